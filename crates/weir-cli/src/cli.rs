@@ -13,7 +13,7 @@ use crate::doctor::DoctorArgs;
 use crate::filter::FilterCommandArgs;
 use crate::forward::ForwardArgs;
 use crate::info::InfoArgs;
-use crate::libpcap::LibpcapArgs;
+use crate::libpcap::{LibpcapArgs, RunArgs};
 use crate::manual::ManualArgs;
 use crate::read::ReadArgs;
 
@@ -31,6 +31,7 @@ Examples:
   weir info trace.pcapng                     show what a file contains and what was lost
   weir count -i eth0 --per-queue             print rates and drops every second
   weir forward eth1 eth2 --both              bridge two interfaces in the kernel
+  weir run -- tcpdump -r trace.pcap          run a program with weir's libpcap
   weir devices                               list interfaces and what they support
   weir doctor                                check whether capturing works here
   weir demo                                  see it work, in a private network
@@ -68,6 +69,8 @@ pub(crate) enum Command {
     Filter(FilterCommandArgs),
     /// Forward packets from one interface to another in the kernel.
     Forward(ForwardArgs),
+    /// Run a program that uses libpcap with weir's libpcap.
+    Run(RunArgs),
     /// Install weir's libpcap in a directory.
     Libpcap(LibpcapArgs),
     /// Demonstrate a capture of real traffic in a temporary private network.

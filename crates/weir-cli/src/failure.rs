@@ -37,6 +37,11 @@ impl Failure {
         Self { hint: Some(hint.into()), ..self }
     }
 
+    /// Changes the exit status.
+    pub(crate) fn status(self, status: u8) -> Self {
+        Self { status, ..self }
+    }
+
     /// Returns the message without the hint, for the account.
     pub(crate) fn message(&self) -> &str {
         &self.message

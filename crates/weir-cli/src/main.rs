@@ -57,6 +57,7 @@ fn main() -> ExitCode {
         Command::Info(args) => info::run(args),
         Command::Libpcap(args) => libpcap::install(args),
         Command::Read(args) => read::run(args),
+        Command::Run(args) => libpcap::run(args),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

@@ -8,8 +8,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::retry_on_intr;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
-use rustix::process::{Resource, Rlimit, setrlimit};
+use rustix::process::{Pid, PidfdFlags, Resource, Rlimit, chdir, getpid, pidfd_open, setrlimit, setsid};
 
 use crate::thread;
 
@@ -103,6 +104,47 @@ impl Limits {
         }
         Ok(())
     }
+}
+
+/// Does `work` in another process after this one has ended, even if this one has become another program by then. That
+/// program does not see the process: it is not its child, and holds neither its terminal nor its descriptors.
+///
+/// # Errors
+///
+/// The errors of [`fork`].
+pub fn afterwards(name: &CStr, work: impl FnOnce()) -> io::Result<()> {
+    let this = getpid();
+    let forked = fork(name, |socket| {
+        // SAFETY: this process has one thread.
+        if unsafe { libc::fork() } != 0 {
+            // The other process now has another parent.
+            return;
+        }
+        let Ok(watched) = watch_alone(this, &socket) else { return };
+        drop(socket);
+        while !poll(&mut [PollFd::new(&watched, PollFlags::IN)], None).is_ok_and(|ready| ready > 0) {}
+        work();
+    })?;
+    match retry_on_intr(|| rustix::io::read(forked.socket(), &mut [0u8; 1]))? {
+        0 => Err(io::Error::other("the process that would do it later does not start")),
+        _ => Ok(()),
+    }
+}
+
+/// Leaves everything that this process shares with `other`, reports that, and returns a descriptor that is readable when
+/// `other` has ended.
+fn watch_alone(other: Pid, report: &OwnedFd) -> io::Result<OwnedFd> {
+    setsid()?;
+    chdir("/")?;
+    let watched = pidfd_open(other, PidfdFlags::empty())?;
+    for number in open_descriptors()? {
+        if number != watched.as_raw_fd() && number != report.as_raw_fd() {
+            // SAFETY: its owner is a stack frame of another process, to which this one never returns.
+            unsafe { libc::close(number) };
+        }
+    }
+    rustix::io::write(report, &[1])?;
+    Ok(watched)
 }
 
 /// Waits for a child to end.

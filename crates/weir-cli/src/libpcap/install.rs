@@ -17,7 +17,7 @@ Examples:
   sudo weir libpcap /opt/weir/lib
         Write the library to a directory of its own.
   LD_LIBRARY_PATH=/opt/weir/lib tcpdump --version
-        Run a program with it.
+        Run a program with it, as `weir run` does.
   cc count.c $(PKG_CONFIG_PATH=/opt/weir/lib pkg-config --cflags --libs libpcap)
         Compile a program that always uses it; the headers are the system's (libpcap-dev).
 

@@ -16,9 +16,19 @@ fn version_and_help_succeed_and_teach() {
     let version = weir(&["--version"]);
     assert_eq!(version.status.code(), Some(0));
     assert_eq!(String::from_utf8_lossy(&version.stdout), concat!("weir ", env!("CARGO_PKG_VERSION"), "\n"));
-    for command in
-        ["capture", "completions", "count", "demo", "devices", "doctor", "filter", "info", "libpcap", "read"]
-    {
+    for command in [
+        "capture",
+        "completions",
+        "count",
+        "demo",
+        "devices",
+        "doctor",
+        "filter",
+        "info",
+        "libpcap",
+        "read",
+        "run",
+    ] {
         let help = weir(&[command, "--help"]);
         assert_eq!(help.status.code(), Some(0), "{command}");
         let text = String::from_utf8_lossy(&help.stdout);
@@ -42,6 +52,7 @@ fn the_short_help_fits_a_screen() {
         "info",
         "libpcap",
         "read",
+        "run",
     ] {
         let mut weir = Command::new(env!("CARGO_BIN_EXE_weir"));
         let help = weir.args([command, "-h"]).env("COLUMNS", "100").output().expect("run weir");
@@ -53,11 +64,13 @@ fn the_short_help_fits_a_screen() {
 
 #[test]
 fn usage_errors_name_the_option_and_exit_with_2() {
-    let table: [(&[&str], &[&str]); 32] = [
+    let table: [(&[&str], &[&str]); 34] = [
         (&[], &["Usage"]),
         (&["captrue"], &["captrue", "capture"]),
         (&["capture", "--no-such"], &["--no-such"]),
         (&["libpcap"], &["<DIR>"]),
+        (&["run"], &["PROGRAM", "weir run [--] PROGRAM"]),
+        (&["run", "--no-such", "tcpdump"], &["--no-such"]),
         (&["capture", "-c", "0"], &["--count", "whole number of at least 1"]),
         (&["capture", "-c", "-5"], &["--count", "whole number of at least 1"]),
         (&["capture", "-c", "many"], &["--count"]),

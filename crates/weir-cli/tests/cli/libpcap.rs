@@ -1,14 +1,22 @@
-//! `weir libpcap`.
+//! `weir libpcap` and `weir run`.
 
 use std::fs::{self, Permissions};
-use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown, symlink};
+use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 
+use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
+use weir_lab::require_root;
 
+use crate::harness::{NOBODY, Running, network, send, until};
+
+/// A file that tcpdump reads.
+const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fuzz/corpus/big-micro.pcap");
 /// What a program prints of the library's version.
 const OURS: &str = concat!("libpcap version 1.10.3 (weir ", env!("CARGO_PKG_VERSION"), ")");
+const NAMES: [&str; 3] = ["libpcap.so.0.8", "libpcap.so.1", "libpcap.so"];
 
 /// weir and its library in a directory of their own.
 struct Place {
@@ -24,6 +32,15 @@ impl Place {
         place
     }
 
+    /// As in an installation: `bin/weir` and `lib/weir/`.
+    fn installed() -> Self {
+        let built = Self::built();
+        let place = Self::without_library("bin/weir");
+        let done = built.weir(&["libpcap"]).arg(place.path("lib/weir")).output().expect("weir runs");
+        succeeded(&done);
+        place
+    }
+
     fn without_library(weir: &str) -> Self {
         let directory = tempfile::tempdir().expect("a directory");
         // Everybody may enter.
@@ -31,6 +48,7 @@ impl Place {
         let weir = directory.path().join(weir);
         fs::create_dir_all(weir.parent().expect("a directory")).expect("a directory");
         link(Path::new(env!("CARGO_BIN_EXE_weir")), &weir);
+        fs::create_dir(directory.path().join("tmp")).expect("a directory");
         Self { directory, weir }
     }
 
@@ -40,8 +58,19 @@ impl Place {
 
     fn weir(&self, args: &[&str]) -> Command {
         let mut command = Command::new(&self.weir);
-        command.args(args).env_remove("LD_LIBRARY_PATH").env("LC_ALL", "C");
+        command.args(args).env_remove("LD_LIBRARY_PATH").env("TMPDIR", self.path("tmp")).env("LC_ALL", "C");
         command
+    }
+
+    /// Runs a program by `weir run`.
+    fn run(&self, program: &[&str]) -> Output {
+        self.weir(&["run", "--"]).args(program).output().expect("weir runs")
+    }
+
+    /// The temporary directories that are there.
+    fn temporary(&self) -> Vec<PathBuf> {
+        let entries = fs::read_dir(self.path("tmp")).expect("a directory");
+        entries.map(|entry| entry.expect("an entry").path()).collect()
     }
 }
 
@@ -76,6 +105,100 @@ fn failed(output: &Output, status: i32, parts: &[&str]) {
     assert_eq!(output.status.code(), Some(status), "{text}");
     for part in parts {
         assert!(text.contains(part), "should say `{part}`: {text}");
+    }
+}
+
+#[test]
+fn programs_run_with_the_installed_library() {
+    let place = Place::installed();
+    let lib = place.path("lib/weir");
+    let show = r#"printf %s "$LD_LIBRARY_PATH""#;
+    assert_eq!(succeeded(&place.run(&["sh", "-c", show])), lib.display().to_string());
+    let mut after_another = place.weir(&["run", "sh", "-c", show]);
+    let shown = succeeded(&after_another.env("LD_LIBRARY_PATH", "/a:/b").output().expect("weir runs"));
+    assert_eq!(shown, format!("{}:/a:/b", lib.display()));
+    assert!(succeeded(&place.run(&["tcpdump", "--version"])).contains(OURS));
+    let system = Command::new("tcpdump").args(["-nr", FILE]).env("LC_ALL", "C").output().expect("tcpdump");
+    let ours = place.run(&["tcpdump", "-nr", FILE]);
+    assert_eq!(succeeded(&ours), succeeded(&system));
+    assert!(place.temporary().is_empty(), "{:?}", place.temporary());
+}
+
+#[test]
+fn a_temporary_directory_lives_as_long_as_the_program() {
+    let place = Place::built();
+    assert!(succeeded(&place.run(&["tcpdump", "--version"])).contains(OURS));
+    let mut waits =
+        place.weir(&["run", "sh", "-c", r#"echo "$LD_LIBRARY_PATH"; ls "$LD_LIBRARY_PATH"; read x"#]);
+    let waits = waits.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("weir runs");
+    until("one directory", || match place.temporary() {
+        there if there.len() == 1 => Ok(()),
+        there => Err(format!("{there:?}")),
+    });
+    let there = place.temporary();
+    // Its standard input ends.
+    let output = waits.wait_with_output().expect("it ends");
+    assert_eq!(output.status.code(), Some(1));
+    let mut names = NAMES;
+    names.sort_unstable();
+    assert_eq!(stdout(&output), format!("{}\n{}\n", there[0].display(), names.join("\n")));
+    until("no directory", || match place.temporary() {
+        there if there.is_empty() => Ok(()),
+        there => Err(format!("{there:?}")),
+    });
+}
+
+/// Also without an installation, where another process waits for the end.
+#[test]
+fn weir_becomes_the_program() {
+    for place in [Place::installed(), Place::built()] {
+        assert_eq!(place.run(&["sh", "-c", "exit 7"]).status.code(), Some(7));
+        assert_eq!(place.run(&["sh", "-c", "kill -KILL $$"]).status.signal(), Some(9));
+        // What a process has of its own: no child, no descriptor, no signal more or less.
+        let sees = "cat /proc/self/status | grep -E '^(Sig(Blk|Ign|Cgt)|Cap|NoNew|Seccomp)'
+            cat /proc/$$/task/$$/children | wc -w; ls /proc/self/fd; ps -o pgid= -o sid= -p $$; pwd; umask";
+        let mut without = Command::new("sh");
+        let without = without.args(["-c", sees]).env("LC_ALL", "C").output().expect("sh");
+        assert_eq!(succeeded(&place.run(&["sh", "-c", sees])), succeeded(&without));
+        // Its process, which takes the signal.
+        let mut traps =
+            place.weir(&["run", "sh", "-c", "trap 'echo interrupted; exit 5' INT; echo $$; read x"]);
+        let mut traps = traps.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("weir runs");
+        let stdin = traps.stdin.take();
+        let id = traps.id();
+        until("the trap", || {
+            let status = fs::read_to_string(format!("/proc/{id}/status")).expect("it runs");
+            let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:\t")).expect("a line");
+            let caught = u64::from_str_radix(caught, 16).expect("a number");
+            let is_shell = status.starts_with("Name:\tsh\n");
+            if is_shell && caught & 2 != 0 { Ok(()) } else { Err(status) }
+        });
+        kill_process(Pid::from_child(&traps), Signal::INT).expect("it runs");
+        let output = traps.wait_with_output().expect("it ends");
+        drop(stdin);
+        assert_eq!((stdout(&output), output.status.code()), (format!("{id}\ninterrupted\n"), Some(5)));
+    }
+}
+
+#[test]
+fn what_cannot_run_is_told() {
+    let place = Place::built();
+    failed(&place.run(&["no-such-program"]), 127, &["cannot run no-such-program: no such program"]);
+    failed(&place.run(&["/no/such/program"]), 127, &["cannot run /no/such/program: no such program"]);
+    failed(&place.run(&["/etc/passwd"]), 126, &["cannot run /etc/passwd: Permission denied"]);
+    let mut nowhere = place.weir(&["run", "true"]);
+    let nowhere = nowhere.env("TMPDIR", "/proc/no").output().expect("weir runs");
+    failed(&nowhere, 1, &["cannot create /proc/no/weir-libpcap-", "hint: set TMPDIR"]);
+    until("no directory", || match place.temporary() {
+        there if there.is_empty() => Ok(()),
+        there => Err(format!("{there:?}")),
+    });
+    let place = Place::without_library("bin/weir");
+    for command in [&["run", "true"][..], &["libpcap", "/tmp/never"]] {
+        let output = place.weir(command).output().expect("weir runs");
+        let (installed, built) = (place.path("lib/weir/libweir_pcap.so"), place.path("bin/libweir_pcap.so"));
+        let places = format!("neither {} nor {} exists", installed.display(), built.display());
+        failed(&output, 1, &[&places, "hint: run `cargo build --release -p weir-pcap`", "Debian package"]);
     }
 }
 
@@ -128,4 +251,90 @@ fn another_libpcap_stays() {
     succeeded(&install());
     let mut nowhere = place.weir(&["libpcap", "/proc/no"]);
     failed(&nowhere.output().expect("weir runs"), 1, &["cannot write libpcap to /proc/no: "]);
+}
+
+/// Programs for which the loader ignores the library are refused, unless it does not ignore it.
+#[test]
+fn root_programs_with_privileges_are_refused() {
+    if !require_root("root_programs_with_privileges_are_refused") {
+        return;
+    }
+    let place = Place::installed();
+    let tcpdump = place.path("tcpdump");
+    copy(Path::new("/usr/bin/tcpdump"), &tcpdump);
+    let name = tcpdump.to_str().expect("UTF-8").to_owned();
+    let script = place.path("script");
+    fs::write(&script, format!("#!{name} --version\n")).expect("a file");
+    fs::set_permissions(&script, Permissions::from_mode(0o755)).expect("it is ours");
+    let run = |program: &Path, user: u32| {
+        let mut command = place.weir(&["run", "--"]);
+        command.arg(program).arg("--version").current_dir("/").uid(user).gid(user);
+        command.output().expect("weir runs")
+    };
+    let expect = |user: u32, reason: &str| {
+        // What the loader does, without weir in between.
+        let mut alone = Command::new(&tcpdump);
+        alone.arg("--version").current_dir("/").env("LD_LIBRARY_PATH", place.path("lib/weir"));
+        let alone = succeeded(&alone.uid(user).gid(user).output().expect("tcpdump"));
+        for program in [&tcpdump, &script] {
+            let output = run(program, user);
+            if reason.is_empty() {
+                assert!(alone.contains(OURS), "{alone}");
+                let ran = [output.stdout, output.stderr].concat();
+                assert!(String::from_utf8_lossy(&ran).contains(OURS), "{user}: {program:?}");
+            } else {
+                assert!(!alone.contains(OURS), "{alone}");
+                failed(&output, 126, &[&format!("it {reason}, so"), "hint: run weir itself as root"]);
+            }
+        }
+    };
+    expect(NOBODY, "");
+    let mode = |mode| fs::set_permissions(&tcpdump, Permissions::from_mode(mode)).expect("it is ours");
+    mode(0o4755);
+    expect(NOBODY, "is setuid");
+    expect(0, "");
+    chown(&tcpdump, None, Some(1)).expect("root may");
+    mode(0o2755);
+    expect(NOBODY, "is setgid");
+    expect(0, "is setgid");
+    mode(0o755);
+    let setcap = Command::new("setcap").arg("cap_net_raw+ep").arg(&tcpdump).status().expect("setcap");
+    assert!(setcap.success());
+    expect(NOBODY, "has file capabilities");
+    expect(0, "");
+}
+
+/// weir's own privileges do not get to the program.
+#[test]
+fn root_file_capabilities_of_weir_are_not_passed_on() {
+    if !require_root("root_file_capabilities_of_weir_are_not_passed_on") {
+        return;
+    }
+    let place = Place::built();
+    let caps = "cap_net_raw,cap_net_admin,cap_bpf,cap_perfmon+ep";
+    let setcap = Command::new("setcap").arg(caps).arg(&place.weir).status().expect("setcap");
+    assert!(setcap.success());
+    let mut command =
+        place.weir(&["run", "sh", "-c", "grep ^Cap[IPEA] /proc/self/status; tcpdump --version"]);
+    let output = command.current_dir("/").uid(NOBODY).gid(NOBODY).output().expect("weir runs");
+    let shown = succeeded(&output);
+    assert_eq!(shown.matches("\t0000000000000000\n").count(), 4, "{shown}");
+    assert!(shown.contains(OURS), "{shown}");
+}
+
+#[test]
+fn root_tcpdump_captures() {
+    if !require_root("root_tcpdump_captures") {
+        return;
+    }
+    let place = Place::built();
+    let network = network();
+    let mut command = place.weir(&["run", "--", "tcpdump", "-i", "rx0", "-n", "-c", "7", "--immediate-mode"]);
+    let running = Running::spawn(&network, &mut command);
+    running.wait_for("listening on rx0");
+    send(&network, 7);
+    let ended = running.wait();
+    assert!(ended.status.success(), "{}", ended.stderr);
+    assert_eq!(String::from_utf8_lossy(&ended.stdout).lines().count(), 7, "{}", ended.stderr);
+    assert!(ended.stderr.contains("7 packets captured"), "{}", ended.stderr);
 }

@@ -1,0 +1,88 @@
+//! `weir run -- PROGRAM`: runs a program with weir's libpcap.
+//!
+//! weir becomes the program, so signals, the terminal, the exit status and the parent are the program's own.
+
+use std::env;
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::os::unix::process::CommandExt as _;
+use std::path::Path;
+use std::process::Command;
+
+use clap::{Args, ValueHint};
+
+use super::{library, names, program};
+use crate::failure::Failure;
+
+const EXAMPLES: &str = "\
+Examples:
+  weir run -- tcpdump -r trace.pcap      read a file; needs no privileges
+  sudo weir run -- tcpdump -i eth0       capture; weir itself must run as root
+  weir run -- tcpdump --version          show which libpcap it uses: 1.10.3 (weir ...)
+  weir run -- sh -c 'tcpdump -nr trace.pcap | sort'
+
+Programs that PROGRAM starts use the library, too. weir run grants no privileges.
+Unless root runs it, it refuses programs that are setuid, setgid or have file capabilities:
+the dynamic loader would ignore the library. It also does so, without a word, if PROGRAM starts
+such a program, as wireshark starts dumpcap. Programs that are linked statically, or to a
+libpcap at a fixed path, keep it.
+Exit status: PROGRAM's; 126 cannot execute it, 127 no such program, 1 other errors, 2 usage error.";
+
+/// What is run.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES, override_usage = "weir run [--] PROGRAM [ARGUMENTS]...")]
+pub(crate) struct RunArgs {
+    /// Program, which is searched in PATH, and its arguments.
+    #[arg(value_name = "PROGRAM", required = true, trailing_var_arg = true)]
+    #[arg(value_hint = ValueHint::CommandWithArguments)]
+    command: Vec<OsString>,
+}
+
+/// Runs the command; returns only if that fails.
+pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
+    let Some((name, arguments)) = args.command.split_first() else {
+        return Err(Failure::usage("no program to run"));
+    };
+    let shown = name.display();
+    let library = library::find()?;
+    let program = program::find(name)
+        .ok_or_else(|| Failure::new(format_args!("cannot run {shown}: no such program")).status(127))?;
+    if let Some(reason) = program::raises_privileges(&program) {
+        let why = "the dynamic loader would ignore weir's libpcap";
+        return Err(Failure::new(format_args!("cannot run {shown}: it {reason}, so {why}"))
+            .hint("run weir itself as root (sudo weir run ...), or run a copy of the program, which has no privileges")
+            .status(126));
+    }
+    let directory = names::directory(&library)?;
+    let error = Command::new(program)
+        .arg0(name)
+        .args(arguments)
+        .env("LD_LIBRARY_PATH", before(&directory, env::var_os("LD_LIBRARY_PATH").as_deref()))
+        .exec();
+    let status = if error.kind() == io::ErrorKind::NotFound { 127 } else { 126 };
+    Err(Failure::new(format_args!("cannot run {shown}: {error}")).status(status))
+}
+
+/// Returns the value of `LD_LIBRARY_PATH` with `directory` before what is there.
+fn before(directory: &Path, there: Option<&OsStr>) -> OsString {
+    let mut path = directory.as_os_str().to_owned();
+    if let Some(there) = there.filter(|there| !there.is_empty()) {
+        path.push(":");
+        path.push(there);
+    }
+    path
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_library_comes_first() {
+        let path = |there: Option<&str>| before(Path::new("/lib/weir"), there.map(OsStr::new));
+        assert_eq!(path(None), "/lib/weir");
+        // An empty element would be the current directory.
+        assert_eq!(path(Some("")), "/lib/weir");
+        assert_eq!(path(Some("/a:/b")), "/lib/weir:/a:/b");
+    }
+}
