@@ -14,8 +14,8 @@ help: ## this list
 setup: ## install what building and running needs, if anything is missing
 	@scripts/setup
 
-build: setup ## target/release/weir
-	@cargo build --release --package weir-cli
+build: setup ## target/release/weir, and libweir_pcap.so for programs that use libpcap
+	@cargo build --release --package weir-cli --package weir-pcap
 
 demo: build ## capture real traffic in a private network (root, by sudo if need be)
 	@$(ROOT) $(TARGET)/release/weir demo
