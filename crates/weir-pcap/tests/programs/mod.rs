@@ -24,11 +24,18 @@ pub(crate) struct Program {
 
 impl Program {
     /// Compiles `tests/c/NAME.c`, with and without sanitizers.
+    #[allow(dead_code, reason = "not all tests need it")]
     pub(crate) fn compile(name: &'static str) -> Self {
+        Self::compile_in("tests/c", name)
+    }
+
+    /// Compiles `NAME.c` of a folder of this crate.
+    #[allow(dead_code, reason = "not all tests need it")]
+    pub(crate) fn compile_in(folder: &str, name: &'static str) -> Self {
         let directory = tempfile::tempdir().expect("a directory");
         let program = Self { name, directory };
-        program.cc("plain", &[]);
-        program.cc("sanitized", &["-fsanitize=address,undefined", "-fno-sanitize-recover=all"]);
+        program.cc(folder, "plain", &[]);
+        program.cc(folder, "sanitized", &["-fsanitize=address,undefined", "-fno-sanitize-recover=all"]);
         let lib = program.path("lib");
         std::fs::create_dir(&lib).expect("a directory");
         for soname in ["libpcap.so.0.8", "libpcap.so.1"] {
@@ -45,6 +52,7 @@ impl Program {
     }
 
     /// Like [`Self::compare`], with a function that runs a command.
+    #[allow(dead_code, reason = "not all tests need it")]
     pub(crate) fn compare_by(&self, accepted: &[Difference], run: impl Fn(&mut Command) -> Output) {
         let system = self.lines(&run(&mut self.command("plain", None)), "the system's library");
         let lib = self.path("lib");
@@ -58,6 +66,12 @@ impl Program {
     #[allow(dead_code, reason = "not all tests need it")]
     pub(crate) fn on_ours(&self, kind: &str) -> Command {
         self.command(kind, Some(&self.path("lib")))
+    }
+
+    /// Returns the command that runs the program on the system's library.
+    #[allow(dead_code, reason = "not all tests need it")]
+    pub(crate) fn on_systems(&self) -> Command {
+        self.command("plain", None)
     }
 
     fn same(&self, system: &[String], ours: &[String], accepted: &[Difference]) {
@@ -109,9 +123,8 @@ impl Program {
         command
     }
 
-    fn cc(&self, kind: &str, options: &[&str]) {
-        let source =
-            Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/c").join(self.name).with_extension("c");
+    fn cc(&self, folder: &str, kind: &str, options: &[&str]) {
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder).join(self.name).with_extension("c");
         let mut cc = Command::new("cc");
         cc.args(["-std=c11", "-D_GNU_SOURCE", "-g", "-Wall", "-Wextra", "-Werror"]);
         // Some functions are old, but exported.
