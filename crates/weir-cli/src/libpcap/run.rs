@@ -23,16 +23,16 @@ Examples:
 
 Programs that PROGRAM starts use the library, too. weir run grants no privileges.
 Unless root runs it, it refuses programs that are setuid, setgid or have file capabilities:
-the dynamic loader would ignore the library. It also does so, without a word, if PROGRAM starts
-such a program, as wireshark starts dumpcap. Programs that are linked statically, or to a
-libpcap at a fixed path, keep it.
+the dynamic loader would ignore the library. The loader also ignores it, silently, if PROGRAM
+starts such a program, as wireshark starts dumpcap. Programs that are linked statically, or to
+a libpcap at a fixed path, keep that libpcap.
 Exit status: PROGRAM's; 126 cannot execute it, 127 no such program, 1 other errors, 2 usage error.";
 
 /// What is run.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES, override_usage = "weir run [--] PROGRAM [ARGUMENTS]...")]
 pub(crate) struct RunArgs {
-    /// Program, which is searched in PATH, and its arguments.
+    /// Program, looked up in PATH, and its arguments.
     #[arg(value_name = "PROGRAM", required = true, trailing_var_arg = true)]
     #[arg(value_hint = ValueHint::CommandWithArguments)]
     command: Vec<OsString>,
@@ -49,8 +49,11 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
         .ok_or_else(|| Failure::new(format_args!("cannot run {shown}: no such program")).status(127))?;
     if let Some(reason) = program::raises_privileges(&program) {
         let why = "the dynamic loader would ignore weir's libpcap";
+        let copy = "run a copy of the program, which has no privileges";
+        let root = "run weir itself as root (sudo weir run ...)";
+        let is_root = rustix::process::getuid().is_root();
         return Err(Failure::new(format_args!("cannot run {shown}: it {reason}, so {why}"))
-            .hint("run weir itself as root (sudo weir run ...), or run a copy of the program, which has no privileges")
+            .hint(if is_root { copy.to_owned() } else { format!("{root}, or {copy}") })
             .status(126));
     }
     let directory = names::directory(&library)?;
