@@ -1,6 +1,7 @@
 //! `weir libpcap` and `weir run`.
 
 use std::fs::{self, Permissions};
+use std::io::Read as _;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown, symlink};
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::path::{Path, PathBuf};
@@ -180,6 +181,23 @@ fn weir_becomes_the_program() {
         drop(stdin);
         assert_eq!((stdout(&output), output.status.code()), (format!("{id}\ninterrupted\n"), Some(5)));
     }
+}
+
+/// Whoever reads from the program sees that it has closed its output, although the helper is still there.
+#[test]
+fn no_helper_holds_the_programs_output() {
+    let place = Place::built();
+    let mut closes = place.weir(&["run", "sh", "-c", "echo all; exec >&- 2>&-; read x"]);
+    closes.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut closes = closes.spawn().expect("weir runs");
+    let mut shown = String::new();
+    closes.stdout.take().expect("a pipe").read_to_string(&mut shown).expect("text");
+    closes.stderr.take().expect("a pipe").read_to_string(&mut shown).expect("text");
+    assert_eq!(shown, "all\n");
+    assert_eq!(place.temporary().len(), 1, "it still runs");
+    assert!(closes.try_wait().expect("a child").is_none());
+    drop(closes.stdin.take());
+    assert_eq!(closes.wait().expect("it ends").code(), Some(1));
 }
 
 #[test]
