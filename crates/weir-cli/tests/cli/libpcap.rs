@@ -127,10 +127,19 @@ fn programs_run_with_the_installed_library() {
     assert!(place.temporary().is_empty(), "{:?}", place.temporary());
 }
 
+/// Waits until the helper has deleted the directory of a program that has ended.
+fn none_left(place: &Place) {
+    until("no directory", || match place.temporary() {
+        there if there.is_empty() => Ok(()),
+        there => Err(format!("{there:?}")),
+    });
+}
+
 #[test]
 fn a_temporary_directory_lives_as_long_as_the_program() {
     let place = Place::built();
     assert!(succeeded(&place.run(&["tcpdump", "--version"])).contains(OURS));
+    none_left(&place);
     let mut waits =
         place.weir(&["run", "sh", "-c", r#"echo "$LD_LIBRARY_PATH"; ls "$LD_LIBRARY_PATH"; read x"#]);
     let waits = waits.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("weir runs");
@@ -145,10 +154,7 @@ fn a_temporary_directory_lives_as_long_as_the_program() {
     let mut names = NAMES;
     names.sort_unstable();
     assert_eq!(stdout(&output), format!("{}\n{}\n", there[0].display(), names.join("\n")));
-    until("no directory", || match place.temporary() {
-        there if there.is_empty() => Ok(()),
-        there => Err(format!("{there:?}")),
-    });
+    none_left(&place);
 }
 
 /// Also without an installation, where another process waits for the end.
@@ -209,10 +215,7 @@ fn what_cannot_run_is_told() {
     let mut nowhere = place.weir(&["run", "true"]);
     let nowhere = nowhere.env("TMPDIR", "/proc/no").output().expect("weir runs");
     failed(&nowhere, 1, &["cannot create /proc/no/weir-libpcap-", "hint: set TMPDIR"]);
-    until("no directory", || match place.temporary() {
-        there if there.is_empty() => Ok(()),
-        there => Err(format!("{there:?}")),
-    });
+    none_left(&place);
     let place = Place::without_library("bin/weir");
     for command in [&["run", "true"][..], &["libpcap", "/tmp/never"]] {
         let output = place.weir(command).output().expect("weir runs");
