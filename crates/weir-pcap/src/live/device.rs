@@ -3,9 +3,10 @@
 use std::ffi::{CStr, CString, c_int};
 use std::fs;
 use std::io;
-use std::os::fd::AsRawFd as _;
+use std::os::fd::{AsFd, AsRawFd as _};
 
 use rustix::io::Errno;
+use rustix::net::netdevice::index_to_name;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
 
 use super::Refusal;
@@ -23,6 +24,14 @@ pub(super) const RAW: c_int = 12;
 pub(super) const LINUX_SLL: c_int = 113;
 pub(super) const LINUX_SLL2: c_int = 276;
 const DOCSIS: c_int = 143;
+
+/// Where an interface is after it went down.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Presence {
+    Up,
+    Down,
+    Gone,
+}
 
 /// A device.
 #[derive(Debug)]
@@ -84,6 +93,22 @@ impl Device {
             LOOPBACK => &[EN10MB],
             hardware if IP.contains(&hardware) => &[RAW],
             _ => &[LINUX_SLL, LINUX_SLL2],
+        }
+    }
+
+    /// Looks for the interface, which may have another name by now, through a socket of its namespace.
+    pub(super) fn presence(&self, socket: impl AsFd) -> Presence {
+        let Some(index) = self.index else { return Presence::Up };
+        let name = index_to_name(socket, index).ok().and_then(|name| CString::new(name).ok());
+        let Some(name) = name else { return Presence::Gone };
+        let flags = Question::new(&name).map(|question| question.ask(libc::SIOCGIFFLAGS));
+        match flags {
+            // SAFETY: the kernel has written the flags.
+            Some(Ok(flags)) if c_int::from(unsafe { flags.ifr_ifru.ifru_flags }) & libc::IFF_UP != 0 => {
+                Presence::Up
+            }
+            // If it has just disappeared, the next look will tell.
+            _ => Presence::Down,
         }
     }
 

@@ -47,15 +47,20 @@ impl Form {
             room.truncate(snap_len);
             return length;
         }
-        let (protocol, rest) = cooked::behind_link_layer(packet);
+        let (mut protocol, mut rest) = cooked::behind_link_layer(packet);
+        if self == Self::Sll2 {
+            (protocol, rest) = behind_tags(protocol, rest);
+        }
         // A tag is in front of the protocol that follows it, and its own protocol is that of the packet.
-        let (outer, inner) = match packet.tag {
+        // The second version goes without, so that filters such as `udp` accept the packet.
+        let tag = packet.tag.filter(|_| self == Self::Sll);
+        let (outer, inner) = match tag {
             Some([high, low, ..]) => ([high, low], Some(protocol)),
             None => (protocol, None),
         };
         let header = self.header(packet, outer);
         room.extend_from_slice(header.as_ref());
-        if let (Some([.., a, b]), Some(protocol)) = (packet.tag, inner) {
+        if let (Some([.., a, b]), Some(protocol)) = (tag, inner) {
             room.extend_from_slice(&[a, b]);
             room.extend_from_slice(&protocol);
         }
@@ -81,6 +86,14 @@ impl Form {
         bytes[14..16].copy_from_slice(&two[..2]);
         Header { bytes, length: 16 }
     }
+}
+
+/// Skips the tags of a packet that was sent with them in its data; returns the protocol after them, and what follows.
+fn behind_tags(mut protocol: [u8; 2], mut rest: &[u8]) -> ([u8; 2], &[u8]) {
+    while let ([0x81, 0] | [0x88, 0xa8], [_, _, high, low, behind @ ..]) = (protocol, rest) {
+        (protocol, rest) = ([*high, *low], behind);
+    }
+    (protocol, rest)
 }
 
 /// A cooked header.
@@ -130,7 +143,12 @@ mod tests {
         let one = [&[0, 4, 0, 1, 0, 6][..], &address, &[8, 0], &FRAME[14..]].concat();
         assert_eq!(laid(Form::Sll, None, 99), (one, 102));
         let two = [&[8, 0, 0, 0, 0, 0, 0, 7, 0, 1, 4, 6][..], &address, &FRAME[14..]].concat();
-        assert_eq!(laid(Form::Sll2, None, 99), (two, 106));
+        assert_eq!(laid(Form::Sll2, None, 99), (two.clone(), 106));
+        assert_eq!(laid(Form::Sll2, Some(TAG), 99), (two.clone(), 106));
+        let sent = [&FRAME[..12], &TAG, &FRAME[12..]].concat();
+        let mut room = Vec::new();
+        assert_eq!(Form::Sll2.lay(&packet(&sent, None), 99, &mut room), 102);
+        assert_eq!(room, two);
         let tagged = [&[0, 4, 0, 1, 0, 6][..], &address, &[0x81, 0, 0, 5, 8, 0], &FRAME[14..]].concat();
         assert_eq!(laid(Form::Sll, Some(TAG), 99), (tagged, 106));
     }

@@ -23,13 +23,18 @@ use rustix::net::{SendFlags, send};
 use weir_filter::cbpf::Program;
 
 pub(crate) use self::bell::{Bell, ring};
-use self::device::Device;
+use self::device::{Device, Presence};
 use self::pool::Pool;
 use self::socket::Socket;
 use crate::abi::*;
 use crate::filter::Filter;
 use crate::savefile::Packet;
 use crate::stdio::text_of;
+
+/// The text for an interface that is gone.
+const GONE: &str = "The interface disappeared";
+/// How often a reader that waits looks for an interface that is down.
+const WHILE_DOWN: Duration = Duration::from_millis(50);
 
 /// A capture on a device.
 pub(crate) struct Live {
@@ -45,6 +50,8 @@ pub(crate) struct Live {
     bell: Bell,
     /// Whether reading never waits.
     pub(crate) nonblocking: bool,
+    /// Whether the interface went down; nothing tells when it is up again or gone.
+    down: bool,
     /// Losses before the socket, counted by the device, when the capture began.
     lost_before: u64,
 }
@@ -100,6 +107,7 @@ impl Live {
         let packets = PollFd::from_borrowed_fd(self.packets(), PollFlags::IN);
         let mut fds = [packets, PollFd::new(&self.bell, PollFlags::IN)];
         let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+        let left = if self.down { Some(left.map_or(WHILE_DOWN, |left| left.min(WHILE_DOWN))) } else { left };
         let left = left.and_then(|left| Timespec::try_from(left).ok());
         match poll(&mut fds, left.as_ref()) {
             Ok(_) | Err(Errno::INTR) => {}
@@ -107,20 +115,28 @@ impl Live {
         }
         let trouble = fds[0].revents().intersects(PollFlags::ERR | PollFlags::HUP | PollFlags::NVAL);
         self.bell.silence();
-        if trouble { self.health() } else { Ok(()) }
+        if trouble || self.down { self.health() } else { Ok(()) }
     }
 
     /// Returns an error if no packet will arrive any more.
-    pub(crate) fn health(&self) -> Result<(), String> {
+    pub(crate) fn health(&mut self) -> Result<(), String> {
         // The pool tells when it is asked for packets.
         let Engine::Socket(socket) = &self.engine else { return Ok(()) };
         match socket.health() {
-            Ok(()) => Ok(()),
-            // Packets arrive again once it is up.
-            Err(error) if error.errno() == libc::ENETDOWN => Ok(()),
-            Err(error) if error.errno() == libc::ENODEV => Err("The interface disappeared".to_owned()),
-            Err(error) => Err(error.to_string()),
+            Ok(()) => {}
+            // The kernel says so once, also if the interface is about to disappear.
+            Err(error) if error.errno() == libc::ENETDOWN => self.down = true,
+            Err(error) if matches!(error.errno(), libc::ENODEV | libc::ENXIO) => return Err(GONE.to_owned()),
+            Err(error) => return Err(error.to_string()),
         }
+        if self.down {
+            match self.device.presence(socket) {
+                Presence::Up => self.down = false,
+                Presence::Down => {}
+                Presence::Gone => return Err(GONE.to_owned()),
+            }
+        }
+        Ok(())
     }
 
     /// Sets the filter in the kernel, if it takes the program; packets that arrived before it are filtered here.

@@ -63,7 +63,18 @@ impl Live {
         let report = wish.report;
         let timeout = Duration::from_millis(u64::try_from(settings.timeout).unwrap_or_default().max(1));
         let polled = false;
-        let live = Self { device, engine, snap_len, report, polled, timeout, bell, nonblocking, lost_before };
+        let live = Self {
+            device,
+            engine,
+            snap_len,
+            report,
+            polled,
+            timeout,
+            bell,
+            nonblocking,
+            down: false,
+            lost_before,
+        };
         Ok(Begun { live, link_type, snapshot: snap_len.cast_signed(), warning })
     }
 }

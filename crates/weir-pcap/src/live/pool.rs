@@ -8,7 +8,7 @@ use weir_filter::interpret::{Metadata, Packet as Seen, VlanTag};
 use weir_sys::packet::{Sender, Statistics};
 
 use super::engine::Wish;
-use super::{IN, OUT, time};
+use super::{GONE, IN, OUT, time};
 use crate::abi::*;
 use crate::filter::Filter;
 use crate::savefile::Packet;
@@ -93,9 +93,7 @@ impl Pool {
     fn look_ahead(&mut self) {
         self.ahead = match self.capture.try_next() {
             Ok(chunk) => chunk.map(Ok),
-            Err(error) if error.kind() == ErrorKind::InterfaceGone => {
-                Some(Err("The interface disappeared".to_owned()))
-            }
+            Err(error) if error.kind() == ErrorKind::InterfaceGone => Some(Err(GONE.to_owned())),
             Err(error) => Some(Err(error.to_string())),
         };
     }
