@@ -46,6 +46,7 @@ mod loom_tests;
 pub use ends::XskCounts;
 #[cfg(not(loom))]
 pub use frame::Frame;
+#[cfg(not(loom))]
 pub use socket::{XskLoss, XskOptions, XskSocket};
 #[cfg(not(loom))]
 pub use umem::{FrameSize, Umem, UmemOptions};
