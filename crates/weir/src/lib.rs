@@ -113,6 +113,7 @@ pub mod internal {
     pub use crate::live::builder::tc_filters;
     pub use crate::live::choose::{Choice, choice, untold_tags};
     pub use crate::live::memory::pool_of;
+    pub use crate::live::source::af_packet::as_in_the_kernel;
     pub use crate::live::{command, probe};
 
     /// Returns the uncompressed bytes of a file that is at its beginning; `None`: the file is not compressed, and still at

@@ -25,7 +25,7 @@ pub(super) const LINUX_SLL: c_int = 113;
 pub(super) const LINUX_SLL2: c_int = 276;
 const DOCSIS: c_int = 143;
 
-/// Where an interface is after it went down.
+/// Whether an interface is there, asked after it went down.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Presence {
     Up,

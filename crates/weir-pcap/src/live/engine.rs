@@ -2,7 +2,6 @@
 
 use std::env;
 use std::ffi::{CStr, CString, OsString};
-use std::os::unix::ffi::OsStringExt as _;
 
 use weir::{Mode, SourceChoice};
 
@@ -39,14 +38,17 @@ impl Wish {
         let mode = match variable("WEIR_MODE").as_deref() {
             None | Some("" | "pass") => Mode::Pass,
             Some("exclusive") => Mode::Exclusive,
-            Some(other) => return Err(format!("WEIR_MODE is {other}; it can be pass or exclusive")),
+            Some(other) => {
+                return Err(format!("cannot use WEIR_MODE={other}: no such mode; try pass or exclusive"));
+            }
         };
         let chunks = variable("WEIR_CHUNKS").filter(|text| !text.is_empty()).map(|text| {
             let number = text.parse().ok().filter(|&chunks| chunks >= 2);
-            number.ok_or_else(|| format!("WEIR_CHUNKS is {text}; it must be a number, at least 2"))
+            number.ok_or_else(|| format!("cannot use WEIR_CHUNKS={text}: not a number of at least 2"))
         });
         let source = variable("WEIR_SOURCE").filter(|text| !text.is_empty()).map(|text| {
-            source_named(&text).ok_or_else(|| format!("WEIR_SOURCE is {text}; it can be {}", names()))
+            source_named(&text)
+                .ok_or_else(|| format!("cannot use WEIR_SOURCE={text}: no such source; try {}", names()))
         });
         let mut wish = Self {
             source: source.transpose()?.flatten(),
@@ -55,7 +57,7 @@ impl Wish {
             report: variable("WEIR_REPORT").is_some_and(|text| text == "1"),
             device: device.to_owned(),
         };
-        // No interface has a colon in its name but an alias, whose part in front of it is no source.
+        // An alias of an interface has a colon in its name, too, but no source in front of it.
         let text = device.to_bytes();
         let Some(colon) = text.iter().position(|&byte| byte == b':') else { return Ok(wish) };
         let (front, rest) = (String::from_utf8_lossy(&text[..colon]), &text[colon + 1..]);
@@ -66,7 +68,7 @@ impl Wish {
         if let Some(source) = source_named(name) {
             wish.source = source;
             wish.mode = if exclusive { Mode::Exclusive } else { wish.mode };
-            wish.device = CString::new(OsString::from_vec(rest.to_vec()).into_vec()).unwrap_or_default();
+            wish.device = CString::new(rest).unwrap_or_default();
         }
         Ok(wish)
     }

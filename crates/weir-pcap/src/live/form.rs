@@ -51,7 +51,7 @@ impl Form {
         if self == Self::Sll2 {
             (protocol, rest) = behind_tags(protocol, rest);
         }
-        // A tag is in front of the protocol that follows it, and its own protocol is that of the packet.
+        // With a tag, the header names the tag's protocol, and the tag names that of the payload.
         // The second version goes without, so that filters such as `udp` accept the packet.
         let tag = packet.tag.filter(|_| self == Self::Sll);
         let (outer, inner) = match tag {

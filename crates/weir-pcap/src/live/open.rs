@@ -90,7 +90,9 @@ fn pool(
     let Some(source) = wish.source else {
         return match wish.mode {
             Mode::Pass => Ok(None),
-            _ => Err("exclusive mode requires a source: set WEIR_SOURCE to xdp or af_xdp".to_owned().into()),
+            _ => Err("cannot capture in exclusive mode: no source is chosen; try WEIR_SOURCE=xdp or af_xdp"
+                .to_owned()
+                .into()),
         };
     };
     let automatic = source == SourceChoice::Auto && wish.mode == Mode::Pass;

@@ -4,12 +4,11 @@ use std::ffi::c_int;
 use std::ops::ControlFlow;
 use std::os::fd::{AsFd, BorrowedFd};
 
+use weir::internal::as_in_the_kernel;
 use weir_filter::cbpf::{Program as Classic, Rules};
-use weir_filter::interpret::{Metadata, Packet as Seen, VlanTag};
+use weir_filter::interpret::{Metadata, Packet as Seen};
 use weir_sys::CallError;
-use weir_sys::packet::{
-    FilterPlace, Instruction, Packet as Found, PacketRing, Program, Promiscuous, RingOptions, Statistics,
-};
+use weir_sys::packet::{FilterPlace, Instruction, PacketRing, Program, Promiscuous, RingOptions, Statistics};
 
 use super::form::Form;
 use super::{IN, OUT, time};
@@ -83,7 +82,7 @@ impl Socket {
                 return ControlFlow::Continue(());
             }
             // A filter sees a frame as in the kernel, with the stripped tag beside it.
-            if *form == Form::Own && filter.is_some_and(|filter| !filter.accepts(&seen(packet))) {
+            if *form == Form::Own && filter.is_some_and(|filter| !filter.accepts(&as_in_the_kernel(packet))) {
                 return ControlFlow::Continue(());
             }
             let length = form.lay(packet, *snap_len, data);
@@ -150,19 +149,4 @@ impl AsFd for Socket {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.ring.as_fd()
     }
-}
-
-/// Returns a packet as the kernel's filter sees it.
-fn seen<'a>(packet: &Found<'a>) -> Seen<'a> {
-    let vlan = packet.tag.map(|[a, b, c, d]| VlanTag {
-        protocol: u16::from_be_bytes([a, b]),
-        tci: u16::from_be_bytes([c, d]),
-    });
-    let meta = Metadata {
-        protocol: u16::from_be_bytes(packet.origin.protocol()),
-        packet_type: packet.origin.kind(),
-        interface: packet.origin.interface(),
-        vlan,
-    };
-    Seen { data: packet.data, length: packet.original_len, meta }
 }

@@ -35,6 +35,7 @@ use self::gate::{ENOMEM, InKernel, SocketGate};
 use self::pump::RingPump;
 use self::shared::Shared;
 use self::sieve::Sieve;
+pub use self::sieve::as_in_the_kernel;
 use self::stack::Stack;
 use super::losses::Losses;
 use super::pumped::{Finished, PumpedQueue, private_pool};

@@ -63,21 +63,26 @@ impl Sieve {
             if self.cut.is_some() && self.cut == length && length < Some(packet.original_len) {
                 return true;
             }
-            let vlan = packet.tag.map(|[a, b, c, d]| VlanTag {
-                protocol: u16::from_be_bytes([a, b]),
-                tci: u16::from_be_bytes([c, d]),
-            });
-            let meta = Metadata {
-                protocol: u16::from_be_bytes(packet.origin.protocol()),
-                packet_type: packet.origin.kind(),
-                interface: packet.origin.interface(),
-                vlan,
-            };
-            Asked { data: packet.data, length: packet.original_len, meta }
+            as_in_the_kernel(packet)
         };
         match &self.matcher {
             Matcher::Own(matcher) => matcher.matches(&asked),
             Matcher::Classic(program) => program.run(&asked) > 0,
         }
     }
+}
+
+/// Returns a packet as a filter sees it in the kernel, with the stripped tag beside it.
+pub fn as_in_the_kernel<'a>(packet: &Packet<'a>) -> Asked<'a> {
+    let vlan = packet.tag.map(|[a, b, c, d]| VlanTag {
+        protocol: u16::from_be_bytes([a, b]),
+        tci: u16::from_be_bytes([c, d]),
+    });
+    let meta = Metadata {
+        protocol: u16::from_be_bytes(packet.origin.protocol()),
+        packet_type: packet.origin.kind(),
+        interface: packet.origin.interface(),
+        vlan,
+    };
+    Asked { data: packet.data, length: packet.original_len, meta }
 }
