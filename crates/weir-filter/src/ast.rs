@@ -25,7 +25,7 @@ pub struct ExprId(pub u32);
 pub struct ArithId(pub u32);
 
 /// A parsed expression.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Ast {
     /// Expression nodes, operands first.
     pub nodes: Vec<Expr>,

@@ -31,6 +31,7 @@ mod spelling;
 pub use error::Error;
 
 use crate::ast::{Ast, Expr, ExprId, Primitive, Protocol};
+use crate::cbpf::{LiftError, Rules};
 use crate::graph::Graph;
 use crate::names::Names;
 
@@ -95,6 +96,22 @@ pub struct Filter {
 const ETHERNET: u16 = 1;
 
 impl Filter {
+    /// Compiles a program in classic BPF that expects packets as a packet socket shows them, the outer VLAN tag in the
+    /// metadata, for a receiver whose frames contain it. `beside`: some frames have it in the metadata all the same.
+    ///
+    /// # Errors
+    ///
+    /// The program has no graph.
+    pub fn of_program(program: &cbpf::Program, link_type: u16, beside: bool) -> Result<Self, LiftError> {
+        let lifted = program.lift(Rules::Kernel)?;
+        let lowered = match link_type {
+            ETHERNET => pass::inner_tag(&lifted, beside).ok_or(LiftError::Slots)?,
+            _ => lifted,
+        };
+        let graph = pass::optimise(&lowered, &[]);
+        Ok(Self { text: String::new(), ast: Ast::default(), lowered, graph })
+    }
+
     /// Returns whether the filter is known to reject every packet.
     pub fn is_never(&self) -> bool {
         self.graph.root() == Graph::REFUSE

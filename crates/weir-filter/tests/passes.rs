@@ -65,7 +65,7 @@ fn sets() -> Vec<Set> {
 
 fn value(graph: &mut Graph, choices: &mut Choices<'_>, made: &[ValueId]) -> ValueId {
     let width = choices.one(&[Width::Byte, Width::Half, Width::Word]);
-    let offset = choices.one(&[0, 1, 2, 3, 4, 5, 8, 12, u32::MAX]);
+    let offset = choices.one(&[0, 1, 2, 3, 4, 5, 8, 9, 10, 11, 12, 14, u32::MAX]);
     match choices.below(8) {
         0 | 1 => graph.load(None, offset, width),
         2 => {
@@ -73,7 +73,7 @@ fn value(graph: &mut Graph, choices: &mut Choices<'_>, made: &[ValueId]) -> Valu
             graph.load(Some(base), offset, width)
         }
         3 => {
-            let meta = choices.one(&[Meta::VlanPresent, Meta::VlanTag, Meta::PacketType]);
+            let meta = choices.one(&[Meta::VlanPresent, Meta::VlanTag, Meta::VlanProtocol, Meta::PacketType]);
             graph.value(if offset == 0 { Value::Length } else { Value::Meta(meta) })
         }
         4 | 5 => {
@@ -166,6 +166,19 @@ fn packet((data, meta): &(Vec<u8>, Metadata)) -> Packet<'_> {
     Packet { data, length: data.len().try_into().expect("a small packet"), meta: *meta }
 }
 
+/// A frame with its tag, if it has one, in the metadata, and the same frame with its tag inside.
+fn frames((data, meta): &(Vec<u8>, Metadata)) -> [(Vec<u8>, Metadata); 2] {
+    let mut frame = data.clone();
+    frame.resize(frame.len().max(18), 7);
+    // No second tag.
+    frame[12] &= 0x7f;
+    let protocol = u16::from_be_bytes([frame[12], frame[13]]);
+    let without = (frame.clone(), Metadata { protocol, ..*meta });
+    let Some(tag) = meta.vlan else { return [without.clone(), without] };
+    frame.splice(12..12, tag.protocol.to_be_bytes().into_iter().chain(tag.tci.to_be_bytes()));
+    [without, (frame, Metadata { vlan: None, protocol: tag.protocol, ..*meta })]
+}
+
 fn same(
     before: &Graph,
     after: &Graph,
@@ -214,6 +227,43 @@ proptest! {
         for (name, pass) in passes {
             same(&graph, &pass(&graph), &packets, name)?;
             same(&merged, &pass(&merged), &packets, name)?;
+        }
+    }
+
+    #[test]
+    fn where_the_tag_is_changes_no_verdict(choices in choices(), packets in packets()) {
+        let graph = graph(&choices);
+        let sets = sets();
+        let judge = Interpreter::new(&graph, &sets);
+        let asks_beside = graph.values().iter().any(|value| {
+            matches!(value, Value::Meta(Meta::VlanPresent | Meta::VlanTag | Meta::VlanProtocol))
+        });
+        let passes = [
+            ("inside", pass::inner_tag(&graph, false)),
+            ("inside or beside", pass::inner_tag(&graph, true)),
+            ("stripped", pass::stripped_tag(&graph)),
+        ];
+        for (name, adapted) in passes {
+            let adapted = adapted.expect("the graph is small");
+            prop_assert_eq!(adapted.check(&sets), Ok(()), "{}:\n{}", name, adapted);
+            let adapted = pass::optimise(&adapted, &sets);
+            let adapted = Interpreter::new(&adapted, &sets);
+            for bytes in &packets {
+                let [without, within] = frames(bytes);
+                // A graph that describes frames with their tags does not ask for tags beside them.
+                if name == "stripped" && asks_beside {
+                    continue;
+                }
+                let cases = match name {
+                    "inside" => vec![(&within, &without)],
+                    "stripped" => vec![(&without, &within)],
+                    _ => vec![(&within, &without), (&without, &without)],
+                };
+                for (there, here) in cases {
+                    let verdict = judge.run(&packet(here));
+                    prop_assert_eq!(adapted.run(&packet(there)), verdict, "{}: {:x?}\n{}", name, there, graph);
+                }
+            }
         }
     }
 

@@ -6,6 +6,7 @@
 mod beside;
 mod programs;
 
+use std::cell::RefCell;
 use std::fs;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
@@ -93,13 +94,21 @@ fn same(options: &str, [system, ours]: &[Outcome; 2]) {
     assert_eq!(system, ours, "{options}");
 }
 
-/// The packets are the same; shows the first ones that are not.
+/// The packets are the same; shows those that are not.
 fn alike(options: &str, system: &[String], ours: &[String]) {
-    let differ = (0..system.len().max(ours.len())).find(|&at| system.get(at) != ours.get(at));
-    if let Some(at) = differ {
-        let (number, own) = (system.len(), ours.len());
-        panic!("{options}: of {number} and {own} packets\n  {:?}\n  {:?}", system.get(at), ours.get(at));
-    }
+    let only = |these: &[String], those: &[String]| {
+        let number = |packets: &[String], packet| packets.iter().filter(|other| *other == packet).count();
+        let more = these.iter().filter(|packet| number(these, *packet) > number(those, *packet));
+        more.map(|packet| packet.chars().take(200).collect()).collect::<Vec<String>>()
+    };
+    assert!(
+        system == ours,
+        "{options}: of {} and {} packets, only with the system's library or more often {:#?}, only with ours {:#?}",
+        system.len(),
+        ours.len(),
+        only(system, ours),
+        only(ours, system)
+    );
 }
 
 /// Returns the files that a program wrote in its directory, in the order of their names.
@@ -389,6 +398,33 @@ fn compare_in_a_network(name: &'static str, accepted: &[Difference]) {
 fn root_a_daemon_without_privileges_filters_late() {
     if require_root("root_a_daemon_without_privileges_filters_late") {
         compare_in_a_network("daemon", &[]);
+    }
+}
+
+/// Neither fork, chroot and lost privileges keep a filter out of the kernel, nor does the program see how it gets there.
+#[test]
+fn root_a_daemon_without_privileges_filters_a_pool_in_the_kernel() {
+    if !require_root("root_a_daemon_without_privileges_filters_a_pool_in_the_kernel") {
+        return;
+    }
+    for source in ["tc", "auto"] {
+        let bench = Bench::new(Veth::default(), &[]).expect("no program is missing");
+        let reports = RefCell::new(String::new());
+        Program::compile("daemon").compare_by(&[], |command| {
+            command.env("WEIR_SOURCE", source).env("WEIR_REPORT", "1");
+            let child = bench.network.rx().spawn(command.stdout(Stdio::piped()).stderr(Stdio::piped()));
+            let mut output = child.expect("it starts").wait_with_output().expect("it ends");
+            let (ours, rest): (Vec<_>, Vec<_>) = String::from_utf8_lossy(&output.stderr)
+                .lines()
+                .map(str::to_owned)
+                .partition(|line| line.starts_with("weir: "));
+            reports.borrow_mut().push_str(&ours.join("\n"));
+            output.stderr = rest.join("\n").into_bytes();
+            output
+        });
+        let reports = reports.into_inner();
+        // With each of our two builds.
+        assert_eq!(reports.matches("filter in the kernel; received 12, lost 0").count(), 2, "{reports}");
     }
 }
 

@@ -9,17 +9,19 @@ use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::retry_on_intr;
-use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
+use rustix::net::{AddressFamily, Shutdown, SocketFlags, SocketType, shutdown, socketpair};
 use rustix::process::{Pid, PidfdFlags, Resource, Rlimit, chdir, getpid, pidfd_open, setrlimit, setsid};
 
 use crate::thread;
 
 /// A forked process and a socket to it. The process must end when our end is closed, which happens however we end.
-/// Dropping this closes the socket and waits for the process.
+/// Dropping this shuts the socket down and waits for the process; in another process that a fork has made of this one,
+/// it only closes the socket.
 #[derive(Debug)]
 pub struct Forked {
     socket: Option<OwnedFd>,
     pid: libc::pid_t,
+    parent: Pid,
 }
 
 /// Forks a process called `name` that does `work` with its end of a socket (`SOCK_SEQPACKET`: messages, in order). It
@@ -55,7 +57,43 @@ pub fn fork_with(kind: SocketType, name: &CStr, work: impl FnOnce(OwnedFd)) -> i
     }
     let forked = if pid < 0 { Err(io::Error::last_os_error()) } else { Ok(pid) };
     thread::mask(&before)?;
-    Ok(Forked { socket: Some(ours), pid: forked? })
+    Ok(Forked { socket: Some(ours), pid: forked?, parent: getpid() })
+}
+
+/// Forks a process that does `work` with its end of a socket (`SOCK_SEQPACKET`), hidden from the program that this
+/// library is part of: the program gets no signal when it ends, and does not find it when it waits for any child
+/// (`__WCLONE`, waitpid(2)). Of the descriptors, it keeps only `kept`. It has no terminal, and no signal except `SIGKILL`
+/// ends it.
+///
+/// # Errors
+///
+/// The errors of [`fork`].
+pub fn hidden(name: &CStr, kept: &[BorrowedFd<'_>], work: impl FnOnce(OwnedFd)) -> io::Result<Forked> {
+    has_one_thread()?;
+    let (ours, theirs) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?;
+    let open = open_descriptors()?;
+    let before = thread::mask_all()?;
+    // Not fork(3): its child would send SIGCHLD, and it runs what the program has registered with pthread_atfork(3).
+    // SAFETY: no flag is set, so the child has copies of everything; for locks, see `fork_with`.
+    let pid = unsafe { libc::syscall(libc::SYS_clone, 0, 0, 0, 0, 0) };
+    if pid == 0 {
+        let _ = rustix::thread::set_name(name);
+        let _ = setsid();
+        let _ = chdir("/");
+        for number in open {
+            if number != theirs.as_raw_fd() && kept.iter().all(|kept| kept.as_raw_fd() != number) {
+                // SAFETY: its owner is a stack frame of our parent, to which this process never returns.
+                unsafe { libc::close(number) };
+            }
+        }
+        let done = catch_unwind(AssertUnwindSafe(|| work(theirs)));
+        // SAFETY: as in `fork_with`.
+        unsafe { libc::_exit(i32::from(done.is_err())) }
+    }
+    let forked = if pid < 0 { Err(io::Error::last_os_error()) } else { Ok(pid) };
+    thread::mask(&before)?;
+    let pid = libc::pid_t::try_from(forked?).expect("the kernel's process IDs have this type");
+    Ok(Forked { socket: Some(ours), pid, parent: getpid() })
 }
 
 fn has_one_thread() -> io::Result<()> {
@@ -91,7 +129,11 @@ pub fn apart(limits: Limits, work: impl FnOnce(OwnedFd)) -> io::Result<Forked> {
         // SAFETY: as in `fork_with`.
         unsafe { libc::_exit(i32::from(!done)) }
     }
-    if pid < 0 { Err(io::Error::last_os_error()) } else { Ok(Forked { socket: Some(ours), pid }) }
+    if pid < 0 {
+        Err(io::Error::last_os_error())
+    } else {
+        Ok(Forked { socket: Some(ours), pid, parent: getpid() })
+    }
 }
 
 impl Limits {
@@ -151,7 +193,7 @@ fn watch_alone(other: Pid, report: &OwnedFd) -> io::Result<OwnedFd> {
 fn wait_for(pid: libc::pid_t) {
     let mut status = 0;
     // SAFETY: `status` is writable; the process is our child, or the call fails.
-    while unsafe { libc::waitpid(pid, &raw mut status, 0) } < 0
+    while unsafe { libc::waitpid(pid, &raw mut status, libc::__WALL) } < 0
         && io::Error::last_os_error().kind() == io::ErrorKind::Interrupted
     {}
 }
@@ -190,8 +232,13 @@ impl Forked {
 
 impl Drop for Forked {
     fn drop(&mut self) {
-        self.socket = None;
-        wait_for(self.pid);
+        let Some(socket) = self.socket.take() else { return };
+        if getpid() == self.parent {
+            // A fork of ours may still have the socket open.
+            let _ = shutdown(&socket, Shutdown::Both);
+            drop(socket);
+            wait_for(self.pid);
+        }
     }
 }
 

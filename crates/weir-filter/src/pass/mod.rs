@@ -7,8 +7,10 @@ mod demand;
 mod dominators;
 mod facts;
 mod gather;
+mod inner_tag;
 mod merge;
 pub(crate) mod range;
+mod rewrite;
 mod sets;
 mod simplify;
 mod slots;
@@ -17,6 +19,7 @@ mod thread;
 
 pub use certain::certain;
 pub use gather::gather;
+pub use inner_tag::inner_tag;
 pub use merge::merge;
 pub use sets::expand_sets;
 pub use simplify::simplify;

@@ -8,6 +8,7 @@ mod bell;
 mod device;
 mod engine;
 mod form;
+mod maker;
 mod open;
 mod pool;
 mod socket;
@@ -141,8 +142,9 @@ impl Live {
 
     /// Sets the filter in the kernel, if it takes the program; packets that arrived before it are filtered here.
     pub(crate) fn set_filter(&mut self, program: &Program) {
-        if let Engine::Socket(socket) = &mut self.engine {
-            socket.set_filter(program);
+        match &mut self.engine {
+            Engine::Socket(socket) => socket.set_filter(program),
+            Engine::Pool(pool) => pool.set_filter(program),
         }
     }
 
@@ -239,7 +241,7 @@ impl Drop for Live {
                 "packet socket, filter in the process".to_owned()
             }
             Engine::Socket(_) => "packet socket".to_owned(),
-            Engine::Pool(pool) => format!("{}, filter in the process", pool.about()),
+            Engine::Pool(pool) => pool.about(),
         };
         let device = self.device.name();
         // SAFETY: standard error is C's business; a program that has closed it gets no line.

@@ -3,11 +3,14 @@
 use std::ffi::c_int;
 use std::os::fd::{AsFd, BorrowedFd};
 
+use weir::exchange::{Exchange, Form, Program};
 use weir::{Capture, Chunk, Direction, Error, ErrorKind, SourceChoice, Window};
+use weir_filter::cbpf::Program as Classic;
 use weir_filter::interpret::{Metadata, Packet as Seen, VlanTag};
 use weir_sys::packet::{Sender, Statistics};
 
 use super::engine::Wish;
+use super::maker::Maker;
 use super::{GONE, IN, OUT, time};
 use crate::abi::*;
 use crate::filter::Filter;
@@ -20,6 +23,12 @@ const BUFFER: u64 = 64 << 20;
 /// A capture, and the chunk that C has a packet of.
 pub(super) struct Pool {
     capture: Capture,
+    exchange: Exchange,
+    /// `None`: the process has threads, and makes its filters itself.
+    maker: Option<Maker>,
+    /// Where the filter runs, for the report.
+    filtered: Filtered,
+    index: u32,
     /// Sends packets.
     pub(super) sender: Sender,
     chunk: Option<Chunk>,
@@ -36,6 +45,15 @@ pub(super) struct Pool {
     pub(super) direction: c_int,
     /// A tagged frame as the kernel shows it to filters: without the tag.
     untagged: Vec<u8>,
+}
+
+/// Where a filter runs.
+#[derive(Debug)]
+enum Filtered {
+    NoFilter,
+    InKernel,
+    /// In this process, and why.
+    Here(String),
 }
 
 impl Pool {
@@ -67,7 +85,12 @@ impl Pool {
         };
         let capture = builder.open()?;
         let ethernet = capture.interfaces()[0].link_type == 1;
+        let exchange = capture.exchange();
         let mut pool = Self {
+            maker: Maker::start(&exchange).ok(),
+            exchange,
+            filtered: Filtered::NoFilter,
+            index,
             capture,
             sender: Sender::new(index)?,
             chunk: None,
@@ -126,7 +149,7 @@ impl Pool {
             }
             if let Some(filter) = filter {
                 let seen = match self.ethernet {
-                    true => seen(&packet, sent, &mut self.untagged),
+                    true => seen(&packet, sent, self.index, &mut self.untagged),
                     false => {
                         Seen { data: packet.data, length: packet.original_len, meta: Metadata::default() }
                     }
@@ -150,6 +173,33 @@ impl Pool {
         }
     }
 
+    /// Has the kernel run the filter, if it can; otherwise it accepts every packet. Packets that it has accepted before
+    /// are still there.
+    pub(super) fn set_filter(&mut self, program: &Classic) {
+        let put = self
+            .made(program)
+            .and_then(|program| self.exchange.put(&[program]).map_err(|error| error.to_string()));
+        self.filtered = match put {
+            Ok(()) => Filtered::InKernel,
+            Err(why) => {
+                // If even this fails, the previous filter stays, and the new one cannot get back what it rejects.
+                let _ = self.exchange.put(&[every(0)]);
+                Filtered::Here(why)
+            }
+        };
+    }
+
+    /// Makes a program here, or where the right to do so is.
+    fn made(&self, program: &Classic) -> Result<Program, String> {
+        let places = self.exchange.places().map_err(|error| error.to_string())?;
+        let place = places.first().ok_or("nothing is captured any more")?;
+        match (place.make_classic(program), &self.maker) {
+            // The right is missing, or a file in a directory without it.
+            (Err(_), Some(maker)) => maker.make(program),
+            (made, _) => made.map_err(|error| error.to_string()),
+        }
+    }
+
     /// Counts packets as libpcap does: received are those that match, and those that found no room in the pool.
     pub(super) fn counts(&self) -> Result<Statistics, String> {
         let account = self.capture.account().map_err(|error| error.to_string())?;
@@ -160,11 +210,22 @@ impl Pool {
         })
     }
 
-    /// Returns the source, and how it runs.
+    /// Returns the source, how it runs, and where the filter does.
     pub(super) fn about(&self) -> String {
         let interface = &self.capture.interfaces()[0];
-        format!("{}, {}", interface.source, interface.detail)
+        let filtered = match &self.filtered {
+            Filtered::NoFilter => "no filter".to_owned(),
+            Filtered::InKernel => "filter in the kernel".to_owned(),
+            Filtered::Here(why) => format!("filter in the process ({why})"),
+        };
+        format!("{}, {}; {filtered}", interface.source, interface.detail)
     }
+}
+
+/// The program for this interface that accepts every packet.
+fn every(interface: u32) -> Program {
+    let (sets, descriptors) = (Vec::new(), Vec::new());
+    Program { interface, form: Form::All, is_never: false, sets, descriptors }
 }
 
 impl AsFd for Pool {
@@ -175,7 +236,7 @@ impl AsFd for Pool {
 
 /// Returns a frame as a filter in the kernel sees it: the outer tag is beside the frame. `room` gets such a frame.
 #[inline]
-fn seen<'a>(packet: &weir::Packet<'a>, sent: bool, room: &'a mut Vec<u8>) -> Seen<'a> {
+fn seen<'a>(packet: &weir::Packet<'a>, sent: bool, index: u32, room: &'a mut Vec<u8>) -> Seen<'a> {
     let plain = Seen { data: packet.data, length: packet.original_len, meta: Metadata::default() };
     let Some((addresses, rest)) = packet.data.split_first_chunk::<12>() else { return plain };
     let half = |at: usize| rest.get(at..at + 2).map_or(0, |bytes| u16::from_be_bytes([bytes[0], bytes[1]]));
@@ -185,7 +246,7 @@ fn seen<'a>(packet: &weir::Packet<'a>, sent: bool, room: &'a mut Vec<u8>) -> See
         [first, ..] if first & 1 == 1 => libc::PACKET_MULTICAST,
         _ => libc::PACKET_HOST,
     };
-    let meta = Metadata { packet_type, protocol: half(0), ..Metadata::default() };
+    let meta = Metadata { packet_type, protocol: half(0), interface: index, vlan: None };
     if !TAGS.contains(&half(0)) || rest.len() < 4 {
         return Seen { meta, ..plain };
     }
@@ -223,19 +284,19 @@ mod tests {
         let inner = [2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 8, 0, 0x45, 7];
         let tagged = [&inner[..12], &[0x81, 0, 0x20, 5], &inner[12..]].concat();
         let mut room = Vec::new();
-        let plain = seen(&packet(&inner), false, &mut room);
+        let plain = seen(&packet(&inner), false, 1, &mut room);
         assert_eq!(
             (plain.data, plain.length, plain.meta.protocol, plain.meta.vlan),
             (&inner[..], 100, 0x800, None)
         );
-        let without = seen(&packet(&tagged), true, &mut room);
+        let without = seen(&packet(&tagged), true, 1, &mut room);
         assert_eq!((without.data, without.length, without.meta.protocol), (&inner[..], 96, 0x800));
         assert_eq!(without.meta.vlan, Some(VlanTag { protocol: 0x8100, tci: 0x2005 }));
         assert_eq!(without.meta.packet_type, libc::PACKET_OUTGOING);
         for short in [&tagged[..15], &tagged[..13], &tagged[..3]] {
-            assert_eq!(seen(&packet(short), false, &mut room).data, short);
+            assert_eq!(seen(&packet(short), false, 1, &mut room).data, short);
         }
         let all = [&[0xff; 6][..], &inner[6..]].concat();
-        assert_eq!(seen(&packet(&all), false, &mut room).meta.packet_type, libc::PACKET_BROADCAST);
+        assert_eq!(seen(&packet(&all), false, 1, &mut room).meta.packet_type, libc::PACKET_BROADCAST);
     }
 }

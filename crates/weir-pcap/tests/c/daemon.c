@@ -5,6 +5,7 @@
 #include "say.h"
 
 #include <grp.h>
+#include <signal.h>
 #include <sys/select.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -67,6 +68,14 @@ static void child(void)
 	pcap_close(sender);
 }
 
+static volatile sig_atomic_t ended;
+
+static void count(int signal)
+{
+	(void)signal;
+	ended++;
+}
+
 int main(void)
 {
 	char error[PCAP_ERRBUF_SIZE] = "";
@@ -74,12 +83,14 @@ int main(void)
 	pid_t pid;
 
 	setvbuf(stdout, NULL, _IONBF, 0);
+	signal(SIGCHLD, count);
 	capture = pcap_open_live("rx0", 100, 1, 10, error);
 	sender = pcap_open_live("rx0", 100, 0, 10, error);
 	if (capture == NULL || sender == NULL) {
 		say("%s", error);
 		return 1;
 	}
+	say("children: %d", waitpid(-1, &status, WNOHANG));
 	send_numbers(1, 2);
 	pid = fork();
 	if (pid == 0) {
@@ -88,9 +99,11 @@ int main(void)
 		/* The leak checker needs /proc, which is out of reach. */
 		_exit(0);
 	}
-	waitpid(pid, &status, 0);
+	while (waitpid(pid, &status, 0) < 0)
+		;
 	say("the child: %d", status);
 	pcap_close(capture);
 	pcap_close(sender);
+	say("children: %d, ended: %d", waitpid(-1, &status, WNOHANG), (int)ended);
 	return 0;
 }

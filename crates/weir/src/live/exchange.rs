@@ -22,6 +22,7 @@ use weir_bpf::filter::{self, FilterError as NotLoaded, Hook, Loader, SetMap, Soc
 use weir_bpf::xdp::{Body, BoundParts, Device};
 use weir_filter::cbpf::{self, Rules};
 use weir_filter::emit::cbpf::{EmitError, Target, emit};
+use weir_filter::graph::{Graph, Meta, Node, Relation, Test, Value, ValueId};
 use weir_sys::CallError;
 use weir_sys::bpf::grace::Grace;
 use weir_sys::netns::NetNs;
@@ -32,6 +33,9 @@ use crate::filter::{Compiled, Filter, FilterError, Receiver};
 use crate::live::error::NEEDS;
 use crate::live::interface::Interface;
 use crate::live::sets::{Labelled, LiveSet, SetLabel, duplicated, labelled};
+
+/// `PACKET_OUTGOING` (linux/if_packet.h).
+const OUTGOING: u32 = 4;
 
 /// A handle for replacing the filters of a capture, usable from any thread.
 #[derive(Clone, Debug)]
@@ -263,22 +267,55 @@ impl Place {
     ///
     /// The expression is invalid, or the place cannot take the program.
     pub fn make(&self, filter: Option<&Filter>) -> Result<Program, Error> {
-        let interface = self.seat.interface;
         let Some(filter) = filter else {
-            return Ok(Program::plain(interface, Form::All));
+            return Ok(Program::plain(self.seat.interface, Form::All));
         };
-        let wrong = |error: FilterError| Error::from(error.on(&self.seat.name));
-        let refused = |what: &dyn ToString| Error::FilterRefused {
-            name: self.seat.name.clone(),
-            what: what.to_string(),
-        };
+        let receiver = self.seat.receiver;
+        self.made(|loader| {
+            let compiled = match loader {
+                Some(loader) => filter.compile_for(loader, receiver),
+                None => filter.compile(receiver),
+            };
+            compiled.map_err(|error| error.on(&self.seat.name).into())
+        })
+    }
+
+    /// Compiles a program in classic BPF for this place. Like those for a packet socket, it expects the outer VLAN tag
+    /// in the metadata and not in the frame, wherever it is here.
+    ///
+    /// # Errors
+    ///
+    /// The program cannot run here; the error says why.
+    pub fn make_classic(&self, program: &cbpf::Program) -> Result<Program, Error> {
+        let Receiver { link_type, metadata, .. } = self.seat.receiver;
+        self.made(|loader| {
+            let beside = loader.map_or(metadata, |loader| !loader.tag_is_inside());
+            let compiled =
+                Compiled::of_program(program, link_type, beside).map_err(|error| error.to_string());
+            // XDP knows only that it sees no sent packets.
+            let compiled =
+                compiled.and_then(|compiled| match loader.is_some() && asks_who_gets_it(&compiled.graph) {
+                    true => Err("it asks for the packet type".to_owned()),
+                    false => Ok(compiled),
+                });
+            compiled.map_err(|what| self.refused(&what))
+        })
+    }
+
+    fn refused(&self, what: &dyn ToString) -> Error {
+        Error::FilterRefused { name: self.seat.name.clone(), what: what.to_string() }
+    }
+
+    /// Creates the program of a filter, which `compile` returns for each loader, or for a socket or this process.
+    fn made(&self, compile: impl Fn(Option<&Loader>) -> Result<Compiled, Error>) -> Result<Program, Error> {
+        let interface = self.seat.interface;
         match &self.kind {
             PlaceKind::Programs(pools) => {
                 let mut given = self.descriptors.iter();
                 let (mut descriptors, mut sets, mut is_never) = (Vec::new(), Vec::new(), true);
                 for pool in pools {
-                    let loader = pool.loader(&mut given).map_err(|what| refused(&what))?;
-                    let compiled = filter.compile_for(&loader, self.seat.receiver).map_err(wrong)?;
+                    let loader = pool.loader(&mut given).map_err(|what| self.refused(&what))?;
+                    let compiled = compile(Some(&loader))?;
                     let loaded = loader.load(&compiled.graph, &compiled.ast.sets);
                     let loaded = loaded.map_err(|error| not_loaded(&self.seat.name, error))?;
                     let (programs, maps) = loaded.into_parts();
@@ -289,7 +326,7 @@ impl Place {
                 Ok(Program { is_never, ..Program::loaded(interface, descriptors, &sets)? })
             }
             PlaceKind::Socket { .. } | PlaceKind::Process => {
-                let compiled = filter.compile(self.seat.receiver).map_err(wrong)?;
+                let compiled = compile(None)?;
                 let is_never = compiled.is_never();
                 if let (PlaceKind::Socket { snap_len }, Some(refusals)) =
                     (&self.kind, self.descriptors.first())
@@ -300,11 +337,26 @@ impl Place {
                     let (program, sets) = loaded.into_parts();
                     return Ok(Program { is_never, ..Program::loaded(interface, vec![program], &sets)? });
                 }
-                let program = classic(&compiled).map_err(|error| refused(&error))?;
+                let program = classic(&compiled).map_err(|error| self.refused(&error))?;
                 Ok(Program { is_never, ..Program::plain(interface, Form::of(&program)) })
             }
         }
     }
+}
+
+/// Returns whether the graph uses the packet type for more than telling sent packets from others.
+fn asks_who_gets_it(graph: &Graph) -> bool {
+    let packet_type = graph.known(Value::Meta(Meta::PacketType));
+    let outgoing = graph.known(Value::Constant(OUTGOING));
+    let uses = |id: ValueId| Some(id) == packet_type;
+    let direction = |node: &Node| match *node {
+        Node::Branch { test: Test::Compare { relation: Relation::Equal, left, right }, .. } => {
+            uses(left) && Some(right) == outgoing
+        }
+        _ => false,
+    };
+    let in_values = graph.values().iter().any(|value| value.operands().any(uses));
+    in_values || graph.nodes().iter().any(|node| node.values().any(uses) && !direction(node))
 }
 
 impl PoolKind {

@@ -1,0 +1,116 @@
+//! Makes a graph for frames without their outer VLAN tag match the frames that still contain it.
+//!
+//! Reason: a program in classic BPF of another compiler, such as one that a user of libpcap sets, expects what a packet
+//! socket shows: the outer tag in the metadata and not in the frame. XDP sees frames before Linux strips the tag.
+//!
+//! Property: a frame that contains its tag gets the same verdict as the frame whose tag is in the metadata.
+
+use super::rewrite::{Form, copy};
+use super::stripped_tag::{LENGTH, TAG};
+use crate::graph::{Graph, Meta, Operation, TermId, Value, ValueId, Width};
+
+/// The EtherTypes of tags that Linux strips (`eth_type_vlan`, linux/if_vlan.h).
+const TAGS: [u32; 2] = [0x8100, 0x88a8];
+
+/// Adapts `graph`, which describes frames without their outer tag, to frames that contain it. `beside`: some have it in
+/// the metadata all the same. Returns `None` if that needs too many slots, which are used for offsets computed from the
+/// packet.
+pub fn inner_tag(graph: &Graph, beside: bool) -> Option<Graph> {
+    let mut to = graph.clone();
+    let tagged = copy(graph, &mut to, &Tagged)?;
+    let mut root = copy(graph, &mut to, &Untagged)?;
+    if tagged == root {
+        // The filter accepts or rejects every packet.
+        return Some(graph.clone());
+    }
+    let ether_type = to.load(None, TAG, Width::Half);
+    for tag in TAGS {
+        root = to.equals(ether_type, tag, (tagged, root), TermId::NONE);
+    }
+    if beside {
+        let present = to.meta(Meta::VlanPresent);
+        root = to.equals(present, 1, (graph.root(), root), TermId::NONE);
+    }
+    to.set_root(root);
+    Some(to)
+}
+
+/// A frame that contains a tag.
+struct Tagged;
+
+impl Form for Tagged {
+    fn meta(&self, to: &mut Graph, meta: Meta) -> ValueId {
+        match meta {
+            Meta::VlanPresent => to.constant(1),
+            Meta::VlanProtocol => to.load(None, TAG, Width::Half),
+            Meta::VlanTag => to.load(None, TAG + 2, Width::Half),
+            Meta::Protocol => to.load(None, TAG + LENGTH, Width::Half),
+            Meta::PacketType | Meta::Interface => to.meta(meta),
+        }
+    }
+
+    fn length(&self, to: &mut Graph) -> ValueId {
+        let length = to.value(Value::Length);
+        to.with(Operation::Subtract, length, LENGTH)
+    }
+
+    fn load(
+        &self,
+        to: &mut Graph,
+        base: Option<ValueId>,
+        offset: u32,
+        width: Width,
+        span: Option<(u32, u32)>,
+    ) -> Option<ValueId> {
+        let (least, most) = span?;
+        if least >= TAG && most <= u32::MAX - LENGTH {
+            Some(to.load(base, offset.wrapping_add(LENGTH), width))
+        } else if u64::from(most) + width as u64 <= TAG.into() {
+            Some(to.load(base, offset, width))
+        } else {
+            None
+        }
+    }
+
+    fn byte_at(&self, to: &mut Graph, at: ValueId) -> ValueId {
+        // Negative from the tag on. Where the difference wraps, no frame has a byte.
+        let last = to.constant(TAG - 1);
+        let before = to.binary(Operation::Subtract, last, at);
+        let behind = to.with(Operation::ShiftRight, before, 31);
+        let four = to.with(Operation::Multiply, behind, LENGTH);
+        let farther = to.binary(Operation::Add, at, four);
+        to.load(Some(farther), 0, Width::Byte)
+    }
+}
+
+/// A frame without a tag.
+struct Untagged;
+
+impl Form for Untagged {
+    fn meta(&self, to: &mut Graph, meta: Meta) -> ValueId {
+        match meta {
+            Meta::VlanPresent | Meta::VlanProtocol | Meta::VlanTag => to.constant(0),
+            Meta::Protocol => to.load(None, TAG, Width::Half),
+            Meta::PacketType | Meta::Interface => to.meta(meta),
+        }
+    }
+
+    fn length(&self, to: &mut Graph) -> ValueId {
+        to.value(Value::Length)
+    }
+
+    fn load(
+        &self,
+        to: &mut Graph,
+        base: Option<ValueId>,
+        offset: u32,
+        width: Width,
+        _span: Option<(u32, u32)>,
+    ) -> Option<ValueId> {
+        Some(to.load(base, offset, width))
+    }
+
+    fn byte_at(&self, to: &mut Graph, at: ValueId) -> ValueId {
+        to.load(Some(at), 0, Width::Byte)
+    }
+}
