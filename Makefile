@@ -40,6 +40,7 @@ bench: build ## measure capturing, filtering, forwarding, reading and writing ag
 	@$(ROOT) $(TARGET)/release/weir-bench forward --json out/forward.json
 	@$(ROOT) $(TARGET)/release/weir-bench read --json out/read.json
 	@$(ROOT) $(TARGET)/release/weir-bench compress --json out/compress.json
+	@$(ROOT) $(TARGET)/release/weir-bench libpcap --json out/libpcap.json
 
 deb: build ## out/weir_VERSION_ARCHITECTURE.deb
 	@scripts/setup deb

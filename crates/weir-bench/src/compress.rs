@@ -18,7 +18,6 @@ use super::machine::Machine;
 use super::peers;
 use super::program::Program;
 use super::sample::Lab;
-use super::savefile::Packets;
 use super::spread::Spread;
 use super::table::{bar_rows, table};
 use super::witness::Witness;
@@ -208,16 +207,10 @@ fn problem(written: &Written) -> io::Result<Option<String>> {
     zstd.args(["-dc", "-q"]).stdin(File::open(written.file.path())?).stdout(Stdio::piped());
     let mut zstd = zstd.spawn()?;
     let mut output = zstd.stdout.take().expect("a pipe was asked for");
-    let mut witness = Witness::default();
-    let read = Packets::new(output.by_ref()).and_then(|mut packets| {
-        while let Some(packet) = packets.next()? {
-            witness.take(packet);
-        }
-        Ok(())
-    });
+    let witness = Witness::read(output.by_ref());
     drop(output);
     let status = zstd.wait()?;
-    read?;
+    let witness = witness?;
     if !status.success() {
         return Ok(Some(format!("zstd -dc: {status}")));
     }

@@ -148,6 +148,8 @@ fn ours(name: &'static str, ready: &'static str, arguments: &[&'static str]) -> 
     Program {
         name,
         package: "",
+        place: None,
+        environment: Vec::new(),
         arguments: [arguments, &["-i", "{interface}"]].concat(),
         ready,
         batch: Duration::from_millis(50),

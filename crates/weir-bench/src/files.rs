@@ -22,7 +22,6 @@ use super::bars::{Bar, Wanted};
 use super::machine::Machine;
 use super::process::Memory;
 use super::program::WEIR;
-use super::savefile::Packets;
 use super::spread::Spread;
 use super::table::{bar_rows, table};
 use super::witness::Witness;
@@ -59,7 +58,7 @@ pub(super) struct ReadArgs {
 }
 
 /// Bytes of a frame.
-const SIZE: u32 = 60;
+pub(super) const SIZE: u32 = 60;
 /// The time of the first packet, and from one to the next, nanoseconds.
 const BEGIN: u64 = 1_700_000_000_000_000_000;
 const STEP: u64 = 1_000;
@@ -287,29 +286,13 @@ impl Files {
         let traffic = Traffic::new(SIZE as usize).map_err(io::Error::other)?;
         let expected = Witness::of(&traffic, 0..packets);
         let files = Self { dir, packets, traffic, expected };
-        files.write_pcap(1, "pcap")?;
+        write_pcap(&files.path("pcap"), &files.traffic, packets, 1)?;
         files.write_pcapng()?;
         Ok(files)
     }
 
     fn path(&self, name: &str) -> PathBuf {
         self.dir.path().join(name)
-    }
-
-    /// All packets in turn, `times` times.
-    fn write_pcap(&self, times: usize, name: &str) -> io::Result<()> {
-        let mut file = BufWriter::with_capacity(1 << 20, File::create(self.path(name))?);
-        file.write_all(&words(&[0xa1b2_c3d4, 0x0004_0002, 0, 0, 262_144, 1]))?;
-        for _ in 0..times {
-            for number in 0..self.packets {
-                let time = BEGIN + number * STEP;
-                let seconds = u32::try_from(time / 1_000_000_000).unwrap_or(u32::MAX);
-                let micro = u32::try_from(time % 1_000_000_000 / 1_000).unwrap_or(0);
-                file.write_all(&words(&[seconds, micro, SIZE, SIZE]))?;
-                file.write_all(&self.traffic.frame(number))?;
-            }
-        }
-        file.into_inner()?.sync_data()
     }
 
     fn write_pcapng(&self) -> io::Result<()> {
@@ -373,7 +356,7 @@ impl Files {
                 let counted = stdout.split_whitespace().next().and_then(|word| word.parse::<u64>().ok());
                 (counted != Some(self.packets)).then(|| format!("reported: {}", stdout.trim()))
             }
-            Answer::File => match witness(out) {
+            Answer::File => match File::open(out).and_then(Witness::read) {
                 Ok(witness) if witness == self.expected => None,
                 Ok(witness) => Some(format!("{} packets, or different bytes", witness.packets)),
                 Err(error) => Some(error.to_string()),
@@ -383,7 +366,8 @@ impl Files {
 
     /// The most memory that counting the packets of a long file takes.
     fn memory(&self) -> Result<u64, Failure> {
-        self.write_pcap(LONG, "long").map_err(failed("create the long file"))?;
+        let written = write_pcap(&self.path("long"), &self.traffic, self.packets, LONG);
+        written.map_err(failed("create the long file"))?;
         let mut command = Command::new(super::program::find(WEIR).unwrap_or_default());
         command.args(["read", "--count"]).arg(self.path("long")).stdin(Stdio::null());
         command.stdout(Stdio::null()).stderr(Stdio::null());
@@ -410,13 +394,20 @@ fn watch(mut child: Child) -> io::Result<u64> {
     Ok(peak)
 }
 
-fn witness(path: &Path) -> io::Result<Witness> {
-    let mut packets = Packets::new(File::open(path)?)?;
-    let mut witness = Witness::default();
-    while let Some(packet) = packets.next()? {
-        witness.take(packet);
+/// Writes the first packets of `traffic`, `times` times, each of [`SIZE`] bytes.
+pub(super) fn write_pcap(path: &Path, traffic: &Traffic, packets: u64, times: usize) -> io::Result<()> {
+    let mut file = BufWriter::with_capacity(1 << 20, File::create(path)?);
+    file.write_all(&words(&[0xa1b2_c3d4, 0x0004_0002, 0, 0, 262_144, 1]))?;
+    for _ in 0..times {
+        for number in 0..packets {
+            let time = BEGIN + number * STEP;
+            let seconds = u32::try_from(time / 1_000_000_000).unwrap_or(u32::MAX);
+            let micro = u32::try_from(time % 1_000_000_000 / 1_000).unwrap_or(0);
+            file.write_all(&words(&[seconds, micro, SIZE, SIZE]))?;
+            file.write_all(&traffic.frame(number))?;
+        }
     }
-    Ok(witness)
+    file.into_inner()?.sync_data()
 }
 
 fn words(words: &[u32]) -> Vec<u8> {

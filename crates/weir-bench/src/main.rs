@@ -18,6 +18,7 @@ mod files;
 mod filter;
 mod forward;
 mod host;
+mod libpcap;
 mod machine;
 mod peers;
 mod picture;
@@ -89,6 +90,8 @@ enum What {
     Forward(forward::ForwardArgs),
     /// Compare what weir and tcpdump cost a busy host.
     Host(host::HostArgs),
+    /// Compare programs on the system's libpcap with the same programs on weir's.
+    Libpcap(libpcap::LibpcapArgs),
     /// Compare cooperating handlers with theory: losses, throughput, hand-over, bursts.
     Queues(queues::QueuesArgs),
     /// Compare reading and rewriting capture files with tcpdump, tshark and editcap.
@@ -169,6 +172,7 @@ fn run(cli: &Cli) -> Result<(), Failure> {
         What::Filter(args) => filter::run(args),
         What::Forward(args) => forward::run(args),
         What::Host(args) => host::run(args),
+        What::Libpcap(args) => libpcap::run(args),
         What::Queues(args) => queues::run(args),
         What::Read(args) => files::run(args),
         What::Steer(args) => steer::run(args),
@@ -183,11 +187,7 @@ fn failed<E: Display>(what: impl Display) -> impl FnOnce(E) -> Failure {
 }
 
 fn capture(args: &CaptureArgs) -> Result<(), Failure> {
-    if thread::available_parallelism().is_ok_and(|processors| processors.get() < 2) {
-        return Err(Failure::new(
-            "measuring requires two processors: one for the kernel's part, one for the reader",
-        ));
-    }
+    two_processors()?;
     // Better now than after all measurements.
     let (json, plot) = (create(args.json.as_deref())?, create(args.plot.as_deref())?);
     let turn = Duration::from_millis(if args.quick { 50 } else { 1000 });
@@ -222,6 +222,15 @@ fn capture(args: &CaptureArgs) -> Result<(), Failure> {
         save(path, file, &picture::draw(&report).map_err(failed("draw"))?)?;
     }
     report.verdict()
+}
+
+fn two_processors() -> Result<(), Failure> {
+    if thread::available_parallelism().is_ok_and(|processors| processors.get() < 2) {
+        return Err(Failure::new(
+            "measuring requires two processors: one for the kernel's part, one for the reader",
+        ));
+    }
+    Ok(())
 }
 
 /// Whether the measurements can be believed: not if so many were found to be wrong.

@@ -13,6 +13,8 @@ pub(super) fn tcpdump(output: &'static str) -> Program {
     Program {
         name: "tcpdump",
         package: "tcpdump",
+        place: None,
+        environment: Vec::new(),
         arguments: vec!["-i", "{interface}", "-n", "-Z", "root", "-B", "131072", "-w", output],
         ready: "listening on",
         batch: Duration::from_millis(1200),
@@ -30,6 +32,8 @@ pub(super) fn dumpcap() -> Program {
     Program {
         name: "dumpcap",
         package: "wireshark-common",
+        place: None,
+        environment: Vec::new(),
         arguments: vec!["-i", "{interface}", "-q", "-B", "128", "-w", "{file}"],
         ready: "File: ",
         batch: Duration::from_millis(500),
@@ -48,6 +52,8 @@ pub(super) fn netsniff_ng() -> Program {
     Program {
         name: "netsniff-ng",
         package: "netsniff-ng",
+        place: None,
+        environment: Vec::new(),
         arguments: vec![
             "--in",
             "{interface}",

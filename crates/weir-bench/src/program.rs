@@ -1,6 +1,7 @@
 //! A reader: a program that captures in the receiving namespace, on a processor of its own.
 
 use std::env;
+use std::ffi::OsString;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -29,6 +30,10 @@ pub(super) struct Program {
     pub(super) name: &'static str,
     /// Debian's name of the package that has it.
     pub(super) package: &'static str,
+    /// Where it is, if it was made for this run.
+    pub(super) place: Option<PathBuf>,
+    /// What is added to its environment.
+    pub(super) environment: Vec<(&'static str, OsString)>,
     /// `{interface}` and `{file}` stand for what they say.
     pub(super) arguments: Vec<&'static str>,
     /// What it prints once it captures.
@@ -64,7 +69,7 @@ impl Counts {
 impl Program {
     /// Where it is.
     pub(super) fn path(&self) -> Option<PathBuf> {
-        find(self.name)
+        self.place.clone().or_else(|| find(self.name))
     }
 
     /// Whether it writes a file.
@@ -75,6 +80,9 @@ impl Program {
     /// As a line that a person could type.
     pub(super) fn line(&self) -> String {
         let line = [&[self.name], &self.arguments[..]].concat().join(" ");
+        let variables =
+            self.environment.iter().map(|(name, value)| format!("{name}={} ", value.to_string_lossy()));
+        let line = variables.collect::<String>() + &line;
         line.replace("{interface}", "IF").replace("{file}", "FILE")
     }
 
@@ -91,6 +99,7 @@ impl Program {
                 (word, _) => command.arg(word),
             };
         }
+        command.envs(self.environment.iter().map(|(name, value)| (name, value)));
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child =
             port.netns.spawn(&mut command).map_err(failed(format_args!("start {name} with taskset")))?;

@@ -51,6 +51,18 @@ pub(super) fn table(rows: &[Vec<String>]) -> String {
     text
 }
 
+/// The same for a document in Markdown: the first row is the head. All rows are as long.
+pub(super) fn markdown(rows: &[Vec<String>]) -> String {
+    let mut text = String::new();
+    for (number, row) in rows.iter().enumerate() {
+        let _infallible = writeln!(text, "| {} |", row.join(" | "));
+        if number == 0 {
+            let _infallible = writeln!(text, "|{}", "---|".repeat(row.len()));
+        }
+    }
+    text
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -62,5 +74,11 @@ mod tests {
         let rows = rows.map(|row| row.into_iter().map(str::to_owned).collect());
         assert_eq!(table(&rows), "           a   b\n  one      1  22\n  two    missing\n  three  333\n");
         assert_eq!(table(&[]), "");
+    }
+
+    #[test]
+    fn a_document_gets_a_head() {
+        let rows = [["", "a"], ["one", "1"]].map(|row| row.map(str::to_owned).to_vec());
+        assert_eq!(markdown(&rows), "|  | a |\n|---|---|\n| one | 1 |\n");
     }
 }

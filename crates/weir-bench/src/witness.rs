@@ -1,9 +1,12 @@
 //! What a reader saw, in a few numbers that can be known beforehand.
 
+use std::io::{self, Read};
 use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 use weir_lab::Traffic;
+
+use super::savefile::Packets;
 
 /// Where the frame's number is in frames of one flow without VLAN tag: behind Ethernet, IPv4 and UDP headers.
 const SEQUENCE: usize = 14 + 20 + 8;
@@ -37,6 +40,16 @@ impl Witness {
         let number = number.map_or(u64::MAX, |bytes| u64::from_be_bytes(*bytes));
         self.breaks += u64::from(number != self.next);
         self.next = number.wrapping_add(1);
+    }
+
+    /// What is in a capture file.
+    pub(super) fn read(file: impl Read) -> io::Result<Self> {
+        let mut packets = Packets::new(file)?;
+        let mut witness = Self::default();
+        while let Some(packet) = packets.next()? {
+            witness.take(packet);
+        }
+        Ok(witness)
     }
 
     /// What a reader sees who misses nothing of the frames of these numbers. They have to be of one flow.

@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 
@@ -168,6 +169,89 @@ fn filters_are_measured() {
     assert!(!speeds.is_empty() && speeds.iter().all(|sample| sample["same_verdicts"] == true), "{speeds:?}");
     let compiled = report["compiling"].as_array().expect("compilations");
     assert!(compiled.iter().any(|sample| sample["hosts"] == 100_000), "{compiled:?}");
+}
+
+#[test]
+fn root_captures_through_both_libraries_are_measured() {
+    if !require_root("root_captures_through_both_libraries_are_measured") {
+        return;
+    }
+    let dir = tempfile::tempdir().expect("a folder");
+    let place = dir.path().to_str().expect("UTF-8");
+    let words = ["libpcap", "--quick", "--duration", "5ms", "--only", "tcpdump,count", "--disk", place, "--dir"];
+    // It fails unless packets captured and packets reported as dropped are all that were sent.
+    let report = short(&words, dir.path());
+    let samples = report["live"].as_array().expect("a list");
+    assert_eq!(samples.len(), 24, "six programs, four ways: {report}");
+    for sample in samples {
+        let files = sample["command"].as_str().is_some_and(|command| command.contains("-w FILE"));
+        assert!(sample["delivered"].as_u64() > Some(0), "{sample}");
+        assert_eq!(sample["verified"] == true, files && sample["lost"] == 0, "{sample}");
+        let exclusive = sample["contestant"] == "weir-xdp-exclusive";
+        assert_eq!(sample["stack"] == 0, exclusive, "{sample}");
+    }
+    let bars = report["bars"].as_array().expect("a list").iter().filter(|bar| bar["size"] == 60);
+    assert_eq!(bars.filter(|bar| bar["met"].is_boolean()).count(), 15, "{report}");
+    assert_eq!(fs::read_dir(dir.path()).expect("the folder").count(), 0, "nothing is left");
+}
+
+#[test]
+fn files_and_filters_are_measured_on_both_libraries() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let words = ["libpcap", "--quick", "--packets", "3000", "--only", "files,compile", "--dir"];
+    let report = short(&words, dir.path());
+    let versions = ["libpcap", "weir"].map(|name| report[name].as_str().expect("a version").contains("(weir "));
+    assert_eq!(versions, [false, true], "{report}");
+    for (list, count) in [("files", 10), ("compiling", 2)] {
+        let samples = report[list].as_array().expect("a list");
+        assert_eq!(samples.len(), count, "{report}");
+        assert!(samples.iter().all(|sample| sample["problem"].is_null()), "{report}");
+    }
+}
+
+/// The counting program is compiled to err: it reads nothing with one function, and no address passes its filter.
+#[test]
+fn wrong_answers_of_programs_on_libpcap_are_found() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let cc = dir.path().join("cc");
+    let script = "#!/bin/sh\nPATH=${PATH#*:}\nexec cc '-Dpcap_dispatch(p, n, f, u)=0' '-Dpcap_offline_filter(p, h, d)=0' \"$@\"\n";
+    fs::write(&cc, script).expect("a script");
+    fs::set_permissions(&cc, fs::Permissions::from_mode(0o755)).expect("permissions");
+    let path = format!("{}:{}", dir.path().display(), std::env::var("PATH").expect("PATH"));
+    let mut bench = Command::new(env!("CARGO_BIN_EXE_weir-bench"));
+    bench.args(["libpcap", "--quick", "--packets", "3000", "--only", "files,compile", "--dir"]).arg(dir.path());
+    let output = bench.env("PATH", path).output().expect("run weir-bench");
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{stderr}");
+    assert_eq!(stderr.matches(r#"wrong packets: {"packets": 0,"#).count(), 2, "{stderr}");
+    assert_eq!(stderr.matches("the filter errs about 200 addresses").count(), 2, "{stderr}");
+    assert!(stderr.contains("wrong measurements: 4"), "{stderr}");
+}
+
+#[test]
+fn without_a_compiler_or_a_library_of_weir_nothing_is_compared() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let refused = |bench: &mut Command| {
+        let output = bench.output().expect("run weir-bench");
+        assert_eq!(output.status.code(), Some(1), "{output:?}");
+        String::from_utf8_lossy(&output.stderr).into_owned()
+    };
+    let bench = || {
+        let mut bench = Command::new(env!("CARGO_BIN_EXE_weir-bench"));
+        bench.args(["libpcap", "--quick", "--only", "compile"]);
+        bench
+    };
+    let no_compiler = refused(bench().env("PATH", dir.path()));
+    assert!(no_compiler.contains("cannot find cc"), "{no_compiler}");
+    assert!(no_compiler.contains("apt-get install gcc libc6-dev libpcap-dev"), "{no_compiler}");
+    let no_library = refused(bench().args(["--library", "/no/such.so"]));
+    assert!(no_library.contains("cannot use /no/such.so: "), "{no_library}");
+    assert!(no_library.contains("cargo build --package weir-pcap"), "{no_library}");
+    // A file that is no library: the loader takes the next one, the system's.
+    let other = dir.path().join("other.so");
+    fs::write(&other, "").expect("a file");
+    let not_ours = refused(bench().arg("--library").arg(&other));
+    assert!(not_ours.contains("does not run on weir"), "{not_ours}");
 }
 
 #[test]
