@@ -105,7 +105,7 @@ impl Program {
             port.netns.spawn(&mut command).map_err(failed(format_args!("start {name} with taskset")))?;
         let stdout = Words::from(child.stdout.take().expect("a pipe was asked for"));
         let stderr = Words::from(child.stderr.take().expect("a pipe was asked for"));
-        let mut reader = Reader { name, child, stdout, stderr, program: self.clone() };
+        let mut reader = Reader { name, child, stdout, stderr, program: Box::new(self.clone()) };
         reader.wait_until_ready()?;
         Ok(reader)
     }
@@ -153,7 +153,7 @@ pub(super) struct Reader {
     child: Child,
     stdout: Words,
     stderr: Words,
-    program: Program,
+    program: Box<Program>,
 }
 
 impl Reader {

@@ -112,6 +112,7 @@ struct Plan<'a> {
 impl<'a> Plan<'a> {
     fn of(args: &'a LibpcapArgs) -> Self {
         let quick = args.quick;
+        let turn = Duration::from_millis(if quick { 50 } else { 1000 });
         let mut parts = args.only.clone();
         if parts.is_empty() {
             parts = Part::value_variants().to_vec();
@@ -124,7 +125,7 @@ impl<'a> Plan<'a> {
         Self {
             parts,
             rounds: args.rounds.unwrap_or(if quick { 1 } else { 3 }),
-            duration: args.duration.unwrap_or(Duration::from_millis(if quick { 50 } else { 1000 })),
+            duration: args.duration.unwrap_or(turn),
             packets: args.packets.unwrap_or(if quick { 100_000 } else { 3_000_000 }),
             hosts: if quick { 200 } else { compiling::HOSTS },
             dir: &args.dir,
