@@ -105,13 +105,18 @@ impl Both {
         Ok(Self { dir })
     }
 
+    /// Where weir's library is, under libpcap's names.
+    pub(super) fn dir(&self) -> &Path {
+        self.dir.path()
+    }
+
     /// Compiles the C program.
     pub(super) fn compile(&self) -> Result<(), Failure> {
         let cc = find("cc").ok_or_else(|| {
             Failure::new("cannot find cc, which compiles the counting program: it is not installed")
                 .hint(PACKAGES)
         })?;
-        let source = self.dir.path().join("count.c");
+        let source = self.dir().join("count.c");
         fs::write(&source, SOURCE).map_err(failed("write count.c"))?;
         let mut command = Command::new(cc);
         command.args(["-std=c11", "-D_GNU_SOURCE", "-O2", "-o"]).arg(self.counter());
@@ -125,13 +130,13 @@ impl Both {
 
     /// Where the C program is.
     pub(super) fn counter(&self) -> PathBuf {
-        self.dir.path().join("count")
+        self.dir().join("count")
     }
 
     /// What a program needs to find the library, and the library to know how to capture.
     pub(super) fn environment(&self, library: &Library) -> Vec<(&'static str, OsString)> {
         let Some(settings) = library.settings else { return Vec::new() };
-        let mut variables = vec![("LD_LIBRARY_PATH", self.dir.path().as_os_str().to_owned())];
+        let mut variables = vec![("LD_LIBRARY_PATH", self.dir().as_os_str().to_owned())];
         variables.extend(settings.iter().map(|&(name, value)| (name, value.into())));
         variables
     }

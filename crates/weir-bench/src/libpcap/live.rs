@@ -100,7 +100,7 @@ fn turn(
     limits: &Limits,
 ) -> Result<Sample, Failure> {
     let program = Program { environment: both.environment(library), ..(work.program)(both) };
-    let command = program.line();
+    let command = program.line().replace(&both.dir().display().to_string(), "DIR");
     let contestant = Contestant {
         name: library.name,
         title: library.title,
