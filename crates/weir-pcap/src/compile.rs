@@ -14,7 +14,7 @@ use crate::allocate;
 use crate::bpf::{self, bpf_filter};
 use crate::filter::Filter;
 use crate::guard::{guard, word};
-use crate::handle::{Handle, NOT_ACTIVATED, Pcap, Source, pcap_close, pcap_open_dead, with};
+use crate::handle::{DUMPING, Handle, NOT_ACTIVATED, Pcap, Source, pcap_close, pcap_open_dead, with};
 use crate::link_types;
 
 /// Compiles an expression for the handle's packets.
@@ -99,6 +99,7 @@ pub unsafe extern "C" fn pcap_setfilter(pcap: *mut Pcap, program: *const BpfProg
     let set = |pcap: &Pcap, handle: &mut Handle| match handle.source {
         Source::Created(_) => pcap.fail(PCAP_ERROR_NOT_ACTIVATED, NOT_ACTIVATED),
         Source::Dead => pcap.fail(PCAP_ERROR, "A filter cannot be set on a pcap_open_dead pcap_t"),
+        Source::Dumping(_) => pcap.fail(PCAP_ERROR, DUMPING),
         Source::File(_) | Source::Live(_) => {
             let metadata = matches!(handle.source, Source::Live(_));
             // SAFETY: C1.

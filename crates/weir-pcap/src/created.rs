@@ -44,6 +44,7 @@ pub unsafe extern "C" fn pcap_create(device: *const c_char, _error: *mut c_char)
             snapshot: 0,
             precision: PCAP_TSTAMP_PRECISION_MICRO,
             filter: None,
+            special: None,
         })
     })
 }
@@ -121,7 +122,7 @@ pub unsafe extern "C" fn pcap_can_set_rfmon(pcap: *mut Pcap) -> c_int {
     // SAFETY: C1.
     unsafe {
         with(pcap, PCAP_ERROR, |pcap, handle| match handle.source {
-            Source::Created(_) | Source::File(_) | Source::Live(_) => 0,
+            Source::Created(_) | Source::File(_) | Source::Live(_) | Source::Dumping(_) => 0,
             Source::Dead => pcap.fail(PCAP_ERROR, "Rfmon mode doesn't apply on a pcap_open_dead pcap_t"),
         })
     }
@@ -185,7 +186,17 @@ pub unsafe extern "C" fn pcap_open_live(
     unsafe { pcap_set_promisc(pcap, promiscuous) };
     // SAFETY: as above.
     unsafe { pcap_set_timeout(pcap, timeout) };
-    // SAFETY: as above.
+    // SAFETY: C1, and a new handle.
+    unsafe { activated(pcap, device, error) }
+}
+
+/// Activates a handle of this device; closes it if that fails, with a text in `error`.
+///
+/// # Safety
+///
+/// C1; the handle is new.
+pub(crate) unsafe fn activated(pcap: *mut Pcap, device: *const c_char, error: *mut c_char) -> *mut Pcap {
+    // SAFETY: the caller's promise.
     let status = unsafe { pcap_activate(pcap) };
     if status >= 0 {
         return pcap;

@@ -17,7 +17,7 @@ use crate::lists::give;
 pub unsafe extern "C" fn pcap_list_datalinks(pcap: *mut Pcap, to: *mut *mut c_int) -> c_int {
     let numbers = |handle: &Handle| match handle.source {
         Source::Created(_) => Err(PCAP_ERROR_NOT_ACTIVATED),
-        Source::Dead | Source::File(_) => Ok(vec![handle.link_type]),
+        Source::Dead | Source::File(_) | Source::Dumping(_) => Ok(vec![handle.link_type]),
         Source::Live(ref live) => Ok(live.link_types().to_vec()),
     };
     // SAFETY: C1.
@@ -34,7 +34,7 @@ pub unsafe extern "C" fn pcap_set_datalink(pcap: *mut Pcap, dlt: c_int) -> c_int
     // SAFETY: C1.
     unsafe {
         with(pcap, PCAP_ERROR, |pcap, handle| match &mut handle.source {
-            Source::Dead | Source::File(_) if handle.link_type == dlt => 0,
+            Source::Dead | Source::File(_) | Source::Dumping(_) if handle.link_type == dlt => 0,
             Source::Live(live) if live.link_types().contains(&dlt) => {
                 live.set_link_type(dlt);
                 handle.link_type = dlt;

@@ -11,9 +11,14 @@ use crate::live::Live;
 use crate::savefile::{Packet, Savefile};
 use crate::settings::Settings;
 use crate::stdio;
+use crate::win32::live_dump::Dump;
+use crate::win32::{Shared, Special};
 
 /// Text for what only an activated handle can do.
 pub(crate) const NOT_ACTIVATED: &str = "This handle hasn't been activated yet";
+
+/// Text for what cannot be done meanwhile.
+pub(crate) const DUMPING: &str = "pcap_live_dump is writing the packets to a file";
 
 /// `pcap_t`. C has pointers into the cells, and `stop` is also set beside other functions (C4), so each is a field of
 /// its own, of which nobody has a lasting reference.
@@ -26,6 +31,8 @@ pub struct Pcap {
     error: UnsafeCell<[c_char; PCAP_ERRBUF_SIZE + 1]>,
     /// The packet of `pcap_next` and `pcap_next_ex`, which returns a pointer to its header.
     pub(crate) packet: UnsafeCell<Packet>,
+    /// What WinPcap's extensions give C.
+    pub(crate) shared: Shared,
     state: UnsafeCell<Handle>,
 }
 
@@ -40,6 +47,8 @@ pub(crate) struct Handle {
     /// `PCAP_TSTAMP_PRECISION_`.
     pub(crate) precision: c_int,
     pub(crate) filter: Option<Box<Filter>>,
+    /// `None`: it is read packet by packet.
+    pub(crate) special: Option<Box<Special>>,
 }
 
 /// Where the packets of a handle come from.
@@ -52,6 +61,8 @@ pub(crate) enum Source {
     File(Box<Savefile>),
     /// A device.
     Live(Box<Live>),
+    /// A device, while `pcap_live_dump` has its packets.
+    Dumping(Box<Dump>),
 }
 
 impl Pcap {
@@ -62,6 +73,7 @@ impl Pcap {
             bell: AtomicI32::new(-1),
             error: UnsafeCell::new([0; PCAP_ERRBUF_SIZE + 1]),
             packet: UnsafeCell::new(Packet::NONE),
+            shared: Shared::new(),
             state: UnsafeCell::new(handle),
         }))
     }
@@ -104,6 +116,7 @@ impl Handle {
             Source::Created(_) => pcap.fail(PCAP_ERROR_NOT_ACTIVATED, NOT_ACTIVATED),
             Source::Dead => pcap.fail(PCAP_ERROR, dead),
             Source::File(_) | Source::Live(_) => pcap.fail(PCAP_ERROR, file),
+            Source::Dumping(_) => pcap.fail(PCAP_ERROR, DUMPING),
         }
     }
 }
@@ -178,6 +191,7 @@ pub extern "C" fn pcap_open_dead_with_tstamp_precision(
             snapshot,
             precision,
             filter: None,
+            special: None,
         })
     })
 }

@@ -62,3 +62,4 @@ mod settings;
 mod stdio;
 pub mod text;
 pub mod version;
+pub mod win32;

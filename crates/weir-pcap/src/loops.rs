@@ -10,13 +10,13 @@ use std::time::Instant;
 
 use crate::abi::*;
 use crate::filter::Filter;
-use crate::handle::{NOT_ACTIVATED, Pcap, Source, with};
+use crate::handle::{DUMPING, Handle, NOT_ACTIVATED, Pcap, Source, with};
 use crate::live::{self, Live};
 use crate::savefile::{Packet, Savefile};
 
 /// What a step of a loop finds.
 #[derive(Clone, Copy)]
-enum Step {
+pub(crate) enum Step {
     /// A packet.
     Packet,
     /// The file has ended.
@@ -39,15 +39,41 @@ enum Step {
 unsafe fn step(pcap: *mut Pcap, begun: bool, to: &mut Packet) -> Step {
     // SAFETY: the caller's promise.
     unsafe {
-        with(pcap, Step::Failed(PCAP_ERROR), |pcap, handle| match &mut handle.source {
-            Source::File(file) => next(pcap, file, handle.filter.as_deref(), begun, to),
-            Source::Live(live) => arrived(pcap, live, handle.filter.as_deref(), begun, to),
-            Source::Created(_) => Step::Failed(pcap.fail(PCAP_ERROR_NOT_ACTIVATED, NOT_ACTIVATED)),
-            Source::Dead => {
-                let text = "Packets aren't available from a pcap_open_dead pcap_t";
-                Step::Failed(pcap.fail(PCAP_ERROR, text))
-            }
+        with(pcap, Step::Failed(PCAP_ERROR), |pcap, handle| match handle.special {
+            None => accepted(pcap, handle, begun, to),
+            Some(_) => sampled(pcap, handle, begun, to),
         })
+    }
+}
+
+#[inline]
+fn accepted(pcap: &Pcap, handle: &mut Handle, begun: bool, to: &mut Packet) -> Step {
+    match &mut handle.source {
+        Source::File(file) => next(pcap, file, handle.filter.as_deref(), begun, to),
+        Source::Live(live) => arrived(pcap, live, handle.filter.as_deref(), begun, to),
+        Source::Created(_) => Step::Failed(pcap.fail(PCAP_ERROR_NOT_ACTIVATED, NOT_ACTIVATED)),
+        Source::Dead => {
+            let text = "Packets aren't available from a pcap_open_dead pcap_t";
+            Step::Failed(pcap.fail(PCAP_ERROR, text))
+        }
+        Source::Dumping(_) => Step::Failed(pcap.fail(PCAP_ERROR, DUMPING)),
+    }
+}
+
+/// Reads statistics, or the next packet of a sample.
+#[cold]
+fn sampled(pcap: &Pcap, handle: &mut Handle, begun: bool, to: &mut Packet) -> Step {
+    if let (Source::Live(live), Some(special)) = (&mut handle.source, &mut handle.special)
+        && let Some(statistics) = &mut special.statistics
+    {
+        return statistics.step(pcap, live, handle.filter.as_deref(), begun, to, handle.precision);
+    }
+    loop {
+        let step = accepted(pcap, handle, begun, to);
+        let Some(special) = &mut handle.special else { return step };
+        if !matches!(step, Step::Packet) || special.sampling.takes(pcap, &to.header, handle.precision) {
+            return step;
+        }
     }
 }
 

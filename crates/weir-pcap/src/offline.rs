@@ -92,6 +92,7 @@ unsafe fn handle(
                 snapshot: begin.snapshot.cast_signed(),
                 precision,
                 filter: None,
+                special: None,
                 source: Source::File(Box::new(file)),
             })
         }

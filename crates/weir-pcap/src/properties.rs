@@ -9,7 +9,7 @@ use libc::{FILE, timeval};
 
 use crate::abi::*;
 use crate::guard::tell;
-use crate::handle::{Handle, NOT_ACTIVATED, Pcap, Source, with};
+use crate::handle::{DUMPING, Handle, NOT_ACTIVATED, Pcap, Source, with};
 use crate::stdio::text_of;
 
 /// Defines functions that return a number of an activated handle.
@@ -92,7 +92,7 @@ pub unsafe extern "C" fn pcap_fileno(pcap: *mut Pcap) -> c_int {
     unsafe {
         with(pcap, PCAP_ERROR, |_, handle| match &mut handle.source {
             Source::Dead => 0,
-            Source::Created(_) | Source::File(_) => -1,
+            Source::Created(_) | Source::File(_) | Source::Dumping(_) => -1,
             Source::Live(live) => live.descriptor(),
         })
     }
@@ -108,7 +108,7 @@ pub unsafe extern "C" fn pcap_get_selectable_fd(pcap: *mut Pcap) -> c_int {
     // SAFETY: C1.
     unsafe {
         with(pcap, PCAP_ERROR, |_, handle| match &mut handle.source {
-            Source::Created(_) => -1,
+            Source::Created(_) | Source::Dumping(_) => -1,
             Source::Dead => 0,
             Source::File(file) => file.descriptor(),
             Source::Live(live) => live.descriptor(),
@@ -159,6 +159,7 @@ pub unsafe extern "C" fn pcap_getnonblock(pcap: *mut Pcap, error: *mut c_char) -
         Source::Created(_) => (pcap.fail(PCAP_ERROR_NOT_ACTIVATED, NOT_ACTIVATED), None),
         Source::Dead => refused(pcap, NO_SUCH_MODE),
         Source::File(_) => (0, None),
+        Source::Dumping(_) => refused(pcap, DUMPING),
         Source::Live(ref live) => (live.nonblocking.into(), None),
     };
     // SAFETY: C1.
@@ -182,6 +183,7 @@ pub unsafe extern "C" fn pcap_setnonblock(pcap: *mut Pcap, on: c_int, error: *mu
             (0, None)
         }
         Source::Dead => refused(pcap, NO_SUCH_MODE),
+        Source::Dumping(_) => refused(pcap, DUMPING),
         Source::File(_) => refused(pcap, "Savefiles cannot be put into non-blocking mode"),
     };
     // SAFETY: C1.

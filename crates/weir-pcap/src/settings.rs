@@ -3,7 +3,7 @@
 use std::ffi::{CString, c_int};
 
 /// What a capture on a device is to be like.
-#[derive(Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Settings {
     pub(crate) device: CString,
     pub(crate) snapshot: c_int,

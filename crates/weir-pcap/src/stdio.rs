@@ -21,6 +21,9 @@ unsafe extern "C" {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct File(NonNull<FILE>);
 
+// SAFETY: any thread may use a FILE; who has it sees to it that they take turns (C4).
+unsafe impl Send for File {}
+
 impl File {
     /// Takes a file of the program; `None` for null.
     ///

@@ -11,6 +11,7 @@ mod form;
 mod maker;
 mod open;
 mod pool;
+mod renew;
 mod socket;
 
 use std::ffi::c_int;
@@ -30,6 +31,7 @@ use self::socket::Socket;
 use crate::abi::*;
 use crate::filter::Filter;
 use crate::savefile::Packet;
+use crate::settings::Settings;
 use crate::stdio::text_of;
 
 /// The text for an interface that is gone.
@@ -41,6 +43,7 @@ const WHILE_DOWN: Duration = Duration::from_millis(50);
 pub(crate) struct Live {
     device: Device,
     engine: Engine,
+    settings: Settings,
     snap_len: u32,
     /// Whether to print a line at the end.
     report: bool,
@@ -254,7 +257,7 @@ impl Drop for Live {
 }
 
 /// Returns the time for C; its second field has the precision of the handle.
-fn time(nanoseconds: u64, precise: bool) -> timeval {
+pub(crate) fn time(nanoseconds: u64, precise: bool) -> timeval {
     const SECOND: u64 = 1_000_000_000;
     let part = nanoseconds % SECOND / if precise { 1 } else { 1000 };
     timeval { tv_sec: (nanoseconds / SECOND).cast_signed(), tv_usec: part.cast_signed() }

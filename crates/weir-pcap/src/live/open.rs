@@ -66,6 +66,7 @@ impl Live {
         let live = Self {
             device,
             engine,
+            settings: settings.clone(),
             snap_len,
             report,
             polled,

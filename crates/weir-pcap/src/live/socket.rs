@@ -23,7 +23,9 @@ pub(super) struct Socket {
     _promiscuous: Option<Promiscuous>,
     form: Form,
     snap_len: usize,
-    nanoseconds: bool,
+    pub(super) nanoseconds: bool,
+    /// Whether the reader wants only the lengths of packets.
+    pub(super) counting: bool,
     /// `PCAP_D_` number.
     pub(super) direction: c_int,
     /// The EtherType of all packets, if they are to have one, as in the frame.
@@ -53,6 +55,7 @@ impl Socket {
             form: Form::of(link_type),
             snap_len: options.snap_len as usize,
             nanoseconds,
+            counting: false,
             direction: 0,
             protocol,
             filtered_from: None,
@@ -67,7 +70,20 @@ impl Socket {
     pub(super) fn next(&mut self, filter: Option<&Filter>, to: &mut Packet) -> bool {
         let mut found = false;
         let Some(block) = self.ring.ready() else { return false };
-        let Self { ring, form, snap_len, nanoseconds, direction, protocol, filtered_from, data, .. } = self;
+        let Self {
+            ring,
+            form,
+            snap_len,
+            nanoseconds,
+            counting,
+            direction,
+            protocol,
+            filtered_from,
+            data,
+            ..
+        } = self;
+        // Filters of cooked packets see what is laid out.
+        let wanted = if *counting && *form == Form::Own { 0 } else { *snap_len };
         let filter = filter.filter(|_| filtered_from.is_none_or(|from| block.number < from));
         ring.walk(|packet| {
             if found {
@@ -85,7 +101,7 @@ impl Socket {
             if *form == Form::Own && filter.is_some_and(|filter| !filter.accepts(&as_in_the_kernel(packet))) {
                 return ControlFlow::Continue(());
             }
-            let length = form.lay(packet, *snap_len, data);
+            let length = form.lay(packet, wanted, data);
             if *form != Form::Own {
                 let seen = Seen { data, length, meta: Metadata::default() };
                 if filter.is_some_and(|filter| !filter.accepts(&seen)) {

@@ -32,10 +32,21 @@ impl Program {
     /// Compiles `NAME.c` of a folder of this crate.
     #[allow(dead_code, reason = "not all tests need it")]
     pub(crate) fn compile_in(folder: &str, name: &'static str) -> Self {
+        Self::compile_with(folder, name, &["-lpcap"])
+    }
+
+    /// Compiles `tests/c/NAME.c`, which uses what only our library has.
+    #[allow(dead_code, reason = "not all tests need it")]
+    pub(crate) fn compile_for_ours(name: &'static str) -> Self {
+        let library = library();
+        Self::compile_with("tests/c", name, &[library.to_str().expect("UTF-8")])
+    }
+
+    fn compile_with(folder: &str, name: &'static str, link: &[&str]) -> Self {
         let directory = tempfile::tempdir().expect("a directory");
         let program = Self { name, directory };
-        program.cc(folder, "plain", &[]);
-        program.cc(folder, "sanitized", &["-fsanitize=address,undefined", "-fno-sanitize-recover=all"]);
+        program.cc(folder, "plain", &[], link);
+        program.cc(folder, "sanitized", &["-fsanitize=address,undefined", "-fno-sanitize-recover=all"], link);
         let lib = program.path("lib");
         std::fs::create_dir(&lib).expect("a directory");
         for soname in ["libpcap.so.0.8", "libpcap.so.1"] {
@@ -123,13 +134,14 @@ impl Program {
         command
     }
 
-    fn cc(&self, folder: &str, kind: &str, options: &[&str]) {
+    fn cc(&self, folder: &str, kind: &str, options: &[&str], link: &[&str]) {
         let source = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder).join(self.name).with_extension("c");
         let mut cc = Command::new("cc");
         cc.args(["-std=c11", "-D_GNU_SOURCE", "-g", "-Wall", "-Wextra", "-Werror"]);
+        cc.args(["-I", concat!(env!("CARGO_MANIFEST_DIR"), "/include")]);
         // Some functions are old, but exported.
         cc.arg("-Wno-deprecated-declarations").args(options).arg("-o").arg(self.path(kind));
-        let output = cc.arg(source).arg("-lpcap").output().expect("a C compiler (cc)");
+        let output = cc.arg(source).args(link).output().expect("a C compiler (cc)");
         let errors = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "cannot compile {}:\n{errors}", self.name);
     }

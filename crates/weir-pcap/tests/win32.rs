@@ -1,0 +1,99 @@
+//! WinPcap's extensions. The system's library does not have them, so a C program says what it sees, and Debian's programs
+//! read the files that are dumped.
+
+mod programs;
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+use programs::Program;
+use weir_lab::require_root;
+use weir_sys::netns::NetNs;
+
+/// Two connected interfaces, and one that is down.
+const INTERFACES: &str = "
+set -e
+for which in default all; do echo 1 >/proc/sys/net/ipv6/conf/$which/disable_ipv6; done
+ip link add d0 address 02:00:00:00:00:01 type veth peer name d1 address 02:00:00:00:00:02
+ip link add d2 type veth peer name d3
+ip link set d0 up
+ip link set d1 up
+until ip link show d0 | grep -q 'state UP' && ip link show d1 | grep -q 'state UP'; do sleep 0.05; done
+";
+
+/// What the program prints.
+const LINES: &str = include_str!("c/win32.txt");
+
+#[test]
+fn root_win32() {
+    if !require_root("root_win32") {
+        return;
+    }
+    let program = Program::compile_for_ours("win32");
+    for kind in ["plain", "sanitized"] {
+        let directory = tempfile::tempdir().expect("a directory");
+        let network = NetNs::new().expect("a namespace");
+        let run = |command: &mut Command| -> Output {
+            let child = network.spawn(command.stdout(Stdio::piped()).stderr(Stdio::piped()));
+            child.expect("it starts").wait_with_output().expect("it ends")
+        };
+        let made = run(Command::new("sh").arg("-c").arg(INTERFACES));
+        assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+        let output = run(program.on_ours(kind).arg(directory.path()));
+        let shown = String::from_utf8_lossy(&output.stdout);
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success() && errors.is_empty(), "{kind}: {}\n{shown}\n{errors}", output.status);
+        for (number, (line, wanted)) in shown.lines().zip(LINES.lines()).enumerate() {
+            assert_eq!(line, wanted, "{kind}, line {}:\n{shown}", number + 1);
+        }
+        assert_eq!(shown.lines().count(), LINES.lines().count(), "{kind}:\n{shown}");
+        for (file, numbers) in [
+            ("count.pcap", &[1, 2, 3][..]),
+            ("size.pcap", &[6]),
+            ("endless.pcap", &[8, 9, 10, 11]),
+            ("parent.pcap", &[14]),
+            ("closed.pcap", &[15, 16]),
+        ] {
+            let numbers: Vec<String> = numbers.iter().map(|number| format!("{number:02x}")).collect();
+            assert_eq!(by_tcpdump(&directory.path().join(file)), numbers, "{kind}: tcpdump reads {file}");
+            assert_eq!(by_tshark(&directory.path().join(file)), numbers, "{kind}: tshark reads {file}");
+        }
+    }
+}
+
+fn printed(command: &mut Command) -> String {
+    let output = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
+    assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).expect("text")
+}
+
+/// Returns the first byte behind the Ethernet header of each packet in a file, as the system's tcpdump reads it.
+fn by_tcpdump(file: &Path) -> Vec<String> {
+    let text = printed(Command::new("tcpdump").args(["-n", "-t", "-x", "-r"]).arg(file));
+    let first = text.lines().filter_map(|line| line.strip_prefix("\t0x0000:  "));
+    first.map(|bytes| bytes[..2].to_owned()).collect()
+}
+
+/// The same, as tshark reads it.
+fn by_tshark(file: &Path) -> Vec<String> {
+    let text = printed(Command::new("tshark").args(["-T", "fields", "-e", "data.data", "-r"]).arg(file));
+    text.lines().map(|line| line[..2].to_owned()).collect()
+}
+
+/// The header is one for C++, too, and for programs that have `pcap.h` already.
+#[test]
+fn the_header_is_for_c_and_for_cpp() {
+    let directory = tempfile::tempdir().expect("a directory");
+    for (name, compiler, standard) in [("a.c", "cc", "-std=c99"), ("a.cc", "c++", "-std=c++11")] {
+        let source = directory.path().join(name);
+        let text = "#include <pcap.h>\n#include <weir/win32-extensions.h>\n#include <weir/win32-extensions.h>\n\
+                    int main() { return pcap_sendqueue_alloc(1) == 0 || pcap_setmode(0, MODE_STAT) == 0; }\n";
+        fs::write(&source, text).expect("a file");
+        let mut command = Command::new(compiler);
+        command.args([standard, "-D_DEFAULT_SOURCE", "-Wall", "-Wextra", "-pedantic", "-Werror"]);
+        command.args(["-Wno-long-long", "-c", "-o", "/dev/null"]).arg(&source);
+        command.args(["-I", concat!(env!("CARGO_MANIFEST_DIR"), "/include")]);
+        printed(&mut command);
+    }
+}
