@@ -1,7 +1,7 @@
 //! The ABI of libpcap 1.10 on weir's engine: `libpcap.so.0.8`, for programs that are not changed or compiled again.
 //!
 //! Every function has the meaning of its manual page, and the return codes and error texts that programs show. What C
-//! programs see is in [`abi`].
+//! programs see is in [`abi`]. [`win32`] has WinPcap's extensions.
 //!
 //! # Engines
 //!

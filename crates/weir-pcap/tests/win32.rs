@@ -32,34 +32,61 @@ fn root_win32() {
     }
     let program = Program::compile_for_ours("win32");
     for kind in ["plain", "sanitized"] {
-        let directory = tempfile::tempdir().expect("a directory");
-        let network = NetNs::new().expect("a namespace");
-        let run = |command: &mut Command| -> Output {
-            let child = network.spawn(command.stdout(Stdio::piped()).stderr(Stdio::piped()));
-            child.expect("it starts").wait_with_output().expect("it ends")
-        };
-        let made = run(Command::new("sh").arg("-c").arg(INTERFACES));
-        assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
-        let output = run(program.on_ours(kind).arg(directory.path()));
-        let shown = String::from_utf8_lossy(&output.stdout);
-        let errors = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success() && errors.is_empty(), "{kind}: {}\n{shown}\n{errors}", output.status);
-        for (number, (line, wanted)) in shown.lines().zip(LINES.lines()).enumerate() {
-            assert_eq!(line, wanted, "{kind}, line {}:\n{shown}", number + 1);
-        }
-        assert_eq!(shown.lines().count(), LINES.lines().count(), "{kind}:\n{shown}");
-        for (file, numbers) in [
-            ("count.pcap", &[1, 2, 3][..]),
-            ("size.pcap", &[6]),
-            ("endless.pcap", &[8, 9, 10, 11]),
-            ("parent.pcap", &[14]),
-            ("closed.pcap", &[15, 16]),
-        ] {
-            let numbers: Vec<String> = numbers.iter().map(|number| format!("{number:02x}")).collect();
-            assert_eq!(by_tcpdump(&directory.path().join(file)), numbers, "{kind}: tcpdump reads {file}");
-            assert_eq!(by_tshark(&directory.path().join(file)), numbers, "{kind}: tshark reads {file}");
-        }
+        same(&run(&mut program.on_ours(kind)), LINES);
     }
+}
+
+/// Weir's pool has its size since it was opened; all else is the same.
+#[test]
+fn root_win32_with_a_pool() {
+    if !require_root("root_win32_with_a_pool") {
+        return;
+    }
+    let program = Program::compile_for_ours("win32");
+    let shown = run(program.on_ours("sanitized").env("WEIR_SOURCE", "tc").arg("pool"));
+    let (begin, rest) = LINES.split_once("setbuff = 0\n").expect("the line");
+    let (_, rest) = rest.split_once("one of three").expect("the line");
+    let (ours, after) = shown.split_once("setbuff = -1 ").expect("the line");
+    same(ours, begin);
+    let pool = "cannot set the size of the buffer: weir's pool is set up by pcap_activate; set WEIR_CHUNKS,";
+    assert!(after.starts_with(pool), "{after}");
+    let (_, after) = after.split_once("one of three").expect("the line");
+    same(after, rest);
+}
+
+/// Runs the program in a network and a directory of its own; judges the files that it leaves, and returns what it prints.
+fn run(command: &mut Command) -> String {
+    let directory = tempfile::tempdir().expect("a directory");
+    let network = NetNs::new().expect("a namespace");
+    let inside = |command: &mut Command| -> Output {
+        let child = network.spawn(command.stdout(Stdio::piped()).stderr(Stdio::piped()));
+        child.expect("it starts").wait_with_output().expect("it ends")
+    };
+    let made = inside(Command::new("sh").arg("-c").arg(INTERFACES));
+    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+    let output = inside(command.current_dir(&directory));
+    let shown = String::from_utf8_lossy(&output.stdout);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && errors.is_empty(), "{}\n{shown}\n{errors}", output.status);
+    for (file, numbers) in [
+        ("count.pcap", &[1, 2, 3][..]),
+        ("size.pcap", &[6]),
+        ("endless.pcap", &[8, 9, 10, 11]),
+        ("parent.pcap", &[14]),
+        ("closed.pcap", &[15, 16]),
+    ] {
+        let numbers: Vec<String> = numbers.iter().map(|number| format!("{number:02x}")).collect();
+        assert_eq!(by_tcpdump(&directory.path().join(file)), numbers, "tcpdump reads {file}");
+        assert_eq!(by_tshark(&directory.path().join(file)), numbers, "tshark reads {file}");
+    }
+    shown.into_owned()
+}
+
+fn same(shown: &str, wanted: &str) {
+    for (number, (line, wanted)) in shown.lines().zip(wanted.lines()).enumerate() {
+        assert_eq!(line, wanted, "line {}:\n{shown}", number + 1);
+    }
+    assert_eq!(shown.lines().count(), wanted.lines().count(), "{shown}");
 }
 
 fn printed(command: &mut Command) -> String {

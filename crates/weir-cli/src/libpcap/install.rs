@@ -1,4 +1,4 @@
-//! `weir libpcap DIR`: writes the library, its names and a file for pkg-config.
+//! `weir libpcap DIR`: writes the library, its names, a header and a file for pkg-config.
 
 use std::fs::{self, Permissions};
 use std::io;
@@ -19,18 +19,22 @@ Examples:
   LD_LIBRARY_PATH=/opt/weir/lib tcpdump --version
         Run a program with it, as `weir run` does.
   cc count.c $(PKG_CONFIG_PATH=/opt/weir/lib pkg-config --cflags --libs libpcap)
-        Compile a program that always uses it; the headers are the system's (libpcap-dev).
+        Compile a program that always uses it; pcap.h is the system's (libpcap-dev).
 
-DIR then contains libweir_pcap.so, the links libpcap.so.0.8, libpcap.so.1 and libpcap.so to it, and
-libpcap.pc. Files of an earlier run are replaced; another libpcap in DIR is not.
+DIR then contains libweir_pcap.so, the links libpcap.so.0.8, libpcap.so.1 and libpcap.so to it,
+libpcap.pc, and include/weir/win32-extensions.h, which declares WinPcap's extensions. Files of an
+earlier run are replaced; another libpcap in DIR is not.
 Exit status: 0 success, 1 error, 2 usage error.";
 
 /// The file for pkg-config. It names the directory that it is in, which may be moved.
 const PKG_CONFIG: &str = concat!(
     "libdir=${pcfiledir}\n\nName: libpcap\nDescription: libpcap's ABI on weir ",
     env!("CARGO_PKG_VERSION"),
-    "\nVersion: 1.10.3\nLibs: -L${libdir} -Wl,-rpath,${libdir} -lpcap\nCflags:\n"
+    "\nVersion: 1.10.3\nLibs: -L${libdir} -Wl,-rpath,${libdir} -lpcap\nCflags: -I${libdir}/include\n"
 );
+
+/// Declares WinPcap's extensions; all else is in the system's `pcap.h`.
+const HEADER: &str = include_str!("../../../weir-pcap/include/weir/win32-extensions.h");
 
 /// Where to install it.
 #[derive(Debug, Args)]
@@ -77,6 +81,9 @@ fn write(library: &Path, dir: &Path) -> io::Result<()> {
     for name in NAMES {
         replace(&dir.join(name), |new| symlink(library::FILE, new))?;
     }
+    let headers = dir.join("include/weir");
+    fs::create_dir_all(&headers)?;
+    replace(&headers.join("win32-extensions.h"), |new| fs::write(new, HEADER))?;
     replace(&dir.join("libpcap.pc"), |new| fs::write(new, PKG_CONFIG))
 }
 

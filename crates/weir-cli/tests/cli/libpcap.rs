@@ -234,7 +234,8 @@ fn the_library_is_installed_under_its_names() {
     let mut there: Vec<_> =
         fs::read_dir(&lib).expect("a directory").map(|file| file.expect("a file").file_name()).collect();
     there.sort();
-    assert_eq!(there, ["libpcap.pc", "libpcap.so", "libpcap.so.0.8", "libpcap.so.1", "libweir_pcap.so"]);
+    let links = ["libpcap.so", "libpcap.so.0.8", "libpcap.so.1"];
+    assert_eq!(there, [&["include", "libpcap.pc"][..], &links, &["libweir_pcap.so"]].concat());
     let file = lib.join("libweir_pcap.so");
     assert!(fs::read(&file).expect("a file") == fs::read(built_library()).expect("a file"));
     // A program that has the old file mapped keeps it: the new one is another file.
@@ -247,8 +248,9 @@ fn the_library_is_installed_under_its_names() {
     let moved = place.path("moved here");
     fs::rename(place.path("a b/lib"), &moved).expect("both are ours");
     let source = place.path("version.c");
-    let text =
-        "#include <pcap.h>\n#include <stdio.h>\nint main(void) { return puts(pcap_lib_version()) < 0; }\n";
+    // It has WinPcap's extensions, too.
+    let text = "#include <weir/win32-extensions.h>\n#include <stdio.h>\n\
+                int main(void) { return pcap_setmode(NULL, MODE_STAT) == 0 || puts(pcap_lib_version()) < 0; }\n";
     fs::write(&source, text).expect("a file");
     let build =
         r#"eval cc -o version version.c $(pkg-config --cflags --libs 'libpcap >= 1.10') && exec ./version"#;

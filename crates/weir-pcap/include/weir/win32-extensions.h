@@ -103,7 +103,7 @@ u_int pcap_sendqueue_transmit(pcap_t *p, pcap_send_queue *queue, int sync);
 
 /*
  * A thread of the library writes all packets that the filter accepts to a file, until the next one would make it larger
- * than max_size bytes or there are max_packets; 0: no limit. Meanwhile the handle has no packets, counts or settings.
+ * than max_size bytes (it is lost) or there are max_packets; 0: no limit. Meanwhile the handle has no packets, counts or settings.
  * pcap_breakloop ends the dump, also from a signal handler, and so does pcap_close. A process that is to go on in a
  * child must begin the dump there: threads stay with the parent.
  */

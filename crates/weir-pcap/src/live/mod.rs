@@ -2,7 +2,7 @@
 //!
 //! Packets come from a packet socket with a ring of the kernel's (`TPACKET_V3`), or from the pool of [`weir::Capture`],
 //! if the user asks for it. Both are read in place, without a thread of ours: a program may fork and go on in the child,
-//! and no handler of its signals runs in a thread that it does not know.
+//! and no handler of its signals runs in a thread that it does not know. Only `pcap_live_dump` has a thread.
 
 mod bell;
 mod device;

@@ -81,12 +81,16 @@ unsafe fn devices(list: *mut *mut PcapIf, error: *mut c_char) -> c_int {
             let shown = unsafe { word(device.description) }.unwrap_or(name).to_string_lossy();
             let source = Place::Local(name.to_bytes()).print();
             let about = format!("Network adapter '{shown}' on this host");
-            // SAFETY: both are of malloc, and nobody else uses them.
-            unsafe { set(&mut device.name, &source) && set(&mut device.description, about.as_bytes()) }
+            // SAFETY: the name is of malloc, and nobody else uses it.
+            let named = unsafe { set(&mut device.name, &source) };
+            // SAFETY: as above.
+            named && unsafe { set(&mut device.description, about.as_bytes()) }
         });
         if !renamed {
+            // SAFETY: the caller's promise.
+            let all = unsafe { list.read() };
             // SAFETY: the list is complete, and nobody else has it.
-            unsafe { pcap_freealldevs(list.read()) };
+            unsafe { pcap_freealldevs(all) };
             // SAFETY: the caller's promise.
             unsafe { list.write(ptr::null_mut()) };
             // SAFETY: the caller's promise.

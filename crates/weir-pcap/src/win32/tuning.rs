@@ -22,6 +22,10 @@ pub struct PcapStatEx {
     pub ps_netdrop: c_uint,
 }
 
+/// Bytes of a [`PcapStatEx`].
+const SIZE: c_int = 24;
+const _: () = assert!(size_of::<PcapStatEx>() == 24);
+
 impl PcapStatEx {
     pub(super) const NONE: Self = Self::of(PcapStat { ps_recv: 0, ps_drop: 0, ps_ifdrop: 0 });
 
@@ -154,7 +158,7 @@ pub unsafe extern "C" fn pcap_stats_ex(pcap: *mut Pcap, size: *mut c_int) -> *mu
     let counted = unsafe { with(pcap, ptr::null_mut(), count) };
     if !counted.is_null() {
         // SAFETY: C1, and not null.
-        unsafe { size.write(size_of::<PcapStatEx>() as c_int) };
+        unsafe { size.write(SIZE) };
     }
     counted
 }

@@ -1,6 +1,6 @@
 /*
- * WinPcap's extensions, in a private network where d0 and d1 are connected (see live.rs). The first argument is a
- * directory for files.
+ * WinPcap's extensions, in a private network where d0 and d1 are connected and d2 is down. It writes files into its
+ * working directory. With an argument, weir's pool is behind it.
  */
 #include "say.h"
 
@@ -14,16 +14,8 @@
 #include <unistd.h>
 
 static char error[PCAP_ERRBUF_SIZE];
-static const char *directory;
+static int pool;
 static pcap_t *sender;
-
-static const char *path(const char *name)
-{
-	static char room[4096];
-
-	snprintf(room, sizeof room, "%s/%s", directory, name);
-	return room;
-}
 
 static pcap_t *opened(const char *source, int flags, int timeout)
 {
@@ -120,13 +112,13 @@ static void lists(void)
 	pcap_if_t *all;
 	FILE *file;
 
-	pcap_dump_close(pcap_dump_open(dead, path("b.pcap")));
-	pcap_dump_close(pcap_dump_open(dead, path("a.pcap")));
+	pcap_dump_close(pcap_dump_open(dead, "b.pcap"));
+	pcap_dump_close(pcap_dump_open(dead, "a.pcap"));
 	pcap_close(dead);
-	file = fopen(path("text"), "w");
+	file = fopen("text", "w");
 	fputs("no packets\n", file);
 	fclose(file);
-	say("create = %d", pcap_createsrcstr(source, PCAP_SRC_FILE, NULL, NULL, path(""), error));
+	say("create = %d", pcap_createsrcstr(source, PCAP_SRC_FILE, NULL, NULL, ".", error));
 	list(source);
 	list("rpcap://");
 	say("list = %d %s", pcap_findalldevs_ex("rpcap://a.example/", NULL, &all, error), error);
@@ -152,7 +144,7 @@ static void wrong_handle(const char *what, pcap_t *p)
 	say("  live_dump = %d %s", pcap_live_dump(p, (char *)"/nosuch/file", 0, 0), pcap_geterr(p));
 	say("  live_dump_ended = %d %s", pcap_live_dump_ended(p, 1), pcap_geterr(p));
 	say("  setsampling = %d", pcap_setsampling(p) != NULL);
-	say("  setbuff = %d", pcap_setbuff(p, 1 << 20));
+	say("  setbuff = %d", pcap_setbuff(p, 8 << 20));
 	say("  setmintocopy = %d", pcap_setmintocopy(p, 0));
 	say("  setuserbuffer = %d", pcap_setuserbuffer(p, 1000));
 	say("  %s", p ? pcap_geterr(p) : "");
@@ -183,7 +175,7 @@ static void wrong_handles(void)
 	p = pcap_open_dead(DLT_EN10MB, 100);
 	wrong_handle("dead", p);
 	pcap_close(p);
-	p = pcap_open_offline(path("a.pcap"), error);
+	p = pcap_open_offline("a.pcap", error);
 	wrong_handle("file", p);
 	pcap_close(p);
 }
@@ -245,7 +237,10 @@ static void buffers(void)
 	int size = 0, number = 0;
 
 	filtered(p, "ether proto 0x88b5 and ether[14] & 1 = 1");
-	say("setbuff = %d", pcap_setbuff(p, 4 << 20));
+	if (pool)
+		say("setbuff = %d %s", pcap_setbuff(p, 4 << 20), pcap_geterr(p));
+	else
+		say("setbuff = %d", pcap_setbuff(p, 4 << 20));
 	say("setmintocopy = %d", pcap_setmintocopy(p, 0));
 	say("setmintocopy again = %d", pcap_setmintocopy(p, 0));
 	fd = (struct pollfd){ pcap_getevent(p), POLLIN, 0 };
@@ -266,7 +261,7 @@ static void buffers(void)
 static void sampling(void)
 {
 	pcap_t *p = opened("d0", 0, 1), *dead = pcap_open_dead(DLT_EN10MB, 100);
-	pcap_dumper_t *dumper = pcap_dump_open(dead, path("times.pcap"));
+	pcap_dumper_t *dumper = pcap_dump_open(dead, "times.pcap");
 	struct pcap_samp *sample = pcap_setsampling(p);
 
 	filtered(p, "ether proto 0x88b5");
@@ -286,7 +281,7 @@ static void sampling(void)
 	}
 	pcap_dump_close(dumper);
 	pcap_close(dead);
-	p = pcap_open_offline(path("times.pcap"), error);
+	p = pcap_open_offline("times.pcap", error);
 	sample = pcap_setsampling(p);
 	sample->method = PCAP_SAMP_FIRST_AFTER_N_MS;
 	sample->value = 10;
@@ -412,7 +407,7 @@ static void queues(void)
 /* Waits until the file has this size. */
 static void grows(const char *name, long size)
 {
-	FILE *file = fopen(path(name), "r");
+	FILE *file = fopen(name, "r");
 
 	while (fseek(file, 0, SEEK_END) == 0 && ftell(file) < size)
 		usleep(1000);
@@ -446,7 +441,7 @@ static void signals_of_the_thread(void)
 
 static void dump(pcap_t *p, const char *name, int max_size, int max_packets)
 {
-	if (pcap_live_dump(p, (char *)(*name == '/' ? name : path(name)), max_size, max_packets) != 0)
+	if (pcap_live_dump(p, (char *)name, max_size, max_packets) != 0)
 		say("live_dump %s: %s", name, pcap_geterr(p));
 }
 
@@ -520,9 +515,8 @@ static void dumps(void)
 
 int main(int count, char **arguments)
 {
-	if (count != 2)
-		return 2;
-	directory = arguments[1];
+	(void)arguments;
+	pool = count > 1;
 	sender = opened("rpcap://d1", 0, 1);
 	sources();
 	lists();
