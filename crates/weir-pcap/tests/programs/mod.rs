@@ -35,11 +35,11 @@ impl Program {
         Self::compile_with(folder, name, &["-lpcap"])
     }
 
-    /// Compiles `tests/c/NAME.c`, which uses what only our library has.
+    /// Compiles `NAME.c` of a folder, which uses what only our library has.
     #[allow(dead_code, reason = "not all tests need it")]
-    pub(crate) fn compile_for_ours(name: &'static str) -> Self {
+    pub(crate) fn compile_for_ours(folder: &str, name: &'static str) -> Self {
         let library = library();
-        Self::compile_with("tests/c", name, &[library.to_str().expect("UTF-8")])
+        Self::compile_with(folder, name, &[library.to_str().expect("UTF-8")])
     }
 
     fn compile_with(folder: &str, name: &'static str, link: &[&str]) -> Self {
