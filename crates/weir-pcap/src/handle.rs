@@ -203,6 +203,14 @@ pub extern "C" fn pcap_open_dead_with_tstamp_precision(
 /// C1; nothing uses the handle afterwards.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pcap_close(pcap: *mut Pcap) {
+    let end_dump = |_: &Pcap, handle: &mut Handle| {
+        if let Source::Dumping(_) = handle.source {
+            handle.source = Source::Dead;
+        }
+    };
+    // The thread of a dump uses the handle until it ends.
+    // SAFETY: C1.
+    unsafe { with(pcap, (), end_dump) };
     guard((), || {
         if !pcap.is_null() {
             // SAFETY: handles are made by `Pcap::allocate`, and this is the last use.

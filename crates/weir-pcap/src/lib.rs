@@ -30,7 +30,8 @@
 //!   handle; a packet belongs to the handle until the next is read; what a `pcap_free...` function releases was
 //!   allocated with `malloc`.
 //! - **C4** A handle belongs to one thread at a time. Only `pcap_breakloop` may run beside another function, in another
-//!   thread or in a signal handler; it stores one atomic flag and wakes a sleeping reader.
+//!   thread or in a signal handler; it stores one atomic flag and wakes a sleeping reader. The thread of
+//!   `pcap_live_dump` has only that flag of the handle, and `pcap_close` waits for its end.
 //! - **C5** No reference to a handle is alive while a callback runs: a callback may call any function on its own handle
 //!   but `pcap_close`.
 

@@ -124,7 +124,7 @@ fn begin(pcap: &Pcap, handle: &mut Handle, name: Option<&CStr>, limits: Limits) 
     let quit = Arc::new(AtomicBool::new(false));
     let stop = Stop {
         quit: Arc::clone(&quit),
-        // SAFETY: the handle is there until `Dump` is dropped, which waits for the thread.
+        // SAFETY: the handle is there until `pcap_close` has dropped `Dump`, which waits for the thread.
         broken: unsafe { &*ptr::from_ref(&pcap.stop) },
     };
     let (give, taken) = sync_channel::<(Box<Live>, Option<Box<Filter>>)>(1);

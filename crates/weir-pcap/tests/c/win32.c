@@ -86,6 +86,17 @@ static void sources(void)
 	}
 }
 
+/* Without a name, it is the first device. */
+static void first_device(void)
+{
+	for (int i = 0; i < 2; i++) {
+		pcap_t *p = pcap_open(i ? "rpcap://" : NULL, 100, 0, 1, NULL, error);
+
+		say("first device: %d %d", p != NULL, pcap_snapshot(p));
+		pcap_close(p);
+	}
+}
+
 static void list(const char *source)
 {
 	pcap_if_t *all = NULL;
@@ -519,6 +530,7 @@ int main(int count, char **arguments)
 	pool = count > 1;
 	sender = opened("rpcap://d1", 0, 1);
 	sources();
+	first_device();
 	lists();
 	wrong_handles();
 	buffers();
