@@ -101,6 +101,29 @@ pub struct PcapStat {
     pub ps_ifdrop: c_uint,
 }
 
+/// `struct weir_pcap_counts`: what became of the packets of a capture since it began. `seen` is the sum of `filtered`,
+/// `lost`, `errors`, and `captured`; `captured` is the sum of `rejected`, `delivered`, and those not read yet.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Lost by the device, or by the kernel before the capture.
+    pub device_lost: u64,
+    /// Packets that the capture saw. With a packet socket, the kernel does not count those that its filter rejects.
+    pub seen: u64,
+    /// Rejected by the filter in the kernel; with a packet socket 0.
+    pub filtered: u64,
+    /// Lost because the buffer was full.
+    pub lost: u64,
+    /// Could not be stored for another reason.
+    pub errors: u64,
+    /// Stored in the buffer.
+    pub captured: u64,
+    /// Rejected in this process, by its filter or for their direction.
+    pub rejected: u64,
+    /// Given to the program.
+    pub delivered: u64,
+}
+
 /// `struct pcap_if`: a device of `pcap_findalldevs`.
 #[repr(C)]
 #[derive(Debug)]

@@ -107,7 +107,7 @@ pub unsafe extern "C" fn pcap_setfilter(pcap: *mut Pcap, program: *const BpfProg
                 return pcap.fail(PCAP_ERROR, "BPF program is not valid");
             };
             if let Source::Live(live) = &mut handle.source {
-                live.set_filter(filter.program());
+                live.set_filter(&filter);
             }
             handle.filter = Some(Box::new(filter));
             0

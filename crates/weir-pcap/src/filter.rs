@@ -1,16 +1,33 @@
-//! Programs of classic BPF that filter the packets of a handle.
+//! Filters of a handle: programs of classic BPF, and expressions in weir's dialect.
 
+use weir::filter::{Compiled, Matcher};
 use weir_filter::cbpf::{ANCILLARY, Flaw, Instruction, Opcode, Program, Rules, run};
+use weir_filter::emit::cbpf::{Target, emit};
 use weir_filter::interpret::Packet as Seen;
 use weir_native::Native;
 
 /// A filter of a handle.
-pub(crate) struct Filter {
+pub(crate) enum Filter {
+    Program(Box<Classic>),
+    Expression(Box<Expression>),
+}
+
+/// A program of C's.
+pub(crate) struct Classic {
     program: Program,
     /// The kernel's for programs that may ask for metadata, else libpcap's.
     rules: Rules,
     /// `None` if the program has no graph, such as one with backward jumps, or this process may not make code.
     native: Option<Native>,
+}
+
+/// An expression in weir's dialect.
+pub(crate) struct Expression {
+    /// What to compile for a place that knows sets.
+    pub(crate) filter: weir::Filter,
+    matcher: Matcher,
+    /// The same in classic BPF, unless it is too long for the kernel.
+    program: Option<Program>,
 }
 
 impl Filter {
@@ -24,15 +41,35 @@ impl Filter {
             Rules::Library => without_metadata(&program).lift(rules).ok(),
         };
         let native = native.and_then(|graph| Native::new(&graph, &[]).ok());
-        Ok(Self { program, rules, native })
+        Ok(Self::Program(Box::new(Classic { program, rules, native })))
     }
 
-    pub(crate) fn program(&self) -> &Program {
-        &self.program
+    /// Creates a filter of an expression that was compiled for the handle.
+    pub(crate) fn of_expression(filter: weir::Filter, compiled: &Compiled) -> Self {
+        let program = emit(&compiled.graph, &compiled.ast.sets, Target::Kernel).ok();
+        Self::Expression(Box::new(Expression { filter, matcher: Matcher::new(compiled), program }))
+    }
+
+    /// Returns the filter as a program, if it has that form.
+    pub(crate) fn program(&self) -> Option<&Program> {
+        match self {
+            Self::Program(classic) => Some(&classic.program),
+            Self::Expression(expression) => expression.program.as_ref(),
+        }
     }
 
     #[inline]
     pub(crate) fn accepts(&self, seen: &Seen<'_>) -> bool {
+        match self {
+            Self::Program(classic) => classic.accepts(seen),
+            Self::Expression(expression) => expression.matcher.matches(seen),
+        }
+    }
+}
+
+impl Classic {
+    #[inline]
+    fn accepts(&self, seen: &Seen<'_>) -> bool {
         match &self.native {
             Some(native) => native.run(seen) != 0,
             None => {

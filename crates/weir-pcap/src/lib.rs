@@ -15,8 +15,8 @@
 //! | `WEIR_CHUNKS=100` | | chunks per queue, in place of the buffer size in bytes |
 //! | `WEIR_REPORT=1` | | prints a line on standard error when a capture is closed |
 //!
-//! `any` always uses a packet socket. With a pool, the filter runs in the process, a handle receives the packets that it
-//! sends, and packets captured before the filter was changed need to match only the new one.
+//! Filters run in the kernel. `any` always uses a packet socket. With a pool, a handle receives the packets that it sends,
+//! and packets captured before the filter was changed need to match only the new one.
 //!
 //! # Invariants
 //!
@@ -57,6 +57,7 @@ pub mod lookup;
 pub mod loops;
 pub mod names;
 pub mod offline;
+pub mod own;
 pub mod properties;
 mod savefile;
 mod settings;

@@ -36,7 +36,7 @@ pub(crate) enum Step {
 ///
 /// See [`with`].
 #[inline]
-unsafe fn step(pcap: *mut Pcap, begun: bool, to: &mut Packet) -> Step {
+pub(crate) unsafe fn step(pcap: *mut Pcap, begun: bool, to: &mut Packet) -> Step {
     // SAFETY: the caller's promise.
     unsafe {
         with(pcap, Step::Failed(PCAP_ERROR), |pcap, handle| match handle.special {
@@ -44,6 +44,20 @@ unsafe fn step(pcap: *mut Pcap, begun: bool, to: &mut Packet) -> Step {
             Some(_) => sampled(pcap, handle, begun, to),
         })
     }
+}
+
+/// Takes another packet, if the handle has one beside those taken before.
+///
+/// # Safety
+///
+/// See [`with`].
+pub(crate) unsafe fn beside(pcap: *mut Pcap, to: &mut Packet) -> bool {
+    let take = |_: &Pcap, handle: &mut Handle| match &mut handle.source {
+        Source::Live(live) if handle.special.is_none() => live.beside(handle.filter.as_deref(), to),
+        _ => false,
+    };
+    // SAFETY: the caller's promise.
+    unsafe { with(pcap, false, take) }
 }
 
 #[inline]

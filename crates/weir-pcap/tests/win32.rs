@@ -148,12 +148,12 @@ fn by_tshark(file: &Path) -> Vec<String> {
 
 /// The header is one for C++, too, and for programs that have `pcap.h` already.
 #[test]
-fn the_header_is_for_c_and_for_cpp() {
+fn the_headers_are_for_c_and_for_cpp() {
     let directory = tempfile::tempdir().expect("a directory");
     for (name, compiler, standard) in [("a.c", "cc", "-std=c99"), ("a.cc", "c++", "-std=c++11")] {
         let source = directory.path().join(name);
-        let text = "#include <pcap.h>\n#include <weir/win32-extensions.h>\n#include <weir/win32-extensions.h>\n\
-                    int main() { return pcap_sendqueue_alloc(1) == 0 || pcap_setmode(0, MODE_STAT) == 0; }\n";
+        let text = "#include <pcap.h>\n#include <weir/win32-extensions.h>\n#include <weir/extensions.h>\n#include <weir/extensions.h>\n\
+                    int main() { return pcap_sendqueue_alloc(1) == 0 || pcap_setmode(0, MODE_STAT) == 0 || weir_pcap_setfilter(0, 0) == 0; }\n";
         fs::write(&source, text).expect("a file");
         let mut command = Command::new(compiler);
         command.args([standard, "-D_DEFAULT_SOURCE", "-Wall", "-Wextra", "-pedantic", "-Werror"]);

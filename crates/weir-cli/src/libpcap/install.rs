@@ -22,8 +22,8 @@ Examples:
         Compile a program that always uses it; pcap.h is the system's (libpcap-dev).
 
 DIR then contains libweir_pcap.so, the links libpcap.so.0.8, libpcap.so.1 and libpcap.so to it,
-libpcap.pc, and include/weir/win32-extensions.h, which declares WinPcap's extensions. Files of an
-earlier run are replaced; another libpcap in DIR is not.
+libpcap.pc, and headers: include/weir/win32-extensions.h (WinPcap's extensions) and
+include/weir/extensions.h (weir's). Files of an earlier run are replaced; another libpcap in DIR is not.
 Exit status: 0 success, 1 error, 2 usage error.";
 
 /// The file for pkg-config. It names the directory that it is in, which may be moved.
@@ -33,8 +33,11 @@ const PKG_CONFIG: &str = concat!(
     "\nVersion: 1.10.3\nLibs: -L${libdir} -Wl,-rpath,${libdir} -lpcap\nCflags: -I${libdir}/include\n"
 );
 
-/// Declares WinPcap's extensions; all else is in the system's `pcap.h`.
-const HEADER: &str = include_str!("../../../weir-pcap/include/weir/win32-extensions.h");
+/// Declare what is not in the system's `pcap.h`.
+const HEADERS: [(&str, &str); 2] = [
+    ("win32-extensions.h", include_str!("../../../weir-pcap/include/weir/win32-extensions.h")),
+    ("extensions.h", include_str!("../../../weir-pcap/include/weir/extensions.h")),
+];
 
 /// Where to install it.
 #[derive(Debug, Args)]
@@ -83,7 +86,9 @@ fn write(library: &Path, dir: &Path) -> io::Result<()> {
     }
     let headers = dir.join("include/weir");
     fs::create_dir_all(&headers)?;
-    replace(&headers.join("win32-extensions.h"), |new| fs::write(new, HEADER))?;
+    for (name, text) in HEADERS {
+        replace(&headers.join(name), |new| fs::write(new, text))?;
+    }
     replace(&dir.join("libpcap.pc"), |new| fs::write(new, PKG_CONFIG))
 }
 

@@ -22,7 +22,6 @@ use libc::timeval;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::{SendFlags, send};
-use weir_filter::cbpf::Program;
 
 pub(crate) use self::bell::{Bell, ring};
 use self::device::{Device, Presence};
@@ -99,6 +98,15 @@ impl Live {
         }
     }
 
+    /// Like [`Self::next`], but the packets taken before stay.
+    pub(crate) fn beside(&mut self, filter: Option<&Filter>, to: &mut Packet) -> bool {
+        match &mut self.engine {
+            // It lays out one packet at a time.
+            Engine::Socket(_) => false,
+            Engine::Pool(pool) => pool.beside(filter, to),
+        }
+    }
+
     /// Returns when a read that finds nothing ends: never, unless the program waits for the descriptor, and that is a
     /// pool's, which can be readable without a packet.
     pub(crate) fn deadline(&self) -> Option<Instant> {
@@ -144,10 +152,10 @@ impl Live {
     }
 
     /// Sets the filter in the kernel, if it takes the program; packets that arrived before it are filtered here.
-    pub(crate) fn set_filter(&mut self, program: &Program) {
+    pub(crate) fn set_filter(&mut self, filter: &Filter) {
         match &mut self.engine {
-            Engine::Socket(socket) => socket.set_filter(program),
-            Engine::Pool(pool) => pool.set_filter(program),
+            Engine::Socket(socket) => socket.set_filter(filter.program()),
+            Engine::Pool(pool) => pool.set_filter(filter),
         }
     }
 
@@ -186,6 +194,15 @@ impl Live {
             ps_drop: number(counts.drops),
             ps_ifdrop: number(lost),
         })
+    }
+
+    /// Counts what became of each packet since the capture began.
+    pub(crate) fn counts(&mut self) -> Result<Counts, String> {
+        let counts = match &mut self.engine {
+            Engine::Socket(socket) => socket.all_counts(),
+            Engine::Pool(pool) => pool.all_counts(),
+        }?;
+        Ok(Counts { device_lost: self.device.losses().saturating_sub(self.lost_before), ..counts })
     }
 
     /// Returns the link types, the usual one first.

@@ -5,7 +5,6 @@ use std::os::fd::{AsFd, BorrowedFd};
 
 use weir::exchange::{Exchange, Form, Program};
 use weir::{Capture, Chunk, Direction, Error, ErrorKind, SourceChoice, Window};
-use weir_filter::cbpf::Program as Classic;
 use weir_filter::interpret::{Metadata, Packet as Seen, VlanTag};
 use weir_sys::packet::{Sender, Statistics};
 
@@ -38,6 +37,10 @@ pub(super) struct Pool {
     ahead: Option<Result<Chunk, String>>,
     /// Packets that the filter has rejected here.
     rejected: u64,
+    /// Packets of the other direction.
+    skipped: u64,
+    /// Packets that C got.
+    delivered: u64,
     nanoseconds: bool,
     /// Whether packets begin with an Ethernet header.
     ethernet: bool,
@@ -71,19 +74,27 @@ impl Pool {
         nanoseconds: bool,
     ) -> Result<Self, Error> {
         let name = wish.device.to_string_lossy();
-        let mut builder = Capture::builder()
-            .interface(name)
-            .source(source)
-            .mode(wish.mode)
-            .snap_len(snap_len)
-            .promiscuous(settings.promiscuous)
-            .by_time(Window::Usual);
-        builder = match wish.chunks {
-            Some(chunks) => builder.chunks(chunks),
-            None => builder
-                .memory(u64::try_from(settings.buffer).ok().filter(|&bytes| bytes > 0).unwrap_or(BUFFER)),
+        let builder = || {
+            Capture::builder()
+                .interface(&*name)
+                .source(source)
+                .mode(wish.mode)
+                .snap_len(snap_len)
+                .promiscuous(settings.promiscuous)
+                .by_time(Window::Usual)
         };
-        let capture = builder.open()?;
+        let wanted = u64::try_from(settings.buffer).ok().filter(|&bytes| bytes > 0);
+        let capture = match (wish.chunks, wanted) {
+            (Some(chunks), _) => builder().chunks(chunks).open(),
+            (None, None) => builder().memory(BUFFER).open(),
+            (None, Some(bytes)) => match builder().memory(bytes).open() {
+                // Not even the smallest pools fit. A program that wants less gets more, as from libpcap.
+                Err(error) if error.kind() == ErrorKind::MemoryLimit && bytes < BUFFER => {
+                    builder().memory(BUFFER).open()
+                }
+                opened => opened,
+            },
+        }?;
         let ethernet = capture.interfaces()[0].link_type == 1;
         let exchange = capture.exchange();
         let mut pool = Self {
@@ -97,6 +108,8 @@ impl Pool {
             place: 0,
             ahead: None,
             rejected: 0,
+            skipped: 0,
+            delivered: 0,
             nanoseconds,
             ethernet,
             direction: 0,
@@ -125,26 +138,32 @@ impl Pool {
     /// Looks at one chunk only, as [`Socket::next`](super::socket::Socket::next) does.
     #[inline]
     pub(super) fn next(&mut self, filter: Option<&Filter>, to: &mut Packet) -> Result<bool, String> {
-        let mut begun = false;
+        if self.beside(filter, to) {
+            return Ok(true);
+        }
+        self.chunk = None;
+        if self.ahead.is_none() {
+            self.look_ahead();
+        }
+        let Some(ahead) = self.ahead.take() else { return Ok(false) };
+        (self.chunk, self.place) = (Some(ahead?), 0);
+        let found = self.beside(filter, to);
+        if !found {
+            self.chunk = None;
+        }
+        Ok(found)
+    }
+
+    /// Like [`Self::next`], but the packets taken before stay: only from the same chunk.
+    #[inline]
+    pub(super) fn beside(&mut self, filter: Option<&Filter>, to: &mut Packet) -> bool {
         loop {
-            let Some(chunk) = &self.chunk else {
-                if begun {
-                    return Ok(false);
-                }
-                if self.ahead.is_none() {
-                    self.look_ahead();
-                }
-                let Some(ahead) = self.ahead.take() else { return Ok(false) };
-                (self.chunk, self.place, begun) = (Some(ahead?), 0, true);
-                continue;
-            };
-            let Some((packet, next)) = chunk.packet_from(self.place) else {
-                self.chunk = None;
-                continue;
-            };
+            let Some(chunk) = &self.chunk else { return false };
+            let Some((packet, next)) = chunk.packet_from(self.place) else { return false };
             self.place = next;
             let sent = packet.direction == Some(Direction::Out);
             if self.direction == IN && sent || self.direction == OUT && !sent {
+                self.skipped += 1;
                 continue;
             }
             if let Some(filter) = filter {
@@ -164,21 +183,21 @@ impl Pool {
                 caplen: u32::try_from(packet.data.len()).unwrap_or(u32::MAX),
                 len: packet.original_len,
             };
-            // The chunk stays until the next packet is taken.
+            // The chunk stays until a packet of another is taken.
             to.data = packet.data.as_ptr();
+            self.delivered += 1;
             if next == chunk.bytes().len() {
                 self.look_ahead();
             }
-            return Ok(true);
+            return true;
         }
     }
 
     /// Has the kernel run the filter, if it can; otherwise it accepts every packet. Packets that it has accepted before
     /// are still there.
-    pub(super) fn set_filter(&mut self, program: &Classic) {
-        let put = self
-            .made(program)
-            .and_then(|program| self.exchange.put(&[program]).map_err(|error| error.to_string()));
+    pub(super) fn set_filter(&mut self, filter: &Filter) {
+        let put = self.made(filter);
+        let put = put.and_then(|program| self.exchange.put(&[program]).map_err(|error| error.to_string()));
         self.filtered = match put {
             Ok(()) => Filtered::InKernel,
             Err(why) => {
@@ -190,13 +209,23 @@ impl Pool {
     }
 
     /// Makes a program here, or where the right to do so is.
-    fn made(&self, program: &Classic) -> Result<Program, String> {
+    fn made(&self, filter: &Filter) -> Result<Program, String> {
         let places = self.exchange.places().map_err(|error| error.to_string())?;
         let place = places.first().ok_or("nothing is captured any more")?;
-        match (place.make_classic(program), &self.maker) {
+        let program = filter.program().ok_or_else(|| "it is too long for classic BPF".to_owned());
+        let made = match filter {
+            // With its sets in maps.
+            Filter::Expression(expression) => {
+                place.make(Some(&expression.filter)).map_err(|error| error.to_string())
+            }
+            Filter::Program(_) => program
+                .clone()
+                .and_then(|program| place.make_classic(program).map_err(|error| error.to_string())),
+        };
+        match (made, &self.maker) {
             // The right is missing, or a file in a directory without it.
-            (Err(_), Some(maker)) => maker.make(program),
-            (made, _) => made.map_err(|error| error.to_string()),
+            (Err(_), Some(maker)) => maker.make(program?),
+            (made, _) => made,
         }
     }
 
@@ -207,6 +236,22 @@ impl Pool {
         Ok(Statistics {
             packets: (total.captured + total.lost).saturating_sub(self.rejected),
             drops: total.lost,
+        })
+    }
+
+    /// Counts what became of each packet.
+    pub(super) fn all_counts(&self) -> Result<Counts, String> {
+        let account = self.capture.account().map_err(|error| error.to_string())?;
+        let total = account.total();
+        Ok(Counts {
+            device_lost: 0,
+            seen: total.seen,
+            filtered: total.filtered.unwrap_or(0) + total.sampled_out,
+            lost: total.lost,
+            errors: total.errors,
+            captured: total.captured,
+            rejected: self.rejected + self.skipped,
+            delivered: self.delivered,
         })
     }
 

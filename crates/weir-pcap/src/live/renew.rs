@@ -4,9 +4,8 @@ use std::ffi::c_int;
 use std::mem;
 use std::time::Duration;
 
-use weir_filter::cbpf::Program;
-
 use super::{Engine, Live};
+use crate::filter::Filter;
 use crate::settings::Settings;
 
 impl Live {
@@ -27,7 +26,7 @@ impl Live {
         &mut self,
         change: impl Fn(&mut Settings),
         link_type: c_int,
-        filter: Option<&Program>,
+        filter: Option<&Filter>,
     ) -> Result<(), String> {
         let Engine::Socket(old) = &self.engine else {
             return Err("weir's pool is set up by pcap_activate; set WEIR_CHUNKS, or call \
@@ -40,8 +39,8 @@ impl Live {
         let mut new = Self::begin(&settings, old.nanoseconds).map_err(|refusal| refusal.text)?.live;
         new.set_link_type(link_type);
         new.set_direction(direction);
-        if let Some(program) = filter {
-            new.set_filter(program);
+        if let Some(filter) = filter {
+            new.set_filter(filter);
         }
         new.count_only(old.counting);
         (new.nonblocking, new.polled) = (self.nonblocking, self.polled);

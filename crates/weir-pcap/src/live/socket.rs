@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use std::os::fd::{AsFd, BorrowedFd};
 
 use weir::internal::as_in_the_kernel;
-use weir_filter::cbpf::{Program as Classic, Rules};
+use weir_filter::cbpf::{self, Program as Classic, Rules};
 use weir_filter::interpret::{Metadata, Packet as Seen};
 use weir_sys::CallError;
 use weir_sys::packet::{FilterPlace, Instruction, PacketRing, Program, Promiscuous, RingOptions, Statistics};
@@ -34,6 +34,10 @@ pub(super) struct Socket {
     filtered_from: Option<u64>,
     /// Whether a filter was set.
     filters: bool,
+    /// Packets that are not for C.
+    rejected: u64,
+    /// Packets that C got.
+    delivered: u64,
     /// The bytes of the packet that C has.
     data: Vec<u8>,
 }
@@ -60,6 +64,8 @@ impl Socket {
             protocol,
             filtered_from: None,
             filters: false,
+            rejected: 0,
+            delivered: 0,
             data: Vec::new(),
         })
     }
@@ -79,6 +85,8 @@ impl Socket {
             direction,
             protocol,
             filtered_from,
+            rejected,
+            delivered,
             data,
             ..
         } = self;
@@ -95,16 +103,19 @@ impl Socket {
                 _ => true,
             };
             if !there || protocol.is_some_and(|protocol| protocol != packet.origin.protocol()) {
+                *rejected += 1;
                 return ControlFlow::Continue(());
             }
             // A filter sees a frame as in the kernel, with the stripped tag beside it.
             if *form == Form::Own && filter.is_some_and(|filter| !filter.accepts(&as_in_the_kernel(packet))) {
+                *rejected += 1;
                 return ControlFlow::Continue(());
             }
             let length = form.lay(packet, wanted, data);
             if *form != Form::Own {
                 let seen = Seen { data, length, meta: Metadata::default() };
                 if filter.is_some_and(|filter| !filter.accepts(&seen)) {
+                    *rejected += 1;
                     return ControlFlow::Continue(());
                 }
             }
@@ -114,6 +125,7 @@ impl Socket {
                 len: length,
             };
             found = true;
+            *delivered += 1;
             ControlFlow::Continue(())
         });
         to.data = self.data.as_ptr();
@@ -121,15 +133,18 @@ impl Socket {
     }
 
     /// Has the kernel run the filter, if it can; otherwise it accepts every packet.
-    pub(super) fn set_filter(&mut self, program: &Classic) {
+    pub(super) fn set_filter(&mut self, program: Option<&Classic>) {
         self.filters = true;
-        let there: Vec<Instruction> = program
-            .instructions
-            .iter()
-            .map(|&one| Instruction { code: one.code, jt: one.jt, jf: one.jf, k: one.k })
-            .collect();
-        let takes = self.form == Form::Own && program.check(Rules::Kernel).is_ok();
-        if takes && self.place.put(Program::Classic(&there)).is_ok() {
+        let takes = |program: &&Classic| self.form == Form::Own && program.check(Rules::Kernel).is_ok();
+        let there = program.filter(takes).map(|program| {
+            let instructions = program.instructions.iter();
+            let one =
+                |one: &cbpf::Instruction| Instruction { code: one.code, jt: one.jt, jf: one.jf, k: one.k };
+            instructions.map(one).collect::<Vec<_>>()
+        });
+        if let Some(there) = there
+            && self.place.put(Program::Classic(&there)).is_ok()
+        {
             // The kernel may have put packets into the block that is open before it had the filter.
             self.filtered_from = Some(self.ring.look_ahead(0).1 + 1);
             return;
@@ -154,6 +169,14 @@ impl Socket {
 
     pub(super) fn counts(&mut self) -> Result<Statistics, String> {
         self.ring.statistics().map_err(|error| error.to_string())
+    }
+
+    /// Counts what became of each packet.
+    pub(super) fn all_counts(&mut self) -> Result<Counts, String> {
+        let Statistics { packets, drops } = self.counts()?;
+        let (rejected, delivered) = (self.rejected, self.delivered);
+        let captured = packets.saturating_sub(drops);
+        Ok(Counts { seen: packets, lost: drops, captured, rejected, delivered, ..Counts::default() })
     }
 
     pub(super) fn health(&self) -> Result<(), CallError> {

@@ -26,8 +26,10 @@ use crate::stdio::{File, text_of};
 /// The smallest buffer of libpcap for a packet, unless all packets are shorter.
 const LEAST_BUFFER: usize = 2048;
 
-/// A packet of a handle. Its bytes stay until the next is read.
-pub(crate) struct Packet {
+/// A packet of a handle: `struct weir_pcap_packet`. Its bytes stay until the next is read.
+#[derive(Debug)]
+#[repr(C)]
+pub struct Packet {
     pub(crate) header: PcapPkthdr,
     pub(crate) data: *const u8,
 }

@@ -73,10 +73,7 @@ fn change(pcap: &Pcap, handle: &mut Handle, what: &str, set: impl Fn(&mut Settin
             return 0;
         }
         Source::Live(live) if live.has(&set) => return 0,
-        Source::Live(live) => {
-            let filter = handle.filter.as_deref().map(|filter| filter.program());
-            live.renew(set, handle.link_type, filter)
-        }
+        Source::Live(live) => live.renew(set, handle.link_type, handle.filter.as_deref()),
         _ => return handle.needs_device(pcap, what),
     };
     match changed {
