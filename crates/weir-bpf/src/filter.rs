@@ -32,6 +32,7 @@ use weir_filter::graph::Graph;
 use weir_filter::set::Set;
 use weir_sys::CallError;
 use weir_sys::bpf::program::{self, ProgramKind, Refused};
+use weir_sys::thread::deafly;
 
 pub use calls::Calls;
 pub(crate) use calls::gate;
@@ -208,7 +209,10 @@ impl Loader {
 fn side_by_side<T: Send>(hooks: &[Hook], load: impl Fn(&Hook) -> T + Sync) -> Vec<T> {
     let load = &load;
     thread::scope(|scope| {
-        let begin = |hook| (hook, thread::Builder::new().spawn_scoped(scope, move || load(hook)).ok());
+        let begin = |hook| {
+            let thread = deafly(|| thread::Builder::new().spawn_scoped(scope, move || load(hook)));
+            (hook, thread.ok())
+        };
         let others: Vec<_> = hooks.iter().skip(1).map(begin).collect();
         let first: Vec<T> = hooks.iter().take(1).map(load).collect();
         let join = |(hook, thread): (_, Option<ScopedJoinHandle<'_, T>>)| match thread {

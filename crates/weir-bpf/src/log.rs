@@ -1,6 +1,7 @@
 //! Output of libbpf and the verifier, kept for the error instead of being printed.
 
 use std::cell::RefCell;
+use std::mem::{ManuallyDrop, take};
 
 use libbpf_rs::{PrintLevel, set_print};
 use weir_sys::bpf::program::last_words;
@@ -41,7 +42,8 @@ impl LoadError {
 }
 
 thread_local! {
-    static LOG: RefCell<String> = const { RefCell::new(String::new()) };
+    /// Without a destructor: that would keep a shared library loaded of which this is part (weir-pcap).
+    static LOG: RefCell<ManuallyDrop<String>> = const { RefCell::new(ManuallyDrop::new(String::new())) };
 }
 
 /// Runs `load` and adds libbpf's output to its error.
@@ -49,9 +51,12 @@ pub(crate) fn logged<T>(
     program: &'static str,
     load: impl FnOnce() -> Result<T, libbpf_rs::Error>,
 ) -> Result<T, LoadError> {
-    LOG.take();
+    let log = || LOG.with_borrow_mut(|log| take(&mut **log));
+    let _earlier = log();
     set_print(Some((PrintLevel::Warn, |_, line| LOG.with_borrow_mut(|log| log.push_str(&line)))));
-    load().map_err(|source| LoadError { program, source, log: LOG.take(), unprivileged: unprivileged() })
+    let loaded = load();
+    let log = log();
+    loaded.map_err(|source| LoadError { program, source, log, unprivileged: unprivileged() })
 }
 
 /// Returns whether this thread lacks any of the capabilities that programs need. Two of them were split off from

@@ -13,6 +13,7 @@ use crate::abi::*;
 use crate::allocate;
 use crate::bpf::{self, bpf_filter};
 use crate::filter::Filter;
+use crate::foreign::forward;
 use crate::guard::{guard, word};
 use crate::handle::{DUMPING, Handle, NOT_ACTIVATED, Pcap, Source, pcap_close, pcap_open_dead, with};
 use crate::link_types;
@@ -96,9 +97,12 @@ pub unsafe extern "C" fn pcap_freecode(program: *mut BpfProgram) {
 /// C1.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pcap_setfilter(pcap: *mut Pcap, program: *const BpfProgram) -> c_int {
+    forward!(pcap_setfilter(pcap, program));
     let set = |pcap: &Pcap, handle: &mut Handle| match handle.source {
         Source::Created(_) => pcap.fail(PCAP_ERROR_NOT_ACTIVATED, NOT_ACTIVATED),
-        Source::Dead => pcap.fail(PCAP_ERROR, "A filter cannot be set on a pcap_open_dead pcap_t"),
+        Source::Dead | Source::Foreign => {
+            pcap.fail(PCAP_ERROR, "A filter cannot be set on a pcap_open_dead pcap_t")
+        }
         Source::Dumping(_) => pcap.fail(PCAP_ERROR, DUMPING),
         Source::File(_) | Source::Live(_) => {
             let metadata = matches!(handle.source, Source::Live(_));

@@ -6,12 +6,13 @@ use std::ptr;
 use std::sync::atomic::Ordering;
 
 use crate::abi::*;
+use crate::foreign::{Foreign, forward, theirs};
 use crate::guard::{guard, tell, word};
 use crate::handle::{Handle, Pcap, Source, pcap_close, pcap_geterr, with};
 use crate::lists::give;
-use crate::live::Live;
+use crate::live::{self, Live};
 use crate::settings::Settings;
-use crate::text::known_status;
+use crate::text::{known_status, pcap_free_tstamp_types};
 
 /// The answer to what can only be set before activation.
 const ACTIVATED: &str = "can't perform  operation on activated capture";
@@ -22,10 +23,15 @@ const ACTIVATED: &str = "can't perform  operation on activated capture";
 ///
 /// C1.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pcap_create(device: *const c_char, _error: *mut c_char) -> *mut Pcap {
+pub unsafe extern "C" fn pcap_create(device: *const c_char, error: *mut c_char) -> *mut Pcap {
     guard(ptr::null_mut(), || {
         // SAFETY: C1.
         let device = unsafe { word(device) }.unwrap_or(c"any");
+        let foreign = match live::serves(device) {
+            true => None,
+            // SAFETY: C1.
+            false => unsafe { Foreign::create(device, error) },
+        };
         let settings = Settings {
             device: device.to_owned(),
             snapshot: 0,
@@ -37,7 +43,7 @@ pub unsafe extern "C" fn pcap_create(device: *const c_char, _error: *mut c_char)
             protocol: 0,
             nonblocking: false,
         };
-        Pcap::allocate(Handle {
+        let handle = Handle {
             source: Source::Created(Box::new(settings)),
             link_type: 0,
             link_type_ext: 0,
@@ -45,7 +51,8 @@ pub unsafe extern "C" fn pcap_create(device: *const c_char, _error: *mut c_char)
             precision: PCAP_TSTAMP_PRECISION_MICRO,
             filter: None,
             special: None,
-        })
+        };
+        Pcap::allocate_with(handle, foreign)
     })
 }
 
@@ -59,6 +66,7 @@ macro_rules! setters {
         /// C1.
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $name(pcap: *mut Pcap, $value: c_int) -> c_int {
+            forward!($name(pcap, $value));
             // SAFETY: C1.
             unsafe {
                 with(pcap, PCAP_ERROR, |pcap, handle| match &mut handle.source {
@@ -99,6 +107,7 @@ setters! {
 /// C1.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pcap_set_tstamp_precision(pcap: *mut Pcap, precision: c_int) -> c_int {
+    forward!(pcap_set_tstamp_precision(pcap, precision));
     // SAFETY: C1.
     unsafe {
         with(pcap, PCAP_ERROR, |pcap, handle| match (&handle.source, precision) {
@@ -119,10 +128,13 @@ pub unsafe extern "C" fn pcap_set_tstamp_precision(pcap: *mut Pcap, precision: c
 /// C1.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pcap_can_set_rfmon(pcap: *mut Pcap) -> c_int {
+    forward!(pcap_can_set_rfmon(pcap));
     // SAFETY: C1.
     unsafe {
         with(pcap, PCAP_ERROR, |pcap, handle| match handle.source {
-            Source::Created(_) | Source::File(_) | Source::Live(_) | Source::Dumping(_) => 0,
+            Source::Created(_) | Source::File(_) | Source::Live(_) | Source::Dumping(_) | Source::Foreign => {
+                0
+            }
             Source::Dead => pcap.fail(PCAP_ERROR, "Rfmon mode doesn't apply on a pcap_open_dead pcap_t"),
         })
     }
@@ -135,8 +147,13 @@ pub unsafe extern "C" fn pcap_can_set_rfmon(pcap: *mut Pcap) -> c_int {
 /// C1.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pcap_list_tstamp_types(pcap: *mut Pcap, to: *mut *mut c_int) -> c_int {
+    let types = |pcap: &Pcap, _: &Handle| {
+        let Some(foreign) = &pcap.foreign else { return Ok(vec![PCAP_TSTAMP_HOST]) };
+        let list = theirs!(foreign.library, pcap_list_tstamp_types(pcap, to));
+        foreign.numbers(list, theirs!(foreign.library, pcap_free_tstamp_types(to)))
+    };
     // SAFETY: C1.
-    unsafe { give(pcap, to, |_| Ok(vec![PCAP_TSTAMP_HOST])) }
+    unsafe { give(pcap, to, types) }
 }
 
 /// Activates a handle.
@@ -147,6 +164,9 @@ pub unsafe extern "C" fn pcap_list_tstamp_types(pcap: *mut Pcap, to: *mut *mut c
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pcap_activate(pcap: *mut Pcap) -> c_int {
     let activate = |pcap: &Pcap, handle: &mut Handle| {
+        if let Some(foreign) = &pcap.foreign {
+            return foreign.activate(pcap, handle);
+        }
         let Source::Created(settings) = &handle.source else {
             return pcap.fail(PCAP_ERROR_ACTIVATED, ACTIVATED);
         };

@@ -5,6 +5,7 @@ use std::ffi::c_int;
 use weir_savefile::link_types::LinkType;
 
 use crate::abi::*;
+use crate::foreign::theirs;
 use crate::handle::{Handle, Pcap, Source, with};
 use crate::lists::give;
 
@@ -15,10 +16,16 @@ use crate::lists::give;
 /// C1.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pcap_list_datalinks(pcap: *mut Pcap, to: *mut *mut c_int) -> c_int {
-    let numbers = |handle: &Handle| match handle.source {
-        Source::Created(_) => Err(PCAP_ERROR_NOT_ACTIVATED),
-        Source::Dead | Source::File(_) | Source::Dumping(_) => Ok(vec![handle.link_type]),
-        Source::Live(ref live) => Ok(live.link_types().to_vec()),
+    let numbers = |pcap: &Pcap, handle: &Handle| {
+        if let Some(foreign) = &pcap.foreign {
+            let list = theirs!(foreign.library, pcap_list_datalinks(pcap, to));
+            return foreign.numbers(list, theirs!(foreign.library, pcap_free_datalinks(to)));
+        }
+        match handle.source {
+            Source::Created(_) => Err(PCAP_ERROR_NOT_ACTIVATED),
+            Source::Live(ref live) => Ok(live.link_types().to_vec()),
+            _ => Ok(vec![handle.link_type]),
+        }
     };
     // SAFETY: C1.
     unsafe { give(pcap, to, numbers) }
@@ -33,9 +40,10 @@ pub unsafe extern "C" fn pcap_list_datalinks(pcap: *mut Pcap, to: *mut *mut c_in
 pub unsafe extern "C" fn pcap_set_datalink(pcap: *mut Pcap, dlt: c_int) -> c_int {
     // SAFETY: C1.
     unsafe {
-        with(pcap, PCAP_ERROR, |pcap, handle| match &mut handle.source {
-            Source::Dead | Source::File(_) | Source::Dumping(_) if handle.link_type == dlt => 0,
-            Source::Live(live) if live.link_types().contains(&dlt) => {
+        with(pcap, PCAP_ERROR, |pcap, handle| match (&pcap.foreign, &mut handle.source) {
+            (Some(foreign), _) => foreign.set_datalink(pcap, handle, dlt),
+            (None, Source::Dead | Source::File(_) | Source::Dumping(_)) if handle.link_type == dlt => 0,
+            (None, Source::Live(live)) if live.link_types().contains(&dlt) => {
                 live.set_link_type(dlt);
                 handle.link_type = dlt;
                 0

@@ -1,7 +1,10 @@
 //! The list of devices.
 //!
-//! Interfaces and addresses come from getifaddrs(3), which asks rtnetlink: what it makes of point-to-point links,
-//! labels and addresses without a peer is what programs know. A driver is asked once whether it is connected.
+//! If the system's library is there, the list is its list: it cannot be asked for those devices alone that are no
+//! interfaces, and listing interfaces twice would take too long.
+//!
+//! Otherwise, interfaces and addresses come from getifaddrs(3), which asks rtnetlink: what it makes of point-to-point
+//! links, labels and addresses without a peer is what programs know. A driver is asked once whether it is connected.
 
 mod interface;
 
@@ -13,7 +16,8 @@ use libc::sockaddr;
 use self::interface::interfaces;
 use crate::abi::*;
 use crate::allocate::{copy, place, release};
-use crate::guard::{guard, tell};
+use crate::foreign;
+use crate::guard::{guard, tell, word};
 use crate::kept::Kept;
 use crate::version;
 
@@ -51,6 +55,10 @@ pub unsafe extern "C" fn pcap_findalldevs(list: *mut *mut PcapIf, error: *mut c_
             unsafe { tell(error, "A null pointer was supplied for the list") };
             return PCAP_ERROR;
         }
+        // SAFETY: C1.
+        if let Some(result) = unsafe { foreign::find_all_devices(list, error) } {
+            return result;
+        }
         let made = devices()
             .and_then(|devices| give(&devices).ok_or_else(|| "malloc: Cannot allocate memory".into()));
         let (devices, result) = match made {
@@ -74,8 +82,13 @@ pub unsafe extern "C" fn pcap_findalldevs(list: *mut *mut PcapIf, error: *mut c_
 /// The list is null or from [`pcap_findalldevs`], and not used again.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pcap_freealldevs(list: *mut PcapIf) {
-    // SAFETY: C1.
-    guard((), || unsafe { release_devices(list) });
+    guard((), || {
+        // SAFETY: C1.
+        if !unsafe { foreign::free_all_devices(list) } {
+            // SAFETY: C1, and it is not the other library's.
+            unsafe { release_devices(list) };
+        }
+    });
 }
 
 /// # Safety
@@ -129,22 +142,27 @@ pub unsafe extern "C" fn pcap_lookupdev(error: *mut c_char) -> *mut c_char {
             unsafe { tell(error, text) };
             return ptr::null_mut();
         }
-        let first = devices().and_then(|devices| {
-            let first = devices.into_iter().next().filter(|first| first.flags & PCAP_IF_LOOPBACK == 0);
-            first.ok_or_else(|| "no suitable device found".into())
-        });
-        match first {
-            Ok(first) => FIRST.with(|kept| kept.set(&first.name.to_string_lossy())),
-            Err(text) => {
-                // SAFETY: C1.
-                unsafe { tell(error, &text) };
-                ptr::null_mut()
-            }
+        let mut list = ptr::null_mut();
+        // SAFETY: C1.
+        if unsafe { pcap_findalldevs(&raw mut list, error) } != 0 {
+            return ptr::null_mut();
         }
+        // SAFETY: null, or the first device.
+        let first = unsafe { list.as_ref() }.filter(|first| first.flags & PCAP_IF_LOOPBACK == 0);
+        // SAFETY: a name is terminated.
+        let name = first.and_then(|first| unsafe { word(first.name) });
+        let kept = name.map(|name| FIRST.with(|kept| kept.set(&name.to_string_lossy())));
+        // SAFETY: nobody else has it.
+        unsafe { pcap_freealldevs(list) };
+        kept.unwrap_or_else(|| {
+            // SAFETY: C1.
+            unsafe { tell(error, "no suitable device found") };
+            ptr::null_mut()
+        })
     })
 }
 
-/// Returns the devices in the order in which they should be tried; among equals, as the kernel lists them.
+/// Returns our devices in the order in which they should be tried; among equals, as the kernel lists them.
 fn devices() -> Result<Vec<Device>, String> {
     let mut devices = interfaces()?;
     devices.push(Device {

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicI32};
 
 use crate::abi::*;
 use crate::filter::Filter;
+use crate::foreign::Foreign;
 use crate::guard::{guard, tell};
 use crate::live::Live;
 use crate::savefile::{Packet, Savefile};
@@ -34,6 +35,8 @@ pub struct Pcap {
     /// What WinPcap's extensions give C.
     pub(crate) shared: Shared,
     state: UnsafeCell<Handle>,
+    /// The handle that serves instead of this one, if the device is not ours.
+    pub(crate) foreign: Option<Foreign>,
 }
 
 /// What the functions of one handle share.
@@ -63,11 +66,18 @@ pub(crate) enum Source {
     Live(Box<Live>),
     /// A device, while `pcap_live_dump` has its packets.
     Dumping(Box<Dump>),
+    /// A device that is not ours, active.
+    Foreign,
 }
 
 impl Pcap {
     /// Allocates a handle for C, released by `pcap_close`.
     pub(crate) fn allocate(handle: Handle) -> *mut Self {
+        Self::allocate_with(handle, None)
+    }
+
+    /// Allocates a handle that `foreign` serves.
+    pub(crate) fn allocate_with(handle: Handle, foreign: Option<Foreign>) -> *mut Self {
         Box::into_raw(Box::new(Self {
             stop: AtomicBool::new(false),
             bell: AtomicI32::new(-1),
@@ -75,6 +85,7 @@ impl Pcap {
             packet: UnsafeCell::new(Packet::NONE),
             shared: Shared::new(),
             state: UnsafeCell::new(handle),
+            foreign,
         }))
     }
 
@@ -115,7 +126,7 @@ impl Handle {
         match self.source {
             Source::Created(_) => pcap.fail(PCAP_ERROR_NOT_ACTIVATED, NOT_ACTIVATED),
             Source::Dead => pcap.fail(PCAP_ERROR, dead),
-            Source::File(_) | Source::Live(_) => pcap.fail(PCAP_ERROR, file),
+            Source::File(_) | Source::Live(_) | Source::Foreign => pcap.fail(PCAP_ERROR, file),
             Source::Dumping(_) => pcap.fail(PCAP_ERROR, DUMPING),
         }
     }

@@ -18,6 +18,8 @@
 //! Filters run in the kernel. `any` always uses a packet socket. With a pool, a handle receives the packets that it sends,
 //! and packets captured before the filter was changed need to match only the new one.
 //!
+//! Devices that are no interfaces are those of the system's libpcap, if it is there (`foreign`).
+//!
 //! # Invariants
 //!
 //! All unsafe code here is the boundary to C. A function relies on what its manual page demands of the caller, and on
@@ -28,7 +30,7 @@
 //! - **C2** No panic leaves the library: every exported function runs inside `guard::guard`.
 //! - **C3** What C receives stays where it is until the manual page lets it go: strings are static or belong to the
 //!   handle; a packet belongs to the handle until the next is read; what a `pcap_free...` function releases was
-//!   allocated with `malloc`.
+//!   allocated with `malloc`, or is the system's library's.
 //! - **C4** A handle belongs to one thread at a time. Only `pcap_breakloop` may run beside another function, in another
 //!   thread or in a signal handler; it stores one atomic flag and wakes a sleeping reader. The thread of
 //!   `pcap_live_dump` has only that flag of the handle, and `pcap_close` waits for its end.
@@ -47,6 +49,7 @@ pub mod dump;
 pub mod ethers;
 mod file_header;
 mod filter;
+mod foreign;
 mod guard;
 pub mod handle;
 mod kept;

@@ -14,13 +14,13 @@ use crate::handle::{Handle, Pcap, with};
 pub(crate) unsafe fn give(
     pcap: *mut Pcap,
     to: *mut *mut c_int,
-    numbers: impl FnOnce(&Handle) -> Result<Vec<c_int>, c_int>,
+    numbers: impl FnOnce(&Pcap, &Handle) -> Result<Vec<c_int>, c_int>,
 ) -> c_int {
     let made = |pcap: &Pcap, handle: &mut Handle| {
         if to.is_null() {
             return Err(pcap.fail(PCAP_ERROR, "A null pointer was supplied for the list"));
         }
-        let numbers = numbers(handle)?;
+        let numbers = numbers(pcap, handle)?;
         let list = allocate::copy(&numbers);
         if list.is_null() {
             return Err(pcap.fail(PCAP_ERROR, "malloc: Cannot allocate memory"));

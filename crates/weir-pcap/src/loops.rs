@@ -10,6 +10,7 @@ use std::time::Instant;
 
 use crate::abi::*;
 use crate::filter::Filter;
+use crate::foreign::forward;
 use crate::handle::{DUMPING, Handle, NOT_ACTIVATED, Pcap, Source, with};
 use crate::live::{self, Live};
 use crate::savefile::{Packet, Savefile};
@@ -66,7 +67,7 @@ fn accepted(pcap: &Pcap, handle: &mut Handle, begun: bool, to: &mut Packet) -> S
         Source::File(file) => next(pcap, file, handle.filter.as_deref(), begun, to),
         Source::Live(live) => arrived(pcap, live, handle.filter.as_deref(), begun, to),
         Source::Created(_) => Step::Failed(pcap.fail(PCAP_ERROR_NOT_ACTIVATED, NOT_ACTIVATED)),
-        Source::Dead => {
+        Source::Dead | Source::Foreign => {
             let text = "Packets aren't available from a pcap_open_dead pcap_t";
             Step::Failed(pcap.fail(PCAP_ERROR, text))
         }
@@ -153,6 +154,7 @@ pub unsafe extern "C-unwind" fn pcap_dispatch(
     callback: PcapHandler,
     user: *mut u8,
 ) -> c_int {
+    forward!("C-unwind" pcap_dispatch(pcap, count, callback, user));
     // SAFETY: the caller's promise.
     unsafe { read(pcap, count, callback, user) }.0
 }
@@ -200,6 +202,7 @@ pub unsafe extern "C-unwind" fn pcap_loop(
     callback: PcapHandler,
     user: *mut u8,
 ) -> c_int {
+    forward!("C-unwind" pcap_loop(pcap, count, callback, user));
     let mut left = count;
     loop {
         // SAFETY: the caller's promise.
@@ -231,6 +234,7 @@ fn no_callback(pcap: *mut Pcap) -> c_int {
 /// C1.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pcap_next(pcap: *mut Pcap, header: *mut PcapPkthdr) -> *const u8 {
+    forward!(pcap_next(pcap, header));
     // SAFETY: C1.
     let Some(handle) = (unsafe { pcap.as_ref() }) else { return ptr::null() };
     // SAFETY: C has pointers to the last packet, which it gave up with this call (C3).
@@ -255,6 +259,7 @@ pub unsafe extern "C" fn pcap_next_ex(
     header: *mut *mut PcapPkthdr,
     data: *mut *const u8,
 ) -> c_int {
+    forward!(pcap_next_ex(pcap, header, data));
     // SAFETY: C1.
     let Some(handle) = (unsafe { pcap.as_ref() }) else { return PCAP_ERROR };
     // SAFETY: C has pointers to the last packet, which it gave up with this call (C3).
@@ -290,5 +295,8 @@ pub unsafe extern "C" fn pcap_breakloop(pcap: *mut Pcap) {
     if let Some(pcap) = unsafe { pcap.as_ref() } {
         pcap.stop.store(true, Ordering::Relaxed);
         live::ring(&pcap.bell);
+        if let Some(foreign) = &pcap.foreign {
+            foreign.break_loop();
+        }
     }
 }

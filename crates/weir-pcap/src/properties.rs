@@ -8,6 +8,7 @@ use std::slice;
 use libc::{FILE, timeval};
 
 use crate::abi::*;
+use crate::foreign::forward;
 use crate::guard::tell;
 use crate::handle::{DUMPING, Handle, NOT_ACTIVATED, Pcap, Source, with};
 use crate::stdio::text_of;
@@ -22,6 +23,7 @@ macro_rules! numbers {
         /// C1.
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $name(pcap: *mut Pcap) -> c_int {
+            forward!($name(pcap));
             // SAFETY: C1.
             unsafe {
                 with(pcap, PCAP_ERROR, |_, $handle| match $handle.source {
@@ -61,6 +63,7 @@ numbers! {
 /// C1.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pcap_get_tstamp_precision(pcap: *mut Pcap) -> c_int {
+    forward!(pcap_get_tstamp_precision(pcap));
     // SAFETY: C1.
     unsafe { with(pcap, PCAP_ERROR, |_, handle| handle.precision) }
 }
@@ -88,12 +91,13 @@ pub unsafe extern "C" fn pcap_file(pcap: *mut Pcap) -> *mut FILE {
 /// C1.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pcap_fileno(pcap: *mut Pcap) -> c_int {
+    forward!(pcap_fileno(pcap));
     // SAFETY: C1.
     unsafe {
         with(pcap, PCAP_ERROR, |_, handle| match &mut handle.source {
             Source::Dead => 0,
-            Source::Created(_) | Source::File(_) | Source::Dumping(_) => -1,
             Source::Live(live) => live.descriptor(),
+            _ => -1,
         })
     }
 }
@@ -105,20 +109,26 @@ pub unsafe extern "C" fn pcap_fileno(pcap: *mut Pcap) -> c_int {
 /// C1.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pcap_get_selectable_fd(pcap: *mut Pcap) -> c_int {
+    forward!(pcap_get_selectable_fd(pcap));
     // SAFETY: C1.
     unsafe {
         with(pcap, PCAP_ERROR, |_, handle| match &mut handle.source {
-            Source::Created(_) | Source::Dumping(_) => -1,
             Source::Dead => 0,
             Source::File(file) => file.descriptor(),
             Source::Live(live) => live.descriptor(),
+            _ => -1,
         })
     }
 }
 
 /// Returns how long to wait at most for the descriptor; null: until it is ready.
+///
+/// # Safety
+///
+/// C1.
 #[unsafe(no_mangle)]
-pub extern "C" fn pcap_get_required_select_timeout(_pcap: *mut Pcap) -> *const timeval {
+pub unsafe extern "C" fn pcap_get_required_select_timeout(pcap: *mut Pcap) -> *const timeval {
+    forward!(pcap_get_required_select_timeout(pcap));
     ptr::null()
 }
 
@@ -129,6 +139,7 @@ pub extern "C" fn pcap_get_required_select_timeout(_pcap: *mut Pcap) -> *const t
 /// C1.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pcap_stats(pcap: *mut Pcap, stats: *mut PcapStat) -> c_int {
+    forward!(pcap_stats(pcap, stats));
     let dead = "Statistics aren't available from a pcap_open_dead pcap_t";
     let count = |pcap: &Pcap, handle: &mut Handle| {
         let Some(live) = handle.live_mut() else {
@@ -155,10 +166,11 @@ pub unsafe extern "C" fn pcap_stats(pcap: *mut Pcap, stats: *mut PcapStat) -> c_
 /// C1.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pcap_getnonblock(pcap: *mut Pcap, error: *mut c_char) -> c_int {
+    forward!(pcap_getnonblock(pcap, error));
     let get = |pcap: &Pcap, handle: &mut Handle| match handle.source {
         Source::Created(_) => (pcap.fail(PCAP_ERROR_NOT_ACTIVATED, NOT_ACTIVATED), None),
         Source::Dead => refused(pcap, NO_SUCH_MODE),
-        Source::File(_) => (0, None),
+        Source::File(_) | Source::Foreign => (0, None),
         Source::Dumping(_) => refused(pcap, DUMPING),
         Source::Live(ref live) => (live.nonblocking.into(), None),
     };
@@ -173,6 +185,7 @@ pub unsafe extern "C" fn pcap_getnonblock(pcap: *mut Pcap, error: *mut c_char) -
 /// C1.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pcap_setnonblock(pcap: *mut Pcap, on: c_int, error: *mut c_char) -> c_int {
+    forward!(pcap_setnonblock(pcap, on, error));
     let set = |pcap: &Pcap, handle: &mut Handle| match &mut handle.source {
         Source::Created(settings) => {
             settings.nonblocking = on != 0;
@@ -184,7 +197,7 @@ pub unsafe extern "C" fn pcap_setnonblock(pcap: *mut Pcap, on: c_int, error: *mu
         }
         Source::Dead => refused(pcap, NO_SUCH_MODE),
         Source::Dumping(_) => refused(pcap, DUMPING),
-        Source::File(_) => refused(pcap, "Savefiles cannot be put into non-blocking mode"),
+        Source::File(_) | Source::Foreign => refused(pcap, "Savefiles cannot be put into non-blocking mode"),
     };
     // SAFETY: C1.
     unsafe { with_buffer(pcap, error, set) }
@@ -226,6 +239,7 @@ unsafe fn with_buffer(
 /// C1.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pcap_setdirection(pcap: *mut Pcap, direction: c_int) -> c_int {
+    forward!(pcap_setdirection(pcap, direction));
     let dead = "The packet direction cannot be set on a pcap_open_dead pcap_t";
     // SAFETY: C1.
     unsafe {
@@ -247,6 +261,7 @@ pub unsafe extern "C" fn pcap_setdirection(pcap: *mut Pcap, direction: c_int) ->
 /// C1.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pcap_inject(pcap: *mut Pcap, data: *const c_void, length: usize) -> c_int {
+    forward!(pcap_inject(pcap, data, length));
     let error = io::Error::last_os_error();
     // SAFETY: C1.
     let packet = unsafe { bytes(data.cast(), length) };
@@ -267,6 +282,7 @@ pub unsafe extern "C" fn pcap_inject(pcap: *mut Pcap, data: *const c_void, lengt
 /// C1.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pcap_sendpacket(pcap: *mut Pcap, data: *const u8, length: c_int) -> c_int {
+    forward!(pcap_sendpacket(pcap, data, length));
     let error = io::Error::last_os_error();
     // SAFETY: C1.
     let packet = unsafe { bytes(data, usize::try_from(length).unwrap_or_default()) };

@@ -17,6 +17,9 @@ const MOST_OPTIONS: c_uint = 1;
 /// The options of the first `pcap_init`.
 static OPTIONS: Mutex<Option<c_uint>> = Mutex::new(None);
 
+/// Stands in the version of this library, and in no other's.
+pub(crate) const MARK: &str = "(weir ";
+
 /// Returns the version as a text. Programs look for libpcap's version in it.
 #[unsafe(no_mangle)]
 pub extern "C" fn pcap_lib_version() -> *const c_char {

@@ -26,6 +26,13 @@ fn bpf_image() {
     Program::compile("bpf_image").compare(NONE);
 }
 
+/// Exceptions and the end of a thread pass through our frames.
+#[test]
+fn exceptions() {
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fuzz/corpus/weir.pcapng");
+    Program::compile("exceptions").compare_by(NONE, |command| command.arg(file).output().expect("it starts"));
+}
+
 /// Interfaces of every kind, with odd addresses.
 #[test]
 fn root_devices_of_a_namespace() {

@@ -24,6 +24,7 @@ pub mod netns;
 pub mod packet;
 pub mod privilege;
 pub mod rawsend;
+pub mod signals;
 pub mod skip;
 pub mod tap;
 pub mod testrun;

@@ -44,6 +44,20 @@ pub fn spawn_bare<T: Send + 'static>(
     Ok(thread)
 }
 
+/// Runs `work` with all signals blocked in the calling thread, and so in the threads that it starts meanwhile.
+pub fn deafly<T>(work: impl FnOnce() -> T) -> T {
+    struct Restore(io::Result<libc::sigset_t>);
+    impl Drop for Restore {
+        fn drop(&mut self) {
+            if let Ok(before) = &self.0 {
+                let _cannot_fail = mask(before);
+            }
+        }
+    }
+    let _restore = Restore(mask_all());
+    work()
+}
+
 /// Blocks all signals for the calling thread, and returns the previous mask.
 pub(crate) fn mask_all() -> io::Result<libc::sigset_t> {
     let mut all = MaybeUninit::<libc::sigset_t>::uninit();
@@ -69,7 +83,7 @@ pub(crate) fn mask(blocked: &libc::sigset_t) -> io::Result<libc::sigset_t> {
 mod tests {
     use std::fs;
 
-    use super::spawn_deaf;
+    use super::{deafly, spawn_deaf};
 
     /// Returns the calling thread's mask of blocked signals, as reported by the kernel.
     fn blocked() -> u64 {
@@ -86,6 +100,9 @@ mod tests {
         for signal in [1, 2, 3, 10, 14, 15] {
             assert_ne!(inside & 1 << (signal - 1), 0, "signal {signal}");
         }
+        assert_eq!(blocked(), before);
+        let inside = deafly(|| std::thread::scope(|scope| scope.spawn(blocked).join().unwrap()));
+        assert_ne!(inside & 1 << 14, 0);
         assert_eq!(blocked(), before);
     }
 }

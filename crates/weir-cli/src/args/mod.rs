@@ -12,7 +12,7 @@ mod pool;
 mod service;
 
 pub(crate) use self::live::LiveArgs;
-pub(crate) use self::origin::OriginArgs;
+pub(crate) use self::origin::{ModeArg, OriginArgs, SourceArg};
 pub(crate) use self::pool::PoolArgs;
 pub(crate) use self::service::{ConfineArgs, ControlArgs, MetricsArgs, ReadyArgs, UserArgs};
 

@@ -107,7 +107,7 @@ impl OriginArgs {
 
 #[derive(Clone, Copy, Debug, Default, ValueEnum)]
 #[value(rename_all = "snake_case")]
-enum SourceArg {
+pub(crate) enum SourceArg {
     /// Choose a source; report which one and why.
     #[default]
     Auto,
@@ -138,7 +138,7 @@ impl From<SourceArg> for SourceChoice {
 }
 
 #[derive(Clone, Copy, Debug, Default, ValueEnum)]
-enum ModeArg {
+pub(crate) enum ModeArg {
     /// The host keeps its traffic.
     #[default]
     Pass,

@@ -9,18 +9,25 @@ use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::Command;
 
-use clap::{Args, ValueHint};
+use clap::{Args, ValueEnum, ValueHint};
+use weir_sys::signals;
 
 use super::{library, names, program};
+use crate::args::{ModeArg, SourceArg};
 use crate::failure::Failure;
+use crate::units;
 
 const EXAMPLES: &str = "\
 Examples:
   weir run -- tcpdump -r trace.pcap      read a file; needs no privileges
   sudo weir run -- tcpdump -i eth0       capture; weir itself must run as root
+  sudo weir run --source auto --report -- tcpdump -i eth0 -w a.pcap
+                                         capture with xdp or tc, and say how it went
+  sudo weir run --source xdp --mode exclusive -- tcpdump -i mirror0 -w a.pcap
   weir run -- tcpdump --version          show which libpcap it uses: 1.10.3 (weir ...)
   weir run -- sh -c 'tcpdump -nr trace.pcap | sort'
 
+The options set WEIR_SOURCE, WEIR_MODE, WEIR_CHUNKS and WEIR_REPORT for PROGRAM.
 Programs that PROGRAM starts use the library, too. weir run grants no privileges.
 Unless root runs it, it refuses programs that are setuid, setgid or have file capabilities:
 the dynamic loader would ignore the library. The loader also ignores it, silently, if PROGRAM
@@ -30,12 +37,52 @@ Exit status: PROGRAM's; 126 cannot execute it, 127 no such program, 1 other erro
 
 /// What is run.
 #[derive(Debug, Args)]
-#[command(after_help = EXAMPLES, override_usage = "weir run [--] PROGRAM [ARGUMENTS]...")]
+#[command(after_help = EXAMPLES, override_usage = "weir run [OPTIONS] [--] PROGRAM [ARGUMENTS]...")]
 pub(crate) struct RunArgs {
+    /// Select the source of packets.
+    ///
+    /// Default: a packet socket (af_packet). With auto, it also serves programs that want each packet at once.
+    #[arg(long, value_enum)]
+    source: Option<SourceArg>,
+
+    /// Set whether captured packets also reach the host.
+    ///
+    /// Exclusive mode requires --source.
+    #[arg(long, value_enum)]
+    mode: Option<ModeArg>,
+
+    /// Set the number of chunks per queue, at least 2.
+    ///
+    /// Default: what fits into the buffer size that PROGRAM asks for, or into 64MiB for all queues.
+    #[arg(long, value_name = "R", value_parser = units::chunks, allow_hyphen_values = true)]
+    chunks: Option<u32>,
+
+    /// Print a line on standard error when a capture ends: source, packets received and lost.
+    #[arg(long)]
+    report: bool,
+
     /// Program, looked up in PATH, and its arguments.
     #[arg(value_name = "PROGRAM", required = true, trailing_var_arg = true)]
     #[arg(value_hint = ValueHint::CommandWithArguments)]
     command: Vec<OsString>,
+}
+
+impl RunArgs {
+    /// Returns the environment in which weir's libpcap finds the options. What is not given stays as it is.
+    fn environment(&self) -> impl Iterator<Item = (&'static str, String)> {
+        let options = [
+            ("WEIR_SOURCE", self.source.map(name)),
+            ("WEIR_MODE", self.mode.map(name)),
+            ("WEIR_CHUNKS", self.chunks.map(|chunks| chunks.to_string())),
+            ("WEIR_REPORT", self.report.then(|| "1".to_owned())),
+        ];
+        options.into_iter().filter_map(|(name, value)| Some((name, value?)))
+    }
+}
+
+/// Returns the word for a value of an option.
+fn name(value: impl ValueEnum) -> String {
+    value.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default()
 }
 
 /// Runs the command; returns only if that fails.
@@ -57,11 +104,13 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
             .status(126));
     }
     let directory = names::directory(&library)?;
-    let error = Command::new(program)
+    let mut command = Command::new(program);
+    command
         .arg0(name)
         .args(arguments)
-        .env("LD_LIBRARY_PATH", before(&directory, env::var_os("LD_LIBRARY_PATH").as_deref()))
-        .exec();
+        .envs(args.environment())
+        .env("LD_LIBRARY_PATH", before(&directory, env::var_os("LD_LIBRARY_PATH").as_deref()));
+    let error = signals::pass_on(&mut command).map_err(Failure::new)?.exec();
     let status = if error.kind() == io::ErrorKind::NotFound { 127 } else { 126 };
     Err(Failure::new(format_args!("cannot run {shown}: {error}")).status(status))
 }

@@ -169,6 +169,23 @@ fn weir_becomes_the_program() {
         let mut without = Command::new("sh");
         let without = without.args(["-c", sees]).env("LC_ALL", "C").output().expect("sh");
         assert_eq!(succeeded(&place.run(&["sh", "-c", sees])), succeeded(&without));
+        // Ignored and blocked signals are inherited, as from a shell.
+        let odd = ["--ignore-signal=PIPE,USR2", "--block-signal=USR1,PIPE"];
+        let set = |command: &mut Command| {
+            let output = command.args(["grep", "-E", "^Sig(Blk|Ign)", "/proc/self/status"]).output();
+            succeeded(&output.expect("env"))
+        };
+        let inherited = set(Command::new("env").args(odd));
+        // Bits of signals 13 and 10, and of 13 and 12.
+        for (line, bits) in inherited.lines().zip([0x1200, 0x1800]) {
+            let mask = line.split_whitespace().last().and_then(|mask| u64::from_str_radix(mask, 16).ok());
+            assert_eq!(mask.map(|mask| mask & bits), Some(bits), "{inherited}");
+        }
+        let program = place.weir(&[]);
+        assert_eq!(
+            set(Command::new("env").args(odd).arg(program.get_program()).args(["run", "--"])),
+            inherited
+        );
         // Its process, which takes the signal.
         let mut traps =
             place.weir(&["run", "sh", "-c", "trap 'echo interrupted; exit 5' INT; echo $$; read x"]);
@@ -187,6 +204,27 @@ fn weir_becomes_the_program() {
         drop(stdin);
         assert_eq!((stdout(&output), output.status.code()), (format!("{id}\ninterrupted\n"), Some(5)));
     }
+}
+
+#[test]
+fn options_are_the_environment_of_the_library() {
+    let place = Place::installed();
+    let shows = ["--", "sh", "-c", "env | grep ^WEIR_ | sort"];
+    let all = ["run", "--source", "xdp+tc", "--mode", "exclusive", "--chunks", "9", "--report"];
+    let shown = place.weir(&all).args(shows).env("WEIR_SOURCE", "tc").output().expect("weir runs");
+    assert_eq!(succeeded(&shown), "WEIR_CHUNKS=9\nWEIR_MODE=exclusive\nWEIR_REPORT=1\nWEIR_SOURCE=xdp+tc\n");
+    let kept = place.weir(&["run", "--mode", "pass"]).args(shows).env("WEIR_SOURCE", "tc").output();
+    assert_eq!(succeeded(&kept.expect("weir runs")), "WEIR_MODE=pass\nWEIR_SOURCE=tc\n");
+    failed(
+        &place.weir(&["run", "--chunks", "1", "--", "true"]).output().expect("weir runs"),
+        2,
+        &["--chunks"],
+    );
+    // The program's own options are not weir's.
+    assert_eq!(
+        succeeded(&place.weir(&["run", "echo", "--source", "x"]).output().expect("weir runs")),
+        "--source x\n"
+    );
 }
 
 /// Whoever reads from the program sees that it has closed its output, although the helper is still there.

@@ -11,6 +11,7 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
 
 use super::Refusal;
 use crate::abi::*;
+use crate::foreign;
 use crate::stdio::text_of;
 
 /// `ARPHRD_` numbers (linux/if_arp.h): Ethernet, loopback, and interfaces whose packets begin with the IP header.
@@ -49,7 +50,10 @@ impl Device {
         if name.to_bytes() == b"any" {
             return Ok(Self { name: name.to_owned(), index: None, hardware: 0, mtu: 65_536 });
         }
-        let none = || Refusal::new(PCAP_ERROR_NO_SUCH_DEVICE, "No such device exists");
+        let none = || {
+            let text = foreign::missing(name).unwrap_or_else(|| "No such device exists".to_owned());
+            Refusal::new(PCAP_ERROR_NO_SUCH_DEVICE, text)
+        };
         let question = Question::new(name).ok_or_else(none)?;
         let ask = |what, number| match question.ask(number) {
             Ok(answer) => Ok(answer),
@@ -74,6 +78,12 @@ impl Device {
             // SAFETY: the kernel has written the MTU.
             mtu: u32::try_from(unsafe { mtu.ifr_ifru.ifru_mtu }).unwrap_or(65_536),
         })
+    }
+
+    /// Returns whether there is such a device, up or down.
+    pub(super) fn exists(name: &CStr) -> bool {
+        let index = || Question::new(name)?.ask(libc::SIOCGIFINDEX).ok();
+        name.to_bytes() == b"any" || index().is_some()
     }
 
     pub(super) fn name(&self) -> std::borrow::Cow<'_, str> {

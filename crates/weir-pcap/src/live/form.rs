@@ -67,9 +67,19 @@ impl Form {
         let added = room.len();
         room.extend_from_slice(rest);
         room.truncate(snap_len);
-        let link_header = packet.data.len() - rest.len();
-        let without = packet.original_len.saturating_sub(u32::try_from(link_header).unwrap_or(u32::MAX));
-        without + u32::try_from(added).unwrap_or(u32::MAX)
+        on_the_wire(packet, rest, added)
+    }
+
+    /// Lays a cooked packet out as libpcap's filters see it, with the kernel's idea of its protocol: a stripped tag is not
+    /// there, and a frame that was sent with its tag has the tag's protocol.
+    #[inline]
+    pub(super) fn lay_for_filter(self, packet: &Packet<'_>, room: &mut Vec<u8>) -> u32 {
+        let (protocol, rest) = cooked::behind_link_layer(packet);
+        room.clear();
+        room.extend_from_slice(self.header(packet, protocol).as_ref());
+        let added = room.len();
+        room.extend_from_slice(rest);
+        on_the_wire(packet, rest, added)
     }
 
     fn header(self, packet: &Packet<'_>, protocol: [u8; 2]) -> Header {
@@ -86,6 +96,12 @@ impl Form {
         bytes[14..16].copy_from_slice(&two[..2]);
         Header { bytes, length: 16 }
     }
+}
+
+/// Returns the length on the wire of a packet of which `rest` follows `added` bytes.
+fn on_the_wire(packet: &Packet<'_>, rest: &[u8], added: usize) -> u32 {
+    let bytes = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
+    packet.original_len.saturating_sub(bytes(packet.data.len() - rest.len())) + bytes(added)
 }
 
 /// Skips the tags of a packet that was sent with them in its data; returns the protocol after them, and what follows.
@@ -141,7 +157,7 @@ mod tests {
     fn cooked_headers_replace_the_ethernet_header() {
         let address = [1, 2, 3, 4, 5, 6, 0, 0];
         let one = [&[0, 4, 0, 1, 0, 6][..], &address, &[8, 0], &FRAME[14..]].concat();
-        assert_eq!(laid(Form::Sll, None, 99), (one, 102));
+        assert_eq!(laid(Form::Sll, None, 99), (one.clone(), 102));
         let two = [&[8, 0, 0, 0, 0, 0, 0, 7, 0, 1, 4, 6][..], &address, &FRAME[14..]].concat();
         assert_eq!(laid(Form::Sll2, None, 99), (two.clone(), 106));
         assert_eq!(laid(Form::Sll2, Some(TAG), 99), (two.clone(), 106));
@@ -149,6 +165,9 @@ mod tests {
         let mut room = Vec::new();
         assert_eq!(Form::Sll2.lay(&packet(&sent, None), 99, &mut room), 102);
         assert_eq!(room, two);
+        let mut filtered = |packet: &Packet<'_>| (Form::Sll.lay_for_filter(packet, &mut room), room.clone());
+        assert_eq!(filtered(&packet(&FRAME, Some(TAG))), (102, one.clone()));
+        assert_eq!(filtered(&packet(&sent, None)).1[14..16], [0x81, 0]);
         let tagged = [&[0, 4, 0, 1, 0, 6][..], &address, &[0x81, 0, 0, 5, 8, 0], &FRAME[14..]].concat();
         assert_eq!(laid(Form::Sll, Some(TAG), 99), (tagged, 106));
     }

@@ -14,7 +14,7 @@ mod pool;
 mod renew;
 mod socket;
 
-use std::ffi::c_int;
+use std::ffi::{CStr, c_int};
 use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd};
 use std::time::{Duration, Instant};
 
@@ -25,6 +25,7 @@ use rustix::net::{SendFlags, send};
 
 pub(crate) use self::bell::{Bell, ring};
 use self::device::{Device, Presence};
+use self::engine::Wish;
 use self::pool::Pool;
 use self::socket::Socket;
 use crate::abi::*;
@@ -86,6 +87,11 @@ impl From<String> for Refusal {
     fn from(text: String) -> Self {
         Self { code: PCAP_ERROR, text }
     }
+}
+
+/// Returns whether the name is that of a device whose packets we capture, or names one of our sources.
+pub(crate) fn serves(name: &CStr) -> bool {
+    Wish::of(name).map_or(true, |wish| *wish.device != *name || Device::exists(name))
 }
 
 impl Live {

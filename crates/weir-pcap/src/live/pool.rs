@@ -208,24 +208,24 @@ impl Pool {
         };
     }
 
-    /// Makes a program here, or where the right to do so is.
+    /// Makes a program: where the right to do so is, or here, which takes a thread of ours for a moment.
     fn made(&self, filter: &Filter) -> Result<Program, String> {
         let places = self.exchange.places().map_err(|error| error.to_string())?;
         let place = places.first().ok_or("nothing is captured any more")?;
-        let program = filter.program().ok_or_else(|| "it is too long for classic BPF".to_owned());
-        let made = match filter {
-            // With its sets in maps.
-            Filter::Expression(expression) => {
-                place.make(Some(&expression.filter)).map_err(|error| error.to_string())
-            }
-            Filter::Program(_) => program
-                .clone()
-                .and_then(|program| place.make_classic(program).map_err(|error| error.to_string())),
+        let there = |program| match &self.maker {
+            Some(maker) => maker.make(program),
+            None => Err("no process makes filters for this capture".to_owned()),
         };
-        match (made, &self.maker) {
-            // The right is missing, or a file in a directory without it.
-            (Err(_), Some(maker)) => maker.make(program?),
-            (made, _) => made,
+        let program = filter.program().ok_or_else(|| "it is too long for classic BPF".to_owned());
+        match filter {
+            Filter::Program(_) => {
+                let program = program?;
+                there(program).or_else(|_| place.make_classic(program).map_err(|error| error.to_string()))
+            }
+            // Only here does it keep its sets.
+            Filter::Expression(expression) => {
+                place.make(Some(&expression.filter)).or_else(|_| there(program?))
+            }
         }
     }
 

@@ -90,8 +90,7 @@ impl Socket {
             data,
             ..
         } = self;
-        // Filters of cooked packets see what is laid out.
-        let wanted = if *counting && *form == Form::Own { 0 } else { *snap_len };
+        let wanted = if *counting { 0 } else { *snap_len };
         let filter = filter.filter(|_| filtered_from.is_none_or(|from| block.number < from));
         ring.walk(|packet| {
             if found {
@@ -111,14 +110,16 @@ impl Socket {
                 *rejected += 1;
                 return ControlFlow::Continue(());
             }
-            let length = form.lay(packet, wanted, data);
-            if *form != Form::Own {
-                let seen = Seen { data, length, meta: Metadata::default() };
-                if filter.is_some_and(|filter| !filter.accepts(&seen)) {
+            if *form != Form::Own
+                && let Some(filter) = filter
+            {
+                let length = form.lay_for_filter(packet, data);
+                if !filter.accepts(&Seen { data, length, meta: Metadata::default() }) {
                     *rejected += 1;
                     return ControlFlow::Continue(());
                 }
             }
+            let length = form.lay(packet, wanted, data);
             to.header = PcapPkthdr {
                 ts: time(packet.timestamp, *nanoseconds),
                 caplen: u32::try_from(data.len()).unwrap_or(u32::MAX),

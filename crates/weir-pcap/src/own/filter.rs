@@ -50,6 +50,9 @@ fn made(handle: &Handle, text: &str) -> Result<Filter, String> {
         }
         Source::Created(_) => return Err(NOT_ACTIVATED.to_owned()),
         Source::Dumping(_) => return Err(DUMPING.to_owned()),
+        Source::Foreign => {
+            return Err("cannot set a filter: the system's libpcap serves this device".to_owned());
+        }
         Source::Dead => return Err("cannot set a filter: this handle has no packets".to_owned()),
     };
     let compiled = compiled.map_err(|error| error.to_string())?;

@@ -57,6 +57,7 @@ impl Handle {
             Source::File(_) => "the handle reads a file",
             Source::Dumping(_) => "pcap_live_dump is writing the packets to a file",
             Source::Live(_) => "the handle captures on a device",
+            Source::Foreign => "the system's libpcap serves this device",
         };
         pcap.fail(PCAP_ERROR, &format!("cannot {what}: {why}"))
     }

@@ -23,7 +23,7 @@ static const char *shown(const struct sockaddr *address)
 	return address == NULL ? "NULL" : bytes(address, size(address));
 }
 
-/* What the system's library lists beside interfaces, and ours does not serve. */
+/* What only the system's library has, which the sanitizers do not let ours load: see foreign.c. */
 static int is_foreign(const char *name)
 {
 	static const char *const begins[] = { "bluetooth", "nflog", "nfqueue", "dbus-", "usbmon" };

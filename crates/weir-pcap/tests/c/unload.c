@@ -1,10 +1,11 @@
-/* A library that is loaded while the program runs: opens and closes a device often, and looks for what it leaves. */
+/*
+ * A library that is loaded while the program runs: lists devices, opens and closes one often, and looks for what is left.
+ * The argument is the number of times.
+ */
 #include "say.h"
 
 #include <dirent.h>
 #include <dlfcn.h>
-
-#define CYCLES 100
 
 static int entries(const char *path)
 {
@@ -37,17 +38,21 @@ static void ignore(u_char *user, const struct pcap_pkthdr *header, const u_char 
 
 #define FUNCTION(name) __typeof__(name) *name##_ = (__typeof__(name) *)dlsym(library, #name)
 
-int main(void)
+int main(int count, char **arguments)
 {
 	char error[PCAP_ERRBUF_SIZE] = "";
 	int descriptors = entries("/proc/self/fd"), threads = entries("/proc/self/task");
 	int executable = mappings("r-xp 00000000 00:00 0"), sockets = mappings("socket:"), taken = 0, i;
+	int cycles = count > 1 ? atoi(arguments[1]) : 250;
+	pcap_if_t *all;
 	void *library = dlopen("libpcap.so.0.8", RTLD_NOW | RTLD_LOCAL);
 
 	if (library == NULL) {
 		say("%s", dlerror());
 		return 1;
 	}
+	FUNCTION(pcap_findalldevs);
+	FUNCTION(pcap_freealldevs);
 	FUNCTION(pcap_open_live);
 	FUNCTION(pcap_compile);
 	FUNCTION(pcap_setfilter);
@@ -55,7 +60,9 @@ int main(void)
 	FUNCTION(pcap_dispatch);
 	FUNCTION(pcap_setnonblock);
 	FUNCTION(pcap_close);
-	for (i = 0; i < CYCLES; i++) {
+	say("pcap_findalldevs = %d", pcap_findalldevs_(&all, error));
+	pcap_freealldevs_(all);
+	for (i = 0; i < cycles; i++) {
 		pcap_t *p = pcap_open_live_("rx0", 100, 1, 1, error);
 		struct bpf_program program;
 

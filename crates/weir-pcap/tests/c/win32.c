@@ -6,6 +6,7 @@
 
 #include <weir/win32-extensions.h>
 
+#include <net/if.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/time.h>
@@ -106,6 +107,9 @@ static void list(const char *source)
 	for (pcap_if_t *one = all; one; one = one->next) {
 		pcap_t *p = NULL;
 
+		/* Others are those of the system's library, if there is one. */
+		if (!is_file && if_nametoindex(one->name + 8) == 0 && strcmp(one->name + 8, "any") != 0)
+			continue;
 		/* Devices that are down cannot be opened. */
 		if (is_file || (one->flags & PCAP_IF_UP))
 			p = pcap_open(one->name, 100, 0, 1, NULL, error);

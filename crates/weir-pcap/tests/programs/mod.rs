@@ -23,7 +23,7 @@ pub(crate) struct Program {
 }
 
 impl Program {
-    /// Compiles `tests/c/NAME.c`, with and without sanitizers.
+    /// Compiles `tests/c/NAME.c`, or `NAME.cpp`, with and without sanitizers.
     #[allow(dead_code, reason = "not all tests need it")]
     pub(crate) fn compile(name: &'static str) -> Self {
         Self::compile_in("tests/c", name)
@@ -135,13 +135,18 @@ impl Program {
     }
 
     fn cc(&self, folder: &str, kind: &str, options: &[&str], link: &[&str]) {
-        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder).join(self.name).with_extension("c");
-        let mut cc = Command::new("cc");
-        cc.args(["-std=c11", "-D_GNU_SOURCE", "-g", "-Wall", "-Wextra", "-Werror"]);
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder).join(self.name);
+        let [c, cpp] = ["c", "cpp"].map(|extension| source.with_extension(extension));
+        let (compiler, standard, source) =
+            if c.exists() { ("cc", "-std=c11", c) } else { ("c++", "-std=c++17", cpp) };
+        let mut cc = Command::new(compiler);
+        cc.args([standard, "-D_GNU_SOURCE", "-g", "-Wall", "-Wextra", "-Werror"]);
         cc.args(["-I", concat!(env!("CARGO_MANIFEST_DIR"), "/include")]);
         // Some functions are old, but exported.
         cc.arg("-Wno-deprecated-declarations").args(options).arg("-o").arg(self.path(kind));
-        let output = cc.arg(source).args(link).output().expect("a C compiler (cc)");
+        // Sanitizers would link libpcap even to a program that loads it itself.
+        let output = cc.arg(source).arg("-Wl,--as-needed").args(link).output();
+        let output = output.expect("a compiler for C (cc) and C++ (c++)");
         let errors = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "cannot compile {}:\n{errors}", self.name);
     }

@@ -1,0 +1,54 @@
+//! What a process inherits of signals, for a program that it becomes.
+
+use std::io;
+use std::mem::MaybeUninit;
+use std::os::unix::process::CommandExt as _;
+use std::process::Command;
+use std::ptr;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Whether the process was started with SIGPIPE ignored. Rust ignores it before `main`.
+static PIPE_IGNORED: AtomicBool = AtomicBool::new(false);
+
+/// The dynamic loader calls it before Rust's runtime begins.
+#[used]
+#[unsafe(link_section = ".init_array")]
+static AT_THE_BEGINNING: extern "C" fn() = remember;
+
+extern "C" fn remember() {
+    let mut action = MaybeUninit::<libc::sigaction>::zeroed();
+    // SAFETY: only reads the disposition, into a structure that is writable.
+    unsafe { libc::sigaction(libc::SIGPIPE, ptr::null(), action.as_mut_ptr()) };
+    // SAFETY: zeros are valid, and so is what the call has written.
+    let action = unsafe { action.assume_init() };
+    // Relaxed: no other thread runs yet.
+    PIPE_IGNORED.store(action.sa_sigaction == libc::SIG_IGN, Ordering::Relaxed);
+}
+
+/// Makes the program that `command` executes inherit this thread's mask of blocked signals, and whether SIGPIPE was
+/// ignored when this process began, as a program that a shell executes does. [`Command`] alone clears both.
+///
+/// # Errors
+///
+/// The mask cannot be read.
+pub fn pass_on(command: &mut Command) -> io::Result<&mut Command> {
+    let mut blocked = MaybeUninit::<libc::sigset_t>::uninit();
+    // SAFETY: only reads the mask, into a set that is writable.
+    let error = unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, ptr::null(), blocked.as_mut_ptr()) };
+    if error != 0 {
+        return Err(io::Error::from_raw_os_error(error));
+    }
+    // SAFETY: initialised by the successful call.
+    let blocked = unsafe { blocked.assume_init() };
+    let restore = move || {
+        if PIPE_IGNORED.load(Ordering::Relaxed) {
+            // SAFETY: no handler of ours is replaced.
+            unsafe { libc::signal(libc::SIGPIPE, libc::SIG_IGN) };
+        }
+        // SAFETY: the set is only read.
+        unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &raw const blocked, ptr::null_mut()) };
+        Ok(())
+    };
+    // SAFETY: the closure only makes two calls that are safe after fork.
+    Ok(unsafe { command.pre_exec(restore) })
+}
