@@ -29,8 +29,9 @@ pub(crate) struct Waker {
     outer: OwnedFd,
     inner: OwnedFd,
     alarm: OwnedFd,
-    /// The alarm is set to a later time.
-    asleep: bool,
+    /// When the alarm expires, if an event loop may be asleep until then. Setting it costs microseconds, on virtual
+    /// machines tens of them.
+    until: Option<Instant>,
 }
 
 const BELL: u64 = 0;
@@ -48,7 +49,7 @@ impl Waker {
             inner: epoll::create(CreateFlags::CLOEXEC).map_err(failed)?,
             alarm: timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK)
                 .map_err(failed)?,
-            asleep: false,
+            until: None,
         };
         for fd in [&waker.inner, &waker.alarm] {
             epoll::add(&waker.outer, fd, EventData::new_u64(0), EventFlags::IN).map_err(failed)?;
@@ -96,22 +97,27 @@ impl Waker {
 
     /// Whether an event loop may be asleep.
     pub(crate) fn is_asleep(&self) -> bool {
-        self.asleep
+        self.until.is_some()
     }
 
-    /// Lets an event loop sleep until `until`, or until a descriptor is readable.
+    /// Lets an event loop sleep until `until`, or until a descriptor is readable. If it would already wake up before, that
+    /// stays so: it then finds nothing, once.
     pub(crate) fn sleep_until(&mut self, until: Instant) -> Result<(), CallError> {
-        self.asleep = true;
-        self.set(until.saturating_duration_since(Instant::now()).max(AT_ONCE))
+        let now = Instant::now();
+        if self.until.is_some_and(|set| now < set && set <= until) {
+            return Ok(());
+        }
+        self.until = Some(until);
+        self.set(until.saturating_duration_since(now).max(AT_ONCE))
     }
 
     /// Keeps an event loop awake: there may be something to take.
     pub(crate) fn stay_awake(&mut self) -> Result<(), CallError> {
-        if self.asleep {
-            self.asleep = false;
-            self.set(AT_ONCE)?;
+        match self.until.take() {
+            Some(set) if Instant::now() < set => self.set(AT_ONCE),
+            // It has expired, or is about to.
+            _ => Ok(()),
         }
-        Ok(())
     }
 
     fn set(&self, time: Duration) -> Result<(), CallError> {
