@@ -12,6 +12,8 @@
 #include "segment.h"
 #include "steer.h"
 
+const volatile __u64 left_out = 0; /* cookie of a socket (SO_COOKIE) whose packets are not captured, 0 for none */
+
 static __always_inline bool load(CONTEXT *ctx, __u32 from, void *to, __u64 length)
 {
 	return bpf_skb_load_bytes(ctx, from, to, not_zero(length)) == 0;
@@ -48,6 +50,8 @@ int ingress(struct __sk_buff *ctx)
 SEC("tc")
 int egress(struct __sk_buff *ctx)
 {
+	if (left_out && bpf_get_socket_cookie(ctx) == left_out)
+		return TC_ACT_UNSPEC;
 	bpf_tail_call_static(ctx, &filters, SECOND);
 	return deliver(ctx, OUTBOUND);
 }

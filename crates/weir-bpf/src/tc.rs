@@ -25,6 +25,8 @@ pub struct Options {
     pub steering: Option<Steering>,
     /// Whether, and how, to cut TCP super-frames into segments.
     pub segments: Option<Segments>,
+    /// The cookie of a socket whose packets are not captured when they are sent.
+    pub left_out: Option<u64>,
     /// Load the program for incoming packets.
     pub ingress: bool,
     /// Load the program for outgoing packets.
@@ -66,6 +68,7 @@ impl Programs {
         let constants = prepare!(open, &options.pool);
         prepare_steering!(open, constants, options.steering);
         writers::measure(&mut open.maps.processors, Some(&options.processors))?;
+        constants.left_out = options.left_out.unwrap_or(0);
         if let Some(segments) = options.segments {
             constants.segments = true;
             constants.segment_payload = segments.payload;

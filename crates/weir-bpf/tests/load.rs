@@ -175,7 +175,8 @@ fn load_tc(payload: usize, name: &str) {
             let processors = Processors::online().expect("processors");
             let segments = PAYLOADS[payload].map(|payload| tc::Segments { payload });
             let (ingress, egress) = [(true, true), (true, false), (false, true)][row[6]];
-            let options = tc::Options { pool, processors, steering, segments, ingress, egress };
+            let options =
+                tc::Options { pool, processors, steering, segments, left_out: Some(7), ingress, egress };
             let inner = steering.is_some_and(|steering| matches!(steering.by, SteerBy::Inner));
             if inner && segments.is_some_and(|segments| segments.payload == 65_536) {
                 // More than a million instructions to newer verifiers, which say so; that is told.

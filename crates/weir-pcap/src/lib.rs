@@ -15,8 +15,8 @@
 //! | `WEIR_CHUNKS=100` | | chunks per queue, in place of the buffer size in bytes |
 //! | `WEIR_REPORT=1` | | prints a line on standard error when a capture is closed |
 //!
-//! Filters run in the kernel. `any` always uses a packet socket. With a pool, a handle receives the packets that it sends,
-//! and packets captured before the filter was changed need to match only the new one.
+//! Filters run in the kernel. `any` always uses a packet socket. With a pool, packets captured before the filter
+//! was changed need to match only the new one.
 //!
 //! Devices that are no interfaces are those of the system's libpcap, if it is there (`foreign`).
 //!

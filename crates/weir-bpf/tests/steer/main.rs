@@ -105,8 +105,15 @@ impl Steered {
             }
             Hook::Tc { segments } => {
                 let segments = segments.then_some(tc::Segments { payload: 1500 });
-                let options =
-                    tc::Options { pool, processors, steering, segments, ingress: true, egress: true };
+                let options = tc::Options {
+                    pool,
+                    processors,
+                    steering,
+                    segments,
+                    left_out: None,
+                    ingress: true,
+                    egress: true,
+                };
                 let (programs, maps) = tc::Programs::load(&options).unwrap_or_else(|error| panic!("{error}"));
                 (Program::Tc(programs), maps)
             }

@@ -21,8 +21,8 @@ const EXAMPLES: &str = "\
 Examples:
   weir run -- tcpdump -r trace.pcap      read a file; needs no privileges
   sudo weir run -- tcpdump -i eth0       capture; weir itself must run as root
-  sudo weir run --source auto --report -- tcpdump -i eth0 -w a.pcap
-                                         capture with xdp or tc, and say how it went
+  sudo weir run --report -- tcpdump -i eth0 -w a.pcap
+                                         say at the end how it went
   sudo weir run --source xdp --mode exclusive -- tcpdump -i mirror0 -w a.pcap
   weir run -- tcpdump --version          show which libpcap it uses: 1.10.3 (weir ...)
   weir run -- sh -c 'tcpdump -nr trace.pcap | sort'
@@ -41,13 +41,14 @@ Exit status: PROGRAM's; 126 cannot execute it, 127 no such program, 1 other erro
 pub(crate) struct RunArgs {
     /// Select the source of packets.
     ///
-    /// Default: a packet socket (af_packet). With auto, it also serves programs that want each packet at once.
+    /// Default: WEIR_SOURCE, otherwise auto: what weir capture would choose, in both directions. A packet socket
+    /// (af_packet) serves programs that want each packet at once, and everything if weir's sources do not work here.
     #[arg(long, value_enum)]
     source: Option<SourceArg>,
 
     /// Set whether captured packets also reach the host.
     ///
-    /// Exclusive mode requires --source.
+    /// In exclusive mode, the source is one that can do that, xdp unless another is selected.
     #[arg(long, value_enum)]
     mode: Option<ModeArg>,
 
@@ -71,7 +72,13 @@ impl RunArgs {
     /// Returns the environment in which weir's libpcap finds the options. What is not given stays as it is.
     fn environment(&self) -> impl Iterator<Item = (&'static str, String)> {
         let options = [
-            ("WEIR_SOURCE", self.source.map(name)),
+            (
+                "WEIR_SOURCE",
+                self.source.map(name).or_else(|| {
+                    let wished = env::var_os("WEIR_SOURCE").is_some_and(|source| !source.is_empty());
+                    (!wished).then(|| name(SourceArg::Auto))
+                }),
+            ),
             ("WEIR_MODE", self.mode.map(name)),
             ("WEIR_CHUNKS", self.chunks.map(|chunks| chunks.to_string())),
             ("WEIR_REPORT", self.report.then(|| "1".to_owned())),

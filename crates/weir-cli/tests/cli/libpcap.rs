@@ -213,6 +213,8 @@ fn options_are_the_environment_of_the_library() {
     let all = ["run", "--source", "xdp+tc", "--mode", "exclusive", "--chunks", "9", "--report"];
     let shown = place.weir(&all).args(shows).env("WEIR_SOURCE", "tc").output().expect("weir runs");
     assert_eq!(succeeded(&shown), "WEIR_CHUNKS=9\nWEIR_MODE=exclusive\nWEIR_REPORT=1\nWEIR_SOURCE=xdp+tc\n");
+    let plain = place.weir(&["run"]).args(shows).env_remove("WEIR_SOURCE").output();
+    assert_eq!(succeeded(&plain.expect("weir runs")), "WEIR_SOURCE=auto\n");
     let kept = place.weir(&["run", "--mode", "pass"]).args(shows).env("WEIR_SOURCE", "tc").output();
     assert_eq!(succeeded(&kept.expect("weir runs")), "WEIR_MODE=pass\nWEIR_SOURCE=tc\n");
     failed(

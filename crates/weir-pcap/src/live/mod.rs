@@ -247,6 +247,9 @@ impl Live {
     /// Returns the descriptor that is readable once there are packets.
     pub(crate) fn descriptor(&mut self) -> c_int {
         self.polled = true;
+        if let Engine::Pool(pool) = &mut self.engine {
+            pool.polled = true;
+        }
         self.packets().as_raw_fd()
     }
 

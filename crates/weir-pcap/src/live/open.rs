@@ -30,6 +30,9 @@ const SUPER_FRAME: u32 = 65_536 + 64;
 /// Milliseconds that a packet may wait for others if the program does not say.
 const PATIENCE: u32 = 8;
 
+/// Pools that a process has without asking for each: they are 64 MiB of memory.
+const MOST_POOLS: usize = 4;
+
 /// A capture that has begun.
 pub(crate) struct Begun {
     pub(crate) live: Live,
@@ -100,7 +103,7 @@ fn pool(
     // All interfaces together have no pool, and a program that asks for each packet at once or for one protocol sends
     // questions and waits for the answers: a pool would only take longer to open.
     let Some(index) = device.index else { return Ok(None) };
-    if automatic && (settings.immediate || settings.protocol != 0) {
+    if automatic && (settings.immediate || settings.protocol != 0 || Pool::number() >= MOST_POOLS) {
         return Ok(None);
     }
     let both = if automatic { automatically(wish) } else { Some(source) };

@@ -2,6 +2,7 @@
 
 use std::ffi::c_int;
 use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use weir::exchange::{Exchange, Form, Program};
 use weir::{Capture, Chunk, Direction, Error, ErrorKind, SourceChoice, Window};
@@ -33,6 +34,8 @@ pub(super) struct Pool {
     chunk: Option<Chunk>,
     /// Where the next record of the chunk begins.
     place: usize,
+    /// Whether the program waits for the descriptor itself.
+    pub(super) polled: bool,
     /// The next chunk, or error, which was met when the last packet of this one was taken.
     ahead: Option<Result<Chunk, String>>,
     /// Packets that the filter has rejected here.
@@ -48,6 +51,15 @@ pub(super) struct Pool {
     pub(super) direction: c_int,
     /// A tagged frame as the kernel shows it to filters: without the tag.
     untagged: Vec<u8>,
+}
+
+/// How many there are in this process.
+static NUMBER: AtomicUsize = AtomicUsize::new(0);
+
+impl Drop for Pool {
+    fn drop(&mut self) {
+        NUMBER.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 /// Where a filter runs.
@@ -74,8 +86,12 @@ impl Pool {
         nanoseconds: bool,
     ) -> Result<Self, Error> {
         let name = wish.device.to_string_lossy();
+        let sender = Sender::new(index)?;
+        // A packet socket does not receive what it sends, either.
+        let own = sender.cookie()?;
         let builder = || {
             Capture::builder()
+                .leave_out(own)
                 .interface(&*name)
                 .source(source)
                 .mode(wish.mode)
@@ -103,9 +119,10 @@ impl Pool {
             filtered: Filtered::NoFilter,
             index,
             capture,
-            sender: Sender::new(index)?,
+            sender,
             chunk: None,
             place: 0,
+            polled: false,
             ahead: None,
             rejected: 0,
             skipped: 0,
@@ -115,6 +132,7 @@ impl Pool {
             direction: 0,
             untagged: Vec::new(),
         };
+        NUMBER.fetch_add(1, Ordering::Relaxed);
         // The first look at an idle capture says to look once more.
         for _ in 0..2 {
             if pool.ahead.is_none() {
@@ -124,8 +142,13 @@ impl Pool {
         Ok(pool)
     }
 
-    /// Takes the next chunk, if there is one. If not, the descriptor is no longer readable: so this happens as soon as C
-    /// has the last packet, and not when it asks for another.
+    /// Returns how many pools this process has.
+    pub(super) fn number() -> usize {
+        NUMBER.load(Ordering::Relaxed)
+    }
+
+    /// Takes the next chunk, if there is one. If not, the descriptor is no longer readable: so, if the
+    /// program waits for it, this happens as soon as C has the last packet, and not when it asks for another.
     fn look_ahead(&mut self) {
         self.ahead = match self.capture.try_next() {
             Ok(chunk) => chunk.map(Ok),
@@ -186,7 +209,7 @@ impl Pool {
             // The chunk stays until a packet of another is taken.
             to.data = packet.data.as_ptr();
             self.delivered += 1;
-            if next == chunk.bytes().len() {
+            if self.polled && next == chunk.bytes().len() {
                 self.look_ahead();
             }
             return true;

@@ -2,7 +2,7 @@
 
 use std::os::fd::OwnedFd;
 
-use rustix::net::{SendFlags, send};
+use rustix::net::{SendFlags, send, sockopt};
 
 use super::socket::{bind_as, packet_socket};
 use crate::CallError;
@@ -21,6 +21,15 @@ impl Sender {
         let socket = packet_socket()?;
         bind_as(&socket, Some(interface), 0)?;
         Ok(Self(socket))
+    }
+
+    /// Returns the socket's cookie (`SO_COOKIE`, Linux 4.12), which no other socket of this host has.
+    ///
+    /// # Errors
+    ///
+    /// The error of `getsockopt(2)`.
+    pub fn cookie(&self) -> Result<u64, CallError> {
+        sockopt::socket_cookie(&self.0).map_err(|error| CallError::new("get a socket's cookie", error))
     }
 
     /// Sends a frame with its link-layer header; returns the bytes sent.

@@ -109,6 +109,14 @@ impl Builder {
         self
     }
 
+    /// Leaves out packets that a socket sends, by its cookie (`SO_COOKIE`, socket(7)): those of a program that answers what
+    /// it captures. They count nowhere. Only the sources that capture sent packets with tc do this:
+    /// [`Tc`](crate::SourceChoice::Tc) and [`XdpTc`](crate::SourceChoice::XdpTc).
+    pub fn leave_out(mut self, socket: u64) -> Self {
+        self.settings.left_out = Some(socket);
+        self
+    }
+
     /// Sets whether `any` captures a frame again at each bridge, bond, VLAN or macvlan on top of the interface where it
     /// is captured first. By default these repetitions are counted as filtered.
     pub fn stacked(mut self, stacked: bool) -> Self {

@@ -25,8 +25,15 @@ pub fn load(source: SourceChoice) -> Result<(), Error> {
             let (settings, shape) = smallest()?;
             let pool = pool_options(&shape, &settings, 0, SNAP_LEN, true);
             let processors = Processors::online()?;
-            let options =
-                tc::Options { pool, processors, steering: None, ingress: true, egress: true, segments: None };
+            let options = tc::Options {
+                pool,
+                processors,
+                steering: None,
+                ingress: true,
+                egress: true,
+                segments: None,
+                left_out: None,
+            };
             tc::Programs::load(&options).map(drop).map_err(refused)
         }
         SourceChoice::Xdp => load_xdp(None),

@@ -58,6 +58,8 @@ pub(crate) struct Settings {
     pub(crate) direction: Direction,
     pub(crate) direction_in_records: bool,
     pub(crate) promiscuous: bool,
+    /// The cookie of a socket whose packets are left out.
+    pub(crate) left_out: Option<u64>,
     pub(crate) stacked: bool,
     pub(crate) delivery: Delivery,
     pub(crate) by_time: Option<Window>,
@@ -120,6 +122,7 @@ impl Default for Settings {
             direction: Direction::default(),
             direction_in_records: false,
             promiscuous: true,
+            left_out: None,
             stacked: false,
             delivery: Delivery::default(),
             by_time: None,

@@ -41,6 +41,7 @@ pub(crate) fn open(device: &Device, id: u32, settings: &Settings) -> Result<Open
         processors,
         steering: settings.steering.map(Steering::for_program),
         segments,
+        left_out: settings.left_out,
         ingress,
         egress,
     })
