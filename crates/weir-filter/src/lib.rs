@@ -97,7 +97,7 @@ const ETHERNET: u16 = 1;
 
 impl Filter {
     /// Compiles a program in classic BPF that expects packets as a packet socket shows them, the outer VLAN tag in the
-    /// metadata, for a receiver whose frames contain it. `beside`: some frames have it in the metadata all the same.
+    /// metadata, for a receiver whose frames contain it. `beside`: the tag may also be in the metadata instead.
     ///
     /// # Errors
     ///

@@ -120,7 +120,7 @@ pub struct Counts {
     pub captured: u64,
     /// Rejected in this process, by its filter or for their direction.
     pub rejected: u64,
-    /// Given to the program.
+    /// Taken from the buffer for the program; sampling and statistics (WinPcap's) come after this.
     pub delivered: u64,
 }
 

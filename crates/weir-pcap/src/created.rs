@@ -150,7 +150,7 @@ pub unsafe extern "C" fn pcap_list_tstamp_types(pcap: *mut Pcap, to: *mut *mut c
     let types = |pcap: &Pcap, _: &Handle| {
         let Some(foreign) = &pcap.foreign else { return Ok(vec![PCAP_TSTAMP_HOST]) };
         let list = theirs!(foreign.library, pcap_list_tstamp_types(pcap, to));
-        foreign.numbers(list, theirs!(foreign.library, pcap_free_tstamp_types(to)))
+        foreign.numbers(pcap, list, theirs!(foreign.library, pcap_free_tstamp_types(to)))
     };
     // SAFETY: C1.
     unsafe { give(pcap, to, types) }

@@ -19,7 +19,7 @@ pub unsafe extern "C" fn pcap_list_datalinks(pcap: *mut Pcap, to: *mut *mut c_in
     let numbers = |pcap: &Pcap, handle: &Handle| {
         if let Some(foreign) = &pcap.foreign {
             let list = theirs!(foreign.library, pcap_list_datalinks(pcap, to));
-            return foreign.numbers(list, theirs!(foreign.library, pcap_free_datalinks(to)));
+            return foreign.numbers(pcap, list, theirs!(foreign.library, pcap_free_datalinks(to)));
         }
         match handle.source {
             Source::Created(_) => Err(PCAP_ERROR_NOT_ACTIVATED),

@@ -120,6 +120,16 @@ pub unsafe extern "C" fn pcap_dump(file: *mut u8, header: *const PcapPkthdr, dat
     let Some(file) = (unsafe { File::new(file.cast()) }) else { return };
     // SAFETY: C1.
     let Some(header) = (unsafe { header.as_ref() }) else { return };
+    // Nothing follows half a record: a disk that is full may have room again.
+    if file.failed() || !file.write(&record(header)) || data.is_null() {
+        return;
+    }
+    // SAFETY: C1: the packet has as many bytes.
+    file.write(unsafe { std::slice::from_raw_parts(data, header.caplen as usize) });
+}
+
+/// Returns what precedes a packet in a file.
+pub(crate) fn record(header: &PcapPkthdr) -> [u8; 16] {
     // The file holds 32 bits of each.
     let [seconds, fraction] = [header.ts.tv_sec, header.ts.tv_usec].map(|part| part.to_le_bytes());
     let mut record = [0; 16];
@@ -127,12 +137,7 @@ pub unsafe extern "C" fn pcap_dump(file: *mut u8, header: *const PcapPkthdr, dat
     record[4..8].copy_from_slice(&low(fraction).to_ne_bytes());
     record[8..12].copy_from_slice(&header.caplen.to_ne_bytes());
     record[12..].copy_from_slice(&header.len.to_ne_bytes());
-    // Nothing follows half a record: a disk that is full may have room again.
-    if file.failed() || !file.write(&record) || data.is_null() {
-        return;
-    }
-    // SAFETY: C1: the packet has as many bytes.
-    file.write(unsafe { std::slice::from_raw_parts(data, header.caplen as usize) });
+    record
 }
 
 fn low([a, b, c, d, ..]: [u8; 8]) -> u32 {

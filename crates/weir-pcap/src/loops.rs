@@ -67,7 +67,10 @@ fn accepted(pcap: &Pcap, handle: &mut Handle, begun: bool, to: &mut Packet) -> S
         Source::File(file) => next(pcap, file, handle.filter.as_deref(), begun, to),
         Source::Live(live) => arrived(pcap, live, handle.filter.as_deref(), begun, to),
         Source::Created(_) => Step::Failed(pcap.fail(PCAP_ERROR_NOT_ACTIVATED, NOT_ACTIVATED)),
-        Source::Dead | Source::Foreign => {
+        Source::Foreign => {
+            Step::Failed(pcap.fail(PCAP_ERROR, "the system's libpcap serves this device: use its functions"))
+        }
+        Source::Dead => {
             let text = "Packets aren't available from a pcap_open_dead pcap_t";
             Step::Failed(pcap.fail(PCAP_ERROR, text))
         }

@@ -437,6 +437,27 @@ fn root_a_daemon_without_privileges_filters_a_pool_in_the_kernel() {
     }
 }
 
+/// With a pool, too, the kernel's filter decides about whole packets, however little of them is kept.
+#[test]
+fn root_a_filter_tests_bytes_that_are_cut_off() {
+    if !require_root("root_a_filter_tests_bytes_that_are_cut_off") {
+        return;
+    }
+    let Some(bench) = Bench::new(Veth::default(), &["tcpdump"]) else { return };
+    let [tx, rx] = [&bench.network.pair().tx, &bench.network.pair().rx].map(|port| port.mac);
+    for device in ["tc:rx0", "xdp:rx0", "xdp+tc:rx0"] {
+        let options = ["-i", device, "-s", "34", "-c", "5", "-w", "file", "udp[8] >= 0"];
+        let capture = bench.start(bench.network.rx(), "tcpdump", &options, Library::Ours);
+        capture.says(LISTENING);
+        // Also what sets a filter may still meet the first frames.
+        sleep(Duration::from_millis(20));
+        bench.send(&frames(rx, tx, 0), &[]);
+        let outcome = capture.end();
+        assert!(outcome.status.success(), "{device}: {outcome:?}");
+        assert_eq!(packets(&outcome.place.join("file")).len(), 5, "{device}");
+    }
+}
+
 #[test]
 fn root_nothing_stays_behind() {
     if require_root("root_nothing_stays_behind") {

@@ -80,6 +80,7 @@ pub fn hidden(name: &CStr, kept: &[BorrowedFd<'_>], work: impl FnOnce(OwnedFd)) 
         let _ = rustix::thread::set_name(name);
         let _ = setsid();
         let _ = chdir("/");
+        leave_rings();
         for number in open {
             if number != theirs.as_raw_fd() && kept.iter().all(|kept| kept.as_raw_fd() != number) {
                 // SAFETY: its owner is a stack frame of our parent, to which this process never returns.
@@ -245,6 +246,23 @@ impl Drop for Forked {
 fn open_descriptors() -> io::Result<Vec<RawFd>> {
     let entries = fs::read_dir("/proc/self/fd")?.collect::<io::Result<Vec<_>>>()?;
     Ok(entries.iter().filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect())
+}
+
+/// Unmaps the rings of sockets, and the maps and buffers of the kernel: each mapping keeps its socket or map alive.
+fn leave_rings() {
+    for line in fs::read_to_string("/proc/self/maps").unwrap_or_default().lines() {
+        let Some((start, end)) = line.split_once(' ').and_then(|(range, rest)| {
+            let of_the_kernel = rest.contains(" socket:[") || rest.contains(" anon_inode:");
+            range.split_once('-').filter(|_| of_the_kernel)
+        }) else {
+            continue;
+        };
+        let number = |text| usize::from_str_radix(text, 16).ok();
+        if let (Some(start), Some(end)) = (number(start), number(end)) {
+            // SAFETY: its owner is a stack frame of our parent, to which this process never returns.
+            unsafe { libc::munmap(start as *mut libc::c_void, end - start) };
+        }
+    }
 }
 
 /// Closes descriptors that an `execve` would close: sockets, programs and maps of a capture must go away with the

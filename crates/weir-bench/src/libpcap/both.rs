@@ -93,7 +93,13 @@ impl Both {
     /// Finds weir's library: this file, or the one beside this program.
     pub(super) fn find(library: Option<&Path>) -> Result<Self, Failure> {
         let own = env::current_exe().map_err(failed("find this program"))?;
-        let path = library.map_or_else(|| own.with_file_name(BUILT), Path::to_owned);
+        let built = || {
+            let beside = own.with_file_name(BUILT);
+            // Where cargo leaves it if something else needs it.
+            let deps = own.with_file_name("deps").join(BUILT);
+            if beside.exists() || !deps.exists() { beside } else { deps }
+        };
+        let path = library.map_or_else(built, Path::to_owned);
         let found = path.canonicalize().map_err(|error| {
             Failure::new(format_args!("cannot use {}: {error}", path.display()))
                 .hint("cargo build --package weir-pcap, or --library PATH")

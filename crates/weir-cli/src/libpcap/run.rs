@@ -41,8 +41,8 @@ Exit status: PROGRAM's; 126 cannot execute it, 127 no such program, 1 other erro
 pub(crate) struct RunArgs {
     /// Select the source of packets.
     ///
-    /// Default: WEIR_SOURCE, otherwise auto: what weir capture would choose, in both directions. A packet socket
-    /// (af_packet) serves programs that want each packet at once, and everything if weir's sources do not work here.
+    /// Default: WEIR_SOURCE, otherwise auto: what weir capture would choose, in both directions. weir uses a packet
+    /// socket (af_packet) for programs in immediate mode, and where its own sources do not work.
     #[arg(long, value_enum)]
     source: Option<SourceArg>,
 

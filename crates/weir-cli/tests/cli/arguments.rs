@@ -69,7 +69,7 @@ fn usage_errors_name_the_option_and_exit_with_2() {
         (&["captrue"], &["captrue", "capture"]),
         (&["capture", "--no-such"], &["--no-such"]),
         (&["libpcap"], &["<DIR>"]),
-        (&["run"], &["PROGRAM", "weir run [--] PROGRAM"]),
+        (&["run"], &["PROGRAM", "weir run [OPTIONS] [--] PROGRAM"]),
         (&["run", "--no-such", "tcpdump"], &["--no-such"]),
         (&["capture", "-c", "0"], &["--count", "whole number of at least 1"]),
         (&["capture", "-c", "-5"], &["--count", "whole number of at least 1"]),

@@ -209,7 +209,7 @@ fn weir_becomes_the_program() {
 #[test]
 fn options_are_the_environment_of_the_library() {
     let place = Place::installed();
-    let shows = ["--", "sh", "-c", "env | grep ^WEIR_ | sort"];
+    let shows = ["--", "sh", "-c", "env | grep -E '^WEIR_(SOURCE|MODE|CHUNKS|REPORT)=' | sort"];
     let all = ["run", "--source", "xdp+tc", "--mode", "exclusive", "--chunks", "9", "--report"];
     let shown = place.weir(&all).args(shows).env("WEIR_SOURCE", "tc").output().expect("weir runs");
     assert_eq!(succeeded(&shown), "WEIR_CHUNKS=9\nWEIR_MODE=exclusive\nWEIR_REPORT=1\nWEIR_SOURCE=xdp+tc\n");

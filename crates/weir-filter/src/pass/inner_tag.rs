@@ -12,8 +12,8 @@ use crate::graph::{Graph, Meta, Operation, TermId, Value, ValueId, Width};
 /// The EtherTypes of tags that Linux strips (`eth_type_vlan`, linux/if_vlan.h).
 const TAGS: [u32; 2] = [0x8100, 0x88a8];
 
-/// Adapts `graph`, which describes frames without their outer tag, to frames that contain it. `beside`: some have it in
-/// the metadata all the same. Returns `None` if that needs too many slots, which are used for offsets computed from the
+/// Adapts `graph`, which describes frames without their outer tag, to frames that contain it. `beside`: the tag may
+/// also be in the metadata instead. Returns `None` if that needs too many slots, which are used for offsets computed from the
 /// packet.
 pub fn inner_tag(graph: &Graph, beside: bool) -> Option<Graph> {
     let mut to = graph.clone();

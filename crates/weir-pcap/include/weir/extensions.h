@@ -31,7 +31,7 @@ struct weir_pcap_counts {
 	uint64_t errors;      /* not stored for another reason */
 	uint64_t captured;    /* stored in the buffer */
 	uint64_t rejected;    /* rejected in this process, by its filter or for their direction */
-	uint64_t delivered;   /* given to the program */
+	uint64_t delivered;   /* taken for the program; sampling and statistics come after this */
 };
 
 /* Counts the packets of a capture. size: sizeof *counts. */

@@ -45,13 +45,45 @@ macro_rules! forward {
             let function = $crate::foreign::theirs!(foreign.library, $abi $function($pcap $(, $argument)*));
             // SAFETY: C1: what the caller promises us, it promises them.
             let answer = unsafe { function(foreign.handle.as_ptr() $(, $argument)*) };
-            // SAFETY: C1.
-            unsafe { $crate::foreign::repeat($pcap) };
+            if $crate::foreign::Answer::failed(&answer) {
+                // SAFETY: C1.
+                unsafe { $crate::foreign::repeat($pcap) };
+            }
             return answer;
         }
     };
 }
 pub(crate) use forward;
+
+/// The answer of a function.
+pub(crate) trait Answer {
+    /// Returns whether it may have left an error text.
+    fn failed(&self) -> bool;
+}
+
+impl Answer for c_int {
+    fn failed(&self) -> bool {
+        *self < 0
+    }
+}
+
+impl<T> Answer for *mut T {
+    fn failed(&self) -> bool {
+        self.is_null()
+    }
+}
+
+impl<T> Answer for *const T {
+    fn failed(&self) -> bool {
+        self.is_null()
+    }
+}
+
+impl Answer for () {
+    fn failed(&self) -> bool {
+        false
+    }
+}
 
 /// Calls a function of the system's library.
 macro_rules! call {
@@ -155,13 +187,14 @@ impl Foreign {
     /// Returns a list of numbers, from a function that makes such a list and one that releases it.
     pub(crate) fn numbers(
         &self,
+        pcap: &Pcap,
         make: Make,
         release: unsafe extern "C" fn(*mut c_int),
     ) -> Result<Vec<c_int>, c_int> {
         let mut list = ptr::null_mut();
         // SAFETY: the handle is open, and the list is written to.
         let length = unsafe { make(self.handle.as_ptr(), &raw mut list) };
-        let number = usize::try_from(length).map_err(|_negative| length)?;
+        let number = usize::try_from(length).map_err(|_negative| pcap.fail(length, &self.error()))?;
         let numbers = match list.is_null() {
             true => Vec::new(),
             // SAFETY: the list has as many numbers.

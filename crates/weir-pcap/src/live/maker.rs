@@ -9,11 +9,12 @@
 //!     <-- descriptors, or why not ------
 //! ```
 
+use std::cell::Cell;
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::retry_on_intr;
@@ -46,6 +47,8 @@ const SYSTEM: [&str; 2] = ["/proc", "/sys"];
 pub(super) struct Maker {
     process: Forked,
     interface: u32,
+    /// It did not answer once: what it says next may be about that filter.
+    lost: Cell<bool>,
 }
 
 impl Maker {
@@ -60,7 +63,7 @@ impl Maker {
         let interface = place.seat.interface;
         let kept: Vec<_> = place.descriptors.iter().map(OwnedFd::as_fd).collect();
         let process = hidden(c"weir-filter", &kept, |socket| work(place, &socket))?;
-        Ok(Self { process, interface })
+        Ok(Self { process, interface, lost: Cell::new(false) })
     }
 
     /// Makes the program of a filter.
@@ -73,8 +76,13 @@ impl Maker {
             retry_on_intr(|| send(self.process.socket(), &written(filter), SendFlags::NOSIGNAL))?;
             self.answer()
         };
-        let (why, descriptors) =
-            answer().map_err(|error| format!("the process weir-filter does not answer: {error}"))?;
+        if self.lost.get() {
+            return Err("the process weir-filter has stopped answering".to_owned());
+        }
+        let (why, descriptors) = answer().map_err(|error| {
+            self.lost.set(true);
+            format!("the process weir-filter does not answer: {error}")
+        })?;
         if !why.is_empty() {
             return Err(why);
         }
@@ -88,9 +96,13 @@ impl Maker {
     }
 
     fn answer(&self) -> io::Result<(String, Vec<OwnedFd>)> {
-        let patience = Timespec::try_from(PATIENCE).ok();
+        let until = Instant::now() + PATIENCE;
         let socket = self.process.socket();
-        if retry_on_intr(|| poll(&mut [PollFd::new(&socket, PollFlags::IN)], patience.as_ref()))? == 0 {
+        let ready = retry_on_intr(|| {
+            let left = Timespec::try_from(until.saturating_duration_since(Instant::now())).ok();
+            poll(&mut [PollFd::new(&socket, PollFlags::IN)], left.as_ref())
+        });
+        if ready? == 0 {
             return Err(io::ErrorKind::TimedOut.into());
         }
         let mut text = [0; 1024];
@@ -131,6 +143,10 @@ fn work(place: &Place, socket: &OwnedFd) {
     let mut bytes = vec![0; LONGEST];
     while let Ok((length @ 1.., _)) = recv(socket, &mut bytes, RecvFlags::empty()) {
         let made = place.make_classic(&read(&bytes[..length])).map_err(|error| error.to_string());
+        let made = made.and_then(|program| match program.form {
+            Form::Programs => Ok(program),
+            _ => Err("this takes no right".to_owned()),
+        });
         let descriptors: &[OwnedFd] = made.as_ref().map_or(&[], |program| &program.descriptors);
         let descriptors: Vec<BorrowedFd<'_>> = descriptors.iter().map(OwnedFd::as_fd).collect();
         let text = match &made {

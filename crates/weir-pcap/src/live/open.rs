@@ -45,6 +45,11 @@ pub(crate) struct Begun {
 impl Live {
     /// Begins a capture. `nanoseconds`: the precision of its timestamps.
     pub(crate) fn begin(settings: &Settings, nanoseconds: bool) -> Result<Begun, Refusal> {
+        Self::begin_with(settings, nanoseconds, true)
+    }
+
+    /// Like [`Self::begin`]; `pools`: it may use a pool.
+    pub(super) fn begin_with(settings: &Settings, nanoseconds: bool, pools: bool) -> Result<Begun, Refusal> {
         let wish = Wish::of(&settings.device)?;
         let device = Device::find(&wish.device)?;
         if settings.monitor {
@@ -54,7 +59,7 @@ impl Live {
         let snap_len = u32::try_from(settings.snapshot).ok().filter(|bytes| (1..=LONGEST).contains(bytes));
         let snap_len = snap_len.unwrap_or(LONGEST);
         let link_type = device.link_types()[0];
-        let pool = pool(&wish, &device, settings, snap_len, nanoseconds)?;
+        let pool = if pools { pool(&wish, &device, settings, snap_len, nanoseconds)? } else { None };
         let engine = match pool {
             Some(pool) => Engine::Pool(Box::new(pool)),
             None => Engine::Socket(Box::new(socket(&device, settings, snap_len, nanoseconds)?)),
@@ -102,7 +107,12 @@ fn pool(
     let automatic = source == SourceChoice::Auto && wish.mode == Mode::Pass;
     // All interfaces together have no pool, and a program that asks for each packet at once or for one protocol sends
     // questions and waits for the answers: a pool would only take longer to open.
-    let Some(index) = device.index else { return Ok(None) };
+    let Some(index) = device.index else {
+        return match wish.mode {
+            Mode::Pass => Ok(None),
+            _ => Err("cannot capture on all interfaces in exclusive mode; name one".to_owned().into()),
+        };
+    };
     if automatic && (settings.immediate || settings.protocol != 0 || Pool::number() >= MOST_POOLS) {
         return Ok(None);
     }

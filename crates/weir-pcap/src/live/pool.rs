@@ -3,6 +3,7 @@
 use std::ffi::c_int;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::SystemTime;
 
 use weir::exchange::{Exchange, Form, Program};
 use weir::{Capture, Chunk, Direction, Error, ErrorKind, SourceChoice, Window};
@@ -28,6 +29,8 @@ pub(super) struct Pool {
     maker: Option<Maker>,
     /// Where the filter runs, for the report.
     filtered: Filtered,
+    /// From this time on, packets have met it in the kernel: nanoseconds since 1970.
+    filtered_since: Option<u64>,
     index: u32,
     /// Sends packets.
     pub(super) sender: Sender,
@@ -52,6 +55,9 @@ pub(super) struct Pool {
     /// A tagged frame as the kernel shows it to filters: without the tag.
     untagged: Vec<u8>,
 }
+
+/// Nanoseconds that timestamps may be wrong by.
+const MARGIN: u64 = 1_000_000;
 
 /// How many there are in this process.
 static NUMBER: AtomicUsize = AtomicUsize::new(0);
@@ -117,6 +123,7 @@ impl Pool {
             maker: Maker::start(&exchange).ok(),
             exchange,
             filtered: Filtered::NoFilter,
+            filtered_since: None,
             index,
             capture,
             sender,
@@ -189,12 +196,13 @@ impl Pool {
                 self.skipped += 1;
                 continue;
             }
-            if let Some(filter) = filter {
+            // Cut to the snap length, a packet may lack what the filter in the kernel has seen.
+            if let Some(filter) =
+                filter.filter(|_| self.filtered_since.is_none_or(|since| packet.timestamp < since))
+            {
                 let seen = match self.ethernet {
                     true => seen(&packet, sent, self.index, &mut self.untagged),
-                    false => {
-                        Seen { data: packet.data, length: packet.original_len, meta: Metadata::default() }
-                    }
+                    false => bare(&packet, sent, self.index),
                 };
                 if !filter.accepts(&seen) {
                     self.rejected += 1;
@@ -219,10 +227,18 @@ impl Pool {
     /// Has the kernel run the filter, if it can; otherwise it accepts every packet. Packets that it has accepted before
     /// are still there.
     pub(super) fn set_filter(&mut self, filter: &Filter) {
-        let put = self.made(filter);
-        let put = put.and_then(|program| self.exchange.put(&[program]).map_err(|error| error.to_string()));
+        let put = self.made(filter).and_then(|program| {
+            let loaded = program.form == Form::Programs;
+            self.exchange.put(&[program]).map_err(|error| error.to_string())?;
+            Ok(loaded)
+        });
+        self.filtered_since = match put {
+            Ok(true) if self.exchange.settle().is_ok() => now().checked_add(MARGIN),
+            _ => None,
+        };
         self.filtered = match put {
-            Ok(()) => Filtered::InKernel,
+            Ok(true) => Filtered::InKernel,
+            Ok(false) => Filtered::Here("this source has no other place".to_owned()),
             Err(why) => {
                 // If even this fails, the previous filter stays, and the new one cannot get back what it rejects.
                 let _ = self.exchange.put(&[every(0)]);
@@ -290,6 +306,12 @@ impl Pool {
     }
 }
 
+/// Returns the time in nanoseconds since 1970.
+fn now() -> u64 {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
+}
+
 /// The program for this interface that accepts every packet.
 fn every(interface: u32) -> Program {
     let (sets, descriptors) = (Vec::new(), Vec::new());
@@ -300,6 +322,18 @@ impl AsFd for Pool {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.capture.as_fd()
     }
+}
+
+/// Returns a packet without a link-layer header as a filter in the kernel sees it.
+fn bare<'a>(packet: &weir::Packet<'a>, sent: bool, index: u32) -> Seen<'a> {
+    let protocol = match packet.data.first().map(|first| first >> 4) {
+        Some(4) => 0x800,
+        Some(6) => 0x86dd,
+        _ => 0,
+    };
+    let packet_type = if sent { libc::PACKET_OUTGOING } else { libc::PACKET_HOST };
+    let meta = Metadata { packet_type, protocol, interface: index, vlan: None };
+    Seen { data: packet.data, length: packet.original_len, meta }
 }
 
 /// Returns a frame as a filter in the kernel sees it: the outer tag is beside the frame. `room` gets such a frame.

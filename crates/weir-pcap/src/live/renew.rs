@@ -36,7 +36,8 @@ impl Live {
         let mut settings = self.settings.clone();
         change(&mut settings);
         let direction = old.direction;
-        let mut new = Self::begin(&settings, old.nanoseconds).map_err(|refusal| refusal.text)?.live;
+        let mut new =
+            Self::begin_with(&settings, old.nanoseconds, false).map_err(|refusal| refusal.text)?.live;
         new.set_link_type(link_type);
         new.set_direction(direction);
         if let Some(filter) = filter {

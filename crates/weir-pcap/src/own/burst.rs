@@ -3,7 +3,7 @@
 use std::ffi::c_int;
 
 use crate::abi::{PCAP_ERROR, PCAP_ERROR_BREAK};
-use crate::handle::Pcap;
+use crate::handle::{Handle, Pcap, with};
 use crate::loops::{Step, beside, step};
 use crate::savefile::Packet;
 
@@ -18,8 +18,11 @@ use crate::savefile::Packet;
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_pcap_burst(pcap: *mut Pcap, to: *mut Packet, most: c_int) -> c_int {
     let room = usize::try_from(most).unwrap_or(0);
-    if pcap.is_null() || to.is_null() || room == 0 {
-        return PCAP_ERROR;
+    if to.is_null() || room == 0 {
+        let refuse =
+            |pcap: &Pcap, _: &mut Handle| pcap.fail(PCAP_ERROR, "cannot read packets: no room for them");
+        // SAFETY: C1, C4.
+        return unsafe { with(pcap, PCAP_ERROR, refuse) };
     }
     let mut packet = Packet::NONE;
     // SAFETY: C1, C4.

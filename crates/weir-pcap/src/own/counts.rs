@@ -5,7 +5,7 @@ use std::ffi::c_int;
 use crate::abi::{Counts, PCAP_ERROR};
 use crate::handle::{Handle, Pcap, with};
 
-/// Counts the packets of a capture; returns 0 or -1. `size` is the size of the caller's structure: a shorter one gets
+/// Counts the packets of a capture; returns 0 or a negative status. `size` is the size of the caller's structure: a shorter one gets
 /// the first fields, a longer one zeros at its end.
 ///
 /// # Safety
@@ -18,11 +18,13 @@ pub unsafe extern "C" fn weir_pcap_counts(pcap: *mut Pcap, to: *mut Counts, size
         let Some(live) = handle.live_mut() else {
             return Err(handle.refuse(pcap, dead, "Statistics aren't available from savefiles"));
         };
+        if to.is_null() {
+            return Err(pcap.fail(PCAP_ERROR, "cannot count packets: no room for the counts"));
+        }
         live.counts().map_err(|text| pcap.fail(PCAP_ERROR, &text))
     };
     // SAFETY: C1.
     match unsafe { with(pcap, Err(PCAP_ERROR), count) } {
-        Ok(_) if to.is_null() => PCAP_ERROR,
         Ok(counts) => {
             // SAFETY: C1: `size` bytes are writable, and zeros are a value of each field.
             unsafe { to.cast::<u8>().write_bytes(0, size) };

@@ -46,7 +46,13 @@ fn made(handle: &Handle, text: &str) -> Result<Filter, String> {
         Source::File(file) => filter.compile_for_file(link_type, file.swapped()),
         Source::Live(live) => {
             let metadata = live.has_metadata();
-            filter.compile(Receiver { link_type, metadata, swapped: false, netmask: None, tags_lost: false })
+            filter.compile(Receiver {
+                link_type,
+                metadata,
+                swapped: false,
+                netmask: None,
+                tags_lost: !metadata,
+            })
         }
         Source::Created(_) => return Err(NOT_ACTIVATED.to_owned()),
         Source::Dumping(_) => return Err(DUMPING.to_owned()),

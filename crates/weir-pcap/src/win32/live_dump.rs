@@ -3,10 +3,13 @@
 //! The thread has the capture as long as it writes; then the handle gets it back. It runs no signal handlers. A child
 //! of the program has no such thread: the parent goes on, and the child can only close the handle.
 
-use std::ffi::{CStr, c_char, c_int};
-use std::io;
+use std::ffi::{CStr, OsStr, c_char, c_int};
+use std::fs::File;
+use std::io::{self, BufWriter, Write as _};
 use std::mem::{self, ManuallyDrop};
 use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
 use std::process;
 use std::ptr;
 use std::sync::Arc;
@@ -17,14 +20,14 @@ use std::thread::JoinHandle;
 use weir_sys::thread::spawn_deaf;
 
 use crate::abi::*;
-use crate::dump::pcap_dump;
-use crate::file_header::{FILE_HEADER, header, write_header};
+use crate::dump::record;
+use crate::file_header::{FILE_HEADER, header};
 use crate::filter::Filter;
 use crate::guard::{guard, word};
 use crate::handle::{Handle, Pcap, Source, with};
 use crate::live::Live;
 use crate::savefile::Packet;
-use crate::stdio::{File, text_of};
+use crate::stdio::text_of;
 
 /// Bytes of a record beside its packet.
 const RECORD: u64 = 16;
@@ -119,8 +122,11 @@ fn begin(pcap: &Pcap, handle: &mut Handle, name: Option<&CStr>, limits: Limits) 
     let header = header(handle, &shown)?;
     let bell = handle.live().ok_or("there is no capture")?.bell().try_clone_to_owned();
     let bell = bell.map_err(|error| format!("cannot dump packets: {}", text_of(&error)))?;
-    let file = File::open(name, c"wb").map_err(|error| format!("{shown}: {}", text_of(&error)))?;
-    write_header(file, &shown, &header).inspect_err(|_| file.close())?;
+    let wrong = |error: io::Error| format!("{shown}: {}", text_of(&error));
+    // Not a `FILE`: the program may flush all of those, or fork while one has half a record.
+    let mut file =
+        BufWriter::new(File::create(Path::new(OsStr::from_bytes(name.to_bytes()))).map_err(wrong)?);
+    file.write_all(&header).map_err(wrong)?;
     let quit = Arc::new(AtomicBool::new(false));
     let stop = Stop {
         quit: Arc::clone(&quit),
@@ -131,19 +137,14 @@ fn begin(pcap: &Pcap, handle: &mut Handle, name: Option<&CStr>, limits: Limits) 
     let work = move || {
         let (mut live, filter) = taken.recv().ok()?;
         let result = guard(Err("a bug in weir".to_owned()), || {
-            write(&mut live, filter.as_deref(), file, limits, &stop)
+            write(&mut live, filter.as_deref(), &mut file, limits, &stop)
         });
         let kept = file.flush().map_err(|error| text_of(&error));
-        file.close();
+        drop(file);
         Some(Ended { live, filter, result: result.and(kept).map_err(|why| format!("{shown}: {why}")) })
     };
-    let thread = match spawn_deaf("weir-dump", work) {
-        Ok(thread) => thread,
-        Err(error) => {
-            file.close();
-            return Err(format!("cannot dump packets: {}", text_of(&error)));
-        }
-    };
+    let thread = spawn_deaf("weir-dump", work);
+    let thread = thread.map_err(|error| format!("cannot dump packets: {}", text_of(&error)))?;
     let dump = Dump { thread: Some(thread), process: process::id(), quit, bell };
     if let Source::Live(live) = mem::replace(&mut handle.source, Source::Dumping(Box::new(dump))) {
         // It has room for one, and the thread waits for it.
@@ -156,7 +157,7 @@ fn begin(pcap: &Pcap, handle: &mut Handle, name: Option<&CStr>, limits: Limits) 
 fn write(
     live: &mut Live,
     filter: Option<&Filter>,
-    file: File,
+    file: &mut BufWriter<File>,
     limits: Limits,
     stop: &Stop,
 ) -> Result<(), String> {
@@ -174,11 +175,8 @@ fn write(
         if limits.bytes.is_some_and(|limit| size > limit) {
             break;
         }
-        // SAFETY: an open file; the packet's bytes stay until the next one.
-        unsafe { pcap_dump(file.as_ptr().cast(), &raw const packet.header, packet.data) };
-        if file.failed() {
-            return Err(text_of(&io::Error::last_os_error()));
-        }
+        file.write_all(&record(&packet.header)).map_err(|error| text_of(&error))?;
+        file.write_all(packet.seen().data).map_err(|error| text_of(&error))?;
         packets += 1;
     }
     Ok(())

@@ -52,6 +52,7 @@ impl Handle {
     /// Answers that only a capture on a device can do this.
     fn needs_device(&self, pcap: &Pcap, what: &str) -> c_int {
         let why = match self.source {
+            _ if pcap.foreign.is_some() => "the system's libpcap serves this device",
             Source::Created(_) => return pcap.fail(PCAP_ERROR, NOT_ACTIVATED),
             Source::Dead => "the handle is of pcap_open_dead",
             Source::File(_) => "the handle reads a file",

@@ -76,9 +76,12 @@ impl Statistics {
         }
     }
 
-    /// Counts the packets of one block.
+    /// Counts packets that are there, but not so many that a flood would keep it from anything else.
     fn count(&mut self, live: &mut Live, filter: Option<&Filter>, to: &mut Packet) -> Result<(), String> {
-        while live.next(filter, to)? {
+        for _ in 0..AT_ONCE {
+            if !live.next(filter, to)? {
+                break;
+            }
             self.packets += 1;
             self.bytes += u64::from(to.header.len);
         }
@@ -93,13 +96,17 @@ impl Statistics {
         self.told.extend(self.bytes.to_ne_bytes());
         (self.packets, self.bytes) = (0, 0);
         // A program that was late for more than an interval gets no reports of those that it missed.
-        self.due = (self.due + self.interval).max(now);
+        let next = self.due + self.interval;
+        self.due = if next > now { next } else { now + self.interval };
         let since_1970 = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         let stamp = live::time(since_1970.as_nanos().try_into().unwrap_or(u64::MAX), nanoseconds);
         to.header = PcapPkthdr { ts: stamp, caplen: 16, len: 16 };
         to.data = self.told.as_ptr();
     }
 }
+
+/// Packets that are counted at once.
+const AT_ONCE: u32 = 4096;
 
 /// Chooses what reads give: packets (`MODE_CAPT`) or statistics (`MODE_STAT`). Returns 0 or -1.
 ///

@@ -76,7 +76,7 @@ impl Sampling {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pcap_setsampling(pcap: *mut Pcap) -> *mut PcapSamp {
     let set = |pcap: &Pcap, handle: &mut Handle| {
-        if let Source::Dead = handle.source {
+        if matches!(handle.source, Source::Dead) || pcap.foreign.is_some() {
             handle.needs_device(pcap, "sample packets");
             return ptr::null_mut();
         }

@@ -68,6 +68,7 @@ pub unsafe extern "C" fn pcap_setmintocopy(pcap: *mut Pcap, size: c_int) -> c_in
 /// Changes a setting of a handle, before or after it was activated.
 fn change(pcap: &Pcap, handle: &mut Handle, what: &str, set: impl Fn(&mut Settings)) -> c_int {
     let changed = match &mut handle.source {
+        _ if pcap.foreign.is_some() => return handle.needs_device(pcap, what),
         Source::Created(settings) => {
             set(settings);
             return 0;

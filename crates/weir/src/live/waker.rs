@@ -100,8 +100,8 @@ impl Waker {
         self.until.is_some()
     }
 
-    /// Lets an event loop sleep until `until`, or until a descriptor is readable. If it would already wake up before, that
-    /// stays so: it then finds nothing, once.
+    /// Lets an event loop sleep until `until`, or until a descriptor is readable. An alarm that is set for an earlier time
+    /// stays: the loop then wakes once for nothing.
     pub(crate) fn sleep_until(&mut self, until: Instant) -> Result<(), CallError> {
         let now = Instant::now();
         if self.until.is_some_and(|set| now < set && set <= until) {
