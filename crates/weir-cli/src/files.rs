@@ -5,10 +5,30 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::time::Duration;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use weir::writer::{Compression, Rotation, WriterOptions};
 
 use crate::units;
+
+/// The format of a file of packets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum FormatArg {
+    Pcapng,
+    Pcap,
+}
+
+impl FormatArg {
+    /// Returns the format that the name of a file says, before the suffix of a compression.
+    pub(crate) fn of_name(path: &Path) -> Option<Self> {
+        let packed = Compression::of_name(path).is_some();
+        let name = if packed { Path::new(path.file_stem()?) } else { path };
+        match name.extension()?.to_str()? {
+            "pcap" => Some(Self::Pcap),
+            "pcapng" => Some(Self::Pcapng),
+            _ => None,
+        }
+    }
+}
 
 #[derive(Debug, Args)]
 #[command(next_help_heading = "File rotation and compression")]
@@ -20,10 +40,10 @@ pub(crate) struct FilesArgs {
     #[arg(allow_hyphen_values = true)]
     rotate_size: Option<u64>,
 
-    /// Start a new file every TIME, even without packets: 60s, 1h.
+    /// Start a new file every TIME, even without packets: 60s, 1h. A number alone is in seconds.
     ///
     /// Put a time into FILE (such as %H%M%S) to give each file its own name; a repeated name gets a number.
-    #[arg(short = 'G', long, value_name = "TIME", value_parser = units::duration, requires = "write")]
+    #[arg(short = 'G', long, value_name = "TIME", value_parser = units::seconds, requires = "write")]
     #[arg(allow_hyphen_values = true)]
     rotate_time: Option<Duration>,
 

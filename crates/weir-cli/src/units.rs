@@ -131,6 +131,14 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     if duration > LONGEST { Err("too long; allowed: up to 365d".to_owned()) } else { Ok(duration) }
 }
 
+/// Parses a duration; a number without a unit is in seconds, as with `-G` of tcpdump.
+pub(crate) fn seconds(text: &str) -> Result<Duration, String> {
+    match text.bytes().all(|byte| byte.is_ascii_digit()) && !text.is_empty() {
+        true => duration(&format!("{text}s")),
+        false => duration(text),
+    }
+}
+
 /// An exact decimal number: `whole + fraction / 10^digits`.
 struct Decimal {
     whole: u64,
@@ -356,6 +364,15 @@ mod tests {
         ];
         for (text, expected) in table {
             assert_eq!(duration(text), Ok(expected), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_number_alone_is_in_seconds_where_tcpdump_says_so() {
+        assert_eq!(seconds("60"), Ok(Duration::from_secs(60)));
+        assert_eq!(seconds("1.5m"), Ok(Duration::from_secs(90)));
+        for wrong in ["", "0", "-5", "1.5", "99999999999999999999"] {
+            assert!(seconds(wrong).is_err(), "{wrong}");
         }
     }
 

@@ -10,7 +10,7 @@ use weir::writer::{Format, WriterOptions};
 use weir::{Builder, Delivery, Direction, Timestamps};
 
 use crate::args::{LiveArgs, MORE};
-use crate::files::FilesArgs;
+use crate::files::{FilesArgs, FormatArg};
 use crate::interfaces::Chosen;
 use crate::order::OrderArgs;
 use crate::stop::UntilArgs;
@@ -27,7 +27,7 @@ Examples:
   weir capture -i any --netns web -w web.pcapng
         Capture on all interfaces in network namespace `web`, each frame once.
         --netns 4711 selects the namespace of process 4711.
-  weir capture -i eth0 -c 1000 -s 96 -w headers.pcap --format pcap
+  weir capture -i eth0 -c 1000 -s 96 -w headers.pcap
         Save the first 96 bytes of 1000 packets for a program that reads only pcap.
   weir capture -i eth0 -w - -U | tshark -r - -Y tls.handshake
         Feed packets to another program as they arrive.
@@ -91,10 +91,12 @@ pub(crate) struct CaptureArgs {
     pub(crate) write: Option<PathBuf>,
 
     /// Select the file format.
-    #[arg(long, value_enum, default_value_t, requires = "write", help_heading = "Output file")]
-    format: FormatArg,
+    ///
+    /// Default: by the extension of FILE (.pcap), otherwise pcapng.
+    #[arg(long, value_enum, requires = "write", help_heading = "Output file")]
+    format: Option<FormatArg>,
 
-    /// With `--format pcap`, write nanosecond timestamps.
+    /// In a pcap file, write nanosecond timestamps.
     ///
     /// pcapng files always have them.
     #[arg(
@@ -106,7 +108,7 @@ pub(crate) struct CaptureArgs {
     )]
     nano: bool,
 
-    /// With `--format pcap`, write microsecond timestamps, which every reader understands (the
+    /// In a pcap file, write microsecond timestamps, which every reader understands (the
     /// default).
     #[arg(hide_short_help = true, long, requires = "write", help_heading = "Output file")]
     micro: bool,
@@ -151,13 +153,13 @@ pub(crate) struct CaptureArgs {
 impl CaptureArgs {
     /// Checks rules that clap cannot express.
     pub(crate) fn check(&self) -> Result<(), String> {
-        if self.micro && self.format == FormatArg::Pcapng {
+        if self.micro && !self.is_pcap() {
             return Err(
                 "--micro requires --format pcap: weir's pcapng files always have nanoseconds".to_owned()
             );
         }
-        if self.comment.is_some() && self.format == FormatArg::Pcap {
-            return Err("--comment requires pcapng: pcap files cannot store comments".to_owned());
+        if self.comment.is_some() && self.is_pcap() {
+            return Err("--comment requires --format pcapng: pcap files cannot store comments".to_owned());
         }
         self.order.check(false, false)?;
         self.files.check(self.write.as_deref())
@@ -177,10 +179,12 @@ impl CaptureArgs {
 
     /// Returns the file format with its timestamp resolution.
     fn format(&self) -> Format {
-        match self.format {
-            FormatArg::Pcapng => Format::Pcapng,
-            FormatArg::Pcap => Format::Pcap { nanoseconds: self.nano },
-        }
+        if self.is_pcap() { Format::Pcap { nanoseconds: self.nano } } else { Format::Pcapng }
+    }
+
+    fn is_pcap(&self) -> bool {
+        let named = || self.write.as_deref().and_then(FormatArg::of_name);
+        self.format.or_else(named) == Some(FormatArg::Pcap)
     }
 
     /// Returns whether packets are taken in time order. Whoever reads them live cannot sort them.
@@ -208,7 +212,7 @@ impl CaptureArgs {
             builder = builder.direction(direction.into());
         }
         // A reader of the file has no other way to know the direction.
-        let keeps_direction = self.write.is_some() && self.format == FormatArg::Pcapng;
+        let keeps_direction = self.write.is_some() && !self.is_pcap();
         builder = builder.direction_in_records(keeps_direction);
         self.live.pool.apply(self.order.apply(builder, self.to_reader()), usual)
     }
@@ -232,13 +236,6 @@ impl From<DirectionArg> for Direction {
             DirectionArg::Inout => Self::Both,
         }
     }
-}
-
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-enum FormatArg {
-    #[default]
-    Pcapng,
-    Pcap,
 }
 
 #[cfg(test)]
@@ -281,6 +278,9 @@ mod tests {
         assert!(check(&["-w", "f", "--micro"]).is_err());
         assert!(check(&["-w", "f", "--format", "pcap", "--micro"]).is_ok());
         assert!(check(&["-w", "f", "--format", "pcap", "--comment", "x"]).is_err());
+        assert!(check(&["-w", "f.pcap", "--micro"]).is_ok());
+        assert!(check(&["-w", "f.pcap.zst", "--comment", "x"]).is_err());
+        assert!(check(&["-w", "f.pcap", "--format", "pcapng", "--comment", "x"]).is_ok());
         assert!(capture(&["--format", "pcap"]).is_err(), "a format without a file");
         assert!(capture(&["-w", "f", "--nano", "--micro"]).is_err());
     }

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use clap::{ArgAction, Args, ValueEnum};
+use clap::{ArgAction, Args};
 use weir::filter::FileFilter;
 use weir::reader::FileKind;
 use weir::writer::{Compression, Format};
@@ -17,6 +17,7 @@ use super::when::{self, When};
 use crate::args::ConfineArgs;
 use crate::args::MORE;
 use crate::failure::Failure;
+use crate::files::FormatArg;
 use crate::filter_args::FilterArgs;
 use crate::{files, units};
 
@@ -196,12 +197,6 @@ pub(crate) struct ReadArgs {
     pub(super) confine: ConfineArgs,
 }
 
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum FormatArg {
-    Pcapng,
-    Pcap,
-}
-
 impl ReadArgs {
     /// Returns the files to read.
     pub(super) fn files(&self) -> Vec<PathBuf> {
@@ -285,18 +280,10 @@ impl ReadArgs {
 
     /// Returns the format of the output file.
     pub(super) fn format(&self, input: &Input) -> Format {
-        let first = input.first();
-        let name =
-            self.write.as_deref().and_then(|path| path.file_name()).unwrap_or_default().to_string_lossy();
-        let ends = |suffix: &str| {
-            ["", ".zst", ".gz", ".lz4"].iter().any(|packed| name.ends_with(&format!("{suffix}{packed}")))
-        };
-        let pcap = match self.format {
-            Some(FormatArg::Pcap) => true,
-            Some(FormatArg::Pcapng) => false,
-            None if ends(".pcap") => true,
-            None if ends(".pcapng") => false,
-            None => first.is_some_and(|first| matches!(first.format().kind, FileKind::Pcap(_))),
+        let named = || self.write.as_deref().and_then(FormatArg::of_name);
+        let pcap = match self.format.or_else(named) {
+            Some(format) => format == FormatArg::Pcap,
+            None => input.first().is_some_and(|first| matches!(first.format().kind, FileKind::Pcap(_))),
         };
         if pcap { Format::Pcap { nanoseconds: self.nano } } else { Format::Pcapng }
     }

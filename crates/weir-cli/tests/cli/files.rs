@@ -621,7 +621,7 @@ fn after_kill_9_files_read_up_to_their_end(source: &str, name: &str, size: &str)
 fn files_of_which_only_words_are_looked_at() {
     let table: [(&[&str], &[&str]); 12] = [
         (&["-C", "100"], &["--rotate-size", "100MB", "tcpdump"]),
-        (&["-G", "60"], &["--rotate-time", "60s"]),
+        (&["-G", "60x"], &["--rotate-time", "60x"]),
         (&["-C", "0MB"], &["zero"]),
         (&["-W", "3"], &["-W requires -C, -G"]),
         (&["-C", "1MB", "-W", "0"], &["--rotate-files", "at least 1"]),
