@@ -6,22 +6,10 @@ mod programs;
 use std::fs;
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Stdio};
 
-use programs::Program;
+use programs::{Program, in_a_network};
 use weir_lab::{FrameSender, Network, Veth, require_root};
-use weir_sys::netns::NetNs;
-
-/// Two connected interfaces, and one that is down.
-const INTERFACES: &str = "
-set -e
-for which in default all; do echo 1 >/proc/sys/net/ipv6/conf/$which/disable_ipv6; done
-ip link add d0 address 02:00:00:00:00:01 type veth peer name d1 address 02:00:00:00:00:02
-ip link add d2 type veth peer name d3
-ip link set d0 up
-ip link set d1 up
-until ip link show d0 | grep -q 'state UP' && ip link show d1 | grep -q 'state UP'; do sleep 0.05; done
-";
 
 /// What the program prints.
 const LINES: &str = include_str!("c/win32.txt");
@@ -57,14 +45,7 @@ fn root_win32_with_a_pool() {
 /// Runs the program in a network and a directory of its own; judges the files that it leaves, and returns what it prints.
 fn run(command: &mut Command) -> String {
     let directory = tempfile::tempdir().expect("a directory");
-    let network = NetNs::new().expect("a namespace");
-    let inside = |command: &mut Command| -> Output {
-        let child = network.spawn(command.stdout(Stdio::piped()).stderr(Stdio::piped()));
-        child.expect("it starts").wait_with_output().expect("it ends")
-    };
-    let made = inside(Command::new("sh").arg("-c").arg(INTERFACES));
-    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
-    let output = inside(command.current_dir(&directory));
+    let output = in_a_network(command.current_dir(&directory));
     let shown = String::from_utf8_lossy(&output.stdout);
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success() && errors.is_empty(), "{}\n{shown}\n{errors}", output.status);

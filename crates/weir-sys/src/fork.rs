@@ -41,23 +41,9 @@ pub fn fork(name: &CStr, work: impl FnOnce(OwnedFd)) -> io::Result<Forked> {
 ///
 /// The errors of [`fork`].
 pub fn fork_with(kind: SocketType, name: &CStr, work: impl FnOnce(OwnedFd)) -> io::Result<Forked> {
-    has_one_thread()?;
-    let (ours, theirs) = socketpair(AddressFamily::UNIX, kind, SocketFlags::CLOEXEC, None)?;
-    // Must precede the fork: a child that kept our end as well would never see it closed.
-    let open = open_descriptors()?;
-    let before = thread::mask_all()?;
-    // SAFETY: there is one thread, so in the child no lock is held by a thread that does not exist there.
-    let pid = unsafe { libc::fork() };
-    if pid == 0 {
-        let _ = rustix::thread::set_name(name);
-        close_what_an_exec_would(&open, theirs.as_fd());
-        let done = catch_unwind(AssertUnwindSafe(|| work(theirs)));
-        // SAFETY: ends the process without running its parent's exit handlers.
-        unsafe { libc::_exit(i32::from(done.is_err())) }
-    }
-    let forked = if pid < 0 { Err(io::Error::last_os_error()) } else { Ok(pid) };
-    thread::mask(&before)?;
-    Ok(Forked { socket: Some(ours), pid: forked?, parent: getpid() })
+    // SAFETY: `begin` makes sure that there is one thread.
+    let fork = || libc::c_long::from(unsafe { libc::fork() });
+    begin(kind, name, fork, close_what_an_exec_would, work)
 }
 
 /// Forks a process that does `work` with its end of a socket (`SOCK_SEQPACKET`), hidden from the program that this
@@ -69,26 +55,44 @@ pub fn fork_with(kind: SocketType, name: &CStr, work: impl FnOnce(OwnedFd)) -> i
 ///
 /// The errors of [`fork`].
 pub fn hidden(name: &CStr, kept: &[BorrowedFd<'_>], work: impl FnOnce(OwnedFd)) -> io::Result<Forked> {
-    has_one_thread()?;
-    let (ours, theirs) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?;
-    let open = open_descriptors()?;
-    let before = thread::mask_all()?;
     // Not fork(3): its child would send SIGCHLD, and it runs what the program has registered with pthread_atfork(3).
-    // SAFETY: no flag is set, so the child has copies of everything; for locks, see `fork_with`.
-    let pid = unsafe { libc::syscall(libc::SYS_clone, 0, 0, 0, 0, 0) };
-    if pid == 0 {
-        let _ = rustix::thread::set_name(name);
+    // SAFETY: no flag is set, so the child has copies of everything; `begin` makes sure that there is one thread.
+    let clone = || unsafe { libc::syscall(libc::SYS_clone, 0, 0, 0, 0, 0) };
+    let leave = |open: &[RawFd], theirs: BorrowedFd<'_>| {
         let _ = setsid();
         let _ = chdir("/");
         leave_rings();
-        for number in open {
+        for &number in open {
             if number != theirs.as_raw_fd() && kept.iter().all(|kept| kept.as_raw_fd() != number) {
                 // SAFETY: its owner is a stack frame of our parent, to which this process never returns.
                 unsafe { libc::close(number) };
             }
         }
+    };
+    begin(SocketType::SEQPACKET, name, clone, leave, work)
+}
+
+/// Begins a process by `fork`, which returns as fork(2). It leaves what it shares with this one by `leave`, given the open
+/// descriptors and its end of the socket, and does `work`.
+fn begin(
+    kind: SocketType,
+    name: &CStr,
+    fork: impl FnOnce() -> libc::c_long,
+    leave: impl FnOnce(&[RawFd], BorrowedFd<'_>),
+    work: impl FnOnce(OwnedFd),
+) -> io::Result<Forked> {
+    // In the child, no lock may be held by a thread that does not exist there.
+    has_one_thread()?;
+    let (ours, theirs) = socketpair(AddressFamily::UNIX, kind, SocketFlags::CLOEXEC, None)?;
+    // Must precede the fork: a child that kept our end as well would never see it closed.
+    let open = open_descriptors()?;
+    let before = thread::mask_all()?;
+    let pid = fork();
+    if pid == 0 {
+        let _ = rustix::thread::set_name(name);
+        leave(&open, theirs.as_fd());
         let done = catch_unwind(AssertUnwindSafe(|| work(theirs)));
-        // SAFETY: as in `fork_with`.
+        // SAFETY: ends the process without running its parent's exit handlers.
         unsafe { libc::_exit(i32::from(done.is_err())) }
     }
     let forked = if pid < 0 { Err(io::Error::last_os_error()) } else { Ok(pid) };
@@ -122,12 +126,12 @@ pub struct Limits {
 pub fn apart(limits: Limits, work: impl FnOnce(OwnedFd)) -> io::Result<Forked> {
     has_one_thread()?;
     let (ours, theirs) = socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
-    // SAFETY: as in `fork_with`.
+    // SAFETY: as in `begin`.
     let pid = unsafe { libc::fork() };
     if pid == 0 {
         let limited = limits.set();
         let done = limited.is_ok() && catch_unwind(AssertUnwindSafe(|| work(theirs))).is_ok();
-        // SAFETY: as in `fork_with`.
+        // SAFETY: as in `begin`.
         unsafe { libc::_exit(i32::from(!done)) }
     }
     if pid < 0 {
@@ -322,7 +326,7 @@ mod tests {
         if pid == 0 {
             let said = catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| "a panic".to_owned());
             let _ = (&theirs).write_all(said.as_bytes());
-            // SAFETY: as in `fork_with`.
+            // SAFETY: as in `begin`.
             unsafe { libc::_exit(0) }
         }
         drop(theirs);

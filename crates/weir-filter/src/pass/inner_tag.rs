@@ -5,7 +5,7 @@
 //!
 //! Property: a frame that contains its tag gets the same verdict as the frame whose tag is in the metadata.
 
-use super::rewrite::{Form, copy};
+use super::rewrite::{Form, Load, copy};
 use super::stripped_tag::{LENGTH, TAG};
 use crate::graph::{Graph, Meta, Operation, TermId, Value, ValueId, Width};
 
@@ -54,19 +54,12 @@ impl Form for Tagged {
         to.with(Operation::Subtract, length, LENGTH)
     }
 
-    fn load(
-        &self,
-        to: &mut Graph,
-        base: Option<ValueId>,
-        offset: u32,
-        width: Width,
-        span: Option<(u32, u32)>,
-    ) -> Option<ValueId> {
-        let (least, most) = span?;
-        if least >= TAG && most <= u32::MAX - LENGTH {
-            Some(to.load(base, offset.wrapping_add(LENGTH), width))
-        } else if u64::from(most) + width as u64 <= TAG.into() {
-            Some(to.load(base, offset, width))
+    fn load(&self, to: &mut Graph, load: Load) -> Option<ValueId> {
+        let (least, most) = load.span?;
+        if load.is_before(TAG) {
+            Some(load.add(to, 0))
+        } else if least >= TAG && most <= u32::MAX - LENGTH {
+            Some(load.add(to, LENGTH))
         } else {
             None
         }
@@ -93,24 +86,5 @@ impl Form for Untagged {
             Meta::Protocol => to.load(None, TAG, Width::Half),
             Meta::PacketType | Meta::Interface => to.meta(meta),
         }
-    }
-
-    fn length(&self, to: &mut Graph) -> ValueId {
-        to.value(Value::Length)
-    }
-
-    fn load(
-        &self,
-        to: &mut Graph,
-        base: Option<ValueId>,
-        offset: u32,
-        width: Width,
-        _span: Option<(u32, u32)>,
-    ) -> Option<ValueId> {
-        Some(to.load(base, offset, width))
-    }
-
-    fn byte_at(&self, to: &mut Graph, at: ValueId) -> ValueId {
-        to.load(Some(at), 0, Width::Byte)
     }
 }

@@ -5,27 +5,50 @@ use foldhash::HashMap;
 use super::bounds::Bounds;
 use crate::graph::{Graph, MOST_SLOTS, Meta, Node, NodeId, Operation, Slot, Value, ValueId, Width};
 
-/// Where the copied graph finds what the original reads.
+/// A load of the original.
+#[derive(Clone, Copy)]
+pub(super) struct Load {
+    /// The base, as it is in the copy.
+    pub(super) base: Option<ValueId>,
+    pub(super) offset: u32,
+    pub(super) width: Width,
+    /// The least and the greatest position, if they are known.
+    pub(super) span: Option<(u32, u32)>,
+}
+
+impl Load {
+    /// Adds this load, of bytes that are `farther` in the copy.
+    pub(super) fn add(self, to: &mut Graph, farther: u32) -> ValueId {
+        to.load(self.base, self.offset.wrapping_add(farther), self.width)
+    }
+
+    /// Returns whether all its bytes are before `end`.
+    pub(super) fn is_before(self, end: u32) -> bool {
+        self.span.is_some_and(|(_, most)| u64::from(most) + self.width as u64 <= end.into())
+    }
+}
+
+/// Where the copied graph finds what the original reads: at the same place, unless a form says otherwise.
 pub(super) trait Form {
     /// Returns the equivalent of a metadata field.
-    fn meta(&self, to: &mut Graph, meta: Meta) -> ValueId;
+    fn meta(&self, to: &mut Graph, meta: Meta) -> ValueId {
+        to.meta(meta)
+    }
 
     /// Returns the equivalent of the packet's length.
-    fn length(&self, to: &mut Graph) -> ValueId;
+    fn length(&self, to: &mut Graph) -> ValueId {
+        to.value(Value::Length)
+    }
 
-    /// Returns the equivalent of a load at `base + offset`, which is always in `span` if that is known; `None` if each
-    /// byte has to be looked for where the packet says.
-    fn load(
-        &self,
-        to: &mut Graph,
-        base: Option<ValueId>,
-        offset: u32,
-        width: Width,
-        span: Option<(u32, u32)>,
-    ) -> Option<ValueId>;
+    /// Returns the equivalent of a load; `None` if each byte has to be looked for where the packet says.
+    fn load(&self, to: &mut Graph, load: Load) -> Option<ValueId> {
+        Some(load.add(to, 0))
+    }
 
     /// Loads the byte that the original has at `at`, without a branch.
-    fn byte_at(&self, to: &mut Graph, at: ValueId) -> ValueId;
+    fn byte_at(&self, to: &mut Graph, at: ValueId) -> ValueId {
+        to.load(Some(at), 0, Width::Byte)
+    }
 
     /// Returns where a node certainly continues in packets of this form.
     fn shortcut(&self, _graph: &Graph, _node: Node) -> Option<NodeId> {
@@ -153,7 +176,7 @@ impl<F: Form> Copy<'_, F> {
                     Some(base) => Some(self.operand(base, own)?),
                     None => None,
                 };
-                return self.form.load(self.to, base, offset, width, span);
+                return self.form.load(self.to, Load { base, offset, width, span });
             }
         })
     }

@@ -7,7 +7,7 @@
 //!
 //! Property: a frame whose tag is in the metadata gets the same verdict as the frame with the tag.
 
-use super::rewrite::{Form, copy};
+use super::rewrite::{Form, Load, copy};
 use crate::graph::{Graph, Meta, Node, NodeId, Operation, Relation, TermId, Test, Value, ValueId, Width};
 
 /// Offset of the tag in the frame.
@@ -37,30 +37,18 @@ pub fn stripped_tag(graph: &Graph) -> Option<Graph> {
 struct Stripped;
 
 impl Form for Stripped {
-    fn meta(&self, to: &mut Graph, meta: Meta) -> ValueId {
-        to.meta(meta)
-    }
-
     fn length(&self, to: &mut Graph) -> ValueId {
         let length = to.value(Value::Length);
         to.with(Operation::Add, length, LENGTH)
     }
 
-    fn load(
-        &self,
-        to: &mut Graph,
-        base: Option<ValueId>,
-        offset: u32,
-        width: Width,
-        span: Option<(u32, u32)>,
-    ) -> Option<ValueId> {
-        let (least, most) = span?;
-        if least >= BEHIND {
-            Some(to.load(base, offset.wrapping_sub(LENGTH), width))
-        } else if u64::from(most) + width as u64 <= TAG.into() {
-            Some(to.load(base, offset, width))
+    fn load(&self, to: &mut Graph, load: Load) -> Option<ValueId> {
+        if load.is_before(TAG) {
+            Some(load.add(to, 0))
+        } else if load.span?.0 >= BEHIND {
+            Some(load.add(to, LENGTH.wrapping_neg()))
         } else {
-            base.is_none().then(|| in_tag(to, offset, width))
+            load.base.is_none().then(|| in_tag(to, load.offset, load.width))
         }
     }
 

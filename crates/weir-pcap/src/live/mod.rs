@@ -47,8 +47,6 @@ pub(crate) struct Live {
     snap_len: u32,
     /// Whether to print a line at the end.
     report: bool,
-    /// The program has the descriptor.
-    polled: bool,
     /// How long a read waits then.
     timeout: Duration,
     bell: Bell,
@@ -116,7 +114,7 @@ impl Live {
     /// Returns when a read that finds nothing ends: never, unless the program waits for the descriptor, and that is a
     /// pool's, which can be readable without a packet.
     pub(crate) fn deadline(&self) -> Option<Instant> {
-        let polled = self.polled && matches!(self.engine, Engine::Pool(_));
+        let polled = matches!(&self.engine, Engine::Pool(pool) if pool.polled);
         polled.then(|| Instant::now() + self.timeout)
     }
 
@@ -246,7 +244,6 @@ impl Live {
 
     /// Returns the descriptor that is readable once there are packets.
     pub(crate) fn descriptor(&mut self) -> c_int {
-        self.polled = true;
         if let Engine::Pool(pool) = &mut self.engine {
             pool.polled = true;
         }

@@ -30,7 +30,7 @@ const SUPER_FRAME: u32 = 65_536 + 64;
 /// Milliseconds that a packet may wait for others if the program does not say.
 const PATIENCE: u32 = 8;
 
-/// Pools that a process has without asking for each: they are 64 MiB of memory.
+/// Pools that a process gets without asking for each, which is usually 64 MiB of memory.
 const MOST_POOLS: usize = 4;
 
 /// A capture that has begun.
@@ -70,14 +70,12 @@ impl Live {
         let (lost_before, nonblocking) = (device.losses(), settings.nonblocking);
         let report = wish.report;
         let timeout = Duration::from_millis(u64::try_from(settings.timeout).unwrap_or_default().max(1));
-        let polled = false;
         let live = Self {
             device,
             engine,
             settings: settings.clone(),
             snap_len,
             report,
-            polled,
             timeout,
             bell,
             nonblocking,

@@ -56,9 +56,6 @@ pub(super) struct Pool {
     untagged: Vec<u8>,
 }
 
-/// Nanoseconds that timestamps may be wrong by.
-const MARGIN: u64 = 1_000_000;
-
 /// How many there are in this process.
 static NUMBER: AtomicUsize = AtomicUsize::new(0);
 
@@ -233,7 +230,7 @@ impl Pool {
             Ok(loaded)
         });
         self.filtered_since = match put {
-            Ok(true) if self.exchange.settle().is_ok() => now().checked_add(MARGIN),
+            Ok(true) if self.exchange.settle().is_ok() => Some(now()),
             _ => None,
         };
         self.filtered = match put {

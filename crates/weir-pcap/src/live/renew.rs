@@ -44,7 +44,7 @@ impl Live {
             new.set_filter(filter);
         }
         new.count_only(old.counting);
-        (new.nonblocking, new.polled) = (self.nonblocking, self.polled);
+        new.nonblocking = self.nonblocking;
         // `pcap_breakloop` may be about to ring this one.
         mem::swap(&mut new.bell, &mut self.bell);
         // No line for a capture that goes on.

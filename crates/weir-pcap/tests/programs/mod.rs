@@ -3,9 +3,34 @@
 use std::fmt::Write as _;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 
 use tempfile::TempDir;
+use weir_sys::netns::NetNs;
+
+/// Two connected interfaces, two that are down, and no traffic but what the programs send.
+const INTERFACES: &str = "
+set -e
+for which in default all; do echo 1 >/proc/sys/net/ipv6/conf/$which/disable_ipv6; done
+ip link add d0 address 02:00:00:00:00:01 type veth peer name d1 address 02:00:00:00:00:02
+ip link add d2 type veth peer name d3
+ip link set d0 up
+ip link set d1 up
+until ip link show d0 | grep -q 'state UP' && ip link show d1 | grep -q 'state UP'; do sleep 0.05; done
+";
+
+/// Runs a command in a network of its own: d0 and d1 are connected, d2 and d3 are down.
+#[allow(dead_code, reason = "not all tests need it")]
+pub(crate) fn in_a_network(command: &mut Command) -> Output {
+    let namespace = NetNs::new().expect("a namespace");
+    let run = |command: &mut Command| {
+        let child = namespace.spawn(command.stdout(Stdio::piped()).stderr(Stdio::piped()));
+        child.expect("it starts").wait_with_output().expect("it ends")
+    };
+    let made = run(Command::new("sh").arg("-c").arg(INTERFACES));
+    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+    run(command)
+}
 
 /// A line that differs on purpose.
 pub(crate) struct Difference {

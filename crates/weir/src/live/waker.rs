@@ -29,8 +29,8 @@ pub(crate) struct Waker {
     outer: OwnedFd,
     inner: OwnedFd,
     alarm: OwnedFd,
-    /// When the alarm expires, if an event loop may be asleep until then. Setting it costs microseconds, on virtual
-    /// machines tens of them.
+    /// When the alarm expires, if an event loop may be asleep until then. Setting it took tens of
+    /// microseconds on the virtual machine where that was measured.
     until: Option<Instant>,
 }
 
