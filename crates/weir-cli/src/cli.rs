@@ -25,6 +25,7 @@ const STYLES: Styles = Styles::styled()
 
 const EXAMPLES: &str = "\
 Examples:
+  weir capture -i eth0 port 53               print a line for each DNS packet, like tcpdump
   weir capture -i eth0 -w trace.pcapng       capture everything on eth0 until Ctrl-C
   weir capture -i eth0 -w - | tshark -r -    feed packets to another program
   weir read trace.pcapng                     print one line per packet, like tcpdump
@@ -51,7 +52,7 @@ pub(crate) struct Cli {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Capture packets to a file or pipe, or just count them.
+    /// Print packets as they arrive, or capture them to a file or pipe.
     Capture(CaptureArgs),
     /// Show packet, bit and drop rates, in total or per queue.
     Count(CountArgs),

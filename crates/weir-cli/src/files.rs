@@ -40,19 +40,19 @@ pub(crate) struct FilesArgs {
     #[arg(allow_hyphen_values = true)]
     rotate_size: Option<u64>,
 
-    /// Start a new file every TIME, even without packets: 60s, 1h. A number alone is in seconds.
+    /// Start a new file every TIME, even without packets: 60s, 1h.
     ///
-    /// Put a time into FILE (such as %H%M%S) to give each file its own name; a repeated name gets a number.
+    /// A number alone is in seconds. Put a time into FILE (such as %H%M%S) to give each file its own name; a repeated name gets a number.
     #[arg(short = 'G', long, value_name = "TIME", value_parser = units::seconds, requires = "write")]
     #[arg(allow_hyphen_values = true)]
     rotate_time: Option<Duration>,
 
     /// With -G, rotate at multiples of TIME on the local clock, such as on the hour.
-    #[arg(long, requires = "rotate_time")]
+    #[arg(hide_short_help = true, long, requires = "rotate_time")]
     align: bool,
 
     /// Start a new file after N packets.
-    #[arg(long, value_name = "N", value_parser = units::count, allow_hyphen_values = true, requires = "write")]
+    #[arg(hide_short_help = true, long, value_name = "N", value_parser = units::count, allow_hyphen_values = true, requires = "write")]
     rotate_count: Option<u64>,
 
     /// Keep only the newest N files; with -G alone, stop after N files.
@@ -67,20 +67,20 @@ pub(crate) struct FilesArgs {
     ///
     /// Files that earlier runs wrote with the same FILE count, too. The oldest files are also deleted when the disk is
     /// full.
-    #[arg(long, value_name = "SIZE", value_parser = units::file_size, allow_hyphen_values = true)]
+    #[arg(hide_short_help = true, long, value_name = "SIZE", value_parser = units::file_size, allow_hyphen_values = true)]
     keep_size: Option<u64>,
 
     /// Stop once the files total SIZE: 1GB.
     ///
     /// SIZE is measured before compression. The packet that reaches it is the last.
-    #[arg(long, value_name = "SIZE", value_parser = units::file_size, requires = "write")]
+    #[arg(hide_short_help = true, long, value_name = "SIZE", value_parser = units::file_size, requires = "write")]
     #[arg(allow_hyphen_values = true, help_heading = "Stop conditions")]
     size: Option<u64>,
 
     /// Run `COMMAND FILE` on each finished file.
     ///
     /// COMMAND runs without a shell, at the lowest priority; capturing does not wait for it.
-    #[arg(short = 'z', long, value_name = "COMMAND", requires = "write")]
+    #[arg(hide_short_help = true, short = 'z', long, value_name = "COMMAND", requires = "write")]
     postrotate: Option<OsString>,
 
     /// Let the group read the files (mode 0640); the default is owner only (0600).
@@ -98,7 +98,7 @@ pub(crate) struct FilesArgs {
     /// Do not overwrite an existing file.
     ///
     /// With -C, -G and --rotate-count, weir never overwrites a file but takes the next number.
-    #[arg(long, requires = "write")]
+    #[arg(hide_short_help = true, long, requires = "write")]
     no_clobber: bool,
 
     /// fsync each file when it is closed.

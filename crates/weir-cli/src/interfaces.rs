@@ -57,6 +57,10 @@ pub(crate) fn chosen(names: &[String], named: &[String]) -> Result<Vec<Chosen>, 
             chosen.push(Chosen { namespace: Some(Namespace::find(namespace)?), name: name.to_owned() });
             continue;
         }
+        if let Some(listed) = numbered(name, &namespaces)? {
+            chosen.push(listed);
+            continue;
+        }
         let everywhere = namespaces.iter().cloned();
         chosen.extend(everywhere.map(|namespace| Chosen { namespace, name: name.clone() }));
     }
@@ -97,16 +101,36 @@ pub(crate) fn tell_events(capture: &mut Capture, live: Option<&Live>) -> bool {
     !events.is_empty()
 }
 
+/// Returns the interface with this number in the [list], unless an interface has that name.
+fn numbered(name: &str, namespaces: &[Option<Namespace>]) -> Result<Option<Chosen>, Failure> {
+    let Some(number) = name.parse::<usize>().ok().filter(|number| *number > 0) else { return Ok(None) };
+    let mut listed = listed(namespaces)?;
+    if listed.iter().any(|(chosen, _)| chosen.name == name) || number > listed.len() {
+        return Ok(None);
+    }
+    Ok(Some(listed.swap_remove(number - 1).0))
+}
+
+/// Returns all interfaces of these namespaces, with descriptions.
+fn listed(namespaces: &[Option<Namespace>]) -> Result<Vec<(Chosen, String)>, Failure> {
+    let mut listed = Vec::new();
+    for namespace in namespaces {
+        let chosen = |name: &str| Chosen { namespace: namespace.clone(), name: name.to_owned() };
+        for link in links(namespace.as_ref())? {
+            listed.push((chosen(&link.name), format!("[{}]", describe(&link))));
+        }
+        listed.push((chosen("any"), "(all interfaces together, including later ones)".to_owned()));
+    }
+    Ok(listed)
+}
+
 /// Prints all interfaces in the format of `tcpdump -D`.
 pub(crate) fn list(named: &[String]) -> Result<(), Failure> {
-    let mut lines = Vec::new();
-    for namespace in namespaces(named)? {
-        let prefix = namespace.as_ref().map(|namespace| format!("{}/", namespace.name())).unwrap_or_default();
-        for link in links(namespace.as_ref())? {
-            lines.push(format!("{prefix}{} [{}]", link.name, describe(&link)));
-        }
-        lines.push(format!("{prefix}any (all interfaces together, including later ones)"));
-    }
+    let line = |(Chosen { namespace, name }, about): (Chosen, String)| {
+        let prefix = namespace.map(|namespace| format!("{}/", namespace.name())).unwrap_or_default();
+        format!("{prefix}{name} {about}")
+    };
+    let lines: Vec<_> = listed(&namespaces(named)?)?.into_iter().map(line).collect();
     let mut stdout = io::stdout().lock();
     let printed = (1..)
         .zip(lines)

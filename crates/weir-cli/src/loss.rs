@@ -9,7 +9,7 @@ use crate::style;
 #[command(next_help_heading = "Output")]
 pub(crate) struct LossArgs {
     /// Exit with status 3 if packets were lost at any stage.
-    #[arg(long)]
+    #[arg(hide_short_help = true, long)]
     fail_on_loss: bool,
 }
 

@@ -30,10 +30,13 @@ mod opening;
 mod order;
 mod read;
 mod report;
+mod shorthand;
 mod stop;
 mod style;
+mod text;
 mod units;
 
+use std::env;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser};
@@ -41,8 +44,11 @@ use clap::{CommandFactory, Parser};
 use crate::cli::{Cli, Command};
 
 fn main() -> ExitCode {
-    // A usage error ends here, with clap's message and exit status 2.
-    let cli = Cli::parse();
+    let words = shorthand::with_command(env::args_os().collect());
+    let cli = match Cli::try_parse_from(&words) {
+        Ok(cli) => cli,
+        Err(error) => return usage(&error, words.get(1).and_then(|word| word.to_str())),
+    };
     let result = match &cli.command {
         Command::Capture(args) => capture::run(args),
         Command::Completions(args) => completions::run(args, Cli::command()),
@@ -63,4 +69,14 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => failure.report(),
     }
+}
+
+/// Prints help, or what is wrong with the command line. The exit status is 2 in that case.
+fn usage(error: &clap::Error, command: Option<&str>) -> ExitCode {
+    // If that fails, there is no way to report it.
+    let _nobody_left = error.print();
+    if let Some(ours) = shorthand::spelling(error, command) {
+        style::say(format_args!("\n{}: {ours}", style::stderr().cyan("hint")));
+    }
+    ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2))
 }

@@ -12,8 +12,9 @@ use crate::units;
 pub(crate) struct OrderArgs {
     /// Order packets from several queues.
     ///
-    /// Default: time if weir capture writes to standard output or a FIFO, otherwise none.
-    #[arg(long, value_name = "ORDER", value_enum)]
+    /// Default: time if weir capture prints packets or writes to standard output or a FIFO,
+    /// otherwise none.
+    #[arg(hide_short_help = true, long, value_name = "ORDER", value_enum)]
     order: Option<OrderArg>,
 
     /// With --order time, hold packets back for TIME so that older ones can go first.

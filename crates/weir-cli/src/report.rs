@@ -362,6 +362,11 @@ fn verdict(summary: &Summary, paint: Paint) -> String {
     if losses.disk > 0 {
         text.push_str("  disk: packets captured, but not in the file\n");
     }
+    if summary.not_printed > 0 {
+        let (number, plural) = (units::grouped(summary.not_printed), plural(summary.not_printed));
+        let note = format!("{number} packet{plural} not printed: standard output was too slow");
+        let _infallible = writeln!(text, "{}", paint.yellow(note));
+    }
     text.push_str(&files(summary));
     text
 }

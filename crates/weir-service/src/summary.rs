@@ -37,6 +37,8 @@ pub struct Summary {
     pub files: Option<FilesSummary>,
     /// Packets delivered for the file that are known not to be in it, because a write failed.
     pub not_written: u64,
+    /// Packets captured and not printed, because standard output was too slow.
+    pub not_printed: u64,
     /// Reason for the end.
     pub stopped_by: Option<Stop>,
     /// The error; null if there is none.
@@ -189,6 +191,7 @@ impl Summary {
             plain_bytes: written.map_or(0, |written| written.plain_bytes),
             files: None,
             not_written: 0,
+            not_printed: 0,
             stopped_by: None,
             error: None,
             confinement: None,

@@ -114,7 +114,12 @@ impl Chunk {
 
     /// Iterates over the packets, in the order in which they arrived.
     pub fn packets(&self) -> Packets<'_> {
-        Packets { records: Records::new(self.bytes()), lane: &self.lane, error: None }
+        Packets::of(self.bytes(), &self.lane)
+    }
+
+    /// Returns the state of its queue.
+    pub(crate) fn lane(&self) -> &Arc<Lane> {
+        &self.lane
     }
 
     /// Returns the packet whose record begins at byte `place`, and where the next record begins; `None` at the end, or
@@ -230,7 +235,12 @@ pub struct Packets<'a> {
     error: Option<Malformed>,
 }
 
-impl Packets<'_> {
+impl<'a> Packets<'a> {
+    /// Iterates over `records` of the queue `lane`.
+    pub(crate) fn of(records: &'a [u8], lane: &'a Lane) -> Self {
+        Self { records: Records::new(records), lane, error: None }
+    }
+
     /// Returns why the iteration ended before the end of the chunk.
     pub fn error(&self) -> Option<&Malformed> {
         self.error.as_ref()

@@ -70,6 +70,8 @@ pub mod link {
 #[cfg_attr(not(feature = "live"), expect(dead_code, reason = "only a capture makes chunks"))]
 mod chunk;
 mod codec;
+#[cfg(feature = "live")]
+mod copies;
 mod file_interface;
 mod format;
 mod kind;
@@ -81,6 +83,8 @@ pub use account::{
     Tally, TimeOrder,
 };
 pub use chunk::{Chunk, DEFAULT_SNAP_LEN, Direction, Packet, Packets};
+#[cfg(feature = "live")]
+pub use copies::Copies;
 pub use file_interface::FileInterface;
 pub use filter::Filter;
 #[cfg(feature = "forward")]

@@ -13,8 +13,8 @@ use crate::{cut_off, grant};
 pub(crate) struct OriginArgs {
     /// Capture on this interface, or on all with `any`; may be repeated.
     ///
-    /// NAMESPACE/IF names an interface in another network namespace. Default: the first interface
-    /// that is up and is not loopback.
+    /// NAMESPACE/IF names an interface in another network namespace; a number is its position in the
+    /// list of `weir capture -D`. Default: the first interface that is up and is not loopback.
     #[arg(short, long = "interface", value_name = "IF")]
     pub(crate) interfaces: Vec<String>,
 
@@ -38,7 +38,7 @@ pub(crate) struct OriginArgs {
     /// Split TCP super-frames built by offloads into the segments on the wire.
     ///
     /// Checksums are filled in.
-    #[arg(long)]
+    #[arg(hide_short_help = true, long)]
     segment: bool,
 
     /// Set whether captured packets also reach the host.

@@ -14,10 +14,17 @@ use crate::files::{FilesArgs, FormatArg};
 use crate::interfaces::Chosen;
 use crate::order::OrderArgs;
 use crate::stop::UntilArgs;
+use crate::text::LineArgs;
 use crate::units;
 
 const CAPTURE_EXAMPLES: &str = "\
 Examples:
+  weir capture -i eth0 -n port 53
+        Print a line for each DNS packet on eth0, as tcpdump does, until Ctrl-C.
+  weir capture -i eth0 -w trace.pcapng --print
+        Capture to a file and print what arrives.
+  weir capture -i eth0 --json | jq 'select(.protocol == \"dns\") | .line'
+        Print a JSON object for each packet, and the summary last.
   weir capture -i eth0 -w trace.pcapng
         Capture everything on eth0 until Ctrl-C. The host keeps its traffic.
   weir capture -i eth0 -i eth1 -w both.pcapng --duration 10m
@@ -42,8 +49,6 @@ Examples:
         Capture from a mirror port. Packets bypass the host's network stack.
   weir capture -i eth0 -w trace.pcapng --metrics 9464
         Serve Prometheus metrics at http://127.0.0.1:9464/metrics.
-  weir capture -i eth0 --duration 10s --json -q
-        Count packets for ten seconds and print a JSON summary.
 
 Once capturing has started, weir prints a line for each interface on standard error: \
 `IF: ..., mode ...; source ...`. No packet that arrives later is missed. \
@@ -85,28 +90,22 @@ pub(crate) struct CaptureArgs {
 
     /// Write packets to FILE; - is standard output.
     ///
-    /// Without -w, packets are counted and discarded. strftime(3) sequences such as %Y%m%d-%H%M%S
-    /// in FILE expand to the local time when the file is started.
+    /// Without -w, packets are printed. strftime(3) sequences such as %Y%m%d-%H%M%S in FILE expand to
+    /// the local time when the file is started.
     #[arg(short, long, value_name = "FILE", help_heading = "Output file")]
     pub(crate) write: Option<PathBuf>,
 
     /// Select the file format.
     ///
     /// Default: by the extension of FILE (.pcap), otherwise pcapng.
-    #[arg(long, value_enum, requires = "write", help_heading = "Output file")]
+    #[arg(hide_short_help = true, long, value_enum, requires = "write", help_heading = "Output file")]
     format: Option<FormatArg>,
 
-    /// In a pcap file, write nanosecond timestamps.
+    /// Print nanoseconds; in a pcap file, write nanosecond timestamps.
     ///
     /// pcapng files always have them.
-    #[arg(
-        hide_short_help = true,
-        long,
-        conflicts_with = "micro",
-        requires = "write",
-        help_heading = "Output file"
-    )]
-    nano: bool,
+    #[arg(hide_short_help = true, long, conflicts_with = "micro", help_heading = "Output file")]
+    pub(crate) nano: bool,
 
     /// In a pcap file, write microsecond timestamps, which every reader understands (the
     /// default).
@@ -114,7 +113,9 @@ pub(crate) struct CaptureArgs {
     micro: bool,
 
     /// Flush packets as they arrive, for readers of the file or pipe.
-    #[arg(short = 'U', long, requires = "write", help_heading = "Output file")]
+    ///
+    /// Printed packets always are.
+    #[arg(short = 'U', long, help_heading = "Output file")]
     pub(crate) packet_buffered: bool,
 
     /// Store TEXT as a comment in the pcapng header.
@@ -130,21 +131,25 @@ pub(crate) struct CaptureArgs {
     #[command(flatten)]
     pub(crate) files: FilesArgs,
 
-    /// Print the final summary as one JSON object.
+    /// With -w, print packets as well.
     ///
-    /// The object goes to standard output, or to standard error with `-w -`.
+    /// The file always comes first: packets that standard output is too slow for are counted, and
+    /// marked by a line such as `[1,204 not printed]`.
+    #[arg(long, requires = "write", help_heading = "Output")]
+    pub(crate) print: bool,
+
+    #[command(flatten)]
+    pub(crate) line: LineArgs,
+
+    /// Print JSON: an object for each packet that is printed, and the summary.
+    ///
+    /// The summary is the last. It goes to standard output, or to standard error with `-w -`.
     #[arg(long, help_heading = "Output")]
     pub(crate) json: bool,
 
-    /// Print only errors, losses and the final packet counts.
-    #[arg(short, long, help_heading = "Output")]
-    pub(crate) quiet: bool,
-
-    /// Print more at startup, including the sandbox in force.
-    #[arg(short, long, conflicts_with = "quiet", help_heading = "Output")]
-    pub(crate) verbose: bool,
-
-    /// List the interfaces (with --netns, those in that namespace) and exit.
+    /// List the interfaces and exit.
+    ///
+    /// With --netns, those in that namespace.
     #[arg(short = 'D', long, help_heading = "Output")]
     #[arg(conflicts_with_all = ["interfaces", "write", "count", "duration"])]
     pub(crate) list_interfaces: bool,
@@ -161,6 +166,10 @@ impl CaptureArgs {
         if self.comment.is_some() && self.is_pcap() {
             return Err("--comment requires --format pcapng: pcap files cannot store comments".to_owned());
         }
+        if self.print && self.write.as_deref() == Some(Path::new("-")) {
+            return Err("--print and -w - both use standard output; use -w FILE --print".to_owned());
+        }
+        self.line.check()?;
         self.order.check(false, false)?;
         self.files.check(self.write.as_deref())
     }
@@ -192,17 +201,27 @@ impl CaptureArgs {
         self.order.is_by_time(self.to_reader())
     }
 
+    /// Returns whether packets are printed.
+    pub(crate) fn prints(&self) -> bool {
+        self.print || self.write.is_none()
+    }
+
+    /// Returns whether only errors, losses and the final packet counts are reported.
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.line.quick && !self.prints()
+    }
+
     fn to_reader(&self) -> bool {
         let is_read = |path: &Path| {
             path == Path::new("-") || fs::metadata(path).is_ok_and(|file| file.file_type().is_fifo())
         };
-        self.write.as_deref().is_some_and(is_read) && self.live.origin.has_times()
+        (self.prints() || self.write.as_deref().is_some_and(is_read)) && self.live.origin.has_times()
     }
 
     /// Returns a builder for these arguments.
     pub(crate) fn builder(&self, interfaces: &[Chosen]) -> Builder {
         // Files are written in large pieces; a live reader wants packets as they arrive.
-        let usual = if self.write.is_some() && !self.packet_buffered {
+        let usual = if !self.prints() && !self.packet_buffered {
             Delivery::Batched { min_bytes: 256 << 10, timeout: Duration::from_millis(200) }
         } else {
             Delivery::Adaptive
@@ -250,7 +269,7 @@ mod tests {
         assert_eq!(args.live.origin.interfaces, ["eth0", "eth1"]);
         assert_eq!(args.write, Some(PathBuf::from("-")));
         assert_eq!((args.until.count, args.snap_len), (Some(5), 262_144));
-        assert!(args.packet_buffered && args.live.origin.no_promiscuous_mode && args.quiet);
+        assert!(args.packet_buffered && args.live.origin.no_promiscuous_mode && args.is_quiet());
     }
 
     #[test]

@@ -1,13 +1,15 @@
-//! `weir capture`: captures packets to a file or a pipe, or just counts them.
+//! `weir capture`: prints packets, or captures them to a file or a pipe.
 
 mod args;
+mod printer;
 
 use std::io::{self, IsTerminal};
+use std::mem;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 use weir::writer::Writer;
-use weir::{Account, Builder, Capture, Chunk, FileInterface, Interface};
+use weir::{Account, Builder, Capture, Chunk, FileInterface, Interface, PoolFill};
 use weir_service::confine::Confinement;
 use weir_service::control::{Change, Marks, What};
 use weir_service::session::{Policy, Prepared};
@@ -15,6 +17,7 @@ use weir_service::summary::{FilesSummary, Summary};
 use weir_service::{Budget, Stop, Until};
 
 pub(crate) use self::args::CaptureArgs;
+use self::printer::Printer;
 use crate::failure::Failure;
 use crate::live::{self, Live};
 use crate::{interfaces, json, opening, report, style};
@@ -24,6 +27,9 @@ const LOSS_PERIOD: Duration = Duration::from_secs(1);
 
 /// Longest wait of SIGUSR2 for packets that are held back for sorting.
 const LONGEST_FLUSH: Duration = Duration::from_millis(100);
+
+/// Time between looks at the pool while standard output is too slow: it does not fill by half meanwhile.
+const ROOM_PERIOD: Duration = Duration::from_millis(1);
 
 /// Runs the command.
 pub(crate) fn run(args: &CaptureArgs) -> Result<(), Failure> {
@@ -37,13 +43,15 @@ pub(crate) fn run(args: &CaptureArgs) -> Result<(), Failure> {
             .hint("pipe it: weir capture -w - | tshark -r -"));
     }
     let filter = args.live.filter.filter(&args.live.words)?;
+    // The time zone is looked up while this is allowed.
+    let text = args.prints().then(|| args.line.text(args.json, args.nano));
     let mut options = args.writer_options();
     let file = args.write.as_deref().map(|path| (path, &mut options));
     let prepared = Prepared::new(args.live.settings("capture", &args.until), file)?;
     let (capture, opened) = prepared.open(|| -> Result<_, Failure> {
         let chosen = args.live.origin.chosen()?;
         let builder = filter.into_iter().fold(args.builder(&chosen), Builder::filter);
-        Ok(builder.open_telling(opening::progress(args.quiet))?)
+        Ok(builder.open_telling(opening::progress(args.is_quiet()))?)
     })?;
     let interfaces = capture.interfaces().to_vec();
     // The first file is opened after confinement, in the same way as all later ones.
@@ -52,8 +60,17 @@ pub(crate) fn run(args: &CaptureArgs) -> Result<(), Failure> {
         Writer::create(path, &described, &options)
     });
     let writer = writer.transpose()?;
-    style::print(&report::started(&interfaces, &opened, args.quiet, args.verbose));
-    let live = if args.quiet { None } else { Live::on_terminal() };
+    let printer = match text {
+        Some(mut text) => {
+            interfaces.iter().for_each(|interface| text.interface(&interface.into()));
+            Some(Printer::start(text)?)
+        }
+        None => None,
+    };
+    style::print(&report::started(&interfaces, &opened, args.is_quiet(), args.line.verbose > 0));
+    // Lines and a status line on one terminal would be in each other's way.
+    let shows_lines = printer.is_some() && io::stdout().is_terminal();
+    let live = if args.is_quiet() || shows_lines { None } else { Live::on_terminal() };
     let now = Instant::now();
     let run = Run {
         args,
@@ -64,6 +81,9 @@ pub(crate) fn run(args: &CaptureArgs) -> Result<(), Failure> {
         look_for_loss: writer.is_some().then_some(now + LOSS_PERIOD),
         lost: 0,
         writer,
+        printer,
+        printed: Ok(()),
+        not_printed: 0,
         live,
         budget: opened.budget(),
         marks: Marks::default(),
@@ -84,6 +104,11 @@ struct Run<'a> {
     /// `None`: not confined.
     confinement: Option<Confinement>,
     writer: Option<Writer>,
+    /// `None`: packets are not printed, or no longer.
+    printer: Option<Printer>,
+    /// What became of a printer that has ended.
+    printed: Result<(), Failure>,
+    not_printed: u64,
     live: Option<Live>,
     /// Time of the next update of the live line.
     redraw: Option<Instant>,
@@ -144,6 +169,16 @@ impl Policy for Run<'_> {
             self.mark_loss()?;
             self.warn();
         }
+        if let Some(end) = self.printer.as_ref().and_then(Printer::end) {
+            if self.writer.is_none() {
+                return end.map(|()| Some(Stop::Pipe));
+            }
+            // The file goes on.
+            self.printer = None;
+            self.printed = end;
+            self.live.iter().for_each(Live::clear);
+            style::say(format_args!("weir: nobody reads standard output: no more packets are printed"));
+        }
         let Some(writer) = &mut self.writer else { return Ok(None) };
         if writer.is_due() {
             // Starts the next file, whose time has come.
@@ -162,6 +197,9 @@ impl Policy for Run<'_> {
     }
 
     fn receive(&mut self, longest: Duration) -> Result<(), Failure> {
+        if self.is_held_up(longest)? {
+            return Ok(());
+        }
         match self.next(longest)? {
             Some(chunk) => self.take(chunk),
             None => Ok(()),
@@ -186,21 +224,26 @@ impl Policy for Run<'_> {
             Some(writer) => writer.close(&account).map_err(Failure::from),
             None => Ok(()),
         };
+        // The file is complete by now, whatever becomes of standard output.
+        let interrupted = matches!(end, Ok(Stop::Signal));
+        let is_read = !matches!(end, Ok(Stop::Pipe));
+        let printed = self.finish_printing(interrupted);
         interfaces::tell_events(&mut self.capture, self.live.as_ref());
         if let Some(live) = &self.live {
             live.clear();
         }
         self.warn();
         // The first error is the cause of the others.
-        let result = end.and_then(|stop| stopped.and(drained).and(closed).and(counted).map(|()| stop));
+        let result =
+            end.and_then(|stop| stopped.and(drained).and(closed).and(counted).and(printed).map(|()| stop));
         let mut summary = self.summary(&account);
         summary.close(self.handled, result.as_ref().copied().map_err(Failure::message));
-        if !self.args.quiet {
+        if !self.args.is_quiet() {
             style::print(&report::account(&summary, style::stderr()));
         }
         style::print(&report::closing(&summary));
-        let printed = if self.args.json { self.print_json(&summary) } else { Ok(()) };
-        self.args.live.loss.end(result.and(printed), report::loss(&summary), !self.args.quiet)
+        let printed = if self.args.json && is_read { self.print_json(&summary) } else { Ok(()) };
+        self.args.live.loss.end(result.and(printed), report::loss(&summary), !self.args.is_quiet())
     }
 }
 
@@ -216,12 +259,35 @@ impl Run<'_> {
         Ok(self.capture.next(wait)?)
     }
 
+    /// If there is no file, waits for a slow standard output as long as the pool has room for what arrives meanwhile. Returns
+    /// whether it has waited for nothing.
+    fn is_held_up(&self, longest: Duration) -> Result<bool, Failure> {
+        let Some(printer) = self.printer.as_ref().filter(|_| self.writer.is_none()) else { return Ok(false) };
+        if printer.wait_for_room(Duration::ZERO) {
+            return Ok(false);
+        }
+        let is_half_full = |fill: PoolFill| fill.ready + fill.held >= fill.total / 2;
+        let account = self.capture.account()?;
+        let mut queues = account.interfaces.iter().flat_map(|interface| &interface.queues);
+        Ok(!queues.any(|queue| is_half_full(queue.pool)) && !printer.wait_for_room(longest.min(ROOM_PERIOD)))
+    }
+
+    /// Prints what is left.
+    fn finish_printing(&mut self, interrupted: bool) -> Result<(), Failure> {
+        let Some(printer) = self.printer.take() else { return mem::replace(&mut self.printed, Ok(())) };
+        self.not_printed = printer.finish(interrupted)?;
+        Ok(())
+    }
+
     fn take(&mut self, mut chunk: Chunk) -> Result<(), Failure> {
         if let Some(writer) = &self.writer {
             chunk.keep_first(writer.fitting(&chunk));
         }
         chunk.keep_first(self.budget.take(chunk.len()));
         self.handled += chunk.len() as u64;
+        if let Some(printer) = &mut self.printer {
+            printer.offer(&chunk);
+        }
         let Some(writer) = &mut self.writer else { return Ok(()) };
         if writer.ends_with(&chunk) {
             writer.note(&self.capture.account()?);
@@ -240,7 +306,7 @@ impl Run<'_> {
         }
         let account = self.capture.account()?;
         for change in changes {
-            if !self.args.quiet {
+            if !self.args.is_quiet() {
                 self.live.iter().for_each(Live::clear);
                 style::say(format_args!("{change}"));
             }
@@ -277,6 +343,9 @@ impl Run<'_> {
     fn drain(&mut self) -> Result<(), Failure> {
         let mut result = Ok(());
         while let Some(chunk) = self.capture.next(Duration::ZERO)? {
+            if let Some(printer) = self.printer.as_ref().filter(|_| self.writer.is_none()) {
+                printer.wait_patiently();
+            }
             let taken = self.take(chunk);
             if result.is_ok() {
                 result = taken;
@@ -320,6 +389,7 @@ impl Run<'_> {
         let mut summary = report::summary(&self.interfaces, account, written.as_ref());
         summary.files = self.writer.as_ref().map(|writer| FilesSummary::from(writer.files()));
         summary.confinement.clone_from(&self.confinement);
+        summary.not_printed = self.not_printed;
         summary.file = self.args.write.as_ref().map(|path| path.display().to_string());
         summary
     }

@@ -8,7 +8,8 @@ use weir::{FileInterface, Packet};
 
 use super::timeline::Timeline;
 use crate::failure::Failure;
-use crate::read::{Progress, failure, rfc3339};
+use crate::read::{Progress, failure};
+use crate::text::rfc3339;
 
 /// Upper limits of the size classes, in bytes on the wire; the last class has no limit.
 pub(crate) const SIZES: [u32; 7] = [63, 127, 255, 511, 1023, 1518, 9000];
@@ -209,7 +210,7 @@ impl Summary {
                     gathered.statistics(&statistics);
                     None
                 }
-                Ok(Some(Item::Block { .. })) => None,
+                Ok(Some(Item::Block { .. } | Item::Pause)) => None,
                 Ok(None) => break None,
                 Err(error) => break Some(error),
             };

@@ -4,8 +4,8 @@ use std::fmt::Write;
 use std::time::Duration;
 
 use super::gather::{InterfaceSummary, Loss, SIZES, Summary, float};
-use crate::read::harmless;
 use crate::style::{self, Paint};
+use crate::text::harmless;
 use crate::units;
 
 /// Width of bars and timelines.

@@ -3,15 +3,12 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use clap::{ArgAction, Args};
+use clap::Args;
 use weir::filter::FileFilter;
 use weir::reader::FileKind;
 use weir::writer::{Compression, Format};
-use weir_dissect::{Dump, Options};
 
-use super::clock::Style;
 use super::input::{Input, Sort};
-use super::lines::Below;
 use super::split::{self, Split};
 use super::when::{self, When};
 use crate::args::ConfineArgs;
@@ -19,6 +16,7 @@ use crate::args::MORE;
 use crate::failure::Failure;
 use crate::files::FormatArg;
 use crate::filter_args::FilterArgs;
+use crate::text::LineArgs;
 use crate::{files, units};
 
 const EXAMPLES: &str = "\
@@ -43,9 +41,9 @@ Examples:
         Save matching packets. The filter can also be given with -f or -F, or as in
         tcpdump: weir read -r trace.pcapng tcp port 80
 
-Addresses and ports are always numeric; nothing is looked up. Lines start with the interface if \
-there are several, and with In or Out if the file records the direction. [N lost before] marks \
-where the capture lost packets.
+Addresses and ports are always numeric; nothing is looked up. If there are several interfaces, \
+lines start with the interface, and with In or Out if the file records the direction. \
+[N lost before] marks where the capture lost packets.
 Exit status: 0 success, 1 a file is damaged or unreadable (intact parts were read), 2 usage error.";
 
 /// What to read, and what to make of it.
@@ -102,46 +100,8 @@ pub(crate) struct ReadArgs {
     #[arg(long, value_name = "TIME", value_parser = sort, help_heading = "Selection")]
     sort: Option<Sort>,
 
-    /// Timestamps: -t none, -tt seconds since 1970, -ttt since the previous packet, -tttt with
-    /// date, -ttttt since the first packet.
-    #[arg(short = 't', action = ArgAction::Count, help_heading = "Line format")]
-    times: u8,
-
-    /// Print the link-layer header: hardware addresses, VLAN tags.
-    #[arg(short = 'e', help_heading = "Line format")]
-    link: bool,
-
-    /// Print more: TTL, IP identification, checksum results.
-    #[arg(short, long, help_heading = "Line format")]
-    verbose: bool,
-
-    /// Print less about each protocol; with -w, omit the summary.
-    #[arg(short, long = "quiet", help_heading = "Line format")]
-    pub(super) quick: bool,
-
-    /// Accepted for compatibility: addresses and ports are always numeric.
-    #[arg(short = 'n', action = ArgAction::Count, hide = true)]
-    _numeric: u8,
-
-    /// Print absolute TCP sequence numbers.
-    #[arg(short = 'S', long = "absolute-tcp-sequence-numbers", help_heading = "Line format")]
-    absolute: bool,
-
-    /// Number the lines.
-    #[arg(short = '#', long, help_heading = "Line format")]
-    pub(super) number: bool,
-
-    /// Print packets in hex; -xx includes the link-layer header.
-    #[arg(short = 'x', action = ArgAction::Count, help_heading = "Line format")]
-    hex: u8,
-
-    /// Print packets in hex and ASCII; -XX includes the link-layer header.
-    #[arg(short = 'X', action = ArgAction::Count, help_heading = "Line format")]
-    hex_ascii: u8,
-
-    /// Print packets in ASCII; -AA includes the link-layer header.
-    #[arg(short = 'A', action = ArgAction::Count, help_heading = "Line format")]
-    ascii: u8,
+    #[command(flatten)]
+    pub(super) line: LineArgs,
 
     /// Print one JSON object per packet.
     ///
@@ -236,10 +196,7 @@ impl ReadArgs {
             return Err(Failure::usage("--split-by writes several files; name a file with -w, not -"));
         }
         files::named_as_asked(self.compress, self.write.as_deref()).map_err(Failure::usage)?;
-        let dumps = [self.hex, self.hex_ascii, self.ascii].into_iter().filter(|&times| times > 0).count();
-        if dumps > 1 {
-            return Err(Failure::usage("-x, -X and -A cannot be combined"));
-        }
+        self.line.check().map_err(Failure::usage)?;
         Ok(())
     }
 
@@ -255,27 +212,6 @@ impl ReadArgs {
     /// Returns whether text is printed to standard output while reading.
     pub(super) fn prints(&self) -> bool {
         self.write.is_none() && !self.only_count
-    }
-
-    pub(super) fn style(&self) -> Style {
-        Style::of_count(self.times)
-    }
-
-    pub(super) fn dissect(&self) -> Options {
-        Options {
-            link: self.link,
-            verbose: self.verbose,
-            quick: self.quick,
-            absolute: self.absolute,
-            no_dump: self.hex > 0 || self.hex_ascii > 0,
-        }
-    }
-
-    pub(super) fn below(&self) -> Below {
-        [(self.hex, Dump::Hex), (self.hex_ascii, Dump::HexAscii), (self.ascii, Dump::Ascii)]
-            .into_iter()
-            .find(|(times, _)| *times > 0)
-            .map(|(times, dump)| (dump, times > 1))
     }
 
     /// Returns the format of the output file.

@@ -56,7 +56,7 @@ impl Input {
     pub(crate) fn open(paths: &[PathBuf], sort: Sort, filter: Option<&FileFilter>) -> Result<Self, Failure> {
         let open = |path: &PathBuf, sparing: bool| {
             let opened = if sparing { Reader::open_sparing(path) } else { Reader::open(path) };
-            let reader = opened.map_err(|error| unopened(error, paths))?;
+            let reader = opened.map_err(|error| unopened(error, paths))?.pausing();
             Ok(match filter {
                 Some(filter) => reader.filter(filter.clone()),
                 None => reader,

@@ -6,12 +6,10 @@
 
 mod args;
 mod choice;
-mod clock;
 mod files;
 mod hope;
 mod input;
 mod lines;
-mod objects;
 mod pass;
 mod progress;
 mod repair;
@@ -22,22 +20,16 @@ mod when;
 
 use std::path::{Path, PathBuf};
 
-use jiff::tz::TimeZone;
 use weir::reader::{ReadError, ReadReason};
 use weir::writer::WriterOptions;
-use weir_dissect::Dissector;
 use weir_service::confine::{self, Needs};
 use weir_service::keeper::Helpers;
 
 pub(crate) use self::args::ReadArgs;
-use self::clock::Clock;
 use self::files::{Files, Total};
 use self::hope::Hope;
 use self::input::{Input, Sort};
-pub(crate) use self::lines::harmless;
 use self::lines::{Count, Lines};
-use self::objects::Objects;
-pub(crate) use self::objects::time as rfc3339;
 use self::pass::{Pass, pass};
 pub(crate) use self::progress::Progress;
 use crate::failure::Failure;
@@ -81,7 +73,7 @@ pub(crate) fn run(args: &ReadArgs) -> Result<(), Failure> {
         let hope = (hopes && reading.input.is_by_queue()).then(Hope::default);
         let mut files = Files::new(path.clone(), options, args.resolution(), args.split, hope);
         let result = pass(&mut reading, &mut files);
-        let (total, wanted) = (files.total(), path.as_os_str() != "-" && !args.quick);
+        let (total, wanted) = (files.total(), path.as_os_str() != "-" && !args.line.quick);
         // The remains of a failed conversion are reported in any case.
         if wanted || (result.is_err() && total.bytes > 0) {
             say_total(path, total, filter.is_some().then(|| reading.input.filtered()));
@@ -89,16 +81,13 @@ pub(crate) fn run(args: &ReadArgs) -> Result<(), Failure> {
         result
     } else if args.only_count {
         pass(&mut reading, &mut Count::default())
-    } else if args.json {
-        let result = pass(&mut reading, &mut Objects::new(args.dissect()));
-        if filter.is_some() && !args.quick {
+    } else {
+        let text = args.line.text(args.json, args.nano);
+        let result = pass(&mut reading, &mut Lines::new(text));
+        if args.json && filter.is_some() && !args.line.quick {
             style::say(format_args!("{} filtered out", units::packets(reading.input.filtered())));
         }
         result
-    } else {
-        let clock = Clock::new(args.style(), args.nano, TimeZone::system());
-        let mut lines = Lines::new(clock, Dissector::new(args.dissect()), args.below(), args.number);
-        pass(&mut reading, &mut lines)
     };
     say_odd(&reading.input);
     if let Some((first, last)) = reading.choice.missed() {

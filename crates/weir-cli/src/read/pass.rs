@@ -102,6 +102,10 @@ fn work(pass: &mut Pass<'_>, sink: &mut dyn Sink) -> Result<Vec<ReadError>, End>
                 sink.block(kind, body)?;
                 None
             }
+            Ok(Some(Item::Pause)) => {
+                sink.pause()?;
+                None
+            }
             Ok(None) => {
                 sink.comments(&input.later_comments(&mut told));
                 return Ok(damage);

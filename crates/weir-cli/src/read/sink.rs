@@ -1,6 +1,6 @@
 //! Destinations of packets.
 
-use std::io::{self, Write};
+use std::io;
 
 use weir::reader::{InterfaceStatistics, Reader, Run};
 use weir::writer::WriteError;
@@ -30,6 +30,10 @@ pub(crate) trait Sink {
     }
     /// Adds any other pcapng block.
     fn block(&mut self, _kind: u32, _body: &[u8]) -> Result<(), End> {
+        Ok(())
+    }
+    /// Is told that no more packets are waiting: what was taken should reach its readers.
+    fn pause(&mut self) -> Result<(), End> {
         Ok(())
     }
     /// Records that a file was rejected, so that the result is incomplete.
@@ -76,34 +80,5 @@ impl From<WriteError> for End {
 impl From<Failure> for End {
     fn from(failure: Failure) -> Self {
         Self::Failed(failure)
-    }
-}
-
-/// Buffered text for standard output.
-#[derive(Debug)]
-pub(crate) struct Page {
-    pub(crate) text: Vec<u8>,
-    /// Size in bytes at which the buffer is written; 1 on a terminal, where somebody is waiting.
-    piece: usize,
-}
-
-impl Page {
-    pub(crate) fn new() -> Self {
-        use std::io::IsTerminal;
-        let piece = if io::stdout().is_terminal() { 1 } else { 64 << 10 };
-        Self { text: Vec::with_capacity(piece + 4096), piece }
-    }
-
-    /// Writes the buffer if it is full. To be called between lines.
-    #[inline]
-    pub(crate) fn turn(&mut self) -> io::Result<()> {
-        if self.text.len() < self.piece { Ok(()) } else { self.flush() }
-    }
-
-    pub(crate) fn flush(&mut self) -> io::Result<()> {
-        // Bypasses the standard library's buffer, which would search for line feeds again.
-        let result = io::stdout().lock().write_all(&self.text).and_then(|()| io::stdout().lock().flush());
-        self.text.clear();
-        result
     }
 }

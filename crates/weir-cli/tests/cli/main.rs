@@ -17,4 +17,5 @@ mod libpcap;
 mod metrics;
 mod namespaces;
 mod order;
+mod printing;
 mod sets;

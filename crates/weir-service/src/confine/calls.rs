@@ -45,6 +45,7 @@ const PROCESS: &[c::c_long] = &[
     c::SYS_rt_sigreturn,
     c::SYS_sigaltstack,
     c::SYS_getpid,
+    c::SYS_getpgid,
     c::SYS_gettid,
     c::SYS_getuid,
     c::SYS_geteuid,
@@ -130,6 +131,7 @@ const OLD_NAMES: &[c::c_long] = &[
     c::SYS_poll,
     c::SYS_select,
     c::SYS_epoll_wait,
+    c::SYS_getpgrp,
     c::SYS_time,
 ];
 #[cfg(not(target_arch = "x86_64"))]
@@ -149,8 +151,10 @@ const SOCKETS: &[c::c_long] = &[
     c::SYS_shutdown,
 ];
 
-/// For terminals, pipes and sockets: type, size, blocking mode. `TIOCSTI`, which injects input, is missing on purpose.
-const IOCTLS: &[u64] = &[c::TCGETS, c::TIOCGWINSZ, c::FIONBIO, c::FIONREAD, c::FIOCLEX, SIOCETHTOOL];
+/// For terminals, pipes and sockets: type, size, foreground group, blocking mode. `TIOCSTI`, which injects input, is
+/// missing on purpose.
+const IOCTLS: &[u64] =
+    &[c::TCGETS, c::TIOCGWINSZ, c::TIOCGPGRP, c::FIONBIO, c::FIONREAD, c::FIOCLEX, SIOCETHTOOL];
 const SIOCETHTOOL: u64 = 0x8946;
 /// Type of a namespace: ioctl_ns(2).
 const NS_GET_NSTYPE: u64 = 0xb703;

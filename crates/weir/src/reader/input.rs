@@ -11,13 +11,14 @@ use std::sync::Arc;
 
 use rustix::io::Errno;
 
+use super::stream::{Any, Stream};
 use super::{Compression, Meter, ReadReason, unpack};
 use crate::codec;
 
 /// The source of a capture's bytes.
 pub(super) struct Input {
     /// The uncompressed bytes.
-    pub(super) bytes: Box<dyn Read + Send>,
+    pub(super) bytes: Box<dyn Stream>,
     pub(super) compression: Compression,
     /// Counts the bytes of the file itself.
     pub(super) meter: Meter,
@@ -56,6 +57,8 @@ impl Sparing {
     }
 }
 
+impl Stream for Sparing {}
+
 impl Read for Sparing {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let file = File::open(&self.path)?;
@@ -75,7 +78,7 @@ fn sized(file: File) -> (File, Option<u64>) {
 }
 
 /// Identifies the compression by the first bytes and adds a decoder. `ahead`: the decoder may use a thread.
-pub(super) fn sniff(input: Box<dyn Read + Send>, ahead: bool) -> Result<Input, ReadReason> {
+pub(super) fn sniff(input: Box<dyn Stream>, ahead: bool) -> Result<Input, ReadReason> {
     let meter = Meter::new();
     let mut input = Counted { input, meter: meter.clone() };
     let failed = |error| ReadReason::Io(Arc::new(error));
@@ -94,7 +97,7 @@ pub(super) fn sniff(input: Box<dyn Read + Send>, ahead: bool) -> Result<Input, R
         }
         front.clone_from(&magic);
     }
-    let whole = Cursor::new(front).chain(input);
+    let whole = Whole { front: Cursor::new(front), rest: input };
     let compression = match magic[..] {
         [0x1f, 0x8b, ..] => Compression::Gzip,
         [0x28, 0xb5, 0x2f, 0xfd] => Compression::Zstd,
@@ -106,14 +109,14 @@ pub(super) fn sniff(input: Box<dyn Read + Send>, ahead: bool) -> Result<Input, R
     let packed = BufReader::with_capacity(128 << 10, whole);
     let decode = codec::decoder(compression).ok_or(ReadReason::NoCodec(compression))?;
     let bytes = decode(Box::new(packed)).map_err(failed)?;
-    Ok(Input { bytes: if ahead { unpack::ahead(bytes) } else { bytes }, compression, meter })
+    Ok(Input { bytes: if ahead { unpack::ahead(bytes) } else { Box::new(Any(bytes)) }, compression, meter })
 }
 
 /// See `internal::unpacked`.
 #[cfg(feature = "live")]
 pub(crate) fn unpacked(mut file: &File) -> io::Result<Option<Box<dyn Read + Send>>> {
-    let found = match sniff(Box::new(file.try_clone()?), false) {
-        Ok(input) if input.compression != Compression::None => Some(input.bytes),
+    let found: Option<Box<dyn Read + Send>> = match sniff(Box::new(file.try_clone()?), false) {
+        Ok(input) if input.compression != Compression::None => Some(Box::new(input.bytes)),
         Ok(_) | Err(ReadReason::Empty) => None,
         // Whoever reads the file meets it again.
         Err(ReadReason::Io(error)) if error.raw_os_error().is_some() => None,
@@ -153,9 +156,30 @@ pub(super) fn explain(compression: Compression, error: io::Error) -> ReadReason 
     }
 }
 
+/// Bytes read to recognize the format, and the rest.
+struct Whole {
+    front: Cursor<Vec<u8>>,
+    rest: Counted,
+}
+
+impl Read for Whole {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        match self.front.read(buffer)? {
+            0 => self.rest.read(buffer),
+            bytes => Ok(bytes),
+        }
+    }
+}
+
+impl Stream for Whole {
+    fn would_wait(&mut self) -> bool {
+        self.front.position() == self.front.get_ref().len() as u64 && self.rest.input.would_wait()
+    }
+}
+
 /// A reader that counts bytes.
 struct Counted {
-    input: Box<dyn Read + Send>,
+    input: Box<dyn Stream>,
     meter: Meter,
 }
 

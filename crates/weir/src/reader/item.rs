@@ -48,4 +48,7 @@ pub enum Item<'a> {
         /// The body, between the two lengths.
         body: &'a [u8],
     },
+    /// Nothing: the next item has not arrived yet, and reading it waits. Only after
+    /// [`Reader::pausing`](super::Reader::pausing).
+    Pause,
 }

@@ -150,6 +150,7 @@ impl Merge {
                 }
                 match seen {
                     None | Some(Seen::Interface) => {}
+                    Some(Seen::Pause) => return Ok(Some(Item::Pause)),
                     Some(Seen::Packet(packet)) => {
                         input.next = Some(packet).filter(|packet| input.which.has(packet));
                     }

@@ -18,7 +18,7 @@
 //! why the file ends ([`ReadError`]); after that the reader is at its end. A file that is still being written is read
 //! up to its last complete block.
 //!
-//! - `input`: from a path to uncompressed bytes; `unpack`: decompressing ahead.
+//! - `input`: from a path to uncompressed bytes; `stream`: whether reading would wait; `unpack`: decompressing ahead.
 //! - `window`: the part of the file in memory; `fetch`: reads ahead in a large file.
 //! - `sieve`: which packets match a filter.
 //! - `meter`: the progress of reading.
@@ -36,6 +36,7 @@ mod meter;
 mod order;
 mod repair;
 mod sieve;
+mod stream;
 mod unpack;
 mod window;
 
@@ -66,6 +67,7 @@ pub use self::meter::Meter;
 pub use self::order::{Lane, Order};
 pub use self::repair::{Further, Joined, RepairError, Repaired, repair, repair_stream};
 use self::sieve::Sieve;
+use self::stream::{Any, Stream};
 use self::window::{Supply, Window};
 pub use crate::codec::Compression;
 use crate::filter::FileFilter;
@@ -92,7 +94,17 @@ pub struct Reader {
     lost: u64,
     /// Number of interfaces already reported as [`Item::Interface`].
     named: u32,
+    pauses: Pauses,
     over: bool,
+}
+
+/// Whether the reader says that it is about to wait.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Pauses {
+    Unwanted,
+    Wanted,
+    /// It has said so.
+    Said,
 }
 
 /// Consecutive packets of one interface and queue, as stored in the file, in order of time.
@@ -122,6 +134,7 @@ enum Seen {
         kind: u32,
         body: Option<Range<usize>>,
     },
+    Pause,
 }
 
 impl Reader {
@@ -153,7 +166,7 @@ impl Reader {
         let (name, opened) = input::open(path);
         match opened {
             Ok((file, size)) => {
-                let bytes: Box<dyn Read + Send> = match Sparing::new(path, &file) {
+                let bytes: Box<dyn Stream> = match Sparing::new(path, &file) {
                     Some(sparing) => Box::new(sparing),
                     None => Box::new(file),
                 };
@@ -169,7 +182,7 @@ impl Reader {
     ///
     /// See [`open`](Self::open).
     pub fn from_read(input: Box<dyn Read + Send>, name: impl Into<String>) -> Result<Self, ReadError> {
-        Self::begin(input::sniff(input, true), None, name.into(), None)
+        Self::begin(input::sniff(Box::new(Any(input)), true), None, name.into(), None)
     }
 
     /// `blocks`: the same file again, if it is worth reading by blocks.
@@ -201,6 +214,7 @@ impl Reader {
             sieve: None,
             lost: 0,
             named: 0,
+            pauses: Pauses::Unwanted,
             over: false,
         };
         while reader.decoder.format().is_none() {
@@ -226,6 +240,14 @@ impl Reader {
             let _made = filter.program(link_type, order != ByteOrder::NATIVE);
         }
         self.sieve = Some(Sieve::new(filter));
+        self
+    }
+
+    /// From now on, [`next`](Self::next) returns [`Item::Pause`] before it waits for more input, so that what was read so far
+    /// can be shown.
+    #[must_use]
+    pub fn pausing(mut self) -> Self {
+        self.pauses = Pauses::Wanted;
         self
     }
 
@@ -345,6 +367,7 @@ impl Reader {
             }
             Seen::Statistics(statistics) => Item::Statistics(*statistics),
             Seen::Block { kind, body } => self.block(kind, body),
+            Seen::Pause => Item::Pause,
         }))
     }
 
@@ -508,7 +531,13 @@ impl Reader {
                 return Ok(Some(Seen::Packet(packet)));
             }
             Ok(Step::Found { used, found }) => (used, found),
-            Ok(Step::Need(need)) => return self.more(need).map(|()| None),
+            Ok(Step::Need(need)) => {
+                if self.pauses == Pauses::Wanted && self.window.would_wait() {
+                    self.pauses = Pauses::Said;
+                    return Ok(Some(Seen::Pause));
+                }
+                return self.more(need).map(|()| None);
+            }
             Err(fault) => return Err(self.fail(ReadReason::Damaged(fault))),
         };
         let seen = self.known.keep(self.window.bytes(), found, self.window.position());
@@ -552,6 +581,9 @@ impl Reader {
     /// Reads more of the file. At the end of the file, ends the reading, or fails if something is missing.
     #[cold]
     fn more(&mut self, need: usize) -> Result<(), ReadError> {
+        if self.pauses == Pauses::Said {
+            self.pauses = Pauses::Wanted;
+        }
         match self.window.fill(need) {
             Ok(true) => Ok(()),
             Ok(false) => {

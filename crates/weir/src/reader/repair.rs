@@ -15,6 +15,7 @@ use weir_savefile::decode::{
 
 use weir_savefile::pcap::Resolution;
 
+use super::stream::Any;
 use super::window::{Supply, Window};
 use super::{Compression, ReadError, ReadReason, input, unopened};
 
@@ -136,7 +137,8 @@ pub fn repair_stream(
     out: &mut dyn Write,
     failed: impl Fn(io::Error) -> RepairError,
 ) -> Result<Repaired, RepairError> {
-    let source = input::sniff(input, true).map_err(|reason| unopened(name.to_owned(), reason))?;
+    let source =
+        input::sniff(Box::new(Any(input)), true).map_err(|reason| unopened(name.to_owned(), reason))?;
     let mut rescue = Rescue {
         window: Window::new(Supply::Stream(source.bytes)),
         compression: source.compression,

@@ -1,15 +1,17 @@
 //! Decompressing ahead of the reader.
 
 use std::io::{self, Read};
-use std::sync::mpsc::{self, Receiver, Sender};
+use std::sync::mpsc::{self, Receiver, Sender, TryRecvError};
 use std::thread;
+
+use super::stream::{Any, Stream};
 
 /// Bytes decoded at once, and how many such buffers may be ahead of the reader.
 const GO: usize = 256 << 10;
 const GOES: usize = 4;
 
 /// Decodes in a separate thread, in parallel with the reader. If no thread can be started, the reader decodes.
-pub(super) fn ahead(packed: Box<dyn Read + Send>) -> Box<dyn Read + Send> {
+pub(super) fn ahead(packed: Box<dyn Read + Send>) -> Box<dyn Stream> {
     let (full, ready) = mpsc::sync_channel(GOES);
     let (back, empty) = mpsc::channel::<Vec<u8>>();
     // The input is handed over when the thread is running; if the thread cannot be started, it is still here.
@@ -36,16 +38,18 @@ pub(super) fn ahead(packed: Box<dyn Read + Send>) -> Box<dyn Read + Send> {
     };
     match thread::Builder::new().name("weir-unpack".to_owned()).spawn(decode) {
         Ok(_) => match hand_over.send(packed) {
-            Ok(()) => Box::new(Ahead { ready, back, buffer: Vec::new(), at: 0, over: false }),
-            Err(mpsc::SendError(packed)) => packed,
+            Ok(()) => Box::new(Ahead { ready, next: None, back, buffer: Vec::new(), at: 0, over: false }),
+            Err(mpsc::SendError(packed)) => Box::new(Any(packed)),
         },
-        Err(_) => packed,
+        Err(_) => Box::new(Any(packed)),
     }
 }
 
 /// The reader's side of [`ahead`].
 struct Ahead {
     ready: Receiver<io::Result<Vec<u8>>>,
+    /// The next buffer, if it is already taken out of `ready`.
+    next: Option<io::Result<Vec<u8>>>,
     back: Sender<Vec<u8>>,
     buffer: Vec<u8>,
     at: usize,
@@ -61,7 +65,10 @@ impl Read for Ahead {
             }
             // Without a final message this is not the end of the file.
             let died = |_| io::Error::other("the decompression thread died");
-            let next = self.ready.recv().map_err(died)?;
+            let next = match self.next.take() {
+                Some(next) => next,
+                None => self.ready.recv().map_err(died)?,
+            };
             self.over = next.as_ref().map_or(true, Vec::is_empty);
             // The thread may have ended, and then the buffer is not needed.
             let _ = self.back.send(std::mem::replace(&mut self.buffer, next?));
@@ -71,6 +78,21 @@ impl Read for Ahead {
         buffer[..bytes].copy_from_slice(&self.buffer[self.at..self.at + bytes]);
         self.at += bytes;
         Ok(bytes)
+    }
+}
+
+impl Stream for Ahead {
+    fn would_wait(&mut self) -> bool {
+        if self.at < self.buffer.len() || self.over || self.next.is_some() {
+            return false;
+        }
+        match self.ready.try_recv() {
+            Ok(next) => self.next = Some(next),
+            Err(TryRecvError::Empty) => return true,
+            // Reading reports it.
+            Err(TryRecvError::Disconnected) => {}
+        }
+        false
     }
 }
 

@@ -3,9 +3,10 @@
 //! Files are read rather than mapped: if someone truncates a mapped file, its reader is killed by a signal, and mapping
 //! is not faster (docs/performance.md).
 
-use std::io::{self, Read};
+use std::io;
 
 use super::fetch::{Fetch, HEADROOM};
+use super::stream::Stream;
 
 /// Bytes requested from a stream at once: few enough for the second-level cache, and enough to make the cost of the
 /// call negligible.
@@ -14,7 +15,7 @@ const PIECE: usize = 256 << 10;
 /// The source of the bytes.
 pub(super) enum Supply {
     /// Any stream.
-    Stream(Box<dyn Read + Send>),
+    Stream(Box<dyn Stream>),
     /// A large uncompressed file.
     Blocks(Fetch),
 }
@@ -61,6 +62,14 @@ impl Window {
     #[inline]
     pub(super) fn position(&self) -> u64 {
         self.read - (self.end - self.start) as u64
+    }
+
+    /// Returns whether [`fill`](Self::fill) would wait for somebody to write.
+    pub(super) fn would_wait(&mut self) -> bool {
+        match &mut self.supply {
+            Supply::Stream(stream) => stream.would_wait(),
+            Supply::Blocks(_) => false,
+        }
     }
 
     /// Reads until there are `need` bytes; `false`: the input has ended. Memory grows only with data that really
@@ -133,6 +142,9 @@ impl Window {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Read;
+
+    use super::super::stream::Any;
     use super::*;
 
     /// Returns one byte at a time.
@@ -150,7 +162,7 @@ mod tests {
 
     #[test]
     fn reads_no_more_than_is_needed() {
-        let mut window = Window::new(Supply::Stream(Box::new(Drops((0..10).collect()))));
+        let mut window = Window::new(Supply::Stream(Box::new(Any(Drops((0..10).collect())))));
         assert!(window.fill(3).unwrap());
         assert_eq!(window.bytes(), [0, 1, 2]);
         let place = window.take(2);
@@ -163,10 +175,10 @@ mod tests {
 
     #[test]
     fn memory_follows_the_bytes_not_the_promise() {
-        let mut window = Window::new(Supply::Stream(Box::new(io::repeat(7).take(1000))));
+        let mut window = Window::new(Supply::Stream(Box::new(Any(io::repeat(7).take(1000)))));
         assert!(!window.fill(usize::MAX).unwrap());
         assert_eq!(window.buffer.len(), PIECE);
-        let mut window = Window::new(Supply::Stream(Box::new(io::repeat(7).take(3 << 20))));
+        let mut window = Window::new(Supply::Stream(Box::new(Any(io::repeat(7).take(3 << 20)))));
         assert!(window.fill(3 << 20).unwrap());
         assert_eq!((window.buffer.len(), window.bytes().len()), (4 << 20, 3 << 20));
     }

@@ -32,7 +32,7 @@ fn packets(merge: &mut Merge) -> Vec<(u64, u32, u8)> {
                 named += 1;
             }
             Item::Statistics(statistics) => assert!(statistics.interface < named),
-            Item::Block { .. } => {}
+            Item::Block { .. } | Item::Pause => {}
         }
     }
     assert_eq!(merge.interfaces().len(), named as usize);

@@ -3,6 +3,7 @@
 //! Scripts rely on field names: they may be added to, not changed. Fields that a packet does not have are omitted.
 
 use std::borrow::Cow;
+use std::io;
 use std::net::IpAddr;
 
 use jiff::Timestamp;
@@ -10,8 +11,7 @@ use serde::Serialize;
 use weir::{Direction, FileInterface, Packet};
 use weir_dissect::{Dissector, Facts, Options};
 
-use super::lines::Printed;
-use super::sink::{End, Page, Sink};
+use super::Printed;
 use crate::json;
 
 /// A packet.
@@ -84,6 +84,13 @@ struct Object<'a> {
     line: &'a str,
 }
 
+/// Packets without an object, because standard output was too slow.
+#[derive(Debug, Serialize)]
+struct NotPrinted {
+    r#type: &'static str,
+    packets: u64,
+}
+
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
 fn is_zero(number: &u64) -> bool {
     *number == 0
@@ -92,7 +99,6 @@ fn is_zero(number: &u64) -> bool {
 /// Prints packets as objects.
 #[derive(Debug)]
 pub(crate) struct Objects {
-    page: Page,
     dissector: Dissector,
     line: Vec<u8>,
     count: u64,
@@ -103,18 +109,17 @@ impl Objects {
     /// `options` apply to the field `line`.
     pub(crate) fn new(options: Options) -> Self {
         let dissector = Dissector::new(Options { no_dump: true, ..options });
-        Self { page: Page::new(), dissector, line: Vec::new(), count: 0, interfaces: Vec::new() }
+        Self { dissector, line: Vec::new(), count: 0, interfaces: Vec::new() }
     }
-}
 
-impl Sink for Objects {
-    fn interface(&mut self, interface: &FileInterface, _fine: bool) -> Result<(), End> {
+    /// Adds an interface.
+    pub(super) fn interface(&mut self, interface: &FileInterface) {
         let name = interface.name.clone().unwrap_or_else(|| format!("#{}", self.interfaces.len()));
         self.interfaces.push(Printed::new(interface, name));
-        Ok(())
     }
 
-    fn packet(&mut self, packet: &Packet<'_>) -> Result<(), End> {
+    /// Appends the object of a packet.
+    pub(super) fn packet(&mut self, packet: &Packet<'_>, text: &mut Vec<u8>) -> io::Result<()> {
         self.count += 1;
         let unknown = Printed::default();
         let Printed { link_type, name, others } =
@@ -158,13 +163,17 @@ impl Sink for Objects {
             payload_length: facts.payload_len,
             line: std::str::from_utf8(&self.line).unwrap_or_default(),
         };
-        json::to_writer(&mut self.page.text, &object)?;
-        self.page.text.push(b'\n');
-        Ok(self.page.turn()?)
+        json::to_writer(&mut *text, &object)?;
+        text.push(b'\n');
+        Ok(())
     }
 
-    fn finish(&mut self) -> Result<(), End> {
-        Ok(self.page.flush()?)
+    /// Appends an object that stands for packets without one.
+    pub(super) fn not_printed(&mut self, packets: u64, text: &mut Vec<u8>) -> io::Result<()> {
+        self.count += packets;
+        json::to_writer(&mut *text, &NotPrinted { r#type: "not_printed", packets })?;
+        text.push(b'\n');
+        Ok(())
     }
 }
 

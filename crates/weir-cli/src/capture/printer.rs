@@ -1,0 +1,247 @@
+//! Prints packets while they are captured, in a thread of its own: a slow terminal holds up neither the capture nor its
+//! file.
+//!
+//! ```text
+//!  loop: take a chunk --copy--> waiting (bounded) --swap--> printer: text --write--> standard output
+//!                          '--> no room: counted as not printed
+//! ```
+
+use std::io::{self, IsTerminal as _};
+use std::mem;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use weir::{Chunk, Copies};
+
+use crate::failure::Failure;
+use crate::text::{Page, Text};
+
+/// Copies that may wait, in bytes. Little for a terminal, where nobody reads what happened many lines ago.
+const MOST: usize = 16 << 20;
+const MOST_ON_TERMINAL: usize = 1 << 20;
+
+/// Once the capture has ended, the printer is left alone if it gets nothing done for this time.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// Time that a terminal gets for what is left after Ctrl-C.
+const LAST_LINES: Duration = Duration::from_millis(300);
+
+/// Time between looks at its progress.
+const PERIOD: Duration = Duration::from_millis(50);
+
+const PANICKED: &str = "the thread that prints packets panicked";
+
+/// Prints packets to standard output.
+#[derive(Debug)]
+pub(super) struct Printer {
+    shared: Arc<Shared>,
+    most: usize,
+    thread: Option<JoinHandle<()>>,
+    /// Packets offered.
+    offered: u64,
+}
+
+/// What the printer and its thread have in common.
+#[derive(Debug, Default)]
+struct Shared {
+    waiting: Mutex<Waiting>,
+    /// There is something to print, or an end.
+    more: Condvar,
+    /// The thread has taken what was waiting.
+    room: Condvar,
+    /// Packets whose text is written. The thread writes it; Relaxed, because it says nothing about other memory.
+    printed: AtomicU64,
+    /// What is left is not to be printed. Relaxed: the thread may see it a page later.
+    hurry: AtomicBool,
+}
+
+#[derive(Debug, Default)]
+struct Waiting {
+    batch: Batch,
+    /// Nothing more comes.
+    last: bool,
+    /// Why nothing more is printed, once the thread has ended before the last packet.
+    end: Option<io::Error>,
+    /// Whether the thread has ended.
+    over: bool,
+}
+
+/// Packets to print, and the number of those after them that found no room.
+#[derive(Debug, Default)]
+struct Batch {
+    copies: Copies,
+    skipped: u64,
+}
+
+impl Batch {
+    fn is_empty(&self) -> bool {
+        self.copies.is_empty() && self.skipped == 0
+    }
+}
+
+impl Printer {
+    /// Starts the thread. `text` knows all interfaces.
+    pub(super) fn start(text: Text) -> Result<Self, Failure> {
+        let shared = Arc::<Shared>::default();
+        let thread = std::thread::Builder::new().name("printer".to_owned()).spawn({
+            let shared = Arc::clone(&shared);
+            move || shared.run(text)
+        });
+        let thread =
+            thread.map_err(|error| Failure::new(format_args!("cannot start the printer: {error}")))?;
+        let most = if io::stdout().is_terminal() { MOST_ON_TERMINAL } else { MOST };
+        Ok(Self { shared, most, thread: Some(thread), offered: 0 })
+    }
+
+    /// Adds the packets of a chunk, or counts them as not printed.
+    pub(super) fn offer(&mut self, chunk: &Chunk) {
+        if chunk.is_empty() {
+            return;
+        }
+        self.offered += chunk.len() as u64;
+        let mut waiting = self.shared.lock();
+        let batch = &mut waiting.batch;
+        let was_empty = batch.is_empty();
+        // Once a packet was skipped, those behind it are, too: one mark stands for all.
+        if batch.skipped > 0 || batch.copies.bytes() >= self.most {
+            batch.skipped += chunk.len() as u64;
+        } else {
+            batch.copies.add(chunk);
+        }
+        drop(waiting);
+        if was_empty {
+            self.shared.more.notify_one();
+        }
+    }
+
+    /// Waits until the next chunk has room, for at most this time. Returns whether it has.
+    pub(super) fn wait_for_room(&self, longest: Duration) -> bool {
+        let full = |waiting: &mut Waiting| !waiting.over && waiting.batch.copies.bytes() >= self.most;
+        let waited = self.shared.room.wait_timeout_while(self.shared.lock(), longest, full);
+        !waited.unwrap_or_else(PoisonError::into_inner).1.timed_out()
+    }
+
+    /// Waits until the next chunk has room, or standard output seems to be stuck.
+    pub(super) fn wait_patiently(&self) {
+        let printed = || self.shared.printed.load(Ordering::Relaxed);
+        let mut before = printed();
+        while !self.wait_for_room(PATIENCE) && printed() != before {
+            before = printed();
+        }
+    }
+
+    /// Returns why nothing more is printed: `Ok` if the reader of standard output closed it; `None`: printing continues.
+    pub(super) fn end(&self) -> Option<Result<(), Failure>> {
+        let waiting = self.shared.lock();
+        match &waiting.end {
+            None if waiting.over && !waiting.last => Some(Err(Failure::new(PANICKED))),
+            None => None,
+            Some(error) if error.kind() == io::ErrorKind::BrokenPipe => Some(Ok(())),
+            Some(error) => Some(Err(Failure::new(format_args!("cannot write to standard output: {error}")))),
+        }
+    }
+
+    /// Prints what is left, unless standard output is stuck; `interrupted`: the user is waiting for the prompt. Returns the
+    /// number of packets that were not printed although somebody wanted them.
+    ///
+    /// # Errors
+    ///
+    /// As for [`end`](Self::end).
+    pub(super) fn finish(mut self, interrupted: bool) -> Result<u64, Failure> {
+        self.shared.lock().last = true;
+        self.shared.more.notify_one();
+        let printed = || self.shared.printed.load(Ordering::Relaxed);
+        let start = Instant::now();
+        let (mut before, mut progress) = (printed(), start);
+        let mut stuck = false;
+        while !stuck && !self.shared.lock().over {
+            if printed() != before {
+                (before, progress) = (printed(), Instant::now());
+            }
+            if interrupted && start.elapsed() > LAST_LINES && io::stdout().is_terminal() {
+                self.shared.hurry.store(true, Ordering::Relaxed);
+            }
+            // In a write, only the end of the process can interrupt it.
+            stuck = progress.elapsed() > PATIENCE;
+            let goes_on = |waiting: &mut Waiting| !waiting.over;
+            drop(self.shared.room.wait_timeout_while(self.shared.lock(), PERIOD, goes_on));
+        }
+        if let Some(thread) = self.thread.take().filter(|_| !stuck) {
+            thread.join().map_err(|_| Failure::new(PANICKED))?;
+        }
+        match self.end() {
+            None => Ok(self.offered.saturating_sub(printed())),
+            Some(end) => end.map(|()| 0),
+        }
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, Waiting> {
+        // Every change is complete when the lock is released.
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The thread.
+    fn run(&self, mut text: Text) {
+        let _over = Over(self);
+        let end = self.print(&mut text, &mut Page::new()).err();
+        self.lock().end = end;
+    }
+
+    fn print(&self, text: &mut Text, page: &mut Page) -> io::Result<()> {
+        let mut batch = Batch::default();
+        // Packets on the page.
+        let mut pending = 0;
+        loop {
+            batch.copies.clear();
+            let mut waiting = self.lock();
+            if waiting.batch.is_empty() {
+                drop(waiting);
+                self.write(page, &mut pending)?;
+                waiting = self.lock();
+                let idle = |waiting: &mut Waiting| waiting.batch.is_empty() && !waiting.last;
+                waiting = self.more.wait_while(waiting, idle).unwrap_or_else(PoisonError::into_inner);
+                if waiting.batch.is_empty() {
+                    return Ok(());
+                }
+            }
+            let skipped = mem::take(&mut waiting.batch.skipped);
+            mem::swap(&mut batch.copies, &mut waiting.batch.copies);
+            drop(waiting);
+            self.room.notify_all();
+            let mut left = batch.copies.len();
+            for packet in batch.copies.packets() {
+                if self.hurry.load(Ordering::Relaxed) {
+                    break;
+                }
+                text.packet(&packet, &mut page.text)?;
+                (left, pending) = (left - 1, pending + 1);
+                if page.is_full() {
+                    self.write(page, &mut pending)?;
+                }
+            }
+            if skipped + left > 0 {
+                text.not_printed(skipped + left, &mut page.text)?;
+            }
+        }
+    }
+
+    fn write(&self, page: &mut Page, pending: &mut u64) -> io::Result<()> {
+        page.flush()?;
+        self.printed.fetch_add(mem::take(pending), Ordering::Relaxed);
+        Ok(())
+    }
+}
+
+/// Says that the thread has ended, even by a panic.
+struct Over<'a>(&'a Shared);
+
+impl Drop for Over<'_> {
+    fn drop(&mut self) {
+        self.0.lock().over = true;
+        self.0.room.notify_all();
+    }
+}

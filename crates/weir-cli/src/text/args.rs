@@ -1,0 +1,99 @@
+//! The format of lines on the command line: tcpdump's letters.
+
+use clap::{ArgAction, Args};
+use jiff::tz::TimeZone;
+use weir_dissect::{Dissector, Dump, Options};
+
+use super::clock::{Clock, Style};
+use super::lines::Below;
+use super::{Lines, Objects, Text};
+
+/// What is printed of a packet, live or from a file.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Line format")]
+pub(crate) struct LineArgs {
+    /// Set the timestamps: -t none, -tt since 1970, -tttt with date.
+    ///
+    /// -ttt: since the previous packet; -ttttt: since the first packet.
+    #[arg(short = 't', action = ArgAction::Count)]
+    times: u8,
+
+    /// Print the link-layer header.
+    ///
+    /// Hardware addresses, Ethernet type, VLAN tags.
+    #[arg(short = 'e')]
+    link: bool,
+
+    /// Print more: TTL, IP identification, checksum results.
+    #[arg(short, long, action = ArgAction::Count)]
+    pub(crate) verbose: u8,
+
+    /// Print shorter lines; with -w alone, no summary.
+    #[arg(short, long = "quiet")]
+    pub(crate) quick: bool,
+
+    /// Print absolute TCP sequence numbers.
+    #[arg(short = 'S', long = "absolute", alias = "absolute-tcp-sequence-numbers")]
+    absolute: bool,
+
+    /// Number the lines.
+    #[arg(short = '#', long)]
+    number: bool,
+
+    /// Print packets in hex; -xx: whole frames.
+    #[arg(short = 'x', action = ArgAction::Count)]
+    hex: u8,
+
+    /// Print packets in hex and ASCII; -XX: whole frames.
+    #[arg(short = 'X', action = ArgAction::Count)]
+    hex_ascii: u8,
+
+    /// Print packets in ASCII; -AA: whole frames.
+    #[arg(short = 'A', action = ArgAction::Count)]
+    ascii: u8,
+
+    /// Accepted for compatibility: addresses and ports are always numeric.
+    #[arg(short = 'n', action = ArgAction::Count, hide = true)]
+    _numeric: u8,
+
+    /// Accepted for compatibility: lines are written whenever no more packets are waiting.
+    #[arg(short = 'l', action = ArgAction::Count, hide = true)]
+    _line_buffered: u8,
+}
+
+impl LineArgs {
+    /// Checks rules that clap cannot express.
+    pub(crate) fn check(&self) -> Result<(), String> {
+        match [self.hex, self.hex_ascii, self.ascii].into_iter().filter(|&times| times > 0).count() {
+            0 | 1 => Ok(()),
+            _ => Err("-x, -X and -A cannot be combined".to_owned()),
+        }
+    }
+
+    /// Returns the text that was asked for, with timestamps in local time.
+    pub(crate) fn text(&self, json: bool, nanoseconds: bool) -> Text {
+        if json {
+            return Text::Objects(Box::new(Objects::new(self.dissect())));
+        }
+        let clock = Clock::new(Style::of_count(self.times), nanoseconds, TimeZone::system());
+        let lines = Lines::new(clock, Dissector::new(self.dissect()), self.below(), self.number);
+        Text::Lines(Box::new(lines))
+    }
+
+    fn dissect(&self) -> Options {
+        Options {
+            link: self.link,
+            verbose: self.verbose > 0,
+            quick: self.quick,
+            absolute: self.absolute,
+            no_dump: self.hex > 0 || self.hex_ascii > 0,
+        }
+    }
+
+    fn below(&self) -> Below {
+        [(self.hex, Dump::Hex), (self.hex_ascii, Dump::HexAscii), (self.ascii, Dump::Ascii)]
+            .into_iter()
+            .find(|(times, _)| *times > 0)
+            .map(|(times, dump)| (dump, times > 1))
+    }
+}

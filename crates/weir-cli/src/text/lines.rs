@@ -1,0 +1,85 @@
+//! Prints packets as text, in tcpdump's format, with the interface if there are several.
+
+use std::io::{self, Write};
+
+use weir::{Direction, FileInterface, Packet};
+use weir_dissect::{Dissector, Dump};
+
+use super::Printed;
+use super::clock::Clock;
+use crate::{style, units};
+
+/// The dump below a line: its format, and whether it includes the link-layer header.
+pub(crate) type Below = Option<(Dump, bool)>;
+
+/// Prints packets as lines.
+#[derive(Debug)]
+pub(crate) struct Lines {
+    clock: Clock,
+    dissector: Dissector,
+    below: Below,
+    numbers: bool,
+    count: u64,
+    /// By number.
+    interfaces: Vec<Printed>,
+}
+
+impl Lines {
+    /// `numbers`: whether each line begins with the packet's number.
+    pub(crate) fn new(clock: Clock, dissector: Dissector, below: Below, numbers: bool) -> Self {
+        Self { clock, dissector, below, numbers, count: 0, interfaces: Vec::new() }
+    }
+
+    /// Adds an interface.
+    pub(super) fn interface(&mut self, interface: &FileInterface) {
+        let number = self.interfaces.len();
+        let name = interface.name.as_deref().map(harmless).unwrap_or_else(|| format!("#{number}"));
+        self.interfaces.push(Printed::new(interface, name));
+    }
+
+    /// Appends the line of a packet.
+    pub(super) fn packet(&mut self, packet: &Packet<'_>, text: &mut Vec<u8>) -> io::Result<()> {
+        self.count += 1;
+        if self.numbers {
+            write!(text, "{:5}  ", self.count)?;
+        }
+        self.clock.write(packet.timestamp, text);
+        let unknown = Printed::default();
+        let Printed { link_type, name, others } =
+            self.interfaces.get(packet.interface as usize).unwrap_or(&unknown);
+        // With a single interface lines are those of tcpdump, which does not show the direction then.
+        if self.interfaces.len() > 1 {
+            text.extend_from_slice(name.as_bytes());
+            text.resize(text.len() + 5_usize.saturating_sub(name.len()) + 1, b' ');
+            match packet.direction {
+                Some(Direction::In) => text.extend_from_slice(b"In  "),
+                Some(Direction::Out) => text.extend_from_slice(b"Out "),
+                _ => {}
+            }
+        }
+        let facts = self.dissector.packet_among(others, *link_type, packet.data, packet.original_len, text);
+        if packet.lost_before > 0 {
+            write!(text, "  [{} lost before]", packet.lost_before)?;
+        }
+        for comment in packet.notes.comments() {
+            write!(text, "  [{}]", harmless(comment))?;
+        }
+        if let Some((dump, whole)) = self.below {
+            let from = if whole { 0 } else { facts.link_len.min(packet.data.len()) };
+            dump.write(&packet.data[from..], text);
+        }
+        text.push(b'\n');
+        Ok(())
+    }
+
+    /// Appends a line that stands for packets without one.
+    pub(super) fn not_printed(&mut self, packets: u64, text: &mut Vec<u8>) -> io::Result<()> {
+        self.count += packets;
+        writeln!(text, "[{} not printed]", units::grouped(packets))
+    }
+}
+
+/// Makes text from a file safe to print on a terminal.
+pub(crate) fn harmless(text: &str) -> String {
+    text.chars().map(|c| if style::is_order(c) { '\u{fffd}' } else { c }).collect()
+}

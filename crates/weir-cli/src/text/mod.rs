@@ -1,0 +1,68 @@
+//! Packets as text: lines in tcpdump's format, or JSON objects; from files and live.
+
+mod args;
+mod clock;
+mod lines;
+mod objects;
+mod page;
+
+use std::io;
+
+use weir::{FileInterface, Packet};
+use weir_dissect::Names;
+
+pub(crate) use self::args::LineArgs;
+pub(crate) use self::lines::{Lines, harmless};
+pub(crate) use self::objects::{Objects, time as rfc3339};
+pub(crate) use self::page::Page;
+
+/// Turns packets into text.
+#[derive(Debug)]
+pub(crate) enum Text {
+    /// A line per packet.
+    Lines(Box<Lines>),
+    /// A JSON object per packet.
+    Objects(Box<Objects>),
+}
+
+impl Text {
+    /// Adds an interface; the first is number 0.
+    pub(crate) fn interface(&mut self, interface: &FileInterface) {
+        match self {
+            Self::Lines(lines) => lines.interface(interface),
+            Self::Objects(objects) => objects.interface(interface),
+        }
+    }
+
+    /// Appends a packet to `text`.
+    pub(crate) fn packet(&mut self, packet: &Packet<'_>, text: &mut Vec<u8>) -> io::Result<()> {
+        match self {
+            Self::Lines(lines) => lines.packet(packet, text),
+            Self::Objects(objects) => objects.packet(packet, text),
+        }
+    }
+
+    /// Appends a mark for packets that are not printed.
+    pub(crate) fn not_printed(&mut self, packets: u64, text: &mut Vec<u8>) -> io::Result<()> {
+        match self {
+            Self::Lines(lines) => lines.not_printed(packets, text),
+            Self::Objects(objects) => objects.not_printed(packets, text),
+        }
+    }
+}
+
+/// The printed form of an interface.
+#[derive(Debug, Default)]
+struct Printed {
+    link_type: u16,
+    name: String,
+    /// Names of the interfaces that its packets may belong to, if it stands for all.
+    others: Names,
+}
+
+impl Printed {
+    fn new(interface: &FileInterface, name: String) -> Self {
+        let others = interface.others().into_iter().map(|(index, name)| (index, harmless(&name))).collect();
+        Self { link_type: interface.link_type, name, others }
+    }
+}
