@@ -35,7 +35,8 @@ impl FormatArg {
 pub(crate) struct FilesArgs {
     /// Start a new file when the current one reaches SIZE: 100MB, 1GiB.
     ///
-    /// SIZE is measured before compression. Files are named FILE, FILE1, FILE2 ...
+    /// SIZE is measured before compression. Files are named trace.pcapng, trace1.pcapng, trace2.pcapng
+    /// ...: unlike in tcpdump, the number goes before the extension.
     #[arg(short = 'C', long, value_name = "SIZE", value_parser = units::file_size, requires = "write")]
     #[arg(allow_hyphen_values = true)]
     rotate_size: Option<u64>,
@@ -57,7 +58,7 @@ pub(crate) struct FilesArgs {
 
     /// Keep only the newest N files; with -G alone, stop after N files.
     ///
-    /// With -C or --rotate-count, files are named FILE0 to FILE9 if N is 10. The oldest file is
+    /// With -C or --rotate-count, files are named ring0.pcapng to ring9.pcapng if N is 10. The oldest file is
     /// deleted when there are more than N or the disk is full. Captures that weir wrote under these
     /// names in earlier runs count; other files are left alone.
     #[arg(short = 'W', long, value_name = "N", value_parser = units::files, allow_hyphen_values = true)]

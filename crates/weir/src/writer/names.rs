@@ -1,7 +1,8 @@
 //! The names of the files of one run.
 //!
-//! As in tcpdump, a number is appended to the name: `trace`, `trace1`, `trace2`; in a ring of a hundred files `trace00`
-//! to `trace99`. It goes before `.zst`, `.gz` or `.lz4`, which other programs use to recognize the compression.
+//! A number is appended to the name: `trace`, `trace1`, `trace2`; in a ring of a hundred files `trace00` to `trace99`.
+//! It goes before the suffixes that tell programs what a file contains: `trace1.pcapng`, `trace1.pcap.zst`. If it would
+//! follow a digit there, an underscore separates the two: `eth0_1.pcapng`, `hour-15_1.pcapng`.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt as _;
@@ -13,6 +14,9 @@ use jiff::tz::TimeZone;
 use jiff::{Timestamp, Zoned};
 
 use super::{Compression, WriteError};
+
+/// The suffixes of files of packets.
+const KINDS: [&str; 3] = ["pcapng", "pcap", "cap"];
 
 /// Names each file of a run.
 #[derive(Debug)]
@@ -90,21 +94,41 @@ pub(super) fn digits(number: u64, width: Option<usize>) -> String {
     }
 }
 
+/// Splits a name before the suffixes that say what the file contains, such as `.pcapng.zst`.
+pub(super) fn split(name: &OsStr) -> (&OsStr, &OsStr) {
+    let (stem, packed) = split_packed(name);
+    let kind = Path::new(stem).extension().and_then(OsStr::to_str).filter(|kind| KINDS.contains(kind));
+    split_at_end(name, kind.map_or(0, |kind| kind.len() + 1) + packed.len())
+}
+
+/// Splits a name before the suffix of a compression.
+pub(super) fn split_packed(name: &OsStr) -> (&OsStr, &OsStr) {
+    let path = Path::new(name);
+    let suffix = path.extension().filter(|_| Compression::of_name(path).is_some());
+    split_at_end(name, suffix.map_or(0, |suffix| suffix.len() + 1))
+}
+
+fn split_at_end(name: &OsStr, length: usize) -> (&OsStr, &OsStr) {
+    let (stem, suffix) = name.as_bytes().split_at(name.len() - length);
+    (OsStr::from_bytes(stem), OsStr::from_bytes(suffix))
+}
+
+/// Returns what separates `stem` from a number behind it.
+pub(super) fn separator(name: &OsStr, stem: &OsStr) -> &'static str {
+    let is_of_a_kind = split(name).1 != split_packed(name).1;
+    if is_of_a_kind && stem.as_bytes().last().is_some_and(u8::is_ascii_digit) { "_" } else { "" }
+}
+
 fn numbered(name: &Path, number: u64, width: Option<usize>) -> PathBuf {
     let number = digits(number, width);
     if number.is_empty() {
         return name.to_owned();
     }
-    let suffix = name.extension().filter(|_| Compression::of_name(name).is_some());
-    let mut numbered = OsString::from(match suffix {
-        Some(_) => name.with_extension(""),
-        None => name.to_owned(),
-    });
+    let (stem, suffix) = split(name.as_os_str());
+    let mut numbered = OsString::from(stem);
+    numbered.push(separator(name.as_os_str(), stem));
     numbered.push(number);
-    if let Some(suffix) = suffix {
-        numbered.push(OsStr::new("."));
-        numbered.push(suffix);
-    }
+    numbered.push(suffix);
     numbered.into()
 }
 
@@ -146,18 +170,33 @@ mod tests {
     }
 
     #[test]
-    fn numbers_as_tcpdump_has_them() {
+    fn numbers() {
         assert_eq!(all(&mut names("d/trace", None), &[0; 3]), ["d/trace", "d/trace1", "d/trace2"]);
         let ring = all(&mut names("trace.pcap", Some(3)), &[0; 5]);
-        assert_eq!(ring, ["trace.pcap0", "trace.pcap1", "trace.pcap2", "trace.pcap0", "trace.pcap1"]);
+        assert_eq!(ring, ["trace0.pcap", "trace1.pcap", "trace2.pcap", "trace0.pcap", "trace1.pcap"]);
         assert_eq!(all(&mut names("t", Some(10)), &[0; 2]), ["t0", "t1"]);
         assert_eq!(all(&mut names("t", Some(11)), &[0; 2]), ["t00", "t01"]);
         assert_eq!(all(&mut names("t", Some(1)), &[0; 2]), ["t0", "t0"]);
     }
 
     #[test]
-    fn a_suffix_that_says_how_to_decompress_stays_the_last() {
-        assert_eq!(all(&mut names("t.pcapng.zst", None), &[0; 2]), ["t.pcapng.zst", "t.pcapng1.zst"]);
+    fn suffixes_that_say_what_a_file_contains_stay_the_last() {
+        let table = [
+            ("t.pcapng", "t1.pcapng"),
+            ("t.pcapng.zst", "t1.pcapng.zst"),
+            ("t.cap.gz", "t1.cap.gz"),
+            ("t.zst", "t1.zst"),
+            ("10.0.0.1", "10.0.0.11"),
+            ("d.pcap/t", "d.pcap/t1"),
+            (".pcap", ".pcap1"),
+            ("eth0.pcapng", "eth0_1.pcapng"),
+            ("eth0.pcap.lz4", "eth0_1.pcap.lz4"),
+            ("eth0", "eth01"),
+        ];
+        for (path, second) in table {
+            assert_eq!(all(&mut names(path, None), &[0; 2]), [path, second]);
+        }
+        assert_eq!(all(&mut names("eth0.pcapng", Some(11)), &[0; 1]), ["eth0_00.pcapng"]);
     }
 
     #[test]

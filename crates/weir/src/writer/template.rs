@@ -10,13 +10,13 @@ use std::time::SystemTime;
 
 use jiff::fmt::strtime::{self, BrokenDownTime};
 
-use super::{Compression, names, way};
+use super::{names, way};
 use crate::reader::{FileKind, Reader};
 
 /// How many bytes of a file are read to find out which program wrote it.
 const START: u64 = 1 << 20;
 
-/// The file names that a path stands for: times in place of `%` conversions, and a number at the end.
+/// The file names that a path stands for: times in place of `%` conversions, and a number.
 #[derive(Debug, Clone)]
 pub struct Template {
     path: PathBuf,
@@ -161,7 +161,7 @@ impl Template {
         self.strftime && part.as_bytes().contains(&b'%')
     }
 
-    /// Returns the number at the end of `name`, 0 without one, if `name` matches this `part` of the path.
+    /// Returns the number in `name`, 0 without one, if `name` matches this `part` of the path.
     fn part_matches(&self, part: &OsStr, name: &OsStr, is_last: bool) -> Option<u64> {
         let width = self.ring.map(names::width);
         self.digits(part, name, is_last, |digits| {
@@ -170,12 +170,12 @@ impl Template {
         })
     }
 
-    /// Returns whether `name` matches with any digits at the end.
+    /// Returns whether `name` matches with any digits as its number.
     fn is_alike(&self, part: &OsStr, name: &OsStr, is_last: bool) -> bool {
         self.digits(part, name, is_last, |_| Some(())).is_some()
     }
 
-    /// Returns what `read` makes of the digits at the end of `name`.
+    /// Returns what `read` makes of the number in `name`.
     fn digits<T>(
         &self,
         part: &OsStr,
@@ -186,22 +186,22 @@ impl Template {
         if !(is_last && self.numbered) {
             return self.stands_for(part, name).then(|| read(""))?;
         }
-        let (part, name) = match Compression::of_name(Path::new(part)) {
-            None => (part, name),
-            Some(_) => {
-                let (part, name) = (Path::new(part), Path::new(name));
-                if part.extension() != name.extension() {
-                    return None;
-                }
-                (part.file_stem()?, name.file_stem()?)
-            }
-        };
-        let bytes = name.as_bytes();
-        let digits = bytes.iter().rev().take_while(|byte| byte.is_ascii_digit()).count();
-        (0..=digits).find_map(|count| {
-            let (stem, digits) = bytes.split_at(bytes.len() - count);
-            let digits = std::str::from_utf8(digits).ok()?;
-            self.stands_for(part, OsStr::from_bytes(stem)).then(|| read(digits))?
+        // weir once put the number behind `.pcapng`: `ring.pcapng7`.
+        let splits = [(names::split(part), true), (names::split_packed(part), false)];
+        splits.into_iter().find_map(|((stem, suffix), separates)| {
+            let bytes = name.as_bytes().strip_suffix(suffix.as_bytes())?;
+            let digits = bytes.iter().rev().take_while(|byte| byte.is_ascii_digit()).count();
+            (0..=digits).find_map(|count| {
+                let (before, digits) = bytes.split_at(bytes.len() - count);
+                let digits = std::str::from_utf8(digits).ok()?;
+                let whole = OsStr::from_bytes(before);
+                let separator = |stem| if separates && count > 0 { names::separator(part, stem) } else { "" };
+                let shorter = before.strip_suffix(b"_").map(OsStr::from_bytes);
+                [(Some(whole), ""), (shorter, "_")].into_iter().find_map(|(name, between)| {
+                    let name = name.filter(|name| separator(name) == between)?;
+                    self.stands_for(stem, name).then(|| read(digits))?
+                })
+            })
         })
     }
 
@@ -274,19 +274,34 @@ mod tests {
 
     #[test]
     fn files_of_the_same_kind_and_no_others() {
-        let table: [(&str, &[&str], &[&str]); 7] = [
+        let table: [(&str, &[&str], &[&str]); 9] = [
             (
                 "d/trace",
                 &["d/trace", "d/trace1", "d/trace17"],
                 &["d/trace0", "d/trace017", "d/trace.1", "d/tracex", "e/trace", "trace", "d/x/trace1"],
             ),
-            ("t.pcapng.zst", &["t.pcapng.zst", "t.pcapng3.zst"], &["t.pcapng", "t.pcapng.zst3", "t.pcapng3"]),
+            (
+                "t.pcapng.zst",
+                &["t.pcapng.zst", "t3.pcapng.zst", "t.pcapng3.zst"],
+                &["t.pcapng", "t.pcapng.zst3", "t.pcapng3", "t_3.pcapng.zst", "t3.pcapng3.zst"],
+            ),
+            (
+                "eth0.pcapng",
+                &["eth0.pcapng", "eth0_1.pcapng", "eth0.pcapng1"],
+                &["eth01.pcapng", "eth1.pcapng", "eth0_.pcapng", "eth0_0.pcapng"],
+            ),
+            ("eth0_.pcap", &["eth0_.pcap", "eth0_1.pcap"], &["eth0_1_1.pcap", "eth0.pcap"]),
             (
                 "%Y/t-%m%d-%H%M%S.pcapng",
-                &["2026/t-0102-030405.pcapng", "2026/t-0102-030405.pcapng12"],
+                &[
+                    "2026/t-0102-030405.pcapng",
+                    "2026/t-0102-030405_12.pcapng",
+                    "2026/t-0102-030405.pcapng12",
+                ],
                 &[
                     "2026/t-0102-0304.pcapng",
                     "2026/t-1302-030405.pcapng",
+                    "2026/t-0102-03040512.pcapng",
                     "x/t-0102-030405.pcapng",
                     "2026/../authorized",
                 ],
