@@ -28,7 +28,18 @@ struct Term<'a> {
     reads: Vec<String>,
 }
 
-pub(super) fn run(compiled: &Compiled, needs: Needs, link_type: u16, json: bool) -> Result<(), Failure> {
+/// How an explanation is printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Show {
+    /// What each term matches.
+    Words,
+    /// Also the bytes that it reads.
+    Bytes,
+    /// Everything, as one object.
+    Json,
+}
+
+pub(super) fn run(compiled: &Compiled, needs: Needs, link_type: u16, show: Show) -> Result<(), Failure> {
     let mut reads = reads::of_terms(&compiled.lowered);
     let mut terms_explained = Vec::new();
     for (index, (text, term)) in terms(compiled).into_iter().zip(&compiled.ast.terms).enumerate() {
@@ -44,22 +55,25 @@ pub(super) fn run(compiled: &Compiled, needs: Needs, link_type: u16, json: bool)
         terms: terms_explained,
         headers: reads.remove(&TermId::NONE).unwrap_or_default(),
     };
-    if json { print_json(&explained) } else { print(&explained.text()) }
+    match show {
+        Show::Json => print_json(&explained),
+        Show::Words | Show::Bytes => print(&explained.text(show == Show::Bytes)),
+    }
 }
 
 impl Explained<'_> {
-    fn text(&self) -> String {
+    fn text(&self, bytes: bool) -> String {
         let paint = style::stdout();
         let mut lines = vec![format!("{} for {}", paint.bold(self.what()), link_types::name(self.link_type))];
         for term in &self.terms {
             lines.push(String::new());
             lines.push(format!("  {}", paint.cyan(term.text)));
             lines.push(format!("      matches {}", term.matches));
-            if !term.reads.is_empty() {
+            if bytes && !term.reads.is_empty() {
                 lines.extend(listed("      reads", &term.reads).map(|line| paint.dim(line)));
             }
         }
-        if !self.headers.is_empty() {
+        if bytes && !self.headers.is_empty() {
             lines.push(String::new());
             lines.extend(listed("  to find the headers:", &self.headers).map(|line| paint.dim(line)));
         }

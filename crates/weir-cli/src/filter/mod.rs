@@ -17,6 +17,7 @@ use weir::filter::{Compiled, Filter, FilterError, Receiver};
 use weir_filter::graph::Graph;
 use weir_service::confine;
 
+use self::explain::Show;
 use crate::args::ConfineArgs;
 use crate::failure::Failure;
 use crate::filter_args::FilterArgs;
@@ -28,7 +29,9 @@ const NEVER: &str = "No packet can match this.";
 const EXAMPLES: &str = "\
 Examples:
   weir filter tcp port 443 and net 10.0.0.0/8
-        Explain the filter term by term, with the packet bytes that each reads.
+        Explain the filter term by term.
+  weir filter --bytes tcp port 443
+        Also list the packet bytes that each term reads.
   weir filter -d tcp port 443
         Print classic BPF like `tcpdump -d`; -dd prints C, -ddd numbers.
   weir filter --emit ebpf 'host in {10.1.2.3, 192.168.0.0/16}'
@@ -68,9 +71,13 @@ pub(crate) struct FilterCommandArgs {
     #[arg(long, value_name = "FORM", value_enum, help_heading = "Output")]
     emit: Option<Form>,
 
-    /// Explain what each term matches and which bytes it reads (the default).
+    /// Explain what each term matches (the default).
     #[arg(long, help_heading = "Output")]
     explain: bool,
+
+    /// Also list the packet bytes that each term reads; --json always does.
+    #[arg(long, conflicts_with_all = ["dump", "emit", "run", "cost", "decode"], help_heading = "Output")]
+    bytes: bool,
 
     /// Count the packets in FILE that match and how often each term decided; - is standard input.
     #[arg(long, value_name = "FILE", help_heading = "Output")]
@@ -133,11 +140,19 @@ pub(crate) fn run(args: &FilterCommandArgs) -> Result<(), Failure> {
         (0, Some(form)) => print(&emit::text(&compiled, form)?),
         (1.., _) => print(&emit::classic(&compiled, args.dump)?),
         (0, None) if args.cost => cost::run(&compiled, args.link_type, args.json),
-        (0, None) => explain::run(&compiled, needs, args.link_type, args.json),
+        (0, None) => explain::run(&compiled, needs, args.link_type, args.how_to_explain()),
     }
 }
 
 impl FilterCommandArgs {
+    fn how_to_explain(&self) -> Show {
+        match (self.json, self.bytes) {
+            (true, _) => Show::Json,
+            (false, true) => Show::Bytes,
+            (false, false) => Show::Words,
+        }
+    }
+
     /// Compiles for the receiver with the least metadata that the filter works with. BPF is for the kernel, which knows
     /// nothing of files.
     fn compile(&self, filter: &Filter) -> Result<(Compiled, Needs), FilterError> {

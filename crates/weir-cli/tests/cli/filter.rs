@@ -143,6 +143,30 @@ fn terms_are_explained_with_the_bytes_that_they_read() {
 }
 
 #[test]
+fn bytes_are_listed_for_those_who_ask() {
+    let words = ["tcp", "port", "80"];
+    let text = succeeds(&words);
+    assert!(text.contains("matches") && !text.contains("reads") && !text.contains("[12:2]"), "{text}");
+    let text = succeeds(&[&["--bytes"][..], &words].concat());
+    assert!(text.contains("      reads [") && text.contains("to find the headers: [12:2]"), "{text}");
+}
+
+#[test]
+fn a_protocol_that_is_no_keyword_is_suggested_as_a_term_that_works() {
+    for (expression, number) in [("gre", 47), ("tcp port 80 and gre", 47), ("not ospf", 89), ("eigrp", 88)] {
+        let (status, _, stderr) = filter(&[expression]);
+        assert_eq!(status, Some(2), "{expression}");
+        let term = stderr.split("did you mean `").nth(1).and_then(|rest| rest.split('`').next());
+        let term = term.unwrap_or_else(|| panic!("{expression}: {stderr}"));
+        assert!(term.starts_with("proto "), "{stderr}");
+        // Whether by name or by number depends on the system's protocols(5).
+        assert_eq!(succeeds(&["-d", term]), succeeds(&["-d", &format!("proto {number}")]), "{term}");
+    }
+    // A slip of the finger stays one.
+    assert!(filter(&["icmpv6"]).2.contains("did you mean `icmp6`?"));
+}
+
+#[test]
 fn costs_stand_beside_those_of_libpcap() {
     let costs = object(&["--json", "--dialect", "pcap", "--cost", "ip"]);
     assert_eq!(costs["cbpf"], serde_json::json!({"instructions": 4, "longest": 3, "typical": 3.0}));

@@ -2,7 +2,7 @@
 
 use super::address::{left_justified, lower_half, named_network};
 use super::level::Place;
-use super::{IdKind, Parser, Qualifiers, is_pcap};
+use super::{IdKind, Parser, Qualifiers, is_pcap, unnamed};
 use crate::Error;
 use crate::ast::words;
 use crate::ast::{Network, Primitive, Protocol};
@@ -48,12 +48,14 @@ impl Parser<'_, '_> {
         let error = Error::new(format!("expected a term, not `{text}`"), token.span());
         error.help(match token.kind {
             Kind::Name(name) if self.known_service(name) => format!("`port {text}` is a port"),
+            Kind::Name(name) if unnamed::number(name).is_some() => self.proto_term(name),
             Kind::Name(name) if foreign(name) => {
                 "Wireshark display filters use a different syntax; write `tcp port 80`, `ip host 10.1.2.3`"
                     .to_owned()
             }
             Kind::Name(name) => match self.help_for(name) {
                 Some(help) => help,
+                None if self.known_protocol(name).is_some() => self.proto_term(name),
                 None => format!("`host {text}` is a host, `port {text}` a port"),
             },
             Kind::Number(_) => format!("`port {text}` is a port, `proto {text}` a protocol"),

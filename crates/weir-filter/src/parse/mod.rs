@@ -18,6 +18,7 @@ mod protocol;
 mod set;
 mod signalling;
 mod term;
+mod unnamed;
 
 pub use set::members;
 

@@ -94,6 +94,9 @@ impl Parser<'_, '_> {
 
     /// Returns the service that `name` was probably meant to be.
     fn meant_service(&self, name: &str) -> Option<String> {
+        if self.known_protocol(name).is_some() {
+            return Some(self.proto_term(name));
+        }
         let services = self.options.names.services();
         let nearest = spelling::nearest(name, services.iter().map(String::as_str))?;
         Some(format!("did you mean `{nearest}`?"))

@@ -1,6 +1,6 @@
 //! Parser for protocol names.
 
-use super::Parser;
+use super::{Parser, unnamed};
 use crate::Error;
 use crate::ast::Protocol;
 use crate::lex::Token;
@@ -29,6 +29,19 @@ const LINK: &[(&str, u32)] = &[
 ];
 
 impl Parser<'_, '_> {
+    /// Returns the number of an IP protocol that has no keyword.
+    pub(super) fn known_protocol(&self, name: &str) -> Option<u8> {
+        self.options.names.protocol(name).or_else(|| unnamed::number(name))
+    }
+
+    /// Suggests the term for a known IP protocol: by its number, if the system does not know the name.
+    pub(super) fn proto_term(&self, name: &str) -> String {
+        match (self.options.names.protocol(name), unnamed::number(name)) {
+            (None, Some(number)) => format!("did you mean `proto {number}`?"),
+            _ => format!("did you mean `proto {name}`?"),
+        }
+    }
+
     /// Returns the number of a protocol.
     pub(super) fn protocol_number(
         &self,
