@@ -12,7 +12,7 @@ use crate::style;
 pub(crate) fn warn(warning: &Warning) {
     let text = match warning {
         Warning::NoControl { .. } => {
-            format!("{warning} (choose another place with --control PATH, or use --no-control)")
+            format!("{warning}; try --control PATH")
         }
         Warning::ReadyDescriptor(error) => format!("cannot write to --ready-fd: {error}"),
         _ => warning.to_string(),

@@ -143,10 +143,7 @@ pub enum Error {
 #[non_exhaustive]
 pub enum Warning {
     /// None of the usual places can have the control socket; this is the first of them.
-    #[error(
-        "no control socket: cannot listen at {}: {error}; `weir ctl` cannot reach this capture",
-        path.display()
-    )]
+    #[error("cannot listen for `weir ctl` at {}: {error}", path.display())]
     NoControl {
         /// Path of the socket.
         path: PathBuf,

@@ -53,8 +53,11 @@ impl Socket {
         let (listener, path) = match &self.path {
             None => match socket::listen_somewhere(group) {
                 Ok(listening) => listening,
+                // A minimal container has none of these places: of interest only to those who asked for one.
                 Err((path, error)) => {
-                    warn(&Warning::NoControl { path, error });
+                    if group.is_some() {
+                        warn(&Warning::NoControl { path, error });
+                    }
                     return Ok(None);
                 }
             },
