@@ -65,6 +65,12 @@ pub enum Error {
     /// Cranelift could not generate the code or allocate memory for it.
     #[error("cannot make native code: {0}")]
     Code(String),
+    /// The code could not be made executable.
+    #[error(
+        "this process may not have executable memory; its sandbox or service manager forbids it \
+         (MemoryDenyWriteExecute=no allows it)"
+    )]
+    NotExecutable,
 }
 
 impl Native {

@@ -121,7 +121,8 @@ fn fill(
 ) -> Result<(Function, usize), Error> {
     let (id, context) = define(module, graph, questions, false)?;
     let code_len = context.compiled_code().map_or(0, |code| code.code_buffer().len());
-    module.finalize_definitions().map_err(|error| Error::Code(error.to_string()))?;
+    // The code is complete by now. What is left is to protect its memory.
+    module.finalize_definitions().map_err(|_| Error::NotExecutable)?;
     let address = module.get_finalized_function(id);
     // SAFETY: N1: the function was declared with this signature, in the C calling convention of this machine.
     let code = unsafe { mem::transmute::<*const u8, Code>(address) };
