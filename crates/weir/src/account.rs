@@ -1,5 +1,6 @@
 //! What happened to every packet.
 
+use std::fmt;
 use std::time::Duration;
 
 use crate::{ModeKind, SourceKind};
@@ -238,7 +239,16 @@ pub struct TimeOrder {
     pub early: u64,
 }
 
-/// The whole account.
+/// The whole account. As text, it is one line:
+///
+/// ```
+/// # use weir::{Account, InterfaceAccount, ModeKind, QueueAccount, SourceKind, Tally};
+/// let mut eth0 = InterfaceAccount::new(0, "eth0", SourceKind::Tc, ModeKind::Pass);
+/// let tally = Tally { seen: 10, captured: 6, filtered: Some(3), lost: 1, ..Tally::default() };
+/// eth0.queues.push(QueueAccount { tally, ..QueueAccount::default() });
+/// let account = Account { interfaces: vec![eth0], ..Account::default() };
+/// assert_eq!(account.to_string(), "10 packets seen: 6 captured, 3 filtered, 1 lost");
+/// ```
 #[derive(Clone, Debug, Default)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct Account {
@@ -278,5 +288,26 @@ impl Account {
             total += interface.total();
         }
         total
+    }
+}
+
+impl fmt::Display for Account {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Tally { seen, filtered, sampled_out, captured, lost, errors, .. } = self.total();
+        write!(f, "{seen} packets seen: {captured} captured")?;
+        if let Some(filtered) = filtered {
+            write!(f, ", {filtered} filtered")?;
+        }
+        write!(f, ", {lost} lost")?;
+        let missed: u64 =
+            self.interfaces.iter().filter_map(|interface| interface.nic).map(|nic| nic.missed).sum();
+        for (count, what) in
+            [(sampled_out, "sampled out"), (errors, "errors"), (missed, "missed by the card")]
+        {
+            if count > 0 {
+                write!(f, ", {count} {what}")?;
+            }
+        }
+        Ok(())
     }
 }
