@@ -1,4 +1,6 @@
 //! `weir completions SHELL`: prints a shell completion script, generated from the definitions of the command line.
+//!
+//! The generator knows words, files and nothing else. Interfaces, namespaces and running captures are added here.
 
 use std::io::{self, Write};
 
@@ -43,6 +45,39 @@ pub(crate) fn run(args: &CompletionsArgs, mut weir: Command) -> Result<(), Failu
     let mut script = Vec::new();
     shell
         .try_generate(&weir, &mut script)
-        .and_then(|()| io::stdout().write_all(&script))
+        .and_then(|()| {
+            io::stdout().write_all(with_names(args.shell, &String::from_utf8_lossy(&script)).as_bytes())
+        })
         .map_err(|error| Failure::new(format_args!("cannot write to standard output: {error}")))
+}
+
+/// Adds the completion of names to a generated `script`.
+fn with_names(shell: ShellArg, script: &str) -> String {
+    match shell {
+        // A function that asks the generated one for everything else.
+        ShellArg::Bash => format!("{script}{}", include_str!("names.bash")),
+        ShellArg::Zsh => {
+            let (first, rest) = script.split_once("\n\n").unwrap_or((script, ""));
+            let named = rest
+                .replace(":IF:_default'", ":IF:_weir_interfaces'")
+                .replace(":NS:_default'", ":NS:_weir_namespaces'")
+                .replace(":PID|PATH:_default'", ":PID|PATH:_weir_captures'");
+            format!("{first}\n\n{}{named}", include_str!("names.zsh"))
+        }
+        ShellArg::Fish => {
+            let functions = [
+                ("-l interface ", "__weir_interfaces"),
+                ("-l netns ", "__weir_namespaces"),
+                ("-l target ", "__weir_captures"),
+            ];
+            let named = script.lines().map(|line| {
+                let function = functions.iter().find(|(option, _)| line.contains(option));
+                match (function, line.strip_suffix(" -r")) {
+                    (Some((_, function)), Some(start)) => format!("{start} -x -a \"({function})\"\n"),
+                    _ => format!("{line}\n"),
+                }
+            });
+            format!("{}{}", include_str!("names.fish"), named.collect::<String>())
+        }
+    }
 }

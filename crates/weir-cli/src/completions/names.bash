@@ -1,0 +1,26 @@
+
+# Names that only this machine knows. Everything else is completed by _weir.
+_weir_names() {
+    local command=${COMP_WORDS[1]} word=$2 before=$3 path names=()
+    case "$command $before" in
+        'ctl -t' | 'ctl --target')
+            while read -r path _; do names+=("$path"); done < <(weir ctl list 2>/dev/null)
+            ;;
+        *' --netns')
+            for path in /run/netns/*; do [[ -e $path ]] && names+=("${path##*/}"); done
+            ;;
+        'capture -i' | 'capture --interface' | 'count -i' | 'count --interface' | 'doctor -i' | \
+            'doctor --interface' | 'devices devices' | 'forward forward')
+            for path in /sys/class/net/*/; do path=${path%/} && names+=("${path##*/}"); done
+            [[ $command == capture || $command == count ]] && names+=(any)
+            ;;
+        *)
+            _weir "$@"
+            return
+            ;;
+    esac
+    # No files, even if nothing matches.
+    compopt +o default +o bashdefault 2>/dev/null
+    COMPREPLY=($(compgen -W "${names[*]}" -- "$word"))
+}
+complete -F _weir_names -o bashdefault -o default weir

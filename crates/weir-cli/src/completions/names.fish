@@ -1,0 +1,16 @@
+# Names that only this machine knows.
+function __weir_interfaces
+    echo any
+    for path in /sys/class/net/*/
+        path basename $path
+    end
+end
+function __weir_namespaces
+    for path in /run/netns/*
+        path basename $path
+    end
+end
+function __weir_captures
+    weir ctl list 2>/dev/null | string replace -r ' .*' ''
+end
+

@@ -1,0 +1,14 @@
+# Names that only this machine knows.
+_weir_interfaces() {
+    local -a names=(/sys/class/net/*(N-/:t))
+    compadd "$@" -- any $names
+}
+_weir_namespaces() {
+    local -a names=(/run/netns/*(N:t))
+    compadd "$@" -- $names
+}
+_weir_captures() {
+    local -a names=(${${(f)"$(weir ctl list 2>/dev/null)"}%% *})
+    compadd "$@" -- $names
+}
+
