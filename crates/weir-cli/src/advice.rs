@@ -6,6 +6,8 @@ use weir::reader::{ReadError, ReadReason};
 use weir::writer::WriteError;
 use weir::{Direction, Error, Fit, InterfaceWarning, Mode, Setting, SourceChoice};
 
+use crate::program;
+
 /// What to do about damaged files.
 const REPAIR: &str = "to save the intact packets: weir read --repair FILE -w NEW";
 
@@ -143,7 +145,7 @@ pub(crate) fn unread(error: &ReadError) -> Option<&'static str> {
 
 /// Returns how to run the command with these capabilities.
 fn grant(needs: &str) -> String {
-    format!("run as root, or grant the capabilities: setcap {needs}+ep $(command -v weir)")
+    format!("run as root, or grant the capabilities: setcap {needs}+ep {}", program::path())
 }
 
 /// Returns the advice to use `source`, with its merit.

@@ -28,12 +28,14 @@ mod loss;
 mod manual;
 mod opening;
 mod order;
+mod program;
 mod read;
 mod report;
 mod shorthand;
 mod stop;
 mod style;
 mod text;
+mod typed;
 mod units;
 
 use std::env;

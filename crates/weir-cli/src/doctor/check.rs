@@ -8,7 +8,9 @@ use serde::Serialize;
 pub(crate) enum State {
     /// Good.
     Ok,
-    /// Capturing works, but something is slower, or looks different from what is on the wire.
+    /// Normal, and good to know.
+    Note,
+    /// Capturing works, but something is slower or packets may be lost, and this can be changed.
     Weak,
     /// Something that a source needs is missing.
     Missing,
@@ -38,6 +40,10 @@ pub(crate) struct Check {
 impl Check {
     pub(crate) fn ok(name: &'static str, found: impl Into<String>) -> Self {
         Self::new(name, State::Ok, found)
+    }
+
+    pub(crate) fn note(name: &'static str, found: impl Into<String>) -> Self {
+        Self::new(name, State::Note, found)
     }
 
     pub(crate) fn weak(name: &'static str, found: impl Into<String>) -> Self {

@@ -66,7 +66,7 @@ fn xdp(device: &Device) -> Option<Check> {
     let xdp = device.xdp?;
     if !xdp.native {
         return Some(
-            Check::weak(NAME, "not in the driver")
+            Check::note(NAME, "not in the driver")
                 .why("xdp runs in the stack instead, at about the same cost as tc"),
         );
     }
@@ -85,6 +85,9 @@ fn xdp(device: &Device) -> Option<Check> {
         format!("native in {driver}{}", if xdp.zero_copy { ", zero-copy AF_XDP" } else { "" }),
     ))
 }
+
+/// The option that undoes offloads in what is captured, and nowhere else.
+const SEGMENT: &str = "use --segment";
 
 /// Checks offloads, each given by the kernel's name and ethtool's keyword.
 fn offload(device: &Device, name: &'static str, offloads: &[(&str, &str)], off: &str, why: &str) -> Check {
@@ -107,12 +110,13 @@ fn offload(device: &Device, name: &'static str, offloads: &[(&str, &str)], off: 
     if !fixed.is_empty() {
         found.push(format!("{} (cannot be turned off)", fixed.join(", ")));
     }
-    let check = Check::weak(name, found.join("; ")).why(why);
+    let check = Check::note(name, found.join("; ")).why(why);
     if switchable.is_empty() {
-        return check;
+        return check.mend(SEGMENT);
     }
     let words: Vec<String> = switchable.iter().map(|word| format!("{word} off")).collect();
-    check.mend(device.command(|name| format!("ethtool -K {name} {}", words.join(" "))))
+    let command = device.command(|name| format!("ethtool -K {name} {}", words.join(" ")));
+    check.mend(format!("{SEGMENT}; or, with more CPU time for all traffic: {command}"))
 }
 
 fn merging(device: &Device) -> Check {
@@ -127,16 +131,14 @@ fn cutting(device: &Device) -> Check {
         ("tx-generic-segmentation", "gso"),
         ("tx-udp-segmentation", "tx-udp-segmentation"),
     ];
-    const WHY: &str =
-        "packets this host sends are captured before they are segmented, unless --segment is given";
+    const WHY: &str = "packets this host sends are captured before they are segmented";
     offload(device, "cutting", &OFFLOADS, "off: sent packets are as on the wire", WHY)
 }
 
 fn checksums(device: &Device) -> Check {
     const OFFLOADS: [(&str, &str); 3] =
         [("tx-checksum-ip-generic", "tx"), ("tx-checksum-ipv4", "tx"), ("tx-checksum-ipv6", "tx")];
-    const WHY: &str =
-        "packets this host sends are captured with incomplete checksums, unless --segment is given";
+    const WHY: &str = "packets this host sends are captured with incomplete checksums";
     offload(device, "checksums", &OFFLOADS, "complete before packets are captured", WHY)
 }
 
@@ -197,7 +199,7 @@ fn flow_control(device: &Device) -> Option<Check> {
         return Some(Check::ok(NAME, "off: the sender is never paused"));
     }
     Some(
-        Check::weak(NAME, "pauses the sender when buffers are full")
+        Check::note(NAME, "pauses the sender when buffers are full")
             .why("a slow capture can throttle the traffic it watches, and the switch drops packets uncounted")
             .mend(device.command(|name| format!("ethtool -A {name} rx off tx off"))),
     )
@@ -211,7 +213,7 @@ fn spread(device: &Device) -> Option<Check> {
         return Some(Check::ok(NAME, found));
     }
     Some(
-        Check::weak(NAME, format!("over {} queues, not symmetric", rss.queues))
+        Check::note(NAME, format!("over {} queues, not symmetric", rss.queues))
             .why("the two directions of a connection arrive on different queues and are not sorted against each other")
             .mend(device.command(|name| format!("ethtool -X {name} xfrm symmetric-xor"))),
     )

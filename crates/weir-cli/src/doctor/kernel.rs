@@ -13,7 +13,7 @@ use weir_sys::landlock::{self, Enforced, Files};
 use weir_sys::uring;
 
 use super::check::{Check, NOT_PERMITTED, THERE};
-use super::privileges::SETCAP;
+use super::privileges::setcap;
 
 /// The features that programs use, and their purpose.
 const PARTS: [(&str, Part, &str); 6] = [
@@ -40,7 +40,7 @@ fn syscall() -> Check {
     match make(Part::Map) {
         Ok(()) => Check::ok(NAME, THERE),
         Err(error) if is(&error, Errno::PERM) => {
-            Check::missing(NAME, refusal()).why("xdp and tc are eBPF programs").mend(SETCAP)
+            Check::missing(NAME, refusal()).why("xdp and tc are eBPF programs").mend(setcap())
         }
         Err(error) => Check::missing(NAME, error.source.to_string()).why("xdp and tc are eBPF programs"),
     }
@@ -71,7 +71,7 @@ fn tcx() -> Check {
     const NAME: &str = "tcx";
     match query::tcx(1, Side::Ingress) {
         Ok(Some(_)) => Check::ok(NAME, THERE),
-        Ok(None) => Check::weak(NAME, "missing (requires Linux 6.6)")
+        Ok(None) => Check::note(NAME, "missing (requires Linux 6.6)")
             .why("only tcx removes the tc source's programs when the process is killed"),
         Err(_) => Check::unknown(NAME, NOT_PERMITTED),
     }

@@ -125,7 +125,7 @@ fn governor() -> Option<Check> {
     Some(if governors.iter().all(|governor| governor == "performance") {
         Check::ok("governor", found)
     } else {
-        Check::weak("governor", found)
+        Check::note("governor", found)
             .why("a CPU that must first speed up loses the start of a burst")
             .mend("cpupower frequency-set -g performance")
     })

@@ -35,7 +35,8 @@ Examples:
 
 Results:
   ok       works as it should
-  weak     works, but slower, or packets differ from those on the wire
+  note     normal, and good to know
+  weak     works, but slower, or packets may be lost
   missing  required by a source
   ?        could not be tested
 

@@ -4,10 +4,12 @@ use rustix::fs::getxattr;
 use weir_sys::privilege::{self, Capabilities};
 
 use super::check::Check;
+use crate::program;
 
-/// Gives the program the privileges for all sources.
-pub(super) const SETCAP: &str =
-    "run as root, or: setcap cap_bpf,cap_perfmon,cap_net_admin,cap_net_raw+ep $(command -v weir)";
+/// Returns the command that gives the program the privileges for all sources.
+pub(super) fn setcap() -> String {
+    format!("run as root, or: setcap cap_bpf,cap_perfmon,cap_net_admin,cap_net_raw+ep {}", program::path())
+}
 
 /// Loading, attaching and promiscuous mode.
 const PROGRAMS: Capabilities = Capabilities::BPF
@@ -43,7 +45,7 @@ fn needs(name: &'static str, needed: Capabilities, effective: Capabilities) -> C
     if lacking.is_empty() {
         return Check::ok(name, listed(needed));
     }
-    Check::missing(name, format!("without {}", listed(lacking))).mend(SETCAP)
+    Check::missing(name, format!("without {}", listed(lacking))).mend(setcap())
 }
 
 fn needs_lab(effective: Capabilities) -> Check {
@@ -51,7 +53,7 @@ fn needs_lab(effective: Capabilities) -> Check {
     if effective.contains(Capabilities::SYS_ADMIN) {
         return Check::ok(NAME, "cap_sys_admin");
     }
-    Check::weak(NAME, "without cap_sys_admin")
+    Check::note(NAME, "without cap_sys_admin")
         .why("weir cannot enter other network namespaces or create one for tests")
         .mend("run as root")
 }

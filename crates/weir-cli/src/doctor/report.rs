@@ -60,6 +60,7 @@ fn title(group: &str) -> String {
 fn line(check: &Check, width: usize, paint: Paint) -> String {
     let state = match check.state {
         State::Ok => paint.green(format!("{:<STATE$}", "ok")),
+        State::Note => paint.cyan(format!("{:<STATE$}", "note")),
         State::Weak => paint.yellow(format!("{:<STATE$}", "weak")),
         State::Missing => paint.red(format!("{:<STATE$}", "missing")),
         State::Unknown => paint.dim(format!("{:<STATE$}", "?")),

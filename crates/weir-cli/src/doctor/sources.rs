@@ -11,7 +11,7 @@ use weir_sys::rawsend::RawSender;
 use weir_sys::{CallError, link, veth};
 
 use super::check::{Check, NOT_PERMITTED, State, THERE};
-use super::privileges::SETCAP;
+use super::privileges::setcap;
 use crate::advice;
 
 /// Interface names in the private namespace.
@@ -181,7 +181,7 @@ fn try_loading(source: SourceChoice) -> Check {
         return match PacketRing::open(&options) {
             Ok(_) => Check::ok(name, "a TPACKET_V3 ring opens"),
             Err(error) if error.errno() == Errno::PERM.raw_os_error() => {
-                Check::missing(name, "not permitted to open a packet socket").mend(SETCAP)
+                Check::missing(name, "not permitted to open a packet socket").mend(setcap())
             }
             Err(error) => Check::missing(name, error.to_string()),
         };
@@ -189,7 +189,7 @@ fn try_loading(source: SourceChoice) -> Check {
     match internal::probe::load(source) {
         Ok(()) => Check::ok(name, format!("its program loads; {UNATTACHED}")),
         Err(error) if error.kind() == ErrorKind::PermissionDenied => {
-            Check::missing(name, "not permitted to load its program").mend(SETCAP)
+            Check::missing(name, "not permitted to load its program").mend(setcap())
         }
         Err(error) => {
             let check = Check::missing(name, first_line(&error.to_string()));

@@ -1,32 +1,19 @@
-//! The program to run: where it is, and whether the loader lets it have another library.
+//! Whether the loader lets the program to run have another library.
 
-use std::env;
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::fs::File;
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::os::unix::ffi::OsStringExt as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{Access, StatVfsMountFlags, access, getxattr, statvfs};
+use rustix::fs::{StatVfsMountFlags, getxattr, statvfs};
 use rustix::process::{getgid, getuid};
 
-/// Where a program is searched without `PATH`.
-const DEFAULT_PATH: &str = "/bin:/usr/bin";
 /// Interpreters that the kernel follows: a script's may be a script.
 const SCRIPTS: usize = 5;
 /// Most that the kernel reads of the line that names an interpreter.
 const LINE: u64 = 255;
-
-/// Returns the path of the program that would be executed as `name`; `None`: there is none.
-pub(super) fn find(name: &OsStr) -> Option<PathBuf> {
-    if name.as_encoded_bytes().contains(&b'/') {
-        return Some(name.into()).filter(|path: &PathBuf| path.exists());
-    }
-    let path = env::var_os("PATH").unwrap_or_else(|| DEFAULT_PATH.into());
-    let mut places = env::split_paths(&path).map(|directory| Path::new(".").join(directory).join(name));
-    places.find(|path| path.is_file() && access(path, Access::EXEC_OK).is_ok())
-}
 
 /// Returns why the loader ignores `LD_LIBRARY_PATH` for a program: executing it would give this process privileges that
 /// it lacks.
@@ -74,18 +61,9 @@ fn interpreter(program: &Path) -> Option<PathBuf> {
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
+    use std::{env, fs};
 
     use super::*;
-
-    #[test]
-    fn programs_are_found_as_a_shell_finds_them() {
-        let shell = find(OsStr::new("sh")).expect("a shell");
-        assert!(shell.ends_with("sh") && shell.is_absolute(), "{shell:?}");
-        assert_eq!(find(OsStr::new("/bin/sh")), Some("/bin/sh".into()));
-        assert_eq!(find(OsStr::new("no-such-program")), None);
-        assert_eq!(find(OsStr::new("/no/such/program")), None);
-    }
 
     #[test]
     fn scripts_have_the_privileges_of_their_interpreters() {

@@ -99,7 +99,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
     };
     let shown = name.display();
     let library = library::find()?;
-    let program = program::find(name)
+    let program = crate::program::find(name)
         .ok_or_else(|| Failure::new(format_args!("cannot run {shown}: no such program")).status(127))?;
     if let Some(reason) = program::raises_privileges(&program) {
         let why = "the dynamic loader would ignore weir's libpcap";
