@@ -35,7 +35,7 @@ Examples:
   weir run -- tcpdump -r trace.pcap          run a program with weir's libpcap
   weir devices                               list interfaces and what they support
   weir doctor                                check whether capturing works here
-  weir demo                                  see it work, in a private network
+  sudo weir demo                             see it work, in a private network
 
 Every packet is counted; each capture ends with a summary in which
   seen = filtered + sampled out + captured + lost + errors.
@@ -74,12 +74,11 @@ pub(crate) enum Command {
     Run(RunArgs),
     /// Install weir's libpcap in a directory.
     Libpcap(LibpcapArgs),
-    /// Demonstrate a capture of real traffic in a temporary private network.
+    /// Demonstrate a capture of real traffic in a temporary private network (needs root).
     Demo(DemoArgs),
     /// Print a shell completion script.
     Completions(CompletionsArgs),
-    /// Write the manual pages.
-    #[command(hide = true)]
+    /// Write the manual pages to a directory.
     Manual(ManualArgs),
 }
 

@@ -1,21 +1,23 @@
 //! `weir demo`: a capture of real traffic in a private network. Only the capture file remains.
 //!
-//! The capture is the command that a user would type, run as a separate program in the receiving namespace.
+//! The commands are those that a user would type, run as separate programs; the capture in the receiving namespace.
 
 use std::env;
-use std::fs;
+use std::fs::{self, DirBuilder};
 use std::io::{self, Read};
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{self, Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use clap::Args;
 use rustix::process::{Pid, Signal, kill_process};
+use weir::internal::command;
 use weir_lab::{Generator, Network, Traffic, Veth, tcp_transfer};
 
 use crate::failure::Failure;
-use crate::{style, units};
+use crate::{program, style, units};
 
 /// Size of the TCP transfer in bytes.
 const TRANSFER: u64 = 64 << 20;
@@ -31,12 +33,15 @@ const SETTLE: Duration = Duration::from_millis(300);
 const DEMO_EXAMPLES: &str = "\
 Example:
   sudo weir demo --dir /var/tmp
-        Capture real traffic in a private network. Only the capture file remains.";
+        Capture real traffic in a private network, then show what is in the file.
+
+It needs root to create two network namespaces, which are gone at the end. The interfaces of
+this host are not touched. Only the capture file remains, in a new directory that only root can read.";
 
 #[derive(Debug, Args)]
 #[command(after_help = DEMO_EXAMPLES)]
 pub(crate) struct DemoArgs {
-    /// Directory for the capture file.
+    /// Directory in which a private one is created for the capture file.
     #[arg(long, value_name = "DIR", default_value = "/tmp")]
     dir: PathBuf,
 }
@@ -44,15 +49,6 @@ pub(crate) struct DemoArgs {
 /// Runs the command.
 pub(crate) fn run(args: &DemoArgs) -> Result<(), Failure> {
     let paint = style::stderr();
-    let file = args.dir.join("weir-demo.pcapng");
-    // Removed rather than overwritten, in case somebody has planted a link in /tmp.
-    match fs::remove_file(&file) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => {
-            return Err(Failure::new(format_args!("cannot remove {}: {error}", file.display())));
-        }
-        _ => {}
-    }
-
     say("");
     say(&format!("{}: real traffic in a private network", paint.bold("weir demo")));
     say("");
@@ -62,7 +58,10 @@ pub(crate) fn run(args: &DemoArgs) -> Result<(), Failure> {
     say(&paint.dim("   network namespace    network namespace"));
     say("");
 
-    let mut capture = Capture::start(&network, &file)?;
+    let directory = private_directory(&args.dir)?;
+    let file = directory.join("demo.pcapng");
+    // A directory with a file in it stays.
+    let mut capture = Capture::start(&network, &file).inspect_err(|_| drop(fs::remove_dir(&directory)))?;
     say(&paint.dim(format!("# a TCP transfer of {}", units::bytes(TRANSFER))));
     let transfer = tcp_transfer(pair, TRANSFER).map_err(cannot_send)?;
     let traffic = Traffic::new(SMALL).map_err(cannot_send)?.between(pair);
@@ -93,25 +92,60 @@ pub(crate) fn run(args: &DemoArgs) -> Result<(), Failure> {
         units::grouped(account.captured),
         units::grouped(others)
     ));
+    let name = command::word(&file.to_string_lossy());
+    for words in [&["info"][..], &["read", "-c", "5"]] {
+        show(words, &file, &name)?;
+    }
     say("");
-    say(&paint.bold("Inspect the file"));
-    let name = file.display();
-    for (command, what) in [
-        (format!("capinfos {name}"), "summary of the file"),
-        (format!("tshark -r {name} -c 10"), "the first packets"),
-        (format!("tshark -r {name} -q -z conv,tcp"), "the TCP transfer"),
-        (format!("tcpdump -nn -r {name} -c 10"), "the same, with tcpdump"),
+    say(&paint.bold("Look further"));
+    let further = [
+        (format!("{} read -c 10 {name} -- tcp", program::name()), "the TCP transfer"),
+        (format!("tshark -r {name} -q -z conv,tcp"), "the same, with tshark"),
+        (format!("tcpdump -nn -r {name} -c 10"), "the first packets, with tcpdump"),
         (format!("wireshark {name}"), "in a graphical interface"),
-    ] {
-        say(&format!(
-            "  {command:<width$}  {}",
-            paint.dim(format!("# {what}")),
-            width = 34 + name.to_string().len()
-        ));
+    ];
+    let width = further.iter().map(|(command, _)| command.len()).max().unwrap_or(0);
+    for (command, what) in further {
+        say(&format!("  {command:<width$}  {}", paint.dim(format!("# {what}"))));
     }
     say("");
     say(&paint.dim("The network was removed; only the file remains."));
     account.verdict(burst.accepted)
+}
+
+/// Creates a directory for this user alone.
+fn private_directory(parent: &Path) -> Result<PathBuf, Failure> {
+    let mut names = (0..).map(|number| parent.join(format!("weir-demo-{}-{number}", process::id())));
+    loop {
+        let path = names.next().expect("there is always another number");
+        match DirBuilder::new().mode(0o700).create(&path) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            made => {
+                made.map_err(|error| {
+                    Failure::new(format_args!("cannot create {}: {error}", path.display()))
+                })?;
+                return Ok(path);
+            }
+        }
+    }
+}
+
+/// Runs weir on the file, and shows the command and its output.
+fn show(words: &[&str], file: &Path, name: &str) -> Result<(), Failure> {
+    say("");
+    say(&format!("{} weir {} {name}", style::stderr().green("$"), words.join(" ")));
+    let output = Command::new(this_program()?).args(words).arg(file).output();
+    let output =
+        output.map_err(|error| Failure::new(format_args!("cannot run weir {}: {error}", words[0])))?;
+    String::from_utf8_lossy(&output.stdout).lines().for_each(say);
+    match output.status.success() {
+        true => Ok(()),
+        false => Err(Failure::new(String::from_utf8_lossy(&output.stderr).trim())),
+    }
+}
+
+fn this_program() -> Result<PathBuf, Failure> {
+    env::current_exe().map_err(|error| Failure::new(format_args!("cannot find the weir program: {error}")))
 }
 
 /// `weir capture`, running in the receiving namespace.
@@ -137,9 +171,7 @@ impl Capture {
         let name = file.display().to_string();
         words.push(&name);
         say(&format!("{} weir {}", style::stderr().green("$"), words.join(" ")));
-        let weir = env::current_exe()
-            .map_err(|error| Failure::new(format_args!("cannot find the weir program: {error}")))?;
-        let mut command = Command::new(weir);
+        let mut command = Command::new(this_program()?);
         command.args(&words).arg("--json").stdin(Stdio::null()).stdout(Stdio::piped());
         let program = port.netns.spawn(&mut command);
         let program =
@@ -216,7 +248,11 @@ fn say(line: &str) {
 
 fn cannot_build(error: weir_lab::Error) -> Failure {
     let failure = Failure::new(format_args!("cannot create a private network: {error}"));
-    if rustix::process::geteuid().is_root() { failure } else { failure.hint("run as root: sudo weir demo") }
+    if rustix::process::geteuid().is_root() {
+        failure
+    } else {
+        failure.hint(format!("run as root: sudo {} demo", program::path()))
+    }
 }
 
 fn cannot_send(error: weir_lab::Error) -> Failure {
