@@ -51,7 +51,7 @@ pub(crate) fn chosen(names: &[String], named: &[String]) -> Result<Vec<Chosen>, 
         }
         return Ok(chosen);
     }
-    for name in names {
+    for name in split(names, &namespaces)? {
         // An interface name has no slash.
         if let Some((namespace, name)) = name.rsplit_once('/') {
             chosen.push(Chosen { namespace: Some(Namespace::find(namespace)?), name: name.to_owned() });
@@ -62,9 +62,52 @@ pub(crate) fn chosen(names: &[String], named: &[String]) -> Result<Vec<Chosen>, 
             continue;
         }
         let everywhere = namespaces.iter().cloned();
-        chosen.extend(everywhere.map(|namespace| Chosen { namespace, name: name.clone() }));
+        chosen.extend(everywhere.map(|namespace| Chosen { namespace, name: name.to_owned() }));
     }
     Ok(chosen)
+}
+
+/// Splits `a,b` into two names, unless an interface has this name in one of the namespaces.
+fn split<'a>(names: &'a [String], namespaces: &[Option<Namespace>]) -> Result<Vec<&'a str>, Failure> {
+    let mut all = Vec::new();
+    for name in names {
+        if name.contains(',') && !is_one(name, namespaces)? {
+            all.extend(name.split(',').filter(|name| !name.is_empty()));
+        } else {
+            all.push(name.as_str());
+        }
+    }
+    Ok(all)
+}
+
+fn is_one(name: &str, namespaces: &[Option<Namespace>]) -> Result<bool, Failure> {
+    let has = |namespace: Option<&Namespace>, name: &str| {
+        links(namespace).map(|links| links.iter().any(|link| link.name == name))
+    };
+    if let Some((namespace, name)) = name.rsplit_once('/') {
+        // In `one/eth0,two/eth0`, what is before the last slash is no namespace.
+        return Namespace::find(namespace).map_or(Ok(false), |namespace| has(Some(&namespace), name));
+    }
+    for namespace in namespaces {
+        if has(namespace.as_ref(), name)? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// Returns the two names in `a,b`, unless an interface has this name. They are separate words for `weir forward`.
+pub(crate) fn two(name: &str) -> Result<Option<(&str, &str)>, Failure> {
+    let two = name.split_once(',').filter(|(one, other)| !one.is_empty() && !other.is_empty());
+    Ok(if two.is_some() && is_one(name, &[None])? { None } else { two })
+}
+
+/// Returns the names of interfaces in this namespace, of which some may have been given as `a,b`.
+pub(crate) fn separate<'a>(
+    names: &'a [String],
+    namespace: Option<&Namespace>,
+) -> Result<Vec<&'a str>, Failure> {
+    split(names, &[namespace.cloned()])
 }
 
 /// Returns the namespaces from `--netns`, or the current one.

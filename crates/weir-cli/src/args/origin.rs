@@ -13,9 +13,10 @@ use crate::{cut_off, grant};
 pub(crate) struct OriginArgs {
     /// Capture on this interface, or on all with `any`; may be repeated.
     ///
-    /// NAMESPACE/IF names an interface in another network namespace; a number is its position in the
-    /// list of `weir capture -D`. Default: the first interface that is up and is not loopback.
-    #[arg(short, long = "interface", value_name = "IF")]
+    /// `-i eth0,eth1` are two interfaces. NAMESPACE/IF names an interface in another network
+    /// namespace; a number is its position in the list of `weir capture -D`. Default: the first
+    /// interface that is up and is not loopback.
+    #[arg(short, long = "interface", value_name = "IF", allow_hyphen_values = true)]
     pub(crate) interfaces: Vec<String>,
 
     /// Capture in this network namespace; may be repeated.

@@ -191,7 +191,7 @@ impl Survey {
     }
 
     /// Returns the named interfaces, or all if there are no names.
-    pub(crate) fn devices(&self, names: &[String]) -> Result<Vec<Device>, Failure> {
+    pub(crate) fn devices(&self, names: &[&str]) -> Result<Vec<Device>, Failure> {
         let mut chosen = Vec::new();
         for name in names {
             let link = self.links.iter().find(|link| link.name == *name);

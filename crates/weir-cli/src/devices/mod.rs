@@ -16,7 +16,7 @@ use device::Survey;
 pub(crate) use device::{Auto, Device};
 
 use crate::failure::Failure;
-use crate::style;
+use crate::{interfaces, style};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -60,9 +60,10 @@ struct Listing<'a> {
 
 /// Returns the named interfaces, or all if there are no names, in the given or this thread's namespace.
 pub(crate) fn find(netns: Option<&str>, names: &[String]) -> Result<Vec<Device>, Failure> {
-    let Some(netns) = netns else { return Survey::take(None)?.devices(names) };
+    let Some(netns) = netns else { return Survey::take(None)?.devices(&interfaces::separate(names, None)?) };
     let netns = Namespace::find(netns)?;
-    netns.inside(|| Survey::take(Some(&netns))?.devices(names))?
+    let names = interfaces::separate(names, Some(&netns))?;
+    netns.inside(|| Survey::take(Some(&netns))?.devices(&names))?
 }
 
 pub(crate) fn run(args: &DevicesArgs) -> Result<(), Failure> {

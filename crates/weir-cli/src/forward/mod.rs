@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use clap::{Args, ValueEnum};
 use weir::forward::{ForwardAccount, ForwardBuilder, OnExit, Pinned};
+use weir::internal::command;
 use weir::{Forward, Namespace};
 use weir_service::Stop;
 use weir_service::confine::Confinement;
@@ -25,7 +26,7 @@ use crate::args::{ConfineArgs, ControlArgs, MORE, ReadyArgs};
 use crate::failure::Failure;
 use crate::filter_args::FilterArgs;
 use crate::loss::LossArgs;
-use crate::{grant, hints, json, style, units};
+use crate::{grant, hints, interfaces, json, style, typed, units};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -61,7 +62,7 @@ pub(crate) struct ForwardArgs {
     from: Option<String>,
 
     /// Interface to send on.
-    #[arg(value_name = "OUT", required_unless_present_any = ["list", "end"])]
+    #[arg(value_name = "OUT")]
     to: Option<String>,
 
     /// Forward only packets that match this filter; the others go to the host's stack.
@@ -173,6 +174,20 @@ impl ForwardArgs {
         }
     }
 
+    /// Checks that IN and OUT are two words.
+    fn check_ends(&self) -> Result<(), Failure> {
+        let (from, to) = self.names();
+        if let Some((one, other)) = interfaces::two(from)? {
+            return Err(Failure::usage(format!("IN and OUT are two words, not `{from}`"))
+                .hint(format!("try: {}", typed::with_words(from, &[one, other]))));
+        }
+        match to {
+            "" => Err(Failure::usage("OUT is missing: the interface to send on")
+                .hint(format!("weir forward {} OUT", command::word(from)))),
+            _ => Ok(()),
+        }
+    }
+
     fn builder(&self) -> Result<ForwardBuilder, Failure> {
         let on_exit = match self.on_exit {
             OnExitArg::Closed => OnExit::Closed,
@@ -204,6 +219,7 @@ pub(crate) fn run(args: &ForwardArgs) -> Result<(), Failure> {
     if args.end {
         return end(args);
     }
+    args.check_ends()?;
     let builder = args.builder()?;
     let mut options = CopyArgs::options();
     let file = args.copy.file().map(|path| (path, &mut options));

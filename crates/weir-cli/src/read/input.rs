@@ -13,6 +13,7 @@ use weir::reader::{
 
 use super::failure;
 use crate::failure::Failure;
+use crate::typed;
 
 /// How packets are sorted by time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -223,9 +224,10 @@ fn in_order(
 /// Reports a file that cannot be opened. If it follows other files, it may be the first word of a filter.
 fn unopened(error: ReadError, paths: &[PathBuf]) -> Failure {
     let missing = matches!(&error.reason, ReadReason::Open(error) if error.kind() == io::ErrorKind::NotFound);
+    let at = paths.iter().position(|path| path == Path::new(&error.file)).unwrap_or(0);
     let failure = failure(error);
-    match missing && paths.len() > 1 {
-        true => failure.hint("write the filter after --: weir read FILE -- tcp port 80"),
+    match missing && at > 0 {
+        true => failure.hint(format!("write the filter after --: {}", typed::with_filter_after(paths, at))),
         false => failure,
     }
 }

@@ -26,6 +26,7 @@ fn version_and_help_succeed_and_teach() {
         "filter",
         "info",
         "libpcap",
+        "manual",
         "read",
         "run",
     ] {
@@ -64,8 +65,11 @@ fn the_short_help_fits_a_screen() {
 
 #[test]
 fn usage_errors_name_the_option_and_exit_with_2() {
-    let table: [(&[&str], &[&str]); 34] = [
+    let table: [(&[&str], &[&str]); 37] = [
         (&[], &["Usage"]),
+        (&["forward", "a,b"], &["two words", "forward a b"]),
+        (&["forward", "a,b", "tcp", "port", "80"], &["forward a b tcp port 80"]),
+        (&["forward", "a"], &["OUT is missing"]),
         (&["captrue"], &["captrue", "capture"]),
         (&["capture", "--no-such"], &["--no-such"]),
         (&["libpcap"], &["<DIR>"]),
@@ -114,6 +118,30 @@ fn usage_errors_name_the_option_and_exit_with_2() {
 }
 
 #[test]
+fn a_filter_without_dashes_is_answered_with_the_command_to_copy() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let file = directory.path().join("a.pcap");
+    // A header: little-endian, version 2.4, 65535 bytes, Ethernet.
+    let header = [0xa1b2_c3d4, 0x0004_0002, 0, 0, 65535, 1_u32];
+    std::fs::write(&file, header.map(u32::to_le_bytes).concat()).expect("room");
+    let output = weir(&["read", &file.display().to_string(), "-n", "port", "53"]);
+    assert_eq!(output.status.code(), Some(1));
+    let text = stderr(&output);
+    let command = text.split("after --: ").nth(1).expect(&text).trim();
+    assert!(command.ends_with("/a.pcap -n -- port 53"), "{command}");
+    let pasted = Command::new("sh").args(["-c", command]).output().expect("sh runs");
+    assert!(pasted.status.success(), "{}", stderr(&pasted));
+}
+
+#[test]
+fn an_interface_may_have_the_name_of_an_option() {
+    let text = stderr(&weir(&["capture", "-i", "-x"]));
+    assert!(text.contains("no interface named `-x`") && !text.contains("-- -x"), "{text}");
+    let text = stderr(&weir(&["count", "-i", "lo,none-such"]));
+    assert!(text.contains("no interface named `none-such`"), "two interfaces: {text}");
+}
+
+#[test]
 fn completions_are_scripts_that_know_the_options() {
     for (shell, option) in
         [("bash", "--snapshot-length"), ("zsh", "--snapshot-length"), ("fish", "-l snapshot-length")]
@@ -122,14 +150,60 @@ fn completions_are_scripts_that_know_the_options() {
         assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
         assert!(String::from_utf8_lossy(&output.stdout).contains(option), "{shell}");
     }
+    let zsh = String::from_utf8(weir(&["completions", "zsh"]).stdout).expect("text");
+    for name in ["interfaces", "namespaces", "captures"] {
+        assert!(
+            zsh.contains(&format!(":_weir_{name}' \\")) && zsh.contains(&format!("\n_weir_{name}() {{")),
+            "{name}"
+        );
+    }
+    assert!(zsh.starts_with("#compdef weir\n") && !zsh.contains(":IF:_default"), "{zsh}");
+    let fish = String::from_utf8(weir(&["completions", "fish"]).stdout).expect("text");
+    let interfaces: Vec<_> = fish.lines().filter(|line| line.contains("-l interface ")).collect();
+    assert_eq!(interfaces.len(), 3, "capture, count, doctor");
+    assert!(interfaces.iter().all(|line| line.ends_with("-x -a \"(__weir_interfaces)\"")), "{interfaces:?}");
+}
+
+/// What bash itself completes `words` to, of which the last is incomplete.
+fn completed(words: &[&str]) -> Vec<String> {
     let directory = tempfile::tempdir().expect("a directory");
     let script = directory.path().join("weir");
     std::fs::write(&script, weir(&["completions", "bash"]).stdout).expect("a file");
-    // What bash itself makes of `weir capture --snap<Tab>`.
-    let complete = format!(
-        ". {}; COMP_WORDS=(weir capture --snap); COMP_CWORD=2; _weir weir --snap capture; echo ${{COMPREPLY[@]}}",
-        script.display()
-    );
-    let output = Command::new("bash").args(["-c", &complete]).output().expect("bash is there");
-    assert_eq!(String::from_utf8_lossy(&output.stdout), "--snapshot-length\n", "{}", stderr(&output));
+    let complete = r#"
+        . "$0"
+        spec=$(complete -p weir)
+        [[ $spec =~ -F\ ([a-z_]+) ]] || exit 9
+        COMP_WORDS=("$@") COMP_CWORD=$(($# - 1))
+        "${BASH_REMATCH[1]}" weir "${COMP_WORDS[COMP_CWORD]}" "${COMP_WORDS[COMP_CWORD - 1]}"
+        printf '%s\n' "${COMPREPLY[@]}""#;
+    let mut bash = Command::new("bash");
+    bash.args(["-c", complete]).arg(&script).args(words);
+    // `weir ctl list` is this program's.
+    let ours = std::path::Path::new(env!("CARGO_BIN_EXE_weir")).parent().expect("a directory");
+    let path = format!("{}:{}", ours.display(), std::env::var("PATH").expect("a path"));
+    let output = bash.env("PATH", path).output().expect("bash is there");
+    assert!(output.status.success(), "{}", stderr(&output));
+    String::from_utf8_lossy(&output.stdout).split_whitespace().map(str::to_owned).collect()
+}
+
+#[test]
+fn bash_completes_options_and_interfaces() {
+    assert_eq!(completed(&["weir", "capture", "--snap"]), ["--snapshot-length"]);
+    assert_eq!(completed(&["weir", "capture", "-i", "l"]), ["lo"]);
+    assert_eq!(completed(&["weir", "count", "--interface", "an"]), ["any"]);
+    assert_eq!(completed(&["weir", "devices", "l"]), ["lo"]);
+    assert_eq!(completed(&["weir", "doctor", "-i", "an"]), [""; 0], "it takes no `any`");
+    assert_eq!(completed(&["weir", "capture", "-i", "no-such"]), [""; 0]);
+}
+
+#[test]
+fn root_bash_completes_running_captures() {
+    if !weir_lab::require_root("root_bash_completes_running_captures") {
+        return;
+    }
+    let network = crate::harness::network();
+    let running = crate::harness::start(&network, &["count", "-i", "rx0"]);
+    let process = running.id().to_string();
+    assert!(completed(&["weir", "ctl", "status", "-t", ""]).contains(&process), "{process}");
+    running.interrupt().succeeded();
 }

@@ -3,6 +3,7 @@
 use std::fs;
 use std::process::Command;
 
+use serde_json::Value;
 use weir_lab::{Network, require_root};
 
 use crate::harness::{Running, network, root_tests, run, send, tshark};
@@ -99,4 +100,25 @@ fn root_a_wrong_namespace_is_an_error_that_says_what_to_do() {
     let list = run(&network, &["capture", "-D", "--netns", "/proc/self/ns/net"]).succeeded();
     let list = String::from_utf8_lossy(&list.stdout).into_owned();
     assert!(list.contains("/proc/self/ns/net/rx0 [Up") && list.contains("/any"), "{list}");
+}
+
+#[test]
+fn root_a_comma_separates_interfaces_unless_it_is_in_a_name() {
+    if !require_root("root_a_comma_separates_interfaces_unless_it_is_in_a_name") {
+        return;
+    }
+    let count = "count -i a,b -B 1MiB --source af_packet --duration 100ms -q --json | tail -n 1";
+    let counted = |links: &str| {
+        let script = format!("{links} && ip link set dev a up && ip link set dev b up && \"$0\" {count}");
+        let output =
+            Command::new("unshare").args(["--net", "sh", "-c", &script, env!("CARGO_BIN_EXE_weir")]).output();
+        let output = output.expect("unshare is installed");
+        let account: Value =
+            serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {output:?}"));
+        let names = account["interfaces"].as_array().expect("interfaces").iter();
+        names.map(|interface| interface["name"].as_str().expect("a name").to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(counted("ip link add name a type veth peer name b"), ["a", "b"]);
+    let exact = "ip link add name a type veth peer name b && ip link add name a,b type veth peer name c && ip link set dev a,b up";
+    assert_eq!(counted(exact), ["a,b"]);
 }
