@@ -3,9 +3,10 @@
 export PATH := $(PATH):$(HOME)/.cargo/bin:/usr/sbin:/sbin
 # What captures needs privileges; what builds does not.
 ROOT := $(if $(filter 0,$(shell id -u)),,sudo)
+PREFIX ?= /usr/local
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 
-.PHONY: help setup build demo test test-all check bench deb test-deb test-kernels faults loom miri fuzz clean
+.PHONY: help setup build install uninstall demo test test-all check bench deb test-deb test-kernels faults loom miri fuzz clean
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -41,6 +42,12 @@ bench: build ## measure capturing, filtering, forwarding, reading and writing ag
 	@$(ROOT) $(TARGET)/release/weir-bench read --json out/read.json
 	@$(ROOT) $(TARGET)/release/weir-bench compress --json out/compress.json
 	@$(ROOT) $(TARGET)/release/weir-bench libpcap --json out/libpcap.json
+
+install: build ## program, libpcap, manual pages and completions below PREFIX (/usr/local), in DESTDIR if set
+	@$(if $(DESTDIR),,$(ROOT)) packaging/install $(TARGET)/release/weir "$(DESTDIR)$(PREFIX)"
+
+uninstall: ## remove what make install has installed
+	@$(if $(DESTDIR),,$(ROOT)) packaging/install --remove "$(DESTDIR)$(PREFIX)"
 
 deb: build ## out/weir_VERSION_ARCHITECTURE.deb
 	@scripts/setup deb

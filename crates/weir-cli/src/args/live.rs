@@ -16,7 +16,7 @@ pub(crate) struct LiveArgs {
 
     /// Filter expression, such as `tcp port 443 and net 10.0.0.0/8`.
     ///
-    /// The language extends pcap-filter(7).
+    /// The language extends pcap-filter(7); weir-filter(7) describes it.
     #[arg(value_name = "EXPRESSION", help_heading = "Filter")]
     pub(crate) words: Vec<String>,
 

@@ -67,7 +67,7 @@ pub(crate) struct ForwardArgs {
 
     /// Forward only packets that match this filter; the others go to the host's stack.
     ///
-    /// The language extends pcap-filter(7).
+    /// The language extends pcap-filter(7); weir-filter(7) describes it.
     #[arg(value_name = "EXPRESSION", help_heading = "Filter")]
     words: Vec<String>,
 

@@ -3,6 +3,8 @@
 //! Options come from their definitions. The text after them is divided into sections by keywords: `Examples:`, `Exit
 //! status:`, lines that begin with the name of a signal; the rest are notes.
 
+mod language;
+
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -13,10 +15,13 @@ use clap_mangen::roff::{Roff, bold, roman};
 
 use crate::failure::Failure;
 
+const VERSION: &str = concat!("weir ", env!("CARGO_PKG_VERSION"));
+
 const EXAMPLES: &str = "\
 Example:
   weir manual ~/.local/share/man/man1
-        Write weir.1, weir-capture.1 and a page for each other command.
+        Write weir.1, weir-capture.1 and a page for each other command; and
+        weir-filter.7, the filter language.
 
 Exit status: 0 success, 1 error, 2 usage error.";
 
@@ -30,7 +35,8 @@ pub(crate) struct ManualArgs {
 /// Runs the command. `weir` is the definition of the command line.
 pub(crate) fn run(args: &ManualArgs, mut weir: Command) -> Result<(), Failure> {
     weir.build();
-    write_all(&weir, "weir", None, &args.dir).map_err(|error| {
+    let language = || fs::write(args.dir.join("weir-filter.7"), language::page(VERSION));
+    write_all(&weir, "weir", None, &args.dir).and_then(|()| language()).map_err(|error| {
         Failure::new(format_args!("cannot write manual pages to {}: {error}", args.dir.display()))
     })
 }
@@ -49,10 +55,9 @@ fn shown(command: &Command) -> impl Iterator<Item = &Command> {
 }
 
 fn page(command: &Command, name: &str, above: Option<&str>) -> io::Result<Vec<u8>> {
-    let version = concat!("weir ", env!("CARGO_PKG_VERSION"));
     // Includes the options that `-h` hides for brevity.
     let whole = command.clone().mut_args(|option| option.hide_short_help(false));
-    let man = Man::new(whole).title(name.to_uppercase()).manual("User Commands").source(version).date("");
+    let man = Man::new(whole).title(name.to_uppercase()).manual("User Commands").source(VERSION).date("");
     let mut page = Vec::new();
     man.render_title(&mut page)?;
     man.render_name_section(&mut page)?;
@@ -87,9 +92,11 @@ fn page(command: &Command, name: &str, above: Option<&str>) -> io::Result<Vec<u8
             roff.control("EE", []);
         }
     }
-    let others = above.map(|above| format!("{above}(1), tcpdump(1), wireshark(1)"));
+    let others = above.map(|above| format!("{above}(1), weir-filter(7), tcpdump(1), wireshark(1)"));
     roff.control("SH", ["SEE ALSO"]);
-    roff.text([roman(others.unwrap_or_else(|| "tcpdump(1), wireshark(1), pcap(3pcap)".to_owned()))]);
+    roff.text([roman(
+        others.unwrap_or_else(|| "weir-filter(7), tcpdump(1), wireshark(1), pcap(3pcap)".to_owned()),
+    )]);
     page.extend(roff.render().into_bytes());
     Ok(page)
 }
