@@ -4,6 +4,7 @@
 mod arguments;
 mod capture;
 mod confine;
+mod container;
 mod control;
 mod count;
 mod demo;
