@@ -38,7 +38,7 @@ fn shown(words: &[OsString]) -> String {
     let word = |word: &OsString| command::word(&word.to_string_lossy());
     let rest: Vec<String> = words.iter().skip(1).map(word).collect();
     // Where the program is was typed, too.
-    let program = words.first().map(OsString::as_os_str).unwrap_or(OsStr::new("weir"));
+    let program = words.first().map(OsString::as_os_str).unwrap_or_else(|| OsStr::new("weir"));
     format!("{} {}", command::word(&program.to_string_lossy()), rest.join(" "))
 }
 

@@ -67,8 +67,7 @@ pub enum Error {
     Code(String),
     /// The code could not be made executable.
     #[error(
-        "this process may not have executable memory; its sandbox or service manager forbids it \
-         (MemoryDenyWriteExecute=no allows it)"
+        "executable memory is forbidden, by a sandbox or by the service manager (MemoryDenyWriteExecute=yes)"
     )]
     NotExecutable,
 }

@@ -96,8 +96,9 @@ pub(crate) fn run(args: &ReadArgs) -> Result<(), Failure> {
     }
     if let Some(why) = filter.and_then(|filter| filter.why_interpreted()) {
         style::say(format_args!(
-            "{}: the filter was interpreted, which is slower: {why}",
-            style::stderr().yellow("note")
+            "{}: the filter was interpreted, which is slower: {why}{}",
+            style::stderr().yellow("note"),
+            if held.is_some() { "; --no-confine turns weir's sandbox off" } else { "" }
         ));
     }
     result

@@ -418,3 +418,24 @@ fn what_is_wrong_is_told() {
     let output = weir(&["read", "-w", "/dev/null", "-f", "tcp"], &[&file]);
     assert!(stderr(&output).contains("filtered out"), "{}", stderr(&output));
 }
+
+/// A second section with another link type appears after weir has given up executable memory.
+#[test]
+fn what_the_sandbox_costs_is_told_with_the_way_out() {
+    let place = Place::new();
+    let [one, other, both] = ["one.pcapng", "other.pcapng", "both.pcapng"].map(|name| place.path(name));
+    let frame = frames().into_iter().find(|frame| frame.get(12..14) == Some(&[8, 0])).expect("an IPv4 frame");
+    write(&one, Format::Pcapng, &[("eth0", 1)], &[(0, EPOCH, &frame, 0)]);
+    write(&other, Format::Pcapng, &[("tun0", 101)], &[(0, EPOCH, &frame[14..], 0)]);
+    fs::write(&both, [fs::read(&one).expect("a file"), fs::read(&other).expect("a file")].concat())
+        .expect("room");
+    let told = |args: &[&str]| {
+        let output = weir(&[&["read", "-f", "ip"], args].concat(), &[&both]);
+        assert_eq!(stdout(&output).lines().count(), 2, "{}", stderr(&output));
+        stderr(&output)
+    };
+    let text = told(&[]);
+    assert!(text.contains("executable memory is forbidden") && text.contains("--no-confine"), "{text}");
+    assert!(!text.contains("readable+executable"), "{text}");
+    assert_eq!(told(&["--no-confine"]), "");
+}
