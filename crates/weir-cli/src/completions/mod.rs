@@ -71,6 +71,8 @@ fn with_names(shell: ShellArg, script: &str) -> String {
                 ("-l target ", "__weir_captures"),
             ];
             let named = script.lines().map(|line| {
+                // Or the rest is a comment.
+                let line = line.replace(" -s # ", " -s '#' ");
                 let function = functions.iter().find(|(option, _)| line.contains(option));
                 match (function, line.strip_suffix(" -r")) {
                     (Some((_, function)), Some(start)) => format!("{start} -x -a \"({function})\"\n"),

@@ -159,6 +159,7 @@ fn completions_are_scripts_that_know_the_options() {
     }
     assert!(zsh.starts_with("#compdef weir\n") && !zsh.contains(":IF:_default"), "{zsh}");
     let fish = String::from_utf8(weir(&["completions", "fish"]).stdout).expect("text");
+    assert!(fish.contains("-s '#' -l number"), "{fish}");
     let interfaces: Vec<_> = fish.lines().filter(|line| line.contains("-l interface ")).collect();
     assert_eq!(interfaces.len(), 3, "capture, count, doctor");
     assert!(interfaces.iter().all(|line| line.ends_with("-x -a \"(__weir_interfaces)\"")), "{interfaces:?}");
