@@ -167,6 +167,11 @@ fn completions_are_scripts_that_know_the_options() {
 
 /// What bash itself completes `words` to, of which the last is incomplete.
 fn completed(words: &[&str]) -> Vec<String> {
+    completed_by(Command::new("bash"), words)
+}
+
+/// The same with a command that ends in `bash`.
+fn completed_by(mut bash: Command, words: &[&str]) -> Vec<String> {
     let directory = tempfile::tempdir().expect("a directory");
     let script = directory.path().join("weir");
     std::fs::write(&script, weir(&["completions", "bash"]).stdout).expect("a file");
@@ -177,7 +182,6 @@ fn completed(words: &[&str]) -> Vec<String> {
         COMP_WORDS=("$@") COMP_CWORD=$(($# - 1))
         "${BASH_REMATCH[1]}" weir "${COMP_WORDS[COMP_CWORD]}" "${COMP_WORDS[COMP_CWORD - 1]}"
         printf '%s\n' "${COMPREPLY[@]}""#;
-    let mut bash = Command::new("bash");
     bash.args(["-c", complete]).arg(&script).args(words);
     // `weir ctl list` is this program's.
     let ours = std::path::Path::new(env!("CARGO_BIN_EXE_weir")).parent().expect("a directory");
@@ -195,6 +199,19 @@ fn bash_completes_options_and_interfaces() {
     assert_eq!(completed(&["weir", "devices", "l"]), ["lo"]);
     assert_eq!(completed(&["weir", "doctor", "-i", "an"]), [""; 0], "it takes no `any`");
     assert_eq!(completed(&["weir", "capture", "-i", "no-such"]), [""; 0]);
+}
+
+#[test]
+fn root_bash_completes_namespaces() {
+    if !weir_lab::require_root("root_bash_completes_namespaces") {
+        return;
+    }
+    let mut bash = Command::new("unshare");
+    // A /run that nobody else sees.
+    let script =
+        "mount -t tmpfs none /run && mkdir /run/netns && touch /run/netns/web /run/netns/db && exec \"$@\"";
+    bash.args(["--mount", "sh", "-c", script, "sh", "bash"]);
+    assert_eq!(completed_by(bash, &["weir", "capture", "--netns", ""]), ["db", "web"]);
 }
 
 #[test]
