@@ -186,6 +186,34 @@ fn root_a_ring_of_files() {
 }
 
 #[test]
+fn root_numbers_go_before_the_extension_and_files_with_old_names_belong_to_the_ring() {
+    if !require_root("root_numbers_go_before_the_extension_and_files_with_old_names_belong_to_the_ring") {
+        return;
+    }
+    for (name, first) in [("ring.pcapng", "ring0.pcapng"), ("eth0.pcap.zst", "eth0_0.pcap.zst")] {
+        let (directory, network) = (directory(), network());
+        let round = || {
+            let running = capture(
+                &network,
+                &["--rotate-count", "100", "-W", "3", "-w", &path(&directory, name), "--json"],
+            );
+            send(&network, 3, 100);
+            running.interrupt().succeeded().account()
+        };
+        round();
+        let names: Vec<PathBuf> =
+            (0..3).map(|n| directory.path().join(first.replace("0.", &format!("{n}.")))).collect();
+        assert_eq!(files(&directory), names);
+        // As earlier versions called them: `ring.pcapng1`, `eth0.pcap1.zst`.
+        let (stem, suffix) = name.split_once(".zst").map_or((name, ""), |(stem, _)| (stem, ".zst"));
+        fs::rename(&names[1], directory.path().join(format!("{stem}1{suffix}"))).expect("ours");
+        assert_eq!(round().0["files"]["adopted"], 3, "{name}");
+        assert_eq!(files(&directory), names);
+        assert_eq!(counts(&files(&directory)), [100; 3]);
+    }
+}
+
+#[test]
 fn root_a_ring_of_files_is_one_ring_over_all_runs() {
     if !require_root("root_a_ring_of_files_is_one_ring_over_all_runs") {
         return;
