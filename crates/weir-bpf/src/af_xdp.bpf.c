@@ -2,7 +2,8 @@
 /* The `af_xdp` source: sends each packet to the AF_XDP socket of its receive queue, preceded by its metadata.
  *
  * Input:    struct xdp_md, linear or with fragments.
- * Verdicts: XDP_REDIRECT; XDP_PASS for a packet that does not match the filter, or on a queue without a socket.
+ * Verdicts: XDP_REDIRECT; XDP_PASS for a packet that does not match the filter, or on a queue that was not chosen or has
+ *           no socket.
  * Maps:     `sockets`; from writer.h `queues` (the first counters, and when the clock was read), `orders` (the clock's
  *           offset) and `strays`. The process writes the records, so the pool's maps are not created.
  * Kernel:   6.1 (bpf_ktime_get_tai_ns). Programs bound to their device need 6.8 and a driver that reports stripped
@@ -10,6 +11,7 @@
 #define CONTEXT struct xdp_md
 #include <bpf/bpf_endian.h>
 #include "buffers.h"
+#include "chosen.h"
 #include "place.h"
 #include "stripped.h"
 #include "writer.h"
@@ -20,7 +22,7 @@ const volatile __u32 queues_of = 0;
 
 struct {
 	__uint(type, BPF_MAP_TYPE_XSKMAP);
-	__type(key, __u32); /* receive queue */
+	__type(key, __u32); /* place among the receive queues that are captured */
 	__type(value, __u32);
 	__uint(max_entries, 1); /* the loader sets the number of queues */
 } sockets SEC(".maps");
@@ -49,7 +51,7 @@ static __always_inline void count(__u64 *counter)
 static __always_inline bool meet(struct xdp_md *ctx, struct record *record)
 {
 	if (queues_of == 0 || is_ours(ctx, queues_of))
-		return find(record, ctx->rx_queue_index);
+		return find(record, place_of_queue(ctx));
 	beside(FOREIGN);
 	return false;
 }
@@ -74,7 +76,7 @@ static __always_inline int deliver(struct xdp_md *ctx, const struct tag *tag)
 			arrival->unused = 0;
 		}
 	}
-	int verdict = bpf_redirect_map(&sockets, ctx->rx_queue_index, XDP_PASS);
+	int verdict = bpf_redirect_map(&sockets, place_of_queue(ctx), XDP_PASS);
 	if (verdict != XDP_REDIRECT)
 		count(&record.queue->errors);
 	return verdict;
@@ -83,6 +85,8 @@ static __always_inline int deliver(struct xdp_md *ctx, const struct tag *tag)
 SEC("xdp")
 int redirect(struct xdp_md *ctx)
 {
+	if (!is_chosen(ctx))
+		return XDP_PASS;
 	bpf_tail_call_static(ctx, &filters, FIRST);
 	return deliver(ctx, &untagged);
 }
@@ -114,6 +118,8 @@ int unwanted(struct xdp_md *ctx)
 SEC("xdp")
 int redirect_tagged(struct xdp_md *ctx)
 {
+	if (!is_chosen(ctx))
+		return XDP_PASS;
 	struct tag tag = ask(ctx);
 	return deliver(ctx, &tag);
 }
@@ -129,6 +135,8 @@ static __noinline int go_on(struct xdp_md *ctx, __u32 there, __u32 protocol, __u
 SEC("xdp")
 int filter_tagged(struct xdp_md *ctx)
 {
+	if (!is_chosen(ctx))
+		return XDP_PASS;
 	struct tag tag = ask(ctx);
 	if (place(ctx, tag.there, bpf_ntohs(tag.protocol), tag.tci))
 		return go_on(ctx, tag.there, tag.protocol, tag.tci);

@@ -14,7 +14,7 @@ use crate::filter::Gate;
 use crate::filter::{Hook, gate};
 use crate::log::{LoadError, logged};
 use crate::pool::Stamp;
-use crate::writers::Driven;
+use crate::writers::{Chosen, Driven, prepare_chosen};
 use crate::xdp::{Attached, Body, Bound, Device, HAS_FRAGMENTS, Kind, bind, reuse};
 use crate::{Strays, leave_out_all};
 
@@ -23,8 +23,10 @@ skeleton!("af_xdp");
 /// The constants of one capture on one interface.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
-    /// Receive queues.
+    /// Number of receive queues to capture.
     pub queues: u32,
+    /// Which they are; `None`: all.
+    pub chosen: Option<Chosen>,
     /// When the clock is read.
     pub stamp: Stamp,
     /// Packets may span several buffers, which the sockets must support.
@@ -78,6 +80,7 @@ impl Program {
         constants.timestamps = options.stamp as u32;
         constants.queues_of = options.native_on.map_or(0, Driven::constant);
         constants.fragments = options.fragments;
+        prepare_chosen!(constants, options.chosen);
         // The process owns the pool.
         open.maps.pool.set_autocreate(false)?;
         open.maps.chunks.set_autocreate(false)?;
@@ -169,19 +172,20 @@ const FILTERED: usize = 14;
 const CLOCK_OFFSET: usize = 8;
 
 impl Maps {
-    /// Sends the packets of `queue` to `socket`, which must be bound to that queue, until the socket is closed.
+    /// Sends the packets of the queue at `place` among those captured to `socket`, which must be bound to that queue,
+    /// until the socket is closed.
     ///
     /// # Errors
     ///
     /// `socket` is not an AF_XDP socket.
-    pub fn insert(&self, queue: u32, socket: impl AsFd) -> Result<(), libbpf_rs::Error> {
+    pub fn insert(&self, place: u32, socket: impl AsFd) -> Result<(), libbpf_rs::Error> {
         let fd = socket.as_fd().as_raw_fd().to_ne_bytes();
-        self.sockets.update(&queue.to_ne_bytes(), &fd, MapFlags::ANY)
+        self.sockets.update(&place.to_ne_bytes(), &fd, MapFlags::ANY)
     }
 
-    /// Returns the counters of `queue`; `None` if they cannot be read.
-    pub fn met(&self, queue: u32) -> Option<Met> {
-        let state = self.queues.lookup(&queue.to_ne_bytes(), MapFlags::ANY).ok()??;
+    /// Returns the counters of the queue at `place`; `None` if they cannot be read.
+    pub fn met(&self, place: u32) -> Option<Met> {
+        let state = self.queues.lookup(&place.to_ne_bytes(), MapFlags::ANY).ok()??;
         let word = |index: usize| Some(u64::from_ne_bytes(*state.get(8 * index..)?.first_chunk()?));
         Some(Met { seen: word(SEEN)?, filtered: word(FILTERED)?, errors: word(ERRORS)? })
     }

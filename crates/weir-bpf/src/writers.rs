@@ -1,4 +1,4 @@
-//! The writers of a pool: receive queues of an interface, or processors (`processor.h`).
+//! The writers of a pool: receive queues of an interface (`chosen.h`), or processors (`processor.h`).
 
 use libbpf_rs::{MapCore, MapFlags, OpenMapMut};
 use weir_sys::cpu::Processors;
@@ -6,10 +6,19 @@ use weir_sys::cpu::Processors;
 /// The writers of a pool. Each has a queue of its own, or one per target if packets are steered.
 #[derive(Clone, Debug)]
 pub enum Writers {
-    /// The receive queues of an interface.
+    /// The receive queues of an interface, or those [`Chosen`].
     Queues(Driven),
     /// These processors, in order. Packets on others are counted as [`Strays::apart`](crate::Strays::apart).
     Processors(Processors),
+}
+
+/// A run of receive queues, the only ones that are captured (`chosen.h`). Packets on others pass uncounted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Chosen {
+    /// The first queue.
+    pub first: u32,
+    /// The number of queues, not 0.
+    pub count: u32,
 }
 
 /// The interface whose driver runs a program.
@@ -64,3 +73,15 @@ pub(crate) fn enter(map: &impl MapCore, processors: Option<&Processors>) -> Resu
     }
     Ok(())
 }
+
+/// Sets the constants of `chosen.h`, if queues were chosen.
+macro_rules! prepare_chosen {
+    ($constants:expr, $chosen:expr) => {
+        if let Some(chosen) = $chosen {
+            let $crate::writers::Chosen { first, count } = chosen;
+            $constants.first_chosen = first;
+            $constants.chosen = count;
+        }
+    };
+}
+pub(crate) use prepare_chosen;

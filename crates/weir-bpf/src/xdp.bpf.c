@@ -3,12 +3,14 @@
  *
  * Input:    struct xdp_md, linear or with fragments.
  * Verdicts: XDP_PASS (mode pass) or XDP_DROP (mode exclusive), whether or not the copy succeeded. Packets that do not
- *           match the filter pass in both modes: exclusive mode only takes what was asked for.
+ *           match the filter pass in both modes, as do those on queues that were not chosen: exclusive mode only takes
+ *           what was asked for.
  * Maps:     writer.h, steer.h, processor.h.
  * Kernel:   6.1 (bpf_ktime_get_tai_ns). Programs bound to their device need 6.8 and a driver that reports stripped
  *           VLAN tags. */
 #define CONTEXT struct xdp_md
 #include "buffers.h"
+#include "chosen.h"
 #include "place.h"
 #include "processor.h"
 #include "steer.h"
@@ -23,7 +25,7 @@ static __always_inline __u32 writer_of(struct xdp_md *ctx)
 	if (queues_of == 0)
 		return this_processor();
 	if (is_ours(ctx, queues_of))
-		return ctx->rx_queue_index;
+		return place_of_queue(ctx);
 	beside(FOREIGN);
 	return NO_WRITER;
 }
@@ -48,6 +50,8 @@ static __always_inline int deliver(struct xdp_md *ctx, const struct tag *tag)
 SEC("xdp")
 int capture(struct xdp_md *ctx)
 {
+	if (!is_chosen(ctx))
+		return XDP_PASS;
 	bpf_tail_call_static(ctx, &filters, FIRST);
 	return deliver(ctx, &untagged);
 }
@@ -77,6 +81,8 @@ int unwanted(struct xdp_md *ctx)
 SEC("xdp")
 int capture_tagged(struct xdp_md *ctx)
 {
+	if (!is_chosen(ctx))
+		return XDP_PASS;
 	struct tag tag = ask(ctx);
 	return deliver(ctx, &tag);
 }
@@ -92,6 +98,8 @@ static __noinline int lay_down(struct xdp_md *ctx, __u32 there, __u32 protocol, 
 SEC("xdp")
 int filter_tagged(struct xdp_md *ctx)
 {
+	if (!is_chosen(ctx))
+		return XDP_PASS;
 	struct tag tag = ask(ctx);
 	if (place(ctx, tag.there, bpf_ntohs(tag.protocol), tag.tci))
 		return lay_down(ctx, tag.there, tag.protocol, tag.tci);

@@ -21,7 +21,7 @@ use crate::filter::{Hook, gate};
 use crate::leave_out_all;
 use crate::log::{LoadError, logged};
 use crate::pool::{PoolMaps, PoolOptions, Steering, keep_maps, prepare, prepare_steering};
-use crate::writers::{self, Writers};
+use crate::writers::{self, Chosen, Writers, prepare_chosen};
 
 skeleton!("xdp");
 
@@ -39,6 +39,8 @@ pub struct Options {
     pub fragments: bool,
     /// The pool's writers: processors for generic XDP.
     pub writers: Writers,
+    /// The receive queues to capture; `None`: all.
+    pub chosen: Option<Chosen>,
     /// Index of the interface whose driver is asked for stripped VLAN tags; the program is then bound to it.
     pub tags_of: Option<u32>,
 }
@@ -91,6 +93,7 @@ impl Program {
             Writers::Queues(driven) => driven.constant(),
             Writers::Processors(_) => 0,
         };
+        prepare_chosen!(constants, options.chosen);
         writers::measure(&mut open.maps.processors, options.writers.processors())?;
 
         for program in [&mut open.progs.capture, &mut open.progs.wanted, &mut open.progs.unwanted] {

@@ -48,6 +48,7 @@ fn program(device: u32, fragments: bool, steering: Option<SteerBy>) -> (Program,
         exclusive: false,
         fragments,
         writers: Writers::Queues(driven(device)),
+        chosen: None,
         tags_of: Some(device),
     };
     Program::load(&options).expect("it is loaded")
@@ -58,8 +59,14 @@ fn program(device: u32, fragments: bool, steering: Option<SteerBy>) -> (Program,
 fn loaders(device: u32, fragments: bool, steered: &[Option<SteerBy>]) -> Vec<Loader> {
     let (queues, tags_of) = (1, Some(device));
     let captures: Vec<_> = steered.iter().map(|&steering| program(device, fragments, steering).1).collect();
-    let options =
-        af_xdp::Options { queues, stamp: Stamp::Packet, fragments, native_on: tags_of.map(driven), tags_of };
+    let options = af_xdp::Options {
+        queues,
+        chosen: None,
+        stamp: Stamp::Packet,
+        fragments,
+        native_on: tags_of.map(driven),
+        tags_of,
+    };
     let (_program, af_xdp) = af_xdp::Program::load(&options).expect("it is loaded");
     let options = forward::Options {
         from: driven(device),

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use std::io::Write;
 
 use weir_bpf::pool::{PoolOptions, Stamp, SteerBy, Steering};
-use weir_bpf::writers::{Driven, Writers};
+use weir_bpf::writers::{Chosen, Driven, Writers};
 use weir_bpf::{LoadError, af_xdp, bare, forward, lab, stack, tag, tc, xdp, xsk};
 use weir_sys::cpu::Processors;
 use weir_sys::netns::NetNs;
@@ -137,13 +137,16 @@ fn pool(row: &[usize]) -> (PoolOptions, Option<Steering>) {
     (options, STEERED[row[4]].map(|by| Steering { by, targets: 2, seed: 1 }))
 }
 
+/// All receive queues, and four of them.
+const CHOSEN: [Option<Chosen>; 2] = [None, Some(Chosen { first: 2, count: 4 })];
+
 const POOL: [usize; 5] = [STAMPS.len(), SNAP_LENGTHS.len(), 2, 2, STEERED.len()];
 
 #[test]
 fn root_xdp() {
     with_device(|device| {
         let mut loaded = Loaded::default();
-        let sizes: Vec<usize> = POOL.into_iter().chain([2, 2, 4]).collect();
+        let sizes: Vec<usize> = POOL.into_iter().chain([2, 2, 4, 2]).collect();
         for row in pairs(&sizes) {
             let (pool, steering) = pool(&row);
             let online = || Processors::online().expect("processors");
@@ -155,7 +158,8 @@ fn root_xdp() {
                 _ => (Writers::Processors(online()), None),
             };
             let (exclusive, fragments) = (row[5] == 1, row[6] == 1);
-            let options = xdp::Options { pool, steering, exclusive, fragments, writers, tags_of };
+            let chosen = CHOSEN[row[8]];
+            let options = xdp::Options { pool, steering, exclusive, fragments, writers, chosen, tags_of };
             loaded.load(|| format!("{options:?}"), tags_of.is_some(), || xdp::Program::load(&options));
         }
         loaded.end("xdp");
@@ -214,11 +218,12 @@ fn root_tc_with_segments_of_the_loopback_device() {
 fn root_af_xdp() {
     with_device(|device| {
         let mut loaded = Loaded::default();
-        for row in pairs(&[STAMPS.len(), 2, 3]) {
+        for row in pairs(&[STAMPS.len(), 2, 3, 2]) {
             let (stamp, fragments) = (STAMPS[row[0]], row[1] == 1);
             let native_on = (row[2] > 0).then_some(Driven { index: device, hands_on: row[2] == 1 });
             let tags_of = (row[2] > 1).then_some(device);
-            let options = af_xdp::Options { queues: 4, stamp, fragments, native_on, tags_of };
+            let options =
+                af_xdp::Options { queues: 4, chosen: CHOSEN[row[3]], stamp, fragments, native_on, tags_of };
             loaded.load(|| format!("{options:?}"), tags_of.is_some(), || af_xdp::Program::load(&options));
         }
         loaded.end("af_xdp");

@@ -117,6 +117,7 @@ pub mod internal {
     pub use crate::live::builder::tc_filters;
     pub use crate::live::choose::{Choice, choice, untold_tags};
     pub use crate::live::memory::pool_of;
+    pub use crate::live::queues::split_name;
     pub use crate::live::source::af_packet::as_in_the_kernel;
     pub use crate::live::{command, probe};
 

@@ -98,6 +98,7 @@ impl Steered {
                     } else {
                         Writers::Queues(Driven { index: 1, hands_on: true })
                     },
+                    chosen: None,
                     tags_of: None,
                 };
                 let (program, maps) = xdp::Program::load(&options).unwrap_or_else(|error| panic!("{error}"));

@@ -250,7 +250,7 @@ impl Forward {
     /// Prepares forwarding from interface `from` to interface `to`, both in the network namespace of the thread that
     /// calls [`ForwardBuilder::open`].
     pub fn between(from: impl Into<String>, to: impl Into<String>) -> ForwardBuilder {
-        let here = |name: String| Wanted { namespace: None, name };
+        let here = |name: String| Wanted { namespace: None, name, queues: None };
         ForwardBuilder {
             ends: [here(from.into()), here(to.into())],
             both: false,

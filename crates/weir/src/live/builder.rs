@@ -1,23 +1,27 @@
 //! Options of a capture.
 
+use std::ops::RangeInclusive;
+
 use crate::live::capture::Capture;
 use crate::live::request::{Opening, Settings, Wanted};
 use crate::live::settings::{Delivery, Mode, SourceChoice, Timestamps, Window};
 use crate::live::steering::{Steer, Steering};
-use crate::{Direction, Error, Filter, Namespace};
+use crate::{Direction, Error, Filter, Namespace, Setting};
 
 /// A builder for a [`Capture`]; see [`Capture::builder`].
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct Builder {
     pub(crate) interfaces: Vec<Wanted>,
+    /// Queues were chosen before there was an interface.
+    queues_of_none: bool,
     pub(crate) settings: Settings,
 }
 
 impl Capture {
     /// Returns a builder with the default options.
     pub fn builder() -> Builder {
-        Builder { interfaces: Vec::new(), settings: Settings::default() }
+        Builder { interfaces: Vec::new(), queues_of_none: false, settings: Settings::default() }
     }
 }
 
@@ -29,14 +33,32 @@ impl Builder {
     /// have a "Linux cooked" header (`LINKTYPE_LINUX_SLL2`), which contains the interface index. A frame that passes
     /// several stacked interfaces is captured at the lowest; see [`stacked`](Self::stacked).
     pub fn interface(mut self, name: impl Into<String>) -> Self {
-        self.interfaces.push(Wanted { namespace: None, name: name.into() });
+        self.interfaces.push(Wanted { namespace: None, name: name.into(), queues: None });
         self
     }
 
     /// Adds an interface of another network namespace, or `any` for all interfaces there. The capture calls it
     /// `NAMESPACE/NAME`.
     pub fn interface_in(mut self, namespace: &Namespace, name: impl Into<String>) -> Self {
-        self.interfaces.push(Wanted { namespace: Some(namespace.clone()), name: name.into() });
+        self.interfaces.push(Wanted { namespace: Some(namespace.clone()), name: name.into(), queues: None });
+        self
+    }
+
+    /// Captures only on these receive queues of the interface added last. Packets on others pass unaffected, in exclusive
+    /// mode too, and are counted nowhere. Only the sources [`Xdp`](SourceChoice::Xdp) and [`AfXdp`](SourceChoice::AfXdp)
+    /// know the queues; [`Auto`](SourceChoice::Auto) takes xdp then.
+    ///
+    /// ```no_run
+    /// # fn main() -> Result<(), weir::Error> {
+    /// let capture = weir::Capture::builder().interface("eth0").queues(0..=3).open()?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn queues(mut self, queues: RangeInclusive<u32>) -> Self {
+        match self.interfaces.last_mut() {
+            Some(interface) => interface.queues = Some(queues),
+            None => self.queues_of_none = true,
+        }
         self
     }
 
@@ -190,6 +212,10 @@ impl Builder {
     pub fn open_telling(self, tell: impl FnMut(Opening<'_>)) -> Result<Capture, Error> {
         if self.interfaces.is_empty() {
             return Err(Error::NoInterface);
+        }
+        if self.queues_of_none {
+            let why = "cannot choose receive queues: no interface was added before; try the other order";
+            return Err(Error::setting(Setting::Queues, why));
         }
         Capture::open(&self.interfaces, &self.settings.checked()?, tell)
     }

@@ -6,6 +6,7 @@ use weir_sys::netdev::{self, XdpAbilities};
 
 use crate::live::interface::{Device, Interface, Tags};
 use crate::live::memory::Alternatives;
+use crate::live::queues;
 use crate::live::request::{Settings, Wanted};
 use crate::live::settings::{Mode, SourceChoice};
 use crate::live::site;
@@ -19,6 +20,7 @@ pub(crate) fn open(device: &Device, id: u32, settings: &Settings) -> Opening {
     if !device.link.is_up() {
         return Err(Error::InterfaceDown { name: device.link.name.clone() });
     }
+    queues::check(device, settings)?;
     let opener = Opener { device, id, settings, link_type: device.link_type()? };
     let asked = || "as requested".to_owned();
     let refused = |one, other, why: &str| Err(Error::conflict(one, other, why));
@@ -115,6 +117,7 @@ pub(crate) fn needs(device: &Device, settings: &Settings) -> Result<Alternatives
     let af_packet = || vec![af_packet::need(device, settings)];
     Ok(match settings.source {
         SourceChoice::Auto if device.any => vec![af_packet()],
+        SourceChoice::Auto if device.chosen.is_some() => vec![xdp(XdpHook::Native)?, xdp(XdpHook::Generic)?],
         SourceChoice::Auto => match prefer(device, settings).0 {
             Fit::Xdp => vec![xdp(XdpHook::Native)?, tc()?, af_packet()],
             Fit::Tc => vec![tc()?, af_packet()],
@@ -142,7 +145,8 @@ pub(crate) struct Opener<'a> {
 
 impl Opener<'_> {
     fn xdp(&self, native_only: bool, why: String) -> Opening {
-        let opened = xdp::open(self.device, self.id, self.settings, native_only)?;
+        let opened = xdp::open(self.device, self.id, self.settings, native_only);
+        let opened = opened.map_err(|error| queues::advised(self.device, error))?;
         let described = self.describe(SourceKind::Xdp, opened.source, opened.snap_len, opened.detail, why);
         Ok(warned(described, opened.warnings))
     }
@@ -166,7 +170,8 @@ impl Opener<'_> {
     }
 
     fn af_xdp(&self, why: String) -> Opening {
-        let opened = af_xdp::open(self.device, self.id, self.settings)?;
+        let opened = af_xdp::open(self.device, self.id, self.settings);
+        let opened = opened.map_err(|error| queues::advised(self.device, error))?;
         let described = self.describe(SourceKind::AfXdp, opened.source, opened.snap_len, opened.detail, why);
         Ok(warned(described, opened.warnings))
     }
@@ -174,6 +179,9 @@ impl Opener<'_> {
     /// Opens the most suitable source or, if it is not available, the next one, with the reason.
     fn auto(&self) -> Opening {
         let (first, mut why) = prefer(self.device, self.settings);
+        if self.device.chosen.is_some() {
+            return self.xdp(false, why);
+        }
         let mut warnings = Vec::new();
         if first == Fit::Xdp {
             match self.xdp(true, why.clone()) {
@@ -257,7 +265,7 @@ pub struct Choice {
 ///
 /// The interface is unknown or down, or no source can capture on its kind.
 pub fn choice(namespace: Option<&Namespace>, name: &str) -> Result<Choice, Error> {
-    let wanted = Wanted { namespace: namespace.cloned(), name: name.to_owned() };
+    let wanted = Wanted { namespace: namespace.cloned(), name: name.to_owned(), queues: None };
     let device = site::inside(namespace, || Device::find(&wanted))??;
     if !device.link.is_up() {
         return Err(Error::InterfaceDown { name: device.link.name });
@@ -283,7 +291,7 @@ pub fn choice(namespace: Option<&Namespace>, name: &str) -> Result<Choice, Error
 ///
 /// The interface is unknown.
 pub fn untold_tags(namespace: Option<&Namespace>, name: &str) -> Result<Option<String>, Error> {
-    let wanted = Wanted { namespace: namespace.cloned(), name: name.to_owned() };
+    let wanted = Wanted { namespace: namespace.cloned(), name: name.to_owned(), queues: None };
     let device = site::inside(namespace, || Device::find(&wanted))??;
     Ok(matches!(device.tags, Tags::Untold(_)).then(|| device.leave_tags()))
 }
@@ -311,7 +319,9 @@ enum Fit {
 
 /// Chooses for `auto`: never disturb an interface that the host uses, but be fast on a capture port.
 fn prefer(device: &Device, settings: &Settings) -> (Fit, String) {
-    let (fit, why) = if settings.mode == Mode::Exclusive {
+    let (fit, why) = if device.chosen.is_some() {
+        (Fit::Xdp, "only xdp knows receive queues")
+    } else if settings.mode == Mode::Exclusive {
         (Fit::Xdp, "only xdp can take packets away from the host")
     } else if !device.is_ethernet() {
         (Fit::Tc, "its frames have no Ethernet header")
@@ -375,6 +385,7 @@ mod tests {
             link: Link { name: "enp1s0".into(), hardware: 1, mtu: 1500, ..Link::default() },
             driver: Some("igb".into()),
             rx_queues: 4,
+            chosen: None,
             speed_bits: None,
             tags,
             peer: None,

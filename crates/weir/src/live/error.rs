@@ -347,7 +347,7 @@ impl Error {
                 Some(format!("{meant}available: {}", others.join(", ")))
             }
             Self::InterfaceTwice { .. } => {
-                Some("name each interface once; all of its queues are captured".into())
+                Some("name each interface once, with all of its queues or one range of them".into())
             }
             Self::InterfaceDown { name } => {
                 let (inside, name) = command::place(name);

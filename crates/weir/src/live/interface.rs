@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use weir_bpf::writers::Driven;
+use weir_bpf::writers::{Chosen, Driven};
 use weir_sys::bpf::probe;
 use weir_sys::ethtool::{Ethtool, Stripping};
 use weir_sys::link::{Address, Link, Links};
@@ -78,6 +78,8 @@ pub(crate) struct Device {
     pub(crate) link: Link,
     pub(crate) driver: Option<String>,
     pub(crate) rx_queues: u32,
+    /// The only receive queues to capture on; `None`: all.
+    pub(crate) chosen: Option<Chosen>,
     pub(crate) speed_bits: Option<u64>,
     pub(crate) tags: Tags,
     /// The other end, for veth.
@@ -139,6 +141,11 @@ impl Device {
         Driven { index: self.link.index, hands_on: self.driver.as_deref() != Some("veth") }
     }
 
+    /// Returns the number of the first receive queue to capture on, and how many there are.
+    pub(crate) fn queues(&self) -> (u32, u32) {
+        self.chosen.map_or((0, self.rx_queues), |Chosen { first, count }| (first, count))
+    }
+
     /// Returns the command that leaves VLAN tags in the frames, where XDP sees them.
     pub(crate) fn leave_tags(&self) -> String {
         if self.driver.as_deref() == Some("veth") {
@@ -182,11 +189,13 @@ impl Device {
         let blinded = probe::blinds_constants().unwrap_or(false);
         let peer =
             (driver.as_deref() == Some("veth")).then(|| Peer::of(link, &links, &wanted.label())).flatten();
+        let rx_queues = ethtool.rx_queues(name).unwrap_or(link.rx_queues).max(1);
         Ok(Self {
             tags: Tags::of(ethtool.stripping(name), driver.as_deref(), peer.as_ref(), abilities, blinded),
             peer,
             driver,
-            rx_queues: ethtool.rx_queues(name).unwrap_or(link.rx_queues).max(1),
+            rx_queues,
+            chosen: wanted.chosen(rx_queues)?,
             speed_bits: ethtool.speed(name),
             abilities,
             in_use: link.master.is_some() || addresses.iter().any(Address::is_beyond_link),
@@ -234,6 +243,7 @@ impl Device {
             link,
             driver: None,
             rx_queues: 1,
+            chosen: wanted.queues.as_ref().map(|_| Chosen { first: 0, count: 1 }),
             speed_bits: None,
             tags: Tags::InFrame,
             peer: None,
@@ -316,7 +326,7 @@ mod tests {
 
     #[test]
     fn an_unknown_interface_is_answered_with_the_known_ones() {
-        let wanted = Wanted { namespace: None, name: "lo0".into() };
+        let wanted = Wanted { namespace: None, name: "lo0".into(), queues: None };
         let Err(Error::NoSuchInterface { nearest, others, .. }) = Device::find(&wanted) else {
             panic!("there is no lo0");
         };

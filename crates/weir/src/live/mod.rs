@@ -22,6 +22,7 @@ pub(crate) mod peer;
 pub(crate) mod port;
 pub(crate) mod ports;
 pub mod probe;
+pub(crate) mod queues;
 pub(crate) mod request;
 pub(crate) mod sets;
 pub(crate) mod setting;

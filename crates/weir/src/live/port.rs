@@ -71,7 +71,7 @@ impl Port {
         let lane = |queue| Arc::new(Lane::new(interface.id, queue, interface.link_type, direction));
         let counters = nic_counters(&device.link);
         Ok(Self {
-            lanes: (0..source.queues()).map(lane).collect(),
+            lanes: (source.first_number()..).take(source.queues() as usize).map(lane).collect(),
             source,
             site,
             watched: (!device.any).then(|| Watched {
@@ -154,7 +154,8 @@ impl Port {
         {
             watched.now = nic_counters(link);
         }
-        let mut queues: Vec<QueueAccount> = self.lanes.iter().map(|lane| self.queue_account(lane)).collect();
+        let mut queues: Vec<QueueAccount> =
+            (0..).zip(&self.lanes).map(|(place, lane)| self.queue_account(place, lane)).collect();
         // Counted with the first queue: packets without a queue, and packets that the source filtered.
         let (strays, filtered) = (self.source.strays(), self.source.filtered());
         if let Some(first) = queues.first_mut() {
@@ -175,9 +176,10 @@ impl Port {
         }
     }
 
-    fn queue_account(&self, lane: &Lane) -> QueueAccount {
-        let counters = self.source.counters(lane.queue);
-        let fill = self.source.fill(lane.queue);
+    /// Returns the account of the source's queue at `place`, which has this lane.
+    fn queue_account(&self, place: u32, lane: &Lane) -> QueueAccount {
+        let counters = self.source.counters(place);
+        let fill = self.source.fill(place);
         QueueAccount {
             queue: lane.queue,
             target: self.interface.targets.map(|targets| lane.queue % targets),

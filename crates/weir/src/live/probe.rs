@@ -60,6 +60,7 @@ fn load_xdp(tags_of: Option<u32>) -> Result<(), Error> {
         fragments: true,
         // The program is not attached, so it need not know the interface.
         writers: Writers::Queues(Driven { index: tags_of.unwrap_or(1), hands_on: true }),
+        chosen: None,
         tags_of,
     };
     xdp::Program::load(&options).map(drop).map_err(refused)

@@ -1,6 +1,9 @@
 //! What was requested: interfaces and settings.
 
+use std::ops::RangeInclusive;
 use std::time::Duration;
+
+use weir_bpf::writers::Chosen;
 
 use crate::live::settings::{Delivery, Mode, PoolSize, SourceChoice, Timestamps, Window};
 use crate::live::steering::Steering;
@@ -27,6 +30,8 @@ pub(crate) struct Wanted {
     /// `None`: the calling thread's namespace.
     pub(crate) namespace: Option<Namespace>,
     pub(crate) name: String,
+    /// `None`: all receive queues.
+    pub(crate) queues: Option<RangeInclusive<u32>>,
 }
 
 impl Wanted {
@@ -36,6 +41,24 @@ impl Wanted {
             Some(namespace) => format!("{}/{}", namespace.name(), self.name),
             None => self.name.clone(),
         }
+    }
+
+    /// Finds the requested receive queues among the `all` that the interface has.
+    pub(crate) fn chosen(&self, all: u32) -> Result<Option<Chosen>, Error> {
+        let Some(queues) = &self.queues else { return Ok(None) };
+        let (first, last, name) = (*queues.start(), *queues.end(), self.label());
+        let why = if last >= all {
+            let (plural, range) =
+                if all == 1 { ("", "0".to_owned()) } else { ("s", format!("0-{}", all - 1)) };
+            format!(
+                "cannot capture on queue {last} of `{name}`: it has {all} receive queue{plural}; try {range}"
+            )
+        } else if first > last {
+            format!("cannot capture on queues {first}-{last} of `{name}`: there are none; try {last}-{first}")
+        } else {
+            return Ok(Some(Chosen { first, count: last - first + 1 }));
+        };
+        Err(Error::setting(Setting::Queues, why))
     }
 
     /// Whether this stands for all interfaces of the namespace.
@@ -130,6 +153,27 @@ impl Default for Settings {
             tc_filters: false,
             filter: None,
             steering: None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn queues_that_are_not_there_are_told_with_those_that_are() {
+        let chosen = |first, last, all| {
+            let queues = Some(RangeInclusive::new(first, last));
+            Wanted { namespace: None, name: "eth0".into(), queues }.chosen(all)
+        };
+        assert_eq!(chosen(1, 3, 4).unwrap(), Some(Chosen { first: 1, count: 3 }));
+        for (first, last, all, text) in [
+            (2, 4, 4, "cannot capture on queue 4 of `eth0`: it has 4 receive queues; try 0-3"),
+            (1, 1, 1, "cannot capture on queue 1 of `eth0`: it has 1 receive queue; try 0"),
+            (3, 1, 4, "cannot capture on queues 3-1 of `eth0`: there are none; try 1-3"),
+        ] {
+            assert_eq!(chosen(first, last, all).unwrap_err().to_string(), text);
         }
     }
 }

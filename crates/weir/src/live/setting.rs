@@ -9,6 +9,8 @@ use crate::{Direction, Mode, SourceChoice};
 pub enum Setting {
     /// The interfaces of a capture ([`Builder::interface`](crate::Builder::interface)).
     Interface,
+    /// [`Builder::queues`](crate::Builder::queues).
+    Queues,
     /// [`Builder::source`](crate::Builder::source).
     Source(SourceChoice),
     /// [`Builder::mode`](crate::Builder::mode).
@@ -57,6 +59,7 @@ impl Setting {
     /// All settings, with one value each.
     pub const ALL: &[Self] = &[
         Self::Interface,
+        Self::Queues,
         Self::Source(SourceChoice::Auto),
         Self::Mode(Mode::Pass),
         Self::Timestamps,

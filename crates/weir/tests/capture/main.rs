@@ -38,6 +38,7 @@ mod delivery;
 mod event_loop;
 mod filter;
 mod handlers;
+mod queues;
 mod segment;
 mod steering;
 mod tagged;

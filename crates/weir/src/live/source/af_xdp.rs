@@ -45,6 +45,7 @@ use super::{Bell, DIRECTION_BYTES, Queue, Source, xdp};
 use crate::live::exchange::Gate;
 use crate::live::interface::{Device, Tags};
 use crate::live::memory::Need;
+use crate::live::queues;
 use crate::live::request::Settings;
 use crate::live::settings::{Delivery, SourceChoice, Timestamps};
 use crate::live::size;
@@ -74,6 +75,8 @@ pub(crate) struct AfXdp {
     promiscuous: Option<Promiscuous>,
     sockets: Vec<Socket>,
     memory: u64,
+    /// The receive queue of the first socket.
+    first: u32,
     clock_offset: i64,
     gate: Arc<dyn Gate>,
 }
@@ -182,7 +185,7 @@ fn frame_bytes(queues: u32, frames: UmemOptions) -> u64 {
 
 /// Returns the memory needed, assuming that a card fills the frames.
 pub(crate) fn need(device: &Device, settings: &Settings, hook: XdpHook) -> Need {
-    let (queues, largest) = (device.rx_queues, largest(device, hook));
+    let (queues, largest) = (device.queues().1, largest(device, hook));
     let snap_len = settings.snap_len.min(largest);
     let beside = frame_bytes(queues, frames(queues, largest, true));
     Need { queues, largest: snap_len + DIRECTION_BYTES, beside }
@@ -196,7 +199,7 @@ fn open_at(
     tags: bool,
 ) -> Result<Opened, Error> {
     let name = &device.link.name;
-    let queues = device.rx_queues;
+    let (first, queues) = device.queues();
     let largest = largest(device, hook);
     let (snap_len, directions) = (settings.snap_len.min(largest), settings.tells_direction(false));
     let form = Form { interface: id, snap_len, directions };
@@ -210,7 +213,7 @@ fn open_at(
     let mut frames = frames(queues, largest, card);
     // Before Linux 6.6 a packet has one frame. GSO packets of the host itself are longer.
     let longest = device.link.mtu.saturating_add(LINK_HEADERS);
-    let mut notes = Vec::new();
+    let mut notes: Vec<String> = queues::note(device).into_iter().collect();
     if frames.segments && longest <= frames.frame_size.room() && !takes_segments(device, frames)? {
         frames.segments = false;
         notes.push(format!(
@@ -223,6 +226,7 @@ fn open_at(
 
     let (program, maps) = Program::load(&Options {
         queues,
+        chosen: device.chosen,
         stamp: stamp(settings),
         fragments: hook == XdpHook::Generic || xdp::takes_fragments(device),
         native_on: (hook == XdpHook::Native).then(|| device.driven()),
@@ -240,7 +244,7 @@ fn open_at(
     let (attached, sockets, clock_offset) = (None, Vec::new(), 0);
     let grace = Grace::new();
     let memory = shape.data_bytes() + need.beside;
-    let mut source = AfXdp { maps, attached, grace, promiscuous, sockets, memory, clock_offset, gate };
+    let mut source = AfXdp { maps, attached, grace, promiscuous, sockets, memory, first, clock_offset, gate };
     source.tick()?;
     let how = How {
         form,
@@ -249,15 +253,15 @@ fn open_at(
         shape,
     };
     let mut zero_copy = true;
-    for ((queue, writer), reader) in (0..queues).zip(writers).zip(readers) {
+    for ((place, writer), reader) in (0..queues).zip(writers).zip(readers) {
         // Each queue has its own memory: what one holds is not missing in the others.
         let umem = Umem::new(frames)?;
-        let mut socket = bind(&umem, device, queue)?;
+        let mut socket = bind(&umem, device, first + place)?;
         if how.active {
             socket.poll_busily(BUSY_FOR, BUSY_BUDGET)?;
         }
         zero_copy &= socket.zero_copy();
-        let inserted = source.maps.insert(queue, &socket).map_err(std::io::Error::other);
+        let inserted = source.maps.insert(place, &socket).map_err(std::io::Error::other);
         inserted.map_err(|error| CallError::new(format!("redirect packets from `{name}`"), error))?;
         source.sockets.push(Socket::start(name, (socket, umem), (writer, reader), how)?);
     }
@@ -296,10 +300,10 @@ fn frames(queues: u32, largest: u32, card: bool) -> UmemOptions {
 /// Bytes of a 4 KiB frame that every card's driver uses: the whole KiB that the headroom leaves.
 const CARD_ROOM: u32 = 3 << 10;
 
-/// Whether the kernel accepts packets of several frames, tested with minimal memory on the first queue.
+/// Whether the kernel accepts packets of several frames, tested with minimal memory on the first of its queues.
 fn takes_segments(device: &Device, frames: UmemOptions) -> Result<bool, Error> {
     let umem = Umem::new(UmemOptions { frames: 1, zero_copy: false, ..frames })?;
-    match XskSocket::bind(&umem, device.link.index, 0, XskOptions { receive: 1, send: 0 }) {
+    match XskSocket::bind(&umem, device.link.index, device.queues().0, XskOptions { receive: 1, send: 0 }) {
         Ok(_) => Ok(true),
         Err(error) if error.errno() == Errno::INVAL.raw_os_error() => Ok(false),
         Err(error) => Err(refused(&device.link.name, error)),
@@ -389,6 +393,10 @@ impl Socket {
 impl Source for AfXdp {
     fn queues(&self) -> u32 {
         u32::try_from(self.sockets.len()).expect("a shape counts queues in 32 bits")
+    }
+
+    fn first_number(&self) -> u32 {
+        self.first
     }
 
     fn give_queues(&mut self) -> Vec<Box<dyn Queue>> {

@@ -67,6 +67,11 @@ pub(crate) trait Source: std::fmt::Debug + Send {
     /// Returns the number of queues.
     fn queues(&self) -> u32;
 
+    /// Returns the number by which users know the first queue; the others follow.
+    fn first_number(&self) -> u32 {
+        0
+    }
+
     /// Gives away the queues, once. The source keeps what is not needed to take packets.
     fn give_queues(&mut self) -> Vec<Box<dyn Queue>>;
 

@@ -44,6 +44,7 @@ pub(crate) struct Programmed {
     maps: PoolMaps,
     attachment: Option<Box<dyn Attachment>>,
     grace: Grace,
+    first_number: u32,
     /// Empty once they are given away.
     readers: Vec<Reader>,
     gauges: Vec<Gauge>,
@@ -178,6 +179,7 @@ impl Programmed {
             maps,
             attachment: None,
             grace: Grace::new(),
+            first_number: 0,
             gauges: readers.iter().map(Reader::gauge).collect(),
             readers,
             doorbell: Arc::new(doorbell),
@@ -187,6 +189,11 @@ impl Programmed {
         };
         source.tick()?;
         Ok(source)
+    }
+
+    /// Sets the number by which users know the first queue.
+    pub(super) fn number_from(&mut self, first: u32) {
+        self.first_number = first;
     }
 
     /// Keeps what attaches the program to the interface.
@@ -358,6 +365,10 @@ impl Bell for Doorbell {
 impl Source for Programmed {
     fn queues(&self) -> u32 {
         u32::try_from(self.gauges.len()).expect("a shape counts queues in 32 bits")
+    }
+
+    fn first_number(&self) -> u32 {
+        self.first_number
     }
 
     fn give_queues(&mut self) -> Vec<Box<dyn Queue>> {

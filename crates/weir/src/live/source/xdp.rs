@@ -15,6 +15,7 @@ use super::writers::{self, Native};
 use crate::live::error::NEEDS;
 use crate::live::interface::{Device, Tags};
 use crate::live::memory::Need;
+use crate::live::queues;
 use crate::live::request::Settings;
 use crate::live::settings::{Mode, SourceChoice};
 use crate::live::steering::Steering;
@@ -98,7 +99,7 @@ fn largest(device: &Device, hook: XdpHook) -> u32 {
 /// Returns the memory needed.
 pub(crate) fn need(device: &Device, settings: &Settings, hook: XdpHook) -> Result<Need, Error> {
     let writers = match (hook, writers::native(device)) {
-        (XdpHook::Native, Native::Queues) => device.rx_queues,
+        (XdpHook::Native, Native::Queues) => device.queues().1,
         _ => Processors::online()?.count(),
     };
     let snap_len = settings.snap_len.min(largest(device, hook));
@@ -147,7 +148,7 @@ fn attach(device: &Device, id: u32, settings: &Settings, hook: XdpHook, tags: bo
         XdpHook::Generic => ("generic", Native::Processors("generic XDP runs on any CPU")),
     };
     let (writers, count, writer) = match native {
-        Native::Queues => (Writers::Queues(device.driven()), device.rx_queues, "queue"),
+        Native::Queues => (Writers::Queues(device.driven()), device.queues().1, "queue"),
         Native::Unknown | Native::Processors(_) => {
             let processors = Processors::online()?;
             let count = processors.count();
@@ -173,15 +174,23 @@ fn attach(device: &Device, id: u32, settings: &Settings, hook: XdpHook, tags: bo
         exclusive: settings.mode == Mode::Exclusive,
         fragments: hook == XdpHook::Generic || takes_fragments(device),
         writers,
+        chosen: device.chosen,
         tags_of: tags.then_some(device.link.index),
     })
     .map_err(|error| not_loaded(name, error))?;
     let mut source = Programmed::new(device, settings.promiscuous, shape, maps)?;
+    if native == Native::Queues {
+        source.number_from(settings.queues_of(device.queues().0));
+    }
     source.filter(device, settings.filter.as_ref())?;
     source.attached(program.attach(device.link.index, hook).map_err(|error| refused(device, error))?);
 
     let detail = format!("{kind} XDP, {}", describe(settings, &shape, count, writer));
     let opened = Opened { source, snap_len, detail, warnings: Vec::new() };
+    let opened = match queues::note(device) {
+        Some(note) => opened.note(&note),
+        None => opened,
+    };
     Ok(match native {
         Native::Processors(why) if hook == XdpHook::Native => opened.note(why),
         Native::Unknown => opened.note("its driver is not known to use one context per receive queue"),
