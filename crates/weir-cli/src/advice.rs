@@ -20,7 +20,7 @@ fn option(setting: Setting) -> String {
         Setting::Direction(Direction::In) => "-Q in",
         Setting::Direction(Direction::Out) => "-Q out",
         Setting::Direction(Direction::Both) => "-Q inout",
-        Setting::Interface => "-i",
+        Setting::Interface | Setting::Queues => "-i",
         Setting::Timestamps => "--timestamps",
         Setting::SnapLen => "-s",
         Setting::Chunks => "--chunks",

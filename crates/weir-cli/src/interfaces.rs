@@ -1,7 +1,9 @@
 //! Finds the interfaces to capture on.
 
 use std::io::{self, Write};
+use std::ops::RangeInclusive;
 
+use weir::internal::split_name;
 use weir::link::{self, Link};
 use weir::{Builder, Capture, Namespace};
 
@@ -14,9 +16,22 @@ use crate::style;
 pub(crate) struct Chosen {
     namespace: Option<Namespace>,
     name: String,
+    /// `None`: all receive queues.
+    queues: Option<RangeInclusive<u32>>,
 }
 
 impl Chosen {
+    /// Finds the interface `name` in `namespace`. The name may end with the queues to capture on, as in `eth0@0-3`, unless
+    /// there is an interface called exactly so.
+    fn find(namespace: Option<Namespace>, name: &str) -> Result<Self, Failure> {
+        if let Some((short, queues)) = split_name(name)
+            && links(namespace.as_ref())?.iter().all(|link| link.name != name)
+        {
+            return Ok(Self { namespace, name: short.to_owned(), queues: Some(queues) });
+        }
+        Ok(Self { namespace, name: name.to_owned(), queues: None })
+    }
+
     /// Returns its name.
     pub(crate) fn name(&self) -> &str {
         &self.name
@@ -32,9 +47,13 @@ impl Chosen {
 
     /// Adds the interface to a capture.
     pub(crate) fn add_to(&self, builder: Builder) -> Builder {
-        match &self.namespace {
+        let builder = match &self.namespace {
             Some(namespace) => builder.interface_in(namespace, &self.name),
             None => builder.interface(&self.name),
+        };
+        match &self.queues {
+            Some(queues) => builder.queues(queues.clone()),
+            None => builder,
         }
     }
 }
@@ -47,22 +66,23 @@ pub(crate) fn chosen(names: &[String], named: &[String]) -> Result<Vec<Chosen>, 
     if names.is_empty() {
         for namespace in namespaces {
             let name = first_up(namespace.as_ref())?;
-            chosen.push(Chosen { namespace, name });
+            chosen.push(Chosen { namespace, name, queues: None });
         }
         return Ok(chosen);
     }
     for name in split(names, &namespaces)? {
         // An interface name has no slash.
         if let Some((namespace, name)) = name.rsplit_once('/') {
-            chosen.push(Chosen { namespace: Some(Namespace::find(namespace)?), name: name.to_owned() });
+            chosen.push(Chosen::find(Some(Namespace::find(namespace)?), name)?);
             continue;
         }
         if let Some(listed) = numbered(name, &namespaces)? {
             chosen.push(listed);
             continue;
         }
-        let everywhere = namespaces.iter().cloned();
-        chosen.extend(everywhere.map(|namespace| Chosen { namespace, name: name.to_owned() }));
+        for namespace in &namespaces {
+            chosen.push(Chosen::find(namespace.clone(), name)?);
+        }
     }
     Ok(chosen)
 }
@@ -158,7 +178,8 @@ fn numbered(name: &str, namespaces: &[Option<Namespace>]) -> Result<Option<Chose
 fn listed(namespaces: &[Option<Namespace>]) -> Result<Vec<(Chosen, String)>, Failure> {
     let mut listed = Vec::new();
     for namespace in namespaces {
-        let chosen = |name: &str| Chosen { namespace: namespace.clone(), name: name.to_owned() };
+        let chosen =
+            |name: &str| Chosen { namespace: namespace.clone(), name: name.to_owned(), queues: None };
         for link in links(namespace.as_ref())? {
             listed.push((chosen(&link.name), format!("[{}]", describe(&link))));
         }
@@ -169,7 +190,7 @@ fn listed(namespaces: &[Option<Namespace>]) -> Result<Vec<(Chosen, String)>, Fai
 
 /// Prints all interfaces in the format of `tcpdump -D`.
 pub(crate) fn list(named: &[String]) -> Result<(), Failure> {
-    let line = |(Chosen { namespace, name }, about): (Chosen, String)| {
+    let line = |(Chosen { namespace, name, .. }, about): (Chosen, String)| {
         let prefix = namespace.map(|namespace| format!("{}/", namespace.name())).unwrap_or_default();
         format!("{prefix}{name} {about}")
     };

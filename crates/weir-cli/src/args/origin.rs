@@ -14,8 +14,9 @@ pub(crate) struct OriginArgs {
     /// Capture on this interface, or on all with `any`; may be repeated.
     ///
     /// `-i eth0,eth1` are two interfaces. NAMESPACE/IF names an interface in another network
-    /// namespace; a number is its position in the list of `weir capture -D`. Default: the first
-    /// interface that is up and is not loopback.
+    /// namespace; a number is its position in the list of `weir capture -D`. IF@0-3 captures only on
+    /// receive queues 0 to 3, IF@2 only on queue 2, with the xdp and af_xdp sources. Default: the
+    /// first interface that is up and is not loopback.
     #[arg(short, long = "interface", value_name = "IF", allow_hyphen_values = true)]
     pub(crate) interfaces: Vec<String>,
 

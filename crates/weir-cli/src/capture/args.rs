@@ -31,6 +31,9 @@ Examples:
         Capture two interfaces into one file for ten minutes.
   weir capture -i eth0 -i eth1 --order time -w both.pcapng
         Same, in timestamp order: replies follow the requests they answer.
+  weir capture -i eth0@0-3 -w some.pcapng
+        Capture only what arrives on receive queues 0 to 3. Combine it with ethtool -N,
+        which directs flows to queues.
   weir capture -i any --netns web -w web.pcapng
         Capture on all interfaces in network namespace `web`, each frame once.
         --netns 4711 selects the namespace of process 4711.

@@ -18,6 +18,8 @@ Examples:
         Print packets, bits and drops per second, one line a second.
   weir count -i eth0 --per-queue --interval 5s
         Print the rates of each receive queue every five seconds.
+  weir count -i eth0@2
+        Count only what arrives on receive queue 2.
   weir count -i eth0 --handlers 4 --advanced --threshold 60% --load 300
         Run four threads with simulated work. Idle threads help queues
         that are more than 60% full.

@@ -19,4 +19,5 @@ mod metrics;
 mod namespaces;
 mod order;
 mod printing;
+mod queues;
 mod sets;
