@@ -2,8 +2,12 @@
 
 use std::env;
 use std::ffi::{CStr, CString, OsString};
+use std::ops::RangeInclusive;
 
+use weir::internal::split_name;
 use weir::{Mode, SourceChoice};
+
+use super::device::Device;
 
 /// What a user wants of the engine, by the name of the device or by the environment.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,10 +21,12 @@ pub(super) struct Wish {
     pub(super) report: bool,
     /// The name of the device alone.
     pub(super) device: CString,
+    /// Its receive queues; `None`: all.
+    pub(super) queues: Option<RangeInclusive<u32>>,
 }
 
 impl Wish {
-    /// Reads `SOURCE:DEVICE`, or `SOURCE!:DEVICE` for exclusive mode, and what the environment says of the rest:
+    /// Reads `SOURCE:DEVICE`, or `SOURCE!:DEVICE` for exclusive mode, with `@0-3` behind it for some receive queues, and what the environment says of the rest:
     /// `WEIR_SOURCE`, `WEIR_MODE`, `WEIR_CHUNKS`, `WEIR_REPORT`. The environment of a program with more rights than its
     /// user is not read.
     ///
@@ -30,10 +36,14 @@ impl Wish {
     pub(super) fn of(device: &CStr) -> Result<Self, String> {
         // SAFETY: it reads what the kernel told the process at its start.
         let secure = unsafe { libc::getauxval(libc::AT_SECURE) } != 0;
-        Self::read(device, |name| env::var_os(name).filter(|_| !secure))
+        Self::read(device, Device::exists, |name| env::var_os(name).filter(|_| !secure))
     }
 
-    fn read(device: &CStr, variable: impl Fn(&str) -> Option<OsString>) -> Result<Self, String> {
+    fn read(
+        device: &CStr,
+        exists: impl Fn(&CStr) -> bool,
+        variable: impl Fn(&str) -> Option<OsString>,
+    ) -> Result<Self, String> {
         let variable = |name: &str| variable(name).map(|value| value.to_string_lossy().into_owned());
         let mode = match variable("WEIR_MODE").as_deref() {
             None | Some("" | "pass") => Mode::Pass,
@@ -56,21 +66,36 @@ impl Wish {
             chunks: chunks.transpose()?,
             report: variable("WEIR_REPORT").is_some_and(|text| text == "1"),
             device: device.to_owned(),
+            queues: None,
         };
-        // An alias of an interface has a colon in its name, too, but no source in front of it.
-        let text = device.to_bytes();
-        let Some(colon) = text.iter().position(|&byte| byte == b':') else { return Ok(wish) };
+        wish.read_source();
+        wish.read_queues(exists);
+        Ok(wish)
+    }
+
+    /// Takes the source off the name. An alias of an interface has a colon in its name, too, but no source in front of it.
+    fn read_source(&mut self) {
+        let text = self.device.to_bytes();
+        let Some(colon) = text.iter().position(|&byte| byte == b':') else { return };
         let (front, rest) = (String::from_utf8_lossy(&text[..colon]), &text[colon + 1..]);
         let (name, exclusive) = match front.strip_suffix('!') {
             Some(name) => (name, true),
             None => (&*front, false),
         };
         if let Some(source) = source_named(name) {
-            wish.source = source;
-            wish.mode = if exclusive { Mode::Exclusive } else { wish.mode };
-            wish.device = CString::new(rest).unwrap_or_default();
+            self.source = source;
+            self.mode = if exclusive { Mode::Exclusive } else { self.mode };
+            self.device = CString::new(rest).unwrap_or_default();
         }
-        Ok(wish)
+    }
+
+    /// Takes the queues off the name, unless there is a device called so.
+    fn read_queues(&mut self, exists: impl Fn(&CStr) -> bool) {
+        if let Some((name, queues)) = self.device.to_str().ok().and_then(split_name)
+            && !exists(&self.device)
+        {
+            (self.queues, self.device) = (Some(queues), CString::new(name).unwrap_or_default());
+        }
     }
 }
 
@@ -97,15 +122,33 @@ mod tests {
     use super::*;
 
     fn read(device: &CStr, variables: &[(&str, &str)]) -> Result<Wish, String> {
-        Wish::read(device, |name| {
+        let exists = |name: &CStr| name == c"there@1";
+        Wish::read(device, exists, |name| {
             variables.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).into())
         })
     }
 
+    fn plain() -> Wish {
+        let device = c"eth0".to_owned();
+        Wish { source: None, mode: Mode::Pass, chunks: None, report: false, device, queues: None }
+    }
+
+    #[test]
+    fn queues_are_behind_the_device_unless_it_is_called_so() {
+        let xdp = Wish { source: Some(SourceChoice::Xdp), queues: Some(0..=3), ..plain() };
+        assert_eq!(read(c"xdp:eth0@0-3", &[]), Ok(xdp.clone()));
+        assert_eq!(read(c"eth0@0-3", &[("WEIR_SOURCE", "xdp")]), Ok(xdp.clone()));
+        let one = Wish { mode: Mode::Exclusive, queues: Some(2..=2), ..xdp };
+        assert_eq!(read(c"xdp!:eth0@2", &[]), Ok(one.clone()));
+        let there = Wish { queues: None, device: c"there@1".to_owned(), ..one.clone() };
+        assert_eq!(read(c"xdp!:there@1", &[]), Ok(there));
+        let other = Wish { queues: None, device: c"eth0@if5".to_owned(), ..one };
+        assert_eq!(read(c"xdp!:eth0@if5", &[]), Ok(other));
+    }
+
     #[test]
     fn the_device_comes_before_the_environment() {
-        let plain =
-            Wish { source: None, mode: Mode::Pass, chunks: None, report: false, device: c"eth0".to_owned() };
+        let plain = plain();
         assert_eq!(read(c"eth0", &[]), Ok(plain.clone()));
         assert_eq!(read(c"eth0", &[("WEIR_SOURCE", ""), ("WEIR_REPORT", "0")]), Ok(plain.clone()));
         let xdp = Wish { source: Some(SourceChoice::Xdp), ..plain.clone() };

@@ -94,6 +94,14 @@ fn pool(
     snap_len: u32,
     nanoseconds: bool,
 ) -> Result<Option<Pool>, Refusal> {
+    if wish.queues.is_some() && (wish.source.is_none() || device.is_any()) {
+        let name = device.name();
+        let why = match device.is_any() {
+            true => "its packets do not tell on which they arrived; try the name of an interface".to_owned(),
+            false => format!("a packet socket does not know them; try xdp:{name}@0"),
+        };
+        return Err(format!("cannot choose receive queues of {name}: {why}").into());
+    }
     let Some(source) = wish.source else {
         return match wish.mode {
             Mode::Pass => Ok(None),
@@ -102,7 +110,7 @@ fn pool(
                 .into()),
         };
     };
-    let automatic = source == SourceChoice::Auto && wish.mode == Mode::Pass;
+    let automatic = source == SourceChoice::Auto && wish.mode == Mode::Pass && wish.queues.is_none();
     // All interfaces together have no pool, and a program that asks for each packet at once or for one protocol sends
     // questions and waits for the answers: a pool would only take longer to open.
     let Some(index) = device.index else {

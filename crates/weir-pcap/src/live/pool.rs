@@ -93,9 +93,12 @@ impl Pool {
         // A packet socket does not receive what it sends, either.
         let own = sender.cookie()?;
         let builder = || {
-            Capture::builder()
-                .leave_out(own)
-                .interface(&*name)
+            let builder = Capture::builder().leave_out(own).interface(&*name);
+            let builder = match &wish.queues {
+                Some(queues) => builder.queues(queues.clone()),
+                None => builder,
+            };
+            builder
                 .source(source)
                 .mode(wish.mode)
                 .snap_len(snap_len)

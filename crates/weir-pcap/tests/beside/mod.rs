@@ -1,4 +1,5 @@
 //! Runs a program twice at the same time, on the system's library and on ours, in a private network.
+#![allow(dead_code, reason = "each test program needs some of it")]
 
 use std::ffi::OsStr;
 use std::fs::{self, File};
