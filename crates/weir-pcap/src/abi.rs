@@ -124,6 +124,43 @@ pub struct Counts {
     pub delivered: u64,
 }
 
+/// `struct pcap_samp`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct PcapSamp {
+    /// `PCAP_SAMP_`; unknown methods take all packets.
+    pub method: c_int,
+    /// Packets or milliseconds.
+    pub value: c_int,
+}
+
+impl PcapSamp {
+    /// `PCAP_SAMP_NOSAMP`.
+    pub(crate) const ALL: Self = Self { method: 0, value: 0 };
+}
+
+/// `struct weir_pcap_stat_ex`: WinPcap's `struct pcap_stat`, which begins as libpcap's.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct PcapStatEx {
+    /// What `pcap_stats` counts.
+    pub counts: PcapStat,
+    /// Packets that the filter has accepted and that found room.
+    pub ps_capt: c_uint,
+    /// Always 0: packets that a remote host has sent.
+    pub ps_sent: c_uint,
+    /// Always 0: packets lost between a remote host and this one.
+    pub ps_netdrop: c_uint,
+}
+
+impl PcapStatEx {
+    pub(crate) const NONE: Self = Self::of(PcapStat { ps_recv: 0, ps_drop: 0, ps_ifdrop: 0 });
+
+    pub(crate) const fn of(counts: PcapStat) -> Self {
+        Self { counts, ps_capt: counts.ps_recv.saturating_sub(counts.ps_drop), ps_sent: 0, ps_netdrop: 0 }
+    }
+}
+
 /// `struct pcap_if`: a device of `pcap_findalldevs`.
 #[repr(C)]
 #[derive(Debug)]

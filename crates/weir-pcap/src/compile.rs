@@ -13,9 +13,10 @@ use crate::abi::*;
 use crate::allocate;
 use crate::bpf::{self, bpf_filter};
 use crate::filter::Filter;
-use crate::foreign::forward;
 use crate::guard::{guard, word};
-use crate::handle::{DUMPING, Handle, NOT_ACTIVATED, Pcap, Source, pcap_close, pcap_open_dead, with};
+use crate::handle::{
+    DUMPING, Handle, NOT_ACTIVATED, Pcap, Source, forward, pcap_close, pcap_open_dead, with,
+};
 use crate::link_types;
 
 /// Compiles an expression for the handle's packets.

@@ -6,9 +6,9 @@ use std::ptr;
 use std::sync::atomic::Ordering;
 
 use crate::abi::*;
-use crate::foreign::{Foreign, forward, theirs};
+use crate::foreign::{Foreign, theirs};
 use crate::guard::{guard, tell, word};
-use crate::handle::{Handle, Pcap, Source, pcap_close, pcap_geterr, with};
+use crate::handle::{Handle, Pcap, Source, forward, pcap_close, pcap_geterr, with};
 use crate::lists::give;
 use crate::live::{self, Live};
 use crate::settings::Settings;
@@ -150,7 +150,8 @@ pub unsafe extern "C" fn pcap_list_tstamp_types(pcap: *mut Pcap, to: *mut *mut c
     let types = |pcap: &Pcap, _: &Handle| {
         let Some(foreign) = &pcap.foreign else { return Ok(vec![PCAP_TSTAMP_HOST]) };
         let list = theirs!(foreign.library, pcap_list_tstamp_types(pcap, to));
-        foreign.numbers(pcap, list, theirs!(foreign.library, pcap_free_tstamp_types(to)))
+        let numbers = foreign.numbers(list, theirs!(foreign.library, pcap_free_tstamp_types(to)));
+        numbers.map_err(|status| pcap.fail(status, &foreign.error()))
     };
     // SAFETY: C1.
     unsafe { give(pcap, to, types) }
@@ -165,7 +166,7 @@ pub unsafe extern "C" fn pcap_list_tstamp_types(pcap: *mut Pcap, to: *mut *mut c
 pub unsafe extern "C" fn pcap_activate(pcap: *mut Pcap) -> c_int {
     let activate = |pcap: &Pcap, handle: &mut Handle| {
         if let Some(foreign) = &pcap.foreign {
-            return foreign.activate(pcap, handle);
+            return handle.activate_theirs(pcap, foreign);
         }
         let Source::Created(settings) = &handle.source else {
             return pcap.fail(PCAP_ERROR_ACTIVATED, ACTIVATED);

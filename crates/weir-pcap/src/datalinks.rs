@@ -19,7 +19,8 @@ pub unsafe extern "C" fn pcap_list_datalinks(pcap: *mut Pcap, to: *mut *mut c_in
     let numbers = |pcap: &Pcap, handle: &Handle| {
         if let Some(foreign) = &pcap.foreign {
             let list = theirs!(foreign.library, pcap_list_datalinks(pcap, to));
-            return foreign.numbers(pcap, list, theirs!(foreign.library, pcap_free_datalinks(to)));
+            let numbers = foreign.numbers(list, theirs!(foreign.library, pcap_free_datalinks(to)));
+            return numbers.map_err(|status| pcap.fail(status, &foreign.error()));
         }
         match handle.source {
             Source::Created(_) => Err(PCAP_ERROR_NOT_ACTIVATED),
@@ -41,7 +42,7 @@ pub unsafe extern "C" fn pcap_set_datalink(pcap: *mut Pcap, dlt: c_int) -> c_int
     // SAFETY: C1.
     unsafe {
         with(pcap, PCAP_ERROR, |pcap, handle| match (&pcap.foreign, &mut handle.source) {
-            (Some(foreign), _) => foreign.set_datalink(pcap, handle, dlt),
+            (Some(foreign), _) => handle.set_their_datalink(pcap, foreign, dlt),
             (None, Source::Dead | Source::File(_) | Source::Dumping(_)) if handle.link_type == dlt => 0,
             (None, Source::Live(live)) if live.link_types().contains(&dlt) => {
                 live.set_link_type(dlt);

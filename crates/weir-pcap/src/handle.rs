@@ -1,9 +1,21 @@
 //! The handle, `pcap_t`: what it reads from, and its error text.
 
+mod dump;
+mod sampling;
+mod special;
+mod statistics;
+mod step;
+pub(crate) mod theirs;
+
 use std::cell::UnsafeCell;
 use std::ffi::{c_char, c_int};
 use std::sync::atomic::{AtomicBool, AtomicI32};
 
+pub(crate) use self::dump::{Dump, Ended};
+pub(crate) use self::special::{Shared, Special};
+pub(crate) use self::statistics::Statistics;
+pub(crate) use self::step::Step;
+pub(crate) use self::theirs::forward;
 use crate::abi::*;
 use crate::filter::Filter;
 use crate::foreign::Foreign;
@@ -12,8 +24,6 @@ use crate::live::Live;
 use crate::savefile::{Packet, Savefile};
 use crate::settings::Settings;
 use crate::stdio;
-use crate::win32::live_dump::Dump;
-use crate::win32::{Shared, Special};
 
 /// Text for what only an activated handle can do.
 pub(crate) const NOT_ACTIVATED: &str = "This handle hasn't been activated yet";

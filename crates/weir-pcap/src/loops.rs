@@ -10,25 +10,9 @@ use std::time::Instant;
 
 use crate::abi::*;
 use crate::filter::Filter;
-use crate::foreign::forward;
-use crate::handle::{DUMPING, Handle, NOT_ACTIVATED, Pcap, Source, with};
+use crate::handle::{DUMPING, Handle, NOT_ACTIVATED, Pcap, Source, Step, forward, with};
 use crate::live::{self, Live};
 use crate::savefile::{Packet, Savefile};
-
-/// What a step of a loop finds.
-#[derive(Clone, Copy)]
-pub(crate) enum Step {
-    /// A packet.
-    Packet,
-    /// The file has ended.
-    End,
-    /// The device has no packet at present.
-    Nothing,
-    /// `pcap_breakloop` was called.
-    Break,
-    /// A status code.
-    Failed(c_int),
-}
 
 /// Reads the next packet that the filter accepts into `to`. `begun`: packets were already read in this call, so a break
 /// stays for the next one.

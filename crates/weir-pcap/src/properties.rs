@@ -8,9 +8,8 @@ use std::slice;
 use libc::{FILE, timeval};
 
 use crate::abi::*;
-use crate::foreign::forward;
 use crate::guard::tell;
-use crate::handle::{DUMPING, Handle, NOT_ACTIVATED, Pcap, Source, with};
+use crate::handle::{DUMPING, Handle, NOT_ACTIVATED, Pcap, Source, forward, with};
 use crate::stdio::text_of;
 
 /// Defines functions that return a number of an activated handle.

@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, PoisonError, TryLockError};
 use crate::guard::word;
 use crate::version::MARK;
 
-/// Defines the table of functions. Each has the type of ours with this name; see `forward!`.
+/// Defines the table of functions; `theirs!` and `functions` know their types.
 macro_rules! library {
     ($($name:ident,)*) => {
         /// The functions of the system's library that are called.

@@ -3,8 +3,8 @@
 use std::ffi::c_int;
 
 use crate::abi::{PCAP_ERROR, PCAP_ERROR_BREAK};
-use crate::handle::{Handle, Pcap, with};
-use crate::loops::{Step, beside, step};
+use crate::handle::{Handle, Pcap, Step, with};
+use crate::loops::{beside, step};
 use crate::savefile::Packet;
 
 /// Gives up to `most` packets, whose bytes stay until the next packet is read from the handle. Returns how many there

@@ -6,8 +6,7 @@
 use std::ffi::{CStr, OsStr, c_char, c_int};
 use std::fs::File;
 use std::io::{self, BufWriter, Write as _};
-use std::mem::{self, ManuallyDrop};
-use std::os::fd::OwnedFd;
+use std::mem;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 use std::process;
@@ -15,7 +14,6 @@ use std::ptr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::sync_channel;
-use std::thread::JoinHandle;
 
 use weir_sys::thread::spawn_deaf;
 
@@ -24,32 +22,13 @@ use crate::dump::record;
 use crate::file_header::{FILE_HEADER, header};
 use crate::filter::Filter;
 use crate::guard::{guard, word};
-use crate::handle::{Handle, Pcap, Source, with};
+use crate::handle::{Dump, Ended, Handle, Pcap, Source, with};
 use crate::live::Live;
 use crate::savefile::Packet;
 use crate::stdio::text_of;
 
 /// Bytes of a record beside its packet.
 const RECORD: u64 = 16;
-
-/// A dump that runs, or has ended and nobody has asked yet.
-pub(crate) struct Dump {
-    /// `None`: it was waited for.
-    thread: Option<JoinHandle<Option<Ended>>>,
-    /// Where the thread is.
-    process: u32,
-    /// Tells the thread to end.
-    quit: Arc<AtomicBool>,
-    /// Wakes it.
-    bell: OwnedFd,
-}
-
-/// What the thread leaves.
-struct Ended {
-    live: Box<Live>,
-    filter: Option<Box<Filter>>,
-    result: Result<(), String>,
-}
 
 /// When a dump ends.
 #[derive(Clone, Copy)]
@@ -217,29 +196,4 @@ pub unsafe extern "C" fn pcap_live_dump_ended(pcap: *mut Pcap, sync: c_int) -> c
     };
     // SAFETY: C1.
     unsafe { with(pcap, PCAP_ERROR, ended) }
-}
-
-impl Dump {
-    fn has_ended(&self) -> bool {
-        self.thread.as_ref().is_none_or(JoinHandle::is_finished)
-    }
-
-    /// Waits for the thread.
-    fn join(&mut self) -> Option<Ended> {
-        self.thread.take()?.join().ok().flatten()
-    }
-}
-
-impl Drop for Dump {
-    fn drop(&mut self) {
-        if self.process != process::id() {
-            // The thread exists in the parent only; nothing can be done with its handle here.
-            let _not_ours = ManuallyDrop::new(self.thread.take());
-            return;
-        }
-        self.quit.store(true, Ordering::Relaxed);
-        // A full counter has woken it already.
-        let _ = rustix::io::write(&self.bell, &1u64.to_ne_bytes());
-        drop(self.join());
-    }
 }

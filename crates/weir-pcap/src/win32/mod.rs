@@ -11,38 +11,10 @@ pub mod sampling;
 pub mod source;
 pub mod tuning;
 
-use std::cell::UnsafeCell;
 use std::ffi::c_int;
 
-use self::mode::Statistics;
-use self::sampling::{PcapSamp, Sampling};
-use self::tuning::PcapStatEx;
 use crate::abi::PCAP_ERROR;
-use crate::handle::{Handle, NOT_ACTIVATED, Pcap, Source};
-
-/// What C has pointers to, as long as the handle is open.
-pub(crate) struct Shared {
-    /// Written by C at any time between its calls.
-    sampling: UnsafeCell<PcapSamp>,
-    /// What `pcap_stats_ex` returns.
-    counts: UnsafeCell<PcapStatEx>,
-}
-
-impl Shared {
-    pub(crate) const fn new() -> Self {
-        Self { sampling: UnsafeCell::new(PcapSamp::ALL), counts: UnsafeCell::new(PcapStatEx::NONE) }
-    }
-}
-
-/// How a handle is read, if not packet by packet.
-#[derive(Debug, Default)]
-pub(crate) struct Special {
-    pub(crate) sampling: Sampling,
-    /// Statistics mode.
-    pub(crate) statistics: Option<Statistics>,
-    /// How the last dump of `pcap_live_dump` ended.
-    dumped: Option<Result<(), String>>,
-}
+use crate::handle::{Handle, NOT_ACTIVATED, Pcap, Source, Special};
 
 impl Handle {
     fn special(&mut self) -> &mut Special {

@@ -1,6 +1,6 @@
 //! Buffers, the descriptor, and counts.
 
-use std::ffi::{c_int, c_uint};
+use std::ffi::c_int;
 use std::ptr;
 
 use crate::abi::*;
@@ -8,31 +8,9 @@ use crate::handle::{Handle, Pcap, Source, with};
 use crate::live::Live;
 use crate::settings::Settings;
 
-/// `struct weir_pcap_stat_ex`: WinPcap's `struct pcap_stat`, which begins as libpcap's.
-#[repr(C)]
-#[derive(Clone, Copy, Debug)]
-pub struct PcapStatEx {
-    /// What `pcap_stats` counts.
-    pub counts: PcapStat,
-    /// Packets that the filter has accepted and that found room.
-    pub ps_capt: c_uint,
-    /// Always 0: packets that a remote host has sent.
-    pub ps_sent: c_uint,
-    /// Always 0: packets lost between a remote host and this one.
-    pub ps_netdrop: c_uint,
-}
-
 /// Bytes of a [`PcapStatEx`].
 const SIZE: c_int = 24;
 const _: () = assert!(size_of::<PcapStatEx>() == 24);
-
-impl PcapStatEx {
-    pub(super) const NONE: Self = Self::of(PcapStat { ps_recv: 0, ps_drop: 0, ps_ifdrop: 0 });
-
-    const fn of(counts: PcapStat) -> Self {
-        Self { counts, ps_capt: counts.ps_recv.saturating_sub(counts.ps_drop), ps_sent: 0, ps_netdrop: 0 }
-    }
-}
 
 /// Sets the size of the buffer in bytes. A capture that has begun loses what its old buffer holds. Returns 0 or -1.
 ///
