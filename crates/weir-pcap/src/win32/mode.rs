@@ -1,4 +1,4 @@
-//! `pcap_setmode`: packets, or only how many there were ([`Statistics`]).
+//! `pcap_setmode`: packets, or only how many there were (`handle/statistics.rs`).
 
 use std::ffi::c_int;
 use std::time::Duration;
