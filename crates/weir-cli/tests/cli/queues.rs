@@ -78,7 +78,7 @@ fn root_queues_that_cannot_be_chosen_are_refused() {
     for (args, said) in [
         (&["rx0@2"][..], "cannot capture on queue 2 of `rx0`: it has 2 receive queues; try 0-1 (-i)"),
         (&["rx0@0", "--source", "tc"], "arrived; try the xdp source (-i, --source tc)"),
-        (&["any@0"], "cannot choose receive queues of `any`"),
+        (&["any@0"], "try the name of an interface (-i)"),
         (&["rx0@x"], "did you mean `rx0`?"),
     ] {
         let ended = run(&network, &[&["count", "-i"], args].concat());

@@ -26,12 +26,13 @@ pub(crate) fn check(device: &Device, settings: &Settings) -> Result<(), Error> {
         return Ok(());
     }
     let name = &device.link.name;
+    let refused =
+        |cause, instead| format!("cannot choose receive queues of `{name}`: {cause}; try {instead}");
+    if device.any {
+        let cause = "its packets do not tell on which queue they arrived";
+        return Err(Error::setting(Setting::Queues, refused(cause, "the name of an interface")));
+    }
     let (other, cause, instead) = match (settings.source, settings.direction) {
-        _ if device.any => (
-            Setting::Interface,
-            "its packets do not tell on which queue they arrived",
-            "the name of an interface",
-        ),
         (SourceChoice::Tc | SourceChoice::XdpTc | SourceChoice::AfPacket, _) => (
             Setting::Source(settings.source),
             "this source does not know on which queue a packet arrived",
@@ -49,8 +50,7 @@ pub(crate) fn check(device: &Device, settings: &Settings) -> Result<(), Error> {
         ),
         _ => return Ok(()),
     };
-    let why = format!("cannot choose receive queues of `{name}`: {cause}; try {instead}");
-    Err(Error::conflict(Setting::Queues, other, why))
+    Err(Error::conflict(Setting::Queues, other, refused(cause, instead)))
 }
 
 /// Takes advice to use a source that does not know queues out of an error, if queues were chosen.

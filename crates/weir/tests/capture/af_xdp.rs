@@ -161,6 +161,8 @@ fn root_a_queue_that_another_has_is_named() {
         assert_eq!(refused.kind(), ErrorKind::Busy);
         assert!(refused.to_string().contains("queue 1 of interface"), "{refused}");
         assert!(refused.hint().is_some_and(|hint| hint.contains("use the xdp or tc source")), "{refused:?}");
+        // On other queues it does not matter.
+        drop(on_rx(&network).queues(0..=0).source(SourceChoice::AfXdp).mode(Mode::Exclusive).open().unwrap());
         drop(theirs);
         open().unwrap();
     });

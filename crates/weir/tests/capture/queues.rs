@@ -174,6 +174,13 @@ fn root_in_the_stack_queues_are_chosen_as_the_kernel_numbers_them() {
         let spread = spread();
         assert!(spread.iter().all(|&packets| packets > 0), "{spread:?}");
 
+        // A source that does not know queues is no advice.
+        let hint =
+            |builder: Builder| builder.filter(Filter::new("vlan 5")).open().unwrap_err().hint().unwrap();
+        let near = || common::capture().interface("near0").source(SourceChoice::Xdp);
+        assert_eq!(hint(near()), "use the tc source, or keep the tags");
+        assert_eq!(hint(near().queues(0..=0)), "keep the tags");
+
         for (source, mode) in [
             (SourceChoice::Xdp, Mode::Pass),
             (SourceChoice::Auto, Mode::Exclusive),
