@@ -31,6 +31,8 @@ Examples:
         Convert to the format given by the extension (or by --format).
   tcpdump -w - | weir read - --json | jq 'select(.protocol == \"dns\") | .line'
         Read standard input and print one JSON object per packet.
+  weir read --follow ring.pcapng -- port 53
+        Print what a running capture adds to its ring of files.
   weir read big.pcapng --split-by time:1h -w hour.pcapng
         Split into hour-00001.pcapng, hour-00002.pcapng, ...
   weir read broken.pcapng --repair -w whole.pcapng
@@ -99,6 +101,15 @@ pub(crate) struct ReadArgs {
     /// 1s when printing, completely with -w, which reads the files one extra time. Piped input is not sorted.
     #[arg(long, value_name = "TIME", value_parser = sort, help_heading = "Selection")]
     sort: Option<Sort>,
+
+    /// Stay with a file that is being written, and print what is added.
+    ///
+    /// When the next file of its ring begins, weir moves on to it. FILE may also be the name that
+    /// was given to -w: weir then starts with the newest file. Packets are in the order of the file;
+    /// capture with --order time if it matters.
+    #[arg(long, help_heading = "Selection")]
+    #[arg(conflicts_with_all = ["write", "only_count", "repair", "sort"])]
+    pub(super) follow: bool,
 
     #[command(flatten)]
     pub(super) line: LineArgs,
@@ -196,6 +207,9 @@ impl ReadArgs {
             return Err(Failure::usage("--split-by writes several files; name a file with -w, not -"));
         }
         files::named_as_asked(self.compress, self.write.as_deref()).map_err(Failure::usage)?;
+        if self.follow && (files.len() > 1 || standard_input > 0) {
+            return Err(Failure::usage("--follow takes one file; standard input is followed anyway"));
+        }
         self.line.check().map_err(Failure::usage)?;
         Ok(())
     }

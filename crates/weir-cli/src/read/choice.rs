@@ -58,6 +58,11 @@ impl Choice {
         self.span.filter(|_| !self.any)
     }
 
+    /// Returns whether as many packets are selected as were wanted.
+    pub(crate) fn is_over(&self) -> bool {
+        self.left == Some(0)
+    }
+
     /// Returns whether every packet is selected.
     pub(crate) fn takes_all(&self) -> bool {
         self.left.is_none() && self.from.is_none() && self.to.is_none()

@@ -7,6 +7,7 @@
 mod args;
 mod choice;
 mod files;
+mod follow;
 mod hope;
 mod input;
 mod lines;
@@ -53,10 +54,22 @@ pub(crate) fn run(args: &ReadArgs) -> Result<(), Failure> {
     options.keeper = helpers.as_ref().map(Helpers::keeper);
     let held = args.confine.confine(|| {
         let needs = Needs::to_read(&files, args.write.as_deref().filter(|_| single.is_none()));
+        let needs = if args.follow { needs.read_beside(&files[0]) } else { needs };
         if filter.is_some() { needs.make_code() } else { needs }
     })?;
     if let (Some(path), true) = (&args.write, args.repair) {
         return repair::run(&files[0], path);
+    }
+    if args.follow {
+        if filter.is_some() {
+            confine::end_of_code(held.as_ref())?;
+        }
+        return follow::run(
+            args,
+            &files[0],
+            filter.as_ref(),
+            Lines::new(args.line.text(args.json, args.nano)),
+        );
     }
     let mut reading = Pass::open(args, filter.as_ref(), if hopes { Sort::Never } else { args.sort() })?;
     if filter.is_some() {

@@ -25,9 +25,14 @@ impl<'a> Pass<'a> {
         sort: Sort,
     ) -> Result<Self, Failure> {
         let input = Input::open(&args.files(), sort, filter)?;
-        let choice = Choice::new(args, input.meters());
         let progress = Progress::new(input.meters(), input.size(), args.prints());
-        Ok(Self { args, filter, input, choice, progress })
+        Ok(Self { filter, progress, ..Self::of(args, input) })
+    }
+
+    /// Reads `input`, which has its filter already.
+    pub(super) fn of(args: &'a ReadArgs, input: Input) -> Self {
+        let choice = Choice::new(args, input.meters());
+        Self { args, filter: None, input, choice, progress: Progress::default() }
     }
 
     /// Starts over, sorting this time.

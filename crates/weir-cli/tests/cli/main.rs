@@ -12,6 +12,7 @@ mod devices;
 mod doctor;
 mod files;
 mod filter;
+mod follow;
 mod forward;
 mod harness;
 mod libpcap;

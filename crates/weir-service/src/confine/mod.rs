@@ -92,6 +92,12 @@ impl Needs {
         output.into_iter().fold(needs, Self::write)
     }
 
+    /// Adds reading all files beside `path`.
+    #[must_use]
+    pub fn read_beside(self, path: &Path) -> Self {
+        self.read(&directory_of(path))
+    }
+
     fn of(calls: Calls) -> Self {
         let read = ALWAYS_READ.map(PathBuf::from).to_vec();
         let files = Files { read, ..Files::default() };

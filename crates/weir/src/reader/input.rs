@@ -40,6 +40,16 @@ pub(super) fn open(path: &Path) -> (String, Result<(File, Option<u64>), ReadReas
     (name, file)
 }
 
+/// Opens a regular file that is read while somebody writes it.
+pub(super) fn open_to_follow(path: &Path) -> (String, Result<File, ReadReason>) {
+    let (name, opened) = open(path);
+    let opened = opened.and_then(|(file, size)| match size {
+        Some(_) => Ok(file),
+        None => Err(ReadReason::Open(Arc::new(io::Error::other("only a regular file can be followed")))),
+    });
+    (name, opened)
+}
+
 /// A file that is only open while a piece of it is read, so that it rarely takes a descriptor.
 pub(super) struct Sparing {
     path: PathBuf,
@@ -174,6 +184,10 @@ impl Read for Whole {
 impl Stream for Whole {
     fn would_wait(&mut self) -> bool {
         self.front.position() == self.front.get_ref().len() as u64 && self.rest.input.would_wait()
+    }
+
+    fn again(&mut self, unused: usize, progress: bool) -> bool {
+        self.rest.input.again(unused, progress)
     }
 }
 

@@ -18,7 +18,7 @@
 //! why the file ends ([`ReadError`]); after that the reader is at its end. A file that is still being written is read
 //! up to its last complete block.
 //!
-//! - `input`: from a path to uncompressed bytes; `stream`: whether reading would wait; `unpack`: decompressing ahead.
+//! - `input`: from a path to uncompressed bytes; `stream`: whether reading would wait; `unpack`: decompressing ahead; `follow`: a file that grows.
 //! - `window`: the part of the file in memory; `fetch`: reads ahead in a large file.
 //! - `sieve`: which packets match a filter.
 //! - `meter`: the progress of reading.
@@ -28,6 +28,7 @@
 
 mod error;
 mod fetch;
+mod follow;
 mod input;
 mod item;
 mod known;
@@ -56,6 +57,7 @@ pub use weir_savefile::{ByteOrder, Notes};
 
 pub use self::error::{Oddity, ReadError, ReadReason, Warning};
 use self::fetch::Fetch;
+use self::follow::Follow;
 #[cfg(feature = "live")]
 pub(crate) use self::input::unpacked;
 use self::input::{Input, Sparing};
@@ -171,6 +173,22 @@ impl Reader {
                     None => Box::new(file),
                 };
                 Self::begin(input::sniff(bytes, false), None, name, size)
+            }
+            Err(reason) => Err(unopened(name, reason)),
+        }
+    }
+
+    /// Opens a file that somebody is still writing, and stays with it: at its end, reading waits for more. It asks `goes_on`,
+    /// some twenty times a second, and ends once that returns false.
+    ///
+    /// # Errors
+    ///
+    /// See [`open`](Self::open). The file must be a regular file.
+    pub fn follow(path: &Path, goes_on: Box<dyn FnMut() -> bool + Send>) -> Result<Self, ReadError> {
+        let (name, opened) = input::open_to_follow(path);
+        match opened {
+            Ok(file) => {
+                Self::begin(input::sniff(Box::new(Follow::new(file, goes_on)), true), None, name, None)
             }
             Err(reason) => Err(unopened(name, reason)),
         }
@@ -538,7 +556,12 @@ impl Reader {
                 }
                 return self.more(need).map(|()| None);
             }
-            Err(fault) => return Err(self.fail(ReadReason::Damaged(fault))),
+            Err(fault) => {
+                if !self.window.again() {
+                    return Err(self.fail(ReadReason::Damaged(fault)));
+                }
+                return Ok((self.pauses != Pauses::Unwanted).then_some(Seen::Pause));
+            }
         };
         let seen = self.known.keep(self.window.bytes(), found, self.window.position());
         self.place = self.window.take(used);

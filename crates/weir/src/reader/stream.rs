@@ -11,6 +11,12 @@ pub(super) trait Stream: Read + Send {
     fn would_wait(&mut self) -> bool {
         false
     }
+
+    /// Steps back by the last `unused` bytes, which cannot be decoded, because they may have changed meanwhile.
+    /// `progress`: something before them was decoded since the last call. Returns whether it is worth reading them again.
+    fn again(&mut self, _unused: usize, _progress: bool) -> bool {
+        false
+    }
 }
 
 impl Stream for File {

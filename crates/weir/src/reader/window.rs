@@ -29,12 +29,14 @@ pub(super) struct Window {
     end: usize,
     /// Bytes read since the start of the input.
     read: u64,
+    /// The position of the last bytes to be read again.
+    refused: Option<u64>,
 }
 
 impl Window {
     pub(super) fn new(supply: Supply) -> Self {
         let length = if matches!(supply, Supply::Stream(_)) { PIECE } else { 0 };
-        Self { supply, buffer: vec![0; length], start: 0, end: 0, read: 0 }
+        Self { supply, buffer: vec![0; length], start: 0, end: 0, read: 0, refused: None }
     }
 
     /// Returns the bytes that are read but not taken.
@@ -70,6 +72,20 @@ impl Window {
             Supply::Stream(stream) => stream.would_wait(),
             Supply::Blocks(_) => false,
         }
+    }
+
+    /// Drops the bytes that are not taken, if it is worth reading them again.
+    pub(super) fn again(&mut self) -> bool {
+        let unused = self.end - self.start;
+        let Supply::Stream(stream) = &mut self.supply else { return false };
+        let position = self.read - unused as u64;
+        if !stream.again(unused, self.refused != Some(position)) {
+            return false;
+        }
+        self.refused = Some(position);
+        self.read = position;
+        self.end = self.start;
+        true
     }
 
     /// Reads until there are `need` bytes; `false`: the input has ended. Memory grows only with data that really
