@@ -33,7 +33,7 @@ impl Printer<'_> {
         let (sender_mac, target_mac) = (bytes.mac(8)?, bytes.mac(target_mac)?);
         self.facts.source.get_or_insert(IpAddr::V4(sender));
         self.facts.destination.get_or_insert(IpAddr::V4(target));
-        if self.options.verbose {
+        if self.options.verbose > 0 {
             self.text("Ethernet (len 6), IPv4 (len 4), ");
         }
         match operation {

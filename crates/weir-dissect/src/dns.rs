@@ -16,6 +16,22 @@ const INTERNET: u16 = 1;
 const OPT: u16 = 41;
 
 impl Printer<'_> {
+    /// Prints a message after its length. Only a message that fills a segment is read.
+    pub(crate) fn dns_over_tcp(&mut self, payload: Bytes<'_>) -> Result<(), Cut> {
+        self.protocol = "domain";
+        self.text(" ");
+        if payload.len < 2 {
+            put!(self, "[DNS over TCP: length {} < 2] (invalid)", payload.len);
+            return Ok(());
+        }
+        let len = usize::from(payload.u16(0)?);
+        if len + 2 != payload.len {
+            put!(self, "[prefix length({len}) != length({})] (invalid)", payload.len - 2);
+            return Ok(());
+        }
+        self.dns(payload.from(2).first(len), false)
+    }
+
     pub(crate) fn dns(&mut self, bytes: Bytes<'_>, multicast: bool) -> Result<(), Cut> {
         self.protocol = "domain";
         self.facts.protocol = Some(if multicast { "mdns" } else { "dns" });
@@ -165,7 +181,7 @@ impl Printer<'_> {
         let end = skip_name(bytes, at)?;
         let (kind, mut class, len) = (bytes.u16(end)?, bytes.u16(end + 2)?, usize::from(bytes.u16(end + 8)?));
         let data = end + 10;
-        if self.options.verbose {
+        if self.options.verbose > 0 {
             self.text(" ");
             self.domain(bytes, at)?;
         }

@@ -19,12 +19,12 @@ impl Printer<'_> {
             return Err(Cut);
         }
         put!(self, ", length {}", bytes.len);
-        if self.options.verbose && !fragment && bytes.whole() && checksum::sum(&[bytes.data]) != 0xffff {
+        if self.options.verbose > 0 && !fragment && bytes.whole() && checksum::sum(&[bytes.data]) != 0xffff {
             let given = bytes.u16(2)?;
             let right = !checksum::sum(&[&bytes.data[..2], &bytes.data[4..]]);
             put!(self, " (wrong icmp cksum {given:x} (->{right:x})!)");
         }
-        if self.options.verbose && matches!(kind, 3..=5 | 11 | 12) && bytes.len > 8 {
+        if self.options.verbose > 0 && matches!(kind, 3..=5 | 11 | 12) && bytes.len > 8 {
             self.text("\n\t");
             // The message quotes another packet, whose ports and other fields are not its own.
             let own = self.facts;

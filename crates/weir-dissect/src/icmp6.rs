@@ -11,7 +11,7 @@ impl Printer<'_> {
         self.protocol = "icmp6";
         self.facts.protocol = Some("icmp6");
         let (kind, code, given) = (bytes.u8(0)?, bytes.u8(1)?, bytes.u16(2)?);
-        if self.options.verbose && !around.fragment && bytes.whole() {
+        if self.options.verbose > 0 && !around.fragment && bytes.whole() {
             let right = checksum::right(around.source, around.destination, ICMP6, bytes.data, 2);
             match given == right {
                 true => self.text("[icmp6 sum ok] "),
@@ -72,7 +72,7 @@ impl Printer<'_> {
                 let (flags, target) = (bytes.u8(4)?, bytes.ip6(8)?);
                 self.text(", tgt is ");
                 self.ip6_address(target);
-                if self.options.verbose && flags & 0xe0 != 0 {
+                if self.options.verbose > 0 && flags & 0xe0 != 0 {
                     let words = [(0x80, "router"), (0x40, "solicited"), (0x20, "override")];
                     let mut before = ", Flags [";
                     for (bit, word) in words {

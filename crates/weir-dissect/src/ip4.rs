@@ -40,11 +40,13 @@ impl Printer<'_> {
             put!(self, "bad-len {len}");
             return Ok(());
         }
-        let bytes = bytes.first(len);
+        // What is missing counts: the lengths of the payload are those in the header.
+        bytes.get(0, 20)?;
+        let bytes = Bytes::new(bytes.first(len).data, len);
         let (id, fragment, ttl, protocol) = (bytes.u16(4)?, bytes.u16(6)?, bytes.u8(8)?, bytes.u8(9)?);
         let offset = usize::from(fragment & 0x1fff) * 8;
         let more = fragment & 0x2000 != 0;
-        if self.options.verbose {
+        if self.options.verbose > 0 {
             let tos = bytes.u8(1)?;
             put!(self, "(tos 0x{tos:x}{}, ttl {ttl}, id {id}, offset {offset}", congestion(tos));
             let flags = match fragment >> 13 {

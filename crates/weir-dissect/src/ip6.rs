@@ -30,7 +30,7 @@ impl Printer<'_> {
         self.facts.source.get_or_insert(source);
         self.facts.destination.get_or_insert(destination);
         self.facts.ttl.get_or_insert(hops);
-        if self.options.verbose {
+        if self.options.verbose > 0 {
             self.text("(");
             let (class, flow) = (first >> 20 & 0xff, first & 0xf_ffff);
             if class != 0 {
@@ -70,7 +70,7 @@ impl Printer<'_> {
                     let more = bytes.u16(2)? & 1 != 0;
                     let id = bytes.u32(4)?;
                     let rest = bytes.len.saturating_sub(8);
-                    match self.options.verbose {
+                    match self.options.verbose > 0 {
                         true => put!(self, "frag (0x{id:08x}:{offset}|{rest}) "),
                         false => put!(self, "frag ({offset}|{rest})"),
                     }
@@ -80,7 +80,7 @@ impl Printer<'_> {
                         self.facts.ip_protocol.get_or_insert(bytes.u8(0)?);
                         return Ok(());
                     }
-                    if !self.options.verbose {
+                    if self.options.verbose == 0 {
                         self.text(" ");
                     }
                     8

@@ -35,10 +35,14 @@ mod ip4;
 mod ip6;
 mod link;
 mod names;
+mod ports;
 mod sctp;
 mod streams;
+mod syslog;
 mod tcp;
+mod telnet;
 mod text;
+mod textual;
 mod tunnel;
 mod udp;
 
@@ -61,8 +65,9 @@ pub type Names = BTreeMap<u32, String>;
 pub struct Options {
     /// Prints the link-layer header as well (tcpdump's `-e`).
     pub link: bool,
-    /// Prints time to live and identification, and verifies checksums (`-v`).
-    pub verbose: bool,
+    /// 1: prints time to live, identification and payloads, and verifies checksums (`-v`); 2: also the checksums of UDP
+    /// over IPv4 (`-vv`); 3: everything (`-vvv`).
+    pub verbose: u8,
     /// Prints less of each protocol (`-q`).
     pub quick: bool,
     /// Prints absolute TCP sequence numbers instead of relative ones (`-S`).

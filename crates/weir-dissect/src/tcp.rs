@@ -4,6 +4,7 @@ use crate::Printer;
 use crate::bytes::{Bytes, Cut};
 use crate::checksum;
 use crate::ip::{Around, TCP};
+use crate::ports::Segment;
 use crate::streams::Relative;
 use crate::text::put;
 
@@ -69,7 +70,7 @@ impl Printer<'_> {
         self.text("Flags [");
         self.flags(flags);
         self.text("]");
-        if self.options.verbose && !around.fragment && bytes.whole() {
+        if self.options.verbose > 0 && !around.fragment && bytes.whole() {
             let (given, right) =
                 (bytes.u16(16)?, checksum::right(around.source, around.destination, TCP, bytes.data, 16));
             put!(self, ", cksum 0x{given:04x} ");
@@ -105,9 +106,10 @@ impl Printer<'_> {
         }
         self.text(", length ");
         self.size(payload.len);
-        match payload.len {
-            0 => Ok(()),
-            _ => self.tcp_payload(source, destination, payload),
+        let segment = Segment { tcp: true, around, source, destination, payload };
+        match segment.reader() {
+            Some(read) if payload.len > 0 => read(self, segment),
+            _ => Ok(()),
         }
     }
 

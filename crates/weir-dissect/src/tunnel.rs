@@ -22,7 +22,7 @@ impl Printer<'_> {
         if flags & 0xc000 != 0 && version == 0 {
             // The checksum and, with routing (RFC 1701), an offset share four bytes.
             bytes.get(at, 4)?;
-            if self.options.verbose && flags & 0x8000 != 0 {
+            if self.options.verbose > 0 && flags & 0x8000 != 0 {
                 put!(self, ", sum 0x{:x}", bytes.u16(at)?);
             }
             put!(self, ", off 0x{:x}", bytes.u16(at + 2)?);

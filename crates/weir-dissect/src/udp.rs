@@ -4,6 +4,7 @@ use crate::Printer;
 use crate::bytes::{Bytes, Cut};
 use crate::checksum;
 use crate::ip::{Around, UDP};
+use crate::ports::Segment;
 use crate::text::put;
 
 impl Printer<'_> {
@@ -17,41 +18,40 @@ impl Printer<'_> {
             return Err(Cut);
         };
         self.ports(around, source, destination);
+        if bytes.len < 8 {
+            put!(self, "truncated-udp {}", bytes.len);
+            return Ok(());
+        }
         let given = bytes.u16(4)?;
         let checksum = bytes.u16(6)?;
-        // The length is 0 in jumbograms and in packets awaiting segmentation by the network card.
-        let len = if given == 0 { bytes.len } else { usize::from(given) };
+        // The length is 0 in jumbograms.
+        let len = if given == 0 && bytes.len > 0xffff { bytes.len } else { usize::from(given) };
         if len < 8 {
             put!(self, "truncated-udplength {len}");
+            return Ok(());
+        }
+        if len > bytes.len && !around.fragment {
+            put!(self, "UDP, bad length {} > {}", len - 8, bytes.len - 8);
             return Ok(());
         }
         let datagram = bytes.first(len);
         let payload = datagram.from(8);
         self.facts.payload_len.get_or_insert(len - 8);
-        if self.options.verbose && !around.fragment && datagram.whole() {
+        let level = if around.source.is_ipv4() { 2 } else { 1 };
+        if self.options.verbose >= level && !around.fragment && datagram.whole() {
             let right = checksum::right(around.source, around.destination, UDP, datagram.data, 6);
             // Zero means no checksum, so a sum of zero is sent in its other form.
             let right = if right == 0 { 0xffff } else { right };
             match checksum {
-                0 => self.text("[no cksum] "),
+                0 if level == 2 => self.text("[no cksum] "),
                 given if given == right => self.text("[udp sum ok] "),
                 given => put!(self, "[bad udp cksum 0x{given:04x} -> 0x{right:04x}!] "),
             }
         }
-        if !self.options.quick && payload.len > 0 {
-            let either = |port| source == port || destination == port;
-            if either(53) {
-                return self.dns(payload, false);
-            } else if either(5353) {
-                return self.dns(payload, true);
-            } else if either(67) || either(68) {
-                return self.bootp(payload);
-            } else if either(123) {
-                return self.ntp(payload);
-            } else if either(4789) || either(8472) {
-                return self.vxlan(payload);
-            } else if either(6081) {
-                return self.geneve(payload);
+        if !self.options.quick {
+            let segment = Segment { tcp: false, around, source, destination, payload };
+            if let Some(read) = segment.reader() {
+                return read(self, segment);
             }
         }
         self.text("UDP, length ");

@@ -3,7 +3,7 @@
 
 use weir_dissect::{Dissector, Facts, Options};
 
-fn facts(data: &[u8], verbose: bool) -> Facts {
+fn facts(data: &[u8], verbose: u8) -> Facts {
     let length = u32::try_from(data.len()).expect("short");
     Dissector::new(Options { verbose, ..Options::default() }).packet(1, data, length, &mut Vec::new())
 }
@@ -31,8 +31,8 @@ fn an_error_has_no_ports_of_the_packet_that_it_quotes() {
         for kind in [3, 4, 5, 11, 12] {
             let error = [&[kind, 0, 0, 0, 0, 0, 0, 0][..], &quoted].concat();
             let packet = ethernet(&[], 0x0800, &ip4(1, 2, 1, &error));
-            let told = facts(&packet, true);
-            assert_eq!(told, facts(&packet, false), "{kind}");
+            let told = facts(&packet, 1);
+            assert_eq!(told, facts(&packet, 0), "{kind}");
             assert_eq!((told.protocol, told.ip_protocol), (Some("icmp"), Some(1)), "{kind}");
             assert_eq!((told.source_port, told.destination_port), (None, None), "{kind}");
             assert_eq!((told.tcp_flags, told.payload_len), (None, None), "{kind}");
@@ -57,7 +57,7 @@ fn two_tags_are_of_one_frame() {
     ] {
         let carried = ethernet(inside, 0x0800, &ip4(3, 4, 17, &udp(1, 2, &[])));
         let vxlan = udp(99, 4789, &[&[8, 0, 0, 0, 0, 0, 100, 0][..], &carried].concat());
-        for verbose in [false, true] {
+        for verbose in [0, 1] {
             let facts = facts(&ethernet(outside, 0x0800, &ip4(1, 2, 17, &vxlan)), verbose);
             assert_eq!((facts.vlan, facts.inner_vlan), told, "{outside:?} around {inside:?}");
         }

@@ -10,9 +10,10 @@ const LINK_TYPES: [u16; 12] = [0, 1, 9, 12, 50, 101, 108, 113, 147, 228, 229, 27
 
 static FRAMES: LazyLock<Vec<(u16, Vec<u8>)>> = LazyLock::new(frames);
 
-/// Returns the frames of `frames.txt`.
+/// Returns the frames of `frames.txt` and `payloads.txt`.
 fn frames() -> Vec<(u16, Vec<u8>)> {
-    let lines = include_str!("frames.txt").lines().filter(|line| !line.starts_with('#'));
+    let texts = [include_str!("frames.txt"), include_str!("payloads.txt")];
+    let lines = texts.into_iter().flat_map(str::lines).filter(|line| !line.starts_with('#'));
     let frame = |line: &str| {
         let mut fields = line.split(' ');
         let link_type = fields.next().unwrap().parse().unwrap();
@@ -24,12 +25,12 @@ fn frames() -> Vec<(u16, Vec<u8>)> {
 }
 
 fn all_options() -> impl Iterator<Item = Options> {
-    (0..32_u8).map(|bits| Options {
+    (0..64_u8).map(|bits| Options {
         link: bits & 1 != 0,
-        verbose: bits & 2 != 0,
-        quick: bits & 4 != 0,
-        absolute: bits & 8 != 0,
-        no_dump: bits & 16 != 0,
+        quick: bits & 2 != 0,
+        absolute: bits & 4 != 0,
+        no_dump: bits & 8 != 0,
+        verbose: bits >> 4,
     })
 }
 
@@ -50,7 +51,7 @@ fn every_cut_of_every_frame() {
     for (link_type, data) in FRAMES.iter() {
         let len = u32::try_from(data.len()).unwrap();
         for cut in 0..=data.len() {
-            for options in [Options::default(), Options { link: true, verbose: true, ..Options::default() }] {
+            for options in [Options::default(), Options { link: true, verbose: 1, ..Options::default() }] {
                 check(options, *link_type, &data[..cut], len);
                 check(options, *link_type, &data[..cut], u32::try_from(cut).unwrap());
             }
@@ -109,7 +110,7 @@ proptest! {
         link in 0..LINK_TYPES.len(),
         data in proptest::collection::vec(any::<u8>(), 0..200),
         more in 0..2000_u32,
-        bits in 0..32_usize,
+        bits in 0..64_usize,
     ) {
         let options = all_options().nth(bits).unwrap();
         check(options, LINK_TYPES[link], &data, u32::try_from(data.len()).unwrap() + more);
@@ -119,7 +120,7 @@ proptest! {
     fn changed_frames(
         number in any::<prop::sample::Index>(),
         changes in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..8),
-        bits in 0..32_usize,
+        bits in 0..64_usize,
     ) {
         let (link_type, mut data) = FRAMES[number.index(FRAMES.len())].clone();
         for (at, value) in changes {

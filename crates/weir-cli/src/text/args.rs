@@ -24,7 +24,7 @@ pub(crate) struct LineArgs {
     #[arg(short = 'e')]
     link: bool,
 
-    /// Print more: TTL, IP identification, checksum results.
+    /// Print more: TTL, checksum results, payloads; -vv and -vvv still more.
     #[arg(short, long, action = ArgAction::Count)]
     pub(crate) verbose: u8,
 
@@ -83,7 +83,7 @@ impl LineArgs {
     fn dissect(&self) -> Options {
         Options {
             link: self.link,
-            verbose: self.verbose > 0,
+            verbose: self.verbose,
             quick: self.quick,
             absolute: self.absolute,
             no_dump: self.hex > 0 || self.hex_ascii > 0,

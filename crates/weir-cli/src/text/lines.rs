@@ -20,6 +20,8 @@ pub(crate) struct Lines {
     below: Below,
     numbers: bool,
     count: u64,
+    /// Whether an interface has a name.
+    named: bool,
     /// By number.
     interfaces: Vec<Printed>,
 }
@@ -27,12 +29,14 @@ pub(crate) struct Lines {
 impl Lines {
     /// `numbers`: whether each line begins with the packet's number.
     pub(crate) fn new(clock: Clock, dissector: Dissector, below: Below, numbers: bool) -> Self {
-        Self { clock, dissector, below, numbers, count: 0, interfaces: Vec::new() }
+        Self { clock, dissector, below, numbers, count: 0, named: false, interfaces: Vec::new() }
     }
 
     /// Adds an interface.
     pub(super) fn interface(&mut self, interface: &FileInterface) {
         let number = self.interfaces.len();
+        // If no interface has a name, there is no column for it, as in tcpdump.
+        self.named |= interface.name.is_some();
         let name = interface.name.as_deref().map(harmless).unwrap_or_else(|| format!("#{number}"));
         self.interfaces.push(Printed::new(interface, name));
     }
@@ -48,7 +52,7 @@ impl Lines {
         let Printed { link_type, name, others } =
             self.interfaces.get(packet.interface as usize).unwrap_or(&unknown);
         // With a single interface lines are those of tcpdump, which does not show the direction then.
-        if self.interfaces.len() > 1 {
+        if self.named && self.interfaces.len() > 1 {
             text.extend_from_slice(name.as_bytes());
             text.resize(text.len() + 5_usize.saturating_sub(name.len()) + 1, b' ');
             match packet.direction {

@@ -1,0 +1,59 @@
+//! Which protocol a TCP or UDP port identifies.
+
+use crate::Printer;
+use crate::bytes::{Bytes, Cut};
+use crate::ip::Around;
+use crate::textual;
+
+/// The payload of TCP or UDP, and its place.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Segment<'a> {
+    pub(crate) tcp: bool,
+    pub(crate) around: Around,
+    pub(crate) source: u16,
+    pub(crate) destination: u16,
+    pub(crate) payload: Bytes<'a>,
+}
+
+/// Prints a payload.
+type Read = fn(&mut Printer<'_>, Segment<'_>) -> Result<(), Cut>;
+
+fn tcp(port: u16) -> Option<Read> {
+    Some(match port {
+        21 => |printer, segment| printer.textual(&textual::FTP, segment),
+        22 => |printer, segment| {
+            printer.ssh(segment.payload);
+            Ok(())
+        },
+        23 => |printer, segment| printer.telnet(segment.payload),
+        25 => |printer, segment| printer.textual(&textual::SMTP, segment),
+        43 => |printer, segment| printer.textual(&textual::WHOIS, segment),
+        53 => |printer, segment| printer.dns_over_tcp(segment.payload),
+        80 | 8080 => |printer, segment| printer.textual(&textual::HTTP, segment),
+        554 | 8554 => |printer, segment| printer.textual(&textual::RTSP, segment),
+        _ => return None,
+    })
+}
+
+fn udp(port: u16) -> Option<Read> {
+    Some(match port {
+        53 => |printer, segment| printer.dns(segment.payload, false),
+        67 | 68 => |printer, segment| printer.bootp(segment.payload),
+        123 => |printer, segment| printer.ntp(segment.payload),
+        514 => |printer, segment| printer.syslog(segment.payload),
+        4789 | 8472 => |printer, segment| printer.vxlan(segment.payload),
+        5060 => |printer, segment| printer.textual(&textual::SIP, segment),
+        5353 => |printer, segment| printer.dns(segment.payload, true),
+        6081 => |printer, segment| printer.geneve(segment.payload),
+        _ => return None,
+    })
+}
+
+impl Segment<'_> {
+    /// Returns what prints the payload, if a port is known. The smaller one decides: it is more likely the service's.
+    pub(crate) fn reader(&self) -> Option<Read> {
+        let known = if self.tcp { tcp } else { udp };
+        let (low, high) = (self.source.min(self.destination), self.source.max(self.destination));
+        known(low).or_else(|| known(high))
+    }
+}
