@@ -14,11 +14,12 @@ impl Printer<'_> {
         match operation {
             1 => self.text("Request"),
             2 => self.text("Reply"),
-            _ => put!(self, "unknown ({operation})"),
+            _ => put!(self, "unknown (0x{operation:02x})"),
         }
         if operation == 1 && (payload.u8(1)?, payload.u8(2)?) == (1, 6) {
+            let mac = payload.mac(28)?;
             self.text(" from ");
-            self.mac(payload.mac(28)?);
+            self.mac(mac);
         }
         put!(self, ", length {}", payload.len);
         Ok(())
@@ -29,7 +30,9 @@ impl Printer<'_> {
         self.protocol = "ntp";
         self.facts.protocol = Some("ntp");
         let first = payload.u8(0)?;
+        // Version 2 had no private mode.
         let mode = match first & 7 {
+            7 if first >> 3 & 7 == 2 => "Reserved",
             0 => "Reserved",
             1 => "Symmetric Active",
             2 => "Symmetric Passive",

@@ -91,9 +91,6 @@ impl Printer<'_> {
                 self.text(", ...");
                 return Ok(());
             }
-            if number > 0 {
-                self.text(",");
-            }
             at = self.question(bytes, at, multicast)?;
         }
         Ok(())

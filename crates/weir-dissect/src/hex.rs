@@ -1,7 +1,7 @@
 //! Hex and text dumps, in tcpdump's layout.
 
 use crate::Printer;
-use crate::text::hex_byte;
+use crate::text::{hex_byte, put};
 
 /// Bytes per line.
 const WIDTH: usize = 16;
@@ -61,6 +61,17 @@ fn ascii(data: &[u8], line: &mut Vec<u8>) {
 }
 
 impl Printer<'_> {
+    /// Dumps bytes of a payload in hex, with `indent` before each row.
+    pub(crate) fn rows(&mut self, indent: &str, data: &[u8]) {
+        for (number, row) in data.chunks(WIDTH).enumerate() {
+            put!(self, "{indent}0x{:04x}: ", number * WIDTH);
+            for pair in row.chunks(2) {
+                self.text(" ");
+                pair.iter().for_each(|&byte| self.hex_byte(byte));
+            }
+        }
+    }
+
     /// Dumps bytes of an unknown protocol, unless the caller dumps every packet anyway.
     pub(crate) fn unknown(&mut self, data: &[u8]) {
         if !self.options.no_dump && !self.options.quick {

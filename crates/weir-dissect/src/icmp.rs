@@ -49,12 +49,15 @@ impl Printer<'_> {
                     1 => "redirect {} to host",
                     2 => "redirect-tos {} to net",
                     3 => "redirect-tos {} to host",
-                    _ => "redirect-#{} to",
+                    _ => "",
                 };
                 let (before, behind) = word.split_once("{}").unwrap_or((word, ""));
-                self.text(before);
+                match word {
+                    "" => put!(self, "redirect-#{code} "),
+                    _ => self.text(before),
+                }
                 self.ip4_address(bytes.ip4(24)?);
-                self.text(behind);
+                self.text(if word.is_empty() { " to" } else { behind });
                 self.text(" ");
                 self.ip4_address(bytes.ip4(4)?);
             }
@@ -96,6 +99,8 @@ impl Printer<'_> {
                 self.text(", xmit ");
                 self.milliseconds(bytes.u32(16)?);
             }
+            15 => self.text("information request"),
+            16 => self.text("information reply"),
             17 => self.text("address mask request"),
             18 => put!(self, "address mask is 0x{:08x}", bytes.u32(8)?),
             _ => put!(self, "type-#{kind}"),

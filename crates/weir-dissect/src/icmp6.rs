@@ -106,7 +106,13 @@ impl Printer<'_> {
         match code {
             0 => self.text("unreachable route "),
             1 => self.text(" unreachable prohibited "),
-            2 => self.text("beyond scope "),
+            2 => {
+                self.text("beyond scope ");
+                self.ip6_address(subject);
+                self.text(", source address ");
+                self.ip6_address(bytes.ip6(8 + 8)?);
+                return Ok(());
+            }
             3 => self.text("unreachable address "),
             4 => {
                 let (next, port) = (bytes.u8(8 + 6)?, bytes.u16(8 + 40 + 2)?);

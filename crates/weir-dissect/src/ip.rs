@@ -24,6 +24,8 @@ pub(crate) const SCTP: u8 = 132;
 pub(crate) struct Around {
     pub(crate) source: IpAddr,
     pub(crate) destination: IpAddr,
+    /// Time to live, or hop limit.
+    pub(crate) ttl: u8,
     /// Whether it is a first fragment: without the rest of the segment, its checksum cannot be verified.
     pub(crate) fragment: bool,
     /// Whether a header between IP and the segment has printed the addresses.
@@ -50,8 +52,13 @@ impl Printer<'_> {
                 self.text("no next header");
                 Ok(())
             }
+            88 => self.eigrp(bytes),
+            89 => self.ospf(bytes, around.source.is_ipv6()),
+            103 => self.pim(bytes),
+            112 => self.vrrp(around, bytes),
+            113 => self.pgm(around, bytes),
             SCTP => self.sctp(around, bytes),
-            46 | 88 | 89 | 103 | 108 | 112 | 113 => {
+            46 | 108 => {
                 let name = names::ip_protocol(protocol).unwrap_or_default();
                 put!(self, "{name}, length {}", bytes.len);
                 self.facts.protocol = Some(name);
@@ -91,7 +98,7 @@ impl Printer<'_> {
     }
 
     /// Prints ESP (RFC 4303), of which only the header is readable.
-    fn esp(&mut self, bytes: Bytes<'_>) -> Result<(), Cut> {
+    pub(crate) fn esp(&mut self, bytes: Bytes<'_>) -> Result<(), Cut> {
         self.protocol = "esp";
         self.facts.protocol = Some("esp");
         let (index, sequence) = (bytes.u32(0)?, bytes.u32(4)?);

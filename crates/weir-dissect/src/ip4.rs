@@ -84,7 +84,7 @@ impl Printer<'_> {
         if !matches!(protocol, TCP | UDP | SCTP) {
             self.addresses(source, destination);
         }
-        let around = Around { source, destination, fragment: more, shown: false };
+        let around = Around { source, destination, ttl, fragment: more, shown: false };
         self.ip_payload(protocol, around, bytes.from(header))
     }
 

@@ -42,7 +42,7 @@ impl Printer<'_> {
             let name = names::ip_protocol(next).unwrap_or("unknown");
             put!(self, "hlim {hops}, next-header {name} ({next}) payload length: {len}) ");
         }
-        let around = Around { source, destination, fragment: false, shown: false };
+        let around = Around { source, destination, ttl: hops, fragment: false, shown: false };
         self.extensions(next, around, bytes.from(40).first(len))
     }
 

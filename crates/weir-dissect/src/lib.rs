@@ -22,27 +22,41 @@
 
 mod application;
 mod arp;
+mod bfd;
 mod bytes;
 mod checksum;
+mod dhcp6;
 mod dns;
 mod facts;
 mod hex;
 mod icmp;
 mod icmp6;
 mod igmp;
+mod ike;
 mod ip;
 mod ip4;
 mod ip6;
 mod link;
+mod llc;
 mod names;
+mod neighbours;
+mod pgm;
 mod ports;
+mod radius;
+mod redundancy;
+mod rip;
+mod routing;
+mod rx;
 mod sctp;
+mod snmp;
+mod stp;
 mod streams;
 mod syslog;
 mod tcp;
 mod telnet;
 mod text;
 mod textual;
+mod tftp;
 mod tunnel;
 mod udp;
 
@@ -52,6 +66,7 @@ pub use hex::Dump;
 use std::collections::BTreeMap;
 
 use bytes::{Bytes, Cut};
+use ike::Exchanges;
 use streams::Streams;
 
 /// Nesting depth of headers. Deeper tunnels are only named.
@@ -81,12 +96,13 @@ pub struct Options {
 pub struct Dissector {
     options: Options,
     streams: Streams,
+    exchanges: Exchanges,
 }
 
 impl Dissector {
     /// Creates a dissector that knows no connections yet.
     pub fn new(options: Options) -> Self {
-        Self { options, streams: Streams::default() }
+        Self { options, streams: Streams::default(), exchanges: Exchanges::default() }
     }
 
     /// Appends the line of a packet to `line`, without timestamp and line feed. There is more than one line with
@@ -112,6 +128,7 @@ impl Dissector {
             options: self.options,
             names,
             streams: &mut self.streams,
+            exchanges: &mut self.exchanges,
             facts: Facts::default(),
             protocol: "link",
             depth: 0,
@@ -132,6 +149,7 @@ struct Printer<'a> {
     options: Options,
     names: &'a Names,
     streams: &'a mut Streams,
+    exchanges: &'a mut Exchanges,
     facts: Facts,
     /// The current protocol, named at the end of a truncated line.
     protocol: &'static str,

@@ -6,7 +6,7 @@ use crate::names;
 use crate::text::put;
 
 /// Largest value in an Ethernet header that is a length; larger values are types.
-const LARGEST_LENGTH: u16 = 1500;
+pub(crate) const LARGEST_LENGTH: u16 = 1500;
 const ARPHRD_LOOPBACK: u16 = 772;
 
 impl Printer<'_> {
@@ -40,13 +40,14 @@ impl Printer<'_> {
         if self.options.link {
             self.ends(source, destination);
             self.kind(ethertype);
-            put!(self, ", length {}: ", bytes.len);
+            let len = if ethertype > LARGEST_LENGTH { bytes.len } else { ethertype.into() };
+            put!(self, ", length {len}: ");
         }
         self.header(14);
         self.tagged(ethertype, bytes.from(14), Some((source, destination, bytes.len)))
     }
 
-    fn ends(&mut self, source: [u8; 6], destination: [u8; 6]) {
+    pub(crate) fn ends(&mut self, source: [u8; 6], destination: [u8; 6]) {
         self.mac(source);
         self.text(" > ");
         self.mac(destination);
@@ -66,7 +67,7 @@ impl Printer<'_> {
     }
 
     /// Counts bytes of the link layer, until the network layer is reached.
-    fn header(&mut self, len: usize) {
+    pub(crate) fn header(&mut self, len: usize) {
         if self.depth == 0 {
             self.facts.link_len += len;
         }
@@ -104,7 +105,8 @@ impl Printer<'_> {
             self.header(4);
         }
         if ethertype <= LARGEST_LENGTH {
-            return self.llc(bytes.first(ethertype.into()));
+            let ends = ends.map(|(source, destination, _)| (source, destination));
+            return self.llc(bytes.first(ethertype.into()), ends);
         }
         if self.carried(ethertype, bytes)? {
             return Ok(());
@@ -132,6 +134,9 @@ impl Printer<'_> {
             names::MPLS | names::MPLS_MULTICAST => self.mpls(bytes)?,
             names::PPPOE_DISCOVERY | names::PPPOE_SESSION => self.pppoe(ethertype, bytes)?,
             names::PPP => self.ppp(bytes)?,
+            names::SLOW => self.slow(bytes)?,
+            names::EAPOL => self.eapol(bytes)?,
+            names::LLDP => self.lldp(bytes)?,
             names::ETHERNET => self.nested(|printer| printer.ethernet(bytes))?,
             _ => match names::unread(ethertype) {
                 Some(name) => {
@@ -142,46 +147,6 @@ impl Printer<'_> {
             },
         }
         Ok(true)
-    }
-
-    /// Prints IEEE 802.2; with SNAP, an EtherType follows.
-    fn llc(&mut self, bytes: Bytes<'_>) -> Result<(), Cut> {
-        self.protocol = "llc";
-        self.facts.protocol = Some("llc");
-        let (destination, source, control) = (bytes.u8(0)?, bytes.u8(1)?, bytes.u8(2)?);
-        if (destination, source, control) == (0xaa, 0xaa, 3) {
-            let (oui, ethertype) = (bytes.u24(3)?, bytes.u16(6)?);
-            self.header(8);
-            let inner = bytes.from(8);
-            if self.options.link {
-                self.text("LLC, SNAP, ");
-                self.ethertype_name(ethertype);
-                put!(self, ", length {}: ", inner.len);
-            }
-            if oui == 0 && ethertype > LARGEST_LENGTH && self.carried(ethertype, inner)? {
-                return Ok(());
-            }
-            put!(self, "SNAP, oui 0x{oui:06x}, type 0x{ethertype:04x}, length {}", bytes.len);
-            self.unknown(inner.data);
-        } else if (destination, source) == (0x42, 0x42) {
-            self.facts.protocol = Some("stp");
-            self.header(3);
-            self.text("STP 802.1d, ");
-            let kind = match (bytes.u8(5)?, bytes.u8(6)?) {
-                (0, 0) => "Config",
-                (2, 2) => "Rapid STP",
-                (3, 2) => "Multiple STP",
-                (_, 0x80) => "Topology Change",
-                _ => "unknown",
-            };
-            put!(self, "{kind}, length {}", bytes.len.saturating_sub(3));
-        } else {
-            self.header(3);
-            put!(self, "LLC, dsap 0x{destination:02x}, ssap 0x{source:02x}, ctrl 0x{control:02x}");
-            put!(self, ", length {}", bytes.len);
-            self.unknown(bytes.data);
-        }
-        Ok(())
     }
 
     /// Prints `LINKTYPE_LINUX_SLL`.
@@ -246,7 +211,7 @@ impl Printer<'_> {
             if self.options.link {
                 put!(self, "802.2, length {}: ", bytes.len);
             }
-            return self.llc(inner);
+            return self.llc(inner, None);
         }
         let name = |printer: &mut Self| {
             printer.ethertype_name(protocol);

@@ -11,6 +11,9 @@ pub(crate) const MPLS_MULTICAST: u16 = 0x8848;
 pub(crate) const PPPOE_DISCOVERY: u16 = 0x8863;
 pub(crate) const PPPOE_SESSION: u16 = 0x8864;
 pub(crate) const ETHERNET: u16 = 0x6558;
+pub(crate) const SLOW: u16 = 0x8809;
+pub(crate) const EAPOL: u16 = 0x888e;
+pub(crate) const LLDP: u16 = 0x88cc;
 pub(crate) const PPP: u16 = 0x880b;
 
 /// Returns tcpdump's name of an EtherType.
@@ -30,15 +33,15 @@ pub(crate) fn ethertype(number: u16) -> Option<&'static str> {
         ETHERNET => "TEB",
         0x8137 => "Novell IPX",
         0x8808 => "MPCP",
-        0x8809 => "Slow Protocols",
+        SLOW => "Slow Protocols",
         PPP => "PPP",
         MPLS => "MPLS unicast",
         MPLS_MULTICAST => "MPLS multicast",
         PPPOE_DISCOVERY => "PPPoE D",
         PPPOE_SESSION => "PPPoE S",
-        0x888e => "EAPOL",
+        EAPOL => "EAPOL",
         0x88c7 => "RRCP",
-        0x88cc => "LLDP",
+        LLDP => "LLDP",
         0x88f7 => "PTP",
         0x8902 => "CFM",
         0x9000 => "Loopback",
@@ -49,10 +52,7 @@ pub(crate) fn ethertype(number: u16) -> Option<&'static str> {
 /// Returns the short name of an EtherType whose payload is not dissected.
 pub(crate) fn unread(ethertype: u16) -> Option<&'static str> {
     Some(match ethertype {
-        0x88cc => "LLDP",
-        0x888e => "EAPOL",
         0x8808 => "MPCP",
-        0x8809 => "Slow Protocols",
         0x88f7 => "PTP",
         0x88e5 => "MACsec",
         0x8902 => "CFM",

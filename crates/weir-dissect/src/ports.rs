@@ -31,6 +31,7 @@ fn tcp(port: u16) -> Option<Read> {
         53 => |printer, segment| printer.dns_over_tcp(segment.payload),
         80 | 8080 => |printer, segment| printer.textual(&textual::HTTP, segment),
         554 | 8554 => |printer, segment| printer.textual(&textual::RTSP, segment),
+        179 => |printer, segment| printer.bgp(segment.payload),
         _ => return None,
     })
 }
@@ -39,11 +40,22 @@ fn udp(port: u16) -> Option<Read> {
     Some(match port {
         53 => |printer, segment| printer.dns(segment.payload, false),
         67 | 68 => |printer, segment| printer.bootp(segment.payload),
+        69 => |printer, segment| printer.tftp(segment.payload),
         123 => |printer, segment| printer.ntp(segment.payload),
+        161 | 162 => |printer, segment| printer.snmp(segment.payload),
+        500 => |printer, segment| printer.ike(segment),
         514 => |printer, segment| printer.syslog(segment.payload),
+        520 => |printer, segment| printer.rip(segment.payload),
+        521 => |printer, segment| printer.ripng(segment.payload),
+        546 | 547 => |printer, segment| printer.dhcp6(segment.payload),
+        1645 | 1646 | 1812 | 1813 | 3799 => |printer, segment| printer.radius(segment.payload),
+        1985 => |printer, segment| printer.hsrp(segment.payload),
+        3784 | 3785 | 4784 | 6784 => |printer, segment| printer.bfd(segment),
+        4500 => |printer, segment| printer.ike_or_esp(segment),
         4789 | 8472 => |printer, segment| printer.vxlan(segment.payload),
         5060 => |printer, segment| printer.textual(&textual::SIP, segment),
         5353 => |printer, segment| printer.dns(segment.payload, true),
+        7000..=7009 => |printer, segment| printer.rx(segment.payload),
         6081 => |printer, segment| printer.geneve(segment.payload),
         _ => return None,
     })
