@@ -13,6 +13,8 @@ const NAME: usize = 255;
 const SHOWN: usize = 32;
 
 const INTERNET: u16 = 1;
+const SOA: u16 = 6;
+const A6: u16 = 38;
 const OPT: u16 = 41;
 
 impl Printer<'_> {
@@ -93,7 +95,40 @@ impl Printer<'_> {
             }
             at = self.question(bytes, at, multicast)?;
         }
+        if self.options.verbose > 1 {
+            at = self.section("", answers, bytes, at, multicast)?;
+            at = self.section(" ns:", authorities, bytes, at, multicast)?;
+            self.section(" ar:", additional, bytes, at, multicast)?;
+        }
         Ok(())
+    }
+
+    /// Prints the records of a section after its title, unless there are none; returns the position after them.
+    fn section(
+        &mut self,
+        title: &str,
+        count: u16,
+        bytes: Bytes<'_>,
+        mut at: usize,
+        multicast: bool,
+    ) -> Result<usize, Cut> {
+        for number in 0..usize::from(count) {
+            if number == SHOWN {
+                self.text(", ...");
+                return Ok(at);
+            }
+            if at >= bytes.data.len() {
+                return Err(Cut);
+            }
+            self.text(if number > 0 { "," } else { title });
+            match self.record(bytes, at, multicast)? {
+                Some(end) => at = end,
+                // tcpdump says nothing if it is the last record whose head is missing.
+                None if number + 1 == usize::from(count) => return Ok(bytes.len),
+                None => return Err(Cut),
+            }
+        }
+        Ok(at)
     }
 
     fn count(&mut self, count: u16, shown: bool, letter: &str) {
@@ -155,33 +190,36 @@ impl Printer<'_> {
             }
         }
         self.count(questions, questions != 1, "q");
-        put!(self, " {answers}/{authorities}/{additional}");
         let mut at = HEADER;
-        for _ in 0..questions {
-            at = skip_name(bytes, at)? + 4;
+        for number in 0..usize::from(questions) {
+            if self.options.verbose > 1 && number < SHOWN {
+                self.text(if number == 0 { " q:" } else { "," });
+                at = self.question(bytes, at, multicast)?;
+            } else {
+                at = skip_name(bytes, at)? + 4;
+            }
         }
-        for number in 0..usize::from(answers) {
-            if number == SHOWN {
-                self.text(", ...");
-                return Ok(());
-            }
-            if number > 0 {
-                self.text(",");
-            }
-            at = self.record(bytes, at, multicast)?;
+        put!(self, " {answers}/{authorities}/{additional}");
+        at = self.section("", answers, bytes, at, multicast)?;
+        if self.options.verbose > 1 {
+            at = self.section(" ns:", authorities, bytes, at, multicast)?;
+            self.section(" ar:", additional, bytes, at, multicast)?;
         }
         Ok(())
     }
 
-    /// Prints a resource record; returns the position of the next one.
-    fn record(&mut self, bytes: Bytes<'_>, at: usize, multicast: bool) -> Result<usize, Cut> {
-        let end = skip_name(bytes, at)?;
-        let (kind, mut class, len) = (bytes.u16(end)?, bytes.u16(end + 2)?, usize::from(bytes.u16(end + 8)?));
-        let data = end + 10;
+    /// Prints a resource record; returns the position of the next one, or `None` if its head is incomplete.
+    fn record(&mut self, bytes: Bytes<'_>, at: usize, multicast: bool) -> Result<Option<usize>, Cut> {
         if self.options.verbose > 0 {
             self.text(" ");
             self.domain(bytes, at)?;
         }
+        let Ok(end) = skip_name(bytes, at) else { return Ok(None) };
+        if bytes.get(end, 10).is_err() {
+            return Ok(None);
+        }
+        let (kind, mut class, len) = (bytes.u16(end)?, bytes.u16(end + 2)?, usize::from(bytes.u16(end + 8)?));
+        let data = end + 10;
         if multicast {
             if class & 0x8000 != 0 {
                 self.text(" (Cache flush)");
@@ -194,7 +232,26 @@ impl Printer<'_> {
         }
         self.text(" ");
         self.record_type(kind);
+        bytes.get(data, len)?;
         match (kind, len) {
+            (OPT, _) => {
+                put!(self, " UDPsize={class}");
+                if bytes.u16(end + 6)? & 0x8000 != 0 {
+                    self.text(" DO");
+                }
+            }
+            (SOA, _) if self.options.verbose > 0 => {
+                self.text(" ");
+                self.domain(bytes, data)?;
+                self.text(" ");
+                let second = skip_name(bytes, data)?;
+                self.domain(bytes, second)?;
+                let numbers = skip_name(bytes, second)?;
+                for number in 0..5 {
+                    put!(self, " {}", bytes.u32(numbers + number * 4)?);
+                }
+            }
+            (A6, 1..) => self.prefixed_address(bytes, data)?,
             (1, 4) => {
                 let address = bytes.ip4(data)?;
                 self.text(" ");
@@ -222,7 +279,23 @@ impl Printer<'_> {
             }
             _ => {}
         }
-        Ok(data + len)
+        Ok(Some(data + len))
+    }
+
+    /// Prints an address without the prefix that another name has (RFC 2874).
+    fn prefixed_address(&mut self, bytes: Bytes<'_>, data: usize) -> Result<(), Cut> {
+        let prefix = usize::from(bytes.u8(data)?);
+        let mut address = [0; 16];
+        let Some(tail) = address.get_mut(prefix / 8..) else { return Ok(()) };
+        let len = tail.len();
+        tail.copy_from_slice(bytes.get(data + 1, len)?);
+        put!(self, " {prefix} ");
+        self.ip6_address(address.into());
+        if prefix > 0 {
+            self.text(" ");
+            self.domain(bytes, data + 1 + len)?;
+        }
+        Ok(())
     }
 
     fn strings(&mut self, bytes: Bytes<'_>, data: usize, len: usize) -> Result<(), Cut> {
@@ -250,7 +323,12 @@ impl Printer<'_> {
             match first {
                 0 => return Ok(()),
                 1..0x40 => {
-                    let label = bytes.get(at + 1, first.into())?;
+                    let label = bytes.from(at + 1).first(first.into());
+                    if label.data.len() < usize::from(first) {
+                        self.harmless(label.data);
+                        return Err(Cut);
+                    }
+                    let label = label.data;
                     total += label.len() + 1;
                     if total > NAME {
                         self.text("<TOO LONG>");
@@ -307,6 +385,7 @@ impl Printer<'_> {
             253 => Some("MAILB"),
             254 => Some("MAILA"),
             255 => Some("ANY"),
+            256 => Some("URI"),
             _ => kind.checked_sub(1).and_then(|at| LOW.get(usize::from(at))).copied(),
         };
         match name {
