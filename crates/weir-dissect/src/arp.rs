@@ -78,9 +78,13 @@ impl Printer<'_> {
                 self.text(" at ");
                 self.ip4_address(sender);
             }
-            _ => put!(self, "Unknown ({operation})"),
+            10 => self.text("NACK Reply "),
+            _ => put!(self, "Unknown ({operation}) "),
         }
-        put!(self, ", length {}", bytes.len);
+        match operation {
+            1..=4 | 8 | 9 => put!(self, ", length {}", bytes.len),
+            _ => self.unknown(bytes.data),
+        }
         Ok(())
     }
 }

@@ -20,6 +20,7 @@ impl Printer<'_> {
         }
         self.text("ICMP6, ");
         match kind {
+            1 if code > 4 => return self.unreachable6(code, bytes),
             1 => self.unreachable6(code, bytes)?,
             2 => put!(self, "packet too big, mtu {}", bytes.u32(4)?),
             3 => match code {
@@ -50,11 +51,13 @@ impl Printer<'_> {
                     _ => ("done", bytes.u16(4)?),
                 };
                 if kind == 130 && bytes.len >= 28 {
-                    put!(self, "multicast listener query v2, max resp delay: {delay}, addr: ");
+                    self.text("multicast listener query v2 [gaddr ");
+                    self.ip6_address(bytes.ip6(8)?);
+                    self.text("]");
                 } else {
                     put!(self, "multicast listener {word}max resp delay: {delay} addr: ");
+                    self.ip6_address(bytes.ip6(8)?);
                 }
-                self.ip6_address(bytes.ip6(8)?);
             }
             133 => self.text("router solicitation"),
             134 => {
@@ -127,6 +130,7 @@ impl Printer<'_> {
             }
             _ => {
                 put!(self, "unknown unreach code ({code})");
+                self.rows("\n\t", bytes.data);
                 return Ok(());
             }
         }

@@ -4,6 +4,9 @@ use crate::Printer;
 use crate::bytes::{Bytes, Cut};
 use crate::text::put;
 
+/// The response time that most queries have, in tenths of a second.
+const USUAL_TIME: u8 = 100;
+
 impl Printer<'_> {
     pub(crate) fn igmp(&mut self, bytes: Bytes<'_>) -> Result<(), Cut> {
         self.protocol = "igmp";
@@ -25,9 +28,14 @@ impl Printer<'_> {
             0x11 => {
                 put!(self, "query v{version}");
                 let group = bytes.ip4(4)?;
+                self.igmp_response_time(version, bytes.u8(1)?);
+                let sources = if version == 3 { bytes.u16(10)? } else { 0 };
                 if !group.is_unspecified() {
                     self.text(" [gaddr ");
                     self.ip4_address(group);
+                    if sources > 0 {
+                        put!(self, ", {sources} source(s)");
+                    }
                     self.text("]");
                 }
             }
@@ -43,5 +51,24 @@ impl Printer<'_> {
             _ => put!(self, "type-#{kind:x}"),
         }
         Ok(())
+    }
+
+    /// Prints the most tenths of a second until a report, unless they are the usual ones. In version 3, large ones are
+    /// floating-point numbers (RFC 3376, section 4.1.1).
+    fn igmp_response_time(&mut self, version: u8, code: u8) {
+        if version == 1 || code == USUAL_TIME {
+            return;
+        }
+        self.text(" [max resp time ");
+        let tenths = match code {
+            0x80.. => u32::from(code & 15 | 16) << ((code >> 4 & 7) + 3),
+            _ => u32::from(code),
+        };
+        match tenths {
+            _ if version == 2 => put!(self, "{code}"),
+            0..600 => put!(self, "{}.{}s", tenths / 10, tenths % 10),
+            600.. => put!(self, "{}m{}s", tenths / 600, tenths / 10 % 60),
+        }
+        self.text("]");
     }
 }

@@ -38,8 +38,10 @@ mod ip4;
 mod ip6;
 mod link;
 mod llc;
+mod mptcp;
 mod names;
 mod neighbours;
+mod nfs;
 mod pgm;
 mod ports;
 mod radius;
@@ -67,6 +69,7 @@ use std::collections::BTreeMap;
 
 use bytes::{Bytes, Cut};
 use ike::Exchanges;
+use nfs::Calls;
 use streams::Streams;
 
 /// Nesting depth of headers. Deeper tunnels are only named.
@@ -97,12 +100,18 @@ pub struct Dissector {
     options: Options,
     streams: Streams,
     exchanges: Exchanges,
+    calls: Calls,
 }
 
 impl Dissector {
     /// Creates a dissector that knows no connections yet.
     pub fn new(options: Options) -> Self {
-        Self { options, streams: Streams::default(), exchanges: Exchanges::default() }
+        Self {
+            options,
+            streams: Streams::default(),
+            exchanges: Exchanges::default(),
+            calls: Calls::default(),
+        }
     }
 
     /// Appends the line of a packet to `line`, without timestamp and line feed. There is more than one line with
@@ -129,6 +138,7 @@ impl Dissector {
             names,
             streams: &mut self.streams,
             exchanges: &mut self.exchanges,
+            calls: &mut self.calls,
             facts: Facts::default(),
             protocol: "link",
             depth: 0,
@@ -150,6 +160,7 @@ struct Printer<'a> {
     names: &'a Names,
     streams: &'a mut Streams,
     exchanges: &'a mut Exchanges,
+    calls: &'a mut Calls,
     facts: Facts,
     /// The current protocol, named at the end of a truncated line.
     protocol: &'static str,

@@ -32,6 +32,7 @@ fn tcp(port: u16) -> Option<Read> {
         80 | 8080 => |printer, segment| printer.textual(&textual::HTTP, segment),
         554 | 8554 => |printer, segment| printer.textual(&textual::RTSP, segment),
         179 => |printer, segment| printer.bgp(segment.payload),
+        2049 => |printer, segment| printer.nfs(segment),
         _ => return None,
     })
 }
@@ -50,6 +51,7 @@ fn udp(port: u16) -> Option<Read> {
         546 | 547 => |printer, segment| printer.dhcp6(segment.payload),
         1645 | 1646 | 1812 | 1813 | 3799 => |printer, segment| printer.radius(segment.payload),
         1985 => |printer, segment| printer.hsrp(segment.payload),
+        2049 => |printer, segment| printer.nfs(segment),
         3784 | 3785 | 4784 | 6784 => |printer, segment| printer.bfd(segment),
         4500 => |printer, segment| printer.ike_or_esp(segment),
         4789 | 8472 => |printer, segment| printer.vxlan(segment.payload),

@@ -14,6 +14,9 @@ const RST: u8 = 4;
 const ACK: u8 = 16;
 const URG: u8 = 32;
 
+/// Experiment of a shared option number: fast open (RFC 6994, RFC 7413).
+const FAST_OPEN: u16 = 0xf989;
+
 /// The letters for TCP flags, lowest bit first.
 const LETTERS: &[u8; 8] = b"FSRP.UEW";
 
@@ -101,7 +104,7 @@ impl Printer<'_> {
         }
         if header > 20 {
             self.text(", options [");
-            self.tcp_options(bytes.from(20).first(header - 20), peer)?;
+            self.tcp_options(bytes.from(20).first(header - 20), flags, peer)?;
             self.text("]");
         }
         self.text(", length ");
@@ -125,7 +128,7 @@ impl Printer<'_> {
     }
 
     /// Prints the options. `peer`: the offset of numbers in selective acknowledgements.
-    fn tcp_options(&mut self, options: Bytes<'_>, peer: u32) -> Result<(), Cut> {
+    fn tcp_options(&mut self, options: Bytes<'_>, flags: u8, peer: u32) -> Result<(), Cut> {
         let mut rest = options;
         let mut first = true;
         while rest.len > 0 {
@@ -151,14 +154,14 @@ impl Printer<'_> {
                 self.text("[bad opt]");
                 return Ok(());
             }
-            self.tcp_option(kind, rest.first(len), peer)?;
+            self.tcp_option(kind, rest.first(len), flags, peer)?;
             rest = rest.from(len);
         }
         Ok(())
     }
 
     /// Prints an option that has a length.
-    fn tcp_option(&mut self, kind: u8, option: Bytes<'_>, peer: u32) -> Result<(), Cut> {
+    fn tcp_option(&mut self, kind: u8, option: Bytes<'_>, flags: u8, peer: u32) -> Result<(), Cut> {
         match (kind, option.len) {
             (2, 4) => put!(self, "mss {}", option.u16(2)?),
             (3, 3) => put!(self, "wscale {}", option.u8(2)?),
@@ -178,13 +181,29 @@ impl Printer<'_> {
                 self.text(" ecr ");
                 self.number(echo);
             }
-            (19, 18) => self.text("md5 valid"),
+            (19, 18) => {
+                self.text("md5 shared secret not supplied with -M, can't check - ");
+                option.from(2).data.iter().for_each(|&byte| self.hex_byte(byte));
+            }
             (28, 4) => {
                 let value = option.u16(2)?;
-                put!(self, "uto 0x{:x}", value);
+                // As in tcpdump, which takes the lowest bit, not the highest, for the unit.
+                let unit = if value & 1 != 0 { 60 } else { 1 };
+                put!(self, "uto 0x{value:x} {}", u32::from(value >> 1) * unit);
             }
-            (29, _) => self.text("tcp-ao"),
-            (30, len) => put!(self, "mptcp {len}"),
+            (29, 4..) => {
+                put!(self, "tcp-ao keyid {} rnextkeyid {} mac 0x", option.u8(2)?, option.u8(3)?);
+                option.from(4).data.iter().for_each(|&byte| self.hex_byte(byte));
+            }
+            (253 | 254, 4..) if option.u16(2)? == FAST_OPEN => {
+                self.text("exp-tfo cookie");
+                match option.len {
+                    4 => self.text("req"),
+                    _ => self.text(" "),
+                }
+                option.from(4).data.iter().for_each(|&byte| self.hex_byte(byte));
+            }
+            (30, 4..) => self.mptcp(option, flags & SYN != 0, flags & ACK != 0)?,
             (34, 2) => self.text("tfo  cookiereq"),
             (34, _) => {
                 self.text("tfo  cookie ");
