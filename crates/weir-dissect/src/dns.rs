@@ -354,6 +354,12 @@ impl Printer<'_> {
         }
     }
 
+    /// Prints a name; returns the position after it.
+    pub(crate) fn domain_end(&mut self, bytes: Bytes<'_>, at: usize) -> Result<usize, Cut> {
+        self.domain(bytes, at)?;
+        skip_name(bytes, at)
+    }
+
     fn class(&mut self, class: u16) {
         match class {
             INTERNET => self.text("IN"),

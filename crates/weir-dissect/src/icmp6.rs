@@ -19,6 +19,8 @@ impl Printer<'_> {
             }
         }
         self.text("ICMP6, ");
+        let verbose = self.options.verbose > 0;
+        let mut options = bytes.first(0);
         match kind {
             1 if code > 4 => return self.unreachable6(code, bytes),
             1 => self.unreachable6(code, bytes)?,
@@ -59,19 +61,32 @@ impl Printer<'_> {
                     self.ip6_address(bytes.ip6(8)?);
                 }
             }
-            133 => self.text("router solicitation"),
+            133 => {
+                self.text("router solicitation");
+                self.early_length(bytes);
+                options = bytes.from(8);
+            }
             134 => {
                 self.text("router advertisement");
                 bytes.get(0, 16)?;
+                self.early_length(bytes);
+                if verbose {
+                    self.router_advertisement(bytes)?;
+                }
+                options = bytes.from(16);
             }
             135 => {
                 self.text("neighbor solicitation");
+                self.early_length(bytes);
+                options = bytes.from(24);
                 let target = bytes.ip6(8)?;
                 self.text(", who has ");
                 self.ip6_address(target);
             }
             136 => {
                 self.text("neighbor advertisement");
+                self.early_length(bytes);
+                options = bytes.from(24);
                 let (flags, target) = (bytes.u8(4)?, bytes.ip6(8)?);
                 self.text(", tgt is ");
                 self.ip6_address(target);
@@ -90,16 +105,49 @@ impl Printer<'_> {
             }
             137 => {
                 self.text("redirect");
+                self.early_length(bytes);
+                options = bytes.from(40);
                 let (target, destination) = (bytes.ip6(8)?, bytes.ip6(24)?);
                 self.text(", ");
                 self.ip6_address(destination);
                 self.text(" to ");
                 self.ip6_address(target);
             }
-            143 => put!(self, "multicast listener report v2, {} group record(s)", bytes.u16(6)?),
+            143 => {
+                let count = bytes.u16(6)?;
+                put!(self, "multicast listener report v2, {count} group record(s)");
+                if verbose {
+                    self.listener_records(count, bytes)?;
+                }
+            }
             _ => put!(self, "type-#{kind}, code-#{code}"),
         }
+        if verbose {
+            return self.neighbour_options(options);
+        }
         put!(self, ", length {}", bytes.len);
+        Ok(())
+    }
+
+    /// Prints the length where tcpdump has it with `-v`.
+    fn early_length(&mut self, bytes: Bytes<'_>) {
+        if self.options.verbose > 0 {
+            put!(self, ", length {}", bytes.len);
+        }
+    }
+
+    fn listener_records(&mut self, count: u16, bytes: Bytes<'_>) -> Result<(), Cut> {
+        let mut at = 8;
+        for _ in 0..count {
+            let (kind, extra, sources) =
+                (bytes.u8(at)?, usize::from(bytes.u8(at + 1)?), usize::from(bytes.u16(at + 2)?));
+            let group = bytes.ip6(at + 4)?;
+            self.text(" [gaddr ");
+            self.ip6_address(group);
+            self.group_record(kind, sources);
+            self.text("]");
+            at += 20 + sources * 16 + extra * 4;
+        }
         Ok(())
     }
 

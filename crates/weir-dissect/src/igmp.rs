@@ -2,6 +2,7 @@
 
 use crate::Printer;
 use crate::bytes::{Bytes, Cut};
+use crate::checksum;
 use crate::text::put;
 
 /// The response time that most queries have, in tenths of a second.
@@ -47,10 +48,43 @@ impl Printer<'_> {
                 self.text("leave ");
                 self.ip4_address(bytes.ip4(4)?);
             }
-            0x22 => put!(self, "v3 report, {} group record(s)", bytes.u16(6)?),
+            0x22 => {
+                let count = bytes.u16(6)?;
+                put!(self, "v3 report, {count} group record(s)");
+                if self.options.verbose > 0 {
+                    self.igmp_records(count, bytes)?;
+                }
+            }
             _ => put!(self, "type-#{kind:x}"),
         }
+        if self.options.verbose > 0 && bytes.whole() && checksum::sum(&[bytes.data]) != 0xffff {
+            put!(self, " bad igmp cksum {:x}!", bytes.u16(2)?);
+        }
         Ok(())
+    }
+
+    fn igmp_records(&mut self, count: u16, bytes: Bytes<'_>) -> Result<(), Cut> {
+        let mut at = 8;
+        for _ in 0..count {
+            let (kind, extra, sources) =
+                (bytes.u8(at)?, usize::from(bytes.u8(at + 1)?), usize::from(bytes.u16(at + 2)?));
+            let group = bytes.ip4(at + 4)?;
+            self.text(" [gaddr ");
+            self.ip4_address(group);
+            self.group_record(kind, sources);
+            self.text("]");
+            at += 8 + (sources + extra) * 4;
+        }
+        Ok(())
+    }
+
+    /// Prints what a host says about the sources of a group. With `-vv`, tcpdump lists them; weir counts them.
+    pub(crate) fn group_record(&mut self, kind: u8, sources: usize) {
+        match ["is_in", "is_ex", "to_in", "to_ex", "allow", "block"].get(usize::from(kind).wrapping_sub(1)) {
+            Some(name) => put!(self, " {name}"),
+            None => put!(self, " [v3-report-#{kind}]"),
+        }
+        put!(self, ", {sources} source(s)");
     }
 
     /// Prints the most tenths of a second until a report, unless they are the usual ones. In version 3, large ones are

@@ -60,7 +60,9 @@ impl Printer<'_> {
             let name = names::ip_protocol(protocol).unwrap_or("unknown");
             put!(self, ", flags [{flags}], proto {name} ({protocol}), length {len}");
             if header > 20 {
-                put!(self, ", options ({} bytes)", header - 20);
+                self.text(", options (");
+                self.ip4_options(bytes.from(20).first(header - 20))?;
+                self.text(")");
             }
             if let Ok(head) = bytes.get(0, header)
                 && checksum::sum(&[head]) != 0xffff

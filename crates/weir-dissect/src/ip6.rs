@@ -61,6 +61,10 @@ impl Printer<'_> {
                     let len = (usize::from(bytes.u8(1)?) + 1) * 8;
                     bytes.get(0, len)?;
                     self.text(name);
+                    if self.options.verbose > 0 {
+                        self.ip6_options(bytes.from(2).first(len - 2))?;
+                        self.text(" ");
+                    }
                     len
                 }
                 ROUTING => self.routing(bytes)?,
@@ -91,6 +95,32 @@ impl Printer<'_> {
             next = bytes.u8(0)?;
             bytes = bytes.from(len);
         }
+    }
+
+    fn ip6_options(&mut self, mut rest: Bytes<'_>) -> Result<(), Cut> {
+        while rest.len > 0 {
+            let kind = rest.u8(0)?;
+            if kind == 0 {
+                self.text("(pad1)");
+                rest = rest.from(1);
+                continue;
+            }
+            let len = usize::from(rest.u8(1)?) + 2;
+            match kind {
+                1 => self.text("(padn)"),
+                5 => put!(self, "(rtalert: 0x{:04x}) ", rest.u16(2)?),
+                0xc2 => put!(self, "(jumbo: {}) ", rest.u32(2)?),
+                0xc9 => {
+                    let home = rest.ip6(2)?;
+                    self.text("(homeaddr: ");
+                    self.ip6_address(home);
+                    self.text(")");
+                }
+                _ => put!(self, "(opt_type 0x{kind:02x}: len={})", len - 2),
+            }
+            rest = rest.from(len);
+        }
+        Ok(())
     }
 
     fn routing(&mut self, bytes: Bytes<'_>) -> Result<usize, Cut> {

@@ -81,8 +81,6 @@ pub(crate) fn ip_protocol(number: u8) -> Option<&'static str> {
         51 => "AH",
         55 => "Mobile IP",
         58 => "ICMPv6",
-        59 => "no next header",
-        60 => "Destination Options",
         88 => "EIGRP",
         89 => "OSPF",
         103 => "PIM",
