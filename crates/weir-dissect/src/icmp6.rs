@@ -53,8 +53,15 @@ impl Printer<'_> {
                     _ => ("done", bytes.u16(4)?),
                 };
                 if kind == 130 && bytes.len >= 28 {
-                    self.text("multicast listener query v2 [gaddr ");
+                    self.text("multicast listener query v2");
+                    if verbose {
+                        put!(self, " [max resp delay={delay}]");
+                    }
+                    self.text(" [gaddr ");
                     self.ip6_address(bytes.ip6(8)?);
+                    if verbose {
+                        put!(self, " qqi={}", bytes.u8(25)?);
+                    }
                     self.text("]");
                 } else {
                     put!(self, "multicast listener {word}max resp delay: {delay} addr: ");

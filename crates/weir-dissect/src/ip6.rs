@@ -1,5 +1,7 @@
 //! IPv6 and its extension headers (RFC 8200).
 
+use std::net::Ipv6Addr;
+
 use crate::Printer;
 use crate::bytes::{Bytes, Cut};
 use crate::ip::{AUTHENTICATION, Around, DESTINATION, FRAGMENT, HOP_BY_HOP, ROUTING, SCTP, TCP, UDP};
@@ -67,7 +69,12 @@ impl Printer<'_> {
                     }
                     len
                 }
-                ROUTING => self.routing(bytes)?,
+                ROUTING => {
+                    let (len, last) = self.routing(bytes)?;
+                    // Checksums are those of the last destination.
+                    around.destination = last.map_or(around.destination, Into::into);
+                    len
+                }
                 FRAGMENT => {
                     self.protocol = "frag6";
                     let offset = usize::from(bytes.u16(2)? & !7);
@@ -80,6 +87,10 @@ impl Printer<'_> {
                     }
                     around.fragment |= more;
                     if offset > 0 {
+                        // tcpdump ends the line of a later fragment without a space.
+                        if self.options.verbose > 0 {
+                            self.line.pop();
+                        }
                         self.facts.later_fragment |= self.depth == 0;
                         self.facts.ip_protocol.get_or_insert(bytes.u8(0)?);
                         return Ok(());
@@ -123,13 +134,17 @@ impl Printer<'_> {
         Ok(())
     }
 
-    fn routing(&mut self, bytes: Bytes<'_>) -> Result<usize, Cut> {
+    /// Prints a routing header; returns its length, and the last destination if it is not the current one.
+    fn routing(&mut self, bytes: Bytes<'_>) -> Result<(usize, Option<Ipv6Addr>), Cut> {
         self.protocol = "rt6";
         let (len, kind, left) = (bytes.u8(1)?, bytes.u8(2)?, bytes.u8(3)?);
         let size = (usize::from(len) + 1) * 8;
         bytes.get(0, size)?;
         let deprecated = if kind == 0 { " [Deprecated]" } else { "" };
         put!(self, "RT6 (len={len}, type={kind}{deprecated}, segleft={left}");
+        if self.options.verbose > 0 && matches!(kind, 0 | 2) {
+            put!(self, ", rsv=0x{:x}", bytes.u32(4)?);
+        }
         if kind == 4 {
             put!(self, ", last-entry={}, tag={:x}", bytes.u8(4)?, bytes.u16(6)?);
         }
@@ -140,6 +155,12 @@ impl Printer<'_> {
             }
         }
         self.text(") ");
-        Ok(size)
+        // Type 4 has its segments in reverse order.
+        let last = match kind {
+            0 | 2 if left > 0 && size >= 24 => Some(bytes.ip6(size - 16)?),
+            4 if left > 0 && size >= 24 => Some(bytes.ip6(8)?),
+            _ => None,
+        };
+        Ok((size, last))
     }
 }

@@ -20,11 +20,11 @@
 
 #![forbid(unsafe_code)]
 
-mod application;
 mod arp;
 mod bfd;
 mod bytes;
 mod checksum;
+mod dhcp;
 mod dhcp6;
 mod dns;
 mod facts;
@@ -44,6 +44,7 @@ mod names;
 mod neighbour_options;
 mod neighbours;
 mod nfs;
+mod ntp;
 mod pgm;
 mod ports;
 mod radius;
