@@ -12,10 +12,11 @@
 //!
 //! | module | contents |
 //! |---|---|
-//! | `link` | Ethernet with tags and 802.2, Linux cooked v1 and v2, BSD loopback, raw IP, PPP |
+//! | `link` | Ethernet with tags, Linux cooked v1 and v2, BSD loopback, raw IP, PPP; `llc` 802.2 |
 //! | `ip4`, `ip6` | the network layer, and IP payloads: `ip` |
-//! | `tcp`, `udp`, `sctp`, `icmp`, `icmp6`, `igmp`, `arp` | one protocol each |
-//! | `dns`, `application` | TCP and UDP payloads that are worth a few words |
+//! | `tcp`, `udp`, `sctp`, `icmp`, `icmp6`, `igmp`, `arp`, `pgm` | one protocol each |
+//! | `ports` | which port identifies which of the modules for TCP and UDP payloads: `textual` (HTTP, SIP and others), `dns`, `dhcp`, `ike`, `nfs`, ... |
+//! | `stp`, `routing`, `redundancy`, `neighbours` | what switches and routers say to each other |
 //! | `tunnel` | GRE, VXLAN, Geneve, MPLS, PPPoE |
 
 #![forbid(unsafe_code)]

@@ -7,6 +7,9 @@ use crate::text::put;
 /// Router preferences, by their two bits (RFC 4191).
 const PREFERENCES: [&str; 4] = ["medium", "high", "reserved", "low"];
 
+/// Most names of one option: compression lets a small option name many long ones.
+const MOST_NAMES: usize = 32;
+
 impl Printer<'_> {
     pub(crate) fn router_advertisement(&mut self, bytes: Bytes<'_>) -> Result<(), Cut> {
         let (hops, flags, lifetime) = (bytes.u8(4)?, bytes.u8(5)?, bytes.u16(6)?);
@@ -105,7 +108,13 @@ impl Printer<'_> {
             31 => {
                 put!(self, " lifetime {}s, domain(s):", option.u32(4)?);
                 let mut at = 8;
+                let mut shown = 0;
                 while at < option.len && option.u8(at)? != 0 {
+                    shown += 1;
+                    if shown > MOST_NAMES {
+                        self.text(" ...");
+                        break;
+                    }
                     self.text(" ");
                     at = self.domain_end(option, at)?;
                 }

@@ -73,8 +73,9 @@ impl Printer<'_> {
             let mut before = " ";
             let mut start = 0;
             for run in marks.chunk_by(|a, b| (*a == 1) == (*b == 1)) {
-                let (from, to) = (first.wrapping_add(start), run.len() as u32 - 1);
-                start += run.len() as u32;
+                let len = u32::try_from(run.len()).unwrap_or(u32::MAX);
+                let (from, to) = (first.wrapping_add(start), len - 1);
+                start += len;
                 if (run[0] == 1) != wanted {
                     continue;
                 }

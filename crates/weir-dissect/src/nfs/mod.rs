@@ -111,7 +111,8 @@ impl Printer<'_> {
         }
         let direction = bytes.u32(4).ok();
         let call = segment.destination == PORT && direction == Some(CALL);
-        if !call && !(segment.source == PORT && direction == Some(REPLY)) {
+        let reply = segment.source == PORT && direction == Some(REPLY);
+        if !call && !reply {
             if !segment.tcp {
                 put!(self, "UDP, length {}", bytes.len);
             }
