@@ -63,3 +63,27 @@ fn two_tags_are_of_one_frame() {
         }
     }
 }
+
+#[test]
+fn a_port_names_the_protocol() {
+    let ike = [&[1; 8][..], &[0; 8], &[1, 0x10, 2, 0, 0, 0, 0, 0, 0, 0, 0, 28]].concat();
+    let esp = [1, 2, 3, 4, 0, 0, 0, 1];
+    let call = [[0, 0, 0, 7], [0; 4], [0, 0, 0, 2]].concat();
+    for (port, payload, told) in [
+        (69, &b"\0\x04\0\x01"[..], "tftp"),
+        (161, b"\x30\0", "snmp"),
+        (500, &ike, "isakmp"),
+        (514, b"<13>words", "syslog"),
+        (520, b"\x01\x02\0\0", "rip"),
+        (1812, &[1; 20], "radius"),
+        (2049, &call, "nfs"),
+        (4500, &esp, "esp"),
+        (5060, b"OPTIONS sip:a SIP/2.0\r\n", "sip"),
+        (7001, &[0; 28], "rx"),
+        (9, b"anything", "udp"),
+    ] {
+        let packet = ethernet(&[], 0x0800, &ip4(1, 2, 17, &udp(40_000, port, payload)));
+        assert_eq!(facts(&packet, 0).protocol, Some(told), "{port}");
+        assert_eq!(facts(&packet, 1).protocol, Some(told), "{port}");
+    }
+}
