@@ -2,7 +2,7 @@
 
 use crate::Printer;
 use crate::bytes::Cut;
-use crate::ports::Segment;
+use crate::segment::Segment;
 use crate::text::put;
 
 const ECHO: u16 = 3785;

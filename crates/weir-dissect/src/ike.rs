@@ -5,7 +5,7 @@ use std::net::IpAddr;
 
 use crate::Printer;
 use crate::bytes::Cut;
-use crate::ports::Segment;
+use crate::segment::Segment;
 use crate::text::put;
 
 /// Length of the header.

@@ -54,6 +54,7 @@ mod rip;
 mod routing;
 mod rx;
 mod sctp;
+mod segment;
 mod snmp;
 mod stp;
 mod streams;

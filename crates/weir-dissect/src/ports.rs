@@ -1,22 +1,12 @@
 //! Which protocol a TCP or UDP port identifies.
 
 use crate::Printer;
-use crate::bytes::{Bytes, Cut};
-use crate::ip::Around;
+use crate::bytes::Cut;
+use crate::segment::Segment;
 use crate::textual;
 
-/// The payload of TCP or UDP, and its place.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Segment<'a> {
-    pub(crate) tcp: bool,
-    pub(crate) around: Around,
-    pub(crate) source: u16,
-    pub(crate) destination: u16,
-    pub(crate) payload: Bytes<'a>,
-}
-
 /// Prints a payload.
-type Read = fn(&mut Printer<'_>, Segment<'_>) -> Result<(), Cut>;
+pub(crate) type Read = fn(&mut Printer<'_>, Segment<'_>) -> Result<(), Cut>;
 
 fn tcp(port: u16) -> Option<Read> {
     Some(match port {
@@ -63,11 +53,9 @@ fn udp(port: u16) -> Option<Read> {
     })
 }
 
-impl Segment<'_> {
-    /// Returns what prints the payload, if a port is known. The smaller one decides: it is more likely the service's.
-    pub(crate) fn reader(&self) -> Option<Read> {
-        let known = if self.tcp { tcp } else { udp };
-        let (low, high) = (self.source.min(self.destination), self.source.max(self.destination));
-        known(low).or_else(|| known(high))
-    }
+/// Returns what prints the payload, if a port is known. The smaller one decides: it is more likely the service's.
+pub(crate) fn reader(segment: &Segment<'_>) -> Option<Read> {
+    let known = if segment.tcp { tcp } else { udp };
+    let (low, high) = (segment.source.min(segment.destination), segment.source.max(segment.destination));
+    known(low).or_else(|| known(high))
 }

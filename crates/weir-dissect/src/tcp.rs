@@ -4,7 +4,8 @@ use crate::Printer;
 use crate::bytes::{Bytes, Cut};
 use crate::checksum;
 use crate::ip::{Around, TCP};
-use crate::ports::Segment;
+use crate::ports;
+use crate::segment::Segment;
 use crate::streams::Relative;
 use crate::text::put;
 
@@ -110,7 +111,7 @@ impl Printer<'_> {
         self.text(", length ");
         self.size(payload.len);
         let segment = Segment { tcp: true, around, source, destination, payload };
-        match segment.reader() {
+        match ports::reader(&segment) {
             Some(read) if payload.len > 0 => read(self, segment),
             _ => Ok(()),
         }

@@ -3,7 +3,7 @@
 
 use crate::Printer;
 use crate::bytes::{Bytes, Cut};
-use crate::ports::Segment;
+use crate::segment::Segment;
 use crate::text::put;
 
 /// A protocol of lines.

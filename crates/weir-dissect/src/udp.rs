@@ -4,7 +4,8 @@ use crate::Printer;
 use crate::bytes::{Bytes, Cut};
 use crate::checksum;
 use crate::ip::{Around, UDP};
-use crate::ports::Segment;
+use crate::ports;
+use crate::segment::Segment;
 use crate::text::put;
 
 impl Printer<'_> {
@@ -50,7 +51,7 @@ impl Printer<'_> {
         }
         if !self.options.quick {
             let segment = Segment { tcp: false, around, source, destination, payload };
-            if let Some(read) = segment.reader() {
+            if let Some(read) = ports::reader(&segment) {
                 return read(self, segment);
             }
         }

@@ -8,7 +8,7 @@ use std::net::IpAddr;
 
 use crate::Printer;
 use crate::bytes::{Bytes, Cut};
-use crate::ports::Segment;
+use crate::segment::Segment;
 use crate::text::put;
 
 const PORT: u16 = 2049;
