@@ -19,7 +19,8 @@ pub(crate) struct OrderArgs {
 
     /// With --order time, hold packets back for TIME so that older ones can go first.
     ///
-    /// Default: 2ms; 10ms with af_xdp, 30ms with af_packet; --timestamps batch adds 10ms.
+    /// Default: 2ms; 10ms with af_xdp, 30ms with af_packet; --timestamps batch adds 10ms. A single
+    /// queue of xdp or tc is in order anyway.
     #[arg(hide_short_help = true, long, value_name = "TIME", value_parser = units::duration, allow_hyphen_values = true)]
     window: Option<Duration>,
 }

@@ -179,7 +179,10 @@ fn time_order(summary: &Summary, paint: Paint) -> String {
         return String::new();
     };
     let window = units::elapsed(Duration::from_secs_f64(window_seconds));
-    let mut text = if late == 0 {
+    let mut text = if late == 0 && window_seconds == 0.0 {
+        // A single queue, which is in order.
+        String::new()
+    } else if late == 0 {
         format!("{} (held back for {window})\n", paint.green("Sorted by time"))
     } else {
         let packets = format!("{} packet{} late", units::grouped(late), plural(late));

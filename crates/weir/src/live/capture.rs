@@ -26,7 +26,7 @@ use crate::live::request::{Opening, Settings, Wanted};
 use crate::live::settings::{Delivery, Timestamps, Window};
 use crate::live::site::{self, Site};
 use crate::live::stop::StopHandle;
-use crate::{Error, Setting};
+use crate::{Error, Setting, SourceKind};
 
 /// A running capture, which yields chunks and the account.
 #[derive(Debug)]
@@ -123,8 +123,13 @@ impl Capture {
 
     /// Makes a capture of open sources. `Port::site` is an index into `sites`.
     pub(crate) fn of(mut ports: Vec<Port>, sites: Vec<Site>, settings: &Settings) -> Result<Self, Error> {
+        let outlets: Vec<_> = ports.iter_mut().flat_map(Port::give_outlets).collect();
+        // The kernel's programs write the records of a queue one after the other: a single queue is in order.
+        let written_in_order =
+            |port: &Port| matches!(port.interface.source, SourceKind::Xdp | SourceKind::Tc);
         let window = |window| match window {
             Window::Of(window) => window,
+            Window::Usual if outlets.len() == 1 && ports.iter().all(written_in_order) => Duration::ZERO,
             Window::Usual => {
                 let lag = ports.iter().map(|port| port.source.lag()).max().unwrap_or_default();
                 if settings.timestamps == Timestamps::Batch { lag + TICK } else { lag }
@@ -132,7 +137,6 @@ impl Capture {
         };
         let merge = settings.by_time.map(|one| Merge::new(window(one)));
         let interfaces = ports.iter().map(|port| port.interface.clone()).collect();
-        let outlets = ports.iter_mut().flat_map(Port::give_outlets).collect();
         let bells = ports.iter().flat_map(|port| port.source.bells()).collect();
         let order = merge.as_ref().map(Merge::counts).cloned();
         Ok(Self {

@@ -96,7 +96,8 @@ pub enum Delivery {
 pub enum Window {
     /// As long as the sources take to deliver a packet after its timestamp, provided that a CPU is idle. That is 2 ms
     /// with xdp and tc, which need microseconds, and 10 ms more with [`Timestamps::Batch`]; 10 ms with af_xdp, where a
-    /// thread passes packets on; and 30 ms with af_packet, which delivers blocks. The longest applies.
+    /// thread passes packets on; and 30 ms with af_packet, which delivers blocks. The longest applies. A single queue of xdp
+    /// or tc is in order by itself: its packets are not held back.
     #[default]
     Usual,
     /// A fixed time.

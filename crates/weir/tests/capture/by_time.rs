@@ -3,7 +3,7 @@
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use weir::{Capture, Change, Chunk, Error, Mode, Plan, SourceChoice, Timestamps, Window};
+use weir::{Builder, Capture, Change, Chunk, Error, Mode, Plan, SourceChoice, Timestamps, Window};
 use weir_lab::{FrameSender, Generator, Network, SequenceCheck, Traffic, Veth, require_root};
 
 use crate::common::{self, PATIENCE, drain, wait_for};
@@ -225,5 +225,23 @@ fn root_an_order_of_time_that_cannot_be_is_refused() {
         let mut capture = by_time(Window::Usual).open().unwrap();
         let two = capture.handlers(&Plan::new(2)).unwrap_err().to_string();
         assert!(two.contains("takes one thread"), "{two}");
+    });
+}
+
+#[test]
+fn root_a_single_queue_holds_nothing_back() {
+    if !require_root("root_a_single_queue_holds_nothing_back") {
+        return;
+    }
+    let network = Network::new(Veth::default()).expect("a network");
+    network.rx().run(|| {
+        let window = |builder: Builder| {
+            let capture = builder.by_time(Window::Usual).open().unwrap();
+            capture.account().unwrap().time_order.unwrap().window_seconds
+        };
+        assert_eq!(window(on_rx(&network).source(SourceChoice::Xdp)), 0.0);
+        assert_eq!(window(on_rx(&network).source(SourceChoice::AfPacket)), 0.03);
+        let both = on_rx(&network).source(SourceChoice::XdpTc);
+        assert_eq!(window(both), 0.002);
     });
 }
