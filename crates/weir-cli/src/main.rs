@@ -44,6 +44,7 @@ use std::process::ExitCode;
 use clap::{CommandFactory, Parser};
 
 use crate::cli::{Cli, Command};
+use crate::failure::Failure;
 
 fn main() -> ExitCode {
     let words = shorthand::with_command(env::args_os().collect());
@@ -75,10 +76,10 @@ fn main() -> ExitCode {
 
 /// Prints help, or what is wrong with the command line. The exit status is 2 in that case.
 fn usage(error: &clap::Error, command: Option<&str>) -> ExitCode {
+    if let Some((option, ours)) = shorthand::spelling(error, command) {
+        return Failure::usage(format!("there is no option {option} here")).hint(ours).report();
+    }
     // If that fails, there is no way to report it.
     let _nobody_left = error.print();
-    if let Some(ours) = shorthand::spelling(error, command) {
-        style::say(format_args!("\n{}: {ours}", style::stderr().cyan("hint")));
-    }
     ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2))
 }

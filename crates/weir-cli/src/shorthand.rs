@@ -46,19 +46,21 @@ fn names_a_file(words: &[OsString]) -> bool {
     false
 }
 
-/// Returns how weir spells an option of tcpdump's that it does not know.
-pub(crate) fn spelling(error: &clap::Error, command: Option<&str>) -> Option<&'static str> {
+/// Returns an option of tcpdump's that weir does not know, and how weir spells it.
+pub(crate) fn spelling<'a>(error: &'a clap::Error, command: Option<&str>) -> Option<(&'a str, &'static str)> {
     if error.kind() != ErrorKind::UnknownArgument {
         return None;
     }
     let Some(ContextValue::String(unknown)) = error.get(ContextKind::InvalidArg) else { return None };
-    let reads = command == Some("read");
-    SPELLINGS
-        .iter()
-        .find(|(letters, only, _)| {
-            letters.split(' ').any(|letter| letter == unknown) && only.is_none_or(|only| only == reads)
-        })
-        .map(|(.., ours)| *ours)
+    let reads = match command {
+        Some("read") => true,
+        Some("capture") => false,
+        _ => return None,
+    };
+    let advice = SPELLINGS.iter().find(|(letters, only, _)| {
+        letters.split(' ').any(|letter| letter == unknown) && only.is_none_or(|only| only == reads)
+    });
+    advice.map(|(.., ours)| (unknown.as_str(), *ours))
 }
 
 /// Options, whether the advice is for reading only or for capturing only, and the advice.
@@ -138,7 +140,7 @@ mod tests {
         let advice = |words: &[&str]| {
             let words: Vec<_> = ["weir"].iter().chain(words).collect();
             let error = Cli::try_parse_from(&words).expect_err("refused");
-            spelling(&error, Some(words[1]))
+            spelling(&error, Some(words[1])).map(|(_, ours)| ours)
         };
         assert!(advice(&["capture", "-d", "-i", "lo"]).expect("advice").contains("weir filter"));
         assert!(advice(&["read", "t.pcap", "-i", "lo"]).expect("advice").contains("weir capture"));

@@ -5,9 +5,11 @@ mod printer;
 
 use std::io::{self, IsTerminal};
 use std::mem;
+use std::os::fd::AsFd;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use rustix::fs::FileType;
 use weir::writer::Writer;
 use weir::{Account, Builder, Capture, Chunk, FileInterface, Interface, PoolFill};
 use weir_service::confine::Confinement;
@@ -68,8 +70,8 @@ pub(crate) fn run(args: &CaptureArgs) -> Result<(), Failure> {
         None => None,
     };
     style::print(&report::started(&interfaces, &opened, args.is_quiet(), args.line.verbose > 0));
-    // Lines and a status line on one terminal would be in each other's way.
-    let shows_lines = printer.is_some() && io::stdout().is_terminal();
+    // Lines and a status line on one terminal would be in each other's way; a pipe often ends there, too.
+    let shows_lines = printer.is_some() && !is_file(&io::stdout());
     let live = if args.is_quiet() || shows_lines { None } else { Live::on_terminal() };
     let now = Instant::now();
     let run = Run {
@@ -90,6 +92,10 @@ pub(crate) fn run(args: &CaptureArgs) -> Result<(), Failure> {
         handled: 0,
     };
     opened.serve(run)?.run()
+}
+
+fn is_file(stream: &impl AsFd) -> bool {
+    rustix::fs::fstat(stream).is_ok_and(|there| FileType::from_raw_mode(there.st_mode).is_file())
 }
 
 fn to_stdout(args: &CaptureArgs) -> bool {
