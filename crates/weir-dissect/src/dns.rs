@@ -255,12 +255,12 @@ impl Printer<'_> {
             (1, 4) => {
                 let address = bytes.ip4(data)?;
                 self.text(" ");
-                self.ip4_address(address);
+                self.ip4_number(address);
             }
             (28, 16) => {
                 let address = bytes.ip6(data)?;
                 self.text(" ");
-                self.ip6_address(address);
+                self.ip6_number(address);
             }
             (2 | 3 | 4 | 5 | 7 | 8 | 9 | 12 | 39, _) => {
                 self.text(" ");

@@ -146,7 +146,8 @@ impl Printer<'_> {
             14 => ("host ", " unreachable - host precedence violation"),
             15 => ("host ", " unreachable - precedence cutoff"),
             _ => {
-                put!(self, "{subject} unreachable - #{code}");
+                self.ip4_address(subject);
+                put!(self, " unreachable - #{code}");
                 return Ok(());
             }
         };
@@ -161,10 +162,16 @@ impl Printer<'_> {
         let (protocol, port) = (bytes.u8(17)?, bytes.u16(8 + header + 2)?);
         self.ip4_address(bytes.ip4(24)?);
         match protocol {
-            TCP => put!(self, " tcp port {port} unreachable"),
-            UDP => put!(self, " udp port {port} unreachable"),
-            _ => put!(self, " protocol {protocol} port {port} unreachable"),
+            TCP => self.named_port("tcp", port),
+            UDP => self.named_port("udp", port),
+            _ => put!(self, " protocol {protocol} port {port}"),
         }
+        self.text(" unreachable");
         Ok(())
+    }
+
+    pub(crate) fn named_port(&mut self, protocol: &str, port: u16) {
+        put!(self, " {protocol} port ");
+        self.port(protocol, port);
     }
 }

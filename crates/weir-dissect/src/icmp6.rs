@@ -177,8 +177,8 @@ impl Printer<'_> {
                 self.text("unreachable port, ");
                 self.ip6_address(subject);
                 match next {
-                    TCP => put!(self, " tcp port {port}"),
-                    UDP => put!(self, " udp port {port}"),
+                    TCP => self.named_port("tcp", port),
+                    UDP => self.named_port("udp", port),
                     _ => put!(self, " protocol {next} port {port} unreachable"),
                 }
                 return Ok(());

@@ -5,6 +5,7 @@ use std::net::IpAddr;
 use crate::Printer;
 use crate::bytes::{Bytes, Cut};
 use crate::names;
+use crate::protocols;
 use crate::text::put;
 
 pub(crate) const HOP_BY_HOP: u8 = 0;
@@ -65,7 +66,10 @@ impl Printer<'_> {
                 Ok(())
             }
             _ => {
-                put!(self, " ip-proto-{protocol} {}", bytes.len);
+                match protocols::keyword(protocol).filter(|_| self.resolve.is_some()) {
+                    Some(name) => put!(self, " {name} {}", bytes.len),
+                    None => put!(self, " ip-proto-{protocol} {}", bytes.len),
+                }
                 Ok(())
             }
         }
@@ -87,13 +91,13 @@ impl Printer<'_> {
             self.address(around.source);
             self.text(".");
         }
-        self.number(source);
+        self.port(self.protocol, source);
         self.text(" > ");
         if !around.shown {
             self.address(around.destination);
             self.text(".");
         }
-        self.number(destination);
+        self.port(self.protocol, destination);
         self.text(": ");
     }
 

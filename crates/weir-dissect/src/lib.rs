@@ -1,7 +1,7 @@
 //! Packets as lines of text in tcpdump's format, and their fields as [`Facts`].
 //!
-//! No I/O, no name lookups, no allocation except the caller's buffer and the table of TCP connections. Any input
-//! results in a line; if the packet is truncated, the line ends in `[|protocol]`.
+//! No I/O, no names except those that the caller knows ([`Resolve`]), no allocation except the caller's buffer and the
+//! table of TCP connections. Any input results in a line; if the packet is truncated, the line ends in `[|protocol]`.
 //!
 //! ```
 //! let mut dissector = weir_dissect::Dissector::new(weir_dissect::Options::default());
@@ -48,6 +48,7 @@ mod nfs;
 mod ntp;
 mod pgm;
 mod ports;
+mod protocols;
 mod radius;
 mod redundancy;
 mod rip;
@@ -71,6 +72,7 @@ pub use facts::Facts;
 pub use hex::Dump;
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 
 use bytes::{Bytes, Cut};
 use ike::Exchanges;
@@ -82,6 +84,14 @@ const DEEPEST: u8 = 16;
 
 /// Interface names by index.
 pub type Names = BTreeMap<u32, String>;
+
+/// Names to print instead of numbers. They are printed as they are.
+pub trait Resolve {
+    /// Returns the name of a host.
+    fn host(&mut self, address: IpAddr) -> Option<&str>;
+    /// Returns the name of a port over `protocol`, which is `tcp`, `udp` or another word in lower case.
+    fn service(&mut self, port: u16, protocol: &str) -> Option<&str>;
+}
 
 /// The format of a line.
 #[derive(Clone, Copy, Debug, Default)]
@@ -137,10 +147,25 @@ impl Dissector {
         original_len: u32,
         line: &mut Vec<u8>,
     ) -> Facts {
+        self.packet_named(None, names, link_type, data, original_len, line)
+    }
+
+    /// Does what [`packet_among`](Self::packet_among) does, with names for addresses, ports and IP protocols where tcpdump
+    /// prints names without its `-n`; `None`: numbers.
+    pub fn packet_named(
+        &mut self,
+        resolve: Option<&mut dyn Resolve>,
+        names: &Names,
+        link_type: u16,
+        data: &[u8],
+        original_len: u32,
+        line: &mut Vec<u8>,
+    ) -> Facts {
         let mut printer = Printer {
             line,
             options: self.options,
             names,
+            resolve: resolve.map(|resolve| resolve as &mut dyn Resolve),
             streams: &mut self.streams,
             exchanges: &mut self.exchanges,
             calls: &mut self.calls,
@@ -163,6 +188,7 @@ struct Printer<'a> {
     line: &'a mut Vec<u8>,
     options: Options,
     names: &'a Names,
+    resolve: Option<&'a mut dyn Resolve>,
     streams: &'a mut Streams,
     exchanges: &'a mut Exchanges,
     calls: &'a mut Calls,

@@ -38,7 +38,36 @@ impl Printer<'_> {
         }
     }
 
+    /// Appends the name of an address, or the address.
     pub(crate) fn ip4_address(&mut self, address: Ipv4Addr) {
+        if !self.host(address.into()) {
+            self.ip4_number(address);
+        }
+    }
+
+    /// Appends the name of an address, or the address.
+    pub(crate) fn ip6_address(&mut self, address: Ipv6Addr) {
+        if !self.host(address.into()) {
+            self.ip6_number(address);
+        }
+    }
+
+    /// Appends the name of an address, if it has one. Returns whether it has.
+    fn host(&mut self, address: IpAddr) -> bool {
+        let name = self.resolve.as_mut().and_then(|resolve| resolve.host(address));
+        self.line.extend_from_slice(name.unwrap_or_default().as_bytes());
+        name.is_some()
+    }
+
+    /// Appends the name of a port over `protocol` (`tcp`, `udp`), or the port.
+    pub(crate) fn port(&mut self, protocol: &str, port: u16) {
+        match self.resolve.as_mut().and_then(|resolve| resolve.service(port, protocol)) {
+            Some(name) => self.line.extend_from_slice(name.as_bytes()),
+            None => self.number(port),
+        }
+    }
+
+    pub(crate) fn ip4_number(&mut self, address: Ipv4Addr) {
         for (position, byte) in address.octets().into_iter().enumerate() {
             if position > 0 {
                 self.line.push(b'.');
@@ -49,7 +78,7 @@ impl Printer<'_> {
 
     /// Appends an address as `inet_ntop` does: without the longest run of zeros, and with an embedded IPv4 address in
     /// dotted form.
-    pub(crate) fn ip6_address(&mut self, address: Ipv6Addr) {
+    pub(crate) fn ip6_number(&mut self, address: Ipv6Addr) {
         let words = address.segments();
         let (start, len) = longest_zeroes(&words);
         let ip4 = start == 0 && (len == 6 || len == 5 && words[5] == 0xffff);
@@ -68,7 +97,7 @@ impl Printer<'_> {
             }
             if ip4 && at == 6 {
                 let [.., a, b, c, d] = address.octets();
-                return self.ip4_address(Ipv4Addr::new(a, b, c, d));
+                return self.ip4_number(Ipv4Addr::new(a, b, c, d));
             }
             self.short_hex(words[at]);
             at += 1;

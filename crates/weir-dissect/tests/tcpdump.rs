@@ -3,9 +3,12 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::process::Command;
+use std::io;
+use std::net::IpAddr;
+use std::path::Path;
+use std::process::{Command, Output};
 
-use weir_dissect::{Dissector, Dump, Options};
+use weir_dissect::{Dissector, Dump, Names, Options, Resolve};
 use weir_sys::skip;
 
 struct Frame {
@@ -54,10 +57,21 @@ fn pcap(link_type: u16, frames: &[&Frame]) -> Vec<u8> {
 
 /// Returns the output of tcpdump; `None`, with a message, if it is not installed.
 fn tcpdump(link_type: u16, frames: &[&Frame], options: &[&str]) -> Option<String> {
+    let command =
+        |path: &Path| Command::new("tcpdump").args(["-t", "-n"]).args(options).arg("-r").arg(path).output();
+    judged(link_type, frames, command)
+}
+
+/// Returns what `command` prints for a file of these frames.
+fn judged(
+    link_type: u16,
+    frames: &[&Frame],
+    command: impl FnOnce(&Path) -> io::Result<Output>,
+) -> Option<String> {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("frames.pcap");
     fs::write(&path, pcap(link_type, frames)).unwrap();
-    match Command::new("tcpdump").args(["-t", "-n"]).args(options).arg("-r").arg(path).output() {
+    match command(&path) {
         Ok(output) => Some(String::from_utf8_lossy(&output.stdout).into_owned()),
         Err(error) => {
             skip::this_test(format_args!("tcpdump: {error}"));
@@ -126,6 +140,45 @@ fn dumps_are_those_of_tcpdump() {
     agree_on(&frames, &["-X"], silent, Some((Dump::HexAscii, false)));
     agree_on(&frames, &["-XX"], silent, Some((Dump::HexAscii, true)));
     agree_on(&frames, &["-A"], PLAIN, Some((Dump::Ascii, false)));
+}
+
+/// One host, which every system has in /etc/hosts, and no services: all other names are those that tcpdump has itself.
+struct Localhost;
+
+impl Resolve for Localhost {
+    fn host(&mut self, address: IpAddr) -> Option<&str> {
+        address.is_loopback().then_some("localhost")
+    }
+
+    fn service(&mut self, _port: u16, _protocol: &str) -> Option<&str> {
+        None
+    }
+}
+
+#[test]
+fn ip_protocols_have_the_names_of_tcpdump() {
+    // Raw IPv4.
+    let frame = |protocol| {
+        let mut data = vec![0x45, 0, 0, 24, 0, 0, 0, 0, 64, protocol, 0, 0];
+        data.extend([127, 0, 0, 1, 127, 0, 0, 1, 255, 255, 255, 255]);
+        Frame { link_type: 101, original_len: 24, data }
+    };
+    let frames: Vec<Frame> = (0..=255).map(frame).collect();
+    let command = |path: &Path| Command::new("tcpdump").args(["-t", "-r"]).arg(path).output();
+    let Some(theirs) = judged(101, &frames.iter().collect::<Vec<_>>(), command) else { return };
+    assert_eq!(theirs.lines().count(), frames.len());
+    let mut compared = 0;
+    for (frame, theirs) in frames.iter().zip(theirs.lines()) {
+        let mut line = Vec::new();
+        let mut dissector = Dissector::new(PLAIN);
+        dissector.packet_named(Some(&mut Localhost), &Names::new(), 101, &frame.data, 24, &mut line);
+        // Protocols that tcpdump dissects are compared elsewhere.
+        if theirs.starts_with("IP localhost > localhost:  ") && theirs.ends_with(" 4") {
+            assert_eq!(String::from_utf8(line).expect("ASCII"), theirs);
+            compared += 1;
+        }
+    }
+    assert!(compared > 200, "{compared}");
 }
 
 /// For TCP and ICMP only: for other protocols, tcpdump's `-v` also prints the payload.

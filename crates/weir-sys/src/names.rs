@@ -55,30 +55,50 @@ pub fn service(name: &str, protocol: &CStr) -> Option<u16> {
         // SAFETY: both end with a zero, and the lock excludes other such calls.
         let entry = unsafe { libc::getservbyname(name.as_ptr(), protocol.as_ptr()) };
         // SAFETY: the result is null, or an entry that lives until the next call.
-        let port = unsafe { entry.as_ref() }?.s_port;
-        // The port is in network byte order, in the first two bytes of the number.
-        let [first, second, ..] = port.to_ne_bytes();
-        Some(u16::from_be_bytes([first, second]))
+        unsafe { entry.as_ref() }.map(port)
     })
+}
+
+/// A service, without its aliases.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Service {
+    /// Its name.
+    pub name: String,
+    /// Its port.
+    pub port: u16,
+    /// The protocol below it, such as `tcp`.
+    pub protocol: String,
 }
 
 /// Returns the names of all services, without aliases.
 pub fn services() -> Vec<String> {
+    every_service().into_iter().map(|service| service.name).collect()
+}
+
+/// Returns all services, in the order of services(5).
+pub fn every_service() -> Vec<Service> {
     let _lock = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     // SAFETY: the lock excludes other such calls.
     unsafe { libc::setservent(0) };
+    // SAFETY: an entry's texts end with a zero, and live as long as the entry.
+    let text = |text| unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned();
     let next = || {
         // SAFETY: as above.
         let entry = unsafe { libc::getservent() };
         // SAFETY: the result is null, or an entry that lives until the next call.
-        let name = unsafe { entry.as_ref() }?.s_name;
-        // SAFETY: an entry's name ends with a zero, and lives as long as the entry.
-        Some(unsafe { CStr::from_ptr(name) }.to_string_lossy().into_owned())
+        let entry = unsafe { entry.as_ref() }?;
+        Some(Service { name: text(entry.s_name), port: port(entry), protocol: text(entry.s_proto) })
     };
-    let names = std::iter::from_fn(next).collect();
+    let services = std::iter::from_fn(next).collect();
     // SAFETY: as above.
     unsafe { libc::endservent() };
-    names
+    services
+}
+
+/// Returns the port, which is in network byte order, in the first two bytes of the number.
+fn port(entry: &libc::servent) -> u16 {
+    let [first, second, ..] = entry.s_port.to_ne_bytes();
+    u16::from_be_bytes([first, second])
 }
 
 /// Returns the number of a protocol over IP (protocols(5)).
