@@ -370,6 +370,11 @@ fn verdict(summary: &Summary, paint: Paint) -> String {
         let note = format!("{number} packet{plural} not printed: standard output was too slow");
         let _infallible = writeln!(text, "{}", paint.yellow(note));
     }
+    if summary.own_queries > 0 {
+        let (number, plural) = (units::grouped(summary.own_queries), plural(summary.own_queries));
+        let _infallible =
+            writeln!(text, "{number} packet{plural} not printed: queries for --names, and replies");
+    }
     text.push_str(&files(summary));
     text
 }

@@ -66,12 +66,19 @@ impl Printer<'_> {
                 Ok(())
             }
             _ => {
-                match protocols::keyword(protocol).filter(|_| self.resolve.is_some()) {
-                    Some(name) => put!(self, " {name} {}", bytes.len),
-                    None => put!(self, " ip-proto-{protocol} {}", bytes.len),
-                }
+                self.text(" ");
+                self.ip_protocol(protocol);
+                put!(self, " {}", bytes.len);
                 Ok(())
             }
+        }
+    }
+
+    /// Prints the name of a protocol that is not dissected, or its number.
+    pub(crate) fn ip_protocol(&mut self, protocol: u8) {
+        match protocols::keyword(protocol).filter(|_| self.resolve.is_some()) {
+            Some(name) => self.text(name),
+            None => put!(self, "ip-proto-{protocol}"),
         }
     }
 

@@ -80,7 +80,7 @@ impl Printer<'_> {
             self.facts.later_fragment |= self.depth == 0;
             self.facts.ip_protocol.get_or_insert(protocol);
             self.addresses(source, destination);
-            put!(self, "ip-proto-{protocol}");
+            self.ip_protocol(protocol);
             return Ok(());
         }
         if !matches!(protocol, TCP | UDP | SCTP) {

@@ -105,6 +105,9 @@ impl Printer<'_> {
     }
 
     pub(crate) fn mac(&mut self, address: [u8; 6]) {
+        if self.resolve.is_some() && address == [0xff; 6] {
+            return self.text("Broadcast");
+        }
         for (position, byte) in address.into_iter().enumerate() {
             if position > 0 {
                 self.line.push(b':');

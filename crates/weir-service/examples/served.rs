@@ -81,6 +81,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         ready: Some(1),
         metrics: None,
         control: Some(Socket { path: Some(socket.into()), group: None }),
+        names: false,
         warn: |warning| eprintln!("warning: {warning}"),
     };
     let prepared = Prepared::new(settings, None)?;

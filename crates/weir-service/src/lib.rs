@@ -1,5 +1,5 @@
 //! What a program that captures packets needs around the capture, whether it is `weir` or another one: confinement, the
-//! processes that open its files, requests from outside, metrics, and the account of a run.
+//! processes that open its files and find names, requests from outside, metrics, and the account of a run.
 //!
 //! Nothing here reads a command line or prints. Errors and warnings are values; what a program should tell its users
 //! about options of its own is up to the program.
@@ -11,6 +11,7 @@ mod error;
 pub mod keeper;
 pub mod metrics;
 mod ready;
+pub mod resolver;
 pub mod session;
 mod signals;
 pub mod summary;

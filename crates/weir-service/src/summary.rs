@@ -39,6 +39,8 @@ pub struct Summary {
     pub not_written: u64,
     /// Packets captured and not printed, because standard output was too slow.
     pub not_printed: u64,
+    /// Packets captured and not printed, because they are queries for the names of hosts in other lines, or replies.
+    pub own_queries: u64,
     /// Reason for the end.
     pub stopped_by: Option<Stop>,
     /// The error; null if there is none.
@@ -192,6 +194,7 @@ impl Summary {
             files: None,
             not_written: 0,
             not_printed: 0,
+            own_queries: 0,
             stopped_by: None,
             error: None,
             confinement: None,

@@ -50,6 +50,7 @@ impl LiveArgs {
             ready: self.ready.ready_fd,
             metrics: self.metrics.metrics.clone(),
             control: self.control.socket(),
+            names: false,
             warn: hints::warn,
         }
     }

@@ -7,6 +7,8 @@ use std::io::{self, IsTerminal};
 use std::mem;
 use std::os::fd::AsFd;
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use rustix::fs::FileType;
@@ -14,7 +16,7 @@ use weir::writer::Writer;
 use weir::{Account, Builder, Capture, Chunk, FileInterface, Interface, PoolFill};
 use weir_service::confine::Confinement;
 use weir_service::control::{Change, Marks, What};
-use weir_service::session::{Policy, Prepared};
+use weir_service::session::{Policy, Prepared, Settings};
 use weir_service::summary::{FilesSummary, Summary};
 use weir_service::{Budget, Stop, Until};
 
@@ -45,11 +47,15 @@ pub(crate) fn run(args: &CaptureArgs) -> Result<(), Failure> {
             .hint("pipe it: weir capture -w - | tshark -r -"));
     }
     let filter = args.live.filter.filter(&args.live.words)?;
-    // The time zone is looked up while this is allowed.
-    let text = args.prints().then(|| args.line.text(args.json, args.nano));
     let mut options = args.writer_options();
     let file = args.write.as_deref().map(|path| (path, &mut options));
-    let prepared = Prepared::new(args.live.settings("capture", &args.until), file)?;
+    let settings = args.live.settings("capture", &args.until);
+    let names = args.prints() && args.line.names(args.json);
+    let mut prepared = Prepared::new(Settings { names, ..settings }, file)?;
+    // The time zone is looked up while this is allowed.
+    let own_queries = Arc::default();
+    let hosts = prepared.take_resolver();
+    let text = args.prints().then(|| args.line.text(args.json, args.nano, hosts, Some(&own_queries)));
     let (capture, opened) = prepared.open(|| -> Result<_, Failure> {
         let chosen = args.live.origin.chosen()?;
         let builder = filter.into_iter().fold(args.builder(&chosen), Builder::filter);
@@ -86,6 +92,7 @@ pub(crate) fn run(args: &CaptureArgs) -> Result<(), Failure> {
         printer,
         printed: Ok(()),
         not_printed: 0,
+        own_queries,
         live,
         budget: opened.budget(),
         marks: Marks::default(),
@@ -115,6 +122,8 @@ struct Run<'a> {
     /// What became of a printer that has ended.
     printed: Result<(), Failure>,
     not_printed: u64,
+    /// Packets that are there only because names are printed. Its partner is the printer.
+    own_queries: Arc<AtomicU64>,
     live: Option<Live>,
     /// Time of the next update of the live line.
     redraw: Option<Instant>,
@@ -396,6 +405,7 @@ impl Run<'_> {
         summary.files = self.writer.as_ref().map(|writer| FilesSummary::from(writer.files()));
         summary.confinement.clone_from(&self.confinement);
         summary.not_printed = self.not_printed;
+        summary.own_queries = self.own_queries.load(Ordering::Relaxed);
         summary.file = self.args.write.as_ref().map(|path| path.display().to_string());
         summary
     }

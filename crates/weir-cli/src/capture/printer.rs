@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 use weir::{Chunk, Copies};
 
 use crate::failure::Failure;
-use crate::text::{Page, Text};
+use crate::text::{Page, Ready, Text};
 
 /// Copies that may wait, in bytes. Little for a terminal, where nobody reads what happened many lines ago.
 const MOST: usize = 16 << 20;
@@ -217,7 +217,14 @@ impl Shared {
                 if self.hurry.load(Ordering::Relaxed) {
                     break;
                 }
-                text.packet(&packet, &mut page.text)?;
+                let ready = text.prepare(&packet);
+                if ready == Ready::Soon {
+                    self.write(page, &mut pending)?;
+                    text.wait();
+                }
+                if ready != Ready::Never {
+                    text.packet(&packet, &mut page.text)?;
+                }
                 (left, pending) = (left - 1, pending + 1);
                 if page.is_full() {
                     self.write(page, &mut pending)?;

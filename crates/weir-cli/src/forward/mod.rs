@@ -170,6 +170,7 @@ impl ForwardArgs {
             ready: self.ready.ready_fd,
             metrics: None,
             control: self.control.socket(),
+            names: false,
             warn: hints::warn,
         }
     }

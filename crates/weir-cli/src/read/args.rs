@@ -43,7 +43,7 @@ Examples:
         Save matching packets. The filter can also be given with -f or -F, or as in
         tcpdump: weir read -r trace.pcapng tcp port 80
 
-Addresses and ports are always numeric; nothing is looked up. If there are several interfaces, \
+Addresses and ports are numeric, unless there is --names. If there are several interfaces, \
 lines start with the interface, and with In or Out if the file records the direction. \
 [N lost before] marks where the capture lost packets.
 Exit status: 0 success, 1 a file is damaged or unreadable (intact parts were read), 2 usage error.";

@@ -21,21 +21,24 @@ use crate::failure::Failure;
 /// A file ends once a later one has begun and this one has not grown for so long: its last pieces may be on their way.
 const SETTLED: Duration = Duration::from_millis(300);
 
-/// Reads `path`, or the newest file of the ring with this name, and every file after it.
+/// Reads `path`, or the newest file of the ring with this name, and every file after it. `opened` is called once the filter
+/// has its code.
 pub(super) fn run(
     args: &ReadArgs,
     path: &Path,
     filter: Option<&FileFilter>,
     sink: impl Sink,
+    opened: impl FnOnce() -> Result<(), Failure>,
 ) -> Result<(), Failure> {
     let mut sink = Continued { sink, known: Vec::new(), numbers: Vec::new() };
     let mut path = if path.exists() { path.to_owned() } else { newest_of_ring(path) };
-    let mut choice = None;
+    let (mut choice, mut opened) = (None, Some(opened));
     loop {
         let later = Arc::<Mutex<Option<PathBuf>>>::default();
         let mut watch = Watch::new(&path, Arc::clone(&later));
         let reader = Reader::follow(&path, Box::new(move || watch.goes_on())).map_err(failure)?.pausing();
         let reader = filter.cloned().into_iter().fold(reader, Reader::filter);
+        opened.take().map_or(Ok(()), |opened| opened())?;
         let mut reading = Pass::of(args, Input::One(Box::new(reader)));
         reading.choice = choice.unwrap_or(reading.choice);
         sink.numbers.clear();

@@ -6,7 +6,7 @@ use weir::reader::{Reader, Run};
 use weir::{FileInterface, Packet};
 
 use super::sink::{End, Sink};
-use crate::text::{Page, Text};
+use crate::text::{Page, Ready, Text};
 
 /// Prints packets.
 #[derive(Debug)]
@@ -28,6 +28,14 @@ impl Sink for Lines {
     }
 
     fn packet(&mut self, packet: &Packet<'_>) -> Result<(), End> {
+        match self.text.prepare(packet) {
+            Ready::Now => {}
+            Ready::Soon => {
+                self.page.flush()?;
+                self.text.wait();
+            }
+            Ready::Never => return Ok(()),
+        }
         self.text.packet(packet, &mut self.page.text)?;
         if self.page.is_full() { Ok(self.page.flush()?) } else { Ok(()) }
     }

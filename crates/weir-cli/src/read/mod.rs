@@ -25,6 +25,7 @@ use weir::reader::{ReadError, ReadReason};
 use weir::writer::WriterOptions;
 use weir_service::confine::{self, Needs};
 use weir_service::keeper::Helpers;
+use weir_service::resolver::Resolver;
 
 pub(crate) use self::args::ReadArgs;
 use self::files::{Files, Total};
@@ -51,6 +52,9 @@ pub(crate) fn run(args: &ReadArgs) -> Result<(), Failure> {
     // rights.
     let (single, mut options) = (args.single(), WriterOptions::default());
     let helpers = if args.confine.is_on() { Helpers::for_file(single, &options)? } else { None };
+    let prints = args.write.is_none() && !args.only_count;
+    let names = (prints && args.line.names(args.json)).then(Resolver::start).transpose()?;
+    let text = prints.then(|| args.line.text(args.json, args.nano, names, None));
     options.keeper = helpers.as_ref().map(Helpers::keeper);
     let held = args.confine.confine(|| {
         let needs = Needs::to_read(&files, args.write.as_deref().filter(|_| single.is_none()));
@@ -60,21 +64,18 @@ pub(crate) fn run(args: &ReadArgs) -> Result<(), Failure> {
     if let (Some(path), true) = (&args.write, args.repair) {
         return repair::run(&files[0], path);
     }
-    if args.follow {
-        if filter.is_some() {
-            confine::end_of_code(held.as_ref())?;
+    let confined = || match filter {
+        Some(_) => confine::end_of_code(held.as_ref()),
+        None => Ok(()),
+    };
+    let text = match text {
+        Some(text) if args.follow => {
+            return follow::run(args, &files[0], filter.as_ref(), Lines::new(text), || Ok(confined()?));
         }
-        return follow::run(
-            args,
-            &files[0],
-            filter.as_ref(),
-            Lines::new(args.line.text(args.json, args.nano)),
-        );
-    }
+        text => text,
+    };
     let mut reading = Pass::open(args, filter.as_ref(), if hopes { Sort::Never } else { args.sort() })?;
-    if filter.is_some() {
-        confine::end_of_code(held.as_ref())?;
-    }
+    confined()?;
     let result = if let Some(path) = &args.write {
         let options = WriterOptions {
             format: args.format(&reading.input),
@@ -92,15 +93,14 @@ pub(crate) fn run(args: &ReadArgs) -> Result<(), Failure> {
             say_total(path, total, filter.is_some().then(|| reading.input.filtered()));
         }
         result
-    } else if args.only_count {
-        pass(&mut reading, &mut Count::default())
-    } else {
-        let text = args.line.text(args.json, args.nano);
+    } else if let Some(text) = text {
         let result = pass(&mut reading, &mut Lines::new(text));
         if args.json && filter.is_some() && !args.line.quick {
             style::say(format_args!("{} filtered out", units::packets(reading.input.filtered())));
         }
         result
+    } else {
+        pass(&mut reading, &mut Count::default())
     };
     say_odd(&reading.input);
     if let Some((first, last)) = reading.choice.missed() {

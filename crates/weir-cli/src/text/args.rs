@@ -1,12 +1,17 @@
 //! The format of lines on the command line: tcpdump's letters.
 
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+
 use clap::{ArgAction, Args};
 use jiff::tz::TimeZone;
 use weir_dissect::{Dissector, Dump, Options};
+use weir_service::resolver::Resolver;
 
 use super::clock::{Clock, Style};
 use super::lines::Below;
-use super::{Lines, Objects, Text};
+use super::{Lines, Naming, Objects, Text};
+use crate::style;
 
 /// What is printed of a packet, live or from a file.
 #[derive(Debug, Args)]
@@ -52,7 +57,15 @@ pub(crate) struct LineArgs {
     #[arg(short = 'A', action = ArgAction::Count)]
     ascii: u8,
 
-    /// Accepted for compatibility: addresses and ports are always numeric.
+    /// Print names of hosts and services instead of numbers.
+    ///
+    /// Host names come from /etc/hosts and from the DNS servers in /etc/resolv.conf. A line waits
+    /// for them for a tenth of a second at most. A live capture does not print its own queries, but
+    /// counts them. JSON objects contain numbers.
+    #[arg(long, conflicts_with = "_numeric")]
+    names: bool,
+
+    /// Accepted for compatibility: addresses and ports are numeric unless there is --names.
     #[arg(short = 'n', action = ArgAction::Count, hide = true)]
     _numeric: u8,
 
@@ -70,14 +83,36 @@ impl LineArgs {
         }
     }
 
-    /// Returns the text that was asked for, with timestamps in local time.
-    pub(crate) fn text(&self, json: bool, nanoseconds: bool) -> Text {
+    /// Returns whether text needs names.
+    pub(crate) fn names(&self, json: bool) -> bool {
+        self.names && !json
+    }
+
+    /// Returns the text that was asked for, with timestamps in local time, and with names if there are `hosts`. `own`: counts
+    /// the packets of the process that finds them, which are not printed then.
+    pub(crate) fn text(
+        &self,
+        json: bool,
+        nanoseconds: bool,
+        hosts: Option<Resolver>,
+        own: Option<&Arc<AtomicU64>>,
+    ) -> Text {
         if json {
             return Text::Objects(Box::new(Objects::new(self.dissect())));
         }
         let clock = Clock::new(Style::of_count(self.times), nanoseconds, TimeZone::system());
         let lines = Lines::new(clock, Dissector::new(self.dissect()), self.below(), self.number);
-        Text::Lines(Box::new(lines))
+        if let Some(why) = hosts.as_ref().and_then(Resolver::unreachable) {
+            style::say(format_args!(
+                "{}: no DNS server can be asked ({}): only hosts in /etc/hosts have names",
+                style::stderr().yellow("note"),
+                style::visible(why)
+            ));
+        }
+        Text::Lines(Box::new(match hosts {
+            Some(hosts) => lines.with_names(Naming::new(hosts, self.dissect(), own.cloned())),
+            None => lines,
+        }))
     }
 
     fn dissect(&self) -> Options {

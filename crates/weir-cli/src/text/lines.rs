@@ -3,10 +3,10 @@
 use std::io::{self, Write};
 
 use weir::{Direction, FileInterface, Packet};
-use weir_dissect::{Dissector, Dump};
+use weir_dissect::{Dissector, Dump, Resolve};
 
-use super::Printed;
 use super::clock::Clock;
+use super::{Naming, Printed, Ready};
 use crate::{style, units};
 
 /// The dump below a line: its format, and whether it includes the link-layer header.
@@ -24,12 +24,41 @@ pub(crate) struct Lines {
     named: bool,
     /// By number.
     interfaces: Vec<Printed>,
+    /// `None`: numbers.
+    naming: Option<Naming>,
 }
 
 impl Lines {
     /// `numbers`: whether each line begins with the packet's number.
     pub(crate) fn new(clock: Clock, dissector: Dissector, below: Below, numbers: bool) -> Self {
-        Self { clock, dissector, below, numbers, count: 0, named: false, interfaces: Vec::new() }
+        Self {
+            clock,
+            dissector,
+            below,
+            numbers,
+            count: 0,
+            named: false,
+            interfaces: Vec::new(),
+            naming: None,
+        }
+    }
+
+    /// Prints names from now on.
+    pub(super) fn with_names(self, naming: Naming) -> Self {
+        Self { naming: Some(naming), ..self }
+    }
+
+    /// Asks for the names in the line of a packet.
+    pub(super) fn prepare(&mut self, packet: &Packet<'_>) -> Ready {
+        let Some(naming) = &mut self.naming else { return Ready::Now };
+        let unknown = Printed::default();
+        let printed = self.interfaces.get(packet.interface as usize).unwrap_or(&unknown);
+        naming.prepare(packet, printed.link_type, &printed.others)
+    }
+
+    /// Waits for the names that the last call of `prepare` has asked for.
+    pub(super) fn wait(&mut self) {
+        self.naming.iter_mut().for_each(Naming::wait);
     }
 
     /// Adds an interface.
@@ -61,7 +90,9 @@ impl Lines {
                 _ => {}
             }
         }
-        let facts = self.dissector.packet_among(others, *link_type, packet.data, packet.original_len, text);
+        let naming = self.naming.as_mut().map(|naming| naming as &mut dyn Resolve);
+        let (data, len) = (packet.data, packet.original_len);
+        let facts = self.dissector.packet_named(naming, others, *link_type, data, len, text);
         if packet.lost_before > 0 {
             write!(text, "  [{} lost before]", packet.lost_before)?;
         }

@@ -3,6 +3,7 @@
 mod args;
 mod clock;
 mod lines;
+mod naming;
 mod objects;
 mod page;
 
@@ -13,6 +14,7 @@ use weir_dissect::Names;
 
 pub(crate) use self::args::LineArgs;
 pub(crate) use self::lines::{Lines, harmless};
+pub(crate) use self::naming::Naming;
 pub(crate) use self::objects::{Objects, time as rfc3339};
 pub(crate) use self::page::Page;
 
@@ -25,7 +27,32 @@ pub(crate) enum Text {
     Objects(Box<Objects>),
 }
 
+/// Whether a packet can be printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ready {
+    Now,
+    /// After a [wait](Text::wait) for names, before which complete lines should go out.
+    Soon,
+    /// It has no line: it is there only because names are printed.
+    Never,
+}
+
 impl Text {
+    /// Prepares for the next packet.
+    pub(crate) fn prepare(&mut self, packet: &Packet<'_>) -> Ready {
+        match self {
+            Self::Lines(lines) => lines.prepare(packet),
+            Self::Objects(_) => Ready::Now,
+        }
+    }
+
+    /// Waits for names, but not for long.
+    pub(crate) fn wait(&mut self) {
+        if let Self::Lines(lines) = self {
+            lines.wait();
+        }
+    }
+
     /// Adds an interface; the first is number 0.
     pub(crate) fn interface(&mut self, interface: &FileInterface) {
         match self {

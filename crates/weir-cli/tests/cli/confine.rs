@@ -28,7 +28,7 @@ fn numbers(process: u32, name: &str, radix: u32) -> Vec<Vec<u64>> {
 }
 
 /// The number in such a line.
-fn status(process: u32, name: &str) -> Vec<u64> {
+pub(crate) fn status(process: u32, name: &str) -> Vec<u64> {
     numbers(process, name, 16).into_iter().flatten().collect()
 }
 
@@ -61,14 +61,14 @@ fn beside(process: u32, name: &str) -> Vec<u32> {
 }
 
 /// The only one of that name.
-fn one_beside(process: u32, name: &str) -> u32 {
+pub(crate) fn one_beside(process: u32, name: &str) -> u32 {
     let found = beside(process, name);
     assert_eq!(found.len(), 1, "{name}: {found:?}");
     found[0]
 }
 
 /// Waits until a process is no more.
-fn wait_for_the_end_of(process: u32) {
+pub(crate) fn wait_for_the_end_of(process: u32) {
     until(&format!("the end of process {process}"), || {
         let Ok(status) = fs::read_to_string(format!("/proc/{process}/status")) else { return Ok(()) };
         Err(status)

@@ -26,7 +26,7 @@ fn a_growing_file_is_followed_to_every_packet(name: &str, args: &[&str]) {
     // The first packets make sure that there is a file with a header.
     send(&network, 3);
     until("the file", || fs::metadata(&file).ok().filter(|file| file.len() > 0).ok_or_else(String::new));
-    let reader = follow(&network, &[&file, "-t"]);
+    let reader = follow(&network, &[&file, "-t", "--", "udp"]);
     reader.wait_for_lines(3);
     send(&network, 1);
     reader.wait_for_lines(4);

@@ -205,8 +205,15 @@ impl Mounts {
 
     /// weir in it.
     pub(crate) fn weir(&self, args: &[&str]) -> Command {
+        let mut command = self.program(env!("CARGO_BIN_EXE_weir"));
+        command.args(args);
+        command
+    }
+
+    /// Another program in it.
+    pub(crate) fn program(&self, program: &str) -> Command {
         let mut command = Command::new("nsenter");
-        command.args(["-m", "-t", &self.0.id().to_string(), env!("CARGO_BIN_EXE_weir")]).args(args);
+        command.args(["-m", "-t", &self.0.id().to_string(), program]);
         command
     }
 
@@ -350,6 +357,11 @@ impl Running {
 
     pub(crate) fn signal(&self, signal: Signal) {
         kill_process(Pid::from_child(&self.child), signal).expect("the program runs");
+    }
+
+    /// What it has printed so far.
+    pub(crate) fn stdout(&self) -> String {
+        self.run.stdout.text()
     }
 
     /// Ends it as Ctrl-C does.

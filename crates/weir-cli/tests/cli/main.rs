@@ -17,6 +17,7 @@ mod forward;
 mod harness;
 mod libpcap;
 mod metrics;
+mod names;
 mod namespaces;
 mod order;
 mod printing;

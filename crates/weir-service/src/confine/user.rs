@@ -53,7 +53,7 @@ impl Become {
     }
 
     /// Returns the user who captures packets.
-    pub(super) fn user(&self) -> Option<&User> {
+    pub(crate) fn user(&self) -> Option<&User> {
         match self {
             Self::Asked(user) | Self::Own(user) => Some(user),
             Self::Nobody(_) => None,

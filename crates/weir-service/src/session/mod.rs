@@ -8,6 +8,7 @@
 //! | | the process that builds filters | forked while there is one thread, with the privilege to load |
 //! | | the user to become | lookups read files and open sockets |
 //! | | the processes that open files and remove sockets | forked while there is one thread, with the user's rights |
+//! | | the process that finds names | forked while there is one thread; it opens its sockets now |
 //! | [`Prepared::open`] | the engine | it needs privileges, and its filter is compiled now |
 //! | | places of filters to the process that builds them | before the descriptors are out of reach |
 //! | | confinement | after everything above, and before the first packet is read |
@@ -37,6 +38,7 @@ use crate::control::{Listening, Socket, Told as _};
 use crate::keeper::Helpers;
 use crate::metrics::{Address, Bound};
 use crate::ready::Ready;
+use crate::resolver::Resolver;
 use crate::{Budget, Error, Until, Warning};
 
 /// What a session does besides receiving packets.
@@ -58,6 +60,8 @@ pub struct Settings {
     pub metrics: Option<Address>,
     /// Listen for requests here.
     pub control: Option<Socket>,
+    /// Start a process that finds the names of hosts.
+    pub names: bool,
     /// Is told what goes wrong without being a reason to stop.
     pub warn: fn(&Warning),
 }
@@ -101,6 +105,7 @@ pub struct Prepared {
     confine: bool,
     user: Become,
     removes_sockets: bool,
+    resolver: Option<Resolver>,
     warn: fn(&Warning),
     /// Last, because dropping it removes the sockets of the fields above.
     helpers: Option<Arc<Helpers>>,
@@ -116,7 +121,7 @@ impl Prepared {
     ///
     /// If a setting cannot be met, or a helper process does not start.
     pub fn new(settings: Settings, file: Option<(&Path, &mut WriterOptions)>) -> Result<Self, Error> {
-        let Settings { command, packets, duration, confine, identity, warn, .. } = settings;
+        let Settings { command, packets, duration, confine, identity, names, warn, .. } = settings;
         let until = Until::new(packets, duration)?;
         let ready = Ready::take(settings.ready, warn)?;
         let metrics = settings.metrics.as_ref().map(Bound::to).transpose()?;
@@ -143,8 +148,26 @@ impl Prepared {
             None
         };
         options.keeper = helpers.as_ref().filter(|_| confine).map(Helpers::keeper);
+        let resolver = names.then(|| Resolver::start_as(user.user())).transpose()?;
         user.threads_too();
-        Ok(Self { command, until, ready, metrics, listening, confine, user, removes_sockets, warn, helpers })
+        Ok(Self {
+            command,
+            until,
+            ready,
+            metrics,
+            listening,
+            confine,
+            user,
+            removes_sockets,
+            resolver,
+            warn,
+            helpers,
+        })
+    }
+
+    /// Returns the names of hosts, once, if they were [asked for](Settings::names).
+    pub fn take_resolver(&mut self) -> Option<Resolver> {
+        self.resolver.take()
     }
 
     /// Opens the engine, and confines the process once it is open.
