@@ -36,7 +36,7 @@ pub(crate) struct FilesArgs {
     /// Start a new file when the current one reaches SIZE: 100MB, 1GiB.
     ///
     /// SIZE is measured before compression. Files are named trace.pcapng, trace1.pcapng, trace2.pcapng
-    /// ...: unlike in tcpdump, the number goes before the extension.
+    /// ...; other names get the number behind them, as in tcpdump: trace.pcap1.
     #[arg(short = 'C', long, value_name = "SIZE", value_parser = units::file_size, requires = "write")]
     #[arg(allow_hyphen_values = true)]
     rotate_size: Option<u64>,
@@ -59,8 +59,8 @@ pub(crate) struct FilesArgs {
     /// Keep only the newest N files; with -G alone, stop after N files.
     ///
     /// With -C or --rotate-count, files are named ring0.pcapng to ring9.pcapng if N is 10. The oldest file is
-    /// deleted when there are more than N or the disk is full. Captures that weir wrote under these
-    /// names in earlier runs count; other files are left alone.
+    /// deleted when there are more than N or the disk is full. Files that earlier runs
+    /// of the ring wrote count; other files are left alone, whatever their names.
     #[arg(short = 'W', long, value_name = "N", value_parser = units::files, allow_hyphen_values = true)]
     rotate_files: Option<u32>,
 

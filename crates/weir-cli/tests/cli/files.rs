@@ -190,7 +190,7 @@ fn root_numbers_go_before_the_extension_and_files_with_old_names_belong_to_the_r
     if !require_root("root_numbers_go_before_the_extension_and_files_with_old_names_belong_to_the_ring") {
         return;
     }
-    for (name, first) in [("ring.pcapng", "ring0.pcapng"), ("eth0.pcap.zst", "eth0_0.pcap.zst")] {
+    for (name, first) in [("ring.pcapng", "ring0.pcapng"), ("eth0.pcapng.zst", "eth0_0.pcapng.zst")] {
         let (directory, network) = (directory(), network());
         let round = || {
             let running = capture(
@@ -204,12 +204,45 @@ fn root_numbers_go_before_the_extension_and_files_with_old_names_belong_to_the_r
         let names: Vec<PathBuf> =
             (0..3).map(|n| directory.path().join(first.replace("0.", &format!("{n}.")))).collect();
         assert_eq!(files(&directory), names);
-        // As earlier versions called them: `ring.pcapng1`, `eth0.pcap1.zst`.
+        // As earlier versions called them: `ring.pcapng1`, `eth0.pcapng1.zst`.
         let (stem, suffix) = name.split_once(".zst").map_or((name, ""), |(stem, _)| (stem, ".zst"));
         fs::rename(&names[1], directory.path().join(format!("{stem}1{suffix}"))).expect("ours");
         assert_eq!(round().0["files"]["adopted"], 3, "{name}");
         assert_eq!(files(&directory), names);
         assert_eq!(counts(&files(&directory)), [100; 3]);
+    }
+}
+
+#[test]
+fn root_a_ring_leaves_files_alone_that_only_have_its_names() {
+    if !require_root("root_a_ring_leaves_files_alone_that_only_have_its_names") {
+        return;
+    }
+    let (directory, network) = (directory(), network());
+    // Captures of weir's and of tcpdump's that belong to no ring.
+    for name in ["ring1.pcapng", "ring20241105.pcapng", "ring1.pcap", "ring20241105.pcap"] {
+        let running = capture(&network, &["-w", &path(&directory, name), "-c", "7"]);
+        send(&network, 1, 7);
+        running.wait().succeeded();
+    }
+    let before = files(&directory);
+    let contents = || before.iter().map(|file| fs::read(file).expect("it is there")).collect::<Vec<_>>();
+    let kept = contents();
+    for (name, limit) in [
+        ("ring.pcapng", &["-W", "3"][..]),
+        ("ring.pcap", &["-W", "3"]),
+        ("ring.pcapng", &["--keep-size", "30KB"]),
+        ("ring.pcap", &["--keep-size", "30KB"]),
+    ] {
+        let name = path(&directory, name);
+        let args = [&["--rotate-count", "100", "-w", &name, "--json"], limit].concat();
+        for _ in 0..2 {
+            let running = capture(&network, &args);
+            send(&network, 8, 100);
+            let account = running.interrupt().succeeded().account();
+            assert!(account.0["files"]["deleted"].as_u64() > Some(0), "{}", account.0["files"]);
+            assert_eq!(contents(), kept, "{name} {limit:?}");
+        }
     }
 }
 

@@ -6,7 +6,7 @@ use weir_savefile::pcap::{self, Resolution};
 use weir_savefile::pcapng::{self, InterfaceDescription, InterfaceStatistics, SectionHeader};
 use weir_savefile::record::{self, Malformed, RecordHeader, Records};
 
-use super::{Format, WriteError, WriterOptions};
+use super::{Format, WriteError, WriterOptions, names};
 use crate::file_interface::os;
 use crate::reader::Section;
 use crate::{Account, Direction, FileInterface, Packet, reader};
@@ -29,10 +29,15 @@ fn pcapng_start(interfaces: &[FileInterface], options: &WriterOptions) -> Vec<u8
     let here =
         Section { hardware: Some(std::env::consts::ARCH.to_owned()), os: Some(os()), ..Default::default() };
     let section = options.section.as_ref().unwrap_or(&here);
+    let application = Some(&options.user_application).filter(|name| !name.is_empty());
+    let application = application.map(|name| match options.rotation.rotates() {
+        true => format!("{name}{}", names::OF_A_RING),
+        false => name.clone(),
+    });
     SectionHeader {
         hardware: section.hardware.as_deref(),
         os: section.os.as_deref(),
-        user_application: Some(&options.user_application).filter(|name| !name.is_empty()).map(String::as_str),
+        user_application: application.as_deref(),
         comment: options.comment.as_deref().or(section.comment.as_deref()),
         more: &section.more,
     }

@@ -1,8 +1,10 @@
 //! The names of the files of one run.
 //!
 //! A number is appended to the name: `trace`, `trace1`, `trace2`; in a ring of a hundred files `trace00` to `trace99`.
-//! It goes before the suffixes that tell programs what a file contains: `trace1.pcapng`, `trace1.pcap.zst`. If it would
-//! follow a digit there, an underscore separates the two: `eth0_1.pcapng`, `hour-15_1.pcapng`.
+//! It goes before `.pcapng`, which tells programs what a file contains: `trace1.pcapng`, `trace1.pcapng.zst`. If it would
+//! follow a digit there, an underscore separates the two: `eth0_1.pcapng`, `hour-15_1.pcapng`. People name files like
+//! this, too, so the header of such a file says that it belongs to a ring (`template`). A pcap file has no place for
+//! that: its number stays behind the suffix, as in tcpdump, where it is not mistaken for something else.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt as _;
@@ -15,8 +17,11 @@ use jiff::{Timestamp, Zoned};
 
 use super::{Compression, WriteError};
 
-/// The suffixes of files of packets.
-const KINDS: [&str; 3] = ["pcapng", "pcap", "cap"];
+/// Follows the name of the program in the header of a file that is one of several.
+pub(super) const OF_A_RING: &str = " (ring)";
+
+/// The suffix before which numbers go.
+const KIND: &str = "pcapng";
 
 /// Names each file of a run.
 #[derive(Debug)]
@@ -94,10 +99,10 @@ pub(super) fn digits(number: u64, width: Option<usize>) -> String {
     }
 }
 
-/// Splits a name before the suffixes that say what the file contains, such as `.pcapng.zst`.
+/// Splits a name before `.pcapng` and the suffix of a compression.
 pub(super) fn split(name: &OsStr) -> (&OsStr, &OsStr) {
     let (stem, packed) = split_packed(name);
-    let kind = Path::new(stem).extension().and_then(OsStr::to_str).filter(|kind| KINDS.contains(kind));
+    let kind = Path::new(stem).extension().filter(|kind| *kind == KIND);
     split_at_end(name, kind.map_or(0, |kind| kind.len() + 1) + packed.len())
 }
 
@@ -108,6 +113,11 @@ pub(super) fn split_packed(name: &OsStr) -> (&OsStr, &OsStr) {
     split_at_end(name, suffix.map_or(0, |suffix| suffix.len() + 1))
 }
 
+/// Returns whether numbers go before `.pcapng`.
+pub(super) fn is_of_a_kind(name: &OsStr) -> bool {
+    split(name).1 != split_packed(name).1
+}
+
 fn split_at_end(name: &OsStr, length: usize) -> (&OsStr, &OsStr) {
     let (stem, suffix) = name.as_bytes().split_at(name.len() - length);
     (OsStr::from_bytes(stem), OsStr::from_bytes(suffix))
@@ -115,8 +125,7 @@ fn split_at_end(name: &OsStr, length: usize) -> (&OsStr, &OsStr) {
 
 /// Returns what separates `stem` from a number behind it.
 pub(super) fn separator(name: &OsStr, stem: &OsStr) -> &'static str {
-    let is_of_a_kind = split(name).1 != split_packed(name).1;
-    if is_of_a_kind && stem.as_bytes().last().is_some_and(u8::is_ascii_digit) { "_" } else { "" }
+    if is_of_a_kind(name) && stem.as_bytes().last().is_some_and(u8::is_ascii_digit) { "_" } else { "" }
 }
 
 fn numbered(name: &Path, number: u64, width: Option<usize>) -> PathBuf {
@@ -173,7 +182,7 @@ mod tests {
     fn numbers() {
         assert_eq!(all(&mut names("d/trace", None), &[0; 3]), ["d/trace", "d/trace1", "d/trace2"]);
         let ring = all(&mut names("trace.pcap", Some(3)), &[0; 5]);
-        assert_eq!(ring, ["trace0.pcap", "trace1.pcap", "trace2.pcap", "trace0.pcap", "trace1.pcap"]);
+        assert_eq!(ring, ["trace.pcap0", "trace.pcap1", "trace.pcap2", "trace.pcap0", "trace.pcap1"]);
         assert_eq!(all(&mut names("t", Some(10)), &[0; 2]), ["t0", "t1"]);
         assert_eq!(all(&mut names("t", Some(11)), &[0; 2]), ["t00", "t01"]);
         assert_eq!(all(&mut names("t", Some(1)), &[0; 2]), ["t0", "t0"]);
@@ -184,13 +193,14 @@ mod tests {
         let table = [
             ("t.pcapng", "t1.pcapng"),
             ("t.pcapng.zst", "t1.pcapng.zst"),
-            ("t.cap.gz", "t1.cap.gz"),
+            ("t.pcap", "t.pcap1"),
+            ("t.pcap.gz", "t.pcap1.gz"),
             ("t.zst", "t1.zst"),
             ("10.0.0.1", "10.0.0.11"),
             ("d.pcap/t", "d.pcap/t1"),
-            (".pcap", ".pcap1"),
+            (".pcapng", ".pcapng1"),
             ("eth0.pcapng", "eth0_1.pcapng"),
-            ("eth0.pcap.lz4", "eth0_1.pcap.lz4"),
+            ("eth0.pcapng.lz4", "eth0_1.pcapng.lz4"),
             ("eth0", "eth01"),
         ];
         for (path, second) in table {

@@ -133,7 +133,9 @@ impl Template {
             let ours = self.part_matches(part, &name, true).is_some() && there.is_file() && there.uid() == us;
             let locked = ours && way::is_locked(&path);
             // A file that is being written may have no header yet.
-            let ours = ours && (locked || self.has_written(&path));
+            let is_marked = ours && self.needs_mark(part, &name);
+            let ours =
+                ours && (locked && (!is_marked || there.len() == 0) || self.has_written(&path, is_marked));
             found.push(Found { path, bytes: there.len(), modified: there.modified()?, locked, ours });
         }
         Ok(())
@@ -149,12 +151,19 @@ impl Template {
         Some(taken.iter().fold(files.into(), |end, &number| if number < end { end + 1 } else { end }))
     }
 
-    /// Returns whether the file's header is from this program. A pcap file does not say which program wrote it.
-    fn has_written(&self, path: &Path) -> bool {
+    /// Returns whether the file's header is from this program, and says that the file is one of several, if it has to be
+    /// `marked`. A pcap file does not say which program wrote it.
+    fn has_written(&self, path: &Path, marked: bool) -> bool {
         let Ok(file) = way::look(path) else { return false };
         let Ok(reader) = Reader::from_read(Box::new(file.take(START)), "") else { return false };
         let by = reader.sections().first().and_then(|section| section.user_application.as_deref());
-        matches!(reader.format().kind, FileKind::Pcap(_)) || program(by.unwrap_or_default()) == self.program
+        let by = by.unwrap_or_default();
+        let is_pcap = matches!(reader.format().kind, FileKind::Pcap(_));
+        if marked {
+            program(by) == self.program && by.ends_with(names::OF_A_RING)
+        } else {
+            is_pcap || program(by) == self.program
+        }
     }
 
     fn has_time(&self, part: &OsStr) -> bool {
@@ -168,6 +177,19 @@ impl Template {
             let number = if digits.is_empty() { 0 } else { digits.parse().ok()? };
             (!(is_last && self.numbered) || names::digits(number, width) == digits).then_some(number)
         })
+    }
+
+    /// Returns whether `name` has a number before `.pcapng`, as people's own files may have.
+    fn needs_mark(&self, part: &OsStr, name: &OsStr) -> bool {
+        let ends_so = name.as_bytes().ends_with(names::split(part).1.as_bytes());
+        names::is_of_a_kind(part)
+            && ends_so
+            && self.number_of(part, name).is_some_and(|number| !number.is_empty())
+    }
+
+    /// Returns the digits of the number in `name`, which is the last part of a path.
+    fn number_of(&self, part: &OsStr, name: &OsStr) -> Option<String> {
+        self.digits(part, name, true, |digits| Some(digits.to_owned()))
     }
 
     /// Returns whether `name` matches with any digits as its number.
@@ -274,7 +296,7 @@ mod tests {
 
     #[test]
     fn files_of_the_same_kind_and_no_others() {
-        let table: [(&str, &[&str], &[&str]); 9] = [
+        let table: [(&str, &[&str], &[&str]); 10] = [
             (
                 "d/trace",
                 &["d/trace", "d/trace1", "d/trace17"],
@@ -290,7 +312,8 @@ mod tests {
                 &["eth0.pcapng", "eth0_1.pcapng", "eth0.pcapng1"],
                 &["eth01.pcapng", "eth1.pcapng", "eth0_.pcapng", "eth0_0.pcapng"],
             ),
-            ("eth0_.pcap", &["eth0_.pcap", "eth0_1.pcap"], &["eth0_1_1.pcap", "eth0.pcap"]),
+            ("eth0_.pcapng", &["eth0_.pcapng", "eth0_1.pcapng"], &["eth0_1_1.pcapng", "eth0.pcapng"]),
+            ("t.pcap", &["t.pcap", "t.pcap3"], &["t3.pcap", "t20241105.pcap"]),
             (
                 "%Y/t-%m%d-%H%M%S.pcapng",
                 &["2026/t-0102-030405.pcapng", "2026/t-0102-030405_12.pcapng", "2026/t-0102-030405.pcapng12"],
