@@ -21,7 +21,7 @@ use weir_service::summary::{FilesSummary, Summary};
 use weir_service::{Budget, Stop, Until};
 
 pub(crate) use self::args::CaptureArgs;
-use self::printer::Printer;
+use self::printer::{Outcome, Printer};
 use crate::failure::Failure;
 use crate::live::{self, Live};
 use crate::{interfaces, json, opening, report, style};
@@ -91,7 +91,7 @@ pub(crate) fn run(args: &CaptureArgs) -> Result<(), Failure> {
         writer,
         printer,
         printed: Ok(()),
-        not_printed: 0,
+        outcome: None,
         own_queries,
         live,
         budget: opened.budget(),
@@ -119,9 +119,10 @@ struct Run<'a> {
     writer: Option<Writer>,
     /// `None`: packets are not printed, or no longer.
     printer: Option<Printer>,
-    /// What became of a printer that has ended.
+    /// What became of a printer that has ended: `Ok` if standard output was closed.
     printed: Result<(), Failure>,
-    not_printed: u64,
+    /// How printing ended; `None`: it goes on, or there never was any.
+    outcome: Option<Outcome>,
     /// Packets that are there only because names are printed. Its partner is the printer.
     own_queries: Arc<AtomicU64>,
     live: Option<Live>,
@@ -191,6 +192,7 @@ impl Policy for Run<'_> {
             // The file goes on.
             self.printer = None;
             self.printed = end;
+            self.outcome = Some(Outcome::Closed);
             self.live.iter().for_each(Live::clear);
             style::say(format_args!("weir: nobody reads standard output: no more packets are printed"));
         }
@@ -241,7 +243,6 @@ impl Policy for Run<'_> {
         };
         // The file is complete by now, whatever becomes of standard output.
         let interrupted = matches!(end, Ok(Stop::Signal));
-        let is_read = !matches!(end, Ok(Stop::Pipe));
         let printed = self.finish_printing(interrupted);
         interfaces::tell_events(&mut self.capture, self.live.as_ref());
         if let Some(live) = &self.live {
@@ -257,7 +258,7 @@ impl Policy for Run<'_> {
             style::print(&report::account(&summary, style::stderr()));
         }
         style::print(&report::closing(&summary));
-        let printed = if self.args.json && is_read { self.print_json(&summary) } else { Ok(()) };
+        let printed = if self.args.json { self.print_json(&summary) } else { Ok(()) };
         self.args.live.loss.end(result.and(printed), report::loss(&summary), !self.args.is_quiet())
     }
 }
@@ -290,8 +291,9 @@ impl Run<'_> {
     /// Prints what is left.
     fn finish_printing(&mut self, interrupted: bool) -> Result<(), Failure> {
         let Some(printer) = self.printer.take() else { return mem::replace(&mut self.printed, Ok(())) };
-        self.not_printed = printer.finish(interrupted)?;
-        Ok(())
+        let outcome = printer.finish(interrupted);
+        self.outcome = Some(outcome.as_ref().copied().unwrap_or(Outcome::Closed));
+        outcome.map(|_| ())
     }
 
     fn take(&mut self, mut chunk: Chunk) -> Result<(), Failure> {
@@ -358,7 +360,7 @@ impl Run<'_> {
     fn drain(&mut self) -> Result<(), Failure> {
         let mut result = Ok(());
         while let Some(chunk) = self.capture.next(Duration::ZERO)? {
-            if let Some(printer) = self.printer.as_ref().filter(|_| self.writer.is_none()) {
+            if let Some(printer) = self.printer.as_mut().filter(|_| self.writer.is_none()) {
                 printer.wait_patiently();
             }
             let taken = self.take(chunk);
@@ -404,17 +406,22 @@ impl Run<'_> {
         let mut summary = report::summary(&self.interfaces, account, written.as_ref());
         summary.files = self.writer.as_ref().map(|writer| FilesSummary::from(writer.files()));
         summary.confinement.clone_from(&self.confinement);
-        summary.not_printed = self.not_printed;
+        summary.not_printed = match (&self.printer, self.outcome) {
+            (Some(printer), _) => printer.skipped(),
+            (None, Some(Outcome::Complete(left) | Outcome::Stuck(left))) => left,
+            (None, Some(Outcome::Closed) | None) => 0,
+        };
         summary.own_queries = self.own_queries.load(Ordering::Relaxed);
         summary.file = self.args.write.as_ref().map(|path| path.display().to_string());
         summary
     }
 
     fn print_json(&self, summary: &Summary) -> Result<(), Failure> {
-        let result = if to_stdout(self.args) {
-            json::line(io::stderr(), summary)
-        } else {
-            json::line(io::stdout(), summary)
+        let result = match self.outcome {
+            Some(Outcome::Closed) => return Ok(()),
+            Some(Outcome::Stuck(_)) => json::line(io::stderr(), summary),
+            _ if to_stdout(self.args) => json::line(io::stderr(), summary),
+            _ => json::line(io::stdout(), summary),
         };
         result.map_err(|error| Failure::new(format_args!("cannot print the JSON summary: {error}")))
     }

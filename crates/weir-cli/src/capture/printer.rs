@@ -39,8 +39,22 @@ pub(super) struct Printer {
     shared: Arc<Shared>,
     most: usize,
     thread: Option<JoinHandle<()>>,
-    /// Packets offered.
+    /// Packets offered, and those of them that found no room.
     offered: u64,
+    skipped: u64,
+    /// Whether standard output took nothing for a long time after the end of the capture.
+    stuck: bool,
+}
+
+/// How printing ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Outcome {
+    /// All is out that was to be, except for this number of packets.
+    Complete(u64),
+    /// Standard output took nothing more. This number of packets was not printed.
+    Stuck(u64),
+    /// Standard output was closed, or cannot be written.
+    Closed,
 }
 
 /// What the printer and its thread have in common.
@@ -51,10 +65,14 @@ struct Shared {
     more: Condvar,
     /// The thread has taken what was waiting.
     room: Condvar,
-    /// Packets whose text is written. The thread writes it; Relaxed, because it says nothing about other memory.
+    /// Packets whose text is written, and bytes of text. The thread writes them; Relaxed, because they say nothing about
+    /// other memory.
     printed: AtomicU64,
-    /// What is left is not to be printed. Relaxed: the thread may see it a page later.
+    bytes: AtomicU64,
+    /// What is left is not to be printed, except for a mark. Relaxed: the thread may see it a little later.
     hurry: AtomicBool,
+    /// Standard output is stuck: the thread is to end. Relaxed, too.
+    abandoned: AtomicBool,
 }
 
 #[derive(Debug, Default)]
@@ -92,7 +110,7 @@ impl Printer {
         let thread =
             thread.map_err(|error| Failure::new(format_args!("cannot start the printer: {error}")))?;
         let most = if io::stdout().is_terminal() { MOST_ON_TERMINAL } else { MOST };
-        Ok(Self { shared, most, thread: Some(thread), offered: 0 })
+        Ok(Self { shared, most, thread: Some(thread), offered: 0, skipped: 0, stuck: false })
     }
 
     /// Adds the packets of a chunk, or counts them as not printed.
@@ -107,6 +125,7 @@ impl Printer {
         // Once a packet was skipped, those behind it are, too: one mark stands for all.
         if batch.skipped > 0 || batch.copies.bytes() >= self.most {
             batch.skipped += chunk.len() as u64;
+            self.skipped += chunk.len() as u64;
         } else {
             batch.copies.add(chunk);
         }
@@ -124,12 +143,18 @@ impl Printer {
     }
 
     /// Waits until the next chunk has room, or standard output seems to be stuck.
-    pub(super) fn wait_patiently(&self) {
-        let printed = || self.shared.printed.load(Ordering::Relaxed);
-        let mut before = printed();
-        while !self.wait_for_room(PATIENCE) && printed() != before {
-            before = printed();
+    pub(super) fn wait_patiently(&mut self) {
+        let mut before = None;
+        while !self.stuck && !self.wait_for_room(PATIENCE) {
+            let now = Some(self.shared.bytes.load(Ordering::Relaxed));
+            self.stuck = now == before;
+            before = now;
         }
+    }
+
+    /// Returns the number of packets that found no room so far.
+    pub(super) fn skipped(&self) -> u64 {
+        self.skipped
     }
 
     /// Returns why nothing more is printed: `Ok` if the reader of standard output closed it; `None`: printing continues.
@@ -143,37 +168,39 @@ impl Printer {
         }
     }
 
-    /// Prints what is left, unless standard output is stuck; `interrupted`: the user is waiting for the prompt. Returns the
-    /// number of packets that were not printed although somebody wanted them.
+    /// Prints what is left, unless standard output is stuck; `interrupted`: the user is waiting for the prompt.
     ///
     /// # Errors
     ///
     /// As for [`end`](Self::end).
-    pub(super) fn finish(mut self, interrupted: bool) -> Result<u64, Failure> {
+    pub(super) fn finish(mut self, interrupted: bool) -> Result<Outcome, Failure> {
         self.shared.lock().last = true;
         self.shared.more.notify_one();
-        let printed = || self.shared.printed.load(Ordering::Relaxed);
+        let bytes = || self.shared.bytes.load(Ordering::Relaxed);
         let start = Instant::now();
-        let (mut before, mut progress) = (printed(), start);
-        let mut stuck = false;
-        while !stuck && !self.shared.lock().over {
-            if printed() != before {
-                (before, progress) = (printed(), Instant::now());
+        let (mut before, mut progress) = (bytes(), start);
+        // Only the end of the process can interrupt a thread that hangs in a write all the same.
+        while !self.shared.lock().over && progress.elapsed() < 2 * PATIENCE {
+            if bytes() != before {
+                (before, progress) = (bytes(), Instant::now());
             }
             if interrupted && start.elapsed() > LAST_LINES && io::stdout().is_terminal() {
                 self.shared.hurry.store(true, Ordering::Relaxed);
             }
-            // In a write, only the end of the process can interrupt it.
-            stuck = progress.elapsed() > PATIENCE;
+            self.stuck |= progress.elapsed() > PATIENCE;
+            self.shared.abandoned.store(self.stuck, Ordering::Relaxed);
             let goes_on = |waiting: &mut Waiting| !waiting.over;
             drop(self.shared.room.wait_timeout_while(self.shared.lock(), PERIOD, goes_on));
         }
-        if let Some(thread) = self.thread.take().filter(|_| !stuck) {
+        if let Some(thread) = self.thread.take().filter(|_| self.shared.lock().over) {
             thread.join().map_err(|_| Failure::new(PANICKED))?;
         }
         match self.end() {
-            None => Ok(self.offered.saturating_sub(printed())),
-            Some(end) => end.map(|()| 0),
+            None => {
+                let left = self.offered.saturating_sub(self.shared.printed.load(Ordering::Relaxed));
+                Ok(if self.stuck { Outcome::Stuck(left) } else { Outcome::Complete(left) })
+            }
+            Some(end) => end.map(|()| Outcome::Closed),
         }
     }
 }
@@ -191,16 +218,17 @@ impl Shared {
         self.lock().end = end;
     }
 
+    /// Prints until the last packet, or until standard output is given up.
     fn print(&self, text: &mut Text, page: &mut Page) -> io::Result<()> {
         let mut batch = Batch::default();
-        // Packets on the page.
-        let mut pending = 0;
         loop {
             batch.copies.clear();
             let mut waiting = self.lock();
             if waiting.batch.is_empty() {
                 drop(waiting);
-                self.write(page, &mut pending)?;
+                if !self.write(page)? {
+                    return Ok(());
+                }
                 waiting = self.lock();
                 let idle = |waiting: &mut Waiting| waiting.batch.is_empty() && !waiting.last;
                 waiting = self.more.wait_while(waiting, idle).unwrap_or_else(PoisonError::into_inner);
@@ -219,15 +247,18 @@ impl Shared {
                 }
                 let ready = text.prepare(&packet);
                 if ready == Ready::Soon {
-                    self.write(page, &mut pending)?;
+                    if !self.write(page)? {
+                        return Ok(());
+                    }
                     text.wait();
                 }
                 if ready != Ready::Never {
                     text.packet(&packet, &mut page.text)?;
                 }
-                (left, pending) = (left - 1, pending + 1);
-                if page.is_full() {
-                    self.write(page, &mut pending)?;
+                page.end_packet();
+                left -= 1;
+                if page.is_full() && !self.write(page)? {
+                    return Ok(());
                 }
             }
             if skipped + left > 0 {
@@ -236,10 +267,15 @@ impl Shared {
         }
     }
 
-    fn write(&self, page: &mut Page, pending: &mut u64) -> io::Result<()> {
-        page.flush()?;
-        self.printed.fetch_add(mem::take(pending), Ordering::Relaxed);
-        Ok(())
+    /// Writes the page. Returns `false` if standard output is given up.
+    fn write(&self, page: &mut Page) -> io::Result<bool> {
+        page.write(
+            || !self.abandoned.load(Ordering::Relaxed),
+            |progress| {
+                self.printed.fetch_add(progress.packets, Ordering::Relaxed);
+                self.bytes.fetch_add(progress.bytes, Ordering::Relaxed);
+            },
+        )
     }
 }
 

@@ -1,22 +1,55 @@
 //! Buffered text for standard output.
 
-use std::io::{self, Write};
+use std::collections::VecDeque;
+use std::io::{self, IsTerminal as _};
+use std::os::fd::AsFd;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{FileType, Stat, fstat};
+use rustix::io::{Errno, retry_on_intr, write};
 
 /// Size in bytes at which the text is written, if nothing has asked for it earlier.
 const FULL: usize = 64 << 10;
+
+/// A pipe that poll(2) calls writable takes so many bytes without waiting (`PIPE_BUF`, pipe(7)).
+const AT_ONCE: usize = 4096;
+
+/// Time between questions whether to go on waiting for a slow reader.
+const PERIOD: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
 
 /// Text that is not written yet. It goes out when there is much of it, and whenever nothing more is waiting.
 #[derive(Debug)]
 pub(crate) struct Page {
     pub(crate) text: Vec<u8>,
+    /// Where the text of a packet ends, for each packet.
+    ends: VecDeque<usize>,
+    /// Whether standard output may make its writer wait.
+    may_wait: bool,
+}
+
+/// What has been written.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Progress {
+    pub(crate) bytes: u64,
+    /// Packets whose text is complete.
+    pub(crate) packets: u64,
 }
 
 impl Page {
     pub(crate) fn new() -> Self {
-        Self { text: Vec::with_capacity(FULL + 4096) }
+        let is_pipe =
+            |there: Stat| matches!(FileType::from_raw_mode(there.st_mode), FileType::Fifo | FileType::Socket);
+        let may_wait = io::stdout().is_terminal() || fstat(io::stdout()).is_ok_and(is_pipe);
+        Self { text: Vec::with_capacity(FULL + 4096), ends: VecDeque::new(), may_wait }
     }
 
-    /// Returns whether it is time to write. To be asked between lines.
+    /// Ends the text of a packet.
+    #[inline]
+    pub(crate) fn end_packet(&mut self) {
+        self.ends.push_back(self.text.len());
+    }
+
+    /// Returns whether it is time to write. To be asked between packets.
     #[inline]
     pub(crate) fn is_full(&self) -> bool {
         self.text.len() >= FULL
@@ -24,12 +57,98 @@ impl Page {
 
     /// Writes everything.
     pub(crate) fn flush(&mut self) -> io::Result<()> {
-        if self.text.is_empty() {
-            return Ok(());
-        }
-        // Bypasses the standard library's buffer, which would search for line feeds again.
-        let result = io::stdout().lock().write_all(&self.text).and_then(|()| io::stdout().lock().flush());
+        self.write(|| true, |_| ()).map(|_| ())
+    }
+
+    /// Writes everything, unless standard output makes it wait and `goes_on` returns false: then it returns `false`, and
+    /// the rest is dropped. `progress` is told after each piece.
+    pub(crate) fn write(
+        &mut self,
+        goes_on: impl Fn() -> bool,
+        progress: impl Fn(Progress),
+    ) -> io::Result<bool> {
+        let result = self.write_to(io::stdout().as_fd(), goes_on, progress);
         self.text.clear();
+        self.ends.clear();
         result
+    }
+
+    fn write_to(
+        &mut self,
+        output: impl AsFd,
+        goes_on: impl Fn() -> bool,
+        progress: impl Fn(Progress),
+    ) -> io::Result<bool> {
+        let mut at = 0;
+        while at < self.text.len() {
+            let rest = &self.text[at..];
+            let piece = if self.may_wait { &rest[..rest.len().min(AT_ONCE)] } else { rest };
+            if self.may_wait && !is_writable(&output)? {
+                if !goes_on() {
+                    return Ok(false);
+                }
+                continue;
+            }
+            let written = match retry_on_intr(|| write(&output, piece)) {
+                Ok(written) => written,
+                // The output is in non-blocking mode, and somebody else was faster.
+                Err(Errno::AGAIN) => continue,
+                Err(error) => return Err(error.into()),
+            };
+            at += written;
+            let mut packets = 0;
+            while self.ends.front().is_some_and(|end| *end <= at) {
+                self.ends.pop_front();
+                packets += 1;
+            }
+            progress(Progress { bytes: written as u64, packets });
+        }
+        Ok(true)
+    }
+}
+
+/// Waits for a moment until the output takes something. Errors of the output are left to write(2).
+fn is_writable(output: &impl AsFd) -> io::Result<bool> {
+    let mut outputs = [PollFd::new(output, PollFlags::OUT)];
+    match poll(&mut outputs, Some(&PERIOD)) {
+        Ok(ready) => Ok(ready > 0),
+        Err(Errno::INTR) => Ok(false),
+        Err(error) => Err(error.into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+    use std::io::Read as _;
+
+    use rustix::pipe::pipe;
+
+    use super::*;
+
+    #[test]
+    fn what_a_stuck_pipe_took_is_counted_to_the_packet() {
+        let (reader, writer) = pipe().expect("a pipe");
+        let mut page = Page { text: Vec::new(), ends: VecDeque::new(), may_wait: true };
+        // A pipe holds 64 KiB.
+        for _ in 0..1000 {
+            page.text.extend([b'a'; 100]);
+            page.end_packet();
+        }
+        let (bytes, packets) = (Cell::new(0), Cell::new(0));
+        let whole = page.write_to(
+            &writer,
+            || false,
+            |progress| {
+                bytes.set(bytes.get() + progress.bytes);
+                packets.set(packets.get() + progress.packets);
+            },
+        );
+        assert!(!whole.expect("no error"));
+        drop(writer);
+        let mut text = Vec::new();
+        std::fs::File::from(reader).read_to_end(&mut text).expect("text");
+        assert_eq!((bytes.get(), packets.get()), (text.len() as u64, text.len() as u64 / 100));
+        assert!(text.len() >= 60_000, "{}", text.len());
     }
 }
