@@ -4,13 +4,13 @@ use crate::Printer;
 use crate::bytes::{Bytes, Cut};
 use crate::text::put;
 
-const HEADER: usize = 12;
+pub(crate) const HEADER: usize = 12;
 /// Most pointers followed in one name. A longer chain is a loop or malicious.
-const POINTERS: usize = 64;
+pub(crate) const POINTERS: usize = 64;
 /// Longest name in bytes, including label lengths (RFC 1035, section 2.3.4).
-const NAME: usize = 255;
+pub(crate) const NAME: usize = 255;
 /// Most questions or answers in one line.
-const SHOWN: usize = 32;
+pub(crate) const SHOWN: usize = 32;
 
 const INTERNET: u16 = 1;
 const SOA: u16 = 6;
@@ -371,33 +371,37 @@ impl Printer<'_> {
     }
 
     fn record_type(&mut self, kind: u16) {
-        const LOW: [&str; 43] = [
-            "A", "NS", "MD", "MF", "CNAME", "SOA", "MB", "MG", "MR", "NULL", "WKS", "PTR", "HINFO", "MINFO",
-            "MX", "TXT", "RP", "AFSDB", "X25", "ISDN", "RT", "NSAP", "NSAP_PTR", "SIG", "KEY", "PX", "GPOS",
-            "AAAA", "LOC", "NXT", "EID", "NIMLOC", "SRV", "ATMA", "NAPTR", "KX", "CERT", "A6", "DNAME",
-            "SINK", "OPT", "APL", "DS",
-        ];
-        let name = match kind {
-            44 => Some("SSHFP"),
-            45 => Some("IPSECKEY"),
-            46 => Some("RRSIG"),
-            47 => Some("NSEC"),
-            48 => Some("DNSKEY"),
-            99 => Some("SPF"),
-            249 => Some("TKEY"),
-            250 => Some("TSIG"),
-            251 => Some("IXFR"),
-            252 => Some("AXFR"),
-            253 => Some("MAILB"),
-            254 => Some("MAILA"),
-            255 => Some("ANY"),
-            256 => Some("URI"),
-            _ => kind.checked_sub(1).and_then(|at| LOW.get(usize::from(at))).copied(),
-        };
-        match name {
+        match type_name(kind) {
             Some(name) => self.text(name),
             None => put!(self, "Type{kind}"),
         }
+    }
+}
+
+/// Returns tcpdump's name of a record type.
+pub(crate) fn type_name(kind: u16) -> Option<&'static str> {
+    const LOW: [&str; 43] = [
+        "A", "NS", "MD", "MF", "CNAME", "SOA", "MB", "MG", "MR", "NULL", "WKS", "PTR", "HINFO", "MINFO",
+        "MX", "TXT", "RP", "AFSDB", "X25", "ISDN", "RT", "NSAP", "NSAP_PTR", "SIG", "KEY", "PX", "GPOS",
+        "AAAA", "LOC", "NXT", "EID", "NIMLOC", "SRV", "ATMA", "NAPTR", "KX", "CERT", "A6", "DNAME", "SINK",
+        "OPT", "APL", "DS",
+    ];
+    match kind {
+        44 => Some("SSHFP"),
+        45 => Some("IPSECKEY"),
+        46 => Some("RRSIG"),
+        47 => Some("NSEC"),
+        48 => Some("DNSKEY"),
+        99 => Some("SPF"),
+        249 => Some("TKEY"),
+        250 => Some("TSIG"),
+        251 => Some("IXFR"),
+        252 => Some("AXFR"),
+        253 => Some("MAILB"),
+        254 => Some("MAILA"),
+        255 => Some("ANY"),
+        256 => Some("URI"),
+        _ => kind.checked_sub(1).and_then(|at| LOW.get(usize::from(at))).copied(),
     }
 }
 
@@ -406,7 +410,7 @@ fn counts(bytes: Bytes<'_>) -> Result<[u16; 4], Cut> {
 }
 
 /// Returns the position after a name. Every step advances, so the loop ends.
-fn skip_name(bytes: Bytes<'_>, mut at: usize) -> Result<usize, Cut> {
+pub(crate) fn skip_name(bytes: Bytes<'_>, mut at: usize) -> Result<usize, Cut> {
     loop {
         match bytes.u8(at)? {
             0 => return Ok(at + 1),

@@ -17,6 +17,7 @@
 //! | `tcp`, `udp`, `sctp`, `icmp`, `icmp6`, `igmp`, `arp`, `pgm` | one protocol each |
 //! | `ports` | which port identifies which of the modules for TCP and UDP payloads: `textual` (HTTP, SIP and others), `dns`, `dhcp`, `ike`, `nfs`, ... |
 //! | `stp`, `routing`, `redundancy`, `neighbours` | what switches and routers say to each other |
+//! | `details`: `dns_facts`, `tls`, `http` | what payloads say, for programs: [`Details`] |
 //! | `tunnel` | GRE, VXLAN, Geneve, MPLS, PPPoE |
 
 #![forbid(unsafe_code)]
@@ -25,11 +26,14 @@ mod arp;
 mod bfd;
 mod bytes;
 mod checksum;
+mod details;
 mod dhcp;
 mod dhcp6;
 mod dns;
+mod dns_facts;
 mod facts;
 mod hex;
+mod http;
 mod icmp;
 mod icmp6;
 mod igmp;
@@ -65,9 +69,11 @@ mod telnet;
 mod text;
 mod textual;
 mod tftp;
+mod tls;
 mod tunnel;
 mod udp;
 
+pub use details::{Details, Dns, DnsRecord, Http, Tls};
 pub use facts::Facts;
 pub use hex::Dump;
 
@@ -161,6 +167,33 @@ impl Dissector {
         original_len: u32,
         line: &mut Vec<u8>,
     ) -> Facts {
+        self.read(resolve, names, link_type, Bytes::new(data, original_len as usize), line, None)
+    }
+
+    /// Does what [`packet_among`](Self::packet_among) does, and also reads payloads. The line stays the same;
+    /// [`Facts::protocol`] can be one that only details recognise.
+    pub fn packet_in_detail(
+        &mut self,
+        names: &Names,
+        link_type: u16,
+        data: &[u8],
+        original_len: u32,
+        line: &mut Vec<u8>,
+    ) -> (Facts, Details) {
+        let mut details = Details::default();
+        let bytes = Bytes::new(data, original_len as usize);
+        (self.read(None, names, link_type, bytes, line, Some(&mut details)), details)
+    }
+
+    fn read(
+        &mut self,
+        resolve: Option<&mut dyn Resolve>,
+        names: &Names,
+        link_type: u16,
+        bytes: Bytes<'_>,
+        line: &mut Vec<u8>,
+        details: Option<&mut Details>,
+    ) -> Facts {
         let mut printer = Printer {
             line,
             options: self.options,
@@ -170,10 +203,10 @@ impl Dissector {
             exchanges: &mut self.exchanges,
             calls: &mut self.calls,
             facts: Facts::default(),
+            details,
             protocol: "link",
             depth: 0,
         };
-        let bytes = Bytes::new(data, original_len as usize);
         if let Err(Cut) = printer.link(link_type, bytes) {
             printer.text(" [|");
             printer.text(printer.protocol);
@@ -193,6 +226,8 @@ struct Printer<'a> {
     exchanges: &'a mut Exchanges,
     calls: &'a mut Calls,
     facts: Facts,
+    /// Where what payloads say is left, if it is asked for.
+    details: Option<&'a mut Details>,
     /// The current protocol, named at the end of a truncated line.
     protocol: &'static str,
     depth: u8,

@@ -60,6 +60,7 @@ impl Printer<'_> {
         }
         let payload = bytes.from(header);
         self.facts.payload_len.get_or_insert(payload.len);
+        self.tcp_details(source, destination, payload);
         if self.options.quick {
             self.text("tcp ");
             self.size(payload.len);

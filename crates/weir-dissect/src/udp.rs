@@ -38,6 +38,7 @@ impl Printer<'_> {
         let datagram = bytes.first(len);
         let payload = datagram.from(8);
         self.facts.payload_len.get_or_insert(len - 8);
+        self.udp_details(source, destination, payload);
         let level = if around.source.is_ipv4() { 2 } else { 1 };
         if self.options.verbose >= level && !around.fragment && datagram.whole() {
             let right = checksum::right(around.source, around.destination, UDP, datagram.data, 6);

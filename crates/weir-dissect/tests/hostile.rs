@@ -4,7 +4,7 @@
 use std::sync::LazyLock;
 
 use proptest::prelude::*;
-use weir_dissect::{Dissector, Options};
+use weir_dissect::{Details, Dissector, Names, Options};
 
 const LINK_TYPES: [u16; 12] = [0, 1, 9, 12, 50, 101, 108, 113, 147, 228, 229, 276];
 
@@ -36,14 +36,42 @@ fn all_options() -> impl Iterator<Item = Options> {
 
 /// Dissects the packet twice; the second time, its connection is known.
 fn check(options: Options, link_type: u16, data: &[u8], original_len: u32) {
-    let mut dissector = Dissector::new(options);
+    let (mut dissector, mut reader) = (Dissector::new(options), Dissector::new(options));
     for _ in 0..2 {
         let mut line = Vec::new();
         let facts = dissector.packet(link_type, data, original_len, &mut line);
         assert!(line.iter().all(|byte| matches!(byte, b' '..=b'~' | b'\n' | b'\t')), "{line:?}");
         assert!(line.len() < 4096 + data.len() * 64, "{} bytes of text for {} bytes", line.len(), data.len());
         assert!(facts.link_len <= data.len().max(original_len as usize));
+        let mut same = Vec::new();
+        let (_, details) = reader.packet_in_detail(&Names::new(), link_type, data, original_len, &mut same);
+        assert_eq!(same, line, "details change nothing in the line");
+        assert!(size(&details) < (64 << 10) + 4 * data.len(), "{} bytes of details", size(&details));
     }
+}
+
+/// Returns the number of bytes of text in details.
+fn size(details: &Details) -> usize {
+    let mut size = 0;
+    let mut add = |text: Option<&str>| size += text.map_or(0, str::len);
+    if let Some(dns) = &details.dns {
+        add(dns.query.as_deref());
+        for answer in &dns.answers {
+            add(Some(&answer.name));
+            add(answer.data.as_deref());
+        }
+    }
+    if let Some(tls) = &details.tls {
+        add(tls.server_name.as_deref());
+        tls.alpn.iter().for_each(|protocol| add(Some(protocol)));
+    }
+    if let Some(http) = &details.http {
+        for text in [&http.method, &http.path, &http.reason, &http.host, &http.user_agent, &http.content_type]
+        {
+            add(text.as_deref());
+        }
+    }
+    size
 }
 
 #[test]

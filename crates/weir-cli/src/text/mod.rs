@@ -2,6 +2,7 @@
 
 mod args;
 mod clock;
+mod details;
 mod lines;
 mod naming;
 mod objects;

@@ -12,6 +12,7 @@ use weir::{Direction, FileInterface, Packet};
 use weir_dissect::{Dissector, Facts, Options};
 
 use super::Printed;
+use super::details::Payload;
 use crate::json;
 
 /// A packet.
@@ -80,6 +81,8 @@ struct Object<'a> {
     /// Length of the TCP or UDP payload in bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
     payload_length: Option<usize>,
+    #[serde(flatten)]
+    payload: Payload<'a>,
     /// The line that `weir read` prints, without the timestamp.
     line: &'a str,
 }
@@ -125,8 +128,9 @@ impl Objects {
         let Printed { link_type, name, others } =
             self.interfaces.get(packet.interface as usize).unwrap_or(&unknown);
         self.line.clear();
-        let facts =
-            self.dissector.packet_among(others, *link_type, packet.data, packet.original_len, &mut self.line);
+        let (data, line) = (packet.data, &mut self.line);
+        let (facts, details) =
+            self.dissector.packet_in_detail(others, *link_type, data, packet.original_len, line);
         let object = Object {
             number: self.count,
             time: time(packet.timestamp).filter(|_| !packet.notes.is_timeless()),
@@ -161,6 +165,7 @@ impl Objects {
             tcp_acknowledgement: facts.tcp_acknowledgement,
             tcp_window: facts.tcp_window,
             payload_length: facts.payload_len,
+            payload: Payload::new(&details),
             line: std::str::from_utf8(&self.line).unwrap_or_default(),
         };
         json::to_writer(&mut *text, &object)?;

@@ -1,0 +1,203 @@
+//! What payloads say, where real programs rarely say it: odd names, damaged messages, packets that end early.
+#![forbid(unsafe_code)]
+
+use weir_dissect::{Details, Dissector, Facts, Names, Options};
+
+/// Puts a payload into a packet (raw IP) from a client's port.
+fn packet(protocol: u8, port: u16, payload: &[u8]) -> Vec<u8> {
+    let port = port.to_be_bytes();
+    let header = match protocol {
+        6 => [&[0x9c, 0x40][..], &port, &[0; 8], &[0x50, 16, 0, 1, 0, 0, 0, 0]].concat(),
+        _ => [&[0x9c, 0x40][..], &port, &short(8 + payload.len()), &[0, 0]].concat(),
+    };
+    let len = short(20 + header.len() + payload.len());
+    let ip = [0x45, 0, len[0], len[1], 0, 0, 0, 0, 64, protocol, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2];
+    [&ip[..], &header, payload].concat()
+}
+
+fn short(len: usize) -> [u8; 2] {
+    u16::try_from(len).expect("short").to_be_bytes()
+}
+
+fn read(packet: &[u8], original_len: usize) -> (Facts, Details) {
+    let original_len = u32::try_from(original_len).expect("short");
+    let mut dissector = Dissector::new(Options::default());
+    dissector.packet_in_detail(&Names::new(), 101, packet, original_len, &mut Vec::new())
+}
+
+fn details(protocol: u8, port: u16, payload: &[u8]) -> Details {
+    let packet = packet(protocol, port, payload);
+    read(&packet, packet.len()).1
+}
+
+/// A response to a query for `example.org`, A, with records that begin with a pointer to that name.
+fn response(records: &[(u16, &[u8])]) -> Vec<u8> {
+    let mut message = vec![0xab, 0xcd, 0x81, 0x80, 0, 1];
+    message.extend(short(records.len()));
+    message.extend(b"\0\0\0\0\x07example\x03org\0\0\x01\0\x01");
+    for (kind, data) in records {
+        message.extend([0xc0, 12]);
+        message.extend(kind.to_be_bytes());
+        message.extend([0, 1, 0, 0, 0x0e, 0x10]);
+        message.extend(short(data.len()));
+        message.extend(*data);
+    }
+    message
+}
+
+#[test]
+fn records_are_written_as_in_a_zone_file() {
+    let records: [(u16, &[u8], &str, Option<&str>); 12] = [
+        (1, &[192, 0, 2, 1], "A", Some("192.0.2.1")),
+        (28, &[0x20, 1, 0xd, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1], "AAAA", Some("2001:db8::1")),
+        (5, b"\x03www\xc0\x0c", "CNAME", Some("www.example.org")),
+        (2, b"\0", "NS", Some(".")),
+        (15, b"\0\x0a\x04mail\xc0\x0c", "MX", Some("10 mail.example.org")),
+        (16, b"\x06v=spf1\x03a\"\\\0", "TXT", Some(r#""v=spf1" "a\"\\" """#)),
+        (33, b"\0\x01\0\x02\x01\xbb\x01a\0", "SRV", Some("1 2 443 a")),
+        (12, b"\x05a.b\\c\x01d\0", "PTR", Some(r"a\.b\\c.d")),
+        (
+            6,
+            b"\x01a\0\x01b\0\0\0\0\x01\0\0\0\x02\0\0\0\x03\0\0\0\x04\0\0\0\x05",
+            "SOA",
+            Some("a b 1 2 3 4 5"),
+        ),
+        (65, &[0, 1, 0], "HTTPS", None),
+        (4711, &[1], "TYPE4711", None),
+        // One byte too few.
+        (1, &[192, 0, 2], "A", None),
+    ];
+    let message = response(&records.map(|(kind, data, ..)| (kind, data)));
+    for details in
+        [details(17, 53, &message), details(6, 53, &[&short(message.len())[..], &message].concat())]
+    {
+        let dns = details.dns.expect("DNS");
+        assert_eq!((dns.id, dns.response, dns.rcode.as_deref()), (0xabcd, true, Some("NOERROR")));
+        assert_eq!((dns.query.as_deref(), dns.query_type.as_deref()), (Some("example.org"), Some("A")));
+        assert_eq!(dns.answers.len(), records.len());
+        for (answer, (_, _, kind, data)) in dns.answers.iter().zip(&records) {
+            assert_eq!((&*answer.name, answer.ttl), ("example.org", 3600));
+            assert_eq!((&*answer.kind, answer.data.as_deref()), (*kind, *data));
+        }
+    }
+}
+
+#[test]
+fn a_damaged_message_gives_what_comes_before_the_damage() {
+    let whole = response(&[(1, &[192, 0, 2, 1]), (1, &[192, 0, 2, 2])]);
+    for len in 0..whole.len() {
+        let dns = details(17, 53, &whole[..len]).dns;
+        let Some(dns) = dns else {
+            assert!(len < 12, "{len}");
+            continue;
+        };
+        assert_eq!(dns.query.is_some(), len >= 27, "{len}");
+        assert_eq!(dns.answers.len(), len.saturating_sub(29) / 16, "{len}");
+    }
+    let mut looped = whole.clone();
+    looped[12..14].copy_from_slice(&[0xc0, 12]);
+    assert_eq!(details(17, 53, &looped).dns.expect("a header").query, None);
+    // A name of 256 bytes.
+    let long =
+        [&whole[..12], &[b"\x3f".as_slice(), &[b'a'; 63]].concat().repeat(4), &[0, 0, 1, 0, 1]].concat();
+    assert_eq!(details(17, 53, &long).dns.expect("a header").query, None);
+    let mut failed = whole;
+    failed[3] = 0x83;
+    assert_eq!(details(17, 53, &failed).dns.expect("DNS").rcode.as_deref(), Some("NXDOMAIN"));
+    failed[3] = 0x8f;
+    assert_eq!(details(17, 53, &failed).dns.expect("DNS").rcode.as_deref(), Some("RCODE15"));
+}
+
+#[test]
+fn the_number_of_answers_has_a_limit() {
+    let record: (u16, &[u8]) = (1, &[192, 0, 2, 1]);
+    for (sent, told) in [(31, 31), (32, 32), (33, 32), (2000, 32)] {
+        assert_eq!(details(17, 53, &response(&vec![record; sent])).dns.expect("DNS").answers.len(), told);
+    }
+}
+
+/// A client's hello with these extensions.
+fn hello(extensions: &[(u16, &[u8])]) -> Vec<u8> {
+    let extension =
+        |(kind, data): &(u16, &[u8])| [&kind.to_be_bytes()[..], &short(data.len()), data].concat();
+    let extensions: Vec<u8> = extensions.iter().flat_map(extension).collect();
+    let body =
+        [&[3, 3][..], &[7; 32], &[0, 0, 2, 0x13, 1, 1, 0], &short(extensions.len()), &extensions].concat();
+    let message = [&[1, 0][..], &short(body.len()), &body].concat();
+    [&[22, 3, 1][..], &short(message.len()), &message].concat()
+}
+
+#[test]
+fn a_hello_that_ends_early_names_the_server_but_not_the_version() {
+    let name: &[u8] = b"\0\x09\0\0\x06a.test";
+    let whole =
+        hello(&[(10, &[0; 8]), (0, name), (16, b"\0\x0c\x02h2\x08http/1.1"), (43, &[4, 0x7a, 0x7a, 3, 4])]);
+    let packet = packet(6, 4433, &whole);
+    let start = packet.len() - whole.len();
+    // Record, message, version, random, five lengths and the lists, the extension before it.
+    let named = 5 + 4 + 2 + 32 + 7 + 2 + 12 + 4 + name.len();
+    for len in 11..whole.len() {
+        let (facts, details) = read(&packet[..start + len], packet.len());
+        let tls = details.tls.expect("a hello");
+        assert_eq!(facts.protocol, Some("tls"));
+        assert_eq!(tls.server_name.as_deref(), Some("a.test").filter(|_| len >= named), "{len}");
+        assert_eq!(tls.version, None, "{len}");
+    }
+    let tls = details(6, 4433, &whole).tls.expect("a hello");
+    assert_eq!((tls.version, tls.server_name.as_deref()), (Some("TLS 1.3"), Some("a.test")));
+    assert_eq!(tls.alpn, ["h2", "http/1.1"]);
+    let tls = details(6, 4433, &hello(&[])).tls.expect("a hello");
+    assert_eq!((tls.version, tls.server_name), (Some("TLS 1.2"), None));
+}
+
+#[test]
+fn only_what_is_http_is_http() {
+    let http = |text: &str| details(6, 8000, text.as_bytes()).http;
+    for text in [
+        "",
+        "GET / HTTP/1.1",
+        "GET / HTTP/2.0\r\n",
+        "GET /\r\n",
+        "get / HTTP/1.1\r\n",
+        "GET  HTTP/1.1\r\n",
+        " / HTTP/1.1\r\n",
+        "HTTP/1.1 20\r\n",
+        "HTTP/1.1 2000 OK\r\n",
+        "HTTP/1.1\r\n",
+        "+20 HTTP/1.1 200 OK\r\n",
+        "HTTP/1.1 +20 OK\r\n",
+    ] {
+        assert_eq!(http(text), None, "{text:?}");
+    }
+    let odd =
+        http("GET /a b HTTP/1.0\nHOST:\t one \nHost: two\nno colon\nUser-Agent: cut").expect("a request");
+    assert_eq!((odd.method.as_deref(), odd.path.as_deref()), (Some("GET"), Some("/a b")));
+    assert_eq!((odd.host.as_deref(), odd.user_agent, odd.version), (Some("one"), None, "HTTP/1.0"));
+    let short = http("HTTP/1.1 204 \r\n\r\nContent-Type: body\r\n").expect("a response");
+    assert_eq!((short.status, short.reason, short.content_type), (Some(204), None, None));
+}
+
+/// An ICMP error quotes a packet, whose payload is not its own; the outer of two packets comes first.
+#[test]
+fn details_are_of_the_packet_itself() {
+    let query = packet(17, 53, &response(&[]));
+    let error = [&[3, 3, 0, 0, 0, 0, 0, 0][..], &query].concat();
+    let mut quoting = packet(17, 53, &[]);
+    quoting.truncate(20);
+    quoting.extend(error);
+    quoting[9] = 1;
+    let len = short(quoting.len());
+    quoting[2..4].copy_from_slice(&len);
+    for verbose in [false, true] {
+        let options = Options { verbose: u8::from(verbose), ..Options::default() };
+        let (mut line, len) = (Vec::new(), u32::try_from(quoting.len()).expect("short"));
+        let (facts, details) =
+            Dissector::new(options).packet_in_detail(&Names::new(), 101, &quoting, len, &mut line);
+        assert_eq!((facts.protocol, details), (Some("icmp"), Details::default()), "{verbose}");
+        assert_eq!(line.windows(8).any(|part| part == b"10.0.0.1"), true);
+    }
+    let len = short(20 + query.len());
+    let tunnel = [0x45, 0, len[0], len[1], 0, 0, 0, 0, 64, 4, 0, 0, 10, 9, 0, 1, 10, 9, 0, 2];
+    let inner = [&tunnel[..], &query].concat();
+    assert_eq!(read(&inner, inner.len()).1.dns.expect("DNS").query.as_deref(), Some("example.org"));
+}
