@@ -21,5 +21,7 @@ mod info;
 mod lines;
 #[path = "read/notes.rs"]
 mod notes;
+#[path = "read/payloads.rs"]
+mod payloads;
 #[path = "read/split.rs"]
 mod split;

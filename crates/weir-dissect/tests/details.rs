@@ -194,7 +194,7 @@ fn details_are_of_the_packet_itself() {
         let (facts, details) =
             Dissector::new(options).packet_in_detail(&Names::new(), 101, &quoting, len, &mut line);
         assert_eq!((facts.protocol, details), (Some("icmp"), Details::default()), "{verbose}");
-        assert_eq!(line.windows(8).any(|part| part == b"10.0.0.1"), true);
+        assert!(line.windows(8).any(|part| part == b"10.0.0.1"));
     }
     let len = short(20 + query.len());
     let tunnel = [0x45, 0, len[0], len[1], 0, 0, 0, 0, 64, 4, 0, 0, 10, 9, 0, 1, 10, 9, 0, 2];

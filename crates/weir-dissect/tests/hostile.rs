@@ -10,9 +10,9 @@ const LINK_TYPES: [u16; 12] = [0, 1, 9, 12, 50, 101, 108, 113, 147, 228, 229, 27
 
 static FRAMES: LazyLock<Vec<(u16, Vec<u8>)>> = LazyLock::new(frames);
 
-/// Returns the frames of `frames.txt` and `payloads.txt`.
+/// Returns the frames of `frames.txt`, `payloads.txt` and `recorded.txt`.
 fn frames() -> Vec<(u16, Vec<u8>)> {
-    let texts = [include_str!("frames.txt"), include_str!("payloads.txt")];
+    let texts = [include_str!("frames.txt"), include_str!("payloads.txt"), include_str!("recorded.txt")];
     let lines = texts.into_iter().flat_map(str::lines).filter(|line| !line.starts_with('#'));
     let frame = |line: &str| {
         let mut fields = line.split(' ');
@@ -21,7 +21,7 @@ fn frames() -> Vec<(u16, Vec<u8>)> {
         let byte = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap();
         (link_type, digits.chunks(2).map(byte).collect())
     };
-    lines.map(frame).collect()
+    lines.filter(|line| !line.starts_with('#')).map(frame).collect()
 }
 
 fn all_options() -> impl Iterator<Item = Options> {
@@ -121,7 +121,16 @@ fn packets_made_to_annoy() {
         labels.extend([0xc0 | high, low]);
     }
     let sctp = [vec![0; 12], [255, 0, 0, 4].repeat(50_000)].concat();
-    for packet in [nested, ip(17, &dns), ip(17, &labels), ip(132, &sctp)] {
+    // Extensions, application protocols and fields without end, in one segment as long as IP allows.
+    let tcp = |payload: &[u8]| ip(6, &[&[0; 12][..], &[0x50, 16, 0, 0, 0, 0, 0, 0], payload].concat());
+    let hello =
+        [&[22, 3, 3, 0xff, 0xff, 1, 0, 0xff, 0xf0, 3, 3][..], &[0; 32], &[0, 0, 0, 0, 0xff, 0xff]].concat();
+    let empty = [&hello[..], &[0; 65_000]].concat();
+    let protocols = [&hello[..], &[0, 16, 0xf0, 0, 0xf0, 0], &[1, 0xff].repeat(32_000)].concat();
+    let target = [b"GET ", [0xff; 60_000].as_slice(), b" HTTP/1.1\r\n"].concat();
+    let head = [b"GET / HTTP/1.1\r\n", b"Host:\xff\r\n".repeat(9000).as_slice()].concat();
+    let payloads = [empty, protocols, target, head].map(|payload| tcp(&payload));
+    for packet in [nested, ip(17, &dns), ip(17, &labels), ip(132, &sctp)].into_iter().chain(payloads) {
         for options in all_options() {
             check(options, 101, &packet, u32::try_from(packet.len()).unwrap());
         }

@@ -23,8 +23,8 @@ Examples:
         Print a line for each DNS packet on eth0, as tcpdump does, until Ctrl-C.
   weir capture -i eth0 -w trace.pcapng --print
         Capture to a file and print what arrives.
-  weir capture -i eth0 --json | jq 'select(.protocol == \"dns\") | .line'
-        Print a JSON object for each packet, and the summary last.
+  weir capture -i eth0 --json | jq '.tls_server_name // empty'
+        Print a JSON object for each packet, and the summary last; here, whom TLS clients call.
   weir capture -i eth0 -w trace.pcapng
         Capture everything on eth0 until Ctrl-C. The host keeps its traffic.
   weir capture -i eth0 -i eth1 -w both.pcapng --duration 10m
@@ -146,7 +146,8 @@ pub(crate) struct CaptureArgs {
 
     /// Print JSON: an object for each packet that is printed, and the summary.
     ///
-    /// The summary is the last. It goes to standard output, or to standard error with `-w -`.
+    /// Objects are those of `weir read --json`. The summary is the last. It goes to standard output, or to standard error with
+    /// `-w -`.
     #[arg(long, help_heading = "Output")]
     pub(crate) json: bool,
 

@@ -29,8 +29,8 @@ Examples:
         Extract two hours. +2h counts from --from, or from the first packet without it.
   weir read trace.pcapng -w trace.pcap
         Convert to the format given by the extension (or by --format).
-  tcpdump -w - | weir read - --json | jq 'select(.protocol == \"dns\") | .line'
-        Read standard input and print one JSON object per packet.
+  tcpdump -w - | weir read - --json | jq 'select(.dns) | .dns.query'
+        Read standard input as one JSON object per packet, and print what DNS is asked for.
   weir read --follow ring.pcapng -- port 53
         Print what a running capture adds to its ring of files.
   weir read big.pcapng --split-by time:1h -w hour.pcapng
@@ -116,7 +116,9 @@ pub(crate) struct ReadArgs {
 
     /// Print one JSON object per packet.
     ///
-    /// Objects omit fields that the packet does not have.
+    /// Objects omit fields that the packet does not have. Besides addresses, ports and lengths there are, of the payload: dns
+    /// (id, response, rcode, query, query_type, answers), tls_server_name, tls_version, alpn and http (method, host, path,
+    /// version, status, reason, user_agent, content_type).
     #[arg(long, conflicts_with_all = ["write", "only_count"], help_heading = "Output")]
     pub(super) json: bool,
 

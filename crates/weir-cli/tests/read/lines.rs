@@ -4,15 +4,14 @@ use std::fs;
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::thread;
 
 use serde_json::Value;
 use weir::writer::{Format, Writer, WriterOptions};
 use weir::{Account, FileInterface, Packet};
-use weir_lab::{FrameSender, Network, Pair, Traffic, Veth, tcp_transfer};
+use weir_lab::{FrameSender, Network, Pair, Veth, tcp_transfer};
 
 use crate::support::{
-    EPOCH, Guarded, Place, frames, judge, packet, pcap, stderr, stdout, succeeds, until, weir, write,
+    EPOCH, Place, frames, judge, packet, pcap, record, stderr, stdout, succeeds, weir, write,
 };
 
 /// The same letters to both, and the same lines from both.
@@ -233,39 +232,10 @@ fn root_lines_of_real_traffic_are_those_of_tcpdump() {
     let place = Place::new();
     let file = place.path("real.pcap");
     let pair = network.pair();
-    let mut capture = Command::new("tcpdump");
-    capture.args(["-n", "-i", &pair.rx.name, "-U", "-Z", "root", "-w"]).arg(&file);
-    let mut capture = network
-        .rx()
-        .spawn(capture.stdout(Stdio::null()).stderr(Stdio::piped()))
-        .map(Guarded)
-        .expect("tcpdump");
-    // It says that it listens; what it says later is read so that it never waits.
-    let mut said = BufReader::new(capture.0.stderr.take().expect("a pipe"));
-    let mut line = String::new();
-    while !line.contains("listening on") {
-        line.clear();
-        assert!(said.read_line(&mut line).expect("text") > 0, "tcpdump has ended");
-    }
-    let rest = thread::spawn(move || {
-        let mut rest = String::new();
-        let _ended = said.read_to_string(&mut rest);
+    record(&network, &file, || {
+        tcp_transfer(pair, 3 << 20).expect("a transfer");
+        frames_of_all_kinds(pair);
     });
-    tcp_transfer(pair, 3 << 20).expect("a transfer");
-    frames_of_all_kinds(pair);
-    // What is sent last is in the file last; it may be one that tcpdump has no room for.
-    let sender = FrameSender::new(&pair.tx).expect("a socket");
-    let last = Traffic::new(60).expect("a size").between(pair).frame(0);
-    until("the last frame in tcpdump's file", || {
-        sender.send(&last).expect("a frame");
-        let bytes = fs::read(&file).expect("the file");
-        let there = bytes.windows(last.len()).any(|part| part == last);
-        if there { Ok(()) } else { Err(format!("{} bytes", bytes.len())) }
-    });
-    let pid = rustix::process::Pid::from_child(&capture.0);
-    rustix::process::kill_process(pid, rustix::process::Signal::INT).expect("it runs");
-    capture.0.wait().expect("it ends");
-    rest.join().expect("no panic");
 
     let lines = judge("tcpdump", &["-n", "-r"], &[&file]);
     assert!(lines.lines().count() > 100 && lines.contains("Flags [S]"), "{lines}");

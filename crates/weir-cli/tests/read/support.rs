@@ -1,14 +1,16 @@
 //! Files to read, and programs that read them.
 
 use std::fs;
+use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output};
+use std::process::{Child, Command, Output, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 use weir::writer::{Format, Writer, WriterOptions};
 use weir::{Account, Direction, FileInterface, Notes, Packet};
+use weir_lab::{FrameSender, Network, Traffic};
 
 /// Longest that anything may take; far more than it does.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -154,6 +156,40 @@ pub(crate) fn judge(program: &str, args: &[&str], paths: &[&Path]) -> String {
 fn command(program: &str, args: &[&str], paths: &[&Path]) -> Output {
     let output = Command::new(program).args(args).args(paths).env("TZ", "Asia/Kolkata").output();
     output.unwrap_or_else(|error| panic!("{program}: {error}; `scripts/setup test` installs it"))
+}
+
+/// Records what arrives at the receiving end while `work` is done, with tcpdump.
+pub(crate) fn record(network: &Network, file: &Path, work: impl FnOnce()) {
+    let pair = network.pair();
+    let mut tcpdump = Command::new("tcpdump");
+    tcpdump.args(["-n", "-i", &pair.rx.name, "-U", "-Z", "root", "-w"]).arg(file);
+    let tcpdump = network.rx().spawn(tcpdump.stdout(Stdio::null()).stderr(Stdio::piped()));
+    let mut tcpdump = Guarded(tcpdump.expect("tcpdump"));
+    // It says that it listens; what it says later is read so that it never waits.
+    let mut said = BufReader::new(tcpdump.0.stderr.take().expect("a pipe"));
+    let mut line = String::new();
+    while !line.contains("listening on") {
+        line.clear();
+        assert!(said.read_line(&mut line).expect("text") > 0, "tcpdump has ended");
+    }
+    let rest = thread::spawn(move || {
+        let mut rest = String::new();
+        let _ended = said.read_to_string(&mut rest);
+    });
+    work();
+    // What is sent last is in the file last; it may be one that tcpdump has no room for.
+    let sender = FrameSender::new(&pair.tx).expect("a socket");
+    let last = Traffic::new(60).expect("a size").between(pair).frame(0);
+    until("the last frame in tcpdump's file", || {
+        sender.send(&last).expect("a frame");
+        let bytes = fs::read(file).expect("the file");
+        let there = bytes.windows(last.len()).any(|part| part == last);
+        if there { Ok(()) } else { Err(format!("{} bytes", bytes.len())) }
+    });
+    let pid = rustix::process::Pid::from_child(&tcpdump.0);
+    rustix::process::kill_process(pid, rustix::process::Signal::INT).expect("it runs");
+    tcpdump.0.wait().expect("it ends");
+    rest.join().expect("no panic");
 }
 
 /// All that a program has said.
