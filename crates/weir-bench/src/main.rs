@@ -19,6 +19,7 @@ mod filter;
 mod forward;
 mod host;
 mod libpcap;
+mod look;
 mod machine;
 mod peers;
 mod picture;
@@ -92,6 +93,8 @@ enum What {
     Host(host::HostArgs),
     /// Compare programs on the system's libpcap with the same programs on weir's.
     Libpcap(libpcap::LibpcapArgs),
+    /// Compare lines, objects and a terminal's scrolling with tcpdump and tshark: rates, delay, cost.
+    Look(look::LookArgs),
     /// Compare cooperating handlers with theory: losses, throughput, hand-over, bursts.
     Queues(queues::QueuesArgs),
     /// Compare reading and rewriting capture files with tcpdump, tshark and editcap.
@@ -112,8 +115,8 @@ enum What {
 impl What {
     /// Whether the program is measured, and not the library alone.
     fn runs_weir(&self) -> bool {
-        use What::{Capture, Compress, Filter, Host, Read};
-        matches!(self, Capture(_) | Compress(_) | Filter(_) | Host(_) | Read(_))
+        use What::{Capture, Compress, Filter, Host, Look, Read};
+        matches!(self, Capture(_) | Compress(_) | Filter(_) | Host(_) | Look(_) | Read(_))
     }
 }
 
@@ -173,6 +176,7 @@ fn run(cli: &Cli) -> Result<(), Failure> {
         What::Forward(args) => forward::run(args),
         What::Host(args) => host::run(args),
         What::Libpcap(args) => libpcap::run(args),
+        What::Look(args) => look::run(args),
         What::Queues(args) => queues::run(args),
         What::Read(args) => files::run(args),
         What::Steer(args) => steer::run(args),

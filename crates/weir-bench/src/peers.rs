@@ -76,7 +76,7 @@ pub(super) fn netsniff_ng() -> Program {
 }
 
 /// The number before these words, at the beginning of a line; `packet` stands for the plural, too.
-fn leading(text: &str, words: &str) -> Option<u64> {
+pub(super) fn leading(text: &str, words: &str) -> Option<u64> {
     text.split(['\n', '\r']).find_map(|line| {
         let (number, rest) = line.trim_start().split_once(' ')?;
         rest.trim_start().replacen("packets", "packet", 1).starts_with(words).then(|| number.parse().ok())?

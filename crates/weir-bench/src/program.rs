@@ -88,6 +88,16 @@ impl Program {
 
     /// Starts it, and waits until it captures.
     pub(super) fn start(&self, port: &Port, file: Option<&Path>) -> Result<Reader, Failure> {
+        self.start_to(port, file, Stdio::piped())
+    }
+
+    /// The same, with standard output elsewhere.
+    pub(super) fn start_to(
+        &self,
+        port: &Port,
+        file: Option<&Path>,
+        stdout: Stdio,
+    ) -> Result<Reader, Failure> {
         let name = self.name;
         let path = self.path().ok_or_else(|| Failure::new(format_args!("cannot find {name}")))?;
         let mut command = Command::new("taskset");
@@ -100,10 +110,10 @@ impl Program {
             };
         }
         command.envs(self.environment.iter().map(|(name, value)| (name, value)));
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command.stdin(Stdio::null()).stdout(stdout).stderr(Stdio::piped());
         let mut child =
             port.netns.spawn(&mut command).map_err(failed(format_args!("start {name} with taskset")))?;
-        let stdout = Words::from(child.stdout.take().expect("a pipe was asked for"));
+        let stdout = child.stdout.take().map_or_else(Words::default, Words::from);
         let stderr = Words::from(child.stderr.take().expect("a pipe was asked for"));
         let mut reader = Reader { name, child, stdout, stderr, program: Box::new(self.clone()) };
         reader.wait_until_ready()?;
@@ -170,11 +180,11 @@ impl Reader {
             }
             thread::sleep(Duration::from_millis(2));
         }
-        Err(self.too_slow("begin"))
+        Err(self.too_slow("begin", PATIENCE))
     }
 
-    fn too_slow(&self, to: &str) -> Failure {
-        let (name, patience, words) = (self.name, PATIENCE.as_secs(), self.stderr.text());
+    fn too_slow(&self, to: &str, patience: Duration) -> Failure {
+        let (name, patience, words) = (self.name, patience.as_secs(), self.stderr.text());
         Failure::new(format_args!("{name} did not {to} within {patience} s: {}", words.trim()))
     }
 
@@ -202,6 +212,11 @@ impl Reader {
     /// Waits until the reader has taken what has arrived: until it sleeps, and for as long as it lets a batch grow. Gives
     /// the time for which it was still busy.
     pub(super) fn settle(&self) -> Result<Duration, Failure> {
+        self.settle_within(PATIENCE)
+    }
+
+    /// The same; an error if it takes longer.
+    pub(super) fn settle_within(&self, patience: Duration) -> Result<Duration, Failure> {
         let start = Instant::now();
         let (mut busy, mut quiet_since) = (Duration::ZERO, Duration::ZERO);
         let mut used = self.cpu_time()?;
@@ -218,8 +233,8 @@ impl Reader {
             if growth > LOOK / 10 {
                 quiet_since = start.elapsed();
             }
-            if start.elapsed() > PATIENCE {
-                return Err(self.too_slow("read the remaining packets"));
+            if start.elapsed() > patience {
+                return Err(self.too_slow("read the remaining packets", patience));
             }
         }
         Ok(busy)
@@ -236,7 +251,7 @@ impl Reader {
                 break status;
             }
             if start.elapsed() > PATIENCE {
-                return Err(self.too_slow("end"));
+                return Err(self.too_slow("end", PATIENCE));
             }
             thread::sleep(Duration::from_millis(2));
         };
@@ -258,7 +273,7 @@ impl Drop for Reader {
 }
 
 /// What a program prints, read while it runs so that it never has to wait for that.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Words {
     text: Arc<Mutex<String>>,
     thread: Option<JoinHandle<()>>,

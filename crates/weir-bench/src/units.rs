@@ -22,6 +22,16 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     if allowed.contains(&duration) { Ok(duration) } else { Err(ALLOWED.to_owned()) }
 }
 
+/// Packets, of which there cannot be too many.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "what is no number of packets becomes 0"
+)]
+pub(crate) fn whole(packets: f64) -> u64 {
+    packets as u64
+}
+
 /// `1234567` as `1,234,567`.
 pub(crate) fn grouped(number: u64) -> String {
     let digits = number.to_string();

@@ -270,6 +270,58 @@ fn without_a_compiler_or_a_library_of_weir_nothing_is_compared() {
 }
 
 #[test]
+fn root_lines_and_a_terminal_are_measured() {
+    if !require_root("root_lines_and_a_terminal_are_measured") {
+        return;
+    }
+    let dir = tempfile::tempdir().expect("a folder");
+    // It fails if a line is wrong, or if lines and packets that were not printed are not all that were captured.
+    let report = short(&["look", "--quick", "--duration", "50ms", "--dir"], dir.path());
+    for (list, names) in [
+        ("lines", &["weir", "tcpdump", "weir-json", "tshark-ek"][..]),
+        ("lone", &["weir", "weir-unsorted", "tcpdump"]),
+        ("terminal", &["quiet", "scrolling", "stopped"]),
+    ] {
+        let samples = report[list].as_array().expect("a list");
+        let name = |sample: &Value| sample.get("contestant").unwrap_or_else(|| &sample["way"]).clone();
+        assert_eq!(samples.iter().map(name).collect::<Vec<_>>(), names, "{report}");
+    }
+    for sample in report["lines"].as_array().expect("a list") {
+        // The first rate is the highest. Only a program that keeps up with that is asked no more.
+        let steps = sample["steps"].as_array().expect("a list");
+        assert!(steps.len() == 4 || sample["rate"] == steps[0]["rate"], "{sample}");
+        assert!(steps.iter().all(|step| step["accepted"].as_u64() > Some(0)), "{sample}");
+    }
+    assert!(report["lone"][0]["packets"] == 20 && report["lone"][0]["p50_ms"].as_f64() > Some(0.0));
+    let [quiet, scrolling, stopped] = [0, 1, 2].map(|at| &report["terminal"][at]);
+    assert_eq!((&quiet["lines"], &quiet["terminal_bytes"]), (&0.into(), &0.into()), "{quiet}");
+    assert!(scrolling["lines"].as_u64() > Some(0) && stopped["not_printed"].as_u64() > Some(0), "{report}");
+    assert_eq!(report["debug_build"], cfg!(debug_assertions));
+    assert_eq!(fs::read_dir(dir.path()).expect("the folder").count(), 0, "nothing is left");
+}
+
+#[test]
+fn root_wrong_lines_are_found() {
+    if !require_root("root_wrong_lines_are_found") {
+        return;
+    }
+    let dir = tempfile::tempdir().expect("a folder");
+    let weir = Path::new(env!("CARGO_BIN_EXE_weir-bench")).with_file_name("weir");
+    // One that prints more lines than packets.
+    let script = dir.path().join("weir");
+    fs::write(&script, format!("#!/bin/sh\nexec {} \"$@\" -x\n", weir.display())).expect("a script");
+    fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).expect("permissions");
+    let mut bench = Command::new(env!("CARGO_BIN_EXE_weir-bench"));
+    bench.args(["look", "--quick", "--duration", "50ms", "--only", "lone,terminal", "--weir"]).arg(&script);
+    let output = bench.output().expect("run weir-bench");
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{stderr}");
+    assert_eq!(stderr.matches("a wrong line: ").count(), 2, "{stderr}");
+    assert_eq!(stderr.matches(" not printed of ").count(), 2, "{stderr}");
+    assert!(stderr.contains("wrong measurements: 4"), "{stderr}");
+}
+
+#[test]
 fn root_compressing_is_measured() {
     if !require_root("root_compressing_is_measured") {
         return;

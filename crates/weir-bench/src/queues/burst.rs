@@ -11,7 +11,7 @@ use serde::Serialize;
 use weir::Packet;
 use weir_lab::{Checker, Traffic};
 
-use super::field::{Field, QUEUES, SIZE, settle, whole};
+use super::field::{Field, QUEUES, SIZE, settle};
 use super::say;
 use super::threads::Threads;
 use crate::bars::{Bar, Wanted};
@@ -50,7 +50,7 @@ const LONGER: f64 = 2.0;
 
 /// `rate`: what one handler can do.
 pub(super) fn measure(field: &Field, round: u32, rate: f64) -> Result<[Sample; 2], Failure> {
-    Ok([turn(field, round, None)?, turn(field, round, Some(whole(2.0 * rate)))?])
+    Ok([turn(field, round, None)?, turn(field, round, Some(units::whole(2.0 * rate)))?])
 }
 
 /// `arriving`: packets a second, twice as many as the handler can do; `None`: it does nothing until they have come, at the rate
@@ -69,7 +69,7 @@ fn turn(field: &Field, round: u32, arriving: Option<u64>) -> Result<Sample, Fail
     let unbroken = Unbroken::default();
     let work = field.work(&capture)?;
     let start = || Threads::start(handlers, vec![unbroken.of(&traffic, work)]);
-    let mut send = || generator.send(whole(LONGER * law)).map_err(failed("send"));
+    let mut send = || generator.send(units::whole(LONGER * law)).map_err(failed("send"));
     let (sent, handled, threads) = if arriving.is_none() {
         let sent = send()?;
         (sent, 0, start())
@@ -96,8 +96,8 @@ fn turn(field: &Field, round: u32, arriving: Option<u64>) -> Result<Sample, Fail
         format_args!(
             "{} packets without loss; predicted: {}, and {} for {} in cells",
             longest.map_or_else(|| "all".to_owned(), units::grouped),
-            units::grouped(whole(law)),
-            units::grouped(whole(law_of_cells)),
+            units::grouped(units::whole(law)),
+            units::grouped(units::whole(law_of_cells)),
             units::bytes(memory)
         ),
         problem.as_deref(),

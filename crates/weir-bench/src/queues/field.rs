@@ -132,16 +132,6 @@ pub(super) fn packets_of(chunk_size: u32) -> u64 {
     u64::from(chunk_size).div_ceil(RECORD)
 }
 
-/// Packets, of which there cannot be too many.
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "what is no number of packets becomes 0"
-)]
-pub(super) fn whole(packets: f64) -> u64 {
-    packets as u64
-}
-
 /// Waits until all that the interface has accepted has come to the capture.
 pub(super) fn settle(capture: &mut Capture, accepted: u64) -> Result<(), Failure> {
     let began = Instant::now();

@@ -6,7 +6,7 @@ use serde::Serialize;
 use weir::{Order, Plan};
 
 use super::drain::rate_of_one;
-use super::field::{Check, Field, SIZE, settle, whole};
+use super::field::{Check, Field, SIZE, settle};
 use super::say;
 use super::threads::{Done, Threads};
 use crate::bars::{Bar, Wanted};
@@ -101,8 +101,9 @@ impl Sample {
     }
 
     fn say(&self) {
-        let told =
-            |lost: Option<f64>, how| lost.map(|lost| format!(", {} {how}", units::grouped(whole(lost))));
+        let told = |lost: Option<f64>, how| {
+            lost.map(|lost| format!(", {} {how}", units::grouped(units::whole(lost))))
+        };
         let line = format_args!(
             "{}pps to one of two handlers that can do {} and {}pps, {:.1} s: {} of {} lost{}{}, {} out of order; CPU time of handlers {:.0} % and {:.0} %, generator {:.0} %, other guests {:.0} % and {:.0} %",
             units::scaled(self.arriving),
@@ -133,8 +134,8 @@ fn turn(
     rate: f64,
     duration: Duration,
 ) -> Result<Sample, Failure> {
-    let (arriving, seconds) = (whole(rate * TOO_MUCH), duration.as_secs_f64());
-    let frames = whole(arriving as f64 * seconds);
+    let (arriving, seconds) = (units::whole(rate * TOO_MUCH), duration.as_secs_f64());
+    let frames = units::whole(arriving as f64 * seconds);
     let traffic = field.traffic()?;
     let mut generator = field.paced(&traffic, arriving)?;
     let check = Check::new(&traffic, frames);

@@ -1,0 +1,361 @@
+//! The highest rate at which every packet gets its line, or object, in a file.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader};
+use std::process::Stdio;
+use std::thread;
+use std::time::Duration;
+
+use rustix::process::Signal;
+use serde::Serialize;
+use serde_json::Value;
+use tempfile::TempDir;
+use weir_lab::Rate;
+
+use super::highest::highest;
+use super::{Plan, Told};
+use crate::bars::{Bar, Wanted};
+use crate::failed;
+use crate::failure::Failure;
+use crate::program::{Counts, Program, Reader, WEIR};
+use crate::sample::Lab;
+use crate::spread::Spread;
+use crate::units;
+
+/// Bytes of a frame.
+const SIZE: usize = 60;
+/// The lowest rate is this much below the highest that the interface takes: tshark is that slow.
+const RANGE: f64 = 1024.0;
+/// Share of the sending time for which a program may be busy after it, but at least [`LEAST_BEHIND`]: one that keeps up has
+/// little left then, whatever its buffers hold.
+const BEHIND: u32 = 10;
+const LEAST_BEHIND: Duration = Duration::from_millis(150);
+/// How long one that does not keep up gets for the rest, beyond the sending time.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// A program that prints packets to a file.
+pub(super) struct Contestant {
+    name: &'static str,
+    pub(super) title: &'static str,
+    program: Program,
+    text: Text,
+}
+
+/// What is in the file.
+#[derive(Clone, Copy, PartialEq)]
+enum Text {
+    /// A line for each packet: the time, and what is the same for all of them.
+    Lines,
+    /// An object for each packet that begins with this. Others are about something else.
+    Objects { begin: &'static str, length: &'static str },
+}
+
+/// All of them. Each has 16 MiB for packets of the one queue that has traffic.
+pub(super) fn contestants() -> [Contestant; 4] {
+    let weir = |arguments: &[&'static str]| {
+        let how = ["-i", "{interface}", "-B", "16MiB"];
+        program(WEIR, "", "; source ", 50, [&["capture"], arguments, &how].concat())
+    };
+    let tcpdump = vec!["-i", "{interface}", "-n", "-Z", "root", "-B", "16384"];
+    let tshark = vec!["-i", "{interface}", "-n", "-T", "ek", "-B", "16"];
+    let ours = Text::Objects { begin: "{\"number\":", length: "/length" };
+    let theirs = Text::Objects { begin: "{\"timestamp\":", length: "/layers/frame/frame_frame_len" };
+    let contestant = |name, title, program, text| Contestant { name, title, program, text };
+    [
+        contestant("weir", "lines, weir", weir(&["-n"]), Text::Lines),
+        contestant(
+            "tcpdump",
+            "lines, tcpdump",
+            program("tcpdump", "tcpdump", "listening on", 1200, tcpdump),
+            Text::Lines,
+        ),
+        contestant("weir-json", "objects, weir --json", weir(&["--json"]), ours),
+        contestant(
+            "tshark-ek",
+            "objects, tshark -T ek",
+            program("tshark", "tshark", "Capture started", 600, tshark),
+            theirs,
+        ),
+    ]
+}
+
+/// `batch`: milliseconds for which packets may lie around.
+pub(super) fn program(
+    name: &'static str,
+    package: &'static str,
+    ready: &'static str,
+    batch: u64,
+    arguments: Vec<&'static str>,
+) -> Program {
+    Program {
+        name,
+        package,
+        place: None,
+        environment: Vec::new(),
+        arguments,
+        ready,
+        batch: Duration::from_millis(batch),
+        spins: false,
+        // What it says is not asked for: its output is counted.
+        parse: |_, _| Some(Counts::of(0)),
+    }
+}
+
+/// The highest rate of one program.
+#[derive(Debug, Serialize)]
+pub(super) struct Sample {
+    contestant: &'static str,
+    round: u32,
+    /// What a person would type.
+    command: String,
+    /// Packets a second without loss; none if there is no such rate.
+    rate: Option<f64>,
+    steps: Vec<Step>,
+    pub(super) problem: Option<String>,
+}
+
+/// One rate.
+#[derive(Debug, Serialize)]
+struct Step {
+    /// Packets a second that came.
+    rate: f64,
+    accepted: u64,
+    /// Lines or objects in the file; none if the program was too far behind to be waited for.
+    printed: Option<u64>,
+    /// For how long it was busy after the last packet.
+    behind_seconds: Option<f64>,
+}
+
+impl Step {
+    fn keeps_up(&self, sending: Duration) -> bool {
+        let most = (sending / BEHIND).max(LEAST_BEHIND).as_secs_f64();
+        self.printed == Some(self.accepted) && self.behind_seconds.is_some_and(|behind| behind <= most)
+    }
+}
+
+/// Packets a second that the interface takes where nobody captures.
+pub(super) fn fastest(lab: &Lab) -> Result<f64, Failure> {
+    let (_, mut generator) = lab.generator(SIZE)?;
+    let sent = generator.send_for(Duration::from_millis(100)).map_err(failed("send"))?;
+    Ok(sent.accepted as f64 / sent.elapsed.as_secs_f64())
+}
+
+pub(super) fn measure(
+    plan: &Plan,
+    lab: &Lab,
+    round: u32,
+    contestant: &Contestant,
+    fastest: f64,
+) -> Result<Sample, Failure> {
+    let (mut steps, mut problem) = (Vec::new(), None);
+    let rate = highest([fastest / RANGE, fastest], plan.steps, |rate| {
+        let step = step(plan, lab, contestant, rate, &mut problem)?;
+        let kept = step.keeps_up(plan.duration).then_some(step.rate);
+        steps.push(step);
+        Ok::<_, Failure>(kept)
+    })?;
+    let command = contestant.program.line();
+    Ok(Sample { contestant: contestant.name, round, command, rate, steps, problem })
+}
+
+fn step(
+    plan: &Plan,
+    lab: &Lab,
+    contestant: &Contestant,
+    rate: f64,
+    problem: &mut Option<String>,
+) -> Result<Step, Failure> {
+    // Of its own: tshark leaves a file in it if it is killed.
+    let dir = TempDir::with_prefix_in("weir-bench-", plan.dir).map_err(failed("create a directory"))?;
+    let path = dir.path().join("output");
+    let file = File::create(&path).map_err(failed("create a file"))?;
+    let temporary = vec![("TMPDIR", dir.path().as_os_str().to_owned())];
+    let program = Program { environment: temporary, ..contestant.program.clone() };
+    let reader = program.start_to(&lab.pair().rx, None, Stdio::from(file))?;
+
+    let (_, generator) = lab.generator(SIZE)?;
+    let mut generator =
+        generator.rate(Rate::PerSecond(units::whole(rate))).map_err(failed("prepare to send"))?;
+    let count = units::whole(rate * plan.duration.as_secs_f64()).max(1);
+    let sent = generator.send(count).map_err(failed("send"))?;
+    let (rate, accepted) = (sent.accepted as f64 / sent.elapsed.as_secs_f64(), sent.accepted);
+    let Ok(behind) = reader.settle_within(plan.duration + PATIENCE) else {
+        give_up(reader)?;
+        return Ok(Step { rate, accepted, printed: None, behind_seconds: None });
+    };
+    reader.finish()?;
+    let file = File::open(&path).map_err(failed("open the output"))?;
+    let printed = match contestant.text.count(BufReader::new(file), problem) {
+        Ok(printed) => printed,
+        Err(error) => return Err(failed("read the output")(error)),
+    };
+    if printed > accepted {
+        problem.get_or_insert_with(|| format!("{printed} lines for {accepted} packets"));
+    }
+    Ok(Step { rate, accepted, printed: Some(printed), behind_seconds: Some(behind.as_secs_f64()) })
+}
+
+/// Ends a program that has much to do. Ctrl-C first, for it may have children.
+fn give_up(reader: Reader) -> Result<(), Failure> {
+    reader.signal(Signal::INT)?;
+    thread::sleep(Duration::from_millis(500));
+    drop(reader);
+    Ok(())
+}
+
+impl Text {
+    /// Counts the packets, and looks at what is said of them.
+    fn count(self, mut file: impl BufRead, problem: &mut Option<String>) -> std::io::Result<u64> {
+        let (mut line, mut first, mut count) = (Vec::new(), Vec::new(), 0);
+        loop {
+            line.clear();
+            if file.read_until(b'\n', &mut line)? == 0 {
+                return Ok(count);
+            }
+            match self {
+                // A mark for what was not printed; what tcpdump says to Ctrl-C.
+                Self::Lines if line.starts_with(b"[") || line == b"\n" => continue,
+                Self::Lines => {
+                    let packet = packet(&line);
+                    if first.is_empty() {
+                        first = packet.to_vec();
+                    }
+                    let length = format!(" UDP, length {}", SIZE - 14 - 20 - 8);
+                    if packet != first || !packet.ends_with(length.as_bytes()) {
+                        problem.get_or_insert_with(|| format!("a wrong line: {}", shown(&line)));
+                    }
+                }
+                Self::Objects { begin, .. } if !line.starts_with(begin.as_bytes()) => continue,
+                // To parse all of them would take longer than to print them.
+                Self::Objects { length, .. } if count % 1024 == 0 => {
+                    let object: Option<Value> = serde_json::from_slice(&line).ok();
+                    let length = object.as_ref().and_then(|object| object.pointer(length));
+                    let length = length.map(|length| length.to_string().replace('"', ""));
+                    if length != Some(SIZE.to_string()) {
+                        problem.get_or_insert_with(|| format!("a wrong object: {}", shown(&line)));
+                    }
+                }
+                Self::Objects { .. } => {}
+            }
+            count += 1;
+        }
+    }
+}
+
+/// Of a line, what it says of the packet: neither when it came nor what was lost before it.
+fn packet(line: &[u8]) -> &[u8] {
+    let line = line.trim_ascii_end();
+    let line = line.strip_suffix(b" lost before]").map_or(line, |line| {
+        let end = line.iter().rposition(|&byte| byte == b'[').unwrap_or(0);
+        line[..end].trim_ascii_end()
+    });
+    &line[line.iter().position(|&byte| byte == b' ').unwrap_or(0)..]
+}
+
+fn shown(line: &[u8]) -> String {
+    format!("{:.200}", line.escape_ascii().to_string())
+}
+
+impl Told for Sample {
+    fn text(&self) -> String {
+        let rate = self.rate.map_or_else(|| "nothing".to_owned(), |rate| units::scaled(rate) + "pps");
+        format!("{rate} without loss, {} rates tried", self.steps.len())
+    }
+
+    fn problem(&self) -> Option<&str> {
+        self.problem.as_deref()
+    }
+}
+
+/// Rates as a multiple of the other program's, round by round.
+pub(super) fn bars(samples: &[Sample]) -> Vec<Bar> {
+    let rate = |name: &str, round| {
+        samples.iter().find(|sample| sample.contestant == name && sample.round == round)?.rate
+    };
+    let bar = |title, ours, theirs, least| {
+        let rounds = samples.iter().filter(|sample| sample.contestant == ours).map(|sample| sample.round);
+        let times = rounds.filter_map(|round| Some(rate(ours, round)? / rate(theirs, round)?));
+        Bar::new(title, Some(SIZE), Wanted::AtLeast(least), "times", Spread::of(times))
+    };
+    vec![
+        bar("lines without loss: weir / tcpdump", "weir", "tcpdump", 4.0),
+        bar("objects without loss: weir --json / tshark -T ek", "weir-json", "tshark-ek", 8.0),
+    ]
+}
+
+/// A table for people.
+pub(super) fn table(samples: &[Sample]) -> (String, Vec<Vec<String>>) {
+    let mut rows = vec![["", "kpps: median (range)"].map(str::to_owned).to_vec()];
+    for contestant in contestants() {
+        let of = samples.iter().filter(|sample| sample.contestant == contestant.name);
+        if let Some(rate) = Spread::of(of.filter_map(|sample| Some(sample.rate? / 1e3))) {
+            rows.push(vec![contestant.title.to_owned(), format!("{rate:.0}")]);
+        }
+    }
+    (format!("{SIZE}-byte packets to a file without loss"), rows)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn count(text: Text, output: &str) -> (u64, Option<String>) {
+        let mut problem = None;
+        (text.count(output.as_bytes(), &mut problem).expect("memory"), problem)
+    }
+
+    #[test]
+    fn lines_are_counted_and_compared() {
+        let line = "IP 10.0.0.1.1 > 10.0.0.2.2: UDP, length 18\n";
+        let lines = format!("10:00:00.000001 {line}[1,204 not printed]\n10:00:00.000002 {line}\n");
+        assert_eq!(count(Text::Lines, &lines), (2, None));
+        let (number, problem) = count(Text::Lines, &lines.replace("02 IP 10.0.0.1.1", "02 IP 10.0.0.1.7"));
+        assert!(number == 2 && problem.is_some());
+        assert!(count(Text::Lines, &lines.replace("length 18", "length 17")).1.is_some());
+        assert_eq!(count(Text::Lines, &lines.replace("18\n\n", "18  [1,204 lost before]\n")), (2, None));
+    }
+
+    #[test]
+    fn objects_are_counted_among_others() {
+        let [.., ours, theirs] = contestants().map(|contestant| contestant.text);
+        let object = r#"{"number":1,"length":60}"#;
+        let others = r#"{"type":"not_printed","packets":7}"#;
+        assert_eq!(count(ours, &format!("{object}\n{others}\n{object}\n")), (2, None));
+        assert!(count(ours, "{\"number\":1,\"length\":59}\n").1.is_some());
+        let object = r#"{"timestamp":"1","layers":{"frame":{"frame_frame_len":"60"}}}"#;
+        assert_eq!(count(theirs, &format!("{{\"index\":{{}}}}\n{object}\n")), (1, None));
+        assert!(count(theirs, "{\"timestamp\":\n").1.is_some());
+    }
+
+    #[test]
+    fn whoever_is_behind_or_loses_a_packet_does_not_keep_up() {
+        let keeps_up = |printed, behind| {
+            let step = Step { rate: 1.0, accepted: 10, printed, behind_seconds: behind };
+            step.keeps_up(Duration::from_secs(2))
+        };
+        assert!(keeps_up(Some(10), Some(0.2)));
+        assert!(!keeps_up(Some(9), Some(0.0)) && !keeps_up(Some(10), Some(0.21)) && !keeps_up(None, None));
+    }
+
+    #[test]
+    fn rates_are_compared_round_by_round() {
+        let sample = |contestant, round, rate| Sample {
+            contestant,
+            round,
+            command: String::new(),
+            rate,
+            steps: Vec::new(),
+            problem: None,
+        };
+        let samples = [
+            sample("weir", 1, Some(10.0)),
+            sample("tcpdump", 1, Some(2.0)),
+            sample("weir", 2, Some(9.0)),
+            sample("tcpdump", 2, Some(3.0)),
+            sample("weir", 3, Some(9.0)),
+            sample("tcpdump", 3, None),
+        ];
+        let judged: Vec<_> = bars(&samples).iter().map(|bar| (bar.judged, bar.met)).collect();
+        assert_eq!(judged, [(Some(4.0), Some(true)), (None, None)]);
+    }
+}
