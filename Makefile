@@ -42,6 +42,7 @@ bench: build ## measure capturing, filtering, forwarding, reading and writing ag
 	@$(ROOT) $(TARGET)/release/weir-bench read --json out/read.json
 	@$(ROOT) $(TARGET)/release/weir-bench compress --json out/compress.json
 	@$(ROOT) $(TARGET)/release/weir-bench libpcap --json out/libpcap.json
+	@$(ROOT) $(TARGET)/release/weir-bench look --json out/look.json
 
 install: build ## program, libpcap, manual pages and completions below PREFIX (/usr/local), in DESTDIR if set
 	@$(if $(DESTDIR),,$(ROOT)) packaging/install $(TARGET)/release/weir "$(DESTDIR)$(PREFIX)"

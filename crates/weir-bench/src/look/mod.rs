@@ -24,6 +24,7 @@ use crate::bars::Bar;
 use crate::failure::Failure;
 use crate::fault::Fault;
 use crate::machine::Machine;
+use crate::program::find;
 use crate::sample::Lab;
 use crate::table::{bar_rows, markdown};
 use crate::{believable, create, failed, save, two_processors};
@@ -106,6 +107,18 @@ impl<'a> Plan<'a> {
             dir: &args.dir,
         }
     }
+
+    /// Whether all programs are there that take part.
+    fn programs(&self) -> Result<(), Failure> {
+        let compared = self.parts.iter().any(|part| *part != Part::Terminal);
+        for (program, taking_part) in [("tcpdump", compared), ("tshark", self.parts.contains(&Part::Lines))] {
+            if taking_part && find(program).is_none() {
+                return Err(Failure::new(format_args!("cannot find {program}: it is not installed"))
+                    .hint(format!("apt-get install {program}")));
+            }
+        }
+        Ok(())
+    }
 }
 
 #[derive(Debug, Serialize)]
@@ -127,6 +140,7 @@ pub(crate) fn run(args: &LookArgs) -> Result<(), Failure> {
     let json = create(args.json.as_deref())?;
     let plan = Plan::of(args);
     two_processors()?;
+    plan.programs()?;
     let debug_build = cfg!(debug_assertions);
     let machine = Machine::describe(plan.dir);
     style::say(format_args!("{machine}"));

@@ -106,6 +106,6 @@ mod tests {
         drop(program);
         let shown = terminal.finish();
         // Each line feed is a carriage return more on a terminal.
-        assert_eq!(shown, Shown { bytes: 63 + 3, lines: 2, not_printed: 1204 });
+        assert_eq!(shown, Shown { bytes: 61 + 3, lines: 2, not_printed: 1204 });
     }
 }
