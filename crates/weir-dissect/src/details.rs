@@ -75,8 +75,3 @@ impl Printer<'_> {
         }
     }
 }
-
-/// Returns text from a packet.
-pub(crate) fn text(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
-}

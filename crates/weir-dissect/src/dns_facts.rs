@@ -3,8 +3,7 @@
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-use crate::bytes::{Bytes, Cut};
-use crate::details::text;
+use crate::bytes::{Bytes, Cut, text};
 use crate::dns::{HEADER, NAME, POINTERS, SHOWN, skip_name, type_name};
 
 const RESPONSE: u16 = 0x8000;

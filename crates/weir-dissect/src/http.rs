@@ -1,6 +1,6 @@
 //! Heads of HTTP/1 messages (RFC 9112).
 
-use crate::details::text;
+use crate::bytes::text;
 
 /// Longest head that is read, in bytes.
 const HEAD: usize = 16 * 1024;

@@ -1,7 +1,6 @@
 //! TLS hellos (RFC 8446, RFC 5246): the first message of each side, which is not encrypted.
 
-use crate::bytes::{Bytes, Cut};
-use crate::details::text;
+use crate::bytes::{Bytes, Cut, text};
 
 const HANDSHAKE: u8 = 22;
 const CLIENT_HELLO: u8 = 1;

@@ -10,6 +10,9 @@ use std::time::Duration;
 
 use rustix::fs::{Mode, OFlags, open};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use rustix::thread::{CpuSet, sched_setaffinity};
+
+use crate::program::READER_CPU;
 
 /// Time between looks whether to read on.
 const LOOK: Duration = Duration::from_millis(5);
@@ -45,7 +48,13 @@ impl Terminal {
         let stopped = Arc::<AtomicBool>::default();
         let thread = thread::spawn({
             let stopped = Arc::clone(&stopped);
-            move || read(File::from(ours), &stopped)
+            move || {
+                // Beside the program: the other processor makes packets, whoever prints.
+                let mut only = CpuSet::new();
+                only.set(READER_CPU as usize);
+                let _anywhere = sched_setaffinity(None, &only);
+                read(File::from(ours), &stopped)
+            }
         });
         Ok((Self { stopped, thread }, File::from(theirs)))
     }

@@ -74,6 +74,8 @@ pub(super) struct Sample {
     written: u64,
     /// Packets in the file, a second of sending.
     rate: f64,
+    /// Processor time of a packet in the kernel: making it, receiving it, and giving it to the program.
+    kernel_ns: f64,
     /// Lines on the terminal, and packets that the marks between them stand for.
     lines: u64,
     not_printed: u64,
@@ -117,6 +119,7 @@ pub(super) fn measure(plan: &Plan, lab: &Lab, round: u32, way: Way) -> Result<Sa
         accepted: sent.accepted,
         written: witness.packets,
         rate: sent.accepted as f64 / seconds * witness.packets as f64 / sent.accepted.max(1) as f64,
+        kernel_ns: sent.cpu_time.as_secs_f64() * 1e9 / sent.accepted.max(1) as f64,
         lines: shown.lines,
         not_printed: shown.not_printed,
         terminal_bytes: shown.bytes,
@@ -162,10 +165,14 @@ pub(super) fn bars(samples: &[Sample]) -> Vec<Bar> {
     let lost = |turn: &Sample, quiet: &Sample| (turn.lost_percent() - quiet.lost_percent()).max(0.0);
     let more = |title, way| Bar::worst(title, Some(SIZE), 0.0, "% of the packets", compared(way, lost));
     let rate = compared(Way::Scrolling, |turn, quiet| turn.rate / quiet.rate);
+    let undisturbed = compared(Way::Scrolling, |turn, quiet| quiet.kernel_ns / turn.kernel_ns);
     let untold = samples.iter().filter(|sample| sample.way != Way::Quiet);
     let untold = Spread::of(untold.map(|sample| sample.untold() as f64));
     vec![
-        Bar::new("file, scrolling / not printed", Some(SIZE), Wanted::AtLeast(0.97), "times", rate),
+        Bar {
+            undisturbed,
+            ..Bar::new("file, scrolling / not printed", Some(SIZE), Wanted::AtLeast(0.97), "times", rate)
+        },
         more("file, scrolling: lost beyond not printed", Way::Scrolling),
         more("file, output stopped: lost beyond not printed", Way::Stopped),
         Bar::worst("neither a line nor counted", Some(SIZE), 0.0, "packets", untold),
@@ -207,6 +214,7 @@ mod tests {
             accepted: 1000,
             written,
             rate,
+            kernel_ns: 1.0,
             lines,
             not_printed: 900,
             terminal_bytes: 0,
