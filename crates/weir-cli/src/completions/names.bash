@@ -1,7 +1,7 @@
 
 # Names that only this machine knows. Everything else is completed by _weir.
 _weir_names() {
-    local command=${COMP_WORDS[1]} word=$2 before=$3 path names=()
+    local command=${COMP_WORDS[1]} word=$2 before=$3 path name quoted names=()
     case "$command $before" in
         'ctl -t' | 'ctl --target')
             while read -r path _; do names+=("$path"); done < <(weir ctl list 2>/dev/null)
@@ -21,6 +21,11 @@ _weir_names() {
     esac
     # No files, even if nothing matches.
     compopt +o default +o bashdefault 2>/dev/null
-    COMPREPLY=($(compgen -W "${names[*]}" -- "$word"))
+    # Names are data: whoever may create an interface chooses its name, so nothing here expands one (compgen -W would).
+    COMPREPLY=()
+    for name in "${names[@]}"; do
+        printf -v quoted %q "$name"
+        [[ $name == "$word"* || $quoted == "$word"* ]] && COMPREPLY+=("$quoted")
+    done
 }
 complete -F _weir_names -o bashdefault -o default weir

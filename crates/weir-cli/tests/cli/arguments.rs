@@ -215,6 +215,28 @@ fn root_bash_completes_namespaces() {
 }
 
 #[test]
+fn root_bash_never_executes_a_name() {
+    if !weir_lab::require_root("root_bash_never_executes_a_name") {
+        return;
+    }
+    let directory = tempfile::tempdir().expect("a directory");
+    let bash = |script: &str| {
+        let mut bash = Command::new("unshare");
+        bash.args(["--net", "--mount", "sh", "-ec", &format!("{script}; exec \"$@\""), "sh", "bash"]);
+        bash.current_dir(directory.path());
+        bash
+    };
+    let interface = || bash("mount -t sysfs none /sys; ip link add 'x$(id>inj)' type veth peer name 'x*'");
+    let namespace = || bash("mount -t tmpfs none /run; mkdir /run/netns; touch '/run/netns/x$(id>inj)'");
+    // What is inserted means the name itself.
+    let quoted = r"x\$\(id\>inj\)";
+    assert_eq!(completed_by(interface(), &["weir", "capture", "-i", "x"]), [quoted, r"x\*"]);
+    assert_eq!(completed_by(interface(), &["weir", "capture", "-i", r"x\$"]), [quoted], "what Tab inserted");
+    assert_eq!(completed_by(namespace(), &["weir", "capture", "--netns", ""]), [quoted]);
+    assert!(!directory.path().join("inj").exists(), "a name was executed");
+}
+
+#[test]
 fn root_bash_completes_running_captures() {
     if !weir_lab::require_root("root_bash_completes_running_captures") {
         return;
