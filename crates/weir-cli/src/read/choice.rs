@@ -63,6 +63,11 @@ impl Choice {
         self.left == Some(0)
     }
 
+    /// Returns whether a packet came after the window: in a file that grows, those in it have come, too.
+    pub(crate) fn is_past(&self) -> bool {
+        matches!((self.window, self.span), (Some((_, to)), Some((_, latest))) if latest >= to)
+    }
+
     /// Returns whether every packet is selected.
     pub(crate) fn takes_all(&self) -> bool {
         self.left.is_none() && self.from.is_none() && self.to.is_none()

@@ -77,7 +77,7 @@ pub(super) fn pass(pass: &mut Pass<'_>, sink: &mut dyn Sink) -> Result<(), Failu
 
 /// Reads to the end, and returns the damage that was found.
 fn work(pass: &mut Pass<'_>, sink: &mut dyn Sink) -> Result<Vec<ReadError>, End> {
-    let Pass { input, choice, .. } = pass;
+    let Pass { args, input, choice, .. } = pass;
     let mut damage = Vec::new();
     // Whether runs can be copied unchanged: nothing is left out but what the reader itself filters.
     let mut runs = false;
@@ -109,6 +109,9 @@ fn work(pass: &mut Pass<'_>, sink: &mut dyn Sink) -> Result<Vec<ReadError>, End>
             }
             Ok(Some(Item::Pause)) => {
                 sink.pause()?;
+                if args.follow && choice.is_past() {
+                    return Ok(damage);
+                }
                 None
             }
             Ok(None) => {

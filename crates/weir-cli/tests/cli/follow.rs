@@ -1,8 +1,8 @@
 //! `weir read --follow` beside the capture that writes the files.
 
 use std::fs::{self, File};
-use std::io::Write as _;
-use std::process::Command;
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::process::{Command, Stdio};
 
 use weir_lab::{Network, require_root};
 
@@ -79,6 +79,7 @@ fn a_ring_is_followed_from_file_to_file(writer: &[&str], name: &str) {
     let followed = reader.interrupt();
     let text = String::from_utf8_lossy(&followed.stdout).into_owned();
     assert_eq!(text.lines().count() as u64, sent, "{}", followed.stderr);
+    assert!(!followed.stderr.contains("missing"), "{}", followed.stderr);
     // All come from one interface, and are numbered through.
     let last = text.lines().last().expect("a line");
     assert!(last.contains(&format!("\"number\":{sent},")) && last.contains("\"interface_id\":0,"), "{last}");
@@ -120,4 +121,47 @@ fn root_bytes_that_come_late_are_waited_for() {
     run(&network, &["read", "--follow", &path(&directory, "none.pcapng")]).failed(&["none.pcapng"]);
     let several = run(&network, &["read", "--follow", &whole, &file]);
     assert_eq!(several.status.code(), Some(2), "{}", several.stderr);
+}
+
+/// A pcap file of small packets, one in each of these seconds.
+fn packets(seconds: std::ops::Range<u32>) -> Vec<u8> {
+    // Version 2.4, 65535 bytes, Ethernet.
+    let mut words = vec![0xa1b2_c3d4, 0x0004_0002, 0, 0, 65535, 1];
+    for second in seconds {
+        words.extend([second, 0, 16, 16, 0, 0, 0, 0]);
+    }
+    words.into_iter().flat_map(u32::to_le_bytes).collect()
+}
+
+#[test]
+fn a_file_that_is_deleted_while_it_is_read_is_left() {
+    const MANY: u32 = 20_000;
+    let directory = directory();
+    let file = |number: u32| path(&directory, &format!("ring{number}.pcap"));
+    fs::write(file(0), packets(0..MANY)).expect("room");
+    let mut reader = weir(&["read", "--follow", &file(0)]);
+    let mut reader = reader.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("weir");
+    let mut lines = BufReader::new(reader.stdout.take().expect("a pipe")).lines();
+    lines.next().expect("a line").expect("text");
+    // The pipe holds less than the rest of the file, so the reader is far from its end.
+    fs::remove_file(file(0)).expect("the file");
+    fs::write(file(2), packets(MANY..MANY + 1)).expect("room");
+    for _ in 0..MANY {
+        lines.next().expect("a line").expect("text");
+    }
+    reader.kill().expect("it runs");
+    reader.wait().expect("it ends");
+    let mut said = String::new();
+    reader.stderr.take().expect("a pipe").read_to_string(&mut said).expect("text");
+    assert!(said.contains("ring0.pcap was deleted") && said.contains("ring2.pcap may be missing"), "{said}");
+}
+
+#[test]
+fn following_ends_after_the_last_time_that_is_wanted() {
+    let directory = directory();
+    let file = path(&directory, "growing.pcap");
+    fs::write(&file, packets(0..5)).expect("room");
+    let ended = weir(&["read", "--follow", &file, "--to", "+2s"]).output().expect("weir");
+    let text = String::from_utf8_lossy(&ended.stdout);
+    assert!(ended.status.success() && text.lines().count() == 2, "{text}");
 }
