@@ -136,6 +136,13 @@ mod tests {
     }
 
     #[test]
+    fn a_conversion_may_ask_for_flushing() {
+        for words in [["weir", "read", "-Ur", "a", "-w", "b"], ["weir", "read", "-nUUr", "a", "-w", "b"]] {
+            assert!(Cli::try_parse_from(words).is_ok(), "{words:?}");
+        }
+    }
+
+    #[test]
     fn letters_that_weir_lacks_have_advice() {
         let advice = |words: &[&str]| {
             let words: Vec<_> = ["weir"].iter().chain(words).collect();

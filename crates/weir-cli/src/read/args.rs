@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use clap::Args;
+use clap::{ArgAction, Args};
 use weir::filter::FileFilter;
 use weir::reader::FileKind;
 use weir::writer::{Compression, Format};
@@ -166,6 +166,10 @@ pub(crate) struct ReadArgs {
     /// Write microsecond timestamps to pcap, for older programs.
     #[arg(hide_short_help = true, long, help_heading = "Output")]
     micro: bool,
+
+    /// Accepted for compatibility: lines are written whenever no more packets are waiting, a file is complete at the end.
+    #[arg(short = 'U', long = "packet-buffered", action = ArgAction::Count, hide = true)]
+    _packet_buffered: u8,
 
     #[command(flatten)]
     pub(super) confine: ConfineArgs,
