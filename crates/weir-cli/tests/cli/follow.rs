@@ -41,6 +41,7 @@ fn a_growing_file_is_followed_to_every_packet(name: &str, args: &[&str]) {
 
 root_tests! { a_ring_is_followed_from_file_to_file:
     root_a_ring_is_followed_from_file_to_file_of_weir(&["weir"], "ring.pcapng");
+    root_a_ring_is_followed_from_file_to_file_without_times(&["weir", "--timestamps", "none"], "ring.pcapng");
     root_a_ring_is_followed_from_file_to_file_of_tcpdump(&["tcpdump"], "ring.pcap");
 }
 
@@ -50,8 +51,8 @@ fn a_ring_is_followed_from_file_to_file(writer: &[&str], name: &str) {
     const PACKETS: u64 = 5_000;
     let (network, directory) = (network(), directory());
     let ring = path(&directory, name);
-    let running = if writer == ["weir"] {
-        capture(&network, &["-w", &ring, "-C", "1MB", "-W", "4", "-U"])
+    let running = if writer[0] == "weir" {
+        capture(&network, &[&["-w", &ring, "-C", "1MB", "-W", "4", "-U"], &writer[1..]].concat())
     } else {
         let mut tcpdump = Command::new("tcpdump");
         tcpdump

@@ -91,11 +91,14 @@ impl Watch {
                 return None;
             }
             let other = Begin::of(&path).filter(|other| other.first.is_some())?;
-            // Without timestamps, all packets have the same time.
-            let number = numbers(&self.path, &path).map(|(own, other)| (other, own));
-            let tie = (modified, number.map(|(other, _)| other));
-            let follows = (other.first, tie) > (begin.first, (self.modified, number.map(|(_, own)| own)));
-            (follows && other.interfaces == begin.interfaces).then_some((other.first, tie, path))
+            // Without timestamps, all packets have the same time. The last piece of a file may be written after the first one
+            // of the next, which its number tells.
+            let next = other.first == begin.first && self.is_before(&path);
+            let number = numbers(&self.path, &path);
+            let tie = (modified, number.map(|(_, other)| other));
+            let own = (self.modified, number.map(|(own, _)| own));
+            let follows = next || (other.first, tie) > (begin.first, own);
+            (follows && other.interfaces == begin.interfaces).then_some((other.first, !next, tie, path))
         });
         let mut later: Vec<_> = later.collect();
         later.sort();
@@ -113,7 +116,7 @@ impl Watch {
     }
 
     /// Says that packets may be missing between this file and `next`: the ring has deleted this one, and its name is not the
-    /// one before.
+    /// one before that.
     pub(super) fn note_gap(&self, next: &Path) {
         let deleted =
             self.file.as_ref().is_some_and(|file| file.metadata().is_ok_and(|there| there.nlink() == 0));
@@ -215,12 +218,15 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let directory = directory.path();
         let second = Duration::from_secs(1);
-        let ring = [("r2.pcap", 0), ("r0.pcap", 1), ("r1.pcap", 1), ("r3.pcap", 2)];
+        let ring = [("r2.pcap", 0), ("r3.pcap", 1), ("r0.pcap", 2), ("r1.pcap", 2)];
         let ring = ring.map(|(name, written)| file(directory, name, 0, NOW + written * second));
         for pair in ring.windows(2) {
             assert_eq!(next(&pair[0]).as_ref(), Some(&pair[1]));
         }
         assert_eq!(next(&ring[3]), None);
+        // The last piece of r0 is late.
+        file(directory, "r0.pcap", 0, NOW + 3 * second);
+        assert_eq!(next(&ring[1]).as_ref(), Some(&ring[2]));
     }
 
     #[test]
