@@ -64,7 +64,7 @@ pub(crate) fn spelling<'a>(error: &'a clap::Error, command: Option<&str>) -> Opt
 }
 
 /// Options, whether the advice is for reading only or for capturing only, and the advice.
-const SPELLINGS: [(&str, Option<bool>, &str); 19] = [
+const SPELLINGS: [(&str, Option<bool>, &str); 18] = [
     ("-r --read", Some(false), "to read a file: weir read FILE"),
     ("-d", None, "to see the compiled filter: weir filter 'EXPRESSION'"),
     (
@@ -92,7 +92,6 @@ const SPELLINGS: [(&str, Option<bool>, &str); 19] = [
     ("-E -M", None, "weir does not decrypt; write a file with -w and use tshark"),
     ("-m -b -H -u", None, "weir has no such format; write a file with -w and print it with tcpdump -r"),
     ("-N", None, "weir prints numbers, or whole names with --names"),
-    ("-T", None, "weir recognises protocols by their ports; to force one, use tshark -d"),
     ("-z -Z", Some(true), "weir read runs as you; -z and -Z belong to weir capture"),
     ("-p --no-promiscuous-mode -B", Some(true), "it belongs to weir capture"),
     ("--lengths", None, "every line ends with the length"),

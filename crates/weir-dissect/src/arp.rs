@@ -34,7 +34,9 @@ impl Printer<'_> {
         self.facts.source.get_or_insert(IpAddr::V4(sender));
         self.facts.destination.get_or_insert(IpAddr::V4(target));
         if self.options.verbose > 0 {
-            self.text("Ethernet (len 6), IPv4 (len 4), ");
+            // IEEE 802 networks (6) have tcpdump's name for the first of them.
+            self.text(if bytes.u16(0)? == 6 { "TokenRing" } else { "Ethernet" });
+            self.text(" (len 6), IPv4 (len 4), ");
         }
         match operation {
             1 => {

@@ -12,6 +12,7 @@ const END: u8 = 255;
 const MESSAGE: u8 = 53;
 const REQUESTED: u8 = 55;
 const CLIENT: u8 = 61;
+const ROUTES: u8 = 121;
 const AGENT: u8 = 82;
 const MESSAGES: [&str; 8] = ["Discover", "Offer", "Request", "Decline", "ACK", "NACK", "Release", "Inform"];
 
@@ -195,6 +196,48 @@ impl Printer<'_> {
         Ok(())
     }
 
+    /// Prints routes in their compact form (RFC 3442).
+    fn classless_routes(&mut self, mut rest: Bytes<'_>) -> Result<(), Cut> {
+        let mut before = "";
+        while rest.len > 0 {
+            let len = usize::from(rest.u8(0)?);
+            let size = len.div_ceil(8);
+            if len > 32 {
+                put!(self, "{before}bad width {len}");
+                return Ok(());
+            }
+            put!(self, "{before}(");
+            before = ",";
+            let mut network = [0; 4];
+            network[..size].copy_from_slice(rest.get(1, size)?);
+            match len {
+                0 => self.text("default"),
+                _ => {
+                    self.ip4_address(network.into());
+                    put!(self, "/{len}");
+                }
+            }
+            self.text(":");
+            self.ip4_address(rest.ip4(1 + size)?);
+            self.text(")");
+            rest = rest.from(5 + size);
+        }
+        Ok(())
+    }
+
+    /// Prints a value of which nothing is known: numbers of two bytes, or of one.
+    fn dotted(&mut self, value: Bytes<'_>) -> Result<(), Cut> {
+        let (size, between) = if value.len.is_multiple_of(2) { (2, ",") } else { (1, ".") };
+        for at in (0..value.len).step_by(size) {
+            self.text(if at > 0 { between } else { "" });
+            match size {
+                2 => self.number(value.u16(at)?),
+                _ => self.number(value.u8(at)?),
+            }
+        }
+        Ok(())
+    }
+
     fn dhcp_option(&mut self, kind: u8, form: Form, value: Bytes<'_>) -> Result<(), Cut> {
         match (kind, value.len) {
             (MESSAGE, 1) => {
@@ -224,6 +267,10 @@ impl Printer<'_> {
                 return Ok(());
             }
             (AGENT, _) => return self.relay_agent(value),
+            (ROUTES, _) => return self.classless_routes(value),
+            _ if form == Form::Long && !value.len.is_multiple_of(4) && option(kind).is_none() => {
+                return self.dotted(value);
+            }
             _ => {}
         }
         if form == Form::Text {

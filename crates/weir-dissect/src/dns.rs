@@ -16,6 +16,7 @@ const INTERNET: u16 = 1;
 const SOA: u16 = 6;
 const A6: u16 = 38;
 const OPT: u16 = 41;
+const TSIG: u16 = 250;
 
 impl Printer<'_> {
     /// Prints a message after its length. Only a message that fills a segment is read.
@@ -239,6 +240,9 @@ impl Printer<'_> {
                 if bytes.u16(end + 6)? & 0x8000 != 0 {
                     self.text(" DO");
                 }
+                if self.options.verbose > 1 {
+                    self.edns_options(bytes.from(data).first(len))?;
+                }
             }
             (SOA, _) if self.options.verbose > 0 => {
                 self.text(" ");
@@ -252,12 +256,13 @@ impl Printer<'_> {
                 }
             }
             (A6, 1..) => self.prefixed_address(bytes, data)?,
-            (1, 4) => {
+            (1, 4..) => {
                 let address = bytes.ip4(data)?;
                 self.text(" ");
                 self.ip4_number(address);
             }
-            (28, 16) => {
+            // As in tcpdump, which reads on after an address that is too short.
+            (28, _) => {
                 let address = bytes.ip6(data)?;
                 self.text(" ");
                 self.ip6_number(address);
@@ -266,7 +271,7 @@ impl Printer<'_> {
                 self.text(" ");
                 self.domain(bytes, data)?;
             }
-            (15, 2..) => {
+            (15, _) => {
                 self.text(" ");
                 self.domain(bytes, data + 2)?;
                 put!(self, " {}", bytes.u16(data)?);
@@ -277,6 +282,11 @@ impl Printer<'_> {
                 self.domain(bytes, data + 6)?;
                 put!(self, ":{} {} {}", bytes.u16(data + 4)?, bytes.u16(data)?, bytes.u16(data + 2)?);
             }
+            (256, 4..) => {
+                put!(self, " {} {} ", bytes.u16(data)?, bytes.u16(data + 2)?);
+                self.harmless(bytes.get(data + 4, len - 4)?);
+            }
+            (TSIG, _) => self.signature(bytes, data, len)?,
             _ => {}
         }
         Ok(Some(data + len))
@@ -295,6 +305,21 @@ impl Printer<'_> {
             self.text(" ");
             self.domain(bytes, data + 1 + len)?;
         }
+        Ok(())
+    }
+
+    /// Prints how a message is signed (RFC 8945), with `-v`.
+    fn signature(&mut self, bytes: Bytes<'_>, data: usize, len: usize) -> Result<(), Cut> {
+        if self.options.verbose == 0 {
+            return Ok(());
+        }
+        self.text(" ");
+        let at = self.domain_end(bytes, data)?.min(data + len) + 6;
+        let signed = usize::from(bytes.u16(at + 2)?);
+        put!(self, " fudge={} maclen={signed}", bytes.u16(at)?);
+        let at = at + 4 + signed;
+        let (id, error, other) = (bytes.u16(at)?, bytes.u16(at + 2)?, bytes.u16(at + 4)?);
+        put!(self, " origid={id} error={error} otherlen={other}");
         Ok(())
     }
 

@@ -53,16 +53,7 @@ impl Printer<'_> {
                     _ => ("done", bytes.u16(4)?),
                 };
                 if kind == 130 && bytes.len >= 28 {
-                    self.text("multicast listener query v2");
-                    if verbose {
-                        put!(self, " [max resp delay={delay}]");
-                    }
-                    self.text(" [gaddr ");
-                    self.ip6_address(bytes.ip6(8)?);
-                    if verbose {
-                        put!(self, " qqi={}", bytes.u8(25)?);
-                    }
-                    self.text("]");
+                    self.listener_query(bytes)?;
                 } else {
                     put!(self, "multicast listener {word}max resp delay: {delay} addr: ");
                     self.ip6_address(bytes.ip6(8)?);
@@ -127,6 +118,8 @@ impl Printer<'_> {
                     self.listener_records(count, bytes)?;
                 }
             }
+            139 => self.node_query(bytes)?,
+            140 => self.node_reply(bytes)?,
             _ => put!(self, "type-#{kind}, code-#{code}"),
         }
         if verbose {
@@ -143,6 +136,36 @@ impl Printer<'_> {
         }
     }
 
+    /// Prints a query of version 2 (RFC 3810, section 5.1).
+    fn listener_query(&mut self, bytes: Bytes<'_>) -> Result<(), Cut> {
+        let verbose = self.options.verbose > 0;
+        self.text("multicast listener query v2");
+        if verbose {
+            put!(self, " [max resp delay={}]", floating(bytes.u16(4)?, 12));
+        }
+        self.text(" [gaddr ");
+        self.ip6_address(bytes.ip6(8)?);
+        if verbose {
+            let flags = bytes.u8(24)?;
+            if flags & 8 != 0 {
+                self.text(" sflag");
+            }
+            if flags & 7 != 0 {
+                put!(self, " robustness={}", flags & 7);
+            }
+            put!(self, " qqi={}", floating(bytes.u8(25)?.into(), 4));
+        }
+        let sources = usize::from(bytes.u16(26)?);
+        if sources > 0 {
+            if self.options.verbose < 2 {
+                put!(self, ", {sources} source(s)");
+            }
+            self.sources(sources, bytes.from(28), 16)?;
+        }
+        self.text("]");
+        Ok(())
+    }
+
     fn listener_records(&mut self, count: u16, bytes: Bytes<'_>) -> Result<(), Cut> {
         let mut at = 8;
         for _ in 0..count {
@@ -152,6 +175,7 @@ impl Printer<'_> {
             self.text(" [gaddr ");
             self.ip6_address(group);
             self.group_record(kind, sources);
+            self.sources(sources, bytes.from(at + 20), 16)?;
             self.text("]");
             at += 20 + sources * 16 + extra * 4;
         }
@@ -191,5 +215,16 @@ impl Printer<'_> {
         }
         self.ip6_address(subject);
         Ok(())
+    }
+}
+
+/// Returns the value of a floating-point number with `bits` bits of mantissa, a leading one, and three of exponent before
+/// them.
+fn floating(number: u16, bits: u32) -> u32 {
+    let number = u32::from(number);
+    let large = 1 << (bits + 3);
+    match number {
+        _ if number < large => number,
+        _ => (number & ((1 << bits) - 1) | 1 << bits) << ((number >> bits & 7) + 3),
     }
 }

@@ -34,8 +34,11 @@ impl Printer<'_> {
                 if !group.is_unspecified() {
                     self.text(" [gaddr ");
                     self.ip4_address(group);
-                    if sources > 0 {
+                    if sources > 0 && self.options.verbose < 2 {
                         put!(self, ", {sources} source(s)");
+                    }
+                    if sources > 0 {
+                        self.sources(sources.into(), bytes.from(12), 4)?;
                     }
                     self.text("]");
                 }
@@ -72,19 +75,39 @@ impl Printer<'_> {
             self.text(" [gaddr ");
             self.ip4_address(group);
             self.group_record(kind, sources);
+            self.sources(sources, bytes.from(at + 8), 4)?;
             self.text("]");
             at += 8 + (sources + extra) * 4;
         }
         Ok(())
     }
 
-    /// Prints what a host says about the sources of a group. With `-vv`, tcpdump lists them; weir counts them.
+    /// Prints what a host says about the sources of a group, and their number; with `-vv`, [`Self::sources`] lists them.
     pub(crate) fn group_record(&mut self, kind: u8, sources: usize) {
         match ["is_in", "is_ex", "to_in", "to_ex", "allow", "block"].get(usize::from(kind).wrapping_sub(1)) {
             Some(name) => put!(self, " {name}"),
             None => put!(self, " [v3-report-#{kind}]"),
         }
-        put!(self, ", {sources} source(s)");
+        if self.options.verbose < 2 {
+            put!(self, ", {sources} source(s)");
+        }
+    }
+
+    /// Lists addresses of `size` bytes, with `-vv`.
+    pub(crate) fn sources(&mut self, count: usize, bytes: Bytes<'_>, size: usize) -> Result<(), Cut> {
+        if self.options.verbose < 2 {
+            return Ok(());
+        }
+        self.text(" {");
+        for number in 0..count {
+            self.text(" ");
+            match size {
+                4 => self.ip4_address(bytes.ip4(number * 4)?),
+                _ => self.ip6_address(bytes.ip6(number * 16)?),
+            }
+        }
+        self.text(" }");
+        Ok(())
     }
 
     /// Prints the most tenths of a second until a report, unless they are the usual ones. In version 3, large ones are

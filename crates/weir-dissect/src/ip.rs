@@ -5,6 +5,7 @@ use std::net::IpAddr;
 use crate::Printer;
 use crate::bytes::{Bytes, Cut};
 use crate::names;
+use crate::payload::Payload;
 use crate::protocols;
 use crate::text::put;
 
@@ -56,6 +57,7 @@ impl Printer<'_> {
             88 => self.eigrp(bytes),
             89 => self.ospf(bytes, around.source.is_ipv6()),
             103 => self.pim(bytes),
+            112 if self.options.payload == Some(Payload::Carp) => self.carp(around, bytes),
             112 => self.vrrp(around, bytes),
             113 => self.pgm(around, bytes),
             SCTP => self.sctp(around, bytes),
@@ -124,7 +126,11 @@ impl Printer<'_> {
         let (index, sequence) = (bytes.u32(4)?, bytes.u32(8)?);
         let len = (words + 2) * 4;
         let value = bytes.get(12, len.saturating_sub(12))?;
-        put!(self, "AH(spi=0x{index:08x},seq=0x{sequence:x},icv=0x");
+        self.text("AH(");
+        if self.options.verbose > 0 {
+            put!(self, "length={words}({len}-bytes),");
+        }
+        put!(self, "spi=0x{index:08x},seq=0x{sequence:x},icv=0x");
         value.iter().for_each(|&byte| self.hex_byte(byte));
         self.text("): ");
         self.nested(|printer| {

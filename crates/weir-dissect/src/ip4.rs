@@ -64,7 +64,8 @@ impl Printer<'_> {
                 self.ip4_options(bytes.from(20).first(header - 20))?;
                 self.text(")");
             }
-            if let Ok(head) = bytes.get(0, header)
+            if !self.options.unverified
+                && let Ok(head) = bytes.get(0, header)
                 && checksum::sum(&[head]) != 0xffff
             {
                 let (given, right) = (bytes.u16(10)?, !checksum::sum(&[&head[..10], &head[12..]]));

@@ -146,7 +146,11 @@ impl Printer<'_> {
             put!(self, ", rsv=0x{:x}", bytes.u32(4)?);
         }
         if kind == 4 {
-            put!(self, ", last-entry={}, tag={:x}", bytes.u8(4)?, bytes.u16(6)?);
+            put!(self, ", last-entry={}", bytes.u8(4)?);
+            if self.options.verbose > 0 {
+                put!(self, ", flags=0x{:x}", bytes.u8(5)?);
+            }
+            put!(self, ", tag={:x}", bytes.u16(6)?);
         }
         if matches!(kind, 0 | 2 | 4) {
             for number in 0..(size - 8) / 16 {

@@ -15,8 +15,9 @@
 //! | `link` | Ethernet with tags, Linux cooked v1 and v2, BSD loopback, raw IP, PPP; `llc` 802.2 |
 //! | `ip4`, `ip6` | the network layer, and IP payloads: `ip` |
 //! | `tcp`, `udp`, `sctp`, `icmp`, `icmp6`, `igmp`, `arp`, `pgm` | one protocol each |
+//! | `payload`, `named` | payloads that the caller names, because no port does: `rtp` and others |
 //! | `ports` | which port identifies which of the modules for TCP and UDP payloads: `textual` (HTTP, SIP and others), `dns`, `dhcp`, `ike`, `nfs`, ... |
-//! | `stp`, `routing`, `redundancy`, `neighbours` | what switches and routers say to each other |
+//! | `stp`, `routing`, `rip`, `isis`, `ldp`, `redundancy`, `neighbours`, `lldp` | what switches and routers say to each other |
 //! | `details`: `dns_facts`, `tls`, `http` | what payloads say, for programs: [`Details`] |
 //! | `tunnel` | GRE, VXLAN, Geneve, MPLS, PPPoE |
 
@@ -31,6 +32,7 @@ mod dhcp;
 mod dhcp6;
 mod dns;
 mod dns_facts;
+mod edns;
 mod facts;
 mod hex;
 mod http;
@@ -42,25 +44,36 @@ mod ip;
 mod ip4;
 mod ip4_options;
 mod ip6;
+mod isis;
+mod ldp;
 mod link;
 mod llc;
+mod lldp;
+mod lldp_organizations;
 mod mptcp;
+mod named;
 mod names;
 mod neighbour_options;
 mod neighbours;
 mod nfs;
+mod node_information;
 mod ntp;
+mod payload;
 mod pgm;
 mod ports;
 mod protocols;
 mod radius;
+mod radius_attributes;
 mod redundancy;
+mod resp;
 mod rip;
 mod routing;
+mod rtp;
 mod rx;
 mod sctp;
 mod segment;
 mod snmp;
+mod snmp3;
 mod stp;
 mod streams;
 mod syslog;
@@ -76,6 +89,7 @@ mod udp;
 pub use details::{Details, Dns, DnsRecord, Http, Tls};
 pub use facts::Facts;
 pub use hex::Dump;
+pub use payload::Payload;
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -111,6 +125,10 @@ pub struct Options {
     pub quick: bool,
     /// Prints absolute TCP sequence numbers instead of relative ones (`-S`).
     pub absolute: bool,
+    /// Verifies no checksums of IPv4, TCP and UDP, for instance because the card computes them (`-K`).
+    pub unverified: bool,
+    /// What segments carry, whatever their ports (`-T`).
+    pub payload: Option<Payload>,
     /// Prints no hex dump of unknown protocols, for instance because the caller dumps every packet.
     pub no_dump: bool,
 }

@@ -2,12 +2,14 @@
 
 use crate::Printer;
 use crate::bytes::{Bytes, Cut};
+use crate::isis::ISIS;
 use crate::text::put;
 use crate::{link, names};
 
 const SPANNING_TREE: u8 = 0x42;
 const SNAP: u8 = 0xaa;
 const INTERNET: u8 = 0x06;
+const OSI: u8 = 0xfe;
 /// Control field of unnumbered information.
 const INFORMATION: u8 = 0x03;
 const EXCHANGE: u8 = 0xaf;
@@ -32,7 +34,7 @@ fn point(number: u8) -> Option<&'static str> {
         0xaa => "SNAP",
         0xe0 => "IPX",
         0xf0 => "NetBeui",
-        0xfe => "ISO CLNS",
+        OSI => "ISO CLNS",
         _ => return None,
     })
 }
@@ -61,7 +63,9 @@ impl Printer<'_> {
         if self.options.link {
             let group = if destination & 1 != 0 { "Group" } else { "Individual" };
             let response = if source & 1 != 0 { "Response" } else { "Command" };
-            let (to, from) = (point(destination).unwrap_or("Unknown"), point(source).unwrap_or("Unknown"));
+            // Its other name, as in tcpdump.
+            let name = |byte| if byte & !1 == OSI { "OSI" } else { point(byte).unwrap_or("Unknown") };
+            let (to, from) = (name(destination), name(source));
             put!(self, "LLC, dsap {to} (0x{:02x}) {group}, ", destination & !1);
             put!(self, "ssap {from} (0x{:02x}) {response}, ctrl 0x", source & !1);
             match numbered {
@@ -78,6 +82,10 @@ impl Printer<'_> {
             (INTERNET, INTERNET, INFORMATION) => {
                 self.header(3);
                 return self.carried(names::IP4, bytes.from(3)).map(drop);
+            }
+            (OSI, OSI, INFORMATION) if bytes.u8(3) == Ok(ISIS) => {
+                self.header(3);
+                return self.isis(bytes.from(3));
             }
             _ => {}
         }

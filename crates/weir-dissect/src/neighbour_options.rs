@@ -64,6 +64,9 @@ impl Printer<'_> {
             put!(self, "\n\t  {name} option ({kind}), length {len} ({words}): ");
             rest.get(0, len)?;
             self.neighbour_option(kind, rest.first(len))?;
+            if self.options.verbose > 1 {
+                self.rows("\n\t    ", rest.get(2, len - 2)?);
+            }
             rest = rest.from(len);
         }
         Ok(())
@@ -119,6 +122,10 @@ impl Printer<'_> {
                     at = self.domain_end(option, at)?;
                 }
             }
+            7 => put!(self, " {}ms", option.u32(4)?),
+            8 => put!(self, " preference {}, lifetime {}", option.u16(4)?, option.u16(6)?),
+            // With -vv, every option is dumped.
+            _ if self.options.verbose == 1 => self.rows("\n\t  ", option.from(2).data),
             _ => {}
         }
         Ok(())

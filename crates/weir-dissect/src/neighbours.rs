@@ -2,11 +2,11 @@
 
 use crate::Printer;
 use crate::bytes::{Bytes, Cut};
+use crate::lldp::SYSTEM_NAME;
 use crate::text::put;
 
-/// LLDP: the end, and the name of the system.
+/// LLDP: the end.
 const END: u16 = 0;
-const SYSTEM_NAME: u16 = 5;
 /// CDP: the name of the device.
 const DEVICE: u16 = 1;
 
@@ -16,8 +16,11 @@ impl Printer<'_> {
         self.protocol = "lldp";
         self.facts.protocol = Some("lldp");
         put!(self, "LLDP, length {}", bytes.len);
+        if self.options.verbose > 0 {
+            return self.lldp_fields(bytes);
+        }
         let mut rest = bytes;
-        while self.options.verbose == 0 && rest.len >= 2 {
+        while rest.len >= 2 {
             let header = rest.u16(0)?;
             let (kind, len) = (header >> 9, usize::from(header & 0x1ff));
             if kind == END {

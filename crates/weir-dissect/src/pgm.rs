@@ -15,11 +15,13 @@ impl Printer<'_> {
         self.protocol = "pgm";
         self.facts.protocol = Some("pgm");
         let (Ok(source), Ok(destination)) = (bytes.u16(0), bytes.u16(2)) else {
-            self.addresses(around.source, around.destination);
+            if !around.shown {
+                self.addresses(around.source, around.destination);
+            }
             self.text("[|pgm]");
             return Ok(());
         };
-        self.ports(Around { shown: false, ..around }, source, destination);
+        self.ports(around, source, destination);
         let len = bytes.u16(14)?;
         put!(self, "PGM, length {len}");
         if self.options.verbose == 0 {

@@ -22,7 +22,9 @@ fn tcp(port: u16) -> Option<Read> {
         80 | 8080 => |printer, segment| printer.textual(&textual::HTTP, segment),
         554 | 8554 => |printer, segment| printer.textual(&textual::RTSP, segment),
         179 => |printer, segment| printer.bgp(segment.payload),
+        646 => |printer, segment| printer.ldp(segment.payload),
         2049 => |printer, segment| printer.nfs(segment),
+        6379 => |printer, segment| printer.resp(segment.payload),
         _ => return None,
     })
 }
@@ -39,6 +41,7 @@ fn udp(port: u16) -> Option<Read> {
         520 => |printer, segment| printer.rip(segment.payload),
         521 => |printer, segment| printer.ripng(segment.payload),
         546 | 547 => |printer, segment| printer.dhcp6(segment.payload),
+        646 => |printer, segment| printer.ldp(segment.payload),
         1645 | 1646 | 1812 | 1813 | 3799 => |printer, segment| printer.radius(segment.payload),
         1985 => |printer, segment| printer.hsrp(segment.payload),
         2049 => |printer, segment| printer.nfs(segment),

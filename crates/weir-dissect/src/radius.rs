@@ -45,6 +45,6 @@ impl Printer<'_> {
         }
         put!(self, "RADIUS, length: {len}\n\t{name} ({number}), id: 0x{id:02x}, Authenticator: ");
         bytes.get(4, 16)?.iter().for_each(|&byte| self.hex_byte(byte));
-        Ok(())
+        self.radius_attributes(bytes.first(len).from(HEADER))
     }
 }

@@ -1,4 +1,4 @@
-//! VRRP (RFC 3768, RFC 5798) and HSRP (RFC 2281): routers that share an address.
+//! VRRP (RFC 3768, RFC 5798), CARP and HSRP (RFC 2281): routers that share an address.
 
 use crate::Printer;
 use crate::bytes::{Bytes, Cut};
@@ -9,6 +9,8 @@ use crate::text::put;
 /// VRRP authentication: a password of eight bytes at the end.
 const PASSWORD: u8 = 1;
 const VRRP: u8 = 112;
+/// Length of a CARP header with its counter.
+const CARP: usize = 16;
 const DEFAULT_PASSWORD: &[u8] = b"cisco\0\0\0";
 
 impl Printer<'_> {
@@ -71,6 +73,29 @@ impl Printer<'_> {
             self.harmless(password.split(|&byte| byte == 0).next().unwrap_or_default());
             self.text("\"");
         }
+        Ok(())
+    }
+
+    /// Prints CARP, OpenBSD's protocol with VRRP's number.
+    pub(crate) fn carp(&mut self, around: Around, bytes: Bytes<'_>) -> Result<(), Cut> {
+        self.protocol = "carp";
+        self.facts.protocol = Some("carp");
+        let first = bytes.u8(0)?;
+        let (version, kind) = (first >> 4, first & 15);
+        put!(self, "CARPv{version}-{} {}: ", if kind == 1 { "advertise" } else { "unknown" }, bytes.len);
+        if around.ttl != 255 {
+            put!(self, "[ttl={}!] ", around.ttl);
+        }
+        if (version, kind) != (2, 1) {
+            return Ok(());
+        }
+        bytes.get(0, CARP)?;
+        let (host, skew, words, base) = (bytes.u8(1)?, bytes.u8(2)?, bytes.u8(3)?, bytes.u8(5)?);
+        put!(self, "vhid={host} advbase={base} advskew={skew} authlen={words} ");
+        if self.options.verbose > 0 && bytes.whole() && checksum::sum(&[bytes.data]) != 0xffff {
+            put!(self, " (bad carp cksum {:x}!)", bytes.u16(6)?);
+        }
+        put!(self, "counter={}", u64::from(bytes.u32(8)?) << 32 | u64::from(bytes.u32(12)?));
         Ok(())
     }
 

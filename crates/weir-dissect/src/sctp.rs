@@ -24,7 +24,13 @@ impl Printer<'_> {
                 return Ok(());
             }
             let (kind, flags, len) = (rest.u8(0)?, rest.u8(1)?, usize::from(rest.u16(2)?));
-            put!(self, "{} ({number}) [{}] ", if number > 1 { "," } else { "" }, name(kind));
+            // A line for each chunk with -vv.
+            let before = match (self.options.verbose > 1, number) {
+                (true, _) => "\n\t",
+                (false, 1) => " (",
+                (false, _) => ", (",
+            };
+            put!(self, "{before}{number}) [{}] ", name(kind));
             if len < 4 {
                 put!(self, "[bad chunk length {len}]");
                 return Ok(());
@@ -50,6 +56,11 @@ impl Printer<'_> {
                 }
                 put!(self, "[TSN: {}] [SID: {}] ", chunk.u32(4)?, chunk.u16(8)?);
                 put!(self, "[SSEQ {}] [PPID 0x{:x}] ", chunk.u16(10)?, chunk.u32(12)?);
+                if self.options.verbose > 1 {
+                    self.text("[Payload:");
+                    self.unknown(chunk.from(16).data);
+                    self.text("]");
+                }
             }
             1 | 2 => {
                 put!(self, "[init tag: {}] [rwnd: {}] ", chunk.u32(4)?, chunk.u32(8)?);
@@ -58,9 +69,26 @@ impl Printer<'_> {
             }
             3 => {
                 put!(self, "[cum ack {}] [a_rwnd {}] ", chunk.u32(4)?, chunk.u32(8)?);
-                put!(self, "[#gap acks {}] [#dup tsns {}] ", chunk.u16(12)?, chunk.u16(14)?);
+                let (gaps, doubles) = (chunk.u16(12)?, chunk.u16(14)?);
+                put!(self, "[#gap acks {gaps}] [#dup tsns {doubles}] ");
+                self.gaps(chunk.u32(4)?, gaps.into(), doubles.into(), chunk.from(16))?;
             }
             _ => {}
+        }
+        Ok(())
+    }
+
+    /// Prints what has arrived beyond a gap, and what has arrived twice.
+    fn gaps(&mut self, acknowledged: u32, gaps: usize, doubles: usize, bytes: Bytes<'_>) -> Result<(), Cut> {
+        for number in 0..gaps {
+            let (start, end) = (bytes.u16(number * 4)?, bytes.u16(number * 4 + 2)?);
+            let number = number + 1;
+            let absolute = |offset: u16| acknowledged.wrapping_add(offset.into());
+            put!(self, "\n\t\t[gap ack block #{number}: start = {}, ", absolute(start));
+            put!(self, "end = {}] ", absolute(end));
+        }
+        for number in 0..doubles {
+            put!(self, "\n\t\t[dup TSN #{}: {}] ", number + 1, bytes.u32((gaps + number) * 4)?);
         }
         Ok(())
     }

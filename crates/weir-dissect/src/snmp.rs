@@ -4,27 +4,52 @@ use crate::Printer;
 use crate::bytes::{Bytes, Cut};
 use crate::text::put;
 
-const INTEGER: u8 = 0x02;
-const OCTETS: u8 = 0x04;
+pub(crate) const INTEGER: u8 = 0x02;
+pub(crate) const OCTETS: u8 = 0x04;
 const NULL: u8 = 0x05;
 const OBJECT: u8 = 0x06;
-const SEQUENCE: u8 = 0x30;
+pub(crate) const SEQUENCE: u8 = 0x30;
 const ADDRESS: u8 = 0x40;
 const COUNTER64: u8 = 0x46;
+const GET: u8 = 0xa0;
+const NEXT: u8 = 0xa1;
+const RESPONSE: u8 = 0xa2;
 const BULK: u8 = 0xa5;
 const TRAP: u8 = 0xa4;
 
+const ERRORS: [&str; 19] = [
+    "noError",
+    "tooBig",
+    "noSuchName",
+    "badValue",
+    "readOnly",
+    "genErr",
+    "noAccess",
+    "wrongType",
+    "wrongLength",
+    "wrongEncoding",
+    "wrongValue",
+    "noCreation",
+    "inconsistentValue",
+    "resourceUnavailable",
+    "commitFailed",
+    "undoFailed",
+    "authorizationError",
+    "notWritable",
+    "inconsistentName",
+];
+
 /// A value with its tag.
-struct Item<'a> {
-    tag: u8,
-    value: Bytes<'a>,
+pub(crate) struct Item<'a> {
+    pub(crate) tag: u8,
+    pub(crate) value: Bytes<'a>,
 }
 
 /// Why a message cannot be read further.
-enum Odd {
+pub(crate) enum Odd {
     Cut,
-    /// tcpdump's words for it.
-    Text(String),
+    /// The line already says what is wrong.
+    Said,
 }
 
 impl From<Cut> for Odd {
@@ -33,43 +58,8 @@ impl From<Cut> for Odd {
     }
 }
 
-/// Returns the item at the start, and the rest.
-fn item<'a>(bytes: Bytes<'a>) -> Result<(Item<'a>, Bytes<'a>), Odd> {
-    if bytes.len == 0 {
-        return Err(Odd::Text("[nothing to parse]".to_owned()));
-    }
-    let tag = bytes.u8(0)?;
-    if bytes.len < 2 {
-        return Err(Odd::Text("[no asnlen]".to_owned()));
-    }
-    let short = bytes.u8(1)?;
-    let (mut len, mut at) = (usize::from(short), 2);
-    if short & 0x80 != 0 {
-        let count = usize::from(short & 0x7f);
-        if count > 4 || count + 2 > bytes.len {
-            return Err(Odd::Text(format!("[asnlen? {}<{count}]", bytes.len - 2)));
-        }
-        len = bytes.get(2, count)?.iter().fold(0, |len, &byte| len << 8 | usize::from(byte));
-        at += count;
-    }
-    if at + len > bytes.len {
-        return Err(Odd::Text(format!("[len{}<asnlen{len}]", bytes.len - at)));
-    }
-    let value = bytes.from(at).first(len);
-    Ok((Item { tag, value }, bytes.from(at + len)))
-}
-
-/// Returns the value at the start if it has the tag `tag`, and the rest.
-fn expect<'a>(bytes: Bytes<'a>, tag: u8, what: &str) -> Result<(Bytes<'a>, Bytes<'a>), Odd> {
-    let (item, rest) = item(bytes)?;
-    match item.tag == tag {
-        true => Ok((item.value, rest)),
-        false => Err(Odd::Text(format!("[{what}!={:#04x}]", item.tag))),
-    }
-}
-
 /// Returns a signed number.
-fn integer(bytes: Bytes<'_>) -> Result<i64, Odd> {
+pub(crate) fn integer(bytes: Bytes<'_>) -> Result<i64, Odd> {
     let data = bytes.get(0, bytes.len)?;
     let negative = data.first().is_some_and(|byte| byte & 0x80 != 0);
     let start = if negative { -1 } else { 0 };
@@ -87,29 +77,96 @@ impl Printer<'_> {
         self.facts.protocol = Some("snmp");
         self.text(" ");
         match self.snmp_message(bytes) {
-            Ok(()) => Ok(()),
             Err(Odd::Cut) => Err(Cut),
-            Err(Odd::Text(text)) => {
-                self.text(&text);
-                Ok(())
-            }
+            Ok(()) | Err(Odd::Said) => Ok(()),
         }
     }
 
+    /// Says what is wrong.
+    pub(crate) fn odd<T>(&mut self, text: &str) -> Result<T, Odd> {
+        put!(self, "[{text}]");
+        Err(Odd::Said)
+    }
+
+    /// Returns the item at the start, and the rest.
+    pub(crate) fn item<'b>(&mut self, bytes: Bytes<'b>) -> Result<(Item<'b>, Bytes<'b>), Odd> {
+        if bytes.len == 0 {
+            return self.odd("nothing to parse");
+        }
+        let tag = bytes.u8(0)?;
+        if bytes.len < 2 {
+            return self.odd("no asnlen");
+        }
+        let short = bytes.u8(1)?;
+        let (mut len, mut at) = (usize::from(short), 2);
+        if short & 0x80 != 0 {
+            let count = usize::from(short & 0x7f);
+            if count > 4 || count + 2 > bytes.len {
+                return self.odd(&format!("asnlen? {}<{count}", bytes.len - 2));
+            }
+            len = bytes.get(2, count)?.iter().fold(0, |len, &byte| len << 8 | usize::from(byte));
+            at += count;
+        }
+        if at + len > bytes.len {
+            return self.odd(&format!("len{}<asnlen{len}", bytes.len - at));
+        }
+        bytes.get(at, len)?;
+        let value = bytes.from(at).first(len);
+        Ok((Item { tag, value }, bytes.from(at + len)))
+    }
+
+    /// Returns the value at the start if it has the tag `tag`, and the rest.
+    pub(crate) fn expect<'b>(
+        &mut self,
+        bytes: Bytes<'b>,
+        tag: u8,
+        what: &str,
+    ) -> Result<(Bytes<'b>, Bytes<'b>), Odd> {
+        let (item, rest) = self.item(bytes)?;
+        if item.tag == tag {
+            return Ok((item.value, rest));
+        }
+        put!(self, "[{what}]");
+        self.snmp_value(&item)?;
+        Err(Odd::Said)
+    }
+
+    /// Prints the end of what `read` read if it is odd, too.
+    pub(crate) fn braced(&mut self, result: Result<(), Odd>) -> Result<(), Odd> {
+        if let Err(Odd::Cut) = result {
+            return result;
+        }
+        if self.options.verbose > 0 {
+            self.text("} ");
+        }
+        Ok(())
+    }
+
     fn snmp_message(&mut self, bytes: Bytes<'_>) -> Result<(), Odd> {
-        let (message, _) = expect(bytes, SEQUENCE, "!init SEQ")?;
-        let (version, rest) = expect(message, INTEGER, "version!=INT")?;
-        let verbose = self.options.verbose > 0;
-        let name = match integer(version)? {
+        let (message, _) = self.expect(bytes, SEQUENCE, "!init SEQ")?;
+        let (version, rest) = self.expect(message, INTEGER, "version!=INT")?;
+        let version = integer(version)?;
+        let name = match version {
             0 => "SNMPv1",
             1 => "SNMPv2c",
-            3 => return Err(Odd::Text("SNMPv3".to_owned())),
-            other => return Err(Odd::Text(format!("SNMP [version = {other}]"))),
+            3 => "SNMPv3",
+            other => {
+                put!(self, "SNMP [version = {other}]");
+                return Ok(());
+            }
         };
-        if verbose {
+        if self.options.verbose > 0 {
             put!(self, "{{ {name} ");
         }
-        let (community, rest) = expect(rest, OCTETS, "comm!=STR")?;
+        let result = match version {
+            3 => self.snmp3(rest),
+            _ => self.snmp_community(version == 0, rest),
+        };
+        self.braced(result)
+    }
+
+    fn snmp_community(&mut self, first: bool, bytes: Bytes<'_>) -> Result<(), Odd> {
+        let (community, rest) = self.expect(bytes, OCTETS, "comm!=STR")?;
         let community = community.get(0, community.len)?;
         // The usual community is not worth a word.
         if community != b"public" {
@@ -117,15 +174,12 @@ impl Printer<'_> {
             self.harmless(community);
             self.text("\" ");
         }
-        let (pdu, _) = item(rest)?;
-        self.snmp_pdu(&pdu)?;
-        if verbose {
-            self.text(" } ");
-        }
-        Ok(())
+        self.snmp_pdu(Some(first), rest)
     }
 
-    fn snmp_pdu(&mut self, pdu: &Item<'_>) -> Result<(), Odd> {
+    /// `first`: whether the message is of version 1 rather than 2; version 3 is not checked.
+    pub(crate) fn snmp_pdu(&mut self, first: Option<bool>, bytes: Bytes<'_>) -> Result<(), Odd> {
+        let (pdu, _) = self.item(bytes)?;
         const NAMES: [&str; 9] = [
             "GetRequest",
             "GetNextRequest",
@@ -138,61 +192,53 @@ impl Printer<'_> {
             "Report",
         ];
         let name = pdu.tag.checked_sub(0xa0).and_then(|at| NAMES.get(usize::from(at)));
-        let name = name.ok_or_else(|| Odd::Text(format!("[PDU type?{:#04x}]", pdu.tag)))?;
+        let Some(name) = name else { return self.odd(&format!("PDU type?{:#04x}", pdu.tag)) };
         let verbose = self.options.verbose > 0;
         put!(self, "{}{name}({}) ", if verbose { "{ " } else { "" }, pdu.value.len);
+        match first {
+            Some(true) if pdu.tag > TRAP => return self.odd("v2 PDU in v1 message"),
+            Some(false) if pdu.tag == TRAP => return self.odd("v1 PDU in v2 message"),
+            _ => {}
+        }
         let list = match pdu.tag {
             TRAP => self.snmp_trap(pdu.value)?,
             tag => self.snmp_request(tag, pdu.value)?,
         };
-        self.snmp_variables(list)?;
+        self.snmp_variables(matches!(pdu.tag, GET | NEXT | BULK), list)?;
         if verbose {
-            self.text(" }");
+            self.text(" } ");
         }
         Ok(())
     }
 
     fn snmp_request<'b>(&mut self, tag: u8, value: Bytes<'b>) -> Result<Bytes<'b>, Odd> {
-        let (id, rest) = expect(value, INTEGER, "reqId!=INT")?;
+        let (id, rest) = self.expect(value, INTEGER, "reqId!=INT")?;
         if self.options.verbose > 0 {
             put!(self, "R={} ", integer(id)?);
         }
-        let (error, rest) = expect(rest, INTEGER, "error!=INT")?;
-        let (index, rest) = expect(rest, INTEGER, "index!=INT")?;
+        let (error, rest) = self.expect(rest, INTEGER, "error!=INT")?;
+        let (index, rest) = self.expect(rest, INTEGER, "index!=INT")?;
         let (error, index) = (integer(error)?, integer(index)?);
         if tag == BULK {
-            if error != 0 || index != 0 {
-                put!(self, " N={error} M={index}");
-            }
+            put!(self, " N={error} M={index}");
             return Ok(rest);
         }
         if error != 0 {
-            const ERRORS: [&str; 19] = [
-                "noError",
-                "tooBig",
-                "noSuchName",
-                "badValue",
-                "readOnly",
-                "genErr",
-                "noAccess",
-                "wrongType",
-                "wrongLength",
-                "wrongEncoding",
-                "wrongValue",
-                "noCreation",
-                "inconsistentValue",
-                "resourceUnavailable",
-                "commitFailed",
-                "undoFailed",
-                "authorizationError",
-                "notWritable",
-                "inconsistentName",
-            ];
-            match usize::try_from(error).ok().and_then(|at| ERRORS.get(at)) {
-                Some(name) => put!(self, " {name}"),
-                None => put!(self, " ErrorStatus({error})"),
+            let name = match usize::try_from(error).ok().and_then(|at| ERRORS.get(at)) {
+                Some(name) => (*name).to_owned(),
+                None => format!("err={error}"),
+            };
+            match tag {
+                RESPONSE => put!(self, " {name}"),
+                _ => put!(self, "[errorStatus({name})!=0]"),
             }
-            put!(self, "@{index}");
+        }
+        match (tag, error, index) {
+            (RESPONSE, 1.., 0) => self.text("[errorIndex==0]"),
+            (_, _, 0) => {}
+            (RESPONSE, 0, _) => put!(self, "[errorIndex({index}) w/o errorStatus]"),
+            (RESPONSE, ..) => put!(self, "@{index}"),
+            _ => put!(self, "[errorIndex({index})!=0]"),
         }
         Ok(rest)
     }
@@ -207,46 +253,48 @@ impl Printer<'_> {
             "egpNeighborLoss",
             "enterpriseSpecific",
         ];
-        let (enterprise, rest) = expect(value, OBJECT, "enterprise!=OID")?;
+        let (enterprise, rest) = self.expect(value, OBJECT, "enterprise!=OID")?;
         self.text(" ");
         self.object(enterprise)?;
-        let (agent, rest) = expect(rest, ADDRESS, "agent-addr!=INETADDR")?;
+        let (agent, rest) = self.expect(rest, ADDRESS, "agent-addr!=INETADDR")?;
         self.text(" ");
         self.ip4_address(agent.ip4(0)?);
-        let (kind, rest) = expect(rest, INTEGER, "generic-trap!=INT")?;
+        let (kind, rest) = self.expect(rest, INTEGER, "generic-trap!=INT")?;
         let kind = integer(kind)?;
         match usize::try_from(kind).ok().and_then(|at| KINDS.get(at)) {
             Some(name) => put!(self, " {name}"),
             None => put!(self, " GenericTrap({kind})"),
         }
-        let (specific, rest) = expect(rest, INTEGER, "specific-trap!=INT")?;
+        let (specific, rest) = self.expect(rest, INTEGER, "specific-trap!=INT")?;
         if kind == 6 {
             put!(self, " s={}", integer(specific)?);
         }
-        let (time, rest) = item(rest)?;
+        let (time, rest) = self.item(rest)?;
         self.text(" ");
         put!(self, "{}", unsigned(time.value)?);
         Ok(rest)
     }
 
-    fn snmp_variables(&mut self, list: Bytes<'_>) -> Result<(), Odd> {
-        let (mut rest, _) = expect(list, SEQUENCE, "!SEQ of varbind")?;
+    /// `asked`: values are not there yet.
+    fn snmp_variables(&mut self, asked: bool, list: Bytes<'_>) -> Result<(), Odd> {
+        let (mut rest, _) = self.expect(list, SEQUENCE, "!SEQ of varbind")?;
         while rest.len > 0 {
-            let (variable, next) = expect(rest, SEQUENCE, "!varbind")?;
+            let (variable, next) = self.expect(rest, SEQUENCE, "!varbind")?;
             rest = next;
-            let (name, value) = expect(variable, OBJECT, "objName!=OID")?;
             self.text(" ");
+            let (name, value) = self.expect(variable, OBJECT, "objName!=OID")?;
             self.object(name)?;
-            let (value, _) = item(value)?;
-            if value.tag != NULL {
-                self.text("=");
-                self.snmp_value(&value)?;
+            let (value, _) = self.item(value)?;
+            if asked && value.tag == NULL {
+                continue;
             }
+            self.text(if asked { "[objVal!=NULL]" } else { "=" });
+            self.snmp_value(&value)?;
         }
         Ok(())
     }
 
-    fn snmp_value(&mut self, item: &Item<'_>) -> Result<(), Odd> {
+    pub(crate) fn snmp_value(&mut self, item: &Item<'_>) -> Result<(), Odd> {
         let value = item.value;
         match item.tag {
             INTEGER => put!(self, "{}", integer(value)?),
@@ -263,6 +311,7 @@ impl Printer<'_> {
                     }
                 }
             }
+            NULL => {}
             OBJECT => self.object(value)?,
             ADDRESS => self.ip4_address(value.ip4(0)?),
             0x41..=0x43 | COUNTER64 | 0x47 => put!(self, "{}", unsigned(value)?),

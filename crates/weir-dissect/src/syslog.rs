@@ -52,6 +52,12 @@ impl Printer<'_> {
         put!(self, " ({facility}), Severity {name} ({severity})\n\tMsg: ");
         let message = bytes.from(at + 1);
         self.harmless(message.data);
-        if message.whole() { Ok(()) } else { Err(Cut) }
+        if !message.whole() {
+            return Err(Cut);
+        }
+        if self.options.verbose > 1 {
+            self.rows("\n\t", bytes.data);
+        }
+        Ok(())
     }
 }

@@ -75,7 +75,7 @@ impl Printer<'_> {
         self.text("Flags [");
         self.flags(flags);
         self.text("]");
-        if self.options.verbose > 0 && !around.fragment && bytes.whole() {
+        if self.options.verbose > 0 && !self.options.unverified && !around.fragment && bytes.whole() {
             let (given, right) =
                 (bytes.u16(16)?, checksum::right(around.source, around.destination, TCP, bytes.data, 16));
             put!(self, ", cksum 0x{given:04x} ");
@@ -84,7 +84,7 @@ impl Printer<'_> {
                 false => put!(self, "(incorrect -> 0x{right:04x})"),
             }
         }
-        if payload.len > 0 || flags & (SYN | FIN | RST) != 0 {
+        if payload.len > 0 || flags & (SYN | FIN | RST) != 0 || self.options.verbose > 1 {
             let sequence = sequence.wrapping_sub(relative.sequence);
             self.text(", seq ");
             self.number(sequence);
@@ -112,9 +112,16 @@ impl Printer<'_> {
         self.text(", length ");
         self.size(payload.len);
         let segment = Segment { tcp: true, around, source, destination, payload };
+        if payload.len == 0 {
+            return Ok(());
+        }
+        // As in tcpdump, ports of TCP mean nothing if the caller named a payload, even one that is not for TCP.
+        if self.options.payload.is_some() {
+            return self.named_segment(&segment);
+        }
         match ports::reader(&segment) {
-            Some(read) if payload.len > 0 => read(self, segment),
-            _ => Ok(()),
+            Some(read) => read(self, segment),
+            None => Ok(()),
         }
     }
 

@@ -39,8 +39,11 @@ impl Printer<'_> {
         let payload = datagram.from(8);
         self.facts.payload_len.get_or_insert(len - 8);
         self.udp_details(source, destination, payload);
+        if let Some(printed) = self.named_datagram(around, payload) {
+            return printed;
+        }
         let level = if around.source.is_ipv4() { 2 } else { 1 };
-        if self.options.verbose >= level && !around.fragment && datagram.whole() {
+        if self.options.verbose >= level && !self.options.unverified && !around.fragment && datagram.whole() {
             let right = checksum::right(around.source, around.destination, UDP, datagram.data, 6);
             // Zero means no checksum, so a sum of zero is sent in its other form.
             let right = if right == 0 { 0xffff } else { right };

@@ -4,15 +4,22 @@
 use std::sync::LazyLock;
 
 use proptest::prelude::*;
-use weir_dissect::{Details, Dissector, Names, Options};
+use weir_dissect::{Details, Dissector, Names, Options, Payload};
 
 const LINK_TYPES: [u16; 12] = [0, 1, 9, 12, 50, 101, 108, 113, 147, 228, 229, 276];
 
 static FRAMES: LazyLock<Vec<(u16, Vec<u8>)>> = LazyLock::new(frames);
 
-/// Returns the frames of `frames.txt`, `payloads.txt` and `recorded.txt`.
+/// Returns a line of `named.txt` without the name of its payload.
+fn without_name(line: &str) -> String {
+    line.split_once(' ').expect("a name").1.to_owned()
+}
+
+/// Returns the frames of `frames.txt`, `payloads.txt`, `named.txt` and `recorded.txt`.
 fn frames() -> Vec<(u16, Vec<u8>)> {
-    let texts = [include_str!("frames.txt"), include_str!("payloads.txt"), include_str!("recorded.txt")];
+    let named: String = include_str!("named.txt").lines().map(|line| without_name(line) + "\n").collect();
+    let texts =
+        [include_str!("frames.txt"), include_str!("payloads.txt"), include_str!("recorded.txt"), &named];
     let lines = texts.into_iter().flat_map(str::lines).filter(|line| !line.starts_with('#'));
     let frame = |line: &str| {
         let mut fields = line.split(' ');
@@ -31,6 +38,9 @@ fn all_options() -> impl Iterator<Item = Options> {
         absolute: bits & 4 != 0,
         no_dump: bits & 8 != 0,
         verbose: bits >> 4,
+        // Each with some of the other options, and none for the rest.
+        unverified: bits % 3 == 0,
+        payload: Payload::ALL.get(usize::from(bits) % 13).map(|(_, payload)| *payload),
     })
 }
 

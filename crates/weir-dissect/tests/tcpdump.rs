@@ -8,7 +8,7 @@ use std::net::IpAddr;
 use std::path::Path;
 use std::process::{Command, Output};
 
-use weir_dissect::{Dissector, Dump, Names, Options, Resolve};
+use weir_dissect::{Dissector, Dump, Names, Options, Payload, Resolve};
 use weir_sys::skip;
 
 struct Frame {
@@ -120,7 +120,15 @@ fn whole(frame: &Frame) -> bool {
     frame.data.len() == frame.original_len as usize
 }
 
-const PLAIN: Options = Options { link: false, verbose: 0, quick: false, absolute: false, no_dump: false };
+const PLAIN: Options = Options {
+    link: false,
+    verbose: 0,
+    quick: false,
+    absolute: false,
+    unverified: false,
+    payload: None,
+    no_dump: false,
+};
 
 #[test]
 fn lines_are_those_of_tcpdump() {
@@ -207,6 +215,28 @@ fn payloads_are_those_of_tcpdump() {
     }
 }
 
+/// `named.txt`: a name of a payload before each frame.
+#[test]
+fn named_payloads_are_those_of_tcpdump() {
+    // VXLAN is on one line in weir.
+    for (name, payload) in Payload::ALL.into_iter().filter(|(_, payload)| *payload != Payload::Vxlan) {
+        let of_name = |line: &str| line.strip_prefix(name)?.strip_prefix(' ').map(str::to_owned);
+        let lines: Vec<_> = include_str!("named.txt").lines().filter_map(of_name).collect();
+        let frames = frames(&lines.join("\n"));
+        assert!(!frames.is_empty(), "{name}");
+        let named = Options { payload: Some(payload), ..PLAIN };
+        agree_on(&frames, &["-T", name], named, None);
+        agree_on(&frames, &["-T", name, "-q"], Options { quick: true, ..named }, None);
+        agree_on(&frames, &["-T", name, "-vv"], Options { verbose: 2, ..named }, None);
+    }
+}
+
+#[test]
+fn checksums_are_not_verified_if_so_asked() {
+    let unverified = Options { unverified: true, verbose: 2, ..PLAIN };
+    agree_on(&frames(PAYLOADS), &["-vv", "-K"], unverified, None);
+}
+
 /// Lines that differ from tcpdump's on purpose.
 #[test]
 fn lines_that_are_better_or_shorter() {
@@ -222,6 +252,14 @@ fn lines_that_are_better_or_shorter() {
         outer("11", &format!("9c40{port:04x}{len:04x}0000{payload}"))
     };
     let carried = "IP 10.0.0.1.1 > 10.0.0.2.2: UDP, length 1";
+    let named = Options { payload: Some(Payload::Vxlan), ..PLAIN };
+    let data = bytes(&ethernet("0800", &vxlan(4000)));
+    let frame = Frame { link_type: 1, original_len: u32::try_from(data.len()).unwrap(), data };
+    let line = ours(1, &[&frame], named, None);
+    assert!(
+        line.contains("IP 10.0.0.1.40000 > 10.0.0.2.4000: VXLAN, flags [I] (0x08), vni 100: IP "),
+        "{line}"
+    );
     let table = [
         // One packet, one line.
         (

@@ -3,9 +3,10 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{ArgAction, Args};
 use jiff::tz::TimeZone;
-use weir_dissect::{Dissector, Dump, Options};
+use weir_dissect::{Dissector, Dump, Options, Payload};
 use weir_service::resolver::Resolver;
 
 use super::clock::{Clock, Style};
@@ -41,6 +42,16 @@ pub(crate) struct LineArgs {
     #[arg(short = 'S', long = "absolute", alias = "absolute-tcp-sequence-numbers")]
     absolute: bool,
 
+    /// Verify no checksums of IPv4, TCP and UDP.
+    ///
+    /// Packets that this host sends have none yet if the card computes them.
+    #[arg(hide_short_help = true, short = 'K', long = "no-checksums", alias = "dont-verify-checksums")]
+    unverified: bool,
+
+    /// Print payloads as TYPE, whatever their ports.
+    #[arg(hide_short_help = true, short = 'T', long = "payload", value_name = "TYPE", value_parser = payload_parser(), ignore_case = true)]
+    payload: Option<Payload>,
+
     /// Number the lines.
     #[arg(short = '#', long)]
     number: bool,
@@ -72,6 +83,13 @@ pub(crate) struct LineArgs {
     /// Accepted for compatibility: lines are written whenever no more packets are waiting.
     #[arg(short = 'l', action = ArgAction::Count, hide = true)]
     _line_buffered: u8,
+}
+
+/// Accepts the names of payloads, in any case.
+fn payload_parser() -> impl TypedValueParser<Value = Payload> {
+    let of_name = |name: &str| Payload::ALL.into_iter().find(|(ours, _)| ours.eq_ignore_ascii_case(name));
+    PossibleValuesParser::new(Payload::ALL.map(|(name, _)| name))
+        .try_map(move |name| of_name(&name).map(|(_, payload)| payload).ok_or("no such payload"))
 }
 
 impl LineArgs {
@@ -121,6 +139,8 @@ impl LineArgs {
             verbose: self.verbose,
             quick: self.quick,
             absolute: self.absolute,
+            unverified: self.unverified,
+            payload: self.payload,
             no_dump: self.hex > 0 || self.hex_ascii > 0,
         }
     }

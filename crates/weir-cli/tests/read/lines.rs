@@ -30,7 +30,7 @@ fn lines_in_every_way_are_those_of_tcpdump() {
     let place = Place::new();
     let file = place.path("all.pcap");
     pcap(&file);
-    let ways: [&[&str]; 17] = [
+    let ways: [&[&str]; 18] = [
         &[],
         &["-t"],
         &["-tt"],
@@ -40,6 +40,7 @@ fn lines_in_every_way_are_those_of_tcpdump() {
         &["-e"],
         &["-q"],
         &["-S"],
+        &["-K"],
         &["-x"],
         &["-xx"],
         &["-X"],
@@ -204,10 +205,11 @@ fn what_is_asked_wrongly_is_said() {
     let place = Place::new();
     let file = place.path("all.pcap");
     pcap(&file);
-    let table: [(&[&str], &str); 8] = [
+    let table: [(&[&str], &str); 9] = [
         (&["read"], "<FILE>"),
         (&["read", "--from", "yesterday", "x"], "2026-11-21 13:05:00"),
         (&["read", "-x", "-X", "x"], "cannot be combined"),
+        (&["read", "-T", "morse", "x"], "carp, domain"),
         (&["read", "--json", "-w", "y", "x"], "--json"),
         (&["read", "--split-by", "hour", "-w", "y", "x"], "time:1h"),
         (&["read", "--split-by", "flow", "-w", "-", "x"], "several files"),

@@ -1,0 +1,304 @@
+//! Attributes of RADIUS (RFC 2865, RFC 2866, RFC 2868, RFC 2869, RFC 3162), with `-v`.
+
+use std::net::Ipv6Addr;
+
+use crate::Printer;
+use crate::bytes::{Bytes, Cut};
+use crate::text::put;
+
+/// How a value is printed.
+#[derive(Clone, Copy)]
+enum Form {
+    /// Not at all.
+    Silent,
+    Text,
+    /// Text after an optional tag, which groups the attributes of a tunnel.
+    TaggedText,
+    Number,
+    Words(&'static [&'static str]),
+    /// A number or word after a tag.
+    Tagged(&'static [&'static str]),
+    Ip4,
+    Ip6,
+    Prefix6,
+    Duration,
+    Vendor,
+    Message,
+}
+
+use Form::{Duration, Ip4, Ip6, Message, Number, Prefix6, Silent, Tagged, TaggedText, Text, Vendor, Words};
+
+/// Lowest attribute number that has no name.
+const NAMED: usize = 109;
+
+#[rustfmt::skip]
+const ATTRIBUTES: [(&str, Form); NAMED] = [
+    ("", Silent), ("User-Name", Text), ("User-Password", Silent), ("CHAP-Password", Silent), ("NAS-IP-Address", Ip4),
+    ("NAS-Port", Number), ("Service-Type", Words(&SERVICES)), ("Framed-Protocol", Words(&PROTOCOLS)),
+    ("Framed-IP-Address", Ip4), ("Framed-IP-Netmask", Ip4),
+    ("Framed-Routing", Words(&["None", "Send", "Listen", "Send&Listen"])), ("Filter-Id", Text), ("Framed-MTU", Number),
+    ("Framed-Compression", Words(&["None", "VJ TCP/IP", "IPX", "Stac-LZS"])), ("Login-IP-Host", Ip4),
+    ("Login-Service", Words(&LOGINS)), ("Login-TCP-Port", Number), ("Unassigned", Silent), ("Reply-Message", Text),
+    ("Callback-Number", Text), ("Callback-Id", Text), ("Unassigned", Silent), ("Framed-Route", Text),
+    ("Framed-IPX-Network", Number), ("State", Text), ("Class", Text), ("Vendor-Specific", Vendor),
+    ("Session-Timeout", Duration), ("Idle-Timeout", Duration),
+    ("Termination-Action", Words(&["Default", "RADIUS-Request"])), ("Called-Station-Id", Text),
+    ("Calling-Station-Id", Text), ("NAS-Identifier", Text), ("Proxy-State", Text), ("Login-LAT-Service", Text),
+    ("Login-LAT-Node", Text), ("Login-LAT-Group", Text), ("Framed-AppleTalk-Link", Number),
+    ("Framed-AppleTalk-Network", Number), ("Framed-AppleTalk-Zone", Text), ("Acct-Status-Type", Words(&STATUSES)),
+    ("Acct-Delay-Time", Duration), ("Acct-Input-Octets", Number), ("Acct-Output-Octets", Number),
+    ("Acct-Session-Id", Text), ("Acct-Authentic", Words(&["", "RADIUS", "Local", "Remote", "Diameter"])),
+    ("Acct-Session-Time", Duration), ("Acct-Input-Packets", Number), ("Acct-Output-Packets", Number),
+    ("Acct-Terminate-Cause", Words(&CAUSES)), ("Acct-Multi-Session-Id", Text), ("Acct-Link-Count", Number),
+    ("Acct-Input-Gigawords", Number), ("Acct-Output-Gigawords", Number), ("Unassigned", Silent),
+    ("Event-Timestamp", Silent), ("Egress-VLANID", Silent), ("Ingress-Filters", Words(&["", "Enabled", "Disabled"])),
+    ("Egress-VLAN-Name", Silent), ("User-Priority-Table", Silent), ("CHAP-Challenge", Text),
+    ("NAS-Port-Type", Words(&PORTS)), ("Port-Limit", Number), ("Login-LAT-Port", Text),
+    ("Tunnel-Type", Tagged(&TUNNELS)), ("Tunnel-Medium-Type", Tagged(&MEDIA)), ("Tunnel-Client-Endpoint", TaggedText),
+    ("Tunnel-Server-Endpoint", TaggedText), ("Acct-Tunnel-Connection", Text), ("Tunnel-Password", Silent),
+    ("ARAP-Password", Silent), ("ARAP-Features", Silent),
+    ("ARAP-Zone-Access", Words(&["", "Only access to dfl zone", "Use zone filter inc.", "Not used", "Use zone filter exc."])),
+    ("ARAP-Security", Text), ("ARAP-Security-Data", Text), ("Password-Retry", Number),
+    ("Prompt", Words(&["No Echo", "Echo"])), ("Connect-Info", Text), ("Configuration-Token", Text),
+    ("EAP-Message", Message), ("Message-Authenticator", Text), ("Tunnel-Private-Group-ID", TaggedText),
+    ("Tunnel-Assignment-ID", TaggedText), ("Tunnel-Preference", Tagged(&[])), ("ARAP-Challenge-Response", Silent),
+    ("Acct-Interim-Interval", Duration), ("Acct-Tunnel-Packets-Lost", Number), ("NAS-Port-Id", Text),
+    ("Framed-Pool", Text), ("CUI", Text), ("Tunnel-Client-Auth-ID", TaggedText), ("Tunnel-Server-Auth-ID", TaggedText),
+    ("NAS-Filter-Rule", Text), ("Unassigned", Silent), ("Originating-Line-Info", Silent), ("NAS-IPv6-Address", Ip6),
+    ("Framed-Interface-ID", Silent), ("Framed-IPv6-Prefix", Prefix6), ("Login-IPv6-Host", Ip6),
+    ("Framed-IPv6-Route", Text), ("Framed-IPv6-Pool", Text),
+    ("Error-Cause", Silent), ("EAP-Key-Name", Silent), ("Digest-Response", Text), ("Digest-Realm", Text),
+    ("Digest-Nonce", Text), ("Digest-Response-Auth", Text), ("Digest-Nextnonce", Text), ("Digest-Method", Text),
+];
+#[rustfmt::skip]
+const SERVICES: [&str; 20] = [
+    "", "Login", "Framed", "Callback Login", "Callback Framed", "Outbound", "Administrative", "NAS Prompt",
+    "Authenticate Only", "Callback NAS Prompt", "Call Check", "Callback Administrative", "Voice", "Fax", "Modem Relay",
+    "IAPP-Register", "IAPP-AP-Check", "Authorize Only", "Framed-Management", "Additional-Authorization",
+];
+#[rustfmt::skip]
+const PROTOCOLS: [&str; 8] = [
+    "", "PPP", "SLIP", "ARAP", "Gandalf proprietary", "Xylogics IPX/SLIP", "X.75 Synchronous", "GPRS PDP Context",
+];
+#[rustfmt::skip]
+const LOGINS: [&str; 9] = [
+    "Telnet", "Rlogin", "TCP Clear", "PortMaster(proprietary)", "LAT", "X.25-PAD", "X.25-T3POS", "Unassigned",
+    "TCP Clear Quiet",
+];
+#[rustfmt::skip]
+const STATUSES: [&str; 16] = [
+    "", "Start", "Stop", "Interim-Update", "Unassigned", "Unassigned", "Unassigned", "Accounting-On", "Accounting-Off",
+    "Tunnel-Start", "Tunnel-Stop", "Tunnel-Reject", "Tunnel-Link-Start", "Tunnel-Link-Stop", "Tunnel-Link-Reject",
+    "Failed",
+];
+#[rustfmt::skip]
+const CAUSES: [&str; 24] = [
+    "", "User Request", "Lost Carrier", "Lost Service", "Idle Timeout", "Session Timeout", "Admin Reset",
+    "Admin Reboot", "Port Error", "NAS Error", "NAS Request", "NAS Reboot", "Port Unneeded", "Port Preempted",
+    "Port Suspended", "Service Unavailable", "Callback", "User Error", "Host Request", "Supplicant Restart",
+    "Reauthentication Failure", "Port Reinitialized", "Port Administratively Disabled", "Lost Power",
+];
+#[rustfmt::skip]
+const PORTS: [&str; 26] = [
+    "Async", "Sync", "ISDN Sync", "ISDN Async V.120", "ISDN Async V.110", "Virtual", "PIAFS", "HDLC Clear Channel",
+    "X.25", "X.75", "G.3 Fax", "SDSL", "ADSL-CAP", "ADSL-DMT", "ISDN-DSL", "Ethernet", "xDSL", "Cable",
+    "Wireless - Other", "Wireless - IEEE 802.11", "Token-Ring", "FDDI", "Wireless - CDMA200", "Wireless - UMTS",
+    "Wireless - 1X-EV", "IAPP",
+];
+#[rustfmt::skip]
+const TUNNELS: [&str; 14] = [
+    "", "PPTP", "L2F", "L2TP", "ATMP", "VTP", "AH", "IP-IP", "MIN-IP-IP", "ESP", "GRE", "DVS", "IP-in-IP Tunneling",
+    "VLAN",
+];
+#[rustfmt::skip]
+const MEDIA: [&str; 16] = [
+    "", "IPv4", "IPv6", "NSAP", "HDLC", "BBN 1822", "802", "E.163", "E.164", "F.69", "X.121", "IPX", "Appletalk",
+    "Decnet IV", "Banyan Vines", "E.164 with NSAP subaddress",
+];
+
+impl Printer<'_> {
+    pub(crate) fn radius_attributes(&mut self, mut rest: Bytes<'_>) -> Result<(), Cut> {
+        while rest.len > 0 {
+            let (kind, len) = (rest.u8(0)?, usize::from(rest.u8(1)?));
+            let (name, form) = ATTRIBUTES.get(usize::from(kind)).unwrap_or(&("Unknown", Silent));
+            put!(self, "\n\t  {name} Attribute ({kind}), length: {len}");
+            if len < 2 {
+                self.text(" (bogus, must be >= 2)");
+                return Ok(());
+            }
+            if len > rest.len {
+                self.text(" (bogus, goes past end of packet)");
+                return Ok(());
+            }
+            self.text(", Value: ");
+            if len > 2 {
+                rest.get(2, len - 2)?;
+                self.radius_value(*form, rest.from(2).first(len - 2))?;
+            }
+            if self.options.verbose > 1 {
+                self.rows("\n\t    ", rest.get(2, len - 2)?);
+            }
+            rest = rest.from(len);
+        }
+        Ok(())
+    }
+
+    fn radius_value(&mut self, form: Form, value: Bytes<'_>) -> Result<(), Cut> {
+        let len = match form {
+            Number | Words(_) | Tagged(_) | Ip4 | Duration => 4,
+            Ip6 => 16,
+            _ => value.len,
+        };
+        if value.len != len {
+            put!(self, "ERROR: length {} != {len}", value.len);
+            return Ok(());
+        }
+        match form {
+            Silent => {}
+            Text => self.radius_text(value.data),
+            TaggedText => {
+                let rest = self.radius_tag(value)?;
+                self.radius_text(rest.data);
+            }
+            Number => put!(self, "{}", value.u32(0)?),
+            Words(words) => self.radius_word(words, value.u32(0)?),
+            Tagged(words) => {
+                self.radius_tag(value)?;
+                self.radius_word(words, value.u24(1)?);
+            }
+            Ip4 if value.u32(0)? == u32::MAX => self.text("User Selected"),
+            Ip4 if value.u32(0)? == u32::MAX - 1 => self.text("NAS Select"),
+            Ip4 => self.ip4_address(value.ip4(0)?),
+            Ip6 => self.ip6_address(value.ip6(0)?),
+            Prefix6 => self.radius_prefix(value)?,
+            Duration => {
+                let seconds = value.u32(0)?;
+                let (hours, minutes, seconds) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
+                match (hours, minutes) {
+                    (0, 0) => put!(self, "{seconds:02} secs"),
+                    (0, _) => put!(self, "{minutes:02}:{seconds:02} min"),
+                    _ => put!(self, "{hours:02}:{minutes:02}:{seconds:02} hours"),
+                }
+            }
+            Vendor => self.radius_vendor(value)?,
+            Message => self.radius_message(value)?,
+        }
+        Ok(())
+    }
+
+    /// Prints text up to a zero, with a dot in place of each unprintable byte.
+    fn radius_text(&mut self, text: &[u8]) {
+        for &byte in text.iter().take_while(|&&byte| byte != 0) {
+            self.line.push(if matches!(byte, b' '..=b'~') { byte } else { b'.' });
+        }
+    }
+
+    /// Prints the tag in the first byte; returns what follows it.
+    fn radius_tag<'b>(&mut self, value: Bytes<'b>) -> Result<Bytes<'b>, Cut> {
+        match value.u8(0)? {
+            0 => self.text("Tag[Unused] "),
+            tag @ 1..0x20 => put!(self, "Tag[{tag}] "),
+            _ => return Ok(value),
+        }
+        Ok(value.from(1))
+    }
+
+    fn radius_word(&mut self, words: &[&str], number: u32) {
+        match usize::try_from(number).ok().and_then(|at| words.get(at)) {
+            _ if words.is_empty() => put!(self, "{number}"),
+            None | Some(&"") => put!(self, "#{number}"),
+            Some(word) => self.text(word),
+        }
+    }
+
+    fn radius_prefix(&mut self, value: Bytes<'_>) -> Result<(), Cut> {
+        if !(2..=18).contains(&value.len) {
+            put!(self, "ERROR: length {} not in range (2..18)", value.len);
+            return Ok(());
+        }
+        let len = value.u8(1)?;
+        let given = value.from(2).data;
+        let mut prefix = [0; 16];
+        prefix[..given.len()].copy_from_slice(given);
+        self.ip6_address(Ipv6Addr::from(prefix));
+        put!(self, "/{len}");
+        if usize::from(len) > given.len() * 8 {
+            self.text(" (inconsistent prefix length)");
+        }
+        Ok(())
+    }
+
+    fn radius_vendor(&mut self, value: Bytes<'_>) -> Result<(), Cut> {
+        if value.len < 4 {
+            return Err(Cut);
+        }
+        let vendor = value.u32(0)?;
+        let name = match vendor {
+            9 => "Cisco",
+            43 => "3Com",
+            311 => "Microsoft",
+            _ => "Unknown",
+        };
+        put!(self, "Vendor: {name} ({vendor})");
+        let mut rest = value.from(4);
+        while rest.len >= 2 {
+            let (kind, len) = (rest.u8(0)?, usize::from(rest.u8(1)?));
+            put!(self, "\n\t    Vendor Attribute: {kind}");
+            if len < 2 {
+                self.text(", Length: (bogus, must be >= 2)");
+                return Ok(());
+            }
+            let len = len - 2;
+            put!(self, ", Length: {len}");
+            if len + 2 > rest.len {
+                self.text(" (bogus)");
+                return Ok(());
+            }
+            self.text(", Value: ");
+            for &byte in rest.get(2, len)? {
+                self.line.push(if matches!(byte, b' '..=b'~') { byte } else { b'.' });
+            }
+            rest = rest.from(2 + len);
+        }
+        Ok(())
+    }
+
+    /// Prints the head of a message of EAP.
+    fn radius_message(&mut self, value: Bytes<'_>) -> Result<(), Cut> {
+        let name = match value.u8(0)? {
+            1 => "Request",
+            2 => "Response",
+            3 => "Success",
+            4 => "Failure",
+            _ => "",
+        };
+        if value.len < 4 || name.is_empty() || usize::from(value.u16(2)?) != value.len {
+            self.text("EAP fragment?");
+            return Ok(());
+        }
+        put!(self, "{name} ({}), id {}, len {}", value.u8(0)?, value.u8(1)?, value.u16(2)?);
+        if value.len > 4 && matches!(name, "Request" | "Response") {
+            let kind = value.u8(4)?;
+            let method = match kind {
+                1 => "Identity",
+                2 => "Notification",
+                3 => "Nak",
+                4 => "MD5-challenge",
+                5 => "OTP",
+                6 => "GTC",
+                13 => "TLS",
+                21 => "TTLS",
+                43 => "FAST",
+                254 => "Expanded types",
+                255 => "Experimental",
+                _ => "unknown",
+            };
+            put!(self, "\n\t\t Type {method} ({kind})");
+            if value.len > 5 && matches!(kind, 1 | 2) {
+                put!(self, ", {method}: ");
+                self.harmless(value.from(5).data);
+            }
+        }
+        Ok(())
+    }
+}
