@@ -34,10 +34,7 @@ impl Printer<'_> {
             None => put!(self, " msgtype-{kind}"),
         }
         if self.options.verbose > 0 && !RELAYED.contains(&kind) {
-            put!(self, " (xid={:x}", bytes.u24(1)?);
-            if bytes.len == 4 {
-                self.text(")");
-            }
+            put!(self, " (xid={:x})", bytes.u24(1)?);
         }
         Ok(())
     }

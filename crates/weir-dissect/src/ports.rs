@@ -56,9 +56,15 @@ fn udp(port: u16) -> Option<Read> {
     })
 }
 
+/// UDP ports that identify a protocol only as the destination.
+const TO_ONLY: [u16; 5] = [1985, 3784, 3785, 4784, 6784];
+
 /// Returns what prints the payload, if a port is known. The smaller one decides: it is more likely the service's.
 pub(crate) fn reader(segment: &Segment<'_>) -> Option<Read> {
-    let known = if segment.tcp { tcp } else { udp };
+    let known = |port| {
+        let is_sender = port != segment.destination;
+        if segment.tcp { tcp(port) } else { udp(port).filter(|_| !(is_sender && TO_ONLY.contains(&port))) }
+    };
     let (low, high) = (segment.source.min(segment.destination), segment.source.max(segment.destination));
     known(low).or_else(|| known(high))
 }
