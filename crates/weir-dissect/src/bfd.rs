@@ -24,19 +24,16 @@ impl Printer<'_> {
         self.protocol = "bfd";
         self.facts.protocol = Some("bfd");
         let bytes = segment.payload;
-        let at = |port| segment.destination == port || segment.source == port;
-        if at(ECHO) {
+        if segment.destination == ECHO {
             put!(self, "BFD, Echo, length: {}", bytes.len);
             return Ok(());
         }
         bytes.get(0, 4)?;
         let (version, flags) = (bytes.u8(0)? >> 5, bytes.u8(1)?);
-        let name = if at(MULTIHOP) {
-            "Multihop"
-        } else if at(LAG) {
-            "Lag"
-        } else {
-            "Control"
+        let name = match segment.destination {
+            MULTIHOP => "Multihop",
+            LAG => "Lag",
+            _ => "Control",
         };
         put!(self, "BFDv{version}, {name}");
         // Version 0, a draft, had other flags.
@@ -46,17 +43,7 @@ impl Printer<'_> {
         }
         put!(self, ", State {}", STATES[usize::from(flags >> 6)]);
         self.text(", Flags: [");
-        let mut before = "";
-        for (bit, name) in FLAGS {
-            if flags & bit != 0 {
-                self.text(before);
-                self.text(name);
-                before = ", ";
-            }
-        }
-        if before.is_empty() {
-            self.text("none");
-        }
+        self.flag_names(flags, &FLAGS);
         put!(self, "], length: {}", bytes.len);
         Ok(())
     }

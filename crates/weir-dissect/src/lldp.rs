@@ -33,6 +33,27 @@ const SYSTEM_CAPABILITIES: [(u16, &str); 8] = [
     (128, "Station Only"),
 ];
 
+/// Subtypes from 1, and what identifies the chassis.
+const CHASSIS_NAMES: [(&str, Identifier); 7] = [
+    ("Chassis component", Identifier::Text),
+    ("Interface alias", Identifier::Text),
+    ("Port component", Identifier::Text),
+    ("MAC address", Identifier::Mac),
+    ("Network address", Identifier::Network),
+    ("Interface name", Identifier::Text),
+    ("Local", Identifier::Text),
+];
+/// The same for the port.
+const PORT_NAMES: [(&str, Identifier); 7] = [
+    ("Interface alias", Identifier::Text),
+    ("Port component", Identifier::Text),
+    ("MAC address", Identifier::Mac),
+    ("Network Address", Identifier::Network),
+    ("Interface Name", Identifier::Text),
+    ("Agent circuit ID", Identifier::Text),
+    ("Local", Identifier::Text),
+];
+
 impl Printer<'_> {
     pub(crate) fn lldp_fields(&mut self, bytes: Bytes<'_>) -> Result<(), Cut> {
         let mut rest = bytes;
@@ -70,41 +91,15 @@ impl Printer<'_> {
     /// Prints a value; returns whether it is known.
     fn lldp_field(&mut self, kind: u16, value: Bytes<'_>) -> Result<bool, Cut> {
         match kind {
-            CHASSIS => {
+            CHASSIS | PORT => {
                 let number = value.u8(0)?;
-                let (name, what) = match number {
-                    1 => ("Chassis component", Identifier::Text),
-                    2 => ("Interface alias", Identifier::Text),
-                    3 => ("Port component", Identifier::Text),
-                    4 => ("MAC address", Identifier::Mac),
-                    5 => ("Network address", Identifier::Network),
-                    6 => ("Interface name", Identifier::Text),
-                    7 => ("Local", Identifier::Text),
-                    _ => {
-                        put!(self, "\n\t  Subtype Reserved ({number}): ");
-                        return Ok(false);
-                    }
+                let names = if kind == CHASSIS { &CHASSIS_NAMES } else { &PORT_NAMES };
+                let Some((name, what)) = names.get(usize::from(number).wrapping_sub(1)) else {
+                    put!(self, "\n\t  Subtype Reserved ({number}): ");
+                    return Ok(false);
                 };
                 put!(self, "\n\t  Subtype {name} ({number}): ");
-                self.lldp_identifier(&what, value.from(1))?;
-            }
-            PORT => {
-                let number = value.u8(0)?;
-                let (name, what) = match number {
-                    1 => ("Interface alias", Identifier::Text),
-                    2 => ("Port component", Identifier::Text),
-                    3 => ("MAC address", Identifier::Mac),
-                    4 => ("Network Address", Identifier::Network),
-                    5 => ("Interface Name", Identifier::Text),
-                    6 => ("Agent circuit ID", Identifier::Text),
-                    7 => ("Local", Identifier::Text),
-                    _ => {
-                        put!(self, "\n\t  Subtype Reserved ({number}): ");
-                        return Ok(false);
-                    }
-                };
-                put!(self, "\n\t  Subtype {name} ({number}): ");
-                self.lldp_identifier(&what, value.from(1))?;
+                self.lldp_identifier(what, value.from(1))?;
             }
             TIME => put!(self, ": TTL {}s", value.u16(0)?),
             PORT_DESCRIPTION | SYSTEM_NAME => {

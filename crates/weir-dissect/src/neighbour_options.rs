@@ -27,20 +27,6 @@ impl Printer<'_> {
         Ok(())
     }
 
-    fn flag_names(&mut self, flags: u8, names: &[(u8, &str)]) {
-        let mut before = "";
-        for (bit, name) in names {
-            if flags & bit != 0 {
-                self.text(before);
-                self.text(name);
-                before = ", ";
-            }
-        }
-        if before.is_empty() {
-            self.text("none");
-        }
-    }
-
     pub(crate) fn neighbour_options(&mut self, mut rest: Bytes<'_>) -> Result<(), Cut> {
         while rest.len > 0 {
             let (kind, words) = (rest.u8(0)?, rest.u8(1)?);

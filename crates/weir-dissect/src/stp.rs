@@ -71,20 +71,6 @@ impl Printer<'_> {
         }
     }
 
-    fn bit_names(&mut self, flags: u8) {
-        let mut before = "";
-        for (bit, name) in FLAGS {
-            if flags & bit != 0 {
-                self.text(before);
-                self.text(name);
-                before = ", ";
-            }
-        }
-        if before.is_empty() {
-            self.text("none");
-        }
-    }
-
     /// Prints the priority and the address of a bridge.
     fn bridge(&mut self, bytes: Bytes<'_>, at: usize) -> Result<(), Cut> {
         put!(self, "{:04x}.", bytes.u16(at)?);
@@ -105,7 +91,7 @@ impl Printer<'_> {
     fn configuration(&mut self, kind: u8, bytes: Bytes<'_>) -> Result<(), Cut> {
         let flags = bytes.u8(4)?;
         self.text(", Flags [");
-        self.bit_names(flags);
+        self.flag_names(flags, &FLAGS);
         self.text("], bridge-id ");
         self.bridge(bytes, 17)?;
         put!(self, ".{:04x}, length {}", bytes.u16(25)?, bytes.len);
@@ -126,7 +112,7 @@ impl Printer<'_> {
     fn multiple(&mut self, bytes: Bytes<'_>) -> Result<(), Cut> {
         let flags = bytes.u8(4)?;
         self.text(", CIST Flags [");
-        self.bit_names(flags);
+        self.flag_names(flags, &FLAGS);
         put!(self, "], length {}", bytes.len);
         if self.options.verbose == 0 {
             return Ok(());

@@ -120,6 +120,19 @@ impl Printer<'_> {
         hex_byte(self.line, byte);
     }
 
+    /// Prints the names of the bits that are set in `flags`; `none` if there are none.
+    pub(crate) fn flag_names(&mut self, flags: u8, names: &[(u8, &str)]) {
+        let mut before = "";
+        for (_, name) in names.iter().filter(|(bit, _)| flags & bit != 0) {
+            self.text(before);
+            self.text(name);
+            before = ", ";
+        }
+        if before.is_empty() {
+            self.text("none");
+        }
+    }
+
     fn short_hex(&mut self, word: u16) {
         let mut shift = 12;
         while shift > 0 && word >> shift == 0 {
