@@ -190,11 +190,12 @@ impl Policy for Run<'_> {
                 return end.map(|()| Some(Stop::Pipe));
             }
             // The file goes on.
+            self.live.iter().for_each(Live::clear);
+            let why = end.as_ref().map_or_else(Failure::message, |()| "standard output was closed");
+            style::say(format_args!("weir: {why}; no more packets are printed"));
             self.printer = None;
             self.printed = end;
             self.outcome = Some(Outcome::Closed);
-            self.live.iter().for_each(Live::clear);
-            style::say(format_args!("weir: nobody reads standard output: no more packets are printed"));
         }
         let Some(writer) = &mut self.writer else { return Ok(None) };
         if writer.is_due() {

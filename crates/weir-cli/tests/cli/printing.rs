@@ -256,14 +256,14 @@ fn root_whoever_has_read_enough_ends_the_lines_and_not_the_file() {
         start_piped(&network, &["capture", "-i", "rx0", "-w", &file, "--print", "-c", "20"]);
     drop(stdout);
     send(&network, 10);
-    running.wait_for("nobody reads standard output");
+    running.wait_for("no more packets are printed");
     send(&network, 10);
     running.wait().succeeded().says("20 packets captured");
     let args = ["capture", "-i", "rx0", "-w", &file, "--print", "--json", "-c", "20"];
     let (running, stdout) = start_piped(&network, &args);
     drop(stdout);
     send(&network, 10);
-    running.wait_for("nobody reads standard output");
+    running.wait_for("no more packets are printed");
     send(&network, 10);
     running.wait().succeeded();
 
@@ -282,7 +282,7 @@ fn root_whoever_has_read_enough_ends_the_lines_and_not_the_file() {
     let running = Running::spawn(&network, &mut command);
     running.wait_until_open();
     send(&network, 15);
-    running.wait_for("nobody reads standard output");
+    running.wait_for("no more packets are printed");
     send(&network, 15);
     let ended = running.wait().failed(&["cannot write to standard output: No space left"]);
     ended.says("30 packets captured");
