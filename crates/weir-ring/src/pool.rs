@@ -295,6 +295,19 @@ impl Pool {
     }
 
     #[cfg(not(loom))]
+    pub(crate) fn at_rest(&self, queue: u32) -> Option<u64> {
+        use crate::layout::{QUEUE_CAPTURED, QUEUE_ERRORS, QUEUE_FILTERED, QUEUE_LOST, QUEUE_SEEN};
+        // Acquire: the ends of packets are read before `seen`. If it equals their sum all the same, no packet was between
+        // the two at the moment it was read.
+        let word = |index| self.queue_word(queue, index).load(Ordering::Acquire);
+        let captured = word(QUEUE_CAPTURED);
+        let ended = [QUEUE_LOST, QUEUE_ERRORS, QUEUE_FILTERED]
+            .into_iter()
+            .fold(captured, |sum, index| sum.wrapping_add(word(index)));
+        (word(QUEUE_SEEN) == ended).then_some(captured)
+    }
+
+    #[cfg(not(loom))]
     pub(crate) fn set_clock_offset(&self, queue: u32, nanoseconds: i64) {
         // Relaxed: a packet may get a timestamp with either the old or the new offset.
         self.order(queue, crate::layout::ORDER_CLOCK_OFFSET)

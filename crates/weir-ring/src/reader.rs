@@ -179,6 +179,14 @@ impl Gauge {
         self.pool.counters(self.queue)
     }
 
+    /// Returns the number of records written so far, if the writer was not working on a packet just now. One that it begins
+    /// from now on gets a later timestamp, except that `seen` may stay in a processor's store buffer for a moment, well
+    /// under a microsecond.
+    #[cfg(not(loom))]
+    pub fn at_rest(&self) -> Option<u64> {
+        self.pool.at_rest(self.queue)
+    }
+
     /// Sets the offset from the writer's clock to the Unix epoch, in nanoseconds.
     #[cfg(not(loom))]
     pub fn set_clock_offset(&self, nanoseconds: i64) {

@@ -26,8 +26,8 @@ use crate::units;
 const SIZE: usize = 60;
 /// The lowest rate is this much below the highest that the interface takes: tshark is that slow.
 const RANGE: f64 = 1024.0;
-/// Share of the sending time for which a program may be busy after it, but at least [`LEAST_BEHIND`]: one that keeps up has
-/// little left then, whatever its buffers hold.
+/// Share of the sending time for which a program may be busy after it, but at least [`LEAST_BEHIND`], beyond what it takes at the
+/// lowest rate: one that keeps up has little left then, whatever its buffers hold. tshark is always half a second behind dumpcap.
 const BEHIND: u32 = 10;
 const LEAST_BEHIND: Duration = Duration::from_millis(150);
 /// How long one that does not keep up gets for the rest, beyond the sending time.
@@ -127,8 +127,9 @@ struct Step {
 }
 
 impl Step {
-    fn keeps_up(&self, sending: Duration) -> bool {
-        let most = (sending / BEHIND).max(LEAST_BEHIND).as_secs_f64();
+    /// `always`: seconds for which the program is busy at any rate.
+    fn keeps_up(&self, sending: Duration, always: f64) -> bool {
+        let most = always + (sending / BEHIND).max(LEAST_BEHIND).as_secs_f64();
         self.printed == Some(self.accepted) && self.behind_seconds.is_some_and(|behind| behind <= most)
     }
 }
@@ -148,9 +149,13 @@ pub(super) fn measure(
     fastest: f64,
 ) -> Result<Sample, Failure> {
     let (mut steps, mut problem) = (Vec::new(), None);
-    let rate = highest([fastest / RANGE, fastest], plan.steps, |rate| {
+    let lowest = fastest / RANGE;
+    let slowest = step(plan, lab, contestant, lowest, &mut problem)?;
+    let always = slowest.behind_seconds.unwrap_or(0.0);
+    steps.push(slowest);
+    let rate = highest([lowest, fastest], plan.steps, |rate| {
         let step = step(plan, lab, contestant, rate, &mut problem)?;
-        let kept = step.keeps_up(plan.duration).then_some(step.rate);
+        let kept = step.keeps_up(plan.duration, always).then_some(step.rate);
         steps.push(step);
         Ok::<_, Failure>(kept)
     })?;
@@ -331,10 +336,10 @@ mod tests {
     fn whoever_is_behind_or_loses_a_packet_does_not_keep_up() {
         let keeps_up = |printed, behind| {
             let step = Step { rate: 1.0, accepted: 10, printed, behind_seconds: behind };
-            step.keeps_up(Duration::from_secs(2))
+            step.keeps_up(Duration::from_secs(2), 0.5)
         };
-        assert!(keeps_up(Some(10), Some(0.2)));
-        assert!(!keeps_up(Some(9), Some(0.0)) && !keeps_up(Some(10), Some(0.21)) && !keeps_up(None, None));
+        assert!(keeps_up(Some(10), Some(0.7)));
+        assert!(!keeps_up(Some(9), Some(0.0)) && !keeps_up(Some(10), Some(0.71)) && !keeps_up(None, None));
     }
 
     #[test]

@@ -125,17 +125,22 @@ impl Capture {
     pub(crate) fn of(mut ports: Vec<Port>, sites: Vec<Site>, settings: &Settings) -> Result<Self, Error> {
         let outlets: Vec<_> = ports.iter_mut().flat_map(Port::give_outlets).collect();
         // The kernel's programs write the records of a queue one after the other: a single queue is in order.
-        let written_in_order =
-            |port: &Port| matches!(port.interface.source, SourceKind::Xdp | SourceKind::Tc);
+        let written_by_programs = ports.iter().all(|port| {
+            matches!(port.interface.source, SourceKind::Xdp | SourceKind::Tc | SourceKind::XdpTc)
+        });
         let window = |window| match window {
             Window::Of(window) => window,
-            Window::Usual if outlets.len() == 1 && ports.iter().all(written_in_order) => Duration::ZERO,
+            Window::Usual if outlets.len() == 1 && written_by_programs => Duration::ZERO,
             Window::Usual => {
                 let lag = ports.iter().map(|port| port.source.lag()).max().unwrap_or_default();
                 if settings.timestamps == Timestamps::Batch { lag + TICK } else { lag }
             }
         };
-        let merge = settings.by_time.map(|one| Merge::new(window(one)));
+        let each_has_a_time = settings.timestamps == Timestamps::Kernel;
+        let merge = settings.by_time.map(|one| {
+            let merge = Merge::new(window(one));
+            if written_by_programs && each_has_a_time { merge.counted() } else { merge }
+        });
         let interfaces = ports.iter().map(|port| port.interface.clone()).collect();
         let bells = ports.iter().flat_map(|port| port.source.bells()).collect();
         let order = merge.as_ref().map(Merge::counts).cloned();
@@ -349,6 +354,9 @@ impl Capture {
             }
             merge.look(&mut self.opened.outlets, Instant::now)?;
             merge.relieve(&self.opened.outlets);
+            if !merge.is_due() {
+                merge.lull(&mut self.opened.outlets, |outlet| outlet.gauge().at_rest(), Instant::now)?;
+            }
             if merge.is_due() {
                 continue;
             }

@@ -13,10 +13,15 @@
 //! least one window after it ended, even if some queues are idle. As long as any due packet is left, the oldest packet
 //! of all is delivered next: whatever precedes a due packet is older still.
 //!
+//! **A lull** makes waiting unnecessary when little arrives. The kernel's programs count a packet before they read the
+//! clock, and again when they are done with it. If no program was between the two at some moment after a look, and the
+//! next look has found all that they had done by then, then nothing that is still to come is older than the first look.
+//!
 //! The clocks of both sides are never compared: setting the wall clock makes packets late, but holds none back.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
+use std::hint::spin_loop;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -29,6 +34,11 @@ use crate::account::TimeOrder;
 use crate::chunk::{Chunk, Lane};
 use crate::live::outlet::Outlet;
 
+/// Bytes of records for which a lull is looked for. With more, packets soon arrive all the time.
+const FEW: usize = 4096;
+/// Time after which every processor sees that another has counted a packet: many times what a store buffer takes.
+const VISIBLE: Duration = Duration::from_micros(5);
+
 /// Packets taken from the queues and not delivered yet.
 #[derive(Debug)]
 pub(crate) struct Merge {
@@ -38,6 +48,8 @@ pub(crate) struct Merge {
     looks: VecDeque<Look>,
     first_look: u64,
     looked: Option<Instant>,
+    /// Whether the writers count packets before they read the clock.
+    counted: bool,
     /// Whether nothing more arrives.
     settled: bool,
     /// Number of runs so far.
@@ -75,6 +87,8 @@ struct Look {
     ended: Option<Instant>,
     /// Whether it is due early.
     early: bool,
+    /// Whether a lull came after it.
+    calm: bool,
 }
 
 /// Packets of one queue with ascending timestamps.
@@ -99,11 +113,17 @@ impl Merge {
             looks: VecDeque::new(),
             first_look: 0,
             looked: None,
+            counted: false,
             settled: false,
             found: 0,
             newest: 0,
             counts: Arc::new(OrderCounts { window, late: AtomicU64::new(0), early: AtomicU64::new(0) }),
         }
+    }
+
+    /// Uses lulls: all queues are written by the kernel's programs, and each packet has a time of its own.
+    pub(crate) fn counted(self) -> Self {
+        Self { counted: true, ..self }
     }
 
     /// Takes everything from the queues.
@@ -144,7 +164,7 @@ impl Merge {
     fn push(&mut self, part: Part, lane: Arc<Lane>, timestamp: u64) {
         match self.looks.back_mut() {
             Some(look) if look.ended.is_none() => look.runs += 1,
-            _ => self.looks.push_back(Look { runs: 1, ended: None, early: false }),
+            _ => self.looks.push_back(Look { runs: 1, ended: None, early: false, calm: false }),
         }
         let look = self.first_look + self.looks.len() as u64 - 1;
         self.found += 1;
@@ -158,6 +178,7 @@ impl Merge {
 
     fn is_in_time(&self, look: &Look) -> bool {
         self.settled
+            || look.calm
             || look.ended.zip(self.looked).is_some_and(|(ended, looked)| looked >= ended + self.window)
     }
 
@@ -178,6 +199,37 @@ impl Merge {
         {
             look.early = outlets.iter().any(is_filling);
         }
+    }
+
+    /// Makes the packets of a look due if there are few, and a lull follows. `at_rest` returns the records that the writer of
+    /// a queue has written, if it is between two packets.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`look`](Self::look).
+    pub(crate) fn lull(
+        &mut self,
+        outlets: &mut [Outlet],
+        at_rest: impl Fn(&Outlet) -> Option<u64>,
+        clock: impl Fn() -> Instant,
+    ) -> Result<(), Error> {
+        let held = || self.runs.iter().map(|Reverse(run)| run.part.len()).sum::<usize>();
+        let (1, Some(ended)) = (self.looks.len(), self.looks.front().and_then(|look| look.ended)) else {
+            return Ok(());
+        };
+        if !self.counted || held() > FEW {
+            return Ok(());
+        }
+        while clock() < ended + VISIBLE {
+            spin_loop();
+        }
+        let Some(written) = outlets.iter().map(at_rest).collect::<Option<Vec<_>>>() else { return Ok(()) };
+        self.look(outlets, clock)?;
+        let calm = outlets.iter().zip(written).all(|(outlet, written)| outlet.taken() >= written);
+        if let Some(look) = self.looks.front_mut() {
+            look.calm = calm;
+        }
+        Ok(())
     }
 
     /// Returns the next packets, if any are due.

@@ -16,6 +16,8 @@ pub(crate) struct Outlet {
     pub(crate) queue: Box<dyn Queue>,
     pub(crate) lane: Arc<Lane>,
     gauge: Gauge,
+    /// Records taken so far.
+    taken: u64,
     waiting: u32,
     /// When `waiting` was updated.
     looked: Instant,
@@ -23,7 +25,7 @@ pub(crate) struct Outlet {
 
 impl Outlet {
     pub(crate) fn new(queue: Box<dyn Queue>, lane: Arc<Lane>) -> Self {
-        Self { gauge: queue.gauge(), queue, lane, waiting: 0, looked: Instant::now() }
+        Self { gauge: queue.gauge(), queue, lane, taken: 0, waiting: 0, looked: Instant::now() }
     }
 
     pub(crate) fn gauge(&self) -> &Gauge {
@@ -33,6 +35,11 @@ impl Outlet {
     /// Returns the number of closed chunks that waited when one was last taken.
     pub(crate) fn waiting(&self) -> u32 {
         self.waiting
+    }
+
+    /// Returns the number of records taken so far.
+    pub(crate) fn taken(&self) -> u64 {
+        self.taken
     }
 
     /// Returns what can be taken.
@@ -51,6 +58,8 @@ impl Outlet {
         self.lane.waited.fetch_add(twice_the_mean.saturating_mul(nanoseconds) / 2, Ordering::Relaxed);
         self.lane.most_ready.fetch_max(waiting, Ordering::Relaxed);
         (self.waiting, self.looked) = (waiting, now);
-        Ok(self.queue.take()?.map(|part| Chunk::new(part, Arc::clone(&self.lane))))
+        let part = self.queue.take()?;
+        self.taken += part.as_ref().map_or(0, |part| part.records().into());
+        Ok(part.map(|part| Chunk::new(part, Arc::clone(&self.lane))))
     }
 }

@@ -1,5 +1,7 @@
 //! Tests of the merge with simulated queues and a clock of its own.
 
+use std::cell::Cell;
+
 use proptest::prelude::*;
 use weir_ring::{Gauge, Writer};
 
@@ -266,4 +268,74 @@ fn whoever_stops_early_leaves_no_chunk_behind() {
     bench.merge = Merge::new(WINDOW);
     // The chunks being written are still open.
     assert!(bench.gauges().all(|gauge| gauge.fill().held == 0));
+}
+
+/// A bench whose merge looks for lulls, and a clock that goes on by a microsecond whenever it is read.
+fn counted(queues: u32) -> (Bench, impl Fn() -> Instant) {
+    let mut bench = bench(queues, 8, LONG);
+    bench.merge = Merge::new(LONG).counted();
+    let (began, reads) = (bench.began, Cell::new(0));
+    let clock = move || {
+        reads.set(reads.get() + 1);
+        began + Duration::from_micros(reads.get())
+    };
+    (bench, clock)
+}
+
+#[test]
+fn in_a_lull_a_packet_need_not_wait() {
+    let (mut bench, clock) = counted(2);
+    assert!(bench.write(0, 10, 0));
+    bench.merge.look(&mut bench.outlets, &clock).expect("our own writers");
+    let written = |outlet: &Outlet| Some(u64::from(outlet.lane.queue == 0));
+    bench.merge.lull(&mut bench.outlets, written, &clock).expect("our own writers");
+    assert_eq!(bench.due(), [(10, 0)]);
+}
+
+#[test]
+fn a_packet_waits_while_another_is_on_its_way() {
+    let (mut bench, clock) = counted(2);
+    assert!(bench.write(0, 10, 0));
+    bench.merge.look(&mut bench.outlets, &clock).expect("our own writers");
+    // Queue 1 has counted a packet that is not written yet.
+    let working = |outlet: &Outlet| (outlet.lane.queue == 0).then_some(1);
+    bench.merge.lull(&mut bench.outlets, working, &clock).expect("our own writers");
+    assert_eq!(bench.due(), []);
+    // It is written and counted, but the look does not find it: it is published a moment later.
+    bench.merge.lull(&mut bench.outlets, |_| Some(1), &clock).expect("our own writers");
+    assert_eq!(bench.due(), []);
+    assert!(bench.write(1, 9, 1));
+    bench.merge.lull(&mut bench.outlets, |_| Some(1), &clock).expect("our own writers");
+    assert_eq!(bench.due(), [(9, 1), (10, 0)]);
+    assert_eq!(bench.merge.counts().account().late, 0);
+}
+
+#[test]
+fn what_comes_during_a_lull_waits_for_its_own() {
+    let (mut bench, clock) = counted(2);
+    assert!(bench.write(0, 10, 0));
+    bench.merge.look(&mut bench.outlets, &clock).expect("our own writers");
+    assert!(bench.write(1, 20, 1));
+    bench.merge.lull(&mut bench.outlets, |_| Some(1), &clock).expect("our own writers");
+    assert_eq!(bench.due(), [(10, 0)]);
+    bench.merge.lull(&mut bench.outlets, |_| Some(1), &clock).expect("our own writers");
+    assert_eq!(bench.due(), [(20, 1)]);
+}
+
+#[test]
+fn no_lull_is_looked_for_among_many_packets_or_without_counts() {
+    let (mut bench, clock) = counted(1);
+    (0..40).for_each(|stamp| assert!(bench.write(0, stamp, stamp)));
+    let at_rest = |_: &Outlet| -> Option<u64> { panic!("it is not asked for") };
+    bench.merge.look(&mut bench.outlets, &clock).expect("our own writers");
+    bench.merge.lull(&mut bench.outlets, at_rest, &clock).expect("our own writers");
+    assert_eq!(bench.due(), []);
+    bench.rest();
+
+    let (mut bench, clock) = counted(1);
+    bench.merge.counted = false;
+    assert!(bench.write(0, 10, 0));
+    bench.merge.look(&mut bench.outlets, &clock).expect("our own writers");
+    bench.merge.lull(&mut bench.outlets, at_rest, &clock).expect("our own writers");
+    assert_eq!(bench.due(), []);
 }
