@@ -171,6 +171,17 @@ pub(crate) fn hex_byte(line: &mut Vec<u8>, byte: u8) {
 }
 
 fn decimal(line: &mut Vec<u8>, mut number: u64) {
+    // Most numbers are short: no call to copy so few bytes.
+    if number < 1000 {
+        let digit = |number: u64| DIGITS[(number % 10) as usize];
+        if number >= 100 {
+            line.push(digit(number / 100));
+        }
+        if number >= 10 {
+            line.push(digit(number / 10));
+        }
+        return line.push(digit(number));
+    }
     let mut digits = [0; 20];
     let mut at = digits.len();
     loop {

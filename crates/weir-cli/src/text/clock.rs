@@ -51,13 +51,27 @@ pub(crate) struct Clock {
     offset: i64,
     /// `2026-11-21 `, for [`Style::Date`].
     date: Vec<u8>,
+    /// The second, since the epoch, that `second_text` shows: packets of one second are many.
+    second: Option<u64>,
+    /// `13:05:01`, after the date for [`Style::Date`].
+    second_text: Vec<u8>,
     /// The time from which differences are counted.
     reference: Option<u64>,
 }
 
 impl Clock {
     pub(crate) fn new(style: Style, nanoseconds: bool, zone: TimeZone) -> Self {
-        Self { style, nanoseconds, zone, minute: None, offset: 0, date: Vec::new(), reference: None }
+        Self {
+            style,
+            nanoseconds,
+            zone,
+            minute: None,
+            offset: 0,
+            date: Vec::new(),
+            second: None,
+            second_text: Vec::new(),
+            reference: None,
+        }
     }
 
     /// Appends a time, given in nanoseconds since the epoch, and a space.
@@ -65,12 +79,10 @@ impl Clock {
         match self.style {
             Style::None => return,
             Style::Clock | Style::Date => {
-                self.local(timestamp);
-                if self.style == Style::Date {
-                    line.extend_from_slice(&self.date);
+                if self.second != Some(timestamp / SECOND) {
+                    self.enter_second(timestamp);
                 }
-                let seconds = i64::try_from(timestamp / SECOND).unwrap_or(0) + self.offset;
-                of_day(u64::try_from(seconds.rem_euclid(DAY)).unwrap_or(0), line);
+                line.extend_from_slice(&self.second_text);
             }
             Style::Epoch => number(timestamp / SECOND, 1, line),
             Style::SincePrevious | Style::SinceFirst => {
@@ -91,11 +103,28 @@ impl Clock {
     }
 
     fn fraction(&self, time: u64, line: &mut Vec<u8>) {
-        line.push(b'.');
-        match self.nanoseconds {
-            true => number(time % SECOND, 9, line),
-            false => number(time % SECOND / 1000, 6, line),
+        let mut text = *b".000000000";
+        let mut rest = time % SECOND;
+        for digit in text[1..].iter_mut().rev() {
+            *digit += u8::try_from(rest % 10).unwrap_or(0);
+            rest /= 10;
         }
+        match self.nanoseconds {
+            true => line.extend_from_slice(&text),
+            false => line.extend_from_slice(&text[..7]),
+        }
+    }
+
+    /// Prints the date and the time of day of another second.
+    fn enter_second(&mut self, timestamp: u64) {
+        self.second = Some(timestamp / SECOND);
+        self.local(timestamp);
+        self.second_text.clear();
+        if self.style == Style::Date {
+            self.second_text.extend_from_slice(&self.date);
+        }
+        let seconds = i64::try_from(timestamp / SECOND).unwrap_or(0) + self.offset;
+        of_day(u64::try_from(seconds.rem_euclid(DAY)).unwrap_or(0), &mut self.second_text);
     }
 
     /// Looks up the time zone's offset and the date, once per minute of packet time.
