@@ -137,7 +137,7 @@ pub(crate) struct CaptureArgs {
     /// With -w, print packets as well.
     ///
     /// The file always comes first: packets that standard output is too slow for are counted, and
-    /// marked by a line such as `[1,204 not printed]`.
+    /// marked by a line such as `[1,204 not printed]`. On a terminal, at most 20,000 lines a second are printed.
     #[arg(long, requires = "write", help_heading = "Output")]
     pub(crate) print: bool,
 

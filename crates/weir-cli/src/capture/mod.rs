@@ -71,7 +71,7 @@ pub(crate) fn run(args: &CaptureArgs) -> Result<(), Failure> {
     let printer = match text {
         Some(mut text) => {
             interfaces.iter().for_each(|interface| text.interface(&interface.into()));
-            Some(Printer::start(text)?)
+            Some(Printer::start(text, args.write.is_some())?)
         }
         None => None,
     };

@@ -5,6 +5,8 @@
 //!  loop: take a chunk --copy--> waiting (bounded) --swap--> printer: text --write--> standard output
 //!                          '--> no room: counted as not printed
 //! ```
+//!
+//! Beside a file, a terminal gets no more lines than people can make use of: the processor's time is the file's.
 
 use std::io::{self, IsTerminal as _};
 use std::mem;
@@ -21,6 +23,10 @@ use crate::text::{Page, Ready, Text};
 /// Copies that may wait, in bytes. Little for a terminal, where nobody reads what happened many lines ago.
 const MOST: usize = 16 << 20;
 const MOST_ON_TERMINAL: usize = 1 << 20;
+
+/// Packets a second for a terminal beside a file, and how many may come at once after a quiet time.
+const PACE: u32 = 20_000;
+const AT_ONCE: u32 = 20_000;
 
 /// Once the capture has ended, the printer is left alone if it gets nothing done for this time.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -101,15 +107,17 @@ impl Batch {
 
 impl Printer {
     /// Starts the thread. `text` knows all interfaces.
-    pub(super) fn start(text: Text) -> Result<Self, Failure> {
+    pub(super) fn start(text: Text, beside_a_file: bool) -> Result<Self, Failure> {
         let shared = Arc::<Shared>::default();
+        let on_terminal = io::stdout().is_terminal();
+        let pace = (beside_a_file && on_terminal).then(|| Pace { paid: Instant::now() });
         let thread = std::thread::Builder::new().name("printer".to_owned()).spawn({
             let shared = Arc::clone(&shared);
-            move || shared.run(text)
+            move || shared.run(text, pace)
         });
         let thread =
             thread.map_err(|error| Failure::new(format_args!("cannot start the printer: {error}")))?;
-        let most = if io::stdout().is_terminal() { MOST_ON_TERMINAL } else { MOST };
+        let most = if on_terminal { MOST_ON_TERMINAL } else { MOST };
         Ok(Self { shared, most, thread: Some(thread), offered: 0, skipped: 0, stuck: false })
     }
 
@@ -212,15 +220,17 @@ impl Shared {
     }
 
     /// The thread.
-    fn run(&self, mut text: Text) {
+    fn run(&self, mut text: Text, mut pace: Option<Pace>) {
         let _over = Over(self);
-        let end = self.print(&mut text, &mut Page::new()).err();
+        let end = self.print(&mut text, &mut Page::new(), pace.as_mut()).err();
         self.lock().end = end;
     }
 
     /// Prints until the last packet, or until standard output is given up.
-    fn print(&self, text: &mut Text, page: &mut Page) -> io::Result<()> {
+    fn print(&self, text: &mut Text, page: &mut Page, mut pace: Option<&mut Pace>) -> io::Result<()> {
         let mut batch = Batch::default();
+        // Packets since the last rest.
+        let mut since = 0;
         loop {
             batch.copies.clear();
             let mut waiting = self.lock();
@@ -229,6 +239,7 @@ impl Shared {
                 if !self.write(page)? {
                     return Ok(());
                 }
+                self.rest(pace.as_deref_mut(), mem::take(&mut since));
                 waiting = self.lock();
                 let idle = |waiting: &mut Waiting| waiting.batch.is_empty() && !waiting.last;
                 waiting = self.more.wait_while(waiting, idle).unwrap_or_else(PoisonError::into_inner);
@@ -257,13 +268,25 @@ impl Shared {
                 }
                 page.end_packet();
                 left -= 1;
-                if page.is_full() && !self.write(page)? {
-                    return Ok(());
+                since += 1;
+                if page.is_full() {
+                    if !self.write(page)? {
+                        return Ok(());
+                    }
+                    self.rest(pace.as_deref_mut(), mem::take(&mut since));
                 }
             }
             if skipped + left > 0 {
                 text.not_printed(skipped + left, &mut page.text)?;
             }
+        }
+    }
+
+    /// Keeps the pace after this number of packets, unless the capture has ended.
+    fn rest(&self, pace: Option<&mut Pace>, packets: u32) {
+        if let Some(wait) = pace.and_then(|pace| pace.after(packets, Instant::now())) {
+            let goes_on = |waiting: &mut Waiting| !waiting.last;
+            drop(self.more.wait_timeout_while(self.lock(), wait, goes_on));
         }
     }
 
@@ -279,6 +302,23 @@ impl Shared {
     }
 }
 
+/// How fast the printer may go.
+#[derive(Debug)]
+struct Pace {
+    /// The time until which packets were printed, at the usual pace.
+    paid: Instant,
+}
+
+impl Pace {
+    /// Returns how long to wait after printing so many packets.
+    fn after(&mut self, packets: u32, now: Instant) -> Option<Duration> {
+        let of = |packets| Duration::from_secs(1) * packets / PACE;
+        let earliest = now.checked_sub(of(AT_ONCE)).unwrap_or(now);
+        self.paid = self.paid.max(earliest) + of(packets);
+        self.paid.checked_duration_since(now).filter(|wait| !wait.is_zero())
+    }
+}
+
 /// Says that the thread has ended, even by a panic.
 struct Over<'a>(&'a Shared);
 
@@ -286,5 +326,22 @@ impl Drop for Over<'_> {
     fn drop(&mut self) {
         self.0.lock().over = true;
         self.0.room.notify_all();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_burst_goes_at_once_and_what_follows_at_the_pace() {
+        let start = Instant::now();
+        let mut pace = Pace { paid: start };
+        let later = start + Duration::from_secs(60);
+        assert_eq!(pace.after(AT_ONCE, later), None);
+        assert_eq!(pace.after(PACE / 10, later), Some(Duration::from_millis(100)));
+        let after = later + Duration::from_millis(600);
+        assert_eq!(pace.after(PACE / 2, after), None);
+        assert_eq!(pace.after(PACE / 4, after), Some(Duration::from_millis(250)));
     }
 }
