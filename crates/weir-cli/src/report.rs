@@ -367,7 +367,7 @@ fn verdict(summary: &Summary, paint: Paint) -> String {
     }
     if summary.not_printed > 0 {
         let (number, plural) = (units::grouped(summary.not_printed), plural(summary.not_printed));
-        let note = format!("{number} packet{plural} not printed: standard output was too slow");
+        let note = format!("{number} packet{plural} not printed: more than standard output took");
         let _infallible = writeln!(text, "{}", paint.yellow(note));
     }
     if summary.own_queries > 0 {

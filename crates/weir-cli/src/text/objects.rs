@@ -87,7 +87,7 @@ struct Object<'a> {
     line: &'a str,
 }
 
-/// Packets without an object, because standard output was too slow.
+/// Packets without an object: more than standard output took.
 #[derive(Debug, Serialize)]
 struct NotPrinted {
     r#type: &'static str,
