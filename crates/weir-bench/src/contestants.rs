@@ -62,7 +62,7 @@ pub(super) fn all() -> Vec<Contestant> {
         program("weir-exclusive", "weir exclusive, no stamps", false, exclusive("none")),
         program("weir-exclusive-batch", "weir exclusive, batch stamps", false, exclusive("batch")),
         program("weir-exclusive-kernel", "weir exclusive, kernel stamps", false, exclusive("kernel")),
-        program("weir-file", "weir to tmpfs, kernel stamps", false, write()),
+        program("weir-file", "weir exclusive to tmpfs, kernel stamps", false, write()),
         program("af-xdp", "AF_XDP, copy mode, bare loop", false, receive_af_xdp()),
         program("weir-af-xdp", "weir af_xdp, no stamps", false, receive("af_xdp", "exclusive", "none")),
         Contestant {

@@ -10,6 +10,9 @@ use std::time::SystemTime;
 use rustix::system::uname;
 use serde::Serialize;
 
+/// A hypervisor that does not say its name.
+const UNKNOWN: &str = "unknown";
+
 /// What numbers depend on.
 #[derive(Debug, Serialize)]
 pub(super) struct Machine {
@@ -64,12 +67,24 @@ impl Machine {
     }
 }
 
+impl Machine {
+    /// Returns the day, in UTC: `2026-11-28`.
+    pub(super) fn date(&self) -> String {
+        let seconds = i64::try_from(self.time).unwrap_or(0);
+        let day = |time: jiff::Timestamp| time.strftime("%Y-%m-%d").to_string();
+        jiff::Timestamp::from_second(seconds).map(day).unwrap_or_default()
+    }
+}
+
 impl fmt::Display for Machine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { cpu, processors, hypervisor, kernel, clocksource, weir, commit, load, .. } = self;
         let release = kernel.split(' ').next().unwrap_or_default();
-        let virtual_on =
-            if hypervisor.is_empty() { String::new() } else { format!(", virtual ({hypervisor})") };
+        let virtual_on = match hypervisor.as_str() {
+            "" => String::new(),
+            UNKNOWN => ", virtual".to_owned(),
+            name => format!(", virtual ({name})"),
+        };
         let commit = if commit.is_empty() { String::new() } else { format!(" ({commit})") };
         write!(
             f,
@@ -86,7 +101,7 @@ fn field(text: &str, name: &str) -> Option<String> {
 fn hypervisor() -> String {
     let vendor = fs::read_to_string("/sys/class/dmi/id/sys_vendor").unwrap_or_default();
     let vendor = vendor.trim();
-    if vendor.is_empty() { "unknown".to_owned() } else { vendor.to_owned() }
+    if vendor.is_empty() { UNKNOWN.to_owned() } else { vendor.to_owned() }
 }
 
 fn file_system(dir: &Path) -> &'static str {

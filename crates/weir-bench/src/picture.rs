@@ -1,4 +1,5 @@
-//! The rates as a picture: a field for each size of frames, a bar for each contestant.
+//! The rates as a picture: a field for each size of frames, a bar for each contestant, one scale for all; above them what the
+//! colours mean, below them what was measured where and when.
 
 use std::error::Error;
 
@@ -13,6 +14,11 @@ const WIDTH: u32 = 1000;
 /// Pixels of a bar, and of what is around the bars of a field.
 const ROW: u32 = 26;
 const FRAME: u32 = 90;
+/// Pixels of a line of text above or below the fields, and of a sample of a colour.
+const LINE: i32 = 24;
+const SAMPLE: i32 = 14;
+/// Pixels of the longest name of a contestant.
+const NAMES: u32 = 290;
 
 const OURS: RGBColor = RGBColor(0x1f, 0x77, 0xb4);
 const LIMITS: RGBColor = RGBColor(0x9a, 0x9a, 0x9a);
@@ -26,12 +32,18 @@ pub(super) fn draw(report: &Report) -> Result<String, Box<dyn Error>> {
     let fields = u32::try_from(sizes.len())?.max(1);
     let mut svg = String::new();
     {
-        let root =
-            SVGBackend::with_string(&mut svg, (WIDTH, fields * (rows * ROW + FRAME))).into_drawing_area();
+        let text = u32::try_from(2 * LINE)?;
+        let height = fields * (rows * ROW + FRAME);
+        let root = SVGBackend::with_string(&mut svg, (WIDTH, height + 2 * text)).into_drawing_area();
         root.fill(&WHITE)?;
-        for (area, &size) in root.split_evenly((sizes.len().max(1), 1)).iter().zip(&sizes) {
-            field(report, size, area)?;
+        let (above, rest) = root.split_vertically(text);
+        let (middle, below) = rest.split_vertically(height);
+        legend(&above)?;
+        let longest = longest(report, &sizes);
+        for (area, &size) in middle.split_evenly((sizes.len().max(1), 1)).iter().zip(&sizes) {
+            field(report, size, longest, area)?;
         }
+        origin(report, &below)?;
         root.present()?;
     }
     Ok(svg)
@@ -39,10 +51,46 @@ pub(super) fn draw(report: &Report) -> Result<String, Box<dyn Error>> {
 
 type Area<'a> = DrawingArea<SVGBackend<'a>, plotters::coord::Shift>;
 
-fn field(report: &Report, size: usize, area: &Area<'_>) -> Result<(), Box<dyn Error>> {
+/// What the colours mean.
+fn legend(area: &Area<'_>) -> Result<(), Box<dyn Error>> {
+    let meanings = [
+        (OURS, "weir"),
+        (PEERS, "other programs"),
+        (LIMITS, "limits of this machine: no capture"),
+        (LOSSY, "some packets were lost"),
+    ];
+    let style = ("sans-serif", 14).into_text_style(area).pos(Pos::new(HPos::Left, VPos::Center));
+    let mut at = LINE;
+    for (colour, meaning) in meanings {
+        let corners = [(at, LINE - SAMPLE / 2), (at + SAMPLE, LINE + SAMPLE / 2)];
+        area.draw(&Rectangle::new(corners, colour.filled()))?;
+        area.draw_text(meaning, &style, (at + SAMPLE + 6, LINE))?;
+        let (width, _) = area.estimate_text_size(meaning, &style)?;
+        at += SAMPLE + i32::try_from(width)? + 2 * LINE;
+    }
+    Ok(())
+}
+
+/// What was measured where and when.
+fn origin(report: &Report, area: &Area<'_>) -> Result<(), Box<dyn Error>> {
+    let style = ("sans-serif", 13).into_text_style(area).pos(Pos::new(HPos::Left, VPos::Center));
+    area.draw_text(&format!("{}, {}", report.machine.date(), report.machine), &style, (LINE, LINE / 2))?;
+    let how = "Private network over veth; one processor generates, receives and stores. Modes: see docs/performance.md";
+    area.draw_text(how, &style, (LINE, LINE + LINE / 2))?;
+    Ok(())
+}
+
+/// The highest rate of all, in million packets a second.
+fn longest(report: &Report, sizes: &[usize]) -> f64 {
+    let rows = sizes.iter().flat_map(|&size| {
+        report.contestants.iter().filter_map(move |about| Row::of(report, about.name, size))
+    });
+    rows.map(|row| row.rate.max).fold(1.0, f64::max)
+}
+
+fn field(report: &Report, size: usize, longest: f64, area: &Area<'_>) -> Result<(), Box<dyn Error>> {
     let rows: Vec<(&str, Option<Row>)> =
         report.contestants.iter().map(|about| (about.title, Row::of(report, about.name, size))).collect();
-    let longest = rows.iter().filter_map(|(_, row)| row.as_ref()).map(|row| row.rate.max).fold(1.0, f64::max);
     // The first at the top.
     let top = i32::try_from(rows.len())? - 1;
 
@@ -53,7 +101,7 @@ fn field(report: &Report, size: usize, area: &Area<'_>) -> Result<(), Box<dyn Er
         .caption(caption, ("sans-serif", 18))
         .margin(10)
         .x_label_area_size(30)
-        .y_label_area_size(250)
+        .y_label_area_size(NAMES)
         .build_cartesian_2d(0.0..longest * 1.12, (0..top).into_segmented())?;
     let title = |value: &SegmentValue<i32>| match value {
         SegmentValue::CenterOf(at) | SegmentValue::Exact(at) => {

@@ -22,7 +22,7 @@ use crate::{style, units};
 /// The whole run. Field names are a promise to scripts.
 #[derive(Debug, Serialize)]
 pub(super) struct Report {
-    machine: Machine,
+    pub(super) machine: Machine,
     pub(super) rounds: u32,
     seconds_per_turn: f64,
     pub(super) contestants: Vec<About>,
