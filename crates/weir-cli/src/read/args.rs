@@ -107,7 +107,8 @@ pub(crate) struct ReadArgs {
     /// When the next file of its ring begins, weir moves on to it. FILE may also be the name that
     /// was given to -w: weir then starts with the newest file. Packets are in the order of the file;
     /// capture with --order time if it matters. With --to, weir ends once it has met a later packet
-    /// (that matches the filter) and no more are waiting. A note tells if a ring deleted files unread.
+    /// (that matches the filter) and no more are waiting. A note tells if a ring deleted files
+    /// unread; a line such as `[at least 65,536 bytes not read: overwritten]` stands for what it overwrote (tcpdump's does).
     #[arg(long, help_heading = "Selection")]
     #[arg(conflicts_with_all = ["write", "only_count", "repair", "sort"])]
     pub(super) follow: bool,

@@ -44,6 +44,10 @@ impl Sink for Lines {
         Ok(self.page.flush()?)
     }
 
+    fn overwritten(&mut self, bytes: u64) -> Result<(), End> {
+        Ok(self.text.not_read(bytes, &mut self.page.text)?)
+    }
+
     fn finish(&mut self) -> Result<(), End> {
         Ok(self.page.flush()?)
     }

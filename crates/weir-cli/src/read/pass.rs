@@ -118,6 +118,11 @@ fn work(pass: &mut Pass<'_>, sink: &mut dyn Sink) -> Result<Vec<ReadError>, End>
                 sink.comments(&input.later_comments(&mut told));
                 return Ok(damage);
             }
+            // This is part of following, and `sink` says so.
+            Err(ReadError { reason: ReadReason::Overwritten { unread }, .. }) => {
+                sink.overwritten(unread)?;
+                None
+            }
             Err(error) => {
                 damage.push(error);
                 None

@@ -36,6 +36,10 @@ pub(crate) trait Sink {
     fn pause(&mut self) -> Result<(), End> {
         Ok(())
     }
+    /// Adds a mark for what a file had before its writer began it anew: at least `bytes` bytes were not read.
+    fn overwritten(&mut self, _bytes: u64) -> Result<(), End> {
+        Ok(())
+    }
     /// Records that a file was rejected, so that the result is incomplete.
     fn refused(&mut self) {}
     /// Starts over after [`End::Unordered`], with nothing accepted so far.

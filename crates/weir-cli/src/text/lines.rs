@@ -112,6 +112,11 @@ impl Lines {
         self.count += packets;
         writeln!(text, "[{} not printed]", units::grouped(packets))
     }
+
+    /// Appends a line that stands for at least `bytes` bytes of a file.
+    pub(super) fn not_read(bytes: u64, text: &mut Vec<u8>) -> io::Result<()> {
+        writeln!(text, "[at least {} bytes not read: overwritten]", units::grouped(bytes))
+    }
 }
 
 /// Makes text from a file safe to print on a terminal.

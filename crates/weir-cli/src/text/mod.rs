@@ -77,6 +77,14 @@ impl Text {
             Self::Objects(objects) => objects.not_printed(packets, text),
         }
     }
+
+    /// Appends a mark for at least `bytes` bytes of a file that were overwritten unread.
+    pub(crate) fn not_read(&mut self, bytes: u64, text: &mut Vec<u8>) -> io::Result<()> {
+        match self {
+            Self::Lines(_) => Lines::not_read(bytes, text),
+            Self::Objects(_) => Objects::not_read(bytes, text),
+        }
+    }
 }
 
 /// The printed form of an interface.

@@ -94,6 +94,14 @@ struct NotPrinted {
     packets: u64,
 }
 
+/// Packets that were overwritten before they were read.
+#[derive(Debug, Serialize)]
+struct NotRead {
+    r#type: &'static str,
+    /// Size of the packets with their headers; there may have been more.
+    bytes: u64,
+}
+
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
 fn is_zero(number: &u64) -> bool {
     *number == 0
@@ -177,6 +185,13 @@ impl Objects {
     pub(super) fn not_printed(&mut self, packets: u64, text: &mut Vec<u8>) -> io::Result<()> {
         self.count += packets;
         json::to_writer(&mut *text, &NotPrinted { r#type: "not_printed", packets })?;
+        text.push(b'\n');
+        Ok(())
+    }
+
+    /// Appends an object that stands for at least `bytes` bytes of a file.
+    pub(super) fn not_read(bytes: u64, text: &mut Vec<u8>) -> io::Result<()> {
+        json::to_writer(&mut *text, &NotRead { r#type: "not_read", bytes })?;
         text.push(b'\n');
         Ok(())
     }

@@ -4,6 +4,7 @@ use std::fs::{self, File};
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::process::{Command, Stdio};
 
+use serde_json::Value;
 use weir_lab::{Network, require_root};
 
 use crate::harness::{Running, capture, directory, network, path, root_tests, run, send, until, weir};
@@ -165,4 +166,122 @@ fn following_ends_after_the_last_time_that_is_wanted() {
     let ended = weir(&["read", "--follow", &file, "--to", "+2s"]).output().expect("weir");
     let text = String::from_utf8_lossy(&ended.stdout);
     assert!(ended.status.success() && text.lines().count() == 2, "{text}");
+}
+
+/// Returns the seconds of the packets that lines of `-tt` or marks stand for: those of packets, and how many marks there are.
+fn seconds(text: &str) -> (Vec<u32>, usize) {
+    let is_mark =
+        |line: &&str| line.starts_with("[at least ") && line.ends_with(" bytes not read: overwritten]");
+    let marks = text.lines().filter(is_mark).count();
+    let packets = text.lines().filter(|line| !is_mark(line));
+    (packets.map(|line| line.split('.').next().expect("a time").parse().expect("seconds")).collect(), marks)
+}
+
+#[test]
+fn a_ring_that_is_overwritten_in_place_is_followed_with_a_mark() {
+    const MANY: u32 = 20_000;
+    let directory = directory();
+    let file = |number: u32| path(&directory, &format!("ring.pcap{number}"));
+    fs::write(file(0), packets(0..MANY)).expect("room");
+    let mut reader = weir(&["read", "--follow", &file(0), "-tt"]);
+    let mut reader = reader.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("weir");
+    let mut lines = BufReader::new(reader.stdout.take().expect("a pipe")).lines();
+    let mut text = lines.next().expect("a line").expect("text") + "\n";
+    // The pipe holds less than the rest of the file, so the reader is far from its end. It is begun anew: first shorter than
+    // what was read, later longer.
+    fs::write(file(1), packets(MANY..MANY + 10)).expect("room");
+    fs::write(file(0), packets(MANY + 10..MANY + 12)).expect("room");
+    let mut growing = File::options().append(true).open(file(0)).expect("the file");
+    growing.write_all(&packets(MANY + 12..3 * MANY)[24..]).expect("room");
+    let last = format!("{}.", 3 * MANY - 1);
+    for line in lines {
+        let line = line.expect("text");
+        text += &format!("{line}\n");
+        if line.starts_with(&last) {
+            break;
+        }
+    }
+    reader.kill().expect("it runs");
+    reader.wait().expect("it ends");
+    let (seconds, marks) = seconds(&text);
+    assert_eq!(marks, 1, "{marks}");
+    let read = seconds.iter().take_while(|second| **second < MANY).count();
+    assert!(read < MANY as usize, "{read}");
+    // What was read of the old file, then all of the next one and of the new one.
+    let expected: Vec<u32> = (0..MANY).take(read).chain(MANY..3 * MANY).collect();
+    assert!(seconds == expected, "{:?}", seconds.windows(2).find(|pair| pair[0] + 1 != pair[1]));
+    let mark = text.lines().find(|line| line.starts_with("[at least ")).expect("a mark");
+    let bytes: String = mark.chars().filter(char::is_ascii_digit).collect();
+    assert_eq!(bytes.parse(), Ok((MANY as usize - read) * 32), "{mark}");
+    let mut said = String::new();
+    reader.stderr.take().expect("a pipe").read_to_string(&mut said).expect("text");
+    assert!(said.is_empty(), "{said}");
+}
+
+#[test]
+fn root_a_ring_of_tcpdump_that_is_faster_leaves_marks() {
+    if !require_root("root_a_ring_of_tcpdump_that_is_faster_leaves_marks") {
+        return;
+    }
+    let (network, directory) = (network(), directory());
+    let ring = path(&directory, "ring.pcap");
+    let mut tcpdump = Command::new("tcpdump");
+    tcpdump.args(["-i", "rx0", "-n", "-U", "-Z", "root", "-B", "16384", "-w", &ring, "-C", "1", "-W", "2"]);
+    let running = Running::spawn(&network, &mut tcpdump);
+    running.wait_for("listening on");
+    send(&network, 1);
+    let first = format!("{ring}0");
+    until("the first file", || {
+        fs::metadata(&first).ok().filter(|file| file.len() > 24).map(|_| ()).ok_or_else(String::new)
+    });
+    let mut reader = weir(&["read", "--follow", &ring, "--json"]);
+    let mut reader = reader.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("weir");
+    let mut lines = BufReader::new(reader.stdout.take().expect("a pipe")).lines();
+    let mut line =
+        || -> Value { serde_json::from_str(&lines.next().expect("a line").expect("text")).expect("JSON") };
+    let time = |line: &Value| line["epoch"].as_str().map(str::to_owned);
+    let mut last = time(&line()).expect("a packet");
+    // Ten times as much as the ring holds, while nobody reads the lines.
+    for _ in 0..10 {
+        send(&network, 20_000);
+    }
+    let mut marks = 0;
+    while marks == 0 {
+        let line = line();
+        match time(&line) {
+            Some(time) => assert!(time >= last, "{time} after {last}"),
+            None => {
+                assert_eq!(line["type"], "not_read", "{line}");
+                marks += 1;
+            }
+        }
+        last = time(&line).unwrap_or(last);
+    }
+    // It has caught up once it shows what comes now.
+    send(&network, 1);
+    running.interrupt();
+    let newest = run(&network, &["read", &newest(&ring), "--json"]).succeeded();
+    let newest: Value = serde_json::from_slice(
+        newest.stdout.trim_ascii_end().rsplit(|byte| *byte == b'\n').next().expect("a line"),
+    )
+    .expect("JSON");
+    let newest = time(&newest).expect("a packet");
+    while last < newest {
+        let line = line();
+        assert!(time(&line).is_none_or(|time| time >= last), "{line} after {last}");
+        last = time(&line).unwrap_or(last);
+    }
+    assert_eq!(last, newest);
+    reader.kill().expect("it runs");
+    reader.wait().expect("it ends");
+    let mut said = String::new();
+    reader.stderr.take().expect("a pipe").read_to_string(&mut said).expect("text");
+    assert!(said.is_empty(), "{said}");
+}
+
+/// The file of a ring of two that was written last.
+fn newest(ring: &str) -> String {
+    let files = [0, 1].map(|number| format!("{ring}{number}"));
+    let written = |file: &String| fs::metadata(file).and_then(|file| file.modified()).expect("a file");
+    files.into_iter().max_by_key(written).expect("a file")
 }

@@ -81,6 +81,12 @@ pub enum ReadReason {
         /// The error from the filter.
         error: Box<FilterError>,
     },
+    /// The file was begun anew while it was [followed](super::Reader::follow), as tcpdump does in a ring.
+    #[error("begun anew by its writer: at least {unread} bytes were not read")]
+    Overwritten {
+        /// Bytes that were seen to be there, but not read in time. There may have been more.
+        unread: u64,
+    },
     /// Reading failed.
     #[error("cannot be read: {0}")]
     Io(Arc<io::Error>),

@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use rustix::io::Errno;
 
+use super::follow::Overwritten;
 use super::stream::{Any, Stream};
 use super::{Compression, Meter, ReadReason, unpack};
 use crate::codec;
@@ -91,7 +92,7 @@ fn sized(file: File) -> (File, Option<u64>) {
 pub(super) fn sniff(input: Box<dyn Stream>, ahead: bool) -> Result<Input, ReadReason> {
     let meter = Meter::new();
     let mut input = Counted { input, meter: meter.clone() };
-    let failed = |error| ReadReason::Io(Arc::new(error));
+    let failed = |error| explain(Compression::None, error);
     let first = up_to(&mut input, 4).map_err(failed)?;
     if first.is_empty() {
         return Err(ReadReason::Empty);
@@ -156,6 +157,9 @@ fn up_to(input: &mut Counted, bytes: u64) -> io::Result<Vec<u8>> {
 
 /// Converts an error of [`Input::bytes`].
 pub(super) fn explain(compression: Compression, error: io::Error) -> ReadReason {
+    if let Some(Overwritten { unread }) = error.get_ref().and_then(|error| error.downcast_ref()) {
+        return ReadReason::Overwritten { unread: *unread };
+    }
     // Errors from the system have a number; errors from decoders do not.
     if compression == Compression::None || error.raw_os_error().is_some() {
         return ReadReason::Io(Arc::new(error));

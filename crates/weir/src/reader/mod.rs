@@ -179,7 +179,8 @@ impl Reader {
     }
 
     /// Opens a file that somebody is still writing, and stays with it: at its end, reading waits for more. It asks `goes_on`,
-    /// some twenty times a second, and ends once that returns false.
+    /// some twenty times a second, and ends once that returns false. If the file is begun anew meanwhile, reading ends with
+    /// [`ReadReason::Overwritten`].
     ///
     /// # Errors
     ///
@@ -617,7 +618,14 @@ impl Reader {
                     Err(self.fail(ReadReason::Cut { missing }))
                 }
             }
-            Err(error) => Err(self.fail(input::explain(self.compression, error))),
+            Err(error) => Err(match input::explain(self.compression, error) {
+                // Of a packet that began before.
+                ReadReason::Overwritten { unread } if self.compression == Compression::None => {
+                    let unread = unread + self.window.bytes().len() as u64;
+                    self.fail(ReadReason::Overwritten { unread })
+                }
+                reason => self.fail(reason),
+            }),
         }
     }
 

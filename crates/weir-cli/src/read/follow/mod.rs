@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use weir::filter::FileFilter;
-use weir::reader::Reader;
+use weir::reader::{ReadReason, Reader};
 use weir::{FileInterface, Packet};
 
 use self::names::newest_of_ring;
@@ -27,7 +27,7 @@ pub(super) fn run(
     sink: impl Sink,
     opened: impl FnOnce() -> Result<(), Failure>,
 ) -> Result<(), Failure> {
-    let mut sink = Continued { sink, known: Vec::new(), numbers: Vec::new() };
+    let mut sink = Continued { sink, known: Vec::new(), numbers: Vec::new(), overwritten: false };
     let mut path = if path.exists() { path.to_owned() } else { newest_of_ring(path) };
     let (mut choice, mut opened) = (None, Some(opened));
     let mut before: Option<Arc<Mutex<Watch>>> = None;
@@ -35,6 +35,9 @@ pub(super) fn run(
         let watch = Arc::new(Mutex::new(Watch::new(&path)));
         let asked = Arc::clone(&watch);
         let reader = match Reader::follow(&path, Box::new(move || locked(&asked).goes_on())) {
+            // It was begun anew since it was found: what comes after it is not known.
+            Ok(_) if locked(&watch).is_overwritten() => continue,
+            Err(error) if matches!(error.reason, ReadReason::Overwritten { .. }) => continue,
             Ok(reader) => reader.pausing(),
             Err(error) => match &before {
                 // The ring has deleted it since it was found.
@@ -53,8 +56,12 @@ pub(super) fn run(
         let mut reading = Pass::of(args, Input::One(Box::new(reader)));
         reading.choice = choice.unwrap_or(reading.choice);
         sink.numbers.clear();
+        sink.overwritten = false;
         let result = pass(&mut reading, &mut sink);
-        let later = locked(&watch).take_later();
+        let later = match sink.overwritten {
+            true => Some(locked(&watch).after_overwritten(&reading.input)),
+            false => locked(&watch).take_later(),
+        };
         match later.filter(|_| !reading.choice.is_over() && !reading.choice.is_past()) {
             Some(later) => path = later,
             None => return result,
@@ -78,6 +85,8 @@ struct Continued<S> {
     known: Vec<FileInterface>,
     /// Numbers of the interfaces of the current file.
     numbers: Vec<u32>,
+    /// Whether the current file was begun anew before it was read to its end.
+    overwritten: bool,
 }
 
 impl<S: Sink> Sink for Continued<S> {
@@ -100,6 +109,11 @@ impl<S: Sink> Sink for Continued<S> {
 
     fn pause(&mut self) -> Result<(), End> {
         self.sink.pause()
+    }
+
+    fn overwritten(&mut self, bytes: u64) -> Result<(), End> {
+        self.overwritten = true;
+        self.sink.overwritten(bytes)
     }
 
     fn finish(&mut self) -> Result<(), End> {

@@ -7,8 +7,10 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
-use weir::reader::Reader;
+use weir::FileInterface;
+use weir::reader::{Meter, Reader};
 
+use super::super::input::Input;
 use super::super::note;
 use super::names::{alike, directory, key, numbers};
 use crate::style;
@@ -55,6 +57,7 @@ impl Watch {
     pub(super) fn goes_on(&mut self) -> bool {
         if let Some(file) = &self.file
             && let Ok(there) = file.metadata()
+            && !self.is_overwritten()
         {
             self.modified = there.modified().unwrap_or(self.modified);
             if there.len() != self.size {
@@ -74,6 +77,13 @@ impl Watch {
         self.later.is_none() || !settled
     }
 
+    /// Returns whether the file was begun anew in its place.
+    pub(super) fn is_overwritten(&self) -> bool {
+        let (Some(begin), Some(file)) = (&self.begin, &self.file) else { return false };
+        // It is short at first.
+        begin.first.is_some() && Begin::of_file(file).is_none_or(|now| now.first != begin.first)
+    }
+
     /// Returns the file to read after this one, which has ended.
     pub(super) fn take_later(&mut self) -> Option<PathBuf> {
         self.later.take()
@@ -83,7 +93,9 @@ impl Watch {
     fn after(&self) -> Vec<PathBuf> {
         let Some(begin) = &self.begin else { return Vec::new() };
         let identity = |there: &fs::Metadata| (there.dev(), there.ino());
-        let this = self.file.as_ref().and_then(|file| file.metadata().ok()).as_ref().map(identity);
+        // One that was begun anew comes after itself.
+        let this = self.file.as_ref().filter(|_| !self.is_overwritten());
+        let this = this.and_then(|file| file.metadata().ok()).as_ref().map(identity);
         let files = alike(&directory(&self.path), &self.key).into_iter();
         let later = files.filter_map(|(path, there)| {
             let modified = there.modified().ok()?;
@@ -105,7 +117,7 @@ impl Watch {
         later.into_iter().map(|(.., path)| path).collect()
     }
 
-    /// Waits for a file after this one, in place of one that was deleted.
+    /// Waits for a file after this one, in place of one that is gone.
     pub(super) fn another(&self) -> PathBuf {
         loop {
             match self.after().into_iter().next() {
@@ -113,6 +125,16 @@ impl Watch {
                 None => thread::sleep(PERIOD),
             }
         }
+    }
+
+    /// Waits for a file after this one, which was begun anew. `read`: what was read of it before.
+    pub(super) fn after_overwritten(&mut self, read: &Input) -> PathBuf {
+        if self.begin.as_ref().is_none_or(|begin| begin.first.is_none()) {
+            let first = read.meters().first().and_then(Meter::began);
+            self.begin = first.map(|_| Begin { interfaces: Begin::names(read.interfaces()), first });
+        }
+        // Nothing was read: it starts over.
+        if self.begin.is_some() { self.another() } else { self.path.clone() }
     }
 
     /// Says that packets may be missing between this file and `next`: the ring has deleted this one, and its name is not the
@@ -171,8 +193,11 @@ impl Begin {
 
     fn read(mut reader: Reader) -> Option<Self> {
         let first = reader.next_packet().ok().flatten().map(|packet| packet.timestamp);
-        let interfaces = reader.interfaces().iter().map(|interface| interface.name.clone()).collect();
-        Some(Self { interfaces, first })
+        Some(Self { interfaces: Self::names(reader.interfaces()), first })
+    }
+
+    fn names(interfaces: &[FileInterface]) -> Vec<Option<String>> {
+        interfaces.iter().map(|interface| interface.name.clone()).collect()
     }
 }
 
