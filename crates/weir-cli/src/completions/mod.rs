@@ -58,11 +58,22 @@ fn with_names(shell: ShellArg, script: &str) -> String {
         ShellArg::Bash => format!("{script}{}", include_str!("names.bash")),
         ShellArg::Zsh => {
             let (first, rest) = script.split_once("\n\n").unwrap_or((script, ""));
-            let named = rest
-                .replace(":IF:_default'", ":IF:_weir_interfaces'")
-                .replace(":NS:_default'", ":NS:_weir_namespaces'")
-                .replace(":PID|PATH:_default'", ":PID|PATH:_weir_captures'");
-            format!("{first}\n\n{}{named}", include_str!("names.zsh"))
+            let named = rest.lines().map(|line| {
+                // Of `weir devices` and `weir forward`.
+                let is_interface =
+                    ["'*::names -- ", "'::from -- ", "'::to -- "].iter().any(|start| line.starts_with(start));
+                let line = if is_interface {
+                    line.replace(":_default'", ":_weir_interfaces'")
+                } else {
+                    line.to_owned()
+                };
+                let line = line
+                    .replace(":IF:_default'", ":IF:_weir_interfaces'")
+                    .replace(":NS:_default'", ":NS:_weir_namespaces'")
+                    .replace(":PID|PATH:_default'", ":PID|PATH:_weir_captures'");
+                line + "\n"
+            });
+            format!("{first}\n\n{}{}", include_str!("names.zsh"), named.collect::<String>())
         }
         ShellArg::Fish => {
             let functions = [

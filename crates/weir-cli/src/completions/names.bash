@@ -2,6 +2,9 @@
 # Names that only this machine knows. Everything else is completed by _weir.
 _weir_names() {
     local command=${COMP_WORDS[1]} word=$2 before=$3 path name quoted names=()
+    [[ $word == -* ]] && before=
+    # The second interface of two; a filter comes behind it.
+    [[ $command == forward && $COMP_CWORD == 3 && $before == [!-]* ]] && before=forward
     case "$command $before" in
         'ctl -t' | 'ctl --target')
             while read -r path _; do names+=("$path"); done < <(weir ctl list 2>/dev/null)
@@ -10,7 +13,7 @@ _weir_names() {
             for path in /run/netns/*; do [[ -e $path ]] && names+=("${path##*/}"); done
             ;;
         'capture -i' | 'capture --interface' | 'count -i' | 'count --interface' | 'doctor -i' | \
-            'doctor --interface' | 'devices devices' | 'forward forward')
+            'doctor --interface' | 'devices '[!-]* | 'forward forward')
             for path in /sys/class/net/*/; do path=${path%/} && names+=("${path##*/}"); done
             [[ $command == capture || $command == count ]] && names+=(any)
             ;;

@@ -1,7 +1,8 @@
 # Names that only this machine knows.
 _weir_interfaces() {
     local -a names=(/sys/class/net/*(N-/:t))
-    compadd "$@" -- any $names
+    [[ $words[1] == (capture|count) ]] && names+=(any)
+    compadd "$@" -- $names
 }
 _weir_namespaces() {
     local -a names=(/run/netns/*(N:t))

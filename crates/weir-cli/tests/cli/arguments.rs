@@ -197,6 +197,9 @@ fn bash_completes_options_and_interfaces() {
     assert_eq!(completed(&["weir", "capture", "-i", "l"]), ["lo"]);
     assert_eq!(completed(&["weir", "count", "--interface", "an"]), ["any"]);
     assert_eq!(completed(&["weir", "devices", "l"]), ["lo"]);
+    assert_eq!(completed(&["weir", "devices", "eth0", "l"]), ["lo"]);
+    assert_eq!(completed(&["weir", "devices", "eth0", "--js"]), ["--json"]);
+    assert_eq!(completed(&["weir", "forward", "eth0", "l"]), ["lo"]);
     assert_eq!(completed(&["weir", "doctor", "-i", "an"]), [""; 0], "it takes no `any`");
     assert_eq!(completed(&["weir", "capture", "-i", "no-such"]), [""; 0]);
 }

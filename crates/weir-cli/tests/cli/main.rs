@@ -23,3 +23,5 @@ mod order;
 mod printing;
 mod queues;
 mod sets;
+mod shells;
+mod terminal;

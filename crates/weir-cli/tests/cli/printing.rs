@@ -12,9 +12,10 @@ use weir_lab::{FrameSender, Network, Traffic, Veth, require_root};
 use weir_sys::skip;
 
 use crate::harness::{
-    Running, arrive, capture, directory, network, output, path, root_tests, run, send, send_each, start,
-    start_piped, until, weir,
+    Running, arrive, capture, directory, network, path, root_tests, run, send, send_each, start, start_piped,
+    until, weir,
 };
+use crate::terminal::Terminal;
 
 /// Frames of many protocols that can be sent as they are.
 fn frames() -> Vec<Vec<u8>> {
@@ -306,52 +307,13 @@ fn root_options_alone_mean_capture_and_a_number_means_the_list() {
     ended.failed(&["99"]);
 }
 
-/// A terminal: tmux, in which a command runs.
-struct Terminal<'a> {
-    network: &'a Network,
-    socket: String,
-}
-
-impl<'a> Terminal<'a> {
-    fn start(network: &'a Network, socket: String, size: (u32, u32), command: &str) -> Self {
-        let terminal = Self { network, socket };
-        let (columns, rows) = (size.0.to_string(), size.1.to_string());
-        terminal.tmux(&["-f", "/dev/null", "new-session", "-d", "-x", &columns, "-y", &rows, command]);
-        terminal.tmux(&["set-option", "remain-on-exit", "on"]);
-        terminal
-    }
-
-    fn tmux(&self, args: &[&str]) -> String {
-        let mut tmux = Command::new("tmux");
-        let output = output(self.network, tmux.env_remove("TMUX").args(["-S", &self.socket]).args(args));
-        String::from_utf8_lossy(&output.stdout).into_owned()
-    }
-
-    fn screen(&self) -> String {
-        self.tmux(&["capture-pane", "-p", "-J"])
-    }
-
-    fn wait_for(&self, text: &str) {
-        until(&format!("`{text}` on the screen"), || {
-            let screen = self.screen();
-            if screen.contains(text) { Ok(()) } else { Err(screen) }
-        });
-    }
-}
-
-impl Drop for Terminal<'_> {
-    fn drop(&mut self) {
-        self.tmux(&["kill-server"]);
-    }
-}
-
 #[test]
 fn root_a_terminal_shows_lines_or_the_progress_although_weir_is_confined() {
     if !require_root("root_a_terminal_shows_lines_or_the_progress_although_weir_is_confined") {
         return;
     }
-    if let Err(error) = Command::new("tmux").arg("-V").output() {
-        return skip::this_test(format_args!("tmux: {error}"));
+    if !Terminal::is_there() {
+        return;
     }
     let (network, directory) = (network(), directory());
     let program = env!("CARGO_BIN_EXE_weir");
@@ -378,7 +340,7 @@ fn root_a_terminal_shows_lines_or_the_progress_although_weir_is_confined() {
         if name == "progress" {
             terminal.wait_for("7 captured");
         }
-        terminal.tmux(&["send-keys", "C-c"]);
+        terminal.types(&["C-c"]);
         terminal.wait_for("dropped by");
     }
 
