@@ -133,6 +133,11 @@ impl FilesArgs {
         named_as_asked(self.compress, file)
     }
 
+    /// Returns whether the files have a size that they must not exceed together.
+    pub(crate) fn limits_size(&self) -> bool {
+        self.size.is_some()
+    }
+
     fn rotation(&self) -> Rotation {
         Rotation {
             size: self.rotate_size,

@@ -94,7 +94,8 @@ pub(crate) struct CaptureArgs {
     /// Write packets to FILE; - is standard output.
     ///
     /// Without -w, packets are printed. strftime(3) sequences such as %Y%m%d-%H%M%S in FILE expand to
-    /// the local time when the file is started.
+    /// the local time when the file is started. If FILE is a FIFO, packets wait for a slow reader in
+    /// the buffer (-B); once it is full, further ones are lost, and counted.
     #[arg(short, long, value_name = "FILE", help_heading = "Output file")]
     pub(crate) write: Option<PathBuf>,
 

@@ -1,6 +1,7 @@
 //! `weir capture`: prints packets, or captures them to a file or a pipe.
 
 mod args;
+mod backlog;
 mod printer;
 
 use std::io::{self, IsTerminal};
@@ -21,6 +22,7 @@ use weir_service::summary::{FilesSummary, Summary};
 use weir_service::{Budget, Stop, Until};
 
 pub(crate) use self::args::CaptureArgs;
+use self::backlog::Backlog;
 use self::printer::{Outcome, Printer};
 use crate::failure::Failure;
 use crate::live::{self, Live};
@@ -32,7 +34,7 @@ const LOSS_PERIOD: Duration = Duration::from_secs(1);
 /// Longest wait of SIGUSR2 for packets that are held back for sorting.
 const LONGEST_FLUSH: Duration = Duration::from_millis(100);
 
-/// Time between looks at the pool while standard output is too slow: it does not fill by half meanwhile.
+/// Time between looks at the pool while a reader is too slow: it does not fill by half meanwhile.
 const ROOM_PERIOD: Duration = Duration::from_millis(1);
 
 /// Runs the command.
@@ -88,6 +90,7 @@ pub(crate) fn run(args: &CaptureArgs) -> Result<(), Failure> {
         redraw: live.is_some().then_some(now),
         look_for_loss: writer.is_some().then_some(now + LOSS_PERIOD),
         lost: 0,
+        backlog: Backlog::new(args.is_by_time()),
         writer,
         printer,
         printed: Ok(()),
@@ -117,6 +120,8 @@ struct Run<'a> {
     /// `None`: not confined.
     confinement: Option<Confinement>,
     writer: Option<Writer>,
+    /// Chunks that wait for the writer.
+    backlog: Backlog,
     /// `None`: packets are not printed, or no longer.
     printer: Option<Printer>,
     /// What became of a printer that has ended: `Ok` if standard output was closed.
@@ -164,12 +169,16 @@ impl Policy for Run<'_> {
             let Some(chunk) = self.capture.next(LONGEST_FLUSH)? else { break };
             self.take(chunk)?;
         }
-        self.writer.iter_mut().try_for_each(Writer::flush)?;
+        if let Some(writer) = &mut self.writer {
+            self.backlog.advance(writer)?;
+            writer.flush_within(LONGEST_FLUSH)?;
+        }
         Ok(())
     }
 
     fn changed(&mut self, changes: Vec<Change>) -> Result<(), Failure> {
-        self.mark_changes(changes, Marks::due)
+        let waits = self.waits_for_reader();
+        self.mark_changes(changes, |marks, account| if waits { None } else { marks.due(account) })
     }
 
     fn tick(&mut self, now: Instant) -> Result<Option<Stop>, Failure> {
@@ -218,6 +227,9 @@ impl Policy for Run<'_> {
         if self.is_held_up(longest)? {
             return Ok(());
         }
+        if let Some(writer) = &mut self.writer {
+            self.backlog.advance(writer)?;
+        }
         match self.next(longest)? {
             Some(chunk) => self.take(chunk),
             None => Ok(()),
@@ -231,7 +243,7 @@ impl Policy for Run<'_> {
         changes: impl FnOnce() -> Vec<Change>,
     ) -> Result<(), Failure> {
         let stopped = self.capture.stop().map_err(Failure::from);
-        let drained = self.drain();
+        let drained = self.drain().and_then(|()| self.finish_backlog());
         let changes = changes();
         let drained = drained.and_then(|()| self.mark_changes(changes, |marks, _| marks.last()));
         let (account, counted) = match self.capture.account() {
@@ -271,9 +283,29 @@ impl Run<'_> {
             if let Some(chunk) = self.capture.next(Duration::ZERO)? {
                 return Ok(Some(chunk));
             }
-            writer.flush()?;
+            writer.flush_within(wait.min(ROOM_PERIOD))?;
+            if self.waits_for_reader() {
+                return Ok(None);
+            }
         }
         Ok(self.capture.next(wait)?)
+    }
+
+    /// Returns whether the reader of a FIFO has yet to take packets.
+    fn waits_for_reader(&self) -> bool {
+        !self.backlog.is_empty() || self.writer.as_ref().is_some_and(Writer::is_behind)
+    }
+
+    /// Writes what waits for the reader of a FIFO.
+    fn finish_backlog(&mut self) -> Result<(), Failure> {
+        let Some(writer) = &mut self.writer else { return Ok(()) };
+        let late = || {
+            self.live.iter().for_each(Live::clear);
+            style::say(format_args!(
+                "weir: waiting for the reader of the FIFO; to give up, press Ctrl-C again"
+            ));
+        };
+        Ok(self.backlog.finish(writer, late)?)
     }
 
     /// If there is no file, waits for a slow standard output as long as the pool has room for what arrives meanwhile. Returns
@@ -298,7 +330,11 @@ impl Run<'_> {
     }
 
     fn take(&mut self, mut chunk: Chunk) -> Result<(), Failure> {
-        if let Some(writer) = &self.writer {
+        if let Some(writer) = &mut self.writer {
+            if self.args.files.limits_size() {
+                // How much fits is known once nothing waits.
+                self.backlog.finish(writer, || ())?;
+            }
             chunk.keep_first(writer.fitting(&chunk));
         }
         chunk.keep_first(self.budget.take(chunk.len()));
@@ -310,7 +346,7 @@ impl Run<'_> {
         if writer.ends_with(&chunk) {
             writer.note(&self.capture.account()?);
         }
-        Ok(if self.args.is_by_time() { writer.gather(chunk) } else { writer.write(chunk) }?)
+        Ok(self.backlog.write(writer, chunk)?)
     }
 
     /// Takes note of `changes`, and marks those that `due` returns.
@@ -382,6 +418,9 @@ impl Run<'_> {
 
     /// Writes the counters to the file if packets have been lost since the last check.
     fn mark_loss(&mut self) -> Result<(), Failure> {
+        if self.waits_for_reader() {
+            return Ok(());
+        }
         let account = self.capture.account()?;
         let total = account.total();
         let now = total.lost + total.errors;
@@ -394,9 +433,11 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Writes the current counters to the file, to mark an event.
+    /// Writes the current counters to the file, to mark an event, unless that would have to wait.
     fn mark(&mut self) -> Result<(), Failure> {
-        if let Some(writer) = &mut self.writer {
+        if !self.waits_for_reader()
+            && let Some(writer) = &mut self.writer
+        {
             writer.statistics(&self.capture.account()?)?;
         }
         Ok(())

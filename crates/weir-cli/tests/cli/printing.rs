@@ -7,13 +7,15 @@ use std::process::{Command, Stdio};
 use std::sync::mpsc;
 use std::thread;
 
+use rustix::fs::{CWD, Mode, OFlags, mkfifoat, open};
+use rustix::process::Signal;
 use serde_json::Value;
 use weir_lab::{FrameSender, Network, Traffic, Veth, require_root};
 use weir_sys::skip;
 
 use crate::harness::{
-    Running, arrive, capture, directory, network, path, root_tests, run, send, send_each, start, start_piped,
-    until, weir,
+    Running, arrive, capture, directory, network, output, path, root_tests, run, send, send_each, start,
+    start_piped, tshark, until, weir,
 };
 use crate::terminal::Terminal;
 
@@ -194,6 +196,70 @@ fn root_a_slow_reader_of_lines_costs_the_file_nothing() {
     let number = packets.lines().rev().find(|line| line.starts_with("{\"number\"")).expect("a packet");
     let number = serde_json::from_str::<Value>(number).expect("JSON")["number"].as_u64();
     assert_eq!(number, Some(sent));
+}
+
+root_tests! { lines_go_on_while_the_reader_of_a_fifo_does_not:
+    root_lines_go_on_while_the_reader_of_a_fifo_does_not(&[]);
+    root_lines_go_on_while_the_reader_of_a_fifo_does_not_pcap(&["--format", "pcap"]);
+    root_lines_go_on_while_the_reader_of_a_fifo_does_not_compressed(&["--compress", "zstd"]);
+    root_lines_go_on_while_the_reader_of_a_fifo_does_not_at_once(&["-U", "--order", "none"]);
+}
+
+fn lines_go_on_while_the_reader_of_a_fifo_does_not(args: &[&str]) {
+    const POOL: u64 = 4 << 20;
+    let (network, directory) = (network(), directory());
+    let (fifo, copy) = (path(&directory, "fifo"), path(&directory, "copy"));
+    mkfifoat(CWD, &fifo, Mode::RWXU).expect("a FIFO");
+    let reader = open(&*fifo, OFlags::RDONLY | OFlags::NONBLOCK, Mode::empty()).expect("it waits for nobody");
+    let options = ["-B", "4MiB", "--chunk-size", "64KiB", "-w", &fifo, "--print", "-t"];
+    let running = capture(&network, &[&options[..], args].concat());
+    // More than the FIFO holds, less than the pool does.
+    let fits = POOL / 2 / 128;
+    send(&network, fits);
+    running.wait_for_lines(usize::try_from(fits).expect("few"));
+    // More than the pool holds, and nobody has read a byte.
+    let frames = flood(&network) + fits;
+    // It answers meanwhile.
+    running.signal(Signal::USR1);
+    running.wait_for("every chunk was full");
+    // The reader takes everything in the end, and what it gets is a whole file.
+    rustix::fs::fcntl_setfl(&reader, OFlags::empty()).expect("from now on it waits");
+    let reader = thread::spawn(move || {
+        let mut read = Vec::new();
+        fs::File::from(reader).read_to_end(&mut read).map(|_| read)
+    });
+    let ended = running.interrupt().succeeded();
+    fs::write(&copy, reader.join().expect("no panic").expect("a FIFO")).expect("room");
+    if args.contains(&"zstd") {
+        let mut zstd = Command::new("zstd");
+        let plain = output(&network, zstd.args(["-q", "-d", "-c", &copy])).stdout;
+        fs::write(&copy, plain).expect("room");
+    }
+    let in_file = tshark(copy.as_ref(), &["frame.len"]).len() as u64;
+    assert!(fits < in_file && in_file < frames, "{in_file} of {frames}");
+    ended.says(&format!("{in_file} packets captured"));
+    let lost = ended.stderr.lines().find_map(|line| line.strip_suffix(" packets dropped by kernel"));
+    assert_eq!(lost.map(|lost| lost.parse()), Some(Ok(frames - in_file)), "{}", ended.stderr);
+    let lines = String::from_utf8_lossy(&ended.stdout).into_owned();
+    assert_eq!(printed(&lines).0 + printed(&lines).1, in_file);
+}
+
+#[test]
+fn root_a_reader_of_a_fifo_that_never_reads_does_not_hold_up_a_second_ctrl_c() {
+    if !require_root("root_a_reader_of_a_fifo_that_never_reads_does_not_hold_up_a_second_ctrl_c") {
+        return;
+    }
+    let (network, directory) = (network(), directory());
+    let fifo = path(&directory, "fifo");
+    mkfifoat(CWD, &fifo, Mode::RWXU).expect("a FIFO");
+    let _reader =
+        open(&*fifo, OFlags::RDONLY | OFlags::NONBLOCK, Mode::empty()).expect("it waits for nobody");
+    let running = capture(&network, &["-w", &fifo, "--print"]);
+    send(&network, 5000);
+    running.wait_for_lines(5000);
+    running.signal(Signal::INT);
+    running.wait_for("waiting for the reader of the FIFO");
+    assert_eq!(running.interrupt().status.code(), Some(1));
 }
 
 #[test]

@@ -6,6 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{JoinHandle, available_parallelism};
+use std::time::Duration;
 
 use weir_sys::thread::spawn_deaf;
 
@@ -154,6 +155,15 @@ impl Output for Compressed {
     fn settle(&mut self) -> io::Result<()> {
         let settled = self.wait(0).and_then(|()| self.output.settle());
         self.note(settled)
+    }
+
+    fn settle_within(&mut self, longest: Duration) -> io::Result<()> {
+        let settled = self.wait(0).and_then(|()| self.output.settle_within(longest));
+        self.note(settled)
+    }
+
+    fn is_behind(&self) -> bool {
+        self.output.is_behind()
     }
 
     fn close(&mut self) -> io::Result<()> {

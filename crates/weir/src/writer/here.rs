@@ -111,10 +111,12 @@ fn open_in(
     }
 }
 
-/// Opens an existing file without waiting for the reader of a FIFO or for a device. Writes may block.
+/// Opens an existing file without waiting for the reader of a FIFO or for a device. Writes to a FIFO do not wait either.
 fn open_there(directory: BorrowedFd<'_>, name: &OsStr, flags: OFlags) -> rustix::io::Result<OwnedFd> {
     let file = openat(directory, name, flags | OFlags::NONBLOCK, Mode::empty())?;
-    fcntl_setfl(&file, fcntl_getfl(&file)? - OFlags::NONBLOCK)?;
+    if FileType::from_raw_mode(fstat(&file)?.st_mode) != FileType::Fifo {
+        fcntl_setfl(&file, fcntl_getfl(&file)? - OFlags::NONBLOCK)?;
+    }
     Ok(file)
 }
 

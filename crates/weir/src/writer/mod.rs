@@ -60,7 +60,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::io;
 use std::path::Path;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 pub use self::compression::Compression;
 use self::encode::Counts;
@@ -111,6 +111,14 @@ trait Output: Send {
     fn put(&mut self, piece: Piece) -> io::Result<()>;
     /// Waits until all pieces are written.
     fn settle(&mut self) -> io::Result<()>;
+    /// Does the same, but waits at most this long for the reader of a FIFO.
+    fn settle_within(&mut self, _longest: Duration) -> io::Result<()> {
+        self.settle()
+    }
+    /// Returns whether pieces wait for the reader of a FIFO.
+    fn is_behind(&self) -> bool {
+        false
+    }
     /// Waits like [`settle`](Self::settle), and finishes the file.
     fn close(&mut self) -> io::Result<()> {
         self.settle()
@@ -268,6 +276,25 @@ impl Writer {
         settled.or_else(|source| self.fail_write(source))
     }
 
+    /// Does what [`flush`](Self::flush) does, but waits at most this long for the reader of a FIFO;
+    /// [`is_behind`](Self::is_behind) tells whether it has everything.
+    ///
+    /// # Errors
+    ///
+    /// See [`write`](Self::write).
+    pub fn flush_within(&mut self, longest: Duration) -> Result<(), WriteError> {
+        self.usable()?;
+        self.put_batch()?;
+        let settled = self.file.as_mut().map_or(Ok(()), |file| file.output.settle_within(longest));
+        settled.or_else(|source| self.fail_write(source))
+    }
+
+    /// Returns whether the reader of a FIFO has not taken yet what was accepted. Whoever must not wait keeps further chunks,
+    /// and calls [`flush_within`](Self::flush_within) now and then.
+    pub fn is_behind(&self) -> bool {
+        self.file.as_ref().is_some_and(|file| file.output.is_behind())
+    }
+
     /// Returns what is known to be written so far.
     pub fn written(&self) -> Written {
         let mut written = self.before.clone();
@@ -341,7 +368,8 @@ impl Writer {
         self.wake()?;
         let Some(file) = &mut self.file else { return Ok(()) };
         let put = file.put(piece);
-        let put = if self.options.flush_each { put.and_then(|()| file.output.settle()) } else { put };
+        let settle = |()| file.output.settle_within(Duration::ZERO);
+        let put = if self.options.flush_each { put.and_then(settle) } else { put };
         put.or_else(|source| self.fail_write(source))
     }
 

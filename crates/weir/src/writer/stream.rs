@@ -1,13 +1,20 @@
 //! Pipes, terminals, devices, and standard output, whatever it is. One write at a time, in order, at the current
-//! position.
+//! position. Where writing does not wait, as with a FIFO, pieces wait here for their reader.
 
+use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{self, Seek as _, SeekFrom, Write as _};
+use std::time::Duration;
 
-use rustix::event::{PollFd, PollFlags, poll};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
 
-use super::piece::{Piece, write_all};
+use super::piece::Piece;
 use super::{Format, Output, Written};
+
+/// Most pieces that wait for their reader unless whoever writes [asks](Output::is_behind) before: as many as compression
+/// may give at once, and some more.
+const MOST: usize = 16;
 
 pub(super) struct Stream {
     file: File,
@@ -15,13 +22,76 @@ pub(super) struct Stream {
     regular: bool,
     format: Format,
     written: Written,
+    /// Pieces that are not written completely.
+    waiting: VecDeque<Piece>,
+    /// Bytes written of the first of them.
+    at: usize,
     spare: Option<Vec<u8>>,
 }
 
 impl Stream {
     pub(super) fn new(file: File, format: Format) -> io::Result<Self> {
         let regular = file.metadata()?.is_file();
-        Ok(Self { file, regular, format, written: Written::default(), spare: None })
+        let (written, waiting) = (Written::default(), VecDeque::new());
+        Ok(Self { file, regular, format, written, waiting, at: 0, spare: None })
+    }
+
+    /// Writes until everything is written, or the next write would wait.
+    fn advance(&mut self) -> io::Result<()> {
+        while let Some(mut piece) = self.waiting.pop_front() {
+            let outcome = match self.write(piece.load.as_ref()) {
+                Ok(true) => piece.complete(),
+                Ok(false) => {
+                    self.waiting.push_front(piece);
+                    return Ok(());
+                }
+                Err(error) => piece.cut(self.at, error, self.format),
+            };
+            self.written.add(&outcome);
+            self.spare = piece.into_buffer().or_else(|| self.spare.take());
+            let at = std::mem::take(&mut self.at);
+            let Some(error) = outcome.error else { continue };
+            self.waiting.clear();
+            if self.regular {
+                // The error of the write says more than one from truncating could.
+                let _ = self.take_back(at as u64 - outcome.bytes);
+            }
+            return Err(error);
+        }
+        Ok(())
+    }
+
+    /// Writes the rest of a piece. Returns `false` if that would wait.
+    fn write(&mut self, piece: &[u8]) -> io::Result<bool> {
+        while self.at < piece.len() {
+            match self.file.write(&piece[self.at..]) {
+                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                Ok(written) => self.at += written,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(false),
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(true)
+    }
+
+    /// Waits until the reader has room, or until a signal. `longest`: at most so long.
+    fn wait(&self, longest: Option<Duration>) -> io::Result<()> {
+        let longest = longest.and_then(|longest| Timespec::try_from(longest).ok());
+        match poll(&mut [PollFd::new(&self.file, PollFlags::OUT)], longest.as_ref()) {
+            Ok(_) | Err(Errno::INTR) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Waits until no more than `most` pieces wait.
+    fn wait_for(&mut self, most: usize) -> io::Result<()> {
+        self.advance()?;
+        while self.waiting.len() > most {
+            self.wait(None)?;
+            self.advance()?;
+        }
+        Ok(())
     }
 
     /// Removes the last `bytes`, unless someone else has written after them.
@@ -36,34 +106,26 @@ impl Stream {
 }
 
 impl Output for Stream {
-    fn put(&mut self, mut piece: Piece) -> io::Result<()> {
-        let file = &mut self.file;
-        let (arrived, result) = write_all(piece.load.as_ref(), |rest, _| match file.write(rest) {
-            // The process that started us may have made the pipe non-blocking.
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                poll(&mut [PollFd::new(file, PollFlags::OUT)], None)?;
-                Err(io::ErrorKind::Interrupted.into())
-            }
-            result => result,
-        });
-        let outcome = match result {
-            Ok(()) => piece.complete(),
-            Err(error) => piece.cut(arrived, error, self.format),
-        };
-        self.written.add(&outcome);
-        self.spare = piece.into_buffer().or_else(|| self.spare.take());
-        let Some(error) = outcome.error else {
-            return Ok(());
-        };
-        if self.regular {
-            // The error of the write says more than one from truncating could.
-            let _ = self.take_back(arrived as u64 - outcome.bytes);
-        }
-        Err(error)
+    fn put(&mut self, piece: Piece) -> io::Result<()> {
+        self.waiting.push_back(piece);
+        self.wait_for(MOST)
     }
 
     fn settle(&mut self) -> io::Result<()> {
+        self.wait_for(0)
+    }
+
+    fn settle_within(&mut self, longest: Duration) -> io::Result<()> {
+        self.advance()?;
+        if !self.waiting.is_empty() && !longest.is_zero() {
+            self.wait(Some(longest))?;
+            self.advance()?;
+        }
         Ok(())
+    }
+
+    fn is_behind(&self) -> bool {
+        !self.waiting.is_empty()
     }
 
     fn written(&self) -> &Written {
@@ -72,5 +134,11 @@ impl Output for Stream {
 
     fn buffer(&mut self) -> Vec<u8> {
         self.spare.take().unwrap_or_default()
+    }
+}
+
+impl Drop for Stream {
+    fn drop(&mut self) {
+        let _ = self.settle();
     }
 }
