@@ -26,8 +26,8 @@ pub(crate) struct Paint {
     colours: bool,
 }
 
-/// Returns colours for standard error; none if it is not a terminal, or if `NO_COLOR` (<https://no-color.org>) or
-/// `TERM=dumb` is set.
+/// Returns colours for standard error; none if it is not a terminal, if `NO_COLOR` (<https://no-color.org>) or `TERM=dumb`
+/// is set, or if there is no `TERM`.
 pub(crate) fn stderr() -> Paint {
     Paint { colours: wanted() && terminal() }
 }
@@ -47,7 +47,7 @@ fn wanted() -> bool {
 }
 
 fn capable() -> bool {
-    env::var_os("TERM").is_none_or(|term| term != "dumb")
+    env::var_os("TERM").is_some_and(|term| !term.is_empty() && term != "dumb")
 }
 
 /// Returns whether this process is in the foreground of standard error's terminal, so that it may draw there at any

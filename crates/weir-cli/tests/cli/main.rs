@@ -15,6 +15,7 @@ mod filter;
 mod follow;
 mod forward;
 mod harness;
+mod hostile;
 mod libpcap;
 mod metrics;
 mod names;

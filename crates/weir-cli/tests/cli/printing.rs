@@ -411,12 +411,14 @@ fn root_a_terminal_shows_lines_or_the_progress_although_weir_is_confined() {
     }
 
     // Neither on a terminal that cannot redraw a line.
-    let dumb = format!("TERM=dumb {program} capture -i rx0 -B 8MiB -w {file} -c 5");
-    let terminal = Terminal::start(&network, socket("dumb"), (100, 30), &dumb);
-    terminal.wait_for("; source ");
-    send(&network, 5);
-    terminal.wait_for("5 packets captured");
-    assert!(!terminal.screen().contains("pps"), "{}", terminal.screen());
+    for (name, term) in [("dumb", "TERM=dumb"), ("none", "-u TERM")] {
+        let dumb = format!("env {term} {program} capture -i rx0 -B 8MiB -w {file} -c 5");
+        let terminal = Terminal::start(&network, socket(name), (100, 30), &dumb);
+        terminal.wait_for("; source ");
+        send(&network, 5);
+        terminal.wait_for("5 packets captured");
+        assert!(!terminal.screen().contains("pps"), "{}", terminal.screen());
+    }
 }
 
 #[test]

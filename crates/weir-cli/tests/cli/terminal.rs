@@ -39,6 +39,11 @@ impl<'a> Terminal<'a> {
         self.tmux(&[&["send-keys"], keys].concat());
     }
 
+    /// Its title.
+    pub(crate) fn title(&self) -> String {
+        self.tmux(&["display-message", "-p", "#{pane_title}"])
+    }
+
     /// What it shows.
     pub(crate) fn screen(&self) -> String {
         self.tmux(&["capture-pane", "-p", "-J"])
