@@ -33,7 +33,7 @@ impl FormatArg {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "File rotation and compression")]
 pub(crate) struct FilesArgs {
-    /// Start a new file when the current one reaches SIZE: 100MB, 1GiB.
+    /// Start a new file at SIZE: 100MB, 1GiB.
     ///
     /// SIZE is measured before compression. Files are named trace.pcapng, trace1.pcapng, trace2.pcapng
     /// ...; other names get the number behind them, as in tcpdump: trace.pcap1.
@@ -41,9 +41,9 @@ pub(crate) struct FilesArgs {
     #[arg(allow_hyphen_values = true)]
     rotate_size: Option<u64>,
 
-    /// Start a new file every TIME, even without packets: 60s, 1h.
+    /// Start a new file every TIME: 60s, 1h.
     ///
-    /// A number alone is in seconds. Put a time into FILE (such as %H%M%S) to give each file its own name; a repeated name gets a number.
+    /// A file starts even without packets. A number alone is in seconds. Put a time into FILE (such as %H%M%S) to give each file its own name; a repeated name gets a number.
     #[arg(short = 'G', long, value_name = "TIME", value_parser = units::seconds, requires = "write")]
     #[arg(allow_hyphen_values = true)]
     rotate_time: Option<Duration>,
@@ -56,7 +56,7 @@ pub(crate) struct FilesArgs {
     #[arg(hide_short_help = true, long, value_name = "N", value_parser = units::count, allow_hyphen_values = true, requires = "write")]
     rotate_count: Option<u64>,
 
-    /// Keep only the newest N files; with -G alone, stop after N files.
+    /// Keep the newest N files; -G alone: stop after N.
     ///
     /// With -C or --rotate-count, files are named ring0.pcapng to ring9.pcapng if N is 10. The oldest file is
     /// deleted when there are more than N or the disk is full. Files that earlier runs

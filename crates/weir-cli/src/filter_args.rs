@@ -17,12 +17,12 @@ use crate::failure::Failure;
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Filter")]
 pub(crate) struct FilterArgs {
-    /// Select packets that match EXPRESSION, given as a single argument.
+    /// Filter EXPRESSION as a single argument.
     #[arg(short = 'f', long, value_name = "EXPRESSION", conflicts_with = "filter_file")]
     #[arg(allow_hyphen_values = true)]
     filter: Option<String>,
 
-    /// Read the filter expression from FILE; - is standard input.
+    /// Read the filter from FILE; - is standard input.
     ///
     /// The file may contain comments and span several lines.
     #[arg(short = 'F', long, value_name = "FILE")]

@@ -14,7 +14,7 @@ pub(crate) struct LiveArgs {
     #[command(flatten)]
     pub(crate) origin: OriginArgs,
 
-    /// Filter expression, such as `tcp port 443 and net 10.0.0.0/8`.
+    /// Filter, such as `tcp port 443 and net 10.0.0.0/8`.
     ///
     /// The language extends pcap-filter(7); weir-filter(7) describes it.
     #[arg(value_name = "EXPRESSION", help_heading = "Filter")]

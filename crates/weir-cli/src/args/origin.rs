@@ -11,7 +11,7 @@ use crate::{cut_off, grant};
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Capture")]
 pub(crate) struct OriginArgs {
-    /// Capture on this interface, or on all with `any`; may be repeated.
+    /// Interface, or `any` for all; may be repeated.
     ///
     /// `-i eth0,eth1` are two interfaces. NAMESPACE/IF names an interface in another network
     /// namespace; a number is its position in the list of `weir capture -D`. IF@0-3 captures only on
@@ -20,7 +20,7 @@ pub(crate) struct OriginArgs {
     #[arg(short, long = "interface", value_name = "IF", allow_hyphen_values = true)]
     pub(crate) interfaces: Vec<String>,
 
-    /// Capture in this network namespace; may be repeated.
+    /// Capture in this namespace; may be repeated.
     ///
     /// NS is a name known to `ip netns` or Docker, the PID of a process in the namespace, or a
     /// path. With several namespaces, weir captures on each interface in each of them.
@@ -33,7 +33,7 @@ pub(crate) struct OriginArgs {
     #[arg(hide_short_help = true, long)]
     stacked: bool,
 
-    /// Select the packet source.
+    /// Set the source.
     #[arg(long, value_enum, default_value_t)]
     source: SourceArg,
 
@@ -43,7 +43,7 @@ pub(crate) struct OriginArgs {
     #[arg(hide_short_help = true, long)]
     segment: bool,
 
-    /// Set whether captured packets also reach the host.
+    /// Set if the host gets packets too.
     #[arg(long, value_enum, default_value_t)]
     mode: ModeArg,
 

@@ -23,9 +23,9 @@ pub(crate) struct PoolArgs {
     #[arg(hide_short_help = true, long, value_name = "SIZE", value_parser = units::chunk_size, allow_hyphen_values = true)]
     chunk_size: Option<u32>,
 
-    /// Set the pool size per queue, such as 64MiB (instead of --chunks).
+    /// Set the pool size per queue, such as 64MiB.
     ///
-    /// The unit is required.
+    /// The unit is required. Instead of --chunks.
     #[arg(short = 'B', long, value_name = "SIZE", value_parser = units::size_with_unit, allow_hyphen_values = true)]
     #[arg(conflicts_with = "chunks")]
     buffer_size: Option<u64>,

@@ -116,7 +116,7 @@ pub(crate) struct CaptureArgs {
     #[arg(hide_short_help = true, long, requires = "write", help_heading = "Output file")]
     micro: bool,
 
-    /// Flush packets as they arrive, for readers of the file or pipe.
+    /// Flush packets as they arrive, for live readers.
     ///
     /// Printed packets always are.
     #[arg(short = 'U', long, help_heading = "Output file")]
@@ -145,7 +145,7 @@ pub(crate) struct CaptureArgs {
     #[command(flatten)]
     pub(crate) line: LineArgs,
 
-    /// Print JSON: an object for each packet that is printed, and the summary.
+    /// Print JSON: an object per packet, and the summary.
     ///
     /// Objects are those of `weir read --json`. The summary is the last. It goes to standard output, or to standard error with
     /// `-w -`.

@@ -30,7 +30,7 @@ pub(crate) struct LineArgs {
     #[arg(short = 'e')]
     link: bool,
 
-    /// Print more: TTL, checksum results, payloads; -vv and -vvv still more.
+    /// Print more: TTL, checksums, payloads; -vv, -vvv: still more.
     #[arg(short, long, action = ArgAction::Count)]
     pub(crate) verbose: u8,
 

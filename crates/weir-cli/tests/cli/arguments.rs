@@ -55,11 +55,13 @@ fn the_short_help_fits_a_screen() {
         "read",
         "run",
     ] {
-        let mut weir = Command::new(env!("CARGO_BIN_EXE_weir"));
-        let help = weir.args([command, "-h"]).env("COLUMNS", "100").output().expect("run weir");
-        assert_eq!(help.status.code(), Some(0), "{command}");
-        let text = String::from_utf8_lossy(&help.stdout);
-        assert!(text.lines().count() <= 60, "{text}");
+        for columns in ["80", "100"] {
+            let mut weir = Command::new(env!("CARGO_BIN_EXE_weir"));
+            let help = weir.args([command, "-h"]).env("COLUMNS", columns).output().expect("run weir");
+            assert_eq!(help.status.code(), Some(0), "{command}");
+            let text = String::from_utf8_lossy(&help.stdout);
+            assert!(text.lines().count() <= 60, "{columns} columns: {text}");
+        }
     }
 }
 
