@@ -93,16 +93,18 @@ impl Watch {
     fn after(&self) -> Vec<PathBuf> {
         let Some(begin) = &self.begin else { return Vec::new() };
         let identity = |there: &fs::Metadata| (there.dev(), there.ino());
-        // One that was begun anew comes after itself.
-        let this = self.file.as_ref().filter(|_| !self.is_overwritten());
-        let this = this.and_then(|file| file.metadata().ok()).as_ref().map(identity);
+        let this = self.file.as_ref().and_then(|file| file.metadata().ok()).as_ref().map(identity);
         let files = alike(&directory(&self.path), &self.key).into_iter();
         let later = files.filter_map(|(path, there)| {
             let modified = there.modified().ok()?;
-            if Some(identity(&there)) == this || modified < self.modified {
+            if modified < self.modified {
                 return None;
             }
             let other = Begin::of(&path).filter(|other| other.first.is_some())?;
+            // The file itself comes after this one if it was begun anew.
+            if Some(identity(&there)) == this && other.first <= begin.first {
+                return None;
+            }
             // Without timestamps, all packets have the same time. The last piece of a file may be written after the first one
             // of the next, which its number tells.
             let next = other.first == begin.first && self.is_before(&path);
