@@ -21,6 +21,7 @@ mod filter;
 mod ring;
 mod sender;
 mod socket;
+mod tx_ring;
 
 use std::mem::size_of;
 use std::ops::ControlFlow;
@@ -37,6 +38,7 @@ use self::ring::Ring;
 pub use self::ring::{Ready, Walk};
 pub use self::sender::Sender;
 use self::socket::{bind, bind_as, index, link_layer_address, option_length, packet_socket, set};
+pub use self::tx_ring::TxRing;
 use crate::CallError;
 
 /// A request for promiscuous mode, in which an interface receives every frame, whatever its destination. The kernel

@@ -29,7 +29,7 @@
 //!
 //! | feature | adds | needs |
 //! |---|---|---|
-//! | `live` | [`Capture`] and everything else about interfaces; brings `serde` | clang, libelf and zlib, for libbpf |
+//! | `live` | [`Capture`], [`send`] and everything else about interfaces; brings `serde` | clang, libelf and zlib, for libbpf |
 //! | `forward` | [`Forward`]; brings `live` | |
 //! | `jit` | compiles filters of files and sockets to machine code; without it they are interpreted, which is many times slower | Cranelift |
 //! | `zstd`, `lz4`, `gzip` | reading and writing of files with this compression | for `zstd` a C compiler |
@@ -50,6 +50,8 @@ pub mod filter;
 #[cfg(feature = "forward")]
 pub mod forward;
 pub mod reader;
+#[cfg(feature = "live")]
+pub mod send;
 pub mod writer;
 
 /// Replacing the filter of a running capture, or the members of its sets, from this process or another one.

@@ -256,25 +256,18 @@ impl Device {
         }
     }
 
-    /// Maps the kernel's `ARPHRD_*` to `LINKTYPE_*`, if such frames can be captured.
+    /// Returns the `LINKTYPE_*` of its frames, if they can be captured.
     pub(crate) fn link_type(&self) -> Result<u16, Error> {
-        const ARPHRD_ETHER: u16 = 1;
-        const ARPHRD_LOOPBACK: u16 = 772;
-        const ARPHRD_NONE: u16 = 0xfffe;
-        const LINKTYPE_ETHERNET: u16 = 1;
-        const LINKTYPE_RAW: u16 = 101;
         const LINKTYPE_LINUX_SLL2: u16 = 276;
-        match self.link.hardware {
-            _ if self.any => Ok(LINKTYPE_LINUX_SLL2),
-            ARPHRD_ETHER | ARPHRD_LOOPBACK => Ok(LINKTYPE_ETHERNET),
-            ARPHRD_NONE => Ok(LINKTYPE_RAW),
-            other => Err(Error::Unsupported {
-                name: self.link.name.clone(),
-                what: format!("its link layer (ARPHRD {other}) is not supported"),
-                sources: &[],
-                otherwise: "capture on an Ethernet, loopback or tun interface",
-            }),
+        if self.any {
+            return Ok(LINKTYPE_LINUX_SLL2);
         }
+        link_type(self.link.hardware).ok_or_else(|| Error::Unsupported {
+            name: self.link.name.clone(),
+            what: format!("its link layer (ARPHRD {}) is not supported", self.link.hardware),
+            sources: &[],
+            otherwise: "capture on an Ethernet, loopback or tun interface",
+        })
     }
 
     /// Whether frames begin with an Ethernet header.
@@ -290,7 +283,22 @@ impl Device {
     }
 }
 
-fn unknown(wanted: &Wanted, links: &[Link]) -> Error {
+/// Maps the kernel's `ARPHRD_*` to the `LINKTYPE_*` of the frames that a packet socket receives and sends.
+pub(crate) fn link_type(hardware: u16) -> Option<u16> {
+    const ARPHRD_ETHER: u16 = 1;
+    const ARPHRD_LOOPBACK: u16 = 772;
+    const ARPHRD_NONE: u16 = 0xfffe;
+    const LINKTYPE_ETHERNET: u16 = 1;
+    const LINKTYPE_RAW: u16 = 101;
+    match hardware {
+        ARPHRD_ETHER | ARPHRD_LOOPBACK => Some(LINKTYPE_ETHERNET),
+        ARPHRD_NONE => Some(LINKTYPE_RAW),
+        _ => None,
+    }
+}
+
+/// Returns the error of an interface that is not among these.
+pub(crate) fn unknown(wanted: &Wanted, links: &[Link]) -> Error {
     let name = &wanted.name;
     let others: Vec<String> = links.iter().map(|link| link.name.clone()).collect();
     let nearest = others.iter().min_by_key(|other| distance(name, other)).cloned();
