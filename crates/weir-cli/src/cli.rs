@@ -16,6 +16,7 @@ use crate::info::InfoArgs;
 use crate::libpcap::{LibpcapArgs, RunArgs};
 use crate::manual::ManualArgs;
 use crate::read::ReadArgs;
+use crate::replay::ReplayArgs;
 
 const STYLES: Styles = Styles::styled()
     .header(AnsiColor::Cyan.on_default().bold())
@@ -32,6 +33,7 @@ Examples:
   weir info trace.pcapng                     show what a file contains and what was lost
   weir count -i eth0 --per-queue             print rates and drops every second
   weir forward eth1 eth2 --both              bridge two interfaces in the kernel
+  weir replay trace.pcapng -i eth1           send the packets of a file, as recorded
   weir run -- tcpdump -r trace.pcap          run a program with weir's libpcap
   weir devices                               list interfaces and what they support
   weir doctor                                check whether capturing works here
@@ -70,6 +72,8 @@ pub(crate) enum Command {
     Filter(FilterCommandArgs),
     /// Forward packets from one interface to another in the kernel.
     Forward(ForwardArgs),
+    /// Send the packets of capture files, as recorded or faster.
+    Replay(ReplayArgs),
     /// Run a program that uses libpcap with weir's libpcap.
     Run(RunArgs),
     /// Install weir's libpcap in a directory.

@@ -116,6 +116,14 @@ fn is_one(name: &str, namespaces: &[Option<Namespace>]) -> Result<bool, Failure>
     Ok(false)
 }
 
+/// Splits the namespace, if there is one, from the name of an interface.
+pub(crate) fn place(name: &str) -> Result<(Option<Namespace>, String), Failure> {
+    Ok(match name.rsplit_once('/') {
+        Some((namespace, name)) => (Some(Namespace::find(namespace)?), name.to_owned()),
+        None => (None, name.to_owned()),
+    })
+}
+
 /// Returns the two names in `a,b`, unless an interface has this name. They are separate words for `weir forward`.
 pub(crate) fn two(name: &str) -> Result<Option<(&str, &str)>, Failure> {
     let two = name.split_once(',').filter(|(one, other)| !one.is_empty() && !other.is_empty());

@@ -30,6 +30,7 @@ mod opening;
 mod order;
 mod program;
 mod read;
+mod replay;
 mod report;
 mod shorthand;
 mod stop;
@@ -66,6 +67,7 @@ fn main() -> ExitCode {
         Command::Info(args) => info::run(args),
         Command::Libpcap(args) => libpcap::install(args),
         Command::Read(args) => read::run(args),
+        Command::Replay(args) => replay::run(args),
         Command::Run(args) => libpcap::run(args),
     };
     match result {

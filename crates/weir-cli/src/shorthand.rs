@@ -1,4 +1,5 @@
-//! What people type who know tcpdump: `weir -i eth0 port 53`, `weir -r FILE`, and letters that weir spells differently.
+//! What people type who know tcpdump: `weir -i eth0 port 53`, `weir -r FILE`, and letters that weir spells differently. What
+//! people type who know tcpreplay.
 
 use std::ffi::OsString;
 
@@ -55,6 +56,11 @@ pub(crate) fn spelling<'a>(error: &'a clap::Error, command: Option<&str>) -> Opt
     let reads = match command {
         Some("read") => true,
         Some("capture") => false,
+        Some("replay") => {
+            let advice =
+                OF_TCPREPLAY.iter().find(|(letters, _)| letters.split(' ').any(|letter| letter == unknown));
+            return advice.map(|(_, ours)| (unknown.as_str(), *ours));
+        }
         _ => return None,
     };
     let advice = SPELLINGS.iter().find(|(letters, only, _)| {
@@ -62,6 +68,22 @@ pub(crate) fn spelling<'a>(error: &'a clap::Error, command: Option<&str>) -> Opt
     });
     advice.map(|(.., ours)| (unknown.as_str(), *ours))
 }
+
+/// Options of tcpreplay's, and the advice. Its `-i -l -t -x -K` are also weir's.
+const OF_TCPREPLAY: [(&str, &str); 9] = [
+    ("-p --pps", "to send at a rate: --rate 1000pps"),
+    ("-M --mbps", "to send at a rate: --rate 100Mbps"),
+    ("--topspeed", "as fast as possible: -t or --top-speed"),
+    ("--multiplier", "faster than recorded: -x 2 or --speed 2x"),
+    ("--preload-pcap", "to read the file first: -K or --preload"),
+    ("-L --limit", "to send only some packets: -c N"),
+    ("--duration", "to send a part of the file: --to +10s"),
+    (
+        "-I --intf2 --cachefile",
+        "to send in two directions, run weir replay twice, with a filter each: -- src net NET",
+    ),
+    ("-v --verbose", "to print the packets: weir read FILE"),
+];
 
 /// Options, whether the advice is for reading only or for capturing only, and the advice.
 const SPELLINGS: [(&str, Option<bool>, &str); 18] = [
@@ -152,6 +174,19 @@ mod tests {
         assert!(advice(&["read", "t.pcap", "-i", "lo"]).expect("advice").contains("weir capture"));
         assert!(advice(&["capture", "-r", "t.pcap"]).expect("advice").contains("weir read"));
         assert_eq!(advice(&["capture", "--no-such"]), None);
+    }
+
+    #[test]
+    fn letters_of_tcpreplay_are_known_or_have_advice() {
+        let parse = |option: &str| Cli::try_parse_from(["weir", "replay", "t.pcap", "-i", "lo", option, "1"]);
+        for option in OF_TCPREPLAY.iter().flat_map(|(options, _)| options.split(' ')) {
+            let error = parse(option).expect_err(option);
+            assert!(spelling(&error, Some("replay")).is_some(), "{option}");
+        }
+        for words in ["-t", "-K", "-x 2.5", "-l 10", "-Kt", "--loop=3"] {
+            let line = format!("weir replay t.pcap -i lo {words}");
+            assert!(Cli::try_parse_from(line.split(' ')).is_ok(), "{words}");
+        }
     }
 
     #[test]

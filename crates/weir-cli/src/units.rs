@@ -139,6 +139,57 @@ pub(crate) fn seconds(text: &str) -> Result<Duration, String> {
     }
 }
 
+/// Units of a rate, and whether it counts bits.
+const RATE_UNITS: [(&str, u64, bool); 14] = [
+    ("pps", 1, false),
+    ("kpps", 1_000, false),
+    ("Mpps", 1_000_000, false),
+    ("Gpps", 1_000_000_000, false),
+    ("bps", 1, true),
+    ("kbps", 1_000, true),
+    ("Mbps", 1_000_000, true),
+    ("Gbps", 1_000_000_000, true),
+    ("Tbps", 1_000_000_000_000, true),
+    ("bit/s", 1, true),
+    ("kbit/s", 1_000, true),
+    ("Mbit/s", 1_000_000, true),
+    ("Gbit/s", 1_000_000_000, true),
+    ("Tbit/s", 1_000_000_000_000, true),
+];
+
+/// Parses a rate in packets or bits per second, and whether it is in bits.
+pub(crate) fn rate(text: &str) -> Result<(f64, bool), String> {
+    const ALLOWED: &str = "allowed: a rate above 0, such as 1000pps, 500kpps, 100Mbps or 2.5Gbps";
+    let (number, unit) = split(text).map_err(|what| format!("{what}; {ALLOWED}"))?;
+    if unit.is_empty() {
+        let number = text.trim();
+        return Err(format!(
+            "the unit is missing; write {number}pps for packets or {number}Mbps for megabits per second"
+        ));
+    }
+    let known = RATE_UNITS.iter().find(|(name, ..)| unit.eq_ignore_ascii_case(name));
+    let &(_, factor, bits) = known.ok_or_else(|| format!("unknown unit `{unit}`; {ALLOWED}"))?;
+    let value = scale(number, factor).map_err(|what| format!("{what}; {ALLOWED}"))?;
+    Ok((float(value), bits))
+}
+
+/// Parses a factor: `2.5x`, `0.5`.
+pub(crate) fn speed(text: &str) -> Result<f64, String> {
+    const ALLOWED: &str = "allowed: a factor above 0, such as 2x, 2.5x or 0.1x";
+    const PARTS: u64 = 1_000_000_000;
+    let (number, unit) = split(text).map_err(|what| format!("{what}; {ALLOWED}"))?;
+    if !unit.is_empty() && !unit.eq_ignore_ascii_case("x") {
+        return Err(format!("unknown unit `{unit}`; {ALLOWED}"));
+    }
+    let parts = scale(number, PARTS).map_err(|what| format!("{what}; {ALLOWED}"))?;
+    Ok(float(parts) / float(PARTS))
+}
+
+#[expect(clippy::cast_precision_loss, reason = "exact enough for a rate")]
+fn float(value: u64) -> f64 {
+    value as f64
+}
+
 /// An exact decimal number: `whole + fraction / 10^digits`.
 struct Decimal {
     whole: u64,
@@ -220,6 +271,15 @@ pub(crate) fn elapsed(duration: Duration) -> String {
         1..60 => format!("{:.1} s", duration.as_secs_f64()),
         60..3600 => format!("{} min {:02} s", seconds / 60, seconds % 60),
         _ => format!("{} h {:02} min", seconds / 3600, seconds % 3600 / 60),
+    }
+}
+
+/// Formats a short time with three digits: `850 ns`, `3.10 us`, `42.0 ms`; from a second on, as [`elapsed`].
+pub(crate) fn brief(duration: Duration) -> String {
+    let nanoseconds = float(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX));
+    match duration.as_secs() {
+        0 => format!("{}s", prefixed(nanoseconds, 1000.0, &["n", "u", "m"])),
+        _ => elapsed(duration),
     }
 }
 
@@ -391,6 +451,41 @@ mod tests {
             let error = duration(text).expect_err(text);
             assert!(error.contains(expected), "{text}: {error}");
         }
+    }
+
+    #[test]
+    fn rates_and_speeds() {
+        let table = [
+            ("500kpps", (500_000.0, false)),
+            ("1pps", (1.0, false)),
+            ("2Gbps", (2e9, true)),
+            ("2.5 gbit/s", (2.5e9, true)),
+            ("100Mbps", (1e8, true)),
+        ];
+        for (text, expected) in table {
+            assert_eq!(rate(text), Ok(expected), "{text}");
+        }
+        for (text, expected) in
+            [("500", "write 500pps"), ("0pps", "zero"), ("-1pps", "negative"), ("5mps", "unknown unit")]
+        {
+            let error = rate(text).expect_err(text);
+            assert!(error.contains(expected), "{text}: {error}");
+        }
+        for (text, expected) in [("2.5x", 2.5), ("0.5", 0.5), ("1X", 1.0)] {
+            assert_eq!(speed(text), Ok(expected), "{text}");
+        }
+        for text in ["0", "x", "-1x", "2y", ""] {
+            assert!(speed(text).expect_err(text).contains("2.5x"), "{text}");
+        }
+    }
+
+    #[test]
+    fn short_times() {
+        let table = [(0, "0 ns"), (850, "850 ns"), (3_100, "3.10 us"), (42_000_000, "42.0 ms")];
+        for (nanoseconds, expected) in table {
+            assert_eq!(brief(Duration::from_nanos(nanoseconds)), expected);
+        }
+        assert_eq!(brief(Duration::from_millis(1500)), "1.5 s");
     }
 
     #[test]

@@ -18,4 +18,5 @@ pub mod summary;
 mod until;
 
 pub use self::error::{ClientError, Error, Warning};
+pub use self::signals::stop_on_signals;
 pub use self::until::{Budget, Stop, Until};

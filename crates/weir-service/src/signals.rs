@@ -23,14 +23,7 @@ impl Signals {
         let stop = Arc::new(AtomicBool::new(false));
         let account = Arc::new(AtomicBool::new(false));
         let flush = Arc::new(AtomicBool::new(false));
-        // Registered first, so that it sees the flag from before this signal: the second SIGINT ends the process at
-        // once. The process's kernel objects (programs, maps, sockets) go with its descriptors.
-        flag::register_conditional_shutdown(SIGINT, 1, Arc::clone(&stop))?;
-        flag::register(SIGINT, Arc::clone(&stop))?;
-        flag::register(SIGTERM, Arc::clone(&stop))?;
-        if !ignored(SIGHUP) {
-            flag::register(SIGHUP, Arc::clone(&stop))?;
-        }
+        stop_on_signals(&stop)?;
         flag::register(SIGUSR1, Arc::clone(&account))?;
         flag::register(SIGUSR2, Arc::clone(&flush))?;
         Ok(Self { stop, account, flush })
@@ -50,6 +43,24 @@ impl Signals {
     pub(crate) fn take_flush(&self) -> bool {
         self.flush.swap(false, Ordering::Relaxed)
     }
+}
+
+/// Sets the flag on SIGINT, SIGTERM and SIGHUP; the second SIGINT ends the process. For programs without a
+/// [session](crate::session).
+///
+/// # Errors
+///
+/// The kernel refuses a handler.
+pub fn stop_on_signals(stop: &Arc<AtomicBool>) -> io::Result<()> {
+    // Registered first, so that it sees the flag from before this signal: the second SIGINT ends the process at once.
+    // The process's kernel objects (programs, maps, sockets) go with its descriptors.
+    flag::register_conditional_shutdown(SIGINT, 1, Arc::clone(stop))?;
+    flag::register(SIGINT, Arc::clone(stop))?;
+    flag::register(SIGTERM, Arc::clone(stop))?;
+    if !ignored(SIGHUP) {
+        flag::register(SIGHUP, Arc::clone(stop))?;
+    }
+    Ok(())
 }
 
 /// Returns whether the parent process had `signal` ignored, as nohup(1) does with SIGHUP; it stays ignored.

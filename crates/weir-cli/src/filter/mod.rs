@@ -4,7 +4,7 @@ mod cost;
 mod decode;
 mod emit;
 mod explain;
-mod link_types;
+pub(crate) mod link_types;
 mod reads;
 mod run;
 

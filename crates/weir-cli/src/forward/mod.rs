@@ -11,9 +11,9 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use clap::{Args, ValueEnum};
+use weir::Forward;
 use weir::forward::{ForwardAccount, ForwardBuilder, OnExit, Pinned};
 use weir::internal::command;
-use weir::{Forward, Namespace};
 use weir_service::Stop;
 use weir_service::confine::Confinement;
 use weir_service::control::{Change, What};
@@ -155,7 +155,7 @@ impl ForwardArgs {
     /// Returns a builder for the two interfaces.
     fn between(&self) -> Result<ForwardBuilder, Failure> {
         let (from, to) = self.names();
-        let ((here, from), (there, to)) = (place(from)?, place(to)?);
+        let ((here, from), (there, to)) = (interfaces::place(from)?, interfaces::place(to)?);
         Ok(Forward::between(from, to).namespaces(here.as_ref(), there.as_ref()))
     }
 
@@ -201,14 +201,6 @@ impl ForwardArgs {
         let builder = builder.both(self.both).on_exit(on_exit).lose_tags(self.lose_tags);
         Ok(builder.promiscuous(!self.no_promiscuous_mode))
     }
-}
-
-/// Splits the namespace, if there is one, from the name of an interface.
-fn place(name: &str) -> Result<(Option<Namespace>, String), Failure> {
-    Ok(match name.rsplit_once('/') {
-        Some((namespace, name)) => (Some(Namespace::find(namespace)?), name.to_owned()),
-        None => (None, name.to_owned()),
-    })
 }
 
 /// Runs the command.

@@ -8,6 +8,7 @@ use weir::filter::FileFilter;
 use weir::reader::FileKind;
 use weir::writer::{Compression, Format};
 
+use super::choice::Limits;
 use super::input::{Input, Sort};
 use super::split::{self, Split};
 use super::when::{self, When};
@@ -220,6 +221,11 @@ impl ReadArgs {
         }
         self.line.check().map_err(Failure::usage)?;
         Ok(())
+    }
+
+    /// Returns which packets are selected, besides the filter.
+    pub(super) fn limits(&self) -> Limits {
+        Limits { count: self.count, from: self.from, to: self.to, snap_len: self.snap_len }
     }
 
     /// Returns how packets are sorted; counting does not need it.

@@ -5,8 +5,17 @@ use std::borrow::Cow;
 use weir::reader::Meter;
 use weir::{FileInterface, Packet};
 
-use super::ReadArgs;
 use super::when::{self, When};
+
+/// What is selected; by default, everything.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Limits {
+    /// Number of packets.
+    pub(crate) count: Option<u64>,
+    pub(crate) from: Option<When>,
+    pub(crate) to: Option<When>,
+    pub(crate) snap_len: Option<u32>,
+}
 
 /// Decides on each packet.
 #[derive(Debug)]
@@ -39,18 +48,9 @@ pub(crate) enum Verdict<'a> {
 
 impl Choice {
     /// `meters`: those of all files.
-    pub(crate) fn new(args: &ReadArgs, meters: Vec<Meter>) -> Self {
-        let snap_len = args.snap_len;
-        Self {
-            left: args.count,
-            from: args.from,
-            to: args.to,
-            meters,
-            window: None,
-            span: None,
-            any: false,
-            snap_len,
-        }
+    pub(crate) fn new(limits: Limits, meters: Vec<Meter>) -> Self {
+        let Limits { count, from, to, snap_len } = limits;
+        Self { left: count, from, to, meters, window: None, span: None, any: false, snap_len }
     }
 
     /// Returns the times of the earliest and latest packet, if there were packets but none in the window.

@@ -17,7 +17,7 @@ mod repair;
 mod sink;
 mod split;
 mod unheld;
-mod when;
+pub(crate) mod when;
 
 use std::path::{Path, PathBuf};
 
@@ -28,9 +28,10 @@ use weir_service::keeper::Helpers;
 use weir_service::resolver::Resolver;
 
 pub(crate) use self::args::ReadArgs;
+pub(crate) use self::choice::{Choice, Limits, Verdict};
 use self::files::{Files, Total};
 use self::hope::Hope;
-use self::input::{Input, Sort};
+pub(crate) use self::input::{Input, Sort};
 use self::lines::{Count, Lines};
 use self::pass::{Pass, pass};
 pub(crate) use self::progress::Progress;

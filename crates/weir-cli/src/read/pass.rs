@@ -31,7 +31,7 @@ impl<'a> Pass<'a> {
 
     /// Reads `input`, which has its filter already.
     pub(super) fn of(args: &'a ReadArgs, input: Input) -> Self {
-        let choice = Choice::new(args, input.meters());
+        let choice = Choice::new(args.limits(), input.meters());
         Self { args, filter: None, input, choice, progress: Progress::default() }
     }
 

@@ -27,11 +27,21 @@ impl Progress {
     /// `meters`: those of all input. `size`: total size in bytes, if known. `lines`: whether text goes to standard
     /// output meanwhile.
     pub(crate) fn new(meters: Vec<Meter>, size: Option<u64>, lines: bool) -> Self {
+        Self::of(move || meters.iter().map(Meter::taken).sum(), size, lines, units::bytes)
+    }
+
+    /// The same for anything else whose `position` moves to `size`. `named` writes numbers with what they count.
+    pub(crate) fn of(
+        position: impl Fn() -> u64 + Send + 'static,
+        size: Option<u64>,
+        lines: bool,
+        named: fn(u64) -> String,
+    ) -> Self {
         let visible = style::terminal() && style::foreground() && !(lines && io::stdout().is_terminal());
         let Some(size) = size.filter(|_| visible) else { return Self::default() };
         let (end, ended) = mpsc::channel();
         let drawer = thread::Builder::new().name("progress".to_owned());
-        let drawer = drawer.spawn(move || draw(&meters, size, &ended));
+        let drawer = drawer.spawn(move || draw(position, size, named, &ended));
         Self { drawer: drawer.ok().map(|drawer| (end, drawer)) }
     }
 
@@ -51,7 +61,7 @@ impl Drop for Progress {
     }
 }
 
-fn draw(meters: &[Meter], size: u64, ended: &Receiver<()>) {
+fn draw(position: impl Fn() -> u64, size: u64, named: fn(u64) -> String, ended: &Receiver<()>) {
     let began = Instant::now();
     let goes_on = |time| ended.recv_timeout(time) == Err(RecvTimeoutError::Timeout);
     if !goes_on(PATIENCE) {
@@ -66,9 +76,9 @@ fn draw(meters: &[Meter], size: u64, ended: &Receiver<()>) {
         }));
     }
     loop {
-        let position = meters.iter().map(Meter::taken).sum();
+        let position = position();
         bar.set_position(position);
-        bar.set_message(speed(position, size, began.elapsed()));
+        bar.set_message(speed(position, size, began.elapsed(), named));
         if !goes_on(PERIOD) {
             break;
         }
@@ -77,13 +87,13 @@ fn draw(meters: &[Meter], size: u64, ended: &Receiver<()>) {
 }
 
 /// Returns the speed so far, and the time left at this speed.
-fn speed(position: u64, size: u64, elapsed: Duration) -> String {
+fn speed(position: u64, size: u64, elapsed: Duration, named: fn(u64) -> String) -> String {
     let nanoseconds = elapsed.as_nanos().max(1);
     let per_second = u128::from(position) * 1_000_000_000 / nanoseconds;
     let left = u128::from(size.saturating_sub(position)) * nanoseconds / u128::from(position.max(1));
     let left = Duration::from_nanos(u64::try_from(left).unwrap_or(u64::MAX));
     let per_second = u64::try_from(per_second).unwrap_or(u64::MAX);
-    format!("{}/s, {} left", units::bytes(per_second), units::elapsed(left))
+    format!("{}/s, {} left", named(per_second), units::elapsed(left))
 }
 
 #[cfg(test)]
@@ -92,9 +102,9 @@ mod tests {
 
     #[test]
     fn speed_and_what_is_left() {
-        let shown = speed(100 << 20, 400 << 20, Duration::from_secs(2));
+        let shown = speed(100 << 20, 400 << 20, Duration::from_secs(2), units::bytes);
         assert_eq!(shown, "50.0 MiB/s, 6.0 s left");
-        assert!(speed(0, 0, Duration::ZERO).ends_with("left"));
-        assert!(speed(u64::MAX, u64::MAX, Duration::MAX).ends_with("left"));
+        assert!(speed(0, 0, Duration::ZERO, units::bytes).ends_with("left"));
+        assert!(speed(u64::MAX, u64::MAX, Duration::MAX, units::packets).ends_with("left"));
     }
 }

@@ -23,6 +23,7 @@ mod namespaces;
 mod order;
 mod printing;
 mod queues;
+mod replay;
 mod sets;
 mod shells;
 mod terminal;

@@ -221,9 +221,13 @@ const NAMESPACES: u64 = (c::CLONE_NEWCGROUP
     | c::CLONE_NEWUSER
     | c::CLONE_NEWUTS) as u64;
 
-/// Restricts all threads of the process to the calls of `calls`, permanently. Returns the number of allowed calls.
-pub(super) fn allow_only(calls: Calls) -> Result<usize, String> {
-    let rules = rules(calls).map_err(|error| error.to_string())?;
+/// Restricts all threads of the process to the calls of `calls`, permanently. `sends`: it also sends packets. Returns the
+/// number of allowed calls.
+pub(super) fn allow_only(calls: Calls, sends: bool) -> Result<usize, String> {
+    let mut rules = rules(calls).map_err(|error| error.to_string())?;
+    if sends {
+        rules.extend(sending().map_err(|error| error.to_string())?);
+    }
     let number = rules.len();
     apply(rules, SeccompAction::Allow, UNKNOWN)?;
     Ok(number)
@@ -282,8 +286,6 @@ fn rules(calls: Calls) -> Result<Rules, seccompiler::BackendError> {
         Calls::Capture | Calls::Keep | Calls::Make | Calls::Files => Ok(vec![masked(2, EXECUTABLE, 0)?]),
     };
     rules.extend([(c::SYS_mmap, harmless()?), (c::SYS_mprotect, harmless()?)]);
-    // To connected peers only, not to an address.
-    let to_connected = || Rule::new(vec![Condition::new(4, Length::Qword, Compare::Eq, 0)?]);
     if calls == Calls::Make {
         rules.extend([
             (c::SYS_bpf, one_of(0, BPF_MAKES)?),
@@ -314,6 +316,17 @@ fn rules(calls: Calls) -> Result<Rules, seccompiler::BackendError> {
         (c::SYS_clock_adjtime, Vec::new()),
     ]);
     Ok(rules)
+}
+
+/// The calls of a process that sends packets through open sockets, and looks at its interface.
+fn sending() -> Result<Rules, seccompiler::BackendError> {
+    let to_bound = (c::SYS_sendto, vec![to_connected()?]);
+    Ok(vec![(c::SYS_sendmmsg, Vec::new()), to_bound, (c::SYS_recvfrom, Vec::new())])
+}
+
+/// Allows sending to connected peers only, not to an address.
+fn to_connected() -> Result<Rule, seccompiler::BackendError> {
+    Rule::new(vec![Condition::new(4, Length::Qword, Compare::Eq, 0)?])
 }
 
 /// Allows an argument that equals `value` in the bits of `mask`.

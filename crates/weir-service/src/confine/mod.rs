@@ -58,6 +58,8 @@ pub fn end_of_code(held: Option<&Confinement>) -> Result<(), Error> {
 pub struct Needs {
     files: Files,
     calls: Calls,
+    /// It sends packets through sockets that are open.
+    sends: bool,
     /// In addition to those that are required to access the files.
     capabilities: Capabilities,
 }
@@ -86,7 +88,8 @@ impl Needs {
         Self { capabilities, ..needs }
     }
 
-    /// Needs of a process that reads these files and writes `output` and files beside it; in particular, no sockets.
+    /// Needs of a process that reads these files and writes `output` and files beside it; in particular, no sockets,
+    /// unless it [sends](Self::send).
     pub fn to_read(files: &[PathBuf], output: Option<&Path>) -> Self {
         let needs = files.iter().fold(Self::of(Calls::Files), |needs, path| needs.read(path));
         output.into_iter().fold(needs, Self::write)
@@ -101,7 +104,7 @@ impl Needs {
     fn of(calls: Calls) -> Self {
         let read = ALWAYS_READ.map(PathBuf::from).to_vec();
         let files = Files { read, ..Files::default() };
-        Self { files, calls, capabilities: Capabilities::empty() }
+        Self { files, calls, sends: false, capabilities: Capabilities::empty() }
     }
 
     /// Adds reading `path`. `-` is standard input, which is open.
@@ -130,6 +133,12 @@ impl Needs {
     pub fn make_code(self) -> Self {
         debug_assert_eq!(self.calls, Calls::Files, "captures have their code");
         Self { calls: Calls::FilesAndCode, ..self }
+    }
+
+    /// Adds sending packets through sockets that are open; for processes that read files.
+    #[must_use]
+    pub fn send(self) -> Self {
+        Self { sends: true, ..self }
     }
 
     /// Adds removing `path`.
@@ -196,7 +205,7 @@ pub(crate) fn confine_user(needs: &Needs, user: Option<&User>) -> Result<Confine
         Level::Partial => weaknesses.push("this kernel supports Landlock only in part".to_owned()),
         Level::None => weaknesses.push("this kernel has no Landlock, or it is disabled".to_owned()),
     }
-    let system_calls = match calls::allow_only(needs.calls) {
+    let system_calls = match calls::allow_only(needs.calls, needs.sends) {
         Ok(number) => Some(number),
         Err(error) => {
             weaknesses.push(format!("no seccomp: {error}"));

@@ -93,9 +93,12 @@ fn as_float(number: u64) -> f64 {
     number as f64
 }
 
-/// Returns a time; centuries for what is no time.
+/// As good as never.
+const CENTURIES: Duration = Duration::from_secs(1 << 36);
+
+/// Returns a time; [`CENTURIES`] for what is no time.
 fn seconds(seconds: f64) -> Duration {
-    Duration::try_from_secs_f64(seconds).unwrap_or(Duration::from_secs(u32::MAX.into()))
+    Duration::try_from_secs_f64(seconds).unwrap_or(CENTURIES)
 }
 
 #[cfg(test)]

@@ -1,0 +1,234 @@
+//! The command line of `weir replay`.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+use weir::filter::FileFilter;
+use weir::send::{Backend, MARK, Pace, Sender, SenderBuilder};
+
+use crate::args::{ConfineArgs, MORE};
+use crate::failure::Failure;
+use crate::filter_args::FilterArgs;
+use crate::interfaces;
+use crate::read::Limits;
+use crate::read::when::{self, When};
+use crate::units;
+
+const EXAMPLES: &str = "\
+Examples:
+  weir replay trace.pcapng -i eth1
+        Send the packets of a file as they were captured, with the same gaps.
+  weir replay trace.pcapng -i eth1 --speed 10x
+        Send them ten times as fast (0.5x: half as fast).
+  weir replay trace.pcap -i eth1 --rate 500kpps
+        Send 500,000 packets per second; --rate 2Gbps: two gigabits per second.
+  weir replay trace.pcap -i eth1 --top-speed --preload --loop 100
+        Read the file into memory, and send it a hundred times as fast as possible.
+  weir replay a.pcap b.pcapng.zst -i eth1 --from +10s --to +1m
+        Merge two files by time, and send 50 seconds of them.
+  weir replay trace.pcapng -i eth1 -- tcp port 443
+        Send matching packets only.
+  weir replay trace.pcapng -i eth1 --dry-run
+        Say what would be sent and how long it would take; needs no privileges.
+  weir replay trace.pcapng -i web/eth0 --json | jq .gaps
+        Send in another network namespace; print how far gaps were off.
+
+Packets are sent unchanged: to the addresses that are in them. Files are read once before the first \
+packet is sent, to find packets that cannot be sent; - (standard input) is not, unless there is --preload.
+Exit status: 0 success (also after Ctrl-C), 1 error, with what was sent before, 2 usage error.";
+
+/// What to send, where and when.
+#[derive(Debug, Args)]
+#[command(after_help = MORE, after_long_help = EXAMPLES)]
+pub(crate) struct ReplayArgs {
+    /// Capture files to send; - is standard input.
+    ///
+    /// Files are pcap or pcapng, plain or compressed with gzip, zstd or lz4. Several files are
+    /// merged by time.
+    #[arg(required = true, value_name = "FILE")]
+    pub(super) files: Vec<PathBuf>,
+
+    /// Filter expression after --, such as -- tcp port 80.
+    #[arg(last = true, value_name = "EXPRESSION")]
+    words: Vec<String>,
+
+    /// Interface to send on; NAMESPACE/IF for one in another network namespace.
+    #[arg(short, long, value_name = "IF", required = true, allow_hyphen_values = true)]
+    interface: String,
+
+    #[command(flatten)]
+    filter: FilterArgs,
+
+    /// Send only the first N packets.
+    #[arg(short = 'c', long, value_name = "N", value_parser = units::count, help_heading = "Selection")]
+    count: Option<u64>,
+
+    /// Skip packets before TIME.
+    ///
+    /// TIME is as with `weir read`: `2026-11-21 13:05:00`, 13:05:00 on the day of the first packet,
+    /// seconds since 1970, or +90s after the first packet.
+    #[arg(long, value_name = "TIME", value_parser = when::parse, help_heading = "Selection")]
+    from: Option<When>,
+
+    /// Skip packets at TIME or later.
+    ///
+    /// +90s counts from --from, or from the first packet if --from is itself relative.
+    #[arg(long, value_name = "TIME", value_parser = when::parse, help_heading = "Selection")]
+    to: Option<When>,
+
+    /// What to do with packets of which the capture kept only the first bytes.
+    #[arg(long, value_name = "HOW", value_enum, default_value_t, help_heading = "Selection")]
+    pub(super) snapped: Snapped,
+
+    /// Send as recorded, but N times as fast: 2.5x, 0.5x.
+    #[arg(short = 'x', long, value_name = "N", value_parser = units::speed, help_heading = "Pace")]
+    #[arg(conflicts_with_all = ["rate", "top_speed"])]
+    speed: Option<f64>,
+
+    /// Send evenly, at this rate: 500kpps, 2Gbps.
+    ///
+    /// Packets per second: pps, kpps, Mpps. Bits per second: bps, kbps, Mbps, Gbps; they count whole
+    /// packets as in the file.
+    #[arg(long, value_name = "RATE", value_parser = rate, help_heading = "Pace")]
+    #[arg(conflicts_with = "top_speed")]
+    rate: Option<Pace>,
+
+    /// Send as fast as possible.
+    #[arg(short = 't', long, help_heading = "Pace")]
+    top_speed: bool,
+
+    /// Send everything N times; 0: until Ctrl-C.
+    #[arg(short = 'l', long = "loop", value_name = "N", default_value_t = 1, help_heading = "Pace")]
+    rounds: u64,
+
+    /// Read everything into memory first.
+    ///
+    /// A file that is read slowly does not delay packets then.
+    #[arg(short = 'K', long, help_heading = "Pace")]
+    pub(super) preload: bool,
+
+    /// Say what would be sent and how long it would take, and send nothing.
+    #[arg(long, help_heading = "Output")]
+    pub(super) dry_run: bool,
+
+    /// Print the summary as one JSON object on standard output.
+    #[arg(long, help_heading = "Output")]
+    pub(super) json: bool,
+
+    /// Print only errors (and the JSON summary).
+    #[arg(short, long, help_heading = "Output")]
+    pub(super) quiet: bool,
+
+    /// How packets reach the kernel.
+    #[arg(hide_short_help = true, long, value_enum, default_value_t, help_heading = "Sending")]
+    backend: BackendArg,
+
+    /// Mark the packets with this number (SO_MARK); 0: not at all.
+    ///
+    /// Filters of this host see the mark. Default: 0x77656972.
+    #[arg(hide_short_help = true, long, value_name = "N", value_parser = mark, default_value_t = MARK)]
+    #[arg(hide_default_value = true, help_heading = "Sending")]
+    mark: u32,
+
+    #[command(flatten)]
+    pub(super) confine: ConfineArgs,
+}
+
+/// What to do with packets that were captured in part.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(super) enum Snapped {
+    /// Send nothing if there are any.
+    #[default]
+    Refuse,
+    /// Leave them out.
+    Skip,
+    /// Send the bytes that there are.
+    Cut,
+    /// Append zeros up to the original length.
+    Pad,
+}
+
+#[derive(Clone, Copy, Debug, Default, ValueEnum)]
+enum BackendArg {
+    /// A ring if there is memory for one, else plain.
+    #[default]
+    Auto,
+    /// A ring that is shared with the kernel (PACKET_TX_RING).
+    Ring,
+    /// System calls with many packets each (sendmmsg).
+    Plain,
+}
+
+impl ReplayArgs {
+    /// Checks the arguments, as far as possible without opening files.
+    pub(super) fn check(&self) -> Result<(), Failure> {
+        let piped = self.files.iter().filter(|file| file.as_os_str() == "-").count();
+        if piped > 1 {
+            return Err(Failure::usage("standard input (-) can be read only once"));
+        }
+        if piped > 0 && self.rounds != 1 && !self.preload {
+            let message = "cannot send standard input several times: it can be read only once";
+            return Err(Failure::usage(message).hint("try --preload"));
+        }
+        if self.dry_run && self.rounds == 0 {
+            return Err(Failure::usage(
+                "--loop 0 goes on until Ctrl-C, so --dry-run cannot say for how long",
+            ));
+        }
+        Ok(())
+    }
+
+    /// Whether the files can be read twice.
+    pub(super) fn surveys(&self) -> bool {
+        self.files.iter().all(|file| file.is_file())
+    }
+
+    /// Returns the filter; `None`: all packets match.
+    pub(super) fn filter(&self) -> Result<Option<FileFilter>, Failure> {
+        let filter = self.filter.filter(&self.words)?.map(FileFilter::new).transpose();
+        filter.map_err(|error| Failure::usage(error.to_string()))
+    }
+
+    pub(super) fn limits(&self) -> Limits {
+        Limits { count: self.count, from: self.from, to: self.to, snap_len: None }
+    }
+
+    pub(super) fn pace(&self) -> Pace {
+        match self.rate {
+            Some(rate) => rate,
+            None if self.top_speed => Pace::Top,
+            None => Pace::Recorded { speed: self.speed.unwrap_or(1.0) },
+        }
+    }
+
+    /// Returns how many times everything is sent.
+    pub(super) fn rounds(&self) -> u64 {
+        if self.rounds == 0 { u64::MAX } else { self.rounds }
+    }
+
+    pub(super) fn builder(&self) -> Result<SenderBuilder, Failure> {
+        let (namespace, name) = interfaces::place(&self.interface)?;
+        let builder = Sender::to(name).namespace(namespace.as_ref());
+        let builder = builder.mark(Some(self.mark).filter(|&mark| mark != 0));
+        Ok(match self.backend {
+            BackendArg::Auto => builder,
+            BackendArg::Ring => builder.backend(Backend::Ring),
+            BackendArg::Plain => builder.backend(Backend::Plain),
+        })
+    }
+}
+
+/// Parses `--rate`.
+fn rate(text: &str) -> Result<Pace, String> {
+    let (rate, bits) = units::rate(text)?;
+    Ok(if bits { Pace::BitsPerSecond(rate) } else { Pace::PacketsPerSecond(rate) })
+}
+
+/// Parses a number of 32 bits, decimal or hexadecimal.
+fn mark(text: &str) -> Result<u32, String> {
+    let number = match text.strip_prefix("0x") {
+        Some(digits) => u32::from_str_radix(digits, 16),
+        None => text.parse(),
+    };
+    number.map_err(|_| "allowed: a number of 32 bits, such as 7 or 0x77656972".to_owned())
+}

@@ -1,0 +1,109 @@
+//! The packets of the files that are to be sent.
+
+use std::path::PathBuf;
+
+use weir::filter::FileFilter;
+use weir::reader::{Item, ReadError};
+
+use super::args::{ReplayArgs, Snapped};
+use crate::failure::Failure;
+use crate::read::{Choice, Input, Limits, Sort, Verdict};
+
+/// Files, and what is selected of them.
+#[derive(Debug)]
+pub(super) struct Source {
+    files: Vec<PathBuf>,
+    filter: Option<FileFilter>,
+    limits: Limits,
+    snapped: Snapped,
+    /// Opened ahead: the filter is compiled for it.
+    input: Option<Input>,
+    /// Damage in the files, once they were read.
+    pub(super) damage: Vec<ReadError>,
+}
+
+/// What comes next in the files.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Next<'a> {
+    Packet(Found<'a>),
+    /// Reading will wait for more.
+    Pause,
+}
+
+/// A packet of the files.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Found<'a> {
+    /// Nanoseconds since the Unix epoch.
+    pub(super) time: Option<u64>,
+    pub(super) link_type: u16,
+    /// The capture kept only the first bytes.
+    pub(super) snapped: bool,
+    /// What is to be sent; `None`: the packet is left out.
+    pub(super) data: Option<&'a [u8]>,
+}
+
+impl Source {
+    /// Opens the files.
+    pub(super) fn open(args: &ReplayArgs, filter: Option<FileFilter>) -> Result<Self, Failure> {
+        let (files, limits) = (args.files.clone(), args.limits());
+        let input = None;
+        let mut source = Self { files, filter, limits, snapped: args.snapped, input, damage: Vec::new() };
+        source.input = Some(source.again()?);
+        Ok(source)
+    }
+
+    fn again(&self) -> Result<Input, Failure> {
+        Input::open(&self.files, Sort::Looked, self.filter.as_ref())
+    }
+
+    /// Reads the files from the beginning, until `take` returns false.
+    pub(super) fn each(
+        &mut self,
+        mut take: impl FnMut(Next<'_>) -> Result<bool, Failure>,
+    ) -> Result<(), Failure> {
+        let mut input = match self.input.take() {
+            Some(input) => input,
+            None => self.again()?,
+        };
+        let mut choice = Choice::new(self.limits, input.meters());
+        let (mut link_types, mut padded) = (Vec::new(), Vec::new());
+        self.damage.clear();
+        loop {
+            let packet = match input.next() {
+                Ok(Some(Item::Packet(packet))) => packet,
+                Ok(Some(Item::Interface(_))) => {
+                    link_types = input.interfaces().iter().map(|interface| interface.link_type).collect();
+                    continue;
+                }
+                Ok(Some(Item::Pause)) if take(Next::Pause)? => continue,
+                Ok(Some(Item::Statistics(_) | Item::Block { .. })) => continue,
+                Ok(Some(Item::Pause) | None) => return Ok(()),
+                Err(error) => {
+                    self.damage.push(error);
+                    continue;
+                }
+            };
+            let (packet, last) = match choice.judge(packet) {
+                Verdict::Take(packet) => (packet, false),
+                Verdict::Last(packet) => (packet, true),
+                Verdict::Leave => continue,
+            };
+            let snapped = packet.data.len() < packet.original_len as usize;
+            let data = match self.snapped {
+                Snapped::Skip if snapped => None,
+                Snapped::Pad if snapped => {
+                    padded.clear();
+                    padded.extend_from_slice(packet.data);
+                    padded.resize(packet.original_len as usize, 0);
+                    Some(&*padded)
+                }
+                _ => Some(packet.data),
+            };
+            let time = Some(packet.timestamp).filter(|&time| time != 0);
+            let link_type = link_types.get(packet.interface as usize).copied().unwrap_or(1);
+            if !take(Next::Packet(Found { time, link_type, snapped, data }))? || last {
+                return Ok(());
+            }
+        }
+    }
+}

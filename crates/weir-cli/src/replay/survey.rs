@@ -1,0 +1,142 @@
+//! What is to be sent, and whether it can be.
+
+use std::time::Duration;
+
+use weir::send::{Destination, Pace, SendReason, Sent};
+
+use super::args::Snapped;
+use super::source::Found;
+use crate::failure::Failure;
+use crate::filter::link_types;
+use crate::{style, units};
+
+/// The packets so far.
+#[derive(Debug)]
+pub(super) struct Survey {
+    destination: Destination,
+    refuses_snapped: bool,
+    /// What is sent in each round.
+    pub(super) planned: Sent,
+    pub(super) snapped: u64,
+    /// Packets that are left out.
+    pub(super) skipped: u64,
+    /// Earliest and latest time.
+    span: Option<(u64, u64)>,
+    /// Packets with another link type, and that link type.
+    others: (u64, u16),
+    too_long: u64,
+    longest: Option<SendReason>,
+    too_short: u64,
+}
+
+impl Survey {
+    pub(super) fn new(destination: &Destination, snapped: Snapped) -> Self {
+        Self {
+            destination: destination.clone(),
+            refuses_snapped: snapped == Snapped::Refuse,
+            planned: Sent::default(),
+            snapped: 0,
+            skipped: 0,
+            span: None,
+            others: (0, 0),
+            too_long: 0,
+            longest: None,
+            too_short: 0,
+        }
+    }
+
+    /// Looks at a packet.
+    pub(super) fn add(&mut self, found: &Found<'_>) {
+        if !fits(found.link_type, self.destination.link_type) {
+            self.others = (self.others.0 + 1, found.link_type);
+        }
+        self.snapped += u64::from(found.snapped);
+        let Some(data) = found.data else {
+            self.skipped += 1;
+            return;
+        };
+        self.planned += Sent { packets: 1, bytes: data.len() as u64 };
+        if let Some(time) = found.time {
+            let (first, last) = self.span.get_or_insert((time, time));
+            *last = time.max(*last);
+            *first = time.min(*first);
+        }
+        match self.destination.check(data) {
+            Err(reason @ SendReason::TooLong { .. }) => {
+                self.too_long += 1;
+                if needed(&reason) > self.longest.as_ref().map_or(0, needed) {
+                    self.longest = Some(reason);
+                }
+            }
+            Err(_) => self.too_short += 1,
+            Ok(()) => {}
+        }
+    }
+
+    /// Returns why the packets so far cannot be sent.
+    pub(super) fn refusal(&self) -> Result<(), Failure> {
+        let all = self.planned.packets + self.skipped;
+        let name = style::visible(&self.destination.name);
+        let refused = |packets: u64, why: String, hint: String| {
+            let packets = format!("{} of {}", units::grouped(packets), units::packets(all));
+            Err(Failure::new(format_args!("cannot send {packets} on `{name}`: {why}")).hint(hint))
+        };
+        if self.others.0 > 0 {
+            let [theirs, ours] = [self.others.1, self.destination.link_type].map(link_types::name);
+            let why = format!("they are {theirs}, the interface takes {ours}");
+            return refused(self.others.0, why, "send on an interface of their link type".to_owned());
+        }
+        if self.refuses_snapped && self.snapped > 0 {
+            let why = "the capture kept only their first bytes".to_owned();
+            return refused(self.snapped, why, "try --snapped skip, cut or pad".to_owned());
+        }
+        if let Some(SendReason::TooLong { bytes, most, mtu }) = self.longest {
+            let why = format!("they are longer than {most} bytes (up to {bytes})");
+            let (inside, name) = weir::internal::command::place(&self.destination.name);
+            let hint = format!("try {inside}ip link set {name} mtu {mtu}, or leave them out: -- less {most}");
+            return refused(self.too_long, why, hint);
+        }
+        if self.too_short > 0 {
+            let least = self.destination.header().max(1);
+            let why = format!("they are shorter than {least} bytes, the link-layer header");
+            return refused(self.too_short, why, format!("leave them out: -- greater {least}"));
+        }
+        Ok(())
+    }
+
+    /// Returns how long it takes to send everything `rounds` times, as long as the machine keeps up; `None`: nobody knows.
+    pub(super) fn duration(&self, pace: Pace, rounds: u64) -> Option<Duration> {
+        let all = |number: u64| u128::from(number) * u128::from(rounds);
+        let seconds = match pace {
+            Pace::Recorded { speed } => {
+                let span = self.span.map_or(0, |(first, last)| last - first);
+                float(all(span)) / 1e9 / speed
+            }
+            // The last packet takes no time.
+            Pace::PacketsPerSecond(rate) => float(all(self.planned.packets).saturating_sub(1)) / rate,
+            Pace::BitsPerSecond(rate) => float(all(self.planned.bytes) * 8) / rate,
+            Pace::Top => return None,
+        };
+        Duration::try_from_secs_f64(seconds).ok()
+    }
+}
+
+/// Whether packets of this link type can be sent where packets of the other one are sent.
+fn fits(link_type: u16, there: u16) -> bool {
+    const RAW: u16 = 101;
+    const IPV4: u16 = 228;
+    const IPV6: u16 = 229;
+    link_type == there || (there == RAW && matches!(link_type, IPV4 | IPV6))
+}
+
+fn needed(reason: &SendReason) -> usize {
+    match reason {
+        SendReason::TooLong { mtu, .. } => *mtu,
+        _ => 0,
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "an estimate")]
+fn float(number: u128) -> f64 {
+    number as f64
+}

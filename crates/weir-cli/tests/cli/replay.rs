@@ -1,0 +1,411 @@
+//! `weir replay`: tcpdump at the other end receives what is in the file, and the summary says exactly what was sent.
+
+use std::fs;
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use rustix::process::Signal;
+use tempfile::TempDir;
+use weir_lab::{LinkCounters, Network, Traffic, Veth, require_root};
+
+use crate::harness::{Ended, Running, directory, network, path, until, weir};
+
+const SECOND: u64 = 1_000_000_000;
+/// A time as captures have it.
+const START: u64 = 1_700_000_000 * SECOND;
+
+/// A packet of a file: time in nanoseconds, original length, bytes.
+type Packet = (u64, usize, Vec<u8>);
+
+/// Writes a pcap file with nanoseconds.
+fn pcap(directory: &TempDir, name: &str, link_type: u32, packets: &[Packet]) -> String {
+    let mut file = Vec::new();
+    let word = |number: u64| u32::try_from(number).expect("32 bits").to_le_bytes();
+    for field in [0xa1b2_3c4d_u32, 2 | 4 << 16, 0, 0, 65_535, link_type] {
+        file.extend(field.to_le_bytes());
+    }
+    for (time, original, bytes) in packets {
+        let lengths = [bytes.len() as u64, *original as u64];
+        for field in [time / SECOND, time % SECOND, lengths[0], lengths[1]] {
+            file.extend(word(field));
+        }
+        file.extend_from_slice(bytes);
+    }
+    let path = path(directory, name);
+    fs::write(&path, file).expect("a file");
+    path
+}
+
+/// UDP packets of several lengths, some with a VLAN tag, so far apart.
+fn packets(number: u64, gap: u64) -> Vec<Packet> {
+    let frame = |at: u64| {
+        let size = usize::try_from(64 + at * 131 % 1400).expect("small");
+        let traffic = Traffic::new(size).expect("size");
+        let traffic = if at % 5 == 1 { traffic.vlan(7).expect("a tag") } else { traffic };
+        (START + at * gap, size, traffic.frame(at))
+    };
+    (0..number).map(frame).map(|(time, _, bytes)| (time, bytes.len(), bytes)).collect()
+}
+
+/// tcpdump at the other end, until it has so many packets.
+struct Tcpdump(Child, PathBuf);
+
+impl Tcpdump {
+    fn start(network: &Network, file: PathBuf, packets: usize) -> Self {
+        let mut command = Command::new("tcpdump");
+        command.args(["-i", "tx0", "-Z", "root", "-B", "65536", "-c", &packets.to_string(), "-w"]);
+        let mut child = network.tx().spawn(command.arg(&file).stderr(Stdio::piped())).expect("it starts");
+        let mut lines = BufReader::new(child.stderr.take().expect("a pipe")).lines();
+        assert!(lines.any(|line| line.expect("text").contains("listening on")), "tcpdump does not start");
+        // What it says at its end has a reader.
+        std::thread::spawn(move || lines.count());
+        Self(child, file)
+    }
+
+    /// What it has received.
+    fn received(mut self) -> Vec<String> {
+        until("all packets", || self.0.try_wait().expect("a child").ok_or_else(String::new));
+        shown(&self.1)
+    }
+}
+
+impl Drop for Tcpdump {
+    fn drop(&mut self) {
+        let _over = self.0.kill().and_then(|()| self.0.wait());
+    }
+}
+
+/// The lines that tcpdump prints of a file: all bytes of each packet, without its time.
+fn shown(file: &Path) -> Vec<String> {
+    let output = Command::new("tcpdump").args(["-nt", "-xx", "-r"]).arg(file).output().expect("tcpdump");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8_lossy(&output.stdout).lines().map(str::to_owned).collect()
+}
+
+/// Packets that have left the receiving namespace.
+fn left(network: &Network) -> u64 {
+    LinkCounters::read(&network.pair().rx).expect("counters").tx_packets
+}
+
+fn replay(network: &Network, args: &[&str]) -> Ended {
+    Running::spawn(network, &mut weir(&[&["replay", "-i", "rx0"], args].concat())).wait()
+}
+
+#[test]
+fn root_a_file_arrives_as_it_is_in_every_way() {
+    if !require_root("root_a_file_arrives_as_it_is_in_every_way") {
+        return;
+    }
+    let (network, directory) = (network(), directory());
+    let packets = packets(400, 100_000);
+    let bytes: u64 = packets.iter().map(|(_, bytes, _)| *bytes as u64).sum();
+    let file = pcap(&directory, "a.pcap", 1, &packets);
+    let compressed = path(&directory, "a.pcapng.zst");
+    Running::spawn(&network, &mut weir(&["read", &file, "-w", &compressed])).wait().succeeded();
+    let sent = shown(Path::new(&file));
+    let ways: [(&str, &[&str]); 7] = [
+        (&file, &[]),
+        (&file, &["--top-speed"]),
+        (&file, &["-t", "--backend", "plain"]),
+        (&file, &["--speed", "2.5x", "--backend", "plain", "--no-confine"]),
+        (&file, &["--rate", "20kpps"]),
+        (&file, &["--rate", "100Mbps", "--preload", "--mark", "0"]),
+        (&compressed, &["-t", "--preload"]),
+    ];
+    for (file, options) in ways {
+        let tcpdump = Tcpdump::start(&network, directory.path().join("got.pcap"), packets.len());
+        let before = left(&network);
+        let ended = replay(&network, &[&[file, "--json"], options].concat()).succeeded();
+        assert!(tcpdump.received() == sent, "{options:?}: other packets");
+        assert_eq!(left(&network) - before, 400, "{options:?}");
+        let account = ended.account();
+        assert_eq!((account.number("packets"), account.number("bytes")), (400, bytes), "{options:?}");
+        let ring = !options.contains(&"plain");
+        assert_eq!(account.0["backend"], if ring { "ring" } else { "plain" });
+        assert!(ended.stderr.starts_with("400 packets, "), "{}", ended.stderr);
+    }
+
+    // tcpreplay sends the same.
+    let tcpdump = Tcpdump::start(&network, directory.path().join("theirs.pcap"), packets.len());
+    let mut theirs = Command::new("tcpreplay");
+    Running::spawn(&network, theirs.args(["-q", "-t", "-i", "rx0", &file])).wait().succeeded();
+    assert!(tcpdump.received() == sent, "tcpreplay sends something else");
+}
+
+#[test]
+fn root_recorded_gaps_are_the_least_time_it_takes() {
+    if !require_root("root_recorded_gaps_are_the_least_time_it_takes") {
+        return;
+    }
+    let (network, directory) = (network(), directory());
+    let file = pcap(&directory, "a.pcap", 1, &packets(101, 2_000_000));
+    for (options, least) in [
+        (&["--loop", "1"][..], 0.2),
+        (&["--speed", "4x"], 0.05),
+        (&["--speed", "0.5x"], 0.4),
+        (&["--rate", "1000pps"], 0.1),
+        (&["-x", "10", "-l", "3"], 0.06),
+    ] {
+        let planned = replay(&network, &[&[&*file, "--json", "--dry-run"], options].concat()).succeeded();
+        let account = replay(&network, &[&[&*file, "--json"], options].concat()).succeeded().account().0;
+        let seconds = |account: &serde_json::Value| account["seconds"].as_f64().expect("a number");
+        assert!(seconds(&account) >= least, "{options:?}: {account}");
+        assert!((seconds(&planned.account().0) - least).abs() < 1e-6, "{options:?}: {}", planned.stderr);
+        let off = |field: &str| account["gaps"][field].as_u64().expect("a number");
+        assert_eq!(off("count") + 1, account["packets"].as_u64().expect("a number"));
+        assert!(off("p50_ns") <= off("p99_ns") && off("p99_ns") <= off("max_ns"), "{account}");
+    }
+}
+
+#[test]
+fn root_files_are_merged_selected_and_repeated() {
+    if !require_root("root_files_are_merged_selected_and_repeated") {
+        return;
+    }
+    let (network, directory) = (network(), directory());
+    let all = packets(100, SECOND);
+    let (even, odd): (Vec<_>, Vec<_>) =
+        all.iter().cloned().partition(|(time, ..)| (time / SECOND).is_multiple_of(2));
+    let files = [pcap(&directory, "even.pcap", 1, &even), pcap(&directory, "odd.pcap", 1, &odd)];
+    let words = [&*files[0], &files[1], "-t", "-q", "--json"];
+    let merged = shown(Path::new(&pcap(&directory, "all.pcap", 1, &all)));
+    let tcpdump = Tcpdump::start(&network, directory.path().join("got.pcap"), 100);
+    replay(&network, &words).succeeded();
+    assert!(tcpdump.received() == merged, "in another order");
+
+    let part = shown(Path::new(&pcap(&directory, "part.pcap", 1, &all[10..40])));
+    for preload in [&[][..], &["--preload"]] {
+        let tcpdump = Tcpdump::start(&network, directory.path().join("got.pcap"), 90);
+        let options = [&["--loop", "3", "--from", "+10s", "--to", "+40s"], preload].concat();
+        let account = replay(&network, &[&words[..], &options].concat()).succeeded().account();
+        assert_eq!(account.number("packets"), 90);
+        assert!(tcpdump.received() == [&part[..], &part, &part].concat(), "other packets");
+    }
+    let count = |options: &[&str]| {
+        replay(&network, &[&words[..], options].concat()).succeeded().account().number("packets")
+    };
+    assert_eq!(count(&["-c", "7"]), 7);
+    assert_eq!(count(&["--", "vlan"]), 20);
+    assert_eq!(count(&["-l", "2", "-f", "vlan"]), 40);
+    assert_eq!(count(&["--loop", "1000000", "--", "tcp"]), 0, "nothing, however often");
+}
+
+#[test]
+fn root_standard_input_is_sent_as_it_comes() {
+    if !require_root("root_standard_input_is_sent_as_it_comes") {
+        return;
+    }
+    let (network, directory) = (network(), directory());
+    let packets = packets(50, 1);
+    let file = fs::read(pcap(&directory, "a.pcap", 1, &packets)).expect("a file");
+    let mut command = weir(&["replay", "-", "-i", "rx0", "-t", "--json"]);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let before = left(&network);
+    let mut child = network.rx().spawn(&mut command).expect("it starts");
+    let mut pipe = child.stdin.take().expect("a pipe");
+    // All but the last packet: they leave without anything behind them.
+    let last = 16 + packets[49].1;
+    pipe.write_all(&file[..file.len() - last]).and_then(|()| pipe.flush()).expect("a reader");
+    until("49 packets", || match left(&network) - before {
+        49 => Ok(()),
+        other => Err(other.to_string()),
+    });
+    pipe.write_all(&file[file.len() - last..]).expect("a reader");
+    drop(pipe);
+    let output = child.wait_with_output().expect("it ends");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(String::from_utf8_lossy(&output.stdout).contains("\"packets\":50,"));
+    assert_eq!(left(&network) - before, 50);
+}
+
+#[test]
+fn root_what_cannot_be_sent_is_told_before_anything_is() {
+    if !require_root("root_what_cannot_be_sent_is_told_before_anything_is") {
+        return;
+    }
+    let (network, directory) = (network(), directory());
+    let before = left(&network);
+    let mut all = packets(10, 1);
+    all[3].1 = 2000;
+    all[7].1 = 1500;
+    let snapped = pcap(&directory, "snapped.pcap", 1, &all);
+    let ended = replay(&network, &[&snapped]);
+    let message = "cannot send 2 of 10 packets on `rx0`: the capture kept only their first bytes";
+    ended.failed(&[message, "try --snapped skip, cut or pad"]);
+
+    let raw = pcap(&directory, "raw.pcap", 101, &[(START, 20, vec![0x45; 20])]);
+    let ended = replay(&network, &[&raw]);
+    ended.failed(&["cannot send 1 of 1 packet on `rx0`: they are RAW", "the interface takes EN10MB"]);
+
+    let traffic = Traffic::new(3000).expect("size");
+    let mut long = packets(5, 1);
+    long.push((START + 5, 3000, traffic.frame(0)));
+    let long = pcap(&directory, "long.pcap", 1, &long);
+    for options in [&[][..], &["--dry-run"]] {
+        let ended = replay(&network, &[&[&*long], options].concat());
+        ended.failed(&["cannot send 1 of 6 packets on `rx0`: they are longer than 1514 bytes (up to 3000)"]);
+    }
+    let ended = replay(&network, &[&long]);
+    ended.failed(&["ip link set rx0 mtu 2986", "leave them out: -- less 1514"]);
+
+    let ended = replay(&network, &[&long, "--dry-run", "--", "less", "1514"]).succeeded();
+    assert!(ended.stderr.starts_with("would send 5 packets, "), "{}", ended.stderr);
+    assert_eq!(left(&network), before, "nothing was sent");
+
+    // A pipe cannot be read twice: what comes before is sent.
+    let mut command = weir(&["replay", "-", "-i", "rx0", "--json"]);
+    command.stdin(fs::File::open(&long).expect("a file")).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let child = network.rx().spawn(&mut command).expect("it starts");
+    let output = child.wait_with_output().expect("it ends");
+    let (stdout, stderr) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.code() == Some(1) && stdout.contains("\"packets\":5,"), "{stdout}{stderr}");
+    assert!(stderr.contains("cannot send 1 of 6 packets"), "{stderr}");
+    assert_eq!(left(&network) - before, 5);
+}
+
+#[test]
+fn root_snapped_packets_are_skipped_cut_or_padded() {
+    if !require_root("root_snapped_packets_are_skipped_cut_or_padded") {
+        return;
+    }
+    let (network, directory) = (network(), directory());
+    let mut all = packets(10, 1);
+    for at in [2, 6] {
+        all[at].2.truncate(64);
+    }
+    all[2].1 = 1000;
+    let file = pcap(&directory, "a.pcap", 1, &all);
+    let whole = |how: &str| {
+        let mut all = all.clone();
+        match how {
+            "skip" => all.retain(|(_, original, bytes)| bytes.len() == *original),
+            "pad" => all.iter_mut().for_each(|(_, original, bytes)| bytes.resize(*original, 0)),
+            _ => all.iter_mut().for_each(|(_, original, bytes)| *original = bytes.len()),
+        }
+        all
+    };
+    for (how, skipped) in [("skip", 2), ("cut", 0), ("pad", 0)] {
+        let wanted = whole(how);
+        let tcpdump = Tcpdump::start(&network, directory.path().join("got.pcap"), wanted.len());
+        let ended = replay(&network, &[&file, "-t", "--json", "--snapped", how]).succeeded();
+        let expected = shown(Path::new(&pcap(&directory, "wanted.pcap", 1, &wanted)));
+        assert!(tcpdump.received() == expected, "{how}");
+        let account = ended.account();
+        let of = |field| account.number(field);
+        assert_eq!((of("packets"), of("snapped"), of("skipped")), (wanted.len() as u64, 2, skipped), "{how}");
+        assert!(ended.stderr.contains("note: 2 packets "), "{}", ended.stderr);
+    }
+}
+
+#[test]
+fn root_odd_times_do_not_hold_up_anything() {
+    if !require_root("root_odd_times_do_not_hold_up_anything") {
+        return;
+    }
+    let (network, directory) = (network(), directory());
+    let mut all = packets(10, 1000);
+    (all[4].0, all[5].0, all[8].0) = (0, 0, START - 3600 * SECOND);
+    let file = pcap(&directory, "a.pcap", 1, &all);
+    let tcpdump = Tcpdump::start(&network, directory.path().join("got.pcap"), 10);
+    let ended = replay(&network, &[&file, "--json"]).succeeded();
+    assert!(tcpdump.received() == shown(Path::new(&file)), "in another order");
+    let account = ended.account();
+    assert_eq!((account.number("timeless"), account.number("backward")), (2, 1), "{}", ended.stderr);
+    assert!(ended.stderr.contains("note: 2 packets without a time: sent at once"), "{}", ended.stderr);
+}
+
+#[test]
+fn root_a_signal_ends_it_with_the_exact_number() {
+    if !require_root("root_a_signal_ends_it_with_the_exact_number") {
+        return;
+    }
+    let (network, directory) = (network(), directory());
+    let mut all = packets(6, 1000);
+    all[5].0 += 3600 * SECOND;
+    let file = pcap(&directory, "a.pcap", 1, &all);
+    for (signal, preload) in [(Signal::INT, "--snapped=skip"), (Signal::TERM, "--preload")] {
+        let before = left(&network);
+        let mut command = weir(&["replay", &file, "-i", "rx0", "--json", preload, "-f", "udp"]);
+        let running = Running::spawn(&network, &mut command);
+        until("five packets", || match left(&network) - before {
+            5 => Ok(()),
+            other => Err(other.to_string()),
+        });
+        // While it waits for an hour, it has no rights.
+        let status = fs::read_to_string(format!("/proc/{}/status", running.id())).expect("it runs");
+        for line in
+            ["CapEff:\t0000000000000000", "CapPrm:\t0000000000000000", "NoNewPrivs:\t1", "Seccomp:\t2"]
+        {
+            assert!(status.lines().any(|found| found == line), "no {line}: {status}");
+        }
+        running.signal(signal);
+        let ended = running.wait().succeeded();
+        let account = ended.account();
+        assert_eq!((account.number("packets"), &account.0["stopped"]), (5, &true.into()));
+        assert!(ended.stderr.contains("note: stopped by a signal"), "{}", ended.stderr);
+        assert_eq!(left(&network) - before, 5);
+    }
+}
+
+#[test]
+fn root_an_interface_that_goes_leaves_the_exact_number() {
+    if !require_root("root_an_interface_that_goes_leaves_the_exact_number") {
+        return;
+    }
+    for backend in ["ring", "plain"] {
+        let (network, directory) = (network(), directory());
+        let file = pcap(&directory, "a.pcap", 1, &packets(10, 1));
+        let other_end = || LinkCounters::read(&network.pair().tx).expect("counters").rx_packets;
+        let before = left(&network);
+        let words =
+            ["replay", &file, "-i", "rx0", "--rate", "500pps", "-l", "0", "--json", "--backend", backend];
+        let running = Running::spawn(&network, &mut weir(&words));
+        until("some packets", || match left(&network) - before {
+            20.. => Ok(()),
+            other => Err(other.to_string()),
+        });
+        assert!(other_end() >= 20);
+        let ip = network.rx().run(|| Command::new("ip").args(["link", "delete", "rx0"]).status());
+        assert!(ip.expect("ip").success());
+        let ended = running.wait();
+        let account = ended.account();
+        assert!(account.number("packets") >= 20, "{}", ended.stderr);
+        let error = account.0["error"].as_str().expect("an error");
+        assert!(error.starts_with("cannot send on `rx0`: the interface is gone; try"), "{error}");
+        ended.failed(&[error]);
+    }
+}
+
+#[test]
+fn root_the_interface_must_be_able_to_send() {
+    if !require_root("root_the_interface_must_be_able_to_send") {
+        return;
+    }
+    let network = Network::new(Veth::default()).expect("a network");
+    let directory = directory();
+    let file = pcap(&directory, "a.pcap", 1, &packets(3, 1));
+    let on = |interface: &str| {
+        Running::spawn(&network, &mut weir(&["replay", &file, "-i", interface, "--dry-run"])).wait()
+    };
+    on("rx1").failed(&["no interface named `rx1`", "did you mean `rx0`?"]);
+    let ip = |words: &[&str]| network.rx().run(|| Command::new("ip").args(words).status()).expect("ip");
+    assert!(ip(&["link", "set", "rx0", "down"]).success());
+    on("rx0").failed(&["interface `rx0` is down", "ip link set rx0 up"]);
+}
+
+#[test]
+fn what_makes_no_sense_is_refused() {
+    let usage = |words: &[&str], part: &str| {
+        let output = weir(&[&["replay", "t.pcap", "-i", "lo"], words].concat()).output().expect("weir");
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{words:?}: {stderr}");
+        assert!(stderr.contains(part), "{words:?}: {stderr}");
+    };
+    usage(&["--rate", "5"], "write 5pps");
+    usage(&["--rate", "5pps", "-t"], "cannot be used with");
+    usage(&["--speed", "fast"], "2.5x");
+    usage(&["-", "-l", "2"], "try --preload");
+    usage(&["-l", "0", "--dry-run"], "--loop 0 goes on until Ctrl-C");
+    usage(&["-M", "10"], "--rate 100Mbps");
+}
