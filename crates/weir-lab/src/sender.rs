@@ -1,6 +1,8 @@
 //! Sends single frames.
 
-use weir_sys::rawsend::RawSender;
+use rustix::io::Errno;
+use weir_sys::CallError;
+use weir_sys::packet::Sender;
 
 use crate::{Error, LinkCounters, Port};
 
@@ -11,7 +13,7 @@ use crate::{Error, LinkCounters, Port};
 #[derive(Debug)]
 pub struct FrameSender {
     port: Port,
-    socket: RawSender,
+    socket: Sender,
 }
 
 impl FrameSender {
@@ -21,16 +23,25 @@ impl FrameSender {
     ///
     /// Missing privileges (`CAP_NET_RAW`).
     pub fn new(port: &Port) -> Result<Self, Error> {
-        Ok(Self { port: port.clone(), socket: port.netns.run(|| RawSender::open(port.index))? })
+        Ok(Self { port: port.clone(), socket: port.netns.run(|| Sender::new(port.index))? })
     }
 
-    /// Sends a frame, from its destination address to the end of its payload.
+    /// Sends a frame, from its destination address to the end of its payload. Waits for room in the socket's buffer.
     ///
     /// # Errors
     ///
     /// The frame is too long for the MTU, or the interface is down.
     pub fn send(&self, frame: &[u8]) -> Result<(), Error> {
-        Ok(self.socket.send(frame)?)
+        loop {
+            match self.socket.send(frame) {
+                Err(Errno::INTR) => {}
+                Err(error) => {
+                    let what = format!("send a frame of {} bytes on `{}`", frame.len(), self.port.name);
+                    return Err(CallError::new(what, error).into());
+                }
+                Ok(_) => return Ok(()),
+            }
+        }
     }
 
     /// Sends frames and returns how many of them the peer accepted. Nothing else may send on the port meanwhile.

@@ -23,7 +23,6 @@ mod netlink;
 pub mod netns;
 pub mod packet;
 pub mod privilege;
-pub mod rawsend;
 pub mod signals;
 pub mod skip;
 pub mod tap;

@@ -8,8 +8,7 @@ use std::time::{Duration, Instant, SystemTime};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use weir_sys::link::{self, Link, Links};
 use weir_sys::netns::NetNs;
-use weir_sys::packet::{PacketRing, Promiscuous, RingOptions, Traffic, Walk};
-use weir_sys::rawsend::RawSender;
+use weir_sys::packet::{PacketRing, Promiscuous, RingOptions, Sender, Traffic, Walk};
 use weir_sys::skip;
 use weir_sys::veth::{self, End};
 
@@ -141,7 +140,7 @@ fn tagged(mut frame: Vec<u8>, tag: [u8; 4]) -> Vec<u8> {
 fn root_every_byte_of_every_size() {
     between(|a, b| {
         let mut ring = open(b, Traffic::Received);
-        let sender = RawSender::open(a).unwrap();
+        let sender = Sender::new(a).unwrap();
         let sizes = (14..200).chain([1514, 1518, 4096, 9014]);
         let sent: Vec<_> = sizes.map(|size| frame(size, low(size))).collect();
         let before = now();
@@ -170,7 +169,7 @@ fn root_the_kernel_cuts_at_the_snap_length() {
         let options =
             RingOptions { interface: Some(b), traffic: Traffic::Received, snap_len: 100, ..OPTIONS };
         let mut ring = PacketRing::open(&options).unwrap();
-        let sender = RawSender::open(a).unwrap();
+        let sender = Sender::new(a).unwrap();
         for size in [60, 99, 100, 101, 9000] {
             sender.send(&frame(size, 7)).unwrap();
         }
@@ -187,7 +186,7 @@ fn root_a_frame_larger_than_a_block_is_cut_and_tells() {
     between(|a, b| {
         let mut ring =
             PacketRing::open(&RingOptions { interface: Some(b), block_bytes: 4096, ..OPTIONS }).unwrap();
-        let sender = RawSender::open(a).unwrap();
+        let sender = Sender::new(a).unwrap();
         for size in [3000, 9000, 60] {
             sender.send(&frame(size, 3)).unwrap();
         }
@@ -206,7 +205,7 @@ fn root_a_frame_larger_than_a_block_is_cut_and_tells() {
 fn root_tags_come_off_and_are_told() {
     between(|a, b| {
         let mut ring = open(b, Traffic::Received);
-        let sender = RawSender::open(a).unwrap();
+        let sender = Sender::new(a).unwrap();
         let plain = frame(100, 9);
         let (inner, outer) = ([0x81, 0, 0xe0, 7], [0x88, 0xa8, 0x0f, 0xff]);
         sender.send(&plain).unwrap();
@@ -225,7 +224,7 @@ fn root_tags_come_off_and_are_told() {
 #[test]
 fn root_directions_are_told_and_chosen() {
     between(|a, b| {
-        let (from_a, from_b) = (RawSender::open(a).unwrap(), RawSender::open(b).unwrap());
+        let (from_a, from_b) = (Sender::new(a).unwrap(), Sender::new(b).unwrap());
         let mut rings = [Traffic::Both, Traffic::Received, Traffic::Sent].map(|traffic| open(a, traffic));
         let mut seen = rings.each_ref().map(|_| Vec::new());
         // The second round comes after all of the first: what is not wanted of that would be there, too.
@@ -253,9 +252,9 @@ fn root_every_drop_is_counted_and_marked() {
             RingOptions { interface: Some(b), block_bytes: 4096, blocks: 2, retire_ms: 100, ..OPTIONS };
         let mut witness = (open(b, Traffic::Received), 0);
         let mut ring = PacketRing::open(&options).unwrap();
-        let sender = RawSender::open(a).unwrap();
+        let sender = Sender::new(a).unwrap();
         let mut send = |frames| {
-            (0..frames).for_each(|_| sender.send(&frame(60, 0)).unwrap());
+            (0..frames).for_each(|_| assert_eq!(sender.send(&frame(60, 0)), Ok(60)));
             wait_for_more(&mut witness, frames);
         };
         send(1000);
@@ -288,9 +287,9 @@ fn root_nothing_comes_in_after_the_door_is_shut() {
     between(|a, b| {
         let mut witness = (open(b, Traffic::Received), 0);
         let mut ring = open(b, Traffic::Received);
-        let sender = RawSender::open(a).unwrap();
+        let sender = Sender::new(a).unwrap();
         let mut send = |seed| {
-            (0..500).for_each(|_| sender.send(&frame(60, seed)).unwrap());
+            (0..500).for_each(|_| assert_eq!(sender.send(&frame(60, seed)), Ok(60)));
             wait_for_more(&mut witness, 500);
         };
         send(1);
@@ -329,7 +328,7 @@ fn root_packets_come_again_when_the_interface_is_up_again() {
         links.bring_up("vb").unwrap();
         assert!(["va", "vb"].map(ready).iter().all(Link::has_carrier));
         ring.health().unwrap_err();
-        RawSender::open(a).unwrap().send(&frame(60, 1)).unwrap();
+        Sender::new(a).unwrap().send(&frame(60, 1)).unwrap();
         assert_eq!(receive(&mut ring, 1).len(), 1);
     });
 }

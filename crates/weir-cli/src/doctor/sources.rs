@@ -6,8 +6,7 @@ use std::time::{Duration, Instant};
 use rustix::io::Errno;
 use weir::{Builder, Capture, ErrorKind, Filter, SourceChoice, internal};
 use weir_sys::netns::NetNs;
-use weir_sys::packet::{PacketRing, RingOptions, Traffic};
-use weir_sys::rawsend::RawSender;
+use weir_sys::packet::{PacketRing, RingOptions, Sender, Traffic};
 use weir_sys::{CallError, link, veth};
 
 use super::check::{Check, NOT_PERMITTED, State, THERE};
@@ -93,14 +92,15 @@ impl Lab {
         let builder = Capture::builder().interface(RECEIVER).chunks(2).chunk_size(64 << 10);
         let mut capture = ask(builder).open().map_err(Trouble::Weir)?;
         let detail = capture.interfaces().first().map(|interface| interface.detail.clone());
-        let sender = RawSender::open(self.sender).map_err(Trouble::Call)?;
+        let sender = Sender::new(self.sender).map_err(Trouble::Call)?;
         let mut frame = [0; 60];
         frame[..6].fill(0xff);
         // EtherType 0x88b5: local experiments (IEEE 802).
         frame[12..14].copy_from_slice(&[0x88, 0xb5]);
         let start = Instant::now();
         while start.elapsed() < PATIENCE {
-            sender.send(&frame).map_err(Trouble::Call)?;
+            let sent = sender.send(&frame);
+            sent.map_err(|error| Trouble::Call(CallError::new("send a frame", error)))?;
             if let Some(chunk) = capture.next(Duration::from_millis(50)).map_err(Trouble::Weir)?
                 && chunk.into_iter().any(|packet| packet.data == frame)
             {

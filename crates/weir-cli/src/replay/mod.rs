@@ -89,6 +89,7 @@ struct Packets {
 impl Packets {
     /// Reads everything once; with `keep`, into memory.
     fn survey(&mut self, survey: &mut Survey, keep: bool, stop: &AtomicBool) -> Result<(), Failure> {
+        let _bar = self.source.progress();
         let mut queue = keep.then(SendQueue::new);
         self.source.each(|next| {
             if let Next::Packet(found) = next {

@@ -7,7 +7,7 @@ use weir::reader::{Item, ReadError};
 
 use super::args::{ReplayArgs, Snapped};
 use crate::failure::Failure;
-use crate::read::{Choice, Input, Limits, Sort, Verdict};
+use crate::read::{Choice, Input, Limits, Progress, Sort, Verdict};
 
 /// Files, and what is selected of them.
 #[derive(Debug)]
@@ -54,6 +54,12 @@ impl Source {
 
     fn again(&self) -> Result<Input, Failure> {
         Input::open(&self.files, Sort::Looked, self.filter.as_ref())
+    }
+
+    /// Returns a progress bar for the first reading of the files.
+    pub(super) fn progress(&self) -> Progress {
+        let bar = |input: &Input| Progress::new(input.meters(), input.size(), false);
+        self.input.as_ref().map(bar).unwrap_or_default()
     }
 
     /// Reads the files from the beginning, until `take` returns false.

@@ -61,15 +61,15 @@ impl<'a> Transmission<'a> {
             return Ok(false);
         }
         let due = self.schedule.due(time, packet.len());
-        let waits = due.is_some_and(|due| due > self.outlet.elapsed());
-        if waits {
+        let early = due.filter(|&due| due > self.outlet.elapsed());
+        if let Some(due) = early {
             self.outlet.flush()?;
-        }
-        if waits && !due.is_none_or(|due| self.wait_until(due)) {
-            return Ok(false);
+            if !self.wait_until(due) {
+                return Ok(false);
+            }
         }
         self.outlet.put(packet, due)?;
-        if waits {
+        if early.is_some() {
             self.outlet.flush()?;
         }
         Ok(true)

@@ -12,7 +12,7 @@ use weir_lab::{FrameSender, Hook, Network, StackCounters, Traffic, Veth, require
 use weir_sys::bpf::{XdpHook, XdpLink};
 use weir_sys::link::links;
 use weir_sys::netns::NetNs;
-use weir_sys::rawsend::RawSender;
+use weir_sys::packet::Sender;
 
 use crate::common::{self, PATIENCE, drain, take, wait_until};
 use crate::{assert_closed, on_rx};
@@ -162,8 +162,8 @@ fn root_in_the_stack_queues_are_chosen_as_the_kernel_numbers_them() {
         let index = |name| links().unwrap().into_iter().find(|link| link.name == name).unwrap().index;
         let network = Network::new(Veth::default()).unwrap();
         let frames = Traffic::new(60).unwrap().between(network.pair()).flows(64).unwrap().frames(0..FRAMES);
-        let sender = RawSender::open(index("far0")).unwrap();
-        let send = || frames.iter().for_each(|frame| sender.send(frame).unwrap());
+        let sender = Sender::new(index("far0")).unwrap();
+        let send = || frames.iter().for_each(|frame| assert_eq!(sender.send(frame), Ok(60)));
 
         let count = Count::load(Verdict::Pass, 2).unwrap();
         let link = XdpLink::attach(count.program(), index("near0"), XdpHook::Generic).unwrap();
