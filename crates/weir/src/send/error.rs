@@ -39,7 +39,7 @@ pub struct SendError {
 }
 
 /// Why a packet cannot be sent.
-#[derive(Debug, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SendReason {
     /// The packet is longer than the MTU and the link-layer header.
@@ -70,14 +70,11 @@ pub enum SendReason {
     #[error("the interface has accepted nothing for {} s", PATIENCE.as_secs())]
     Stuck,
     /// The kernel's answer is another error.
-    #[error("{0}")]
-    Refused(io::Error),
-}
-
-impl PartialEq for SendReason {
-    fn eq(&self, other: &Self) -> bool {
-        self.to_string() == other.to_string()
-    }
+    #[error("{}", io::Error::from_raw_os_error(*.errno))]
+    Refused {
+        /// The kernel's number for it.
+        errno: i32,
+    },
 }
 
 /// Returns what to try, as the end of a message.
@@ -89,6 +86,6 @@ fn try_this(label: &str, reason: &SendReason) -> String {
         SendReason::Down => format!("; try `{inside}ip link set {name} up`"),
         SendReason::Gone => "; try again once it is back".to_owned(),
         SendReason::Stuck => format!("; try `{inside}ip -s link show {name}`"),
-        SendReason::Refused(_) => String::new(),
+        SendReason::Refused { .. } => String::new(),
     }
 }

@@ -197,7 +197,7 @@ impl Outlet {
             // The kernel also says so of what happened in the meantime, and if a device without a queue is busy.
             Errno::NETDOWN | Errno::NXIO | Errno::NODEV => self.look(None)?,
             Errno::MSGSIZE => self.look(self.pending.front().map(|&(bytes, _)| bytes))?,
-            other => return Err(self.failed(SendReason::Refused(other.into()))),
+            other => return Err(self.failed(SendReason::Refused { errno: other.raw_os_error() })),
         }
         thread::sleep(NAP);
         Ok(())
@@ -207,7 +207,7 @@ impl Outlet {
     fn look(&mut self, bytes: Option<usize>) -> Result<(), SendError> {
         let links = match self.links.all() {
             Ok(links) => links,
-            Err(error) => return Err(self.failed(SendReason::Refused(error.source))),
+            Err(error) => return Err(self.failed(SendReason::Refused { errno: error.errno() })),
         };
         let reason = match links.iter().find(|link| link.index == self.destination.index) {
             None => SendReason::Gone,
