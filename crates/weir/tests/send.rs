@@ -13,6 +13,7 @@ use weir::send::{Backend, MARK, Pace, SendError, SendQueue, SendReason, Sender, 
 use weir::{Error, ErrorKind};
 use weir_lab::{LinkCounters, NetNs, Network, Veth, require_root};
 use weir_sys::packet::{Instruction, PacketRing, Program, RingOptions, Traffic};
+use weir_sys::tap::Tap;
 
 /// Longest wait for what comes in any case.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -218,6 +219,32 @@ fn recorded_gaps_are_kept(backend: Backend) {
         assert!(Duration::from_nanos(last - first) + most_off >= least, "{pace:?}: {report:?}");
         assert_eq!(bytes(received), frames);
     }
+}
+
+each_backend!(packets_without_a_header_arrive: root_a_ring_sends_raw_packets, root_calls_send_raw_packets);
+
+fn packets_without_a_header_arrive(backend: Backend) {
+    let packet = |number: u8| match number % 2 {
+        0 => [&[0x45, 0, 0, 21, 0, 0, 0, 0, 64, 253, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2][..], &[number]].concat(),
+        _ => [&[0x60, 0, 0, 0, 0, 1, 253, 64][..], &[0; 32], &[number]].concat(),
+    };
+    let packets: Vec<_> = (0..100).map(packet).collect();
+    let mut queue = SendQueue::new();
+    packets.iter().for_each(|packet| queue.push_timeless(packet));
+    NetNs::new().unwrap().run(|| {
+        let tun = Tap::create_tun("tun0").unwrap();
+        let mut sender = Sender::to("tun0").backend(backend).open().unwrap();
+        let destination = sender.destination();
+        assert_eq!((destination.link_type, destination.longest()), (101, 1500));
+        assert_eq!(sender.transmit(&queue, Pace::Top).unwrap().sent.packets, 100);
+        let (mut received, mut buffer) = (Vec::new(), [0; 2000]);
+        while let Ok(bytes) = tun.sent(&mut buffer) {
+            received.push(buffer[..bytes].to_vec());
+        }
+        // The kernel sends some of its own there.
+        received.retain(|packet| packets.contains(packet));
+        assert_eq!(received, packets);
+    });
 }
 
 /// What an error says, and what it says was sent.
