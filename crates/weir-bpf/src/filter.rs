@@ -230,7 +230,7 @@ pub(crate) struct Sets<'a> {
 }
 
 impl<'a> Sets<'a> {
-    fn new(members: &'a [Set]) -> Result<Self, CallError> {
+    pub(crate) fn new(members: &'a [Set]) -> Result<Self, CallError> {
         Ok(Self { members, maps: members.iter().map(SetMap::new).collect::<Result<_, _>>()? })
     }
 

@@ -39,6 +39,7 @@ pub mod generate;
 pub mod lab;
 pub mod pool;
 pub mod stack;
+pub mod stat;
 #[cfg(feature = "lab")]
 pub mod tag;
 pub mod tc;

@@ -7,8 +7,8 @@
 //! ```
 //!
 //! The program is C, with a placeholder function for the filter (`place` in place.h). libbpf has concatenated its
-//! functions and filled in its maps. This module replaces the placeholder's instructions with the filter's, preceded by
-//! room for what the verifier adds (`leave_room` in stripped.h).
+//! functions and filled in its maps. This module replaces the placeholder's instructions with the filter's; in a program
+//! that is bound to its device, preceded by room for what the verifier adds (`leave_room` in stripped.h).
 
 use std::ops::Range;
 
@@ -48,10 +48,15 @@ impl Code {
         Self { instructions, place: start..end }
     }
 
-    /// Returns the program's instructions with `filter` in place. `filter` is a function that returns 0 for a packet
-    /// that does not match.
+    /// Returns the instructions of a program that is bound to its device, with `filter` in place: see
+    /// [`with`](Self::with).
+    pub(crate) fn with_room(&self, filter: &[u64]) -> Vec<u64> {
+        self.with(&[room(filter.len()), filter.to_vec()].concat())
+    }
+
+    /// Returns the program's instructions with `filter` in place: a function with the placeholder's arguments, which may
+    /// be followed by functions that it calls.
     pub(crate) fn with(&self, filter: &[u64]) -> Vec<u64> {
-        let filter = &[room(filter.len()), filter.to_vec()].concat();
         let moved = |at: usize| if at < self.place.end { at } else { at - self.place.len() + filter.len() };
         let word = |at: usize| {
             let mut instruction = self.instructions[at];
@@ -136,7 +141,7 @@ mod tests {
         let helper = (0x85, 0, 2);
         let code = Code::of(program(&[call(2), call(3), EXIT, MARK, EXIT, helper, call(-4), EXIT]));
         assert_eq!(code.place, 3..5);
-        assert_eq!(code.with(&[7, 8, 9]), {
+        assert_eq!(code.with_room(&[7, 8, 9]), {
             let mut expected = words(&[call(2), call(4 + 8), EXIT]);
             expected.extend(room(3));
             expected.extend([7, 8, 9]);
@@ -145,7 +150,7 @@ mod tests {
         });
         let last = Code::of(program(&[call(2), call(3), EXIT, helper, EXIT, MARK, EXIT]));
         assert_eq!(last.place, 5..7);
-        assert_eq!(last.with(&[7]).len(), 6 + 4);
+        assert_eq!(last.with(&[7]).len(), 5 + 1);
     }
 
     #[test]

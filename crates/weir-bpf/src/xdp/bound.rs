@@ -207,7 +207,7 @@ impl BoundParts {
             sets.words(&filter, |symbol| unreachable!("it answers by what it returns, without {symbol}"));
         let put = |around: &[bpf_insn]| {
             let kind = ProgramKind::Xdp { fragments, bound_to: Some(index) };
-            program::load(kind, NAME, &Code::new(around).with(&filter))
+            program::load(kind, NAME, &Code::new(around).with_room(&filter))
         };
         Ok(match self.body {
             Body::Capture => super::around(self.device, &self.maps, put),

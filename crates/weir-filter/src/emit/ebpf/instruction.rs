@@ -87,6 +87,8 @@ pub(super) const FP: Register = Register(10);
 
 /// `BPF_PSEUDO_MAP_FD`: the immediate of a wide load is a map's file descriptor.
 const MAP: Register = Register(1);
+/// `BPF_PSEUDO_CALL`: the immediate of a call is a distance to a function of the same program.
+const FUNCTION: Register = Register(1);
 
 impl Instruction {
     fn new(code: u8, destination: Register, source: Register, offset: i16, immediate: i32) -> Self {
@@ -163,6 +165,11 @@ impl Instruction {
         Self::new(CLASS_JUMP | CALL, R0, R0, 0, helper)
     }
 
+    /// `r0 = function(r1, ...)`, which begins `distance` instructions after the next one
+    pub(super) fn call_function(distance: i32) -> Self {
+        Self::new(CLASS_JUMP | CALL, R0, FUNCTION, 0, distance)
+    }
+
     /// `return r0`
     pub(super) fn exit() -> Self {
         Self::new(CLASS_JUMP | EXIT, R0, R0, 0, 0)
@@ -195,9 +202,7 @@ impl Instruction {
 
     /// Returns whether it calls a function of the same program. The immediate is then relative to the next instruction.
     pub fn is_local_call(self) -> bool {
-        /// `BPF_PSEUDO_CALL`
-        const LOCAL: Register = Register(1);
-        self.code == CLASS_JUMP | CALL && self.source == LOCAL
+        self.code == CLASS_JUMP | CALL && self.source == FUNCTION
     }
 
     fn is_32(self) -> bool {
@@ -245,6 +250,7 @@ impl fmt::Display for Instruction {
             },
             _ => match self.code & 0xf0 {
                 ALWAYS => write!(f, "goto {offset:+}"),
+                CALL if self.is_local_call() => write!(f, "call pc{number:+}"),
                 CALL => write!(f, "call {}", helper(number)),
                 EXIT => write!(f, "exit"),
                 code => write!(f, "if {destination} {} {operand} goto {offset:+}", comparison(code)),

@@ -17,12 +17,14 @@ mod instruction;
 mod plan;
 mod slots;
 mod stack;
+mod tally;
 #[cfg(test)]
 mod tests;
 
 use std::fmt;
 
 pub use instruction::{Instruction, Register};
+pub use tally::{COUNTER_BYTES, tally};
 
 use crate::graph::Graph;
 use crate::set::{Set, SetId};

@@ -1,0 +1,121 @@
+//! Statistics in the kernel: the verifier takes many filters at once, and each counts what the interpreter accepts.
+
+use std::os::fd::AsFd as _;
+
+use weir_bpf::filter::FilterError;
+use weir_bpf::stat::{Count, MOST_FILTERS, Place, Programs, Xdp};
+use weir_bpf::writers::Driven;
+use weir_filter::graph::Graph;
+use weir_filter::interpret::{Interpreter, Packet};
+use weir_filter::names::NoNames;
+use weir_filter::set::Set;
+use weir_filter::{Beside, Dialect, Filter, Options};
+use weir_judge::{corpus, packets, share};
+use weir_sys::netns::NetNs;
+use weir_sys::{link, skip, testrun, veth};
+
+/// A namespace of its own, in which loading is permitted; the environment says whether it may be missing.
+fn namespace() -> Option<NetNs> {
+    NetNs::new().map_err(skip::this_test).ok()
+}
+
+/// An interface of this thread's namespace whose driver can be asked for tags.
+fn device() -> u32 {
+    veth::create("one", "other").expect("a pair");
+    let links = link::links().expect("interfaces");
+    links.iter().find(|link| link.name == "one").expect("it is there").index
+}
+
+fn compiled(text: &str, dialect: Dialect, metadata: Beside) -> Option<Filter> {
+    let options = Options {
+        dialect,
+        link_type: 1,
+        snap_len: 65_535,
+        metadata,
+        swapped: false,
+        others: &[],
+        netmask: None,
+        names: &NoNames,
+    };
+    weir_filter::compile(text, &options).ok()
+}
+
+fn pairs(filters: &[Filter]) -> Vec<(&Graph, &[Set])> {
+    filters.iter().map(|filter| (&filter.graph, &filter.ast.sets[..])).collect()
+}
+
+/// All places of a program: in front of `device` if it is XDP.
+fn places(device: u32) -> Vec<Place> {
+    let from = Some(Driven { index: device, hands_on: false });
+    let xdp = |fragments, tags_of| Place::Xdp(Xdp { fragments, from, chosen: None, tags_of });
+    vec![
+        Place::Tc { ingress: true, egress: true },
+        xdp(false, None),
+        xdp(true, None),
+        xdp(false, Some(device)),
+        xdp(true, Some(device)),
+    ]
+}
+
+#[test]
+fn the_corpus_is_taken_a_crowd_at_a_time() {
+    let Some(namespace) = namespace() else { return };
+    namespace.run(|| {
+        let texts = [(Dialect::Pcap, share(2, corpus::pcap())), (Dialect::Weir, share(2, corpus::weir()))];
+        let entries = texts.into_iter().flat_map(|(dialect, entries)| {
+            entries.into_iter().filter(|entry| entry.link_type == 1).map(move |entry| (dialect, entry.text))
+        });
+        // Names that nobody knows do not compile.
+        let filters: Vec<Filter> =
+            entries.filter_map(|(dialect, text)| compiled(text, dialect, Beside::All)).collect();
+        let places = places(device());
+        let (mut taken, mut too_many) = (0, 0);
+        for (number, crowd) in filters.chunks(40).enumerate() {
+            let place = &places[number % places.len()];
+            match Programs::load(place, &pairs(crowd)) {
+                Ok(_) => taken += 1,
+                // A few very large filters together exceed the verifier's limits.
+                Err(FilterError::Refused(error)) if error.source.errno() == E2BIG => too_many += 1,
+                Err(error) => panic!("{place:?}: {error}"),
+            }
+        }
+        assert!(taken > 4 * too_many, "{taken} taken, {too_many} too large");
+    });
+}
+
+const E2BIG: i32 = 7;
+
+#[test]
+fn each_filter_counts_what_the_interpreter_accepts() {
+    let Some(namespace) = namespace() else { return };
+    namespace.run(|| {
+        let texts = ["", "tcp", "udp or icmp", "ip6", "len > 100", "arp", "ether[0] & 1 = 1", "ip[8] < 60"];
+        for (place, program) in [(places(device())[0], "tc"), (places(1)[1], "xdp")] {
+            let beside = if place.tag_is_inside() { Beside::Nothing } else { Beside::All };
+            let filters: Vec<Filter> = (0..MOST_FILTERS)
+                .map(|number| compiled(texts[number % texts.len()], Dialect::Pcap, beside).expect("valid"))
+                .collect();
+            let loaded = Programs::load(&place, &pairs(&filters)).expect("it is loaded");
+            let received = loaded.received.as_ref().expect("it was asked for");
+            let mut expected = vec![Count::default(); MOST_FILTERS + 1];
+            for captured in packets::fixed(1, 400).iter().filter(|one| (54..2000).contains(&one.data.len())) {
+                let data = &captured.data;
+                testrun::run(received.as_fd(), data, 1).expect("the kernel takes the packet");
+                let length = u32::try_from(data.len()).expect("it is short");
+                let packet = Packet { data, length, ..Packet::default() };
+                let accepts =
+                    |filter: &Filter| Interpreter::new(&filter.graph, &filter.ast.sets).run(&packet) != 0;
+                let answers = std::iter::once(true).chain(filters.iter().map(accepts));
+                for (count, _) in expected.iter_mut().zip(answers).filter(|(_, accepted)| *accepted) {
+                    count.packets += 1;
+                    count.bytes += u64::from(length);
+                }
+            }
+            let [found, sent] = loaded.counters.read().expect("they can be read");
+            assert_eq!(found, expected, "{program}");
+            assert!(sent.iter().all(|count| *count == Count::default()), "{program}: {sent:?}");
+            let met = expected.iter().filter(|count| count.packets > 0).count();
+            assert!(met > MOST_FILTERS / 2, "{program}: only {met} filters matched anything");
+        }
+    });
+}
