@@ -25,6 +25,8 @@
 //! # }
 //! ```
 //!
+//! [`Statistics`] counts packets and bytes by filter in the kernel and captures none.
+//!
 //! # Features
 //!
 //! | feature | adds | needs |
@@ -62,6 +64,14 @@ pub mod exchange {
 
     pub use crate::live::exchange::{Exchange, Form, Place, PlaceKind, PoolKind, Program, Seat};
     pub use crate::live::sets::{LiveSet, MemberKind, Members, SetLabel};
+}
+
+/// Packets and bytes by filter, counted in the kernel; see [`Statistics`].
+#[cfg(feature = "live")]
+pub mod statistics {
+    pub use crate::live::statistics::{
+        Count, Counts, FilterCounts, MOST_FILTERS, Reading, StatisticsBuilder, StatisticsInfo,
+    };
 }
 
 /// The network interfaces of this host.
@@ -106,6 +116,7 @@ pub use live::{
     request::Opening,
     setting::Setting,
     settings::{DEFAULT_CHUNK_SIZE, DEFAULT_CHUNKS, Delivery, Mode, SourceChoice, Timestamps, Window},
+    statistics::Statistics,
     steering::{MOST_TARGETS, Steer},
     stop::StopHandle,
     warning::InterfaceWarning,
@@ -121,6 +132,7 @@ pub mod internal {
     pub use crate::live::memory::pool_of;
     pub use crate::live::queues::split_name;
     pub use crate::live::source::af_packet::as_in_the_kernel;
+    pub use crate::live::statistics::by_tc_filters;
     pub use crate::live::{command, probe};
 
     /// Returns the uncompressed bytes of a file that is at its beginning; `None`: the file is not compressed, and still at

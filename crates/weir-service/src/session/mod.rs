@@ -29,7 +29,7 @@ use std::time::Duration;
 
 use weir::exchange::Exchange;
 use weir::writer::WriterOptions;
-use weir::{Capture, Forward};
+use weir::{Capture, Forward, Statistics};
 
 pub use self::policy::Policy;
 use self::policy::Service;
@@ -91,6 +91,13 @@ impl Engine for Capture {
 impl Engine for Forward {
     fn exchange(&self) -> Exchange {
         Self::exchange(self)
+    }
+}
+
+/// The filters of statistics stay as they are.
+impl Engine for Statistics {
+    fn exchange(&self) -> Exchange {
+        Exchange::default()
     }
 }
 

@@ -1,184 +1,44 @@
-//! One of the two interfaces: its properties, and changes to it.
+//! One of the two interfaces: what forwarding demands of it.
 
-use std::path::PathBuf;
+use std::path::Path;
 
-use rustix::event::{PollFd, PollFlags};
-use rustix::io::Errno;
-use weir_sys::link::{Link, LinkChange, set_promiscuous};
-use weir_sys::packet::Promiscuous;
+use weir_sys::link::{Link, set_promiscuous};
 
 use super::account::SendCounters;
 use super::directory::make_directory;
-use crate::account::NicCounters;
 use crate::live::command;
-use crate::live::error::NEEDS;
-use crate::live::event::{Change, Event, Known};
-use crate::live::interface::Device;
 use crate::live::request::Wanted;
-use crate::live::site::{self, Site};
 use crate::live::source::writers::{self, Native};
 use crate::live::source::xdp;
-use crate::{Error, Namespace, Setting};
+use crate::live::watched::Watched;
+use crate::{Error, Setting};
 
-/// An interface that is being watched.
-#[derive(Debug)]
-pub(super) struct End {
-    id: u32,
-    namespace: Option<Namespace>,
-    pub(super) device: Device,
-    site: Site,
-    known: Known,
-    began: Link,
-    now: Link,
-    gone: bool,
-    promiscuous: Option<Promiscuous>,
+/// One of the two interfaces.
+pub(super) type End = Watched;
+
+/// Finds an interface. Its events have the number `id`.
+pub(super) fn find(wanted: &Wanted, id: u32) -> Result<End, Error> {
+    if wanted.is_any() {
+        return Err(Error::setting(Setting::Ends, "cannot forward to or from `any`; name an interface"));
+    }
+    Watched::find(wanted, id)
 }
 
-impl End {
-    pub(super) fn find(wanted: &Wanted, id: u32) -> Result<Self, Error> {
-        if wanted.is_any() {
-            return Err(Error::setting(Setting::Ends, "cannot forward to or from `any`; name an interface"));
-        }
-        let site = Site::open(wanted.namespace.as_ref())?;
-        let device = site::inside(wanted.namespace.as_ref(), || Device::find(wanted))??;
-        let link = Link { name: wanted.name.clone(), ..device.link.clone() };
-        Ok(Self {
-            id,
-            namespace: wanted.namespace.clone(),
-            known: Known::of(&link),
-            began: link.clone(),
-            now: link,
-            device,
-            site,
-            gone: false,
-            promiscuous: None,
-        })
+/// Makes the interface promiscuous until forwarding is ended, with or without this process. `mark` is a directory to be
+/// created as a mark of that.
+pub(super) fn make_promiscuous(end: &End, mark: &Path) -> Result<(), Error> {
+    if end.began.is_promiscuous() {
+        return Ok(());
     }
+    make_directory(mark)?;
+    let index = end.index();
+    end.inside(|| set_promiscuous(index, true))?.map_err(|error| end.not_promiscuous(error))
+}
 
-    /// The name as given by the user.
-    pub(super) fn name(&self) -> &str {
-        &self.device.link.name
-    }
-
-    pub(super) fn index(&self) -> u32 {
-        self.device.link.index
-    }
-
-    /// Opens its namespace again.
-    pub(super) fn site(&self) -> Result<Site, Error> {
-        Site::open(self.namespace.as_ref())
-    }
-
-    /// Runs `work` in its namespace.
-    pub(super) fn inside<R: Send>(&self, work: impl FnOnce() -> R + Send) -> Result<R, Error> {
-        site::inside(self.namespace.as_ref(), work)
-    }
-
-    /// Makes the interface promiscuous: while this process lives, or, with `lasting`, until forwarding is ended.
-    /// `lasting` is a directory to be created as a mark of that.
-    pub(super) fn make_promiscuous(&mut self, lasting: Option<PathBuf>) -> Result<(), Error> {
-        let index = self.index();
-        let refused = |error: weir_sys::CallError| match Errno::from_raw_os_error(error.errno()) {
-            Errno::PERM => {
-                let operation = format!("enable promiscuous mode on `{}`", self.name());
-                Error::Privilege { operation, needs: NEEDS }
-            }
-            _ => error.into(),
-        };
-        match lasting {
-            Some(_) if self.began.is_promiscuous() => Ok(()),
-            Some(mark) => {
-                make_directory(&mark)?;
-                self.inside(|| set_promiscuous(index, true))?.map_err(refused)
-            }
-            None => {
-                let promiscuous = self.inside(|| Promiscuous::new(index))?.map_err(refused)?;
-                self.promiscuous = Some(promiscuous);
-                Ok(())
-            }
-        }
-    }
-
-    pub(super) fn is_gone(&self) -> bool {
-        self.gone
-    }
-
-    /// Returns what to report at the start.
-    pub(super) fn first_event(&self) -> Option<Event> {
-        self.known.lacks_carrier().then(|| self.event(Change::NoCarrier))
-    }
-
-    /// Returns what has changed since the last call.
-    pub(super) fn listen(&mut self) -> Result<Vec<Event>, Error> {
-        let mut events = Vec::new();
-        for change in self.site.changes()? {
-            match change {
-                LinkChange::Is(link) if link.index == self.index() => events.extend(self.follow(link)),
-                LinkChange::Gone(link) if link.index == self.index() => {
-                    self.now = link;
-                    events.extend(self.end());
-                }
-                LinkChange::Missed => {
-                    let links = self.site.links()?;
-                    match links.into_iter().find(|link| link.index == self.index()) {
-                        Some(link) => events.extend(self.follow(link)),
-                        None => events.extend(self.end()),
-                    }
-                }
-                _ => {}
-            }
-        }
-        if !self.gone && self.site.is_over() {
-            events.extend(self.end());
-            self.site.close();
-        }
-        Ok(events)
-    }
-
-    fn follow(&mut self, link: Link) -> Vec<Event> {
-        let changes = self.known.follow(&link);
-        self.now = link;
-        changes.into_iter().map(|change| self.event(change)).collect()
-    }
-
-    fn end(&mut self) -> Option<Event> {
-        let known = std::mem::replace(&mut self.gone, true);
-        (!known).then(|| self.event(Change::Gone))
-    }
-
-    fn event(&self, change: Change) -> Event {
-        Event { interface: self.id, name: self.name().to_owned(), change }
-    }
-
-    /// Returns a descriptor that is readable when something has changed.
-    pub(super) fn fd(&self) -> Option<PollFd<'_>> {
-        Some(PollFd::from_borrowed_fd(self.site.fd()?, PollFlags::IN))
-    }
-
-    /// Reads the device's own counters.
-    pub(super) fn count(&mut self) -> Result<(), Error> {
-        let index = self.index();
-        if let Some(link) = self.site.links()?.into_iter().find(|link| link.index == index) {
-            self.now = link;
-        }
-        Ok(())
-    }
-
-    /// Returns its losses while receiving.
-    pub(super) fn nic(&self) -> NicCounters {
-        let grown = |of: fn(&Link) -> u64| of(&self.now).saturating_sub(of(&self.began));
-        NicCounters {
-            missed: grown(|link| link.rx_missed),
-            fifo_errors: grown(|link| link.rx_fifo_errors),
-            dropped: grown(|link| link.rx_dropped),
-        }
-    }
-
-    /// Returns its losses while sending.
-    pub(super) fn sender(&self) -> SendCounters {
-        let grown = |of: fn(&Link) -> u64| of(&self.now).saturating_sub(of(&self.began));
-        SendCounters { errors: grown(|link| link.tx_errors), dropped: grown(|link| link.tx_dropped) }
-    }
+/// Returns the device's losses while sending.
+pub(super) fn losses_sending(end: &End) -> SendCounters {
+    let grown = |of: fn(&Link) -> u64| of(&end.now).saturating_sub(of(&end.began));
+    SendCounters { errors: grown(|link| link.tx_errors), dropped: grown(|link| link.tx_dropped) }
 }
 
 /// Rejects combinations that do not work, before anything is attached.

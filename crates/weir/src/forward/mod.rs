@@ -190,7 +190,7 @@ impl ForwardBuilder {
             let why = "forwarding that stays open outlives the process, but a copy does not; choose one";
             return Err(Error::conflict(Setting::OnExit, Setting::Copy, why));
         }
-        let mut ends = [End::find(from, 0)?, End::find(to, 1)?];
+        let mut ends = [end::find(from, 0)?, end::find(to, 1)?];
         Pins::check(&ends)?;
         // Lock before checking the interfaces: if two processes start at once, the later one would otherwise find the
         // program of the other and report an unknown one.
@@ -233,8 +233,11 @@ impl ForwardBuilder {
                 way.pin(&pins.way(name)?)?;
             }
             if self.promiscuous {
-                let lasting = pins.as_ref().map(|pins| pins.promiscuous(name));
-                ends[way.from()].make_promiscuous(lasting)?;
+                let end = &mut ends[way.from()];
+                match &pins {
+                    Some(pins) => end::make_promiscuous(end, &pins.promiscuous(name))?,
+                    None => end.make_promiscuous()?,
+                }
             }
         }
         if let Some(pins) = &mut pins {

@@ -10,8 +10,8 @@ use weir_sys::xsk::XskSocket;
 
 use super::account::{ForwardQueue, ForwardTally, WayAccount};
 use super::copy::Copy;
-use super::end::End;
-use super::{OnExit, WayInfo, end, pins};
+use super::end::{self, End};
+use super::{OnExit, WayInfo, pins};
 use crate::filter::Receiver;
 use crate::live::command;
 use crate::live::exchange::{Gate, Seat};
@@ -189,7 +189,7 @@ impl Way {
             to: to.name().to_owned(),
             queues,
             nic: Some(from.nic()),
-            sender: Some(to.sender()),
+            sender: Some(end::losses_sending(to)),
         })
     }
 

@@ -37,8 +37,8 @@ use crate::live::sets::{Labelled, LiveSet, SetLabel, duplicated, labelled};
 /// `PACKET_OUTGOING` (linux/if_packet.h).
 const OUTGOING: u32 = 4;
 
-/// A handle for replacing the filters of a capture, usable from any thread.
-#[derive(Clone, Debug)]
+/// A handle for replacing the filters of a capture, usable from any thread. The default one has none to replace.
+#[derive(Clone, Debug, Default)]
 pub struct Exchange {
     seats: Vec<(Seat, Arc<dyn Gate>)>,
     turn: Turn,

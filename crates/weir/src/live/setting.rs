@@ -53,6 +53,8 @@ pub enum Setting {
     OnExit,
     /// The copy of forwarded packets.
     Copy,
+    /// [`StatisticsBuilder::filter`](crate::statistics::StatisticsBuilder::filter).
+    Filters,
 }
 
 impl Setting {
@@ -81,5 +83,6 @@ impl Setting {
         Self::Ends,
         Self::OnExit,
         Self::Copy,
+        Self::Filters,
     ];
 }

@@ -31,7 +31,7 @@ use crate::{Error, Filter, InterfaceWarning};
 const LAG: Duration = Duration::from_millis(2);
 
 /// What keeps a program attached to its interface.
-pub(super) trait Attachment: Debug + Send {
+pub(crate) trait Attachment: Debug + Send {
     /// Detaches it; `ENOLINK` if it was detached already.
     fn detach(&mut self) -> Result<(), CallError>;
 }

@@ -1,6 +1,8 @@
 //! The `tc` source: programs between an interface and the network stack, for both directions, write into a pool that
 //! this process has mapped. The host keeps its traffic.
 
+use std::os::fd::BorrowedFd;
+
 use rustix::io::Errno;
 use weir_bpf::pool::PoolOptions;
 use weir_bpf::tc::{Options, Programs, Segments};
@@ -48,7 +50,7 @@ pub(crate) fn open(device: &Device, id: u32, settings: &Settings) -> Result<Open
     .map_err(|error| not_loaded(name, error))?;
     let mut source = Programmed::new(device, settings.promiscuous && ingress, shape, maps)?;
     source.filter(device, settings.filter.as_ref())?;
-    let hold = Hold::attach(&programs, device.link.index, settings.tc_filters)
+    let hold = Hold::attach(programs.ingress(), programs.egress(), device.link.index, settings.tc_filters)
         .map_err(|error| refused(device, error))?;
     let detail = format!(
         "{} {}, {}",
@@ -83,7 +85,7 @@ pub(crate) fn need(device: &Device, settings: &Settings, processors: u32) -> Nee
 
 /// What attaches the programs to the interface: a link for each, or filters if the kernel has no tcx.
 #[derive(Debug)]
-enum Hold {
+pub(crate) enum Hold {
     Links(Vec<TcxLink>),
     Filters(Clsact),
 }
@@ -91,8 +93,12 @@ enum Hold {
 impl Hold {
     /// Attaches before others' programs, because a program that accepts a packet for good ends the run and would hide
     /// the packet.
-    fn attach(programs: &Programs, ifindex: u32, filters: bool) -> Result<Self, CallError> {
-        let (ingress, egress) = (programs.ingress(), programs.egress());
+    pub(crate) fn attach(
+        ingress: Option<BorrowedFd<'_>>,
+        egress: Option<BorrowedFd<'_>>,
+        ifindex: u32,
+        filters: bool,
+    ) -> Result<Self, CallError> {
         if !filters {
             let sides = [(ingress, TcxHook::Ingress), (egress, TcxHook::Egress)];
             let sides = sides.into_iter().filter_map(|(program, hook)| Some((program?, hook)));
@@ -106,7 +112,7 @@ impl Hold {
     }
 
     /// Returns the name of the mechanism.
-    fn name(&self) -> &'static str {
+    pub(crate) fn name(&self) -> &'static str {
         match self {
             Self::Links(_) => "tcx",
             Self::Filters(_) => "clsact",
@@ -124,7 +130,7 @@ impl Attachment for Hold {
 }
 
 /// Translates the kernel's error when it does not attach a program.
-fn refused(device: &Device, error: CallError) -> Error {
+pub(crate) fn refused(device: &Device, error: CallError) -> Error {
     let name = device.link.name.clone();
     match error.errno() {
         EPERM | EACCES => {

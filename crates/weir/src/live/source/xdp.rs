@@ -7,7 +7,7 @@ use weir_bpf::pool::PoolOptions;
 use weir_bpf::writers::Writers;
 use weir_bpf::xdp::{Attached, Options, Program};
 use weir_sys::CallError;
-use weir_sys::bpf::{XdpHook, query};
+use weir_sys::bpf::{XdpHook, XdpLink, query};
 use weir_sys::cpu::Processors;
 
 use super::programmed::{self, Attachment, Opened, Programmed, describe, not_loaded, pool_options};
@@ -106,33 +106,47 @@ pub(crate) fn need(device: &Device, settings: &Settings, hook: XdpHook) -> Resul
     Ok(programmed::need(settings.queues_of(writers), snap_len))
 }
 
+/// What follows if a filter tests for tags that XDP does not get.
+pub(crate) const FILTERED: &str = ", so the filter cannot match them";
+
 /// Fails if steering or the filter needs VLAN tags that the driver does not report, or if any tags would be missing
 /// (`always`).
 pub(crate) fn keep_vlans(device: &Device, settings: &Settings, always: bool) -> Result<(), Error> {
     let so = if settings.steering.is_some_and(|steering| steering.is_by_vlan()) {
         ", so packets cannot be steered by VLAN"
     } else if device.filter.as_ref().is_some_and(|filter| filter.asks_for_tags()) {
-        ", so the filter cannot match them"
+        FILTERED
     } else if always {
         ""
     } else {
         return Ok(());
     };
-    Err(Error::Unsupported {
+    Err(tags_needed(device, so, settings.mode))
+}
+
+/// Returns the error for an interface whose tags XDP does not get, but must; `so` says why.
+pub(crate) fn tags_needed(device: &Device, so: &str, mode: Mode) -> Error {
+    Error::Unsupported {
         name: device.link.name.clone(),
         what: format!(
             "the device strips VLAN tags and does not report them to XDP{so}; to keep them: {}",
             device.leave_tags()
         ),
-        sources: match settings.mode {
+        sources: match mode {
             Mode::Pass => &[SourceChoice::Tc],
             Mode::Exclusive => &[],
         },
-        otherwise: match settings.mode {
+        otherwise: match mode {
             Mode::Pass => "keep the tags",
             Mode::Exclusive => "keep the tags, or use the tc source, which leaves packets to the host",
         },
-    })
+    }
+}
+
+impl Attachment for XdpLink {
+    fn detach(&mut self) -> Result<(), CallError> {
+        Self::detach(self)
+    }
 }
 
 impl Attachment for Arc<Attached> {

@@ -1,0 +1,178 @@
+//! Loads and attaches the programs that count.
+
+use std::os::fd::{AsFd as _, OwnedFd};
+
+use weir_bpf::stat::{Counters, Place, Programs, Xdp};
+use weir_filter::graph::Graph;
+use weir_filter::set::Set;
+use weir_sys::bpf::{XdpHook, XdpLink};
+
+use super::StatisticsBuilder;
+use crate::filter::{Compiled, Receiver};
+use crate::live::exchange;
+use crate::live::interface::{Device, Tags};
+use crate::live::queues;
+use crate::live::settings::{Mode, SourceChoice};
+use crate::live::source::programmed::{self, Attachment};
+use crate::live::source::tc::{self, Hold};
+use crate::live::source::writers::{self, Native};
+use crate::live::source::xdp;
+use crate::live::watched::Watched;
+use crate::{Error, Filter, InterfaceWarning, SourceKind};
+
+/// Attached programs and their counters.
+#[derive(Debug)]
+pub(super) struct Hooked {
+    pub(super) counters: Counters,
+    /// `None` once it is stopped.
+    pub(super) attachment: Option<Box<dyn Attachment>>,
+}
+
+/// How they are attached.
+#[derive(Debug)]
+pub(super) struct How {
+    pub(super) source: SourceKind,
+    pub(super) detail: String,
+    pub(super) why: String,
+    pub(super) warnings: Vec<InterfaceWarning>,
+}
+
+/// Attaches the programs that count what was asked for.
+pub(super) fn attach(watched: &Watched, asked: &StatisticsBuilder) -> Result<(Hooked, How), Error> {
+    let opener = Opener { watched, device: &watched.device, asked };
+    let as_requested = || "as requested".to_owned();
+    match asked.source {
+        SourceChoice::Xdp => opener.xdp(as_requested()),
+        SourceChoice::Auto if watched.device.chosen.is_some() => {
+            opener.xdp("only xdp knows receive queues".to_owned())
+        }
+        SourceChoice::Auto => match opener.tc("it counts both directions, with any driver".to_owned()) {
+            Err(Error::Unsupported { what, .. }) => opener.xdp(format!("tc would fit, but {what}")),
+            other => other,
+        },
+        _ => opener.tc(as_requested()),
+    }
+}
+
+struct Opener<'a> {
+    watched: &'a Watched,
+    device: &'a Device,
+    asked: &'a StatisticsBuilder,
+}
+
+impl Opener<'_> {
+    fn tc(&self, why: String) -> Result<(Hooked, How), Error> {
+        // What is sent on loopback is also received there: count it once.
+        let egress = !self.device.link.is_loopback();
+        let programs = self.load(&Place::Tc { ingress: true, egress })?;
+        let (received, sent) = (programs.received.as_ref(), programs.sent.as_ref());
+        let (received, sent) = (received.map(OwnedFd::as_fd), sent.map(OwnedFd::as_fd));
+        let index = self.watched.index();
+        let hold = self.watched.inside(|| Hold::attach(received, sent, index, self.asked.tc_filters))?;
+        let hold = hold.map_err(|error| tc::refused(self.device, error))?;
+        let sides = if egress { "ingress and egress" } else { "ingress" };
+        let detail = format!("{} {sides}", hold.name());
+        let how = How { source: SourceKind::Tc, detail, why, warnings: Vec::new() };
+        Ok((Hooked { counters: programs.counters, attachment: Some(Box::new(hold)) }, how))
+    }
+
+    /// Attaches in the driver if possible, otherwise in the stack.
+    fn xdp(&self, why: String) -> Result<(Hooked, How), Error> {
+        if self.device.link.xdp_program.is_some() {
+            return Err(xdp::busy(self.device));
+        }
+        match self.native(why.clone()) {
+            Err(Error::Unsupported { what, .. }) => {
+                let (hooked, mut how) = self.blind(XdpHook::Generic, why)?;
+                how.detail = format!("{}; not native: {what}", how.detail);
+                Ok((hooked, how))
+            }
+            other => other,
+        }
+    }
+
+    fn native(&self, why: String) -> Result<(Hooked, How), Error> {
+        if let Native::Nowhere(reason) = writers::native(self.device) {
+            return Err(Error::Unsupported {
+                name: self.device.link.name.clone(),
+                what: reason.into(),
+                sources: &[SourceChoice::Tc],
+                otherwise: "",
+            });
+        }
+        // Bind the program to the device, so that it can ask the driver for stripped tags; if that fails, do without.
+        match self.device.tags {
+            Tags::Told(_) => match self.attached(XdpHook::Native, true, why.clone()) {
+                Err(Error::Load { source, .. }) if !source.is_permission() && !source.is_memory() => {
+                    self.blind(XdpHook::Native, why)
+                }
+                other => other,
+            },
+            _ => self.blind(XdpHook::Native, why),
+        }
+    }
+
+    /// Attaches a program that does not get stripped tags.
+    fn blind(&self, hook: XdpHook, why: String) -> Result<(Hooked, How), Error> {
+        let lost = self.device.tags != Tags::InFrame;
+        if lost {
+            for (name, compiled) in self.compiled(false)? {
+                if compiled.asks_for_tags() {
+                    let so = format!("{} (`{name}`)", xdp::FILTERED);
+                    return Err(xdp::tags_needed(self.device, &so, Mode::Pass));
+                }
+            }
+        }
+        let (hooked, mut how) = self.attached(hook, false, why)?;
+        how.warnings.extend(lost.then(|| xdp::without_tags(self.device)));
+        Ok((hooked, how))
+    }
+
+    fn attached(&self, hook: XdpHook, tags: bool, why: String) -> Result<(Hooked, How), Error> {
+        let native = hook == XdpHook::Native;
+        let by_queue = native && writers::native(self.device) == Native::Queues;
+        let program = Xdp {
+            fragments: !native || xdp::takes_fragments(self.device),
+            from: by_queue.then(|| self.device.driven()),
+            chosen: self.device.chosen,
+            tags_of: tags.then_some(self.watched.index()),
+        };
+        let programs = self.load(&Place::Xdp(program))?;
+        let program = programs.received.as_ref().expect("it was loaded").as_fd();
+        let index = self.watched.index();
+        let link = self.watched.inside(|| XdpLink::attach(program, index, hook))?;
+        let link = link.map_err(|error| xdp::refused(self.device, error))?;
+        let note = queues::note(self.device).map(|note| format!("; {note}")).unwrap_or_default();
+        let kind = if native { "native" } else { "generic" };
+        let detail = format!("{kind} XDP, received packets only{note}");
+        let how = How { source: SourceKind::Xdp, detail, why, warnings: Vec::new() };
+        Ok((Hooked { counters: programs.counters, attachment: Some(Box::new(link)) }, how))
+    }
+
+    fn load(&self, place: &Place) -> Result<Programs, Error> {
+        let compiled = self.compiled(!place.tag_is_inside())?;
+        let filters = compiled.iter().map(|(_, one)| (&one.graph, &one.ast.sets[..]));
+        let filters: Vec<(&Graph, &[Set])> = filters.collect();
+        // A program that is bound to a device is loaded in the device's namespace.
+        let loaded = self.watched.inside(|| Programs::load(place, &filters))?;
+        loaded.map_err(|error| match error {
+            weir_bpf::filter::FilterError::Load(error) => programmed::not_loaded(self.watched.name(), error),
+            error => exchange::not_loaded(self.watched.name(), error),
+        })
+    }
+
+    /// Compiles the filters. If tags are inside the packet, other metadata is used only if an expression needs it.
+    fn compiled(&self, tags_beside: bool) -> Result<Vec<(&str, Compiled)>, Error> {
+        let receiver = self.device.receiver()?;
+        let bare = Receiver { metadata: false, ..receiver };
+        let one = |filter: &Filter| {
+            let compiled = if tags_beside { None } else { filter.compile(bare).ok() };
+            compiled.map_or_else(|| filter.compile(receiver), Ok)
+        };
+        let each = self.asked.filters.iter().map(|(name, filter)| {
+            let compiled = one(filter).map_err(|error| error.on(self.watched.name()))?;
+            Ok((name.as_str(), compiled))
+        });
+        each.collect()
+    }
+}
