@@ -39,6 +39,7 @@ fn option(setting: Setting) -> String {
         Setting::Ends => "IN, OUT",
         Setting::OnExit => "--on-exit",
         Setting::Copy => "-w",
+        Setting::Filters => "FILTER",
         _ => "",
     };
     name.to_owned()
@@ -198,7 +199,7 @@ mod tests {
         for &setting in Setting::ALL {
             for words in option(setting).split(", ") {
                 let name = words.split(' ').next().expect("a word");
-                let known = ["capture", "count", "forward"]
+                let known = ["capture", "count", "stat", "forward"]
                     .iter()
                     .any(|command| has(cli.find_subcommand(command).expect("a command"), name));
                 assert!(known, "{setting:?}: {name:?}");

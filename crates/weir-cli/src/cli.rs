@@ -17,6 +17,7 @@ use crate::libpcap::{LibpcapArgs, RunArgs};
 use crate::manual::ManualArgs;
 use crate::read::ReadArgs;
 use crate::replay::ReplayArgs;
+use crate::stat::StatArgs;
 
 const STYLES: Styles = Styles::styled()
     .header(AnsiColor::Cyan.on_default().bold())
@@ -32,6 +33,7 @@ Examples:
   weir read trace.pcapng                     print one line per packet, like tcpdump
   weir info trace.pcapng                     show what a file contains and what was lost
   weir count -i eth0 --per-queue             print rates and drops every second
+  weir stat -i eth0 'dns: port 53'           count packets and bytes by filter, in the kernel
   weir forward eth1 eth2 --both              bridge two interfaces in the kernel
   weir replay trace.pcapng -i eth1           send the packets of a file, as recorded
   weir run -- tcpdump -r trace.pcap          run a program with weir's libpcap
@@ -58,6 +60,8 @@ pub(crate) enum Command {
     Capture(CaptureArgs),
     /// Show packet, bit and drop rates, in total or per queue.
     Count(CountArgs),
+    /// Count packets and bytes by filter in the kernel, without capturing any.
+    Stat(StatArgs),
     /// Query running captures or change their filters.
     Ctl(CtlArgs),
     /// List interfaces: state, queues, driver, XDP support, attached programs.

@@ -5,7 +5,8 @@ use std::ops::RangeInclusive;
 
 use weir::internal::split_name;
 use weir::link::{self, Link};
-use weir::{Builder, Capture, Namespace};
+use weir::statistics::StatisticsBuilder;
+use weir::{Builder, Capture, Namespace, Statistics};
 
 use crate::failure::Failure;
 use crate::live::Live;
@@ -42,6 +43,15 @@ impl Chosen {
         match &self.namespace {
             Some(namespace) => Ok(namespace.inside(look)?),
             None => Ok(look()),
+        }
+    }
+
+    /// Returns a builder for statistics of the interface.
+    pub(crate) fn statistics(&self) -> StatisticsBuilder {
+        let builder = Statistics::on(&self.name).namespace(self.namespace.as_ref());
+        match &self.queues {
+            Some(queues) => builder.queues(queues.clone()),
+            None => builder,
         }
     }
 

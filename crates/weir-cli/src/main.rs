@@ -33,6 +33,7 @@ mod read;
 mod replay;
 mod report;
 mod shorthand;
+mod stat;
 mod stop;
 mod style;
 mod text;
@@ -69,6 +70,7 @@ fn main() -> ExitCode {
         Command::Read(args) => read::run(args),
         Command::Replay(args) => replay::run(args),
         Command::Run(args) => libpcap::run(args),
+        Command::Stat(args) => stat::run(args),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

@@ -64,6 +64,14 @@ pub(crate) fn columns() -> usize {
     }
 }
 
+/// Returns the height of standard error's terminal.
+pub(crate) fn rows() -> usize {
+    match rustix::termios::tcgetwinsize(io::stderr()) {
+        Ok(size) if size.ws_row > 0 => usize::from(size.ws_row),
+        _ => 24,
+    }
+}
+
 /// Returns whether the locale can show more than ASCII. The first variable that is set decides, as in setlocale(3).
 pub(crate) fn unicode() -> bool {
     let locale =

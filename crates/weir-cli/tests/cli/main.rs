@@ -27,3 +27,4 @@ mod replay;
 mod sets;
 mod shells;
 mod terminal;
+mod stat;

@@ -1,0 +1,165 @@
+//! The command line of `weir stat`.
+
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+use weir::SourceChoice;
+use weir::statistics::StatisticsBuilder;
+use weir_service::session::Settings;
+
+use super::named::Named;
+use crate::args::{ConfineArgs, MORE, ReadyArgs, UserArgs};
+use crate::failure::Failure;
+use crate::{hints, interfaces, units};
+
+const EXAMPLES: &str = "\
+Examples:
+  weir stat -i eth0 'dns: port 53' 'web: tcp port 443'
+        Show packets and bits per second of each filter, updated every second.
+  weir stat -i eth0 tcp udp icmp arp
+        Without NAME: the expression is the name.
+  weir stat -i eth0 'all: ' 'not mine: not host 192.0.2.1'
+        An empty expression matches every packet.
+  weir stat -i eth0 --every 10s --count 6 --csv 'dns: port 53' > dns.csv
+        Write six lines for each filter, one every ten seconds.
+  weir stat -i eth0 --json 'dns: port 53' | jq '.filters[0].packets'
+        Write a JSON object per interval, then the final account.
+  weir stat -i eth0 --source xdp 'syn: tcp[tcpflags] = tcp-syn'
+        Count received packets before the stack, at the least cost.
+  weir stat -i web/eth0 'in: inbound' 'out: outbound'
+        Count in another network namespace.
+
+The kernel counts; no packet is copied, and every packet continues on its way. A packet counts for each filter \
+that it matches, and for (all). A super-frame built by offloads counts as one packet. Bytes are those of frames, \
+without checksum, with VLAN tags.
+The source tc sees both directions; xdp sees received packets, before the stack, and costs less.
+
+Once counting has started, weir prints a line on standard error: `IF: ...; source ...`. No packet that arrives \
+later is missed. Scripts can wait with --ready-fd, systemd with Type=notify.
+
+SIGINT (Ctrl-C) or SIGTERM prints the account and exits; a second SIGINT exits at once.
+SIGUSR1 prints the account so far.
+Exit status: 0 success, 1 error, 2 usage error.";
+
+#[derive(Debug, Args)]
+#[command(after_help = MORE, after_long_help = EXAMPLES)]
+pub(crate) struct StatArgs {
+    /// Filters to count, each as `NAME: EXPRESSION` or just EXPRESSION, in one word; at most 128.
+    ///
+    /// The language extends pcap-filter(7); weir-filter(7) describes it. Filters may overlap.
+    #[arg(value_name = "FILTER")]
+    filters: Vec<Named>,
+
+    /// Count on this interface.
+    ///
+    /// NAMESPACE/IF names an interface in another network namespace; a number is its position in the
+    /// list of `weir capture -D`. IF@0-3 counts only receive queues 0 to 3, with the xdp source.
+    /// Default: the first interface that is up and is not loopback.
+    #[arg(short, long, value_name = "IF", allow_hyphen_values = true, help_heading = "Counting")]
+    interface: Option<String>,
+
+    /// Count in this network namespace.
+    ///
+    /// NS is a name known to `ip netns` or Docker, the PID of a process in the namespace, or a path.
+    #[arg(long, value_name = "NS", help_heading = "Counting")]
+    netns: Option<String>,
+
+    /// Select where packets are counted.
+    #[arg(long, value_enum, default_value_t, help_heading = "Counting")]
+    source: SourceArg,
+
+    /// Do not enable promiscuous mode.
+    #[arg(short = 'p', long, help_heading = "Counting")]
+    no_promiscuous_mode: bool,
+
+    /// Print every TIME.
+    #[arg(long, value_name = "TIME", value_parser = units::duration, default_value = "1s")]
+    #[arg(visible_alias = "interval", allow_hyphen_values = true, help_heading = "Output")]
+    pub(super) every: Duration,
+
+    /// Stop after N intervals.
+    #[arg(short = 'c', long, value_name = "N", value_parser = units::count, allow_hyphen_values = true)]
+    #[arg(help_heading = "Stop conditions")]
+    pub(super) count: Option<u64>,
+
+    /// Stop after TIME: 500ms, 10s, 5m, 1h.
+    #[arg(long, value_name = "TIME", value_parser = units::duration, allow_hyphen_values = true)]
+    #[arg(help_heading = "Stop conditions")]
+    duration: Option<Duration>,
+
+    /// Print a line per interval and filter as comma-separated values.
+    #[arg(long, conflicts_with = "json", help_heading = "Output")]
+    pub(super) csv: bool,
+
+    /// Print a JSON object per interval, and then the final account, on standard output.
+    #[arg(long, help_heading = "Output")]
+    pub(super) json: bool,
+
+    /// Print only errors (and what --csv or --json print).
+    #[arg(short, long, help_heading = "Output")]
+    pub(super) quiet: bool,
+
+    /// Print more at startup, including the sandbox in force.
+    #[arg(short, long, conflicts_with = "quiet", help_heading = "Output")]
+    pub(super) verbose: bool,
+
+    #[command(flatten)]
+    confine: ConfineArgs,
+    #[command(flatten)]
+    user: UserArgs,
+    #[command(flatten)]
+    ready: ReadyArgs,
+}
+
+#[derive(Clone, Copy, Debug, Default, ValueEnum)]
+enum SourceArg {
+    /// tc, or xdp where the kernel has no tc programs.
+    #[default]
+    Auto,
+    /// Both directions, with any driver.
+    Tc,
+    /// Received packets only; fastest.
+    Xdp,
+}
+
+impl From<SourceArg> for SourceChoice {
+    fn from(source: SourceArg) -> Self {
+        match source {
+            SourceArg::Auto => Self::Auto,
+            SourceArg::Tc => Self::Tc,
+            SourceArg::Xdp => Self::Xdp,
+        }
+    }
+}
+
+impl StatArgs {
+    /// Returns the settings of a session.
+    pub(super) fn settings(&self) -> Settings {
+        Settings {
+            command: "stat",
+            packets: None,
+            duration: self.duration,
+            confine: self.confine.is_on(),
+            identity: self.user.identity(),
+            ready: self.ready.ready_fd,
+            metrics: None,
+            control: None,
+            names: false,
+            warn: hints::warn,
+        }
+    }
+
+    /// Returns a builder for these arguments.
+    pub(super) fn builder(&self) -> Result<StatisticsBuilder, Failure> {
+        let names: Vec<String> = self.interface.iter().cloned().collect();
+        let namespaces: Vec<String> = self.netns.iter().cloned().collect();
+        let chosen = interfaces::chosen(&names, &namespaces)?;
+        let [interface] = chosen.as_slice() else {
+            let what = format!("cannot count on {} interfaces at a time", chosen.len());
+            return Err(Failure::usage(what).hint("run weir stat for each of them"));
+        };
+        let builder = interface.statistics().source(self.source.into());
+        let builder = builder.promiscuous(!self.no_promiscuous_mode);
+        Ok(self.filters.iter().fold(builder, |builder, named| builder.filter(&named.name, named.filter())))
+    }
+}

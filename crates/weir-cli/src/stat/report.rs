@@ -1,0 +1,70 @@
+//! What is said at the start and at the end.
+
+use std::fmt::Write as _;
+
+use weir::statistics::StatisticsInfo;
+
+use super::output::shown;
+use super::summary::Summary;
+use crate::style::{self, Paint};
+use crate::{advice, units};
+
+/// Returns how packets are counted.
+pub(super) fn opened(info: &StatisticsInfo, paint: Paint) -> String {
+    let name = paint.bold(style::visible(&info.name));
+    let filters = match info.filters.len() {
+        0 => "no filters".to_owned(),
+        1 => "1 filter".to_owned(),
+        several => format!("{several} filters"),
+    };
+    format!("{name}: {}, {filters}; source {}: {}\n", info.detail, info.source, info.why)
+}
+
+/// Returns a line for each reason why counts are not exact.
+pub(super) fn warnings(info: &StatisticsInfo, paint: Paint) -> String {
+    let line = |warning| {
+        let name = style::visible(&info.name);
+        format!("{}: {name}: {}\n", paint.yellow("warning"), advice::warning(warning))
+    };
+    info.warnings.iter().map(line).collect()
+}
+
+/// Returns the account as a table.
+pub(super) fn account(summary: &Summary, paint: Paint) -> String {
+    let head = ["filter", "received", "bytes", "sent", "bytes"].map(str::to_owned);
+    let mut rows = vec![head];
+    for row in summary.rows() {
+        let (received, sent) = (row.counts.received, row.counts.sent);
+        rows.push([
+            shown(row.label()),
+            units::grouped(received.packets),
+            units::bytes(received.bytes),
+            units::grouped(sent.packets),
+            units::bytes(sent.bytes),
+        ]);
+    }
+    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
+    let widths = [0, 1, 2, 3, 4].map(width);
+    let mut text = String::from("\n");
+    for (number, row) in rows.iter().enumerate() {
+        let mut line = format!("{:<width$}", row[0], width = widths[0]);
+        for (cell, width) in row.iter().zip(widths).skip(1) {
+            let _infallible = write!(line, "  {cell:>width$}");
+        }
+        let line = match number {
+            0 => paint.dim(line),
+            _ if number + 1 == rows.len() => paint.bold(line),
+            _ => line,
+        };
+        let _infallible = writeln!(text, "{line}");
+    }
+    if summary.untold_tags > 0 {
+        let _infallible = writeln!(
+            text,
+            "  VLAN tags: for {} packets the driver did not report whether it stripped a tag; to keep tags: ethtool -K \
+             IF rxvlan off",
+            units::grouped(summary.untold_tags)
+        );
+    }
+    text
+}

@@ -1,0 +1,182 @@
+//! `weir stat` on real interfaces.
+
+use std::io::{BufRead, BufReader};
+use std::process::Command;
+
+use serde_json::Value;
+use weir_lab::{Network, require_root};
+
+use crate::harness::{Ended, Running, network, run, send, start, start_piped};
+
+/// Frames of the lab are UDP to port 9.
+const FILTERS: [&str; 4] = ["lab: udp port 9", "tcp", "long: greater 61", "all:"];
+
+fn stat(network: &Network, args: &[&str]) -> Running {
+    start(network, &[&["stat", "-i", "rx0"], args].concat())
+}
+
+fn json_lines(ended: &Ended) -> Vec<Value> {
+    let text = String::from_utf8_lossy(&ended.stdout);
+    text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect()
+}
+
+fn number(value: &Value, field: &str) -> u64 {
+    value[field].as_u64().unwrap_or_else(|| panic!("no number `{field}`: {value}"))
+}
+
+#[test]
+fn root_intervals_of_each_filter_add_up_to_the_account() {
+    if !require_root("root_intervals_of_each_filter_add_up_to_the_account") {
+        return;
+    }
+    let network = network();
+    for source in ["tc", "xdp"] {
+        let args = [&["--json", "--every", "50ms", "--source", source, "-v"], &FILTERS[..]].concat();
+        let running = stat(&network, &args);
+        running.wait_for("confined: no capabilities, no new privileges; user ");
+        for intervals in 1..=5 {
+            send(&network, 1000);
+            running.wait_for_lines(intervals);
+        }
+        let ended = running.interrupt().succeeded();
+        let lines = json_lines(&ended);
+        let (account, intervals) = lines.split_last().expect("lines");
+        assert!(intervals.len() >= 5 && intervals.iter().all(|line| line["type"] == "interval"));
+        let ours = ["type", "source", "interface", "stopped_by"].map(|field| account[field].as_str());
+        assert_eq!(ours, [Some("statistics"), Some(source), Some("rx0"), Some("signal")], "{account}");
+        assert_eq!(number(&account["total"], "packets"), 5000);
+        let expected =
+            [("lab", "udp port 9", 5000), ("tcp", "tcp", 0), ("long", "greater 61", 0), ("all", "", 5000)];
+        for (place, (name, filter, packets)) in expected.into_iter().enumerate() {
+            let counted = &account["filters"][place];
+            assert_eq!((&counted["name"], &counted["filter"]), (&name.into(), &filter.into()));
+            assert_eq!((number(counted, "packets"), number(counted, "bytes")), (packets, packets * 60));
+            assert_eq!(number(&counted["received"], "packets"), packets);
+            assert_eq!(number(&counted["sent"], "packets"), 0);
+            let grown = |field: &str| -> u64 {
+                intervals.iter().map(|line| number(&line["filters"][place], field)).sum()
+            };
+            assert_eq!((grown("packets"), grown("bytes")), (packets, packets * 60), "{name}");
+        }
+        assert!(ended.stderr.contains(&format!("; source {source}: as requested")), "{}", ended.stderr);
+    }
+}
+
+#[test]
+fn root_comma_separated_values_add_up_too() {
+    if !require_root("root_comma_separated_values_add_up_too") {
+        return;
+    }
+    let network = network();
+    let running = stat(&network, &["--csv", "--every", "50ms", "lab: udp", "a, \"b\": tcp or udp"]);
+    send(&network, 700);
+    // The head, and two intervals of two filters and all packets.
+    running.wait_for_lines(7);
+    let ended = running.interrupt().succeeded();
+    let text = String::from_utf8_lossy(&ended.stdout).into_owned();
+    let mut lines = text.lines();
+    let head = lines.next().expect("a line");
+    assert_eq!(
+        head,
+        "elapsed_seconds,seconds,filter,received_packets,received_bytes,sent_packets,sent_bytes"
+    );
+    let mut sums = std::collections::BTreeMap::new();
+    for line in lines {
+        // Names may have commas, numbers do not.
+        let cells: Vec<&str> = line.rsplitn(5, ',').collect();
+        let name = cells[4].splitn(3, ',').nth(2).expect("a name").to_owned();
+        let (packets, bytes) = sums.entry(name).or_insert((0, 0));
+        *packets += cells[3].parse::<u64>().expect("packets");
+        *bytes += cells[2].parse::<u64>().expect("bytes");
+        assert_eq!(cells[..2], ["0", "0"], "{line}");
+    }
+    let names = ["\"a, \"\"b\"\"\"", "(all)", "lab"];
+    assert_eq!(sums, names.map(|name| (name.to_owned(), (700, 700 * 60))).into());
+}
+
+#[test]
+fn root_a_table_for_people() {
+    if !require_root("root_a_table_for_people") {
+        return;
+    }
+    let network = network();
+    let running = stat(&network, &["--every", "50ms", "lab: udp", "tcp"]);
+    send(&network, 1234);
+    running.wait_for_lines(7);
+    let ended = running.interrupt().succeeded();
+    let text = String::from_utf8_lossy(&ended.stdout);
+    let head = text.lines().next().expect("a line");
+    assert_eq!(
+        head.split_whitespace().collect::<Vec<_>>(),
+        ["elapsed", "filter", "packets/s", "bit/s", "packets", "bytes"]
+    );
+    assert!(!text.contains('\x1b'), "into a pipe: {text}");
+    assert!(text.contains("1,234    72.3 KiB"), "{text}");
+    for line in ["lab        1,234  72.3 KiB     0    0 B", "tcp            0       0 B     0    0 B"] {
+        ended.says(line);
+    }
+}
+
+#[test]
+fn root_it_ends_after_so_many_intervals_or_a_time() {
+    if !require_root("root_it_ends_after_so_many_intervals_or_a_time") {
+        return;
+    }
+    let network = network();
+    let args = ["stat", "-i", "rx0", "--every", "20ms", "--json", "udp"];
+    let ended = run(&network, &[&args[..], &["-c", "3"]].concat()).succeeded();
+    let lines = json_lines(&ended);
+    assert_eq!((lines.len(), &lines[3]["stopped_by"]), (4, &"count".into()));
+    let ended = run(&network, &[&args[..], &["--duration", "70ms", "-q"]].concat()).succeeded();
+    assert_eq!(json_lines(&ended).last().expect("the account")["stopped_by"], "duration");
+    assert_eq!(ended.stderr, "");
+
+    let (running, stdout) = start_piped(&network, &["stat", "-i", "rx0", "--every", "20ms", "udp"]);
+    let mut line = String::new();
+    BufReader::new(stdout).read_line(&mut line).expect("a line");
+    running.wait().succeeded();
+}
+
+#[test]
+fn root_the_end_of_the_interface_is_told_with_the_account() {
+    if !require_root("root_the_end_of_the_interface_is_told_with_the_account") {
+        return;
+    }
+    let network = network();
+    let running = stat(&network, &["--json", "lab: udp"]);
+    send(&network, 10);
+    let deleted = network.rx().run(|| Command::new("ip").args(["link", "del", "rx0"]).status());
+    assert!(deleted.expect("ip runs").success());
+    let ended = running.wait().failed(&["interface `rx0` is gone"]);
+    let lines = json_lines(&ended);
+    let account = lines.last().expect("the account");
+    assert_eq!(number(&account["filters"][0], "packets"), 10);
+    assert_eq!(
+        (&account["stopped_by"], &account["error"]),
+        (&"error".into(), &"interface `rx0` is gone".into())
+    );
+}
+
+#[test]
+fn root_what_cannot_be_counted_is_told() {
+    if !require_root("root_what_cannot_be_counted_is_told") {
+        return;
+    }
+    let network = network();
+    let many: Vec<String> = (0..129).map(|port| format!("udp port {port}")).collect();
+    let many: Vec<&str> = many.iter().map(String::as_str).collect();
+    let table: [(&[&str], &str); 6] = [
+        (&["dns: udp prot 53"], "  udp prot 53\n      ^^^^\ndid you mean `port`?"),
+        (&["a: udp", "a: tcp"], "cannot count two filters called `a`: try a name for each (FILTER)"),
+        (&many, "cannot count 129 filters: a program has room for 128; try "),
+        (&[": udp"], "the name is missing; write NAME: EXPRESSION"),
+        (&["-i", "rx0,lo", "udp"], "cannot count on 2 interfaces at a time"),
+        (&["-i", "rx0@0", "--source", "tc", "udp"], "try the xdp source (-i, --source tc)"),
+    ];
+    for (args, said) in table {
+        let interface: &[&str] = if args.contains(&"-i") { &[] } else { &["-i", "rx0"] };
+        let ended = run(&network, &[&["stat"], interface, args].concat());
+        assert_eq!(ended.status.code(), Some(2), "{args:?}: {}", ended.stderr);
+        assert!(ended.stderr.contains(said), "{args:?}: {}", ended.stderr);
+    }
+}
