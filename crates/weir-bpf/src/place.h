@@ -8,8 +8,7 @@
 
 /* Stands for the filter; the loader finds it by the number PLACE. Returns whether the packet is wanted. `tagged`: the
  * device stripped a VLAN tag, with EtherType `protocol` and contents `tci`, both in host byte order. */
-static __noinline __attribute__((unused)) __u32
-place(struct xdp_md *ctx, __u32 tagged, __u32 protocol, __u32 tci)
+static __noinline __attribute__((unused)) __u32 place(struct xdp_md *ctx, __u32 tagged, __u32 protocol, __u32 tci)
 {
 	__u32 answer = PLACE;
 	/* Keeps clang from assuming the answer and dropping the unused arguments. */

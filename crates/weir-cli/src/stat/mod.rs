@@ -55,7 +55,8 @@ impl Policy for Run<'_> {
     type Error = Failure;
 
     fn account(&mut self) -> Result<Summary, Failure> {
-        let mut summary = Summary::new(self.statistics.info(), &self.statistics.read()?);
+        let reading = self.statistics.read()?;
+        let mut summary = Summary::new(self.statistics.info(), &reading);
         summary.confinement.clone_from(&self.confinement);
         Ok(summary)
     }

@@ -181,9 +181,8 @@ mod tests {
         let mut reading = Reading::default();
         reading.elapsed = Duration::from_secs(seconds);
         let counts = |packets| {
-            let mut counts = Counts::default();
-            counts.received = Count { packets, bytes: 125 * packets };
-            counts
+            let received = Count { packets, bytes: 125 * packets };
+            Counts { received, ..Counts::default() }
         };
         reading.total = counts(packets * names.len() as u64);
         for (name, number) in names.iter().zip(1..) {

@@ -58,6 +58,13 @@ pub(super) fn account(summary: &Summary, paint: Paint) -> String {
         };
         let _infallible = writeln!(text, "{line}");
     }
+    if summary.nic_lost() > 0 {
+        let _infallible = writeln!(
+            text,
+            "  NIC: the card or its driver had no room for {} more packets; to add receive buffers: ethtool -G IF rx N",
+            units::grouped(summary.nic_lost())
+        );
+    }
     if summary.untold_tags > 0 {
         let _infallible = writeln!(
             text,

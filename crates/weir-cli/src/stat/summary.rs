@@ -3,6 +3,7 @@
 //! Scripts rely on field names: they may be added to, not changed.
 
 use serde::Serialize;
+use weir::NicCounters;
 use weir::statistics::{Counts, Reading, StatisticsInfo};
 use weir_service::Stop;
 use weir_service::confine::Confinement;
@@ -61,6 +62,8 @@ pub(super) struct Summary {
     pub(super) filters: Vec<Counted>,
     /// Packets that may have lost a VLAN tag, because the driver did not report it.
     pub(super) untold_tags: u64,
+    /// Received packets that the card or its driver has dropped, which nothing could count.
+    nic: NicCounters,
     /// Reason for the end; null while it runs.
     stopped_by: Option<Stop>,
     /// The error; null if there is none.
@@ -140,6 +143,7 @@ impl Summary {
             total: Row::new(None, reading.total),
             filters: info.filters.iter().zip(counts).map(counted).collect(),
             untold_tags: reading.untold_tags,
+            nic: reading.nic,
             stopped_by: None,
             error: None,
             confinement: None,
@@ -149,6 +153,11 @@ impl Summary {
     /// Returns the filters, followed by all packets.
     pub(super) fn rows(&self) -> impl Iterator<Item = &Row> {
         self.filters.iter().map(|counted| &counted.row).chain([&self.total])
+    }
+
+    /// Returns the packets that the card or its driver had no room for.
+    pub(super) fn nic_lost(&self) -> u64 {
+        self.nic.missed + self.nic.fifo_errors
     }
 
     /// Adds the reason for the end.

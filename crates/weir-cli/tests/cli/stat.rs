@@ -8,6 +8,11 @@ use weir_lab::{Network, require_root};
 
 use crate::harness::{Ended, Running, network, run, send, start, start_piped};
 
+/// The program under test, for a shell.
+fn weir_path() -> &'static str {
+    env!("CARGO_BIN_EXE_weir")
+}
+
 /// Frames of the lab are UDP to port 9.
 const FILTERS: [&str; 4] = ["lab: udp port 9", "tcp", "long: greater 61", "all:"];
 
@@ -115,6 +120,24 @@ fn root_a_table_for_people() {
     for line in ["lab        1,234  72.3 KiB     0    0 B", "tcp            0       0 B     0    0 B"] {
         ended.says(line);
     }
+}
+
+#[test]
+fn root_a_terminal_has_one_table_that_is_redrawn() {
+    if !require_root("root_a_terminal_has_one_table_that_is_redrawn") {
+        return;
+    }
+    let network = network();
+    let command = format!("stty rows 24 cols 80; {} stat -i rx0 --every 20ms -c 3 udp tcp", weir_path());
+    let mut script = Command::new("script");
+    script.args(["-qec", &command, "/dev/null"]).env("TERM", "xterm");
+    let ended = Running::spawn(&network, &mut script).wait().succeeded();
+    let text = String::from_utf8_lossy(&ended.stdout);
+    // Up over the head, two filters and all packets, before each table but the first.
+    assert_eq!(text.matches("\x1b[4A").count(), 2, "{text}");
+    assert_eq!(text.matches("packets/s").count(), 3, "{text}");
+    let (_, account) = text.rsplit_once("\x1b[J").expect("the end of the table");
+    assert!(account.contains("received") && account.contains("(all)"), "{text}");
 }
 
 #[test]

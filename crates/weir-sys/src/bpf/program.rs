@@ -79,11 +79,11 @@ const _: () = assert!(size_of::<Load>() == 72);
 ///
 /// `EPERM` without the capabilities. `EINVAL`, `EACCES`, `E2BIG`: the verifier rejects it, and logs why.
 pub fn load(kind: ProgramKind, name: &str, instructions: &[u64]) -> Result<OwnedFd, Refused> {
-    match attempt(kind, name, instructions, &mut []) {
+    match insist(kind, name, instructions, &mut []) {
         Ok(program) => Ok(program),
         Err(error) if matches!(error.raw_os_error(), Some(libc::EINVAL | libc::EACCES | libc::E2BIG)) => {
             let mut log = vec![0; LOG_BYTES];
-            match attempt(kind, name, instructions, &mut log) {
+            match insist(kind, name, instructions, &mut log) {
                 Ok(program) => Ok(program),
                 Err(_) => Err(refused(name, error, &log)),
             }
@@ -99,6 +99,27 @@ fn refused(name: &str, error: std::io::Error, log: &[u8]) -> Refused {
     let end = log.iter().position(|&byte| byte == 0).unwrap_or(log.len());
     let log = String::from_utf8_lossy(&log[..end]).trim_end().to_owned();
     Refused { source: CallError::new(format!("load eBPF program `{name}`"), error), log }
+}
+
+/// Does what [`attempt`] does, and starts over if the verifier gave up because of a signal (`EAGAIN`). It does not do so
+/// forever: signals may arrive all the time.
+fn insist(
+    kind: ProgramKind,
+    name: &str,
+    instructions: &[u64],
+    log: &mut [u8],
+) -> Result<OwnedFd, std::io::Error> {
+    const ATTEMPTS: usize = 5;
+    let mut result = attempt(kind, name, instructions, log);
+    for _ in 1..ATTEMPTS {
+        match &result {
+            Err(error) if error.raw_os_error() == Some(libc::EAGAIN) => {
+                result = attempt(kind, name, instructions, log);
+            }
+            _ => break,
+        }
+    }
+    result
 }
 
 /// Calls `BPF_PROG_LOAD`. The verifier's log goes to `log`, unless that is empty.

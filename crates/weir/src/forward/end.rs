@@ -8,6 +8,7 @@ use super::account::SendCounters;
 use super::directory::make_directory;
 use crate::live::command;
 use crate::live::request::Wanted;
+use crate::live::site::Site;
 use crate::live::source::writers::{self, Native};
 use crate::live::source::xdp;
 use crate::live::watched::Watched;
@@ -22,6 +23,11 @@ pub(super) fn find(wanted: &Wanted, id: u32) -> Result<End, Error> {
         return Err(Error::setting(Setting::Ends, "cannot forward to or from `any`; name an interface"));
     }
     Watched::find(wanted, id)
+}
+
+/// Opens the interface's namespace again.
+pub(super) fn site(end: &End) -> Result<Site, Error> {
+    Site::open(end.namespace.as_ref())
 }
 
 /// Makes the interface promiscuous until forwarding is ended, with or without this process. `mark` is a directory to be

@@ -222,7 +222,7 @@ impl ForwardBuilder {
                 Way::load([from, to], both, self.filter.as_ref(), sockets, copy, self.lose_tags)?;
             ways.push(way);
             ports.extend(port);
-            sites.push(both[0].site()?);
+            sites.push(end::site(both[0])?);
         }
         let copy = copied.map(|settings| Capture::of(ports, sites, &settings)).transpose()?;
         let pumps = pumps(&ends, &ways)?;

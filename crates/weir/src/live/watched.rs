@@ -18,7 +18,7 @@ use crate::{Error, Namespace};
 #[derive(Debug)]
 pub(crate) struct Watched {
     id: u32,
-    namespace: Option<Namespace>,
+    pub(crate) namespace: Option<Namespace>,
     pub(crate) device: Device,
     pub(crate) site: Site,
     known: Known,
@@ -55,11 +55,6 @@ impl Watched {
 
     pub(crate) fn index(&self) -> u32 {
         self.device.link.index
-    }
-
-    /// Opens its namespace again.
-    pub(crate) fn site(&self) -> Result<Site, Error> {
-        Site::open(self.namespace.as_ref())
     }
 
     /// Runs `work` in its namespace.

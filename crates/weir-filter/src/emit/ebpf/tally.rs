@@ -88,9 +88,8 @@ fn call(context: Context, number: usize, distance: usize) -> Vec<Instruction> {
         ]);
     }
     // Relative to the instruction after the call.
-    let distance = i64::try_from(distance).ok().map(|distance| distance - code.len() as i64 - 1);
-    let distance = distance.and_then(|distance| i32::try_from(distance).ok());
-    code.push(Instruction::call_function(distance.unwrap_or(i32::MAX)));
+    let distance = i32::try_from(distance.saturating_sub(code.len() + 1)).expect("filters are shorter");
+    code.push(Instruction::call_function(distance));
     let packets = i16::try_from(COUNTER_BYTES as usize * (number + 1)).expect("there are few filters");
     let add = [
         Instruction::load(Size::Double, R0, COUNTERS, packets),

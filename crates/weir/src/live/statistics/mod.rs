@@ -20,7 +20,7 @@ use crate::live::request::Wanted;
 use crate::live::settings::SourceChoice;
 use crate::live::source::programmed::off;
 use crate::live::watched::Watched;
-use crate::{Error, Event, Filter, InterfaceWarning, Namespace, Setting, SourceKind};
+use crate::{Error, Event, Filter, InterfaceWarning, Namespace, NicCounters, Setting, SourceKind};
 
 /// A builder for [`Statistics`]; see [`Statistics::on`].
 #[derive(Clone, Debug)]
@@ -93,6 +93,8 @@ pub struct Reading {
     pub filters: Vec<FilterCounts>,
     /// Packets whose driver could not tell whether it stripped a VLAN tag.
     pub untold_tags: u64,
+    /// Received packets that the device or its driver has dropped, which nothing could count.
+    pub nic: NicCounters,
 }
 
 /// The packets that match a filter.
@@ -295,7 +297,8 @@ impl Statistics {
     /// # Errors
     ///
     /// The kernel could not be queried.
-    pub fn read(&self) -> Result<Reading, Error> {
+    pub fn read(&mut self) -> Result<Reading, Error> {
+        self.watched.count()?;
         let elapsed = self.ended.unwrap_or_else(Instant::now) - self.began;
         let [received, sent] = self.hooked.counters.read()?;
         let both = received.into_iter().zip(sent);
@@ -304,7 +307,8 @@ impl Statistics {
         let total = counts.next().unwrap_or_default();
         let names = self.info.filters.iter().map(|(name, _)| name.clone());
         let filters = names.zip(counts).map(|(name, counts)| FilterCounts { name, counts }).collect();
-        Ok(Reading { elapsed, total, filters, untold_tags: self.hooked.counters.strays().untold })
+        let (untold_tags, nic) = (self.hooked.counters.strays().untold, self.watched.nic());
+        Ok(Reading { elapsed, total, filters, untold_tags, nic })
     }
 
     /// Waits up to `wait` for changes of the interface. Returns early on a signal.
