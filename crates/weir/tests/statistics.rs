@@ -372,6 +372,29 @@ fn root_a_wrong_filter_is_shown_with_its_place() {
     });
 }
 
+#[test]
+fn root_filters_that_are_too_much_together_are_told() {
+    if !require_root("root_filters_that_are_too_much_together_are_told") {
+        return;
+    }
+    let network = Network::new(Veth::default()).expect("a private network");
+    let filter = |number: usize| {
+        let terms = (0..200).map(|at| format!("ether[{}] = {}", 60 + at, (number + at * 7) % 256));
+        terms.collect::<Vec<_>>().join(" or ")
+    };
+    network.rx().run(|| {
+        let on = Statistics::on("rx0");
+        let one = on.clone().filter("one", Filter::new(filter(0)));
+        drop(one.start().expect("alone it is not too much"));
+        let all = (0..MOST_FILTERS).fold(on, |on, n| on.filter(n.to_string(), Filter::new(filter(n))));
+        let error = all.start().expect_err("it is too much").to_string();
+        assert!(
+            error.starts_with("cannot count these filters at once: ") && error.contains("try "),
+            "{error}"
+        );
+    });
+}
+
 /// `kill -9` leaves nothing attached: the next one can take the same place.
 #[test]
 fn root_nothing_stays_after_a_kill() {

@@ -77,11 +77,17 @@ const _: () = assert!(size_of::<Load>() == 72);
 ///
 /// # Errors
 ///
-/// `EPERM` without the capabilities. `EINVAL`, `EACCES`, `E2BIG`: the verifier rejects it, and logs why.
+/// `EPERM` without the capabilities. `EINVAL`, `EACCES`, `E2BIG`: the verifier rejects it, and logs why. `EFAULT`: also if
+/// too many branches are pending (seen on Linux 6.18).
 pub fn load(kind: ProgramKind, name: &str, instructions: &[u64]) -> Result<OwnedFd, Refused> {
     match insist(kind, name, instructions, &mut []) {
         Ok(program) => Ok(program),
-        Err(error) if matches!(error.raw_os_error(), Some(libc::EINVAL | libc::EACCES | libc::E2BIG)) => {
+        Err(error)
+            if matches!(
+                error.raw_os_error(),
+                Some(libc::EINVAL | libc::EACCES | libc::E2BIG | libc::EFAULT)
+            ) =>
+        {
             let mut log = vec![0; LOG_BYTES];
             match insist(kind, name, instructions, &mut log) {
                 Ok(program) => Ok(program),

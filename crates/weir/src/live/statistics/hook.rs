@@ -2,6 +2,8 @@
 
 use std::os::fd::{AsFd as _, OwnedFd};
 
+use rustix::io::Errno;
+use weir_bpf::filter::FilterError as LoadingFailed;
 use weir_bpf::stat::{Counters, Place, Programs, Xdp};
 use weir_filter::graph::Graph;
 use weir_filter::set::Set;
@@ -18,7 +20,10 @@ use crate::live::source::tc::{self, Hold};
 use crate::live::source::writers::{self, Native};
 use crate::live::source::xdp;
 use crate::live::watched::Watched;
-use crate::{Error, Filter, InterfaceWarning, SourceKind};
+use crate::{Error, Filter, InterfaceWarning, Setting, SourceKind};
+
+/// The verifier's answers to a program that takes it too long: too many steps, or too many pending branches.
+const TOO_MUCH: [i32; 2] = [Errno::TOOBIG.raw_os_error(), Errno::FAULT.raw_os_error()];
 
 /// Attached programs and their counters.
 #[derive(Debug)]
@@ -41,7 +46,7 @@ pub(super) struct How {
 pub(super) fn attach(watched: &Watched, asked: &StatisticsBuilder) -> Result<(Hooked, How), Error> {
     let opener = Opener { watched, device: &watched.device, asked };
     let as_requested = || "as requested".to_owned();
-    match asked.source {
+    let attached = match asked.source {
         SourceChoice::Xdp => opener.xdp(as_requested()),
         SourceChoice::Auto if watched.device.chosen.is_some() => {
             opener.xdp("only xdp knows receive queues".to_owned())
@@ -51,6 +56,20 @@ pub(super) fn attach(watched: &Watched, asked: &StatisticsBuilder) -> Result<(Ho
             other => other,
         },
         _ => opener.tc(as_requested()),
+    };
+    attached.map_err(advised)
+}
+
+/// Takes advice to use a source that cannot count out of an error.
+fn advised(error: Error) -> Error {
+    match error {
+        Error::Load { name: Some(name), source } if !source.is_permission() && !source.is_memory() => {
+            Error::Unsupported { name, what: source.to_string(), sources: &[], otherwise: "" }
+        }
+        Error::Unsupported { name, what, sources: [SourceChoice::AfPacket], otherwise } => {
+            Error::Unsupported { name, what, sources: &[SourceChoice::Xdp], otherwise }
+        }
+        other => other,
     }
 }
 
@@ -156,7 +175,12 @@ impl Opener<'_> {
         // A program that is bound to a device is loaded in the device's namespace.
         let loaded = self.watched.inside(|| Programs::load(place, &filters))?;
         loaded.map_err(|error| match error {
-            weir_bpf::filter::FilterError::Load(error) => programmed::not_loaded(self.watched.name(), error),
+            LoadingFailed::Load(error) => programmed::not_loaded(self.watched.name(), error),
+            LoadingFailed::Refused(refused) if TOO_MUCH.contains(&refused.source.errno()) => {
+                let why = "cannot count these filters at once: all together are too much for the kernel's verifier; try \
+                           fewer, or sets instead of many terms";
+                Error::setting(Setting::Filters, why)
+            }
             error => exchange::not_loaded(self.watched.name(), error),
         })
     }

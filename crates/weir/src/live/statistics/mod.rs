@@ -176,7 +176,7 @@ impl StatisticsBuilder {
     }
 
     /// Sets where packets are counted: [`Tc`](SourceChoice::Tc), between driver and stack, in both directions; or
-    /// [`Xdp`](SourceChoice::Xdp), before the stack, received packets only, at the least cost.
+    /// [`Xdp`](SourceChoice::Xdp), before the stack, received packets only.
     /// [`Auto`](SourceChoice::Auto), the default, takes tc, and xdp where the kernel has no tc programs.
     pub fn source(mut self, source: SourceChoice) -> Self {
         self.source = source;
