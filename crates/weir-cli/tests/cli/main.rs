@@ -26,5 +26,5 @@ mod queues;
 mod replay;
 mod sets;
 mod shells;
-mod terminal;
 mod stat;
+mod terminal;
