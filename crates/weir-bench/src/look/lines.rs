@@ -188,7 +188,14 @@ fn step(
         give_up(reader)?;
         return Ok(Step { rate, accepted, printed: None, behind_seconds: None });
     };
-    reader.finish()?;
+    match reader.finish() {
+        Ok(_) => {}
+        // tshark sometimes hangs when it is to end; then nobody knows what it would have printed.
+        Err(_) if contestant.program.name != WEIR => {
+            return Ok(Step { rate, accepted, printed: None, behind_seconds: None });
+        }
+        Err(failure) => return Err(failure),
+    }
     let file = File::open(&path).map_err(failed("open the output"))?;
     let printed = match contestant.text.count(BufReader::new(file), problem) {
         Ok(printed) => printed,
