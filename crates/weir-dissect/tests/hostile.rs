@@ -15,11 +15,16 @@ fn without_name(line: &str) -> String {
     line.split_once(' ').expect("a name").1.to_owned()
 }
 
-/// Returns the frames of `frames.txt`, `payloads.txt`, `named.txt` and `recorded.txt`.
+/// Returns the frames of `frames.txt`, `payloads.txt`, `named.txt`, `routers.txt` and `recorded.txt`.
 fn frames() -> Vec<(u16, Vec<u8>)> {
     let named: String = include_str!("named.txt").lines().map(|line| without_name(line) + "\n").collect();
-    let texts =
-        [include_str!("frames.txt"), include_str!("payloads.txt"), include_str!("recorded.txt"), &named];
+    let texts = [
+        include_str!("frames.txt"),
+        include_str!("payloads.txt"),
+        include_str!("recorded.txt"),
+        include_str!("routers.txt"),
+        &named,
+    ];
     let lines = texts.into_iter().flat_map(str::lines).filter(|line| !line.starts_with('#'));
     let frame = |line: &str| {
         let mut fields = line.split(' ');

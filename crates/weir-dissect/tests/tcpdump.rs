@@ -215,6 +215,17 @@ fn payloads_are_those_of_tcpdump() {
     }
 }
 
+/// `routers.txt`: what routers and switches say to each other.
+#[test]
+fn protocols_of_routers_are_those_of_tcpdump() {
+    let frames = frames(include_str!("routers.txt"));
+    agree_on(&frames, &[], PLAIN, None);
+    agree_on(&frames, &["-e"], Options { link: true, ..PLAIN }, None);
+    for (level, letters) in [(1, "-v"), (2, "-vv"), (3, "-vvv")] {
+        agree_on(&frames, &[letters], Options { verbose: level, ..PLAIN }, None);
+    }
+}
+
 /// `named.txt`: a name of a payload before each frame.
 #[test]
 fn named_payloads_are_those_of_tcpdump() {
