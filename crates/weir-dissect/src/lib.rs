@@ -17,7 +17,7 @@
 //! | `tcp`, `udp`, `sctp`, `icmp`, `icmp6`, `igmp`, `arp`, `pgm` | one protocol each |
 //! | `payload`, `named` | payloads that the caller names, because no port does: `rtp` and others |
 //! | `ports` | which port identifies which of the modules for TCP and UDP payloads: `textual` (HTTP, SIP and others), `dns`, `dhcp`, `ike`, `nfs`, ... |
-//! | `stp`, `routing`, `rip`, `isis`, `ldp`, `redundancy`, `neighbours`, `lldp` | what switches and routers say to each other |
+//! | `ospf`, `ospf_states`, `ospf3`, `bfd`, `stp`, `routing`, `rip`, `isis`, `ldp`, `redundancy`, `neighbours`, `lldp` | what switches and routers say to each other |
 //! | `details`: `dns_facts`, `tls`, `http` | what payloads say, for programs: [`Details`] |
 //! | `tunnel` | GRE, VXLAN, Geneve, MPLS, PPPoE |
 
@@ -58,6 +58,9 @@ mod neighbours;
 mod nfs;
 mod node_information;
 mod ntp;
+mod ospf;
+mod ospf3;
+mod ospf_states;
 mod payload;
 mod pgm;
 mod ports;

@@ -1,29 +1,10 @@
-//! Protocols between routers and switches of which only the kind of message is printed: OSPF (RFC 2328, RFC 5340), EIGRP
-//! (RFC 7868), PIM (RFC 7761), BGP (RFC 4271), slow protocols (IEEE 802.3), EAPOL (IEEE 802.1X).
+//! Protocols between routers and switches of which only the kind of message is printed: EIGRP (RFC 7868), PIM (RFC 7761), BGP (RFC 4271), slow protocols (IEEE 802.3), EAPOL (IEEE 802.1X).
 
 use crate::Printer;
 use crate::bytes::{Bytes, Cut};
 use crate::text::put;
 
 impl Printer<'_> {
-    /// `six`: within IPv6.
-    pub(crate) fn ospf(&mut self, bytes: Bytes<'_>, six: bool) -> Result<(), Cut> {
-        self.protocol = if six { "ospf3" } else { "ospf2" };
-        self.facts.protocol = Some("ospf");
-        let (version, kind) = (bytes.u8(0)?, bytes.u8(1)?);
-        // The length is part of what is printed first.
-        bytes.u16(2)?;
-        put!(self, "OSPFv{version}, ");
-        match ["Hello", "Database Description", "LS-Request", "LS-Update", "LS-Ack"]
-            .get(usize::from(kind).wrapping_sub(1))
-        {
-            Some(name) => self.text(name),
-            None => put!(self, "unknown LS-type {kind}"),
-        }
-        put!(self, ", length {}", bytes.len);
-        Ok(())
-    }
-
     pub(crate) fn eigrp(&mut self, bytes: Bytes<'_>) -> Result<(), Cut> {
         self.protocol = "eigrp";
         self.facts.protocol = Some("eigrp");

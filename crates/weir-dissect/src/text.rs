@@ -1,6 +1,7 @@
 //! Appends text and numbers to the line, without `core::fmt` on the path of every packet.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::ops::BitAnd;
 
 use crate::Printer;
 
@@ -121,9 +122,12 @@ impl Printer<'_> {
     }
 
     /// Prints the names of the bits that are set in `flags`; `none` if there are none.
-    pub(crate) fn flag_names(&mut self, flags: u8, names: &[(u8, &str)]) {
+    pub(crate) fn flag_names<T>(&mut self, flags: T, names: &[(T, &str)])
+    where
+        T: Copy + Default + PartialEq + BitAnd<Output = T>,
+    {
         let mut before = "";
-        for (_, name) in names.iter().filter(|(bit, _)| flags & bit != 0) {
+        for (_, name) in names.iter().filter(|(bit, _)| flags & *bit != T::default()) {
             self.text(before);
             self.text(name);
             before = ", ";

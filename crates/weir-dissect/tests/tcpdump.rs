@@ -226,6 +226,21 @@ fn protocols_of_routers_are_those_of_tcpdump() {
     }
 }
 
+/// tcpdump reads one header too many in an acknowledgement of OSPF, and says that it is cut off.
+#[test]
+fn an_acknowledgement_of_ospf_is_not_cut_off() {
+    let ip = "4500004000010000015900000a0000010a000002";
+    let header = "0205002c0a00000100000000000000000000000000000000";
+    let state = "0001020101010101010101018000000112340024";
+    let data = bytes(&format!("{ip}{header}{state}"));
+    let frame = Frame { link_type: 101, original_len: u32::try_from(data.len()).unwrap(), data };
+    let line = ours(101, &[&frame], Options { verbose: 1, ..PLAIN }, None);
+    assert!(line.contains("Advertising Router 1.1.1.1, seq 0x80000001, age 1s, length 16"), "{line}");
+    assert!(line.ends_with("Options: [External]\n"), "{line}");
+    let theirs = tcpdump(101, &[&frame], &["-v"]);
+    assert!(theirs.is_none_or(|theirs| theirs.ends_with("Options: [External] [|ospf2]\n")));
+}
+
 /// `named.txt`: a name of a payload before each frame.
 #[test]
 fn named_payloads_are_those_of_tcpdump() {
