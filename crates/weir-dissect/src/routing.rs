@@ -1,4 +1,5 @@
-//! Protocols between routers and switches of which only the kind of message is printed: EIGRP (RFC 7868), PIM (RFC 7761), BGP (RFC 4271), slow protocols (IEEE 802.3), EAPOL (IEEE 802.1X).
+//! Protocols between routers and switches of which only the kind of message is printed: EIGRP (RFC 7868),
+//! PIM (RFC 7761), slow protocols (IEEE 802.3), EAPOL (IEEE 802.1X).
 
 use crate::Printer;
 use crate::bytes::{Bytes, Cut};
@@ -54,12 +55,6 @@ impl Printer<'_> {
             }
             version => put!(self, "PIMv{version}, length {}", bytes.len),
         }
-        Ok(())
-    }
-
-    pub(crate) fn bgp(&mut self, _payload: Bytes<'_>) -> Result<(), Cut> {
-        self.facts.protocol = Some("bgp");
-        self.text(": BGP");
         Ok(())
     }
 
