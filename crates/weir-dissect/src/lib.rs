@@ -17,7 +17,7 @@
 //! | `tcp`, `udp`, `sctp`, `icmp`, `icmp6`, `igmp`, `arp`, `pgm` | one protocol each |
 //! | `payload`, `named` | payloads that the caller names, because no port does: `rtp` and others |
 //! | `ports` | which port identifies which of the modules for TCP and UDP payloads: `textual` (HTTP, SIP and others), `dns`, `dhcp`, `ike`, `nfs`, ... |
-//! | `bgp`, `bgp_update`, `ospf`, `ospf_states`, `ospf3`, `bfd`, `stp`, `routing`, `rip`, `isis`, `ldp`, `redundancy`, `neighbours`, `lldp` | what switches and routers say to each other |
+//! | `bgp`, `bgp_update`, `ospf`, `ospf_states`, `ospf3`, `bfd`, `stp`, `routing`, `rip`, `isis`, `isis_fields`, `ldp`, `redundancy`, `neighbours`, `lldp` | what switches and routers say to each other |
 //! | `details`: `dns_facts`, `tls`, `http` | what payloads say, for programs: [`Details`] |
 //! | `tunnel` | GRE, VXLAN, Geneve, MPLS, PPPoE |
 
@@ -47,6 +47,7 @@ mod ip4;
 mod ip4_options;
 mod ip6;
 mod isis;
+mod isis_fields;
 mod ldp;
 mod link;
 mod llc;
