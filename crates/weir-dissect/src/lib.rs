@@ -17,7 +17,7 @@
 //! | `tcp`, `udp`, `sctp`, `icmp`, `icmp6`, `igmp`, `arp`, `pgm` | one protocol each |
 //! | `payload`, `named` | payloads that the caller names, because no port does: `rtp` and others |
 //! | `ports` | which port identifies which of the modules for TCP and UDP payloads: `textual` (HTTP, SIP and others), `dns`, `dhcp`, `ike`, `nfs`, ... |
-//! | `bgp`, `bgp_update`, `ospf`, `ospf_states`, `ospf3`, `bfd`, `stp`, `routing`, `rip`, `isis`, `isis_fields`, `ldp`, `redundancy`, `neighbours`, `lldp` | what switches and routers say to each other |
+//! | `bgp`, `bgp_update`, `ospf`, `ospf_states`, `ospf3`, `bfd`, `stp`, `routing`, `rip`, `isis`, `isis_fields`, `eigrp`, `ldp`, `redundancy`, `slow`, `cdp`, `neighbours`, `lldp` | what switches and routers say to each other |
 //! | `details`: `dns_facts`, `tls`, `http` | what payloads say, for programs: [`Details`] |
 //! | `tunnel` | GRE, VXLAN, Geneve, MPLS, PPPoE |
 
@@ -28,6 +28,7 @@ mod bfd;
 mod bgp;
 mod bgp_update;
 mod bytes;
+mod cdp;
 mod checksum;
 mod details;
 mod dhcp;
@@ -35,6 +36,7 @@ mod dhcp6;
 mod dns;
 mod dns_facts;
 mod edns;
+mod eigrp;
 mod facts;
 mod hex;
 mod http;
@@ -78,6 +80,7 @@ mod rtp;
 mod rx;
 mod sctp;
 mod segment;
+mod slow;
 mod snmp;
 mod snmp3;
 mod stp;
