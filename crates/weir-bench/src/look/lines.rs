@@ -190,7 +190,7 @@ fn step(
     };
     match reader.finish() {
         Ok(_) => {}
-        // tshark sometimes hangs when it is to end; then nobody knows what it would have printed.
+        // tshark once did not end after Ctrl-C: nobody knows what it would have printed.
         Err(_) if contestant.program.name != WEIR => {
             return Ok(Step { rate, accepted, printed: None, behind_seconds: None });
         }
