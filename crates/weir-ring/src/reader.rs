@@ -180,8 +180,8 @@ impl Gauge {
     }
 
     /// Returns the number of records written so far, if the writer was not working on a packet just now. One that it begins
-    /// from now on gets a later timestamp, except that `seen` may stay in a processor's store buffer for a moment, well
-    /// under a microsecond.
+    /// from now on gets a later timestamp, unless `seen` was still in a processor's store buffer, where it
+    /// stays for a moment.
     #[cfg(not(loom))]
     pub fn at_rest(&self) -> Option<u64> {
         self.pool.at_rest(self.queue)

@@ -36,7 +36,8 @@ use crate::live::outlet::Outlet;
 
 /// Bytes of records for which a lull is looked for. With more, packets soon arrive all the time.
 const FEW: usize = 4096;
-/// Time after which every processor sees that another has counted a packet: many times what a store buffer takes.
+/// Time after which every processor is taken to see that another has counted a packet, which waits in a store buffer until then.
+/// Where it is too short, packets count as late.
 const VISIBLE: Duration = Duration::from_micros(5);
 
 /// Packets taken from the queues and not delivered yet.
