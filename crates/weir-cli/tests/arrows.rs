@@ -16,7 +16,7 @@ const LAYERS: &[&[&str]] = &[
     &["weir-service", "weir-lab", "weir-pcap"],
     &["weir", "weir-dissect", "weir-judge"],
     &["weir-bpf", "weir-native"],
-    &["weir-filter", "weir-ring", "weir-savefile", "weir-sys"],
+    &["weir-filter", "weir-ring", "weir-savefile", "weir-sys", "weir-traffic"],
 ];
 
 /// Circles that stay, each with its crate and parent, and why. Nothing may be added to one.
