@@ -96,6 +96,72 @@ fn root_a_line_is_there_while_nothing_else_comes() {
     }
 }
 
+/// Starts a shell in the receiving namespace whose script runs weir as `"$@"`, with a small pool.
+fn script(network: &Network, script: &str, name: &str, args: &[&str]) -> Running {
+    let mut command = Command::new("sh");
+    command.args(["-c", script, name, env!("CARGO_BIN_EXE_weir"), "capture", "--chunks", "8"]).args(args);
+    Running::spawn(network, &mut command)
+}
+
+#[test]
+fn root_lines_go_through_grep_jq_and_tee_as_they_come() {
+    if !require_root("root_lines_go_through_grep_jq_and_tee_as_they_come") {
+        return;
+    }
+    if let Err(error) = Command::new("jq").arg("--version").output() {
+        return skip::this_test(format_args!("jq: {error}"));
+    }
+    let (network, directory) = (network(), directory());
+    let copy = path(&directory, "copy");
+    for (filter, options) in [
+        ("grep --line-buffered -o 'IP .* UDP, length 18$'", &["-n", "-l"][..]),
+        ("jq --unbuffered -c 'select(.number) | .number'", &["--json", "-l"]),
+        ("tee \"$0\"", &["-n"]),
+    ] {
+        let options = [&["-i", "rx0", "-c", "4"], options].concat();
+        let running = script(&network, &format!("\"$@\" | {filter}"), &copy, &options);
+        running.wait_until_open();
+        for lines in 1..=3 {
+            send(&network, 1);
+            running.wait_for_lines(lines);
+        }
+        send(&network, 1);
+        let ended = running.wait().succeeded();
+        let text = String::from_utf8_lossy(&ended.stdout).into_owned();
+        assert_eq!(text.lines().count(), 4, "{filter}: {text}");
+        match filter {
+            _ if filter.starts_with("jq") => assert_eq!(text, "1\n2\n3\n4\n"),
+            _ if filter.starts_with("tee") => assert_eq!(fs::read_to_string(&copy).expect("a copy"), text),
+            _ => {}
+        }
+    }
+}
+
+#[test]
+fn root_closed_descriptors_are_never_taken_for_others() {
+    if !require_root("root_closed_descriptors_are_never_taken_for_others") {
+        return;
+    }
+    let (network, directory) = (network(), directory());
+    for closed in ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"] {
+        for printed in [&[][..], &["--print", "-n"]] {
+            let (file, ready) = (path(&directory, "closed.pcapng"), path(&directory, "ready"));
+            mkfifoat(CWD, &ready, Mode::RWXU).expect("a FIFO");
+            let options = [&["-i", "rx0", "-c", "300", "-w", &file, "--ready-fd", "7"], printed].concat();
+            let running = script(&network, &format!("exec \"$@\" 7>\"$0\" {closed}"), &ready, &options);
+            assert_eq!(fs::read_to_string(&ready).expect("a word"), "\n", "{closed}");
+            send(&network, 300);
+            let ended = running.wait();
+            assert!(ended.status.success(), "{closed} {printed:?}: {:?} {}", ended.status, ended.stderr);
+            let lines = ended.stdout.split_inclusive(|byte| *byte == b'\n').count();
+            let wanted = if printed.is_empty() || closed.contains(" >") || closed == ">&-" { 0 } else { 300 };
+            assert_eq!(lines, wanted, "{closed} {printed:?}");
+            assert_eq!(tshark(file.as_ref(), &["frame.number"]).len(), 300, "{closed} {printed:?}");
+            fs::remove_file(ready).expect("the FIFO");
+        }
+    }
+}
+
 #[test]
 fn root_weir_read_prints_what_a_pipe_has_given_so_far() {
     if !require_root("root_weir_read_prints_what_a_pipe_has_given_so_far") {
