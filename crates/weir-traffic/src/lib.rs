@@ -1,10 +1,33 @@
 //! Test traffic: frames that carry a [`Signature`], by which a receiver can tell which ones arrived, and when they were
 //! sent.
 //!
+//! ```text
+//! Description -> flows (addresses, ports) -> headers --.
+//!             -> order (which flow is next) -----------+-> Tables -> frame n
+//!             -> sizes --------------------------------'
+//! ```
+//!
+//! - `description`: what is wanted, and what is impossible in it; `ranges`: addresses and ports as text.
+//! - `flows`, `headers`, `order`, `sizes`: the parts; `random`: numbers that a seed determines.
+//! - `tables`: what all of these become, and the frames. A program in the kernel can use the same tables.
 //! - `signature`: the bytes of the signature.
 
 #![forbid(unsafe_code)]
 
+mod description;
+mod flows;
+mod headers;
+mod order;
+mod random;
+mod ranges;
 mod signature;
+mod sizes;
+mod tables;
 
+pub use self::description::{Description, Place, Protocol, Refusal, Vxlan};
+pub use self::headers::{Checksum, Length};
+pub use self::order::Order;
+pub use self::ranges::{Addresses, Ports};
 pub use self::signature::{Found, SIGNATURE_LENGTH, Signature};
+pub use self::sizes::Sizes;
+pub use self::tables::{Head, LONGEST_HEAD, MOST_CHECKSUMS, Tables};
