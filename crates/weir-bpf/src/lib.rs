@@ -34,6 +34,7 @@ pub mod af_xdp;
 pub mod bare;
 pub mod filter;
 pub mod forward;
+pub mod frames;
 pub mod generate;
 #[cfg(feature = "lab")]
 pub mod lab;

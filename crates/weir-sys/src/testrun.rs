@@ -132,6 +132,33 @@ pub fn run_with_metadata(
     attempt(attributes, Some(&context), &data, packet.len())
 }
 
+/// Runs an XDP program once on `packet`, and returns its verdict and the packet that it left, of at most
+/// `room` bytes.
+///
+/// # Errors
+///
+/// The errors of [`run`], and `ENOSPC` if the packet became longer than `room`.
+pub fn rewrite(program: BorrowedFd<'_>, packet: &[u8], room: usize) -> Result<(Answer, Vec<u8>), CallError> {
+    let mut left = vec![0; room];
+    let mut attributes = TestRun {
+        prog_fd: program.as_raw_fd(),
+        data_size_in: u32::try_from(packet.len()).unwrap_or(u32::MAX),
+        data_in: packet.as_ptr().expose_provenance() as u64,
+        data_size_out: u32::try_from(room).unwrap_or(u32::MAX),
+        data_out: left.as_mut_ptr().expose_provenance() as u64,
+        ..TestRun::default()
+    };
+    // SAFETY: the attributes, `packet` and `left` are live for the call and as long as the sizes say; the kernel writes
+    // to the attributes, and to `left` up to its size.
+    let result =
+        unsafe { libc::syscall(libc::SYS_bpf, BPF_PROG_TEST_RUN, &raw mut attributes, size_of::<TestRun>()) };
+    if result < 0 {
+        return Err(CallError::last(format!("run program on a packet of {} bytes", packet.len())));
+    }
+    left.truncate(attributes.data_size_out as usize);
+    Ok((Answer { value: attributes.retval, duration: attributes.duration }, left))
+}
+
 /// `packet`: how many bytes of `data` are the packet.
 fn attempt(
     attributes: TestRun,

@@ -160,7 +160,7 @@ fn check(description: &Description) -> Result<(), Refusal> {
 /// Returns the sizes in turn.
 fn sizes(description: &Description, head: usize, random: &mut Random) -> Result<Vec<u32>, Refusal> {
     let least = u32::try_from(head + SIGNATURE_LENGTH).expect("headers are short");
-    let sizes = description.sizes.unwrap_or(Sizes::Fixed(least.max(SHORTEST)));
+    let sizes = description.sizes.unwrap_or_else(|| Sizes::Fixed(least.max(SHORTEST)));
     let (first, last) = sizes.limits(least);
     if first > last {
         return refused(Place::Sizes, format!("{last} is less than {first}"), format!("{last}-{first}"));

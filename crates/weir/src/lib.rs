@@ -103,6 +103,9 @@ pub use filter::Filter;
 pub use forward::Forward;
 pub use kind::{ModeKind, SourceKind};
 #[cfg(feature = "live")]
+pub use weir_traffic as traffic;
+
+#[cfg(feature = "live")]
 pub use live::{
     builder::Builder,
     capture::Capture,

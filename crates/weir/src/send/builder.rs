@@ -18,7 +18,7 @@ use crate::{Error, Namespace};
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct SenderBuilder {
-    wanted: Wanted,
+    pub(super) wanted: Wanted,
     backend: Option<Backend>,
     mark: Option<u32>,
 }

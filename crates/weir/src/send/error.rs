@@ -69,6 +69,12 @@ pub enum SendReason {
     /// The queue before the device has been full for 30 s.
     #[error("the interface has accepted nothing for {} s", PATIENCE.as_secs())]
     Stuck,
+    /// The network namespace of the interface cannot be entered.
+    #[error("{why}")]
+    Unreachable {
+        /// Why not.
+        why: String,
+    },
     /// The kernel's answer is another error.
     #[error("{}", io::Error::from_raw_os_error(*.errno))]
     Refused {
@@ -86,6 +92,6 @@ fn try_this(label: &str, reason: &SendReason) -> String {
         SendReason::Down => format!("; try `{inside}ip link set {name} up`"),
         SendReason::Gone => "; try again once it is back".to_owned(),
         SendReason::Stuck => format!("; try `{inside}ip -s link show {name}`"),
-        SendReason::Refused { .. } => String::new(),
+        SendReason::Unreachable { .. } | SendReason::Refused { .. } => String::new(),
     }
 }

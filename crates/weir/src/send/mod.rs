@@ -22,9 +22,12 @@
 //! for its device, and has not dropped it in the queue before the device. A packet that finds this queue full waits and
 //! is tried again. An error says how many packets were sent before it ([`SendError::sent`]).
 //!
+//! [`SenderBuilder::live`] has the kernel make [test traffic](crate::traffic) itself.
+//!
 //! Every packet has the mark [`MARK`], or the one that was [chosen](SenderBuilder::mark).
 //!
 //! - `destination`: what an interface takes; `builder`: options.
+//! - `live`: frames that the kernel makes itself.
 //! - `outlet`: frames on their way, by a ring or in batches (`batch`); `transmission`: when each is due (`pace`), how far
 //!   off it was (`spread`).
 
@@ -32,6 +35,7 @@ mod batch;
 mod builder;
 mod destination;
 mod error;
+mod live;
 mod outlet;
 mod pace;
 mod queue;
@@ -42,6 +46,7 @@ mod transmission;
 pub use self::builder::SenderBuilder;
 pub use self::destination::Destination;
 pub use self::error::{SendError, SendReason, Sent};
+pub use self::live::{Due, LiveFrames, LiveReport};
 pub use self::outlet::Backend;
 pub use self::pace::Pace;
 pub use self::queue::SendQueue;

@@ -1,6 +1,8 @@
 //! Sending: tcpdump at the other end receives every packet, byte by byte and in order; and errors say how many went out.
 #![forbid(unsafe_code)]
 
+mod live;
+
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::Path;
 use std::process::{Child, ChildStderr, Command, Stdio};

@@ -1,0 +1,137 @@
+//! Frames of test traffic, from tables (`frames.bpf.c`).
+
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use libbpf_rs::skel::{OpenSkel, SkelBuilder};
+use libbpf_rs::{MapCore, MapFlags, MapHandle};
+use weir_traffic::{Head, LONGEST_HEAD, MOST_CHECKSUMS, Signature, Tables};
+
+use crate::log::{LoadError, logged};
+
+skeleton!("frames");
+
+/// Program `make`, loaded, for `BPF_PROG_TEST_RUN`: it writes the frames that [`Tables::write`] writes.
+#[derive(Debug)]
+pub struct Frames {
+    program: OwnedFd,
+    position: MapHandle,
+    turns: u64,
+    sizes: u64,
+}
+
+impl Frames {
+    /// Loads the program and its tables.
+    ///
+    /// # Errors
+    ///
+    /// Missing privileges (`CAP_BPF` and `CAP_NET_ADMIN`), or memory for the tables is short.
+    ///
+    /// # Panics
+    ///
+    /// If the tables are not what [`Tables::new`] makes.
+    pub fn load(tables: &Tables, stream: u16) -> Result<Self, LoadError> {
+        logged("frames", || Self::try_load(tables, stream))
+    }
+
+    fn try_load(tables: &Tables, stream: u16) -> Result<Self, libbpf_rs::Error> {
+        assert!((8..=LONGEST_HEAD).contains(&tables.head_length), "headers of this length");
+        let entries = |length: usize| u32::try_from(length).expect("a table of less than 2^32 entries");
+        let mut storage = MaybeUninit::uninit();
+        let mut open = skeleton::FramesSkelBuilder::default().open(&mut storage)?;
+        let constants = open.maps.rodata_data.as_deref_mut().expect("the program has constants");
+        constants.largest = tables.largest();
+        constants.head_length = entries(tables.head_length);
+        constants.order_length = entries(tables.order.len());
+        constants.sizes_length = entries(tables.sizes.len());
+        let signature = Signature { stream, sequence: 0, time: 0 }.to_bytes();
+        constants.mark = u32::from_ne_bytes(*signature.first_chunk().expect("four bytes"));
+        for (at, length) in tables.lengths.iter().enumerate() {
+            constants.lengths[at].at = length.at;
+            constants.lengths[at].minus = length.minus;
+        }
+        for (at, checksum) in tables.checksums.iter().enumerate() {
+            constants.checksums[at].at = checksum.at;
+            constants.checksums[at].weight = checksum.weight;
+            constants.checksums[at].never_zero = checksum.never_zero.into();
+        }
+        open.maps.heads.set_max_entries(entries(tables.heads.len()))?;
+        open.maps.order.set_max_entries(entries(tables.order.len()))?;
+        open.maps.sizes.set_max_entries(entries(tables.sizes.len()))?;
+
+        let loaded = open.load()?;
+        fill(&loaded.maps.heads, tables.heads.iter().map(bytes))?;
+        fill(&loaded.maps.order, tables.order.iter().map(|flow| flow.to_ne_bytes()))?;
+        fill(&loaded.maps.sizes, tables.sizes.iter().map(|size| size.to_ne_bytes()))?;
+        Ok(Self {
+            program: loaded.progs.make.as_fd().try_clone_to_owned()?,
+            position: MapHandle::try_from(&loaded.maps.bss)?,
+            turns: tables.order.len() as u64,
+            sizes: tables.sizes.len() as u64,
+        })
+    }
+
+    /// Returns the program, to run it.
+    pub fn program(&self) -> BorrowedFd<'_> {
+        self.program.as_fd()
+    }
+
+    /// Sets the number of the next frame, and the nanoseconds from `CLOCK_MONOTONIC` to `CLOCK_REALTIME`. To be called
+    /// before each run: its first frame reads the clock.
+    ///
+    /// # Panics
+    ///
+    /// If the kernel refuses to write to a map that is held.
+    pub fn begin(&self, sequence: u64, epoch: u64) {
+        let place = |length: u64| u32::try_from(sequence % length).expect("less than the length");
+        let mut position = Vec::with_capacity(40);
+        position.extend([sequence, 0, epoch].map(u64::to_ne_bytes).concat());
+        position.extend([place(self.turns), place(self.sizes), 0, 0].map(u32::to_ne_bytes).concat());
+        let written = self.position.update(&0_u32.to_ne_bytes(), &position, MapFlags::ANY);
+        written.expect("a map that is held can be written");
+    }
+
+    /// Returns the number of the next frame.
+    ///
+    /// # Panics
+    ///
+    /// If the kernel refuses to read a map that is held.
+    pub fn next_sequence(&self) -> u64 {
+        let position = self
+            .position
+            .lookup(&0_u32.to_ne_bytes(), MapFlags::ANY)
+            .expect("a map that is held can be read");
+        let sequence = position.as_deref().and_then(|position| position.first_chunk());
+        u64::from_ne_bytes(*sequence.expect("the position begins with it"))
+    }
+}
+
+/// Returns a head as the program reads it.
+fn bytes(head: &Head) -> [u8; LONGEST_HEAD + 4 * (MOST_CHECKSUMS + 1)] {
+    let mut bytes = [0; LONGEST_HEAD + 4 * (MOST_CHECKSUMS + 1)];
+    let (headers, sums) = bytes.split_at_mut(LONGEST_HEAD);
+    headers.copy_from_slice(&head.bytes);
+    for (place, sum) in sums.chunks_mut(4).zip(head.sums) {
+        // The program adds words in the byte order of the processor: the sum of swapped words is the swapped sum.
+        let swapped = u16::from_ne_bytes(fold(sum).to_be_bytes());
+        place.copy_from_slice(&u32::from(swapped).to_ne_bytes());
+    }
+    bytes
+}
+
+/// Folds a sum of 16-bit words into a one's complement sum.
+fn fold(sum: u32) -> u16 {
+    let sum = (sum & 0xffff) + (sum >> 16);
+    u16::try_from((sum & 0xffff) + (sum >> 16)).expect("a carry is added at most twice")
+}
+
+/// Writes all entries of an array.
+fn fill<const N: usize>(
+    map: &impl MapCore,
+    values: impl ExactSizeIterator<Item = [u8; N]>,
+) -> libbpf_rs::Result<()> {
+    let count = u32::try_from(values.len()).expect("checked with the table's length");
+    let keys: Vec<u8> = (0..count).flat_map(u32::to_ne_bytes).collect();
+    let values: Vec<u8> = values.flatten().collect();
+    map.update_batch(&keys, &values, count, MapFlags::ANY, MapFlags::ANY)
+}

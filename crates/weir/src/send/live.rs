@@ -1,0 +1,265 @@
+//! Frames that the kernel makes itself, by an eBPF program: no packet crosses from this process.
+
+use std::hint::spin_loop;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::io::Errno;
+use rustix::time::{ClockId, Timespec, clock_gettime};
+use weir_bpf::Parked;
+use weir_bpf::frames::Frames;
+use weir_sys::link::Links;
+use weir_sys::netdev::xdp_abilities;
+use weir_sys::{CallError, testrun};
+use weir_traffic::Tables;
+
+use super::builder::SenderBuilder;
+use super::destination::Destination;
+use super::error::{SendError, SendReason, Sent};
+use crate::live::site::inside;
+use crate::live::source::programmed::not_loaded;
+use crate::{Error, Namespace};
+
+/// Frames that the kernel hands to the driver at once.
+const BATCH: u32 = 64;
+/// Most frames of one call: some milliseconds of work, so that its setup is negligible.
+const CALL: u64 = 1 << 16;
+/// The end of a wait, for which a thread stays awake.
+const AWAKE: Duration = Duration::from_micros(120);
+/// Longest sleep before a look at the flag that ends it.
+const NAP: Duration = Duration::from_millis(20);
+/// How often the interface is looked at.
+const LOOK: Duration = Duration::from_millis(250);
+/// How long a driver may take to count what it has sent.
+const COUNTED: Duration = Duration::from_secs(2);
+
+/// Sends frames of test traffic that an eBPF program makes in the kernel (live frames of `BPF_PROG_TEST_RUN`, Linux
+/// 5.18), from [`SenderBuilder::live`].
+///
+/// They go to the driver directly, as redirected packets do: neither the queue before the device nor captures on this
+/// end see them, and they have no mark.
+#[derive(Debug)]
+pub struct LiveFrames {
+    destination: Destination,
+    namespace: Option<Namespace>,
+    links: Links,
+    frames: Frames,
+    _parked: Parked,
+    template: Vec<u8>,
+    /// The bytes of the first 0, 1, ... frames, up to one turn of the sizes.
+    bytes: Vec<u64>,
+    stop: Arc<AtomicBool>,
+}
+
+/// What a generator does next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Due {
+    /// Makes so many frames, or as many of them as one call makes.
+    Now(u64),
+    /// Waits.
+    In(Duration),
+    /// Ends.
+    Over,
+}
+
+/// What a generator has made and sent.
+#[derive(Clone, Copy, Debug, Default)]
+#[non_exhaustive]
+pub struct LiveReport {
+    /// Frames made, and their bytes.
+    pub made: Sent,
+    /// How many of them the driver sent, by its counter: what other programs send meanwhile makes up for frames that it
+    /// had no room for.
+    pub sent: u64,
+    /// Time from the first frame to the return of the last call.
+    pub elapsed: Duration,
+    /// Whether the [flag](LiveFrames::stop_flag) ended it.
+    pub stopped: bool,
+}
+
+impl SenderBuilder {
+    /// Opens a generator of live frames, whose signatures tell this stream. Takes `CAP_BPF`, `CAP_NET_ADMIN` and
+    /// `CAP_SYS_ADMIN`.
+    ///
+    /// # Errors
+    ///
+    /// As [`find`](Self::find); without the privileges; the frames are longer than the interface takes, or than a page
+    /// holds; or the driver takes no redirected packets.
+    pub fn live(&self, tables: &Tables, stream: u16) -> Result<LiveFrames, Error> {
+        let destination = self.find()?;
+        let mut template = vec![0; tables.largest() as usize];
+        template[..tables.head_length].copy_from_slice(&tables.heads[0].bytes[..tables.head_length]);
+        destination.check(&template).map_err(|reason| unfit(&destination.name, &reason.to_string()))?;
+        let namespace = self.wanted.namespace.clone();
+        let (links, takes) = inside(namespace.as_ref(), || {
+            let abilities = xdp_abilities()?.into_iter().flatten();
+            let takes =
+                abilities.filter(|one| one.interface == destination.index).any(|one| one.redirect_target());
+            Ok::<_, CallError>((Links::open()?, takes))
+        })??;
+        if !takes {
+            return Err(unfit(&destination.name, "its driver takes no redirected packets"));
+        }
+        let frames = Frames::load(tables, stream).map_err(|error| not_loaded(&destination.name, error))?;
+        let parked = Parked::park(frames.program())?;
+        let sums = tables.sizes.iter().scan(0, |sum, &size| {
+            *sum += u64::from(size);
+            Some(*sum)
+        });
+        let bytes = [0].into_iter().chain(sums).collect();
+        let stop = Arc::default();
+        Ok(LiveFrames { destination, namespace, links, frames, _parked: parked, template, bytes, stop })
+    }
+}
+
+fn unfit(name: &str, what: &str) -> Error {
+    Error::Unsupported {
+        name: name.to_owned(),
+        what: format!("cannot send live frames: {what}"),
+        sources: &[],
+        otherwise: "send them through a ring",
+    }
+}
+
+impl LiveFrames {
+    /// Returns the interface.
+    pub fn destination(&self) -> &Destination {
+        &self.destination
+    }
+
+    /// Returns a flag that ends [`run`](Self::run) once another thread or a signal handler sets it.
+    pub fn stop_flag(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.stop)
+    }
+
+    /// Makes frames from number `first` on, as `due` says: it gets how many were made, and the time since the first.
+    /// One call of the kernel makes at most 65536 of them.
+    ///
+    /// # Errors
+    ///
+    /// The interface went down or away, the frames are too long for live frames of this kernel, or the namespace
+    /// cannot be entered. [`SendError::sent`] says what was made: the driver may have sent fewer.
+    pub fn run(
+        &mut self,
+        first: u64,
+        due: impl FnMut(u64, Duration) -> Due + Send,
+    ) -> Result<LiveReport, SendError> {
+        let namespace = self.namespace.clone();
+        let ran = inside(namespace.as_ref(), || self.run_inside(first, due));
+        ran.unwrap_or_else(|error| {
+            Err(self.failed(SendReason::Unreachable { why: error.to_string() }, Sent::default()))
+        })
+    }
+
+    fn run_inside(
+        &mut self,
+        first: u64,
+        mut due: impl FnMut(u64, Duration) -> Due,
+    ) -> Result<LiveReport, SendError> {
+        let before = self.counter(Sent::default())?;
+        let start = Instant::now();
+        let (mut made, mut looked) = (0, start);
+        loop {
+            let elapsed = start.elapsed();
+            // Relaxed: the flag carries no data.
+            let stopped = self.stop.load(Ordering::Relaxed);
+            if looked.elapsed() > LOOK {
+                self.counter(self.sum(first, made))?;
+                looked = Instant::now();
+            }
+            match if stopped { Due::Over } else { due(made, elapsed) } {
+                Due::Now(frames) => made += self.make(first, made, frames.clamp(1, CALL))?,
+                Due::In(time) => wait(time),
+                Due::Over => {
+                    let sent = self.sent(before, self.sum(first, made))?;
+                    return Ok(LiveReport { made: self.sum(first, made), sent, elapsed, stopped });
+                }
+            }
+        }
+    }
+
+    /// Makes the kernel send frames, and returns how many: a signal cuts the call short.
+    fn make(&self, first: u64, made: u64, frames: u64) -> Result<u64, SendError> {
+        let next = first + made;
+        let count = u32::try_from(frames).expect("a call makes few frames");
+        self.frames.begin(next, epoch());
+        match testrun::live_frames(
+            self.frames.program(),
+            &self.template,
+            self.destination.index,
+            BATCH,
+            count,
+        ) {
+            Ok(()) => {}
+            Err(error) if Errno::from_raw_os_error(error.errno()) == Errno::INTR => {}
+            Err(error) => {
+                let reason = match Errno::from_raw_os_error(error.errno()) {
+                    Errno::NODEV => SendReason::Gone,
+                    _ => SendReason::Refused { errno: error.errno() },
+                };
+                return Err(self.failed(reason, self.sum(first, made)));
+            }
+        }
+        Ok(self.frames.next_sequence() - next)
+    }
+
+    /// Returns the number of packets that the driver has sent. The interface has to be up.
+    fn counter(&self, made: Sent) -> Result<u64, SendError> {
+        let links = match self.links.all() {
+            Ok(links) => links,
+            Err(error) => return Err(self.failed(SendReason::Refused { errno: error.errno() }, made)),
+        };
+        match links.iter().find(|link| link.index == self.destination.index) {
+            None => Err(self.failed(SendReason::Gone, made)),
+            Some(link) if !link.is_up() => Err(self.failed(SendReason::Down, made)),
+            Some(link) => Ok(link.tx_packets),
+        }
+    }
+
+    /// Returns how many of the frames the driver has sent: what its counter grew by, once it has counted them all or
+    /// does not go on counting.
+    fn sent(&self, before: u64, made: Sent) -> Result<u64, SendError> {
+        let deadline = Instant::now() + COUNTED;
+        loop {
+            let sent = self.counter(made)?.wrapping_sub(before);
+            if sent >= made.packets || Instant::now() > deadline {
+                return Ok(sent.min(made.packets));
+            }
+            thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    /// Returns how many bytes so many frames have, from number `first` on.
+    fn sum(&self, first: u64, frames: u64) -> Sent {
+        let turn = self.bytes.len() as u64 - 1;
+        let until = |frame: u64| {
+            let rest = usize::try_from(frame % turn).expect("a place in the table");
+            u128::from(frame / turn) * u128::from(self.bytes[self.bytes.len() - 1])
+                + u128::from(self.bytes[rest])
+        };
+        let bytes = u64::try_from(until(first + frames) - until(first)).unwrap_or(u64::MAX);
+        Sent { packets: frames, bytes }
+    }
+
+    fn failed(&self, reason: SendReason, sent: Sent) -> SendError {
+        SendError { name: self.destination.name.clone(), sent, reason }
+    }
+}
+
+/// Sleeps for the most part of `time` and spins for the rest of it.
+fn wait(time: Duration) {
+    match time.checked_sub(AWAKE) {
+        Some(time) => thread::sleep(time.min(NAP)),
+        None => spin_loop(),
+    }
+}
+
+/// Returns the nanoseconds from `CLOCK_MONOTONIC` to `CLOCK_REALTIME`.
+fn epoch() -> u64 {
+    let nanoseconds = |time: Timespec| i128::from(time.tv_sec) * 1_000_000_000 + i128::from(time.tv_nsec);
+    let [monotonic, real] =
+        [ClockId::Monotonic, ClockId::Realtime].map(|clock| nanoseconds(clock_gettime(clock)));
+    u64::try_from(real - monotonic).unwrap_or(0)
+}

@@ -1,0 +1,135 @@
+//! Frames that the kernel makes itself: all arrive, in order, and are counted exactly.
+
+use std::process::Command;
+use std::sync::atomic::Ordering;
+use std::thread;
+use std::time::Duration;
+
+use weir::ErrorKind;
+use weir::send::{Due, LiveFrames, SendReason, Sender};
+use weir::traffic::{Description, Signature, Sizes, Tables};
+use weir_bpf::lab::Verdict;
+use weir_lab::{Hook, Network, Veth, require_root};
+
+use crate::{PATIENCE, Tcpdump, bytes, ip, network};
+
+const STREAM: u16 = 0x0102;
+
+fn tables(flows: u32, sizes: Sizes) -> Tables {
+    Tables::new(&Description { flows, sizes: Some(sizes), ..Description::new(false) }).unwrap()
+}
+
+fn generator(network: &Network, sizes: Sizes) -> Result<LiveFrames, weir::Error> {
+    network.tx().run(|| Sender::to("tx0").live(&tables(1, sizes), STREAM))
+}
+
+/// All `frames`, as fast as possible.
+fn at_once(frames: u64) -> impl FnMut(u64, Duration) -> Due {
+    move |made, _| if made < frames { Due::Now(frames - made) } else { Due::Over }
+}
+
+#[test]
+fn root_live_frames_arrive_in_order() {
+    if !require_root("root_live_frames_arrive_in_order") {
+        return;
+    }
+    const FRAMES: u64 = 20_000;
+    let network = network();
+    let tables = tables(3, Sizes::Imix);
+    let mut live = network.tx().run(|| Sender::to("tx0").live(&tables, STREAM)).unwrap();
+    let first = (1 << 40) + 3;
+    let tcpdump = Tcpdump::start(&network, usize::try_from(FRAMES).unwrap());
+    // In bursts of a hundred, which tcpdump keeps up with.
+    let due = |made, elapsed: Duration| match made {
+        FRAMES => Due::Over,
+        _ if Duration::from_micros(20 * made) > elapsed => {
+            Due::In(Duration::from_micros(20 * made) - elapsed)
+        }
+        _ => Due::Now(100),
+    };
+    let report = network.tx().run(|| live.run(first, due)).unwrap();
+    let received = bytes(tcpdump.received());
+    assert_eq!((report.made.packets, report.sent, report.stopped), (FRAMES, FRAMES, false));
+    assert_eq!(report.made.bytes, received.iter().map(|frame| frame.len() as u64).sum::<u64>());
+    let mut expected = Vec::new();
+    for (number, frame) in (first..).zip(&received) {
+        let signature = Signature::from_bytes(&frame[tables.head_length..]).expect("a signature");
+        tables.write(number, signature.time, STREAM, &mut expected);
+        assert_eq!(frame, &expected, "{number}");
+    }
+}
+
+#[test]
+fn root_live_frames_are_counted_exactly() {
+    if !require_root("root_live_frames_are_counted_exactly") {
+        return;
+    }
+    let network = network();
+    let hook = Hook::attach(&network.pair().rx, Verdict::Drop).unwrap();
+    let mut live = generator(&network, Sizes::Fixed(60)).unwrap();
+    let mut all = 0;
+    for frames in [0, 1, 64, 65, 65_537, 500_000] {
+        let report = network.tx().run(|| live.run(all, at_once(frames))).unwrap();
+        assert_eq!((report.made.packets, report.made.bytes, report.sent), (frames, 60 * frames, frames));
+        all += frames;
+        assert_eq!(hook.wait_for(all, PATIENCE), all);
+    }
+
+    let flag = live.stop_flag();
+    let (report, stopper) = thread::scope(|scope| {
+        let stopper = scope.spawn(|| {
+            thread::sleep(Duration::from_millis(50));
+            flag.store(true, Ordering::Relaxed);
+        });
+        let run = network.tx().run(|| live.run(all, |_, _| Due::Now(u64::MAX)));
+        (run.unwrap(), stopper.join())
+    });
+    stopper.unwrap();
+    assert!(report.stopped && report.made.packets > 0 && report.sent == report.made.packets, "{report:?}");
+    all += report.made.packets;
+    assert_eq!(hook.wait_for(all, PATIENCE), all);
+}
+
+#[test]
+fn root_live_frames_need_a_driver_that_takes_them() {
+    if !require_root("root_live_frames_need_a_driver_that_takes_them") {
+        return;
+    }
+    let deaf = Network::new(Veth::default().feature("gro", false)).unwrap();
+    let refused = generator(&deaf, Sizes::Fixed(60)).unwrap_err();
+    assert_eq!(
+        refused.to_string(),
+        "interface `tx0`: cannot send live frames: its driver takes no redirected packets"
+    );
+    let network = network();
+    let refused = generator(&network, Sizes::Fixed(1515)).unwrap_err();
+    assert!(
+        refused.to_string().contains("a packet has 1515 bytes; the interface takes up to 1514"),
+        "{refused}"
+    );
+    ip(network.tx(), "link set tx0 down");
+    assert_eq!(generator(&network, Sizes::Fixed(60)).unwrap_err().kind(), ErrorKind::InterfaceDown);
+}
+
+#[test]
+fn root_live_frames_say_how_many_went_out_before_an_error() {
+    if !require_root("root_live_frames_say_how_many_went_out_before_an_error") {
+        return;
+    }
+    for (change, reason) in [("link set tx0 down", SendReason::Down), ("link del tx0", SendReason::Gone)] {
+        let network = network();
+        let hook = Hook::attach(&network.pair().rx, Verdict::Drop).unwrap();
+        let mut live = generator(&network, Sizes::Fixed(60)).unwrap();
+        let mut is_changed = false;
+        let due = |made, _| {
+            if made > 100_000 && !is_changed {
+                is_changed = true;
+                assert!(Command::new("ip").args(change.split(' ')).status().unwrap().success());
+            }
+            Due::Now(u64::MAX)
+        };
+        let error = network.tx().run(|| live.run(0, due)).unwrap_err();
+        assert_eq!(error.reason, reason);
+        assert!(error.sent.packets > 100_000 && hook.packets() <= error.sent.packets, "{error:?}");
+    }
+}
