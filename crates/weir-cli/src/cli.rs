@@ -12,6 +12,7 @@ use crate::devices::DevicesArgs;
 use crate::doctor::DoctorArgs;
 use crate::filter::FilterCommandArgs;
 use crate::forward::ForwardArgs;
+use crate::generate::GenArgs;
 use crate::info::InfoArgs;
 use crate::libpcap::{LibpcapArgs, RunArgs};
 use crate::manual::ManualArgs;
@@ -36,6 +37,7 @@ Examples:
   weir stat -i eth0 'dns: port 53'           count packets and bytes by filter, in the kernel
   weir forward eth1 eth2 --both              bridge two interfaces in the kernel
   weir replay trace.pcapng -i eth1           send the packets of a file, as recorded
+  weir gen -i eth1 --rate 500kpps            send test traffic
   weir run -- tcpdump -r trace.pcap          run a program with weir's libpcap
   weir devices                               list interfaces and what they support
   weir doctor                                check whether capturing works here
@@ -78,6 +80,8 @@ pub(crate) enum Command {
     Forward(ForwardArgs),
     /// Send the packets of capture files, as recorded or faster.
     Replay(ReplayArgs),
+    /// Send test traffic from a description, or write it to a file.
+    Gen(GenArgs),
     /// Run a program that uses libpcap with weir's libpcap.
     Run(RunArgs),
     /// Install weir's libpcap in a directory.

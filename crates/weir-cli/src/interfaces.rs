@@ -244,7 +244,7 @@ fn describe(link: &Link) -> String {
     words.join(", ")
 }
 
-fn links(namespace: Option<&Namespace>) -> Result<Vec<Link>, Failure> {
+pub(crate) fn links(namespace: Option<&Namespace>) -> Result<Vec<Link>, Failure> {
     match namespace {
         Some(namespace) => Ok(namespace.links()?),
         None => link::links().map_err(|error| Failure::new(format_args!("cannot list interfaces: {error}"))),

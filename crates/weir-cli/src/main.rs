@@ -17,6 +17,7 @@ mod files;
 mod filter;
 mod filter_args;
 mod forward;
+mod generate;
 mod grant;
 mod hints;
 mod info;
@@ -32,6 +33,7 @@ mod program;
 mod read;
 mod replay;
 mod report;
+mod sending;
 mod shorthand;
 mod stat;
 mod stop;
@@ -65,6 +67,7 @@ fn main() -> ExitCode {
         Command::Doctor(args) => doctor::run(args),
         Command::Filter(args) => filter::run(args),
         Command::Forward(args) => forward::run(args),
+        Command::Gen(args) => generate::run(args),
         Command::Info(args) => info::run(args),
         Command::Libpcap(args) => libpcap::install(args),
         Command::Read(args) => read::run(args),

@@ -72,7 +72,8 @@ impl Description {
     pub const DESTINATION_MAC: [u8; 6] = [2, 0, 0, 0, 0, 2];
 
     /// Returns the description of one flow of UDP packets, over IPv6 if `v6`. Addresses are from the ranges for benchmarks
-    /// (RFC 2544, RFC 5180), source ports dynamic ones, and the destination port is 9 (discard).
+    /// (RFC 2544, RFC 5180), source ports dynamic ones from 50000 on (tcpdump knows 49152 as a protocol of its own), and the
+    /// destination port is 9 (discard).
     pub fn new(v6: bool) -> Self {
         let (first, last, to): (IpAddr, IpAddr, IpAddr) = if v6 {
             let of = |network: u16, host: u16| Ipv6Addr::new(0x2001, 2, 0, network, 0, 0, 0, host).into();
@@ -88,7 +89,7 @@ impl Description {
             protocol: Protocol::Udp,
             sources: Addresses::new(first, last).expect("a range"),
             destinations: Addresses::new(to, to).expect("a range"),
-            source_ports: Ports::new(49_152, 65_535).expect("a range"),
+            source_ports: Ports::new(50_000, 65_535).expect("a range"),
             destination_ports: Ports::new(9, 9).expect("a range"),
             flows: 1,
             drawn: false,

@@ -13,8 +13,8 @@ _weir_names() {
             for path in /run/netns/*; do [[ -e $path ]] && names+=("${path##*/}"); done
             ;;
         'capture -i' | 'capture --interface' | 'count -i' | 'count --interface' | 'stat -i' | 'stat --interface' | \
-            'doctor -i' | 'doctor --interface' | 'replay -i' | 'replay --interface' | 'devices '[!-]* | \
-            'forward forward')
+            'doctor -i' | 'doctor --interface' | 'replay -i' | 'replay --interface' | 'gen -i' | 'gen --interface' | \
+            'devices '[!-]* | 'forward forward')
             for path in /sys/class/net/*/; do path=${path%/} && names+=("${path##*/}"); done
             [[ $command == capture || $command == count ]] && names+=(any)
             ;;

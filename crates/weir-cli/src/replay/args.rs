@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use weir::filter::FileFilter;
-use weir::send::{Backend, MARK, Pace, Sender, SenderBuilder};
+use weir::send::{Pace, SenderBuilder};
 
 use crate::args::{ConfineArgs, MORE};
 use crate::failure::Failure;
@@ -12,6 +12,7 @@ use crate::filter_args::FilterArgs;
 use crate::interfaces;
 use crate::read::Limits;
 use crate::read::when::{self, When};
+use crate::sending::{SendingArgs, rate};
 use crate::units;
 
 const EXAMPLES: &str = "\
@@ -119,16 +120,8 @@ pub(crate) struct ReplayArgs {
     #[arg(short, long, help_heading = "Output")]
     pub(super) quiet: bool,
 
-    /// How packets reach the kernel.
-    #[arg(hide_short_help = true, long, value_enum, default_value_t, help_heading = "Sending")]
-    backend: BackendArg,
-
-    /// Mark the packets with this number (SO_MARK); 0: not at all.
-    ///
-    /// Filters of this host see the mark. Default: 0x77656972.
-    #[arg(hide_short_help = true, long, value_name = "N", value_parser = mark, default_value_t = MARK)]
-    #[arg(hide_default_value = true, help_heading = "Sending")]
-    mark: u32,
+    #[command(flatten)]
+    sending: SendingArgs,
 
     #[command(flatten)]
     pub(super) confine: ConfineArgs,
@@ -146,17 +139,6 @@ pub(super) enum Snapped {
     Cut,
     /// Append zeros up to the original length.
     Pad,
-}
-
-#[derive(Clone, Copy, Debug, Default, ValueEnum)]
-enum BackendArg {
-    /// A ring if there is memory for one, else plain.
-    #[default]
-    Auto,
-    /// A ring that is shared with the kernel (PACKET_TX_RING).
-    Ring,
-    /// System calls with many packets each (sendmmsg).
-    Plain,
 }
 
 impl ReplayArgs {
@@ -208,27 +190,6 @@ impl ReplayArgs {
 
     pub(super) fn builder(&self) -> Result<SenderBuilder, Failure> {
         let (namespace, name) = interfaces::place(&self.interface)?;
-        let builder = Sender::to(name).namespace(namespace.as_ref());
-        let builder = builder.mark(Some(self.mark).filter(|&mark| mark != 0));
-        Ok(match self.backend {
-            BackendArg::Auto => builder,
-            BackendArg::Ring => builder.backend(Backend::Ring),
-            BackendArg::Plain => builder.backend(Backend::Plain),
-        })
+        Ok(self.sending.builder(namespace.as_ref(), &name))
     }
-}
-
-/// Parses `--rate`.
-fn rate(text: &str) -> Result<Pace, String> {
-    let (rate, bits) = units::rate(text)?;
-    Ok(if bits { Pace::BitsPerSecond(rate) } else { Pace::PacketsPerSecond(rate) })
-}
-
-/// Parses a number of 32 bits, decimal or hexadecimal.
-fn mark(text: &str) -> Result<u32, String> {
-    let number = match text.strip_prefix("0x") {
-        Some(digits) => u32::from_str_radix(digits, 16),
-        None => text.parse(),
-    };
-    number.map_err(|_| "allowed: a number of 32 bits, such as 7 or 0x77656972".to_owned())
 }

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use weir::reader::ReadError;
-use weir::send::{Report, SendError, SendQueue, Sender, Sent, Transmission};
+use weir::send::{Report, SendQueue, Sender, Sent, Transmission};
 use weir_service::confine::{self, Needs};
 use weir_service::stop_on_signals;
 
@@ -25,6 +25,7 @@ use self::source::{Next, Source};
 use self::survey::Survey;
 use crate::failure::Failure;
 use crate::read::Progress;
+use crate::sending::failure;
 use crate::{grant, json, read, style, units};
 
 /// Runs the command.
@@ -185,10 +186,6 @@ fn files_once(
         Ok(goes_on)
     })?;
     Ok(goes_on)
-}
-
-fn failure(error: SendError) -> Failure {
-    Failure::new(style::visible(&error.to_string()))
 }
 
 /// Returns what would be sent.

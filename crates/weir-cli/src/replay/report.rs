@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use serde::Serialize;
-use weir::send::{Gaps, Report, Sent};
+use weir::send::{Report, Sent};
 
+use crate::sending::{Amount, Off};
 use crate::{style, units};
 
 /// The summary of a run.
@@ -14,12 +15,9 @@ pub(super) struct Summary<'a> {
     /// Null: nothing was to be sent.
     pub(super) backend: Option<String>,
     pub(super) dry_run: bool,
-    pub(super) packets: u64,
-    pub(super) bytes: u64,
-    /// With `--dry-run` null if nobody knows.
-    pub(super) seconds: Option<f64>,
-    pub(super) packets_per_second: Option<f64>,
-    pub(super) bits_per_second: Option<f64>,
+    /// With `--dry-run` its time is null if nobody knows.
+    #[serde(flatten)]
+    pub(super) amount: Amount,
     /// Null without gaps.
     pub(super) gaps: Option<Off>,
     /// Packets that were sent at once because they had no time.
@@ -36,37 +34,13 @@ pub(super) struct Summary<'a> {
     pub(super) error: Option<String>,
 }
 
-/// How far gaps were off, in nanoseconds.
-#[derive(Debug, Serialize)]
-pub(super) struct Off {
-    count: u64,
-    p50_ns: u64,
-    p99_ns: u64,
-    max_ns: u64,
-}
-
-impl Off {
-    fn of(gaps: Gaps) -> Option<Self> {
-        let ns = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
-        let Gaps { count, p50, p99, max, .. } = gaps;
-        (count > 0).then(|| Self { count, p50_ns: ns(p50), p99_ns: ns(p99), max_ns: ns(max) })
-    }
-}
-
 impl<'a> Summary<'a> {
     pub(super) fn new(interface: &'a str, sent: Sent, time: Option<Duration>) -> Self {
-        let seconds = time.map(|time| time.as_secs_f64());
-        #[expect(clippy::cast_precision_loss, reason = "a few digits are shown")]
-        let per_second = |count: u64| seconds.filter(|&time| time > 0.0).map(|time| count as f64 / time);
         Self {
             interface,
             backend: None,
             dry_run: false,
-            packets: sent.packets,
-            bytes: sent.bytes,
-            seconds,
-            packets_per_second: per_second(sent.packets),
-            bits_per_second: per_second(sent.bytes.saturating_mul(8)),
+            amount: Amount::new(sent, time),
             gaps: None,
             timeless: 0,
             backward: 0,
@@ -85,29 +59,15 @@ impl<'a> Summary<'a> {
 
     /// Returns the summary as lines.
     pub(super) fn text(&self) -> String {
-        let mut text = format!(
-            "{}{}, {} {} on {}",
-            if self.dry_run { "would send " } else { "" },
-            units::packets(self.packets),
-            units::bytes(self.bytes),
-            if self.dry_run { "in all" } else { "sent" },
-            style::visible(self.interface),
-        );
+        let mut what = if self.dry_run { "in all on " } else { "sent on " }.to_owned();
+        what += &style::visible(self.interface);
         if let Some(backend) = &self.backend {
-            text += &format!(" ({backend})");
+            what += &format!(" ({backend})");
         }
-        match self.seconds {
-            Some(seconds) => text += &format!(" in {}", units::brief(Duration::from_secs_f64(seconds))),
-            None => text += " as fast as possible",
-        }
-        if let (Some(packets), Some(bits)) = (self.packets_per_second, self.bits_per_second) {
-            text += &format!(": {}pps, {}bit/s", units::scaled(packets), units::scaled(bits));
-        }
+        let mut text = if self.dry_run { "would send " } else { "" }.to_owned();
+        text += &self.amount.text(&what);
         text.push('\n');
-        if let Some(Off { p50_ns, p99_ns, max_ns, .. }) = self.gaps {
-            let [p50, p99, max] = [p50_ns, p99_ns, max_ns].map(|ns| units::brief(Duration::from_nanos(ns)));
-            text += &format!("gaps off by {p50} (p50), {p99} (p99), {max} (max)\n");
-        }
+        text += &self.gaps.as_ref().map(Off::text).unwrap_or_default();
         let note = style::stderr().cyan("note");
         let mut tell = |packets: u64, what: &str| {
             if packets > 0 {

@@ -163,7 +163,7 @@ fn completions_are_scripts_that_know_the_options() {
     let fish = String::from_utf8(weir(&["completions", "fish"]).stdout).expect("text");
     assert!(fish.contains("-s '#' -l number"), "{fish}");
     let interfaces: Vec<_> = fish.lines().filter(|line| line.contains("-l interface ")).collect();
-    assert_eq!(interfaces.len(), 5, "capture, count, doctor, replay, stat");
+    assert_eq!(interfaces.len(), 6, "capture, count, doctor, gen, replay, stat");
     assert!(interfaces.iter().all(|line| line.ends_with("-x -a \"(__weir_interfaces)\"")), "{interfaces:?}");
 }
 
@@ -203,6 +203,7 @@ fn bash_completes_options_and_interfaces() {
     assert_eq!(completed(&["weir", "devices", "eth0", "--js"]), ["--json"]);
     assert_eq!(completed(&["weir", "forward", "eth0", "l"]), ["lo"]);
     assert_eq!(completed(&["weir", "replay", "f.pcap", "-i", "l"]), ["lo"]);
+    assert_eq!(completed(&["weir", "gen", "-i", "l"]), ["lo"]);
     assert_eq!(completed(&["weir", "doctor", "-i", "an"]), [""; 0], "it takes no `any`");
     assert_eq!(completed(&["weir", "capture", "-i", "no-such"]), [""; 0]);
 }

@@ -14,6 +14,7 @@ mod files;
 mod filter;
 mod follow;
 mod forward;
+mod generate;
 mod harness;
 mod hostile;
 mod libpcap;

@@ -57,10 +57,24 @@ impl<'a> Transmission<'a> {
     ///
     /// See [`SendReason`](super::SendReason). Packets before this one were sent.
     pub fn packet(&mut self, time: Option<u64>, packet: &[u8]) -> Result<bool, SendError> {
+        self.packet_made(time, packet.len(), || packet)
+    }
+
+    /// The same with a packet of so many `bytes` that is made once it is due, for one that says when it was sent.
+    ///
+    /// # Errors
+    ///
+    /// As [`packet`](Self::packet).
+    pub fn packet_made<'p>(
+        &mut self,
+        time: Option<u64>,
+        bytes: usize,
+        make: impl FnOnce() -> &'p [u8],
+    ) -> Result<bool, SendError> {
         if self.outlet.is_stopped() {
             return Ok(false);
         }
-        let due = self.schedule.due(time, packet.len());
+        let due = self.schedule.due(time, bytes);
         let early = due.filter(|&due| due > self.outlet.elapsed());
         if let Some(due) = early {
             self.outlet.flush()?;
@@ -68,7 +82,7 @@ impl<'a> Transmission<'a> {
                 return Ok(false);
             }
         }
-        self.outlet.put(packet, due)?;
+        self.outlet.put(make(), due)?;
         if early.is_some() {
             self.outlet.flush()?;
         }

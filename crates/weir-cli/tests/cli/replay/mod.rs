@@ -51,10 +51,10 @@ fn packets(number: u64, gap: u64) -> Vec<Packet> {
 }
 
 /// tcpdump at the other end, until it has so many packets.
-struct Tcpdump(Child, PathBuf);
+pub(crate) struct Tcpdump(Child, PathBuf);
 
 impl Tcpdump {
-    fn start(network: &Network, file: PathBuf, packets: usize) -> Self {
+    pub(crate) fn start(network: &Network, file: PathBuf, packets: usize) -> Self {
         let mut command = Command::new("tcpdump");
         command.args(["-i", "tx0", "-Z", "root", "-B", "65536", "-c", &packets.to_string(), "-w"]);
         let mut child = network.tx().spawn(command.arg(&file).stderr(Stdio::piped())).expect("it starts");
@@ -66,7 +66,7 @@ impl Tcpdump {
     }
 
     /// What it has received.
-    fn received(mut self) -> Vec<String> {
+    pub(crate) fn received(mut self) -> Vec<String> {
         until("all packets", || self.0.try_wait().expect("a child").ok_or_else(String::new));
         shown(&self.1)
     }
@@ -86,7 +86,7 @@ fn shown(file: &Path) -> Vec<String> {
 }
 
 /// Packets that have left the receiving namespace.
-fn left(network: &Network) -> u64 {
+pub(crate) fn left(network: &Network) -> u64 {
     LinkCounters::read(&network.pair().rx).expect("counters").tx_packets
 }
 

@@ -1,0 +1,75 @@
+//! Frames written to a capture file instead of an interface.
+
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use weir::send::Sent;
+use weir::writer::{Compression, Format, WriteError, Writer, WriterOptions};
+use weir::{Account, FileInterface, Notes, Packet};
+use weir_traffic::Tables;
+
+use super::plan::Plan;
+use crate::files::FormatArg;
+
+const ETHERNET: u16 = 1;
+
+/// Writes the frames of the plan. Times are those at which they are due, or at which they were made. Returns how many
+/// were written.
+pub(super) fn write(
+    path: &Path,
+    tables: &Tables,
+    stream: u16,
+    plan: &mut Plan,
+    stop: &AtomicBool,
+) -> (Sent, Result<(), WriteError>) {
+    let mut sent = Sent::default();
+    let result = try_write(path, tables, stream, plan, stop, &mut sent);
+    (sent, result)
+}
+
+fn try_write(
+    path: &Path,
+    tables: &Tables,
+    stream: u16,
+    plan: &mut Plan,
+    stop: &AtomicBool,
+    sent: &mut Sent,
+) -> Result<(), WriteError> {
+    let pcap = FormatArg::of_name(path).is_some_and(|format| matches!(format, FormatArg::Pcap));
+    let options = WriterOptions {
+        format: if pcap { Format::Pcap { nanoseconds: true } } else { Format::Pcapng },
+        compression: Compression::of_name(path).unwrap_or_default(),
+        user_application: concat!("weir ", env!("CARGO_PKG_VERSION")).to_owned(),
+        ..WriterOptions::default()
+    };
+    let interface = FileInterface { link_type: ETHERNET, ..FileInterface::default() };
+    let mut writer = Writer::create(path, &[interface], &options)?;
+    let (began, start) = (Instant::now(), super::now());
+    let mut frame = Vec::new();
+    while !stop.load(Ordering::Relaxed)
+        && let Some(turn) = plan.next(|sequence| tables.size(sequence), || began.elapsed())
+    {
+        let since = turn.due.unwrap_or_else(|| began.elapsed());
+        let timestamp = start.saturating_add(nanoseconds(since));
+        tables.write(turn.sequence, timestamp, stream, &mut frame);
+        let original_len = u32::try_from(frame.len()).expect("a frame is short");
+        writer.packet(&Packet {
+            data: &frame,
+            timestamp,
+            original_len,
+            interface: 0,
+            queue: 0,
+            direction: None,
+            lost_before: 0,
+            comment: None,
+            notes: Notes::default(),
+        })?;
+        *sent += Sent { packets: 1, bytes: original_len.into() };
+    }
+    writer.finish(&Account::default()).1
+}
+
+pub(super) fn nanoseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,168 @@
+//! `weir gen`: sends test traffic from a description.
+//!
+//! ```text
+//! options -> Description -> Tables: frame n --.
+//!         -> Plan: when is it due? -----------+-> Transmission, or file (-w)
+//! ```
+
+mod args;
+mod file;
+mod plan;
+mod report;
+
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Instant;
+
+use rustix::time::{ClockId, clock_gettime};
+use weir::Namespace;
+use weir::send::{Destination, Report, SendReason, Sender};
+use weir_service::confine::Needs;
+use weir_service::stop_on_signals;
+use weir_traffic::{Description, Refusal, Tables};
+
+pub(crate) use self::args::GenArgs;
+use self::args::option;
+use self::plan::Plan;
+use self::report::{Summary, named};
+use crate::failure::Failure;
+use crate::read::Progress;
+use crate::sending::{Off, failure};
+use crate::{grant, interfaces, json, style, units};
+
+/// Runs the command.
+pub(crate) fn run(args: &GenArgs) -> Result<(), Failure> {
+    args.check()?;
+    let mut description = args.description()?;
+    let (mut summary, result) = match &args.write {
+        Some(path) => to_file(args, path, &description)?,
+        None => to_interface(args, &mut description)?,
+    };
+    (summary.stream, summary.flows, summary.seed) = (args.stream, description.flows, description.seed);
+    summary.error = result.as_ref().err().map(|failure| failure.message().to_owned());
+    if !args.quiet {
+        style::print(&summary.text());
+    }
+    if args.json {
+        let printed = json::line(io::stdout().lock(), &summary);
+        printed.map_err(|error| Failure::new(format_args!("cannot write the summary: {error}")))?;
+    }
+    result
+}
+
+type Outcome = Result<(Summary, Result<(), Failure>), Failure>;
+
+/// Sends on an interface.
+fn to_interface(args: &GenArgs, description: &mut Description) -> Outcome {
+    let (namespace, name) = args.place()?;
+    grant::more_than_capture("send packets")?;
+    let mut sender = args.sending.builder(namespace.as_ref(), &name).open()?;
+    let destination = sender.destination().clone();
+    description.macs[0] = match args.source_mac {
+        Some(mac) => mac,
+        None => own_mac(namespace.as_ref(), &name)?.unwrap_or(description.macs[0]),
+    };
+    let tables = tables(description)?;
+    fits(&tables, &destination)?;
+    let stop = sender.stop_flag();
+    handle_signals(&stop)?;
+    args.confine.confine(|| Needs::to_read(&[], None).send())?;
+
+    let mut plan = args.plan();
+    let passed = Arc::new(AtomicU64::new(0));
+    let position = Arc::clone(&passed);
+    let total = args.count.filter(|_| !args.quiet);
+    let position = move || position.load(Ordering::Relaxed);
+    let mut progress = Progress::of(position, total, false, units::packets);
+    let (report, result) = send(&mut sender, &tables, args.stream, &mut plan, &passed);
+    progress.clear();
+    let mut summary = Summary::new(report.sent, Some(report.elapsed), &plan);
+    summary.interface = Some(destination.name);
+    summary.backend = Some(sender.backend().to_string());
+    (summary.gaps, summary.stopped) = (Off::of(report.gaps), report.stopped);
+    Ok((summary, result))
+}
+
+/// Sends the frames of the plan by the sender. A faster way to send the same tables would be chosen here.
+fn send(
+    sender: &mut Sender,
+    tables: &Tables,
+    stream: u16,
+    plan: &mut Plan,
+    passed: &AtomicU64,
+) -> (Report, Result<(), Failure>) {
+    let mut transmission = sender.begin(plan.pace());
+    let began = Instant::now();
+    let mut frame = Vec::new();
+    let mut result = Ok(true);
+    while matches!(result, Ok(true))
+        && let Some(turn) = plan.next(|sequence| tables.size(sequence), || began.elapsed())
+    {
+        let (due, frame) = (turn.due.map(file::nanoseconds), &mut frame);
+        result = transmission.packet_made(due, tables.size(turn.sequence) as usize, || {
+            tables.write(turn.sequence, now(), stream, frame);
+            frame
+        });
+        passed.fetch_add(1, Ordering::Relaxed);
+    }
+    let flushed = transmission.flush();
+    (transmission.report(), result.map(|_| ()).and(flushed).map_err(failure))
+}
+
+/// Writes to a file.
+fn to_file(args: &GenArgs, path: &Path, description: &Description) -> Outcome {
+    let tables = tables(description)?;
+    let stop = Arc::default();
+    handle_signals(&stop)?;
+    args.confine.confine(|| Needs::to_read(&[], Some(path)))?;
+    let mut plan = args.plan();
+    let (sent, result) = file::write(path, &tables, args.stream, &mut plan, &stop);
+    let mut summary = Summary::new(sent, None, &plan);
+    summary.file = Some(named(path));
+    summary.stopped = stop.load(Ordering::Relaxed);
+    Ok((summary, result.map_err(Failure::from)))
+}
+
+fn handle_signals(stop: &Arc<AtomicBool>) -> Result<(), Failure> {
+    stop_on_signals(stop).map_err(|error| Failure::new(format_args!("cannot handle signals: {error}")))
+}
+
+fn tables(description: &Description) -> Result<Tables, Failure> {
+    Tables::new(description).map_err(|Refusal { place, why, remedy }| {
+        Failure::usage(format!("cannot use {}: {why}", option(place))).hint(format!("try {remedy}"))
+    })
+}
+
+/// Refuses frames that the interface does not take.
+fn fits(tables: &Tables, destination: &Destination) -> Result<(), Failure> {
+    let name = style::visible(&destination.name);
+    if destination.link_type != 1 {
+        let why = "it takes IP packets without an Ethernet header";
+        let refused = Failure::new(format_args!("cannot send frames on `{name}`: {why}"));
+        return Err(refused.hint("send on an Ethernet interface"));
+    }
+    let longest = tables.sizes.iter().position(|&size| size == tables.largest()).expect("it is one of them");
+    let mut frame = Vec::new();
+    tables.write(longest as u64, 0, 0, &mut frame);
+    let Err(SendReason::TooLong { bytes, most, mtu }) = destination.check(&frame) else { return Ok(()) };
+    let why = format!("frames have up to {bytes} bytes; the interface takes up to {most}");
+    let (inside, short) = weir::internal::command::place(&destination.name);
+    let hint = format!("try {inside}ip link set {short} mtu {mtu}, or --size up to {most}");
+    Err(Failure::new(format_args!("cannot send on `{name}`: {why}")).hint(hint))
+}
+
+/// Returns the hardware address of an interface; `None`: it has none.
+fn own_mac(namespace: Option<&Namespace>, name: &str) -> Result<Option<[u8; 6]>, Failure> {
+    let links = interfaces::links(namespace)?;
+    let link = links.iter().find(|link| link.name == name);
+    Ok(link.and_then(|link| link.address.as_slice().try_into().ok()))
+}
+
+/// Returns the time, in nanoseconds since the Unix epoch.
+fn now() -> u64 {
+    let time = clock_gettime(ClockId::Realtime);
+    let [seconds, nanoseconds] = [time.tv_sec, time.tv_nsec].map(|part| u64::try_from(part).unwrap_or(0));
+    seconds * 1_000_000_000 + nanoseconds
+}

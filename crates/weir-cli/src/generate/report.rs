@@ -1,0 +1,88 @@
+//! What was sent, for people and programs.
+
+use std::path::Path;
+use std::time::Duration;
+
+use serde::Serialize;
+use weir::send::Sent;
+
+use super::plan::Plan;
+use crate::sending::{Amount, Off};
+use crate::{style, units};
+
+/// The summary of a run.
+#[derive(Debug, Serialize)]
+pub(super) struct Summary {
+    /// Null: frames were written to `file`.
+    pub(super) interface: Option<String>,
+    pub(super) file: Option<String>,
+    pub(super) backend: Option<String>,
+    pub(super) stream: u16,
+    pub(super) flows: u32,
+    pub(super) seed: u64,
+    #[serde(flatten)]
+    amount: Amount,
+    /// Null: as fast as possible, or a rate in bits.
+    asked_packets_per_second: Option<f64>,
+    asked_bits_per_second: Option<f64>,
+    /// Whether this speed was reached; null: none was asked for.
+    reached: Option<bool>,
+    /// Null without gaps.
+    pub(super) gaps: Option<Off>,
+    /// A signal ended it.
+    pub(super) stopped: bool,
+    /// Null: everything was sent, unless it was stopped.
+    pub(super) error: Option<String>,
+}
+
+impl Summary {
+    /// `elapsed`: the time that it took; `None` for a file.
+    pub(super) fn new(sent: Sent, elapsed: Option<Duration>, plan: &Plan) -> Self {
+        let (asked_packets_per_second, asked_bits_per_second) = plan.asked();
+        Self {
+            interface: None,
+            file: None,
+            backend: None,
+            stream: 0,
+            flows: 0,
+            seed: 0,
+            amount: Amount::new(sent, elapsed),
+            asked_packets_per_second,
+            asked_bits_per_second,
+            reached: elapsed.and_then(|elapsed| plan.is_reached(elapsed)),
+            gaps: None,
+            stopped: false,
+            error: None,
+        }
+    }
+
+    /// Returns the summary as lines.
+    pub(super) fn text(&self) -> String {
+        let place = self.interface.as_deref().or(self.file.as_deref()).unwrap_or_default();
+        let mut what = if self.file.is_some() { "written to " } else { "sent on " }.to_owned();
+        what += &style::visible(place);
+        if let Some(backend) = &self.backend {
+            what += &format!(" ({backend})");
+        }
+        let mut text = if self.file.is_some() { self.amount.brief(&what) } else { self.amount.text(&what) };
+        text.push('\n');
+        text += &self.gaps.as_ref().map(Off::text).unwrap_or_default();
+        let note = style::stderr().cyan("note");
+        if self.reached == Some(false) {
+            let asked = match (self.asked_packets_per_second, self.asked_bits_per_second) {
+                (Some(packets), _) => format!("{}pps", units::scaled(packets)),
+                (None, bits) => format!("{}bit/s", units::scaled(bits.unwrap_or_default())),
+            };
+            text += &format!("{note}: {asked} was asked for and not reached\n");
+        }
+        if self.stopped {
+            text += &format!("{note}: stopped by a signal\n");
+        }
+        text
+    }
+}
+
+/// Returns a path as text.
+pub(super) fn named(path: &Path) -> String {
+    if path.as_os_str() == "-" { "standard output".to_owned() } else { path.display().to_string() }
+}

@@ -1,0 +1,138 @@
+//! What commands that send packets have in common: by which way, how fast, and what they say in the end.
+
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+use serde::Serialize;
+use weir::Namespace;
+use weir::send::{Backend, Gaps, MARK, Pace, SendError, Sender, SenderBuilder, Sent};
+
+use crate::failure::Failure;
+use crate::{style, units};
+
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Sending")]
+pub(crate) struct SendingArgs {
+    /// How packets reach the kernel.
+    #[arg(hide_short_help = true, long, value_enum, default_value_t)]
+    backend: BackendArg,
+
+    /// Mark the packets with this number (SO_MARK); 0: not at all.
+    ///
+    /// Filters of this host see the mark. Default: 0x77656972.
+    #[arg(hide_short_help = true, long, value_name = "N", value_parser = mark, default_value_t = MARK)]
+    #[arg(hide_default_value = true)]
+    mark: u32,
+}
+
+#[derive(Clone, Copy, Debug, Default, ValueEnum)]
+enum BackendArg {
+    /// A ring if there is memory for one, else plain.
+    #[default]
+    Auto,
+    /// A ring that is shared with the kernel (PACKET_TX_RING).
+    Ring,
+    /// System calls with many packets each (sendmmsg).
+    Plain,
+}
+
+impl SendingArgs {
+    /// Returns a builder for a sender to this interface.
+    pub(crate) fn builder(&self, namespace: Option<&Namespace>, name: &str) -> SenderBuilder {
+        let builder = Sender::to(name).namespace(namespace);
+        let builder = builder.mark(Some(self.mark).filter(|&mark| mark != 0));
+        match self.backend {
+            BackendArg::Auto => builder,
+            BackendArg::Ring => builder.backend(Backend::Ring),
+            BackendArg::Plain => builder.backend(Backend::Plain),
+        }
+    }
+}
+
+/// Parses a number of 32 bits, decimal or hexadecimal.
+fn mark(text: &str) -> Result<u32, String> {
+    let number = match text.strip_prefix("0x") {
+        Some(digits) => u32::from_str_radix(digits, 16),
+        None => text.parse(),
+    };
+    number.map_err(|_| "allowed: a number of 32 bits, such as 7 or 0x77656972".to_owned())
+}
+
+/// Parses `--rate`.
+pub(crate) fn rate(text: &str) -> Result<Pace, String> {
+    let (rate, bits) = units::rate(text)?;
+    Ok(if bits { Pace::BitsPerSecond(rate) } else { Pace::PacketsPerSecond(rate) })
+}
+
+pub(crate) fn failure(error: SendError) -> Failure {
+    Failure::new(style::visible(&error.to_string()))
+}
+
+/// How much was sent, and how fast.
+#[derive(Debug, Serialize)]
+pub(crate) struct Amount {
+    packets: u64,
+    bytes: u64,
+    /// Null if nobody knows.
+    seconds: Option<f64>,
+    packets_per_second: Option<f64>,
+    bits_per_second: Option<f64>,
+}
+
+impl Amount {
+    pub(crate) fn new(sent: Sent, time: Option<Duration>) -> Self {
+        let seconds = time.map(|time| time.as_secs_f64());
+        #[expect(clippy::cast_precision_loss, reason = "a few digits are shown")]
+        let per_second = |count: u64| seconds.filter(|&time| time > 0.0).map(|time| count as f64 / time);
+        Self {
+            packets: sent.packets,
+            bytes: sent.bytes,
+            seconds,
+            packets_per_second: per_second(sent.packets),
+            bits_per_second: per_second(sent.bytes.saturating_mul(8)),
+        }
+    }
+
+    /// Returns packets and bytes as text. `what` was done with them: `sent on eth0`.
+    pub(crate) fn brief(&self, what: &str) -> String {
+        format!("{}, {} {what}", units::packets(self.packets), units::bytes(self.bytes))
+    }
+
+    /// Returns it all as text.
+    pub(crate) fn text(&self, what: &str) -> String {
+        let mut text = self.brief(what);
+        match self.seconds {
+            Some(seconds) => text += &format!(" in {}", units::brief(Duration::from_secs_f64(seconds))),
+            None => text += " as fast as possible",
+        }
+        if let (Some(packets), Some(bits)) = (self.packets_per_second, self.bits_per_second) {
+            text += &format!(": {}pps, {}bit/s", units::scaled(packets), units::scaled(bits));
+        }
+        text
+    }
+}
+
+/// How far gaps were off, in nanoseconds.
+#[derive(Debug, Serialize)]
+pub(crate) struct Off {
+    count: u64,
+    p50_ns: u64,
+    p99_ns: u64,
+    max_ns: u64,
+}
+
+impl Off {
+    /// `None`: there were no gaps.
+    pub(crate) fn of(gaps: Gaps) -> Option<Self> {
+        let ns = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+        let Gaps { count, p50, p99, max, .. } = gaps;
+        (count > 0).then(|| Self { count, p50_ns: ns(p50), p99_ns: ns(p99), max_ns: ns(max) })
+    }
+
+    /// Returns it as a line.
+    pub(crate) fn text(&self) -> String {
+        let times = [self.p50_ns, self.p99_ns, self.max_ns];
+        let [p50, p99, max] = times.map(|ns| units::brief(Duration::from_nanos(ns)));
+        format!("gaps off by {p50} (p50), {p99} (p99), {max} (max)\n")
+    }
+}
