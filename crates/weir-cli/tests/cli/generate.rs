@@ -213,7 +213,8 @@ fn root_the_other_end_receives_what_a_file_has() {
     let (network, directory) = (network(), directory());
     let file = path(&directory, "wanted.pcap");
     let numbered = |packet: &Vec<u8>, number: usize| {
-        packet[SIGNATURE..][..10] == [&[b'w', b'r', 0, 9, 0, 0][..], &(number as u32).to_be_bytes()].concat()
+        let sequence = &(number as u64).to_be_bytes()[2..];
+        packet[SIGNATURE..][..10] == [&b"wr\x00\x09"[..], sequence].concat()
     };
     let same = "-c 2000 --flows 30 --order random --drawn --seed 5 --stream 9 --size 60-1514 --src-mac 02:00:00:00:00:07";
     let same: Vec<_> = same.split(' ').collect();
@@ -252,7 +253,7 @@ fn root_frames_come_from_the_interface() {
     assert!(ended.stderr.starts_with("3 packets, 180 B sent on rx0 (ring) in "), "{}", ended.stderr);
     assert_eq!(ended.account().0["asked_packets_per_second"], 1000.0);
     tcpdump.received();
-    let links = network.rx().run(|| weir::link::links()).expect("links");
+    let links = network.rx().run(weir::link::links).expect("links");
     let own = links.iter().find(|link| link.name == "rx0").expect("the interface");
     for packet in packets(&got) {
         assert_eq!((&packet[..6], &packet[6..12]), (&[2, 0, 0, 0, 0, 2][..], &own.address[..]));
@@ -280,7 +281,7 @@ fn root_too_long_frames_are_refused_before_any_is_sent() {
 }
 
 fn mtu_of(network: &Network) -> u32 {
-    let links = network.rx().run(|| weir::link::links()).expect("links");
+    let links = network.rx().run(weir::link::links).expect("links");
     links.iter().find(|link| link.name == "rx0").expect("the interface").mtu
 }
 
