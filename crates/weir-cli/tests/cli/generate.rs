@@ -10,6 +10,7 @@ use rustix::process::Signal;
 use weir_lab::{Network, require_root};
 
 use crate::harness::{Ended, Running, directory, network, path, until, weir};
+use crate::namespaces::inside;
 use crate::replay::{Tcpdump, left};
 
 /// Offset of the signature in UDP over IPv4; what it begins with, its number, and what depends on the time.
@@ -309,4 +310,32 @@ fn root_a_signal_ends_bursts_with_the_exact_number() {
     assert_eq!((account.number("packets"), &account.0["stopped"]), (5, &true.into()));
     assert!(ended.stderr.contains("note: stopped by a signal"), "{}", ended.stderr);
     assert_eq!(left(&network) - before, 5);
+}
+
+#[test]
+fn root_frames_leave_in_another_namespace_with_one_capability() {
+    if !require_root("root_frames_leave_in_another_namespace_with_one_capability") {
+        return;
+    }
+    let (network, elsewhere) = (network(), network());
+    let process = inside(&network);
+    let holder = process.id().to_string();
+    let name = format!("{holder}/rx0");
+    for place in [&["-i", &*name][..], &["-i", "rx0", "--netns", &holder]] {
+        let before = [&network, &elsewhere].map(left);
+        let mut command = weir(&[&["gen", "--json", "-c", "30"], place].concat());
+        let ended = Running::spawn(&elsewhere, &mut command).wait().succeeded();
+        assert_eq!(ended.account().0["interface"], *name);
+        assert_eq!([&network, &elsewhere].map(left), [before[0] + 30, before[1]]);
+    }
+    let with = |capabilities: &str| {
+        let mut command = Command::new("setpriv");
+        command.args([&format!("--bounding-set=-all{capabilities}"), env!("CARGO_BIN_EXE_weir")]);
+        Running::spawn(&network, command.args(["gen", "-i", "rx0", "-c", "3"])).wait()
+    };
+    let before = left(&network);
+    with("").failed(&["cannot send on `rx0`: ", "permission denied", "cap_net_raw"]);
+    assert_eq!(left(&network), before);
+    with(",+net_raw").succeeded();
+    assert_eq!(left(&network) - before, 3);
 }
