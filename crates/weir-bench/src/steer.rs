@@ -168,7 +168,15 @@ fn load(by: Option<SteerBy>) -> Result<Program, Failure> {
     let steering = by.map(|by| Steering { by, targets: TARGETS, seed: 1 });
     // A program that is tried is on the loopback.
     let writers = Writers::Queues(Driven { index: LOOPBACK, hands_on: true });
-    let options =
-        Options { pool, steering, exclusive: true, fragments: false, writers, chosen: None, tags_of: None };
+    let options = Options {
+        pool,
+        steering,
+        sampling: None,
+        exclusive: true,
+        fragments: false,
+        writers,
+        chosen: None,
+        tags_of: None,
+    };
     Program::load(&options).map(|(program, _)| program).map_err(Failure::new)
 }

@@ -2,10 +2,10 @@
 /* The `af_xdp` source: sends each packet to the AF_XDP socket of its receive queue, preceded by its metadata.
  *
  * Input:    struct xdp_md, linear or with fragments.
- * Verdicts: XDP_REDIRECT; XDP_PASS for a packet that does not match the filter, or on a queue that was not chosen or has
- *           no socket.
+ * Verdicts: XDP_REDIRECT; XDP_PASS for a packet that does not match the filter or is sampled out, or on a queue that was
+ *           not chosen or has no socket.
  * Maps:     `sockets`; from writer.h `queues` (the first counters, and when the clock was read), `orders` (the clock's
- *           offset) and `strays`. The process writes the records, so the pool's maps are not created.
+ *           offset) and `strays`; hash.h. The process writes the records, so the pool's maps are not created.
  * Kernel:   6.1 (bpf_ktime_get_tai_ns). Programs bound to their device need 6.8 and a driver that reports stripped
  *           VLAN tags. */
 #define CONTEXT struct xdp_md
@@ -13,6 +13,7 @@
 #include "buffers.h"
 #include "chosen.h"
 #include "place.h"
+#include "sample.h"
 #include "stripped.h"
 #include "writer.h"
 
@@ -39,12 +40,22 @@ struct arrival {
 
 #define ARRIVAL 0x77656972
 
-static __always_inline void count(__u64 *counter)
+/* Returns what the counter was before. */
+static __always_inline __u64 count(__u64 *counter)
 {
-	if (queues_of == 0)
-		__sync_fetch_and_add(counter, 1);
-	else
-		++*counter;
+	return queues_of == 0 ? __sync_fetch_and_add(counter, 1) : (*counter)++;
+}
+
+/* As in sample.h, where a queue has one writer. */
+static __always_inline bool sample_here(struct xdp_md *ctx, struct queue *queue)
+{
+	if (sampling == SAMPLE_ALL)
+		return true;
+	__u64 flow = sampling == SAMPLE_FLOWS ? flow_hash(ctx, place_of_queue(ctx)) : 0;
+	if (is_selected(count(&queue->turns), flow))
+		return true;
+	count(&queue->sampled_out);
+	return false;
 }
 
 /* Finds the counters for the packet. */
@@ -62,6 +73,8 @@ static __always_inline int deliver(struct xdp_md *ctx, const struct tag *tag)
 	if (!meet(ctx, &record))
 		return XDP_PASS;
 	count(&record.queue->seen);
+	if (!sample_here(ctx, record.queue))
+		return XDP_PASS;
 	__u64 now = timestamp(record.queue, record.order);
 	__u32 length = packet_length(ctx);
 	/* If the driver leaves no room, the process reads the clock itself. */

@@ -13,7 +13,7 @@ use weir_sys::bpf::XdpHook;
 use crate::filter::Gate;
 use crate::filter::{Hook, gate};
 use crate::log::{LoadError, logged};
-use crate::pool::Stamp;
+use crate::pool::{Sampling, Stamp, prepare_sampling};
 use crate::writers::{Chosen, Driven, prepare_chosen};
 use crate::xdp::{Attached, Body, Bound, Device, HAS_FRAGMENTS, Kind, bind, reuse};
 use crate::{Strays, leave_out_all};
@@ -29,6 +29,10 @@ pub struct Options {
     pub chosen: Option<Chosen>,
     /// When the clock is read.
     pub stamp: Stamp,
+    /// Which packets are selected, if not all.
+    pub sampling: Option<Sampling>,
+    /// Frames begin with an Ethernet header; otherwise with an IP header.
+    pub ethernet: bool,
     /// Packets may span several buffers, which the sockets must support.
     pub fragments: bool,
     /// With native XDP, the captured interface; packets of others are counted as foreign. `None`: generic XDP, where
@@ -59,8 +63,12 @@ pub struct Met {
     pub seen: u64,
     /// Packets that did not match the filter.
     pub filtered: u64,
+    /// Packets that were not selected.
+    pub sampled_out: u64,
     /// Packets that had no socket to go to.
     pub errors: u64,
+    /// With sampling by flow, later fragments of datagrams whose first fragment was not seen.
+    pub orphans: u64,
 }
 
 impl Program {
@@ -80,6 +88,8 @@ impl Program {
         constants.timestamps = options.stamp as u32;
         constants.queues_of = options.native_on.map_or(0, Driven::constant);
         constants.fragments = options.fragments;
+        constants.ethernet = options.ethernet;
+        prepare_sampling!(open, constants, options.sampling);
         prepare_chosen!(constants, options.chosen);
         // The process owns the pool.
         open.maps.pool.set_autocreate(false)?;
@@ -110,6 +120,7 @@ impl Program {
                     maps.queues.as_fd(),
                     maps.orders.as_fd(),
                     maps.strays.as_fd(),
+                    maps.datagrams.as_fd(),
                     maps.rodata.as_fd(),
                 ];
                 let bound = Bound::new(Body::AfXdp, device, loaded.progs.redirect_tagged.as_fd(), maps)?;
@@ -157,7 +168,14 @@ pub(crate) fn around<R>(
         let ours = &mut open.maps;
         reuse(
             maps,
-            [&mut ours.sockets, &mut ours.queues, &mut ours.orders, &mut ours.strays, &mut ours.rodata],
+            [
+                &mut ours.sockets,
+                &mut ours.queues,
+                &mut ours.orders,
+                &mut ours.strays,
+                &mut ours.datagrams,
+                &mut ours.rodata,
+            ],
         )?;
         bind(&mut open.progs.filter_tagged, device)?;
         Ok(then(open.load()?.progs.filter_tagged.insns()))
@@ -168,6 +186,8 @@ pub(crate) fn around<R>(
 const SEEN: usize = 4;
 const ERRORS: usize = 9;
 const FILTERED: usize = 14;
+const ORPHANS: usize = 15;
+const SAMPLED_OUT: usize = 17;
 /// Position of `clock_offset` in `struct order`, in bytes.
 const CLOCK_OFFSET: usize = 8;
 
@@ -187,7 +207,13 @@ impl Maps {
     pub fn met(&self, place: u32) -> Option<Met> {
         let state = self.queues.lookup(&place.to_ne_bytes(), MapFlags::ANY).ok()??;
         let word = |index: usize| Some(u64::from_ne_bytes(*state.get(8 * index..)?.first_chunk()?));
-        Some(Met { seen: word(SEEN)?, filtered: word(FILTERED)?, errors: word(ERRORS)? })
+        Some(Met {
+            seen: word(SEEN)?,
+            filtered: word(FILTERED)?,
+            sampled_out: word(SAMPLED_OUT)?,
+            errors: word(ERRORS)?,
+            orphans: word(ORPHANS)?,
+        })
     }
 
     /// Sets the offset from the program's clock to the Unix epoch.

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: (MIT OR Apache-2.0) */
 /* A packet's flow: finding the headers that define it, and hashing them.
  *
- * crates/weir/src/live/handlers/flow.rs defines a flow: two endpoints (addresses and ports), in either direction, and the
+ * crates/weir/src/live/flow.rs defines a flow: two endpoints (addresses and ports), in either direction, and the
  * protocol. handlers/tests/steering.rs in that crate compares the two implementations. */
 #pragma once
 #include <linux/in.h>
@@ -10,7 +10,7 @@
 #include "packet.h"
 #include "scatter.h"
 
-const volatile __u64 steer_seed = 0; /* of all hashes, so that nobody can craft flows that collide */
+const volatile __u64 flow_seed = 0; /* of all hashes, so that nobody can craft flows that collide */
 
 #define MOST_HEADERS 8     /* most VLAN tags, MPLS labels or IPv6 extension headers to skip */
 #define MOST_EXTENSIONS 4  /* most GTP-U extension headers to skip */
@@ -73,14 +73,14 @@ static __always_inline const void *direct(CONTEXT *ctx, __u32 at, __u32 length)
 
 static __always_inline __u64 flow_of(const struct network *network, const __be16 ports[2])
 {
-	__u64 one = scatter(steer_seed ^ network->source ^ ports[0]);
-	__u64 other = scatter(steer_seed ^ network->destination ^ ports[1]);
+	__u64 one = scatter(flow_seed ^ network->source ^ ports[0]);
+	__u64 other = scatter(flow_seed ^ network->destination ^ ports[1]);
 	return scatter(one + other + network->protocol);
 }
 
 static __always_inline __u64 datagram_of(const struct network *network, __u64 number)
 {
-	return scatter(scatter(scatter(steer_seed ^ network->source) ^ network->destination) ^ number);
+	return scatter(scatter(scatter(flow_seed ^ network->source) ^ network->destination) ^ number);
 }
 
 /* Hashes the Ethernet addresses of a packet that is not IP. */
@@ -94,7 +94,7 @@ static __always_inline __u64 link_of(CONTEXT *ctx)
 	const __u16 *words = addresses.words;
 	__u64 one = (__u64)words[0] << 32 | (__u32)words[1] << 16 | words[2];
 	__u64 other = (__u64)words[3] << 32 | (__u32)words[4] << 16 | words[5];
-	return scatter(scatter(steer_seed ^ one) + scatter(steer_seed ^ other));
+	return scatter(scatter(flow_seed ^ one) + scatter(flow_seed ^ other));
 }
 
 static __always_inline bool is_tag(__be16 type)
@@ -129,9 +129,9 @@ static __always_inline enum found find_ip6(CONTEXT *ctx, __u32 at, struct networ
 	if (!PEEK(ctx, at, &ip))
 		return CUT;
 	const __u32 *words = ip.words;
-	network->source = scatter(steer_seed ^ words[0] ^ (__u64)words[1] << 32);
+	network->source = scatter(flow_seed ^ words[0] ^ (__u64)words[1] << 32);
 	network->source = scatter(network->source ^ words[2] ^ (__u64)words[3] << 32);
-	network->destination = scatter(steer_seed ^ words[4] ^ (__u64)words[5] << 32);
+	network->destination = scatter(flow_seed ^ words[4] ^ (__u64)words[5] << 32);
 	network->destination = scatter(network->destination ^ words[6] ^ (__u64)words[7] << 32);
 	network->datagram = network->later = 0;
 	__u8 protocol = ip.next;

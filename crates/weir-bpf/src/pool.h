@@ -33,7 +33,12 @@ struct queue {
 	__u64 stamped;  /* packets stamped in that tick */
 	__u64 warm;     /* chunks opened from the warm ring */
 	__u64 filtered; /* packets that did not match the filter */
-	__u64 orphans;  /* with steering by flow: later fragments whose first fragment was not seen */
+	__u64 orphans;  /* where flows matter: later fragments whose first fragment was not seen */
+
+	/* Only with sampling. */
+	__u64 turns;       /* packets that could have been selected */
+	__u64 sampled_out; /* packets that were not selected */
+	__u64 unused[6];
 };
 
 /* The process's instructions to one writer. The process writes, the kernel program only reads, except for `wake_at`,

@@ -1,5 +1,6 @@
 //! The constants and maps of `writer.h`, shared by all programs that fill a pool.
 
+use std::num::NonZeroU32;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
@@ -43,6 +44,26 @@ pub struct Steering {
     pub seed: u64,
 }
 
+/// Which of the packets that match the filter are written.
+#[derive(Clone, Copy, Debug)]
+pub struct Sampling {
+    /// The rule.
+    pub by: SampleBy,
+    /// A secret seed for the hashes of flows. If packets are steered, steering's counts instead.
+    pub seed: u64,
+}
+
+/// How packets are selected.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SampleBy {
+    /// Of each queue, the first packet and every so many-th after it.
+    Turns(NonZeroU32),
+    /// Each packet with this probability, in units of 2^-32.
+    Chance(u64),
+    /// All packets of a flow or none; each flow with this probability, in units of 2^-32.
+    Flows(u64),
+}
+
 /// The parameters of one interface's pool.
 #[derive(Clone, Copy, Debug)]
 pub struct PoolOptions {
@@ -71,7 +92,7 @@ pub struct PoolOptions {
     pub ethernet: bool,
 }
 
-/// Fragmented datagrams to remember when steering by flow. Linux itself reassembles no more at a time, because of its
+/// Fragmented datagrams to remember when steering or sampling by flow. Linux itself reassembles no more at a time, because of its
 /// 4 MiB limit (`ipfrag_high_thresh`).
 pub(crate) const DATAGRAMS: u32 = 16_384;
 
@@ -154,12 +175,40 @@ macro_rules! prepare_steering {
             let steering: $crate::pool::Steering = steering;
             $constants.steering = steering.by as u32;
             $constants.targets = steering.targets;
-            $constants.steer_seed = steering.seed;
+            $constants.inner_flows = steering.by == $crate::pool::SteerBy::Inner;
+            $constants.flow_seed = steering.seed;
             $open.maps.datagrams.set_max_entries($crate::pool::DATAGRAMS)?;
         }
     };
 }
 pub(crate) use prepare_steering;
+
+/// Sets the constants and map sizes for sampling, if any. To be called before `prepare_steering`.
+macro_rules! prepare_sampling {
+    ($open:expr, $constants:expr, $sampling:expr) => {
+        if let Some(sampling) = $sampling {
+            let sampling: $crate::pool::Sampling = sampling;
+            $constants.flow_seed = sampling.seed;
+            // The numbers are those in `sample.h`.
+            match sampling.by {
+                $crate::pool::SampleBy::Turns(every) => {
+                    $constants.sampling = 1;
+                    $constants.sample_every = every.get().into();
+                }
+                $crate::pool::SampleBy::Chance(below) => {
+                    $constants.sampling = 2;
+                    $constants.sample_below = below;
+                }
+                $crate::pool::SampleBy::Flows(below) => {
+                    $constants.sampling = 3;
+                    $constants.sample_below = below;
+                    $open.maps.datagrams.set_max_entries($crate::pool::DATAGRAMS)?;
+                }
+            }
+        }
+    };
+}
+pub(crate) use prepare_sampling;
 
 /// Keeps the maps of a loaded skeleton, and initializes its queues.
 macro_rules! keep_maps {
@@ -179,7 +228,7 @@ macro_rules! keep_maps {
 pub(crate) use keep_maps;
 
 /// Size of `struct queue`, and the position of `offset` in it (`pool.h`).
-const QUEUE_BYTES: usize = 128;
+const QUEUE_BYTES: usize = 192;
 const QUEUE_OFFSET: usize = 12;
 
 /// Sets each queue's offset to the limit, so that no chunk is open and the first packet opens one.

@@ -2,7 +2,7 @@
 /* Cuts TCP super-frames into the segments that the wire carries, and fills in checksums that were left to the device.
  * Headers change as in the kernel's own segmentation (tcp_gso_segment, inet_gso_segment).
  *
- * Each segment counts as a packet: it is seen, and ends in one counter. Some super-frames stay whole: those of other
+ * Each segment counts as a packet: it is seen, sampled, and ends in one counter. Some super-frames stay whole: those of other
  * protocols (a program cannot tell UDP segments from fragments), those of IP fragments, those with IPv6 extension
  * headers other than the jumbo payload option, and those with segments of more than `segment_payload` bytes. */
 #pragma once
@@ -12,7 +12,7 @@
 #include <linux/ipv6.h>
 #include <linux/tcp.h>
 #include <linux/udp.h>
-#include "packet.h"
+#include "sample.h"
 
 const volatile bool segments = false;        /* whether to cut at all */
 const volatile __u32 segment_payload = 1500; /* most payload bytes; the chunk has room for them and HEADERS more */
@@ -34,6 +34,7 @@ const volatile __u32 segment_payload = 1500; /* most payload bytes; the chunk ha
 /* A frame, and how it is cut into segments. */
 struct cut {
 	struct __sk_buff *ctx;
+	__u64 flow; /* its hash */
 	__u32 queue;
 	__u32 direction;
 	__u32 count;   /* of segments */
@@ -267,7 +268,9 @@ static long deliver_segment(__u32 index, struct cut *cut)
 	__u32 at = index * cut->size, payload = cut->payload - at;
 	if (payload > cut->size)
 		payload = cut->size;
-	if (!arrive(&record, cut->queue) || !begin(&record, cut->l4 + cut->l4_size + payload))
+	if (!arrive(&record, cut->queue) || !sample(&record, cut->flow))
+		return 0;
+	if (!begin(&record, cut->l4 + cut->l4_size + payload))
 		return 0;
 	void *data = DATA(&record);
 	if (lay_segment(cut, data, index, payload)) {
@@ -287,9 +290,9 @@ static __always_inline __u32 count_segments(struct __sk_buff *ctx)
 }
 
 /* Writes the frame as segments, all to one queue; false if it stays whole. */
-static __always_inline bool deliver_segments(struct __sk_buff *ctx, __u32 queue, __u32 direction)
+static __always_inline bool deliver_segments(struct __sk_buff *ctx, __u32 queue, __u64 flow, __u32 direction)
 {
-	struct cut cut = {.ctx = ctx, .queue = queue, .direction = direction};
+	struct cut cut = {.ctx = ctx, .flow = flow, .queue = queue, .direction = direction};
 	if (!plan(ctx, &cut))
 		return false;
 	bpf_loop(cut.count, deliver_segment, &cut, 0);

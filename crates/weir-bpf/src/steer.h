@@ -1,74 +1,17 @@
 /* SPDX-License-Identifier: (MIT OR Apache-2.0) */
 /* Steering: each writer has a queue per target and chooses one for each packet. A queue still has a single writer, and
- * the packets of one target are spread over as many queues as there are writers.
- *
- * Every packet has a target. The search ends at a truncated header, and the headers before it decide. */
+ * the packets of one target are spread over as many queues as there are writers. */
 #pragma once
-#include "flow.h"
+#include "sample.h"
 
 #define STEER_NONE 0
 #define STEER_FLOW 1        /* by the outermost flow */
-#define STEER_INNER 2       /* by the innermost flow, up to LEVELS - 1 tunnels deep */
+#define STEER_INNER 2       /* by the innermost flow (`inner_flows`) */
 #define STEER_ROUND_ROBIN 3 /* in turn */
 #define STEER_VLAN 4        /* by the outermost VLAN ID, modulo the number of targets */
 
 const volatile __u32 steering = STEER_NONE;
 const volatile __u32 targets = 1; /* queues per writer */
-
-/* The targets of fragmented datagrams whose first fragment has arrived, by a hash of the datagram. */
-struct {
-	__uint(type, BPF_MAP_TYPE_LRU_HASH);
-	__type(key, __u64);
-	__type(value, __u32);
-	__uint(max_entries, 1); /* the loader sets more when steering by flow */
-} datagrams SEC(".maps");
-
-#define LEVELS 3 /* a packet, a packet inside it, and one inside that */
-
-/* Returns the target of the packet's flow. `first`: the writer's first queue, which counts for all its queues. */
-static __noinline __u32 flow_target(CONTEXT *ctx, __u32 first)
-{
-	__u64 hash = 0, begun[LEVELS] = {};
-	__u32 at = 0, *known = NULL;
-	__be16 kind = outermost(ctx);
-#pragma clang loop unroll(disable)
-	for (int level = 0; level < (steering == STEER_INNER ? LEVELS : 1); level++) {
-		struct network network;
-		struct {
-			__be16 ports[2];
-		} transport = {};
-		enum found found = find_network(ctx, at, kind, &network);
-		if (found != FOUND) {
-			if (level == 0 && found == NOTHING)
-				hash = link_of(ctx);
-			break;
-		}
-		if (network.later) {
-			hash = network.datagram;
-			known = bpf_map_lookup_elem(&datagrams, &network.datagram);
-			if (!known) {
-				struct queue *queue = bpf_map_lookup_elem(&queues, &first);
-				if (queue)
-					queue->orphans++;
-			}
-			break;
-		}
-		if (has_ports(network.protocol) && !PEEK(ctx, network.next, &transport))
-			transport.ports[0] = transport.ports[1] = 0;
-		hash = flow_of(&network, transport.ports);
-		begun[level] = forget(ctx, network.datagram);
-		if (!enter(ctx, &network, transport.ports[1], &at, &kind))
-			break;
-		at = forget(ctx, at);
-		kind = forget(ctx, kind);
-	}
-	__u32 target = known ? *known : (hash >> 32) * targets >> 32;
-#pragma unroll
-	for (int level = 0; level < LEVELS; level++)
-		if (begun[level])
-			bpf_map_update_elem(&datagrams, &begun[level], &target, BPF_ANY);
-	return target;
-}
 
 static __always_inline __u32 next_target(__u32 first)
 {
@@ -99,14 +42,23 @@ static __always_inline __u32 first_queue(__u32 writer)
 	return writer * targets;
 }
 
-/* Returns the queue for a packet. `tagged`: the outermost VLAN tag is beside the frame and its contents are `tci`. */
-static __always_inline __u32 steer(CONTEXT *ctx, __u32 writer, bool tagged, __u16 tci)
+/* Returns the hash of the packet's flow, if steering or sampling needs it. */
+static __always_inline __u64 needed_hash(CONTEXT *ctx, __u32 writer)
+{
+	if (steering == STEER_FLOW || steering == STEER_INNER || sampling == SAMPLE_FLOWS)
+		return flow_hash(ctx, first_queue(writer));
+	return 0;
+}
+
+/* Returns the queue for a packet. `flow`: its `needed_hash`. `tagged`: the outermost VLAN tag is beside the frame and its
+ * contents are `tci`. */
+static __always_inline __u32 steer(CONTEXT *ctx, __u32 writer, __u64 flow, bool tagged, __u16 tci)
 {
 	__u32 first = first_queue(writer);
 	switch (steering) {
 	case STEER_FLOW:
 	case STEER_INNER:
-		return first + flow_target(ctx, first);
+		return first + ((flow >> 32) * targets >> 32);
 	case STEER_ROUND_ROBIN:
 		return first + next_target(first);
 	case STEER_VLAN:

@@ -3,7 +3,7 @@
  *
  * Input:    struct __sk_buff as tcx and cls_bpf give it: from the link-layer header on, the outer VLAN tag beside it.
  * Verdict:  always TC_ACT_UNSPEC: the next program or filter decides as if this one were not there.
- * Maps:     writer.h, steer.h, processor.h; both programs share them.
+ * Maps:     writer.h, hash.h, processor.h; both programs share them.
  * Kernel:   6.1 (bpf_ktime_get_tai_ns). */
 #include <linux/pkt_cls.h>
 #define CONTEXT struct __sk_buff
@@ -26,10 +26,11 @@ static __always_inline int deliver(struct __sk_buff *ctx, __u32 direction)
 	__u32 writer = this_processor();
 	if (unlikely(writer == NO_WRITER))
 		return TC_ACT_UNSPEC;
-	__u32 queue = steer(ctx, writer, tagged, ctx->vlan_tci);
-	if (segments && deliver_segments(ctx, queue, direction))
+	__u64 flow = needed_hash(ctx, writer);
+	__u32 queue = steer(ctx, writer, flow, tagged, ctx->vlan_tci);
+	if (segments && deliver_segments(ctx, queue, flow, direction))
 		return TC_ACT_UNSPEC;
-	if (!arrive(&record, queue))
+	if (!arrive(&record, queue) || !sample(&record, flow))
 		return TC_ACT_UNSPEC;
 	if (!begin(&record, ctx->len + (tagged ? TAG : 0)))
 		return TC_ACT_UNSPEC;

@@ -9,7 +9,9 @@ use weir_sys::cpu::Processors;
 
 use crate::filter::{Hook, gate};
 use crate::log::{LoadError, logged};
-use crate::pool::{PoolMaps, PoolOptions, Steering, keep_maps, prepare, prepare_steering};
+use crate::pool::{
+    PoolMaps, PoolOptions, Sampling, Steering, keep_maps, prepare, prepare_sampling, prepare_steering,
+};
 use crate::writers;
 
 skeleton!("tc");
@@ -23,6 +25,8 @@ pub struct Options {
     pub processors: Processors,
     /// How packets are steered, if at all.
     pub steering: Option<Steering>,
+    /// Which packets are selected, if not all.
+    pub sampling: Option<Sampling>,
     /// Whether, and how, to cut TCP super-frames into segments.
     pub segments: Option<Segments>,
     /// The cookie of a socket whose packets are not captured when they are sent.
@@ -66,6 +70,7 @@ impl Programs {
         let mut storage = MaybeUninit::uninit();
         let mut open = skeleton::TcSkelBuilder::default().open(&mut storage)?;
         let constants = prepare!(open, &options.pool);
+        prepare_sampling!(open, constants, options.sampling);
         prepare_steering!(open, constants, options.steering);
         writers::measure(&mut open.maps.processors, Some(&options.processors))?;
         constants.left_out = options.left_out.unwrap_or(0);

@@ -3,9 +3,9 @@
  *
  * Input:    struct xdp_md, linear or with fragments.
  * Verdicts: XDP_PASS (mode pass) or XDP_DROP (mode exclusive), whether or not the copy succeeded. Packets that do not
- *           match the filter pass in both modes, as do those on queues that were not chosen: exclusive mode only takes
- *           what was asked for.
- * Maps:     writer.h, steer.h, processor.h.
+ *           match the filter or are sampled out pass in both modes, as do those on queues that were not chosen:
+ *           exclusive mode only takes what was asked for.
+ * Maps:     writer.h, hash.h, processor.h.
  * Kernel:   6.1 (bpf_ktime_get_tai_ns). Programs bound to their device need 6.8 and a driver that reports stripped
  *           VLAN tags. */
 #define CONTEXT struct xdp_md
@@ -36,8 +36,11 @@ static __always_inline int deliver(struct xdp_md *ctx, const struct tag *tag)
 	__u32 writer = writer_of(ctx);
 	if (unlikely(writer == NO_WRITER))
 		return verdict;
-	if (!arrive(&record, steer(ctx, writer, tag->there, tag->tci)))
+	__u64 flow = needed_hash(ctx, writer);
+	if (!arrive(&record, steer(ctx, writer, flow, tag->there, tag->tci)))
 		return verdict;
+	if (!sample(&record, flow))
+		return XDP_PASS;
 	if (!begin(&record, packet_length(ctx) + (tag->there ? TAG : 0)))
 		return verdict;
 	if (tag->there ? load_tagged(ctx, &record, tag->protocol, tag->tci) : load_plain(ctx, &record))

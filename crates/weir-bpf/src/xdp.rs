@@ -20,7 +20,9 @@ use crate::filter::Gate;
 use crate::filter::{Hook, gate};
 use crate::leave_out_all;
 use crate::log::{LoadError, logged};
-use crate::pool::{PoolMaps, PoolOptions, Steering, keep_maps, prepare, prepare_steering};
+use crate::pool::{
+    PoolMaps, PoolOptions, Sampling, Steering, keep_maps, prepare, prepare_sampling, prepare_steering,
+};
 use crate::writers::{self, Chosen, Writers, prepare_chosen};
 
 skeleton!("xdp");
@@ -32,6 +34,8 @@ pub struct Options {
     pub pool: PoolOptions,
     /// How packets are steered, if at all.
     pub steering: Option<Steering>,
+    /// Which packets are selected, if not all.
+    pub sampling: Option<Sampling>,
     /// Drop packets once they are copied.
     pub exclusive: bool,
     /// Packets may span several buffers; getting the length then costs a call per packet. If false, the kernel refuses
@@ -86,6 +90,7 @@ impl Program {
         let mut storage = MaybeUninit::uninit();
         let mut open = skeleton::XdpSkelBuilder::default().open(&mut storage)?;
         let constants = prepare!(open, &options.pool);
+        prepare_sampling!(open, constants, options.sampling);
         prepare_steering!(open, constants, options.steering);
         constants.verdict = if options.exclusive { XDP_DROP } else { XDP_PASS };
         constants.fragments = options.fragments;

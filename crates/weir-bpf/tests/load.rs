@@ -3,8 +3,9 @@
 
 use std::collections::HashSet;
 use std::io::Write;
+use std::num::NonZeroU32;
 
-use weir_bpf::pool::{PoolOptions, Stamp, SteerBy, Steering};
+use weir_bpf::pool::{PoolOptions, SampleBy, Sampling, Stamp, SteerBy, Steering};
 use weir_bpf::writers::{Chosen, Driven, Writers};
 use weir_bpf::{LoadError, af_xdp, bare, forward, lab, stack, tag, tc, xdp, xsk};
 use weir_sys::cpu::Processors;
@@ -137,6 +138,18 @@ fn pool(row: &[usize]) -> (PoolOptions, Option<Steering>) {
     (options, STEERED[row[4]].map(|by| Steering { by, targets: 2, seed: 1 }))
 }
 
+/// Which packets are selected: all, or by each rule.
+const SAMPLED: [Option<SampleBy>; 4] = [
+    None,
+    Some(SampleBy::Turns(NonZeroU32::new(100).unwrap())),
+    Some(SampleBy::Chance(1 << 30)),
+    Some(SampleBy::Flows(1 << 30)),
+];
+
+fn sampling(place: usize) -> Option<Sampling> {
+    SAMPLED[place].map(|by| Sampling { by, seed: 1 })
+}
+
 /// All receive queues, and four of them.
 const CHOSEN: [Option<Chosen>; 2] = [None, Some(Chosen { first: 2, count: 4 })];
 
@@ -146,7 +159,7 @@ const POOL: [usize; 5] = [STAMPS.len(), SNAP_LENGTHS.len(), 2, 2, STEERED.len()]
 fn root_xdp() {
     with_device(|device| {
         let mut loaded = Loaded::default();
-        let sizes: Vec<usize> = POOL.into_iter().chain([2, 2, 4, 2]).collect();
+        let sizes: Vec<usize> = POOL.into_iter().chain([2, 2, 4, 2, SAMPLED.len()]).collect();
         for row in pairs(&sizes) {
             let (pool, steering) = pool(&row);
             let online = || Processors::online().expect("processors");
@@ -159,7 +172,9 @@ fn root_xdp() {
             };
             let (exclusive, fragments) = (row[5] == 1, row[6] == 1);
             let chosen = CHOSEN[row[8]];
-            let options = xdp::Options { pool, steering, exclusive, fragments, writers, chosen, tags_of };
+            let sampling = sampling(row[9]);
+            let options =
+                xdp::Options { pool, steering, sampling, exclusive, fragments, writers, chosen, tags_of };
             loaded.load(|| format!("{options:?}"), tags_of.is_some(), || xdp::Program::load(&options));
         }
         loaded.end("xdp");
@@ -173,14 +188,22 @@ const PAYLOADS: [Option<u32>; 4] = [None, Some(1500), Some(9216), Some(65_536)];
 fn load_tc(payload: usize, name: &str) {
     with_device(|_| {
         let mut loaded = Loaded::default();
-        let sizes: Vec<usize> = POOL.into_iter().chain([PAYLOADS.len(), 3]).collect();
+        let sizes: Vec<usize> = POOL.into_iter().chain([PAYLOADS.len(), 3, SAMPLED.len()]).collect();
         for row in pairs(&sizes).into_iter().filter(|row| row[5] == payload) {
             let (pool, steering) = pool(&row);
             let processors = Processors::online().expect("processors");
             let segments = PAYLOADS[payload].map(|payload| tc::Segments { payload });
             let (ingress, egress) = [(true, true), (true, false), (false, true)][row[6]];
-            let options =
-                tc::Options { pool, processors, steering, segments, left_out: Some(7), ingress, egress };
+            let options = tc::Options {
+                pool,
+                processors,
+                steering,
+                sampling: sampling(row[7]),
+                segments,
+                left_out: Some(7),
+                ingress,
+                egress,
+            };
             let inner = steering.is_some_and(|steering| matches!(steering.by, SteerBy::Inner));
             if inner && segments.is_some_and(|segments| segments.payload == 65_536) {
                 // More than a million instructions to newer verifiers, which say so; that is told.
@@ -218,12 +241,20 @@ fn root_tc_with_segments_of_the_loopback_device() {
 fn root_af_xdp() {
     with_device(|device| {
         let mut loaded = Loaded::default();
-        for row in pairs(&[STAMPS.len(), 2, 3, 2]) {
+        for row in pairs(&[STAMPS.len(), 2, 3, 2, SAMPLED.len(), 2]) {
             let (stamp, fragments) = (STAMPS[row[0]], row[1] == 1);
             let native_on = (row[2] > 0).then_some(Driven { index: device, hands_on: row[2] == 1 });
             let tags_of = (row[2] > 1).then_some(device);
-            let options =
-                af_xdp::Options { queues: 4, chosen: CHOSEN[row[3]], stamp, fragments, native_on, tags_of };
+            let options = af_xdp::Options {
+                queues: 4,
+                chosen: CHOSEN[row[3]],
+                stamp,
+                sampling: sampling(row[4]),
+                ethernet: row[5] == 1,
+                fragments,
+                native_on,
+                tags_of,
+            };
             loaded.load(|| format!("{options:?}"), tags_of.is_some(), || af_xdp::Program::load(&options));
         }
         loaded.end("af_xdp");

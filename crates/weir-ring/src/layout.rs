@@ -3,7 +3,7 @@
 /// Bytes of one chunk's progress.
 pub(crate) const PROGRESS_BYTES: usize = 64;
 /// Bytes of one queue's state and counters.
-pub(crate) const QUEUE_BYTES: usize = 128;
+pub(crate) const QUEUE_BYTES: usize = 192;
 /// Bytes of one queue's orders before the slots begin.
 pub(crate) const ORDER_HEAD_BYTES: u32 = 64;
 
@@ -38,6 +38,8 @@ pub(crate) const QUEUE_ERRORS: usize = 9;
 pub(crate) const QUEUE_FILTERED: usize = 14;
 #[cfg(not(loom))]
 pub(crate) const QUEUE_ORPHANS: usize = 15;
+#[cfg(not(loom))]
+pub(crate) const QUEUE_SAMPLED_OUT: usize = 17;
 
 /// The smallest record: a pcapng Enhanced Packet Block without data.
 pub(crate) const RECORD_MIN: u32 = 32;
@@ -87,7 +89,9 @@ pub struct Counters {
     pub errors: u64,
     /// Packets that did not match the filter.
     pub filtered: u64,
-    /// With steering by flow, later fragments of datagrams whose first fragment was not seen.
+    /// Packets that sampling did not select.
+    pub sampled_out: u64,
+    /// With steering or sampling by flow, later fragments of datagrams whose first fragment was not seen.
     pub orphans: u64,
 }
 

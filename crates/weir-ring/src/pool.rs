@@ -279,7 +279,7 @@ impl Pool {
     pub(crate) fn counters(&self, queue: u32) -> crate::layout::Counters {
         use crate::layout::{
             QUEUE_BYTES_CAPTURED, QUEUE_CAPTURED, QUEUE_ERRORS, QUEUE_FILTERED, QUEUE_LOST, QUEUE_ORPHANS,
-            QUEUE_SEEN,
+            QUEUE_SAMPLED_OUT, QUEUE_SEEN,
         };
         // Relaxed: each counter is read on its own. They are consistent once the writer has stopped.
         let word = |index| self.queue_word(queue, index).load(Ordering::Relaxed);
@@ -290,18 +290,21 @@ impl Pool {
             lost: word(QUEUE_LOST),
             errors: word(QUEUE_ERRORS),
             filtered: word(QUEUE_FILTERED),
+            sampled_out: word(QUEUE_SAMPLED_OUT),
             orphans: word(QUEUE_ORPHANS),
         }
     }
 
     #[cfg(not(loom))]
     pub(crate) fn at_rest(&self, queue: u32) -> Option<u64> {
-        use crate::layout::{QUEUE_CAPTURED, QUEUE_ERRORS, QUEUE_FILTERED, QUEUE_LOST, QUEUE_SEEN};
+        use crate::layout::{
+            QUEUE_CAPTURED, QUEUE_ERRORS, QUEUE_FILTERED, QUEUE_LOST, QUEUE_SAMPLED_OUT, QUEUE_SEEN,
+        };
         // Acquire: the ends of packets are read before `seen`. If it equals their sum all the same, no packet was between
         // the two at the moment it was read.
         let word = |index| self.queue_word(queue, index).load(Ordering::Acquire);
         let captured = word(QUEUE_CAPTURED);
-        let ended = [QUEUE_LOST, QUEUE_ERRORS, QUEUE_FILTERED]
+        let ended = [QUEUE_LOST, QUEUE_ERRORS, QUEUE_FILTERED, QUEUE_SAMPLED_OUT]
             .into_iter()
             .fold(captured, |sum, index| sum.wrapping_add(word(index)));
         (word(QUEUE_SEEN) == ended).then_some(captured)

@@ -74,7 +74,7 @@ impl Body {
     pub fn maps(self) -> usize {
         match self {
             Self::Capture => 9,
-            Self::AfXdp => 5,
+            Self::AfXdp => 6,
             Self::Forward { copies: false } => 6,
             Self::Forward { copies: true } => 11,
         }

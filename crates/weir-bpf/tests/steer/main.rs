@@ -91,6 +91,7 @@ impl Steered {
                 let options = xdp::Options {
                     pool,
                     steering,
+                    sampling: None,
                     exclusive: false,
                     fragments: generic,
                     writers: if generic {
@@ -110,6 +111,7 @@ impl Steered {
                     pool,
                     processors,
                     steering,
+                    sampling: None,
                     segments,
                     left_out: None,
                     ingress: true,
