@@ -29,6 +29,7 @@ fn option(setting: Setting) -> String {
         Setting::Window => "--window",
         Setting::Segment => "--segment",
         Setting::Filter => "EXPRESSION",
+        Setting::Sample => "--sample",
         Setting::Steer => "--steer",
         Setting::Targets => "--targets",
         Setting::Handlers => "--handlers",

@@ -117,6 +117,7 @@ pub use live::{
     namespace::Namespace,
     observer::Observer,
     request::Opening,
+    sampling::Sample,
     setting::Setting,
     settings::{DEFAULT_CHUNK_SIZE, DEFAULT_CHUNKS, Delivery, Mode, SourceChoice, Timestamps, Window},
     statistics::Statistics,

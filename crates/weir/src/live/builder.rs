@@ -4,6 +4,7 @@ use std::ops::RangeInclusive;
 
 use crate::live::capture::Capture;
 use crate::live::request::{Opening, Settings, Wanted};
+use crate::live::sampling::{Sample, Sampling};
 use crate::live::settings::{Delivery, Mode, SourceChoice, Timestamps, Window};
 use crate::live::steering::{Steer, Steering};
 use crate::{Direction, Error, Filter, Namespace, Setting};
@@ -182,6 +183,24 @@ impl Builder {
     /// BPF, it runs before packets are copied into the pool.
     pub fn filter(mut self, filter: Filter) -> Self {
         self.settings.filter = Some(filter);
+        self
+    }
+
+    /// Captures only a sample of the packets that match the filter. The others count as sampled out
+    /// ([`crate::Tally::sampled_out`]) and pass unaffected, in exclusive mode too.
+    ///
+    /// With xdp, tc and af_xdp the kernel selects packets before it copies them; with af_packet, and for `any`, they are
+    /// selected in this process, before they are copied into the pool. If large packets are cut
+    /// ([`segment`](Self::segment)), each segment is a packet.
+    ///
+    /// ```no_run
+    /// # fn main() -> Result<(), weir::Error> {
+    /// let capture = weir::Capture::builder().interface("eth0").sample("flow:1/100".parse()?).open()?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn sample(mut self, sample: Sample) -> Self {
+        self.settings.sampling = Some(Sampling::new(sample));
         self
     }
 

@@ -230,6 +230,7 @@ impl Opener<'_> {
             queues: source.queues(),
             targets: self.settings.targets(),
             filter: self.settings.filter.as_ref().map(Filter::label),
+            sample: self.settings.sampling.map(|sampling| sampling.sample),
             filter_is_never: self.device.filter.as_ref().is_some_and(|filter| filter.is_never()),
             warnings: Vec::new(),
             tags_lost: false,

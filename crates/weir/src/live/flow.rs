@@ -1,4 +1,4 @@
-//! Flow groups: all packets of a flow, in both directions, are in the same group.
+//! Flows: all packets of a flow, in both directions, have the same hash, and so are in the same group.
 //!
 //! A flow is defined by its two endpoints and the protocol. An endpoint is an address, and a port if the transport has
 //! ports. VLAN tags, MPLS labels and PPPoE session headers are skipped; for a tunnel the outer flow counts. Later
@@ -9,7 +9,8 @@ use std::collections::{HashMap, VecDeque};
 use std::hash::BuildHasher;
 
 // Not `fast`: with one seed in a hundred it leaves groups empty.
-use foldhash::quality::RandomState;
+use foldhash::SharedSeed;
+use foldhash::quality::{RandomState, SeedableRandomState};
 
 /// How many fragmented datagrams are remembered.
 const FRAGMENTED: usize = 1024;
@@ -20,11 +21,20 @@ const MOST_HEADERS: usize = 8;
 /// end up in one group.
 #[derive(Debug)]
 pub(super) struct Sorter {
-    hasher: RandomState,
-    /// The group of a datagram's first fragment, by the datagram's hash.
-    fragmented: HashMap<u64, u8, RandomState>,
+    hasher: SeedableRandomState,
+    /// The hash of the flow of a datagram's first fragment, by the datagram's hash.
+    fragmented: HashMap<u64, u64, RandomState>,
     /// The same datagrams, oldest first.
     remembered: VecDeque<u64>,
+}
+
+/// The flow of a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Flow {
+    /// Its hash; 0 if headers are cut.
+    pub(super) hash: u64,
+    /// The packet is a later fragment of a datagram whose first fragment was not seen. The hash is the datagram's.
+    pub(super) orphan: bool,
 }
 
 /// The group of a packet.
@@ -66,7 +76,16 @@ enum Part {
 
 impl Sorter {
     pub(super) fn new() -> Self {
-        Self { hasher: RandomState::default(), fragmented: HashMap::default(), remembered: VecDeque::new() }
+        Self::with(SeedableRandomState::random())
+    }
+
+    /// Returns a sorter for which each flow has the same hash as for others of this process with this seed.
+    pub(super) fn seeded(seed: u64) -> Self {
+        Self::with(SeedableRandomState::with_seed(seed, SharedSeed::global_random()))
+    }
+
+    fn with(hasher: SeedableRandomState) -> Self {
+        Self { hasher, fragmented: HashMap::default(), remembered: VecDeque::new() }
     }
 
     /// Forgets all datagrams, because packets were skipped and identifications may have been reused.
@@ -75,39 +94,46 @@ impl Sorter {
         self.remembered.clear();
     }
 
-    /// Returns the place of a packet with this link type (`LINKTYPE_*`). Packets other than IP are grouped by
-    /// link-layer addresses, if any.
+    /// Returns the place of a packet with this link type (`LINKTYPE_*`).
     pub(super) fn place(&mut self, link_type: u16, packet: &[u8]) -> Place {
+        let Flow { hash, orphan } = self.flow(link_type, packet);
+        let [group, ..] = hash.to_le_bytes();
+        if orphan { Place::Orphan(group) } else { Place::Group(group) }
+    }
+
+    /// Returns the flow of a packet with this link type (`LINKTYPE_*`). For packets other than IP, link-layer addresses
+    /// define it, if there are any.
+    pub(super) fn flow(&mut self, link_type: u16, packet: &[u8]) -> Flow {
+        let known = |hash| Flow { hash, orphan: false };
         let Some((network, rest)) = network(link_type, packet) else {
             let addresses = packet.get(..6).zip(packet.get(6..12)).filter(|_| link_type == ETHERNET);
-            let group =
-                |(one, other): (&[u8], &[u8])| low(self.hasher.hash_one((one.min(other), one.max(other))));
-            return Place::Group(addresses.map_or(0, group));
+            let hash = |(one, other): (&[u8], &[u8])| self.hasher.hash_one((one.min(other), one.max(other)));
+            return known(addresses.map_or(0, hash));
         };
         let key = match network {
             Network::V4 => Key::v4(rest),
             Network::V6 => Key::v6(rest),
         };
         // The header is truncated, so the flow is unknown.
-        let Some(key) = key else { return Place::Group(0) };
+        let Some(key) = key else { return known(0) };
         let datagram = |number: u64| self.hasher.hash_one((key.source, key.destination, number));
         match key.part {
-            Part::Whole(ports) => Place::Group(self.flow(&key, ports)),
+            Part::Whole(ports) => known(self.hash(&key, ports)),
             Part::First(ports, number) => {
-                let (datagram, group) = (datagram(number), self.flow(&key, ports));
-                self.remember(datagram, group);
-                Place::Group(group)
+                let (datagram, hash) = (datagram(number), self.hash(&key, ports));
+                self.remember(datagram, hash);
+                known(hash)
             }
             Part::Later(number) => {
                 let datagram = datagram(number);
-                let known = self.fragmented.get(&datagram);
-                known.map_or_else(|| Place::Orphan(low(datagram)), |&group| Place::Group(group))
+                let first = self.fragmented.get(&datagram);
+                first.map_or(Flow { hash: datagram, orphan: true }, |&hash| known(hash))
             }
         }
     }
 
-    fn remember(&mut self, datagram: u64, group: u8) {
-        if self.fragmented.insert(datagram, group).is_none() {
+    fn remember(&mut self, datagram: u64, hash: u64) {
+        if self.fragmented.insert(datagram, hash).is_none() {
             self.remembered.push_back(datagram);
         }
         if self.remembered.len() > FRAGMENTED
@@ -117,14 +143,10 @@ impl Sorter {
         }
     }
 
-    fn flow(&self, key: &Key, ports: [u16; 2]) -> u8 {
+    fn hash(&self, key: &Key, ports: [u16; 2]) -> u64 {
         let (one, other) = ((key.source, ports[0]), (key.destination, ports[1]));
-        low(self.hasher.hash_one((one.min(other), one.max(other), key.protocol)))
+        self.hasher.hash_one((one.min(other), one.max(other), key.protocol))
     }
-}
-
-fn low(hash: u64) -> u8 {
-    hash.to_le_bytes()[0]
 }
 
 #[derive(Clone, Copy, Debug)]

@@ -13,6 +13,7 @@ use crate::filter::{Compiled, Filter, Receiver};
 use crate::live::command;
 use crate::live::peer::Peer;
 use crate::live::request::Wanted;
+use crate::live::sampling::Sample;
 use crate::{Error, FileInterface, InterfaceWarning, ModeKind, SourceKind};
 
 /// An interface of a capture.
@@ -47,6 +48,8 @@ pub struct Interface {
     pub targets: Option<u32>,
     /// The filter, as shown to people and written to files.
     pub filter: Option<String>,
+    /// Which of the packets that match the filter are captured, if not all.
+    pub sample: Option<Sample>,
     /// Whether the filter with which the capture started can never match.
     pub filter_is_never: bool,
     /// What is worse than it could be, and why: a slower source than the preferred one, missing VLAN tags.
@@ -64,6 +67,7 @@ impl From<&Interface> for FileInterface {
             description: interface.description.clone(),
             mac: interface.mac,
             filter: interface.filter.clone(),
+            comment: interface.sample.map(|sample| sample.describe()),
             speed_bits: interface.speed_bits,
             os: Some(file_interface::os()),
             ..Self::default()

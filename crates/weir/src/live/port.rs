@@ -190,6 +190,7 @@ impl Port {
                 lost: counters.lost,
                 errors: counters.errors,
                 filtered: Some(counters.filtered),
+                sampled_out: counters.sampled_out,
                 bytes: counters.bytes,
                 delivered: lane.delivered.load(Ordering::Relaxed),
                 discarded: lane.discarded.load(Ordering::Relaxed),

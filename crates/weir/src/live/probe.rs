@@ -29,6 +29,7 @@ pub fn load(source: SourceChoice) -> Result<(), Error> {
                 pool,
                 processors,
                 steering: None,
+                sampling: None,
                 ingress: true,
                 egress: true,
                 segments: None,
@@ -56,6 +57,7 @@ fn load_xdp(tags_of: Option<u32>) -> Result<(), Error> {
     let options = xdp::Options {
         pool: pool_options(&shape, &settings, 0, SNAP_LEN, false),
         steering: None,
+        sampling: None,
         exclusive: false,
         fragments: true,
         // The program is not attached, so it need not know the interface.

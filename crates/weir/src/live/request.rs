@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use weir_bpf::writers::Chosen;
 
+use crate::live::sampling::Sampling;
 use crate::live::settings::{Delivery, Mode, PoolSize, SourceChoice, Timestamps, Window};
 use crate::live::steering::Steering;
 use crate::{DEFAULT_SNAP_LEN, Direction, Error, Filter, Namespace, Setting};
@@ -90,6 +91,7 @@ pub(crate) struct Settings {
     pub(crate) tc_filters: bool,
     pub(crate) filter: Option<Filter>,
     pub(crate) steering: Option<Steering>,
+    pub(crate) sampling: Option<Sampling>,
 }
 
 impl Settings {
@@ -130,6 +132,7 @@ impl Settings {
             return Err(Error::setting(Setting::SnapLen, "the snap length must be at least 1"));
         }
         self.steering.iter().try_for_each(Steering::check)?;
+        self.sampling.iter().try_for_each(Sampling::check)?;
         Ok(self)
     }
 }
@@ -153,6 +156,7 @@ impl Default for Settings {
             tc_filters: false,
             filter: None,
             steering: None,
+            sampling: None,
         }
     }
 }

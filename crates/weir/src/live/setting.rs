@@ -33,6 +33,8 @@ pub enum Setting {
     Segment,
     /// [`Builder::filter`](crate::Builder::filter).
     Filter,
+    /// [`Builder::sample`](crate::Builder::sample).
+    Sample,
     /// [`Builder::steer`](crate::Builder::steer).
     Steer,
     /// The number of targets of [`Builder::steer`](crate::Builder::steer).
@@ -73,6 +75,7 @@ impl Setting {
         Self::Window,
         Self::Segment,
         Self::Filter,
+        Self::Sample,
         Self::Steer,
         Self::Targets,
         Self::Handlers,

@@ -39,6 +39,7 @@ mod event_loop;
 mod filter;
 mod handlers;
 mod queues;
+mod sample;
 mod segment;
 mod steering;
 mod tagged;

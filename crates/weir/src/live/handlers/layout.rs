@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use weir_ring::Piece;
 
-use super::flow::{Place, Sorter};
 use crate::chunk::Chunk;
+use crate::live::flow::{Place, Sorter};
 
 /// The flows of a queue.
 #[derive(Debug)]

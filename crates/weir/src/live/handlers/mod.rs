@@ -12,7 +12,6 @@
 //! handler is awake, it also checks all queues every millisecond, so that a handler that is held up gets help too.
 
 mod desk;
-mod flow;
 mod handler;
 mod layout;
 mod plan;

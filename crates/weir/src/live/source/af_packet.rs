@@ -15,6 +15,7 @@
 mod form;
 mod gate;
 mod pump;
+mod sampler;
 mod shared;
 mod sieve;
 mod stack;
@@ -33,6 +34,7 @@ use weir_sys::packet::{self, PacketRing, Promiscuous, RingOptions, Traffic};
 use self::form::Form;
 use self::gate::{ENOMEM, InKernel, SocketGate};
 use self::pump::RingPump;
+use self::sampler::Sampler;
 use self::shared::Shared;
 use self::sieve::Sieve;
 pub use self::sieve::as_in_the_kernel;
@@ -133,7 +135,10 @@ pub(crate) fn open(device: &Device, id: u32, settings: &Settings) -> Result<Open
         blocks: 0,
         retire_ms: u32::try_from(retire.as_millis()).expect("at most a second"),
     };
-    let (mut in_kernel, not_taken) = in_kernel(device, snap_len, refusals.as_ref())?;
+    // Sampling by flow happens in this process and needs whole headers, wherever they end.
+    let by_flow = settings.sampling.is_some_and(|sampling| sampling.is_by_flow());
+    let needed_len = if by_flow { DEFAULT_SNAP_LEN } else { snap_len };
+    let (mut in_kernel, not_taken) = in_kernel(device, needed_len, refusals.as_ref())?;
     let slower = |why| InterfaceWarning::FilterInProcess { why };
     let mut warnings: Vec<InterfaceWarning> = not_taken.map(slower).into_iter().collect();
     if let Some((filter, _)) = &in_kernel
@@ -148,7 +153,7 @@ pub(crate) fn open(device: &Device, id: u32, settings: &Settings) -> Result<Open
     let interpreted = interpreted.map(|why| format!(", filter interpreted (slower): {why}"));
     // Filters see packets before they are cut. `any` replaces each link-layer header, which may be longer than the
     // cooked one.
-    let kept_len = if device.any { snap_len.saturating_add(LONGEST_HEADER) } else { snap_len };
+    let kept_len = if device.any { needed_len.saturating_add(LONGEST_HEADER) } else { needed_len };
     let asked_len = if sieve.is_some() { DEFAULT_SNAP_LEN } else { kept_len };
     let wanted = RingOptions { snap_len: asked_len, ..wanted };
     let front = in_kernel.as_ref().map_or(packet::Program::All, |(filter, _)| filter.program());
@@ -165,13 +170,14 @@ pub(crate) fn open(device: &Device, id: u32, settings: &Settings) -> Result<Open
     if matches!(in_kernel, Some((InKernel::Classic(_), _))) {
         shared.stop_counting();
     }
+    let link_type = device.link_type()?;
     let in_force = InForce::default();
     in_force.replace(in_kernel.unwrap_or_default());
     let gate = Arc::new(SocketGate {
         name: name.clone(),
         socket: ring.filter_place()?.keeping(kept_len),
         shared: Arc::clone(&shared),
-        snap_len,
+        snap_len: needed_len,
         refusals,
         in_pump: in_pump.into(),
         in_force,
@@ -187,6 +193,7 @@ pub(crate) fn open(device: &Device, id: u32, settings: &Settings) -> Result<Open
         },
         stack,
         sieve,
+        sampler: settings.sampling.map(|sampling| Sampler::new(sampling, link_type)),
         losses: Losses::new(options.blocks),
         shared: Arc::clone(&shared),
         shape,

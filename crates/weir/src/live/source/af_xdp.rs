@@ -10,7 +10,7 @@
 //! fewer short packets, and its user would have to step over the gaps. With copies, chunks look the same for all
 //! sources, the pool buffers bursts, and the few frames stay in the caches.
 //!
-//! Counters: the program counts the packets that it sees and those that the filter rejects, the pump counts those that
+//! Counters: the program counts the packets that it sees and those that the filter or sampling rejects, the pump counts those that
 //! it copies, and the socket counts those for which it has no frame. During the capture, `seen` is the sum of the
 //! others, since packets in transit are in none of them. Once stopped, it is the program's count, and the difference
 //! was lost in transit.
@@ -47,6 +47,7 @@ use crate::live::interface::{Device, Tags};
 use crate::live::memory::Need;
 use crate::live::queues;
 use crate::live::request::Settings;
+use crate::live::sampling::Sampling;
 use crate::live::settings::{Delivery, SourceChoice, Timestamps};
 use crate::live::size;
 use crate::{Error, InterfaceWarning};
@@ -228,6 +229,8 @@ fn open_at(
         queues,
         chosen: device.chosen,
         stamp: stamp(settings),
+        sampling: settings.sampling.map(Sampling::for_program),
+        ethernet: device.is_ethernet(),
         fragments: hook == XdpHook::Generic || xdp::takes_fragments(device),
         native_on: (hook == XdpHook::Native).then(|| device.driven()),
         tags_of: tags.then_some(device.link.index),
@@ -431,8 +434,9 @@ impl Source for AfXdp {
         let socket = &self.sockets[queue as usize];
         let pumped = socket.shared.counts.pumped();
         let met = socket.met.or_else(|| self.maps.met(queue)).unwrap_or_default();
-        let (captured, errors, filtered) = (pumped.captured, pumped.errors + met.errors, met.filtered);
-        let others = captured + errors + filtered;
+        let (captured, errors) = (pumped.captured, pumped.errors + met.errors);
+        let Met { filtered, sampled_out, .. } = met;
+        let others = captured + errors + filtered + sampled_out;
         let lost = match socket.met {
             Some(met) => met.seen.saturating_sub(others).max(pumped.lost),
             None => pumped.lost,
@@ -444,6 +448,8 @@ impl Source for AfXdp {
             lost,
             errors,
             filtered,
+            sampled_out,
+            orphans: met.orphans,
             ..Counters::default()
         }
     }

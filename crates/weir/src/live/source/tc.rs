@@ -16,6 +16,7 @@ use crate::live::error::NEEDS;
 use crate::live::interface::Device;
 use crate::live::memory::Need;
 use crate::live::request::Settings;
+use crate::live::sampling::Sampling;
 use crate::live::settings::SourceChoice;
 use crate::live::steering::Steering;
 use crate::{DEFAULT_SNAP_LEN, Direction, Error};
@@ -42,6 +43,7 @@ pub(crate) fn open(device: &Device, id: u32, settings: &Settings) -> Result<Open
         pool: PoolOptions { ethernet: device.is_ethernet(), ..pool },
         processors,
         steering: settings.steering.map(Steering::for_program),
+        sampling: settings.sampling.map(Sampling::for_program),
         segments,
         left_out: settings.left_out,
         ingress,

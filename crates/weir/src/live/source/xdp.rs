@@ -17,6 +17,7 @@ use crate::live::interface::{Device, Tags};
 use crate::live::memory::Need;
 use crate::live::queues;
 use crate::live::request::Settings;
+use crate::live::sampling::Sampling;
 use crate::live::settings::{Mode, SourceChoice};
 use crate::live::steering::Steering;
 use crate::{Error, InterfaceWarning};
@@ -185,6 +186,7 @@ fn attach(device: &Device, id: u32, settings: &Settings, hook: XdpHook, tags: bo
     let (program, maps) = Program::load(&Options {
         pool: PoolOptions { ethernet: device.is_ethernet(), ..pool },
         steering: settings.steering.map(Steering::for_program),
+        sampling: settings.sampling.map(Sampling::for_program),
         exclusive: settings.mode == Mode::Exclusive,
         fragments: hook == XdpHook::Generic || takes_fragments(device),
         writers,

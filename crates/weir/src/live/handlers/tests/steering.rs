@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use weir_lab::{FrameSender, Network, Veth, require_root};
 
-use crate::live::handlers::flow::{Place, Sorter};
+use crate::live::flow::{Place, Sorter};
 use crate::{Capture, SourceChoice, Steer};
 
 /// Pseudo-random numbers (Knuth's MMIX).

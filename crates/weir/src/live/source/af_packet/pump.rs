@@ -14,6 +14,7 @@ use weir_sys::packet::{PacketRing, Walk};
 use weir_sys::thread::spawn_bare;
 
 use super::form::Form;
+use super::sampler::Sampler;
 use super::shared::Shared;
 use super::sieve::Sieve;
 use super::stack::Stack;
@@ -40,6 +41,8 @@ pub(super) struct RingPump {
     pub(super) stack: Option<Stack>,
     /// The filter that runs here.
     pub(super) sieve: Option<Sieve>,
+    /// What selects the packets to copy.
+    pub(super) sampler: Option<Sampler>,
     pub(super) shared: Arc<Shared>,
     /// Dimensions of the pool.
     pub(super) shape: Shape,
@@ -61,6 +64,8 @@ pub(super) struct Tally {
     errors: u64,
     /// Packets that are captured elsewhere too, or rejected by the filter.
     filtered: u64,
+    /// Packets that were not selected.
+    sampled_out: u64,
     /// Bytes of records.
     written: u64,
     /// Blocks copied since the ring was last empty, and whether any was full.
@@ -71,7 +76,7 @@ pub(super) struct Tally {
 impl Tally {
     /// Returns the number of packets of the kernel's ring that were processed.
     fn met(&self) -> u64 {
-        self.captured + self.errors + self.filtered
+        self.captured + self.errors + self.filtered + self.sampled_out
     }
 }
 
@@ -104,7 +109,7 @@ impl RingPump {
     /// Copies the next block or the rest of it, as long as the pool has room.
     fn copy_block(&mut self) -> Step {
         let Some(block) = self.ring.ready() else { return Step::Empty };
-        let Self { ring, writer, form, losses, stack, sieve, shared, tally, .. } = self;
+        let Self { ring, writer, form, losses, stack, sieve, sampler, shared, tally, .. } = self;
         let walk = ring.walk(|packet| {
             if stack.as_ref().is_some_and(|stack| stack.is_upper(packet.origin.interface()))
                 || sieve.as_mut().is_some_and(|sieve| !sieve.wants(packet, form))
@@ -113,6 +118,11 @@ impl RingPump {
                 return ControlFlow::Continue(());
             }
             let Some(room) = writer.room() else { return ControlFlow::Break(()) };
+            // Behind the check for room, so that a packet that has to wait is drawn once.
+            if sampler.as_mut().is_some_and(|sampler| !sampler.selects(packet, form)) {
+                tally.sampled_out += 1;
+                return ControlFlow::Continue(());
+            }
             let lost = losses.to_tell(block.number);
             let Some((bytes, original_len)) = form.lay(room, packet, lost) else {
                 tally.errors += 1;
@@ -142,6 +152,7 @@ impl RingPump {
         };
         shared.counts.count_missing(losses.total(), tally.errors);
         shared.count_filtered(tally.filtered);
+        shared.count_sampled(tally.sampled_out, sampler.as_ref().map_or(0, Sampler::orphans));
         shared.signals.ring_if_due(tally.written);
         step
     }

@@ -27,6 +27,9 @@ pub(super) struct Shared {
     pub(super) counts: Counts,
     /// Packets rejected by the pump's filter. Written by the pump.
     filtered: AtomicU64,
+    /// Packets that sampling did not select, and fragments that it could not assign to a flow. Written by the pump.
+    sampled_out: AtomicU64,
+    orphans: AtomicU64,
     /// The kernel has rejected packets without a count. Never reset once packets were rejected.
     uncounted: AtomicBool,
     /// Whether there is a sieve for the pump, and which.
@@ -40,6 +43,8 @@ impl Shared {
         Ok(Self {
             counts: Counts::default(),
             filtered: AtomicU64::new(0),
+            sampled_out: AtomicU64::new(0),
+            orphans: AtomicU64::new(0),
             uncounted: AtomicBool::new(false),
             exchanged: AtomicBool::new(false),
             sieve: Mutex::new(Handover::Nothing),
@@ -51,6 +56,13 @@ impl Shared {
     pub(super) fn count_filtered(&self, filtered: u64) {
         // Relaxed: the counter stands for itself.
         self.filtered.store(filtered, Ordering::Relaxed);
+    }
+
+    /// Pump: sets the number of packets sampled out so far, and of orphans.
+    pub(super) fn count_sampled(&self, sampled_out: u64, orphans: u64) {
+        // Relaxed: each counter stands for itself.
+        self.sampled_out.store(sampled_out, Ordering::Relaxed);
+        self.orphans.store(orphans, Ordering::Relaxed);
     }
 
     /// Source: returns the number of rejected packets, if it is known.
@@ -112,6 +124,9 @@ impl Shared {
     /// counters always add up.
     pub(super) fn counters(&self) -> Counters {
         let Pumped { captured, bytes, lost, errors } = self.counts.pumped();
-        Counters { seen: captured + lost + errors, captured, bytes, lost, errors, ..Counters::default() }
+        let sampled_out = self.sampled_out.load(Ordering::Relaxed);
+        let orphans = self.orphans.load(Ordering::Relaxed);
+        let seen = captured + lost + errors + sampled_out;
+        Counters { seen, captured, bytes, lost, errors, sampled_out, orphans, ..Counters::default() }
     }
 }
