@@ -74,6 +74,9 @@ impl Live {
         if let Some(filtered) = total.filtered.filter(|&filtered| filtered > 0) {
             pieces.push((4, Piece::plain(format!("{} filtered", units::grouped(filtered)))));
         }
+        if total.sampled_out > 0 {
+            pieces.push((4, Piece::plain(format!("{} sampled out", units::grouped(total.sampled_out)))));
+        }
         pieces.push((2, self.pool(account)));
         if let Some(bytes) = file_bytes {
             pieces.push((5, Piece::plain(format!("{} in file", units::bytes(bytes)))));

@@ -50,11 +50,15 @@ impl Losses {
 fn opened(interfaces: &[Interface], paint: Paint) -> String {
     let mut text = String::new();
     for interface in interfaces {
-        let Interface { name, source, mode, detail, why, filter, filter_is_never, warnings, .. } = interface;
+        let Interface { name, source, mode, detail, why, filter, sample, filter_is_never, warnings, .. } =
+            interface;
         let _infallible =
             writeln!(text, "{}: {detail}, mode {mode}; source {source}: {why}", paint.bold(name));
         if let Some(filter) = filter {
             let _infallible = writeln!(text, "{}: filter `{filter}`", paint.bold(name));
+        }
+        if let Some(sample) = sample {
+            let _infallible = writeln!(text, "{}: {}", paint.bold(name), sample.describe());
         }
         if *filter_is_never {
             let _infallible =
@@ -114,7 +118,7 @@ pub(crate) fn account(summary: &Summary, paint: Paint) -> String {
     text
 }
 
-/// Returns a line for each target, and a note on packets that could not be steered properly.
+/// Returns a line for each target, and a note on fragments whose flow is unknown.
 fn targets(summary: &Summary) -> String {
     let mut text = String::new();
     for (target, Counters { tally, .. }) in summary.targets.iter().enumerate() {
@@ -125,7 +129,7 @@ fn targets(summary: &Summary) -> String {
     if orphans > 0 {
         let _infallible = writeln!(
             text,
-            "{} fragment{} steered without the first fragment of their datagram",
+            "{} fragment{} assigned to flows without the first fragment of their datagram",
             units::grouped(orphans),
             plural(orphans),
         );
@@ -208,8 +212,8 @@ const STALLED: f64 = 1.0;
 /// Returns the closing lines of tcpdump, word for word.
 pub(crate) fn closing(summary: &Summary) -> String {
     let tally = summary.counters.tally;
-    // As with libpcap on Linux: packets that passed the filter, whether or not there was space for them.
-    let received = tally.captured + tally.lost + tally.errors;
+    // As with libpcap on Linux: packets that passed the filter, whatever became of them.
+    let received = tally.sampled_out + tally.captured + tally.lost + tally.errors;
     let losses = Losses::of(summary);
     let lines = [
         (summary.kept, "captured"),
@@ -540,7 +544,7 @@ mod tests {
             lines[..2],
             ["target 0: 2,400 packets captured, 600 lost", "target 1: 2,400 packets captured, 600 lost"]
         );
-        assert!(lines[2].starts_with("1 fragment steered"), "{text}");
+        assert!(lines[2].starts_with("1 fragment assigned"), "{text}");
     }
 
     #[test]

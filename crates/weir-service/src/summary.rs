@@ -123,6 +123,8 @@ pub struct InterfaceSummary {
     pub snap_len: u32,
     /// The filter; null: no filter.
     pub filter: Option<String>,
+    /// Which of the matching packets are captured, as for `--sample`; null: all.
+    pub sample: Option<String>,
     /// Its counters.
     #[serde(flatten)]
     pub counters: Counters,
@@ -161,7 +163,7 @@ pub struct QueueSummary {
     pub mean_ready: f64,
     /// Chunks taken by handlers of other queues.
     pub offloaded: u64,
-    /// Later fragments of datagrams whose first fragment was not seen, if packets are steered by flow.
+    /// Later fragments of datagrams whose first fragment was not seen, if flows decide.
     pub orphans: u64,
 }
 
@@ -241,6 +243,7 @@ impl Summary {
                 link_type: about.map_or(0, |about| about.link_type),
                 snap_len: about.map_or(0, |about| about.snap_len),
                 filter: about.and_then(|about| about.filter.clone()),
+                sample: about.and_then(|about| about.sample).map(|sample| sample.to_string()),
                 counters: sum,
                 strays: interface.strays,
                 untold_tags: interface.untold_tags,

@@ -18,7 +18,7 @@ pub struct Tally {
     /// Rejected by a filter. `None`: not counted, because the kernel does not report them (classic BPF on a packet
     /// socket). They are not part of `seen` then.
     pub filtered: Option<u64>,
-    /// Skipped by sampling.
+    /// Left out by sampling ([`crate::Builder::sample`]).
     pub sampled_out: u64,
     /// Written to the pool as records.
     pub captured: u64,
@@ -106,7 +106,7 @@ pub struct QueueAccount {
     pub mean_ready: f64,
     /// Chunks taken by handlers of other queues.
     pub offloaded: u64,
-    /// Later fragments of datagrams whose first fragment was not seen, if packets are steered by flow: they could not
+    /// Later fragments of datagrams whose first fragment was not seen, if packets are steered or sampled by flow: they could not
     /// follow it. Those of all targets of a receive queue or CPU are counted with the first target.
     pub orphans: u64,
 }

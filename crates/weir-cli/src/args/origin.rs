@@ -1,7 +1,7 @@
 //! The source of packets.
 
 use clap::{Args, ValueEnum};
-use weir::{Builder, Capture, Mode, SourceChoice, Timestamps};
+use weir::{Builder, Capture, Mode, Sample, SourceChoice, Timestamps};
 
 use crate::failure::Failure;
 use crate::interfaces::{self, Chosen};
@@ -36,6 +36,16 @@ pub(crate) struct OriginArgs {
     /// Set the source.
     #[arg(long, value_enum, default_value_t)]
     source: SourceArg,
+
+    /// Capture a sample of the packets that match the filter: 1/100, p=0.01 or flow:1/100.
+    ///
+    /// 1/N captures the first packet of each queue and every Nth after it, so a queue with C packets gives C/N,
+    /// rounded up. A queue belongs to a receive queue or a CPU; with af_packet there is one. p=P captures each packet
+    /// with probability P. flow:1/N captures all packets of one in N flows, in both directions; which ones is drawn
+    /// anew for each capture. The other packets are counted as sampled out and go on to the host, with --mode exclusive
+    /// too. A pcapng file says how its packets were sampled.
+    #[arg(hide_short_help = true, long, value_name = "SAMPLE", allow_hyphen_values = true)]
+    sample: Option<Sample>,
 
     /// Split TCP super-frames built by offloads into the segments on the wire.
     ///
@@ -103,6 +113,7 @@ impl OriginArgs {
             .timestamps(self.timestamps.map_or(timestamps, Timestamps::from))
             .promiscuous(!self.no_promiscuous_mode)
             .stacked(self.stacked);
+        let builder = self.sample.into_iter().fold(builder, Builder::sample);
         interfaces.iter().fold(builder, |builder, chosen| chosen.add_to(builder))
     }
 }

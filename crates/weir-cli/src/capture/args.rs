@@ -46,6 +46,8 @@ Examples:
         when the total exceeds 500 GB.
   weir capture -i eth0 -w ring.pcapng -C 100MB -W 20 -Z pcap
         Keep the newest 20 files of 100 MB, across restarts, written as user pcap.
+  weir capture -i eth0 --sample flow:1/100 -w sample.pcapng
+        Save the packets of one in 100 flows, selected in the kernel.
   weir capture -i eth0 -B 512MiB -w /mnt/nvme/burst.pcapng
         Buffer bursts of up to 512 MiB per queue while the disk is busy.
   weir capture -i mirror0 --mode exclusive --timestamps none -w all.pcapng

@@ -67,7 +67,7 @@ fn the_short_help_fits_a_screen() {
 
 #[test]
 fn usage_errors_name_the_option_and_exit_with_2() {
-    let table: [(&[&str], &[&str]); 37] = [
+    let table: [(&[&str], &[&str]); 41] = [
         (&[], &["Usage"]),
         (&["forward", "a,b"], &["two words", "forward a b"]),
         (&["forward", "a,b", "tcp", "port", "80"], &["forward a b tcp port 80"]),
@@ -89,6 +89,10 @@ fn usage_errors_name_the_option_and_exit_with_2() {
         (&["capture", "-B", "99999999999T"], &["--buffer-size", "too large"]),
         (&["capture", "-B", "1MiB", "--chunks", "4"], &["--buffer-size", "--chunks"]),
         (&["capture", "--duration", "5"], &["--duration", "5s", "5ms"]),
+        (&["capture", "--sample", "1/0"], &["--sample", "`1/0`", "one in 0 is none", "try 1/100"]),
+        (&["count", "--sample", "flow:3"], &["--sample", "`flow:3`", "not one in N", "try flow:1/3"]),
+        (&["capture", "--sample", "p=2"], &["--sample", "probability 2", "at most 1", "try p=0.01"]),
+        (&["capture", "--sample", "-1/3"], &["--sample", "`-1/3`", "try 1/3"]),
         (&["capture", "--source", "pfring"], &["--source", "af_packet"]),
         (&["capture", "-w", "f", "--micro"], &["--micro", "--format pcap"]),
         (&["capture", "-w", "f", "--format", "pcap", "--comment", "x"], &["--comment", "pcapng"]),

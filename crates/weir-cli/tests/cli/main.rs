@@ -25,6 +25,7 @@ mod order;
 mod printing;
 mod queues;
 mod replay;
+mod sample;
 mod sets;
 mod shells;
 mod stat;

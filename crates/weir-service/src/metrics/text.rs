@@ -49,7 +49,7 @@ const QUEUE_COUNTERS: [(&str, &str, OfQueue); 11] = [
         "Chunks taken by handlers of other queues, or shared among handlers.",
         |queue| Some(queue.offloaded),
     ),
-    ("weir_orphan_packets", "Later fragments steered without their first fragment.", |queue| {
+    ("weir_orphan_packets", "Later fragments assigned to a flow without their first fragment.", |queue| {
         Some(queue.orphans)
     }),
 ];

@@ -31,8 +31,8 @@ pub enum Sample {
 const ALL: f64 = 4_294_967_296.0;
 
 impl Sample {
-    /// Describes the sample for readers of a file.
-    pub(crate) fn describe(self) -> String {
+    /// Describes the sample in words. Files contain this as a comment on the interface.
+    pub fn describe(self) -> String {
         match self {
             Self::OneIn(n) => format!("sample {self}: one in {n} packets of each queue"),
             Self::Probability(p) => format!("sample {self}: each packet with probability {p}"),
