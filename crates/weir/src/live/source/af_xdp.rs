@@ -450,7 +450,6 @@ impl Source for AfXdp {
             filtered,
             sampled_out,
             orphans: met.orphans,
-            ..Counters::default()
         }
     }
 
