@@ -13,6 +13,7 @@
 #include "steer.h"
 
 const volatile __u64 left_out = 0; /* cookie of a socket (SO_COOKIE) whose packets are not captured, 0 for none */
+const volatile __u32 left_out_mark = 0; /* packets with this mark (SO_MARK) count as filtered, 0: none do */
 
 static __always_inline bool load(CONTEXT *ctx, __u32 from, void *to, __u64 length)
 {
@@ -41,9 +42,26 @@ static __always_inline int deliver(struct __sk_buff *ctx, __u32 direction)
 	return TC_ACT_UNSPEC;
 }
 
+/* A packet that is not wanted. The filter sees a whole super-frame. If it does not match, it counts as the segments it
+ * would have been cut into. */
+static __always_inline int pass_by(struct __sk_buff *ctx)
+{
+	__u32 writer = this_processor();
+	if (likely(writer != NO_WRITER))
+		filter_out(first_queue(writer), segments ? count_segments(ctx) : 1);
+	return TC_ACT_UNSPEC;
+}
+
+static __always_inline bool is_left_out(struct __sk_buff *ctx)
+{
+	return left_out_mark && ctx->mark == left_out_mark;
+}
+
 SEC("tc")
 int ingress(struct __sk_buff *ctx)
 {
+	if (is_left_out(ctx))
+		return pass_by(ctx);
 	bpf_tail_call_static(ctx, &filters, FIRST);
 	return deliver(ctx, INBOUND);
 }
@@ -53,6 +71,8 @@ int egress(struct __sk_buff *ctx)
 {
 	if (left_out && bpf_get_socket_cookie(ctx) == left_out)
 		return TC_ACT_UNSPEC;
+	if (is_left_out(ctx))
+		return pass_by(ctx);
 	bpf_tail_call_static(ctx, &filters, SECOND);
 	return deliver(ctx, OUTBOUND);
 }
@@ -70,14 +90,10 @@ int wanted_egress(struct __sk_buff *ctx)
 	return deliver(ctx, OUTBOUND);
 }
 
-/* The filter sees a whole super-frame. If it does not match, it counts as the segments it would have been cut into. */
 SEC("tc")
 int unwanted(struct __sk_buff *ctx)
 {
-	__u32 writer = this_processor();
-	if (likely(writer != NO_WRITER))
-		filter_out(first_queue(writer), segments ? count_segments(ctx) : 1);
-	return TC_ACT_UNSPEC;
+	return pass_by(ctx);
 }
 
 char _license[] SEC("license") = "Dual MIT/GPL";

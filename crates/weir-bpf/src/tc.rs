@@ -1,6 +1,7 @@
 //! The `tc` source's programs (`tc.bpf.c`).
 
 use std::mem::MaybeUninit;
+use std::num::NonZeroU32;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
@@ -31,6 +32,8 @@ pub struct Options {
     pub segments: Option<Segments>,
     /// The cookie of a socket whose packets are not captured when they are sent.
     pub left_out: Option<u64>,
+    /// The mark (`SO_MARK`) of packets that count as filtered.
+    pub left_out_mark: Option<NonZeroU32>,
     /// Load the program for incoming packets.
     pub ingress: bool,
     /// Load the program for outgoing packets.
@@ -74,6 +77,7 @@ impl Programs {
         prepare_steering!(open, constants, options.steering);
         writers::measure(&mut open.maps.processors, Some(&options.processors))?;
         constants.left_out = options.left_out.unwrap_or(0);
+        constants.left_out_mark = options.left_out_mark.map_or(0, NonZeroU32::get);
         if let Some(segments) = options.segments {
             constants.segments = true;
             constants.segment_payload = segments.payload;

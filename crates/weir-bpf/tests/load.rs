@@ -201,6 +201,7 @@ fn load_tc(payload: usize, name: &str) {
                 sampling: sampling(row[7]),
                 segments,
                 left_out: Some(7),
+                left_out_mark: NonZeroU32::new(7),
                 ingress,
                 egress,
             };

@@ -28,6 +28,7 @@ fn option(setting: Setting) -> String {
         Setting::ByTime => "--order",
         Setting::Window => "--window",
         Setting::Segment => "--segment",
+        Setting::LeaveOutMark => "--no-own",
         Setting::Filter => "EXPRESSION",
         Setting::Sample => "--sample",
         Setting::Steer => "--steer",

@@ -114,6 +114,7 @@ impl Steered {
                     sampling: None,
                     segments,
                     left_out: None,
+                    left_out_mark: None,
                     ingress: true,
                     egress: true,
                 };

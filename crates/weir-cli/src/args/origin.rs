@@ -1,6 +1,9 @@
 //! The source of packets.
 
+use std::num::NonZeroU32;
+
 use clap::{Args, ValueEnum};
+use weir::send::MARK;
 use weir::{Builder, Capture, Mode, Sample, SourceChoice, Timestamps};
 
 use crate::failure::Failure;
@@ -46,6 +49,14 @@ pub(crate) struct OriginArgs {
     /// too. A pcapng file says how its packets were sampled.
     #[arg(hide_short_help = true, long, value_name = "SAMPLE", allow_hyphen_values = true)]
     sample: Option<Sample>,
+
+    /// Leave out packets that weir itself sends.
+    ///
+    /// weir marks what it sends (`weir replay --mark`). Packets with that mark are counted as filtered. Only the source tc
+    /// sees marks, and xdp+tc those of sent packets. The kernel clears the mark when a packet leaves the network
+    /// namespace: what weir has sent in another one, or on another host, is captured.
+    #[arg(hide_short_help = true, long)]
+    no_own: bool,
 
     /// Split TCP super-frames built by offloads into the segments on the wire.
     ///
@@ -114,6 +125,8 @@ impl OriginArgs {
             .promiscuous(!self.no_promiscuous_mode)
             .stacked(self.stacked);
         let builder = self.sample.into_iter().fold(builder, Builder::sample);
+        let own = NonZeroU32::new(MARK).filter(|_| self.no_own);
+        let builder = own.into_iter().fold(builder, Builder::leave_out_mark);
         interfaces.iter().fold(builder, |builder, chosen| chosen.add_to(builder))
     }
 }

@@ -1,5 +1,6 @@
 //! Options of a capture.
 
+use std::num::NonZeroU32;
 use std::ops::RangeInclusive;
 
 use crate::live::capture::Capture;
@@ -137,6 +138,17 @@ impl Builder {
     /// [`Tc`](crate::SourceChoice::Tc) and [`XdpTc`](crate::SourceChoice::XdpTc).
     pub fn leave_out(mut self, socket: u64) -> Self {
         self.settings.left_out = Some(socket);
+        self
+    }
+
+    /// Leaves out packets with this mark (`SO_MARK`, socket(7)), such as those that weir sends
+    /// ([`send::MARK`](crate::send::MARK)). They count as filtered and pass unaffected.
+    ///
+    /// Only the sources [`Tc`](crate::SourceChoice::Tc) and, for sent packets, [`XdpTc`](crate::SourceChoice::XdpTc) see
+    /// marks; others are refused, and [`Auto`](crate::SourceChoice::Auto) takes tc. The kernel clears the mark when a packet
+    /// leaves the network namespace, so packets that another namespace or host has sent are captured.
+    pub fn leave_out_mark(mut self, mark: NonZeroU32) -> Self {
+        self.settings.left_out_mark = Some(mark);
         self
     }
 

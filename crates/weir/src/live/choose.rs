@@ -38,6 +38,11 @@ pub(crate) fn open(device: &Device, id: u32, settings: &Settings) -> Opening {
                 Setting::Interface,
                 "only packets of a named interface can be split into segments",
             ),
+            SourceChoice::Auto | SourceChoice::AfPacket if settings.left_out_mark.is_some() => refused(
+                Setting::LeaveOutMark,
+                Setting::Interface,
+                "only the tc source sees the marks of packets, and it captures on named interfaces",
+            ),
             SourceChoice::Auto | SourceChoice::AfPacket if settings.steering.is_some() => refused(
                 Setting::Steer,
                 Setting::Interface,
@@ -96,6 +101,25 @@ pub(crate) fn open(device: &Device, id: u32, settings: &Settings) -> Opening {
         (SourceChoice::AfPacket | SourceChoice::AfXdp, _) if settings.steering.is_some() => {
             refused(Setting::Steer, source, "only the sources xdp and tc can steer packets")
         }
+        (SourceChoice::Xdp | SourceChoice::AfPacket | SourceChoice::AfXdp, _)
+            if settings.left_out_mark.is_some() =>
+        {
+            refused(
+                Setting::LeaveOutMark,
+                source,
+                "only the sources tc and xdp+tc see the marks of sent packets",
+            )
+        }
+        (SourceChoice::Auto, _) if settings.left_out_mark.is_some() && exclusive => refused(
+            Setting::LeaveOutMark,
+            mode,
+            "only the sources tc and xdp+tc see the marks of packets, and they leave packets to the host",
+        ),
+        (SourceChoice::Auto, _) if settings.left_out_mark.is_some() && device.chosen.is_some() => refused(
+            Setting::LeaveOutMark,
+            Setting::Queues,
+            "the source that knows receive queues, xdp, does not see the marks of packets",
+        ),
         (SourceChoice::Auto, _) if settings.segment && exclusive => refused(
             Setting::Segment,
             mode,
@@ -193,7 +217,12 @@ impl Opener<'_> {
             }
         }
         let opened = match self.tc(why.clone()) {
-            Err(error) if !self.settings.segment && self.settings.steering.is_none() && !is_final(&error) => {
+            Err(error)
+                if !self.settings.segment
+                    && self.settings.left_out_mark.is_none()
+                    && self.settings.steering.is_none()
+                    && !is_final(&error) =>
+            {
                 let but = if first == Fit::Xdp { "tc" } else { "tc would fit, but" };
                 warnings.extend(slower(SourceKind::Tc, &error));
                 self.af_packet(format!("{why}; {but} failed: {}", first_line(&error)))
@@ -330,6 +359,8 @@ fn prefer(device: &Device, settings: &Settings) -> (Fit, String) {
         (Fit::Tc, "it is the loopback interface")
     } else if settings.segment {
         (Fit::Tc, "only tc can split packets into segments")
+    } else if settings.left_out_mark.is_some() {
+        (Fit::Tc, "only tc sees the marks of packets")
     } else if settings.direction == Direction::Out {
         (Fit::Tc, "xdp does not see sent packets")
     } else if device.in_use {

@@ -34,6 +34,7 @@ pub fn load(source: SourceChoice) -> Result<(), Error> {
                 egress: true,
                 segments: None,
                 left_out: None,
+                left_out_mark: None,
             };
             tc::Programs::load(&options).map(drop).map_err(refused)
         }

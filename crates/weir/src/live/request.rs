@@ -1,5 +1,6 @@
 //! What was requested: interfaces and settings.
 
+use std::num::NonZeroU32;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
@@ -84,6 +85,8 @@ pub(crate) struct Settings {
     pub(crate) promiscuous: bool,
     /// The cookie of a socket whose packets are left out.
     pub(crate) left_out: Option<u64>,
+    /// The mark of packets that count as filtered.
+    pub(crate) left_out_mark: Option<NonZeroU32>,
     pub(crate) stacked: bool,
     pub(crate) delivery: Delivery,
     pub(crate) by_time: Option<Window>,
@@ -149,6 +152,7 @@ impl Default for Settings {
             direction_in_records: false,
             promiscuous: true,
             left_out: None,
+            left_out_mark: None,
             stacked: false,
             delivery: Delivery::default(),
             by_time: None,

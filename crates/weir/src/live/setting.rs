@@ -31,6 +31,8 @@ pub enum Setting {
     Window,
     /// [`Builder::segment`](crate::Builder::segment).
     Segment,
+    /// [`Builder::leave_out_mark`](crate::Builder::leave_out_mark).
+    LeaveOutMark,
     /// [`Builder::filter`](crate::Builder::filter).
     Filter,
     /// [`Builder::sample`](crate::Builder::sample).
@@ -74,6 +76,7 @@ impl Setting {
         Self::ByTime,
         Self::Window,
         Self::Segment,
+        Self::LeaveOutMark,
         Self::Filter,
         Self::Sample,
         Self::Steer,

@@ -38,6 +38,7 @@ mod delivery;
 mod event_loop;
 mod filter;
 mod handlers;
+mod marked;
 mod queues;
 mod sample;
 mod segment;

@@ -46,6 +46,7 @@ pub(crate) fn open(device: &Device, id: u32, settings: &Settings) -> Result<Open
         sampling: settings.sampling.map(Sampling::for_program),
         segments,
         left_out: settings.left_out,
+        left_out_mark: settings.left_out_mark,
         ingress,
         egress,
     })
