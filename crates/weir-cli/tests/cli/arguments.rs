@@ -67,7 +67,7 @@ fn the_short_help_fits_a_screen() {
 
 #[test]
 fn usage_errors_name_the_option_and_exit_with_2() {
-    let table: [(&[&str], &[&str]); 41] = [
+    let table: [(&[&str], &[&str]); 42] = [
         (&[], &["Usage"]),
         (&["forward", "a,b"], &["two words", "forward a b"]),
         (&["forward", "a,b", "tcp", "port", "80"], &["forward a b tcp port 80"]),
@@ -93,6 +93,7 @@ fn usage_errors_name_the_option_and_exit_with_2() {
         (&["count", "--sample", "flow:3"], &["--sample", "`flow:3`", "not one in N", "try flow:1/3"]),
         (&["capture", "--sample", "p=2"], &["--sample", "probability 2", "at most 1", "try p=0.01"]),
         (&["capture", "--sample", "-1/3"], &["--sample", "`-1/3`", "try 1/3"]),
+        (&["capture", "-i", "lo", "--source", "af_packet", "--no-own"], &["--no-own", "af_packet", "marks"]),
         (&["capture", "--source", "pfring"], &["--source", "af_packet"]),
         (&["capture", "-w", "f", "--micro"], &["--micro", "--format pcap"]),
         (&["capture", "-w", "f", "--format", "pcap", "--comment", "x"], &["--comment", "pcapng"]),

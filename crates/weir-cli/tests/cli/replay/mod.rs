@@ -11,7 +11,7 @@ use rustix::process::Signal;
 use tempfile::TempDir;
 use weir_lab::{LinkCounters, Network, Traffic, require_root};
 
-use crate::harness::{Ended, Running, directory, network, path, until, weir};
+use crate::harness::{Ended, Running, directory, network, path, start, until, weir};
 
 const SECOND: u64 = 1_000_000_000;
 /// A time as captures have it.
@@ -48,6 +48,25 @@ fn packets(number: u64, gap: u64) -> Vec<Packet> {
         (START + at * gap, size, traffic.frame(at))
     };
     (0..number).map(frame).map(|(time, _, bytes)| (time, bytes.len(), bytes)).collect()
+}
+
+#[test]
+fn root_a_capture_leaves_out_what_is_replayed_beside_it() {
+    if !require_root("root_a_capture_leaves_out_what_is_replayed_beside_it") {
+        return;
+    }
+    let (network, directory) = (network(), directory());
+    let file = pcap(&directory, "it.pcap", 1, &packets(20, 0));
+    let written = path(&directory, "own.pcapng");
+    let capture = start(&network, &["capture", "-i", "rx0", "--no-own", "--json", "-w", &written]);
+    capture.wait_for("source tc: only tc sees the marks of packets");
+    for args in [&["--top-speed"][..], &["--top-speed", "--mark", "0"]] {
+        replay(&network, &[&[&*file], args].concat()).succeeded();
+    }
+    let account = capture.interrupt().succeeded().account();
+    account.closes();
+    let numbers = ["seen", "filtered", "captured"].map(|field| account.number(field));
+    assert_eq!(numbers, [40, 20, 20], "{}", account.0);
 }
 
 /// tcpdump at the other end, until it has so many packets.
