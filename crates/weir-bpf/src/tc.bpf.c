@@ -12,7 +12,7 @@
 #include "segment.h"
 #include "steer.h"
 
-const volatile __u64 left_out = 0; /* cookie of a socket (SO_COOKIE) whose packets are not captured, 0 for none */
+const volatile __u64 left_out = 0;      /* cookie of a socket (SO_COOKIE) whose packets are not captured, 0 for none */
 const volatile __u32 left_out_mark = 0; /* packets with this mark (SO_MARK) count as filtered, 0: none do */
 
 static __always_inline bool load(CONTEXT *ctx, __u32 from, void *to, __u64 length)

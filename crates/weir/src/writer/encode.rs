@@ -170,7 +170,7 @@ pub(super) enum Occasion<'a> {
 pub(super) struct Counts(BTreeMap<u32, [u64; 3]>);
 
 impl Counts {
-    /// The number of packets seen by the interface, lost, and accepted by the filter.
+    /// The number of packets seen by the interface, lost, and accepted by the filter and by sampling.
     ///
     /// As in files of dumpcap, "lost" is the sum of all losses, on the card and between card and program; Wireshark
     /// shows it as dropped. `isb_osdrop` would report part of them a second time, so it is omitted.
