@@ -1,5 +1,5 @@
 //! Test traffic: frames that carry a [`Signature`], by which a receiver can tell which ones arrived, and when they were
-//! sent.
+//! sent. The receiver is a [`Checker`].
 //!
 //! ```text
 //! Description -> flows (addresses, ports) -> headers --.
@@ -11,6 +11,8 @@
 //! - `flows`, `headers`, `order`, `sizes`: the parts; `random`: numbers that a seed determines.
 //! - `tables`: what all of these become, and the frames. A program in the kernel can use the same tables.
 //! - `signature`: the bytes of the signature.
+//! - `check`: what arrived, and what became of the rest.
+//! - `checksum`: the checksum of both.
 
 #![forbid(unsafe_code)]
 
@@ -20,6 +22,8 @@ mod headers;
 mod order;
 mod random;
 mod ranges;
+mod check;
+mod checksum;
 mod signature;
 mod sizes;
 mod tables;
@@ -28,6 +32,7 @@ pub use self::description::{Description, Place, Protocol, Refusal, Vxlan};
 pub use self::headers::{Checksum, Length};
 pub use self::order::Order;
 pub use self::ranges::{Addresses, Ports};
+pub use self::check::{Bucket, Checker, Frame, Latency, Report, STREAMS, StreamReport, Tally, WINDOW};
 pub use self::signature::{Found, SIGNATURE_LENGTH, Signature};
 pub use self::sizes::Sizes;
 pub use self::tables::{Head, LONGEST_HEAD, MOST_CHECKSUMS, Tables};

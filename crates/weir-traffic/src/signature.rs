@@ -1,5 +1,7 @@
 //! The signature of a frame.
 
+use crate::checksum::sum;
+
 /// Bytes of a signature: as many as a UDP packet over IPv4 can carry in the shortest Ethernet frame.
 pub const SIGNATURE_LENGTH: usize = 18;
 
@@ -46,7 +48,7 @@ impl Signature {
         bytes[2..4].copy_from_slice(&self.stream.to_be_bytes());
         bytes[4..10].copy_from_slice(&self.sequence.to_be_bytes()[2..]);
         bytes[10..16].copy_from_slice(&self.time.to_be_bytes()[2..]);
-        let complement = !sum(&bytes[..16]);
+        let complement = !sum(&[&bytes[..16]]);
         bytes[16..].copy_from_slice(&complement.to_be_bytes());
         bytes
     }
@@ -54,7 +56,7 @@ impl Signature {
     /// Reads a signature from the beginning of `bytes`. `None`: they are none, or were changed on their way.
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let bytes: &[u8; SIGNATURE_LENGTH] = bytes.first_chunk()?;
-        if !bytes.starts_with(&MAGIC) || sum(bytes) != u16::MAX {
+        if !bytes.starts_with(&MAGIC) || sum(&[bytes]) != u16::MAX {
             return None;
         }
         let low_48 = |at: usize| {
@@ -82,14 +84,6 @@ impl Signature {
     }
 }
 
-/// Returns the one's complement sum of the words.
-fn sum(bytes: &[u8]) -> u16 {
-    let (words, _) = bytes.as_chunks::<2>();
-    let sum: u32 = words.iter().map(|&word| u32::from(u16::from_be_bytes(word))).sum();
-    let sum = (sum & 0xffff) + (sum >> 16);
-    u16::try_from((sum & 0xffff) + (sum >> 16)).expect("a carry is added at most twice")
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -101,7 +95,7 @@ mod tests {
         fn a_signature_says_what_was_written(stream: u16, sequence in 0..=LOW_48, time in 0..=LOW_48) {
             let signature = Signature { stream, sequence, time };
             let bytes = signature.to_bytes();
-            prop_assert_eq!(sum(&bytes), u16::MAX);
+            prop_assert_eq!(sum(&[&bytes]), u16::MAX);
             prop_assert_eq!(Signature::from_bytes(&bytes), Some(signature));
         }
 
