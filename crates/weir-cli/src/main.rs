@@ -4,6 +4,7 @@
 mod advice;
 mod args;
 mod capture;
+mod check;
 mod cli;
 mod completions;
 mod count;

@@ -4,9 +4,13 @@
 #[path = "../../weir/tests/reader/files.rs"]
 #[allow(dead_code, reason = "tests of the library take the rest of this file")]
 mod files;
+#[path = "read/signed.rs"]
+mod signed;
 #[path = "read/support.rs"]
 mod support;
 
+#[path = "read/check.rs"]
+mod check;
 #[path = "read/convert.rs"]
 mod convert;
 #[path = "read/damage.rs"]

@@ -74,7 +74,7 @@ pub(crate) struct OriginArgs {
 
     /// Select how packets are timestamped.
     ///
-    /// Default: kernel; with weir count, none unless --order time is given.
+    /// Default: kernel; with weir count, none unless --order time or --check is given.
     #[arg(hide_short_help = true, long, value_name = "KIND", value_enum)]
     timestamps: Option<TimestampsArg>,
 

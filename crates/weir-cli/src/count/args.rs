@@ -7,6 +7,7 @@ use weir::{Builder, Delivery, Timestamps};
 
 use super::{HandlersArgs, LoadArgs};
 use crate::args::{LiveArgs, MORE};
+use crate::check::CheckArgs;
 use crate::interfaces::Chosen;
 use crate::order::OrderArgs;
 use crate::stop::UntilArgs;
@@ -30,15 +31,18 @@ Examples:
         Run at full speed: packets bypass the host, and one core polls without sleeping.
   weir count -i eth0 --duration 1m --json > rates.jsonl
         Write one JSON object per interval, then the final summary.
+  weir count -i eth1 --check --expect 1000000 --duration 1m
+        Check test traffic: what is missing, duplicate, corrupt or out of order,
+        and how long it took.
 
 Once counting has started, weir prints a line for each interface on standard error: \
 `IF: ..., mode ...; source ...`. No packet that arrives later is missed. \
 Scripts can wait with --ready-fd, systemd with Type=notify.
-To count the packets in a file, use weir read --count FILE.
+To count the packets in a file, use weir read --count FILE; to check them, weir read --check FILE.
 
 SIGINT (Ctrl-C) or SIGTERM prints the summary and exits; a second SIGINT exits at once.
 SIGUSR1 prints the summary so far.
-Exit status: 0 success, 1 error, 2 usage error, 3 packets were lost (with --fail-on-loss).";
+Exit status: 0 success, 1 error or (with --check) missing, duplicate or corrupt frames, 2 usage error, 3 packets were lost (with --fail-on-loss).";
 
 #[derive(Debug, Args)]
 #[command(after_help = MORE, after_long_help = COUNT_EXAMPLES)]
@@ -54,6 +58,8 @@ pub(crate) struct CountArgs {
     pub(crate) order: OrderArgs,
     #[command(flatten)]
     pub(crate) load: LoadArgs,
+    #[command(flatten)]
+    pub(crate) check: CheckArgs,
 
     /// Print a line every TIME.
     #[arg(long, value_name = "TIME", value_parser = units::duration, default_value = "1s")]
@@ -81,15 +87,23 @@ impl CountArgs {
     /// Checks rules that clap cannot express.
     pub(crate) fn check(&self) -> Result<(), String> {
         let (handlers, advanced) = self.handlers.wanted();
+        if self.check.is_on() && handlers {
+            return Err(
+                "--check judges packets in the order in which they arrive, on one thread: omit --handlers"
+                    .to_owned(),
+            );
+        }
         self.order.check(handlers, advanced)
     }
 
-    /// Returns a builder for these arguments. Packets have no timestamps unless requested, since nothing else reads
-    /// them.
+    /// Returns a builder for these arguments. Packets have no timestamps unless requested or checked, since nothing else
+    /// reads them. Checked packets are in time order, because queues overtake each other.
     pub(crate) fn builder(&self, interfaces: &[Chosen]) -> Builder {
-        let usual = if self.order.is_by_time(false) { Timestamps::Kernel } else { Timestamps::None };
+        let checks = self.check.is_on();
+        let usual =
+            if checks || self.order.is_by_time(false) { Timestamps::Kernel } else { Timestamps::None };
         let builder =
-            self.order.apply(self.handlers.apply(self.live.origin.builder(interfaces, usual)), false);
+            self.order.apply(self.handlers.apply(self.live.origin.builder(interfaces, usual)), checks);
         self.live.pool.apply(builder, Delivery::Adaptive)
     }
 }

@@ -9,6 +9,7 @@ use weir::{Builder, Capture, DEFAULT_THRESHOLD, Order, Plan, Share, Steer};
 use weir_service::Budget;
 
 use super::load::{Load, LoadFindings};
+use crate::check::Check;
 use crate::failure::Failure;
 
 #[derive(Debug, Args)]
@@ -148,15 +149,17 @@ impl FromStr for QueueList {
 #[derive(Debug)]
 pub(super) struct Work {
     budget: Budget,
-    /// `None`: packets are only counted.
+    /// `None`: no work is simulated.
     load: Option<Load>,
+    /// With the link type of each interface. `None`: packets are not checked.
+    pub(super) check: Option<(Check, Vec<u16>)>,
     /// Packets processed.
     pub(super) handled: u64,
 }
 
 impl Work {
     pub(super) fn new(budget: Budget, load: Option<Load>) -> Self {
-        Self { budget, load, handled: 0 }
+        Self { budget, load, check: None, handled: 0 }
     }
 
     pub(super) fn take(&mut self, mut share: Share) {
@@ -164,6 +167,9 @@ impl Work {
         self.handled += share.len() as u64;
         if let Some(load) = &mut self.load {
             share.packets().for_each(|packet| load.packet(&packet));
+        }
+        if let Some((check, link_types)) = &mut self.check {
+            share.packets().for_each(|packet| check.packet(link_types[packet.interface as usize], &packet));
         }
     }
 

@@ -1,13 +1,13 @@
 //! `weir count`: packets, rates and losses per interval, in total and per queue.
 //!
-//! Packets are read only for `--load`, because a chunk knows its number of packets.
+//! Packets are read only for `--load` and `--check`, because a chunk knows its number of packets.
 
 mod args;
 mod handlers;
 mod lines;
 mod load;
 
-use std::io;
+use std::io::{self, Write as _};
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
@@ -22,7 +22,9 @@ pub(crate) use self::args::CountArgs;
 use self::handlers::{Crew, HandlersArgs, Work};
 use self::lines::Lines;
 use self::load::{LoadArgs, LoadFindings};
+use crate::check::Findings;
 use crate::failure::Failure;
+use crate::report::Losses;
 use crate::{interfaces, json, opening, report, style};
 
 /// Runs the command.
@@ -39,7 +41,9 @@ pub(crate) fn run(args: &CountArgs) -> Result<(), Failure> {
     style::print(&report::started(capture.interfaces(), &opened, args.quiet, args.verbose));
     let interfaces = capture.interfaces().to_vec();
     let work = || Ok(Work::new(opened.budget(), args.load.on(&interfaces)?));
-    let own = work()?;
+    let mut own = work()?;
+    let link_types = || interfaces.iter().map(|interface| interface.link_type).collect();
+    own.check = args.check.start().map(|check| (check, link_types()));
     let crew = args
         .handlers
         .plan(args.order.of_handlers())
@@ -76,7 +80,11 @@ impl Policy for Run<'_> {
     }
 
     fn report(&mut self) -> Result<(), Failure> {
-        style::print(&report::account(&self.account()?, style::stderr()));
+        let summary = self.account()?;
+        style::print(&report::account(&summary, style::stderr()));
+        if let Some(findings) = self.findings(&summary) {
+            style::print(&findings.text(style::stderr()));
+        }
         Ok(())
     }
 
@@ -133,6 +141,7 @@ impl Policy for Run<'_> {
         let result = end.and_then(|stop| drained.and(printed).map(|()| stop));
 
         let mut summary = report::summary(&self.interfaces, &account, None);
+        let check = self.findings(&summary);
         let (handled, load) = self.own.finish(others);
         summary.confinement = self.confinement;
         summary.close(handled, result.as_ref().copied().map_err(Failure::message));
@@ -140,14 +149,28 @@ impl Policy for Run<'_> {
             style::print(&report::account(&summary, style::stderr()));
         }
         style::print(&report::closing(&summary));
-        let report = Report { summary: &summary, load };
-        let printed = if self.args.json && !piped { json::line(io::stdout(), &report) } else { Ok(()) };
+        let printed = match &check {
+            _ if piped => Ok(()),
+            _ if self.args.json => {
+                json::line(io::stdout(), &Report { summary: &summary, load, check: check.as_ref() })
+            }
+            Some(check) if !self.args.quiet => io::stdout().write_all(check.text(style::stdout()).as_bytes()),
+            _ => Ok(()),
+        };
         let result = result.and_then(|_| printed.map_err(cannot_print));
-        self.args.live.loss.end(result, report::loss(&summary), !self.args.quiet)
+        self.args.live.loss.end(result, report::loss(&summary), !self.args.quiet)?;
+        check.map_or(Ok(()), |check| check.verdict())
     }
 }
 
 impl Run<'_> {
+    /// Returns what is known of checked packets, if they are checked.
+    fn findings(&self, summary: &Summary) -> Option<Findings> {
+        let (check, _) = self.own.check.as_ref()?;
+        let lost = Losses::of(summary);
+        Some(check.findings(Some(lost.nic + lost.pool)))
+    }
+
     /// Processes what is left. Returns the work of the handlers, if there are any.
     fn drain(&mut self) -> (Vec<Work>, Result<(), Failure>) {
         let stopped = self.capture.stop().map_err(Failure::from);
@@ -163,13 +186,15 @@ impl Run<'_> {
     }
 }
 
-/// The account with the results of `--load`.
+/// The account with the results of `--load` and `--check`.
 #[derive(Serialize)]
 struct Report<'a> {
     #[serde(flatten)]
     summary: &'a Summary,
     #[serde(skip_serializing_if = "Option::is_none")]
     load: Option<LoadFindings>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    check: Option<&'a Findings>,
 }
 
 fn cannot_print(error: io::Error) -> Failure {

@@ -14,6 +14,7 @@ use super::split::{self, Split};
 use super::when::{self, When};
 use crate::args::ConfineArgs;
 use crate::args::MORE;
+use crate::check::CheckArgs;
 use crate::failure::Failure;
 use crate::files::FormatArg;
 use crate::filter_args::FilterArgs;
@@ -40,6 +41,9 @@ Examples:
         Save everything intact in a damaged or truncated file; report the rest.
   weir read trace.pcapng --count
         Print only the number of packets.
+  weir read trace.pcapng --check --expect 1000000
+        Check test traffic: what is missing, duplicate, corrupt or out of order,
+        and how long it took.
   weir read trace.pcapng -w web.pcapng -- tcp port 80 or tcp port 443
         Save matching packets. The filter can also be given with -f or -F, or as in
         tcpdump: weir read -r trace.pcapng tcp port 80
@@ -47,7 +51,8 @@ Examples:
 Addresses and ports are numeric, unless there is --names. If there are several interfaces, \
 lines start with the interface, and with In or Out if the file records the direction. \
 [N lost before] marks where the capture lost packets.
-Exit status: 0 success, 1 a file is damaged or unreadable (intact parts were read), 2 usage error.";
+Exit status: 0 success, 1 a file is damaged or unreadable (intact parts were read), or (with --check) frames are missing, \
+duplicate or corrupt, 2 usage error.";
 
 /// What to read, and what to make of it.
 #[derive(Debug, Args)]
@@ -111,13 +116,15 @@ pub(crate) struct ReadArgs {
     /// (that matches the filter) and no more are waiting. A note tells if a ring deleted files
     /// unread; a line such as `[at least 65,536 bytes not read: overwritten]` stands for what it overwrote (tcpdump's does).
     #[arg(long, help_heading = "Selection")]
-    #[arg(conflicts_with_all = ["write", "only_count", "repair", "sort"])]
+    #[arg(conflicts_with_all = ["write", "only_count", "repair", "sort", "check"])]
     pub(super) follow: bool,
 
     #[command(flatten)]
     pub(super) line: LineArgs,
 
     /// Print one JSON object per packet.
+    ///
+    /// With --check, print one with the result.
     ///
     /// Objects omit fields that the packet does not have. Besides addresses, ports and lengths there are, of the payload: dns
     /// (id, response, rcode, query, query_type, answers), tls_server_name, tls_version, alpn and http (method, host, path,
@@ -126,11 +133,11 @@ pub(crate) struct ReadArgs {
     pub(super) json: bool,
 
     /// Print only the number of packets.
-    #[arg(long = "count", conflicts_with = "write", help_heading = "Output")]
+    #[arg(long = "count", conflicts_with_all = ["write", "check"], help_heading = "Output")]
     pub(super) only_count: bool,
 
     /// Write packets to FILE; - is standard output.
-    #[arg(short = 'w', long, value_name = "FILE", help_heading = "Output")]
+    #[arg(short = 'w', long, value_name = "FILE", conflicts_with = "check", help_heading = "Output")]
     pub(super) write: Option<PathBuf>,
 
     /// Select the file format.
@@ -168,6 +175,9 @@ pub(crate) struct ReadArgs {
     /// Write microsecond timestamps to pcap, for older programs.
     #[arg(hide_short_help = true, long, help_heading = "Output")]
     micro: bool,
+
+    #[command(flatten)]
+    pub(super) check: CheckArgs,
 
     /// Accepted for compatibility: lines are written whenever no more packets are waiting, a file is complete at the end.
     #[arg(short = 'U', long = "packet-buffered", action = ArgAction::Count, hide = true)]
@@ -239,7 +249,7 @@ impl ReadArgs {
 
     /// Returns whether text is printed to standard output while reading.
     pub(super) fn prints(&self) -> bool {
-        self.write.is_none() && !self.only_count
+        self.write.is_none() && !self.only_count && !self.check.is_on()
     }
 
     /// Returns the format of the output file.

@@ -1,10 +1,11 @@
 //! `weir read`: prints capture files as lines or JSON, or writes other capture files.
 //!
 //! ```text
-//! files -> Input (one, or merged by time) -> Choice (-c, --from, --to, -s) -> Sink: lines, objects, files, count
+//! files -> Input (one, or merged by time) -> Choice (-c, --from, --to, -s) -> Sink: lines, objects, files, count, check
 //! ```
 
 mod args;
+mod check;
 mod choice;
 mod files;
 mod follow;
@@ -28,6 +29,7 @@ use weir_service::keeper::Helpers;
 use weir_service::resolver::Resolver;
 
 pub(crate) use self::args::ReadArgs;
+use self::check::Checked;
 pub(crate) use self::choice::{Choice, Limits, Verdict};
 use self::files::{Files, Total};
 use self::hope::Hope;
@@ -53,7 +55,7 @@ pub(crate) fn run(args: &ReadArgs) -> Result<(), Failure> {
     // rights.
     let (single, mut options) = (args.single(), WriterOptions::default());
     let helpers = if args.confine.is_on() { Helpers::for_file(single, &options)? } else { None };
-    let prints = args.write.is_none() && !args.only_count;
+    let prints = args.prints();
     let names = (prints && args.line.names(args.json)).then(Resolver::start).transpose()?;
     let text = prints.then(|| args.line.text(args.json, args.nano, names, None));
     options.keeper = helpers.as_ref().map(Helpers::keeper);
@@ -100,6 +102,9 @@ pub(crate) fn run(args: &ReadArgs) -> Result<(), Failure> {
             style::say(format_args!("{} filtered out", units::packets(reading.input.filtered())));
         }
         result
+    } else if let Some(check) = args.check.start() {
+        let mut checked = Checked::new(check, args.json);
+        pass(&mut reading, &mut checked).and_then(|()| checked.verdict())
     } else {
         pass(&mut reading, &mut Count::default())
     };

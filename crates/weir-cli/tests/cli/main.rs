@@ -3,6 +3,7 @@
 
 mod arguments;
 mod capture;
+mod check;
 mod confine;
 mod container;
 mod control;
@@ -28,5 +29,7 @@ mod replay;
 mod sample;
 mod sets;
 mod shells;
+#[path = "../read/signed.rs"]
+mod signed;
 mod stat;
 mod terminal;

@@ -109,6 +109,16 @@ pub(crate) fn packet(timestamp: u64, data: &[u8]) -> Packet<'_> {
 
 /// The same of whole packets.
 pub(crate) fn write_packets(path: &Path, format: Format, names: &[(&str, u16)], packets: &[Packet<'_>]) {
+    write_with(path, &WriterOptions { format, ..WriterOptions::default() }, names, packets);
+}
+
+/// The same with any options.
+pub(crate) fn write_with(
+    path: &Path,
+    options: &WriterOptions,
+    names: &[(&str, u16)],
+    packets: &[Packet<'_>],
+) {
     let interfaces: Vec<_> = names
         .iter()
         .map(|(name, link_type)| FileInterface {
@@ -118,8 +128,7 @@ pub(crate) fn write_packets(path: &Path, format: Format, names: &[(&str, u16)], 
             ..FileInterface::default()
         })
         .collect();
-    let options = WriterOptions { format, ..WriterOptions::default() };
-    let mut writer = Writer::create(path, &interfaces, &options).expect("a file");
+    let mut writer = Writer::create(path, &interfaces, options).expect("a file");
     for packet in packets {
         writer.packet(packet).expect("a packet");
     }

@@ -16,7 +16,7 @@ pub(super) enum Integrity {
 use Integrity::{Damaged, Sound, Untold};
 
 const ETHERNET: u16 = 1;
-const RAW_IP: [u16; 3] = [101, 228, 229];
+const RAW_IP: [u16; 4] = [12, 101, 228, 229];
 const COOKED: u16 = 113;
 const COOKED_2: u16 = 276;
 
