@@ -1,5 +1,6 @@
 //! `weir count --check`: test traffic whose fate the test decides.
 
+use std::net::UdpSocket;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use rustix::process::Signal;
@@ -232,6 +233,29 @@ fn root_what_the_capture_lost_is_told_from_what_the_network_lost() {
         &json!({ "type": "check", "lost_by_capture": lost, "missing": lost + SENT / 10, "reordered": 0 }),
     );
     assert!(lost > 0);
+}
+
+#[test]
+fn root_checksums_that_a_sender_left_to_its_card_are_not_called_corrupt() {
+    if !require_root("root_checksums_that_a_sender_left_to_its_card_are_not_called_corrupt") {
+        return;
+    }
+    let network = Network::new(Veth::default().ipv4()).expect("a private network");
+    let socket = network.tx().run(|| UdpSocket::bind("0.0.0.0:0")).expect("a socket");
+    let address = network.pair().rx.ipv4.expect("an address");
+    for (interface, source) in [("rx0", "xdp"), ("rx0", "tc"), ("any", "af_packet")] {
+        let args = ["count", "-i", interface, "--source", source, "--check", "--json", "udp", "port", "9"];
+        let running = start(&network, &args);
+        arrive(network.pair(), || {
+            for sequence in 0..20 {
+                let signature = Signature { stream: 1, sequence, time: now() };
+                socket.send_to(&signature.to_bytes(), (address, 9)).expect("a datagram");
+            }
+            20
+        });
+        let check = check(&running.interrupt().succeeded());
+        says(&check, &json!({ "perfect": true, "intact": 20, "unchecked": 20, "corrupt": 0, "other": 0 }));
+    }
 }
 
 #[test]
