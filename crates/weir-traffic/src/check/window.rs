@@ -115,4 +115,25 @@ mod tests {
             }
         }
     }
+
+    #[test]
+    fn a_jump_forgets_what_falls_out_and_nothing_else() {
+        let begin = 3 * WINDOW;
+        for jump in 0..200 {
+            let mut window = Window::new();
+            // All that has the bits of the sequences jumped over, and the oldest that stays.
+            for sequence in begin - WINDOW..=begin + jump + 1 - WINDOW {
+                window.add(sequence, true);
+            }
+            window.add(begin - 1, true);
+            window.add(begin + jump, true);
+            let first =
+                |window: &mut Window, sequence| window.add(sequence, true).map(|arrival| arrival.first);
+            assert_eq!(first(&mut window, begin + jump + 1 - WINDOW), Some(false), "{jump}");
+            assert_eq!(first(&mut window, begin + jump - WINDOW), None, "{jump}");
+            for sequence in begin..begin + jump {
+                assert_eq!(first(&mut window, sequence), Some(true), "{jump} {sequence}");
+            }
+        }
+    }
 }
