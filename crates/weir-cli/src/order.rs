@@ -12,8 +12,8 @@ use crate::units;
 pub(crate) struct OrderArgs {
     /// Order packets from several queues.
     ///
-    /// Default: time if weir capture prints packets or writes to standard output or a FIFO,
-    /// otherwise none.
+    /// Default: time if weir capture prints packets or writes to standard output or a FIFO, and for
+    /// weir count --check; otherwise none.
     #[arg(hide_short_help = true, long, value_name = "ORDER", value_enum)]
     order: Option<OrderArg>,
 
