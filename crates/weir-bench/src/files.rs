@@ -394,7 +394,7 @@ fn watch(mut child: Child) -> io::Result<u64> {
     Ok(peak)
 }
 
-/// Writes the first packets of `traffic`, `times` times, each of [`SIZE`] bytes.
+/// Writes the first packets of `traffic`, `times` times.
 pub(super) fn write_pcap(path: &Path, traffic: &Traffic, packets: u64, times: usize) -> io::Result<()> {
     let mut file = BufWriter::with_capacity(1 << 20, File::create(path)?);
     file.write_all(&words(&[0xa1b2_c3d4, 0x0004_0002, 0, 0, 262_144, 1]))?;
@@ -403,7 +403,8 @@ pub(super) fn write_pcap(path: &Path, traffic: &Traffic, packets: u64, times: us
             let time = BEGIN + number * STEP;
             let seconds = u32::try_from(time / 1_000_000_000).unwrap_or(u32::MAX);
             let micro = u32::try_from(time % 1_000_000_000 / 1_000).unwrap_or(0);
-            file.write_all(&words(&[seconds, micro, SIZE, SIZE]))?;
+            let size = u32::try_from(traffic.size()).unwrap_or(u32::MAX);
+            file.write_all(&words(&[seconds, micro, size, size]))?;
             file.write_all(&traffic.frame(number))?;
         }
     }

@@ -30,6 +30,7 @@ mod receive;
 mod report;
 mod sample;
 mod savefile;
+mod send;
 mod spread;
 mod steer;
 mod style;
@@ -99,6 +100,8 @@ enum What {
     Queues(queues::QueuesArgs),
     /// Compare reading and rewriting capture files with tcpdump, tshark and editcap.
     Read(files::ReadArgs),
+    /// Compare sending with a bare live-frames loop, trafgen and tcpreplay.
+    Send(send::SendArgs),
     /// Measure what steering costs in the XDP program.
     Steer(steer::SteerArgs),
     /// One compilation, which measures itself.
@@ -179,6 +182,7 @@ fn run(cli: &Cli) -> Result<(), Failure> {
         What::Look(args) => look::run(args),
         What::Queues(args) => queues::run(args),
         What::Read(args) => files::run(args),
+        What::Send(args) => send::run(args),
         What::Steer(args) => steer::run(args),
         What::Receive(args) => receive::run(args),
         What::ReceiveAfXdp(args) => receive::run_af_xdp(args),

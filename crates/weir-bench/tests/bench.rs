@@ -347,6 +347,23 @@ fn root_the_cost_for_a_host_is_measured() {
 }
 
 #[test]
+fn root_sending_is_measured() {
+    if !require_root("root_sending_is_measured") {
+        return;
+    }
+    let report = short(&["send", "--quick"], Path::new(""));
+    let samples = report["samples"].as_array().expect("a list");
+    let weirs =
+        samples.iter().filter(|sample| sample["contestant"].as_str().expect("a name").contains("weir"));
+    assert_eq!(weirs.count(), 4, "{samples:?}");
+    for sample in samples {
+        assert!(sample["rate"].as_f64() > Some(0.0), "{sample}");
+        assert!(sample["sent"].as_u64() > Some(0) && sample["sent"] == sample["arrived"], "{sample}");
+    }
+    assert!(report["bars"][0]["measured"]["median"].is_number(), "{report}");
+}
+
+#[test]
 fn root_steering_is_measured() {
     if !require_root("root_steering_is_measured") {
         return;

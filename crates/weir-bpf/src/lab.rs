@@ -176,6 +176,35 @@ impl RedirectTo {
     }
 }
 
+/// Program `transmit_all`, loaded, for live frames of `BPF_PROG_TEST_RUN`: the least work that generating can do.
+#[derive(Debug)]
+pub struct TransmitAll {
+    program: OwnedFd,
+}
+
+impl TransmitAll {
+    /// Loads the program.
+    ///
+    /// # Errors
+    ///
+    /// Missing privileges.
+    pub fn load() -> Result<Self, LoadError> {
+        logged("transmit_all", || {
+            let mut storage = MaybeUninit::uninit();
+            let mut open = skeleton::LabSkelBuilder::default().open(&mut storage)?;
+            leave_out_all(open.open_object_mut())?;
+            open.progs.transmit_all.set_autoload(true);
+            let loaded = open.load()?;
+            Ok(Self { program: loaded.progs.transmit_all.as_fd().try_clone_to_owned()? })
+        })
+    }
+
+    /// Returns the program, to run it.
+    pub fn program(&self) -> BorrowedFd<'_> {
+        self.program.as_fd()
+    }
+}
+
 /// The first words of an array map's value.
 fn first_words<const N: usize>(map: &MapHandle, index: u32) -> [u64; N] {
     let value = map.lookup(&index.to_ne_bytes(), MapFlags::ANY).expect("a map that is held can be read");
