@@ -25,15 +25,19 @@ pub(crate) struct SendingArgs {
     mark: u32,
 }
 
-#[derive(Clone, Copy, Debug, Default, ValueEnum)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 enum BackendArg {
-    /// A ring if there is memory for one, else plain.
+    /// What is fastest: live where possible, else a ring if there is memory for one, else plain.
     #[default]
     Auto,
     /// A ring that is shared with the kernel (PACKET_TX_RING).
     Ring,
     /// System calls with many packets each (sendmmsg).
     Plain,
+    /// `weir gen` only: frames that an eBPF program makes in the kernel, from 5.18 on (live frames). They go
+    /// to the driver directly: captures and queueing on this host do not see them, they have no mark, and
+    /// weir is not confined. `auto` takes it for full speed.
+    Live,
 }
 
 impl SendingArgs {
@@ -42,10 +46,20 @@ impl SendingArgs {
         let builder = Sender::to(name).namespace(namespace);
         let builder = builder.mark(Some(self.mark).filter(|&mark| mark != 0));
         match self.backend {
-            BackendArg::Auto => builder,
+            BackendArg::Auto | BackendArg::Live => builder,
             BackendArg::Ring => builder.backend(Backend::Ring),
             BackendArg::Plain => builder.backend(Backend::Plain),
         }
+    }
+
+    /// Whether only live frames will do.
+    pub(crate) fn is_live(&self) -> bool {
+        self.backend == BackendArg::Live
+    }
+
+    /// Whether live frames will do.
+    pub(crate) fn may_be_live(&self) -> bool {
+        matches!(self.backend, BackendArg::Auto | BackendArg::Live)
     }
 }
 

@@ -16,23 +16,23 @@
 
 #![forbid(unsafe_code)]
 
+mod check;
+mod checksum;
 mod description;
 mod flows;
 mod headers;
 mod order;
 mod random;
 mod ranges;
-mod check;
-mod checksum;
 mod signature;
 mod sizes;
 mod tables;
 
+pub use self::check::{Bucket, Checker, Frame, Latency, Report, STREAMS, StreamReport, Tally, WINDOW};
 pub use self::description::{Description, Place, Protocol, Refusal, Vxlan};
 pub use self::headers::{Checksum, Length};
 pub use self::order::Order;
 pub use self::ranges::{Addresses, Ports};
-pub use self::check::{Bucket, Checker, Frame, Latency, Report, STREAMS, StreamReport, Tally, WINDOW};
 pub use self::signature::{Found, SIGNATURE_LENGTH, Signature};
 pub use self::sizes::Sizes;
 pub use self::tables::{Head, LONGEST_HEAD, MOST_CHECKSUMS, Tables};

@@ -2,11 +2,12 @@
 //!
 //! ```text
 //! options -> Description -> Tables: frame n --.
-//!         -> Plan: when is it due? -----------+-> Transmission, or file (-w)
+//!         -> Plan: when is it due? -----------+-> live frames, Transmission, or file (-w)
 //! ```
 
 mod args;
 mod file;
+mod kernel;
 mod plan;
 mod report;
 
@@ -18,7 +19,7 @@ use std::time::Instant;
 
 use rustix::time::{ClockId, clock_gettime};
 use weir::Namespace;
-use weir::send::{Destination, Report, SendReason, Sender};
+use weir::send::{Destination, LiveFrames, Report, SendReason, Sender, SenderBuilder};
 use weir_service::confine::Needs;
 use weir_service::stop_on_signals;
 use weir_traffic::{Description, Refusal, Tables};
@@ -29,7 +30,7 @@ use self::plan::Plan;
 use self::report::{Summary, named};
 use crate::failure::Failure;
 use crate::read::Progress;
-use crate::sending::{Off, failure};
+use crate::sending::{Off, SendingArgs, failure};
 use crate::{grant, interfaces, json, style, units};
 
 /// Runs the command.
@@ -58,34 +59,89 @@ type Outcome = Result<(Summary, Result<(), Failure>), Failure>;
 fn to_interface(args: &GenArgs, description: &mut Description) -> Outcome {
     let (namespace, name) = args.place()?;
     grant::more_than_capture("send packets")?;
-    let mut sender = args.sending.builder(namespace.as_ref(), &name).open()?;
-    let destination = sender.destination().clone();
+    let builder = args.sending.builder(namespace.as_ref(), &name);
+    let destination = builder.find()?;
     description.macs[0] = match args.source_mac {
         Some(mac) => mac,
         None => own_mac(namespace.as_ref(), &name)?.unwrap_or(description.macs[0]),
     };
     let tables = tables(description)?;
     fits(&tables, &destination)?;
-    let stop = sender.stop_flag();
-    handle_signals(&stop)?;
-    args.confine.confine(|| Needs::to_read(&[], None).send())?;
-
     let mut plan = args.plan();
+    let mut way = Way::open(&builder, &args.sending, &tables, args.stream, plan.is_top())?;
+    handle_signals(&way.stop_flag())?;
+    if let Way::Socket(_) = way {
+        args.confine.confine(|| Needs::to_read(&[], None).send())?;
+    }
+
     let passed = Arc::new(AtomicU64::new(0));
     let position = Arc::clone(&passed);
     let total = args.count.filter(|_| !args.quiet);
     let position = move || position.load(Ordering::Relaxed);
     let mut progress = Progress::of(position, total, false, units::packets);
-    let (report, result) = send(&mut sender, &tables, args.stream, &mut plan, &passed);
+    let (mut summary, result) = match &mut way {
+        Way::Socket(sender) => {
+            let (report, result) = send(sender, &tables, args.stream, &mut plan, &passed);
+            let mut summary = Summary::new(report.sent, Some(report.elapsed), &plan);
+            (summary.gaps, summary.stopped) = (Off::of(report.gaps), report.stopped);
+            (summary, result)
+        }
+        Way::Kernel(live) => {
+            let (report, result) = kernel::send(live, &tables, &mut plan, &passed);
+            let mut summary = Summary::new(kernel::sent(&report), Some(report.elapsed), &plan);
+            (summary.refused, summary.stopped) = (report.made.packets - report.sent, report.stopped);
+            (summary, result)
+        }
+    };
     progress.clear();
-    let mut summary = Summary::new(report.sent, Some(report.elapsed), &plan);
     summary.interface = Some(destination.name);
-    summary.backend = Some(sender.backend().to_string());
-    (summary.gaps, summary.stopped) = (Off::of(report.gaps), report.stopped);
+    summary.backend = Some(way.name());
     Ok((summary, result))
 }
 
-/// Sends the frames of the plan by the sender. A faster way to send the same tables would be chosen here.
+/// How frames reach the driver.
+enum Way {
+    /// This process makes them.
+    Socket(Sender),
+    /// The kernel makes them.
+    Kernel(LiveFrames),
+}
+
+impl Way {
+    /// Opens the way that is wanted. Where the choice is free, the kernel makes what is sent at top speed, if it can.
+    fn open(
+        builder: &SenderBuilder,
+        wanted: &SendingArgs,
+        tables: &Tables,
+        stream: u16,
+        top: bool,
+    ) -> Result<Self, Failure> {
+        if wanted.is_live() {
+            return Ok(Self::Kernel(builder.live(tables, stream)?));
+        }
+        let live = (wanted.may_be_live() && top).then(|| builder.live(tables, stream).ok()).flatten();
+        Ok(match live {
+            Some(live) => Self::Kernel(live),
+            None => Self::Socket(builder.open()?),
+        })
+    }
+
+    fn stop_flag(&self) -> Arc<AtomicBool> {
+        match self {
+            Self::Socket(sender) => sender.stop_flag(),
+            Self::Kernel(live) => live.stop_flag(),
+        }
+    }
+
+    fn name(&self) -> String {
+        match self {
+            Self::Socket(sender) => sender.backend().to_string(),
+            Self::Kernel(_) => "live frames".to_owned(),
+        }
+    }
+}
+
+/// Sends the frames of the plan by the sender.
 fn send(
     sender: &mut Sender,
     tables: &Tables,

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use weir::send::Pace;
+use weir::send::{Due, Pace, Sent};
 
 /// A burst: so many frames at once, each time.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -73,6 +73,58 @@ impl Plan {
         Some(Turn { sequence, due })
     }
 
+    /// Whether frames come as fast as possible.
+    pub(super) fn is_top(&self) -> bool {
+        self.speed == Speed::Top
+    }
+
+    /// Returns how many more frames are due, for a sender that makes many at once. `made` frames are made, of
+    /// `mean_bits` each on average, `elapsed` after the start.
+    pub(super) fn batch(&self, made: u64, elapsed: Duration, mean_bits: f64) -> Due {
+        let per_second = match self.speed {
+            Speed::Top => None,
+            Speed::PacketsPerSecond(rate) => Some(rate),
+            Speed::BitsPerSecond(rate) => Some(rate / mean_bits),
+            Speed::Bursts(Burst { frames, every }) => Some(float(frames) / every.as_secs_f64()),
+        };
+        // Frames that are due together.
+        let step = match self.speed {
+            Speed::Bursts(burst) => burst.frames,
+            _ => 1,
+        };
+        let due_by = |time: Duration| match per_second {
+            None => u64::MAX,
+            Some(rate) => {
+                whole(time.as_secs_f64() * rate / float(step)).saturating_add(1).saturating_mul(step)
+            }
+        };
+        let is_late = self.duration.is_some_and(|duration| elapsed >= duration);
+        // What is due in the duration, though nobody looked then, is still to be made.
+        let last = match self.duration {
+            Some(duration) if per_second.is_some() => {
+                due_by(duration.saturating_sub(Duration::from_nanos(1)))
+            }
+            Some(_) if is_late => made,
+            _ => u64::MAX,
+        };
+        let last = last.min(self.count);
+        if made >= last {
+            return Due::Over;
+        }
+        let due = due_by(elapsed).min(last);
+        if due > made {
+            return Due::Now(due - made);
+        }
+        let rate = per_second.expect("everything is due at once without a rate");
+        let next = Duration::try_from_secs_f64(float(made) / rate).unwrap_or(Duration::MAX);
+        Due::In(next.saturating_sub(elapsed).max(Duration::from_nanos(1)))
+    }
+
+    /// Notes frames that were made in batches.
+    pub(super) fn made(&mut self, made: Sent) {
+        (self.frames, self.bits) = (made.packets, made.bytes * 8);
+    }
+
     /// Returns when the frame after those so far is due.
     fn due(&self) -> Option<Duration> {
         let seconds = match self.speed {
@@ -113,6 +165,11 @@ impl Plan {
 #[expect(clippy::cast_precision_loss, reason = "exact up to 2^53 frames or bits")]
 fn float(number: u64) -> f64 {
     number as f64
+}
+
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it saturates")]
+fn whole(number: f64) -> u64 {
+    number as u64
 }
 
 #[cfg(test)]
@@ -179,6 +236,47 @@ mod tests {
         assert_eq!([20, 21].map(|millis| after(BURST, 5, millis)), [Some(true), Some(false)]);
         assert_eq!(after(Speed::Top, 5, 1), None);
         assert_eq!(Plan::new(rate, None, None).is_reached(Duration::ZERO), None);
+    }
+
+    /// How many frames of 125 bytes are made by these microseconds, and whether that is all.
+    fn batches(plan: &Plan, times: &[u64]) -> (Vec<u64>, bool) {
+        let (mut made, mut over) = (0, false);
+        let counts = times.iter().map(|&time| {
+            match plan.batch(made, Duration::from_micros(time), 1000.0) {
+                Due::Now(frames) => made += frames,
+                Due::In(wait) => assert!(wait > Duration::ZERO),
+                Due::Over => over = true,
+            }
+            made
+        });
+        (counts.collect(), over)
+    }
+
+    #[test]
+    fn what_is_due_meanwhile_is_made_at_once() {
+        for speed in [Speed::PacketsPerSecond(1e3), Speed::BitsPerSecond(1e6)] {
+            let plan = Plan::new(speed, Some(9), None);
+            assert_eq!(batches(&plan, &[0, 500, 1100, 4100, 50_000, 50_000]), (vec![1, 1, 2, 5, 9, 9], true));
+            let plan = Plan::new(speed, None, Some(Duration::from_millis(20)));
+            assert_eq!(batches(&plan, &[0, 19_100, 25_000, 26_000]), (vec![1, 20, 20, 20], true));
+            assert_eq!(batches(&plan, &[25_000, 26_000]), (vec![20, 20], true));
+        }
+        let plan = Plan::new(BURST, Some(8), None);
+        assert_eq!(batches(&plan, &[0, 9_000, 10_001, 20_001, 20_002]), (vec![3, 3, 6, 8, 8], true));
+        let plan = Plan::new(Speed::Top, Some(8), None);
+        assert_eq!(batches(&plan, &[0, 1]), (vec![8, 8], true));
+        let plan = Plan::new(Speed::Top, None, Some(Duration::from_millis(1)));
+        assert_eq!(plan.batch(5, Duration::ZERO, 1.0), Due::Now(u64::MAX - 5));
+        assert_eq!(plan.batch(5, Duration::from_millis(1), 1.0), Due::Over);
+    }
+
+    #[test]
+    fn a_wait_ends_when_the_next_frame_is_due() {
+        let wait = |speed, made, micros| {
+            Plan::new(speed, None, None).batch(made, Duration::from_micros(micros), 1000.0)
+        };
+        assert_eq!(wait(Speed::PacketsPerSecond(1e3), 1, 400), Due::In(Duration::from_micros(600)));
+        assert_eq!(wait(BURST, 3, 400), Due::In(Duration::from_micros(9_600)));
     }
 
     #[test]

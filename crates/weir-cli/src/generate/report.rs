@@ -29,6 +29,8 @@ pub(super) struct Summary {
     reached: Option<bool>,
     /// Null without gaps.
     pub(super) gaps: Option<Off>,
+    /// Frames made in the kernel for which the driver had no room.
+    pub(super) refused: u64,
     /// A signal ended it.
     pub(super) stopped: bool,
     /// Null: everything was sent, unless it was stopped.
@@ -51,6 +53,7 @@ impl Summary {
             asked_bits_per_second,
             reached: elapsed.and_then(|elapsed| plan.is_reached(elapsed)),
             gaps: None,
+            refused: 0,
             stopped: false,
             error: None,
         }
@@ -74,6 +77,9 @@ impl Summary {
                 (None, bits) => format!("{}bit/s", units::scaled(bits.unwrap_or_default())),
             };
             text += &format!("{note}: {asked} was asked for and not reached\n");
+        }
+        if self.refused > 0 {
+            text += &format!("{note}: {} more found no room in the driver\n", units::packets(self.refused));
         }
         if self.stopped {
             text += &format!("{note}: stopped by a signal\n");

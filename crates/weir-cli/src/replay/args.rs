@@ -152,6 +152,10 @@ impl ReplayArgs {
             let message = "cannot send standard input several times: it can be read only once";
             return Err(Failure::usage(message).hint("try --preload"));
         }
+        if self.sending.is_live() {
+            let message = "cannot replay files by --backend live: the kernel makes its frames itself";
+            return Err(Failure::usage(message).hint("try --backend ring"));
+        }
         if self.dry_run && self.rounds == 0 {
             return Err(Failure::usage(
                 "--loop 0 goes on until Ctrl-C, so --dry-run cannot say for how long",

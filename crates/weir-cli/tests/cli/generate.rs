@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 use rustix::process::Signal;
-use weir_lab::{Network, require_root};
+use weir_lab::{Network, Veth, require_root};
 
 use crate::harness::{Ended, Running, directory, network, path, until, weir};
 use crate::namespaces::inside;
@@ -221,7 +221,13 @@ fn root_the_other_end_receives_what_a_file_has() {
     let same: Vec<_> = same.split(' ').collect();
     written(&file, &same);
     let mut wanted = packets(Path::new(&file));
-    for ways in [&["--backend", "ring"][..], &["--backend", "plain"], &["--burst", "7/1ms"]] {
+    for ways in [
+        &["--backend", "ring"][..],
+        &["--backend", "plain"],
+        &["--backend", "live"],
+        &["--backend", "live", "--rate", "50kpps"],
+        &["--burst", "7/1ms"],
+    ] {
         let got = directory.path().join("got.pcap");
         let tcpdump = Tcpdump::start(&network, got.clone(), 2000);
         let before = left(&network);
@@ -240,6 +246,29 @@ fn root_the_other_end_receives_what_a_file_has() {
         }
         assert_eq!(got.len(), 2000);
     }
+}
+
+#[test]
+fn root_full_speed_is_that_of_the_kernel() {
+    if !require_root("root_full_speed_is_that_of_the_kernel") {
+        return;
+    }
+    let network = network();
+    let before = left(&network);
+    let ended = generate(&network, &["-c", "100000"]).succeeded();
+    assert!(
+        ended.stderr.starts_with("100,000 packets, 5.72 MiB sent on rx0 (live frames) in "),
+        "{}",
+        ended.stderr
+    );
+    assert_eq!(left(&network) - before, 100_000);
+    assert_eq!(ended.account().number("refused"), 0);
+
+    let deaf = Network::new(Veth::default().feature("gro", false)).expect("a private network");
+    let ended = generate(&deaf, &["-c", "100"]).succeeded();
+    assert!(ended.stderr.contains("sent on rx0 (ring) in "), "{}", ended.stderr);
+    let refused = generate(&deaf, &["-c", "100", "--backend", "live"]);
+    refused.failed(&["cannot send live frames: its driver takes no redirected packets"]);
 }
 
 #[test]

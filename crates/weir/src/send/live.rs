@@ -79,6 +79,13 @@ pub struct LiveReport {
     pub stopped: bool,
 }
 
+impl LiveReport {
+    /// Returns the report of a run that an error has ended after so many frames.
+    pub fn of(made: Sent) -> Self {
+        Self { made, sent: made.packets, ..Self::default() }
+    }
+}
+
 impl SenderBuilder {
     /// Opens a generator of live frames, whose signatures tell this stream. Takes `CAP_BPF`, `CAP_NET_ADMIN` and
     /// `CAP_SYS_ADMIN`.

@@ -1,0 +1,39 @@
+//! Frames that the kernel makes itself.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use weir::send::{LiveFrames, LiveReport, Sent};
+use weir_traffic::Tables;
+
+use super::plan::Plan;
+use crate::failure::Failure;
+use crate::sending::failure;
+
+/// Sends the frames of the plan, and returns what the driver has sent.
+pub(super) fn send(
+    live: &mut LiveFrames,
+    tables: &Tables,
+    plan: &mut Plan,
+    passed: &AtomicU64,
+) -> (LiveReport, Result<(), Failure>) {
+    let sum: u64 = tables.sizes.iter().map(|&size| u64::from(size)).sum();
+    #[expect(clippy::cast_precision_loss, reason = "a mean")]
+    let mean_bits = sum as f64 * 8.0 / tables.sizes.len() as f64;
+    let ran = live.run(0, |made, elapsed| {
+        passed.store(made, Ordering::Relaxed);
+        plan.batch(made, elapsed, mean_bits)
+    });
+    let (report, result) = match ran {
+        Ok(report) => (report, Ok(())),
+        Err(error) => (LiveReport::of(error.sent), Err(failure(error))),
+    };
+    plan.made(report.made);
+    (report, result)
+}
+
+/// Returns what was sent of the frames made. Of several sizes, bytes are those of the average frame.
+pub(super) fn sent(report: &LiveReport) -> Sent {
+    let Sent { packets, bytes } = report.made;
+    let bytes = u128::from(bytes) * u128::from(report.sent) / u128::from(packets.max(1));
+    Sent { packets: report.sent, bytes: u64::try_from(bytes).unwrap_or(u64::MAX) }
+}
