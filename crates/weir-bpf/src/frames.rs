@@ -113,16 +113,10 @@ fn bytes(head: &Head) -> [u8; LONGEST_HEAD + 4 * (MOST_CHECKSUMS + 1)] {
     headers.copy_from_slice(&head.bytes);
     for (place, sum) in sums.chunks_mut(4).zip(head.sums) {
         // The program adds words in the byte order of the processor: the sum of swapped words is the swapped sum.
-        let swapped = u16::from_ne_bytes(fold(sum).to_be_bytes());
+        let swapped = u16::from_ne_bytes(sum.to_be_bytes());
         place.copy_from_slice(&u32::from(swapped).to_ne_bytes());
     }
     bytes
-}
-
-/// Folds a sum of 16-bit words into a one's complement sum.
-fn fold(sum: u32) -> u16 {
-    let sum = (sum & 0xffff) + (sum >> 16);
-    u16::try_from((sum & 0xffff) + (sum >> 16)).expect("a carry is added at most twice")
 }
 
 /// Writes all entries of an array.

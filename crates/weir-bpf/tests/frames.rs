@@ -51,7 +51,7 @@ fn root_the_kernel_writes_the_same_frames() {
         let mut expected = Vec::new();
         for first in [0, 1499, (1 << 40) + 17] {
             let began = now();
-            frames.begin(first, began - nanoseconds(ClockId::Monotonic));
+            frames.begin(first, now() - nanoseconds(ClockId::Monotonic));
             let mut previous = None;
             for sequence in first..first + 150 {
                 let (answer, mut frame) =
@@ -70,7 +70,7 @@ fn root_the_kernel_writes_the_same_frames() {
                     previous.replace(signed.time).is_none_or(|time| (time == signed.time) == shares);
                 assert!(is_shared, "{sequence}");
                 let age = signed.age(now());
-                assert!((0..1_000_000_000).contains(&age), "{age}");
+                assert!(age >= 0 && age.unsigned_abs() <= now() - began, "{age}");
             }
             assert_eq!(frames.next_sequence(), first + 150);
         }

@@ -9,6 +9,11 @@ pub(crate) fn sum(pieces: &[&[u8]]) -> u16 {
         sum += words.iter().map(|&word| u64::from(u16::from_be_bytes(word))).sum::<u64>();
         sum += rest.first().map_or(0, |&byte| u64::from(byte) << 8);
     }
+    fold(sum)
+}
+
+/// Returns a sum of words as a one's complement sum: carries are added again.
+pub(crate) fn fold(mut sum: u64) -> u16 {
     while sum > 0xffff {
         sum = (sum & 0xffff) + (sum >> 16);
     }

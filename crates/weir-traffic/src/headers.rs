@@ -2,6 +2,7 @@
 
 use std::net::IpAddr;
 
+use crate::checksum::{fold, sum};
 use crate::description::{Description, Protocol};
 use crate::flows::Flow;
 
@@ -41,8 +42,8 @@ pub struct Checksum {
 pub(crate) struct Headers {
     pub(crate) bytes: Vec<u8>,
     pub(crate) lengths: Vec<Length>,
-    /// Each with the sum of what it covers in a frame of size 0, if there were one: 16-bit words in network byte order.
-    pub(crate) checksums: Vec<(Checksum, u32)>,
+    /// Each with the one's complement sum of what it covers in a frame of size 0, if there were one.
+    pub(crate) checksums: Vec<(Checksum, u16)>,
 }
 
 impl Headers {
@@ -85,7 +86,7 @@ impl Headers {
                 self.bytes.extend([HOPS, protocol, 0, 0]);
                 self.bytes.extend(source.octets());
                 self.bytes.extend(destination.octets());
-                let covered = sum(&self.bytes[begin.into()..]);
+                let covered = sum(&[&self.bytes[begin.into()..]]).into();
                 self.checksum(Checksum { at: begin + 10, weight: 1, never_zero: false }, covered, begin);
             }
             [IpAddr::V6(source), IpAddr::V6(destination)] => {
@@ -127,7 +128,7 @@ impl Headers {
                 if v6 { (pseudo, 2, 1) } else { (0, 2, 0) }
             }
         };
-        let covered = pseudo + sum(&self.bytes[begin.into()..]);
+        let covered = pseudo + u32::from(sum(&[&self.bytes[begin.into()..]]));
         let never_zero = protocol == Protocol::Udp;
         self.checksum(Checksum { at: begin + at, weight, never_zero }, covered, begin);
     }
@@ -135,7 +136,8 @@ impl Headers {
     /// Adds a checksum that covers so much, and as often as it has `weight` the size less `minus`.
     fn checksum(&mut self, checksum: Checksum, covered: u32, minus: u16) {
         // In one's complement, adding the complement subtracts.
-        self.checksums.push((checksum, covered + u32::from(checksum.weight) * u32::from(!minus)));
+        let sum = covered + u32::from(checksum.weight) * u32::from(!minus);
+        self.checksums.push((checksum, fold(sum.into())));
     }
 
     /// Returns the offset of what comes next.
@@ -151,13 +153,8 @@ impl Headers {
 /// Returns the sum of the addresses.
 fn addresses(flow: &Flow) -> u32 {
     let one = |address| match address {
-        IpAddr::V4(address) => sum(&address.octets()),
-        IpAddr::V6(address) => sum(&address.octets()),
+        IpAddr::V4(address) => u32::from(sum(&[&address.octets()])),
+        IpAddr::V6(address) => u32::from(sum(&[&address.octets()])),
     };
     one(flow.source) + one(flow.destination)
-}
-
-/// Returns the sum of the 16-bit words, in network byte order.
-fn sum(bytes: &[u8]) -> u32 {
-    bytes.as_chunks::<2>().0.iter().map(|&word| u32::from(u16::from_be_bytes(word))).sum()
 }

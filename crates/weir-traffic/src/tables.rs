@@ -1,5 +1,6 @@
 //! Tables from which frames are written.
 
+use crate::checksum::fold;
 use crate::description::{Description, Place, Refusal};
 use crate::flows::flows;
 use crate::headers::{Checksum, Headers, Length};
@@ -39,9 +40,8 @@ pub struct Tables {
 pub struct Head {
     /// The bytes, right for frames of the largest size; zeros behind them.
     pub bytes: [u8; LONGEST_HEAD],
-    /// For each of [`Tables::checksums`]: the sum of what it covers but for what depends on the size, as 16-bit words in
-    /// network byte order.
-    pub sums: [u32; MOST_CHECKSUMS],
+    /// For each of [`Tables::checksums`]: the one's complement sum of what it covers but for what depends on the size.
+    pub sums: [u16; MOST_CHECKSUMS],
 }
 
 impl Tables {
@@ -108,17 +108,13 @@ impl Tables {
     }
 
     /// Writes what depends on the size into headers.
-    fn complete(&self, headers: &mut [u8], sums: &[u32; MOST_CHECKSUMS], size: u32) {
+    fn complete(&self, headers: &mut [u8], sums: &[u16; MOST_CHECKSUMS], size: u32) {
         let mut put = |at: u16, word: u16| headers[at.into()..][..2].copy_from_slice(&word.to_be_bytes());
         for length in &self.lengths {
             put(length.at, low(size) - length.minus);
         }
         for (checksum, sum) in self.checksums.iter().zip(sums) {
-            let mut sum = sum + u32::from(checksum.weight) * size;
-            while sum > 0xffff {
-                sum = (sum & 0xffff) + (sum >> 16);
-            }
-            let complement = !low(sum);
+            let complement = !fold(u64::from(*sum) + u64::from(checksum.weight) * u64::from(size));
             put(checksum.at, if complement == 0 && checksum.never_zero { 0xffff } else { complement });
         }
     }
