@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: (MIT OR Apache-2.0) */
-/* Statistics: counts the packets of an interface, in total and for each of several filters, and lets them pass. Only
- * counters leave the kernel.
+/* Statistics: counts the packets of an interface, in total and for each of several filters. Only counters leave the
+ * kernel. Packets pass, unless the interface is there for nothing but counting.
  *
  * Input:    struct xdp_md, linear or with fragments; struct __sk_buff as in tc.bpf.c.
- * Verdicts: XDP_PASS, TC_ACT_UNSPEC.
+ * Verdicts: XDP_PASS, or XDP_DROP of a counted packet if `exclusive`; TC_ACT_UNSPEC.
  * Maps:     counters, and strays of writer.h.
  * Kernel:   6.1. Programs bound to their device need 6.8 and a driver that reports stripped VLAN tags. */
 #include <linux/pkt_cls.h>
@@ -31,6 +31,7 @@ struct {
 #define SENT 1
 
 const volatile __u32 arrived_on = ANY_INTERFACE; /* with XDP, counts only packets of this interface */
+const volatile bool exclusive = false;           /* with XDP, counted packets go no further */
 
 /* Stands for the filters, and for what counts the packets they accept (weir-filter/src/emit/ebpf/tally.rs). `tag` is a
  * stripped VLAN tag: presence << 32 | EtherType << 16 | contents, in host byte order. */
@@ -61,12 +62,18 @@ static __always_inline bool is_counted(struct xdp_md *ctx)
 	return false;
 }
 
+static __always_inline enum xdp_action verdict(void)
+{
+	return exclusive ? XDP_DROP : XDP_PASS;
+}
+
 SEC("xdp")
 int stat_xdp(struct xdp_md *ctx)
 {
-	if (is_counted(ctx))
-		count(ctx, RECEIVED, packet_length(ctx), 0);
-	return XDP_PASS;
+	if (!is_counted(ctx))
+		return XDP_PASS;
+	count(ctx, RECEIVED, packet_length(ctx), 0);
+	return verdict();
 }
 
 /* For a device that strips tags; the program is bound to it. */
@@ -78,7 +85,7 @@ int stat_xdp_tagged(struct xdp_md *ctx)
 	struct tag tag = ask(ctx);
 	__u64 packed = (__u64)tag.there << 32 | (__u64)bpf_ntohs(tag.protocol) << 16 | tag.tci;
 	count(ctx, RECEIVED, packet_length(ctx) + (tag.there ? TAG : 0), packed);
-	return XDP_PASS;
+	return verdict();
 }
 
 static __always_inline int count_buffer(struct __sk_buff *ctx, __u32 direction)

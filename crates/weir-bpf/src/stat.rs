@@ -1,4 +1,4 @@
-//! The programs of statistics (`stat.bpf.c`): they count packets by filter, and let them pass.
+//! The programs of statistics (`stat.bpf.c`): they count packets by filter.
 
 use std::io;
 use std::mem::MaybeUninit;
@@ -50,6 +50,8 @@ pub struct Xdp {
     pub chosen: Option<Chosen>,
     /// Index of the interface whose driver is asked for stripped VLAN tags; the program is then bound to it.
     pub tags_of: Option<u32>,
+    /// Counted packets are dropped.
+    pub exclusive: bool,
 }
 
 impl Place {
@@ -133,6 +135,7 @@ impl Programs {
         match place {
             Place::Xdp(xdp) => {
                 constants.fragments = xdp.fragments;
+                constants.exclusive = xdp.exclusive;
                 if let Some(from) = xdp.from {
                     constants.arrived_on = from.constant();
                 }

@@ -47,7 +47,8 @@ fn pairs(filters: &[Filter]) -> Vec<(&Graph, &[Set])> {
 /// All places of a program: in front of `device` if it is XDP.
 fn places(device: u32) -> Vec<Place> {
     let from = Some(Driven { index: device, hands_on: false });
-    let xdp = |fragments, tags_of| Place::Xdp(Xdp { fragments, from, chosen: None, tags_of });
+    let xdp =
+        |fragments, tags_of| Place::Xdp(Xdp { fragments, from, chosen: None, tags_of, exclusive: false });
     vec![
         Place::Tc { ingress: true, egress: true },
         xdp(false, None),

@@ -10,7 +10,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 use weir::internal::by_tc_filters;
 use weir::statistics::{Count, Counts, MOST_FILTERS, Reading, StatisticsBuilder};
-use weir::{Error, Filter, Namespace, SourceChoice, SourceKind, Statistics};
+use weir::{Error, Filter, Mode, Namespace, SourceChoice, SourceKind, Statistics};
 use weir_lab::{FrameSender, Hook, Network, Port, Tagging, Traffic, Verdict, Veth, require_root};
 use weir_sys::bpf::query;
 use weir_sys::filter::Side;
@@ -301,6 +301,25 @@ fn root_two_can_count_and_each_ends_alone() {
         assert_eq!(second.read().expect("counters").total.total().packets, 7);
         let mut another = on_rx(&network, SourceChoice::Xdp).start().expect("nothing stayed attached");
         assert_eq!(another.read().expect("counters").total, Counts::default());
+    });
+}
+
+#[test]
+fn root_what_is_counted_exclusively_goes_no_further() {
+    if !require_root("root_what_is_counted_exclusively_goes_no_further") {
+        return;
+    }
+    let network = Network::new(Veth::default()).expect("a private network");
+    network.rx().run(|| {
+        let mut behind = on_rx(&network, SourceChoice::Tc).start().expect("it counts");
+        let exclusive = on_rx(&network, SourceChoice::Auto).mode(Mode::Exclusive);
+        let mut before = exclusive.filter("ours", Filter::new("udp")).start().expect("it counts");
+        send(&network.pair().tx, &mixture(1));
+        assert_eq!(wait_for(&mut before, 7).total.received.packets, 7);
+        before.stop().expect("it stops");
+        assert_eq!(behind.read().expect("counters").total.received.packets, 0, "all were dropped");
+        send(&network.pair().tx, &mixture(1));
+        assert_eq!(wait_for(&mut behind, 7).total.received.packets, 7, "packets pass again");
     });
 }
 

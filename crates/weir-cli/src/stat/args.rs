@@ -8,9 +8,9 @@ use weir::statistics::StatisticsBuilder;
 use weir_service::session::Settings;
 
 use super::named::Named;
-use crate::args::{ConfineArgs, MORE, ReadyArgs, UserArgs};
+use crate::args::{ConfineArgs, MORE, ModeArg, ReadyArgs, UserArgs};
 use crate::failure::Failure;
-use crate::{hints, interfaces, units};
+use crate::{cut_off, grant, hints, interfaces, units};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -26,10 +26,12 @@ Examples:
         Write a JSON object per interval, then the final account.
   weir stat -i eth0 --source xdp 'syn: tcp[tcpflags] = tcp-syn'
         Count received packets before the stack.
+  weir stat -i mirror0 --mode exclusive tcp udp
+        Count on a mirror port; counted packets are dropped in the driver.
   weir stat -i web/eth0 'in: inbound' 'out: outbound'
         Count in another network namespace.
 
-The kernel counts; no packet is copied, and every packet continues on its way. A packet counts for each filter \
+The kernel counts; no packet is copied, and every packet continues on its way, unless --mode exclusive drops it. A packet counts for each filter \
 that it matches, and for (all). A super-frame built by offloads counts as one packet. Bytes are those of frames, \
 without checksum, with VLAN tags.
 The source tc sees both directions; xdp sees received packets, before the stack and other programs of tc.
@@ -68,6 +70,14 @@ pub(crate) struct StatArgs {
     /// Select where packets are counted.
     #[arg(long, value_enum, default_value_t, help_heading = "Counting")]
     source: SourceArg,
+
+    /// Set if the host gets the packets too.
+    #[arg(long, value_enum, default_value_t, help_heading = "Counting")]
+    mode: ModeArg,
+
+    /// With --mode exclusive, allow cutting off this host's own addresses.
+    #[arg(hide_short_help = true, long, help_heading = "Counting")]
+    force: bool,
 
     /// Do not enable promiscuous mode.
     #[arg(short = 'p', long, help_heading = "Counting")]
@@ -159,7 +169,13 @@ impl StatArgs {
             let what = format!("cannot count on {} interfaces at a time", chosen.len());
             return Err(Failure::usage(what).hint("run weir stat for each of them"));
         };
-        let builder = interface.statistics().source(self.source.into());
+        if matches!(self.mode, ModeArg::Exclusive) {
+            grant::more_than_capture("use --mode exclusive")?;
+            if !self.force {
+                cut_off::check(&chosen)?;
+            }
+        }
+        let builder = interface.statistics().source(self.source.into()).mode(self.mode.into());
         let builder = builder.promiscuous(!self.no_promiscuous_mode);
         Ok(self.filters.iter().fold(builder, |builder, named| builder.filter(&named.name, named.filter())))
     }

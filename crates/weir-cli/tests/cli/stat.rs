@@ -188,13 +188,16 @@ fn root_what_cannot_be_counted_is_told() {
     let network = network();
     let many: Vec<String> = (0..129).map(|port| format!("udp port {port}")).collect();
     let many: Vec<&str> = many.iter().map(String::as_str).collect();
-    let table: [(&[&str], &str); 6] = [
+    let elsewhere = format!("/proc/{}/ns/net", std::process::id());
+    let table: [(&[&str], &str); 8] = [
         (&["dns: udp prot 53"], "  udp prot 53\n      ^^^^\ndid you mean `port`?"),
         (&["a: udp", "a: tcp"], "cannot count two filters called `a`: try a name for each (FILTER)"),
         (&many, "cannot count 129 filters: a program has room for 128; try "),
         (&[": udp"], "the name is missing; write NAME: EXPRESSION"),
         (&["-i", "rx0,lo", "udp"], "cannot count on 2 interfaces at a time"),
         (&["-i", "rx0@0", "--source", "tc", "udp"], "try the xdp source (-i, --source tc)"),
+        (&["--source", "tc", "--mode", "exclusive"], "cannot keep packets from the host with the tc source"),
+        (&["-i", "lo", "--netns", &elsewhere, "--mode", "exclusive"], "its traffic for 127.0.0.1"),
     ];
     for (args, said) in table {
         let interface: &[&str] = if args.contains(&"-i") { &[] } else { &["-i", "rx0"] };

@@ -51,6 +51,9 @@ pub(super) fn attach(watched: &Watched, asked: &StatisticsBuilder) -> Result<(Ho
         SourceChoice::Auto if watched.device.chosen.is_some() => {
             opener.xdp("only xdp knows receive queues".to_owned())
         }
+        SourceChoice::Auto if asked.mode == Mode::Exclusive => {
+            opener.xdp("only xdp can keep packets from the host".to_owned())
+        }
         SourceChoice::Auto => match opener.tc("it counts both directions, with any driver".to_owned()) {
             Err(Error::Unsupported { what, .. }) => opener.xdp(format!("tc would fit, but {what}")),
             other => other,
@@ -155,15 +158,17 @@ impl Opener<'_> {
             from: by_queue.then(|| self.device.driven()),
             chosen: self.device.chosen,
             tags_of: tags.then_some(self.watched.index()),
+            exclusive: self.asked.mode == Mode::Exclusive,
         };
         let programs = self.load(&Place::Xdp(program))?;
-        let program = programs.received.as_ref().expect("it was loaded").as_fd();
+        let attached = programs.received.as_ref().expect("it was loaded").as_fd();
         let index = self.watched.index();
-        let link = self.watched.inside(|| XdpLink::attach(program, index, hook))?;
+        let link = self.watched.inside(|| XdpLink::attach(attached, index, hook))?;
         let link = link.map_err(|error| xdp::refused(self.device, error))?;
         let note = queues::note(self.device).map(|note| format!("; {note}")).unwrap_or_default();
         let kind = if native { "native" } else { "generic" };
-        let detail = format!("{kind} XDP, received packets only{note}");
+        let end = if program.exclusive { ", which go no further" } else { "" };
+        let detail = format!("{kind} XDP, received packets only{end}{note}");
         let how = How { source: SourceKind::Xdp, detail, why, warnings: Vec::new() };
         Ok((Hooked { counters: programs.counters, attachment: Some(Box::new(link)) }, how))
     }

@@ -20,7 +20,7 @@ use crate::live::request::Wanted;
 use crate::live::settings::SourceChoice;
 use crate::live::source::programmed::off;
 use crate::live::watched::Watched;
-use crate::{Error, Event, Filter, InterfaceWarning, Namespace, NicCounters, Setting, SourceKind};
+use crate::{Error, Event, Filter, InterfaceWarning, Mode, Namespace, NicCounters, Setting, SourceKind};
 
 /// A builder for [`Statistics`]; see [`Statistics::on`].
 #[derive(Clone, Debug)]
@@ -28,12 +28,14 @@ use crate::{Error, Event, Filter, InterfaceWarning, Namespace, NicCounters, Sett
 pub struct StatisticsBuilder {
     wanted: Wanted,
     source: SourceChoice,
+    mode: Mode,
     promiscuous: bool,
     tc_filters: bool,
     filters: Vec<(String, Filter)>,
 }
 
-/// Counts the packets of an interface in the kernel, in total and by filter. All packets continue on their way.
+/// Counts the packets of an interface in the kernel, in total and by filter. All packets continue on their way, unless
+/// [`StatisticsBuilder::mode`] says otherwise.
 ///
 /// ```no_run
 /// # fn main() -> Result<(), weir::Error> {
@@ -183,6 +185,15 @@ impl StatisticsBuilder {
         self
     }
 
+    /// Sets what happens to received packets once they are counted. [`Pass`](Mode::Pass) is the default.
+    /// [`Exclusive`](Mode::Exclusive) drops all of them, whether they match a filter or not: for mirror ports, whose
+    /// packets nothing on the host waits for. Only [`Xdp`](SourceChoice::Xdp) can do that;
+    /// [`Auto`](SourceChoice::Auto) takes it then.
+    pub fn mode(mut self, mode: Mode) -> Self {
+        self.mode = mode;
+        self
+    }
+
     /// Sets whether frames for other stations are received and counted (promiscuous mode). The default is yes.
     pub fn promiscuous(mut self, promiscuous: bool) -> Self {
         self.promiscuous = promiscuous;
@@ -251,6 +262,10 @@ impl StatisticsBuilder {
             let why = "cannot count by receive queue with the tc source, which does not know them; try the xdp source";
             return Err(Error::conflict(Setting::Queues, Setting::Source(self.source), why));
         }
+        if self.mode == Mode::Exclusive && self.source == SourceChoice::Tc {
+            let why = "cannot keep packets from the host with the tc source, which lets them pass; try the xdp source";
+            return Err(Error::conflict(Setting::Mode(self.mode), Setting::Source(self.source), why));
+        }
         let given = self.filters.len();
         if given > MOST_FILTERS {
             return refused(format!(
@@ -280,6 +295,7 @@ impl Statistics {
         StatisticsBuilder {
             wanted: Wanted { namespace: None, name: interface.into(), queues: None },
             source: SourceChoice::Auto,
+            mode: Mode::Pass,
             promiscuous: true,
             tc_filters: false,
             filters: Vec::new(),
@@ -368,6 +384,10 @@ mod tests {
                 "two filters called `a`: try ",
             ),
             (Statistics::on("any"), "cannot count on `any`: "),
+            (
+                Statistics::on("lo").mode(Mode::Exclusive).source(SourceChoice::Tc),
+                "cannot keep packets from the host with the tc source",
+            ),
             (Statistics::on("lo").source(SourceChoice::AfPacket), "cannot count with the af_packet source: "),
             (Statistics::on("no-such"), "no interface named `no-such`"),
         ];
