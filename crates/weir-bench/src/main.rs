@@ -32,6 +32,7 @@ mod sample;
 mod savefile;
 mod send;
 mod spread;
+mod stat;
 mod steer;
 mod style;
 mod table;
@@ -102,6 +103,8 @@ enum What {
     Read(files::ReadArgs),
     /// Compare sending with a bare live-frames loop, trafgen and tcpreplay.
     Send(send::SendArgs),
+    /// Compare counting by filter with an XDP program that only drops, and with libpcap.
+    Stat(stat::StatArgs),
     /// Measure what steering costs in the XDP program.
     Steer(steer::SteerArgs),
     /// One compilation, which measures itself.
@@ -118,8 +121,8 @@ enum What {
 impl What {
     /// Whether the program is measured, and not the library alone.
     fn runs_weir(&self) -> bool {
-        use What::{Capture, Compress, Filter, Host, Look, Read};
-        matches!(self, Capture(_) | Compress(_) | Filter(_) | Host(_) | Look(_) | Read(_))
+        use What::{Capture, Compress, Filter, Host, Look, Read, Stat};
+        matches!(self, Capture(_) | Compress(_) | Filter(_) | Host(_) | Look(_) | Read(_) | Stat(_))
     }
 }
 
@@ -183,6 +186,7 @@ fn run(cli: &Cli) -> Result<(), Failure> {
         What::Queues(args) => queues::run(args),
         What::Read(args) => files::run(args),
         What::Send(args) => send::run(args),
+        What::Stat(args) => stat::run(args),
         What::Steer(args) => steer::run(args),
         What::Receive(args) => receive::run(args),
         What::ReceiveAfXdp(args) => receive::run_af_xdp(args),

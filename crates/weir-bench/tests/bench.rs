@@ -364,6 +364,23 @@ fn root_sending_is_measured() {
 }
 
 #[test]
+fn root_counting_is_measured() {
+    if !require_root("root_counting_is_measured") {
+        return;
+    }
+    let report = short(&["stat", "--quick"], Path::new(""));
+    let samples = report["samples"].as_array().expect("a list");
+    assert_eq!(samples.len(), 11, "{report}");
+    for sample in samples {
+        let counted = sample["delivered"].as_u64().zip(sample["dropped"].as_u64().or(Some(0)));
+        let all = counted.map(|(delivered, dropped)| delivered + dropped);
+        assert!(all > Some(0) && all == sample["accepted"].as_u64(), "{sample}");
+    }
+    let bars = report["bars"].as_array().expect("a list");
+    assert!(bars.iter().all(|bar| bar["measured"]["median"].is_number()), "{report}");
+}
+
+#[test]
 fn root_steering_is_measured() {
     if !require_root("root_steering_is_measured") {
         return;

@@ -1,20 +1,17 @@
-//! Both libraries: the system's, and weir's by `LD_LIBRARY_PATH`; and the C program that runs on either.
+//! Both libraries: the system's, and weir's by `LD_LIBRARY_PATH`.
 
 use std::env;
 use std::ffi::OsString;
-use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::Duration;
 
-use serde::Deserialize;
 use tempfile::TempDir;
 
+use super::counter;
 use crate::failed;
 use crate::failure::Failure;
-use crate::files::SIZE;
-use crate::program::{Counts, Program, find};
+use crate::program::Program;
 
 /// A library, and how it captures.
 #[derive(Debug)]
@@ -56,37 +53,11 @@ pub(super) const EXCLUSIVE: Library = Library {
 const NAMES: [&str; 2] = ["libpcap.so.0.8", "libpcap.so.1"];
 /// The library as cargo builds it.
 const BUILT: &str = "libweir_pcap.so";
-const SOURCE: &str = include_str!("count.c");
-/// Debian's packages of what it takes to compile it.
-const PACKAGES: &str = "apt-get install gcc libc6-dev libpcap-dev";
 
 /// A directory with weir's library under libpcap's names, and with the C program once that is compiled.
 #[derive(Debug)]
 pub(super) struct Both {
     dir: TempDir,
-}
-
-/// What the C program says of the packets it has counted.
-#[derive(Debug, Deserialize)]
-pub(super) struct Counted {
-    pub(super) packets: u64,
-    bytes: u64,
-    unordered: u64,
-    dropped: u64,
-    pub(super) nanoseconds: u64,
-    pub(super) cpu_nanoseconds: u64,
-}
-
-impl Counted {
-    /// From its output.
-    pub(super) fn parse(stdout: &str) -> Option<Self> {
-        serde_json::from_str(stdout).ok()
-    }
-
-    /// Whether all packets were whole, and came in the order in which they were made.
-    pub(super) fn is_right(&self) -> bool {
-        self.unordered == 0 && self.bytes == self.packets * u64::from(SIZE)
-    }
 }
 
 impl Both {
@@ -118,25 +89,12 @@ impl Both {
 
     /// Compiles the C program.
     pub(super) fn compile(&self) -> Result<(), Failure> {
-        let cc = find("cc").ok_or_else(|| {
-            Failure::new("cannot find cc, which compiles the counting program: it is not installed")
-                .hint(PACKAGES)
-        })?;
-        let source = self.dir().join("count.c");
-        fs::write(&source, SOURCE).map_err(failed("write count.c"))?;
-        let mut command = Command::new(cc);
-        command.args(["-std=c11", "-D_GNU_SOURCE", "-O2", "-o"]).arg(self.counter());
-        let output = command.arg(&source).arg("-lpcap").output().map_err(failed("run cc"))?;
-        if output.status.success() {
-            return Ok(());
-        }
-        let said = String::from_utf8_lossy(&output.stderr);
-        Err(Failure::new(format_args!("cannot compile count.c: {}", said.trim())).hint(PACKAGES))
+        counter::compile(self.dir()).map(|_| ())
     }
 
     /// Where the C program is.
     pub(super) fn counter(&self) -> PathBuf {
-        self.dir().join("count")
+        self.dir().join(counter::NAME)
     }
 
     /// What a program needs to find the library, and the library to know how to capture.
@@ -175,38 +133,6 @@ impl Both {
 
     /// The C program as a reader of packets from a device.
     pub(super) fn counting(&self, function: &'static str) -> Program {
-        Program {
-            name: "count",
-            package: "",
-            place: Some(self.counter()),
-            environment: Vec::new(),
-            arguments: vec![function, "device", "{interface}"],
-            ready: "ready",
-            // It asks for a time-out of 100 ms.
-            batch: Duration::from_millis(300),
-            spins: false,
-            parse: |stdout, _| {
-                let counted = Counted::parse(stdout).filter(Counted::is_right)?;
-                Some(Counts { dropped: Some(counted.dropped), ..Counts::of(counted.packets) })
-            },
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_count_of_cut_or_mixed_packets_is_no_count() {
-        let parse = |bytes, unordered| {
-            let text = format!(
-                r#"{{"packets": 7, "bytes": {bytes}, "unordered": {unordered}, "dropped": 2, "nanoseconds": 5, "cpu_nanoseconds": 4}}"#
-            );
-            let both = Both { dir: tempfile::tempdir().expect("a directory") };
-            (both.counting("loop").parse)(&text, "")
-        };
-        assert_eq!(parse(420, 0), Some(Counts { dropped: Some(2), ..Counts::of(7) }));
-        assert_eq!((parse(419, 0), parse(420, 1)), (None, None));
+        counter::counting(self.counter(), function)
     }
 }

@@ -2,7 +2,7 @@
  * Counts the packets of a device or file with one of libpcap's functions, or compiles one filter.
  *
  *   count version                                prints the library's version
- *   count loop|dispatch|next_ex device IF        until SIGINT
+ *   count loop|dispatch|next_ex device IF [FILTER]   until SIGINT
  *   count loop|dispatch|next_ex file FILE
  *   count compile HOSTS
  *
@@ -115,7 +115,16 @@ static void read_with(const char *function, int is_file)
 		fail(function, pcap_geterr(pcap));
 }
 
-static void open_device(const char *name)
+static void set_filter(const char *text)
+{
+	struct bpf_program program;
+
+	if (pcap_compile(pcap, &program, text, 1, PCAP_NETMASK_UNKNOWN) != 0 || pcap_setfilter(pcap, &program) != 0)
+		fail(text, pcap_geterr(pcap));
+	pcap_freecode(&program);
+}
+
+static void open_device(const char *name, const char *filter)
 {
 	char error[PCAP_ERRBUF_SIZE];
 	struct sigaction action = {.sa_handler = stop};
@@ -131,11 +140,13 @@ static void open_device(const char *name)
 	status = pcap_activate(pcap);
 	if (status < 0)
 		fail(name, *pcap_geterr(pcap) ? pcap_geterr(pcap) : pcap_statustostr(status));
+	if (filter != NULL)
+		set_filter(filter);
 	sigaction(SIGINT, &action, NULL);
 	fprintf(stderr, "ready\n");
 }
 
-static void count_packets(const char *function, const char *kind, const char *name)
+static void count_packets(const char *function, const char *kind, const char *name, const char *filter)
 {
 	char error[PCAP_ERRBUF_SIZE];
 	struct pcap_stat statistics = {0};
@@ -143,7 +154,7 @@ static void count_packets(const char *function, const char *kind, const char *na
 
 	begin();
 	if (!is_file)
-		open_device(name);
+		open_device(name, filter);
 	else if ((pcap = pcap_open_offline(name, error)) == NULL)
 		fail(name, error);
 	read_with(function, is_file);
@@ -202,9 +213,10 @@ int main(int argc, char **argv)
 		puts(pcap_lib_version());
 	else if (argc == 3 && strcmp(argv[1], "compile") == 0)
 		compile((uint32_t)atoi(argv[2]));
-	else if (argc == 4)
-		count_packets(argv[1], argv[2], argv[3]);
+	else if (argc == 4 || (argc == 5 && strcmp(argv[2], "device") == 0))
+		count_packets(argv[1], argv[2], argv[3], argv[4]);
 	else
-		fail("usage", "count version | count FUNCTION device|file NAME | count compile HOSTS");
+		fail("usage", "count version | count FUNCTION device IF [FILTER] | count FUNCTION file FILE | count "
+		              "compile HOSTS");
 	return 0;
 }

@@ -10,6 +10,7 @@
 
 mod both;
 mod compiling;
+pub(crate) mod counter;
 mod live;
 mod saved;
 

@@ -9,7 +9,8 @@ use serde::Serialize;
 use tempfile::TempDir;
 use weir_lab::Traffic;
 
-use super::both::{Both, Counted, Library, SYSTEM, WEIR};
+use super::both::{Both, Library, SYSTEM, WEIR};
+use super::counter::Counted;
 use super::{Part, Plan};
 use crate::bars::{Bar, Wanted};
 use crate::failed;

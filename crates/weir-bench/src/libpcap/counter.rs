@@ -1,0 +1,96 @@
+//! The C program that counts packets with libpcap's functions, whichever library it runs on.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use serde::Deserialize;
+
+use crate::failed;
+use crate::failure::Failure;
+use crate::files::SIZE;
+use crate::program::{Counts, Program, find};
+
+/// Its file.
+pub(crate) const NAME: &str = "count";
+const SOURCE: &str = include_str!("count.c");
+/// Debian's packages of what it takes to compile it.
+const PACKAGES: &str = "apt-get install gcc libc6-dev libpcap-dev";
+
+/// What the C program says of the packets it has counted.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Counted {
+    pub(crate) packets: u64,
+    bytes: u64,
+    unordered: u64,
+    dropped: u64,
+    pub(crate) nanoseconds: u64,
+    pub(crate) cpu_nanoseconds: u64,
+}
+
+impl Counted {
+    /// From its output.
+    pub(crate) fn parse(stdout: &str) -> Option<Self> {
+        serde_json::from_str(stdout).ok()
+    }
+
+    /// Whether all packets were whole, and came in the order in which they were made.
+    pub(crate) fn is_right(&self) -> bool {
+        self.unordered == 0 && self.bytes == self.packets * u64::from(SIZE)
+    }
+}
+
+/// Compiles it in a directory, and returns where it is.
+pub(crate) fn compile(dir: &Path) -> Result<PathBuf, Failure> {
+    let cc = find("cc").ok_or_else(|| {
+        Failure::new("cannot find cc, which compiles the counting program: it is not installed")
+            .hint(PACKAGES)
+    })?;
+    let (source, program) = (dir.join("count.c"), dir.join(NAME));
+    fs::write(&source, SOURCE).map_err(failed("write count.c"))?;
+    let mut command = Command::new(cc);
+    command.args(["-std=c11", "-D_GNU_SOURCE", "-O2", "-o"]).arg(&program);
+    let output = command.arg(&source).arg("-lpcap").output().map_err(failed("run cc"))?;
+    if output.status.success() {
+        return Ok(program);
+    }
+    let said = String::from_utf8_lossy(&output.stderr);
+    Err(Failure::new(format_args!("cannot compile count.c: {}", said.trim())).hint(PACKAGES))
+}
+
+/// The program at `place` as a reader of packets of [`SIZE`] bytes from a device.
+pub(crate) fn counting(place: PathBuf, function: &'static str) -> Program {
+    Program {
+        name: "count",
+        package: "",
+        place: Some(place),
+        environment: Vec::new(),
+        arguments: vec![function, "device", "{interface}"],
+        ready: "ready",
+        // It asks for a time-out of 100 ms.
+        batch: Duration::from_millis(300),
+        spins: false,
+        parse: |stdout, _| {
+            let counted = Counted::parse(stdout).filter(Counted::is_right)?;
+            Some(Counts { dropped: Some(counted.dropped), ..Counts::of(counted.packets) })
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_count_of_cut_or_mixed_packets_is_no_count() {
+        let parse = |bytes, unordered| {
+            let text = format!(
+                r#"{{"packets": 7, "bytes": {bytes}, "unordered": {unordered}, "dropped": 2, "nanoseconds": 5, "cpu_nanoseconds": 4}}"#
+            );
+            (counting(PathBuf::new(), "loop").parse)(&text, "")
+        };
+        assert_eq!(parse(420, 0), Some(Counts { dropped: Some(2), ..Counts::of(7) }));
+        assert_eq!((parse(419, 0), parse(420, 1)), (None, None));
+    }
+}
