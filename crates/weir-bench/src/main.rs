@@ -27,6 +27,7 @@ mod process;
 mod program;
 mod queues;
 mod receive;
+mod replay;
 mod report;
 mod sample;
 mod savefile;
@@ -101,6 +102,8 @@ enum What {
     Queues(queues::QueuesArgs),
     /// Compare reading and rewriting capture files with tcpdump, tshark and editcap.
     Read(files::ReadArgs),
+    /// Compare replaying a capture file with tcpreplay: top speed, and how exactly gaps are kept.
+    Replay(replay::ReplayArgs),
     /// Compare sending with a bare live-frames loop, trafgen and tcpreplay.
     Send(send::SendArgs),
     /// Compare counting by filter with an XDP program that only drops, and with libpcap.
@@ -121,8 +124,11 @@ enum What {
 impl What {
     /// Whether the program is measured, and not the library alone.
     fn runs_weir(&self) -> bool {
-        use What::{Capture, Compress, Filter, Host, Look, Read, Stat};
-        matches!(self, Capture(_) | Compress(_) | Filter(_) | Host(_) | Look(_) | Read(_) | Stat(_))
+        use What::{Capture, Compress, Filter, Host, Look, Read, Replay, Stat};
+        matches!(
+            self,
+            Capture(_) | Compress(_) | Filter(_) | Host(_) | Look(_) | Read(_) | Replay(_) | Stat(_)
+        )
     }
 }
 
@@ -185,6 +191,7 @@ fn run(cli: &Cli) -> Result<(), Failure> {
         What::Look(args) => look::run(args),
         What::Queues(args) => queues::run(args),
         What::Read(args) => files::run(args),
+        What::Replay(args) => replay::run(args),
         What::Send(args) => send::run(args),
         What::Stat(args) => stat::run(args),
         What::Steer(args) => steer::run(args),

@@ -157,7 +157,7 @@ const LOOP: u64 = 1000;
 /// Frames of one call of the bare loop, as many as weir's.
 const CALL: u32 = 1 << 16;
 /// How long frames may stay on their way.
-const PATIENCE: Duration = Duration::from_secs(5);
+pub(super) const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Runs the command.
 pub(super) fn run(args: &SendArgs) -> Result<(), Failure> {
@@ -333,7 +333,10 @@ fn tables(size: u16, flows: u32) -> Result<Tables, Failure> {
 }
 
 /// Runs `send`, and returns what it returns, and the rate at which packets have arrived meanwhile.
-fn watched(hook: &Hook, send: impl FnOnce() -> Result<u64, Failure> + Send) -> Result<(u64, f64), Failure> {
+pub(super) fn watched(
+    hook: &Hook,
+    send: impl FnOnce() -> Result<u64, Failure> + Send,
+) -> Result<(u64, f64), Failure> {
     let (over, before) = (AtomicBool::new(false), hook.packets());
     thread::scope(|scope| {
         let watch = scope.spawn(|| {

@@ -30,6 +30,12 @@ impl Spread {
     }
 }
 
+/// Of sorted values, the one that this share of them does not exceed.
+pub(super) fn percentile<T: Copy + Default>(sorted: &[T], percent: usize) -> T {
+    let rank = (sorted.len() * percent).div_ceil(100).max(1);
+    sorted.get(rank - 1).copied().unwrap_or_default()
+}
+
 /// The median, and the range behind it; with a precision.
 impl fmt::Display for Spread {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -41,6 +47,15 @@ impl fmt::Display for Spread {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn percentiles_are_values_that_were_measured() {
+        let values: Vec<u32> = (1..=200).collect();
+        let at = |percent| percentile(&values, percent);
+        assert_eq!((at(50), at(99), at(100)), (100, 198, 200));
+        assert_eq!(percentile(&values[..1], 99), 1);
+        assert_eq!(percentile::<u32>(&[], 50), 0);
+    }
 
     #[test]
     fn the_middle_and_the_ends() {

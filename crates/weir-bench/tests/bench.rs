@@ -347,6 +347,20 @@ fn root_the_cost_for_a_host_is_measured() {
 }
 
 #[test]
+fn root_replaying_is_measured() {
+    if !require_root("root_replaying_is_measured") {
+        return;
+    }
+    let report = short(&["replay", "--quick"], Path::new(""));
+    let samples = report["samples"].as_array().expect("a list");
+    assert_eq!(samples.len(), 6, "{report}");
+    assert!(samples[..3].iter().all(|sample| sample["rate"].as_f64() > Some(0.0)), "{report}");
+    assert!(samples[3..].iter().all(|sample| sample["off"]["p99"].is_number()), "{report}");
+    let bars = report["bars"].as_array().expect("a list");
+    assert!(bars.iter().all(|bar| bar["measured"]["median"].is_number()), "{report}");
+}
+
+#[test]
 fn root_sending_is_measured() {
     if !require_root("root_sending_is_measured") {
         return;

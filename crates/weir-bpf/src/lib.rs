@@ -44,6 +44,7 @@ pub mod stat;
 #[cfg(feature = "lab")]
 pub mod tag;
 pub mod tc;
+pub mod trace;
 pub mod writers;
 pub mod xdp;
 #[cfg(feature = "lab")]

@@ -5,7 +5,7 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 use serde::Serialize;
 use weir::Namespace;
-use weir::send::{Backend, Gaps, MARK, Pace, SendError, Sender, SenderBuilder, Sent};
+use weir::send::{Backend, Gaps, LiveReport, MARK, Pace, SendError, Sender, SenderBuilder, Sent};
 
 use crate::failure::Failure;
 use crate::{style, units};
@@ -27,16 +27,16 @@ pub(crate) struct SendingArgs {
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 enum BackendArg {
-    /// What is fastest: live where possible, else a ring if there is memory for one, else plain.
+    /// A ring if there is memory for one, else plain; with `weir gen` at full speed live, where possible.
     #[default]
     Auto,
     /// A ring that is shared with the kernel (PACKET_TX_RING).
     Ring,
     /// System calls with many packets each (sendmmsg).
     Plain,
-    /// `weir gen` only: frames that an eBPF program makes in the kernel, from 5.18 on (live frames). They go
-    /// to the driver directly: captures and queueing on this host do not see them, they have no mark, and
-    /// weir is not confined. `auto` takes it for full speed.
+    /// Frames that an eBPF program makes in the kernel, from 5.18 on (live frames): test traffic, or with `weir
+    /// replay --top-speed` copies of the packets, which are read into memory first. They go to the driver
+    /// directly: captures and queueing on this host do not see them, they have no mark, and weir is not confined.
     Live,
 }
 
@@ -80,6 +80,13 @@ pub(crate) fn rate(text: &str) -> Result<Pace, String> {
 
 pub(crate) fn failure(error: SendError) -> Failure {
     Failure::new(style::visible(&error.to_string()))
+}
+
+/// Returns what was sent of the live frames made. Of several sizes, bytes are those of the average frame.
+pub(crate) fn sent(report: &LiveReport) -> Sent {
+    let Sent { packets, bytes } = report.made;
+    let bytes = u128::from(bytes) * u128::from(report.sent) / u128::from(packets.max(1));
+    Sent { packets: report.sent, bytes: u64::try_from(bytes).unwrap_or(u64::MAX) }
 }
 
 /// How much was sent, and how fast.

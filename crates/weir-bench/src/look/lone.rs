@@ -17,7 +17,7 @@ use crate::failed;
 use crate::failure::Failure;
 use crate::program::{Program, WEIR};
 use crate::sample::{GENERATOR_CPU, Lab};
-use crate::spread::Spread;
+use crate::spread::{Spread, percentile};
 
 /// Bytes of a frame.
 const SIZE: usize = 60;
@@ -153,12 +153,6 @@ fn times(
     Ok((times, problem))
 }
 
-/// Of sorted times, the one below which this share of them is.
-fn percentile(times: &[Duration], percent: usize) -> Duration {
-    let rank = (times.len() * percent).div_ceil(100).max(1);
-    times.get(rank - 1).copied().unwrap_or_default()
-}
-
 impl Told for Sample {
     fn text(&self) -> String {
         format!("p50 {:.3} ms, p99 {:.3} ms, longest {:.3} ms", self.p50_ms, self.p99_ms, self.longest_ms)
@@ -195,18 +189,4 @@ pub(super) fn table(samples: &[Sample]) -> (String, Vec<Vec<String>>) {
         }
     }
     ("A lone packet until its line is read from a pipe".to_owned(), rows)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn percentiles_are_times_that_were_measured() {
-        let times: Vec<_> = (1..=200).map(Duration::from_millis).collect();
-        let at = |percent| percentile(&times, percent).as_millis();
-        assert_eq!((at(50), at(99), at(100)), (100, 198, 200));
-        assert_eq!(percentile(&times[..1], 99).as_millis(), 1);
-        assert_eq!(percentile(&[], 50), Duration::ZERO);
-    }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use weir::send::{LiveFrames, LiveReport, Sent};
+use weir::send::{LiveFrames, LiveReport};
 use weir_traffic::Tables;
 
 use super::plan::Plan;
@@ -29,11 +29,4 @@ pub(super) fn send(
     };
     plan.made(report.made);
     (report, result)
-}
-
-/// Returns what was sent of the frames made. Of several sizes, bytes are those of the average frame.
-pub(super) fn sent(report: &LiveReport) -> Sent {
-    let Sent { packets, bytes } = report.made;
-    let bytes = u128::from(bytes) * u128::from(report.sent) / u128::from(packets.max(1));
-    Sent { packets: report.sent, bytes: u64::try_from(bytes).unwrap_or(u64::MAX) }
 }

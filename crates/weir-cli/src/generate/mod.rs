@@ -30,7 +30,7 @@ use self::plan::Plan;
 use self::report::{Summary, named};
 use crate::failure::Failure;
 use crate::read::Progress;
-use crate::sending::{Off, SendingArgs, failure};
+use crate::sending::{Off, SendingArgs, failure, sent};
 use crate::{grant, interfaces, json, style, units};
 
 /// Runs the command.
@@ -88,7 +88,7 @@ fn to_interface(args: &GenArgs, description: &mut Description) -> Outcome {
         }
         Way::Kernel(live) => {
             let (report, result) = kernel::send(live, &tables, &mut plan, &passed);
-            let mut summary = Summary::new(kernel::sent(&report), Some(report.elapsed), &plan);
+            let mut summary = Summary::new(sent(&report), Some(report.elapsed), &plan);
             (summary.refused, summary.stopped) = (report.made.packets - report.sent, report.stopped);
             (summary, result)
         }

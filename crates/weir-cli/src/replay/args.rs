@@ -25,6 +25,8 @@ Examples:
         Send 500,000 packets per second; --rate 2Gbps: two gigabits per second.
   weir replay trace.pcap -i eth1 --top-speed --preload --loop 100
         Read the file into memory, and send it a hundred times as fast as possible.
+  weir replay trace.pcap -i eth1 --top-speed --backend live --loop 1000
+        Have the kernel send copies of the packets: many times as fast.
   weir replay a.pcap b.pcapng.zst -i eth1 --from +10s --to +1m
         Merge two files by time, and send 50 seconds of them.
   weir replay trace.pcapng -i eth1 -- tcp port 443
@@ -152,9 +154,10 @@ impl ReplayArgs {
             let message = "cannot send standard input several times: it can be read only once";
             return Err(Failure::usage(message).hint("try --preload"));
         }
-        if self.sending.is_live() {
-            let message = "cannot replay files by --backend live: the kernel makes its frames itself";
-            return Err(Failure::usage(message).hint("try --backend ring"));
+        if self.sending.is_live() && !self.top_speed {
+            let message =
+                "cannot keep a pace with --backend live: the kernel sends the packets one after another";
+            return Err(Failure::usage(message).hint("try --top-speed, or --backend ring"));
         }
         if self.dry_run && self.rounds == 0 {
             return Err(Failure::usage(
@@ -162,6 +165,11 @@ impl ReplayArgs {
             ));
         }
         Ok(())
+    }
+
+    /// Whether the kernel is to send the packets.
+    pub(super) fn is_live(&self) -> bool {
+        self.sending.is_live()
     }
 
     /// Whether the files can be read twice.

@@ -2,10 +2,12 @@
 //!
 //! ```text
 //! files -> Source (-c, --from, --to, filter, --snapped) -> Survey: can all be sent? -> queue (--preload)
-//!                                                  '------------------------------------------'-> Transmission
+//!                                                  '------------------------------------------'-> Transmission,
+//!                                                                                                 or live frames
 //! ```
 
 mod args;
+mod kernel;
 mod report;
 mod source;
 mod survey;
@@ -33,6 +35,9 @@ pub(crate) fn run(args: &ReplayArgs) -> Result<(), Failure> {
     args.check()?;
     // Names are looked up while this is allowed.
     let (filter, builder) = (args.filter()?, args.builder()?);
+    if args.is_live() && !args.dry_run {
+        return kernel::run(args, &builder, filter);
+    }
     let sender = if args.dry_run {
         None
     } else {

@@ -28,6 +28,8 @@ pub(super) struct Summary<'a> {
     pub(super) snapped: u64,
     /// Those that were left out.
     pub(super) skipped: u64,
+    /// Packets from the kernel for which the driver had no room.
+    pub(super) refused: u64,
     /// A signal ended it.
     pub(super) stopped: bool,
     /// Null: everything was sent, unless it was stopped.
@@ -46,6 +48,7 @@ impl<'a> Summary<'a> {
             backward: 0,
             snapped: 0,
             skipped: 0,
+            refused: 0,
             stopped: false,
             error: None,
         }
@@ -79,6 +82,9 @@ impl<'a> Summary<'a> {
         tell(self.skipped, "left out: the capture kept only their first bytes");
         let sent_snapped = self.snapped - self.skipped;
         tell(sent_snapped, "of which the capture kept only the first bytes");
+        if self.refused > 0 {
+            text += &format!("{note}: {} more found no room in the driver\n", units::packets(self.refused));
+        }
         if self.stopped {
             text += &format!("{note}: stopped by a signal\n");
         }

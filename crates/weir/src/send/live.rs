@@ -1,6 +1,7 @@
-//! Frames that the kernel makes itself, by an eBPF program: no packet crosses from this process.
+//! Frames that the kernel makes itself, by an eBPF program: from tables, or copies of packets that it was given before.
 
 use std::hint::spin_loop;
+use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -8,8 +9,9 @@ use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
 use rustix::time::{ClockId, Timespec, clock_gettime};
-use weir_bpf::Parked;
 use weir_bpf::frames::Frames;
+use weir_bpf::trace::{self, Trace};
+use weir_bpf::{LoadError, Parked};
 use weir_sys::link::Links;
 use weir_sys::netdev::xdp_abilities;
 use weir_sys::{CallError, testrun};
@@ -18,6 +20,7 @@ use weir_traffic::Tables;
 use super::builder::SenderBuilder;
 use super::destination::Destination;
 use super::error::{SendError, SendReason, Sent};
+use super::queue::SendQueue;
 use crate::live::site::inside;
 use crate::live::source::programmed::not_loaded;
 use crate::{Error, Namespace};
@@ -35,8 +38,8 @@ const LOOK: Duration = Duration::from_millis(250);
 /// How long a driver may take to count what it has sent.
 const COUNTED: Duration = Duration::from_secs(2);
 
-/// Sends frames of test traffic that an eBPF program makes in the kernel (live frames of `BPF_PROG_TEST_RUN`, Linux
-/// 5.18), from [`SenderBuilder::live`].
+/// Sends frames that an eBPF program makes in the kernel (live frames of `BPF_PROG_TEST_RUN`, Linux 5.18): test traffic,
+/// from [`SenderBuilder::live`], or the packets of a queue again and again, from [`SenderBuilder::live_queue`].
 ///
 /// They go to the driver directly, as redirected packets do: neither the queue before the device nor captures on this
 /// end see them, and they have no mark.
@@ -45,12 +48,43 @@ pub struct LiveFrames {
     destination: Destination,
     namespace: Option<Namespace>,
     links: Links,
-    frames: Frames,
+    maker: Maker,
     _parked: Parked,
     template: Vec<u8>,
-    /// The bytes of the first 0, 1, ... frames, up to one turn of the sizes.
+    /// The bytes of the first 0, 1, ... frames, until sizes repeat.
     bytes: Vec<u64>,
     stop: Arc<AtomicBool>,
+}
+
+/// The program that makes the frames.
+#[derive(Debug)]
+enum Maker {
+    Tables(Frames),
+    Queue(Trace),
+}
+
+impl Maker {
+    fn program(&self) -> BorrowedFd<'_> {
+        match self {
+            Self::Tables(frames) => frames.program(),
+            Self::Queue(trace) => trace.program(),
+        }
+    }
+
+    /// Says which frame is next.
+    fn begin(&self, sequence: u64) {
+        match self {
+            Self::Tables(frames) => frames.begin(sequence, epoch()),
+            Self::Queue(trace) => trace.begin(sequence),
+        }
+    }
+
+    fn next_sequence(&self) -> u64 {
+        match self {
+            Self::Tables(frames) => frames.next_sequence(),
+            Self::Queue(trace) => trace.next_sequence(),
+        }
+    }
 }
 
 /// What a generator does next.
@@ -99,6 +133,42 @@ impl SenderBuilder {
         let mut template = vec![0; tables.largest() as usize];
         template[..tables.head_length].copy_from_slice(&tables.heads[0].bytes[..tables.head_length]);
         destination.check(&template).map_err(|reason| unfit(&destination.name, &reason.to_string()))?;
+        let sizes = tables.sizes.iter().map(|&size| u64::from(size));
+        self.open_live(destination, template, sizes, || Frames::load(tables, stream).map(Maker::Tables))
+    }
+
+    /// Opens a generator of live frames that are the packets of a queue, in turn, as fast as possible: their times do not
+    /// matter. The kernel keeps a copy of the packets. Takes `CAP_BPF`, `CAP_NET_ADMIN` and `CAP_SYS_ADMIN`.
+    ///
+    /// # Errors
+    ///
+    /// As [`find`](Self::find); without the privileges; the queue is empty; a packet is longer than the interface takes,
+    /// or than a page holds; memory is short; or the driver takes no redirected packets.
+    pub fn live_queue(&self, queue: &SendQueue) -> Result<LiveFrames, Error> {
+        let destination = self.find()?;
+        let packets: Vec<&[u8]> = queue.iter().map(|(_, packet)| packet).collect();
+        let longest = packets.iter().map(|packet| packet.len()).max().unwrap_or(0);
+        if longest == 0 {
+            return Err(unfit(&destination.name, "there are no packets"));
+        }
+        let unfitting = |reason: SendReason| unfit(&destination.name, &reason.to_string());
+        packets.iter().try_for_each(|packet| destination.check(packet)).map_err(unfitting)?;
+        if longest > trace::LONGEST {
+            let what = format!("a packet has {longest} bytes, and a frame has room for {}", trace::LONGEST);
+            return Err(unfit(&destination.name, &what));
+        }
+        let sizes = packets.iter().map(|packet| packet.len() as u64);
+        self.open_live(destination, vec![0; longest], sizes, || Trace::load(&packets).map(Maker::Queue))
+    }
+
+    /// `sizes`: those of the frames, until they repeat.
+    fn open_live(
+        &self,
+        destination: Destination,
+        template: Vec<u8>,
+        sizes: impl Iterator<Item = u64>,
+        load: impl FnOnce() -> Result<Maker, LoadError>,
+    ) -> Result<LiveFrames, Error> {
         let namespace = self.wanted.namespace.clone();
         let (links, takes) = inside(namespace.as_ref(), || {
             let abilities = xdp_abilities()?.into_iter().flatten();
@@ -109,15 +179,15 @@ impl SenderBuilder {
         if !takes {
             return Err(unfit(&destination.name, "its driver takes no redirected packets"));
         }
-        let frames = Frames::load(tables, stream).map_err(|error| not_loaded(&destination.name, error))?;
-        let parked = Parked::park(frames.program())?;
-        let sums = tables.sizes.iter().scan(0, |sum, &size| {
-            *sum += u64::from(size);
+        let maker = load().map_err(|error| not_loaded(&destination.name, error))?;
+        let parked = Parked::park(maker.program())?;
+        let sums = sizes.scan(0, |sum, size| {
+            *sum += size;
             Some(*sum)
         });
         let bytes = [0].into_iter().chain(sums).collect();
         let stop = Arc::default();
-        Ok(LiveFrames { destination, namespace, links, frames, _parked: parked, template, bytes, stop })
+        Ok(LiveFrames { destination, namespace, links, maker, _parked: parked, template, bytes, stop })
     }
 }
 
@@ -191,14 +261,9 @@ impl LiveFrames {
     fn make(&self, first: u64, made: u64, frames: u64) -> Result<u64, SendError> {
         let next = first + made;
         let count = u32::try_from(frames).expect("a call makes few frames");
-        self.frames.begin(next, epoch());
-        match testrun::live_frames(
-            self.frames.program(),
-            &self.template,
-            self.destination.index,
-            BATCH,
-            count,
-        ) {
+        self.maker.begin(next);
+        match testrun::live_frames(self.maker.program(), &self.template, self.destination.index, BATCH, count)
+        {
             Ok(()) => {}
             Err(error) if Errno::from_raw_os_error(error.errno()) == Errno::INTR => {}
             Err(error) => {
@@ -209,7 +274,7 @@ impl LiveFrames {
                 return Err(self.failed(reason, self.sum(first, made)));
             }
         }
-        Ok(self.frames.next_sequence() - next)
+        Ok(self.maker.next_sequence() - next)
     }
 
     /// Returns the number of packets that the driver has sent. The interface has to be up.

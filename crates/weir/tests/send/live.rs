@@ -6,7 +6,7 @@ use std::thread;
 use std::time::Duration;
 
 use weir::ErrorKind;
-use weir::send::{Due, LiveFrames, SendReason, Sender};
+use weir::send::{Due, LiveFrames, SendQueue, SendReason, Sender};
 use weir::traffic::{Description, Signature, Sizes, Tables};
 use weir_bpf::lab::Verdict;
 use weir_lab::{Hook, Network, Veth, require_root};
@@ -28,6 +28,48 @@ fn at_once(frames: u64) -> impl FnMut(u64, Duration) -> Due {
     move |made, _| if made < frames { Due::Now(frames - made) } else { Due::Over }
 }
 
+/// The same in bursts of a hundred, which tcpdump keeps up with. `frames` are hundreds.
+fn in_bursts(frames: u64) -> impl FnMut(u64, Duration) -> Due {
+    move |made, elapsed| {
+        let time = Duration::from_micros(20 * made);
+        match made {
+            _ if made == frames => Due::Over,
+            _ if time > elapsed => Due::In(time - elapsed),
+            _ => Due::Now(100),
+        }
+    }
+}
+
+#[test]
+fn root_live_packets_of_a_queue_arrive_in_turn() {
+    if !require_root("root_live_packets_of_a_queue_arrive_in_turn") {
+        return;
+    }
+    /// They fill several blocks.
+    const PACKETS: u64 = 700;
+    const ROUNDS: u64 = 9;
+    let network = network();
+    let tables = tables(3, Sizes::Range(60, 1514));
+    let mut queue = SendQueue::new();
+    let mut packet = Vec::new();
+    for number in 0..PACKETS {
+        tables.write(number, number, STREAM, &mut packet);
+        queue.push_timeless(&packet);
+    }
+    let mut live = network.tx().run(|| Sender::to("tx0").live_queue(&queue)).unwrap();
+    let tcpdump = Tcpdump::start(&network, usize::try_from(ROUNDS * PACKETS).unwrap());
+    let report = network.tx().run(|| live.run(0, in_bursts(ROUNDS * PACKETS))).unwrap();
+    let received = bytes(tcpdump.received());
+    assert_eq!((report.made.packets, report.sent), (ROUNDS * PACKETS, ROUNDS * PACKETS));
+    assert_eq!(report.made.bytes, ROUNDS * queue.bytes() as u64);
+    let all: Vec<&[u8]> = queue.iter().map(|(_, packet)| packet).collect();
+    for (number, packet) in received.iter().enumerate() {
+        assert_eq!(packet, all[number % all.len()], "{number}");
+    }
+    let nothing = network.tx().run(|| Sender::to("tx0").live_queue(&SendQueue::new())).unwrap_err();
+    assert!(nothing.to_string().contains("there are no packets"), "{nothing}");
+}
+
 #[test]
 fn root_live_frames_arrive_in_order() {
     if !require_root("root_live_frames_arrive_in_order") {
@@ -39,15 +81,7 @@ fn root_live_frames_arrive_in_order() {
     let mut live = network.tx().run(|| Sender::to("tx0").live(&tables, STREAM)).unwrap();
     let first = (1 << 40) + 3;
     let tcpdump = Tcpdump::start(&network, usize::try_from(FRAMES).unwrap());
-    // In bursts of a hundred, which tcpdump keeps up with.
-    let due = |made, elapsed: Duration| match made {
-        FRAMES => Due::Over,
-        _ if Duration::from_micros(20 * made) > elapsed => {
-            Due::In(Duration::from_micros(20 * made) - elapsed)
-        }
-        _ => Due::Now(100),
-    };
-    let report = network.tx().run(|| live.run(first, due)).unwrap();
+    let report = network.tx().run(|| live.run(first, in_bursts(FRAMES))).unwrap();
     let received = bytes(tcpdump.received());
     assert_eq!((report.made.packets, report.sent, report.stopped), (FRAMES, FRAMES, false));
     assert_eq!(report.made.bytes, received.iter().map(|frame| frame.len() as u64).sum::<u64>());

@@ -125,7 +125,7 @@ fn root_a_file_arrives_as_it_is_in_every_way() {
     let compressed = path(&directory, "a.pcapng.zst");
     Running::spawn(&network, &mut weir(&["read", &file, "-w", &compressed])).wait().succeeded();
     let sent = shown(Path::new(&file));
-    let ways: [(&str, &[&str]); 7] = [
+    let ways: [(&str, &[&str]); 8] = [
         (&file, &[]),
         (&file, &["--top-speed"]),
         (&file, &["-t", "--backend", "plain"]),
@@ -133,6 +133,7 @@ fn root_a_file_arrives_as_it_is_in_every_way() {
         (&file, &["--rate", "20kpps"]),
         (&file, &["--rate", "100Mbps", "--preload", "--mark", "0"]),
         (&compressed, &["-t", "--preload"]),
+        (&compressed, &["-t", "--backend", "live"]),
     ];
     for (file, options) in ways {
         let tcpdump = Tcpdump::start(&network, directory.path().join("got.pcap"), packets.len());
@@ -142,8 +143,9 @@ fn root_a_file_arrives_as_it_is_in_every_way() {
         assert_eq!(left(&network) - before, 400, "{options:?}");
         let account = ended.account();
         assert_eq!((account.number("packets"), account.number("bytes")), (400, bytes), "{options:?}");
-        let ring = !options.contains(&"plain");
-        assert_eq!(account.0["backend"], if ring { "ring" } else { "plain" });
+        let named = options.iter().position(|&option| option == "--backend").map(|at| options[at + 1]);
+        let backend = named.map_or("ring", |name| if name == "live" { "live frames" } else { name });
+        assert_eq!(account.0["backend"], backend);
         assert!(ended.stderr.starts_with("400 packets, "), "{}", ended.stderr);
     }
 

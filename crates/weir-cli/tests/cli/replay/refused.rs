@@ -115,6 +115,7 @@ fn what_makes_no_sense_is_refused() {
     usage(&["-", "-l", "2"], "try --preload");
     usage(&["-l", "0", "--dry-run"], "--loop 0 goes on until Ctrl-C");
     usage(&["-M", "10"], "--rate 100Mbps");
+    usage(&["--backend", "live"], "try --top-speed");
 }
 
 #[test]

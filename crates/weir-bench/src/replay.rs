@@ -1,0 +1,461 @@
+//! `weir-bench replay`: how fast a capture file is sent, and how exactly its gaps are kept, beside tcpreplay.
+//!
+//! ```text
+//!  top speed:    processor 1: program -> tx0 -> rx0: an XDP program counts and drops
+//!                processor 0: looks at the count
+//!  as recorded:  processor 1: program -> tx0 -> rx0 -> packet socket -> tcpdump on processor 0
+//! ```
+//!
+//! The file looks like the traffic of a border router: packets of mixed sizes, ten thousand flows of very different weight, in
+//! bursts. Gaps are those between the time stamps that the receiving kernel gives the packets, each compared with that of
+//! the file.
+
+use std::fs;
+use std::io::{self, BufRead as _, BufReader, Write as _};
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use clap::Args;
+use serde::Serialize;
+use tempfile::TempDir;
+use weir::traffic::{Description, Order, Sizes, Tables};
+use weir_bpf::lab::Verdict;
+use weir_lab::{Hook, Network, Veth};
+
+use crate::bars::{Bar, Wanted};
+use crate::failure::Failure;
+use crate::fault::Fault;
+use crate::machine::Machine;
+use crate::program::{READER_CPU, WEIR, find};
+use crate::sample::GENERATOR_CPU;
+use crate::send::{PATIENCE, watched};
+use crate::spread::{Spread, percentile};
+use crate::table::{bar_rows, markdown};
+use crate::{believable, create, failed, save, two_processors};
+use crate::{style, units};
+
+const EXAMPLES: &str = "\
+Examples:
+  weir-bench replay --json replay.json
+        Run everything, five rounds (about two minutes).
+  weir-bench replay --quick
+        Check that the benchmark works; the figures mean little.
+
+Requires root, two otherwise idle processors, tcpreplay and tcpdump. Runs in a private network that is removed at the \
+end. Tables are Markdown.";
+
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(super) struct ReplayArgs {
+    /// Number of rounds; default: 5.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    rounds: Option<u32>,
+
+    /// Run one short round.
+    #[arg(long)]
+    quick: bool,
+
+    /// Write all measurements to FILE.
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+}
+
+/// A program and its arguments, without file and interface.
+#[derive(Debug)]
+struct Contestant {
+    name: &'static str,
+    program: &'static str,
+    arguments: &'static [&'static str],
+}
+
+/// As fast as possible. `--loop N` follows.
+const TOP: [Contestant; 3] = [
+    Contestant {
+        name: "weir replay --top-speed --backend live",
+        program: WEIR,
+        arguments: &["replay", "--quiet", "--top-speed", "--backend", "live"],
+    },
+    Contestant {
+        name: "weir replay --top-speed --preload",
+        program: WEIR,
+        arguments: &["replay", "--quiet", "--top-speed", "--preload"],
+    },
+    Contestant {
+        name: "tcpreplay --topspeed --preload-pcap",
+        program: TCPREPLAY,
+        arguments: &["--topspeed", "--preload-pcap"],
+    },
+];
+
+/// With the gaps of the file.
+const RECORDED: [Contestant; 3] = [
+    Contestant { name: "weir replay", program: WEIR, arguments: &["replay", "--quiet"] },
+    Contestant { name: "tcpreplay", program: TCPREPLAY, arguments: &[] },
+    Contestant { name: "tcpreplay --timer=nano", program: TCPREPLAY, arguments: &["--timer=nano"] },
+];
+
+const TCPREPLAY: &str = "tcpreplay";
+
+#[derive(Debug, Serialize)]
+struct Report {
+    machine: Machine,
+    rounds: u32,
+    packets: usize,
+    mean_bytes: u64,
+    samples: Vec<Sample>,
+    bars: Vec<Bar>,
+    /// Turns that gave no result.
+    faults: Vec<Fault>,
+}
+
+/// A turn.
+#[derive(Clone, Debug, Serialize)]
+struct Sample {
+    contestant: &'static str,
+    round: u32,
+    /// At top speed: packets that arrived in a second.
+    rate: Option<f64>,
+    /// As recorded: how far gaps were off.
+    off: Option<Off>,
+}
+
+/// How far gaps were off, in microseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+struct Off {
+    p50: f64,
+    p99: f64,
+    max: f64,
+}
+
+/// Time in microseconds, and bytes.
+type Packet = (u64, Vec<u8>);
+
+/// Packets in a burst, on average.
+const BURST: f64 = 20.0;
+/// Microseconds between packets of a burst, and between bursts, on average.
+const GAPS: [f64; 2] = [3.0, 140.0];
+
+/// Returns packets as a border router has them: 100,000 a second on average.
+fn trace(packets: usize) -> Result<Vec<Packet>, Failure> {
+    let description = Description {
+        sizes: Some(Sizes::Imix),
+        flows: 10_000,
+        order: Order::Zipf(1.1),
+        ..Description::new(false)
+    };
+    let tables = Tables::new(&description).map_err(failed("make packets"))?;
+    let mut time = 0.0;
+    let mut packet = |number: u64| {
+        let mut bytes = Vec::new();
+        tables.write(number, 0, 0, &mut bytes);
+        let ends = even(2 * number) < 1.0 / BURST;
+        // Exponentially distributed, as arrivals that do not know of each other are.
+        time -= GAPS[usize::from(ends)] * (1.0 - even(2 * number + 1)).ln();
+        (units::whole(time), bytes)
+    };
+    Ok((0..packets as u64).map(&mut packet).collect())
+}
+
+/// Returns a number from 0 to below 1, evenly distributed, the same for the same place: SplitMix64 (Steele, Lea, Flood:
+/// Fast Splittable Pseudorandom Number Generators).
+fn even(place: u64) -> f64 {
+    let mut z = place.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    ((z ^ (z >> 31)) >> 11) as f64 / (1_u64 << 53) as f64
+}
+
+/// Returns a pcap file with times in microseconds.
+fn pcap(packets: &[Packet]) -> Vec<u8> {
+    /// Some time in 2023: programs may take 0 for "no time".
+    const BEGIN: u64 = 1_700_000_000_000_000;
+    let words = |words: [u64; 4]| words.map(|word| u32::try_from(word).expect("32 bits").to_le_bytes());
+    let mut file = words([0xa1b2_c3d4, 2 | 4 << 16, 0, 0]).concat();
+    file.extend(words([262_144, 1, 0, 0]).concat().split_at(8).0);
+    for (time, bytes) in packets {
+        let (time, length) = (BEGIN + time, bytes.len() as u64);
+        file.extend(words([time / 1_000_000, time % 1_000_000, length, length]).concat());
+        file.extend_from_slice(bytes);
+    }
+    file
+}
+
+/// Reads a pcap file with times in nanoseconds, as tcpdump on this machine writes it.
+fn received(file: &[u8]) -> Option<Vec<Packet>> {
+    const NANOSECONDS: u32 = 0xa1b2_3c4d;
+    let word = |at: usize| Some(u32::from_ne_bytes(*file.get(at..)?.first_chunk()?));
+    if word(0)? != NANOSECONDS {
+        return None;
+    }
+    let (mut packets, mut at) = (Vec::new(), 24);
+    while at < file.len() {
+        let time = u64::from(word(at)?) * 1_000_000_000 + u64::from(word(at + 4)?);
+        let length = word(at + 8)? as usize;
+        packets.push((time, file.get(at + 16..)?.get(..length)?.to_vec()));
+        at += 16 + length;
+    }
+    Some(packets)
+}
+
+/// Compares gaps; an error where other packets have arrived than were sent.
+fn off(sent: &[Packet], arrived: &[Packet]) -> Result<Off, Failure> {
+    let same = sent.iter().map(|(_, bytes)| bytes).eq(arrived.iter().map(|(_, bytes)| bytes));
+    if !same {
+        let [arrived, sent] = [arrived.len(), sent.len()];
+        return Err(Failure::new(format_args!(
+            "other packets arrived than were sent: {arrived} packets of {sent}"
+        )));
+    }
+    let mut off: Vec<f64> = sent
+        .windows(2)
+        .zip(arrived.windows(2))
+        .map(|(sent, arrived)| {
+            let wanted = (sent[1].0 - sent[0].0) as f64;
+            (arrived[1].0 as f64 - arrived[0].0 as f64) / 1e3 - wanted
+        })
+        .map(f64::abs)
+        .collect();
+    off.sort_by(f64::total_cmp);
+    let at = |percent| percentile(&off, percent);
+    Ok(Off { p50: at(50), p99: at(99), max: at(100) })
+}
+
+/// Runs the command.
+pub(super) fn run(args: &ReplayArgs) -> Result<(), Failure> {
+    let json = create(args.json.as_deref())?;
+    two_processors()?;
+    if find(TCPREPLAY).is_none() {
+        return Err(Failure::new("cannot find tcpreplay").hint("apt-get install tcpreplay"));
+    }
+    let machine = Machine::describe("/dev/shm".as_ref());
+    style::say(format_args!("{machine}"));
+    let rounds = args.rounds.unwrap_or(if args.quick { 1 } else { 5 });
+    let lab = Lab::new(if args.quick { 50_000 } else { 200_000 }, args.quick)?;
+    let (mut samples, mut faults) = (Vec::new(), Vec::new());
+    for round in 1..=rounds {
+        let top = TOP.iter().map(|contestant| (contestant, lab.top_speed(contestant, round)));
+        let recorded = RECORDED.iter().map(|contestant| (contestant, lab.recorded(contestant, round)));
+        for (contestant, result) in top.chain(recorded) {
+            let head = format!("[{round}] {:38}", contestant.name);
+            match result {
+                Ok(sample) => {
+                    style::say(format_args!("{head} {}", sample.told()));
+                    samples.push(sample);
+                }
+                Err(failure) => {
+                    style::say(format_args!("{head} {}", style::stderr().red(failure.message())));
+                    faults.push(Fault::new(contestant.name, &failure));
+                }
+            }
+        }
+    }
+    let bars = bars(&samples);
+    let (packets, bytes) = (lab.packets.len(), lab.packets.iter().map(|(_, bytes)| bytes.len() as u64));
+    let mean_bytes = bytes.sum::<u64>() / packets as u64;
+    let report = Report { machine, rounds, packets, mean_bytes, samples, bars, faults };
+    report.print().map_err(failed("write to standard output"))?;
+    if let Some((path, file)) = json {
+        save(path, file, &serde_json::to_string_pretty(&report).map_err(failed("make JSON"))?)?;
+    }
+    believable(report.faults.len())
+}
+
+/// The network, and the file.
+struct Lab {
+    network: Network,
+    directory: TempDir,
+    packets: Vec<Packet>,
+    quick: bool,
+}
+
+impl Lab {
+    fn new(packets: usize, quick: bool) -> Result<Self, Failure> {
+        let network = Network::new(Veth::default()).map_err(failed("make a private network"))?;
+        let directory = TempDir::with_prefix_in("weir-bench-", "/dev/shm");
+        let directory = directory.map_err(failed("create a folder"))?;
+        let packets = trace(packets)?;
+        let lab = Self { network, directory, packets, quick };
+        fs::write(lab.file(), pcap(&lab.packets)).map_err(failed("write packets to replay"))?;
+        Ok(lab)
+    }
+
+    fn file(&self) -> PathBuf {
+        self.directory.path().join("trace.pcap")
+    }
+
+    /// Sends the file so many times, to its end.
+    fn replay(&self, contestant: &Contestant, rounds: u64) -> Result<u64, Failure> {
+        let name = contestant.program;
+        let program = find(name).ok_or_else(|| Failure::new(format_args!("cannot find {name}")))?;
+        let mut command = Command::new("taskset");
+        command.args(["-c", &GENERATOR_CPU.to_string()]).arg(program).args(contestant.arguments);
+        command.args(["-i", "tx0", "--loop", &rounds.to_string()]).arg(self.file());
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+        let output =
+            self.network.tx().run(|| command.output()).map_err(failed(format_args!("run {name}")))?;
+        if !output.status.success() {
+            let said = String::from_utf8_lossy(&output.stderr);
+            return Err(Failure::new(format_args!("{name} failed: {}", said.trim())));
+        }
+        Ok(rounds * self.packets.len() as u64)
+    }
+
+    /// A short run, by which the length of the turn is chosen, and the turn: a second of sending.
+    fn top_speed(&self, contestant: &Contestant, round: u32) -> Result<Sample, Failure> {
+        let hook = Hook::attach(&self.network.pair().rx, Verdict::Drop).map_err(failed("count packets"))?;
+        let (trial, rate) = watched(&hook, || self.replay(contestant, 1))?;
+        let rounds = (units::whole(rate) / trial).max(1);
+        let (sent, rate) =
+            if self.quick { (0, rate) } else { watched(&hook, || self.replay(contestant, rounds))? };
+        let arrived = hook.wait_for(trial + sent, PATIENCE);
+        if arrived != trial + sent {
+            let sent = trial + sent;
+            return Err(Failure::new(format_args!("{arrived} of {sent} packets arrived")));
+        }
+        Ok(Sample { contestant: contestant.name, round, rate: Some(rate), off: None })
+    }
+
+    fn recorded(&self, contestant: &Contestant, round: u32) -> Result<Sample, Failure> {
+        let file = self.directory.path().join("arrived.pcap");
+        let mut tcpdump = Command::new("taskset");
+        tcpdump.args(["-c", &READER_CPU.to_string(), "tcpdump", "-i", "rx0", "-n", "-Z", "root"]);
+        tcpdump.args(["-B", "131072", "--time-stamp-precision=nano"]);
+        tcpdump.args(["-c", &self.packets.len().to_string(), "-w"]).arg(&file).stderr(Stdio::piped());
+        let mut tcpdump = self.network.rx().spawn(&mut tcpdump).map_err(failed("start tcpdump"))?;
+        let mut lines = BufReader::new(tcpdump.stderr.take().expect("a pipe was asked for")).lines();
+        let listens = lines.any(|line| line.is_ok_and(|line| line.contains("listening on")));
+        // What else it says has a reader.
+        let rest = thread::spawn(move || lines.count());
+        let sent =
+            if listens { self.replay(contestant, 1) } else { Err(Failure::new("tcpdump does not start")) };
+        let start = Instant::now();
+        let mut over = false;
+        while sent.is_ok() && !over && start.elapsed() < PATIENCE {
+            thread::sleep(Duration::from_millis(5));
+            over = tcpdump.try_wait().map_err(failed("wait for tcpdump"))?.is_some();
+        }
+        // It has ended already if all packets have arrived.
+        let _ended = tcpdump.kill().and_then(|()| tcpdump.wait());
+        let _lines = rest.join();
+        sent?;
+        if !over {
+            return Err(Failure::new("not all packets arrived at tcpdump"));
+        }
+        let arrived = fs::read(&file).map_err(failed("read what tcpdump has written"))?;
+        let arrived = received(&arrived).ok_or_else(|| Failure::new("unexpected file of tcpdump"))?;
+        let off = off(&self.packets, &arrived)?;
+        Ok(Sample { contestant: contestant.name, round, rate: None, off: Some(off) })
+    }
+}
+
+impl Sample {
+    fn told(&self) -> String {
+        let rate = self.rate.map(|rate| format!("{:.2} Mpps", rate / 1e6));
+        let off = self.off.map(|Off { p50, p99, max }| {
+            format!("gaps off by {p50:.1} us (p50), {p99:.1} us (p99), {max:.0} us (max)")
+        });
+        rate.or(off).unwrap_or_default()
+    }
+}
+
+fn of<'a>(samples: &'a [Sample], contestant: &Contestant) -> impl Iterator<Item = &'a Sample> {
+    samples.iter().filter(move |sample| sample.contestant == contestant.name)
+}
+
+/// Each is a median of ratios within a round; tcpreplay is as good as the better of its timers.
+fn bars(samples: &[Sample]) -> Vec<Bar> {
+    let [live, ring, theirs] = &TOP;
+    let rate = |ours: &Contestant, wanted| {
+        let ratio = |sample: &Sample| {
+            let other = of(samples, theirs).find(|other| other.round == sample.round)?;
+            Some(sample.rate? / other.rate?)
+        };
+        let measured = Spread::of(of(samples, ours).filter_map(ratio));
+        Bar::new(&format!("{} / {}", ours.name, theirs.name), None, wanted, "times", measured)
+    };
+    let [ours, others @ ..] = &RECORDED;
+    let ratio = |sample: &Sample| {
+        let others = others.iter().flat_map(|other| of(samples, other));
+        let others = others.filter(|other| other.round == sample.round).filter_map(|other| other.off);
+        let best = others.map(|off| off.p99).min_by(f64::total_cmp)?;
+        Some(sample.off?.p99 / best)
+    };
+    let gaps = Spread::of(of(samples, ours).filter_map(ratio));
+    let name = "gaps off, p99: weir replay / tcpreplay with its better timer";
+    vec![
+        rate(live, Wanted::AtLeast(3.0)),
+        rate(ring, Wanted::AtLeast(1.0)),
+        Bar::new(name, None, Wanted::AtMost(0.5), "times", gaps),
+    ]
+}
+
+impl Report {
+    fn print(&self) -> io::Result<()> {
+        let spread = |values: Vec<f64>| Spread::of(values).map_or_else(|| "-".to_owned(), |s| s.to_string());
+        let row = |cells: &[&str]| cells.iter().map(|&cell| cell.to_owned()).collect::<Vec<_>>();
+        let mut top = vec![row(&["", "Mpps arrived: median (range)"])];
+        for contestant in &TOP {
+            let rates = of(&self.samples, contestant).filter_map(|sample| sample.rate).map(|rate| rate / 1e6);
+            top.push(vec![contestant.name.to_owned(), spread(rates.collect())]);
+        }
+        let mut gaps = vec![row(&["gaps off, us: median (range)", "p50", "p99", "max"])];
+        for contestant in &RECORDED {
+            let off: Vec<Off> = of(&self.samples, contestant).filter_map(|sample| sample.off).collect();
+            let column = |value: fn(&Off) -> f64| spread(off.iter().map(value).collect());
+            gaps.push(vec![
+                contestant.name.to_owned(),
+                column(|off| off.p50),
+                column(|off| off.p99),
+                column(|off| off.max),
+            ]);
+        }
+        let (packets, bytes) = (units::grouped(self.packets as u64), self.mean_bytes);
+        let mut stdout = io::stdout().lock();
+        write!(stdout, "\n{packets} packets of {bytes} bytes on average\n\n{}", markdown(&top))?;
+        write!(stdout, "\n{}", markdown(&gaps))?;
+        write!(stdout, "\nTargets\n\n{}", markdown(&bar_rows(&self.bars)))?;
+        for fault in &self.faults {
+            writeln!(stdout, "{}: {}", fault.what, fault.message)?;
+        }
+        stdout.flush()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_trace_has_bursts_and_a_mean_rate() {
+        let packets = trace(50_000).expect("packets");
+        let (last, _) = packets.last().expect("a packet");
+        let mean = *last as f64 / 50_000.0;
+        assert!((9.0..11.0).contains(&mean), "{mean} us a packet");
+        let gaps: Vec<u64> = packets.windows(2).map(|pair| pair[1].0 - pair[0].0).collect();
+        let short = gaps.iter().filter(|&&gap| gap < 10).count();
+        assert!((40_000..48_500).contains(&short), "{short} gaps are short");
+    }
+
+    #[test]
+    fn gaps_are_compared_with_those_of_the_file() {
+        let packets = |times: [u64; 3]| times.map(|time| (time, vec![7]));
+        let (sent, arrived) = (packets([0, 10, 30]), packets([5_000, 16_000, 34_500]));
+        assert_eq!(off(&sent, &arrived).expect("the same"), Off { p50: 1.0, p99: 1.5, max: 1.5 });
+        assert!(off(&sent, &arrived[..2]).is_err());
+        let mut changed = arrived;
+        changed[1].1 = vec![8];
+        assert!(off(&sent, &changed).is_err());
+    }
+
+    #[test]
+    fn a_file_is_read_as_it_was_written() {
+        let packets = vec![(0, vec![1; 60]), (1_500_000, vec![2; 61])];
+        let mut file = pcap(&packets);
+        assert_eq!(received(&file), None, "microseconds");
+        file[..4].copy_from_slice(&0xa1b2_3c4d_u32.to_le_bytes());
+        let read = received(&file).expect("a file");
+        assert_eq!(read[1], (1_700_000_001_000_500_000, vec![2; 61]));
+    }
+}
