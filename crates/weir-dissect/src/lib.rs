@@ -16,10 +16,10 @@
 //! | `ip4`, `ip6` | the network layer, and IP payloads: `ip` |
 //! | `tcp`, `udp`, `sctp`, `icmp`, `icmp6`, `igmp`, `arp`, `pgm` | one protocol each |
 //! | `payload`, `named` | payloads that the caller names, because no port does: `rtp` and others |
-//! | `ports` | which port identifies which of the modules for TCP and UDP payloads: `textual` (HTTP, SIP and others), `dns`, `dhcp`, `ike`, `nfs`, ... |
+//! | `ports` | which port identifies which of the modules for TCP and UDP payloads: `textual` (HTTP, SIP and others), `dns`, `dhcp`, `ike`, `kerberos`, `nfs`, `sflow`, ... |
 //! | `bgp`, `bgp_update`, `ospf`, `ospf_states`, `ospf3`, `bfd`, `stp`, `routing`, `rip`, `isis`, `isis_fields`, `eigrp`, `ldp`, `redundancy`, `slow`, `cdp`, `neighbours`, `lldp` | what switches and routers say to each other |
 //! | `details`: `dns_facts`, `tls`, `http` | what payloads say, for programs: [`Details`] |
-//! | `tunnel` | GRE, VXLAN, Geneve, MPLS, PPPoE |
+//! | `tunnel`, `l2tp`, `pptp` | GRE, VXLAN, Geneve, MPLS, PPPoE; L2TP; PPTP's control connection |
 
 #![forbid(unsafe_code)]
 
@@ -50,6 +50,8 @@ mod ip4_options;
 mod ip6;
 mod isis;
 mod isis_fields;
+mod kerberos;
+mod l2tp;
 mod ldp;
 mod link;
 mod llc;
@@ -69,6 +71,7 @@ mod ospf_states;
 mod payload;
 mod pgm;
 mod ports;
+mod pptp;
 mod protocols;
 mod radius;
 mod radius_attributes;
@@ -80,6 +83,7 @@ mod rtp;
 mod rx;
 mod sctp;
 mod segment;
+mod sflow;
 mod slow;
 mod snmp;
 mod snmp3;
@@ -235,9 +239,7 @@ impl Dissector {
             depth: 0,
         };
         if let Err(Cut) = printer.link(link_type, bytes) {
-            printer.text(" [|");
-            printer.text(printer.protocol);
-            printer.text("]");
+            printer.truncated();
         }
         printer.facts
     }
@@ -261,6 +263,13 @@ struct Printer<'a> {
 }
 
 impl Printer<'_> {
+    /// Says that the packet ends before the current protocol does.
+    fn truncated(&mut self) {
+        self.text(" [|");
+        self.text(self.protocol);
+        self.text("]");
+    }
+
     /// Reads the payload of a tunnel or extension, unless headers are nested too deep.
     fn nested(&mut self, read: impl FnOnce(&mut Self) -> Result<(), Cut>) -> Result<(), Cut> {
         if self.depth == DEEPEST {

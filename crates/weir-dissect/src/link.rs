@@ -283,6 +283,10 @@ impl Printer<'_> {
     /// 1661).
     pub(crate) fn ppp(&mut self, bytes: Bytes<'_>) -> Result<(), Cut> {
         self.protocol = "ppp";
+        if bytes.len < 2 {
+            self.truncated();
+            return Ok(());
+        }
         let framing = if matches!((bytes.u8(0)?, bytes.u8(1)?), (0xff, 3)) { 2 } else { 0 };
         let first = bytes.u8(framing)?;
         let (protocol, len) = match first & 1 {
