@@ -12,7 +12,8 @@
 //!
 //! | module | contents |
 //! |---|---|
-//! | `link` | Ethernet with tags, Linux cooked v1 and v2, BSD loopback, raw IP, PPP; `llc` 802.2 |
+//! | `link` | Ethernet with tags, Linux cooked v1 and v2, BSD loopback, raw IP; `llc` 802.2 |
+//! | `ppp`, `ppp_control`, `ppp_options`, `hdlc`, `ppi` | PPP and its options, Cisco's HDLC, PPI |
 //! | `ip4`, `ip6` | the network layer, and IP payloads: `ip` |
 //! | `tcp`, `udp`, `sctp`, `icmp`, `icmp6`, `igmp`, `arp`, `pgm` | one protocol each |
 //! | `payload`, `named` | payloads that the caller names, because no port does: `rtp` and others |
@@ -38,6 +39,7 @@ mod dns_facts;
 mod edns;
 mod eigrp;
 mod facts;
+mod hdlc;
 mod hex;
 mod http;
 mod icmp;
@@ -71,6 +73,10 @@ mod ospf_states;
 mod payload;
 mod pgm;
 mod ports;
+mod ppi;
+mod ppp;
+mod ppp_control;
+mod ppp_options;
 mod pptp;
 mod protocols;
 mod radius;

@@ -1,4 +1,4 @@
-//! Link layers: Ethernet, Linux cooked, loopback, PPP, raw IP.
+//! Link layers: Ethernet, Linux cooked, loopback, raw IP.
 
 use crate::Printer;
 use crate::bytes::{Bytes, Cut};
@@ -16,11 +16,12 @@ impl Printer<'_> {
             1 => self.ethernet(bytes),
             0 => self.loopback(bytes, false),
             108 => self.loopback(bytes, true),
-            9 | 50 => self.ppp(bytes),
-            12 | 14 | 101 => self.raw_ip(bytes),
+            9 => self.ppp(bytes),
+            50 => self.ppp_serial(bytes),
+            12 | 14 | 101 | 228 | 229 => self.raw_ip(bytes),
+            104 => self.cisco_hdlc(bytes),
             113 => self.cooked(bytes),
-            228 => self.only(names::IP4, bytes),
-            229 => self.only(names::IP6, bytes),
+            192 => self.ppi(bytes),
             276 => self.cooked2(bytes),
             _ => {
                 put!(self, "link-type {link_type}, length {}", bytes.len);
@@ -273,84 +274,6 @@ impl Printer<'_> {
                 Ok(())
             }
         }
-    }
-
-    fn only(&mut self, ethertype: u16, bytes: Bytes<'_>) -> Result<(), Cut> {
-        self.carried(ethertype, bytes).map(drop)
-    }
-
-    /// Prints PPP, with or without HDLC's address and control fields, with a protocol field of one or two bytes (RFC
-    /// 1661).
-    pub(crate) fn ppp(&mut self, bytes: Bytes<'_>) -> Result<(), Cut> {
-        self.protocol = "ppp";
-        if bytes.len < 2 {
-            self.truncated();
-            return Ok(());
-        }
-        let framing = if matches!((bytes.u8(0)?, bytes.u8(1)?), (0xff, 3)) { 2 } else { 0 };
-        let first = bytes.u8(framing)?;
-        let (protocol, len) = match first & 1 {
-            1 => (u16::from(first), framing + 1),
-            _ => (bytes.u16(framing)?, framing + 2),
-        };
-        self.facts.protocol = Some("ppp");
-        if self.facts.source.is_none() {
-            self.header(len);
-        }
-        let name = match protocol {
-            0x0021 => "IP",
-            0x0057 => "IP6",
-            0x0281 => "MPLS",
-            0x8021 => "IPCP",
-            0x8057 => "IP6CP",
-            0x80fd => "CCP",
-            0xc021 => "LCP",
-            0xc023 => "PAP",
-            0xc025 => "LQR",
-            0xc223 => "CHAP",
-            _ => "unknown",
-        };
-        if self.options.link {
-            put!(self, "{name} (0x{protocol:04x}), length {}: ", bytes.len);
-        }
-        let inner = bytes.from(len);
-        match protocol {
-            0x0021 => self.carried(names::IP4, inner).map(drop),
-            0x0057 => self.carried(names::IP6, inner).map(drop),
-            0x0281 => self.mpls(inner),
-            0x8021 | 0x8057 | 0x80fd | 0xc021 => self.ppp_control(name, bytes.len - framing, inner),
-            0xc023 | 0xc025 | 0xc223 => {
-                put!(self, "{name}, length {}", bytes.len);
-                Ok(())
-            }
-            _ => {
-                put!(self, "unknown PPP protocol (0x{protocol:04x}), length {}", bytes.len);
-                self.unknown(inner.data);
-                Ok(())
-            }
-        }
-    }
-
-    /// Prints a PPP control protocol. All of them use LCP's codes (RFC 1661, section 5).
-    fn ppp_control(&mut self, name: &str, len: usize, bytes: Bytes<'_>) -> Result<(), Cut> {
-        let (code, id) = (bytes.u8(0)?, bytes.u8(1)?);
-        let word = match code {
-            0 => "Vendor-Extension",
-            1 => "Conf-Request",
-            2 => "Conf-Ack",
-            3 => "Conf-Nack",
-            4 => "Conf-Reject",
-            5 => "Term-Request",
-            6 => "Term-Ack",
-            7 => "Code-Reject",
-            8 => "Prot-Reject",
-            9 => "Echo-Request",
-            10 => "Echo-Reply",
-            11 => "Discard-Request",
-            _ => "Unknown",
-        };
-        put!(self, "{name}, {word} (0x{code:02x}), id {id}, length {len}");
-        Ok(())
     }
 }
 

@@ -164,14 +164,7 @@ impl Printer<'_> {
         let (organization, kind) = (bytes.u24(3)?, bytes.u16(6)?);
         self.header(8);
         let inner = bytes.from(8);
-        let owner = match organization {
-            0 => "Ethernet",
-            CISCO => "Cisco",
-            0xf8 => "Cisco bridged",
-            0x80c2 => "Ethernet bridged",
-            0x80007 => "Appletalk",
-            _ => "Unknown",
-        };
+        let owner = names::organization(organization);
         let name = match (organization, kind) {
             (0 | 0x80007, kind) => names::ethertype(kind),
             (CISCO, 0x010b) => Some("PVST"),

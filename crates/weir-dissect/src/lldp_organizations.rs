@@ -2,6 +2,7 @@
 
 use crate::Printer;
 use crate::bytes::{Bytes, Cut};
+use crate::names;
 use crate::text::put;
 
 const BRIDGES: u32 = 0x80c2;
@@ -43,14 +44,7 @@ impl Printer<'_> {
     /// Prints a value; returns whether it is known.
     pub(crate) fn lldp_organization(&mut self, value: Bytes<'_>) -> Result<bool, Cut> {
         let organization = value.u24(0)?;
-        let name = match organization {
-            0 => "Ethernet",
-            0xc => "Cisco",
-            BRIDGES => "Ethernet bridged",
-            ETHERNET => "IEEE 802.3 Private",
-            MEDIA => "ANSI/TIA",
-            _ => "Unknown",
-        };
+        let name = names::organization(organization);
         put!(self, ": OUI {name} (0x{organization:06x})");
         let number = value.u8(3)?;
         let field = value.from(4);

@@ -92,3 +92,30 @@ pub(crate) fn ip_protocol(number: u8) -> Option<&'static str> {
         _ => return None,
     })
 }
+
+/// Returns the name of an organization that IEEE has given a number (OUI); `Unknown` if there is none.
+pub(crate) fn organization(number: u32) -> &'static str {
+    match number {
+        0x0000 => "Ethernet",
+        0x000c => "Cisco",
+        0x005e => "IANA",
+        0x0081 => "Nortel Networks SONMP",
+        0x00f8 => "Cisco bridged",
+        0x049f => "Freescale",
+        0x04ea => "HP-Labs",
+        0x1018 => "Broadcom",
+        0x120f => "IEEE 802.3 Private",
+        0x12bb => "ANSI/TIA",
+        0x15ad => "Netronome",
+        0x1b21 => "DCBX",
+        0x2320 => "Nicira Networks",
+        0x2481 => "HP",
+        0x80c2 => "Ethernet bridged",
+        0x9069 => "Juniper",
+        0xa03e => "ATM Forum",
+        0xe004 => "PMC-Sierra",
+        0xe02f => "DOCSIS Spanning Tree",
+        0x8_0007 => "Appletalk",
+        _ => "Unknown",
+    }
+}

@@ -2,6 +2,7 @@
 
 use crate::Printer;
 use crate::bytes::{Bytes, Cut};
+use crate::isis::ISIS;
 use crate::names;
 use crate::text::put;
 
@@ -116,12 +117,19 @@ impl Printer<'_> {
         self.protocol = "mpls";
         self.facts.protocol = Some("mpls");
         self.text("MPLS");
+        let between = if self.options.verbose > 0 { "\n\t" } else { " " };
         let mut rest = bytes;
+        let mut before = " ";
         let label = loop {
+            if rest.len == 0 {
+                self.text(" (invalid)");
+                return Ok(());
+            }
             let entry = rest.u32(0)?;
             let (label, class, bottom, ttl) = (entry >> 12, entry >> 9 & 7, entry & 0x100 != 0, entry & 0xff);
-            put!(self, " (label {label}");
-            if let Some(name) = reserved_label(label) {
+            put!(self, "{before}(label {label}");
+            before = between;
+            if let Some(name) = reserved_label(label).filter(|_| self.options.verbose > 0) {
                 put!(self, " ({name})");
             }
             put!(self, ", tc {class}{}, ttl {ttl})", if bottom { ", [S]" } else { "" });
@@ -130,17 +138,26 @@ impl Printer<'_> {
                 break label;
             }
         };
+        if rest.len == 0 {
+            return Ok(());
+        }
         // Explicit null labels name the next protocol; for all others it is guessed, as routers do.
-        let ethertype = match (label, rest.u8(0)? >> 4) {
-            (0, _) | (_, 4) => names::IP4,
-            (2, _) | (_, 6) => names::IP6,
+        let first = rest.u8(0)?;
+        let ethertype = match (label, first >> 4) {
+            (0, _) => names::IP4,
+            (2, _) => names::IP6,
+            (_, 4) => names::IP4,
+            (_, 6) => names::IP6,
+            _ if first == ISIS => {
+                self.text(between);
+                return self.isis(rest);
+            }
             _ => {
-                put!(self, ", length {}", rest.len);
                 self.unknown(rest.data);
                 return Ok(());
             }
         };
-        self.text(" ");
+        self.text(between);
         self.inner(ethertype, rest).map(drop)
     }
 
