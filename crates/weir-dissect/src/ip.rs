@@ -56,7 +56,7 @@ impl Printer<'_> {
             }
             88 => self.eigrp(bytes),
             89 => self.ospf(bytes, around.source.is_ipv6()),
-            103 => self.pim(bytes),
+            103 => self.pim(around, bytes),
             112 if self.options.payload == Some(Payload::Carp) => self.carp(around, bytes),
             112 => self.vrrp(around, bytes),
             113 => self.pgm(around, bytes),

@@ -18,7 +18,7 @@
 //! | `tcp`, `udp`, `sctp`, `icmp`, `icmp6`, `igmp`, `arp`, `pgm` | one protocol each |
 //! | `payload`, `named` | payloads that the caller names, because no port does: `rtp` and others |
 //! | `ports` | which port identifies which of the modules for TCP and UDP payloads: `textual` (HTTP, SIP and others), `dns`, `dhcp`, `ike`, `kerberos`, `nfs`, `sflow`, ... |
-//! | `bgp`, `bgp_update`, `ospf`, `ospf_states`, `ospf3`, `bfd`, `stp`, `routing`, `rip`, `isis`, `isis_fields`, `eigrp`, `ldp`, `redundancy`, `slow`, `cdp`, `neighbours`, `lldp` | what switches and routers say to each other |
+//! | `bgp`, `bgp_update`, `ospf`, `ospf_states`, `ospf3`, `bfd`, `stp`, `pim`, `eapol`, `rip`, `isis`, `isis_fields`, `eigrp`, `ldp`, `redundancy`, `slow`, `cdp`, `neighbours`, `lldp` | what switches and routers say to each other |
 //! | `details`: `dns_facts`, `tls`, `http` | what payloads say, for programs: [`Details`] |
 //! | `tunnel`, `l2tp`, `pptp` | GRE, VXLAN, Geneve, MPLS, PPPoE; L2TP; PPTP's control connection |
 
@@ -34,8 +34,10 @@ mod checksum;
 mod details;
 mod dhcp;
 mod dhcp6;
+mod dhcp6_options;
 mod dns;
 mod dns_facts;
+mod eapol;
 mod edns;
 mod eigrp;
 mod facts;
@@ -72,6 +74,7 @@ mod ospf3;
 mod ospf_states;
 mod payload;
 mod pgm;
+mod pim;
 mod ports;
 mod ppi;
 mod ppp;
@@ -84,7 +87,6 @@ mod radius_attributes;
 mod redundancy;
 mod resp;
 mod rip;
-mod routing;
 mod rtp;
 mod rx;
 mod sctp;

@@ -104,10 +104,13 @@ fn every_cut_of_every_frame() {
 
 #[test]
 fn every_frame_in_every_way() {
-    for (_, data) in FRAMES.iter() {
-        for options in all_options() {
-            for link_type in LINK_TYPES {
-                check(options, link_type, data, u32::try_from(data.len()).unwrap());
+    for (own, data) in FRAMES.iter() {
+        let len = u32::try_from(data.len()).unwrap();
+        for (number, options) in all_options().enumerate() {
+            check(options, *own, data, len);
+            // As packets of other link types, most are soon found to make no sense.
+            if number % 8 == 1 {
+                LINK_TYPES.into_iter().for_each(|link_type| check(options, link_type, data, len));
             }
         }
     }
