@@ -24,9 +24,11 @@ const volatile __u64 flow_seed = 0; /* of all hashes, so that nobody can craft f
 struct network {
 	__u64 source, destination; /* IPv4 addresses, or hashes of IPv6 addresses */
 	__u64 datagram;            /* a hash of the datagram of which this is a fragment; 0: not a fragment */
+	__u32 begin;               /* where the header begins */
 	__u32 next;                /* where the next header begins */
 	__u8 protocol;
 	bool later; /* a fragment that is not the first */
+	bool ip6;
 };
 
 enum found { NOTHING, CUT, FOUND };
@@ -107,6 +109,8 @@ static __always_inline enum found find_ip4(CONTEXT *ctx, __u32 at, struct networ
 	struct iphdr ip;
 	if (!PEEK(ctx, at, &ip))
 		return CUT;
+	network->begin = at;
+	network->ip6 = false;
 	network->source = (__u64)ip.saddr << 16;
 	network->destination = (__u64)ip.daddr << 16;
 	network->protocol = ip.protocol;
@@ -128,6 +132,8 @@ static __always_inline enum found find_ip6(CONTEXT *ctx, __u32 at, struct networ
 	} ip;
 	if (!PEEK(ctx, at, &ip))
 		return CUT;
+	network->begin = at;
+	network->ip6 = true;
 	const __u32 *words = ip.words;
 	network->source = scatter(flow_seed ^ words[0] ^ (__u64)words[1] << 32);
 	network->source = scatter(network->source ^ words[2] ^ (__u64)words[3] << 32);

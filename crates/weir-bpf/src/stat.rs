@@ -1,26 +1,28 @@
-//! The programs of statistics (`stat.bpf.c`): they count packets by filter.
+//! The programs of statistics (`stat.h`): they count packets, in total, by filter and by key.
+
+mod key;
+mod tc;
+mod xdp;
 
 use std::io;
-use std::mem::MaybeUninit;
 use std::os::fd::OwnedFd;
 
 use libbpf_rs::libbpf_sys::bpf_insn;
-use libbpf_rs::skel::{OpenSkel, SkelBuilder};
 use libbpf_rs::{MapCore, MapFlags, MapHandle};
 use weir_filter::emit::ebpf::{self, COUNTER_BYTES, Context};
 use weir_filter::graph::Graph;
 use weir_filter::set::Set;
 use weir_sys::CallError;
+use weir_sys::bpf::map::{Map, MapKind};
 use weir_sys::bpf::program::{self, ProgramKind};
 
+use self::key::KEY_BYTES;
+pub use self::key::{Key, KeyField};
+use crate::Strays;
 use crate::filter::link::Code;
 use crate::filter::{FilterError, Sets};
 use crate::log::logged;
-use crate::writers::{Chosen, Driven, prepare_chosen};
-use crate::xdp::{Device, HAS_FRAGMENTS, bind};
-use crate::{Strays, leave_out_all};
-
-skeleton!("stat");
+use crate::writers::{Chosen, Driven};
 
 /// The most filters that can be counted. A program has at most 256 functions, and 32 KiB of counters per CPU.
 pub const MOST_FILTERS: usize = 128;
@@ -76,6 +78,9 @@ pub struct Programs {
 #[derive(Debug)]
 pub struct Counters {
     map: MapHandle,
+    filters: usize,
+    /// The counters of the keys.
+    keyed: Option<Map>,
     strays: MapHandle,
 }
 
@@ -88,8 +93,91 @@ pub struct Count {
     pub bytes: u64,
 }
 
+/// How packets are counted by key.
+#[derive(Clone, Debug)]
+pub struct By {
+    /// The fields of a key; at least one.
+    pub fields: Vec<KeyField>,
+    /// The most keys; not 0. Packets with further keys are counted together. Each takes about 100 bytes, and 32 for each
+    /// possible CPU.
+    pub most: u32,
+    /// Frames begin with an Ethernet header; otherwise with an IP header.
+    pub ethernet: bool,
+}
+
+impl By {
+    /// Returns the fields as `key.h` has them.
+    fn bits(&self) -> u32 {
+        self.fields.iter().fold(0, |bits, field| bits | u32::from(field.bit()))
+    }
+}
+
+/// What the programs count.
+#[derive(Debug)]
+struct Plan<'a> {
+    filters: usize,
+    by: Option<&'a By>,
+}
+
+impl Plan<'_> {
+    /// Returns the bytes of the counters of a direction and CPU.
+    fn counter_bytes(&self) -> u32 {
+        let counters = 1 + self.filters + usize::from(self.by.is_some());
+        COUNTER_BYTES * u32::try_from(counters).expect("there are few filters")
+    }
+}
+
+/// Sets the constants and maps of `stat.h`. Returns the constants.
+macro_rules! prepare {
+    ($open:expr, $plan:expr) => {{
+        let plan: &$crate::stat::Plan<'_> = $plan;
+        $crate::leave_out_all($open.open_object_mut())?;
+        let maps = &mut $open.maps;
+        for map in [&mut maps.counters, &mut maps.strays, &mut maps.rodata] {
+            map.set_autocreate(true)?;
+        }
+        maps.counters.set_value_size(plan.counter_bytes())?;
+        let constants = maps.rodata_data.as_deref_mut().expect("the program has constants");
+        if let Some(by) = plan.by {
+            maps.keyed.set_autocreate(true)?;
+            maps.keyed.set_max_entries(by.most)?;
+            constants.key_fields = by.bits();
+            constants.ethernet = by.ethernet;
+            constants.of_filter = plan.filters > 0;
+        }
+        constants
+    }};
+}
+use prepare;
+
+/// Makes a program of one that was loaded without filters.
+type Link<'a> = &'a dyn Fn(Context, ProgramKind, &[bpf_insn]) -> Result<OwnedFd, FilterError>;
+
+/// Programs, of which the filters may be refused, and their maps.
+struct Loaded {
+    programs: Result<[Option<OwnedFd>; 2], FilterError>,
+    counters: MapHandle,
+    keyed: Option<OwnedFd>,
+    strays: MapHandle,
+}
+
+/// Keeps the maps of a loaded skeleton.
+macro_rules! keep {
+    ($loaded:expr, $plan:expr, $programs:expr) => {{
+        let keyed = $plan.by.map(|_| std::os::fd::AsFd::as_fd(&$loaded.maps.keyed).try_clone_to_owned());
+        $crate::stat::Loaded {
+            programs: $programs,
+            counters: libbpf_rs::MapHandle::try_from(&$loaded.maps.counters)?,
+            keyed: keyed.transpose()?,
+            strays: libbpf_rs::MapHandle::try_from(&$loaded.maps.strays)?,
+        }
+    }};
+}
+use keep;
+
 impl Programs {
-    /// Loads the programs that count what each of these filters accepts. They run once attached.
+    /// Loads the programs that count what each of these filters accepts. They run once attached. With `by`, they also
+    /// count all packets by key; if there is a filter, what that accepts.
     ///
     /// Offsets in the graphs are offsets in the data that the program gets: unless [`Place::tag_is_inside`], the outer
     /// VLAN tag is beside the packet.
@@ -100,9 +188,9 @@ impl Programs {
     ///
     /// # Panics
     ///
-    /// If there are more than [`MOST_FILTERS`].
-    pub fn load(place: &Place, filters: &[(&Graph, &[Set])]) -> Result<Self, FilterError> {
-        assert!(filters.len() <= MOST_FILTERS, "too many filters");
+    /// If there are more than [`MOST_FILTERS`], or more than one with `by`.
+    pub fn load(place: &Place, filters: &[(&Graph, &[Set])], by: Option<&By>) -> Result<Self, FilterError> {
+        assert!(filters.len() <= if by.is_some() { 1 } else { MOST_FILTERS }, "too many filters");
         let members: Vec<Set> = filters.iter().flat_map(|(_, sets)| sets.iter().cloned()).collect();
         let sets = Sets::new(&members)?;
         let link = |context, kind, around: &[bpf_insn]| -> Result<OwnedFd, FilterError> {
@@ -113,106 +201,75 @@ impl Programs {
             let whole = if is_bound { code.with_room(&words) } else { code.with(&words) };
             Ok(program::load(kind, NAME, &whole)?)
         };
-        logged("stat", || Self::try_load(place, filters.len(), link))?
-    }
-
-    /// Loads the programs without filters, and has each of them linked.
-    fn try_load(
-        place: &Place,
-        filters: usize,
-        link: impl Fn(Context, ProgramKind, &[bpf_insn]) -> Result<OwnedFd, FilterError>,
-    ) -> Result<Result<Self, FilterError>, libbpf_rs::Error> {
-        let mut storage = MaybeUninit::uninit();
-        let mut open = skeleton::StatSkelBuilder::default().open(&mut storage)?;
-        leave_out_all(open.open_object_mut())?;
-        let maps = &mut open.maps;
-        for map in [&mut maps.counters, &mut maps.strays, &mut maps.rodata] {
-            map.set_autocreate(true)?;
-        }
-        let all = u32::try_from(filters + 1).expect("there are few filters");
-        open.maps.counters.set_value_size(COUNTER_BYTES * all)?;
-        let constants = open.maps.rodata_data.as_deref_mut().expect("the program has constants");
-        match place {
-            Place::Xdp(xdp) => {
-                constants.fragments = xdp.fragments;
-                constants.exclusive = xdp.exclusive;
-                if let Some(from) = xdp.from {
-                    constants.arrived_on = from.constant();
-                }
-                prepare_chosen!(constants, xdp.chosen);
-                match xdp.tags_of {
-                    Some(index) => {
-                        let device = Device { index, fragments: xdp.fragments };
-                        bind(&mut open.progs.stat_xdp_tagged, device)?;
-                    }
-                    None => {
-                        open.progs.stat_xdp.set_autoload(true);
-                        open.progs.stat_xdp.set_flags(if xdp.fragments { HAS_FRAGMENTS } else { 0 });
-                    }
-                }
-            }
-            Place::Tc { ingress, egress } => {
-                open.progs.stat_ingress.set_autoload(*ingress);
-                open.progs.stat_egress.set_autoload(*egress);
-            }
-        }
-        let loaded = open.load()?;
-        let counters = Counters {
-            map: MapHandle::try_from(&loaded.maps.counters)?,
-            strays: MapHandle::try_from(&loaded.maps.strays)?,
-        };
-        let progs = &loaded.progs;
-        let linked = match *place {
-            Place::Xdp(Xdp { fragments, from, tags_of, .. }) => {
-                let kind = ProgramKind::Xdp { fragments, bound_to: tags_of };
-                let interface = from.and_then(Driven::only);
-                let (context, program) = match tags_of {
-                    Some(_) => (Context::XdpTagged { fragments, interface: tags_of }, &progs.stat_xdp_tagged),
-                    None => (Context::Xdp { fragments, interface }, &progs.stat_xdp),
-                };
-                link(context, kind, program.insns()).map(|program| (Some(program), None))
-            }
-            Place::Tc { ingress, egress } => {
-                let side = |wanted: bool, outgoing, around: &[bpf_insn]| {
-                    wanted.then(|| link(Context::Tc { outgoing }, ProgramKind::Tc, around)).transpose()
-                };
-                side(ingress, false, progs.stat_ingress.insns())
-                    .and_then(|received| Ok((received, side(egress, true, progs.stat_egress.insns())?)))
-            }
-        };
-        Ok(linked.map(|(received, sent)| Self { received, sent, counters }))
+        let plan = Plan { filters: filters.len(), by };
+        let Loaded { programs, counters: map, keyed: keyed_map, strays } = logged("stat", || match place {
+            Place::Xdp(xdp) => xdp::load(xdp, &plan, &link),
+            Place::Tc { ingress, egress } => tc::load([*ingress, *egress], &plan, &link),
+        })?;
+        let [received, sent] = programs?;
+        let keyed = |fd| Map::received(fd, MapKind::PerCpuHash, KEY_BYTES, 2 * COUNTER_BYTES);
+        let keyed = keyed_map.map(keyed).transpose()?;
+        Ok(Self { received, sent, counters: Counters { map, filters: filters.len(), keyed, strays } })
     }
 }
 
 /// The programs' name in the kernel's lists.
 const NAME: &str = "weir_stat";
 
+/// What was counted, for received packets and for sent ones.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Counted {
+    /// All packets.
+    pub all: [Count; 2],
+    /// The packets that each filter accepts.
+    pub filters: Vec<[Count; 2]>,
+    /// The packets of each key, in no order.
+    pub keys: Vec<(Key, [Count; 2])>,
+    /// Packets whose key found no room.
+    pub others: [Count; 2],
+}
+
 impl Counters {
-    /// Returns the counters of received packets and those of sent ones: of all packets, followed by those of each filter.
+    /// Returns what was counted so far. Each counter only grows; they are not read at the same instant.
     ///
     /// # Errors
     ///
-    /// The kernel does not let this process read the map.
-    pub fn read(&self) -> Result<[Vec<Count>; 2], CallError> {
-        Ok([self.direction(0)?, self.direction(1)?])
+    /// The kernel does not let this process read the maps, or memory is short.
+    pub fn read(&self) -> Result<Counted, CallError> {
+        let mut keys = Vec::new();
+        if let Some(keyed) = &self.keyed {
+            keyed.each_per_cpu(|key, values| {
+                let mut ways = [Count::default(); 2];
+                values.chunks_exact(2 * COUNTER_BYTES as usize).for_each(|value| add(&mut ways, value));
+                keys.push((Key::from_bytes(key), ways));
+            })?;
+        }
+        let [received, sent] = [self.direction(0)?, self.direction(1)?];
+        let mut both = received.into_iter().zip(sent).map(|(received, sent)| [received, sent]);
+        let all = both.next().unwrap_or_default();
+        let filters = both.by_ref().take(self.filters).collect();
+        Ok(Counted { all, filters, keys, others: both.next().unwrap_or_default() })
     }
 
     fn direction(&self, key: u32) -> Result<Vec<Count>, CallError> {
         let per_cpu = self.map.lookup_percpu(&key.to_ne_bytes(), MapFlags::ANY);
         let failed = |error| CallError::new("read counters", io::Error::other(error));
         let mut sums = vec![Count::default(); self.map.value_size() as usize / COUNTER_BYTES as usize];
-        for value in per_cpu.map_err(failed)?.into_iter().flatten() {
-            for (sum, counter) in sums.iter_mut().zip(value.chunks_exact(COUNTER_BYTES as usize)) {
-                let word = |at: usize| u64::from_ne_bytes(*counter[at..].first_chunk().expect("16 bytes"));
-                sum.packets += word(0);
-                sum.bytes += word(8);
-            }
-        }
+        per_cpu.map_err(failed)?.into_iter().flatten().for_each(|value| add(&mut sums, &value));
         Ok(sums)
     }
 
     /// Returns the packets of other interfaces, and those whose driver could not tell whether it stripped a VLAN tag.
     pub fn strays(&self) -> Strays {
         Strays::read(&self.strays)
+    }
+}
+
+/// Adds a row of `struct counter`.
+fn add(sums: &mut [Count], counters: &[u8]) {
+    for (sum, counter) in sums.iter_mut().zip(counters.chunks_exact(COUNTER_BYTES as usize)) {
+        let word = |at: usize| u64::from_ne_bytes(*counter[at..].first_chunk().expect("16 bytes"));
+        sum.packets += word(0);
+        sum.bytes += word(8);
     }
 }

@@ -6,19 +6,13 @@
  * Maps:     writer.h, hash.h, processor.h; both programs share them.
  * Kernel:   6.1 (bpf_ktime_get_tai_ns). */
 #include <linux/pkt_cls.h>
-#define CONTEXT struct __sk_buff
-#include "packet.h"
+#include "skb.h"
 #include "processor.h"
 #include "segment.h"
 #include "steer.h"
 
 const volatile __u64 left_out = 0;      /* cookie of a socket (SO_COOKIE) whose packets are not captured, 0 for none */
 const volatile __u32 left_out_mark = 0; /* packets with this mark (SO_MARK) count as filtered, 0: none do */
-
-static __always_inline bool load(CONTEXT *ctx, __u32 from, void *to, __u64 length)
-{
-	return bpf_skb_load_bytes(ctx, from, to, not_zero(length)) == 0;
-}
 
 static __always_inline int deliver(struct __sk_buff *ctx, __u32 direction)
 {

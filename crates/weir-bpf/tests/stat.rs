@@ -3,7 +3,7 @@
 use std::os::fd::AsFd as _;
 
 use weir_bpf::filter::FilterError;
-use weir_bpf::stat::{Count, MOST_FILTERS, Place, Programs, Xdp};
+use weir_bpf::stat::{By, Count, KeyField, MOST_FILTERS, Place, Programs, Xdp};
 use weir_bpf::writers::Driven;
 use weir_filter::graph::Graph;
 use weir_filter::interpret::{Interpreter, Packet};
@@ -73,7 +73,7 @@ fn the_corpus_is_taken_a_crowd_at_a_time() {
         let (mut taken, mut too_many) = (0, 0);
         for (number, crowd) in filters.chunks(40).enumerate() {
             let place = &places[number % places.len()];
-            match Programs::load(place, &pairs(crowd)) {
+            match Programs::load(place, &pairs(crowd), None) {
                 Ok(_) => taken += 1,
                 // A few very large filters together exceed the verifier's limits.
                 Err(FilterError::Refused(error)) if [E2BIG, EFAULT].contains(&error.source.errno()) => {
@@ -99,7 +99,7 @@ fn each_filter_counts_what_the_interpreter_accepts() {
             let filters: Vec<Filter> = (0..MOST_FILTERS)
                 .map(|number| compiled(texts[number % texts.len()], Dialect::Pcap, beside).expect("valid"))
                 .collect();
-            let loaded = Programs::load(&place, &pairs(&filters)).expect("it is loaded");
+            let loaded = Programs::load(&place, &pairs(&filters), None).expect("it is loaded");
             let received = loaded.received.as_ref().expect("it was asked for");
             let mut expected = vec![Count::default(); MOST_FILTERS + 1];
             for captured in packets::fixed(1, 400).iter().filter(|one| (54..2000).contains(&one.data.len())) {
@@ -115,11 +115,58 @@ fn each_filter_counts_what_the_interpreter_accepts() {
                     count.bytes += u64::from(length);
                 }
             }
-            let [found, sent] = loaded.counters.read().expect("they can be read");
+            let counted = loaded.counters.read().expect("they can be read");
+            let [found, sent] = [0, 1].map(|way| {
+                let all = std::iter::once(counted.all).chain(counted.filters.iter().copied());
+                all.map(|ways| ways[way]).collect::<Vec<Count>>()
+            });
             assert_eq!(found, expected, "{program}");
             assert!(sent.iter().all(|count| *count == Count::default()), "{program}: {sent:?}");
             let met = expected.iter().filter(|count| count.packets > 0).count();
             assert!(met > MOST_FILTERS / 2, "{program}: only {met} filters matched anything");
+        }
+    });
+}
+
+#[test]
+fn every_packet_has_a_key_at_every_place() {
+    let Some(namespace) = namespace() else { return };
+    namespace.run(|| {
+        let device = device();
+        let all = vec![KeyField::ALL.to_vec()];
+        let combinations = KeyField::ALL.map(|field| vec![field]).into_iter().chain(all);
+        for (ethernet, fields) in
+            [true, false].into_iter().flat_map(|kind| combinations.clone().map(move |fields| (kind, fields)))
+        {
+            let by = By { fields, most: 20, ethernet };
+            for place in places(device) {
+                let beside = if place.tag_is_inside() { Beside::Nothing } else { Beside::All };
+                let one = [compiled("len > 70", Dialect::Pcap, beside).expect("valid")];
+                for filters in [&[][..], &one] {
+                    let loaded = Programs::load(&place, &pairs(filters), Some(&by));
+                    let loaded = loaded.unwrap_or_else(|error| panic!("{place:?}, {by:?}: {error}"));
+                    // The kernel runs bound programs on packets of their device only.
+                    if matches!(place, Place::Xdp(Xdp { tags_of: Some(_), .. })) {
+                        continue;
+                    }
+                    let received = loaded.received.as_ref().expect("it was asked for");
+                    for captured in
+                        packets::fixed(1, 200).iter().filter(|one| (54..2000).contains(&one.data.len()))
+                    {
+                        testrun::run(received.as_fd(), &captured.data, 1)
+                            .expect("the kernel takes the packet");
+                    }
+                    let counted = loaded.counters.read().expect("they can be read");
+                    let keyed = counted.keys.iter().map(|(_, ways)| ways[0]).chain([counted.others[0]]);
+                    let sum = keyed.fold(Count::default(), |sum, one| Count {
+                        packets: sum.packets + one.packets,
+                        bytes: sum.bytes + one.bytes,
+                    });
+                    let expected = counted.filters.first().unwrap_or(&counted.all)[0];
+                    assert!(expected.packets > 50, "{expected:?}");
+                    assert_eq!(sum, expected, "{place:?}, {by:?}");
+                }
+            }
         }
     });
 }

@@ -42,6 +42,7 @@ fn option(setting: Setting) -> String {
         Setting::OnExit => "--on-exit",
         Setting::Copy => "-w",
         Setting::Filters => "FILTER",
+        Setting::MostKeys => "--keys",
         _ => "",
     };
     name.to_owned()

@@ -70,7 +70,8 @@ pub mod exchange {
 #[cfg(feature = "live")]
 pub mod statistics {
     pub use crate::live::statistics::{
-        Count, Counts, FilterCounts, MOST_FILTERS, Reading, StatisticsBuilder, StatisticsInfo,
+        Count, Counts, FilterCounts, Key, KeyCounts, KeyField, MOST_FILTERS, Reading, StatisticsBuilder,
+        StatisticsInfo,
     };
 }
 

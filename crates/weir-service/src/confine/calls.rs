@@ -161,8 +161,15 @@ const NS_GET_NSTYPE: u64 = 0xb703;
 
 /// For open maps, programs and links: an update replaces a filter, and a deletion removes it. Loading or creating them
 /// is not allowed, nor is attaching a program where there is none.
-const BPF_COMMANDS: &[u64] =
-    &[MAP_LOOKUP_ELEM, MAP_UPDATE_ELEM, MAP_DELETE_ELEM, OBJ_GET_INFO_BY_FD, LINK_UPDATE, LINK_DETACH];
+const BPF_COMMANDS: &[u64] = &[
+    MAP_LOOKUP_ELEM,
+    MAP_LOOKUP_BATCH,
+    MAP_UPDATE_ELEM,
+    MAP_DELETE_ELEM,
+    OBJ_GET_INFO_BY_FD,
+    LINK_UPDATE,
+    LINK_DETACH,
+];
 /// Creates programs and maps; does not attach programs, or use those of others.
 const BPF_MAKES: &[u64] = &[
     MAP_CREATE,
@@ -182,6 +189,7 @@ const PROG_LOAD: u64 = 5;
 const OBJ_GET_INFO_BY_FD: u64 = 15;
 const BTF_LOAD: u64 = 18;
 const MAP_FREEZE: u64 = 22;
+const MAP_LOOKUP_BATCH: u64 = 24;
 const MAP_UPDATE_BATCH: u64 = 26;
 const LINK_UPDATE: u64 = 29;
 const LINK_DETACH: u64 = 34;

@@ -12,6 +12,7 @@ const BPF_MAP_LOOKUP_ELEM: libc::c_int = 1;
 const BPF_MAP_UPDATE_ELEM: libc::c_int = 2;
 const BPF_MAP_DELETE_ELEM: libc::c_int = 3;
 const BPF_MAP_GET_NEXT_KEY: libc::c_int = 4;
+const BPF_MAP_LOOKUP_BATCH: libc::c_int = 24;
 const BPF_MAP_UPDATE_BATCH: libc::c_int = 26;
 const BPF_F_NO_PREALLOC: u32 = 1 << 0;
 
@@ -24,6 +25,8 @@ pub enum MapKind {
     Array = 2,
     /// Programs to call, by number.
     Programs = 3,
+    /// Exact keys, with a value for each CPU. Memory for all entries is allocated with the map.
+    PerCpuHash = 5,
     /// Numbers from 0 as keys, with a value for each CPU.
     PerCpuArray = 6,
     /// Prefixes as keys; lookups find the longest match. Memory is allocated when entries are added.
@@ -36,7 +39,7 @@ pub struct Map {
     fd: OwnedFd,
     key: usize,
     value: usize,
-    /// Number of values per entry of a [`MapKind::PerCpuArray`].
+    /// Number of values per entry of a map with a value for each CPU; 0 for others.
     cpus: usize,
 }
 
@@ -88,6 +91,14 @@ pub(super) fn create(kind: u32, key: u32, value: u32, entries: u32, flags: u32) 
     })
 }
 
+/// Returns [`Map::cpus`].
+fn values_per_entry(kind: MapKind) -> Result<usize, CallError> {
+    match kind {
+        MapKind::PerCpuArray | MapKind::PerCpuHash => Ok(cpu::possible()? as usize),
+        MapKind::Hash | MapKind::Array | MapKind::Programs | MapKind::Trie => Ok(0),
+    }
+}
+
 fn create_as(attr: &Create) -> io::Result<OwnedFd> {
     // SAFETY: `attr` begins like union bpf_attr for this command; the kernel reads no more than its size.
     let fd = unsafe { bpf(BPF_MAP_CREATE, attr) }?;
@@ -103,7 +114,7 @@ impl Map {
     /// `EPERM` without `CAP_BPF`, `EINVAL` if the kernel does not support the kind, `ENOMEM`, `E2BIG`.
     pub fn new(kind: MapKind, key: u32, value: u32, entries: u32) -> Result<Self, CallError> {
         let map_flags = if matches!(kind, MapKind::Hash | MapKind::Trie) { BPF_F_NO_PREALLOC } else { 0 };
-        let cpus = if kind == MapKind::PerCpuArray { cpu::possible()? as usize } else { 0 };
+        let cpus = values_per_entry(kind)?;
         let failed = |error| CallError::new(format!("create eBPF map of kind {kind:?}"), error);
         let fd = create(kind as u32, key, value, entries, map_flags).map_err(failed)?;
         Ok(Self { fd, key: key as usize, value: value as usize, cpus })
@@ -128,7 +139,7 @@ impl Map {
         Ok(Self { fd, key: 4, value: 4, cpus: 0 })
     }
 
-    /// Wraps a map that another process has created, if it has this kind and these sizes.
+    /// Wraps a map that libbpf or another process has created, if it has this kind and these sizes.
     ///
     /// # Errors
     ///
@@ -142,7 +153,7 @@ impl Map {
             found.and_then(|found| found.trim().parse().ok()) == Some(number)
         };
         if is("map_type", kind as u32) && is("key_size", key) && is("value_size", value) {
-            return Ok(Self { fd, key: key as usize, value: value as usize, cpus: 0 });
+            return Ok(Self { fd, key: key as usize, value: value as usize, cpus: values_per_entry(kind)? });
         }
         Err(failed(io::Error::from_raw_os_error(libc::EINVAL)))
     }
@@ -265,6 +276,61 @@ impl Map {
         unsafe { bpf(BPF_MAP_LOOKUP_ELEM, &raw const attr) }
             .map_err(|error| CallError::new("read counters of eBPF map", error))?;
         Ok(values.into_iter().sum())
+    }
+
+    /// Calls `each` with the key and the values, one for each possible CPU, of every entry of a
+    /// [`MapKind::PerCpuHash`]. Entries that are added meanwhile may be left out.
+    ///
+    /// # Errors
+    ///
+    /// `ENOMEM`, or `EPERM` if the process may not use the map.
+    ///
+    /// # Panics
+    ///
+    /// If the map is of another kind, or its values are no multiple of 8 bytes.
+    pub fn each_per_cpu(&self, mut each: impl FnMut(&[u8], &[u8])) -> Result<(), CallError> {
+        assert!(self.cpus > 0 && self.key >= 4 && self.value.is_multiple_of(8), "the map has other sizes");
+        let values_of_one = self.value * self.cpus;
+        // Entries per call. Those that share a bucket of the hash table must fit.
+        let mut most = 1024;
+        let (mut keys, mut values) = (vec![0_u8; most * self.key], vec![0_u8; most * values_of_one]);
+        // The kernel's place in the map, which for hash tables is the number of a bucket.
+        let (mut begun, mut place) = (false, 0_u32);
+        loop {
+            let mut next = place;
+            let mut attr = Batch {
+                in_batch: if begun { (&raw const place).expose_provenance() as u64 } else { 0 },
+                out_batch: (&raw mut next).expose_provenance() as u64,
+                keys: keys.as_mut_ptr().expose_provenance() as u64,
+                values: values.as_mut_ptr().expose_provenance() as u64,
+                count: u32::try_from(most).unwrap_or(u32::MAX),
+                map_fd: raw(self.fd.as_fd()),
+                elem_flags: 0,
+                flags: 0,
+            };
+            // SAFETY: `attr` begins like union bpf_attr for this command. The kernel writes at most `count` keys and
+            // values, for which the vectors have room, since it knows the same sizes as this map; the place, 4 bytes;
+            // and to `attr` the number of entries, so it is passed as mutable.
+            let done = unsafe { bpf(BPF_MAP_LOOKUP_BATCH, (&raw mut attr).cast_const()) };
+            let over = match done {
+                Ok(_) => false,
+                Err(error) if error.raw_os_error() == Some(libc::ENOENT) => true,
+                Err(error) if error.raw_os_error() == Some(libc::ENOSPC) && most < 1 << 24 => {
+                    most *= 2;
+                    keys.resize(most * self.key, 0);
+                    values.resize(most * values_of_one, 0);
+                    continue;
+                }
+                Err(error) => return Err(CallError::new("read entries of eBPF map", error)),
+            };
+            let read = (attr.count as usize).min(most);
+            let pairs = keys.chunks_exact(self.key).zip(values.chunks_exact(values_of_one));
+            pairs.take(read).for_each(|(key, values)| each(key, values));
+            if over {
+                return Ok(());
+            }
+            (begun, place) = (true, next);
+        }
     }
 
     fn element(&self, key: &[u8], value: *const u8) -> Element {

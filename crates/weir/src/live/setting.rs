@@ -59,6 +59,8 @@ pub enum Setting {
     Copy,
     /// [`StatisticsBuilder::filter`](crate::statistics::StatisticsBuilder::filter).
     Filters,
+    /// [`StatisticsBuilder::most_keys`](crate::statistics::StatisticsBuilder::most_keys).
+    MostKeys,
 }
 
 impl Setting {
@@ -90,5 +92,6 @@ impl Setting {
         Self::OnExit,
         Self::Copy,
         Self::Filters,
+        Self::MostKeys,
     ];
 }

@@ -4,7 +4,7 @@ use std::os::fd::{AsFd as _, OwnedFd};
 
 use rustix::io::Errno;
 use weir_bpf::filter::FilterError as LoadingFailed;
-use weir_bpf::stat::{Counters, Place, Programs, Xdp};
+use weir_bpf::stat::{By, Counters, KeyField, Place, Programs, Xdp};
 use weir_filter::graph::Graph;
 use weir_filter::set::Set;
 use weir_sys::bpf::{XdpHook, XdpLink};
@@ -138,6 +138,13 @@ impl Opener<'_> {
     fn blind(&self, hook: XdpHook, why: String) -> Result<(Hooked, How), Error> {
         let lost = self.device.tags != Tags::InFrame;
         if lost {
+            if self.asked.fields.contains(&KeyField::Vlan) {
+                return Err(xdp::tags_needed(
+                    self.device,
+                    ", so packets cannot be counted by VLAN",
+                    Mode::Pass,
+                ));
+            }
             for (name, compiled) in self.compiled(false)? {
                 if compiled.asks_for_tags() {
                     let so = format!("{} (`{name}`)", xdp::FILTERED);
@@ -177,8 +184,13 @@ impl Opener<'_> {
         let compiled = self.compiled(!place.tag_is_inside())?;
         let filters = compiled.iter().map(|(_, one)| (&one.graph, &one.ast.sets[..]));
         let filters: Vec<(&Graph, &[Set])> = filters.collect();
+        let by = (!self.asked.fields.is_empty()).then(|| By {
+            fields: self.asked.fields.clone(),
+            most: self.asked.most_keys,
+            ethernet: self.device.is_ethernet(),
+        });
         // A program that is bound to a device is loaded in the device's namespace.
-        let loaded = self.watched.inside(|| Programs::load(place, &filters))?;
+        let loaded = self.watched.inside(|| Programs::load(place, &filters, by.as_ref()))?;
         loaded.map_err(|error| match error {
             LoadingFailed::Load(error) => programmed::not_loaded(self.watched.name(), error),
             LoadingFailed::Refused(refused) if TOO_MUCH.contains(&refused.source.errno()) => {

@@ -1,26 +1,28 @@
-//! Statistics: packets and bytes by filter, counted in the kernel. No packet is copied.
+//! Statistics: packets and bytes by filter and by key, counted in the kernel. No packet is copied.
 //!
 //! One program per direction runs all filters, one after another, and adds to counters of its CPU. Reading them is one
-//! call per direction, however many packets there are.
+//! call per direction, however many packets there are; with keys, one more per 1024 keys.
 
 mod hook;
+mod reading;
 
 use std::ops::RangeInclusive;
 use std::time::{Duration, Instant};
 
 use rustix::event::{Timespec, poll};
 use rustix::io::Errno;
-use weir_bpf::stat;
-pub use weir_bpf::stat::MOST_FILTERS;
+use weir_bpf::stat::Counted;
+pub use weir_bpf::stat::{Key, KeyField, MOST_FILTERS};
 use weir_sys::CallError;
 use weir_sys::bpf::grace::Grace;
 
 use self::hook::Hooked;
+pub use self::reading::{Count, Counts, FilterCounts, KeyCounts, Reading};
 use crate::live::request::Wanted;
 use crate::live::settings::SourceChoice;
 use crate::live::source::programmed::off;
 use crate::live::watched::Watched;
-use crate::{Error, Event, Filter, InterfaceWarning, Mode, Namespace, NicCounters, Setting, SourceKind};
+use crate::{Error, Event, Filter, InterfaceWarning, Mode, Namespace, Setting, SourceKind};
 
 /// A builder for [`Statistics`]; see [`Statistics::on`].
 #[derive(Clone, Debug)]
@@ -32,7 +34,14 @@ pub struct StatisticsBuilder {
     promiscuous: bool,
     tc_filters: bool,
     filters: Vec<(String, Filter)>,
+    fields: Vec<KeyField>,
+    most_keys: u32,
 }
+
+/// Keys that are counted unless [`StatisticsBuilder::most_keys`] says otherwise.
+const KEYS: u32 = 10_000;
+/// The most keys that can be counted: some GiB.
+const MOST_KEYS: u32 = 10_000_000;
 
 /// Counts the packets of an interface in the kernel, in total and by filter. All packets continue on their way, unless
 /// [`StatisticsBuilder::mode`] says otherwise.
@@ -81,86 +90,8 @@ pub struct StatisticsInfo {
     pub warnings: Vec<InterfaceWarning>,
     /// The names of the filters, with the filters as shown to people.
     pub filters: Vec<(String, String)>,
-}
-
-/// What was counted since the start.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Reading {
-    /// Time since the start, until the end.
-    pub elapsed: Duration,
-    /// All packets that the interface has received and sent.
-    pub total: Counts,
-    /// The packets that match each filter, in the order in which the filters were added. A packet may match several.
-    pub filters: Vec<FilterCounts>,
-    /// Packets whose driver could not tell whether it stripped a VLAN tag.
-    pub untold_tags: u64,
-    /// Received packets that the device or its driver has dropped, which nothing could count.
-    pub nic: NicCounters,
-}
-
-/// The packets that match a filter.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct FilterCounts {
-    /// The name of the filter.
-    pub name: String,
-    /// The packets.
-    pub counts: Counts,
-}
-
-/// Packets by direction.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
-pub struct Counts {
-    /// Received packets.
-    pub received: Count,
-    /// Sent packets; none with XDP, which does not see them, and on loopback, which receives what it sends.
-    pub sent: Count,
-}
-
-/// Packets and their bytes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
-pub struct Count {
-    /// Packets. A super-frame built by offloads counts as one.
-    pub packets: u64,
-    /// Their bytes: whole frames without checksum, with a VLAN tag that the device has stripped.
-    pub bytes: u64,
-}
-
-impl std::ops::Add for Count {
-    type Output = Self;
-
-    fn add(self, other: Self) -> Self {
-        Self { packets: self.packets + other.packets, bytes: self.bytes + other.bytes }
-    }
-}
-
-impl std::ops::Sub for Count {
-    type Output = Self;
-
-    /// Returns the growth since `before`.
-    fn sub(self, before: Self) -> Self {
-        Self {
-            packets: self.packets.saturating_sub(before.packets),
-            bytes: self.bytes.saturating_sub(before.bytes),
-        }
-    }
-}
-
-impl Counts {
-    /// Returns the packets of both directions.
-    pub fn total(&self) -> Count {
-        self.received + self.sent
-    }
-}
-
-impl std::ops::Sub for Counts {
-    type Output = Self;
-
-    /// Returns the growth since `before`.
-    fn sub(self, before: Self) -> Self {
-        Self { received: self.received - before.received, sent: self.sent - before.sent }
-    }
+    /// The fields of keys, in the order of [`KeyField::ALL`]; empty if packets are not counted by key.
+    pub fields: Vec<KeyField>,
 }
 
 impl StatisticsBuilder {
@@ -206,6 +137,22 @@ impl StatisticsBuilder {
         self
     }
 
+    /// Counts by key as well: by the source address, say, or by the destination address and port. Each packet has a key;
+    /// fields that it lacks are missing from that. With a filter, of which there can be only one then, what that accepts
+    /// is counted by key, otherwise all packets.
+    pub fn by(mut self, fields: impl IntoIterator<Item = KeyField>) -> Self {
+        let given: Vec<KeyField> = fields.into_iter().collect();
+        self.fields = KeyField::ALL.into_iter().filter(|field| given.contains(field)).collect();
+        self
+    }
+
+    /// Sets the most keys to count, 10,000 by default. Packets with keys that come later count as
+    /// [others](Reading::others). The kernel takes about 100 bytes for each, and 32 for each CPU, at the start.
+    pub fn most_keys(mut self, keys: u32) -> Self {
+        self.most_keys = keys;
+        self
+    }
+
     /// Starts to count.
     ///
     /// # Errors
@@ -230,6 +177,7 @@ impl StatisticsBuilder {
             why: how.why,
             warnings: how.warnings,
             filters: labels.collect(),
+            fields: self.fields,
         };
         let events = watched.first_event().into_iter().collect();
         Ok(Statistics {
@@ -273,6 +221,19 @@ impl StatisticsBuilder {
                  join filters with `or`"
             ));
         }
+        if given > 1 && !self.fields.is_empty() {
+            return refused(format!(
+                "cannot count by key what {given} filters accept: keys are those of one filter, or of all packets; try \
+                 one filter, joined with `or`"
+            ));
+        }
+        if self.most_keys == 0 || self.most_keys > MOST_KEYS {
+            let why = format!(
+                "cannot count {} keys: their memory is allocated at the start; try 1 to {MOST_KEYS}",
+                self.most_keys
+            );
+            return Err(Error::setting(Setting::MostKeys, why));
+        }
         for (number, (name, _)) in self.filters.iter().enumerate() {
             if self.filters[..number].iter().any(|(other, _)| other == name) {
                 return refused(format!("cannot count two filters called `{name}`: try a name for each"));
@@ -299,6 +260,8 @@ impl Statistics {
             promiscuous: true,
             tc_filters: false,
             filters: Vec::new(),
+            fields: Vec::new(),
+            most_keys: KEYS,
         }
     }
 
@@ -316,15 +279,18 @@ impl Statistics {
     pub fn read(&mut self) -> Result<Reading, Error> {
         self.watched.count()?;
         let elapsed = self.ended.unwrap_or_else(Instant::now) - self.began;
-        let [received, sent] = self.hooked.counters.read()?;
-        let both = received.into_iter().zip(sent);
-        let count = |stat::Count { packets, bytes }| Count { packets, bytes };
-        let mut counts = both.map(|(received, sent)| Counts { received: count(received), sent: count(sent) });
-        let total = counts.next().unwrap_or_default();
+        let Counted { all, filters, keys, others } = self.hooked.counters.read()?;
         let names = self.info.filters.iter().map(|(name, _)| name.clone());
-        let filters = names.zip(counts).map(|(name, counts)| FilterCounts { name, counts }).collect();
-        let (untold_tags, nic) = (self.hooked.counters.strays().untold, self.watched.nic());
-        Ok(Reading { elapsed, total, filters, untold_tags, nic })
+        let filter = |(name, counts): (String, [_; 2])| FilterCounts { name, counts: counts.into() };
+        Ok(Reading {
+            elapsed,
+            total: all.into(),
+            filters: names.zip(filters).map(filter).collect(),
+            keys: keys.into_iter().map(|(key, counts)| KeyCounts { key, counts: counts.into() }).collect(),
+            others: others.into(),
+            untold_tags: self.hooked.counters.strays().untold,
+            nic: self.watched.nic(),
+        })
     }
 
     /// Waits up to `wait` for changes of the interface. Returns early on a signal.
@@ -383,6 +349,11 @@ mod tests {
                 Statistics::on("lo").filter("a", filter()).filter("a", filter()),
                 "two filters called `a`: try ",
             ),
+            (
+                Statistics::on("lo").filter("a", filter()).filter("b", filter()).by([KeyField::Vlan]),
+                "what 2 filters accept: keys are those of one filter, or of all packets; try ",
+            ),
+            (Statistics::on("lo").most_keys(0), "cannot count 0 keys: "),
             (Statistics::on("any"), "cannot count on `any`: "),
             (
                 Statistics::on("lo").mode(Mode::Exclusive).source(SourceChoice::Tc),
@@ -395,13 +366,5 @@ mod tests {
             let error = refused(builder);
             assert!(error.contains(said), "{error}");
         }
-    }
-
-    #[test]
-    fn growth_is_by_direction() {
-        let counts =
-            |packets| Counts { received: Count { packets, bytes: 60 * packets }, ..Counts::default() };
-        assert_eq!(counts(5) - counts(2), counts(3));
-        assert_eq!(counts(3).total(), Count { packets: 3, bytes: 180 });
     }
 }

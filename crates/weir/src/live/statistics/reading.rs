@@ -1,0 +1,138 @@
+//! What was counted.
+
+use std::time::Duration;
+
+#[cfg(doc)]
+use super::StatisticsBuilder;
+use crate::NicCounters;
+use weir_bpf::stat;
+use weir_bpf::stat::Key;
+
+/// What was counted since the start.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Reading {
+    /// Time since the start, until the end.
+    pub elapsed: Duration,
+    /// All packets that the interface has received and sent.
+    pub total: Counts,
+    /// The packets that match each filter, in the order in which the filters were added. A packet may match several.
+    pub filters: Vec<FilterCounts>,
+    /// With [`StatisticsBuilder::by`], the packets of each key, in no order. A key that was counted once stays.
+    pub keys: Vec<KeyCounts>,
+    /// With [`StatisticsBuilder::by`], packets whose key is not among [the most keys](StatisticsBuilder::most_keys). They
+    /// and those of `keys` are all packets that are counted by key.
+    pub others: Counts,
+    /// Packets whose driver could not tell whether it stripped a VLAN tag.
+    pub untold_tags: u64,
+    /// Received packets that the device or its driver has dropped, which nothing could count.
+    pub nic: NicCounters,
+}
+
+/// The packets that match a filter.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct FilterCounts {
+    /// The name of the filter.
+    pub name: String,
+    /// The packets.
+    pub counts: Counts,
+}
+
+/// The packets of a key.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct KeyCounts {
+    /// The key.
+    pub key: Key,
+    /// The packets.
+    pub counts: Counts,
+}
+
+/// Packets by direction.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
+pub struct Counts {
+    /// Received packets.
+    pub received: Count,
+    /// Sent packets; none with XDP, which does not see them, and on loopback, which receives what it sends.
+    pub sent: Count,
+}
+
+/// Packets and their bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
+pub struct Count {
+    /// Packets. A super-frame built by offloads counts as one.
+    pub packets: u64,
+    /// Their bytes: whole frames without checksum, with a VLAN tag that the device has stripped.
+    pub bytes: u64,
+}
+
+impl std::ops::Add for Count {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self { packets: self.packets + other.packets, bytes: self.bytes + other.bytes }
+    }
+}
+
+impl std::ops::Sub for Count {
+    type Output = Self;
+
+    /// Returns the growth since `before`.
+    fn sub(self, before: Self) -> Self {
+        Self {
+            packets: self.packets.saturating_sub(before.packets),
+            bytes: self.bytes.saturating_sub(before.bytes),
+        }
+    }
+}
+
+impl Counts {
+    /// Returns the packets of both directions.
+    pub fn total(&self) -> Count {
+        self.received + self.sent
+    }
+}
+
+impl std::ops::Add for Counts {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self { received: self.received + other.received, sent: self.sent + other.sent }
+    }
+}
+
+impl std::iter::Sum for Counts {
+    fn sum<I: Iterator<Item = Self>>(all: I) -> Self {
+        all.fold(Self::default(), |sum, counts| sum + counts)
+    }
+}
+
+impl From<[stat::Count; 2]> for Counts {
+    fn from(ways: [stat::Count; 2]) -> Self {
+        let [received, sent] = ways.map(|stat::Count { packets, bytes }| Count { packets, bytes });
+        Self { received, sent }
+    }
+}
+
+impl std::ops::Sub for Counts {
+    type Output = Self;
+
+    /// Returns the growth since `before`.
+    fn sub(self, before: Self) -> Self {
+        Self { received: self.received - before.received, sent: self.sent - before.sent }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn growth_is_by_direction() {
+        let counts =
+            |packets| Counts { received: Count { packets, bytes: 60 * packets }, ..Counts::default() };
+        assert_eq!(counts(5) - counts(2), counts(3));
+        assert_eq!(counts(3).total(), Count { packets: 3, bytes: 180 });
+    }
+}
