@@ -31,6 +31,7 @@ mod manual;
 mod opening;
 mod order;
 mod program;
+mod protocol;
 mod read;
 mod replay;
 mod report;

@@ -9,7 +9,7 @@ use std::time::Duration;
 use weir::Packet;
 use weir_dissect::{Dissector, Facts, Options};
 
-use crate::units;
+use crate::{protocol, units};
 
 /// The criterion for splitting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -154,14 +154,8 @@ impl Sorter {
                 let Some(Some((protocol, a, b))) = self.ends.get(file) else {
                     return format!("{number}-other");
                 };
-                let protocol = match protocol {
-                    1 => "icmp".to_owned(),
-                    6 => "tcp".to_owned(),
-                    17 => "udp".to_owned(),
-                    58 => "icmp6".to_owned(),
-                    132 => "sctp".to_owned(),
-                    other => format!("ip{other}"),
-                };
+                let protocol =
+                    protocol::name(*protocol).map_or_else(|| format!("ip{protocol}"), str::to_owned);
                 let mut label = format!("{number}-{protocol}");
                 for (address, port) in [a, b] {
                     let _cannot_fail = write!(label, "-{address}");

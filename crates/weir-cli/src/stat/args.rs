@@ -4,11 +4,12 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use weir::SourceChoice;
-use weir::statistics::StatisticsBuilder;
+use weir::statistics::{KeyField, StatisticsBuilder};
 use weir_service::session::Settings;
 
 use super::named::Named;
 use crate::args::{ConfineArgs, MORE, ModeArg, ReadyArgs, UserArgs};
+use super::top::{Busiest, Choice};
 use crate::failure::Failure;
 use crate::{cut_off, grant, hints, interfaces, units};
 
@@ -28,6 +29,10 @@ Examples:
         Count received packets before the stack.
   weir stat -i mirror0 --mode exclusive tcp udp
         Count on a mirror port; counted packets are dropped in the driver.
+  weir stat -i eth0 --by src
+        Show the ten busiest senders.
+  weir stat -i eth0 --by dst,port --top 20 --busiest bytes tcp
+        Show the 20 busiest pairs of destination and service, of TCP only.
   weir stat -i web/eth0 'in: inbound' 'out: outbound'
         Count in another network namespace.
 
@@ -36,6 +41,8 @@ that it matches, and for (all). A super-frame built by offloads counts as one pa
 without checksum, with VLAN tags.
 The source tc sees both directions; xdp sees received packets, before the stack and other programs of tc.
 Each filter takes a few nanoseconds per packet.
+With --by, the keys shown, (rest) and (others) add up to what is counted by key. CSV and JSON have numbers of \
+protocols, tables their names.
 
 Once counting has started, weir prints a line on standard error: `IF: ...; source ...`. No packet that arrives \
 later is missed. Scripts can wait with --ready-fd, systemd with Type=notify.
@@ -82,6 +89,35 @@ pub(crate) struct StatArgs {
     /// Do not enable promiscuous mode.
     #[arg(short = 'p', long, help_heading = "Counting")]
     no_promiscuous_mode: bool,
+
+    /// Count by key as well: by these fields, together.
+    ///
+    /// src and dst are addresses, sport and dport ports; port is the lower of the two ports, usually that of the
+    /// service; proto is the protocol over IP; vlan is the ID of the outermost tag. Fields are those of the outermost IP
+    /// header. A field that a packet lacks shows as -: packets other than IP have no addresses, and fragments after the
+    /// first no ports. With a filter (one at most), what that matches is counted by key, otherwise all packets.
+    #[arg(long, value_name = "FIELD,...", value_delimiter = ',', help_heading = "Keys")]
+    #[arg(hide_possible_values = true)]
+    by: Vec<KeyField>,
+
+    /// Show the N busiest keys of each interval, and of the whole run at the end.
+    ///
+    /// All other keys are summed up as (rest).
+    #[arg(long, value_name = "N", value_parser = units::count, default_value_t = 10, requires = "by")]
+    #[arg(allow_hyphen_values = true, help_heading = "Keys")]
+    top: u64,
+
+    /// Rank keys by packets or by bytes.
+    #[arg(long, value_name = "UNIT", value_enum, default_value_t, requires = "by", help_heading = "Keys")]
+    busiest: Busiest,
+
+    /// Count at most N keys.
+    ///
+    /// A key that was counted once stays until the end. Packets with keys that come when there are N already are counted
+    /// as (others). The kernel takes about 100 bytes for each key, and 32 for each CPU.
+    #[arg(long, value_name = "N", default_value_t = 10_000, requires = "by", help_heading = "Keys")]
+    #[arg(allow_hyphen_values = true)]
+    keys: u32,
 
     /// Print every TIME.
     #[arg(long, value_name = "TIME", value_parser = units::duration, default_value = "1s")]
@@ -160,6 +196,11 @@ impl StatArgs {
         }
     }
 
+    /// Returns which keys are shown.
+    pub(super) fn choice(&self) -> Choice {
+        Choice { most: usize::try_from(self.top).unwrap_or(usize::MAX), by: self.busiest }
+    }
+
     /// Returns a builder for these arguments.
     pub(super) fn builder(&self) -> Result<StatisticsBuilder, Failure> {
         let names: Vec<String> = self.interface.iter().cloned().collect();
@@ -177,6 +218,7 @@ impl StatArgs {
         }
         let builder = interface.statistics().source(self.source.into()).mode(self.mode.into());
         let builder = builder.promiscuous(!self.no_promiscuous_mode);
+        let builder = builder.by(self.by.iter().copied()).most_keys(self.keys);
         Ok(self.filters.iter().fold(builder, |builder, named| builder.filter(&named.name, named.filter())))
     }
 }

@@ -1,10 +1,12 @@
-//! `weir stat`: packets and bytes by filter, counted in the kernel.
+//! `weir stat`: packets and bytes by filter and by key, counted in the kernel.
 
 mod args;
+mod label;
 mod named;
 mod output;
 mod report;
 mod summary;
+mod top;
 
 use std::io;
 use std::time::{Duration, Instant};
@@ -33,7 +35,8 @@ pub(crate) fn run(args: &StatArgs) -> Result<(), Failure> {
     style::print(&crate::report::service(&opened, args.quiet, args.verbose));
     let confinement = opened.confinement().cloned();
     let next = Instant::now() + args.every;
-    let run = Run { args, statistics, confinement, output: Output::new(args), next, intervals: 0 };
+    let output = Output::new(args, statistics.info().fields.clone());
+    let run = Run { args, statistics, confinement, output, next, intervals: 0 };
     opened.serve(run)?.run()
 }
 
@@ -56,7 +59,7 @@ impl Policy for Run<'_> {
 
     fn account(&mut self) -> Result<Summary, Failure> {
         let reading = self.statistics.read()?;
-        let mut summary = Summary::new(self.statistics.info(), &reading);
+        let mut summary = Summary::new(self.statistics.info(), &reading, self.args.choice());
         summary.confinement.clone_from(&self.confinement);
         Ok(summary)
     }

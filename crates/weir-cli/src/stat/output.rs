@@ -3,10 +3,12 @@
 use std::io::{self, IsTerminal as _, Write};
 use std::time::Duration;
 
-use weir::statistics::{Count, Reading};
+use weir::statistics::{Key, KeyField, Reading};
 
 use super::StatArgs;
+use super::label::{self, cut};
 use super::summary::{Growth, Interval, Row};
+use super::top::{self, Choice};
 use crate::{json, style, units};
 
 /// The form of the output.
@@ -23,6 +25,9 @@ enum Form {
 #[derive(Debug)]
 pub(super) struct Output {
     form: Form,
+    /// The fields of keys, and which keys are shown.
+    fields: Vec<KeyField>,
+    choice: Choice,
     last: Reading,
     headed: bool,
     /// Lines of the table on the screen, if it is there.
@@ -30,7 +35,7 @@ pub(super) struct Output {
 }
 
 impl Output {
-    pub(super) fn new(args: &StatArgs) -> Self {
+    pub(super) fn new(args: &StatArgs, fields: Vec<KeyField>) -> Self {
         let form = match (args.json, args.csv, args.quiet) {
             (true, ..) => Form::Json,
             (_, true, _) => Form::Csv,
@@ -38,12 +43,13 @@ impl Output {
             _ if io::stdout().is_terminal() && style::terminal() => Form::Table,
             _ => Form::Lines,
         };
-        Self { form, last: Reading::default(), headed: false, drawn: 0 }
+        let choice = args.choice();
+        Self { form, fields, choice, last: Reading::default(), headed: false, drawn: 0 }
     }
 
     /// Prints what was counted since the last call.
     pub(super) fn print(&mut self, now: Reading) -> io::Result<()> {
-        let interval = Interval::between(&self.last, &now);
+        let interval = Interval::between(&self.last, &now, &self.fields, self.choice);
         let mut stdout = io::stdout().lock();
         let headed = std::mem::replace(&mut self.headed, true);
         match self.form {
@@ -51,22 +57,26 @@ impl Output {
             Form::Json => json::line(&mut stdout, &interval)?,
             Form::Csv => {
                 if !headed {
-                    writeln!(stdout, "{CSV_HEAD}")?;
+                    writeln!(stdout, "{}", csv_head(&self.fields))?;
                 }
-                interval.rows().try_for_each(|growth| writeln!(stdout, "{}", csv(&interval, &growth.row)))?;
+                for (key, growth) in interval.rows() {
+                    writeln!(stdout, "{}", csv(&interval, &self.fields, key, &growth.row))?;
+                }
             }
             Form::Lines => {
-                let width = name_width(&interval);
-                if !headed {
-                    writeln!(stdout, "{:>9}  {}", "elapsed", head(width))?;
+                let mut lines = lines(&interval, &self.fields).into_iter();
+                let head = lines.next().unwrap_or_default();
+                // Keys, and with them columns, differ from interval to interval.
+                if !headed || !self.fields.is_empty() {
+                    writeln!(stdout, "{:>9}  {head}", "elapsed")?;
                 }
                 let elapsed = Duration::try_from_secs_f64(interval.elapsed_seconds).unwrap_or_default();
-                for line in lines(&interval, &now, width) {
+                for line in lines {
                     writeln!(stdout, "{:>9}  {line}", units::elapsed(elapsed))?;
                 }
             }
             Form::Table if style::foreground() => {
-                let table = table(&interval, &now, style::rows(), style::columns());
+                let table = table(&interval, &self.fields, style::rows(), style::columns());
                 let up = if self.drawn > 0 { format!("\x1b[{}A", self.drawn) } else { String::new() };
                 // Whatever a longer table has left below is cleared.
                 write!(stdout, "{up}\r")?;
@@ -86,19 +96,23 @@ impl Output {
     }
 }
 
-const CSV_HEAD: &str =
-    "elapsed_seconds,seconds,filter,received_packets,received_bytes,sent_packets,sent_bytes";
+fn csv_head(fields: &[KeyField]) -> String {
+    let fields: String = fields.iter().map(|field| format!("{field},")).collect();
+    format!("elapsed_seconds,seconds,filter,{fields}received_packets,received_bytes,sent_packets,sent_bytes")
+}
 
-/// Formats a row as comma-separated values (RFC 4180).
-fn csv(interval: &Interval, row: &Row) -> String {
-    let name = style::visible(row.label());
+/// Formats a row as comma-separated values (RFC 4180). Rows without a key have empty fields.
+fn csv(interval: &Interval, fields: &[KeyField], key: Option<&Key>, row: &Row) -> String {
+    let name = style::visible(row.name.as_str());
     let name = match name.contains([',', '"']) {
         true => format!("\"{}\"", name.replace('"', "\"\"")),
         false => name,
     };
+    let field = |field: &KeyField| key.map(|key| top::plain(key, *field)).unwrap_or_default() + ",";
+    let fields: String = fields.iter().map(field).collect();
     let (received, sent) = (row.counts.received, row.counts.sent);
     format!(
-        "{:.6},{:.6},{name},{},{},{},{}",
+        "{:.6},{:.6},{name},{fields}{},{},{},{}",
         interval.elapsed_seconds,
         interval.seconds,
         received.packets,
@@ -108,73 +122,89 @@ fn csv(interval: &Interval, row: &Row) -> String {
     )
 }
 
-/// Most characters of a name in a table.
-const LONGEST_NAME: usize = 40;
-
-/// Returns a name as tables show it.
-pub(super) fn shown(name: &str) -> String {
-    cut(&style::visible(name), LONGEST_NAME)
-}
-
-/// Cuts a line that would be longer than `most` characters.
-fn cut(text: &str, most: usize) -> String {
-    if text.chars().count() <= most {
-        return text.to_owned();
-    }
-    let start: String = text.chars().take(most.saturating_sub(3)).collect();
-    format!("{start}...")
-}
-
-fn name_width(interval: &Interval) -> usize {
-    let widths = interval.rows().map(|growth| shown(growth.row.label()).chars().count());
-    widths.max().unwrap_or(0).max("filter".len())
-}
-
-fn head(width: usize) -> String {
-    row(width, "filter", "packets/s", "bit/s", "packets", "bytes")
-}
-
-fn row(width: usize, name: &str, packets_rate: &str, bit_rate: &str, packets: &str, bytes: &str) -> String {
+fn line(width: usize, name: &str, packets_rate: &str, bit_rate: &str, packets: &str, bytes: &str) -> String {
     format!("{name:<width$}  {packets_rate:>9}  {bit_rate:>12}  {packets:>15}  {bytes:>10}")
 }
 
-/// Returns a line for each filter, and one for all packets: rates of the interval, and totals.
-fn lines(interval: &Interval, now: &Reading, width: usize) -> Vec<String> {
-    let totals = now.filters.iter().map(|filter| filter.counts.total()).chain([now.total.total()]);
-    let line = |(growth, total): (&Growth, Count)| {
-        row(
+/// Returns the head and a line for each row: rates of the interval, and totals.
+fn lines(interval: &Interval, fields: &[KeyField]) -> Vec<String> {
+    let labels = label::column(fields, interval.rows().map(|(key, growth)| (key, &growth.row.name)));
+    let width = labels.iter().map(|label| label.chars().count()).max().unwrap_or(0);
+    let head = line(width, &labels[0], "packets/s", "bit/s", "packets", "bytes");
+    let one = |(label, (_, growth)): (&String, (Option<&Key>, &Growth))| {
+        let total = growth.total.total();
+        line(
             width,
-            &shown(growth.row.label()),
+            label,
             &format!("{}pps", units::scaled(growth.packets_per_second)),
             &format!("{}bit/s", units::scaled(growth.bits_per_second)),
             &units::grouped(total.packets),
             &units::bytes(total.bytes),
         )
     };
-    interval.rows().zip(totals).map(line).collect()
+    [head].into_iter().chain(labels[1..].iter().zip(interval.rows()).map(one)).collect()
 }
 
 /// Returns the table for a terminal of this size. A line that wraps, or one above the screen, could not be redrawn.
-fn table(interval: &Interval, now: &Reading, rows: usize, columns: usize) -> Vec<String> {
-    let width = name_width(interval);
-    let mut lines = lines(interval, now, width);
-    let all = lines.pop().unwrap_or_default();
-    // Besides the filters: the head, all packets, how many filters are missing, and the cursor.
-    let room = rows.saturating_sub(4).max(1);
-    let missing = lines.len().saturating_sub(room);
-    lines.truncate(room);
+fn table(interval: &Interval, fields: &[KeyField], rows: usize, columns: usize) -> Vec<String> {
+    let mut lines = lines(interval, fields);
+    // All packets, and what is beside the keys, are always there.
+    let sums = if interval.keyed.is_some() { 3 } else { 1 };
+    let sums = lines.split_off(lines.len() - sums);
+    // Besides the filters and keys: the head, the sums, how many rows are missing, and the cursor.
+    let room = rows.saturating_sub(3 + sums.len()).max(1);
+    let missing = (lines.len() - 1).saturating_sub(room);
+    lines.truncate(1 + room);
     if missing > 0 {
         lines.push(format!("({missing} more)"));
     }
-    let table = [head(width)].into_iter().chain(lines).chain([all]);
-    table.map(|line| cut(&line, columns.saturating_sub(1))).collect()
+    lines.iter().chain(&sums).map(|line| cut(line, columns.saturating_sub(1))).collect()
 }
 
 #[cfg(test)]
 mod tests {
-    use weir::statistics::{Counts, FilterCounts};
+    use weir::statistics::{Count, Counts, FilterCounts};
 
+    use super::super::top::{Busiest, tests as keys};
     use super::*;
+
+    const CHOICE: Choice = Choice { most: 10, by: Busiest::Packets };
+
+    #[test]
+    fn keys_have_lines_and_values_of_their_own() {
+        let before = keys::reading(&[(53, 1000, 125)], 0);
+        let mut now = keys::reading(&[(53, 3000, 125), (443, 50, 125), (80, 7, 125)], 4);
+        now.elapsed = Duration::from_secs(2);
+        let fields = [KeyField::DestinationPort, KeyField::Vlan];
+        let interval = Interval::between(&before, &now, &fields, Choice { most: 2, ..CHOICE });
+        let starts: Vec<String> =
+            lines(&interval, &fields).iter().map(|line| line[..25].to_owned()).collect();
+        assert_eq!(
+            starts,
+            [
+                "dport  vlan  packets/s   ",
+                "53     -     1.00 kpps   ",
+                "443    -        25 pps   ",
+                "(rest)        3.50 pps   ",
+                "(others)         2 pps   ",
+                "(all)        1.03 kpps   ",
+            ]
+        );
+        let values: Vec<String> =
+            interval.rows().map(|(key, growth)| csv(&interval, &fields, key, &growth.row)).collect();
+        let columns = csv_head(&fields).split(',').count();
+        assert!(values.iter().all(|line| line.split(',').count() == columns), "{values:?}");
+        assert_eq!(values[0], "2.000000,2.000000,(key),53,-,2000,250000,0,0");
+        assert_eq!(values[2], "2.000000,2.000000,(rest),,,7,875,0,0");
+        let json = serde_json::to_value(&interval).expect("JSON");
+        assert_eq!(json["keys"][0]["key"], serde_json::json!({"dport": 53, "vlan": null}));
+        assert_eq!((&json["keys"][0]["packets"], &json["rest"]["packets"]), (&2000.into(), &7.into()));
+        for rows in [5, 7, 8, 24] {
+            let table = table(&interval, &fields, rows, 80);
+            assert!(table.len() < rows.max(7), "{rows}: {table:?}");
+            assert!(table.last().expect("a line").starts_with("(all)"), "{table:?}");
+        }
+    }
 
     /// A reading after so many seconds, in which filter `n` has matched `n` times `packets` packets.
     fn reading(names: &[&str], seconds: u64, packets: u64) -> Reading {
@@ -198,23 +228,26 @@ mod tests {
     fn rates_are_of_the_interval_and_totals_of_the_run() {
         let names = ["dns", "web"];
         let (before, now) = (reading(&names, 1, 1000), reading(&names, 3, 5000));
-        let interval = Interval::between(&before, &now);
-        let lines = lines(&interval, &now, 6);
-        assert_eq!(lines[0], "dns     2.00 kpps   2.00 Mbit/s            5,000     610 KiB");
-        assert_eq!(lines[1], "web     4.00 kpps   4.00 Mbit/s           10,000    1.19 MiB");
-        assert_eq!(lines[2], "(all)   4.00 kpps   4.00 Mbit/s           10,000    1.19 MiB");
-        assert_eq!(csv(&interval, &interval.filters[0].row), "3.000000,2.000000,dns,4000,500000,0,0");
+        let interval = Interval::between(&before, &now, &[], CHOICE);
+        let lines = lines(&interval, &[]);
+        assert_eq!(lines[1], "dns     2.00 kpps   2.00 Mbit/s            5,000     610 KiB");
+        assert_eq!(lines[2], "web     4.00 kpps   4.00 Mbit/s           10,000    1.19 MiB");
+        assert_eq!(lines[3], "(all)   4.00 kpps   4.00 Mbit/s           10,000    1.19 MiB");
+        assert_eq!(
+            csv(&interval, &[], None, &interval.filters[0].row),
+            "3.000000,2.000000,dns,4000,500000,0,0"
+        );
     }
 
     #[test]
     fn names_are_data() {
         let names = ["a \"b\", c", "\x1b[2J"];
         let now = reading(&names, 1, 1);
-        let interval = Interval::between(&Reading::default(), &now);
-        let name = |number: usize| csv(&interval, &interval.filters[number].row);
+        let interval = Interval::between(&Reading::default(), &now, &[], CHOICE);
+        let name = |number: usize| csv(&interval, &[], None, &interval.filters[number].row);
         assert!(name(0).contains(",\"a \"\"b\"\", c\","), "{}", name(0));
         assert!(name(1).contains(",\\u{1b}[2J,"), "{}", name(1));
-        assert!(!table(&interval, &now, 24, 80).concat().contains('\x1b'));
+        assert!(!table(&interval, &[], 24, 80).concat().contains('\x1b'));
     }
 
     #[test]
@@ -222,13 +255,13 @@ mod tests {
         let names: Vec<String> = (0..100).map(|number| format!("filter {number}")).collect();
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
         let now = reading(&names, 1, 1);
-        let interval = Interval::between(&Reading::default(), &now);
+        let interval = Interval::between(&Reading::default(), &now, &[], CHOICE);
         for (rows, columns) in [(24, 80), (10, 20), (200, 200), (5, 1)] {
-            let table = table(&interval, &now, rows, columns);
+            let table = table(&interval, &[], rows, columns);
             assert!(table.len() < rows, "{rows}: {table:?}");
             assert!(table.iter().all(|line| line.chars().count() < columns.max(4)), "{columns}: {table:?}");
         }
-        assert_eq!(table(&interval, &now, 24, 80)[21], "(80 more)");
-        assert_eq!(table(&interval, &now, 200, 80).len(), 102);
+        assert_eq!(table(&interval, &[], 24, 80)[21], "(80 more)");
+        assert_eq!(table(&interval, &[], 200, 80).len(), 102);
     }
 }

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use weir::statistics::StatisticsInfo;
 
-use super::output::shown;
+use super::label;
 use super::summary::Summary;
 use crate::style::{self, Paint};
 use crate::{advice, units};
@@ -17,7 +17,13 @@ pub(super) fn opened(info: &StatisticsInfo, paint: Paint) -> String {
         1 => "1 filter".to_owned(),
         several => format!("{several} filters"),
     };
-    format!("{name}: {}, {filters}; source {}: {}\n", info.detail, info.source, info.why)
+    let by = match info.fields.as_slice() {
+        [] => String::new(),
+        fields => {
+            format!(", by {}", fields.iter().map(|field| field.as_str()).collect::<Vec<_>>().join(", "))
+        }
+    };
+    format!("{name}: {}, {filters}{by}; source {}: {}\n", info.detail, info.source, info.why)
 }
 
 /// Returns a line for each reason why counts are not exact.
@@ -31,12 +37,15 @@ pub(super) fn warnings(info: &StatisticsInfo, paint: Paint) -> String {
 
 /// Returns the account as a table.
 pub(super) fn account(summary: &Summary, paint: Paint) -> String {
-    let head = ["filter", "received", "bytes", "sent", "bytes"].map(str::to_owned);
-    let mut rows = vec![head];
-    for row in summary.rows() {
+    let mut labels =
+        label::column(&summary.fields, summary.rows().map(|(key, row)| (key, &row.name))).into_iter();
+    let head = ["received", "bytes", "sent", "bytes"].map(str::to_owned);
+    let [received, bytes, sent, sent_bytes] = head;
+    let mut rows = vec![[labels.next().unwrap_or_default(), received, bytes, sent, sent_bytes]];
+    for ((_, row), label) in summary.rows().zip(labels) {
         let (received, sent) = (row.counts.received, row.counts.sent);
         rows.push([
-            shown(row.label()),
+            label,
             units::grouped(received.packets),
             units::bytes(received.bytes),
             units::grouped(sent.packets),

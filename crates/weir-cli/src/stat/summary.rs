@@ -3,12 +3,14 @@
 //! Scripts rely on field names: they may be added to, not changed.
 
 use serde::Serialize;
+use serde_json::{Map, Value};
 use weir::NicCounters;
-use weir::statistics::{Counts, Reading, StatisticsInfo};
+use weir::statistics::{Counts, Key, KeyField, Reading, StatisticsInfo};
 use weir_service::Stop;
 use weir_service::confine::Confinement;
 use weir_service::control::Told;
 
+use super::top::{self, Choice, Grown, Top};
 use crate::live::rate;
 
 /// What was counted in an interval.
@@ -24,6 +26,33 @@ pub(super) struct Interval {
     pub(super) total: Growth,
     /// By filter.
     pub(super) filters: Vec<Growth>,
+    /// By key; absent without `--by`.
+    #[serde(flatten)]
+    pub(super) keyed: Option<Keyed<Growth>>,
+}
+
+/// Packets by key.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct Keyed<T> {
+    /// The busiest keys.
+    pub(super) keys: Vec<OfKey<T>>,
+    /// All other keys that have counters.
+    rest: T,
+    /// Packets whose key found no room for counters.
+    others: T,
+}
+
+/// The packets of a key.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct OfKey<T> {
+    /// The fields that were asked for; null if the packets lack them.
+    #[serde(rename = "key")]
+    fields: Map<String, Value>,
+    /// For tables.
+    #[serde(skip)]
+    pub(super) key: Key,
+    #[serde(flatten)]
+    pub(super) counts: T,
 }
 
 /// The packets of an interval that match a filter.
@@ -33,18 +62,38 @@ pub(super) struct Growth {
     pub(super) row: Row,
     pub(super) packets_per_second: f64,
     pub(super) bits_per_second: f64,
+    /// Since the start.
+    #[serde(skip)]
+    pub(super) total: Counts,
 }
 
-/// Packets that match a filter.
+/// Packets that match a filter, or of keys.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Row {
-    /// Name of the filter; null for all packets.
-    pub(super) name: Option<String>,
+    /// Name of the filter; null for all packets, absent for those of keys.
+    #[serde(skip_serializing_if = "Name::is_of_keys")]
+    pub(super) name: Name,
     /// In both directions.
     pub(super) packets: u64,
     pub(super) bytes: u64,
     #[serde(flatten)]
     pub(super) counts: Counts,
+}
+
+/// What a row is about.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(untagged)]
+pub(super) enum Name {
+    /// The filter with this name.
+    Filter(String),
+    /// All packets.
+    All,
+    /// A key.
+    Key,
+    /// The keys that are not shown.
+    Rest,
+    /// Packets whose key had no room.
+    Others,
 }
 
 /// The account of a whole run.
@@ -60,6 +109,9 @@ pub(super) struct Summary {
     elapsed_seconds: f64,
     pub(super) total: Row,
     pub(super) filters: Vec<Counted>,
+    /// By key, over the whole run; absent without `--by`.
+    #[serde(flatten)]
+    pub(super) keyed: Option<Keyed<Row>>,
     /// Packets that may have lost a VLAN tag, because the driver did not report it.
     pub(super) untold_tags: u64,
     /// Received packets that the card or its driver has dropped, which nothing could count.
@@ -70,6 +122,9 @@ pub(super) struct Summary {
     error: Option<String>,
     /// The restrictions of the process; null with `--no-confine`.
     pub(super) confinement: Option<Confinement>,
+    /// The fields of keys, for the table.
+    #[serde(skip)]
+    pub(super) fields: Vec<KeyField>,
 }
 
 /// A filter with its packets.
@@ -81,57 +136,103 @@ pub(super) struct Counted {
     filter: String,
 }
 
-impl Row {
-    fn new(name: Option<&str>, counts: Counts) -> Self {
-        let total = counts.total();
-        let name = name.map(str::to_owned);
-        Self { name, packets: total.packets, bytes: total.bytes, counts }
+impl Name {
+    fn is_of_keys(&self) -> bool {
+        matches!(self, Self::Key | Self::Rest | Self::Others)
     }
 
-    /// Returns the name for people.
-    pub(super) fn label(&self) -> &str {
-        self.name.as_deref().unwrap_or("(all)")
+    /// Returns it for people.
+    pub(super) fn as_str(&self) -> &str {
+        match self {
+            Self::Filter(name) => name,
+            Self::All => "(all)",
+            Self::Key => "(key)",
+            Self::Rest => "(rest)",
+            Self::Others => "(others)",
+        }
     }
+}
+
+impl Row {
+    fn new(name: Name, counts: Counts) -> Self {
+        let total = counts.total();
+        Self { name, packets: total.packets, bytes: total.bytes, counts }
+    }
+}
+
+impl Growth {
+    fn new(name: Name, grown: Grown, seconds: f64) -> Self {
+        let row = Row::new(name, grown.by);
+        Self {
+            packets_per_second: rate(0, row.packets, seconds),
+            bits_per_second: rate(0, row.bytes, seconds) * 8.0,
+            total: grown.to,
+            row,
+        }
+    }
+}
+
+impl<T> Keyed<T> {
+    fn new(top: Top, fields: &[KeyField], make: impl Fn(Name, Grown) -> T) -> Self {
+        let of_key = |(key, grown): (Key, Grown)| {
+            let value = |&field: &KeyField| (field.as_str().to_owned(), top::json(&key, field));
+            OfKey { fields: fields.iter().map(value).collect(), key, counts: make(Name::Key, grown) }
+        };
+        Self {
+            keys: top.keys.into_iter().map(of_key).collect(),
+            rest: make(Name::Rest, top.rest),
+            others: make(Name::Others, top.others),
+        }
+    }
+}
+
+/// Returns the rows: filters, keys, the rest and the others, all packets; each with its key, if it has one.
+fn rows<'a, T>(
+    filters: impl Iterator<Item = &'a T> + 'a,
+    keyed: Option<&'a Keyed<T>>,
+    total: &'a T,
+) -> impl Iterator<Item = (Option<&'a Key>, &'a T)> {
+    let keys = keyed.into_iter().flat_map(|keyed| keyed.keys.iter().map(|of| (Some(&of.key), &of.counts)));
+    let rest = keyed.into_iter().flat_map(|keyed| [(None, &keyed.rest), (None, &keyed.others)]);
+    filters.map(|row| (None, row)).chain(keys).chain(rest).chain([(None, total)])
 }
 
 impl Interval {
     /// Computes the growth from one reading to the next.
-    pub(super) fn between(before: &Reading, now: &Reading) -> Self {
+    pub(super) fn between(before: &Reading, now: &Reading, fields: &[KeyField], choice: Choice) -> Self {
         let seconds = now.elapsed.saturating_sub(before.elapsed).as_secs_f64();
-        let growth = |name: Option<&str>, counts: Counts| {
-            let row = Row::new(name, counts);
-            Growth {
-                packets_per_second: rate(0, row.packets, seconds),
-                bits_per_second: rate(0, row.bytes, seconds) * 8.0,
-                row,
-            }
-        };
         let filters = now.filters.iter().enumerate().map(|(number, filter)| {
             let before = before.filters.get(number).map(|filter| filter.counts).unwrap_or_default();
-            growth(Some(&filter.name), filter.counts - before)
+            let name = Name::Filter(filter.name.clone());
+            Growth::new(name, Grown::between(before, filter.counts), seconds)
         });
+        let keyed =
+            || Keyed::new(choice.top(before, now), fields, |name, grown| Growth::new(name, grown, seconds));
         Self {
             r#type: "interval",
             elapsed_seconds: now.elapsed.as_secs_f64(),
             seconds,
-            total: growth(None, now.total - before.total),
+            total: Growth::new(Name::All, Grown::between(before.total, now.total), seconds),
             filters: filters.collect(),
+            keyed: (!fields.is_empty()).then(keyed),
         }
     }
 
-    /// Returns the filters, followed by all packets.
-    pub(super) fn rows(&self) -> impl Iterator<Item = &Growth> {
-        self.filters.iter().chain([&self.total])
+    /// Returns the rows, all packets last, with their keys.
+    pub(super) fn rows(&self) -> impl Iterator<Item = (Option<&Key>, &Growth)> {
+        rows(self.filters.iter(), self.keyed.as_ref(), &self.total)
     }
 }
 
 impl Summary {
-    pub(super) fn new(info: &StatisticsInfo, reading: &Reading) -> Self {
+    pub(super) fn new(info: &StatisticsInfo, reading: &Reading, choice: Choice) -> Self {
         let counted = |((name, filter), counts): (&(String, String), Counts)| Counted {
-            row: Row::new(Some(name), counts),
+            row: Row::new(Name::Filter(name.clone()), counts),
             filter: filter.clone(),
         };
         let counts = reading.filters.iter().map(|filter| filter.counts);
+        let top = || choice.top(&Reading::default(), reading);
+        let keyed = || Keyed::new(top(), &info.fields, |name, grown| Row::new(name, grown.to));
         Self {
             r#type: "statistics",
             version: env!("CARGO_PKG_VERSION"),
@@ -140,19 +241,21 @@ impl Summary {
             detail: info.detail.clone(),
             why: info.why.clone(),
             elapsed_seconds: reading.elapsed.as_secs_f64(),
-            total: Row::new(None, reading.total),
+            total: Row::new(Name::All, reading.total),
             filters: info.filters.iter().zip(counts).map(counted).collect(),
+            keyed: (!info.fields.is_empty()).then(keyed),
             untold_tags: reading.untold_tags,
             nic: reading.nic,
             stopped_by: None,
             error: None,
             confinement: None,
+            fields: info.fields.clone(),
         }
     }
 
-    /// Returns the filters, followed by all packets.
-    pub(super) fn rows(&self) -> impl Iterator<Item = &Row> {
-        self.filters.iter().map(|counted| &counted.row).chain([&self.total])
+    /// Returns the rows, all packets last, with their keys.
+    pub(super) fn rows(&self) -> impl Iterator<Item = (Option<&Key>, &Row)> {
+        rows(self.filters.iter().map(|counted| &counted.row), self.keyed.as_ref(), &self.total)
     }
 
     /// Returns the packets that the card or its driver had no room for.

@@ -3,10 +3,10 @@
 use std::io::{BufRead, BufReader};
 use std::process::Command;
 
-use serde_json::Value;
-use weir_lab::{Network, require_root};
+use serde_json::{Value, json};
+use weir_lab::{Network, Traffic, require_root};
 
-use crate::harness::{Ended, Running, network, run, send, start, start_piped};
+use crate::harness::{Ended, Running, network, run, send, send_each, start, start_piped};
 
 /// The program under test, for a shell.
 fn weir_path() -> &'static str {
@@ -160,6 +160,77 @@ fn root_it_ends_after_so_many_intervals_or_a_time() {
     running.wait().succeeded();
 }
 
+/// Sends so many packets from each port of the list, to port 53.
+fn send_from(network: &Network, ports: &[(u16, usize)]) {
+    let from = |&(port, packets): &(u16, usize)| {
+        let mut frame =
+            Traffic::new(60).expect("a size").between(network.pair()).to([10, 77, 0, 2].into(), 53).frame(0);
+        frame[34..36].copy_from_slice(&port.to_be_bytes());
+        vec![frame; packets]
+    };
+    send_each(network.pair(), &ports.iter().flat_map(from).collect::<Vec<_>>());
+}
+
+#[test]
+fn root_the_busiest_keys_and_the_rest_add_up() {
+    if !require_root("root_the_busiest_keys_and_the_rest_add_up") {
+        return;
+    }
+    let network = network();
+    let ports = [(4001, 10), (4002, 40), (4003, 20), (4004, 30), (4005, 5)];
+    let args =
+        ["--by", "sport,proto", "--top", "2", "--keys", "4", "--every", "20ms", "dns: udp dst port 53"];
+    for source in ["tc", "xdp"] {
+        let running = stat(&network, &[&args[..], &["--json", "--source", source]].concat());
+        send_from(&network, &ports);
+        running.wait_for_lines(3);
+        let ended = running.interrupt().succeeded();
+        let lines = json_lines(&ended);
+        let (account, intervals) = lines.split_last().expect("lines");
+        let keys = account["keys"].as_array().expect("keys");
+        let found: Vec<_> = keys.iter().map(|one| (&one["key"], number(one, "packets"))).collect();
+        let (second, fourth) = (json!({"sport": 4002, "proto": 17}), json!({"sport": 4004, "proto": 17}));
+        assert_eq!(found, [(&second, 40), (&fourth, 30)]);
+        assert_eq!(number(&account["rest"], "packets"), 30, "{account}");
+        assert_eq!(number(&account["others"], "packets"), 5, "{account}");
+        assert_eq!(number(&account["filters"][0], "packets"), 105, "{account}");
+        let grown: u64 = intervals
+            .iter()
+            .flat_map(|line| {
+                line["keys"].as_array().expect("keys").iter().chain([&line["rest"], &line["others"]])
+            })
+            .map(|one| number(one, "packets"))
+            .sum();
+        assert_eq!(grown, 105);
+        assert_eq!(number(&keys[0]["received"], "bytes"), 40 * 60);
+    }
+
+    let running = stat(&network, &args);
+    send_from(&network, &ports);
+    running.wait_for_lines(7);
+    let ended = running.interrupt().succeeded();
+    assert!(ended.stderr.contains(", 1 filter, by sport, proto; source tc"), "{}", ended.stderr);
+    for line in [
+        "sport  proto  received     bytes  sent  bytes",
+        "4002   udp          40  2.34 KiB     0    0 B",
+        "(rest)              30  1.76 KiB     0    0 B",
+        "(others)             5     300 B     0    0 B",
+    ] {
+        ended.says(line);
+    }
+
+    let running = stat(&network, &[&args[..], &["--csv"]].concat());
+    send_from(&network, &ports);
+    running.wait_for_lines(7);
+    let ended = running.interrupt().succeeded();
+    let text = String::from_utf8_lossy(&ended.stdout).into_owned();
+    let head = "elapsed_seconds,seconds,filter,sport,proto,received_packets,";
+    assert!(text.starts_with(head), "{text}");
+    let rows = text.lines().skip(1).map(|line| line.split(',').collect::<Vec<_>>());
+    let keyed = rows.filter(|cells| ["(key)", "(rest)", "(others)"].contains(&cells[2]));
+    assert_eq!(keyed.map(|cells| cells[5].parse::<u64>().expect("packets")).sum::<u64>(), 105);
+}
+
 #[test]
 fn root_the_end_of_the_interface_is_told_with_the_account() {
     if !require_root("root_the_end_of_the_interface_is_told_with_the_account") {
@@ -189,11 +260,18 @@ fn root_what_cannot_be_counted_is_told() {
     let many: Vec<String> = (0..129).map(|port| format!("udp port {port}")).collect();
     let many: Vec<&str> = many.iter().map(String::as_str).collect();
     let elsewhere = format!("/proc/{}/ns/net", std::process::id());
-    let table: [(&[&str], &str); 8] = [
+    let table: [(&[&str], &str); 12] = [
         (&["dns: udp prot 53"], "  udp prot 53\n      ^^^^\ndid you mean `port`?"),
         (&["a: udp", "a: tcp"], "cannot count two filters called `a`: try a name for each (FILTER)"),
         (&many, "cannot count 129 filters: a program has room for 128; try "),
         (&[": udp"], "the name is missing; write NAME: EXPRESSION"),
+        (&["--by", "src,host"], "cannot count by `host`: it is no field of packets; try one of src, "),
+        (&["--by", "src", "udp", "tcp"], "cannot count by key what 2 filters accept: "),
+        (
+            &["--by", "src", "--keys", "0"],
+            "cannot count 0 keys: their memory is allocated at the start; try ",
+        ),
+        (&["--top", "3"], "--by <FIELD,...>"),
         (&["-i", "rx0,lo", "udp"], "cannot count on 2 interfaces at a time"),
         (&["-i", "rx0@0", "--source", "tc", "udp"], "try the xdp source (-i, --source tc)"),
         (&["--source", "tc", "--mode", "exclusive"], "cannot keep packets from the host with the tc source"),
