@@ -84,7 +84,8 @@ impl FilterArgs {
     }
 }
 
-fn read(path: &Path) -> Result<String, Failure> {
+/// Returns the text of a file; `-` is standard input.
+pub(crate) fn read(path: &Path) -> Result<String, Failure> {
     let mut text = String::new();
     let result = match path.as_os_str() == "-" {
         true => io::stdin().read_to_string(&mut text).map(|_| text),

@@ -1,5 +1,6 @@
 //! The command line of `weir stat`.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
@@ -7,11 +8,11 @@ use weir::SourceChoice;
 use weir::statistics::{KeyField, StatisticsBuilder};
 use weir_service::session::Settings;
 
-use super::named::Named;
-use crate::args::{ConfineArgs, MORE, ModeArg, ReadyArgs, UserArgs};
+use super::named::{self, Named};
 use super::top::{Busiest, Choice};
+use crate::args::{ConfineArgs, MORE, ModeArg, ReadyArgs, UserArgs};
 use crate::failure::Failure;
-use crate::{cut_off, grant, hints, interfaces, units};
+use crate::{cut_off, filter_args, grant, hints, interfaces, units};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -29,6 +30,8 @@ Examples:
         Count received packets before the stack.
   weir stat -i mirror0 --mode exclusive tcp udp
         Count on a mirror port; counted packets are dropped in the driver.
+  weir stat -i eth0 -F services.txt
+        Count the filters of a file, one in each line.
   weir stat -i eth0 --by src
         Show the ten busiest senders.
   weir stat -i eth0 --by dst,port --top 20 --busiest bytes tcp
@@ -59,6 +62,12 @@ pub(crate) struct StatArgs {
     /// The language extends pcap-filter(7); weir-filter(7) describes it. Filters may overlap.
     #[arg(value_name = "FILTER")]
     filters: Vec<Named>,
+
+    /// Read more filters from FILE, one in each line; - is standard input.
+    ///
+    /// Each line is `NAME: EXPRESSION` or just EXPRESSION. Empty lines, and those that begin with #, are skipped.
+    #[arg(short = 'F', long, value_name = "FILE", help_heading = "Counting")]
+    filter_file: Option<PathBuf>,
 
     /// Count on this interface.
     ///
@@ -219,6 +228,16 @@ impl StatArgs {
         let builder = interface.statistics().source(self.source.into()).mode(self.mode.into());
         let builder = builder.promiscuous(!self.no_promiscuous_mode);
         let builder = builder.by(self.by.iter().copied()).most_keys(self.keys);
-        Ok(self.filters.iter().fold(builder, |builder, named| builder.filter(&named.name, named.filter())))
+        let more = match &self.filter_file {
+            Some(path) => named::lines(&filter_args::read(path)?).map_err(|error| {
+                Failure::usage(format!("cannot read filters from {}: {error}", path.display()))
+            })?,
+            None => Vec::new(),
+        };
+        Ok(self
+            .filters
+            .iter()
+            .chain(&more)
+            .fold(builder, |builder, named| builder.filter(&named.name, named.filter())))
     }
 }

@@ -1,4 +1,4 @@
-//! A filter on the command line, with its name: `dns: port 53`.
+//! A filter on the command line or in a file, with its name: `dns: port 53`.
 
 use std::str::FromStr;
 
@@ -17,6 +17,17 @@ impl Named {
     pub(super) fn filter(&self) -> Filter {
         Filter::new(&self.text).names(SystemNames::new())
     }
+}
+
+/// Parses a filter from each line of a file. Empty lines, and those that begin with `#`, are skipped.
+///
+/// # Errors
+///
+/// The number of the line that has no name, and what is wrong.
+pub(super) fn lines(text: &str) -> Result<Vec<Named>, String> {
+    let lines = text.lines().zip(1..).map(|(line, number)| (line.trim(), number));
+    let wanted = lines.filter(|(line, _)| !line.is_empty() && !line.starts_with('#'));
+    wanted.map(|(line, number)| line.parse().map_err(|error| format!("line {number}: {error}"))).collect()
 }
 
 impl FromStr for Named {
@@ -41,6 +52,16 @@ impl FromStr for Named {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_file_has_a_filter_in_each_line() {
+        let named = |name: &str, text: &str| Named { name: name.to_owned(), text: text.to_owned() };
+        let text = "# resolvers\n\n dns: port 53\r\n\ttcp\n#tcp\nall:";
+        let expected = vec![named("dns", "port 53"), named("tcp", "tcp"), named("all", "")];
+        assert_eq!(lines(text), Ok(expected));
+        let error = lines("udp\n\n: tcp").expect_err("no name");
+        assert!(error.starts_with("line 3: the name is missing; write NAME: "), "{error}");
+    }
 
     #[test]
     fn names_end_with_a_colon_and_a_space() {

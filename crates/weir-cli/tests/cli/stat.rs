@@ -6,7 +6,7 @@ use std::process::Command;
 use serde_json::{Value, json};
 use weir_lab::{Network, Traffic, require_root};
 
-use crate::harness::{Ended, Running, network, run, send, send_each, start, start_piped};
+use crate::harness::{Ended, Running, directory, network, path, run, send, send_each, start, start_piped};
 
 /// The program under test, for a shell.
 fn weir_path() -> &'static str {
@@ -158,6 +158,34 @@ fn root_it_ends_after_so_many_intervals_or_a_time() {
     let mut line = String::new();
     BufReader::new(stdout).read_line(&mut line).expect("a line");
     running.wait().succeeded();
+}
+
+#[test]
+fn root_filters_are_read_from_a_file() {
+    if !require_root("root_filters_are_read_from_a_file") {
+        return;
+    }
+    let (network, directory) = (network(), directory());
+    let file = path(&directory, "filters");
+    std::fs::write(&file, "# of the lab\nlab: udp port 9\n\ntcp\n").expect("a file");
+    let running = stat(&network, &["--json", "all:", "-F", &file]);
+    send(&network, 20);
+    let ended = running.interrupt().succeeded();
+    let account = json_lines(&ended).pop().expect("the account");
+    let filters = account["filters"].as_array().expect("filters");
+    let found: Vec<_> = filters.iter().map(|one| (&one["name"], number(one, "packets"))).collect();
+    assert_eq!(found, [(&"all".into(), 20), (&"lab".into(), 20), (&"tcp".into(), 0)]);
+
+    std::fs::write(&file, "udp\n: tcp\n").expect("a file");
+    let refused = run(&network, &["stat", "-i", "rx0", "-F", &file]);
+    assert_eq!(refused.status.code(), Some(2), "{}", refused.stderr);
+    assert!(
+        refused.stderr.contains(&format!("cannot read filters from {file}: line 2: ")),
+        "{}",
+        refused.stderr
+    );
+    let refused = run(&network, &["stat", "-i", "rx0", "-F", "/nowhere"]);
+    assert!(refused.status.code() == Some(2) && refused.stderr.contains("/nowhere"), "{}", refused.stderr);
 }
 
 /// Sends so many packets from each port of the list, to port 53.
