@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: (MIT OR Apache-2.0) */
-/* Statistics: counts the packets of an interface, in total, for each of several filters, and by key. Only counters leave
- * the kernel. A program defines CONTEXT and `load` first. */
+/* Statistics: counts the packets of an interface, in total, for each of several filters, by key, size and gap. Only
+ * counters leave the kernel. A program defines CONTEXT and `load` first. */
 #pragma once
 #include "key.h"
 #include "place.h"
@@ -9,6 +9,14 @@ struct counter {
 	__u64 packets;
 	__u64 bytes; /* on the wire, with a stripped VLAN tag */
 };
+
+static __always_inline void add(struct counter *counter, __u64 length)
+{
+	counter->packets++;
+	counter->bytes += length;
+}
+
+#include "spread.h"
 
 /* For each direction and CPU: a counter for all packets, followed by one for each filter, and by one for packets whose
  * key has no entry, if there are keys. The loader sets the size. Bottom halves are disabled while a program runs, so
@@ -36,7 +44,7 @@ struct {
 	__uint(max_entries, 1);
 } keyed SEC(".maps");
 
-const volatile bool of_filter = false; /* only what the one filter accepts is counted by key */
+const volatile bool of_filter = false; /* only what the one filter accepts is counted by key, size and gap */
 
 /* Stands for the filters, and for what counts the packets they accept (weir-filter/src/emit/ebpf/tally.rs). `tag` is a
  * stripped VLAN tag: presence << 32 | EtherType << 16 | contents, in host byte order. */
@@ -46,12 +54,6 @@ static __noinline __u32 place_all(void *ctx, struct counter *all, __u64 length, 
 	/* `memory`: what takes this place writes counters. */
 	asm volatile("" : "+r"(answer) : "r"(ctx), "r"(all), "r"(length), "r"(tag) : "memory");
 	return answer;
-}
-
-static __always_inline void add(struct counter *counter, __u64 length)
-{
-	counter->packets++;
-	counter->bytes += length;
 }
 
 /* Returns the counters of a key, which gets an entry if there is room. */
@@ -91,6 +93,10 @@ static __always_inline void count(CONTEXT *ctx, __u32 direction, __u64 length, _
 	struct counter *filter = &all[of_filter];
 	__u64 before = filter->packets;
 	place_all(ctx, all, length, tag);
-	if (key_fields && (!of_filter || filter->packets != before))
+	if (of_filter && filter->packets == before)
+		return;
+	if (key_fields)
 		count_by_key(ctx, &all[1 + of_filter], direction, length, tag);
+	if (by_size || by_gap)
+		count_spread(direction, length);
 }

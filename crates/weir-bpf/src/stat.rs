@@ -1,6 +1,7 @@
-//! The programs of statistics (`stat.h`): they count packets, in total, by filter and by key.
+//! The programs of statistics (`stat.h`): they count packets, in total, by filter, key, size and gap.
 
 mod key;
+mod spread;
 mod tc;
 mod xdp;
 
@@ -18,6 +19,7 @@ use weir_sys::bpf::program::{self, ProgramKind};
 
 use self::key::KEY_BYTES;
 pub use self::key::{Key, KeyField};
+pub use self::spread::{Bucket, Spread};
 use crate::Strays;
 use crate::filter::link::Code;
 use crate::filter::{FilterError, Sets};
@@ -81,6 +83,7 @@ pub struct Counters {
     filters: usize,
     /// The counters of the keys.
     keyed: Option<Map>,
+    spreads: Option<MapHandle>,
     strays: MapHandle,
 }
 
@@ -91,6 +94,28 @@ pub struct Count {
     pub packets: u64,
     /// Bytes.
     pub bytes: u64,
+}
+
+/// How packets are counted, besides in total and by filter.
+#[derive(Clone, Debug, Default)]
+pub struct Details {
+    /// By key.
+    pub by: Option<By>,
+    /// By size.
+    pub sizes: bool,
+    /// By the time since the packet before, of the same direction and CPU.
+    pub gaps: bool,
+}
+
+impl Details {
+    /// Returns whether there are any.
+    fn any(&self) -> bool {
+        self.by.is_some() || self.spread()
+    }
+
+    fn spread(&self) -> bool {
+        self.sizes || self.gaps
+    }
 }
 
 /// How packets are counted by key.
@@ -116,13 +141,13 @@ impl By {
 #[derive(Debug)]
 struct Plan<'a> {
     filters: usize,
-    by: Option<&'a By>,
+    details: &'a Details,
 }
 
 impl Plan<'_> {
     /// Returns the bytes of the counters of a direction and CPU.
     fn counter_bytes(&self) -> u32 {
-        let counters = 1 + self.filters + usize::from(self.by.is_some());
+        let counters = 1 + self.filters + usize::from(self.details.by.is_some());
         COUNTER_BYTES * u32::try_from(counters).expect("there are few filters")
     }
 }
@@ -138,12 +163,15 @@ macro_rules! prepare {
         }
         maps.counters.set_value_size(plan.counter_bytes())?;
         let constants = maps.rodata_data.as_deref_mut().expect("the program has constants");
-        if let Some(by) = plan.by {
+        constants.of_filter = plan.details.any() && plan.filters > 0;
+        constants.by_size = plan.details.sizes;
+        constants.by_gap = plan.details.gaps;
+        maps.spreads.set_autocreate(plan.details.spread())?;
+        if let Some(by) = &plan.details.by {
             maps.keyed.set_autocreate(true)?;
             maps.keyed.set_max_entries(by.most)?;
             constants.key_fields = by.bits();
             constants.ethernet = by.ethernet;
-            constants.of_filter = plan.filters > 0;
         }
         constants
     }};
@@ -158,17 +186,21 @@ struct Loaded {
     programs: Result<[Option<OwnedFd>; 2], FilterError>,
     counters: MapHandle,
     keyed: Option<OwnedFd>,
+    spreads: Option<MapHandle>,
     strays: MapHandle,
 }
 
 /// Keeps the maps of a loaded skeleton.
 macro_rules! keep {
     ($loaded:expr, $plan:expr, $programs:expr) => {{
-        let keyed = $plan.by.map(|_| std::os::fd::AsFd::as_fd(&$loaded.maps.keyed).try_clone_to_owned());
+        let keyed = $plan.details.by.as_ref();
+        let keyed = keyed.map(|_| std::os::fd::AsFd::as_fd(&$loaded.maps.keyed).try_clone_to_owned());
+        let spreads = $plan.details.spread().then(|| libbpf_rs::MapHandle::try_from(&$loaded.maps.spreads));
         $crate::stat::Loaded {
             programs: $programs,
             counters: libbpf_rs::MapHandle::try_from(&$loaded.maps.counters)?,
             keyed: keyed.transpose()?,
+            spreads: spreads.transpose()?,
             strays: libbpf_rs::MapHandle::try_from(&$loaded.maps.strays)?,
         }
     }};
@@ -176,8 +208,8 @@ macro_rules! keep {
 use keep;
 
 impl Programs {
-    /// Loads the programs that count what each of these filters accepts. They run once attached. With `by`, they also
-    /// count all packets by key; if there is a filter, what that accepts.
+    /// Loads the programs that count what each of these filters accepts. They run once attached. `details` are those of
+    /// all packets; if there is a filter, of what that accepts.
     ///
     /// Offsets in the graphs are offsets in the data that the program gets: unless [`Place::tag_is_inside`], the outer
     /// VLAN tag is beside the packet.
@@ -188,9 +220,9 @@ impl Programs {
     ///
     /// # Panics
     ///
-    /// If there are more than [`MOST_FILTERS`], or more than one with `by`.
-    pub fn load(place: &Place, filters: &[(&Graph, &[Set])], by: Option<&By>) -> Result<Self, FilterError> {
-        assert!(filters.len() <= if by.is_some() { 1 } else { MOST_FILTERS }, "too many filters");
+    /// If there are more than [`MOST_FILTERS`], or more than one with `details`.
+    pub fn load(place: &Place, filters: &[(&Graph, &[Set])], details: &Details) -> Result<Self, FilterError> {
+        assert!(filters.len() <= if details.any() { 1 } else { MOST_FILTERS }, "too many filters");
         let members: Vec<Set> = filters.iter().flat_map(|(_, sets)| sets.iter().cloned()).collect();
         let sets = Sets::new(&members)?;
         let link = |context, kind, around: &[bpf_insn]| -> Result<OwnedFd, FilterError> {
@@ -201,15 +233,20 @@ impl Programs {
             let whole = if is_bound { code.with_room(&words) } else { code.with(&words) };
             Ok(program::load(kind, NAME, &whole)?)
         };
-        let plan = Plan { filters: filters.len(), by };
-        let Loaded { programs, counters: map, keyed: keyed_map, strays } = logged("stat", || match place {
-            Place::Xdp(xdp) => xdp::load(xdp, &plan, &link),
-            Place::Tc { ingress, egress } => tc::load([*ingress, *egress], &plan, &link),
-        })?;
+        let plan = Plan { filters: filters.len(), details };
+        let Loaded { programs, counters: map, keyed: keyed_map, spreads, strays } =
+            logged("stat", || match place {
+                Place::Xdp(xdp) => xdp::load(xdp, &plan, &link),
+                Place::Tc { ingress, egress } => tc::load([*ingress, *egress], &plan, &link),
+            })?;
         let [received, sent] = programs?;
         let keyed = |fd| Map::received(fd, MapKind::PerCpuHash, KEY_BYTES, 2 * COUNTER_BYTES);
         let keyed = keyed_map.map(keyed).transpose()?;
-        Ok(Self { received, sent, counters: Counters { map, filters: filters.len(), keyed, strays } })
+        Ok(Self {
+            received,
+            sent,
+            counters: Counters { map, filters: filters.len(), keyed, spreads, strays },
+        })
     }
 }
 
@@ -227,6 +264,8 @@ pub struct Counted {
     pub keys: Vec<(Key, [Count; 2])>,
     /// Packets whose key found no room.
     pub others: [Count; 2],
+    /// Sizes and gaps.
+    pub spread: Spread,
 }
 
 impl Counters {
@@ -244,25 +283,32 @@ impl Counters {
                 keys.push((Key::from_bytes(key), ways));
             })?;
         }
-        let [received, sent] = [self.direction(0)?, self.direction(1)?];
-        let mut both = received.into_iter().zip(sent).map(|(received, sent)| [received, sent]);
+        let counters = self.map.value_size() as usize / COUNTER_BYTES as usize;
+        let mut both = sums(&self.map, counters)?.into_iter();
         let all = both.next().unwrap_or_default();
         let filters = both.by_ref().take(self.filters).collect();
-        Ok(Counted { all, filters, keys, others: both.next().unwrap_or_default() })
-    }
-
-    fn direction(&self, key: u32) -> Result<Vec<Count>, CallError> {
-        let per_cpu = self.map.lookup_percpu(&key.to_ne_bytes(), MapFlags::ANY);
-        let failed = |error| CallError::new("read counters", io::Error::other(error));
-        let mut sums = vec![Count::default(); self.map.value_size() as usize / COUNTER_BYTES as usize];
-        per_cpu.map_err(failed)?.into_iter().flatten().for_each(|value| add(&mut sums, &value));
-        Ok(sums)
+        let others = both.next().unwrap_or_default();
+        let spread = self.spreads.as_ref().map(Spread::read).transpose()?.unwrap_or_default();
+        Ok(Counted { all, filters, keys, others, spread })
     }
 
     /// Returns the packets of other interfaces, and those whose driver could not tell whether it stripped a VLAN tag.
     pub fn strays(&self) -> Strays {
         Strays::read(&self.strays)
     }
+}
+
+/// Returns the sums over all CPUs of the first `counters` counters in a map with a row of them for each direction.
+fn sums(map: &MapHandle, counters: usize) -> Result<Vec<[Count; 2]>, CallError> {
+    let mut both = vec![[Count::default(); 2]; counters];
+    for way in [0, 1] {
+        let per_cpu = map.lookup_percpu(&u32::to_ne_bytes(u32::from(way == 1)), MapFlags::ANY);
+        let failed = |error| CallError::new("read counters", io::Error::other(error));
+        let mut sums = vec![Count::default(); counters];
+        per_cpu.map_err(failed)?.into_iter().flatten().for_each(|value| add(&mut sums, &value));
+        both.iter_mut().zip(sums).for_each(|(ways, sum)| ways[way] = sum);
+    }
+    Ok(both)
 }
 
 /// Adds a row of `struct counter`.

@@ -3,7 +3,7 @@
 use std::os::fd::AsFd as _;
 
 use weir_bpf::filter::FilterError;
-use weir_bpf::stat::{By, Count, KeyField, MOST_FILTERS, Place, Programs, Xdp};
+use weir_bpf::stat::{By, Count, Details, KeyField, MOST_FILTERS, Place, Programs, Xdp};
 use weir_bpf::writers::Driven;
 use weir_filter::graph::Graph;
 use weir_filter::interpret::{Interpreter, Packet};
@@ -73,7 +73,7 @@ fn the_corpus_is_taken_a_crowd_at_a_time() {
         let (mut taken, mut too_many) = (0, 0);
         for (number, crowd) in filters.chunks(40).enumerate() {
             let place = &places[number % places.len()];
-            match Programs::load(place, &pairs(crowd), None) {
+            match Programs::load(place, &pairs(crowd), &Details::default()) {
                 Ok(_) => taken += 1,
                 // A few very large filters together exceed the verifier's limits.
                 Err(FilterError::Refused(error)) if [E2BIG, EFAULT].contains(&error.source.errno()) => {
@@ -99,7 +99,7 @@ fn each_filter_counts_what_the_interpreter_accepts() {
             let filters: Vec<Filter> = (0..MOST_FILTERS)
                 .map(|number| compiled(texts[number % texts.len()], Dialect::Pcap, beside).expect("valid"))
                 .collect();
-            let loaded = Programs::load(&place, &pairs(&filters), None).expect("it is loaded");
+            let loaded = Programs::load(&place, &pairs(&filters), &Details::default()).expect("it is loaded");
             let received = loaded.received.as_ref().expect("it was asked for");
             let mut expected = vec![Count::default(); MOST_FILTERS + 1];
             for captured in packets::fixed(1, 400).iter().filter(|one| (54..2000).contains(&one.data.len())) {
@@ -139,11 +139,12 @@ fn every_packet_has_a_key_at_every_place() {
             [true, false].into_iter().flat_map(|kind| combinations.clone().map(move |fields| (kind, fields)))
         {
             let by = By { fields, most: 20, ethernet };
+            let details = Details { by: Some(by.clone()), sizes: true, gaps: true };
             for place in places(device) {
                 let beside = if place.tag_is_inside() { Beside::Nothing } else { Beside::All };
                 let one = [compiled("len > 70", Dialect::Pcap, beside).expect("valid")];
                 for filters in [&[][..], &one] {
-                    let loaded = Programs::load(&place, &pairs(filters), Some(&by));
+                    let loaded = Programs::load(&place, &pairs(filters), &details);
                     let loaded = loaded.unwrap_or_else(|error| panic!("{place:?}, {by:?}: {error}"));
                     // The kernel runs bound programs on packets of their device only.
                     if matches!(place, Place::Xdp(Xdp { tags_of: Some(_), .. })) {

@@ -70,8 +70,8 @@ pub mod exchange {
 #[cfg(feature = "live")]
 pub mod statistics {
     pub use crate::live::statistics::{
-        Count, Counts, FilterCounts, Key, KeyCounts, KeyField, MOST_FILTERS, Reading, StatisticsBuilder,
-        StatisticsInfo,
+        Bucket, Count, Counts, FilterCounts, Key, KeyCounts, KeyField, MOST_FILTERS, Reading,
+        StatisticsBuilder, StatisticsInfo,
     };
 }
 

@@ -294,7 +294,7 @@ fn root_what_cannot_be_counted_is_told() {
         (&many, "cannot count 129 filters: a program has room for 128; try "),
         (&[": udp"], "the name is missing; write NAME: EXPRESSION"),
         (&["--by", "src,host"], "cannot count by `host`: it is no field of packets; try one of src, "),
-        (&["--by", "src", "udp", "tcp"], "cannot count by key what 2 filters accept: "),
+        (&["--by", "src", "udp", "tcp"], "cannot count by key, size or gap what 2 filters accept: "),
         (
             &["--by", "src", "--keys", "0"],
             "cannot count 0 keys: their memory is allocated at the start; try ",

@@ -1,6 +1,7 @@
 //! Statistics on real interfaces. tcpdump, which captures the same traffic, is the judge.
 
 mod keys;
+mod spread;
 
 use std::io::{BufRead as _, BufReader};
 use std::os::fd::{AsFd as _, AsRawFd as _};

@@ -4,7 +4,7 @@ use std::os::fd::{AsFd as _, OwnedFd};
 
 use rustix::io::Errno;
 use weir_bpf::filter::FilterError as LoadingFailed;
-use weir_bpf::stat::{By, Counters, KeyField, Place, Programs, Xdp};
+use weir_bpf::stat::{By, Counters, Details, KeyField, Place, Programs, Xdp};
 use weir_filter::graph::Graph;
 use weir_filter::set::Set;
 use weir_sys::bpf::{XdpHook, XdpLink};
@@ -189,8 +189,9 @@ impl Opener<'_> {
             most: self.asked.most_keys,
             ethernet: self.device.is_ethernet(),
         });
+        let details = Details { by, sizes: self.asked.sizes, gaps: self.asked.gaps };
         // A program that is bound to a device is loaded in the device's namespace.
-        let loaded = self.watched.inside(|| Programs::load(place, &filters, by.as_ref()))?;
+        let loaded = self.watched.inside(|| Programs::load(place, &filters, &details))?;
         loaded.map_err(|error| match error {
             LoadingFailed::Load(error) => programmed::not_loaded(self.watched.name(), error),
             LoadingFailed::Refused(refused) if TOO_MUCH.contains(&refused.source.errno()) => {

@@ -17,7 +17,7 @@ use weir_sys::CallError;
 use weir_sys::bpf::grace::Grace;
 
 use self::hook::Hooked;
-pub use self::reading::{Count, Counts, FilterCounts, KeyCounts, Reading};
+pub use self::reading::{Bucket, Count, Counts, FilterCounts, KeyCounts, Reading};
 use crate::live::request::Wanted;
 use crate::live::settings::SourceChoice;
 use crate::live::source::programmed::off;
@@ -36,6 +36,8 @@ pub struct StatisticsBuilder {
     filters: Vec<(String, Filter)>,
     fields: Vec<KeyField>,
     most_keys: u32,
+    sizes: bool,
+    gaps: bool,
 }
 
 /// Keys that are counted unless [`StatisticsBuilder::most_keys`] says otherwise.
@@ -92,6 +94,10 @@ pub struct StatisticsInfo {
     pub filters: Vec<(String, String)>,
     /// The fields of keys, in the order of [`KeyField::ALL`]; empty if packets are not counted by key.
     pub fields: Vec<KeyField>,
+    /// Whether packets are counted by size.
+    pub sizes: bool,
+    /// Whether packets are counted by gap.
+    pub gaps: bool,
 }
 
 impl StatisticsBuilder {
@@ -153,6 +159,19 @@ impl StatisticsBuilder {
         self
     }
 
+    /// Sets whether packets are counted by [size](Reading::sizes) as well; with a filter, as with [`by`](Self::by).
+    pub fn sizes(mut self, sizes: bool) -> Self {
+        self.sizes = sizes;
+        self
+    }
+
+    /// Sets whether packets are counted by the [gaps](Reading::gaps) between them; with a filter, as with
+    /// [`by`](Self::by).
+    pub fn gaps(mut self, gaps: bool) -> Self {
+        self.gaps = gaps;
+        self
+    }
+
     /// Starts to count.
     ///
     /// # Errors
@@ -178,6 +197,8 @@ impl StatisticsBuilder {
             warnings: how.warnings,
             filters: labels.collect(),
             fields: self.fields,
+            sizes: self.sizes,
+            gaps: self.gaps,
         };
         let events = watched.first_event().into_iter().collect();
         Ok(Statistics {
@@ -221,9 +242,9 @@ impl StatisticsBuilder {
                  join filters with `or`"
             ));
         }
-        if given > 1 && !self.fields.is_empty() {
+        if given > 1 && (!self.fields.is_empty() || self.sizes || self.gaps) {
             return refused(format!(
-                "cannot count by key what {given} filters accept: keys are those of one filter, or of all packets; try \
+                "cannot count by key, size or gap what {given} filters accept: only what one accepts, or all packets; try \
                  one filter, joined with `or`"
             ));
         }
@@ -262,6 +283,8 @@ impl Statistics {
             filters: Vec::new(),
             fields: Vec::new(),
             most_keys: KEYS,
+            sizes: false,
+            gaps: false,
         }
     }
 
@@ -279,7 +302,7 @@ impl Statistics {
     pub fn read(&mut self) -> Result<Reading, Error> {
         self.watched.count()?;
         let elapsed = self.ended.unwrap_or_else(Instant::now) - self.began;
-        let Counted { all, filters, keys, others } = self.hooked.counters.read()?;
+        let Counted { all, filters, keys, others, spread } = self.hooked.counters.read()?;
         let names = self.info.filters.iter().map(|(name, _)| name.clone());
         let filter = |(name, counts): (String, [_; 2])| FilterCounts { name, counts: counts.into() };
         Ok(Reading {
@@ -288,6 +311,17 @@ impl Statistics {
             filters: names.zip(filters).map(filter).collect(),
             keys: keys.into_iter().map(|(key, counts)| KeyCounts { key, counts: counts.into() }).collect(),
             others: others.into(),
+            sizes: if self.info.sizes {
+                spread.sizes.into_iter().map(Bucket::from).collect()
+            } else {
+                Vec::new()
+            },
+            gaps: if self.info.gaps {
+                spread.gaps.into_iter().map(Bucket::from).collect()
+            } else {
+                Vec::new()
+            },
+            first: spread.first.into(),
             untold_tags: self.hooked.counters.strays().untold,
             nic: self.watched.nic(),
         })
@@ -351,7 +385,7 @@ mod tests {
             ),
             (
                 Statistics::on("lo").filter("a", filter()).filter("b", filter()).by([KeyField::Vlan]),
-                "what 2 filters accept: keys are those of one filter, or of all packets; try ",
+                "what 2 filters accept: only what one accepts, or all packets; try ",
             ),
             (Statistics::on("lo").most_keys(0), "cannot count 0 keys: "),
             (Statistics::on("any"), "cannot count on `any`: "),

@@ -23,6 +23,14 @@ pub struct Reading {
     /// With [`StatisticsBuilder::by`], packets whose key is not among [the most keys](StatisticsBuilder::most_keys). They
     /// and those of `keys` are all packets that are counted by key.
     pub others: Counts,
+    /// With [`StatisticsBuilder::sizes`], packets by bytes on the wire, with the 4 bytes of the checksum: below 64, 64,
+    /// 65 to 127, 128 to 255, 256 to 511, 512 to 1023, 1024 to 1518 (RMON's, RFC 2819), to 2047, 4095, 9216, and above.
+    pub sizes: Vec<Bucket>,
+    /// With [`StatisticsBuilder::gaps`], packets by nanoseconds since the packet before, of the same direction on the same
+    /// CPU: 0, 1, 2 to 3, 4 to 7, ...
+    pub gaps: Vec<Bucket>,
+    /// With [`StatisticsBuilder::gaps`], packets that had none before on their CPU. They and those of `gaps` are all.
+    pub first: Counts,
     /// Packets whose driver could not tell whether it stripped a VLAN tag.
     pub untold_tags: u64,
     /// Received packets that the device or its driver has dropped, which nothing could count.
@@ -47,6 +55,24 @@ pub struct KeyCounts {
     pub key: Key,
     /// The packets.
     pub counts: Counts,
+}
+
+/// Packets in a range of sizes or gaps.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Bucket {
+    /// The smallest.
+    pub from: u64,
+    /// The greatest; [`u64::MAX`]: there is no limit.
+    pub to: u64,
+    /// The packets.
+    pub counts: Counts,
+}
+
+impl From<stat::Bucket> for Bucket {
+    fn from(stat::Bucket { from, to, counts }: stat::Bucket) -> Self {
+        Self { from, to, counts: counts.into() }
+    }
 }
 
 /// Packets by direction.
