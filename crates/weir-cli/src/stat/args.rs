@@ -36,6 +36,8 @@ Examples:
         Show the ten busiest senders.
   weir stat -i eth0 --by dst,port --top 20 --busiest bytes tcp
         Show the 20 busiest pairs of destination and service, of TCP only.
+  weir stat -i eth0 --sizes --gaps 'voice: udp portrange 10000-20000'
+        Show how large packets are, and how far apart.
   weir stat -i web/eth0 'in: inbound' 'out: outbound'
         Count in another network namespace.
 
@@ -127,6 +129,22 @@ pub(crate) struct StatArgs {
     #[arg(long, value_name = "N", default_value_t = 10_000, requires = "by", help_heading = "Keys")]
     #[arg(allow_hyphen_values = true)]
     keys: u32,
+
+    /// Count by size as well.
+    ///
+    /// Sizes are those on the wire, with the 4 bytes of the checksum, in the ranges of RMON (RFC 2819): 64, 65-127,
+    /// 128-255, 256-511, 512-1023, 1024-1518; and below 64, 1519-2047, 2048-4095, 4096-9216, and above. With a filter
+    /// (one at most), what that matches is counted, otherwise all packets.
+    #[arg(long, help_heading = "Counting")]
+    sizes: bool,
+
+    /// Count by the gaps between packets as well.
+    ///
+    /// A gap is the time since the packet before, of the same direction on the same CPU; ranges are powers of two of
+    /// nanoseconds. Packets that had none before on their CPU are (first). With a filter (one at most), only what that
+    /// matches has gaps.
+    #[arg(long, help_heading = "Counting")]
+    gaps: bool,
 
     /// Print every TIME.
     #[arg(long, value_name = "TIME", value_parser = units::duration, default_value = "1s")]
@@ -227,7 +245,8 @@ impl StatArgs {
         }
         let builder = interface.statistics().source(self.source.into()).mode(self.mode.into());
         let builder = builder.promiscuous(!self.no_promiscuous_mode);
-        let builder = builder.by(self.by.iter().copied()).most_keys(self.keys);
+        let builder =
+            builder.by(self.by.iter().copied()).most_keys(self.keys).sizes(self.sizes).gaps(self.gaps);
         let more = match &self.filter_file {
             Some(path) => named::lines(&filter_args::read(path)?).map_err(|error| {
                 Failure::usage(format!("cannot read filters from {}: {error}", path.display()))

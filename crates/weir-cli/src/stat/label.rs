@@ -31,7 +31,7 @@ pub(super) fn column<'a>(
     };
     let label = |&(key, name): &(Option<&Key>, &Name)| match key {
         Some(key) => aligned(&|field| top::shown(key, field)),
-        None => cut(&style::visible(name.as_str()), LONGEST_NAME),
+        None => cut(&style::visible(&name.text()), LONGEST_NAME),
     };
     [head].into_iter().chain(rows.iter().map(label)).collect()
 }

@@ -1,4 +1,4 @@
-//! `weir stat`: packets and bytes by filter and by key, counted in the kernel.
+//! `weir stat`: packets and bytes by filter, key, size and gap, counted in the kernel.
 
 mod args;
 mod label;

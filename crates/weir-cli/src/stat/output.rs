@@ -103,7 +103,7 @@ fn csv_head(fields: &[KeyField]) -> String {
 
 /// Formats a row as comma-separated values (RFC 4180). Rows without a key have empty fields.
 fn csv(interval: &Interval, fields: &[KeyField], key: Option<&Key>, row: &Row) -> String {
-    let name = style::visible(row.name.as_str());
+    let name = style::visible(&row.name.text());
     let name = match name.contains([',', '"']) {
         true => format!("\"{}\"", name.replace('"', "\"\"")),
         false => name,
@@ -148,8 +148,8 @@ fn lines(interval: &Interval, fields: &[KeyField]) -> Vec<String> {
 /// Returns the table for a terminal of this size. A line that wraps, or one above the screen, could not be redrawn.
 fn table(interval: &Interval, fields: &[KeyField], rows: usize, columns: usize) -> Vec<String> {
     let mut lines = lines(interval, fields);
-    // All packets, and what is beside the keys, are always there.
-    let sums = if interval.keyed.is_some() { 3 } else { 1 };
+    // All packets, and what is beside the keys, are always there, unless sizes or gaps come between.
+    let sums = if interval.keyed.is_some() && interval.spread.is_empty() { 3 } else { 1 };
     let sums = lines.split_off(lines.len() - sums);
     // Besides the filters and keys: the head, the sums, how many rows are missing, and the cursor.
     let room = rows.saturating_sub(3 + sums.len()).max(1);

@@ -2,10 +2,13 @@
 //!
 //! Scripts rely on field names: they may be added to, not changed.
 
+use std::borrow::Cow;
+use std::iter::repeat;
+
 use serde::Serialize;
 use serde_json::{Map, Value};
 use weir::NicCounters;
-use weir::statistics::{Counts, Key, KeyField, Reading, StatisticsInfo};
+use weir::statistics::{Bucket, Counts, Key, KeyField, Reading, StatisticsInfo};
 use weir_service::Stop;
 use weir_service::confine::Confinement;
 use weir_service::control::Told;
@@ -29,6 +32,33 @@ pub(super) struct Interval {
     /// By key; absent without `--by`.
     #[serde(flatten)]
     pub(super) keyed: Option<Keyed<Growth>>,
+    /// By size and gap.
+    #[serde(flatten)]
+    pub(super) spread: Spread<Growth>,
+}
+
+/// Packets by size and gap; what was not asked for is absent.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct Spread<T> {
+    /// By bytes on the wire, with checksum.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) sizes: Vec<InBucket<T>>,
+    /// By nanoseconds since the packet before; without those to which nothing has belonged so far.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) gaps: Vec<InBucket<T>>,
+    /// Packets without one before on their CPU.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    first: Option<T>,
+}
+
+/// The packets in a range of sizes or gaps.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct InBucket<T> {
+    from: u64,
+    /// Null if there is no limit.
+    to: Option<u64>,
+    #[serde(flatten)]
+    pub(super) counts: T,
 }
 
 /// Packets by key.
@@ -67,11 +97,11 @@ pub(super) struct Growth {
     pub(super) total: Counts,
 }
 
-/// Packets that match a filter, or of keys.
+/// Packets that match a filter, or have something else in common.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Row {
-    /// Name of the filter; null for all packets, absent for those of keys.
-    #[serde(skip_serializing_if = "Name::is_of_keys")]
+    /// Name of the filter; null for all packets, absent for others.
+    #[serde(skip_serializing_if = "Name::is_detail")]
     pub(super) name: Name,
     /// In both directions.
     pub(super) packets: u64,
@@ -94,6 +124,12 @@ pub(super) enum Name {
     Rest,
     /// Packets whose key had no room.
     Others,
+    /// Sizes.
+    Size(u64, u64),
+    /// Gaps.
+    Gap(u64, u64),
+    /// Packets without a gap.
+    First,
 }
 
 /// The account of a whole run.
@@ -112,6 +148,9 @@ pub(super) struct Summary {
     /// By key, over the whole run; absent without `--by`.
     #[serde(flatten)]
     pub(super) keyed: Option<Keyed<Row>>,
+    /// By size and gap, over the whole run.
+    #[serde(flatten)]
+    pub(super) spread: Spread<Row>,
     /// Packets that may have lost a VLAN tag, because the driver did not report it.
     pub(super) untold_tags: u64,
     /// Received packets that the card or its driver has dropped, which nothing could count.
@@ -137,19 +176,27 @@ pub(super) struct Counted {
 }
 
 impl Name {
-    fn is_of_keys(&self) -> bool {
-        matches!(self, Self::Key | Self::Rest | Self::Others)
+    fn is_detail(&self) -> bool {
+        !matches!(self, Self::Filter(_) | Self::All)
     }
 
     /// Returns it for people.
-    pub(super) fn as_str(&self) -> &str {
-        match self {
-            Self::Filter(name) => name,
+    pub(super) fn text(&self) -> Cow<'_, str> {
+        let range = |from: u64, to: u64| match to {
+            u64::MAX => format!("{from} or more"),
+            _ if from == to => from.to_string(),
+            _ => format!("{from}-{to}"),
+        };
+        Cow::Borrowed(match *self {
+            Self::Filter(ref name) => name,
             Self::All => "(all)",
             Self::Key => "(key)",
             Self::Rest => "(rest)",
             Self::Others => "(others)",
-        }
+            Self::First => "(first)",
+            Self::Size(from, to) => return format!("({} bytes)", range(from, to)).into(),
+            Self::Gap(from, to) => return format!("(gap {} ns)", range(from, to)).into(),
+        })
     }
 }
 
@@ -186,15 +233,43 @@ impl<T> Keyed<T> {
     }
 }
 
-/// Returns the rows: filters, keys, the rest and the others, all packets; each with its key, if it has one.
+impl<T> Spread<T> {
+    pub(super) fn is_empty(&self) -> bool {
+        self.sizes.is_empty() && self.first.is_none()
+    }
+
+    fn between(before: &Reading, now: &Reading, make: impl Fn(Name, Grown) -> T) -> Self {
+        let buckets = |before: &[Bucket], now: &[Bucket], name: fn(u64, u64) -> Name| {
+            let earlier = before.iter().map(|bucket| bucket.counts).chain(repeat(Counts::default()));
+            let grown = now.iter().zip(earlier).map(|(bucket, before)| {
+                let counts = make(name(bucket.from, bucket.to), Grown::between(before, bucket.counts));
+                InBucket { from: bucket.from, to: (bucket.to != u64::MAX).then_some(bucket.to), counts }
+            });
+            grown.collect::<Vec<_>>()
+        };
+        let gaps = buckets(&before.gaps, &now.gaps, Name::Gap).into_iter().zip(&now.gaps);
+        let met = |(gap, now): (_, &Bucket)| (now.counts.total().packets > 0).then_some(gap);
+        let first = || make(Name::First, Grown::between(before.first, now.first));
+        Self {
+            sizes: buckets(&before.sizes, &now.sizes, Name::Size),
+            gaps: gaps.filter_map(met).collect(),
+            first: (!now.gaps.is_empty()).then(first),
+        }
+    }
+}
+
+/// Returns the rows: filters, keys, the rest and the others, sizes, gaps, all packets; each with its key, if it has one.
 fn rows<'a, T>(
     filters: impl Iterator<Item = &'a T> + 'a,
     keyed: Option<&'a Keyed<T>>,
+    spread: &'a Spread<T>,
     total: &'a T,
 ) -> impl Iterator<Item = (Option<&'a Key>, &'a T)> {
     let keys = keyed.into_iter().flat_map(|keyed| keyed.keys.iter().map(|of| (Some(&of.key), &of.counts)));
-    let rest = keyed.into_iter().flat_map(|keyed| [(None, &keyed.rest), (None, &keyed.others)]);
-    filters.map(|row| (None, row)).chain(keys).chain(rest).chain([(None, total)])
+    let rest = keyed.into_iter().flat_map(|keyed| [&keyed.rest, &keyed.others]);
+    let buckets = spread.sizes.iter().chain(&spread.gaps).map(|bucket| &bucket.counts);
+    let details = rest.chain(buckets).chain(&spread.first).chain([total]);
+    filters.map(|row| (None, row)).chain(keys).chain(details.map(|row| (None, row)))
 }
 
 impl Interval {
@@ -206,8 +281,8 @@ impl Interval {
             let name = Name::Filter(filter.name.clone());
             Growth::new(name, Grown::between(before, filter.counts), seconds)
         });
-        let keyed =
-            || Keyed::new(choice.top(before, now), fields, |name, grown| Growth::new(name, grown, seconds));
+        let growth = |name, grown| Growth::new(name, grown, seconds);
+        let keyed = || Keyed::new(choice.top(before, now), fields, growth);
         Self {
             r#type: "interval",
             elapsed_seconds: now.elapsed.as_secs_f64(),
@@ -215,12 +290,13 @@ impl Interval {
             total: Growth::new(Name::All, Grown::between(before.total, now.total), seconds),
             filters: filters.collect(),
             keyed: (!fields.is_empty()).then(keyed),
+            spread: Spread::between(before, now, growth),
         }
     }
 
     /// Returns the rows, all packets last, with their keys.
     pub(super) fn rows(&self) -> impl Iterator<Item = (Option<&Key>, &Growth)> {
-        rows(self.filters.iter(), self.keyed.as_ref(), &self.total)
+        rows(self.filters.iter(), self.keyed.as_ref(), &self.spread, &self.total)
     }
 }
 
@@ -232,7 +308,8 @@ impl Summary {
         };
         let counts = reading.filters.iter().map(|filter| filter.counts);
         let top = || choice.top(&Reading::default(), reading);
-        let keyed = || Keyed::new(top(), &info.fields, |name, grown| Row::new(name, grown.to));
+        let row = |name, grown: Grown| Row::new(name, grown.to);
+        let keyed = || Keyed::new(top(), &info.fields, row);
         Self {
             r#type: "statistics",
             version: env!("CARGO_PKG_VERSION"),
@@ -244,6 +321,7 @@ impl Summary {
             total: Row::new(Name::All, reading.total),
             filters: info.filters.iter().zip(counts).map(counted).collect(),
             keyed: (!info.fields.is_empty()).then(keyed),
+            spread: Spread::between(&Reading::default(), reading, row),
             untold_tags: reading.untold_tags,
             nic: reading.nic,
             stopped_by: None,
@@ -255,7 +333,7 @@ impl Summary {
 
     /// Returns the rows, all packets last, with their keys.
     pub(super) fn rows(&self) -> impl Iterator<Item = (Option<&Key>, &Row)> {
-        rows(self.filters.iter().map(|counted| &counted.row), self.keyed.as_ref(), &self.total)
+        rows(self.filters.iter().map(|counted| &counted.row), self.keyed.as_ref(), &self.spread, &self.total)
     }
 
     /// Returns the packets that the card or its driver had no room for.

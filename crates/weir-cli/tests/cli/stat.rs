@@ -260,6 +260,43 @@ fn root_the_busiest_keys_and_the_rest_add_up() {
 }
 
 #[test]
+fn root_sizes_and_gaps_add_up() {
+    if !require_root("root_sizes_and_gaps_add_up") {
+        return;
+    }
+    let network = network();
+    let args = ["--sizes", "--gaps", "--by", "dport", "--every", "20ms", "lab: udp port 9"];
+    let running = stat(&network, &[&args[..], &["--json"]].concat());
+    send(&network, 300);
+    running.wait_for_lines(3);
+    let ended = running.interrupt().succeeded();
+    let lines = json_lines(&ended);
+    let (account, intervals) = lines.split_last().expect("lines");
+    let sum = |line: &Value, of: &str| -> u64 {
+        let buckets = line[of].as_array().into_iter().flatten();
+        buckets.map(|bucket| number(bucket, "packets")).sum()
+    };
+    let at_64 = &account["sizes"][1];
+    assert_eq!((number(at_64, "from"), number(at_64, "to"), number(at_64, "packets")), (64, 64, 300));
+    assert_eq!((&account["sizes"][10]["to"], sum(account, "sizes")), (&Value::Null, 300));
+    let first = number(&account["first"], "packets");
+    assert!(first > 0 && sum(account, "gaps") + first == 300, "{account}");
+    let grown: u64 = intervals.iter().map(|line| sum(line, "gaps") + number(&line["first"], "packets")).sum();
+    assert_eq!(grown, 300);
+    assert_eq!(intervals.iter().map(|line| sum(line, "sizes")).sum::<u64>(), 300);
+
+    let running = stat(&network, &args);
+    send(&network, 300);
+    running.wait_for_lines(20);
+    let ended = running.interrupt().succeeded();
+    let row =
+        |name: &str| ended.stderr.lines().find(|line| line.starts_with(name)).expect("a row").to_owned();
+    assert!(row("(64 bytes)").contains(" 300 "), "{}", ended.stderr);
+    assert!(row("(9217 or more bytes)").contains(" 0 "), "{}", ended.stderr);
+    assert!(row("(gap ").contains(" ns)") && row("(first)").contains("60 B"), "{}", ended.stderr);
+}
+
+#[test]
 fn root_the_end_of_the_interface_is_told_with_the_account() {
     if !require_root("root_the_end_of_the_interface_is_told_with_the_account") {
         return;
