@@ -10,6 +10,7 @@ pub mod control;
 mod error;
 pub mod keeper;
 pub mod metrics;
+mod page;
 mod ready;
 pub mod resolver;
 pub mod session;

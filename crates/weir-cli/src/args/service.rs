@@ -86,7 +86,7 @@ pub(crate) struct MetricsArgs {
     /// ADDR is a port on 127.0.0.1 (such as 9464), an address and port (127.0.0.1:9464, `[::]:9464`) or the path of a
     /// Unix socket.
     #[arg(hide_short_help = true, long, value_name = "ADDR")]
-    pub(super) metrics: Option<Address>,
+    pub(crate) metrics: Option<Address>,
 }
 
 #[derive(Debug, Args)]

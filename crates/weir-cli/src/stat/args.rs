@@ -10,7 +10,7 @@ use weir_service::session::Settings;
 
 use super::named::{self, Named};
 use super::top::{Busiest, Choice};
-use crate::args::{ConfineArgs, MORE, ModeArg, ReadyArgs, UserArgs};
+use crate::args::{ConfineArgs, MORE, MetricsArgs, ModeArg, ReadyArgs, UserArgs};
 use crate::failure::Failure;
 use crate::{cut_off, filter_args, grant, hints, interfaces, units};
 
@@ -38,6 +38,8 @@ Examples:
         Show the 20 busiest pairs of destination and service, of TCP only.
   weir stat -i eth0 --sizes --gaps 'voice: udp portrange 10000-20000'
         Show how large packets are, and how far apart.
+  weir stat -i eth0 --by vlan --quiet --metrics 9464
+        Serve Prometheus metrics at http://127.0.0.1:9464/metrics.
   weir stat -i web/eth0 'in: inbound' 'out: outbound'
         Count in another network namespace.
 
@@ -178,6 +180,8 @@ pub(crate) struct StatArgs {
     pub(super) verbose: bool,
 
     #[command(flatten)]
+    metrics: MetricsArgs,
+    #[command(flatten)]
     confine: ConfineArgs,
     #[command(flatten)]
     user: UserArgs,
@@ -216,7 +220,7 @@ impl StatArgs {
             confine: self.confine.is_on(),
             identity: self.user.identity(),
             ready: self.ready.ready_fd,
-            metrics: None,
+            metrics: self.metrics.metrics.clone(),
             control: None,
             names: false,
             warn: hints::warn,

@@ -2,6 +2,7 @@
 
 mod args;
 mod label;
+mod metrics;
 mod named;
 mod output;
 mod report;

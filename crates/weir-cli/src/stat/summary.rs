@@ -12,6 +12,7 @@ use weir::statistics::{Bucket, Counts, Key, KeyField, Reading, StatisticsInfo};
 use weir_service::Stop;
 use weir_service::confine::Confinement;
 use weir_service::control::Told;
+use weir_service::metrics::Measured;
 
 use super::top::{self, Choice, Grown, Top};
 use crate::live::rate;
@@ -48,7 +49,7 @@ pub(super) struct Spread<T> {
     pub(super) gaps: Vec<InBucket<T>>,
     /// Packets without one before on their CPU.
     #[serde(skip_serializing_if = "Option::is_none")]
-    first: Option<T>,
+    pub(super) first: Option<T>,
 }
 
 /// The packets in a range of sizes or gaps.
@@ -69,7 +70,7 @@ pub(super) struct Keyed<T> {
     /// All other keys that have counters.
     rest: T,
     /// Packets whose key found no room for counters.
-    others: T,
+    pub(super) others: T,
 }
 
 /// The packets of a key.
@@ -138,11 +139,11 @@ pub(super) struct Summary {
     /// Always `statistics`, which distinguishes it from the accounts of captures.
     r#type: &'static str,
     version: &'static str,
-    interface: String,
+    pub(super) interface: String,
     source: &'static str,
     detail: String,
     why: String,
-    elapsed_seconds: f64,
+    pub(super) elapsed_seconds: f64,
     pub(super) total: Row,
     pub(super) filters: Vec<Counted>,
     /// By key, over the whole run; absent without `--by`.
@@ -197,6 +198,13 @@ impl Name {
             Self::Size(from, to) => return format!("({} bytes)", range(from, to)).into(),
             Self::Gap(from, to) => return format!("(gap {} ns)", range(from, to)).into(),
         })
+    }
+}
+
+impl<T> InBucket<T> {
+    /// Returns the smallest and the greatest as text.
+    pub(super) fn limits(&self) -> (String, String) {
+        (self.from.to_string(), self.to.map_or_else(|| "+Inf".to_owned(), |to| to.to_string()))
     }
 }
 
@@ -363,5 +371,9 @@ impl Told for Summary {
 
     fn json(&self) -> serde_json::Result<Box<serde_json::value::RawValue>> {
         serde_json::value::to_raw_value(self)
+    }
+
+    fn into_metrics(self) -> Option<Box<dyn Measured>> {
+        Some(Box::new(self))
     }
 }

@@ -347,3 +347,24 @@ fn root_a_scrape_tells_targets_and_handlers() {
     }
     assert!(page.types.contains_key("weir_handler_busy_seconds_total"));
 }
+
+#[test]
+fn root_statistics_are_metrics_too() {
+    if !require_root("root_statistics_are_metrics_too") {
+        return;
+    }
+    let network = with_loopback();
+    let args = ["--metrics", "9464", "--by", "dport,proto", "--sizes", "--gaps", "lab: udp port 9"];
+    let running = start(&network, &[&["stat", "-i", "rx0"], &args[..]].concat());
+    running.wait_for("metrics: http://127.0.0.1:9464/metrics");
+    send(&network, 500);
+    let page = scrape_until(&network, "weir_filter_packets_total", 500);
+    let received: &[(&str, &str)] = &[("direction", "received"), ("interface", "rx0")];
+    assert_eq!(page.sum("weir_counted_bytes_total", received), 500 * 60);
+    assert_eq!(page.sum("weir_filter_packets_total", &[("filter", "lab")]), 500);
+    assert_eq!(page.sum("weir_key_packets_total", &[("dport", "9"), ("proto", "17")]), 500);
+    assert_eq!(page.sum("weir_size_packets_total", &[("from", "64"), ("to", "64")]), 500);
+    let gaps = page.sum("weir_gap_packets_total", &[]) + page.sum("weir_first_packets_total", &[]);
+    assert_eq!((gaps, page.sum("weir_others_packets_total", &[])), (500, 0));
+    running.interrupt().succeeded();
+}

@@ -28,6 +28,7 @@ use self::maker::Maker;
 pub use self::marks::Marks;
 use self::server::{Latest, Shared};
 pub(crate) use self::socket::listen;
+use crate::page::Measured;
 use crate::summary::Summary;
 use crate::{Error, Warning};
 
@@ -158,8 +159,8 @@ pub trait Told: fmt::Debug + Send + Sync {
     ///
     /// If it cannot be written as JSON.
     fn json(&self) -> serde_json::Result<Box<RawValue>>;
-    /// Returns the account of a capture, which metrics are made of; `None`: it has none.
-    fn into_summary(self) -> Option<Summary>
+    /// Returns what metrics are made of; `None`: it has none.
+    fn into_metrics(self) -> Option<Box<dyn Measured>>
     where
         Self: Sized,
     {
@@ -184,8 +185,8 @@ impl Told for Summary {
         serde_json::value::to_raw_value(self)
     }
 
-    fn into_summary(self) -> Option<Summary> {
-        Some(self)
+    fn into_metrics(self) -> Option<Box<dyn Measured>> {
+        Some(Box::new(self))
     }
 }
 

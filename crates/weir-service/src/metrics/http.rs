@@ -1,6 +1,6 @@
 //! The part of HTTP/1.1 that a scrape needs: one request and one response per connection (RFC 9112).
 
-use super::text::Form;
+use crate::page::Form;
 
 /// A parsed request.
 #[derive(Debug, PartialEq, Eq)]

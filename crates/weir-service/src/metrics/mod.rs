@@ -5,6 +5,7 @@
 //! to move a pointer, and the loop never waits for it.
 
 mod address;
+mod capture;
 mod http;
 mod server;
 mod text;
@@ -16,10 +17,10 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 pub use self::address::Address;
 use self::address::Listener;
-use self::text::Form;
 use crate::Error;
 use crate::control::Removed;
-use crate::summary::Summary;
+use crate::page::Form;
+pub use crate::page::{Labels, Measured, Page};
 
 /// Time between two copies of the account.
 const PERIOD: Duration = Duration::from_secs(1);
@@ -44,7 +45,7 @@ impl Bound {
     }
 
     /// Starts the thread that answers.
-    pub(crate) fn serve(self, first: Summary) -> Result<Metrics, Error> {
+    pub(crate) fn serve(self, first: Box<dyn Measured>) -> Result<Metrics, Error> {
         let latest = Arc::new(Latest(Mutex::new(Arc::new(Snapshot::of(first)))));
         let shared = Arc::clone(&latest);
         let started = weir_sys::thread::spawn_bare("weir-metrics", move || {
@@ -80,16 +81,16 @@ impl Metrics {
     }
 
     /// Replaces the account for later answers.
-    pub(crate) fn publish(&mut self, now: Instant, summary: Summary) {
+    pub(crate) fn publish(&mut self, now: Instant, measured: Box<dyn Measured>) {
         self.due = now + PERIOD;
-        self.latest.put(Snapshot::of(summary));
+        self.latest.put(Snapshot::of(measured));
     }
 }
 
 /// An account and its time, for the thread that answers.
 #[derive(Debug)]
 struct Snapshot {
-    summary: Summary,
+    measured: Box<dyn Measured>,
     /// Time since the Unix epoch.
     taken: Duration,
     /// The response in each [`Form`], built once, at the first request.
@@ -97,9 +98,9 @@ struct Snapshot {
 }
 
 impl Snapshot {
-    fn of(summary: Summary) -> Self {
+    fn of(measured: Box<dyn Measured>) -> Self {
         let taken = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        Self { summary, taken, pages: <[OnceLock<_>; 2]>::default() }
+        Self { measured, taken, pages: <[OnceLock<_>; 2]>::default() }
     }
 
     /// Returns the response to a request for the metrics; without `body`, only its head.
@@ -133,10 +134,12 @@ impl Latest {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::summary::Summary;
 
     #[test]
     fn a_page_is_made_once_for_each_copy_of_the_account() {
-        let snapshot = || Snapshot::of(Summary::new(&[], &weir::Account::default(), None));
+        let account = || Summary::new(&[], &weir::Account::default(), None);
+        let snapshot = || Snapshot::of(Box::new(account()));
         let latest = Latest(Mutex::new(Arc::new(snapshot())));
         for form in [Form::Prometheus, Form::OpenMetrics] {
             let page = latest.get().answer(form, true);

@@ -56,7 +56,7 @@ pub struct Settings {
     pub identity: Identity,
     /// Write a newline to this descriptor when ready.
     pub ready: Option<RawFd>,
-    /// Serve metrics here; the account must have [a summary](crate::control::Told::into_summary).
+    /// Serve metrics here; the account must have [some](crate::control::Told::into_metrics).
     pub metrics: Option<Address>,
     /// Listen for requests here.
     pub control: Option<Socket>,
@@ -252,8 +252,8 @@ impl Opened {
         let Self { command, until, ready, metrics, control, warn, helpers, .. } = self;
         let mut service = Service { until, metrics: None, control: None, _helpers: helpers };
         if let Some(bound) = metrics {
-            let summary = policy.account()?.into_summary().ok_or(Error::NoMetrics(command))?;
-            service.metrics = Some(bound.serve(summary)?);
+            let measured = policy.account()?.into_metrics().ok_or(Error::NoMetrics(command))?;
+            service.metrics = Some(bound.serve(measured)?);
         }
         if let Some((listening, exchange)) = control {
             service.control = Some(listening.serve(command, exchange, policy.account()?)?);

@@ -100,9 +100,9 @@ impl Service {
                 policy.flush(&self.until)?;
             }
             if let Some(metrics) = self.metrics.as_mut().filter(|metrics| now >= metrics.due())
-                && let Some(summary) = policy.account()?.into_summary()
+                && let Some(measured) = policy.account()?.into_metrics()
             {
-                metrics.publish(now, summary);
+                metrics.publish(now, measured);
             }
             policy.changed(self.control.as_ref().map(Control::changes).unwrap_or_default())?;
             if let Some(control) = &mut self.control

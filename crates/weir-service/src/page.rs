@@ -1,0 +1,82 @@
+//! A page of metrics in the Prometheus text format: <https://prometheus.io/docs/practices/naming/> for names,
+//! <https://prometheus.io/docs/instrumenting/exposition_formats/> for the format, or OpenMetrics 1.0 on request.
+
+use std::fmt::{self, Display, Write as _};
+
+/// The format of the metrics.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Form {
+    /// Prometheus' text format, version 0.0.4.
+    Prometheus,
+    /// OpenMetrics text, version 1.0.0.
+    OpenMetrics,
+}
+
+impl Form {
+    pub(crate) fn content_type(self) -> &'static str {
+        match self {
+            Self::Prometheus => "text/plain; version=0.0.4; charset=utf-8",
+            Self::OpenMetrics => "application/openmetrics-text; version=1.0.0; charset=utf-8",
+        }
+    }
+}
+
+/// An account that metrics are made of.
+pub trait Measured: fmt::Debug + Send + Sync {
+    /// Writes the metrics.
+    fn put(&self, page: &mut Page);
+}
+
+/// Names and values.
+pub type Labels<'a> = &'a [(&'static str, &'a dyn Display)];
+
+/// A page of metrics. Each name is described once, and its samples follow.
+#[derive(Debug)]
+pub struct Page {
+    text: String,
+    form: Form,
+}
+
+impl Page {
+    pub(crate) fn new(form: Form) -> Self {
+        Self { text: String::new(), form }
+    }
+
+    /// Returns the text.
+    pub(crate) fn finish(mut self) -> String {
+        if self.form == Form::OpenMetrics {
+            self.text.push_str("# EOF\n");
+        }
+        self.text
+    }
+
+    /// Describes a gauge: its samples follow.
+    pub fn gauge(&mut self, name: &str, help: &str) {
+        self.put(format_args!("# HELP {name} {help}\n# TYPE {name} gauge\n"));
+    }
+
+    /// Describes a counter, whose `name` lacks `_total`, which OpenMetrics omits here: its samples follow.
+    pub fn counter(&mut self, name: &str, help: &str) {
+        let total = if self.form == Form::Prometheus { "_total" } else { "" };
+        self.put(format_args!("# HELP {name}{total} {help}\n# TYPE {name}{total} counter\n"));
+    }
+
+    /// Writes a sample of a counter; `name` lacks `_total`.
+    pub fn count(&mut self, name: &str, labels: Labels<'_>, value: u64) {
+        self.sample(&format!("{name}_total"), labels, value);
+    }
+
+    /// Writes a sample.
+    pub fn sample(&mut self, name: &str, labels: Labels<'_>, value: impl Display) {
+        self.put(format_args!("{name}"));
+        for (place, (label, value)) in labels.iter().enumerate() {
+            let value = value.to_string().replace('\\', r"\\").replace('"', "\\\"").replace('\n', r"\n");
+            self.put(format_args!("{}{label}=\"{value}\"", if place == 0 { '{' } else { ',' }));
+        }
+        self.put(format_args!("{} {value}\n", if labels.is_empty() { "" } else { "}" }));
+    }
+
+    fn put(&mut self, text: fmt::Arguments<'_>) {
+        self.text.write_fmt(text).expect("a string takes everything");
+    }
+}
