@@ -8,10 +8,8 @@ use weir_lab::Traffic;
 
 use super::savefile::Packets;
 
-/// Where the frame's number is in frames of one flow without VLAN tag: behind Ethernet, IPv4 and UDP headers.
-const SEQUENCE: usize = 14 + 20 + 8;
-/// The last bytes of a frame: the low half of its number.
-const TAIL: usize = 4;
+/// Behind the number in frames of one flow without VLAN tag: Ethernet, IPv4 and UDP headers, and ten bytes of the signature.
+const NUMBERED: usize = 14 + 20 + 8 + 10;
 
 /// The sum of all frames, and whether they came in the order in which they were sent.
 ///
@@ -36,8 +34,9 @@ impl Witness {
         self.packets += 1;
         self.bytes += frame.len() as u64;
         self.sum = self.sum.wrapping_add(words(frame));
-        let number = frame.get(SEQUENCE..).and_then(|rest| rest.first_chunk());
-        let number = number.map_or(u64::MAX, |bytes| u64::from_be_bytes(*bytes));
+        let number = frame.get(NUMBERED - 8..).and_then(|rest| rest.first_chunk());
+        // Of 48 bits: the stream is before it.
+        let number = number.map_or(u64::MAX, |bytes| u64::from_be_bytes(*bytes) & ((1 << 48) - 1));
         self.breaks += u64::from(number != self.next);
         self.next = number.wrapping_add(1);
     }
@@ -55,12 +54,9 @@ impl Witness {
     /// What a reader sees who misses nothing of the frames of these numbers. They have to be of one flow.
     pub(super) fn of(traffic: &Traffic, sequences: Range<u64>) -> Self {
         let mut witness = Self { next: sequences.start, ..Self::default() };
-        let mut frame = traffic.frame(sequences.start);
-        let tail = frame.len() - TAIL;
+        let mut frame = Vec::new();
         for sequence in sequences {
-            let number = sequence.to_be_bytes();
-            frame[SEQUENCE..SEQUENCE + 8].copy_from_slice(&number);
-            frame[tail..].copy_from_slice(&number[4..]);
+            traffic.tables().write(sequence, 0, 0, &mut frame);
             witness.take(&frame);
         }
         witness

@@ -55,6 +55,7 @@ const volatile __u32 head_length = 42; /* at least 8; the signature follows */
 const volatile __u32 order_length = 1; /* entries of `order`, and of `sizes` */
 const volatile __u32 sizes_length = 1;
 const volatile __u32 mark = 0;         /* the first four bytes of each signature, as they are in memory */
+const volatile bool numbered = false;  /* frames, which all have one size, end in their number */
 const volatile __u32 stamp_every = 64; /* frames that share a time: the kernel sends as many at once */
 /* What depends on the size: fields that hold size - `minus`, and checksums over `weight` times the size. At 0: none. */
 const volatile struct length {
@@ -150,6 +151,12 @@ SEC("xdp") int make(struct xdp_md *ctx)
 	__u64 sequence = position.sequence;
 	position.sequence = sequence + 1;
 	sign(data + head_length, sequence);
+	if (numbered) {
+		if (data + largest > end)
+			return XDP_ABORTED;
+		*(__be32 *)(data + largest - 8) = bpf_htonl(sequence);
+		*(__be32 *)(data + largest - 4) = bpf_htonl(~sequence);
+	}
 	return XDP_TX;
 }
 

@@ -41,6 +41,7 @@ impl Frames {
         let mut open = skeleton::FramesSkelBuilder::default().open(&mut storage)?;
         let constants = open.maps.rodata_data.as_deref_mut().expect("the program has constants");
         constants.largest = tables.largest();
+        constants.numbered = tables.numbered;
         constants.head_length = entries(tables.head_length);
         constants.order_length = entries(tables.order.len());
         constants.sizes_length = entries(tables.sizes.len());
@@ -76,17 +77,19 @@ impl Frames {
         self.program.as_fd()
     }
 
-    /// Sets the number of the next frame, and the nanoseconds from `CLOCK_MONOTONIC` to `CLOCK_REALTIME`. To be called
-    /// before each run: its first frame reads the clock.
+    /// Sets the number of the next frame, and the nanoseconds from `CLOCK_MONOTONIC` to `CLOCK_REALTIME`; `None`: the time
+    /// in signatures is 0. To be called before each run, of less than 2^32 frames: its first frame reads the clock.
     ///
     /// # Panics
     ///
     /// If the kernel refuses to write to a map that is held.
-    pub fn begin(&self, sequence: u64, epoch: u64) {
+    pub fn begin(&self, sequence: u64, epoch: Option<u64>) {
         let place = |length: u64| u32::try_from(sequence % length).expect("less than the length");
         let mut position = Vec::with_capacity(40);
-        position.extend([sequence, 0, epoch].map(u64::to_ne_bytes).concat());
-        position.extend([place(self.turns), place(self.sizes), 0, 0].map(u32::to_ne_bytes).concat());
+        position.extend([sequence, 0, epoch.unwrap_or(0)].map(u64::to_ne_bytes).concat());
+        // A time that was never read is shared by all frames.
+        let fresh = if epoch.is_some() { 0 } else { u32::MAX };
+        position.extend([place(self.turns), place(self.sizes), fresh, 0].map(u32::to_ne_bytes).concat());
         let written = self.position.update(&0_u32.to_ne_bytes(), &position, MapFlags::ANY);
         written.expect("a map that is held can be written");
     }
@@ -120,7 +123,7 @@ fn bytes(head: &Head) -> [u8; LONGEST_HEAD + 4 * (MOST_CHECKSUMS + 1)] {
 }
 
 /// Writes all entries of an array.
-fn fill<const N: usize>(
+pub(crate) fn fill<const N: usize>(
     map: &impl MapCore,
     values: impl ExactSizeIterator<Item = [u8; N]>,
 ) -> libbpf_rs::Result<()> {

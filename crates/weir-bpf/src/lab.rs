@@ -5,7 +5,9 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
 use libbpf_rs::{MapCore, MapFlags, MapHandle};
+use weir_traffic::{Signature, Tables};
 
+use crate::frames::fill;
 use crate::leave_out_all;
 use crate::log::{LoadError, logged};
 
@@ -74,8 +76,9 @@ impl Count {
 /// Size in bytes of the frames that [`Check`] can check.
 pub const CHECKED: usize = 60;
 
-/// Offset and size of each field that depends on a frame's number and flow. [`Check`] handles these separately.
-const FIELDS: [(usize, usize); 6] = [(18, 2), (28, 2), (34, 2), (42, 8), (50, 4), (56, 4)];
+/// Bytes of their headers, and of an entry of the map that has them.
+const HEAD: usize = 42;
+const ENTRY: usize = HEAD + 2;
 
 /// Program `check_all`, loaded: checks each byte of each frame, at full rate.
 #[derive(Debug)]
@@ -97,15 +100,20 @@ pub struct Checked {
 }
 
 impl Check {
-    /// Loads the program for an interface with `queues` receive queues. `frame` is any frame of the traffic, untagged;
-    /// `flows` and `scattered` are as for the generator. It checks once attached, in native mode.
+    /// Loads the program for an interface with `queues` receive queues. The traffic is UDP over IPv4 in frames of
+    /// [`CHECKED`] bytes, stream 0 without times. It checks once attached, in native mode.
     ///
     /// # Errors
     ///
     /// Missing privileges (`CAP_BPF` and `CAP_NET_ADMIN`), or a kernel without a function that the program calls.
-    pub fn load(frame: &[u8; CHECKED], flows: u32, scattered: bool, queues: u32) -> Result<Self, LoadError> {
-        let mut template = *frame;
-        FIELDS.iter().for_each(|&(at, bytes)| template[at..at + bytes].fill(0));
+    ///
+    /// # Panics
+    ///
+    /// If the tables are of other traffic.
+    pub fn load(tables: &Tables, queues: u32) -> Result<Self, LoadError> {
+        assert!(tables.head_length == HEAD && tables.sizes == [60], "frames of this kind");
+        let entries = |length: usize| u32::try_from(length).expect("a table of less than 2^32 entries");
+        let signature = Signature { stream: 0, sequence: 0, time: 0 }.to_bytes();
         logged("check_all", || {
             let mut storage = MaybeUninit::uninit();
             let mut open = skeleton::LabSkelBuilder::default().open(&mut storage)?;
@@ -115,12 +123,16 @@ impl Check {
             open.maps.checked.set_autocreate(true)?;
             open.maps.checked.set_max_entries(queues)?;
             let constants = open.maps.rodata_data.as_deref_mut().expect("the program has constants");
-            constants.flows = flows;
-            constants.scattered = scattered;
-            for (word, bytes) in constants.template.iter_mut().zip(template.chunks_exact(4)) {
-                *word = u32::from_ne_bytes(*bytes.first_chunk().expect("four"));
-            }
+            constants.order_length = entries(tables.order.len());
+            constants.mark = u32::from_ne_bytes(*signature.first_chunk().expect("four bytes"));
+            open.maps.heads.set_autocreate(true)?;
+            open.maps.heads.set_max_entries(entries(tables.heads.len()))?;
+            open.maps.order.set_autocreate(true)?;
+            open.maps.order.set_max_entries(entries(tables.order.len()))?;
             let loaded = open.load()?;
+            let heads = tables.heads.iter().map(|head| *head.bytes.first_chunk::<ENTRY>().expect("more"));
+            fill(&loaded.maps.heads, heads)?;
+            fill(&loaded.maps.order, tables.order.iter().map(|flow| flow.to_ne_bytes()))?;
             let checked = MapHandle::try_from(&loaded.maps.checked)?;
             Ok(Self { program: loaded.progs.check_all.as_fd().try_clone_to_owned()?, checked, queues })
         })

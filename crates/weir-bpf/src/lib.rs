@@ -35,7 +35,6 @@ pub mod bare;
 pub mod filter;
 pub mod forward;
 pub mod frames;
-pub mod generate;
 #[cfg(feature = "lab")]
 pub mod lab;
 pub mod pool;

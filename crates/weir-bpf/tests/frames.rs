@@ -4,7 +4,7 @@ use rustix::time::{ClockId, Timespec, clock_gettime};
 use weir_bpf::frames::Frames;
 use weir_sys::netns::NetNs;
 use weir_sys::{skip, testrun};
-use weir_traffic::{Description, Order, Protocol, Signature, Sizes, Tables, Vxlan};
+use weir_traffic::{Description, Order, Payload, Protocol, Signature, Sizes, Tables, Vxlan};
 
 const STREAM: u16 = 0x1234;
 const XDP_TX: u32 = 3;
@@ -36,6 +36,11 @@ fn descriptions() -> Vec<Description> {
                 let tunnelled = Description { vxlan: Some(Vxlan::new(0x12_3456)), ..plain.clone() };
                 descriptions.extend([plain, tagged, tunnelled]);
             }
+            for size in [60, 67, 68, 100, 1514] {
+                let (sizes, payload) = (Some(Sizes::Fixed(size)), Payload::Pattern);
+                let description = Description { protocol, sizes, payload, flows: 3, ..Description::new(v6) };
+                descriptions.extend(Tables::new(&description).is_ok().then_some(description));
+            }
         }
     }
     descriptions
@@ -47,22 +52,21 @@ fn root_the_kernel_writes_the_same_frames() {
     for description in descriptions() {
         let Ok(tables) = Tables::new(&description) else { panic!("{description:?}") };
         let frames = Frames::load(&tables, STREAM).expect("the verifier takes it");
-        let template = vec![0xee; tables.largest() as usize];
+        // The program leaves the rest of the payload as it is in the template.
+        let mut template = vec![0xee; tables.largest() as usize];
+        let written = tables.head_length + weir_traffic::SIGNATURE_LENGTH;
+        template[written..].copy_from_slice(&tables.template()[written..]);
         let mut expected = Vec::new();
         for first in [0, 1499, (1 << 40) + 17] {
             let began = now();
-            frames.begin(first, now() - nanoseconds(ClockId::Monotonic));
+            frames.begin(first, Some(now() - nanoseconds(ClockId::Monotonic)));
             let mut previous = None;
             for sequence in first..first + 150 {
-                let (answer, mut frame) =
+                let (answer, frame) =
                     testrun::rewrite(frames.program(), &template, template.len()).expect("it runs");
                 assert_eq!(answer.value, XDP_TX);
                 let signed = Signature::from_bytes(&frame[tables.head_length..]).expect("a signature");
                 tables.write(sequence, signed.time, STREAM, &mut expected);
-                // The program leaves the rest of the payload as it is in the template.
-                let written = tables.head_length + weir_traffic::SIGNATURE_LENGTH;
-                assert!(frame[written..].iter().all(|byte| *byte == 0xee));
-                frame[written..].fill(0);
                 assert_eq!(frame, expected, "{sequence} of {description:?}");
 
                 let shares = (sequence - first) % 64 != 0;

@@ -11,6 +11,7 @@ use weir_bpf::{LoadError, af_xdp, bare, forward, lab, stack, tag, tc, xdp, xsk};
 use weir_sys::cpu::Processors;
 use weir_sys::netns::NetNs;
 use weir_sys::{kernel, link, skip, veth};
+use weir_traffic::{Description, Tables};
 
 const STAMPS: [Stamp; 3] = [Stamp::None, Stamp::Packet, Stamp::Batch];
 const SNAP_LENGTHS: [u32; 5] = [1, 96, 1514, 9216, 262_144];
@@ -293,12 +294,9 @@ fn root_tools() {
         loaded.load(|| "untag".to_owned(), false, tag::Tag::load_untagging);
         for fragments in [false, true] {
             loaded.load(|| format!("xsk {fragments}"), false, || xsk::Redirect::load(4, fragments));
-            loaded.load(
-                || format!("check {fragments}"),
-                false,
-                || lab::Check::load(&[0; lab::CHECKED], 4, fragments, 4),
-            );
         }
+        let tables = Tables::new(&Description { flows: 4, ..Description::new(false) }).expect("possible");
+        loaded.load(|| "check".to_owned(), false, || lab::Check::load(&tables, 4));
         loaded.load(|| "redirect".to_owned(), false, || lab::RedirectTo::load(device));
         loaded.end("tools");
     });

@@ -3,6 +3,7 @@
 use std::io;
 use std::time::Duration;
 
+use weir::send::SendError;
 use weir_bpf::LoadError;
 use weir_sys::CallError;
 
@@ -24,6 +25,12 @@ pub enum Error {
     /// The kernel rejected an eBPF program.
     #[error(transparent)]
     Load(#[from] LoadError),
+    /// The generator cannot be opened.
+    #[error(transparent)]
+    Open(#[from] weir::Error),
+    /// The generator failed.
+    #[error(transparent)]
+    Send(#[from] SendError),
     /// A file or socket operation failed.
     #[error("{operation}: {source}")]
     Io {

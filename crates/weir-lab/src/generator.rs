@@ -1,19 +1,14 @@
 //! Generates frames at full or limited rate.
 
-use std::hint;
 use std::ops::Range;
 use std::sync::Arc;
-use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use rustix::io::Errno;
 use rustix::thread::{CpuSet, sched_setaffinity};
 use rustix::time::{ClockId, clock_gettime};
-use weir_bpf::Parked;
-use weir_bpf::generate::{Generate, Options};
+use weir::send::{Due, LiveFrames, SendError, SendReason, Sender};
 use weir_sys::ethtool::Ethtool;
 use weir_sys::netns::NetNs;
-use weir_sys::testrun;
 
 use crate::{Error, Pair, Traffic};
 
@@ -29,10 +24,10 @@ pub enum Rate {
 
 /// A generator of numbered frames from the `tx` end of a pair.
 ///
-/// The kernel creates 64 frames at a time, and an XDP program numbers them and sends them through the device: 7 to 15
-/// million per second, depending on the machine, from one otherwise idle CPU. The receiving end's NAPI, and with it any
-/// XDP program there, runs on that CPU in between, so 64 frames meet an empty ring of 256. Unless something delays
-/// NAPI, none is refused; the report has the number of refused frames.
+/// They are [live frames](LiveFrames), 64 at a time: 7 to 15 million per second, depending on the machine, from one
+/// otherwise idle CPU. The receiving end's NAPI, and with it any XDP program there, runs on that CPU in between, so 64
+/// frames meet an empty ring of 256. Unless something delays NAPI, none is refused; the report has the number of refused
+/// frames.
 ///
 /// Frames arrive on the receive queue given by the CPU number modulo the number of queues. Reports are based on the
 /// driver's per-queue counters, so two generators that send through one pair at the same time must use CPUs of
@@ -41,14 +36,14 @@ pub enum Rate {
 pub struct Generator {
     netns: Arc<NetNs>,
     interface: String,
-    index: u32,
     queues: u32,
-    program: Generate,
-    template: Vec<u8>,
+    frames: LiveFrames,
+    size: usize,
+    /// Number of the next frame.
+    next: u64,
     cpu: u32,
     rate: Rate,
     bursts: u64,
-    _parked: Parked,
 }
 
 /// The result of one call.
@@ -79,14 +74,8 @@ impl SendReport {
     }
 }
 
-/// Frames that the kernel passes to the driver at once.
-const BATCH: u32 = 64;
-/// Most frames generated in one call: some milliseconds of work, so that the setup is negligible.
-const CALL: u64 = 1 << 16;
 /// Default number of bursts per second at a limited rate. A call costs about 60 microseconds in addition to its frames.
 const BURSTS: u64 = 2000;
-/// Longest delay of a wake-up; the rest of a pause is spent spinning.
-const OVERSLEEP: Duration = Duration::from_micros(120);
 /// Longest frame that every kernel accepts.
 const SURELY_FITS: usize = 3000;
 
@@ -95,7 +84,7 @@ impl Generator {
     ///
     /// # Errors
     ///
-    /// Missing privileges (`CAP_BPF`, `CAP_NET_ADMIN`).
+    /// Missing privileges (`CAP_BPF`, `CAP_NET_ADMIN`), or the pair takes no live frames, as without GRO.
     pub fn new(pair: &Pair, traffic: &Traffic) -> Result<Self, Error> {
         Self::numbered_from(0, pair, traffic)
     }
@@ -107,28 +96,17 @@ impl Generator {
     /// As [`new`](Self::new).
     pub fn numbered_from(first: u64, pair: &Pair, traffic: &Traffic) -> Result<Self, Error> {
         let port = &pair.tx;
-        let template = traffic.frame(0);
-        let program = Generate::load(&Options {
-            size: u32::try_from(traffic.size()).expect("the size was checked"),
-            tagged: traffic
-                .is_tagged()
-                .then(|| *template.first_chunk().expect("frames are longer than headers")),
-            flows: traffic.flow_count(),
-            scattered: traffic.is_scattered(),
-            first_sequence: first,
-        })?;
-        let _parked = Parked::park(program.program())?;
+        let frames = port.netns.run(|| Sender::to(&port.name).live(traffic.tables(), 0))?.timeless();
         Ok(Self {
             netns: Arc::clone(&port.netns),
             interface: port.name.clone(),
-            index: port.index,
             queues: port.queues,
-            program,
-            template,
+            frames,
+            size: traffic.size(),
+            next: first,
             cpu: 0,
             rate: Rate::Full,
             bursts: BURSTS,
-            _parked,
         })
     }
 
@@ -182,48 +160,42 @@ impl Generator {
     ///
     /// As [`send`](Self::send).
     pub fn send_for(&mut self, time: Duration) -> Result<SendReport, Error> {
-        self.send_until(|_, elapsed| if elapsed < time { CALL } else { 0 })
+        self.send_until(|_, elapsed| if elapsed < time { u64::MAX } else { 0 })
     }
 
     /// Sends until `left`, which receives the number of frames sent and the elapsed time, returns 0.
     fn send_until(&mut self, left: impl Fn(u64, Duration) -> u64 + Send) -> Result<SendReport, Error> {
         let before = self.accepted()?;
-        let mut report = self.netns.run(|| self.run(left))?;
+        let netns = Arc::clone(&self.netns);
+        let mut report = netns.run(|| self.run(left))?;
         report.accepted = self.accepted()? - before;
         report.refused = report.sent().saturating_sub(report.accepted);
         Ok(report)
     }
 
     /// Runs in a thread in the namespace. It counts the frames sent, but not those accepted.
-    fn run(&self, left: impl Fn(u64, Duration) -> u64) -> Result<SendReport, Error> {
+    fn run(&mut self, left: impl Fn(u64, Duration) -> u64 + Send) -> Result<SendReport, Error> {
         pin(self.cpu)?;
-        let first = self.program.next_sequence();
-        let (start, cpu_start) = (Instant::now(), cpu_time());
-        loop {
-            let next = self.program.next_sequence();
-            let (sent, elapsed) = (next - first, start.elapsed());
-            let left = left(sent, elapsed).min(CALL);
-            if left == 0 {
-                let cpu_time = cpu_time() - cpu_start;
-                return Ok(SendReport { sequences: first..next, accepted: 0, refused: 0, elapsed, cpu_time });
-            }
-            match self.rate.due(sent, elapsed, self.bursts) {
-                Ok(due) => self.make(left.min(due))?,
-                Err(early) => pause(early),
-            }
-        }
+        let (first, rate, bursts) = (self.next, self.rate, self.bursts);
+        let cpu_start = cpu_time();
+        let ran = self.frames.run(first, move |made, elapsed| match (left(made, elapsed), rate) {
+            (0, _) => Due::Over,
+            (left, Rate::Full) => Due::Now(left),
+            (left, Rate::PerSecond(rate)) => due(rate, made, elapsed, bursts, left),
+        });
+        let cpu_time = cpu_time() - cpu_start;
+        let made = ran.as_ref().map_or_else(|error| error.sent, |report| report.made);
+        self.next += made.packets;
+        let elapsed = ran.map_err(|error| self.refused(error))?.elapsed;
+        Ok(SendReport { sequences: first..self.next, accepted: 0, refused: 0, elapsed, cpu_time })
     }
 
-    /// Makes the kernel send frames. A signal cuts the call short; the next sequence number shows how far it came.
-    fn make(&self, frames: u64) -> Result<(), Error> {
-        let frames = u32::try_from(frames).expect("a call makes few frames");
-        let made = testrun::live_frames(self.program.program(), &self.template, self.index, BATCH, frames);
-        match made.map_err(|error| (Errno::from_raw_os_error(error.errno()), error)) {
-            Ok(()) | Err((Errno::INTR, _)) => Ok(()),
-            Err((Errno::INVAL, _)) if self.template.len() > SURELY_FITS => {
-                Err(Error::TooLongForLiveFrames { size: self.template.len() })
+    fn refused(&self, error: SendError) -> Error {
+        match error.reason {
+            SendReason::Refused { errno: libc::EINVAL } if self.size > SURELY_FITS => {
+                Error::TooLongForLiveFrames { size: self.size }
             }
-            Err((_, error)) => Err(error.into()),
+            _ => error.into(),
         }
     }
 
@@ -238,27 +210,17 @@ impl Generator {
     }
 }
 
-impl Rate {
-    /// Returns the number of frames due now, in `bursts` bursts per second, or the time until some are due.
-    fn due(self, sent: u64, elapsed: Duration, bursts: u64) -> Result<u64, Duration> {
-        const SECOND: u128 = 1_000_000_000;
-        let Self::PerSecond(rate) = self else { return Ok(CALL) };
-        // Frame n is due n/rate seconds after the start.
-        let due = u64::try_from(elapsed.as_nanos() * u128::from(rate) / SECOND).unwrap_or(u64::MAX);
-        if due < sent {
-            let nanoseconds = u128::from(sent) * SECOND / u128::from(rate);
-            return Err(Duration::from_nanos(u64::try_from(nanoseconds).unwrap_or(u64::MAX)) - elapsed);
-        }
-        Ok((due - sent).max(rate / bursts).max(1))
+/// Returns what is due at so many frames per second, in `bursts` bursts per second, when `sent` were sent and `left` are
+/// left.
+fn due(rate: u64, sent: u64, elapsed: Duration, bursts: u64, left: u64) -> Due {
+    const SECOND: u128 = 1_000_000_000;
+    // Frame n is due n/rate seconds after the start.
+    let due = u64::try_from(elapsed.as_nanos() * u128::from(rate) / SECOND).unwrap_or(u64::MAX);
+    if due < sent {
+        let nanoseconds = u128::from(sent) * SECOND / u128::from(rate);
+        return Due::In(Duration::from_nanos(u64::try_from(nanoseconds).unwrap_or(u64::MAX)) - elapsed);
     }
-}
-
-/// Waits for at most `time`: sleeps for the most part and spins for the rest.
-fn pause(time: Duration) {
-    match time.checked_sub(OVERSLEEP) {
-        Some(time) => thread::sleep(time),
-        None => hint::spin_loop(),
-    }
+    Due::Now((due - sent).max(rate / bursts).clamp(1, left))
 }
 
 /// Returns the CPU time of the calling thread.
@@ -284,21 +246,17 @@ mod tests {
 
     #[test]
     fn frames_come_due_at_the_rate() {
-        let rate = Rate::PerSecond(4_000_000);
-        assert_eq!(rate.due(0, Duration::ZERO, BURSTS), Ok(2000), "a burst at once");
-        assert_eq!(rate.due(2000, Duration::from_micros(100), BURSTS), Err(Duration::from_micros(400)));
-        assert_eq!(rate.due(2000, Duration::from_micros(500), BURSTS), Ok(2000));
-        assert_eq!(rate.due(2000, Duration::from_millis(2), BURSTS), Ok(6000), "what is late comes with it");
+        let at = |sent, micros| due(4_000_000, sent, Duration::from_micros(micros), BURSTS, 100_000);
+        assert_eq!(at(0, 0), Due::Now(2000), "a burst at once");
+        assert_eq!(at(2000, 100), Due::In(Duration::from_micros(400)));
+        assert_eq!(at(2000, 500), Due::Now(2000));
+        assert_eq!(at(2000, 2000), Due::Now(6000), "what is late comes with it");
+        assert_eq!(due(4_000_000, 0, Duration::ZERO, BURSTS, 7), Due::Now(7), "no more than are left");
     }
 
     #[test]
     fn slow_rates_send_single_frames() {
-        assert_eq!(Rate::PerSecond(10).due(0, Duration::ZERO, BURSTS), Ok(1));
-        assert_eq!(Rate::PerSecond(10).due(1, Duration::ZERO, BURSTS), Err(Duration::from_millis(100)));
-    }
-
-    #[test]
-    fn full_rate_is_always_due() {
-        assert_eq!(Rate::Full.due(1 << 40, Duration::ZERO, BURSTS), Ok(CALL));
+        assert_eq!(due(10, 0, Duration::ZERO, BURSTS, 9), Due::Now(1));
+        assert_eq!(due(10, 1, Duration::ZERO, BURSTS, 8), Due::In(Duration::from_millis(100)));
     }
 }

@@ -68,9 +68,7 @@ impl FrameCheck {
     pub fn attach(port: &Port, traffic: &Traffic) -> Result<Self, Error> {
         let bytes = CHECKED as u64;
         Error::check_range("frame size", traffic.size() as u64, bytes, bytes)?;
-        let frame = traffic.frame(0);
-        let frame = frame.first_chunk().expect("that size was checked");
-        let check = Check::load(frame, traffic.flow_count(), traffic.is_scattered(), port.queues)?;
+        let check = Check::load(traffic.tables(), port.queues)?;
         let _link = port.netns.run(|| XdpLink::attach(check.program(), port.index, XdpHook::Native))?;
         Ok(Self { check, _link })
     }

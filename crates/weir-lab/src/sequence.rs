@@ -78,12 +78,14 @@ impl SequenceCheck {
 
     /// Checks a received frame.
     pub fn frame(&mut self, frame: &[u8]) {
-        self.take(self.checker.check(frame));
+        let checked = self.checker.check(frame);
+        self.take(checked);
     }
 
     /// Checks a received frame that was truncated.
     pub fn cut_frame(&mut self, start: &[u8]) {
-        self.take(self.checker.check_cut(start));
+        let checked = self.checker.check_cut(start);
+        self.take(checked);
     }
 
     fn take(&mut self, checked: Result<u64, Corrupt>) {

@@ -131,12 +131,16 @@ fn root_what_cannot_be_sent_says_why() {
 }
 
 #[test]
-fn root_a_receiver_without_napi_refuses_and_the_report_says_so() {
-    if !require_root("root_a_receiver_without_napi_refuses_and_the_report_says_so") {
+fn root_a_receiver_without_napi_is_refused() {
+    if !require_root("root_a_receiver_without_napi_is_refused") {
         return;
     }
     let network = Network::new(Veth::default().feature("gro", false)).expect("network");
     let traffic = Traffic::new(60).expect("size").between(network.pair());
-    let report = Generator::new(network.pair(), &traffic).expect("generator").send(100).expect("send");
-    assert_eq!((report.accepted, report.refused), (0, 100));
+    let error = Generator::new(network.pair(), &traffic).and_then(|mut generator| generator.send(1));
+    // Where the kernel does not tell before 6.3, the driver refuses every frame.
+    match error {
+        Ok(report) => assert_eq!((report.accepted, report.refused), (0, 1)),
+        Err(error) => assert!(error.to_string().contains("takes no redirected packets"), "{error}"),
+    }
 }

@@ -6,6 +6,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::str::FromStr;
 
 use crate::order::Order;
+use crate::payload::Payload;
 use crate::ranges::{Addresses, Ports};
 use crate::sizes::Sizes;
 
@@ -38,6 +39,8 @@ pub struct Description {
     pub order: Order,
     /// Sizes of frames; `None`: the shortest frame that is possible, at least 60 bytes.
     pub sizes: Option<Sizes>,
+    /// What follows the signature.
+    pub payload: Payload,
     /// Determines everything that is random.
     pub seed: u64,
 }
@@ -95,6 +98,7 @@ impl Description {
             drawn: false,
             order: Order::Turn,
             sizes: None,
+            payload: Payload::Zeros,
             seed: 1,
         }
     }
@@ -152,6 +156,7 @@ pub enum Place {
     Flows,
     Order,
     Sizes,
+    Payload,
 }
 
 impl fmt::Display for Refusal {
@@ -163,6 +168,7 @@ impl fmt::Display for Refusal {
             Place::Flows => "so many flows",
             Place::Order => "this order of flows",
             Place::Sizes => "these sizes",
+            Place::Payload => "this payload",
         };
         write!(f, "cannot make frames with {place}: {}; try {}", self.why, self.remedy)
     }

@@ -8,7 +8,7 @@
 //! ```
 //!
 //! - `description`: what is wanted, and what is impossible in it; `ranges`: addresses and ports as text.
-//! - `flows`, `headers`, `order`, `sizes`: the parts; `random`: numbers that a seed determines.
+//! - `flows`, `headers`, `order`, `sizes`, `payload`: the parts; `random`: numbers that a seed determines.
 //! - `tables`: what all of these become, and the frames. A program in the kernel can use the same tables.
 //! - `signature`: the bytes of the signature.
 //! - `check`: what arrived, and what became of the rest.
@@ -22,6 +22,7 @@ mod description;
 mod flows;
 mod headers;
 mod order;
+mod payload;
 mod random;
 mod ranges;
 mod signature;
@@ -32,6 +33,7 @@ pub use self::check::{Bucket, Checker, Frame, Latency, Report, STREAMS, StreamRe
 pub use self::description::{Description, Place, Protocol, Refusal, Vxlan};
 pub use self::headers::{Checksum, Length};
 pub use self::order::Order;
+pub use self::payload::Payload;
 pub use self::ranges::{Addresses, Ports};
 pub use self::signature::{Found, SIGNATURE_LENGTH, Signature};
 pub use self::sizes::Sizes;

@@ -4,8 +4,8 @@ use std::str::FromStr;
 
 use crate::random::Random;
 
-/// The longest frame, in bytes.
-pub(crate) const LONGEST: u32 = 65_535;
+/// The longest frame, in bytes: the longest packet of IPv4 in an Ethernet frame.
+pub(crate) const LONGEST: u32 = 14 + 65_535;
 /// The shortest Ethernet frame.
 pub(crate) const SHORTEST: u32 = 60;
 /// Sizes of a table that has several: so many that they do not go in step with flows in turn.
@@ -93,7 +93,7 @@ mod tests {
             assert_eq!(text.parse(), Ok(sizes), "{text}");
         }
         for (text, why) in
-            [("", "no size"), ("65536", "no size"), ("9-8", "less than the first"), ("60-", "no size")]
+            [("", "no size"), ("65550", "no size"), ("9-8", "less than the first"), ("60-", "no size")]
         {
             let error = text.parse::<Sizes>().expect_err(text);
             assert!(error.contains(why) && error.contains("allowed: "), "{text}: {error}");

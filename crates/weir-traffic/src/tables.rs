@@ -4,6 +4,7 @@ use crate::checksum::fold;
 use crate::description::{Description, Place, Refusal};
 use crate::flows::flows;
 use crate::headers::{Checksum, Headers, Length};
+use crate::payload::{Payload, TAIL, tail};
 use crate::random::Random;
 use crate::sizes::{LONGEST, SHORTEST, Sizes};
 use crate::{SIGNATURE_LENGTH, Signature};
@@ -14,11 +15,11 @@ pub const LONGEST_HEAD: usize = 128;
 pub const MOST_CHECKSUMS: usize = 3;
 
 /// Frames, prepared: frame `n` has the headers `heads[order[n % order.len()]]` and the size `sizes[n % sizes.len()]`. A
-/// [`Signature`] follows the headers, then come zeros.
+/// [`Signature`] follows the headers, then the `payload`.
 ///
-/// Apart from the signature, all that depends on the frame is its size: the fields in `lengths`, and `checksums`, each of
+/// Apart from the signature and the number at the end, all that depends on the frame is its size: the fields in `lengths`, and `checksums`, each of
 /// which complements the sum that the flow brings and so many times the size. The checksum does not depend on the
-/// signature, which sums up to 0.
+/// signature, which sums up to 0, as the payload does.
 #[derive(Clone, Debug)]
 pub struct Tables {
     /// Bytes of all headers: an even number.
@@ -29,6 +30,10 @@ pub struct Tables {
     pub order: Vec<u32>,
     /// Sizes in bytes.
     pub sizes: Vec<u32>,
+    /// What follows the signature in the largest frame; zeros in all others.
+    pub payload: Vec<u8>,
+    /// Whether the last eight bytes of a frame are the low half of its number, in network byte order, and its complement.
+    pub numbered: bool,
     /// Fields that depend on the size.
     pub lengths: Vec<Length>,
     /// Checksums that depend on the size: at most [`MOST_CHECKSUMS`].
@@ -61,16 +66,20 @@ impl Tables {
             return refused(Place::Vlans, why, "fewer tags");
         }
         let sizes = sizes(description, head_length, &mut random)?;
+        let room = sizes[0] as usize - head_length - SIGNATURE_LENGTH;
         let order = description.order.table(description.flows, &mut random);
         let mut tables = Self {
             head_length,
             heads: Vec::with_capacity(flows.len()),
             order,
             sizes,
+            payload: Vec::new(),
+            numbered: description.payload == Payload::Pattern && room >= TAIL,
             lengths: first.lengths,
             checksums: first.checksums.iter().map(|(checksum, _)| *checksum).collect(),
         };
         let largest = tables.largest();
+        tables.payload = description.payload.bytes(largest as usize - head_length - SIGNATURE_LENGTH);
         for flow in &flows {
             let headers = Headers::new(description, flow);
             let mut head = Head { bytes: [0; LONGEST_HEAD], sums: [0; MOST_CHECKSUMS] };
@@ -94,6 +103,12 @@ impl Tables {
         *of(&self.sizes, sequence)
     }
 
+    /// Returns the largest frame of the first flow, without signature and number.
+    pub fn template(&self) -> Vec<u8> {
+        let head = &self.heads[0].bytes[..self.head_length];
+        [head, &[0; SIGNATURE_LENGTH], &self.payload].concat()
+    }
+
     /// Writes a frame over what `frame` has. `time`: see [`Signature`].
     pub fn write(&self, sequence: u64, time: u64, stream: u16, frame: &mut Vec<u8>) {
         let head = &self.heads[*of(&self.order, sequence) as usize];
@@ -104,14 +119,18 @@ impl Tables {
             self.complete(frame, &head.sums, size);
         }
         frame.extend_from_slice(&Signature { stream, sequence, time }.to_bytes());
-        frame.resize(size as usize, 0);
+        frame.extend_from_slice(&self.payload[..size as usize - frame.len()]);
+        if self.numbered {
+            frame.truncate(size as usize - TAIL);
+            frame.extend_from_slice(&tail(sequence));
+        }
     }
 
     /// Writes what depends on the size into headers.
     fn complete(&self, headers: &mut [u8], sums: &[u16; MOST_CHECKSUMS], size: u32) {
         let mut put = |at: u16, word: u16| headers[at.into()..][..2].copy_from_slice(&word.to_be_bytes());
         for length in &self.lengths {
-            put(length.at, low(size) - length.minus);
+            put(length.at, low(size - u32::from(length.minus)));
         }
         for (checksum, sum) in self.checksums.iter().zip(sums) {
             let complement = !fold(u64::from(*sum) + u64::from(checksum.weight) * u64::from(size));
@@ -136,7 +155,7 @@ fn refused<T>(place: Place, why: String, remedy: impl Into<String>) -> Result<T,
 
 /// Checks what needs no tables.
 fn check(description: &Description) -> Result<(), Refusal> {
-    let Description { vlans, vxlan, sources, destinations, order, .. } = description;
+    let Description { vlans, vxlan, sources, destinations, order, sizes, .. } = description;
     if vlans.len() > 2 {
         return refused(Place::Vlans, format!("there are {} tags", vlans.len()), "one or two");
     }
@@ -149,6 +168,9 @@ fn check(description: &Description) -> Result<(), Refusal> {
     if sources.is_ipv6() != destinations.is_ipv6() {
         let why = "sources and destinations are of different IP versions".to_owned();
         return refused(Place::Destinations, why, "both of IPv4, or both of IPv6");
+    }
+    if description.payload == Payload::Pattern && !matches!(sizes, None | Some(Sizes::Fixed(_))) {
+        return refused(Place::Payload, "frames of several sizes have zeros".to_owned(), "one size");
     }
     order.mistake().map_or(Ok(()), |why| refused(Place::Order, why, "1.1"))
 }

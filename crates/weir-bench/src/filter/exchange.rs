@@ -24,7 +24,7 @@ use crate::style;
 /// Both want all of the traffic: what is missing was lost in an exchange.
 const SAME: [&str; 2] = ["udp", "ip and not tcp port 443"];
 /// Each wants the frames with a number that the other does not want: even ones, and odd ones.
-const TURNS: [&str; 2] = ["udp[15] & 1 = 0", "udp[15] & 1 = 1"];
+const TURNS: [&str; 2] = ["udp[17] & 1 = 0", "udp[17] & 1 = 1"];
 /// Where the last byte of a frame's number is: behind the headers of Ethernet, IPv4 and UDP.
 const NUMBER: usize = 14 + 20 + 15;
 /// Between two exchanges.

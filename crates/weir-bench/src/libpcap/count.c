@@ -25,7 +25,8 @@
 static pcap_t *pcap;
 static volatile sig_atomic_t stopped;
 
-/* Frames carry their number in their last four bytes: it grows. */
+/* Frames carry their number in the signature behind Ethernet, IPv4 and UDP headers; its low half grows. */
+#define NUMBER_AT (42 + 6)
 static struct {
 	uint64_t packets;
 	uint64_t bytes;
@@ -77,16 +78,16 @@ static void print_time(void)
 
 static void count(u_char *user, const struct pcap_pkthdr *header, const u_char *packet)
 {
-	const u_char *tail;
+	const u_char *at;
 	int64_t number;
 
 	(void)user;
 	seen.packets++;
 	seen.bytes += header->caplen;
-	if (header->caplen < 4)
+	if (header->caplen < NUMBER_AT + 4)
 		return;
-	tail = packet + header->caplen - 4;
-	number = (int64_t)tail[0] << 24 | tail[1] << 16 | tail[2] << 8 | tail[3];
+	at = packet + NUMBER_AT;
+	number = (int64_t)at[0] << 24 | at[1] << 16 | at[2] << 8 | at[3];
 	seen.unordered += number <= seen.number;
 	seen.number = number;
 }

@@ -116,7 +116,7 @@ impl Unbroken {
         traffic: &Traffic,
         mut work: impl FnMut(&Packet<'_>) + Send + 'static,
     ) -> impl FnMut(&Packet<'_>) + Send + 'static {
-        let (checker, run) = (Checker::new(traffic), Arc::clone(&self.0));
+        let (mut checker, run) = (Checker::new(traffic), Arc::clone(&self.0));
         move |packet: &Packet<'_>| {
             let next = run.load(Relaxed);
             if checker.check(packet.data) == Ok(next) {

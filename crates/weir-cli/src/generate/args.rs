@@ -7,7 +7,7 @@ use std::time::Duration;
 use clap::Args;
 use weir::Namespace;
 use weir::send::Pace;
-use weir_traffic::{Addresses, Description, Order, Place, Ports, Protocol, Sizes, Vxlan};
+use weir_traffic::{Addresses, Description, Order, Payload, Place, Ports, Protocol, Sizes, Vxlan};
 
 use super::plan::{Burst, Plan, Speed};
 use crate::args::{ConfineArgs, MORE};
@@ -38,7 +38,7 @@ Examples:
 Frames are real packets: other hosts act on them. The defaults are a destination MAC address that no device has, and \
 IP addresses for benchmarks (198.18.0.0/15, 2001:2::/48). Set --dst-mac where there are switches or routers between \
 here and the receiver.
-Behind its headers each frame has a signature (18 bytes: stream, number, time), then zeros. Checksums are right. The \
+Behind its headers each frame has a signature (18 bytes: stream, number, time), then zeros or a pattern. Checksums are right. The \
 same options give the same frames, but for the time. A size counts the frame without its check sequence.
 Exit status: 0 success (also after Ctrl-C), 1 error, with what was sent before, 2 usage error.";
 
@@ -78,6 +78,14 @@ pub(crate) struct GenArgs {
     /// shortest frame that is possible.
     #[arg(long, value_name = "SIZE", help_heading = "Frames", allow_hyphen_values = true)]
     size: Option<Sizes>,
+
+    /// What follows the signature: zeros or pattern.
+    ///
+    /// pattern: bytes without a period, and the number of the frame at the end, so that a receiver can
+    /// notice any that were changed. Needs frames of one size.
+    #[arg(long, value_name = "BYTES", default_value = "zeros", hide_default_value = true)]
+    #[arg(hide_short_help = true, help_heading = "Frames")]
+    payload: Payload,
 
     /// Protocol: udp, icmp (echo requests), tcp, or tcp with flags, such as tcp:syn,ack.
     ///
@@ -228,6 +236,7 @@ impl GenArgs {
             drawn: self.drawn,
             order: self.order,
             sizes: self.size,
+            payload: self.payload,
             seed: self.seed,
         })
     }
@@ -261,6 +270,7 @@ pub(super) fn option(place: Place) -> &'static str {
         Place::Flows => "--flows",
         Place::Order => "--order",
         Place::Sizes => "--size",
+        Place::Payload => "--payload",
     }
 }
 

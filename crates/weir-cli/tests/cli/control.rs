@@ -23,7 +23,7 @@ use crate::harness::{
 };
 
 /// The last byte of a frame's number.
-const EVEN: &str = "udp and ether[49] & 1 = 0";
+const EVEN: &str = "udp and ether[51] & 1 = 0";
 
 /// `weir ctl` in the receiving namespace.
 pub(crate) fn ctl(network: &Network, args: &[&str]) -> Output {
@@ -271,8 +271,8 @@ impl Marked {
             let said = block.windows(what.len()).any(|part| part == what.as_bytes());
             match word(0) {
                 STATISTICS if said => marked.mark = time,
-                PACKET if marked.mark == 0 => marked.before.push((time, block[28 + 49])),
-                PACKET => marked.behind.push((time, block[28 + 49])),
+                PACKET if marked.mark == 0 => marked.before.push((time, block[28 + 51])),
+                PACKET => marked.behind.push((time, block[28 + 51])),
                 _ => {}
             }
             rest = &rest[block.len()..];
@@ -289,7 +289,7 @@ root_tests! { no_packet_behind_a_mark_has_met_the_filter_before:
 }
 
 fn no_packet_behind_a_mark_has_met_the_filter_before(source: &str) {
-    const ODD: &str = "udp and ether[49] & 1 = 1";
+    const ODD: &str = "udp and ether[51] & 1 = 1";
     let (network, directory) = (network(), directory());
     let (file, socket) = (path(&directory, "changed.pcapng"), path(&directory, "socket"));
     let running =
@@ -439,7 +439,7 @@ root_tests! { a_member_exchanges_filters_and_is_given_nothing_else:
 }
 
 fn a_member_exchanges_filters_and_is_given_nothing_else(source: &str) {
-    const ODD: &str = "udp and ether[49] & 1 = 1";
+    const ODD: &str = "udp and ether[51] & 1 = 1";
     let (network, directory) = (network(), directory());
     fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o755)).expect("ours");
     let socket = path(&directory, "socket");

@@ -178,7 +178,7 @@ fn what_cannot_be_is_refused_with_place_reason_and_remedy() {
         ("--size 40", "--size", "40 bytes have no room for 42 of headers and 18 of signature", "60 or more"),
         ("-6 --size 60 --proto tcp", "--size", "60 bytes have no room", "92 or more"),
         ("--size 1514-60", "--size", "the last size is less", "60-1514"),
-        ("--size 70000", "--size", "no size of up to 65535", "imix"),
+        ("--size 70000", "--size", "no size of up to 65549", "imix"),
         ("--flows 0", "--flows", "no traffic without a flow", "1 or more"),
         ("--flows 5 --src 10.0.0.0/30 --sport 7", "--flows", "addresses and ports give 4", "larger ranges"),
         ("--order zipf:0", "--order", "no exponent above 0", "zipf:1.1"),

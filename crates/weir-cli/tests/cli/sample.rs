@@ -34,9 +34,9 @@ fn root_a_sample_is_counted_and_the_file_says_so() {
         assert_eq!(numbers, [1000, 900, 100, 100], "{}", account.0);
         assert_eq!(account.0["interfaces"][0]["sample"], "1/10", "{}", account.0);
 
-        // The numbers of the frames, where the payload of UDP begins.
+        // The numbers of the frames: six bytes of the signature in the payload of UDP.
         let payloads = tshark(file.as_ref(), &["udp.payload"]);
-        let number = |payload: &String| u64::from_str_radix(&payload[..16], 16).expect("hexadecimal");
+        let number = |payload: &String| u64::from_str_radix(&payload[8..20], 16).expect("hexadecimal");
         let numbers: Vec<u64> = payloads.iter().map(number).collect();
         assert_eq!(numbers, (0..1000).step_by(10).collect::<Vec<_>>());
         let capinfos = Command::new("capinfos").arg(&file).output().expect("capinfos runs");

@@ -51,6 +51,8 @@ pub struct LiveFrames {
     maker: Maker,
     _parked: Parked,
     template: Vec<u8>,
+    /// Signatures have a time.
+    stamped: bool,
     /// The bytes of the first 0, 1, ... frames, until sizes repeat.
     bytes: Vec<u64>,
     stop: Arc<AtomicBool>,
@@ -71,10 +73,10 @@ impl Maker {
         }
     }
 
-    /// Says which frame is next.
-    fn begin(&self, sequence: u64) {
+    /// Says which frame is next. `epoch`: as [`Frames::begin`] has it.
+    fn begin(&self, sequence: u64, epoch: Option<u64>) {
         match self {
-            Self::Tables(frames) => frames.begin(sequence, epoch()),
+            Self::Tables(frames) => frames.begin(sequence, epoch),
             Self::Queue(trace) => trace.begin(sequence),
         }
     }
@@ -130,8 +132,7 @@ impl SenderBuilder {
     /// holds; or the driver takes no redirected packets.
     pub fn live(&self, tables: &Tables, stream: u16) -> Result<LiveFrames, Error> {
         let destination = self.find()?;
-        let mut template = vec![0; tables.largest() as usize];
-        template[..tables.head_length].copy_from_slice(&tables.heads[0].bytes[..tables.head_length]);
+        let template = tables.template();
         destination.check(&template).map_err(|reason| unfit(&destination.name, &reason.to_string()))?;
         let sizes = tables.sizes.iter().map(|&size| u64::from(size));
         self.open_live(destination, template, sizes, || Frames::load(tables, stream).map(Maker::Tables))
@@ -171,23 +172,25 @@ impl SenderBuilder {
     ) -> Result<LiveFrames, Error> {
         let namespace = self.wanted.namespace.clone();
         let (links, takes) = inside(namespace.as_ref(), || {
-            let abilities = xdp_abilities()?.into_iter().flatten();
-            let takes =
-                abilities.filter(|one| one.interface == destination.index).any(|one| one.redirect_target());
+            // Kernels before 6.3 do not say: the driver refuses frames then.
+            let takes = xdp_abilities()?.is_none_or(|abilities| {
+                let mut abilities = abilities.iter().filter(|one| one.interface == destination.index);
+                abilities.any(|one| one.redirect_target())
+            });
             Ok::<_, CallError>((Links::open()?, takes))
         })??;
         if !takes {
             return Err(unfit(&destination.name, "its driver takes no redirected packets"));
         }
         let maker = load().map_err(|error| not_loaded(&destination.name, error))?;
-        let parked = Parked::park(maker.program())?;
+        let _parked = Parked::park(maker.program())?;
         let sums = sizes.scan(0, |sum, size| {
             *sum += size;
             Some(*sum)
         });
         let bytes = [0].into_iter().chain(sums).collect();
         let stop = Arc::default();
-        Ok(LiveFrames { destination, namespace, links, maker, _parked: parked, template, bytes, stop })
+        Ok(LiveFrames { destination, namespace, links, maker, _parked, template, stamped: true, bytes, stop })
     }
 }
 
@@ -204,6 +207,12 @@ impl LiveFrames {
     /// Returns the interface.
     pub fn destination(&self) -> &Destination {
         &self.destination
+    }
+
+    /// Leaves the time in signatures at 0, so that a frame depends on its number only.
+    #[must_use]
+    pub fn timeless(self) -> Self {
+        Self { stamped: false, ..self }
     }
 
     /// Returns a flag that ends [`run`](Self::run) once another thread or a signal handler sets it.
@@ -261,7 +270,7 @@ impl LiveFrames {
     fn make(&self, first: u64, made: u64, frames: u64) -> Result<u64, SendError> {
         let next = first + made;
         let count = u32::try_from(frames).expect("a call makes few frames");
-        self.maker.begin(next);
+        self.maker.begin(next, self.stamped.then(epoch));
         match testrun::live_frames(self.maker.program(), &self.template, self.destination.index, BATCH, count)
         {
             Ok(()) => {}

@@ -115,7 +115,7 @@ fn root_what_the_filter_does_not_want_goes_to_the_stack() {
     let to_stack = || StackCounters::read(network.rx()).unwrap().get("IpInReceives");
     network.rx().run(|| {
         let builder = on_rx(&network).source(SourceChoice::AfXdp).mode(Mode::Exclusive);
-        let even = Filter::new("udp and ether[49] & 1 = 0").dialect(Dialect::Pcap);
+        let even = Filter::new("udp and ether[51] & 1 = 0").dialect(Dialect::Pcap);
         let mut capture = builder.filter(even).open().unwrap();
         let mut round = |capture: &mut Capture| {
             let before = to_stack();

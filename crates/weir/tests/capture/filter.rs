@@ -20,8 +20,8 @@ use crate::common::{self, AtEnd, drain, on_one_processor, take, take_of, wait_fo
 use crate::{assert_closed, on_rx, on_rx_with_room};
 
 /// The last byte of a frame's number.
-const EVEN: &str = "udp and ether[49] & 1 = 0";
-const ODD: &str = "udp and ether[49] & 1 = 1";
+const EVEN: &str = "udp and ether[51] & 1 = 0";
+const ODD: &str = "udp and ether[51] & 1 = 1";
 
 fn filter(text: &str) -> Filter {
     Filter::new(text).dialect(Dialect::Pcap).names(SystemNames::new())
@@ -99,13 +99,13 @@ fn root_all_interfaces_are_filtered_as_they_are_saved() {
     let mut generator = Generator::new(network.pair(), &traffic).unwrap();
     network.rx().run(|| {
         // Behind the header of 20 bytes: IPv4, UDP, the number.
-        let text = "udp and ether[0:2] = 0x0800 and ether[55] & 1 = 1";
+        let text = "udp and ether[0:2] = 0x0800 and ether[57] & 1 = 1";
         let mut capture = common::capture().interface("any").filter(filter(text)).open().unwrap();
         assert_eq!(generator.send(COUNT).unwrap().accepted, COUNT);
         let mut odd = 0;
         take(&mut capture, COUNT, |chunk| {
             for packet in chunk {
-                assert!(packet.data[55] & 1 == 1 && packet.data.len() == 60 - 14 + 20);
+                assert!(packet.data[57] & 1 == 1 && packet.data.len() == 60 - 14 + 20);
                 odd += 1;
             }
         });
@@ -143,7 +143,7 @@ fn an_exchange_at_full_rate_loses_and_doubles_nothing(source: SourceChoice, mode
     let network = Network::new(Veth::default()).unwrap();
     let traffic = Traffic::new(60).unwrap().between(network.pair());
     // Both want everything; then each wants the half that the other does not.
-    for texts in [["udp", "ip or ether[49] & 1 = 1"], [EVEN, ODD]] {
+    for texts in [["udp", "ip or ether[51] & 1 = 1"], [EVEN, ODD]] {
         let mut generator = Generator::new(network.pair(), &traffic).unwrap().cpu(1);
         network.rx().run(|| {
             let builder = on_rx_with_room(&network, COUNT, 60).source(source).mode(mode);
@@ -421,7 +421,7 @@ fn root_super_frames_are_filtered_whole_and_counted_as_segments() {
 /// Asks for so many different things that it does not become a set.
 fn long(terms: u32) -> String {
     let term = |index: u32| format!("ether[60:4] & {} = {}", index | 1 << 20, index & 0xffff | 1);
-    let wanted = "ether[49] & 1 = 1".to_owned();
+    let wanted = "ether[51] & 1 = 1".to_owned();
     (0..terms).map(term).chain([wanted]).collect::<Vec<_>>().join(" or ")
 }
 
@@ -438,11 +438,11 @@ fn root_what_classic_bpf_has_no_room_for_the_process_asks() {
         let sender = FrameSender::new(&network.pair().rx).unwrap();
         for last in [0, 1, 2, 3] {
             let mut frame = vec![0; 70];
-            frame[49] = last;
+            frame[51] = last;
             sender.send(&frame).unwrap();
         }
         let mut taken = Vec::new();
-        take(&mut capture, 4, |chunk| taken.extend(chunk.packets().map(|packet| packet.data[49])));
+        take(&mut capture, 4, |chunk| taken.extend(chunk.packets().map(|packet| packet.data[51])));
         drain(&mut capture, |_| panic!("everything was taken"));
         let account = capture.account().unwrap();
         assert_closed(&account);
@@ -545,7 +545,7 @@ fn root_a_filter_in_the_process_is_exchanged_and_put_back() {
         return;
     }
     // Behind the header of 20 bytes, without that of Ethernet.
-    let texts = ["udp and ether[55] & 1 = 0", "udp and ether[55] & 1 = 1"];
+    let texts = ["udp and ether[57] & 1 = 0", "udp and ether[57] & 1 = 1"];
     let network = Network::new(Veth::default()).unwrap();
     let traffic = Traffic::new(60).unwrap().between(network.pair());
     let mut generator = Generator::new(network.pair(), &traffic).unwrap();
@@ -569,7 +569,7 @@ fn root_a_filter_in_the_process_is_exchanged_and_put_back() {
             let mut numbers = Vec::new();
             take(capture, 0, |chunk| {
                 let ours = chunk.packets().filter(|packet| packet.interface == 0);
-                numbers.extend(ours.map(|packet| packet.data[55] & 1));
+                numbers.extend(ours.map(|packet| packet.data[57] & 1));
             });
             assert_eq!(numbers.len() as u64, COUNT / 2);
             numbers.dedup();

@@ -137,7 +137,7 @@ fn a_random_share_is_captured(source: SourceChoice, mode: Mode) {
     let network = Network::new(Veth::default()).unwrap();
     let traffic = Traffic::new(60).unwrap().between(network.pair());
     let sequence = |frame: &Vec<u8>| {
-        let number = u64::from_be_bytes(*frame[42..].first_chunk().unwrap());
+        let number = u64::from_be_bytes(*frame[44..].first_chunk().unwrap());
         assert_eq!(*frame, traffic.frame(number), "{number}");
         number
     };
