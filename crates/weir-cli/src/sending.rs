@@ -78,6 +78,18 @@ pub(crate) fn rate(text: &str) -> Result<Pace, String> {
     Ok(if bits { Pace::BitsPerSecond(rate) } else { Pace::PacketsPerSecond(rate) })
 }
 
+/// Parses a MAC address.
+pub(crate) fn mac(text: &str) -> Result<[u8; 6], String> {
+    let byte = |part: &str| {
+        // Not a sign.
+        let digits = part.len() == 2 && part.bytes().all(|digit| digit.is_ascii_hexdigit());
+        u8::from_str_radix(part, 16).ok().filter(|_| digits)
+    };
+    let bytes: Option<Vec<u8>> = text.split([':', '-']).map(byte).collect();
+    let bytes = bytes.and_then(|bytes| bytes.try_into().ok());
+    bytes.ok_or_else(|| "allowed: a MAC address, such as 02:00:00:00:00:02".to_owned())
+}
+
 pub(crate) fn failure(error: SendError) -> Failure {
     Failure::new(style::visible(&error.to_string()))
 }
@@ -87,6 +99,14 @@ pub(crate) fn sent(report: &LiveReport) -> Sent {
     let Sent { packets, bytes } = report.made;
     let bytes = u128::from(bytes) * u128::from(report.sent) / u128::from(packets.max(1));
     Sent { packets: report.sent, bytes: u64::try_from(bytes).unwrap_or(u64::MAX) }
+}
+
+/// Whether packets of this link type can be sent where packets of the other one are sent.
+pub(crate) fn fits(link_type: u16, there: u16) -> bool {
+    const RAW: u16 = 101;
+    const IPV4: u16 = 228;
+    const IPV6: u16 = 229;
+    link_type == there || (there == RAW && matches!(link_type, IPV4 | IPV6))
 }
 
 /// How much was sent, and how fast.

@@ -12,7 +12,8 @@
 //! - `tables`: what all of these become, and the frames. A program in the kernel can use the same tables.
 //! - `signature`: the bytes of the signature.
 //! - `check`: what arrived, and what became of the rest.
-//! - `checksum`: the checksum of both.
+//! - `rewrite`: packets of others with other addresses; `sides`: who sent them.
+//! - `checksum`, `layout`: the checksum of all of these, and where things are in frames of any origin.
 
 #![forbid(unsafe_code)]
 
@@ -21,10 +22,13 @@ mod checksum;
 mod description;
 mod flows;
 mod headers;
+mod layout;
 mod order;
 mod payload;
 mod random;
 mod ranges;
+mod rewrite;
+mod sides;
 mod signature;
 mod sizes;
 mod tables;
@@ -35,6 +39,8 @@ pub use self::headers::{Checksum, Length};
 pub use self::order::Order;
 pub use self::payload::Payload;
 pub use self::ranges::{Addresses, Ports};
+pub use self::rewrite::{NetworkMap, Rewrite, Tag, cut};
+pub use self::sides::{Side, Sides};
 pub use self::signature::{Found, SIGNATURE_LENGTH, Signature};
 pub use self::sizes::Sizes;
 pub use self::tables::{Head, LONGEST_HEAD, MOST_CHECKSUMS, Tables};

@@ -41,6 +41,16 @@ impl Addresses {
         like(self.first, number(self.first) + step)
     }
 
+    /// Returns whether the range has this address.
+    pub fn contains(&self, address: IpAddr) -> bool {
+        address.is_ipv4() == self.first.is_ipv4() && (self.first..=self.last).contains(&address)
+    }
+
+    /// Returns the address of this network that has the host part of the other one.
+    pub(crate) fn with_host_of(&self, other: IpAddr) -> IpAddr {
+        like(self.first, number(self.first) | (number(other) & self.more()))
+    }
+
     pub(crate) fn draw(&self, random: &mut Random) -> IpAddr {
         self.at(random.up_to(self.more()))
     }

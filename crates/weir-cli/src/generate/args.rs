@@ -12,7 +12,7 @@ use weir_traffic::{Addresses, Description, Order, Payload, Place, Ports, Protoco
 use super::plan::{Burst, Plan, Speed};
 use crate::args::{ConfineArgs, MORE};
 use crate::failure::Failure;
-use crate::sending::{SendingArgs, rate};
+use crate::sending::{SendingArgs, mac, rate};
 use crate::{interfaces, units};
 
 const EXAMPLES: &str = "\
@@ -281,18 +281,6 @@ fn burst(text: &str) -> Result<Burst, String> {
     let frames = units::count(frames).map_err(|why| format!("{why}; {ALLOWED}"))?;
     let every = units::duration(every).map_err(|why| format!("{why}; {ALLOWED}"))?;
     Ok(Burst { frames, every })
-}
-
-/// Parses a MAC address.
-fn mac(text: &str) -> Result<[u8; 6], String> {
-    let byte = |part: &str| {
-        // Not a sign.
-        let digits = part.len() == 2 && part.bytes().all(|digit| digit.is_ascii_hexdigit());
-        u8::from_str_radix(part, 16).ok().filter(|_| digits)
-    };
-    let bytes: Option<Vec<u8>> = text.split([':', '-']).map(byte).collect();
-    let bytes = bytes.and_then(|bytes| bytes.try_into().ok());
-    bytes.ok_or_else(|| "allowed: a MAC address, such as 02:00:00:00:00:02".to_owned())
 }
 
 #[cfg(test)]

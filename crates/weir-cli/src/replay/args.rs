@@ -5,7 +5,9 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use weir::filter::FileFilter;
 use weir::send::{Pace, SenderBuilder};
+use weir_traffic::{Addresses, Sides};
 
+use super::rewriting::RewritingArgs;
 use crate::args::{ConfineArgs, MORE};
 use crate::failure::Failure;
 use crate::filter_args::FilterArgs;
@@ -33,10 +35,16 @@ Examples:
         Send matching packets only.
   weir replay trace.pcapng -i eth1 --dry-run
         Say what would be sent and how long it would take; needs no privileges.
+  weir replay trace.pcapng -i eth1 --map-ip 10.0.0.0/8=198.18.0.0/16 --map-port 80=8080 --vlan none
+        Send other addresses and ports, and no VLAN tags, with right checksums.
+  weir replay trace.pcapng -i eth1 --segment --loop 10 --unique-ips
+        Cut what network cards have joined, and send ten times as many flows.
+  weir replay trace.pcapng -i eth1 --second eth2 -t
+        Send what clients have sent on eth1, and what servers have sent on eth2.
   weir replay trace.pcapng -i web/eth0 --json | jq .gaps
         Send in another network namespace; print how far gaps were off.
 
-Packets are sent unchanged: to the addresses that are in them. Files are read once before the first \
+Without options for rewriting, packets are sent unchanged: to the addresses that are in them. Files are read once before the first \
 packet is sent, to find packets that cannot be sent; - (standard input) is not, unless there is --preload.
 Exit status: 0 success (also after Ctrl-C), 1 error, with what was sent before, 2 usage error.";
 
@@ -58,6 +66,18 @@ pub(crate) struct ReplayArgs {
     /// Interface to send on; NAMESPACE/IF for one in another network namespace.
     #[arg(short, long, value_name = "IF", required = true, allow_hyphen_values = true)]
     interface: String,
+
+    /// Send what servers have sent on this interface, and the rest on -i.
+    ///
+    /// The client of a flow is who has sent its first SYN, or its first packet.
+    #[arg(long, value_name = "IF", allow_hyphen_values = true)]
+    second: Option<String>,
+
+    /// With --second: hosts with these addresses are the clients, all others servers.
+    ///
+    /// ADDR, CIDR or FIRST-LAST; may be given several times.
+    #[arg(long, value_name = "ADDR", requires = "second")]
+    clients: Vec<Addresses>,
 
     #[command(flatten)]
     filter: FilterArgs,
@@ -100,6 +120,10 @@ pub(crate) struct ReplayArgs {
     #[arg(short = 't', long, help_heading = "Pace")]
     top_speed: bool,
 
+    /// Wait for Enter before each packet.
+    #[arg(long, help_heading = "Pace", conflicts_with_all = ["speed", "rate", "top_speed", "dry_run", "quiet"])]
+    pub(super) step: bool,
+
     /// Send everything N times; 0: until Ctrl-C.
     #[arg(short = 'l', long = "loop", value_name = "N", default_value_t = 1, help_heading = "Pace")]
     rounds: u64,
@@ -121,6 +145,9 @@ pub(crate) struct ReplayArgs {
     /// Print only errors (and the JSON summary).
     #[arg(short, long, help_heading = "Output")]
     pub(super) quiet: bool,
+
+    #[command(flatten)]
+    pub(super) rewriting: RewritingArgs,
 
     #[command(flatten)]
     sending: SendingArgs,
@@ -154,10 +181,18 @@ impl ReplayArgs {
             let message = "cannot send standard input several times: it can be read only once";
             return Err(Failure::usage(message).hint("try --preload"));
         }
+        if piped > 0 && self.step {
+            return Err(Failure::usage("--step and - both need standard input"));
+        }
         if self.sending.is_live() && !self.top_speed {
             let message =
                 "cannot keep a pace with --backend live: the kernel sends the packets one after another";
             return Err(Failure::usage(message).hint("try --top-speed, or --backend ring"));
+        }
+        if self.sending.is_live() && (self.step || self.second.is_some() || self.rewriting.is_unique()) {
+            let message = "cannot use --step, --second or --unique-ips with --backend live: the kernel sends the packets \
+                           by itself";
+            return Err(Failure::usage(message).hint("try --backend ring"));
         }
         if self.dry_run && self.rounds == 0 {
             return Err(Failure::usage(
@@ -190,7 +225,7 @@ impl ReplayArgs {
     pub(super) fn pace(&self) -> Pace {
         match self.rate {
             Some(rate) => rate,
-            None if self.top_speed => Pace::Top,
+            None if self.top_speed || self.step => Pace::Top,
             None => Pace::Recorded { speed: self.speed.unwrap_or(1.0) },
         }
     }
@@ -200,8 +235,16 @@ impl ReplayArgs {
         if self.rounds == 0 { u64::MAX } else { self.rounds }
     }
 
-    pub(super) fn builder(&self) -> Result<SenderBuilder, Failure> {
-        let (namespace, name) = interfaces::place(&self.interface)?;
-        Ok(self.sending.builder(namespace.as_ref(), &name))
+    /// Returns builders for the interface and the second one.
+    pub(super) fn builders(&self) -> Result<(SenderBuilder, Option<SenderBuilder>), Failure> {
+        let builder = |interface: &str| {
+            let (namespace, name) = interfaces::place(interface)?;
+            Ok::<_, Failure>(self.sending.builder(namespace.as_ref(), &name))
+        };
+        Ok((builder(&self.interface)?, self.second.as_deref().map(builder).transpose()?))
+    }
+
+    pub(super) fn sides(&self) -> Sides {
+        Sides::new(self.clients.clone())
     }
 }

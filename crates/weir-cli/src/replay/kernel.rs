@@ -25,7 +25,8 @@ pub(super) fn run(
 ) -> Result<(), Failure> {
     grant::more_than_capture("send packets")?;
     let destination = builder.find()?;
-    let mut packets = Packets { source: Source::open(args, filter)?, queue: None };
+    let editor = args.rewriting.editor(&destination)?;
+    let mut packets = Packets { source: Source::open(args, filter, editor)?, queue: None };
     let mut survey = Survey::new(&destination, args.snapped);
     // Nothing was sent yet: a signal may end the process.
     packets.survey(&mut survey, true, &AtomicBool::new(false))?;
@@ -57,7 +58,7 @@ pub(super) fn run(
     };
     let mut summary = Summary::new(&destination.name, sent(&report), Some(report.elapsed));
     summary.backend = Some("live frames".to_owned());
-    (summary.snapped, summary.skipped) = (survey.snapped, survey.skipped);
+    summary.surveyed(&survey);
     summary.refused = report.made.packets - report.sent;
     summary.stopped = report.stopped;
     summary.error = result.as_ref().err().map(|failure: &Failure| failure.message().to_owned());

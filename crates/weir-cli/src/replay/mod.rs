@@ -1,15 +1,18 @@
 //! `weir replay`: sends the packets of capture files.
 //!
 //! ```text
-//! files -> Source (-c, --from, --to, filter, --snapped) -> Survey: can all be sent? -> queue (--preload)
-//!                                                  '------------------------------------------'-> Transmission,
-//!                                                                                                 or live frames
+//! files -> Source (-c, --from, --to, filter, --snapped) -> Editor -> Survey: can all be sent? -> queue (--preload)
+//!                                                            '--------------------------------------'-> Exits,
+//!                                                                                                or live frames
 //! ```
 
 mod args;
+mod exits;
 mod kernel;
 mod report;
+mod rewriting;
 mod source;
+mod step;
 mod survey;
 
 use std::io;
@@ -17,46 +20,54 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use weir::reader::ReadError;
-use weir::send::{Report, SendQueue, Sender, Sent, Transmission};
+use weir::send::{Destination, Report, SendQueue, Sender, SenderBuilder, Sent};
 use weir_service::confine::{self, Needs};
 use weir_service::stop_on_signals;
 
 pub(crate) use self::args::ReplayArgs;
-use self::report::Summary;
+use self::exits::Exits;
+use self::report::{Second, Summary};
+use self::rewriting::Shift;
 use self::source::{Next, Source};
+use self::step::Step;
 use self::survey::Survey;
 use crate::failure::Failure;
 use crate::read::Progress;
-use crate::sending::failure;
 use crate::{grant, json, read, style, units};
 
 /// Runs the command.
 pub(crate) fn run(args: &ReplayArgs) -> Result<(), Failure> {
     args.check()?;
     // Names are looked up while this is allowed.
-    let (filter, builder) = (args.filter()?, args.builder()?);
+    let (filter, (builder, second)) = (args.filter()?, args.builders()?);
     if args.is_live() && !args.dry_run {
         return kernel::run(args, &builder, filter);
     }
-    let sender = if args.dry_run {
-        None
-    } else {
+    if !args.dry_run {
         grant::more_than_capture("send packets")?;
-        Some(builder.open()?)
+    }
+    let open = |builder: &SenderBuilder| {
+        let sender = (!args.dry_run).then(|| builder.open()).transpose()?;
+        let destination = sender.as_ref().map(|sender| Ok(sender.destination().clone()));
+        Ok::<_, Failure>((destination.unwrap_or_else(|| builder.find())?, sender))
     };
-    let destination = match &sender {
-        Some(sender) => sender.destination().clone(),
-        None => builder.find()?,
-    };
+    let (destination, sender) = open(&builder)?;
+    let (other, second) = second.as_ref().map(open).transpose()?.unzip();
+    let second = second.flatten();
+    let destination = narrower(destination, other.as_ref())?;
+    let editor = args.rewriting.editor(&destination)?;
     let stop = sender.as_ref().map(Sender::stop_flag).unwrap_or_default();
-    stop_on_signals(&stop).map_err(|error| Failure::new(format_args!("cannot handle signals: {error}")))?;
+    for stop in [&stop].into_iter().chain(&second.as_ref().map(Sender::stop_flag)) {
+        stop_on_signals(stop)
+            .map_err(|error| Failure::new(format_args!("cannot handle signals: {error}")))?;
+    }
     let held = args.confine.confine(|| {
         let needs = Needs::to_read(&args.files, None);
         let needs = if filter.is_some() { needs.make_code() } else { needs };
         if sender.is_some() { needs.send() } else { needs }
     })?;
     let filtered = filter.is_some();
-    let mut packets = Packets { source: Source::open(args, filter)?, queue: None };
+    let mut packets = Packets { source: Source::open(args, filter, editor)?, queue: None };
     if filtered {
         confine::end_of_code(held.as_ref())?;
     }
@@ -71,16 +82,16 @@ pub(crate) fn run(args: &ReplayArgs) -> Result<(), Failure> {
         return end(args, dry(args, &survey, &destination.name), Ok(()), packets.source.damage);
     };
     let total = survey.planned.packets.saturating_mul(args.rounds());
-    let mut run = Run { args, sender, survey, surveyed, passed: Arc::default() };
+    let mut run = Run { args, sender, second, survey, surveyed, passed: Arc::default() };
     let passed = Arc::clone(&run.passed);
-    let known = surveyed && !args.quiet && args.rounds() < u64::MAX;
+    let known = surveyed && !args.quiet && !args.step && args.rounds() < u64::MAX;
     let position = move || passed.load(Ordering::Relaxed);
     let mut progress = Progress::of(position, known.then_some(total), false, units::packets);
-    let (report, result) = run.send(&mut packets);
+    let (report, second, result) = run.send(&mut packets);
     progress.clear();
-    let mut summary = Summary::of(&destination.name, &report);
-    summary.backend = Some(run.sender.backend().to_string());
-    (summary.snapped, summary.skipped) = (run.survey.snapped, run.survey.skipped);
+    let mut summary = Summary::of(&run.sender, &report);
+    summary.second = run.second.as_ref().zip(second).map(|(sender, report)| Second::of(sender, &report));
+    summary.surveyed(&run.survey);
     summary.error = result.as_ref().err().map(|failure| failure.message().to_owned());
     end(args, summary, result, packets.source.damage)
 }
@@ -117,6 +128,8 @@ impl Packets {
 struct Run<'a> {
     args: &'a ReplayArgs,
     sender: Sender,
+    /// What servers have sent leaves here.
+    second: Option<Sender>,
     survey: Survey,
     /// The survey is complete.
     surveyed: bool,
@@ -126,39 +139,42 @@ struct Run<'a> {
 
 impl Run<'_> {
     /// Sends everything, as often as was asked for.
-    fn send(&mut self, packets: &mut Packets) -> (Report, Result<(), Failure>) {
-        let Self { args, sender, survey, surveyed, passed } = self;
-        let mut transmission = sender.begin(args.pace());
+    fn send(&mut self, packets: &mut Packets) -> (Report, Option<Report>, Result<(), Failure>) {
+        let Self { args, sender, second, survey, surveyed, passed } = self;
+        let link_type = sender.destination().link_type;
+        let mut sides = args.sides();
+        let steps = args.step.then(|| Step::new(sender.stop_flag()));
+        let shift = args.rewriting.is_unique().then(|| Shift::new(link_type));
+        let mut exits = Exits::new(sender.begin(args.pace()), passed).steps(steps).shift(shift);
+        if let Some(second) = second {
+            exits = exits.second(second.begin(args.pace()), &mut sides, link_type);
+        }
         let mut result = Ok(true);
         for round in 0..args.rounds() {
             if round > 0 {
-                transmission.again();
+                exits.again(round);
             }
             result = match &packets.queue {
-                Some(queue) => queue_once(queue, &mut transmission, passed),
-                None => files_once(&mut packets.source, &mut transmission, survey, *surveyed, passed),
+                Some(queue) => queue_once(queue, &mut exits),
+                None => files_once(&mut packets.source, &mut exits, survey, *surveyed),
             };
             // Without packets, no number of rounds sends any.
             if !matches!(result, Ok(true)) || passed.load(Ordering::Relaxed) == 0 {
                 break;
             }
         }
-        let flushed = transmission.flush().map_err(failure);
-        (transmission.report(), result.map(|_| ()).and(flushed))
+        let flushed = exits.flush();
+        let (first, second) = exits.reports();
+        (first, second, result.map(|_| ()).and(flushed))
     }
 }
 
 /// Sends the packets of a queue; returns whether nobody wants to stop.
-fn queue_once(
-    queue: &SendQueue,
-    transmission: &mut Transmission<'_>,
-    passed: &AtomicU64,
-) -> Result<bool, Failure> {
+fn queue_once(queue: &SendQueue, exits: &mut Exits<'_>) -> Result<bool, Failure> {
     for (time, packet) in queue.iter() {
-        if !transmission.packet(time, packet).map_err(failure)? {
+        if !exits.packet(time, packet)? {
             return Ok(false);
         }
-        passed.fetch_add(1, Ordering::Relaxed);
     }
     Ok(true)
 }
@@ -166,16 +182,15 @@ fn queue_once(
 /// Sends the packets of files; returns whether nobody wants to stop.
 fn files_once(
     source: &mut Source,
-    transmission: &mut Transmission<'_>,
+    exits: &mut Exits<'_>,
     survey: &mut Survey,
     surveyed: bool,
-    passed: &AtomicU64,
 ) -> Result<bool, Failure> {
     let mut goes_on = true;
     source.each(|next| {
         let found = match next {
             Next::Pause => {
-                transmission.flush().map_err(failure)?;
+                exits.flush()?;
                 return Ok(goes_on);
             }
             Next::Packet(found) => found,
@@ -185,12 +200,22 @@ fn files_once(
             survey.refusal()?;
         }
         if let Some(data) = found.data {
-            goes_on = transmission.packet(found.time, data).map_err(failure)?;
-            passed.fetch_add(1, Ordering::Relaxed);
+            goes_on = exits.packet(found.time, data)?;
         }
         Ok(goes_on)
     })?;
     Ok(goes_on)
+}
+
+/// Returns the interface of both that takes the shorter packets, for packets of one link type.
+fn narrower(first: Destination, second: Option<&Destination>) -> Result<Destination, Failure> {
+    let Some(second) = second else { return Ok(first) };
+    if first.link_type != second.link_type {
+        let names = [&first, second].map(|destination| style::visible(&destination.name));
+        let why = format!("cannot send on `{}` and `{}`: their link types differ", names[0], names[1]);
+        return Err(Failure::new(why).hint("try two Ethernet interfaces"));
+    }
+    Ok(if second.mtu < first.mtu { second.clone() } else { first })
 }
 
 /// Returns what would be sent.
@@ -200,7 +225,7 @@ fn dry<'a>(args: &ReplayArgs, survey: &Survey, name: &'a str) -> Summary<'a> {
     let all = Sent { packets: times(survey.planned.packets), bytes: times(survey.planned.bytes) };
     let mut summary = Summary::new(name, all, survey.duration(args.pace(), rounds));
     summary.dry_run = true;
-    (summary.snapped, summary.skipped) = (survey.snapped, survey.skipped);
+    summary.surveyed(survey);
     summary
 }
 

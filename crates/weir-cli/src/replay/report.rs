@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use serde::Serialize;
-use weir::send::{Report, Sent};
+use weir::send::{Report, Sender, Sent};
 
+use super::survey::Survey;
 use crate::sending::{Amount, Off};
 use crate::{style, units};
 
@@ -18,6 +19,8 @@ pub(super) struct Summary<'a> {
     /// With `--dry-run` its time is null if nobody knows.
     #[serde(flatten)]
     pub(super) amount: Amount,
+    /// Null: there is one interface.
+    pub(super) second: Option<Second>,
     /// Null without gaps.
     pub(super) gaps: Option<Off>,
     /// Packets that were sent at once because they had no time.
@@ -30,6 +33,9 @@ pub(super) struct Summary<'a> {
     pub(super) skipped: u64,
     /// Packets from the kernel for which the driver had no room.
     pub(super) refused: u64,
+    /// Packets that were cut, and the segments that were made of them.
+    pub(super) cut: u64,
+    pub(super) segments: u64,
     /// A signal ended it.
     pub(super) stopped: bool,
     /// Null: everything was sent, unless it was stopped.
@@ -43,21 +49,31 @@ impl<'a> Summary<'a> {
             backend: None,
             dry_run: false,
             amount: Amount::new(sent, time),
+            second: None,
             gaps: None,
             timeless: 0,
             backward: 0,
             snapped: 0,
             skipped: 0,
             refused: 0,
+            cut: 0,
+            segments: 0,
             stopped: false,
             error: None,
         }
     }
 
-    pub(super) fn of(interface: &'a str, report: &Report) -> Self {
+    pub(super) fn of(sender: &'a Sender, report: &Report) -> Self {
         let Report { timeless, backward, stopped, .. } = *report;
-        let gaps = Off::of(report.gaps);
-        Self { gaps, timeless, backward, stopped, ..Self::new(interface, report.sent, Some(report.elapsed)) }
+        let (gaps, backend) = (Off::of(report.gaps), Some(sender.backend().to_string()));
+        let sent = Self::new(&sender.destination().name, report.sent, Some(report.elapsed));
+        Self { gaps, backend, timeless, backward, stopped, ..sent }
+    }
+
+    /// Adds what was found in the files.
+    pub(super) fn surveyed(&mut self, survey: &Survey) {
+        (self.snapped, self.skipped) = (survey.snapped, survey.skipped);
+        (self.cut, self.segments) = (survey.cut.packets, survey.cut.segments);
     }
 
     /// Returns the summary as lines.
@@ -71,6 +87,7 @@ impl<'a> Summary<'a> {
         text += &self.amount.text(&what);
         text.push('\n');
         text += &self.gaps.as_ref().map(Off::text).unwrap_or_default();
+        text += &self.second.as_ref().map(Second::text).unwrap_or_default();
         let note = style::stderr().cyan("note");
         let mut tell = |packets: u64, what: &str| {
             if packets > 0 {
@@ -82,6 +99,10 @@ impl<'a> Summary<'a> {
         tell(self.skipped, "left out: the capture kept only their first bytes");
         let sent_snapped = self.snapped - self.skipped;
         tell(sent_snapped, "of which the capture kept only the first bytes");
+        if self.cut > 0 {
+            let (packets, segments) = (units::packets(self.cut), units::grouped(self.segments));
+            text += &format!("{note}: {packets} cut into {segments} segments\n");
+        }
         if self.refused > 0 {
             text += &format!("{note}: {} more found no room in the driver\n", units::packets(self.refused));
         }
@@ -89,5 +110,31 @@ impl<'a> Summary<'a> {
             text += &format!("{note}: stopped by a signal\n");
         }
         text
+    }
+}
+
+/// What was sent on the second interface.
+#[derive(Debug, Serialize)]
+pub(super) struct Second {
+    interface: String,
+    backend: String,
+    #[serde(flatten)]
+    amount: Amount,
+    gaps: Option<Off>,
+}
+
+impl Second {
+    pub(super) fn of(sender: &Sender, report: &Report) -> Self {
+        Self {
+            interface: sender.destination().name.clone(),
+            backend: sender.backend().to_string(),
+            amount: Amount::new(report.sent, Some(report.elapsed)),
+            gaps: Off::of(report.gaps),
+        }
+    }
+
+    fn text(&self) -> String {
+        let what = format!("sent on {} ({})", style::visible(&self.interface), self.backend);
+        self.amount.text(&what) + "\n" + &self.gaps.as_ref().map(Off::text).unwrap_or_default()
     }
 }

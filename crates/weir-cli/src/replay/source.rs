@@ -6,6 +6,7 @@ use weir::filter::FileFilter;
 use weir::reader::{Item, ReadError};
 
 use super::args::{ReplayArgs, Snapped};
+use super::rewriting::Editor;
 use crate::failure::Failure;
 use crate::read::{Choice, Input, Limits, Progress, Sort, Verdict};
 
@@ -16,6 +17,7 @@ pub(super) struct Source {
     filter: Option<FileFilter>,
     limits: Limits,
     snapped: Snapped,
+    editor: Editor,
     /// Opened ahead: the filter is compiled for it.
     input: Option<Input>,
     /// Damage in the files, once they were read.
@@ -38,16 +40,23 @@ pub(super) struct Found<'a> {
     pub(super) link_type: u16,
     /// The capture kept only the first bytes.
     pub(super) snapped: bool,
+    /// It is the second or a later segment of a packet that was cut.
+    pub(super) later: bool,
     /// What is to be sent; `None`: the packet is left out.
     pub(super) data: Option<&'a [u8]>,
 }
 
 impl Source {
     /// Opens the files.
-    pub(super) fn open(args: &ReplayArgs, filter: Option<FileFilter>) -> Result<Self, Failure> {
+    pub(super) fn open(
+        args: &ReplayArgs,
+        filter: Option<FileFilter>,
+        editor: Editor,
+    ) -> Result<Self, Failure> {
         let (files, limits) = (args.files.clone(), args.limits());
         let input = None;
-        let mut source = Self { files, filter, limits, snapped: args.snapped, input, damage: Vec::new() };
+        let mut source =
+            Self { files, filter, limits, snapped: args.snapped, editor, input, damage: Vec::new() };
         source.input = Some(source.again()?);
         Ok(source)
     }
@@ -107,8 +116,27 @@ impl Source {
             };
             let time = Some(packet.timestamp).filter(|&time| time != 0);
             let link_type = link_types.get(packet.interface as usize).copied().unwrap_or(1);
-            if !take(Next::Packet(Found { time, link_type, snapped, data }))? || last {
-                return Ok(());
+            let found = Found { time, link_type, snapped, later: false, data: None };
+            let Some(data) = data else {
+                if !take(Next::Packet(found))? || last {
+                    return Ok(());
+                }
+                continue;
+            };
+            let mut later = false;
+            let edited = self.editor.edit(link_type, data, |data| {
+                let found = Found { later: std::mem::replace(&mut later, true), data: Some(data), ..found };
+                match take(Next::Packet(found)) {
+                    Ok(true) => Ok(()),
+                    Ok(false) => Err(None),
+                    Err(failure) => Err(Some(failure)),
+                }
+            });
+            match edited {
+                Ok(()) if last => return Ok(()),
+                Ok(()) => {}
+                Err(None) => return Ok(()),
+                Err(Some(failure)) => return Err(failure),
             }
         }
     }

@@ -8,6 +8,7 @@ use super::args::Snapped;
 use super::source::Found;
 use crate::failure::Failure;
 use crate::filter::link_types;
+use crate::sending::fits;
 use crate::{style, units};
 
 /// The packets so far.
@@ -18,6 +19,8 @@ pub(super) struct Survey {
     /// What is sent in each round.
     pub(super) planned: Sent,
     pub(super) snapped: u64,
+    /// Packets of which more than one segment is sent, and these segments.
+    pub(super) cut: Cut,
     /// Packets that are left out.
     pub(super) skipped: u64,
     /// Earliest and latest time.
@@ -36,6 +39,7 @@ impl Survey {
             refuses_snapped: snapped == Snapped::Refuse,
             planned: Sent::default(),
             snapped: 0,
+            cut: Cut::default(),
             skipped: 0,
             span: None,
             others: (0, 0),
@@ -50,7 +54,8 @@ impl Survey {
         if !fits(found.link_type, self.destination.link_type) {
             self.others = (self.others.0 + 1, found.link_type);
         }
-        self.snapped += u64::from(found.snapped);
+        self.snapped += u64::from(found.snapped && !found.later);
+        self.cut.add(found.later);
         let Some(data) = found.data else {
             self.skipped += 1;
             return;
@@ -93,7 +98,9 @@ impl Survey {
         if let Some(SendReason::TooLong { bytes, most, mtu }) = self.longest {
             let why = format!("they are longer than {most} bytes (up to {bytes})");
             let (inside, name) = weir::internal::command::place(&self.destination.name);
-            let hint = format!("try {inside}ip link set {name} mtu {mtu}, or leave them out: -- less {most}");
+            let hint = format!(
+                "try --segment for TCP super-frames, {inside}ip link set {name} mtu {mtu}, or leave them out: -- less {most}"
+            );
             return refused(self.too_long, why, hint);
         }
         if self.too_short > 0 {
@@ -121,12 +128,26 @@ impl Survey {
     }
 }
 
-/// Whether packets of this link type can be sent where packets of the other one are sent.
-fn fits(link_type: u16, there: u16) -> bool {
-    const RAW: u16 = 101;
-    const IPV4: u16 = 228;
-    const IPV6: u16 = 229;
-    link_type == there || (there == RAW && matches!(link_type, IPV4 | IPV6))
+/// Packets that were cut into segments.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Cut {
+    pub(super) packets: u64,
+    pub(super) segments: u64,
+    /// The packet before this one was cut.
+    inside: bool,
+}
+
+impl Cut {
+    /// Counts a packet or segment. `later`: it is not the first of its packet.
+    fn add(&mut self, later: bool) {
+        if later {
+            let first = u64::from(!std::mem::replace(&mut self.inside, true));
+            self.packets += first;
+            self.segments += 1 + first;
+        } else {
+            self.inside = false;
+        }
+    }
 }
 
 fn needed(reason: &SendReason) -> usize {

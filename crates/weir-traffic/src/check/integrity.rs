@@ -1,10 +1,11 @@
 //! Whether the checksums of a packet are right.
 
 use crate::checksum::sum;
+use crate::layout::{ICMP, ICMPV6, IPV4, IPV6, TCP, UDP, network, word};
 
 /// What the checksums say about a whole frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Integrity {
+pub(crate) enum Integrity {
     /// That of the payload is right.
     Sound,
     /// One is wrong, or a length cannot be.
@@ -15,44 +16,14 @@ pub(super) enum Integrity {
 
 use Integrity::{Damaged, Sound, Untold};
 
-const ETHERNET: u16 = 1;
-const RAW_IP: [u16; 4] = [12, 101, 228, 229];
-const COOKED: u16 = 113;
-const COOKED_2: u16 = 276;
-
-const IPV4: u16 = 0x0800;
-const IPV6: u16 = 0x86dd;
-const TAGS: [u16; 3] = [0x8100, 0x88a8, 0x9100];
-
-const ICMP: u8 = 1;
-const TCP: u8 = 6;
-const UDP: u8 = 17;
-const ICMPV6: u8 = 58;
-
 /// Checks IPv4, and the outermost TCP, UDP, ICMP or ICMPv6. `link_type` is that of capture files.
-pub(super) fn integrity(link_type: u16, frame: &[u8]) -> Integrity {
-    match network(link_type, frame) {
+pub(crate) fn integrity(link_type: u16, frame: &[u8]) -> Integrity {
+    let packet = network(link_type, frame).and_then(|(kind, at)| Some((kind, frame.get(at..)?)));
+    match packet {
         Some((IPV4, packet)) => ipv4(packet),
         Some((IPV6, packet)) => ipv6(packet),
         _ => Untold,
     }
-}
-
-/// Returns the packet in a frame, with its `EtherType`.
-fn network(link_type: u16, frame: &[u8]) -> Option<(u16, &[u8])> {
-    let mut at = match link_type {
-        ETHERNET => 12,
-        COOKED => 14,
-        COOKED_2 => return Some((word(frame, 0)?, frame.get(20..)?)),
-        kind if RAW_IP.contains(&kind) => {
-            return Some((if frame.first()? >> 4 == 6 { IPV6 } else { IPV4 }, frame));
-        }
-        _ => return None,
-    };
-    while TAGS.contains(&word(frame, at)?) {
-        at += 4;
-    }
-    Some((word(frame, at)?, frame.get(at + 2..)?))
 }
 
 fn ipv4(packet: &[u8]) -> Integrity {
@@ -127,14 +98,12 @@ fn transport(protocol: u8, addresses: &[u8], mut segment: &[u8]) -> Integrity {
     }
 }
 
-fn word(bytes: &[u8], at: usize) -> Option<u16> {
-    bytes.get(at..)?.first_chunk().map(|&word| u16::from_be_bytes(word))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    const COOKED: u16 = 113;
+    const COOKED_2: u16 = 276;
     const MACS: [u8; 12] = [2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1];
 
     fn hex(text: &str) -> Vec<u8> {

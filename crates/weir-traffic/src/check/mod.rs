@@ -15,7 +15,7 @@ mod window;
 use std::collections::BTreeMap;
 
 pub use self::histogram::{Bucket, Latency};
-use self::integrity::{Integrity, integrity};
+pub(crate) use self::integrity::{Integrity, integrity};
 pub use self::report::{Report, StreamReport, Tally};
 use self::stream::Stream;
 pub use self::window::WINDOW;

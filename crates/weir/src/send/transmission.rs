@@ -89,6 +89,12 @@ impl<'a> Transmission<'a> {
         Ok(true)
     }
 
+    /// Notes a packet that another transmission sends, so that the packets of both keep their distances. Both must begin at
+    /// the same time.
+    pub fn pass(&mut self, time: Option<u64>, bytes: usize) {
+        self.schedule.due(time, bytes);
+    }
+
     /// Sends the packets that stayed. To be called before a pause in which the next packet is not known.
     ///
     /// # Errors

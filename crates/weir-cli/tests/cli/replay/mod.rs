@@ -1,6 +1,7 @@
 //! `weir replay`: tcpdump at the other end receives what is in the file, and the summary says exactly what was sent.
 
 mod refused;
+mod rewriting;
 
 use std::fs;
 use std::io::{BufRead as _, BufReader, Write as _};

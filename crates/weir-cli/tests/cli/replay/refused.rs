@@ -116,6 +116,7 @@ fn what_makes_no_sense_is_refused() {
     usage(&["-l", "0", "--dry-run"], "--loop 0 goes on until Ctrl-C");
     usage(&["-M", "10"], "--rate 100Mbps");
     usage(&["--backend", "live"], "try --top-speed");
+    usage(&["--backend", "live", "-t", "--unique-ips"], "try --backend ring");
 }
 
 #[test]

@@ -1,0 +1,180 @@
+//! What is changed in packets before they are sent.
+
+use clap::Args;
+use weir::send::Destination;
+use weir_traffic::{NetworkMap, Rewrite, Tag, cut};
+
+use crate::failure::Failure;
+use crate::sending::mac;
+use crate::style;
+
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Rewriting")]
+pub(super) struct RewritingArgs {
+    /// Replace MAC address A by B; may be given several times.
+    #[arg(long, value_name = "A=B", value_parser = macs)]
+    map_mac: Vec<([u8; 6], [u8; 6])>,
+
+    /// Move the addresses of one network to another: 10.0.0.0/8=192.168.0.0/16.
+    ///
+    /// An address keeps the bits that the new prefix leaves open. Of several options, the first whose
+    /// network has the address counts. Addresses are replaced in IP headers, ARP, neighbour discovery and
+    /// the packets that ICMP errors quote; not in tunnels and payloads. Checksums change accordingly:
+    /// wrong ones stay wrong, and those that the sender left to its network card are filled in.
+    #[arg(long, value_name = "NET=NET")]
+    map_ip: Vec<NetworkMap>,
+
+    /// Replace port A of TCP and UDP by B; may be given several times.
+    #[arg(long, value_name = "A=B", value_parser = ports)]
+    map_port: Vec<(u16, u16)>,
+
+    /// Set the VLAN ID, or remove all tags: 7, none.
+    ///
+    /// The outer tag gets the ID and keeps its priority; a packet without a tag gets one.
+    #[arg(long, value_name = "ID")]
+    vlan: Option<Tag>,
+
+    /// Send other IP addresses in each round of --loop.
+    ///
+    /// Round by round, each unicast address grows by one, so that flows are new ones.
+    #[arg(long)]
+    unique_ips: bool,
+
+    /// Cut TCP super-frames that are longer than the MTU into segments.
+    ///
+    /// Captures have super-frames where network cards cut or join segments (TSO, GRO). Segments are as
+    /// long as the MTU allows.
+    #[arg(long)]
+    pub(super) segment: bool,
+}
+
+/// Parses `--map-mac`.
+fn macs(text: &str) -> Result<([u8; 6], [u8; 6]), String> {
+    const ALLOWED: &str = "allowed: two MAC addresses, such as 02:00:00:00:00:01=02:00:00:00:00:02";
+    let (from, to) = text.split_once('=').ok_or_else(|| format!("no `=`; {ALLOWED}"))?;
+    let mac = |text: &str| mac(text).map_err(|_| format!("`{text}` is no MAC address; {ALLOWED}"));
+    Ok((mac(from)?, mac(to)?))
+}
+
+/// Parses `--map-port`.
+fn ports(text: &str) -> Result<(u16, u16), String> {
+    const ALLOWED: &str = "allowed: two ports, such as 80=8080";
+    let (from, to) = text.split_once('=').ok_or_else(|| format!("no `=`; {ALLOWED}"))?;
+    let port = |text: &str| text.parse().map_err(|_| format!("`{text}` is no port; {ALLOWED}"));
+    Ok((port(from)?, port(to)?))
+}
+
+impl RewritingArgs {
+    /// Whether each round has addresses of its own.
+    pub(super) fn is_unique(&self) -> bool {
+        self.unique_ips
+    }
+
+    /// Returns what changes packets on their way to an interface.
+    pub(super) fn editor(&self, destination: &Destination) -> Result<Editor, Failure> {
+        let ethernet = [("--map-mac", !self.map_mac.is_empty()), ("--vlan", self.vlan.is_some())];
+        if destination.link_type != 1
+            && let Some((option, _)) = ethernet.iter().find(|(_, given)| *given)
+        {
+            let name = style::visible(&destination.name);
+            let why = format!("cannot use {option}: packets on `{name}` have no Ethernet header");
+            return Err(Failure::usage(why).hint(format!("leave out {option}")));
+        }
+        let rules = Rewrite {
+            macs: self.map_mac.clone(),
+            networks: self.map_ip.clone(),
+            ports: self.map_port.clone(),
+            tag: self.vlan,
+            shift: 0,
+        };
+        let changes = self.unique_ips || rules != Rewrite::default();
+        let longest = self.segment.then_some(destination.mtu as usize);
+        Ok(Editor { rules: changes.then_some(rules), longest, edited: Vec::new() })
+    }
+}
+
+/// Changes packets.
+#[derive(Debug)]
+pub(super) struct Editor {
+    /// `None`: packets stay as they are.
+    rules: Option<Rewrite>,
+    /// The longest IP packet; longer ones are cut if possible.
+    longest: Option<usize>,
+    edited: Vec<u8>,
+}
+
+impl Editor {
+    /// Changes a packet, and gives it, or the segments that it is cut into, to `take`.
+    pub(super) fn edit<E>(
+        &mut self,
+        link_type: u16,
+        packet: &[u8],
+        mut take: impl FnMut(&[u8]) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let packet = match &self.rules {
+            None => packet,
+            Some(rules) => {
+                self.edited.clear();
+                self.edited.extend_from_slice(packet);
+                rules.apply(link_type, &mut self.edited);
+                &self.edited
+            }
+        };
+        if let Some(longest) = self.longest
+            && cut(link_type, packet, longest, &mut take)?.is_some()
+        {
+            return Ok(());
+        }
+        take(packet)
+    }
+}
+
+/// Gives packets other IP addresses in each round.
+#[derive(Debug)]
+pub(super) struct Shift {
+    rules: Rewrite,
+    link_type: u16,
+    shifted: Vec<u8>,
+}
+
+impl Shift {
+    pub(super) fn new(link_type: u16) -> Self {
+        Self { rules: Rewrite::default(), link_type, shifted: Vec::new() }
+    }
+
+    /// Sets the round, from 0.
+    pub(super) fn round(&mut self, round: u64) {
+        self.rules.shift = u32::try_from(round & 0xffff_ffff).expect("32 bits");
+    }
+
+    /// Returns the packet of this round.
+    pub(super) fn of<'p>(&'p mut self, packet: &'p [u8]) -> &'p [u8] {
+        if self.rules.shift == 0 {
+            return packet;
+        }
+        self.shifted.clear();
+        self.shifted.extend_from_slice(packet);
+        self.rules.apply(self.link_type, &mut self.shifted);
+        &self.shifted
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn maps_as_text() {
+        assert_eq!(macs("02:00:00:00:00:01=ff-ff-ff-ff-ff-ff"), Ok(([2, 0, 0, 0, 0, 1], [0xff; 6])));
+        assert_eq!(ports("80=8080"), Ok((80, 8080)));
+        for (text, why) in [("02:00:00:00:00:01", "no `=`"), ("a=02:00:00:00:00:01", "`a` is no MAC address")]
+        {
+            let error = macs(text).expect_err(text);
+            assert!(error.contains(why) && error.contains("allowed: "), "{error}");
+        }
+        for (text, why) in [("80", "no `=`"), ("80=65536", "`65536` is no port"), ("=1", "`` is no port")] {
+            let error = ports(text).expect_err(text);
+            assert!(error.contains(why) && error.contains("allowed: "), "{error}");
+        }
+    }
+}

@@ -1,0 +1,167 @@
+//! Where things are in frames of any origin.
+
+use std::net::IpAddr;
+use std::ops::Range;
+
+pub(crate) const ETHERNET: u16 = 1;
+const RAW_IP: [u16; 4] = [12, 101, 228, 229];
+const COOKED: u16 = 113;
+const COOKED_2: u16 = 276;
+
+pub(crate) const IPV4: u16 = 0x0800;
+pub(crate) const ARP: u16 = 0x0806;
+pub(crate) const IPV6: u16 = 0x86dd;
+const TAGS: [u16; 3] = [0x8100, 0x88a8, 0x9100];
+
+pub(crate) const ICMP: u8 = 1;
+pub(crate) const TCP: u8 = 6;
+pub(crate) const UDP: u8 = 17;
+pub(crate) const ICMPV6: u8 = 58;
+
+/// Returns the `EtherType` of the packet in a frame, and where it begins.
+pub(crate) fn network(link_type: u16, frame: &[u8]) -> Option<(u16, usize)> {
+    let mut at = match link_type {
+        ETHERNET => 12,
+        COOKED => 14,
+        COOKED_2 => return Some((word(frame, 0)?, 20)),
+        kind if RAW_IP.contains(&kind) => {
+            return Some((if frame.first()? >> 4 == 6 { IPV6 } else { IPV4 }, 0));
+        }
+        _ => return None,
+    };
+    while is_tag(word(frame, at)?) {
+        at += 4;
+    }
+    Some((word(frame, at)?, at + 2))
+}
+
+/// Whether this `EtherType` is that of a VLAN tag.
+pub(crate) fn is_tag(kind: u16) -> bool {
+    TAGS.contains(&kind)
+}
+
+pub(crate) fn word(bytes: &[u8], at: usize) -> Option<u16> {
+    bytes.get(at..)?.first_chunk().map(|&word| u16::from_be_bytes(word))
+}
+
+/// The parts of an IP packet, which may be cut.
+#[derive(Clone, Debug)]
+pub(crate) struct Layout {
+    pub(crate) is_ipv6: bool,
+    /// What follows the IP headers, as far as it is there.
+    pub(crate) protocol: u8,
+    pub(crate) transport: Range<usize>,
+    /// Nothing is cut.
+    pub(crate) is_whole: bool,
+    pub(crate) is_fragment: bool,
+    /// A fragment without the transport header.
+    pub(crate) is_later: bool,
+    /// The destination is that of the next hop: checksums cover another one.
+    pub(crate) is_routed: bool,
+}
+
+impl Layout {
+    pub(crate) fn of(packet: &[u8]) -> Option<Self> {
+        match packet.first()? >> 4 {
+            4 => Self::ipv4(packet),
+            6 => Self::ipv6(packet),
+            _ => None,
+        }
+    }
+
+    fn ipv4(packet: &[u8]) -> Option<Self> {
+        let fixed: &[u8; 20] = packet.first_chunk()?;
+        let begin = usize::from(fixed[0] & 0xf) * 4;
+        let fragment = u16::from_be_bytes([fixed[6], fixed[7]]);
+        let total = usize::from(u16::from_be_bytes([fixed[2], fixed[3]]));
+        // From an offload: too long for the field.
+        let total = if total == 0 { packet.len() } else { total };
+        let end = total.min(packet.len());
+        (begin >= 20 && begin <= end).then_some(Self {
+            is_ipv6: false,
+            protocol: fixed[9],
+            transport: begin..end,
+            is_whole: total == end,
+            is_fragment: fragment & 0x3fff != 0,
+            is_later: fragment & 0x1fff != 0,
+            is_routed: false,
+        })
+    }
+
+    fn ipv6(packet: &[u8]) -> Option<Self> {
+        const HOP_BY_HOP: u8 = 0;
+        const ROUTING: u8 = 43;
+        const FRAGMENT: u8 = 44;
+        const AUTHENTICATION: u8 = 51;
+        const DESTINATION: u8 = 60;
+        let fixed: &[u8; 40] = packet.first_chunk()?;
+        let length = usize::from(u16::from_be_bytes([fixed[4], fixed[5]]));
+        let total = if length == 0 { packet.len() } else { 40 + length };
+        let end = total.min(packet.len());
+        let mut layout = Self {
+            is_ipv6: true,
+            protocol: fixed[6],
+            transport: 40..end,
+            is_whole: total == end,
+            is_fragment: false,
+            is_later: false,
+            is_routed: false,
+        };
+        while let HOP_BY_HOP | ROUTING | FRAGMENT | AUTHENTICATION | DESTINATION = layout.protocol
+            && !layout.is_later
+        {
+            let header: &[u8; 8] = packet.get(layout.transport.clone())?.first_chunk()?;
+            let units = usize::from(header[1]);
+            let length = match layout.protocol {
+                FRAGMENT => {
+                    let fragment = u16::from_be_bytes([header[2], header[3]]);
+                    layout.is_fragment |= fragment & !6 != 0;
+                    layout.is_later = fragment >> 3 != 0;
+                    8
+                }
+                AUTHENTICATION => 4 * (units + 2),
+                _ => 8 * (units + 1),
+            };
+            layout.is_routed |= layout.protocol == ROUTING && header[3] > 0;
+            layout.protocol = header[0];
+            layout.transport.start += length;
+            if layout.transport.start > end {
+                return None;
+            }
+        }
+        Some(layout)
+    }
+
+    /// Returns where the source and the destination address are.
+    pub(crate) fn addresses(&self) -> [Range<usize>; 2] {
+        if self.is_ipv6 { [8..24, 24..40] } else { [12..16, 16..20] }
+    }
+
+    /// Returns where the checksum is in the transport header.
+    pub(crate) fn checksum(&self) -> Option<usize> {
+        match self.protocol {
+            TCP => Some(16),
+            UDP => Some(6),
+            ICMP if !self.is_ipv6 => Some(2),
+            ICMPV6 if self.is_ipv6 => Some(2),
+            _ => None,
+        }
+    }
+
+    /// Whether the packet is an error that quotes another one, and has its transport header.
+    pub(crate) fn quotes(&self, packet: &[u8]) -> bool {
+        let kind = packet.get(self.transport.start);
+        !self.is_later
+            && match self.protocol {
+                ICMP if !self.is_ipv6 => matches!(kind, Some(3 | 4 | 5 | 11 | 12)),
+                ICMPV6 if self.is_ipv6 => matches!(kind, Some(1..=4)),
+                _ => false,
+            }
+    }
+}
+
+/// Returns the address of these bytes, of IPv4 or IPv6.
+pub(crate) fn address(bytes: &[u8]) -> Option<IpAddr> {
+    let four = || <[u8; 4]>::try_from(bytes).ok().map(IpAddr::from);
+    four().or_else(|| <[u8; 16]>::try_from(bytes).ok().map(IpAddr::from))
+}

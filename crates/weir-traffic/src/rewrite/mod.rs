@@ -1,0 +1,260 @@
+//! Packets of any origin with other addresses, ports and VLAN tags.
+//!
+//! - `rules`: what is changed, as text; `cut`: super-frames in pieces that the wire carries; `tests`.
+
+mod cut;
+mod rules;
+#[cfg(test)]
+mod tests;
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+pub use self::cut::cut;
+pub use self::rules::{NetworkMap, Tag};
+use crate::checksum::{fold, sum};
+use crate::layout::{ARP, ETHERNET, ICMP, IPV4, IPV6, Layout, TCP, UDP, address, is_tag, network, word};
+
+/// Types of ICMPv6 messages that ask for a neighbour's hardware address, and tell it.
+const SOLICITATION: u8 = 135;
+const ADVERTISEMENT: u8 = 136;
+
+/// What is changed in packets. Of several rules for the same thing, the first that applies counts.
+///
+/// Checksums change with what they cover: right ones stay right, and wrong ones stay wrong. One that was left to a
+/// network card, so that it has only the sum of the addresses, is filled in. Addresses and ports are changed in the outer
+/// IP header and the header that follows it, in ARP, in neighbour discovery, and in the packets that ICMP errors quote;
+/// not in tunnels, and not in payloads.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Rewrite {
+    /// Hardware addresses, and those that take their place.
+    pub macs: Vec<([u8; 6], [u8; 6])>,
+    /// IP networks.
+    pub networks: Vec<NetworkMap>,
+    /// Ports of TCP and UDP, and those that take their place.
+    pub ports: Vec<(u16, u16)>,
+    /// VLAN tags; `None`: they stay.
+    pub tag: Option<Tag>,
+    /// What is added to each IP address, so that copies of a flow become flows of their own. Addresses stay unicast;
+    /// multicast, broadcast and unspecified ones stay as they are.
+    pub shift: u32,
+}
+
+impl Rewrite {
+    /// Rewrites a packet. `link_type` is that of capture files: Ethernet or raw IP; others stay as they are.
+    pub fn apply(&self, link_type: u16, frame: &mut Vec<u8>) {
+        if link_type == ETHERNET && frame.len() >= 14 {
+            let (macs, _) = frame.split_at_mut(12);
+            macs.chunks_mut(6).for_each(|mac| self.mac(mac));
+            self.retag(frame);
+        }
+        let Some((kind, at)) = network(link_type, frame) else { return };
+        let Some(packet) = frame.get_mut(at..) else { return };
+        match kind {
+            IPV4 | IPV6 => {
+                fill_in(packet);
+                self.packet(packet, false);
+            }
+            ARP => self.arp(packet),
+            _ => {}
+        }
+    }
+
+    fn mac(&self, mac: &mut [u8]) {
+        if let Some((_, to)) = self.macs.iter().find(|(from, _)| *from == *mac) {
+            mac.copy_from_slice(to);
+        }
+    }
+
+    fn retag(&self, frame: &mut Vec<u8>) {
+        const OUTER: usize = 12;
+        let is_tagged = |frame: &[u8]| word(frame, OUTER).is_some_and(is_tag) && frame.len() >= OUTER + 6;
+        match self.tag {
+            None => {}
+            Some(Tag::Id(id)) if is_tagged(frame) => {
+                let [high, low] = id.to_be_bytes();
+                frame[OUTER + 2] = frame[OUTER + 2] & 0xf0 | high;
+                frame[OUTER + 3] = low;
+            }
+            Some(Tag::Id(id)) => {
+                let [high, low] = id.to_be_bytes();
+                frame.splice(OUTER..OUTER, [0x81, 0, high, low]);
+            }
+            Some(Tag::None) => {
+                while is_tagged(frame) {
+                    frame.drain(OUTER..OUTER + 4);
+                }
+            }
+        }
+    }
+
+    /// Changes the address of these bytes.
+    fn address(&self, bytes: &mut [u8]) {
+        let Some(old) = address(bytes) else { return };
+        let mapped = self.networks.iter().find_map(|map| map.map(old)).unwrap_or(old);
+        match shifted(mapped, self.shift) {
+            IpAddr::V4(new) => bytes.copy_from_slice(&new.octets()),
+            IpAddr::V6(new) => bytes.copy_from_slice(&new.octets()),
+        }
+    }
+
+    fn arp(&self, packet: &mut [u8]) {
+        // Ethernet and IPv4.
+        if packet.starts_with(&[0, 1, 8, 0, 6, 4])
+            && let Some(ends) = packet.get_mut(8..28)
+        {
+            for end in ends.chunks_mut(10) {
+                let (mac, address) = end.split_at_mut(6);
+                self.mac(mac);
+                self.address(address);
+            }
+        }
+    }
+
+    /// Changes an IP packet. `quoted`: it is in an error, which never quotes another one.
+    fn packet(&self, packet: &mut [u8], quoted: bool) {
+        let Some(layout) = Layout::of(packet) else { return };
+        let [source, destination] = layout.addresses();
+        let mut changes = [source, destination].map(|place| {
+            let bytes = &mut packet[place];
+            Change::of(bytes, |bytes| self.address(bytes))
+        });
+        if !layout.is_ipv6 {
+            changes.iter().for_each(|change| change.adjust(packet, 10, false));
+        }
+        if layout.is_later {
+            return;
+        }
+        if layout.is_routed || layout.protocol == ICMP {
+            changes[1] = Change::default();
+        }
+        if layout.protocol == ICMP {
+            changes[0] = Change::default();
+        }
+        let quotes = !quoted && layout.quotes(packet);
+        let Some(at) = layout.checksum() else { return };
+        let transport = &mut packet[layout.transport.clone()];
+        let payload = match layout.protocol {
+            TCP | UDP => transport
+                .get_mut(..4)
+                .map(|ports| Change::of(ports, |ports| ports.chunks_mut(2).for_each(|port| self.port(port)))),
+            _ => transport.split_at_mut_checked(8).map(|(header, body)| {
+                Change::of(body, |body| match header[0] {
+                    _ if quotes => self.packet(body, true),
+                    SOLICITATION | ADVERTISEMENT if layout.is_ipv6 => self.neighbour(body),
+                    _ => {}
+                })
+            }),
+        };
+        let never_zero = layout.protocol == UDP;
+        for change in changes.into_iter().chain(payload) {
+            change.adjust(transport, at, never_zero);
+        }
+    }
+
+    /// Changes what follows the first 8 bytes of a message of neighbour discovery (RFC 4861): an address, and options.
+    fn neighbour(&self, body: &mut [u8]) {
+        const LINK_LAYER: [u8; 2] = [1, 2];
+        let Some((target, mut options)) = body.split_at_mut_checked(16) else { return };
+        self.address(target);
+        while let [kind, eights, ..] = *options {
+            let Some((option, rest)) = options.split_at_mut_checked(8 * usize::from(eights)) else { return };
+            if eights == 0 {
+                return;
+            }
+            if LINK_LAYER.contains(&kind) {
+                self.mac(&mut option[2..8]);
+            }
+            options = rest;
+        }
+    }
+
+    fn port(&self, port: &mut [u8]) {
+        if let Some((_, to)) = self.ports.iter().find(|(from, _)| from.to_be_bytes() == *port) {
+            port.copy_from_slice(&to.to_be_bytes());
+        }
+    }
+}
+
+/// The sums of bytes before and after they were changed, for the checksums that cover them.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Change {
+    before: u16,
+    after: u16,
+}
+
+impl Change {
+    /// Changes bytes that begin at an even offset.
+    pub(crate) fn of(bytes: &mut [u8], change: impl FnOnce(&mut [u8])) -> Self {
+        let before = sum(&[bytes]);
+        change(bytes);
+        Self { before, after: sum(&[bytes]) }
+    }
+
+    /// Updates a checksum (RFC 1624, equation 3), if it is there. `never_zero`: that of UDP, where 0 means that there is
+    /// none.
+    pub(crate) fn adjust(self, bytes: &mut [u8], at: usize, never_zero: bool) {
+        let Some(old) = word(bytes, at) else { return };
+        if self.before == self.after || (never_zero && old == 0) {
+            return;
+        }
+        let new = !fold(u64::from(!old) + u64::from(!self.before) + u64::from(self.after));
+        let new = if new == 0 && never_zero { 0xffff } else { new };
+        bytes[at..at + 2].copy_from_slice(&new.to_be_bytes());
+    }
+}
+
+/// Returns the sum of what the transport checksum covers besides the packet: addresses, length and protocol.
+fn pseudo(packet: &[u8], layout: &Layout) -> u16 {
+    let [source, destination] = layout.addresses().map(|place| &packet[place]);
+    let length = u32::try_from(layout.transport.len()).unwrap_or(u32::MAX).to_be_bytes();
+    sum(&[source, destination, &length, &[0, layout.protocol]])
+}
+
+/// Writes the checksum of TCP or UDP.
+fn complete(packet: &mut [u8], layout: &Layout) {
+    let Some(at) = layout.checksum().map(|at| layout.transport.start + at) else { return };
+    if at + 2 > layout.transport.end {
+        return;
+    }
+    packet[at..at + 2].fill(0);
+    let covered = [pseudo(packet, layout), sum(&[&packet[layout.transport.clone()]])];
+    let checksum = !fold(covered.into_iter().map(u64::from).sum());
+    let checksum = if checksum == 0 && layout.protocol == UDP { 0xffff } else { checksum };
+    packet[at..at + 2].copy_from_slice(&checksum.to_be_bytes());
+}
+
+/// Fills in a checksum that the sender left to its network card.
+fn fill_in(packet: &mut [u8]) {
+    let Some(layout) = Layout::of(packet) else { return };
+    if !matches!(layout.protocol, TCP | UDP) || layout.is_fragment || layout.is_routed || !layout.is_whole {
+        return;
+    }
+    let Some(found) = layout.checksum().and_then(|at| word(&packet[layout.transport.clone()], at)) else {
+        return;
+    };
+    let pseudo = pseudo(packet, &layout);
+    let is_right = fold(u64::from(pseudo) + u64::from(sum(&[&packet[layout.transport.clone()]]))) == u16::MAX;
+    if found == pseudo && !is_right {
+        complete(packet, &layout);
+    }
+}
+
+/// Returns the unicast address that comes so much later; any other address as it is.
+fn shifted(address: IpAddr, shift: u32) -> IpAddr {
+    /// The last one before multicast.
+    const LAST: u32 = 0xdfff_ffff;
+    match address {
+        IpAddr::V4(address) if (1..=LAST).contains(&address.to_bits()) => {
+            let place = u64::from(address.to_bits() - 1) + u64::from(shift);
+            let place = u32::try_from(place % u64::from(LAST)).expect("less than 32 bits");
+            Ipv4Addr::from_bits(place + 1).into()
+        }
+        IpAddr::V6(address) if !address.is_multicast() && !address.is_unspecified() => {
+            let [.., a, b, c, d] = address.octets();
+            let low = u32::from_be_bytes([a, b, c, d]);
+            let high = address.to_bits() - u128::from(low);
+            Ipv6Addr::from_bits(high + u128::from(low.wrapping_add(shift))).into()
+        }
+        other => other,
+    }
+}

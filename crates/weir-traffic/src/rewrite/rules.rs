@@ -1,0 +1,101 @@
+//! What is changed, as text.
+
+use std::net::IpAddr;
+use std::str::FromStr;
+
+use crate::ranges::Addresses;
+
+/// A network that takes the place of another: addresses keep the bits that the new prefix leaves open. As text:
+/// `10.0.0.0/8=192.168.0.0/16`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NetworkMap {
+    from: Addresses,
+    to: Addresses,
+}
+
+impl NetworkMap {
+    /// Returns the address that takes the place of this one; `None`: it is of another network.
+    pub fn map(&self, address: IpAddr) -> Option<IpAddr> {
+        self.from.contains(address).then(|| self.to.with_host_of(address))
+    }
+}
+
+impl FromStr for NetworkMap {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        const ALLOWED: &str = "allowed: two networks or addresses, such as 10.0.0.0/8=192.168.0.0/16";
+        let network = |text: &str| match text.parse::<Addresses>() {
+            Ok(network) if !text.contains('-') => Ok(network),
+            Ok(_) => Err(format!("`{text}` is a range; {ALLOWED}")),
+            Err(_) => Err(format!("`{text}` is no network; {ALLOWED}")),
+        };
+        let (from, to) = text.split_once('=').ok_or_else(|| format!("no `=`; {ALLOWED}"))?;
+        let (from, to) = (network(from)?, network(to)?);
+        if from.is_ipv6() != to.is_ipv6() {
+            return Err(format!("one network is of IPv4, the other of IPv6; {ALLOWED}"));
+        }
+        Ok(Self { from, to })
+    }
+}
+
+/// What becomes of VLAN tags. As text: an ID, or `none`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tag {
+    /// The outer tag gets this ID, and keeps its priority; a frame without a tag gets one (802.1Q).
+    Id(u16),
+    /// All tags are removed.
+    None,
+}
+
+impl FromStr for Tag {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if text.eq_ignore_ascii_case("none") {
+            return Ok(Self::None);
+        }
+        let id = text.parse().ok().filter(|&id: &u16| id <= 4094);
+        id.map(Self::Id).ok_or_else(|| format!("`{text}` is no VLAN; allowed: an ID from 0 to 4094, or none"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hosts_keep_their_place_in_the_new_network() {
+        for (map, from, to) in [
+            ("10.0.0.0/8=192.168.0.0/16", "10.1.2.3", Some("192.168.2.3")),
+            ("10.0.0.0/8=192.168.0.0/16", "11.1.2.3", None),
+            ("10.1.0.0/16=20.0.0.0/8", "10.1.2.3", Some("20.1.2.3")),
+            ("10.0.0.1=10.0.0.9", "10.0.0.1", Some("10.0.0.9")),
+            ("0.0.0.0/0=1.2.3.4", "9.9.9.9", Some("1.2.3.4")),
+            ("2001:db8::/32=fd00::/64", "2001:db8:7::5", Some("fd00::5")),
+            ("2001:db8::/32=fd00::/64", "10.0.0.1", None),
+        ] {
+            let map: NetworkMap = map.parse().expect("a map");
+            let parsed = |text: &str| text.parse::<IpAddr>().expect("an address");
+            assert_eq!(map.map(parsed(from)), to.map(parsed), "{map:?} {from}");
+        }
+    }
+
+    #[test]
+    fn mistakes_are_named() {
+        for (text, why) in [
+            ("10.0.0.0/8", "no `=`"),
+            ("10.0.0.0/33=10.0.0.0/8", "`10.0.0.0/33` is no network"),
+            ("10.0.0.0/8=host", "`host` is no network"),
+            ("10.0.0.1-10.0.0.9=10.0.0.0/8", "is a range"),
+            ("10.0.0.0/8=fd00::/64", "the other of IPv6"),
+        ] {
+            let error = text.parse::<NetworkMap>().expect_err(text);
+            assert!(error.contains(why) && error.contains("allowed: "), "{text}: {error}");
+        }
+        assert_eq!(["7", "none", "NONE"].map(str::parse), [Ok(Tag::Id(7)), Ok(Tag::None), Ok(Tag::None)]);
+        for text in ["", "4095", "-1", "7,8"] {
+            assert!(text.parse::<Tag>().expect_err(text).contains("allowed: "), "{text}");
+        }
+    }
+}

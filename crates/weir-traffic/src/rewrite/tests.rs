@@ -1,0 +1,251 @@
+//! Rewritten packets, judged by the checksums of whole packets.
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::check::{Integrity, integrity};
+
+const MACS: [u8; 12] = [2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1];
+
+/// Packets that Debian's Linux sent with offloads off, in Ethernet frames.
+fn frames() -> Vec<Vec<u8>> {
+    let hex = |text: &str| -> Vec<u8> {
+        let digits: Vec<char> = text.chars().filter(char::is_ascii_hexdigit).collect();
+        let byte = |pair: &[char]| u8::from_str_radix(&pair.iter().collect::<String>(), 16).expect("hex");
+        digits.chunks(2).map(byte).collect()
+    };
+    let packets = include_str!("../check/packets.txt").lines().filter_map(|line| line.split_once(": "));
+    packets
+        .map(|(_, bytes)| hex(bytes))
+        .map(|packet| {
+            let kind = if packet[0] >> 4 == 6 { IPV6 } else { IPV4 };
+            [&MACS[..], &kind.to_be_bytes(), &packet].concat()
+        })
+        .collect()
+}
+
+fn rules() -> Rewrite {
+    Rewrite {
+        macs: vec![([2, 0, 0, 0, 0, 1], [2, 9, 9, 9, 9, 9])],
+        networks: vec![
+            "0.0.0.0/0=172.16.0.0/12".parse().expect("a map"),
+            "::/0=fd12:3456::/32".parse().expect("a map"),
+        ],
+        ports: (0..=u16::MAX).step_by(2).map(|port| (port, port ^ 0x5555)).collect(),
+        tag: Some(Tag::Id(77)),
+        shift: 3,
+    }
+}
+
+fn rewritten(rules: &Rewrite, link_type: u16, frame: &[u8]) -> Vec<u8> {
+    let mut frame = frame.to_vec();
+    rules.apply(link_type, &mut frame);
+    frame
+}
+
+#[test]
+fn right_checksums_stay_right_and_wrong_ones_wrong() {
+    for frame in frames() {
+        let changed = rewritten(&rules(), ETHERNET, &frame);
+        assert_eq!(changed.len(), frame.len() + 4);
+        assert_eq!((&changed[6..12], &changed[12..16]), (&[2, 9, 9, 9, 9, 9][..], &[0x81, 0, 0, 77][..]));
+        assert_ne!(changed[18..], frame[14..]);
+        assert_eq!(integrity(ETHERNET, &changed), Integrity::Sound, "{frame:02x?}");
+        assert_eq!(rewritten(&rules(), 101, &frame[14..]), changed[18..], "without an Ethernet header");
+        let mut damaged = frame.clone();
+        *damaged.last_mut().expect("bytes") ^= 4;
+        assert_eq!(integrity(ETHERNET, &rewritten(&rules(), ETHERNET, &damaged)), Integrity::Damaged);
+    }
+}
+
+#[test]
+fn without_rules_nothing_changes() {
+    for mut frame in frames() {
+        assert_eq!(rewritten(&Rewrite::default(), ETHERNET, &frame), frame);
+        *frame.last_mut().expect("bytes") ^= 4;
+        assert_eq!(rewritten(&Rewrite::default(), ETHERNET, &frame), frame, "even if it is wrong");
+    }
+}
+
+#[test]
+fn checksums_left_to_the_card_are_filled_in() {
+    for frame in frames() {
+        let layout = Layout::of(&frame[14..]).expect("an IP packet");
+        if let TCP | UDP = layout.protocol {
+            let at = 14 + layout.transport.start + layout.checksum().expect("it has one");
+            let mut open = frame.clone();
+            open[at..at + 2].copy_from_slice(&pseudo(&frame[14..], &layout).to_be_bytes());
+            assert_eq!(rewritten(&Rewrite::default(), ETHERNET, &open), frame);
+        }
+    }
+}
+
+#[test]
+fn tags_are_set_and_removed() {
+    let plain = frames().remove(0);
+    let tagged = |tags: &[u8]| [&plain[..12], tags, &plain[12..]].concat();
+    let (none, seven) = (Some(Tag::None), Some(Tag::Id(7)));
+    for (tag, before, after) in [
+        (none, &[][..], &[][..]),
+        (none, &[0x88, 0xa8, 0, 1, 0x81, 0, 0xe0, 2], &[]),
+        (seven, &[], &[0x81, 0, 0, 7]),
+        (seven, &[0x81, 0, 0xff, 0xff], &[0x81, 0, 0xf0, 7]),
+        (seven, &[0x88, 0xa8, 0, 1, 0x81, 0, 0, 2], &[0x88, 0xa8, 0, 7, 0x81, 0, 0, 2]),
+    ] {
+        let rules = Rewrite { tag, ..Rewrite::default() };
+        assert_eq!(rewritten(&rules, ETHERNET, &tagged(before)), tagged(after), "{before:02x?}");
+    }
+}
+
+#[test]
+fn arp_and_neighbours_tell_the_new_addresses() {
+    let arp = [
+        &MACS[..],
+        &[8, 6, 0, 1, 8, 0, 6, 4, 0, 2],
+        &[2, 0, 0, 0, 0, 1, 10, 0, 0, 1],
+        &[2, 0, 0, 0, 0, 2, 0, 0, 0, 0],
+    ]
+    .concat();
+    let rules = Rewrite {
+        macs: vec![([2, 0, 0, 0, 0, 1], [6; 6])],
+        networks: vec!["10.0.0.0/8=10.7.0.0/16".parse().expect("a map")],
+        shift: 1,
+        ..Rewrite::default()
+    };
+    let changed = rewritten(&rules, ETHERNET, &arp);
+    assert_eq!(changed[22..32], [6, 6, 6, 6, 6, 6, 10, 7, 0, 2]);
+    assert_eq!(changed[32..], arp[32..], "an unspecified address stays");
+}
+
+#[test]
+fn shifts_stay_unicast_and_differ() {
+    let of = |text: &str, shift| shifted(text.parse().expect("an address"), shift).to_string();
+    for (from, shift, to) in [
+        ("10.0.0.255", 1, "10.0.1.0"),
+        ("223.255.255.255", 1, "0.0.0.1"),
+        ("224.0.0.1", 9, "224.0.0.1"),
+        ("255.255.255.255", 1, "255.255.255.255"),
+        ("0.0.0.0", 1, "0.0.0.0"),
+        ("fd00::ffff:ffff", 1, "fd00::"),
+        ("ff02::1", 1, "ff02::1"),
+    ] {
+        assert_eq!(of(from, shift), to, "{from}");
+    }
+}
+
+/// A packet of TCP with a payload of its own for each place.
+fn super_frame(v6: bool, tags: &[u8], payload: usize, flags: u8) -> Vec<u8> {
+    let tcp = [&[0, 80, 4, 0, 0xff, 0xff, 0xff, 0, 0, 0, 0, 1, 0x60, flags, 1, 1, 0, 0, 0, 0][..], &[1; 4]];
+    let body: Vec<u8> = (0..payload).map(|at| (at * 7 % 251).to_le_bytes()[0]).collect();
+    let transport = [&tcp.concat()[..], &body].concat();
+    let length = |bytes: usize| u16::try_from(bytes).unwrap_or(0).to_be_bytes();
+    let packet = if v6 {
+        let header = [&[0x60, 0, 0, 0][..], &length(transport.len()), &[TCP, 64], &[0xfd; 32]].concat();
+        [header, transport].concat()
+    } else {
+        let fixed = [&[0x45, 0][..], &length(20 + transport.len()), &[0xff, 0xff, 0x40, 0, 64, TCP, 0, 0]];
+        [fixed.concat(), vec![10, 0, 0, 1, 10, 0, 0, 2], transport].concat()
+    };
+    let kind = if v6 { IPV6 } else { IPV4 };
+    [&MACS[..], tags, &kind.to_be_bytes(), &packet].concat()
+}
+
+/// The segments of a frame; empty if it is not cut.
+fn pieces(frame: &[u8], longest: usize) -> Vec<Vec<u8>> {
+    let mut pieces = Vec::new();
+    let count = cut(ETHERNET, frame, longest, |segment| {
+        pieces.push(segment.to_vec());
+        Ok::<_, ()>(())
+    });
+    assert_eq!(count, Ok((!pieces.is_empty()).then_some(pieces.len() as u64)));
+    pieces
+}
+
+#[test]
+fn segments_are_what_a_card_would_have_sent() {
+    const FLAGS: u8 = 0x99;
+    for v6 in [false, true] {
+        for (tags, payload) in [(&[][..], 4000), (&[0x81, 0, 0, 7][..], 64_000), (&[], 200_000)] {
+            let frame = super_frame(v6, tags, payload, FLAGS);
+            let network = 14 + tags.len();
+            let headers = network + if v6 { 64 } else { 44 };
+            let pieces = pieces(&frame, 1500);
+            assert_eq!(pieces.len(), payload.div_ceil(1500 + network - headers));
+            let mut all = Vec::new();
+            for (index, piece) in pieces.iter().enumerate() {
+                assert_eq!(integrity(ETHERNET, piece), Integrity::Sound);
+                assert!(piece.len() <= 1500 + network);
+                let tcp = &piece[headers - 24..];
+                let sequence = u32::from_be_bytes([tcp[4], tcp[5], tcp[6], tcp[7]]);
+                assert_eq!(sequence, 0xffff_ff00_u32.wrapping_add(u32::try_from(all.len()).expect("short")));
+                let first = if index == 0 { 0x80 } else { 0 };
+                let last = if index + 1 == pieces.len() { 0x09 } else { 0 };
+                assert_eq!(tcp[13], 0x10 | first | last);
+                if !v6 {
+                    let id = u16::from_be_bytes([piece[network + 4], piece[network + 5]]);
+                    assert_eq!(id, 0xffff_u16.wrapping_add(u16::try_from(index).expect("few")));
+                }
+                all.extend_from_slice(&piece[headers..]);
+            }
+            assert!(all == frame[headers..], "the payload is another");
+        }
+    }
+}
+
+#[test]
+fn what_is_no_super_frame_stays_whole() {
+    let frame = super_frame(false, &[], 4000, 0x10);
+    let changed = |at: usize, byte: u8| {
+        let mut frame = frame.clone();
+        frame[at] = byte;
+        frame
+    };
+    assert_eq!(pieces(&frame, 4044), [[0; 0]; 0]);
+    assert_eq!(pieces(&frame, 4043).len(), 2);
+    for (what, other) in
+        [("UDP", changed(23, UDP)), ("a fragment", changed(20, 0x20)), ("cut", frame[..3000].to_vec())]
+    {
+        assert_eq!(pieces(&other, 1500), [[0; 0]; 0], "{what}");
+    }
+    assert_eq!(pieces(&frame, 44), [[0; 0]; 0], "no room for a payload");
+}
+
+#[test]
+fn a_header_that_tells_a_jumbo_length_goes() {
+    let frame = super_frame(true, &[], 100_000, 0x10);
+    let mut jumbo = [&frame[..54], &[TCP, 0, 0xc2, 4, 0, 1, 0x86, 0xb8], &frame[54..]].concat();
+    jumbo[20] = 0;
+    assert!(pieces(&jumbo, 1500) == pieces(&frame, 1500));
+}
+
+proptest! {
+    #[test]
+    fn no_bytes_are_too_odd(
+        link_type in prop_oneof![Just(1_u16), Just(101), Just(113), Just(0)],
+        which in 0..7_usize,
+        changes in prop::collection::vec((0..100_usize, any::<u8>()), 0..8),
+        length in 0..200_usize,
+        longest in 0..100_usize,
+    ) {
+        let mut frame = frames().swap_remove(which);
+        for (at, byte) in changes {
+            let length = frame.len();
+            frame[at % length] = byte;
+        }
+        frame.truncate(length);
+        let _count = cut(link_type, &frame, longest, |_| Ok::<_, ()>(()));
+        rules().apply(link_type, &mut frame);
+    }
+
+    #[test]
+    fn there_and_back_again(which in 0..7_usize, flip in 14..40_usize) {
+        // What a wrong checksum has, it keeps.
+        let mut frame = frames().swap_remove(which);
+        let length = frame.len();
+        frame[flip % length] ^= 1;
+        let to = |shift| Rewrite { ports: vec![(9, 7), (7, 9)], shift, ..Rewrite::default() };
+        let there = rewritten(&to(5), ETHERNET, &frame);
+        let back = rewritten(&to(0u32.wrapping_sub(5)), ETHERNET, &there);
+        prop_assert_eq!(integrity(ETHERNET, &back), integrity(ETHERNET, &frame));
+    }
+}
