@@ -12,7 +12,7 @@
 //! - `tables`: what all of these become, and the frames. A program in the kernel can use the same tables.
 //! - `signature`: the bytes of the signature.
 //! - `check`: what arrived, and what became of the rest.
-//! - `rewrite`: packets of others with other addresses; `sides`: who sent them.
+//! - `templates`: frames of others, sent in turn; `rewrite`: packets of others with other addresses; `sides`: who sent them.
 //! - `checksum`, `layout`: the checksum of all of these, and where things are in frames of any origin.
 
 #![forbid(unsafe_code)]
@@ -32,6 +32,7 @@ mod sides;
 mod signature;
 mod sizes;
 mod tables;
+mod templates;
 
 pub use self::check::{Bucket, Checker, Frame, Latency, Report, STREAMS, StreamReport, Tally, WINDOW};
 pub use self::description::{Description, Place, Protocol, Refusal, Vxlan};
@@ -44,3 +45,4 @@ pub use self::sides::{Side, Sides};
 pub use self::signature::{Found, SIGNATURE_LENGTH, Signature};
 pub use self::sizes::Sizes;
 pub use self::tables::{Head, LONGEST_HEAD, MOST_CHECKSUMS, Tables};
+pub use self::templates::{Templates, Unsigned, hex};

@@ -9,6 +9,7 @@ use weir::Namespace;
 use weir::send::Pace;
 use weir_traffic::{Addresses, Description, Order, Payload, Place, Ports, Protocol, Sizes, Vxlan};
 
+use super::frames::Template;
 use super::plan::{Burst, Plan, Speed};
 use crate::args::{ConfineArgs, MORE};
 use crate::failure::Failure;
@@ -32,6 +33,10 @@ Examples:
         Send ICMPv6 echo requests of all these sizes in VLAN 7.
   weir gen -i eth1 --vxlan 42 --flows 100
         Send flows in a VXLAN tunnel.
+  weir gen -i eth1 --template trace.pcapng --sign -c 1000000 --rate 100kpps
+        Send the packets of a file in turn, with a signature in each.
+  weir gen -i eth1 --template hex:ffffffffffff0200000000010806 -c 1
+        Send a frame of these bytes.
   weir gen -w frames.pcapng --flows 10 -c 100
         Look at the frames first; needs no privileges.
 
@@ -70,6 +75,22 @@ pub(crate) struct GenArgs {
     #[arg(long, value_name = "TIME", value_parser = units::duration, allow_hyphen_values = true)]
     #[arg(help_heading = "Stop conditions")]
     duration: Option<Duration>,
+
+    /// Send the packets of a capture file, or a frame in hexadecimal: FILE, hex:ff0a...
+    ///
+    /// They are sent in turn, as they are; -c counts packets. May be given several times. Between bytes,
+    /// hex: allows spaces, colons, dots and hyphens.
+    #[arg(long, value_name = "FILE|hex:BYTES", help_heading = "Frames", conflicts_with_all = [
+        "size", "payload", "proto", "ipv6", "vlan", "vxlan", "src_mac", "dst_mac", "flows", "order", "src", "dst",
+        "sport", "dport", "drawn", "seed",
+    ])]
+    pub(super) template: Vec<Template>,
+
+    /// Put a signature at the beginning of the payload of each template.
+    ///
+    /// It replaces 18 bytes behind the header of TCP, UDP or ICMP; the checksum changes accordingly.
+    #[arg(long, requires = "template", help_heading = "Frames")]
+    pub(super) sign: bool,
 
     /// Bytes of each frame: 60, 60-1514, imix.
     ///
@@ -197,6 +218,10 @@ pub(crate) struct GenArgs {
 impl GenArgs {
     /// Checks what clap does not.
     pub(super) fn check(&self) -> Result<(), Failure> {
+        if !self.template.is_empty() && self.sending.is_live() {
+            let message = "cannot send templates by --backend live: the kernel makes its frames itself";
+            return Err(Failure::usage(message).hint("try --backend ring"));
+        }
         let Some(path) = &self.write else { return Ok(()) };
         if self.count.is_none() && self.duration.is_none() {
             return Err(Failure::usage("cannot write frames without end: they would fill the disk")
@@ -239,6 +264,11 @@ impl GenArgs {
             payload: self.payload,
             seed: self.seed,
         })
+    }
+
+    /// Returns the files to read.
+    pub(super) fn files(&self) -> Vec<PathBuf> {
+        self.template.iter().filter_map(Template::file).map(PathBuf::from).collect()
     }
 
     pub(super) fn plan(&self) -> Plan {

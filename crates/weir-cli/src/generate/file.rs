@@ -7,30 +7,28 @@ use std::time::{Duration, Instant};
 use weir::send::Sent;
 use weir::writer::{Compression, Format, WriteError, Writer, WriterOptions};
 use weir::{Account, FileInterface, Notes, Packet};
-use weir_traffic::Tables;
 
+use super::frames::Frames;
 use super::plan::Plan;
 use crate::files::FormatArg;
-
-const ETHERNET: u16 = 1;
 
 /// Writes the frames of the plan. Times are those at which they are due, or at which they were made. Returns how many
 /// were written.
 pub(super) fn write(
     path: &Path,
-    tables: &Tables,
+    frames: &Frames,
     stream: u16,
     plan: &mut Plan,
     stop: &AtomicBool,
 ) -> (Sent, Result<(), WriteError>) {
     let mut sent = Sent::default();
-    let result = try_write(path, tables, stream, plan, stop, &mut sent);
+    let result = try_write(path, frames, stream, plan, stop, &mut sent);
     (sent, result)
 }
 
 fn try_write(
     path: &Path,
-    tables: &Tables,
+    frames: &Frames,
     stream: u16,
     plan: &mut Plan,
     stop: &AtomicBool,
@@ -43,16 +41,16 @@ fn try_write(
         user_application: concat!("weir ", env!("CARGO_PKG_VERSION")).to_owned(),
         ..WriterOptions::default()
     };
-    let interface = FileInterface { link_type: ETHERNET, ..FileInterface::default() };
+    let interface = FileInterface { link_type: frames.link_type(), ..FileInterface::default() };
     let mut writer = Writer::create(path, &[interface], &options)?;
     let (began, start) = (Instant::now(), super::now());
     let mut frame = Vec::new();
     while !stop.load(Ordering::Relaxed)
-        && let Some(turn) = plan.next(|sequence| tables.size(sequence), || began.elapsed())
+        && let Some(turn) = plan.next(|sequence| frames.size(sequence), || began.elapsed())
     {
         let since = turn.due.unwrap_or_else(|| began.elapsed());
         let timestamp = start.saturating_add(nanoseconds(since));
-        tables.write(turn.sequence, timestamp, stream, &mut frame);
+        frames.write(turn.sequence, timestamp, stream, &mut frame);
         let original_len = u32::try_from(frame.len()).expect("a frame is short");
         writer.packet(&Packet {
             data: &frame,

@@ -1,12 +1,13 @@
 //! `weir gen`: sends test traffic from a description.
 //!
 //! ```text
-//! options -> Description -> Tables: frame n --.
-//!         -> Plan: when is it due? -----------+-> live frames, Transmission, or file (-w)
+//! options -> Description -> Tables, or --template -> Templates: frame n --.
+//!         -> Plan: when is it due? ---------------------------------------+-> live frames, Transmission, or file (-w)
 //! ```
 
 mod args;
 mod file;
+mod frames;
 mod kernel;
 mod plan;
 mod report;
@@ -26,6 +27,7 @@ use weir_traffic::{Description, Refusal, Tables};
 
 pub(crate) use self::args::GenArgs;
 use self::args::option;
+use self::frames::Frames;
 use self::plan::Plan;
 use self::report::{Summary, named};
 use crate::failure::Failure;
@@ -41,7 +43,10 @@ pub(crate) fn run(args: &GenArgs) -> Result<(), Failure> {
         Some(path) => to_file(args, path, &description)?,
         None => to_interface(args, &mut description)?,
     };
-    (summary.stream, summary.flows, summary.seed) = (args.stream, description.flows, description.seed);
+    summary.stream = args.stream;
+    if summary.templates.is_none() {
+        (summary.flows, summary.seed) = (Some(description.flows), Some(description.seed));
+    }
     summary.error = result.as_ref().err().map(|failure| failure.message().to_owned());
     if !args.quiet {
         style::print(&summary.text());
@@ -65,34 +70,46 @@ fn to_interface(args: &GenArgs, description: &mut Description) -> Outcome {
         Some(mac) => mac,
         None => own_mac(namespace.as_ref(), &name)?.unwrap_or(description.macs[0]),
     };
-    let tables = tables(description)?;
-    fits(&tables, &destination)?;
+    let described = if args.template.is_empty() {
+        let tables = tables(description)?;
+        fits(&tables, &destination)?;
+        Some(tables)
+    } else {
+        None
+    };
     let mut plan = args.plan();
-    let mut way = Way::open(&builder, &args.sending, &tables, args.stream, plan.is_top())?;
+    let live = described.as_ref().filter(|_| args.sending.is_live() || plan.is_top());
+    let mut way = Way::open(&builder, &args.sending, live, args.stream)?;
     handle_signals(&way.stop_flag())?;
     if let Way::Socket(_) = way {
-        args.confine.confine(|| Needs::to_read(&[], None).send())?;
+        args.confine.confine(|| Needs::to_read(&args.files(), None).send())?;
     }
+    let frames = match described {
+        Some(tables) => Frames::Described(tables),
+        None => Frames::read(&args.template, Some(&destination), args.sign)?,
+    };
 
     let passed = Arc::new(AtomicU64::new(0));
     let position = Arc::clone(&passed);
     let total = args.count.filter(|_| !args.quiet);
     let position = move || position.load(Ordering::Relaxed);
     let mut progress = Progress::of(position, total, false, units::packets);
-    let (mut summary, result) = match &mut way {
-        Way::Socket(sender) => {
-            let (report, result) = send(sender, &tables, args.stream, &mut plan, &passed);
-            let mut summary = Summary::new(report.sent, Some(report.elapsed), &plan);
-            (summary.gaps, summary.stopped) = (Off::of(report.gaps), report.stopped);
-            (summary, result)
-        }
-        Way::Kernel(live) => {
-            let (report, result) = kernel::send(live, &tables, &mut plan, &passed);
+    let (mut summary, result) = match (&mut way, &frames) {
+        (Way::Kernel(live), Frames::Described(tables)) => {
+            let (report, result) = kernel::send(live, tables, &mut plan, &passed);
             let mut summary = Summary::new(sent(&report), Some(report.elapsed), &plan);
             (summary.refused, summary.stopped) = (report.made.packets - report.sent, report.stopped);
             (summary, result)
         }
+        (Way::Kernel(_), Frames::Templates { .. }) => unreachable!("templates are sent by a socket"),
+        (Way::Socket(sender), frames) => {
+            let (report, result) = send(sender, frames, args.stream, &mut plan, &passed);
+            let mut summary = Summary::new(report.sent, Some(report.elapsed), &plan);
+            (summary.gaps, summary.stopped) = (Off::of(report.gaps), report.stopped);
+            (summary, result)
+        }
     };
+    summary.templates = frames.templates();
     progress.clear();
     summary.interface = Some(destination.name);
     summary.backend = Some(way.name());
@@ -108,18 +125,17 @@ enum Way {
 }
 
 impl Way {
-    /// Opens the way that is wanted. Where the choice is free, the kernel makes what is sent at top speed, if it can.
+    /// Opens the way that is wanted. `live`: what the kernel may make; where the choice is free, it does if it can.
     fn open(
         builder: &SenderBuilder,
         wanted: &SendingArgs,
-        tables: &Tables,
+        live: Option<&Tables>,
         stream: u16,
-        top: bool,
     ) -> Result<Self, Failure> {
-        if wanted.is_live() {
+        if let Some(tables) = live.filter(|_| wanted.is_live()) {
             return Ok(Self::Kernel(builder.live(tables, stream)?));
         }
-        let live = (wanted.may_be_live() && top).then(|| builder.live(tables, stream).ok()).flatten();
+        let live = live.filter(|_| wanted.may_be_live()).and_then(|tables| builder.live(tables, stream).ok());
         Ok(match live {
             Some(live) => Self::Kernel(live),
             None => Self::Socket(builder.open()?),
@@ -144,7 +160,7 @@ impl Way {
 /// Sends the frames of the plan by the sender.
 fn send(
     sender: &mut Sender,
-    tables: &Tables,
+    frames: &Frames,
     stream: u16,
     plan: &mut Plan,
     passed: &AtomicU64,
@@ -154,11 +170,11 @@ fn send(
     let mut frame = Vec::new();
     let mut result = Ok(true);
     while matches!(result, Ok(true))
-        && let Some(turn) = plan.next(|sequence| tables.size(sequence), || began.elapsed())
+        && let Some(turn) = plan.next(|sequence| frames.size(sequence), || began.elapsed())
     {
         let (due, frame) = (turn.due.map(file::nanoseconds), &mut frame);
-        result = transmission.packet_made(due, tables.size(turn.sequence) as usize, || {
-            tables.write(turn.sequence, now(), stream, frame);
+        result = transmission.packet_made(due, frames.size(turn.sequence) as usize, || {
+            frames.write(turn.sequence, now(), stream, frame);
             frame
         });
         passed.fetch_add(1, Ordering::Relaxed);
@@ -169,14 +185,19 @@ fn send(
 
 /// Writes to a file.
 fn to_file(args: &GenArgs, path: &Path, description: &Description) -> Outcome {
-    let tables = tables(description)?;
+    let described = args.template.is_empty().then(|| tables(description)).transpose()?;
     let stop = Arc::default();
     handle_signals(&stop)?;
-    args.confine.confine(|| Needs::to_read(&[], Some(path)))?;
+    args.confine.confine(|| Needs::to_read(&args.files(), Some(path)))?;
+    let frames = match described {
+        Some(tables) => Frames::Described(tables),
+        None => Frames::read(&args.template, None, args.sign)?,
+    };
     let mut plan = args.plan();
-    let (sent, result) = file::write(path, &tables, args.stream, &mut plan, &stop);
+    let (sent, result) = file::write(path, &frames, args.stream, &mut plan, &stop);
     let mut summary = Summary::new(sent, None, &plan);
     summary.file = Some(named(path));
+    summary.templates = frames.templates();
     summary.stopped = stop.load(Ordering::Relaxed);
     Ok((summary, result.map_err(Failure::from)))
 }

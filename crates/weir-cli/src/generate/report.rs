@@ -18,8 +18,11 @@ pub(super) struct Summary {
     pub(super) file: Option<String>,
     pub(super) backend: Option<String>,
     pub(super) stream: u16,
-    pub(super) flows: u32,
-    pub(super) seed: u64,
+    /// Null: frames were made from a description.
+    pub(super) templates: Option<usize>,
+    /// Null: these are templates.
+    pub(super) flows: Option<u32>,
+    pub(super) seed: Option<u64>,
     #[serde(flatten)]
     amount: Amount,
     /// Null: as fast as possible, or a rate in bits.
@@ -46,8 +49,9 @@ impl Summary {
             file: None,
             backend: None,
             stream: 0,
-            flows: 0,
-            seed: 0,
+            templates: None,
+            flows: None,
+            seed: None,
             amount: Amount::new(sent, elapsed),
             asked_packets_per_second,
             asked_bits_per_second,

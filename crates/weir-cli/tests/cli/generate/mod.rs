@@ -1,6 +1,8 @@
 //! `weir gen`: tcpdump and tshark find nothing wrong with its frames, and the other end of a cable receives the same ones as
 //! a file.
 
+mod templates;
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
