@@ -78,10 +78,7 @@ const OF_TCPREPLAY: [(&str, &str); 9] = [
     ("--preload-pcap", "to read the file first: -K or --preload"),
     ("-L --limit", "to send only some packets: -c N"),
     ("--duration", "to send a part of the file: --to +10s"),
-    (
-        "-I --intf2 --cachefile",
-        "to send in two directions, run weir replay twice, with a filter each: -- src net NET",
-    ),
+    ("-I --intf2 --cachefile", "to send what servers have sent on another interface: --second IF"),
     ("-v --verbose", "to print the packets: weir read FILE"),
 ];
 

@@ -73,7 +73,9 @@ fn with_names(shell: ShellArg, script: &str) -> String {
                     .replace(":PID|PATH:_default'", ":PID|PATH:_weir_captures'");
                 line + "\n"
             });
-            format!("{first}\n\n{}{}", include_str!("names.zsh"), named.collect::<String>())
+            let named =
+                named.collect::<String>().replacen("_weir() {\n", "_weir() {\n    _weir_options_alone\n", 1);
+            format!("{first}\n\n{}{named}", include_str!("names.zsh"))
         }
         ShellArg::Fish => {
             let functions = [

@@ -209,6 +209,11 @@ fn bash_completes_options_and_interfaces() {
     assert_eq!(completed(&["weir", "forward", "eth0", "l"]), ["lo"]);
     assert_eq!(completed(&["weir", "replay", "f.pcap", "-i", "l"]), ["lo"]);
     assert_eq!(completed(&["weir", "gen", "-i", "l"]), ["lo"]);
+    assert_eq!(completed(&["weir", "-i", "an"]), ["any"], "it captures");
+    assert_eq!(completed(&["weir", "-n", "-i", "l"]), ["lo"]);
+    assert_eq!(completed(&["weir", "-n", "--snap"]), ["--snapshot-length"]);
+    assert_eq!(completed(&["weir", "-r", "f.pcap", "--split"]), ["--split-by"], "it reads");
+    assert_eq!(completed(&["weir", "--vers"]), ["--version"]);
     assert_eq!(completed(&["weir", "doctor", "-i", "an"]), [""; 0], "it takes no `any`");
     assert_eq!(completed(&["weir", "capture", "-i", "no-such"]), [""; 0]);
 }

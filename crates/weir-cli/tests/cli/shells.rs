@@ -64,6 +64,8 @@ fn root_zsh_completes_what_only_this_machine_knows() {
         ("weir capture --snap", "weir capture --snapshot-length"),
         ("weir capture -i y", "weir capture -i y0 "),
         ("weir count --interface an", "weir count --interface any "),
+        ("weir -n -i y", "weir -n -i y0 "),
+        ("weir -i y0 --snap", "weir -i y0 --snapshot-length"),
         ("weir capture -i x", r"weir capture -i x\$\(id\) "),
         ("weir devices y", "weir devices y0 "),
         ("weir forward y", "weir forward y0 "),
@@ -109,6 +111,8 @@ fn root_fish_completes_what_only_this_machine_knows() {
         ("weir capture -i l", "lo"),
         ("weir count --interface an", "any"),
         ("weir devices l", "lo"),
+        ("weir -i l", "lo"),
+        ("weir -i an", "any"),
         ("weir forward l", "lo"),
         ("weir capture --netns ", "web"),
     ] {

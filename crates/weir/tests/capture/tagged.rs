@@ -124,6 +124,8 @@ fn root_a_filter_that_xdp_cannot_answer_is_refused() {
         assert!(Command::new(words[0]).args(&words[1..]).status().unwrap().success(), "{line}");
     };
     network.rx().run(|| {
+        // What the kernel says of IPv6 on a new interface is tagged, too.
+        std::fs::write("/proc/sys/net/ipv6/conf/default/disable_ipv6", "1").unwrap();
         // With fewer queues than the other end sends on, veth runs no program itself.
         run("ip link add far0 numtxqueues 2 type veth peer name near0 numtxqueues 1 numrxqueues 1");
         run("ip link set far0 up");
