@@ -121,12 +121,13 @@ struct Sample {
     off: Option<Off>,
 }
 
-/// How far gaps were off, in microseconds.
+/// How far gaps were off, in microseconds, and by how many percent the whole took too long.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 struct Off {
     p50: f64,
     p99: f64,
     max: f64,
+    longer_percent: f64,
 }
 
 /// Time in microseconds, and bytes.
@@ -219,7 +220,12 @@ fn off(sent: &[Packet], arrived: &[Packet]) -> Result<Off, Failure> {
         .collect();
     off.sort_by(f64::total_cmp);
     let at = |percent| percentile(&off, percent);
-    Ok(Off { p50: at(50), p99: at(99), max: at(100) })
+    let span = |packets: &[Packet]| match packets {
+        [(first, _), .., (last, _)] => (last - first) as f64,
+        _ => 0.0,
+    };
+    let longer_percent = (span(arrived) / 1e3 / span(sent) - 1.0) * 100.0;
+    Ok(Off { p50: at(50), p99: at(99), max: at(100), longer_percent })
 }
 
 /// Runs the command.
@@ -353,8 +359,9 @@ impl Lab {
 impl Sample {
     fn told(&self) -> String {
         let rate = self.rate.map(|rate| format!("{:.2} Mpps", rate / 1e6));
-        let off = self.off.map(|Off { p50, p99, max }| {
-            format!("gaps off by {p50:.1} us (p50), {p99:.1} us (p99), {max:.0} us (max)")
+        let off = self.off.map(|Off { p50, p99, max, longer_percent }| {
+            let longer = format!("{longer_percent:.1} % too long");
+            format!("gaps off by {p50:.1} us (p50), {p99:.1} us (p99), {max:.0} us (max), {longer}")
         });
         rate.or(off).unwrap_or_default()
     }
@@ -400,7 +407,8 @@ impl Report {
             let rates = of(&self.samples, contestant).filter_map(|sample| sample.rate).map(|rate| rate / 1e6);
             top.push(vec![contestant.name.to_owned(), spread(rates.collect())]);
         }
-        let mut gaps = vec![row(&["gaps off, us: median (range)", "p50", "p99", "max"])];
+        let mut gaps =
+            vec![row(&["gaps off, us: median (range)", "p50", "p99", "max", "the whole too long, %"])];
         for contestant in &RECORDED {
             let off: Vec<Off> = of(&self.samples, contestant).filter_map(|sample| sample.off).collect();
             let column = |value: fn(&Off) -> f64| spread(off.iter().map(value).collect());
@@ -409,6 +417,7 @@ impl Report {
                 column(|off| off.p50),
                 column(|off| off.p99),
                 column(|off| off.max),
+                column(|off| off.longer_percent),
             ]);
         }
         let (packets, bytes) = (units::grouped(self.packets as u64), self.mean_bytes);
@@ -442,7 +451,9 @@ mod tests {
     fn gaps_are_compared_with_those_of_the_file() {
         let packets = |times: [u64; 3]| times.map(|time| (time, vec![7]));
         let (sent, arrived) = (packets([0, 10, 30]), packets([5_000, 16_000, 34_500]));
-        assert_eq!(off(&sent, &arrived).expect("the same"), Off { p50: 1.0, p99: 1.5, max: 1.5 });
+        let Off { p50, p99, max, longer_percent } = off(&sent, &arrived).expect("the same");
+        assert_eq!((p50, p99, max), (1.0, 1.5, 1.5));
+        assert!((longer_percent + 100.0 / 60.0).abs() < 1e-9, "29.5 us instead of 30: {longer_percent}");
         assert!(off(&sent, &arrived[..2]).is_err());
         let mut changed = arrived;
         changed[1].1 = vec![8];
