@@ -80,6 +80,7 @@ fn with_names(shell: ShellArg, script: &str) -> String {
         ShellArg::Fish => {
             let functions = [
                 ("-l interface ", "__weir_interfaces"),
+                ("-l second ", "__weir_interfaces"),
                 ("-l netns ", "__weir_namespaces"),
                 ("-l target ", "__weir_captures"),
             ];
