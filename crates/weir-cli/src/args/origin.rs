@@ -168,7 +168,7 @@ pub(crate) enum ModeArg {
     /// The host keeps its traffic.
     #[default]
     Pass,
-    /// Captured packets go no further, for mirror ports; refused on interfaces with addresses of
+    /// Packets that are taken go no further, for mirror ports; refused on interfaces with addresses of
     /// this host.
     Exclusive,
 }

@@ -34,7 +34,9 @@ impl Step {
             return Ok(true);
         }
         let (number, bytes) = (units::grouped(self.number), units::grouped(bytes as u64));
-        style::print(&format!("packet {number}, {bytes} bytes: Enter sends it, c all others, too, q ends\n"));
+        style::print(&format!(
+            "packet {number}, {bytes} bytes: Enter sends it, c sends it and the rest, q quits\n"
+        ));
         let answer = self.line().map_err(|error| {
             Failure::new(format_args!("cannot read from standard input: {error}")).hint("leave out --step")
         })?;
@@ -62,7 +64,7 @@ impl Step {
                     word @ (b"" | b"c" | b"q") => return Ok(Some(word.to_vec())),
                     _ => {
                         line.clear();
-                        style::print("Enter, c or q\n");
+                        style::print("press Enter, or type c or q\n");
                     }
                 },
             }

@@ -139,14 +139,7 @@ fn agrees_with_tshark(source: SourceChoice, combinations: &[&[KeyField]], beside
         network.rx().run(|| builder.start().expect("it counts"))
     };
     let mut all: Vec<Statistics> = combinations.iter().map(start).collect();
-    let dumps: Vec<Child> = [("in", received.len()), ("out", sent.len())]
-        .iter()
-        .zip(&files)
-        .map(|(&(direction, packets), file)| tcpdump(&network, direction, packets, file))
-        .collect();
-    send(&network.pair().tx, &received);
-    send(&network.pair().rx, &sent);
-    dumps.into_iter().for_each(end);
+    send_both_ways(&network, &received, &sent, &files);
     for (statistics, fields) in all.iter_mut().zip(combinations) {
         statistics.stop().expect("it stops");
         let reading = statistics.read().expect("counters");

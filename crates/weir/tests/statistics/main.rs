@@ -5,7 +5,7 @@ mod spread;
 
 use std::io::{BufRead as _, BufReader};
 use std::os::fd::{AsFd as _, AsRawFd as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -157,6 +157,15 @@ fn send(port: &Port, frames: &[Vec<u8>]) {
     FrameSender::new(port).expect("a sender").send_frames(frames).expect("frames are sent");
 }
 
+/// Sends packets both ways, and waits until tcpdump has written what `rx` has received and what it has sent to `files`.
+fn send_both_ways(network: &Network, received: &[Vec<u8>], sent: &[Vec<u8>], files: &[PathBuf; 2]) {
+    let dumps =
+        [tcpdump(network, "in", received.len(), &files[0]), tcpdump(network, "out", sent.len(), &files[1])];
+    send(&network.pair().tx, received);
+    send(&network.pair().rx, sent);
+    dumps.into_iter().for_each(end);
+}
+
 /// Sends the mixture both ways past the statistics and tcpdump, and compares them.
 fn agrees_with_tcpdump(
     builder: impl FnOnce(&Network) -> StatisticsBuilder + Send,
@@ -169,15 +178,7 @@ fn agrees_with_tcpdump(
     let _tagging =
         beside.map(|(protocol, tci)| Tagging::on(&network.pair().tx, protocol, tci).expect("tags"));
     let mut statistics = network.rx().run(|| builder(&network).start().expect("it counts"));
-    let ways = [("in", received.len()), ("out", sent.len())];
-    let dumps: Vec<Child> = ways
-        .iter()
-        .zip(&files)
-        .map(|(&(direction, packets), file)| tcpdump(&network, direction, packets, file))
-        .collect();
-    send(&network.pair().tx, &received);
-    send(&network.pair().rx, &sent);
-    dumps.into_iter().for_each(end);
+    send_both_ways(&network, &received, &sent, &files);
     statistics.stop().expect("it stops");
     let reading = statistics.read().expect("counters");
 
