@@ -83,6 +83,18 @@ pub(super) fn all() -> Vec<Contestant> {
     ]
 }
 
+/// Those of them that do the same work; the first is weir.
+pub(super) const VERSUS: [[&str; 2]; 8] = [
+    ["weir-file", "tcpdump-file"],
+    ["weir-file", "dumpcap-file"],
+    ["weir-pass-kernel", "tcpdump"],
+    ["weir-pass-kernel", "netsniff-ng"],
+    ["weir-tc", "tcpdump"],
+    ["weir-tc", "netsniff-ng"],
+    ["weir-af-packet", "tcpdump"],
+    ["weir-af-xdp", "af-xdp"],
+];
+
 /// A contestant's name, for the command line.
 pub(super) fn name(text: &str) -> Result<String, String> {
     let names: Vec<&str> = all().iter().map(|contestant| contestant.name).collect();

@@ -12,6 +12,7 @@
 mod bars;
 mod compress;
 mod contestants;
+mod experiment;
 mod failure;
 mod fault;
 mod files;
@@ -85,6 +86,8 @@ struct Cli {
 enum What {
     /// Compare capture rates with the XDP limit, AF_XDP, tcpdump, dumpcap and netsniff-ng.
     Capture(CaptureArgs),
+    /// Compare the results of two runs.
+    Compare(experiment::CompareArgs),
     /// Measure compression on the fly at the highest rate tcpdump sustains without it.
     Compress(compress::CompressArgs),
     /// Compare filters with libpcap's: size, speed, compile time, cost in XDP.
@@ -96,6 +99,8 @@ enum What {
     Host(host::HostArgs),
     /// Compare programs on the system's libpcap with the same programs on weir's.
     Libpcap(libpcap::LibpcapArgs),
+    /// List the experiments that run knows.
+    List,
     /// Compare lines, objects and a terminal's scrolling with tcpdump and tshark: rates, delay, cost.
     Look(look::LookArgs),
     /// Compare cooperating handlers with theory: losses, throughput, hand-over, bursts.
@@ -104,6 +109,8 @@ enum What {
     Read(files::ReadArgs),
     /// Compare replaying a capture file with tcpreplay: top speed, and how exactly gaps are kept.
     Replay(replay::ReplayArgs),
+    /// Run experiments by name, all in the same way: a file of raw values, tables, one report with figures.
+    Run(experiment::RunArgs),
     /// Compare sending with a bare live-frames loop, trafgen and tcpreplay.
     Send(send::SendArgs),
     /// Compare counting by filter with an XDP program that only drops, and with libpcap.
@@ -124,10 +131,10 @@ enum What {
 impl What {
     /// Whether the program is measured, and not the library alone.
     fn runs_weir(&self) -> bool {
-        use What::{Capture, Compress, Filter, Host, Look, Read, Replay, Stat};
+        use What::{Capture, Compress, Filter, Host, Look, Read, Replay, Run, Stat};
         matches!(
             self,
-            Capture(_) | Compress(_) | Filter(_) | Host(_) | Look(_) | Read(_) | Replay(_) | Stat(_)
+            Capture(_) | Compress(_) | Filter(_) | Host(_) | Look(_) | Read(_) | Replay(_) | Run(_) | Stat(_)
         )
     }
 }
@@ -182,16 +189,19 @@ fn run(cli: &Cli) -> Result<(), Failure> {
     }
     match &cli.what {
         What::Capture(args) => capture(args),
+        What::Compare(args) => experiment::compare(args),
         What::Compress(args) => compress::run(args),
         What::CompileOnce(args) => filter::run_once(args),
         What::Filter(args) => filter::run(args),
         What::Forward(args) => forward::run(args),
         What::Host(args) => host::run(args),
         What::Libpcap(args) => libpcap::run(args),
+        What::List => experiment::list(),
         What::Look(args) => look::run(args),
         What::Queues(args) => queues::run(args),
         What::Read(args) => files::run(args),
         What::Replay(args) => replay::run(args),
+        What::Run(args) => experiment::run(args),
         What::Send(args) => send::run(args),
         What::Stat(args) => stat::run(args),
         What::Steer(args) => steer::run(args),

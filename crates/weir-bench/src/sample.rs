@@ -122,6 +122,14 @@ impl Lab {
         Ok(Self { network, ksoftirqd: ksoftirqd(GENERATOR_CPU) })
     }
 
+    /// The same with two interfaces that are there: one to send on, one to receive on.
+    pub(super) fn on(cards: Option<&[String; 2]>) -> Result<Self, Failure> {
+        let Some([tx, rx]) = cards else { return Self::new() };
+        let network = Network::of_cards(tx, rx);
+        let network = network.map_err(failed(format_args!("send on {tx} and receive on {rx}")))?;
+        Ok(Self { network, ksoftirqd: ksoftirqd(GENERATOR_CPU) })
+    }
+
     pub(super) fn pair(&self) -> &Pair {
         self.network.pair()
     }
@@ -373,7 +381,6 @@ impl fmt::Display for Sample {
     }
 }
 
-#[cfg(test)]
 impl Sample {
     /// Nothing was measured yet.
     pub(super) fn empty(contestant: &'static str, size: usize, round: u32) -> Self {

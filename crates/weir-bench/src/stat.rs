@@ -20,6 +20,7 @@ use weir_lab::Verdict;
 
 use crate::bars::{Bar, Wanted};
 use crate::contestants::{Contestant, Way};
+use crate::experiment::{About, Contest, Experiment, Settings};
 use crate::failure::Failure;
 use crate::fault::Fault;
 use crate::files::SIZE;
@@ -168,6 +169,22 @@ impl Account {
         let whole = bytes == packets * u64::from(SIZE);
         (whole && self.filters.iter().all(right)).then(|| Counts::of(packets))
     }
+}
+
+/// The same in rounds with the other experiments.
+pub(super) fn make(settings: &Settings) -> Result<Box<dyn Experiment>, Failure> {
+    let dir = tempfile::tempdir().map_err(failed("create a folder"))?;
+    let contestants = contestants(&counter::compile(dir.path())?);
+    let about = About {
+        name: "stat".to_owned(),
+        title: "Counting by filter".to_owned(),
+        method: "The frames match some filters and not the others; counts have to say so, and be those of all frames sent. \
+                 libpcap's program counts in user space what its filter leaves."
+            .to_owned(),
+        versus: [XDP[0], TC[0]].map(|ours| [ours, LIBPCAP].map(str::to_owned)).to_vec(),
+        ..About::default()
+    };
+    Ok(Box::new(Contest::new(settings, about, contestants, &[60], dir, bars)?))
 }
 
 /// Runs the command.

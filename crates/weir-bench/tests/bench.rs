@@ -432,3 +432,87 @@ fn short(words: &[&str], dir: &Path) -> Value {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     serde_json::from_str(&fs::read_to_string(&json).expect("JSON")).expect("valid JSON")
 }
+
+/// The results of a short `weir-bench run`, its words and its page.
+fn experiment(name: &str) -> (Value, String, String) {
+    let place = tempfile::tempdir().expect("a folder");
+    let files = [place.path().join("r.json"), place.path().join("r.html")];
+    let mut bench = Command::new(env!("CARGO_BIN_EXE_weir-bench"));
+    bench.args(["run", name, "--quick", "--json"]).arg(&files[0]).arg("--html").arg(&files[1]);
+    let output = bench.output().expect("run weir-bench");
+    let told =
+        format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{told}");
+    let [json, page] = files.map(|file| fs::read_to_string(file).expect("a file"));
+    (serde_json::from_str(&json).expect("valid JSON"), told, page)
+}
+
+/// The values of a measure by series and place.
+fn values<'a>(outcome: &'a Value, measure: &str) -> Vec<(&'a str, Option<f64>, f64)> {
+    let values = outcome["values"].as_array().expect("a list").iter();
+    let of = values.filter(|value| value["measure"] == measure);
+    let number = |value: &Value| value["value"].as_f64().expect("a number");
+    of.map(|value| (value["series"].as_str().expect("a name"), value["at"].as_f64(), number(value))).collect()
+}
+
+#[test]
+fn root_experiments_end_in_a_report() {
+    if !require_root("root_experiments_end_in_a_report") {
+        return;
+    }
+    let (results, told, page) = experiment("stat");
+    let outcome = &results["outcomes"][0];
+    let [sent, received, lost] = ["sent", "received", "lost"].map(|measure| values(outcome, measure));
+    assert_eq!(sent.len(), 11, "{told}");
+    for ((sent, received), lost) in sent.iter().zip(&received).zip(&lost) {
+        assert!(sent.2 > 0.0 && sent.2 == received.2 + lost.2, "{sent:?} {received:?} {lost:?}");
+    }
+    let series = outcome["about"]["series"].as_array().expect("a list");
+    assert_eq!(series.len(), sent.len());
+    assert!(outcome["faults"].as_array().is_some_and(Vec::is_empty), "{told}");
+    assert!(told.contains("weir, xdp, 1 filter / libpcap, 1 filter"), "{told}");
+    assert_eq!(page.matches("<svg").count(), 1, "a figure for the one size");
+    assert!(page.contains("Made with --quick") && !page.contains("<script"), "{page}");
+}
+
+#[test]
+fn runs_are_compared_and_nonsense_is_refused() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let (old, new) = (dir.path().join("old.json"), dir.path().join("new.json"));
+    let run = |rates: [f64; 5]| {
+        let value = |(round, rate): (u32, &f64)| serde_json::json!({"series": "a", "measure": "rate", "at": null, "round": round, "value": rate, "turn": "a"});
+        let values: Vec<Value> = (1..).zip(&rates).map(value).collect();
+        let about = serde_json::json!({
+            "name": "x", "title": "X", "method": "", "differs": [], "axis": null, "missing": [], "versus": [], "published": [],
+            "measures": [{"name": "rate", "title": "rate", "unit": "Mpps", "better": "higher"}],
+            "series": [{"name": "a", "title": "A", "role": "ours"}],
+        });
+        let outcome = serde_json::json!({
+            "about": about, "rounds": 5, "values": values, "bars": [], "faults": [], "seconds": 1.0,
+        });
+        serde_json::json!({
+            "format": "weir-bench 1", "summary": "here", "machine": {}, "quick": false, "outcomes": [outcome],
+        })
+    };
+    fs::write(&old, run([2.0, 2.01, 2.0, 2.02, 2.0]).to_string()).expect("write");
+    fs::write(&new, run([1.0, 1.01, 1.0, 1.02, 1.0]).to_string()).expect("write");
+    let compare = |words: &[&str]| {
+        let output = Command::new(env!("CARGO_BIN_EXE_weir-bench")).arg("compare").args(words).output();
+        let output = output.expect("run weir-bench");
+        let told =
+            format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        (output.status.success(), told)
+    };
+    let [old, new] = [&old, &new].map(|path| path.to_str().expect("a path"));
+    let (right, told) = compare(&[old, new]);
+    assert!(right && told.contains("x: A") && told.contains("-50.0 %") && told.contains("WORSE"), "{told}");
+    let (right, told) = compare(&["--fail", old, new]);
+    assert!(!right && told.contains("values that are worse: 1"), "{told}");
+    let (right, told) = compare(&["--fail", new, old]);
+    assert!(right && told.contains("+100.0 %"), "{told}");
+    let (right, told) = compare(&[old, old]);
+    assert!(right && told.contains("values compared: 1, changed: 0 (worse: 0)"), "{told}");
+    fs::write(new, "{}").expect("write");
+    let (right, told) = compare(&[old, new]);
+    assert!(!right && told.contains("as results of weir-bench run"), "{told}");
+}

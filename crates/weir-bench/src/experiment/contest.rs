@@ -1,0 +1,149 @@
+//! Experiments in which contestants take the same frames in turn: [`Lab::sample`] by size.
+
+use super::{About, Axis, Better, Experiment, Judged, Measure, Outcome, Role, Series, Settings, Taken, Turn};
+use crate::bars::Bar;
+use crate::contestants::{Contestant, Way};
+use crate::failure::Failure;
+use crate::sample::{Lab, Limits, Sample};
+
+const MIB: f64 = (1 << 20) as f64;
+
+/// The network, and who takes part.
+pub(crate) struct Contest {
+    about: About,
+    contestants: Vec<Contestant>,
+    /// Bytes of a frame.
+    sizes: Vec<u16>,
+    lab: Lab,
+    limits: Limits,
+    judge: fn(&[Sample]) -> Vec<Bar>,
+    /// Programs that were compiled for it, removed in the end.
+    _programs: tempfile::TempDir,
+}
+
+impl Contest {
+    /// A second for each turn. `programs`: a folder that lasts as long as the contest.
+    pub(crate) fn new(
+        settings: &Settings,
+        about: About,
+        contestants: Vec<Contestant>,
+        sizes: &[u16],
+        programs: tempfile::TempDir,
+        judge: fn(&[Sample]) -> Vec<Bar>,
+    ) -> Result<Self, Failure> {
+        let lab = Lab::on(settings.cards.as_ref())?;
+        let limits = Limits::new(settings.time(1000), &settings.dir)?;
+        let sizes = if settings.quick { &sizes[..1] } else { sizes };
+        let series = contestants.iter().map(|contestant| Series {
+            name: contestant.name.to_owned(),
+            title: contestant.title.to_owned(),
+            role: match contestant.way {
+                Way::Program(_) if contestant.title.starts_with("weir") => Role::Ours,
+                Way::Program(_) => Role::Peer,
+                Way::Stack | Way::Hook(_) => Role::Limit,
+            },
+        });
+        let missing = contestants
+            .iter()
+            .filter_map(|contestant| Some([contestant.title.to_owned(), contestant.missing()?]));
+        let about = About {
+            axis: Some(Axis { title: "frame".to_owned(), unit: "bytes".to_owned(), logarithmic: false }),
+            measures: vec![
+                Measure::new("rate", "packets that reached the reader", "Mpps", Better::Higher),
+                Measure::new(
+                    "kernel",
+                    "processor time of a packet in the kernel, with the generator's",
+                    "ns",
+                    Better::Lower,
+                ),
+                Measure::new("reader", "processor time of a packet in the program", "ns", Better::Lower),
+                Measure::new("lost", "packets lost", "packets", Better::Lower),
+                Measure::new("memory", "memory of the program beyond its pool", "MiB", Better::Lower),
+                Measure::new("sent", "packets that the interface took", "packets", Better::Neither),
+                Measure::new("received", "packets that reached the reader", "packets", Better::Neither),
+                Measure::new("stack", "packets that reached the network stack", "packets", Better::Neither),
+            ],
+            series: series.collect(),
+            missing: missing.collect(),
+            ..about
+        };
+        Ok(Self { about, contestants, sizes: sizes.to_vec(), lab, limits, judge, _programs: programs })
+    }
+}
+
+impl Experiment for Contest {
+    fn about(&self) -> About {
+        self.about.clone()
+    }
+
+    fn turns(&self) -> Vec<Turn> {
+        let of = |size: &u16| {
+            let size = u64::from(*size);
+            let present = self.contestants.iter().filter(|contestant| contestant.missing().is_none());
+            present.map(move |contestant| Turn::of(contestant.name, Some(size)))
+        };
+        self.sizes.iter().flat_map(of).collect()
+    }
+
+    fn take(&mut self, turn: &Turn, round: u32) -> Result<Taken, Failure> {
+        let named = |contestant: &&Contestant| contestant.name == turn.series;
+        let contestant = self.contestants.iter().find(named).expect("turns are of contestants");
+        let size = usize::try_from(turn.at.unwrap_or_default()).unwrap_or_default();
+        let sample = self.lab.sample(contestant, size, round, &self.limits)?;
+        let mut taken = Taken { problems: sample.problems.clone(), ..Taken::default() };
+        taken.add(turn, "rate", sample.rate / 1e6);
+        taken.add(turn, "kernel", sample.kernel_ns);
+        if let Some(time) = sample.reader_ns {
+            taken.add(turn, "reader", time);
+        }
+        if let Some(bytes) = sample.beyond_pool {
+            taken.add(turn, "memory", bytes as f64 / MIB);
+        }
+        for (measure, packets) in [
+            ("lost", sample.lost),
+            ("sent", sample.accepted),
+            ("received", sample.delivered),
+            ("stack", sample.stack),
+        ] {
+            taken.add(turn, measure, packets as f64);
+        }
+        if sample.accepted != sample.delivered + sample.lost {
+            let Sample { accepted, delivered, lost, .. } = sample;
+            taken.problems.push(format!("{accepted} packets sent, {delivered} received and {lost} lost"));
+        }
+        Ok(taken)
+    }
+
+    fn bars(&self, outcome: &Outcome) -> Vec<Judged> {
+        let samples: Vec<Sample> = self
+            .contestants
+            .iter()
+            .flat_map(|contestant| self.sizes.iter().map(move |size| (contestant.name, *size)))
+            .flat_map(|(name, size)| samples(outcome, name, size))
+            .collect();
+        (self.judge)(&samples).into_iter().map(Judged::from).collect()
+    }
+}
+
+/// What was measured of a contestant, round by round.
+fn samples(outcome: &Outcome, contestant: &'static str, size: u16) -> Vec<Sample> {
+    let of = |measure: &str| outcome.rounds_of(contestant, measure, Some(f64::from(size)));
+    let at = |measure: &str, round: u32| {
+        of(measure).iter().find(|(number, _)| *number == round).map(|(_, value)| *value)
+    };
+    let count = |measure: &str, round: u32| crate::units::whole(at(measure, round).unwrap_or_default());
+    of("rate")
+        .into_iter()
+        .map(|(round, rate)| Sample {
+            rate: rate * 1e6,
+            kernel_ns: at("kernel", round).unwrap_or(f64::NAN),
+            reader_ns: at("reader", round),
+            lost: count("lost", round),
+            accepted: count("sent", round),
+            delivered: count("received", round),
+            stack: count("stack", round),
+            beyond_pool: at("memory", round).map(|mebibytes| crate::units::whole(mebibytes * MIB)),
+            ..Sample::empty(contestant, usize::from(size), round)
+        })
+        .collect()
+}

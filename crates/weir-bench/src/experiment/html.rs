@@ -1,0 +1,256 @@
+//! The report: one page that needs nothing but itself.
+
+use std::error::Error;
+use std::fmt::Write as _;
+
+use super::confidence::Side;
+use super::figure::{Row, draw_bars, figures};
+use super::result::Run;
+use super::text::{Versus, bars, estimate, interval, number, versus};
+use super::{Better, Estimate, Measure, Outcome, Published, Role};
+
+const STYLE: &str = "\
+body { font: 15px/1.45 sans-serif; max-width: 62rem; margin: 2rem auto; padding: 0 1rem; color: #222; }
+h2 { margin-top: 2.6rem; border-top: 1px solid #ccc; padding-top: 1.2rem; }
+table { border-collapse: collapse; margin: .8rem 0; font-size: 14px; }
+td, th { padding: .2rem .7rem; text-align: right; border-bottom: 1px solid #e4e4e4; font-variant-numeric: tabular-nums; }
+td:first-child, th:first-child { text-align: left; }
+svg { max-width: 100%; height: auto; }
+.bad { color: #b02a1a; font-weight: bold; }
+.good { color: #1a6d2e; }
+.quiet { color: #666; }
+summary { cursor: pointer; }
+";
+
+/// Makes the page.
+pub(crate) fn page(run: &Run) -> Result<String, Box<dyn Error>> {
+    let mut page = format!(
+        "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
+         <meta name=\"viewport\" content=\"width=device-width\">\
+         <title>weir-bench</title>\n<style>\n{STYLE}</style></head><body>\n<h1>weir-bench</h1>\n<p>{}</p>\n",
+        escape(&run.summary)
+    );
+    if run.quick {
+        page.push_str("<p class=\"bad\">Made with --quick: the figures mean little.</p>\n");
+    }
+    head(&mut page, run);
+    for outcome in &run.outcomes {
+        section(&mut page, outcome)?;
+    }
+    page.push_str("</body></html>\n");
+    Ok(page)
+}
+
+/// What a reader has to know first: where weir is behind, what was missed and what failed.
+fn head(page: &mut String, run: &Run) {
+    let mut behind = Vec::new();
+    let mut ahead = 0;
+    for outcome in &run.outcomes {
+        for versus in versus(outcome) {
+            match versus.comparison.ahead {
+                Some(Side::Theirs) => {
+                    behind.push(format!("{}: {}", outcome.about.title, versus.row().join(" ")))
+                }
+                Some(Side::Ours) => ahead += 1,
+                None => {}
+            }
+        }
+    }
+    let missed = all(run, |outcome| {
+        outcome.bars.iter().filter(|bar| bar.met == Some(false)).map(|bar| bar.name.clone()).collect()
+    });
+    let failed = all(run, |outcome| {
+        outcome.faults.iter().map(|fault| format!("{}: {}", fault.turn, fault.message)).collect()
+    });
+    let missing = all(run, |outcome| {
+        outcome.about.missing.iter().map(|[series, why]| format!("{series}: {why}")).collect()
+    });
+    let met =
+        run.outcomes.iter().flat_map(|outcome| &outcome.bars).filter(|bar| bar.met == Some(true)).count();
+    let _infallible = writeln!(
+        page,
+        "<p>weir is ahead in {ahead} comparisons and behind in {}; {met} targets are met.</p>",
+        behind.len()
+    );
+    for (title, lines) in [
+        ("weir is behind", behind),
+        ("Targets missed", missed),
+        ("Not measured, or wrong", failed),
+        ("Not installed here", missing),
+    ] {
+        list(page, title, &lines);
+    }
+    page.push_str("<p>Contents:");
+    for outcome in &run.outcomes {
+        let name = escape(&outcome.about.name);
+        let _infallible = write!(page, " <a href=\"#{name}\">{name}</a>");
+    }
+    page.push_str("</p>\n");
+}
+
+fn all(run: &Run, of: impl Fn(&Outcome) -> Vec<String>) -> Vec<String> {
+    let named = |outcome: &Outcome| {
+        let name = outcome.about.name.clone();
+        of(outcome).into_iter().map(move |text| format!("{name}: {text}")).collect::<Vec<_>>()
+    };
+    run.outcomes.iter().flat_map(named).collect()
+}
+
+fn list(page: &mut String, title: &str, lines: &[String]) {
+    if lines.is_empty() {
+        return;
+    }
+    let _infallible = writeln!(page, "<p class=\"bad\">{title}:</p><ul>");
+    for line in lines {
+        let _infallible = writeln!(page, "<li>{}</li>", escape(line));
+    }
+    page.push_str("</ul>\n");
+}
+
+fn section(page: &mut String, outcome: &Outcome) -> Result<(), Box<dyn Error>> {
+    let about = &outcome.about;
+    let (name, title, method) = (escape(&about.name), escape(&about.title), escape(&about.method));
+    let _infallible = writeln!(page, "<h2 id=\"{name}\">{title}</h2>\n<p>{method}</p>");
+    let drift = outcome.drift().map_or_else(String::new, |drift| {
+        format!("; the first round again, at the end: {:+.1} % (median of all series)", drift * 100.0)
+    });
+    let rounds =
+        if outcome.rounds == 1 { "One round".to_owned() } else { format!("{} rounds", outcome.rounds) };
+    let _infallible = writeln!(page, "<p class=\"quiet\">{rounds} in {:.0} s{drift}</p>", outcome.seconds);
+    for figure in figures(outcome)? {
+        let _infallible = writeln!(page, "<figure>{figure}</figure>");
+    }
+    page.push_str("<p class=\"quiet\">Blue: weir. Orange: others. Grey: limits of the machine. Violet, dashed: arithmetic. \
+                   Black, and vertical lines: where the median lies.</p>\n");
+    let shown: Vec<&Measure> =
+        about.measures.iter().filter(|measure| measure.better != Better::Neither).collect();
+    for at in outcome.places() {
+        values(page, outcome, &shown, at);
+    }
+    let versus = versus(outcome);
+    if !versus.is_empty() {
+        page.push_str("<h3>In the same rounds</h3>\n");
+        let head = ["", "", "ratio", ""].map(str::to_owned).to_vec();
+        table(page, &std::iter::once(head).chain(versus.iter().map(Versus::row)).collect::<Vec<_>>());
+    }
+    if !outcome.bars.is_empty() {
+        page.push_str("<h3>Targets</h3>\n");
+        table(page, &bars(&outcome.bars));
+    }
+    published(page, outcome)?;
+    raw(page, outcome);
+    Ok(())
+}
+
+fn values(page: &mut String, outcome: &Outcome, measures: &[&Measure], at: Option<f64>) {
+    let about = &outcome.about;
+    let place = at.zip(about.axis.as_ref());
+    if let Some((at, axis)) = place {
+        let _infallible =
+            writeln!(page, "<h3>{}: {} {}</h3>", escape(&axis.title), number(at), escape(&axis.unit));
+    }
+    let head = measures.iter().map(|measure| format!("{}, {}", measure.name, measure.unit));
+    let mut rows = vec![std::iter::once(String::new()).chain(head).collect::<Vec<_>>()];
+    for series in &about.series {
+        let cells: Vec<_> =
+            measures.iter().map(|measure| estimate(outcome, &series.name, &measure.name, at)).collect();
+        if cells.iter().any(Option::is_some) {
+            let cells = cells.into_iter().map(|cell| cell.map_or_else(|| "-".to_owned(), interval));
+            rows.push(std::iter::once(series.title.clone()).chain(cells).collect());
+        }
+    }
+    table(page, &rows);
+}
+
+/// What was published, drawn in the same way, and what differs.
+fn published(page: &mut String, outcome: &Outcome) -> Result<(), Box<dyn Error>> {
+    let about = &outcome.about;
+    if about.published.is_empty() && about.differs.is_empty() {
+        return Ok(());
+    }
+    page.push_str("<h3>Published</h3>\n");
+    if let Some(measure) = about.measures.first() {
+        let of = |value: &&Published| value.measure == measure.name && value.at.is_none();
+        let rows: Vec<Row> = about
+            .published
+            .iter()
+            .filter(of)
+            .map(|value| Row {
+                title: value.series.clone(),
+                role: Role::Limit,
+                length: Estimate::of([value.value]).expect("published values are finite"),
+            })
+            .collect();
+        let longest = rows.iter().map(|row| row.length.high).fold(0.0, f64::max);
+        if !rows.is_empty() {
+            let caption = format!("as published: {}, {}", measure.title, measure.unit);
+            let _infallible = writeln!(page, "<figure>{}</figure>", draw_bars(&caption, &rows, longest)?);
+        }
+    }
+    let mut rows = vec![["", "measure", "at", "value"].map(str::to_owned).to_vec()];
+    rows.extend(about.published.iter().map(|value| {
+        let at = value.at.map_or_else(String::new, number);
+        vec![value.series.clone(), value.measure.clone(), at, number(value.value)]
+    }));
+    if rows.len() > 1 {
+        table(page, &rows);
+    }
+    if !about.differs.is_empty() {
+        page.push_str("<p>What differs:</p><ul>\n");
+        for line in &about.differs {
+            let _infallible = writeln!(page, "<li>{}</li>", escape(line));
+        }
+        page.push_str("</ul>\n");
+    }
+    Ok(())
+}
+
+/// Every value that was measured; round 0 repeats round 1.
+fn raw(page: &mut String, outcome: &Outcome) {
+    page.push_str("<details><summary>Raw values by round</summary>\n");
+    let mut rows = vec![["", "measure", "at", "round: value"].map(str::to_owned).to_vec()];
+    for series in &outcome.about.series {
+        for measure in &outcome.about.measures {
+            for at in outcome.places() {
+                let of = |value: &&super::result::Value| {
+                    value.series == series.name && value.measure == measure.name && value.at == at
+                };
+                let values: Vec<String> = outcome
+                    .values
+                    .iter()
+                    .filter(of)
+                    .map(|value| format!("{}: {}", value.round, number(value.value)))
+                    .collect();
+                if !values.is_empty() {
+                    let at = at.map_or_else(String::new, number);
+                    rows.push(vec![series.name.clone(), measure.name.clone(), at, values.join(", ")]);
+                }
+            }
+        }
+    }
+    table(page, &rows);
+    page.push_str("</details>\n");
+}
+
+/// The first row is the head.
+fn table(page: &mut String, rows: &[Vec<String>]) {
+    page.push_str("<table>\n");
+    for (number, row) in rows.iter().enumerate() {
+        let tag = if number == 0 { "th" } else { "td" };
+        page.push_str("<tr>");
+        for cell in row {
+            let class = match cell.as_str() {
+                "NO" | "BEHIND" => " class=\"bad\"",
+                "yes" | "ahead" => " class=\"good\"",
+                _ => "",
+            };
+            let _infallible = write!(page, "<{tag}{class}>{}</{tag}>", escape(cell));
+        }
+        page.push_str("</tr>\n");
+    }
+    page.push_str("</table>\n");
+}
+
+fn escape(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+}

@@ -1,0 +1,139 @@
+//! Experiments: everybody measured in turn, round after round; raw values in a file; tables, figures and one report.
+//!
+//! ```text
+//!  experiment: what it asks of whom -> turns -> rounds.rs -> result.rs: raw values, in a file
+//!                                                            -> table.rs, html.rs (figure.rs), compare.rs
+//! ```
+
+mod compare;
+mod confidence;
+mod contest;
+mod figure;
+mod html;
+mod list;
+mod result;
+mod rounds;
+mod run;
+mod text;
+
+pub(crate) use compare::{CompareArgs, run as compare};
+pub(crate) use confidence::{Comparison, Estimate};
+pub(crate) use contest::Contest;
+pub(crate) use list::list;
+pub(crate) use result::{About, Axis, Better, Judged, Measure, Outcome, Published, Role, Series};
+pub(crate) use run::{RunArgs, run};
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::bars::Bar;
+use crate::failure::Failure;
+
+/// How to measure.
+#[derive(Clone, Debug)]
+pub(crate) struct Settings {
+    /// Everything as short as can be: whether it works, not how fast it is.
+    pub(crate) quick: bool,
+    /// For files of captures; a tmpfs by default.
+    pub(crate) dir: PathBuf,
+    /// Interfaces to send and to receive on; none: a private network.
+    pub(crate) cards: Option<[String; 2]>,
+}
+
+/// Something that is measured. Its making prepares all that is not part of a measurement; its end leaves nothing behind.
+pub(crate) trait Experiment {
+    fn about(&self) -> About;
+
+    /// All that is measured in a round, in this order.
+    fn turns(&self) -> Vec<Turn>;
+
+    /// Takes one turn. What is measured has to be right as well: what is not is among the problems.
+    ///
+    /// # Errors
+    ///
+    /// Where there is nothing to measure with, or it failed. The other turns go on.
+    fn take(&mut self, turn: &Turn, round: u32) -> Result<Taken, Failure>;
+
+    /// What is to be reached, and whether it is.
+    fn bars(&self, outcome: &Outcome) -> Vec<Judged> {
+        let _none = outcome;
+        Vec::new()
+    }
+}
+
+/// A part of a round.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(crate) struct Turn {
+    /// Different from that of all other turns.
+    pub(crate) name: String,
+    pub(crate) series: String,
+    /// On the axis: bytes of a frame, packets of a burst.
+    pub(crate) at: Option<u64>,
+}
+
+impl Settings {
+    /// For how long to measure in a turn: so many milliseconds, or a twentieth of that.
+    pub(crate) fn time(&self, milliseconds: u64) -> Duration {
+        Duration::from_millis(if self.quick { milliseconds / 20 } else { milliseconds })
+    }
+}
+
+impl Turn {
+    /// A turn of `series` at a place on the axis.
+    pub(crate) fn of(series: &str, at: Option<u64>) -> Self {
+        let name = at.map_or_else(|| series.to_owned(), |at| format!("{series} {at}"));
+        Self { name, series: series.to_owned(), at }
+    }
+}
+
+/// What came of a turn.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Taken {
+    pub(crate) found: Vec<Found>,
+    /// What is not as it has to be; the values are kept, and the run fails.
+    pub(crate) problems: Vec<String>,
+}
+
+/// A value.
+#[derive(Clone, Debug)]
+pub(crate) struct Found {
+    series: String,
+    measure: String,
+    at: Option<f64>,
+    value: f64,
+}
+
+impl Found {
+    pub(crate) fn new(series: &str, measure: &str, at: Option<f64>, value: f64) -> Self {
+        Self { series: series.to_owned(), measure: measure.to_owned(), at, value }
+    }
+}
+
+impl Taken {
+    /// Adds a value of the series and place of `turn`.
+    pub(crate) fn add(&mut self, turn: &Turn, measure: &str, value: f64) {
+        let at = turn.at.map(|at| at as f64);
+        self.found.push(Found::new(&turn.series, measure, at, value));
+    }
+}
+
+impl Measure {
+    pub(crate) fn new(name: &str, title: &str, unit: &str, better: Better) -> Self {
+        Self { name: name.to_owned(), title: title.to_owned(), unit: unit.to_owned(), better }
+    }
+}
+
+impl From<Bar> for Judged {
+    fn from(bar: Bar) -> Self {
+        let size = bar.size.map(|size| format!(", {size} B")).unwrap_or_default();
+        let measured =
+            bar.measured.map(|spread| [bar.judged.unwrap_or(spread.median), spread.min, spread.max]);
+        Self {
+            name: bar.name + &size,
+            wanted: bar.wanted.to_string(),
+            unit: bar.unit.to_owned(),
+            measured,
+            met: bar.met,
+        }
+    }
+}

@@ -1,0 +1,205 @@
+//! What was measured, as it is kept in a file: raw values, and all that is needed to make tables and figures of them.
+
+use std::fs;
+use std::io::Write as _;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+use tempfile::NamedTempFile;
+
+use crate::failed;
+use crate::failure::Failure;
+
+/// The first word of the file, so that nothing else is taken for one.
+const FORMAT: &str = "weir-bench 1";
+
+/// All experiments of one run. Field names are a promise to scripts.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub(crate) struct Run {
+    format: String,
+    /// The machine in one line, and the day.
+    pub(crate) summary: String,
+    /// The same by fields.
+    pub(crate) machine: serde_json::Value,
+    /// Rounds too short for figures that mean anything.
+    pub(crate) quick: bool,
+    pub(crate) outcomes: Vec<Outcome>,
+}
+
+/// One experiment.
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+pub(crate) struct Outcome {
+    pub(crate) about: About,
+    /// Rounds that were asked for. The last is followed by a repetition of the first, numbered 0.
+    pub(crate) rounds: u32,
+    pub(crate) values: Vec<Value>,
+    pub(crate) bars: Vec<Judged>,
+    /// Turns that gave no result, and those whose result is wrong.
+    pub(crate) faults: Vec<Fault>,
+    /// Time that it took.
+    pub(crate) seconds: f64,
+}
+
+/// What an experiment asks, and of whom.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
+pub(crate) struct About {
+    /// On the command line.
+    pub(crate) name: String,
+    pub(crate) title: String,
+    /// How it is done, in a few sentences.
+    pub(crate) method: String,
+    /// What differs from the published experiment, a sentence each.
+    pub(crate) differs: Vec<String>,
+    /// What the values depend on beside the series; none if on nothing.
+    pub(crate) axis: Option<Axis>,
+    /// The first is the one that figures show.
+    pub(crate) measures: Vec<Measure>,
+    pub(crate) series: Vec<Series>,
+    /// Series that cannot be measured here, and why.
+    pub(crate) missing: Vec<[String; 2]>,
+    /// Who does the same work: the first of each pair is ours.
+    pub(crate) versus: Vec<[String; 2]>,
+    pub(crate) published: Vec<Published>,
+}
+
+/// The horizontal axis.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
+pub(crate) struct Axis {
+    pub(crate) title: String,
+    pub(crate) unit: String,
+    pub(crate) logarithmic: bool,
+}
+
+/// A quantity.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+pub(crate) struct Measure {
+    pub(crate) name: String,
+    pub(crate) title: String,
+    pub(crate) unit: String,
+    pub(crate) better: Better,
+}
+
+/// Which values are good.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Better {
+    Higher,
+    Lower,
+    /// A fact that is neither.
+    Neither,
+}
+
+/// One of those that are measured.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+pub(crate) struct Series {
+    pub(crate) name: String,
+    pub(crate) title: String,
+    pub(crate) role: Role,
+}
+
+/// What a series is to the others.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Role {
+    Ours,
+    Peer,
+    /// What the machine can do without a capture.
+    Limit,
+    /// Expected by arithmetic.
+    Model,
+}
+
+/// A figure of the published experiment.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+pub(crate) struct Published {
+    /// In the words of the publication.
+    pub(crate) series: String,
+    pub(crate) measure: String,
+    pub(crate) at: Option<f64>,
+    pub(crate) value: f64,
+}
+
+/// One measured value.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+pub(crate) struct Value {
+    pub(crate) series: String,
+    pub(crate) measure: String,
+    /// On the axis.
+    pub(crate) at: Option<f64>,
+    pub(crate) round: u32,
+    pub(crate) value: f64,
+    /// The turn that it comes from.
+    pub(crate) turn: String,
+}
+
+/// A target, and what came of it.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+pub(crate) struct Judged {
+    pub(crate) name: String,
+    pub(crate) wanted: String,
+    pub(crate) unit: String,
+    /// Median, or the worst, and the range; none where what it compares was not measured.
+    pub(crate) measured: Option<[f64; 3]>,
+    pub(crate) met: Option<bool>,
+}
+
+/// Something that could not be measured, or that is not right.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+pub(crate) struct Fault {
+    pub(crate) turn: String,
+    pub(crate) round: u32,
+    pub(crate) message: String,
+}
+
+impl Run {
+    pub(crate) fn new(summary: String, machine: serde_json::Value, quick: bool) -> Self {
+        Self { format: FORMAT.to_owned(), summary, machine, quick, outcomes: Vec::new() }
+    }
+
+    /// Reads a file that [`Run::save`] has written.
+    pub(crate) fn load(path: &Path) -> Result<Self, Failure> {
+        let text = fs::read(path).map_err(failed(format_args!("read {}", path.display())))?;
+        let read: Result<Self, _> = serde_json::from_slice(&text);
+        let run =
+            read.map_err(failed(format_args!("read {} as results of weir-bench run", path.display())))?;
+        if run.format == FORMAT {
+            return Ok(run);
+        }
+        let what =
+            format_args!("cannot read {}: its format is {:?}, not {FORMAT:?}", path.display(), run.format);
+        Err(Failure::new(what))
+    }
+
+    /// Replaces the file, which is whole at any time.
+    pub(crate) fn save(&self, path: &Path) -> Result<(), Failure> {
+        let text = serde_json::to_vec(self).map_err(failed("make JSON"))?;
+        let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or_else(|| Path::new("."));
+        let write = || {
+            let mut file = NamedTempFile::new_in(dir)?;
+            file.write_all(&text)?;
+            file.write_all(b"\n")?;
+            file.as_file().set_permissions(PermissionsExt::from_mode(0o644))?;
+            file.persist(path).map_err(|error| error.error)
+        };
+        write().map(drop).map_err(failed(format_args!("write {}", path.display())))
+    }
+}
+
+impl Outcome {
+    /// The values of one series and measure by round, without the repetition.
+    pub(crate) fn rounds_of(&self, series: &str, measure: &str, at: Option<f64>) -> Vec<(u32, f64)> {
+        let of = |value: &&Value| {
+            value.round > 0 && value.series == series && value.measure == measure && value.at == at
+        };
+        self.values.iter().filter(of).map(|value| (value.round, value.value)).collect()
+    }
+
+    /// The places on the axis, in order; one that is no place if there is no axis.
+    pub(crate) fn places(&self) -> Vec<Option<f64>> {
+        let mut places: Vec<Option<f64>> = self.values.iter().map(|value| value.at).collect();
+        places.sort_by(|a, b| a.unwrap_or(f64::MIN).total_cmp(&b.unwrap_or(f64::MIN)));
+        places.dedup();
+        places
+    }
+}

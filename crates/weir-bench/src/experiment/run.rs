@@ -1,0 +1,176 @@
+//! `weir-bench run`: experiments by name.
+
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use clap::Args;
+use rustix::fs::{AtFlags, CWD, statat};
+
+use super::list::{ALL, Entry, find};
+use super::result::{Fault, Run};
+use super::{Outcome, Settings, html, rounds, text};
+use crate::failure::Failure;
+use crate::machine::Machine;
+use crate::{failed, style, two_processors, units};
+
+const EXAMPLES: &str = "\
+Examples:
+  weir-bench run all
+        Run every experiment, five rounds each; the report is weir-bench.html.
+  weir-bench run capture stat --rounds 9
+        Run two of them; nine rounds say more than five.
+  weir-bench run all --quick
+        Check that everything works; the figures mean little.
+  weir-bench run all --resume
+        Go on where a run was interrupted, with the file it left.
+
+weir-bench list shows the experiments, weir-bench compare what changed between two runs. Requires root and two \
+otherwise idle processors. Traffic stays in private networks that are removed at the end, unless --rx and --tx name \
+interfaces.";
+
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct RunArgs {
+    /// Names of experiments, or all.
+    #[arg(required = true, value_name = "NAME")]
+    names: Vec<String>,
+
+    /// Number of rounds; default: 5. With three or fewer nothing is called a difference.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    rounds: Option<u32>,
+
+    /// Make one short round of everything.
+    #[arg(long)]
+    quick: bool,
+
+    /// File of the results, which is whole after every round.
+    #[arg(long, value_name = "FILE", default_value = "weir-bench.json")]
+    json: PathBuf,
+
+    /// File of the report: one page with its figures in it.
+    #[arg(long, value_name = "FILE", default_value = "weir-bench.html")]
+    html: PathBuf,
+
+    /// Keep what the file of the results has, and measure the rest.
+    #[arg(long)]
+    resume: bool,
+
+    /// Folder for files of captures; should be a tmpfs with 2 GiB to spare.
+    #[arg(long, value_name = "DIR", default_value = "/dev/shm")]
+    dir: PathBuf,
+
+    /// Receive on this interface instead of a private network; a cable leads to that of --tx.
+    #[arg(long, value_name = "IF", requires = "tx")]
+    rx: Option<String>,
+
+    /// Send on this interface.
+    #[arg(long, value_name = "IF", requires = "rx")]
+    tx: Option<String>,
+}
+
+pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
+    let entries = wanted(&args.names)?;
+    two_processors()?;
+    let cards = args.tx.clone().zip(args.rx.clone()).map(|(tx, rx)| [tx, rx]);
+    let settings = Settings { quick: args.quick, dir: args.dir.clone(), cards };
+    let mut run = begin(args)?;
+    style::say(format_args!("{}", run.summary));
+    // Better now than after all measurements.
+    run.save(&args.json)?;
+    let began = Instant::now();
+    for (number, entry) in (1..).zip(&entries) {
+        let so_far = units::elapsed(began.elapsed());
+        style::say(format_args!("\n{number} of {}: {} ({so_far} so far)", entries.len(), entry.name));
+        one(entry, args, &settings, &mut run)?;
+    }
+    let mut stdout = io::stdout().lock();
+    for outcome in &run.outcomes {
+        let told = stdout.write_all(text::outcome(outcome).as_bytes());
+        told.map_err(failed("write to standard output"))?;
+    }
+    write(&args.html, &html::page(&run).map_err(failed("draw"))?)?;
+    style::say(format_args!("\nresults: {}, report: {}", args.json.display(), args.html.display()));
+    verdict(&run)
+}
+
+fn wanted(names: &[String]) -> Result<Vec<&'static Entry>, Failure> {
+    if names.iter().any(|name| name == "all") {
+        return Ok(ALL.iter().collect());
+    }
+    let one = |name: &String| {
+        let known = || ALL.iter().map(|entry| entry.name).collect::<Vec<_>>().join(", ");
+        find(name).ok_or_else(|| {
+            Failure::new(format_args!(
+                "cannot run {name}: there is no such experiment; try all, or {}",
+                known()
+            ))
+        })
+    };
+    names.iter().map(one).collect()
+}
+
+/// A new run, or one that was interrupted.
+fn begin(args: &RunArgs) -> Result<Run, Failure> {
+    let exists = statat(CWD, &args.json, AtFlags::empty()).is_ok();
+    if args.resume && exists {
+        let run = Run::load(&args.json)?;
+        if run.quick == args.quick {
+            return Ok(run);
+        }
+        let what = format_args!(
+            "cannot resume {}: its rounds are of another length; try without --resume",
+            args.json.display()
+        );
+        return Err(Failure::new(what));
+    }
+    let machine = Machine::describe(&args.dir);
+    let summary = format!("{}, {machine}", machine.date());
+    Ok(Run::new(summary, serde_json::to_value(&machine).map_err(failed("describe the machine"))?, args.quick))
+}
+
+/// Runs one. If it cannot even begin, the others go on.
+fn one(entry: &Entry, args: &RunArgs, settings: &Settings, run: &mut Run) -> Result<(), Failure> {
+    let rounds = args.rounds.unwrap_or(if args.quick { 1 } else { 5 });
+    let place = run.outcomes.iter().position(|outcome| outcome.about.name == entry.name);
+    let place = place.unwrap_or_else(|| {
+        run.outcomes.push(Outcome::default());
+        run.outcomes.len() - 1
+    });
+    let mut outcome = Outcome { rounds, ..std::mem::take(&mut run.outcomes[place]) };
+    let made = (entry.make)(settings);
+    let measured = made.map(|mut experiment| {
+        outcome.about = experiment.about();
+        rounds::take(experiment.as_mut(), &mut outcome, |outcome| {
+            run.outcomes[place] = outcome.clone();
+            run.save(&args.json)
+        })
+    });
+    let result = measured.unwrap_or_else(|failure| {
+        style::say(format_args!("{}", style::stderr().red(failure.message())));
+        outcome.about.name = entry.name.to_owned();
+        outcome.about.title = entry.question.to_owned();
+        let message = failure.message().to_owned();
+        outcome.faults = vec![Fault { turn: entry.name.to_owned(), round: 0, message }];
+        Ok(())
+    });
+    run.outcomes[place] = outcome;
+    result.and_then(|()| run.save(&args.json))
+}
+
+fn write(path: &Path, text: &str) -> Result<(), Failure> {
+    std::fs::write(path, text).map_err(failed(format_args!("write {}", path.display())))
+}
+
+/// Whether everything was measured. A target that is missed is an answer, not a failure.
+fn verdict(run: &Run) -> Result<(), Failure> {
+    let bars = || run.outcomes.iter().flat_map(|outcome| &outcome.bars);
+    let met = bars().filter(|bar| bar.met == Some(true)).count();
+    let judged = bars().filter(|bar| bar.met.is_some()).count();
+    style::say(format_args!("{met} of {judged} targets met, {} not measured", bars().count() - judged));
+    let faults: usize = run.outcomes.iter().map(|outcome| outcome.faults.len()).sum();
+    if faults == 0 {
+        return Ok(());
+    }
+    Err(Failure::new(format_args!("turns that failed or are wrong: {faults}; see above")))
+}
