@@ -27,6 +27,8 @@ pub(super) struct Bar {
     /// the processor.
     pub(super) undisturbed: Option<Spread>,
     pub(super) met: Option<bool>,
+    /// Whether the worst of all counts, and not the median.
+    pub(super) worst: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -64,7 +66,17 @@ impl Bar {
             Wanted::AtLeast(limit) => value >= limit,
             Wanted::AtMost(limit) => value <= limit,
         });
-        Self { name: name.to_owned(), size, wanted, measured, judged, unit, undisturbed: None, met }
+        Self {
+            name: name.to_owned(),
+            size,
+            wanted,
+            measured,
+            judged,
+            unit,
+            undisturbed: None,
+            met,
+            worst: false,
+        }
     }
 
     /// Nothing may be more than `most`.
@@ -77,7 +89,17 @@ impl Bar {
     ) -> Self {
         let judged = measured.map(|measured| measured.max);
         let (wanted, met) = (Wanted::AtMost(most), judged.map(|value| value <= most));
-        Self { name: name.to_owned(), size, wanted, measured, judged, unit, undisturbed: None, met }
+        Self {
+            name: name.to_owned(),
+            size,
+            wanted,
+            measured,
+            judged,
+            unit,
+            undisturbed: None,
+            met,
+            worst: true,
+        }
     }
 }
 

@@ -118,6 +118,18 @@ pub(super) fn receive_into_50_mib() -> Program {
     ours(OWN, "ready", &["receive", "--source", "xdp", "--mode", "exclusive", "--chunks", "50"])
 }
 
+/// A queue's pool of a chosen shape, for frames as long as its cells.
+pub(super) fn held_up(chunks: &'static str, chunk_size: &'static str) -> Program {
+    let shape = ["--chunks", chunks, "--chunk-size", chunk_size];
+    ours(OWN, "ready", &[&["receive", "--source", "xdp", "--mode", "exclusive"], &shape[..]].concat())
+}
+
+/// The bare loop with so many frames of 2 KiB.
+pub(super) fn af_xdp_ring(frames: &'static str) -> Program {
+    let how = ["receive-af-xdp", "--queue", "1", "--frames", frames];
+    Program { spins: true, ..ours(OWN, "ready", &how) }
+}
+
 /// What a user would type to see whether anything comes.
 pub(super) fn capture_without_file() -> Program {
     ours(WEIR, "source xdp", &["capture", "--source", "xdp", "--json"])

@@ -40,6 +40,7 @@ mod style;
 mod table;
 mod trials;
 mod units;
+mod wirecap;
 mod witness;
 
 use std::fmt::Display;

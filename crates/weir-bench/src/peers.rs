@@ -10,12 +10,17 @@ use super::program::{Counts, Program};
 /// libpcap, with the time-out of a second that tcpdump asks for. It keeps its privileges, which it would have to give up
 /// before it opens the file.
 pub(super) fn tcpdump(output: &'static str) -> Program {
+    tcpdump_with("131072", output)
+}
+
+/// The same with so many KiB for packets.
+pub(super) fn tcpdump_with(kibibytes: &'static str, output: &'static str) -> Program {
     Program {
         name: "tcpdump",
         package: "tcpdump",
         place: None,
         environment: Vec::new(),
-        arguments: vec!["-i", "{interface}", "-n", "-Z", "root", "-B", "131072", "-w", output],
+        arguments: vec!["-i", "{interface}", "-n", "-Z", "root", "-B", kibibytes, "-w", output],
         ready: "listening on",
         batch: Duration::from_millis(1200),
         spins: false,

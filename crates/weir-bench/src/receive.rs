@@ -24,6 +24,9 @@ use crate::style;
 /// A signal ends the wait; this is for the one that comes just before it.
 const WAIT: Duration = Duration::from_millis(250);
 
+/// Bytes kept of a packet where chunks are small: there is room for one behind each.
+const SNAP_LEN: u32 = 2048;
+
 #[derive(Debug, Args)]
 pub(super) struct ReceiveArgs {
     #[arg(short)]
@@ -36,6 +39,9 @@ pub(super) struct ReceiveArgs {
     timestamps: Timestamps,
     #[arg(long)]
     chunks: u32,
+    /// Bytes.
+    #[arg(long)]
+    chunk_size: Option<u32>,
 }
 
 fn source(text: &str) -> Result<SourceChoice, String> {
@@ -71,6 +77,9 @@ pub(super) struct AfXdpArgs {
     interface: String,
     #[arg(long)]
     queue: u32,
+    /// As many bytes as the others have.
+    #[arg(long, default_value = "65536")]
+    frames: u32,
 }
 
 /// What a reader prints at the end. `weir capture --json` prints this and more, but for the witness.
@@ -99,7 +108,12 @@ pub(super) struct Pool {
 pub(super) fn run(args: &ReceiveArgs) -> Result<(), Failure> {
     let stop = interrupted()?;
     let builder = Capture::builder().interface(&args.interface).source(args.source).mode(args.mode);
-    let mut capture = builder.timestamps(args.timestamps).chunks(args.chunks).open()?;
+    let builder = builder.timestamps(args.timestamps).chunks(args.chunks);
+    let builder = match args.chunk_size {
+        Some(bytes) => builder.chunk_size(bytes).snap_len(SNAP_LEN),
+        None => builder,
+    };
+    let mut capture = builder.open()?;
     style::say(format_args!("ready"));
     let mut witness = Witness::default();
     let mut take = |chunk: Chunk| chunk.packets().for_each(|packet| witness.take(packet.data));
@@ -122,8 +136,6 @@ pub(super) fn run(args: &ReceiveArgs) -> Result<(), Failure> {
 /// The same with an AF_XDP socket and as little as possible around it; asks again without ever sleeping, which is the
 /// fastest way to read one.
 pub(super) fn run_af_xdp(args: &AfXdpArgs) -> Result<(), Failure> {
-    /// As many bytes as the others have.
-    const FRAMES: u32 = 1 << 16;
     /// Packets whose frames go back at once.
     const BATCH: u32 = 256;
     let stop = interrupted()?;
@@ -132,12 +144,13 @@ pub(super) fn run_af_xdp(args: &AfXdpArgs) -> Result<(), Failure> {
     let port = port.ok_or_else(|| Failure::new(format_args!("cannot find {}", args.interface)))?;
     let redirect = Redirect::load(port.rx_queues, false).map_err(failed("load the AF_XDP program"))?;
     let options =
-        UmemOptions { frames: FRAMES, frame_size: FrameSize::TwoKib, zero_copy: false, segments: false };
+        UmemOptions { frames: args.frames, frame_size: FrameSize::TwoKib, zero_copy: false, segments: false };
     let umem = Umem::new(options).map_err(failed("allocate packet memory"))?;
-    let mut socket = XskSocket::bind(&umem, port.index, args.queue, XskOptions { receive: FRAMES, send: 0 })
-        .map_err(failed("open an AF_XDP socket"))?;
+    let mut socket =
+        XskSocket::bind(&umem, port.index, args.queue, XskOptions { receive: args.frames, send: 0 })
+            .map_err(failed("open an AF_XDP socket"))?;
     let mut frames = Vec::new();
-    umem.take(FRAMES as usize, &mut frames);
+    umem.take(args.frames as usize, &mut frames);
     socket.refill(&mut frames);
     redirect.insert(args.queue, &socket).map_err(failed("redirect to the socket"))?;
     let _link = XdpLink::attach(redirect.program(), port.index, XdpHook::Native).map_err(failed("attach"))?;

@@ -476,6 +476,28 @@ fn root_experiments_end_in_a_report() {
 }
 
 #[test]
+fn root_bursts_lose_what_arithmetic_says() {
+    if !require_root("root_bursts_lose_what_arithmetic_says") {
+        return;
+    }
+    let (results, told, page) = experiment("bursts");
+    let outcome = &results["outcomes"][0];
+    let [sent, received, dropped, lost] =
+        ["sent", "received", "dropped", "lost"].map(|measure| values(outcome, measure));
+    assert_eq!(sent.len(), 3 * 6, "{told}");
+    for ((sent, received), dropped) in sent.iter().zip(&received).zip(&dropped) {
+        assert!(sent.2 > 0.0 && sent.2 == received.2 + dropped.2, "{sent:?} {received:?} {dropped:?}");
+    }
+    // 25,600 cells, to the packet.
+    for series in ["weir-64-400", "weir-128-200", "weir-256-100", "law"] {
+        let of = |(name, at, _): &&(&str, Option<f64>, f64)| *name == series && *at == Some(100_000.0);
+        let [(_, _, lost), ..] = lost.iter().filter(of).collect::<Vec<_>>()[..] else { panic!("{told}") };
+        assert!((lost - 74.4).abs() < 1e-9, "{series}: {lost}");
+    }
+    assert_eq!(page.matches("<svg").count(), 1, "lines along the bursts");
+}
+
+#[test]
 fn runs_are_compared_and_nonsense_is_refused() {
     let dir = tempfile::tempdir().expect("a folder");
     let (old, new) = (dir.path().join("old.json"), dir.path().join("new.json"));

@@ -48,11 +48,13 @@ struct Line {
 
 /// The figures of an experiment by its first measure, each with a caption. None if nothing was measured.
 pub(crate) fn figures(outcome: &Outcome) -> Drawn<Vec<String>> {
-    let Some(measure) = outcome.about.measures.first() else { return Ok(Vec::new()) };
+    // Values of many kinds have no scale in common.
+    let measure = outcome.about.measures.first().filter(|measure| !measure.unit.is_empty());
+    let Some(measure) = measure else { return Ok(Vec::new()) };
     let places = outcome.places();
     let title = format!("{}, {}", measure.title, measure.unit);
     match &outcome.about.axis {
-        Some(axis) if axis.logarithmic || places.len() >= LINES => {
+        Some(axis) if is_curve(outcome) => {
             let lines: Vec<Line> = lines(outcome, &measure.name);
             if lines.is_empty() { Ok(Vec::new()) } else { Ok(vec![draw_lines(&title, axis, &lines)?]) }
         }
@@ -71,6 +73,11 @@ pub(crate) fn figures(outcome: &Outcome) -> Drawn<Vec<String>> {
                 .collect()
         }
     }
+}
+
+/// Whether places are points of lines, and not each a field of bars.
+pub(crate) fn is_curve(outcome: &Outcome) -> bool {
+    outcome.about.axis.as_ref().is_some_and(|axis| axis.logarithmic || outcome.places().len() >= LINES)
 }
 
 fn rows(outcome: &Outcome, measure: &str, at: Option<f64>) -> Vec<Row> {
@@ -161,7 +168,12 @@ fn draw_lines(title: &str, axis: &Axis, lines: &[Line]) -> Drawn<String> {
         root.fill(&WHITE)?;
         let (field, legend) = root.split_vertically(FIELD);
         let mut builder = ChartBuilder::on(&field);
-        builder.caption(title, ("sans-serif", 17)).margin(10).x_label_area_size(44).y_label_area_size(64);
+        builder
+            .caption(title, ("sans-serif", 17))
+            .margin(10)
+            .margin_right(40)
+            .x_label_area_size(44)
+            .y_label_area_size(64);
         let about = format!("{}, {}", axis.title, axis.unit);
         if axis.logarithmic {
             let range = (first.max(f64::MIN_POSITIVE)..last.max(first * 1.01)).log_scale();

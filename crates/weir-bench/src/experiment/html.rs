@@ -6,8 +6,8 @@ use std::fmt::Write as _;
 use super::confidence::Side;
 use super::figure::{Row, draw_bars, figures};
 use super::result::Run;
-use super::text::{Versus, bars, estimate, interval, number, versus};
-use super::{Better, Estimate, Measure, Outcome, Published, Role};
+use super::text::{Versus, bars, number, tables, versus};
+use super::{Estimate, Outcome, Published, Role};
 
 const STYLE: &str = "\
 body { font: 15px/1.45 sans-serif; max-width: 62rem; margin: 2rem auto; padding: 0 1rem; color: #222; }
@@ -33,7 +33,7 @@ pub(crate) fn page(run: &Run) -> Result<String, Box<dyn Error>> {
     if run.quick {
         page.push_str("<p class=\"bad\">Made with --quick: the figures mean little.</p>\n");
     }
-    head(&mut page, run);
+    summary(&mut page, run);
     for outcome in &run.outcomes {
         section(&mut page, outcome)?;
     }
@@ -42,7 +42,7 @@ pub(crate) fn page(run: &Run) -> Result<String, Box<dyn Error>> {
 }
 
 /// What a reader has to know first: where weir is behind, what was missed and what failed.
-fn head(page: &mut String, run: &Run) {
+fn summary(page: &mut String, run: &Run) {
     let mut behind = Vec::new();
     let mut ahead = 0;
     for outcome in &run.outcomes {
@@ -117,15 +117,19 @@ fn section(page: &mut String, outcome: &Outcome) -> Result<(), Box<dyn Error>> {
     let rounds =
         if outcome.rounds == 1 { "One round".to_owned() } else { format!("{} rounds", outcome.rounds) };
     let _infallible = writeln!(page, "<p class=\"quiet\">{rounds} in {:.0} s{drift}</p>", outcome.seconds);
-    for figure in figures(outcome)? {
+    let figures = figures(outcome)?;
+    for figure in &figures {
         let _infallible = writeln!(page, "<figure>{figure}</figure>");
     }
-    page.push_str("<p class=\"quiet\">Blue: weir. Orange: others. Grey: limits of the machine. Violet, dashed: arithmetic. \
+    if !figures.is_empty() {
+        page.push_str("<p class=\"quiet\">Blue: weir. Orange: others. Grey: limits of the machine. Violet, dashed: arithmetic. \
                    Black, and vertical lines: where the median lies.</p>\n");
-    let shown: Vec<&Measure> =
-        about.measures.iter().filter(|measure| measure.better != Better::Neither).collect();
-    for at in outcome.places() {
-        values(page, outcome, &shown, at);
+    }
+    for (title, rows) in tables(outcome) {
+        if !title.is_empty() {
+            let _infallible = writeln!(page, "<h3>{}</h3>", escape(&title));
+        }
+        table(page, &rows);
     }
     let versus = versus(outcome);
     if !versus.is_empty() {
@@ -140,26 +144,6 @@ fn section(page: &mut String, outcome: &Outcome) -> Result<(), Box<dyn Error>> {
     published(page, outcome)?;
     raw(page, outcome);
     Ok(())
-}
-
-fn values(page: &mut String, outcome: &Outcome, measures: &[&Measure], at: Option<f64>) {
-    let about = &outcome.about;
-    let place = at.zip(about.axis.as_ref());
-    if let Some((at, axis)) = place {
-        let _infallible =
-            writeln!(page, "<h3>{}: {} {}</h3>", escape(&axis.title), number(at), escape(&axis.unit));
-    }
-    let head = measures.iter().map(|measure| format!("{}, {}", measure.name, measure.unit));
-    let mut rows = vec![std::iter::once(String::new()).chain(head).collect::<Vec<_>>()];
-    for series in &about.series {
-        let cells: Vec<_> =
-            measures.iter().map(|measure| estimate(outcome, &series.name, &measure.name, at)).collect();
-        if cells.iter().any(Option::is_some) {
-            let cells = cells.into_iter().map(|cell| cell.map_or_else(|| "-".to_owned(), interval));
-            rows.push(std::iter::once(series.title.clone()).chain(cells).collect());
-        }
-    }
-    table(page, &rows);
 }
 
 /// What was published, drawn in the same way, and what differs.

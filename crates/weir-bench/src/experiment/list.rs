@@ -2,10 +2,10 @@
 
 use std::io::{self, Write};
 
-use super::{About, Contest, Experiment, Settings};
+use super::{About, Bench, Contest, Experiment, Settings};
 use crate::failure::Failure;
 use crate::table::table;
-use crate::{bars, contestants, failed, stat};
+use crate::{bars, contestants, failed, stat, wirecap};
 
 /// One that can be run by its name.
 pub(crate) struct Entry {
@@ -27,7 +27,80 @@ pub(crate) const ALL: &[Entry] = &[
         question: "how fast packets are counted by filter, in the kernel and in user space",
         make: stat::make,
     },
+    Entry {
+        name: "bursts",
+        question: "what is lost of a burst while the reader is held up, beside arithmetic (WireCAP, Fig. 10)",
+        make: wirecap::bursts::make,
+    },
+    Entry {
+        name: "host",
+        question: "what capturing costs a host that is busy itself",
+        make: |settings| bench(settings, "host", "The cost to a busy host", &["--duration", "200ms"]),
+    },
+    Entry {
+        name: "filter",
+        question: "filters beside libpcap's: length, speed, time to compile, cost in XDP",
+        make: |settings| bench(settings, "filter", "Filters", &["--quick"]),
+    },
+    Entry {
+        name: "queues",
+        question: "handlers that help one another, beside arithmetic",
+        make: |settings| bench(settings, "queues", "Handlers that help one another", &["--quick"]),
+    },
+    Entry {
+        name: "steer",
+        question: "what steering adds to a packet",
+        make: |settings| bench(settings, "steer", "The cost of steering", &["--quick"]),
+    },
+    Entry {
+        name: "forward",
+        question: "forwarding beside XDP redirect, AF_XDP, the bridge and tc mirred",
+        make: |settings| bench(settings, "forward", "Forwarding", &["--quick"]),
+    },
+    Entry {
+        name: "read",
+        question: "reading and rewriting files beside tcpdump, tshark and editcap",
+        make: |settings| bench(settings, "read", "Reading files", &["--packets", "100000"]),
+    },
+    Entry {
+        name: "compress",
+        question: "compression on the fly at the highest rate that tcpdump sustains without it",
+        make: |settings| {
+            let short = &["--duration", "100ms", "--sizes", "60"];
+            bench(settings, "compress", "Compression", short)
+        },
+    },
+    Entry {
+        name: "libpcap",
+        question: "unchanged programs on libpcap and on weir's",
+        make: |settings| bench(settings, "libpcap", "Programs on libpcap", &["--quick"]),
+    },
+    Entry {
+        name: "look",
+        question: "lines and objects beside tcpdump and tshark",
+        make: |settings| bench(settings, "look", "Lines on a terminal", &["--quick"]),
+    },
+    Entry {
+        name: "send",
+        question: "sending beside a bare live-frames loop, trafgen and tcpreplay",
+        make: |settings| bench(settings, "send", "Sending", &["--quick"]),
+    },
+    Entry {
+        name: "replay",
+        question: "replaying a file beside tcpreplay: top speed, and gaps",
+        make: |settings| bench(settings, "replay", "Replaying", &["--quick"]),
+    },
 ];
+
+/// A benchmark with a command of its own.
+fn bench(
+    settings: &Settings,
+    name: &'static str,
+    title: &'static str,
+    short: &'static [&'static str],
+) -> Result<Box<dyn Experiment>, Failure> {
+    Ok(Box::new(Bench::new(settings, name, title, short)))
+}
 
 /// Prints the table of them.
 pub(crate) fn list() -> Result<(), Failure> {

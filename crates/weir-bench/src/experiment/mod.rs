@@ -5,6 +5,7 @@
 //!                                                            -> table.rs, html.rs (figure.rs), compare.rs
 //! ```
 
+mod bench;
 mod compare;
 mod confidence;
 mod contest;
@@ -16,6 +17,7 @@ mod rounds;
 mod run;
 mod text;
 
+pub(crate) use bench::Bench;
 pub(crate) use compare::{CompareArgs, run as compare};
 pub(crate) use confidence::{Comparison, Estimate};
 pub(crate) use contest::Contest;
@@ -26,8 +28,12 @@ pub(crate) use run::{RunArgs, run};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::bars::Bar;
+use weir_lab::{Network, Veth};
+
+use crate::bars::{Bar, Wanted};
+use crate::failed;
 use crate::failure::Failure;
+use crate::spread::Spread;
 
 /// How to measure.
 #[derive(Clone, Debug)]
@@ -76,6 +82,16 @@ impl Settings {
     pub(crate) fn time(&self, milliseconds: u64) -> Duration {
         Duration::from_millis(if self.quick { milliseconds / 20 } else { milliseconds })
     }
+
+    /// The private network of an experiment that needs one of its own.
+    pub(crate) fn network(&self, experiment: &str, veth: Veth) -> Result<Network, Failure> {
+        if self.cards.is_some() {
+            return Err(Failure::new(format_args!(
+                "cannot run {experiment} on interfaces: it needs a private network; try without --rx and --tx"
+            )));
+        }
+        Network::new(veth).map_err(|error| failed("create a private network")(error).hint("run as root"))
+    }
 }
 
 impl Turn {
@@ -120,6 +136,28 @@ impl Taken {
 impl Measure {
     pub(crate) fn new(name: &str, title: &str, unit: &str, better: Better) -> Self {
         Self { name: name.to_owned(), title: title.to_owned(), unit: unit.to_owned(), better }
+    }
+}
+
+impl Judged {
+    /// None of the values may be beyond what is wanted.
+    pub(crate) fn worst(
+        name: &str,
+        most: f64,
+        unit: &'static str,
+        measured: impl IntoIterator<Item = f64>,
+    ) -> Self {
+        Bar::worst(name, None, most, unit, Spread::of(measured)).into()
+    }
+
+    /// `measured`: in each round.
+    pub(crate) fn new(
+        name: &str,
+        wanted: Wanted,
+        unit: &'static str,
+        measured: impl IntoIterator<Item = f64>,
+    ) -> Self {
+        Bar::new(name, None, wanted, unit, Spread::of(measured)).into()
     }
 }
 

@@ -37,6 +37,8 @@ pub(crate) fn take(
             let said = outcome.add(turn, round, taken);
             style::say(format_args!("{name} [{done:>3}/{total}] {:<44} {said}", turn.name));
         }
+        // Some know all their series only then.
+        outcome.about = experiment.about();
         keep(outcome)?;
     }
     outcome.bars = experiment.bars(outcome);

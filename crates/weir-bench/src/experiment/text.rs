@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use super::confidence::Side;
+use super::figure::is_curve;
 use super::{Better, Comparison, Estimate, Judged, Measure, Outcome, Series};
 use crate::table::table;
 
@@ -10,14 +11,11 @@ use crate::table::table;
 pub(crate) fn outcome(outcome: &Outcome) -> String {
     let about = &outcome.about;
     let mut text = format!("\n{}\n", about.title);
-    let shown: Vec<&Measure> =
-        about.measures.iter().filter(|measure| measure.better != Better::Neither).collect();
-    for at in outcome.places() {
-        if let (Some(at), Some(axis)) = (at, &about.axis) {
-            let _infallible = writeln!(text, "\n{}: {} {}", axis.title, number(at), axis.unit);
+    for (title, rows) in tables(outcome) {
+        text.push('\n');
+        if !title.is_empty() {
+            let _infallible = writeln!(text, "{title}");
         }
-        let mut rows = vec![head(&shown)];
-        rows.extend(about.series.iter().filter_map(|series| row(outcome, series, &shown, at)));
         text.push_str(&table(&rows));
     }
     let versus = versus(outcome);
@@ -39,13 +37,57 @@ pub(crate) fn outcome(outcome: &Outcome) -> String {
     text
 }
 
-fn head(measures: &[&Measure]) -> Vec<String> {
-    let titles = measures.iter().map(|measure| format!("{}, {}", measure.name, measure.unit));
-    std::iter::once(String::new()).chain(titles).collect()
+/// The values, with a title for each table: one for each place, or, of a curve, one for each measure.
+pub(crate) fn tables(outcome: &Outcome) -> Vec<(String, Vec<Vec<String>>)> {
+    let about = &outcome.about;
+    let shown: Vec<&Measure> =
+        about.measures.iter().filter(|measure| measure.better != Better::Neither).collect();
+    if is_curve(outcome) {
+        return shown
+            .into_iter()
+            .map(|measure| (head(&[measure])[1].clone(), along(outcome, measure)))
+            .collect();
+    }
+    let of = |at: Option<f64>| {
+        let title = at.zip(about.axis.as_ref());
+        let title = title.map(|(at, axis)| format!("{}: {} {}", axis.title, number(at), axis.unit));
+        let rows = about.series.iter().filter_map(|series| row(outcome, series, &shown, at));
+        (title.unwrap_or_default(), std::iter::once(head(&shown)).chain(rows).collect())
+    };
+    outcome.places().into_iter().map(of).collect()
 }
 
-/// None where nothing was measured at this place.
-fn row(outcome: &Outcome, series: &Series, measures: &[&Measure], at: Option<f64>) -> Option<Vec<String>> {
+/// One measure along the axis.
+fn along(outcome: &Outcome, measure: &Measure) -> Vec<Vec<String>> {
+    let places: Vec<f64> = outcome.places().into_iter().flatten().collect();
+    let head = std::iter::once(String::new()).chain(places.iter().map(|at| number(*at))).collect();
+    let row = |series: &Series| {
+        let cells = places.iter().map(|at| estimate(outcome, &series.name, &measure.name, Some(*at)));
+        let cells: Vec<_> = cells.map(|cell| cell.map_or_else(|| "-".to_owned(), interval)).collect();
+        cells
+            .iter()
+            .any(|cell| cell != "-")
+            .then(|| std::iter::once(series.title.clone()).chain(cells).collect())
+    };
+    std::iter::once(head).chain(outcome.about.series.iter().filter_map(row)).collect()
+}
+
+/// The head of a table of values.
+fn head(measures: &[&Measure]) -> Vec<String> {
+    let title = |measure: &&Measure| {
+        let Measure { name, unit, .. } = measure;
+        if unit.is_empty() { name.clone() } else { format!("{name}, {unit}") }
+    };
+    std::iter::once(String::new()).chain(measures.iter().map(title)).collect()
+}
+
+/// What was measured of a series at a place; none where nothing was.
+pub(crate) fn row(
+    outcome: &Outcome,
+    series: &Series,
+    measures: &[&Measure],
+    at: Option<f64>,
+) -> Option<Vec<String>> {
     let estimates: Vec<_> =
         measures.iter().map(|measure| estimate(outcome, &series.name, &measure.name, at)).collect();
     estimates.iter().any(Option::is_some).then(|| {

@@ -1,0 +1,3 @@
+//! The experiments of WireCAP (IMC 2014), section 4, on what a stock kernel has.
+
+pub(super) mod bursts;
