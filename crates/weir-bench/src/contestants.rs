@@ -168,7 +168,8 @@ fn receive_af_xdp() -> Program {
     Program { spins: true, ..ours(OWN, "ready", &["receive-af-xdp", "--queue", "1"]) }
 }
 
-fn ours(name: &'static str, ready: &'static str, arguments: &[&'static str]) -> Program {
+/// A reader that tells its account as JSON.
+pub(super) fn ours(name: &'static str, ready: &'static str, arguments: &[&'static str]) -> Program {
     Program {
         name,
         package: "",

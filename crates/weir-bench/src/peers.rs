@@ -34,12 +34,17 @@ pub(super) fn tcpdump_with(kibibytes: &'static str, output: &'static str) -> Pro
 
 /// libpcap, with a time-out of 250 ms; writes pcapng.
 pub(super) fn dumpcap() -> Program {
+    dumpcap_with("128")
+}
+
+/// The same with so many MiB for packets.
+pub(super) fn dumpcap_with(mebibytes: &'static str) -> Program {
     Program {
         name: "dumpcap",
         package: "wireshark-common",
         place: None,
         environment: Vec::new(),
-        arguments: vec!["-i", "{interface}", "-q", "-B", "128", "-w", "{file}"],
+        arguments: vec!["-i", "{interface}", "-q", "-B", mebibytes, "-w", "{file}"],
         ready: "File: ",
         batch: Duration::from_millis(500),
         spins: false,

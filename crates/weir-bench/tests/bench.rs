@@ -498,6 +498,23 @@ fn root_bursts_lose_what_arithmetic_says() {
 }
 
 #[test]
+fn root_the_highest_rate_without_loss_is_found() {
+    if !require_root("root_the_highest_rate_without_loss_is_found") {
+        return;
+    }
+    let (results, told, _) = experiment("ndr");
+    let outcome = &results["outcomes"][0];
+    let [rates, offered] = ["rate", "offered"].map(|measure| values(outcome, measure));
+    let missing = outcome["about"]["missing"].as_array().expect("a list").len();
+    assert_eq!(rates.len() + missing, 13, "{told}");
+    for (rate, offered) in rates.iter().zip(&offered) {
+        assert!(rate.2 >= 0.0 && offered.2 > 0.0 && rate.2 <= offered.2 * 1.05, "{rate:?} {offered:?}");
+    }
+    // Whatever the machine does meanwhile, somebody keeps up with some rate.
+    assert!(rates.iter().any(|(.., rate)| *rate > 0.0), "{told}");
+}
+
+#[test]
 fn runs_are_compared_and_nonsense_is_refused() {
     let dir = tempfile::tempdir().expect("a folder");
     let (old, new) = (dir.path().join("old.json"), dir.path().join("new.json"));

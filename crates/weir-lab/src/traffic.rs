@@ -17,6 +17,8 @@ use crate::{Error, Pair};
 #[derive(Clone, Debug)]
 pub struct Traffic {
     size: u32,
+    /// Whether sizes vary, up to that one.
+    imix: bool,
     flows: u32,
     scattered: bool,
     vlan: Option<u16>,
@@ -51,6 +53,7 @@ impl Traffic {
         Error::check_range("frame size", size as u64, 60, LONGEST as u64)?;
         Ok(Self {
             size: u32::try_from(size).expect("checked"),
+            imix: false,
             flows: 1,
             scattered: false,
             vlan: None,
@@ -58,6 +61,15 @@ impl Traffic {
             destination: (Ipv4Addr::new(198, 19, 0, 1), 9),
             tables: OnceLock::new(),
         })
+    }
+
+    /// Describes one flow of UDP in frames of 60, 590 and 1514 bytes, 7 to 4 to 1, the mix that is called Simple IMIX.
+    ///
+    /// # Errors
+    ///
+    /// As [`new`](Self::new).
+    pub fn imix() -> Result<Self, Error> {
+        Ok(Self { imix: true, ..Self::new(1514)? })
     }
 
     /// Uses the hardware addresses of a pair.
@@ -99,7 +111,7 @@ impl Traffic {
         Ok(Self { vlan: Some(tci), tables: OnceLock::new(), ..self })
     }
 
-    /// Returns the size of each frame in bytes.
+    /// Returns the size of each frame in bytes, or of the longest.
     pub fn size(&self) -> usize {
         self.size as usize
     }
@@ -150,7 +162,7 @@ impl Traffic {
             destination_ports: Ports::new(port, port).expect("a range"),
             flows: self.flows,
             order: if self.scattered { Order::Random } else { Order::Turn },
-            sizes: Some(Sizes::Fixed(self.size)),
+            sizes: Some(if self.imix { Sizes::Imix } else { Sizes::Fixed(self.size) }),
             payload: Payload::Pattern,
             ..Description::new(false)
         };

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use super::{About, Bench, Contest, Experiment, Settings};
 use crate::failure::Failure;
 use crate::table::table;
-use crate::{bars, contestants, failed, stat, wirecap};
+use crate::{bars, contestants, failed, ndr, stat, wirecap};
 
 /// One that can be run by its name.
 pub(crate) struct Entry {
@@ -21,6 +21,11 @@ pub(crate) const ALL: &[Entry] = &[
         name: "capture",
         question: "how many packets a second each program captures, beside what the machine can do",
         make: capture,
+    },
+    Entry {
+        name: "ndr",
+        question: "the highest rate without loss, by size, to nowhere, tmpfs and disk (RFC 2544)",
+        make: ndr::make,
     },
     Entry {
         name: "stat",

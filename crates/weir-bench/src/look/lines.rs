@@ -12,11 +12,11 @@ use serde_json::Value;
 use tempfile::TempDir;
 use weir_lab::Rate;
 
-use super::highest::highest;
 use super::{Plan, Told};
 use crate::bars::{Bar, Wanted};
 use crate::failed;
 use crate::failure::Failure;
+use crate::highest::highest;
 use crate::program::{Counts, Program, Reader, WEIR};
 use crate::sample::Lab;
 use crate::spread::Spread;

@@ -7,7 +7,6 @@
 //!
 //! In each round the programs take turns.
 
-mod highest;
 mod lines;
 mod lone;
 mod pty;

@@ -2,7 +2,7 @@
 
 /// Finds it between `lowest` and `highest` by bisection of their ratio. `works` gives what came of a rate that works; so does
 /// this, for the highest one tried. `steps` halvings leave a factor of (highest / lowest)^(1 / 2^steps).
-pub(super) fn highest<T, E>(
+pub(crate) fn highest<T, E>(
     [lowest, highest]: [f64; 2],
     steps: u32,
     mut works: impl FnMut(f64) -> Result<Option<T>, E>,

@@ -1,0 +1,274 @@
+//! The highest rate without loss, as RFC 2544 section 26.1 asks for it: trials at chosen rates; one that loses nothing makes the
+//! next faster, one that loses a packet makes it slower.
+//!
+//! A trial here takes half a second, and not a minute, and a pool or ring holds tens of MiB: so a program has to be done
+//! soon after the last packet, or else the rate was one that its buffer held and not the program.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rustix::process::Signal;
+use tempfile::NamedTempFile;
+use weir_lab::{Generator, Rate, Traffic};
+
+use crate::contestants::ours;
+use crate::experiment::{About, Axis, Better, Experiment, Measure, Role, Series, Settings, Taken, Turn};
+use crate::failed;
+use crate::failure::Failure;
+use crate::highest::highest;
+use crate::peers;
+use crate::program::{Program, Reader, WEIR};
+use crate::sample::{GENERATOR_CPU, Lab, Limits};
+use crate::units::whole;
+
+/// What stands for the mix of sizes on the axis: its mean.
+const IMIX: u64 = 358;
+const SIZES: [u64; 4] = [60, 256, IMIX, 1514];
+/// The lowest rate is this much below the highest that the interface takes.
+const RANGE: f64 = 256.0;
+/// Halvings of that, which leave 4.4 %; and in a short run.
+const STEPS: u32 = 7;
+const FEW_STEPS: u32 = 3;
+/// Share of the sending time for which a program may be busy after it, but at least [`LEAST_BEHIND`].
+const BEHIND: u32 = 10;
+const LEAST_BEHIND: Duration = Duration::from_millis(150);
+/// No file gets longer.
+const LONGEST_FILE: f64 = 1.5e9;
+
+/// Where packets go.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum To {
+    Nowhere,
+    Memory,
+    Disk,
+}
+
+struct Contestant {
+    name: &'static str,
+    title: &'static str,
+    role: Role,
+    to: To,
+    program: Program,
+}
+
+fn contestants() -> Vec<Contestant> {
+    let capture =
+        |how: &[&'static str]| ours(WEIR, "source ", &[&["capture", "--json", "-B", "64MiB"], how].concat());
+    let weir = |name, title, to, how: &[&'static str]| {
+        let file = if to == To::Nowhere { "/dev/null" } else { "{file}" };
+        Contestant { name, title, role: Role::Ours, to, program: capture(&[how, &["-w", file]].concat()) }
+    };
+    let peer = |name, title, to, program| Contestant { name, title, role: Role::Peer, to, program };
+    let exclusive: &[&str] = &["--source", "xdp", "--mode", "exclusive"];
+    let (xdp, tc): (&[&str], &[&str]) = (&["--source", "xdp"], &["--source", "tc"]);
+    vec![
+        weir("weir-xdp", "weir xdp, to nowhere", To::Nowhere, xdp),
+        weir("weir-exclusive", "weir xdp, exclusive, to nowhere", To::Nowhere, exclusive),
+        weir("weir-tc", "weir tc, to nowhere", To::Nowhere, tc),
+        weir("weir-af-packet", "weir af_packet, to nowhere", To::Nowhere, &["--source", "af_packet"]),
+        peer("tcpdump", "tcpdump, to nowhere", To::Nowhere, peers::tcpdump_with("65536", "/dev/null")),
+        peer("netsniff-ng", "netsniff-ng, to nowhere", To::Nowhere, peers::netsniff_ng()),
+        weir("weir-xdp-tmpfs", "weir xdp, to tmpfs", To::Memory, xdp),
+        weir("weir-exclusive-tmpfs", "weir xdp, exclusive, to tmpfs", To::Memory, exclusive),
+        peer("tcpdump-tmpfs", "tcpdump, to tmpfs", To::Memory, peers::tcpdump_with("65536", "{file}")),
+        peer("dumpcap-tmpfs", "dumpcap, to tmpfs", To::Memory, peers::dumpcap_with("64")),
+        weir("weir-xdp-disk", "weir xdp, to disk", To::Disk, xdp),
+        peer("tcpdump-disk", "tcpdump, to disk", To::Disk, peers::tcpdump_with("65536", "{file}")),
+        weir(
+            "weir-zstd",
+            "weir xdp, to tmpfs, compressed",
+            To::Memory,
+            &[xdp, &["--compress", "zstd"]].concat(),
+        ),
+    ]
+}
+
+struct Ndr {
+    lab: Lab,
+    contestants: Vec<Contestant>,
+    sizes: &'static [u64],
+    steps: u32,
+    duration: Duration,
+    memory: PathBuf,
+    disk: PathBuf,
+}
+
+/// Makes the network.
+pub(super) fn make(settings: &Settings) -> Result<Box<dyn Experiment>, Failure> {
+    let sizes: &[u64] = if settings.quick { &SIZES[..1] } else { &SIZES };
+    let steps = if settings.quick { FEW_STEPS } else { STEPS };
+    // Fails early where there is no such folder.
+    let _room = Limits::new(Duration::ZERO, &settings.dir)?;
+    Ok(Box::new(Ndr {
+        lab: Lab::on(settings.cards.as_ref())?,
+        contestants: contestants(),
+        sizes,
+        steps,
+        duration: settings.time(500).max(Duration::from_millis(50)),
+        memory: settings.dir.clone(),
+        disk: "/var/tmp".into(),
+    }))
+}
+
+impl Experiment for Ndr {
+    fn about(&self) -> About {
+        let series = self.contestants.iter().map(|contestant| Series {
+            name: contestant.name.to_owned(),
+            title: contestant.title.to_owned(),
+            role: contestant.role,
+        });
+        let missing = self.contestants.iter().filter(|contestant| contestant.program.path().is_none());
+        let why = |contestant: &Contestant| {
+            let Program { name, package, .. } = contestant.program;
+            [contestant.title.to_owned(), format!("{name} is not installed (apt-get install {package})")]
+        };
+        let versus = [
+            ["weir-xdp", "tcpdump"],
+            ["weir-tc", "tcpdump"],
+            ["weir-af-packet", "tcpdump"],
+            ["weir-xdp", "netsniff-ng"],
+            ["weir-xdp-tmpfs", "tcpdump-tmpfs"],
+            ["weir-xdp-tmpfs", "dumpcap-tmpfs"],
+            ["weir-xdp-disk", "tcpdump-disk"],
+        ];
+        About {
+            name: "ndr".to_owned(),
+            title: "The highest rate without loss (RFC 2544)".to_owned(),
+            method: format!(
+                "Trials of {} ms at rates found by bisection; a rate counts if every packet reached the program, and it was done \
+                 within {} ms (or a tenth of the trial) after the last one. Each has 64 MiB for packets. Where nothing is lost at \
+                 full rate, the value is what the interface took: the program can do more. {IMIX} bytes stand for 60, 590 and \
+                 1514 bytes mixed 7 to 4 to 1. The disk is {}. Exclusive captures take packets from the network stack, all \
+                 others leave them to it.",
+                self.duration.as_millis(),
+                LEAST_BEHIND.as_millis(),
+                self.disk.display()
+            ),
+            differs: vec!["RFC 2544 has trials of 60 seconds, and 7 sizes of frames.".to_owned()],
+            axis: Some(Axis { title: "frame".to_owned(), unit: "bytes".to_owned(), logarithmic: false }),
+            measures: vec![
+                Measure::new("rate", "highest rate without loss", "Mpps", Better::Higher),
+                Measure::new("offered", "highest rate that was tried", "Mpps", Better::Neither),
+                Measure::new("trials", "trials", "", Better::Neither),
+            ],
+            series: series.collect(),
+            missing: missing.map(why).collect(),
+            versus: versus.map(|pair| pair.map(str::to_owned)).to_vec(),
+            published: Vec::new(),
+        }
+    }
+
+    fn turns(&self) -> Vec<Turn> {
+        let of = |size: &u64| {
+            let size = *size;
+            let present = self.contestants.iter().filter(|contestant| contestant.program.path().is_some());
+            present.map(move |contestant| Turn::of(contestant.name, Some(size)))
+        };
+        self.sizes.iter().flat_map(of).collect()
+    }
+
+    fn take(&mut self, turn: &Turn, _round: u32) -> Result<Taken, Failure> {
+        let named = |contestant: &&Contestant| contestant.name == turn.series;
+        let contestant = self.contestants.iter().find(named).expect("turns are of contestants");
+        let size = turn.at.unwrap_or_default();
+        let traffic =
+            if size == IMIX { Traffic::imix() } else { Traffic::new(usize::try_from(size).unwrap_or(60)) };
+        let traffic = traffic.map_err(failed("describe frames"))?;
+        let (mut problems, mut trials) = (Vec::new(), 0);
+        let mut trial = |rate: Option<f64>| {
+            trials += 1;
+            self.trial(contestant, &traffic, size, rate, &mut problems)
+        };
+        // What the interface takes at all; the program may be slow then.
+        let full = trial(None)?;
+        let rate = if full.kept_up {
+            Some(full.rate)
+        } else {
+            highest([full.rate / RANGE, full.rate], self.steps, |rate| {
+                let trial = trial(Some(rate))?;
+                Ok::<_, Failure>(trial.kept_up.then_some(trial.rate))
+            })?
+        };
+        let mut taken = Taken { problems, ..Taken::default() };
+        taken.add(turn, "rate", rate.unwrap_or(0.0) / 1e6);
+        taken.add(turn, "offered", full.rate / 1e6);
+        taken.add(turn, "trials", f64::from(trials));
+        Ok(taken)
+    }
+}
+
+/// What came of one rate.
+struct Trial {
+    /// Packets a second that came.
+    rate: f64,
+    /// Whether none was lost, and the program was soon done.
+    kept_up: bool,
+}
+
+impl Ndr {
+    /// `rate`: none for all that the interface takes.
+    fn trial(
+        &self,
+        contestant: &Contestant,
+        traffic: &Traffic,
+        size: u64,
+        rate: Option<f64>,
+        problems: &mut Vec<String>,
+    ) -> Result<Trial, Failure> {
+        let pair = self.lab.pair();
+        let file = contestant.file(&self.memory, &self.disk)?;
+        let reader = contestant.program.start(&pair.rx, file.as_ref().map(NamedTempFile::path))?;
+        // Without a name nothing is left of it, whatever happens.
+        let _open: Option<File> = file.map(NamedTempFile::into_file);
+        let mut generator =
+            Generator::new(pair, traffic).map_err(failed("prepare to send"))?.cpu(GENERATOR_CPU);
+        let most = if contestant.to == To::Nowhere { f64::MAX } else { LONGEST_FILE / (size as f64 + 64.0) };
+        let sent = match rate {
+            None => {
+                let seen = generator.send_for(self.duration / 10).map_err(failed("send"))?;
+                generator
+                    .send(whole((seen.rate() * self.duration.as_secs_f64()).min(most)).max(1))
+                    .map(|sent| (seen.accepted + sent.accepted, sent))
+            }
+            Some(rate) => {
+                let rate = rate.max(1.0);
+                generator =
+                    generator.rate(Rate::PerSecond(whole(rate))).map_err(failed("prepare to send"))?;
+                let count = whole((rate * self.duration.as_secs_f64()).min(most)).max(1);
+                generator.send(count).map(|sent| (sent.accepted, sent))
+            }
+        };
+        let (accepted, sent) = sent.map_err(failed("send"))?;
+        let rate = sent.accepted as f64 / sent.elapsed.as_secs_f64();
+        let allowed = (sent.elapsed / BEHIND).max(LEAST_BEHIND);
+        let Ok(behind) = reader.settle_within(sent.elapsed + Duration::from_secs(3)) else {
+            give_up(&reader)?;
+            return Ok(Trial { rate, kept_up: false });
+        };
+        let counts = reader.finish()?;
+        if counts.delivered > accepted {
+            problems.push(format!("{} packets received of {accepted}", counts.delivered));
+        }
+        Ok(Trial { rate, kept_up: counts.delivered == accepted && behind <= allowed })
+    }
+}
+
+/// Ends a program that has much to do. It is killed when it is dropped.
+fn give_up(reader: &Reader) -> Result<(), Failure> {
+    reader.signal(Signal::INT)?;
+    std::thread::sleep(Duration::from_millis(300));
+    Ok(())
+}
+
+impl Contestant {
+    fn file(&self, memory: &Path, disk: &Path) -> Result<Option<NamedTempFile>, Failure> {
+        let dir = match self.to {
+            To::Nowhere => return Ok(None),
+            To::Memory => memory,
+            To::Disk => disk,
+        };
+        let file = NamedTempFile::with_prefix_in("weir-bench-", dir);
+        file.map(Some).map_err(failed(format_args!("create a file in {}", dir.display())))
+    }
+}
