@@ -147,6 +147,7 @@ impl Round<'_> {
         let cost = |name, of, without| Bar::new(name, size, AtMost(0.5), "times", self.added(of, without));
         let mut bars = vec![
             times("exclusive, no stamps / XDP drop", AtLeast(0.65), "weir-exclusive", "limit"),
+            times("exclusive, no stamps / XDP that writes", AtLeast(0.95), "weir-exclusive", "limit-write"),
             times("exclusive, no stamps / tcpdump", AtLeast(3.3), "weir-exclusive", "tcpdump"),
             times("exclusive, kernel stamps / tcpdump", AtLeast(2.5), "weir-exclusive-kernel", "tcpdump"),
             cost("pass, no stamps: added ns / tcpdump's", "weir-pass", "limit-pass"),

@@ -59,6 +59,12 @@ pub(super) fn all() -> Vec<Contestant> {
             way: Way::Hook(Verdict::Drop),
             stack: false,
         },
+        Contestant {
+            name: "limit-write",
+            title: "XDP that copies and drops: the limit with a copy",
+            way: Way::Hook(Verdict::Write),
+            stack: false,
+        },
         program("weir-exclusive", "weir exclusive, no stamps", false, exclusive("none")),
         program("weir-exclusive-batch", "weir exclusive, batch stamps", false, exclusive("batch")),
         program("weir-exclusive-kernel", "weir exclusive, kernel stamps", false, exclusive("kernel")),

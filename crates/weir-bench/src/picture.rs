@@ -156,7 +156,7 @@ impl Row {
         let colour = match contestant {
             _ if lost => LOSSY,
             name if name.starts_with("weir") => OURS,
-            "limit" | "limit-pass" | "stack" => LIMITS,
+            "limit" | "limit-write" | "limit-pass" | "stack" => LIMITS,
             _ => PEERS,
         };
         Some(Self { rate, colour, lost })

@@ -1,4 +1,5 @@
-//! The lab's programs (`lab.bpf.c`): two hooks that only count, one that checks, and one that only redirects.
+//! The lab's programs (`lab.bpf.c`): two hooks that only count, one that checks, and one that only redirects; and one that
+//! writes what a capture would (`limit.bpf.c`).
 
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -9,6 +10,7 @@ use weir_traffic::{Signature, Tables};
 
 use crate::frames::fill;
 use crate::leave_out_all;
+use crate::limit;
 use crate::log::{LoadError, logged};
 
 skeleton!("lab");
@@ -20,6 +22,8 @@ pub enum Verdict {
     Drop,
     /// `pass_all`: to the network stack.
     Pass,
+    /// `write_all`: drops it, after its record was written into 64 MiB of the queue.
+    Write,
 }
 
 /// Program `drop_all` or `pass_all`, loaded.
@@ -27,6 +31,8 @@ pub enum Verdict {
 pub struct Count {
     program: OwnedFd,
     counts: MapHandle,
+    /// What `write_all` writes into.
+    memory: Option<MapHandle>,
     queues: u32,
 }
 
@@ -37,8 +43,14 @@ impl Count {
     ///
     /// Missing privileges (`CAP_BPF` and `CAP_NET_ADMIN`), or a kernel without a function that the program calls.
     pub fn load(verdict: Verdict, queues: u32) -> Result<Self, LoadError> {
-        let name = if verdict == Verdict::Drop { "drop_all" } else { "pass_all" };
-        logged(name, || Self::try_load(verdict, queues))
+        match verdict {
+            Verdict::Drop => logged("drop_all", || Self::try_load(verdict, queues)),
+            Verdict::Pass => logged("pass_all", || Self::try_load(verdict, queues)),
+            Verdict::Write => logged("write_all", || {
+                let limit = limit::load(queues)?;
+                Ok(Self { program: limit.program, counts: limit.places, memory: Some(limit.memory), queues })
+            }),
+        }
     }
 
     fn try_load(verdict: Verdict, queues: u32) -> Result<Self, libbpf_rs::Error> {
@@ -51,13 +63,11 @@ impl Count {
         open.maps.counts.set_max_entries(queues)?;
 
         let loaded = open.load()?;
-        let program = match verdict {
-            Verdict::Drop => &loaded.progs.drop_all,
-            Verdict::Pass => &loaded.progs.pass_all,
-        };
+        let program = if verdict == Verdict::Pass { &loaded.progs.pass_all } else { &loaded.progs.drop_all };
         Ok(Self {
             program: program.as_fd().try_clone_to_owned()?,
             counts: MapHandle::try_from(&loaded.maps.counts)?,
+            memory: None,
             queues,
         })
     }
@@ -65,6 +75,15 @@ impl Count {
     /// Returns the program, to attach it.
     pub fn program(&self) -> BorrowedFd<'_> {
         self.program.as_fd()
+    }
+
+    /// Returns what [`Verdict::Write`] has written into the first MiB of the first queue: records as a capture has them.
+    /// Of other verdicts, nothing.
+    pub fn written(&self) -> Vec<u8> {
+        let Some(memory) = &self.memory else { return Vec::new() };
+        let chunk =
+            memory.lookup(&0_u32.to_ne_bytes(), MapFlags::ANY).expect("a map that is held can be read");
+        chunk.expect("array maps have all their values")
     }
 
     /// Returns the packets seen so far, by receive queue.

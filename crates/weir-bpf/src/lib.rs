@@ -25,6 +25,8 @@ macro_rules! skeleton {
     };
 }
 
+#[cfg(feature = "lab")]
+mod limit;
 mod log;
 mod parked;
 mod strays;

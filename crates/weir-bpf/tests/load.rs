@@ -297,6 +297,9 @@ fn root_tools() {
         }
         let tables = Tables::new(&Description { flows: 4, ..Description::new(false) }).expect("possible");
         loaded.load(|| "check".to_owned(), false, || lab::Check::load(&tables, 4));
+        for verdict in [lab::Verdict::Drop, lab::Verdict::Pass, lab::Verdict::Write] {
+            loaded.load(|| format!("{verdict:?}"), false, || lab::Count::load(verdict, 4));
+        }
         loaded.load(|| "redirect".to_owned(), false, || lab::RedirectTo::load(device));
         loaded.end("tools");
     });

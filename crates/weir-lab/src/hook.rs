@@ -16,8 +16,8 @@ pub struct Hook {
 }
 
 impl Hook {
-    /// Attaches a program that drops every packet (the upper limit for any receiver) or passes every packet to the
-    /// stack (the upper limit for anything that lets packets through).
+    /// Attaches a program that drops every packet (the upper limit for any receiver), passes every packet to the stack (the
+    /// upper limit for anything that lets packets through), or drops it once its record was written (that for anything that copies).
     ///
     /// # Errors
     ///
@@ -26,6 +26,11 @@ impl Hook {
         let count = Count::load(verdict, port.queues)?;
         let _link = port.netns.run(|| XdpLink::attach(count.program(), port.index, XdpHook::Native))?;
         Ok(Self { count, _link })
+    }
+
+    /// Returns the first MiB that [`Verdict::Write`] has written of the first queue's packets.
+    pub fn written(&self) -> Vec<u8> {
+        self.count.written()
     }
 
     /// Returns the number of packets seen so far.

@@ -196,3 +196,29 @@ fn root_a_socket_gets_every_datagram_in_order() {
     }
     assert_eq!(sink.stop(), 20_000, "and no other");
 }
+
+/// What is called the limit of an engine with a copy does copy.
+#[test]
+fn root_the_limit_with_a_copy_writes_every_byte() {
+    if !require_root("root_the_limit_with_a_copy_writes_every_byte") {
+        return;
+    }
+    for size in [60, 61, 256, 1514] {
+        let network = Network::new(Veth::default()).expect("a private network");
+        let hook = Hook::attach(&network.pair().rx, Verdict::Write).expect("a program");
+        let traffic = Traffic::new(size).expect("a size");
+        let mut generator = Generator::new(network.pair(), &traffic).expect("a generator");
+        assert_eq!(generator.send(100).expect("sent").accepted, 100);
+        assert_eq!(hook.wait_for(100, PATIENCE), 100);
+        let written = hook.written();
+        let mut rest = written.as_slice();
+        for frame in traffic.frames(0..100) {
+            let padded = size.next_multiple_of(4);
+            let (record, next) = rest.split_at(28 + padded + 4);
+            assert_eq!(record[28..28 + size], frame, "{size}");
+            let total = u32::try_from(record.len()).expect("small").to_ne_bytes();
+            assert_eq!((&record[4..8], &record[28 + padded..]), (&total[..], &total[..]));
+            rest = next;
+        }
+    }
+}
