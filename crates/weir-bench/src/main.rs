@@ -21,6 +21,7 @@ mod forward;
 mod highest;
 mod host;
 mod libpcap;
+mod list;
 mod look;
 mod machine;
 mod ndr;
@@ -199,12 +200,12 @@ fn run(cli: &Cli) -> Result<(), Failure> {
         What::Forward(args) => forward::run(args),
         What::Host(args) => host::run(args),
         What::Libpcap(args) => libpcap::run(args),
-        What::List => experiment::list(),
+        What::List => list::list(),
         What::Look(args) => look::run(args),
         What::Queues(args) => queues::run(args),
         What::Read(args) => files::run(args),
         What::Replay(args) => replay::run(args),
-        What::Run(args) => experiment::run(args),
+        What::Run(args) => experiment::run(args, list::ALL),
         What::Send(args) => send::run(args),
         What::Stat(args) => stat::run(args),
         What::Steer(args) => steer::run(args),

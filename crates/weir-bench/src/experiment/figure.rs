@@ -19,8 +19,6 @@ const NAMES: u32 = 330;
 /// Pixels of lines' field, and of a line of their legend.
 const FIELD: u32 = 420;
 const LEGEND: i32 = 18;
-/// With fewer places on the axis bars are easier to read.
-const LINES: usize = 4;
 
 const OURS: RGBColor = RGBColor(0x1f, 0x77, 0xb4);
 const PEERS: RGBColor = RGBColor(0xd9, 0x8a, 0x2b);
@@ -54,7 +52,7 @@ pub(crate) fn figures(outcome: &Outcome) -> Drawn<Vec<String>> {
     let places = outcome.places();
     let title = format!("{}, {}", measure.title, measure.unit);
     match &outcome.about.axis {
-        Some(axis) if is_curve(outcome) => {
+        Some(axis) if outcome.is_curve() => {
             let lines: Vec<Line> = lines(outcome, &measure.name);
             if lines.is_empty() { Ok(Vec::new()) } else { Ok(vec![draw_lines(&title, axis, &lines)?]) }
         }
@@ -73,11 +71,6 @@ pub(crate) fn figures(outcome: &Outcome) -> Drawn<Vec<String>> {
                 .collect()
         }
     }
-}
-
-/// Whether places are points of lines, and not each a field of bars.
-pub(crate) fn is_curve(outcome: &Outcome) -> bool {
-    outcome.about.axis.as_ref().is_some_and(|axis| axis.logarithmic || outcome.places().len() >= LINES)
 }
 
 fn rows(outcome: &Outcome, measure: &str, at: Option<f64>) -> Vec<Row> {

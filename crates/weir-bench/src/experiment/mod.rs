@@ -11,7 +11,6 @@ mod confidence;
 mod contest;
 mod figure;
 mod html;
-mod list;
 mod result;
 mod rounds;
 mod run;
@@ -21,7 +20,6 @@ pub(crate) use bench::Bench;
 pub(crate) use compare::{CompareArgs, run as compare};
 pub(crate) use confidence::{Comparison, Estimate};
 pub(crate) use contest::Contest;
-pub(crate) use list::list;
 pub(crate) use result::{About, Axis, Better, Judged, Measure, Outcome, Published, Role, Series};
 pub(crate) use run::{RunArgs, run};
 
@@ -34,6 +32,14 @@ use crate::bars::{Bar, Wanted};
 use crate::failed;
 use crate::failure::Failure;
 use crate::spread::Spread;
+
+/// One that can be run by its name.
+pub(crate) struct Entry {
+    pub(crate) name: &'static str,
+    /// What it answers.
+    pub(crate) question: &'static str,
+    pub(crate) make: fn(&Settings) -> Result<Box<dyn Experiment>, Failure>,
+}
 
 /// How to measure.
 #[derive(Clone, Debug)]

@@ -14,6 +14,9 @@ use crate::failure::Failure;
 /// The first word of the file, so that nothing else is taken for one.
 const FORMAT: &str = "weir-bench 1";
 
+/// With fewer places on the axis bars are easier to read.
+const LINES: usize = 4;
+
 /// All experiments of one run. Field names are a promise to scripts.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub(crate) struct Run {
@@ -201,5 +204,10 @@ impl Outcome {
         places.sort_by(|a, b| a.unwrap_or(f64::MIN).total_cmp(&b.unwrap_or(f64::MIN)));
         places.dedup();
         places
+    }
+
+    /// Whether places are points of lines, and not each a field of bars.
+    pub(crate) fn is_curve(&self) -> bool {
+        self.about.axis.as_ref().is_some_and(|axis| axis.logarithmic || self.places().len() >= LINES)
     }
 }

@@ -7,9 +7,8 @@ use std::time::Instant;
 use clap::Args;
 use rustix::fs::{AtFlags, CWD, statat};
 
-use super::list::{ALL, Entry, find};
 use super::result::{Fault, Run};
-use super::{Outcome, Settings, html, rounds, text};
+use super::{Entry, Outcome, Settings, html, rounds, text};
 use crate::failure::Failure;
 use crate::machine::Machine;
 use crate::{failed, style, two_processors, units};
@@ -69,8 +68,9 @@ pub(crate) struct RunArgs {
     tx: Option<String>,
 }
 
-pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
-    let entries = wanted(&args.names)?;
+/// Runs those that are wanted of `all`.
+pub(crate) fn run(args: &RunArgs, all: &'static [Entry]) -> Result<(), Failure> {
+    let entries = wanted(&args.names, all)?;
     two_processors()?;
     let cards = args.tx.clone().zip(args.rx.clone()).map(|(tx, rx)| [tx, rx]);
     let settings = Settings { quick: args.quick, dir: args.dir.clone(), cards };
@@ -94,17 +94,14 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
     verdict(&run)
 }
 
-fn wanted(names: &[String]) -> Result<Vec<&'static Entry>, Failure> {
+fn wanted(names: &[String], all: &'static [Entry]) -> Result<Vec<&'static Entry>, Failure> {
     if names.iter().any(|name| name == "all") {
-        return Ok(ALL.iter().collect());
+        return Ok(all.iter().collect());
     }
     let one = |name: &String| {
-        let known = || ALL.iter().map(|entry| entry.name).collect::<Vec<_>>().join(", ");
-        find(name).ok_or_else(|| {
-            Failure::new(format_args!(
-                "cannot run {name}: there is no such experiment; try all, or {}",
-                known()
-            ))
+        all.iter().find(|entry| entry.name == name).ok_or_else(|| {
+            let known = all.iter().map(|entry| entry.name).collect::<Vec<_>>().join(", ");
+            Failure::new(format_args!("cannot run {name}: there is no such experiment; try all, or {known}"))
         })
     };
     names.iter().map(one).collect()

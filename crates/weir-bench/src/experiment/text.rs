@@ -3,7 +3,6 @@
 use std::fmt::Write as _;
 
 use super::confidence::Side;
-use super::figure::is_curve;
 use super::{Better, Comparison, Estimate, Judged, Measure, Outcome, Series};
 use crate::table::table;
 
@@ -42,7 +41,7 @@ pub(crate) fn tables(outcome: &Outcome) -> Vec<(String, Vec<Vec<String>>)> {
     let about = &outcome.about;
     let shown: Vec<&Measure> =
         about.measures.iter().filter(|measure| measure.better != Better::Neither).collect();
-    if is_curve(outcome) {
+    if outcome.is_curve() {
         return shown
             .into_iter()
             .map(|measure| (head(&[measure])[1].clone(), along(outcome, measure)))

@@ -2,21 +2,13 @@
 
 use std::io::{self, Write};
 
-use super::{About, Bench, Contest, Experiment, Settings};
+use crate::experiment::{About, Bench, Contest, Entry, Experiment, Settings};
 use crate::failure::Failure;
 use crate::table::table;
 use crate::{bars, contestants, failed, ndr, stat, wirecap};
 
-/// One that can be run by its name.
-pub(crate) struct Entry {
-    pub(crate) name: &'static str,
-    /// What it answers.
-    pub(crate) question: &'static str,
-    pub(crate) make: fn(&Settings) -> Result<Box<dyn Experiment>, Failure>,
-}
-
 /// In the order in which they run.
-pub(crate) const ALL: &[Entry] = &[
+pub(super) const ALL: &[Entry] = &[
     Entry {
         name: "capture",
         question: "how many packets a second each program captures, beside what the machine can do",
@@ -108,15 +100,10 @@ fn bench(
 }
 
 /// Prints the table of them.
-pub(crate) fn list() -> Result<(), Failure> {
+pub(super) fn list() -> Result<(), Failure> {
     let rows: Vec<Vec<String>> =
         ALL.iter().map(|entry| vec![entry.name.to_owned(), entry.question.to_owned()]).collect();
     io::stdout().lock().write_all(table(&rows).as_bytes()).map_err(failed("write to standard output"))
-}
-
-/// The one of this name.
-pub(crate) fn find(name: &str) -> Option<&'static Entry> {
-    ALL.iter().find(|entry| entry.name == name)
 }
 
 fn capture(settings: &Settings) -> Result<Box<dyn Experiment>, Failure> {
