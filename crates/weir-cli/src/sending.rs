@@ -27,12 +27,13 @@ pub(crate) struct SendingArgs {
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 enum BackendArg {
-    /// A ring if there is memory for one, else plain; with `weir gen` at full speed live, where possible.
+    /// At a pace plain, which takes less time for a single packet; at full speed a ring if there is memory for one,
+    /// and with `weir gen` live, where possible.
     #[default]
     Auto,
     /// A ring that is shared with the kernel (PACKET_TX_RING).
     Ring,
-    /// System calls with many packets each (sendmmsg).
+    /// System calls with one or many packets each (send, sendmmsg).
     Plain,
     /// Frames that an eBPF program makes in the kernel, from 5.18 on (live frames): test traffic, or with `weir
     /// replay --top-speed` copies of the packets, which are read into memory first. They go to the driver
@@ -41,11 +42,12 @@ enum BackendArg {
 }
 
 impl SendingArgs {
-    /// Returns a builder for a sender to this interface.
-    pub(crate) fn builder(&self, namespace: Option<&Namespace>, name: &str) -> SenderBuilder {
+    /// Returns a builder for a sender to this interface at this pace.
+    pub(crate) fn builder(&self, namespace: Option<&Namespace>, name: &str, pace: Pace) -> SenderBuilder {
         let builder = Sender::to(name).namespace(namespace);
         let builder = builder.mark(Some(self.mark).filter(|&mark| mark != 0));
         match self.backend {
+            BackendArg::Auto if pace != Pace::Top => builder.backend(Backend::Plain),
             BackendArg::Auto | BackendArg::Live => builder,
             BackendArg::Ring => builder.backend(Backend::Ring),
             BackendArg::Plain => builder.backend(Backend::Plain),

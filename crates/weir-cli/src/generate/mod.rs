@@ -64,7 +64,8 @@ type Outcome = Result<(Summary, Result<(), Failure>), Failure>;
 fn to_interface(args: &GenArgs, description: &mut Description) -> Outcome {
     let (namespace, name) = args.place()?;
     grant::more_than_capture("send packets")?;
-    let builder = args.sending.builder(namespace.as_ref(), &name);
+    let mut plan = args.plan();
+    let builder = args.sending.builder(namespace.as_ref(), &name, plan.pace());
     let destination = builder.find()?;
     description.macs[0] = match args.source_mac {
         Some(mac) => mac,
@@ -77,7 +78,6 @@ fn to_interface(args: &GenArgs, description: &mut Description) -> Outcome {
     } else {
         None
     };
-    let mut plan = args.plan();
     let live = described.as_ref().filter(|_| args.sending.is_live() || plan.is_top());
     let mut way = Way::open(&builder, &args.sending, live, args.stream)?;
     handle_signals(&way.stop_flag())?;

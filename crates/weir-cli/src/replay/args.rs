@@ -46,6 +46,9 @@ Examples:
 
 Without options for rewriting, packets are sent unchanged: to the addresses that are in them. Files are read once before the first \
 packet is sent, to find packets that cannot be sent; - (standard input) is not, unless there is --preload.
+No packet leaves before it is due. The gaps behind a late packet are kept, and its delay is made up for in small steps: with \
+each packet a 32nd of it, or 1 % of the gap if that is more. What is beyond 1 ms is made up for at once, so the whole takes as \
+long as in the file, if the machine is fast enough.
 Exit status: 0 success (also after Ctrl-C), 1 error, with what was sent before, 2 usage error.";
 
 /// What to send, where and when.
@@ -239,7 +242,7 @@ impl ReplayArgs {
     pub(super) fn builders(&self) -> Result<(SenderBuilder, Option<SenderBuilder>), Failure> {
         let builder = |interface: &str| {
             let (namespace, name) = interfaces::place(interface)?;
-            Ok::<_, Failure>(self.sending.builder(namespace.as_ref(), &name))
+            Ok::<_, Failure>(self.sending.builder(namespace.as_ref(), &name, self.pace()))
         };
         Ok((builder(&self.interface)?, self.second.as_deref().map(builder).transpose()?))
     }

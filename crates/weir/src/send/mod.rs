@@ -29,8 +29,8 @@
 //!
 //! - `destination`: what an interface takes; `builder`: options.
 //! - `live`: frames that the kernel makes itself.
-//! - `outlet`: frames on their way, by a ring or in batches (`batch`); `transmission`: when each is due (`pace`), how far
-//!   off it was (`spread`).
+//! - `outlet`: frames on their way, by a ring or in batches (`batch`); `transmission`: when each is due (`pace`), when it
+//!   leaves after a late one (`slew`), how far off it was (`spread`).
 
 mod batch;
 mod builder;
@@ -41,6 +41,7 @@ mod outlet;
 mod pace;
 mod queue;
 mod sender;
+mod slew;
 mod spread;
 mod transmission;
 

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-/// How fast packets are sent. A sender that is late sends at once until it has caught up.
+/// How fast packets are sent. No packet is sent before it is due. A sender that is late keeps the gaps, and makes up for the
+/// delay in small steps: with each packet a 32nd of it, or 1 % of the gap if that is more. Only what is beyond 1 ms it makes up
+/// for at once.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Pace {
     /// As fast as possible.

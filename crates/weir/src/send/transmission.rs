@@ -9,6 +9,7 @@ use rustix::time::Timespec;
 use super::error::{SendError, Sent};
 use super::outlet::Outlet;
 use super::pace::{Pace, Schedule};
+use super::slew::{self, Slew};
 use super::spread::Gaps;
 
 /// The end of a wait, for which a thread stays awake: the kernel may wake a sleeping one as much too late.
@@ -40,18 +41,20 @@ pub struct Report {
 pub struct Transmission<'a> {
     outlet: &'a mut Outlet,
     schedule: Schedule,
+    slew: Slew,
 }
 
 impl<'a> Transmission<'a> {
     pub(super) fn new(outlet: &'a mut Outlet, pace: Pace) -> Self {
         outlet.begin();
-        Self { outlet, schedule: Schedule::new(pace) }
+        Self { outlet, schedule: Schedule::new(pace), slew: Slew::default() }
     }
 
     /// Waits until a packet is due, and sends it. `time`: nanoseconds from any origin; `None`: it has no time. Returns
     /// whether the transmission goes on: false once the [flag](super::Sender::stop_flag) is set.
     ///
-    /// A packet that is not waited for may stay for a moment, to be sent with the next ones by one call.
+    /// A packet that has no time, or is more than a millisecond late, may stay for a moment, to be sent with the next ones by
+    /// one call.
     ///
     /// # Errors
     ///
@@ -74,16 +77,22 @@ impl<'a> Transmission<'a> {
         if self.outlet.is_stopped() {
             return Ok(false);
         }
-        let due = self.schedule.due(time, bytes);
-        let early = due.filter(|&due| due > self.outlet.elapsed());
-        if let Some(due) = early {
+        let Some(due) = self.schedule.due(time, bytes) else {
+            self.outlet.put(make(), None)?;
+            return Ok(true);
+        };
+        let (target, mut now) = (self.slew.target(due), self.outlet.elapsed());
+        if now < target {
             self.outlet.flush()?;
-            if !self.wait_until(due) {
+            now = self.wait_until(target);
+            if now < target {
                 return Ok(false);
             }
         }
-        self.outlet.put(make(), due)?;
-        if early.is_some() {
+        let delay = self.slew.sent(due, now);
+        self.outlet.put(make(), Some(due))?;
+        // Later ones go several by one call: more of them in a second, with gaps that are wrong anyway.
+        if delay <= slew::MOST {
             self.outlet.flush()?;
         }
         Ok(true)
@@ -136,11 +145,13 @@ impl<'a> Transmission<'a> {
         }
     }
 
-    /// Waits as exactly as a thread can. Returns whether nobody wants to stop.
-    fn wait_until(&self, due: Duration) -> bool {
-        while let Some(left) = due.checked_sub(self.outlet.elapsed()).filter(|left| !left.is_zero()) {
-            if self.outlet.is_stopped() {
-                return false;
+    /// Waits as exactly as a thread can, and returns the time then: earlier if somebody wants to stop.
+    fn wait_until(&self, target: Duration) -> Duration {
+        loop {
+            let now = self.outlet.elapsed();
+            let left = target.saturating_sub(now);
+            if left.is_zero() || self.outlet.is_stopped() {
+                return now;
             }
             match left.checked_sub(AWAKE) {
                 // A signal ends it early.
@@ -151,6 +162,5 @@ impl<'a> Transmission<'a> {
                 None => spin_loop(),
             }
         }
-        true
     }
 }

@@ -282,7 +282,7 @@ fn root_frames_come_from_the_interface() {
     let got = directory.path().join("got.pcap");
     let tcpdump = Tcpdump::start(&network, got.clone(), 3);
     let ended = generate(&network, &["-c", "3", "--rate", "1000pps"]).succeeded();
-    assert!(ended.stderr.starts_with("3 packets, 180 B sent on rx0 (ring) in "), "{}", ended.stderr);
+    assert!(ended.stderr.starts_with("3 packets, 180 B sent on rx0 (plain) in "), "{}", ended.stderr);
     assert_eq!(ended.account().0["asked_packets_per_second"], 1000.0);
     tcpdump.received();
     let links = network.rx().run(weir::link::links).expect("links");

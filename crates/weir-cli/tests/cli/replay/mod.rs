@@ -145,7 +145,12 @@ fn root_a_file_arrives_as_it_is_in_every_way() {
         let account = ended.account();
         assert_eq!((account.number("packets"), account.number("bytes")), (400, bytes), "{options:?}");
         let named = options.iter().position(|&option| option == "--backend").map(|at| options[at + 1]);
-        let backend = named.map_or("ring", |name| if name == "live" { "live frames" } else { name });
+        let backend = match named {
+            Some("live") => "live frames",
+            Some(name) => name,
+            None if options.iter().any(|option| ["-t", "--top-speed"].contains(option)) => "ring",
+            None => "plain",
+        };
         assert_eq!(account.0["backend"], backend);
         assert!(ended.stderr.starts_with("400 packets, "), "{}", ended.stderr);
     }
