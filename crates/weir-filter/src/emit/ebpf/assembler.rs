@@ -6,7 +6,7 @@
 use foldhash::HashMap;
 
 use super::instruction::Instruction;
-use super::{Relocation, Symbol};
+use super::{Context, Program, Relocation, Symbol};
 
 /// A jump target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -35,7 +35,7 @@ pub(super) struct Assembler {
     oldest: usize,
     locals: u32,
     /// Whether some jump was too long in spite of all islands, so that the code is unusable.
-    pub(super) out_of_reach: bool,
+    out_of_reach: bool,
 }
 
 impl Assembler {
@@ -75,6 +75,12 @@ impl Assembler {
     /// Returns whether there are pending jumps to a label.
     pub(super) fn is_awaited(&self, label: Label) -> bool {
         self.awaited.contains_key(&label)
+    }
+
+    /// Returns the program, unless a jump is too long.
+    pub(super) fn program(self, context: Context) -> Option<Program> {
+        let Self { code: instructions, relocations, out_of_reach, .. } = self;
+        (!out_of_reach).then_some(Program { context, instructions, relocations })
     }
 
     fn await_at(&mut self, at: usize, to: Label) {

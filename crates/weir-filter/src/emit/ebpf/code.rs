@@ -11,12 +11,13 @@ use super::instruction::{
 };
 use super::plan::Plan;
 use super::stack::{self, KEY};
+use super::tally::Counter;
 use super::{Context, Ending, Program, Symbol};
 use crate::graph::{Graph, Node, NodeId, TermId, Test, ValueId};
 use crate::set::Set;
 
 /// The program's argument.
-const CONTEXT: Register = Register(6);
+pub(super) const CONTEXT: Register = Register(6);
 /// Start of the packet, and end of its first buffer.
 const DATA: Register = Register(7);
 const END: Register = Register(8);
@@ -27,6 +28,15 @@ const END: Register = Register(8);
 /// 6.18 each time costs as much as the program is long.
 const MOST_JUMPS: u64 = 8000;
 
+/// What happens to the packet once the filter has decided.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Outcome {
+    /// The program ends.
+    End(Ending),
+    /// If it was accepted, it is counted. Then the code that follows goes on with it.
+    Count(Counter),
+}
+
 /// A value that consecutive tests may share: a slot, or a load in the packet's byte order, and the mask applied to it.
 type Held = (ValueId, Option<u32>);
 
@@ -35,7 +45,7 @@ pub(super) struct Code<'a> {
     graph: &'a Graph,
     sets: &'a [Set],
     context: Context,
-    ending: Ending,
+    outcome: Outcome,
     plan: &'a Plan,
     /// Stack cell of each slot.
     cells: Vec<usize>,
@@ -62,9 +72,10 @@ impl<'a> Code<'a> {
         graph: &'a Graph,
         sets: &'a [Set],
         context: Context,
-        ending: Ending,
+        outcome: Outcome,
         plan: &'a Plan,
         cells: Vec<usize>,
+        out: Assembler,
     ) -> Self {
         let nodes = graph.nodes().len();
         let [fast_jumps, slow_jumps] = plan.jumps;
@@ -74,10 +85,10 @@ impl<'a> Code<'a> {
             graph,
             sets,
             context,
-            ending,
+            outcome,
             plan,
             cells,
-            out: Assembler::default(),
+            out,
             shown: vec![None; nodes],
             held_at: vec![None; nodes],
             held: None,
@@ -92,6 +103,13 @@ impl<'a> Code<'a> {
     /// Generates the program; returns `None` if a jump is too long.
     pub(super) fn run(mut self) -> Option<Program> {
         self.prologue();
+        let context = self.context;
+        self.append().program(context)
+    }
+
+    /// Generates the code without what the program begins with.
+    pub(super) fn append(mut self) -> Assembler {
+        self.locate();
         let root = self.graph.root();
         self.go(root, Some(root));
         if root.0 < 2 {
@@ -107,8 +125,7 @@ impl<'a> Code<'a> {
         self.nodes(last, Label::Slow);
         self.end(Graph::ACCEPT);
         self.end(Graph::REFUSE);
-        let Assembler { code: instructions, relocations, out_of_reach, .. } = self.out;
-        (!out_of_reach).then_some(Program { context: self.context, instructions, relocations })
+        self.out
     }
 
     fn nodes(&mut self, last: u32, label: fn(u32) -> Label) {
@@ -142,7 +159,12 @@ impl<'a> Code<'a> {
         }
         self.out.bind(label);
         let accepted = node == Graph::ACCEPT;
-        let answer = match self.ending {
+        let ending = match self.outcome {
+            Outcome::Count(counter) if accepted => return counter.add(&mut self.out),
+            Outcome::Count(_) => return,
+            Outcome::End(ending) => ending,
+        };
+        let answer = match ending {
             Ending::Return { accept, refuse } => {
                 if accepted {
                     accept

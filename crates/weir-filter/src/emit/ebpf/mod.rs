@@ -28,6 +28,7 @@ pub use tally::{COUNTER_BYTES, tally};
 
 use crate::graph::Graph;
 use crate::set::{Set, SetId};
+use assembler::Assembler;
 use plan::Plan;
 
 /// Where a program runs, which determines its argument and how it reads the packet.
@@ -153,6 +154,14 @@ const LINEAR_MOST: u32 = 0x7fff;
 ///
 /// Fails if the program would be too long for the kernel or needs more memory than a program has.
 pub fn emit(graph: &Graph, sets: &[Set], context: Context, ending: Ending) -> Result<Program, Error> {
+    let (plan, (cells, _)) = planned(graph)?;
+    let outcome = code::Outcome::End(ending);
+    let code = code::Code::new(graph, sets, context, outcome, &plan, cells, Assembler::default());
+    short_enough(code.run(), plan.size)
+}
+
+/// Returns the plan of a graph, the stack cell of each of its slots, and the number of cells.
+fn planned(graph: &Graph) -> Result<(Plan, (Vec<usize>, usize)), Error> {
     let plan = Plan::new(graph);
     if plan.size > MOST_INSTRUCTIONS {
         return Err(Error::TooLong(plan.size));
@@ -163,8 +172,12 @@ pub fn emit(graph: &Graph, sets: &[Set], context: Context, ending: Ending) -> Re
             return Err(Error::TooManyResults { needed, most });
         }
     }
-    let program = code::Code::new(graph, sets, context, ending, &plan, cells).run();
-    let program = program.ok_or(Error::TooLong(plan.size))?;
+    Ok((plan, (cells, count)))
+}
+
+/// Returns the program, if there is one that the kernel may take. `size`: how long it is at least, if there is none.
+fn short_enough(program: Option<Program>, size: u64) -> Result<Program, Error> {
+    let program = program.ok_or(Error::TooLong(size))?;
     match program.instructions.len() as u64 {
         length if length > MOST_INSTRUCTIONS => Err(Error::TooLong(length)),
         _ => Ok(program),

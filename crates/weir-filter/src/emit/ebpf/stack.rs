@@ -16,6 +16,8 @@ const CELL_PLACE: i16 = 4;
 const DOUBLES: i16 = 48;
 /// Slots that can be live at a time.
 pub(super) const CELLS: usize = 2 * 48;
+/// The packet's length, beside the three words of the tag.
+pub(super) const LENGTH: i16 = TAG + 12;
 /// The stack has 512 bytes. A function shares it with its caller, which gets the rest.
 const _: () = assert!(TAG - CELL_BYTES * DOUBLES == -(512 - 32) && TEMPORARY == -80 && CELLS == 96);
 
@@ -24,6 +26,15 @@ pub(super) fn cell(cell: usize) -> i16 {
     let cell = i16::try_from(cell).expect("there are few cells");
     let place = if cell < DOUBLES { CELL_PLACE } else { 0 };
     TAG - CELL_BYTES * (cell % DOUBLES + 1) + place
+}
+
+/// Returns the offsets of the words that filters with so many cells and intermediate results may write, lower halves of double
+/// words first; `keys`: and keys of look-ups.
+pub(super) fn words(cells: usize, temporaries: usize, keys: bool) -> impl Iterator<Item = i16> {
+    let all = |from: i16, count: usize| (0..count).map(move |index| word_at(from, index));
+    let keys = if keys { 6 } else { 0 };
+    let scratch = all(BUFFER, 2).chain(all(KEY, keys)).chain(all(TEMPORARY, temporaries.next_multiple_of(2)));
+    scratch.chain((0..cells).map(cell))
 }
 
 /// Returns the offset of an intermediate result.

@@ -1,31 +1,52 @@
 //! Several filters in one function, which counts the packets that each of them accepts.
 //!
 //! ```text
-//! r1: context, r2: counters,        tally      calls each filter; if it accepts, adds to its counter
-//! r3: length,  r4: stripped tag     filter 0   returns whether it accepts
-//!                                   filter 1   ...
+//! r1: context, r2: counters,        saves them
+//! r3: length,  r4: stripped tag     filter 0: goes on if it refuses; if it accepts, adds to its counter
+//!                                   filter 1: ...
 //! ```
 //!
-//! The filters run one after another and share no tests: each is verified and optimized on its own. The verifier forgets
-//! between two of them how the first one has decided, so the work adds up instead of multiplying.
+//! The filters run one after another and share no tests: each is optimized on its own. They are not functions, since a call and
+//! its return cost as much as a filter where returns are protected against speculation.
+//!
+//! Each finds the packet anew, and all of the stack that any of them uses has unknown content from the start. So the verifier
+//! has nothing to remember between two of them of how the first one has decided, and the work adds up instead of multiplying.
 
-use super::instruction::{Alu, Instruction, Jump, R0, R1, R2, R3, R4, Register, Size};
-use super::{Context, Ending, Error, MOST_INSTRUCTIONS, Program, Relocation, Symbol, emit};
+use super::assembler::Assembler;
+use super::code::{CONTEXT, Code, Outcome};
+use super::instruction::{Alu, FP, Instruction, R0, R1, R2, R3, R4, Register, Size};
+use super::stack::{self, LENGTH};
+use super::{Context, Error, Program, Relocation, Symbol, planned, short_enough};
 use crate::graph::Graph;
 use crate::set::{Set, SetId};
 
-/// The function's arguments, where calls preserve them.
-const CONTEXT: Register = Register(6);
-const COUNTERS: Register = Register(7);
-const LENGTH: Register = Register(8);
-const TAG: Register = Register(9);
+/// The address of the counters.
+const COUNTERS: Register = Register(9);
 
 /// Bytes of a counter: packets, then bytes, 64 bits each.
 pub const COUNTER_BYTES: u32 = 16;
 
+/// The counter of a filter: its offset.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Counter(i16);
+
+impl Counter {
+    /// Counts the packet.
+    pub(super) fn add(self, out: &mut Assembler) {
+        out.push(Instruction::load(Size::Double, R0, COUNTERS, self.0));
+        out.push(Instruction::alu64_number(Alu::Add, R0, 1));
+        out.push(Instruction::store(Size::Double, COUNTERS, self.0, R0));
+        out.push(Instruction::load(Size::Word, R1, FP, LENGTH));
+        out.push(Instruction::load(Size::Double, R0, COUNTERS, self.0 + 8));
+        out.push(Instruction::alu64(Alu::Add, R0, R1));
+        out.push(Instruction::store(Size::Double, COUNTERS, self.0 + 8, R0));
+    }
+}
+
 /// Generates a function that runs all `filters`, each with its sets, and adds 1 and the packet's length to the counter
 /// of each that accepts: filter *n* has counter *n* + 1. The function has four arguments: the context; the address of the
-/// counters; the length; and the stripped tag for [`Context::XdpTagged`], as `presence << 32 | EtherType << 16 | tag`.
+/// counters; the length, less than 2^32; and the stripped tag for [`Context::XdpTagged`], as
+/// `presence << 32 | EtherType << 16 | tag`.
 ///
 /// Sets are numbered as if the filters' sets were concatenated.
 ///
@@ -37,77 +58,55 @@ pub const COUNTER_BYTES: u32 = 16;
 ///
 /// If there are more than 1000 filters.
 pub fn tally(filters: &[(&Graph, &[Set])], context: Context) -> Result<Program, Error> {
-    let answer = Ending::Return { accept: 1, refuse: 0 };
-    let functions = filters.iter().map(|(graph, sets)| emit(graph, sets, context, answer));
-    let functions = functions.collect::<Result<Vec<Program>, Error>>()?;
-    let calls = filters.len() * call(context, 0, 0).len();
-    let mut instructions = vec![
-        Instruction::alu64(Alu::Move, CONTEXT, R1),
-        Instruction::alu64(Alu::Move, COUNTERS, R2),
-        Instruction::alu64(Alu::Move, LENGTH, R3),
-        Instruction::alu64(Alu::Move, TAG, R4),
-    ];
-    let end = [Instruction::alu_number(Alu::Move, R0, 0), Instruction::exit()];
-    let mut start = instructions.len() + calls + end.len();
-    for (number, function) in functions.iter().enumerate() {
-        let distance = start - instructions.len();
-        instructions.extend(call(context, number, distance));
-        start += function.instructions.len();
+    let plans = filters.iter().map(|(graph, _)| planned(graph)).collect::<Result<Vec<_>, Error>>()?;
+    let mut out = Assembler::default();
+    out.push(Instruction::alu64(Alu::Move, CONTEXT, R1));
+    out.push(Instruction::alu64(Alu::Move, COUNTERS, R2));
+    out.push(Instruction::store(Size::Word, FP, LENGTH, R3));
+    if matches!(context, Context::XdpTagged { .. }) {
+        save_tag(&mut out);
     }
-    if start as u64 > MOST_INSTRUCTIONS {
-        return Err(Error::TooLong(start as u64));
+    let cells = plans.iter().map(|(_, (_, count))| *count).max().unwrap_or(0);
+    let kept = plans.iter().map(|(plan, _)| plan.most_kept).max().unwrap_or(0);
+    let keys = filters.iter().any(|(_, sets)| !sets.is_empty());
+    for word in stack::words(cells, kept, keys) {
+        out.push(Instruction::store(Size::Word, FP, word, R3));
     }
-    instructions.extend(end);
-    let (mut relocations, mut sets_before) = (Vec::new(), 0);
-    for (function, (_, sets)) in functions.into_iter().zip(filters) {
-        let before = instructions.len();
-        relocations.extend(function.relocations.into_iter().map(|relocation| Relocation {
-            at: before + relocation.at,
-            symbol: match relocation.symbol {
-                Symbol::Set(set) => Symbol::Set(SetId(sets_before + set.0)),
-                other => other,
-            },
-        }));
+    let (mut sets_before, mut size) = (0, 0);
+    for (number, ((graph, sets), (plan, (cells, _)))) in filters.iter().zip(plans).enumerate() {
+        let counter = i16::try_from(COUNTER_BYTES as usize * (number + 1)).expect("there are few filters");
+        let outcome = Outcome::Count(Counter(counter));
+        let relocated = out.relocations.len();
+        out = Code::new(graph, sets, context, outcome, &plan, cells, out).append();
+        for Relocation { symbol, .. } in &mut out.relocations[relocated..] {
+            if let Symbol::Set(set) = symbol {
+                *set = SetId(sets_before + set.0);
+            }
+        }
         sets_before += u32::try_from(sets.len()).expect("a filter has few sets");
-        instructions.extend(function.instructions);
+        size += plan.size;
     }
-    Ok(Program { context, instructions, relocations })
+    out.push(Instruction::alu_number(Alu::Move, R0, 0));
+    out.push(Instruction::exit());
+    short_enough(out.program(context), size)
 }
 
-/// Calls filter `number`, `distance` instructions after the first of these, and counts the packet if it accepts.
-fn call(context: Context, number: usize, distance: usize) -> Vec<Instruction> {
-    let mut code = vec![Instruction::alu64(Alu::Move, R1, CONTEXT)];
-    if matches!(context, Context::XdpTagged { .. }) {
-        code.extend([
-            Instruction::alu64(Alu::Move, R2, TAG),
-            Instruction::alu64_number(Alu::ShiftRight, R2, 32),
-            Instruction::alu(Alu::Move, R3, TAG),
-            Instruction::alu_number(Alu::ShiftRight, R3, 16),
-            Instruction::alu(Alu::Move, R4, TAG),
-            Instruction::alu_number(Alu::And, R4, 0xffff),
-        ]);
-    }
-    // Relative to the instruction after the call.
-    let distance = i32::try_from(distance.saturating_sub(code.len() + 1)).expect("filters are shorter");
-    code.push(Instruction::call_function(distance));
-    let packets = i16::try_from(COUNTER_BYTES as usize * (number + 1)).expect("there are few filters");
-    let add = [
-        Instruction::load(Size::Double, R0, COUNTERS, packets),
-        Instruction::alu64_number(Alu::Add, R0, 1),
-        Instruction::store(Size::Double, COUNTERS, packets, R0),
-        Instruction::load(Size::Double, R0, COUNTERS, packets + 8),
-        Instruction::alu64(Alu::Add, R0, LENGTH),
-        Instruction::store(Size::Double, COUNTERS, packets + 8, R0),
-    ];
-    let offset = i16::try_from(add.len()).expect("they are six");
-    code.push(Instruction { offset, ..Instruction::jump_number(Jump::Equal, R0, 0) });
-    code.extend(add);
-    code
+/// Saves the parts of the stripped tag where filters look for them.
+fn save_tag(out: &mut Assembler) {
+    out.push(Instruction::alu64(Alu::Move, R0, R4));
+    out.push(Instruction::alu64_number(Alu::ShiftRight, R0, 32));
+    out.push(Instruction::store(Size::Word, FP, stack::tag(0), R0));
+    out.push(Instruction::alu(Alu::Move, R0, R4));
+    out.push(Instruction::alu_number(Alu::ShiftRight, R0, 16));
+    out.push(Instruction::store(Size::Word, FP, stack::tag(1), R0));
+    out.push(Instruction::alu_number(Alu::And, R4, 0xffff));
+    out.push(Instruction::store(Size::Word, FP, stack::tag(2), R4));
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::emit::ebpf::{Ending, emit};
     use crate::names::NoNames;
     use crate::{Beside, Dialect, Filter, Options};
 
@@ -125,35 +124,24 @@ mod tests {
         crate::compile(text, &options).expect("it compiles")
     }
 
-    /// The function of these filters, and the code of each alone.
-    fn tallied(texts: &[&str], context: Context) -> (Program, Vec<Vec<Instruction>>) {
-        let filters: Vec<_> = texts.iter().map(|text| filter(text)).collect();
-        let filters: Vec<_> = filters.iter().map(|one| (&one.graph, &one.ast.sets[..])).collect();
-        let answer = Ending::Return { accept: 1, refuse: 0 };
-        let alone = filters.iter().map(|(graph, sets)| emit(graph, sets, context, answer).expect("it fits"));
-        let alone = alone.map(|program| program.instructions).collect();
-        (tally(&filters, context).expect("it fits"), alone)
-    }
-
     #[test]
-    fn each_call_reaches_its_filter() {
+    fn each_filter_has_its_counter_and_none_is_called() {
+        let texts = ["udp port 53", "", "tcp", "vlan 5"];
+        let filters = texts.map(filter);
+        let filters: Vec<_> = filters.iter().map(|one| (&one.graph, &one.ast.sets[..])).collect();
         for context in
             [Context::Tc { outgoing: false }, Context::XdpTagged { fragments: false, interface: None }]
         {
-            let (program, alone) = tallied(&["udp port 53", "", "tcp", "vlan 5"], context);
-            let code = &program.instructions;
-            let callee =
-                |at: usize| (at + 1).checked_add_signed(code[at].immediate as isize).expect("inside");
-            let calls = (0..code.len()).filter(|&at| code[at].is_local_call());
-            let starts: Vec<usize> = calls.map(callee).collect();
-            assert_eq!(starts.len(), alone.len(), "{program}");
-            let mut end = starts[0];
-            for (start, alone) in starts.into_iter().zip(alone) {
-                assert_eq!(start, end, "{program}");
-                end += alone.len();
-                assert_eq!(code[start..end], alone, "{program}");
-            }
-            assert_eq!(end, code.len());
+            let program = tally(&filters, context).expect("it fits");
+            let is_store = |code: &&Instruction| {
+                code.destination == COUNTERS
+                    && **code == Instruction::store(Size::Double, COUNTERS, code.offset, R0)
+            };
+            let stores: Vec<i16> =
+                program.instructions.iter().filter(is_store).map(|code| code.offset).collect();
+            assert_eq!(stores, [16, 24, 32, 40, 48, 56, 64, 72], "{program}");
+            assert!(!program.instructions.iter().any(|code| code.is_local_call()), "{program}");
+            assert_eq!(program.instructions.iter().filter(|code| **code == Instruction::exit()).count(), 1);
         }
     }
 

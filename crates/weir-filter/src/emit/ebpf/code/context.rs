@@ -30,9 +30,18 @@ const OUTGOING: u32 = 4;
 const ETHERTYPE_AT: i16 = 12;
 
 impl Code<'_> {
-    /// Loads the packet's location and saves the stripped tag.
+    /// Saves the context and the stripped tag.
     pub(super) fn prologue(&mut self) {
         self.out.push(Instruction::alu64(Alu::Move, CONTEXT, R1));
+        if matches!(self.context, Context::XdpTagged { .. }) {
+            for (place, register) in [R2, R3, R4].into_iter().enumerate() {
+                self.out.push(Instruction::store(Size::Word, FP, tag(place), register));
+            }
+        }
+    }
+
+    /// Loads the packet's location.
+    pub(super) fn locate(&mut self) {
         let (data, end) = match self.context {
             Context::Xdp { .. } | Context::XdpTagged { .. } => (field::XDP_DATA, field::XDP_DATA_END),
             Context::Tc { .. } => (field::SKB_DATA, field::SKB_DATA_END),
@@ -40,11 +49,6 @@ impl Code<'_> {
         };
         self.out.push(Instruction::load(Size::Word, DATA, CONTEXT, data));
         self.out.push(Instruction::load(Size::Word, END, CONTEXT, end));
-        if matches!(self.context, Context::XdpTagged { .. }) {
-            for (place, register) in [R2, R3, R4].into_iter().enumerate() {
-                self.out.push(Instruction::store(Size::Word, FP, tag(place), register));
-            }
-        }
     }
 
     /// Returns whether the packet's length needs a helper call.
