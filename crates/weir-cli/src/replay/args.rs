@@ -51,6 +51,9 @@ each packet a 32nd of it, or 1 % of the gap if that is more. What is beyond 1 ms
 long as in the file, if the machine is fast enough.
 Exit status: 0 success (also after Ctrl-C), 1 error, with what was sent before, 2 usage error.";
 
+/// Bytes of packets that are kept in memory at a pace.
+const KEPT: usize = 256 << 20;
+
 /// What to send, where and when.
 #[derive(Debug, Args)]
 #[command(after_help = MORE, after_long_help = EXAMPLES)]
@@ -133,7 +136,8 @@ pub(crate) struct ReplayArgs {
 
     /// Read everything into memory first.
     ///
-    /// A file that is read slowly does not delay packets then.
+    /// A file that is read slowly does not delay packets then. Unless at top speed, files with up to 256 MiB of packets
+    /// are kept in memory anyway.
     #[arg(short = 'K', long, help_heading = "Pace")]
     pub(super) preload: bool,
 
@@ -213,6 +217,17 @@ impl ReplayArgs {
     /// Whether the files can be read twice.
     pub(super) fn surveys(&self) -> bool {
         self.files.iter().all(|file| file.is_file())
+    }
+
+    /// Returns how many bytes of packets are kept in memory from the first time that files are read. Reading them again would
+    /// interrupt sending where both share a processor.
+    pub(super) fn kept(&self) -> usize {
+        match self.pace() {
+            _ if self.dry_run => 0,
+            _ if self.preload => usize::MAX,
+            Pace::Top => 0,
+            _ => KEPT,
+        }
     }
 
     /// Returns the filter; `None`: all packets match.

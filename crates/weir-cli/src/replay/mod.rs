@@ -75,7 +75,7 @@ pub(crate) fn run(args: &ReplayArgs) -> Result<(), Failure> {
     let mut survey = Survey::new(&destination, args.snapped);
     let surveyed = args.preload || args.dry_run || args.surveys();
     if surveyed {
-        packets.survey(&mut survey, args.preload && !args.dry_run, &stop)?;
+        packets.survey(&mut survey, args.kept(), &stop)?;
         survey.refusal()?;
     }
     let Some(sender) = sender else {
@@ -104,10 +104,10 @@ struct Packets {
 }
 
 impl Packets {
-    /// Reads everything once; with `keep`, into memory.
-    fn survey(&mut self, survey: &mut Survey, keep: bool, stop: &AtomicBool) -> Result<(), Failure> {
+    /// Reads everything once, and keeps it in memory if it is no more than so many bytes.
+    fn survey(&mut self, survey: &mut Survey, kept: usize, stop: &AtomicBool) -> Result<(), Failure> {
         let _bar = self.source.progress();
-        let mut queue = keep.then(SendQueue::new);
+        let mut queue = (kept > 0).then(SendQueue::new);
         self.source.each(|next| {
             if let Next::Packet(found) = next {
                 survey.add(&found);
@@ -116,6 +116,7 @@ impl Packets {
                     (Some(queue), Some(data), None) => queue.push_timeless(data),
                     _ => {}
                 }
+                queue = queue.take().filter(|queue| queue.bytes() <= kept);
             }
             Ok(!stop.load(Ordering::Relaxed))
         })?;
