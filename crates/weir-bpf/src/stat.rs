@@ -26,7 +26,7 @@ use crate::filter::{FilterError, Sets};
 use crate::log::logged;
 use crate::writers::{Chosen, Driven};
 
-/// The most filters that can be counted. A program has at most 256 functions, and 32 KiB of counters per CPU.
+/// The most filters that can be counted. A program has at most 32 KiB of counters per CPU.
 pub const MOST_FILTERS: usize = 128;
 
 /// Where packets are counted.
