@@ -35,14 +35,15 @@ impl Batch {
         true
     }
 
+    /// Sends a frame that is not copied, while there are no others; returns whether it was sent.
+    pub(super) fn send_alone(&self, frame: &[u8]) -> bool {
+        self.socket.send(frame).is_ok()
+    }
+
     /// Sends the frames; returns how many were sent. The others stay.
     pub(super) fn send(&mut self) -> (u32, Result<(), Errno>) {
-        let frame = |&(begin, end): &(usize, usize)| &self.bytes[begin..end];
-        let answer = match &self.frames[self.done..] {
-            [one] => self.socket.send(frame(one)).map(|_| 1),
-            left => self.socket.send_many(left.iter().map(frame)),
-        };
-        let (sent, result) = match answer {
+        let left = self.frames[self.done..].iter().map(|&(begin, end)| &self.bytes[begin..end]);
+        let (sent, result) = match self.socket.send_many(left) {
             Ok(sent) => (sent, Ok(())),
             Err(error) => (0, Err(error)),
         };

@@ -51,6 +51,14 @@ impl Way {
         }
     }
 
+    /// Sends a packet without putting it on the way; returns whether it did. If not, [`send`](Self::send) says why.
+    fn send_alone(&self, packet: &[u8]) -> bool {
+        match self {
+            Self::Ring(_) => false,
+            Self::Plain(batch) => batch.send_alone(packet),
+        }
+    }
+
     fn send(&mut self, wait: bool) -> (u32, Result<(), Errno>) {
         match self {
             Self::Ring(ring) => ring.send(wait),
@@ -154,6 +162,17 @@ impl Outlet {
         if self.pending.len() >= MOST { self.flush() } else { Ok(()) }
     }
 
+    /// Sends a packet now that is due then, behind what is on the way.
+    pub(super) fn send(&mut self, packet: &[u8], due: Duration, now: Duration) -> Result<(), SendError> {
+        let alone = self.pending.is_empty() && self.destination.check(packet).is_ok();
+        if alone && self.way.send_alone(packet) {
+            self.count_one(packet.len(), Some(due), now);
+            return Ok(());
+        }
+        self.put(packet, Some(due))?;
+        self.flush()
+    }
+
     /// Sends what is on the way. Drops it if somebody wants to stop and it cannot be sent at once.
     pub(super) fn flush(&mut self) -> Result<(), SendError> {
         // The first look at the clock is for the first error: a call in time needs none.
@@ -178,11 +197,16 @@ impl Outlet {
     }
 
     fn count(&mut self, packets: u32, at: Duration) {
-        for (bytes, due) in self.pending.drain(..packets as usize) {
-            self.sent += Sent { packets: 1, bytes: bytes as u64 };
-            if let Some(due) = due {
-                self.spread.sent(due, at);
-            }
+        for _ in 0..packets {
+            let (bytes, due) = self.pending.pop_front().expect("no more are sent than were on the way");
+            self.count_one(bytes, due, at);
+        }
+    }
+
+    fn count_one(&mut self, bytes: usize, due: Option<Duration>, at: Duration) {
+        self.sent += Sent { packets: 1, bytes: bytes as u64 };
+        if let Some(due) = due {
+            self.spread.sent(due, at);
         }
     }
 

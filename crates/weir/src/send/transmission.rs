@@ -89,11 +89,11 @@ impl<'a> Transmission<'a> {
                 return Ok(false);
             }
         }
-        let delay = self.slew.sent(due, now);
-        self.outlet.put(make(), Some(due))?;
-        // Later ones go several by one call: more of them in a second, with gaps that are wrong anyway.
-        if delay <= slew::MOST {
-            self.outlet.flush()?;
+        if self.slew.sent(due, now) <= slew::MOST {
+            self.outlet.send(make(), due, now)?;
+        } else {
+            // Several by one call: more of them in a second, with gaps that are wrong anyway.
+            self.outlet.put(make(), Some(due))?;
         }
         Ok(true)
     }
