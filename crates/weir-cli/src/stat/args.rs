@@ -12,6 +12,7 @@ use super::named::{self, Named};
 use super::top::{Busiest, Choice};
 use crate::args::{ConfineArgs, MORE, MetricsArgs, ModeArg, ReadyArgs, UserArgs};
 use crate::failure::Failure;
+use crate::interfaces::Chosen;
 use crate::{cut_off, filter_args, grant, hints, interfaces, units};
 
 const EXAMPLES: &str = "\
@@ -42,6 +43,8 @@ Examples:
         Serve Prometheus metrics at http://127.0.0.1:9464/metrics.
   weir stat -i web/eth0 'in: inbound' 'out: outbound'
         Count in another network namespace.
+  weir stat -i eth0,eth1 --by src
+        Count on two interfaces, with the busiest senders of both together; --per-interface: of each.
 
 The kernel counts; no packet is copied, and every packet continues on its way, unless --mode exclusive drops it. A packet counts for each filter \
 that it matches, and for (all). A super-frame built by offloads counts as one packet. Bytes are those of frames, \
@@ -56,7 +59,7 @@ later is missed. Scripts can wait with --ready-fd, systemd with Type=notify.
 
 SIGINT (Ctrl-C) or SIGTERM prints the account and exits; a second SIGINT exits at once.
 SIGUSR1 prints the account so far.
-Exit status: 0 success, 1 error, 2 usage error.";
+Exit status: 0 success, 1 error, such as the end of the last interface, 2 usage error.";
 
 #[derive(Debug, Args)]
 #[command(after_help = MORE, after_long_help = EXAMPLES)]
@@ -73,19 +76,32 @@ pub(crate) struct StatArgs {
     #[arg(short = 'F', long, value_name = "FILE", help_heading = "Counting")]
     filter_file: Option<PathBuf>,
 
-    /// Count on this interface.
+    /// Count on this interface; may be repeated.
     ///
-    /// NAMESPACE/IF names an interface in another network namespace; a number is its position in the
-    /// list of `weir capture -D`. IF@0-3 counts only receive queues 0 to 3, with the xdp source.
-    /// Default: the first interface that is up and is not loopback.
-    #[arg(short, long, value_name = "IF", allow_hyphen_values = true, help_heading = "Counting")]
-    interface: Option<String>,
+    /// `-i eth0,eth1` are two interfaces: each has its own rows, and (sum) has those of all together; a packet that passes
+    /// both counts on both. If one is gone, its rows end, and the others go on. NAMESPACE/IF names an
+    /// interface in another network namespace; a number is its position in the list of `weir capture -D`. IF@0-3 counts
+    /// only receive queues 0 to 3, with the xdp source. Default: the first interface that is up and is not loopback.
+    #[arg(
+        short,
+        long = "interface",
+        value_name = "IF",
+        allow_hyphen_values = true,
+        help_heading = "Counting"
+    )]
+    interfaces: Vec<String>,
 
-    /// Count in this network namespace.
+    /// Count in this network namespace; may be repeated.
     ///
     /// NS is a name known to `ip netns` or Docker, the PID of a process in the namespace, or a path.
-    #[arg(long, value_name = "NS", help_heading = "Counting")]
-    netns: Option<String>,
+    #[arg(long = "netns", value_name = "NS", help_heading = "Counting")]
+    namespaces: Vec<String>,
+
+    /// Show keys, sizes and gaps of each interface.
+    ///
+    /// By default those of several interfaces are summed up: a key has one row, with what all interfaces have counted.
+    #[arg(long, help_heading = "Counting")]
+    pub(super) per_interface: bool,
 
     /// Select where packets are counted.
     #[arg(long, value_enum, default_value_t, help_heading = "Counting")]
@@ -232,35 +248,30 @@ impl StatArgs {
         Choice { most: usize::try_from(self.top).unwrap_or(usize::MAX), by: self.busiest }
     }
 
-    /// Returns a builder for these arguments.
-    pub(super) fn builder(&self) -> Result<StatisticsBuilder, Failure> {
-        let names: Vec<String> = self.interface.iter().cloned().collect();
-        let namespaces: Vec<String> = self.netns.iter().cloned().collect();
-        let chosen = interfaces::chosen(&names, &namespaces)?;
-        let [interface] = chosen.as_slice() else {
-            let what = format!("cannot count on {} interfaces at a time", chosen.len());
-            return Err(Failure::usage(what).hint("run weir stat for each of them"));
-        };
+    /// Returns a builder for each interface.
+    pub(super) fn builders(&self) -> Result<Vec<StatisticsBuilder>, Failure> {
+        let chosen = interfaces::chosen(&self.interfaces, &self.namespaces)?;
         if matches!(self.mode, ModeArg::Exclusive) {
             grant::more_than_capture("use --mode exclusive")?;
             if !self.force {
                 cut_off::check(&chosen)?;
             }
         }
-        let builder = interface.statistics().source(self.source.into()).mode(self.mode.into());
-        let builder = builder.promiscuous(!self.no_promiscuous_mode);
-        let builder =
-            builder.by(self.by.iter().copied()).most_keys(self.keys).sizes(self.sizes).gaps(self.gaps);
         let more = match &self.filter_file {
             Some(path) => named::lines(&filter_args::read(path)?).map_err(|error| {
                 Failure::usage(format!("cannot read filters from {}: {error}", path.display()))
             })?,
             None => Vec::new(),
         };
-        Ok(self
-            .filters
-            .iter()
-            .chain(&more)
-            .fold(builder, |builder, named| builder.filter(&named.name, named.filter())))
+        let filters: Vec<_> =
+            self.filters.iter().chain(&more).map(|named| (&named.name, named.filter())).collect();
+        let builder = |interface: &Chosen| {
+            let builder = interface.statistics().source(self.source.into()).mode(self.mode.into());
+            let builder = builder.promiscuous(!self.no_promiscuous_mode);
+            let builder = builder.by(self.by.iter().copied()).most_keys(self.keys);
+            let builder = builder.sizes(self.sizes).gaps(self.gaps);
+            filters.iter().fold(builder, |builder, (name, filter)| builder.filter(*name, filter.clone()))
+        };
+        Ok(chosen.iter().map(builder).collect())
     }
 }

@@ -1,8 +1,8 @@
-//! The first column of tables: names of filters, and keys, whose fields are aligned.
+//! The first column of tables: interfaces, names of filters, and keys, whose fields are aligned.
 
-use weir::statistics::{Key, KeyField};
+use weir::statistics::KeyField;
 
-use super::summary::Name;
+use super::rows::{Line, Name};
 use super::top;
 use crate::style;
 
@@ -10,12 +10,8 @@ use crate::style;
 const LONGEST_NAME: usize = 40;
 
 /// Returns the column: the head, and a label for each row.
-pub(super) fn column<'a>(
-    fields: &[KeyField],
-    rows: impl Iterator<Item = (Option<&'a Key>, &'a Name)>,
-) -> Vec<String> {
-    let rows: Vec<_> = rows.collect();
-    let keys = rows.iter().filter_map(|(key, _)| *key);
+pub(super) fn column(fields: &[KeyField], rows: &[Line<'_, Name>]) -> Vec<String> {
+    let keys = rows.iter().filter_map(|line| line.key);
     let width = |field: &KeyField| {
         let widths = keys.clone().map(|key| top::shown(key, *field).len());
         widths.chain([field.as_str().len()]).max().unwrap_or_default()
@@ -29,11 +25,18 @@ pub(super) fn column<'a>(
         [] => "filter".to_owned(),
         _ => aligned(&|field| field.as_str().to_owned()),
     };
-    let label = |&(key, name): &(Option<&Key>, &Name)| match key {
+    let label = |line: &Line<'_, Name>| match line.key {
         Some(key) => aligned(&|field| top::shown(key, field)),
-        None => cut(&style::visible(&name.text()), LONGEST_NAME),
+        None => cut(&style::visible(&line.row.text()), LONGEST_NAME),
     };
-    [head].into_iter().chain(rows.iter().map(label)).collect()
+    let labels = [head].into_iter().chain(rows.iter().map(label));
+    if rows.iter().all(|line| line.interface.is_none()) {
+        return labels.collect();
+    }
+    let shown = |line: &Line<'_, Name>| style::visible(line.interface.unwrap_or_default());
+    let interfaces: Vec<_> = ["interface".to_owned()].into_iter().chain(rows.iter().map(shown)).collect();
+    let width = interfaces.iter().map(|name| name.chars().count()).max().unwrap_or_default();
+    interfaces.iter().zip(labels).map(|(name, label)| format!("{name:<width$}  {label}")).collect()
 }
 
 /// Cuts a line that would be longer than `most` characters.
@@ -47,6 +50,9 @@ pub(super) fn cut(text: &str, most: usize) -> String {
 
 #[cfg(test)]
 mod tests {
+    use weir::statistics::Key;
+
+    use super::super::rows::SUM;
     use super::*;
 
     #[test]
@@ -54,9 +60,17 @@ mod tests {
         let one = Key { source: Some([10, 0, 0, 200].into()), port: Some(5), ..Key::default() };
         let other = Key { source: Some([1, 1, 1, 1].into()), protocol: Some(17), ..Key::default() };
         let fields = [KeyField::Source, KeyField::Port, KeyField::Protocol];
-        let rows = [(Some(&one), &Name::Key), (Some(&other), &Name::Key), (None, &Name::Rest)];
+        let line = |interface, key, row| Line { interface, key, row };
+        let rows = [
+            line(None, Some(&one), &Name::Key),
+            line(None, Some(&other), &Name::Key),
+            line(None, None, &Name::Rest),
+        ];
         let expected = ["src         port  proto", "10.0.0.200  5     -", "1.1.1.1     -     udp", "(rest)"];
-        assert_eq!(column(&fields, rows.into_iter()), expected);
-        assert_eq!(column(&[], [(None, &Name::All)].into_iter()), ["filter", "(all)"]);
+        assert_eq!(column(&fields, &rows), expected);
+        assert_eq!(column(&[], &[line(None, None, &Name::All)]), ["filter", "(all)"]);
+        let rows = [line(Some("eth0"), None, &Name::All), line(Some(SUM), None, &Name::All)];
+        let expected = ["interface  filter", "eth0       (all)", "(sum)      (all)"];
+        assert_eq!(column(&[], &rows), expected);
     }
 }

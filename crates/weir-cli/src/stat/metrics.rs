@@ -2,10 +2,11 @@
 
 use std::fmt::Display;
 
-use weir::statistics::Counts;
+use weir::statistics::{Counts, Key};
 use weir_service::metrics::{Measured, Page};
 
-use super::summary::{InBucket, Row, Summary};
+use super::rows::{InBucket, Row, Spread};
+use super::summary::{Account, Summary};
 use super::top;
 
 type Values<'a> = Vec<(&'static str, &'a dyn Display)>;
@@ -26,45 +27,86 @@ fn put(page: &mut Page, name: &str, what: &str, rows: &[(Values<'_>, &Counts)]) 
 
 impl Measured for Summary {
     fn put(&self, page: &mut Page) {
-        let interface: (&'static str, &dyn Display) = ("interface", &self.interface);
         page.gauge("weir_elapsed_seconds", "How long packets have been counted.");
-        page.sample("weir_elapsed_seconds", &[interface], format_args!("{:.3}", self.elapsed_seconds));
-        put(page, "weir_counted", "of the interface.", &[(vec![interface], &self.total.counts)]);
-        let names: Vec<_> = self.filters.iter().map(|one| (one.row.name.text(), &one.row.counts)).collect();
-        let rows: Vec<_> =
-            names.iter().map(|(name, counts)| (vec![interface, ("filter", name as _)], *counts)).collect();
-        put(page, "weir_filter", "that match a filter.", &rows);
-        if let Some(keyed) = &self.keyed {
-            let texts = keyed.keys.iter().map(|of| {
-                let text = |field: &weir::statistics::KeyField| (field.as_str(), top::plain(&of.key, *field));
-                (self.fields.iter().map(text).collect::<Vec<_>>(), &of.counts.counts)
-            });
-            let texts: Vec<_> = texts.collect();
-            let rows = texts.iter().map(|(fields, counts)| {
-                let fields = fields.iter().map(|(field, text)| (*field, text as &dyn Display));
-                ([interface].into_iter().chain(fields).collect(), *counts)
-            });
-            put(page, "weir_key", "of the busiest keys.", &rows.collect::<Vec<_>>());
-            put(page, "weir_others", "whose key had no room.", &[(vec![interface], &keyed.others.counts)]);
+        for one in self.each() {
+            page.sample("weir_elapsed_seconds", &labels(one), format_args!("{:.3}", one.elapsed_seconds));
         }
-        let buckets = |page: &mut Page, name: &str, what: &str, buckets: &[InBucket<Row>]| {
-            let limits: Vec<_> = buckets.iter().map(InBucket::limits).collect();
-            let rows = limits.iter().zip(buckets).map(|((from, to), bucket)| {
-                let labels: Values<'_> = vec![interface, ("from", from), ("to", to)];
-                (labels, &bucket.counts.counts)
-            });
-            put(page, name, what, &rows.collect::<Vec<_>>());
-        };
-        if !self.spread.sizes.is_empty() {
-            buckets(page, "weir_size", "by bytes on the wire, with checksum.", &self.spread.sizes);
-        }
-        if let Some(first) = &self.spread.first {
-            buckets(page, "weir_gap", "by nanoseconds since the packet before.", &self.spread.gaps);
-            put(page, "weir_first", "without one before on their CPU.", &[(vec![interface], &first.counts)]);
-        }
+        let totals = self.each().iter().map(|one| (labels(one), &one.rows.total.counts));
+        put(page, "weir_counted", "of the interface.", &totals.collect::<Vec<_>>());
+        let named = self.each().iter().flat_map(|one| one.rows.filters.iter().map(move |row| (one, row)));
+        let named: Vec<_> = named.map(|(one, row)| (one, row.name.text(), &row.counts)).collect();
+        let rows = named.iter().map(|(one, name, counts)| {
+            let labels: Values<'_> = [&labels(one)[..], &[("filter", name)]].concat();
+            (labels, *counts)
+        });
+        put(page, "weir_filter", "that match a filter.", &rows.collect::<Vec<_>>());
+        self.put_keys(page);
+        self.put_spread(page);
         page.counter("weir_untold_tag_packets", "Packets that may have lost a VLAN tag.");
-        page.count("weir_untold_tag_packets", &[interface], self.untold_tags);
+        for one in self.each() {
+            page.count("weir_untold_tag_packets", &labels(one), one.untold_tags);
+        }
         page.counter("weir_lost_packets", "Received packets that the card or its driver had no room for.");
-        page.count("weir_lost_packets", &[interface, ("stage", &"nic")], self.nic_lost());
+        for one in self.each() {
+            let labels = [&labels(one)[..], &[("stage", &"nic")]].concat();
+            page.count("weir_lost_packets", &labels, one.nic_lost());
+        }
+    }
+}
+
+/// Returns the label of an account: the interface, if it is of one.
+fn labels(account: &Account) -> Values<'_> {
+    let interface = account.origin().map(|origin| ("interface", &origin.interface as &dyn Display));
+    interface.into_iter().collect()
+}
+
+impl Summary {
+    /// Returns the accounts with keys, sizes and gaps: those of each interface, or that of all together, which has no label.
+    fn detailed(&self) -> impl Iterator<Item = &Account> {
+        let has = |account: &&Account| account.rows.keyed.is_some() || !account.rows.spread.is_empty();
+        let several = (self.each().len() > 1).then(|| self.whole());
+        self.each().iter().chain(several).filter(has)
+    }
+
+    fn put_keys(&self, page: &mut Page) {
+        let keyed: Vec<_> = self.detailed().filter_map(|one| Some((one, one.rows.keyed.as_ref()?))).collect();
+        if keyed.is_empty() {
+            return;
+        }
+        let text = |key: &Key| -> Vec<(&'static str, String)> {
+            self.fields.iter().map(|field| (field.as_str(), top::plain(key, *field))).collect()
+        };
+        let each = keyed.iter().flat_map(|(one, keyed)| keyed.keys.iter().map(move |of| (one, of)));
+        let texts: Vec<_> = each.map(|(one, of)| (one, text(&of.key), &of.counts.counts)).collect();
+        let rows = texts.iter().map(|(one, fields, counts)| {
+            let fields = fields.iter().map(|(field, text)| (*field, text as &dyn Display));
+            (labels(one).into_iter().chain(fields).collect(), *counts)
+        });
+        put(page, "weir_key", "of the busiest keys.", &rows.collect::<Vec<_>>());
+        let others = keyed.iter().map(|(one, keyed)| (labels(one), &keyed.others.counts));
+        put(page, "weir_others", "whose key had no room.", &others.collect::<Vec<_>>());
+    }
+
+    fn put_spread(&self, page: &mut Page) {
+        let buckets = |page: &mut Page, name: &str, what: &str, of: fn(&Spread<Row>) -> &[InBucket<Row>]| {
+            let each = self.detailed().flat_map(|one| of(&one.rows.spread).iter().map(move |of| (one, of)));
+            let limits: Vec<_> = each.map(|(one, of)| (one, of.limits(), &of.counts.counts)).collect();
+            let rows = limits.iter().map(|(one, (from, to), counts)| {
+                let limits: [(&'static str, &dyn Display); 2] = [("from", from), ("to", to)];
+                (labels(one).into_iter().chain(limits).collect(), *counts)
+            });
+            let rows: Vec<_> = rows.collect();
+            if !rows.is_empty() {
+                put(page, name, what, &rows);
+            }
+        };
+        buckets(page, "weir_size", "by bytes on the wire, with checksum.", |spread| &spread.sizes);
+        buckets(page, "weir_gap", "by nanoseconds since the packet before.", |spread| &spread.gaps);
+        let first =
+            self.detailed().filter_map(|one| Some((labels(one), &one.rows.spread.first.as_ref()?.counts)));
+        let first: Vec<_> = first.collect();
+        if !first.is_empty() {
+            put(page, "weir_first", "without one before on their CPU.", &first);
+        }
     }
 }

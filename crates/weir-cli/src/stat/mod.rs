@@ -6,6 +6,7 @@ mod metrics;
 mod named;
 mod output;
 mod report;
+mod rows;
 mod summary;
 mod top;
 
@@ -20,31 +21,42 @@ use weir_service::session::{Policy, Prepared};
 
 pub(crate) use self::args::StatArgs;
 use self::output::Output;
-use self::summary::Summary;
+use self::rows::View;
+use self::summary::{Part, Summary};
 use crate::failure::Failure;
 use crate::{json, style};
 
 /// Runs the command.
 pub(crate) fn run(args: &StatArgs) -> Result<(), Failure> {
     let prepared = Prepared::new(args.settings(), None)?;
-    let (statistics, opened) = prepared.open(|| -> Result<_, Failure> { Ok(args.builder()?.start()?) })?;
+    let start = || -> Result<_, Failure> { Ok(Statistics::start_all(args.builders()?)?) };
+    let (statistics, opened) = prepared.open(start)?;
     let paint = style::stderr();
-    if !args.quiet {
-        style::print(&report::opened(statistics.info(), paint));
+    for info in statistics.iter().map(Statistics::info) {
+        if !args.quiet {
+            style::print(&report::opened(info, paint));
+        }
+        style::print(&report::warnings(info, paint));
     }
-    style::print(&report::warnings(statistics.info(), paint));
     style::print(&crate::report::service(&opened, args.quiet, args.verbose));
     let confinement = opened.confinement().cloned();
     let next = Instant::now() + args.every;
-    let output = Output::new(args, statistics.info().fields.clone());
-    let run = Run { args, statistics, confinement, output, next, intervals: 0 };
+    let fields = statistics.first().map(|one| one.info().fields.clone()).unwrap_or_default();
+    let view = View { fields, choice: args.choice(), apart: args.per_interface };
+    let output = Output::new(args, view.clone());
+    let over = vec![false; statistics.len()];
+    let run = Run { args, statistics, over, view, confinement, output, next, intervals: 0 };
     opened.serve(run)?.run()
 }
 
 /// Counting that is being watched.
 struct Run<'a> {
     args: &'a StatArgs,
-    statistics: Statistics,
+    /// Those of each interface.
+    statistics: Vec<Statistics>,
+    /// Which interfaces are gone, with their last rows printed.
+    over: Vec<bool>,
+    view: View,
     /// `None`: not confined.
     confinement: Option<Confinement>,
     output: Output,
@@ -59,8 +71,12 @@ impl Policy for Run<'_> {
     type Error = Failure;
 
     fn account(&mut self) -> Result<Summary, Failure> {
-        let reading = self.statistics.read()?;
-        let mut summary = Summary::new(self.statistics.info(), &reading, self.args.choice());
+        let mut counted = Vec::new();
+        for one in &mut self.statistics {
+            let reading = one.read()?;
+            counted.push((one.info(), one.is_gone(), reading));
+        }
+        let mut summary = Summary::new(&counted, &self.view);
         summary.confinement.clone_from(&self.confinement);
         Ok(summary)
     }
@@ -84,7 +100,8 @@ impl Policy for Run<'_> {
         let every = self.args.every;
         self.next = if now < self.next + every { self.next + every } else { now + every };
         self.intervals += 1;
-        match self.output.print(self.statistics.read()?) {
+        let parts = self.parts()?;
+        match self.output.print(parts) {
             Ok(()) => Ok(self.args.count.filter(|&count| self.intervals >= count).map(|_| Stop::Count)),
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(Some(Stop::Pipe)),
             Err(error) => Err(cannot_print(error)),
@@ -96,11 +113,17 @@ impl Policy for Run<'_> {
     }
 
     fn receive(&mut self, longest: Duration) -> Result<(), Failure> {
-        for event in self.statistics.wait(longest)? {
-            // That it is gone ends the run, with that message.
+        for event in Statistics::wait_any(&mut self.statistics, longest)? {
+            let notice = style::stderr().yellow("notice");
             if event.change != Happened::Gone {
                 self.output.leave();
-                style::say(format_args!("{}: {event}", style::stderr().yellow("notice")));
+                style::say(format_args!("{notice}: {event}"));
+                continue;
+            }
+            // That the last one is gone ends the run, with that message.
+            if self.statistics.len() > 1 {
+                self.output.leave();
+                style::say(format_args!("{notice}: {} is gone; what was counted on it is kept", event.name));
             }
         }
         Ok(())
@@ -111,14 +134,16 @@ impl Policy for Run<'_> {
         end: Result<Stop, Failure>,
         _changes: impl FnOnce() -> Vec<Change>,
     ) -> Result<(), Failure> {
-        let stopped = self.statistics.stop().map_err(Failure::from);
+        let stopped = self.statistics.iter_mut().map(Statistics::stop).fold(Ok(()), Result::and);
+        let stopped = stopped.map_err(Failure::from);
         // The last, shorter interval, so that the intervals add up to the account; unless enough were printed, or whoever
         // closed the pipe wants no more.
         let piped = matches!(end, Ok(Stop::Pipe));
         let printed = if matches!(end, Ok(Stop::Pipe | Stop::Count)) {
             Ok(())
         } else {
-            self.output.print(self.statistics.read()?).map_err(cannot_print)
+            let parts = self.parts()?;
+            self.output.print(parts).map_err(cannot_print)
         };
         let result = end.and_then(|stop| stopped.and(printed).map(|()| stop));
         let mut summary = self.account()?;
@@ -128,6 +153,19 @@ impl Policy for Run<'_> {
         }
         let printed = if self.args.json && !piped { json::line(io::stdout(), &summary) } else { Ok(()) };
         result.and_then(|_| printed.map_err(cannot_print))
+    }
+}
+
+impl Run<'_> {
+    /// Reads the counters, to be printed.
+    fn parts(&mut self) -> Result<Vec<Part>, Failure> {
+        let mut parts = Vec::new();
+        for (one, over) in self.statistics.iter_mut().zip(&mut self.over) {
+            let is_over = std::mem::replace(over, one.is_gone());
+            let reading = one.read()?;
+            parts.push(Part { name: one.info().name.clone(), is_over, reading });
+        }
+        Ok(parts)
     }
 }
 

@@ -3,12 +3,13 @@
 use std::io::{self, IsTerminal as _, Write};
 use std::time::Duration;
 
-use weir::statistics::{Key, KeyField, Reading};
+use weir::statistics::KeyField;
 
 use super::StatArgs;
 use super::label::{self, cut};
-use super::summary::{Growth, Interval, Row};
-use super::top::{self, Choice};
+use super::rows::{Growth, Line, View};
+use super::summary::{Interval, Part};
+use super::top;
 use crate::{json, style, units};
 
 /// The form of the output.
@@ -25,17 +26,15 @@ enum Form {
 #[derive(Debug)]
 pub(super) struct Output {
     form: Form,
-    /// The fields of keys, and which keys are shown.
-    fields: Vec<KeyField>,
-    choice: Choice,
-    last: Reading,
+    view: View,
+    last: Vec<Part>,
     headed: bool,
     /// Lines of the table on the screen, if it is there.
     drawn: usize,
 }
 
 impl Output {
-    pub(super) fn new(args: &StatArgs, fields: Vec<KeyField>) -> Self {
+    pub(super) fn new(args: &StatArgs, view: View) -> Self {
         let form = match (args.json, args.csv, args.quiet) {
             (true, ..) => Form::Json,
             (_, true, _) => Form::Csv,
@@ -43,13 +42,13 @@ impl Output {
             _ if io::stdout().is_terminal() && style::terminal() => Form::Table,
             _ => Form::Lines,
         };
-        let choice = args.choice();
-        Self { form, fields, choice, last: Reading::default(), headed: false, drawn: 0 }
+        Self { form, view, last: Vec::new(), headed: false, drawn: 0 }
     }
 
-    /// Prints what was counted since the last call.
-    pub(super) fn print(&mut self, now: Reading) -> io::Result<()> {
-        let interval = Interval::between(&self.last, &now, &self.fields, self.choice);
+    /// Prints what was counted since the last call, on each interface.
+    pub(super) fn print(&mut self, now: Vec<Part>) -> io::Result<()> {
+        let interval = Interval::between(&self.last, &now, &self.view);
+        let fields = &self.view.fields;
         let mut stdout = io::stdout().lock();
         let headed = std::mem::replace(&mut self.headed, true);
         match self.form {
@@ -57,17 +56,17 @@ impl Output {
             Form::Json => json::line(&mut stdout, &interval)?,
             Form::Csv => {
                 if !headed {
-                    writeln!(stdout, "{}", csv_head(&self.fields))?;
+                    writeln!(stdout, "{}", csv_head(&interval, fields))?;
                 }
-                for (key, growth) in interval.rows() {
-                    writeln!(stdout, "{}", csv(&interval, &self.fields, key, &growth.row))?;
+                for line in interval.lines() {
+                    writeln!(stdout, "{}", csv(&interval, fields, line))?;
                 }
             }
             Form::Lines => {
-                let mut lines = lines(&interval, &self.fields).into_iter();
+                let mut lines = lines(&interval, fields).into_iter();
                 let head = lines.next().unwrap_or_default();
                 // Keys, and with them columns, differ from interval to interval.
-                if !headed || !self.fields.is_empty() {
+                if !headed || !fields.is_empty() {
                     writeln!(stdout, "{:>9}  {head}", "elapsed")?;
                 }
                 let elapsed = Duration::try_from_secs_f64(interval.elapsed_seconds).unwrap_or_default();
@@ -76,7 +75,7 @@ impl Output {
                 }
             }
             Form::Table if style::foreground() => {
-                let table = table(&interval, &self.fields, style::rows(), style::columns());
+                let table = table(&interval, fields, style::rows(), style::columns());
                 let up = if self.drawn > 0 { format!("\x1b[{}A", self.drawn) } else { String::new() };
                 // Whatever a longer table has left below is cleared.
                 write!(stdout, "{up}\r")?;
@@ -96,23 +95,24 @@ impl Output {
     }
 }
 
-fn csv_head(fields: &[KeyField]) -> String {
+fn csv_head(interval: &Interval, fields: &[KeyField]) -> String {
+    let interface = if interval.is_of_several() { "interface," } else { "" };
     let fields: String = fields.iter().map(|field| format!("{field},")).collect();
-    format!("elapsed_seconds,seconds,filter,{fields}received_packets,received_bytes,sent_packets,sent_bytes")
+    format!(
+        "elapsed_seconds,seconds,{interface}filter,{fields}received_packets,received_bytes,sent_packets,sent_bytes"
+    )
 }
 
 /// Formats a row as comma-separated values (RFC 4180). Rows without a key have empty fields.
-fn csv(interval: &Interval, fields: &[KeyField], key: Option<&Key>, row: &Row) -> String {
-    let name = style::visible(&row.name.text());
-    let name = match name.contains([',', '"']) {
-        true => format!("\"{}\"", name.replace('"', "\"\"")),
-        false => name,
-    };
-    let field = |field: &KeyField| key.map(|key| top::plain(key, *field)).unwrap_or_default() + ",";
+fn csv(interval: &Interval, fields: &[KeyField], line: Line<'_, Growth>) -> String {
+    let interface = line.interface.map(|name| quoted(name) + ",").unwrap_or_default();
+    let row = &line.row.row;
+    let name = quoted(&row.name.text());
+    let field = |field: &KeyField| line.key.map(|key| top::plain(key, *field)).unwrap_or_default() + ",";
     let fields: String = fields.iter().map(field).collect();
     let (received, sent) = (row.counts.received, row.counts.sent);
     format!(
-        "{:.6},{:.6},{name},{fields}{},{},{},{}",
+        "{:.6},{:.6},{interface}{name},{fields}{},{},{},{}",
         interval.elapsed_seconds,
         interval.seconds,
         received.packets,
@@ -122,16 +122,26 @@ fn csv(interval: &Interval, fields: &[KeyField], key: Option<&Key>, row: &Row) -
     )
 }
 
+/// Quotes a name where that is necessary.
+fn quoted(name: &str) -> String {
+    let name = style::visible(name);
+    match name.contains([',', '"']) {
+        true => format!("\"{}\"", name.replace('"', "\"\"")),
+        false => name,
+    }
+}
+
 fn line(width: usize, name: &str, packets_rate: &str, bit_rate: &str, packets: &str, bytes: &str) -> String {
     format!("{name:<width$}  {packets_rate:>9}  {bit_rate:>12}  {packets:>15}  {bytes:>10}")
 }
 
 /// Returns the head and a line for each row: rates of the interval, and totals.
 fn lines(interval: &Interval, fields: &[KeyField]) -> Vec<String> {
-    let labels = label::column(fields, interval.rows().map(|(key, growth)| (key, &growth.row.name)));
+    let names: Vec<_> = interval.lines().map(|line| line.map(|growth| &growth.row.name)).collect();
+    let labels = label::column(fields, &names);
     let width = labels.iter().map(|label| label.chars().count()).max().unwrap_or(0);
     let head = line(width, &labels[0], "packets/s", "bit/s", "packets", "bytes");
-    let one = |(label, (_, growth)): (&String, (Option<&Key>, &Growth))| {
+    let one = |(label, Line { row: growth, .. }): (&String, Line<'_, Growth>)| {
         let total = growth.total.total();
         line(
             width,
@@ -142,14 +152,14 @@ fn lines(interval: &Interval, fields: &[KeyField]) -> Vec<String> {
             &units::bytes(total.bytes),
         )
     };
-    [head].into_iter().chain(labels[1..].iter().zip(interval.rows()).map(one)).collect()
+    [head].into_iter().chain(labels[1..].iter().zip(interval.lines()).map(one)).collect()
 }
 
 /// Returns the table for a terminal of this size. A line that wraps, or one above the screen, could not be redrawn.
 fn table(interval: &Interval, fields: &[KeyField], rows: usize, columns: usize) -> Vec<String> {
     let mut lines = lines(interval, fields);
     // All packets, and what is beside the keys, are always there, unless sizes or gaps come between.
-    let sums = if interval.keyed.is_some() && interval.spread.is_empty() { 3 } else { 1 };
+    let sums = if interval.rows.keyed.is_some() && interval.rows.spread.is_empty() { 3 } else { 1 };
     let sums = lines.split_off(lines.len() - sums);
     // Besides the filters and keys: the head, the sums, how many rows are missing, and the cursor.
     let room = rows.saturating_sub(3 + sums.len()).max(1);
@@ -163,12 +173,19 @@ fn table(interval: &Interval, fields: &[KeyField], rows: usize, columns: usize) 
 
 #[cfg(test)]
 mod tests {
-    use weir::statistics::{Count, Counts, FilterCounts};
+    use weir::statistics::{Count, Counts, FilterCounts, Reading};
 
-    use super::super::top::{Busiest, tests as keys};
+    use super::super::top::{Busiest, Choice, tests as keys};
     use super::*;
 
-    const CHOICE: Choice = Choice { most: 10, by: Busiest::Packets };
+    fn view(fields: &[KeyField], most: usize) -> View {
+        View { fields: fields.to_vec(), choice: Choice { most, by: Busiest::Packets }, apart: false }
+    }
+
+    /// What one interface has counted.
+    fn one(reading: &Reading) -> [Part; 1] {
+        [Part { name: "eth0".to_owned(), is_over: false, reading: reading.clone() }]
+    }
 
     #[test]
     fn keys_have_lines_and_values_of_their_own() {
@@ -176,7 +193,7 @@ mod tests {
         let mut now = keys::reading(&[(53, 3000, 125), (443, 50, 125), (80, 7, 125)], 4);
         now.elapsed = Duration::from_secs(2);
         let fields = [KeyField::DestinationPort, KeyField::Vlan];
-        let interval = Interval::between(&before, &now, &fields, Choice { most: 2, ..CHOICE });
+        let interval = Interval::between(&one(&before), &one(&now), &view(&fields, 2));
         let starts: Vec<String> =
             lines(&interval, &fields).iter().map(|line| line[..25].to_owned()).collect();
         assert_eq!(
@@ -190,9 +207,8 @@ mod tests {
                 "(all)        1.03 kpps   ",
             ]
         );
-        let values: Vec<String> =
-            interval.rows().map(|(key, growth)| csv(&interval, &fields, key, &growth.row)).collect();
-        let columns = csv_head(&fields).split(',').count();
+        let values: Vec<String> = interval.lines().map(|line| csv(&interval, &fields, line)).collect();
+        let columns = csv_head(&interval, &fields).split(',').count();
         assert!(values.iter().all(|line| line.split(',').count() == columns), "{values:?}");
         assert_eq!(values[0], "2.000000,2.000000,(key),53,-,2000,250000,0,0");
         assert_eq!(values[2], "2.000000,2.000000,(rest),,,7,875,0,0");
@@ -228,23 +244,56 @@ mod tests {
     fn rates_are_of_the_interval_and_totals_of_the_run() {
         let names = ["dns", "web"];
         let (before, now) = (reading(&names, 1, 1000), reading(&names, 3, 5000));
-        let interval = Interval::between(&before, &now, &[], CHOICE);
+        let interval = Interval::between(&one(&before), &one(&now), &view(&[], 10));
         let lines = lines(&interval, &[]);
         assert_eq!(lines[1], "dns     2.00 kpps   2.00 Mbit/s            5,000     610 KiB");
         assert_eq!(lines[2], "web     4.00 kpps   4.00 Mbit/s           10,000    1.19 MiB");
         assert_eq!(lines[3], "(all)   4.00 kpps   4.00 Mbit/s           10,000    1.19 MiB");
         assert_eq!(
-            csv(&interval, &[], None, &interval.filters[0].row),
+            csv(&interval, &[], interval.lines().next().expect("a row")),
             "3.000000,2.000000,dns,4000,500000,0,0"
         );
+    }
+
+    #[test]
+    fn interfaces_have_rows_and_their_sum_as_long_as_they_are_there() {
+        let part = |name: &str, is_over, packets| Part {
+            name: name.to_owned(),
+            is_over,
+            reading: keys::reading(&[(53, packets, 100)], 0),
+        };
+        let (before, now) =
+            ([part("a", false, 1), part("b", false, 5)], [part("a", false, 3), part("b", false, 5)]);
+        let fields = [KeyField::DestinationPort];
+        let rows = |before: &[Part], now: &[Part], apart: bool| -> Vec<String> {
+            let interval = Interval::between(before, now, &View { apart, ..view(&fields, 1) });
+            assert_eq!(
+                csv_head(&interval, &[]),
+                "elapsed_seconds,seconds,interface,filter,received_packets,received_bytes,sent_packets,sent_bytes"
+            );
+            let row = |line| csv(&interval, &fields, line).replace("0.000000,0.000000,", "");
+            interval.lines().map(row).collect()
+        };
+        let together = rows(&before, &now, false);
+        let expected = ["a,(all),,2,200,0,0", "b,(all),,0,0,0,0", "(sum),(key),53,2,200,0,0"];
+        assert_eq!(together[..3], expected);
+        assert_eq!(together[5], "(sum),(all),,2,200,0,0");
+        let apart = rows(&before, &now, true);
+        assert_eq!(apart[0], "a,(key),53,2,200,0,0");
+        assert_eq!(apart.last().expect("a row"), "(sum),(all),,2,200,0,0");
+        assert!(!apart.concat().contains("(sum),(key)"), "{apart:?}");
+        let later = [part("a", false, 7), part("b", true, 5)];
+        let left = rows(&now, &later, false);
+        assert!(!left.concat().contains("b,"), "{left:?}");
+        assert_eq!(left[0], "a,(all),,4,400,0,0");
     }
 
     #[test]
     fn names_are_data() {
         let names = ["a \"b\", c", "\x1b[2J"];
         let now = reading(&names, 1, 1);
-        let interval = Interval::between(&Reading::default(), &now, &[], CHOICE);
-        let name = |number: usize| csv(&interval, &[], None, &interval.filters[number].row);
+        let interval = Interval::between(&[], &one(&now), &view(&[], 10));
+        let name = |number: usize| csv(&interval, &[], interval.lines().nth(number).expect("a row"));
         assert!(name(0).contains(",\"a \"\"b\"\", c\","), "{}", name(0));
         assert!(name(1).contains(",\\u{1b}[2J,"), "{}", name(1));
         assert!(!table(&interval, &[], 24, 80).concat().contains('\x1b'));
@@ -255,7 +304,7 @@ mod tests {
         let names: Vec<String> = (0..100).map(|number| format!("filter {number}")).collect();
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
         let now = reading(&names, 1, 1);
-        let interval = Interval::between(&Reading::default(), &now, &[], CHOICE);
+        let interval = Interval::between(&[], &one(&now), &view(&[], 10));
         for (rows, columns) in [(24, 80), (10, 20), (200, 200), (5, 1)] {
             let table = table(&interval, &[], rows, columns);
             assert!(table.len() < rows, "{rows}: {table:?}");

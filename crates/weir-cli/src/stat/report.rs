@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use weir::statistics::StatisticsInfo;
 
 use super::label;
+use super::rows::Line;
 use super::summary::Summary;
 use crate::style::{self, Paint};
 use crate::{advice, units};
@@ -37,12 +38,12 @@ pub(super) fn warnings(info: &StatisticsInfo, paint: Paint) -> String {
 
 /// Returns the account as a table.
 pub(super) fn account(summary: &Summary, paint: Paint) -> String {
-    let mut labels =
-        label::column(&summary.fields, summary.rows().map(|(key, row)| (key, &row.name))).into_iter();
+    let names: Vec<_> = summary.lines().map(|line| line.map(|row| &row.name)).collect();
+    let mut labels = label::column(&summary.fields, &names).into_iter();
     let head = ["received", "bytes", "sent", "bytes"].map(str::to_owned);
     let [received, bytes, sent, sent_bytes] = head;
     let mut rows = vec![[labels.next().unwrap_or_default(), received, bytes, sent, sent_bytes]];
-    for ((_, row), label) in summary.rows().zip(labels) {
+    for (Line { row, .. }, label) in summary.lines().zip(labels) {
         let (received, sent) = (row.counts.received, row.counts.sent);
         rows.push([
             label,
@@ -67,19 +68,20 @@ pub(super) fn account(summary: &Summary, paint: Paint) -> String {
         };
         let _infallible = writeln!(text, "{line}");
     }
-    if summary.nic_lost() > 0 {
+    let whole = summary.whole();
+    if whole.nic_lost() > 0 {
         let _infallible = writeln!(
             text,
             "  NIC: the card or its driver had no room for {} more packets; to add receive buffers: ethtool -G IF rx N",
-            units::grouped(summary.nic_lost())
+            units::grouped(whole.nic_lost())
         );
     }
-    if summary.untold_tags > 0 {
+    if whole.untold_tags > 0 {
         let _infallible = writeln!(
             text,
             "  VLAN tags: for {} packets the driver did not report whether it stripped a tag; to keep tags: ethtool -K \
              IF rxvlan off",
-            units::grouped(summary.untold_tags)
+            units::grouped(whole.untold_tags)
         );
     }
     text

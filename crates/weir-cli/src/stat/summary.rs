@@ -2,20 +2,24 @@
 //!
 //! Scripts rely on field names: they may be added to, not changed.
 
-use std::borrow::Cow;
-use std::iter::repeat;
-
 use serde::Serialize;
-use serde_json::{Map, Value};
 use weir::NicCounters;
-use weir::statistics::{Bucket, Counts, Key, KeyField, Reading, StatisticsInfo};
+use weir::statistics::{KeyField, Reading, StatisticsInfo};
 use weir_service::Stop;
 use weir_service::confine::Confinement;
 use weir_service::control::Told;
 use weir_service::metrics::Measured;
 
-use super::top::{self, Choice, Grown, Top};
-use crate::live::rate;
+use super::rows::{Growth, Line, Row, Rows, SUM, View};
+
+/// A reading of one interface.
+#[derive(Clone, Debug)]
+pub(super) struct Part {
+    pub(super) name: String,
+    /// The interface is gone, and its last rows were shown.
+    pub(super) is_over: bool,
+    pub(super) reading: Reading,
+}
 
 /// What was counted in an interval.
 #[derive(Debug, Serialize)]
@@ -26,111 +30,20 @@ pub(super) struct Interval {
     pub(super) elapsed_seconds: f64,
     /// Length of this interval.
     pub(super) seconds: f64,
-    /// All packets.
-    pub(super) total: Growth,
-    /// By filter.
-    pub(super) filters: Vec<Growth>,
-    /// By key; absent without `--by`.
+    /// On all interfaces.
     #[serde(flatten)]
-    pub(super) keyed: Option<Keyed<Growth>>,
-    /// By size and gap.
-    #[serde(flatten)]
-    pub(super) spread: Spread<Growth>,
-}
-
-/// Packets by size and gap; what was not asked for is absent.
-#[derive(Clone, Debug, Serialize)]
-pub(super) struct Spread<T> {
-    /// By bytes on the wire, with checksum.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub(super) sizes: Vec<InBucket<T>>,
-    /// By nanoseconds since the packet before; without those to which nothing has belonged so far.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub(super) gaps: Vec<InBucket<T>>,
-    /// Packets without one before on their CPU.
+    pub(super) rows: Rows<Growth>,
+    /// On each interface that is there, if there were several at the start.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) first: Option<T>,
+    interfaces: Option<Vec<OfInterface>>,
 }
 
-/// The packets in a range of sizes or gaps.
-#[derive(Clone, Debug, Serialize)]
-pub(super) struct InBucket<T> {
-    from: u64,
-    /// Null if there is no limit.
-    to: Option<u64>,
-    #[serde(flatten)]
-    pub(super) counts: T,
-}
-
-/// Packets by key.
-#[derive(Clone, Debug, Serialize)]
-pub(super) struct Keyed<T> {
-    /// The busiest keys.
-    pub(super) keys: Vec<OfKey<T>>,
-    /// All other keys that have counters.
-    rest: T,
-    /// Packets whose key found no room for counters.
-    pub(super) others: T,
-}
-
-/// The packets of a key.
-#[derive(Clone, Debug, Serialize)]
-pub(super) struct OfKey<T> {
-    /// The fields that were asked for; null if the packets lack them.
-    #[serde(rename = "key")]
-    fields: Map<String, Value>,
-    /// For tables.
-    #[serde(skip)]
-    pub(super) key: Key,
-    #[serde(flatten)]
-    pub(super) counts: T,
-}
-
-/// The packets of an interval that match a filter.
+/// What was counted on an interface in an interval.
 #[derive(Debug, Serialize)]
-pub(super) struct Growth {
+struct OfInterface {
+    interface: String,
     #[serde(flatten)]
-    pub(super) row: Row,
-    pub(super) packets_per_second: f64,
-    pub(super) bits_per_second: f64,
-    /// Since the start.
-    #[serde(skip)]
-    pub(super) total: Counts,
-}
-
-/// Packets that match a filter, or have something else in common.
-#[derive(Clone, Debug, Serialize)]
-pub(super) struct Row {
-    /// Name of the filter; null for all packets, absent for others.
-    #[serde(skip_serializing_if = "Name::is_detail")]
-    pub(super) name: Name,
-    /// In both directions.
-    pub(super) packets: u64,
-    pub(super) bytes: u64,
-    #[serde(flatten)]
-    pub(super) counts: Counts,
-}
-
-/// What a row is about.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(untagged)]
-pub(super) enum Name {
-    /// The filter with this name.
-    Filter(String),
-    /// All packets.
-    All,
-    /// A key.
-    Key,
-    /// The keys that are not shown.
-    Rest,
-    /// Packets whose key had no room.
-    Others,
-    /// Sizes.
-    Size(u64, u64),
-    /// Gaps.
-    Gap(u64, u64),
-    /// Packets without a gap.
-    First,
+    rows: Rows<Growth>,
 }
 
 /// The account of a whole run.
@@ -139,23 +52,12 @@ pub(super) struct Summary {
     /// Always `statistics`, which distinguishes it from the accounts of captures.
     r#type: &'static str,
     version: &'static str,
-    pub(super) interface: String,
-    source: &'static str,
-    detail: String,
-    why: String,
-    pub(super) elapsed_seconds: f64,
-    pub(super) total: Row,
-    pub(super) filters: Vec<Counted>,
-    /// By key, over the whole run; absent without `--by`.
+    /// Of all interfaces.
     #[serde(flatten)]
-    pub(super) keyed: Option<Keyed<Row>>,
-    /// By size and gap, over the whole run.
-    #[serde(flatten)]
-    pub(super) spread: Spread<Row>,
-    /// Packets that may have lost a VLAN tag, because the driver did not report it.
-    pub(super) untold_tags: u64,
-    /// Received packets that the card or its driver has dropped, which nothing could count.
-    nic: NicCounters,
+    whole: Account,
+    /// Of each interface, if there are several.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    interfaces: Vec<Account>,
     /// Reason for the end; null while it runs.
     stopped_by: Option<Stop>,
     /// The error; null if there is none.
@@ -167,186 +69,144 @@ pub(super) struct Summary {
     pub(super) fields: Vec<KeyField>,
 }
 
-/// A filter with its packets.
+/// The account of one interface, or of several together.
 #[derive(Clone, Debug, Serialize)]
-pub(super) struct Counted {
+pub(super) struct Account {
+    /// Absent for several.
     #[serde(flatten)]
-    pub(super) row: Row,
-    /// The expression.
-    filter: String,
+    origin: Option<Origin>,
+    pub(super) elapsed_seconds: f64,
+    #[serde(flatten)]
+    pub(super) rows: Rows<Row>,
+    /// Packets that may have lost a VLAN tag, because the driver did not report it.
+    pub(super) untold_tags: u64,
+    /// Received packets that the card or its driver has dropped, which nothing could count.
+    nic: NicCounters,
 }
 
-impl Name {
-    fn is_detail(&self) -> bool {
-        !matches!(self, Self::Filter(_) | Self::All)
-    }
-
-    /// Returns it for people.
-    pub(super) fn text(&self) -> Cow<'_, str> {
-        let range = |from: u64, to: u64| match to {
-            u64::MAX => format!("{from} or more"),
-            _ if from == to => from.to_string(),
-            _ => format!("{from}-{to}"),
-        };
-        Cow::Borrowed(match *self {
-            Self::Filter(ref name) => name,
-            Self::All => "(all)",
-            Self::Key => "(key)",
-            Self::Rest => "(rest)",
-            Self::Others => "(others)",
-            Self::First => "(first)",
-            Self::Size(from, to) => return format!("({} bytes)", range(from, to)).into(),
-            Self::Gap(from, to) => return format!("(gap {} ns)", range(from, to)).into(),
-        })
-    }
-}
-
-impl<T> InBucket<T> {
-    /// Returns the smallest and the greatest as text.
-    pub(super) fn limits(&self) -> (String, String) {
-        (self.from.to_string(), self.to.map_or_else(|| "+Inf".to_owned(), |to| to.to_string()))
-    }
-}
-
-impl Row {
-    fn new(name: Name, counts: Counts) -> Self {
-        let total = counts.total();
-        Self { name, packets: total.packets, bytes: total.bytes, counts }
-    }
-}
-
-impl Growth {
-    fn new(name: Name, grown: Grown, seconds: f64) -> Self {
-        let row = Row::new(name, grown.by);
-        Self {
-            packets_per_second: rate(0, row.packets, seconds),
-            bits_per_second: rate(0, row.bytes, seconds) * 8.0,
-            total: grown.to,
-            row,
-        }
-    }
-}
-
-impl<T> Keyed<T> {
-    fn new(top: Top, fields: &[KeyField], make: impl Fn(Name, Grown) -> T) -> Self {
-        let of_key = |(key, grown): (Key, Grown)| {
-            let value = |&field: &KeyField| (field.as_str().to_owned(), top::json(&key, field));
-            OfKey { fields: fields.iter().map(value).collect(), key, counts: make(Name::Key, grown) }
-        };
-        Self {
-            keys: top.keys.into_iter().map(of_key).collect(),
-            rest: make(Name::Rest, top.rest),
-            others: make(Name::Others, top.others),
-        }
-    }
-}
-
-impl<T> Spread<T> {
-    pub(super) fn is_empty(&self) -> bool {
-        self.sizes.is_empty() && self.first.is_none()
-    }
-
-    fn between(before: &Reading, now: &Reading, make: impl Fn(Name, Grown) -> T) -> Self {
-        let buckets = |before: &[Bucket], now: &[Bucket], name: fn(u64, u64) -> Name| {
-            let earlier = before.iter().map(|bucket| bucket.counts).chain(repeat(Counts::default()));
-            let grown = now.iter().zip(earlier).map(|(bucket, before)| {
-                let counts = make(name(bucket.from, bucket.to), Grown::between(before, bucket.counts));
-                InBucket { from: bucket.from, to: (bucket.to != u64::MAX).then_some(bucket.to), counts }
-            });
-            grown.collect::<Vec<_>>()
-        };
-        let gaps = buckets(&before.gaps, &now.gaps, Name::Gap).into_iter().zip(&now.gaps);
-        let met = |(gap, now): (_, &Bucket)| (now.counts.total().packets > 0).then_some(gap);
-        let first = || make(Name::First, Grown::between(before.first, now.first));
-        Self {
-            sizes: buckets(&before.sizes, &now.sizes, Name::Size),
-            gaps: gaps.filter_map(met).collect(),
-            first: (!now.gaps.is_empty()).then(first),
-        }
-    }
-}
-
-/// Returns the rows: filters, keys, the rest and the others, sizes, gaps, all packets; each with its key, if it has one.
-fn rows<'a, T>(
-    filters: impl Iterator<Item = &'a T> + 'a,
-    keyed: Option<&'a Keyed<T>>,
-    spread: &'a Spread<T>,
-    total: &'a T,
-) -> impl Iterator<Item = (Option<&'a Key>, &'a T)> {
-    let keys = keyed.into_iter().flat_map(|keyed| keyed.keys.iter().map(|of| (Some(&of.key), &of.counts)));
-    let rest = keyed.into_iter().flat_map(|keyed| [&keyed.rest, &keyed.others]);
-    let buckets = spread.sizes.iter().chain(&spread.gaps).map(|bucket| &bucket.counts);
-    let details = rest.chain(buckets).chain(&spread.first).chain([total]);
-    filters.map(|row| (None, row)).chain(keys).chain(details.map(|row| (None, row)))
+/// Where packets were counted.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct Origin {
+    pub(super) interface: String,
+    source: &'static str,
+    detail: String,
+    why: String,
+    /// The interface is gone.
+    gone: bool,
 }
 
 impl Interval {
-    /// Computes the growth from one reading to the next.
-    pub(super) fn between(before: &Reading, now: &Reading, fields: &[KeyField], choice: Choice) -> Self {
-        let seconds = now.elapsed.saturating_sub(before.elapsed).as_secs_f64();
-        let filters = now.filters.iter().enumerate().map(|(number, filter)| {
-            let before = before.filters.get(number).map(|filter| filter.counts).unwrap_or_default();
-            let name = Name::Filter(filter.name.clone());
-            Growth::new(name, Grown::between(before, filter.counts), seconds)
-        });
-        let growth = |name, grown| Growth::new(name, grown, seconds);
-        let keyed = || Keyed::new(choice.top(before, now), fields, growth);
+    /// Computes the growth from one reading of each interface to the next.
+    pub(super) fn between(before: &[Part], now: &[Part], view: &View) -> Self {
+        let sum = |parts: &[Part]| -> Reading { parts.iter().map(|part| &part.reading).sum() };
+        let (all_before, all) = (sum(before), sum(now));
+        let several = now.len() > 1;
+        let nothing = Reading::default();
+        let of = |(number, part): (usize, &Part)| {
+            let before = before.get(number).map_or(&nothing, |part| &part.reading);
+            let rows = Rows::grown(before, &part.reading, view, view.apart);
+            OfInterface { interface: part.name.clone(), rows }
+        };
+        let there = || now.iter().enumerate().filter(|(_, part)| !part.is_over).map(of).collect();
         Self {
             r#type: "interval",
-            elapsed_seconds: now.elapsed.as_secs_f64(),
-            seconds,
-            total: Growth::new(Name::All, Grown::between(before.total, now.total), seconds),
-            filters: filters.collect(),
-            keyed: (!fields.is_empty()).then(keyed),
-            spread: Spread::between(before, now, growth),
+            elapsed_seconds: all.elapsed.as_secs_f64(),
+            seconds: all.elapsed.saturating_sub(all_before.elapsed).as_secs_f64(),
+            rows: Rows::grown(&all_before, &all, view, !(several && view.apart)),
+            interfaces: several.then(there),
         }
     }
 
-    /// Returns the rows, all packets last, with their keys.
-    pub(super) fn rows(&self) -> impl Iterator<Item = (Option<&Key>, &Growth)> {
-        rows(self.filters.iter(), self.keyed.as_ref(), &self.spread, &self.total)
+    /// Returns the rows of each interface and of all, all packets last.
+    pub(super) fn lines(&self) -> impl Iterator<Item = Line<'_, Growth>> {
+        let each = self.interfaces.iter().flatten();
+        let each = each.flat_map(|one| one.rows.lines(Some(&one.interface)));
+        each.chain(self.rows.lines(self.is_of_several().then_some(SUM)))
+    }
+
+    /// Returns whether rows have interfaces.
+    pub(super) fn is_of_several(&self) -> bool {
+        self.interfaces.is_some()
     }
 }
 
-impl Summary {
-    pub(super) fn new(info: &StatisticsInfo, reading: &Reading, choice: Choice) -> Self {
-        let counted = |((name, filter), counts): (&(String, String), Counts)| Counted {
-            row: Row::new(Name::Filter(name.clone()), counts),
-            filter: filter.clone(),
-        };
-        let counts = reading.filters.iter().map(|filter| filter.counts);
-        let top = || choice.top(&Reading::default(), reading);
-        let row = |name, grown: Grown| Row::new(name, grown.to);
-        let keyed = || Keyed::new(top(), &info.fields, row);
+impl Account {
+    fn new(origin: Option<Origin>, reading: &Reading, rows: Rows<Row>) -> Self {
         Self {
-            r#type: "statistics",
-            version: env!("CARGO_PKG_VERSION"),
-            interface: info.name.clone(),
-            source: info.source.as_str(),
-            detail: info.detail.clone(),
-            why: info.why.clone(),
+            origin,
             elapsed_seconds: reading.elapsed.as_secs_f64(),
-            total: Row::new(Name::All, reading.total),
-            filters: info.filters.iter().zip(counts).map(counted).collect(),
-            keyed: (!info.fields.is_empty()).then(keyed),
-            spread: Spread::between(&Reading::default(), reading, row),
+            rows,
             untold_tags: reading.untold_tags,
             nic: reading.nic,
-            stopped_by: None,
-            error: None,
-            confinement: None,
-            fields: info.fields.clone(),
         }
-    }
-
-    /// Returns the rows, all packets last, with their keys.
-    pub(super) fn rows(&self) -> impl Iterator<Item = (Option<&Key>, &Row)> {
-        rows(self.filters.iter().map(|counted| &counted.row), self.keyed.as_ref(), &self.spread, &self.total)
     }
 
     /// Returns the packets that the card or its driver had no room for.
     pub(super) fn nic_lost(&self) -> u64 {
         self.nic.missed + self.nic.fifo_errors
+    }
+
+    /// Returns the interface; `None`: it is of several.
+    pub(super) fn interface(&self) -> Option<&str> {
+        self.origin().map(|origin| origin.interface.as_str())
+    }
+
+    /// Returns where packets were counted; `None`: it is of several.
+    pub(super) fn origin(&self) -> Option<&Origin> {
+        self.origin.as_ref()
+    }
+}
+
+impl Summary {
+    /// Makes an account of what each interface has counted; `gone`: it is gone.
+    pub(super) fn new(counted: &[(&StatisticsInfo, bool, Reading)], view: &View) -> Self {
+        let origin = |info: &StatisticsInfo, gone: bool| Origin {
+            interface: info.name.clone(),
+            source: info.source.as_str(),
+            detail: info.detail.clone(),
+            why: info.why.clone(),
+            gone,
+        };
+        let account = |(info, gone, reading): &(&StatisticsInfo, bool, Reading), details| {
+            let rows = Rows::whole(reading, &info.filters, view, details);
+            Account::new(Some(origin(info, *gone)), reading, rows)
+        };
+        let (whole, interfaces) = match counted {
+            [one] => (account(one, true), Vec::new()),
+            several => {
+                let sum: Reading = several.iter().map(|(.., reading)| reading).sum();
+                let filters = several.first().map_or(&[][..], |(info, ..)| &info.filters);
+                let rows = Rows::whole(&sum, filters, view, !view.apart);
+                let each = several.iter().map(|one| account(one, view.apart)).collect();
+                (Account::new(None, &sum, rows), each)
+            }
+        };
+        Self {
+            r#type: "statistics",
+            version: env!("CARGO_PKG_VERSION"),
+            whole,
+            interfaces,
+            stopped_by: None,
+            error: None,
+            confinement: None,
+            fields: view.fields.clone(),
+        }
+    }
+
+    /// Returns the rows of each interface and of all, all packets last.
+    pub(super) fn lines(&self) -> impl Iterator<Item = Line<'_, Row>> {
+        let each = self.interfaces.iter().flat_map(|one| one.rows.lines(one.interface()));
+        each.chain(self.whole.rows.lines((!self.interfaces.is_empty()).then_some(SUM)))
+    }
+
+    /// Returns the account of all interfaces.
+    pub(super) fn whole(&self) -> &Account {
+        &self.whole
+    }
+
+    /// Returns the account of each interface.
+    pub(super) fn each(&self) -> &[Account] {
+        if self.interfaces.is_empty() { std::slice::from_ref(&self.whole) } else { &self.interfaces }
     }
 
     /// Adds the reason for the end.
@@ -358,7 +218,7 @@ impl Summary {
 
 impl Told for Summary {
     fn interfaces(&self) -> Vec<String> {
-        vec![self.interface.clone()]
+        self.each().iter().filter_map(Account::interface).map(str::to_owned).collect()
     }
 
     fn filter(&self) -> Option<String> {

@@ -32,4 +32,5 @@ mod shells;
 #[path = "../read/signed.rs"]
 mod signed;
 mod stat;
+mod stat_several;
 mod terminal;

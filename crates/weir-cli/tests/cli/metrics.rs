@@ -6,7 +6,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::process::Command;
 
-use weir_lab::{Network, require_root};
+use weir_lab::{Network, Veth, require_root};
 
 use crate::harness::{Running, network, root_tests, run, send, start, until, weir};
 
@@ -93,7 +93,7 @@ impl Page {
             wanted.iter().all(|(name, value)| labels.get(*name).is_some_and(|found| found == value))
         };
         let found = self.samples.iter().filter(|((found, labels), _)| found == name && fits(labels));
-        let sum: f64 = found.map(|(_, value)| *value).sum();
+        let sum = found.fold(0.0, |sum, (_, value)| sum + value);
         assert!(sum >= 0.0 && sum.fract() == 0.0, "{name} {sum}");
         format!("{sum}").parse().expect("a number without fraction")
     }
@@ -367,4 +367,32 @@ fn root_statistics_are_metrics_too() {
     let gaps = page.sum("weir_gap_packets_total", &[]) + page.sum("weir_first_packets_total", &[]);
     assert_eq!((gaps, page.sum("weir_others_packets_total", &[])), (500, 0));
     running.interrupt().succeeded();
+}
+
+#[test]
+fn root_statistics_of_several_interfaces_have_labels() {
+    if !require_root("root_statistics_of_several_interfaces_have_labels") {
+        return;
+    }
+    let mut network = with_loopback();
+    network.connect(Veth::default()).expect("a second pair");
+    for apart in [false, true] {
+        let args =
+            ["stat", "-i", "rx0,rx1", "--metrics", "9464", "--by", "dport", "--gaps", "lab: udp port 9"];
+        let running = start(&network, &[&args[..], if apart { &["--per-interface"] } else { &[] }].concat());
+        running.wait_for("metrics: http://127.0.0.1:9464/metrics");
+        send(&network, 500);
+        let page = scrape_until(&network, "weir_filter_packets_total", 500);
+        for (interface, packets) in [("rx0", 500), ("rx1", 0)] {
+            let labels = [("filter", "lab"), ("interface", interface), ("direction", "received")];
+            assert_eq!(page.sum("weir_filter_packets_total", &labels), packets);
+            assert_eq!(page.sum("weir_counted_packets_total", &labels[1..]), packets);
+            let keyed = if apart { packets } else { 0 };
+            assert_eq!(page.sum("weir_key_packets_total", &labels[1..]), keyed);
+        }
+        assert_eq!(page.sum("weir_key_packets_total", &[("dport", "9")]), 500);
+        let gaps = page.sum("weir_gap_packets_total", &[]) + page.sum("weir_first_packets_total", &[]);
+        assert_eq!(gaps, 500);
+        running.interrupt().succeeded();
+    }
 }

@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader};
 use std::process::Command;
 
 use serde_json::{Value, json};
-use weir_lab::{Network, Traffic, require_root};
+use weir_lab::{Network, Pair, Traffic, require_root};
 
 use crate::harness::{Ended, Running, directory, network, path, run, send, send_each, start, start_piped};
 
@@ -20,12 +20,12 @@ fn stat(network: &Network, args: &[&str]) -> Running {
     start(network, &[&["stat", "-i", "rx0"], args].concat())
 }
 
-fn json_lines(ended: &Ended) -> Vec<Value> {
+pub(crate) fn json_lines(ended: &Ended) -> Vec<Value> {
     let text = String::from_utf8_lossy(&ended.stdout);
     text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect()
 }
 
-fn number(value: &Value, field: &str) -> u64 {
+pub(crate) fn number(value: &Value, field: &str) -> u64 {
     value[field].as_u64().unwrap_or_else(|| panic!("no number `{field}`: {value}"))
 }
 
@@ -188,15 +188,15 @@ fn root_filters_are_read_from_a_file() {
     assert!(refused.status.code() == Some(2) && refused.stderr.contains("/nowhere"), "{}", refused.stderr);
 }
 
-/// Sends so many packets from each port of the list, to port 53.
-fn send_from(network: &Network, ports: &[(u16, usize)]) {
+/// Sends so many packets from each port of the list, to port 53 of the pair's receiving end.
+pub(crate) fn send_from(pair: &Pair, ports: &[(u16, usize)]) {
     let from = |&(port, packets): &(u16, usize)| {
         let mut frame =
-            Traffic::new(60).expect("a size").between(network.pair()).to([10, 77, 0, 2].into(), 53).frame(0);
+            Traffic::new(60).expect("a size").between(pair).to([10, 77, 0, 2].into(), 53).frame(0);
         frame[34..36].copy_from_slice(&port.to_be_bytes());
         vec![frame; packets]
     };
-    send_each(network.pair(), &ports.iter().flat_map(from).collect::<Vec<_>>());
+    send_each(pair, &ports.iter().flat_map(from).collect::<Vec<_>>());
 }
 
 #[test]
@@ -210,7 +210,7 @@ fn root_the_busiest_keys_and_the_rest_add_up() {
         ["--by", "sport,proto", "--top", "2", "--keys", "4", "--every", "20ms", "dns: udp dst port 53"];
     for source in ["tc", "xdp"] {
         let running = stat(&network, &[&args[..], &["--json", "--source", source]].concat());
-        send_from(&network, &ports);
+        send_from(network.pair(), &ports);
         running.wait_for_lines(3);
         let ended = running.interrupt().succeeded();
         let lines = json_lines(&ended);
@@ -234,7 +234,7 @@ fn root_the_busiest_keys_and_the_rest_add_up() {
     }
 
     let running = stat(&network, &args);
-    send_from(&network, &ports);
+    send_from(network.pair(), &ports);
     running.wait_for_lines(7);
     let ended = running.interrupt().succeeded();
     assert!(ended.stderr.contains(", 1 filter, by sport, proto; source tc"), "{}", ended.stderr);
@@ -248,7 +248,7 @@ fn root_the_busiest_keys_and_the_rest_add_up() {
     }
 
     let running = stat(&network, &[&args[..], &["--csv"]].concat());
-    send_from(&network, &ports);
+    send_from(network.pair(), &ports);
     running.wait_for_lines(7);
     let ended = running.interrupt().succeeded();
     let text = String::from_utf8_lossy(&ended.stdout).into_owned();
@@ -337,7 +337,7 @@ fn root_what_cannot_be_counted_is_told() {
             "cannot count 0 keys: their memory is allocated at the start; try ",
         ),
         (&["--top", "3"], "--by <FIELD,...>"),
-        (&["-i", "rx0,lo", "udp"], "cannot count on 2 interfaces at a time"),
+        (&["-i", "rx0,rx0", "udp"], "interface `rx0` is named twice"),
         (&["-i", "rx0@0", "--source", "tc", "udp"], "try the xdp source (-i, --source tc)"),
         (&["--source", "tc", "--mode", "exclusive"], "cannot keep packets from the host with the tc source"),
         (&["-i", "lo", "--netns", &elsewhere, "--mode", "exclusive"], "its traffic for 127.0.0.1"),

@@ -95,7 +95,7 @@ impl Engine for Forward {
 }
 
 /// The filters of statistics stay as they are.
-impl Engine for Statistics {
+impl Engine for Vec<Statistics> {
     fn exchange(&self) -> Exchange {
         Exchange::default()
     }

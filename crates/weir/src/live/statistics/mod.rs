@@ -5,15 +5,13 @@
 
 mod hook;
 mod reading;
+mod several;
 
 use std::ops::RangeInclusive;
 use std::time::{Duration, Instant};
 
-use rustix::event::{Timespec, poll};
-use rustix::io::Errno;
 use weir_bpf::stat::Counted;
 pub use weir_bpf::stat::{Key, KeyField, MOST_FILTERS};
-use weir_sys::CallError;
 use weir_sys::bpf::grace::Grace;
 
 use self::hook::Hooked;
@@ -179,8 +177,13 @@ impl StatisticsBuilder {
     /// The interface is unknown or down, a filter is invalid, another XDP program is attached (with xdp), or privileges
     /// or kernel support are missing. Each error says what to do. Nothing stays attached.
     pub fn start(self) -> Result<Statistics, Error> {
+        self.start_as(0)
+    }
+
+    /// Starts to count; events have this number.
+    fn start_as(self, number: u32) -> Result<Statistics, Error> {
         self.check()?;
-        let mut watched = Watched::find(&self.wanted, 0)?;
+        let mut watched = Watched::find(&self.wanted, number)?;
         if !watched.device.link.is_up() {
             return Err(Error::InterfaceDown { name: watched.name().to_owned() });
         }
@@ -333,19 +336,12 @@ impl Statistics {
     ///
     /// [`Error::InterfaceGone`], after that event was returned. What was counted can still be read.
     pub fn wait(&mut self, wait: Duration) -> Result<Vec<Event>, Error> {
-        if self.events.is_empty() {
-            if self.watched.is_gone() {
-                return Err(Error::InterfaceGone { name: self.info.name.clone() });
-            }
-            let wait = Timespec::try_from(wait).unwrap_or(FOREVER);
-            let mut fds: Vec<_> = self.watched.fd().into_iter().collect();
-            match poll(&mut fds, Some(&wait)) {
-                Ok(_) | Err(Errno::INTR) => {}
-                Err(error) => return Err(CallError::new("wait for interface events", error).into()),
-            }
-            self.events = self.watched.listen()?;
-        }
-        Ok(std::mem::take(&mut self.events))
+        Self::wait_any(std::slice::from_mut(self), wait)
+    }
+
+    /// Returns whether the interface is gone, so that nothing more is counted.
+    pub fn is_gone(&self) -> bool {
+        self.watched.is_gone()
     }
 
     /// Stops counting. When this returns, the numbers are final. Further calls do nothing.
@@ -364,9 +360,6 @@ impl Statistics {
         Ok(detached.and(waited)?)
     }
 }
-
-/// Practically infinite.
-const FOREVER: Timespec = Timespec { tv_sec: i64::MAX, tv_nsec: 0 };
 
 #[cfg(test)]
 mod tests {

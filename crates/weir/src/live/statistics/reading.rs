@@ -1,5 +1,6 @@
 //! What was counted.
 
+use std::collections::HashMap;
 use std::time::Duration;
 
 #[cfg(doc)]
@@ -35,6 +36,54 @@ pub struct Reading {
     pub untold_tags: u64,
     /// Received packets that the device or its driver has dropped, which nothing could count.
     pub nic: NicCounters,
+}
+
+impl Reading {
+    /// Adds what another interface has counted by the same filters and fields: by filter, key, size and gap. The time is
+    /// the longer one.
+    fn add(&mut self, other: &Self) {
+        self.elapsed = self.elapsed.max(other.elapsed);
+        self.total = self.total + other.total;
+        for filter in &other.filters {
+            match self.filters.iter_mut().find(|one| one.name == filter.name) {
+                Some(one) => one.counts = one.counts + filter.counts,
+                None => self.filters.push(filter.clone()),
+            }
+        }
+        let mut places: HashMap<Key, usize> = (0..).zip(&self.keys).map(|(at, one)| (one.key, at)).collect();
+        for one in &other.keys {
+            let at = *places.entry(one.key).or_insert(self.keys.len());
+            match self.keys.get_mut(at) {
+                Some(sum) => sum.counts = sum.counts + one.counts,
+                None => self.keys.push(*one),
+            }
+        }
+        self.others = self.others + other.others;
+        add_buckets(&mut self.sizes, &other.sizes);
+        add_buckets(&mut self.gaps, &other.gaps);
+        self.first = self.first + other.first;
+        self.untold_tags += other.untold_tags;
+        self.nic.missed += other.nic.missed;
+        self.nic.fifo_errors += other.nic.fifo_errors;
+        self.nic.dropped += other.nic.dropped;
+    }
+}
+
+/// Adds buckets; all readings with buckets have the same.
+fn add_buckets(sums: &mut Vec<Bucket>, buckets: &[Bucket]) {
+    if sums.is_empty() {
+        return sums.extend(buckets);
+    }
+    sums.iter_mut().zip(buckets).for_each(|(sum, bucket)| sum.counts = sum.counts + bucket.counts);
+}
+
+/// The sum of what several interfaces have counted by the same filters and fields, with the longest time.
+impl<'a> std::iter::Sum<&'a Self> for Reading {
+    fn sum<I: Iterator<Item = &'a Self>>(mut all: I) -> Self {
+        let mut sum = all.next().cloned().unwrap_or_default();
+        all.for_each(|reading| sum.add(reading));
+        sum
+    }
 }
 
 /// The packets that match a filter.
@@ -153,6 +202,33 @@ impl std::ops::Sub for Counts {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_sum_has_each_filter_key_and_bucket_once() {
+        let counts = |packets| Counts { sent: Count { packets, bytes: 60 * packets }, ..Counts::default() };
+        let key = |port| Key { port: Some(port), ..Key::default() };
+        let reading = |seconds, keys: &[(u16, u64)]| {
+            let total: u64 = keys.iter().map(|(_, packets)| packets).sum();
+            Reading {
+                elapsed: Duration::from_secs(seconds),
+                total: counts(total),
+                filters: vec![FilterCounts { name: "udp".into(), counts: counts(total) }],
+                keys: keys
+                    .iter()
+                    .map(|&(port, packets)| KeyCounts { key: key(port), counts: counts(packets) })
+                    .collect(),
+                others: counts(1),
+                sizes: vec![Bucket { from: 0, to: 63, counts: counts(total) }],
+                ..Reading::default()
+            }
+        };
+        let (one, other) = (reading(3, &[(53, 5), (80, 2)]), reading(2, &[(443, 1), (53, 10)]));
+        let mut sum = reading(3, &[(53, 15), (80, 2), (443, 1)]);
+        sum.others = counts(2);
+        assert_eq!([&one, &other].into_iter().sum::<Reading>(), sum);
+        assert_eq!([&one].into_iter().sum::<Reading>(), one);
+        assert_eq!([].into_iter().sum::<Reading>(), Reading::default());
+    }
 
     #[test]
     fn growth_is_by_direction() {
