@@ -1,5 +1,6 @@
 //! The programs of statistics (`stat.h`): they count packets, in total, by filter, key, size and gap.
 
+mod idle;
 mod key;
 mod spread;
 mod tc;
@@ -17,6 +18,7 @@ use weir_sys::CallError;
 use weir_sys::bpf::map::{Map, MapKind};
 use weir_sys::bpf::program::{self, ProgramKind};
 
+pub use self::idle::idle;
 use self::key::KEY_BYTES;
 pub use self::key::{Key, KeyField};
 pub use self::spread::{Bucket, Spread};

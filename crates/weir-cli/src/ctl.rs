@@ -22,6 +22,8 @@ Examples:
   weir ctl filter --target 4711 --none         let process 4711 capture everything again
   weir ctl set blocked add 10.9.8.7            extend the set in `host in @blocked`
   weir ctl set blocked replace @/etc/blocked   replace its members with those in a file
+  weir ctl stat off                            stop counting beside the capture; on: count again
+  weir ctl stat show                           print what was counted
   weir ctl status | jq .captured               print a counter from the JSON summary
 
 Changing the filter neither loses nor duplicates packets; the capture file records the change. \
@@ -64,6 +66,17 @@ enum Command {
         #[arg(value_name = "EXPRESSION", required_unless_present_any = ["none", "filter", "filter_file"])]
         words: Vec<String>,
     },
+    /// Switch or print the statistics beside a running capture (`weir capture --stat`).
+    ///
+    /// While they are off, nothing is counted, and numbers stay.
+    Stat {
+        #[command(flatten)]
+        target: TargetArgs,
+
+        /// What to do.
+        #[arg(value_enum, value_name = "ACTION")]
+        action: StatArg,
+    },
     /// Change a set used by the running filter, without replacing the filter.
     Set {
         #[command(flatten)]
@@ -92,6 +105,16 @@ enum ChangeArg {
     Replace,
 }
 
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum StatArg {
+    /// Count.
+    On,
+    /// Do not count.
+    Off,
+    /// Print the numbers so far as one JSON object for each interface.
+    Show,
+}
+
 #[derive(Debug, Args)]
 struct TargetArgs {
     /// Capture to query or change, by process ID or socket; default: the only one running.
@@ -108,6 +131,13 @@ pub(crate) fn run(args: &CtlArgs) -> Result<(), Failure> {
             let wanted = filter.filter(words)?;
             debug_assert!(*none != wanted.is_some(), "clap sees to it");
             exchange(target, wanted.as_ref(), *json)
+        }
+        Command::Stat { target, action: StatArg::Show } => show_statistics(target),
+        Command::Stat { target, action } => {
+            let on = *action == StatArg::On;
+            target.find()?.count(on)?;
+            style::say(format_args!("statistics switched {}", if on { "on" } else { "off" }));
+            Ok(())
         }
         Command::Set { target, name, change, members } => {
             let name = name.strip_prefix('@').unwrap_or(name);
@@ -144,6 +174,20 @@ fn status(target: &TargetArgs) -> Result<(), Failure> {
     let mut line = Vec::new();
     json::line(&mut line, &account).map_err(Failure::new)?;
     print(&line)
+}
+
+fn show_statistics(target: &TargetArgs) -> Result<(), Failure> {
+    let account = target.find()?.status()?;
+    let account: serde_json::Value = serde_json::from_str(account.get()).map_err(Failure::new)?;
+    let mut lines = Vec::new();
+    match account["statistics"].as_array() {
+        Some(all) => all.iter().try_for_each(|one| json::line(&mut lines, one)).map_err(Failure::new)?,
+        None => {
+            return Err(Failure::new("cannot print statistics: this capture has none")
+                .hint("start it with --stat, or run weir stat beside it"));
+        }
+    }
+    print(&lines)
 }
 
 fn exchange(target: &TargetArgs, filter: Option<&Filter>, json: bool) -> Result<(), Failure> {

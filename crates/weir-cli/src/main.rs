@@ -8,6 +8,7 @@ mod check;
 mod cli;
 mod completions;
 mod count;
+mod counts;
 mod ctl;
 mod cut_off;
 mod demo;

@@ -7,9 +7,10 @@ use weir::internal::command;
 use weir::writer::Written;
 use weir::{Account, HandlerState, Interface, InterfaceWarning, Strays, TimeOrder};
 use weir_service::session::Opened;
-use weir_service::summary::{Counters, Summary};
+use weir_service::summary::{Counters, StatisticsSummary, Summary};
 
 use crate::advice;
+use crate::counts;
 use crate::style::{self, Paint};
 use crate::units;
 
@@ -113,9 +114,20 @@ pub(crate) fn account(summary: &Summary, paint: Paint) -> String {
     text.push_str(&targets(summary));
     text.push_str(&handlers(summary, paint));
     text.push_str(&time_order(summary, paint));
+    text.push_str(&statistics(&summary.statistics, paint));
     let _infallible = writeln!(text, "{}", paint.dim(format!("Memory: {}", units::bytes(summary.memory))));
     text.push_str(&verdict(summary, paint));
     text
+}
+
+/// Returns a table of what was counted beside the capture, for each interface.
+fn statistics(all: &[StatisticsSummary], paint: Paint) -> String {
+    let table = |one: &StatisticsSummary| {
+        let filters = one.filters.iter().map(|filter| (style::visible(&filter.name), filter.counts));
+        let rows = filters.chain([("(all)".to_owned(), one.total)]);
+        format!("{}\n", counts::table(style::visible(&one.interface), rows, paint))
+    };
+    all.iter().map(table).collect()
 }
 
 /// Returns a line for each target, and a note on fragments whose flow is unknown.

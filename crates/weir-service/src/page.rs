@@ -3,6 +3,8 @@
 
 use std::fmt::{self, Display, Write as _};
 
+use weir::statistics::Counts;
+
 /// The format of the metrics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Form {
@@ -64,6 +66,20 @@ impl Page {
     /// Writes a sample of a counter; `name` lacks `_total`.
     pub fn count(&mut self, name: &str, labels: Labels<'_>, value: u64) {
         self.sample(&format!("{name}_total"), labels, value);
+    }
+
+    /// Writes two counters, `name`_packets and `name`_bytes, of `what`, with a sample for each direction of each row.
+    pub fn counts(&mut self, name: &str, what: &str, rows: &[(Vec<(&'static str, &dyn Display)>, &Counts)]) {
+        for (unit, title) in [("packets", "Packets"), ("bytes", "Bytes")] {
+            let name = format!("{name}_{unit}");
+            self.counter(&name, &format!("{title} {what}"));
+            for (labels, counts) in rows {
+                for (direction, count) in [("received", counts.received), ("sent", counts.sent)] {
+                    let labels = [&labels[..], &[("direction", &direction)]].concat();
+                    self.count(&name, &labels, if unit == "packets" { count.packets } else { count.bytes });
+                }
+            }
+        }
     }
 
     /// Writes a sample.

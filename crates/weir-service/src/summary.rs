@@ -3,8 +3,9 @@
 //! Scripts rely on field names: they may be added to, not changed.
 
 use serde::Serialize;
+use weir::statistics::{Counts, Switch};
 use weir::writer::{FileList, Written};
-use weir::{Account, HandlerAccount, Interface, NicCounters, PoolFill, Strays, Tally, TimeOrder};
+use weir::{Account, HandlerAccount, Interface, NicCounters, PoolFill, Statistics, Strays, Tally, TimeOrder};
 
 use crate::Stop;
 use crate::confine::Confinement;
@@ -60,9 +61,61 @@ pub struct Summary {
     /// `--order time` only.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub time_order: Option<TimeOrder>,
+    /// Statistics beside the capture, by interface; absent without `--stat`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub statistics: Vec<StatisticsSummary>,
     /// Packets in the file, or packets counted if there is no file.
     #[serde(skip)]
     pub kept: u64,
+}
+
+/// Statistics of an interface.
+#[derive(Clone, Debug, Serialize)]
+pub struct StatisticsSummary {
+    /// Name of the interface.
+    pub interface: String,
+    /// Whether packets are being counted.
+    pub on: bool,
+    /// All packets.
+    pub total: Counts,
+    /// By filter.
+    pub filters: Vec<FilterSummary>,
+}
+
+/// The packets that match a filter.
+#[derive(Clone, Debug, Serialize)]
+pub struct FilterSummary {
+    /// Its name.
+    pub name: String,
+    /// The expression.
+    pub filter: String,
+    /// Its packets.
+    #[serde(flatten)]
+    pub counts: Counts,
+}
+
+impl StatisticsSummary {
+    /// Reads the counters.
+    ///
+    /// # Errors
+    ///
+    /// The kernel could not be queried.
+    pub fn read(statistics: &mut Statistics) -> Result<Self, weir::Error> {
+        let reading = statistics.read()?;
+        let info = statistics.info();
+        let counts = reading.filters.iter().map(|filter| filter.counts);
+        let filter = |((name, filter), counts): (&(String, String), Counts)| FilterSummary {
+            name: name.clone(),
+            filter: filter.clone(),
+            counts,
+        };
+        Ok(Self {
+            interface: info.name.clone(),
+            on: statistics.switch().is_some_and(Switch::is_on),
+            total: reading.total,
+            filters: info.filters.iter().zip(counts).map(filter).collect(),
+        })
+    }
 }
 
 /// The files of a run.
@@ -205,6 +258,7 @@ impl Summary {
             targets: account.targets().into_iter().map(Counters::of).collect(),
             handlers: account.handlers.clone(),
             time_order: account.time_order,
+            statistics: Vec::new(),
             kept: 0,
         };
         for interface in &account.interfaces {

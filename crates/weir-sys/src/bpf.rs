@@ -118,6 +118,15 @@ impl TcxLink {
             .map_err(|error| CallError::new(format!("attach tcx program to interface {ifindex}"), error))
     }
 
+    /// Replaces the current program with `program`: each packet meets one or the other.
+    ///
+    /// # Errors
+    ///
+    /// `EINVAL`: it is not a program for tc.
+    pub fn exchange(&self, program: BorrowedFd<'_>) -> Result<(), CallError> {
+        self.0.exchange(program).map_err(|error| CallError::new("replace tcx program", error))
+    }
+
     /// Detaches the program. It may still be processing packets afterwards: see [`grace`].
     ///
     /// # Errors
@@ -151,11 +160,7 @@ impl XdpLink {
     ///
     /// `EINVAL`: it is not an XDP program, or not for this interface. Also the driver's errors.
     pub fn exchange(&self, program: BorrowedFd<'_>) -> Result<(), CallError> {
-        match self.0.update(program) {
-            // It is detached: no packet meets it.
-            Err(error) if error.raw_os_error() == Some(libc::ENOLINK) => Ok(()),
-            other => other.map_err(|error| CallError::new("replace XDP program", error)),
-        }
+        self.0.exchange(program).map_err(|error| CallError::new("replace XDP program", error))
     }
 
     /// Detaches the program. It may still be processing packets afterwards: see [`grace`].
@@ -197,6 +202,14 @@ impl Link {
         let fd = unsafe { bpf(BPF_LINK_CREATE, &raw const attr) }?;
         // SAFETY: a descriptor that the kernel has just created for us.
         Ok(Self { fd: unsafe { OwnedFd::from_raw_fd(fd) }, stays: AtomicBool::new(false) })
+    }
+
+    /// Updates the link, unless it is detached: then no packet meets its program.
+    fn exchange(&self, program: BorrowedFd<'_>) -> std::io::Result<()> {
+        match self.update(program) {
+            Err(error) if error.raw_os_error() == Some(libc::ENOLINK) => Ok(()),
+            other => other,
+        }
     }
 
     fn update(&self, program: BorrowedFd<'_>) -> std::io::Result<()> {

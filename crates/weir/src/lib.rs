@@ -71,7 +71,7 @@ pub mod exchange {
 pub mod statistics {
     pub use crate::live::statistics::{
         Bucket, Count, Counts, FilterCounts, Key, KeyCounts, KeyField, MOST_FILTERS, Reading,
-        StatisticsBuilder, StatisticsInfo,
+        StatisticsBuilder, StatisticsInfo, Switch,
     };
 }
 

@@ -13,6 +13,7 @@ use crate::args::{LiveArgs, MORE};
 use crate::files::{FilesArgs, FormatArg};
 use crate::interfaces::Chosen;
 use crate::order::OrderArgs;
+use crate::stat::Named;
 use crate::stop::UntilArgs;
 use crate::text::LineArgs;
 use crate::units;
@@ -48,6 +49,8 @@ Examples:
         Keep the newest 20 files of 100 MB, across restarts, written as user pcap.
   weir capture -i eth0 --sample flow:1/100 -w sample.pcapng
         Save the packets of one in 100 flows, selected in the kernel.
+  weir capture -i eth0 -w tls.pcapng --stat 'dns: port 53' --stat 'all:' tcp port 443
+        Save TLS, and count other packets beside it.
   weir capture -i eth0 -B 512MiB -w /mnt/nvme/burst.pcapng
         Buffer bursts of up to 512 MiB per queue while the disk is busy.
   weir capture -i mirror0 --mode exclusive --timestamps none -w all.pcapng
@@ -87,6 +90,15 @@ pub(crate) struct CaptureArgs {
     /// ways but is captured once.
     #[arg(short = 'Q', long, value_name = "WAY", value_enum, help_heading = "Capture")]
     direction: Option<DirectionArg>,
+
+    /// Count the packets of a filter beside the capture, in the kernel; may be repeated.
+    ///
+    /// `NAME: EXPRESSION` or just EXPRESSION, as for weir stat. tc counts every packet, received or sent, that gets there,
+    /// before the capture's filter: the numbers are in the summary, in its JSON object and in the metrics. `weir ctl stat
+    /// off` and `on` switch counting while packets flow. Not with --mode exclusive, whose packets do not get there, and not
+    /// with `any`. With the source xdp, GRO may have joined received packets before they are counted.
+    #[arg(hide_short_help = true, long = "stat", value_name = "FILTER", help_heading = "Capture")]
+    statistics: Vec<Named>,
 
     #[command(flatten)]
     pub(crate) until: UntilArgs,
@@ -240,7 +252,8 @@ impl CaptureArgs {
         // A reader of the file has no other way to know the direction.
         let keeps_direction = self.write.is_some() && !self.is_pcap();
         builder = builder.direction_in_records(keeps_direction);
-        self.live.pool.apply(self.order.apply(builder, self.to_reader()), usual)
+        let builder = self.live.pool.apply(self.order.apply(builder, self.to_reader()), usual);
+        self.statistics.iter().fold(builder, |builder, named| builder.statistics(&named.name, named.filter()))
     }
 }
 

@@ -18,7 +18,7 @@ use weir::{Account, Builder, Capture, Chunk, FileInterface, Interface, PoolFill}
 use weir_service::confine::Confinement;
 use weir_service::control::{Change, Marks, What};
 use weir_service::session::{Policy, Prepared, Settings};
-use weir_service::summary::{FilesSummary, Summary};
+use weir_service::summary::{FilesSummary, StatisticsSummary, Summary};
 use weir_service::{Budget, Stop, Until};
 
 pub(crate) use self::args::CaptureArgs;
@@ -150,7 +150,8 @@ impl Policy for Run<'_> {
 
     fn account(&mut self) -> Result<Summary, Failure> {
         let account = self.capture.account()?;
-        Ok(self.summary(&account))
+        let statistics = self.statistics()?;
+        Ok(self.summary(&account, statistics))
     }
 
     fn report(&mut self) -> Result<(), Failure> {
@@ -250,6 +251,10 @@ impl Policy for Run<'_> {
             Ok(account) => (account, Ok(())),
             Err(error) => (Account::default(), Err(error.into())),
         };
+        let (statistics, read) = match self.statistics() {
+            Ok(statistics) => (statistics, Ok(())),
+            Err(error) => (Vec::new(), Err(error)),
+        };
         let closed = match &mut self.writer {
             Some(writer) => writer.close(&account).map_err(Failure::from),
             None => Ok(()),
@@ -263,9 +268,9 @@ impl Policy for Run<'_> {
         }
         self.warn();
         // The first error is the cause of the others.
-        let result =
-            end.and_then(|stop| stopped.and(drained).and(closed).and(counted).and(printed).map(|()| stop));
-        let mut summary = self.summary(&account);
+        let rest = stopped.and(drained).and(closed).and(counted).and(read).and(printed);
+        let result = end.and_then(|stop| rest.map(|()| stop));
+        let mut summary = self.summary(&account, statistics);
         summary.close(self.handled, result.as_ref().copied().map_err(Failure::message));
         if !self.args.is_quiet() {
             style::print(&report::account(&summary, style::stderr()));
@@ -443,9 +448,16 @@ impl Run<'_> {
         Ok(())
     }
 
-    fn summary(&self, account: &Account) -> Summary {
+    /// Reads what is counted beside the capture.
+    fn statistics(&mut self) -> Result<Vec<StatisticsSummary>, Failure> {
+        let all = self.capture.statistics().iter_mut().map(StatisticsSummary::read);
+        Ok(all.collect::<Result<_, _>>()?)
+    }
+
+    fn summary(&self, account: &Account, statistics: Vec<StatisticsSummary>) -> Summary {
         let written = self.writer.as_ref().map(Writer::written);
         let mut summary = report::summary(&self.interfaces, account, written.as_ref());
+        summary.statistics = statistics;
         summary.files = self.writer.as_ref().map(|writer| FilesSummary::from(writer.files()));
         summary.confinement.clone_from(&self.confinement);
         summary.not_printed = match (&self.printer, self.outcome) {

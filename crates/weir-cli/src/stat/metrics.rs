@@ -2,7 +2,7 @@
 
 use std::fmt::Display;
 
-use weir::statistics::{Counts, Key};
+use weir::statistics::Key;
 use weir_service::metrics::{Measured, Page};
 
 use super::rows::{InBucket, Row, Spread};
@@ -11,20 +11,6 @@ use super::top;
 
 type Values<'a> = Vec<(&'static str, &'a dyn Display)>;
 
-/// Writes two counters, of packets and of bytes, with a sample for each direction of each row.
-fn put(page: &mut Page, name: &str, what: &str, rows: &[(Values<'_>, &Counts)]) {
-    for unit in ["packets", "bytes"] {
-        let name = format!("{name}_{unit}");
-        page.counter(&name, &format!("{}{} {what}", unit[..1].to_uppercase(), &unit[1..]));
-        for (labels, counts) in rows {
-            for (direction, count) in [("received", counts.received), ("sent", counts.sent)] {
-                let labels = [&labels[..], &[("direction", &direction)]].concat();
-                page.count(&name, &labels, if unit == "packets" { count.packets } else { count.bytes });
-            }
-        }
-    }
-}
-
 impl Measured for Summary {
     fn put(&self, page: &mut Page) {
         page.gauge("weir_elapsed_seconds", "How long packets have been counted.");
@@ -32,14 +18,14 @@ impl Measured for Summary {
             page.sample("weir_elapsed_seconds", &labels(one), format_args!("{:.3}", one.elapsed_seconds));
         }
         let totals = self.each().iter().map(|one| (labels(one), &one.rows.total.counts));
-        put(page, "weir_counted", "of the interface.", &totals.collect::<Vec<_>>());
+        page.counts("weir_counted", "of the interface.", &totals.collect::<Vec<_>>());
         let named = self.each().iter().flat_map(|one| one.rows.filters.iter().map(move |row| (one, row)));
         let named: Vec<_> = named.map(|(one, row)| (one, row.name.text(), &row.counts)).collect();
         let rows = named.iter().map(|(one, name, counts)| {
             let labels: Values<'_> = [&labels(one)[..], &[("filter", name)]].concat();
             (labels, *counts)
         });
-        put(page, "weir_filter", "that match a filter.", &rows.collect::<Vec<_>>());
+        page.counts("weir_filter", "that match a filter.", &rows.collect::<Vec<_>>());
         self.put_keys(page);
         self.put_spread(page);
         page.counter("weir_untold_tag_packets", "Packets that may have lost a VLAN tag.");
@@ -82,9 +68,9 @@ impl Summary {
             let fields = fields.iter().map(|(field, text)| (*field, text as &dyn Display));
             (labels(one).into_iter().chain(fields).collect(), *counts)
         });
-        put(page, "weir_key", "of the busiest keys.", &rows.collect::<Vec<_>>());
+        page.counts("weir_key", "of the busiest keys.", &rows.collect::<Vec<_>>());
         let others = keyed.iter().map(|(one, keyed)| (labels(one), &keyed.others.counts));
-        put(page, "weir_others", "whose key had no room.", &others.collect::<Vec<_>>());
+        page.counts("weir_others", "whose key had no room.", &others.collect::<Vec<_>>());
     }
 
     fn put_spread(&self, page: &mut Page) {
@@ -97,7 +83,7 @@ impl Summary {
             });
             let rows: Vec<_> = rows.collect();
             if !rows.is_empty() {
-                put(page, name, what, &rows);
+                page.counts(name, what, &rows);
             }
         };
         buckets(page, "weir_size", "by bytes on the wire, with checksum.", |spread| &spread.sizes);
@@ -106,7 +92,7 @@ impl Summary {
             self.detailed().filter_map(|one| Some((labels(one), &one.rows.spread.first.as_ref()?.counts)));
         let first: Vec<_> = first.collect();
         if !first.is_empty() {
-            put(page, "weir_first", "without one before on their CPU.", &first);
+            page.counts("weir_first", "without one before on their CPU.", &first);
         }
     }
 }

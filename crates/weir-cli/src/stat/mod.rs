@@ -20,6 +20,7 @@ use weir_service::control::Change;
 use weir_service::session::{Policy, Prepared};
 
 pub(crate) use self::args::StatArgs;
+pub(crate) use self::named::Named;
 use self::output::Output;
 use self::rows::View;
 use self::summary::{Part, Summary};

@@ -7,14 +7,14 @@ use weir::filter::SystemNames;
 
 /// A filter and its name.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Named {
-    pub(super) name: String,
+pub(crate) struct Named {
+    pub(crate) name: String,
     text: String,
 }
 
 impl Named {
     /// Returns the filter for the library.
-    pub(super) fn filter(&self) -> Filter {
+    pub(crate) fn filter(&self) -> Filter {
         Filter::new(&self.text).names(SystemNames::new())
     }
 }

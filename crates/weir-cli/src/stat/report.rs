@@ -8,7 +8,7 @@ use super::label;
 use super::rows::Line;
 use super::summary::Summary;
 use crate::style::{self, Paint};
-use crate::{advice, units};
+use crate::{advice, counts, units};
 
 /// Returns how packets are counted.
 pub(super) fn opened(info: &StatisticsInfo, paint: Paint) -> String {
@@ -40,34 +40,9 @@ pub(super) fn warnings(info: &StatisticsInfo, paint: Paint) -> String {
 pub(super) fn account(summary: &Summary, paint: Paint) -> String {
     let names: Vec<_> = summary.lines().map(|line| line.map(|row| &row.name)).collect();
     let mut labels = label::column(&summary.fields, &names).into_iter();
-    let head = ["received", "bytes", "sent", "bytes"].map(str::to_owned);
-    let [received, bytes, sent, sent_bytes] = head;
-    let mut rows = vec![[labels.next().unwrap_or_default(), received, bytes, sent, sent_bytes]];
-    for (Line { row, .. }, label) in summary.lines().zip(labels) {
-        let (received, sent) = (row.counts.received, row.counts.sent);
-        rows.push([
-            label,
-            units::grouped(received.packets),
-            units::bytes(received.bytes),
-            units::grouped(sent.packets),
-            units::bytes(sent.bytes),
-        ]);
-    }
-    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
-    let widths = [0, 1, 2, 3, 4].map(width);
-    let mut text = String::from("\n");
-    for (number, row) in rows.iter().enumerate() {
-        let mut line = format!("{:<width$}", row[0], width = widths[0]);
-        for (cell, width) in row.iter().zip(widths).skip(1) {
-            let _infallible = write!(line, "  {cell:>width$}");
-        }
-        let line = match number {
-            0 => paint.dim(line),
-            _ if number + 1 == rows.len() => paint.bold(line),
-            _ => line,
-        };
-        let _infallible = writeln!(text, "{line}");
-    }
+    let head = labels.next().unwrap_or_default();
+    let rows = labels.zip(summary.lines()).map(|(label, Line { row, .. })| (label, row.counts));
+    let mut text = format!("\n{}", counts::table(head, rows, paint));
     let whole = summary.whole();
     if whole.nic_lost() > 0 {
         let _infallible = writeln!(

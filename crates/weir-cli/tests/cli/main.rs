@@ -32,5 +32,6 @@ mod shells;
 #[path = "../read/signed.rs"]
 mod signed;
 mod stat;
+mod stat_beside;
 mod stat_several;
 mod terminal;

@@ -38,7 +38,7 @@ fn tcpdump(network: &Network, pair: &Pair, packets: usize, file: &str) -> Child 
 }
 
 /// What tcpdump counts in these files by `expression`.
-fn judged(files: &[&str], expression: &str) -> u64 {
+pub(crate) fn judged(files: &[&str], expression: &str) -> u64 {
     let count = |file: &&str| {
         let output = Command::new("tcpdump").args(["--count", "-r", file, expression]).output();
         let output = output.expect("tcpdump is installed");

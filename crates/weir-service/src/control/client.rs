@@ -182,6 +182,15 @@ impl Running {
         }
     }
 
+    /// Switches the statistics beside the capture on or off.
+    ///
+    /// # Errors
+    ///
+    /// If the capture does not answer, or has none.
+    pub fn count(&self, on: bool) -> Result<(), ClientError> {
+        self.note(Ask::Count { on })
+    }
+
     /// Announces a change of this set. Nobody else can change anything until its result is reported.
     ///
     /// # Errors

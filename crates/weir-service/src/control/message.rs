@@ -11,7 +11,7 @@ use weir::filter::PortableFilter;
 use crate::Error;
 
 /// Version of the protocol. It changes with the format of any message, or of its parts. Other versions are rejected.
-pub(super) const VERSION: u32 = 3;
+pub(super) const VERSION: u32 = 4;
 
 /// A request. Its body has the format of [`Ask`] only if the version is [`VERSION`], so the version is read first.
 #[derive(Debug, Serialize, Deserialize)]
@@ -34,6 +34,8 @@ pub(super) enum Ask {
     Put { filter: Option<String>, programs: Vec<SentProgram> },
     /// Build programs of this filter and install them; null: no filter.
     Filter(Option<Box<PortableFilter>>),
+    /// Switch the statistics beside the capture.
+    Count { on: bool },
     /// List the sets that can change.
     Sets,
     /// The client is about to change this set. Nobody else is answered until it reports the result or disconnects.

@@ -213,6 +213,8 @@ pub enum What {
         /// The reason.
         why: String,
     },
+    /// The statistics beside the capture were switched on or off.
+    Counting(bool),
     /// Members of a set were added or removed.
     Set {
         /// Name of the set.
@@ -247,6 +249,8 @@ impl fmt::Display for What {
                 write!(f, "filter `{filter}` was rejected: {why}")
             }
             Self::NotTaken { filter: None, why } => write!(f, "the filter was not removed: {why}"),
+            Self::Counting(true) => f.write_str("statistics switched on"),
+            Self::Counting(false) => f.write_str("statistics switched off"),
             Self::Set { name, added, removed } => {
                 write!(f, "set `{name}`: {added} added, {removed} removed")
             }

@@ -250,6 +250,17 @@ impl<'a> Talk<'a> {
                 }
                 Err(error) => refused(error),
             },
+            Ask::Count { on } => {
+                // A client that is changing a set holds the lock already.
+                let _turn = self.changing.is_none().then(|| self.turn());
+                match shared.exchange.count(on) {
+                    Ok(()) => {
+                        change = Some(What::Counting(on));
+                        Answer::Noted
+                    }
+                    Err(error) => refused(error.into()),
+                }
+            }
             Ask::Sets => match shared.exchange.sets() {
                 Ok(sets) => {
                     let labels = |(seat, sets): &(Seat, Vec<LiveSet>)| {

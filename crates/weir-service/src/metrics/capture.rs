@@ -3,7 +3,7 @@
 use std::fmt::Display;
 
 use super::{Labels, Measured, Page};
-use crate::summary::{InterfaceSummary, QueueSummary, Summary};
+use crate::summary::{InterfaceSummary, QueueSummary, StatisticsSummary, Summary};
 
 /// `None`: not counted, so no sample is printed.
 type OfQueue = fn(&QueueSummary) -> Option<u64>;
@@ -74,6 +74,7 @@ impl Measured for Summary {
                 page.count("weir_nic_packets", labels, value);
             }
         }
+        put_statistics(page, &summary.statistics);
         if let Some(order) = &summary.time_order {
             page.counter("weir_late_packets", "Packets delivered after one with a later timestamp.");
             page.count("weir_late_packets", &[], order.late);
@@ -127,4 +128,18 @@ fn of_queue(queue: &QueueSummary) -> Vec<(&'static str, &dyn Display)> {
 
 fn nics(interfaces: &[InterfaceSummary]) -> impl Iterator<Item = (&InterfaceSummary, weir::NicCounters)> {
     interfaces.iter().filter_map(|interface| Some((interface, interface.nic?)))
+}
+
+/// Writes what is counted beside the capture.
+fn put_statistics(page: &mut Page, statistics: &[StatisticsSummary]) {
+    if statistics.is_empty() {
+        return;
+    }
+    let totals = statistics.iter().map(|one| (vec![("interface", &one.interface as _)], &one.total));
+    page.counts("weir_counted", "of the interface.", &totals.collect::<Vec<_>>());
+    let filters = statistics.iter().flat_map(|one| one.filters.iter().map(move |filter| (one, filter)));
+    let rows = filters.map(|(one, filter)| {
+        (vec![("interface", &one.interface as _), ("filter", &filter.name as _)], &filter.counts)
+    });
+    page.counts("weir_filter", "that match a filter.", &rows.collect::<Vec<_>>());
 }

@@ -37,6 +37,11 @@ pub(super) fn settings(how: Builder) -> Result<Settings, Error> {
             Setting::Filter,
             "the copy of what is forwarded has its filter from that",
         )),
+        Builder { statistics, .. } if !statistics.is_empty() => Err(Error::conflict(
+            Setting::Copy,
+            Setting::Filters,
+            "cannot count beside the copy of what is forwarded; try statistics of an interface",
+        )),
         Builder { settings, .. } => settings.checked(),
     }
 }

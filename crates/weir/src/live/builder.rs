@@ -7,8 +7,9 @@ use crate::live::capture::Capture;
 use crate::live::request::{Opening, Settings, Wanted};
 use crate::live::sampling::{Sample, Sampling};
 use crate::live::settings::{Delivery, Mode, SourceChoice, Timestamps, Window};
+use crate::live::statistics::beside;
 use crate::live::steering::{Steer, Steering};
-use crate::{Direction, Error, Filter, Namespace, Setting};
+use crate::{Direction, Error, Filter, Namespace, Setting, Statistics};
 
 /// A builder for a [`Capture`]; see [`Capture::builder`].
 #[derive(Clone, Debug)]
@@ -17,13 +18,20 @@ pub struct Builder {
     pub(crate) interfaces: Vec<Wanted>,
     /// Queues were chosen before there was an interface.
     queues_of_none: bool,
+    /// Filters of statistics.
+    pub(crate) statistics: Vec<(String, Filter)>,
     pub(crate) settings: Settings,
 }
 
 impl Capture {
     /// Returns a builder with the default options.
     pub fn builder() -> Builder {
-        Builder { interfaces: Vec::new(), queues_of_none: false, settings: Settings::default() }
+        Builder {
+            interfaces: Vec::new(),
+            queues_of_none: false,
+            statistics: Vec::new(),
+            settings: Settings::default(),
+        }
     }
 }
 
@@ -198,6 +206,18 @@ impl Builder {
         self
     }
 
+    /// Counts the packets that match `filter`, under this `name`, in the kernel, and all packets: see
+    /// [`Capture::statistics`]. At most [`MOST_FILTERS`](crate::statistics::MOST_FILTERS); they may overlap.
+    ///
+    /// tc counts every packet, received or sent, that gets there, whatever becomes of it in the capture: its filter, sample
+    /// and direction do not matter. The tc source captures at the same place; with xdp, GRO may have joined received packets
+    /// before. In [exclusive](Mode::Exclusive) mode packets do not get there, so it is refused, as are `any` and
+    /// [`queues`](Self::queues).
+    pub fn statistics(mut self, name: impl Into<String>, filter: Filter) -> Self {
+        self.statistics.push((name.into(), filter));
+        self
+    }
+
     /// Captures only a sample of the packets that match the filter. The others count as sampled out
     /// ([`crate::Tally::sampled_out`]) and pass unaffected, in exclusive mode too.
     ///
@@ -248,7 +268,14 @@ impl Builder {
             let why = "cannot choose receive queues: no interface was added before; try the other order";
             return Err(Error::setting(Setting::Queues, why));
         }
-        Capture::open(&self.interfaces, &self.settings.checked()?, tell)
+        let settings = self.settings.checked()?;
+        if self.statistics.is_empty() {
+            return Capture::open(&self.interfaces, &settings, tell);
+        }
+        let statistics = beside::builders(&self.interfaces, &settings, &self.statistics)?;
+        let mut capture = Capture::open(&self.interfaces, &settings, tell)?;
+        capture.statistics = Statistics::start_all(statistics)?;
+        Ok(capture)
     }
 }
 

@@ -26,7 +26,7 @@ use crate::live::request::{Opening, Settings, Wanted};
 use crate::live::settings::{Delivery, Timestamps, Window};
 use crate::live::site::{self, Site};
 use crate::live::stop::StopHandle;
-use crate::{Error, Setting, SourceKind};
+use crate::{Error, Setting, SourceKind, Statistics};
 
 /// A running capture, which yields chunks and the account.
 #[derive(Debug)]
@@ -43,6 +43,7 @@ pub struct Capture {
     heard: Heard,
     checked: Instant,
     exchanging: Turn,
+    pub(crate) statistics: Vec<Statistics>,
 }
 
 /// The handlers that have the queues. The watcher ends first.
@@ -155,6 +156,7 @@ impl Capture {
             heard: Heard::default(),
             checked: Instant::now(),
             exchanging: Turn::default(),
+            statistics: Vec::new(),
         })
     }
 
@@ -165,7 +167,9 @@ impl Capture {
 
     /// Returns a handle that replaces the interfaces' filters, from any thread or on behalf of another process.
     pub fn exchange(&self) -> Exchange {
+        let switches = self.statistics.iter().filter_map(Statistics::switch).cloned().collect();
         Exchange::new(self.opened.shared.lock().list.iter().map(Port::seat), &self.exchanging)
+            .switching(switches)
     }
 
     /// Replaces the filter of all interfaces; `None` captures everything. Each packet meets either the old or the new
@@ -421,8 +425,9 @@ impl Capture {
             crew.watcher = None;
         }
         self.ended = true;
+        let counted = self.statistics.iter_mut().map(Statistics::stop).fold(Ok(()), Result::and);
         self.opened.waker.stay_awake()?;
-        result
+        result.and(counted)
     }
 
     /// Returns the account of every packet so far. While packets arrive, the counters are read at slightly different

@@ -28,18 +28,22 @@ use weir_sys::bpf::grace::Grace;
 use weir_sys::netns::NetNs;
 use weir_sys::packet::{self, Instruction};
 
-use crate::Error;
 use crate::filter::{Compiled, Filter, FilterError, Receiver};
 use crate::live::error::NEEDS;
 use crate::live::interface::Interface;
+use crate::{Error, Setting};
+
 use crate::live::sets::{Labelled, LiveSet, SetLabel, duplicated, labelled};
+use crate::live::statistics::Switch;
 
 /// `PACKET_OUTGOING` (linux/if_packet.h).
 const OUTGOING: u32 = 4;
 
-/// A handle for replacing the filters of a capture, usable from any thread. The default one has none to replace.
+/// A handle for replacing the filters of a capture, and for switching its statistics, usable from any thread. The default one
+/// has none of them.
 #[derive(Clone, Debug, Default)]
 pub struct Exchange {
+    switches: Vec<Switch>,
     seats: Vec<(Seat, Arc<dyn Gate>)>,
     turn: Turn,
 }
@@ -165,7 +169,25 @@ impl Filter {
 
 impl Exchange {
     pub(crate) fn new(gates: impl Iterator<Item = (Seat, Arc<dyn Gate>)>, turn: &Turn) -> Self {
-        Self { seats: gates.collect(), turn: turn.clone() }
+        Self { switches: Vec::new(), seats: gates.collect(), turn: turn.clone() }
+    }
+
+    /// Adds the switches of statistics.
+    pub(crate) fn switching(self, switches: Vec<Switch>) -> Self {
+        Self { switches, ..self }
+    }
+
+    /// Switches the statistics of all interfaces on or off, one after another.
+    ///
+    /// # Errors
+    ///
+    /// There are no statistics, or one cannot be switched; see [`Switch::turn`]. Then those before it are switched.
+    pub fn count(&self, on: bool) -> Result<(), Error> {
+        if self.switches.is_empty() {
+            let why = "cannot switch statistics: this capture has none; try weir capture --stat, or weir stat beside it";
+            return Err(Error::setting(Setting::Filters, why));
+        }
+        self.switches.iter().try_for_each(|switch| switch.turn(on))
     }
 
     /// Describes each place, except where nothing is captured any more.

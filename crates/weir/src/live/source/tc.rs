@@ -114,6 +114,16 @@ impl Hold {
         Clsact::attach(ingress, egress, ifindex).map(Self::Filters)
     }
 
+    /// Replaces the programs, in the order ingress, egress; those that are not there are left out.
+    pub(crate) fn exchange(&self, programs: &[BorrowedFd<'_>]) -> Result<(), CallError> {
+        match self {
+            Self::Links(links) => {
+                links.iter().zip(programs).try_for_each(|(link, program)| link.exchange(*program))
+            }
+            Self::Filters(_) => Err(CallError::new("replace tc filters", Errno::OPNOTSUPP)),
+        }
+    }
+
     /// Returns the name of the mechanism.
     pub(crate) fn name(&self) -> &'static str {
         match self {

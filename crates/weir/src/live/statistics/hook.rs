@@ -4,12 +4,12 @@ use std::os::fd::{AsFd as _, OwnedFd};
 
 use rustix::io::Errno;
 use weir_bpf::filter::FilterError as LoadingFailed;
-use weir_bpf::stat::{By, Counters, Details, KeyField, Place, Programs, Xdp};
+use weir_bpf::stat::{By, Counters, Details, KeyField, Place, Programs, Xdp, idle};
 use weir_filter::graph::Graph;
 use weir_filter::set::Set;
 use weir_sys::bpf::{XdpHook, XdpLink};
 
-use super::StatisticsBuilder;
+use super::{StatisticsBuilder, Switch};
 use crate::filter::{Compiled, Receiver};
 use crate::live::exchange;
 use crate::live::interface::{Device, Tags};
@@ -31,6 +31,8 @@ pub(super) struct Hooked {
     pub(super) counters: Counters,
     /// `None` once it is stopped.
     pub(super) attachment: Option<Box<dyn Attachment>>,
+    /// With tc.
+    pub(super) switch: Option<Switch>,
 }
 
 /// How they are attached.
@@ -87,6 +89,7 @@ impl Opener<'_> {
         // What is sent on loopback is also received there: count it once.
         let egress = !self.device.link.is_loopback();
         let programs = self.load(&Place::Tc { ingress: true, egress })?;
+        let idle = idle().map_err(|refused| exchange::not_loaded(self.watched.name(), refused.into()))?;
         let (received, sent) = (programs.received.as_ref(), programs.sent.as_ref());
         let (received, sent) = (received.map(OwnedFd::as_fd), sent.map(OwnedFd::as_fd));
         let index = self.watched.index();
@@ -95,7 +98,11 @@ impl Opener<'_> {
         let sides = if egress { "ingress and egress" } else { "ingress" };
         let detail = format!("{} {sides}", hold.name());
         let how = How { source: SourceKind::Tc, detail, why, warnings: Vec::new() };
-        Ok((Hooked { counters: programs.counters, attachment: Some(Box::new(hold)) }, how))
+        let counting = [programs.received, programs.sent].into_iter().flatten().collect();
+        let switch = Switch::new(self.watched.name(), hold, counting, idle);
+        let attachment: Box<dyn Attachment> = Box::new(switch.clone());
+        let switch = Some(switch);
+        Ok((Hooked { counters: programs.counters, attachment: Some(attachment), switch }, how))
     }
 
     /// Attaches in the driver if possible, otherwise in the stack.
@@ -177,7 +184,7 @@ impl Opener<'_> {
         let end = if program.exclusive { ", which go no further" } else { "" };
         let detail = format!("{kind} XDP, received packets only{end}{note}");
         let how = How { source: SourceKind::Xdp, detail, why, warnings: Vec::new() };
-        Ok((Hooked { counters: programs.counters, attachment: Some(Box::new(link)) }, how))
+        Ok((Hooked { counters: programs.counters, attachment: Some(Box::new(link)), switch: None }, how))
     }
 
     fn load(&self, place: &Place) -> Result<Programs, Error> {

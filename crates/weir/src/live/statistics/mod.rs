@@ -3,9 +3,11 @@
 //! One program per direction runs all filters, one after another, and adds to counters of its CPU. Reading them is one
 //! call per direction, however many packets there are; with keys, one more per 1024 keys.
 
+pub(crate) mod beside;
 mod hook;
 mod reading;
 mod several;
+mod switch;
 
 use std::ops::RangeInclusive;
 use std::time::{Duration, Instant};
@@ -16,6 +18,7 @@ use weir_sys::bpf::grace::Grace;
 
 use self::hook::Hooked;
 pub use self::reading::{Bucket, Count, Counts, FilterCounts, KeyCounts, Reading};
+pub use self::switch::Switch;
 use crate::live::request::Wanted;
 use crate::live::settings::SourceChoice;
 use crate::live::source::programmed::off;
@@ -337,6 +340,11 @@ impl Statistics {
     /// [`Error::InterfaceGone`], after that event was returned. What was counted can still be read.
     pub fn wait(&mut self, wait: Duration) -> Result<Vec<Event>, Error> {
         Self::wait_any(std::slice::from_mut(self), wait)
+    }
+
+    /// Returns what switches counting off and on; `None`: with xdp.
+    pub fn switch(&self) -> Option<&Switch> {
+        self.hooked.switch.as_ref()
     }
 
     /// Returns whether the interface is gone, so that nothing more is counted.
