@@ -12,7 +12,7 @@ use crate::chunk::Chunk;
 use crate::filter::Filter;
 use crate::live::choose;
 use crate::live::event::{Event, Heard};
-use crate::live::exchange::{Exchange, Place, Turn};
+use crate::live::exchange::{Exchange, Place, Turn, Turns};
 use crate::live::handlers::{Handler, Plan, Team, Watcher};
 use crate::live::interface::{Device, Interface};
 use crate::live::memory::{self, Memory};
@@ -167,7 +167,8 @@ impl Capture {
 
     /// Returns a handle that replaces the interfaces' filters, from any thread or on behalf of another process.
     pub fn exchange(&self) -> Exchange {
-        let switches = self.statistics.iter().filter_map(Statistics::switch).cloned().collect();
+        let switch = |one: &Statistics| Some(Arc::new(one.switch()?.clone()) as Arc<dyn Turns>);
+        let switches = self.statistics.iter().filter_map(switch).collect();
         Exchange::new(self.opened.shared.lock().list.iter().map(Port::seat), &self.exchanging)
             .switching(switches)
     }
@@ -186,6 +187,13 @@ impl Capture {
             interface.filter = filter.map(Filter::label);
         }
         Ok(())
+    }
+
+    /// Returns the statistics of each interface, in the order of the interfaces; none unless
+    /// [`Builder::statistics`](crate::Builder::statistics) asked for some. They count until the capture is
+    /// [stopped](Self::stop), or [switched off](Statistics::switch).
+    pub fn statistics(&mut self) -> &mut [Statistics] {
+        &mut self.statistics
     }
 
     /// Moves the queues to handlers, one per thread, for good. From then on [`Capture::next`] only waits for events,

@@ -34,7 +34,6 @@ use crate::live::interface::Interface;
 use crate::{Error, Setting};
 
 use crate::live::sets::{Labelled, LiveSet, SetLabel, duplicated, labelled};
-use crate::live::statistics::Switch;
 
 /// `PACKET_OUTGOING` (linux/if_packet.h).
 const OUTGOING: u32 = 4;
@@ -43,7 +42,7 @@ const OUTGOING: u32 = 4;
 /// has none of them.
 #[derive(Clone, Debug, Default)]
 pub struct Exchange {
-    switches: Vec<Switch>,
+    switches: Vec<Arc<dyn Turns>>,
     seats: Vec<(Seat, Arc<dyn Gate>)>,
     turn: Turn,
 }
@@ -144,6 +143,12 @@ pub enum Form {
 /// Restores the previous program.
 pub(crate) type Undo<'a> = Box<dyn FnOnce() -> Result<(), Error> + 'a>;
 
+/// Switches the statistics of one interface.
+pub(crate) trait Turns: Debug + Send + Sync {
+    /// Switches counting on or off.
+    fn turn(&self, on: bool) -> Result<(), Error>;
+}
+
 /// Installs programs in one place.
 pub(crate) trait Gate: Debug + Send + Sync {
     /// Describes the place; `None`: nothing is captured there any more.
@@ -173,7 +178,7 @@ impl Exchange {
     }
 
     /// Adds the switches of statistics.
-    pub(crate) fn switching(self, switches: Vec<Switch>) -> Self {
+    pub(crate) fn switching(self, switches: Vec<Arc<dyn Turns>>) -> Self {
         Self { switches, ..self }
     }
 
@@ -181,7 +186,7 @@ impl Exchange {
     ///
     /// # Errors
     ///
-    /// There are no statistics, or one cannot be switched; see [`Switch::turn`]. Then those before it are switched.
+    /// There are no statistics, or one cannot be switched; see [`Switch::turn`](crate::statistics::Switch::turn). Then those before it are switched.
     pub fn count(&self, on: bool) -> Result<(), Error> {
         if self.switches.is_empty() {
             let why = "cannot switch statistics: this capture has none; try weir capture --stat, or weir stat beside it";

@@ -1,5 +1,6 @@
 //! Statistics on real interfaces. tcpdump, which captures the same traffic, is the judge.
 
+mod beside;
 mod keys;
 mod spread;
 

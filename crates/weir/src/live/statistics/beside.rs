@@ -3,7 +3,7 @@
 
 use super::{Statistics, StatisticsBuilder};
 use crate::live::request::{Settings, Wanted};
-use crate::{Capture, Error, Filter, Mode, Setting, SourceChoice};
+use crate::{Error, Filter, Mode, Setting, SourceChoice};
 
 /// Returns builders of statistics beside a capture of the `wanted` interfaces, which can be started once that is open.
 pub(crate) fn builders(
@@ -39,13 +39,4 @@ fn check(wanted: &[Wanted], settings: &Settings) -> Result<(), Error> {
         return Err(Error::conflict(Setting::Filters, Setting::Queues, why));
     }
     Ok(())
-}
-
-impl Capture {
-    /// Returns the statistics of each interface, in the order of the interfaces; none unless
-    /// [`Builder::statistics`](crate::Builder::statistics) asked for some. They count until the capture is
-    /// [stopped](Self::stop), or [switched off](Statistics::switch).
-    pub fn statistics(&mut self) -> &mut [Statistics] {
-        &mut self.statistics
-    }
 }

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use weir_sys::CallError;
 
 use crate::Error;
+use crate::live::exchange::Turns;
 use crate::live::source::programmed::Attachment;
 use crate::live::source::tc::Hold;
 
@@ -66,6 +67,12 @@ impl Switch {
 
     fn state(&self) -> MutexGuard<'_, State> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Turns for Switch {
+    fn turn(&self, on: bool) -> Result<(), Error> {
+        Self::turn(self, on)
     }
 }
 
