@@ -31,9 +31,8 @@ use weir_sys::packet::{self, Instruction};
 use crate::filter::{Compiled, Filter, FilterError, Receiver};
 use crate::live::error::NEEDS;
 use crate::live::interface::Interface;
-use crate::{Error, Setting};
-
 use crate::live::sets::{Labelled, LiveSet, SetLabel, duplicated, labelled};
+use crate::{Error, Setting};
 
 /// `PACKET_OUTGOING` (linux/if_packet.h).
 const OUTGOING: u32 = 4;
