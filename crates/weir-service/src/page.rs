@@ -31,6 +31,8 @@ pub trait Measured: fmt::Debug + Send + Sync {
 
 /// Names and values.
 pub type Labels<'a> = &'a [(&'static str, &'a dyn Display)];
+/// Labels of their own.
+pub type OwnLabels<'a> = Vec<(&'static str, &'a dyn Display)>;
 
 /// A page of metrics. Each name is described once, and its samples follow.
 #[derive(Debug)]
@@ -69,7 +71,7 @@ impl Page {
     }
 
     /// Writes two counters, `name`_packets and `name`_bytes, of `what`, with a sample for each direction of each row.
-    pub fn counts(&mut self, name: &str, what: &str, rows: &[(Vec<(&'static str, &dyn Display)>, &Counts)]) {
+    pub fn counts(&mut self, name: &str, what: &str, rows: &[(OwnLabels<'_>, &Counts)]) {
         for (unit, title) in [("packets", "Packets"), ("bytes", "Bytes")] {
             let name = format!("{name}_{unit}");
             self.counter(&name, &format!("{title} {what}"));

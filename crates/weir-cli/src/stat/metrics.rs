@@ -3,13 +3,11 @@
 use std::fmt::Display;
 
 use weir::statistics::Key;
-use weir_service::metrics::{Measured, Page};
+use weir_service::metrics::{Measured, OwnLabels, Page};
 
 use super::rows::{InBucket, Row, Spread};
 use super::summary::{Account, Summary};
 use super::top;
-
-type Values<'a> = Vec<(&'static str, &'a dyn Display)>;
 
 impl Measured for Summary {
     fn put(&self, page: &mut Page) {
@@ -22,7 +20,7 @@ impl Measured for Summary {
         let named = self.each().iter().flat_map(|one| one.rows.filters.iter().map(move |row| (one, row)));
         let named: Vec<_> = named.map(|(one, row)| (one, row.name.text(), &row.counts)).collect();
         let rows = named.iter().map(|(one, name, counts)| {
-            let labels: Values<'_> = [&labels(one)[..], &[("filter", name)]].concat();
+            let labels: OwnLabels<'_> = [&labels(one)[..], &[("filter", name)]].concat();
             (labels, *counts)
         });
         page.counts("weir_filter", "that match a filter.", &rows.collect::<Vec<_>>());
@@ -41,7 +39,7 @@ impl Measured for Summary {
 }
 
 /// Returns the label of an account: the interface, if it is of one.
-fn labels(account: &Account) -> Values<'_> {
+fn labels(account: &Account) -> OwnLabels<'_> {
     let interface = account.origin().map(|origin| ("interface", &origin.interface as &dyn Display));
     interface.into_iter().collect()
 }

@@ -20,7 +20,7 @@ use self::address::Listener;
 use crate::Error;
 use crate::control::Removed;
 use crate::page::Form;
-pub use crate::page::{Labels, Measured, Page};
+pub use crate::page::{Labels, Measured, OwnLabels, Page};
 
 /// Time between two copies of the account.
 const PERIOD: Duration = Duration::from_secs(1);
