@@ -449,19 +449,19 @@ fn a_member_exchanges_filters_and_is_given_nothing_else(source: &str) {
     let args =
         ["-i", "rx0", "--source", source, "--json", "--control-group", "nogroup", "--control", &socket];
     let running = start(&network, &[&["count"], &args[..]].concat());
-    let (answer, descriptors) = told_a_member(&socket, r#"{"version":3,"ask":"places"}"#);
+    let (answer, descriptors) = told_a_member(&socket, r#"{"version":4,"ask":"places"}"#);
     assert!(answer.contains("\"made_here\":true"), "{answer}");
     assert_eq!(descriptors.len(), 0, "{answer}");
     // A program that takes nothing, under another name.
     let nothing = r#"{"interface":0,"form":{"classic":[[6,0,0,0]]},"sets":[],"descriptors":0}"#;
-    let put = format!(r#"{{"version":3,"ask":{{"put":{{"filter":"all of it","programs":[{nothing}]}}}}}}"#);
+    let put = format!(r#"{{"version":4,"ask":{{"put":{{"filter":"all of it","programs":[{nothing}]}}}}}}"#);
     let (answer, _) = told_a_member(&socket, &put);
     assert!(answer.contains("only root and the capture's user may send programs"), "{answer}");
     // A file that only root may read, which a member's own `weir` would not open.
     let named = format!(
         r#"{{"text":"host in @{members}","pcap":false,"names":{{"hosts":{{}},"networks":{{}},"ethernets":{{}},"services":{{}},"protocols":{{}},"sets":{{}}}}}}"#
     );
-    let (answer, _) = told_a_member(&socket, &format!(r#"{{"version":3,"ask":{{"filter":{named}}}}}"#));
+    let (answer, _) = told_a_member(&socket, &format!(r#"{{"version":4,"ask":{{"filter":{named}}}}}"#));
     assert!(answer.contains("was not read"), "{answer}");
     send(&network, 10);
     let filter = |words: &[&str]| {
@@ -530,7 +530,7 @@ fn root_members_make_way_for_root() {
     let filter = format!("host in @{members}");
     let running = start(&network, &[&args[..], &["--", &filter]].concat());
     let connections = as_member(&socket, |stream| {
-        let changing = format!(r#"{{"version":3,"ask":{{"changing":{{"set":"{members}"}}}}}}"#);
+        let changing = format!(r#"{{"version":4,"ask":{{"changing":{{"set":"{members}"}}}}}}"#);
         assert_eq!(told(&stream, &changing).0, r#""noted""#);
         // Others who say nothing, more than are let wait.
         let idle = (0..200).filter_map(|_| UnixStream::connect(&socket).ok());
@@ -556,7 +556,7 @@ fn root_what_a_member_wants_has_its_limits() {
     let names = r#"{"hosts":{},"networks":{},"ethernets":{},"services":{},"protocols":{},"sets":{}}"#;
     let wanted = |text: &str| {
         let filter = serde_json::json!({ "text": text, "pcap": false, "names": "NAMES" });
-        let ask = serde_json::json!({ "version": 3, "ask": { "filter": filter } });
+        let ask = serde_json::json!({ "version": 4, "ask": { "filter": filter } });
         told_a_member(&socket, &ask.to_string().replace("\"NAMES\"", names)).0
     };
     // Deep, long and wide: each is refused in words, and the next is answered.
