@@ -6,7 +6,7 @@ use std::{env, fs};
 use libbpf_cargo::SkeletonBuilder;
 
 /// What only the feature `lab` has.
-const LAB: [&str; 5] = ["bare", "lab", "limit", "tag", "xsk"];
+const LAB: [&str; 6] = ["bare", "inline", "lab", "limit", "tag", "xsk"];
 
 fn main() {
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR for build scripts"));

@@ -38,6 +38,8 @@ pub mod filter;
 pub mod forward;
 pub mod frames;
 #[cfg(feature = "lab")]
+pub mod inline;
+#[cfg(feature = "lab")]
 pub mod lab;
 pub mod pool;
 pub mod stack;

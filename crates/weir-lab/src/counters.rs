@@ -7,7 +7,7 @@ use weir_sys::netns::NetNs;
 
 use crate::{Error, Port};
 
-/// The protocol counters of one namespace, `/proc/net/snmp`.
+/// The protocol counters of one namespace, `/proc/net/snmp` and `/proc/net/netstat`.
 #[derive(Clone, Debug)]
 pub struct StackCounters {
     counters: HashMap<String, u64>,
@@ -20,7 +20,8 @@ impl StackCounters {
     ///
     /// `/proc` is not available.
     pub fn read(netns: &NetNs) -> Result<Self, Error> {
-        let text = read(netns, "/proc/thread-self/net/snmp")?;
+        let file = |name| read(netns, &format!("/proc/thread-self/net/{name}"));
+        let text = file("snmp")? + &file("netstat")?;
         let lines: Vec<&str> = text.lines().collect();
         let mut counters = HashMap::new();
         // Lines come in pairs: `Udp: InDatagrams ...` and `Udp: 17 ...`.
@@ -37,7 +38,7 @@ impl StackCounters {
         Ok(Self { counters })
     }
 
-    /// Returns a counter by its name in `nstat`: `IpInReceives`, `UdpInDatagrams`, `TcpRetransSegs`, ...
+    /// Returns a counter by its name in `nstat`: `IpInReceives`, `UdpInDatagrams`, `IpExtInOctets`, ...
     ///
     /// # Panics
     ///

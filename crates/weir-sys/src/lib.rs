@@ -21,6 +21,7 @@ pub mod names;
 pub mod netdev;
 mod netlink;
 pub mod netns;
+pub mod nfqueue;
 pub mod packet;
 pub mod privilege;
 pub mod signals;

@@ -9,6 +9,8 @@ use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, 
 
 /// Protocol of links, addresses and queueing disciplines.
 pub(crate) const ROUTE: u32 = libc::NETLINK_ROUTE.cast_unsigned();
+/// Protocol of netfilter's subsystems.
+pub(crate) const NETFILTER: u32 = libc::NETLINK_NETFILTER.cast_unsigned();
 /// Protocol of the families with a name instead of a number.
 pub(crate) const GENERIC: u32 = libc::NETLINK_GENERIC.cast_unsigned();
 
@@ -34,9 +36,18 @@ pub(crate) struct Request {
 impl Request {
     /// Creates a message of type `kind` with the family's own `header` and no attributes.
     pub(crate) fn new(kind: u16, flags: u16, header: &[u8]) -> Self {
+        Self::with_flags(kind, NLM_F_ACK | flags, header)
+    }
+
+    /// Creates a message that the kernel answers only if it cannot do what it says.
+    pub(crate) fn unanswered(kind: u16, header: &[u8]) -> Self {
+        Self::with_flags(kind, 0, header)
+    }
+
+    fn with_flags(kind: u16, flags: u16, header: &[u8]) -> Self {
         let mut bytes = vec![0; 4]; // length: set when it is sent
         bytes.extend_from_slice(&kind.to_ne_bytes());
-        bytes.extend_from_slice(&(NLM_F_REQUEST | NLM_F_ACK | flags).to_ne_bytes());
+        bytes.extend_from_slice(&(NLM_F_REQUEST | flags).to_ne_bytes());
         bytes.resize(HEADER, 0); // sequence number: set when it is sent; port: the kernel's
         bytes.extend_from_slice(header);
         Self { bytes }
@@ -137,7 +148,7 @@ pub(crate) fn ask(protocol: u32, request: &Request, answer: u16, each: impl FnMu
 }
 
 /// Returns the result in a `struct nlmsgerr`; 0 is success.
-fn outcome(payload: &[u8]) -> io::Result<()> {
+pub(crate) fn outcome(payload: &[u8]) -> io::Result<()> {
     match i32::from_ne_bytes(payload.get(..4).map_or([0; 4], |b| b.try_into().expect("four bytes"))) {
         0 => Ok(()),
         errno => Err(io::Error::from_raw_os_error(errno.saturating_neg())),
