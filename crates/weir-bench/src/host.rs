@@ -3,7 +3,6 @@
 
 use std::io::{self, Write};
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -18,12 +17,12 @@ use super::contestants::capture_on_host;
 use super::machine::Machine;
 use super::peers;
 use super::process::thread_time;
-use super::program::{Program, Reader};
+use super::program::{Program, Reader, installed};
 use super::spread::Spread;
 use super::table::{bar_rows, table};
 use super::{believable, create, failed, save};
 use crate::failure::Failure;
-use crate::{style, units};
+use crate::{iperf, style, units};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -56,9 +55,6 @@ const SIZE: usize = 60;
 const SENDER_CPU: usize = 1;
 /// Small packets between two looks at the clock.
 const RUN: u64 = 256;
-/// How long iperf3 may take beyond the time that it sends.
-const PATIENCE: Duration = Duration::from_secs(10);
-
 /// Who captures meanwhile; the first is nobody.
 const CONTESTANTS: [&str; 4] = ["nobody", "weir-tc", "weir-af-packet", "tcpdump"];
 
@@ -104,11 +100,8 @@ pub(super) fn run(args: &HostArgs) -> Result<(), Failure> {
     let json = create(args.json.as_deref())?;
     let machine = Machine::describe(&PathBuf::from("/dev/shm"));
     style::say(format_args!("{machine}"));
-    for (program, package) in [("iperf3", "iperf3"), ("tcpdump", "tcpdump")] {
-        if super::program::find(program).is_none() {
-            return Err(Failure::new(format_args!("cannot find {program}: it is not installed"))
-                .hint(format!("apt-get install {package}")));
-        }
+    for program in ["iperf3", "tcpdump"] {
+        installed(program, program)?;
     }
     let network = Network::new(Veth::default().queues(2).ipv4());
     let network = network.map_err(|error| failed("create a private network")(error).hint("run as root"))?;
@@ -211,49 +204,14 @@ fn send(network: &Network, time: Duration) -> Result<Sent, Failure> {
 
 /// Throughput of one TCP stream by iperf3, bits a second; the captured end sends, or receives.
 fn tcp(network: &Network, time: Duration, receives: bool) -> Result<f64, Failure> {
-    let pair = network.pair();
-    let address = pair.tx.ipv4.expect("the pair has addresses").to_string();
     // It takes a part of a second for none, and none for without end.
     let seconds = time.as_secs().max(1).to_string();
-    let mut server = Command::new("iperf3");
-    server.args(["-s", "-1", "-J", "-B", &address]);
-    let mut server = Killed(quiet(&mut server, |command| pair.tx.netns.spawn(command))?);
-    let start = Instant::now();
-    loop {
-        let mut client = Command::new("iperf3");
-        client.args(["-c", &address, "-J", "-t", &seconds]).args(receives.then_some("-R"));
-        let output = quiet(&mut client, |command| pair.rx.netns.spawn(command))?.wait_with_output();
-        let output = output.map_err(failed("run iperf3"))?;
-        let report: Value = serde_json::from_slice(&output.stdout).map_err(failed("read iperf3's report"))?;
-        if let Some(rate) = report.pointer("/end/sum_received/bits_per_second").and_then(Value::as_f64) {
-            let _ended = server.0.wait();
-            return Ok(rate);
-        }
-        // The server may not listen yet.
-        if start.elapsed() > PATIENCE {
-            let error = report["error"].as_str().unwrap_or("no result");
-            return Err(Failure::new(format_args!("cannot measure TCP with iperf3: {error}")));
-        }
-        thread::sleep(Duration::from_millis(20));
-    }
-}
-
-fn quiet<E: std::fmt::Display>(
-    command: &mut Command,
-    spawn: impl FnOnce(&mut Command) -> Result<Child, E>,
-) -> Result<Child, Failure> {
-    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
-    spawn(command).map_err(failed("start iperf3"))
-}
-
-/// A process that does not outlive this.
-struct Killed(Child);
-
-impl Drop for Killed {
-    fn drop(&mut self) {
-        // Fails where it has ended already.
-        let _ended = self.0.kill().and_then(|()| self.0.wait());
-    }
+    let words = ["-t", &seconds, "-R"];
+    let words = if receives { &words[..] } else { &words[..2] };
+    let pair = network.pair();
+    let report = iperf::run(&pair.tx, &pair.rx, "1", words)?.client;
+    let rate = report.pointer("/end/sum_received/bits_per_second").and_then(Value::as_f64);
+    rate.ok_or_else(|| Failure::new("cannot read the report of iperf3: it has no rate"))
 }
 
 impl Report {

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use crate::experiment::{About, Bench, Contest, Entry, Experiment, Settings};
 use crate::failure::Failure;
 use crate::table::table;
-use crate::{bars, contestants, failed, ndr, stat, wirecap};
+use crate::{bars, contestants, failed, methods, ndr, stat, wirecap};
 
 /// In the order in which they run.
 pub(super) const ALL: &[Entry] = &[
@@ -18,6 +18,11 @@ pub(super) const ALL: &[Entry] = &[
         name: "ndr",
         question: "the highest rate without loss, by size, to nowhere, tmpfs and disk (RFC 2544)",
         make: ndr::make,
+    },
+    Entry {
+        name: "methods",
+        question: "what interception costs TCP: libpcap, weir, BPF programs in the kernel, netfilter queues",
+        make: methods::make,
     },
     Entry {
         name: "stat",

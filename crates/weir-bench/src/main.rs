@@ -20,10 +20,12 @@ mod filter;
 mod forward;
 mod highest;
 mod host;
+mod iperf;
 mod libpcap;
 mod list;
 mod look;
 mod machine;
+mod methods;
 mod ndr;
 mod peers;
 mod picture;
@@ -124,6 +126,9 @@ enum What {
     /// One compilation, which measures itself.
     #[command(hide = true)]
     CompileOnce(filter::OnceArgs),
+    /// The reader of a method of interception.
+    #[command(hide = true)]
+    Intercept(methods::InterceptArgs),
     /// The reader of weir's own captures.
     #[command(hide = true)]
     Receive(receive::ReceiveArgs),
@@ -199,6 +204,7 @@ fn run(cli: &Cli) -> Result<(), Failure> {
         What::Filter(args) => filter::run(args),
         What::Forward(args) => forward::run(args),
         What::Host(args) => host::run(args),
+        What::Intercept(args) => methods::intercept(args),
         What::Libpcap(args) => libpcap::run(args),
         What::List => list::list(),
         What::Look(args) => look::run(args),

@@ -95,6 +95,22 @@ fn ticks_stolen(stat: &str, cpu: u32) -> Option<u64> {
     lines.find_map(|mut words| (words.next()? == name).then(|| words.nth(7)?.parse().ok()).flatten())
 }
 
+/// Time for which all processors together were not idle, and not taken away by a hypervisor (proc_stat(5)).
+pub(super) fn busy() -> io::Result<Duration> {
+    let stat = fs::read_to_string("/proc/stat")?;
+    ticks_busy(&stat)
+        .map(|ticks| Duration::from_millis(10 * ticks))
+        .ok_or_else(|| io::ErrorKind::InvalidData.into())
+}
+
+fn ticks_busy(stat: &str) -> Option<u64> {
+    let words = stat.lines().find_map(|line| line.strip_prefix("cpu "))?.split_whitespace();
+    let ticks: Vec<u64> = words.filter_map(|word| word.parse().ok()).collect();
+    // Guests are in the first two.
+    let [user, nice, system, _idle, _iowait, irq, softirq, ..] = ticks[..] else { return None };
+    Some(user + nice + system + irq + softirq)
+}
+
 /// The first number of a `schedstat`: nanoseconds on a processor. To the last tick of the timer for a thread that runs.
 fn running(schedstat: &str) -> Duration {
     let nanoseconds = schedstat.split_whitespace().next().and_then(|number| number.parse().ok());
@@ -141,6 +157,12 @@ Rss:                  16 kB
         assert_eq!(ticks_stolen(stat, 1), Some(42));
         assert_eq!(ticks_stolen(stat, 10), Some(7));
         assert_eq!((ticks_stolen(stat, 0), ticks_stolen("", 0)), (None, None));
+    }
+
+    #[test]
+    fn idle_time_and_that_of_others_is_not_busy() {
+        assert_eq!(ticks_busy("cpu  1 20 300 9 9 4000 50000 9 9 9\ncpu0 1 1 1 1 1 1 1\n"), Some(54321));
+        assert_eq!((ticks_busy("cpu  1 2 3\n"), ticks_busy("")), (None, None));
     }
 
     #[test]

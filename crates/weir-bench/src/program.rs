@@ -34,7 +34,7 @@ pub(super) struct Program {
     pub(super) place: Option<PathBuf>,
     /// What is added to its environment.
     pub(super) environment: Vec<(&'static str, OsString)>,
-    /// `{interface}` and `{file}` stand for what they say.
+    /// `{interface}`, `{address}` (its IPv4 address) and `{file}` stand for what they say.
     pub(super) arguments: Vec<&'static str>,
     /// What it prints once it captures.
     pub(super) ready: &'static str,
@@ -105,6 +105,7 @@ impl Program {
         for &argument in &self.arguments {
             match (argument, file) {
                 ("{interface}", _) => command.arg(&port.name),
+                ("{address}", _) => command.arg(port.ipv4.expect("the port has an address").to_string()),
                 ("{file}", Some(file)) => command.arg(file),
                 (word, _) => command.arg(word),
             };
@@ -154,6 +155,14 @@ pub(super) fn find(name: &str) -> Option<PathBuf> {
     let path = env::var_os("PATH").unwrap_or_default();
     let places = env::split_paths(&path).chain(["/usr/sbin".into(), "/sbin".into()]);
     places.map(|place| place.join(name)).find(|path| path.is_file())
+}
+
+/// Where a program of others is; `package`: Debian's name of the package that has it.
+pub(super) fn installed(name: &str, package: &str) -> Result<PathBuf, Failure> {
+    let missing = || {
+        Failure::new(format_args!("cannot find {name}: it is not installed; try apt-get install {package}"))
+    };
+    find(name).ok_or_else(missing)
 }
 
 /// A reader that runs. Killed when dropped.
@@ -241,7 +250,13 @@ impl Reader {
     }
 
     /// Ctrl-C, and its last words.
-    pub(super) fn finish(mut self) -> Result<Counts, Failure> {
+    pub(super) fn finish(self) -> Result<Counts, Failure> {
+        let parse = self.program.parse;
+        self.finish_as(parse)
+    }
+
+    /// The same; `parse` reads its last words instead, on standard output and standard error.
+    pub(super) fn finish_as<T>(mut self, parse: impl FnOnce(&str, &str) -> Option<T>) -> Result<T, Failure> {
         self.signal(Signal::INT)?;
         let start = Instant::now();
         let status = loop {
@@ -259,9 +274,8 @@ impl Reader {
         if !status.success() {
             return Err(Failure::new(format_args!("{} ended ({status}): {}", self.name, stderr.trim())));
         }
-        let counts = (self.program.parse)(&stdout, &stderr);
         let unclear = || Failure::new(format_args!("unexpected output of {}: {stdout}{stderr}", self.name));
-        counts.ok_or_else(unclear)
+        parse(&stdout, &stderr).ok_or_else(unclear)
     }
 }
 

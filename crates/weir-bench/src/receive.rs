@@ -10,7 +10,7 @@ use clap::Args;
 use serde::{Deserialize, Serialize};
 use signal_hook::consts::SIGINT;
 use signal_hook::flag;
-use weir::{Capture, Chunk, Mode, SourceChoice, Tally, Timestamps};
+use weir::{Account, Capture, Chunk, Mode, SourceChoice, Tally, Timestamps};
 use weir_bpf::xsk::Redirect;
 use weir_sys::bpf::{XdpHook, XdpLink};
 use weir_sys::link;
@@ -113,10 +113,23 @@ pub(super) fn run(args: &ReceiveArgs) -> Result<(), Failure> {
         Some(bytes) => builder.chunk_size(bytes).snap_len(SNAP_LEN),
         None => builder,
     };
-    let mut capture = builder.open()?;
+    let capture = builder.open()?;
     style::say(format_args!("ready"));
     let mut witness = Witness::default();
-    let mut take = |chunk: Chunk| chunk.packets().for_each(|packet| witness.take(packet.data));
+    let account = take_all(capture, &stop, |frame| witness.take(frame))?;
+    let queues = account.interfaces.iter().flat_map(|interface| &interface.queues);
+    let queues = queues.map(|queue| Queue { pool: Pool { total: queue.pool.total } }).collect();
+    let Tally { captured, lost, errors, .. } = account.total();
+    print(&Received { captured, lost, errors, queues, witness: Some(witness) })
+}
+
+/// Has `take` read each frame, until told to stop, and then the rest.
+pub(super) fn take_all(
+    mut capture: Capture,
+    stop: &AtomicBool,
+    mut take: impl FnMut(&[u8]),
+) -> Result<Account, Failure> {
+    let mut take = |chunk: Chunk| chunk.packets().for_each(|packet| take(packet.data));
     while !stop.load(Ordering::Relaxed) {
         if let Some(chunk) = capture.next(WAIT)? {
             take(chunk);
@@ -126,11 +139,7 @@ pub(super) fn run(args: &ReceiveArgs) -> Result<(), Failure> {
     while let Some(chunk) = capture.next(Duration::ZERO)? {
         take(chunk);
     }
-    let account = capture.account()?;
-    let queues = account.interfaces.iter().flat_map(|interface| &interface.queues);
-    let queues = queues.map(|queue| Queue { pool: Pool { total: queue.pool.total } }).collect();
-    let Tally { captured, lost, errors, .. } = account.total();
-    print(&Received { captured, lost, errors, queues, witness: Some(witness) })
+    Ok(capture.account()?)
 }
 
 /// The same with an AF_XDP socket and as little as possible around it; asks again without ever sleeping, which is the
@@ -172,13 +181,14 @@ pub(super) fn run_af_xdp(args: &AfXdpArgs) -> Result<(), Failure> {
 }
 
 /// True once somebody has sent SIGINT.
-fn interrupted() -> Result<Arc<AtomicBool>, Failure> {
+pub(super) fn interrupted() -> Result<Arc<AtomicBool>, Failure> {
     let stop = Arc::new(AtomicBool::new(false));
     flag::register(SIGINT, Arc::clone(&stop)).map_err(failed("install signal handlers"))?;
     Ok(stop)
 }
 
-fn print(received: &Received) -> Result<(), Failure> {
-    let text = serde_json::to_string(received).map_err(failed("make JSON"))?;
+/// Last words of a reader.
+pub(super) fn print(said: &impl Serialize) -> Result<(), Failure> {
+    let text = serde_json::to_string(said).map_err(failed("make JSON"))?;
     writeln!(io::stdout(), "{text}").map_err(failed("write to standard output"))
 }

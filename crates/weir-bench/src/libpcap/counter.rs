@@ -43,12 +43,18 @@ impl Counted {
 
 /// Compiles it in a directory, and returns where it is.
 pub(crate) fn compile(dir: &Path) -> Result<PathBuf, Failure> {
+    compile_source(dir, NAME, SOURCE)
+}
+
+/// Compiles a C program that uses libpcap in a directory, and returns where it is.
+pub(crate) fn compile_source(dir: &Path, name: &str, text: &str) -> Result<PathBuf, Failure> {
     let cc = find("cc").ok_or_else(|| {
-        Failure::new("cannot find cc, which compiles the counting program: it is not installed")
-            .hint(PACKAGES)
+        Failure::new(format_args!(
+            "cannot find cc, which compiles {name}.c: it is not installed; try {PACKAGES}"
+        ))
     })?;
-    let (source, program) = (dir.join("count.c"), dir.join(NAME));
-    fs::write(&source, SOURCE).map_err(failed("write count.c"))?;
+    let (source, program) = (dir.join(format!("{name}.c")), dir.join(name));
+    fs::write(&source, text).map_err(failed(format_args!("write {name}.c")))?;
     let mut command = Command::new(cc);
     command.args(["-std=c11", "-D_GNU_SOURCE", "-O2", "-o"]).arg(&program);
     let output = command.arg(&source).arg("-lpcap").output().map_err(failed("run cc"))?;
@@ -56,7 +62,7 @@ pub(crate) fn compile(dir: &Path) -> Result<PathBuf, Failure> {
         return Ok(program);
     }
     let said = String::from_utf8_lossy(&output.stderr);
-    Err(Failure::new(format_args!("cannot compile count.c: {}", said.trim())).hint(PACKAGES))
+    Err(Failure::new(format_args!("cannot compile {name}.c: {}; try {PACKAGES}", said.trim())))
 }
 
 /// The program at `place` as a reader of packets of [`SIZE`] bytes from a device.
