@@ -7,7 +7,7 @@ use std::num::NonZeroU32;
 
 use weir_bpf::pool::{PoolOptions, SampleBy, Sampling, Stamp, SteerBy, Steering};
 use weir_bpf::writers::{Chosen, Driven, Writers};
-use weir_bpf::{LoadError, af_xdp, bare, forward, lab, stack, tag, tc, xdp, xsk};
+use weir_bpf::{LoadError, af_xdp, bare, forward, inline, lab, stack, tag, tc, xdp, xsk};
 use weir_sys::cpu::Processors;
 use weir_sys::netns::NetNs;
 use weir_sys::{kernel, link, skip, veth};
@@ -289,6 +289,9 @@ fn root_tools() {
     with_device(|device| {
         let mut loaded = Loaded::default();
         loaded.load(|| "bare".to_owned(), false, bare::Bare::load);
+        for hook in [inline::Hook::Xdp, inline::Hook::Tc] {
+            loaded.load(|| format!("{hook:?}"), false, || inline::Inline::load(hook, [10, 0, 0, 1].into()));
+        }
         loaded.load(|| "stack".to_owned(), false, stack::Receive::load);
         loaded.load(|| "tag".to_owned(), false, || tag::Tag::load(0x8100, 7));
         loaded.load(|| "untag".to_owned(), false, tag::Tag::load_untagging);

@@ -91,6 +91,10 @@ fn call_out(copy: &[u8]) {
 
 #[cfg(test)]
 mod tests {
+    use weir_bpf::inline::{Hook, Inline, Intercepted};
+    use weir_lab::require_root;
+    use weir_sys::testrun;
+
     use super::*;
 
     #[test]
@@ -128,5 +132,35 @@ mod tests {
             |frame| frame.truncate(3),
         ];
         assert!(others.into_iter().all(|change| !taken(change)));
+    }
+
+    /// With every length from that of an IPv4 header: all ends of blocks and words, and what is too long.
+    #[test]
+    fn root_programs_inside_the_kernel_do_the_same() {
+        if !require_root("root_programs_inside_the_kernel_do_the_same") {
+            return;
+        }
+        let address = Ipv4Addr::new(10, 77, 0, 2);
+        for hook in [Hook::Xdp, Hook::Tc] {
+            let inline = Inline::load(hook, address).expect("the program is loaded");
+            let mut work = Work::new(address);
+            for length in ETHERNET + 20..ETHERNET + MOST + 9 {
+                let byte = |at: usize| u8::try_from((at * 41 + length) % 256).expect("a byte");
+                let mut frame: Vec<u8> = (0..length).map(byte).collect();
+                frame[12..15].copy_from_slice(&[8, 0, 0x45]);
+                // Every fifth is UDP.
+                frame[23] = if length % 5 == 0 { 17 } else { TCP };
+                frame[30..34].copy_from_slice(&address.octets());
+                testrun::run(inline.program(), &frame, 1).expect("it runs");
+                work.frame(&frame);
+                let Seen { packets, bytes, sum, others, .. } = work.seen(0);
+                // All ones are another zero, and a run may be on another processor than the one before.
+                let found = inline.intercepted();
+                let found = Intercepted { sum: found.sum % u64::MAX, ..found };
+                let expected = Intercepted { packets, bytes, sum: sum % u64::MAX, others };
+                assert_eq!(found, expected, "{hook:?}, {length} bytes");
+            }
+            assert!(work.seen(0).packets > 1000 && work.seen(0).others > 400);
+        }
     }
 }
