@@ -1,5 +1,6 @@
 //! What `weir ctl filter` takes as a process, beside a capture that is a process, too.
 
+use std::fs::{self, File};
 use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -54,7 +55,9 @@ pub(super) fn measure(network: &Network, source: &'static str, times: u32) -> Re
     let mut capture = Command::new(&weir);
     capture.args(["capture", "-i", &network.pair().rx.name, "--source", source, "-q", "-w", "/dev/null"]);
     capture.arg("--control").arg(&socket).arg("udp");
-    capture.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    let words = folder.path().join("words");
+    let file = File::create(&words).map_err(failed("create a file"))?;
+    capture.stdin(Stdio::null()).stdout(Stdio::null()).stderr(file);
     let _capture = Capture(network.rx().spawn(&mut capture).map_err(failed("start weir capture"))?);
     let call = |text: &str| {
         let mut command = Command::new(&weir);
@@ -64,9 +67,16 @@ pub(super) fn measure(network: &Network, source: &'static str, times: u32) -> Re
         Ok::<_, Failure>((begun.elapsed(), output))
     };
     let begun = Instant::now();
-    while !call("udp")?.1.status.success() {
+    loop {
+        let (_, output) = call("udp")?;
+        if output.status.success() {
+            break;
+        }
         if begun.elapsed() > PATIENCE {
-            return Err(Failure::new("weir ctl: the capture did not answer"));
+            let (told, said) = (String::from_utf8_lossy(&output.stderr), fs::read_to_string(&words));
+            let said = said.unwrap_or_default();
+            let what = format_args!("the capture did not answer: {}; it said: {}", told.trim(), said.trim());
+            return Err(Failure::new(what));
         }
         thread::sleep(Duration::from_millis(20));
     }

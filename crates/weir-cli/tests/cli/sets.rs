@@ -134,20 +134,20 @@ fn root_one_who_changes_a_set_is_waited_for_and_told_of() {
     // Who invents names fills neither memory nor log with them.
     let invented = "n".repeat(100_000);
     let (_, answer) =
-        say(&socket, &format!(r#"{{"version":3,"ask":{{"changing":{{"set":"{invented}"}}}}}}"#));
+        say(&socket, &format!(r#"{{"version":4,"ask":{{"changing":{{"set":"{invented}"}}}}}}"#));
     assert!(answer.contains("no set of this name"), "{answer}");
     // Nor with what is said of one that there is.
     let (mut asks, answer) =
-        say(&socket, &format!(r#"{{"version":3,"ask":{{"changing":{{"set":"{set}"}}}}}}"#));
+        say(&socket, &format!(r#"{{"version":4,"ask":{{"changing":{{"set":"{set}"}}}}}}"#));
     assert_eq!(answer, "\"noted\"");
-    let why = format!(r#"{{"version":3,"ask":{{"changed_in_part":{{"why":"{}"}}}}}}"#, "w".repeat(1 << 20));
+    let why = format!(r#"{{"version":4,"ask":{{"changed_in_part":{{"why":"{}"}}}}}}"#, "w".repeat(1 << 20));
     let length = u32::try_from(why.len()).expect("short").to_le_bytes();
     asks.write_all(&[&length, why.as_bytes()].concat()).expect("it hears");
     running.wait_for(&format!("partly changed: {}", "w".repeat(1000)));
     drop(asks);
 
     // One who goes away in the middle.
-    drop(say(&socket, &format!(r#"{{"version":3,"ask":{{"changing":{{"set":"{set}"}}}}}}"#)));
+    drop(say(&socket, &format!(r#"{{"version":4,"ask":{{"changing":{{"set":"{set}"}}}}}}"#)));
     running.wait_for(&format!("set `{set}`: partly changed: the client changing it disconnected"));
 
     // Another filter has the members that the file has.

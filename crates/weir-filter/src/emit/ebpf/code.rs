@@ -6,12 +6,12 @@ mod question;
 mod value;
 
 use super::assembler::{Assembler, Label};
+use super::counter::Counter;
 use super::instruction::{
     Alu, FP, Instruction, Jump, MAP_LOOKUP_ELEM, R0, R1, R2, R3, Register, Size, TAIL_CALL,
 };
 use super::plan::Plan;
 use super::stack::{self, KEY};
-use super::tally::Counter;
 use super::{Context, Ending, Program, Symbol};
 use crate::graph::{Graph, Node, NodeId, TermId, Test, ValueId};
 use crate::set::Set;

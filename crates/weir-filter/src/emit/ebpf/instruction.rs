@@ -165,6 +165,11 @@ impl Instruction {
         Self::new(CLASS_JUMP | CALL, R0, R0, 0, helper)
     }
 
+    /// `r0 = function(r1, ...)`, which begins `distance` instructions after the next one
+    pub(super) fn call_function(distance: i32) -> Self {
+        Self::new(CLASS_JUMP | CALL, R0, FUNCTION, 0, distance)
+    }
+
     /// `return r0`
     pub(super) fn exit() -> Self {
         Self::new(CLASS_JUMP | EXIT, R0, R0, 0, 0)

@@ -13,6 +13,7 @@
 
 mod assembler;
 mod code;
+mod counter;
 mod instruction;
 mod plan;
 mod slots;
@@ -23,8 +24,9 @@ mod tests;
 
 use std::fmt;
 
+pub use counter::COUNTER_BYTES;
 pub use instruction::{Instruction, Register};
-pub use tally::{COUNTER_BYTES, tally};
+pub use tally::tally;
 
 use crate::graph::Graph;
 use crate::set::{Set, SetId};

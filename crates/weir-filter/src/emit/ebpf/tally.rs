@@ -1,4 +1,4 @@
-//! Several filters in one function, which counts the packets that each of them accepts.
+//! Several filters in a function, which counts the packets that each of them accepts.
 //!
 //! ```text
 //! r1: context, r2: counters,        saves them
@@ -6,42 +6,25 @@
 //!                                   filter 1: ...
 //! ```
 //!
-//! The filters run one after another and share no tests: each is optimized on its own. They are not functions, since a call and
-//! its return cost as much as a filter where returns are protected against speculation.
+//! The filters run one after another and share no tests: each is optimized on its own. Small ones are in one function, since a
+//! call and its return cost as much as a filter where returns are protected against speculation.
 //!
 //! Each finds the packet anew, and all of the stack that any of them uses has unknown content from the start. So the verifier
-//! has nothing to remember between two of them of how the first one has decided, and the work adds up instead of multiplying.
+//! has little to remember between two of them of how the first one has decided. It does not forget everything: among
+//! many large filters its work multiplies. So no function has more than [`TOGETHER`], and one calls all functions.
 
 use super::assembler::Assembler;
 use super::code::{CONTEXT, Code, Outcome};
+use super::counter::{COUNTERS, Counter};
 use super::instruction::{Alu, FP, Instruction, R0, R1, R2, R3, R4, Register, Size};
+use super::plan::Plan;
 use super::stack::{self, LENGTH};
 use super::{Context, Error, Program, Relocation, Symbol, planned, short_enough};
 use crate::graph::Graph;
 use crate::set::{Set, SetId};
 
-/// The address of the counters.
-const COUNTERS: Register = Register(9);
-
-/// Bytes of a counter: packets, then bytes, 64 bits each.
-pub const COUNTER_BYTES: u32 = 16;
-
-/// The counter of a filter: its offset.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Counter(i16);
-
-impl Counter {
-    /// Counts the packet.
-    pub(super) fn add(self, out: &mut Assembler) {
-        out.push(Instruction::load(Size::Double, R0, COUNTERS, self.0));
-        out.push(Instruction::alu64_number(Alu::Add, R0, 1));
-        out.push(Instruction::store(Size::Double, COUNTERS, self.0, R0));
-        out.push(Instruction::load(Size::Word, R1, FP, LENGTH));
-        out.push(Instruction::load(Size::Double, R0, COUNTERS, self.0 + 8));
-        out.push(Instruction::alu64(Alu::Add, R0, R1));
-        out.push(Instruction::store(Size::Double, COUNTERS, self.0 + 8, R0));
-    }
-}
+/// Instructions of the filters of one function, but for a filter that alone has more.
+const TOGETHER: u64 = 2000;
 
 /// Generates a function that runs all `filters`, each with its sets, and adds 1 and the packet's length to the counter
 /// of each that accepts: filter *n* has counter *n* + 1. The function has four arguments: the context; the address of the
@@ -58,7 +41,41 @@ impl Counter {
 ///
 /// If there are more than 1000 filters.
 pub fn tally(filters: &[(&Graph, &[Set])], context: Context) -> Result<Program, Error> {
-    let plans = filters.iter().map(|(graph, _)| planned(graph)).collect::<Result<Vec<_>, Error>>()?;
+    let (mut functions, mut group, mut size, mut sets_before) = (Vec::new(), Vec::new(), 0, 0);
+    for (number, (graph, sets)) in filters.iter().enumerate() {
+        let (plan, (cells, count)) = planned(graph)?;
+        if size + plan.size > TOGETHER && !group.is_empty() {
+            functions.push(function(&std::mem::take(&mut group), context)?);
+            size = 0;
+        }
+        size += plan.size;
+        let counter = Counter::of(number);
+        group.push(Member { graph, sets, plan, cells, count, counter, sets_before });
+        sets_before += u32::try_from(sets.len()).expect("a filter has few sets");
+    }
+    functions.push(function(&group, context)?);
+    match functions.len() {
+        1 => Ok(functions.remove(0)),
+        _ => all(functions, context),
+    }
+}
+
+/// A filter of a function.
+struct Member<'a> {
+    graph: &'a Graph,
+    sets: &'a [Set],
+    plan: Plan,
+    /// The stack cell of each slot.
+    cells: Vec<usize>,
+    /// Number of cells.
+    count: usize,
+    counter: Counter,
+    /// Sets of filters before it.
+    sets_before: u32,
+}
+
+/// Generates the function of some filters.
+fn function(members: &[Member<'_>], context: Context) -> Result<Program, Error> {
     let mut out = Assembler::default();
     out.push(Instruction::alu64(Alu::Move, CONTEXT, R1));
     out.push(Instruction::alu64(Alu::Move, COUNTERS, R2));
@@ -66,29 +83,55 @@ pub fn tally(filters: &[(&Graph, &[Set])], context: Context) -> Result<Program, 
     if matches!(context, Context::XdpTagged { .. }) {
         save_tag(&mut out);
     }
-    let cells = plans.iter().map(|(_, (_, count))| *count).max().unwrap_or(0);
-    let kept = plans.iter().map(|(plan, _)| plan.most_kept).max().unwrap_or(0);
-    let keys = filters.iter().any(|(_, sets)| !sets.is_empty());
+    let cells = members.iter().map(|member| member.count).max().unwrap_or(0);
+    let kept = members.iter().map(|member| member.plan.most_kept).max().unwrap_or(0);
+    let keys = members.iter().any(|member| !member.sets.is_empty());
     for word in stack::words(cells, kept, keys) {
         out.push(Instruction::store(Size::Word, FP, word, R3));
     }
-    let (mut sets_before, mut size) = (0, 0);
-    for (number, ((graph, sets), (plan, (cells, _)))) in filters.iter().zip(plans).enumerate() {
-        let counter = i16::try_from(COUNTER_BYTES as usize * (number + 1)).expect("there are few filters");
-        let outcome = Outcome::Count(Counter(counter));
+    for Member { graph, sets, plan, cells, counter, sets_before, .. } in members {
+        let outcome = Outcome::Count(*counter);
         let relocated = out.relocations.len();
-        out = Code::new(graph, sets, context, outcome, &plan, cells, out).append();
+        out = Code::new(graph, sets, context, outcome, plan, cells.clone(), out).append();
         for Relocation { symbol, .. } in &mut out.relocations[relocated..] {
             if let Symbol::Set(set) = symbol {
                 *set = SetId(sets_before + set.0);
             }
         }
-        sets_before += u32::try_from(sets.len()).expect("a filter has few sets");
-        size += plan.size;
     }
     out.push(Instruction::alu_number(Alu::Move, R0, 0));
     out.push(Instruction::exit());
-    short_enough(out.program(context), size)
+    short_enough(out.program(context), members.iter().map(|member| member.plan.size).sum())
+}
+
+/// Generates a function that calls all of these with its own arguments.
+fn all(functions: Vec<Program>, context: Context) -> Result<Program, Error> {
+    const SAVED: [Register; 4] = [Register(6), Register(7), Register(8), Register(9)];
+    const ARGUMENTS: [Register; 4] = [R1, R2, R3, R4];
+    let moves = |to: [Register; 4], from: [Register; 4]| {
+        to.into_iter().zip(from).map(|(to, from)| Instruction::alu64(Alu::Move, to, from))
+    };
+    let calling = ARGUMENTS.len() + 1;
+    let mut instructions: Vec<Instruction> = moves(SAVED, ARGUMENTS).collect();
+    let mut start = instructions.len() + functions.len() * calling + 2;
+    for function in &functions {
+        instructions.extend(moves(ARGUMENTS, SAVED));
+        // Relative to the instruction after the call.
+        let distance =
+            i32::try_from(start - (instructions.len() + 1)).map_err(|_| Error::TooLong(start as u64))?;
+        instructions.push(Instruction::call_function(distance));
+        start += function.instructions.len();
+    }
+    instructions.push(Instruction::alu_number(Alu::Move, R0, 0));
+    instructions.push(Instruction::exit());
+    let mut relocations = Vec::new();
+    for function in functions {
+        let before = instructions.len();
+        let moved = function.relocations.into_iter().map(|one| Relocation { at: before + one.at, ..one });
+        relocations.extend(moved);
+        instructions.extend(function.instructions);
+    }
+    short_enough(Some(Program { context, instructions, relocations }), start as u64)
 }
 
 /// Saves the parts of the stripped tag where filters look for them.
@@ -105,6 +148,8 @@ fn save_tag(out: &mut Assembler) {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
     use crate::emit::ebpf::{Ending, emit};
     use crate::names::NoNames;
@@ -143,6 +188,30 @@ mod tests {
             assert!(!program.instructions.iter().any(|code| code.is_local_call()), "{program}");
             assert_eq!(program.instructions.iter().filter(|code| **code == Instruction::exit()).count(), 1);
         }
+    }
+
+    #[test]
+    fn many_large_filters_are_several_functions() {
+        let large = filter("host in {10.1.2.3, 10.1.2.4} and (tcp or udp) and not port 53");
+        let small = filter("tcp");
+        let size = planned(&large.graph).expect("it fits").0.size;
+        let fit = usize::try_from(TOGETHER / size).expect("small");
+        let large = (&large.graph, &large.ast.sets[..]);
+        let filters = [vec![large; 2 * fit + 1], vec![(&small.graph, &small.ast.sets[..])]].concat();
+        let context = Context::Tc { outgoing: false };
+        let program = tally(&filters, context).expect("it fits");
+        let count = |what: &dyn Fn(&Instruction) -> bool| {
+            program.instructions.iter().filter(|code| what(code)).count()
+        };
+        assert_eq!(count(&|code| code.is_local_call()), 3, "{program}");
+        assert_eq!(count(&|code| *code == Instruction::exit()), 4, "one for all, and one for each");
+        let numbered = program.relocations.iter().filter_map(|one| match one.symbol {
+            Symbol::Set(set) => Some(set.0),
+            _ => None,
+        });
+        let sets = filters.iter().map(|(_, sets)| sets.len()).sum::<usize>();
+        let numbers: BTreeSet<u32> = numbered.collect();
+        assert!(numbers.into_iter().eq(0..u32::try_from(sets).expect("few")), "{program}");
     }
 
     #[test]
