@@ -35,6 +35,16 @@ pub(super) const ALL: &[Entry] = &[
         make: wirecap::bursts::make,
     },
     Entry {
+        name: "imbalance",
+        question: "what is lost when one queue gets too much: basic, advanced, without a pool (WireCAP, Fig. 11)",
+        make: wirecap::imbalance::make,
+    },
+    Entry {
+        name: "threshold",
+        question: "from which fill on handlers should help one another (WireCAP, Fig. 12)",
+        make: wirecap::imbalance::make_threshold,
+    },
+    Entry {
         name: "host",
         question: "what capturing costs a host that is busy itself",
         make: |settings| bench(settings, "host", "The cost to a busy host", &["--duration", "200ms"]),

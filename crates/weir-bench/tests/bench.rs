@@ -598,6 +598,45 @@ fn root_bursts_lose_what_arithmetic_says() {
     assert_eq!(page.matches("<svg").count(), 1, "lines along the bursts");
 }
 
+/// What came is what was done and what was lost, and basic mode loses what arithmetic says. Gives losses by series.
+fn balanced(name: &str, series: usize) -> Vec<(String, f64)> {
+    let (results, told, page) = experiment(name);
+    let outcome = &results["outcomes"][0];
+    let [sent, received, dropped, lost] =
+        ["sent", "received", "dropped", "lost"].map(|measure| values(outcome, measure));
+    assert_eq!((sent.len(), dropped.len()), (series, series), "{told}");
+    for ((sent, received), dropped) in sent.iter().zip(&received).zip(&dropped) {
+        assert!(received.2 > 0.0 && sent.2 == received.2 + dropped.2, "{sent:?} {received:?} {dropped:?}");
+    }
+    assert!(page.contains("<svg"), "{page}");
+    let lost: Vec<_> = lost.into_iter().map(|(series, _, lost)| (series.to_owned(), lost)).collect();
+    let of = |name: &str| lost.iter().find(|(series, _)| series == name).expect("a value").1;
+    assert!(of("basic-100") > 0.0 && (of("basic-100") - of("law-100")).abs() < 5.0, "{told}");
+    lost
+}
+
+#[test]
+fn root_handlers_of_a_group_lose_less_than_alone() {
+    if !require_root("root_handlers_of_a_group_lose_less_than_alone") {
+        return;
+    }
+    let lost = balanced("imbalance", 6);
+    let of = |name: &str| lost.iter().find(|(series, _)| series == name).expect("a value").1;
+    assert_eq!((of("basic-500"), of("law-500"), of("advanced-500")), (0.0, 0.0, 0.0), "{lost:?}");
+    assert!(of("advanced-100") < of("basic-100") && of("nic-ring") > of("basic-100"), "{lost:?}");
+    assert!(of("ring") > 0.0, "{lost:?}");
+}
+
+#[test]
+fn root_any_threshold_is_better_than_none() {
+    if !require_root("root_any_threshold_is_better_than_none") {
+        return;
+    }
+    let lost = balanced("threshold", 5);
+    let of = |name: &str| lost.iter().find(|(series, _)| series == name).expect("a value").1;
+    assert!(["t-60", "t-70", "t-80", "t-90"].iter().all(|name| of(name) < of("basic-100")), "{lost:?}");
+}
+
 #[test]
 fn root_the_highest_rate_without_loss_is_found() {
     if !require_root("root_the_highest_rate_without_loss_is_found") {

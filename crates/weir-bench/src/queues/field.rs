@@ -133,7 +133,7 @@ pub(super) fn packets_of(chunk_size: u32) -> u64 {
 }
 
 /// Waits until all that the interface has accepted has come to the capture.
-pub(super) fn settle(capture: &mut Capture, accepted: u64) -> Result<(), Failure> {
+pub(crate) fn settle(capture: &mut Capture, accepted: u64) -> Result<(), Failure> {
     let began = Instant::now();
     while capture.account()?.total().seen < accepted && began.elapsed() < PATIENCE {
         thread::sleep(Duration::from_millis(1));
@@ -142,31 +142,41 @@ pub(super) fn settle(capture: &mut Capture, accepted: u64) -> Result<(), Failure
 }
 
 /// Sees every packet, in the order in which handlers do them.
-#[derive(Debug)]
-pub(super) struct Check(Arc<Mutex<SequenceCheck>>);
+#[derive(Clone, Debug)]
+pub(crate) struct Check(Arc<Mutex<SequenceCheck>>);
 
 impl Check {
     /// Of frames numbered from 0.
-    pub(super) fn new(traffic: &Traffic, frames: u64) -> Self {
+    pub(crate) fn new(traffic: &Traffic, frames: u64) -> Self {
         Self(Arc::new(Mutex::new(SequenceCheck::new(traffic, 0..frames))))
     }
 
+    /// Sees a frame.
+    pub(crate) fn frame(&self, frame: &[u8]) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).frame(frame);
+    }
+
     /// Work that is checked.
-    pub(super) fn of(
+    pub(crate) fn of(
         &self,
         mut work: impl FnMut(&Packet<'_>) + Send + 'static,
     ) -> impl FnMut(&Packet<'_>) + Send + 'static {
-        let check = Arc::clone(&self.0);
+        let check = self.clone();
         move |packet: &Packet<'_>| {
-            check.lock().unwrap_or_else(PoisonError::into_inner).frame(packet.data);
+            check.frame(packet.data);
             work(packet);
         }
     }
 
-    /// What became of `accepted` frames, when all threads have ended; and what is wrong with that or with the account.
-    pub(super) fn finish(self, total: &Tally, accepted: u64) -> (SequenceReport, Option<String>) {
+    /// What it has seen, when all threads have ended.
+    pub(crate) fn report(self) -> SequenceReport {
         let check = Arc::into_inner(self.0).expect("threads that work have ended");
-        let report = check.into_inner().unwrap_or_else(PoisonError::into_inner).finish();
+        check.into_inner().unwrap_or_else(PoisonError::into_inner).finish()
+    }
+
+    /// What became of `accepted` frames, when all threads have ended; and what is wrong with that or with the account.
+    pub(crate) fn finish(self, total: &Tally, accepted: u64) -> (SequenceReport, Option<String>) {
+        let report = self.report();
         let Tally { seen, captured, lost, errors, delivered, .. } = *total;
         let found = report.total;
         let closes = seen == accepted && seen == captured + lost && errors == 0 && captured == delivered;

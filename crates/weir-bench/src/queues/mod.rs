@@ -17,6 +17,9 @@ mod load;
 mod look;
 mod threads;
 
+pub(crate) use self::field::{Check, settle};
+pub(crate) use self::threads::Threads;
+
 use std::io::{self, Write};
 use std::path::PathBuf;
 use std::time::Duration;

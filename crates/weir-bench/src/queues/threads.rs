@@ -16,7 +16,7 @@ use crate::process::{thread_time, thread_waited};
 
 /// One thread for each handler.
 #[derive(Debug)]
-pub(super) struct Threads {
+pub(crate) struct Threads {
     progress: Arc<[Progress]>,
     /// They give the time for which others had their processor.
     threads: Vec<JoinHandle<Result<Duration, weir::Error>>>,
@@ -34,7 +34,7 @@ struct Progress {
 
 /// What a handler has done.
 #[derive(Clone, Copy, Debug, Serialize)]
-pub(super) struct Done {
+pub(crate) struct Done {
     pub(super) packets: u64,
     /// Processor time that this took.
     pub(super) busy_seconds: f64,
@@ -46,7 +46,7 @@ pub(super) struct Done {
 
 impl Threads {
     /// Starts them, each with work of its own.
-    pub(super) fn start<W>(handlers: Vec<Handler>, works: Vec<W>) -> Self
+    pub(crate) fn start<W>(handlers: Vec<Handler>, works: Vec<W>) -> Self
     where
         W: FnMut(&Packet<'_>) + Send + 'static,
     {
@@ -95,7 +95,7 @@ impl Threads {
     }
 
     /// Ends the capture, and waits until they have taken what is left.
-    pub(super) fn finish(self, capture: &mut Capture) -> Result<Vec<Done>, Failure> {
+    pub(crate) fn finish(self, capture: &mut Capture) -> Result<Vec<Done>, Failure> {
         capture.stop()?;
         let mut waited = Vec::new();
         for thread in self.threads {

@@ -1,0 +1,162 @@
+//! Rings without a pool behind them, each with a thread that takes its packets: what engines without WireCAP's pool and groups
+//! have, built from what a stock kernel has.
+
+use std::ops::ControlFlow;
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use weir_bpf::xsk::Redirect;
+use weir_lab::Port;
+use weir_sys::bpf::{XdpHook, XdpLink};
+use weir_sys::packet::{PacketRing, RingOptions, Traffic};
+use weir_sys::xsk::{FrameSize, Umem, UmemOptions, XskOptions, XskSocket};
+
+use super::pace::Over;
+use crate::failed;
+use crate::failure::Failure;
+
+/// Which of them.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Kind {
+    /// The kernel copies packets to it: TPACKET_V3.
+    Copying,
+    /// As short as that of a NIC: AF_XDP.
+    Short,
+}
+
+/// What came through one.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub(super) struct Counts {
+    pub(super) received: u64,
+    /// By the kernel.
+    pub(super) lost: u64,
+}
+
+/// Bytes of a copying ring: as many as a pool of 100 chunks has.
+const BYTES: u32 = 50 << 20;
+const BLOCK: u32 = 512 << 10;
+const RETIRE_MS: u32 = 10;
+/// Frames of a short one.
+const FRAMES: u32 = 4096;
+/// Frames that are taken before they go back.
+const BATCH: u32 = 64;
+const SNAP_LEN: u32 = 2048;
+/// Between two looks at an empty ring.
+const LOOK: Duration = Duration::from_micros(200);
+/// Nothing comes so late.
+const LAST: Duration = Duration::from_millis(200);
+
+/// A ring that is taken from.
+trait Ring: Send {
+    /// Has `each` look at some packets, before there is room for others in their place. Returns whether there were any.
+    fn take(&mut self, each: &mut dyn FnMut(&[u8])) -> Result<bool, Failure>;
+
+    /// Packets that found no room.
+    fn lost(&mut self) -> Result<u64, Failure>;
+}
+
+/// Opens one at `port`, and begins to take packets from it; ends when it is over and nothing is left.
+pub(super) fn start(
+    kind: Kind,
+    port: &Port,
+    over: &Over,
+    mut each: impl FnMut(&[u8]) + Send + 'static,
+) -> Result<JoinHandle<Result<Counts, Failure>>, Failure> {
+    let mut ring = port.netns.run(|| -> Result<Box<dyn Ring>, Failure> {
+        Ok(match kind {
+            Kind::Copying => Box::new(copying(port.index)?),
+            Kind::Short => Box::new(Bare::open(port.index)?),
+        })
+    })?;
+    let over = over.clone();
+    Ok(thread::spawn(move || {
+        let (mut received, mut last) = (0, Instant::now());
+        let mut each = |frame: &[u8]| {
+            received += 1;
+            each(frame);
+        };
+        loop {
+            if ring.take(&mut each)? {
+                last = Instant::now();
+            } else if over.is_set() && last.elapsed() > LAST {
+                break;
+            } else {
+                thread::sleep(LOOK);
+            }
+        }
+        Ok(Counts { received, lost: ring.lost()? })
+    }))
+}
+
+fn copying(interface: u32) -> Result<PacketRing, Failure> {
+    let options = RingOptions {
+        interface: Some(interface),
+        traffic: Traffic::Received,
+        snap_len: SNAP_LEN,
+        block_bytes: BLOCK,
+        blocks: BYTES / BLOCK,
+        retire_ms: RETIRE_MS,
+    };
+    PacketRing::open(&options).map_err(Failure::new)
+}
+
+impl Ring for PacketRing {
+    fn take(&mut self, each: &mut dyn FnMut(&[u8])) -> Result<bool, Failure> {
+        let was_ready = self.ready().is_some();
+        self.walk(|packet| {
+            each(packet.data);
+            ControlFlow::Continue(())
+        });
+        Ok(was_ready)
+    }
+
+    fn lost(&mut self) -> Result<u64, Failure> {
+        Ok(self.statistics().map_err(Failure::new)?.drops)
+    }
+}
+
+/// An AF_XDP socket, and what brings packets to it.
+struct Bare {
+    umem: Umem,
+    socket: XskSocket,
+    _program: (Redirect, XdpLink),
+}
+
+impl Bare {
+    fn open(interface: u32) -> Result<Self, Failure> {
+        let options =
+            UmemOptions { frames: FRAMES, frame_size: FrameSize::FourKib, zero_copy: false, segments: false };
+        let umem = Umem::new(options).map_err(Failure::new)?;
+        let rings = XskOptions { receive: FRAMES, send: 0 };
+        let mut socket = XskSocket::bind(&umem, interface, 0, rings).map_err(Failure::new)?;
+        refill(&umem, &mut socket);
+        let redirect = Redirect::load(1, false).map_err(Failure::new)?;
+        redirect.insert(0, &socket).map_err(failed("redirect to an AF_XDP socket"))?;
+        let link = XdpLink::attach(redirect.program(), interface, XdpHook::Native).map_err(Failure::new)?;
+        Ok(Self { umem, socket, _program: (redirect, link) })
+    }
+}
+
+/// Gives the kernel what is free. What it has no room for stays free.
+fn refill(umem: &Umem, socket: &mut XskSocket) {
+    let mut frames = Vec::new();
+    umem.take(umem.free(), &mut frames);
+    socket.refill(&mut frames);
+}
+
+impl Ring for Bare {
+    fn take(&mut self, each: &mut dyn FnMut(&[u8])) -> Result<bool, Failure> {
+        refill(&self.umem, &mut self.socket);
+        let mut frames = Vec::new();
+        if self.socket.receive(&self.umem, BATCH, &mut frames) == 0 {
+            self.socket.wake().map_err(Failure::new)?;
+        }
+        frames.iter().for_each(|frame| each(frame.bytes()));
+        Ok(!frames.is_empty())
+    }
+
+    fn lost(&mut self) -> Result<u64, Failure> {
+        let loss = self.socket.loss().map_err(Failure::new)?;
+        Ok(loss.dropped + loss.ring_full + self.socket.counts().refused)
+    }
+}
