@@ -16,7 +16,7 @@
 //! and how far it is filled.
 //!
 //! Several threads share a reader through a [`Claim`]. Where their work must be done in order, [`Strands`] decide who
-//! may do what.
+//! may do what. Which queue of several is helped is decided by [`Limit`] and [`Neediest`].
 //!
 //! # Invariants
 //!
@@ -36,6 +36,7 @@
 
 mod claim;
 mod layout;
+mod need;
 mod pool;
 mod reader;
 mod strands;
@@ -50,6 +51,7 @@ mod region;
 
 pub use claim::{Claim, Claimed};
 pub use layout::{Shape, ShapeError};
+pub use need::{FULL, Limit, Neediest};
 pub use pool::{Fill, Pool};
 pub use reader::{Corrupt, Gauge, Part, Reader};
 pub use strands::{Lease, Piece, Strands, Taken};

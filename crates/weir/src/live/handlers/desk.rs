@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use weir_ring::{Claim, Claimed, Gauge, Strands};
+use weir_ring::{Claim, Claimed, Gauge, Limit, Strands};
 
 use super::layout::{Flows, PARTS};
 use super::share::Share;
@@ -27,8 +27,8 @@ pub(super) struct Desk {
     /// The handler that takes from it as long as that handler runs.
     home: AtomicUsize,
     group: Option<usize>,
-    /// Others help once more closed chunks than this are waiting.
-    limit: u32,
+    /// Others help beyond it.
+    limit: Limit,
 }
 
 /// The part of a queue that has to be claimed.
@@ -46,9 +46,6 @@ impl Stock {
     }
 }
 
-/// The fullness of a queue at its limit.
-pub(super) const FULL: u64 = 1000;
-
 impl Desk {
     /// Creates a queue whose home is handler `home`. Handlers of `group` help once more than `threshold` percent of the
     /// chunks that can wait are waiting. `keeps_flows`: how many handlers take from it, if the order of flows is kept.
@@ -61,8 +58,7 @@ impl Desk {
     ) -> Self {
         let gauge = outlet.gauge().clone();
         let fill = gauge.fill();
-        // One chunk is being written, and one is held by its handler.
-        let can_wait = (fill.free + fill.open + fill.ready + fill.held).saturating_sub(2).max(1);
+        let chunks = fill.free + fill.open + fill.ready + fill.held;
         let lane = Arc::clone(&outlet.lane);
         let flows = keeps_flows.map(|_| Flows::new(lane.link_type));
         Self {
@@ -74,17 +70,13 @@ impl Desk {
             lane,
             home: AtomicUsize::new(home),
             group,
-            limit: can_wait * u32::from(threshold) / 100,
+            limit: Limit::new(chunks, threshold),
         }
     }
 
     /// Returns how full the queue is, in thousandths of its limit.
     pub(super) fn fullness(&self) -> u64 {
-        let (ready, limit) = (u64::from(self.gauge.fill().ready), u64::from(self.limit));
-        match ready.checked_sub(limit + 1) {
-            Some(more) => FULL + 1 + more * FULL / limit.max(1),
-            None => ready * FULL / limit.max(1),
-        }
+        self.limit.fullness(self.ready_chunks())
     }
 
     pub(super) fn home(&self) -> usize {
@@ -103,9 +95,9 @@ impl Desk {
         &self.lane
     }
 
-    /// Others help once more closed chunks than this are waiting.
-    pub(super) fn limit(&self) -> u32 {
-        self.limit
+    /// Returns whether so many waiting chunks are too many, so that others help.
+    pub(super) fn is_too_full_with(&self, waiting: u32) -> bool {
+        self.limit.is_exceeded_by(waiting)
     }
 
     /// Returns the number of closed chunks that are waiting.

@@ -29,7 +29,7 @@ impl Team {
             return self.part(desk, seat);
         }
         let Some(mut stock) = desk.try_claim() else { return Ok(None) };
-        if desk.ready_chunks() <= desk.limit() || !stock.both().0.ready()?.closed {
+        if !desk.is_too_full_with(desk.ready_chunks()) || !stock.both().0.ready()?.closed {
             return Ok(None);
         }
         let chunk = stock.both().0.take()?;
@@ -63,7 +63,7 @@ impl Team {
     fn divide(&self, desk: &Desk, strands: &Strands<Arc<Chunk>>) -> Result<bool, Error> {
         let Some(mut stock) = desk.try_claim() else { return Ok(false) };
         let (outlet, Some(flows)) = stock.both() else { return Ok(false) };
-        if !desk.is_divided() && desk.ready_chunks() <= desk.limit() {
+        if !desk.is_divided() && !desk.is_too_full_with(desk.ready_chunks()) {
             return Ok(false);
         }
         if desk.ready_chunks() == 0 || !outlet.ready()?.closed {

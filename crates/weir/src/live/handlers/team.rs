@@ -2,7 +2,9 @@
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use super::desk::{Desk, FULL};
+use weir_ring::{FULL, Neediest};
+
+use super::desk::Desk;
 use super::plan::{Order, Seating, members};
 use super::seat::Seat;
 use crate::Error;
@@ -132,7 +134,7 @@ impl Team {
     /// Calls others if `waiting` closed chunks at `desk` are too many.
     pub(super) fn note(&self, desk: &Desk, waiting: u32) {
         if let Some(group) = desk.group()
-            && waiting > desk.limit()
+            && desk.is_too_full_with(waiting)
         {
             self.alarm(group);
         }
@@ -163,7 +165,7 @@ impl Team {
     /// Returns the queue that needs help most: the fullest one, among the queues of other handlers in `duties`' groups,
     /// that is too full and fuller than all queues of this handler.
     pub(super) fn needy(&self, duties: &Duties) -> Option<&Desk> {
-        let mut neediest: Option<(&Desk, u64)> = None;
+        let mut neediest = Neediest::default();
         for group in duties.groups.iter().map(|&group| &self.groups[group]) {
             if !group.alarm.load(Ordering::Relaxed) {
                 continue;
@@ -173,18 +175,15 @@ impl Team {
                 let desk = &self.desks[number];
                 let fullness = desk.fullness();
                 calm &= fullness <= FULL;
-                let more = neediest.is_none_or(|(_, most)| fullness > most);
-                if fullness > FULL && more && !duties.homes.contains(&number) {
-                    neediest = Some((desk, fullness));
+                if !duties.homes.contains(&number) {
+                    neediest.look(desk, fullness);
                 }
             }
             if calm {
                 group.alarm.store(false, Ordering::Relaxed);
             }
         }
-        let (desk, fullness) = neediest?;
-        let own = duties.homes.iter().map(|&home| self.desks[home].fullness()).max();
-        (own.unwrap_or(0) < fullness).then_some(desk)
+        neediest.beyond(duties.homes.iter().map(|&home| self.desks[home].fullness()))
     }
 
     /// Checks all queues for the watcher. Wakes handlers that sleep although there is work, and calls others if a
