@@ -45,6 +45,11 @@ pub(super) const ALL: &[Entry] = &[
         make: wirecap::imbalance::make_threshold,
     },
     Entry {
+        name: "simulate",
+        question: "what 64 queues at 100 Gbit/s would lose, by load: a simulation",
+        make: wirecap::simulate::make,
+    },
+    Entry {
         name: "host",
         question: "what capturing costs a host that is busy itself",
         make: |settings| bench(settings, "host", "The cost to a busy host", &["--duration", "200ms"]),

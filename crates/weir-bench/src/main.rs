@@ -119,6 +119,8 @@ enum What {
     Run(experiment::RunArgs),
     /// Compare sending with a bare live-frames loop, trafgen and tcpreplay.
     Send(send::SendArgs),
+    /// Simulate handlers that help one another on machines with many queues.
+    Simulate(wirecap::simulate::SimulateArgs),
     /// Compare counting by filter with an XDP program that only drops, and with libpcap.
     Stat(stat::StatArgs),
     /// Measure what steering costs in the XDP program.
@@ -213,6 +215,7 @@ fn run(cli: &Cli) -> Result<(), Failure> {
         What::Replay(args) => replay::run(args),
         What::Run(args) => experiment::run(args, list::ALL),
         What::Send(args) => send::run(args),
+        What::Simulate(args) => wirecap::simulate::run(args),
         What::Stat(args) => stat::run(args),
         What::Steer(args) => steer::run(args),
         What::Receive(args) => receive::run(args),

@@ -22,6 +22,19 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     if allowed.contains(&duration) { Ok(duration) } else { Err(ALLOWED.to_owned()) }
 }
 
+/// Packets a second, with the unit.
+pub(crate) fn rate(text: &str) -> Result<f64, String> {
+    let number = text.strip_suffix("pps").map(|number| match number.as_bytes().last() {
+        Some(b'k') => (&number[..number.len() - 1], 1e3),
+        Some(b'M') => (&number[..number.len() - 1], 1e6),
+        Some(b'G') => (&number[..number.len() - 1], 1e9),
+        _ => (number, 1.0),
+    });
+    let rate = number.and_then(|(number, unit)| Some(number.parse::<f64>().ok()? * unit));
+    let rate = rate.filter(|rate| (1.0..=1e12).contains(rate));
+    rate.ok_or_else(|| "allowed is a rate such as 500kpps, 148.8Mpps or 1Gpps".to_owned())
+}
+
 /// Packets, of which there cannot be too many.
 #[expect(
     clippy::cast_possible_truncation,
@@ -95,6 +108,18 @@ mod tests {
         assert_eq!(duration("1.5m"), Ok(Duration::from_secs(90)));
         for text in ["", "10", "0s", "-5s", "5 parsecs", "366d", "1.2.3s", ".s"] {
             assert!(duration(text).is_err_and(|error| error.contains("500ms")), "{text}");
+        }
+    }
+
+    #[test]
+    fn rates() {
+        for (text, expected) in [("148.8Mpps", 148.8e6), ("500kpps", 5e5), ("7pps", 7.0), ("1Gpps", 1e9)] {
+            assert!(rate(text).is_ok_and(|rate| (rate / expected - 1.0).abs() < 1e-9), "{text}");
+        }
+        for text in
+            ["", "pps", "Mpps", "5", "5M", "-5pps", "NaNpps", "infpps", "1.2.3pps", "0pps", "2000Gpps"]
+        {
+            assert!(rate(text).is_err_and(|error| error.contains("500kpps")), "{text}");
         }
     }
 

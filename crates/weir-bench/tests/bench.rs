@@ -598,7 +598,7 @@ fn root_bursts_lose_what_arithmetic_says() {
     assert_eq!(page.matches("<svg").count(), 1, "lines along the bursts");
 }
 
-/// What came is what was done and what was lost, and basic mode loses what arithmetic says. Gives losses by series.
+/// What came is what was done and what was lost, and the pools lose what arithmetic and the simulation say. Gives losses by series.
 fn balanced(name: &str, series: usize) -> Vec<(String, f64)> {
     let (results, told, page) = experiment(name);
     let outcome = &results["outcomes"][0];
@@ -612,7 +612,54 @@ fn balanced(name: &str, series: usize) -> Vec<(String, f64)> {
     let lost: Vec<_> = lost.into_iter().map(|(series, _, lost)| (series.to_owned(), lost)).collect();
     let of = |name: &str| lost.iter().find(|(series, _)| series == name).expect("a value").1;
     assert!(of("basic-100") > 0.0 && (of("basic-100") - of("law-100")).abs() < 5.0, "{told}");
+    let series: Vec<_> = lost.iter().map(|(series, _)| series.as_str()).collect();
+    for simulated in series.iter().filter(|series| series.starts_with("simulated-")) {
+        let measured = of(simulated.trim_start_matches("simulated-"));
+        assert!((of(simulated) - measured).abs() < 5.0, "{simulated}: {told}");
+    }
+    assert!(series.iter().filter(|series| series.starts_with("simulated-")).count() >= 4, "{told}");
     lost
+}
+
+#[test]
+fn simulated_machines_lose_what_arithmetic_says() {
+    let (results, told, page) = experiment("simulate");
+    let outcome = &results["outcomes"][0];
+    let [packets, done, lost] = ["packets", "done", "lost"].map(|measure| values(outcome, measure));
+    assert_eq!((packets.len(), lost.len()), (3 * 5, 3 * 6), "{told}");
+    let of = |name: &str, load: f64| {
+        let of = |value: &&(&str, Option<f64>, f64)| value.0 == name && value.1 == Some(load);
+        lost.iter().find(of).expect("a value").2
+    };
+    for ((series, load, packets), (.., done)) in packets.iter().zip(&done) {
+        let lost = packets * of(series, load.expect("a load")) / 100.0;
+        assert!((packets - done - lost).abs() < 1.0, "{series}: {told}");
+    }
+    assert!(of("one", 110.0) > 1.0 && (of("one", 110.0) - of("law", 110.0)).abs() < 0.5, "{told}");
+    assert!(of("advanced", 50.0) == 0.0 && of("basic", 50.0) > 10.0, "{told}");
+    assert!(told.contains("simulation: 64 queues") && page.contains("Simulation: many queues"), "{told}");
+}
+
+#[test]
+fn a_machine_is_simulated_from_the_command_line() {
+    let simulate = |words: &[&str]| {
+        let output = Command::new(env!("CARGO_BIN_EXE_weir-bench")).arg("simulate").args(words).output();
+        let output = output.expect("run weir-bench");
+        (output.status.code(), String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned())
+    };
+    // One queue gets 1 Mpps for 0.1 s, of which its handler does half and the pool holds 2560 packets.
+    let one = ["--queues", "1", "--rate", "1Mpps", "--service", "2us", "--chunks", "10", "--time", "100ms"];
+    let (status, told) = simulate(&one);
+    let all: Vec<_> = told.lines().filter(|line| line.contains("1.00 Mpps")).collect();
+    let lost = |line: &str| line.split_whitespace().nth(3).and_then(|word| word.parse::<f64>().ok());
+    assert!((status, all.len()) == (Some(0), 2) && lost(all[0]) == lost(all[1]), "{told}");
+    assert!(lost(all[0]).is_some_and(|lost| (lost - 47.4).abs() < 0.6), "{told}");
+    let (status, told) =
+        simulate(&["--queues", "1024", "--chunks", "10000", "--rate", "1Gpps", "--time", "1h"]);
+    assert!(status == Some(1) && told.contains("try a shorter --time"), "{told}");
+    for nonsense in [["--rate", "fast"], ["--skew", "-1"], ["--threshold", "0"], ["--chunks", "1"]] {
+        assert_eq!(simulate(&nonsense).0, Some(2), "{nonsense:?}");
+    }
 }
 
 #[test]

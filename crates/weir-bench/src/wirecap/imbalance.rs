@@ -11,13 +11,13 @@ use std::time::{Duration, Instant};
 use weir::{Capture, Mode, Plan, SourceChoice};
 use weir_lab::{Generator, Network, Pair, Traffic, Veth};
 
+use super::contestants::{self, BASIC, Contestant, Engine, FIGURE_11, FIGURE_12, LOST};
 use super::pace::{Over, Pace};
 use super::rings::{self, Kind};
+use super::simulate::engine::{Arrival, Design};
 use super::trace::{STEP, Trace};
 use crate::bars::Wanted;
-use crate::experiment::{
-    About, Axis, Better, Experiment, Found, Judged, Measure, Outcome, Role, Series, Settings, Taken, Turn,
-};
+use crate::experiment::{About, Experiment, Found, Judged, Outcome, Settings, Taken, Turn};
 use crate::failed;
 use crate::failure::Failure;
 use crate::queues::{Check, Threads, settle};
@@ -38,72 +38,8 @@ const QUEUES: [u64; 3] = [4, 5, 6];
 /// Time for which packets come: in five seconds 128,000 cells, the larger pool, are full.
 const STEPS: u64 = 100;
 const QUICK_STEPS: u64 = 16;
-
-const LOST: &str = "lost";
-const SMALL: u32 = 100;
-const LARGE: u32 = 500;
-const SMALL_LAW: &str = "law-100";
 /// Of what basic mode loses this much, in percent, advanced mode has to lose nothing.
 const MUCH: f64 = 10.0;
-
-/// What takes packets from the queues.
-#[derive(Clone, Copy, Debug)]
-enum Engine {
-    /// Chunks of each queue, and with a threshold in percent advanced mode.
-    Pool(u32, Option<u8>),
-    Ring(Kind),
-}
-
-struct Contestant {
-    name: &'static str,
-    title: &'static str,
-    engine: Engine,
-    /// The series of what arithmetic says.
-    law: Option<&'static str>,
-}
-
-const BASIC: Contestant = Contestant {
-    name: "basic-100",
-    title: "weir, basic, M = 256, R = 100",
-    engine: Engine::Pool(SMALL, None),
-    law: Some(SMALL_LAW),
-};
-
-const fn advanced(name: &'static str, title: &'static str, chunks: u32, threshold: u8) -> Contestant {
-    Contestant { name, title, engine: Engine::Pool(chunks, Some(threshold)), law: None }
-}
-
-const FIGURE_11: [Contestant; 6] = [
-    BASIC,
-    Contestant {
-        name: "basic-500",
-        title: "weir, basic, M = 256, R = 500",
-        engine: Engine::Pool(LARGE, None),
-        law: Some("law-500"),
-    },
-    advanced("advanced-100", "weir, advanced, M = 256, R = 100, T = 60 %", SMALL, 60),
-    advanced("advanced-500", "weir, advanced, M = 256, R = 500, T = 60 %", LARGE, 60),
-    Contestant {
-        name: "ring",
-        title: "copying rings without a pool: TPACKET_V3 of 50 MiB each",
-        engine: Engine::Ring(Kind::Copying),
-        law: None,
-    },
-    Contestant {
-        name: "nic-ring",
-        title: "bare rings of a NIC's size: AF_XDP with 4096 frames each",
-        engine: Engine::Ring(Kind::Short),
-        law: None,
-    },
-];
-
-const FIGURE_12: [Contestant; 5] = [
-    BASIC,
-    advanced("t-60", "weir, advanced, M = 256, R = 100, T = 60 %", SMALL, 60),
-    advanced("t-70", "weir, advanced, M = 256, R = 100, T = 70 %", SMALL, 70),
-    advanced("t-80", "weir, advanced, M = 256, R = 100, T = 80 %", SMALL, 80),
-    advanced("t-90", "weir, advanced, M = 256, R = 100, T = 90 %", SMALL, 90),
-];
 
 struct Imbalance {
     name: &'static str,
@@ -144,8 +80,10 @@ fn prepare(
 #[derive(Debug, Default)]
 struct Came {
     accepted: u64,
-    refused: u64,
-    elapsed: Duration,
+    /// When each step began.
+    began: Vec<Duration>,
+    /// When the last was over.
+    ended: Duration,
     received: u64,
     dropped: u64,
     /// Chunks that handlers of other queues took.
@@ -153,45 +91,26 @@ struct Came {
     problems: Vec<String>,
 }
 
+impl Came {
+    /// Packets that a handler can do from each step to the next: those of a generator that is late come closer together.
+    fn handled(&self) -> Vec<f64> {
+        let ends = self.began.iter().skip(1).chain([&self.ended]);
+        let times = self.began.iter().zip(ends).map(|(began, ended)| ended.saturating_sub(*began));
+        times.map(|time| time.as_secs_f64() / EACH.as_secs_f64()).collect()
+    }
+
+    /// All of `trace` as it came.
+    fn arrivals(&self, trace: &Trace) -> impl Iterator<Item = Arrival> {
+        self.began.iter().zip(trace.steps()).flat_map(|(began, step)| {
+            let at = began.as_secs_f64() * 1e9;
+            step.iter().enumerate().map(move |(queue, &packets)| Arrival { at, queue, packets })
+        })
+    }
+}
+
 impl Experiment for Imbalance {
     fn about(&self) -> About {
-        let series = self.contestants.iter().map(|contestant| Series {
-            name: contestant.name.to_owned(),
-            title: contestant.title.to_owned(),
-            role: if matches!(contestant.engine, Engine::Ring(_)) { Role::Peer } else { Role::Ours },
-        });
-        let laws = self.contestants.iter().filter_map(|contestant| {
-            let title = format!("arithmetic: {}", contestant.title.trim_start_matches("weir, "));
-            Some(Series { name: contestant.law?.to_owned(), title, role: Role::Model })
-        });
-        let rings = self.contestants.iter().filter(|one| matches!(one.engine, Engine::Ring(_)));
-        About {
-            name: self.name.to_owned(),
-            title: self.title.to_owned(),
-            method: METHOD.to_owned(),
-            differs: DIFFERS.map(str::to_owned).to_vec(),
-            axis: Some(Axis { title: "queues".to_owned(), unit: "queues".to_owned(), logarithmic: false }),
-            measures: vec![
-                Measure::new(LOST, "packets lost", "%", Better::Lower),
-                Measure::new("sent", "packets that the interfaces took", "packets", Better::Neither),
-                Measure::new("received", "packets that handlers have done", "packets", Better::Neither),
-                Measure::new(
-                    "dropped",
-                    "packets that the engine itself counts as lost",
-                    "packets",
-                    Better::Neither,
-                ),
-                Measure::new(
-                    "helped",
-                    "chunks that handlers of other queues took",
-                    "chunks",
-                    Better::Neither,
-                ),
-            ],
-            series: series.chain(laws).collect(),
-            versus: rings.map(|ring| ["advanced-100", ring.name].map(str::to_owned)).collect(),
-            ..About::default()
-        }
+        contestants::about(self.name, self.title, self.contestants)
     }
 
     fn turns(&self) -> Vec<Turn> {
@@ -221,11 +140,18 @@ impl Experiment for Imbalance {
         if came.received + came.dropped != came.accepted {
             taken.problems.push(format!("{came:?}"));
         }
-        if let (Some(law), Engine::Pool(chunks, _)) = (contestant.law, contestant.engine) {
-            // In the time that it took: a generator that is late leaves more to the handlers.
-            let step = came.elapsed.as_secs_f64() / self.steps as f64;
-            let lost = trace.lost(f64::from(chunks * CELLS), step / EACH.as_secs_f64());
-            taken.found.push(Found::new(law, LOST, Some(queues as f64), percent(lost, came.accepted)));
+        let Engine::Pool(chunks, threshold) = contestant.engine else { return Ok(taken) };
+        let mut model = |series: &str, lost: f64| {
+            let lost = percent(lost, came.accepted);
+            taken.found.push(Found::new(series, LOST, Some(queues as f64), lost));
+        };
+        if let Some(law) = contestant.law {
+            model(law, trace.lost(f64::from(chunks * CELLS), &came.handled()));
+        }
+        if let Some(series) = contestant.simulated() {
+            let (queues, each) = (u32::try_from(queues).unwrap_or(u32::MAX), EACH.as_secs_f64() * 1e9);
+            let design = Design { queues, chunks, cells: CELLS, threshold, each };
+            model(&series, design.simulate(came.arrivals(&trace))?.lost as f64);
         }
         Ok(taken)
     }
@@ -241,14 +167,23 @@ impl Experiment for Imbalance {
             let much = |round: u32| basic.iter().any(|(number, lost)| *number == round && *lost > MUCH);
             for contestant in self.contestants {
                 let lost = of(contestant.name);
+                let off = |model: &str| {
+                    let pairs = lost.iter().zip(of(model));
+                    pairs.map(|((_, lost), (_, model))| (lost - model).abs()).collect::<Vec<_>>()
+                };
+                let mut bar = |what: &str, most, unit, values: Vec<f64>| {
+                    let name = name(&format!("{}: {what}", contestant.title));
+                    bars.push(Judged::worst(&name, most, unit, values));
+                };
                 if let Engine::Pool(_, Some(_)) = contestant.engine {
-                    let lost = lost.into_iter().filter(|(round, _)| much(*round)).map(|(_, lost)| lost);
-                    bars.push(Judged::worst(&name(&format!("{}: lost", contestant.title)), 0.0, "%", lost));
-                } else if let Some(law) = contestant.law {
-                    let law = of(law);
-                    let off = lost.iter().zip(&law).map(|((_, lost), (_, law))| (lost - law).abs());
-                    let what = format!("{}: away from arithmetic", contestant.title);
-                    bars.push(Judged::worst(&name(&what), 5.0, "% points", off));
+                    let lost = lost.iter().filter(|(round, _)| much(*round)).map(|(_, lost)| *lost);
+                    bar("lost", 0.0, "%", lost.collect());
+                }
+                if let Some(law) = contestant.law {
+                    bar("away from arithmetic", 5.0, "% points", off(law));
+                }
+                if let Some(simulated) = contestant.simulated() {
+                    bar("away from the simulation", 5.0, "% points", off(&simulated));
                 }
             }
         }
@@ -330,15 +265,15 @@ fn send(pairs: &[Pair], traffic: &Traffic, trace: &Trace) -> Result<Came, Failur
     let (mut came, began, mut next) = (Came::default(), Instant::now(), Instant::now());
     for step in trace.steps() {
         thread::sleep(next.saturating_duration_since(Instant::now()));
+        came.began.push(began.elapsed());
         for (generator, &packets) in generators.iter_mut().zip(step) {
             let sent = generator.send(packets).map_err(failed("send"))?;
             came.accepted += sent.accepted;
-            came.refused += sent.refused;
         }
         next += STEP;
     }
     thread::sleep(next.saturating_duration_since(Instant::now()));
-    came.elapsed = began.elapsed();
+    came.ended = began.elapsed();
     Ok(came)
 }
 
@@ -359,19 +294,3 @@ fn traffic() -> Result<Traffic, Failure> {
 fn percent(part: f64, of: u64) -> f64 {
     100.0 * part / of.max(1) as f64
 }
-
-const METHOD: &str = "\
-A trace says how many packets come on each queue every 50 ms: 1000 flows whose packets are in proportion to 1 / f^1.5 (Zipf), \
-spread over the queues by a hash with a fixed seed; in one step of ten a flow sends four times as much. So one queue gets far more \
-than its handler can do, and all together 80 % of what all handlers can. A handler takes 25 microseconds for a packet. It \
-waits for them instead of calculating, so that on two processors each handler has what it would have on a processor of its own. \
-Frames of 2016 bytes make records of 2 KiB, WireCAP's cells: M cells to a chunk, R chunks to a queue. Every byte of what \
-arrives is checked. Arithmetic: what comes on a queue, less what its handler does and what its pool holds, step by step.";
-
-const DIFFERS: [&str; 4] = [
-    "The trace is made, not recorded at Fermilab's border router; its skew is chosen so that basic mode loses.",
-    "WireCAP's handlers ran a filter 300 times for each packet on a core each; here a handler waits for as long as such work takes.",
-    "A queue is an interface (one veth pair for each) instead of a receive queue of one card.",
-    "PF_RING, DNA and netmap are not part of a stock kernel. In their place are engines of the same kind: copying rings without a \
-     pool, and bare rings as short as those of a NIC.",
-];

@@ -45,12 +45,12 @@ impl Trace {
         (0..queues).map(|queue| self.0.iter().map(|step| step[queue]).sum()).collect()
     }
 
-    /// Packets that find no room by arithmetic, where each queue has so much room and a handler that does so many packets in a
-    /// step: what comes, less what is handled, less what the pool holds, step by step.
-    pub(super) fn lost(&self, room: f64, handled: f64) -> f64 {
+    /// Packets that find no room by arithmetic, where each queue has so much room, and a handler that does so many packets in
+    /// each step: what comes, less what is handled, less what the pool holds, step by step.
+    pub(super) fn lost(&self, room: f64, handled: &[f64]) -> f64 {
         let queue = |queue: usize| {
             let (mut waiting, mut lost) = (0.0, 0.0);
-            for step in &self.0 {
+            for (step, handled) in self.0.iter().zip(handled) {
                 waiting += step[queue] as f64;
                 lost += (waiting - room).max(0.0);
                 waiting = (waiting.min(room) - handled).max(0.0);
@@ -94,9 +94,9 @@ mod tests {
     fn what_is_lost_follows_from_what_comes() {
         let trace = Trace(vec![vec![100, 10], vec![100, 10], vec![0, 0], vec![100, 0]]);
         // 100, 100 + 60, 60 + 0 and 20 + 100 meet room for 120; each time 40 are handled.
-        assert_eq!(trace.lost(120.0, 40.0), 40.0 + 20.0);
-        assert_eq!(trace.lost(1000.0, 40.0), 0.0);
-        assert_eq!(trace.lost(0.0, 40.0), 320.0);
+        assert_eq!(trace.lost(120.0, &[40.0; 4]), 40.0 + 20.0);
+        assert_eq!(trace.lost(1000.0, &[40.0; 4]), 0.0);
+        assert_eq!(trace.lost(0.0, &[40.0; 4]), 320.0);
         assert_eq!(trace.queues(), [300, 20]);
     }
 }
