@@ -65,8 +65,8 @@ pub(crate) struct SimulateArgs {
 
 /// Bytes of a cell.
 const CELL: f64 = 2048.0;
-/// Packets that are simulated at most: some minutes of work.
-const MOST: f64 = 1e11;
+/// Chunks that may be filled: some minutes of work.
+const MOST: f64 = 1e8;
 /// Parts of the rate, in percent.
 const PARTS: [u32; 6] = [10, 25, 50, 75, 90, 100];
 
@@ -77,11 +77,12 @@ fn skew(text: &str) -> Result<f64, String> {
 
 /// Prints a table.
 pub(crate) fn run(args: &SimulateArgs) -> Result<(), Failure> {
-    let packets = args.rate * args.time.as_secs_f64();
-    if packets > MOST {
+    let chunks = args.rate * args.time.as_secs_f64() / f64::from(args.cells);
+    if chunks > MOST {
         return Err(Failure::new(format_args!(
-            "cannot simulate {}packets: too many; try a shorter --time",
-            units::scaled(packets)
+            "cannot simulate {}chunks: more than {}; try a shorter --time",
+            units::scaled(chunks),
+            units::scaled(MOST)
         )));
     }
     let head = ["", "mode", "lost", "by helpers", "memory"].map(str::to_owned).to_vec();
