@@ -45,6 +45,11 @@ pub(super) const ALL: &[Entry] = &[
         make: wirecap::imbalance::make_threshold,
     },
     Entry {
+        name: "forwarding",
+        question: "what is lost on the way through handlers when one queue gets too much (WireCAP, Fig. 13)",
+        make: wirecap::imbalance::make_forwarding,
+    },
+    Entry {
         name: "simulate",
         question: "what 64 queues at 100 Gbit/s would lose, by load: a simulation",
         make: wirecap::simulate::make,

@@ -598,27 +598,68 @@ fn root_bursts_lose_what_arithmetic_says() {
     assert_eq!(page.matches("<svg").count(), 1, "lines along the bursts");
 }
 
-/// What came is what was done and what was lost, and the pools lose what arithmetic and the simulation say. Gives losses by series.
-fn balanced(name: &str, series: usize) -> Vec<(String, f64)> {
+/// What came is what was done and what was lost. A handler is never faster than its pace, so basic mode loses no less than
+/// arithmetic and the simulation say, which agree; and others help in advanced mode only. Gives the outcome.
+fn balanced(name: &str, series: usize) -> Value {
     let (results, told, page) = experiment(name);
     let outcome = &results["outcomes"][0];
-    let [sent, received, dropped, lost] =
-        ["sent", "received", "dropped", "lost"].map(|measure| values(outcome, measure));
+    let [sent, received, dropped, lost, helped] =
+        ["sent", "received", "dropped", "lost", "helped"].map(|measure| values(outcome, measure));
     assert_eq!((sent.len(), dropped.len()), (series, series), "{told}");
     for ((sent, received), dropped) in sent.iter().zip(&received).zip(&dropped) {
         assert!(received.2 > 0.0 && sent.2 == received.2 + dropped.2, "{sent:?} {received:?} {dropped:?}");
     }
-    assert!(page.contains("<svg"), "{page}");
-    let lost: Vec<_> = lost.into_iter().map(|(series, _, lost)| (series.to_owned(), lost)).collect();
-    let of = |name: &str| lost.iter().find(|(series, _)| series == name).expect("a value").1;
-    assert!(of("basic-100") > 0.0 && (of("basic-100") - of("law-100")).abs() < 5.0, "{told}");
-    let series: Vec<_> = lost.iter().map(|(series, _)| series.as_str()).collect();
-    for simulated in series.iter().filter(|series| series.starts_with("simulated-")) {
-        let measured = of(simulated.trim_start_matches("simulated-"));
-        assert!((of(simulated) - measured).abs() < 5.0, "{simulated}: {told}");
+    let of = |values: &[(&str, Option<f64>, f64)], name: &str| {
+        values.iter().find(|(series, ..)| *series == name).expect("a value").2
+    };
+    let [measured, law, simulated] =
+        ["basic-100", "law-100", "simulated-basic-100"].map(|name| of(&lost, name));
+    assert!(measured > law - 1.0 && (law - simulated).abs() < 1.0, "{told}");
+    for (series, _, helped) in &helped {
+        let is_advanced = series.starts_with("advanced-100") || series.starts_with("t-");
+        // Where the generator was too slow to fill a pool, nobody has to help.
+        assert!(!is_advanced || *helped > 0.0 || law < 1.0, "{series}: {told}");
+        assert!(*helped == 0.0 || is_advanced || series.starts_with("advanced"), "{series}: {told}");
     }
-    assert!(series.iter().filter(|series| series.starts_with("simulated-")).count() >= 4, "{told}");
-    lost
+    let pools = sent.iter().filter(|(series, ..)| !series.ends_with("ring")).count();
+    let simulated = lost.iter().filter(|(series, ..)| series.starts_with("simulated-")).count();
+    assert_eq!(simulated, pools, "{told}");
+    assert!(page.contains("<svg"), "{page}");
+    outcome.clone()
+}
+
+#[test]
+fn root_handlers_of_a_group_share_what_is_too_much_for_one() {
+    if !require_root("root_handlers_of_a_group_share_what_is_too_much_for_one") {
+        return;
+    }
+    let outcome = balanced("imbalance", 6);
+    let versus = outcome["about"]["versus"].as_array().expect("a list");
+    assert_eq!(versus.len(), 2, "both kinds of rings: {outcome}");
+}
+
+#[test]
+fn root_thresholds_are_compared() {
+    if !require_root("root_thresholds_are_compared") {
+        return;
+    }
+    balanced("threshold", 5);
+}
+
+#[test]
+fn root_what_handlers_forward_is_counted_at_the_far_end() {
+    if !require_root("root_what_handlers_forward_is_counted_at_the_far_end") {
+        return;
+    }
+    let outcome = balanced("forwarding", 5);
+    let [sent, received, forwarded, lost] =
+        ["sent", "received", "forwarded", "lost"].map(|measure| values(&outcome, measure));
+    assert_eq!(forwarded.len(), 5, "{outcome}");
+    for ((sent, received), forwarded) in sent.iter().zip(&received).zip(&forwarded) {
+        assert!(forwarded.2 > 0.0 && forwarded.2 <= received.2, "{received:?} {forwarded:?}");
+        let lost = lost.iter().find(|(series, ..)| *series == sent.0).expect("a value").2;
+        assert!((lost - 100.0 * (1.0 - forwarded.2 / sent.2)).abs() < 1e-9, "{sent:?} {forwarded:?}");
+    }
 }
 
 #[test]
@@ -660,28 +701,6 @@ fn a_machine_is_simulated_from_the_command_line() {
     for nonsense in [["--rate", "fast"], ["--skew", "-1"], ["--threshold", "0"], ["--chunks", "1"]] {
         assert_eq!(simulate(&nonsense).0, Some(2), "{nonsense:?}");
     }
-}
-
-#[test]
-fn root_handlers_of_a_group_lose_less_than_alone() {
-    if !require_root("root_handlers_of_a_group_lose_less_than_alone") {
-        return;
-    }
-    let lost = balanced("imbalance", 6);
-    let of = |name: &str| lost.iter().find(|(series, _)| series == name).expect("a value").1;
-    assert_eq!((of("basic-500"), of("law-500"), of("advanced-500")), (0.0, 0.0, 0.0), "{lost:?}");
-    assert!(of("advanced-100") < of("basic-100") && of("nic-ring") > of("basic-100"), "{lost:?}");
-    assert!(of("ring") > 0.0, "{lost:?}");
-}
-
-#[test]
-fn root_any_threshold_is_better_than_none() {
-    if !require_root("root_any_threshold_is_better_than_none") {
-        return;
-    }
-    let lost = balanced("threshold", 5);
-    let of = |name: &str| lost.iter().find(|(series, _)| series == name).expect("a value").1;
-    assert!(["t-60", "t-70", "t-80", "t-90"].iter().all(|name| of(name) < of("basic-100")), "{lost:?}");
 }
 
 #[test]

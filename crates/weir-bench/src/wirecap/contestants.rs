@@ -68,6 +68,12 @@ pub(super) const FIGURE_12: [Contestant; 5] = [
     advanced("t-90", "weir, advanced, M = 256, R = 100, T = 90 %", SMALL, 90),
 ];
 
+/// Those that forward. A pool of 500 chunks that nobody helps with is not empty for seconds after the last packet.
+pub(super) const FIGURE_13: [Contestant; 5] = {
+    let [basic, _, advanced, large, ring, nic_ring] = FIGURE_11;
+    [basic, advanced, large, ring, nic_ring]
+};
+
 impl Contestant {
     /// The series of what the simulation says of it.
     pub(super) fn simulated(&self) -> Option<String> {

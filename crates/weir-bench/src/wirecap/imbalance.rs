@@ -1,4 +1,4 @@
-//! More comes on one queue than its handler can do, while others have time (Fig. 11 and 12).
+//! More comes on one queue than its handler can do, while others have time (Fig. 11, 12 and 13).
 //!
 //! ```text
 //!  trace.rs: packets by step and queue -> generator -> one veth pair for each queue -> engine -> a handler for each queue:
@@ -9,9 +9,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use weir::{Capture, Mode, Plan, SourceChoice};
-use weir_lab::{Generator, Network, Pair, Traffic, Veth};
+use weir_lab::{FrameSender, Generator, LinkCounters, Network, Pair, Traffic, Veth};
 
-use super::contestants::{self, BASIC, Contestant, Engine, FIGURE_11, FIGURE_12, LOST};
+use super::contestants::{self, BASIC, Contestant, Engine, FIGURE_11, FIGURE_12, FIGURE_13, LOST};
 use super::pace::{Over, Pace};
 use super::rings::{self, Kind};
 use super::simulate::engine::{Arrival, Design};
@@ -48,16 +48,23 @@ struct Imbalance {
     contestants: &'static [Contestant],
     queues: &'static [u64],
     steps: u64,
+    /// Whether handlers send on what they have done, each through a pair of its own.
+    forwards: bool,
 }
 
 /// Figure 11: basic and advanced mode, and rings without either.
 pub(crate) fn make(settings: &Settings) -> Result<Box<dyn Experiment>, Failure> {
-    prepare(settings, "imbalance", "One queue gets too much (WireCAP, Fig. 11)", &FIGURE_11)
+    prepare(settings, "imbalance", "One queue gets too much (WireCAP, Fig. 11)", &FIGURE_11, false)
 }
 
 /// Figure 12: from which fill on others help.
 pub(crate) fn make_threshold(settings: &Settings) -> Result<Box<dyn Experiment>, Failure> {
-    prepare(settings, "threshold", "From which fill on others help (WireCAP, Fig. 12)", &FIGURE_12)
+    prepare(settings, "threshold", "From which fill on others help (WireCAP, Fig. 12)", &FIGURE_12, false)
+}
+
+/// Figure 13: as Figure 11, and what is done is forwarded.
+pub(crate) fn make_forwarding(settings: &Settings) -> Result<Box<dyn Experiment>, Failure> {
+    prepare(settings, "forwarding", "One queue gets too much to forward (WireCAP, Fig. 13)", &FIGURE_13, true)
 }
 
 fn prepare(
@@ -65,15 +72,17 @@ fn prepare(
     name: &'static str,
     title: &'static str,
     contestants: &'static [Contestant],
+    forwards: bool,
 ) -> Result<Box<dyn Experiment>, Failure> {
     let queues = if settings.quick { &QUEUES[..1] } else { &QUEUES };
     let ends = || Veth::default().mtu(MTU);
     let mut network = settings.network(name, ends())?;
-    for _ in 1..queues.iter().copied().max().unwrap_or(1) {
+    let most = queues.iter().copied().max().unwrap_or(1);
+    for _ in 1..if forwards { 2 * most } else { most } {
         network.connect(ends()).map_err(failed("create a private network"))?;
     }
     let steps = if settings.quick { QUICK_STEPS } else { STEPS };
-    Ok(Box::new(Imbalance { name, title, network, contestants, queues, steps }))
+    Ok(Box::new(Imbalance { name, title, network, contestants, queues, steps, forwards }))
 }
 
 /// What came of a turn.
@@ -88,6 +97,8 @@ struct Came {
     dropped: u64,
     /// Chunks that handlers of other queues took.
     helped: u64,
+    /// Packets that arrived behind the handlers, if they forward.
+    forwarded: Option<u64>,
     problems: Vec<String>,
 }
 
@@ -110,7 +121,11 @@ impl Came {
 
 impl Experiment for Imbalance {
     fn about(&self) -> About {
-        contestants::about(self.name, self.title, self.contestants)
+        let mut about = contestants::about(self.name, self.title, self.contestants);
+        if self.forwards {
+            about.method.push_str(FORWARDS);
+        }
+        about
     }
 
     fn turns(&self) -> Vec<Turn> {
@@ -123,12 +138,18 @@ impl Experiment for Imbalance {
         let contestant = self.contestants.iter().find(named).expect("turns are of contestants");
         let queues = turn.at.expect("turns are of so many queues");
         let trace = trace(queues, self.steps);
-        let came = match contestant.engine {
+        let before = self.forwarded()?;
+        let mut came = match contestant.engine {
             Engine::Pool(chunks, threshold) => self.pools(&trace, chunks, threshold)?,
             Engine::Ring(kind) => self.rings(&trace, kind)?,
         };
+        came.forwarded = self.forwards.then_some(self.forwarded()? - before);
         let mut taken = Taken { problems: came.problems.clone(), ..Taken::default() };
-        taken.add(turn, LOST, percent(came.accepted.saturating_sub(came.received) as f64, came.accepted));
+        let arrived = came.forwarded.unwrap_or(came.received);
+        taken.add(turn, LOST, percent(came.accepted.saturating_sub(arrived) as f64, came.accepted));
+        if let Some(forwarded) = came.forwarded {
+            taken.add(turn, "forwarded", forwarded as f64);
+        }
         for (measure, number) in [
             ("sent", came.accepted),
             ("received", came.received),
@@ -137,7 +158,7 @@ impl Experiment for Imbalance {
         ] {
             taken.add(turn, measure, number as f64);
         }
-        if came.received + came.dropped != came.accepted {
+        if came.received + came.dropped != came.accepted || arrived > came.received {
             taken.problems.push(format!("{came:?}"));
         }
         let Engine::Pool(chunks, threshold) = contestant.engine else { return Ok(taken) };
@@ -203,11 +224,12 @@ impl Imbalance {
         let handlers = capture.handlers(&threshold.into_iter().fold(plan, Plan::advanced))?;
         let traffic = traffic()?;
         let (over, check) = (Over::default(), Check::new(&traffic, span(trace) * queues as u64));
-        let works = handlers.iter().map(|_| {
-            let mut pace = Pace::new(EACH, &over);
-            check.of(move |_| pace.packet())
-        });
-        let works = works.collect();
+        let work = |number: usize| {
+            let mut work = self.work(number, &over)?;
+            Ok(check.of(move |packet| work(packet.data)))
+        };
+        let works: Result<Vec<_>, Failure> = (0..handlers.len()).map(work).collect();
+        let works = works?;
         let threads = Threads::start(handlers, works);
         let sent = send(pairs, &traffic, trace);
         over.set();
@@ -223,21 +245,53 @@ impl Imbalance {
         Ok(Came { received: total.delivered, dropped: total.lost, helped, problems, ..sent })
     }
 
+    /// The work of one handler.
+    fn work(&self, number: usize, over: &Over) -> Result<impl FnMut(&[u8]) + Send + 'static, Failure> {
+        let out = self.ways_out().get(number).map(|pair| FrameSender::new(&pair.tx)).transpose();
+        let out = out.map_err(failed("prepare to forward"))?;
+        // What is forwarded is forwarded at this speed to the end: the way out is short.
+        let over = if out.is_some() { Over::default() } else { over.clone() };
+        let mut pace = Pace::new(EACH, &over);
+        Ok(move |frame: &[u8]| {
+            pace.packet();
+            if let Some(out) = &out {
+                // What is not sent does not arrive, and that is counted.
+                let _missed = out.send(frame);
+            }
+        })
+    }
+
+    /// A pair for each handler that forwards.
+    fn ways_out(&self) -> &[Pair] {
+        let pairs = self.network.pairs();
+        &pairs[if self.forwards { pairs.len() / 2 } else { pairs.len() }..]
+    }
+
+    /// Packets that have arrived behind the handlers so far.
+    fn forwarded(&self) -> Result<u64, Failure> {
+        let arrived = |pair: &Pair| LinkCounters::read(&pair.rx).map(|counters| counters.rx_packets);
+        self.ways_out()
+            .iter()
+            .map(arrived)
+            .sum::<Result<u64, _>>()
+            .map_err(failed("read the counters of interfaces"))
+    }
+
     /// With a ring for each pair.
     fn rings(&self, trace: &Trace, kind: Kind) -> Result<Came, Failure> {
         let queues = trace.queues().len();
         let pairs = &self.network.pairs()[..queues];
         let traffic = traffic()?;
         let (over, check) = (Over::default(), Check::new(&traffic, span(trace) * queues as u64));
-        let start = |pair: &Pair| {
-            let (mut pace, check) = (Pace::new(EACH, &over), check.clone());
+        let start = |(number, pair): (usize, &Pair)| {
+            let (mut work, check) = (self.work(number, &over)?, check.clone());
             let each = move |frame: &[u8]| {
                 check.frame(frame);
-                pace.packet();
+                work(frame);
             };
             rings::start(kind, &pair.rx, &over, each)
         };
-        let threads: Result<Vec<_>, Failure> = pairs.iter().map(start).collect();
+        let threads: Result<Vec<_>, Failure> = pairs.iter().enumerate().map(start).collect();
         let sent = send(pairs, &traffic, trace);
         over.set();
         let mut came = sent?;
@@ -294,3 +348,7 @@ fn traffic() -> Result<Traffic, Failure> {
 fn percent(part: f64, of: u64) -> f64 {
     100.0 * part / of.max(1) as f64
 }
+
+const FORWARDS: &str = "\
+ Each handler sends on what it has done through a pair of its own, at its own speed to the last packet. Lost is what does not \
+arrive at its far end, wherever it was lost.";
