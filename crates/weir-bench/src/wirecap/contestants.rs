@@ -7,6 +7,7 @@ pub(super) const LOST: &str = "lost";
 const SMALL: u32 = 100;
 const LARGE: u32 = 500;
 const SMALL_LAW: &str = "law-100";
+
 /// What takes packets from the queues.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Engine {
