@@ -114,6 +114,13 @@ fn receive(source: &'static str, mode: &'static str, stamps: &'static str) -> Pr
     ours(OWN, "ready", &[&["receive"], &how[..]].concat())
 }
 
+/// The same with stamps of the kernel; `active`: it never sleeps.
+pub(super) fn receiving(source: &'static str, mode: &'static str, active: bool) -> Program {
+    let mut program = receive(source, mode, "kernel");
+    program.arguments.extend(active.then_some("--active"));
+    Program { spins: active, ..program }
+}
+
 /// The same where the stack gets the packets, too.
 pub(super) fn receive_and_pass() -> Program {
     receive("xdp", "pass", "kernel")

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use crate::experiment::{About, Bench, Contest, Entry, Experiment, Settings};
 use crate::failure::Failure;
 use crate::table::table;
-use crate::{bars, contestants, failed, methods, ndr, stat, wirecap};
+use crate::{bars, contestants, failed, methods, ndr, pf_ring, stat, wirecap};
 
 /// In the order in which they run.
 pub(super) const ALL: &[Entry] = &[
@@ -53,6 +53,11 @@ pub(super) const ALL: &[Entry] = &[
         name: "simulate",
         question: "what 64 queues at 100 Gbit/s would lose, by load: a simulation",
         make: wirecap::simulate::make,
+    },
+    Entry {
+        name: "counters",
+        question: "packet counters on a ring and on libpcap, by mode, waiting, queues and NAPI (PF_RING)",
+        make: pf_ring::counters::make,
     },
     Entry {
         name: "host",

@@ -28,6 +28,7 @@ mod machine;
 mod methods;
 mod ndr;
 mod peers;
+mod pf_ring;
 mod picture;
 mod process;
 mod program;

@@ -120,11 +120,17 @@ fn running(schedstat: &str) -> Duration {
 /// The kernel's thread that does the network work of a processor when there is too much of it. None where other
 /// processes cannot be seen.
 pub(super) fn ksoftirqd(cpu: u32) -> Option<Pid> {
-    let name = format!("ksoftirqd/{cpu}\n");
-    let processes = fs::read_dir("/proc").ok()?.flatten();
-    let mut found =
-        processes.filter(|entry| fs::read_to_string(entry.path().join("comm")).is_ok_and(|c| c == name));
-    Pid::from_raw(found.next()?.file_name().to_str()?.parse().ok()?)
+    let name = format!("ksoftirqd/{cpu}");
+    named(|comm| comm == name).pop()
+}
+
+/// The processes with such a name.
+pub(super) fn named(is_wanted: impl Fn(&str) -> bool) -> Vec<Pid> {
+    let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let wanted = processes.filter(|entry| {
+        fs::read_to_string(entry.path().join("comm")).is_ok_and(|comm| is_wanted(comm.trim_end()))
+    });
+    wanted.filter_map(|entry| Pid::from_raw(entry.file_name().to_str()?.parse().ok()?)).collect()
 }
 
 #[cfg(test)]

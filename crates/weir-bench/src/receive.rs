@@ -10,7 +10,7 @@ use clap::Args;
 use serde::{Deserialize, Serialize};
 use signal_hook::consts::SIGINT;
 use signal_hook::flag;
-use weir::{Account, Capture, Chunk, Mode, SourceChoice, Tally, Timestamps};
+use weir::{Account, Capture, Chunk, Delivery, Mode, SourceChoice, Tally, Timestamps};
 use weir_bpf::xsk::Redirect;
 use weir_sys::bpf::{XdpHook, XdpLink};
 use weir_sys::link;
@@ -42,6 +42,9 @@ pub(super) struct ReceiveArgs {
     /// Bytes.
     #[arg(long)]
     chunk_size: Option<u32>,
+    /// Never sleeps.
+    #[arg(long)]
+    active: bool,
 }
 
 fn source(text: &str) -> Result<SourceChoice, String> {
@@ -113,6 +116,7 @@ pub(super) fn run(args: &ReceiveArgs) -> Result<(), Failure> {
         Some(bytes) => builder.chunk_size(bytes).snap_len(SNAP_LEN),
         None => builder,
     };
+    let builder = if args.active { builder.delivery(Delivery::Active) } else { builder };
     let capture = builder.open()?;
     style::say(format_args!("ready"));
     let mut witness = Witness::default();

@@ -115,7 +115,12 @@ impl Lab {
     /// Makes the network. Its ends have other addresses than the frames: so the stack has as little to do with them as it
     /// can, as with the traffic of a mirror port, and those who leave it its packets are not slowed down by it.
     pub(super) fn new() -> Result<Self, Failure> {
-        let ends = Veth::default().queues(QUEUES).macs([2, 0x77, 1, 0, 0, 1], [2, 0x77, 1, 0, 0, 2]);
+        Self::with_queues(QUEUES)
+    }
+
+    /// The same with so many queues.
+    pub(super) fn with_queues(queues: u32) -> Result<Self, Failure> {
+        let ends = Veth::default().queues(queues).macs([2, 0x77, 1, 0, 0, 1], [2, 0x77, 1, 0, 0, 2]);
         let network = Network::new(ends);
         let network =
             network.map_err(|error| failed("create a private network")(error).hint("run as root"))?;
@@ -238,7 +243,7 @@ impl Lab {
     }
 
     /// Packets that have reached IP in the receiving end's stack so far, whoever they are for.
-    fn stack(&self) -> Result<u64, Failure> {
+    pub(super) fn stack(&self) -> Result<u64, Failure> {
         Ok(self.to_this_host()? + self.to_others()?)
     }
 
@@ -265,7 +270,7 @@ impl Lab {
     }
 
     /// How the stack's count has grown; waits for a while until that is as much as expected.
-    fn stack_since(&self, before: u64, expected: u64) -> Result<u64, Failure> {
+    pub(super) fn stack_since(&self, before: u64, expected: u64) -> Result<u64, Failure> {
         let start = Instant::now();
         loop {
             let grown = self.stack()? - before;
@@ -287,25 +292,10 @@ struct Sent {
 }
 
 impl Sent {
-    /// Whether a reader has surely seen all bytes of all packets, in order. If it has seen all packets, they must be right. Else
-    /// those that it has seen are as long as they were, and none is missing without having been lost.
+    /// See [`Witness::is_right`].
     fn compare(&self, witness: &Witness, delivered: u64, problems: &mut Vec<String>) -> bool {
-        if witness.packets != delivered {
-            problems.push(format!("{delivered} packets delivered, {} found", witness.packets));
-        }
         let all = self.warm_up.sequences.start..self.timed.sequences.end;
-        let missing = (all.end - all.start).saturating_sub(witness.packets);
-        if missing > 0 {
-            if witness.bytes != witness.packets * self.traffic.size() as u64 || witness.breaks > missing {
-                problems.push(format!("wrong lengths or order: {witness:?} with {missing} missing"));
-            }
-            return false;
-        }
-        let expected = Witness::of(&self.traffic, all);
-        if *witness != expected {
-            problems.push(format!("wrong bytes or order: {witness:?} instead of {expected:?}"));
-        }
-        *witness == expected
+        witness.is_right(&self.traffic, all, delivered, problems)
     }
 }
 

@@ -41,6 +41,32 @@ impl Witness {
         self.next = number.wrapping_add(1);
     }
 
+    /// Whether a reader has surely seen all bytes of all packets with these numbers, in order. If it has seen all packets, they
+    /// must be right. Else those that it has seen are as long as they were, and none is missing without having been lost.
+    pub(super) fn is_right(
+        &self,
+        traffic: &Traffic,
+        sequences: Range<u64>,
+        delivered: u64,
+        problems: &mut Vec<String>,
+    ) -> bool {
+        if self.packets != delivered {
+            problems.push(format!("{delivered} packets delivered, {} found", self.packets));
+        }
+        let missing = (sequences.end - sequences.start).saturating_sub(self.packets);
+        if missing > 0 {
+            if self.bytes != self.packets * traffic.size() as u64 || self.breaks > missing {
+                problems.push(format!("wrong lengths or order: {self:?} with {missing} missing"));
+            }
+            return false;
+        }
+        let expected = Self::of(traffic, sequences);
+        if *self != expected {
+            problems.push(format!("wrong bytes or order: {self:?} instead of {expected:?}"));
+        }
+        *self == expected
+    }
+
     /// What is in a capture file.
     pub(super) fn read(file: impl Read) -> io::Result<Self> {
         let mut packets = Packets::new(file)?;

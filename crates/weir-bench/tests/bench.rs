@@ -704,6 +704,30 @@ fn a_machine_is_simulated_from_the_command_line() {
 }
 
 #[test]
+fn root_counters_of_packets_miss_none() {
+    if !require_root("root_counters_of_packets_miss_none") {
+        return;
+    }
+    let (results, told, page) = experiment("counters");
+    let outcome = &results["outcomes"][0];
+    assert_eq!(outcome["about"]["series"].as_array().map(Vec::len), Some(20));
+    let [rate, sent, received, dropped, stack] =
+        ["rate", "sent", "received", "dropped", "stack"].map(|measure| values(outcome, measure));
+    // With threads of NAPI there is one, unless the kernel has none.
+    let threaded =
+        rate.iter().filter(|(name, at, _)| name.ends_with("-threaded") && *at == Some(2.0)).count();
+    let has_none = outcome["about"]["missing"].as_array().is_some_and(|missing| !missing.is_empty());
+    assert!((rate.len(), threaded) == (11, 1) || has_none, "{told}");
+    for (((sent, received), dropped), stack) in sent.iter().zip(&received).zip(&dropped).zip(&stack) {
+        assert!(received.2 > 0.0 && sent.2 == received.2 + dropped.2, "{sent:?} {received:?} {dropped:?}");
+        let passed = if sent.0.contains("-2") { 0.0 } else { sent.2 };
+        assert!(stack.2 == passed, "{stack:?} of {sent:?}");
+    }
+    assert_eq!(outcome["about"]["published"].as_array().map(Vec::len), Some(35));
+    assert!(page.contains("pfcount, igb with TNAPI, mode 2"), "{page}");
+}
+
+#[test]
 fn root_the_highest_rate_without_loss_is_found() {
     if !require_root("root_the_highest_rate_without_loss_is_found") {
         return;

@@ -15,34 +15,40 @@ use crate::program::Program;
 
 /// A library, and how it captures.
 #[derive(Debug)]
-pub(super) struct Library {
+pub(crate) struct Library {
     /// In files.
-    pub(super) name: &'static str,
+    pub(crate) name: &'static str,
     /// In tables.
-    pub(super) title: &'static str,
+    pub(crate) title: &'static str,
     /// What the library reads of the environment; none for the system's.
     settings: Option<&'static [(&'static str, &'static str)]>,
     /// Whether the network stack still gets the packets.
-    pub(super) stack: bool,
+    pub(crate) stack: bool,
 }
 
 /// The one that programs are linked with.
-pub(super) const SYSTEM: Library = Library { name: "libpcap", title: "libpcap", settings: None, stack: true };
+pub(crate) const SYSTEM: Library = Library { name: "libpcap", title: "libpcap", settings: None, stack: true };
 /// weir's, where no device is opened.
-pub(super) const WEIR: Library = Library { name: "weir", title: "weir", settings: Some(&[]), stack: true };
-pub(super) const PACKET: Library = Library {
+pub(crate) const WEIR: Library = Library { name: "weir", title: "weir", settings: Some(&[]), stack: true };
+pub(crate) const PACKET: Library = Library {
     name: "weir-af-packet",
     title: "weir, packet socket",
     settings: Some(&[("WEIR_SOURCE", "af_packet"), ("WEIR_MODE", "pass")]),
     stack: true,
 };
-pub(super) const PASS: Library = Library {
+pub(crate) const TC: Library = Library {
+    name: "weir-tc",
+    title: "weir, tc",
+    settings: Some(&[("WEIR_SOURCE", "tc"), ("WEIR_MODE", "pass")]),
+    stack: true,
+};
+pub(crate) const PASS: Library = Library {
     name: "weir-xdp",
     title: "weir, xdp",
     settings: Some(&[("WEIR_SOURCE", "xdp"), ("WEIR_MODE", "pass")]),
     stack: true,
 };
-pub(super) const EXCLUSIVE: Library = Library {
+pub(crate) const EXCLUSIVE: Library = Library {
     name: "weir-xdp-exclusive",
     title: "weir, xdp, exclusive",
     settings: Some(&[("WEIR_SOURCE", "xdp"), ("WEIR_MODE", "exclusive")]),
@@ -56,13 +62,13 @@ const BUILT: &str = "libweir_pcap.so";
 
 /// A directory with weir's library under libpcap's names, and with the C program once that is compiled.
 #[derive(Debug)]
-pub(super) struct Both {
+pub(crate) struct Both {
     dir: TempDir,
 }
 
 impl Both {
     /// Finds weir's library: this file, or the one beside this program.
-    pub(super) fn find(library: Option<&Path>) -> Result<Self, Failure> {
+    pub(crate) fn find(library: Option<&Path>) -> Result<Self, Failure> {
         let own = env::current_exe().map_err(failed("find this program"))?;
         let built = || {
             let beside = own.with_file_name(BUILT);
@@ -83,22 +89,22 @@ impl Both {
     }
 
     /// Where weir's library is, under libpcap's names.
-    pub(super) fn dir(&self) -> &Path {
+    pub(crate) fn dir(&self) -> &Path {
         self.dir.path()
     }
 
     /// Compiles the C program.
-    pub(super) fn compile(&self) -> Result<(), Failure> {
+    pub(crate) fn compile(&self) -> Result<(), Failure> {
         counter::compile(self.dir()).map(|_| ())
     }
 
     /// Where the C program is.
-    pub(super) fn counter(&self) -> PathBuf {
+    pub(crate) fn counter(&self) -> PathBuf {
         self.dir().join(counter::NAME)
     }
 
     /// What a program needs to find the library, and the library to know how to capture.
-    pub(super) fn environment(&self, library: &Library) -> Vec<(&'static str, OsString)> {
+    pub(crate) fn environment(&self, library: &Library) -> Vec<(&'static str, OsString)> {
         let Some(settings) = library.settings else { return Vec::new() };
         let mut variables = vec![("LD_LIBRARY_PATH", self.dir().as_os_str().to_owned())];
         variables.extend(settings.iter().map(|&(name, value)| (name, value.into())));
@@ -106,14 +112,14 @@ impl Both {
     }
 
     /// A program that will run on a library.
-    pub(super) fn command(&self, program: &Path, library: &Library) -> Command {
+    pub(crate) fn command(&self, program: &Path, library: &Library) -> Command {
         let mut command = Command::new(program);
         command.envs(self.environment(library)).stdin(Stdio::null());
         command
     }
 
     /// What a program says of the library that it runs on: the system's, and weir's. It fails where it is not that.
-    pub(super) fn versions(&self, program: &Path, argument: &str) -> Result<[String; 2], Failure> {
+    pub(crate) fn versions(&self, program: &Path, argument: &str) -> Result<[String; 2], Failure> {
         let version = |library: &Library| {
             let output = self.command(program, library).arg(argument).output();
             let output = output.map_err(failed(format_args!("run {}", program.display())))?;
@@ -132,7 +138,7 @@ impl Both {
     }
 
     /// The C program as a reader of packets from a device.
-    pub(super) fn counting(&self, function: &'static str) -> Program {
+    pub(crate) fn counting(&self, function: &'static str) -> Program {
         counter::counting(self.counter(), function)
     }
 }

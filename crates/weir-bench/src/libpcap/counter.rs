@@ -37,7 +37,16 @@ impl Counted {
 
     /// Whether all packets were whole, and came in the order in which they were made.
     pub(crate) fn is_right(&self) -> bool {
-        self.unordered == 0 && self.bytes == self.packets * u64::from(SIZE)
+        self.unordered == 0 && self.is_whole()
+    }
+
+    /// Whether all packets were whole. Those of several queues have no common order.
+    fn is_whole(&self) -> bool {
+        self.bytes == self.packets * u64::from(SIZE)
+    }
+
+    fn counts(&self) -> Counts {
+        Counts { dropped: Some(self.dropped), ..Counts::of(self.packets) }
     }
 }
 
@@ -77,11 +86,14 @@ pub(crate) fn counting(place: PathBuf, function: &'static str) -> Program {
         // It asks for a time-out of 100 ms.
         batch: Duration::from_millis(300),
         spins: false,
-        parse: |stdout, _| {
-            let counted = Counted::parse(stdout).filter(Counted::is_right)?;
-            Some(Counts { dropped: Some(counted.dropped), ..Counts::of(counted.packets) })
-        },
+        parse: |stdout, _| Some(Counted::parse(stdout).filter(Counted::is_right)?.counts()),
     }
+}
+
+/// The same where packets come from several queues.
+pub(crate) fn counting_queues(place: PathBuf, function: &'static str) -> Program {
+    let parse = |stdout: &str, _: &str| Some(Counted::parse(stdout).filter(Counted::is_whole)?.counts());
+    Program { parse, ..counting(place, function) }
 }
 
 #[cfg(test)]

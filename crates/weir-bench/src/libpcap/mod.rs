@@ -8,7 +8,7 @@
 //! In each round the libraries take turns with the same program and the same work. What captures is measured as by
 //! `weir-bench capture`: a rate is what the program has got of the packets sent, a second of sending.
 
-mod both;
+pub(crate) mod both;
 mod compiling;
 pub(crate) mod counter;
 mod live;
