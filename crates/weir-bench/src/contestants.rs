@@ -32,8 +32,14 @@ pub(super) enum Way {
 }
 
 impl Contestant {
-    fn program(name: &'static str, title: &'static str, stack: bool, program: Program) -> Self {
+    pub(super) fn program(name: &'static str, title: &'static str, stack: bool, program: Program) -> Self {
         Self { name, title, way: Way::Program(program), stack }
+    }
+
+    /// Bytes that it keeps of a packet.
+    pub(super) fn kept(&self) -> usize {
+        let Way::Program(program) = &self.way else { return usize::MAX };
+        program.snap_len().unwrap_or(usize::MAX)
     }
 
     /// Why it cannot take part.
@@ -108,7 +114,7 @@ pub(super) fn name(text: &str) -> Result<String, String> {
 }
 
 /// weir's library in a process that reads all of each packet. For each of two queues 64 MiB; a packet socket has one.
-fn receive(source: &'static str, mode: &'static str, stamps: &'static str) -> Program {
+pub(super) fn receive(source: &'static str, mode: &'static str, stamps: &'static str) -> Program {
     let chunks = if source == "af_packet" { "128" } else { "64" };
     let how = ["--source", source, "--mode", mode, "--timestamps", stamps, "--chunks", chunks];
     ours(OWN, "ready", &[&["receive"], &how[..]].concat())
@@ -199,6 +205,7 @@ pub(super) fn ours(name: &'static str, ready: &'static str, arguments: &[&'stati
             Some(Counts {
                 delivered: received.witness.map_or(received.captured, |witness| witness.packets),
                 dropped: Some(received.lost + received.errors),
+                filtered: received.filtered,
                 pool: Some(pool).filter(|&pool| pool > 0),
                 witness: received.witness,
             })

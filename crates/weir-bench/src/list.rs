@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use crate::experiment::{About, Bench, Contest, Entry, Experiment, Settings};
 use crate::failure::Failure;
 use crate::table::table;
-use crate::{bars, contestants, failed, methods, ndr, pf_ring, stat, wirecap};
+use crate::{bars, contestants, failed, methods, ndr, pf_ring, stat, winpcap, wirecap};
 
 /// In the order in which they run.
 pub(super) const ALL: &[Entry] = &[
@@ -58,6 +58,36 @@ pub(super) const ALL: &[Entry] = &[
         name: "counters",
         question: "packet counters on a ring and on libpcap, by mode, waiting, queues and NAPI (PF_RING)",
         make: pf_ring::counters::make,
+    },
+    Entry {
+        name: "winpcap-send",
+        question: "how fast packets of 88 to 1514 bytes are sent, beside sendto, pcap_inject and tcpreplay (WinPcap)",
+        make: winpcap::send::make,
+    },
+    Entry {
+        name: "winpcap-filter",
+        question: "what filters of 3 and 13 instructions cost that accept nothing (WinPcap)",
+        make: winpcap::filter::make,
+    },
+    Entry {
+        name: "winpcap-delivery",
+        question: "how fast an application gets packets of 88 to 1514 bytes (WinPcap)",
+        make: winpcap::delivery::make,
+    },
+    Entry {
+        name: "winpcap-dump",
+        question: "how fast packets get to a file, whole or their first 68 bytes (WinPcap)",
+        make: winpcap::dump::make,
+    },
+    Entry {
+        name: "winpcap-statistics",
+        question: "counting in the kernel beside counting in user space (WinPcap)",
+        make: winpcap::statistics::make,
+    },
+    Entry {
+        name: "winpcap-gains",
+        question: "what a compiled filter, other time stamps and a copy less gain alone (WinPcap)",
+        make: winpcap::gains::make,
     },
     Entry {
         name: "host",

@@ -42,10 +42,12 @@ mod send;
 mod spread;
 mod stat;
 mod steer;
+mod steps;
 mod style;
 mod table;
 mod trials;
 mod units;
+mod winpcap;
 mod wirecap;
 mod witness;
 

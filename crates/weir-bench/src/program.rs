@@ -53,6 +53,8 @@ pub(super) struct Counts {
     pub(super) delivered: u64,
     /// Packets that it knows to be lost.
     pub(super) dropped: Option<u64>,
+    /// Packets that it says its filter has rejected.
+    pub(super) filtered: Option<u64>,
     /// Bytes of its pool.
     pub(super) pool: Option<u64>,
     /// What was in the packets.
@@ -62,7 +64,7 @@ pub(super) struct Counts {
 impl Counts {
     /// Where nothing else is known.
     pub(super) fn of(delivered: u64) -> Self {
-        Self { delivered, dropped: None, pool: None, witness: None }
+        Self { delivered, dropped: None, filtered: None, pool: None, witness: None }
     }
 }
 
@@ -75,6 +77,12 @@ impl Program {
     /// Whether it writes a file.
     pub(super) fn writes(&self) -> bool {
         self.arguments.contains(&"{file}")
+    }
+
+    /// What follows `-s`, which all programs call the snap length.
+    pub(super) fn snap_len(&self) -> Option<usize> {
+        let at = self.arguments.iter().position(|&word| word == "-s")?;
+        self.arguments.get(at + 1)?.parse().ok()
     }
 
     /// As a line that a person could type.

@@ -10,13 +10,14 @@ use clap::Args;
 use serde::{Deserialize, Serialize};
 use signal_hook::consts::SIGINT;
 use signal_hook::flag;
-use weir::{Account, Capture, Chunk, Delivery, Mode, SourceChoice, Tally, Timestamps};
+use weir::{Account, Capture, Chunk, Delivery, Filter, Mode, SourceChoice, Tally, Timestamps};
 use weir_bpf::xsk::Redirect;
 use weir_sys::bpf::{XdpHook, XdpLink};
 use weir_sys::link;
 use weir_sys::xsk::{FrameSize, Umem, UmemOptions, XskOptions, XskSocket};
 
 use super::failed;
+use super::steps::{StepArgs, Steps};
 use super::witness::Witness;
 use crate::failure::Failure;
 use crate::style;
@@ -45,6 +46,11 @@ pub(super) struct ReceiveArgs {
     /// Never sleeps.
     #[arg(long)]
     active: bool,
+    /// For the kernel.
+    #[arg(long)]
+    filter: Option<String>,
+    #[command(flatten)]
+    steps: StepArgs,
 }
 
 fn source(text: &str) -> Result<SourceChoice, String> {
@@ -89,6 +95,9 @@ pub(super) struct AfXdpArgs {
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Received {
     pub(super) captured: u64,
+    /// None where nobody has counted them.
+    #[serde(default)]
+    pub(super) filtered: Option<u64>,
     pub(super) lost: u64,
     pub(super) errors: u64,
     pub(super) queues: Vec<Queue>,
@@ -117,14 +126,23 @@ pub(super) fn run(args: &ReceiveArgs) -> Result<(), Failure> {
         None => builder,
     };
     let builder = if args.active { builder.delivery(Delivery::Active) } else { builder };
+    let builder = match &args.filter {
+        Some(filter) => builder.filter(Filter::new(filter)),
+        None => builder,
+    };
+    let mut steps = Steps::new(&args.steps)?;
     let capture = builder.open()?;
     style::say(format_args!("ready"));
     let mut witness = Witness::default();
-    let account = take_all(capture, &stop, |frame| witness.take(frame))?;
+    let account = take_all(capture, &stop, |frame| {
+        if let Some(frame) = steps.take(frame) {
+            witness.take(frame);
+        }
+    })?;
     let queues = account.interfaces.iter().flat_map(|interface| &interface.queues);
     let queues = queues.map(|queue| Queue { pool: Pool { total: queue.pool.total } }).collect();
-    let Tally { captured, lost, errors, .. } = account.total();
-    print(&Received { captured, lost, errors, queues, witness: Some(witness) })
+    let Tally { captured, filtered, lost, errors, .. } = account.total();
+    print(&Received { captured, filtered, lost, errors, queues, witness: Some(witness) })
 }
 
 /// Has `take` read each frame, until told to stop, and then the rest.
@@ -181,7 +199,7 @@ pub(super) fn run_af_xdp(args: &AfXdpArgs) -> Result<(), Failure> {
     let loss = socket.loss().map_err(failed("read the loss counters"))?;
     let lost = loss.dropped + loss.ring_full;
     let (captured, errors) = (witness.packets, socket.counts().refused);
-    print(&Received { captured, lost, errors, queues: Vec::new(), witness: Some(witness) })
+    print(&Received { captured, filtered: None, lost, errors, queues: Vec::new(), witness: Some(witness) })
 }
 
 /// True once somebody has sent SIGINT.

@@ -83,6 +83,8 @@ pub(super) struct Sample {
     pub(super) lost: u64,
     /// What the reader itself says of its losses.
     pub(super) dropped: Option<u64>,
+    /// What the reader says its filter has rejected.
+    pub(super) filtered: Option<u64>,
     /// What has reached IP in the network stack.
     pub(super) stack: u64,
     /// Bytes and order of all packets are known to be right; that cannot be said where packets were lost, or where the
@@ -176,7 +178,7 @@ impl Lab {
             problems.push(format!("{delivered} packets delivered of {accepted} sent"));
         }
         let verified = match counts.and_then(|counts| counts.witness) {
-            Some(witness) => sent.compare(&witness, delivered, &mut problems),
+            Some(witness) => sent.compare(&witness, contestant.kept(), delivered, &mut problems),
             None => false,
         };
 
@@ -199,6 +201,7 @@ impl Lab {
             delivered,
             lost,
             dropped: counts.and_then(|counts| counts.dropped),
+            filtered: counts.and_then(|counts| counts.filtered),
             stack,
             verified,
             memory,
@@ -293,9 +296,9 @@ struct Sent {
 
 impl Sent {
     /// See [`Witness::is_right`].
-    fn compare(&self, witness: &Witness, delivered: u64, problems: &mut Vec<String>) -> bool {
+    fn compare(&self, witness: &Witness, kept: usize, delivered: u64, problems: &mut Vec<String>) -> bool {
         let all = self.warm_up.sequences.start..self.timed.sequences.end;
-        witness.is_right(&self.traffic, all, delivered, problems)
+        witness.is_right(&self.traffic, kept, all, delivered, problems)
     }
 }
 
@@ -390,6 +393,7 @@ impl Sample {
             delivered: 0,
             lost: 0,
             dropped: None,
+            filtered: None,
             stack: 0,
             verified: false,
             memory: None,

@@ -79,7 +79,7 @@ pub(super) struct SendArgs {
 
 /// A way to send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Contestant {
+pub(crate) enum Contestant {
     /// A program that only returns `XDP_TX`, on live frames that stay as they are.
     Bare,
     /// weir's live frames: one flow, with signatures.
@@ -118,6 +118,12 @@ impl Contestant {
             _ => None,
         }
     }
+
+    /// Why it cannot send here.
+    pub(crate) fn missing(self) -> Option<String> {
+        let (program, package) = self.program().filter(|(program, _)| find(program).is_none())?;
+        Some(format!("{program} is not installed (apt-get install {package})"))
+    }
 }
 
 #[derive(Debug, Serialize)]
@@ -132,22 +138,22 @@ struct Report {
 
 /// A turn.
 #[derive(Clone, Debug, Serialize)]
-struct Sample {
+pub(crate) struct Sample {
     contestant: &'static str,
     size: u16,
     round: u32,
     /// Packets that it says it has sent, or that it was to send.
-    sent: u64,
-    arrived: u64,
+    pub(crate) sent: u64,
+    pub(crate) arrived: u64,
     /// Packets per second.
-    rate: f64,
+    pub(crate) rate: f64,
 }
 
 /// How much is sent in a turn.
 #[derive(Clone, Copy, Debug)]
-struct Turn {
-    duration: Duration,
-    quick: bool,
+pub(crate) struct Turn {
+    pub(crate) duration: Duration,
+    pub(crate) quick: bool,
 }
 
 /// Packets of a first, short run of a program, by which the length of its turn is chosen.
@@ -172,12 +178,12 @@ pub(super) fn run(args: &SendArgs) -> Result<(), Failure> {
     let all = if quick { vec![60] } else { vec![60, 128, 256, 512, 1024, 1514] };
     let sizes = args.sizes.clone().unwrap_or(all);
 
-    let here = Contestant::ALL.into_iter().filter(|contestant| match contestant.program() {
-        Some((program, package)) if find(program).is_none() => {
-            style::say(format_args!("{program} is not installed (apt-get install {package})"));
+    let here = Contestant::ALL.into_iter().filter(|contestant| match contestant.missing() {
+        Some(why) => {
+            style::say(format_args!("{why}"));
             false
         }
-        _ => true,
+        None => true,
     });
     let here: Vec<_> = here.collect();
     let network = Network::new(Veth::default()).map_err(failed("make a private network"))?;
@@ -214,7 +220,7 @@ pub(super) fn run(args: &SendArgs) -> Result<(), Failure> {
 }
 
 /// The network, and frames of one size.
-struct Lab<'a> {
+pub(crate) struct Lab<'a> {
     network: &'a Network,
     size: u16,
     frame: Vec<u8>,
@@ -222,18 +228,24 @@ struct Lab<'a> {
 }
 
 impl<'a> Lab<'a> {
-    fn new(network: &'a Network, size: u16) -> Result<Self, Failure> {
+    pub(crate) fn new(network: &'a Network, size: u16) -> Result<Self, Failure> {
         let mut frame = Vec::new();
         tables(size, 1)?.write(0, 0, 0, &mut frame);
         let directory = tempfile::tempdir().map_err(failed("create a folder"))?;
         Ok(Self { network, size, frame, directory })
     }
 
-    fn file(&self, name: &str) -> PathBuf {
+    /// What is sent.
+    pub(crate) fn frame(&self) -> &[u8] {
+        &self.frame
+    }
+
+    /// A place that lasts as long as this.
+    pub(crate) fn file(&self, name: &str) -> PathBuf {
         self.directory.path().join(name)
     }
 
-    fn sample(&self, contestant: Contestant, round: u32, turn: Turn) -> Result<Sample, Failure> {
+    pub(crate) fn sample(&self, contestant: Contestant, round: u32, turn: Turn) -> Result<Sample, Failure> {
         let hook = Hook::attach(&self.network.pair().rx, Verdict::Drop).map_err(failed("count packets"))?;
         let (sent, rate) = match contestant {
             Contestant::Trafgen | Contestant::Tcpreplay => {

@@ -125,7 +125,7 @@ fn contestants(counting: &Path) -> Vec<Contestant> {
 }
 
 /// What a user types to count by these filters.
-fn counting_by(how: &[&'static str], filters: &[&'static str]) -> Program {
+pub(super) fn counting_by(how: &[&'static str], filters: &[&'static str]) -> Program {
     Program {
         name: WEIR,
         package: "",

@@ -727,6 +727,137 @@ fn root_counters_of_packets_miss_none() {
     assert!(page.contains("pfcount, igb with TNAPI, mode 2"), "{page}");
 }
 
+/// Runs one of WinPcap's experiments in which contestants take the same frames. All that is sent is received or lost.
+fn contest(name: &str, all: &[&str]) -> Value {
+    let (results, told, page) = experiment(name);
+    let outcome = results["outcomes"][0].clone();
+    let missing = outcome["about"]["missing"].as_array().expect("a list").len();
+    let [rate, sent, received, lost] =
+        ["rate", "sent", "received", "lost"].map(|measure| values(&outcome, measure));
+    let series = outcome["about"]["series"].as_array().expect("a list").iter();
+    let series: Vec<_> = series.map(|series| series["name"].as_str().expect("a name")).collect();
+    assert_eq!(series, all, "{told}");
+    assert_eq!(rate.len(), all.len() - missing, "{told}");
+    for ((sent, received), lost) in sent.iter().zip(&received).zip(&lost) {
+        assert!(sent.2 > 0.0 && sent.2 == received.2 + lost.2, "{sent:?} {received:?} {lost:?}");
+    }
+    assert_eq!(page.matches("<svg").count(), 1, "a figure for the one size");
+    outcome
+}
+
+#[test]
+fn root_delivery_is_measured() {
+    if require_root("root_delivery_is_measured") {
+        contest(
+            "winpcap-delivery",
+            &["weir-exclusive", "stack", "weir-xdp", "weir-tc", "weir-af-packet", "libpcap"],
+        );
+    }
+}
+
+#[test]
+fn root_dumps_are_measured() {
+    if !require_root("root_dumps_are_measured") {
+        return;
+    }
+    let all = [
+        "stack",
+        "weir-exclusive-68",
+        "weir-68",
+        "tcpdump-68",
+        "dumpcap-68",
+        "weir-exclusive-whole",
+        "weir-whole",
+        "tcpdump-whole",
+        "dumpcap-whole",
+    ];
+    let outcome = contest("winpcap-dump", &all);
+    assert_eq!(outcome["bars"].as_array().map(Vec::len), Some(2), "{outcome}");
+}
+
+#[test]
+fn root_statistics_are_measured_beside_user_space() {
+    if !require_root("root_statistics_are_measured_beside_user_space") {
+        return;
+    }
+    let all = [
+        "stack",
+        "stat-tc",
+        "user-tc",
+        "stat-xdp",
+        "user-xdp",
+        "libpcap",
+        "stat-exclusive",
+        "user-exclusive",
+    ];
+    let outcome = contest("winpcap-statistics", &all);
+    assert_eq!(outcome["bars"].as_array().map(Vec::len), Some(3), "{outcome}");
+}
+
+#[test]
+fn root_each_improvement_is_measured_alone() {
+    if !require_root("root_each_improvement_is_measured_alone") {
+        return;
+    }
+    let all = [
+        "limit",
+        "stamps-none",
+        "stamps-batch",
+        "stamps-kernel",
+        "copies-1",
+        "copies-2",
+        "copies-3",
+        "filter-native",
+        "filter-interpreted",
+    ];
+    let outcome = contest("winpcap-gains", &all);
+    let published = outcome["about"]["published"].as_array().expect("a list").iter();
+    let published: Vec<_> = published.filter_map(|row| row["value"].as_f64()).collect();
+    assert_eq!(published, [8.0, 27.0, 5.0]);
+    assert_eq!(outcome["bars"].as_array().map(Vec::len), Some(5), "{outcome}");
+}
+
+#[test]
+fn root_filters_that_accept_nothing_are_measured() {
+    if !require_root("root_filters_that_accept_nothing_are_measured") {
+        return;
+    }
+    let (results, told, page) = experiment("winpcap-filter");
+    let outcome = &results["outcomes"][0];
+    let [rate, sent, received, stack] =
+        ["rate", "sent", "received", "stack"].map(|measure| values(outcome, measure));
+    let missing = outcome["about"]["missing"].as_array().expect("a list").len();
+    assert_eq!(rate.len(), 2 * (6 - missing), "{told}");
+    for ((sent, received), stack) in sent.iter().zip(&received).zip(&stack) {
+        assert!(sent.2 > 0.0 && received.2 == 0.0 && stack.2 == sent.2, "{sent:?} {received:?} {stack:?}");
+    }
+    let filtered = values(outcome, "filtered");
+    for series in ["weir-xdp", "weir-tc"] {
+        for place in [3.0, 13.0] {
+            let of = |values: &[(&str, Option<f64>, f64)]| {
+                let of = |(name, at, _): &&(&str, Option<f64>, f64)| *name == series && *at == Some(place);
+                values.iter().find(of).map(|(.., value)| *value)
+            };
+            assert!(of(&filtered).is_some() && of(&filtered) == of(&sent), "{series}: {told}");
+        }
+    }
+    assert_eq!(page.matches("<svg").count(), 2, "a figure for each filter");
+}
+
+#[test]
+fn root_sending_by_size_is_measured() {
+    if !require_root("root_sending_by_size_is_measured") {
+        return;
+    }
+    let (results, told, page) = experiment("winpcap-send");
+    let outcome = &results["outcomes"][0];
+    let [rate, sent, arrived] = ["rate", "sent", "arrived"].map(|measure| values(outcome, measure));
+    let missing = outcome["about"]["missing"].as_array().expect("a list").len();
+    assert_eq!(rate.len(), 2 * (8 - missing), "{told}");
+    assert!(rate.iter().all(|(.., rate)| *rate > 0.0) && sent == arrived, "{told}");
+    assert_eq!(page.matches("<svg").count(), 2, "a figure for each size");
+}
+
 #[test]
 fn root_the_highest_rate_without_loss_is_found() {
     if !require_root("root_the_highest_rate_without_loss_is_found") {

@@ -35,17 +35,17 @@ impl Counted {
         serde_json::from_str(stdout).ok()
     }
 
-    /// Whether all packets were whole, and came in the order in which they were made.
-    pub(crate) fn is_right(&self) -> bool {
-        self.unordered == 0 && self.is_whole()
+    /// Whether all packets were whole, and came in the order in which they were made. `size`: their bytes.
+    pub(crate) fn is_right(&self, size: u32) -> bool {
+        self.unordered == 0 && self.is_whole(size)
     }
 
     /// Whether all packets were whole. Those of several queues have no common order.
-    fn is_whole(&self) -> bool {
-        self.bytes == self.packets * u64::from(SIZE)
+    fn is_whole(&self, size: u32) -> bool {
+        self.bytes == self.packets * u64::from(size)
     }
 
-    fn counts(&self) -> Counts {
+    pub(crate) fn counts(&self) -> Counts {
         Counts { dropped: Some(self.dropped), ..Counts::of(self.packets) }
     }
 }
@@ -86,13 +86,15 @@ pub(crate) fn counting(place: PathBuf, function: &'static str) -> Program {
         // It asks for a time-out of 100 ms.
         batch: Duration::from_millis(300),
         spins: false,
-        parse: |stdout, _| Some(Counted::parse(stdout).filter(Counted::is_right)?.counts()),
+        parse: |stdout, _| Some(Counted::parse(stdout).filter(|counted| counted.is_right(SIZE))?.counts()),
     }
 }
 
 /// The same where packets come from several queues.
 pub(crate) fn counting_queues(place: PathBuf, function: &'static str) -> Program {
-    let parse = |stdout: &str, _: &str| Some(Counted::parse(stdout).filter(Counted::is_whole)?.counts());
+    let parse = |stdout: &str, _: &str| {
+        Some(Counted::parse(stdout).filter(|counted| counted.is_whole(SIZE))?.counts())
+    };
     Program { parse, ..counting(place, function) }
 }
 

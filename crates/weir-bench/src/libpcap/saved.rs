@@ -175,7 +175,7 @@ impl File {
             let problem = format!("{}: {}", output.status, errors.trim());
             return Ok(self.sample(library, f64::NAN, Some(problem)));
         };
-        let right = counted.packets == self.packets && counted.is_right();
+        let right = counted.packets == self.packets && counted.is_right(SIZE);
         let problem = (!right).then(|| format!("wrong packets: {}", said.trim()));
         let cpu_ns = Some(counted.cpu_nanoseconds as f64 / self.packets as f64);
         Ok(Sample { cpu_ns, ..self.sample(library, counted.nanoseconds as f64, problem) })

@@ -1,0 +1,102 @@
+//! What each improvement gains alone: the filter compiled, time stamps made otherwise, a copy less.
+//!
+//! Only one thing changes between two captures that are compared. All are exclusive, since a stack would hide much of it.
+
+use weir_lab::Verdict;
+
+use super::{DIFFERS, Pair, time};
+use crate::bars::{Bar, Wanted};
+use crate::contestants::{Contestant, Way, receive};
+use crate::experiment::{About, Contest, Experiment, Published, Settings};
+use crate::failed;
+use crate::failure::Failure;
+use crate::program::Program;
+use crate::sample::Sample;
+
+const SIZES: [u16; 2] = [60, 1514];
+/// Every frame matches after each of its tests.
+const FILTER: &str = "ip and udp port 9";
+
+const STAMPS: [&str; 3] = ["stamps-none", "stamps-batch", "stamps-kernel"];
+const COPIES: [&str; 3] = ["copies-1", "copies-2", "copies-3"];
+const FILTERS: [&str; 2] = ["filter-native", "filter-interpreted"];
+
+fn contestants() -> Vec<Contestant> {
+    let program = |name, title, stamps, how: &[&'static str]| {
+        let capture = receive("xdp", "exclusive", stamps);
+        let capture = Program { arguments: [&capture.arguments[..], how].concat(), ..capture };
+        Contestant::program(name, title, false, capture)
+    };
+    let asked = |engine| ["--ask", FILTER, "--engine", engine];
+    vec![
+        Contestant {
+            name: "limit",
+            title: "XDP drop: the limit",
+            way: Way::Hook(Verdict::Drop),
+            stack: false,
+        },
+        program(STAMPS[0], "weir, no stamps", "none", &[]),
+        program(STAMPS[1], "weir, stamps of a batch", "batch", &[]),
+        program(STAMPS[2], "weir, stamps of the kernel", "kernel", &[]),
+        program(COPIES[0], "weir, one copy", "none", &[]),
+        program(COPIES[1], "weir, two copies", "none", &["--copies", "1"]),
+        program(COPIES[2], "weir, three copies", "none", &["--copies", "2"]),
+        program(FILTERS[0], "weir, filter compiled to machine code", "none", &asked("native")),
+        program(FILTERS[1], "weir, filter interpreted", "none", &asked("interpreter")),
+    ]
+}
+
+/// Makes the network.
+pub(crate) fn make(settings: &Settings) -> Result<Box<dyn Experiment>, Failure> {
+    let about = About {
+        name: "winpcap-gains".to_owned(),
+        title: "The gain of each improvement alone (WinPcap)".to_owned(),
+        method: "Captures that differ in one thing only. The filter runs in the application, where the same filter can run as \
+                 machine code and in an interpreter; every frame matches. Stamps are those of the program in the kernel: none, one for \
+                 a batch, one for each packet. A capture of weir copies a packet once; a second and a third copy are made in \
+                 the application, as captures do that have a buffer in the kernel and one in the application. A gain is how \
+                 many more packets the same processor time, in the kernel and in the application, is enough for."
+            .to_owned(),
+        differs: vec![
+            DIFFERS.to_owned(),
+            "WinPcap ran its compiled filter in the kernel. There Linux compiles all filters, unless that is switched off for the \
+             whole machine, which an experiment should not do."
+                .to_owned(),
+            "WinPcap replaced a clock that took microseconds to read by the processor's counter. Linux reads that counter in any \
+             case."
+                .to_owned(),
+            "WinPcap's copy less was a function of the driver's interface replaced by memcpy.".to_owned(),
+        ],
+        ..About::default()
+    };
+    let published = [
+        ("filter compiled (JIT)", 8.0),
+        ("time stamps of the processor's counter (TSC)", 27.0),
+        ("one copy by memcpy (tap)", 5.0),
+    ];
+    let published = published.map(|(series, value)| Published {
+        series: series.to_owned(),
+        measure: "gain, %".to_owned(),
+        at: None,
+        value,
+    });
+    let about = About { published: published.to_vec(), ..about };
+    let dir = tempfile::tempdir().map_err(failed("create a folder"))?;
+    Ok(Box::new(Contest::new(settings, about, contestants(), &SIZES, dir, bars)?))
+}
+
+/// Gains in percent, beside the published ones where these are of the same thing.
+fn bars(samples: &[Sample]) -> Vec<Bar> {
+    let gain = |name, contestants, least| {
+        let value = |less: &Sample, more: &Sample| 100.0 * (time(more) / time(less) - 1.0);
+        Pair { name, contestants, wanted: Wanted::AtLeast(least), unit: "%", value }.bars(samples, &SIZES)
+    };
+    [
+        gain("gain: filter compiled, not interpreted", FILTERS, 8.0),
+        gain("gain: no stamps, not the kernel's", [STAMPS[0], STAMPS[2]], 0.0),
+        gain("gain: stamps of a batch, not the kernel's", [STAMPS[1], STAMPS[2]], 0.0),
+        gain("gain: one copy, not two", [COPIES[0], COPIES[1]], 5.0),
+        gain("gain: two copies, not three", [COPIES[1], COPIES[2]], 0.0),
+    ]
+    .concat()
+}
