@@ -353,15 +353,18 @@ pub(super) fn watched(
     thread::scope(|scope| {
         let watch = scope.spawn(|| {
             let (mut first, mut last) = (None, (Instant::now(), before));
+            let mut earlier = last;
             loop {
                 let is_over = over.load(Ordering::Relaxed);
                 let now = (Instant::now(), hook.packets());
                 if now.1 > last.1 {
-                    first.get_or_insert(now);
+                    first.get_or_insert((earlier, now));
                     last = now;
                 }
+                earlier = now;
                 if is_over {
-                    return first.map(|first| (first, last));
+                    // On a busy machine one look may find all packets: then they have come since the look before.
+                    return first.map(|(none, first)| (if first.0 < last.0 { first } else { none }, last));
                 }
                 thread::sleep(Duration::from_millis(1));
             }
