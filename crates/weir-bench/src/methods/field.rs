@@ -17,6 +17,8 @@ use crate::program::installed;
 
 /// How long packets may take from one end to the other.
 const PATIENCE: Duration = Duration::from_secs(5);
+/// The least time after which TCP repeats a packet is 200 ms (`TCP_RTO_MIN`), and doubles each time.
+const STILL: Duration = Duration::from_millis(700);
 /// Frames that are sent at a time.
 const FEW: usize = 100;
 
@@ -114,6 +116,20 @@ pub(super) fn send(pair: &Pair, frames: &[Vec<u8>]) -> Result<(), Failure> {
         let start = Instant::now();
         while Arrived::read(pair)?.since(&before).packets < sent && start.elapsed() < PATIENCE {
             thread::sleep(Duration::from_micros(100));
+        }
+    }
+    Ok(())
+}
+
+/// Waits until nothing has arrived for a while: when iperf3 has ended, TCP still sends again what was lost.
+pub(super) fn still(pair: &Pair) -> Result<(), Failure> {
+    let begun = Instant::now();
+    let (mut last, mut since) = (Arrived::read(pair)?.frames, begun);
+    while since.elapsed() < STILL && begun.elapsed() < PATIENCE {
+        thread::sleep(Duration::from_millis(20));
+        let now = Arrived::read(pair)?.frames;
+        if now != last {
+            (last, since) = (now, Instant::now());
         }
     }
     Ok(())

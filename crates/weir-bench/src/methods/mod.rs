@@ -83,7 +83,9 @@ impl Experiment for Methods {
         let Held { came: (received, time), seen, arrived, ends } = self.held(method, |pair| {
             let before = time()?;
             let received = traffic::run(pair, streams)?;
-            Ok((received, time()?.saturating_sub(before)))
+            let time = time()?.saturating_sub(before);
+            field::still(pair)?;
+            Ok((received, time))
         })?;
         if !received.rates.are_possible() {
             taken.problems.push(format!("no sample has these statistics: {:?}", received.rates));
