@@ -515,6 +515,7 @@ mod tests {
     fn the_machine_tells_its_memory() {
         let memory = super::machine().expect("/proc/meminfo");
         assert!(memory.available > 0 && memory.available <= memory.total);
-        assert!(Memory::now().expect("memory").usable() <= memory.usable());
+        // Not what is available, which changes at any moment.
+        assert!(Memory::now().expect("memory").total <= memory.total);
     }
 }
