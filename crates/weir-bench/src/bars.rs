@@ -88,18 +88,8 @@ impl Bar {
         measured: Option<Spread>,
     ) -> Self {
         let judged = measured.map(|measured| measured.max);
-        let (wanted, met) = (Wanted::AtMost(most), judged.map(|value| value <= most));
-        Self {
-            name: name.to_owned(),
-            size,
-            wanted,
-            measured,
-            judged,
-            unit,
-            undisturbed: None,
-            met,
-            worst: true,
-        }
+        let met = judged.map(|value| value <= most);
+        Self { judged, met, worst: true, ..Self::new(name, size, Wanted::AtMost(most), unit, measured) }
     }
 }
 

@@ -41,7 +41,7 @@ pub(super) const ALL: &[Entry] = &[
     },
     Entry {
         name: "threshold",
-        question: "from which fill on handlers should help one another (WireCAP, Fig. 12)",
+        question: "how full a queue should be before others help (WireCAP, Fig. 12)",
         make: wirecap::imbalance::make_threshold,
     },
     Entry {

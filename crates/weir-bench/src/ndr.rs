@@ -8,7 +8,6 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use rustix::process::Signal;
 use tempfile::NamedTempFile;
 use weir_lab::{Generator, Rate, Traffic};
 
@@ -18,7 +17,7 @@ use crate::failed;
 use crate::failure::Failure;
 use crate::highest::highest;
 use crate::peers;
-use crate::program::{Program, Reader, WEIR};
+use crate::program::{Program, WEIR};
 use crate::sample::{GENERATOR_CPU, Lab, Limits};
 use crate::units::whole;
 
@@ -243,7 +242,7 @@ impl Ndr {
         let rate = sent.accepted as f64 / sent.elapsed.as_secs_f64();
         let allowed = (sent.elapsed / BEHIND).max(LEAST_BEHIND);
         let Ok(behind) = reader.settle_within(sent.elapsed + Duration::from_secs(3)) else {
-            give_up(&reader)?;
+            reader.give_up()?;
             return Ok(Trial { rate, kept_up: false });
         };
         let counts = reader.finish()?;
@@ -252,13 +251,6 @@ impl Ndr {
         }
         Ok(Trial { rate, kept_up: counts.delivered == accepted && behind <= allowed })
     }
-}
-
-/// Ends a program that has much to do. It is killed when it is dropped.
-fn give_up(reader: &Reader) -> Result<(), Failure> {
-    reader.signal(Signal::INT)?;
-    std::thread::sleep(Duration::from_millis(300));
-    Ok(())
 }
 
 impl Contestant {

@@ -20,9 +20,9 @@ const SAMPLE: i32 = 14;
 /// Pixels of the longest name of a contestant.
 const NAMES: u32 = 290;
 
-const OURS: RGBColor = RGBColor(0x1f, 0x77, 0xb4);
-const LIMITS: RGBColor = RGBColor(0x9a, 0x9a, 0x9a);
-const PEERS: RGBColor = RGBColor(0xd9, 0x8a, 0x2b);
+pub(crate) const OURS: RGBColor = RGBColor(0x1f, 0x77, 0xb4);
+pub(crate) const LIMITS: RGBColor = RGBColor(0x9a, 0x9a, 0x9a);
+pub(crate) const PEERS: RGBColor = RGBColor(0xd9, 0x8a, 0x2b);
 const LOSSY: RGBColor = RGBColor(0xc0, 0x39, 0x2b);
 
 /// Draws it as SVG: the median as a bar, the range as a line on it. Red where packets were lost.

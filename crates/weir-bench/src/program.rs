@@ -257,6 +257,13 @@ impl Reader {
         Ok(busy)
     }
 
+    /// Ends one that has too much left to do. Ctrl-C first, for it may have children.
+    pub(super) fn give_up(self) -> Result<(), Failure> {
+        self.signal(Signal::INT)?;
+        thread::sleep(Duration::from_millis(500));
+        Ok(())
+    }
+
     /// Ctrl-C, and its last words.
     pub(super) fn finish(self) -> Result<Counts, Failure> {
         let parse = self.program.parse;

@@ -140,7 +140,7 @@ impl Found {
 }
 
 fn change(a: Estimate, b: Estimate, better: Better) -> Change {
-    if a.surety < LEAST || b.surety < LEAST {
+    if a.confidence < LEAST || b.confidence < LEAST {
         return Change::Unknown;
     }
     if !a.differs_from(&b) {

@@ -3,7 +3,7 @@
 //! No distribution is assumed: the median of what is measured lies between the k-th smallest and the k-th largest of n
 //! values unless fewer than k of them fell on one side of it, as of n coins.
 
-/// Surety that is asked for. With five rounds the whole range has 0.9375, with six 0.969.
+/// The confidence asked for. With five rounds the whole range has 0.9375, with six 0.969.
 const WANTED: f64 = 0.95;
 /// With less, nothing is called a difference.
 pub(crate) const LEAST: f64 = 0.9;
@@ -17,7 +17,7 @@ pub(crate) struct Estimate {
     pub(crate) low: f64,
     pub(crate) high: f64,
     /// With which probability: 0 to 1.
-    pub(crate) surety: f64,
+    pub(crate) confidence: f64,
 }
 
 impl Estimate {
@@ -30,14 +30,14 @@ impl Estimate {
         let upper = *values.get(middle)?;
         let median = if count % 2 == 1 { upper } else { f64::midpoint(values[middle - 1], upper) };
         // The narrowest that is sure enough, or else the widest.
-        let cut = (0..middle).rev().find(|&cut| surety(count, cut) >= WANTED).unwrap_or(0);
+        let cut = (0..middle).rev().find(|&cut| confidence(count, cut) >= WANTED).unwrap_or(0);
         let (low, high) = (values[cut], values[count - 1 - cut]);
-        Some(Self { median, low, high, surety: surety(count, cut) })
+        Some(Self { median, low, high, confidence: confidence(count, cut) })
     }
 
     /// Whether the two can be told apart: both sure enough, with nothing in common, farther apart than noise.
     pub(crate) fn differs_from(&self, other: &Self) -> bool {
-        let sure = self.surety >= LEAST && other.surety >= LEAST;
+        let sure = self.confidence >= LEAST && other.confidence >= LEAST;
         let apart = self.low > other.high || self.high < other.low;
         sure && apart
             && (self.median - other.median).abs() > NOISE * self.median.abs().max(other.median.abs())
@@ -45,7 +45,7 @@ impl Estimate {
 }
 
 /// The probability that the median lies between the values that remain when `cut` are cut off at each end.
-fn surety(count: usize, cut: usize) -> f64 {
+fn confidence(count: usize, cut: usize) -> f64 {
     let mut term = 0.5_f64.powi(i32::try_from(count).unwrap_or(i32::MAX));
     let mut outside = 0.0;
     for heads in 0..=cut {
@@ -79,7 +79,7 @@ impl Comparison {
             Some(if value == *other { 1.0 } else { value / other.max(f64::MIN_POSITIVE) })
         });
         let ratio = Estimate::of(ratios.map(|ratio| ratio.min(1e9)))?;
-        let sure = ratio.surety >= LEAST;
+        let sure = ratio.confidence >= LEAST;
         let ahead = match ratio {
             Estimate { low, .. } if sure && low > 1.0 + NOISE => Some(higher),
             Estimate { high, .. } if sure && high < 1.0 - NOISE => Some(!higher),
@@ -94,11 +94,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_surety_is_that_of_coins() {
+    fn the_confidence_is_that_of_coins() {
         for (count, cut, expected) in
             [(1, 0, 0.0), (2, 0, 0.5), (5, 0, 0.9375), (6, 0, 0.96875), (10, 1, 0.978_515_625)]
         {
-            assert!((surety(count, cut) - expected).abs() < 1e-12, "{count} {cut}: {}", surety(count, cut));
+            assert!(
+                (confidence(count, cut) - expected).abs() < 1e-12,
+                "{count} {cut}: {}",
+                confidence(count, cut)
+            );
         }
     }
 
@@ -107,7 +111,7 @@ mod tests {
         assert_eq!(Estimate::of([]), None);
         assert_eq!(Estimate::of([f64::NAN]), None);
         let of = |values: &[f64]| Estimate::of(values.iter().copied()).expect("values");
-        assert_eq!(of(&[3.0]), Estimate { median: 3.0, low: 3.0, high: 3.0, surety: 0.0 });
+        assert_eq!(of(&[3.0]), Estimate { median: 3.0, low: 3.0, high: 3.0, confidence: 0.0 });
         let five = of(&[5.0, 1.0, 2.0, 4.0, 3.0]);
         assert_eq!((five.median, five.low, five.high), (3.0, 1.0, 5.0));
         let ten: Vec<f64> = (1..=10).map(f64::from).collect();
@@ -131,7 +135,7 @@ mod tests {
             })
             .count();
         let share = hits as f64 / f64::from(trials);
-        assert!((share - surety(7, 0)).abs() < 0.006, "{share} against {}", surety(7, 0));
+        assert!((share - confidence(7, 0)).abs() < 0.006, "{share} against {}", confidence(7, 0));
     }
 
     #[test]

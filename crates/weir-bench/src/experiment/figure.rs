@@ -9,6 +9,7 @@ use plotters::style::text_anchor::{HPos, Pos, VPos};
 
 use super::text::{estimate, number};
 use super::{Axis, Estimate, Outcome, Role};
+use crate::picture::{LIMITS, OURS, PEERS};
 
 const WIDTH: u32 = 960;
 /// Pixels of a bar, and of what is around all of them.
@@ -20,9 +21,6 @@ const NAMES: u32 = 330;
 const FIELD: u32 = 420;
 const LEGEND: i32 = 18;
 
-const OURS: RGBColor = RGBColor(0x1f, 0x77, 0xb4);
-const PEERS: RGBColor = RGBColor(0xd9, 0x8a, 0x2b);
-const LIMITS: RGBColor = RGBColor(0x9a, 0x9a, 0x9a);
 const MODELS: RGBColor = RGBColor(0x6a, 0x3d, 0x9a);
 /// Lines of one role differ by these, in turn.
 const SHADES: [f64; 4] = [1.0, 0.62, 0.4, 0.25];

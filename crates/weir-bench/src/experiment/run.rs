@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use clap::Args;
-use rustix::fs::{AtFlags, CWD, statat};
 
 use super::result::{Fault, Run};
 use super::{Entry, Outcome, Settings, html, rounds, text};
@@ -35,7 +34,7 @@ pub(crate) struct RunArgs {
     #[arg(required = true, value_name = "NAME")]
     names: Vec<String>,
 
-    /// Number of rounds; default: 5. With three or fewer nothing is called a difference.
+    /// Number of rounds; default: 5. With four or fewer nothing is called a difference.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
     rounds: Option<u32>,
 
@@ -109,8 +108,7 @@ fn wanted(names: &[String], all: &'static [Entry]) -> Result<Vec<&'static Entry>
 
 /// A new run, or one that was interrupted.
 fn begin(args: &RunArgs) -> Result<Run, Failure> {
-    let exists = statat(CWD, &args.json, AtFlags::empty()).is_ok();
-    if args.resume && exists {
+    if args.resume && args.json.exists() {
         let run = Run::load(&args.json)?;
         if run.quick == args.quick {
             return Ok(run);

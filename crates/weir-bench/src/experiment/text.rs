@@ -137,7 +137,7 @@ impl Versus {
         let verdict = match comparison.ahead {
             Some(Side::Ours) => "ahead",
             Some(Side::Theirs) => "BEHIND",
-            None if comparison.ratio.surety < super::confidence::LEAST => "too few rounds",
+            None if comparison.ratio.confidence < super::confidence::LEAST => "too few rounds",
             None => "no difference",
         };
         vec![format!("{ours} / {theirs}"), what.clone(), interval(comparison.ratio), verdict.to_owned()]

@@ -3,10 +3,8 @@
 use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::process::Stdio;
-use std::thread;
 use std::time::Duration;
 
-use rustix::process::Signal;
 use serde::Serialize;
 use serde_json::Value;
 use tempfile::TempDir;
@@ -17,7 +15,7 @@ use crate::bars::{Bar, Wanted};
 use crate::failed;
 use crate::failure::Failure;
 use crate::highest::highest;
-use crate::program::{Counts, Program, Reader, WEIR};
+use crate::program::{Counts, Program, WEIR};
 use crate::sample::Lab;
 use crate::spread::Spread;
 use crate::units;
@@ -185,7 +183,7 @@ fn step(
     let sent = generator.send(count).map_err(failed("send"))?;
     let (rate, accepted) = (sent.accepted as f64 / sent.elapsed.as_secs_f64(), sent.accepted);
     let Ok(behind) = reader.settle_within(plan.duration + PATIENCE) else {
-        give_up(reader)?;
+        reader.give_up()?;
         return Ok(Step { rate, accepted, printed: None, behind_seconds: None });
     };
     match reader.finish() {
@@ -205,14 +203,6 @@ fn step(
         problem.get_or_insert_with(|| format!("{printed} lines for {accepted} packets"));
     }
     Ok(Step { rate, accepted, printed: Some(printed), behind_seconds: Some(behind.as_secs_f64()) })
-}
-
-/// Ends a program that has much to do. Ctrl-C first, for it may have children.
-fn give_up(reader: Reader) -> Result<(), Failure> {
-    reader.signal(Signal::INT)?;
-    thread::sleep(Duration::from_millis(500));
-    drop(reader);
-    Ok(())
 }
 
 impl Text {

@@ -206,7 +206,12 @@ impl Experiment for Bursts {
                 let room = contestant.room.unwrap_or_default();
                 lost.into_iter().map(move |(_, lost)| (lost - law(room, burst)).abs()).collect::<Vec<_>>()
             });
-            Judged::worst(&format!("{}: away from arithmetic", contestant.title), 5.0, "% points", off)
+            Judged::worst(
+                &format!("{}: away from arithmetic", contestant.title),
+                5.0,
+                "percentage points",
+                off,
+            )
         })
         .collect()
     }

@@ -201,10 +201,10 @@ impl Experiment for Imbalance {
                     bar("lost", 0.0, "%", lost.collect());
                 }
                 if let Some(law) = contestant.law {
-                    bar("away from arithmetic", 5.0, "% points", off(law));
+                    bar("away from arithmetic", 5.0, "percentage points", off(law));
                 }
                 if let Some(simulated) = contestant.simulated() {
-                    bar("away from the simulation", 5.0, "% points", off(&simulated));
+                    bar("away from the simulation", 5.0, "percentage points", off(&simulated));
                 }
             }
         }

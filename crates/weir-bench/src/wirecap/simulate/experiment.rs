@@ -162,7 +162,7 @@ impl Experiment for Simulate {
         });
         let below = loads().filter(|load| *load < 100).flat_map(|load| of("advanced", load));
         vec![
-            Judged::worst("simulation, one queue: away from arithmetic", 0.5, "% points", off),
+            Judged::worst("simulation, one queue: away from arithmetic", 0.5, "percentage points", off),
             Judged::worst(
                 "simulation, 64 queues, advanced: lost below a load of 100 %",
                 0.0,

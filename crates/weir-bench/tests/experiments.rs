@@ -1,0 +1,492 @@
+//! `weir-bench run`, in its shortest form: whether experiments measure and add up, not how fast anything is.
+#![forbid(unsafe_code)]
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::process::Command;
+
+use serde_json::Value;
+use weir_lab::require_root;
+
+/// The results of a short `weir-bench run`, its words and its page.
+fn experiment(name: &str) -> (Value, String, String) {
+    let place = tempfile::tempdir().expect("a folder");
+    let files = [place.path().join("r.json"), place.path().join("r.html")];
+    let mut bench = Command::new(env!("CARGO_BIN_EXE_weir-bench"));
+    bench.args(["run", name, "--quick", "--json"]).arg(&files[0]).arg("--html").arg(&files[1]);
+    let output = bench.output().expect("run weir-bench");
+    let told =
+        format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{told}");
+    let [json, page] = files.map(|file| fs::read_to_string(file).expect("a file"));
+    (serde_json::from_str(&json).expect("valid JSON"), told, page)
+}
+
+/// The values of a measure by series and place.
+fn values<'a>(outcome: &'a Value, measure: &str) -> Vec<(&'a str, Option<f64>, f64)> {
+    let values = outcome["values"].as_array().expect("a list").iter();
+    let of = values.filter(|value| value["measure"] == measure);
+    let number = |value: &Value| value["value"].as_f64().expect("a number");
+    of.map(|value| (value["series"].as_str().expect("a name"), value["at"].as_f64(), number(value))).collect()
+}
+
+#[test]
+fn root_experiments_end_in_a_report() {
+    if !require_root("root_experiments_end_in_a_report") {
+        return;
+    }
+    let (results, told, page) = experiment("stat");
+    let outcome = &results["outcomes"][0];
+    let [sent, received, lost] = ["sent", "received", "lost"].map(|measure| values(outcome, measure));
+    assert_eq!(sent.len(), 11, "{told}");
+    for ((sent, received), lost) in sent.iter().zip(&received).zip(&lost) {
+        assert!(sent.2 > 0.0 && sent.2 == received.2 + lost.2, "{sent:?} {received:?} {lost:?}");
+    }
+    let series = outcome["about"]["series"].as_array().expect("a list");
+    assert_eq!(series.len(), sent.len());
+    assert!(outcome["faults"].as_array().is_some_and(Vec::is_empty), "{told}");
+    assert!(told.contains("weir, xdp, 1 filter / libpcap, 1 filter"), "{told}");
+    assert_eq!(page.matches("<svg").count(), 1, "a figure for the one size");
+    assert!(page.contains("Made with --quick") && !page.contains("<script"), "{page}");
+}
+
+#[test]
+fn root_bursts_lose_what_arithmetic_says() {
+    if !require_root("root_bursts_lose_what_arithmetic_says") {
+        return;
+    }
+    let (results, told, page) = experiment("bursts");
+    let outcome = &results["outcomes"][0];
+    let [sent, received, dropped, lost] =
+        ["sent", "received", "dropped", "lost"].map(|measure| values(outcome, measure));
+    assert_eq!(sent.len(), 3 * 6, "{told}");
+    for ((sent, received), dropped) in sent.iter().zip(&received).zip(&dropped) {
+        assert!(sent.2 > 0.0 && sent.2 == received.2 + dropped.2, "{sent:?} {received:?} {dropped:?}");
+    }
+    // 25,600 cells, to the packet.
+    for series in ["weir-64-400", "weir-128-200", "weir-256-100", "law"] {
+        let of = |(name, at, _): &&(&str, Option<f64>, f64)| *name == series && *at == Some(100_000.0);
+        let [(_, _, lost), ..] = lost.iter().filter(of).collect::<Vec<_>>()[..] else { panic!("{told}") };
+        assert!((lost - 74.4).abs() < 1e-9, "{series}: {lost}");
+    }
+    assert_eq!(page.matches("<svg").count(), 1, "lines along the bursts");
+}
+
+/// What came is what was done and what was lost. A handler is never faster than its pace, so basic mode loses no less than
+/// arithmetic and the simulation say, which agree; and others help in advanced mode only. Gives the outcome.
+fn balanced(name: &str, series: usize) -> Value {
+    let (results, told, page) = experiment(name);
+    let outcome = &results["outcomes"][0];
+    let [sent, received, dropped, lost, helped] =
+        ["sent", "received", "dropped", "lost", "helped"].map(|measure| values(outcome, measure));
+    assert_eq!((sent.len(), dropped.len()), (series, series), "{told}");
+    for ((sent, received), dropped) in sent.iter().zip(&received).zip(&dropped) {
+        assert!(received.2 > 0.0 && sent.2 == received.2 + dropped.2, "{sent:?} {received:?} {dropped:?}");
+    }
+    let of = |values: &[(&str, Option<f64>, f64)], name: &str| {
+        values.iter().find(|(series, ..)| *series == name).expect("a value").2
+    };
+    let [measured, law, simulated] =
+        ["basic-100", "law-100", "simulated-basic-100"].map(|name| of(&lost, name));
+    assert!(measured > law - 1.0 && (law - simulated).abs() < 1.0, "{told}");
+    for (series, _, helped) in &helped {
+        let is_advanced = series.starts_with("advanced-100") || series.starts_with("t-");
+        // Where the generator was too slow to fill a pool, nobody has to help.
+        assert!(!is_advanced || *helped > 0.0 || law < 1.0, "{series}: {told}");
+        assert!(*helped == 0.0 || is_advanced || series.starts_with("advanced"), "{series}: {told}");
+    }
+    let pools = sent.iter().filter(|(series, ..)| !series.ends_with("ring")).count();
+    let simulated = lost.iter().filter(|(series, ..)| series.starts_with("simulated-")).count();
+    assert_eq!(simulated, pools, "{told}");
+    assert!(page.contains("<svg"), "{page}");
+    outcome.clone()
+}
+
+#[test]
+fn root_handlers_of_a_group_share_what_is_too_much_for_one() {
+    if !require_root("root_handlers_of_a_group_share_what_is_too_much_for_one") {
+        return;
+    }
+    let outcome = balanced("imbalance", 6);
+    let versus = outcome["about"]["versus"].as_array().expect("a list");
+    assert_eq!(versus.len(), 2, "both kinds of rings: {outcome}");
+}
+
+#[test]
+fn root_thresholds_are_compared() {
+    if !require_root("root_thresholds_are_compared") {
+        return;
+    }
+    balanced("threshold", 5);
+}
+
+#[test]
+fn root_what_handlers_forward_is_counted_at_the_far_end() {
+    if !require_root("root_what_handlers_forward_is_counted_at_the_far_end") {
+        return;
+    }
+    let outcome = balanced("forwarding", 5);
+    let [sent, received, forwarded, lost] =
+        ["sent", "received", "forwarded", "lost"].map(|measure| values(&outcome, measure));
+    assert_eq!(forwarded.len(), 5, "{outcome}");
+    for ((sent, received), forwarded) in sent.iter().zip(&received).zip(&forwarded) {
+        assert!(forwarded.2 > 0.0 && forwarded.2 <= received.2, "{received:?} {forwarded:?}");
+        let lost = lost.iter().find(|(series, ..)| *series == sent.0).expect("a value").2;
+        assert!((lost - 100.0 * (1.0 - forwarded.2 / sent.2)).abs() < 1e-9, "{sent:?} {forwarded:?}");
+    }
+}
+
+#[test]
+fn simulated_machines_lose_what_arithmetic_says() {
+    let (results, told, page) = experiment("simulate");
+    let outcome = &results["outcomes"][0];
+    let [packets, done, lost] = ["packets", "done", "lost"].map(|measure| values(outcome, measure));
+    assert_eq!((packets.len(), lost.len()), (3 * 5, 3 * 6), "{told}");
+    let of = |name: &str, load: f64| {
+        let of = |value: &&(&str, Option<f64>, f64)| value.0 == name && value.1 == Some(load);
+        lost.iter().find(of).expect("a value").2
+    };
+    for ((series, load, packets), (.., done)) in packets.iter().zip(&done) {
+        let lost = packets * of(series, load.expect("a load")) / 100.0;
+        assert!((packets - done - lost).abs() < 1.0, "{series}: {told}");
+    }
+    assert!(of("one", 110.0) > 1.0 && (of("one", 110.0) - of("law", 110.0)).abs() < 0.5, "{told}");
+    assert!(of("advanced", 50.0) == 0.0 && of("basic", 50.0) > 10.0, "{told}");
+    assert!(told.contains("simulation: 64 queues") && page.contains("Simulation: many queues"), "{told}");
+}
+
+#[test]
+fn a_machine_is_simulated_from_the_command_line() {
+    let simulate = |words: &[&str]| {
+        let output = Command::new(env!("CARGO_BIN_EXE_weir-bench")).arg("simulate").args(words).output();
+        let output = output.expect("run weir-bench");
+        (output.status.code(), String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned())
+    };
+    // One queue gets 1 Mpps for 0.1 s, of which its handler does half and the pool holds 2560 packets.
+    let one = ["--queues", "1", "--rate", "1Mpps", "--service", "2us", "--chunks", "10", "--time", "100ms"];
+    let (status, told) = simulate(&one);
+    let all: Vec<_> = told.lines().filter(|line| line.contains("1.00 Mpps")).collect();
+    let lost = |line: &str| line.split_whitespace().nth(3).and_then(|word| word.parse::<f64>().ok());
+    assert!((status, all.len()) == (Some(0), 2) && lost(all[0]) == lost(all[1]), "{told}");
+    assert!(lost(all[0]).is_some_and(|lost| (lost - 47.4).abs() < 0.6), "{told}");
+    let (status, told) =
+        simulate(&["--queues", "1024", "--chunks", "10000", "--rate", "1Gpps", "--time", "1h"]);
+    assert!(status == Some(1) && told.contains("try a shorter --time"), "{told}");
+    for nonsense in [["--rate", "fast"], ["--skew", "-1"], ["--threshold", "0"], ["--chunks", "1"]] {
+        assert_eq!(simulate(&nonsense).0, Some(2), "{nonsense:?}");
+    }
+}
+
+#[test]
+fn root_counters_of_packets_miss_none() {
+    if !require_root("root_counters_of_packets_miss_none") {
+        return;
+    }
+    let (results, told, page) = experiment("counters");
+    let outcome = &results["outcomes"][0];
+    assert_eq!(outcome["about"]["series"].as_array().map(Vec::len), Some(20));
+    let [rate, sent, received, dropped, stack] =
+        ["rate", "sent", "received", "dropped", "stack"].map(|measure| values(outcome, measure));
+    // With threads of NAPI there is one, unless the kernel has none.
+    let threaded =
+        rate.iter().filter(|(name, at, _)| name.ends_with("-threaded") && *at == Some(2.0)).count();
+    let has_none = outcome["about"]["missing"].as_array().is_some_and(|missing| !missing.is_empty());
+    assert!((rate.len(), threaded) == (11, 1) || has_none, "{told}");
+    for (((sent, received), dropped), stack) in sent.iter().zip(&received).zip(&dropped).zip(&stack) {
+        assert!(received.2 > 0.0 && sent.2 == received.2 + dropped.2, "{sent:?} {received:?} {dropped:?}");
+        let passed = if sent.0.contains("-2") { 0.0 } else { sent.2 };
+        assert!(stack.2 == passed, "{stack:?} of {sent:?}");
+    }
+    assert_eq!(outcome["about"]["published"].as_array().map(Vec::len), Some(35));
+    assert!(page.contains("pfcount, igb with TNAPI, mode 2"), "{page}");
+}
+
+/// Runs one of WinPcap's experiments in which contestants take the same frames. All that is sent is received or lost.
+fn contest(name: &str, all: &[&str]) -> Value {
+    let (results, told, page) = experiment(name);
+    let outcome = results["outcomes"][0].clone();
+    let missing = outcome["about"]["missing"].as_array().expect("a list").len();
+    let [rate, sent, received, lost] =
+        ["rate", "sent", "received", "lost"].map(|measure| values(&outcome, measure));
+    let series = outcome["about"]["series"].as_array().expect("a list").iter();
+    let series: Vec<_> = series.map(|series| series["name"].as_str().expect("a name")).collect();
+    assert_eq!(series, all, "{told}");
+    assert_eq!(rate.len(), all.len() - missing, "{told}");
+    for ((sent, received), lost) in sent.iter().zip(&received).zip(&lost) {
+        assert!(sent.2 > 0.0 && sent.2 == received.2 + lost.2, "{sent:?} {received:?} {lost:?}");
+    }
+    assert_eq!(page.matches("<svg").count(), 1, "a figure for the one size");
+    outcome
+}
+
+#[test]
+fn root_delivery_is_measured() {
+    if require_root("root_delivery_is_measured") {
+        contest(
+            "winpcap-delivery",
+            &["weir-exclusive", "stack", "weir-xdp", "weir-tc", "weir-af-packet", "libpcap"],
+        );
+    }
+}
+
+#[test]
+fn root_dumps_are_measured() {
+    if !require_root("root_dumps_are_measured") {
+        return;
+    }
+    let all = [
+        "stack",
+        "weir-exclusive-68",
+        "weir-68",
+        "tcpdump-68",
+        "dumpcap-68",
+        "weir-exclusive-whole",
+        "weir-whole",
+        "tcpdump-whole",
+        "dumpcap-whole",
+    ];
+    let outcome = contest("winpcap-dump", &all);
+    assert_eq!(outcome["bars"].as_array().map(Vec::len), Some(2), "{outcome}");
+}
+
+#[test]
+fn root_statistics_are_measured_beside_user_space() {
+    if !require_root("root_statistics_are_measured_beside_user_space") {
+        return;
+    }
+    let all = [
+        "stack",
+        "stat-tc",
+        "user-tc",
+        "stat-xdp",
+        "user-xdp",
+        "libpcap",
+        "stat-exclusive",
+        "user-exclusive",
+    ];
+    let outcome = contest("winpcap-statistics", &all);
+    assert_eq!(outcome["bars"].as_array().map(Vec::len), Some(3), "{outcome}");
+}
+
+#[test]
+fn root_each_improvement_is_measured_alone() {
+    if !require_root("root_each_improvement_is_measured_alone") {
+        return;
+    }
+    let all = [
+        "limit",
+        "stamps-none",
+        "stamps-batch",
+        "stamps-kernel",
+        "copies-1",
+        "copies-2",
+        "copies-3",
+        "filter-native",
+        "filter-interpreted",
+    ];
+    let outcome = contest("winpcap-gains", &all);
+    let published = outcome["about"]["published"].as_array().expect("a list").iter();
+    let published: Vec<_> = published.filter_map(|row| row["value"].as_f64()).collect();
+    assert_eq!(published, [8.0, 27.0, 5.0]);
+    assert_eq!(outcome["bars"].as_array().map(Vec::len), Some(5), "{outcome}");
+}
+
+#[test]
+fn root_filters_that_accept_nothing_are_measured() {
+    if !require_root("root_filters_that_accept_nothing_are_measured") {
+        return;
+    }
+    let (results, told, page) = experiment("winpcap-filter");
+    let outcome = &results["outcomes"][0];
+    let [rate, sent, received, stack] =
+        ["rate", "sent", "received", "stack"].map(|measure| values(outcome, measure));
+    let missing = outcome["about"]["missing"].as_array().expect("a list").len();
+    assert_eq!(rate.len(), 2 * (6 - missing), "{told}");
+    for ((sent, received), stack) in sent.iter().zip(&received).zip(&stack) {
+        assert!(sent.2 > 0.0 && received.2 == 0.0 && stack.2 == sent.2, "{sent:?} {received:?} {stack:?}");
+    }
+    let filtered = values(outcome, "filtered");
+    for series in ["weir-xdp", "weir-tc"] {
+        for place in [3.0, 13.0] {
+            let of = |values: &[(&str, Option<f64>, f64)]| {
+                let of = |(name, at, _): &&(&str, Option<f64>, f64)| *name == series && *at == Some(place);
+                values.iter().find(of).map(|(.., value)| *value)
+            };
+            assert!(of(&filtered).is_some() && of(&filtered) == of(&sent), "{series}: {told}");
+        }
+    }
+    assert_eq!(page.matches("<svg").count(), 2, "a figure for each filter");
+}
+
+#[test]
+fn root_sending_by_size_is_measured() {
+    if !require_root("root_sending_by_size_is_measured") {
+        return;
+    }
+    let (results, told, page) = experiment("winpcap-send");
+    let outcome = &results["outcomes"][0];
+    let [rate, sent, arrived] = ["rate", "sent", "arrived"].map(|measure| values(outcome, measure));
+    let missing = outcome["about"]["missing"].as_array().expect("a list").len();
+    assert_eq!(rate.len(), 2 * (8 - missing), "{told}");
+    assert!(rate.iter().all(|(.., rate)| *rate > 0.0) && sent == arrived, "{told}");
+    assert_eq!(page.matches("<svg").count(), 2, "a figure for each size");
+}
+
+#[test]
+fn root_the_highest_rate_without_loss_is_found() {
+    if !require_root("root_the_highest_rate_without_loss_is_found") {
+        return;
+    }
+    let (results, told, _) = experiment("ndr");
+    let outcome = &results["outcomes"][0];
+    let [rates, offered] = ["rate", "offered"].map(|measure| values(outcome, measure));
+    let missing = outcome["about"]["missing"].as_array().expect("a list").len();
+    assert_eq!(rates.len() + missing, 13, "{told}");
+    for (rate, offered) in rates.iter().zip(&offered) {
+        assert!(rate.2 >= 0.0 && offered.2 > 0.0 && rate.2 <= offered.2 * 1.05, "{rate:?} {offered:?}");
+    }
+    // Whatever the machine does meanwhile, somebody keeps up with some rate.
+    assert!(rates.iter().any(|(.., rate)| *rate > 0.0), "{told}");
+}
+
+#[test]
+fn runs_are_compared_and_nonsense_is_refused() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let (old, new) = (dir.path().join("old.json"), dir.path().join("new.json"));
+    let run = |rates: [f64; 5]| {
+        let value = |(round, rate): (u32, &f64)| serde_json::json!({"series": "a", "measure": "rate", "at": null, "round": round, "value": rate, "turn": "a"});
+        let values: Vec<Value> = (1..).zip(&rates).map(value).collect();
+        let about = serde_json::json!({
+            "name": "x", "title": "X", "method": "", "differs": [], "axis": null, "missing": [], "versus": [], "published": [],
+            "measures": [{"name": "rate", "title": "rate", "unit": "Mpps", "better": "higher"}],
+            "series": [{"name": "a", "title": "A", "role": "ours"}],
+        });
+        let outcome = serde_json::json!({
+            "about": about, "rounds": 5, "values": values, "bars": [], "faults": [], "seconds": 1.0,
+        });
+        serde_json::json!({
+            "format": "weir-bench 1", "summary": "here", "machine": {}, "quick": false, "outcomes": [outcome],
+        })
+    };
+    fs::write(&old, run([2.0, 2.01, 2.0, 2.02, 2.0]).to_string()).expect("write");
+    fs::write(&new, run([1.0, 1.01, 1.0, 1.02, 1.0]).to_string()).expect("write");
+    let compare = |words: &[&str]| {
+        let output = Command::new(env!("CARGO_BIN_EXE_weir-bench")).arg("compare").args(words).output();
+        let output = output.expect("run weir-bench");
+        let told =
+            format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        (output.status.success(), told)
+    };
+    let [old, new] = [&old, &new].map(|path| path.to_str().expect("a path"));
+    let (right, told) = compare(&[old, new]);
+    assert!(right && told.contains("x: A") && told.contains("-50.0 %") && told.contains("WORSE"), "{told}");
+    let (right, told) = compare(&["--fail", old, new]);
+    assert!(!right && told.contains("values that are worse: 1"), "{told}");
+    let (right, told) = compare(&["--fail", new, old]);
+    assert!(right && told.contains("+100.0 %"), "{told}");
+    let (right, told) = compare(&[old, old]);
+    assert!(right && told.contains("values compared: 1, changed: 0 (worse: 0)"), "{told}");
+    fs::write(new, "{}").expect("write");
+    let (right, told) = compare(&[old, new]);
+    assert!(!right && told.contains("as results of weir-bench run"), "{told}");
+}
+
+const METHODS: [&str; 8] =
+    ["none", "libpcap", "xdp", "tc", "af_packet", "inline-xdp", "inline-tc", "nfqueue"];
+
+/// Runs the experiment, and gives its outcome and what it said.
+fn methods(path: Option<&str>) -> (Value, String) {
+    let dir = tempfile::tempdir().expect("a folder");
+    let (json, html) = (dir.path().join("bench.json"), dir.path().join("bench.html"));
+    let mut bench = Command::new(env!("CARGO_BIN_EXE_weir-bench"));
+    bench.args(["run", "methods", "--quick", "--json"]).arg(&json).arg("--html").arg(&html);
+    bench.envs(path.map(|path| ("PATH", path)));
+    let output = bench.output().expect("run weir-bench");
+    let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+    let run: Value = serde_json::from_str(&fs::read_to_string(&json).expect("JSON")).expect("valid JSON");
+    let outcome = run["outcomes"][0].clone();
+    let right = outcome["faults"].as_array().is_some_and(Vec::is_empty);
+    assert_eq!(output.status.success(), right, "{stderr}");
+    (outcome, stderr)
+}
+
+#[test]
+fn root_methods_of_interception_are_measured() {
+    if !require_root("root_methods_of_interception_are_measured") {
+        return;
+    }
+    let (outcome, stderr) = methods(None);
+    assert_eq!(outcome["faults"], Value::Array(Vec::new()), "{stderr}");
+    let values = outcome["values"].as_array().expect("a list");
+    for method in METHODS {
+        let value = |measure: &str| {
+            let of = |value: &&Value| value["series"] == method && value["measure"] == measure;
+            values.iter().find(of).and_then(|value| value["value"].as_f64())
+        };
+        let [rate, min, max] =
+            ["rate", "rate_min", "rate_max"].map(|measure| value(measure).expect("a rate"));
+        assert!(0.0 < rate && min <= rate && rate <= max, "{method}: {stderr}");
+        assert!(value("cpu") > Some(0.0), "{method}: {stderr}");
+        assert_eq!(value("intercepted") > Some(0.0), method != "none", "{stderr}");
+        assert_eq!(value("lost").is_some(), method != "none", "{stderr}");
+    }
+}
+
+/// A compiler that changes the intercepting program: it overlooks one packet in a thousand, and copies every second only.
+const CARELESS_CC: &str = r#"#!/bin/sh
+for word in "$@"; do
+  case $word in
+  *.c) sed -i 's/if (!is_wanted/static int calls; if (++calls % 1000 == 0) return; if (!is_wanted/
+    s/memcpy(copied/if (seen.packets % 2) memcpy(copied/' "$word" ;;
+  esac
+done
+PATH=${PATH#*:}
+exec cc "$@"
+"#;
+
+#[test]
+fn root_a_method_that_does_less_is_found_out() {
+    if !require_root("root_a_method_that_does_less_is_found_out") {
+        return;
+    }
+    let dir = tempfile::tempdir().expect("a folder");
+    let cc = dir.path().join("cc");
+    fs::write(&cc, CARELESS_CC).expect("a script");
+    fs::set_permissions(&cc, fs::Permissions::from_mode(0o755)).expect("permissions");
+    let path = format!("{}:{}", dir.path().display(), std::env::var("PATH").expect("PATH"));
+    let (outcome, stderr) = methods(Some(&path));
+    let faults = outcome["faults"].as_array().expect("a list");
+    assert!(faults.iter().all(|fault| fault["turn"] == "libpcap"), "{stderr}");
+    let told = |words: &[&str]| {
+        let message = |fault: &Value| fault["message"].as_str().expect("text").to_owned();
+        faults.iter().map(message).filter(|text| words.iter().all(|word| text.contains(word))).count()
+    };
+    assert_eq!(told(&["known frames: 1998 packets intercepted and 0 lost are not the 2000"]), 1, "{stderr}");
+    assert_eq!(told(&["intercepted and", "lost are not the"]), 2, "{stderr}");
+    assert_eq!(told(&["known frames: the sum", "not every byte was copied"]), 1, "{stderr}");
+    assert_eq!(told(&["the sum", "does not fit their checksums"]), 1, "{stderr}");
+}
+
+#[test]
+fn root_methods_without_their_programs_say_what_to_install() {
+    if !require_root("root_methods_without_their_programs_say_what_to_install") {
+        return;
+    }
+    let dir = tempfile::tempdir().expect("a folder");
+    let taskset = dir.path().join("taskset");
+    std::os::unix::fs::symlink("/usr/bin/taskset", taskset).expect("a link");
+    let (outcome, stderr) = methods(dir.path().to_str());
+    let faults = outcome["faults"].as_array().expect("a list");
+    assert_eq!(faults.len(), METHODS.len(), "{stderr}");
+    for (fault, method) in faults.iter().zip(METHODS) {
+        let message = fault["message"].as_str().expect("text");
+        let [what, package] = if method == "libpcap" {
+            ["cannot find cc, ", "gcc libc6-dev libpcap-dev"]
+        } else {
+            ["cannot find iperf3: ", "iperf3"]
+        };
+        assert_eq!(fault["turn"], method);
+        assert!(message.starts_with(what), "{message}");
+        assert!(message.ends_with(&format!("; try apt-get install {package}")), "{message}");
+    }
+}
