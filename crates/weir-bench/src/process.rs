@@ -69,6 +69,22 @@ pub(super) fn cpu_time(pid: Pid) -> io::Result<Duration> {
     Ok(sum)
 }
 
+/// Whether a thread of a process runs, or would if it got a processor.
+pub(super) fn is_runnable(pid: Pid) -> io::Result<bool> {
+    for task in fs::read_dir(format!("/proc/{}/task", pid.as_raw_nonzero()))? {
+        // A thread may have ended meanwhile.
+        if fs::read_to_string(task?.path().join("stat")).is_ok_and(|text| state(&text) == Some('R')) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// From a `stat`: behind the name, which may hold anything.
+fn state(stat: &str) -> Option<char> {
+    stat.rsplit_once(") ")?.1.chars().next()
+}
+
 /// Processor time of this thread, in the program and in the kernel for it.
 pub(super) fn thread_time() -> Duration {
     let time = clock_gettime(ClockId::ThreadCPUTime);
@@ -166,6 +182,13 @@ Rss:                  16 kB
     }
 
     #[test]
+    fn states_are_behind_the_name() {
+        assert_eq!(state("7 (a) R b) S 1 7 7 0"), Some('S'));
+        assert_eq!(state("7 (a) R 1 7 7 0"), Some('R'));
+        assert_eq!((state("7 (a"), state("")), (None, None));
+    }
+
+    #[test]
     fn idle_time_and_that_of_others_is_not_busy() {
         assert_eq!(ticks_busy("cpu  1 20 300 9 9 4000 50000 9 9 9\ncpu0 1 1 1 1 1 1 1\n"), Some(54321));
         assert_eq!((ticks_busy("cpu  1 2 3\n"), ticks_busy("")), (None, None));
@@ -193,5 +216,6 @@ Rss:                  16 kB
         while cpu_time(pid).expect("time") < before + Duration::from_millis(20) {
             sum = std::hint::black_box(sum.wrapping_add(1));
         }
+        assert!(is_runnable(pid).expect("a state"));
     }
 }

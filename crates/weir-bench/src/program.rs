@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 use weir_lab::Port;
 
-use super::process::cpu_time;
+use super::process::{cpu_time, is_runnable};
 use super::witness::Witness;
 use super::{failed, process::Memory};
 use crate::failure::Failure;
@@ -218,6 +218,10 @@ impl Reader {
         cpu_time(self.pid()).map_err(failed(format_args!("read the processor time of {}", self.name)))
     }
 
+    fn is_runnable(&self) -> Result<bool, Failure> {
+        is_runnable(self.pid()).map_err(failed(format_args!("read the state of {}", self.name)))
+    }
+
     pub(super) fn memory(&self) -> Result<Memory, Failure> {
         Memory::of(self.pid()).map_err(failed(format_args!("read the memory of {}", self.name)))
     }
@@ -235,20 +239,24 @@ impl Reader {
     /// The same; an error if it takes longer.
     pub(super) fn settle_within(&self, patience: Duration) -> Result<Duration, Failure> {
         let start = Instant::now();
-        let (mut busy, mut quiet_since) = (Duration::ZERO, Duration::ZERO);
+        let (mut busy, mut quiet) = (Duration::ZERO, Duration::ZERO);
         let mut used = self.cpu_time()?;
-        while start.elapsed() < quiet_since + self.program.batch.max(3 * LOOK) {
+        while quiet < self.program.batch.max(3 * LOOK) {
             thread::sleep(LOOK);
             let growth = self.cpu_time()?.saturating_sub(used);
             used += growth;
             if self.program.spins {
+                quiet += LOOK;
                 continue;
             }
             if growth > LOOK / 2 {
                 busy = start.elapsed();
             }
             if growth > LOOK / 10 {
-                quiet_since = start.elapsed();
+                quiet = Duration::ZERO;
+            } else if !self.is_runnable()? {
+                // While it waits for a processor, its silence tells nothing.
+                quiet += LOOK;
             }
             if start.elapsed() > patience {
                 return Err(self.too_slow("read the remaining packets", patience));

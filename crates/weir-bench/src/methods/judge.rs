@@ -60,9 +60,12 @@ pub(super) fn arrival(arrived: &Arrived) -> Vec<String> {
 
 /// Every packet has to be accounted for, by whoever counts.
 fn counts(seen: &Seen, arrived: &Arrived) -> Vec<String> {
-    let Seen { packets, bytes, others, lost, .. } = *seen;
+    let Seen { packets, bytes, others, lost, lost_both_ways, .. } = *seen;
     let mut problems = arrival(arrived);
-    if packets + lost != arrived.packets {
+    let known = packets..=packets + lost;
+    let fits =
+        if lost_both_ways { known.contains(&arrived.packets) } else { *known.end() == arrived.packets };
+    if !fits {
         problems.push(format!(
             "{packets} packets intercepted and {lost} lost are not the {} that arrived",
             arrived.packets
@@ -144,6 +147,10 @@ mod tests {
         assert_eq!(both(&seen, &arrived(&frames), &frames), [2, 3]);
         let known = Seen { lost: 1, ..seen };
         assert_eq!(both(&known, &arrived(&frames), &frames), [0, 0], "one that is known to be lost is not");
+        let more = Seen { lost: 2, ..seen };
+        assert_eq!(both(&more, &arrived(&frames), &frames), [1, 1]);
+        let both_ways = Seen { lost_both_ways: true, ..more };
+        assert_eq!(both(&both_ways, &arrived(&frames), &frames), [0, 0], "the other has been sent");
     }
 
     #[test]

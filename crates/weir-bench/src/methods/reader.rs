@@ -93,7 +93,7 @@ fn inline(args: &InterceptArgs, hook: Hook, stop: &AtomicBool) -> Result<Seen, F
         thread::sleep(WAIT);
     }
     let Intercepted { packets, bytes, sum, others } = inline.intercepted();
-    Ok(Seen { packets, bytes, sum, others, lost: 0 })
+    Ok(Seen { packets, bytes, sum, others, ..Seen::default() })
 }
 
 /// With a netfilter queue.
@@ -102,7 +102,9 @@ fn nfqueue(args: &InterceptArgs, stop: &AtomicBool) -> Result<Seen, Failure> {
     style::say(format_args!("ready"));
     let mut work = Work::new(args.address);
     let wait = Timespec::try_from(WAIT).expect("a short time");
-    while !stop.load(Ordering::Relaxed) {
+    loop {
+        // What has arrived before the signal is taken.
+        let ends = stop.load(Ordering::Relaxed);
         let mut taken = 0;
         while taken < BATCH
             && let Some(packet) = queue.take().map_err(Failure::new)?
@@ -111,11 +113,15 @@ fn nfqueue(args: &InterceptArgs, stop: &AtomicBool) -> Result<Seen, Failure> {
             taken += 1;
         }
         queue.accept().map_err(Failure::new)?;
-        if taken == 0 {
-            match poll(&mut [PollFd::from_borrowed_fd(queue.as_fd(), PollFlags::IN)], Some(&wait)) {
-                Ok(_) | Err(Errno::INTR) => {}
-                Err(error) => return Err(failed("wait for packets")(error)),
-            }
+        if taken > 0 {
+            continue;
+        }
+        if ends {
+            break;
+        }
+        match poll(&mut [PollFd::from_borrowed_fd(queue.as_fd(), PollFlags::IN)], Some(&wait)) {
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(error) => return Err(failed("wait for packets")(error)),
         }
     }
     Ok(work.seen(queue.dropped().map_err(Failure::new)?))

@@ -24,6 +24,9 @@ pub(super) struct Seen {
     /// Packets that are not TCP over IPv4 to the address.
     pub(super) others: u64,
     pub(super) lost: u64,
+    /// Whether `lost` has packets that this host has sent, too.
+    #[serde(default)]
+    pub(super) lost_both_ways: bool,
 }
 
 /// Does it.
