@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use weir::DEFAULT_CHUNK_SIZE;
 use weir_lab::Verdict;
 
 use super::peers;
@@ -40,6 +39,12 @@ impl Contestant {
     pub(super) fn kept(&self) -> usize {
         let Way::Program(program) = &self.way else { return usize::MAX };
         program.snap_len().unwrap_or(usize::MAX)
+    }
+
+    /// Bytes of a pool of so many chunks.
+    pub(super) fn pool(&self, chunks: u64) -> u64 {
+        let Way::Program(program) = &self.way else { return 0 };
+        chunks * program.chunk_size()
     }
 
     /// Why it cannot take part.
@@ -137,6 +142,24 @@ pub(super) fn receive_into_50_mib() -> Program {
     ours(OWN, "ready", &["receive", "--source", "xdp", "--mode", "exclusive", "--chunks", "50"])
 }
 
+/// Captures that differ in the size of their chunks, beside the limit with a copy; each has 64 MiB a queue.
+pub(super) fn by_chunk_size() -> Vec<Contestant> {
+    let of = |(name, title, chunks, chunk_size)| {
+        let shape = ["--timestamps", "none", "--chunks", chunks, "--chunk-size", chunk_size];
+        let how = [&["receive", "--source", "xdp", "--mode", "exclusive"], &shape[..]].concat();
+        Contestant::program(name, title, false, ours(OWN, "ready", &how))
+    };
+    let limit = all().into_iter().filter(|contestant| contestant.name == "limit-write");
+    let sizes = [
+        ("chunks-128k", "weir, chunks of 128 KiB", "512", "131072"),
+        ("chunks-256k", "weir, chunks of 256 KiB", "256", "262144"),
+        ("chunks-512k", "weir, chunks of 512 KiB", "128", "524288"),
+        ("chunks-1m", "weir, chunks of 1 MiB", "64", "1048576"),
+        ("chunks-2m", "weir, chunks of 2 MiB", "32", "2097152"),
+    ];
+    limit.chain(sizes.map(of)).collect()
+}
+
 /// A queue's pool of a chosen shape, for frames as long as its cells.
 pub(super) fn held_up(chunks: &'static str, chunk_size: &'static str) -> Program {
     let shape = ["--chunks", chunks, "--chunk-size", chunk_size];
@@ -201,12 +224,11 @@ pub(super) fn ours(name: &'static str, ready: &'static str, arguments: &[&'stati
         parse: |stdout, _| {
             let received: Received = serde_json::from_str(stdout).ok()?;
             let chunks: u64 = received.queues.iter().map(|queue| u64::from(queue.pool.total)).sum();
-            let pool = chunks * u64::from(DEFAULT_CHUNK_SIZE);
             Some(Counts {
                 delivered: received.witness.map_or(received.captured, |witness| witness.packets),
                 dropped: Some(received.lost + received.errors),
                 filtered: received.filtered,
-                pool: Some(pool).filter(|&pool| pool > 0),
+                chunks: Some(chunks).filter(|&chunks| chunks > 0),
                 witness: received.witness,
             })
         },
@@ -231,10 +253,7 @@ mod tests {
     fn the_account_of_a_capture_and_a_receiver_are_read() {
         let parse = write().parse;
         let account = r#"{"type":"account","captured":7,"lost":2,"errors":1,"queues":[{"queue":0,"pool":{"total":3}}]}"#;
-        assert_eq!(
-            parse(account, ""),
-            Some(Counts { dropped: Some(3), pool: Some(3 << 20), ..Counts::of(7) })
-        );
+        assert_eq!(parse(account, ""), Some(Counts { dropped: Some(3), chunks: Some(3), ..Counts::of(7) }));
         assert_eq!(parse("", "weir: no such interface"), None);
     }
 }

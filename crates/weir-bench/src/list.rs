@@ -15,6 +15,11 @@ pub(super) const ALL: &[Entry] = &[
         make: capture,
     },
     Entry {
+        name: "chunks",
+        question: "what the size of a chunk does to the rate of an exclusive capture",
+        make: chunks,
+    },
+    Entry {
         name: "ndr",
         question: "the highest rate without loss, by size, to nowhere, tmpfs and disk (RFC 2544)",
         make: ndr::make,
@@ -180,5 +185,20 @@ fn capture(settings: &Settings) -> Result<Box<dyn Experiment>, Failure> {
     let dir = tempfile::tempdir().map_err(failed("create a folder"))?;
     let judge = |samples: &[crate::sample::Sample]| bars::judge(samples, None);
     let contest = Contest::new(settings, about, contestants::all(), &[60, 256, 1514], dir, judge)?;
+    Ok(Box::new(contest))
+}
+
+fn chunks(settings: &Settings) -> Result<Box<dyn Experiment>, Failure> {
+    let about = About {
+        name: "chunks".to_owned(),
+        title: "The size of a chunk".to_owned(),
+        method: "As in capture: one processor makes and receives frames, the other reads every byte. Exclusive, without time \
+                 stamps, 64 MiB a queue."
+            .to_owned(),
+        ..About::default()
+    };
+    let dir = tempfile::tempdir().map_err(failed("create a folder"))?;
+    let contestants = contestants::by_chunk_size();
+    let contest = Contest::new(settings, about, contestants, &[60, 256, 1514], dir, |_| Vec::new())?;
     Ok(Box::new(contest))
 }

@@ -10,6 +10,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
+use weir::DEFAULT_CHUNK_SIZE;
 use weir_lab::Port;
 
 use super::process::{cpu_time, is_runnable};
@@ -55,8 +56,8 @@ pub(super) struct Counts {
     pub(super) dropped: Option<u64>,
     /// Packets that it says its filter has rejected.
     pub(super) filtered: Option<u64>,
-    /// Bytes of its pool.
-    pub(super) pool: Option<u64>,
+    /// Chunks of its pool.
+    pub(super) chunks: Option<u64>,
     /// What was in the packets.
     pub(super) witness: Option<Witness>,
 }
@@ -64,7 +65,7 @@ pub(super) struct Counts {
 impl Counts {
     /// Where nothing else is known.
     pub(super) fn of(delivered: u64) -> Self {
-        Self { delivered, dropped: None, filtered: None, pool: None, witness: None }
+        Self { delivered, dropped: None, filtered: None, chunks: None, witness: None }
     }
 }
 
@@ -83,6 +84,13 @@ impl Program {
     pub(super) fn snap_len(&self) -> Option<usize> {
         let at = self.arguments.iter().position(|&word| word == "-s")?;
         self.arguments.get(at + 1)?.parse().ok()
+    }
+
+    /// Bytes of a chunk, if it is weir: what follows `--chunk-size`, or the default.
+    pub(super) fn chunk_size(&self) -> u64 {
+        let at = self.arguments.iter().position(|&word| word == "--chunk-size");
+        let asked = at.and_then(|at| self.arguments.get(at + 1)?.parse().ok());
+        asked.unwrap_or_else(|| DEFAULT_CHUNK_SIZE.into())
     }
 
     /// As a line that a person could type.

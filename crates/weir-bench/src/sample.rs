@@ -205,7 +205,9 @@ impl Lab {
             stack,
             verified,
             memory,
-            beyond_pool: memory.zip(counts.and_then(|c| c.pool)).map(|(memory, pool)| memory.beyond(pool)),
+            beyond_pool: memory
+                .zip(counts.and_then(|counts| counts.chunks))
+                .map(|(memory, chunks)| memory.beyond(contestant.pool(chunks))),
             problems,
         })
     }

@@ -140,7 +140,9 @@ fn send(generator: &mut Generator, frames: u64) -> Result<SendReport, Failure> {
 }
 
 fn burst(lab: &Lab) -> Result<Burst, Failure> {
-    let reader = contestants::receive_into_50_mib().start(&lab.pair().rx, None)?;
+    let program = contestants::receive_into_50_mib();
+    let chunk_size = program.chunk_size();
+    let reader = program.start(&lab.pair().rx, None)?;
     let (traffic, mut generator) = lab.generator(SIZE)?;
     reader.signal(Signal::STOP)?;
     let sent = send(&mut generator, BURST)?;
@@ -151,7 +153,7 @@ fn burst(lab: &Lab) -> Result<Burst, Failure> {
     let lost = sent.accepted.saturating_sub(counts.delivered);
     // What finds no room is behind all that did.
     let verified = witness == Witness::of(&traffic, 0..counts.delivered);
-    let pool_of_queue = counts.pool.unwrap_or(0) / u64::from(super::sample::QUEUES);
+    let pool_of_queue = counts.chunks.unwrap_or(0) * chunk_size / u64::from(super::sample::QUEUES);
     Ok(Burst { packets: sent.accepted, pool_of_queue, lost, verified })
 }
 

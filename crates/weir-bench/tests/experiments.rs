@@ -51,6 +51,20 @@ fn root_experiments_end_in_a_report() {
 }
 
 #[test]
+fn root_captures_with_chunks_of_all_sizes_add_up() {
+    if !require_root("root_captures_with_chunks_of_all_sizes_add_up") {
+        return;
+    }
+    let (results, told, _) = experiment("chunks");
+    let [sent, received, lost] =
+        ["sent", "received", "lost"].map(|measure| values(&results["outcomes"][0], measure));
+    assert_eq!(sent.len(), 6, "{told}");
+    for ((sent, received), lost) in sent.iter().zip(&received).zip(&lost) {
+        assert!(received.2 > 0.0 && sent.2 == received.2 + lost.2, "{sent:?} {received:?} {lost:?}");
+    }
+}
+
+#[test]
 fn root_bursts_lose_what_arithmetic_says() {
     if !require_root("root_bursts_lose_what_arithmetic_says") {
         return;
