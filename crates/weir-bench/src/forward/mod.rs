@@ -9,15 +9,14 @@
 //! In a round all have short turns, again and again: when the machine changes its speed, as those with other guests do, it does so for
 //! all of them. Nobody is there but who has his turn: what weir attaches to the kernel's tracepoints would be called for others, too.
 
+pub(crate) mod bare;
 mod check;
 
 use std::any::Any;
 use std::fs;
 use std::io::{self, Write};
 use std::process::Command;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::thread::{self, JoinHandle};
+use std::thread;
 use std::time::Duration;
 
 use clap::Args;
@@ -25,12 +24,9 @@ use rustix::thread::{CpuSet, sched_setaffinity};
 use serde::Serialize;
 use weir::Forward;
 use weir::forward::{Packet, Verdict};
-use weir_bpf::lab::RedirectTo;
-use weir_bpf::xsk::Redirect;
 use weir_lab::{Generator, Hook, Network, Traffic, Verdict as Hooked, Veth};
-use weir_sys::bpf::{XdpHook, XdpLink};
-use weir_sys::xsk::{FrameSize, Umem, UmemOptions, XskOptions, XskSocket};
 
+use self::bare::{Loop, Ways};
 use crate::bars::{Bar, Wanted};
 use crate::failure::Failure;
 use crate::machine::Machine;
@@ -243,64 +239,19 @@ fn all_arrived(hook: &Hook) -> u64 {
     }
 }
 
-fn pass(_: &mut Packet<'_, '_>) -> Verdict {
+/// A handler that forwards all.
+pub(crate) fn pass(_: &mut Packet<'_, '_>) -> Verdict {
     Verdict::Forward
 }
 
 fn bare_redirect(network: &Network) -> Joined {
     let [from, to] = [0, 1].map(|number| network.pairs()[number].rx.index);
-    let program = RedirectTo::load(to).map_err(failed("load a program that redirects"))?;
-    let link = XdpLink::attach(program.program(), from, XdpHook::Native).map_err(failed("attach"))?;
-    Ok(Box::new((link, program)))
+    Ok(Box::new(bare::redirect(from, to)?))
 }
 
-/// A thread that ends when this is dropped.
-struct Loop {
-    stop: Arc<AtomicBool>,
-    thread: Option<JoinHandle<()>>,
-    _link: XdpLink,
-}
-
-impl Drop for Loop {
-    fn drop(&mut self) {
-        self.stop.store(true, Relaxed);
-        if let Some(thread) = self.thread.take() {
-            let _ended = thread.join();
-        }
-    }
-}
-
-/// As little as possible around two sockets: looks again without ever sleeping.
 fn bare_loop(network: &Network) -> Joined {
-    const RING: u32 = 2048;
-    const BATCH: u32 = 64;
-    let [from, to] = [0, 1].map(|number| network.pairs()[number].rx.index);
-    let redirect = Redirect::load(1, false).map_err(failed("load the AF_XDP program"))?;
-    let options =
-        UmemOptions { frames: 2 * RING, frame_size: FrameSize::TwoKib, zero_copy: false, segments: false };
-    let umem = Umem::new(options).map_err(failed("allocate packet memory"))?;
-    let bind = |index, receive, send| XskSocket::bind(&umem, index, 0, XskOptions { receive, send });
-    let mut receiver = bind(from, RING, 0).map_err(failed("open an AF_XDP socket"))?;
-    let mut sender = bind(to, 0, RING).map_err(failed("open an AF_XDP socket"))?;
-    redirect.insert(0, &receiver).map_err(failed("redirect to the socket"))?;
-    let link = XdpLink::attach(redirect.program(), from, XdpHook::Native).map_err(failed("attach"))?;
-    let stop = Arc::<AtomicBool>::default();
-    let stopped = Arc::clone(&stop);
-    let thread = thread::spawn(move || {
-        let (mut spare, mut out) = (Vec::new(), Vec::new());
-        umem.take(usize::MAX, &mut spare);
-        let _redirect = redirect;
-        while !stopped.load(Relaxed) {
-            receiver.refill(&mut spare);
-            if out.is_empty() {
-                receiver.receive(&umem, BATCH, &mut out);
-            }
-            sender.send(&mut out);
-            let _full = sender.kick();
-            sender.complete(&umem, &mut spare);
-        }
-    });
-    Ok(Box::new(Loop { stop, thread: Some(thread), _link: link }))
+    let ends = [0, 1].map(|number| network.pairs()[number].rx.index);
+    Ok(Box::new(Loop::start(ends, Ways::One, 1, 2048)?))
 }
 
 /// Without the spanning tree protocol its ports forward at once. Without IPv6, and without following multicast groups, for which
