@@ -55,6 +55,16 @@ pub(super) const ALL: &[Entry] = &[
         make: wirecap::imbalance::make_forwarding,
     },
     Entry {
+        name: "scaling",
+        question: "how forwarding both ways grows with queues, beside what memory allows, 60 bytes (WireCAP, Fig. 14)",
+        make: wirecap::scaling::make,
+    },
+    Entry {
+        name: "scaling-96",
+        question: "the same with 96 bytes (WireCAP, Fig. 14)",
+        make: wirecap::scaling::make_longer,
+    },
+    Entry {
         name: "simulate",
         question: "what 64 queues at 100 Gbit/s would lose, by load: a simulation",
         make: wirecap::simulate::make,

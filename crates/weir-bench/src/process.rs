@@ -87,7 +87,16 @@ fn state(stat: &str) -> Option<char> {
 
 /// Processor time of this thread, in the program and in the kernel for it.
 pub(super) fn thread_time() -> Duration {
-    let time = clock_gettime(ClockId::ThreadCPUTime);
+    since_it_began(ClockId::ThreadCPUTime)
+}
+
+/// The same of all threads of this process, those that have ended included.
+pub(super) fn own_time() -> Duration {
+    since_it_began(ClockId::ProcessCPUTime)
+}
+
+fn since_it_began(clock: ClockId) -> Duration {
+    let time = clock_gettime(clock);
     let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
     Duration::from_secs(seconds) + Duration::from_nanos(u64::try_from(time.tv_nsec).unwrap_or(0))
 }

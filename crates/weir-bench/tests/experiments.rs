@@ -150,6 +150,58 @@ fn root_what_handlers_forward_is_counted_at_the_far_end() {
     }
 }
 
+/// Frames of both ways have arrived or are counted where they were lost; every series has a rate, and memory allows more.
+fn scales(name: &str, size: u32) {
+    let (results, told, page) = experiment(name);
+    let outcome = &results["outcomes"][0];
+    let [rate, lost, sent, received, dropped, no_room, bandwidth] =
+        ["rate", "lost", "sent", "received", "dropped", "no-room", "bandwidth"]
+            .map(|measure| values(outcome, measure));
+    let contestants =
+        ["kernel", "redirect", "handler", "nic-ring", "basic-100", "advanced-100", "advanced-500", "ring"];
+    assert_eq!(sent.iter().map(|(series, ..)| *series).collect::<Vec<_>>(), contestants, "{told}");
+    for (number, (series, at, sent)) in sent.iter().enumerate() {
+        let [received, dropped, no_room] = [&received, &dropped, &no_room].map(|values| values[number].2);
+        assert!(received > 0.0 && *sent == received + dropped + no_room, "{series}: {told}");
+        let share = lost.iter().find(|value| (value.0, value.1) == (series, *at)).expect("a share").2;
+        assert!((share - 100.0 * (1.0 - received / sent)).abs() < 1e-9, "{series}: {told}");
+    }
+    let series = outcome["about"]["series"].as_array().expect("a list");
+    for name in series.iter().map(|series| series["name"].as_str().expect("a name")) {
+        assert!(rate.iter().any(|(series, ..)| *series == name), "{name}: {told}");
+    }
+    let lines = f64::from(size.next_multiple_of(64));
+    for (memory, times) in [("memory", 1.0), ("memory-copied", 3.0), ("memory-one", 1.0)] {
+        let of =
+            |values: &[(&str, Option<f64>, f64)]| values.iter().find(|value| value.0 == memory).map(|v| v.2);
+        let (rate, bandwidth) = of(&rate).zip(of(&bandwidth)).expect("both");
+        assert!((rate - bandwidth * 1e3 / (2.0 * lines * times)).abs() < 1e-6, "{memory}: {told}");
+    }
+    // Simulated machines have other places than this one, and nobody is compared with them.
+    let is_simulated = |name: &str| name.starts_with("simulated-");
+    let measured: Vec<_> = rate.iter().filter(|value| !is_simulated(value.0)).map(|value| value.1).collect();
+    assert!(
+        rate.iter().filter(|value| is_simulated(value.0)).all(|value| !measured.contains(&value.1)),
+        "{told}"
+    );
+    assert!(!outcome["about"]["versus"].to_string().contains("simulated"), "{outcome}");
+    assert_eq!(page.matches("<svg").count(), 1, "lines along the queues");
+}
+
+#[test]
+fn root_forwarding_both_ways_is_counted_by_stage() {
+    if require_root("root_forwarding_both_ways_is_counted_by_stage") {
+        scales("scaling", 60);
+    }
+}
+
+#[test]
+fn root_longer_frames_are_forwarded_both_ways() {
+    if require_root("root_longer_frames_are_forwarded_both_ways") {
+        scales("scaling-96", 96);
+    }
+}
+
 #[test]
 fn simulated_machines_lose_what_arithmetic_says() {
     let (results, told, page) = experiment("simulate");

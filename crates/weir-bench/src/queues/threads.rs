@@ -35,9 +35,9 @@ struct Progress {
 /// What a handler has done.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub(crate) struct Done {
-    pub(super) packets: u64,
+    pub(crate) packets: u64,
     /// Processor time that this took.
-    pub(super) busy_seconds: f64,
+    pub(crate) busy_seconds: f64,
     /// When the last was done, since the beginning.
     pub(super) seconds: f64,
     /// How long it was ready to run, and others had its processor.

@@ -1,6 +1,6 @@
 //! Who takes packets from the queues, and what is asked of them.
 
-use super::rings::Kind;
+use super::rings::{BYTES, Kind};
 use crate::experiment::{About, Axis, Better, Measure, Role, Series};
 
 pub(super) const LOST: &str = "lost";
@@ -49,7 +49,7 @@ pub(super) const FIGURE_11: [Contestant; 6] = [
     Contestant {
         name: "ring",
         title: "copying rings without a pool: TPACKET_V3 of 50 MiB each",
-        engine: Engine::Ring(Kind::Copying),
+        engine: Engine::Ring(Kind::Copying(BYTES)),
         law: None,
     },
     Contestant {

@@ -5,5 +5,6 @@ mod contestants;
 pub(super) mod imbalance;
 mod pace;
 mod rings;
+pub(super) mod scaling;
 pub(super) mod simulate;
 mod trace;

@@ -18,8 +18,8 @@ use crate::failure::Failure;
 /// Which of them.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Kind {
-    /// The kernel copies packets to it: TPACKET_V3.
-    Copying,
+    /// The kernel copies packets to it: TPACKET_V3, of so many bytes.
+    Copying(u32),
     /// As short as that of a NIC: AF_XDP.
     Short,
 }
@@ -33,7 +33,7 @@ pub(super) struct Counts {
 }
 
 /// Bytes of a copying ring: as many as a pool of 100 chunks has.
-const BYTES: u32 = 50 << 20;
+pub(super) const BYTES: u32 = 50 << 20;
 const BLOCK: u32 = 512 << 10;
 const RETIRE_MS: u32 = 10;
 /// Frames of a short one.
@@ -64,7 +64,7 @@ pub(super) fn start(
 ) -> Result<JoinHandle<Result<Counts, Failure>>, Failure> {
     let mut ring = port.netns.run(|| -> Result<Box<dyn Ring>, Failure> {
         Ok(match kind {
-            Kind::Copying => Box::new(copying(port.index)?),
+            Kind::Copying(bytes) => Box::new(copying(port.index, bytes)?),
             Kind::Short => Box::new(Bare::open(port.index)?),
         })
     })?;
@@ -88,13 +88,13 @@ pub(super) fn start(
     }))
 }
 
-fn copying(interface: u32) -> Result<PacketRing, Failure> {
+fn copying(interface: u32, bytes: u32) -> Result<PacketRing, Failure> {
     let options = RingOptions {
         interface: Some(interface),
         traffic: Traffic::Received,
         snap_len: SNAP_LEN,
         block_bytes: BLOCK,
-        blocks: BYTES / BLOCK,
+        blocks: bytes.div_ceil(BLOCK),
         retire_ms: RETIRE_MS,
     };
     PacketRing::open(&options).map_err(Failure::new)

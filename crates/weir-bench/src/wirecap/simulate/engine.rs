@@ -46,6 +46,8 @@ pub(in crate::wirecap) struct Came {
     pub(in crate::wirecap) helped: u64,
     /// Chunks that were not empty at once, at most.
     pub(in crate::wirecap) most_in_use: u32,
+    /// When the last whole chunk was done: nanoseconds.
+    pub(in crate::wirecap) ended: u64,
 }
 
 /// Bytes that a chunk is written with, of one record that stands for all of its packets: the fewest that a pool allows.
@@ -121,6 +123,7 @@ impl Simulation {
             self.busy.pop();
             self.held[handler] = None;
             self.in_use -= 1;
+            self.came.ended = at;
             self.came.done += u64::from(self.design.cells);
             self.begin(handler, at)?;
         }

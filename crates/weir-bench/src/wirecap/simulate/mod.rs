@@ -127,7 +127,13 @@ fn memory(came: &Came, cells: u32) -> f64 {
 }
 
 /// Steady traffic of which queue q (from 1) gets a part in proportion to 1 / q^skew. Packets come a chunk's worth at a time.
-fn skewed(queues: u32, skew: f64, rate: f64, time: Duration, cells: u32) -> impl Iterator<Item = Arrival> {
+pub(super) fn skewed(
+    queues: u32,
+    skew: f64,
+    rate: f64,
+    time: Duration,
+    cells: u32,
+) -> impl Iterator<Item = Arrival> {
     let weights: Vec<f64> = (1..=queues).map(|queue| f64::from(queue).powf(-skew)).collect();
     let all: f64 = weights.iter().sum();
     let end = time.as_secs_f64() * 1e9;
