@@ -99,6 +99,8 @@ enum What {
     Compare(experiment::CompareArgs),
     /// Measure compression on the fly at the highest rate tcpdump sustains without it.
     Compress(compress::CompressArgs),
+    /// Put the results of a run into the documentation: tables, figures.
+    Document(experiment::DocumentArgs),
     /// Compare filters with libpcap's: size, speed, compile time, cost in XDP.
     Filter(filter::FilterArgs),
     /// Compare forwarding with a bare XDP redirect, a bare AF_XDP loop, the Linux bridge and tc
@@ -206,6 +208,7 @@ fn run(cli: &Cli) -> Result<(), Failure> {
         What::Compare(args) => experiment::compare(args),
         What::Compress(args) => compress::run(args),
         What::CompileOnce(args) => filter::run_once(args),
+        What::Document(args) => experiment::document(args, list::ALL),
         What::Filter(args) => filter::run(args),
         What::Forward(args) => forward::run(args),
         What::Host(args) => host::run(args),

@@ -169,7 +169,7 @@ impl Bar {
 impl Added {
     /// Nothing was promised of it.
     fn bar(self) -> Bar {
-        let name = format!("steering by {} adds, {}", self.steer, self.packet);
+        let name = format!("steering by {} adds, {}, ns", self.steer, self.packet);
         let judged = self.nanoseconds.map(|spread| spread.median);
         Bar { name, size: None, wanted: String::new(), judged, unit: "ns".to_owned(), worst: false }
     }

@@ -7,9 +7,10 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::confidence::LEAST;
+use super::digest::Digest;
 use super::result::Run;
-use super::text::{estimate, interval, number};
-use super::{Better, Estimate, Outcome, Role};
+use super::text::{interval, number};
+use super::{Better, Estimate, Role};
 use crate::failed;
 use crate::failure::Failure;
 use crate::table::table;
@@ -65,7 +66,7 @@ pub(crate) fn run(args: &CompareArgs) -> Result<(), Failure> {
     let mut found = Found::default();
     for earlier in &before.outcomes {
         if let Some(later) = after.outcomes.iter().find(|later| later.about.name == earlier.about.name) {
-            found.outcome(earlier, later);
+            found.outcome(&Digest::of(earlier), &Digest::of(later));
         }
     }
     let text = found.tell(&before.summary, &after.summary);
@@ -83,11 +84,11 @@ pub(crate) fn run(args: &CompareArgs) -> Result<(), Failure> {
 }
 
 impl Found {
-    fn outcome(&mut self, earlier: &Outcome, later: &Outcome) {
+    fn outcome(&mut self, earlier: &Digest, later: &Digest) {
         for series in &earlier.about.series {
-            for measure in earlier.about.measures.iter().filter(|measure| measure.better != Better::Neither) {
+            for measure in &earlier.about.measures {
                 for at in earlier.places() {
-                    let of = |outcome| estimate(outcome, &series.name, &measure.name, at);
+                    let of = |digest: &Digest| digest.estimate(&series.name, &measure.name, at);
                     let Some((a, b)) = of(earlier).zip(of(later)) else { continue };
                     let headline = earlier.about.measures.first() == Some(measure);
                     if series.role == Role::Limit && headline && a.median != 0.0 {

@@ -3,6 +3,8 @@
 //! No distribution is assumed: the median of what is measured lies between the k-th smallest and the k-th largest of n
 //! values unless fewer than k of them fell on one side of it, as of n coins.
 
+use serde::{Deserialize, Serialize};
+
 /// The confidence asked for. With five rounds the whole range has 0.9375, with six 0.969.
 const WANTED: f64 = 0.95;
 /// With less, nothing is called a difference.
@@ -10,8 +12,9 @@ pub(crate) const LEAST: f64 = 0.9;
 /// Differences below this are noise of the machine, however surely they were measured.
 pub(crate) const NOISE: f64 = 0.02;
 
-/// A median, and where that of endless rounds lies.
-#[derive(Clone, Copy, Debug, PartialEq)]
+/// A median, and where that of endless rounds lies. In a file it is a list of its fields.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Serialize)]
+#[serde(from = "[f64; 4]", into = "[f64; 4]")]
 pub(crate) struct Estimate {
     pub(crate) median: f64,
     pub(crate) low: f64,
@@ -44,6 +47,18 @@ impl Estimate {
     }
 }
 
+impl From<[f64; 4]> for Estimate {
+    fn from([median, low, high, confidence]: [f64; 4]) -> Self {
+        Self { median, low, high, confidence }
+    }
+}
+
+impl From<Estimate> for [f64; 4] {
+    fn from(Estimate { median, low, high, confidence }: Estimate) -> Self {
+        [median, low, high, confidence]
+    }
+}
+
 /// The probability that the median lies between the values that remain when `cut` are cut off at each end.
 fn confidence(count: usize, cut: usize) -> f64 {
     let mut term = 0.5_f64.powi(i32::try_from(count).unwrap_or(i32::MAX));
@@ -56,7 +71,7 @@ fn confidence(count: usize, cut: usize) -> f64 {
 }
 
 /// Who is ahead of whom, by ratios within rounds.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Serialize)]
 pub(crate) struct Comparison {
     /// Our values divided by theirs.
     pub(crate) ratio: Estimate,
@@ -64,7 +79,8 @@ pub(crate) struct Comparison {
 }
 
 /// Of a comparison.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub(crate) enum Side {
     Ours,
     Theirs,

@@ -7,8 +7,9 @@ use plotters::coord::ranged1d::SegmentValue;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
-use super::text::{estimate, number};
-use super::{Axis, Estimate, Outcome, Role};
+use super::digest::Digest;
+use super::text::{axis_title, number};
+use super::{Axis, Estimate, Published, Role};
 use crate::picture::{LIMITS, OURS, PEERS};
 
 const WIDTH: u32 = 960;
@@ -20,96 +21,179 @@ const NAMES: u32 = 330;
 /// Pixels of lines' field, and of a line of their legend.
 const FIELD: u32 = 420;
 const LEGEND: i32 = 18;
+/// Pixels of a line below a figure.
+const NOTE: u32 = 18;
+
+/// The greatest value that is drawn.
+const MOST: f64 = 1e100;
 
 const MODELS: RGBColor = RGBColor(0x6a, 0x3d, 0x9a);
 /// Lines of one role differ by these, in turn.
 const SHADES: [f64; 4] = [1.0, 0.62, 0.4, 0.25];
 
-type Drawn<T> = Result<T, Box<dyn Error>>;
+pub(crate) type Drawn<T> = Result<T, Box<dyn Error>>;
 type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
+
+/// One figure of an experiment.
+pub(crate) enum Figure {
+    /// `longest`: what all figures of the experiment have room for.
+    Bars {
+        caption: String,
+        rows: Vec<Row>,
+        longest: f64,
+    },
+    Lines {
+        caption: String,
+        axis: Axis,
+        lines: Vec<Line>,
+    },
+}
 
 /// A bar: its name, what it is, and its length.
 pub(crate) struct Row {
-    pub(crate) title: String,
-    pub(crate) role: Role,
-    pub(crate) length: Estimate,
+    title: String,
+    role: Role,
+    length: Estimate,
 }
 
 /// A line, or the points of one that was not connected.
-struct Line {
+pub(crate) struct Line {
     title: String,
     role: Role,
     points: Vec<(f64, Estimate)>,
 }
 
-/// The figures of an experiment by its first measure, each with a caption. None if nothing was measured.
-pub(crate) fn figures(outcome: &Outcome) -> Drawn<Vec<String>> {
+/// The figures of an experiment by its first measure. None if nothing was measured.
+pub(crate) fn figures(digest: &Digest) -> Vec<Figure> {
     // Values of many kinds have no scale in common.
-    let measure = outcome.about.measures.first().filter(|measure| !measure.unit.is_empty());
-    let Some(measure) = measure else { return Ok(Vec::new()) };
-    let places = outcome.places();
-    let title = format!("{}, {}", measure.title, measure.unit);
-    match &outcome.about.axis {
-        Some(axis) if outcome.is_curve() => {
-            let lines: Vec<Line> = lines(outcome, &measure.name);
-            if lines.is_empty() { Ok(Vec::new()) } else { Ok(vec![draw_lines(&title, axis, &lines)?]) }
+    let measure = digest.about.measures.first().filter(|measure| !measure.unit.is_empty());
+    let Some(measure) = measure else { return Vec::new() };
+    let caption = format!("{}, {}", measure.title, measure.unit);
+    match &digest.about.axis {
+        Some(axis) if digest.is_curve() => {
+            let (axis, lines) = (axis.clone(), lines(digest, &measure.name));
+            if lines.is_empty() { Vec::new() } else { vec![Figure::Lines { caption, axis, lines }] }
         }
         axis => {
             let all: Vec<(Option<f64>, Vec<Row>)> =
-                places.into_iter().map(|at| (at, rows(outcome, &measure.name, at))).collect();
+                digest.places().into_iter().map(|at| (at, rows(digest, &measure.name, at))).collect();
             let lengths = all.iter().flat_map(|(_, rows)| rows.iter().map(|row| row.length.high));
             let longest = lengths.fold(0.0, f64::max);
-            let shown = all.iter().filter(|(_, rows)| !rows.is_empty());
+            let shown = all.into_iter().filter(|(_, rows)| !rows.is_empty());
             shown
                 .map(|(at, rows)| {
                     let place =
                         at.zip(axis.as_ref()).map(|(at, axis)| format!(" ({} {})", number(at), axis.unit));
-                    draw_bars(&format!("{title}{}", place.unwrap_or_default()), rows, longest)
+                    Figure::Bars { caption: caption.clone() + &place.unwrap_or_default(), rows, longest }
                 })
                 .collect()
         }
     }
 }
 
-fn rows(outcome: &Outcome, measure: &str, at: Option<f64>) -> Vec<Row> {
-    let series = outcome.about.series.iter();
+/// What is to be drawn of a value; of a damaged file, not what no axis can hold.
+fn length(digest: &Digest, series: &str, measure: &str, at: Option<f64>) -> Option<Estimate> {
+    let estimate = digest.estimate(series, measure, at)?;
+    let Estimate { median, low, high, .. } = estimate;
+    let mut values = [median, low, high].into_iter().chain(at);
+    values.all(|value| value.abs() < MOST).then_some(estimate)
+}
+
+fn rows(digest: &Digest, measure: &str, at: Option<f64>) -> Vec<Row> {
+    let series = digest.about.series.iter();
     series
         .filter_map(|series| {
-            let length = estimate(outcome, &series.name, measure, at)?;
+            let length = length(digest, &series.name, measure, at)?;
             Some(Row { title: series.title.clone(), role: series.role, length })
         })
         .collect()
 }
 
-fn lines(outcome: &Outcome, measure: &str) -> Vec<Line> {
-    let places: Vec<f64> = outcome.places().into_iter().flatten().collect();
+fn lines(digest: &Digest, measure: &str) -> Vec<Line> {
+    let places: Vec<f64> = digest.places().into_iter().flatten().collect();
     let line = |series: &super::Series| {
-        let at = |at: &f64| Some((*at, estimate(outcome, &series.name, measure, Some(*at))?));
+        let at = |at: &f64| Some((*at, length(digest, &series.name, measure, Some(*at))?));
         Line {
             title: series.title.clone(),
             role: series.role,
             points: places.iter().filter_map(at).collect(),
         }
     };
-    outcome.about.series.iter().map(line).filter(|line| !line.points.is_empty()).collect()
+    digest.about.series.iter().map(line).filter(|line| !line.points.is_empty()).collect()
 }
 
-/// The median as a bar, where it lies as a line on that.
-pub(crate) fn draw_bars(caption: &str, rows: &[Row], longest: f64) -> Drawn<String> {
-    let mut svg = String::new();
-    {
-        let height = u32::try_from(rows.len())? * ROW + FRAME;
-        let root = SVGBackend::with_string(&mut svg, (WIDTH, height)).into_drawing_area();
-        root.fill(&WHITE)?;
-        bars(&root, caption, rows, if longest > 0.0 { longest } else { 1.0 })?;
-        root.present()?;
+impl Figure {
+    /// Values of others, as bars.
+    pub(crate) fn published(caption: String, values: &[&Published]) -> Self {
+        let row = |value: &&Published| {
+            let length =
+                Estimate { median: value.value, low: value.value, high: value.value, confidence: 0.0 };
+            Row { title: value.series.clone(), role: Role::Limit, length }
+        };
+        let longest = values.iter().map(|value| value.value).fold(0.0, f64::max);
+        Self::Bars { caption, rows: values.iter().map(row).collect(), longest }
     }
-    Ok(svg)
+
+    /// One that only says something.
+    pub(crate) fn empty(caption: String) -> Self {
+        Self::Bars { caption, rows: Vec::new(), longest: 0.0 }
+    }
+
+    /// Draws it as SVG, with `notes` below, a line each.
+    pub(crate) fn svg(&self, notes: &[String]) -> Drawn<String> {
+        let height = self.height()?;
+        let below = if notes.is_empty() { 0 } else { NOTE * (u32::try_from(notes.len())? + 1) };
+        let mut svg = String::new();
+        {
+            let root = SVGBackend::with_string(&mut svg, (WIDTH, height + below)).into_drawing_area();
+            root.fill(&WHITE)?;
+            let (field, below) = root.split_vertically(height);
+            match self {
+                Self::Bars { caption, rows, longest } => {
+                    bars(&field, caption, rows, if *longest > 0.0 { *longest } else { 1.0 })?;
+                }
+                Self::Lines { caption, axis, lines } => draw_lines(&field, caption, axis, lines)?,
+            }
+            let style = ("sans-serif", 12).into_text_style(&below).pos(Pos::new(HPos::Left, VPos::Center));
+            for (y, note) in (i32::try_from(NOTE / 2)?..).step_by(usize::try_from(NOTE)?).zip(notes) {
+                below.draw_text(note, &style, (16, y))?;
+            }
+            root.present()?;
+        }
+        Ok(svg)
+    }
+
+    fn height(&self) -> Drawn<u32> {
+        Ok(match self {
+            Self::Bars { rows, .. } => u32::try_from(rows.len())? * ROW + FRAME,
+            Self::Lines { lines, .. } => FIELD + u32::try_from(LEGEND)? * u32::try_from(lines.len())? + 16,
+        })
+    }
+
+    /// What its colours mean.
+    pub(crate) fn legend(&self) -> String {
+        let (roles, interval): (Vec<Role>, _) = match self {
+            Self::Bars { rows, .. } => (rows.iter().map(|row| row.role).collect(), "Black"),
+            Self::Lines { lines, .. } => (lines.iter().map(|line| line.role).collect(), "Vertical lines"),
+        };
+        let mut legend = String::new();
+        for (role, meaning) in [
+            (Role::Ours, "Blue: weir. "),
+            (Role::Peer, "Orange: others. "),
+            (Role::Limit, "Grey: limits of the machine. "),
+            (Role::Model, "Violet: arithmetic and simulation. "),
+        ] {
+            if roles.contains(&role) {
+                legend.push_str(meaning);
+            }
+        }
+        legend + interval + ": the interval of the median."
+    }
 }
 
 fn bars(area: &Area<'_>, caption: &str, rows: &[Row], longest: f64) -> Drawn<()> {
     // The first at the top.
-    let top = i32::try_from(rows.len())? - 1;
+    let top = (i32::try_from(rows.len())? - 1).max(0);
     let mut chart = ChartBuilder::on(area)
         .caption(caption, ("sans-serif", 17))
         .margin(8)
@@ -146,36 +230,28 @@ fn bars(area: &Area<'_>, caption: &str, rows: &[Row], longest: f64) -> Drawn<()>
     Ok(())
 }
 
-fn draw_lines(title: &str, axis: &Axis, lines: &[Line]) -> Drawn<String> {
+fn draw_lines(area: &Area<'_>, caption: &str, axis: &Axis, lines: &[Line]) -> Drawn<()> {
     let points = || lines.iter().flat_map(|line| &line.points);
     let (first, last) =
         points().fold((f64::MAX, f64::MIN), |(low, high), (x, _)| (low.min(*x), high.max(*x)));
     let highest = points().map(|(_, estimate)| estimate.high).fold(0.0, f64::max);
     let highest = if highest > 0.0 { highest * 1.08 } else { 1.0 };
-    let mut svg = String::new();
-    {
-        let below = u32::try_from(LEGEND)? * u32::try_from(lines.len())? + 16;
-        let root = SVGBackend::with_string(&mut svg, (WIDTH, FIELD + below)).into_drawing_area();
-        root.fill(&WHITE)?;
-        let (field, legend) = root.split_vertically(FIELD);
-        let mut builder = ChartBuilder::on(&field);
-        builder
-            .caption(title, ("sans-serif", 17))
-            .margin(10)
-            .margin_right(40)
-            .x_label_area_size(44)
-            .y_label_area_size(64);
-        let about = format!("{}, {}", axis.title, axis.unit);
-        if axis.logarithmic {
-            let range = (first.max(f64::MIN_POSITIVE)..last.max(first * 1.01)).log_scale();
-            draw_on(builder.build_cartesian_2d(range, 0.0..highest)?, &about, lines)?;
-        } else {
-            draw_on(builder.build_cartesian_2d(first..last.max(first + 1.0), 0.0..highest)?, &about, lines)?;
-        }
-        names(&legend, lines)?;
-        root.present()?;
+    let (field, legend) = area.split_vertically(FIELD);
+    let mut builder = ChartBuilder::on(&field);
+    builder
+        .caption(caption, ("sans-serif", 17))
+        .margin(10)
+        .margin_right(40)
+        .x_label_area_size(44)
+        .y_label_area_size(64);
+    let about = axis_title(axis);
+    if axis.logarithmic {
+        let range = (first.max(f64::MIN_POSITIVE)..last.max(first * 1.01)).log_scale();
+        draw_on(builder.build_cartesian_2d(range, 0.0..highest)?, &about, lines)?;
+    } else {
+        draw_on(builder.build_cartesian_2d(first..last.max(first + 1.0), 0.0..highest)?, &about, lines)?;
     }
-    Ok(svg)
+    names(&legend, lines)
 }
 
 type Chart<'a, 'b, X> =

@@ -4,10 +4,11 @@ use std::error::Error;
 use std::fmt::Write as _;
 
 use super::confidence::Side;
-use super::figure::{Row, draw_bars, figures};
+use super::digest::Digest;
+use super::figure::{Figure, figures};
 use super::result::Run;
-use super::text::{Versus, bars, number, tables, versus};
-use super::{Estimate, Outcome, Published, Role};
+use super::text::{bars, compared, number, tables, versus};
+use super::{Outcome, Published};
 
 const STYLE: &str = "\
 body { font: 15px/1.45 sans-serif; max-width: 62rem; margin: 2rem auto; padding: 0 1rem; color: #222; }
@@ -46,10 +47,12 @@ fn summary(page: &mut String, run: &Run) {
     let mut behind = Vec::new();
     let mut ahead = 0;
     for outcome in &run.outcomes {
-        for versus in versus(outcome) {
+        let digest = Digest::of(outcome);
+        for versus in &digest.versus {
             match versus.comparison.ahead {
                 Some(Side::Theirs) => {
-                    behind.push(format!("{}: {}", outcome.about.title, versus.row().join(" ")))
+                    let compared = compared(&digest, versus).join(" ");
+                    behind.push(format!("{}: {compared}", outcome.about.title))
                 }
                 Some(Side::Ours) => ahead += 1,
                 None => {}
@@ -108,34 +111,33 @@ fn list(page: &mut String, title: &str, lines: &[String]) {
 }
 
 fn section(page: &mut String, outcome: &Outcome) -> Result<(), Box<dyn Error>> {
-    let about = &outcome.about;
+    let (about, digest) = (&outcome.about, Digest::of(outcome));
     let (name, title, method) = (escape(&about.name), escape(&about.title), escape(&about.method));
     let _infallible = writeln!(page, "<h2 id=\"{name}\">{title}</h2>\n<p>{method}</p>");
-    let drift = outcome.drift().map_or_else(String::new, |drift| {
+    let drift = digest.drift.map_or_else(String::new, |drift| {
         format!("; the first round again, at the end: {:+.1} % (median of all series)", drift * 100.0)
     });
     let rounds =
         if outcome.rounds == 1 { "One round".to_owned() } else { format!("{} rounds", outcome.rounds) };
     let _infallible = writeln!(page, "<p class=\"quiet\">{rounds} in {:.0} s{drift}</p>", outcome.seconds);
-    let figures = figures(outcome)?;
+    let figures = figures(&digest);
     for figure in &figures {
-        let _infallible = writeln!(page, "<figure>{figure}</figure>");
+        let _infallible = writeln!(page, "<figure>{}</figure>", figure.svg(&[])?);
     }
-    if !figures.is_empty() {
-        page.push_str("<p class=\"quiet\">Blue: weir. Orange: others. Grey: limits of the machine. Violet, dashed: arithmetic. \
-                   Black, and vertical lines: where the median lies.</p>\n");
+    if let Some(figure) = figures.first() {
+        let _infallible = writeln!(page, "<p class=\"quiet\">{}</p>", figure.legend());
     }
-    for (title, rows) in tables(outcome) {
+    for (title, rows) in tables(&digest) {
         if !title.is_empty() {
             let _infallible = writeln!(page, "<h3>{}</h3>", escape(&title));
         }
         table(page, &rows);
     }
-    let versus = versus(outcome);
+    let versus = versus(&digest);
     if !versus.is_empty() {
         page.push_str("<h3>In the same rounds</h3>\n");
         let head = ["", "", "ratio", ""].map(str::to_owned).to_vec();
-        table(page, &std::iter::once(head).chain(versus.iter().map(Versus::row)).collect::<Vec<_>>());
+        table(page, &std::iter::once(head).chain(versus).collect::<Vec<_>>());
     }
     if !outcome.bars.is_empty() {
         page.push_str("<h3>Targets</h3>\n");
@@ -155,20 +157,11 @@ fn published(page: &mut String, outcome: &Outcome) -> Result<(), Box<dyn Error>>
     page.push_str("<h3>Published</h3>\n");
     if let Some(measure) = about.measures.first() {
         let of = |value: &&Published| value.measure == measure.name && value.at.is_none();
-        let rows: Vec<Row> = about
-            .published
-            .iter()
-            .filter(of)
-            .map(|value| Row {
-                title: value.series.clone(),
-                role: Role::Limit,
-                length: Estimate::of([value.value]).expect("published values are finite"),
-            })
-            .collect();
-        let longest = rows.iter().map(|row| row.length.high).fold(0.0, f64::max);
-        if !rows.is_empty() {
+        let values: Vec<_> = about.published.iter().filter(of).collect();
+        if !values.is_empty() {
             let caption = format!("as published: {}, {}", measure.title, measure.unit);
-            let _infallible = writeln!(page, "<figure>{}</figure>", draw_bars(&caption, &rows, longest)?);
+            let figure = Figure::published(caption, &values);
+            let _infallible = writeln!(page, "<figure>{}</figure>", figure.svg(&[])?);
         }
     }
     let mut rows = vec![["", "measure", "at", "value"].map(str::to_owned).to_vec()];

@@ -2,13 +2,15 @@
 //!
 //! ```text
 //!  experiment: what it asks of whom -> turns -> rounds.rs -> result.rs: raw values, in a file
-//!                                                            -> table.rs, html.rs (figure.rs), compare.rs
+//!    -> digest.rs: medians -> text.rs, html.rs (figure.rs), compare.rs, document/
 //! ```
 
 mod bench;
 mod compare;
 mod confidence;
 mod contest;
+mod digest;
+mod document;
 mod figure;
 mod html;
 mod result;
@@ -20,6 +22,7 @@ pub(crate) use bench::Bench;
 pub(crate) use compare::{CompareArgs, run as compare};
 pub(crate) use confidence::{Comparison, Estimate};
 pub(crate) use contest::Contest;
+pub(crate) use document::{DocumentArgs, run as document};
 pub(crate) use result::{About, Axis, Better, Judged, Measure, Outcome, Published, Role, Series};
 pub(crate) use run::{RunArgs, run};
 

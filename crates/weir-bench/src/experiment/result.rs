@@ -5,6 +5,7 @@ use std::io::Write as _;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use tempfile::NamedTempFile;
 
@@ -13,9 +14,6 @@ use crate::failure::Failure;
 
 /// The first word of the file, so that nothing else is taken for one.
 const FORMAT: &str = "weir-bench 1";
-
-/// With fewer places on the axis bars are easier to read.
-const LINES: usize = 4;
 
 /// All experiments of one run. Field names are a promise to scripts.
 #[derive(Clone, Debug, Deserialize, Serialize)]
@@ -162,31 +160,48 @@ impl Run {
 
     /// Reads a file that [`Run::save`] has written.
     pub(crate) fn load(path: &Path) -> Result<Self, Failure> {
-        let text = fs::read(path).map_err(failed(format_args!("read {}", path.display())))?;
-        let read: Result<Self, _> = serde_json::from_slice(&text);
-        let run =
-            read.map_err(failed(format_args!("read {} as results of weir-bench run", path.display())))?;
-        if run.format == FORMAT {
-            return Ok(run);
-        }
-        let what =
-            format_args!("cannot read {}: its format is {:?}, not {FORMAT:?}", path.display(), run.format);
-        Err(Failure::new(what))
+        load(path, FORMAT)
     }
 
     /// Replaces the file, which is whole at any time.
     pub(crate) fn save(&self, path: &Path) -> Result<(), Failure> {
-        let text = serde_json::to_vec(self).map_err(failed("make JSON"))?;
-        let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or_else(|| Path::new("."));
-        let write = || {
-            let mut file = NamedTempFile::new_in(dir)?;
-            file.write_all(&text)?;
-            file.write_all(b"\n")?;
-            file.as_file().set_permissions(PermissionsExt::from_mode(0o644))?;
-            file.persist(path).map_err(|error| error.error)
-        };
-        write().map(drop).map_err(failed(format_args!("write {}", path.display())))
+        replace(path, &json(self)?)
     }
+}
+
+/// Reads JSON whose field `format` says what it is.
+pub(super) fn load<T: DeserializeOwned>(path: &Path, format: &str) -> Result<T, Failure> {
+    #[derive(Deserialize)]
+    struct Head {
+        format: String,
+    }
+    let text = fs::read(path).map_err(failed(format_args!("read {}", path.display())))?;
+    let wrong = || failed(format!("read {} as results of weir-bench", path.display()));
+    let head: Head = serde_json::from_slice(&text).map_err(wrong())?;
+    if head.format != format {
+        let (path, found) = (path.display(), head.format);
+        return Err(Failure::new(format_args!(
+            "cannot read {path}: its format is {found:?}, not {format:?}"
+        )));
+    }
+    serde_json::from_slice(&text).map_err(wrong())
+}
+
+/// A line of JSON.
+pub(super) fn json(value: &impl Serialize) -> Result<String, Failure> {
+    serde_json::to_string(value).map(|text| text + "\n").map_err(failed("make JSON"))
+}
+
+/// Replaces a file, which is whole at any time.
+pub(super) fn replace(path: &Path, text: &str) -> Result<(), Failure> {
+    let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or_else(|| Path::new("."));
+    let write = || {
+        let mut file = NamedTempFile::new_in(dir)?;
+        file.write_all(text.as_bytes())?;
+        file.as_file().set_permissions(PermissionsExt::from_mode(0o644))?;
+        file.persist(path).map_err(|error| error.error)
+    };
+    write().map(drop).map_err(failed(format_args!("write {}", path.display())))
 }
 
 impl Outcome {
@@ -196,18 +211,5 @@ impl Outcome {
             value.round > 0 && value.series == series && value.measure == measure && value.at == at
         };
         self.values.iter().filter(of).map(|value| (value.round, value.value)).collect()
-    }
-
-    /// The places on the axis, in order; one that is no place if there is no axis.
-    pub(crate) fn places(&self) -> Vec<Option<f64>> {
-        let mut places: Vec<Option<f64>> = self.values.iter().map(|value| value.at).collect();
-        places.sort_by(|a, b| a.unwrap_or(f64::MIN).total_cmp(&b.unwrap_or(f64::MIN)));
-        places.dedup();
-        places
-    }
-
-    /// Whether places are points of lines, and not each a field of bars.
-    pub(crate) fn is_curve(&self) -> bool {
-        self.about.axis.as_ref().is_some_and(|axis| axis.logarithmic || self.places().len() >= LINES)
     }
 }

@@ -6,6 +6,7 @@ use std::time::Instant;
 
 use clap::Args;
 
+use super::digest::Digest;
 use super::result::{Fault, Run};
 use super::{Entry, Outcome, Settings, html, rounds, text};
 use crate::failure::Failure;
@@ -23,7 +24,8 @@ Examples:
   weir-bench run all --resume
         Go on where a run was interrupted, with the file it left.
 
-weir-bench list shows the experiments, weir-bench compare what changed between two runs. Requires root and two \
+weir-bench list shows the experiments, weir-bench compare what changed between two runs, and weir-bench document puts \
+results into the documentation. Requires root and two \
 otherwise idle processors. Traffic stays in private networks that are removed at the end, unless --rx and --tx name \
 interfaces.";
 
@@ -85,7 +87,7 @@ pub(crate) fn run(args: &RunArgs, all: &'static [Entry]) -> Result<(), Failure> 
     }
     let mut stdout = io::stdout().lock();
     for outcome in &run.outcomes {
-        let told = stdout.write_all(text::outcome(outcome).as_bytes());
+        let told = stdout.write_all(text::outcome(&Digest::of(outcome)).as_bytes());
         told.map_err(failed("write to standard output"))?;
     }
     write(&args.html, &html::page(&run).map_err(failed("draw"))?)?;

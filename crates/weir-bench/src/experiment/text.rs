@@ -2,146 +2,124 @@
 
 use std::fmt::Write as _;
 
-use super::confidence::Side;
-use super::{Better, Comparison, Estimate, Judged, Measure, Outcome, Series};
+use super::confidence::{LEAST, Side};
+use super::digest::{Digest, Versus};
+use super::{Axis, Comparison, Estimate, Judged, Measure, Series};
 use crate::table::table;
 
 /// A table for each place on the axis, the comparisons and the targets.
-pub(crate) fn outcome(outcome: &Outcome) -> String {
-    let about = &outcome.about;
+pub(crate) fn outcome(digest: &Digest) -> String {
+    let about = &digest.about;
     let mut text = format!("\n{}\n", about.title);
-    for (title, rows) in tables(outcome) {
+    for (title, rows) in tables(digest) {
         text.push('\n');
         if !title.is_empty() {
             let _infallible = writeln!(text, "{title}");
         }
         text.push_str(&table(&rows));
     }
-    let versus = versus(outcome);
+    let versus = versus(digest);
     if !versus.is_empty() {
         text.push('\n');
         text.push_str("In the same rounds\n");
-        text.push_str(&table(&versus.iter().map(Versus::row).collect::<Vec<_>>()));
+        text.push_str(&table(&versus));
     }
-    if !outcome.bars.is_empty() {
+    if !digest.bars.is_empty() {
         text.push_str("\nTargets\n");
-        text.push_str(&table(&bars(&outcome.bars)));
+        text.push_str(&table(&bars(&digest.bars)));
     }
     for [series, why] in &about.missing {
         let _infallible = writeln!(text, "{series}: {why}");
     }
-    for fault in &outcome.faults {
+    for fault in &digest.faults {
         let _infallible = writeln!(text, "{}, round {}: {}", fault.turn, fault.round, fault.message);
     }
     text
 }
 
 /// The values, with a title for each table: one for each place, or, of a curve, one for each measure.
-pub(crate) fn tables(outcome: &Outcome) -> Vec<(String, Vec<Vec<String>>)> {
-    let about = &outcome.about;
-    let shown: Vec<&Measure> =
-        about.measures.iter().filter(|measure| measure.better != Better::Neither).collect();
-    if outcome.is_curve() {
-        return shown
-            .into_iter()
-            .map(|measure| (head(&[measure])[1].clone(), along(outcome, measure)))
-            .collect();
+pub(crate) fn tables(digest: &Digest) -> Vec<(String, Vec<Vec<String>>)> {
+    let about = &digest.about;
+    let places = digest.places();
+    if digest.is_curve() {
+        let places: Vec<_> = places.into_iter().filter(Option::is_some).collect();
+        let along = |measure| (with_unit(measure), along(digest, measure, &places));
+        return about.measures.iter().map(along).collect();
     }
     let of = |at: Option<f64>| {
         let title = at.zip(about.axis.as_ref());
         let title = title.map(|(at, axis)| format!("{}: {} {}", axis.title, number(at), axis.unit));
-        let rows = about.series.iter().filter_map(|series| row(outcome, series, &shown, at));
-        (title.unwrap_or_default(), std::iter::once(head(&shown)).chain(rows).collect())
+        let rows = about.series.iter().filter_map(|series| row(digest, series, at));
+        (title.unwrap_or_default(), std::iter::once(head(&about.measures)).chain(rows).collect())
     };
-    outcome.places().into_iter().map(of).collect()
+    places.into_iter().map(of).collect()
 }
 
-/// One measure along the axis.
-fn along(outcome: &Outcome, measure: &Measure) -> Vec<Vec<String>> {
-    let places: Vec<f64> = outcome.places().into_iter().flatten().collect();
-    let head = std::iter::once(String::new()).chain(places.iter().map(|at| number(*at))).collect();
+/// One measure along the axis, at these places.
+pub(crate) fn along(digest: &Digest, measure: &Measure, places: &[Option<f64>]) -> Vec<Vec<String>> {
+    let axis = digest.about.axis.as_ref().map(axis_title).unwrap_or_default();
+    let head = std::iter::once(axis).chain(places.iter().flatten().map(|at| number(*at)));
     let row = |series: &Series| {
-        let cells = places.iter().map(|at| estimate(outcome, &series.name, &measure.name, Some(*at)));
-        let cells: Vec<_> = cells.map(|cell| cell.map_or_else(|| "-".to_owned(), interval)).collect();
-        cells
-            .iter()
-            .any(|cell| cell != "-")
-            .then(|| std::iter::once(series.title.clone()).chain(cells).collect())
+        let cells = places.iter().map(|at| digest.estimate(&series.name, &measure.name, *at));
+        cells_of(series, cells.collect())
     };
-    std::iter::once(head).chain(outcome.about.series.iter().filter_map(row)).collect()
+    std::iter::once(head.collect()).chain(digest.about.series.iter().filter_map(row)).collect()
+}
+/// The head of a table of values.
+fn head(measures: &[Measure]) -> Vec<String> {
+    std::iter::once(String::new()).chain(measures.iter().map(with_unit)).collect()
 }
 
-/// The head of a table of values.
-fn head(measures: &[&Measure]) -> Vec<String> {
-    let title = |measure: &&Measure| {
-        let Measure { name, unit, .. } = measure;
-        if unit.is_empty() { name.clone() } else { format!("{name}, {unit}") }
-    };
-    std::iter::once(String::new()).chain(measures.iter().map(title)).collect()
+/// What an axis shows: `frame, bytes`.
+pub(crate) fn axis_title(Axis { title, unit, .. }: &Axis) -> String {
+    if title == unit { title.clone() } else { format!("{title}, {unit}") }
+}
+
+fn with_unit(Measure { name, unit, .. }: &Measure) -> String {
+    if unit.is_empty() { name.clone() } else { format!("{name}, {unit}") }
 }
 
 /// What was measured of a series at a place; none where nothing was.
-pub(crate) fn row(
-    outcome: &Outcome,
-    series: &Series,
-    measures: &[&Measure],
-    at: Option<f64>,
-) -> Option<Vec<String>> {
-    let estimates: Vec<_> =
-        measures.iter().map(|measure| estimate(outcome, &series.name, &measure.name, at)).collect();
+fn row(digest: &Digest, series: &Series, at: Option<f64>) -> Option<Vec<String>> {
+    let measures = digest.about.measures.iter();
+    cells_of(series, measures.map(|measure| digest.estimate(&series.name, &measure.name, at)).collect())
+}
+
+fn cells_of(series: &Series, estimates: Vec<Option<Estimate>>) -> Option<Vec<String>> {
     estimates.iter().any(Option::is_some).then(|| {
-        let cells = estimates.iter().map(|estimate| estimate.map_or_else(|| "-".to_owned(), interval));
+        let cells = estimates.into_iter().map(|estimate| estimate.map_or_else(|| "-".to_owned(), interval));
         std::iter::once(series.title.clone()).chain(cells).collect()
     })
 }
 
-/// What the rounds say of one value.
-pub(crate) fn estimate(outcome: &Outcome, series: &str, measure: &str, at: Option<f64>) -> Option<Estimate> {
-    Estimate::of(outcome.rounds_of(series, measure, at).into_iter().map(|(_, value)| value))
+/// Who is ahead, as a table.
+pub(crate) fn versus(digest: &Digest) -> Vec<Vec<String>> {
+    digest.versus.iter().map(|versus| compared(digest, versus).to_vec()).collect()
 }
 
-/// A comparison of two who do the same work.
-pub(crate) struct Versus {
-    pub(crate) ours: String,
-    pub(crate) theirs: String,
-    /// Measure and place.
-    pub(crate) what: String,
-    pub(crate) comparison: Comparison,
-}
-
-/// By the first measure, at every place.
-pub(crate) fn versus(outcome: &Outcome) -> Vec<Versus> {
-    let about = &outcome.about;
-    let Some(measure) = about.measures.first() else { return Vec::new() };
+/// Both, and by how much.
+pub(crate) fn compared(digest: &Digest, versus: &Versus) -> [String; 4] {
+    let about = &digest.about;
     let title = |name: &str| {
         let series = about.series.iter().find(|series| series.name == name);
         series.map_or_else(|| name.to_owned(), |series| series.title.clone())
     };
-    let pairs = about.versus.iter().flat_map(|pair| outcome.places().into_iter().map(move |at| (pair, at)));
-    pairs
-        .filter_map(|([ours, theirs], at)| {
-            let of = |series: &str| outcome.rounds_of(series, &measure.name, at);
-            let comparison = Comparison::of(&of(ours), &of(theirs), measure.better != Better::Lower)?;
-            let place =
-                at.zip(about.axis.as_ref()).map(|(at, axis)| format!(", {} {}", number(at), axis.unit));
-            let what = format!("{}{}", measure.name, place.unwrap_or_default());
-            Some(Versus { ours: title(ours), theirs: title(theirs), what, comparison })
-        })
-        .collect()
-}
-
-impl Versus {
-    /// Both, and by how much.
-    pub(crate) fn row(&self) -> Vec<String> {
-        let Self { ours, theirs, what, comparison } = self;
-        let verdict = match comparison.ahead {
-            Some(Side::Ours) => "ahead",
-            Some(Side::Theirs) => "BEHIND",
-            None if comparison.ratio.confidence < super::confidence::LEAST => "too few rounds",
-            None => "no difference",
-        };
-        vec![format!("{ours} / {theirs}"), what.clone(), interval(comparison.ratio), verdict.to_owned()]
-    }
+    let measure = about.measures.first().map_or("", |measure| &measure.name);
+    let place = versus.at.zip(about.axis.as_ref());
+    let place = place.map(|(at, axis)| format!(", {} {}", number(at), axis.unit));
+    let Comparison { ratio, ahead } = versus.comparison;
+    let verdict = match ahead {
+        Some(Side::Ours) => "ahead",
+        Some(Side::Theirs) => "BEHIND",
+        None if ratio.confidence < LEAST => "too few rounds",
+        None => "no difference",
+    };
+    [
+        format!("{} / {}", title(&versus.ours), title(&versus.theirs)),
+        format!("{measure}{}", place.unwrap_or_default()),
+        interval(ratio),
+        verdict.to_owned(),
+    ]
 }
 
 /// The targets as a table.

@@ -1,0 +1,99 @@
+//! The file that documents are made from: what the rounds of a run say, without the raw values.
+
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use crate::experiment::Estimate;
+use crate::experiment::digest::Digest;
+use crate::experiment::result::{Run, load};
+use crate::experiment::text::number;
+use crate::failure::Failure;
+
+/// The first word of the file, so that nothing else is taken for one.
+const FORMAT: &str = "weir-bench results 1";
+
+#[derive(Debug, Deserialize, Serialize)]
+pub(super) struct Results {
+    format: String,
+    /// The machine in one line, and the day.
+    summary: String,
+    /// The same by fields.
+    machine: serde_json::Value,
+    /// Rounds too short for figures that mean anything.
+    quick: bool,
+    outcomes: Vec<Digest>,
+}
+
+impl Results {
+    pub(super) fn of(run: &Run) -> Self {
+        Self {
+            format: FORMAT.to_owned(),
+            summary: run.summary.clone(),
+            machine: run.machine.clone(),
+            quick: run.quick,
+            outcomes: run.outcomes.iter().map(|outcome| brief(Digest::of(outcome))).collect(),
+        }
+    }
+
+    pub(super) fn load(path: &Path) -> Result<Self, Failure> {
+        load(path, FORMAT)
+    }
+
+    pub(super) fn digest(&self, name: &str) -> Option<&Digest> {
+        self.outcomes.iter().find(|digest| digest.about.name == name)
+    }
+
+    /// Names of the experiments that were run.
+    pub(super) fn names(&self) -> impl Iterator<Item = &str> {
+        self.outcomes.iter().map(|digest| digest.about.name.as_str())
+    }
+
+    /// Where, when and how often: `2026-11-28, 2 x AMD EPYC, ...; 5 rounds`.
+    pub(super) fn origin(&self, digest: &Digest) -> String {
+        let rounds = match digest.rounds {
+            1 => "one round".to_owned(),
+            rounds => format!("{rounds} rounds"),
+        };
+        let rounds = if self.quick { format!("--quick, {rounds}: the figures mean little") } else { rounds };
+        format!("{}; {rounds}", self.summary)
+    }
+}
+
+/// What documents show of it: along an axis the first measure, the digits that are printed, and no sentences.
+fn brief(mut digest: Digest) -> Digest {
+    let of_targets = digest.is_of_targets();
+    let about = &mut digest.about;
+    about.method.clear();
+    about.differs.clear();
+    about.versus.clear();
+    if about.axis.is_some() {
+        about.measures.truncate(1);
+    }
+    if of_targets {
+        about.series.clear();
+        digest.estimates.clear();
+    }
+    for measures in digest.estimates.values_mut() {
+        measures.retain(|name, _| digest.about.measures.iter().any(|measure| measure.name == *name));
+        for (_, estimate) in measures.values_mut().flatten() {
+            *estimate = shown(*estimate);
+        }
+    }
+    for versus in &mut digest.versus {
+        versus.comparison.ratio = shown(versus.comparison.ratio);
+    }
+    for bar in &mut digest.bars {
+        bar.measured = bar.measured.map(|values| values.map(digits));
+    }
+    digest.drift = digest.drift.map(digits);
+    digest
+}
+
+fn shown(estimate: Estimate) -> Estimate {
+    <[f64; 4]>::from(estimate).map(digits).into()
+}
+
+fn digits(value: f64) -> f64 {
+    number(value).parse().unwrap_or(value)
+}
