@@ -3,7 +3,7 @@
 use std::error::Error;
 
 use plotters::coord::Shift;
-use plotters::coord::ranged1d::SegmentValue;
+use plotters::coord::ranged1d::{AsRangedCoord, SegmentValue, ValueFormatter};
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
@@ -21,6 +21,8 @@ const NAMES: u32 = 330;
 /// Pixels of lines' field, and of a line of their legend.
 const FIELD: u32 = 420;
 const LEGEND: i32 = 18;
+/// How many times the lowest the highest has to be for a logarithmic scale.
+const FAR: f64 = 100.0;
 /// Pixels of a line below a figure.
 const NOTE: u32 = 18;
 
@@ -29,7 +31,7 @@ const MOST: f64 = 1e100;
 
 const MODELS: RGBColor = RGBColor(0x6a, 0x3d, 0x9a);
 /// Lines of one role differ by these, in turn.
-const SHADES: [f64; 4] = [1.0, 0.62, 0.4, 0.25];
+const SHADES: [f64; 6] = [1.0, 0.74, 0.55, 0.41, 0.3, 0.21];
 
 pub(crate) type Drawn<T> = Result<T, Box<dyn Error>>;
 type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
@@ -234,8 +236,6 @@ fn draw_lines(area: &Area<'_>, caption: &str, axis: &Axis, lines: &[Line]) -> Dr
     let points = || lines.iter().flat_map(|line| &line.points);
     let (first, last) =
         points().fold((f64::MAX, f64::MIN), |(low, high), (x, _)| (low.min(*x), high.max(*x)));
-    let highest = points().map(|(_, estimate)| estimate.high).fold(0.0, f64::max);
-    let highest = if highest > 0.0 { highest * 1.08 } else { 1.0 };
     let (field, legend) = area.split_vertically(FIELD);
     let mut builder = ChartBuilder::on(&field);
     builder
@@ -247,25 +247,48 @@ fn draw_lines(area: &Area<'_>, caption: &str, axis: &Axis, lines: &[Line]) -> Dr
     let about = axis_title(axis);
     if axis.logarithmic {
         let range = (first.max(f64::MIN_POSITIVE)..last.max(first * 1.01)).log_scale();
-        draw_on(builder.build_cartesian_2d(range, 0.0..highest)?, &about, lines)?;
+        draw_along(&mut builder, range, &about, lines)?;
     } else {
-        draw_on(builder.build_cartesian_2d(first..last.max(first + 1.0), 0.0..highest)?, &about, lines)?;
+        draw_along(&mut builder, first..last.max(first + 1.0), &about, lines)?;
     }
     names(&legend, lines)
 }
 
-type Chart<'a, 'b, X> =
-    ChartContext<'a, SVGBackend<'b>, Cartesian2d<X, plotters::coord::types::RangedCoordf64>>;
-
-fn draw_on<X>(mut chart: Chart<'_, '_, X>, about: &str, lines: &[Line]) -> Drawn<()>
+/// Values that have little in common, as those of a limit far beyond all others, are drawn on a logarithmic scale.
+fn draw_along<X>(
+    builder: &mut ChartBuilder<'_, '_, SVGBackend<'_>>,
+    x: X,
+    about: &str,
+    lines: &[Line],
+) -> Drawn<()>
 where
-    X: Ranged<ValueType = f64> + plotters::coord::ranged1d::ValueFormatter<f64>,
+    X: AsRangedCoord<Value = f64>,
+    X::CoordDescType: ValueFormatter<f64>,
+{
+    let estimates = || lines.iter().flat_map(|line| &line.points).map(|(_, estimate)| estimate);
+    let lowest = estimates().map(|estimate| estimate.low).fold(f64::MAX, f64::min);
+    let highest = estimates().map(|estimate| estimate.high).fold(0.0, f64::max);
+    if lowest > 0.0 && highest > FAR * lowest {
+        let range = (lowest / 1.2..highest * 1.2).log_scale();
+        return draw_on(builder.build_cartesian_2d(x, range)?, about, lines);
+    }
+    let highest = if highest > 0.0 { highest * 1.08 } else { 1.0 };
+    draw_on(builder.build_cartesian_2d(x, 0.0..highest)?, about, lines)
+}
+
+type Chart<'a, 'b, X, Y> = ChartContext<'a, SVGBackend<'b>, Cartesian2d<X, Y>>;
+
+fn draw_on<X, Y>(mut chart: Chart<'_, '_, X, Y>, about: &str, lines: &[Line]) -> Drawn<()>
+where
+    X: Ranged<ValueType = f64> + ValueFormatter<f64>,
+    Y: Ranged<ValueType = f64> + ValueFormatter<f64>,
 {
     chart
         .configure_mesh()
         .light_line_style(TRANSPARENT)
         .x_desc(about)
         .x_label_formatter(&|value| number(*value))
+        .y_label_formatter(&|value| number(*value))
         .label_style(("sans-serif", 13))
         .draw()?;
     for (index, line) in lines.iter().enumerate() {
