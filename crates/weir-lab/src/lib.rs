@@ -22,6 +22,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod borrowed;
 mod counters;
 mod error;
 mod generator;

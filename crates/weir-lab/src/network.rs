@@ -12,6 +12,7 @@ use weir_sys::link::{Link, Links, wait_for_carrier};
 use weir_sys::netns::NetNs;
 use weir_sys::veth::{self, End};
 
+use crate::borrowed::Borrowed;
 use crate::{Error, root};
 
 /// The configuration of a veth pair. Both ends are the same.
@@ -123,6 +124,8 @@ pub struct Pair {
 /// Two network namespaces, `tx` and `rx`, and the pairs between them. They exist until the last reference is dropped.
 #[derive(Debug)]
 pub struct Network {
+    // Dropped first: cards have to leave the namespaces while these exist.
+    borrowed: Vec<Borrowed>,
     tx: Arc<NetNs>,
     rx: Arc<NetNs>,
     pairs: Vec<Pair>,
@@ -143,16 +146,17 @@ impl Network {
         Ok(network)
     }
 
-    /// Creates a network from two connected network cards in the caller's namespace. They keep their names, are as
-    /// silent as a [`Veth`] pair, and return to the system's initial namespace when the network is dropped.
+    /// Creates a network from two connected network cards in the caller's namespace. They keep their names and are as
+    /// silent as a [`Veth`] pair. When the network is dropped they return, and are up or down as before. IP addresses do
+    /// not survive the move. If the process is killed, the kernel moves cards to the system's initial namespace.
     ///
     /// # Errors
     ///
     /// As [`new`](Self::new), or there is no such card.
     pub fn of_cards(tx: &str, rx: &str) -> Result<Self, Error> {
-        let (home, mut network) = (Links::open()?, Self::empty()?);
+        let mut network = Self::empty()?;
         for (netns, name) in [(&network.tx, tx), (&network.rx, rx)] {
-            home.move_to(netns.as_fd(), name)?;
+            network.borrowed.push(Borrowed::take(name, netns)?);
             silence(netns, name, false)?;
             netns.run(Links::open)?.bring_up_silent(name)?;
         }
@@ -160,7 +164,9 @@ impl Network {
             let link = with_carrier(netns, name)?;
             let mac = link.address.first_chunk().copied().expect("cards have addresses of 6 bytes");
             let (netns, name) = (Arc::clone(netns), name.to_owned());
-            let (index, queues) = (link.index, link.rx_queues);
+            // Cards have more queues than they use.
+            let used = netns.run(Ethtool::new)?.rx_queues(&name);
+            let (index, queues) = (link.index, used.unwrap_or(link.rx_queues));
             Ok::<_, Error>(Port { netns, name, index, mac, ipv4: None, ipv6: None, queues })
         };
         let pair = Pair { tx: port(&network.tx, tx)?, rx: port(&network.rx, rx)? };
@@ -169,8 +175,8 @@ impl Network {
     }
 
     fn empty() -> Result<Self, Error> {
-        let network =
-            Self { tx: Arc::new(root::namespace()?), rx: Arc::new(root::namespace()?), pairs: Vec::new() };
+        let (tx, rx) = (Arc::new(root::namespace()?), Arc::new(root::namespace()?));
+        let network = Self { borrowed: Vec::new(), tx, rx, pairs: Vec::new() };
         for netns in [&network.tx, &network.rx] {
             netns.run(Links::open)?.bring_up("lo")?;
         }

@@ -9,7 +9,7 @@ use weir_lab::{
     FrameSender, Generator, Hook, LinkCounters, NetNs, Network, StackCounters, Traffic, Verdict, Veth,
     require_root, tcp_transfer,
 };
-use weir_sys::link::links;
+use weir_sys::link::{Link, links};
 use weir_sys::veth;
 
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -130,7 +130,30 @@ fn root_cards_are_moved_with_their_names_and_are_silent() {
     assert_eq!((tx.tx_packets, tx.rx_packets, rx.tx_packets, rx.rx_packets), (10, 0, 0, 10));
 
     let error = home.run(|| Network::of_cards("left", "right")).expect_err("they are gone");
-    assert!(error.to_string().contains("move left into another namespace"), "{error}");
+    assert!(error.to_string().contains("query interface left"), "{error}");
+}
+
+#[test]
+fn root_cards_return_as_they_were() {
+    if !require_root("root_cards_return_as_they_were") {
+        return;
+    }
+    let home = NetNs::new().expect("namespace");
+    home.run(|| veth::create("left", "right")).expect("a pair");
+    home.run(|| veth::create_down("up", "down")).expect("a pair");
+    let seen = || {
+        let of = |link: Link| (link.name.clone(), link.index, link.is_up(), link.resolves(), link.mtu);
+        home.run(links).expect("interfaces").into_iter().map(of).collect::<Vec<_>>()
+    };
+    let before = seen();
+    for (tx, rx) in [("left", "right"), ("up", "down")] {
+        let network = home.run(|| Network::of_cards(tx, rx)).expect("they are there");
+        assert_eq!(seen().len(), before.len() - 2);
+        drop(network);
+        assert_eq!(seen(), before);
+    }
+    home.run(|| Network::of_cards("left", "gone")).expect_err("there is no such card");
+    assert_eq!(seen(), before, "the other was not kept");
 }
 
 #[test]

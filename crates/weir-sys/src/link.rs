@@ -115,6 +115,11 @@ impl Link {
         self.flags & IFF_PROMISC != 0
     }
 
+    /// Returns whether the interface resolves addresses (ARP, and neighbour discovery of IPv6).
+    pub fn resolves(&self) -> bool {
+        self.flags & IFF_NOARP == 0
+    }
+
     /// Returns whether this is the loopback interface.
     pub fn is_loopback(&self) -> bool {
         self.flags & 0x8 != 0
@@ -132,6 +137,7 @@ const RTM_DELLINK: u16 = 17;
 const RTM_GETLINK: u16 = 18;
 const RTM_NEWADDR: u16 = 20;
 const RTM_GETADDR: u16 = 22;
+const IFF_NOARP: u32 = 0x80;
 const IFF_PROMISC: u32 = 0x100;
 const IFINFOMSG: usize = 16;
 const IFADDRMSG: usize = 8;

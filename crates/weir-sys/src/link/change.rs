@@ -9,14 +9,14 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
 use super::{
-    IFINFOMSG, IFLA_IFNAME, Link, LinkMonitor, Links, RTM_GETLINK, RTM_NEWADDR, RTM_NEWLINK, parse_link,
+    IFF_NOARP, IFINFOMSG, IFLA_IFNAME, Link, LinkMonitor, Links, RTM_GETLINK, RTM_NEWADDR, RTM_NEWLINK,
+    parse_link,
 };
 use crate::CallError;
 use crate::netlink::{CREATE, Request};
 
 const RTM_NEWNEIGH: u16 = 28;
 const IFF_UP: u32 = 1;
-const IFF_NOARP: u32 = 0x80;
 const IFLA_NET_NS_FD: u16 = 28;
 const IFA_ADDRESS: u16 = 1;
 const IFA_LOCAL: u16 = 2;
@@ -67,6 +67,16 @@ impl Links {
     /// The errors of [`bring_up`](Self::bring_up).
     pub fn take_down(&self, name: &str) -> Result<(), CallError> {
         self.set(name, &flags(0, IFF_UP), &format!("bring {name} down"))
+    }
+
+    /// Brings the interface `name` up or down, with or without address resolution.
+    ///
+    /// # Errors
+    ///
+    /// The errors of [`bring_up`](Self::bring_up).
+    pub fn set_up(&self, name: &str, up: bool, resolves: bool) -> Result<(), CallError> {
+        let on = if up { IFF_UP } else { 0 } | if resolves { 0 } else { IFF_NOARP };
+        self.set(name, &flags(on, IFF_UP | IFF_NOARP), &format!("bring {name} up or down, as it was"))
     }
 
     /// Moves the interface `name` to another namespace, where it is down.
