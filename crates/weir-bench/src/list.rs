@@ -171,6 +171,7 @@ fn bench(
     title: &'static str,
     short: &'static [&'static str],
 ) -> Result<Box<dyn Experiment>, Failure> {
+    settings.without_cards(name)?;
     Ok(Box::new(Bench::new(settings, name, title, short)))
 }
 

@@ -1,8 +1,9 @@
 //! The machine that numbers belong to.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::thread;
 use std::time::SystemTime;
@@ -10,6 +11,11 @@ use std::time::SystemTime;
 use rustix::system::uname;
 use serde::Serialize;
 
+use crate::interfaces::Interface;
+use crate::versions;
+
+/// What the kernel knows of processors.
+const PROCESSORS: &str = "/sys/devices/system/cpu";
 /// A hypervisor that does not say its name.
 const UNKNOWN: &str = "unknown";
 
@@ -23,6 +29,17 @@ pub(super) struct Machine {
     memory_bytes: u64,
     kernel: String,
     clocksource: String,
+    /// What the kernel does against faults of the processor, and what it leaves open; nothing of those that it has not.
+    mitigations: BTreeMap<String, String>,
+    /// How the kernel chooses the processors' frequency; empty where it does not.
+    governor: String,
+    /// Whether processors may be faster than their nominal frequency; empty where the kernel does not say.
+    turbo: String,
+    /// Versions of other programs that are installed.
+    peers: BTreeMap<&'static str, String>,
+    /// Where packets go.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    interfaces: Vec<Interface>,
     /// Of the folder that files are written to.
     file_system: &'static str,
     weir: &'static str,
@@ -58,6 +75,11 @@ impl Machine {
             clocksource: read("/sys/devices/system/clocksource/clocksource0/current_clocksource")
                 .trim()
                 .to_owned(),
+            mitigations: mitigations(&Path::new(PROCESSORS).join("vulnerabilities")),
+            governor: governor(Path::new(PROCESSORS)),
+            turbo: turbo(Path::new(PROCESSORS)),
+            peers: versions::of_peers(),
+            interfaces: Vec::new(),
             file_system: file_system(dir),
             weir: env!("CARGO_PKG_VERSION"),
             commit: commit(),
@@ -68,6 +90,11 @@ impl Machine {
 }
 
 impl Machine {
+    /// The same with these interfaces.
+    pub(super) fn with(self, interfaces: Vec<Interface>) -> Self {
+        Self { interfaces, ..self }
+    }
+
     /// Returns the day, in UTC: `2026-11-28`.
     pub(super) fn date(&self) -> String {
         let seconds = i64::try_from(self.time).unwrap_or(0);
@@ -104,6 +131,31 @@ fn hypervisor() -> String {
     if vendor.is_empty() { UNKNOWN.to_owned() } else { vendor.to_owned() }
 }
 
+/// All but those that the processor is not affected by: name and the kernel's words.
+fn mitigations(dir: &Path) -> BTreeMap<String, String> {
+    let named = |path: PathBuf| {
+        let said = fs::read_to_string(&path).ok()?.trim().to_owned();
+        Some((path.file_name()?.to_string_lossy().into_owned(), said))
+    };
+    let files = fs::read_dir(dir).into_iter().flatten().flatten();
+    files.filter_map(|file| named(file.path())).filter(|(_, said)| said != "Not affected").collect()
+}
+
+/// Different ones joined by commas.
+fn governor(processors: &Path) -> String {
+    let of = |path: PathBuf| fs::read_to_string(path.join("cpufreq/scaling_governor")).ok();
+    let each = fs::read_dir(processors).into_iter().flatten().flatten();
+    let all: BTreeSet<String> =
+        each.filter_map(|entry| of(entry.path())).map(|text| text.trim().to_owned()).collect();
+    Vec::from_iter(all).join(", ")
+}
+
+fn turbo(processors: &Path) -> String {
+    let says = |file: &str| fs::read_to_string(processors.join(file)).ok().map(|text| text.trim() != "0");
+    let on = says("intel_pstate/no_turbo").map(|off| !off).or_else(|| says("cpufreq/boost"));
+    on.map_or("", |on| if on { "on" } else { "off" }).to_owned()
+}
+
 fn file_system(dir: &Path) -> &'static str {
     const TMPFS_MAGIC: i64 = 0x0102_1994;
     match rustix::fs::statfs(dir) {
@@ -133,6 +185,34 @@ mod tests {
         assert_eq!(field(text, "model").as_deref(), Some("17"));
         assert_eq!(field(text, "MemTotal").as_deref(), Some("24683524 kB"));
         assert_eq!(field(text, "flags"), None);
+    }
+
+    #[test]
+    fn what_the_kernel_says_of_processors_is_read() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let place = dir.path();
+        assert_eq!(
+            (mitigations(place), governor(place), turbo(place)),
+            (BTreeMap::new(), String::new(), String::new())
+        );
+        for (file, text) in [
+            ("vulnerabilities/meltdown", "Not affected\n"),
+            ("vulnerabilities/spectre_v2", "Mitigation: Retpolines\n"),
+            ("cpu0/cpufreq/scaling_governor", "powersave\n"),
+            ("cpu1/cpufreq/scaling_governor", "performance\n"),
+            ("cpu2/cpufreq/scaling_governor", "performance\n"),
+            ("cpufreq/boost", "1\n"),
+        ] {
+            let path = place.join(file);
+            fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
+            fs::write(path, text).expect("a file");
+        }
+        let known = [("spectre_v2".to_owned(), "Mitigation: Retpolines".to_owned())];
+        assert_eq!(mitigations(&place.join("vulnerabilities")), BTreeMap::from(known));
+        assert_eq!((governor(place).as_str(), turbo(place).as_str()), ("performance, powersave", "on"));
+        fs::create_dir(place.join("intel_pstate")).expect("a folder");
+        fs::write(place.join("intel_pstate/no_turbo"), "1\n").expect("a file");
+        assert_eq!(turbo(place), "off");
     }
 
     #[test]

@@ -2,7 +2,6 @@
 
 use std::fmt::Write as _;
 use std::io::{self, Write};
-use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use serde::Serialize;
@@ -17,7 +16,7 @@ use super::spread::Spread;
 use super::table::{bar_rows, table};
 use super::trials::Trials;
 use crate::failure::Failure;
-use crate::{style, units};
+use crate::{style, units, versions};
 
 /// The whole run. Field names are a promise to scripts.
 #[derive(Debug, Serialize)]
@@ -54,17 +53,10 @@ impl About {
             name: contestant.name,
             title: contestant.title,
             command: program.map(Program::line),
-            version: program.and_then(version),
+            version: program.and_then(Program::path).and_then(|path| versions::first_line(&path)),
             missing: contestant.missing(),
         }
     }
-}
-
-/// The first line of what it says to `--version`.
-fn version(program: &Program) -> Option<String> {
-    let mut command = Command::new(program.path()?);
-    let output = command.arg("--version").stdin(Stdio::null()).output().ok()?;
-    Some(String::from_utf8_lossy(&output.stdout).lines().next()?.trim().to_owned())
 }
 
 impl Report {

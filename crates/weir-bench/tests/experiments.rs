@@ -2,24 +2,38 @@
 #![forbid(unsafe_code)]
 
 use std::fs;
+use std::io;
 use std::os::unix::fs::PermissionsExt;
-use std::process::Command;
+use std::process::{Child, Command, Output, Stdio};
 
 use serde_json::Value;
-use weir_lab::require_root;
+use weir_lab::{NetNs, require_root};
+use weir_sys::link::Links;
+use weir_sys::veth;
 
 /// The results of a short `weir-bench run`, its words and its page.
 fn experiment(name: &str) -> (Value, String, String) {
+    experiment_by(&[name], Command::output)
+}
+
+/// The same with more words, run in a way of its own.
+fn experiment_by(
+    words: &[&str],
+    run: impl FnOnce(&mut Command) -> io::Result<Output>,
+) -> (Value, String, String) {
     let place = tempfile::tempdir().expect("a folder");
     let files = [place.path().join("r.json"), place.path().join("r.html")];
     let mut bench = Command::new(env!("CARGO_BIN_EXE_weir-bench"));
-    bench.args(["run", name, "--quick", "--json"]).arg(&files[0]).arg("--html").arg(&files[1]);
-    let output = bench.output().expect("run weir-bench");
-    let told =
-        format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    bench.arg("run").args(words).args(["--quick", "--json"]).arg(&files[0]).arg("--html").arg(&files[1]);
+    let output = run(&mut bench).expect("run weir-bench");
+    let told = told(&output);
     assert!(output.status.success(), "{told}");
     let [json, page] = files.map(|file| fs::read_to_string(file).expect("a file"));
     (serde_json::from_str(&json).expect("valid JSON"), told, page)
+}
+
+fn told(output: &Output) -> String {
+    format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
 }
 
 /// The values of a measure by series and place.
@@ -48,6 +62,14 @@ fn root_experiments_end_in_a_report() {
     assert!(told.contains("weir, xdp, 1 filter / libpcap, 1 filter"), "{told}");
     assert_eq!(page.matches("<svg").count(), 1, "a figure for the one size");
     assert!(page.contains("Made with --quick") && !page.contains("<script"), "{page}");
+    let machine = &results["machine"];
+    assert!(
+        machine["peers"]["tcpdump"].as_str().is_some_and(|version| version.starts_with('4')),
+        "{machine}"
+    );
+    let private = &machine["interfaces"][0];
+    assert_eq!((private["driver"].as_str(), private["rx_queues"].as_u64()), (Some("veth"), Some(2)));
+    assert!(page.contains("<summary>The machine</summary>") && page.contains("<td>peers tcpdump</td>"));
 }
 
 #[test]
@@ -415,6 +437,106 @@ fn root_the_highest_rate_without_loss_is_found() {
     assert!(rates.iter().any(|(.., rate)| *rate > 0.0), "{told}");
 }
 
+/// Runs a program in a namespace, and gives what it says.
+fn run_in(home: &NetNs, command: &mut Command) -> io::Result<Output> {
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    home.spawn(command).and_then(Child::wait_with_output)
+}
+
+/// All settings of two interfaces, in the words of `ip` and `ethtool`.
+fn settings(home: &NetNs, cards: [&str; 2]) -> String {
+    let of = |card: &str| {
+        let say = |program: &str, words: &[&str]| {
+            let output = run_in(home, Command::new(program).args(words)).expect("run a program");
+            assert!(output.status.success(), "{program} {words:?}: {output:?}");
+            String::from_utf8(output.stdout).expect("text")
+        };
+        let ipv6 = format!("/proc/sys/net/ipv6/conf/{card}/disable_ipv6");
+        let ipv6 = home.run(|| fs::read_to_string(ipv6)).unwrap_or_default();
+        say("ip", &["-details", "link", "show", card])
+            + &say("ethtool", &["-k", card])
+            + &say("ethtool", &["-l", card])
+            + &ipv6
+    };
+    cards.map(of).concat()
+}
+
+#[test]
+fn root_cards_are_measured_and_come_back_as_they_were() {
+    if !require_root("root_cards_are_measured_and_come_back_as_they_were") {
+        return;
+    }
+    let cards @ [tx, rx] = ["enp1s0f0", "enp1s0f1"];
+    let home = NetNs::new().expect("a namespace");
+    home.run(|| veth::create(tx, rx)).expect("a pair");
+    let set = |program: &str, words: &[&str]| {
+        let output = run_in(&home, Command::new(program).args(words)).expect("run a program");
+        assert!(output.status.success(), "{program} {words:?}: {output:?}");
+    };
+    for card in cards {
+        set("ethtool", &["-K", card, "gro", "on", "tso", "off"]);
+        set("ip", &["link", "set", card, "mtu", "1600", "promisc", "on"]);
+    }
+    home.run(|| fs::write(format!("/proc/sys/net/ipv6/conf/{tx}/disable_ipv6"), "1")).expect("a setting");
+    let before = settings(&home, cards);
+    assert!(before.contains("mtu 1600") && before.contains("promiscuity 1"), "{before}");
+
+    let words = ["winpcap-delivery", "--rx", rx, "--tx", tx];
+    let (results, told, page) = experiment_by(&words, |bench| run_in(&home, bench));
+    let outcome = &results["outcomes"][0];
+    let [sent, received, lost] = ["sent", "received", "lost"].map(|measure| values(outcome, measure));
+    let missing = outcome["about"]["missing"].as_array().expect("a list").len();
+    assert_eq!(sent.len(), 6 - missing, "{told}");
+    for ((sent, received), lost) in sent.iter().zip(&received).zip(&lost) {
+        assert!(sent.2 > 0.0 && sent.2 == received.2 + lost.2, "{sent:?} {received:?} {lost:?}");
+    }
+    let described = &results["machine"]["interfaces"];
+    for (number, card) in cards.iter().enumerate() {
+        let card_of = &described[number];
+        assert_eq!((card_of["name"].as_str(), card_of["driver"].as_str()), (Some(*card), Some("veth")));
+        assert_eq!((card_of["mtu"].as_u64(), &card_of["napi_threads"]), (Some(1600), &Value::Bool(false)));
+        let offloads = card_of["offloads"].as_array().expect("a list");
+        assert!(offloads.contains(&"rx-gro".into()) && !offloads.contains(&"tx-tcp-segmentation".into()));
+    }
+    assert!(page.contains("interfaces enp1s0f0 driver"), "{page}");
+    assert_eq!(settings(&home, cards), before);
+    let links = home.run(Links::open).and_then(|links| links.all()).expect("interfaces");
+    assert!(links.iter().all(|link| link.xdp_program.is_none()), "{links:?}");
+}
+
+#[test]
+fn root_interfaces_that_cannot_be_measured_are_refused() {
+    if !require_root("root_interfaces_that_cannot_be_measured_are_refused") {
+        return;
+    }
+    let home = NetNs::new().expect("a namespace");
+    home.run(|| veth::create("up0", "up1")).expect("a pair");
+    home.run(|| veth::create_down("down0", "down1")).expect("a pair");
+    home.run(|| veth::create("host0", "host1")).expect("a pair");
+    let links = home.run(Links::open).expect("a socket");
+    let index = links.get("host1").expect("it is there").index;
+    links.add_address(index, [10, 9, 8, 7].into(), 24).expect("an address");
+    let place = tempfile::tempdir().expect("a folder");
+    let run = |name: &str, tx: &str, rx: &str, expected: &str| {
+        let mut bench = Command::new(env!("CARGO_BIN_EXE_weir-bench"));
+        bench.args(["run", name, "--quick", "--tx", tx, "--rx", rx]).current_dir(&place);
+        let output = run_in(&home, &mut bench).expect("run weir-bench");
+        assert!(output.status.code() == Some(1) && told(&output).contains(expected), "{}", told(&output));
+        assert_eq!(links.all().expect("interfaces").len(), 7, "nothing was moved");
+    };
+    for (tx, rx, expected) in [
+        ("up0", "up9", "cannot measure on up9: there is no such interface; try weir devices"),
+        ("up0", "down1", "cannot measure on down1: it is down; try ip link set down1 up"),
+        ("up0", "up0", "cannot measure on up0: it cannot be both --rx and --tx; try two interfaces"),
+        ("host0", "host1", "cannot measure on host1: it has IP addresses, which it would lose; try an"),
+    ] {
+        run("winpcap-delivery", tx, rx, expected);
+        assert_eq!(fs::read_dir(&place).expect("a folder").count(), 0, "no results of nothing");
+    }
+    let expected = "cannot run send on two interfaces: it does not measure them; try without --rx and --tx";
+    run("send", "up0", "up1", expected);
+}
+
 #[test]
 fn runs_are_compared_and_nonsense_is_refused() {
     let dir = tempfile::tempdir().expect("a folder");
@@ -450,8 +572,16 @@ fn runs_are_compared_and_nonsense_is_refused() {
     assert!(!right && told.contains("values that are worse: 1"), "{told}");
     let (right, told) = compare(&["--fail", new, old]);
     assert!(right && told.contains("+100.0 %"), "{told}");
+    assert!(!told.contains("machines differ"), "{told}");
     let (right, told) = compare(&[old, old]);
     assert!(right && told.contains("values compared: 1, changed: 0 (worse: 0)"), "{told}");
+    let mut elsewhere: Value = serde_json::from_str(&fs::read_to_string(new).expect("read")).expect("JSON");
+    elsewhere["machine"] =
+        serde_json::json!({"kernel": "6.18", "peers": {"tcpdump": "4.99.3"}, "load": "0.1"});
+    fs::write(new, elsewhere.to_string()).expect("write");
+    let (right, told) = compare(&[old, new]);
+    assert!(right && told.contains("The machines differ") && told.contains("peers tcpdump"), "{told}");
+    assert!(told.contains("4.99.3") && !told.contains("load"), "{told}");
     fs::write(new, "{}").expect("write");
     let (right, told) = compare(&[old, new]);
     assert!(!right && told.contains("as results of weir-bench run"), "{told}");

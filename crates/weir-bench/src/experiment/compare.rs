@@ -10,7 +10,7 @@ use super::confidence::LEAST;
 use super::digest::Digest;
 use super::result::Run;
 use super::text::{interval, number};
-use super::{Better, Estimate, Role};
+use super::{Better, Estimate, Role, place};
 use crate::failed;
 use crate::failure::Failure;
 use crate::table::table;
@@ -69,7 +69,7 @@ pub(crate) fn run(args: &CompareArgs) -> Result<(), Failure> {
             found.outcome(&Digest::of(earlier), &Digest::of(later));
         }
     }
-    let text = found.tell(&before.summary, &after.summary);
+    let text = found.tell(&before, &after);
     io::stdout().lock().write_all(text.as_bytes()).map_err(failed("write to standard output"))?;
     if found.same + found.unknown + found.rows.len() == 0 {
         let (a, b) = (args.before.display(), args.after.display());
@@ -117,8 +117,13 @@ impl Found {
         }
     }
 
-    fn tell(&self, before: &str, after: &str) -> String {
-        let mut text = format!("before: {before}\nafter:  {after}\n");
+    fn tell(&self, before: &Run, after: &Run) -> String {
+        let mut text = format!("before: {}\nafter:  {}\n", before.summary, after.summary);
+        let machine = place::differences(&before.machine, &after.machine);
+        if !machine.is_empty() {
+            text.push_str("The machines differ, and with them perhaps the values:\n");
+            text.push_str(&table(&machine.into_iter().map(Vec::from).collect::<Vec<_>>()));
+        }
         if !self.rows.is_empty() {
             text.push_str(&table(&self.rows));
         }

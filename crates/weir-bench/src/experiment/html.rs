@@ -8,7 +8,7 @@ use super::digest::Digest;
 use super::figure::{Figure, figures};
 use super::result::Run;
 use super::text::{bars, compared, number, tables, versus};
-use super::{Outcome, Published};
+use super::{Outcome, Published, place};
 
 const STYLE: &str = "\
 body { font: 15px/1.45 sans-serif; max-width: 62rem; margin: 2rem auto; padding: 0 1rem; color: #222; }
@@ -34,12 +34,25 @@ pub(crate) fn page(run: &Run) -> Result<String, Box<dyn Error>> {
     if run.quick {
         page.push_str("<p class=\"bad\">Made with --quick: the figures mean little.</p>\n");
     }
+    machine(&mut page, run);
     summary(&mut page, run);
     for outcome in &run.outcomes {
         section(&mut page, outcome)?;
     }
     page.push_str("</body></html>\n");
     Ok(page)
+}
+
+/// All that is known of it; older files say nothing.
+fn machine(page: &mut String, run: &Run) {
+    let rows = place::rows(&run.machine);
+    if rows.is_empty() {
+        return;
+    }
+    page.push_str("<details><summary>The machine</summary>\n");
+    let head = ["", "value"].map(str::to_owned).to_vec();
+    table(page, &std::iter::once(head).chain(rows.into_iter().map(Vec::from)).collect::<Vec<_>>());
+    page.push_str("</details>\n");
 }
 
 /// What a reader has to know first: where weir is behind, what was missed and what failed.

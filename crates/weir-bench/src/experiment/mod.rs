@@ -13,6 +13,7 @@ mod digest;
 mod document;
 mod figure;
 mod html;
+mod place;
 mod result;
 mod rounds;
 mod run;
@@ -92,13 +93,19 @@ impl Settings {
         Duration::from_millis(if self.quick { milliseconds / 20 } else { milliseconds })
     }
 
+    /// For experiments that measure something else than two interfaces: an error if there are any.
+    pub(crate) fn without_cards(&self, experiment: &str) -> Result<(), Failure> {
+        if self.cards.is_none() {
+            return Ok(());
+        }
+        Err(Failure::new(format_args!(
+            "cannot run {experiment} on two interfaces: it does not measure them; try without --rx and --tx"
+        )))
+    }
+
     /// The private network of an experiment that needs one of its own.
     pub(crate) fn network(&self, experiment: &str, veth: Veth) -> Result<Network, Failure> {
-        if self.cards.is_some() {
-            return Err(Failure::new(format_args!(
-                "cannot run {experiment} on interfaces: it needs a private network; try without --rx and --tx"
-            )));
-        }
+        self.without_cards(experiment)?;
         Network::new(veth).map_err(|error| failed("create a private network")(error).hint("run as root"))
     }
 }

@@ -10,8 +10,9 @@ use super::digest::Digest;
 use super::result::{Fault, Run};
 use super::{Entry, Outcome, Settings, html, rounds, text};
 use crate::failure::Failure;
+use crate::interfaces::Interface;
 use crate::machine::Machine;
-use crate::{failed, style, two_processors, units};
+use crate::{failed, interfaces, style, two_processors, units};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -60,7 +61,9 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "DIR", default_value = "/dev/shm")]
     dir: PathBuf,
 
-    /// Receive on this interface instead of a private network; a cable leads to that of --tx.
+    /// Receive on this interface instead of a private network; a cable leads to that of --tx. Both are moved to namespaces
+    /// of their own, where the host cannot use them, and come back as they were. After an interrupted run they are down, in
+    /// the initial namespace.
     #[arg(long, value_name = "IF", requires = "tx")]
     rx: Option<String>,
 
@@ -75,7 +78,9 @@ pub(crate) fn run(args: &RunArgs, all: &'static [Entry]) -> Result<(), Failure> 
     two_processors()?;
     let cards = args.tx.clone().zip(args.rx.clone()).map(|(tx, rx)| [tx, rx]);
     let settings = Settings { quick: args.quick, dir: args.dir.clone(), cards };
-    let mut run = begin(args)?;
+    // They may have changed since a run that is resumed.
+    let interfaces = interfaces::used(settings.cards.as_ref())?;
+    let mut run = begin(args, interfaces)?;
     style::say(format_args!("{}", run.summary));
     // Better now than after all measurements.
     run.save(&args.json)?;
@@ -109,7 +114,7 @@ fn wanted(names: &[String], all: &'static [Entry]) -> Result<Vec<&'static Entry>
 }
 
 /// A new run, or one that was interrupted.
-fn begin(args: &RunArgs) -> Result<Run, Failure> {
+fn begin(args: &RunArgs, interfaces: Vec<Interface>) -> Result<Run, Failure> {
     if args.resume && args.json.exists() {
         let run = Run::load(&args.json)?;
         if run.quick == args.quick {
@@ -121,7 +126,7 @@ fn begin(args: &RunArgs) -> Result<Run, Failure> {
         );
         return Err(Failure::new(what));
     }
-    let machine = Machine::describe(&args.dir);
+    let machine = Machine::describe(&args.dir).with(interfaces);
     let summary = format!("{}, {machine}", machine.date());
     Ok(Run::new(summary, serde_json::to_value(&machine).map_err(failed("describe the machine"))?, args.quick))
 }

@@ -54,11 +54,7 @@ struct Counters {
 
 /// Makes the networks.
 pub(crate) fn make(settings: &Settings) -> Result<Box<dyn Experiment>, Failure> {
-    if settings.cards.is_some() {
-        return Err(Failure::new(
-            "cannot run counters on interfaces: it needs private networks; try without --rx and --tx",
-        ));
-    }
+    settings.without_cards("counters")?;
     let both = readers::libraries();
     let readers = readers::all(both.as_ref());
     let all = [(1, false), (2, false), (1, true), (2, true)];
