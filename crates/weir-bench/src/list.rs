@@ -25,6 +25,16 @@ pub(super) const ALL: &[Entry] = &[
         make: ndr::make,
     },
     Entry {
+        name: "ndr-host",
+        question: "the same beside a host whose application wants the packets, too",
+        make: ndr::make_host,
+    },
+    Entry {
+        name: "ndr-burst",
+        question: "the longest burst at full rate that 64 MiB hold without loss",
+        make: ndr::make_burst,
+    },
+    Entry {
         name: "methods",
         question: "what interception costs TCP: libpcap, weir, BPF programs in the kernel, netfilter queues",
         make: methods::make,

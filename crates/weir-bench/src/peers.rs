@@ -59,6 +59,11 @@ pub(super) fn dumpcap_with(mebibytes: &'static str) -> Program {
 
 /// TPACKET_V3 without libpcap. Settings of the machine are left as they are.
 pub(super) fn netsniff_ng() -> Program {
+    netsniff_ng_with("128MiB")
+}
+
+/// The same with so much for packets.
+pub(super) fn netsniff_ng_with(ring: &'static str) -> Program {
     Program {
         name: "netsniff-ng",
         package: "netsniff-ng",
@@ -71,7 +76,7 @@ pub(super) fn netsniff_ng() -> Program {
             "/dev/null",
             "--silent",
             "--ring-size",
-            "128MiB",
+            ring,
             "--no-sock-mem",
             "--notouch-irq",
         ],

@@ -437,6 +437,50 @@ fn root_the_highest_rate_without_loss_is_found() {
     assert!(rates.iter().any(|(.., rate)| *rate > 0.0), "{told}");
 }
 
+#[test]
+fn root_a_host_that_works_reads_what_is_captured() {
+    if !require_root("root_a_host_that_works_reads_what_is_captured") {
+        return;
+    }
+    // That the application and its socket have got every packet is checked in each turn.
+    let (results, told, page) = experiment("ndr-host");
+    let outcome = &results["outcomes"][0];
+    let [rates, offered, served] = ["rate", "offered", "served"].map(|measure| values(outcome, measure));
+    let missing = outcome["about"]["missing"].as_array().expect("a list").len();
+    assert_eq!((rates.len(), offered.len()), (2 * (5 - missing), 2 * (5 - missing)), "{told}");
+    assert!(rates.iter().any(|(.., rate)| *rate > 0.0), "{told}");
+    for (series, _, share) in &served {
+        assert!(series.ends_with("-beside") && (0.0..=100.0).contains(share), "{series} {share}: {told}");
+    }
+    let kept_up = |(series, _, rate): &&(&str, Option<f64>, f64)| series.ends_with("-beside") && *rate > 0.0;
+    assert_eq!(served.len(), rates.iter().filter(kept_up).count(), "{told}");
+    assert_eq!(page.matches("<svg").count(), 1, "a figure for the one size");
+}
+
+#[test]
+fn root_bursts_that_64_mib_hold_are_found() {
+    if !require_root("root_bursts_that_64_mib_hold_are_found") {
+        return;
+    }
+    let (results, told, page) = experiment("ndr-burst");
+    let outcome = &results["outcomes"][0];
+    let [burst, bytes, lost_of, sent, received, dropped] =
+        ["burst", "bytes", "lost-of", "sent", "received", "dropped"].map(|measure| values(outcome, measure));
+    let missing = outcome["about"]["missing"].as_array().expect("a list").len();
+    assert_eq!(burst.len(), 7 - missing, "{told}");
+    for ((sent, received), dropped) in sent.iter().zip(&received).zip(&dropped) {
+        assert!(sent.2 > 0.0 && sent.2 == received.2 + dropped.2, "{sent:?} {received:?} {dropped:?}");
+    }
+    for ((burst, bytes), lost_of) in burst.iter().zip(&bytes).zip(&lost_of) {
+        assert_eq!(bytes.2, burst.2 * 1514.0 / f64::from(1 << 20), "{burst:?}");
+        assert!(burst.2 < lost_of.2, "{burst:?} {lost_of:?}");
+        // A pool keeps what comes first: records of 1552 bytes fill it but for the ends of chunks.
+        let is_pool = ["weir-xdp", "weir-tc"].contains(&burst.0);
+        assert!(!is_pool || (60.0..64.0).contains(&bytes.2), "{bytes:?}: {told}");
+    }
+    assert_eq!(page.matches("<svg").count(), 1, "a figure for the one size");
+}
+
 /// Runs a program in a namespace, and gives what it says.
 fn run_in(home: &NetNs, command: &mut Command) -> io::Result<Output> {
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());

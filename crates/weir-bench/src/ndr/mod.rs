@@ -4,36 +4,46 @@
 //! A trial here takes half a second, and not a minute, and a pool or ring holds tens of MiB: so a program has to be done
 //! soon after the last packet, or else the rate was one that its buffer held and not the program.
 
+mod burst;
+mod host;
+mod search;
+
+pub(super) use burst::make as make_burst;
+pub(super) use host::make as make_host;
+
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use tempfile::NamedTempFile;
-use weir_lab::{Generator, Rate, Traffic};
+use weir_lab::Traffic;
 
 use crate::contestants::ours;
-use crate::experiment::{About, Axis, Better, Experiment, Measure, Role, Series, Settings, Taken, Turn};
+use crate::experiment::{About, Axis, Experiment, Role, Series, Settings, Taken, Turn};
 use crate::failed;
 use crate::failure::Failure;
-use crate::highest::highest;
 use crate::peers;
 use crate::program::{Program, WEIR};
-use crate::sample::{GENERATOR_CPU, Lab, Limits};
-use crate::units::whole;
+use crate::sample::{Lab, Limits};
+
+use search::{LEAST_BEHIND, Sending, Trial, measures, search, steps, trial};
 
 /// What stands for the mix of sizes on the axis: its mean.
 const IMIX: u64 = 358;
 const SIZES: [u64; 4] = [60, 256, IMIX, 1514];
-/// The lowest rate is this much below the highest that the interface takes.
-const RANGE: f64 = 256.0;
-/// Halvings of that, which leave 4.4 %; and in a short run.
-const STEPS: u32 = 7;
-const FEW_STEPS: u32 = 3;
-/// Share of the sending time for which a program may be busy after it, but at least [`LEAST_BEHIND`].
-const BEHIND: u32 = 10;
-const LEAST_BEHIND: Duration = Duration::from_millis(150);
 /// No file gets longer.
 const LONGEST_FILE: f64 = 1.5e9;
+
+/// What a user types to capture with 64 MiB for each queue.
+fn capture(how: &[&'static str]) -> Program {
+    ours(WEIR, "source ", &[&["capture", "--json", "-B", "64MiB"], how].concat())
+}
+
+/// Why a program is not there.
+fn absent(title: &str, program: &Program) -> [String; 2] {
+    let Program { name, package, .. } = program;
+    [title.to_owned(), format!("{name} is not installed (apt-get install {package})")]
+}
 
 /// Where packets go.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -52,8 +62,6 @@ struct Contestant {
 }
 
 fn contestants() -> Vec<Contestant> {
-    let capture =
-        |how: &[&'static str]| ours(WEIR, "source ", &[&["capture", "--json", "-B", "64MiB"], how].concat());
     let weir = |name, title, to, how: &[&'static str]| {
         let file = if to == To::Nowhere { "/dev/null" } else { "{file}" };
         Contestant { name, title, role: Role::Ours, to, program: capture(&[how, &["-w", file]].concat()) }
@@ -67,7 +75,7 @@ fn contestants() -> Vec<Contestant> {
         weir("weir-tc", "weir tc, to nowhere", To::Nowhere, tc),
         weir("weir-af-packet", "weir af_packet, to nowhere", To::Nowhere, &["--source", "af_packet"]),
         peer("tcpdump", "tcpdump, to nowhere", To::Nowhere, peers::tcpdump_with("65536", "/dev/null")),
-        peer("netsniff-ng", "netsniff-ng, to nowhere", To::Nowhere, peers::netsniff_ng()),
+        peer("netsniff-ng", "netsniff-ng, to nowhere", To::Nowhere, peers::netsniff_ng_with("64MiB")),
         weir("weir-xdp-tmpfs", "weir xdp, to tmpfs", To::Memory, xdp),
         weir("weir-exclusive-tmpfs", "weir xdp, exclusive, to tmpfs", To::Memory, exclusive),
         peer("tcpdump-tmpfs", "tcpdump, to tmpfs", To::Memory, peers::tcpdump_with("65536", "{file}")),
@@ -96,15 +104,14 @@ struct Ndr {
 /// Makes the network.
 pub(super) fn make(settings: &Settings) -> Result<Box<dyn Experiment>, Failure> {
     let sizes: &[u64] = if settings.quick { &SIZES[..1] } else { &SIZES };
-    let steps = if settings.quick { FEW_STEPS } else { STEPS };
     // Fails early where there is no such folder.
     let _room = Limits::new(Duration::ZERO, &settings.dir)?;
     Ok(Box::new(Ndr {
         lab: Lab::on(settings.cards.as_ref())?,
         contestants: contestants(),
         sizes,
-        steps,
-        duration: settings.time(500).max(Duration::from_millis(50)),
+        steps: steps(settings),
+        duration: search::duration(settings),
         memory: settings.dir.clone(),
         disk: "/var/tmp".into(),
     }))
@@ -118,10 +125,7 @@ impl Experiment for Ndr {
             role: contestant.role,
         });
         let missing = self.contestants.iter().filter(|contestant| contestant.program.path().is_none());
-        let why = |contestant: &Contestant| {
-            let Program { name, package, .. } = contestant.program;
-            [contestant.title.to_owned(), format!("{name} is not installed (apt-get install {package})")]
-        };
+        let why = |contestant: &Contestant| absent(contestant.title, &contestant.program);
         let versus = [
             ["weir-xdp", "tcpdump"],
             ["weir-tc", "tcpdump"],
@@ -146,11 +150,7 @@ impl Experiment for Ndr {
             ),
             differs: vec!["RFC 2544 has trials of 60 seconds, and 7 sizes of frames.".to_owned()],
             axis: Some(Axis { title: "frame".to_owned(), unit: "bytes".to_owned(), logarithmic: false }),
-            measures: vec![
-                Measure::new("rate", "highest rate without loss", "Mpps", Better::Higher),
-                Measure::new("offered", "highest rate that was tried", "Mpps", Better::Neither),
-                Measure::new("trials", "trials", "", Better::Neither),
-            ],
+            measures: measures(),
             series: series.collect(),
             missing: missing.map(why).collect(),
             versus: versus.map(|pair| pair.map(str::to_owned)).to_vec(),
@@ -174,35 +174,12 @@ impl Experiment for Ndr {
         let traffic =
             if size == IMIX { Traffic::imix() } else { Traffic::new(usize::try_from(size).unwrap_or(60)) };
         let traffic = traffic.map_err(failed("describe frames"))?;
-        let (mut problems, mut trials) = (Vec::new(), 0);
-        let mut trial = |rate: Option<f64>| {
-            trials += 1;
-            self.trial(contestant, &traffic, size, rate, &mut problems)
-        };
-        // What the interface takes at all; the program may be slow then.
-        let full = trial(None)?;
-        let rate = if full.kept_up {
-            Some(full.rate)
-        } else {
-            highest([full.rate / RANGE, full.rate], self.steps, |rate| {
-                let trial = trial(Some(rate))?;
-                Ok::<_, Failure>(trial.kept_up.then_some(trial.rate))
-            })?
-        };
+        let mut problems = Vec::new();
+        let found = search(self.steps, |rate| self.trial(contestant, &traffic, size, rate, &mut problems))?;
         let mut taken = Taken { problems, ..Taken::default() };
-        taken.add(turn, "rate", rate.unwrap_or(0.0) / 1e6);
-        taken.add(turn, "offered", full.rate / 1e6);
-        taken.add(turn, "trials", f64::from(trials));
+        found.add_to(&mut taken, turn);
         Ok(taken)
     }
-}
-
-/// What came of one rate.
-struct Trial {
-    /// Packets a second that came.
-    rate: f64,
-    /// Whether none was lost, and the program was soon done.
-    kept_up: bool,
 }
 
 impl Ndr {
@@ -215,41 +192,12 @@ impl Ndr {
         rate: Option<f64>,
         problems: &mut Vec<String>,
     ) -> Result<Trial, Failure> {
-        let pair = self.lab.pair();
         let file = contestant.file(&self.memory, &self.disk)?;
-        let reader = contestant.program.start(&pair.rx, file.as_ref().map(NamedTempFile::path))?;
+        let reader = contestant.program.start(&self.lab.pair().rx, file.as_ref().map(NamedTempFile::path))?;
         // Without a name nothing is left of it, whatever happens.
         let _open: Option<File> = file.map(NamedTempFile::into_file);
-        let mut generator =
-            Generator::new(pair, traffic).map_err(failed("prepare to send"))?.cpu(GENERATOR_CPU);
         let most = if contestant.to == To::Nowhere { f64::MAX } else { LONGEST_FILE / (size as f64 + 64.0) };
-        let sent = match rate {
-            None => {
-                let seen = generator.send_for(self.duration / 10).map_err(failed("send"))?;
-                generator
-                    .send(whole((seen.rate() * self.duration.as_secs_f64()).min(most)).max(1))
-                    .map(|sent| (seen.accepted + sent.accepted, sent))
-            }
-            Some(rate) => {
-                let rate = rate.max(1.0);
-                generator =
-                    generator.rate(Rate::PerSecond(whole(rate))).map_err(failed("prepare to send"))?;
-                let count = whole((rate * self.duration.as_secs_f64()).min(most)).max(1);
-                generator.send(count).map(|sent| (sent.accepted, sent))
-            }
-        };
-        let (accepted, sent) = sent.map_err(failed("send"))?;
-        let rate = sent.accepted as f64 / sent.elapsed.as_secs_f64();
-        let allowed = (sent.elapsed / BEHIND).max(LEAST_BEHIND);
-        let Ok(behind) = reader.settle_within(sent.elapsed + Duration::from_secs(3)) else {
-            reader.give_up()?;
-            return Ok(Trial { rate, kept_up: false });
-        };
-        let counts = reader.finish()?;
-        if counts.delivered > accepted {
-            problems.push(format!("{} packets received of {accepted}", counts.delivered));
-        }
-        Ok(Trial { rate, kept_up: counts.delivered == accepted && behind <= allowed })
+        trial(self.lab.pair(), reader, traffic, &Sending { rate, duration: self.duration, most }, problems)
     }
 }
 
