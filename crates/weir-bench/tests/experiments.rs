@@ -467,7 +467,7 @@ fn root_bursts_that_64_mib_hold_are_found() {
     let [burst, bytes, lost_of, sent, received, dropped] =
         ["burst", "bytes", "lost-of", "sent", "received", "dropped"].map(|measure| values(outcome, measure));
     let missing = outcome["about"]["missing"].as_array().expect("a list").len();
-    assert_eq!(burst.len(), 7 - missing, "{told}");
+    assert_eq!(burst.len(), 6 - missing, "{told}");
     for ((sent, received), dropped) in sent.iter().zip(&received).zip(&dropped) {
         assert!(sent.2 > 0.0 && sent.2 == received.2 + dropped.2, "{sent:?} {received:?} {dropped:?}");
     }

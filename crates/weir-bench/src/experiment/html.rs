@@ -16,6 +16,7 @@ h2 { margin-top: 2.6rem; border-top: 1px solid #ccc; padding-top: 1.2rem; }
 table { border-collapse: collapse; margin: .8rem 0; font-size: 14px; }
 td, th { padding: .2rem .7rem; text-align: right; border-bottom: 1px solid #e4e4e4; font-variant-numeric: tabular-nums; }
 td:first-child, th:first-child { text-align: left; }
+.machine td { text-align: left; }
 svg { max-width: 100%; height: auto; }
 .bad { color: #b02a1a; font-weight: bold; }
 .good { color: #1a6d2e; }
@@ -49,9 +50,9 @@ fn machine(page: &mut String, run: &Run) {
     if rows.is_empty() {
         return;
     }
-    page.push_str("<details><summary>The machine</summary>\n");
-    let head = ["", "value"].map(str::to_owned).to_vec();
-    table(page, &std::iter::once(head).chain(rows.into_iter().map(Vec::from)).collect::<Vec<_>>());
+    page.push_str("<details class=\"machine\"><summary>The machine</summary>\n");
+    let head = [String::new(), String::new()];
+    table(page, &std::iter::once(head).chain(rows).map(Vec::from).collect::<Vec<_>>());
     page.push_str("</details>\n");
 }
 

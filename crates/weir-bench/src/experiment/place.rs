@@ -35,8 +35,9 @@ fn flatten(name: &str, value: &Value, rows: &mut Vec<[String; 2]>) {
         Value::Array(items) if items.iter().any(Value::is_object) => {
             for (number, item) in (1..).zip(items) {
                 let number: i32 = number;
-                let key = item["name"].as_str().map_or_else(|| number.to_string(), str::to_owned);
-                flatten(&below(&key), item, rows);
+                let mut item = item.clone();
+                let name = item.as_object_mut().and_then(|fields| fields.remove("name"));
+                flatten(&below(&name.as_ref().map_or_else(|| number.to_string(), text)), &item, rows);
             }
         }
         Value::Array(items) => {
@@ -73,7 +74,6 @@ mod tests {
         let mut rows = rows(&machine("6.18", "4.99.3", &["rx-gro", "rx-checksum"]));
         rows.sort();
         let expected = [
-            ["interfaces rx0 name", "rx0"],
             ["interfaces rx0 offloads", "rx-gro, rx-checksum"],
             ["kernel", "6.18"],
             ["peers tcpdump", "4.99.3"],

@@ -78,7 +78,7 @@ pub(crate) fn run(args: &RunArgs, all: &'static [Entry]) -> Result<(), Failure> 
     two_processors()?;
     let cards = args.tx.clone().zip(args.rx.clone()).map(|(tx, rx)| [tx, rx]);
     let settings = Settings { quick: args.quick, dir: args.dir.clone(), cards };
-    // They may have changed since a run that is resumed.
+    // Before anything is written, and whether or not a run is resumed: they may be refused.
     let interfaces = interfaces::used(settings.cards.as_ref())?;
     let mut run = begin(args, interfaces)?;
     style::say(format_args!("{}", run.summary));
