@@ -187,10 +187,15 @@ pub(super) fn run_af_xdp(args: &AfXdpArgs) -> Result<(), Failure> {
     let _link = XdpLink::attach(redirect.program(), port.index, XdpHook::Native).map_err(failed("attach"))?;
     style::say(format_args!("ready"));
     let mut witness = Witness::default();
-    while !stop.load(Ordering::Relaxed) {
+    loop {
+        // What has arrived before the signal is taken.
+        let ends = stop.load(Ordering::Relaxed);
         // Some may have found no room in the fill ring: the kernel shows packets before it shows that it took frames.
         let seen = frames.len();
         if socket.receive(&umem, BATCH, &mut frames) == 0 {
+            if ends {
+                break;
+            }
             socket.wake().map_err(failed("request packets"))?;
         }
         frames[seen..].iter().for_each(|frame| witness.take(frame.bytes()));
