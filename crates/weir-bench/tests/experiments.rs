@@ -628,7 +628,7 @@ fn runs_are_compared_and_nonsense_is_refused() {
     assert!(told.contains("4.99.3") && !told.contains("load"), "{told}");
     fs::write(new, "{}").expect("write");
     let (right, told) = compare(&[old, new]);
-    assert!(!right && told.contains("as results of weir-bench run"), "{told}");
+    assert!(!right && told.contains("as results of weir-bench: "), "{told}");
 }
 
 const METHODS: [&str; 8] =

@@ -25,8 +25,9 @@ use super::message::{About, Answer, Ask, Request, SentPlace, SentProgram, VERSIO
 use super::{Change, Told, What, wire};
 use crate::Error;
 
-/// Longest time for a client to start a request, or to send or receive part of a message.
-const PATIENCE: Duration = Duration::from_millis(500);
+/// Longest time for a client to start a request, or to send or receive part of a message. Clients of a busy host may not get a
+/// processor for a while.
+const PATIENCE: Duration = Duration::from_secs(2);
 /// Longest duration of a connection, and of one from a member, since other members wait for it.
 const LONGEST: Duration = Duration::from_secs(60);
 const LONGEST_OF_MEMBER: Duration = Duration::from_secs(10);
@@ -35,8 +36,8 @@ const PACE: Duration = Duration::from_millis(100);
 /// Most members that wait for an answer; others are turned away.
 pub(super) const WAITING: usize = 32;
 /// Longest wait for an account that is newer than the request. The loop takes at most a quarter of a second per round
-/// unless it is delayed.
-const FRESH: Duration = Duration::from_millis(400);
+/// unless it is delayed; clients wait for five seconds.
+const FRESH: Duration = Duration::from_secs(2);
 /// Replaces waiting for programs to finish, if that is not possible: far longer than a packet spends in a program.
 const UNSETTLED: Duration = Duration::from_millis(20);
 /// Longest text from a client that is copied to logs, files and accounts, in bytes. The label of any genuine filter is
