@@ -64,12 +64,7 @@ pub(super) fn all() -> Vec<Contestant> {
     let exclusive = |stamps| receive("xdp", "exclusive", stamps);
     let program = Contestant::program;
     vec![
-        Contestant {
-            name: "limit",
-            title: "XDP drop: the limit",
-            way: Way::Hook(Verdict::Drop),
-            stack: false,
-        },
+        limit(),
         Contestant {
             name: "limit-write",
             title: "XDP that copies and drops: the limit with a copy",
@@ -98,6 +93,12 @@ pub(super) fn all() -> Vec<Contestant> {
         program("dumpcap-file", "dumpcap to tmpfs", true, peers::dumpcap()),
         program("netsniff-ng", "netsniff-ng to /dev/null", true, peers::netsniff_ng()),
     ]
+}
+
+/// What the machine can do without keeping a packet.
+pub(super) fn limit() -> Contestant {
+    let way = Way::Hook(Verdict::Drop);
+    Contestant { name: "limit", title: "XDP drop: the limit", way, stack: false }
 }
 
 /// Those of them that do the same work; the first is weir.

@@ -8,12 +8,11 @@ use rustix::process::Signal;
 use tempfile::NamedTempFile;
 use weir_lab::{Generator, Traffic};
 
-use super::{absent, capture};
-use crate::experiment::{About, Axis, Better, Experiment, Measure, Role, Series, Settings, Taken, Turn};
+use super::contestant::{self, Contestant, To};
+use crate::experiment::{About, Axis, Better, Experiment, Measure, Settings, Taken, Turn};
 use crate::failed;
 use crate::failure::Failure;
 use crate::peers;
-use crate::program::Program;
 use crate::sample::{GENERATOR_CPU, Lab, Limits};
 
 const SIZES: [u64; 3] = [60, 256, 1514];
@@ -30,26 +29,17 @@ const LONGEST: u64 = 8;
 const SLOW: &str = "dumpcap";
 const MIB: f64 = (1 << 20) as f64;
 
-struct Contestant {
-    name: &'static str,
-    title: &'static str,
-    role: Role,
-    program: Program,
-}
-
 fn contestants() -> Vec<Contestant> {
-    let of = |name, title, role, program| Contestant { name, title, role, program };
-    let weir = |name, title, how: &[&'static str]| {
-        of(name, title, Role::Ours, capture(&[how, &["-w", "/dev/null"]].concat()))
-    };
+    let weir = |name, title, how: &[&'static str]| Contestant::weir(name, title, To::Nowhere, how);
+    let peer = Contestant::peer;
     vec![
         weir("weir-xdp", "weir xdp", &["--source", "xdp"]),
         weir("weir-tc", "weir tc", &["--source", "tc"]),
         weir("weir-af-xdp", "weir af_xdp", &["--source", "af_xdp", "--mode", "exclusive"]),
         weir("weir-af-packet", "weir af_packet", &["--source", "af_packet"]),
-        of("tcpdump", "tcpdump -B 65536", Role::Peer, peers::tcpdump_with("65536", "/dev/null")),
-        of(SLOW, "dumpcap -B 64", Role::Peer, peers::dumpcap_with("64")),
-        of("netsniff-ng", "netsniff-ng --ring-size 64MiB", Role::Peer, peers::netsniff_ng_with("64MiB")),
+        peer("tcpdump", "tcpdump -B 65536", To::Nowhere, peers::tcpdump_with("65536", "/dev/null")),
+        peer(SLOW, "dumpcap -B 64", To::Memory, peers::dumpcap_with("64")),
+        peer("netsniff-ng", "netsniff-ng --ring-size 64MiB", To::Nowhere, peers::netsniff_ng_with("64MiB")),
     ]
 }
 
@@ -81,12 +71,6 @@ pub(crate) fn make(settings: &Settings) -> Result<Box<dyn Experiment>, Failure> 
 
 impl Experiment for Burst {
     fn about(&self) -> About {
-        let series = self.contestants.iter().map(|contestant| Series {
-            name: contestant.name.to_owned(),
-            title: contestant.title.to_owned(),
-            role: contestant.role,
-        });
-        let missing = self.contestants.iter().filter(|contestant| contestant.program.path().is_none());
         let versus = [
             ["weir-xdp", "tcpdump"],
             ["weir-tc", "tcpdump"],
@@ -114,25 +98,19 @@ impl Experiment for Burst {
                 Measure::new("received", "those that reached the reader", "packets", Better::Neither),
                 Measure::new("dropped", "those that the program counts as lost", "packets", Better::Neither),
             ],
-            series: series.collect(),
-            missing: missing.map(|contestant| absent(contestant.title, &contestant.program)).collect(),
+            series: self.contestants.iter().map(Contestant::series).collect(),
+            missing: contestant::missing(&self.contestants),
             versus: versus.map(|pair| pair.map(str::to_owned)).to_vec(),
             published: Vec::new(),
         }
     }
 
     fn turns(&self) -> Vec<Turn> {
-        let of = |size: &u64| {
-            let size = *size;
-            let present = self.contestants.iter().filter(|contestant| contestant.program.path().is_some());
-            present.map(move |contestant| Turn::of(contestant.name, Some(size)))
-        };
-        self.sizes.iter().flat_map(of).collect()
+        contestant::turns(&self.contestants, self.sizes)
     }
 
     fn take(&mut self, turn: &Turn, _round: u32) -> Result<Taken, Failure> {
-        let named = |contestant: &&Contestant| contestant.name == turn.series;
-        let contestant = self.contestants.iter().find(named).expect("turns are of contestants");
+        let contestant = contestant::of(&self.contestants, turn);
         let size = turn.at.expect("turns are of a size");
         let (mut taken, mut totals, mut trials) = (Taken::default(), [0; 3], 0);
         let most = LONGEST * ROOM / size;
@@ -168,9 +146,7 @@ impl Burst {
         let traffic = Traffic::new(usize::try_from(size).unwrap_or_default());
         let traffic = traffic.map_err(failed("describe frames"))?;
         let generator = Generator::new(pair, &traffic).map_err(failed("prepare to send"))?;
-        let make = || NamedTempFile::with_prefix_in("weir-bench-", &self.dir);
-        let file = contestant.program.writes().then(make).transpose();
-        let file = file.map_err(failed(format_args!("create a file in {}", self.dir.display())))?;
+        let file = contestant.file(&self.dir, &self.dir)?;
         let reader = contestant.program.start(&pair.rx, file.as_ref().map(NamedTempFile::path))?;
         // Without a name nothing is left of it, whatever happens.
         let _open: Option<File> = file.map(NamedTempFile::into_file);

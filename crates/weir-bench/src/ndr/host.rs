@@ -3,13 +3,12 @@
 
 use weir_lab::{Network, Port, StackCounters, Traffic, UdpSink, Veth};
 
+use super::contestant::{self, Contestant, To};
 use super::search::{LEAST_BEHIND, Sending, duration, measures, search, steps, trial};
-use super::{absent, capture};
 use crate::experiment::{About, Axis, Better, Experiment, Measure, Role, Series, Settings, Taken, Turn};
 use crate::failed;
 use crate::failure::Failure;
 use crate::peers;
-use crate::program::Program;
 use crate::sample::QUEUES;
 
 const SIZES: [u64; 2] = [60, 1514];
@@ -18,24 +17,15 @@ const PORT: u16 = 4000;
 /// What is added to the name of a series whose host works.
 const BESIDE: &str = "-beside";
 
-/// Who captures.
-struct Contestant {
-    name: &'static str,
-    title: &'static str,
-    role: Role,
-    program: Program,
-}
-
 fn contestants() -> Vec<Contestant> {
-    let of = |name, title, role, program| Contestant { name, title, role, program };
-    let weir =
-        |name, title, source| of(name, title, Role::Ours, capture(&["--source", source, "-w", "/dev/null"]));
+    let weir = |name, title, source| Contestant::weir(name, title, To::Nowhere, &["--source", source]);
+    let peer = |name, title, program| Contestant::peer(name, title, To::Nowhere, program);
     vec![
         weir("weir-xdp", "weir xdp", "xdp"),
         weir("weir-tc", "weir tc", "tc"),
         weir("weir-af-packet", "weir af_packet", "af_packet"),
-        of("tcpdump", "tcpdump", Role::Peer, peers::tcpdump_with("65536", "/dev/null")),
-        of("netsniff-ng", "netsniff-ng", Role::Peer, peers::netsniff_ng_with("64MiB")),
+        peer("tcpdump", "tcpdump", peers::tcpdump_with("65536", "/dev/null")),
+        peer("netsniff-ng", "netsniff-ng", peers::netsniff_ng_with("64MiB")),
     ]
 }
 
@@ -63,7 +53,7 @@ pub(crate) fn make(settings: &Settings) -> Result<Box<dyn Experiment>, Failure> 
 impl Host {
     /// Every contestant that is there, alone and beside a host that works.
     fn present(&self) -> impl Iterator<Item = (&Contestant, bool)> {
-        let present = self.contestants.iter().filter(|contestant| contestant.program.path().is_some());
+        let present = self.contestants.iter().filter(|contestant| contestant.is_present());
         present.flat_map(|contestant| [(contestant, false), (contestant, true)])
     }
 }
@@ -79,9 +69,8 @@ impl Experiment for Host {
             name: series(contestant, beside),
             title: contestant.title.to_owned()
                 + if beside { ", beside a host that works" } else { ", alone" },
-            role: contestant.role,
+            ..contestant.series()
         };
-        let missing = self.contestants.iter().filter(|contestant| contestant.program.path().is_none());
         let ours = self.contestants.iter().filter(|contestant| contestant.role == Role::Ours);
         let versus = ours.flat_map(|contestant| {
             [false, true].map(|beside| {
@@ -112,7 +101,7 @@ impl Experiment for Host {
             ]
             .concat(),
             series: both.map(of).collect(),
-            missing: missing.map(|contestant| absent(contestant.title, &contestant.program)).collect(),
+            missing: contestant::missing(&self.contestants),
             versus: versus.collect(),
             published: Vec::new(),
         }

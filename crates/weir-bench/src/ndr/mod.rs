@@ -5,6 +5,7 @@
 //! soon after the last packet, or else the rate was one that its buffer held and not the program.
 
 mod burst;
+mod contestant;
 mod host;
 mod search;
 
@@ -12,20 +13,19 @@ pub(super) use burst::make as make_burst;
 pub(super) use host::make as make_host;
 
 use std::fs::File;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use tempfile::NamedTempFile;
 use weir_lab::Traffic;
 
-use crate::contestants::ours;
-use crate::experiment::{About, Axis, Experiment, Role, Series, Settings, Taken, Turn};
+use crate::experiment::{About, Axis, Experiment, Settings, Taken, Turn};
 use crate::failed;
 use crate::failure::Failure;
 use crate::peers;
-use crate::program::{Program, WEIR};
 use crate::sample::{Lab, Limits};
 
+use contestant::{Contestant, To};
 use search::{LEAST_BEHIND, Sending, Trial, measures, search, steps, trial};
 
 /// What stands for the mix of sizes on the axis: its mean.
@@ -34,39 +34,8 @@ const SIZES: [u64; 4] = [60, 256, IMIX, 1514];
 /// No file gets longer.
 const LONGEST_FILE: f64 = 1.5e9;
 
-/// What a user types to capture with 64 MiB for each queue.
-fn capture(how: &[&'static str]) -> Program {
-    ours(WEIR, "source ", &[&["capture", "--json", "-B", "64MiB"], how].concat())
-}
-
-/// Why a program is not there.
-fn absent(title: &str, program: &Program) -> [String; 2] {
-    let Program { name, package, .. } = program;
-    [title.to_owned(), format!("{name} is not installed (apt-get install {package})")]
-}
-
-/// Where packets go.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum To {
-    Nowhere,
-    Memory,
-    Disk,
-}
-
-struct Contestant {
-    name: &'static str,
-    title: &'static str,
-    role: Role,
-    to: To,
-    program: Program,
-}
-
 fn contestants() -> Vec<Contestant> {
-    let weir = |name, title, to, how: &[&'static str]| {
-        let file = if to == To::Nowhere { "/dev/null" } else { "{file}" };
-        Contestant { name, title, role: Role::Ours, to, program: capture(&[how, &["-w", file]].concat()) }
-    };
-    let peer = |name, title, to, program| Contestant { name, title, role: Role::Peer, to, program };
+    let (weir, peer) = (Contestant::weir, Contestant::peer);
     let exclusive: &[&str] = &["--source", "xdp", "--mode", "exclusive"];
     let (xdp, tc): (&[&str], &[&str]) = (&["--source", "xdp"], &["--source", "tc"]);
     vec![
@@ -119,13 +88,6 @@ pub(super) fn make(settings: &Settings) -> Result<Box<dyn Experiment>, Failure> 
 
 impl Experiment for Ndr {
     fn about(&self) -> About {
-        let series = self.contestants.iter().map(|contestant| Series {
-            name: contestant.name.to_owned(),
-            title: contestant.title.to_owned(),
-            role: contestant.role,
-        });
-        let missing = self.contestants.iter().filter(|contestant| contestant.program.path().is_none());
-        let why = |contestant: &Contestant| absent(contestant.title, &contestant.program);
         let versus = [
             ["weir-xdp", "tcpdump"],
             ["weir-tc", "tcpdump"],
@@ -151,25 +113,19 @@ impl Experiment for Ndr {
             differs: vec!["RFC 2544 has trials of 60 seconds, and 7 sizes of frames.".to_owned()],
             axis: Some(Axis { title: "frame".to_owned(), unit: "bytes".to_owned(), logarithmic: false }),
             measures: measures(),
-            series: series.collect(),
-            missing: missing.map(why).collect(),
+            series: self.contestants.iter().map(Contestant::series).collect(),
+            missing: contestant::missing(&self.contestants),
             versus: versus.map(|pair| pair.map(str::to_owned)).to_vec(),
             published: Vec::new(),
         }
     }
 
     fn turns(&self) -> Vec<Turn> {
-        let of = |size: &u64| {
-            let size = *size;
-            let present = self.contestants.iter().filter(|contestant| contestant.program.path().is_some());
-            present.map(move |contestant| Turn::of(contestant.name, Some(size)))
-        };
-        self.sizes.iter().flat_map(of).collect()
+        contestant::turns(&self.contestants, self.sizes)
     }
 
     fn take(&mut self, turn: &Turn, _round: u32) -> Result<Taken, Failure> {
-        let named = |contestant: &&Contestant| contestant.name == turn.series;
-        let contestant = self.contestants.iter().find(named).expect("turns are of contestants");
+        let contestant = contestant::of(&self.contestants, turn);
         let size = turn.at.unwrap_or_default();
         let traffic =
             if size == IMIX { Traffic::imix() } else { Traffic::new(usize::try_from(size).unwrap_or(60)) };
@@ -198,17 +154,5 @@ impl Ndr {
         let _open: Option<File> = file.map(NamedTempFile::into_file);
         let most = if contestant.to == To::Nowhere { f64::MAX } else { LONGEST_FILE / (size as f64 + 64.0) };
         trial(self.lab.pair(), reader, traffic, &Sending { rate, duration: self.duration, most }, problems)
-    }
-}
-
-impl Contestant {
-    fn file(&self, memory: &Path, disk: &Path) -> Result<Option<NamedTempFile>, Failure> {
-        let dir = match self.to {
-            To::Nowhere => return Ok(None),
-            To::Memory => memory,
-            To::Disk => disk,
-        };
-        let file = NamedTempFile::with_prefix_in("weir-bench-", dir);
-        file.map(Some).map_err(failed(format_args!("create a file in {}", dir.display())))
     }
 }

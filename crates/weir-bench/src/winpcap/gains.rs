@@ -2,11 +2,9 @@
 //!
 //! Only one thing changes between two captures that are compared. All are exclusive, since a stack would hide much of it.
 
-use weir_lab::Verdict;
-
 use super::{DIFFERS, Pair, time};
 use crate::bars::{Bar, Wanted};
-use crate::contestants::{Contestant, Way, receive};
+use crate::contestants::{Contestant, limit, receive};
 use crate::experiment::{About, Contest, Experiment, Published, Settings};
 use crate::failed;
 use crate::failure::Failure;
@@ -29,12 +27,7 @@ fn contestants() -> Vec<Contestant> {
     };
     let asked = |engine| ["--ask", FILTER, "--engine", engine];
     vec![
-        Contestant {
-            name: "limit",
-            title: "XDP drop: the limit",
-            way: Way::Hook(Verdict::Drop),
-            stack: false,
-        },
+        limit(),
         program(STAMPS[0], "weir, no stamps", "none", &[]),
         program(STAMPS[1], "weir, stamps of a batch", "batch", &[]),
         program(STAMPS[2], "weir, stamps of the kernel", "kernel", &[]),
