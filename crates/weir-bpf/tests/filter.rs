@@ -1,11 +1,11 @@
 //! Filters in the kernel: whatever the graph, the verifier takes its program, and each kind of program answers as the
 //! interpreter does.
 
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsFd as _, AsRawFd};
 
 use proptest::prelude::*;
 use weir_bpf::bare::{Bare, Decision};
-use weir_bpf::filter::{Changed, Gate, Hook, Loader, SetChange, SetMap};
+use weir_bpf::filter::{Changed, Gate, Hook, Loader, Refusals, SetChange, SetMap, SocketFilter};
 use weir_filter::emit::ebpf::Context;
 use weir_filter::graph::{Graph, Meta, NodeId, Operation, Relation, TermId, Value, Width};
 use weir_filter::interpret::{Interpreter, Packet, VlanTag};
@@ -16,7 +16,7 @@ use weir_judge::ebpf::{self, CONTEXTS};
 use weir_judge::graphs::{Dice, bytes, graph, metadata, sets};
 use weir_judge::{corpus, share};
 use weir_sys::bpf::map::{Map, MapKind};
-use weir_sys::skip;
+use weir_sys::{skip, testrun};
 
 /// Programs take privileges that tests may run without; the environment says whether that is in order.
 fn permitted() -> bool {
@@ -153,6 +153,19 @@ fn long_filters_are_taken_by_the_verifier() {
     // Beyond what the verifier keeps waiting.
     let long = Loaded::new(&chain(4200, 4199, true), &[], Context::Socket);
     assert!(long.accepts(&[1; 80]) && !long.accepts(&[2; 80]));
+}
+
+#[test]
+fn a_socket_filter_counts_all_that_it_rejects() {
+    if !permitted() {
+        return;
+    }
+    let refusals = Refusals::new().unwrap();
+    let filter = SocketFilter::load(&chain(1, 0, true), &[], refusals.as_fd()).unwrap();
+    for (packet, rejected) in [(&[1; 80][..], 0), (&[2; 80], 1), (&[1; 15], 2), (&[1; 16], 2), (&[1], 3)] {
+        testrun::run(filter.program(), &[&[0; 14], packet].concat(), 1).unwrap();
+        assert_eq!(refusals.count().unwrap(), rejected, "{} bytes", packet.len());
+    }
 }
 
 /// The first word in `sets[0]`, and the address at 16 in `sets[1]`.

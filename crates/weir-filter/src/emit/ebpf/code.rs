@@ -18,7 +18,7 @@ use crate::set::Set;
 
 /// The program's argument.
 pub(super) const CONTEXT: Register = Register(6);
-/// Start of the packet, and end of its first buffer.
+/// Start of the packet, and end of its first buffer. A socket filter has no address of a packet: there [`END`] is its length.
 const DATA: Register = Register(7);
 const END: Register = Register(8);
 

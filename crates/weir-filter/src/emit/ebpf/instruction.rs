@@ -68,6 +68,7 @@ const CLASS_JUMP: u8 = 0x05;
 const CLASS_JUMP32: u8 = 0x06;
 const CLASS_ALU64: u8 = 0x07;
 const MODE_MEMORY: u8 = 0x60;
+const MODE_INDIRECT: u8 = 0x40;
 /// Flag: the second operand is a register rather than the immediate.
 const REGISTER: u8 = 0x08;
 const ALWAYS: u8 = 0x00;
@@ -98,6 +99,12 @@ impl Instruction {
     /// `destination = *(size *)(base + offset)`
     pub(super) fn load(size: Size, destination: Register, base: Register, offset: i16) -> Self {
         Self::new(CLASS_LOAD_MEMORY | MODE_MEMORY | size as u8, destination, base, offset, 0)
+    }
+
+    /// `r0 = *(size *)packet[offset]` as a number, for socket filters. The context has to be in `r6`; `r1` to `r5` are
+    /// clobbered. Beyond the packet's end the program returns 0 at once.
+    pub(super) fn load_packet(size: Size, offset: Register) -> Self {
+        Self::new(CLASS_LOAD | MODE_INDIRECT | size as u8, R0, offset, 0, 0)
     }
 
     /// `*(size *)(base + offset) = source`
@@ -239,6 +246,7 @@ impl fmt::Display for Instruction {
         };
         match self.code & 7 {
             CLASS_LOAD if self.is_wide() => write!(f, "{base} = map {number}"),
+            CLASS_LOAD if self.code & 0xe0 == MODE_INDIRECT => write!(f, "r0 = *({size} *)skb[{from}]"),
             CLASS_LOAD => write!(f, "(second half)"),
             CLASS_LOAD_MEMORY => write!(f, "{base} = *({size} *)({from} {offset:+})"),
             CLASS_STORE_NUMBER => write!(f, "*({size} *)({base} {offset:+}) = {number}"),

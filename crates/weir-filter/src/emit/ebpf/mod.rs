@@ -10,6 +10,9 @@
 //! several buffers, a program contains its nodes on both paths, except those rarely reached. If a comparison fails, the
 //! same node is executed again on the slow path, and so are the nodes after it. Bytes beyond the first buffer are thus
 //! never mistaken for bytes beyond the packet.
+//!
+//! A socket filter has no direct access and only this path. It has an instruction of its own for loads, which costs less
+//! than the helper's copy of a few bytes.
 
 mod assembler;
 mod code;

@@ -45,7 +45,7 @@ impl Code<'_> {
         let (data, end) = match self.context {
             Context::Xdp { .. } | Context::XdpTagged { .. } => (field::XDP_DATA, field::XDP_DATA_END),
             Context::Tc { .. } => (field::SKB_DATA, field::SKB_DATA_END),
-            Context::Socket => return,
+            Context::Socket => return self.length(END),
         };
         self.out.push(Instruction::load(Size::Word, DATA, CONTEXT, data));
         self.out.push(Instruction::load(Size::Word, END, CONTEXT, end));

@@ -72,6 +72,8 @@ impl Code<'_> {
                 self.out.push(Instruction::alu_number(Alu::Add, R0, 0));
             }
             self.load_direct(width)
+        } else if self.context == Context::Socket {
+            self.load_of_socket(width)
         } else {
             self.load_by_helper(width)
         }
@@ -91,10 +93,24 @@ impl Code<'_> {
         self.out.push(Instruction::load(size(width), R0, R2, 0));
     }
 
+    /// The instruction for it returns the number, without the copy that a helper makes, but ends the program if bytes are
+    /// missing: a packet would be rejected without being counted.
+    fn load_of_socket(&mut self, width: Width) {
+        self.out.push(Instruction::alu64(Alu::Move, R2, R0));
+        self.out.push(Instruction::alu64_number(Alu::Add, R2, width as i32));
+        self.check(
+            Instruction::jump64(Jump::Greater, R2, END),
+            Instruction::jump64(Jump::AtMost, R2, END),
+            Label::Fast(Graph::REFUSE.0),
+        );
+        self.out.push(Instruction::load_packet(size(width), R0));
+    }
+
     fn load_by_helper(&mut self, width: Width) {
         let helper = match self.context {
             Context::Xdp { .. } | Context::XdpTagged { .. } => XDP_LOAD_BYTES,
-            Context::Tc { .. } | Context::Socket => SKB_LOAD_BYTES,
+            Context::Tc { .. } => SKB_LOAD_BYTES,
+            Context::Socket => unreachable!("it has an instruction for it"),
         };
         self.out.push(Instruction::alu(Alu::Move, R2, R0));
         self.out.push(Instruction::alu64(Alu::Move, R1, CONTEXT));
@@ -111,8 +127,14 @@ impl Code<'_> {
         self.out.push(Instruction::load(size(width), R0, FP, BUFFER));
     }
 
+    /// Returns whether loads give numbers instead of bytes in packet order.
+    pub(super) fn loads_numbers(&self) -> bool {
+        self.context == Context::Socket
+    }
+
     fn turn(&mut self, width: Width, form: Form, register: Register) {
         match (form, width) {
+            _ if self.loads_numbers() => {}
             (Form::Wire, _) | (Form::Number, Width::Byte) => {}
             (Form::Number, Width::Half) => self.out.push(Instruction::swap(register, 16)),
             (Form::Number, Width::Word) => self.out.push(Instruction::swap(register, 32)),

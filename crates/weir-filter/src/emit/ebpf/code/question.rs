@@ -76,11 +76,13 @@ impl Code<'_> {
             Value::Slot(_) => None,
             _ => return None,
         };
+        let as_loaded = self.loads_numbers();
         let turned = |number: u32| match width {
             Some(Width::Byte) => u8::try_from(number).ok().map(u32::from),
+            Some(Width::Half) if as_loaded => u16::try_from(number).ok().map(u32::from),
             Some(Width::Half) => u16::try_from(number).ok().map(|number| number.to_be().into()),
-            Some(Width::Word) => Some(number.to_be()),
-            None => Some(number),
+            Some(Width::Word) if !as_loaded => Some(number.to_be()),
+            Some(Width::Word) | None => Some(number),
         };
         let mask = match mask {
             Some(mask) => Some(turned(mask)?),
