@@ -27,8 +27,7 @@ pub(crate) struct SendingArgs {
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 enum BackendArg {
-    /// At a pace plain, which takes less time for a single packet; at full speed a ring if there is memory for one,
-    /// and with `weir gen` live, where possible.
+    /// With `weir gen` at full speed live, where possible; otherwise plain, which takes less time than a ring.
     #[default]
     Auto,
     /// A ring that is shared with the kernel (PACKET_TX_RING).
@@ -42,15 +41,13 @@ enum BackendArg {
 }
 
 impl SendingArgs {
-    /// Returns a builder for a sender to this interface at this pace.
-    pub(crate) fn builder(&self, namespace: Option<&Namespace>, name: &str, pace: Pace) -> SenderBuilder {
+    /// Returns a builder for a sender to this interface.
+    pub(crate) fn builder(&self, namespace: Option<&Namespace>, name: &str) -> SenderBuilder {
         let builder = Sender::to(name).namespace(namespace);
         let builder = builder.mark(Some(self.mark).filter(|&mark| mark != 0));
         match self.backend {
-            BackendArg::Auto if pace != Pace::Top => builder.backend(Backend::Plain),
-            BackendArg::Auto | BackendArg::Live => builder,
             BackendArg::Ring => builder.backend(Backend::Ring),
-            BackendArg::Plain => builder.backend(Backend::Plain),
+            BackendArg::Auto | BackendArg::Plain | BackendArg::Live => builder.backend(Backend::Plain),
         }
     }
 
@@ -152,6 +149,45 @@ impl Amount {
             text += &format!(": {}pps, {}bit/s", units::scaled(packets), units::scaled(bits));
         }
         text
+    }
+}
+
+/// The rate that was asked for.
+#[derive(Debug, Serialize)]
+pub(crate) struct Asked {
+    /// Null: as fast as possible, or a rate in bits.
+    #[serde(rename = "asked_packets_per_second")]
+    pub(crate) packets_per_second: Option<f64>,
+    #[serde(rename = "asked_bits_per_second")]
+    pub(crate) bits_per_second: Option<f64>,
+    /// Whether it was reached; null: none was asked for, or nothing was sent.
+    pub(crate) reached: Option<bool>,
+}
+
+impl Asked {
+    /// Whether what was sent in so much time was at least 0.99 of `pace`.
+    pub(crate) fn of(pace: Pace, amount: &Amount) -> Self {
+        let (packets_per_second, bits_per_second) = match pace {
+            Pace::PacketsPerSecond(rate) => (Some(rate), None),
+            Pace::BitsPerSecond(rate) => (None, Some(rate)),
+            _ => (None, None),
+        };
+        let reaches = |asked: Option<f64>, sent: Option<f64>| Some(sent? >= asked? * 0.99);
+        let reached = reaches(packets_per_second, amount.packets_per_second);
+        let reached = reached.or_else(|| reaches(bits_per_second, amount.bits_per_second));
+        Self { packets_per_second, bits_per_second, reached: reached.filter(|_| amount.packets > 0) }
+    }
+
+    /// Returns a line if it was not reached.
+    pub(crate) fn text(&self) -> String {
+        if self.reached != Some(false) {
+            return String::new();
+        }
+        let asked = match self.packets_per_second {
+            Some(packets) => format!("{}pps", units::scaled(packets)),
+            None => format!("{}bit/s", units::scaled(self.bits_per_second.unwrap_or_default())),
+        };
+        format!("{}: {asked} was asked for and not reached\n", style::stderr().cyan("note"))
     }
 }
 

@@ -55,8 +55,12 @@ const ALL: [Contestant; 8] = {
     ]
 };
 
-const VERSUS: [[&str; 2]; 3] =
-    [["weir-inject", "libpcap-inject"], ["weir-ring", "tcpreplay"], ["weir-sendmmsg", "sendto"]];
+const VERSUS: [[&str; 2]; 4] = [
+    ["weir-inject", "libpcap-inject"],
+    ["weir-sendmmsg", "tcpreplay"],
+    ["weir-ring", "tcpreplay"],
+    ["weir-sendmmsg", "sendto"],
+];
 
 struct Send {
     network: Network,

@@ -65,7 +65,7 @@ fn to_interface(args: &GenArgs, description: &mut Description) -> Outcome {
     let (namespace, name) = args.place()?;
     grant::more_than_capture("send packets")?;
     let mut plan = args.plan();
-    let builder = args.sending.builder(namespace.as_ref(), &name, plan.pace());
+    let builder = args.sending.builder(namespace.as_ref(), &name);
     let destination = builder.find()?;
     description.macs[0] = match args.source_mac {
         Some(mac) => mac,

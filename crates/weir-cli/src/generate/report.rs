@@ -7,7 +7,7 @@ use serde::Serialize;
 use weir::send::Sent;
 
 use super::plan::Plan;
-use crate::sending::{Amount, Off};
+use crate::sending::{Amount, Asked, Off};
 use crate::{style, units};
 
 /// The summary of a run.
@@ -25,11 +25,8 @@ pub(super) struct Summary {
     pub(super) seed: Option<u64>,
     #[serde(flatten)]
     amount: Amount,
-    /// Null: as fast as possible, or a rate in bits.
-    asked_packets_per_second: Option<f64>,
-    asked_bits_per_second: Option<f64>,
-    /// Whether this speed was reached; null: none was asked for.
-    reached: Option<bool>,
+    #[serde(flatten)]
+    asked: Asked,
     /// Null without gaps.
     pub(super) gaps: Option<Off>,
     /// Frames made in the kernel for which the driver had no room.
@@ -43,7 +40,8 @@ pub(super) struct Summary {
 impl Summary {
     /// `elapsed`: the time that it took; `None` for a file.
     pub(super) fn new(sent: Sent, elapsed: Option<Duration>, plan: &Plan) -> Self {
-        let (asked_packets_per_second, asked_bits_per_second) = plan.asked();
+        let (packets_per_second, bits_per_second) = plan.asked();
+        let reached = elapsed.and_then(|elapsed| plan.is_reached(elapsed));
         Self {
             interface: None,
             file: None,
@@ -53,9 +51,7 @@ impl Summary {
             flows: None,
             seed: None,
             amount: Amount::new(sent, elapsed),
-            asked_packets_per_second,
-            asked_bits_per_second,
-            reached: elapsed.and_then(|elapsed| plan.is_reached(elapsed)),
+            asked: Asked { packets_per_second, bits_per_second, reached },
             gaps: None,
             refused: 0,
             stopped: false,
@@ -74,14 +70,8 @@ impl Summary {
         let mut text = if self.file.is_some() { self.amount.brief(&what) } else { self.amount.text(&what) };
         text.push('\n');
         text += &self.gaps.as_ref().map(Off::text).unwrap_or_default();
+        text += &self.asked.text();
         let note = style::stderr().cyan("note");
-        if self.reached == Some(false) {
-            let asked = match (self.asked_packets_per_second, self.asked_bits_per_second) {
-                (Some(packets), _) => format!("{}pps", units::scaled(packets)),
-                (None, bits) => format!("{}bit/s", units::scaled(bits.unwrap_or_default())),
-            };
-            text += &format!("{note}: {asked} was asked for and not reached\n");
-        }
         if self.refused > 0 {
             text += &format!("{note}: {} more found no room in the driver\n", units::packets(self.refused));
         }

@@ -257,7 +257,7 @@ impl ReplayArgs {
     pub(super) fn builders(&self) -> Result<(SenderBuilder, Option<SenderBuilder>), Failure> {
         let builder = |interface: &str| {
             let (namespace, name) = interfaces::place(interface)?;
-            Ok::<_, Failure>(self.sending.builder(namespace.as_ref(), &name, self.pace()))
+            Ok::<_, Failure>(self.sending.builder(namespace.as_ref(), &name))
         };
         Ok((builder(&self.interface)?, self.second.as_deref().map(builder).transpose()?))
     }

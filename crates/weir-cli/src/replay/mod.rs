@@ -90,6 +90,7 @@ pub(crate) fn run(args: &ReplayArgs) -> Result<(), Failure> {
     let (report, second, result) = run.send(&mut packets);
     progress.clear();
     let mut summary = Summary::of(&run.sender, &report);
+    summary.asked(args.pace(), &std::iter::once(&report).chain(&second).collect::<Vec<_>>());
     summary.second = run.second.as_ref().zip(second).map(|(sender, report)| Second::of(sender, &report));
     summary.surveyed(&run.survey);
     summary.error = result.as_ref().err().map(|failure| failure.message().to_owned());

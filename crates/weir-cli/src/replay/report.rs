@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use serde::Serialize;
-use weir::send::{Report, Sender, Sent};
+use weir::send::{Pace, Report, Sender, Sent};
 
 use super::survey::Survey;
-use crate::sending::{Amount, Off};
+use crate::sending::{Amount, Asked, Off};
 use crate::{style, units};
 
 /// The summary of a run.
@@ -19,6 +19,9 @@ pub(super) struct Summary<'a> {
     /// With `--dry-run` its time is null if nobody knows.
     #[serde(flatten)]
     pub(super) amount: Amount,
+    /// On both interfaces together.
+    #[serde(flatten)]
+    asked: Asked,
     /// Null: there is one interface.
     pub(super) second: Option<Second>,
     /// Null without gaps.
@@ -44,11 +47,13 @@ pub(super) struct Summary<'a> {
 
 impl<'a> Summary<'a> {
     pub(super) fn new(interface: &'a str, sent: Sent, time: Option<Duration>) -> Self {
+        let amount = Amount::new(sent, time);
         Self {
             interface,
             backend: None,
             dry_run: false,
-            amount: Amount::new(sent, time),
+            asked: Asked::of(Pace::Top, &amount),
+            amount,
             second: None,
             gaps: None,
             timeless: 0,
@@ -70,6 +75,14 @@ impl<'a> Summary<'a> {
         Self { gaps, backend, timeless, backward, stopped, ..sent }
     }
 
+    /// Compares what was sent on all interfaces with the pace that was asked for.
+    pub(super) fn asked(&mut self, pace: Pace, reports: &[&Report]) {
+        let sum = |of: fn(&Sent) -> u64| reports.iter().map(|report| of(&report.sent)).sum();
+        let sent = Sent { packets: sum(|sent| sent.packets), bytes: sum(|sent| sent.bytes) };
+        let elapsed = reports.iter().map(|report| report.elapsed).max();
+        self.asked = Asked::of(pace, &Amount::new(sent, elapsed));
+    }
+
     /// Adds what was found in the files.
     pub(super) fn surveyed(&mut self, survey: &Survey) {
         (self.snapped, self.skipped) = (survey.snapped, survey.skipped);
@@ -88,6 +101,7 @@ impl<'a> Summary<'a> {
         text.push('\n');
         text += &self.gaps.as_ref().map(Off::text).unwrap_or_default();
         text += &self.second.as_ref().map(Second::text).unwrap_or_default();
+        text += &self.asked.text();
         let note = style::stderr().cyan("note");
         let mut tell = |packets: u64, what: &str| {
             if packets > 0 {

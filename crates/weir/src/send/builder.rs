@@ -19,7 +19,7 @@ use crate::{Error, Namespace};
 #[must_use]
 pub struct SenderBuilder {
     pub(super) wanted: Wanted,
-    backend: Option<Backend>,
+    backend: Backend,
     mark: Option<u32>,
 }
 
@@ -28,7 +28,7 @@ impl Sender {
     /// [`open`](SenderBuilder::open).
     pub fn to(interface: impl Into<String>) -> SenderBuilder {
         let wanted = Wanted { namespace: None, name: interface.into(), queues: None };
-        SenderBuilder { wanted, backend: None, mark: Some(MARK) }
+        SenderBuilder { wanted, backend: Backend::Plain, mark: Some(MARK) }
     }
 }
 
@@ -39,9 +39,9 @@ impl SenderBuilder {
         self
     }
 
-    /// Selects how packets reach the kernel. By default a ring, or, without memory for one, calls with many packets.
+    /// Selects how packets reach the kernel; by default [`Backend::Plain`].
     pub fn backend(self, backend: Backend) -> Self {
-        Self { backend: Some(backend), ..self }
+        Self { backend, ..self }
     }
 
     /// Sets the mark of the packets (`SO_MARK`), by default [`MARK`]; `None`: they have none.
@@ -68,12 +68,8 @@ impl SenderBuilder {
         let opened = inside(self.wanted.namespace.as_ref(), || {
             let links = Links::open()?;
             let way = match self.backend {
-                Some(Backend::Plain) => self.plain(&destination),
-                Some(Backend::Ring) => self.ring(&destination),
-                None => self.ring(&destination).or_else(|error| {
-                    let no_memory = Errno::from_raw_os_error(error.errno()) == Errno::NOMEM;
-                    if no_memory { self.plain(&destination) } else { Err(error) }
-                }),
+                Backend::Plain => self.plain(&destination),
+                Backend::Ring => self.ring(&destination),
             };
             Ok((links, way?))
         })?;

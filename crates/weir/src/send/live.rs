@@ -199,7 +199,7 @@ fn unfit(name: &str, what: &str) -> Error {
         name: name.to_owned(),
         what: format!("cannot send live frames: {what}"),
         sources: &[],
-        otherwise: "send them through a ring",
+        otherwise: "send them with system calls",
     }
 }
 

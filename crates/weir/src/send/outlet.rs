@@ -21,10 +21,11 @@ use super::spread::{Gaps, Spread};
 #[non_exhaustive]
 pub enum Backend {
     /// A ring that is shared with the kernel (`PACKET_TX_RING`): one copy by this thread, and a system call for many
-    /// packets.
+    /// packets. The kernel makes a packet of pages of the ring, which took more time than its own copy in all measurements of
+    /// docs/performance.md.
     Ring,
     /// Calls with one or many packets each (send(2), sendmmsg(2)), which the kernel copies. Needs the least memory, and
-    /// takes least time for a packet that is sent alone.
+    /// takes the least time.
     Plain,
 }
 

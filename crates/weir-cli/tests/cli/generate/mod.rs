@@ -268,7 +268,7 @@ fn root_full_speed_is_that_of_the_kernel() {
 
     let deaf = Network::new(Veth::default().feature("gro", false)).expect("a private network");
     let ended = generate(&deaf, &["-c", "100"]).succeeded();
-    assert!(ended.stderr.contains("sent on rx0 (ring) in "), "{}", ended.stderr);
+    assert!(ended.stderr.contains("sent on rx0 (plain) in "), "{}", ended.stderr);
     let refused = generate(&deaf, &["-c", "100", "--backend", "live"]);
     refused.failed(&["cannot send live frames: its driver takes no redirected packets"]);
 }

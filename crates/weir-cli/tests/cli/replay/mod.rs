@@ -129,7 +129,7 @@ fn root_a_file_arrives_as_it_is_in_every_way() {
     let ways: [(&str, &[&str]); 8] = [
         (&file, &[]),
         (&file, &["--top-speed"]),
-        (&file, &["-t", "--backend", "plain"]),
+        (&file, &["-t", "--backend", "ring"]),
         (&file, &["--speed", "2.5x", "--backend", "plain", "--no-confine"]),
         (&file, &["--rate", "20kpps"]),
         (&file, &["--rate", "100Mbps", "--preload", "--mark", "0"]),
@@ -148,7 +148,6 @@ fn root_a_file_arrives_as_it_is_in_every_way() {
         let backend = match named {
             Some("live") => "live frames",
             Some(name) => name,
-            None if options.iter().any(|option| ["-t", "--top-speed"].contains(option)) => "ring",
             None => "plain",
         };
         assert_eq!(account.0["backend"], backend);
@@ -184,7 +183,11 @@ fn root_recorded_gaps_are_the_least_time_it_takes() {
         let off = |field: &str| account["gaps"][field].as_u64().expect("a number");
         assert_eq!(off("count") + 1, account["packets"].as_u64().expect("a number"));
         assert!(off("p50_ns") <= off("p99_ns") && off("p99_ns") <= off("max_ns"), "{account}");
+        assert_eq!(account["reached"].is_null(), options[0] != "--rate", "{options:?}: {account}");
     }
+    let ended = replay(&network, &[&file, "--json", "--rate", "99Tbps"]).succeeded();
+    assert!(ended.stderr.contains("note: 99.0 Tbit/s was asked for and not reached"), "{}", ended.stderr);
+    assert_eq!(ended.account().0["reached"], false);
 }
 
 #[test]
