@@ -220,6 +220,35 @@ fn documents_are_made_again_from_their_own_results() {
 }
 
 #[test]
+fn results_of_other_experiments_stay() {
+    let place = place(&blocks(), &run());
+    let from = place.path().join("run.json");
+    let put = |run: &Value| {
+        fs::write(&from, run.to_string()).expect("write");
+        let (success, told) = document(place.path(), &["--from", from.to_str().expect("a path")]);
+        assert!(success, "{told}");
+        read(place.path(), "experiments.md")
+    };
+    let measured = |name: &str, commit: &str| {
+        let mut run = run();
+        run["summary"] = json!(format!("Made-up CPU, weir 0.1.0 ({commit})"));
+        run["outcomes"][0]["about"]["name"] = json!(name);
+        run
+    };
+    put(&measured("bursts", "first"));
+    let both = put(&measured("capture", "second"));
+    assert!(both.contains("(first); 5 rounds") && both.contains("(second); 5 rounds"), "{both}");
+    let newer = put(&measured("bursts", "third"));
+    assert!(newer.contains("(third); 5 rounds") && newer.contains("(second); 5 rounds"), "{newer}");
+    let results = read(place.path(), "results.json");
+    assert!(!newer.contains("(first)") && !results.contains("(first)"), "{results}");
+
+    fs::write(place.path().join("results.json"), "{\"format\":\"weir-bench results 1\"}").expect("write");
+    let (success, told) = document(place.path(), &["--from", from.to_str().expect("a path")]);
+    assert!(!success && told.contains("its format is") && told.contains("hint: "), "{told}");
+}
+
+#[test]
 fn wrong_markers_are_refused() {
     let block = "<!-- weir-bench: bursts -->\n<!-- /weir-bench -->\n";
     for (document_text, expected) in [
@@ -246,8 +275,8 @@ fn wrong_markers_are_refused() {
 fn other_files_are_no_results() {
     for (run, expected) in [
         (
-            json!({ "format": "weir-bench results 1" }),
-            "its format is \"weir-bench results 1\", not \"weir-bench 1\"",
+            json!({ "format": "weir-bench results 2" }),
+            "its format is \"weir-bench results 2\", not \"weir-bench 1\"",
         ),
         (json!({ "format": "weir-bench 1" }), "as results of weir-bench: missing field `summary`"),
         (json!([1, 2]), "as results of weir-bench: "),

@@ -9,7 +9,7 @@ use clap::Args;
 use super::confidence::LEAST;
 use super::digest::Digest;
 use super::result::Run;
-use super::text::{interval, number};
+use super::text::{amount, interval};
 use super::{Better, Estimate, Role, place};
 use crate::failed;
 use crate::failure::Failure;
@@ -101,7 +101,7 @@ impl Found {
                         Change::Better | Change::Worse => {
                             self.worse += usize::from(change == Change::Worse);
                             let place = at.zip(earlier.about.axis.as_ref());
-                            let place = place.map(|(at, axis)| format!(", {} {}", number(at), axis.unit));
+                            let place = place.map(|(at, axis)| format!(", {}", amount(at, &axis.unit)));
                             self.rows.push(vec![
                                 format!("{}: {}", earlier.about.name, series.title),
                                 format!("{}, {}{}", measure.name, measure.unit, place.unwrap_or_default()),

@@ -8,7 +8,7 @@ use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
 use super::digest::Digest;
-use super::text::{axis_title, number};
+use super::text::{amount, axis_title, number};
 use super::{Axis, Estimate, Published, Role};
 use crate::picture::{LIMITS, OURS, PEERS};
 
@@ -85,7 +85,7 @@ pub(crate) fn figures(digest: &Digest) -> Vec<Figure> {
             shown
                 .map(|(at, rows)| {
                     let place =
-                        at.zip(axis.as_ref()).map(|(at, axis)| format!(" ({} {})", number(at), axis.unit));
+                        at.zip(axis.as_ref()).map(|(at, axis)| format!(" ({})", amount(at, &axis.unit)));
                     Figure::Bars { caption: caption.clone() + &place.unwrap_or_default(), rows, longest }
                 })
                 .collect()

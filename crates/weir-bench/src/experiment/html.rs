@@ -17,6 +17,7 @@ table { border-collapse: collapse; margin: .8rem 0; font-size: 14px; }
 td, th { padding: .2rem .7rem; text-align: right; border-bottom: 1px solid #e4e4e4; font-variant-numeric: tabular-nums; }
 td:first-child, th:first-child { text-align: left; }
 .machine td { text-align: left; }
+.wide { overflow-x: auto; }
 svg { max-width: 100%; height: auto; }
 .bad { color: #b02a1a; font-weight: bold; }
 .good { color: #1a6d2e; }
@@ -225,7 +226,7 @@ fn raw(page: &mut String, outcome: &Outcome) {
 
 /// The first row is the head.
 fn table(page: &mut String, rows: &[Vec<String>]) {
-    page.push_str("<table>\n");
+    page.push_str("<div class=\"wide\"><table>\n");
     for (number, row) in rows.iter().enumerate() {
         let tag = if number == 0 { "th" } else { "td" };
         page.push_str("<tr>");
@@ -239,7 +240,7 @@ fn table(page: &mut String, rows: &[Vec<String>]) {
         }
         page.push_str("</tr>\n");
     }
-    page.push_str("</table>\n");
+    page.push_str("</table></div>\n");
 }
 
 fn escape(text: &str) -> String {

@@ -48,7 +48,7 @@ pub(crate) fn tables(digest: &Digest) -> Vec<(String, Vec<Vec<String>>)> {
     }
     let of = |at: Option<f64>| {
         let title = at.zip(about.axis.as_ref());
-        let title = title.map(|(at, axis)| format!("{}: {} {}", axis.title, number(at), axis.unit));
+        let title = title.map(|(at, axis)| format!("{}: {}", axis.title, amount(at, &axis.unit)));
         let rows = about.series.iter().filter_map(|series| row(digest, series, at));
         (title.unwrap_or_default(), std::iter::once(head(&about.measures)).chain(rows).collect())
     };
@@ -72,7 +72,7 @@ fn head(measures: &[Measure]) -> Vec<String> {
 
 /// What an axis shows: `frame, bytes`.
 pub(crate) fn axis_title(Axis { title, unit, .. }: &Axis) -> String {
-    if title == unit { title.clone() } else { format!("{title}, {unit}") }
+    if title.starts_with(unit) { title.clone() } else { format!("{title}, {unit}") }
 }
 
 fn with_unit(Measure { name, unit, .. }: &Measure) -> String {
@@ -106,7 +106,7 @@ pub(crate) fn compared(digest: &Digest, versus: &Versus) -> [String; 4] {
     };
     let measure = about.measures.first().map_or("", |measure| &measure.name);
     let place = versus.at.zip(about.axis.as_ref());
-    let place = place.map(|(at, axis)| format!(", {} {}", number(at), axis.unit));
+    let place = place.map(|(at, axis)| format!(", {}", amount(at, &axis.unit)));
     let Comparison { ratio, ahead } = versus.comparison;
     let verdict = match ahead {
         Some(Side::Ours) => "ahead",
@@ -162,6 +162,12 @@ pub(crate) fn number(value: f64) -> String {
     format!("{value:.digits$}")
 }
 
+/// A place on an axis: `60 bytes`, `1 queue`.
+pub(crate) fn amount(at: f64, unit: &str) -> String {
+    let unit = if at == 1.0 { unit.strip_suffix('s').unwrap_or(unit) } else { unit };
+    format!("{} {unit}", number(at))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -179,5 +185,9 @@ mod tests {
         ] {
             assert_eq!(number(value), expected);
         }
+        assert_eq!(
+            [amount(1.0, "queues"), amount(2.0, "queues"), amount(1.0, "%")],
+            ["1 queue", "2 queues", "1 %"]
+        );
     }
 }

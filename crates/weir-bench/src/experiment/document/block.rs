@@ -6,13 +6,13 @@ use super::results::Results;
 use crate::experiment::confidence::{LEAST, Side};
 use crate::experiment::digest::{Digest, in_order};
 use crate::experiment::result::Fault;
-use crate::experiment::text::{along, bars, compared, interval, number, tables};
+use crate::experiment::text::{along, amount, bars, compared, interval, number, tables};
 use crate::experiment::{Estimate, Judged, Measure, Published};
 use crate::table::markdown;
 
 /// Of one experiment, in Markdown.
 pub(super) fn of(results: &Results, name: &str) -> String {
-    let Some(digest) = results.digest(name) else { return format!("**{name}**: not measured.\n") };
+    let Some((digest, origin)) = results.find(name) else { return format!("**{name}**: not measured.\n") };
     let Table { title, rows } = Table::of(digest);
     let mut text = format!("**{name}**: {}", escape(&title));
     text.push_str("\n\n");
@@ -32,7 +32,7 @@ pub(super) fn of(results: &Results, name: &str) -> String {
     for Fault { turn, round, message } in &digest.faults {
         lines.push(format!("Failed or wrong: {turn}, round {round}: {message}"));
     }
-    lines.push(format!("Measured: {}.", results.origin(digest)));
+    lines.push(format!("Measured: {origin}."));
     for line in lines {
         let _infallible = writeln!(text, "- {}", escape(&line));
     }
@@ -112,7 +112,7 @@ fn elsewhere(digest: &Digest, lines: &mut Vec<String>) {
     let mut told: Vec<(String, Vec<String>)> = Vec::new();
     for value in digest.about.published.iter().filter(|value| !is_in_table(digest, value)) {
         let place = value.at.zip(digest.about.axis.as_ref());
-        let place = place.map(|(at, axis)| format!(", {} {}", number(at), axis.unit)).unwrap_or_default();
+        let place = place.map(|(at, axis)| format!(", {}", amount(at, &axis.unit))).unwrap_or_default();
         let what = format!("{}{place}", value.measure);
         let text = format!("{} {}", value.series, number(value.value));
         match told.iter_mut().find(|(known, _)| *known == what) {

@@ -25,7 +25,8 @@ use crate::style;
 const EXAMPLES: &str = "\
 Examples:
   weir-bench document --from weir-bench.json
-        Put the results of a run into docs: results.json, the tables in experiments.md, the figures.
+        Put the results of a run into docs: results.json, the tables in experiments.md, the figures. Experiments
+        that the run has not made keep what was measured before.
   weir-bench document
         Make tables and figures again from docs/results.json.
   weir-bench document --check
@@ -46,7 +47,7 @@ const NOTE: usize = 160;
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct DocumentArgs {
-    /// Results of weir-bench run; default: those that the documents already have.
+    /// Results of weir-bench run, which replace older ones of the same experiments; default: nothing new.
     #[arg(long, value_name = "FILE")]
     from: Option<PathBuf>,
 
@@ -67,9 +68,15 @@ struct Document {
 
 pub(crate) fn run(args: &DocumentArgs, all: &[Entry]) -> Result<(), Failure> {
     let path = args.docs.join("results.json");
+    let old = || Results::load(&path).map_err(|failure| failure.hint(ELSEWHERE));
     let results = match &args.from {
-        Some(run) => Results::of(&Run::load(run)?),
-        None => Results::load(&path).map_err(|failure| failure.hint(ELSEWHERE))?,
+        Some(run) => {
+            let run = Run::load(run)?;
+            let mut results = if path.exists() { old()? } else { Results::empty() };
+            results.add(&run);
+            results
+        }
+        None => old()?,
     };
     let documents = documents(args, path, &results, all)?;
     let stale: Vec<&Document> = documents.iter().filter(|document| !document.is_up_to_date()).collect();
@@ -109,11 +116,11 @@ fn documents(
 
 /// The first figure of an experiment, with what was measured where and when below it.
 fn figure(results: &Results, name: &str) -> Drawn<String> {
-    let digest = results.digest(name);
-    let figure = digest.and_then(|digest| figures(digest).into_iter().next());
-    match digest.zip(figure) {
-        Some((digest, figure)) => {
-            let notes = [figure.legend(), results.origin(digest)];
+    let found = results.find(name);
+    let found = found.and_then(|(digest, origin)| Some((figures(digest).into_iter().next()?, origin)));
+    match found {
+        Some((figure, origin)) => {
+            let notes = [figure.legend(), origin];
             figure.svg(&notes.iter().flat_map(|note| wrapped(note)).collect::<Vec<_>>())
         }
         None => Figure::empty(format!("{name}: not measured")).svg(&[]),

@@ -1,4 +1,5 @@
-//! The file that documents are made from: what the rounds of a run say, without the raw values.
+//! The file that documents are made from: what the rounds of runs say, without the raw values. Of each experiment it has the
+//! newest.
 
 use std::path::Path;
 
@@ -11,52 +12,68 @@ use crate::experiment::text::number;
 use crate::failure::Failure;
 
 /// The first word of the file, so that nothing else is taken for one.
-const FORMAT: &str = "weir-bench results 1";
+const FORMAT: &str = "weir-bench results 2";
 
 #[derive(Debug, Deserialize, Serialize)]
 pub(super) struct Results {
     format: String,
+    /// From the oldest to the newest.
+    runs: Vec<Measured>,
+}
+
+/// What documents show of one run.
+#[derive(Debug, Deserialize, Serialize)]
+struct Measured {
     /// The machine in one line, and the day.
     summary: String,
     /// The same by fields.
     machine: serde_json::Value,
     /// Rounds too short for figures that mean anything.
     quick: bool,
+    /// Only experiments that no later run has.
     outcomes: Vec<Digest>,
 }
 
 impl Results {
-    pub(super) fn of(run: &Run) -> Self {
-        Self {
-            format: FORMAT.to_owned(),
-            summary: run.summary.clone(),
-            machine: run.machine.clone(),
-            quick: run.quick,
-            outcomes: run.outcomes.iter().map(|outcome| brief(Digest::of(outcome))).collect(),
-        }
+    pub(super) fn empty() -> Self {
+        Self { format: FORMAT.to_owned(), runs: Vec::new() }
     }
 
     pub(super) fn load(path: &Path) -> Result<Self, Failure> {
         load(path, FORMAT)
     }
 
-    pub(super) fn digest(&self, name: &str) -> Option<&Digest> {
-        self.outcomes.iter().find(|digest| digest.about.name == name)
+    /// Takes the results of a run in; those of other experiments stay.
+    pub(super) fn add(&mut self, run: &Run) {
+        let is_measured = |name: &str| run.outcomes.iter().any(|outcome| outcome.about.name == name);
+        for old in &mut self.runs {
+            old.outcomes.retain(|digest| !is_measured(&digest.about.name));
+        }
+        self.runs.push(Measured {
+            summary: run.summary.clone(),
+            machine: run.machine.clone(),
+            quick: run.quick,
+            outcomes: run.outcomes.iter().map(|outcome| brief(Digest::of(outcome))).collect(),
+        });
+        self.runs.retain(|run| !run.outcomes.is_empty());
     }
 
-    /// Names of the experiments that were run.
-    pub(super) fn names(&self) -> impl Iterator<Item = &str> {
-        self.outcomes.iter().map(|digest| digest.about.name.as_str())
-    }
-
-    /// Where, when and how often: `2026-11-28, 2 x AMD EPYC, ...; 5 rounds`.
-    pub(super) fn origin(&self, digest: &Digest) -> String {
+    /// What is known of an experiment, and where, when and how often it was measured: `2026-11-28, 2 x AMD EPYC, ...; 5
+    /// rounds`.
+    pub(super) fn find(&self, name: &str) -> Option<(&Digest, String)> {
+        let mut all = self.runs.iter().flat_map(|run| run.outcomes.iter().map(move |digest| (run, digest)));
+        let (run, digest) = all.find(|(_, digest)| digest.about.name == name)?;
         let rounds = match digest.rounds {
             1 => "one round".to_owned(),
             rounds => format!("{rounds} rounds"),
         };
-        let rounds = if self.quick { format!("--quick, {rounds}: the figures mean little") } else { rounds };
-        format!("{}; {rounds}", self.summary)
+        let rounds = if run.quick { format!("--quick, {rounds}: the figures mean little") } else { rounds };
+        Some((digest, format!("{}; {rounds}", run.summary)))
+    }
+
+    /// Names of the experiments that were run.
+    pub(super) fn names(&self) -> impl Iterator<Item = &str> {
+        self.runs.iter().flat_map(|run| &run.outcomes).map(|digest| digest.about.name.as_str())
     }
 }
 
