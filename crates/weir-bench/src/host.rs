@@ -79,9 +79,12 @@ struct Sample {
     /// TCP that the captured host sends, and that it receives: bits a second.
     tcp_sent: f64,
     tcp_received: f64,
-    /// Packets that the capture has taken, and that it knows to be lost.
+    /// Small packets that the capture has taken, and that it knows to be lost.
     captured: Option<u64>,
     lost: Option<u64>,
+    /// The same of TCP.
+    tcp_captured: Option<u64>,
+    tcp_lost: Option<u64>,
     /// What is not as it has to be.
     problem: Option<String>,
 }
@@ -152,7 +155,7 @@ fn sample(
     });
     let reader = start()?;
     let (tcp_sent, tcp_received) = (tcp(network, time, false)?, tcp(network, time, true)?);
-    reader.map(end).transpose()?;
+    let of_tcp = reader.map(end).transpose()?;
     Ok(Sample {
         contestant,
         round,
@@ -162,8 +165,18 @@ fn sample(
         tcp_received,
         captured: counts.map(|counts| counts.delivered),
         lost: counts.and_then(|counts| counts.dropped),
+        tcp_captured: of_tcp.map(|counts| counts.delivered),
+        tcp_lost: of_tcp.and_then(|counts| counts.dropped),
         problem,
     })
+}
+
+impl Sample {
+    /// Percent of the TCP packets that the capture has lost: less work for it, and more processor time for TCP.
+    fn tcp_lost(&self) -> Option<f64> {
+        let (captured, lost) = (self.tcp_captured? as f64, self.tcp_lost? as f64);
+        (captured + lost > 0.0).then(|| 100.0 * lost / (captured + lost))
+    }
 }
 
 fn end(reader: Reader) -> Result<super::program::Counts, Failure> {
@@ -239,6 +252,11 @@ impl Report {
         }))
     }
 
+    fn tcp_lost(&self, contestant: &str) -> Option<Spread> {
+        let of = |round| self.of(contestant, round)?.tcp_lost();
+        Spread::of((1..=self.rounds).filter_map(of))
+    }
+
     fn judge(&mut self) {
         use Wanted::{AtLeast, AtMost};
         let bar = |name, wanted, measured| Bar::new(name, None, wanted, "times", measured);
@@ -255,12 +273,13 @@ impl Report {
                 AtLeast(1.0),
                 self.ratio(|sample| sample.tcp_received),
             ),
+            Bar::new("TCP, tc: lost", None, AtMost(0.0), "%", self.tcp_lost("weir-tc")),
         ];
     }
 
     fn print(&self) -> io::Result<()> {
         let head =
-            ["", "ns per packet sent", "min..max", "TCP out Gbit/s", "min..max", "TCP in Gbit/s", "min..max"];
+            ["", "ns per packet sent", "min..max", "TCP out Gbit/s", "min..max", "TCP in Gbit/s", "min..max", "TCP lost %"];
         let mut rows = vec![head.map(str::to_owned).to_vec()];
         for contestant in CONTESTANTS {
             let turns = || self.samples.iter().filter(|sample| sample.contestant == contestant);
@@ -274,6 +293,8 @@ impl Report {
             row.extend(cells(|sample| sample.sent_ns, 0));
             row.extend(cells(|sample| sample.tcp_sent * 1e-9, 2));
             row.extend(cells(|sample| sample.tcp_received * 1e-9, 2));
+            let lost = self.tcp_lost(contestant);
+            row.push(lost.map_or_else(String::new, |lost| format!("{:.1}", lost.median)));
             rows.push(row);
         }
         let mut stdout = io::stdout().lock();

@@ -58,8 +58,8 @@ struct Median {
     median: f64,
 }
 
-const MORE: &str = "more";
-const LESS: &str = "less";
+const MORE: &str = "more is better";
+const LESS: &str = "less is better";
 
 impl Bench {
     /// `short`: options for `--quick`.
@@ -98,8 +98,8 @@ impl Experiment for Bench {
                 self.name, self.name
             ),
             measures: vec![
-                Measure::new(MORE, "more is better", "", Better::Higher),
-                Measure::new(LESS, "less is better", "", Better::Lower),
+                Measure::new(MORE, MORE, "", Better::Higher),
+                Measure::new(LESS, LESS, "", Better::Lower),
             ],
             series: self.found.iter().map(series).collect(),
             ..About::default()
