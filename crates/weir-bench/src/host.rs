@@ -278,8 +278,16 @@ impl Report {
     }
 
     fn print(&self) -> io::Result<()> {
-        let head =
-            ["", "ns per packet sent", "min..max", "TCP out Gbit/s", "min..max", "TCP in Gbit/s", "min..max", "TCP lost %"];
+        let head = [
+            "",
+            "ns per packet sent",
+            "min..max",
+            "TCP out Gbit/s",
+            "min..max",
+            "TCP in Gbit/s",
+            "min..max",
+            "TCP lost %",
+        ];
         let mut rows = vec![head.map(str::to_owned).to_vec()];
         for contestant in CONTESTANTS {
             let turns = || self.samples.iter().filter(|sample| sample.contestant == contestant);
