@@ -7,7 +7,8 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 
-const LOOK: &str = include_str!("look.js");
+/// Looks for what a reader would see wrong.
+const SCRIPT: &str = include_str!("page.js");
 /// Debian's names of the browser without windows, and of the whole one.
 const BROWSERS: [&str; 2] = ["chromium-headless-shell", "chromium"];
 
@@ -15,7 +16,8 @@ const BROWSERS: [&str; 2] = ["chromium-headless-shell", "chromium"];
 fn seen(page: &str) -> (usize, Vec<String>) {
     let place = tempfile::tempdir().expect("a folder");
     let file = place.path().join("page.html");
-    fs::write(&file, page.replacen("</head>", &format!("<script>{LOOK}</script></head>"), 1)).expect("write");
+    fs::write(&file, page.replacen("</head>", &format!("<script>{SCRIPT}</script></head>"), 1))
+        .expect("write");
     let has = |name: &&&str| Command::new(name).arg("--version").output().is_ok();
     let browser = BROWSERS.iter().find(has).expect("no Chromium; try scripts/setup test");
     let mut shown = Command::new("timeout");
