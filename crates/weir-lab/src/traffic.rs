@@ -64,6 +64,7 @@ impl Traffic {
     }
 
     /// Describes one flow of UDP in frames of 60, 590 and 1514 bytes, 7 to 4 to 1, the mix that is called Simple IMIX.
+    /// Zeros follow their signatures, since patterns are for frames of one size.
     ///
     /// # Errors
     ///
@@ -163,7 +164,7 @@ impl Traffic {
             flows: self.flows,
             order: if self.scattered { Order::Random } else { Order::Turn },
             sizes: Some(if self.imix { Sizes::Imix } else { Sizes::Fixed(self.size) }),
-            payload: Payload::Pattern,
+            payload: if self.imix { Payload::Zeros } else { Payload::Pattern },
             ..Description::new(false)
         };
         let mut tables = Tables::new(&description).expect("sizes and flows were checked");
@@ -345,6 +346,14 @@ mod tests {
         frame[55] = !frame[55];
         let (expected, found) = (traffic.frame(7)[55], frame[55]);
         assert_eq!(checker.check(&frame), Err(Corrupt::Byte { sequence: 7, offset: 55, expected, found }));
+    }
+
+    #[test]
+    fn twelve_frames_of_the_mix_have_its_three_sizes() {
+        let frames = Traffic::imix().expect("sizes").frames(0..12);
+        let mut sizes: Vec<usize> = frames.iter().map(Vec::len).collect();
+        sizes.sort_unstable();
+        assert_eq!(sizes, [vec![60; 7], vec![590; 4], vec![1514]].concat());
     }
 
     #[test]

@@ -104,7 +104,7 @@ impl Experiment for Ndr {
                 "Trials of {} ms at rates found by bisection; a rate counts if every packet reached the program, and it was done \
                  within {} ms (or a tenth of the trial) after the last one. Each has 64 MiB for packets. Where nothing is lost at \
                  full rate, the value is what the interface took: the program can do more. {IMIX} bytes stand for 60, 590 and \
-                 1514 bytes mixed 7 to 4 to 1. The disk is {}. Exclusive captures take packets from the network stack, all \
+                 1514 bytes mixed 7 to 4 to 1, filled with zeros. The disk is {}. Exclusive captures take packets from the network stack, all \
                  others leave them to it.",
                 self.duration.as_millis(),
                 LEAST_BEHIND.as_millis(),
