@@ -23,7 +23,7 @@ use super::table::{bar_rows, table};
 use super::witness::Witness;
 use super::{believable, create, failed, save};
 use crate::failure::Failure;
-use crate::{style, units};
+use crate::{style, tidy, units};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -176,7 +176,7 @@ impl Turn<'_> {
     /// Offers packets at a rate, or as fast as they can be made.
     fn write(&self, program: &Program, rate: Option<f64>) -> Result<Written, Failure> {
         let dir = &self.args.dir;
-        let file = NamedTempFile::with_prefix_in("weir-bench-", dir);
+        let file = tidy::file_in(dir);
         let file = file.map_err(failed(format_args!("create a file in {}", dir.display())))?;
         let reader = program.start(&self.lab.pair().rx, Some(file.path()))?;
         let (traffic, generator) = self.lab.generator(self.size)?;

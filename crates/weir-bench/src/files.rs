@@ -27,7 +27,7 @@ use super::table::{bar_rows, table};
 use super::witness::Witness;
 use super::{believable, create, failed, save};
 use crate::failure::Failure;
-use crate::{style, units};
+use crate::{style, tidy, units};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -282,7 +282,7 @@ impl Contestant {
 
 impl Files {
     fn make(dir: &Path, packets: u64) -> io::Result<Self> {
-        let dir = tempfile::Builder::new().prefix("weir-bench-").tempdir_in(dir)?;
+        let dir = tidy::folder_in(dir)?;
         let traffic = Traffic::new(SIZE as usize).map_err(io::Error::other)?;
         let expected = Witness::of(&traffic, 0..packets);
         let files = Self { dir, packets, traffic, expected };

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use crate::experiment::{About, Bench, Contest, Entry, Experiment, Settings};
 use crate::failure::Failure;
 use crate::table::table;
-use crate::{bars, contestants, failed, methods, ndr, pf_ring, stat, winpcap, wirecap};
+use crate::{bars, contestants, failed, methods, ndr, pf_ring, stat, tidy, winpcap, wirecap};
 
 /// In the order in which they run.
 pub(super) const ALL: &[Entry] = &[
@@ -203,7 +203,7 @@ fn capture(settings: &Settings) -> Result<Box<dyn Experiment>, Failure> {
         versus: contestants::VERSUS.map(|pair| pair.map(str::to_owned)).to_vec(),
         ..About::default()
     };
-    let dir = tempfile::tempdir().map_err(failed("create a folder"))?;
+    let dir = tidy::folder().map_err(failed("create a folder"))?;
     let judge = |samples: &[crate::sample::Sample]| bars::judge(samples, None);
     let contest = Contest::new(settings, about, contestants::all(), &[60, 256, 1514], dir, judge)?;
     Ok(Box::new(contest))
@@ -218,7 +218,7 @@ fn chunks(settings: &Settings) -> Result<Box<dyn Experiment>, Failure> {
             .to_owned(),
         ..About::default()
     };
-    let dir = tempfile::tempdir().map_err(failed("create a folder"))?;
+    let dir = tidy::folder().map_err(failed("create a folder"))?;
     let contestants = contestants::by_chunk_size();
     let contest = Contest::new(settings, about, contestants, &[60, 256, 1514], dir, |_| Vec::new())?;
     Ok(Box::new(contest))

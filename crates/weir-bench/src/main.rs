@@ -46,6 +46,7 @@ mod steer;
 mod steps;
 mod style;
 mod table;
+mod tidy;
 mod trials;
 mod units;
 mod versions;
@@ -147,6 +148,11 @@ enum What {
 }
 
 impl What {
+    /// Whether it reads packets for another weir-bench, until a signal ends it.
+    fn is_reader(&self) -> bool {
+        matches!(self, Self::Intercept(_) | Self::Receive(_) | Self::ReceiveAfXdp(_))
+    }
+
     /// Whether the program is measured, and not the library alone.
     fn runs_weir(&self) -> bool {
         use What::{Capture, Compress, Filter, Host, Look, Read, Replay, Run, Stat};
@@ -202,6 +208,9 @@ fn main() -> ExitCode {
 }
 
 fn run(cli: &Cli) -> Result<(), Failure> {
+    if !cli.what.is_reader() {
+        tidy::watch()?;
+    }
     if cli.what.runs_weir() {
         program::measure(cli.weir.as_deref())?;
     }

@@ -158,6 +158,23 @@ pub(super) fn named(is_wanted: impl Fn(&str) -> bool) -> Vec<Pid> {
     wanted.filter_map(|entry| Pid::from_raw(entry.file_name().to_str()?.parse().ok()?)).collect()
 }
 
+/// The processes that `parent` has started and that have not ended yet.
+pub(super) fn children_of(parent: Pid) -> Vec<Pid> {
+    let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let alive = processes.filter(|entry| {
+        fs::read_to_string(entry.path().join("stat"))
+            .is_ok_and(|stat| living_child_of(&stat) == Some(parent.as_raw_nonzero().get()))
+    });
+    alive.filter_map(|entry| Pid::from_raw(entry.file_name().to_str()?.parse().ok()?)).collect()
+}
+
+/// The parent's number in a `stat`, unless the process has ended and waits for its parent to notice.
+fn living_child_of(stat: &str) -> Option<i32> {
+    let mut words = stat.rsplit_once(") ")?.1.split_whitespace();
+    let is_alive = words.next()? != "Z";
+    words.next()?.parse().ok().filter(|_| is_alive)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -195,6 +212,12 @@ Rss:                  16 kB
         assert_eq!(state("7 (a) R b) S 1 7 7 0"), Some('S'));
         assert_eq!(state("7 (a) R 1 7 7 0"), Some('R'));
         assert_eq!((state("7 (a"), state("")), (None, None));
+    }
+
+    #[test]
+    fn parents_are_behind_the_state() {
+        assert_eq!(living_child_of("7 (a) R 9) S 1 7 7 0"), Some(1));
+        assert_eq!((living_child_of("7 (a) Z 1 7 7 0"), living_child_of("7 (a) S")), (None, None));
     }
 
     #[test]

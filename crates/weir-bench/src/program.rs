@@ -14,6 +14,7 @@ use weir::DEFAULT_CHUNK_SIZE;
 use weir_lab::Port;
 
 use super::process::{cpu_time, is_runnable};
+use super::tidy;
 use super::witness::Witness;
 use super::{failed, process::Memory};
 use crate::failure::Failure;
@@ -128,8 +129,10 @@ impl Program {
         }
         command.envs(self.environment.iter().map(|(name, value)| (name, value)));
         command.stdin(Stdio::null()).stdout(stdout).stderr(Stdio::piped());
+        let held = tidy::hold();
         let mut child =
             port.netns.spawn(&mut command).map_err(failed(format_args!("start {name} with taskset")))?;
+        drop(held);
         let stdout = child.stdout.take().map_or_else(Words::default, Words::from);
         let stderr = Words::from(child.stderr.take().expect("a pipe was asked for"));
         let mut reader = Reader { name, child, stdout, stderr, program: Box::new(self.clone()) };

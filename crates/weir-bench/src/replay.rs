@@ -12,7 +12,7 @@
 
 use std::fs;
 use std::io::{self, BufRead as _, BufReader, Write as _};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -33,6 +33,7 @@ use crate::sample::GENERATOR_CPU;
 use crate::send::{PATIENCE, watched};
 use crate::spread::{Spread, percentile};
 use crate::table::{bar_rows, markdown};
+use crate::tidy;
 use crate::{believable, create, failed, save, two_processors};
 use crate::{style, units};
 
@@ -279,7 +280,7 @@ struct Lab {
 impl Lab {
     fn new(packets: usize, quick: bool) -> Result<Self, Failure> {
         let network = Network::new(Veth::default()).map_err(failed("make a private network"))?;
-        let directory = TempDir::with_prefix_in("weir-bench-", "/dev/shm");
+        let directory = tidy::folder_in(Path::new("/dev/shm"));
         let directory = directory.map_err(failed("create a folder"))?;
         let packets = trace(packets)?;
         let lab = Self { network, directory, packets, quick };

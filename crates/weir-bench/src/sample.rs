@@ -20,6 +20,7 @@ use super::process::{Memory, cpu_time, ksoftirqd};
 use super::program::{Counts, Reader};
 use super::witness::Witness;
 use crate::failure::Failure;
+use crate::tidy;
 use crate::{style, units};
 
 /// Queues of the interface: one for each processor that takes part.
@@ -220,7 +221,7 @@ impl Lab {
                 Hook::attach(port, *verdict).map(Receiver::Hook).map_err(failed("attach a program"))
             }
             Way::Program(program) => {
-                let make = || NamedTempFile::with_prefix_in("weir-bench-", &limits.dir);
+                let make = || tidy::file_in(&limits.dir);
                 let file = program.writes().then(make).transpose();
                 let file = file.map_err(failed(format_args!("create a file in {}", limits.dir.display())))?;
                 let reader = program.start(port, file.as_ref().map(NamedTempFile::path))?;

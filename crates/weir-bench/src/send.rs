@@ -38,6 +38,7 @@ use crate::program::find;
 use crate::sample::GENERATOR_CPU;
 use crate::spread::Spread;
 use crate::table::{bar_rows, markdown};
+use crate::tidy;
 use crate::{believable, create, failed, save, two_processors};
 use crate::{style, units};
 
@@ -231,7 +232,7 @@ impl<'a> Lab<'a> {
     pub(crate) fn new(network: &'a Network, size: u16) -> Result<Self, Failure> {
         let mut frame = Vec::new();
         tables(size, 1)?.write(0, 0, 0, &mut frame);
-        let directory = tempfile::tempdir().map_err(failed("create a folder"))?;
+        let directory = tidy::folder().map_err(failed("create a folder"))?;
         Ok(Self { network, size, frame, directory })
     }
 

@@ -30,6 +30,7 @@ use crate::program::{Counts, Program, WEIR};
 use crate::sample::{Lab, Limits, Sample};
 use crate::spread::Spread;
 use crate::table::{bar_rows, markdown};
+use crate::tidy;
 use crate::{believable, create, failed, save, two_processors};
 use crate::{style, units};
 
@@ -173,7 +174,7 @@ impl Account {
 
 /// The same in rounds with the other experiments.
 pub(super) fn make(settings: &Settings) -> Result<Box<dyn Experiment>, Failure> {
-    let dir = tempfile::tempdir().map_err(failed("create a folder"))?;
+    let dir = tidy::folder().map_err(failed("create a folder"))?;
     let contestants = contestants(&counter::compile(dir.path())?);
     let about = About {
         name: "stat".to_owned(),
@@ -197,7 +198,7 @@ pub(super) fn run(args: &StatArgs) -> Result<(), Failure> {
     let rounds = args.rounds.unwrap_or(if args.quick { 1 } else { 5 });
     let usual = Duration::from_millis(if args.quick { 50 } else { 1000 });
     let limits = Limits::new(args.duration.unwrap_or(usual), shm)?;
-    let dir = tempfile::tempdir().map_err(failed("create a folder"))?;
+    let dir = tidy::folder().map_err(failed("create a folder"))?;
     let contestants = contestants(&counter::compile(dir.path())?);
     let lab = Lab::new()?;
     let (mut samples, mut faults) = (Vec::new(), Vec::new());

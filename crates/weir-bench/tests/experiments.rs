@@ -3,12 +3,19 @@
 
 use std::fs;
 use std::io;
+use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command, Output, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
 
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use weir_lab::{NetNs, require_root};
 use weir_sys::link::Links;
 use weir_sys::veth;
+
+/// How long a benchmark may take to begin, or its programs to end.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// The results of a short `weir-bench run`, its words and its page.
 fn experiment(name: &str) -> (Value, String, String) {
@@ -33,6 +40,13 @@ fn experiment_by(
 
 fn told(output: &Output) -> String {
     format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
+}
+
+/// Processes that have this variable in their environment.
+fn processes_with(variable: &str) -> usize {
+    let processes = fs::read_dir("/proc").expect("processes").flatten();
+    let environments = processes.filter_map(|entry| fs::read(entry.path().join("environ")).ok());
+    environments.filter(|all| all.split(|byte| *byte == 0).any(|one| one == variable.as_bytes())).count()
 }
 
 /// The values of a measure by series and place.
@@ -417,6 +431,35 @@ fn root_sending_by_size_is_measured() {
     assert_eq!(rate.len(), 2 * (8 - missing), "{told}");
     assert!(rate.iter().all(|(.., rate)| *rate > 0.0) && sent == arrived, "{told}");
     assert_eq!(page.matches("<svg").count(), 2, "a figure for each size");
+}
+
+#[test]
+fn root_a_signal_leaves_neither_files_nor_programs() {
+    if !require_root("root_a_signal_leaves_neither_files_nor_programs") {
+        return;
+    }
+    let (place, results) = (tempfile::tempdir().expect("a folder"), tempfile::tempdir().expect("a folder"));
+    let mut bench = Command::new(env!("CARGO_BIN_EXE_weir-bench"));
+    bench.args(["run", "capture", "--dir"]).arg(place.path()).env("TMPDIR", place.path());
+    bench.arg("--json").arg(results.path().join("r.json")).arg("--html").arg(results.path().join("r.html"));
+    bench.stdout(Stdio::null()).stderr(Stdio::null());
+    let mut bench = bench.spawn().expect("run weir-bench");
+    let variable = format!("TMPDIR={}", place.path().display());
+    let files = || fs::read_dir(place.path()).expect("a folder").count();
+    let wait_until = |what: &dyn Fn() -> bool| {
+        let start = Instant::now();
+        while !what() {
+            assert!(start.elapsed() < PATIENCE, "{} processes, {} files", processes_with(&variable), files());
+            thread::sleep(Duration::from_millis(5));
+        }
+    };
+    wait_until(&|| processes_with(&variable) > 1 && files() > 0);
+    kill_process(Pid::from_child(&bench), Signal::TERM).expect("a signal is sent");
+    let status = bench.wait().expect("it ends");
+    assert_eq!(status.signal(), Some(Signal::TERM.as_raw()));
+    assert_eq!(files(), 0);
+    // Helpers of a capture end just after it.
+    wait_until(&|| processes_with(&variable) == 0);
 }
 
 #[test]

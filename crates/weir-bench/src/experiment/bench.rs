@@ -1,6 +1,7 @@
 //! A benchmark that has a command of its own, in rounds with the others: each round is a run of it. What it holds its targets
 //! against is what is kept; its own tables and raw values are on its command.
 
+use std::env;
 use std::fs;
 use std::process::{Command, Stdio};
 
@@ -13,6 +14,7 @@ use crate::bars::Wanted;
 use crate::failed;
 use crate::failure::Failure;
 use crate::program::{OWN, WEIR, find};
+use crate::tidy;
 
 /// A benchmark by its command.
 pub(crate) struct Bench {
@@ -111,7 +113,7 @@ impl Experiment for Bench {
     }
 
     fn take(&mut self, _turn: &Turn, _round: u32) -> Result<Taken, Failure> {
-        let file = tempfile::NamedTempFile::new().map_err(failed("create a file"))?;
+        let file = tidy::file_in(&env::temp_dir()).map_err(failed("create a file"))?;
         let status = self
             .command(file.path())?
             .status()

@@ -7,10 +7,10 @@ use std::path::Path;
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use tempfile::NamedTempFile;
 
 use crate::failed;
 use crate::failure::Failure;
+use crate::tidy;
 
 /// The first word of the file, so that nothing else is taken for one.
 const FORMAT: &str = "weir-bench 1";
@@ -196,7 +196,7 @@ pub(super) fn json(value: &impl Serialize) -> Result<String, Failure> {
 pub(super) fn replace(path: &Path, text: &str) -> Result<(), Failure> {
     let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or_else(|| Path::new("."));
     let write = || {
-        let mut file = NamedTempFile::new_in(dir)?;
+        let mut file = tidy::file_in(dir)?;
         file.write_all(text.as_bytes())?;
         file.as_file().set_permissions(PermissionsExt::from_mode(0o644))?;
         file.persist(path).map_err(|error| error.error)

@@ -14,6 +14,7 @@ use crate::failure::Failure;
 use crate::program::{WEIR, find};
 use crate::spread::Spread;
 use crate::style;
+use crate::tidy;
 
 /// How long a capture may take to listen.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -50,7 +51,7 @@ impl Drop for Capture {
 /// Exchanges the filter of a capture on the receiving interface `times` times.
 pub(super) fn measure(network: &Network, source: &'static str, times: u32) -> Result<Vec<Ctl>, Failure> {
     let weir = find(WEIR).ok_or_else(|| Failure::new("cannot find weir"))?;
-    let folder = tempfile::tempdir().map_err(failed("create a directory"))?;
+    let folder = tidy::folder().map_err(failed("create a directory"))?;
     let socket = folder.path().join("control");
     let mut capture = Command::new(&weir);
     capture.args(["capture", "-i", &network.pair().rx.name, "--source", source, "-q", "-w", "/dev/null"]);

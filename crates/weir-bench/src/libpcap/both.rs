@@ -12,6 +12,7 @@ use super::counter;
 use crate::failed;
 use crate::failure::Failure;
 use crate::program::Program;
+use crate::tidy;
 
 /// A library, and how it captures.
 #[derive(Debug)]
@@ -81,7 +82,7 @@ impl Both {
             Failure::new(format_args!("cannot use {}: {error}", path.display()))
                 .hint("cargo build --package weir-pcap, or --library PATH")
         })?;
-        let dir = TempDir::with_prefix("weir-bench-").map_err(failed("create a directory"))?;
+        let dir = tidy::folder().map_err(failed("create a directory"))?;
         for name in NAMES {
             symlink(&found, dir.path().join(name)).map_err(failed(format_args!("link {name}")))?;
         }

@@ -18,6 +18,7 @@ use crate::failure::Failure;
 use crate::files::{SIZE, write_pcap};
 use crate::spread::Spread;
 use crate::style;
+use crate::tidy;
 use crate::witness::Witness;
 
 /// What a program does with the file.
@@ -115,7 +116,7 @@ pub(super) fn measure(plan: &Plan, both: &Both) -> Result<Vec<Sample>, Failure> 
 impl File {
     fn make(dir: &Path, packets: u64) -> io::Result<Self> {
         let traffic = Traffic::new(SIZE as usize).map_err(io::Error::other)?;
-        let dir = tempfile::Builder::new().prefix("weir-bench-").tempdir_in(dir)?;
+        let dir = tidy::folder_in(dir)?;
         let file = Self { dir, packets, expected: Witness::of(&traffic, 0..packets) };
         write_pcap(&file.path(), &traffic, packets, 1)?;
         Ok(file)

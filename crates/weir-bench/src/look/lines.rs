@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use serde::Serialize;
 use serde_json::Value;
-use tempfile::TempDir;
 use weir_lab::Rate;
 
 use super::{Plan, Told};
@@ -18,6 +17,7 @@ use crate::highest::highest;
 use crate::program::{Counts, Program, WEIR};
 use crate::sample::Lab;
 use crate::spread::Spread;
+use crate::tidy;
 use crate::units;
 
 /// Bytes of a frame.
@@ -169,7 +169,7 @@ fn step(
     problem: &mut Option<String>,
 ) -> Result<Step, Failure> {
     // Of its own: tshark leaves a file in it if it is killed.
-    let dir = TempDir::with_prefix_in("weir-bench-", plan.dir).map_err(failed("create a directory"))?;
+    let dir = tidy::folder_in(plan.dir).map_err(failed("create a directory"))?;
     let path = dir.path().join("output");
     let file = File::create(&path).map_err(failed("create a file"))?;
     let temporary = vec![("TMPDIR", dir.path().as_os_str().to_owned())];

@@ -5,7 +5,6 @@ use std::fs::File;
 use std::process::Stdio;
 
 use serde::Serialize;
-use tempfile::NamedTempFile;
 
 use super::lines::program;
 use super::pty::Terminal;
@@ -17,6 +16,7 @@ use crate::peers::leading;
 use crate::program::{Counts, Program, WEIR};
 use crate::sample::Lab;
 use crate::spread::Spread;
+use crate::tidy;
 use crate::units;
 use crate::witness::Witness;
 
@@ -95,7 +95,7 @@ impl Sample {
 }
 
 pub(super) fn measure(plan: &Plan, lab: &Lab, round: u32, way: Way) -> Result<Sample, Failure> {
-    let file = NamedTempFile::with_prefix_in("weir-bench-", plan.dir).map_err(failed("create a file"))?;
+    let file = tidy::file_in(plan.dir).map_err(failed("create a file"))?;
     let (terminal, screen) = Terminal::open().map_err(failed("open a terminal"))?;
     let program = way.program();
     let reader = program.start_to(&lab.pair().rx, Some(file.path()), Stdio::from(screen))?;

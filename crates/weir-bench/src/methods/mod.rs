@@ -29,6 +29,7 @@ use crate::failure::Failure;
 use crate::libpcap::counter;
 use crate::process::busy;
 use crate::spread::Spread;
+use crate::tidy;
 use field::{Field, Held};
 use judge::Arrived;
 use method::Method;
@@ -55,7 +56,7 @@ pub(crate) fn make(settings: &Settings) -> Result<Box<dyn Experiment>, Failure> 
              and --tx",
         ));
     }
-    let dir = tempfile::tempdir().map_err(failed("make a temporary folder"))?;
+    let dir = tidy::folder().map_err(failed("make a temporary folder"))?;
     Ok(Box::new(Methods { quick: settings.quick, dir, libpcap: None }))
 }
 

@@ -9,6 +9,7 @@ use crate::experiment::{Role, Series, Turn};
 use crate::failed;
 use crate::failure::Failure;
 use crate::program::{Program, WEIR};
+use crate::tidy;
 
 /// Where packets go.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -53,7 +54,7 @@ impl Contestant {
             To::Memory => memory,
             To::Disk => disk,
         };
-        let file = NamedTempFile::with_prefix_in("weir-bench-", dir);
+        let file = tidy::file_in(dir);
         file.map(Some).map_err(failed(format_args!("create a file in {}", dir.display())))
     }
 }

@@ -11,6 +11,7 @@ use crate::failure::Failure;
 use crate::libpcap::counter::{self, Counted};
 use crate::program::{Counts, Program};
 use crate::sample::Sample;
+use crate::tidy;
 
 const SIZES: [u16; 4] = [88, 500, 1000, 1514];
 const LIBPCAP: &str = "libpcap";
@@ -39,7 +40,7 @@ fn same_size(stdout: &str, _: &str) -> Option<Counts> {
 
 /// Compiles the C program and makes the network.
 pub(crate) fn make(settings: &Settings) -> Result<Box<dyn Experiment>, Failure> {
-    let dir = tempfile::tempdir().map_err(failed("create a folder"))?;
+    let dir = tidy::folder().map_err(failed("create a folder"))?;
     let contestants = contestants(&counter::compile(dir.path())?);
     let about = About {
         name: "winpcap-delivery".to_owned(),

@@ -9,6 +9,7 @@ use crate::failure::Failure;
 use crate::peers;
 use crate::program::{Program, WEIR};
 use crate::sample::Sample;
+use crate::tidy;
 
 /// Of a frame. Each is longer than what is kept of it.
 const SIZES: [u16; 3] = [88, 500, 1514];
@@ -52,7 +53,7 @@ pub(crate) fn make(settings: &Settings) -> Result<Box<dyn Experiment>, Failure> 
         versus: versus.map(|(ours, theirs)| [ours, theirs].map(str::to_owned)).to_vec(),
         ..About::default()
     };
-    let dir = tempfile::tempdir().map_err(failed("create a folder"))?;
+    let dir = tidy::folder().map_err(failed("create a folder"))?;
     Ok(Box::new(Contest::new(settings, about, contestants(), &SIZES, dir, bars)?))
 }
 

@@ -12,6 +12,7 @@ use crate::libpcap::counter;
 use crate::peers;
 use crate::program::Program;
 use crate::sample::{Lab, Limits};
+use crate::tidy;
 
 /// Filters by the instructions of libpcap's program that are about the packets: of the first three are run, of the second all
 /// but the one that accepts.
@@ -37,7 +38,7 @@ struct Filtering {
 
 /// Compiles the C program and makes the network.
 pub(crate) fn make(settings: &Settings) -> Result<Box<dyn Experiment>, Failure> {
-    let dir = tempfile::tempdir().map_err(failed("create a folder"))?;
+    let dir = tidy::folder().map_err(failed("create a folder"))?;
     let counting = counter::compile(dir.path())?;
     let limits = Limits::new(settings.time(1000), &settings.dir)?;
     Ok(Box::new(Filtering { lab: Lab::on(settings.cards.as_ref())?, limits, counting, _dir: dir }))

@@ -10,6 +10,7 @@ use crate::failed;
 use crate::failure::Failure;
 use crate::program::Program;
 use crate::sample::Sample;
+use crate::tidy;
 
 const SIZES: [u16; 2] = [60, 1514];
 /// Every frame matches after each of its tests.
@@ -74,7 +75,7 @@ pub(crate) fn make(settings: &Settings) -> Result<Box<dyn Experiment>, Failure> 
         value,
     });
     let about = About { published: published.to_vec(), ..about };
-    let dir = tempfile::tempdir().map_err(failed("create a folder"))?;
+    let dir = tidy::folder().map_err(failed("create a folder"))?;
     Ok(Box::new(Contest::new(settings, about, contestants(), &SIZES, dir, bars)?))
 }
 

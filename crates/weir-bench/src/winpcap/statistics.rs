@@ -13,6 +13,7 @@ use crate::libpcap::counter;
 use crate::program::Program;
 use crate::sample::Sample;
 use crate::stat::counting_by;
+use crate::tidy;
 
 /// That of the frames by which the counting program is checked.
 const SIZES: [u16; 1] = [60];
@@ -48,7 +49,7 @@ fn contestants(counting: &Path) -> Vec<Contestant> {
 
 /// Compiles the C program and makes the network.
 pub(crate) fn make(settings: &Settings) -> Result<Box<dyn Experiment>, Failure> {
-    let dir = tempfile::tempdir().map_err(failed("create a folder"))?;
+    let dir = tidy::folder().map_err(failed("create a folder"))?;
     let contestants = contestants(&counter::compile(dir.path())?);
     let pairs = [[KERNEL[0], LIBPCAP], [KERNEL[1], LIBPCAP], [USER[0], LIBPCAP], [USER[1], LIBPCAP]];
     let about = About {
