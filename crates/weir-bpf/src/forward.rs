@@ -37,6 +37,8 @@ pub struct Options {
     pub from: Driven,
     /// Receive queues that it can ever have.
     pub queues: u32,
+    /// The same of the other interface, if what it receives is forwarded, too ([`Forward::load_back`]); otherwise 0.
+    pub queues_back: u32,
     /// Packets may span several buffers; see [`crate::xdp::Options::fragments`].
     pub fragments: bool,
     /// Packets go to sockets ([`Forward::insert`]).
@@ -53,13 +55,25 @@ pub struct Options {
 #[derive(Debug)]
 pub struct Forward {
     program: Kind,
-    target: MapHandle,
-    sockets: MapHandle,
+    shared: Shared,
     strays: MapHandle,
     queues: Queues,
     gate: Arc<Gate>,
-    /// The programs that track redirected packets, attached while this lives or is pinned.
-    witnesses: [(&'static str, Link); 2],
+    way: u32,
+    first_socket: u32,
+    /// The programs that track redirected packets of both ways, attached while this lives or is pinned; those of the
+    /// way forth.
+    witnesses: Vec<(&'static str, Link)>,
+}
+
+/// The maps that both ways have in common, so that the same programs can track the packets of both.
+#[derive(Debug)]
+struct Shared {
+    target: MapHandle,
+    sockets: MapHandle,
+    pending: MapHandle,
+    accounts: MapHandle,
+    accounts_back: MapHandle,
 }
 
 /// The fate of one receive queue's packets (`struct account` in `forward.bpf.c`).
@@ -94,6 +108,10 @@ pub struct Queues {
     map: MapHandle,
 }
 
+/// The ways, in `forward.bpf.c`.
+const FORTH: u32 = 0;
+const BACK: u32 = 1;
+
 /// Names of the pinned objects.
 const QUEUES: &str = "accounts";
 const FILTERS: &str = "filters";
@@ -107,10 +125,28 @@ impl Forward {
     ///
     /// Missing privileges, or a kernel (with `tags_of`, a driver) without a function that the programs call.
     pub fn load(options: &Options) -> Result<(Self, Option<PoolMaps>), LoadError> {
-        logged("forward", || Self::try_load(options))
+        logged("forward", || Self::try_load(options, None))
     }
 
-    fn try_load(options: &Options) -> Result<(Self, Option<PoolMaps>), libbpf_rs::Error> {
+    /// The same for the way back. This is the way forth, whose programs track the redirected packets of both, so it
+    /// must be kept.
+    ///
+    /// # Errors
+    ///
+    /// See [`load`](Self::load).
+    ///
+    /// # Panics
+    ///
+    /// If this is a way back itself.
+    pub fn load_back(&self, options: &Options) -> Result<(Self, Option<PoolMaps>), LoadError> {
+        assert_eq!(self.way, FORTH, "a way back is loaded by the way forth");
+        logged("forward", || Self::try_load(options, Some(self)))
+    }
+
+    fn try_load(
+        options: &Options,
+        forth: Option<&Self>,
+    ) -> Result<(Self, Option<PoolMaps>), libbpf_rs::Error> {
         let mut storage = MaybeUninit::uninit();
         let mut open = skeleton::ForwardSkelBuilder::default().open(&mut storage)?;
         let constants = match &options.copies {
@@ -124,8 +160,24 @@ impl Forward {
         constants.fragments = options.fragments;
         constants.to_sockets = options.to_sockets;
         constants.past_them = options.past_sockets;
-        open.maps.sockets.set_max_entries(options.queues)?;
-        open.maps.accounts.set_max_entries(options.queues)?;
+        let (way, first_socket) = forth.map_or((FORTH, 0), |forth| (BACK, forth.queues.len()));
+        (constants.way, constants.first_socket) = (way, first_socket);
+        match forth {
+            None => {
+                open.maps.sockets.set_max_entries(options.queues + options.queues_back)?;
+                open.maps.accounts.set_max_entries(options.queues)?;
+                open.maps.accounts_back.set_max_entries(options.queues_back.max(1))?;
+            }
+            Some(Self { shared, .. }) => {
+                open.maps.target.reuse_fd(shared.target.as_fd())?;
+                open.maps.sockets.reuse_fd(shared.sockets.as_fd())?;
+                open.maps.pending.reuse_fd(shared.pending.as_fd())?;
+                open.maps.accounts.reuse_fd(shared.accounts.as_fd())?;
+                open.maps.accounts_back.reuse_fd(shared.accounts_back.as_fd())?;
+                open.progs.sent.set_autoload(false);
+                open.progs.refused.set_autoload(false);
+            }
+        }
         let flags = if options.fragments { HAS_FRAGMENTS } else { 0 };
         let progs = &mut open.progs;
         for program in [&mut progs.forward, &mut progs.forward_wanted, &mut progs.forward_unwanted] {
@@ -140,16 +192,25 @@ impl Forward {
         }
 
         let mut loaded = open.load()?;
-        let target = MapHandle::try_from(&loaded.maps.target)?;
-        let sockets = MapHandle::try_from(&loaded.maps.sockets)?;
+        let shared = Shared {
+            target: MapHandle::try_from(&loaded.maps.target)?,
+            sockets: MapHandle::try_from(&loaded.maps.sockets)?,
+            pending: MapHandle::try_from(&loaded.maps.pending)?,
+            accounts: MapHandle::try_from(&loaded.maps.accounts)?,
+            accounts_back: MapHandle::try_from(&loaded.maps.accounts_back)?,
+        };
         let strays = MapHandle::try_from(&loaded.maps.strays)?;
         // libbpf maps them if the kernel supports it. It probes only once, and takes any failure for a no.
         let variables = loaded.maps.bss_data.as_deref_mut();
         let variables = variables.ok_or_else(|| io::Error::other("its variables cannot be mapped"))?;
-        variables.target_id = target.info()?.info.id;
-        variables.sockets_id = sockets.info()?.info.id;
-        let witnesses = [("sent", loaded.progs.sent.attach()?), ("refused", loaded.progs.refused.attach()?)];
-        let queues = Queues { map: MapHandle::try_from(&loaded.maps.accounts)? };
+        variables.target_id = shared.target.info()?.info.id;
+        variables.sockets_id = shared.sockets.info()?.info.id;
+        let witnesses = match forth {
+            None => vec![("sent", loaded.progs.sent.attach()?), ("refused", loaded.progs.refused.attach()?)],
+            Some(_) => Vec::new(),
+        };
+        let accounts = if way == FORTH { &shared.accounts } else { &shared.accounts_back };
+        let queues = Queues { map: MapHandle::try_from(accounts)? };
         let (program, gate) = match device {
             Some(device) => {
                 let maps = &loaded.maps;
@@ -157,6 +218,7 @@ impl Forward {
                     maps.target.as_fd(),
                     maps.sockets.as_fd(),
                     maps.accounts.as_fd(),
+                    maps.accounts_back.as_fd(),
                     maps.pending.as_fd(),
                     maps.strays.as_fd(),
                     maps.rodata.as_fd(),
@@ -191,7 +253,7 @@ impl Forward {
             Some(pool) => Some(keep_maps!(loaded, pool, Arc::clone(&gate))),
             None => None,
         };
-        Ok((Self { program, target, sockets, strays, queues, gate, witnesses }, pool))
+        Ok((Self { program, shared, strays, queues, gate, way, first_socket, witnesses }, pool))
     }
 
     /// Sets the target: the interface with this index in the calling thread's namespace.
@@ -200,7 +262,7 @@ impl Forward {
     ///
     /// `EINVAL`: there is no such interface.
     pub fn set_target(&self, interface: u32) -> Result<(), CallError> {
-        let set = self.target.update(&0u32.to_ne_bytes(), &interface.to_ne_bytes(), MapFlags::ANY);
+        let set = self.shared.target.update(&self.way.to_ne_bytes(), &interface.to_ne_bytes(), MapFlags::ANY);
         set.map_err(|error| {
             CallError::new(format!("forward to interface {interface}"), io::Error::other(error))
         })
@@ -213,7 +275,8 @@ impl Forward {
     /// `E2BIG`: there is no such queue. `EOPNOTSUPP`: this is no AF_XDP socket.
     pub fn insert(&self, queue: u32, socket: impl AsFd) -> Result<(), CallError> {
         let fd = socket.as_fd().as_raw_fd().to_ne_bytes();
-        let set = self.sockets.update(&queue.to_ne_bytes(), &fd, MapFlags::ANY);
+        let index = self.first_socket + queue;
+        let set = self.shared.sockets.update(&index.to_ne_bytes(), &fd, MapFlags::ANY);
         set.map_err(|error| {
             CallError::new(format!("redirect queue {queue} to a socket"), io::Error::other(error))
         })
@@ -276,6 +339,7 @@ pub(crate) fn around<R>(
             &mut ours.target,
             &mut ours.sockets,
             &mut ours.accounts,
+            &mut ours.accounts_back,
             &mut ours.pending,
             &mut ours.strays,
             &mut ours.rodata,

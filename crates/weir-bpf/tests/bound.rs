@@ -74,6 +74,7 @@ fn loaders(device: u32, fragments: bool, steered: &[Option<SteerBy>]) -> Vec<Loa
     let options = forward::Options {
         from: driven(device),
         queues,
+        queues_back: 0,
         fragments,
         to_sockets: true,
         past_sockets: true,

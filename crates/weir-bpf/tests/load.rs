@@ -275,9 +275,21 @@ fn root_forward() {
             let tags_of = (row[7] == 1).then_some(device);
             let copies = (row[8] == 1).then_some(pool);
             let from = Driven { index: device, hands_on: true };
-            let options =
-                forward::Options { from, queues: 4, fragments, to_sockets, past_sockets, tags_of, copies };
-            loaded.load(|| format!("{options:?}"), tags_of.is_some(), || forward::Forward::load(&options));
+            let options = forward::Options {
+                from,
+                queues: 4,
+                queues_back: 2,
+                fragments,
+                to_sockets,
+                past_sockets,
+                tags_of,
+                copies,
+            };
+            let both = || {
+                let (forth, _) = forward::Forward::load(&options)?;
+                forth.load_back(&options)
+            };
+            loaded.load(|| format!("{options:?}"), tags_of.is_some(), both);
         }
         loaded.end("forward");
     });

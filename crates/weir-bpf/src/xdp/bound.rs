@@ -75,8 +75,8 @@ impl Body {
         match self {
             Self::Capture => 9,
             Self::AfXdp => 6,
-            Self::Forward { copies: false } => 6,
-            Self::Forward { copies: true } => 11,
+            Self::Forward { copies: false } => 7,
+            Self::Forward { copies: true } => 12,
         }
     }
 

@@ -34,7 +34,7 @@ pub use self::handler::{Handler, Lane, Packet, Verdict};
 pub use self::pinned::Pinned;
 use self::pins::Pins;
 use self::pump::Pumps;
-use self::way::Way;
+use self::way::{Both, Way};
 use crate::live::builder::Builder;
 use crate::live::exchange::{Exchange, Turn};
 use crate::live::memory::{self, Memory};
@@ -213,16 +213,21 @@ impl ForwardBuilder {
         };
         let copies = sizes.into_iter().flat_map(|pool| Some(Settings { pool, ..copied.clone()? }));
         let copies: Vec<Settings> = copies.collect();
-        let (mut ways, mut ports, mut sites) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut ways, mut ports, mut sites) = (Vec::<Way>::new(), Vec::new(), Vec::new());
         for (id, &(from, to)) in (0..).zip(numbers) {
-            let both = [&ends[from], &ends[to]];
+            let pair = [&ends[from], &ends[to]];
+            let both = match ways.first() {
+                Some(forth) => Both::Back(forth),
+                None if self.both => Both::Forth,
+                None => Both::No,
+            };
             let copy =
-                copies.get(id as usize).map(|settings| Copy::plan(both[0], id, settings)).transpose()?;
+                copies.get(id as usize).map(|settings| Copy::plan(pair[0], id, settings)).transpose()?;
             let (way, port) =
-                Way::load([from, to], both, self.filter.as_ref(), sockets, copy, self.lose_tags)?;
+                Way::load([from, to], pair, both, self.filter.as_ref(), sockets, copy, self.lose_tags)?;
             ways.push(way);
             ports.extend(port);
-            sites.push(end::site(both[0])?);
+            sites.push(end::site(pair[0])?);
         }
         let copy = copied.map(|settings| Capture::of(ports, sites, &settings)).transpose()?;
         let pumps = pumps(&ends, &ways)?;

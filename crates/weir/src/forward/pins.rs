@@ -1,12 +1,12 @@
 //! The names in a bpffs under which forwarding continues in the kernel:
 //!
 //! ```text
-//! /sys/fs/bpf/weir/forward-NAMESPACE-INDEX-NAMESPACE-INDEX/{forth,back}/{link, queues, sent, refused, filters, outcomes, promiscuous}
+//! /sys/fs/bpf/weir/forward-NAMESPACE-INDEX-NAMESPACE-INDEX/{forth,back}/{link, accounts, sent, refused, filters, outcomes, promiscuous}
 //! ```
 //!
 //! The numbers are the network namespace and index of each interface, the receiving one first; interface names may
 //! change, and differ between namespaces. `promiscuous` is a directory that exists if promiscuous mode has to be
-//! switched off at the end.
+//! switched off at the end. `sent` and `refused` are in `forth` only: they serve both ways.
 //!
 //! A process that begins or ends forwarding holds a lock on the directory, which only its owner can open. If two begin
 //! at once, only one succeeds, and the other has nothing that it could remove.

@@ -35,11 +35,22 @@ pub(super) struct Way {
     filter: Option<String>,
 }
 
+/// Whether packets are forwarded both ways, and which of them is loaded.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Both<'a> {
+    No,
+    Forth,
+    /// After that one.
+    Back(&'a Way),
+}
+
 impl Way {
-    /// Loads the programs with the filter in place, and the pool if packets are copied.
+    /// Loads the programs with the filter in place, and the pool if packets are copied. `both`: the way forth is loaded
+    /// for both, or has been, if this is the way back.
     pub(super) fn load(
         ends: [usize; 2],
         [from, to]: [&End; 2],
+        both: Both<'_>,
         filter: Option<&Filter>,
         sockets: Option<OnExit>,
         copy: Option<Copy<'_>>,
@@ -58,8 +69,8 @@ impl Way {
         let bound = matches!(device.tags, Tags::Told(_));
         let options = Options {
             from: device.driven(),
-            // All queues that the device can have, not just those in use, so that every packet is counted.
-            queues: device.link.rx_queues.max(device.rx_queues),
+            queues: queues_of(from),
+            queues_back: if matches!(both, Both::Forth) { queues_of(to) } else { 0 },
             fragments: takes_fragments(device),
             to_sockets: sockets.is_some(),
             // After the process has ended, the kernel either forwards packets itself or nothing does.
@@ -67,7 +78,12 @@ impl Way {
             tags_of: bound.then_some(device.link.index),
             copies: copy.as_ref().map(Copy::options),
         };
-        let load = |options: &Options| from.inside(|| Programs::load(options));
+        let load = |options: &Options| {
+            from.inside(|| match both {
+                Both::Back(forth) => forth.programs.load_back(options),
+                Both::Forth | Both::No => Programs::load(options),
+            })
+        };
         let (programs, bound) = match load(&options)? {
             Err(error) if bound && !error.is_permission() && !error.is_memory() => {
                 (load(&Options { tags_of: None, ..options })?, false)
@@ -203,6 +219,11 @@ impl Way {
 /// version that began to report driver features. Older kernels drop them silently.
 fn takes_fragments(device: &Device) -> bool {
     device.abilities.is_some() && xdp::takes_fragments(device)
+}
+
+/// Returns how many receive queues the device can have, not just those in use, so that every packet is counted.
+fn queues_of(end: &End) -> u32 {
+    end.device.link.rx_queues.max(end.device.rx_queues)
 }
 
 /// Reads the counters of all receive queues.

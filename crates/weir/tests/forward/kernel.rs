@@ -307,6 +307,7 @@ fn root_without_sockets_packets_go_past_them_or_nowhere() {
         let options = Options {
             from: Driven { index: from, hands_on: false },
             queues: 1,
+            queues_back: 0,
             fragments: false,
             to_sockets: true,
             past_sockets,
