@@ -37,6 +37,9 @@ const LONGEST_FLUSH: Duration = Duration::from_millis(100);
 /// Time between looks at the pool while a reader is too slow: it does not fill by half meanwhile.
 const ROOM_PERIOD: Duration = Duration::from_millis(1);
 
+/// How long nothing has to come before the file is flushed. While packets come, they are taken four times in it.
+const LULL: Duration = Duration::from_millis(1);
+
 /// Runs the command.
 pub(crate) fn run(args: &CaptureArgs) -> Result<(), Failure> {
     if args.list_interfaces {
@@ -285,7 +288,7 @@ impl Run<'_> {
     /// Returns the next chunk. Before sleeping, it completes pending writes, so that their chunks return to the pool.
     fn next(&mut self, wait: Duration) -> Result<Option<Chunk>, Failure> {
         if let Some(writer) = &mut self.writer {
-            if let Some(chunk) = self.capture.next(Duration::ZERO)? {
+            if let Some(chunk) = self.capture.next(wait.min(LULL))? {
                 return Ok(Some(chunk));
             }
             writer.flush_within(wait.min(ROOM_PERIOD))?;

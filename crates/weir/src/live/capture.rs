@@ -129,9 +129,10 @@ impl Capture {
         let written_by_programs = ports.iter().all(|port| {
             matches!(port.interface.source, SourceKind::Xdp | SourceKind::Tc | SourceKind::XdpTc)
         });
+        let in_order = outlets.len() == 1 && written_by_programs;
         let window = |window| match window {
             Window::Of(window) => window,
-            Window::Usual if outlets.len() == 1 && written_by_programs => Duration::ZERO,
+            Window::Usual if in_order => Duration::ZERO,
             Window::Usual => {
                 let lag = ports.iter().map(|port| port.source.lag()).max().unwrap_or_default();
                 if settings.timestamps == Timestamps::Batch { lag + TICK } else { lag }
@@ -140,7 +141,11 @@ impl Capture {
         let each_has_a_time = settings.timestamps == Timestamps::Kernel;
         let merge = settings.by_time.map(|one| {
             let merge = Merge::new(window(one));
-            if written_by_programs && each_has_a_time { merge.counted() } else { merge }
+            match one {
+                Window::Usual if in_order => merge.in_order(),
+                _ if written_by_programs && each_has_a_time => merge.counted(),
+                _ => merge,
+            }
         });
         let interfaces = ports.iter().map(|port| port.interface.clone()).collect();
         let bells = ports.iter().flat_map(|port| port.source.bells()).collect();
@@ -364,10 +369,17 @@ impl Capture {
             if let Some(chunk) = merge.next() {
                 return Ok(Step::Taken(chunk));
             }
+            if let Some(until) = self.patience.napping(now) {
+                return Ok(Step::Nap(until).by(merge.due()));
+            }
+            let found = merge.found();
             merge.look(&mut self.opened.outlets, Instant::now)?;
             merge.relieve(&self.opened.outlets);
             if !merge.is_due() {
                 merge.lull(&mut self.opened.outlets, |outlet| outlet.gauge().at_rest(), Instant::now)?;
+            }
+            if merge.found() > found {
+                self.patience.busy(&mut self.opened, now);
             }
             if merge.is_due() {
                 continue;

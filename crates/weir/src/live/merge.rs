@@ -51,6 +51,8 @@ pub(crate) struct Merge {
     looked: Option<Instant>,
     /// Whether the writers count packets before they read the clock.
     counted: bool,
+    /// Whether nothing older can come than what a look has found.
+    in_order: bool,
     /// Whether nothing more arrives.
     settled: bool,
     /// Number of runs so far.
@@ -115,6 +117,7 @@ impl Merge {
             first_look: 0,
             looked: None,
             counted: false,
+            in_order: false,
             settled: false,
             found: 0,
             newest: 0,
@@ -125,6 +128,16 @@ impl Merge {
     /// Uses lulls: all queues are written by the kernel's programs, and each packet has a time of its own.
     pub(crate) fn counted(self) -> Self {
         Self { counted: true, ..self }
+    }
+
+    /// Holds nothing back: there is one queue, which is in order.
+    pub(crate) fn in_order(self) -> Self {
+        Self { in_order: true, ..self }
+    }
+
+    /// Returns the number of runs taken from the queues so far.
+    pub(crate) fn found(&self) -> u64 {
+        self.found
     }
 
     /// Takes everything from the queues.
@@ -180,6 +193,7 @@ impl Merge {
     fn is_in_time(&self, look: &Look) -> bool {
         self.settled
             || look.calm
+            || self.in_order && look.ended.is_some()
             || look.ended.zip(self.looked).is_some_and(|(ended, looked)| looked >= ended + self.window)
     }
 

@@ -122,6 +122,22 @@ impl Patience {
         self.nap = None;
     }
 
+    /// Notes that the caller has taken packets from the queues itself. With adaptive delivery, more are awaited in a nap, so
+    /// that not each of them rings.
+    pub(crate) fn busy(&mut self, queues: &mut impl Queues, now: Instant) {
+        if self.delivery == Delivery::Adaptive {
+            self.disarm(queues);
+            self.begin_round(queues);
+            self.nap = Some(now + NAP);
+        }
+    }
+
+    /// Returns the end of the nap, if it is not over.
+    pub(crate) fn napping(&mut self, now: Instant) -> Option<Instant> {
+        self.nap = self.nap.filter(|until| now < *until);
+        self.nap
+    }
+
     /// Starts over with different queues.
     pub(crate) fn begin_anew(&mut self) {
         self.armed = Armed::No;
@@ -191,9 +207,8 @@ impl Patience {
 
     /// Checks the queues without waiting.
     pub(crate) fn step<Q: Queues>(&mut self, queues: &mut Q, now: Instant) -> Result<Step<Q::Taken>, Error> {
-        match self.nap {
-            Some(until) if now < until => return Ok(Step::Nap(until)),
-            _ => self.nap = None,
+        if let Some(until) = self.napping(now) {
+            return Ok(Step::Nap(until));
         }
         match self.delivery {
             Delivery::Adaptive => self.adaptive(queues, now),

@@ -275,3 +275,34 @@ fn root_a_single_queue_holds_nothing_back() {
         assert_eq!(window(both), 0.002);
     });
 }
+
+#[test]
+fn root_packets_that_keep_coming_are_awaited_in_naps() {
+    if !require_root("root_packets_that_keep_coming_are_awaited_in_naps") {
+        return;
+    }
+    // A third of a queue's pool.
+    const COUNT: u64 = 200_000;
+    const NAP: Duration = Duration::from_micros(250);
+    for queues in [1, 2] {
+        let network = Network::new(Veth::default().queues(queues)).expect("a network");
+        let traffic = Traffic::new(60).expect("a size");
+        let mut generator = Generator::new(network.pair(), &traffic).expect("a generator");
+        network.rx().run(|| {
+            let mut capture =
+                on_rx(&network).source(SourceChoice::Xdp).by_time(Window::Usual).open().expect("it opens");
+            let start = Instant::now();
+            let (mut chunks, mut packets) = (0, 0);
+            std::thread::scope(|scope| {
+                scope.spawn(|| generator.send(COUNT).expect("it sends"));
+                while packets < COUNT {
+                    packets += next(&mut capture).len() as u64;
+                    chunks += 1;
+                }
+            });
+            // A nap may end in several chunks of the pool.
+            let naps = u32::try_from(start.elapsed().as_micros() / NAP.as_micros()).expect("seconds");
+            assert!(chunks < 2 * naps + 100, "{chunks} chunks in {naps} naps");
+        });
+    }
+}

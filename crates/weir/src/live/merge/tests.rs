@@ -270,6 +270,15 @@ fn whoever_stops_early_leaves_no_chunk_behind() {
     assert!(bench.gauges().all(|gauge| gauge.fill().held == 0));
 }
 
+#[test]
+fn a_single_queue_in_order_waits_for_nothing() {
+    let mut bench = bench(1, 8, Duration::ZERO);
+    bench.merge = Merge::new(Duration::ZERO).in_order();
+    assert!(bench.write(0, 10, 0) && bench.write(0, 20, 1));
+    bench.look(30);
+    assert_eq!(bench.due(), [(10, 0), (20, 1)]);
+}
+
 /// A bench whose merge looks for lulls, and a clock that goes on by a microsecond whenever it is read.
 fn counted(queues: u32) -> (Bench, impl Fn() -> Instant) {
     let mut bench = bench(queues, 8, LONG);
