@@ -14,6 +14,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use signal_hook::low_level::emulate_default_handler;
 use tempfile::{NamedTempFile, TempDir};
+use weir_sys::signals::is_ignored;
 
 use crate::failed;
 use crate::failure::Failure;
@@ -22,7 +23,7 @@ use crate::style;
 
 /// Begins the names of files and folders.
 const PREFIX: &str = "weir-bench-";
-/// How long programs may take to end. One of them may be this program, which waits for others first.
+/// How long programs may take to end before their files are removed.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Files and folders that may still exist.
@@ -64,18 +65,11 @@ fn note(left: &mut Held, path: &Path) {
 /// From now on, SIGHUP, SIGINT and SIGTERM remove everything before they end this program. Those that the parent process
 /// had ignored, as nohup(1) does, stay ignored.
 pub(super) fn watch() -> Result<(), Failure> {
-    let status = fs::read_to_string("/proc/self/status").map_err(failed("read which signals are ignored"))?;
-    let wanted = [SIGHUP, SIGINT, SIGTERM].into_iter().filter(|signal| !is_ignored(&status, *signal));
+    let wanted = [SIGHUP, SIGINT, SIGTERM].into_iter().filter(|signal| !is_ignored(*signal));
     let mut signals = Signals::new(wanted).map_err(failed("install signal handlers"))?;
     let wait = move || signals.forever().next().map(end);
     thread::Builder::new().name("signals".to_owned()).spawn(wait).map_err(failed("start a thread"))?;
     Ok(())
-}
-
-fn is_ignored(status: &str, signal: i32) -> bool {
-    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
-    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok())
-        .is_some_and(|mask| mask >> (signal - 1) & 1 == 1)
 }
 
 fn end(signal: i32) {
@@ -94,25 +88,15 @@ fn end(signal: i32) {
     let _never = emulate_default_handler(signal);
 }
 
-/// Asks the programs to end, and kills those that do not.
+/// Asks the programs to end, and waits for them. Those in private networks that do not end are killed by the kernel, with
+/// this program ([`NetNs::spawn`](weir_lab::NetNs::spawn)); another weir-bench goes on to remove its own files.
 fn end_children() {
-    let all = |signal| {
-        let children = children_of(getpid());
-        for child in &children {
-            // Fails where it has ended meanwhile.
-            let _ended = kill_process(*child, signal);
-        }
-        children.is_empty()
-    };
-    all(Signal::TERM);
-    // Some are stopped.
-    all(Signal::CONT);
+    for child in children_of(getpid()) {
+        // Some are stopped. Fails where one has ended meanwhile.
+        let _ended = kill_process(child, Signal::TERM).and_then(|()| kill_process(child, Signal::CONT));
+    }
     let start = Instant::now();
-    while !children_of(getpid()).is_empty() {
-        if start.elapsed() > PATIENCE {
-            all(Signal::KILL);
-            return;
-        }
+    while !children_of(getpid()).is_empty() && start.elapsed() < PATIENCE {
         thread::sleep(Duration::from_millis(10));
     }
 }
@@ -120,13 +104,6 @@ fn end_children() {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn nohup_is_heeded() {
-        let status = "Name:\tweir-bench\nSigBlk:\t0000000000000000\nSigIgn:\t0000000000001001\n";
-        assert!(is_ignored(status, SIGHUP));
-        assert!(!is_ignored(status, SIGINT) && !is_ignored(status, SIGTERM) && !is_ignored("", SIGHUP));
-    }
 
     #[test]
     fn what_is_gone_is_forgotten() {

@@ -1,12 +1,12 @@
 //! Signals as flags that the loops check. A signal also ends `Capture::next` early (EINTR), so none waits long.
 
-use std::fs;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGUSR2};
 use signal_hook::flag;
+use weir_sys::signals::is_ignored;
 
 /// Requests made by signals.
 #[derive(Debug)]
@@ -57,16 +57,9 @@ pub fn stop_on_signals(stop: &Arc<AtomicBool>) -> io::Result<()> {
     flag::register_conditional_shutdown(SIGINT, 1, Arc::clone(stop))?;
     flag::register(SIGINT, Arc::clone(stop))?;
     flag::register(SIGTERM, Arc::clone(stop))?;
-    if !ignored(SIGHUP) {
+    // nohup(1) stays in force.
+    if !is_ignored(SIGHUP) {
         flag::register(SIGHUP, Arc::clone(stop))?;
     }
     Ok(())
-}
-
-/// Returns whether the parent process had `signal` ignored, as nohup(1) does with SIGHUP; it stays ignored.
-fn ignored(signal: i32) -> bool {
-    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
-    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
-    mask >> (signal - 1) & 1 == 1
 }

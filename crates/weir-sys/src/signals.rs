@@ -16,13 +16,19 @@ static PIPE_IGNORED: AtomicBool = AtomicBool::new(false);
 static AT_THE_BEGINNING: extern "C" fn() = remember;
 
 extern "C" fn remember() {
+    // Relaxed: no other thread runs yet.
+    PIPE_IGNORED.store(is_ignored(libc::SIGPIPE), Ordering::Relaxed);
+}
+
+/// Returns whether this process ignores `signal`. Before it installs a handler, that is what its parent wanted, as nohup(1)
+/// does with SIGHUP.
+pub fn is_ignored(signal: i32) -> bool {
     let mut action = MaybeUninit::<libc::sigaction>::zeroed();
     // SAFETY: only reads the disposition, into a structure that is writable.
-    unsafe { libc::sigaction(libc::SIGPIPE, ptr::null(), action.as_mut_ptr()) };
+    unsafe { libc::sigaction(signal, ptr::null(), action.as_mut_ptr()) };
     // SAFETY: zeros are valid, and so is what the call has written.
     let action = unsafe { action.assume_init() };
-    // Relaxed: no other thread runs yet.
-    PIPE_IGNORED.store(action.sa_sigaction == libc::SIG_IGN, Ordering::Relaxed);
+    action.sa_sigaction == libc::SIG_IGN
 }
 
 /// Makes the program that `command` executes inherit this thread's mask of blocked signals, and whether SIGPIPE was
@@ -51,4 +57,16 @@ pub fn pass_on(command: &mut Command) -> io::Result<&mut Command> {
     };
     // SAFETY: the closure only makes two calls that are safe after fork.
     Ok(unsafe { command.pre_exec(restore) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_ignored_is_known() {
+        // By Rust's runtime.
+        assert!(is_ignored(libc::SIGPIPE));
+        assert!(!is_ignored(libc::SIGUSR2));
+    }
 }

@@ -37,7 +37,7 @@ const LONGEST_FLUSH: Duration = Duration::from_millis(100);
 /// Time between looks at the pool while a reader is too slow: it does not fill by half meanwhile.
 const ROOM_PERIOD: Duration = Duration::from_millis(1);
 
-/// How long nothing has to come before the file is flushed. While packets come, they are taken four times in it.
+/// The file is flushed if nothing comes for this long: several naps of a capture that is awaiting more (`Delivery::Adaptive`).
 const LULL: Duration = Duration::from_millis(1);
 
 /// Runs the command.
