@@ -10,13 +10,10 @@ use crate::streams::Relative;
 use crate::text::put;
 
 const FIN: u8 = 1;
-const SYN: u8 = 2;
+pub(crate) const SYN: u8 = 2;
 const RST: u8 = 4;
-const ACK: u8 = 16;
+pub(crate) const ACK: u8 = 16;
 const URG: u8 = 32;
-
-/// Experiment of a shared option number: fast open (RFC 6994, RFC 7413).
-const FAST_OPEN: u16 = 0xf989;
 
 /// The letters for TCP flags, lowest bit first.
 const LETTERS: &[u8; 8] = b"FSRP.UEW";
@@ -106,7 +103,9 @@ impl Printer<'_> {
         }
         if header > 20 {
             self.text(", options [");
-            self.tcp_options(bytes.from(20).first(header - 20), flags, peer)?;
+            if !self.tcp_options(bytes.from(20).first(header - 20), flags, peer)? {
+                return Ok(());
+            }
             self.text("]");
         }
         self.text(", length ");
@@ -134,97 +133,5 @@ impl Printer<'_> {
                 self.line.push(*letter);
             }
         }
-    }
-
-    /// Prints the options. `peer`: the offset of numbers in selective acknowledgements.
-    fn tcp_options(&mut self, options: Bytes<'_>, flags: u8, peer: u32) -> Result<(), Cut> {
-        let mut rest = options;
-        let mut first = true;
-        while rest.len > 0 {
-            if !first {
-                self.text(",");
-            }
-            first = false;
-            let kind = rest.u8(0)?;
-            match kind {
-                0 => {
-                    self.text("eol");
-                    return Ok(());
-                }
-                1 => {
-                    self.text("nop");
-                    rest = rest.from(1);
-                    continue;
-                }
-                _ => {}
-            }
-            let len = usize::from(rest.u8(1)?);
-            if len < 2 || len > rest.len {
-                self.text("[bad opt]");
-                return Ok(());
-            }
-            self.tcp_option(kind, rest.first(len), flags, peer)?;
-            rest = rest.from(len);
-        }
-        Ok(())
-    }
-
-    /// Prints an option that has a length.
-    fn tcp_option(&mut self, kind: u8, option: Bytes<'_>, flags: u8, peer: u32) -> Result<(), Cut> {
-        match (kind, option.len) {
-            (2, 4) => put!(self, "mss {}", option.u16(2)?),
-            (3, 3) => put!(self, "wscale {}", option.u8(2)?),
-            (4, 2) => self.text("sackOK"),
-            (5, len) if len > 2 && (len - 2) % 8 == 0 => {
-                put!(self, "sack {} ", (len - 2) / 8);
-                for at in (2..len).step_by(8) {
-                    let (left, right) = (option.u32(at)?, option.u32(at + 4)?);
-                    put!(self, "{{{}:{}}}", left.wrapping_sub(peer), right.wrapping_sub(peer));
-                }
-            }
-            (8, 10) => {
-                self.text("TS");
-                let (value, echo) = (option.u32(2)?, option.u32(6)?);
-                self.text(" val ");
-                self.number(value);
-                self.text(" ecr ");
-                self.number(echo);
-            }
-            (19, 18) => {
-                self.text("md5 shared secret not supplied with -M, can't check - ");
-                option.from(2).data.iter().for_each(|&byte| self.hex_byte(byte));
-            }
-            (28, 4) => {
-                let value = option.u16(2)?;
-                // As in tcpdump, which takes the lowest bit, not the highest, for the unit.
-                let unit = if value & 1 != 0 { 60 } else { 1 };
-                put!(self, "uto 0x{value:x} {}", u32::from(value >> 1) * unit);
-            }
-            (29, 4..) => {
-                put!(self, "tcp-ao keyid {} rnextkeyid {} mac 0x", option.u8(2)?, option.u8(3)?);
-                option.from(4).data.iter().for_each(|&byte| self.hex_byte(byte));
-            }
-            (253 | 254, 4..) if option.u16(2)? == FAST_OPEN => {
-                self.text("exp-tfo cookie");
-                match option.len {
-                    4 => self.text("req"),
-                    _ => self.text(" "),
-                }
-                option.from(4).data.iter().for_each(|&byte| self.hex_byte(byte));
-            }
-            (30, 4..) => self.mptcp(option, flags & SYN != 0, flags & ACK != 0)?,
-            (34, 2) => self.text("tfo  cookiereq"),
-            (34, _) => {
-                self.text("tfo  cookie ");
-                let cookie = option.from(2);
-                cookie.data.iter().for_each(|&byte| self.hex_byte(byte));
-            }
-            (2..=5 | 8 | 19 | 28, _) => self.text("[bad opt]"),
-            _ => {
-                put!(self, "unknown-{kind} 0x");
-                option.from(2).data.iter().for_each(|&byte| self.hex_byte(byte));
-            }
-        }
-        if option.data.len() < option.len { Err(Cut) } else { Ok(()) }
     }
 }
