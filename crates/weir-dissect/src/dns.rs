@@ -160,7 +160,7 @@ impl Printer<'_> {
     }
 
     fn answer(&mut self, flags: u16, bytes: Bytes<'_>, multicast: bool) -> Result<(), Cut> {
-        const RESULTS: [&str; 16] = [
+        const RESULTS: [&str; 17] = [
             "",
             " FormErr",
             " ServFail",
@@ -176,10 +176,17 @@ impl Printer<'_> {
             " Resp12",
             " Resp13",
             " Resp14",
-            " Resp15",
+            " NoChange",
+            " BadVers",
         ];
         let [questions, answers, authorities, additional] = counts(bytes)?;
-        self.text(RESULTS[usize::from(flags & 15)]);
+        match result(flags, bytes) {
+            23 => self.text(" BadCookie"),
+            result => match RESULTS.get(usize::from(result)) {
+                Some(word) => self.text(word),
+                None => put!(self, " Resp{result}"),
+            },
+        }
         for (set, mark) in [
             (flags & 0x0400 != 0, "*"),
             (flags & 0x0080 == 0, "-"),
@@ -432,6 +439,29 @@ pub(crate) fn type_name(kind: u16) -> Option<&'static str> {
 
 fn counts(bytes: Bytes<'_>) -> Result<[u16; 4], Cut> {
     Ok([bytes.u16(4)?, bytes.u16(6)?, bytes.u16(8)?, bytes.u16(10)?])
+}
+
+/// Returns the result of a response: the bits of its flags, and above them those of the first OPT record behind the
+/// answers, if there is one (RFC 6891, section 6.1.3).
+pub(crate) fn result(flags: u16, bytes: Bytes<'_>) -> u16 {
+    u16::from(extended_result(bytes).unwrap_or(0)) << 4 | flags & 15
+}
+
+fn extended_result(bytes: Bytes<'_>) -> Result<u8, Cut> {
+    let [questions, answers, authorities, additional] = counts(bytes)?;
+    let mut at = HEADER;
+    for _ in 0..questions {
+        at = skip_name(bytes, at)? + 4;
+    }
+    let before = u32::from(answers) + u32::from(authorities);
+    for number in 0..before + u32::from(additional) {
+        let end = skip_name(bytes, at)?;
+        if number >= before && bytes.u16(end)? == OPT {
+            return bytes.u8(end + 4);
+        }
+        at = end + 10 + usize::from(bytes.u16(end + 8)?);
+    }
+    Ok(0)
 }
 
 /// Returns the position after a name. Every step advances, so the loop ends.

@@ -4,15 +4,34 @@ use std::borrow::Cow;
 use std::fmt::Write as _;
 
 use crate::bytes::{Bytes, Cut, text};
-use crate::dns::{HEADER, NAME, POINTERS, SHOWN, skip_name, type_name};
+use crate::dns::{self, HEADER, NAME, POINTERS, SHOWN, skip_name, type_name};
+use crate::dns_service as service;
 
 const RESPONSE: u16 = 0x8000;
 
-/// Result codes, from 0 (IANA).
-const RESULTS: [&str; 11] = [
-    "NOERROR", "FORMERR", "SERVFAIL", "NXDOMAIN", "NOTIMP", "REFUSED", "YXDOMAIN", "YXRRSET", "NXRRSET",
-    "NOTAUTH", "NOTZONE",
-];
+/// Returns the name of a result (IANA, "DNS RCODEs").
+fn result_name(result: u16) -> Option<&'static str> {
+    const LOW: [&str; 12] = [
+        "NOERROR",
+        "FORMERR",
+        "SERVFAIL",
+        "NXDOMAIN",
+        "NOTIMP",
+        "REFUSED",
+        "YXDOMAIN",
+        "YXRRSET",
+        "NXRRSET",
+        "NOTAUTH",
+        "NOTZONE",
+        "DSOTYPENI",
+    ];
+    const EXTENDED: [&str; 8] =
+        ["BADVERS", "BADKEY", "BADTIME", "BADMODE", "BADNAME", "BADALG", "BADTRUNC", "BADCOOKIE"];
+    match result {
+        16.. => EXTENDED.get(usize::from(result - 16)).copied(),
+        _ => LOW.get(usize::from(result)).copied(),
+    }
+}
 
 /// A DNS or mDNS message, as far as it is in the packet.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -22,7 +41,8 @@ pub struct Dns {
     pub id: u16,
     /// Whether it is a response.
     pub response: bool,
-    /// Result of a response: `NOERROR`, `NXDOMAIN`, ..., or `RCODE` and the number.
+    /// Result of a response, with the bits that EDNS carries: `NOERROR`, `NXDOMAIN`, `BADCOOKIE`, ..., or `RCODE` and the
+    /// number.
     pub rcode: Option<Cow<'static, str>>,
     /// Name in the first question, without the last dot.
     pub query: Option<String>,
@@ -54,9 +74,10 @@ impl Dns {
             [0, 2, 4, 6].map(|at| u16::from_be_bytes([header[at], header[at + 1]]));
         let response = flags & RESPONSE != 0;
         let mut dns = Self { id, response, ..Self::default() };
-        let result = flags & 15;
-        let named = || RESULTS.get(usize::from(result)).map(|name| Cow::Borrowed(*name));
-        dns.rcode = response.then(|| named().unwrap_or_else(|| format!("RCODE{result}").into()));
+        dns.rcode = response.then(|| {
+            let result = dns::result(flags, message);
+            result_name(result).map_or_else(|| format!("RCODE{result}").into(), Cow::Borrowed)
+        });
         // What comes before the end of the packet, or before nonsense, is right.
         let _rest = dns.sections(message, questions, answers);
         Some(dns)
@@ -109,12 +130,33 @@ fn notation(kind: u16, message: Bytes<'_>, at: usize) -> Result<Option<String>, 
         }
         15 => format!("{} {}", message.u16(at)?, name(at + 2)?),
         16 => strings(message, at)?,
+        43 => {
+            let (tag, algorithm, digest) = (message.u16(at)?, message.u8(at + 2)?, message.u8(at + 3)?);
+            format!("{tag} {algorithm} {digest} {}", hex(message, at + 4)?)
+        }
+        44 => format!("{} {} {}", message.u8(at)?, message.u8(at + 1)?, hex(message, at + 2)?),
+        52 => {
+            let [usage, selector, kind] = [message.u8(at)?, message.u8(at + 1)?, message.u8(at + 2)?];
+            format!("{usage} {selector} {kind} {}", hex(message, at + 3)?)
+        }
+        64 | 65 => service::notation(message, at, name(at + 2)?)?,
+        257 => {
+            let tag = message.get(at + 2, message.u8(at + 1)?.into())?;
+            let value = message.from(at + 2 + tag.len());
+            format!("{} {} \"{}\"", message.u8(at)?, text(tag), escaped(value.get(0, value.len)?, '"'))
+        }
         33 => {
             let [priority, weight, port] = [message.u16(at)?, message.u16(at + 2)?, message.u16(at + 4)?];
             format!("{priority} {weight} {port} {}", name(at + 6)?)
         }
         _ => return Ok(None),
     }))
+}
+
+/// Returns the bytes from `at` on in hexadecimal.
+fn hex(message: Bytes<'_>, at: usize) -> Result<String, Cut> {
+    let rest = message.from(at);
+    Ok(rest.get(0, rest.len)?.iter().map(|byte| format!("{byte:02X}")).collect())
 }
 
 /// Returns strings in quotes: `"a=1" "b=2"`.

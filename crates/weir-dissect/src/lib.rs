@@ -19,7 +19,7 @@
 //! | `payload`, `named` | payloads that the caller names, because no port does: `rtp` and others |
 //! | `ports` | which port identifies which of the modules for TCP and UDP payloads: `textual` (HTTP, SIP and others), `dns`, `dhcp`, `ike`, `kerberos`, `nfs`, `sflow`, ... |
 //! | `bgp`, `bgp_update`, `ospf`, `ospf_states`, `ospf3`, `bfd`, `stp`, `pim`, `eapol`, `rip`, `isis`, `isis_fields`, `eigrp`, `ldp`, `redundancy`, `slow`, `cdp`, `neighbours`, `lldp` | what switches and routers say to each other |
-//! | `details`: `dns_facts`, `tls`, `http` | what payloads say, for programs: [`Details`] |
+//! | `details`: `dns_facts`, `dns_service`, `tls`, `http` | what payloads say, for programs: [`Details`] |
 //! | `tunnel`, `l2tp`, `pptp` | GRE, VXLAN, Geneve, MPLS, PPPoE; L2TP; PPTP's control connection |
 
 #![forbid(unsafe_code)]
@@ -37,6 +37,7 @@ mod dhcp6;
 mod dhcp6_options;
 mod dns;
 mod dns_facts;
+mod dns_service;
 mod eapol;
 mod edns;
 mod eigrp;

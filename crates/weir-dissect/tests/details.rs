@@ -47,7 +47,7 @@ fn response(records: &[(u16, &[u8])]) -> Vec<u8> {
 
 #[test]
 fn records_are_written_as_in_a_zone_file() {
-    let records: [(u16, &[u8], &str, Option<&str>); 12] = [
+    let records: [(u16, &[u8], &str, Option<&str>); 17] = [
         (1, &[192, 0, 2, 1], "A", Some("192.0.2.1")),
         (28, &[0x20, 1, 0xd, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1], "AAAA", Some("2001:db8::1")),
         (5, b"\x03www\xc0\x0c", "CNAME", Some("www.example.org")),
@@ -62,7 +62,34 @@ fn records_are_written_as_in_a_zone_file() {
             "SOA",
             Some("a b 1 2 3 4 5"),
         ),
-        (65, &[0, 1, 0], "HTTPS", None),
+        (65, &[0, 1, 0], "HTTPS", Some("1 .")),
+        // The notation is dnspython's, but for needless quotes.
+        (
+            65,
+            &[
+                &b"\0\x01\0\0\x01\0\x06\x02h2\x02h3\0\x04\0\x08\xc0\0\x02\x01\xc0\0\x02\x02"[..],
+                b"\0\x05\0\x07\0\x05\xfe\r\0\x01\0\0\x06\0\x10 \x01\r\xb8\0\0\0\0\0\0\0\0\0\0\0\x01",
+            ]
+            .concat(),
+            "HTTPS",
+            Some(r#"1 . alpn="h2,h3" ipv4hint=192.0.2.1,192.0.2.2 ech=AAX+DQABAA== ipv6hint=2001:db8::1"#),
+        ),
+        (
+            64,
+            &[
+                &b"\0\x10\x03foo\0\0\0\0\x04\0\x01\0\x03\0\x01\0\r\x02h2\x04f,oo\x04b\\ar\0\x02\0\0"[..],
+                b"\0\x03\0\x02\x03U\0\x07\0\x08/q{?dns}\x02\x9b\0\x08hello\xd2\"q",
+            ]
+            .concat(),
+            "SVCB",
+            Some(concat!(
+                r#"16 foo mandatory=alpn,port alpn="h2,f\\,oo,b\\\\ar" no-default-alpn port=853 dohpath="/q{?dns}" "#,
+                r#"key667="hello\210\"q""#
+            )),
+        ),
+        (257, b"\x80\x05issueca.example; a=\"b\"", "CAA", Some(r#"128 issue "ca.example; a=\"b\"""#)),
+        (43, &[0x09, 0x43, 13, 2, 0x1f, 0x98], "DS", Some("2371 13 2 1F98")),
+        (52, &[3, 1, 1, 0, 0xff], "TLSA", Some("3 1 1 00FF")),
         (4711, &[1], "TYPE4711", None),
         // One byte too few.
         (1, &[192, 0, 2], "A", None),
@@ -106,6 +133,36 @@ fn a_damaged_message_gives_what_comes_before_the_damage() {
     assert_eq!(details(17, 53, &failed).dns.expect("DNS").rcode.as_deref(), Some("NXDOMAIN"));
     failed[3] = 0x8f;
     assert_eq!(details(17, 53, &failed).dns.expect("DNS").rcode.as_deref(), Some("RCODE15"));
+}
+
+/// The upper bits of a result are in the OPT record behind the answers; one among the answers says nothing.
+#[test]
+fn results_of_dns_have_the_bits_of_edns() {
+    let opt = |upper: u8| [&[0, 0, 41, 4, 208][..], &[upper, 0, 0, 0, 0, 0]].concat();
+    let table = [
+        (7, 1, "BADCOOKIE"),
+        (0, 1, "BADVERS"),
+        (3, 0, "NXDOMAIN"),
+        (6, 1, "BADTRUNC"),
+        (8, 1, "RCODE24"),
+        (15, 255, "RCODE4095"),
+    ];
+    for (lower, upper, name) in table {
+        let mut message = response(&[(1, &[192, 0, 2, 1])]);
+        message[3] = 0x80 | lower;
+        message[11] = 1;
+        message.extend(opt(upper));
+        assert_eq!(details(17, 53, &message).dns.expect("DNS").rcode.as_deref(), Some(name));
+        // Without the record's end.
+        assert_eq!(
+            details(17, 53, &message[..message.len() - 5]).dns.expect("DNS").rcode.as_deref(),
+            Some(name)
+        );
+    }
+    let mut answer = response(&[]);
+    answer[7] = 1;
+    answer.extend(opt(1));
+    assert_eq!(details(17, 53, &answer).dns.expect("DNS").rcode.as_deref(), Some("NOERROR"));
 }
 
 #[test]

@@ -250,6 +250,48 @@ fn options_of_tcp_are_those_of_tcpdump() {
     agree_on(&frames, &[], PLAIN, None);
 }
 
+/// A response from a DNS server, in raw IPv4.
+fn dns_response(message: &[u8]) -> Frame {
+    let len = u16::try_from(28 + message.len()).unwrap().to_be_bytes();
+    let mut data =
+        vec![0x45, 0, len[0], len[1], 0, 1, 0, 0, 64, 17, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2, 0, 53, 3, 232];
+    data.extend(u16::try_from(8 + message.len()).unwrap().to_be_bytes());
+    data.extend([0, 0]);
+    data.extend(message);
+    Frame { link_type: 101, original_len: u32::try_from(data.len()).unwrap(), data }
+}
+
+#[test]
+fn results_of_dns_are_those_of_tcpdump() {
+    let opt = |upper: u8| vec![0, 0, 41, 4, 208, upper, 0, 0, 0, 0, 0];
+    let address = [0xc0, 12, 0, 1, 0, 1, 0, 0, 0, 60, 0, 4, 1, 2, 3, 4].to_vec();
+    let message = |lower: u8, sections: [&[Vec<u8>]; 3]| {
+        let [answers, authorities, additional] = sections.map(|records| u8::try_from(records.len()).unwrap());
+        let mut message = vec![0, 7, 0x81, 0x80 | lower, 0, 1, 0, answers, 0, authorities, 0, additional];
+        message.extend(b"\x01e\0\0\x01\0\x01");
+        message.extend(sections.concat().concat());
+        message
+    };
+    let mut messages = Vec::new();
+    for result in 0..4096_u16 {
+        // tcpdump forgets the space before these.
+        if !matches!(result, 17 | 21) {
+            let [upper, lower] = [result >> 4, result & 15].map(|bits| u8::try_from(bits).unwrap());
+            messages.push(message(lower, [&[], &[], &[opt(upper)]]));
+        }
+    }
+    let record = std::slice::from_ref(&address);
+    let own = [opt(1)];
+    messages.push(message(7, [record, record, &[address.clone(), opt(1)]]));
+    messages.push(message(7, [&own, &[], &[]]));
+    messages.push(message(7, [&[], &own, record]));
+    messages.push(message(7, [&[], &[], &[opt(1), opt(2)]]));
+    messages.push(message(7, [&[], &[], &[opt(0), opt(1)]]));
+    let whole = message(7, [&[], &[], &[address.clone(), opt(1)]]);
+    messages.extend((12..whole.len()).map(|len| whole[..len].to_vec()));
+    agree_on(&messages.iter().map(|message| dns_response(message)).collect::<Vec<_>>(), &[], PLAIN, None);
+}
+
 /// For TCP and ICMP only: for other protocols, tcpdump's `-v` also prints the payload.
 #[test]
 fn verbose_lines_are_those_of_tcpdump() {
