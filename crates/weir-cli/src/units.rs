@@ -169,20 +169,19 @@ pub(crate) fn rate(text: &str) -> Result<(f64, bool), String> {
     }
     let known = RATE_UNITS.iter().find(|(name, ..)| unit.eq_ignore_ascii_case(name));
     let &(_, factor, bits) = known.ok_or_else(|| format!("unknown unit `{unit}`; {ALLOWED}"))?;
-    let value = scale(number, factor).map_err(|what| format!("{what}; {ALLOWED}"))?;
-    Ok((float(value), bits))
+    let value = number.times(factor);
+    if value > 0.0 { Ok((value, bits)) } else { Err(format!("zero; {ALLOWED}")) }
 }
 
 /// Parses a factor: `2.5x`, `0.5`.
 pub(crate) fn speed(text: &str) -> Result<f64, String> {
     const ALLOWED: &str = "allowed: a factor above 0, such as 2x, 2.5x or 0.1x";
-    const PARTS: u64 = 1_000_000_000;
     let (number, unit) = split(text).map_err(|what| format!("{what}; {ALLOWED}"))?;
     if !unit.is_empty() && !unit.eq_ignore_ascii_case("x") {
         return Err(format!("unknown unit `{unit}`; {ALLOWED}"));
     }
-    let parts = scale(number, PARTS).map_err(|what| format!("{what}; {ALLOWED}"))?;
-    Ok(float(parts) / float(PARTS))
+    let factor = number.times(1);
+    if factor > 0.0 { Ok(factor) } else { Err(format!("zero; {ALLOWED}")) }
 }
 
 #[expect(clippy::cast_precision_loss, reason = "exact enough for a rate")]
@@ -195,6 +194,13 @@ struct Decimal {
     whole: u64,
     fraction: u64,
     digits: u32,
+}
+
+impl Decimal {
+    fn times(&self, factor: u64) -> f64 {
+        let fraction = float(self.fraction) / float(10_u64.pow(self.digits));
+        (float(self.whole) + fraction) * float(factor)
+    }
 }
 
 /// Splits `1.5GiB` into number and unit.
@@ -223,7 +229,11 @@ fn lookup(units: &[(&str, u64)], unit: &str) -> Option<u64> {
     units.iter().find(|(name, _)| unit.eq_ignore_ascii_case(name)).map(|&(_, factor)| factor)
 }
 
+/// Returns a number of the smallest unit, rounded down, unless the text itself is in that unit.
 fn scale(number: Decimal, factor: u64) -> Result<u64, String> {
+    if factor == 1 && number.fraction > 0 {
+        return Err("must be a whole number in this unit".to_owned());
+    }
     let fraction = u128::from(number.fraction) * u128::from(factor) / 10_u128.pow(number.digits);
     let value = u128::from(number.whole) * u128::from(factor) + fraction;
     match u64::try_from(value) {
@@ -350,7 +360,8 @@ mod tests {
             ("1.K", "not a number"),
             ("1.2.3K", "not a number"),
             ("0", "zero"),
-            ("0.0001B", "zero"),
+            ("0.0001B", "whole number"),
+            ("0.0001K", "zero"),
             ("-1", "negative"),
             ("-64MiB", "negative"),
             ("64QB", "unknown unit `QB`"),
@@ -458,6 +469,11 @@ mod tests {
         let table = [
             ("500kpps", (500_000.0, false)),
             ("1pps", (1.0, false)),
+            ("2.5pps", (2.5, false)),
+            ("1.9pps", (1.9, false)),
+            ("0.5pps", (0.5, false)),
+            ("0.0025kpps", (2.5, false)),
+            ("0.5bps", (0.5, true)),
             ("2Gbps", (2e9, true)),
             ("2.5 gbit/s", (2.5e9, true)),
             ("100Mbps", (1e8, true)),
@@ -465,9 +481,13 @@ mod tests {
         for (text, expected) in table {
             assert_eq!(rate(text), Ok(expected), "{text}");
         }
-        for (text, expected) in
-            [("500", "write 500pps"), ("0pps", "zero"), ("-1pps", "negative"), ("5mps", "unknown unit")]
-        {
+        for (text, expected) in [
+            ("500", "write 500pps"),
+            ("0pps", "zero"),
+            ("0.0kpps", "zero"),
+            ("-1pps", "negative"),
+            ("5mps", "unknown unit"),
+        ] {
             let error = rate(text).expect_err(text);
             assert!(error.contains(expected), "{text}: {error}");
         }

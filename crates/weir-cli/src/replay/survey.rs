@@ -23,7 +23,7 @@ pub(super) struct Survey {
     pub(super) cut: Cut,
     /// Packets that are left out.
     pub(super) skipped: u64,
-    /// Earliest and latest time.
+    /// Time of the first packet, from which the others count, and the latest time.
     span: Option<(u64, u64)>,
     /// Packets with another link type, and that link type.
     others: (u64, u16),
@@ -62,9 +62,8 @@ impl Survey {
         };
         self.planned += Sent { packets: 1, bytes: data.len() as u64 };
         if let Some(time) = found.time {
-            let (first, last) = self.span.get_or_insert((time, time));
+            let (_, last) = self.span.get_or_insert((time, time));
             *last = time.max(*last);
-            *first = time.min(*first);
         }
         match self.destination.check(data) {
             Err(reason @ SendReason::TooLong { .. }) => {

@@ -185,6 +185,13 @@ fn root_recorded_gaps_are_the_least_time_it_takes() {
         assert!(off("p50_ns") <= off("p99_ns") && off("p99_ns") <= off("max_ns"), "{account}");
         assert_eq!(account["reached"].is_null(), options[0] != "--rate", "{options:?}: {account}");
     }
+    // The second and third have a time before that of the first, and go at once.
+    let times = [10_000, 9_000, 8_000, 10_050].map(|ms| ms * SECOND / 1000);
+    let back: Vec<_> =
+        packets(4, SECOND).into_iter().zip(times).map(|((_, a, b), time)| (time, a, b)).collect();
+    let back = pcap(&directory, "back.pcap", 1, &back);
+    let planned = replay(&network, &[&back, "--json", "--dry-run"]).succeeded().account().0;
+    assert!((planned["seconds"].as_f64().expect("a number") - 0.05).abs() < 1e-6, "{planned}");
     let ended = replay(&network, &[&file, "--json", "--rate", "99Tbps"]).succeeded();
     assert!(ended.stderr.contains("note: 99.0 Tbit/s was asked for and not reached"), "{}", ended.stderr);
     assert_eq!(ended.account().0["reached"], false);
