@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use clap::{ArgAction, Args};
+use clap::Args;
 use weir::filter::FileFilter;
 use weir::reader::FileKind;
 use weir::writer::{Compression, Format};
@@ -179,9 +179,12 @@ pub(crate) struct ReadArgs {
     #[command(flatten)]
     pub(super) check: CheckArgs,
 
-    /// Accepted for compatibility: lines are written whenever no more packets are waiting, a file is complete at the end.
-    #[arg(short = 'U', long = "packet-buffered", action = ArgAction::Count, hide = true)]
-    _packet_buffered: u8,
+    /// Do not let packets wait in a compressed file either.
+    ///
+    /// Lines and packets are always written when no more packets are waiting in a pipe; with -U,
+    /// compressed ones, too, before a piece is full.
+    #[arg(hide_short_help = true, short = 'U', long, help_heading = "Output")]
+    pub(super) packet_buffered: bool,
 
     #[command(flatten)]
     pub(super) confine: ConfineArgs,

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use weir::reader::{self, InterfaceStatistics, Reader, Run};
-use weir::writer::{Format, WriteError, Writer, WriterOptions};
+use weir::writer::{Compression, Format, WriteError, Writer, WriterOptions};
 use weir::{Account, Direction, FileInterface, Packet};
 
 use super::input::descriptors;
@@ -38,6 +38,8 @@ pub(crate) struct Files {
     comments: Vec<u8>,
     /// Packets without a timestamp in files that cannot express this.
     timeless: u64,
+    /// Whether compressed pieces are written, too, when no more packets are waiting.
+    eager: bool,
 }
 
 /// The files.
@@ -113,7 +115,13 @@ impl Files {
             unheld: Unheld { comments, ..Unheld::default() },
             comments: Vec::new(),
             timeless: 0,
+            eager: false,
         }
+    }
+
+    /// Writes compressed pieces, too, whenever no more packets are waiting.
+    pub(crate) fn eager(self, eager: bool) -> Self {
+        Self { eager, ..self }
     }
 
     /// Returns what is known to be written, after [`Sink::finish`] or [`Sink::give_up`].
@@ -381,6 +389,19 @@ impl Sink for Files {
             }
         }
         Ok(())
+    }
+
+    /// Writes what was taken, since nobody knows when more follows. Pieces that are compressed wait, unless `-U` asks for
+    /// them: short ones are larger in the end.
+    fn pause(&mut self) -> Result<(), End> {
+        if self.parts.options.compression != Compression::None && !self.eager {
+            return Ok(());
+        }
+        if self.sorter.is_some() {
+            return self.parts.scatter();
+        }
+        // Whoever reads the output learns from its head what comes.
+        if self.interfaces.is_empty() { Ok(()) } else { Ok(self.whole()?.writer.flush()?) }
     }
 
     fn takes_runs(&self, input: &Reader) -> bool {

@@ -2,12 +2,15 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Stdio;
 
 use weir::reader::InterfaceStatistics;
 use weir::writer::{Format, Writer, WriterOptions};
 use weir::{Account, FileInterface, Packet};
 
-use crate::support::{EPOCH, Place, frames, judge, packet, packets, pcap, stderr, succeeds, weir, write};
+use crate::support::{
+    EPOCH, Guarded, Place, frames, judge, packet, packets, pcap, stderr, succeeds, weir, write,
+};
 
 const NANOSECONDS: Format = Format::Pcap { nanoseconds: true };
 
@@ -47,6 +50,41 @@ fn compressed_input_and_standard_output() {
     let output = weir(&["read", "-w", "-"], &[&packed]);
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     assert!(output.stdout == fs::read(&plain).expect("a file"), "not the same bytes");
+}
+
+/// A program between two pipes passes packets on as they come: a head at once, a packet before the next one is there.
+#[test]
+fn packets_of_a_pipe_are_passed_on_before_it_ends() {
+    use std::io::{Read as _, Write as _};
+    let place = Place::new();
+    let [old, new] = ["a.pcap", "a.pcapng"].map(|name| place.path(name));
+    pcap(&old);
+    succeeds(&["read", "-w"], &[&new, &old]);
+    let ways: [(&Path, &[&str]); 5] = [
+        (&old, &[]),
+        (&old, &["--format", "pcapng"]),
+        (&new, &["--", "ip or ip6 or arp"]),
+        (&new, &["--format", "pcap"]),
+        (&old, &["--compress", "zstd", "-U"]),
+    ];
+    for (input, options) in ways {
+        let bytes = fs::read(input).expect("a file");
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_weir"));
+        command.args(["read", "-", "-w", "-", "-q"]).args(options);
+        let relay = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn();
+        let mut relay = Guarded(relay.expect("weir starts"));
+        let (mut ahead, mut behind) =
+            (relay.0.stdin.take().expect("a pipe"), relay.0.stdout.take().expect("a pipe"));
+        let mut passed = vec![0; 65536];
+        // Each part ends inside a packet, so each brings one packet at least.
+        for part in bytes.chunks(bytes.len().div_ceil(12)) {
+            ahead.write_all(part).expect("room");
+            assert!(behind.read(&mut passed).expect("it goes on") > 0, "{options:?}");
+        }
+        drop(ahead);
+        let _rest = behind.read_to_end(&mut passed).expect("it ends");
+        assert!(relay.0.wait().expect("it ends").success(), "{options:?}");
+    }
 }
 
 #[test]
