@@ -10,6 +10,7 @@ use weir::Filter;
 use weir::exchange::{Changed, LiveSet, MemberKind, Members, Place, PlaceKind, SetChange};
 use weir::filter::SystemNames;
 use weir_service::control::client::{About, Done, Running};
+use weir_sys::privilege;
 
 use crate::failure::Failure;
 use crate::filter_args::FilterArgs;
@@ -27,9 +28,8 @@ Examples:
   weir ctl status | jq .captured               print a counter from the JSON summary
 
 Changing the filter neither loses nor duplicates packets; the capture file records the change. \
-Root and the user who runs the capture build the filter programs themselves, which requires \
-CAP_BPF and CAP_NET_ADMIN. For members of its --control-group, the capture builds them, so \
-members need no privileges.";
+For captures that root started, root's weir ctl builds the filter programs, which requires CAP_BPF and \
+CAP_NET_ADMIN. For all other users and captures, the capture builds them, so these users need no privileges.";
 
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES, subcommand_required = true, arg_required_else_help = true)]
@@ -124,6 +124,8 @@ struct TargetArgs {
 
 /// Runs the command.
 pub(crate) fn run(args: &CtlArgs) -> Result<(), Failure> {
+    // Anybody may listen at the socket, and would be given programs that this process has loaded.
+    privilege::give_up_those_of_the_file().map_err(Failure::new)?;
     match &args.command {
         Command::List => list(),
         Command::Status { target } => status(target),

@@ -54,6 +54,9 @@ use crate::cli::{Cli, Command};
 use crate::failure::Failure;
 
 fn main() -> ExitCode {
+    if let Err(failure) = grant::close_to_its_user() {
+        return failure.report();
+    }
     let words = shorthand::with_command(env::args_os().collect());
     let cli = match Cli::try_parse_from(&words) {
         Ok(cli) => cli,

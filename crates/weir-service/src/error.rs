@@ -88,8 +88,8 @@ pub enum Error {
     /// A process that opens files or runs programs did not start.
     #[error("cannot start the process that opens files: {0}")]
     Helper(String),
-    /// The process that builds filters for a group did not start.
-    #[error("cannot start the process that builds filters for the control group: {0}")]
+    /// The process that builds filters did not start.
+    #[error("cannot start the process that builds filters (weir-programs): {0}")]
     Maker(String),
     /// A thread that serves the control socket did not start.
     #[error("cannot start a thread for the control socket: {0}")]
@@ -133,7 +133,7 @@ pub enum Error {
     /// A message on the control socket came without all of its descriptors.
     #[error("a message without all of its descriptors")]
     Descriptors,
-    /// A filter could not be built for a member of the control group.
+    /// A filter could not be built.
     #[error("{0}")]
     Filter(String),
 }

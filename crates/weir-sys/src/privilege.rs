@@ -26,17 +26,25 @@ pub fn effective() -> Result<Capabilities, CallError> {
     Ok(sets()?.effective)
 }
 
-/// Returns whether the calling thread may configure the network only because of its executable's file capabilities: it
-/// is not root, and its parent has passed no capabilities on.
+/// Returns whether the calling thread has capabilities only because of its executable's file: it is not root, and its
+/// parent has not passed them on.
 ///
 /// # Errors
 ///
 /// The error of `capget(2)`.
 pub fn is_of_the_file() -> Result<bool, CallError> {
     let now = sets()?;
-    let admin = Capabilities::NET_ADMIN;
-    let passed_on = now.inheritable.contains(admin) || rustix::process::geteuid().is_root();
-    Ok(now.effective.contains(admin) && !passed_on)
+    Ok(!now.inheritable.contains(now.effective) && !rustix::process::geteuid().is_root())
+}
+
+/// Drops, for good, what the calling thread has only from its executable's file: all capabilities that its parent has not
+/// passed on, unless it is root.
+///
+/// # Errors
+///
+/// The error of `capset(2)` or `prctl(2)`.
+pub fn give_up_those_of_the_file() -> Result<(), CallError> {
+    if rustix::process::geteuid().is_root() { Ok(()) } else { keep_only(sets()?.inheritable) }
 }
 
 /// Runs `work` with only those of the calling thread's capabilities that are in `kept`, and then restores the others.

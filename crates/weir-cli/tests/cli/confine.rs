@@ -6,13 +6,15 @@ use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::Command;
 
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::io::Errno;
+use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, Signal, kill_process, pidfd_getfd, pidfd_open};
 use weir_lab::require_root;
 use weir_sys::user::PASSING;
 
+use crate::control::{VERSION, as_member, as_user, ctl, given_to, places, told};
 use crate::harness::{
-    CONFINED, Mounts, NOBODY, Running, directory, network, own_user, path, root_tests, send, send_off, start,
-    tshark, until, weir,
+    CONFINED, Mounts, NOBODY, Running, directory, network, output, own_user, path, root_tests, send,
+    send_off, start, tshark, until, weir,
 };
 
 /// The numbers in a line of the status of each thread of a process: those of io_uring, which are the kernel's own, among them.
@@ -372,6 +374,11 @@ fn with_file_capabilities(place: &Path, capabilities: &str, args: &[&str]) -> Co
     fs::copy(env!("CARGO_BIN_EXE_weir"), &copy).expect("a copy");
     let setcap = Command::new("setcap").arg(format!("{capabilities}+ep")).arg(&copy).status();
     assert!(setcap.expect("setcap is installed").success());
+    as_nobody(&copy, args)
+}
+
+/// Runs `copy` as somebody who has no capabilities.
+fn as_nobody(copy: &Path, args: &[&str]) -> Command {
     let mut command = Command::new("setpriv");
     command.args(["--reuid", "65534", "--regid", "65534", "--clear-groups"]).arg(copy).args(args);
     command
@@ -432,11 +439,60 @@ fn root_who_may_capture_may_nothing_more() {
         let ended = Running::spawn(&network, &mut with_file_capabilities(place.path(), all, args)).wait();
         ended.failed(&[what, "only cover captures", "run as root"]);
     }
-    let running = Running::spawn(
-        &network,
-        &mut with_file_capabilities(place.path(), all, &["count", "-i", "rx0", "-B", "8MiB"]),
-    );
+    // The file's right to capture with packet sockets is none to send with them.
+    let sends = ["gen", "-i", "rx0", "-c", "1"];
+    let ended =
+        Running::spawn(&network, &mut with_file_capabilities(place.path(), "cap_net_raw", &sends)).wait();
+    ended.failed(&["only cover captures", "run as root"]);
+    let sockets = place.path().join("sockets");
+    fs::create_dir(&sockets).expect("room");
+    chown(&sockets, Some(NOBODY), Some(NOBODY)).expect("root may");
+    let socket = path(&place, "sockets/own");
+    let args = ["count", "-i", "rx0", "-B", "8MiB", "--source", "xdp", "--json", "--control", &socket];
+    let running = Running::spawn(&network, &mut with_file_capabilities(place.path(), all, &args));
     running.wait_until_open();
+    // Whoever has the descriptor of a program, or of what it takes to have one made, can send any frames. The capture
+    // gives its user none, though it puts filters in force;
+    let nothing = r#"{"interface":0,"form":{"classic":[[6,0,0,0]]},"sets":[],"descriptors":0}"#;
+    let put = format!(r#"{{"put":{{"filter":null,"programs":[{nothing}]}}}}"#);
+    for (ask, expected) in [(r#""places""#, r#""made_here":true"#), (&put, "only root may send programs")] {
+        let request = format!(r#"{{"version":{VERSION},"ask":{ask}}}"#);
+        let (answer, descriptors) = as_member(&socket, NOBODY, |stream| told(&stream, &request));
+        assert!(answer.contains(expected) && descriptors.is_empty(), "{answer}");
+    }
+    // nor can it be taken from the process,
+    let process = Pid::from_raw(running.id().cast_signed()).expect("a process");
+    let process = pidfd_open(process, PidfdFlags::empty()).expect("it runs");
+    for number in 0..64 {
+        let taken = as_user(NOBODY, || pidfd_getfd(&process, number, PidfdGetfdFlags::empty()));
+        assert_eq!(taken.err(), Some(Errno::PERM), "{number}");
+    }
+    let copy = place.path().join("weir");
+    let asked = output(&network, &mut as_nobody(&copy, &["ctl", "filter", "-t", &socket, "--", "arp"]));
+    assert!(asked.status.success(), "{}", String::from_utf8_lossy(&asked.stderr));
+    running.wait_for("filter changed to `arp`");
+    send(&network, 10);
+    assert_eq!(running.interrupt().succeeded().account().number("captured"), 0);
+    // and weir's own `ctl` neither: not with its capabilities, to whoever listens, not even to root,
+    let genuine = path(&place, "genuine");
+    let running = start(&network, &["count", "-i", "rx0", "--source", "xdp", "--control", &genuine]);
+    let places = places(&genuine);
+    assert!(!places.1.is_empty(), "{}", places.0);
+    let refused = given_to(&sockets.join("root"), 0, &places, || {
+        output(
+            &network,
+            &mut as_nobody(&copy, &["ctl", "filter", "-t", &path(&place, "sockets/root"), "udp"]),
+        )
+    });
+    assert!(refused.1.is_none(), "no program is sent: {:?}", refused.1);
+    let message = String::from_utf8_lossy(&refused.0.stderr).into_owned();
+    assert!(message.contains("permission denied"), "{message}");
+    // and not as root, to another user.
+    let sent = given_to(&sockets.join("nobody"), NOBODY, &places, || {
+        ctl(&network, &["filter", "-t", &path(&place, "sockets/nobody"), "udp"])
+    });
+    let (request, descriptors) = sent.1.expect("a request");
+    assert!(request.contains(r#""filter""#) && descriptors.is_empty(), "{request}");
     running.interrupt().succeeded();
 
     // Who was given them as his own is as free as root.

@@ -1,18 +1,21 @@
 //! Filters in captures, and what is asked of captures that run: `weir ctl`.
 
 use std::fs::{self, File};
-use std::io::{IoSliceMut, Read as _, Write as _};
+use std::io::{IoSlice, IoSliceMut, Read as _, Write as _};
 use std::mem::MaybeUninit;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown};
-use std::os::unix::net::UnixStream;
+use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
 use std::process::{Command, Output};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 
 use rustix::fs::{FlockOperation, flock};
-use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
+use rustix::net::{
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage,
+    SendFlags, recvmsg, sendmsg,
+};
 use rustix::process::{Gid, Signal, Uid};
 use rustix::thread::{set_thread_groups, set_thread_res_gid, set_thread_res_uid};
 use weir_lab::{Network, Veth, require_root};
@@ -456,7 +459,7 @@ fn a_member_exchanges_filters_and_is_given_nothing_else(source: &str) {
     let nothing = r#"{"interface":0,"form":{"classic":[[6,0,0,0]]},"sets":[],"descriptors":0}"#;
     let put = format!(r#"{{"version":4,"ask":{{"put":{{"filter":"all of it","programs":[{nothing}]}}}}}}"#);
     let (answer, _) = told_a_member(&socket, &put);
-    assert!(answer.contains("only root and the capture's user may send programs"), "{answer}");
+    assert!(answer.contains("only root may send programs"), "{answer}");
     // A file that only root may read, which a member's own `weir` would not open.
     let named = format!(
         r#"{{"text":"host in @{members}","pcap":false,"names":{{"hosts":{{}},"networks":{{}},"ethernets":{{}},"services":{{}},"protocols":{{}},"sets":{{}}}}}}"#
@@ -481,40 +484,96 @@ fn a_member_exchanges_filters_and_is_given_nothing_else(source: &str) {
     assert_eq!(account.number("captured"), 10 + 50 + 100, "{source}");
 }
 
-/// Works with a connection to the capture at `socket` as a member of the group `nogroup`.
-fn as_member<T: Send>(socket: &str, work: impl FnOnce(UnixStream) -> T + Send) -> T {
-    let ask = || {
-        let (group, user) = (Gid::from_raw(NOBODY), Uid::from_raw(12345));
+/// The version of the protocol.
+pub(crate) const VERSION: u32 = 4;
+
+/// Works as this user of the group `nogroup`.
+pub(crate) fn as_user<T: Send>(user: u32, work: impl FnOnce() -> T + Send) -> T {
+    let become_user = || {
+        let (group, user) = (Gid::from_raw(NOBODY), Uid::from_raw(user));
         set_thread_groups(&[]).expect("root may");
         set_thread_res_gid(group, group, group).expect("root may");
         set_thread_res_uid(user, user, user).expect("root may");
-        work(UnixStream::connect(socket).expect("a member may"))
+        work()
     };
     // Who a thread is, is its own affair.
-    thread::scope(|scope| scope.spawn(ask).join().expect("no panic"))
+    thread::scope(|scope| scope.spawn(become_user).join().expect("no panic"))
+}
+
+/// Works with a connection to the capture at `socket` as this user of the group `nogroup`.
+pub(crate) fn as_member<T: Send>(socket: &str, user: u32, work: impl FnOnce(UnixStream) -> T + Send) -> T {
+    as_user(user, || work(UnixStream::connect(socket).expect("a member may")))
+}
+
+/// A message, and the descriptors that come with it.
+pub(crate) type Message = (String, Vec<OwnedFd>);
+
+/// What root is told of the places of filters, with all that it takes to build programs for them.
+pub(crate) fn places(socket: &str) -> Message {
+    let stream = UnixStream::connect(socket).expect("it listens");
+    told(&stream, &format!(r#"{{"version":{VERSION},"ask":"places"}}"#))
+}
+
+/// Listens at `socket` as `user`, and tells the client that `work` runs of these places. What the client asks next.
+pub(crate) fn given_to<T>(
+    socket: &Path,
+    user: u32,
+    places: &Message,
+    work: impl FnOnce() -> T,
+) -> (T, Option<Message>) {
+    let listener = as_user(user, || UnixListener::bind(socket).expect("its directory"));
+    fs::set_permissions(socket, fs::Permissions::from_mode(0o666)).expect("root may");
+    let serve = || {
+        let (stream, _) = listener.accept().expect("a client");
+        heard(&stream).expect("a question");
+        write_message(&stream, &places.0, &places.1);
+        heard(&stream)
+    };
+    thread::scope(|scope| {
+        let asked = scope.spawn(serve);
+        (work(), asked.join().expect("no panic"))
+    })
 }
 
 /// The answer to what a member says, and the descriptors that come with it.
-fn told_a_member(socket: &str, words: &str) -> (String, Vec<OwnedFd>) {
-    as_member(socket, |stream| told(&stream, words))
+fn told_a_member(socket: &str, words: &str) -> Message {
+    as_member(socket, 12345, |stream| told(&stream, words))
 }
 
 /// The answer to `words`, and the descriptors that come with it.
-fn told(mut stream: &UnixStream, words: &str) -> (String, Vec<OwnedFd>) {
+pub(crate) fn told(stream: &UnixStream, words: &str) -> Message {
+    write_message(stream, words, &[]);
+    heard(stream).expect("an answer")
+}
+
+fn write_message(mut stream: &UnixStream, words: &str, descriptors: &[OwnedFd]) {
     let length = u32::try_from(words.len()).expect("short").to_le_bytes();
-    stream.write_all(&[&length[..], words.as_bytes()].concat()).expect("it hears");
+    let descriptors: Vec<_> = descriptors.iter().map(OwnedFd::as_fd).collect();
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(128))];
+    let mut beside = SendAncillaryBuffer::new(&mut space);
+    assert!(descriptors.is_empty() || beside.push(SendAncillaryMessage::ScmRights(&descriptors)));
+    sendmsg(stream, &[IoSlice::new(&length)], &mut beside, SendFlags::empty()).expect("it hears");
+    stream.write_all(words.as_bytes()).expect("it hears");
+}
+
+/// The next message; `None`: the peer has closed the connection.
+fn heard(mut stream: &UnixStream) -> Option<Message> {
     let mut length = [0; 4];
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(128))];
     let mut beside = RecvAncillaryBuffer::new(&mut space);
-    recvmsg(stream, &mut [IoSliceMut::new(&mut length)], &mut beside, RecvFlags::WAITALL).expect("an answer");
+    let mut into = [IoSliceMut::new(&mut length)];
+    let received = recvmsg(stream, &mut into, &mut beside, RecvFlags::WAITALL).expect("a message");
     let rights = beside.drain().filter_map(|message| match message {
         RecvAncillaryMessage::ScmRights(rights) => Some(rights),
         _ => None,
     });
     let descriptors = rights.flatten().collect();
+    if received.bytes == 0 {
+        return None;
+    }
     let mut answer = vec![0; u32::from_le_bytes(length) as usize];
     stream.read_exact(&mut answer).expect("all of it");
-    (String::from_utf8(answer).expect("text"), descriptors)
+    Some((String::from_utf8(answer).expect("text"), descriptors))
 }
 
 #[test]
@@ -529,7 +588,7 @@ fn root_members_make_way_for_root() {
     let args = ["count", "-i", "rx0", "--source", "tc", "--control-group", "nogroup", "--control", &socket];
     let filter = format!("host in @{members}");
     let running = start(&network, &[&args[..], &["--", &filter]].concat());
-    let connections = as_member(&socket, |stream| {
+    let connections = as_member(&socket, 12345, |stream| {
         let changing = format!(r#"{{"version":4,"ask":{{"changing":{{"set":"{members}"}}}}}}"#);
         assert_eq!(told(&stream, &changing).0, r#""noted""#);
         // Others who say nothing, more than are let wait.

@@ -6,6 +6,7 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use rustix::net::sockopt::socket_peercred;
 use serde_json::value::RawValue;
 use weir::exchange::{LiveSet, Place, Program, Seat, SetLabel};
 use weir::filter::PortableFilter;
@@ -115,7 +116,9 @@ impl Running {
         }
     }
 
-    /// Returns where the filters are, and whether the capture compiles their programs.
+    /// Returns where the filters are, and whether the capture compiles their programs. It does for all but root, and no
+    /// descriptor of a program goes to a process of another user than root, whatever it claims: see
+    /// [`Shared::takes_programs_of`](super::Shared::takes_programs_of).
     ///
     /// # Errors
     ///
@@ -124,7 +127,8 @@ impl Running {
         self.send(Ask::Places, &[])?;
         match self.receive()? {
             (Answer::Places { places, made_here }, descriptors) => {
-                Ok((SentPlace::received(places, descriptors)?, made_here))
+                let is_of_root = socket_peercred(&self.stream).is_ok_and(|peer| peer.uid.is_root());
+                Ok((SentPlace::received(places, descriptors)?, made_here || !is_of_root))
             }
             (other, _) => Err(unexpected(other).into()),
         }

@@ -1,13 +1,14 @@
-//! Builds programs for members of the control group, in a process that keeps the privilege to load them.
+//! Builds programs for everyone who may not supply them (`Shared::takes_programs_of`), in a process that keeps the
+//! privilege to load them.
 //!
 //! ```text
-//!   member                        capture, confined                  weir-programs
+//!   member, owner                 capture, confined                  weir-programs
 //!     --- an expression, names --->  --- the same ------------------>  learns the places before the first packet,
 //!                                    <-- programs, descriptors ------  uses a separate process for each expression
 //!     <-- done -------------------  Exchange::put
 //! ```
 //!
-//! Members need no privileges and receive no maps, and a filter can do only what its expression says.
+//! They need no privileges and receive no descriptors, and a filter can do only what its expression says.
 
 use std::fmt::Display;
 use std::io;

@@ -42,7 +42,7 @@ const PACE: Duration = Duration::from_millis(20);
 pub struct Socket {
     /// Path of the socket; `None`: the first of the usual places that can have it, or nowhere.
     pub path: Option<PathBuf>,
-    /// Name of a group whose members may ask, and have filters built.
+    /// Name of a group whose members may ask, and replace filters.
     pub group: Option<String>,
 }
 
@@ -68,8 +68,10 @@ impl Socket {
             },
         };
         let path = Removed(path);
-        let maker = group.is_some().then(Maker::start).transpose()?;
-        Ok(Some(Listening { listener, path, owner: rustix::process::geteuid(), maker }))
+        let owner = rustix::process::geteuid();
+        // Only root is given the descriptors that it takes to build programs elsewhere.
+        let maker = (group.is_some() || !owner.is_root()).then(Maker::start).transpose()?;
+        Ok(Some(Listening { listener, path, owner, has_members: group.is_some(), maker }))
     }
 }
 
@@ -85,6 +87,7 @@ pub(crate) struct Listening {
     listener: UnixListener,
     path: Removed,
     owner: Uid,
+    has_members: bool,
     maker: Option<Maker>,
 }
 
@@ -132,7 +135,7 @@ impl Listening {
             settling: Mutex::default(),
             touched: Mutex::default(),
         });
-        let members = shared.maker.is_some().then(|| {
+        let members = self.has_members.then(|| {
             let ((to, from), theirs) = (sync_channel(server::WAITING), Arc::clone(&shared));
             let work = move || server::run_for_members(&from, &theirs);
             weir_sys::thread::spawn_bare("weir-members", work).map(|_| to)

@@ -54,7 +54,7 @@ pub(super) struct Shared {
     pub(super) exchange: Exchange,
     /// User who may connect besides root.
     pub(super) owner: Uid,
-    /// Builds filters for members of a group; `None`: members may not connect.
+    /// Builds filters for those who may not [supply programs](Shared::takes_programs_of); `None`: there are none.
     pub(super) maker: Option<Maker>,
     /// Held while changing filters or sets.
     pub(super) turn: Mutex<()>,
@@ -101,7 +101,7 @@ fn take(
 ) -> io::Result<()> {
     let peer = socket_peercred(&stream)?.uid;
     if peer.is_root() || peer == shared.owner {
-        return serve(stream, shared, None);
+        return serve(stream, shared, peer, None);
     }
     // Whoever can connect is a member, because the socket's mode excludes all others.
     let _too_many = members.map(|members| members.try_send((stream, peer)));
@@ -113,15 +113,16 @@ pub(super) fn run_for_members(members: &Receiver<(UnixStream, Uid)>, shared: &Sh
     for (stream, peer) in members {
         let may_be_shut = stream.try_clone().ok();
         *shared.member.lock().unwrap_or_else(PoisonError::into_inner) = may_be_shut;
-        let _for_that_one_to_see = serve(stream, shared, Some(peer));
+        let _for_that_one_to_see = serve(stream, shared, peer, Some(peer));
         *shared.member.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 }
 
-fn serve(stream: UnixStream, shared: &Shared, member: Option<Uid>) -> io::Result<()> {
+fn serve(stream: UnixStream, shared: &Shared, peer: Uid, member: Option<Uid>) -> io::Result<()> {
     stream.set_read_timeout(Some(PATIENCE))?;
     stream.set_write_timeout(Some(PATIENCE))?;
-    let mut talk = Talk { stream, shared, member, changing: None };
+    let supplies = shared.takes_programs_of(peer);
+    let mut talk = Talk { stream, shared, supplies, member, changing: None };
     let ended = talk.until_ended();
     let why = "the client changing it disconnected or took too long".to_owned();
     if let Some(what) = talk.end_changing(|name| What::SetInPart { name, why }) {
@@ -156,7 +157,9 @@ fn shortened(word: &str) -> String {
 struct Talk<'a> {
     stream: UnixStream,
     shared: &'a Shared,
-    /// The client, unless it is root or the capture's user, both of whom may write to the capture's maps anyway.
+    /// Whether the client builds programs and has the descriptors for that, or sends expressions.
+    supplies: bool,
+    /// The client, unless it is root or the capture's user.
     member: Option<Uid>,
     /// The set that is being changed, and the lock to do so.
     changing: Option<(String, MutexGuard<'a, ()>)>,
@@ -222,7 +225,7 @@ impl<'a> Talk<'a> {
             Ask::About => Answer::About(shared.about()),
             Ask::Status => Answer::Status(shared.fresh().json()?),
             Ask::Places => match shared.exchange.places() {
-                Ok(places) if self.member.is_some() => Answer::Places {
+                Ok(places) if !self.supplies => Answer::Places {
                     places: places.iter().map(SentPlace::described).collect(),
                     made_here: true,
                 },
@@ -234,8 +237,8 @@ impl<'a> Talk<'a> {
                 }
                 Err(error) => refused(error.into()),
             },
-            Ask::Put { .. } if self.member.is_some() => Answer::Refused {
-                why: "only root and the capture's user may send programs; send an expression".to_owned(),
+            Ask::Put { .. } if !self.supplies => Answer::Refused {
+                why: "only root may send programs, to captures of root; send an expression".to_owned(),
             },
             Ask::Filter(filter) => {
                 let (answer, put) = self.filter(filter);
@@ -316,7 +319,7 @@ impl<'a> Talk<'a> {
             Some(filter) => match &self.shared.maker {
                 Some(maker) => maker.make(filter).map_err(Error::Filter),
                 None => Err(Error::Filter(
-                    "cannot build a filter: this capture runs without --control-group".to_owned(),
+                    "cannot build a filter here; send programs, as weir ctl does as root".to_owned(),
                 )),
             },
         };
@@ -356,6 +359,14 @@ impl<'a> Talk<'a> {
 }
 
 impl Shared {
+    /// Returns whether the client supplies programs instead of expressions.
+    ///
+    /// Whoever has a descriptor of an XDP program can send any frames with it (`BPF_PROG_TEST_RUN`), without a privilege.
+    /// Only root may do that anyway: a user of weir's file capabilities, say, has none outside a capture.
+    fn takes_programs_of(&self, client: Uid) -> bool {
+        client.is_root() && self.owner.is_root()
+    }
+
     fn latest(&self) -> Arc<dyn Told> {
         Arc::clone(&self.latest.lock().unwrap_or_else(PoisonError::into_inner).account)
     }
