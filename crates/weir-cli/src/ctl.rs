@@ -1,14 +1,14 @@
 //! `weir ctl`: queries running captures and replaces their filters.
 
-use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 use clap::{Args, Subcommand, ValueEnum};
 use weir::Filter;
-use weir::exchange::{Changed, LiveSet, MemberKind, Members, Place, PlaceKind, SetChange};
+use weir::exchange::{Changed, Place, PlaceKind, PortableMembers, SetChange};
 use weir::filter::SystemNames;
+use weir_service::ClientError;
 use weir_service::control::client::{About, Done, Running};
 use weir_sys::privilege;
 
@@ -276,14 +276,14 @@ fn warn_of_never(is_never: bool) {
 /// Changes the set `name` at each interface; `text`: the members.
 fn set(target: &TargetArgs, name: &str, change: SetChange, text: &str) -> Result<(), Failure> {
     let capture = target.find()?;
-    let mut chosen = Vec::new();
+    let mut labels = Vec::new();
     for (seat, sets) in capture.sets()? {
-        let mut names: Vec<String> = sets.iter().map(|set| format!("`{}`", set.label.name)).collect();
+        let mut names: Vec<String> = sets.iter().map(|set| format!("`{}`", set.name)).collect();
         names.sort();
         names.dedup();
-        let there = chosen.len();
-        chosen.extend(sets.into_iter().filter(|set| set.label.name == name));
-        if chosen.len() == there {
+        let there = labels.len();
+        labels.extend(sets.into_iter().filter(|set| set.name == name));
+        if labels.len() == there {
             let names = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
             let failure = Failure::new(format_args!(
                 "the filter on {} has no set `{name}` that can be changed while it runs (changeable: \
@@ -293,39 +293,19 @@ fn set(target: &TargetArgs, name: &str, change: SetChange, text: &str) -> Result
             return Err(failure.hint("to replace the whole filter: weir ctl filter EXPRESSION"));
         }
     }
-    let read = |set: LiveSet| Ok((set.label.members(text, &SystemNames::new())?, set));
-    let chosen = chosen.into_iter().map(read).collect::<Result<Vec<_>, weir::Error>>()?;
-    capture.changing(name)?;
-    match change_all(chosen, change) {
+    let members = PortableMembers::new(text, &labels, SystemNames::new())?;
+    match capture.change_set(name, change, members) {
         Ok(Changed { added, removed }) => {
-            capture.changed(added, removed)?;
             style::say(format_args!("set `{name}`: {added} added, {removed} removed"));
             Ok(())
         }
-        Err(error) => {
-            capture.changed_in_part(error.to_string())?;
-            Err(Failure::from(error).hint(format!(
-                "some members may have changed; to correct the set, use `weir ctl set {name} replace`; a \
-                 changeable set in the kernel holds 100 000 members, including those that a replacement \
-                 removes"
-            )))
-        }
+        Err(error @ ClientError::PartlyChanged(_)) => Err(Failure::from(error).hint(format!(
+            "some members may have changed; to correct the set, use `weir ctl set {name} replace`; a \
+             changeable set in the kernel holds 100 000 members, including those that a replacement \
+             removes"
+        ))),
+        Err(error) => Err(error.into()),
     }
-}
-
-/// Changes the set everywhere. For each kind of members, the largest change counts.
-fn change_all(sets: Vec<(Members, LiveSet)>, change: SetChange) -> Result<Changed, weir::Error> {
-    let mut changed: BTreeMap<MemberKind, Changed> = BTreeMap::new();
-    for (members, set) in sets {
-        let kind = set.label.kind;
-        let now = set.change(change, &members)?;
-        let most = changed.entry(kind).or_default();
-        most.added = most.added.max(now.added);
-        most.removed = most.removed.max(now.removed);
-    }
-    let added = changed.values().map(|changed| changed.added).sum();
-    let removed = changed.values().map(|changed| changed.removed).sum();
-    Ok(Changed { added, removed })
 }
 
 /// Joins the members into one text, as in a file.

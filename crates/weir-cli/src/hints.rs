@@ -81,8 +81,8 @@ impl From<ClientError> for Failure {
                 Self::new(error).hint("it is stopped, or somebody else is changing its filter: try again")
             }
             ClientError::Closed => Self::new(error).hint(WHO),
-            ClientError::Refused(why) => {
-                Self::new(format_args!("the capture refused: {}", style::visible(why)))
+            ClientError::Refused(_) | ClientError::PartlyChanged(_) => {
+                Self::new(style::visible(&error.to_string()))
             }
             _ => Self::new(error),
         }

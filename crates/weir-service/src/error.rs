@@ -42,6 +42,9 @@ pub enum ClientError {
     /// The capture refused, for a reason that it sent; any text can be in it.
     #[error("the capture refused: {0}")]
     Refused(String),
+    /// Some members of a set may have changed, but not all, for a reason that the capture sent.
+    #[error("cannot change the whole set: {0}")]
+    PartlyChanged(String),
     /// The capture sent the answer to another request.
     #[error("unexpected answer: {0}")]
     Unexpected(String),

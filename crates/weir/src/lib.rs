@@ -63,7 +63,7 @@ pub mod exchange {
     pub use weir_bpf::xdp::Body;
 
     pub use crate::live::exchange::{Exchange, Form, Place, PlaceKind, PoolKind, Program, Seat};
-    pub use crate::live::sets::{LiveSet, MemberKind, Members, SetLabel};
+    pub use crate::live::sets::{MemberKind, PortableMembers, SetLabel};
 }
 
 /// Packets and bytes by filter, counted in the kernel; see [`Statistics`].

@@ -165,7 +165,9 @@ const BPF_COMMANDS: &[u64] = &[
     MAP_LOOKUP_ELEM,
     MAP_LOOKUP_BATCH,
     MAP_UPDATE_ELEM,
+    MAP_UPDATE_BATCH,
     MAP_DELETE_ELEM,
+    MAP_GET_NEXT_KEY,
     OBJ_GET_INFO_BY_FD,
     LINK_UPDATE,
     LINK_DETACH,
@@ -185,6 +187,7 @@ const MAP_CREATE: u64 = 0;
 const MAP_LOOKUP_ELEM: u64 = 1;
 const MAP_UPDATE_ELEM: u64 = 2;
 const MAP_DELETE_ELEM: u64 = 3;
+const MAP_GET_NEXT_KEY: u64 = 4;
 const PROG_LOAD: u64 = 5;
 const OBJ_GET_INFO_BY_FD: u64 = 15;
 const BTF_LOAD: u64 = 18;

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use rustix::net::sockopt::socket_peercred;
 use serde_json::value::RawValue;
-use weir::exchange::{LiveSet, Place, Program, Seat, SetLabel};
+use weir::exchange::{Changed, Place, PortableMembers, Program, Seat, SetChange, SetLabel};
 use weir::filter::PortableFilter;
 
 pub use super::message::About;
@@ -16,9 +16,9 @@ use super::message::{Answer, Ask, Request, SentPlace, SentProgram, VERSION};
 use super::{socket, wire};
 use crate::{ClientError, Error};
 
-/// Longest time for a capture to answer, or to compile a filter.
+/// Longest time for a capture to answer, or to compile a filter or change a large set.
 const PATIENCE: Duration = Duration::from_secs(5);
-const PATIENCE_FOR_FILTER: Duration = Duration::from_secs(30);
+const PATIENCE_FOR_CHANGE: Duration = Duration::from_secs(30);
 
 /// A connection to a running capture.
 #[derive(Debug)]
@@ -155,7 +155,7 @@ impl Running {
     }
 
     fn replace(&self, ask: Ask, beside: &[BorrowedFd<'_>]) -> Result<Done, ClientError> {
-        self.stream.set_read_timeout(Some(PATIENCE_FOR_FILTER)).map_err(ClientError::Receive)?;
+        self.stream.set_read_timeout(Some(PATIENCE_FOR_CHANGE)).map_err(ClientError::Receive)?;
         self.send(ask, beside)?;
         match self.receive()?.0 {
             Answer::Done { nanoseconds, forgotten } => Ok(Done { nanoseconds, forgotten }),
@@ -168,21 +168,30 @@ impl Running {
     /// # Errors
     ///
     /// If the capture does not answer, or refuses.
-    pub fn sets(&self) -> Result<Vec<(Seat, Vec<LiveSet>)>, ClientError> {
-        self.send(Ask::Sets, &[])?;
-        match self.receive()? {
-            (Answer::Sets(seats), descriptors) => {
-                let mut descriptors = descriptors.into_iter();
-                let live = |(seat, labels): (Seat, Vec<SetLabel>)| {
-                    let interface = seat.interface;
-                    // Missing descriptors shorten the list of sets.
-                    let sets = labels.into_iter().zip(descriptors.by_ref());
-                    let set = |(label, descriptor)| LiveSet { interface, label, descriptor };
-                    (seat, sets.map(set).collect())
-                };
-                Ok(seats.into_iter().map(live).collect())
-            }
-            (other, _) => Err(unexpected(other)),
+    pub fn sets(&self) -> Result<Vec<(Seat, Vec<SetLabel>)>, ClientError> {
+        match self.ask(Ask::Sets)? {
+            Answer::Sets(seats) => Ok(seats),
+            other => Err(unexpected(other)),
+        }
+    }
+
+    /// Changes this set, and returns what changed.
+    ///
+    /// # Errors
+    ///
+    /// If the capture does not answer, or has no such set; [`ClientError::PartlyChanged`].
+    pub fn change_set(
+        &self,
+        name: &str,
+        change: SetChange,
+        members: PortableMembers,
+    ) -> Result<Changed, ClientError> {
+        let (name, members) = (name.to_owned(), Box::new(members));
+        self.stream.set_read_timeout(Some(PATIENCE_FOR_CHANGE)).map_err(ClientError::Receive)?;
+        match self.ask(Ask::ChangeSet { name, change, members })? {
+            Answer::Changed { added, removed } => Ok(Changed { added, removed }),
+            Answer::ChangedInPart { why } => Err(ClientError::PartlyChanged(why)),
+            other => Err(unexpected(other)),
         }
     }
 
@@ -192,38 +201,7 @@ impl Running {
     ///
     /// If the capture does not answer, or has none.
     pub fn count(&self, on: bool) -> Result<(), ClientError> {
-        self.note(Ask::Count { on })
-    }
-
-    /// Announces a change of this set. Nobody else can change anything until its result is reported.
-    ///
-    /// # Errors
-    ///
-    /// If the capture does not answer, or has no such set.
-    pub fn changing(&self, set: &str) -> Result<(), ClientError> {
-        self.note(Ask::Changing { set: set.to_owned() })
-    }
-
-    /// Reports that the set has changed by so many members.
-    ///
-    /// # Errors
-    ///
-    /// If the capture does not answer.
-    pub fn changed(&self, added: usize, removed: usize) -> Result<(), ClientError> {
-        self.note(Ask::Changed { added, removed })
-    }
-
-    /// Reports that part of the set may have changed, and why not all of it.
-    ///
-    /// # Errors
-    ///
-    /// If the capture does not answer.
-    pub fn changed_in_part(&self, why: String) -> Result<(), ClientError> {
-        self.note(Ask::ChangedInPart { why })
-    }
-
-    fn note(&self, ask: Ask) -> Result<(), ClientError> {
-        match self.ask(ask)? {
+        match self.ask(Ask::Count { on })? {
             Answer::Noted => Ok(()),
             other => Err(unexpected(other)),
         }

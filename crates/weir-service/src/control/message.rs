@@ -5,13 +5,13 @@ use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
-use weir::exchange::{Form, Place, PlaceKind, Program, Seat, SetLabel};
+use weir::exchange::{Form, Place, PlaceKind, PortableMembers, Program, Seat, SetChange, SetLabel};
 use weir::filter::PortableFilter;
 
 use crate::Error;
 
 /// Version of the protocol. It changes with the format of any message, or of its parts. Other versions are rejected.
-pub(super) const VERSION: u32 = 4;
+pub(super) const VERSION: u32 = 5;
 
 /// A request. Its body has the format of [`Ask`] only if the version is [`VERSION`], so the version is read first.
 #[derive(Debug, Serialize, Deserialize)]
@@ -38,12 +38,21 @@ pub(super) enum Ask {
     Count { on: bool },
     /// List the sets that can change.
     Sets,
-    /// The client is about to change this set. Nobody else is answered until it reports the result or disconnects.
-    Changing { set: String },
-    /// The set has changed, by this many members.
-    Changed { added: usize, removed: usize },
-    /// Part of the set may have changed, and why not all of it.
-    ChangedInPart { why: String },
+    /// Change this set.
+    ChangeSet {
+        name: String,
+        #[serde(with = "SentChange")]
+        change: SetChange,
+        members: Box<PortableMembers>,
+    },
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "SetChange", rename_all = "snake_case")]
+enum SentChange {
+    Add,
+    Remove,
+    Replace,
 }
 
 /// An answer to a request.
@@ -67,8 +76,17 @@ pub(super) enum Answer {
     },
     /// Acknowledged.
     Noted,
-    /// The name of each interface, and its sets that can change, with a descriptor for each.
+    /// The name of each interface, and its sets that can change.
     Sets(Vec<(Seat, Vec<SetLabel>)>),
+    /// The set has changed, by this many members.
+    Changed {
+        added: usize,
+        removed: usize,
+    },
+    /// Part of the set may have changed, and why not all of it.
+    ChangedInPart {
+        why: String,
+    },
     /// The request failed, and why.
     Refused {
         why: String,

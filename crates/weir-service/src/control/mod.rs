@@ -126,7 +126,6 @@ impl Listening {
             owner: self.owner,
             maker: self.maker,
             turn: Mutex::default(),
-            member: Mutex::default(),
             filter: Mutex::new(first.filter()),
             latest: Mutex::new(Latest { account: Arc::new(first), answered: 0 }),
             published: Condvar::new(),

@@ -1,14 +1,12 @@
-//! Answers clients: root and the owner on one thread, members of the group on another, one client at a time. Only one
-//! client can change filters or sets at a time; a member gives way to root and the owner.
+//! Answers clients: root and the owner on one thread, members of the group on another, one client at a time.
 
 use std::collections::BTreeSet;
 use std::io;
-use std::net::Shutdown;
-use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -17,7 +15,7 @@ use rustix::net::sockopt::socket_peercred;
 use rustix::process::Uid;
 use serde_json::value::RawValue;
 use weir::Filter;
-use weir::exchange::{Exchange, LiveSet, Program, Seat};
+use weir::exchange::{Changed, Exchange, PortableMembers, Program, SetChange};
 use weir::filter::PortableFilter;
 
 use super::maker::Maker;
@@ -56,10 +54,8 @@ pub(super) struct Shared {
     pub(super) owner: Uid,
     /// Builds filters for those who may not [supply programs](Shared::takes_programs_of); `None`: there are none.
     pub(super) maker: Option<Maker>,
-    /// Held while changing filters or sets.
+    /// Held while changing filters or sets, but not while a client is waited for.
     pub(super) turn: Mutex<()>,
-    /// Connection of the member who is being answered.
-    pub(super) member: Mutex<Option<UnixStream>>,
     pub(super) latest: Mutex<Latest>,
     /// Notified when there is a new account.
     pub(super) published: Condvar,
@@ -111,10 +107,7 @@ fn take(
 /// Serves members until the process ends.
 pub(super) fn run_for_members(members: &Receiver<(UnixStream, Uid)>, shared: &Shared) {
     for (stream, peer) in members {
-        let may_be_shut = stream.try_clone().ok();
-        *shared.member.lock().unwrap_or_else(PoisonError::into_inner) = may_be_shut;
         let _for_that_one_to_see = serve(stream, shared, peer, Some(peer));
-        *shared.member.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 }
 
@@ -122,13 +115,7 @@ fn serve(stream: UnixStream, shared: &Shared, peer: Uid, member: Option<Uid>) ->
     stream.set_read_timeout(Some(PATIENCE))?;
     stream.set_write_timeout(Some(PATIENCE))?;
     let supplies = shared.takes_programs_of(peer);
-    let mut talk = Talk { stream, shared, supplies, member, changing: None };
-    let ended = talk.until_ended();
-    let why = "the client changing it disconnected or took too long".to_owned();
-    if let Some(what) = talk.end_changing(|name| What::SetInPart { name, why }) {
-        talk.changed(what, || ());
-    }
-    ended
+    Talk { stream, shared, supplies, member }.until_ended()
 }
 
 /// Returns the request, or the reason why it cannot be decoded.
@@ -161,12 +148,10 @@ struct Talk<'a> {
     supplies: bool,
     /// The client, unless it is root or the capture's user.
     member: Option<Uid>,
-    /// The set that is being changed, and the lock to do so.
-    changing: Option<(String, MutexGuard<'a, ()>)>,
 }
 
-impl<'a> Talk<'a> {
-    fn until_ended(&mut self) -> io::Result<()> {
+impl Talk<'_> {
+    fn until_ended(&self) -> io::Result<()> {
         let longest = if self.member.is_some() { LONGEST_OF_MEMBER } else { LONGEST };
         let until = Instant::now() + longest;
         let mut patience = PATIENCE;
@@ -182,21 +167,6 @@ impl<'a> Talk<'a> {
             patience = until.saturating_duration_since(Instant::now());
         }
         Ok(())
-    }
-
-    /// Acquires the lock to change filters and sets. A member who holds it loses it to root and the owner.
-    fn turn(&self) -> MutexGuard<'a, ()> {
-        match self.shared.turn.try_lock() {
-            Ok(turn) => return turn,
-            Err(TryLockError::Poisoned(turn)) => return turn.into_inner(),
-            Err(TryLockError::WouldBlock) => {}
-        }
-        if self.member.is_none()
-            && let Some(member) = &*self.shared.member.lock().unwrap_or_else(PoisonError::into_inner)
-        {
-            let _gone_already = member.shutdown(Shutdown::Both);
-        }
-        self.shared.turn.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Records a change, as [`Shared::changed`] does.
@@ -217,7 +187,7 @@ impl<'a> Talk<'a> {
         wire::send(&self.stream, answer, &[])
     }
 
-    fn answer(&mut self, ask: Ask, descriptors: Vec<OwnedFd>) -> io::Result<()> {
+    fn answer(&self, ask: Ask, descriptors: Vec<OwnedFd>) -> io::Result<()> {
         let shared = self.shared;
         let refused = |error: Error| Answer::Refused { why: error.to_string() };
         let mut change = None;
@@ -255,8 +225,7 @@ impl<'a> Talk<'a> {
                 Err(error) => refused(error),
             },
             Ask::Count { on } => {
-                // A client that is changing a set holds the lock already.
-                let _turn = self.changing.is_none().then(|| self.turn());
+                let _turn = shared.turn();
                 match shared.exchange.count(on) {
                     Ok(()) => {
                         change = Some(What::Counting(on));
@@ -265,39 +234,11 @@ impl<'a> Talk<'a> {
                     Err(error) => refused(error.into()),
                 }
             }
-            Ask::Sets => match shared.exchange.sets() {
-                Ok(sets) => {
-                    let labels = |(seat, sets): &(Seat, Vec<LiveSet>)| {
-                        (seat.clone(), sets.iter().map(|set| set.label.clone()).collect())
-                    };
-                    let answer = Answer::Sets(sets.iter().map(labels).collect());
-                    let beside = sets.iter().flat_map(|(_, sets)| sets).map(|set| set.descriptor.as_fd());
-                    return wire::send(&self.stream, &answer, &beside.collect::<Vec<_>>());
-                }
-                Err(error) => refused(error.into()),
-            },
-            Ask::Changing { set } => match shared.has_set(&set) {
-                Ok(true) => {
-                    // One at a time: a client that holds the lock must not wait for it.
-                    if let Some((name, _)) = &mut self.changing {
-                        *name = set;
-                    } else {
-                        self.changing = Some((set, self.turn()));
-                    }
-                    Answer::Noted
-                }
-                Ok(false) => Answer::Refused {
-                    why: "the filter has no set of this name that can be changed".to_owned(),
-                },
-                Err(error) => refused(error.into()),
-            },
-            Ask::Changed { added, removed } => {
-                change = self.end_changing(|name| What::Set { name, added, removed });
-                Answer::Noted
-            }
-            Ask::ChangedInPart { why } => {
-                change = self.end_changing(|name| What::SetInPart { name, why: shortened(&why) });
-                Answer::Noted
+            Ask::Sets => shared.exchange.sets().map_or_else(|error| refused(error.into()), Answer::Sets),
+            Ask::ChangeSet { name, change: how, members } => {
+                let (answer, changed) = self.change_set(name, how, &members);
+                change = changed;
+                answer.unwrap_or_else(refused)
             }
         };
         let told = || self.say(&answer);
@@ -332,8 +273,7 @@ impl<'a> Talk<'a> {
     /// Installs programs. Also returns the resulting change, if there is one.
     fn put(&self, filter: Option<String>, programs: &[Program]) -> (Result<Answer, Error>, Option<What>) {
         let shared = self.shared;
-        // A client that is changing a set holds the lock already.
-        let _turn = self.changing.is_none().then(|| self.turn());
+        let _turn = shared.turn();
         let begun = Instant::now();
         match shared.exchange.put(programs) {
             Ok(()) => {
@@ -350,15 +290,36 @@ impl<'a> Talk<'a> {
         }
     }
 
-    /// Ends the change of a set; `what` makes its result.
-    fn end_changing(&mut self, what: impl FnOnce(String) -> What) -> Option<What> {
-        let (name, _turn) = self.changing.take()?;
-        self.shared.touch(&name);
-        Some(what(name))
+    /// Changes a set. Also returns the resulting change, if there is one.
+    fn change_set(
+        &self,
+        name: String,
+        change: SetChange,
+        members: &PortableMembers,
+    ) -> (Result<Answer, Error>, Option<What>) {
+        let shared = self.shared;
+        let _turn = shared.turn();
+        match shared.exchange.change_set(&name, change, members) {
+            Ok(Changed { added, removed }) => {
+                shared.touch(&name);
+                (Ok(Answer::Changed { added, removed }), Some(What::Set { name, added, removed }))
+            }
+            Err(weir::Error::SetPartlyChanged { source, .. }) => {
+                shared.touch(&name);
+                let why = source.to_string();
+                (Ok(Answer::ChangedInPart { why: why.clone() }), Some(What::SetInPart { name, why }))
+            }
+            Err(error) => (Err(error.into()), None),
+        }
     }
 }
 
 impl Shared {
+    /// Acquires the lock to change filters and sets.
+    fn turn(&self) -> MutexGuard<'_, ()> {
+        self.turn.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Returns whether the client supplies programs instead of expressions.
     ///
     /// Whoever has a descriptor of an XDP program can send any frames with it (`BPF_PROG_TEST_RUN`), without a privilege.
@@ -389,13 +350,6 @@ impl Shared {
             filter: self.filter.lock().unwrap_or_else(PoisonError::into_inner).clone(),
             file: self.file.clone(),
         }
-    }
-
-    /// Returns whether a filter in force has this set. Changes to other names are ignored, or a client could fill
-    /// memory and logs with names.
-    fn has_set(&self, name: &str) -> Result<bool, weir::Error> {
-        let seats = self.exchange.sets()?;
-        Ok(seats.iter().flat_map(|(_, sets)| sets).any(|set| set.label.name == name))
     }
 
     /// Records that the set's members differ from those in the filter.

@@ -13,8 +13,8 @@ use rustix::net::{
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-/// Longest message: an account of some thousand queues.
-const LONGEST: usize = 4 << 20;
+/// Longest message: as many addresses as a set that can change has room for, or an account of some thousand queues.
+const LONGEST: usize = 8 << 20;
 /// Longest time for a whole message, in any number of pieces.
 const WHOLE: Duration = Duration::from_secs(5);
 /// Most descriptors per message (`SCM_MAX_FD` is 253).

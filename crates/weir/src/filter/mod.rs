@@ -9,7 +9,7 @@ mod names;
 #[path = "no_native.rs"]
 mod native;
 mod portable;
-mod remembered;
+pub(crate) mod remembered;
 
 use std::fmt;
 use std::net::Ipv4Addr;

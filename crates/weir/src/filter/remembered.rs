@@ -9,7 +9,7 @@ use weir_filter::names::{Names, Service};
 
 /// Repeats the first answers of `names`.
 #[derive(Debug)]
-pub(super) struct Remembered {
+pub(crate) struct Remembered {
     names: Arc<dyn Names + Send + Sync>,
     answers: Mutex<Answers>,
 }
@@ -17,7 +17,7 @@ pub(super) struct Remembered {
 /// Names and the answers for them.
 #[derive(Clone, Debug, Default)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-pub(super) struct Answers {
+pub(crate) struct Answers {
     hosts: HashMap<String, Vec<IpAddr>>,
     networks: HashMap<String, Option<u32>>,
     ethernets: HashMap<String, Option<[u8; 6]>>,
@@ -38,12 +38,12 @@ fn service([tcp, udp, sctp]: Ports) -> Service {
 }
 
 impl Remembered {
-    pub(super) fn new(names: Arc<dyn Names + Send + Sync>) -> Self {
+    pub(crate) fn new(names: Arc<dyn Names + Send + Sync>) -> Self {
         Self { names, answers: Mutex::default() }
     }
 
     /// Returns the answers so far.
-    pub(super) fn answers(&self) -> Answers {
+    pub(crate) fn answers(&self) -> Answers {
         self.answers.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 

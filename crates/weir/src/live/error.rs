@@ -130,6 +130,20 @@ pub enum Error {
         /// What is wrong with them.
         why: String,
     },
+    /// The filter of an interface has no set of the name that was asked for that can be changed.
+    #[error("the filter on `{name}` has no set of this name that can be changed")]
+    NoSuchSet {
+        /// The interface.
+        name: String,
+    },
+    /// Some members of a set may have changed, but not all.
+    #[error("set `@{set}` may have changed in part: {source}")]
+    SetPartlyChanged {
+        /// The name of the set.
+        set: String,
+        /// Why not all.
+        source: Box<Self>,
+    },
     /// Packets cannot be forwarded between two interfaces in their present state.
     #[error("{what}")]
     Forward {

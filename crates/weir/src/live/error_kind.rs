@@ -43,6 +43,7 @@ impl Error {
             | Self::NoSuchInterface { .. }
             | Self::Namespace { .. }
             | Self::NotForwarding { .. }
+            | Self::NoSuchSet { .. }
             | Self::NoSuchEnd { .. } => ErrorKind::NotFound,
             Self::Privilege { .. } => ErrorKind::PermissionDenied,
             Self::Busy { .. }
@@ -62,7 +63,7 @@ impl Error {
             | Self::Conflict { .. }
             | Self::Shape(_) => ErrorKind::InvalidSetting,
             Self::Filter(_) | Self::Members { .. } => ErrorKind::InvalidFilter,
-            Self::FilterPutBack { source, .. } => source.kind(),
+            Self::FilterPutBack { source, .. } | Self::SetPartlyChanged { source, .. } => source.kind(),
             Self::Memory { .. } | Self::Budget { .. } => ErrorKind::MemoryLimit,
             Self::InterfaceDown { .. } => ErrorKind::InterfaceDown,
             Self::InterfaceGone { .. } => ErrorKind::InterfaceGone,

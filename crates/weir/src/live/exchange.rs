@@ -18,7 +18,9 @@ use std::slice;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use serde::{Deserialize, Serialize};
-use weir_bpf::filter::{self, FilterError as NotLoaded, Hook, Loader, SetMap, SocketFilter};
+use weir_bpf::filter::{
+    self, Changed, FilterError as NotLoaded, Hook, Loader, SetChange, SetMap, SocketFilter,
+};
 use weir_bpf::xdp::{Body, BoundParts, Device};
 use weir_filter::cbpf::{self, Rules};
 use weir_filter::emit::cbpf::{EmitError, Target, emit};
@@ -31,7 +33,7 @@ use weir_sys::packet::{self, Instruction};
 use crate::filter::{Compiled, Filter, FilterError, Receiver};
 use crate::live::error::NEEDS;
 use crate::live::interface::Interface;
-use crate::live::sets::{Labelled, LiveSet, SetLabel, duplicated, labelled};
+use crate::live::sets::{Labelled, PortableMembers, SetLabel, change_all, duplicated, labelled};
 use crate::{Error, Setting};
 
 /// `PACKET_OUTGOING` (linux/if_packet.h).
@@ -213,12 +215,37 @@ impl Exchange {
     /// # Errors
     ///
     /// No free descriptor.
-    pub fn sets(&self) -> Result<Vec<(Seat, Vec<LiveSet>)>, Error> {
+    pub fn sets(&self) -> Result<Vec<(Seat, Vec<SetLabel>)>, Error> {
         let sets = |(seat, gate): &(Seat, Arc<dyn Gate>)| {
-            let live = |(label, descriptor)| LiveSet { interface: seat.interface, label, descriptor };
-            Ok((seat.clone(), gate.sets()?.into_iter().map(live).collect()))
+            Ok((seat.clone(), gate.sets()?.into_iter().map(|(label, _)| label).collect()))
         };
         self.seats.iter().map(sets).collect()
+    }
+
+    /// Changes the set `name` of each interface's current filter, and returns what changed; on several interfaces, the
+    /// largest change.
+    ///
+    /// # Errors
+    ///
+    /// A filter has no such set that can change, or a member is invalid. [`Error::SetPartlyChanged`] if some members may
+    /// have changed: there was no room for all.
+    pub fn change_set(
+        &self,
+        name: &str,
+        change: SetChange,
+        members: &PortableMembers,
+    ) -> Result<Changed, Error> {
+        // Otherwise the set could belong to a replaced filter.
+        let _turn = self.turn.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut chosen = Vec::new();
+        for (seat, gate) in &self.seats {
+            let before = chosen.len();
+            chosen.extend(gate.sets()?.into_iter().filter(|(label, _)| label.name == name));
+            if chosen.len() == before {
+                return Err(Error::NoSuchSet { name: seat.name.clone() });
+            }
+        }
+        change_all(name, chosen, change, members)
     }
 
     /// Installs each program in its place, one after another. All packets that arrive from now on meet the new program.

@@ -1,7 +1,10 @@
 //! Sets of the active filters, which can be changed while the filters run.
 //!
-//! A capture may not be allowed to change a map, but it can pass the descriptor to the process that wants the change.
+//! The capture changes them itself, which takes no privilege but the descriptor (Linux 5.19), and counts what it has
+//! changed. No descriptor of a set leaves it: whoever had one could keep the set's memory, and change it unnoticed.
 
+use std::collections::BTreeMap;
+use std::fmt;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -14,6 +17,7 @@ use weir_filter::set::{Contents, Holds, SetName};
 use weir_sys::CallError;
 
 use crate::Error;
+use crate::filter::remembered::{Answers, Remembered};
 
 /// The name and kind of a set.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -51,55 +55,81 @@ pub enum MemberKind {
     Ipv6Networks,
 }
 
-/// A set of an active filter.
-#[derive(Debug)]
-pub struct LiveSet {
-    /// The number of the interface.
-    pub interface: u32,
-    /// Its name and kind.
-    pub label: SetLabel,
-    /// The descriptor of its map.
-    pub descriptor: OwnedFd,
+/// Members for sets as text, with the values of their names: another process reads them without looking anything up.
+#[derive(Clone, Serialize, Deserialize)]
+pub struct PortableMembers {
+    text: String,
+    names: Answers,
 }
 
-/// Members for a set.
-#[derive(Clone, Debug)]
-pub struct Members(Vec<Contents>);
-
-impl SetLabel {
-    /// Parses a list of members, in the format of set files.
+impl PortableMembers {
+    /// Parses a list of members, in the format of set files, for all of these sets.
     ///
     /// # Errors
     ///
     /// A member is invalid.
-    pub fn members(&self, text: &str, names: &dyn Names) -> Result<Members, Error> {
-        let read = parse::members(text, self.kind.holds(), names);
-        read.map(Members).map_err(|error| Error::Members { set: self.name.clone(), why: error.message })
+    pub fn new(
+        text: impl Into<String>,
+        sets: &[SetLabel],
+        names: impl Names + Send + Sync + 'static,
+    ) -> Result<Self, Error> {
+        let (text, names) = (text.into(), Remembered::new(Arc::new(names)));
+        for set in sets {
+            set.members(&text, &names)?;
+        }
+        Ok(Self { text, names: names.answers() })
     }
 }
 
-impl LiveSet {
-    /// Changes the set. `members` must come from its label; those of the other address family are ignored.
-    ///
-    /// # Errors
-    ///
-    /// Missing privileges, or no room; in the latter case some members may have changed.
-    ///
-    /// # Panics
-    ///
-    /// If the members are of another kind.
-    pub fn change(self, change: SetChange, Members(members): &Members) -> Result<Changed, Error> {
-        let map = SetMap::received(self.label.kind.map(), self.descriptor)?;
-        let members = members.iter().find(|members| SetKind::of(members) == map.kind());
-        Ok(map.change(change, members.expect("members of the set's kind"))?)
+/// Omits the members.
+impl fmt::Debug for PortableMembers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PortableMembers").finish_non_exhaustive()
     }
+}
+
+impl SetLabel {
+    fn members(&self, text: &str, names: &dyn Names) -> Result<Vec<Contents>, Error> {
+        let read = parse::members(text, self.kind.holds(), names);
+        read.map_err(|error| Error::Members { set: self.name.clone(), why: error.message })
+    }
+}
+
+/// Changes these sets, which all have this name. For each kind of members, the largest change counts.
+pub(crate) fn change_all(
+    name: &str,
+    sets: Vec<Labelled>,
+    change: SetChange,
+    members: &PortableMembers,
+) -> Result<Changed, Error> {
+    let mut ready = Vec::new();
+    for (label, map) in sets {
+        let contents = label.members(&members.text, &members.names)?;
+        let map = SetMap::received(label.kind.map(), map)?;
+        // Of the two address families, the map holds one.
+        let contents = contents.into_iter().find(|contents| SetKind::of(contents) == map.kind());
+        ready.push((label.kind, map, contents.expect("members of the set's kind")));
+    }
+    let mut changed: BTreeMap<MemberKind, Changed> = BTreeMap::new();
+    for (kind, map, contents) in ready {
+        let now = map.change(change, &contents).map_err(|error| Error::SetPartlyChanged {
+            set: name.to_owned(),
+            source: Box::new(error.into()),
+        })?;
+        let most = changed.entry(kind).or_default();
+        most.added = most.added.max(now.added);
+        most.removed = most.removed.max(now.removed);
+    }
+    let added = changed.values().map(|changed| changed.added).sum();
+    let removed = changed.values().map(|changed| changed.removed).sum();
+    Ok(Changed { added, removed })
 }
 
 /// The label of a set, and a descriptor of its map.
 pub(crate) type Labelled = (SetLabel, OwnedFd);
 
-/// The active filter in a place, with its sets, shared by all that replace it. Those who change the sets check what
-/// they are.
+/// The active filter in a place, with its sets, shared by all that replace it. Sets may come from another process, so
+/// [`change_all`] checks what they are.
 #[derive(Debug, Default)]
 pub(crate) struct InForce<T>(Arc<Mutex<(T, Vec<Labelled>)>>);
 
