@@ -115,6 +115,8 @@ pub struct Limits {
     pub memory: u64,
     /// Seconds of processor time.
     pub seconds: u64,
+    /// Time from start to end.
+    pub time: Duration,
 }
 
 /// Forks a process that does `work` with its end of a socket (`SOCK_STREAM`) and all descriptors open here. The kernel
@@ -149,7 +151,7 @@ impl Limits {
         {
             setrlimit(resource, Rlimit { current: Some(most), maximum: Some(most) })?;
         }
-        Ok(())
+        thread::end_after(self.time)
     }
 }
 
@@ -294,14 +296,12 @@ mod tests {
     fn who_goes_beyond_the_limits_is_ended() {
         // Needs a process with one thread, unlike the test's own.
         let told = in_a_process_of_its_own(|| {
-            let limits = Limits { memory: 1 << 30, seconds: 1 };
-            let said = |work: fn(&mut File)| {
-                let forked = apart(limits, |socket| work(&mut File::from(socket))).expect("a process");
-                let mut said = String::new();
-                let mut socket = File::from(forked.socket().try_clone_to_owned().expect("a descriptor"));
-                socket.read_to_string(&mut said).expect("until it ends");
-                said
-            };
+            let limits = |time| Limits { memory: 1 << 30, seconds: 1, time: Duration::from_millis(time) };
+            let said = |work: fn(&mut File)| said_within(limits(300_000), work);
+            let idle = said_within(limits(50), |socket| {
+                std::thread::sleep(Duration::from_secs(60));
+                let _ = socket.write_all(b"for a minute");
+            });
             let well = said(|socket| drop(socket.write_all(b"well")));
             let busy = said(|socket| {
                 let begun = std::time::Instant::now();
@@ -312,9 +312,20 @@ mod tests {
                 let bytes: Result<(), _> = Vec::<u8>::new().try_reserve_exact(2 << 30);
                 let _ = socket.write_all(if bytes.is_ok() { b"all" } else { b"not" });
             });
-            format!("{well}, {busy}, {large}")
+            format!("{well}, {busy}, {large}, {idle}")
         });
-        assert_eq!(told, "well, , not");
+        assert_eq!(told, "well, , not, ");
+    }
+
+    /// Runs `work` apart, and returns what it has written when it has ended.
+    fn said_within(limits: Limits, work: fn(&mut File)) -> String {
+        // As where it is used: signals are blocked.
+        thread::mask_all().expect("a mask");
+        let forked = apart(limits, |socket| work(&mut File::from(socket))).expect("a process");
+        let mut said = String::new();
+        let mut socket = File::from(forked.socket().try_clone_to_owned().expect("a descriptor"));
+        socket.read_to_string(&mut said).expect("until it ends");
+        said
     }
 
     /// Runs `work` in a new process, and returns its result.

@@ -4,6 +4,7 @@ use std::io;
 use std::mem::MaybeUninit;
 use std::sync::mpsc;
 use std::thread::{Builder, JoinHandle};
+use std::time::Duration;
 
 use crate::privilege;
 
@@ -65,6 +66,32 @@ pub(crate) fn mask_all() -> io::Result<libc::sigset_t> {
     unsafe { libc::sigfillset(all.as_mut_ptr()) };
     // SAFETY: initialised by the call above, which cannot fail.
     mask(&unsafe { all.assume_init() })
+}
+
+/// Ends this process, which has one thread, after this time, by a signal that nothing handles.
+pub(crate) fn end_after(time: Duration) -> io::Result<()> {
+    let once = libc::timeval { tv_sec: 0, tv_usec: 0 };
+    let timer = libc::itimerval {
+        it_interval: once,
+        it_value: libc::timeval {
+            tv_sec: libc::time_t::try_from(time.as_secs()).unwrap_or(libc::time_t::MAX),
+            tv_usec: time.subsec_micros().into(),
+        },
+    };
+    let mut alarm = MaybeUninit::<libc::sigset_t>::uninit();
+    // SAFETY: `alarm` is writable.
+    unsafe { libc::sigemptyset(alarm.as_mut_ptr()) };
+    // SAFETY: initialised by the call above, which cannot fail.
+    let mut alarm = unsafe { alarm.assume_init() };
+    // SAFETY: `alarm` is writable.
+    unsafe { libc::sigaddset(&raw mut alarm, libc::SIGALRM) };
+    // SAFETY: the default is no function of ours.
+    unsafe { libc::signal(libc::SIGALRM, libc::SIG_DFL) };
+    // SAFETY: `alarm` is only read.
+    unsafe { libc::pthread_sigmask(libc::SIG_UNBLOCK, &raw const alarm, std::ptr::null_mut()) };
+    // SAFETY: `timer` is only read.
+    let set = unsafe { libc::setitimer(libc::ITIMER_REAL, &raw const timer, std::ptr::null_mut()) };
+    if set == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
 /// Sets the calling thread's mask of blocked signals, and returns the previous one.

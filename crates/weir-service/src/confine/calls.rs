@@ -306,6 +306,8 @@ fn rules(calls: Calls) -> Result<Rules, seccompiler::BackendError> {
             // For libbpf: a descriptor to be replaced, and the process's capabilities.
             (c::SYS_memfd_create, Vec::new()),
             (c::SYS_capget, Vec::new()),
+            // Ends a child that takes too long.
+            (c::SYS_setitimer, Vec::new()),
             (c::SYS_socketpair, vec![domain(c::AF_UNIX)?]),
         ]);
     }

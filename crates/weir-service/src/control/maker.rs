@@ -12,11 +12,13 @@
 
 use std::fmt::Display;
 use std::io;
+use std::net::Shutdown;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::sync::{Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::SocketType;
 use serde::{Deserialize, Serialize};
 use weir::Filter;
@@ -30,17 +32,25 @@ use crate::Error;
 use crate::confine::{Needs, confine};
 
 /// Limits for one expression, including the kernel's verifier and large sets.
-const LIMITS: Limits = Limits { memory: 1 << 30, seconds: 4 };
-/// Longest time for this on a busy processor.
+const LIMITS: Limits = Limits { memory: 1 << 30, seconds: 4, time: Duration::from_secs(12) };
+/// Longest time for an answer, if the host is so busy that the process is late itself. Clients wait for longer.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// The process. It handles one expression at a time.
 #[derive(Debug)]
 pub(super) struct Maker {
-    /// `None`: it failed to answer in time, so its next message would answer an earlier request.
-    stream: Mutex<Option<UnixStream>>,
-    /// Last, because dropping it waits for the process, which waits for the stream.
+    line: Mutex<Line>,
+    /// Last, because dropping it waits for the process, which waits for the line.
     _process: Forked,
+}
+
+/// The connection to the process.
+#[derive(Debug)]
+struct Line {
+    stream: UnixStream,
+    /// The answer to the last question is still to come. Nothing is asked before it is there, or it would be taken for
+    /// the next one's.
+    owed: bool,
 }
 
 /// A message from the process.
@@ -65,7 +75,7 @@ impl Maker {
         let process = fork_with(SocketType::STREAM, c"weir-programs", |socket| work(&socket.into()));
         let process = process.map_err(|error| not_started(&error))?;
         let stream = process.socket().try_clone_to_owned().map_err(|error| not_started(&error))?;
-        Ok(Self { stream: Mutex::new(Some(stream.into())), _process: process })
+        Ok(Self { line: Mutex::new(Line { stream: stream.into(), owed: false }), _process: process })
     }
 
     /// Sends the places, which can be done only once, and while they are still accessible.
@@ -87,20 +97,50 @@ impl Maker {
     }
 
     fn ask(&self, question: impl FnOnce(&UnixStream) -> io::Result<()>) -> Result<Made, String> {
-        let mut held = self.stream.lock().unwrap_or_else(PoisonError::into_inner);
-        let stream = held
-            .as_ref()
-            .ok_or("cannot build the filter: the helper process weir-programs has stopped answering; try again as root")?;
+        self.line.lock().unwrap_or_else(PoisonError::into_inner).ask(PATIENCE, question)
+    }
+}
+
+impl Line {
+    /// Asks, and waits for the answer for at most `patience`.
+    fn ask(
+        &mut self,
+        patience: Duration,
+        question: impl FnOnce(&UnixStream) -> io::Result<()>,
+    ) -> Result<Made, String> {
+        let until = Instant::now() + patience;
         let asked = || {
-            stream.set_read_timeout(Some(PATIENCE))?;
-            stream.set_write_timeout(Some(PATIENCE))?;
-            question(stream)?;
-            heard(stream)
+            self.stream.set_read_timeout(Some(PATIENCE))?;
+            self.stream.set_write_timeout(Some(PATIENCE))?;
+            if self.owed {
+                let _too_late_for_whoever_asked = self.heard_until(until)?;
+            }
+            question(&self.stream)?;
+            self.owed = true;
+            self.heard_until(until)
         };
         asked().unwrap_or_else(|error| {
-            *held = None;
-            Err(format!("cannot build the filter: the helper process weir-programs did not answer: {error}"))
+            if !self.owed {
+                // Half of a message may have been sent or received: what comes next would mean something else.
+                let _gone_already = self.stream.shutdown(Shutdown::Both);
+            }
+            let mend =
+                if self.owed { "try again later" } else { "try again as root, or start the capture again" };
+            Err(format!(
+                "cannot build the filter: the helper process weir-programs did not answer: {error}; {mend}"
+            ))
         })
+    }
+
+    /// Receives the answer that is owed.
+    fn heard_until(&mut self, until: Instant) -> io::Result<Result<Made, String>> {
+        let patience = until.saturating_duration_since(Instant::now());
+        let patience = Timespec::try_from(patience).map_err(io::Error::other)?;
+        if poll(&mut [PollFd::new(&self.stream, PollFlags::IN)], Some(&patience))? == 0 {
+            return Err(io::Error::new(io::ErrorKind::TimedOut, "it takes too long"));
+        }
+        self.owed = false;
+        heard(&self.stream)
     }
 }
 
@@ -183,8 +223,9 @@ fn pass_on(process: &Forked, to: &UnixStream) -> io::Result<()> {
         Ok(Err(why)) => return wire::send(to, &Said::Refused(why), &[]),
         Err(_) => {
             let why = format!(
-                "cannot build this filter: it takes more than {} s or {} MiB; try a shorter one",
+                "cannot build this filter: it takes more than {} s ({} s on a busy host) or {} MiB; try a shorter one",
                 LIMITS.seconds,
+                LIMITS.time.as_secs(),
                 LIMITS.memory >> 20
             );
             return wire::send(to, &Said::Refused(why), &[]);
@@ -196,4 +237,38 @@ fn pass_on(process: &Forked, to: &UnixStream) -> io::Result<()> {
         wire::send(to, &Said::Program(SentProgram::of(program)), &beside)?;
     }
     wire::send(to, &Said::All, &[])
+}
+
+#[cfg(test)]
+mod tests {
+    use std::thread;
+
+    use super::*;
+
+    #[test]
+    fn who_is_late_once_is_asked_again() {
+        let (ours, theirs) = UnixStream::pair().expect("a pair");
+        let mut line = Line { stream: ours, owed: false };
+        let ask = |line: &mut Line, what: &str, patience| {
+            line.ask(Duration::from_millis(patience), |stream| wire::send(stream, &what, &[]))
+        };
+        let answer = |to: &str| wire::send(&theirs, &Said::Refused(to.to_owned()), &[]).expect("room");
+        for _ in 0..2 {
+            // The second question is not asked: the answer to the first is still to come.
+            let late = ask(&mut line, "slow", 1).expect_err("nobody has answered");
+            assert!(late.contains("it takes too long; try again later"), "{late}");
+        }
+        answer("slow");
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                for _ in 0..2 {
+                    let (what, _) = wire::receive::<String>(&theirs).expect("a question").expect("one");
+                    if what != "slow" {
+                        answer(&what);
+                    }
+                }
+            });
+            assert_eq!(ask(&mut line, "quick", 60_000).expect_err("an answer"), "quick");
+        });
+    }
 }

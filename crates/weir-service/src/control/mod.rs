@@ -69,9 +69,10 @@ impl Socket {
         };
         let path = Removed(path);
         let owner = rustix::process::geteuid();
-        // Only root is given the descriptors that it takes to build programs elsewhere.
-        let maker = (group.is_some() || !owner.is_root()).then(Maker::start).transpose()?;
-        Ok(Some(Listening { listener, path, owner, has_members: group.is_some(), maker }))
+        // Only root is given the descriptors that it takes to build programs elsewhere. Nobody waits for a filter of a member.
+        let maker = (!owner.is_root()).then(Maker::start).transpose()?;
+        let members_maker = group.is_some().then(Maker::start).transpose()?;
+        Ok(Some(Listening { listener, path, owner, maker, members_maker }))
     }
 }
 
@@ -87,8 +88,8 @@ pub(crate) struct Listening {
     listener: UnixListener,
     path: Removed,
     owner: Uid,
-    has_members: bool,
     maker: Option<Maker>,
+    members_maker: Option<Maker>,
 }
 
 /// A socket file that is removed at the end of the capture.
@@ -107,9 +108,10 @@ impl Listening {
         &self.path.0
     }
 
-    /// Passes the places of filters to the process that builds them, while privileges are still available.
+    /// Passes the places of filters to the processes that build them, while privileges are still available.
     pub(crate) fn prepare(&self, exchange: &Exchange) -> Result<(), Error> {
-        self.maker.as_ref().map_or(Ok(()), |maker| maker.begin(exchange))
+        let mut makers = self.maker.iter().chain(&self.members_maker);
+        makers.try_for_each(|maker| maker.begin(exchange))
     }
 
     /// Starts the threads that serve `command`.
@@ -125,6 +127,7 @@ impl Listening {
             exchange,
             owner: self.owner,
             maker: self.maker,
+            members_maker: self.members_maker,
             turn: Mutex::default(),
             filter: Mutex::new(first.filter()),
             latest: Mutex::new(Latest { account: Arc::new(first), answered: 0 }),
@@ -134,7 +137,7 @@ impl Listening {
             settling: Mutex::default(),
             touched: Mutex::default(),
         });
-        let members = self.has_members.then(|| {
+        let members = shared.members_maker.is_some().then(|| {
             let ((to, from), theirs) = (sync_channel(server::WAITING), Arc::clone(&shared));
             let work = move || server::run_for_members(&from, &theirs);
             weir_sys::thread::spawn_bare("weir-members", work).map(|_| to)

@@ -52,8 +52,10 @@ pub(super) struct Shared {
     pub(super) exchange: Exchange,
     /// User who may connect besides root.
     pub(super) owner: Uid,
-    /// Builds filters for those who may not [supply programs](Shared::takes_programs_of); `None`: there are none.
+    /// Builds filters for a capture that takes no [programs](Shared::takes_programs_of).
     pub(super) maker: Option<Maker>,
+    /// Builds filters for members of a group; `None`: members may not connect.
+    pub(super) members_maker: Option<Maker>,
     /// Held while changing filters or sets, but not while a client is waited for.
     pub(super) turn: Mutex<()>,
     pub(super) latest: Mutex<Latest>,
@@ -248,6 +250,11 @@ impl Talk<'_> {
         }
     }
 
+    fn maker(&self) -> Option<&Maker> {
+        let Shared { maker, members_maker, .. } = self.shared;
+        if self.member.is_some() { members_maker.as_ref() } else { maker.as_ref() }
+    }
+
     /// Builds the programs of `filter` and installs them.
     fn filter(&self, filter: Option<Box<PortableFilter>>) -> (Result<Answer, Error>, Option<What>) {
         let made = match &filter {
@@ -257,7 +264,7 @@ impl Talk<'_> {
                 .places()
                 .and_then(|places| places.iter().map(|place| place.make(None)).collect::<Result<Vec<_>, _>>())
                 .map_err(Error::from),
-            Some(filter) => match &self.shared.maker {
+            Some(filter) => match self.maker() {
                 Some(maker) => maker.make(filter).map_err(Error::Filter),
                 None => Err(Error::Filter(
                     "cannot build a filter here; send programs, as weir ctl does as root".to_owned(),
