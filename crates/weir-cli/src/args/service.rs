@@ -59,7 +59,7 @@ pub(crate) struct ControlArgs {
     #[arg(hide_short_help = true, long, value_name = "PATH", conflicts_with = "no_control")]
     control: Option<PathBuf>,
 
-    /// Let members of GROUP use `weir ctl`, not only root and the user running weir.
+    /// Let members of GROUP use `weir ctl` (except `stat on|off`), not only root and the user running weir.
     ///
     /// A separate process keeps the privilege to load eBPF programs and builds their filters.
     #[arg(hide_short_help = true, long, value_name = "GROUP", conflicts_with = "no_control")]

@@ -461,6 +461,9 @@ fn a_member_exchanges_filters_and_is_given_nothing_else(source: &str) {
         format!(r#"{{"version":{VERSION},"ask":{{"put":{{"filter":"all of it","programs":[{nothing}]}}}}}}"#);
     let (answer, _) = told_a_member(&socket, &put);
     assert!(answer.contains("only root may send programs"), "{answer}");
+    let (answer, _) =
+        told_a_member(&socket, &format!(r#"{{"version":{VERSION},"ask":{{"count":{{"on":false}}}}}}"#));
+    assert!(answer.contains("only root and the capture's user may switch statistics"), "{answer}");
     // A file that only root may read, which a member's own `weir` would not open.
     let named = format!(
         r#"{{"text":"host in @{members}","pcap":false,"names":{{"hosts":{{}},"networks":{{}},"ethernets":{{}},"services":{{}},"protocols":{{}},"sets":{{}}}}}}"#
@@ -642,9 +645,28 @@ fn root_what_a_member_wants_has_its_limits() {
         assert!(answer.contains("\"refused\""), "{} ...", &answer[..answer.len().min(300)]);
         println!("{}", &answer[..answer.len().min(300)]);
     }
-    let answer = wanted("udp");
+    // Neither a colour of weir's own nor a bell, in a filter or in the name of a set; and the head of a long word.
+    let answer = wanted("udp # \u{1b}[31mred\u{7}");
     assert!(answer.contains("\"done\""), "{answer}");
-    running.interrupt().succeeded();
+    running.wait_for(r"filter changed to `udp # \u{1b}[31mred\u{7}`");
+    let set = r#""sets":{"\u001b[31mred":{"Ok":"10.9.8.7"}}"#;
+    let named = format!(
+        r#"{{"version":{VERSION},"ask":{{"filter":{{"text":"host in @\u001b[31mred","pcap":false,"names":{}}}}}}}"#,
+        NAMES.replace(r#""sets":{}"#, set)
+    );
+    let (answer, _) = told_a_member(&socket, &named);
+    assert!(answer.contains("\"done\""), "{answer}");
+    let change = format!(
+        r#"{{"version":{VERSION},"ask":{{"change_set":{{"name":"\u001b[31mred","change":"add","members":{{"text":"10.9.8.8","names":{NAMES}}}}}}}}}"#
+    );
+    let (answer, _) = told_a_member(&socket, &change);
+    assert_eq!(answer, r#"{"changed":{"added":1,"removed":0}}"#);
+    running.wait_for("set ` [31mred`: 1 added, 0 removed");
+    let answer = wanted(&format!("udp#{}", "x".repeat(9000)));
+    assert!(answer.contains("\"done\""), "{answer}");
+    running.wait_for("filter changed to `udp#xxxx");
+    let ended = running.interrupt().succeeded();
+    assert!(!ended.stderr.contains("\u{1b}[31mred"), "{}", ended.stderr);
 }
 
 #[test]

@@ -238,6 +238,21 @@ pub enum What {
     },
 }
 
+impl What {
+    /// Returns this with its texts, which may come from clients, as `shown`.
+    fn with_texts(self, shown: impl Fn(&str) -> String) -> Self {
+        match self {
+            Self::Filter(filter) => Self::Filter(filter.as_deref().map(shown)),
+            Self::NotTaken { filter, why } => {
+                Self::NotTaken { filter: filter.as_deref().map(&shown), why: shown(&why) }
+            }
+            Self::Counting(on) => Self::Counting(on),
+            Self::Set { name, added, removed } => Self::Set { name: shown(&name), added, removed },
+            Self::SetInPart { name, why } => Self::SetInPart { name: shown(&name), why: shown(&why) },
+        }
+    }
+}
+
 impl fmt::Display for Change {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.what.fmt(f)?;

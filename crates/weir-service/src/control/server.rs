@@ -132,8 +132,9 @@ fn understood(Request { version, ask }: Request<Box<RawValue>>) -> Result<Ask, S
     serde_json::from_str(ask.get()).map_err(|error| format!("unknown request: {error}"))
 }
 
-/// Shortens a text from a client to one line of limited length. A second line could pass for weir's own.
-fn shortened(word: &str) -> String {
+/// Shortens a text from a client to one line of limited length. A second line could pass for weir's own, and control
+/// characters could change how others look.
+fn in_one_line(word: &str) -> String {
     let mut word = word.replace(char::is_control, " ");
     if word.len() > LONGEST_WORD {
         word.truncate(word.floor_char_boundary(LONGEST_WORD));
@@ -219,13 +220,16 @@ impl Talk<'_> {
             }
             Ask::Put { filter, programs } => match SentProgram::received(programs, descriptors) {
                 Ok(programs) => {
-                    let filter = filter.as_deref().map(shortened);
+                    let filter = filter.as_deref().map(in_one_line);
                     let (answer, put) = self.put(filter, &programs);
                     change = put;
                     answer.unwrap_or_else(refused)
                 }
                 Err(error) => refused(error),
             },
+            Ask::Count { .. } if self.member.is_some() => {
+                Answer::Refused { why: "only root and the capture's user may switch statistics".to_owned() }
+            }
             Ask::Count { on } => {
                 let _turn = shared.turn();
                 match shared.exchange.count(on) {
@@ -373,6 +377,7 @@ impl Shared {
     /// Records a change after its client is `told`. The time is taken when no packet is in a previous program any more;
     /// a packet that has met one has its timestamp by then.
     fn changed<T>(&self, what: What, by: Option<Uid>, told: impl FnOnce() -> T) -> T {
+        let what = what.with_texts(in_one_line);
         let _settling = self.settling.lock().unwrap_or_else(PoisonError::into_inner);
         if let What::Filter(filter) = &what {
             self.filter.lock().unwrap_or_else(PoisonError::into_inner).clone_from(filter);
@@ -412,9 +417,9 @@ mod tests {
 
     #[test]
     fn what_is_told_further_has_an_end_and_one_line() {
-        assert_eq!(shortened("port 80"), "port 80");
-        assert_eq!(shortened("port 80\nNothing lost\u{1b}[2J"), "port 80 Nothing lost [2J");
-        let long = shortened(&"\u{20ac}".repeat(LONGEST_WORD));
+        assert_eq!(in_one_line("port 80"), "port 80");
+        assert_eq!(in_one_line("port 80\nNothing lost\u{1b}[2J"), "port 80 Nothing lost [2J");
+        let long = in_one_line(&"\u{20ac}".repeat(LONGEST_WORD));
         assert!(long.len() <= LONGEST_WORD + 3 && long.ends_with("\u{20ac}..."), "{}", long.len());
     }
 }

@@ -117,18 +117,23 @@ impl Filter {
         &self.text
     }
 
-    /// Returns the filter as shown in files and to the user: the expression on one line, with the dialect unless it is
-    /// the default. Expressions too long to read are cut.
+    /// Returns the filter as shown in files and to the user: the expression on one line, with control characters as
+    /// `\u{1b}`, and with the dialect unless it is the default. Expressions too long to read are cut.
     pub fn label(&self) -> String {
         const LONGEST: usize = 4096;
         let mut words = String::new();
-        for word in self.text.split_whitespace() {
-            if words.len() + word.len() > LONGEST {
-                words.push_str(" ...");
-                break;
-            }
+        'all: for word in self.text.split_whitespace() {
             words.push_str(if words.is_empty() { "" } else { " " });
-            words.push_str(word);
+            for letter in word.chars() {
+                if words.len() >= LONGEST {
+                    words.push_str("...");
+                    break 'all;
+                }
+                match letter.is_control() {
+                    true => words.extend(letter.escape_default()),
+                    false => words.push(letter),
+                }
+            }
         }
         match self.dialect {
             Dialect::Weir => words,
@@ -228,6 +233,20 @@ impl std::error::Error for FilterError {}
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_label_is_one_line_without_commands_and_has_an_end() {
+        let label = |text: &str| Filter::new(text).label();
+        assert_eq!(label(" tcp\n port  80 "), "tcp port 80");
+        assert_eq!(label("tcp #\u{1b}[31mred\u{7}"), "tcp #\\u{1b}[31mred\\u{7}");
+        for text in
+            ["port 80 ".repeat(1000), format!("({}", "not\u{a0}€".repeat(3000)), "\u{1b}".repeat(9000)]
+        {
+            let label = label(&text);
+            assert!(label.len() < 4096 + 16 && label.ends_with("..."), "{} bytes", label.len());
+            assert!(label.len() > 4096, "it begins as the text: {label}");
+        }
+    }
 
     #[test]
     fn files_have_no_direction_in_the_dialect_of_libpcap() {
