@@ -301,6 +301,14 @@ impl Ethtool {
             .then(|| Stripping { customer: on("tx-vlan-hw-insert"), service: on("tx-vlan-stag-hw-insert") })
     }
 
+    /// Returns whether the device computes checksums of frames that it sends; until then, they are incomplete. `None`: not
+    /// reported.
+    pub fn completes_checksums(&self, name: &str) -> Option<bool> {
+        let features = self.features(name);
+        let computes = |feature: &Feature| feature.on && feature.name.starts_with("tx-checksum-");
+        (!features.is_empty()).then(|| features.iter().any(computes))
+    }
+
     /// Returns the driver's name.
     pub fn driver(&self, name: &str) -> Option<String> {
         self.driver_info(name).map(|driver| driver.name)

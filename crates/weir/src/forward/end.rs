@@ -122,7 +122,7 @@ fn sends(end: &End) -> Result<(), Error> {
         let what = format!(
             "`{name}` accepts no redirected packets: veth requires GRO or an XDP program on its other end"
         );
-        let mend = "enable GRO on the other end while it is up: ethtool -K PEER gro on".into();
+        let mend = format!("enable GRO there while it is up: {}", end.device.peer_with("gro on"));
         return Err(Error::Forward { what, mend });
     }
     let driver = end.device.driver.as_deref().unwrap_or("unknown");

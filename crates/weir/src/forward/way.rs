@@ -60,9 +60,9 @@ impl Way {
         let mut notes = Vec::new();
         if to.device.abilities.is_none() && to.device.driver.as_deref() == Some("veth") {
             notes.push(format!(
-                "this kernel does not report whether {} accepts redirected packets; enable GRO on its other end to be sure: \
-                 ethtool -K PEER gro on",
-                to.name()
+                "this kernel does not report whether {} accepts redirected packets; enable GRO on its other end to be sure: {}",
+                to.name(),
+                to.device.peer_with("gro on")
             ));
         }
         // Bound to the device, so that it can ask the driver for stripped tags.
@@ -91,11 +91,12 @@ impl Way {
             other => (other, bound),
         };
         let (programs, maps) = programs.map_err(|error| programmed::not_loaded(name, error))?;
-        let is_veth = device.driver.as_deref() == Some("veth");
-        if is_veth {
+        let unfinished = device.peer.as_ref().is_none_or(|peer| peer.checksums);
+        if device.driver.as_deref() == Some("veth") && unfinished {
             notes.push(format!(
                 "the other end of {name} leaves checksums to its device, so they stay incomplete; to have \
-                 them computed: ethtool -K PEER tx off"
+                 them computed: {}",
+                device.peer_with("tx off")
             ));
         }
         if !bound && device.tags != Tags::InFrame {

@@ -153,14 +153,7 @@ impl Device {
     /// Returns the command that leaves VLAN tags in the frames, where XDP sees them.
     pub(crate) fn leave_tags(&self) -> String {
         if self.driver.as_deref() == Some("veth") {
-            let (inside, name, whose) = match &self.peer {
-                Some(peer) => {
-                    let (inside, name) = command::place(&peer.label);
-                    (inside, name, "")
-                }
-                None => (String::new(), "PEER".to_owned(), ", on its other end"),
-            };
-            return format!("{inside}ethtool -K {name} txvlan off tx-vlan-stag-hw-insert off{whose}");
+            return self.peer_with("txvlan off tx-vlan-stag-hw-insert off");
         }
         let (inside, name) = command::place(&self.link.name);
         match self.tags {
@@ -170,6 +163,17 @@ impl Device {
                 format!("{inside}ethtool -K {name} {both}rx-vlan-stag-hw-parse off")
             }
             _ => format!("{inside}ethtool -K {name} rxvlan off"),
+        }
+    }
+
+    /// Returns the command that sets features of the other end of a veth: `ethtool -K v1 gro on`.
+    pub(crate) fn peer_with(&self, features: &str) -> String {
+        match &self.peer {
+            Some(peer) => {
+                let (inside, name) = command::place(&peer.label);
+                format!("{inside}ethtool -K {name} {features}")
+            }
+            None => format!("ethtool -K PEER {features}, on its other end"),
         }
     }
 
@@ -349,7 +353,7 @@ mod tests {
     #[test]
     fn tags_of_veth_are_where_its_other_end_leaves_them() {
         let of = |customer, service| Stripping { customer, service };
-        let peer = |inserts| Some(Peer { label: "far/v1".into(), inserts });
+        let peer = |inserts| Some(Peer { label: "far/v1".into(), inserts, checksums: true });
         let tags = |driver, own, peer: Option<Peer>| Tags::of(own, Some(driver), peer.as_ref(), None, false);
         assert_eq!(tags("veth", of(true, true), peer(of(false, false))), Tags::InFrame);
         assert_eq!(tags("veth", of(false, false), peer(of(true, true))), Tags::Untold(of(true, true)));

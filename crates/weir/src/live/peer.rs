@@ -1,4 +1,5 @@
-//! The other end of a veth pair. VLAN tags that it leaves to its device arrive here beside the frame, not in it.
+//! The other end of a veth pair. VLAN tags that it leaves to its device arrive here beside the frame, not in it; checksums
+//! that it leaves to its device arrive incomplete.
 
 use std::fs;
 
@@ -15,6 +16,8 @@ pub(crate) struct Peer {
     pub(crate) label: String,
     /// The tags that it leaves to its device.
     pub(crate) inserts: Stripping,
+    /// It leaves checksums to its device.
+    pub(crate) checksums: bool,
 }
 
 impl Peer {
@@ -23,9 +26,8 @@ impl Peer {
     pub(crate) fn of(link: &Link, here: &[Link], label: &str) -> Option<Self> {
         let Some((index, number)) = link.far else {
             let other = here.iter().find(|other| Some(other.index) == link.lower)?;
-            let inserts = Ethtool::new().ok()?.inserting(&other.name)?;
             let namespace = label.rsplit_once('/').map(|(namespace, _)| format!("{namespace}/"));
-            return Some(Self { label: namespace.unwrap_or_default() + &other.name, inserts });
+            return Self::named(namespace.unwrap_or_default(), &other.name);
         };
         let in_directory = |directory| fs::read_dir(directory).into_iter().flatten().flatten();
         let named = DIRECTORIES.into_iter().flat_map(in_directory);
@@ -37,9 +39,18 @@ impl Peer {
         let (namespace, netns) = named.chain(first).find(|(_, netns)| netns.number_here() == Some(number))?;
         let found = move || {
             let other = links().ok()?.into_iter().find(|other| other.index == index)?;
-            let inserts = Ethtool::new().ok()?.inserting(&other.name)?;
-            Some(Self { label: format!("{namespace}/{}", other.name), inserts })
+            Self::named(format!("{namespace}/"), &other.name)
         };
         netns.inside(found).ok()?
+    }
+
+    /// Asks for what `name` in this thread's namespace leaves to its device; `namespace` goes before the name.
+    fn named(namespace: String, name: &str) -> Option<Self> {
+        let ethtool = Ethtool::new().ok()?;
+        Some(Self {
+            label: namespace + name,
+            inserts: ethtool.inserting(name)?,
+            checksums: ethtool.completes_checksums(name)?,
+        })
     }
 }

@@ -11,6 +11,7 @@ use weir_lab::{
     require_root,
 };
 use weir_sys::bpf::XdpHook;
+use weir_sys::ethtool::{Ethtool, Feature};
 use weir_sys::kernel;
 
 use crate::common::{self, PATIENCE, wait_until};
@@ -369,7 +370,24 @@ fn root_what_does_not_go_together_is_refused_with_nothing_attached() {
     }
     assert!(open(&network, between("rx1", "rx0")).is_ok(), "the other way it does");
 
+    // What the other end does with checksums is known where it is found; the note names it.
     let network = two();
+    ip(&network, "link add near type veth peer name far");
+    ip(&network, "link set near up");
+    ip(&network, "link set far up");
+    let notes = || open(&network, between("near", "rx1")).expect("it forwards").ways().remove(0).notes;
+    assert!(notes().iter().any(|note| note.ends_with("ethtool -K far tx off")), "{:?}", notes());
+    let checksums = || {
+        let ethtool = Ethtool::new().expect("a socket");
+        let on = |feature: &Feature| feature.on && feature.name.starts_with("tx-checksum-");
+        let on: Vec<_> = ethtool.features("far").into_iter().filter(on).map(|feature| feature.name).collect();
+        assert!(!on.is_empty());
+        let off: Vec<_> = on.iter().map(|name| (&**name, false)).collect();
+        ethtool.set_features("far", &off).expect("they are off");
+    };
+    network.rx().run(checksums);
+    assert!(!notes().iter().any(|note| note.contains("checksums")), "{:?}", notes());
+
     let others = Hook::attach(&network.pair().rx, Verdict::Pass).expect("a program");
     let error = open(&network, forth().both(true)).expect_err("must be refused");
     assert!(error.to_string().contains("another XDP program is attached to `rx0`"), "{error}");
