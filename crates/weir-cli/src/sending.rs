@@ -100,6 +100,24 @@ pub(crate) fn sent(report: &LiveReport) -> Sent {
     Sent { packets: report.sent, bytes: u64::try_from(bytes).unwrap_or(u64::MAX) }
 }
 
+/// Returns an error if the driver has not sent all live frames made. `exact`: there was a number to be sent.
+pub(crate) fn all_taken(name: &str, report: &LiveReport, exact: bool) -> Result<(), Failure> {
+    let (made, sent) = (report.made.packets, report.sent);
+    let name = style::visible(name);
+    if sent == 0 && made > 0 {
+        let why = format!("its driver took none of {}", units::packets(made));
+        return Err(Failure::new(format_args!("cannot send live frames on `{name}`: {why}"))
+            .hint("try --backend plain"));
+    }
+    if sent < made && exact {
+        let why =
+            format!("its driver had no room for {} of {}", units::grouped(made - sent), units::packets(made));
+        let failure = Failure::new(format_args!("cannot send all live frames on `{name}`: {why}"));
+        return Err(failure.hint("try --backend plain, which waits for room"));
+    }
+    Ok(())
+}
+
 /// Whether packets of this link type can be sent where packets of the other one are sent.
 pub(crate) fn fits(link_type: u16, there: u16) -> bool {
     const RAW: u16 = 101;
@@ -213,5 +231,30 @@ impl Off {
         let times = [self.p50_ns, self.p99_ns, self.max_ns];
         let [p50, p99, max] = times.map(|ns| units::brief(Duration::from_nanos(ns)));
         format!("gaps off by {p50} (p50), {p99} (p99), {max} (max)\n")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn frames_that_a_driver_has_not_taken_are_no_success() {
+        let taken = |made, sent, exact| {
+            let mut report = LiveReport::of(Sent { packets: made, bytes: 60 * made });
+            report.sent = sent;
+            all_taken("eth1", &report, exact).map_err(|failure| failure.message().to_owned())
+        };
+        assert_eq!(taken(5000, 5000, true), Ok(()));
+        assert_eq!(taken(0, 0, true), Ok(()));
+        // For a time, as many as there is room for.
+        assert_eq!(taken(5000, 912, false), Ok(()));
+        let some = "cannot send all live frames on `eth1`: its driver had no room for 4,088 of 5,000 packets";
+        assert_eq!(taken(5000, 912, true), Err(some.to_owned()));
+        let none = "cannot send live frames on `eth1`: its driver took none of 5,000 packets";
+        assert_eq!(
+            [true, false].map(|exact| taken(5000, 0, exact)),
+            [Err(none.to_owned()), Err(none.to_owned())]
+        );
     }
 }

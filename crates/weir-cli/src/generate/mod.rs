@@ -32,7 +32,7 @@ use self::plan::Plan;
 use self::report::{Summary, named};
 use crate::failure::Failure;
 use crate::read::Progress;
-use crate::sending::{Off, SendingArgs, failure, sent};
+use crate::sending::{Off, SendingArgs, all_taken, failure, sent};
 use crate::{grant, interfaces, json, style, units};
 
 /// Runs the command.
@@ -97,6 +97,7 @@ fn to_interface(args: &GenArgs, description: &mut Description) -> Outcome {
     let (mut summary, result) = match (&mut way, &frames) {
         (Way::Kernel(live), Frames::Described(tables)) => {
             let (report, result) = kernel::send(live, tables, &mut plan, &passed);
+            let result = result.and_then(|()| all_taken(&destination.name, &report, args.count.is_some()));
             let mut summary = Summary::new(sent(&report), Some(report.elapsed), &plan);
             (summary.refused, summary.stopped) = (report.made.packets - report.sent, report.stopped);
             (summary, result)
@@ -136,6 +137,7 @@ impl Way {
             return Ok(Self::Kernel(builder.live(tables, stream)?));
         }
         let live = live.filter(|_| wanted.may_be_live()).and_then(|tables| builder.live(tables, stream).ok());
+        let live = live.filter(LiveFrames::is_known_to_work);
         Ok(match live {
             Some(live) => Self::Kernel(live),
             None => Self::Socket(builder.open()?),

@@ -72,7 +72,7 @@ impl Summary {
         text += &self.gaps.as_ref().map(Off::text).unwrap_or_default();
         text += &self.asked.text();
         let note = style::stderr().cyan("note");
-        if self.refused > 0 {
+        if self.refused > 0 && self.error.is_none() {
             text += &format!("{note}: {} more found no room in the driver\n", units::packets(self.refused));
         }
         if self.stopped {

@@ -14,7 +14,7 @@ use super::survey::Survey;
 use super::{Packets, end};
 use crate::failure::Failure;
 use crate::read::Progress;
-use crate::sending::{failure, sent};
+use crate::sending::{all_taken, failure, sent};
 use crate::{grant, units};
 
 /// Reads everything into memory, hands it to the kernel, and has it sent.
@@ -53,7 +53,7 @@ pub(super) fn run(
     });
     progress.clear();
     let (report, result) = match ran {
-        Ok(report) => (report, Ok(())),
+        Ok(report) => (report, all_taken(&destination.name, &report, true)),
         Err(error) => (LiveReport::of(error.sent), Err(failure(error))),
     };
     let mut summary = Summary::new(&destination.name, sent(&report), Some(report.elapsed));

@@ -117,7 +117,7 @@ impl<'a> Summary<'a> {
             let (packets, segments) = (units::packets(self.cut), units::grouped(self.segments));
             text += &format!("{note}: {packets} cut into {segments} segments\n");
         }
-        if self.refused > 0 {
+        if self.refused > 0 && self.error.is_none() {
             text += &format!("{note}: {} more found no room in the driver\n", units::packets(self.refused));
         }
         if self.stopped {

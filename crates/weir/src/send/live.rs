@@ -51,6 +51,8 @@ pub struct LiveFrames {
     maker: Maker,
     _parked: Parked,
     template: Vec<u8>,
+    /// The kernel says that the driver takes such frames.
+    known: bool,
     /// Signatures have a time.
     stamped: bool,
     /// The bytes of the first 0, 1, ... frames, until sizes repeat.
@@ -172,14 +174,13 @@ impl SenderBuilder {
     ) -> Result<LiveFrames, Error> {
         let namespace = self.wanted.namespace.clone();
         let (links, takes) = inside(namespace.as_ref(), || {
-            // Kernels before 6.3 do not say: the driver refuses frames then.
-            let takes = xdp_abilities()?.is_none_or(|abilities| {
+            let takes = xdp_abilities()?.map(|abilities| {
                 let mut abilities = abilities.iter().filter(|one| one.interface == destination.index);
                 abilities.any(|one| one.redirect_target())
             });
             Ok::<_, CallError>((Links::open()?, takes))
         })??;
-        if !takes {
+        if takes == Some(false) {
             return Err(unfit(&destination.name, "its driver takes no redirected packets"));
         }
         let maker = load().map_err(|error| not_loaded(&destination.name, error))?;
@@ -189,8 +190,20 @@ impl SenderBuilder {
             Some(*sum)
         });
         let bytes = [0].into_iter().chain(sums).collect();
-        let stop = Arc::default();
-        Ok(LiveFrames { destination, namespace, links, maker, _parked, template, stamped: true, bytes, stop })
+        let known = takes.is_some();
+        let (stamped, stop) = (true, Arc::default());
+        Ok(LiveFrames {
+            destination,
+            namespace,
+            links,
+            maker,
+            _parked,
+            template,
+            known,
+            stamped,
+            bytes,
+            stop,
+        })
     }
 }
 
@@ -199,7 +212,7 @@ fn unfit(name: &str, what: &str) -> Error {
         name: name.to_owned(),
         what: format!("cannot send live frames: {what}"),
         sources: &[],
-        otherwise: "send them with system calls",
+        otherwise: "send them with system calls (--backend plain)",
     }
 }
 
@@ -207,6 +220,12 @@ impl LiveFrames {
     /// Returns the interface.
     pub fn destination(&self) -> &Destination {
         &self.destination
+    }
+
+    /// Returns whether the kernel says that the driver takes such frames. It does from Linux 6.3 on; before, a driver that
+    /// does not take them refuses each one, and [`LiveReport::sent`] is 0.
+    pub fn is_known_to_work(&self) -> bool {
+        self.known
     }
 
     /// Leaves the time in signatures at 0, so that a frame depends on its number only.

@@ -258,8 +258,10 @@ fn root_full_speed_is_that_of_the_kernel() {
     let network = network();
     let before = left(&network);
     let ended = generate(&network, &["-c", "100000"]).succeeded();
+    // Before Linux 6.3 nobody knows whether the driver takes such frames.
+    let way = if weir_sys::kernel::version() < (6, 3) { "plain" } else { "live frames" };
     assert!(
-        ended.stderr.starts_with("100,000 packets, 5.72 MiB sent on rx0 (live frames) in "),
+        ended.stderr.starts_with(&format!("100,000 packets, 5.72 MiB sent on rx0 ({way}) in ")),
         "{}",
         ended.stderr
     );
