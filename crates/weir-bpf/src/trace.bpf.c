@@ -8,7 +8,7 @@
 
 /* trace.rs */
 #define BLOCK (1 << 16) /* packets begin below it */
-#define LONGEST 4096    /* bytes of a packet; a live frame has a page */
+#define LONGEST 4096    /* bytes of a packet, a power of two; a live frame has a page */
 
 struct block {
 	__u8 bytes[BLOCK + LONGEST];
@@ -27,7 +27,7 @@ struct {
 struct place {
 	__u32 block;
 	__u16 at;
-	__u16 length;
+	__u16 last; /* its length - 1 */
 };
 
 struct {
@@ -54,9 +54,11 @@ SEC("xdp") int repeat(struct xdp_md *ctx)
 	struct place *place = bpf_map_lookup_elem(&places, &turn);
 	if (!place)
 		return XDP_ABORTED;
-	__u32 number = place->block, at = place->at, length = place->length;
+	__u32 number = place->block, at = place->at;
+	/* At least 1, so that the verifier of Linux 6.1 sees it, too. */
+	__u32 length = (place->last & (LONGEST - 1)) + 1;
 	struct block *block = bpf_map_lookup_elem(&blocks, &number);
-	if (!block || length == 0 || length > LONGEST)
+	if (!block)
 		return XDP_ABORTED;
 	if (length != longest && bpf_xdp_adjust_tail(ctx, (int)(length - longest)))
 		return XDP_ABORTED;

@@ -43,7 +43,7 @@ impl Packed {
         let mut place = [0; 8];
         place[..4].copy_from_slice(&number.to_ne_bytes());
         place[4..6].copy_from_slice(&word(block.len()));
-        place[6..].copy_from_slice(&word(packet.len()));
+        place[6..].copy_from_slice(&word(packet.len() - 1));
         block.extend_from_slice(packet);
         self.places.push(place);
         self.longest = self.longest.max(packet.len());
@@ -138,7 +138,7 @@ mod tests {
         for (packet, place) in packets.iter().zip(&packed.places) {
             let word = |at: usize| u16::from_ne_bytes([place[at], place[at + 1]]) as usize;
             let block = &packed.blocks[u32::from_ne_bytes(*place.first_chunk().expect("four")) as usize];
-            assert_eq!(&block[word(4)..][..word(6)], packet);
+            assert_eq!(&block[word(4)..][..=word(6)], packet);
         }
     }
 

@@ -5,13 +5,15 @@ use std::collections::HashSet;
 use std::io::Write;
 use std::num::NonZeroU32;
 
+use weir_bpf::frames::Frames;
 use weir_bpf::pool::{PoolOptions, SampleBy, Sampling, Stamp, SteerBy, Steering};
+use weir_bpf::trace::{self, Trace};
 use weir_bpf::writers::{Chosen, Driven, Writers};
 use weir_bpf::{LoadError, af_xdp, bare, forward, inline, lab, stack, tag, tc, xdp, xsk};
 use weir_sys::cpu::Processors;
 use weir_sys::netns::NetNs;
 use weir_sys::{kernel, link, skip, veth};
-use weir_traffic::{Description, Tables};
+use weir_traffic::{Description, Payload, Protocol, Sizes, Tables, Vxlan};
 
 const STAMPS: [Stamp; 3] = [Stamp::None, Stamp::Packet, Stamp::Batch];
 const SNAP_LENGTHS: [u32; 5] = [1, 96, 1514, 9216, 262_144];
@@ -318,4 +320,36 @@ fn root_tools() {
         loaded.load(|| "redirect".to_owned(), false, || lab::RedirectTo::load(device));
         loaded.end("tools");
     });
+}
+
+/// What sends: test traffic made in the kernel, and packets kept there.
+#[test]
+fn root_senders() {
+    let mut loaded = Loaded::default();
+    let payloads = [Payload::Zeros, Payload::Pattern];
+    let all_sizes = [None, Some(Sizes::Fixed(1514)), Some(Sizes::Imix)];
+    for row in pairs(&[2, 3, 2, 3, 2, 2, 2]) {
+        let plain = Description::new(row[0] == 1);
+        let description = Description {
+            protocol: [Protocol::Udp, Protocol::Tcp(0x18), Protocol::Icmp][row[1]],
+            flows: [1, 1000][row[2]],
+            sizes: all_sizes[row[3]].clone(),
+            vlans: if row[4] == 1 { vec![7, 9] } else { Vec::new() },
+            vxlan: (row[5] == 1).then(|| Vxlan::new(42)),
+            payload: payloads[row[6]],
+            ..plain
+        };
+        // Patterns take frames of one size.
+        let Ok(tables) = Tables::new(&description) else { continue };
+        loaded.load(|| format!("{description:?}"), false, || Frames::load(&tables, 1));
+    }
+    let longest = [7; trace::LONGEST];
+    for (lengths, times) in
+        [(&[60][..], 1), (&[1, 60, 1514], 1), (&[60, 1514], 100), (&[14, trace::LONGEST], 40)]
+    {
+        let packets: Vec<&[u8]> = lengths.iter().map(|&length| &longest[..length]).collect();
+        let packets = packets.repeat(times);
+        loaded.load(|| format!("{lengths:?}, {times} times"), false, || Trace::load(&packets));
+    }
+    loaded.end("senders");
 }
