@@ -28,7 +28,7 @@ thread_local! {
 ///
 /// C1. No jump of the program leaves it: `bpf_validate` accepts it.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn bpf_filter(
+pub unsafe extern "C-unwind" fn bpf_filter(
     program: *const BpfInsn,
     packet: *const u8,
     wirelen: c_uint,
@@ -60,7 +60,7 @@ pub unsafe extern "C" fn bpf_filter(
 ///
 /// C1.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn bpf_validate(instructions: *const BpfInsn, length: c_int) -> c_int {
+pub unsafe extern "C-unwind" fn bpf_validate(instructions: *const BpfInsn, length: c_int) -> c_int {
     guard(0, || {
         // SAFETY: C1.
         let program = unsafe { program(instructions, usize::try_from(length).unwrap_or(0)) };
@@ -74,7 +74,7 @@ pub unsafe extern "C" fn bpf_validate(instructions: *const BpfInsn, length: c_in
 ///
 /// C1.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn bpf_image(code: *const BpfInsn, at: c_int) -> *mut c_char {
+pub unsafe extern "C-unwind" fn bpf_image(code: *const BpfInsn, at: c_int) -> *mut c_char {
     guard(ptr::null_mut(), || {
         // SAFETY: C1.
         let Some(code) = (unsafe { code.as_ref() }) else { return ptr::null_mut() };
@@ -89,7 +89,7 @@ pub unsafe extern "C" fn bpf_image(code: *const BpfInsn, at: c_int) -> *mut c_ch
 ///
 /// C1.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn bpf_dump(code: *const BpfProgram, option: c_int) {
+pub unsafe extern "C-unwind" fn bpf_dump(code: *const BpfProgram, option: c_int) {
     guard((), || {
         // SAFETY: C1.
         let Some(code) = (unsafe { code.as_ref() }) else { return };

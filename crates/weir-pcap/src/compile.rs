@@ -25,7 +25,7 @@ use crate::link_types;
 ///
 /// C1.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pcap_compile(
+pub unsafe extern "C-unwind" fn pcap_compile(
     pcap: *mut Pcap,
     to: *mut BpfProgram,
     text: *const c_char,
@@ -60,7 +60,7 @@ pub unsafe extern "C" fn pcap_compile(
 ///
 /// C1.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pcap_compile_nopcap(
+pub unsafe extern "C-unwind" fn pcap_compile_nopcap(
     snapshot: c_int,
     link_type: c_int,
     to: *mut BpfProgram,
@@ -82,7 +82,7 @@ pub unsafe extern "C" fn pcap_compile_nopcap(
 ///
 /// C1; nothing uses the instructions afterwards.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pcap_freecode(program: *mut BpfProgram) {
+pub unsafe extern "C-unwind" fn pcap_freecode(program: *mut BpfProgram) {
     // SAFETY: C1.
     let Some(program) = (unsafe { program.as_mut() }) else { return };
     program.bf_len = 0;
@@ -97,7 +97,7 @@ pub unsafe extern "C" fn pcap_freecode(program: *mut BpfProgram) {
 ///
 /// C1.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pcap_setfilter(pcap: *mut Pcap, program: *const BpfProgram) -> c_int {
+pub unsafe extern "C-unwind" fn pcap_setfilter(pcap: *mut Pcap, program: *const BpfProgram) -> c_int {
     forward!(pcap_setfilter(pcap, program));
     let set = |pcap: &Pcap, handle: &mut Handle| match handle.source {
         Source::Created(_) => pcap.fail(PCAP_ERROR_NOT_ACTIVATED, NOT_ACTIVATED),
@@ -128,7 +128,7 @@ pub unsafe extern "C" fn pcap_setfilter(pcap: *mut Pcap, program: *const BpfProg
 ///
 /// C1.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pcap_offline_filter(
+pub unsafe extern "C-unwind" fn pcap_offline_filter(
     program: *const BpfProgram,
     header: *const PcapPkthdr,
     data: *const u8,

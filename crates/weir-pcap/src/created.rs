@@ -23,7 +23,7 @@ const ACTIVATED: &str = "can't perform  operation on activated capture";
 ///
 /// C1.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pcap_create(device: *const c_char, error: *mut c_char) -> *mut Pcap {
+pub unsafe extern "C-unwind" fn pcap_create(device: *const c_char, error: *mut c_char) -> *mut Pcap {
     guard(ptr::null_mut(), || {
         // SAFETY: C1.
         let device = unsafe { word(device) }.unwrap_or(c"any");
@@ -65,7 +65,7 @@ macro_rules! setters {
         ///
         /// C1.
         #[unsafe(no_mangle)]
-        pub unsafe extern "C" fn $name(pcap: *mut Pcap, $value: c_int) -> c_int {
+        pub unsafe extern "C-unwind" fn $name(pcap: *mut Pcap, $value: c_int) -> c_int {
             forward!($name(pcap, $value));
             // SAFETY: C1.
             unsafe {
@@ -106,7 +106,7 @@ setters! {
 ///
 /// C1.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pcap_set_tstamp_precision(pcap: *mut Pcap, precision: c_int) -> c_int {
+pub unsafe extern "C-unwind" fn pcap_set_tstamp_precision(pcap: *mut Pcap, precision: c_int) -> c_int {
     forward!(pcap_set_tstamp_precision(pcap, precision));
     // SAFETY: C1.
     unsafe {
@@ -127,7 +127,7 @@ pub unsafe extern "C" fn pcap_set_tstamp_precision(pcap: *mut Pcap, precision: c
 ///
 /// C1.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pcap_can_set_rfmon(pcap: *mut Pcap) -> c_int {
+pub unsafe extern "C-unwind" fn pcap_can_set_rfmon(pcap: *mut Pcap) -> c_int {
     forward!(pcap_can_set_rfmon(pcap));
     // SAFETY: C1.
     unsafe {
@@ -146,7 +146,7 @@ pub unsafe extern "C" fn pcap_can_set_rfmon(pcap: *mut Pcap) -> c_int {
 ///
 /// C1.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pcap_list_tstamp_types(pcap: *mut Pcap, to: *mut *mut c_int) -> c_int {
+pub unsafe extern "C-unwind" fn pcap_list_tstamp_types(pcap: *mut Pcap, to: *mut *mut c_int) -> c_int {
     let types = |pcap: &Pcap, _: &Handle| {
         let Some(foreign) = &pcap.foreign else { return Ok(vec![PCAP_TSTAMP_HOST]) };
         let list = theirs!(foreign.library, pcap_list_tstamp_types(pcap, to));
@@ -163,7 +163,7 @@ pub unsafe extern "C" fn pcap_list_tstamp_types(pcap: *mut Pcap, to: *mut *mut c
 ///
 /// C1.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pcap_activate(pcap: *mut Pcap) -> c_int {
+pub unsafe extern "C-unwind" fn pcap_activate(pcap: *mut Pcap) -> c_int {
     let activate = |pcap: &Pcap, handle: &mut Handle| {
         if let Some(foreign) = &pcap.foreign {
             return handle.activate_theirs(pcap, foreign);
@@ -192,7 +192,7 @@ pub unsafe extern "C" fn pcap_activate(pcap: *mut Pcap) -> c_int {
 ///
 /// C1.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pcap_open_live(
+pub unsafe extern "C-unwind" fn pcap_open_live(
     device: *const c_char,
     snapshot: c_int,
     promiscuous: c_int,
@@ -217,28 +217,30 @@ pub unsafe extern "C" fn pcap_open_live(
 ///
 /// C1; the handle is new.
 pub(crate) unsafe fn activated(pcap: *mut Pcap, device: *const c_char, error: *mut c_char) -> *mut Pcap {
-    // SAFETY: the caller's promise.
-    let status = unsafe { pcap_activate(pcap) };
-    if status >= 0 {
-        return pcap;
-    }
-    // SAFETY: C1.
-    let why = unsafe { pcap_geterr(pcap) };
-    // SAFETY: the text of the handle.
-    let why = unsafe { word(why) }.unwrap_or_default().to_string_lossy().into_owned();
-    // SAFETY: C1.
-    let device = unsafe { word(device) }.unwrap_or(c"any").to_string_lossy();
-    let said = known_status(status).unwrap_or_default().to_string_lossy();
-    let text = match status {
-        PCAP_ERROR => format!("{device}: {why}"),
-        PCAP_ERROR_NO_SUCH_DEVICE | PCAP_ERROR_PERM_DENIED | PCAP_ERROR_PROMISC_PERM_DENIED => {
-            format!("{device}: {said} ({why})")
+    guard(ptr::null_mut(), || {
+        // SAFETY: the caller's promise.
+        let status = unsafe { pcap_activate(pcap) };
+        if status >= 0 {
+            return pcap;
         }
-        _ => format!("{device}: {said}"),
-    };
-    // SAFETY: C1.
-    unsafe { tell(error, &text) };
-    // SAFETY: nobody has this handle.
-    unsafe { pcap_close(pcap) };
-    ptr::null_mut()
+        // SAFETY: C1.
+        let why = unsafe { pcap_geterr(pcap) };
+        // SAFETY: the text of the handle.
+        let why = unsafe { word(why) }.unwrap_or_default().to_string_lossy().into_owned();
+        // SAFETY: C1.
+        let device = unsafe { word(device) }.unwrap_or(c"any").to_string_lossy();
+        let said = known_status(status).unwrap_or_default().to_string_lossy();
+        let text = match status {
+            PCAP_ERROR => format!("{device}: {why}"),
+            PCAP_ERROR_NO_SUCH_DEVICE | PCAP_ERROR_PERM_DENIED | PCAP_ERROR_PROMISC_PERM_DENIED => {
+                format!("{device}: {said} ({why})")
+            }
+            _ => format!("{device}: {said}"),
+        };
+        // SAFETY: C1.
+        unsafe { tell(error, &text) };
+        // SAFETY: nobody has this handle.
+        unsafe { pcap_close(pcap) };
+        ptr::null_mut()
+    })
 }

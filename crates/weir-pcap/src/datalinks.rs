@@ -15,7 +15,7 @@ use crate::lists::give;
 ///
 /// C1.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pcap_list_datalinks(pcap: *mut Pcap, to: *mut *mut c_int) -> c_int {
+pub unsafe extern "C-unwind" fn pcap_list_datalinks(pcap: *mut Pcap, to: *mut *mut c_int) -> c_int {
     let numbers = |pcap: &Pcap, handle: &Handle| {
         if let Some(foreign) = &pcap.foreign {
             let list = theirs!(foreign.library, pcap_list_datalinks(pcap, to));
@@ -38,7 +38,7 @@ pub unsafe extern "C" fn pcap_list_datalinks(pcap: *mut Pcap, to: *mut *mut c_in
 ///
 /// C1.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pcap_set_datalink(pcap: *mut Pcap, dlt: c_int) -> c_int {
+pub unsafe extern "C-unwind" fn pcap_set_datalink(pcap: *mut Pcap, dlt: c_int) -> c_int {
     // SAFETY: C1.
     unsafe {
         with(pcap, PCAP_ERROR, |pcap, handle| match (&pcap.foreign, &mut handle.source) {
@@ -61,7 +61,7 @@ pub unsafe extern "C" fn pcap_set_datalink(pcap: *mut Pcap, dlt: c_int) -> c_int
 ///
 /// C1; nothing uses the list afterwards.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pcap_free_datalinks(list: *mut c_int) {
+pub unsafe extern "C-unwind" fn pcap_free_datalinks(list: *mut c_int) {
     // SAFETY: such lists are allocated with malloc (C3); free takes null.
     unsafe { libc::free(list.cast()) }
 }

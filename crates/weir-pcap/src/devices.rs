@@ -48,7 +48,7 @@ thread_local! {
 ///
 /// C1.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pcap_findalldevs(list: *mut *mut PcapIf, error: *mut c_char) -> c_int {
+pub unsafe extern "C-unwind" fn pcap_findalldevs(list: *mut *mut PcapIf, error: *mut c_char) -> c_int {
     guard(PCAP_ERROR, || {
         if list.is_null() {
             // SAFETY: C1.
@@ -81,7 +81,7 @@ pub unsafe extern "C" fn pcap_findalldevs(list: *mut *mut PcapIf, error: *mut c_
 ///
 /// The list is null or from [`pcap_findalldevs`], and not used again.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pcap_freealldevs(list: *mut PcapIf) {
+pub unsafe extern "C-unwind" fn pcap_freealldevs(list: *mut PcapIf) {
     guard((), || {
         // SAFETY: C1.
         if !unsafe { foreign::free_all_devices(list) } {
@@ -134,7 +134,7 @@ unsafe fn release_addresses(mut list: *mut PcapAddr) {
 ///
 /// C1.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pcap_lookupdev(error: *mut c_char) -> *mut c_char {
+pub unsafe extern "C-unwind" fn pcap_lookupdev(error: *mut c_char) -> *mut c_char {
     guard(ptr::null_mut(), || {
         if version::initialised() {
             let text = "pcap_lookupdev() is deprecated and is not supported in programs calling pcap_init()";

@@ -18,7 +18,7 @@ use crate::stdio::{File, text_of};
 ///
 /// C1.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pcap_dump_open(pcap: *mut Pcap, name: *const c_char) -> *mut PcapDumper {
+pub unsafe extern "C-unwind" fn pcap_dump_open(pcap: *mut Pcap, name: *const c_char) -> *mut PcapDumper {
     // SAFETY: C1.
     unsafe { opened(pcap, name, begin) }
 }
@@ -29,7 +29,10 @@ pub unsafe extern "C" fn pcap_dump_open(pcap: *mut Pcap, name: *const c_char) ->
 ///
 /// C1.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pcap_dump_open_append(pcap: *mut Pcap, name: *const c_char) -> *mut PcapDumper {
+pub unsafe extern "C-unwind" fn pcap_dump_open_append(
+    pcap: *mut Pcap,
+    name: *const c_char,
+) -> *mut PcapDumper {
     // SAFETY: C1.
     unsafe { opened(pcap, name, append::open) }
 }
@@ -40,7 +43,7 @@ pub unsafe extern "C" fn pcap_dump_open_append(pcap: *mut Pcap, name: *const c_c
 ///
 /// C1.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pcap_dump_fopen(pcap: *mut Pcap, file: *mut FILE) -> *mut PcapDumper {
+pub unsafe extern "C-unwind" fn pcap_dump_fopen(pcap: *mut Pcap, file: *mut FILE) -> *mut PcapDumper {
     // SAFETY: C1.
     let file = unsafe { File::new(file) };
     let begun = |_: &Pcap, handle: &mut Handle| {
@@ -115,7 +118,7 @@ fn begin(handle: &Handle, name: &CStr) -> Result<File, String> {
 ///
 /// C1.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pcap_dump(file: *mut u8, header: *const PcapPkthdr, data: *const u8) {
+pub unsafe extern "C-unwind" fn pcap_dump(file: *mut u8, header: *const PcapPkthdr, data: *const u8) {
     // SAFETY: C1.
     let Some(file) = (unsafe { File::new(file.cast()) }) else { return };
     // SAFETY: C1.
@@ -146,7 +149,7 @@ fn low([a, b, c, d, ..]: [u8; 8]) -> u32 {
 
 /// Returns the `FILE`.
 #[unsafe(no_mangle)]
-pub extern "C" fn pcap_dump_file(dumper: *mut PcapDumper) -> *mut FILE {
+pub extern "C-unwind" fn pcap_dump_file(dumper: *mut PcapDumper) -> *mut FILE {
     dumper.cast()
 }
 
@@ -156,7 +159,7 @@ pub extern "C" fn pcap_dump_file(dumper: *mut PcapDumper) -> *mut FILE {
 ///
 /// C1.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pcap_dump_ftell(dumper: *mut PcapDumper) -> c_long {
+pub unsafe extern "C-unwind" fn pcap_dump_ftell(dumper: *mut PcapDumper) -> c_long {
     // SAFETY: C1.
     unsafe { pcap_dump_ftell64(dumper) }
 }
@@ -167,7 +170,7 @@ pub unsafe extern "C" fn pcap_dump_ftell(dumper: *mut PcapDumper) -> c_long {
 ///
 /// C1.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pcap_dump_ftell64(dumper: *mut PcapDumper) -> i64 {
+pub unsafe extern "C-unwind" fn pcap_dump_ftell64(dumper: *mut PcapDumper) -> i64 {
     // SAFETY: C1.
     unsafe { File::new(dumper.cast()) }.map_or(-1, File::position)
 }
@@ -178,10 +181,10 @@ pub unsafe extern "C" fn pcap_dump_ftell64(dumper: *mut PcapDumper) -> i64 {
 ///
 /// C1.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pcap_dump_flush(dumper: *mut PcapDumper) -> c_int {
+pub unsafe extern "C-unwind" fn pcap_dump_flush(dumper: *mut PcapDumper) -> c_int {
     // SAFETY: C1.
     let file = unsafe { File::new(dumper.cast()) };
-    if file.is_some_and(|file| file.flush().is_ok()) { 0 } else { PCAP_ERROR }
+    if file.is_some_and(File::flush) { 0 } else { PCAP_ERROR }
 }
 
 /// Closes the file.
@@ -190,7 +193,7 @@ pub unsafe extern "C" fn pcap_dump_flush(dumper: *mut PcapDumper) -> c_int {
 ///
 /// C1; nothing uses the file afterwards.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pcap_dump_close(dumper: *mut PcapDumper) {
+pub unsafe extern "C-unwind" fn pcap_dump_close(dumper: *mut PcapDumper) {
     // SAFETY: C1.
     if let Some(file) = unsafe { File::new(dumper.cast()) } {
         file.close();

@@ -35,7 +35,7 @@ thread_local! {
 ///
 /// C1.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pcap_ether_aton(text: *const c_char) -> *mut u8 {
+pub unsafe extern "C-unwind" fn pcap_ether_aton(text: *const c_char) -> *mut u8 {
     guard(ptr::null_mut(), || {
         // SAFETY: C1.
         unsafe { word(text) }.map_or(ptr::null_mut(), |text| copy(&parse(text.to_bytes())))
@@ -48,7 +48,7 @@ pub unsafe extern "C" fn pcap_ether_aton(text: *const c_char) -> *mut u8 {
 ///
 /// C1.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pcap_ether_hostton(name: *const c_char) -> *mut u8 {
+pub unsafe extern "C-unwind" fn pcap_ether_hostton(name: *const c_char) -> *mut u8 {
     guard(ptr::null_mut(), || {
         // SAFETY: C1.
         let name = unsafe { word(name) }.and_then(|name| name.to_str().ok());
@@ -62,7 +62,7 @@ pub unsafe extern "C" fn pcap_ether_hostton(name: *const c_char) -> *mut u8 {
 ///
 /// C1.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pcap_next_etherent(file: *mut libc::FILE) -> *mut PcapEtherent {
+pub unsafe extern "C-unwind" fn pcap_next_etherent(file: *mut libc::FILE) -> *mut PcapEtherent {
     guard(ptr::null_mut(), || {
         if file.is_null() {
             return ptr::null_mut();

@@ -5,13 +5,37 @@ use std::panic::{AssertUnwindSafe, catch_unwind, set_hook};
 use std::sync::Once;
 
 use crate::abi::PCAP_ERRBUF_SIZE;
+use crate::cancel;
 
-/// Runs a function of the library; `failed` is what C gets if it panics (C2).
+/// The text for a panic.
+pub(crate) const BUG: &str = "a bug in weir";
+
+/// Runs a function of the library; `failed` is what C gets if it panics (C2). The thread is not cancelled meanwhile, but it
+/// may be afterwards, so the frames below have nothing to drop (C6).
+#[inline]
+pub(crate) fn guard<T: Copy>(failed: T, body: impl FnOnce() -> T) -> T {
+    let before = cancel::hold();
+    let answer = caught(failed, body);
+    cancel::release(before);
+    answer
+}
+
+/// Like [`guard`], for what takes packets: the body meets cancellation points in [`cancel::held`] only.
+#[inline]
+pub(crate) fn guard_packets<T: Copy>(failed: T, body: impl FnOnce() -> T) -> T {
+    let kind = cancel::defer();
+    let answer = caught(failed, body);
+    cancel::allow(kind);
+    answer
+}
+
+/// Runs code that may panic; `failed` is the answer then.
 ///
 /// A handle is in the hands of one thread (C4), and all its functions can be called after an error, so what a panic
 /// interrupts is at most half a packet.
-#[inline]
-pub(crate) fn guard<T>(failed: T, body: impl FnOnce() -> T) -> T {
+// Whoever catches something is in the way of a cancelled thread, so this is a frame of its own.
+#[inline(never)]
+pub(crate) fn caught<T>(failed: T, body: impl FnOnce() -> T) -> T {
     if !QUIET.is_completed() {
         be_quiet();
     }

@@ -7,19 +7,19 @@ mod statistics;
 mod step;
 pub(crate) mod theirs;
 
-use std::cell::UnsafeCell;
+use std::cell::{Cell, UnsafeCell};
 use std::ffi::{c_char, c_int};
 use std::sync::atomic::{AtomicBool, AtomicI32};
 
 pub(crate) use self::dump::{Dump, Ended};
 pub(crate) use self::special::{Shared, Special};
 pub(crate) use self::statistics::Statistics;
-pub(crate) use self::step::Step;
+pub(crate) use self::step::{Step, Turn};
 pub(crate) use self::theirs::forward;
 use crate::abi::*;
 use crate::filter::Filter;
 use crate::foreign::Foreign;
-use crate::guard::{guard, tell};
+use crate::guard::{guard, guard_packets, tell};
 use crate::live::Live;
 use crate::savefile::{Packet, Savefile};
 use crate::settings::Settings;
@@ -38,6 +38,8 @@ pub struct Pcap {
     pub(crate) stop: AtomicBool,
     /// The descriptor that wakes a sleeping reader; negative: nobody sleeps.
     pub(crate) bell: AtomicI32,
+    /// How often a packet was asked for.
+    pub(crate) steps: Cell<u32>,
     /// What `pcap_geterr` returns.
     error: UnsafeCell<[c_char; PCAP_ERRBUF_SIZE + 1]>,
     /// The packet of `pcap_next` and `pcap_next_ex`, which returns a pointer to its header.
@@ -91,6 +93,7 @@ impl Pcap {
         Box::into_raw(Box::new(Self {
             stop: AtomicBool::new(false),
             bell: AtomicI32::new(-1),
+            steps: Cell::new(0),
             error: UnsafeCell::new([0; PCAP_ERRBUF_SIZE + 1]),
             packet: UnsafeCell::new(Packet::NONE),
             shared: Shared::new(),
@@ -152,13 +155,37 @@ pub(crate) unsafe fn with<T: Copy>(
     failed: T,
     body: impl FnOnce(&Pcap, &mut Handle) -> T,
 ) -> T {
-    guard(failed, || {
-        // SAFETY: the caller's promise.
-        let Some(pcap) = (unsafe { pcap.as_ref() }) else { return failed };
-        // SAFETY: no other function uses the handle, so there is no other reference.
-        let handle = unsafe { &mut *pcap.state.get() };
-        body(pcap, handle)
-    })
+    // SAFETY: the caller's promise.
+    guard(failed, || unsafe { on(pcap, failed, body) })
+}
+
+/// Like [`with`], for what takes packets: see [`guard_packets`].
+///
+/// # Safety
+///
+/// See [`with`].
+#[inline]
+pub(crate) unsafe fn with_packets<T: Copy>(
+    pcap: *mut Pcap,
+    failed: T,
+    body: impl FnOnce(&Pcap, &mut Handle) -> T,
+) -> T {
+    // SAFETY: the caller's promise.
+    guard_packets(failed, || unsafe { on(pcap, failed, body) })
+}
+
+/// Calls a function on a handle, unless it is null.
+///
+/// # Safety
+///
+/// See [`with`].
+#[inline]
+unsafe fn on<T>(pcap: *mut Pcap, failed: T, body: impl FnOnce(&Pcap, &mut Handle) -> T) -> T {
+    // SAFETY: the caller's promise.
+    let Some(pcap) = (unsafe { pcap.as_ref() }) else { return failed };
+    // SAFETY: no other function uses the handle, so there is no other reference.
+    let handle = unsafe { &mut *pcap.state.get() };
+    body(pcap, handle)
 }
 
 /// Returns the text of the handle's last error; the next error replaces it.
@@ -167,7 +194,7 @@ pub(crate) unsafe fn with<T: Copy>(
 ///
 /// C1.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pcap_geterr(pcap: *mut Pcap) -> *mut c_char {
+pub unsafe extern "C-unwind" fn pcap_geterr(pcap: *mut Pcap) -> *mut c_char {
     // SAFETY: C1.
     match unsafe { pcap.as_ref() } {
         Some(pcap) => pcap.error.get().cast(),
@@ -181,7 +208,7 @@ pub unsafe extern "C" fn pcap_geterr(pcap: *mut Pcap) -> *mut c_char {
 ///
 /// C1.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pcap_perror(pcap: *mut Pcap, prefix: *const c_char) {
+pub unsafe extern "C-unwind" fn pcap_perror(pcap: *mut Pcap, prefix: *const c_char) {
     // SAFETY: C1.
     let text = unsafe { pcap_geterr(pcap) };
     let prefix = if prefix.is_null() { c"".as_ptr() } else { prefix };
@@ -191,13 +218,13 @@ pub unsafe extern "C" fn pcap_perror(pcap: *mut Pcap, prefix: *const c_char) {
 
 /// Opens a handle without packets, for compiling and dumping.
 #[unsafe(no_mangle)]
-pub extern "C" fn pcap_open_dead(link_type: c_int, snapshot: c_int) -> *mut Pcap {
+pub extern "C-unwind" fn pcap_open_dead(link_type: c_int, snapshot: c_int) -> *mut Pcap {
     pcap_open_dead_with_tstamp_precision(link_type, snapshot, 0)
 }
 
 /// Like `pcap_open_dead`; files that are written with this handle have timestamps of this precision.
 #[unsafe(no_mangle)]
-pub extern "C" fn pcap_open_dead_with_tstamp_precision(
+pub extern "C-unwind" fn pcap_open_dead_with_tstamp_precision(
     link_type: c_int,
     snapshot: c_int,
     precision: u32,
@@ -223,7 +250,7 @@ pub extern "C" fn pcap_open_dead_with_tstamp_precision(
 ///
 /// C1; nothing uses the handle afterwards.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pcap_close(pcap: *mut Pcap) {
+pub unsafe extern "C-unwind" fn pcap_close(pcap: *mut Pcap) {
     let end_dump = |_: &Pcap, handle: &mut Handle| {
         if let Source::Dumping(_) = handle.source {
             handle.source = Source::Dead;

@@ -37,11 +37,14 @@
 //!   `pcap_live_dump` has only that flag of the handle, and `pcap_close` waits for its end.
 //! - **C5** No reference to a handle is alive while a callback runs: a callback may call any function on its own handle
 //!   but `pcap_close`.
+//! - **C6** A thread of the program's may be cancelled (`pthread_cancel`) where libpcap's manual page lets it wait, and in a
+//!   callback. Elsewhere it is held back: see `cancel`. What is cancelled leaves the handle as between two calls.
 
 pub mod abi;
 mod allocate;
 mod append;
 pub mod bpf;
+mod cancel;
 pub mod compile;
 pub mod created;
 pub mod datalinks;

@@ -19,7 +19,7 @@ thread_local! {
 ///
 /// C1.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pcap_datalink_name_to_val(name: *const c_char) -> c_int {
+pub unsafe extern "C-unwind" fn pcap_datalink_name_to_val(name: *const c_char) -> c_int {
     guard(PCAP_ERROR, || {
         // SAFETY: C1.
         let name = unsafe { word(name) }.and_then(|name| name.to_str().ok());
@@ -29,19 +29,19 @@ pub unsafe extern "C" fn pcap_datalink_name_to_val(name: *const c_char) -> c_int
 
 /// Returns the name of a link type, or null.
 #[unsafe(no_mangle)]
-pub extern "C" fn pcap_datalink_val_to_name(dlt: c_int) -> *const c_char {
+pub extern "C-unwind" fn pcap_datalink_val_to_name(dlt: c_int) -> *const c_char {
     guard(ptr::null(), || find(dlt).map_or(ptr::null(), |known| known.c_name.as_ptr()))
 }
 
 /// Returns the description of a link type, or null.
 #[unsafe(no_mangle)]
-pub extern "C" fn pcap_datalink_val_to_description(dlt: c_int) -> *const c_char {
+pub extern "C-unwind" fn pcap_datalink_val_to_description(dlt: c_int) -> *const c_char {
     guard(ptr::null(), || find(dlt).map_or(ptr::null(), |known| known.c_description.as_ptr()))
 }
 
 /// Returns the description of a link type, or `DLT` and its number.
 #[unsafe(no_mangle)]
-pub extern "C" fn pcap_datalink_val_to_description_or_dlt(dlt: c_int) -> *const c_char {
+pub extern "C-unwind" fn pcap_datalink_val_to_description_or_dlt(dlt: c_int) -> *const c_char {
     guard(c"DLT".as_ptr(), || {
         let known = find(dlt).map(|known| known.c_description);
         known.map_or_else(|| UNKNOWN.with(|kept| kept.set(&format!("DLT {dlt}"))).cast_const(), CStr::as_ptr)

@@ -17,7 +17,7 @@ use crate::text::last_error;
 ///
 /// C1.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pcap_lookupnet(
+pub unsafe extern "C-unwind" fn pcap_lookupnet(
     device: *const c_char,
     network: *mut u32,
     netmask: *mut u32,

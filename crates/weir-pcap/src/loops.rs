@@ -1,7 +1,8 @@
 //! Reading packets.
 //!
-//! A callback may call any function on its handle, or leave by `longjmp` or an exception. So while it runs no reference
-//! to the handle exists, and no frame of this library has anything to drop (C5).
+//! A callback may call any function on its handle, or leave by `longjmp`, an exception, or the end of its thread. So while
+//! it runs no reference to the handle exists, and no frame of this library has anything to drop (C5). The same frames wait
+//! for packets, where the thread may be cancelled (C6).
 
 use std::ffi::c_int;
 use std::ptr;
@@ -9,13 +10,19 @@ use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use crate::abi::*;
+use crate::cancel::{self, Woken, held};
 use crate::filter::Filter;
-use crate::handle::{DUMPING, Handle, NOT_ACTIVATED, Pcap, Source, Step, forward, with};
+use crate::handle::{DUMPING, Handle, NOT_ACTIVATED, Pcap, Source, Step, Turn, forward, with, with_packets};
 use crate::live::{self, Live};
-use crate::savefile::{Packet, Savefile};
+use crate::savefile::{self, Packet, Savefile};
+
+/// Packets until a thread that need not wait for the next one notices that it was cancelled.
+const UNNOTICED: u32 = 256;
 
 /// Reads the next packet that the filter accepts into `to`. `begun`: packets were already read in this call, so a break
 /// stays for the next one.
+///
+/// The frame is plain: the thread may be cancelled here (C6).
 ///
 /// # Safety
 ///
@@ -23,11 +30,30 @@ use crate::savefile::{Packet, Savefile};
 #[inline]
 pub(crate) unsafe fn step(pcap: *mut Pcap, begun: bool, to: &mut Packet) -> Step {
     // SAFETY: the caller's promise.
-    unsafe {
-        with(pcap, Step::Failed(PCAP_ERROR), |pcap, handle| match handle.special {
-            None => accepted(pcap, handle, begun, to),
-            Some(_) => sampled(pcap, handle, begun, to),
-        })
+    if let Some(pcap) = unsafe { pcap.as_ref() } {
+        pcap.steps.set(pcap.steps.get().wrapping_add(1));
+        if pcap.steps.get() % UNNOTICED == 0 {
+            cancel::point();
+        }
+    }
+    let mut turn = Turn { begun, deadline: None, woken: None };
+    loop {
+        // SAFETY: the caller's promise.
+        let step = unsafe {
+            with_packets(pcap, Step::Failed(PCAP_ERROR), |pcap, handle| match handle.special {
+                None => accepted(pcap, handle, &mut turn, to),
+                Some(_) => sampled(pcap, handle, &mut turn, to),
+            })
+        };
+        match step {
+            Step::Wait(wait) => turn.woken = Some(wait.now()),
+            // Here, libpcap has asked the kernel for more.
+            Step::End | Step::Nothing => {
+                cancel::point();
+                return step;
+            }
+            _ => return step,
+        }
     }
 }
 
@@ -42,14 +68,14 @@ pub(crate) unsafe fn beside(pcap: *mut Pcap, to: &mut Packet) -> bool {
         _ => false,
     };
     // SAFETY: the caller's promise.
-    unsafe { with(pcap, false, take) }
+    unsafe { with_packets(pcap, false, take) }
 }
 
 #[inline]
-fn accepted(pcap: &Pcap, handle: &mut Handle, begun: bool, to: &mut Packet) -> Step {
+fn accepted(pcap: &Pcap, handle: &mut Handle, turn: &mut Turn, to: &mut Packet) -> Step {
     match &mut handle.source {
-        Source::File(file) => next(pcap, file, handle.filter.as_deref(), begun, to),
-        Source::Live(live) => arrived(pcap, live, handle.filter.as_deref(), begun, to),
+        Source::File(file) => next(pcap, file, handle.filter.as_deref(), turn, to),
+        Source::Live(live) => arrived(pcap, live, handle.filter.as_deref(), turn, to),
         Source::Created(_) => Step::Failed(pcap.fail(PCAP_ERROR_NOT_ACTIVATED, NOT_ACTIVATED)),
         Source::Foreign => {
             Step::Failed(pcap.fail(PCAP_ERROR, "the system's libpcap serves this device: use its functions"))
@@ -64,14 +90,14 @@ fn accepted(pcap: &Pcap, handle: &mut Handle, begun: bool, to: &mut Packet) -> S
 
 /// Reads statistics, or the next packet of a sample.
 #[cold]
-fn sampled(pcap: &Pcap, handle: &mut Handle, begun: bool, to: &mut Packet) -> Step {
+fn sampled(pcap: &Pcap, handle: &mut Handle, turn: &mut Turn, to: &mut Packet) -> Step {
     if let (Source::Live(live), Some(special)) = (&mut handle.source, &mut handle.special)
         && let Some(statistics) = &mut special.statistics
     {
-        return statistics.step(pcap, live, handle.filter.as_deref(), begun, to, handle.precision);
+        return statistics.step(pcap, live, handle.filter.as_deref(), turn, to, handle.precision);
     }
     loop {
-        let step = accepted(pcap, handle, begun, to);
+        let step = accepted(pcap, handle, turn, to);
         let Some(special) = &mut handle.special else { return step };
         if !matches!(step, Step::Packet) || special.sampling.takes(pcap, &to.header, handle.precision) {
             return step;
@@ -79,14 +105,23 @@ fn sampled(pcap: &Pcap, handle: &mut Handle, begun: bool, to: &mut Packet) -> St
     }
 }
 
+/// Reads the next packet of a file, once there are bytes if it is a pipe.
 #[inline]
-fn next(pcap: &Pcap, file: &mut Savefile, filter: Option<&Filter>, begun: bool, to: &mut Packet) -> Step {
+fn next(pcap: &Pcap, file: &mut Savefile, filter: Option<&Filter>, turn: &mut Turn, to: &mut Packet) -> Step {
     loop {
-        if pcap.stop.load(Ordering::Relaxed) {
-            if !begun {
-                pcap.stop.store(false, Ordering::Relaxed);
-            }
+        if broken(pcap, turn) {
             return Step::Break;
+        }
+        match turn.woken.take() {
+            None => {
+                if let Some(wait) = file.wait() {
+                    return Step::Wait(wait);
+                }
+            }
+            Some(Woken::Events(_)) => {}
+            Some(Woken::Failed(errno)) => {
+                return Step::Failed(pcap.fail(PCAP_ERROR, &savefile::failed(errno)));
+            }
         }
         match file.next(to) {
             Ok(true) if filter.is_none_or(|filter| filter.accepts(&to.seen())) => return Step::Packet,
@@ -97,35 +132,43 @@ fn next(pcap: &Pcap, file: &mut Savefile, filter: Option<&Filter>, begun: bool, 
     }
 }
 
-/// Waits for a packet of a device, unless some were already read in this call.
+/// Returns whether somebody has called `pcap_breakloop`, and forgets it unless it is for the next call.
 #[inline]
-fn arrived(pcap: &Pcap, live: &mut Live, filter: Option<&Filter>, begun: bool, to: &mut Packet) -> Step {
-    let mut deadline = None;
-    loop {
-        if pcap.stop.load(Ordering::Relaxed) {
-            if !begun {
-                pcap.stop.store(false, Ordering::Relaxed);
-            }
-            return Step::Break;
-        }
-        match live.next(filter, to) {
-            Ok(true) => return Step::Packet,
-            Ok(false) => {}
-            Err(text) => return Step::Failed(pcap.fail(PCAP_ERROR, &text)),
-        }
-        if begun {
-            return Step::Nothing;
-        }
-        if deadline.is_none() {
-            deadline = live.deadline();
-        }
-        let over = live.nonblocking || deadline.is_some_and(|deadline| Instant::now() >= deadline);
-        let ready = if over { live.health() } else { live.wait(deadline) };
-        match ready {
-            Ok(()) if over => return Step::Nothing,
-            Ok(()) => {}
-            Err(text) => return Step::Failed(pcap.fail(PCAP_ERROR, &text)),
-        }
+pub(crate) fn broken(pcap: &Pcap, turn: &Turn) -> bool {
+    let broken = pcap.stop.load(Ordering::Relaxed);
+    if broken && !turn.begun {
+        pcap.stop.store(false, Ordering::Relaxed);
+    }
+    broken
+}
+
+/// Takes a packet of a device, or tells how to wait for it, unless some were already read in this call.
+#[inline]
+fn arrived(pcap: &Pcap, live: &mut Live, filter: Option<&Filter>, turn: &mut Turn, to: &mut Packet) -> Step {
+    let found = match turn.woken.take() {
+        Some(woken) => held(|| live.woken(woken)),
+        None => Ok(()),
+    };
+    if found.is_ok() && broken(pcap, turn) {
+        return Step::Break;
+    }
+    match found.and_then(|()| live.next(filter, to)) {
+        Ok(true) => return Step::Packet,
+        Ok(false) => {}
+        Err(text) => return Step::Failed(pcap.fail(PCAP_ERROR, &text)),
+    }
+    if turn.begun {
+        return Step::Nothing;
+    }
+    if turn.deadline.is_none() {
+        turn.deadline = live.deadline();
+    }
+    if !live.nonblocking && turn.deadline.is_none_or(|deadline| Instant::now() < deadline) {
+        return Step::Wait(live.sleep(turn.deadline));
+    }
+    match held(|| live.health()) {
+        Ok(()) => Step::Nothing,
+        Err(text) => Step::Failed(pcap.fail(PCAP_ERROR, &text)),
     }
 }
 
@@ -141,7 +184,7 @@ pub unsafe extern "C-unwind" fn pcap_dispatch(
     callback: PcapHandler,
     user: *mut u8,
 ) -> c_int {
-    forward!("C-unwind" pcap_dispatch(pcap, count, callback, user));
+    forward!(pcap_dispatch(pcap, count, callback, user));
     // SAFETY: the caller's promise.
     unsafe { read(pcap, count, callback, user) }.0
 }
@@ -164,7 +207,7 @@ unsafe fn read(pcap: *mut Pcap, count: c_int, callback: PcapHandler, user: *mut 
                 unsafe { callback(user, &raw const packet.header, packet.data) };
             }
             Step::End => return (done, false),
-            Step::Nothing => return (done, true),
+            Step::Nothing | Step::Wait(_) => return (done, true),
             Step::Break if done > 0 => return (done, true),
             Step::Break => return (PCAP_ERROR_BREAK, false),
             Step::Failed(code) => return (code, false),
@@ -189,7 +232,7 @@ pub unsafe extern "C-unwind" fn pcap_loop(
     callback: PcapHandler,
     user: *mut u8,
 ) -> c_int {
-    forward!("C-unwind" pcap_loop(pcap, count, callback, user));
+    forward!(pcap_loop(pcap, count, callback, user));
     let mut left = count;
     loop {
         // SAFETY: the caller's promise.
@@ -220,7 +263,7 @@ fn no_callback(pcap: *mut Pcap) -> c_int {
 ///
 /// C1.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pcap_next(pcap: *mut Pcap, header: *mut PcapPkthdr) -> *const u8 {
+pub unsafe extern "C-unwind" fn pcap_next(pcap: *mut Pcap, header: *mut PcapPkthdr) -> *const u8 {
     forward!(pcap_next(pcap, header));
     // SAFETY: C1.
     let Some(handle) = (unsafe { pcap.as_ref() }) else { return ptr::null() };
@@ -241,7 +284,7 @@ pub unsafe extern "C" fn pcap_next(pcap: *mut Pcap, header: *mut PcapPkthdr) -> 
 ///
 /// C1.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pcap_next_ex(
+pub unsafe extern "C-unwind" fn pcap_next_ex(
     pcap: *mut Pcap,
     header: *mut *mut PcapPkthdr,
     data: *mut *const u8,
@@ -265,7 +308,7 @@ pub unsafe extern "C" fn pcap_next_ex(
             }
             1
         }
-        Step::Nothing => 0,
+        Step::Nothing | Step::Wait(_) => 0,
         Step::End | Step::Break => PCAP_ERROR_BREAK,
         Step::Failed(code) => code,
     }
@@ -277,7 +320,7 @@ pub unsafe extern "C" fn pcap_next_ex(
 ///
 /// C1; this function may run in a signal handler and beside any other but `pcap_close` (C4).
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pcap_breakloop(pcap: *mut Pcap) {
+pub unsafe extern "C-unwind" fn pcap_breakloop(pcap: *mut Pcap) {
     // SAFETY: C1.
     if let Some(pcap) = unsafe { pcap.as_ref() } {
         pcap.stop.store(true, Ordering::Relaxed);

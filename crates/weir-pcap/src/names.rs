@@ -31,7 +31,7 @@ unsafe extern "C" {
 ///
 /// C1. No other thread looks up a host.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pcap_nametoaddr(name: *const c_char) -> *mut *mut u32 {
+pub unsafe extern "C-unwind" fn pcap_nametoaddr(name: *const c_char) -> *mut *mut u32 {
     guard(ptr::null_mut(), || {
         if name.is_null() {
             return ptr::null_mut();
@@ -64,7 +64,7 @@ pub unsafe extern "C" fn pcap_nametoaddr(name: *const c_char) -> *mut *mut u32 {
 ///
 /// C1.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pcap_nametoaddrinfo(name: *const c_char) -> *mut addrinfo {
+pub unsafe extern "C-unwind" fn pcap_nametoaddrinfo(name: *const c_char) -> *mut addrinfo {
     // SAFETY: C1.
     guard(ptr::null_mut(), || unsafe { look_up(name, ptr::null(), libc::SOCK_STREAM, libc::IPPROTO_TCP) })
 }
@@ -96,7 +96,7 @@ unsafe fn look_up(
 ///
 /// C1.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pcap_nametonetaddr(name: *const c_char) -> u32 {
+pub unsafe extern "C-unwind" fn pcap_nametonetaddr(name: *const c_char) -> u32 {
     guard(0, || {
         if name.is_null() {
             return 0;
@@ -127,7 +127,7 @@ pub unsafe extern "C" fn pcap_nametonetaddr(name: *const c_char) -> u32 {
 ///
 /// C1.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pcap_nametoport(
+pub unsafe extern "C-unwind" fn pcap_nametoport(
     name: *const c_char,
     port: *mut c_int,
     protocol: *mut c_int,
@@ -150,7 +150,7 @@ pub unsafe extern "C" fn pcap_nametoport(
 ///
 /// C1.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pcap_nametoportrange(
+pub unsafe extern "C-unwind" fn pcap_nametoportrange(
     name: *const c_char,
     first: *mut c_int,
     last: *mut c_int,
@@ -231,7 +231,7 @@ fn port(name: &CStr, kind: c_int, protocol: c_int) -> Option<c_int> {
 ///
 /// C1.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pcap_nametoproto(name: *const c_char) -> c_int {
+pub unsafe extern "C-unwind" fn pcap_nametoproto(name: *const c_char) -> c_int {
     guard(PROTO_UNDEF, || {
         if name.is_null() {
             return PROTO_UNDEF;
@@ -285,7 +285,7 @@ const fn ethertype(name: &'static CStr, number: u16) -> Eproto {
 ///
 /// C1.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pcap_nametoeproto(name: *const c_char) -> c_int {
+pub unsafe extern "C-unwind" fn pcap_nametoeproto(name: *const c_char) -> c_int {
     guard(PROTO_UNDEF, || {
         // SAFETY: C1.
         let Some(name) = (unsafe { word(name) }) else { return PROTO_UNDEF };
@@ -307,7 +307,7 @@ const LLC: [(&CStr, c_int); 4] = [(c"iso", 0xfe), (c"stp", 0x42), (c"ipx", 0xe0)
 ///
 /// C1.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pcap_nametollc(name: *const c_char) -> c_int {
+pub unsafe extern "C-unwind" fn pcap_nametollc(name: *const c_char) -> c_int {
     guard(PROTO_UNDEF, || {
         // SAFETY: C1.
         let name = unsafe { word(name) };

@@ -5,7 +5,7 @@ use std::ptr;
 
 use libc::FILE;
 
-use crate::guard::{guard, tell, word};
+use crate::guard::{BUG, caught, guard, tell, word};
 use crate::handle::{Handle, Pcap, Source};
 use crate::savefile::{self, Savefile};
 use crate::stdio::File;
@@ -16,7 +16,7 @@ use crate::stdio::File;
 ///
 /// C1.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pcap_open_offline(name: *const c_char, error: *mut c_char) -> *mut Pcap {
+pub unsafe extern "C-unwind" fn pcap_open_offline(name: *const c_char, error: *mut c_char) -> *mut Pcap {
     // SAFETY: C1.
     unsafe { pcap_open_offline_with_tstamp_precision(name, 0, error) }
 }
@@ -27,7 +27,7 @@ pub unsafe extern "C" fn pcap_open_offline(name: *const c_char, error: *mut c_ch
 ///
 /// C1.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pcap_open_offline_with_tstamp_precision(
+pub unsafe extern "C-unwind" fn pcap_open_offline_with_tstamp_precision(
     name: *const c_char,
     precision: c_uint,
     error: *mut c_char,
@@ -48,7 +48,7 @@ pub unsafe extern "C" fn pcap_open_offline_with_tstamp_precision(
 ///
 /// C1.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pcap_fopen_offline(file: *mut FILE, error: *mut c_char) -> *mut Pcap {
+pub unsafe extern "C-unwind" fn pcap_fopen_offline(file: *mut FILE, error: *mut c_char) -> *mut Pcap {
     // SAFETY: C1.
     unsafe { pcap_fopen_offline_with_tstamp_precision(file, 0, error) }
 }
@@ -59,7 +59,7 @@ pub unsafe extern "C" fn pcap_fopen_offline(file: *mut FILE, error: *mut c_char)
 ///
 /// C1.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pcap_fopen_offline_with_tstamp_precision(
+pub unsafe extern "C-unwind" fn pcap_fopen_offline_with_tstamp_precision(
     file: *mut FILE,
     precision: c_uint,
     error: *mut c_char,
@@ -83,7 +83,7 @@ unsafe fn handle(
     opened: impl FnOnce() -> Result<(Savefile, c_int), String>,
     error: *mut c_char,
 ) -> *mut Pcap {
-    match guard(Err("a bug in weir".to_owned()), opened) {
+    guard(ptr::null_mut(), || match caught(Err(BUG.to_owned()), opened) {
         Ok((file, precision)) => {
             let begin = file.begin();
             Pcap::allocate(Handle {
@@ -101,5 +101,5 @@ unsafe fn handle(
             unsafe { tell(error, &text) };
             ptr::null_mut()
         }
-    }
+    })
 }

@@ -8,6 +8,7 @@ use std::slice;
 use libc::{FILE, timeval};
 
 use crate::abi::*;
+use crate::cancel::{self, errno};
 use crate::guard::tell;
 use crate::handle::{DUMPING, Handle, NOT_ACTIVATED, Pcap, Source, forward, with};
 use crate::stdio::text_of;
@@ -21,7 +22,7 @@ macro_rules! numbers {
         ///
         /// C1.
         #[unsafe(no_mangle)]
-        pub unsafe extern "C" fn $name(pcap: *mut Pcap) -> c_int {
+        pub unsafe extern "C-unwind" fn $name(pcap: *mut Pcap) -> c_int {
             forward!($name(pcap));
             // SAFETY: C1.
             unsafe {
@@ -61,7 +62,7 @@ numbers! {
 ///
 /// C1.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pcap_get_tstamp_precision(pcap: *mut Pcap) -> c_int {
+pub unsafe extern "C-unwind" fn pcap_get_tstamp_precision(pcap: *mut Pcap) -> c_int {
     forward!(pcap_get_tstamp_precision(pcap));
     // SAFETY: C1.
     unsafe { with(pcap, PCAP_ERROR, |_, handle| handle.precision) }
@@ -73,7 +74,7 @@ pub unsafe extern "C" fn pcap_get_tstamp_precision(pcap: *mut Pcap) -> c_int {
 ///
 /// C1.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pcap_file(pcap: *mut Pcap) -> *mut FILE {
+pub unsafe extern "C-unwind" fn pcap_file(pcap: *mut Pcap) -> *mut FILE {
     // SAFETY: C1.
     unsafe {
         with(pcap, ptr::null_mut(), |_, handle| match &mut handle.source {
@@ -89,7 +90,7 @@ pub unsafe extern "C" fn pcap_file(pcap: *mut Pcap) -> *mut FILE {
 ///
 /// C1.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pcap_fileno(pcap: *mut Pcap) -> c_int {
+pub unsafe extern "C-unwind" fn pcap_fileno(pcap: *mut Pcap) -> c_int {
     forward!(pcap_fileno(pcap));
     // SAFETY: C1.
     unsafe {
@@ -107,7 +108,7 @@ pub unsafe extern "C" fn pcap_fileno(pcap: *mut Pcap) -> c_int {
 ///
 /// C1.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pcap_get_selectable_fd(pcap: *mut Pcap) -> c_int {
+pub unsafe extern "C-unwind" fn pcap_get_selectable_fd(pcap: *mut Pcap) -> c_int {
     forward!(pcap_get_selectable_fd(pcap));
     // SAFETY: C1.
     unsafe {
@@ -126,7 +127,7 @@ pub unsafe extern "C" fn pcap_get_selectable_fd(pcap: *mut Pcap) -> c_int {
 ///
 /// C1.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pcap_get_required_select_timeout(pcap: *mut Pcap) -> *const timeval {
+pub unsafe extern "C-unwind" fn pcap_get_required_select_timeout(pcap: *mut Pcap) -> *const timeval {
     forward!(pcap_get_required_select_timeout(pcap));
     ptr::null()
 }
@@ -137,7 +138,7 @@ pub unsafe extern "C" fn pcap_get_required_select_timeout(pcap: *mut Pcap) -> *c
 ///
 /// C1.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pcap_stats(pcap: *mut Pcap, stats: *mut PcapStat) -> c_int {
+pub unsafe extern "C-unwind" fn pcap_stats(pcap: *mut Pcap, stats: *mut PcapStat) -> c_int {
     forward!(pcap_stats(pcap, stats));
     let dead = "Statistics aren't available from a pcap_open_dead pcap_t";
     let count = |pcap: &Pcap, handle: &mut Handle| {
@@ -164,7 +165,7 @@ pub unsafe extern "C" fn pcap_stats(pcap: *mut Pcap, stats: *mut PcapStat) -> c_
 ///
 /// C1.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pcap_getnonblock(pcap: *mut Pcap, error: *mut c_char) -> c_int {
+pub unsafe extern "C-unwind" fn pcap_getnonblock(pcap: *mut Pcap, error: *mut c_char) -> c_int {
     forward!(pcap_getnonblock(pcap, error));
     let get = |pcap: &Pcap, handle: &mut Handle| match handle.source {
         Source::Created(_) => (pcap.fail(PCAP_ERROR_NOT_ACTIVATED, NOT_ACTIVATED), None),
@@ -183,7 +184,7 @@ pub unsafe extern "C" fn pcap_getnonblock(pcap: *mut Pcap, error: *mut c_char) -
 ///
 /// C1.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pcap_setnonblock(pcap: *mut Pcap, on: c_int, error: *mut c_char) -> c_int {
+pub unsafe extern "C-unwind" fn pcap_setnonblock(pcap: *mut Pcap, on: c_int, error: *mut c_char) -> c_int {
     forward!(pcap_setnonblock(pcap, on, error));
     let set = |pcap: &Pcap, handle: &mut Handle| match &mut handle.source {
         Source::Created(settings) => {
@@ -237,7 +238,7 @@ unsafe fn with_buffer(
 ///
 /// C1.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pcap_setdirection(pcap: *mut Pcap, direction: c_int) -> c_int {
+pub unsafe extern "C-unwind" fn pcap_setdirection(pcap: *mut Pcap, direction: c_int) -> c_int {
     forward!(pcap_setdirection(pcap, direction));
     let dead = "The packet direction cannot be set on a pcap_open_dead pcap_t";
     // SAFETY: C1.
@@ -259,17 +260,19 @@ pub unsafe extern "C" fn pcap_setdirection(pcap: *mut Pcap, direction: c_int) ->
 ///
 /// C1.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pcap_inject(pcap: *mut Pcap, data: *const c_void, length: usize) -> c_int {
+pub unsafe extern "C-unwind" fn pcap_inject(pcap: *mut Pcap, data: *const c_void, length: usize) -> c_int {
     forward!(pcap_inject(pcap, data, length));
-    let error = io::Error::last_os_error();
+    // Sending may wait, and the kernel waits with the thread.
+    cancel::point();
+    let error = errno();
     // SAFETY: C1.
     let packet = unsafe { bytes(data.cast(), length) };
     // SAFETY: C1.
     unsafe {
         with(pcap, PCAP_ERROR, |pcap, handle| match length {
-            0 => too_short(pcap, "injected must not be zero", &error),
+            0 => too_short(pcap, "injected must not be zero", error),
             1..=0x7fff_ffff => send(pcap, handle, packet),
-            _ => too_short(pcap, "injected must not be bigger than INT_MAX", &error),
+            _ => too_short(pcap, "injected must not be bigger than INT_MAX", error),
         })
     }
 }
@@ -280,9 +283,11 @@ pub unsafe extern "C" fn pcap_inject(pcap: *mut Pcap, data: *const c_void, lengt
 ///
 /// C1.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pcap_sendpacket(pcap: *mut Pcap, data: *const u8, length: c_int) -> c_int {
+pub unsafe extern "C-unwind" fn pcap_sendpacket(pcap: *mut Pcap, data: *const u8, length: c_int) -> c_int {
     forward!(pcap_sendpacket(pcap, data, length));
-    let error = io::Error::last_os_error();
+    // Sending may wait, and the kernel waits with the thread.
+    cancel::point();
+    let error = errno();
     // SAFETY: C1.
     let packet = unsafe { bytes(data, usize::try_from(length).unwrap_or_default()) };
     // SAFETY: C1.
@@ -291,7 +296,7 @@ pub unsafe extern "C" fn pcap_sendpacket(pcap: *mut Pcap, data: *const u8, lengt
             // Only the generic error is one here, as in libpcap: it does not have the other codes.
             1.. if send(pcap, handle, packet) == PCAP_ERROR => PCAP_ERROR,
             1.. => 0,
-            _ => too_short(pcap, "sent must be positive", &error),
+            _ => too_short(pcap, "sent must be positive", error),
         })
     }
 }
@@ -323,6 +328,7 @@ fn send(pcap: &Pcap, handle: &Handle, packet: Option<&[u8]>) -> c_int {
 }
 
 /// The text ends with the system's last error, as libpcap's does.
-fn too_short(pcap: &Pcap, what: &str, error: &io::Error) -> c_int {
-    pcap.fail(PCAP_ERROR, &format!("The number of bytes to be {what}: {}", text_of(error)))
+fn too_short(pcap: &Pcap, what: &str, errno: c_int) -> c_int {
+    let error = io::Error::from_raw_os_error(errno);
+    pcap.fail(PCAP_ERROR, &format!("The number of bytes to be {what}: {}", text_of(&error)))
 }

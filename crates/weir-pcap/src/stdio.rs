@@ -7,12 +7,23 @@ use std::ptr::NonNull;
 
 use libc::{FILE, off_t, size_t};
 
+use crate::cancel::errno;
+
 unsafe extern "C" {
     static stdin: *mut FILE;
     static stdout: *mut FILE;
     static stderr: *mut FILE;
     fn fread_unlocked(to: *mut u8, size: size_t, count: size_t, file: *mut FILE) -> size_t;
+}
+
+// Where a thread may be cancelled while it waits for the file: see `cancel`.
+unsafe extern "C-unwind" {
     fn fwrite_unlocked(from: *const u8, size: size_t, count: size_t, file: *mut FILE) -> size_t;
+    fn fflush(file: *mut FILE) -> c_int;
+    fn fclose(file: *mut FILE) -> c_int;
+    fn fprintf(file: *mut FILE, form: *const c_char, ...) -> c_int;
+    fn getc_unlocked(file: *mut FILE) -> c_int;
+    fn ungetc(byte: c_int, file: *mut FILE) -> c_int;
 }
 
 /// An open `FILE`: one of the program, or one that this library opened. It is closed by [`File::close`], not by drop.
@@ -66,6 +77,19 @@ impl File {
         unsafe { fwrite_unlocked(bytes.as_ptr(), 1, bytes.len(), self.as_ptr()) == bytes.len() }
     }
 
+    /// Waits for a byte, and leaves it there; an error is `errno`. At the end there is none.
+    pub(crate) fn peek(self) -> Result<(), c_int> {
+        // SAFETY: the file is open.
+        let byte = unsafe { getc_unlocked(self.as_ptr()) };
+        if byte != libc::EOF {
+            // SAFETY: as above; the byte was read last.
+            unsafe { ungetc(byte, self.as_ptr()) };
+            return Ok(());
+        }
+        let error = errno();
+        if self.failed() { Err(error) } else { Ok(()) }
+    }
+
     /// Returns whether reading or writing has failed.
     pub(crate) fn failed(self) -> bool {
         // SAFETY: the file is open.
@@ -96,12 +120,10 @@ impl File {
         }
     }
 
-    pub(crate) fn flush(self) -> io::Result<()> {
+    /// Returns whether all was written.
+    pub(crate) fn flush(self) -> bool {
         // SAFETY: the file is open.
-        match unsafe { libc::fflush(self.as_ptr()) } {
-            0 => Ok(()),
-            _ => Err(io::Error::last_os_error()),
-        }
+        unsafe { fflush(self.as_ptr()) == 0 }
     }
 
     /// Sets the size of the buffer. The file was just opened and not yet used.
@@ -128,7 +150,7 @@ impl File {
     /// Closes the file, which nothing uses afterwards.
     pub(crate) fn close(self) {
         // SAFETY: the file is open.
-        unsafe { libc::fclose(self.as_ptr()) };
+        unsafe { fclose(self.as_ptr()) };
     }
 }
 
@@ -141,7 +163,7 @@ pub(crate) unsafe fn print_error(prefix: *const c_char, text: *const c_char) {
     // SAFETY: glibc sets the variable before any program runs.
     let file = unsafe { stderr };
     // SAFETY: two strings for two conversions.
-    unsafe { libc::fprintf(file, c"%s: %s\n".as_ptr(), prefix, text) };
+    unsafe { fprintf(file, c"%s: %s\n".as_ptr(), prefix, text) };
 }
 
 /// Returns the system's text for an error, as C programs show it.

@@ -23,7 +23,7 @@ thread_local! {
 
 /// Returns the text of a status code.
 #[unsafe(no_mangle)]
-pub extern "C" fn pcap_statustostr(status: c_int) -> *const c_char {
+pub extern "C-unwind" fn pcap_statustostr(status: c_int) -> *const c_char {
     guard(c"Generic error".as_ptr(), || {
         known_status(status).map_or_else(
             || STATUS.with(|kept| kept.set(&format!("Unknown error: {status}"))).cast_const(),
@@ -57,7 +57,7 @@ pub(crate) fn known_status(status: c_int) -> Option<&'static CStr> {
 
 /// Returns the text of an `errno`.
 #[unsafe(no_mangle)]
-pub extern "C" fn pcap_strerror(error: c_int) -> *const c_char {
+pub extern "C-unwind" fn pcap_strerror(error: c_int) -> *const c_char {
     // SAFETY: strerror takes any number; glibc keeps its text for this thread alone.
     guard(ptr::null(), || unsafe { libc::strerror(error) })
 }
@@ -76,7 +76,7 @@ pub(crate) fn last_error() -> (c_int, String) {
 ///
 /// C1.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pcap_tstamp_type_name_to_val(name: *const c_char) -> c_int {
+pub unsafe extern "C-unwind" fn pcap_tstamp_type_name_to_val(name: *const c_char) -> c_int {
     guard(PCAP_ERROR, || {
         // SAFETY: C1.
         let Some(name) = (unsafe { word(name) }) else { return PCAP_ERROR };
@@ -88,13 +88,13 @@ pub unsafe extern "C" fn pcap_tstamp_type_name_to_val(name: *const c_char) -> c_
 
 /// Returns the name of a timestamp type, or null.
 #[unsafe(no_mangle)]
-pub extern "C" fn pcap_tstamp_type_val_to_name(value: c_int) -> *const c_char {
+pub extern "C-unwind" fn pcap_tstamp_type_val_to_name(value: c_int) -> *const c_char {
     guard(ptr::null(), || tstamp_type(value).map_or(ptr::null(), |(name, _)| name.as_ptr()))
 }
 
 /// Returns the description of a timestamp type, or null.
 #[unsafe(no_mangle)]
-pub extern "C" fn pcap_tstamp_type_val_to_description(value: c_int) -> *const c_char {
+pub extern "C-unwind" fn pcap_tstamp_type_val_to_description(value: c_int) -> *const c_char {
     guard(ptr::null(), || tstamp_type(value).map_or(ptr::null(), |(_, description)| description.as_ptr()))
 }
 
@@ -108,7 +108,7 @@ fn tstamp_type(value: c_int) -> Option<(&'static CStr, &'static CStr)> {
 ///
 /// The list is null or from `pcap_list_tstamp_types`, and not used again.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pcap_free_tstamp_types(list: *mut c_int) {
+pub unsafe extern "C-unwind" fn pcap_free_tstamp_types(list: *mut c_int) {
     // SAFETY: such lists are allocated with malloc (C3); free takes null.
     guard((), || unsafe { libc::free(list.cast::<c_void>()) });
 }

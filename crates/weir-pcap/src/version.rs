@@ -22,7 +22,7 @@ pub(crate) const MARK: &str = "(weir ";
 
 /// Returns the version as a text. Programs look for libpcap's version in it.
 #[unsafe(no_mangle)]
-pub extern "C" fn pcap_lib_version() -> *const c_char {
+pub extern "C-unwind" fn pcap_lib_version() -> *const c_char {
     const TEXT: &str = concat!("libpcap version 1.10.3 (weir ", env!("CARGO_PKG_VERSION"), ")\0");
     TEXT.as_ptr().cast()
 }
@@ -33,7 +33,7 @@ pub extern "C" fn pcap_lib_version() -> *const c_char {
 ///
 /// C1.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pcap_init(options: c_uint, error: *mut c_char) -> c_int {
+pub unsafe extern "C-unwind" fn pcap_init(options: c_uint, error: *mut c_char) -> c_int {
     guard(PCAP_ERROR, || {
         let refused = if options > MOST_OPTIONS {
             "Unknown options specified"

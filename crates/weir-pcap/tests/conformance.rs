@@ -26,6 +26,12 @@ fn bpf_image() {
     Program::compile("bpf_image").compare(NONE);
 }
 
+/// Threads that are cancelled while they read files and pipes.
+#[test]
+fn cancelled_threads() {
+    Program::compile("cancel").compare(NONE);
+}
+
 /// Exceptions and the end of a thread pass through our frames.
 #[test]
 fn exceptions() {

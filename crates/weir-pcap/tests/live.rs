@@ -14,6 +14,19 @@ fn root_live() {
     }
 }
 
+/// Threads that are cancelled while they wait for packets, with a packet socket and with a pool behind our library.
+#[test]
+fn root_cancelled_threads() {
+    if require_root("root_cancelled_threads") {
+        let program = Program::compile("cancel");
+        for source in ["af_packet", "tc"] {
+            let run =
+                |command: &mut Command| in_a_network(command.env("WEIR_SOURCE", source).args(["d0", "d1"]));
+            program.compare_by(&[], run);
+        }
+    }
+}
+
 /// What the system's library does not do reliably: a lone packet without a timeout, and filters for a direction.
 #[test]
 fn root_live_beyond_libpcap() {

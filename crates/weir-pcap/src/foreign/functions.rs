@@ -6,21 +6,21 @@ use std::ffi::{c_char, c_int};
 use crate::abi::PcapIf;
 
 /// Creates a handle for a device.
-pub(super) type Create<H> = unsafe extern "C" fn(*const c_char, *mut c_char) -> *mut H;
+pub(super) type Create<H> = unsafe extern "C-unwind" fn(*const c_char, *mut c_char) -> *mut H;
 /// Ends something.
-pub(super) type Done<H> = unsafe extern "C" fn(*mut H);
+pub(super) type Done<H> = unsafe extern "C-unwind" fn(*mut H);
 /// Returns a number or a status.
-pub(super) type Number<H> = unsafe extern "C" fn(*mut H) -> c_int;
+pub(super) type Number<H> = unsafe extern "C-unwind" fn(*mut H) -> c_int;
 /// Sets a number.
-pub(super) type Set<H> = unsafe extern "C" fn(*mut H, c_int) -> c_int;
+pub(super) type Set<H> = unsafe extern "C-unwind" fn(*mut H, c_int) -> c_int;
 /// Returns a text.
-pub(super) type Text<H> = unsafe extern "C" fn(*mut H) -> *mut c_char;
+pub(super) type Text<H> = unsafe extern "C-unwind" fn(*mut H) -> *mut c_char;
 /// Lists numbers.
-pub(crate) type Make<H> = unsafe extern "C" fn(*mut H, *mut *mut c_int) -> c_int;
+pub(crate) type Make<H> = unsafe extern "C-unwind" fn(*mut H, *mut *mut c_int) -> c_int;
 /// Lists devices.
-pub(super) type Find = unsafe extern "C" fn(*mut *mut PcapIf, *mut c_char) -> c_int;
+pub(super) type Find = unsafe extern "C-unwind" fn(*mut *mut PcapIf, *mut c_char) -> c_int;
 /// Releases a list of devices.
-pub(super) type Free = unsafe extern "C" fn(*mut PcapIf);
+pub(super) type Free = unsafe extern "C-unwind" fn(*mut PcapIf);
 
 #[cfg(test)]
 mod tests {

@@ -18,11 +18,8 @@ use crate::guard::word;
 
 /// Returns a function of the system's library. It has the type of ours with this name and number of arguments.
 macro_rules! theirs {
-    ($library:expr, $function:ident($($argument:expr),*)) => {
-        $crate::foreign::theirs!($library, "C" $function($($argument),*))
-    };
-    ($library:expr, $abi:literal $function:ident($($argument:expr),*)) => {{
-        let ours: unsafe extern $abi fn($($crate::foreign::theirs!(@type $argument)),*) -> _ = $function;
+    ($library:expr, $function:ident($($argument:expr),*)) => {{
+        let ours: unsafe extern "C-unwind" fn($($crate::foreign::theirs!(@type $argument)),*) -> _ = $function;
         // SAFETY: both have the type of pcap.h.
         unsafe { $crate::foreign::typed_as(ours, $library.$function) }
     }};
@@ -119,7 +116,7 @@ impl Foreign {
     pub(crate) fn numbers<H>(
         &self,
         make: Make<H>,
-        release: unsafe extern "C" fn(*mut c_int),
+        release: unsafe extern "C-unwind" fn(*mut c_int),
     ) -> Result<Vec<c_int>, c_int> {
         let mut list = ptr::null_mut();
         // SAFETY: the handle is open, and the list is written to.

@@ -20,6 +20,8 @@ pub(crate) struct Dump {
     pub(crate) quit: Arc<AtomicBool>,
     /// Wakes it.
     pub(crate) bell: OwnedFd,
+    /// Readable once it has nothing left to do.
+    pub(crate) over: Arc<OwnedFd>,
 }
 
 /// What the thread leaves.

@@ -4,13 +4,14 @@
 //! in the host's byte order, of the packets that the filter has accepted since the last ones, and of their bytes on the wire.
 
 use std::ffi::c_int;
-use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant, SystemTime};
 
-use super::{Pcap, Step};
+use super::{Pcap, Step, Turn};
 use crate::abi::*;
+use crate::cancel::held;
 use crate::filter::Filter;
 use crate::live::{self, Live};
+use crate::loops::broken;
 use crate::savefile::Packet;
 
 /// What was counted, and when to tell.
@@ -29,39 +30,39 @@ impl Statistics {
         Self { interval, due: Instant::now() + interval, packets: 0, bytes: 0, told: Vec::new() }
     }
 
-    /// Waits for the end of the interval, and counts until then. `begun`: C already has numbers of this call.
+    /// Counts until the end of the interval, and tells how to wait for it.
     pub(crate) fn step(
         &mut self,
         pcap: &Pcap,
         live: &mut Live,
         filter: Option<&Filter>,
-        begun: bool,
+        turn: &mut Turn,
         to: &mut Packet,
         precision: c_int,
     ) -> Step {
-        loop {
-            if pcap.stop.load(Ordering::Relaxed) {
-                if !begun {
-                    pcap.stop.store(false, Ordering::Relaxed);
-                }
-                return Step::Break;
-            }
-            let counted = self.count(live, filter, to).and_then(|()| {
-                if Instant::now() >= self.due || begun {
-                    return Ok(());
-                }
-                if live.nonblocking { live.health() } else { live.wait(Some(self.due)) }
-            });
-            if let Err(text) = counted {
-                return Step::Failed(pcap.fail(PCAP_ERROR, &text));
-            }
-            if Instant::now() >= self.due {
-                self.tell(to, precision == PCAP_TSTAMP_PRECISION_NANO);
-                return Step::Packet;
-            }
-            if begun || live.nonblocking {
-                return Step::Nothing;
-            }
+        let found = match turn.woken.take() {
+            Some(woken) => held(|| live.woken(woken)),
+            None => Ok(()),
+        };
+        if found.is_ok() && broken(pcap, turn) {
+            return Step::Break;
+        }
+        if let Err(text) = found.and_then(|()| self.count(live, filter, to)) {
+            return Step::Failed(pcap.fail(PCAP_ERROR, &text));
+        }
+        if Instant::now() >= self.due {
+            self.tell(to, precision == PCAP_TSTAMP_PRECISION_NANO);
+            return Step::Packet;
+        }
+        if turn.begun {
+            return Step::Nothing;
+        }
+        if !live.nonblocking {
+            return Step::Wait(live.sleep(Some(self.due)));
+        }
+        match held(|| live.health()) {
+            Ok(()) => Step::Nothing,
+            Err(text) => Step::Failed(pcap.fail(PCAP_ERROR, &text)),
         }
     }
 

@@ -1,12 +1,17 @@
 //! A step of a loop.
 
 use std::ffi::c_int;
+use std::time::Instant;
+
+use crate::cancel::{Wait, Woken};
 
 /// What a step of a loop finds.
 #[derive(Clone, Copy)]
 pub(crate) enum Step {
     /// A packet.
     Packet,
+    /// No packet yet: wait, and take the step again.
+    Wait(Wait),
     /// The file has ended.
     End,
     /// The device has no packet at present.
@@ -15,4 +20,15 @@ pub(crate) enum Step {
     Break,
     /// A status code.
     Failed(c_int),
+}
+
+/// What a step that is taken again knows of the times before.
+#[derive(Clone, Copy)]
+pub(crate) struct Turn {
+    /// Packets were already read in this call, so it does not wait, and a break stays for the next one.
+    pub(crate) begun: bool,
+    /// When it gives up; `None`: not yet known, or never.
+    pub(crate) deadline: Option<Instant>,
+    /// How the wait for which the last step has asked has ended.
+    pub(crate) woken: Option<Woken>,
 }

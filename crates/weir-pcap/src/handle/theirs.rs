@@ -4,16 +4,14 @@ use std::ffi::c_int;
 
 use super::{Handle, Pcap, Source};
 use crate::foreign::Foreign;
+use crate::guard::guard;
 
 /// Passes this call on if the handle is one of the system's library: returns its answer.
 macro_rules! forward {
-    ($function:ident($($arguments:tt)*)) => {
-        $crate::handle::forward!("C" $function($($arguments)*))
-    };
-    ($abi:literal $function:ident($pcap:expr $(, $argument:expr)*)) => {
+    ($function:ident($pcap:expr $(, $argument:expr)*)) => {
         // SAFETY: C1.
         if let Some(foreign) = unsafe { $crate::handle::theirs::of($pcap) } {
-            let function = $crate::foreign::theirs!(foreign.library, $abi $function($pcap $(, $argument)*));
+            let function = $crate::foreign::theirs!(foreign.library, $function($pcap $(, $argument)*));
             // SAFETY: C1: what the caller promises us, it promises them.
             let answer = unsafe { function(foreign.handle.as_ptr().cast() $(, $argument)*) };
             if $crate::handle::theirs::Answer::failed(&answer) {
@@ -72,12 +70,14 @@ pub(crate) unsafe fn of<'a>(pcap: *mut Pcap) -> Option<&'a Foreign> {
 ///
 /// C1.
 pub(crate) unsafe fn repeat(pcap: *mut Pcap) {
-    // SAFETY: C1.
-    if let Some(pcap) = unsafe { pcap.as_ref() }
-        && let Some(foreign) = &pcap.foreign
-    {
-        pcap.fail(0, &foreign.error());
-    }
+    guard((), || {
+        // SAFETY: C1.
+        if let Some(pcap) = unsafe { pcap.as_ref() }
+            && let Some(foreign) = &pcap.foreign
+        {
+            pcap.fail(0, &foreign.error());
+        }
+    });
 }
 
 impl Handle {

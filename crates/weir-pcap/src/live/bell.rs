@@ -28,21 +28,15 @@ impl AsFd for Bell {
     }
 }
 
-/// Rings the bell with this descriptor; a negative one is none. Safe in a signal handler: one write(2), and `errno`
-/// stays what it was.
+/// Rings the bell with this descriptor; a negative one is none. Safe in a signal handler: one write(2), which is no
+/// cancellation point, and `errno` stays what it was.
 pub(crate) fn ring(descriptor: &AtomicI32) {
     // Acquire, paired with the store when the handle was activated.
     let descriptor = descriptor.load(Ordering::Acquire);
-    if descriptor < 0 {
-        return;
+    if descriptor >= 0 {
+        // SAFETY: the descriptor is open as long as its handle (C4).
+        let bell = unsafe { BorrowedFd::borrow_raw(descriptor) };
+        // A full counter has woken the reader already.
+        let _ = rustix::io::write(bell, &1u64.to_ne_bytes());
     }
-    let one = 1u64.to_ne_bytes();
-    // SAFETY: each thread has its errno.
-    let errno = unsafe { libc::__errno_location() };
-    // SAFETY: as above; an integer can be read.
-    let before = unsafe { errno.read() };
-    // SAFETY: the bytes are there; the descriptor is open as long as its handle (C4).
-    unsafe { libc::write(descriptor, one.as_ptr().cast(), one.len()) };
-    // SAFETY: as above.
-    unsafe { errno.write(before) };
 }

@@ -15,12 +15,11 @@ mod renew;
 mod socket;
 
 use std::ffi::{CStr, c_int};
+use std::io;
 use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd};
 use std::time::{Duration, Instant};
 
 use libc::timeval;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::io::Errno;
 use rustix::net::{SendFlags, send};
 
 pub(crate) use self::bell::{Bell, ring};
@@ -29,6 +28,7 @@ use self::engine::Wish;
 use self::pool::Pool;
 use self::socket::Socket;
 use crate::abi::*;
+use crate::cancel::{Wait, Woken};
 use crate::filter::Filter;
 use crate::savefile::Packet;
 use crate::settings::Settings;
@@ -119,19 +119,31 @@ impl Live {
     }
 
     /// Waits until there may be packets, or somebody rings the bell, at most until `deadline`. A signal may end it early.
+    /// Only for a thread of ours: [`Self::sleep`] and [`Self::woken`] are the halves of it between which a thread of the
+    /// program's waits.
     pub(crate) fn wait(&mut self, deadline: Option<Instant>) -> Result<(), String> {
-        let packets = PollFd::from_borrowed_fd(self.packets(), PollFlags::IN);
-        let mut fds = [packets, PollFd::new(&self.bell, PollFlags::IN)];
-        let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
-        let left = if self.down { Some(left.map_or(WHILE_DOWN, |left| left.min(WHILE_DOWN))) } else { left };
-        let left = left.and_then(|left| Timespec::try_from(left).ok());
-        match poll(&mut fds, left.as_ref()) {
-            Ok(_) | Err(Errno::INTR) => {}
-            Err(error) => return Err(format!("cannot wait for packets: {}", text_of(&error.into()))),
-        }
-        let trouble = fds[0].revents().intersects(PollFlags::ERR | PollFlags::HUP | PollFlags::NVAL);
+        let woken = self.sleep(deadline).now();
+        self.woken(woken)
+    }
+
+    /// Returns what to wait for.
+    pub(crate) fn sleep(&self, deadline: Option<Instant>) -> Wait {
+        let look = self.down.then(|| Instant::now() + WHILE_DOWN);
+        let until = deadline.into_iter().chain(look).min();
+        Wait::Ready { fds: [self.packets().as_raw_fd(), self.bell.as_fd().as_raw_fd()], until }
+    }
+
+    /// Returns an error if no packet will arrive any more, after a wait.
+    pub(crate) fn woken(&mut self, woken: Woken) -> Result<(), String> {
         self.bell.silence();
-        if trouble || self.down { self.health() } else { Ok(()) }
+        match woken {
+            Woken::Events(events) if events & !libc::POLLIN == 0 && !self.down => Ok(()),
+            Woken::Events(_) => self.health(),
+            Woken::Failed(errno) => {
+                let error = io::Error::from_raw_os_error(errno);
+                Err(format!("cannot wait for packets: {}", text_of(&error)))
+            }
+        }
     }
 
     /// Returns an error if no packet will arrive any more.

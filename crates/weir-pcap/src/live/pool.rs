@@ -14,6 +14,7 @@ use super::engine::Wish;
 use super::maker::Maker;
 use super::{GONE, IN, OUT, time};
 use crate::abi::*;
+use crate::cancel::held;
 use crate::filter::Filter;
 use crate::savefile::Packet;
 use crate::settings::Settings;
@@ -157,7 +158,7 @@ impl Pool {
     /// Takes the next chunk, if there is one. If not, the descriptor is no longer readable: so, if the
     /// program waits for it, this happens as soon as C has the last packet, and not when it asks for another.
     fn look_ahead(&mut self) {
-        self.ahead = match self.capture.try_next() {
+        self.ahead = match held(|| self.capture.try_next()) {
             Ok(chunk) => chunk.map(Ok),
             Err(error) if error.kind() == ErrorKind::InterfaceGone => Some(Err(GONE.to_owned())),
             Err(error) => Some(Err(error.to_string())),

@@ -16,7 +16,7 @@ use crate::savefile::Packet;
 ///
 /// C1; `to` has room for `most` packets.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn weir_pcap_burst(pcap: *mut Pcap, to: *mut Packet, most: c_int) -> c_int {
+pub unsafe extern "C-unwind" fn weir_pcap_burst(pcap: *mut Pcap, to: *mut Packet, most: c_int) -> c_int {
     let room = usize::try_from(most).unwrap_or(0);
     if to.is_null() || room == 0 {
         let refuse =
@@ -28,7 +28,7 @@ pub unsafe extern "C" fn weir_pcap_burst(pcap: *mut Pcap, to: *mut Packet, most:
     // SAFETY: C1, C4.
     match unsafe { step(pcap, false, &mut packet) } {
         Step::Packet => {}
-        Step::Nothing => return 0,
+        Step::Nothing | Step::Wait(_) => return 0,
         Step::End | Step::Break => return PCAP_ERROR_BREAK,
         Step::Failed(code) => return code,
     }

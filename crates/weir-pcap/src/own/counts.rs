@@ -12,7 +12,7 @@ use crate::handle::{Handle, Pcap, with};
 ///
 /// C1; `to` has room for `size` bytes.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn weir_pcap_counts(pcap: *mut Pcap, to: *mut Counts, size: usize) -> c_int {
+pub unsafe extern "C-unwind" fn weir_pcap_counts(pcap: *mut Pcap, to: *mut Counts, size: usize) -> c_int {
     let dead = "Statistics aren't available from a pcap_open_dead pcap_t";
     let count = |pcap: &Pcap, handle: &mut Handle| {
         let Some(live) = handle.live_mut() else {

@@ -17,7 +17,7 @@ use crate::link_types;
 ///
 /// C1.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn weir_pcap_setfilter(pcap: *mut Pcap, expression: *const c_char) -> c_int {
+pub unsafe extern "C-unwind" fn weir_pcap_setfilter(pcap: *mut Pcap, expression: *const c_char) -> c_int {
     let set = |pcap: &Pcap, handle: &mut Handle| {
         // SAFETY: C1.
         let Some(text) = (unsafe { word(expression) }) else {

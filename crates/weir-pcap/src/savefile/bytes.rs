@@ -1,9 +1,11 @@
 //! The bytes of a savefile, read in large pieces or exactly.
 
+use std::fs;
 use std::io::{self, Read};
 
 use libc::off_t;
 
+use crate::cancel::held;
 use crate::stdio::File;
 
 /// Bytes that are read at once.
@@ -37,6 +39,8 @@ pub(crate) struct Exactly {
     file: File,
     buffer: Vec<u8>,
     taken: usize,
+    /// Whether its bytes may come late, as those of a pipe.
+    late: bool,
 }
 
 impl Bytes {
@@ -46,7 +50,18 @@ impl Bytes {
     }
 
     pub(crate) fn exactly(file: File) -> Self {
-        Self::Exactly(Exactly { file, buffer: Vec::new(), taken: 0 })
+        let late = file.duplicate().and_then(|file| fs::File::from(file).metadata());
+        let late = late.is_ok_and(|about| !about.is_file());
+        Self::Exactly(Exactly { file, buffer: Vec::new(), taken: 0, late })
+    }
+
+    /// Returns the file whose next byte may come late.
+    #[inline]
+    pub(crate) fn awaited(&self) -> Option<File> {
+        match self {
+            Self::Exactly(Exactly { file, late: true, .. }) => Some(*file),
+            _ => None,
+        }
     }
 
     /// Takes the next bytes. They stay until the next call.
@@ -89,7 +104,7 @@ impl Bytes {
                 file.read(&mut [0]);
             }
             let buffer = std::mem::take(&mut ahead.buffer);
-            *self = Self::Exactly(Exactly { file, buffer, taken: 0 });
+            *self = Self::Exactly(Exactly { file, buffer, taken: 0, late: false });
         }
     }
 }
@@ -117,7 +132,7 @@ impl Ahead {
             if self.buffer.len() < wanted {
                 self.buffer.resize(wanted, 0);
             }
-            match self.input.read(&mut self.buffer[self.to..]) {
+            match held(|| self.input.read(&mut self.buffer[self.to..])) {
                 Ok(0) => self.ended = true,
                 Ok(bytes) => self.to += bytes,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
@@ -138,7 +153,7 @@ impl Exactly {
             if self.buffer.len() < wanted {
                 self.buffer.resize(wanted, 0);
             }
-            let bytes = self.file.read(&mut self.buffer[there..wanted]);
+            let bytes = held(|| self.file.read(&mut self.buffer[there..wanted]));
             there += bytes;
             if there < wanted {
                 break;

@@ -11,6 +11,7 @@ mod pseudo;
 mod time;
 
 use std::ffi::c_int;
+use std::io;
 use std::slice;
 
 use std::ptr;
@@ -21,6 +22,7 @@ use self::classic::Classic;
 use self::ng::Ng;
 pub(crate) use self::open::{given, open};
 use crate::abi::{PCAP_TSTAMP_PRECISION_MICRO, PCAP_TSTAMP_PRECISION_NANO, PcapPkthdr};
+use crate::cancel::Wait;
 use crate::stdio::{File, text_of};
 
 /// The smallest buffer of libpcap for a packet, unless all packets are shorter.
@@ -87,6 +89,12 @@ impl Savefile {
             Format::Classic(classic) => classic.next(&mut self.bytes, &self.begin, &mut self.buffer, to),
             Format::Ng(ng) => ng.next(&mut self.bytes, &self.begin, to),
         }
+    }
+
+    /// Returns what to wait for before the next packet is read, if that may take long.
+    #[inline]
+    pub(crate) fn wait(&self) -> Option<Wait> {
+        self.bytes.awaited().map(Wait::Byte)
     }
 
     /// Returns the `FILE`. From now on it is where the next packet begins.
@@ -158,7 +166,17 @@ fn ticks(precision: c_int) -> u32 {
 #[cold]
 fn short(bytes: &Bytes, cut: impl FnOnce() -> String) -> String {
     match bytes.error() {
-        Some(error) => format!("error reading dump file: {}", text_of(&error)),
+        Some(error) => unreadable(&error),
         None => cut(),
     }
+}
+
+/// Returns the text for an `errno` of reading.
+#[cold]
+pub(crate) fn failed(errno: c_int) -> String {
+    unreadable(&io::Error::from_raw_os_error(errno))
+}
+
+fn unreadable(error: &io::Error) -> String {
+    format!("error reading dump file: {}", text_of(error))
 }

@@ -10,7 +10,7 @@ use super::source::{Place, told};
 use crate::abi::{PCAP_ERROR, PcapIf};
 use crate::allocate::{copy, place, release};
 use crate::devices::{pcap_findalldevs, pcap_freealldevs};
-use crate::guard::{guard, word};
+use crate::guard::{BUG, caught, guard, word};
 use crate::savefile;
 use crate::stdio::text_of;
 
@@ -21,7 +21,7 @@ use crate::stdio::text_of;
 ///
 /// C1.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pcap_findalldevs_ex(
+pub unsafe extern "C-unwind" fn pcap_findalldevs_ex(
     source: *const c_char,
     _auth: *mut c_void,
     list: *mut *mut PcapIf,
@@ -31,7 +31,7 @@ pub unsafe extern "C" fn pcap_findalldevs_ex(
     let source = unsafe { word(source) };
     if list.is_null() {
         // SAFETY: C1.
-        return unsafe { told(Err("A null pointer was supplied for the list".to_owned()), error) };
+        return unsafe { told(|| Err("A null pointer was supplied for the list".to_owned()), error) };
     }
     // SAFETY: C1, and not null.
     unsafe { list.write(ptr::null_mut()) };
@@ -47,7 +47,7 @@ pub unsafe extern "C" fn pcap_findalldevs_ex(
             Place::Remote { host, .. } => Err(remote(host)),
         }
     };
-    match guard(Err("a bug in weir".to_owned()), find) {
+    guard(PCAP_ERROR, || match caught(Err(BUG.to_owned()), find) {
         // SAFETY: C1, and not null.
         Ok(None) => unsafe { devices(list, error) },
         Ok(Some(files)) => {
@@ -56,8 +56,8 @@ pub unsafe extern "C" fn pcap_findalldevs_ex(
             0
         }
         // SAFETY: C1.
-        Err(text) => unsafe { told(Err(text), error) },
-    }
+        Err(text) => unsafe { told(|| Err(text), error) },
+    })
 }
 
 /// Lists the devices, each with its source string as its name.
@@ -74,7 +74,7 @@ unsafe fn devices(list: *mut *mut PcapIf, error: *mut c_char) -> c_int {
     let mut next = unsafe { list.read() };
     // SAFETY: `pcap_findalldevs` has made the list, and C does not have it yet.
     while let Some(device) = unsafe { next.as_mut() } {
-        let renamed = guard(false, || {
+        let renamed = caught(false, || {
             // SAFETY: as above.
             let name = unsafe { word(device.name) }.unwrap_or_default();
             // SAFETY: as above.
@@ -94,7 +94,7 @@ unsafe fn devices(list: *mut *mut PcapIf, error: *mut c_char) -> c_int {
             // SAFETY: the caller's promise.
             unsafe { list.write(ptr::null_mut()) };
             // SAFETY: the caller's promise.
-            return unsafe { told(Err("malloc: Cannot allocate memory".to_owned()), error) };
+            return unsafe { told(|| Err("malloc: Cannot allocate memory".to_owned()), error) };
         }
         next = device.next;
     }

@@ -7,6 +7,7 @@ use std::ffi::{CStr, OsStr, c_char, c_int};
 use std::fs::File;
 use std::io::{self, BufWriter, Write as _};
 use std::mem;
+use std::os::fd::AsRawFd as _;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 use std::process;
@@ -15,13 +16,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::sync_channel;
 
+use rustix::event::{EventfdFlags, eventfd};
 use weir_sys::thread::spawn_deaf;
 
 use crate::abi::*;
+use crate::cancel::{Wait, Woken};
 use crate::dump::record;
 use crate::file_header::{FILE_HEADER, header};
 use crate::filter::Filter;
-use crate::guard::{guard, word};
+use crate::guard::{BUG, caught, word};
 use crate::handle::{Dump, Ended, Handle, Pcap, Source, with};
 use crate::live::Live;
 use crate::savefile::Packet;
@@ -60,7 +63,7 @@ impl Stop {
 ///
 /// C1.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pcap_live_dump(
+pub unsafe extern "C-unwind" fn pcap_live_dump(
     pcap: *mut Pcap,
     name: *const c_char,
     max_size: c_int,
@@ -112,19 +115,24 @@ fn begin(pcap: &Pcap, handle: &mut Handle, name: Option<&CStr>, limits: Limits) 
         // SAFETY: the handle is there until `pcap_close` has dropped `Dump`, which waits for the thread.
         broken: unsafe { &*ptr::from_ref(&pcap.stop) },
     };
+    let over = Arc::new(
+        eventfd(0, EventfdFlags::CLOEXEC)
+            .map_err(|error| format!("cannot dump packets: {}", text_of(&error.into())))?,
+    );
+    let end = Arc::clone(&over);
     let (give, taken) = sync_channel::<(Box<Live>, Option<Box<Filter>>)>(1);
     let work = move || {
         let (mut live, filter) = taken.recv().ok()?;
-        let result = guard(Err("a bug in weir".to_owned()), || {
-            write(&mut live, filter.as_deref(), &mut file, limits, &stop)
-        });
+        let result =
+            caught(Err(BUG.to_owned()), || write(&mut live, filter.as_deref(), &mut file, limits, &stop));
         let kept = file.flush().map_err(|error| text_of(&error));
         drop(file);
+        let _ = rustix::io::write(&*end, &1u64.to_ne_bytes());
         Some(Ended { live, filter, result: result.and(kept).map_err(|why| format!("{shown}: {why}")) })
     };
     let thread = spawn_deaf("weir-dump", work);
     let thread = thread.map_err(|error| format!("cannot dump packets: {}", text_of(&error)))?;
-    let dump = Dump { thread: Some(thread), process: process::id(), quit, bell };
+    let dump = Dump { thread: Some(thread), process: process::id(), quit, bell, over };
     if let Source::Live(live) = mem::replace(&mut handle.source, Source::Dumping(Box::new(dump))) {
         // It has room for one, and the thread waits for it.
         let _ = give.send((live, handle.filter.take()));
@@ -168,32 +176,42 @@ fn write(
 ///
 /// C1.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pcap_live_dump_ended(pcap: *mut Pcap, sync: c_int) -> c_int {
-    let ended = |pcap: &Pcap, handle: &mut Handle| {
-        if let Source::Dumping(dump) = &mut handle.source {
-            if dump.process != process::id() {
-                let text = "cannot tell whether the dump has ended: it runs in the parent of this process";
-                return pcap.fail(PCAP_ERROR, text);
-            }
-            if sync == 0 && !dump.has_ended() {
-                return 0;
-            }
-            let result = match dump.join() {
-                Some(Ended { live, filter, result }) => {
-                    (handle.source, handle.filter) = (Source::Live(live), filter);
-                    result
-                }
-                None => Err("the thread that wrote the dump was lost".to_owned()),
-            };
-            handle.special().dumped = Some(result);
+pub unsafe extern "C-unwind" fn pcap_live_dump_ended(pcap: *mut Pcap, sync: c_int) -> c_int {
+    let mut over = false;
+    loop {
+        // SAFETY: C1.
+        match unsafe { with(pcap, Ok(PCAP_ERROR), |pcap, handle| ended(pcap, handle, over)) } {
+            Ok(status) => return status,
+            Err(_) if sync == 0 => return 0,
+            // The thread may be cancelled here: a plain frame (C6).
+            Err(wait) => over = matches!(wait.now(), Woken::Events(events) if events != 0),
         }
-        match handle.special.as_ref().and_then(|special| special.dumped.as_ref()) {
-            Some(Ok(())) => 1,
-            Some(Err(text)) => pcap.fail(PCAP_ERROR, text),
-            None if handle.live().is_some() => pcap.fail(PCAP_ERROR, "pcap_live_dump was not called"),
-            None => handle.needs_device(pcap, "dump packets"),
+    }
+}
+
+/// Takes the capture back once the dump has ended; until then, returns how to wait for that. `over`: this was waited for.
+fn ended(pcap: &Pcap, handle: &mut Handle, over: bool) -> Result<c_int, Wait> {
+    if let Source::Dumping(dump) = &mut handle.source {
+        if dump.process != process::id() {
+            let text = "cannot tell whether the dump has ended: it runs in the parent of this process";
+            return Ok(pcap.fail(PCAP_ERROR, text));
         }
-    };
-    // SAFETY: C1.
-    unsafe { with(pcap, PCAP_ERROR, ended) }
+        if !over && !dump.has_ended() {
+            return Err(Wait::Ready { fds: [dump.over.as_raw_fd(), -1], until: None });
+        }
+        let result = match dump.join() {
+            Some(Ended { live, filter, result }) => {
+                (handle.source, handle.filter) = (Source::Live(live), filter);
+                result
+            }
+            None => Err("the thread that wrote the dump was lost".to_owned()),
+        };
+        handle.special().dumped = Some(result);
+    }
+    Ok(match handle.special.as_ref().and_then(|special| special.dumped.as_ref()) {
+        Some(Ok(())) => 1,
+        Some(Err(text)) => pcap.fail(PCAP_ERROR, text),
+        None if handle.live().is_some() => pcap.fail(PCAP_ERROR, "pcap_live_dump was not called"),
+        None => handle.needs_device(pcap, "dump packets"),
+    })
 }

@@ -21,7 +21,7 @@ const INTERVAL: Duration = Duration::from_secs(1);
 ///
 /// C1.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pcap_setmode(pcap: *mut Pcap, mode: c_int) -> c_int {
+pub unsafe extern "C-unwind" fn pcap_setmode(pcap: *mut Pcap, mode: c_int) -> c_int {
     let set = |pcap: &Pcap, handle: &mut Handle| {
         let refused = match mode {
             MODE_CAPT | MODE_STAT => None,

@@ -23,7 +23,7 @@ const MAX_RESPONSIVENESS: c_int = 16;
 ///
 /// C1.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pcap_open(
+pub unsafe extern "C-unwind" fn pcap_open(
     source: *const c_char,
     snap_len: c_int,
     flags: c_int,
@@ -31,31 +31,32 @@ pub unsafe extern "C" fn pcap_open(
     _auth: *mut c_void,
     error: *mut c_char,
 ) -> *mut Pcap {
-    // SAFETY: C1.
-    let source = unsafe { word(source) }.unwrap_or_default();
-    let what = guard(Err("a bug in weir".to_owned()), || of(source));
-    let name = match what {
+    guard(ptr::null_mut(), || {
         // SAFETY: C1.
-        Ok(Source::File(name)) => return unsafe { pcap_open_offline(name.as_ptr(), error) },
-        Ok(Source::Device(name)) => name,
-        Err(text) => {
+        let source = unsafe { word(source) }.unwrap_or_default();
+        let name = match of(source) {
             // SAFETY: C1.
-            unsafe { told(Err(text), error) };
-            return ptr::null_mut();
-        }
-    };
-    // SAFETY: a name, and C1.
-    let pcap = unsafe { pcap_create(name.as_ptr(), error) };
-    // SAFETY: a new handle, or null.
-    unsafe { pcap_set_snaplen(pcap, snap_len) };
-    // SAFETY: as above.
-    unsafe { pcap_set_promisc(pcap, flags & PROMISCUOUS) };
-    // SAFETY: as above.
-    unsafe { pcap_set_immediate_mode(pcap, flags & MAX_RESPONSIVENESS) };
-    // SAFETY: as above.
-    unsafe { pcap_set_timeout(pcap, timeout) };
-    // SAFETY: as above, and C1.
-    unsafe { activated(pcap, name.as_ptr(), error) }
+            Ok(Source::File(name)) => return unsafe { pcap_open_offline(name.as_ptr(), error) },
+            Ok(Source::Device(name)) => name,
+            Err(text) => {
+                // SAFETY: C1.
+                unsafe { told(|| Err(text), error) };
+                return ptr::null_mut();
+            }
+        };
+        // SAFETY: a name, and C1.
+        let pcap = unsafe { pcap_create(name.as_ptr(), error) };
+        // SAFETY: a new handle, or null.
+        unsafe { pcap_set_snaplen(pcap, snap_len) };
+        // SAFETY: as above.
+        unsafe { pcap_set_promisc(pcap, flags & PROMISCUOUS) };
+        // SAFETY: as above.
+        unsafe { pcap_set_immediate_mode(pcap, flags & MAX_RESPONSIVENESS) };
+        // SAFETY: as above.
+        unsafe { pcap_set_timeout(pcap, timeout) };
+        // SAFETY: as above, and C1.
+        unsafe { activated(pcap, name.as_ptr(), error) }
+    })
 }
 
 /// What can be opened.

@@ -6,11 +6,11 @@ use std::ffi::{c_char, c_int, c_uint};
 use std::hint::spin_loop;
 use std::ptr;
 use std::slice;
-use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use crate::abi::*;
 use crate::allocate::{place, release};
+use crate::cancel::{self, Wait};
 use crate::guard::guard;
 use crate::handle::{Handle, Pcap, with};
 
@@ -33,7 +33,7 @@ const AWAKE: Duration = Duration::from_micros(150);
 
 /// Allocates a queue for this many bytes of packets and their headers; null without memory.
 #[unsafe(no_mangle)]
-pub extern "C" fn pcap_sendqueue_alloc(size: c_uint) -> *mut PcapSendQueue {
+pub extern "C-unwind" fn pcap_sendqueue_alloc(size: c_uint) -> *mut PcapSendQueue {
     guard(ptr::null_mut(), || {
         // SAFETY: malloc takes any size.
         let buffer: *mut c_char = unsafe { libc::malloc((size as usize).max(1)) }.cast();
@@ -55,7 +55,7 @@ pub extern "C" fn pcap_sendqueue_alloc(size: c_uint) -> *mut PcapSendQueue {
 ///
 /// The queue is null or from [`pcap_sendqueue_alloc`], and not used again.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pcap_sendqueue_destroy(queue: *mut PcapSendQueue) {
+pub unsafe extern "C-unwind" fn pcap_sendqueue_destroy(queue: *mut PcapSendQueue) {
     // SAFETY: C1.
     let Some(buffer) = (unsafe { queue.as_ref() }).map(|queue| queue.buffer) else { return };
     // SAFETY: allocated by `pcap_sendqueue_alloc`, and this is the last use.
@@ -70,7 +70,7 @@ pub unsafe extern "C" fn pcap_sendqueue_destroy(queue: *mut PcapSendQueue) {
 ///
 /// C1.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pcap_sendqueue_queue(
+pub unsafe extern "C-unwind" fn pcap_sendqueue_queue(
     queue: *mut PcapSendQueue,
     header: *const PcapPkthdr,
     data: *const u8,
@@ -102,22 +102,29 @@ pub unsafe extern "C" fn pcap_sendqueue_queue(
 ///
 /// C1.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pcap_sendqueue_transmit(
+pub unsafe extern "C-unwind" fn pcap_sendqueue_transmit(
     pcap: *mut Pcap,
     queue: *mut PcapSendQueue,
     sync: c_int,
 ) -> c_uint {
+    cancel::point();
     // SAFETY: C1.
     let bytes = unsafe { queue.as_ref() }.and_then(|queue| unsafe { used(queue) });
-    let transmit = |pcap: &Pcap, handle: &mut Handle| match bytes {
+    let mut sending = Sending { sent: 0, begun: None };
+    let mut transmit = |pcap: &Pcap, handle: &mut Handle| match bytes {
         None => {
             pcap.fail(PCAP_ERROR, "cannot send a queue: a null pointer, or one with more bytes than room");
-            0
+            None
         }
-        Some(bytes) => send(pcap, handle, bytes, sync != 0),
+        Some(bytes) => sending.go_on(pcap, handle, bytes, sync != 0),
     };
     // SAFETY: C1.
-    unsafe { with(pcap, 0, transmit) }
+    while let Some(moment) = unsafe { with(pcap, None, &mut transmit) } {
+        // The thread may be cancelled here: a plain frame (C6).
+        Wait::until(moment).now();
+    }
+    // As many as a 32-bit number has counted.
+    c_uint::try_from(sending.sent).unwrap_or(c_uint::MAX)
 }
 
 /// Returns the bytes of a queue that are in use, if they can be.
@@ -131,32 +138,46 @@ unsafe fn used(queue: &PcapSendQueue) -> Option<&[u8]> {
     possible.then(|| unsafe { slice::from_raw_parts(queue.buffer.cast(), queue.len as usize) })
 }
 
-/// Sends packets; returns the bytes of them and their headers that were sent.
-fn send(pcap: &Pcap, handle: &Handle, mut bytes: &[u8], sync: bool) -> c_uint {
-    let Some(live) = handle.live() else {
-        handle.needs_device(pcap, "send packets");
-        return 0;
-    };
-    let nanoseconds = handle.precision == PCAP_TSTAMP_PRECISION_NANO;
-    let (mut sent, mut first) = (0, None);
-    while !bytes.is_empty() {
-        let Some((stamp, packet, rest)) = packet(bytes, nanoseconds) else {
-            pcap.fail(PCAP_ERROR, "cannot send a queue: it ends within a packet");
-            break;
+/// What of a queue was sent.
+#[derive(Clone, Copy)]
+struct Sending {
+    /// Bytes of packets and their headers.
+    sent: usize,
+    /// When the first packet was sent, and the time that it has.
+    begun: Option<(Instant, i128)>,
+}
+
+impl Sending {
+    /// Sends packets; returns the moment to sleep until, unless that was all.
+    fn go_on(&mut self, pcap: &Pcap, handle: &Handle, bytes: &[u8], sync: bool) -> Option<Instant> {
+        let Some(live) = handle.live() else {
+            handle.needs_device(pcap, "send packets");
+            return None;
         };
-        let (begun, begin) = *first.get_or_insert_with(|| (Instant::now(), stamp));
-        if let (true, Ok(since)) = (sync, u64::try_from(stamp - begin)) {
-            wait_until(begun + Duration::from_nanos(since));
+        let nanoseconds = handle.precision == PCAP_TSTAMP_PRECISION_NANO;
+        while self.sent < bytes.len() {
+            let Some((stamp, packet, rest)) = packet(&bytes[self.sent..], nanoseconds) else {
+                pcap.fail(PCAP_ERROR, "cannot send a queue: it ends within a packet");
+                break;
+            };
+            let (begun, begin) = *self.begun.get_or_insert_with(|| (Instant::now(), stamp));
+            if let (true, Ok(since)) = (sync, u64::try_from(stamp - begin)) {
+                let due = begun + Duration::from_nanos(since);
+                if due > Instant::now() + AWAKE {
+                    return due.checked_sub(AWAKE);
+                }
+                while Instant::now() < due {
+                    spin_loop();
+                }
+            }
+            if let Err(text) = live.send(packet) {
+                pcap.fail(PCAP_ERROR, &text);
+                break;
+            }
+            self.sent = bytes.len() - rest.len();
         }
-        if let Err(text) = live.send(packet) {
-            pcap.fail(PCAP_ERROR, &text);
-            break;
-        }
-        sent += bytes.len() - rest.len();
-        bytes = rest;
+        None
     }
-    // As many as a 32-bit number has counted.
-    c_uint::try_from(sent).unwrap_or(c_uint::MAX)
 }
 
 /// Splits the first packet off: its time in nanoseconds, its bytes, and what is behind them.
@@ -170,14 +191,4 @@ fn packet(bytes: &[u8], nanoseconds: bool) -> Option<(i128, &[u8], &[u8])> {
     let stamp = i128::from(i64::from_ne_bytes(*seconds)) * 1_000_000_000
         + i128::from(i64::from_ne_bytes(*part)) * tick;
     Some((stamp, packet, rest))
-}
-
-/// Waits as exactly as a thread can.
-fn wait_until(time: Instant) {
-    if let Some(left) = time.checked_duration_since(Instant::now() + AWAKE) {
-        sleep(left);
-    }
-    while Instant::now() < time {
-        spin_loop();
-    }
 }

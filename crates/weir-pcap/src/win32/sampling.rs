@@ -11,7 +11,7 @@ use crate::handle::{Handle, Pcap, Source, with};
 ///
 /// C1.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pcap_setsampling(pcap: *mut Pcap) -> *mut PcapSamp {
+pub unsafe extern "C-unwind" fn pcap_setsampling(pcap: *mut Pcap) -> *mut PcapSamp {
     let set = |pcap: &Pcap, handle: &mut Handle| {
         if matches!(handle.source, Source::Dead) || pcap.foreign.is_some() {
             handle.needs_device(pcap, "sample packets");

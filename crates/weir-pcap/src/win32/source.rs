@@ -4,7 +4,7 @@
 use std::ffi::{c_char, c_int};
 
 use crate::abi::PCAP_ERROR;
-use crate::guard::{guard, tell, word};
+use crate::guard::{BUG, caught, guard, tell, word};
 
 /// Size of the buffers for source strings and their parts.
 const PCAP_BUF_SIZE: usize = 1024;
@@ -90,7 +90,7 @@ impl<'a> Place<'a> {
 ///
 /// C1.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pcap_createsrcstr(
+pub unsafe extern "C-unwind" fn pcap_createsrcstr(
     source: *mut c_char,
     kind: c_int,
     host: *const c_char,
@@ -120,7 +120,7 @@ pub unsafe extern "C" fn pcap_createsrcstr(
         Ok(())
     };
     // SAFETY: C1.
-    unsafe { told(guard(Err("a bug in weir".to_owned()), make), error) }
+    unsafe { told(make, error) }
 }
 
 /// Takes a source string apart. Each of `kind` and the buffers, of `PCAP_BUF_SIZE` bytes, may be null. Returns 0, or -1
@@ -130,7 +130,7 @@ pub unsafe extern "C" fn pcap_createsrcstr(
 ///
 /// C1.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pcap_parsesrcstr(
+pub unsafe extern "C-unwind" fn pcap_parsesrcstr(
     source: *const c_char,
     kind: *mut c_int,
     host: *mut c_char,
@@ -158,19 +158,21 @@ pub unsafe extern "C" fn pcap_parsesrcstr(
         Ok(())
     };
     // SAFETY: C1.
-    unsafe { told(guard(Err("a bug in weir".to_owned()), parse), error) }
+    unsafe { told(parse, error) }
 }
 
-/// Returns what C gets, and fills its error buffer.
+/// Runs a function of the library: returns what C gets, and fills its error buffer.
 ///
 /// # Safety
 ///
 /// As for [`tell`].
-pub(super) unsafe fn told(result: Result<(), String>, error: *mut c_char) -> c_int {
-    let Err(text) = result else { return 0 };
-    // SAFETY: the caller's promise.
-    unsafe { tell(error, &text) };
-    PCAP_ERROR
+pub(super) unsafe fn told(body: impl FnOnce() -> Result<(), String>, error: *mut c_char) -> c_int {
+    guard(PCAP_ERROR, || {
+        let Err(text) = caught(Err(BUG.to_owned()), body) else { return 0 };
+        // SAFETY: the caller's promise.
+        unsafe { tell(error, &text) };
+        PCAP_ERROR
+    })
 }
 
 /// Writes a text of fewer than [`PCAP_BUF_SIZE`] bytes into a buffer, unless that is null.

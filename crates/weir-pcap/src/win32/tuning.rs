@@ -18,7 +18,7 @@ const _: () = assert!(size_of::<PcapStatEx>() == 24);
 ///
 /// C1.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pcap_setbuff(pcap: *mut Pcap, size: c_int) -> c_int {
+pub unsafe extern "C-unwind" fn pcap_setbuff(pcap: *mut Pcap, size: c_int) -> c_int {
     let set = |pcap: &Pcap, handle: &mut Handle| match size {
         1.. => change(pcap, handle, "set the size of the buffer", |settings| settings.buffer = size),
         _ => pcap.fail(PCAP_ERROR, &format!("cannot set the size of the buffer to {size}: not positive")),
@@ -34,7 +34,7 @@ pub unsafe extern "C" fn pcap_setbuff(pcap: *mut Pcap, size: c_int) -> c_int {
 ///
 /// C1.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pcap_setmintocopy(pcap: *mut Pcap, size: c_int) -> c_int {
+pub unsafe extern "C-unwind" fn pcap_setmintocopy(pcap: *mut Pcap, size: c_int) -> c_int {
     let set = |pcap: &Pcap, handle: &mut Handle| match size {
         0.. => change(pcap, handle, "set how long packets wait", |settings| settings.immediate = size == 0),
         _ => pcap.fail(PCAP_ERROR, &format!("cannot wait for {size} bytes: less than none")),
@@ -68,7 +68,7 @@ fn change(pcap: &Pcap, handle: &mut Handle, what: &str, set: impl Fn(&mut Settin
 ///
 /// C1.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pcap_setuserbuffer(pcap: *mut Pcap, size: c_int) -> c_int {
+pub unsafe extern "C-unwind" fn pcap_setuserbuffer(pcap: *mut Pcap, size: c_int) -> c_int {
     let set = |pcap: &Pcap, handle: &mut Handle| match (size, &handle.source) {
         (1.., Source::Live(_) | Source::Created(_)) => 0,
         (1.., _) => handle.needs_device(pcap, "set the size of the user's buffer"),
@@ -85,7 +85,7 @@ pub unsafe extern "C" fn pcap_setuserbuffer(pcap: *mut Pcap, size: c_int) -> c_i
 ///
 /// C1.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pcap_getevent(pcap: *mut Pcap) -> c_int {
+pub unsafe extern "C-unwind" fn pcap_getevent(pcap: *mut Pcap) -> c_int {
     let get = |pcap: &Pcap, handle: &mut Handle| {
         if handle.special.as_ref().is_some_and(|special| special.statistics.is_some()) {
             let text = "cannot wait for statistics by a descriptor: a read waits for them";
@@ -107,7 +107,7 @@ pub unsafe extern "C" fn pcap_getevent(pcap: *mut Pcap) -> c_int {
 ///
 /// C1.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pcap_stats_ex(pcap: *mut Pcap, size: *mut c_int) -> *mut PcapStatEx {
+pub unsafe extern "C-unwind" fn pcap_stats_ex(pcap: *mut Pcap, size: *mut c_int) -> *mut PcapStatEx {
     let count = |pcap: &Pcap, handle: &mut Handle| {
         let Some(live) = handle.live_mut() else {
             handle.needs_device(pcap, "count packets");
