@@ -1,6 +1,7 @@
 //! Keeps panics inside the library, and fills error buffers.
 
 use std::ffi::{CStr, c_char};
+use std::mem::ManuallyDrop;
 use std::panic::{AssertUnwindSafe, catch_unwind, set_hook};
 use std::sync::Once;
 
@@ -11,11 +12,12 @@ use crate::cancel;
 pub(crate) const BUG: &str = "a bug in weir";
 
 /// Runs a function of the library; `failed` is what C gets if it panics (C2). The thread is not cancelled meanwhile, but it
-/// may be afterwards, so the frames below have nothing to drop (C6).
+/// may be afterwards, so the frames below have nothing to drop (C6), not even this one what it has called.
 #[inline]
 pub(crate) fn guard<T: Copy>(failed: T, body: impl FnOnce() -> T) -> T {
+    let body = ManuallyDrop::new(body);
     let before = cancel::hold();
-    let answer = caught(failed, body);
+    let answer = caught(failed, || ManuallyDrop::into_inner(body)());
     cancel::release(before);
     answer
 }
@@ -23,8 +25,9 @@ pub(crate) fn guard<T: Copy>(failed: T, body: impl FnOnce() -> T) -> T {
 /// Like [`guard`], for what takes packets: the body meets cancellation points in [`cancel::held`] only.
 #[inline]
 pub(crate) fn guard_packets<T: Copy>(failed: T, body: impl FnOnce() -> T) -> T {
+    let body = ManuallyDrop::new(body);
     let kind = cancel::defer();
-    let answer = caught(failed, body);
+    let answer = caught(failed, || ManuallyDrop::into_inner(body)());
     cancel::allow(kind);
     answer
 }

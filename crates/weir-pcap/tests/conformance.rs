@@ -29,7 +29,10 @@ fn bpf_image() {
 /// Threads that are cancelled while they read files and pipes.
 #[test]
 fn cancelled_threads() {
-    Program::compile("cancel").compare(NONE);
+    let program = Program::compile("cancel");
+    program.compare(NONE);
+    let output = program.on_ours("plain").arg("at any moment").output().expect("it starts");
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "cancelled 1000\n", "{output:?}");
 }
 
 /// Exceptions and the end of a thread pass through our frames.

@@ -35,8 +35,18 @@ fn bytes(file: File) -> io::Result<(Bytes, bool)> {
     }
     Ok(match weir::internal::unpacked(&input)? {
         Some(unpacked) => (Bytes::ahead(unpacked), false),
-        None => (Bytes::ahead(Box::new(input)), true),
+        None => (Bytes::ahead(Box::new(Direct(input))), true),
     })
+}
+
+/// A file that is read by system calls and not by C's functions. Those are cancellation points, and a signal that
+/// cancels the thread asynchronously, sent before cancellation was held back, still acts in them (glibc 2.36).
+struct Direct(fs::File);
+
+impl io::Read for Direct {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        Ok(rustix::io::read(&self.0, buffer)?)
+    }
 }
 
 /// Reads a file that the program has opened.

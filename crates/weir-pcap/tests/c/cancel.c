@@ -1,7 +1,8 @@
 /*
  * Threads that are cancelled (pthread_cancel) while a function reads packets: one that waits, one whose callback is in a
  * cancellation point, and one that is cancelled already. Both types of cancellation. Afterwards the handle still reads, and is
- * closed. The arguments are two devices that are connected; without arguments, packets are those of a file and of a pipe.
+ * closed. The arguments are two devices that are connected; without arguments, packets are those of a file and of a pipe. With
+ * one, threads are cancelled at any moment while they read a file, which only our library is made for.
  */
 #include "say.h"
 
@@ -266,15 +267,69 @@ static void file(enum when wanted)
 	pcap_close(handle);
 }
 
+static void count_packet(u_char *user, const struct pcap_pkthdr *h, const u_char *data)
+{
+	(void)user, (void)h, (void)data;
+	seen++;
+}
+
+static void *busy(void *unused)
+{
+	struct pcap_pkthdr *header;
+	const u_char *data;
+
+	pthread_setcanceltype(type, NULL);
+	sem_post(&ready);
+	for (;;)
+		result = how == LOOP ? pcap_loop(handle, -1, count_packet, NULL) : pcap_next_ex(handle, &header, &data);
+	return unused;
+}
+
+static int at_any_moment(void)
+{
+	char error[PCAP_ERRBUF_SIZE], name[64];
+	FILE *stream = tmpfile();
+	int i, cancelled = 0;
+	pthread_t one;
+	void *end;
+
+	fwrite(file_bytes, 1, 24, stream);
+	for (i = 0; i < 5000; i++)
+		fwrite(file_bytes + 24, 1, file_length - 24, stream);
+	fflush(stream);
+	snprintf(name, sizeof name, "/proc/self/fd/%d", fileno(stream));
+	sem_init(&ready, 0, 0);
+	for (i = 0; i < 1000; i++) {
+		type = i & 1;
+		how = i & 2 ? LOOP : NEXT_EX;
+		handle = pcap_open_offline(name, error);
+		pthread_create(&one, NULL, busy, NULL);
+		sem_wait(&ready);
+		usleep(below(1000));
+		pthread_cancel(one);
+		pthread_join(one, &end);
+		cancelled += end == PTHREAD_CANCELED;
+		pcap_close(handle);
+	}
+	say("cancelled %d", cancelled);
+	fclose(stream);
+	return 0;
+}
+
 int main(int count, char **arguments)
 {
 	int wanted;
 
 	make_file();
+	if (count == 2)
+		return at_any_moment();
 	for (type = 0; type < 2; type++)
 		for (how = 0; how < HOWS; how++)
 			for (wanted = 0; wanted < WHENS; wanted++) {
 				when = (enum when)wanted;
+				/* The others wait in the same way. */
+				if (count > 2 && (how == DISPATCH || how == NEXT))
+					continue;
 				if (count > 2)
 					live(when, arguments[1], arguments[2]);
 				else if (when == WAITING)
