@@ -54,8 +54,12 @@ pub(crate) struct Layout {
     /// Nothing is cut.
     pub(crate) is_whole: bool,
     pub(crate) is_fragment: bool,
-    /// A fragment without the transport header.
-    pub(crate) is_later: bool,
+    /// Where the bytes of a fragment begin in its datagram.
+    pub(crate) offset: usize,
+    /// What the fragments of a datagram have in common, besides addresses and protocol.
+    pub(crate) identification: u32,
+    /// In a fragment, other headers come before that of the transport.
+    pub(crate) is_deep: bool,
     /// The destination is that of the next hop: checksums cover another one.
     pub(crate) is_routed: bool,
 }
@@ -83,7 +87,9 @@ impl Layout {
             transport: begin..end,
             is_whole: total == end,
             is_fragment: fragment & 0x3fff != 0,
-            is_later: fragment & 0x1fff != 0,
+            offset: usize::from(fragment & 0x1fff) * 8,
+            identification: u16::from_be_bytes([fixed[4], fixed[5]]).into(),
+            is_deep: false,
             is_routed: false,
         })
     }
@@ -104,19 +110,23 @@ impl Layout {
             transport: 40..end,
             is_whole: total == end,
             is_fragment: false,
-            is_later: false,
+            offset: 0,
+            identification: 0,
+            is_deep: false,
             is_routed: false,
         };
         while let HOP_BY_HOP | ROUTING | FRAGMENT | AUTHENTICATION | DESTINATION = layout.protocol
-            && !layout.is_later
+            && !layout.is_later()
         {
             let header: &[u8; 8] = packet.get(layout.transport.clone())?.first_chunk()?;
             let units = usize::from(header[1]);
+            layout.is_deep |= layout.is_fragment;
             let length = match layout.protocol {
                 FRAGMENT => {
                     let fragment = u16::from_be_bytes([header[2], header[3]]);
                     layout.is_fragment |= fragment & !6 != 0;
-                    layout.is_later = fragment >> 3 != 0;
+                    layout.offset = usize::from(fragment & !7);
+                    layout.identification = u32::from_be_bytes([header[4], header[5], header[6], header[7]]);
                     8
                 }
                 AUTHENTICATION => 4 * (units + 2),
@@ -130,6 +140,11 @@ impl Layout {
             }
         }
         Some(layout)
+    }
+
+    /// Whether the packet is a fragment without the transport header.
+    pub(crate) fn is_later(&self) -> bool {
+        self.offset > 0
     }
 
     /// Returns where the source and the destination address are.
@@ -151,7 +166,7 @@ impl Layout {
     /// Whether the packet is an error that quotes another one, and has its transport header.
     pub(crate) fn quotes(&self, packet: &[u8]) -> bool {
         let kind = packet.get(self.transport.start);
-        !self.is_later
+        !self.is_later()
             && match self.protocol {
                 ICMP if !self.is_ipv6 => matches!(kind, Some(3 | 4 | 5 | 11 | 12)),
                 ICMPV6 if self.is_ipv6 => matches!(kind, Some(1..=4)),

@@ -73,7 +73,7 @@ impl Sides {
         }
         let [source, destination] = layout.addresses().map(|place| address(&packet[place]));
         let (source, destination) = (source?, destination?);
-        let has_ports = matches!(layout.protocol, TCP | UDP) && !layout.is_later;
+        let has_ports = matches!(layout.protocol, TCP | UDP) && !layout.is_later();
         let ports = word(transport, 0).zip(word(transport, 2)).filter(|_| has_ports);
         let Some((from, to)) = ports else { return Some(self.side(0, (source, 0), (destination, 0), None)) };
         const SYN: u8 = 2;

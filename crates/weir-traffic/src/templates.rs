@@ -98,7 +98,7 @@ impl Templates {
 fn sign(link_type: u16, frame: &mut [u8]) -> Result<usize, Option<usize>> {
     let (IPV4 | IPV6, network) = network(link_type, frame).ok_or(None)? else { return Err(None) };
     let packet = frame.get_mut(network..).ok_or(None)?;
-    let layout = Layout::of(packet).filter(|layout| !layout.is_later).ok_or(None)?;
+    let layout = Layout::of(packet).filter(|layout| !layout.is_later()).ok_or(None)?;
     let transport = &mut packet[layout.transport.clone()];
     let header = match layout.protocol {
         UDP => 8,

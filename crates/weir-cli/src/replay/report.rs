@@ -39,6 +39,10 @@ pub(super) struct Summary<'a> {
     /// Packets that were cut, and the segments that were made of them.
     pub(super) cut: u64,
     pub(super) segments: u64,
+    /// Packets with headers that are cut or malformed, so that not everything was replaced.
+    pub(super) headers_kept: u64,
+    /// Packets with ports that stay, as the fragment with the checksum came before.
+    pub(super) ports_kept: u64,
     /// A signal ended it.
     pub(super) stopped: bool,
     /// Null: everything was sent, unless it was stopped.
@@ -63,6 +67,8 @@ impl<'a> Summary<'a> {
             refused: 0,
             cut: 0,
             segments: 0,
+            headers_kept: 0,
+            ports_kept: 0,
             stopped: false,
             error: None,
         }
@@ -86,6 +92,7 @@ impl<'a> Summary<'a> {
     /// Adds what was found in the files.
     pub(super) fn surveyed(&mut self, survey: &Survey) {
         (self.snapped, self.skipped) = (survey.snapped, survey.skipped);
+        (self.headers_kept, self.ports_kept) = (survey.headers_kept, survey.ports_kept);
         (self.cut, self.segments) = (survey.cut.packets, survey.cut.segments);
     }
 
@@ -113,6 +120,11 @@ impl<'a> Summary<'a> {
         tell(self.skipped, "left out: the capture kept only their first bytes");
         let sent_snapped = self.snapped - self.skipped;
         tell(sent_snapped, "of which the capture kept only the first bytes");
+        tell(
+            self.headers_kept,
+            "with headers cut, malformed or in several fragments: not everything was replaced",
+        );
+        tell(self.ports_kept, "with ports that stay: the fragment with their checksum came first");
         if self.cut > 0 {
             let (packets, segments) = (units::packets(self.cut), units::grouped(self.segments));
             text += &format!("{note}: {packets} cut into {segments} segments\n");

@@ -2,7 +2,7 @@
 
 use clap::Args;
 use weir::send::Destination;
-use weir_traffic::{NetworkMap, Rewrite, Tag, cut};
+use weir_traffic::{Left, NetworkMap, Rewrite, Rewriter, Tag, cut};
 
 use crate::failure::Failure;
 use crate::sending::mac;
@@ -20,7 +20,7 @@ pub(super) struct RewritingArgs {
     /// An address keeps the bits that the new prefix leaves open. Of several options, the first whose
     /// network has the address counts. Addresses are replaced in IP headers, ARP, neighbour discovery and
     /// the packets that ICMP errors quote; not in tunnels and payloads. Checksums change accordingly:
-    /// wrong ones stay wrong, and those that the sender left to its network card are filled in.
+    /// wrong ones stay wrong, and those that the sender left to its network card are filled in. What cannot be replaced is counted.
     #[arg(long, value_name = "NET=NET")]
     map_ip: Vec<NetworkMap>,
 
@@ -89,7 +89,7 @@ impl RewritingArgs {
         };
         let changes = self.unique_ips || rules != Rewrite::default();
         let longest = self.segment.then_some(destination.mtu as usize);
-        Ok(Editor { rules: changes.then_some(rules), longest, edited: Vec::new() })
+        Ok(Editor { rewriter: changes.then(|| Rewriter::new(rules)), longest, edited: Vec::new() })
     }
 }
 
@@ -97,29 +97,35 @@ impl RewritingArgs {
 #[derive(Debug)]
 pub(super) struct Editor {
     /// `None`: packets stay as they are.
-    rules: Option<Rewrite>,
+    rewriter: Option<Rewriter>,
     /// The longest IP packet; longer ones are cut if possible.
     longest: Option<usize>,
     edited: Vec<u8>,
 }
 
 impl Editor {
-    /// Changes a packet, and gives it, or the segments that it is cut into, to `take`.
+    /// Begins with the first packet again.
+    pub(super) fn restart(&mut self) {
+        self.rewriter.iter_mut().for_each(Rewriter::restart);
+    }
+
+    /// Changes a packet, and gives it, or the segments that it is cut into, to `take`, with what of it had to stay.
     pub(super) fn edit<E>(
         &mut self,
         link_type: u16,
         packet: &[u8],
-        mut take: impl FnMut(&[u8]) -> Result<(), E>,
+        mut take: impl FnMut(&[u8], Left) -> Result<(), E>,
     ) -> Result<(), E> {
-        let packet = match &self.rules {
-            None => packet,
-            Some(rules) => {
+        let (packet, left) = match &mut self.rewriter {
+            None => (packet, Left::default()),
+            Some(rewriter) => {
                 self.edited.clear();
                 self.edited.extend_from_slice(packet);
-                rules.apply(link_type, &mut self.edited);
-                &self.edited
+                let left = rewriter.apply(link_type, &mut self.edited);
+                (&*self.edited, left)
             }
         };
+        let mut take = |packet: &[u8]| take(packet, left);
         if let Some(longest) = self.longest
             && cut(link_type, packet, longest, &mut take)?.is_some()
         {
@@ -154,7 +160,7 @@ impl Shift {
         }
         self.shifted.clear();
         self.shifted.extend_from_slice(packet);
-        self.rules.apply(self.link_type, &mut self.shifted);
+        let _left = Rewriter::new(self.rules.clone()).apply(self.link_type, &mut self.shifted);
         &self.shifted
     }
 }

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use weir::filter::FileFilter;
 use weir::reader::{Item, ReadError};
+use weir_traffic::Left;
 
 use super::args::{ReplayArgs, Snapped};
 use super::rewriting::Editor;
@@ -42,6 +43,8 @@ pub(super) struct Found<'a> {
     pub(super) snapped: bool,
     /// It is the second or a later segment of a packet that was cut.
     pub(super) later: bool,
+    /// What of it should have changed and did not.
+    pub(super) left: Left,
     /// What is to be sent; `None`: the packet is left out.
     pub(super) data: Option<&'a [u8]>,
 }
@@ -83,6 +86,7 @@ impl Source {
         let mut choice = Choice::new(self.limits, input.meters());
         let (mut link_types, mut padded) = (Vec::new(), Vec::new());
         self.damage.clear();
+        self.editor.restart();
         loop {
             let packet = match input.next() {
                 Ok(Some(Item::Packet(packet))) => packet,
@@ -116,7 +120,7 @@ impl Source {
             };
             let time = Some(packet.timestamp).filter(|&time| time != 0);
             let link_type = link_types.get(packet.interface as usize).copied().unwrap_or(1);
-            let found = Found { time, link_type, snapped, later: false, data: None };
+            let found = Found { time, link_type, snapped, later: false, left: Left::default(), data: None };
             let Some(data) = data else {
                 if !take(Next::Packet(found))? || last {
                     return Ok(());
@@ -124,8 +128,9 @@ impl Source {
                 continue;
             };
             let mut later = false;
-            let edited = self.editor.edit(link_type, data, |data| {
-                let found = Found { later: std::mem::replace(&mut later, true), data: Some(data), ..found };
+            let edited = self.editor.edit(link_type, data, |data, left| {
+                let later = std::mem::replace(&mut later, true);
+                let found = Found { later, left, data: Some(data), ..found };
                 match take(Next::Packet(found)) {
                     Ok(true) => Ok(()),
                     Ok(false) => Err(None),

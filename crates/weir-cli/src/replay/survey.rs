@@ -21,6 +21,9 @@ pub(super) struct Survey {
     pub(super) snapped: u64,
     /// Packets of which more than one segment is sent, and these segments.
     pub(super) cut: Cut,
+    /// Packets of which not everything was replaced, and those with ports that stay.
+    pub(super) headers_kept: u64,
+    pub(super) ports_kept: u64,
     /// Packets that are left out.
     pub(super) skipped: u64,
     /// Time of the first packet, from which the others count, and the latest time.
@@ -40,6 +43,8 @@ impl Survey {
             planned: Sent::default(),
             snapped: 0,
             cut: Cut::default(),
+            headers_kept: 0,
+            ports_kept: 0,
             skipped: 0,
             span: None,
             others: (0, 0),
@@ -56,6 +61,8 @@ impl Survey {
         }
         self.snapped += u64::from(found.snapped && !found.later);
         self.cut.add(found.later);
+        self.headers_kept += u64::from(found.left.headers && !found.later);
+        self.ports_kept += u64::from(found.left.ports && !found.later);
         let Some(data) = found.data else {
             self.skipped += 1;
             return;

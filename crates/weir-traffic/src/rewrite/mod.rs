@@ -1,8 +1,11 @@
 //! Packets of any origin with other addresses, ports and VLAN tags.
 //!
-//! - `rules`: what is changed, as text; `cut`: super-frames in pieces that the wire carries; `tests`.
+//! - `rules`: what is changed, as text; `messages`: addresses in ICMP; `fragments`: checksums that are in another fragment
+//!   than the ports; `cut`: super-frames in pieces that the wire carries; `tests`.
 
 mod cut;
+mod fragments;
+mod messages;
 mod rules;
 #[cfg(test)]
 mod tests;
@@ -10,20 +13,17 @@ mod tests;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 pub use self::cut::cut;
+use self::fragments::{Datagrams, Key};
 pub use self::rules::{NetworkMap, Tag};
 use crate::checksum::{fold, sum};
 use crate::layout::{ARP, ETHERNET, ICMP, IPV4, IPV6, Layout, TCP, UDP, address, is_tag, network, word};
-
-/// Types of ICMPv6 messages that ask for a neighbour's hardware address, and tell it.
-const SOLICITATION: u8 = 135;
-const ADVERTISEMENT: u8 = 136;
 
 /// What is changed in packets. Of several rules for the same thing, the first that applies counts.
 ///
 /// Checksums change with what they cover: right ones stay right, and wrong ones stay wrong. One that was left to a
 /// network card, so that it has only the sum of the addresses, is filled in. Addresses and ports are changed in the outer
-/// IP header and the header that follows it, in ARP, in neighbour discovery, and in the packets that ICMP errors quote;
-/// not in tunnels, and not in payloads.
+/// IP header and the header that follows it, in ARP, in neighbour discovery, and in the packets that ICMP errors
+/// quote; not in tunnels, and not in payloads.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Rewrite {
     /// Hardware addresses, and those that take their place.
@@ -40,23 +40,9 @@ pub struct Rewrite {
 }
 
 impl Rewrite {
-    /// Rewrites a packet. `link_type` is that of capture files: Ethernet or raw IP; others stay as they are.
-    pub fn apply(&self, link_type: u16, frame: &mut Vec<u8>) {
-        if link_type == ETHERNET && frame.len() >= 14 {
-            let (macs, _) = frame.split_at_mut(12);
-            macs.chunks_mut(6).for_each(|mac| self.mac(mac));
-            self.retag(frame);
-        }
-        let Some((kind, at)) = network(link_type, frame) else { return };
-        let Some(packet) = frame.get_mut(at..) else { return };
-        match kind {
-            IPV4 | IPV6 => {
-                fill_in(packet);
-                self.packet(packet, false);
-            }
-            ARP => self.arp(packet),
-            _ => {}
-        }
+    /// Whether IP packets change.
+    fn changes_ip(&self) -> bool {
+        !self.networks.is_empty() || !self.ports.is_empty() || self.shift > 0
     }
 
     fn mac(&self, mac: &mut [u8]) {
@@ -97,81 +83,142 @@ impl Rewrite {
         }
     }
 
-    fn arp(&self, packet: &mut [u8]) {
-        // Ethernet and IPv4.
-        if packet.starts_with(&[0, 1, 8, 0, 6, 4])
-            && let Some(ends) = packet.get_mut(8..28)
-        {
-            for end in ends.chunks_mut(10) {
-                let (mac, address) = end.split_at_mut(6);
-                self.mac(mac);
-                self.address(address);
-            }
-        }
-    }
-
-    /// Changes an IP packet. `quoted`: it is in an error, which never quotes another one.
-    fn packet(&self, packet: &mut [u8], quoted: bool) {
-        let Some(layout) = Layout::of(packet) else { return };
-        let [source, destination] = layout.addresses();
-        let mut changes = [source, destination].map(|place| {
-            let bytes = &mut packet[place];
-            Change::of(bytes, |bytes| self.address(bytes))
-        });
-        if !layout.is_ipv6 {
-            changes.iter().for_each(|change| change.adjust(packet, 10, false));
-        }
-        if layout.is_later {
-            return;
-        }
-        if layout.is_routed || layout.protocol == ICMP {
-            changes[1] = Change::default();
-        }
-        if layout.protocol == ICMP {
-            changes[0] = Change::default();
-        }
-        let quotes = !quoted && layout.quotes(packet);
-        let Some(at) = layout.checksum() else { return };
-        let transport = &mut packet[layout.transport.clone()];
-        let payload = match layout.protocol {
-            TCP | UDP => transport
-                .get_mut(..4)
-                .map(|ports| Change::of(ports, |ports| ports.chunks_mut(2).for_each(|port| self.port(port)))),
-            _ => transport.split_at_mut_checked(8).map(|(header, body)| {
-                Change::of(body, |body| match header[0] {
-                    _ if quotes => self.packet(body, true),
-                    SOLICITATION | ADVERTISEMENT if layout.is_ipv6 => self.neighbour(body),
-                    _ => {}
-                })
-            }),
-        };
-        let never_zero = layout.protocol == UDP;
-        for change in changes.into_iter().chain(payload) {
-            change.adjust(transport, at, never_zero);
-        }
-    }
-
-    /// Changes what follows the first 8 bytes of a message of neighbour discovery (RFC 4861): an address, and options.
-    fn neighbour(&self, body: &mut [u8]) {
-        const LINK_LAYER: [u8; 2] = [1, 2];
-        let Some((target, mut options)) = body.split_at_mut_checked(16) else { return };
-        self.address(target);
-        while let [kind, eights, ..] = *options {
-            let Some((option, rest)) = options.split_at_mut_checked(8 * usize::from(eights)) else { return };
-            if eights == 0 {
-                return;
-            }
-            if LINK_LAYER.contains(&kind) {
-                self.mac(&mut option[2..8]);
-            }
-            options = rest;
-        }
-    }
-
     fn port(&self, port: &mut [u8]) {
         if let Some((_, to)) = self.ports.iter().find(|(from, _)| from.to_be_bytes() == *port) {
             port.copy_from_slice(&to.to_be_bytes());
         }
+    }
+}
+
+/// What of a packet should have changed and did not.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Left {
+    /// Addresses, ports or a checksum: headers are cut, malformed, or spread over several fragments.
+    pub headers: bool,
+    /// The ports: the fragment with the checksum came before the one that has them.
+    pub ports: bool,
+}
+
+/// Changes packets, one after the other.
+#[derive(Debug, Default)]
+pub struct Rewriter {
+    rules: Rewrite,
+    datagrams: Datagrams,
+    /// Of the packet that is changed.
+    left: Left,
+}
+
+impl Rewriter {
+    /// Changes packets by these rules.
+    pub fn new(rules: Rewrite) -> Self {
+        Self { rules, ..Self::default() }
+    }
+
+    /// Forgets the packets so far: the next is the first of its capture.
+    pub fn restart(&mut self) {
+        self.datagrams = Datagrams::default();
+    }
+
+    /// Rewrites a packet. `link_type` is that of capture files: Ethernet or raw IP; others stay as they are.
+    pub fn apply(&mut self, link_type: u16, frame: &mut Vec<u8>) -> Left {
+        self.left = Left::default();
+        if link_type == ETHERNET && frame.len() >= 14 {
+            let (macs, _) = frame.split_at_mut(12);
+            macs.chunks_mut(6).for_each(|mac| self.rules.mac(mac));
+            self.rules.retag(frame);
+        }
+        let Some((kind, at)) = network(link_type, frame) else { return self.left };
+        let Some(packet) = frame.get_mut(at..) else { return self.left };
+        let whole = match kind {
+            IPV4 | IPV6 => {
+                fill_in(packet);
+                self.packet(packet, false)
+            }
+            ARP => self.arp(packet),
+            _ => Some(()),
+        };
+        self.left.headers = whole.is_none() && self.rules.changes_ip();
+        self.left
+    }
+
+    fn arp(&self, packet: &mut [u8]) -> Option<()> {
+        // Ethernet and IPv4.
+        if packet.starts_with(&[0, 1, 8, 0, 6, 4]) {
+            for end in packet.get_mut(8..28)?.chunks_mut(10) {
+                let (mac, address) = end.split_at_mut(6);
+                self.rules.mac(mac);
+                self.rules.address(address);
+            }
+        }
+        Some(())
+    }
+
+    /// Changes an IP packet. `quoted`: it is in an error, which never quotes another one. Returns `None` if something
+    /// stays that should have changed.
+    fn packet(&mut self, packet: &mut [u8], quoted: bool) -> Option<()> {
+        let layout = Layout::of(packet)?;
+        let [source, destination] = layout.addresses();
+        let key = layout
+            .is_fragment
+            .then(|| (packet[source.start..destination.end].to_vec(), layout.identification));
+        let mut addresses = [source, destination].map(|place| {
+            let bytes = &mut packet[place];
+            Change::of(bytes, |bytes| self.rules.address(bytes))
+        });
+        if !layout.is_ipv6 {
+            addresses.iter().for_each(|change| change.adjust(packet, 10, false));
+        }
+        if layout.is_routed || layout.protocol == ICMP {
+            addresses[1] = Change::default();
+        }
+        if layout.protocol == ICMP {
+            addresses[0] = Change::default();
+        }
+        // Offsets count from the begin of the transport header, in any fragment.
+        let Some(at) = layout.checksum().and_then(|at| at.checked_sub(layout.offset)) else {
+            return Some(());
+        };
+        let transport = &mut packet[layout.transport.clone()];
+        let checksum = word(transport, at);
+        let mut whole = true;
+        let payload = match layout.protocol {
+            _ if layout.is_later() => match (checksum, key) {
+                (Some(_), Some(key)) if quoted => self.datagrams.quoted(&key),
+                (Some(checksum), Some(key)) if !self.rules.ports.is_empty() => {
+                    self.datagrams.checksum(key, checksum)
+                }
+                _ => Change::default(),
+            },
+            TCP | UDP => self.ports(transport, key.filter(|_| checksum.is_none() && !quoted), &layout),
+            _ => Change::of(transport, |message| whole = self.message(&layout, message, quoted).is_some()),
+        };
+        let never_zero = layout.protocol == UDP;
+        let changes = addresses.into_iter().chain([payload]);
+        changes.clone().for_each(|change| change.adjust(transport, at, never_zero));
+        // Fragments end in the middle of the headers, and not as TCP allows.
+        let is_astray = checksum.is_none()
+            && layout.is_fragment
+            && !layout.is_later()
+            && (layout.is_deep || layout.protocol != TCP)
+            && changes.into_iter().any(Change::is_any);
+        (whole && !is_astray).then_some(())
+    }
+
+    /// Changes ports. `elsewhere`: the fragment with the checksum is another one of this datagram.
+    fn ports(&mut self, transport: &mut [u8], elsewhere: Option<Key>, layout: &Layout) -> Change {
+        let Some(ports) = transport.first_chunk_mut::<4>() else { return Change::default() };
+        let mut new = *ports;
+        let change = Change::of(&mut new, |ports| ports.chunks_mut(2).for_each(|port| self.rules.port(port)));
+        if layout.protocol == TCP
+            && !self.rules.ports.is_empty()
+            && let Some(key) = elsewhere
+            && !self.datagrams.ports(key, change)
+        {
+            self.left.ports |= new != *ports;
+            return Change::default();
+        }
+        *ports = new;
+        change
     }
 }
 
@@ -190,11 +237,15 @@ impl Change {
         Self { before, after: sum(&[bytes]) }
     }
 
+    fn is_any(self) -> bool {
+        self.before != self.after
+    }
+
     /// Updates a checksum (RFC 1624, equation 3), if it is there. `never_zero`: that of UDP, where 0 means that there is
     /// none.
     pub(crate) fn adjust(self, bytes: &mut [u8], at: usize, never_zero: bool) {
         let Some(old) = word(bytes, at) else { return };
-        if self.before == self.after || (never_zero && old == 0) {
+        if !self.is_any() || (never_zero && old == 0) {
             return;
         }
         let new = !fold(u64::from(!old) + u64::from(!self.before) + u64::from(self.after));

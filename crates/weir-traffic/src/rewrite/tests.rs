@@ -39,7 +39,7 @@ fn rules() -> Rewrite {
 
 fn rewritten(rules: &Rewrite, link_type: u16, frame: &[u8]) -> Vec<u8> {
     let mut frame = frame.to_vec();
-    rules.apply(link_type, &mut frame);
+    Rewriter::new(rules.clone()).apply(link_type, &mut frame);
     frame
 }
 
@@ -115,6 +115,127 @@ fn arp_and_neighbours_tell_the_new_addresses() {
     let changed = rewritten(&rules, ETHERNET, &arp);
     assert_eq!(changed[22..32], [6, 6, 6, 6, 6, 6, 10, 7, 0, 2]);
     assert_eq!(changed[32..], arp[32..], "an unspecified address stays");
+}
+
+/// The fragments of a frame that begin at these places of what follows the IP header.
+fn fragments(frame: &[u8], begins: &[usize]) -> Vec<Vec<u8>> {
+    let is_ipv6 = frame[12] == 0x86;
+    let (headers, payload) = frame.split_at(if is_ipv6 { 54 } else { 34 });
+    let whole = payload.len();
+    let ends = begins.iter().skip(1).chain([&whole]);
+    let fragment = |(&begin, &end): (&usize, &usize)| {
+        let more = u16::from(end < whole);
+        let (mut headers, piece) = (headers.to_vec(), &payload[begin..end]);
+        let begin = u16::try_from(begin).expect("short");
+        let length = u16::try_from(piece.len()).expect("short");
+        if is_ipv6 {
+            let next = std::mem::replace(&mut headers[20], 44);
+            headers[18..20].copy_from_slice(&(length + 8).to_be_bytes());
+            headers.extend([&[next, 0][..], &(begin | more).to_be_bytes(), &[0, 0, 0, 7]].concat());
+        } else {
+            headers[16..18].copy_from_slice(&(length + 20).to_be_bytes());
+            headers[18..20].copy_from_slice(&[0, 7]);
+            headers[20..22].copy_from_slice(&(begin >> 3 | more << 13).to_be_bytes());
+            headers[24..26].fill(0);
+            let checksum = !sum(&[&headers[14..34]]);
+            headers[24..26].copy_from_slice(&checksum.to_be_bytes());
+        }
+        [&headers[..], piece].concat()
+    };
+    begins.iter().zip(ends).map(fragment).collect()
+}
+
+/// A TCP packet with right checksums.
+fn tcp(v6: bool) -> Vec<u8> {
+    pieces(&super_frame(v6, &[], 100, 0x10), if v6 { 114 } else { 94 }).swap_remove(0)
+}
+
+#[test]
+fn checksums_in_another_fragment_than_the_ports_stay_right() {
+    let rules = Rewrite { tag: None, ..rules() };
+    for v6 in [false, true] {
+        let frame = tcp(v6);
+        let whole = rewritten(&rules, ETHERNET, &frame);
+        for begins in [&[0, 8][..], &[0, 16], &[0, 8, 16], &[0, 8, 24, 32], &[0, 24]] {
+            let mut rewriter = Rewriter::new(rules.clone());
+            let mut apply = |mut frame: Vec<u8>| {
+                let left = rewriter.apply(ETHERNET, &mut frame);
+                (frame, left)
+            };
+            let expected = fragments(&whole, begins);
+            // Twice, as another datagram may have the same identification.
+            for frame in [&frame, &frame] {
+                let pieces = fragments(frame, begins);
+                for (piece, expected) in pieces.into_iter().zip(&expected) {
+                    assert_eq!(apply(piece), (expected.clone(), Left::default()), "{begins:?}");
+                }
+            }
+            // The other way round: ports stay if a fragment with the checksum has left, and the checksum is right for them.
+            let is_elsewhere = begins[1] <= 16;
+            let portless = Rewrite { ports: Vec::new(), ..rules.clone() };
+            let by = if is_elsewhere { &portless } else { &rules };
+            let expected = fragments(&rewritten(by, ETHERNET, &frame), begins);
+            rewriter.restart();
+            for (number, (piece, expected)) in
+                fragments(&frame, begins).into_iter().zip(expected).enumerate().rev()
+            {
+                let mut piece = piece;
+                let left = rewriter.apply(ETHERNET, &mut piece);
+                assert_eq!(piece, expected, "{begins:?} {number}");
+                assert_eq!(left, Left { ports: is_elsewhere && number == 0, ..Left::default() });
+            }
+        }
+    }
+}
+
+#[test]
+fn another_datagram_with_the_same_identification_has_ports_of_its_own() {
+    let rules = Rewrite { tag: None, ..rules() };
+    let mut other = tcp(false);
+    // Other ports and data; the checksum follows.
+    other[34] ^= 1;
+    other[60] ^= 0x40;
+    let layout = Layout::of(&other[14..]).expect("a packet");
+    complete(&mut other[14..], &layout);
+    let mut rewriter = Rewriter::new(rules.clone());
+    for mut piece in fragments(&tcp(false), &[0, 8]) {
+        rewriter.apply(ETHERNET, &mut piece);
+    }
+    let expected = Rewrite { ports: Vec::new(), ..rules };
+    let expected = fragments(&rewritten(&expected, ETHERNET, &other), &[0, 8]);
+    for (mut piece, expected) in fragments(&other, &[0, 8]).into_iter().zip(expected).rev() {
+        rewriter.apply(ETHERNET, &mut piece);
+        assert_eq!(piece, expected);
+    }
+}
+
+#[test]
+fn headers_that_cannot_be_changed_are_told() {
+    let frame = tcp(false);
+    let told =
+        |frame: &[u8], rules: &Rewrite| Rewriter::new(rules.clone()).apply(ETHERNET, &mut frame.to_vec());
+    let headers = Left { headers: true, ports: false };
+    let changed = |at: usize, byte: u8| {
+        let mut frame = frame.clone();
+        frame[at] = byte;
+        frame
+    };
+    // A fragment of UDP that ends before the checksum.
+    let mut astray = fragments(&changed(23, UDP), &[0, 8]).remove(0);
+    astray.truncate(38);
+    let arp = [&MACS[..], &[8, 6, 0, 1, 8, 0, 6, 4, 0, 2, 2, 0]].concat();
+    for (what, frame) in [
+        ("cut", &frame[..30]),
+        ("no header", &changed(14, 0x41)),
+        ("version", &changed(14, 0x75)),
+        ("fragment", &astray),
+        ("ARP", &arp),
+    ] {
+        assert_eq!(told(frame, &rules()), headers, "{what}");
+        assert_eq!(told(frame, &Rewrite::default()), Left::default(), "{what}");
+    }
+    assert_eq!(told(&frame, &rules()), Left::default());
+    assert_eq!(told(&frame[..40], &rules()), Left::default(), "what is not there need not change");
 }
 
 #[test]
@@ -234,7 +355,7 @@ proptest! {
         }
         frame.truncate(length);
         let _count = cut(link_type, &frame, longest, |_| Ok::<_, ()>(()));
-        rules().apply(link_type, &mut frame);
+        Rewriter::new(rules()).apply(link_type, &mut frame);
     }
 
     #[test]

@@ -117,6 +117,37 @@ fn root_checksums_stay_right_and_wrong_ones_wrong() {
             assert_eq!(packet[4..].concat(), right, "{options}: packet {number}");
         }
     }
+    fragments_have_right_checksums(&network, &directory);
+}
+
+/// The frames of a text, in a file.
+fn frames(directory: &TempDir, name: &str, text: &str) -> (String, usize) {
+    let lines = text.lines().filter_map(|line| line.split_once(": "));
+    let frames: Vec<_> = lines.map(|(_, hex)| weir_traffic::hex(hex).expect("hex")).collect();
+    let packets: Vec<_> = frames.into_iter().map(|frame| (START, frame.len(), frame)).collect();
+    (pcap(directory, name, 1, &packets), packets.len())
+}
+
+/// tshark puts the fragments together. From the last to the first, ports stay and this is told.
+fn fragments_have_right_checksums(network: &Network, directory: &TempDir) {
+    let text = include_str!("../../../../weir-traffic/src/rewrite/fragments.txt");
+    let reversed: Vec<_> = text.lines().rev().collect();
+    for (text, port) in [(text, "8080"), (&reversed.join("\n"), "80")] {
+        let (file, packets) = frames(directory, "tiny.pcap", text);
+        let maps = ["--map-port", "80=8080", "--map-ip", "10.0.0.0/24=198.18.7.0/24"];
+        let (ended, got) = received(network, directory, packets, &[&[&*file], &maps[..]].concat());
+        let told = fields(&got, &["tcp.checksum.status", "tcp.dstport", "ip.src"]);
+        let whole: Vec<_> = told.iter().filter(|fields| fields[0] == "1").map(|fields| &*fields[1]).collect();
+        assert_eq!(whole, [port], "{told:?}");
+        let kept = u64::from(port == "80");
+        assert_eq!(ended.account().number("ports_kept"), kept);
+        assert_eq!(ended.stderr.contains("1 packet with ports that stay"), kept == 1, "{}", ended.stderr);
+    }
+    let cut = [&[2; 12][..], &[8, 0], &[0x45; 16]].concat();
+    let cut = pcap(directory, "cut.pcap", 1, &[(START, cut.len(), cut)]);
+    let plan = replay(network, &[&cut, "--dry-run", "--json", "--map-port", "1=2"]).succeeded();
+    assert_eq!(plan.account().number("headers_kept"), 1, "{}", plan.stderr);
+    assert!(plan.stderr.contains("not everything was replaced"), "{}", plan.stderr);
 }
 
 #[test]
