@@ -18,9 +18,10 @@ pub(super) struct RewritingArgs {
     /// Move the addresses of one network to another: 10.0.0.0/8=192.168.0.0/16.
     ///
     /// An address keeps the bits that the new prefix leaves open. Of several options, the first whose
-    /// network has the address counts. Addresses are replaced in IP headers, ARP, neighbour discovery and
-    /// the packets that ICMP errors quote; not in tunnels and payloads. Checksums change accordingly:
-    /// wrong ones stay wrong, and those that the sender left to its network card are filled in. What cannot be replaced is counted.
+    /// network has the address counts. Addresses are replaced in IP headers, ARP, redirects, router and
+    /// neighbour discovery, and the packets that ICMP quotes; not in tunnels and payloads. Checksums change
+    /// accordingly: wrong ones stay wrong, and those that the sender left to its network card are filled in.
+    /// What cannot be replaced is counted.
     #[arg(long, value_name = "NET=NET")]
     map_ip: Vec<NetworkMap>,
 

@@ -1,4 +1,4 @@
-//! Addresses in the messages of ICMP: neighbours, and packets that errors quote (RFC 792, 4861).
+//! Addresses in the messages of ICMP: redirects, routers and neighbours (RFC 792, 1256, 4861, 4191, 8106).
 
 use super::Rewriter;
 use crate::layout::Layout;
@@ -12,38 +12,82 @@ impl Rewriter {
     }
 
     fn icmp(&mut self, kind: u8, message: &mut [u8], quoted: bool) -> Option<()> {
+        const REDIRECT: u8 = 5;
+        const ROUTERS: u8 = 9;
         match kind {
-            3 | 4 | 5 | 11 | 12 => self.quote(message.get_mut(8..)?, quoted),
+            REDIRECT => {
+                self.rules.address(message.get_mut(4..8)?);
+                self.quote(message.get_mut(8..)?, quoted)
+            }
+            3 | 4 | 11 | 12 => self.quote(message.get_mut(8..)?, quoted),
+            ROUTERS => {
+                let (count, words) = (*message.get(4)?, *message.get(5)?);
+                let mut entries = message.get_mut(8..)?;
+                for _ in 0..count {
+                    let (entry, rest) = entries.split_at_mut_checked(4 * usize::from(words))?;
+                    self.rules.address(entry.get_mut(..4)?);
+                    entries = rest;
+                }
+                Some(())
+            }
             _ => Some(()),
         }
     }
 
     fn icmpv6(&mut self, kind: u8, message: &mut [u8], quoted: bool) -> Option<()> {
+        const SOLICITED_ROUTER: u8 = 133;
+        const ROUTER: u8 = 134;
         const SOLICITED_NEIGHBOUR: u8 = 135;
         const NEIGHBOUR: u8 = 136;
+        const REDIRECT: u8 = 137;
         let options = match kind {
             1..=4 => return self.quote(message.get_mut(8..)?, quoted),
+            SOLICITED_ROUTER => 8,
+            ROUTER => 16,
             SOLICITED_NEIGHBOUR | NEIGHBOUR => 24,
+            REDIRECT => 40,
             _ => return Some(()),
         };
-        self.rules.address(message.get_mut(8..options)?);
+        if matches!(kind, SOLICITED_NEIGHBOUR | NEIGHBOUR | REDIRECT) {
+            let addresses = message.get_mut(8..options)?;
+            addresses.chunks_mut(16).for_each(|address| self.rules.address(address));
+        }
         let mut options = message.get_mut(options..)?;
         while !options.is_empty() {
             let length = 8 * usize::from(*options.get(1)?);
             let (option, rest) = options.split_at_mut_checked(length).filter(|_| length > 0)?;
-            self.option(option);
+            self.option(option, quoted)?;
             options = rest;
         }
         Some(())
     }
 
     /// Changes an option of neighbour discovery.
-    fn option(&self, option: &mut [u8]) {
+    fn option(&mut self, option: &mut [u8], quoted: bool) -> Option<()> {
         const SOURCE: u8 = 1;
         const TARGET: u8 = 2;
-        if let SOURCE | TARGET = option[0] {
-            self.rules.mac(&mut option[2..8]);
+        const PREFIX: u8 = 3;
+        const REDIRECTED: u8 = 4;
+        const ROUTE: u8 = 24;
+        const SERVERS: u8 = 25;
+        match option[0] {
+            SOURCE | TARGET => self.rules.mac(&mut option[2..8]),
+            PREFIX => {
+                let bits = option[2];
+                self.rules.prefix(option.get_mut(16..32)?, bits);
+            }
+            REDIRECTED => return self.quote(&mut option[8..], quoted),
+            ROUTE => {
+                let (bits, present) = (option[2], (option.len() - 8).min(16));
+                let mut whole = [0; 16];
+                whole[..present].copy_from_slice(&option[8..8 + present]);
+                self.rules.prefix(&mut whole, bits);
+                option[8..8 + present].copy_from_slice(&whole[..present]);
+            }
+            SERVERS => option[8..].chunks_exact_mut(16).for_each(|address| self.rules.address(address)),
+            _ => {}
         }
+        Some(())
     }
 
     /// Changes the packet that an error quotes; never one that is in there.

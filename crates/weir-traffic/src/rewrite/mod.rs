@@ -22,8 +22,8 @@ use crate::layout::{ARP, ETHERNET, ICMP, IPV4, IPV6, Layout, TCP, UDP, address, 
 ///
 /// Checksums change with what they cover: right ones stay right, and wrong ones stay wrong. One that was left to a
 /// network card, so that it has only the sum of the addresses, is filled in. Addresses and ports are changed in the outer
-/// IP header and the header that follows it, in ARP, in neighbour discovery, and in the packets that ICMP errors
-/// quote; not in tunnels, and not in payloads.
+/// IP header and the header that follows it, in ARP, in redirects, router and neighbour discovery, and in the packets that
+/// ICMP quotes; not in tunnels, and not in payloads.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Rewrite {
     /// Hardware addresses, and those that take their place.
@@ -80,6 +80,15 @@ impl Rewrite {
         match shifted(mapped, self.shift) {
             IpAddr::V4(new) => bytes.copy_from_slice(&new.octets()),
             IpAddr::V6(new) => bytes.copy_from_slice(&new.octets()),
+        }
+    }
+
+    /// Changes a prefix of so many bits, unless it has addresses that do not change.
+    fn prefix(&self, bytes: &mut [u8], bits: u8) {
+        if let Some(IpAddr::V6(old)) = address(bytes)
+            && let Some(IpAddr::V6(new)) = self.networks.iter().find_map(|map| map.map_prefix(old, bits))
+        {
+            bytes.copy_from_slice(&new.octets());
         }
     }
 

@@ -1,6 +1,6 @@
 //! What is changed, as text.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv6Addr};
 use std::str::FromStr;
 
 use crate::ranges::Addresses;
@@ -17,6 +17,13 @@ impl NetworkMap {
     /// Returns the address that takes the place of this one; `None`: it is of another network.
     pub fn map(&self, address: IpAddr) -> Option<IpAddr> {
         self.from.contains(address).then(|| self.to.with_host_of(address))
+    }
+
+    /// Returns what takes the place of a prefix of so many bits; `None`: it has addresses of another network.
+    pub(crate) fn map_prefix(&self, prefix: Ipv6Addr, bits: u8) -> Option<IpAddr> {
+        let hosts = u128::MAX.checked_shr(bits.into()).unwrap_or(0);
+        let last = Ipv6Addr::from_bits(prefix.to_bits() | hosts);
+        self.map(last.into()).and_then(|_| self.map(prefix.into())).filter(|_| bits > 0)
     }
 }
 

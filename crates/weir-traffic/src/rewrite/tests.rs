@@ -238,6 +238,76 @@ fn headers_that_cannot_be_changed_are_told() {
     assert_eq!(told(&frame[..40], &rules()), Left::default(), "what is not there need not change");
 }
 
+/// Frames with addresses in ICMP messages.
+fn messages() -> Vec<(&'static str, Vec<u8>)> {
+    let lines = include_str!("messages.txt").lines().filter_map(|line| line.split_once(": "));
+    lines.map(|(name, hex)| (name, crate::templates::hex(hex).expect("hex"))).collect()
+}
+
+/// Replaces bytes wherever they are.
+fn replaced(mut frame: Vec<u8>, from: &[u8], to: &[u8]) -> Vec<u8> {
+    for at in 0..=frame.len() - from.len() {
+        if frame[at..].starts_with(from) {
+            frame[at..at + to.len()].copy_from_slice(to);
+        }
+    }
+    frame
+}
+
+#[test]
+fn addresses_in_icmp_are_replaced_wherever_they_are() {
+    let rules = Rewrite {
+        macs: vec![([2, 0, 0, 0, 0, 1], [2, 9, 9, 9, 9, 9])],
+        networks: ["10.0.0.0/24=198.18.7.0/24", "2001:db8::/32=3fff:9::/32"]
+            .map(|map| map.parse().expect("a map"))
+            .to_vec(),
+        ..Rewrite::default()
+    };
+    for (name, frame) in messages() {
+        let mut changed = frame.clone();
+        assert_eq!(Rewriter::new(rules.clone()).apply(ETHERNET, &mut changed), Left::default(), "{name}");
+        assert_eq!(integrity(ETHERNET, &changed), Integrity::Sound, "{name}");
+        let expected = replaced(frame.clone(), &[10, 0, 0], &[198, 18, 7]);
+        let expected = replaced(expected, &[0x20, 1, 0xd, 0xb8], &[0x3f, 0xff, 0, 9]);
+        let mut expected = replaced(expected, &[2, 0, 0, 0, 0, 1], &[2, 9, 9, 9, 9, 9]);
+        // Checksums: of IPv4, here and in the quoted packet, and of the message.
+        let checksums: &[usize] = if frame[12] == 8 { &[24, 36] } else { &[56] };
+        for &at in checksums {
+            expected[at..at + 2].copy_from_slice(&changed[at..at + 2]);
+        }
+        if name == "redirect 4" {
+            assert_eq!(sum(&[&changed[42..62]]), u16::MAX, "the quoted header");
+            expected[52..54].copy_from_slice(&changed[52..54]);
+        }
+        assert_eq!(changed, expected, "{name}");
+        // Whatever is missing is told, or is not there to be changed.
+        for length in 58..frame.len() {
+            let mut cut = frame[..length].to_vec();
+            let left = Rewriter::new(rules.clone()).apply(ETHERNET, &mut cut);
+            let at = checksums[checksums.len() - 1];
+            cut[at..at + 2].copy_from_slice(&changed[at..at + 2]);
+            assert!(cut == changed[..length] || left.headers, "{name} {length}");
+        }
+    }
+}
+
+#[test]
+fn prefixes_change_if_all_of_their_addresses_do() {
+    for (map, prefix, bits, expected) in [
+        ("2001:db8::/32=fd00::/32", "2001:db8:5::", 48, Some("fd00:0:5::")),
+        ("2001:db8::/32=fd00::/32", "2001:db8::", 32, Some("fd00::")),
+        ("2001:db8::/32=fd00::/32", "2001:db8::", 31, None),
+        ("2001:db8::/32=fd00::/32", "2001:db9::", 64, None),
+        ("::/0=fd00::/8", "::", 0, None),
+        ("2001:db8::1=fd00::1", "2001:db8::1", 128, Some("fd00::1")),
+        ("2001:db8::1=fd00::1", "2001:db8::1", 255, Some("fd00::1")),
+    ] {
+        let parsed: NetworkMap = map.parse().expect("a map");
+        let mapped = parsed.map_prefix(prefix.parse().expect("an address"), bits);
+        assert_eq!(mapped.map(|prefix| prefix.to_string()).as_deref(), expected, "{map} {prefix}/{bits}");
+    }
+}
+
 #[test]
 fn shifts_stay_unicast_and_differ() {
     let of = |text: &str, shift| shifted(text.parse().expect("an address"), shift).to_string();

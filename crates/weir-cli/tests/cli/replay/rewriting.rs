@@ -118,6 +118,32 @@ fn root_checksums_stay_right_and_wrong_ones_wrong() {
         }
     }
     fragments_have_right_checksums(&network, &directory);
+    addresses_in_icmp_are_replaced(&network, &directory);
+}
+
+/// Redirects, routers and neighbours: tshark sees the new addresses wherever the old ones were.
+fn addresses_in_icmp_are_replaced(network: &Network, directory: &TempDir) {
+    let text = include_str!("../../../../weir-traffic/src/rewrite/messages.txt");
+    let (file, packets) = frames(directory, "messages.pcap", text);
+    let shown = |file: &Path| {
+        let mut command = Command::new("tshark");
+        let output = command.args(["-n", "-V", "-r"]).arg(file).output().expect("tshark is installed");
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        let is_address =
+            |line: &&str| ["ddress", "refix", "Server", "Src:"].iter().any(|word| line.contains(word));
+        text.lines().filter(is_address).collect::<Vec<_>>().join("\n")
+    };
+    let maps = ["--map-ip=10.0.0.0/24=198.18.7.0/24", "--map-ip=2001:db8::/32=3fff:9::/32"];
+    let macs = ["--map-mac", "02:00:00:00:00:01=02:00:00:00:00:09"];
+    let args = [&[&*file], &maps[..], &macs].concat();
+    let (_, got) = received(network, directory, packets, &args);
+    let expected = shown(Path::new(&file)).replace("10.0.0.", "198.18.7.").replace("2001:db8:", "3fff:9:");
+    let expected = expected.replace("02:00:00:00:00:01", "02:00:00:00:00:09");
+    assert!(expected.contains("3fff:9::fe") && expected.contains("198.18.7.254"), "{expected}");
+    assert_eq!(shown(&got), expected);
+    for fields in fields(&got, &["icmp.checksum.status", "icmpv6.checksum.status"]) {
+        assert_eq!(fields.concat(), "1");
+    }
 }
 
 /// The frames of a text, in a file.
