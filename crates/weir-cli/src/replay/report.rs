@@ -43,6 +43,8 @@ pub(super) struct Summary<'a> {
     pub(super) headers_kept: u64,
     /// Packets with ports that stay, as the fragment with the checksum came before.
     pub(super) ports_kept: u64,
+    /// Packets to a single host that keep the MAC address of a multicast group.
+    pub(super) group_macs_kept: u64,
     /// A signal ended it.
     pub(super) stopped: bool,
     /// Null: everything was sent, unless it was stopped.
@@ -69,6 +71,7 @@ impl<'a> Summary<'a> {
             segments: 0,
             headers_kept: 0,
             ports_kept: 0,
+            group_macs_kept: 0,
             stopped: false,
             error: None,
         }
@@ -93,6 +96,7 @@ impl<'a> Summary<'a> {
     pub(super) fn surveyed(&mut self, survey: &Survey) {
         (self.snapped, self.skipped) = (survey.snapped, survey.skipped);
         (self.headers_kept, self.ports_kept) = (survey.headers_kept, survey.ports_kept);
+        self.group_macs_kept = survey.group_macs_kept;
         (self.cut, self.segments) = (survey.cut.packets, survey.cut.segments);
     }
 
@@ -125,6 +129,7 @@ impl<'a> Summary<'a> {
             "with headers cut, malformed or in several fragments: not everything was replaced",
         );
         tell(self.ports_kept, "with ports that stay: the fragment with their checksum came first");
+        tell(self.group_macs_kept, "to a single host with the MAC address of a group: try --map-mac");
         if self.cut > 0 {
             let (packets, segments) = (units::packets(self.cut), units::grouped(self.segments));
             text += &format!("{note}: {packets} cut into {segments} segments\n");

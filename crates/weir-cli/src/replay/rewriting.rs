@@ -21,7 +21,8 @@ pub(super) struct RewritingArgs {
     /// network has the address counts. Addresses are replaced in IP headers, ARP, redirects, router and
     /// neighbour discovery, and the packets that ICMP quotes; not in tunnels and payloads. Checksums change
     /// accordingly: wrong ones stay wrong, and those that the sender left to its network card are filled in.
-    /// What cannot be replaced is counted.
+    /// The MAC address of a multicast group follows its group, unless --map-mac says otherwise. What cannot be
+    /// replaced is counted.
     #[arg(long, value_name = "NET=NET")]
     map_ip: Vec<NetworkMap>,
 

@@ -24,6 +24,8 @@ pub(super) struct Survey {
     /// Packets of which not everything was replaced, and those with ports that stay.
     pub(super) headers_kept: u64,
     pub(super) ports_kept: u64,
+    /// Packets to a host with the MAC address of a group.
+    pub(super) group_macs_kept: u64,
     /// Packets that are left out.
     pub(super) skipped: u64,
     /// Time of the first packet, from which the others count, and the latest time.
@@ -45,6 +47,7 @@ impl Survey {
             cut: Cut::default(),
             headers_kept: 0,
             ports_kept: 0,
+            group_macs_kept: 0,
             skipped: 0,
             span: None,
             others: (0, 0),
@@ -63,6 +66,7 @@ impl Survey {
         self.cut.add(found.later);
         self.headers_kept += u64::from(found.left.headers && !found.later);
         self.ports_kept += u64::from(found.left.ports && !found.later);
+        self.group_macs_kept += u64::from(found.left.group && !found.later);
         let Some(data) = found.data else {
             self.skipped += 1;
             return;

@@ -51,6 +51,10 @@ impl Rewrite {
         }
     }
 
+    fn maps_mac(&self, mac: &[u8]) -> bool {
+        self.macs.iter().any(|(from, _)| *from == *mac)
+    }
+
     fn retag(&self, frame: &mut Vec<u8>) {
         const OUTER: usize = 12;
         let is_tagged = |frame: &[u8]| word(frame, OUTER).is_some_and(is_tag) && frame.len() >= OUTER + 6;
@@ -104,6 +108,8 @@ impl Rewrite {
 pub struct Left {
     /// Addresses, ports or a checksum: headers are cut, malformed, or spread over several fragments.
     pub headers: bool,
+    /// The MAC address: it is that of a multicast group, and the packet now goes to a single host.
+    pub group: bool,
     /// The ports: the fragment with the checksum came before the one that has them.
     pub ports: bool,
 }
@@ -131,7 +137,9 @@ impl Rewriter {
     /// Rewrites a packet. `link_type` is that of capture files: Ethernet or raw IP; others stay as they are.
     pub fn apply(&mut self, link_type: u16, frame: &mut Vec<u8>) -> Left {
         self.left = Left::default();
+        let mut before = None;
         if link_type == ETHERNET && frame.len() >= 14 {
+            before = destination(link_type, frame).filter(|_| !self.rules.maps_mac(&frame[..6]));
             let (macs, _) = frame.split_at_mut(12);
             macs.chunks_mut(6).for_each(|mac| self.rules.mac(mac));
             self.rules.retag(frame);
@@ -147,7 +155,21 @@ impl Rewriter {
             _ => Some(()),
         };
         self.left.headers = whole.is_none() && self.rules.changes_ip();
+        if let Some(before) = before {
+            self.group(link_type, frame, before);
+        }
         self.left
+    }
+
+    /// Changes the MAC address of a multicast group with the group. `before`: the destination as it was.
+    fn group(&mut self, link_type: u16, frame: &mut [u8], before: IpAddr) {
+        let Some(after) = destination(link_type, frame).filter(|&after| after != before) else { return };
+        let was_right = group_mac(before).is_some_and(|mac| frame.starts_with(&mac));
+        match group_mac(after) {
+            Some(mac) if was_right || !before.is_multicast() => frame[..6].copy_from_slice(&mac),
+            Some(_) => {}
+            None => self.left.group = was_right,
+        }
     }
 
     fn arp(&self, packet: &mut [u8]) -> Option<()> {
@@ -296,6 +318,32 @@ fn fill_in(packet: &mut [u8]) {
     let is_right = fold(u64::from(pseudo) + u64::from(sum(&[&packet[layout.transport.clone()]]))) == u16::MAX;
     if found == pseudo && !is_right {
         complete(packet, &layout);
+    }
+}
+
+/// Returns the destination of an IP packet.
+fn destination(link_type: u16, frame: &[u8]) -> Option<IpAddr> {
+    let (kind, at) = network(link_type, frame)?;
+    let place = match kind {
+        IPV4 => at + 16..at + 20,
+        IPV6 => at + 24..at + 40,
+        _ => return None,
+    };
+    address(frame.get(place)?)
+}
+
+/// Returns the MAC address of a multicast group (RFC 1112, section 6.4, and RFC 2464, section 7).
+fn group_mac(group: IpAddr) -> Option<[u8; 6]> {
+    match group {
+        _ if !group.is_multicast() => None,
+        IpAddr::V4(group) => {
+            let [_, a, b, c] = group.octets();
+            Some([1, 0, 0x5e, a & 0x7f, b, c])
+        }
+        IpAddr::V6(group) => {
+            let [.., a, b, c, d] = group.octets();
+            Some([0x33, 0x33, a, b, c, d])
+        }
     }
 }
 

@@ -214,7 +214,7 @@ fn headers_that_cannot_be_changed_are_told() {
     let frame = tcp(false);
     let told =
         |frame: &[u8], rules: &Rewrite| Rewriter::new(rules.clone()).apply(ETHERNET, &mut frame.to_vec());
-    let headers = Left { headers: true, ports: false };
+    let headers = Left { headers: true, ..Left::default() };
     let changed = |at: usize, byte: u8| {
         let mut frame = frame.clone();
         frame[at] = byte;
@@ -288,6 +288,50 @@ fn addresses_in_icmp_are_replaced_wherever_they_are() {
             cut[at..at + 2].copy_from_slice(&changed[at..at + 2]);
             assert!(cut == changed[..length] || left.headers, "{name} {length}");
         }
+    }
+}
+
+#[test]
+fn the_mac_address_of_a_group_changes_with_it() {
+    let rules = |macs: &[([u8; 6], [u8; 6])]| Rewrite {
+        macs: macs.to_vec(),
+        networks: [
+            "239.1.0.0/16=239.192.0.0/16",
+            "239.2.0.1=10.0.0.1",
+            "10.9.0.0/16=239.7.0.0/16",
+            "ff15::1=ff05::7:8",
+        ]
+        .map(|map| map.parse().expect("a map"))
+        .to_vec(),
+        tag: Some(Tag::Id(7)),
+        ..Rewrite::default()
+    };
+    let frame = |mac: [u8; 6], to: &str| {
+        let to: IpAddr = to.parse().expect("an address");
+        let mut frame = tcp(to.is_ipv6());
+        frame[..6].copy_from_slice(&mac);
+        match to {
+            IpAddr::V4(to) => frame[30..34].copy_from_slice(&to.octets()),
+            IpAddr::V6(to) => frame[38..54].copy_from_slice(&to.octets()),
+        }
+        frame
+    };
+    let (old, other) = ([1, 0, 0x5e, 1, 2, 3], [2, 0, 0, 0, 0, 9]);
+    for (mac, to, macs, expected, group) in [
+        (old, "239.1.2.3", &[][..], [1, 0, 0x5e, 0x40, 2, 3], false),
+        ([0x33, 0x33, 0, 0, 0, 1], "ff15::1", &[], [0x33, 0x33, 0, 7, 0, 8], false),
+        (old, "239.1.2.3", &[(old, [2; 6])], [2; 6], false),
+        (old, "239.1.2.3", &[(old, old)], old, false),
+        // To a single station, and a group that does not change.
+        (other, "239.1.2.3", &[], other, false),
+        ([1, 0, 0x5e, 5, 5, 5], "239.5.5.5", &[], [1, 0, 0x5e, 5, 5, 5], false),
+        // From and to a single host.
+        ([1, 0, 0x5e, 2, 0, 1], "239.2.0.1", &[], [1, 0, 0x5e, 2, 0, 1], true),
+        (other, "10.9.1.2", &[], [1, 0, 0x5e, 7, 1, 2], false),
+    ] {
+        let mut frame = frame(mac, to);
+        let left = Rewriter::new(rules(macs)).apply(ETHERNET, &mut frame);
+        assert_eq!((&frame[..6], left), (&expected[..], Left { group, ..Left::default() }), "{to}");
     }
 }
 
