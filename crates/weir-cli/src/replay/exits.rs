@@ -50,14 +50,14 @@ impl<'a> Exits<'a> {
         Self { second: Some(Second { transmission, sides, link_type, latest: Side::Client }), ..self }
     }
 
-    /// Begins another round, from 1 on.
-    pub(super) fn again(&mut self, round: u64) {
+    /// Begins another round, with addresses so far from those in the file.
+    pub(super) fn again(&mut self, distance: u32) {
         self.first.again();
         if let Some(second) = &mut self.second {
             second.transmission.again();
         }
         if let Some(shift) = &mut self.shift {
-            shift.round(round);
+            shift.to(distance);
         }
     }
 
@@ -77,12 +77,13 @@ impl<'a> Exits<'a> {
 
     fn send(&mut self, time: Option<u64>, packet: &[u8]) -> Result<bool, SendError> {
         let Self { first, second, shift, .. } = self;
+        // The same side in each round.
+        let side = second.as_mut().map_or(Side::Client, |second| second.sides.of(second.link_type, packet));
         let packet = match shift {
             Some(shift) => shift.of(packet),
             None => packet,
         };
         let Some(second) = second else { return first.packet(time, packet) };
-        let side = second.sides.of(second.link_type, packet);
         let (this, other) = match side {
             Side::Client => (first, &mut second.transmission),
             Side::Server => (&mut second.transmission, first),

@@ -23,6 +23,7 @@ use weir::reader::ReadError;
 use weir::send::{Destination, Report, SendQueue, Sender, SenderBuilder, Sent};
 use weir_service::confine::{self, Needs};
 use weir_service::stop_on_signals;
+use weir_traffic::Copies;
 
 pub(crate) use self::args::ReplayArgs;
 use self::exits::Exits;
@@ -73,10 +74,12 @@ pub(crate) fn run(args: &ReplayArgs) -> Result<(), Failure> {
     }
 
     let mut survey = Survey::new(&destination, args.snapped);
+    survey.copies = (args.rewriting.is_unique() && args.rounds() > 1).then(Copies::default);
     let surveyed = args.preload || args.dry_run || args.surveys();
     if surveyed {
         packets.survey(&mut survey, args.kept(), &stop)?;
         survey.refusal()?;
+        survey.step(args.rounds())?;
     }
     let Some(sender) = sender else {
         return end(args, dry(args, &survey, &destination.name), Ok(()), packets.source.damage);
@@ -151,10 +154,19 @@ impl Run<'_> {
         if let Some(second) = second {
             exits = exits.second(second.begin(args.pace()), &mut sides, link_type);
         }
-        let mut result = Ok(true);
+        let (mut result, mut step) = (Ok(true), 1);
         for round in 0..args.rounds() {
+            if round == 1 {
+                match survey.step(args.rounds()) {
+                    Ok(found) => step = found,
+                    Err(failure) => {
+                        result = Err(failure);
+                        break;
+                    }
+                }
+            }
             if round > 0 {
-                exits.again(round);
+                exits.again(step.wrapping_mul(u32::try_from(round & 0xffff_ffff).expect("32 bits")));
             }
             result = match &packets.queue {
                 Some(queue) => queue_once(queue, &mut exits),

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 use weir::send::{Pace, Report, Sender, Sent};
+use weir_traffic::Copies;
 
 use super::survey::Survey;
 use crate::sending::{Amount, Asked, Off};
@@ -45,6 +46,8 @@ pub(super) struct Summary<'a> {
     pub(super) ports_kept: u64,
     /// Packets to a single host that keep the MAC address of a multicast group.
     pub(super) group_macs_kept: u64,
+    /// Packets of each round that are the same in all, although each was to have its own flows.
+    pub(super) same: u64,
     /// A signal ended it.
     pub(super) stopped: bool,
     /// Null: everything was sent, unless it was stopped.
@@ -72,6 +75,7 @@ impl<'a> Summary<'a> {
             headers_kept: 0,
             ports_kept: 0,
             group_macs_kept: 0,
+            same: 0,
             stopped: false,
             error: None,
         }
@@ -97,6 +101,7 @@ impl<'a> Summary<'a> {
         (self.snapped, self.skipped) = (survey.snapped, survey.skipped);
         (self.headers_kept, self.ports_kept) = (survey.headers_kept, survey.ports_kept);
         self.group_macs_kept = survey.group_macs_kept;
+        self.same = survey.copies.as_ref().map_or(0, Copies::same);
         (self.cut, self.segments) = (survey.cut.packets, survey.cut.segments);
     }
 
@@ -130,6 +135,7 @@ impl<'a> Summary<'a> {
         );
         tell(self.ports_kept, "with ports that stay: the fragment with their checksum came first");
         tell(self.group_macs_kept, "to a single host with the MAC address of a group: try --map-mac");
+        tell(self.same, "that stay the same in each round: no address is that of a single host");
         if self.cut > 0 {
             let (packets, segments) = (units::packets(self.cut), units::grouped(self.segments));
             text += &format!("{note}: {packets} cut into {segments} segments\n");

@@ -38,7 +38,8 @@ pub(super) struct RewritingArgs {
 
     /// Send other IP addresses in each round of --loop.
     ///
-    /// Round by round, each unicast address grows by one, so that flows are new ones.
+    /// Round by round, each unicast address grows by one, or by as much as it takes so that no flow was in
+    /// an earlier round (with --loop 0, of the first 65,536).
     #[arg(long)]
     unique_ips: bool,
 
@@ -140,29 +141,31 @@ impl Editor {
 /// Gives packets other IP addresses in each round.
 #[derive(Debug)]
 pub(super) struct Shift {
-    rules: Rewrite,
+    rewriter: Rewriter,
     link_type: u16,
+    distance: u32,
     shifted: Vec<u8>,
 }
 
 impl Shift {
     pub(super) fn new(link_type: u16) -> Self {
-        Self { rules: Rewrite::default(), link_type, shifted: Vec::new() }
+        Self { rewriter: Rewriter::default(), link_type, distance: 0, shifted: Vec::new() }
     }
 
-    /// Sets the round, from 0.
-    pub(super) fn round(&mut self, round: u64) {
-        self.rules.shift = u32::try_from(round & 0xffff_ffff).expect("32 bits");
+    /// Sets how far addresses are from those in the file.
+    pub(super) fn to(&mut self, distance: u32) {
+        self.distance = distance;
+        self.rewriter.shift(distance);
     }
 
     /// Returns the packet of this round.
     pub(super) fn of<'p>(&'p mut self, packet: &'p [u8]) -> &'p [u8] {
-        if self.rules.shift == 0 {
+        if self.distance == 0 {
             return packet;
         }
         self.shifted.clear();
         self.shifted.extend_from_slice(packet);
-        let _left = Rewriter::new(self.rules.clone()).apply(self.link_type, &mut self.shifted);
+        let _told = self.rewriter.apply(self.link_type, &mut self.shifted);
         &self.shifted
     }
 }

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use weir::send::{Destination, Pace, SendReason, Sent};
+use weir_traffic::Copies;
 
 use super::args::Snapped;
 use super::source::Found;
@@ -26,6 +27,8 @@ pub(super) struct Survey {
     pub(super) ports_kept: u64,
     /// Packets to a host with the MAC address of a group.
     pub(super) group_macs_kept: u64,
+    /// The flows, if each round is to have its own.
+    pub(super) copies: Option<Copies>,
     /// Packets that are left out.
     pub(super) skipped: u64,
     /// Time of the first packet, from which the others count, and the latest time.
@@ -48,6 +51,7 @@ impl Survey {
             headers_kept: 0,
             ports_kept: 0,
             group_macs_kept: 0,
+            copies: None,
             skipped: 0,
             span: None,
             others: (0, 0),
@@ -72,6 +76,9 @@ impl Survey {
             return;
         };
         self.planned += Sent { packets: 1, bytes: data.len() as u64 };
+        if let Some(copies) = &mut self.copies {
+            copies.add(found.link_type, data);
+        }
         if let Some(time) = found.time {
             let (_, last) = self.span.get_or_insert((time, time));
             *last = time.max(*last);
@@ -119,6 +126,20 @@ impl Survey {
             return refused(self.too_short, why, format!("leave them out: -- greater {least}"));
         }
         Ok(())
+    }
+
+    /// Returns by how much addresses grow in each round, if each is to have its own.
+    pub(super) fn step(&self, rounds: u64) -> Result<u32, Failure> {
+        // Of those without an end, only these can be promised.
+        const PROMISED: u64 = 1 << 16;
+        let wanted = if rounds == u64::MAX { PROMISED } else { rounds };
+        let step = self.copies.as_ref().map_or(Some(1), |copies| copies.step(wanted));
+        step.ok_or_else(|| {
+            let rounds = units::grouped(wanted);
+            let message =
+                format!("cannot give each of {rounds} rounds its own flows: there are not enough addresses");
+            Failure::new(message).hint("try a smaller --loop, or leave out --unique-ips")
+        })
     }
 
     /// Returns how long it takes to send everything `rounds` times, as long as the machine keeps up; `None`: nobody knows.

@@ -1,8 +1,9 @@
 //! Packets of any origin with other addresses, ports and VLAN tags.
 //!
 //! - `rules`: what is changed, as text; `messages`: addresses in ICMP; `fragments`: checksums that are in another fragment
-//!   than the ports; `cut`: super-frames in pieces that the wire carries; `tests`.
+//!   than the ports; `copies`: flows of their own for copies; `cut`: super-frames in pieces that the wire carries; `tests`.
 
+mod copies;
 mod cut;
 mod fragments;
 mod messages;
@@ -12,6 +13,7 @@ mod tests;
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
+pub use self::copies::Copies;
 pub use self::cut::cut;
 use self::fragments::{Datagrams, Key};
 pub use self::rules::{NetworkMap, Tag};
@@ -127,6 +129,11 @@ impl Rewriter {
     /// Changes packets by these rules.
     pub fn new(rules: Rewrite) -> Self {
         Self { rules, ..Self::default() }
+    }
+
+    /// Shifts addresses of the next packets so far.
+    pub fn shift(&mut self, shift: u32) {
+        self.rules.shift = shift;
     }
 
     /// Forgets the packets so far: the next is the first of its capture.
@@ -321,6 +328,12 @@ fn fill_in(packet: &mut [u8]) {
     }
 }
 
+/// Returns the source of an IP packet.
+fn source(link_type: u16, frame: &[u8]) -> Option<IpAddr> {
+    let (kind, at) = network(link_type, frame)?;
+    address(frame.get(if kind == IPV6 { at + 8..at + 24 } else { at + 12..at + 16 })?)
+}
+
 /// Returns the destination of an IP packet.
 fn destination(link_type: u16, frame: &[u8]) -> Option<IpAddr> {
     let (kind, at) = network(link_type, frame)?;
@@ -347,10 +360,11 @@ fn group_mac(group: IpAddr) -> Option<[u8; 6]> {
     }
 }
 
+/// The last IPv4 address before multicast.
+const LAST: u32 = 0xdfff_ffff;
+
 /// Returns the unicast address that comes so much later; any other address as it is.
 fn shifted(address: IpAddr, shift: u32) -> IpAddr {
-    /// The last one before multicast.
-    const LAST: u32 = 0xdfff_ffff;
     match address {
         IpAddr::V4(address) if (1..=LAST).contains(&address.to_bits()) => {
             let place = u64::from(address.to_bits() - 1) + u64::from(shift);

@@ -1,7 +1,7 @@
 //! What `weir replay` changes in packets: tshark finds the new addresses and right checksums at the other end, and
 //! tcprewrite makes the same of them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -261,6 +261,19 @@ fn root_each_round_has_addresses_of_its_own() {
         let expected = ["10.0.0.255 10.3.0.1", "10.0.1.0 10.3.0.2", "10.0.1.1 10.3.0.3"];
         assert_eq!(pairs, expected.map(|pair| (pair.to_owned(), 4)).into(), "{way:?}");
     }
+    // Neighbouring hosts: one more would be a flow of another round.
+    let options = "--flows 10 -c 10 --src 10.0.0.1-10.0.0.10 --dst 10.1.0.1-10.1.0.10";
+    let file = generated(&directory, "ten.pcap", options);
+    let (_, got) = received(&network, &directory, 100, &[&file, "--loop", "10", "--unique-ips"]);
+    let pairs: BTreeSet<_> = fields(&got, &["ip.src", "ip.dst"]).into_iter().collect();
+    assert_eq!(pairs.len(), 100);
+    let file = generated(&directory, "group.pcap", "-c 3 --src 0.0.0.0 --dst 255.255.255.255");
+    let plan = replay(&network, &[&file, "--dry-run", "--json", "--loop", "2", "--unique-ips"]).succeeded();
+    assert_eq!(plan.account().number("same"), 3);
+    assert!(plan.stderr.contains("3 packets that stay the same in each round"), "{}", plan.stderr);
+    let file = generated(&directory, "one.pcap", "-c 1");
+    let endless = ["--loop", "4000000000", "--unique-ips"];
+    replay(&network, &[&[&*file], &endless[..]].concat()).failed(&["there are not enough addresses"]);
 }
 
 #[test]
