@@ -31,9 +31,10 @@ type Key = (u8, [Endpoint; 2]);
 
 /// Tells from which side the packets of a capture come.
 ///
-/// The client of a flow is who sent its first SYN; without one, who sent the first packet. Packets without ports, and ARP,
-/// go with the first flow between their hosts, an ICMP error against the packet that it quotes. What is neither IP nor ARP
-/// is the client's.
+/// The client of a flow is who sent its first SYN, even if this comes later ([`Sides::learn`]). Without one, ports tell the
+/// server: a well-known one (below 1024), or in TCP one that is not dynamic (below 32,768), if the other end has none like
+/// that. Otherwise the client is who sent the first packet. Packets without ports, and ARP, go with the first flow between
+/// their hosts, an ICMP error against the packet that it quotes. What is neither IP nor ARP is the client's.
 #[derive(Debug, Default)]
 pub struct Sides {
     clients: Vec<Addresses>,
@@ -45,6 +46,19 @@ impl Sides {
     /// With `clients`, only hosts with one of these addresses are clients, whoever begins.
     pub fn new(clients: Vec<Addresses>) -> Self {
         Self { clients, flows: HashMap::new() }
+    }
+
+    /// Looks at a packet ahead of all others: who sends the SYN of a flow is its client before that, too.
+    pub fn learn(&mut self, link_type: u16, frame: &[u8]) {
+        let Some((IPV4 | IPV6, at)) = network(link_type, frame) else { return };
+        let Some(packet) = frame.get(at..) else { return };
+        if let Some(layout) = Layout::of(packet)
+            && let Some(flow) = Flow::of(&layout, packet)
+            && let Some(begins) = flow.begins
+        {
+            let (key, is_lower) = key(flow.protocol, flow.from, flow.to);
+            self.flows.entry(key).or_insert(begins == is_lower);
+        }
     }
 
     /// Returns who has sent the next packet. `link_type` is that of capture files.
@@ -73,14 +87,10 @@ impl Sides {
         }
         let [source, destination] = layout.addresses().map(|place| address(&packet[place]));
         let (source, destination) = (source?, destination?);
-        let has_ports = matches!(layout.protocol, TCP | UDP) && !layout.is_later();
-        let ports = word(transport, 0).zip(word(transport, 2)).filter(|_| has_ports);
-        let Some((from, to)) = ports else { return Some(self.side(0, (source, 0), (destination, 0), None)) };
-        const SYN: u8 = 2;
-        const ACK: u8 = 16;
-        let flags = transport.get(13).filter(|_| layout.protocol == TCP);
-        let begins = flags.filter(|&flags| flags & SYN != 0).map(|flags| flags & ACK == 0);
-        let side = self.side(layout.protocol, (source, from), (destination, to), begins);
+        let Some(flow) = Flow::of(&layout, packet) else {
+            return Some(self.side(0, (source, 0), (destination, 0), None, true));
+        };
+        let side = self.side(flow.protocol, flow.from, flow.to, flow.begins, flow.is_of_client());
         self.flows
             .entry(key(0, (source, 0), (destination, 0)).0)
             .or_insert_with(|| (side == Side::Client) == (source <= destination));
@@ -94,11 +104,19 @@ impl Sides {
         // Who is asked is the server.
         let asks =
             Some(ends[1] == 1).filter(|_| !self.flows.contains_key(&key(0, (sender, 0), (target, 0)).0));
-        Some(self.side(0, (sender, 0), (target, 0), asks))
+        Some(self.side(0, (sender, 0), (target, 0), asks, true))
     }
 
-    /// `begins`: whether the packet is the first of its flow, or answers it, if it says so.
-    fn side(&mut self, protocol: u8, from: Endpoint, to: Endpoint, begins: Option<bool>) -> Side {
+    /// `begins`: whether the packet is the first of its flow, or answers it, if it says so. `guess`: whether it is the
+    /// client's, if nothing else tells.
+    fn side(
+        &mut self,
+        protocol: u8,
+        from: Endpoint,
+        to: Endpoint,
+        begins: Option<bool>,
+        guess: bool,
+    ) -> Side {
         if !self.clients.is_empty() {
             let is_client = self.clients.iter().any(|clients| clients.contains(from.0));
             return if is_client { Side::Client } else { Side::Server };
@@ -107,8 +125,46 @@ impl Sides {
         if let Some(begins) = begins {
             self.flows.insert(key, begins == is_lower);
         }
-        let lower_is_client = *self.flows.entry(key).or_insert(is_lower);
+        let lower_is_client = *self.flows.entry(key).or_insert(is_lower == guess);
         if lower_is_client == is_lower { Side::Client } else { Side::Server }
+    }
+}
+
+/// What a packet of TCP or UDP says about its flow.
+#[derive(Clone, Copy, Debug)]
+struct Flow {
+    protocol: u8,
+    from: Endpoint,
+    to: Endpoint,
+    /// Whether the packet is the first, or answers it, if it says so.
+    begins: Option<bool>,
+}
+
+impl Flow {
+    fn of(layout: &Layout, packet: &[u8]) -> Option<Self> {
+        const SYN: u8 = 2;
+        const ACK: u8 = 16;
+        if !matches!(layout.protocol, TCP | UDP) || layout.is_later() {
+            return None;
+        }
+        let transport = packet.get(layout.transport.clone())?;
+        let [source, destination] = layout.addresses().map(|place| address(&packet[place]));
+        let flags = transport.get(13).filter(|_| layout.protocol == TCP);
+        Some(Self {
+            protocol: layout.protocol,
+            from: (source?, word(transport, 0)?),
+            to: (destination?, word(transport, 2)?),
+            begins: flags.filter(|&flags| flags & SYN != 0).map(|flags| flags & ACK == 0),
+        })
+    }
+
+    /// Whether the ports look like those of a packet from the client. If they tell nothing, it is: it is the first.
+    fn is_of_client(&self) -> bool {
+        /// The ports that Linux gives to clients begin here.
+        const DYNAMIC: u16 = 32_768;
+        let limits = if self.protocol == TCP { &[1024, DYNAMIC][..] } else { &[1024] };
+        let serves = |port: u16| limits.iter().position(|&limit| port < limit).unwrap_or(limits.len());
+        serves(self.from.1) >= serves(self.to.1)
     }
 }
 
@@ -144,13 +200,47 @@ mod tests {
             packet(a, b, TCP, 0x02),
             packet(b, a, TCP, 0x12),
             // Another flow, without its beginning, and one the other way round.
-            packet((2, 81), a, TCP, 0x10),
-            packet(a, (2, 81), TCP, 0x10),
+            packet((2, 8081), a, TCP, 0x10),
+            packet(a, (2, 8081), TCP, 0x10),
             packet((2, 9), (1, 22), TCP, 0x02),
             packet((1, 22), (2, 9), TCP, 0x12),
         ];
         let expected = [Server, Client, Client, Server, Client, Server, Client, Server];
         assert_eq!(sides(&mut Sides::default(), &packets), expected);
+    }
+
+    #[test]
+    fn ports_tell_the_server_of_a_flow_that_has_begun() {
+        for (protocol, from, to, side) in [
+            (TCP, 443, 5000, Server),
+            (TCP, 5000, 443, Client),
+            (TCP, 8080, 50_000, Server),
+            (TCP, 50_000, 8080, Client),
+            (TCP, 50_000, 40_000, Client),
+            (TCP, 8080, 9090, Client),
+            (TCP, 22, 1023, Client),
+            (UDP, 53, 50_000, Server),
+            (UDP, 123, 123, Client),
+            // Who sends first, unless a port is well known.
+            (UDP, 5060, 50_000, Client),
+        ] {
+            let mut sides = Sides::default();
+            let packets =
+                [packet((1, from), (2, to), protocol, 0x10), packet((2, to), (1, from), protocol, 0x10)];
+            assert_eq!(packets.map(|packet| sides.of(101, &packet)), [side, side.other()], "{from} > {to}");
+        }
+    }
+
+    #[test]
+    fn a_later_syn_tells_the_client_of_earlier_packets() {
+        let (a, b) = ((1, 80), (2, 50_000));
+        let packets = [packet(b, a, TCP, 0x10), packet(a, b, TCP, 0x02), packet(b, a, TCP, 0x12)];
+        for learned in [&packets[..], &packets[2..]] {
+            let mut all = Sides::default();
+            learned.iter().for_each(|packet| all.learn(101, packet));
+            assert_eq!(sides(&mut all, &packets), [Server, Client, Server]);
+        }
+        assert_eq!(sides(&mut Sides::default(), &packets), [Client, Client, Server], "not learned");
     }
 
     #[test]

@@ -75,7 +75,9 @@ pub(crate) struct ReplayArgs {
 
     /// Send what servers have sent on this interface, and the rest on -i.
     ///
-    /// The client of a flow is who has sent its first SYN, or its first packet.
+    /// The client of a flow is who has sent its first SYN, which is looked for in all of the files. Without one, ports
+    /// tell the server (one below 1024, or in TCP below 32768, if the other is not). Otherwise the client is who has
+    /// sent the first packet.
     #[arg(long, value_name = "IF", allow_hyphen_values = true)]
     second: Option<String>,
 
@@ -262,7 +264,8 @@ impl ReplayArgs {
         Ok((builder(&self.interface)?, self.second.as_deref().map(builder).transpose()?))
     }
 
-    pub(super) fn sides(&self) -> Sides {
-        Sides::new(self.clients.clone())
+    /// Returns what tells clients from servers, with two interfaces.
+    pub(super) fn sides(&self) -> Option<Sides> {
+        self.second.as_ref().map(|_| Sides::new(self.clients.clone()))
     }
 }

@@ -74,6 +74,7 @@ pub(crate) fn run(args: &ReplayArgs) -> Result<(), Failure> {
     }
 
     let mut survey = Survey::new(&destination, args.snapped);
+    survey.sides = args.sides();
     survey.copies = (args.rewriting.is_unique() && args.rounds() > 1).then(Copies::default);
     let surveyed = args.preload || args.dry_run || args.surveys();
     if surveyed {
@@ -147,7 +148,7 @@ impl Run<'_> {
     fn send(&mut self, packets: &mut Packets) -> (Report, Option<Report>, Result<(), Failure>) {
         let Self { args, sender, second, survey, surveyed, passed } = self;
         let link_type = sender.destination().link_type;
-        let mut sides = args.sides();
+        let mut sides = std::mem::take(&mut survey.sides).unwrap_or_default();
         let steps = args.step.then(|| Step::new(sender.stop_flag()));
         let shift = args.rewriting.is_unique().then(|| Shift::new(link_type));
         let mut exits = Exits::new(sender.begin(args.pace()), passed).steps(steps).shift(shift);

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use weir::send::{Destination, Pace, SendReason, Sent};
-use weir_traffic::Copies;
+use weir_traffic::{Copies, Sides};
 
 use super::args::Snapped;
 use super::source::Found;
@@ -27,6 +27,8 @@ pub(super) struct Survey {
     pub(super) ports_kept: u64,
     /// Packets to a host with the MAC address of a group.
     pub(super) group_macs_kept: u64,
+    /// Who has sent what, with two interfaces.
+    pub(super) sides: Option<Sides>,
     /// The flows, if each round is to have its own.
     pub(super) copies: Option<Copies>,
     /// Packets that are left out.
@@ -51,6 +53,7 @@ impl Survey {
             headers_kept: 0,
             ports_kept: 0,
             group_macs_kept: 0,
+            sides: None,
             copies: None,
             skipped: 0,
             span: None,
@@ -76,6 +79,9 @@ impl Survey {
             return;
         };
         self.planned += Sent { packets: 1, bytes: data.len() as u64 };
+        if let Some(sides) = &mut self.sides {
+            sides.learn(found.link_type, data);
+        }
         if let Some(copies) = &mut self.copies {
             copies.add(found.link_type, data);
         }

@@ -309,6 +309,19 @@ fn root_what_servers_sent_leaves_by_the_second_interface() {
         assert_eq!(told, packets.map(Some), "{account}");
         assert_eq!(account["second"]["interface"], "rx1");
     }
+    // A connection in the middle, whose server has the higher port, and later its beginning.
+    let ports = ["80", "50000"];
+    let middle = [
+        generated(&directory, "middle.pcap", &ends("10.0.0.2", "10.0.0.1", ["50000", "80"], "ack", 2)),
+        generated(&directory, "begin.pcap", &ends("10.0.0.1", "10.0.0.2", ports, "syn", 1)),
+    ];
+    for (files, packets) in [(&middle[..], [1, 2]), (&middle[..1], [2, 0])] {
+        let before = [sent(0), sent(1)];
+        let mut words = vec!["--second", "rx1", "-t"];
+        words.extend(files.iter().map(String::as_str));
+        replay(&network, &words).succeeded();
+        assert_eq!([sent(0) - before[0], sent(1) - before[1]], packets, "{files:?}");
+    }
     // Packets of both sides keep their distance.
     let mut spread = Vec::new();
     for (at, file) in (0..).zip(&files[..2]) {
