@@ -72,6 +72,21 @@ impl Ports {
         self.first + u16::try_from(step).expect("in the range")
     }
 
+    /// Returns how far a port is from the first; `None`: it is not in the range.
+    pub(crate) fn place(&self, port: u16) -> Option<u128> {
+        (self.first..=self.last).contains(&port).then(|| u128::from(port - self.first))
+    }
+
+    /// Returns the range that comes so much later; `None`: there is none.
+    pub(crate) fn up(&self, by: u16) -> Option<Self> {
+        Some(Self { first: self.first.checked_add(by)?, last: self.last.checked_add(by)? })
+    }
+
+    /// Returns the range that comes so much earlier; `None`: there is none.
+    pub(crate) fn down(&self, by: u16) -> Option<Self> {
+        Some(Self { first: self.first.checked_sub(by)?, last: self.last.checked_sub(by)? })
+    }
+
     pub(crate) fn draw(&self, random: &mut Random) -> u16 {
         self.at(random.up_to(self.more()))
     }

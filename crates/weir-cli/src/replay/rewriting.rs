@@ -2,7 +2,7 @@
 
 use clap::Args;
 use weir::send::Destination;
-use weir_traffic::{Left, NetworkMap, Rewrite, Rewriter, Tag, cut};
+use weir_traffic::{Left, NetworkMap, PortMap, Rewrite, Rewriter, Tag, cut};
 
 use crate::failure::Failure;
 use crate::sending::mac;
@@ -26,9 +26,13 @@ pub(super) struct RewritingArgs {
     #[arg(long, value_name = "NET=NET")]
     map_ip: Vec<NetworkMap>,
 
-    /// Replace port A of TCP and UDP by B; may be given several times.
-    #[arg(long, value_name = "A=B", value_parser = ports)]
-    map_port: Vec<(u16, u16)>,
+    /// Replace port A of TCP and UDP by B: 80=8080; may be given several times.
+    ///
+    /// A may be a range: all of its ports become one (8000-8100=80), or each keeps its place in another
+    /// range (8000-8100=9000-9100) or is moved (1-1023=+10000, 8080-8090=-8000). Of several options, the
+    /// first that has the port counts.
+    #[arg(long, value_name = "A=B")]
+    map_port: Vec<PortMap>,
 
     /// Set the VLAN ID, or remove all tags: 7, none.
     ///
@@ -57,14 +61,6 @@ fn macs(text: &str) -> Result<([u8; 6], [u8; 6]), String> {
     let (from, to) = text.split_once('=').ok_or_else(|| format!("no `=`; {ALLOWED}"))?;
     let mac = |text: &str| mac(text).map_err(|_| format!("`{text}` is no MAC address; {ALLOWED}"));
     Ok((mac(from)?, mac(to)?))
-}
-
-/// Parses `--map-port`.
-fn ports(text: &str) -> Result<(u16, u16), String> {
-    const ALLOWED: &str = "allowed: two ports, such as 80=8080";
-    let (from, to) = text.split_once('=').ok_or_else(|| format!("no `=`; {ALLOWED}"))?;
-    let port = |text: &str| text.parse().map_err(|_| format!("`{text}` is no port; {ALLOWED}"));
-    Ok((port(from)?, port(to)?))
 }
 
 impl RewritingArgs {
@@ -177,14 +173,9 @@ mod tests {
     #[test]
     fn maps_as_text() {
         assert_eq!(macs("02:00:00:00:00:01=ff-ff-ff-ff-ff-ff"), Ok(([2, 0, 0, 0, 0, 1], [0xff; 6])));
-        assert_eq!(ports("80=8080"), Ok((80, 8080)));
         for (text, why) in [("02:00:00:00:00:01", "no `=`"), ("a=02:00:00:00:00:01", "`a` is no MAC address")]
         {
             let error = macs(text).expect_err(text);
-            assert!(error.contains(why) && error.contains("allowed: "), "{error}");
-        }
-        for (text, why) in [("80", "no `=`"), ("80=65536", "`65536` is no port"), ("=1", "`` is no port")] {
-            let error = ports(text).expect_err(text);
             assert!(error.contains(why) && error.contains("allowed: "), "{error}");
         }
     }

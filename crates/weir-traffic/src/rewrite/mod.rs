@@ -16,7 +16,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 pub use self::copies::Copies;
 pub use self::cut::cut;
 use self::fragments::{Datagrams, Key};
-pub use self::rules::{NetworkMap, Tag};
+pub use self::rules::{NetworkMap, PortMap, Tag};
 use crate::checksum::{fold, sum};
 use crate::layout::{ARP, ETHERNET, ICMP, IPV4, IPV6, Layout, TCP, UDP, address, is_tag, network, word};
 
@@ -33,7 +33,7 @@ pub struct Rewrite {
     /// IP networks.
     pub networks: Vec<NetworkMap>,
     /// Ports of TCP and UDP, and those that take their place.
-    pub ports: Vec<(u16, u16)>,
+    pub ports: Vec<PortMap>,
     /// VLAN tags; `None`: they stay.
     pub tag: Option<Tag>,
     /// What is added to each IP address, so that copies of a flow become flows of their own. Addresses stay unicast;
@@ -99,8 +99,9 @@ impl Rewrite {
     }
 
     fn port(&self, port: &mut [u8]) {
-        if let Some((_, to)) = self.ports.iter().find(|(from, _)| from.to_be_bytes() == *port) {
-            port.copy_from_slice(&to.to_be_bytes());
+        let Some(old) = word(port, 0) else { return };
+        if let Some(new) = self.ports.iter().find_map(|map| map.map(old)) {
+            port.copy_from_slice(&new.to_be_bytes());
         }
     }
 }

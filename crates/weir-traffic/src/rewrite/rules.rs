@@ -3,7 +3,7 @@
 use std::net::{IpAddr, Ipv6Addr};
 use std::str::FromStr;
 
-use crate::ranges::Addresses;
+use crate::ranges::{Addresses, Ports};
 
 /// A network that takes the place of another: addresses keep the bits that the new prefix leaves open. As text:
 /// `10.0.0.0/8=192.168.0.0/16`.
@@ -41,6 +41,54 @@ impl FromStr for NetworkMap {
         let (from, to) = (network(from)?, network(to)?);
         if from.is_ipv6() != to.is_ipv6() {
             return Err(format!("one network is of IPv4, the other of IPv6; {ALLOWED}"));
+        }
+        Ok(Self { from, to })
+    }
+}
+
+/// Ports that take the place of others. As text: `80=8080`, `8000-8100=80` (all become 80), `8000-8100=9000-9100` or
+/// `1-1023=+10000` (each keeps its place).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PortMap {
+    from: Ports,
+    to: Ports,
+}
+
+impl PortMap {
+    /// Returns the port that takes the place of this one; `None`: it is another one.
+    pub fn map(&self, port: u16) -> Option<u16> {
+        let place = self.from.place(port)?;
+        Some(self.to.at(if self.to.more() == 0 { 0 } else { place }))
+    }
+}
+
+impl FromStr for PortMap {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        const ALLOWED: &str = "allowed: 80=8080, 8000-8100=80, 8000-8100=9000-9100, 1-1023=+10000";
+        let refused = |why: String| format!("{why}; {ALLOWED}");
+        let (from, to) = text.split_once('=').ok_or_else(|| refused("no `=`".to_owned()))?;
+        let ports = |text: &str| {
+            text.parse::<Ports>().map_err(|_| refused(format!("`{text}` is no port, and no range of ports")))
+        };
+        let from = ports(from)?;
+        let to = match to
+            .strip_prefix('+')
+            .map(|offset| (offset, false))
+            .or_else(|| to.strip_prefix('-').map(|offset| (offset, true)))
+        {
+            None => ports(to)?,
+            Some((offset, down)) => {
+                let digits = offset.bytes().all(|digit| digit.is_ascii_digit());
+                let offset = offset.parse().ok().filter(|_: &u16| digits);
+                let offset = offset.ok_or_else(|| refused(format!("`{to}` is no number of ports")))?;
+                let moved = if down { from.down(offset) } else { from.up(offset) };
+                moved.ok_or_else(|| refused(format!("`{text}` leads beyond the ports from 0 to 65535")))?
+            }
+        };
+        if to.more() > 0 && to.more() != from.more() {
+            return Err(refused(format!("`{text}` has ranges of different lengths")));
         }
         Ok(Self { from, to })
     }
@@ -85,6 +133,37 @@ mod tests {
             let map: NetworkMap = map.parse().expect("a map");
             let parsed = |text: &str| text.parse::<IpAddr>().expect("an address");
             assert_eq!(map.map(parsed(from)), to.map(parsed), "{map:?} {from}");
+        }
+    }
+
+    #[test]
+    fn ports_become_one_or_keep_their_place() {
+        for (map, from, to) in [
+            ("80=8080", 80, Some(8080)),
+            ("80=8080", 81, None),
+            ("8000-8100=80", 8100, Some(80)),
+            ("8000-8100=9000-9100", 8042, Some(9042)),
+            ("1-1023=+10000", 1023, Some(11_023)),
+            ("1-1023=+10000", 1024, None),
+            ("10001-11023=-10000", 10_001, Some(1)),
+            ("0-65535=+0", 7, Some(7)),
+        ] {
+            assert_eq!(map.parse::<PortMap>().expect("a map").map(from), to, "{map} {from}");
+        }
+        for (text, why) in [
+            ("80", "no `=`"),
+            ("80=65536", "`65536` is no port"),
+            ("=1", "`` is no port"),
+            ("9-8=1", "`9-8` is no port"),
+            ("1-3=1-2", "different lengths"),
+            ("1=2-3", "different lengths"),
+            ("1-60000=+10000", "leads beyond"),
+            ("5=-6", "leads beyond"),
+            ("5=++6", "no number"),
+            ("5=-", "no number"),
+        ] {
+            let error = text.parse::<PortMap>().expect_err(text);
+            assert!(error.contains(why) && error.contains("allowed: "), "{text}: {error}");
         }
     }
 
