@@ -34,9 +34,10 @@ pub(super) struct RewritingArgs {
     #[arg(long, value_name = "A=B")]
     map_port: Vec<PortMap>,
 
-    /// Set the VLAN ID, or remove all tags: 7, none.
+    /// Set the VLAN ID, or two, or remove all tags: 7; 7,8; none.
     ///
-    /// The outer tag gets the ID and keeps its priority; a packet without a tag gets one.
+    /// The outer tag gets the ID and keeps its priority; a packet without a tag gets one. Two IDs take the
+    /// place of all tags, the outer one first.
     #[arg(long, value_name = "ID")]
     vlan: Option<Tag>,
 
@@ -50,7 +51,8 @@ pub(super) struct RewritingArgs {
     /// Cut TCP super-frames that are longer than the MTU into segments.
     ///
     /// Captures have super-frames where network cards cut or join segments (TSO, GRO). Segments are as
-    /// long as the MTU allows.
+    /// long as the MTU allows. Lengths and checksums that the sender left to its network card are filled in, here and
+    /// with all options for rewriting.
     #[arg(long)]
     pub(super) segment: bool,
 }
@@ -86,7 +88,7 @@ impl RewritingArgs {
             tag: self.vlan,
             shift: 0,
         };
-        let changes = self.unique_ips || rules != Rewrite::default();
+        let changes = self.unique_ips || self.segment || rules != Rewrite::default();
         let longest = self.segment.then_some(destination.mtu as usize);
         Ok(Editor { rewriter: changes.then(|| Rewriter::new(rules)), longest, edited: Vec::new() })
     }

@@ -71,6 +71,17 @@ impl Rewrite {
                 let [high, low] = id.to_be_bytes();
                 frame.splice(OUTER..OUTER, [0x81, 0, high, low]);
             }
+            Some(Tag::Two(outer, inner)) => {
+                let mut priorities = Vec::new();
+                while is_tagged(frame) {
+                    priorities.push(frame[OUTER + 2] & 0xf0);
+                    frame.drain(OUTER..OUTER + 4);
+                }
+                let first = priorities.first().copied().unwrap_or(0);
+                let second = priorities.get(1).copied().unwrap_or(first);
+                let [[a, b], [c, d]] = [outer, inner].map(u16::to_be_bytes);
+                frame.splice(OUTER..OUTER, [0x88, 0xa8, first | a, b, 0x81, 0, second | c, d]);
+            }
             Some(Tag::None) => {
                 while is_tagged(frame) {
                     frame.drain(OUTER..OUTER + 4);
@@ -156,7 +167,8 @@ impl Rewriter {
         let Some(packet) = frame.get_mut(at..) else { return self.left };
         let whole = match kind {
             IPV4 | IPV6 => {
-                fill_in(packet);
+                let had_length = !fill_in_length(packet);
+                fill_in(packet, had_length);
                 self.packet(packet, false)
             }
             ARP => self.arp(packet),
@@ -313,8 +325,41 @@ fn complete(packet: &mut [u8], layout: &Layout) {
     packet[at..at + 2].copy_from_slice(&checksum.to_be_bytes());
 }
 
-/// Fills in a checksum that the sender left to its network card.
-fn fill_in(packet: &mut [u8]) {
+/// Fills in a length that the sender left to its network card (TSO), with the checksum of the IPv4 header. Returns whether
+/// it was missing.
+fn fill_in_length(packet: &mut [u8]) -> bool {
+    // Where a short frame ends, the padding of Ethernet does not tell.
+    const PADDED: usize = 46;
+    const HOP_BY_HOP: u8 = 0;
+    const NOTHING: u8 = 59;
+    let Ok(length) = u16::try_from(packet.len()) else { return false };
+    if packet.len() <= PADDED {
+        return false;
+    }
+    match packet[0] >> 4 {
+        4 if packet[2..4] == [0; 2] => {
+            let header = usize::from(packet[0] & 0xf) * 4;
+            if !(20..=packet.len()).contains(&header) {
+                return false;
+            }
+            packet[2..4].copy_from_slice(&length.to_be_bytes());
+            packet[10..12].fill(0);
+            let checksum = !sum(&[&packet[..header]]);
+            packet[10..12].copy_from_slice(&checksum.to_be_bytes());
+            true
+        }
+        // Options for each hop may have the length (RFC 2675).
+        6 if packet[4..6] == [0; 2] && !matches!(packet[6], HOP_BY_HOP | NOTHING) => {
+            packet[4..6].copy_from_slice(&(length - 40).to_be_bytes());
+            true
+        }
+        _ => false,
+    }
+}
+
+/// Fills in a checksum that the sender left to its network card. `had_length`: the IP header had its length; otherwise the
+/// sum of the addresses may be without it, too.
+fn fill_in(packet: &mut [u8], had_length: bool) {
     let Some(layout) = Layout::of(packet) else { return };
     if !matches!(layout.protocol, TCP | UDP) || layout.is_fragment || layout.is_routed || !layout.is_whole {
         return;
@@ -324,7 +369,10 @@ fn fill_in(packet: &mut [u8]) {
     };
     let pseudo = pseudo(packet, &layout);
     let is_right = fold(u64::from(pseudo) + u64::from(sum(&[&packet[layout.transport.clone()]]))) == u16::MAX;
-    if found == pseudo && !is_right {
+    let [source, destination] = layout.addresses().map(|place| &packet[place]);
+    let is_open =
+        found == pseudo || (!had_length && found == sum(&[source, destination, &[0, layout.protocol]]));
+    if is_open && !is_right {
         complete(packet, &layout);
     }
 }

@@ -94,11 +94,14 @@ impl FromStr for PortMap {
     }
 }
 
-/// What becomes of VLAN tags. As text: an ID, or `none`.
+/// What becomes of VLAN tags. As text: an ID, two of them (`7,8`), or `none`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tag {
     /// The outer tag gets this ID, and keeps its priority; a frame without a tag gets one (802.1Q).
     Id(u16),
+    /// These two take the place of all tags, the outer one first (802.1ad). Each keeps the priority of the tag in its
+    /// place; the inner one has that of the outer if there was no inner.
+    Two(u16, u16),
     /// All tags are removed.
     None,
 }
@@ -110,8 +113,14 @@ impl FromStr for Tag {
         if text.eq_ignore_ascii_case("none") {
             return Ok(Self::None);
         }
-        let id = text.parse().ok().filter(|&id: &u16| id <= 4094);
-        id.map(Self::Id).ok_or_else(|| format!("`{text}` is no VLAN; allowed: an ID from 0 to 4094, or none"))
+        let id = |text: &str| text.parse().ok().filter(|&id: &u16| id <= 4094);
+        let tag = match text.split_once(',') {
+            None => id(text).map(Self::Id),
+            Some((outer, inner)) => id(outer).zip(id(inner)).map(|(outer, inner)| Self::Two(outer, inner)),
+        };
+        tag.ok_or_else(|| {
+            format!("`{text}` is no VLAN; allowed: an ID from 0 to 4094, two as in 7,8, or none")
+        })
     }
 }
 
@@ -180,7 +189,8 @@ mod tests {
             assert!(error.contains(why) && error.contains("allowed: "), "{text}: {error}");
         }
         assert_eq!(["7", "none", "NONE"].map(str::parse), [Ok(Tag::Id(7)), Ok(Tag::None), Ok(Tag::None)]);
-        for text in ["", "4095", "-1", "7,8"] {
+        assert_eq!("7,8".parse(), Ok(Tag::Two(7, 8)));
+        for text in ["", "4095", "-1", "7,", "7,8,9", "7,4095"] {
             assert!(text.parse::<Tag>().expect_err(text).contains("allowed: "), "{text}");
         }
     }

@@ -83,14 +83,43 @@ fn checksums_left_to_the_card_are_filled_in() {
 }
 
 #[test]
+fn lengths_left_to_the_card_are_filled_in() {
+    for v6 in [false, true] {
+        let whole = tcp(v6);
+        let layout = Layout::of(&whole[14..]).expect("an IP packet");
+        let (length, at) = (if v6 { 18 } else { 16 }, 14 + layout.transport.start + 16);
+        let mut open = whole.clone();
+        open[length..length + 2].fill(0);
+        assert_eq!(rewritten(&Rewrite::default(), ETHERNET, &open)[at..], whole[at..]);
+        let [source, destination] = layout.addresses().map(|place| &whole[14..][place]);
+        let without = sum(&[source, destination, &[0, TCP]]);
+        for sum in [pseudo(&whole[14..], &layout), without] {
+            open[at..at + 2].copy_from_slice(&sum.to_be_bytes());
+            if !v6 {
+                open[24..26].fill(0);
+            }
+            assert_eq!(rewritten(&Rewrite::default(), ETHERNET, &open), whole);
+        }
+        // With padding, or with too much: nobody knows.
+        for open in [&open[..60], &[&open[..], &[0; 65_535]].concat()] {
+            assert_eq!(rewritten(&Rewrite::default(), ETHERNET, open)[length..length + 2], [0; 2]);
+        }
+    }
+}
+
+#[test]
 fn tags_are_set_and_removed() {
     let plain = frames().remove(0);
     let tagged = |tags: &[u8]| [&plain[..12], tags, &plain[12..]].concat();
-    let (none, seven) = (Some(Tag::None), Some(Tag::Id(7)));
+    let (none, seven, two) = (Some(Tag::None), Some(Tag::Id(7)), Some(Tag::Two(7, 8)));
     for (tag, before, after) in [
         (none, &[][..], &[][..]),
         (none, &[0x88, 0xa8, 0, 1, 0x81, 0, 0xe0, 2], &[]),
         (seven, &[], &[0x81, 0, 0, 7]),
+        (two, &[], &[0x88, 0xa8, 0, 7, 0x81, 0, 0, 8]),
+        (two, &[0x81, 0, 0xe0, 1], &[0x88, 0xa8, 0xe0, 7, 0x81, 0, 0xe0, 8]),
+        (two, &[0x88, 0xa8, 0x20, 1, 0x81, 0, 0xe0, 2], &[0x88, 0xa8, 0x20, 7, 0x81, 0, 0xe0, 8]),
+        (two, &[0x91, 0, 0, 1, 0x91, 0, 0, 2, 0x81, 0, 0x40, 3], &[0x88, 0xa8, 0, 7, 0x81, 0, 0, 8]),
         (seven, &[0x81, 0, 0xff, 0xff], &[0x81, 0, 0xf0, 7]),
         (seven, &[0x88, 0xa8, 0, 1, 0x81, 0, 0, 2], &[0x88, 0xa8, 0, 7, 0x81, 0, 0, 2]),
     ] {
