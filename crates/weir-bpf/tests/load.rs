@@ -333,7 +333,7 @@ fn root_senders() {
         let description = Description {
             protocol: [Protocol::Udp, Protocol::Tcp(0x18), Protocol::Icmp][row[1]],
             flows: [1, 1000][row[2]],
-            sizes: all_sizes[row[3]].clone(),
+            sizes: all_sizes[row[3]],
             vlans: if row[4] == 1 { vec![7, 9] } else { Vec::new() },
             vxlan: (row[5] == 1).then(|| Vxlan::new(42)),
             payload: payloads[row[6]],

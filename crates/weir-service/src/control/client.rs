@@ -117,8 +117,7 @@ impl Running {
     }
 
     /// Returns where the filters are, and whether the capture compiles their programs. It does for all but root, and no
-    /// descriptor of a program goes to a process of another user than root, whatever it claims: see
-    /// [`Shared::takes_programs_of`](super::Shared::takes_programs_of).
+    /// descriptor of a program goes to a process of another user than root, whatever it claims.
     ///
     /// # Errors
     ///
