@@ -16,6 +16,8 @@
 //! | `WEIR_CHUNKS=100` | | chunks per queue, in place of the buffer size in bytes |
 //! | `WEIR_REPORT=1` | | prints a line on standard error when a capture is closed |
 //!
+//! Programs with more privileges than their users (`privileged`) always use a packet socket.
+//!
 //! Filters run in the kernel. `any` always uses a packet socket. With a pool, packets captured before the filter
 //! was changed need to match only the new one.
 //!
@@ -65,6 +67,7 @@ pub mod loops;
 pub mod names;
 pub mod offline;
 pub mod own;
+mod privileged;
 pub mod properties;
 mod savefile;
 mod settings;

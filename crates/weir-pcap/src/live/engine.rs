@@ -8,6 +8,7 @@ use weir::internal::split_name;
 use weir::{Mode, SourceChoice};
 
 use super::device::Device;
+use crate::privileged;
 
 /// What a user wants of the engine, by the name of the device or by the environment.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,20 +28,20 @@ pub(super) struct Wish {
 
 impl Wish {
     /// Reads `SOURCE:DEVICE`, or `SOURCE!:DEVICE` for exclusive mode, with `@0-3` behind it for some receive queues, and what the environment says of the rest:
-    /// `WEIR_SOURCE`, `WEIR_MODE`, `WEIR_CHUNKS`, `WEIR_REPORT`. The environment of a program with more rights than its
-    /// user is not read.
+    /// `WEIR_SOURCE`, `WEIR_MODE`, `WEIR_CHUNKS`, `WEIR_REPORT`. For a program with more rights than its user, the
+    /// environment is not read, and the name may only ask for what a packet socket does.
     ///
     /// # Errors
     ///
-    /// A value has no meaning; the text says what it may be.
+    /// A value has no meaning, or the user must not ask for it; the text says what it may be.
     pub(super) fn of(device: &CStr) -> Result<Self, String> {
-        // SAFETY: it reads what the kernel told the process at its start.
-        let secure = unsafe { libc::getauxval(libc::AT_SECURE) } != 0;
-        Self::read(device, Device::exists, |name| env::var_os(name).filter(|_| !secure))
+        let privileged = privileged::is();
+        Self::read(device, privileged, Device::exists, |name| env::var_os(name).filter(|_| !privileged))
     }
 
     fn read(
         device: &CStr,
+        privileged: bool,
         exists: impl Fn(&CStr) -> bool,
         variable: impl Fn(&str) -> Option<OsString>,
     ) -> Result<Self, String> {
@@ -70,6 +71,14 @@ impl Wish {
         };
         wish.read_source();
         wish.read_queues(exists);
+        let asks = wish.source.is_some() || wish.mode != Mode::Pass || wish.queues.is_some();
+        if privileged && asks {
+            let (name, device) = (device.to_string_lossy(), wish.device.to_string_lossy());
+            return Err(format!(
+                "cannot capture on {name}: this program has more privileges than its user, who must not choose \
+                 a source, exclusive mode or queues; try {device}"
+            ));
+        }
         Ok(wish)
     }
 
@@ -123,7 +132,7 @@ mod tests {
 
     fn read(device: &CStr, variables: &[(&str, &str)]) -> Result<Wish, String> {
         let exists = |name: &CStr| name == c"there@1";
-        Wish::read(device, exists, |name| {
+        Wish::read(device, false, exists, |name| {
             variables.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).into())
         })
     }
@@ -162,6 +171,20 @@ mod tests {
         let alias = Wish { device: c"eth0:1".to_owned(), ..plain.clone() };
         assert_eq!(read(c"eth0:1", &[]), Ok(alias));
         assert_eq!(read(c"af_packet:eth0", &[("WEIR_SOURCE", "xdp")]), Ok(plain));
+    }
+
+    #[test]
+    fn users_of_privileged_programs_get_a_packet_socket() {
+        let read = |device| Wish::read(device, true, |name| name == c"there@1", |_| None);
+        for device in [c"xdp!:eth0", c"af_packet!:eth0", c"tc:eth0", c"auto:eth0", c"eth0@0", c"xdp!:eth0@2"]
+        {
+            let error = read(device).expect_err("too much");
+            assert!(error.ends_with("; try eth0"), "{error}");
+        }
+        for device in [c"eth0", c"eth0:1", c"there@1"] {
+            assert_eq!(read(device), Ok(Wish { device: device.to_owned(), ..plain() }));
+        }
+        assert_eq!(read(c"af_packet:eth0"), Ok(plain()));
     }
 
     #[test]

@@ -8,7 +8,7 @@ use crate::abi::PCAP_ERROR;
 use crate::filter::Filter;
 use crate::guard::word;
 use crate::handle::{DUMPING, Handle, NOT_ACTIVATED, Pcap, Source, with};
-use crate::link_types;
+use crate::{link_types, privileged};
 
 /// Sets the filter of a handle by an expression in weir's dialect, such as `tcp port 443 and host in @suspects`, where
 /// `suspects` is a file. Returns 0 or -1.
@@ -39,6 +39,10 @@ pub unsafe extern "C-unwind" fn weir_pcap_setfilter(pcap: *mut Pcap, expression:
 }
 
 fn made(handle: &Handle, text: &str) -> Result<Filter, String> {
+    // A set is a file, and an error shows a line of it.
+    if let Some((_, set)) = text.split_once('@') {
+        privileged::refuse_file(set.as_bytes())?;
+    }
     let filter = weir::Filter::new(text).names(SystemNames::new());
     let link_type = link_types::in_files(handle.link_type).and_then(|number| u16::try_from(number).ok());
     let link_type = link_type.ok_or("cannot set a filter: unknown link type")?;

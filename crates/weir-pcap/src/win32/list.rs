@@ -11,8 +11,8 @@ use crate::abi::{PCAP_ERROR, PcapIf};
 use crate::allocate::{copy, place, release};
 use crate::devices::{pcap_findalldevs, pcap_freealldevs};
 use crate::guard::{BUG, caught, guard, word};
-use crate::savefile;
 use crate::stdio::text_of;
+use crate::{privileged, savefile};
 
 /// Stores a list of sources for `pcap_freealldevs`: the devices for `rpcap://`, the files of packets in a directory for
 /// `file://DIRECTORY/`. Returns 0, or -1 with a text in `error`.
@@ -38,7 +38,10 @@ pub unsafe extern "C-unwind" fn pcap_findalldevs_ex(
     let find = || {
         let source = source.ok_or("A null pointer was supplied as the source")?;
         match Place::parse(source.to_bytes())? {
-            Place::File(directory) => files(directory).map(Some),
+            Place::File(directory) => {
+                privileged::refuse_file(directory)?;
+                files(directory).map(Some)
+            }
             Place::Local(b"") => Ok(None),
             Place::Local(name) => {
                 let name = String::from_utf8_lossy(name);

@@ -11,6 +11,7 @@ use crate::devices::{pcap_findalldevs, pcap_freealldevs};
 use crate::guard::{guard, word};
 use crate::handle::Pcap;
 use crate::offline::pcap_open_offline;
+use crate::privileged;
 
 /// `PCAP_OPENFLAG_`. The others are about remote captures, or packets that the handle sends, which a packet socket does
 /// not capture.
@@ -69,7 +70,7 @@ fn of(source: &CStr) -> Result<Source, String> {
     let text = |bytes: &[u8]| CString::new(bytes).unwrap_or_default();
     match Place::parse(source.to_bytes())? {
         Place::File(b"") => Err("The name of the file is missing".to_owned()),
-        Place::File(name) => Ok(Source::File(text(name))),
+        Place::File(name) => privileged::refuse_file(name).map(|()| Source::File(text(name))),
         Place::Local(b"") => first().map(Source::Device),
         Place::Local(name) => Ok(Source::Device(text(name))),
         Place::Remote { host, .. } => Err(remote(host)),
