@@ -1,11 +1,6 @@
-//! What the host would lose with `--mode exclusive`: traffic for its own addresses, and the login that started weir.
+//! Whether the host would lose traffic with `--mode exclusive`.
 
-use std::env;
-use std::net::IpAddr;
-
-use weir::link::{self, Link};
-use weir_sys::CallError;
-use weir_sys::address::{self, Address};
+use weir_sys::cut_off;
 
 use crate::failure::Failure;
 use crate::interfaces::Chosen;
@@ -13,90 +8,18 @@ use crate::style;
 
 /// Rejects interfaces whose addresses the host uses, if it would lose all traffic for them.
 pub(crate) fn check(interfaces: &[Chosen]) -> Result<(), Failure> {
-    let login = env::var("SSH_CONNECTION").ok().as_deref().and_then(login);
     for chosen in interfaces {
-        let look = || Ok((link::links()?, address::addresses()?));
-        let seen: Result<_, CallError> = chosen.inside(look)?;
-        let (links, addresses) = seen.map_err(Failure::new)?;
-        let lost = cut_off(chosen.name(), &links, &addresses, login);
+        let lost = chosen.inside(|| cut_off::lost(chosen.name()))?.map_err(Failure::new)?;
         if lost.is_empty() {
             continue;
         }
-        let said: Vec<String> = lost.iter().map(|lost| said(lost, chosen.name(), login)).collect();
         let what = format!(
             "cannot use --mode exclusive on {}: this host would lose its traffic for {}",
             chosen.name(),
-            said.join(", ")
+            lost.join(", ")
         );
         return Err(Failure::usage(style::visible(&what))
             .hint("--force overrides this; --mode pass leaves the host its traffic"));
     }
     Ok(())
-}
-
-/// Returns this host's address from `SSH_CONNECTION`: client, its port, server, its port.
-fn login(connection: &str) -> Option<IpAddr> {
-    let server = connection.split_whitespace().nth(2)?;
-    // A link-local address may be followed by its interface.
-    let address: IpAddr = server.split('%').next()?.parse().ok()?;
-    Some(address.to_canonical())
-}
-
-/// Returns the addresses reached through `interface`, and the interfaces that have them: itself and those on top of it.
-/// Every IPv6 interface has a link-local address, which counts only if a login uses it.
-fn cut_off<'a>(
-    interface: &str,
-    links: &'a [Link],
-    addresses: &[Address],
-    login: Option<IpAddr>,
-) -> Vec<(&'a str, IpAddr)> {
-    let mut through: Vec<&Link> = links.iter().filter(|link| link.name == interface).collect();
-    let mut looked_at = 0;
-    while let Some(&below) = through.get(looked_at) {
-        looked_at += 1;
-        for link in links {
-            // The lower link of a veth interface is its peer.
-            let stands_on = link.lower == Some(below.index) && link.kind.as_deref() != Some("veth");
-            let above = stands_on || below.master == Some(link.index);
-            if above && through.iter().all(|one| one.index != link.index) {
-                through.push(link);
-            }
-        }
-    }
-    let counts = |ip: IpAddr| match ip {
-        IpAddr::V6(v6) => !v6.is_unicast_link_local() || Some(ip) == login,
-        IpAddr::V4(_) => true,
-    };
-    let of = |link: &'a Link| {
-        let own = addresses.iter().filter(move |address| address.interface == link.index);
-        own.filter(|address| counts(address.ip)).map(move |address| (link.name.as_str(), address.ip))
-    };
-    through.into_iter().flat_map(of).collect()
-}
-
-/// Returns the description of an address.
-fn said(&(name, ip): &(&str, IpAddr), interface: &str, login: Option<IpAddr>) -> String {
-    let place = if name == interface { String::new() } else { format!(" on {name}") };
-    let own = if Some(ip) == login { " (used by this login)" } else { "" };
-    format!("{ip}{place}{own}")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_login_is_found_in_what_sshd_says() {
-        let table = [
-            ("192.0.2.9 50000 192.0.2.1 22", Some("192.0.2.1")),
-            ("2001:db8::9 50000 2001:db8::1 22", Some("2001:db8::1")),
-            ("fe80::9%eth0 50000 fe80::1%eth0 22", Some("fe80::1")),
-            ("192.0.2.9 50000 ::ffff:192.0.2.1 22", Some("192.0.2.1")),
-            ("192.0.2.9 50000", None),
-            ("UNKNOWN 65535 UNKNOWN 65535", None),
-        ];
-        for (connection, server) in table {
-            assert_eq!(login(connection), server.map(|ip| ip.parse().expect("an address")), "{connection}");
-        }
-    }
 }

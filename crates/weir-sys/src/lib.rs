@@ -7,6 +7,7 @@ pub mod bpf;
 pub mod clock;
 pub mod clsact;
 pub mod cpu;
+pub mod cut_off;
 pub mod error;
 pub mod ethtool;
 pub mod filter;

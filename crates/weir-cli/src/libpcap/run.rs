@@ -27,7 +27,7 @@ Examples:
   weir run -- tcpdump --version          show which libpcap it uses: 1.10.3 (weir ...)
   weir run -- sh -c 'tcpdump -nr trace.pcap | sort'
 
-The options set WEIR_SOURCE, WEIR_MODE, WEIR_CHUNKS and WEIR_REPORT for PROGRAM.
+The options set WEIR_SOURCE, WEIR_MODE, WEIR_FORCE, WEIR_CHUNKS and WEIR_REPORT for PROGRAM.
 Programs that PROGRAM starts use the library, too. weir run grants no privileges.
 Unless root runs it, it refuses programs that are setuid, setgid or have file capabilities:
 the dynamic loader would ignore the library. The loader also ignores it, silently, if PROGRAM
@@ -51,6 +51,10 @@ pub(crate) struct RunArgs {
     /// In exclusive mode, the source is one that can do that, xdp unless another is selected.
     #[arg(long, value_enum)]
     mode: Option<ModeArg>,
+
+    /// With --mode exclusive, or a device such as xdp!:eth0, allow cutting off this host's own addresses.
+    #[arg(long)]
+    force: bool,
 
     /// Set the number of chunks per queue, at least 2.
     ///
@@ -80,6 +84,7 @@ impl RunArgs {
                 }),
             ),
             ("WEIR_MODE", self.mode.map(name)),
+            ("WEIR_FORCE", self.force.then(|| "1".to_owned())),
             ("WEIR_CHUNKS", self.chunks.map(|chunks| chunks.to_string())),
             ("WEIR_REPORT", self.report.then(|| "1".to_owned())),
         ];

@@ -209,10 +209,13 @@ fn weir_becomes_the_program() {
 #[test]
 fn options_are_the_environment_of_the_library() {
     let place = Place::installed();
-    let shows = ["--", "sh", "-c", "env | grep -E '^WEIR_(SOURCE|MODE|CHUNKS|REPORT)=' | sort"];
-    let all = ["run", "--source", "xdp+tc", "--mode", "exclusive", "--chunks", "9", "--report"];
+    let shows = ["--", "sh", "-c", "env | grep -E '^WEIR_(SOURCE|MODE|FORCE|CHUNKS|REPORT)=' | sort"];
+    let all = ["run", "--source", "xdp+tc", "--mode", "exclusive", "--force", "--chunks", "9", "--report"];
     let shown = place.weir(&all).args(shows).env("WEIR_SOURCE", "tc").output().expect("weir runs");
-    assert_eq!(succeeded(&shown), "WEIR_CHUNKS=9\nWEIR_MODE=exclusive\nWEIR_REPORT=1\nWEIR_SOURCE=xdp+tc\n");
+    assert_eq!(
+        succeeded(&shown),
+        "WEIR_CHUNKS=9\nWEIR_FORCE=1\nWEIR_MODE=exclusive\nWEIR_REPORT=1\nWEIR_SOURCE=xdp+tc\n"
+    );
     let plain = place.weir(&["run"]).args(shows).env_remove("WEIR_SOURCE").output();
     assert_eq!(succeeded(&plain.expect("weir runs")), "WEIR_SOURCE=auto\n");
     let kept = place.weir(&["run", "--mode", "pass"]).args(shows).env("WEIR_SOURCE", "tc").output();
@@ -405,5 +408,24 @@ fn root_tcpdump_captures() {
     let ended = running.wait();
     assert!(ended.status.success(), "{}", ended.stderr);
     assert_eq!(String::from_utf8_lossy(&ended.stdout).lines().count(), 7, "{}", ended.stderr);
+    assert!(ended.stderr.contains("7 packets captured"), "{}", ended.stderr);
+    // Exclusive mode is refused where the program opens an interface with addresses.
+    let mut ip = Command::new("ip");
+    let added = Running::spawn(&network, ip.args(["address", "add", "192.0.2.5/24", "dev", "rx0"])).wait();
+    assert!(added.status.success(), "{}", added.stderr);
+    let exclusive = |options: &[&str], device: &str| {
+        let program = ["--", "tcpdump", "-i", device, "-n", "-c", "7"];
+        Running::spawn(&network, &mut place.weir(&[&["run"], options, &program].concat()))
+    };
+    let all = ["--source", "xdp", "--mode", "exclusive"];
+    for (options, device) in [(&all[..], "rx0"), (&all[2..], "rx0"), (&[][..], "xdp!:rx0")] {
+        let ended = exclusive(options, device).wait();
+        let why = "cannot use exclusive mode on rx0: this host would lose its traffic for 192.0.2.5; try";
+        assert!(!ended.status.success() && ended.stderr.contains(why), "{options:?}: {}", ended.stderr);
+    }
+    let running = exclusive(&["--force"], "xdp!:rx0");
+    running.wait_for("listening on xdp!:rx0");
+    send(&network, 7);
+    let ended = running.wait();
     assert!(ended.stderr.contains("7 packets captured"), "{}", ended.stderr);
 }

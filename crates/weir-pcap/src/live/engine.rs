@@ -16,6 +16,8 @@ pub(super) struct Wish {
     /// `None`: the packet socket.
     pub(super) source: Option<SourceChoice>,
     pub(super) mode: Mode,
+    /// Exclusive mode may cut off addresses of this host.
+    pub(super) force: bool,
     /// Chunks per queue.
     pub(super) chunks: Option<u32>,
     /// Print a line when the capture ends.
@@ -28,7 +30,7 @@ pub(super) struct Wish {
 
 impl Wish {
     /// Reads `SOURCE:DEVICE`, or `SOURCE!:DEVICE` for exclusive mode, with `@0-3` behind it for some receive queues, and what the environment says of the rest:
-    /// `WEIR_SOURCE`, `WEIR_MODE`, `WEIR_CHUNKS`, `WEIR_REPORT`. For a program with more rights than its user, the
+    /// `WEIR_SOURCE`, `WEIR_MODE`, `WEIR_FORCE`, `WEIR_CHUNKS`, `WEIR_REPORT`. For a program with more rights than its user, the
     /// environment is not read, and the name may only ask for what a packet socket does.
     ///
     /// # Errors
@@ -64,6 +66,7 @@ impl Wish {
         let mut wish = Self {
             source: source.transpose()?.flatten(),
             mode,
+            force: variable("WEIR_FORCE").is_some_and(|text| text == "1"),
             chunks: chunks.transpose()?,
             report: variable("WEIR_REPORT").is_some_and(|text| text == "1"),
             device: device.to_owned(),
@@ -139,7 +142,15 @@ mod tests {
 
     fn plain() -> Wish {
         let device = c"eth0".to_owned();
-        Wish { source: None, mode: Mode::Pass, chunks: None, report: false, device, queues: None }
+        Wish {
+            source: None,
+            mode: Mode::Pass,
+            force: false,
+            chunks: None,
+            report: false,
+            device,
+            queues: None,
+        }
     }
 
     #[test]
@@ -164,9 +175,14 @@ mod tests {
         assert_eq!(read(c"xdp:eth0", &[("WEIR_SOURCE", "tc")]), Ok(xdp.clone()));
         assert_eq!(read(c"eth0", &[("WEIR_SOURCE", "xdp")]), Ok(xdp.clone()));
         assert_eq!(read(c"xdp!:eth0", &[]), Ok(Wish { mode: Mode::Exclusive, ..xdp.clone() }));
-        let all =
-            [("WEIR_SOURCE", "xdp"), ("WEIR_MODE", "exclusive"), ("WEIR_CHUNKS", "9"), ("WEIR_REPORT", "1")];
-        let wish = Wish { mode: Mode::Exclusive, chunks: Some(9), report: true, ..xdp };
+        let all = [
+            ("WEIR_SOURCE", "xdp"),
+            ("WEIR_MODE", "exclusive"),
+            ("WEIR_FORCE", "1"),
+            ("WEIR_CHUNKS", "9"),
+            ("WEIR_REPORT", "1"),
+        ];
+        let wish = Wish { mode: Mode::Exclusive, force: true, chunks: Some(9), report: true, ..xdp };
         assert_eq!(read(c"eth0", &all), Ok(wish));
         let alias = Wish { device: c"eth0:1".to_owned(), ..plain.clone() };
         assert_eq!(read(c"eth0:1", &[]), Ok(alias));

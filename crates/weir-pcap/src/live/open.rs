@@ -4,8 +4,8 @@ use std::ffi::c_int;
 use std::time::Duration;
 
 use weir::{ErrorKind, Mode, SourceChoice, SourceKind};
-use weir_sys::CallError;
 use weir_sys::packet::{RingOptions, Traffic};
+use weir_sys::{CallError, cut_off};
 
 use super::bell::Bell;
 use super::device::Device;
@@ -119,6 +119,9 @@ fn pool(
             _ => Err("cannot capture on all interfaces in exclusive mode; name one".to_owned().into()),
         };
     };
+    if wish.mode == Mode::Exclusive && !wish.force {
+        leaves_the_host_its_traffic(&device.name())?;
+    }
     if automatic && (settings.immediate || settings.protocol != 0 || Pool::number() >= MOST_POOLS) {
         return Ok(None);
     }
@@ -132,6 +135,19 @@ fn pool(
         }
         Err(error) => Err(error.to_string().into()),
     }
+}
+
+/// Checks that this host would lose no traffic for its own addresses in exclusive mode.
+fn leaves_the_host_its_traffic(device: &str) -> Result<(), Refusal> {
+    let lost = cut_off::lost(device).map_err(|error| error.to_string())?;
+    let Some((first, others)) = lost.split_first() else { return Ok(()) };
+    // The text has to fit into a buffer of 256 bytes.
+    let more = if others.is_empty() { String::new() } else { format!(" and {} more", others.len()) };
+    Err(format!(
+        "cannot use exclusive mode on {device}: this host would lose its traffic for {first}{more}; try pass mode, or \
+         force it (weir run --force, WEIR_FORCE=1)"
+    )
+    .into())
 }
 
 /// Returns the source that weir chooses, but never one for received packets only, as programs expect both directions;
