@@ -23,6 +23,7 @@ mod generate;
 mod grant;
 mod hints;
 mod info;
+mod install;
 mod interfaces;
 mod json;
 mod libpcap;

@@ -1,16 +1,15 @@
 //! `weir libpcap DIR`: writes the library, its names, a header and a file for pkg-config.
 
-use std::fs::{self, Permissions};
+use std::fs::{self, File};
 use std::io;
-use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
-use std::process;
 
 use clap::{Args, ValueHint};
 
 use super::library;
 use super::names::NAMES;
 use crate::failure::Failure;
+use crate::install::Directory;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -72,29 +71,17 @@ fn is_of_others(path: &Path) -> bool {
 }
 
 fn write(library: &Path, dir: &Path) -> io::Result<()> {
-    fs::create_dir_all(dir)?;
-    let file = dir.join(library::FILE);
+    let there = Directory::create(dir)?;
     // Not over itself.
-    if file.canonicalize().ok() != library.canonicalize().ok() {
-        replace(&file, |new| {
-            fs::copy(library, new)?;
-            fs::set_permissions(new, Permissions::from_mode(0o644))
-        })?;
+    if dir.join(library::FILE).canonicalize().ok() != library.canonicalize().ok() {
+        there.write(library::FILE, File::open(library)?)?;
     }
     for name in NAMES {
-        replace(&dir.join(name), |new| symlink(library::FILE, new))?;
+        there.link(name, library::FILE)?;
     }
-    let headers = dir.join("include/weir");
-    fs::create_dir_all(&headers)?;
+    let headers = there.below("include")?.below("weir")?;
     for (name, text) in HEADERS {
-        replace(&headers.join(name), |new| fs::write(new, text))?;
+        headers.write(name, text.as_bytes())?;
     }
-    replace(&dir.join("libpcap.pc"), |new| fs::write(new, PKG_CONFIG))
-}
-
-/// Replaces a file at once: programs that run keep the old one.
-fn replace(path: &Path, make: impl FnOnce(&Path) -> io::Result<()>) -> io::Result<()> {
-    let new = path.with_added_extension(format!("{}.new", process::id()));
-    let made = make(&new).and_then(|()| fs::rename(&new, path));
-    made.inspect_err(|_| drop(fs::remove_file(&new)))
+    there.write("libpcap.pc", PKG_CONFIG.as_bytes())
 }

@@ -5,15 +5,15 @@
 
 mod language;
 
-use std::fs;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::{Args, Command};
 use clap_mangen::Man;
 use clap_mangen::roff::{Roff, bold, roman};
 
 use crate::failure::Failure;
+use crate::install::Directory;
 
 const VERSION: &str = concat!("weir ", env!("CARGO_PKG_VERSION"));
 
@@ -35,15 +35,19 @@ pub(crate) struct ManualArgs {
 /// Runs the command. `weir` is the definition of the command line.
 pub(crate) fn run(args: &ManualArgs, mut weir: Command) -> Result<(), Failure> {
     weir.build();
-    let language = || fs::write(args.dir.join("weir-filter.7"), language::page(VERSION));
-    write_all(&weir, "weir", None, &args.dir).and_then(|()| language()).map_err(|error| {
+    let write = || {
+        let dir = Directory::open(&args.dir)?;
+        write_all(&weir, "weir", None, &dir)?;
+        dir.write("weir-filter.7", &*Vec::from(language::page(VERSION)))
+    };
+    write().map_err(|error| {
         Failure::new(format_args!("cannot write manual pages to {}: {error}", args.dir.display()))
     })
 }
 
 /// Writes the page of `command`, called `name`, and those of its subcommands.
-fn write_all(command: &Command, name: &str, above: Option<&str>, dir: &Path) -> io::Result<()> {
-    fs::write(dir.join(format!("{name}.1")), page(command, name, above)?)?;
+fn write_all(command: &Command, name: &str, above: Option<&str>, dir: &Directory) -> io::Result<()> {
+    dir.write(&format!("{name}.1"), &*page(command, name, above)?)?;
     for below in shown(command) {
         write_all(below, &format!("{name}-{}", below.get_name()), Some(name), dir)?;
     }
@@ -139,7 +143,7 @@ mod tests {
     fn each_command_has_a_page_with_its_sections() {
         let directory = tempfile::tempdir().expect("a directory");
         run(&ManualArgs { dir: directory.path().to_owned() }, Cli::command()).expect("pages");
-        let page = |name: &str| fs::read_to_string(directory.path().join(name)).expect("a page");
+        let page = |name: &str| std::fs::read_to_string(directory.path().join(name)).expect("a page");
         let capture = page("weir-capture.1");
         for section in ["NAME", "SYNOPSIS", "DESCRIPTION", "OPTIONS", "SIGNALS", "EXIT STATUS", "EXAMPLES"] {
             assert!(

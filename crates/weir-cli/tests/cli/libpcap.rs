@@ -303,6 +303,40 @@ fn the_library_is_installed_under_its_names() {
     assert_eq!(succeeded(&output), format!("{OURS}\n"));
 }
 
+/// Nothing that somebody has planted in the directory leads elsewhere.
+#[test]
+fn no_link_in_the_directory_is_followed() {
+    let place = Place::installed();
+    let (dir, victim, elsewhere) = (place.path("lib"), place.path("victim"), place.path("elsewhere"));
+    fs::write(&victim, "as it was").expect("a file");
+    for directory in [&dir, &elsewhere] {
+        fs::create_dir_all(directory).expect("a directory");
+    }
+    let run = |names: &str, command: &str| {
+        let plant = format!("for name in {names}; do ln -s \"$3\" \"$2/$name\" || exit 9; done");
+        // weir has the shell's process ID.
+        let script = format!("{plant}; exec \"$1\" {command} \"$2\"");
+        let mut shell = Command::new("sh");
+        shell.args(["-c", &script, "sh"]).arg(place.weir(&[]).get_program()).args([&dir, &victim]);
+        let output = shell.output().expect("a shell");
+        assert_eq!(fs::read_to_string(&victim).expect("a file"), "as it was", "{command}");
+        output
+    };
+    succeeded(&run("libweir_pcap.so.$$.new libpcap.so.$$.new libpcap.pc libpcap.pc.$$.new", "libpcap"));
+    assert!(fs::symlink_metadata(dir.join("libpcap.pc")).expect("it is there").is_file());
+    succeeded(&run("weir.1 weir-read.1.$$.new weir-filter.7", "manual"));
+    assert!(fs::symlink_metadata(dir.join("weir.1")).expect("it is there").is_file());
+    for below in ["include/weir", "include"] {
+        let planted = dir.join(below);
+        fs::remove_dir_all(&planted).expect("it is there");
+        symlink(&elsewhere, &planted).expect("a link");
+        failed(&run("", "libpcap"), 1, &["is a link or a file there"]);
+        assert_eq!(fs::read_dir(&elsewhere).expect("a directory").count(), 0, "{below}");
+        fs::remove_file(&planted).expect("the link");
+        fs::create_dir_all(dir.join("include/weir")).expect("a directory");
+    }
+}
+
 #[test]
 fn another_libpcap_stays() {
     let place = Place::built();
