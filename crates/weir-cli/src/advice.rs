@@ -149,6 +149,9 @@ pub(crate) fn unread(error: &ReadError) -> Option<&'static str> {
 
 /// Returns how to run the command with these capabilities.
 fn grant(needs: &str) -> String {
+    if weir::internal::is_root(needs) {
+        return format!("run as root (sudo {} ...)", program::path());
+    }
     format!("run as root, or grant the capabilities: setcap {needs}+ep {}", program::path())
 }
 

@@ -134,6 +134,7 @@ pub use weir_savefile::Notes;
 pub mod internal {
     pub use crate::live::builder::tc_filters;
     pub use crate::live::choose::{Choice, choice, untold_tags};
+    pub use crate::live::error::is_root;
     pub use crate::live::memory::pool_of;
     pub use crate::live::queues::split_name;
     pub use crate::live::source::af_packet::as_in_the_kernel;

@@ -303,8 +303,24 @@ fn root_what_goes_on_is_listed_and_ended_where_its_interface_is_gone() {
         let list: Value = serde_json::from_slice(&list).expect("an object");
         list["forwards"].as_array().expect("an array").clone()
     };
+    // What somebody else has put in the place of the directory is not trusted, but only pins need it.
+    let open = ["forward", "rx0", "rx1", "--both", "--on-exit", "open"];
+    let shell = |script: &str| {
+        let status = bpffs.program("sh").args(["-c", script]).status().expect("a shell");
+        assert!(status.success(), "{script}");
+    };
+    shell("mkdir /sys/fs/bpf/weir && chown 65534 /sys/fs/bpf/weir");
+    for args in [&open[..], &["forward", "--list"]] {
+        weir(args).failed(&[
+            "(of user ID 65534): it belongs to another user",
+            "hint: look who",
+            "-untrusted",
+        ]);
+    }
+    start(&network, &mut bpffs.weir(&["forward", "rx0", "rx1"])).interrupt().succeeded();
+    shell("mv /sys/fs/bpf/weir /sys/fs/bpf/weir-untrusted");
     assert_eq!(list(), Vec::<Value>::new());
-    let running = start(&network, &mut bpffs.weir(&["forward", "rx0", "rx1", "--both", "--on-exit", "open"]));
+    let running = start(&network, &mut bpffs.weir(&open));
     running.interrupt().succeeded();
     assert_eq!(send(&network, 100), 100);
     let [one] = &list()[..] else { panic!("one: {:?}", list()) };

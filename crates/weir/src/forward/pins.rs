@@ -76,10 +76,13 @@ impl Pins {
         Ok(pins)
     }
 
-    /// Fails if this is forwarded already.
+    /// Fails if this is forwarded already, as far as a directory says that can be trusted.
     pub(super) fn check(ends: &[End; 2]) -> Result<(), Error> {
         let [from, to] = ends;
-        own_if_there(&root())?;
+        // What somebody else has put there is not ours to end, and forwarding without pins does not need it.
+        if own_if_there(&root()).is_err() {
+            return Ok(());
+        }
         if goes_on(&place(&root(), keys(ends)?)) { Err(already(from.name(), to.name())) } else { Ok(()) }
     }
 
@@ -189,9 +192,14 @@ fn lock(directory: &Path, make: bool) -> Result<Option<File>, Error> {
 /// Rejects a directory in which others may have put something: a bpffs may be open to all users, like /tmp, and its
 /// contents are detached without further checks.
 fn own(directory: &Path) -> Result<(), Error> {
-    let refused = |what: &str| Error::Forward {
-        what: format!("{} {what}", directory.display()),
-        mend: format!("check what it is, and remove it: ls -ld {}", directory.display()),
+    let path = directory.display();
+    // Not "remove": pins of somebody else's may be in it.
+    let refused = |what: &str| {
+        let owner = fs::symlink_metadata(directory).map(|found| format!(" (of user ID {})", found.uid()));
+        Error::Forward {
+            what: format!("weir does not trust {path}{}: it {what}", owner.unwrap_or_default()),
+            mend: format!("look who has put it there, and move it away as root: mv {path} {path}-untrusted"),
+        }
     };
     let failed =
         |error: io::Error| privileged(CallError::new(format!("inspect {}", directory.display()), error));
@@ -297,6 +305,13 @@ mod tests {
         around(0o777);
         refused("is writable by everybody");
         around(0o1777);
+        let owner = |id| std::os::unix::fs::chown(&directory, Some(id), None);
+        // As root only.
+        if owner(65_534).is_ok() {
+            refused("(of user ID 65534): it belongs to another user");
+            assert!(own_if_there(&directory).unwrap_err().hint().unwrap().contains("-untrusted"));
+            owner(0).unwrap();
+        }
         own_if_there(&directory).unwrap();
         let elsewhere = base.path().join("elsewhere");
         fs::rename(&directory, &elsewhere).unwrap();
@@ -305,6 +320,12 @@ mod tests {
         fs::remove_file(&directory).unwrap();
         fs::write(&directory, "").unwrap();
         refused("is not a directory");
+    }
+
+    #[test]
+    fn nobody_is_advised_to_give_away_root() {
+        let refused = privileged(CallError::new("open", Errno::ACCESS));
+        assert_eq!(refused.hint().as_deref(), Some("run as root"));
     }
 
     #[test]

@@ -340,6 +340,12 @@ fn known(id: Option<u32>, name: Option<&str>) -> String {
     }
 }
 
+/// Returns whether one of these capabilities, separated by commas, amounts to root: nobody is advised to give it to a
+/// program's file, and so to everybody who may run it.
+pub fn is_root(needs: &str) -> bool {
+    needs.split(',').any(|one| ["cap_dac_override", "cap_sys_admin", "cap_sys_ptrace"].contains(&one))
+}
+
 impl Error {
     /// Returns the error of two settings that contradict each other.
     pub(crate) fn conflict(one: Setting, other: Setting, why: impl Into<String>) -> Self {
@@ -380,6 +386,7 @@ impl Error {
                 Some("everything forwarded can be listed, even between deleted interfaces".into())
             }
             Self::ForwardingHidden { .. } => Some("`ip netns exec` hides it; run this outside".into()),
+            Self::Privilege { needs, .. } if is_root(needs) => Some("run as root".into()),
             Self::Privilege { needs, .. } => Some(format!("run as root, or with the capabilities {needs}")),
             Self::Busy { name, .. } => {
                 let (inside, name) = command::place(name);
