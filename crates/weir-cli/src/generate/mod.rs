@@ -80,7 +80,6 @@ fn to_interface(args: &GenArgs, description: &mut Description) -> Outcome {
     };
     let live = described.as_ref().filter(|_| args.sending.is_live() || plan.is_top());
     let mut way = Way::open(&builder, &args.sending, live, args.stream)?;
-    handle_signals(&way.stop_flag())?;
     if let Way::Socket(_) = way {
         args.confine.confine(|| Needs::to_read(&args.files(), None).send())?;
     }
@@ -88,6 +87,8 @@ fn to_interface(args: &GenArgs, description: &mut Description) -> Outcome {
         Some(tables) => Frames::Described(tables),
         None => Frames::read(&args.template, Some(&destination), args.sign)?,
     };
+    // Until now, a signal ends the process: a FIFO may have no writer.
+    handle_signals(&way.stop_flag())?;
 
     let passed = Arc::new(AtomicU64::new(0));
     let position = Arc::clone(&passed);
@@ -188,13 +189,13 @@ fn send(
 /// Writes to a file.
 fn to_file(args: &GenArgs, path: &Path, description: &Description) -> Outcome {
     let described = args.template.is_empty().then(|| tables(description)).transpose()?;
-    let stop = Arc::default();
-    handle_signals(&stop)?;
     args.confine.confine(|| Needs::to_read(&args.files(), Some(path)))?;
     let frames = match described {
         Some(tables) => Frames::Described(tables),
         None => Frames::read(&args.template, None, args.sign)?,
     };
+    let stop = Arc::default();
+    handle_signals(&stop)?;
     let mut plan = args.plan();
     let (sent, result) = file::write(path, &frames, args.stream, &mut plan, &stop);
     let mut summary = Summary::new(sent, None, &plan);

@@ -1,7 +1,7 @@
 //! Packets that the kernel sends by itself.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use weir::filter::FileFilter;
 use weir::send::{Due, LiveReport, SenderBuilder, Sent};
@@ -29,7 +29,7 @@ pub(super) fn run(
     let mut packets = Packets { source: Source::open(args, filter, editor)?, queue: None };
     let mut survey = Survey::new(&destination, args.snapped);
     // Nothing was sent yet: a signal may end the process.
-    packets.survey(&mut survey, usize::MAX, &AtomicBool::new(false))?;
+    packets.survey(&mut survey, usize::MAX)?;
     survey.refusal()?;
     let queue = packets.queue.take().unwrap_or_default();
     if queue.is_empty() {

@@ -17,7 +17,7 @@ mod survey;
 
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use weir::reader::ReadError;
 use weir::send::{Destination, Report, SendQueue, Sender, SenderBuilder, Sent};
@@ -57,11 +57,6 @@ pub(crate) fn run(args: &ReplayArgs) -> Result<(), Failure> {
     let second = second.flatten();
     let destination = narrower(destination, other.as_ref())?;
     let editor = args.rewriting.editor(&destination)?;
-    let stop = sender.as_ref().map(Sender::stop_flag).unwrap_or_default();
-    for stop in [&stop].into_iter().chain(&second.as_ref().map(Sender::stop_flag)) {
-        stop_on_signals(stop)
-            .map_err(|error| Failure::new(format_args!("cannot handle signals: {error}")))?;
-    }
     let held = args.confine.confine(|| {
         let needs = Needs::to_read(&args.files, None);
         let needs = if filter.is_some() { needs.make_code() } else { needs };
@@ -78,13 +73,18 @@ pub(crate) fn run(args: &ReplayArgs) -> Result<(), Failure> {
     survey.copies = (args.rewriting.is_unique() && args.rounds() > 1).then(Copies::default);
     let surveyed = args.preload || args.dry_run || args.surveys();
     if surveyed {
-        packets.survey(&mut survey, args.kept(), &stop)?;
+        // Nothing was sent yet: a signal may end the process. A FIFO may have no writer.
+        packets.survey(&mut survey, args.kept())?;
         survey.refusal()?;
         survey.step(args.rounds())?;
     }
     let Some(sender) = sender else {
         return end(args, dry(args, &survey, &destination.name), Ok(()), packets.source.damage);
     };
+    for stop in [sender.stop_flag()].iter().chain(&second.as_ref().map(Sender::stop_flag)) {
+        stop_on_signals(stop)
+            .map_err(|error| Failure::new(format_args!("cannot handle signals: {error}")))?;
+    }
     let total = survey.planned.packets.saturating_mul(args.rounds());
     let mut run = Run { args, sender, second, survey, surveyed, passed: Arc::default() };
     let passed = Arc::clone(&run.passed);
@@ -110,7 +110,7 @@ struct Packets {
 
 impl Packets {
     /// Reads everything once, and keeps it in memory if it is no more than so many bytes.
-    fn survey(&mut self, survey: &mut Survey, kept: usize, stop: &AtomicBool) -> Result<(), Failure> {
+    fn survey(&mut self, survey: &mut Survey, kept: usize) -> Result<(), Failure> {
         let _bar = self.source.progress();
         let mut queue = (kept > 0).then(SendQueue::new);
         self.source.each(|next| {
@@ -123,7 +123,7 @@ impl Packets {
                 }
                 queue = queue.take().filter(|queue| queue.bytes() <= kept);
             }
-            Ok(!stop.load(Ordering::Relaxed))
+            Ok(true)
         })?;
         self.queue = queue;
         Ok(())

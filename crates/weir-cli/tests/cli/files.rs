@@ -471,6 +471,40 @@ fn root_who_may_only_read_a_file_keeps_no_ring_from_starting() {
 }
 
 #[test]
+fn root_who_waits_for_the_writer_of_a_fifo_ends_on_a_signal() {
+    if !require_root("root_who_waits_for_the_writer_of_a_fifo_ends_on_a_signal") {
+        return;
+    }
+    let (network, directory) = (network(), directory());
+    let (pipe, file) = (path(&directory, "pipe"), path(&directory, "out.pcap"));
+    assert!(Command::new("mkfifo").arg(&pipe).status().expect("mkfifo runs").success());
+    for args in [
+        &["gen", "-i", "rx0", "--template", &pipe][..],
+        &["gen", "-w", &file, "-c", "1", "--template", &pipe],
+        &["replay", &pipe, "-i", "rx0"],
+        &["replay", &pipe, "-i", "rx0", "--dry-run"],
+        &["replay", &pipe, "-i", "rx0", "--preload"],
+        &["read", &pipe],
+        &["read", &pipe, "-w", &file],
+        &["read", "--check", &pipe],
+        &["info", &pipe],
+    ] {
+        let running = Running::spawn(&network, &mut weir(args));
+        until("a process that opens the FIFO", || {
+            let tasks =
+                fs::read_dir(format!("/proc/{}/task", running.id())).map_err(|error| error.to_string())?;
+            let wait = |task: fs::DirEntry| fs::read_to_string(task.path().join("wchan")).unwrap_or_default();
+            let waits: Vec<String> = tasks.flatten().map(wait).collect();
+            let opens = waits.iter().any(|wait| wait == "wait_for_partner" || wait == "fifo_open");
+            if opens { Ok(()) } else { Err(format!("{waits:?}")) }
+        });
+        running.signal(Signal::TERM);
+        let ended = running.wait();
+        assert!(!ended.status.success(), "{args:?}: {}", ended.stderr);
+    }
+}
+
+#[test]
 fn root_a_fifo_is_written_to_once_somebody_reads_it() {
     if !require_root("root_a_fifo_is_written_to_once_somebody_reads_it") {
         return;
