@@ -160,6 +160,13 @@ pub(crate) struct ReadArgs {
     #[arg(help_heading = "Output")]
     pub(super) split: Option<Split>,
 
+    /// With --split-by, stop with an error before a file beyond N.
+    ///
+    /// Default: 1000 with flow and interface, of which the input decides how many there are; otherwise no limit.
+    #[arg(hide_short_help = true, long, value_name = "N", value_parser = units::count, requires = "split")]
+    #[arg(help_heading = "Output", allow_hyphen_values = true)]
+    pub(super) max_files: Option<u64>,
+
     /// Save the intact parts of one damaged or truncated file to a new file (-w).
     ///
     /// Copies intact blocks unchanged and reports what is lost.

@@ -53,6 +53,8 @@ struct Parts {
     /// Those that have a descriptor, and the most that may.
     awake: Vec<usize>,
     most_awake: usize,
+    /// The most files of all.
+    most: u64,
     /// Bytes buffered in memory.
     gathered: usize,
     /// Name resolution and decryption secrets blocks, which every file needs.
@@ -85,14 +87,16 @@ struct Part {
 }
 
 impl Files {
-    /// `nanoseconds`: whether pcap files keep them; `None`: only if the input has any.
+    /// `nanoseconds`: whether pcap files keep them; `None`: only if the input has any. `split` may be with the most files.
     pub(crate) fn new(
         path: PathBuf,
         options: WriterOptions,
         nanoseconds: Option<bool>,
-        split: Option<Split>,
+        split: Option<(Split, Option<u64>)>,
         hope: Option<Hope>,
     ) -> Self {
+        let (sorter, most) = split.map(|(split, most)| (Sorter::new(split), most)).unzip();
+        let most = most.flatten();
         let comments = options.section.as_ref().is_some_and(|section| section.comments().next().is_some());
         let parts = Parts {
             path,
@@ -101,6 +105,7 @@ impl Files {
             again: None,
             awake: Vec::new(),
             most_awake: descriptors(MOST_OPEN),
+            most: sorter.as_ref().map_or(u64::MAX, |sorter| most.unwrap_or(sorter.usual_most())),
             gathered: 0,
             blocks: Vec::new(),
             clock: 0,
@@ -108,7 +113,7 @@ impl Files {
         };
         Self {
             parts,
-            sorter: split.map(Sorter::new),
+            sorter,
             interfaces: Vec::new(),
             nanoseconds,
             hope,
@@ -169,6 +174,9 @@ impl Parts {
     }
 
     fn begin(&mut self, file: usize, path: PathBuf, known: &[FileInterface]) -> Result<(), End> {
+        if self.total.files >= self.most {
+            return Err(self.too_many().into());
+        }
         let mut writer = match self.again.take() {
             Some(mut writer) => match writer.begin_again(known)? {
                 true => writer,
@@ -185,6 +193,16 @@ impl Parts {
         self.open.insert(file, Part { writer, numbers, used: self.clock });
         self.total.files += 1;
         Ok(())
+    }
+
+    #[cold]
+    fn too_many(&self) -> Failure {
+        let (most, more) = (units::grouped(self.most), self.most.saturating_mul(10));
+        Failure::new(format_args!(
+            "cannot write file {}: --split-by may make {most} files; the packets before this one are written",
+            units::grouped(self.most + 1)
+        ))
+        .hint(format!("--max-files {more} allows more"))
     }
 
     fn close(&mut self, file: usize) -> Result<(), End> {

@@ -88,7 +88,8 @@ pub(crate) fn run(args: &ReadArgs) -> Result<(), Failure> {
             ..options
         };
         let hope = (hopes && reading.input.is_by_queue()).then(Hope::default);
-        let files = Files::new(path.clone(), options, args.resolution(), args.split, hope);
+        let split = args.split.map(|split| (split, args.max_files));
+        let files = Files::new(path.clone(), options, args.resolution(), split, hope);
         let mut files = files.eager(args.packet_buffered);
         let result = pass(&mut reading, &mut files);
         let (total, wanted) = (files.total(), path.as_os_str() != "-" && !args.line.quick);

@@ -101,6 +101,11 @@ impl Sorter {
         own
     }
 
+    /// Returns the most files, unless the user says: a scan has a flow for each of its packets.
+    pub(crate) fn usual_most(&self) -> u64 {
+        if self.one_after_another() { u64::MAX } else { 1000 }
+    }
+
     /// Returns whether a file is finished as soon as another has begun.
     pub(crate) fn one_after_another(&self) -> bool {
         !matches!(self.split, Split::Flow | Split::Interface)

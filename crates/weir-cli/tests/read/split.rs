@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use weir::writer::Format;
 
@@ -161,9 +162,51 @@ fn by_more_flows_than_files_are_open() {
     }
 }
 
+/// A scan has a flow for each packet.
+#[test]
+fn an_input_does_not_decide_how_many_files_there_are() {
+    let place = Place::new();
+    let file = place.path("scan.pcapng");
+    let template = frames().into_iter().find(|frame| frame.len() == 47 && frame[23] == 17).expect("UDP");
+    let frames: Vec<Vec<u8>> = (0..1001_u16)
+        .map(|port| {
+            let mut frame = template.clone();
+            frame[34..36].copy_from_slice(&(1000 + port).to_be_bytes());
+            frame
+        })
+        .collect();
+    let packets: Vec<_> = (0..).zip(&frames).map(|(n, data)| (0, EPOCH + n, data.as_slice(), 0)).collect();
+    write(&file, Format::Pcapng, &[("eth0", 1)], &packets);
+    let split = |directory: &str, options: &[&str]| {
+        std::fs::create_dir_all(place.path(directory)).expect("a directory");
+        let mut weir = Command::new(env!("CARGO_BIN_EXE_weir"));
+        weir.args(["read", "--split-by"]).args(options).arg("-w").arg(place.path(directory).join("f.pcap"));
+        let output = weir.arg(&file).output().expect("weir runs");
+        let files = std::fs::read_dir(place.path(directory)).expect("a directory").count();
+        (output.status.code(), files, String::from_utf8(output.stderr).expect("UTF-8"))
+    };
+    for (directory, options, most, next, hint) in [
+        ("usual", &["flow"][..], 1000, "1,001", "--max-files 10000 allows"),
+        ("seven", &["count:100", "--max-files", "7"], 7, "8", "--max-files 70 allows"),
+    ] {
+        let (status, files, said) = split(directory, options);
+        assert_eq!((status, files), (Some(1), most), "{said}");
+        assert!(said.contains(&format!("cannot write file {next}: --split-by may make")), "{said}");
+        assert!(said.contains(hint) && said.contains(" files"), "{said}");
+        let names = std::fs::read_dir(place.path(directory)).expect("a directory");
+        let names: Vec<_> = names.map(|entry| entry.expect("an entry").file_name()).collect();
+        let names: Vec<_> = names.iter().map(|name| format!("{directory}/{}", name.display())).collect();
+        // Nothing is lost of what came before.
+        let written: u64 = count(&place, &names).into_iter().sum();
+        assert_eq!(written, if most == 7 { 700 } else { 1000 });
+    }
+    let (status, files, said) = split("more", &["flow", "--max-files", "1001"]);
+    assert_eq!((status, files), (Some(0), 1001), "{said}");
+}
+
 /// What a program prints of these files.
 fn output(program: &str, paths: &[&Path]) -> Vec<u8> {
-    let output = std::process::Command::new(program).args(paths).output().expect("it is installed");
+    let output = Command::new(program).args(paths).output().expect("it is installed");
     assert!(output.status.success(), "{program}: {}", String::from_utf8_lossy(&output.stderr));
     output.stdout
 }
