@@ -36,7 +36,7 @@ fn ask(mut stream: impl Read + Write, request: &str) -> (String, String) {
 }
 
 fn scrape(network: &Network) -> Page {
-    let (head, body) = ask(connect(network), "GET /metrics HTTP/1.1\r\nHost: weir\r\n\r\n");
+    let (head, body) = ask(connect(network), "GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n");
     assert!(head.starts_with("HTTP/1.1 200 OK\r\n"), "{head}");
     assert!(head.contains("\r\nContent-Type: text/plain; version=0.0.4"), "{head}");
     assert!(head.contains(&format!("\r\nContent-Length: {}\r\n", body.len())), "{head}");

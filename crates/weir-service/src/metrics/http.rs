@@ -1,5 +1,7 @@
 //! The part of HTTP/1.1 that a scrape needs: one request and one response per connection (RFC 9112).
 
+use std::net::{Ipv4Addr, Ipv6Addr};
+
 use crate::page::Form;
 
 /// A parsed request.
@@ -19,17 +21,18 @@ impl Request {
         Self::Other { status, text, body: true }
     }
 
-    /// Parses the request head at the start of `bytes`; `None` if it is not complete yet.
-    pub(super) fn parse(bytes: &[u8]) -> Option<Self> {
+    /// Parses the request head at the start of `bytes`; `None` if it is not complete yet. `any_host`: whatever the client
+    /// calls this host.
+    pub(super) fn parse(bytes: &[u8], any_host: bool) -> Option<Self> {
         let end = bytes.windows(4).position(|window| window == b"\r\n\r\n");
         let Some(end) = end.filter(|end| *end <= LONGEST) else {
             let long = bytes.len() >= LONGEST;
             return long.then(|| Self::error("431 Request Header Fields Too Large", "request too long\n"));
         };
-        Some(Self::of_head(&bytes[..end]))
+        Some(Self::of_head(&bytes[..end], any_host))
     }
 
-    fn of_head(head: &[u8]) -> Self {
+    fn of_head(head: &[u8], any_host: bool) -> Self {
         const BAD: Request = Request::error("400 Bad Request", "not an HTTP request\n");
         let Ok(head) = str::from_utf8(head) else { return BAD };
         let mut lines = head.split("\r\n");
@@ -47,6 +50,12 @@ impl Request {
             "HEAD" => false,
             _ => return Self::error("405 Method Not Allowed", "GET and HEAD only\n"),
         };
+        // A page of the web whose name now leads here must not read this (DNS rebinding): its browser sends that name.
+        let mut hosts = lines.clone().filter_map(|line| line.split_once(':'));
+        let strange = hosts.any(|(name, host)| name.eq_ignore_ascii_case("host") && !is_ours(host.trim()));
+        if strange && !any_host {
+            return Self::error("421 Misdirected Request", "use an IP address or localhost as the host\n");
+        }
         match target.split('?').next() {
             Some("/metrics") => {
                 let accepts = lines
@@ -58,6 +67,20 @@ impl Request {
             Some("/") => Self::Other { status: "200 OK", text: "weir: the metrics are at /metrics\n", body },
             _ => Self::Other { status: "404 Not Found", text: "the metrics are at /metrics\n", body },
         }
+    }
+}
+
+/// Returns whether a `Host` field has a name that nobody else can make lead here: an IP address or localhost, with or
+/// without a port.
+fn is_ours(host: &str) -> bool {
+    let name = match host.rsplit_once(':') {
+        Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,
+        _ => host,
+    };
+    let inside = name.strip_prefix('[').and_then(|name| name.strip_suffix(']'));
+    match inside {
+        Some(address) => address.parse::<Ipv6Addr>().is_ok(),
+        None => name.eq_ignore_ascii_case("localhost") || name.parse::<Ipv4Addr>().is_ok(),
     }
 }
 
@@ -86,7 +109,7 @@ mod tests {
     use super::*;
 
     fn status(request: &str) -> String {
-        match Request::parse(request.as_bytes()) {
+        match Request::parse(request.as_bytes(), false) {
             None => "more".to_owned(),
             Some(Request::Metrics { form, body }) => format!("{form:?} {body}"),
             Some(Request::Other { status, .. }) => status[..3].to_owned(),
@@ -94,9 +117,27 @@ mod tests {
     }
 
     #[test]
+    fn names_that_others_can_make_lead_here_are_refused() {
+        for host in ["localhost", "LOCALHOST:9464", "192.0.2.5", "10.0.0.1:80", "[::1]", "[2001:db8::1]:9464"]
+        {
+            assert_eq!(status(&format!("GET /metrics HTTP/1.1\r\nhost: {host}\r\n\r\n")), "Prometheus true");
+        }
+        for host in
+            ["evil.example", "evil.example:9464", "localhost.evil.example", "x", "", "::1", "[localhost]"]
+        {
+            let request = format!("GET /metrics HTTP/1.1\r\nHost: {host}\r\n\r\n");
+            assert_eq!(status(&request), "421", "{host}");
+            // A web page cannot reach a Unix socket.
+            let anywhere = Request::parse(request.as_bytes(), true);
+            assert!(matches!(anywhere, Some(Request::Metrics { .. })), "{host}");
+        }
+        assert_eq!(status("GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nHost: evil.example\r\n\r\n"), "421");
+    }
+
+    #[test]
     fn requests_are_answered_by_what_they_are() {
         for (request, expected) in [
-            ("GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n", "Prometheus true"),
+            ("GET /metrics HTTP/1.1\r\nHost: 127.0.0.1:9464\r\n\r\n", "Prometheus true"),
             ("GET /metrics?name=x HTTP/1.0\r\n\r\n", "Prometheus true"),
             ("HEAD /metrics HTTP/1.1\r\n\r\n", "Prometheus false"),
             (

@@ -22,6 +22,8 @@ const PAUSE: Duration = Duration::from_millis(100);
 
 struct Client {
     stream: Box<dyn Stream>,
+    /// It came by a Unix socket, so it may call this host anything.
+    any_host: bool,
     request: Vec<u8>,
     /// The response, and the number of bytes sent. `None`: the request is incomplete.
     answer: Option<(Arc<[u8]>, usize)>,
@@ -69,7 +71,8 @@ fn accept(listener: &Listener, clients: &mut VecDeque<Client>) {
                 clients.pop_front();
             }
             let until = Instant::now() + PATIENCE;
-            clients.push_back(Client { stream, request: Vec::new(), answer: None, until });
+            let any_host = matches!(listener, Listener::Unix(..));
+            clients.push_back(Client { stream, any_host, request: Vec::new(), answer: None, until });
         }
         Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::ConnectionAborted) => {}
         Err(_) => thread::sleep(PAUSE),
@@ -108,7 +111,8 @@ impl Client {
             Ok(bytes) => {
                 self.request.extend_from_slice(&buffer[..bytes]);
                 debug_assert!(self.request.len() < LONGEST + buffer.len());
-                self.answer = Request::parse(&self.request).map(|request| (answer(&request, latest), 0));
+                let request = Request::parse(&self.request, self.any_host);
+                self.answer = request.map(|request| (answer(&request, latest), 0));
                 true
             }
             Err(error) => lasts(&error),
