@@ -52,7 +52,7 @@ pub(crate) const PASS: Library = Library {
 pub(crate) const EXCLUSIVE: Library = Library {
     name: "weir-xdp-exclusive",
     title: "weir, xdp, exclusive",
-    settings: Some(&[("WEIR_SOURCE", "xdp"), ("WEIR_MODE", "exclusive")]),
+    settings: Some(&[("WEIR_SOURCE", "xdp"), ("WEIR_MODE", "exclusive"), ("WEIR_FORCE", "1")]),
     stack: false,
 };
 

@@ -105,7 +105,7 @@ impl Files {
             again: None,
             awake: Vec::new(),
             most_awake: descriptors(MOST_OPEN),
-            most: sorter.as_ref().map_or(u64::MAX, |sorter| most.unwrap_or(sorter.usual_most())),
+            most: sorter.as_ref().map_or(u64::MAX, |sorter| most.unwrap_or_else(|| sorter.usual_most())),
             gathered: 0,
             blocks: Vec::new(),
             clock: 0,

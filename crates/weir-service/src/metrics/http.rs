@@ -54,7 +54,10 @@ impl Request {
         let mut hosts = lines.clone().filter_map(|line| line.split_once(':'));
         let strange = hosts.any(|(name, host)| name.eq_ignore_ascii_case("host") && !is_ours(host.trim()));
         if strange && !any_host {
-            return Self::error("421 Misdirected Request", "use an IP address or localhost as the host\n");
+            return Self::error(
+                "421 Misdirected Request",
+                "use an IP address, localhost or this host's name as the host\n",
+            );
         }
         match target.split('?').next() {
             Some("/metrics") => {
@@ -70,9 +73,14 @@ impl Request {
     }
 }
 
-/// Returns whether a `Host` field has a name that nobody else can make lead here: an IP address or localhost, with or
-/// without a port.
+/// Returns whether a `Host` field has a name that nobody else can make lead here: an IP address, localhost or this host's
+/// own name, alone or before a domain, with or without a port.
 fn is_ours(host: &str) -> bool {
+    is_one_of(host, rustix::system::uname().nodename().to_str().unwrap_or_default())
+}
+
+/// `own`: this host's name.
+fn is_one_of(host: &str, own: &str) -> bool {
     let name = match host.rsplit_once(':') {
         Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,
         _ => host,
@@ -80,7 +88,11 @@ fn is_ours(host: &str) -> bool {
     let inside = name.strip_prefix('[').and_then(|name| name.strip_suffix(']'));
     match inside {
         Some(address) => address.parse::<Ipv6Addr>().is_ok(),
-        None => name.eq_ignore_ascii_case("localhost") || name.parse::<Ipv4Addr>().is_ok(),
+        None => {
+            let short = |name: &str| name.split('.').next().unwrap_or_default().to_ascii_lowercase();
+            let own = !own.is_empty() && short(name) == short(own);
+            name.eq_ignore_ascii_case("localhost") || name.parse::<Ipv4Addr>().is_ok() || own
+        }
     }
 }
 
@@ -131,6 +143,12 @@ mod tests {
             let anywhere = Request::parse(request.as_bytes(), true);
             assert!(matches!(anywhere, Some(Request::Metrics { .. })), "{host}");
         }
+        for (host, ours) in
+            [("probe1", true), ("Probe1.lan:9464", true), ("probe2", false), ("x.probe1", false)]
+        {
+            assert_eq!(is_one_of(host, "probe1.example.org"), ours, "{host}");
+        }
+        assert_eq!((is_one_of("", ""), is_one_of(".lan", "")), (false, false));
         assert_eq!(status("GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nHost: evil.example\r\n\r\n"), "421");
     }
 
