@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use libc::{pollfd, sigset_t, timespec};
 
-use crate::stdio::File;
+use crate::stdio::{File, errno};
 
 unsafe extern "C-unwind" {
     fn pthread_setcancelstate(state: c_int, before: *mut c_int) -> c_int;
@@ -137,14 +137,6 @@ impl Wait {
             error => Woken::Failed(error),
         }
     }
-}
-
-/// Returns the thread's `errno`.
-pub(crate) fn errno() -> c_int {
-    // SAFETY: each thread has one.
-    let errno = unsafe { libc::__errno_location() };
-    // SAFETY: as above.
-    unsafe { errno.read() }
 }
 
 fn span(time: Duration) -> timespec {

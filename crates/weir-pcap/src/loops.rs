@@ -109,7 +109,7 @@ fn sampled(pcap: &Pcap, handle: &mut Handle, turn: &mut Turn, to: &mut Packet) -
 #[inline]
 fn next(pcap: &Pcap, file: &mut Savefile, filter: Option<&Filter>, turn: &mut Turn, to: &mut Packet) -> Step {
     loop {
-        if broken(pcap, turn) {
+        if turn.is_broken(pcap) {
             return Step::Break;
         }
         match turn.woken.take() {
@@ -132,16 +132,6 @@ fn next(pcap: &Pcap, file: &mut Savefile, filter: Option<&Filter>, turn: &mut Tu
     }
 }
 
-/// Returns whether somebody has called `pcap_breakloop`, and forgets it unless it is for the next call.
-#[inline]
-pub(crate) fn broken(pcap: &Pcap, turn: &Turn) -> bool {
-    let broken = pcap.stop.load(Ordering::Relaxed);
-    if broken && !turn.begun {
-        pcap.stop.store(false, Ordering::Relaxed);
-    }
-    broken
-}
-
 /// Takes a packet of a device, or tells how to wait for it, unless some were already read in this call.
 #[inline]
 fn arrived(pcap: &Pcap, live: &mut Live, filter: Option<&Filter>, turn: &mut Turn, to: &mut Packet) -> Step {
@@ -149,7 +139,7 @@ fn arrived(pcap: &Pcap, live: &mut Live, filter: Option<&Filter>, turn: &mut Tur
         Some(woken) => held(|| live.woken(woken)),
         None => Ok(()),
     };
-    if found.is_ok() && broken(pcap, turn) {
+    if found.is_ok() && turn.is_broken(pcap) {
         return Step::Break;
     }
     match found.and_then(|()| live.next(filter, to)) {

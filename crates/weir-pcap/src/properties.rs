@@ -8,10 +8,10 @@ use std::slice;
 use libc::{FILE, timeval};
 
 use crate::abi::*;
-use crate::cancel::{self, errno};
+use crate::cancel;
 use crate::guard::tell;
 use crate::handle::{DUMPING, Handle, NOT_ACTIVATED, Pcap, Source, forward, with};
-use crate::stdio::text_of;
+use crate::stdio::{errno, text_of};
 
 /// Defines functions that return a number of an activated handle.
 macro_rules! numbers {

@@ -7,8 +7,6 @@ use std::ptr::NonNull;
 
 use libc::{FILE, off_t, size_t};
 
-use crate::cancel::errno;
-
 unsafe extern "C" {
     static stdin: *mut FILE;
     static stdout: *mut FILE;
@@ -164,6 +162,14 @@ pub(crate) unsafe fn print_error(prefix: *const c_char, text: *const c_char) {
     let file = unsafe { stderr };
     // SAFETY: two strings for two conversions.
     unsafe { fprintf(file, c"%s: %s\n".as_ptr(), prefix, text) };
+}
+
+/// Returns the thread's `errno`.
+pub(crate) fn errno() -> c_int {
+    // SAFETY: each thread has one.
+    let errno = unsafe { libc::__errno_location() };
+    // SAFETY: as above.
+    unsafe { errno.read() }
 }
 
 /// Returns the system's text for an error, as C programs show it.

@@ -190,7 +190,13 @@ pub(crate) struct ReadArgs {
     ///
     /// Lines and packets are always written when no more packets are waiting in a pipe; with -U,
     /// compressed ones, too, before a piece is full.
-    #[arg(hide_short_help = true, short = 'U', long, help_heading = "Output")]
+    #[arg(
+        hide_short_help = true,
+        short = 'U',
+        long,
+        overrides_with = "packet_buffered",
+        help_heading = "Output"
+    )]
     pub(super) packet_buffered: bool,
 
     #[command(flatten)]

@@ -11,7 +11,6 @@ use crate::abi::*;
 use crate::cancel::held;
 use crate::filter::Filter;
 use crate::live::{self, Live};
-use crate::loops::broken;
 use crate::savefile::Packet;
 
 /// What was counted, and when to tell.
@@ -44,7 +43,7 @@ impl Statistics {
             Some(woken) => held(|| live.woken(woken)),
             None => Ok(()),
         };
-        if found.is_ok() && broken(pcap, turn) {
+        if found.is_ok() && turn.is_broken(pcap) {
             return Step::Break;
         }
         if let Err(text) = found.and_then(|()| self.count(live, filter, to)) {

@@ -1,8 +1,10 @@
 //! A step of a loop.
 
 use std::ffi::c_int;
+use std::sync::atomic::Ordering;
 use std::time::Instant;
 
+use super::Pcap;
 use crate::cancel::{Wait, Woken};
 
 /// What a step of a loop finds.
@@ -31,4 +33,16 @@ pub(crate) struct Turn {
     pub(crate) deadline: Option<Instant>,
     /// How the wait for which the last step has asked has ended.
     pub(crate) woken: Option<Woken>,
+}
+
+impl Turn {
+    /// Returns whether somebody has called `pcap_breakloop`, and forgets it unless it is for the next call.
+    #[inline]
+    pub(crate) fn is_broken(&self, pcap: &Pcap) -> bool {
+        let broken = pcap.stop.load(Ordering::Relaxed);
+        if broken && !self.begun {
+            pcap.stop.store(false, Ordering::Relaxed);
+        }
+        broken
+    }
 }
