@@ -5,8 +5,8 @@
 //! thread waits, only *plain frames* are below it: they are `C-unwind` or Rust's own, hold nothing to drop, and catch nothing.
 //! What to wait for is computed first, and the wait begins when that code has returned.
 //!
-//! The code that takes packets only defers cancellation ([`defer`]), which costs a sixth: it calls no function of C that is a
-//! cancellation point, but inside of [`held`].
+//! The code that takes packets only defers cancellation ([`defer`]), at a sixth of the cost: outside of [`held`] it calls no
+//! function of C that is a cancellation point.
 
 use std::ffi::c_int;
 use std::ptr;

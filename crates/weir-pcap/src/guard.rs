@@ -12,7 +12,7 @@ use crate::cancel;
 pub(crate) const BUG: &str = "a bug in weir";
 
 /// Runs a function of the library; `failed` is what C gets if it panics (C2). The thread is not cancelled meanwhile, but it
-/// may be afterwards, so the frames below have nothing to drop (C6), not even this one what it has called.
+/// may be afterwards, so the frames below have nothing to drop (C6). That includes this one, hence `ManuallyDrop`.
 #[inline]
 pub(crate) fn guard<T: Copy>(failed: T, body: impl FnOnce() -> T) -> T {
     let body = ManuallyDrop::new(body);

@@ -418,7 +418,7 @@ impl Sink for Files {
         if self.sorter.is_some() {
             return self.parts.scatter();
         }
-        // Whoever reads the output learns from its head what comes.
+        // The reader of the output waits for its head.
         if self.interfaces.is_empty() { Ok(()) } else { Ok(self.whole()?.writer.flush()?) }
     }
 
