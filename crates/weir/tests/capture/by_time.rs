@@ -7,7 +7,7 @@ use weir::{Builder, Capture, Change, Chunk, Error, Mode, Plan, SourceChoice, Tim
 use weir_lab::{FrameSender, Generator, Network, SequenceCheck, Traffic, Veth, require_root};
 
 use crate::common::{self, PATIENCE, drain, wait_for};
-use crate::{assert_closed, on_rx};
+use crate::{assert_closed, on_rx, on_rx_with_room};
 
 /// Longer than any of these machines keeps a packet from us.
 const WINDOW: Duration = Duration::from_millis(500);
@@ -281,7 +281,7 @@ fn root_packets_that_keep_coming_are_awaited_in_naps() {
     if !require_root("root_packets_that_keep_coming_are_awaited_in_naps") {
         return;
     }
-    // A third of a queue's pool.
+    // All of them fit, however long the reader waits for a processor.
     const COUNT: u64 = 200_000;
     const NAP: Duration = Duration::from_micros(250);
     for queues in [1, 2] {
@@ -289,8 +289,8 @@ fn root_packets_that_keep_coming_are_awaited_in_naps() {
         let traffic = Traffic::new(60).expect("a size");
         let mut generator = Generator::new(network.pair(), &traffic).expect("a generator");
         network.rx().run(|| {
-            let mut capture =
-                on_rx(&network).source(SourceChoice::Xdp).by_time(Window::Usual).open().expect("it opens");
+            let builder = on_rx_with_room(&network, COUNT, 60).source(SourceChoice::Xdp);
+            let mut capture = builder.by_time(Window::Usual).open().expect("it opens");
             let start = Instant::now();
             let (mut chunks, mut packets) = (0, 0);
             std::thread::scope(|scope| {
