@@ -5,8 +5,10 @@ use std::ops::Range;
 
 pub(crate) const ETHERNET: u16 = 1;
 const RAW_IP: [u16; 4] = [12, 101, 228, 229];
-const COOKED: u16 = 113;
-const COOKED_2: u16 = 276;
+/// Loopback of BSD: a protocol family of four bytes, in the byte order of the host or of the network.
+const FAMILY: [u16; 2] = [0, 108];
+pub(crate) const COOKED: u16 = 113;
+pub(crate) const COOKED_2: u16 = 276;
 
 pub(crate) const IPV4: u16 = 0x0800;
 pub(crate) const ARP: u16 = 0x0806;
@@ -18,21 +20,29 @@ pub(crate) const TCP: u8 = 6;
 pub(crate) const UDP: u8 = 17;
 pub(crate) const ICMPV6: u8 = 58;
 
+/// Whether the packets in frames of this link type can be found.
+pub(crate) fn has_network(link_type: u16) -> bool {
+    matches!(link_type, ETHERNET | COOKED | COOKED_2)
+        || RAW_IP.contains(&link_type)
+        || FAMILY.contains(&link_type)
+}
+
 /// Returns the `EtherType` of the packet in a frame, and where it begins.
 pub(crate) fn network(link_type: u16, frame: &[u8]) -> Option<(u16, usize)> {
-    let mut at = match link_type {
-        ETHERNET => 12,
-        COOKED => 14,
-        COOKED_2 => return Some((word(frame, 0)?, 20)),
-        kind if RAW_IP.contains(&kind) => {
-            return Some((if frame.first()? >> 4 == 6 { IPV6 } else { IPV4 }, 0));
-        }
+    let ip = |at: usize| Some((if frame.get(at)? >> 4 == 6 { IPV6 } else { IPV4 }, at));
+    let (mut kind, mut at) = match link_type {
+        ETHERNET => (word(frame, 12)?, 14),
+        COOKED => (word(frame, 14)?, 16),
+        COOKED_2 => (word(frame, 0)?, 20),
+        other if RAW_IP.contains(&other) => return ip(0),
+        other if FAMILY.contains(&other) => return ip(4),
         _ => return None,
     };
-    while is_tag(word(frame, at)?) {
+    while is_tag(kind) {
+        kind = word(frame, at + 2)?;
         at += 4;
     }
-    Some((word(frame, at)?, at + 2))
+    Some((kind, at))
 }
 
 /// Whether this `EtherType` is that of a VLAN tag.

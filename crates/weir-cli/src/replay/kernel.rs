@@ -27,7 +27,7 @@ pub(super) fn run(
     let destination = builder.find()?;
     let editor = args.rewriting.editor(&destination)?;
     let mut packets = Packets { source: Source::open(args, filter, editor)?, queue: None };
-    let mut survey = Survey::new(&destination, args.snapped);
+    let mut survey = Survey::new(&destination, args);
     // Nothing was sent yet: a signal may end the process.
     packets.survey(&mut survey, usize::MAX)?;
     survey.refusal()?;

@@ -68,7 +68,7 @@ pub(crate) fn run(args: &ReplayArgs) -> Result<(), Failure> {
         confine::end_of_code(held.as_ref())?;
     }
 
-    let mut survey = Survey::new(&destination, args.snapped);
+    let mut survey = Survey::new(&destination, args);
     survey.sides = args.sides();
     survey.copies = (args.rewriting.is_unique() && args.rounds() > 1).then(Copies::default);
     let surveyed = args.preload || args.dry_run || args.surveys();

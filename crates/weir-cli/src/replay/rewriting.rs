@@ -2,7 +2,7 @@
 
 use clap::Args;
 use weir::send::Destination;
-use weir_traffic::{Left, NetworkMap, PortMap, Rewrite, Rewriter, Tag, cut};
+use weir_traffic::{Framing, Left, NetworkMap, PortMap, Rewrite, Rewriter, Tag, cut};
 
 use crate::failure::Failure;
 use crate::sending::mac;
@@ -11,6 +11,20 @@ use crate::style;
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Rewriting")]
 pub(super) struct RewritingArgs {
+    /// Send to this MAC address.
+    ///
+    /// Packets without an Ethernet header, from captures on `any`, tunnels or loopback interfaces, get one. Packets to
+    /// multicast groups or to everybody keep, or get, the address of the group.
+    #[arg(long, value_name = "MAC", value_parser = mac, conflicts_with = "second")]
+    dst_mac: Option<[u8; 6]>,
+
+    /// Send from this MAC address.
+    ///
+    /// Without it, a packet that gets an Ethernet header is from the address that its capture has, or else
+    /// from that of the interface.
+    #[arg(long, value_name = "MAC", value_parser = mac, conflicts_with = "second")]
+    src_mac: Option<[u8; 6]>,
+
     /// Replace MAC address A by B; may be given several times.
     #[arg(long, value_name = "A=B", value_parser = macs)]
     map_mac: Vec<([u8; 6], [u8; 6])>,
@@ -71,9 +85,19 @@ impl RewritingArgs {
         self.unique_ips
     }
 
+    /// Whether packets without an Ethernet header get one.
+    pub(super) fn reframes(&self) -> bool {
+        self.dst_mac.is_some()
+    }
+
     /// Returns what changes packets on their way to an interface.
     pub(super) fn editor(&self, destination: &Destination) -> Result<Editor, Failure> {
-        let ethernet = [("--map-mac", !self.map_mac.is_empty()), ("--vlan", self.vlan.is_some())];
+        let ethernet = [
+            ("--dst-mac", self.dst_mac.is_some()),
+            ("--src-mac", self.src_mac.is_some()),
+            ("--map-mac", !self.map_mac.is_empty()),
+            ("--vlan", self.vlan.is_some()),
+        ];
         if destination.link_type != 1
             && let Some((option, _)) = ethernet.iter().find(|(_, given)| *given)
         {
@@ -89,14 +113,25 @@ impl RewritingArgs {
             shift: 0,
         };
         let changes = self.unique_ips || self.segment || rules != Rewrite::default();
-        let longest = self.segment.then_some(destination.mtu as usize);
-        Ok(Editor { rewriter: changes.then(|| Rewriter::new(rules)), longest, edited: Vec::new() })
+        let framing = Framing {
+            destination: self.dst_mac,
+            source: self.src_mac,
+            sender: destination.address.unwrap_or_default(),
+        };
+        Ok(Editor {
+            framing: (self.dst_mac.is_some() || self.src_mac.is_some()).then_some(framing),
+            rewriter: changes.then(|| Rewriter::new(rules)),
+            longest: self.segment.then_some(destination.mtu as usize),
+            edited: Vec::new(),
+        })
     }
 }
 
 /// Changes packets.
 #[derive(Debug)]
 pub(super) struct Editor {
+    /// `None`: Ethernet headers, or the lack of them, stay.
+    framing: Option<Framing>,
     /// `None`: packets stay as they are.
     rewriter: Option<Rewriter>,
     /// The longest IP packet; longer ones are cut if possible.
@@ -110,24 +145,29 @@ impl Editor {
         self.rewriter.iter_mut().for_each(Rewriter::restart);
     }
 
-    /// Changes a packet, and gives it, or the segments that it is cut into, to `take`, with what of it had to stay.
+    /// Changes a packet, and gives it, or the segments that it is cut into, to `take`, with its link type and what of it had
+    /// to stay.
     pub(super) fn edit<E>(
         &mut self,
         link_type: u16,
         packet: &[u8],
-        mut take: impl FnMut(&[u8], Left) -> Result<(), E>,
+        mut take: impl FnMut(u16, &[u8], Left) -> Result<(), E>,
     ) -> Result<(), E> {
-        let (packet, left) = match &mut self.rewriter {
-            None => (packet, Left::default()),
-            Some(rewriter) => {
-                self.edited.clear();
-                self.edited.extend_from_slice(packet);
-                let left = rewriter.apply(link_type, &mut self.edited);
-                (&*self.edited, left)
+        let Self { framing, rewriter, longest, edited } = self;
+        let (mut link_type, mut packet, mut left) = (link_type, packet, Left::default());
+        if framing.is_some() || rewriter.is_some() {
+            edited.clear();
+            edited.extend_from_slice(packet);
+            if let Some(framing) = framing {
+                link_type = framing.apply(link_type, edited);
             }
-        };
-        let mut take = |packet: &[u8]| take(packet, left);
-        if let Some(longest) = self.longest
+            if let Some(rewriter) = rewriter {
+                left = rewriter.apply(link_type, edited);
+            }
+            packet = edited;
+        }
+        let mut take = |packet: &[u8]| take(link_type, packet, left);
+        if let Some(longest) = *longest
             && cut(link_type, packet, longest, &mut take)?.is_some()
         {
             return Ok(());

@@ -128,9 +128,9 @@ impl Source {
                 continue;
             };
             let mut later = false;
-            let edited = self.editor.edit(link_type, data, |data, left| {
+            let edited = self.editor.edit(link_type, data, |link_type, data, left| {
                 let later = std::mem::replace(&mut later, true);
-                let found = Found { later, left, data: Some(data), ..found };
+                let found = Found { link_type, later, left, data: Some(data), ..found };
                 match take(Next::Packet(found)) {
                     Ok(true) => Ok(()),
                     Ok(false) => Err(None),

@@ -3,20 +3,25 @@
 use std::time::Duration;
 
 use weir::send::{Destination, Pace, SendReason, Sent};
-use weir_traffic::{Copies, Sides};
+use weir_traffic::{Copies, Framing, Sides};
 
-use super::args::Snapped;
+use super::args::{ReplayArgs, Snapped};
 use super::source::Found;
 use crate::failure::Failure;
 use crate::filter::link_types;
 use crate::sending::fits;
 use crate::{style, units};
 
+/// `LINKTYPE_ETHERNET`.
+const ETHERNET: u16 = 1;
+
 /// The packets so far.
 #[derive(Debug)]
 pub(super) struct Survey {
     destination: Destination,
     refuses_snapped: bool,
+    /// Packets without an Ethernet header get one, if they can have one.
+    reframes: bool,
     /// What is sent in each round.
     pub(super) planned: Sent,
     pub(super) snapped: u64,
@@ -43,10 +48,11 @@ pub(super) struct Survey {
 }
 
 impl Survey {
-    pub(super) fn new(destination: &Destination, snapped: Snapped) -> Self {
+    pub(super) fn new(destination: &Destination, args: &ReplayArgs) -> Self {
         Self {
             destination: destination.clone(),
-            refuses_snapped: snapped == Snapped::Refuse,
+            refuses_snapped: args.snapped == Snapped::Refuse,
+            reframes: args.rewriting.reframes(),
             planned: Sent::default(),
             snapped: 0,
             cut: Cut::default(),
@@ -66,9 +72,6 @@ impl Survey {
 
     /// Looks at a packet.
     pub(super) fn add(&mut self, found: &Found<'_>) {
-        if !fits(found.link_type, self.destination.link_type) {
-            self.others = (self.others.0 + 1, found.link_type);
-        }
         self.snapped += u64::from(found.snapped && !found.later);
         self.cut.add(found.later);
         self.headers_kept += u64::from(found.left.headers && !found.later);
@@ -78,6 +81,9 @@ impl Survey {
             self.skipped += 1;
             return;
         };
+        if !fits(found.link_type, self.destination.link_type) {
+            self.others = (self.others.0 + 1, found.link_type);
+        }
         self.planned += Sent { packets: 1, bytes: data.len() as u64 };
         if let Some(sides) = &mut self.sides {
             sides.learn(found.link_type, data);
@@ -112,7 +118,13 @@ impl Survey {
         if self.others.0 > 0 {
             let [theirs, ours] = [self.others.1, self.destination.link_type].map(link_types::name);
             let why = format!("they are {theirs}, the interface takes {ours}");
-            return refused(self.others.0, why, "send on an interface of their link type".to_owned());
+            let hint = match self.destination.link_type {
+                ETHERNET if !self.reframes && Framing::can_be(self.others.1) => {
+                    "give them an Ethernet header, --dst-mac RECEIVER, or send on an interface of their link type"
+                }
+                _ => "send on an interface of their link type",
+            };
+            return refused(self.others.0, why, hint.to_owned());
         }
         if self.refuses_snapped && self.snapped > 0 {
             let why = "the capture kept only their first bytes".to_owned();

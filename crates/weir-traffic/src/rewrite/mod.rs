@@ -1,11 +1,13 @@
 //! Packets of any origin with other addresses, ports and VLAN tags.
 //!
-//! - `rules`: what is changed, as text; `messages`: addresses in ICMP; `fragments`: checksums that are in another fragment
-//!   than the ports; `copies`: flows of their own for copies; `cut`: super-frames in pieces that the wire carries; `tests`.
+//! - `rules`: what is changed, as text; `framing`: Ethernet headers; `messages`: addresses in ICMP; `fragments`: checksums
+//!   that are in another fragment than the ports; `copies`: flows of their own for copies; `cut`: super-frames in pieces
+//!   that the wire carries; `tests`.
 
 mod copies;
 mod cut;
 mod fragments;
+mod framing;
 mod messages;
 mod rules;
 #[cfg(test)]
@@ -16,6 +18,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 pub use self::copies::Copies;
 pub use self::cut::cut;
 use self::fragments::{Datagrams, Key};
+pub use self::framing::Framing;
 pub use self::rules::{NetworkMap, PortMap, Tag};
 use crate::checksum::{fold, sum};
 use crate::layout::{ARP, ETHERNET, ICMP, IPV4, IPV6, Layout, TCP, UDP, address, is_tag, network, word};

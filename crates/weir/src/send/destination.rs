@@ -24,6 +24,8 @@ pub struct Destination {
     pub link_type: u16,
     /// Its MTU: the longest packet, without the link-layer header.
     pub mtu: u32,
+    /// Its own MAC address; `None`: it has none.
+    pub address: Option<[u8; 6]>,
 }
 
 impl Destination {
@@ -51,8 +53,8 @@ impl Destination {
             let what = "it has no carrier, so that the kernel would drop every packet".to_owned();
             return Err(refused(what, "plug in the cable, or bring up its other end"));
         }
-        let Link { index, mtu, .. } = *link;
-        Ok(Self { name, index, link_type, mtu })
+        let Link { index, mtu, ref address, .. } = *link;
+        Ok(Self { name, index, link_type, mtu, address: address.as_slice().try_into().ok() })
     }
 
     /// Whether packets begin with an Ethernet header.
@@ -102,7 +104,8 @@ mod tests {
 
     #[test]
     fn a_tag_does_not_count() {
-        let to = |link_type| Destination { name: "eth0".into(), index: 1, link_type, mtu: 1500 };
+        let to =
+            |link_type| Destination { name: "eth0".into(), index: 1, link_type, mtu: 1500, address: None };
         let frame = |bytes, ethertype: [u8; 2]| {
             let mut frame = vec![0; bytes];
             frame[12..14].copy_from_slice(&ethertype);

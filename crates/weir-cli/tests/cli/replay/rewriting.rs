@@ -2,6 +2,7 @@
 //! tcprewrite makes the same of them.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -19,6 +20,24 @@ fn generated(directory: &TempDir, name: &str, options: &str) -> String {
     let output = weir(&words).output().expect("weir runs");
     assert!(output.status.success(), "{options}: {}", String::from_utf8_lossy(&output.stderr));
     file
+}
+
+/// The same packets as captured on `any`, from this address, without an Ethernet header.
+fn cooked(directory: &TempDir, file: &str, from: [u8; 6]) -> String {
+    let bytes = fs::read(file).expect("a file");
+    let (head, mut rest) = bytes.split_at(24);
+    let mut cooked = [&head[..20], &113_u32.to_le_bytes()].concat();
+    while let Some((record, after)) = rest.split_at_checked(16) {
+        let length = u32::from_le_bytes(record[8..12].try_into().expect("four bytes"));
+        let (frame, after) = after.split_at(length as usize);
+        cooked.extend_from_slice(&record[..8]);
+        cooked.extend([length + 2; 2].map(u32::to_le_bytes).concat());
+        cooked.extend([&[0, 0, 0, 1, 0, 6][..], &from, &[0; 2], &frame[12..]].concat());
+        rest = after;
+    }
+    let path = path(directory, "cooked.pcap");
+    fs::write(&path, cooked).expect("a file");
+    path
 }
 
 /// Replays, and returns what the other end received, in a file.
@@ -54,22 +73,26 @@ fn root_rewritten_packets_are_those_of_tcprewrite() {
         return;
     }
     let (network, directory) = (network(), directory());
-    for protocol in ["udp", "tcp:syn,ack", "icmp"] {
+    for (protocol, is_cooked) in [("udp", true), ("tcp:syn,ack", false), ("icmp", false)] {
         let options = format!("--proto {protocol} --flows 50 -c 200 --size 80-300 --src 198.18.0.0/16");
-        let file = generated(&directory, "a.pcap", &options);
+        let mut file = generated(&directory, "a.pcap", &options);
         let theirs = path(&directory, "theirs.pcap");
         let mut command = Command::new("tcprewrite");
         command.args(["--pnat=198.18.0.0/16:10.1.0.0/16,198.19.0.0/16:10.2.0.0/16", "--portmap=9:4000"]);
-        command.args(["--enet-dmac=02:77:00:00:00:09", "-i", &file, "-o", &theirs]);
+        command.args(["--enet-dmac=02:77:00:00:00:09", "--enet-smac=02:77:00:00:00:08"]);
+        command.args(["-i", &file, "-o", &theirs]);
         let output = command.output().expect("tcprewrite is installed");
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-        let maps = [
-            "--map-ip=198.18.0.0/16=10.1.0.0/16",
-            "--map-ip=198.19.0.0/16=10.2.0.0/16",
-            "--map-port=9=4000",
-            "--map-mac=02:00:00:00:00:02=02:77:00:00:00:09",
-        ];
-        let (_, ours) = received(&network, &directory, 200, &[&[&*file], &maps[..]].concat());
+        let maps =
+            ["--map-ip=198.18.0.0/16=10.1.0.0/16", "--map-ip=198.19.0.0/16=10.2.0.0/16", "--map-port=9=4000"];
+        let header = if is_cooked {
+            file = cooked(&directory, &file, [2, 0x77, 0, 0, 0, 8]);
+            replay(&network, &[&file]).failed(&["the interface takes EN10MB", "--dst-mac"]);
+            ["--dst-mac=02:77:00:00:00:09", "--vlan=none"]
+        } else {
+            ["--map-mac=02:00:00:00:00:02=02:77:00:00:00:09", "--src-mac=02:77:00:00:00:08"]
+        };
+        let (_, ours) = received(&network, &directory, 200, &[&[&*file], &maps[..], &header].concat());
         assert!(shown(&ours) == shown(Path::new(&theirs)), "{protocol}: tcprewrite makes other packets");
     }
 }
@@ -99,10 +122,10 @@ fn root_checksums_stay_right_and_wrong_ones_wrong() {
         ("-6 --proto icmp", "99", "99"),
     ] {
         let file = generated(&directory, "a.pcap", &format!("{options} -c 100 --flows 30 --size 100-300"));
-        let mut bytes = std::fs::read(&file).expect("a file");
+        let mut bytes = fs::read(&file).expect("a file");
         // The last byte of the last packet.
         *bytes.last_mut().expect("bytes") ^= 1;
-        std::fs::write(&file, bytes).expect("a file");
+        fs::write(&file, bytes).expect("a file");
         let args = [&*file, "--vlan", vlan, "--map-port", "9=7"];
         let maps = ["--map-ip=0.0.0.0/0=10.9.0.0/16", "--map-ip=::/0=fd09::/112"];
         let (_, got) = received(&network, &directory, 100, &[&args[..], &maps].concat());
@@ -325,7 +348,7 @@ fn root_what_servers_sent_leaves_by_the_second_interface() {
     // Packets of both sides keep their distance.
     let mut spread = Vec::new();
     for (at, file) in (0..).zip(&files[..2]) {
-        let bytes = std::fs::read(file).expect("a file");
+        let bytes = fs::read(file).expect("a file");
         spread.push((START + at * 50_000_000, 60, bytes[40..100].to_vec()));
     }
     let file = pcap(&directory, "spread.pcap", 1, &spread);
