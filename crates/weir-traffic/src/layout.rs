@@ -19,6 +19,15 @@ pub(crate) const ICMP: u8 = 1;
 pub(crate) const TCP: u8 = 6;
 pub(crate) const UDP: u8 = 17;
 pub(crate) const ICMPV6: u8 = 58;
+pub(crate) const IGMP: u8 = 2;
+pub(crate) const UDP_LITE: u8 = 136;
+const DCCP: u8 = 33;
+const AUTHENTICATION: u8 = 51;
+const OSPF: u8 = 89;
+const PIM: u8 = 103;
+const VRRP: u8 = 112;
+const MOBILITY: u8 = 135;
+const HIP: u8 = 139;
 
 /// Whether the packets in frames of this link type can be found.
 pub(crate) fn has_network(link_type: u16) -> bool {
@@ -72,6 +81,8 @@ pub(crate) struct Layout {
     pub(crate) is_deep: bool,
     /// The destination is that of the next hop: checksums cover another one.
     pub(crate) is_routed: bool,
+    /// An authentication header covers addresses and everything behind it.
+    pub(crate) is_authenticated: bool,
 }
 
 impl Layout {
@@ -91,7 +102,7 @@ impl Layout {
         // From an offload: too long for the field.
         let total = if total == 0 { packet.len() } else { total };
         let end = total.min(packet.len());
-        (begin >= 20 && begin <= end).then_some(Self {
+        let mut layout = (begin >= 20 && begin <= end).then_some(Self {
             is_ipv6: false,
             protocol: fixed[9],
             transport: begin..end,
@@ -101,14 +112,22 @@ impl Layout {
             identification: u16::from_be_bytes([fixed[4], fixed[5]]).into(),
             is_deep: false,
             is_routed: false,
-        })
+            is_authenticated: false,
+        })?;
+        if layout.protocol == AUTHENTICATION && !layout.is_later() {
+            let header: &[u8; 8] = packet.get(layout.transport.clone())?.first_chunk()?;
+            layout.is_authenticated = true;
+            layout.is_deep = layout.is_fragment;
+            layout.protocol = header[0];
+            layout.transport.start += 4 * (usize::from(header[1]) + 2);
+        }
+        (layout.transport.start <= end).then_some(layout)
     }
 
     fn ipv6(packet: &[u8]) -> Option<Self> {
         const HOP_BY_HOP: u8 = 0;
         const ROUTING: u8 = 43;
         const FRAGMENT: u8 = 44;
-        const AUTHENTICATION: u8 = 51;
         const DESTINATION: u8 = 60;
         let fixed: &[u8; 40] = packet.first_chunk()?;
         let length = usize::from(u16::from_be_bytes([fixed[4], fixed[5]]));
@@ -124,6 +143,7 @@ impl Layout {
             identification: 0,
             is_deep: false,
             is_routed: false,
+            is_authenticated: false,
         };
         while let HOP_BY_HOP | ROUTING | FRAGMENT | AUTHENTICATION | DESTINATION = layout.protocol
             && !layout.is_later()
@@ -143,6 +163,7 @@ impl Layout {
                 _ => 8 * (units + 1),
             };
             layout.is_routed |= layout.protocol == ROUTING && header[3] > 0;
+            layout.is_authenticated |= layout.protocol == AUTHENTICATION;
             layout.protocol = header[0];
             layout.transport.start += length;
             if layout.transport.start > end {
@@ -166,11 +187,21 @@ impl Layout {
     pub(crate) fn checksum(&self) -> Option<usize> {
         match self.protocol {
             TCP => Some(16),
-            UDP => Some(6),
-            ICMP if !self.is_ipv6 => Some(2),
-            ICMPV6 if self.is_ipv6 => Some(2),
+            UDP | UDP_LITE | DCCP => Some(6),
+            HIP => Some(4),
+            ICMP | IGMP if !self.is_ipv6 => Some(2),
+            // Of these, only the ones of IPv6 cover addresses.
+            ICMPV6 | PIM if self.is_ipv6 => Some(2),
+            OSPF if self.is_ipv6 => Some(12),
+            VRRP if self.is_ipv6 => Some(6),
+            MOBILITY if self.is_ipv6 => Some(4),
             _ => None,
         }
+    }
+
+    /// Whether that checksum covers the addresses of the IP header.
+    pub(crate) fn covers_addresses(&self) -> bool {
+        self.is_ipv6 || !matches!(self.protocol, ICMP | IGMP)
     }
 
     /// Whether the packet is an error that quotes another one, and has its transport header.

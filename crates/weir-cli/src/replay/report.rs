@@ -40,7 +40,7 @@ pub(super) struct Summary<'a> {
     /// Packets that were cut, and the segments that were made of them.
     pub(super) cut: u64,
     pub(super) segments: u64,
-    /// Packets with headers that are cut or malformed, so that not everything was replaced.
+    /// Packets with headers that are cut, malformed or authenticated, so that not everything is right.
     pub(super) headers_kept: u64,
     /// Packets with ports that stay, as the fragment with the checksum came before.
     pub(super) ports_kept: u64,
@@ -131,7 +131,7 @@ impl<'a> Summary<'a> {
         tell(sent_snapped, "of which the capture kept only the first bytes");
         tell(
             self.headers_kept,
-            "with headers cut, malformed or in several fragments: not everything was replaced",
+            "with headers cut, malformed, authenticated or in several fragments: not everything is right",
         );
         tell(self.ports_kept, "with ports that stay: the fragment with their checksum came first");
         tell(self.group_macs_kept, "to a single host with the MAC address of a group: try --map-mac");

@@ -33,7 +33,7 @@ pub(super) struct RewritingArgs {
     ///
     /// An address keeps the bits that the new prefix leaves open. Of several options, the first whose
     /// network has the address counts. Addresses are replaced in IP headers, ARP, redirects, router and
-    /// neighbour discovery, and the packets that ICMP quotes; not in tunnels and payloads. Checksums change
+    /// neighbour discovery, IGMP and MLD, and the packets that ICMP quotes; not in tunnels and payloads. Checksums change
     /// accordingly: wrong ones stay wrong, and those that the sender left to its network card are filled in.
     /// The MAC address of a multicast group follows its group, unless --map-mac says otherwise. What cannot be
     /// replaced is counted.

@@ -1,7 +1,7 @@
 //! Whether the checksums of a packet are right.
 
 use crate::checksum::sum;
-use crate::layout::{ICMP, ICMPV6, IPV4, IPV6, TCP, UDP, network, word};
+use crate::layout::{ICMP, ICMPV6, IGMP, IPV4, IPV6, TCP, UDP, network, word};
 
 /// What the checksums say about a whole frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,7 +16,7 @@ pub(crate) enum Integrity {
 
 use Integrity::{Damaged, Sound, Untold};
 
-/// Checks IPv4, and the outermost TCP, UDP, ICMP or ICMPv6. `link_type` is that of capture files.
+/// Checks IPv4, and the outermost TCP, UDP, ICMP, ICMPv6 or IGMP. `link_type` is that of capture files.
 pub(crate) fn integrity(link_type: u16, frame: &[u8]) -> Integrity {
     let packet = network(link_type, frame).and_then(|(kind, at)| Some((kind, frame.get(at..)?)));
     match packet {
@@ -70,7 +70,7 @@ fn transport(protocol: u8, addresses: &[u8], mut segment: &[u8]) -> Integrity {
     let at = match protocol {
         TCP => 16,
         UDP => 6,
-        ICMP if !is_ipv6 => 2,
+        ICMP | IGMP if !is_ipv6 => 2,
         ICMPV6 if is_ipv6 => 2,
         _ => return Untold,
     };
@@ -85,7 +85,7 @@ fn transport(protocol: u8, addresses: &[u8], mut segment: &[u8]) -> Integrity {
         }
         segment = datagram;
     }
-    if protocol == ICMP {
+    if matches!(protocol, ICMP | IGMP) {
         return if sum(&[segment]) == u16::MAX { Sound } else { Damaged };
     }
     let length = u32::try_from(segment.len()).unwrap_or(u32::MAX).to_be_bytes();

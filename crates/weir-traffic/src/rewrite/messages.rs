@@ -1,14 +1,60 @@
-//! Addresses in the messages of ICMP: redirects, routers and neighbours (RFC 792, 1256, 4861, 4191, 8106).
+//! Addresses in the messages of ICMP: redirects, routers and neighbours (RFC 792, 1256, 4861, 4191, 8106); and multicast
+//! groups in those of IGMP and MLD (RFC 2236, 3376, 2710, 3810).
 
 use super::Rewriter;
-use crate::layout::Layout;
+use crate::layout::{IGMP, Layout, word};
 
 impl Rewriter {
-    /// Changes an ICMP message. `quoted`: it is itself in an error. Returns `None` if it ends too early, or has a length
+    /// Changes a message of ICMP or IGMP. `quoted`: it is itself in an error. Returns `None` if it ends too early, or has a length
     /// that cannot be.
     pub(super) fn message(&mut self, layout: &Layout, message: &mut [u8], quoted: bool) -> Option<()> {
         let kind = *message.first()?;
-        if layout.is_ipv6 { self.icmpv6(kind, message, quoted) } else { self.icmp(kind, message, quoted) }
+        match layout.is_ipv6 {
+            true => self.icmpv6(kind, message, quoted),
+            false if layout.protocol == IGMP => self.igmp(kind, message),
+            false => self.icmp(kind, message, quoted),
+        }
+    }
+
+    fn igmp(&mut self, kind: u8, message: &mut [u8]) -> Option<()> {
+        const QUERY: u8 = 0x11;
+        const REPORTS: [u8; 3] = [0x12, 0x16, 0x17];
+        const REPORT_3: u8 = 0x22;
+        match kind {
+            QUERY => self.query::<4>(message, 4),
+            REPORT_3 => self.records::<4>(message),
+            _ if REPORTS.contains(&kind) => {
+                self.rules.address(message.get_mut(4..8)?);
+                Some(())
+            }
+            _ => Some(()),
+        }
+    }
+
+    /// Changes the group at this place, whose addresses have so many bytes, and the sources that a query of a newer version
+    /// has behind it.
+    fn query<const BYTES: usize>(&mut self, message: &mut [u8], group: usize) -> Option<()> {
+        self.rules.address(message.get_mut(group..group + BYTES)?);
+        let sources = group + BYTES + 4;
+        let Some(number) = word(message, sources - 2) else { return Some(()) };
+        let end = sources + usize::from(number) * BYTES;
+        message.get_mut(sources..end)?.chunks_mut(BYTES).for_each(|source| self.rules.address(source));
+        Some(())
+    }
+
+    /// Changes groups and sources in a report of a newer version.
+    fn records<const BYTES: usize>(&mut self, message: &mut [u8]) -> Option<()> {
+        let number = word(message, 6)?;
+        let mut records = message.get_mut(8..)?;
+        for _ in 0..number {
+            let sources = usize::from(word(records, 2)?);
+            let auxiliary = 4 * usize::from(records[1]);
+            let (record, rest) = records.split_at_mut_checked(4 + BYTES * (1 + sources) + auxiliary)?;
+            let addresses = &mut record[4..4 + BYTES * (1 + sources)];
+            addresses.chunks_mut(BYTES).for_each(|address| self.rules.address(address));
+            records = rest;
+        }
+        Some(())
     }
 
     fn icmp(&mut self, kind: u8, message: &mut [u8], quoted: bool) -> Option<()> {
@@ -40,7 +86,17 @@ impl Rewriter {
         const SOLICITED_NEIGHBOUR: u8 = 135;
         const NEIGHBOUR: u8 = 136;
         const REDIRECT: u8 = 137;
+        const QUERY: u8 = 130;
+        const REPORT: u8 = 131;
+        const DONE: u8 = 132;
+        const REPORT_2: u8 = 143;
         let options = match kind {
+            QUERY => return self.query::<16>(message, 8),
+            REPORT_2 => return self.records::<16>(message),
+            REPORT | DONE => {
+                self.rules.address(message.get_mut(8..24)?);
+                return Some(());
+            }
             1..=4 => return self.quote(message.get_mut(8..)?, quoted),
             SOLICITED_ROUTER => 8,
             ROUTER => 16,

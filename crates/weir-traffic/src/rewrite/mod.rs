@@ -21,14 +21,16 @@ use self::fragments::{Datagrams, Key};
 pub use self::framing::Framing;
 pub use self::rules::{NetworkMap, PortMap, Tag};
 use crate::checksum::{fold, sum};
-use crate::layout::{ARP, ETHERNET, ICMP, IPV4, IPV6, Layout, TCP, UDP, address, is_tag, network, word};
+use crate::layout::{
+    ARP, ETHERNET, ICMP, ICMPV6, IGMP, IPV4, IPV6, Layout, TCP, UDP, UDP_LITE, address, is_tag, network, word,
+};
 
 /// What is changed in packets. Of several rules for the same thing, the first that applies counts.
 ///
 /// Checksums change with what they cover: right ones stay right, and wrong ones stay wrong. One that was left to a
 /// network card, so that it has only the sum of the addresses, is filled in. Addresses and ports are changed in the outer
-/// IP header and the header that follows it, in ARP, in redirects, router and neighbour discovery, and in the packets that
-/// ICMP quotes; not in tunnels, and not in payloads.
+/// IP header and the header that follows it, in ARP, in redirects, router and neighbour discovery, in who joins and leaves
+/// multicast groups, and in the packets that ICMP quotes; not in tunnels, and not in payloads.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Rewrite {
     /// Hardware addresses, and those that take their place.
@@ -123,7 +125,8 @@ impl Rewrite {
 /// What of a packet should have changed and did not.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Left {
-    /// Addresses, ports or a checksum: headers are cut, malformed, or spread over several fragments.
+    /// Addresses, ports, a checksum or what authenticates them: headers are cut, malformed, authenticated, or spread over
+    /// several fragments.
     pub headers: bool,
     /// The MAC address: it is that of a multicast group, and the packet now goes to a single host.
     pub group: bool,
@@ -222,15 +225,17 @@ impl Rewriter {
         if !layout.is_ipv6 {
             addresses.iter().for_each(|change| change.adjust(packet, 10, false));
         }
-        if layout.is_routed || layout.protocol == ICMP {
+        // What authenticates them has a key that nobody has here.
+        let mut is_astray = layout.is_authenticated && addresses.into_iter().any(Change::is_any);
+        if layout.is_routed {
             addresses[1] = Change::default();
         }
-        if layout.protocol == ICMP {
-            addresses[0] = Change::default();
+        if !layout.covers_addresses() {
+            addresses = Default::default();
         }
         // Offsets count from the begin of the transport header, in any fragment.
         let Some(at) = layout.checksum().and_then(|at| at.checked_sub(layout.offset)) else {
-            return Some(());
+            return (!is_astray).then_some(());
         };
         let transport = &mut packet[layout.transport.clone()];
         let checksum = word(transport, at);
@@ -244,17 +249,20 @@ impl Rewriter {
                 _ => Change::default(),
             },
             TCP | UDP => self.ports(transport, key.filter(|_| checksum.is_none() && !quoted), &layout),
-            _ => Change::of(transport, |message| whole = self.message(&layout, message, quoted).is_some()),
+            ICMP | ICMPV6 | IGMP => {
+                Change::of(transport, |message| whole = self.message(&layout, message, quoted).is_some())
+            }
+            _ => Change::default(),
         };
-        let never_zero = layout.protocol == UDP;
+        let never_zero = matches!(layout.protocol, UDP | UDP_LITE);
         let changes = addresses.into_iter().chain([payload]);
         changes.clone().for_each(|change| change.adjust(transport, at, never_zero));
         // Fragments end in the middle of the headers, and not as TCP allows.
-        let is_astray = checksum.is_none()
+        let is_split = checksum.is_none()
             && layout.is_fragment
             && !layout.is_later()
-            && (layout.is_deep || layout.protocol != TCP)
-            && changes.into_iter().any(Change::is_any);
+            && (layout.is_deep || layout.protocol != TCP);
+        is_astray |= (is_split || layout.is_authenticated) && changes.into_iter().any(Change::is_any);
         (whole && !is_astray).then_some(())
     }
 

@@ -289,9 +289,14 @@ fn replaced(mut frame: Vec<u8>, from: &[u8], to: &[u8]) -> Vec<u8> {
 fn addresses_in_icmp_are_replaced_wherever_they_are() {
     let rules = Rewrite {
         macs: vec![([2, 0, 0, 0, 0, 1], [2, 9, 9, 9, 9, 9])],
-        networks: ["10.0.0.0/24=198.18.7.0/24", "2001:db8::/32=3fff:9::/32"]
-            .map(|map| map.parse().expect("a map"))
-            .to_vec(),
+        networks: [
+            "10.0.0.0/24=198.18.7.0/24",
+            "2001:db8::/32=3fff:9::/32",
+            "239.1.0.0/16=239.192.0.0/16",
+            "ff15::/16=ff05::/16",
+        ]
+        .map(|map| map.parse().expect("a map"))
+        .to_vec(),
         ..Rewrite::default()
     };
     for (name, frame) in messages() {
@@ -300,6 +305,8 @@ fn addresses_in_icmp_are_replaced_wherever_they_are() {
         assert_eq!(integrity(ETHERNET, &changed), Integrity::Sound, "{name}");
         let expected = replaced(frame.clone(), &[10, 0, 0], &[198, 18, 7]);
         let expected = replaced(expected, &[0x20, 1, 0xd, 0xb8], &[0x3f, 0xff, 0, 9]);
+        let expected = replaced(expected, &[239, 1], &[239, 192]);
+        let expected = replaced(expected, &[0xff, 0x15, 0], &[0xff, 5, 0]);
         let mut expected = replaced(expected, &[2, 0, 0, 0, 0, 1], &[2, 9, 9, 9, 9, 9]);
         // Checksums: of IPv4, here and in the quoted packet, and of the message.
         let checksums: &[usize] = if frame[12] == 8 { &[24, 36] } else { &[56] };
@@ -319,6 +326,89 @@ fn addresses_in_icmp_are_replaced_wherever_they_are() {
             cut[at..at + 2].copy_from_slice(&changed[at..at + 2]);
             assert!(cut == changed[..length] || left.headers, "{name} {length}");
         }
+    }
+}
+
+/// An IP packet of this protocol, whose checksum is here in its header, with headers before it.
+fn other(v6: bool, protocol: u8, at: usize, before: &[u8]) -> Vec<u8> {
+    let mut frame = tcp(v6);
+    let begin = if v6 { 54 } else { 34 };
+    let covered: Vec<u8> = (0..40).map(|byte| byte * 3 + 1).collect();
+    frame.splice(begin.., [before, &covered].concat());
+    frame[if v6 { 20 } else { 23 }] = if before.is_empty() { protocol } else { 51 };
+    let length = u16::try_from(frame.len() - if v6 { 54 } else { 14 }).expect("short").to_be_bytes();
+    let place = if v6 { 18 } else { 16 };
+    frame[place..place + 2].copy_from_slice(&length);
+    if !v6 {
+        frame[24..26].fill(0);
+        let checksum = !sum(&[&frame[14..34]]);
+        frame[24..26].copy_from_slice(&checksum.to_be_bytes());
+    }
+    let begin = begin + before.len();
+    frame[begin + at..begin + at + 2].fill(0);
+    let checksum = !covering(&frame, v6, protocol, begin);
+    frame[begin + at..begin + at + 2].copy_from_slice(&checksum.to_be_bytes());
+    frame
+}
+
+/// The sum of addresses, length, protocol and everything from here on.
+fn covering(frame: &[u8], v6: bool, protocol: u8, begin: usize) -> u16 {
+    let addresses = if v6 { &frame[22..54] } else { &frame[26..34] };
+    let length = u32::try_from(frame.len() - begin).expect("short").to_be_bytes();
+    sum(&[addresses, &length, &[0, protocol], &frame[begin..]])
+}
+
+#[test]
+fn checksums_of_other_protocols_follow_the_addresses() {
+    const DCCP: u8 = 33;
+    const OSPF: u8 = 89;
+    const UDP_LITE: u8 = 136;
+    let untagged = Rewrite { tag: None, ..rules() };
+    for (v6, protocol, at) in [
+        (false, UDP_LITE, 6),
+        (true, UDP_LITE, 6),
+        (false, DCCP, 6),
+        (true, DCCP, 6),
+        (false, 139, 4),
+        (true, 139, 4),
+        (true, OSPF, 12),
+        (true, 103, 2),
+        (true, 112, 6),
+        (true, 135, 4),
+    ] {
+        let begin = if v6 { 54 } else { 34 };
+        let frame = other(v6, protocol, at, &[]);
+        let changed = rewritten(&untagged, ETHERNET, &frame);
+        assert_ne!(frame[begin..], changed[begin..], "{protocol} {v6}: a new checksum");
+        assert_eq!(covering(&changed, v6, protocol, begin), u16::MAX, "{protocol} {v6}");
+        let but = |frame: &[u8]| [&frame[begin..begin + at], &frame[begin + at + 2..]].concat();
+        assert_eq!(but(&frame), but(&changed), "{protocol} {v6}: and nothing else");
+    }
+    // Those cover no addresses.
+    for protocol in [OSPF, 103, 132] {
+        let frame = other(false, protocol, 12, &[]);
+        assert_eq!(frame[34..], rewritten(&untagged, ETHERNET, &frame)[34..], "{protocol}");
+    }
+}
+
+#[test]
+fn packets_that_are_no_longer_authentic_are_told() {
+    // 24 bytes, of which the last twelve prove the rest.
+    let header = [&[6, 4, 0, 0][..], &[7; 20]].concat();
+    for v6 in [false, true] {
+        let begin = if v6 { 54 } else { 34 } + header.len();
+        let frame = other(v6, 6, 16, &header);
+        let mut changed = frame.clone();
+        let left = Rewriter::new(Rewrite { tag: None, ..rules() }).apply(ETHERNET, &mut changed);
+        assert_eq!(left, Left { headers: true, ..Left::default() }, "{v6}");
+        assert_eq!(covering(&changed, v6, 6, begin), u16::MAX, "TCP is right even so");
+        assert_ne!(changed, frame);
+        let elsewhere = Rewrite { ports: vec!["7=8".parse().expect("a map")], ..Rewrite::default() };
+        assert_eq!(
+            Rewriter::new(elsewhere).apply(ETHERNET, &mut changed),
+            Left::default(),
+            "nothing changes"
+        );
     }
 }
 
