@@ -117,6 +117,12 @@ impl Filter {
         self.graph.root() == Graph::REFUSE
     }
 
+    /// Returns whether libpcap's optimiser finds that the filter rejects every packet: it compares constants and equal
+    /// values, and knows no ranges, so `ip proto 256` is a filter like others to it. Where headers have variable lengths, either may find more.
+    pub fn is_never_to_libpcap(&self) -> bool {
+        self.is_never() && pass::contradicts(&self.lowered)
+    }
+
     /// Returns whether the filter tests for VLAN tags explicitly: `vlan 5`, `ether proto 0x8100`.
     pub fn asks_for_tags(&self) -> bool {
         let asks = |leaf: &Expr| match leaf {

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use weir_filter::cbpf::{LiftError, Program, Rules};
-use weir_filter::emit::cbpf::{EmitError, Target, emit};
+use weir_filter::emit::cbpf::{EmitError, Target, emit, emit_plainly};
 use weir_filter::graph::{
     Graph, Meta, Node, NodeId, Operation, Relation, Slot, TermId, Test, Value, ValueId, Width,
 };
@@ -272,7 +272,8 @@ proptest! {
         let graph = graph(&choices);
         let sets = sets();
         let judge = Interpreter::new(&graph, &sets);
-        for target in [Target::Kernel, Target::Library] {
+        let emits = [emit, emit_plainly].into_iter();
+        for (emit, target) in emits.flat_map(|emit| [(emit, Target::Kernel), (emit, Target::Library)]) {
             let program = match emit(&graph, &sets, target) {
                 Ok(program) => program,
                 Err(error) => {

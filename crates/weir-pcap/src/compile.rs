@@ -4,7 +4,7 @@ use std::ffi::{c_char, c_int};
 use std::ptr;
 
 use weir_filter::cbpf::Program;
-use weir_filter::emit::cbpf::{Target, emit};
+use weir_filter::emit::cbpf::{Target, emit, emit_plainly};
 use weir_filter::{Beside, Dialect, Error, Options};
 
 use weir::filter::SystemNames;
@@ -193,14 +193,17 @@ fn compile(handle: &Handle, text: &str, optimise: bool, netmask: BpfU32) -> Resu
         compiled = knowing.or(compiled);
     }
     let compiled = compiled.map_err(|error| told(&error))?;
-    if optimise && compiled.is_never() {
+    if optimise && compiled.is_never_to_libpcap() {
         return Err("expression rejects all packets".to_owned());
     }
-    let (graph, sets) = (&compiled.graph, &compiled.ast.sets);
+    let sets = &compiled.ast.sets;
+    let made = |target| match optimise {
+        true => emit(&compiled.graph, sets, target),
+        // Programs may show what the optimiser does, and libpcap's is the longer one without it.
+        false => emit_plainly(&compiled.lowered, sets, target),
+    };
     // Programs get programs from libpcap for their own sockets, so one that the kernel takes is better.
-    emit(graph, sets, Target::Kernel)
-        .or_else(|_| emit(graph, sets, Target::Library))
-        .map_err(|error| error.to_string())
+    made(Target::Kernel).or_else(|_| made(Target::Library)).map_err(|error| error.to_string())
 }
 
 /// Returns the text for an error, in libpcap's words where it has the same.

@@ -39,13 +39,13 @@ struct Cost {
     typical: Option<f64>,
 }
 
-pub(super) fn run(compiled: &Compiled, link_type: u16, json: bool) -> Result<(), Failure> {
+pub(super) fn run(compiled: &Compiled, link_type: u16, json: bool, plainly: bool) -> Result<(), Failure> {
     let theirs = |optimise| libpcap(&compiled.text, &Setup { optimise, ..Setup::new(link_type) });
     let (optimised, unoptimised) = (theirs(true), theirs(false));
     let costs = Costs {
         expression: &compiled.text,
         link_type,
-        cbpf: emit::program(compiled).ok().map(|program| Cost::of(&program, false)),
+        cbpf: emit::program(compiled, plainly).ok().map(|program| Cost::of(&program, false)),
         libpcap_error: optimised.as_ref().err().cloned(),
         libpcap: optimised.ok(),
         libpcap_unoptimised: unoptimised.ok(),

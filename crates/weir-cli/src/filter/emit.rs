@@ -12,11 +12,11 @@ use crate::failure::Failure;
 /// `XDP_DROP` and `XDP_PASS` (linux/bpf.h), for a program that only filters.
 const ENDING: Ending = Ending::Return { accept: 2, refuse: 1 };
 
-/// Returns the requested form.
-pub(super) fn text(compiled: &Compiled, form: Form) -> Result<String, Failure> {
+/// Returns the requested form. `plainly`: classic BPF as with `-O`.
+pub(super) fn text(compiled: &Compiled, form: Form, plainly: bool) -> Result<String, Failure> {
     let (graph, sets) = (&compiled.graph, &compiled.ast.sets);
     match form {
-        Form::Cbpf => classic(compiled, 1),
+        Form::Cbpf => classic(compiled, 1, plainly),
         Form::Ebpf => Ok(ebpf(compiled)?.to_string()),
         Form::Asm => Native::listing(graph, sets).map_err(Failure::new),
         Form::Ir => Ok(graph.to_string()),
@@ -25,8 +25,8 @@ pub(super) fn text(compiled: &Compiled, form: Form) -> Result<String, Failure> {
 }
 
 /// Returns the output of `tcpdump -d`, `-dd` or `-ddd`.
-pub(super) fn classic(compiled: &Compiled, times: u8) -> Result<String, Failure> {
-    let program = program(compiled)?;
+pub(super) fn classic(compiled: &Compiled, times: u8, plainly: bool) -> Result<String, Failure> {
+    let program = program(compiled, plainly)?;
     Ok(match times {
         0 | 1 => program.listing(),
         2 => program.as_c(),
@@ -35,8 +35,9 @@ pub(super) fn classic(compiled: &Compiled, times: u8) -> Result<String, Failure>
 }
 
 /// Compiles classic BPF for the kernel.
-pub(super) fn program(compiled: &Compiled) -> Result<Program, Failure> {
-    cbpf::emit(&compiled.graph, &compiled.ast.sets, Target::Kernel).map_err(Failure::new)
+pub(super) fn program(compiled: &Compiled, plainly: bool) -> Result<Program, Failure> {
+    let emit = if plainly { cbpf::emit_plainly } else { cbpf::emit };
+    emit(&compiled.graph, &compiled.ast.sets, Target::Kernel).map_err(Failure::new)
 }
 
 /// Compiles eBPF for XDP.

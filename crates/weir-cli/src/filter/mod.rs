@@ -137,9 +137,9 @@ pub(crate) fn run(args: &FilterCommandArgs) -> Result<(), Failure> {
         needs.told().into_iter().for_each(|told| style::say(format_args!("{told}")));
     }
     match (args.dump, args.emit) {
-        (0, Some(form)) => print(&emit::text(&compiled, form)?),
-        (1.., _) => print(&emit::classic(&compiled, args.dump)?),
-        (0, None) if args.cost => cost::run(&compiled, args.link_type, args.json),
+        (0, Some(form)) => print(&emit::text(&compiled, form, args.no_optimise)?),
+        (1.., _) => print(&emit::classic(&compiled, args.dump, args.no_optimise)?),
+        (0, None) if args.cost => cost::run(&compiled, args.link_type, args.json, args.no_optimise),
         (0, None) => explain::run(&compiled, needs, args.link_type, args.how_to_explain()),
     }
 }

@@ -178,6 +178,22 @@ fn costs_stand_beside_those_of_libpcap() {
 
 /// What packets of a link type never are is refused as tcpdump does, where nothing else can match.
 #[test]
+fn classic_bpf_is_longer_without_the_optimiser() {
+    let length = |options: &[&str]| {
+        let (status, stdout, stderr) = filter(&[options, &["tcp port 80 and host 10.0.0.1"]].concat());
+        assert_eq!(status, Some(0), "{stderr}");
+        stdout.lines().count()
+    };
+    for dialect in ["weir", "pcap"] {
+        for form in [&["-d"][..], &["--emit", "cbpf"]] {
+            let plain = [&["--dialect", dialect], form].concat();
+            let (optimised, unoptimised) = (length(&plain), length(&[&["-O"], &plain[..]].concat()));
+            assert!(optimised < unoptimised, "{dialect} {form:?}: {optimised} {unoptimised}");
+        }
+    }
+}
+
+#[test]
 fn what_a_link_type_does_not_have_is_refused_as_by_tcpdump() {
     let mut refused = 0;
     for link_type in ["RAW", "NULL", "LOOP", "IPV4", "IPV6", "PFLOG", "IPNET", "C_HDLC", "PPP", "EN10MB"] {

@@ -13,10 +13,21 @@ const LONGEST: u32 = 1 << 30;
 /// Depth to which a value is examined.
 const DEPTH: usize = 4;
 
+/// What is concluded from the tests on the way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Insight {
+    /// All that ranges of values say.
+    Ranges,
+    /// That a test has the same answer again, that a value equals one number, and results of constants: what libpcap's
+    /// optimiser knows.
+    Equalities,
+}
+
 /// The known facts.
 #[derive(Debug)]
 pub(super) struct Facts<'a> {
     graph: &'a Graph,
+    insight: Insight,
     ranges: Ranges,
     answers: HashMap<Test, bool>,
     /// Learned range of each value.
@@ -45,9 +56,10 @@ pub(super) struct Scope(usize);
 
 impl<'a> Facts<'a> {
     /// Creates an empty set of facts.
-    pub(super) fn new(graph: &'a Graph) -> Self {
+    pub(super) fn new(graph: &'a Graph, insight: Insight) -> Self {
         Self {
             graph,
+            insight,
             ranges: Ranges::with_slots(graph),
             answers: HashMap::default(),
             bounds: vec![None; graph.values().len()],
@@ -181,8 +193,24 @@ impl<'a> Facts<'a> {
         let now = (before.0.max(least), before.1.min(most));
         // A contradiction is on a path that no packet takes.
         if now != before && now.0 <= now.1 {
-            let before = self.bounds[value.0 as usize].replace(now);
-            self.log.push(Undo::Bounds(value, before));
+            self.set_bounds(value, now.0, now.1);
+        }
+    }
+
+    fn set_bounds(&mut self, value: ValueId, least: u32, most: u32) {
+        let before = self.bounds[value.0 as usize].replace((least, most));
+        self.log.push(Undo::Bounds(value, before));
+    }
+
+    /// Returns the number that `value` is for each packet, as far as constants say it.
+    fn computed(&self, value: ValueId) -> Option<u32> {
+        let is_zero = |operand: ValueId| self.graph.as_constant(operand) == Some(0);
+        match self.graph.get(value) {
+            Value::Constant(number) => Some(number),
+            Value::Binary { operation: Operation::And | Operation::Multiply, left, right } => {
+                (is_zero(left) || is_zero(right)).then_some(0)
+            }
+            _ => None,
         }
     }
 
@@ -215,6 +243,12 @@ impl<'a> Facts<'a> {
         }
         let Test::Compare { relation, left, right } = test else { return };
         let Some(number) = self.graph.as_constant(right) else { return };
+        if self.insight == Insight::Equalities {
+            if (relation, answer) == (Relation::Equal, true) {
+                self.set_bounds(left, number, number);
+            }
+            return;
+        }
         let (least, most) = self.bounds(left);
         match (relation, answer) {
             (Relation::Equal, true) => {
@@ -249,6 +283,12 @@ impl<'a> Facts<'a> {
             return Some(answer);
         }
         let Test::Compare { relation, left, right } = test else { return None };
+        if self.insight == Insight::Equalities {
+            let learned = self.bounds[left.0 as usize].filter(|(least, most)| least == most);
+            let learned = learned.filter(|_| relation == Relation::Equal).map(|(number, _)| number);
+            let number = self.computed(right)?;
+            return Some(relation.holds(self.computed(left).or(learned)?, number));
+        }
         if left == right && relation != Relation::AnyBit {
             return Some(relation != Relation::Greater);
         }

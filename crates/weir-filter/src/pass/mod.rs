@@ -48,6 +48,21 @@ pub fn optimise(graph: &Graph, sets: &[Set]) -> Graph {
     graph
 }
 
+/// Returns whether equal tests contradict each other, or constants, so that `graph` rejects every packet. No range of
+/// a value counts: a byte may be 256 here.
+pub(crate) fn contradicts(graph: &Graph) -> bool {
+    let mut graph = merge(graph);
+    for _ in 0..ROUNDS {
+        let next = merge(&thread::thread_by(&graph, facts::Insight::Equalities));
+        let same = next.nodes() == graph.nodes() && next.root() == graph.root();
+        graph = next;
+        if same {
+            break;
+        }
+    }
+    graph.root() == Graph::REFUSE
+}
+
 fn round(graph: &Graph) -> Graph {
     let graph = certain(&slots(&simplify(graph)));
     merge(&gather(&merge(&thread(&graph))))

@@ -7,7 +7,7 @@
 use std::rc::Rc;
 
 use super::dominators::Dominators;
-use super::facts::{Facts, Scope};
+use super::facts::{Facts, Insight, Scope};
 use crate::graph::{Graph, Node, NodeId, Relation, Test, Value, ValueId};
 
 /// Maximum number of candidates for a value to follow one by one.
@@ -15,10 +15,15 @@ const MOST_MEMBERS: usize = 16;
 
 /// Returns the graph without tests whose answer is known.
 pub fn thread(graph: &Graph) -> Graph {
+    thread_by(graph, Insight::Ranges)
+}
+
+/// Returns the graph without tests whose answer this insight gives.
+pub(super) fn thread_by(graph: &Graph, insight: Insight) -> Graph {
     let mut threader = Threader {
         graph,
         dominators: Dominators::new(graph),
-        facts: Facts::new(graph),
+        facts: Facts::new(graph, insight),
         plans: vec![None; graph.nodes().len()],
         steps_left: 64 + 16 * graph.nodes().len(),
     };

@@ -16,6 +16,9 @@ static const char *const expressions[] = {
 	"ip host 10.0.0.1 or 10.0.0.2 or 10.0.0.3", "tcp src port 80 and dst net 10.0.0", "iso", "stp", "llc", "geneve", "link[0] = 2",
 	"ip and ether[12:2] = 0x0800", "port http", "port domain", "ip proto icmp", "host localhost", "gateway nosuch", "dst host ::1",
 	"igmp", "sctp", "esp", "ah", "vrrp", "carp", "atalk", "aarp", "decnet host 1.2", "ipx", "netbeui", "(tcp) and (ip)", "1 = 1", "2 > 1 and ip",
+	/* Out of range, which libpcap does not notice; contradictions, which its optimiser does. */
+	"ip proto 256", "ether proto 70000", "link proto 1500", "byte 1 = 256", "ip[0] = 256 or arp", "len < 0", "not (len >= 0)",
+	"ip and ip6", "tcp and udp", "1 = 2", "not (1 = 1)", "ip proto 256 and ip proto 257",
 };
 
 /* What is wrong, and how libpcap says it. */
@@ -148,6 +151,20 @@ static void compile(const char *path, const char *expression, int optimise, bpf_
 	pcap_close(p);
 }
 
+/* The optimiser makes programs shorter. */
+static void optimised(const char *expression)
+{
+	struct bpf_program plain, optimised;
+	int status = pcap_compile_nopcap(99, 1, &plain, expression, 0, 0);
+
+	status |= pcap_compile_nopcap(99, 1, &optimised, expression, 1, 0);
+	say("%s: %d, %s", text(expression), status, status == 0 && optimised.bf_len < plain.bf_len ? "shorter" : "not shorter");
+	if (status == 0) {
+		pcap_freecode(&plain);
+		pcap_freecode(&optimised);
+	}
+}
+
 static void without_handle(void)
 {
 	static const int link_types[] = { -1, 0, 1, 2, 5, 6, 12, 13, 50, 99, 101, 104, 113, 276, 289, 290, 9999 };
@@ -231,6 +248,9 @@ int main(void)
 		compile("frames", expressions[i], 1, 0xffffff00);
 		compile("frames", expressions[i], 0, 0xffffff00);
 	}
+	optimised("tcp port 80 and host 10.0.0.1");
+	optimised("tcp or udp port 53");
+	optimised("len > 5 and len > 5");
 	programs("few");
 	without_handle();
 	for (i = 0; i < sizeof wrong / sizeof *wrong; i++)

@@ -64,12 +64,23 @@ pub enum EmitError {
 pub fn emit(graph: &Graph, sets: &[Set], target: Target) -> Result<Program, EmitError> {
     let expanded = pass::expand_sets(graph, sets);
     let guarded = guard::guard(&expanded, target);
-    let graph = pass::optimise(&guarded, &[]);
-    let layout = layout::layout(&graph);
-    let words = memory::assign(&graph, &layout)?;
-    let blocks = select::select(&graph, &layout, &words)?;
+    assembled(&pass::optimise(&guarded, &[]), target)
+}
+
+/// Generates a program that asks again what earlier tests have answered, as libpcap's does without its optimiser: tests
+/// only have the form that the machine needs.
+pub fn emit_plainly(graph: &Graph, sets: &[Set], target: Target) -> Result<Program, EmitError> {
+    let expanded = pass::expand_sets(graph, sets);
+    let guarded = guard::guard(&pass::simplify(&expanded), target);
+    assembled(&pass::certain(&pass::simplify(&guarded)), target)
+}
+
+fn assembled(graph: &Graph, target: Target) -> Result<Program, EmitError> {
+    let layout = layout::layout(graph);
+    let words = memory::assign(graph, &layout)?;
+    let blocks = select::select(graph, &layout, &words)?;
     let (layout, blocks) = share::share(&layout, blocks);
-    let program = assemble::assemble(&graph, &layout, blocks);
+    let program = assemble::assemble(graph, &layout, blocks);
     match program.len() {
         instructions if target == Target::Kernel && instructions > MOST_INSTRUCTIONS => {
             Err(EmitError::TooLong { instructions })
