@@ -183,9 +183,13 @@ fn compile(handle: &Handle, text: &str, optimise: bool, netmask: BpfU32) -> Resu
         netmask: (netmask != PCAP_NETMASK_UNKNOWN).then_some(netmask),
         names: &names,
     };
-    // The kernel strips VLAN tags, and its filters know them.
-    let beside =
-        if handle.live().is_some_and(|live| live.has_metadata()) { Beside::All } else { Beside::Nothing };
+    let beside = match &handle.source {
+        // The kernel strips VLAN tags, and its filters know them.
+        Source::Live(live) if live.has_metadata() => Beside::All,
+        // Without a file, address families are those of this host, as in live packets.
+        Source::Dead if FAMILIES.contains(&link_type) => Beside::All,
+        _ => Beside::Nothing,
+    };
     let mut compiled = weir_filter::compile(text, &options(beside));
     if let (Err(_), Source::Dead) = (&compiled, &handle.source) {
         // Whoever runs the program may know more of a packet than its bytes.
@@ -205,6 +209,9 @@ fn compile(handle: &Handle, text: &str, optimise: bool, netmask: BpfU32) -> Resu
     // Programs get programs from libpcap for their own sockets, so one that the kernel takes is better.
     made(Target::Kernel).or_else(|_| made(Target::Library)).map_err(|error| error.to_string())
 }
+
+/// Link types whose packets begin with an address family, by number in files: null, loopback, OpenBSD's enc.
+const FAMILIES: [u16; 3] = [0, 108, 109];
 
 /// Returns the text for an error, in libpcap's words where it has the same.
 fn told(error: &Error) -> String {

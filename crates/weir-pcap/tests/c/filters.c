@@ -151,6 +151,27 @@ static void compile(const char *path, const char *expression, int optimise, bpf_
 	pcap_close(p);
 }
 
+/* Which system's number means IPv6 depends on where packets come from. */
+static void families(void)
+{
+	static const int link_types[] = { DLT_NULL, DLT_LOOP, DLT_ENC };
+	struct bpf_program program;
+	size_t i;
+	u_int j;
+
+	for (i = 0; i < 2 * sizeof link_types / sizeof *link_types; i++) {
+		int status = pcap_compile_nopcap(99, link_types[i / 2], &program, i % 2 ? "ip" : "ip6", 1, 0);
+
+		say("family %d: %d", link_types[i / 2], status);
+		if (status != 0)
+			continue;
+		for (j = 0; j < program.bf_len; j++)
+			say("  %#x %u %u %#x", program.bf_insns[j].code, program.bf_insns[j].jt, program.bf_insns[j].jf,
+			    program.bf_insns[j].k);
+		pcap_freecode(&program);
+	}
+}
+
 /* The optimiser makes programs shorter. */
 static void optimised(const char *expression)
 {
@@ -251,6 +272,7 @@ int main(void)
 	optimised("tcp port 80 and host 10.0.0.1");
 	optimised("tcp or udp port 53");
 	optimised("len > 5 and len > 5");
+	families();
 	programs("few");
 	without_handle();
 	for (i = 0; i < sizeof wrong / sizeof *wrong; i++)
