@@ -133,6 +133,7 @@ pub use weir_savefile::Notes;
 #[cfg(feature = "live")]
 pub mod internal {
     pub use crate::live::builder::tc_filters;
+    pub use crate::live::capture::next_or_rest;
     pub use crate::live::choose::{Choice, choice, untold_tags};
     pub use crate::live::error::is_root;
     pub use crate::live::memory::pool_of;

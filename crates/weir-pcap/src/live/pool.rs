@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::SystemTime;
 
 use weir::exchange::{Exchange, Form, Program};
+use weir::internal::next_or_rest;
 use weir::{Capture, Chunk, Direction, Error, ErrorKind, SourceChoice, Window};
 use weir_filter::interpret::{Metadata, Packet as Seen, VlanTag};
 use weir_sys::packet::{Sender, Statistics};
@@ -141,12 +142,9 @@ impl Pool {
             untagged: Vec::new(),
         };
         NUMBER.fetch_add(1, Ordering::Relaxed);
-        // The first look at an idle capture says to look once more.
-        for _ in 0..2 {
-            if pool.ahead.is_none() {
-                pool.look_ahead();
-            }
-        }
+        // So the descriptor is not readable at first without a packet, except once a second, when the capture has work to do
+        // that a program with a thread of ours would not notice: `Capture::check`.
+        pool.ahead = ahead(next_or_rest(&mut pool.capture));
         Ok(pool)
     }
 
@@ -158,11 +156,7 @@ impl Pool {
     /// Takes the next chunk, if there is one. If not, the descriptor is no longer readable: so, if the
     /// program waits for it, this happens as soon as C has the last packet, and not when it asks for another.
     fn look_ahead(&mut self) {
-        self.ahead = match held(|| self.capture.try_next()) {
-            Ok(chunk) => chunk.map(Ok),
-            Err(error) if error.kind() == ErrorKind::InterfaceGone => Some(Err(GONE.to_owned())),
-            Err(error) => Some(Err(error.to_string())),
-        };
+        self.ahead = ahead(held(|| self.capture.try_next()));
     }
 
     /// Takes the next packet that `filter` accepts into `to`; returns whether there was one in the chunk that is read.
@@ -304,6 +298,15 @@ impl Pool {
             Filtered::Here(why) => format!("filter in the process ({why})"),
         };
         format!("{}, {}; {filtered}", interface.source, interface.detail)
+    }
+}
+
+/// Returns a chunk, or an error, as a program meets it.
+fn ahead(taken: Result<Option<Chunk>, Error>) -> Option<Result<Chunk, String>> {
+    match taken {
+        Ok(chunk) => chunk.map(Ok),
+        Err(error) if error.kind() == ErrorKind::InterfaceGone => Some(Err(GONE.to_owned())),
+        Err(error) => Some(Err(error.to_string())),
     }
 }
 

@@ -207,6 +207,8 @@ static void numbers(pcap_t *p)
 	char error[PCAP_ERRBUF_SIZE] = "";
 	int *list, count, i;
 
+	/* An event loop is not woken without a packet. */
+	say("readable at first %d", readable(p, 50));
 	say("datalink %d ext %d snapshot %d precision %d", pcap_datalink(p), pcap_datalink_ext(p), pcap_snapshot(p),
 	    pcap_get_tstamp_precision(p));
 	say("swapped %d version %d.%d", pcap_is_swapped(p), pcap_major_version(p), pcap_minor_version(p));

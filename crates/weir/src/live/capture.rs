@@ -470,6 +470,24 @@ impl Capture {
     }
 }
 
+/// Like [`Capture::try_next`], but if nothing is there, returns once the bells are certain to ring, after about a millisecond.
+/// Until then, event loops are woken only to check the queues once more.
+///
+/// # Errors
+///
+/// Those of [`Capture::next`].
+pub fn next_or_rest(capture: &mut Capture) -> Result<Option<Chunk>, Error> {
+    while !capture.patience.is_at_rest() {
+        let now = Instant::now();
+        match capture.look(now)? {
+            Step::Taken(chunk) => return Ok(Some(chunk)),
+            Step::Spin | Step::Over => break,
+            step => _ = capture.patience.wait(&mut capture.opened, step, now + SOON)?,
+        }
+    }
+    capture.try_next()
+}
+
 impl AsFd for Capture {
     /// Borrows the descriptor for event loops: see [`Capture::try_next`].
     fn as_fd(&self) -> BorrowedFd<'_> {

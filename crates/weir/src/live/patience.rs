@@ -138,6 +138,11 @@ impl Patience {
         self.nap
     }
 
+    /// Whether anything that arrives rings, so that no queue has to be checked before.
+    pub(crate) fn is_at_rest(&self) -> bool {
+        self.armed == Armed::Surely
+    }
+
     /// Starts over with different queues.
     pub(crate) fn begin_anew(&mut self) {
         self.armed = Armed::No;
