@@ -26,6 +26,7 @@ use self::backlog::Backlog;
 use self::printer::{Outcome, Printer};
 use crate::failure::Failure;
 use crate::live::{self, Live};
+use crate::text::Column;
 use crate::{interfaces, json, opening, report, style};
 
 /// Time between checks for losses, which are marked in the file.
@@ -60,7 +61,8 @@ pub(crate) fn run(args: &CaptureArgs) -> Result<(), Failure> {
     // The time zone is looked up while this is allowed.
     let own_queries = Arc::default();
     let hosts = prepared.take_resolver();
-    let text = args.prints().then(|| args.line.text(args.json, args.nano, hosts, Some(&own_queries)));
+    let own = Some(&own_queries);
+    let text = args.prints().then(|| args.line.text(args.json, args.nano, hosts, own, Column::Several));
     let (capture, opened) = prepared.open(|| -> Result<_, Failure> {
         let chosen = args.live.origin.chosen()?;
         let builder = filter.into_iter().fold(args.builder(&chosen), Builder::filter);

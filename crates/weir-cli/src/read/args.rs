@@ -48,8 +48,8 @@ Examples:
         Save matching packets. The filter can also be given with -f or -F, or as in
         tcpdump: weir read -r trace.pcapng tcp port 80
 
-Addresses and ports are numeric, unless there is --names. If there are several interfaces, \
-lines start with the interface, and with In or Out if the file records the direction. \
+Addresses and ports are numeric, unless there is --names. Lines are those of tcpdump -nr; \
+with --interfaces they begin with the interface. \
 [N lost before] marks where the capture lost packets.
 Exit status: 0 success, 1 a file is damaged or unreadable (intact parts were read), or (with --check) frames are missing, \
 duplicate or corrupt, 2 usage error.";
@@ -121,6 +121,12 @@ pub(crate) struct ReadArgs {
 
     #[command(flatten)]
     pub(super) line: LineArgs,
+
+    /// Begin lines with the interface.
+    ///
+    /// In or Out follows if the file records the direction. An interface without a name is #0, #1, ...
+    #[arg(hide_short_help = true, long, help_heading = "Line format")]
+    pub(super) interfaces: bool,
 
     /// Print one JSON object per packet.
     ///

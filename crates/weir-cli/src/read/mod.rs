@@ -38,6 +38,7 @@ use self::lines::{Count, Lines};
 use self::pass::{Pass, pass};
 pub(crate) use self::progress::Progress;
 use crate::failure::Failure;
+use crate::text::Column;
 use crate::{advice, style, units};
 
 /// Runs the command.
@@ -57,7 +58,8 @@ pub(crate) fn run(args: &ReadArgs) -> Result<(), Failure> {
     let helpers = if args.confine.is_on() { Helpers::for_file(single, &options)? } else { None };
     let prints = args.prints();
     let names = (prints && args.line.names(args.json)).then(Resolver::start).transpose()?;
-    let text = prints.then(|| args.line.text(args.json, args.nano, names, None));
+    let column = if args.interfaces { Column::Always } else { Column::Never };
+    let text = prints.then(|| args.line.text(args.json, args.nano, names, None, column));
     options.keeper = helpers.as_ref().map(Helpers::keeper);
     let held = args.confine.confine(|| {
         let needs = Needs::to_read(&files, args.write.as_deref().filter(|_| single.is_none()));

@@ -10,7 +10,7 @@ use weir_dissect::{Dissector, Dump, Options, Payload};
 use weir_service::resolver::Resolver;
 
 use super::clock::{Clock, Style};
-use super::lines::Below;
+use super::lines::{Below, Column};
 use super::{Lines, Naming, Objects, Text};
 use crate::style;
 
@@ -114,12 +114,13 @@ impl LineArgs {
         nanoseconds: bool,
         hosts: Option<Resolver>,
         own: Option<&Arc<AtomicU64>>,
+        column: Column,
     ) -> Text {
         if json {
             return Text::Objects(Box::new(Objects::new(self.dissect())));
         }
         let clock = Clock::new(Style::of_count(self.times), nanoseconds, TimeZone::system());
-        let lines = Lines::new(clock, Dissector::new(self.dissect()), self.below(), self.number);
+        let lines = Lines::new(clock, Dissector::new(self.dissect()), self.below(), self.number, column);
         if let Some(why) = hosts.as_ref().and_then(Resolver::unreachable) {
             style::say(format_args!(
                 "{}: no DNS server can be asked ({}): only hosts in /etc/hosts have names",

@@ -1,4 +1,4 @@
-//! Prints packets as text, in tcpdump's format, with the interface if there are several.
+//! Prints packets as text, in tcpdump's format, with the interface where tcpdump prints it or if asked.
 
 use std::io::{self, Write};
 
@@ -12,6 +12,15 @@ use crate::{style, units};
 /// The dump below a line: its format, and whether it includes the link-layer header.
 pub(crate) type Below = Option<(Dump, bool)>;
 
+/// When lines begin with the interface.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Column {
+    Never,
+    /// If there are several interfaces, as in a live capture of tcpdump.
+    Several,
+    Always,
+}
+
 /// Prints packets as lines.
 #[derive(Debug)]
 pub(crate) struct Lines {
@@ -20,8 +29,7 @@ pub(crate) struct Lines {
     below: Below,
     numbers: bool,
     count: u64,
-    /// Whether an interface has a name.
-    named: bool,
+    column: Column,
     /// By number.
     interfaces: Vec<Printed>,
     /// `None`: numbers.
@@ -30,17 +38,14 @@ pub(crate) struct Lines {
 
 impl Lines {
     /// `numbers`: whether each line begins with the packet's number.
-    pub(crate) fn new(clock: Clock, dissector: Dissector, below: Below, numbers: bool) -> Self {
-        Self {
-            clock,
-            dissector,
-            below,
-            numbers,
-            count: 0,
-            named: false,
-            interfaces: Vec::new(),
-            naming: None,
-        }
+    pub(crate) fn new(
+        clock: Clock,
+        dissector: Dissector,
+        below: Below,
+        numbers: bool,
+        column: Column,
+    ) -> Self {
+        Self { clock, dissector, below, numbers, count: 0, column, interfaces: Vec::new(), naming: None }
     }
 
     /// Prints names from now on.
@@ -64,8 +69,6 @@ impl Lines {
     /// Adds an interface.
     pub(super) fn interface(&mut self, interface: &FileInterface) {
         let number = self.interfaces.len();
-        // If no interface has a name, there is no column for it, as in tcpdump.
-        self.named |= interface.name.is_some();
         let name = interface.name.as_deref().map(harmless).unwrap_or_else(|| format!("#{number}"));
         self.interfaces.push(Printed::new(interface, name));
     }
@@ -80,8 +83,12 @@ impl Lines {
         let unknown = Printed::default();
         let Printed { link_type, name, others } =
             self.interfaces.get(packet.interface as usize).unwrap_or(&unknown);
-        // With a single interface lines are those of tcpdump, which does not show the direction then.
-        if self.named && self.interfaces.len() > 1 {
+        let shown = match self.column {
+            Column::Never => false,
+            Column::Several => self.interfaces.len() > 1,
+            Column::Always => true,
+        };
+        if shown {
             text.extend_from_slice(name.as_bytes());
             text.resize(text.len() + 5_usize.saturating_sub(name.len()) + 1, b' ');
             match packet.direction {

@@ -14,7 +14,7 @@ use weir::{FileInterface, Packet};
 use weir_dissect::Names;
 
 pub(crate) use self::args::LineArgs;
-pub(crate) use self::lines::{Lines, harmless};
+pub(crate) use self::lines::{Column, Lines, harmless};
 pub(crate) use self::naming::Naming;
 pub(crate) use self::objects::{Objects, time as rfc3339};
 pub(crate) use self::page::Page;

@@ -67,23 +67,27 @@ fn standard_input_is_read_like_a_file() {
 }
 
 #[test]
-fn several_interfaces_and_losses_are_told() {
+fn interfaces_are_told_if_asked_and_losses_always() {
     let place = Place::new();
     let file = place.path("two.pcapng");
     let frame =
         frames().into_iter().find(|frame| frame.get(34..38) == Some(&[0x13, 0x88, 0x17, 0x70])).expect("UDP");
     let packets = [(0, EPOCH, frame.as_slice(), 0), (1, EPOCH + 1, &frame, 12)];
     write(&file, Format::Pcapng, &[("eth0", 1), ("wlan0", 1)], &packets);
-    let lines = succeeds(&["read", "-tt", "--nano"], &[&file]);
     let carried = "IP 10.0.0.1.5000 > 10.0.0.2.6000: UDP, length";
-    let expected = [
-        format!("1700000000.000000000 eth0  {carried}"),
-        format!("1700000000.000000001 wlan0 In  {carried}"),
-    ];
-    for (line, expected) in lines.lines().zip(&expected) {
-        assert!(line.starts_with(expected), "{line}");
+    let plain = ["1700000000.000000000 ", "1700000000.000000001 "];
+    let named = ["1700000000.000000000 eth0  ", "1700000000.000000001 wlan0 In  "];
+    for (option, begins) in [(None, plain), (Some("--interfaces"), named)] {
+        let arguments: Vec<_> = ["read", "-tt", "--nano"].into_iter().chain(option).collect();
+        let lines = succeeds(&arguments, &[&file]);
+        assert_eq!(lines.lines().count(), 2, "{lines}");
+        for (line, begin) in lines.lines().zip(begins) {
+            assert!(line.starts_with(&format!("{begin}{carried}")), "{line}");
+        }
+        assert!(lines.ends_with("  [12 lost before]\n"), "{lines}");
     }
-    assert!(lines.ends_with("  [12 lost before]\n"), "{lines}");
+    let ours = succeeds(&["read", "-tt"], &[&file]).replace("  [12 lost before]", "");
+    assert_eq!(ours, judge("tcpdump", &["-tt", "-n", "-r"], &[&file]));
 }
 
 #[test]
