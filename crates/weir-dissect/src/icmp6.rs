@@ -3,6 +3,7 @@
 use crate::Printer;
 use crate::bytes::{Bytes, Cut};
 use crate::checksum;
+use crate::igmp::group_record;
 use crate::ip::{Around, ICMP6, TCP, UDP};
 use crate::text::put;
 
@@ -10,8 +11,13 @@ impl Printer<'_> {
     pub(crate) fn icmp6(&mut self, around: Around, bytes: Bytes<'_>) -> Result<(), Cut> {
         self.protocol = "icmp6";
         self.facts.protocol = Some("icmp6");
-        let (kind, code, given) = (bytes.u8(0)?, bytes.u8(1)?, bytes.u16(2)?);
+        if bytes.len == 0 {
+            self.text("ICMP6, length 0 (invalid)");
+            return Ok(());
+        }
+        let kind = bytes.u8(0)?;
         if self.options.verbose > 0 && !around.fragment && bytes.whole() {
+            let given = bytes.u16(2)?;
             let right = checksum::right(around.source, around.destination, ICMP6, bytes.data, 2);
             match given == right {
                 true => self.text("[icmp6 sum ok] "),
@@ -19,91 +25,78 @@ impl Printer<'_> {
             }
         }
         self.text("ICMP6, ");
+        match name(kind) {
+            Some(name) => self.text(name),
+            None => put!(self, "unknown icmp6 type ({kind})"),
+        }
         let verbose = self.options.verbose > 0;
+        if verbose && matches!(kind, 133..=137 | 145 | 147) {
+            put!(self, ", length {}", bytes.len);
+        }
+        let code = bytes.u8(1)?;
         let mut options = bytes.first(0);
         match kind {
             1 if code > 4 => return self.unreachable6(code, bytes),
             1 => self.unreachable6(code, bytes)?,
-            2 => put!(self, "packet too big, mtu {}", bytes.u32(4)?),
+            2 => put!(self, ", mtu {}", bytes.u32(4)?),
             3 => match code {
                 0 => {
-                    self.text("time exceeded in-transit for ");
-                    self.ip6_address(bytes.ip6(8 + 24)?);
+                    let destination = bytes.ip6(8 + 24)?;
+                    self.text(" for ");
+                    self.ip6_address(destination);
                 }
-                1 => self.text("time exceeded in-transit (reassembly)"),
-                _ => put!(self, "time exceeded, unknown code ({code})"),
+                1 => self.text(" (reassembly)"),
+                _ => put!(self, ", unknown code ({code})"),
             },
             4 => {
-                let what = match code {
-                    0 => "erroneous",
-                    1 => "next header",
-                    2 => "option",
-                    _ => "code-#",
-                };
-                put!(self, "parameter problem, {what} - octet {}", bytes.u32(4)?);
-            }
-            128 | 129 => {
-                let word = if kind == 128 { "request" } else { "reply" };
-                put!(self, "echo {word}, id {}, seq {}", bytes.u16(4)?, bytes.u16(6)?);
-            }
-            130..=132 => {
-                let (word, delay) = match kind {
-                    130 => ("query", bytes.u16(4)?),
-                    131 => ("report", bytes.u16(4)?),
-                    _ => ("done", bytes.u16(4)?),
-                };
-                if kind == 130 && bytes.len >= 28 {
-                    self.listener_query(bytes)?;
-                } else {
-                    put!(self, "multicast listener {word}max resp delay: {delay} addr: ");
-                    self.ip6_address(bytes.ip6(8)?);
+                let octet = bytes.u32(4)?;
+                bytes.get(8, 40)?;
+                match code {
+                    0 => put!(self, ", erroneous - octet {octet}"),
+                    1 => put!(self, ", next header - octet {octet}"),
+                    2 => put!(self, ", option - octet {octet}"),
+                    3 => put!(self, ", incomplete header chain - octet {octet}"),
+                    _ => put!(self, ", code-#{code}"),
                 }
             }
-            133 => {
-                self.text("router solicitation");
-                self.early_length(bytes);
-                options = bytes.from(8);
+            128 | 129 => {
+                let (id, sequence) = (bytes.u16(4)?, bytes.u16(6)?);
+                put!(self, ", id {id}, seq {sequence}");
             }
+            130 if bytes.len >= 28 => self.listener_query(bytes)?,
+            130 if bytes.len != 24 => put!(self, " unknown-version (len {}) ", bytes.len),
+            130..=132 => {
+                if let Ok(address) = bytes.ip6(8) {
+                    put!(self, "max resp delay: {} addr: ", bytes.u16(4)?);
+                    self.ip6_address(address);
+                }
+            }
+            133 => options = bytes.from(8),
             134 => {
-                self.text("router advertisement");
-                bytes.get(0, 16)?;
-                self.early_length(bytes);
                 if verbose {
+                    bytes.get(0, 16)?;
                     self.router_advertisement(bytes)?;
                 }
                 options = bytes.from(16);
             }
             135 => {
-                self.text("neighbor solicitation");
-                self.early_length(bytes);
                 options = bytes.from(24);
                 let target = bytes.ip6(8)?;
                 self.text(", who has ");
                 self.ip6_address(target);
             }
             136 => {
-                self.text("neighbor advertisement");
-                self.early_length(bytes);
                 options = bytes.from(24);
                 let (flags, target) = (bytes.u8(4)?, bytes.ip6(8)?);
                 self.text(", tgt is ");
                 self.ip6_address(target);
-                if self.options.verbose > 0 && flags & 0xe0 != 0 {
-                    let words = [(0x80, "router"), (0x40, "solicited"), (0x20, "override")];
-                    let mut before = ", Flags [";
-                    for (bit, word) in words {
-                        if flags & bit != 0 {
-                            self.text(before);
-                            self.text(word);
-                            before = ", ";
-                        }
-                    }
+                if verbose {
+                    self.text(", Flags [");
+                    self.flag_names(flags, &[(0x80, "router"), (0x40, "solicited"), (0x20, "override")]);
                     self.text("]");
                 }
             }
             137 => {
-                self.text("redirect");
-                self.early_length(bytes);
                 options = bytes.from(40);
                 let (target, destination) = (bytes.ip6(8)?, bytes.ip6(24)?);
                 self.text(", ");
@@ -111,16 +104,32 @@ impl Printer<'_> {
                 self.text(" to ");
                 self.ip6_address(target);
             }
+            143 if bytes.len < 8 => put!(self, " [invalid len {}]", bytes.len),
             143 => {
                 let count = bytes.u16(6)?;
-                put!(self, "multicast listener report v2, {count} group record(s)");
+                put!(self, ", {count} group record(s)");
                 if verbose {
                     self.listener_records(count, bytes)?;
                 }
             }
             139 => self.node_query(bytes)?,
             140 => self.node_reply(bytes)?,
-            _ => put!(self, "type-#{kind}, code-#{code}"),
+            141 | 142 => {}
+            144 | 146 => put!(self, ", id 0x{:04x}", bytes.u16(4)?),
+            145 if verbose => self.home_agents(bytes)?,
+            147 if verbose => {
+                self.mobile_prefix(bytes)?;
+                options = bytes.from(8);
+            }
+            145 | 147 => {}
+            155 => self.rpl(code, bytes)?,
+            _ => {
+                put!(self, ", length {}", bytes.len);
+                if self.options.verbose < 2 {
+                    self.rows("\n\t", bytes.data);
+                }
+                return Ok(());
+            }
         }
         if verbose {
             return self.neighbour_options(options);
@@ -129,17 +138,35 @@ impl Printer<'_> {
         Ok(())
     }
 
-    /// Prints the length where tcpdump has it with `-v`.
-    fn early_length(&mut self, bytes: Bytes<'_>) {
-        if self.options.verbose > 0 {
-            put!(self, ", length {}", bytes.len);
+    /// Prints the answer to a search for home agents (RFC 6275, section 6.6).
+    fn home_agents(&mut self, bytes: Bytes<'_>) -> Result<(), Cut> {
+        put!(self, ", id 0x{:04x}", bytes.u16(4)?);
+        let mut rest = bytes.from(8);
+        while rest.len > 0 {
+            let agent = rest.ip6(0)?;
+            self.text(", ");
+            self.ip6_address(agent);
+            rest = rest.from(16);
         }
+        Ok(())
+    }
+
+    /// Prints an advertisement of prefixes (RFC 6275, section 6.8).
+    fn mobile_prefix(&mut self, bytes: Bytes<'_>) -> Result<(), Cut> {
+        put!(self, ", id 0x{:04x}", bytes.u16(4)?);
+        let flags = bytes.u16(6)? >> 8;
+        if flags & 0xc0 != 0 {
+            self.text(" ");
+        }
+        self.text(if flags & 0x80 != 0 { "M" } else { "" });
+        self.text(if flags & 0x40 != 0 { "O" } else { "" });
+        Ok(())
     }
 
     /// Prints a query of version 2 (RFC 3810, section 5.1).
     fn listener_query(&mut self, bytes: Bytes<'_>) -> Result<(), Cut> {
         let verbose = self.options.verbose > 0;
-        self.text("multicast listener query v2");
+        self.text(" v2");
         if verbose {
             put!(self, " [max resp delay={}]", floating(bytes.u16(4)?, 12));
         }
@@ -156,7 +183,9 @@ impl Printer<'_> {
             put!(self, " qqi={}", floating(bytes.u8(25)?.into(), 4));
         }
         let sources = usize::from(bytes.u16(26)?);
-        if sources > 0 {
+        if bytes.len < 28 + sources * 16 {
+            self.text(" [invalid number of sources]");
+        } else if sources > 0 {
             if self.options.verbose < 2 {
                 put!(self, ", {sources} source(s)");
             }
@@ -169,53 +198,99 @@ impl Printer<'_> {
     fn listener_records(&mut self, count: u16, bytes: Bytes<'_>) -> Result<(), Cut> {
         let mut at = 8;
         for _ in 0..count {
-            let (kind, extra, sources) =
-                (bytes.u8(at)?, usize::from(bytes.u8(at + 1)?), usize::from(bytes.u16(at + 2)?));
-            let group = bytes.ip6(at + 4)?;
+            if bytes.len < at + 20 {
+                self.text(" [invalid number of groups]");
+                return Ok(());
+            }
+            let (kind, sources, group) = (bytes.u8(at)?, usize::from(bytes.u16(at + 2)?), bytes.ip6(at + 4)?);
             self.text(" [gaddr ");
             self.ip6_address(group);
-            self.group_record(kind, sources);
+            match group_record(kind) {
+                Some(name) => put!(self, " {name}"),
+                None => put!(self, "  [v2-report-#{kind}]"),
+            }
+            if bytes.len < at + 20 + sources * 16 {
+                put!(self, " [invalid number of sources {sources}]");
+                return Ok(());
+            }
+            if self.options.verbose < 2 {
+                put!(self, ", {sources} source(s)");
+            }
             self.sources(sources, bytes.from(at + 20), 16)?;
             self.text("]");
-            at += 20 + sources * 16 + extra * 4;
+            at += 20 + sources * 16;
         }
         Ok(())
     }
 
     fn unreachable6(&mut self, code: u8, bytes: Bytes<'_>) -> Result<(), Cut> {
-        self.text("destination unreachable, ");
-        let subject = bytes.ip6(8 + 24)?;
         match code {
-            0 => self.text("unreachable route "),
-            1 => self.text(" unreachable prohibited "),
-            2 => {
-                self.text("beyond scope ");
-                self.ip6_address(subject);
-                self.text(", source address ");
-                self.ip6_address(bytes.ip6(8 + 8)?);
-                return Ok(());
-            }
-            3 => self.text("unreachable address "),
-            4 => {
-                let (next, port) = (bytes.u8(8 + 6)?, bytes.u16(8 + 40 + 2)?);
-                self.text("unreachable port, ");
-                self.ip6_address(subject);
-                match next {
-                    TCP => self.named_port("tcp", port),
-                    UDP => self.named_port("udp", port),
-                    _ => put!(self, " protocol {next} port {port} unreachable"),
+            0 => self.text(", unreachable route"),
+            1 => self.text(",  unreachable prohibited"),
+            2 => self.text(", beyond scope"),
+            3 => self.text(", unreachable address"),
+            4 => self.text(", unreachable port"),
+            _ => {
+                put!(self, ", unknown unreach code ({code})");
+                if self.options.verbose < 2 {
+                    self.rows("\n\t", bytes.data);
                 }
                 return Ok(());
             }
-            _ => {
-                put!(self, "unknown unreach code ({code})");
-                self.rows("\n\t", bytes.data);
-                return Ok(());
-            }
         }
+        let subject = bytes.ip6(8 + 24)?;
+        let port = match code {
+            4 => Some((bytes.u8(8 + 6)?, bytes.u16(8 + 40 + 2)?)),
+            _ => None,
+        };
+        self.text(if port.is_some() { ", " } else { " " });
         self.ip6_address(subject);
+        match port {
+            Some((TCP, port)) => self.named_port("tcp", port),
+            Some((UDP, port)) => self.named_port("udp", port),
+            Some((next, port)) => put!(self, " protocol {next} port {port} unreachable"),
+            None if code == 2 => {
+                self.text(", source address ");
+                self.ip6_address(bytes.ip6(8 + 8)?);
+            }
+            None => {}
+        }
         Ok(())
     }
+}
+
+/// Returns the name of a message.
+fn name(kind: u8) -> Option<&'static str> {
+    Some(match kind {
+        1 => "destination unreachable",
+        2 => "packet too big",
+        3 => "time exceeded in-transit",
+        4 => "parameter problem",
+        128 => "echo request",
+        129 => "echo reply",
+        130 => "multicast listener query",
+        131 => "multicast listener report",
+        132 => "multicast listener done",
+        133 => "router solicitation",
+        134 => "router advertisement",
+        135 => "neighbor solicitation",
+        136 => "neighbor advertisement",
+        137 => "redirect",
+        138 => "router renumbering",
+        139 => "who-are-you request",
+        140 => "who-are-you reply",
+        141 => "inverse neighbor solicitation",
+        142 => "inverse neighbor advertisement",
+        143 => "multicast listener report v2",
+        144 => "ha discovery request",
+        145 => "ha discovery reply",
+        146 => "mobile router solicitation",
+        147 => "mobile router advertisement",
+        155 => "RPL",
+        200 => "mtrace response",
+        201 => "mtrace message",
+        _ => return None,
+    })
 }
 
 /// Returns the value of a floating-point number with `bits` bits of mantissa, a leading one, and three of exponent before

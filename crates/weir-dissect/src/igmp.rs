@@ -83,8 +83,8 @@ impl Printer<'_> {
     }
 
     /// Prints what a host says about the sources of a group, and their number; with `-vv`, [`Self::sources`] lists them.
-    pub(crate) fn group_record(&mut self, kind: u8, sources: usize) {
-        match ["is_in", "is_ex", "to_in", "to_ex", "allow", "block"].get(usize::from(kind).wrapping_sub(1)) {
+    fn group_record(&mut self, kind: u8, sources: usize) {
+        match group_record(kind) {
             Some(name) => put!(self, " {name}"),
             None => put!(self, " [v3-report-#{kind}]"),
         }
@@ -100,11 +100,12 @@ impl Printer<'_> {
         }
         self.text(" {");
         for number in 0..count {
+            let source = match size {
+                4 => bytes.ip4(number * 4)?.into(),
+                _ => bytes.ip6(number * 16)?.into(),
+            };
             self.text(" ");
-            match size {
-                4 => self.ip4_address(bytes.ip4(number * 4)?),
-                _ => self.ip6_address(bytes.ip6(number * 16)?),
-            }
+            self.address(source);
         }
         self.text(" }");
         Ok(())
@@ -128,4 +129,9 @@ impl Printer<'_> {
         }
         self.text("]");
     }
+}
+
+/// Returns the name of a group record, which tells a change or the current state (RFC 3376, section 4.2.12).
+pub(crate) fn group_record(kind: u8) -> Option<&'static str> {
+    ["is_in", "is_ex", "to_in", "to_ex", "allow", "block"].get(usize::from(kind).wrapping_sub(1)).copied()
 }

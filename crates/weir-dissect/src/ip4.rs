@@ -14,8 +14,9 @@ impl Printer<'_> {
         let first = bytes.u8(0)?;
         let version = first >> 4;
         if version != 4 {
-            put!(self, "IP{version} ");
-            return self.wrong("version");
+            let wrong = if version == 6 { ", wrong link-layer encapsulation" } else { "" };
+            put!(self, "IP{version}{wrong} (invalid)");
+            return Ok(());
         }
         if !self.options.link {
             self.text("IP ");
@@ -89,12 +90,6 @@ impl Printer<'_> {
         }
         let around = Around { source, destination, ttl, fragment: more, shown: false };
         self.ip_payload(protocol, around, bytes.from(header))
-    }
-
-    /// Prints that a header has an unexpected value in `field`.
-    pub(crate) fn wrong(&mut self, field: &str) -> Result<(), Cut> {
-        put!(self, "[invalid {field}]");
-        Ok(())
     }
 }
 

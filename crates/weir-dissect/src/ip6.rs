@@ -18,7 +18,8 @@ impl Printer<'_> {
             self.text("IP6 ");
         }
         if first >> 28 != 6 {
-            return self.wrong("version");
+            put!(self, "version error: {} != 6", first >> 28);
+            return Ok(());
         }
         let (mut len, next, hops) = (usize::from(bytes.u16(4)?), bytes.u8(6)?, bytes.u8(7)?);
         // A jumbogram has its length in an option.
@@ -58,7 +59,7 @@ impl Printer<'_> {
             let len = match next {
                 HOP_BY_HOP | DESTINATION => {
                     let (name, protocol) =
-                        if next == DESTINATION { ("DSTOPT ", "dstopt") } else { ("HBH ", "hbh") };
+                        if next == DESTINATION { ("DSTOPT ", "dstopt") } else { ("HBH ", "hbhopt") };
                     self.protocol = protocol;
                     let len = (usize::from(bytes.u8(1)?) + 1) * 8;
                     bytes.get(0, len)?;

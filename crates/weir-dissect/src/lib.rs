@@ -15,7 +15,7 @@
 //! | `link` | Ethernet with tags, Linux cooked v1 and v2, BSD loopback, raw IP; `llc` 802.2 |
 //! | `ppp`, `ppp_control`, `ppp_options`, `hdlc`, `ppi` | PPP and its options, Cisco's HDLC, PPI |
 //! | `ip4`, `ip6` | the network layer, and IP payloads: `ip` |
-//! | `tcp` with `tcp_options` and `mptcp`, `udp`, `sctp`, `icmp`, `icmp6`, `igmp`, `arp`, `pgm` | one protocol each |
+//! | `tcp` with `tcp_options` and `mptcp`, `udp`, `sctp`, `icmp`, `icmp6`, `igmp`, `arp`, `pgm`, `rpl` | one protocol each |
 //! | `payload`, `named` | payloads that the caller names, because no port does: `rtp` and others |
 //! | `ports` | which port identifies which of the modules for TCP and UDP payloads: `textual` (HTTP, SIP and others), `dns`, `dhcp`, `ike`, `kerberos`, `nfs`, `sflow`, ... |
 //! | `bgp`, `bgp_update`, `ospf`, `ospf_states`, `ospf3`, `bfd`, `stp`, `pim`, `eapol`, `rip`, `isis`, `isis_fields`, `eigrp`, `ldp`, `redundancy`, `slow`, `cdp`, `neighbours`, `lldp` | what switches and routers say to each other |
@@ -88,6 +88,7 @@ mod radius_attributes;
 mod redundancy;
 mod resp;
 mod rip;
+mod rpl;
 mod rtp;
 mod rx;
 mod sctp;

@@ -5,7 +5,7 @@ use crate::bytes::{Bytes, Cut};
 use crate::text::put;
 
 /// Router preferences, by their two bits (RFC 4191).
-const PREFERENCES: [&str; 4] = ["medium", "high", "reserved", "low"];
+const PREFERENCES: [&str; 4] = ["medium", "high", "rsv", "low"];
 
 /// Most names of one option: compression lets a small option name many long ones.
 const MOST_NAMES: usize = 32;
@@ -14,13 +14,7 @@ impl Printer<'_> {
     pub(crate) fn router_advertisement(&mut self, bytes: Bytes<'_>) -> Result<(), Cut> {
         let (hops, flags, lifetime) = (bytes.u8(4)?, bytes.u8(5)?, bytes.u16(6)?);
         put!(self, "\n\thop limit {hops}, Flags [");
-        let names = [
-            (0x80, "managed"),
-            (0x40, "other stateful"),
-            (0x20, "home agent"),
-            (0x04, "ND Proxy"),
-            (0x02, "ipv6 only"),
-        ];
+        let names = [(0x80, "managed"), (0x40, "other stateful"), (0x20, "home agent"), (0x02, "ipv6 only")];
         self.flag_names(flags, &names);
         put!(self, "], pref {}, router lifetime {lifetime}s", PREFERENCES[usize::from(flags >> 3 & 3)]);
         put!(self, ", reachable time {}ms, retrans timer {}ms", bytes.u32(8)?, bytes.u32(12)?);
@@ -28,12 +22,13 @@ impl Printer<'_> {
     }
 
     pub(crate) fn neighbour_options(&mut self, mut rest: Bytes<'_>) -> Result<(), Cut> {
-        while rest.len > 0 {
+        while !rest.data.is_empty() {
             let (kind, words) = (rest.u8(0)?, rest.u8(1)?);
             let len = usize::from(words) * 8;
             if len == 0 {
-                return Ok(());
+                return Err(Cut);
             }
+            rest.get(0, len)?;
             let name = match kind {
                 1 => "source link-address",
                 2 => "destination link-address",
@@ -48,8 +43,11 @@ impl Printer<'_> {
                 _ => "unknown",
             };
             put!(self, "\n\t  {name} option ({kind}), length {len} ({words}): ");
-            rest.get(0, len)?;
-            self.neighbour_option(kind, rest.first(len))?;
+            let known = self.neighbour_option(kind, rest.first(len))?;
+            if !known && self.options.verbose == 1 {
+                // tcpdump stops here.
+                return Ok(());
+            }
             if self.options.verbose > 1 {
                 self.rows("\n\t    ", rest.get(2, len - 2)?);
             }
@@ -58,7 +56,8 @@ impl Printer<'_> {
         Ok(())
     }
 
-    fn neighbour_option(&mut self, kind: u8, option: Bytes<'_>) -> Result<(), Cut> {
+    /// Returns whether it is an option that is dissected.
+    fn neighbour_option(&mut self, kind: u8, option: Bytes<'_>) -> Result<bool, Cut> {
         match kind {
             1 | 2 => {
                 for (at, byte) in option.from(2).data.iter().enumerate() {
@@ -75,6 +74,7 @@ impl Printer<'_> {
                 self.text(", pref. time ");
                 self.lifetime(option.u32(8)?, "s");
             }
+            4 => self.rows("\n\t    ", option.data),
             5 => put!(self, " {}", option.u32(4)?),
             24 => {
                 let (len, flags) = (option.u8(2)?, option.u8(3)?);
@@ -111,10 +111,14 @@ impl Printer<'_> {
             7 => put!(self, " {}ms", option.u32(4)?),
             8 => put!(self, " preference {}, lifetime {}", option.u16(4)?, option.u16(6)?),
             // With -vv, every option is dumped.
-            _ if self.options.verbose == 1 => self.rows("\n\t  ", option.from(2).data),
-            _ => {}
+            _ => {
+                if self.options.verbose == 1 {
+                    self.rows("\n\t  ", option.from(2).data);
+                }
+                return Ok(false);
+            }
         }
-        Ok(())
+        Ok(true)
     }
 
     fn lifetime(&mut self, seconds: u32, unit: &str) {

@@ -14,7 +14,7 @@ const ADDRESSES: u16 = 3;
 
 impl Printer<'_> {
     pub(crate) fn node_query(&mut self, bytes: Bytes<'_>) -> Result<(), Cut> {
-        self.text("who-are-you request node information query");
+        self.text(" node information query");
         if bytes.len < HEADER {
             self.text(" ");
             self.text("[|icmp6]");
@@ -62,7 +62,7 @@ impl Printer<'_> {
     }
 
     pub(crate) fn node_reply(&mut self, bytes: Bytes<'_>) -> Result<(), Cut> {
-        self.text("who-are-you reply node information reply");
+        self.text(" node information reply");
         bytes.get(0, HEADER)?;
         let (code, kind) = (bytes.u8(1)?, bytes.u16(4)?);
         let verbose = self.options.verbose > 0;

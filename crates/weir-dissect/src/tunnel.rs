@@ -6,6 +6,21 @@ use crate::isis::ISIS;
 use crate::names;
 use crate::text::put;
 
+/// What stands for OSI where GRE has an EtherType.
+const OSI: u16 = 0xfe;
+/// A route that consists of numbers of autonomous systems (RFC 1701).
+const AUTONOMOUS_SYSTEMS: u16 = 0xfffe;
+const GRE_FLAGS: [(u16, &str); 6] = [
+    (0x8000, "checksum present"),
+    (0x4000, "routing present"),
+    (0x2000, "key present"),
+    (0x1000, "sequence# present"),
+    (0x0800, "source routing present"),
+    (0x0080, "ack present"),
+];
+const GENEVE_FLAGS: [(u8, &str); 8] =
+    [(0x80, "O"), (0x40, "C"), (0x20, "R1"), (0x10, "R2"), (8, "R3"), (4, "R4"), (2, "R5"), (1, "R6")];
+
 impl Printer<'_> {
     /// Prints GRE (RFC 2784, RFC 2890) and version 1, used by PPTP (RFC 2637).
     pub(crate) fn gre(&mut self, bytes: Bytes<'_>) -> Result<(), Cut> {
@@ -15,16 +30,22 @@ impl Printer<'_> {
         let version = flags & 7;
         put!(self, "GREv{version}");
         if version > 1 {
-            put!(self, ", unknown-version, length {}", bytes.len);
+            self.text(" ERROR: unknown-version");
             return Ok(());
+        }
+        let verbose = self.options.verbose > 0;
+        if verbose {
+            self.text(", Flags [");
+            self.flag_names(flags, &GRE_FLAGS);
+            self.text("]");
         }
         let protocol = protocol?;
         let mut at = 4;
         if flags & 0xc000 != 0 && version == 0 {
             // The checksum and, with routing (RFC 1701), an offset share four bytes.
-            bytes.get(at, 4)?;
-            if self.options.verbose > 0 && flags & 0x8000 != 0 {
-                put!(self, ", sum 0x{:x}", bytes.u16(at)?);
+            let sum = bytes.u16(at)?;
+            if verbose {
+                put!(self, ", sum 0x{sum:x}");
             }
             put!(self, ", off 0x{:x}", bytes.u16(at + 2)?);
             at += 4;
@@ -32,29 +53,98 @@ impl Printer<'_> {
         if flags & 0x2000 != 0 {
             match version {
                 0 => put!(self, ", key=0x{:x}", bytes.u32(at)?),
-                _ => put!(self, ", call {}", bytes.u16(at + 2)?),
+                _ => put!(self, ", call {}", bytes.u32(at)? & 0xffff),
             }
             at += 4;
         }
-        if flags & 0x1000 != 0 {
+        let sequence = flags & 0x1000 != 0;
+        if sequence {
             put!(self, ", seq {}", bytes.u32(at)?);
             at += 4;
+        }
+        if version == 0 && flags & 0x4000 != 0 {
+            at += self.source_routes(bytes.from(at))?;
         }
         if version == 1 && flags & 0x80 != 0 {
             put!(self, ", ack {}", bytes.u32(at)?);
             at += 4;
         }
-        if self.options.link {
-            put!(self, ", proto {} (0x{protocol:04x})", names::ethertype(protocol).unwrap_or("unknown"));
+        let empty = version == 1 && !sequence;
+        if empty {
+            self.text(", no-payload");
         }
-        put!(self, ", length {}: ", bytes.len);
-        let inner = bytes.from(at);
-        if version == 0 && flags & 0x4000 != 0 {
-            self.text("source-routed");
+        if self.options.link {
+            let name =
+                if protocol == OSI { "GRE-OSI" } else { names::ethertype(protocol).unwrap_or("unknown") };
+            put!(self, ", proto {name} (0x{protocol:04x})");
+        }
+        put!(self, ", length {}", bytes.len);
+        if empty {
             return Ok(());
         }
-        if !self.inner(protocol, inner)? {
+        self.text(if verbose { "\n\t" } else { ": " });
+        let inner = bytes.from(at);
+        let known = match version {
+            0 => matches!(protocol, names::IP4 | names::IP6 | names::MPLS | names::ETHERNET),
+            _ => protocol == names::PPP,
+        };
+        if !(known && self.inner(protocol, inner)?) {
             put!(self, "gre-proto-0x{protocol:x}");
+        }
+        Ok(())
+    }
+
+    /// Prints the routes of a packet (RFC 1701) and returns their length.
+    fn source_routes(&mut self, bytes: Bytes<'_>) -> Result<usize, Cut> {
+        let mut at = 0;
+        loop {
+            let (family, offset, len) = (bytes.u16(at)?, bytes.u8(at + 2)?, bytes.u8(at + 3)?);
+            at += 4;
+            if len == 0 {
+                return Ok(at);
+            }
+            let size = match family {
+                names::IP4 => 4,
+                AUTONOMOUS_SYSTEMS => 2,
+                _ => 0,
+            };
+            match size {
+                4 => self.text(", (rtaf=ip"),
+                2 => self.text(", (rtaf=asn"),
+                _ => put!(self, ", (rtaf=0x{family:x})"),
+            }
+            let len = usize::from(len);
+            if size > 0 {
+                let printed = self.source_route(size, offset.into(), bytes.from(at).first(len), len);
+                self.text(")");
+                printed?;
+            }
+            if bytes.len < at + len {
+                return Err(Cut);
+            }
+            at += len;
+        }
+    }
+
+    /// Prints the addresses or numbers of a route, with a star before the next one.
+    fn source_route(&mut self, size: usize, offset: usize, bytes: Bytes<'_>, len: usize) -> Result<(), Cut> {
+        if !offset.is_multiple_of(size) {
+            put!(self, ", badoffset={offset}");
+        } else if !len.is_multiple_of(size) {
+            put!(self, ", badlength={len}");
+        } else if offset >= len {
+            put!(self, ", badoff/len={offset}/{len}");
+        } else {
+            for at in (0..len).step_by(size) {
+                let star = if at == offset { "*" } else { "" };
+                match size {
+                    4 => {
+                        let address = bytes.ip4(at)?;
+                        put!(self, " {star}{address}");
+                    }
+                    _ => put!(self, " {star}{:x}", bytes.u16(at)?),
+                }
+            }
         }
         Ok(())
     }
@@ -68,14 +158,19 @@ impl Printer<'_> {
         Ok(known || self.depth == crate::DEEPEST)
     }
 
-    /// Prints VXLAN (RFC 7348). tcpdump breaks the line before the inner packet; weir prints one line per packet.
+    /// Prints VXLAN (RFC 7348). tcpdump breaks the line before the inner packet; weir does with `-v` only.
     pub(crate) fn vxlan(&mut self, bytes: Bytes<'_>) -> Result<(), Cut> {
         self.protocol = "vxlan";
         self.facts.protocol = Some("vxlan");
         self.text("VXLAN");
+        if bytes.len < 8 {
+            self.text(" (invalid)");
+            return Ok(());
+        }
         let flags = bytes.u8(0)?;
-        put!(self, ", flags [{}] (0x{flags:02x}), ", if flags & 8 != 0 { "I" } else { "." });
-        put!(self, "vni {}: ", bytes.u24(4)?);
+        put!(self, ", flags [{}] (0x{flags:02x}), ", if flags & 8 != 0 { "I" } else { "invalid" });
+        put!(self, "vni {}", bytes.u24(4)?);
+        self.text(if self.options.verbose > 0 { "\n" } else { ": " });
         bytes.get(0, 8)?;
         self.nested(|printer| printer.ethernet(bytes.from(8)))
     }
@@ -84,30 +179,80 @@ impl Printer<'_> {
     pub(crate) fn geneve(&mut self, bytes: Bytes<'_>) -> Result<(), Cut> {
         self.protocol = "geneve";
         self.facts.protocol = Some("geneve");
-        let (first, flags, protocol) = (bytes.u8(0)?, bytes.u8(1)?, bytes.u16(2)?);
         self.text("Geneve");
+        if bytes.len < 8 {
+            put!(self, " [length {} < 8] (invalid)", bytes.len);
+            return Ok(());
+        }
+        bytes.get(0, 8)?;
+        let (first, flags, protocol) = (bytes.u8(0)?, bytes.u8(1)?, bytes.u16(2)?);
         if first >> 6 != 0 {
             put!(self, " ERROR: unknown-version {}", first >> 6);
             return Ok(());
         }
-        let letters = match flags >> 6 {
-            0 => "none",
-            1 => "C",
-            2 => "O",
-            _ => "OC",
-        };
-        put!(self, ", Flags [{letters}], vni 0x{:x}", bytes.u24(4)?);
+        self.text(", Flags [");
+        for (bit, name) in GENEVE_FLAGS {
+            self.text(if flags & bit != 0 { name } else { "" });
+        }
+        self.text(if flags == 0 { "none]" } else { "]" });
+        put!(self, ", vni 0x{:x}", bytes.u24(4)?);
+        let reserved = bytes.u8(7)?;
+        if reserved != 0 {
+            put!(self, ", rsvd 0x{reserved:x}");
+        }
         if self.options.link {
             put!(self, ", proto {} (0x{protocol:04x})", names::ethertype(protocol).unwrap_or("unknown"));
         }
         let options = usize::from(first & 0x3f) * 4;
-        if options > 0 {
-            put!(self, ", options [{options} bytes]");
-            bytes.get(8, options)?;
+        if bytes.len < 8 + options {
+            put!(self, " truncated-geneve - {} bytes missing", 8 + options - bytes.len);
+            return Ok(());
         }
-        self.text(": ");
+        bytes.get(8, options)?;
+        let verbose = self.options.verbose > 0;
+        if options > 0 {
+            self.text(", options [");
+            match verbose {
+                true => self.geneve_options(bytes.from(8).first(options))?,
+                false => put!(self, "{options} bytes"),
+            }
+            self.text("]");
+        }
+        self.text(if verbose { "\n\t" } else { ": " });
         if !self.inner(protocol, bytes.from(8 + options))? {
             put!(self, "geneve-proto-0x{protocol:x}");
+        }
+        Ok(())
+    }
+
+    fn geneve_options(&mut self, mut rest: Bytes<'_>) -> Result<(), Cut> {
+        let mut before = "";
+        while rest.len > 0 {
+            let (class, kind, len) = (rest.u16(0)?, rest.u8(2)?, 4 + usize::from(rest.u8(3)? & 0x1f) * 4);
+            let name = match class {
+                ..0x100 => "Standard",
+                0x100 => "Linux",
+                0x101 => "Open vSwitch",
+                0x102 => "Open Virtual Networking (OVN)",
+                0x103 => "In-band Network Telemetry (INT)",
+                0x104 => "VMware",
+                0xfff0.. => "Experimental",
+                _ => "Unknown",
+            };
+            let critical = if kind & 0x80 != 0 { "(C)" } else { "" };
+            put!(self, "{before}class {name} (0x{class:x}) type 0x{kind:x}{critical} len {len}");
+            if len > rest.len {
+                self.text(" [bad length]");
+                return Ok(());
+            }
+            if self.options.verbose > 1 && len > 4 {
+                self.text(" data");
+                for at in (4..len).step_by(4) {
+                    put!(self, " {:08x}", rest.u32(at)?);
+                }
+            }
+            rest = rest.from(len);
+            before = ", ";
         }
         Ok(())
     }

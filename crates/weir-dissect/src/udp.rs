@@ -24,33 +24,31 @@ impl Printer<'_> {
             return Ok(());
         }
         let given = bytes.u16(4)?;
-        let checksum = bytes.u16(6)?;
         // The length is 0 in jumbograms.
         let len = if given == 0 && bytes.len > 0xffff { bytes.len } else { usize::from(given) };
         if len < 8 {
             put!(self, "truncated-udplength {len}");
             return Ok(());
         }
-        if len > bytes.len && !around.fragment {
-            put!(self, "UDP, bad length {} > {}", len - 8, bytes.len - 8);
-            return Ok(());
-        }
+        let checksum = bytes.u16(6)?;
         let datagram = bytes.first(len);
         let payload = datagram.from(8);
-        self.facts.payload_len.get_or_insert(len - 8);
+        self.facts.payload_len.get_or_insert(payload.len);
         self.udp_details(source, destination, payload);
         if let Some(printed) = self.named_datagram(around, payload) {
             return printed;
         }
         let level = if around.source.is_ipv4() { 2 } else { 1 };
-        if self.options.verbose >= level && !self.options.unverified && !around.fragment && datagram.whole() {
-            let right = checksum::right(around.source, around.destination, UDP, datagram.data, 6);
-            // Zero means no checksum, so a sum of zero is sent in its other form.
-            let right = if right == 0 { 0xffff } else { right };
-            match checksum {
-                0 if level == 2 => self.text("[no cksum] "),
-                given if given == right => self.text("[udp sum ok] "),
-                given => put!(self, "[bad udp cksum 0x{given:04x} -> 0x{right:04x}!] "),
+        if self.options.verbose >= level && !self.options.unverified && !around.fragment {
+            if checksum == 0 && level == 2 {
+                self.text("[no cksum] ");
+            } else if datagram.whole() {
+                let right = checksum::right(around.source, around.destination, UDP, datagram.data, 6);
+                // Zero means no checksum, so a sum of zero is sent in its other form.
+                match if right == 0 { 0xffff } else { right } {
+                    right if right == checksum => self.text("[udp sum ok] "),
+                    right => put!(self, "[bad udp cksum 0x{checksum:04x} -> 0x{right:04x}!] "),
+                }
             }
         }
         if !self.options.quick {
@@ -58,6 +56,10 @@ impl Printer<'_> {
             if let Some(read) = ports::reader(&segment) {
                 return read(self, segment);
             }
+        }
+        if len > bytes.len && !around.fragment {
+            put!(self, "UDP, bad length {} > {}", len - 8, bytes.len - 8);
+            return Ok(());
         }
         self.text("UDP, length ");
         self.size(len - 8);

@@ -15,10 +15,11 @@ fn without_name(line: &str) -> String {
     line.split_once(' ').expect("a name").1.to_owned()
 }
 
-/// Returns the frames of `frames.txt`, `payloads.txt`, `named.txt`, `routers.txt` and `recorded.txt`.
+/// Returns the frames of `cuts.txt`, `frames.txt`, `payloads.txt`, `named.txt`, `routers.txt` and `recorded.txt`.
 fn frames() -> Vec<(u16, Vec<u8>)> {
     let named: String = include_str!("named.txt").lines().map(|line| without_name(line) + "\n").collect();
     let texts = [
+        include_str!("cuts.txt"),
         include_str!("frames.txt"),
         include_str!("payloads.txt"),
         include_str!("recorded.txt"),

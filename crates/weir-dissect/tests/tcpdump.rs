@@ -414,3 +414,18 @@ fn lines_that_are_better_or_shorter() {
         assert_eq!(ours(link_type, &[&frame], PLAIN, None).trim_end_matches('\n'), expected, "{hex}");
     }
 }
+
+/// `cuts.txt`: captured up to each byte.
+#[test]
+fn lines_of_cut_packets_are_those_of_tcpdump() {
+    let mut cut = Vec::new();
+    for Frame { link_type, original_len, data } in frames(include_str!("cuts.txt")) {
+        let upto = |len| Frame { link_type, original_len, data: data[..len].to_vec() };
+        cut.extend((1..=data.len()).map(upto));
+    }
+    agree_on(&cut, &[], PLAIN, None);
+    agree_on(&cut, &["-e"], Options { link: true, ..PLAIN }, None);
+    for (level, letters) in [(1, "-v"), (2, "-vv"), (3, "-vvv")] {
+        agree_on(&cut, &[letters], Options { verbose: level, ..PLAIN }, None);
+    }
+}
