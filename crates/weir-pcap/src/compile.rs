@@ -12,12 +12,13 @@ use weir::filter::SystemNames;
 use crate::abi::*;
 use crate::allocate;
 use crate::bpf::{self, bpf_filter};
-use crate::filter::Filter;
+use crate::filter::{Filter, loads_tags};
 use crate::guard::{guard, word};
 use crate::handle::{
     DUMPING, Handle, NOT_ACTIVATED, Pcap, Source, forward, pcap_close, pcap_open_dead, with,
 };
 use crate::link_types;
+use crate::live::Live;
 
 /// Compiles an expression for the handle's packets.
 ///
@@ -108,7 +109,11 @@ pub unsafe extern "C-unwind" fn pcap_setfilter(pcap: *mut Pcap, program: *const 
         Source::File(_) | Source::Live(_) => {
             let metadata = matches!(handle.source, Source::Live(_));
             // SAFETY: C1.
-            let Ok(filter) = Filter::new(unsafe { copy(program) }, metadata) else {
+            let program = unsafe { copy(program) };
+            if let Some(text) = handle.live().filter(|_| loads_tags(&program)).and_then(Live::without_tags) {
+                return pcap.fail(PCAP_ERROR, &text);
+            }
+            let Ok(filter) = Filter::new(program, metadata) else {
                 return pcap.fail(PCAP_ERROR, "BPF program is not valid");
             };
             if let Source::Live(live) = &mut handle.source {
@@ -197,6 +202,9 @@ fn compile(handle: &Handle, text: &str, optimise: bool, netmask: BpfU32) -> Resu
         compiled = knowing.or(compiled);
     }
     let compiled = compiled.map_err(|error| told(&error))?;
+    if compiled.asks_for_tags() {
+        handle.live().and_then(Live::without_tags).map_or(Ok(()), Err)?;
+    }
     if optimise && compiled.is_never_to_libpcap() {
         return Err("expression rejects all packets".to_owned());
     }

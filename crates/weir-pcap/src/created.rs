@@ -179,8 +179,8 @@ pub unsafe extern "C-unwind" fn pcap_activate(pcap: *mut Pcap) -> c_int {
         pcap.bell.store(begun.live.bell().as_raw_fd(), Ordering::Release);
         (handle.link_type, handle.snapshot) = (begun.link_type, begun.snapshot);
         handle.source = Source::Live(Box::new(begun.live));
-        // libpcap has the text, but not the code that its manual page promises.
-        pcap.fail(0, begun.warning.unwrap_or_default())
+        let (status, text) = begun.warning.unwrap_or_default();
+        pcap.fail(status, &text)
     };
     // SAFETY: C1.
     unsafe { with(pcap, PCAP_ERROR, activate) }
@@ -211,7 +211,7 @@ pub unsafe extern "C-unwind" fn pcap_open_live(
     unsafe { activated(pcap, device, error) }
 }
 
-/// Activates a handle of this device; closes it if that fails, with a text in `error`.
+/// Activates a handle of this device; closes it if that fails, with a text in `error`, which also gets a warning.
 ///
 /// # Safety
 ///
@@ -220,13 +220,18 @@ pub(crate) unsafe fn activated(pcap: *mut Pcap, device: *const c_char, error: *m
     guard(ptr::null_mut(), || {
         // SAFETY: the caller's promise.
         let status = unsafe { pcap_activate(pcap) };
-        if status >= 0 {
+        if status >= 0 && status != PCAP_WARNING {
             return pcap;
         }
         // SAFETY: C1.
         let why = unsafe { pcap_geterr(pcap) };
         // SAFETY: the text of the handle.
         let why = unsafe { word(why) }.unwrap_or_default().to_string_lossy().into_owned();
+        if status == PCAP_WARNING {
+            // SAFETY: C1.
+            unsafe { tell(error, &why) };
+            return pcap;
+        }
         // SAFETY: C1.
         let device = unsafe { word(device) }.unwrap_or(c"any").to_string_lossy();
         let said = known_status(status).unwrap_or_default().to_string_lossy();

@@ -1,8 +1,9 @@
 //! Filters of a handle: programs of classic BPF, and expressions in weir's dialect.
 
 use weir::filter::{Compiled, Matcher};
-use weir_filter::cbpf::{ANCILLARY, Flaw, Instruction, Opcode, Program, Rules, run};
+use weir_filter::cbpf::{ANCILLARY, Flaw, Instruction, Opcode, Program, Rules, ancillary_meta, run};
 use weir_filter::emit::cbpf::{Target, emit};
+use weir_filter::graph::Meta;
 use weir_filter::interpret::Packet as Seen;
 use weir_native::Native;
 
@@ -88,6 +89,30 @@ fn without_metadata(program: &Program) -> Program {
     Program { instructions: instructions.collect() }
 }
 
+/// Returns whether a program asks for a VLAN tag beside the frame.
+pub(crate) fn loads_tags(program: &Program) -> bool {
+    let tag = |k| matches!(ancillary_meta(k), Some(Meta::VlanTag | Meta::VlanPresent | Meta::VlanProtocol));
+    program.instructions.iter().any(|&one| loads_metadata(one) && tag(one.k))
+}
+
 fn loads_metadata(instruction: Instruction) -> bool {
     matches!(instruction.opcode(), Some(Opcode::LoadAbsolute(_))) && instruction.k >= ANCILLARY
+}
+
+#[cfg(test)]
+mod tests {
+    use weir_filter::graph::Width;
+
+    use super::*;
+
+    #[test]
+    fn programs_that_ask_for_a_tag_beside_the_frame_are_known() {
+        let load = |k| Instruction::new(Opcode::LoadAbsolute(Width::Byte), k);
+        let asks = |instruction| loads_tags(&Program { instructions: vec![instruction] });
+        for meta in [Meta::VlanTag, Meta::VlanPresent, Meta::VlanProtocol] {
+            assert!(asks(load(meta.offset())), "{meta:?}");
+            assert!(!asks(Instruction::new(Opcode::LoadConstant, meta.offset())), "{meta:?}");
+        }
+        assert!(!asks(load(Meta::Protocol.offset())) && !asks(load(12)));
+    }
 }

@@ -2,10 +2,11 @@
 
 mod programs;
 
-use std::process::Command;
+use std::process::{Command, Stdio};
 
-use programs::{Program, in_a_network};
+use programs::{Program, in_a_network, library};
 use weir_lab::require_root;
+use weir_sys::netns::NetNs;
 
 #[test]
 fn root_live() {
@@ -75,4 +76,53 @@ fn root_live_with_xdp_and_tc() {
 #[test]
 fn root_live_with_what_weir_chooses() {
     with_a_pool("root_live_with_what_weir_chooses", "auto", "pool");
+}
+
+/// In the stack XDP sees no tag that is beside the frame: a capture says so, and takes no filter that asks for tags.
+#[test]
+fn root_tags_that_xdp_does_not_see() {
+    if !require_root("root_tags_that_xdp_does_not_see") {
+        return;
+    }
+    let namespace = NetNs::new().expect("a namespace");
+    let run = |command: &mut Command| {
+        let child = namespace.spawn(command.stdout(Stdio::piped()).stderr(Stdio::piped()));
+        child.expect("it starts").wait_with_output().expect("it ends")
+    };
+    let shell = |script: &str| {
+        let done = run(Command::new("sh").arg("-ec").arg(script));
+        assert!(done.status.success(), "{done:?}");
+    };
+    // With fewer queues than the other end sends on, veth runs no program itself.
+    shell(
+        "ip link add far0 numtxqueues 2 type veth peer name near0 numtxqueues 1 numrxqueues 1
+         ip link set far0 up
+         ip link set near0 up",
+    );
+    let tcpdump = |source: &str, filter: &str| {
+        let mut command = Command::new("tcpdump");
+        command.env("LD_PRELOAD", library()).env("WEIR_SOURCE", source);
+        let output = run(command.args(["-B", "2048", "-i", "near0", "-d", filter]));
+        (output.status.success(), String::from_utf8(output.stderr).expect("UTF-8"))
+    };
+    let text = "VLAN tags are missing: near0 strips them";
+    let keep = "ethtool -K far0 txvlan off tx-vlan-stag-hw-insert off";
+    for source in ["xdp", "xdp+tc"] {
+        for (filter, taken) in
+            [("udp", true), ("vlan 6", false), ("not vlan", false), ("ether proto 0x8100", false)]
+        {
+            let (success, said) = tcpdump(source, filter);
+            assert_eq!(success, taken, "{source} {filter}: {said}");
+            assert!(said.starts_with(&format!("tcpdump: WARNING: {text}")), "{source} {filter}: {said}");
+            assert!(said.contains(keep), "{source} {filter}: {said}");
+            assert_eq!(said.contains(&format!("tcpdump: {text}")), !taken, "{source} {filter}: {said}");
+        }
+    }
+    for source in ["auto", "tc"] {
+        let (success, said) = tcpdump(source, "vlan 6");
+        assert!(success && !said.contains("VLAN"), "{source}: {said}");
+    }
+    shell(keep);
+    let (success, said) = tcpdump("xdp", "vlan 6");
+    assert!(success && !said.contains("VLAN"), "{said}");
 }

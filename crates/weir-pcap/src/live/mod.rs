@@ -234,6 +234,16 @@ impl Live {
         }
     }
 
+    /// Returns that VLAN tags are missing, and what to do, if the device strips them and they do not reach the source.
+    pub(crate) fn without_tags(&self) -> Option<String> {
+        let Engine::Pool(pool) = &self.engine else { return None };
+        let (keep, device) = (pool.keep_tags()?, self.device.name());
+        Some(format!(
+            "VLAN tags are missing: {device} strips them and does not report them to XDP; use the source tc \
+             (WEIR_SOURCE=tc), or keep them: {keep}"
+        ))
+    }
+
     /// Chooses one of the link types.
     pub(crate) fn set_link_type(&mut self, link_type: c_int) {
         if let Engine::Socket(socket) = &mut self.engine {

@@ -38,8 +38,8 @@ pub(crate) struct Begun {
     pub(crate) live: Live,
     pub(crate) link_type: c_int,
     pub(crate) snapshot: c_int,
-    /// Something that the program may want to know.
-    pub(crate) warning: Option<&'static str>,
+    /// Something that the program may want to know: a status, and its text.
+    pub(crate) warning: Option<(c_int, String)>,
 }
 
 impl Live {
@@ -65,8 +65,9 @@ impl Live {
             None => Engine::Socket(Box::new(socket(&device, settings, snap_len, nanoseconds)?)),
         };
         let bell = Bell::new().map_err(|error| Refusal::from(format!("eventfd: {}", text_of(&error))))?;
-        let warning = (settings.promiscuous && device.is_any())
-            .then_some("Promiscuous mode not supported on the \"any\" device");
+        // libpcap has the text, but not the code that its manual page promises.
+        let all = (settings.promiscuous && device.is_any())
+            .then(|| (0, "Promiscuous mode not supported on the \"any\" device".to_owned()));
         let (lost_before, nonblocking) = (device.losses(), settings.nonblocking);
         let report = wish.report;
         let timeout = Duration::from_millis(u64::try_from(settings.timeout).unwrap_or_default().max(1));
@@ -82,6 +83,7 @@ impl Live {
             down: false,
             lost_before,
         };
+        let warning = all.or_else(|| live.without_tags().map(|text| (PCAP_WARNING, text)));
         Ok(Begun { live, link_type, snapshot: snap_len.cast_signed(), warning })
     }
 }

@@ -7,7 +7,7 @@ use std::time::SystemTime;
 
 use weir::exchange::{Exchange, Form, Program};
 use weir::internal::next_or_rest;
-use weir::{Capture, Chunk, Direction, Error, ErrorKind, SourceChoice, Window};
+use weir::{Capture, Chunk, Direction, Error, ErrorKind, InterfaceWarning, SourceChoice, Window};
 use weir_filter::interpret::{Metadata, Packet as Seen, VlanTag};
 use weir_sys::packet::{Sender, Statistics};
 
@@ -286,6 +286,14 @@ impl Pool {
             captured: total.captured,
             rejected: self.rejected + self.skipped,
             delivered: self.delivered,
+        })
+    }
+
+    /// Returns the command that makes the device leave VLAN tags to the source, if they are missing.
+    pub(super) fn keep_tags(&self) -> Option<&str> {
+        self.capture.interfaces()[0].warnings.iter().find_map(|warning| match warning {
+            InterfaceWarning::TagsLost { keep } => Some(keep.as_str()),
+            _ => None,
         })
     }
 

@@ -55,7 +55,7 @@ fn made(handle: &Handle, text: &str) -> Result<Filter, String> {
                 metadata,
                 swapped: false,
                 netmask: None,
-                tags_lost: !metadata,
+                tags_lost: !metadata || live.without_tags().is_some(),
             })
         }
         Source::Created(_) => return Err(NOT_ACTIVATED.to_owned()),
