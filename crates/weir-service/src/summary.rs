@@ -74,7 +74,7 @@ pub struct Summary {
 pub struct StatisticsSummary {
     /// Name of the interface.
     pub interface: String,
-    /// Whether packets are being counted.
+    /// Whether packets are counted; in the last summary, whether they were when the capture ended.
     pub on: bool,
     /// All packets.
     pub total: Counts,
@@ -95,6 +95,11 @@ pub struct FilterSummary {
 }
 
 impl StatisticsSummary {
+    /// Whether packets are counted now.
+    pub fn is_on(statistics: &Statistics) -> bool {
+        statistics.switch().is_some_and(Switch::is_on)
+    }
+
     /// Reads the counters.
     ///
     /// # Errors
@@ -111,7 +116,7 @@ impl StatisticsSummary {
         };
         Ok(Self {
             interface: info.name.clone(),
-            on: statistics.switch().is_some_and(Switch::is_on),
+            on: Self::is_on(statistics),
             total: reading.total,
             filters: info.filters.iter().zip(counts).map(filter).collect(),
         })

@@ -248,6 +248,7 @@ impl Policy for Run<'_> {
         end: Result<Stop, Failure>,
         changes: impl FnOnce() -> Vec<Change>,
     ) -> Result<(), Failure> {
+        let counting: Vec<bool> = self.capture.statistics().iter().map(StatisticsSummary::is_on).collect();
         let stopped = self.capture.stop().map_err(Failure::from);
         let drained = self.drain().and_then(|()| self.finish_backlog());
         let changes = changes();
@@ -257,7 +258,11 @@ impl Policy for Run<'_> {
             Err(error) => (Account::default(), Err(error.into())),
         };
         let (statistics, read) = match self.statistics() {
-            Ok(statistics) => (statistics, Ok(())),
+            // The end switches none off.
+            Ok(mut statistics) => {
+                statistics.iter_mut().zip(counting).for_each(|(one, on)| one.on = on);
+                (statistics, Ok(()))
+            }
             Err(error) => (Vec::new(), Err(error)),
         };
         let closed = match &mut self.writer {
