@@ -234,12 +234,12 @@ impl Live {
         }
     }
 
-    /// Returns that VLAN tags are missing, and what to do, if the device strips them and they do not reach the source.
+    /// Returns that VLAN tags may be missing, and what to do, if the device can strip them and those do not reach the source.
     pub(crate) fn without_tags(&self) -> Option<String> {
         let Engine::Pool(pool) = &self.engine else { return None };
         let (keep, device) = (pool.keep_tags()?, self.device.name());
         Some(format!(
-            "VLAN tags are missing: {device} strips them and does not report them to XDP; use the source tc \
+            "VLAN tags may be missing: {device} can strip them and does not report them to XDP; use the source tc \
              (WEIR_SOURCE=tc), or keep them: {keep}"
         ))
     }

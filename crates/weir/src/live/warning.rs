@@ -23,7 +23,8 @@ pub enum InterfaceWarning {
         /// Why the kernel does not run it.
         why: String,
     },
-    /// VLAN tags are missing: the device strips them, and the source does not get them.
+    /// VLAN tags may be missing: the device can strip them, and the source does not get those. Whether packets had some is not
+    /// known.
     TagsLost {
         /// The command that keeps them.
         keep: String,
@@ -42,7 +43,7 @@ impl fmt::Display for InterfaceWarning {
             }
             Self::TagsLost { keep } => write!(
                 f,
-                "VLAN tags are missing: the device strips them and does not report them to XDP; to keep them: {keep}"
+                "VLAN tags may be missing: the device can strip them and does not report them to XDP; to keep them: {keep}"
             ),
         }
     }
