@@ -94,6 +94,9 @@ pub(crate) fn hint(error: &Error) -> Option<String> {
             "try fewer or smaller chunks (--chunks, --chunk-size)".to_owned()
         }
         Error::Load { .. } => alone(SourceChoice::AfPacket),
+        Error::ForwardFaults { faults } => {
+            faults.iter().filter_map(hint).collect::<Vec<_>>().join("; then: ")
+        }
         Error::ForwardDriver { mend, .. } => format!("{mend}; `weir devices` shows what drivers support"),
         Error::ForwardTags { keep, filtered: false, .. } => {
             format!("to keep the tags: {keep}; to accept the loss: --lose-tags")

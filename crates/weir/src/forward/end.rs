@@ -47,8 +47,13 @@ pub(super) fn losses_sending(end: &End) -> SendCounters {
     SendCounters { errors: grown(|link| link.tx_errors), dropped: grown(|link| link.tx_dropped) }
 }
 
-/// Rejects combinations that do not work, before anything is attached.
-pub(super) fn check(ends: &[End; 2], both: bool) -> Result<(), Error> {
+/// Rejects combinations that do not work, before anything is attached, with all that has to be changed. `tags`: checks that
+/// packets from an interface keep their VLAN tags.
+pub(super) fn check(
+    ends: &[End; 2],
+    both: bool,
+    tags: impl Fn(&End) -> Result<(), Error>,
+) -> Result<(), Error> {
     let [from, to] = ends;
     let (from_name, to_name) = (from.name(), to.name());
     if from.index() == to.index() && from.site.identity == to.site.identity {
@@ -68,12 +73,13 @@ pub(super) fn check(ends: &[End; 2], both: bool) -> Result<(), Error> {
         return Err(Error::Forward { what, mend: "name two Ethernet interfaces".into() });
     }
     let ways: &[_] = if both { &[(from, to), (to, from)] } else { &[(from, to)] };
-    for (from, to) in ways {
-        receives(from)?;
-        sends(to)?;
-        fits(from, to)?;
+    let checks = ways.iter().flat_map(|(from, to)| [receives(from), tags(from), sends(to), fits(from, to)]);
+    let mut faults: Vec<Error> = checks.filter_map(Result::err).collect();
+    match faults.pop() {
+        None => Ok(()),
+        Some(only) if faults.is_empty() => Err(only),
+        Some(last) => Err(Error::ForwardFaults { faults: faults.into_iter().chain([last]).collect() }),
     }
-    Ok(())
 }
 
 /// Checks that a program can be attached to the interface.

@@ -37,6 +37,7 @@ use self::pump::Pumps;
 use self::way::{Both, Way};
 use crate::live::builder::Builder;
 use crate::live::exchange::{Exchange, Turn};
+use crate::live::interface::Tags;
 use crate::live::memory::{self, Memory};
 use crate::live::request::{Settings, Wanted};
 use crate::{Capture, Error, Event, Filter, Namespace, Setting};
@@ -198,7 +199,12 @@ impl ForwardBuilder {
             OnExit::Open => Some(Pins::make(&ends)?),
             OnExit::Closed => None,
         };
-        end::check(&ends, self.both)?;
+        let keeps_tags = |end: &End| match end.device.tags {
+            Tags::Untold(_) => way::keeps_tags(end, self.filter.as_ref(), self.lose_tags),
+            // Unless the driver then takes no program that is bound to it.
+            Tags::Told(_) | Tags::InFrame => Ok(()),
+        };
+        end::check(&ends, self.both, keeps_tags)?;
         let numbers: &[(usize, usize)] = if self.both { &[(0, 1), (1, 0)] } else { &[(0, 1)] };
         let copied = self.copied.map(copy::settings).transpose()?;
         let sizes = match &copied {

@@ -100,16 +100,7 @@ impl Way {
             ));
         }
         if !bound && device.tags != Tags::InFrame {
-            if !lose_tags {
-                let keep = device.leave_tags();
-                return Err(Error::ForwardTags { name: name.to_owned(), keep, filtered: false });
-            }
-            if let Some(filter) = filter
-                && filter.compile(device.receiver()?)?.asks_for_tags()
-            {
-                let keep = device.leave_tags();
-                return Err(Error::ForwardTags { name: name.to_owned(), keep, filtered: true });
-            }
+            keeps_tags(from, filter, lose_tags)?;
             notes.push(format!(
                 "the driver of `{name}` strips VLAN tags and does not report them to XDP: tagged packets lose \
                  their tags, as requested"
@@ -213,6 +204,19 @@ impl Way {
     /// Detaches the program.
     pub(super) fn detach(&mut self) -> Result<(), Error> {
         Ok(self.attached.take().map_or(Ok(()), |attached| programmed::off(attached.detach()))?)
+    }
+}
+
+/// Checks that nobody misses the VLAN tags of an interface whose driver strips them and does not report them.
+pub(super) fn keeps_tags(from: &End, filter: Option<&Filter>, lose_tags: bool) -> Result<(), Error> {
+    let device = &from.device;
+    let lost = |filtered| {
+        Err(Error::ForwardTags { name: from.name().to_owned(), keep: device.leave_tags(), filtered })
+    };
+    match filter {
+        _ if !lose_tags => lost(false),
+        Some(filter) if filter.compile(device.receiver()?)?.asks_for_tags() => lost(true),
+        _ => Ok(()),
     }
 }
 

@@ -152,6 +152,12 @@ pub enum Error {
         /// What to do.
         mend: String,
     },
+    /// There are several reasons why packets cannot be forwarded.
+    #[error("{}", joined(faults, "; ", |fault| Some(fault.to_string())))]
+    ForwardFaults {
+        /// All of them.
+        faults: Vec<Self>,
+    },
     /// A driver does not run the program that forwards packets.
     #[error("{what}")]
     ForwardDriver {
@@ -374,6 +380,7 @@ impl Error {
                 Some(format!("bring it up: {inside}ip link set {name} up"))
             }
             Self::Namespace { mend, .. } | Self::Forward { mend, .. } => Some(mend.clone()),
+            Self::ForwardFaults { faults } => Some(joined(faults, "; then: ", Self::hint)),
             Self::ForwardDriver { mend, .. } => Some((*mend).into()),
             Self::ForwardTags { keep, filtered: true, .. } => Some(format!("to keep the tags: {keep}")),
             Self::ForwardTags { keep, .. } => {
@@ -414,6 +421,11 @@ impl Error {
             _ => None,
         }
     }
+}
+
+/// Returns what `said` returns for all faults.
+fn joined(faults: &[Error], between: &str, said: impl Fn(&Error) -> Option<String>) -> String {
+    faults.iter().filter_map(said).collect::<Vec<_>>().join(between)
 }
 
 #[cfg(test)]

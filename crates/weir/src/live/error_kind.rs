@@ -54,6 +54,7 @@ impl Error {
             | Self::FilterRefused { .. }
             | Self::Forward { .. }
             | Self::ForwardDriver { .. }
+            | Self::ForwardFaults { .. }
             | Self::ForwardTags { .. }
             | Self::ForwardingHidden { .. } => ErrorKind::Unsupported,
             Self::InterfaceTwice { .. }

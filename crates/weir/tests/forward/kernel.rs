@@ -367,6 +367,18 @@ fn root_what_does_not_go_together_is_refused_with_nothing_attached() {
     } else {
         let error = open(&network, forth()).expect_err("must be refused");
         assert!(error.to_string().contains("veth requires GRO or an XDP program"), "{error}");
+        // All that has to be changed is told at once.
+        ip(&network, "link set rx1 mtu 1400");
+        let error = open(&network, forth()).expect_err("must be refused");
+        let hint = error.hint().expect("what to do");
+        assert!(matches!(&error, Error::ForwardFaults { faults } if faults.len() == 2), "{error:?}");
+        for part in ["veth requires GRO or an XDP program", "; packets from `rx0` (MTU 1500)"] {
+            assert!(error.to_string().contains(part), "{error}");
+        }
+        for part in ["ethtool -K PEER gro on", "; then: ip link set rx1 mtu 1500"] {
+            assert!(hint.contains(part), "{hint}");
+        }
+        ip(&network, "link set rx1 mtu 1500");
     }
     assert!(open(&network, between("rx1", "rx0")).is_ok(), "the other way it does");
 
