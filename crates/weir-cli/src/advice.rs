@@ -119,6 +119,15 @@ pub(crate) fn hint(error: &Error) -> Option<String> {
     })
 }
 
+/// Returns the commands that do this to each of the interfaces: `ethtool -K eth0 rxvlan off`.
+pub(crate) fn ethtool(letter: &str, interfaces: impl Iterator<Item: AsRef<str>>, what: &str) -> String {
+    let command = |name: &str| {
+        let (inside, name) = command::place(name);
+        format!("{inside}ethtool -{letter} {name} {what}")
+    };
+    interfaces.map(|name| command(name.as_ref())).collect::<Vec<_>>().join("; ")
+}
+
 /// Returns the text of a warning.
 pub(crate) fn warning(warning: &InterfaceWarning) -> String {
     match *warning {

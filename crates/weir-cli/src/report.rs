@@ -354,9 +354,13 @@ fn verdict(summary: &Summary, paint: Paint) -> String {
         );
     }
     if losses.nic > 0 {
-        text.push_str(
-            "  NIC: the card or its driver ran out of receive buffers; to add more: ethtool -G IF rx N\n",
-        );
+        let short = summary
+            .interfaces
+            .iter()
+            .filter(|one| one.nic.is_some_and(|nic| nic.missed + nic.fifo_errors > 0));
+        let more = advice::ethtool("G", short.map(|one| one.name.as_str()), "rx N");
+        let _infallible =
+            writeln!(text, "  NIC: the card or its driver ran out of receive buffers; to add more: {more}");
     }
     let dropped = summary.nic().dropped;
     if dropped > 0 {
@@ -372,10 +376,12 @@ fn verdict(summary: &Summary, paint: Paint) -> String {
     let untold: u64 = summary.interfaces.iter().map(|interface| interface.untold_tags).sum();
     if untold > 0 {
         let (number, plural) = (units::grouped(untold), plural(untold));
+        let those = summary.interfaces.iter().filter(|one| one.untold_tags > 0);
+        let keep = advice::ethtool("K", those.map(|one| one.name.as_str()), "rxvlan off");
         let _infallible = writeln!(
             text,
             "  VLAN tags: for {number} packet{plural} the driver did not report whether it stripped a tag; to keep tags: \
-             ethtool -K IF rxvlan off"
+             {keep}"
         );
     }
     if losses.disk > 0 {
@@ -523,6 +529,8 @@ mod tests {
             "(1 queue without",
             "  pool, errors: 1 packet on CPUs that came online after",
             "  VLAN tags: for 2 packets the driver did not report",
+            "to keep tags: ethtool -K eth0 rxvlan off",
+            "to add more: ethtool -G eth0 rx N",
             "f: 999,990 packets, 3.00 MiB compressed to 1.00 MiB in 2.0 s",
         ] {
             assert!(text.contains(part), "{part}: {text}");

@@ -5,7 +5,8 @@ use std::fmt::Write;
 use weir::Forward;
 use weir::internal::command;
 
-use super::summary::{Counters, Summary};
+use super::summary::{Counters, Summary, WaySummary};
+use crate::advice;
 use crate::report::some_lost;
 use crate::style::Paint;
 use crate::units;
@@ -91,13 +92,18 @@ pub(super) fn account(summary: &Summary, paint: Paint) -> String {
     let verdict = lost(summary).map_or_else(|| paint.green("Nothing lost"), |lost| paint.red(lost));
     let _infallible = writeln!(text, "{verdict} ({})", stages(summary));
     let untold: u64 = summary.ways.iter().map(|way| way.untold_tags).sum();
+    let of = |concerned: fn(&WaySummary) -> bool| {
+        summary.ways.iter().filter(move |way| concerned(way)).map(|way| way.from.as_str())
+    };
+    let keep = advice::ethtool("K", of(|way| way.untold_tags > 0), "rxvlan off");
+    let more = advice::ethtool("G", of(|way| way.nic_lost() > 0), "rx N");
+    let told = format!(
+        "VLAN tags: for some packets the driver did not report whether it stripped a tag; to keep tags: {keep}"
+    );
+    let short = format!("NIC: the card or its driver ran out of receive buffers; to add more: {more}");
     let reasons = [
-        (
-            untold,
-            "VLAN tags: for some packets the driver did not report whether it stripped a tag; to keep tags: \
-             ethtool -K IN rxvlan off",
-        ),
-        (nic, "NIC: the card or its driver ran out of receive buffers; to add more: ethtool -G IN rx N"),
+        (untold, &*told),
+        (nic, &*short),
         (
             tally.no_room,
             "no room: the sending driver's queue was full; it is slower than the arriving traffic",
@@ -194,6 +200,7 @@ mod tests {
             "13 of 1,000,013 packets lost (NIC 7, forwarding 6)",
             "too long: longer than",
             "  VLAN tags: for some",
+            "ethtool -K a rxvlan off",
         ] {
             assert!(text.contains(part), "{part}: {text}");
         }

@@ -51,7 +51,7 @@ pub(super) struct Counters {
 
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct WaySummary {
-    from: String,
+    pub(super) from: String,
     to: String,
     /// How packets are forwarded; empty for a run that was not monitored from the start.
     detail: String,
@@ -94,6 +94,13 @@ impl Told for Summary {
 
     fn json(&self) -> serde_json::Result<Box<serde_json::value::RawValue>> {
         serde_json::value::to_raw_value(self)
+    }
+}
+
+impl WaySummary {
+    /// Returns how many packets the card or its driver has dropped.
+    pub(super) fn nic_lost(&self) -> u64 {
+        self.nic.map_or(0, |nic| nic.missed + nic.fifo_errors)
     }
 }
 
@@ -163,7 +170,7 @@ impl Summary {
 
     /// Returns the number of packets that the network cards or drivers of the receiving interfaces had no room for.
     pub(super) fn nic_lost(&self) -> u64 {
-        self.ways.iter().filter_map(|way| way.nic).map(|nic| nic.missed + nic.fifo_errors).sum()
+        self.ways.iter().map(WaySummary::nic_lost).sum()
     }
 
     /// Sets the filter in force.

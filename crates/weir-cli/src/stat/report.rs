@@ -45,17 +45,19 @@ pub(super) fn account(summary: &Summary, paint: Paint) -> String {
     let mut text = format!("\n{}", counts::table(head, rows, paint));
     let whole = summary.whole();
     if whole.nic_lost() > 0 {
+        let more = advice::ethtool("G", summary.names(|one| one.nic_lost() > 0), "rx N");
         let _infallible = writeln!(
             text,
-            "  NIC: the card or its driver had no room for {} more packets; to add receive buffers: ethtool -G IF rx N",
+            "  NIC: the card or its driver had no room for {} more packets; to add receive buffers: {more}",
             units::grouped(whole.nic_lost())
         );
     }
     if whole.untold_tags > 0 {
+        let keep = advice::ethtool("K", summary.names(|one| one.untold_tags > 0), "rxvlan off");
         let _infallible = writeln!(
             text,
-            "  VLAN tags: for {} packets the driver did not report whether it stripped a tag; to keep tags: ethtool -K \
-             IF rxvlan off",
+            "  VLAN tags: for {} packets the driver did not report whether it stripped a tag; to keep tags: \
+             {keep}",
             units::grouped(whole.untold_tags)
         );
     }

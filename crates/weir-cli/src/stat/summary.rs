@@ -204,6 +204,14 @@ impl Summary {
         &self.whole
     }
 
+    /// Returns the names of the interfaces for whose accounts `holds`.
+    pub(super) fn names(&self, holds: impl Fn(&Account) -> bool) -> impl Iterator<Item = &str> {
+        self.each()
+            .iter()
+            .filter(move |one| holds(one))
+            .filter_map(|one| Some(&*one.origin.as_ref()?.interface))
+    }
+
     /// Returns the account of each interface.
     pub(super) fn each(&self) -> &[Account] {
         if self.interfaces.is_empty() { std::slice::from_ref(&self.whole) } else { &self.interfaces }
