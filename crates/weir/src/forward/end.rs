@@ -75,6 +75,10 @@ pub(super) fn check(
     let ways: &[_] = if both { &[(from, to), (to, from)] } else { &[(from, to)] };
     let checks = ways.iter().flat_map(|(from, to)| [receives(from), tags(from), sends(to), fits(from, to)]);
     let mut faults: Vec<Error> = checks.filter_map(Result::err).collect();
+    // If a driver does not do it, changing the rest is in vain.
+    if let Some(place) = faults.iter().position(|fault| matches!(fault, Error::ForwardDriver { .. })) {
+        return Err(faults.swap_remove(place));
+    }
     match faults.pop() {
         None => Ok(()),
         Some(only) if faults.is_empty() => Err(only),
