@@ -373,6 +373,15 @@ fn verdict(summary: &Summary, paint: Paint) -> String {
         text.push_str("  pool: every chunk was full; a larger pool (-B) absorbs a longer burst\n");
     }
     text.push_str(&errors(summary));
+    let unseen: u64 = summary.interfaces.iter().map(|interface| interface.sent_unseen).sum();
+    if unseen > 0 {
+        let packets = units::packets(unseen);
+        let note = format!(
+            "  sent: {packets} that the host sent, according to the driver, are not among them: xdp sees received ones only; \
+             for both: --source tc"
+        );
+        let _infallible = writeln!(text, "{}", paint.yellow(note));
+    }
     let untold: u64 = summary.interfaces.iter().map(|interface| interface.untold_tags).sum();
     if untold > 0 {
         let (number, plural) = (units::grouped(untold), plural(untold));
@@ -501,6 +510,7 @@ mod tests {
         interface.queues = vec![busy, idle];
         interface.strays = Strays { no_queue: 0, foreign: 0, apart: 1 };
         interface.untold_tags = 2;
+        interface.sent_unseen = 1100;
         interface.nic = Some(nic);
         let account =
             Account { elapsed: Duration::from_secs(2), interfaces: vec![interface], ..Account::default() };
@@ -528,6 +538,7 @@ mod tests {
             "1,000,100",
             "(1 queue without",
             "  pool, errors: 1 packet on CPUs that came online after",
+            "  sent: 1,100 packets that the host sent, according to the driver, are not among them",
             "  VLAN tags: for 2 packets the driver did not report",
             "to keep tags: ethtool -K eth0 rxvlan off",
             "to add more: ethtool -G eth0 rx N",

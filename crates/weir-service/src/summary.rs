@@ -191,6 +191,8 @@ pub struct InterfaceSummary {
     pub strays: Strays,
     /// Packets that may have lost a VLAN tag, because the driver did not report it.
     pub untold_tags: u64,
+    /// Packets that the host sent on it meanwhile, as far as the driver has counted them, and that its source does not see.
+    pub sent_unseen: u64,
     /// Memory of its pools in bytes, with the source's own packet memory.
     pub memory: u64,
     /// Growth of the card's and driver's own counters; null if there are none.
@@ -306,6 +308,7 @@ impl Summary {
                 counters: sum,
                 strays: interface.strays,
                 untold_tags: interface.untold_tags,
+                sent_unseen: interface.sent_unseen,
                 memory: interface.memory,
                 nic: interface.nic,
             });

@@ -58,7 +58,9 @@ pub struct Link {
     pub rx_fifo_errors: u64,
     /// Packets dropped in the stack for lack of resources (`rx_dropped`).
     pub rx_dropped: u64,
-    /// Packets sent (`tx_packets`), as far as the driver has counted them: some cards do so once a second.
+    /// Packets received (`rx_packets`), as far as the driver has counted them: some cards do so once a second.
+    pub rx_packets: u64,
+    /// Packets sent (`tx_packets`), likewise.
     pub tx_packets: u64,
     /// Outgoing packets that could not be sent (`tx_errors`).
     pub tx_errors: u64,
@@ -166,6 +168,7 @@ const IFLA_XDP_HW_PROG_ID: u16 = 7;
 const IFLA_PARENT_DEV_NAME: u16 = 56;
 const IFLA_PARENT_DEV_BUS_NAME: u16 = 57;
 /// Positions in `struct rtnl_link_stats64`, in words.
+const STATS_RX_PACKETS: usize = 0;
 const STATS_TX_PACKETS: usize = 1;
 const STATS_TX_ERRORS: usize = 5;
 const STATS_RX_DROPPED: usize = 6;
@@ -301,6 +304,7 @@ fn parse_link(message: &[u8]) -> Option<Link> {
             }
             IFLA_STATS64 => {
                 let at = |place: usize| value.get(place * 8..).map_or(0, long);
+                link.rx_packets = at(STATS_RX_PACKETS);
                 link.rx_dropped = at(STATS_RX_DROPPED);
                 link.rx_fifo_errors = at(STATS_RX_FIFO_ERRORS);
                 link.rx_missed = at(STATS_RX_MISSED);

@@ -155,6 +155,9 @@ pub struct InterfaceAccount {
     pub strays: Strays,
     /// Packets captured without a VLAN tag because the driver, when asked, could not say whether it had stripped one.
     pub untold_tags: u64,
+    /// Packets that the interface has sent and that were not captured, although both directions were asked for: its source
+    /// sees received packets only. As far as the driver has counted them, since the capture started.
+    pub sent_unseen: u64,
     /// Bytes that its pools and its source use for packets.
     pub memory: u64,
     /// Losses before the source. Once the interface is gone, these are the last that were reported. Absent for `any`.
@@ -172,6 +175,7 @@ impl InterfaceAccount {
             queues: Vec::new(),
             strays: Strays::default(),
             untold_tags: 0,
+            sent_unseen: 0,
             memory: 0,
             nic: None,
         }

@@ -89,7 +89,7 @@ fn root_programs_are_those_of_bpftool() {
 
     let ended = run(&network, &["devices", "rx0", "--json"]).succeeded();
     let auto = device(&ended, "rx0")["auto"].clone();
-    assert_eq!(auto["source"], "tc", "a capture port, whose place for xdp is taken: {auto}");
+    assert_eq!(auto["source"], "tc", "a veth carries both directions: {auto}");
     let programs = device(&ended, "rx0")["programs"].clone();
     let bpftool = judge(&network, "bpftool", &["-j", "net", "show", "dev", "rx0"]);
     let theirs = &bpftool[0]["xdp"][0];

@@ -4,7 +4,7 @@ use weir_sys::bpf::XdpHook;
 use weir_sys::cpu::Processors;
 use weir_sys::netdev::{self, XdpAbilities};
 
-use crate::live::interface::{Device, Interface, Tags};
+use crate::live::interface::{Device, Interface, Tags, Usage};
 use crate::live::memory::Alternatives;
 use crate::live::queues;
 use crate::live::request::{Settings, Wanted};
@@ -347,7 +347,7 @@ enum Fit {
     Tc,
 }
 
-/// Chooses for `auto`: never disturb an interface that the host uses, but be fast on a capture port.
+/// Chooses for `auto`: never disturb an interface that the host uses, see both directions, but be fast on a mirror port.
 fn prefer(device: &Device, settings: &Settings) -> (Fit, String) {
     let (fit, why) = if device.chosen.is_some() {
         (Fit::Xdp, "only xdp knows receive queues")
@@ -363,8 +363,13 @@ fn prefer(device: &Device, settings: &Settings) -> (Fit, String) {
         (Fit::Tc, "only tc sees the marks of packets")
     } else if settings.direction == Direction::Out {
         (Fit::Tc, "xdp does not see sent packets")
-    } else if device.in_use {
+    } else if device.usage == Usage::Host {
         (Fit::Tc, "the host uses the interface: tc captures both directions and leaves its traffic alone")
+    } else if device.usage == Usage::Software && settings.direction == Direction::Both {
+        (Fit::Tc, "a software interface: tc captures both directions")
+    } else if device.usage == Usage::Unknown && settings.direction == Direction::Both {
+        let why = "tc captures both directions; if this is a mirror port, xdp, which sees received packets, is faster";
+        (Fit::Tc, why)
     } else if let Tags::Untold(_) = device.tags {
         let why = format!(
             "the device strips VLAN tags and its driver does not report them to XDP; to use xdp: {}",
@@ -372,12 +377,9 @@ fn prefer(device: &Device, settings: &Settings) -> (Fit, String) {
         );
         return (Fit::Tc, why);
     } else if settings.direction == Direction::In {
-        (Fit::Xdp, "it has no address and is not bridged: a capture port")
+        (Fit::Xdp, "it has no address and is not bridged: nothing of the host is disturbed")
     } else {
-        (
-            Fit::Xdp,
-            "it has no address and is not bridged: a capture port, whose received packets are captured",
-        )
+        (Fit::Xdp, "a mirror port: it has no address, is not bridged, and has sent next to nothing")
     };
     (fit, why.to_owned())
 }
@@ -411,7 +413,7 @@ mod tests {
 
     use super::*;
 
-    /// A capture port of igb, which strips tags and cannot report them.
+    /// A mirror port of igb, which strips tags and cannot report them.
     fn port(tags: Tags) -> Device {
         Device {
             link: Link { name: "enp1s0".into(), hardware: 1, mtu: 1500, ..Link::default() },
@@ -422,12 +424,26 @@ mod tests {
             tags,
             peer: None,
             abilities: None,
-            in_use: false,
+            usage: Usage::Mirror,
             netmask: None,
             any: false,
             description: None,
             filter: None,
         }
+    }
+
+    #[test]
+    fn auto_sees_both_directions_but_on_a_mirror_port() {
+        let on = |usage, direction| {
+            let settings = Settings { direction, ..Settings::default() };
+            prefer(&Device { usage, ..port(Tags::InFrame) }, &settings).0
+        };
+        for usage in [Usage::Software, Usage::Unknown] {
+            assert_eq!(on(usage, Direction::Both), Fit::Tc, "{usage:?}");
+            assert_eq!(on(usage, Direction::In), Fit::Xdp, "{usage:?}: sent packets are not wanted");
+        }
+        assert_eq!(on(Usage::Host, Direction::In), Fit::Tc, "whose traffic is left alone");
+        assert_eq!(on(Usage::Mirror, Direction::Both), Fit::Xdp);
     }
 
     #[test]

@@ -90,8 +90,8 @@ pub(crate) struct Device {
     pub(crate) peer: Option<Peer>,
     /// `None`: the kernel cannot report them (before 6.3).
     pub(crate) abilities: Option<XdpAbilities>,
-    /// It has an IP address of more than link scope, or belongs to a bridge or bond: the host uses it.
-    pub(crate) in_use: bool,
+    /// What is known of who uses it.
+    pub(crate) usage: Usage,
     /// Netmask of the first IPv4 address, if there is one.
     pub(crate) netmask: Option<u32>,
     /// It stands for all interfaces of its namespace.
@@ -99,6 +99,39 @@ pub(crate) struct Device {
     pub(crate) description: Option<String>,
     /// The filter, compiled for its packets.
     pub(crate) filter: Option<Arc<Compiled>>,
+}
+
+/// Who uses an interface, as far as its settings and counters tell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Usage {
+    /// The host: it has an IP address of more than link scope, belongs to a bridge or bond, or carries other interfaces.
+    Host,
+    /// Whatever made it, for traffic in both directions: veth, tun, macvlan, a VLAN, ...
+    Software,
+    /// Nobody known: a card that has sent packets, or not received enough to tell.
+    Unknown,
+    /// A mirror port: a card that only receives.
+    Mirror,
+}
+
+impl Usage {
+    /// Judges `link`, one of `links`, that has these addresses.
+    fn of(link: &Link, links: &[Link], addresses: &[Address]) -> Self {
+        // Neighbour discovery, LLDP and the like go out on any port that is up.
+        const ENOUGH: u64 = 1000;
+        let carries = |other: &Link| other.lower == Some(link.index);
+        if link.master.is_some() || addresses.iter().any(Address::is_beyond_link) {
+            Self::Host
+        } else if link.kind.is_some() {
+            Self::Software
+        } else if links.iter().any(carries) {
+            Self::Host
+        } else if link.rx_packets >= ENOUGH && link.tx_packets <= link.rx_packets / ENOUGH {
+            Self::Mirror
+        } else {
+            Self::Unknown
+        }
+    }
 }
 
 /// Where the outer VLAN tags of received packets are.
@@ -206,7 +239,7 @@ impl Device {
             chosen: wanted.chosen(rx_queues)?,
             speed_bits: ethtool.speed(name),
             abilities,
-            in_use: link.master.is_some() || addresses.iter().any(Address::is_beyond_link),
+            usage: Usage::of(link, &links, &addresses),
             netmask: addresses.iter().find_map(Address::netmask),
             any: false,
             description: None,
@@ -256,7 +289,7 @@ impl Device {
             tags: Tags::InFrame,
             peer: None,
             abilities: None,
-            in_use: true,
+            usage: Usage::Host,
             netmask: None,
             any: true,
             description: Some(all.join(file_interface::LIST)),
@@ -331,6 +364,29 @@ fn distance(from: &str, to: &str) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_a_card_that_hardly_sends_is_a_mirror_port() {
+        let address = |interface, scope| Address { interface, ipv4: true, prefix: 24, scope };
+        let card = Link { index: 7, rx_packets: 5_000_000, tx_packets: 5000, ..Link::default() };
+        let used =
+            |link: Link, other: Link, address: Address| Usage::of(&link, &[link.clone(), other], &[address]);
+        let alone = |link: Link| used(link, Link { index: 8, ..Link::default() }, address(7, 253));
+        assert_eq!(alone(card.clone()), Usage::Mirror);
+        assert_eq!(alone(Link { tx_packets: 5001, ..card.clone() }), Usage::Unknown);
+        assert_eq!(alone(Link { rx_packets: 999, tx_packets: 0, ..card.clone() }), Usage::Unknown);
+        for kind in ["veth", "tun", "macvlan", "vlan", "vrf", "ipvlan"] {
+            assert_eq!(alone(Link { kind: Some(kind.into()), ..card.clone() }), Usage::Software);
+        }
+        assert_eq!(
+            alone(Link { master: Some(8), ..card.clone() }),
+            Usage::Host,
+            "a port of a bridge or bond"
+        );
+        let above = Link { index: 8, lower: Some(7), ..Link::default() };
+        assert_eq!(used(card.clone(), above, address(7, 253)), Usage::Host, "a VLAN or macvlan is on it");
+        assert_eq!(used(card, Link::default(), address(7, 0)), Usage::Host);
+    }
 
     #[test]
     fn edits_are_counted() {

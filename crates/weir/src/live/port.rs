@@ -28,6 +28,8 @@ pub(crate) struct Port {
     /// `None`: it stands for all interfaces.
     watched: Option<Watched>,
     gone: bool,
+    /// Sent packets were asked for, and the source does not see them.
+    misses_sent: bool,
     receiver: Receiver,
 }
 
@@ -37,8 +39,15 @@ struct Watched {
     index: u32,
     known: Known,
     /// The device's counters when the capture started, and the last ones reported.
-    began: NicCounters,
-    now: NicCounters,
+    began: Counted,
+    now: Counted,
+}
+
+/// What a device has counted.
+#[derive(Clone, Copy, Debug)]
+struct Counted {
+    losses: NicCounters,
+    sent: u64,
 }
 
 impl Port {
@@ -57,7 +66,8 @@ impl Port {
             Direction::Both => None,
             one => Some(one),
         };
-        Self::new(&wanted.name, device, site, direction, opened)
+        let misses_sent = direction == Some(Direction::In) && settings.direction == Direction::Both;
+        Ok(Self { misses_sent, ..Self::new(&wanted.name, device, site, direction, opened)? })
     }
 
     /// Makes a port on `device`, which the user calls `name`. `direction` is that of all packets, if there is only one.
@@ -69,7 +79,7 @@ impl Port {
         (source, interface): (Box<dyn Source>, Interface),
     ) -> Result<Self, Error> {
         let lane = |queue| Arc::new(Lane::new(interface.id, queue, interface.link_type, direction));
-        let counters = nic_counters(&device.link);
+        let counters = Counted::of(&device.link);
         Ok(Self {
             lanes: (source.first_number()..).take(source.queues() as usize).map(lane).collect(),
             source,
@@ -81,6 +91,7 @@ impl Port {
                 now: counters,
             }),
             gone: false,
+            misses_sent: false,
             receiver: Receiver { tags_lost: interface.tags_lost, ..device.receiver()? },
             interface,
         })
@@ -113,12 +124,12 @@ impl Port {
         let Some(watched) = self.watched.as_mut().filter(|_| !self.gone) else { return Ok(Vec::new()) };
         match change {
             LinkChange::Is(link) if link.index == watched.index => {
-                watched.now = nic_counters(link);
+                watched.now = Counted::of(link);
                 let changes = watched.known.follow(link);
                 Ok(changes.into_iter().map(|change| self.event(change)).collect())
             }
             LinkChange::Gone(link) if link.index == watched.index => {
-                watched.now = nic_counters(link);
+                watched.now = Counted::of(link);
                 Ok(vec![self.end()?])
             }
             _ => Ok(Vec::new()),
@@ -152,7 +163,7 @@ impl Port {
         if let Some(watched) = &mut self.watched
             && let Some(link) = links.iter().find(|link| link.index == watched.index)
         {
-            watched.now = nic_counters(link);
+            watched.now = Counted::of(link);
         }
         let mut queues: Vec<QueueAccount> =
             (0..).zip(&self.lanes).map(|(place, lane)| self.queue_account(place, lane)).collect();
@@ -171,6 +182,7 @@ impl Port {
             queues,
             strays: Strays { no_queue: strays.no_queue, foreign: strays.foreign, apart: strays.apart },
             untold_tags: strays.untold,
+            sent_unseen: self.watched.as_ref().filter(|_| self.misses_sent).map_or(0, Watched::sent),
             memory: self.source.memory(),
             nic: self.watched.as_ref().map(Watched::growth),
         }
@@ -213,14 +225,26 @@ impl Port {
 
 impl Watched {
     fn growth(&self) -> NicCounters {
+        let (now, began) = (self.now.losses, self.began.losses);
         NicCounters {
-            missed: self.now.missed.saturating_sub(self.began.missed),
-            fifo_errors: self.now.fifo_errors.saturating_sub(self.began.fifo_errors),
-            dropped: self.now.dropped.saturating_sub(self.began.dropped),
+            missed: now.missed.saturating_sub(began.missed),
+            fifo_errors: now.fifo_errors.saturating_sub(began.fifo_errors),
+            dropped: now.dropped.saturating_sub(began.dropped),
         }
+    }
+
+    fn sent(&self) -> u64 {
+        self.now.sent.saturating_sub(self.began.sent)
     }
 }
 
-fn nic_counters(link: &Link) -> NicCounters {
-    NicCounters { missed: link.rx_missed, fifo_errors: link.rx_fifo_errors, dropped: link.rx_dropped }
+impl Counted {
+    fn of(link: &Link) -> Self {
+        let losses = NicCounters {
+            missed: link.rx_missed,
+            fifo_errors: link.rx_fifo_errors,
+            dropped: link.rx_dropped,
+        };
+        Self { losses, sent: link.tx_packets }
+    }
 }

@@ -13,7 +13,8 @@ pub const DEFAULT_CHUNK_SIZE: u32 = 1 << 20;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SourceChoice {
-    /// The one that suits the interface; [`crate::Interface::why`] gives the reason.
+    /// The one that suits the interface: [`Xdp`](Self::Xdp) on a mirror port, a card without addresses that receives and hardly
+    /// sends; otherwise [`Tc`](Self::Tc), which sees both directions. [`crate::Interface::why`] gives the reason.
     #[default]
     Auto,
     /// An XDP program (Linux 6.1): the fastest source, for received packets only.

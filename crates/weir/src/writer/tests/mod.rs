@@ -148,6 +148,7 @@ fn account() -> Account {
         queues: vec![QueueAccount { queue: 7, tally, ..QueueAccount::default() }],
         strays: Strays::default(),
         untold_tags: 0,
+        sent_unseen: 0,
         memory: 0,
         nic: Some(NicCounters { missed: 1, fifo_errors: 0, dropped: 0 }),
     });
