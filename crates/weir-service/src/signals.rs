@@ -6,7 +6,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGUSR2};
 use signal_hook::flag;
-use weir_sys::signals::is_ignored;
+use weir_sys::signals::{end_if_interrupted_again, is_ignored};
+
+/// What standard error gets if the process ends before its work is complete.
+const CUT_SHORT: &str = "\nweir: interrupted again: ended at once; a file that was being written lacks its end, and what was \
+                         still in memory (to see what it has: weir info FILE)\n";
 
 /// Requests made by signals.
 #[derive(Debug)]
@@ -45,16 +49,15 @@ impl Signals {
     }
 }
 
-/// Sets the flag on SIGINT, SIGTERM and SIGHUP; the second SIGINT ends the process. For programs without a
-/// [session](crate::session).
+/// Sets the flag on SIGINT, SIGTERM and SIGHUP; another SIGINT, a second or more after the first, ends the process. For
+/// programs without a [session](crate::session).
 ///
 /// # Errors
 ///
 /// The kernel refuses a handler.
 pub fn stop_on_signals(stop: &Arc<AtomicBool>) -> io::Result<()> {
-    // Registered first, so that it sees the flag from before this signal: the second SIGINT ends the process at once.
     // The process's kernel objects (programs, maps, sockets) go with its descriptors.
-    flag::register_conditional_shutdown(SIGINT, 1, Arc::clone(stop))?;
+    end_if_interrupted_again(CUT_SHORT)?;
     flag::register(SIGINT, Arc::clone(stop))?;
     flag::register(SIGTERM, Arc::clone(stop))?;
     // nohup(1) stays in force.

@@ -1,11 +1,13 @@
-//! What a process inherits of signals, for a program that it becomes.
+//! What a process inherits of signals, for a program that it becomes; and signals that insist.
 
 use std::io;
 use std::mem::MaybeUninit;
 use std::os::unix::process::CommandExt as _;
 use std::process::Command;
 use std::ptr;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use rustix::time::{ClockId, clock_gettime};
 
 /// Whether the process was started with SIGPIPE ignored. Rust ignores it before `main`.
 static PIPE_IGNORED: AtomicBool = AtomicBool::new(false);
@@ -57,6 +59,39 @@ pub fn pass_on(command: &mut Command) -> io::Result<&mut Command> {
     };
     // SAFETY: the closure only makes two calls that are safe after fork.
     Ok(unsafe { command.pre_exec(restore) })
+}
+
+/// Nanoseconds during which SIGINT counts once: timeout(1) sends it to the process and to its group, people press a key twice.
+const ONCE: u64 = 1_000_000_000;
+
+/// Ends the process with status 1, at once and after writing `last_words` to standard error, at a SIGINT that comes a second or
+/// more after the first one. Whoever handles the first one does so beside this. Further calls change nothing.
+///
+/// # Errors
+///
+/// The kernel refuses a handler.
+pub fn end_if_interrupted_again(last_words: &'static str) -> io::Result<()> {
+    static IS_SET: AtomicBool = AtomicBool::new(false);
+    /// When the first one came, on the monotonic clock; 0: none yet.
+    static FIRST: AtomicU64 = AtomicU64::new(0);
+    // Relaxed, here and below: nothing else is told by these.
+    if IS_SET.swap(true, Ordering::Relaxed) {
+        return Ok(());
+    }
+    let handler = move || {
+        let now = clock_gettime(ClockId::Monotonic);
+        let now = now.tv_sec.unsigned_abs() * ONCE + now.tv_nsec.unsigned_abs();
+        let first = FIRST.compare_exchange(0, now, Ordering::Relaxed, Ordering::Relaxed);
+        if first.is_err_and(|first| now.saturating_sub(first) >= ONCE) {
+            // SAFETY: the bytes are static; write(2) and _exit(2) are safe in a handler.
+            unsafe {
+                libc::write(2, last_words.as_ptr().cast(), last_words.len());
+                libc::_exit(1);
+            }
+        }
+    };
+    // SAFETY: the handler does what is safe in one (signal-safety(7)): it reads a clock, uses atomics and makes two calls.
+    unsafe { signal_hook::low_level::register(libc::SIGINT, handler) }.map(|_| ())
 }
 
 #[cfg(test)]

@@ -62,7 +62,7 @@ Once capturing has started, weir prints a line for each interface on standard er
 `IF: ..., mode ...; source ...`. No packet that arrives later is missed. \
 Scripts can wait with --ready-fd, systemd with Type=notify.
 
-SIGINT (Ctrl-C) or SIGTERM completes the file and exits; a second SIGINT exits at once.
+SIGINT (Ctrl-C) or SIGTERM completes the file and exits; another one, a second or more later, exits at once.
 SIGUSR1 prints the summary so far; SIGUSR2 flushes the packets captured so far to the file.
 Exit status: 0 success, 1 error, 2 usage error, 3 packets were lost (with --fail-on-loss).";
 

@@ -67,6 +67,9 @@ pub(crate) struct Summary {
     /// Whether statistics count packets that are not in the file. It is then a part of a capture, and no loss percentage
     /// is given.
     pub(crate) partial: bool,
+    /// Whether a program that ends its captures with statistics, weir or dumpcap, has not ended this one: it was killed, or is
+    /// still writing.
+    pub(crate) unfinished: bool,
     /// Why it could not be read to the end.
     pub(crate) damage: Option<String>,
     pub(crate) warnings: Vec<String>,
@@ -241,11 +244,14 @@ struct Gathered {
     interfaces: Vec<InterfaceSummary>,
     events: Vec<Event>,
     events_left_out: u64,
+    /// Statistics came after the last packet.
+    ended: bool,
 }
 
 impl Gathered {
     fn packet(&mut self, packet: &Packet<'_>) {
         self.packets += 1;
+        self.ended = false;
         let len = u64::from(packet.original_len);
         self.bytes += len;
         self.captured += packet.data.len() as u64;
@@ -276,6 +282,7 @@ impl Gathered {
     }
 
     fn statistics(&mut self, statistics: &InterfaceStatistics) {
+        self.ended = true;
         if let Some(interface) = self.interfaces.get_mut(statistics.interface as usize) {
             if let Some((first, _)) = self.times {
                 interface.losses.start_at(first);
@@ -311,6 +318,11 @@ impl Gathered {
             (0, false) => Loss::Unknown,
             _ => Loss::Some,
         };
+        let written_by = reader.sections().iter().find_map(|section| section.user_application.clone());
+        let ends = |by: &String| ["weir ", "Dumpcap"].iter().any(|name| by.starts_with(name));
+        // Other files of theirs, such as copies of pcap files, may have no statistics at all.
+        let captured = self.interfaces.iter().any(|interface| interface.os.is_some());
+        let unfinished = !self.ended && captured && written_by.as_ref().is_some_and(ends);
         let partial = self.interfaces.iter().any(InterfaceSummary::is_part);
         let seconds = |nanoseconds: u64| std::time::Duration::from_nanos(nanoseconds).as_secs_f64();
         let duration = self.times.map(|(first, last)| seconds(last - first));
@@ -342,7 +354,8 @@ impl Gathered {
             sizes: self.sizes,
             comments: reader.sections().iter().flat_map(Section::comments).map(str::to_owned).collect(),
             packet_comments: self.comments,
-            written_by: reader.sections().iter().find_map(|section| section.user_application.clone()),
+            written_by,
+            unfinished,
             sections: reader.sections().len(),
             interfaces: self.interfaces,
             events: self.events,

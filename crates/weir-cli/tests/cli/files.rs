@@ -12,6 +12,7 @@ use rustix::fs::{Mode, OFlags, fcntl_setfl, open};
 use rustix::process::Signal;
 use tempfile::TempDir;
 use weir::reader::Reader;
+use serde_json::Value;
 use weir_lab::{Generator, Network, SequenceCheck, SequenceReport, Traffic, require_root};
 
 use crate::harness::{
@@ -690,16 +691,23 @@ fn after_kill_9_files_read_up_to_their_end(source: &str, name: &str, size: &str)
         assert_eq!(running.wait().status.code(), None, "it was killed");
 
         let mut check = SequenceCheck::new(&traffic, 0..sent);
+        let (mut unfinished, mut bare) = (0, 0);
         for file in files(&directory) {
+            let info = weir(&["info", "--json", &file.display().to_string()]).output().expect("weir runs");
+            let info: Value = serde_json::from_slice(&info.stdout).unwrap_or_default();
+            unfinished += u64::from(info["unfinished"] == true);
             let compressed = file.extension().is_some();
             let (here, behind) = left(&plain(&file), &mut check);
             packets += here;
+            bare += u64::from(here == 0);
             assert!(
                 behind < if compressed { 1 } else { 1600 },
                 "round {round}: {behind} bytes of {}",
                 file.display()
             );
         }
+        // The last one, unless nothing of it has reached the disk.
+        assert!(unfinished == 1 || (unfinished, bare) == (0, 1), "round {round}: {unfinished}, {bare}");
         let report = check.finish();
         let (total, foreign) = (report.total, report.corrupt);
         assert_eq!(

@@ -44,7 +44,7 @@ fn root_a_sample_is_counted_and_the_file_says_so() {
         assert!(text.contains(WORDS), "{text}");
         let info = run(&network, &["info", &file]).succeeded();
         let text = String::from_utf8_lossy(&info.stdout).into_owned();
-        assert!(text.contains(&format!("comment: {WORDS}")), "{text}");
+        assert!(text.contains(&format!("comment: {WORDS}")) && !text.contains("was killed"), "{text}");
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use weir::{Builder, Error, Filter, Mode, Setting, SourceChoice, SourceKind};
+use weir::{Builder, Direction, Error, Filter, Mode, Setting, SourceChoice, SourceKind};
 use weir_lab::{FrameSender, Hook, Network, Traffic, Verdict, Veth, require_root};
 
 use crate::common::{PATIENCE, take_of, wait_for};
@@ -27,8 +27,8 @@ fn root_a_program_of_someone_else_stays() {
             assert!(matches!(refused, Err(Error::Busy { .. })), "{refused:?}");
         }
 
-        // `auto` would take xdp on a port without addresses, and says why it does not.
-        let mut capture = on_rx(&network).open().unwrap();
+        // For received packets of a port without addresses `auto` would take xdp, and says why it does not.
+        let mut capture = on_rx(&network).direction(Direction::In).open().unwrap();
         let interface = &capture.interfaces()[0];
         assert_eq!(interface.source, SourceKind::Tc);
         let why = &interface.why;
@@ -49,11 +49,16 @@ fn root_auto_does_not_disturb_an_interface_that_the_host_uses() {
     if !require_root("root_auto_does_not_disturb_an_interface_that_the_host_uses") {
         return;
     }
-    for (veth, source) in [(Veth::default(), SourceKind::Xdp), (Veth::default().ipv4(), SourceKind::Tc)] {
+    for (veth, received, both) in [
+        (Veth::default(), SourceKind::Xdp, SourceKind::Tc),
+        (Veth::default().ipv4(), SourceKind::Tc, SourceKind::Tc),
+    ] {
         let network = Network::new(veth).unwrap();
         network.rx().run(|| {
-            let capture = on_rx(&network).open().unwrap();
-            assert_eq!(capture.interfaces()[0].source, source, "{:?}", capture.interfaces()[0]);
+            for (direction, source) in [(Direction::In, received), (Direction::Both, both)] {
+                let capture = on_rx(&network).direction(direction).open().unwrap();
+                assert_eq!(capture.interfaces()[0].source, source, "{:?}", capture.interfaces()[0]);
+            }
         });
     }
 }
@@ -134,7 +139,7 @@ fn root_absurd_wishes_are_answered() {
         assert!(matches!(xdp().chunk_size(u32::MAX).open(), Err(Error::Shape(_))));
         assert!(matches!(xdp().chunks(1 << 20).open(), Err(Error::Memory { .. })));
         assert!(matches!(xdp().snap_len(0).open(), Err(Error::Setting { setting: Setting::SnapLen, .. })));
-        assert!(matches!(xdp().direction(weir::Direction::Out).open(), Err(Error::Conflict { .. })));
+        assert!(matches!(xdp().direction(Direction::Out).open(), Err(Error::Conflict { .. })));
         let both = on_rx(&network).source(SourceChoice::AfPacket).mode(Mode::Exclusive).open();
         assert!(matches!(both, Err(Error::Conflict { .. })));
         for source in [SourceChoice::Tc, SourceChoice::XdpTc] {
@@ -146,7 +151,7 @@ fn root_absurd_wishes_are_answered() {
             matches!(af_xdp().open(), Err(Error::Conflict { .. })),
             "it would take the host's traffic away"
         );
-        let sent = af_xdp().mode(Mode::Exclusive).direction(weir::Direction::Out).open();
+        let sent = af_xdp().mode(Mode::Exclusive).direction(Direction::Out).open();
         assert!(matches!(sent, Err(Error::Conflict { .. })));
         let all = weir::Capture::builder().interface("any").source(SourceChoice::AfXdp).open();
         assert!(matches!(all, Err(Error::Unsupported { .. })), "{all:?}");
@@ -161,7 +166,7 @@ fn root_absurd_wishes_are_answered() {
         assert!(matches!(twice, Err(Error::Conflict { .. })), "{twice:?}");
         let segmented = on_rx(&network).mode(Mode::Exclusive).segment(true).open();
         assert!(matches!(segmented, Err(Error::Conflict { .. })));
-        for way in [weir::Direction::In, weir::Direction::Out] {
+        for way in [weir::Direction::In, Direction::Out] {
             let one = on_rx(&network).source(SourceChoice::XdpTc).direction(way).open();
             assert!(matches!(one, Err(Error::Conflict { .. })));
         }
