@@ -114,7 +114,8 @@ impl Builder {
     /// shares, but never less than 8 chunks of 64 KiB per queue. The default is one eighth of what is available to the
     /// machine and to the control groups of the process.
     ///
-    /// If [`chunks`](Self::chunks) is set, the capture uses what those chunks need. In any case, one sixteenth of all
+    /// If [`chunks`](Self::chunks) is set, the capture uses what those chunks need; only the memory that the kernel needs
+    /// beside them, with af_packet and af_xdp, shrinks where there are many interfaces. In any case, one sixteenth of all
     /// memory stays in reserve: at least 256 MiB, or a quarter of all memory if that is less.
     pub fn memory(mut self, bytes: u64) -> Self {
         self.settings.pool.memory = Some(bytes);

@@ -21,6 +21,9 @@ const MOST_RESERVE: u64 = 4;
 /// [`FEWEST_CHUNKS`] chunks.
 const DEFAULT_POOL: u64 = 512 << 20;
 const FEWEST_CHUNKS: u32 = 8;
+/// If memory is short, what the kernel needs beside a pool takes at most the interface's share divided by this. By
+/// default it takes a third: 32 MiB beside 64.
+const BESIDE: u64 = 3;
 /// The smallest chunk size: if memory is short, chunks shrink, but a queue keeps [`FEWEST_CHUNKS`].
 const LEAST_CHUNK_SIZE: u32 = 64 << 10;
 
@@ -115,67 +118,111 @@ pub(crate) struct Need {
     pub(crate) queues: u32,
     /// Size of the largest record's data in bytes.
     pub(crate) largest: u32,
-    /// Bytes needed in addition to the pool.
+    /// The kernel's memory beside the pool.
+    pub(crate) beside: Beside,
+}
+
+/// Bytes that the kernel fills before they reach the pool: a ring or frames. If memory is short they are halved, down to
+/// the least.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Beside {
+    pub(crate) usual: u64,
+    pub(crate) least: u64,
+}
+
+impl Beside {
+    /// Returns as much as fits `most`, but not less than the least.
+    fn within(self, most: u64) -> u64 {
+        let mut bytes = self.usual;
+        while bytes > most && bytes / 2 >= self.least && bytes > 1 {
+            bytes /= 2;
+        }
+        bytes
+    }
+}
+
+/// The memory to use on an interface.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Planned {
+    pub(crate) shape: Shape,
+    /// Bytes beside the pool.
     pub(crate) beside: u64,
 }
 
-impl Need {
-    fn bytes(self, shape: &Shape) -> u64 {
-        shape.data_bytes().saturating_add(self.beside)
+impl Planned {
+    pub(crate) fn bytes(&self) -> u64 {
+        self.shape.data_bytes().saturating_add(self.beside)
     }
 }
 
 impl PoolSize {
     /// Returns the dimensions of a pool for `need`, if there is memory for it now. `name` is the interface.
     pub(crate) fn shape(&self, name: &str, need: Need) -> Result<Shape, Error> {
-        let shape = self.fitting(need)?;
-        check(name, need.bytes(&shape))?;
-        Ok(shape)
+        Ok(self.plan(name, need)?.shape)
     }
 
-    /// Returns the usual pool, or else the largest that fits the memory, but at least the [least](Self::least).
-    fn fitting(&self, need: Need) -> Result<Shape, Error> {
+    /// Does the same where the kernel needs memory beside the pool.
+    pub(crate) fn plan(&self, name: &str, need: Need) -> Result<Planned, Error> {
+        let planned = self.fitting(need)?;
+        check(name, planned.bytes())?;
+        Ok(planned)
+    }
+
+    /// Returns the usual memory, or else as much as fits, but at least the [least](Self::least).
+    fn fitting(&self, need: Need) -> Result<Planned, Error> {
         let (usual, least) = (self.usual(need)?, self.least(need)?);
         let memory = self.memory.unwrap_or(u64::MAX);
-        if self.chunks.is_some() || need.bytes(&usual) <= memory {
+        if self.chunks.is_some() {
+            let beside = need.beside.within(self.beside.unwrap_or(u64::MAX));
+            return Ok(Planned { beside, ..usual });
+        }
+        if usual.bytes() <= memory {
             return Ok(usual);
         }
-        let room = memory.saturating_sub(need.beside) / u64::from(need.queues);
-        let mut chunk_size = usual.limit();
+        let left = memory.saturating_sub(least.shape.data_bytes());
+        let beside = need.beside.within((memory / BESIDE).min(left));
+        let planned = |shape| Planned { shape, beside };
+        let room = memory.saturating_sub(beside) / u64::from(need.queues);
+        let (least, mut chunk_size) = (least.shape, usual.shape.limit());
         loop {
             let one = Shape::new(need.queues, least.chunks(), chunk_size, need.largest)?;
             let chunks = u32::try_from(room / u64::from(one.stride())).unwrap_or(u32::MAX);
             if chunks >= least.chunks() || chunk_size <= least.limit() {
                 let chunks = chunks.clamp(least.chunks(), DEFAULT_CHUNKS);
-                return Ok(Shape::new(need.queues, chunks, chunk_size, need.largest)?);
+                return Ok(planned(Shape::new(need.queues, chunks, chunk_size, need.largest)?));
             }
             chunk_size = (chunk_size / 2).max(least.limit());
         }
     }
 
     /// Returns the requested pool or the default one, before many interfaces or little memory reduce it.
-    fn usual(&self, need: Need) -> Result<Shape, Error> {
+    fn usual(&self, need: Need) -> Result<Planned, Error> {
         let chunk_size = self.chunk_size.unwrap_or(DEFAULT_CHUNK_SIZE);
         let chunks = self.chunks.unwrap_or_else(|| {
             let share = DEFAULT_POOL / u64::from(chunk_size.max(1)) / u64::from(need.queues.max(1));
             u32::try_from(share).unwrap_or(u32::MAX).clamp(FEWEST_CHUNKS, DEFAULT_CHUNKS)
         });
-        Ok(Shape::new(need.queues, chunks, chunk_size, need.largest)?)
+        let shape = Shape::new(need.queues, chunks, chunk_size, need.largest)?;
+        Ok(Planned { shape, beside: need.beside.usual })
     }
 
-    /// Returns the smallest pool that satisfies the request.
-    fn least(&self, need: Need) -> Result<Shape, Error> {
-        let (chunks, chunk_size) = match *self {
-            Self { chunks: Some(_), .. } => return self.usual(need),
-            Self { chunk_size: Some(asked), .. } => (2, asked),
-            _ => (FEWEST_CHUNKS, LEAST_CHUNK_SIZE),
+    /// Returns the least memory that satisfies the request.
+    fn least(&self, need: Need) -> Result<Planned, Error> {
+        let shape = match *self {
+            Self { chunks: Some(_), .. } => self.usual(need)?.shape,
+            Self { chunk_size: Some(asked), .. } => Shape::new(need.queues, 2, asked, need.largest)?,
+            _ => Shape::new(need.queues, FEWEST_CHUNKS, LEAST_CHUNK_SIZE, need.largest)?,
         };
-        Ok(Shape::new(need.queues, chunks, chunk_size, need.largest)?)
+        Ok(Planned { shape, beside: need.beside.within(0) })
     }
 
-    /// Returns the bytes of all pools together, with dimensions from `shape`.
-    fn sum(&self, needs: &[Need], shape: impl Fn(&Self, Need) -> Result<Shape, Error>) -> Result<u64, Error> {
-        needs.iter().try_fold(0, |sum: u64, &need| Ok(sum.saturating_add(need.bytes(&shape(self, need)?))))
+    /// Returns the bytes of all `needs` together, each as `planned`.
+    fn sum(
+        &self,
+        needs: &[Need],
+        planned: impl Fn(&Self, Need) -> Result<Planned, Error>,
+    ) -> Result<u64, Error> {
+        needs.iter().try_fold(0, |sum: u64, &need| Ok(sum.saturating_add(planned(self, need)?.bytes())))
     }
 }
 
@@ -190,6 +237,15 @@ struct Want {
 }
 
 impl Want {
+    /// Returns what is wanted beside the pools: the maximum over the alternatives.
+    fn beside(alternatives: &Alternatives) -> Self {
+        let most = |of: fn(Beside) -> u64| {
+            let sums = alternatives.iter().map(|needs| needs.iter().map(|need| of(need.beside)).sum());
+            sums.max().unwrap_or(0)
+        };
+        Self { usual: most(|beside| beside.usual), least: most(|beside| beside.within(0)) }
+    }
+
     /// Takes the maximum over the alternatives.
     fn of(alternatives: &Alternatives, size: &PoolSize) -> Result<Self, Error> {
         let (mut usual, mut least) = (0, 0);
@@ -241,11 +297,19 @@ pub(crate) fn shares(
         // The other alternatives check for themselves when they are opened.
         let first: Vec<Need> =
             interfaces.iter().filter_map(|(_, any)| any.first()).flatten().copied().collect();
-        let asked = size.sum(&first, PoolSize::usual)?;
+        let asked = size.sum(&first, PoolSize::least)?;
         if asked > usable {
             return refused(asked, fitting_pool(&first, size, usable));
         }
-        return Ok(vec![size; interfaces.len()]);
+        // The pools are as large as asked for; what the kernel needs beside them may take as much as a capture may by
+        // default.
+        let wants: Vec<Want> = interfaces.iter().map(|(_, any)| Want::beside(any)).collect();
+        let pools = first.iter().try_fold(0, |sum: u64, &need| {
+            Ok::<_, Error>(sum.saturating_add(size.usual(need)?.shape.data_bytes()))
+        })?;
+        let budget = memory.map_or(u64::MAX, Memory::budget).min(usable.saturating_sub(pools));
+        let rest = divide(&wants, budget).unwrap_or_else(|| vec![0; wants.len()]);
+        return Ok(rest.into_iter().map(|rest| PoolSize { beside: Some(rest), ..size }).collect());
     }
     let wants = interfaces.iter().map(|(_, any)| Want::of(any, &size)).collect::<Result<Vec<_>, Error>>()?;
     let budget = size.memory.unwrap_or_else(|| memory.map_or(u64::MAX, Memory::budget));
@@ -287,8 +351,8 @@ fn fitting_pool(needs: &[Need], asked: PoolSize, usable: u64) -> Option<Fit> {
     let sizes = (13..bytes.max(1).next_power_of_two().ilog2()).rev().map(|power| 1 << power);
     let pools = sizes.map(|bytes| pool_of(bytes, None));
     let fits = |&(chunks, chunk_size): &(u32, u32)| {
-        let size = PoolSize { chunks: Some(chunks), chunk_size: Some(chunk_size), memory: None };
-        size.sum(needs, PoolSize::usual).is_ok_and(|sum| sum <= usable)
+        let size = PoolSize { chunks: Some(chunks), chunk_size: Some(chunk_size), ..PoolSize::default() };
+        size.sum(needs, PoolSize::least).is_ok_and(|sum| sum <= usable)
     };
     let fitting = pools.into_iter().find(fits);
     fitting.map(|(chunks, chunk_size)| Fit::Chunks { chunks, chunk_size })
@@ -326,7 +390,7 @@ mod tests {
 
     /// The need of a pool for packets of up to this length.
     fn need(queues: u32, largest: u32) -> Need {
-        Need { queues, largest, beside: 0 }
+        Need { queues, largest, beside: Beside::default() }
     }
 
     fn machine(total: u64, available: u64) -> Option<Memory> {
@@ -364,7 +428,7 @@ mod tests {
         let one = interfaces(1, 2);
         for memory in [machine(24 * GIB, 20 * GIB), machine(4 * GIB, 2 * GIB), None] {
             let sizes = shares(&one, PoolSize::default(), memory).expect("enough");
-            let shape = sizes[0].fitting(one[0].1[0][0]).expect("a pool");
+            let shape = sizes[0].fitting(one[0].1[0][0]).expect("a pool").shape;
             assert_eq!((shape.chunks(), shape.limit()), (DEFAULT_CHUNKS, DEFAULT_CHUNK_SIZE));
         }
     }
@@ -413,12 +477,53 @@ mod tests {
         let any = vec![
             vec![need(1, 4096)],
             vec![need(16, 65_549)],
-            vec![Need { beside: 32 * MIB, ..need(1, 65_549) }],
+            vec![Need { beside: Beside { usual: 32 * MIB, least: MIB }, ..need(1, 65_549) }],
         ];
         let all = vec![("eth0", any); 40];
         let memory = machine(24 * GIB, 16 * GIB);
         let sizes = shares(&all, PoolSize::default(), memory).expect("enough");
         assert!(taken(&all, &sizes) <= 2 * GIB);
+    }
+
+    /// Returns `count` interfaces with a ring each.
+    fn with_rings(count: usize) -> Vec<(&'static str, Alternatives)> {
+        let beside = Beside { usual: 32 * MIB, least: MIB };
+        vec![("eth0", vec![vec![Need { beside, ..need(1, 65_549) }]]); count]
+    }
+
+    #[test]
+    fn rings_shrink_with_the_pools_of_many_interfaces() {
+        let memory = machine(24 * GIB, 16 * GIB);
+        let of = |count, size, memory| {
+            let all = with_rings(count);
+            let sizes = shares(&all, size, memory).expect("enough");
+            let planned = sizes[0].fitting(all[0].1[0][0]).expect("a pool");
+            assert!(size.chunks.is_some() || taken(&all, &sizes) <= 2 * GIB);
+            (planned.beside / MIB, planned.shape.chunks(), planned.shape.limit())
+        };
+        let default = PoolSize::default();
+        for (count, usual) in [
+            (1, (32, 64, 1 << 20)),
+            (16, (32, 64, 1 << 20)),
+            (64, (8, 22, 1 << 20)),
+            (100, (4, 15, 1 << 20)),
+            (300, (2, 8, 512 << 10)),
+            (900, (1, 9, 64 << 10)),
+        ] {
+            assert_eq!(of(count, default, memory), usual, "{count}");
+        }
+        // On a small machine, too.
+        assert_eq!(of(100, default, machine(4 * GIB, 3 * GIB)), (1, 8, 256 << 10));
+        // Pools that are asked for are never smaller. The rings share what a capture may use.
+        let asked = PoolSize { chunks: Some(8), chunk_size: Some(256 << 10), ..default };
+        for (count, ring) in [(1, 32), (64, 32), (100, 16), (300, 4)] {
+            assert_eq!(of(count, asked, memory), (ring, 8, 256 << 10), "{count}");
+        }
+        // Little is left beside these.
+        let asked = PoolSize { chunks: Some(64), chunk_size: Some(1 << 20), ..default };
+        assert_eq!(of(200, asked, memory), (4, 64, 1 << 20));
+        let error = shares(&with_rings(300), asked, memory).expect_err("too much");
+        assert_eq!(error.hint().as_deref(), Some("try 32 chunks of 1 MiB per queue"));
     }
 
     #[test]
@@ -437,7 +542,7 @@ mod tests {
         let memory = machine(24 * GIB, 6 * GIB);
         let asked = |pool| {
             let (chunks, chunk_size) = pool_of(pool, None);
-            PoolSize { chunks: Some(chunks), chunk_size: Some(chunk_size), memory: None }
+            PoolSize { chunks: Some(chunks), chunk_size: Some(chunk_size), ..PoolSize::default() }
         };
         let all = interfaces(60, 2);
         assert_eq!(shares(&all, asked(32 * MIB), memory).expect("enough").len(), 60);
@@ -481,7 +586,7 @@ mod tests {
     #[test]
     fn chunks_of_a_size_that_is_asked_for_become_fewer_and_not_smaller() {
         let size = PoolSize { chunk_size: Some(4 << 20), memory: Some(64 * MIB), ..PoolSize::default() };
-        let shape = size.fitting(need(2, 65_549)).expect("a pool");
+        let shape = size.fitting(need(2, 65_549)).expect("a pool").shape;
         assert_eq!((shape.chunks(), shape.limit()), (7, 4 << 20));
     }
 

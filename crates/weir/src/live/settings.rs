@@ -113,4 +113,6 @@ pub(crate) struct PoolSize {
     /// The most bytes that all pools may use together: those of a capture or, once [divided](shares), those of an
     /// interface.
     pub(crate) memory: Option<u64>,
+    /// The most bytes that an interface may use beside pools whose size is asked for.
+    pub(crate) beside: Option<u64>,
 }

@@ -45,21 +45,21 @@ use super::signals::{Order, Signals};
 use super::{Bell, DIRECTION_BYTES, Queue, Source};
 use crate::live::exchange::{Gate, classic, counting, for_the_kernel};
 use crate::live::interface::Device;
-use crate::live::memory::Need;
+use crate::live::memory::{Beside, Need, Planned};
 use crate::live::request::Settings;
 use crate::live::sets::{InForce, Labelled, labelled};
 use crate::live::settings::Delivery;
 use crate::live::size;
 use crate::{DEFAULT_SNAP_LEN, Direction, Error, InterfaceWarning};
 
-/// Size of the ring in bytes. A capture may use 64 MiB in addition to the pool.
+/// Size of the ring in bytes, unless many interfaces share the memory. A capture may use 64 MiB in addition to the pool.
 const RING: u32 = 32 << 20;
-/// The smallest ring to try if memory is short.
-const SMALLEST_RING: u32 = 4 << 20;
-/// Least size of a block in bytes, always a power of two, to which the kernel rounds it anyway. With more blocks the
-/// pump may be kept off its CPU for longer: 128 blocks last 128 ms. With larger blocks less space is wasted: three GSO
-/// packets of 64 KiB fit into one of these.
-const SMALLEST_BLOCK: u32 = 256 << 10;
+/// A ring has this many blocks, or fewer if packets are too long for such small ones. With more blocks the pump may be
+/// kept off its CPU for longer: 128 blocks last 128 ms. With larger blocks less space is wasted: three GSO packets of 64
+/// KiB fit into one of the usual 256 KiB.
+const BLOCKS: u32 = 128;
+/// The fewest blocks of a ring.
+const FEWEST_BLOCKS: u32 = 8;
 /// More than the headers of a block and of a packet take.
 const BLOCK_OVERHEAD: u32 = 256;
 /// The largest link-layer header in bytes (`LL_MAX_HEADER`, linux/netdevice.h).
@@ -102,14 +102,28 @@ fn snap_len(device: &Device, settings: &Settings) -> u32 {
 
 /// Returns the memory needed.
 pub(crate) fn need(device: &Device, settings: &Settings) -> Need {
-    Need { queues: 1, largest: snap_len(device, settings) + DIRECTION_BYTES, beside: RING.into() }
+    let beside = Beside { usual: RING.into(), least: smallest_ring(device).into() };
+    Need { queues: 1, largest: snap_len(device, settings) + DIRECTION_BYTES, beside }
+}
+
+/// Returns the size of a block of a ring of `ring` bytes: a power of two, to which the kernel rounds it anyway.
+fn block_bytes(device: &Device, ring: u32) -> u32 {
+    // A later filter may run in this process, on whole packets.
+    let largest = device.largest_frame().min(DEFAULT_SNAP_LEN);
+    (largest + BLOCK_OVERHEAD).next_power_of_two().max(ring / BLOCKS)
+}
+
+/// Returns the size of the smallest ring to use if memory is short.
+fn smallest_ring(device: &Device) -> u32 {
+    (block_bytes(device, 0) * FEWEST_BLOCKS).min(RING)
 }
 
 /// Opens the source on `device`.
 pub(crate) fn open(device: &Device, id: u32, settings: &Settings) -> Result<Opened, Error> {
     let name = &device.link.name;
     let snap_len = snap_len(device, settings);
-    let shape = settings.pool.shape(name, need(device, settings))?;
+    let Planned { shape, beside } = settings.pool.plan(name, need(device, settings))?;
+    let ring_bytes = u32::try_from(beside).map_or(RING, |bytes| bytes.min(RING));
     let retire = match settings.delivery {
         Delivery::Adaptive | Delivery::Active => Duration::from_millis(1),
         Delivery::Batched { timeout, .. } if settings.by_time.is_some() => {
@@ -125,13 +139,11 @@ pub(crate) fn open(device: &Device, id: u32, settings: &Settings) -> Result<Open
     // If only sent packets are captured, the program would also reject, and count, received ones.
     let countable = !device.any && traffic != Traffic::Sent;
     let refusals = countable.then(Refusals::new).and_then(Result::ok);
-    let largest = device.largest_frame().min(DEFAULT_SNAP_LEN);
     let wanted = RingOptions {
         interface: (!device.any).then_some(device.link.index),
         traffic,
         snap_len,
-        // A later filter may run in this process, on whole packets.
-        block_bytes: (largest + BLOCK_OVERHEAD).next_power_of_two().max(SMALLEST_BLOCK),
+        block_bytes: block_bytes(device, ring_bytes),
         blocks: 0,
         retire_ms: u32::try_from(retire.as_millis()).expect("at most a second"),
     };
@@ -157,7 +169,8 @@ pub(crate) fn open(device: &Device, id: u32, settings: &Settings) -> Result<Open
     let asked_len = if sieve.is_some() { DEFAULT_SNAP_LEN } else { kept_len };
     let wanted = RingOptions { snap_len: asked_len, ..wanted };
     let front = in_kernel.as_ref().map_or(packet::Program::All, |(filter, _)| filter.program());
-    let (ring, options) = open_ring(wanted, front).map_err(|error| refused(name, error))?;
+    let (ring, options) =
+        open_ring(device, ring_bytes, wanted, front).map_err(|error| refused(name, error))?;
     let ring_bytes = options.blocks * options.block_bytes;
 
     // There is no promiscuous mode for all interfaces at once.
@@ -238,16 +251,18 @@ fn in_kernel(
     })
 }
 
-/// Opens the largest ring for which there is memory, and returns its dimensions.
+/// Opens the largest ring of up to `bytes` for which there is memory, and returns its dimensions.
 fn open_ring(
+    device: &Device,
+    mut bytes: u32,
     mut options: RingOptions,
     front: packet::Program<'_>,
 ) -> Result<(PacketRing, RingOptions), CallError> {
-    let mut bytes = RING;
     loop {
+        options.block_bytes = block_bytes(device, bytes);
         options.blocks = bytes / options.block_bytes;
         match PacketRing::open_behind(&options, front) {
-            Err(error) if error.errno() == ENOMEM && bytes > SMALLEST_RING => bytes /= 2,
+            Err(error) if error.errno() == ENOMEM && bytes > smallest_ring(device) => bytes /= 2,
             ring => return Ok((ring?, options)),
         }
     }

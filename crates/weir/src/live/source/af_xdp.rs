@@ -44,7 +44,7 @@ use super::writers::{self, Native};
 use super::{Bell, DIRECTION_BYTES, Queue, Source, xdp};
 use crate::live::exchange::Gate;
 use crate::live::interface::{Device, Tags};
-use crate::live::memory::Need;
+use crate::live::memory::{Beside, Need};
 use crate::live::queues;
 use crate::live::request::Settings;
 use crate::live::sampling::Sampling;
@@ -52,8 +52,8 @@ use crate::live::settings::{Delivery, SourceChoice, Timestamps};
 use crate::live::size;
 use crate::{Error, InterfaceWarning};
 
-/// Bytes of the frames of all queues, if that leaves each at least [`FEWEST_FRAMES`]. They buffer what arrives while a
-/// pump is kept off its CPU.
+/// Bytes of the frames of all queues, if that leaves each at least [`FEWEST_FRAMES`], and unless many interfaces share the
+/// memory. They buffer what arrives while a pump is kept off its CPU.
 const FRAMES_BYTES: u32 = 32 << 20;
 /// Fewest frames per queue.
 const FEWEST_FRAMES: u32 = 1024;
@@ -188,8 +188,23 @@ fn frame_bytes(queues: u32, frames: UmemOptions) -> u64 {
 pub(crate) fn need(device: &Device, settings: &Settings, hook: XdpHook) -> Need {
     let (queues, largest) = (device.queues().1, largest(device, hook));
     let snap_len = settings.snap_len.min(largest);
-    let beside = frame_bytes(queues, frames(queues, largest, true));
-    Need { queues, largest: snap_len + DIRECTION_BYTES, beside }
+    Need {
+        queues,
+        largest: snap_len + DIRECTION_BYTES,
+        beside: beside(queues, frames(queues, largest, true)),
+    }
+}
+
+/// Returns the memory for frames of all queues, of which each needs at least [`FEWEST_FRAMES`].
+fn beside(queues: u32, frames: UmemOptions) -> Beside {
+    let of = |number| frame_bytes(queues, UmemOptions { frames: number, ..frames });
+    Beside { usual: of(frames.frames), least: of(FEWEST_FRAMES) }
+}
+
+/// Returns how many frames of each queue take `bytes` together.
+fn frames_within(queues: u32, bytes: u64, frames: UmemOptions) -> u32 {
+    let one = u64::from(queues) * u64::from(frames.frame_size.bytes());
+    u32::try_from(bytes / one).map_or(frames.frames, |number| number.min(frames.frames))
 }
 
 fn open_at(
@@ -222,8 +237,10 @@ fn open_at(
             frames.frame_size.room()
         ));
     }
-    let need = Need { queues, largest: snap_len + DIRECTION_BYTES, beside: frame_bytes(queues, frames) };
-    let shape = settings.pool.shape(name, need)?;
+    let need = Need { queues, largest: snap_len + DIRECTION_BYTES, beside: beside(queues, frames) };
+    let planned = settings.pool.plan(name, need)?;
+    let shape = planned.shape;
+    frames.frames = frames_within(queues, planned.beside, frames);
 
     let (program, maps) = Program::load(&Options {
         queues,
@@ -246,7 +263,7 @@ fn open_at(
     let promiscuous = promiscuous.map_err(|error| refused(name, error))?;
     let (attached, sockets, clock_offset) = (None, Vec::new(), 0);
     let grace = Grace::new();
-    let memory = shape.data_bytes() + need.beside;
+    let memory = planned.bytes();
     let mut source = AfXdp { maps, attached, grace, promiscuous, sockets, memory, first, clock_offset, gate };
     source.tick()?;
     let how = How {

@@ -19,7 +19,7 @@ use crate::live::error::NEEDS;
 use crate::live::exchange;
 use crate::live::exchange::{Form, Gate, PlaceKind, PoolKind, Program, Undo};
 use crate::live::interface::Device;
-use crate::live::memory::Need;
+use crate::live::memory::{Beside, Need};
 use crate::live::request::Settings;
 use crate::live::sets::{InForce, Labelled, labelled};
 use crate::live::settings::Timestamps;
@@ -82,7 +82,7 @@ const LEAST_ROOM: u32 = 16;
 
 /// Returns the memory for a pool with records of up to `largest` bytes of data.
 pub(crate) fn need(queues: u32, largest: u32) -> Need {
-    Need { queues, largest: largest.max(LEAST_ROOM) + DIRECTION_BYTES, beside: 0 }
+    Need { queues, largest: largest.max(LEAST_ROOM) + DIRECTION_BYTES, beside: Beside::default() }
 }
 
 /// Returns what a program needs to know about its pool.
