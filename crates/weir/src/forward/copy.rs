@@ -70,7 +70,7 @@ impl<'a> Copy<'a> {
     /// Opens the process's side; `in_force` is the filter of this direction.
     pub(super) fn port(self, from: &End, maps: PoolMaps, in_force: &AtGateInForce) -> Result<Port, Error> {
         let device = &from.device;
-        let mut source = Programmed::new(device, false, self.shape, maps)?;
+        let mut source = Programmed::new(device, None, self.shape, maps)?;
         source.in_force = in_force.clone();
         let detail = format!(
             "{} chunks of {} per queue",

@@ -14,7 +14,7 @@ use crate::live::choose;
 use crate::live::event::{Event, Heard};
 use crate::live::exchange::{Exchange, Place, Turn, Turns};
 use crate::live::handlers::{Handler, Plan, Team, Watcher};
-use crate::live::interface::{Device, Interface};
+use crate::live::interface::{Census, Device, Interface};
 use crate::live::memory::{self, Memory};
 use crate::live::merge::Merge;
 use crate::live::observer::Observer;
@@ -22,6 +22,7 @@ use crate::live::opened::Opened;
 use crate::live::patience::{Patience, Queues as _, Step, Woken};
 use crate::live::port::Port;
 use crate::live::ports::Shared;
+use crate::live::promiscuity::Promiscuity;
 use crate::live::request::{Opening, Settings, Wanted};
 use crate::live::settings::{Delivery, Timestamps, Window};
 use crate::live::site::{self, Site};
@@ -95,8 +96,19 @@ impl Capture {
             places.push(place);
         }
         // Find all devices before opening the first: opening one may make its driver pause traffic.
-        let find = |one: &Wanted| site::inside(one.namespace.as_ref(), || Device::find(one))?;
-        let mut devices = wanted.iter().map(find).collect::<Result<Vec<_>, Error>>()?;
+        let mut censuses: Vec<Option<Census>> = sites.iter().map(|_| None).collect();
+        let mut devices = Vec::new();
+        for (one, &place) in wanted.iter().zip(&places) {
+            let census = &mut censuses[place];
+            let find = || {
+                let census = match census {
+                    Some(census) => census,
+                    None => census.insert(Census::take()?),
+                };
+                Device::find_in(census, one)
+            };
+            devices.push(site::inside(one.namespace.as_ref(), find)??);
+        }
         let mut settings = settings.clone();
         if let Some(filter) = settings.filter.take() {
             let link_types = devices.iter().map(Device::link_type).collect::<Result<Vec<_>, Error>>()?;
@@ -111,11 +123,13 @@ impl Capture {
         }
         let sizes = memory::shares(&needs, settings.pool, Memory::now())?;
         let mut ports = Vec::new();
+        let promiscuity: Vec<_> = sites.iter().map(|_| Promiscuity::default()).collect();
         for ((((one, device), &place), pool), id) in
             wanted.iter().zip(&devices).zip(&places).zip(sizes).zip(0u32..)
         {
             tell(Opening { name: &one.name, before: ports.len(), all: wanted.len() });
-            let settings = Settings { pool, ..settings.clone() };
+            let shared_promiscuity = promiscuity[place].clone();
+            let settings = Settings { pool, shared_promiscuity, ..settings.clone() };
             let open = || Port::open(one, device, id, place, &settings);
             ports.push(site::inside(one.namespace.as_ref(), open)??);
         }

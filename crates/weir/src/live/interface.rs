@@ -116,11 +116,11 @@ pub(crate) enum Usage {
 
 impl Usage {
     /// Judges `link`, one of `links`, that has these addresses.
-    fn of(link: &Link, links: &[Link], addresses: &[Address]) -> Self {
+    fn of(link: &Link, links: &[Link], addresses: &[&Address]) -> Self {
         // Neighbour discovery, LLDP and the like go out on any port that is up.
         const ENOUGH: u64 = 1000;
         let carries = |other: &Link| other.lower == Some(link.index);
-        if link.master.is_some() || addresses.iter().any(Address::is_beyond_link) {
+        if link.master.is_some() || addresses.iter().any(|address| address.is_beyond_link()) {
             Self::Host
         } else if link.kind.is_some() {
             Self::Software
@@ -131,6 +131,24 @@ impl Usage {
         } else {
             Self::Unknown
         }
+    }
+}
+
+/// All interfaces of a namespace, as the kernel lists them: once for a capture, however many it is on.
+#[derive(Debug)]
+pub(crate) struct Census {
+    links: Vec<Link>,
+    addresses: Vec<Address>,
+    /// Empty if the kernel cannot report them.
+    abilities: Vec<XdpAbilities>,
+}
+
+impl Census {
+    /// Lists the interfaces of this thread's namespace.
+    pub(crate) fn take() -> Result<Self, Error> {
+        let table = Links::open()?;
+        let (links, addresses) = (table.all()?, table.addresses()?);
+        Ok(Self { links, addresses, abilities: xdp_abilities()?.unwrap_or_default() })
     }
 }
 
@@ -212,24 +230,28 @@ impl Device {
 
     /// Finds an interface in this thread's namespace.
     pub(crate) fn find(wanted: &Wanted) -> Result<Self, Error> {
-        let table = Links::open()?;
-        let links = table.all()?;
+        Self::find_in(&Census::take()?, wanted)
+    }
+
+    /// Finds an interface in this thread's namespace, from which `census` is.
+    pub(crate) fn find_in(census: &Census, wanted: &Wanted) -> Result<Self, Error> {
+        let links = &census.links;
         if wanted.is_any() {
-            return Ok(Self::any(wanted, &links));
+            return Ok(Self::any(wanted, links));
         }
         let name = &wanted.name;
         let Some(link) = links.iter().find(|link| link.name == *name) else {
-            return Err(unknown(wanted, &links));
+            return Err(unknown(wanted, links));
         };
         let ethtool = Ethtool::new()?;
-        let addresses: Vec<Address> =
-            table.addresses()?.into_iter().filter(|address| address.interface == link.index).collect();
+        let of_link = |address: &&Address| address.interface == link.index;
+        let addresses: Vec<&Address> = census.addresses.iter().filter(of_link).collect();
         let driver = ethtool.driver(name);
-        let abilities = xdp_abilities()?.into_iter().flatten().find(|one| one.interface == link.index);
+        let abilities = census.abilities.iter().find(|one| one.interface == link.index).copied();
         // Without the privilege to find out, loading such a program fails too, with an error that says so.
         let blinded = probe::blinds_constants().unwrap_or(false);
         let peer =
-            (driver.as_deref() == Some("veth")).then(|| Peer::of(link, &links, &wanted.label())).flatten();
+            (driver.as_deref() == Some("veth")).then(|| Peer::of(link, links, &wanted.label())).flatten();
         let rx_queues = ethtool.rx_queues(name).unwrap_or(link.rx_queues).max(1);
         Ok(Self {
             tags: Tags::of(ethtool.stripping(name), driver.as_deref(), peer.as_ref(), abilities, blinded),
@@ -239,8 +261,8 @@ impl Device {
             chosen: wanted.chosen(rx_queues)?,
             speed_bits: ethtool.speed(name),
             abilities,
-            usage: Usage::of(link, &links, &addresses),
-            netmask: addresses.iter().find_map(Address::netmask),
+            usage: Usage::of(link, links, &addresses),
+            netmask: addresses.iter().find_map(|address| address.netmask()),
             any: false,
             description: None,
             filter: None,
@@ -370,7 +392,7 @@ mod tests {
         let address = |interface, scope| Address { interface, ipv4: true, prefix: 24, scope };
         let card = Link { index: 7, rx_packets: 5_000_000, tx_packets: 5000, ..Link::default() };
         let used =
-            |link: Link, other: Link, address: Address| Usage::of(&link, &[link.clone(), other], &[address]);
+            |link: Link, other: Link, address: Address| Usage::of(&link, &[link.clone(), other], &[&address]);
         let alone = |link: Link| used(link, Link { index: 8, ..Link::default() }, address(7, 253));
         assert_eq!(alone(card.clone()), Usage::Mirror);
         assert_eq!(alone(Link { tx_packets: 5001, ..card.clone() }), Usage::Unknown);

@@ -23,6 +23,7 @@ pub(crate) mod peer;
 pub(crate) mod port;
 pub(crate) mod ports;
 pub mod probe;
+mod promiscuity;
 pub(crate) mod queues;
 pub(crate) mod request;
 pub(crate) mod sampling;

@@ -92,7 +92,14 @@ impl Ports {
     pub(crate) fn stop(&mut self) -> Result<(), Error> {
         let mut result = Ok(());
         for port in &mut self.list {
-            result = port.source.stop().and(result);
+            result = port.source.detach().and(result);
+        }
+        // One grace period is enough for all.
+        if let Some(settled) = self.list.iter().find_map(|port| port.source.settle()) {
+            result = settled.map_err(Error::from).and(result);
+        }
+        for port in &mut self.list {
+            result = port.source.finish().and(result);
         }
         self.ended.get_or_insert_with(Instant::now);
         result

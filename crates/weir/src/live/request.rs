@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use weir_bpf::writers::Chosen;
 
+use crate::live::promiscuity::Promiscuity;
 use crate::live::sampling::Sampling;
 use crate::live::settings::{Delivery, Mode, PoolSize, SourceChoice, Timestamps, Window};
 use crate::live::steering::Steering;
@@ -83,6 +84,8 @@ pub(crate) struct Settings {
     pub(crate) direction: Direction,
     pub(crate) direction_in_records: bool,
     pub(crate) promiscuous: bool,
+    /// What makes interfaces of the same namespace promiscuous.
+    pub(crate) shared_promiscuity: Promiscuity,
     /// The cookie of a socket whose packets are left out.
     pub(crate) left_out: Option<u64>,
     /// The mark of packets that count as filtered.
@@ -106,6 +109,11 @@ impl Settings {
     /// Returns the number of queues that `writers` writers fill: one per writer, or one per writer and target.
     pub(crate) fn queues_of(&self, writers: u32) -> u32 {
         writers.saturating_mul(self.targets().unwrap_or(1))
+    }
+
+    /// Returns what makes the interface promiscuous, if that was requested.
+    pub(crate) fn promiscuity(&self) -> Option<&Promiscuity> {
+        self.promiscuous.then_some(&self.shared_promiscuity)
     }
 
     /// Returns the number of targets, if packets are steered.
@@ -151,6 +159,7 @@ impl Default for Settings {
             direction: Direction::default(),
             direction_in_records: false,
             promiscuous: true,
+            shared_promiscuity: Promiscuity::default(),
             left_out: None,
             left_out_mark: None,
             stacked: false,

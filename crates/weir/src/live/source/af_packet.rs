@@ -83,7 +83,7 @@ pub(crate) struct AfPacket {
     shared: Arc<Shared>,
     pump: Option<JoinHandle<Finished>>,
     /// Held until the source is stopped.
-    promiscuous: Option<Promiscuous>,
+    promiscuous: Option<Arc<Promiscuous>>,
     gate: Arc<SocketGate>,
 }
 
@@ -174,8 +174,11 @@ pub(crate) fn open(device: &Device, id: u32, settings: &Settings) -> Result<Open
     let ring_bytes = options.blocks * options.block_bytes;
 
     // There is no promiscuous mode for all interfaces at once.
-    let promiscuous = (settings.promiscuous && !device.any).then(|| Promiscuous::new(device.link.index));
-    let promiscuous = promiscuous.transpose().map_err(|error| refused(name, error))?;
+    let promiscuous = settings.promiscuity().filter(|_| !device.any);
+    let promiscuous = promiscuous
+        .map(|shared| shared.include(device.link.index))
+        .transpose()
+        .map_err(|error| refused(name, error))?;
     let stack = (device.any && !settings.stacked).then(Stack::open).transpose()?;
     let failed = |error| CallError::new(format!("create the pool for `{name}`"), error);
     let (writer, reader) = private_pool(shape).map_err(failed)?;
@@ -308,8 +311,15 @@ impl Source for AfPacket {
         vec![Arc::<Signals>::clone(&self.shared.signals)]
     }
 
-    fn stop(&mut self) -> Result<(), Error> {
+    fn detach(&mut self) -> Result<(), Error> {
         self.promiscuous = None;
+        if self.pump.is_some() {
+            self.shared.signals.give(Order::Finish);
+        }
+        Ok(())
+    }
+
+    fn finish(&mut self) -> Result<(), Error> {
         let Some(finished) = self.end(Order::Finish) else { return Ok(()) };
         self.shared.signals.leave_rest(finished.rest);
         Ok(finished.result?)

@@ -72,8 +72,10 @@ pub(crate) struct AfXdp {
     maps: Maps,
     /// Held until the source is stopped.
     attached: Option<Arc<Attached>>,
+    /// Detached, and the program may still be running.
+    detached: bool,
     grace: Grace,
-    promiscuous: Option<Promiscuous>,
+    promiscuous: Option<Arc<Promiscuous>>,
     sockets: Vec<Socket>,
     memory: u64,
     /// The receive queue of the first socket.
@@ -259,12 +261,23 @@ fn open_at(
 
     let failed = |error| CallError::new(format!("create the pool for `{name}`"), error);
     let (writers, readers) = Pool::private(shape).map_err(failed)?;
-    let promiscuous = settings.promiscuous.then(|| Promiscuous::new(device.link.index)).transpose();
+    let promiscuous = settings.promiscuity().map(|shared| shared.include(device.link.index)).transpose();
     let promiscuous = promiscuous.map_err(|error| refused(name, error))?;
     let (attached, sockets, clock_offset) = (None, Vec::new(), 0);
     let grace = Grace::new();
     let memory = planned.bytes();
-    let mut source = AfXdp { maps, attached, grace, promiscuous, sockets, memory, first, clock_offset, gate };
+    let mut source = AfXdp {
+        maps,
+        attached,
+        detached: false,
+        grace,
+        promiscuous,
+        sockets,
+        memory,
+        first,
+        clock_offset,
+        gate,
+    };
     source.tick()?;
     let how = How {
         form,
@@ -429,14 +442,23 @@ impl Source for AfXdp {
         self.sockets.iter().map(bell).collect()
     }
 
-    fn stop(&mut self) -> Result<(), Error> {
+    fn detach(&mut self) -> Result<(), Error> {
         self.promiscuous = None;
         let Some(attached) = self.attached.take() else { return Ok(()) };
-        let detached = programmed::off(attached.detach());
-        // Closing the descriptor detaches the program as well.
-        drop(attached);
-        let waited = self.grace.wait();
-        let mut result = detached.and(waited);
+        self.detached = true;
+        // Closing the descriptor, which follows, detaches the program as well.
+        Ok(programmed::off(attached.detach())?)
+    }
+
+    fn settle(&self) -> Option<Result<(), CallError>> {
+        self.detached.then(|| self.grace.wait())
+    }
+
+    fn finish(&mut self) -> Result<(), Error> {
+        if !std::mem::take(&mut self.detached) {
+            return Ok(());
+        }
+        let mut result = Ok(());
         for (socket, queue) in self.sockets.iter_mut().zip(0..) {
             if let Some(finished) = socket.end(Order::Finish) {
                 socket.shared.signals.leave_rest(finished.rest);

@@ -18,6 +18,7 @@ use std::time::Duration;
 
 use weir_bpf::Strays;
 use weir_ring::{Counters, Fill, Gauge, Part};
+use weir_sys::CallError;
 
 use crate::Error;
 use crate::live::exchange::Gate;
@@ -78,9 +79,26 @@ pub(crate) trait Source: std::fmt::Debug + Send {
     /// Returns the bells that ring when queues should be checked.
     fn bells(&self) -> Vec<Arc<dyn Bell>>;
 
-    /// Stops the capture. Once this returns, nothing more arrives and the counters are final. What has arrived can
-    /// still be taken.
-    fn stop(&mut self) -> Result<(), Error>;
+    /// Begins to stop: detaches programs, and orders pumps to finish. [`finish`](Self::finish) does the rest.
+    fn detach(&mut self) -> Result<(), Error>;
+
+    /// Waits until no program that was detached before is running; `None` if this source has detached none. One source
+    /// waits for those of all.
+    fn settle(&self) -> Option<Result<(), CallError>> {
+        None
+    }
+
+    /// Completes the stop of a detached source. Once this returns, nothing more arrives and the counters are final. What
+    /// has arrived can still be taken.
+    fn finish(&mut self) -> Result<(), Error>;
+
+    /// Does all of this.
+    fn stop(&mut self) -> Result<(), Error> {
+        let detached = self.detach();
+        let settled = self.settle().unwrap_or(Ok(()));
+        let finished = self.finish();
+        detached.and(settled.map_err(Error::from)).and(finished)
+    }
 
     /// Returns the counters of `queue`.
     fn counters(&self, queue: u32) -> Counters;

@@ -20,6 +20,7 @@ use crate::live::exchange;
 use crate::live::exchange::{Form, Gate, PlaceKind, PoolKind, Program, Undo};
 use crate::live::interface::Device;
 use crate::live::memory::{Beside, Need};
+use crate::live::promiscuity::Promiscuity;
 use crate::live::request::Settings;
 use crate::live::sets::{InForce, Labelled, labelled};
 use crate::live::settings::Timestamps;
@@ -43,6 +44,8 @@ pub(crate) struct Programmed {
     memory: u64,
     maps: PoolMaps,
     attachment: Option<Box<dyn Attachment>>,
+    /// Detached, and programs may still be running.
+    detached: bool,
     grace: Grace,
     first_number: u32,
     /// Empty once they are given away.
@@ -50,7 +53,7 @@ pub(crate) struct Programmed {
     gauges: Vec<Gauge>,
     doorbell: Arc<Doorbell>,
     /// Held until the source is stopped.
-    promiscuous: Option<Promiscuous>,
+    promiscuous: Option<Arc<Promiscuous>>,
     clock_offset: i64,
     pub(crate) in_force: AtGateInForce,
 }
@@ -152,7 +155,7 @@ impl Programmed {
     /// Makes the process's half of a pool whose program is loaded but not attached yet.
     pub(crate) fn new(
         device: &Device,
-        promiscuous: bool,
+        promiscuous: Option<&Promiscuity>,
         shape: Shape,
         maps: PoolMaps,
     ) -> Result<Self, Error> {
@@ -166,7 +169,7 @@ impl Programmed {
         let failed = |error| CallError::new(format!("map the pool for `{name}`"), error);
         let readers = Pool::shared(shape, &shared).map_err(failed)?;
         let doorbell = maps.doorbell().try_clone_to_owned().and_then(Doorbell::new).map_err(failed)?;
-        let promiscuous = promiscuous.then(|| Promiscuous::new(device.link.index)).transpose();
+        let promiscuous = promiscuous.map(|shared| shared.include(device.link.index)).transpose();
         let promiscuous = promiscuous.map_err(|error| match Errno::from_raw_os_error(error.errno()) {
             Errno::PERM => {
                 Error::Privilege { operation: format!("enable promiscuous mode on `{name}`"), needs: NEEDS }
@@ -178,6 +181,7 @@ impl Programmed {
             memory: shape.data_bytes(),
             maps,
             attachment: None,
+            detached: false,
             grace: Grace::new(),
             first_number: 0,
             gauges: readers.iter().map(Reader::gauge).collect(),
@@ -382,14 +386,21 @@ impl Source for Programmed {
         vec![Arc::<Doorbell>::clone(&self.doorbell)]
     }
 
-    fn stop(&mut self) -> Result<(), Error> {
+    fn detach(&mut self) -> Result<(), Error> {
         self.promiscuous = None;
         let Some(mut attachment) = self.attachment.take() else { return Ok(()) };
-        let detached = off(attachment.detach());
-        // Closing the descriptors detaches the program as well.
-        drop(attachment);
-        let waited = self.grace.wait();
-        Ok(detached.and(waited)?)
+        self.detached = true;
+        // Closing the descriptors, which follows, detaches the program as well.
+        Ok(off(attachment.detach())?)
+    }
+
+    fn settle(&self) -> Option<Result<(), CallError>> {
+        self.detached.then(|| self.grace.wait())
+    }
+
+    fn finish(&mut self) -> Result<(), Error> {
+        self.detached = false;
+        Ok(())
     }
 
     fn counters(&self, queue: u32) -> Counters {

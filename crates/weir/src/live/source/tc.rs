@@ -51,7 +51,7 @@ pub(crate) fn open(device: &Device, id: u32, settings: &Settings) -> Result<Open
         egress,
     })
     .map_err(|error| not_loaded(name, error))?;
-    let mut source = Programmed::new(device, settings.promiscuous && ingress, shape, maps)?;
+    let mut source = Programmed::new(device, settings.promiscuity().filter(|_| ingress), shape, maps)?;
     source.filter(device, settings.filter.as_ref())?;
     let hold = Hold::attach(programs.ingress(), programs.egress(), device.link.index, settings.tc_filters)
         .map_err(|error| refused(device, error))?;

@@ -194,7 +194,7 @@ fn attach(device: &Device, id: u32, settings: &Settings, hook: XdpHook, tags: bo
         tags_of: tags.then_some(device.link.index),
     })
     .map_err(|error| not_loaded(name, error))?;
-    let mut source = Programmed::new(device, settings.promiscuous, shape, maps)?;
+    let mut source = Programmed::new(device, settings.promiscuity(), shape, maps)?;
     if native == Native::Queues {
         source.number_from(settings.queues_of(device.queues().0));
     }

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use weir_bpf::Strays;
 use weir_ring::{Counters, Fill};
+use weir_sys::CallError;
 use weir_sys::bpf::XdpHook;
 use weir_sys::cpu::Processors;
 
@@ -77,9 +78,18 @@ impl Source for XdpTc {
         bells
     }
 
-    fn stop(&mut self) -> Result<(), Error> {
-        let xdp = self.xdp.stop();
-        self.tc.stop().and(xdp)
+    fn detach(&mut self) -> Result<(), Error> {
+        let xdp = self.xdp.detach();
+        self.tc.detach().and(xdp)
+    }
+
+    fn settle(&self) -> Option<Result<(), CallError>> {
+        self.xdp.settle().or_else(|| self.tc.settle())
+    }
+
+    fn finish(&mut self) -> Result<(), Error> {
+        let xdp = self.xdp.finish();
+        self.tc.finish().and(xdp)
     }
 
     fn counters(&self, queue: u32) -> Counters {
