@@ -44,14 +44,20 @@ fn root_frames_of_every_size_are_whole() {
     let sizes = (60..130).chain([1513, 1514, 9014, 32_768, 65_535, 65_536, 65_549]);
     let sent: Vec<_> =
         sizes.map(|size| Traffic::new(size).unwrap().between(network.pair()).frame(7)).collect();
-    network.rx().run(|| {
-        let mut capture = on(&network.pair().rx.name).open().unwrap();
-        FrameSender::new(&network.pair().tx).unwrap().send_frames(&sent).unwrap();
-        let mut received = Vec::new();
-        take(&mut capture, sent.len() as u64, |chunk| received.extend(frames(chunk)));
-        drain(&mut capture, |_| panic!("everything was taken"));
-        assert!(received == sent, "{} of {} frames, or changed ones", received.len(), sent.len());
-    });
+    // The smallest ring, as where many interfaces share the memory, and the usual one.
+    let few = Capture::builder().interface(&network.pair().rx.name).source(SourceChoice::AfPacket);
+    for (builder, ring) in [(few.memory(4 << 20), "1 MiB"), (on(&network.pair().rx.name), "32 MiB")] {
+        network.rx().run(|| {
+            let mut capture = builder.open().unwrap();
+            let detail = &capture.interfaces()[0].detail;
+            assert!(detail.starts_with(&format!("TPACKET_V3, ring of {ring}, ")), "{detail}");
+            FrameSender::new(&network.pair().tx).unwrap().send_frames(&sent).unwrap();
+            let mut received = Vec::new();
+            take(&mut capture, sent.len() as u64, |chunk| received.extend(frames(chunk)));
+            drain(&mut capture, |_| panic!("everything was taken"));
+            assert!(received == sent, "{} of {} frames, or changed ones", received.len(), sent.len());
+        });
+    }
 }
 
 #[test]

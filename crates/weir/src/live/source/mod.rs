@@ -97,7 +97,8 @@ pub(crate) trait Source: std::fmt::Debug + Send {
         let detached = self.detach();
         let settled = self.settle().unwrap_or(Ok(()));
         let finished = self.finish();
-        detached.and(settled.map_err(Error::from)).and(finished)
+        settled?;
+        detached.and(finished)
     }
 
     /// Returns the counters of `queue`.
