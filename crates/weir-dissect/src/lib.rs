@@ -35,6 +35,7 @@ mod details;
 mod dhcp;
 mod dhcp6;
 mod dhcp6_options;
+mod dhcp_options;
 mod dns;
 mod dns_facts;
 mod dns_service;

@@ -252,9 +252,15 @@ fn options_of_tcp_are_those_of_tcpdump() {
 
 /// A response from a DNS server, in raw IPv4.
 fn dns_response(message: &[u8]) -> Frame {
+    udp(53, message)
+}
+
+/// A datagram from `port`, in raw IPv4.
+fn udp(port: u16, message: &[u8]) -> Frame {
     let len = u16::try_from(28 + message.len()).unwrap().to_be_bytes();
-    let mut data =
-        vec![0x45, 0, len[0], len[1], 0, 1, 0, 0, 64, 17, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2, 0, 53, 3, 232];
+    let mut data = vec![0x45, 0, len[0], len[1], 0, 1, 0, 0, 64, 17, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2];
+    data.extend(port.to_be_bytes());
+    data.extend(1000_u16.to_be_bytes());
     data.extend(u16::try_from(8 + message.len()).unwrap().to_be_bytes());
     data.extend([0, 0]);
     data.extend(message);
@@ -290,6 +296,37 @@ fn results_of_dns_are_those_of_tcpdump() {
     let whole = message(7, [&[], &[], &[address.clone(), opt(1)]]);
     messages.extend((12..whole.len()).map(|len| whole[..len].to_vec()));
     agree_on(&messages.iter().map(|message| dns_response(message)).collect::<Vec<_>>(), &[], PLAIN, None);
+}
+
+/// Each option with values that are right for some and wrong for others.
+#[test]
+fn options_of_dhcp_are_those_of_tcpdump() {
+    let values: [&[u8]; 12] = [
+        b"",
+        b"\x01",
+        b"\x00",
+        b"\x02abc",
+        b"\n\0\0\x01",
+        b"\n\0\0\x01\n\0\0\x02",
+        b"abcdefg",
+        b"\0\0\x03http",
+        b"http://x/y\xff\x01",
+        b"\x01\x04abcd\x02\x02ef\x05\x04\n\0\0\x01\x97\x01\0",
+        b"\x18\n\0\0\n\0\0\x01\0\n\0\0\x02",
+        b"\x0f\x02\x03\x04",
+    ];
+    let message = |kind: u8, value: &[u8]| {
+        let mut message = vec![1, 1, 6, 0, 0, 0, 0x12, 0x34];
+        message.resize(236, 0);
+        message.extend([0x63, 0x82, 0x53, 0x63, kind, u8::try_from(value.len()).unwrap()]);
+        message.extend(value);
+        message.extend([255, 0, 0]);
+        udp(67, &message)
+    };
+    let mut frames: Vec<_> = (1..255).flat_map(|kind| values.map(|value| message(kind, value))).collect();
+    frames.extend((0..=255).flat_map(|first| [53, 61, 81, 82].map(|kind| message(kind, &[first, 1, 65]))));
+    frames.extend((0..=255).map(|first| message(53, &[first])));
+    agree_on(&frames, &["-v"], Options { verbose: 1, ..PLAIN }, None);
 }
 
 /// For TCP and ICMP only: for other protocols, tcpdump's `-v` also prints the payload.
