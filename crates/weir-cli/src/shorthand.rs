@@ -109,7 +109,7 @@ const SPELLINGS: [(&str, Option<bool>, &str); 18] = [
     ("--time-stamp-precision", None, "to print nanoseconds: --nano"),
     ("-O --no-optimize", None, "to see the filter before optimization: weir filter --help"),
     ("-E -M", None, "weir does not decrypt; write a file with -w and use tshark"),
-    ("-m -b -H -u", None, "weir has no such format; write a file with -w and print it with tcpdump -r"),
+    ("-m -u", None, "weir has no such format; write a file with -w and print it with tcpdump -r"),
     ("-N", None, "weir prints numbers, or whole names with --names"),
     ("-z -Z", Some(true), "weir read runs as you; -z and -Z belong to weir capture"),
     ("-p --no-promiscuous-mode -B", Some(true), "it belongs to weir capture"),

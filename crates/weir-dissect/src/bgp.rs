@@ -201,7 +201,11 @@ impl Printer<'_> {
                     put!(self, ", Forwarding state preserved: {kept}");
                 }
             }
-            65 => put!(self, "\n\t\t 4 Byte AS {}", value.u32(0)?),
+            65 => {
+                let system = value.u32(0)?;
+                self.text("\n\t\t 4 Byte AS ");
+                self.bgp_system(system);
+            }
             8 | 69 => {
                 for at in (0..value.len.saturating_sub(3)).step_by(4) {
                     self.text("\n\t\t");

@@ -123,7 +123,9 @@ impl Printer<'_> {
             6 => {}
             AGGREGATOR | AS4_AGGREGATOR => {
                 let system = if len == 6 { value.u16(0)?.into() } else { value.u32(0)? };
-                put!(self, " AS #{system}, origin ");
+                self.text(" AS #");
+                self.bgp_system(system);
+                self.text(", origin ");
                 self.ip4_address(value.ip4(len - 4)?);
             }
             8 => self.bgp_communities(value)?,
@@ -163,6 +165,14 @@ impl Printer<'_> {
         Ok(true)
     }
 
+    /// Prints the number of an autonomous system.
+    pub(crate) fn bgp_system(&mut self, number: u32) {
+        match number >> 16 {
+            high @ 1.. if self.options.asdot => put!(self, "{high}.{}", number & 0xffff),
+            _ => put!(self, "{number}"),
+        }
+    }
+
     /// Prints the systems that a route passed. `short`: numbers of two bytes.
     fn bgp_path(&mut self, value: Bytes<'_>, short: bool) -> Result<(), Cut> {
         let mut at = 0;
@@ -173,7 +183,8 @@ impl Printer<'_> {
             at += 2;
             for _ in 0..count {
                 let system = if short { value.u16(at)?.into() } else { value.u32(at)? };
-                put!(self, "{system} ");
+                self.bgp_system(system);
+                self.text(" ");
                 at += if short { 2 } else { 4 };
             }
             self.text(close);
@@ -222,7 +233,10 @@ impl Printer<'_> {
                 self.ip4_address(value.ip4(2)?);
                 put!(self, ":{}", value.u16(6)?);
             }
-            0x0202 | 0x0203 => put!(self, "{}:{}", value.u32(2)?, value.u16(6)?),
+            0x0202 | 0x0203 => {
+                self.bgp_system(value.u32(2)?);
+                put!(self, ":{}", value.u16(6)?);
+            }
             0x0005 => self.ip4_address(value.ip4(2)?),
             0x4004 => {
                 // Bytes per second.
@@ -306,7 +320,13 @@ impl Printer<'_> {
                 self.ip4_number(bytes.ip4(2)?);
                 put!(self, ":{}", bytes.u16(6)?);
             }
-            2 => put!(self, "{}:{}", bytes.u32(2)?, bytes.u16(6)?),
+            2 => {
+                let number = bytes.u16(6)?;
+                self.bgp_system(bytes.u32(2)?);
+                put!(self, ":{number} (");
+                self.ip4_number(bytes.ip4(2)?);
+                put!(self, ":{number})");
+            }
             _ => self.text("unknown RD format"),
         }
         self.text(", ");

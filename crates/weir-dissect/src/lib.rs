@@ -152,6 +152,8 @@ pub struct Options {
     pub absolute: bool,
     /// Verifies no checksums of IPv4, TCP and UDP, for instance because the card computes them (`-K`).
     pub unverified: bool,
+    /// Prints numbers of autonomous systems beyond 65535 as `high.low` (`-b`, RFC 5396's asdot).
+    pub asdot: bool,
     /// What segments carry, whatever their ports (`-T`).
     pub payload: Option<Payload>,
     /// Prints no hex dump of unknown protocols, for instance because the caller dumps every packet.

@@ -15,7 +15,7 @@ fn without_name(line: &str) -> String {
     line.split_once(' ').expect("a name").1.to_owned()
 }
 
-/// Returns the frames of `cuts.txt`, `frames.txt`, `payloads.txt`, `named.txt`, `routers.txt` and `recorded.txt`.
+/// Returns the frames of `cuts.txt`, `frames.txt`, `payloads.txt`, `named.txt`, `routers.txt`, `systems.txt` and `recorded.txt`.
 fn frames() -> Vec<(u16, Vec<u8>)> {
     let named: String = include_str!("named.txt").lines().map(|line| without_name(line) + "\n").collect();
     let texts = [
@@ -24,6 +24,7 @@ fn frames() -> Vec<(u16, Vec<u8>)> {
         include_str!("payloads.txt"),
         include_str!("recorded.txt"),
         include_str!("routers.txt"),
+        include_str!("systems.txt"),
         &named,
     ];
     let lines = texts.into_iter().flat_map(str::lines).filter(|line| !line.starts_with('#'));
@@ -46,6 +47,7 @@ fn all_options() -> impl Iterator<Item = Options> {
         verbose: bits >> 4,
         // Each with some of the other options, and none for the rest.
         unverified: bits % 3 == 0,
+        asdot: bits % 5 == 0,
         payload: Payload::ALL.get(usize::from(bits) % 13).map(|(_, payload)| *payload),
     })
 }

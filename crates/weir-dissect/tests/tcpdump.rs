@@ -126,6 +126,7 @@ const PLAIN: Options = Options {
     quick: false,
     absolute: false,
     unverified: false,
+    asdot: false,
     payload: None,
     no_dump: false,
 };
@@ -358,6 +359,18 @@ fn protocols_of_routers_are_those_of_tcpdump() {
     agree_on(&frames, &["-e"], Options { link: true, ..PLAIN }, None);
     for (level, letters) in [(1, "-v"), (2, "-vv"), (3, "-vvv")] {
         agree_on(&frames, &[letters], Options { verbose: level, ..PLAIN }, None);
+    }
+}
+
+/// An update and an open message, with system 327687 wherever it can be.
+#[test]
+fn systems_of_bgp_have_a_dot_if_so_asked() {
+    let frames = frames(include_str!("systems.txt"));
+    for (asdot, letters) in [(true, "-bv"), (false, "-v")] {
+        let options = Options { verbose: 1, asdot, ..PLAIN };
+        agree_on(&frames, &[letters], options, None);
+        let line = ours(101, &[&frames[0]], options, None);
+        assert_eq!(line.contains(" 5.7 "), asdot, "{line}");
     }
 }
 

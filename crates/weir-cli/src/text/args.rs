@@ -48,6 +48,10 @@ pub(crate) struct LineArgs {
     #[arg(hide_short_help = true, short = 'K', long = "no-checksums", alias = "dont-verify-checksums")]
     unverified: bool,
 
+    /// Print numbers of autonomous systems in BGP with a dot: 5.7 is 327687.
+    #[arg(hide_short_help = true, short = 'b', long = "asdot")]
+    asdot: bool,
+
     /// Print payloads as TYPE, whatever their ports.
     #[arg(hide_short_help = true, short = 'T', long = "payload", value_name = "TYPE", value_parser = payload_parser(), ignore_case = true)]
     payload: Option<Payload>,
@@ -79,6 +83,10 @@ pub(crate) struct LineArgs {
     /// Accepted for compatibility: addresses and ports are numeric unless there is --names.
     #[arg(short = 'n', action = ArgAction::Count, hide = true)]
     _numeric: u8,
+
+    /// Accepted for compatibility: packets of IEEE 802.11 are not dissected.
+    #[arg(short = 'H', action = ArgAction::Count, hide = true)]
+    _mesh: u8,
 
     /// Accepted for compatibility: lines are written whenever no more packets are waiting.
     #[arg(short = 'l', action = ArgAction::Count, hide = true)]
@@ -141,6 +149,7 @@ impl LineArgs {
             quick: self.quick,
             absolute: self.absolute,
             unverified: self.unverified,
+            asdot: self.asdot,
             payload: self.payload,
             no_dump: self.hex > 0 || self.hex_ascii > 0,
         }
