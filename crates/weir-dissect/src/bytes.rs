@@ -65,6 +65,15 @@ impl<'a> Bytes<'a> {
         self.array(at).map(u32::from_be_bytes)
     }
 
+    /// Reads 48 bits.
+    pub(crate) fn u48(self, at: usize) -> Result<u64, Cut> {
+        Ok(u64::from(self.u16(at)?) << 32 | u64::from(self.u32(at + 2)?))
+    }
+
+    pub(crate) fn u64(self, at: usize) -> Result<u64, Cut> {
+        self.array(at).map(u64::from_be_bytes)
+    }
+
     pub(crate) fn mac(self, at: usize) -> Result<[u8; 6], Cut> {
         self.array(at)
     }

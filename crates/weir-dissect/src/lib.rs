@@ -20,6 +20,7 @@
 //! | `ports` | which port identifies which of the modules for TCP and UDP payloads: `textual` (HTTP, SIP and others), `dns`, `dhcp`, `ike`, `kerberos`, `nfs`, `sflow`, ... |
 //! | `bgp`, `bgp_update`, `ospf`, `ospf_states`, `ospf3`, `bfd`, `stp`, `pim`, `eapol`, `rip`, `isis`, `isis_fields`, `eigrp`, `ldp`, `redundancy`, `slow`, `cdp`, `neighbours`, `lldp` | what switches and routers say to each other |
 //! | `details`: `dns_facts`, `dns_service`, `tls`, `http` | what payloads say, for programs: [`Details`] |
+//! | `ptp`, `macsec` | what clocks say to each other; MACsec |
 //! | `tunnel`, `l2tp`, `pptp` | GRE, VXLAN, Geneve, MPLS, PPPoE; L2TP; PPTP's control connection |
 
 #![forbid(unsafe_code)]
@@ -63,6 +64,7 @@ mod link;
 mod llc;
 mod lldp;
 mod lldp_organizations;
+mod macsec;
 mod mptcp;
 mod named;
 mod names;
@@ -84,6 +86,7 @@ mod ppp_control;
 mod ppp_options;
 mod pptp;
 mod protocols;
+mod ptp;
 mod radius;
 mod radius_attributes;
 mod redundancy;

@@ -84,6 +84,20 @@ impl Printer<'_> {
     ) -> Result<(), Cut> {
         // VLAN IDs come from the outermost frame that has a tag.
         let first = self.facts.vlan.is_none();
+        if ethertype == names::MACSEC {
+            let addresses = ends.map(|(source, destination, _)| (source, destination));
+            let Some((inner, rest)) = self.macsec(bytes, addresses)? else { return Ok(()) };
+            (ethertype, bytes) = (inner, rest);
+            if self.options.link {
+                match ethertype {
+                    ..=LARGEST_LENGTH => self.text("802.3"),
+                    _ => {
+                        self.ethertype_name(ethertype);
+                        self.text(", ");
+                    }
+                }
+            }
+        }
         while matches!(ethertype, names::VLAN | names::QINQ | 0x9100 | 0x9200) {
             self.protocol = "vlan";
             let tci = bytes.u16(0)?;
@@ -138,6 +152,7 @@ impl Printer<'_> {
             names::SLOW => self.slow(bytes)?,
             names::EAPOL => self.eapol(bytes)?,
             names::LLDP => self.lldp(bytes)?,
+            names::PTP => self.ptp(bytes)?,
             names::ETHERNET => self.nested(|printer| printer.ethernet(bytes))?,
             _ => match names::unread(ethertype) {
                 Some(name) => {

@@ -1,7 +1,7 @@
 //! Multipath TCP, an option of TCP (RFC 8684; version 0: RFC 6824), as tcpdump reads it.
 
 use crate::Printer;
-use crate::bytes::{Bytes, Cut};
+use crate::bytes::Bytes;
 use crate::tcp_options::Unread;
 use crate::text::put;
 
@@ -44,14 +44,14 @@ impl Printer<'_> {
                 if len != 12 {
                     return Err(Unread::Bad);
                 }
-                put!(self, " seq {}", u64_at(option, 4)?);
+                put!(self, " seq {}", option.u64(4)?);
             }
             7 => {
                 self.text("fast-close");
                 if len != 12 {
                     return Err(Unread::Bad);
                 }
-                put!(self, " key 0x{:x}", u64_at(option, 4)?);
+                put!(self, " key 0x{:x}", option.u64(4)?);
             }
             _ => self.text("unknown"),
         }
@@ -78,9 +78,9 @@ impl Printer<'_> {
             self.text(" csum");
         }
         if len >= 12 {
-            put!(self, " {{0x{:x}", u64_at(option, 4)?);
+            put!(self, " {{0x{:x}", option.u64(4)?);
             if len >= 20 {
-                put!(self, ",0x{:x}", u64_at(option, 12)?);
+                put!(self, ",0x{:x}", option.u64(12)?);
             }
             self.text("}");
         }
@@ -97,7 +97,7 @@ impl Printer<'_> {
             }
             (16, true, true) => {
                 let (id, nonce) = (option.u8(3)?, option.u32(12)?);
-                put!(self, "{backup} id {id} hmac 0x{:x} nonce 0x{nonce:x}", u64_at(option, 4)?);
+                put!(self, "{backup} id {id} hmac 0x{:x} nonce 0x{nonce:x}", option.u64(4)?);
             }
             (24, _, true) => {
                 self.text(" hmac 0x");
@@ -164,7 +164,7 @@ impl Printer<'_> {
             at += 2;
         }
         if len - at == 8 {
-            put!(self, " hmac 0x{:x}", u64_at(option, at)?);
+            put!(self, " hmac 0x{:x}", option.u64(at)?);
         }
         Ok(())
     }
@@ -178,8 +178,4 @@ fn next(rest: &mut Bytes<'_>, size: usize) -> Result<u64, Unread> {
     let number = rest.get(0, size)?.iter().fold(0, |number, &byte| number << 8 | u64::from(byte));
     *rest = rest.from(size);
     Ok(number)
-}
-
-fn u64_at(bytes: Bytes<'_>, at: usize) -> Result<u64, Cut> {
-    Ok(u64::from(bytes.u32(at)?) << 32 | u64::from(bytes.u32(at + 4)?))
 }

@@ -14,6 +14,8 @@ pub(crate) const ETHERNET: u16 = 0x6558;
 pub(crate) const SLOW: u16 = 0x8809;
 pub(crate) const EAPOL: u16 = 0x888e;
 pub(crate) const LLDP: u16 = 0x88cc;
+pub(crate) const MACSEC: u16 = 0x88e5;
+pub(crate) const PTP: u16 = 0x88f7;
 pub(crate) const PPP: u16 = 0x880b;
 
 /// Returns tcpdump's name of an EtherType.
@@ -24,7 +26,7 @@ pub(crate) fn ethertype(number: u16) -> Option<&'static str> {
         0x9100 => "802.1Q-9100",
         0x9200 => "802.1Q-9200",
         QINQ => "802.1Q-QinQ",
-        0x88e5 => "802.1AE MACsec",
+        MACSEC => "802.1AE MACsec",
         IP6 => "IPv6",
         ARP => "ARP",
         RARP => "Reverse ARP",
@@ -42,7 +44,7 @@ pub(crate) fn ethertype(number: u16) -> Option<&'static str> {
         EAPOL => "EAPOL",
         0x88c7 => "RRCP",
         LLDP => "LLDP",
-        0x88f7 => "PTP",
+        PTP => "PTP",
         0x8902 => "CFM",
         0x9000 => "Loopback",
         _ => return None,
@@ -53,8 +55,6 @@ pub(crate) fn ethertype(number: u16) -> Option<&'static str> {
 pub(crate) fn unread(ethertype: u16) -> Option<&'static str> {
     Some(match ethertype {
         0x8808 => "MPCP",
-        0x88f7 => "PTP",
-        0x88e5 => "MACsec",
         0x8902 => "CFM",
         0x9000 => "Loopback",
         _ => return None,

@@ -38,6 +38,7 @@ fn udp(port: u16) -> Option<Read> {
         88 | 750 => |printer, segment| printer.kerberos(segment.payload),
         123 => |printer, segment| printer.ntp(segment.payload),
         161 | 162 => |printer, segment| printer.snmp(segment.payload),
+        319 | 320 => |printer, segment| printer.ptp(segment.payload),
         500 => |printer, segment| printer.ike(segment),
         514 => |printer, segment| printer.syslog(segment.payload),
         520 => |printer, segment| printer.rip(segment.payload),

@@ -448,7 +448,7 @@ fn lines_that_are_better_or_shorter() {
             format!("IP 10.0.0.1.40000 > 10.0.0.2.8472: VXLAN, flags [I] (0x08), vni 100: {carried}"),
         ),
         // Named, but not dissected.
-        (1, ethernet("88f7", "0201000000000000"), "PTP, length 8".to_owned()),
+        (1, ethernet("9000", "0201000000000000"), "Loopback, length 8".to_owned()),
         // Names are not looked up, so the index is printed.
         (276, format!("0800000000000007000104060200000000010000{inner}"), format!("if7   Out {carried}")),
         (
