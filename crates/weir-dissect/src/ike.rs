@@ -1,4 +1,4 @@
-//! ISAKMP and IKE (RFC 2408, RFC 7296), and ESP in UDP (RFC 3948).
+//! ISAKMP and IKE (RFC 2408, RFC 7296), and ESP in UDP (RFC 3948). Payloads are in `isakmp` and `ike2`.
 
 use std::collections::VecDeque;
 use std::net::IpAddr;
@@ -17,10 +17,6 @@ const ENCRYPTED: u8 = 1;
 /// Letters for the flags of version 1 and 2.
 const FLAGS1: [(u8, &str); 2] = [(ENCRYPTED, "E"), (2, "C")];
 const FLAGS2: [(u8, &str); 3] = [(8, "I"), (16, "V"), (32, "R")];
-
-/// Payloads of version 1.
-const PAYLOADS: [&str; 14] =
-    ["none", "sa", "p", "t", "ke", "id", "cert", "cr", "hash", "sig", "nonce", "n", "d", "vid"];
 
 /// Who began the last exchanges: in version 1, messages do not tell.
 #[derive(Debug, Default)]
@@ -73,6 +69,12 @@ impl Printer<'_> {
         self.text("isakmp");
         if self.options.verbose > 0 {
             put!(self, " {}.{} msgid {message:08x}", version >> 4, version & 15);
+            if self.options.verbose > 1 {
+                self.text(" cookie ");
+                self.isakmp_hex(cookie);
+                self.text("->");
+                self.isakmp_hex(bytes.get(8, 8)?);
+            }
         }
         self.text(":");
         let letters = match version >> 4 {
@@ -104,10 +106,15 @@ impl Printer<'_> {
         if self.options.verbose > 0 {
             self.text(":");
             if version >> 4 == 1 && flags & ENCRYPTED != 0 {
-                match PAYLOADS.get(usize::from(next)) {
-                    Some(name) => put!(self, " [encrypted {name}]"),
-                    None => put!(self, " [encrypted #{next}]"),
-                }
+                self.text(" [encrypted ");
+                self.isakmp_name(next);
+                self.text("]");
+            } else {
+                let _ends_early = self.isakmp_payloads(next, bytes.from(HEADER), 0, 1);
+            }
+            let len = bytes.u32(24)? as usize;
+            if len != bytes.len {
+                put!(self, " (len mismatch: isakmp {len}/ip {})", bytes.len);
             }
         }
         Ok(())

@@ -411,6 +411,19 @@ fn checksums_are_not_verified_if_so_asked() {
     agree_on(&frames(PAYLOADS), &["-vv", "-K"], unverified, None);
 }
 
+/// tcpdump prints up to twenty more bytes of a nonce, whether they belong to it or not.
+#[test]
+fn a_nonce_ends_where_it_ends() {
+    let header = "01010101010101010202020202020202282022080000000000000038";
+    let nonces = format!("28000010{}0000000c{}", "6e".repeat(12), "7f".repeat(8));
+    let data = bytes(&format!("{header}{nonces}"));
+    let frame = udp(500, &data);
+    let line = ours(101, &[&frame], Options { verbose: 1, ..PLAIN }, None);
+    assert!(line.contains("(nonce: len=12 data=(6e6e6e6e6e6e6e6e6e6e...6e6e))"), "{line}");
+    let theirs = tcpdump(101, &[&frame], &["-v"]);
+    assert!(theirs.is_none_or(|theirs| theirs.contains("...6e6e0000000c7f")));
+}
+
 /// Lines that differ from tcpdump's on purpose.
 #[test]
 fn lines_that_are_better_or_shorter() {
