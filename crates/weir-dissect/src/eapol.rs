@@ -74,7 +74,7 @@ impl Printer<'_> {
     }
 
     /// `given`: the length of the message according to the header before it.
-    fn eap(&mut self, given: usize, bytes: Bytes<'_>) -> Result<(), Cut> {
+    pub(crate) fn eap(&mut self, given: usize, bytes: Bytes<'_>) -> Result<(), Cut> {
         let (code, id, len) = (bytes.u8(0)?, bytes.u8(1)?, usize::from(bytes.u16(2)?));
         if len != given {
             self.text("EAP fragment?");
@@ -107,6 +107,7 @@ impl Printer<'_> {
     }
 
     fn eap_method(&mut self, kind: u8, data: Bytes<'_>) -> Result<(), Cut> {
+        let family = if kind == 43 { "FAST" } else { "TLS/TTLS" };
         match kind {
             1 | 2 if data.len > 0 => {
                 put!(self, ", {}: ", method(kind));
@@ -124,10 +125,7 @@ impl Printer<'_> {
                     before = ", ";
                 }
             }
-            TLS | 21 | 43 if data.len == 0 => {
-                let name = if kind == 43 { "FAST" } else { "TLS/TTLS" };
-                put!(self, " (too short for EAP {name} request/response)");
-            }
+            TLS | 21 | 43 if data.len == 0 => put!(self, " (too short for EAP {family} request/response)"),
             TLS | 21 | 43 => {
                 let flags = data.u8(0)?;
                 if kind != TLS {
@@ -139,7 +137,7 @@ impl Printer<'_> {
                 match data.u32(1) {
                     _ if flags & 0x80 == 0 => {}
                     Ok(len) => put!(self, ", len {len}"),
-                    Err(Cut) => self.text(" (too short for EAP TLS/TTLS request/response with length)"),
+                    Err(Cut) => put!(self, " (too short for EAP {family} request/response with length)"),
                 }
             }
             18 | 23 if data.len == 0 => self.text(" (too short for EAP SIM/AKA request/response)"),

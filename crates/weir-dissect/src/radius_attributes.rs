@@ -22,18 +22,26 @@ enum Form {
     Ip6,
     Prefix6,
     Duration,
+    /// The number or name of a VLAN, and whether its frames have a tag (RFC 4675).
+    Vlan,
+    VlanName,
+    /// A tag, a salt and what was encrypted with it.
+    Secret,
     Vendor,
     Message,
 }
 
-use Form::{Duration, Ip4, Ip6, Message, Number, Prefix6, Silent, Tagged, TaggedText, Text, Vendor, Words};
+use Form::{
+    Duration, Ip4, Ip6, Message, Number, Prefix6, Secret, Silent, Tagged, TaggedText, Text, Vendor, Vlan,
+    VlanName, Words,
+};
 
 /// Lowest attribute number that has no name.
-const NAMED: usize = 109;
+const NAMED: usize = 124;
 
 #[rustfmt::skip]
 const ATTRIBUTES: [(&str, Form); NAMED] = [
-    ("", Silent), ("User-Name", Text), ("User-Password", Silent), ("CHAP-Password", Silent), ("NAS-IP-Address", Ip4),
+    ("Unknown", Silent), ("User-Name", Text), ("User-Password", Silent), ("CHAP-Password", Silent), ("NAS-IP-Address", Ip4),
     ("NAS-Port", Number), ("Service-Type", Words(&SERVICES)), ("Framed-Protocol", Words(&PROTOCOLS)),
     ("Framed-IP-Address", Ip4), ("Framed-IP-Netmask", Ip4),
     ("Framed-Routing", Words(&["None", "Send", "Listen", "Send&Listen"])), ("Filter-Id", Text), ("Framed-MTU", Number),
@@ -51,11 +59,11 @@ const ATTRIBUTES: [(&str, Form); NAMED] = [
     ("Acct-Session-Time", Duration), ("Acct-Input-Packets", Number), ("Acct-Output-Packets", Number),
     ("Acct-Terminate-Cause", Words(&CAUSES)), ("Acct-Multi-Session-Id", Text), ("Acct-Link-Count", Number),
     ("Acct-Input-Gigawords", Number), ("Acct-Output-Gigawords", Number), ("Unassigned", Silent),
-    ("Event-Timestamp", Silent), ("Egress-VLANID", Silent), ("Ingress-Filters", Words(&["", "Enabled", "Disabled"])),
-    ("Egress-VLAN-Name", Silent), ("User-Priority-Table", Silent), ("CHAP-Challenge", Text),
+    ("Event-Timestamp", Silent), ("Egress-VLANID", Vlan), ("Ingress-Filters", Words(&["", "Enabled", "Disabled"])),
+    ("Egress-VLAN-Name", VlanName), ("User-Priority-Table", Silent), ("CHAP-Challenge", Text),
     ("NAS-Port-Type", Words(&PORTS)), ("Port-Limit", Number), ("Login-LAT-Port", Text),
     ("Tunnel-Type", Tagged(&TUNNELS)), ("Tunnel-Medium-Type", Tagged(&MEDIA)), ("Tunnel-Client-Endpoint", TaggedText),
-    ("Tunnel-Server-Endpoint", TaggedText), ("Acct-Tunnel-Connection", Text), ("Tunnel-Password", Silent),
+    ("Tunnel-Server-Endpoint", TaggedText), ("Acct-Tunnel-Connection", Text), ("Tunnel-Password", Secret),
     ("ARAP-Password", Silent), ("ARAP-Features", Silent),
     ("ARAP-Zone-Access", Words(&["", "Only access to dfl zone", "Use zone filter inc.", "Not used", "Use zone filter exc."])),
     ("ARAP-Security", Text), ("ARAP-Security-Data", Text), ("Password-Retry", Number),
@@ -69,6 +77,10 @@ const ATTRIBUTES: [(&str, Form); NAMED] = [
     ("Framed-IPv6-Route", Text), ("Framed-IPv6-Pool", Text),
     ("Error-Cause", Silent), ("EAP-Key-Name", Silent), ("Digest-Response", Text), ("Digest-Realm", Text),
     ("Digest-Nonce", Text), ("Digest-Response-Auth", Text), ("Digest-Nextnonce", Text), ("Digest-Method", Text),
+    ("Digest-URI", Text), ("Digest-Qop", Text), ("Digest-Algorithm", Text), ("Digest-Entity-Body-Hash", Text),
+    ("Digest-CNonce", Text), ("Digest-Nonce-Count", Text), ("Digest-Username", Text), ("Digest-Opaque", Text),
+    ("Digest-Auth-Param", Text), ("Digest-AKA-Auts", Text), ("Digest-Domain", Text), ("Digest-Stale", Text),
+    ("Digest-HA1", Text), ("SIP-AOR", Text), ("Delegated-IPv6-Prefix", Prefix6),
 ];
 #[rustfmt::skip]
 const SERVICES: [&str; 20] = [
@@ -145,7 +157,7 @@ impl Printer<'_> {
 
     fn radius_value(&mut self, form: Form, value: Bytes<'_>) -> Result<(), Cut> {
         let len = match form {
-            Number | Words(_) | Tagged(_) | Ip4 | Duration => 4,
+            Number | Words(_) | Tagged(_) | Ip4 | Duration | Vlan => 4,
             Ip6 => 16,
             _ => value.len,
         };
@@ -180,8 +192,34 @@ impl Printer<'_> {
                     _ => put!(self, "{hours:02}:{minutes:02}:{seconds:02} hours"),
                 }
             }
+            Vlan | VlanName => {
+                let tagged = value.u8(0)?;
+                let word = match tagged {
+                    0x31 => "Tagged",
+                    0x32 => "Untagged",
+                    _ => "Unknown tag",
+                };
+                put!(self, "{word} (0x{tagged:02x}) ");
+                match form {
+                    Vlan => put!(self, "{}", value.u24(1)?),
+                    _ => self.radius_text(value.from(1).data),
+                }
+            }
+            Secret if value.len < 3 => return Err(Cut),
+            Secret => {
+                match value.u8(0)? {
+                    tag @ 1..0x20 => put!(self, "Tag[{tag}] "),
+                    _ => self.text("Tag[Unused] "),
+                }
+                put!(self, "Salt {} ", value.u16(1)?);
+                self.radius_text(value.from(3).data);
+            }
             Vendor => self.radius_vendor(value)?,
-            Message => self.radius_message(value)?,
+            Message => {
+                let printed = self.eap(value.len, value);
+                self.protocol = "radius";
+                printed?;
+            }
         }
         Ok(())
     }
@@ -245,59 +283,20 @@ impl Printer<'_> {
             let (kind, len) = (rest.u8(0)?, usize::from(rest.u8(1)?));
             put!(self, "\n\t    Vendor Attribute: {kind}");
             if len < 2 {
-                self.text(", Length: (bogus, must be >= 2)");
+                put!(self, ", Length: {len} (bogus, must be >= 2)");
+                return Ok(());
+            }
+            if len > rest.len {
+                put!(self, ", Length: {len} (bogus, goes past end of vendor-specific attribute)");
                 return Ok(());
             }
             let len = len - 2;
             put!(self, ", Length: {len}");
-            if len + 2 > rest.len {
-                self.text(" (bogus)");
-                return Ok(());
-            }
             self.text(", Value: ");
             for &byte in rest.get(2, len)? {
                 self.line.push(if matches!(byte, b' '..=b'~') { byte } else { b'.' });
             }
             rest = rest.from(2 + len);
-        }
-        Ok(())
-    }
-
-    /// Prints the head of a message of EAP.
-    fn radius_message(&mut self, value: Bytes<'_>) -> Result<(), Cut> {
-        let name = match value.u8(0)? {
-            1 => "Request",
-            2 => "Response",
-            3 => "Success",
-            4 => "Failure",
-            _ => "",
-        };
-        if value.len < 4 || name.is_empty() || usize::from(value.u16(2)?) != value.len {
-            self.text("EAP fragment?");
-            return Ok(());
-        }
-        put!(self, "{name} ({}), id {}, len {}", value.u8(0)?, value.u8(1)?, value.u16(2)?);
-        if value.len > 4 && matches!(name, "Request" | "Response") {
-            let kind = value.u8(4)?;
-            let method = match kind {
-                1 => "Identity",
-                2 => "Notification",
-                3 => "Nak",
-                4 => "MD5-challenge",
-                5 => "OTP",
-                6 => "GTC",
-                13 => "TLS",
-                21 => "TTLS",
-                43 => "FAST",
-                254 => "Expanded types",
-                255 => "Experimental",
-                _ => "unknown",
-            };
-            put!(self, "\n\t\t Type {method} ({kind})");
-            if value.len > 5 && matches!(kind, 1 | 2) {
-                put!(self, ", {method}: ");
-                self.harmless(value.from(5).data);
-            }
         }
         Ok(())
     }

@@ -330,6 +330,41 @@ fn options_of_dhcp_are_those_of_tcpdump() {
     agree_on(&frames, &["-v"], Options { verbose: 1, ..PLAIN }, None);
 }
 
+/// Each attribute with values that are right for some and wrong for others, and messages of EAP.
+#[test]
+fn attributes_of_radius_are_those_of_tcpdump() {
+    // Not dissected, or a time, which tcpdump prints in local time.
+    const OTHERS: [u8; 11] = [55, 70, 71, 84, 101, 124, 125, 126, 127, 128, 129];
+    let values: [&[u8]; 9] = [
+        b"",
+        b"\x01",
+        b"\0\0\0\x01",
+        b"\x01abc",
+        b"abcdef",
+        b"\x20\x01\x0d\xb8\0\0\0\0\0\0\0\0\0\0\0\x01",
+        b"\0\x40\x20\x01\x0d\xb8\0\0\0\0",
+        b"\0\0\0\x09\x01\x05abc\x02\x07d",
+        b"\0\0\0\x09\x01\x01",
+    ];
+    let attribute = |kind: u8, value: &[u8]| {
+        let len = u8::try_from(value.len()).unwrap();
+        let mut message = vec![1, 7, 0, 22 + len];
+        message.resize(20, 0x11);
+        message.extend([kind, len + 2]);
+        message.extend(value);
+        udp(1812, &message)
+    };
+    let known = (0..=255).filter(|kind| !OTHERS.contains(kind));
+    let mut frames: Vec<_> = known.flat_map(|kind| values.map(|value| attribute(kind, value))).collect();
+    for (code, method) in (1..=5).flat_map(|code| (0..=255).map(move |method| (code, method))) {
+        for (len, value) in [(7, b"\x0b\0"), (7, b"\x80a"), (9, b"\0\0")] {
+            frames.push(attribute(79, &[code, 9, 0, len, method, value[0], value[1]]));
+        }
+        frames.push(attribute(79, &[code, 9, 0, 5, method]));
+    }
+    agree_on(&frames, &["-v"], Options { verbose: 1, ..PLAIN }, None);
+}
+
 /// For TCP and ICMP only: for other protocols, tcpdump's `-v` also prints the payload.
 #[test]
 fn verbose_lines_are_those_of_tcpdump() {
