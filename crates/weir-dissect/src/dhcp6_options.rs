@@ -232,7 +232,7 @@ impl Printer<'_> {
             Value::Text(least) if value.len < least => return Err(Cut),
             Value::Text(_) => {
                 self.text(" ");
-                self.harmless(value.data);
+                self.harmless(value.data.split(|&byte| byte == 0).next().unwrap_or_default());
             }
             Value::Label if value.len < 3 => return Err(Cut),
             Value::Label => {

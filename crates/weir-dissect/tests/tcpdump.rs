@@ -330,6 +330,38 @@ fn options_of_dhcp_are_those_of_tcpdump() {
     agree_on(&frames, &["-v"], Options { verbose: 1, ..PLAIN }, None);
 }
 
+/// Each option with values that are right for some and wrong for others; lists of names with right ones only.
+#[test]
+fn options_of_dhcp6_are_those_of_tcpdump() {
+    const LISTS_OF_NAMES: [u8; 2] = [21, 24];
+    // What is wrong in it is told in another way.
+    const NTP: u8 = 56;
+    let address = b"\x20\x01\x0d\xb8\0\0\0\0\0\0\0\0\0\0\0\x01";
+    let values: [&[u8]; 10] = [
+        b"\x03www\x07example\0",
+        b"",
+        b"\x01",
+        b"\0\x02abcd",
+        b"\0\x01\0\x01\0\0\0\x07\x02\0\0\0\0\x01",
+        address,
+        b"\0\0\0\x01\0\0\0\x02\0\0\0\x03",
+        b"\0\0\0\x01\0\0\0\x02\0\0\0\x03\0\x0d\0\x04\0\x02no",
+        b"http://x/y",
+        &[255; 12],
+    ];
+    let message = |kind: u8, value: &[u8]| {
+        let mut message = vec![1, 0, 0x12, 0x34, 0, kind, 0, u8::try_from(value.len()).unwrap()];
+        message.extend(value);
+        udp(546, &message)
+    };
+    let of_kind = |kind: u8| values[..if LISTS_OF_NAMES.contains(&kind) { 1 } else { 10 }].iter();
+    let frames: Vec<_> = (0..=255)
+        .filter(|kind| *kind != NTP)
+        .flat_map(|kind| of_kind(kind).map(move |value| message(kind, value)))
+        .collect();
+    agree_on(&frames, &["-v"], Options { verbose: 1, ..PLAIN }, None);
+}
+
 /// Each attribute with values that are right for some and wrong for others, and messages of EAP.
 #[test]
 fn attributes_of_radius_are_those_of_tcpdump() {

@@ -295,7 +295,7 @@ fn each_interface_has_its_own_program() {
         assert!(raw == expected, "{expression}: {} and {}", raw.len(), expected.len());
     }
     // Merged, too.
-    let lines = succeeds(&["read", "-f", "tcp"], &[&both, &merged]);
+    let lines = succeeds(&["read", "--interfaces", "-f", "tcp"], &[&both, &merged]);
     assert!(lines.contains("tun0") && lines.contains("eth0"), "{lines}");
 }
 
