@@ -83,11 +83,10 @@ pub fn end_if_interrupted_again(last_words: &'static str) -> io::Result<()> {
         let now = now.tv_sec.unsigned_abs() * ONCE + now.tv_nsec.unsigned_abs();
         let first = FIRST.compare_exchange(0, now, Ordering::Relaxed, Ordering::Relaxed);
         if first.is_err_and(|first| now.saturating_sub(first) >= ONCE) {
-            // SAFETY: the bytes are static; write(2) and _exit(2) are safe in a handler.
-            unsafe {
-                libc::write(2, last_words.as_ptr().cast(), last_words.len());
-                libc::_exit(1);
-            }
+            // SAFETY: the bytes are static, and write(2) is safe in a handler.
+            unsafe { libc::write(2, last_words.as_ptr().cast(), last_words.len()) };
+            // SAFETY: _exit(2) is safe in a handler, too.
+            unsafe { libc::_exit(1) };
         }
     };
     // SAFETY: the handler does what is safe in one (signal-safety(7)): it reads a clock, uses atomics and makes two calls.

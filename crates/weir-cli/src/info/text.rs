@@ -222,7 +222,8 @@ fn losses(summary: &Summary, paint: Paint, text: &mut String) {
     };
     let _cannot_fail = writeln!(text, "  {:<12}{verdict}", "loss");
     if summary.unfinished {
-        let why = paint.yellow("missing: the capture was killed, or is still running; its last packets may not be here");
+        let why = paint
+            .yellow("missing: the capture was killed, or is still running; its last packets may not be here");
         let _cannot_fail = writeln!(text, "  {:<12}{why}", "end");
     }
     let (Loss::Some, Some((first, last))) = (summary.loss, summary.times) else { return };

@@ -10,9 +10,9 @@ use std::time::{Duration, Instant};
 
 use rustix::fs::{Mode, OFlags, fcntl_setfl, open};
 use rustix::process::Signal;
+use serde_json::Value;
 use tempfile::TempDir;
 use weir::reader::Reader;
-use serde_json::Value;
 use weir_lab::{Generator, Network, SequenceCheck, SequenceReport, Traffic, require_root};
 
 use crate::harness::{

@@ -130,7 +130,7 @@ fn root_a_terminal_survives_hostile_packets() {
     for (name, size) in [("usual", (100, 60)), ("tiny", (20, 5))] {
         let capture = format!("{} capture -i rx0 -B 8MiB -n -c {}", env!("CARGO_BIN_EXE_weir"), frames.len());
         let terminal = Terminal::start(&network, path(&directory, name), size, &capture);
-        terminal.wait_for(if name == "tiny" { "captured" } else { "; source " });
+        terminal.wait_for(if name == "tiny" { "directions" } else { "; source " });
         send_each(network.pair(), &frames);
         terminal.wait_for("dropped by interface");
         assert!(!terminal.title().contains("pwned"), "{}", terminal.title());

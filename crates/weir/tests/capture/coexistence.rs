@@ -166,7 +166,7 @@ fn root_absurd_wishes_are_answered() {
         assert!(matches!(twice, Err(Error::Conflict { .. })), "{twice:?}");
         let segmented = on_rx(&network).mode(Mode::Exclusive).segment(true).open();
         assert!(matches!(segmented, Err(Error::Conflict { .. })));
-        for way in [weir::Direction::In, Direction::Out] {
+        for way in [Direction::In, Direction::Out] {
             let one = on_rx(&network).source(SourceChoice::XdpTc).direction(way).open();
             assert!(matches!(one, Err(Error::Conflict { .. })));
         }
