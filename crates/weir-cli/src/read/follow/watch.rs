@@ -101,8 +101,8 @@ impl Watch {
                 return None;
             }
             let other = Begin::of(&path).filter(|other| other.first.is_some())?;
-            // The file itself comes after this one if it was begun anew.
-            if Some(identity(&there)) == this && other.first <= begin.first {
+            // The file itself comes after this one if it was begun anew, not if its first packet has just arrived.
+            if Some(identity(&there)) == this && (begin.first.is_none() || other.first <= begin.first) {
                 return None;
             }
             // Without timestamps, all packets have the same time. The last piece of a file may be written after the first one
@@ -254,6 +254,17 @@ mod tests {
         // The last piece of r0 is late.
         file(directory, "r0.pcap", 0, NOW + 3 * second);
         assert_eq!(next(&ring[1]).as_ref(), Some(&ring[2]));
+    }
+
+    #[test]
+    fn a_file_whose_first_packet_arrives_does_not_come_after_itself() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = file(directory.path(), "all.pcap", 7, NOW);
+        let whole = fs::read(&path).unwrap();
+        fs::write(&path, &whole[..24]).unwrap();
+        let watch = Watch::new(&path);
+        fs::write(&path, whole).unwrap();
+        assert_eq!(watch.after(), Vec::<PathBuf>::new());
     }
 
     #[test]
