@@ -550,8 +550,8 @@ fn lines_that_are_better_or_shorter() {
 fn lines_of_cut_packets_are_those_of_tcpdump() {
     let mut cut = Vec::new();
     for Frame { link_type, original_len, data } in frames(include_str!("cuts.txt")) {
-        let upto = |len| Frame { link_type, original_len, data: data[..len].to_vec() };
-        cut.extend((1..=data.len()).map(upto));
+        let cut_at = |len| Frame { link_type, original_len, data: data[..len].to_vec() };
+        cut.extend((1..=data.len()).map(cut_at));
     }
     agree_on(&cut, &[], PLAIN, None);
     agree_on(&cut, &["-e"], Options { link: true, ..PLAIN }, None);
