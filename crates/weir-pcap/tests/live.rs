@@ -3,6 +3,8 @@
 mod programs;
 
 use std::process::{Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use programs::{Program, in_a_network, library};
 use weir_lab::require_root;
@@ -103,6 +105,13 @@ fn root_tags_that_xdp_does_not_see() {
         let mut command = Command::new("tcpdump");
         command.env("LD_PRELOAD", library()).env("WEIR_SOURCE", source);
         let output = run(command.args(["-B", "2048", "-i", "near0", "-d", filter]));
+        // Whoever lists programs at that moment keeps those of a process that has ended.
+        let shown = || String::from_utf8(run(Command::new("ip").args(["link", "show", "near0"])).stdout);
+        let start = Instant::now();
+        while shown().expect("UTF-8").contains("xdp") {
+            assert!(start.elapsed() < Duration::from_secs(30), "{source} {filter}: a program stays");
+            thread::sleep(Duration::from_millis(20));
+        }
         (output.status.success(), String::from_utf8(output.stderr).expect("UTF-8"))
     };
     let text = "VLAN tags may be missing: near0 can strip them";

@@ -55,7 +55,7 @@ pub(crate) fn run(input: &Path, output: &Path) -> Result<(), Failure> {
         style::say(format_args!("{}: {reason}", paint.yellow("note")));
     }
     let lost = match repaired.lost_bytes {
-        0 => "nothing lost".to_owned(),
+        0 => "no bytes lost".to_owned(),
         bytes => format!("{} bytes lost", units::grouped(bytes)),
     };
     style::say(format_args!(

@@ -112,14 +112,16 @@ impl RewritingArgs {
             tag: self.vlan,
             shift: 0,
         };
-        let changes = self.unique_ips || self.segment || rules != Rewrite::default();
+        let framed = self.dst_mac.is_some() || self.src_mac.is_some();
+        // Also without rules: what the sender left to its network card is filled in.
+        let changes = framed || self.unique_ips || self.segment || rules != Rewrite::default();
         let framing = Framing {
             destination: self.dst_mac,
             source: self.src_mac,
             sender: destination.address.unwrap_or_default(),
         };
         Ok(Editor {
-            framing: (self.dst_mac.is_some() || self.src_mac.is_some()).then_some(framing),
+            framing: framed.then_some(framing),
             rewriter: changes.then(|| Rewriter::new(rules)),
             longest: self.segment.then_some(destination.mtu as usize),
             edited: Vec::new(),

@@ -39,6 +39,8 @@ pub(super) struct Found<'a> {
     /// Nanoseconds since the Unix epoch.
     pub(super) time: Option<u64>,
     pub(super) link_type: u16,
+    /// Bytes in the file, where it may have another link type.
+    pub(super) bytes: usize,
     /// The capture kept only the first bytes.
     pub(super) snapped: bool,
     /// It is the second or a later segment of a packet that was cut.
@@ -120,7 +122,9 @@ impl Source {
             };
             let time = Some(packet.timestamp).filter(|&time| time != 0);
             let link_type = link_types.get(packet.interface as usize).copied().unwrap_or(1);
-            let found = Found { time, link_type, snapped, later: false, left: Left::default(), data: None };
+            let bytes = packet.data.len();
+            let left = Left::default();
+            let found = Found { time, link_type, bytes, snapped, later: false, left, data: None };
             let Some(data) = data else {
                 if !take(Next::Packet(found))? || last {
                     return Ok(());

@@ -44,6 +44,8 @@ pub(super) struct Survey {
     others: (u64, u16),
     too_long: u64,
     longest: Option<SendReason>,
+    /// Of these, the bytes of the shortest one in the file.
+    shortest: usize,
     too_short: u64,
 }
 
@@ -66,6 +68,7 @@ impl Survey {
             others: (0, 0),
             too_long: 0,
             longest: None,
+            shortest: usize::MAX,
             too_short: 0,
         }
     }
@@ -98,6 +101,7 @@ impl Survey {
         match self.destination.check(data) {
             Err(reason @ SendReason::TooLong { .. }) => {
                 self.too_long += 1;
+                self.shortest = found.bytes.min(self.shortest);
                 if needed(&reason) > self.longest.as_ref().map_or(0, needed) {
                     self.longest = Some(reason);
                 }
@@ -133,8 +137,10 @@ impl Survey {
         if let Some(SendReason::TooLong { bytes, most, mtu }) = self.longest {
             let why = format!("they are longer than {most} bytes (up to {bytes})");
             let (inside, name) = weir::internal::command::place(&self.destination.name);
+            // A filter sees packets as they are in the file.
+            let least = if self.reframes { self.shortest.saturating_sub(1) } else { most };
             let hint = format!(
-                "try --segment for TCP super-frames, {inside}ip link set {name} mtu {mtu}, or leave them out: -- less {most}"
+                "try --segment for TCP super-frames, {inside}ip link set {name} mtu {mtu}, or leave them out: -- less {least}"
             );
             return refused(self.too_long, why, hint);
         }

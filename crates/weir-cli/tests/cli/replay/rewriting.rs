@@ -140,8 +140,17 @@ fn root_checksums_stay_right_and_wrong_ones_wrong() {
             assert_eq!(packet[4..].concat(), right, "{options}: packet {number}");
         }
     }
+    another_receiver_gets_whole_checksums(&network, &directory);
     fragments_have_right_checksums(&network, &directory);
     addresses_in_icmp_are_replaced(&network, &directory);
+}
+
+/// A checksum that was left to the network card is filled in, even if nothing that it covers changes.
+fn another_receiver_gets_whole_checksums(network: &Network, directory: &TempDir) {
+    let text = "left to the card: 02000000000202000000000108004500002400010000401166c60a0000010a00000204d20050001014240000000000000000";
+    let (file, packets) = frames(directory, "partial.pcap", text);
+    let (_, got) = received(network, directory, packets, &[&file, "--dst-mac", "02:00:00:00:00:09"]);
+    assert_eq!(fields(&got, &["udp.checksum.status", "eth.dst"]), [["1", "02:00:00:00:00:09"]]);
 }
 
 /// Redirects, routers, neighbours and groups: tshark sees the new addresses wherever the old ones were.
