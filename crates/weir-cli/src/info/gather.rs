@@ -60,10 +60,13 @@ pub(crate) struct Summary {
     pub(crate) events: Vec<Event>,
     /// Number of further events, beyond the limit.
     pub(crate) events_left_out: u64,
-    /// `none`, `some`, or `unknown` if the file cannot or does not record losses.
+    /// `none`, `some`, or `unknown` if the file does not say it of every interface, up to the end.
     pub(crate) loss: Loss,
-    /// Packets lost, according to the file.
-    pub(crate) lost: u64,
+    /// Packets lost, according to the file; absent if this is unknown. An unfinished capture may have lost more.
+    pub(crate) lost: Option<u64>,
+    /// Why losses, or further ones, may be missing.
+    #[serde(skip)]
+    pub(crate) doubt: Option<Doubt>,
     /// Whether statistics count packets that are not in the file. It is then a part of a capture, and no loss percentage
     /// is given.
     pub(crate) partial: bool,
@@ -104,8 +107,21 @@ pub(crate) enum Loss {
     None,
     /// Some packets were lost.
     Some,
-    /// The file cannot or does not record losses.
+    /// The file does not say.
     Unknown,
+}
+
+/// Why a file does not say what was lost.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Doubt {
+    /// pcap files do not record losses.
+    Pcap,
+    /// The file has no statistics.
+    NoStatistics,
+    /// The file has no statistics of these interfaces.
+    Untold(Vec<String>),
+    /// The capture has not ended.
+    Unfinished,
 }
 
 /// The properties of an interface.
@@ -133,6 +149,9 @@ pub(crate) struct InterfaceSummary {
     /// Value of `lost_by_records` at the time of the last statistics.
     #[serde(skip)]
     told: u64,
+    /// Packets have followed the last statistics.
+    #[serde(skip)]
+    goes_on: bool,
 }
 
 impl InterfaceSummary {
@@ -154,6 +173,7 @@ impl InterfaceSummary {
             delivered: None,
             losses: Timeline::default(),
             told: 0,
+            goes_on: true,
         }
     }
 
@@ -168,6 +188,11 @@ impl InterfaceSummary {
         self.delivered.is_some_and(|delivered| delivered > self.packets)
     }
 
+    /// Returns the name, or the number.
+    fn label(&self) -> String {
+        self.name.clone().unwrap_or_else(|| format!("interface {}", self.id))
+    }
+
     /// Adds statistics. Losses that are missing from records are assigned to their time.
     fn statistics(&mut self, statistics: &InterfaceStatistics) {
         let dropped = match (statistics.dropped, statistics.dropped_by_os) {
@@ -176,6 +201,7 @@ impl InterfaceSummary {
             // each.
             (Some(dropped), Some(by_os)) => Some(dropped.max(by_os)),
         };
+        self.goes_on = false;
         self.received = statistics.received.or(self.received);
         let arrived = statistics.accepted.or(statistics.received);
         let arrived = arrived.map(|arrived| arrived.saturating_sub(dropped.unwrap_or(0)));
@@ -244,14 +270,11 @@ struct Gathered {
     interfaces: Vec<InterfaceSummary>,
     events: Vec<Event>,
     events_left_out: u64,
-    /// Statistics came after the last packet.
-    ended: bool,
 }
 
 impl Gathered {
     fn packet(&mut self, packet: &Packet<'_>) {
         self.packets += 1;
-        self.ended = false;
         let len = u64::from(packet.original_len);
         self.bytes += len;
         self.captured += packet.data.len() as u64;
@@ -272,6 +295,7 @@ impl Gathered {
         }
         if let Some(interface) = self.interfaces.get_mut(packet.interface as usize) {
             interface.packets += 1;
+            interface.goes_on = true;
             interface.bytes += len;
             if packet.lost_before > 0 {
                 interface.lost_by_records += packet.lost_before;
@@ -282,7 +306,6 @@ impl Gathered {
     }
 
     fn statistics(&mut self, statistics: &InterfaceStatistics) {
-        self.ended = true;
         if let Some(interface) = self.interfaces.get_mut(statistics.interface as usize) {
             if let Some((first, _)) = self.times {
                 interface.losses.start_at(first);
@@ -307,22 +330,34 @@ impl Gathered {
         }
     }
 
+    /// Returns why losses may be missing, if they may.
+    fn doubt(&self, pcapng: bool, unfinished: bool) -> Option<Doubt> {
+        let untold: Vec<_> = self.interfaces.iter().filter(|interface| interface.dropped.is_none()).collect();
+        match untold.len() {
+            _ if !pcapng => Some(Doubt::Pcap),
+            _ if unfinished => Some(Doubt::Unfinished),
+            all if all == self.interfaces.len() => Some(Doubt::NoStatistics),
+            0 => None,
+            _ => Some(Doubt::Untold(untold.into_iter().map(InterfaceSummary::label).collect())),
+        }
+    }
+
     fn into_summary(mut self, reader: &Reader, error: Option<ReadError>) -> Summary {
         self.events.sort_by_key(|event| event.timestamp);
         let format = reader.format();
         let pcapng = format.kind == FileKind::Pcapng;
-        let lost: u64 = self.interfaces.iter().map(InterfaceSummary::lost).sum();
-        let told = self.interfaces.iter().any(|interface| interface.dropped.is_some());
-        let loss = match (lost, told) {
-            (0, true) => Loss::None,
-            (0, false) => Loss::Unknown,
-            _ => Loss::Some,
-        };
         let written_by = reader.sections().iter().find_map(|section| section.user_application.clone());
         let ends = |by: &String| ["weir ", "Dumpcap"].iter().any(|name| by.starts_with(name));
         // Other files of theirs, such as copies of pcap files, may have no statistics at all.
-        let captured = self.interfaces.iter().any(|interface| interface.os.is_some());
-        let unfinished = !self.ended && captured && written_by.as_ref().is_some_and(ends);
+        let is_open = |interface: &InterfaceSummary| interface.goes_on && interface.os.is_some();
+        let unfinished = self.interfaces.iter().any(is_open) && written_by.as_ref().is_some_and(ends);
+        let doubt = self.doubt(pcapng, unfinished);
+        let lost: u64 = self.interfaces.iter().map(InterfaceSummary::lost).sum();
+        let loss = match (lost, &doubt) {
+            (0, None) => Loss::None,
+            (0, Some(_)) => Loss::Unknown,
+            _ => Loss::Some,
+        };
         let partial = self.interfaces.iter().any(InterfaceSummary::is_part);
         let seconds = |nanoseconds: u64| std::time::Duration::from_nanos(nanoseconds).as_secs_f64();
         let duration = self.times.map(|(first, last)| seconds(last - first));
@@ -361,7 +396,8 @@ impl Gathered {
             events: self.events,
             events_left_out: self.events_left_out,
             loss,
-            lost,
+            lost: (loss != Loss::Unknown).then_some(lost),
+            doubt,
             partial,
             damage: error.as_ref().map(ToString::to_string),
             warnings: reader.warnings().iter().map(ToString::to_string).collect(),

@@ -29,6 +29,7 @@ Examples:
         weir info old.pcap.gz
 
 Losses are those that the capture recorded in the file; pcapng can record them, pcap cannot. \
+Where a file does not say, they are unknown: ? in the table, null in JSON. \
 Events are changes during the capture, such as a new filter set with `weir ctl filter`.
 Exit status: 0 success, 1 a file is damaged or unreadable (the message says where and why), 2 usage error.";
 

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 use std::time::Duration;
 
-use super::gather::{InterfaceSummary, Loss, SIZES, Summary, float};
+use super::gather::{Doubt, InterfaceSummary, Loss, SIZES, Summary, float};
 use crate::style::{self, Paint};
 use crate::text::harmless;
 use crate::units;
@@ -206,25 +206,28 @@ fn link_type(link_type: u16) -> String {
 
 /// Appends the timeline of losses, with counts and interfaces.
 fn losses(summary: &Summary, paint: Paint, text: &mut String) {
-    let verdict = match summary.loss {
-        Loss::None => paint.green("none recorded"),
-        Loss::Unknown if summary.format == "pcap" => "unknown: pcap files do not record it".to_owned(),
-        Loss::Unknown => "unknown: the file has no statistics".to_owned(),
-        Loss::Some if summary.partial => paint.red(format_args!(
-            "{} packets; no percentage, since the statistics include packets that are not in this file",
-            units::grouped(summary.lost)
+    let lost = summary.lost.unwrap_or_default();
+    let least = if summary.doubt.is_some() { "at least " } else { "" };
+    let verdict = match (summary.loss, &summary.doubt) {
+        // The next line says why.
+        (Loss::Unknown, Some(Doubt::Unfinished)) => "unknown".to_owned(),
+        (Loss::Unknown, Some(doubt)) => format!("unknown: {}", why(doubt)),
+        (Loss::None | Loss::Unknown, _) => paint.green("none recorded"),
+        (Loss::Some, _) if summary.partial => paint.red(format_args!(
+            "{least}{} packets; no percentage, since the statistics include packets that are not in this file",
+            units::grouped(lost)
         )),
-        Loss::Some => {
-            let all = summary.packets + summary.lost;
-            let share = float(summary.lost) / float(all.max(1)) * 100.0;
-            paint.red(format_args!("{} packets ({share:.3} %)", units::grouped(summary.lost)))
+        (Loss::Some, _) => {
+            let all = summary.packets + lost;
+            let share = float(lost) / float(all.max(1)) * 100.0;
+            paint.red(format_args!("{least}{} packets ({share:.3} %)", units::grouped(lost)))
         }
     };
     let _cannot_fail = writeln!(text, "  {:<12}{verdict}", "loss");
     if summary.unfinished {
-        let why = paint
-            .yellow("missing: the capture was killed, or is still running; its last packets may not be here");
-        let _cannot_fail = writeln!(text, "  {:<12}{why}", "end");
+        let why = "missing: the capture was killed or is still running, or this is a part of it; its last packets \
+                   may not be here";
+        let _cannot_fail = writeln!(text, "  {:<12}{}", "end", paint.yellow(why));
     }
     let (Loss::Some, Some((first, last))) = (summary.loss, summary.times) else { return };
     let mut line = |name: &str, counts: &[u64], behind: &str| {
@@ -259,6 +262,21 @@ pub(crate) fn picture(counts: &[u64]) -> String {
     counts.iter().map(|&count| ramp[height(count)]).collect()
 }
 
+/// Returns why losses are unknown.
+fn why(doubt: &Doubt) -> String {
+    match doubt {
+        Doubt::Pcap => "pcap files do not record it".to_owned(),
+        Doubt::NoStatistics => "the file has no statistics".to_owned(),
+        Doubt::Untold(interfaces) => {
+            let names: Vec<String> = interfaces.iter().map(|name| harmless(name)).collect();
+            format!("the file has no statistics of {}", names.join(", "))
+        }
+        Doubt::Unfinished => {
+            "the capture was killed or is still running, or the file is a part of it".to_owned()
+        }
+    }
+}
+
 /// Returns a table of several files.
 pub(crate) fn table(summaries: &[Summary], paint: Paint) -> String {
     let widest = summaries
@@ -278,10 +296,7 @@ pub(crate) fn table(summaries: &[Summary], paint: Paint) -> String {
             }
             None => ("-".to_owned(), "-".to_owned()),
         };
-        let lost = match summary.loss {
-            Loss::Unknown => "?".to_owned(),
-            _ => units::grouped(summary.lost),
-        };
+        let lost = summary.lost.map_or_else(|| "?".to_owned(), units::grouped);
         let damaged = if summary.error.is_some() { paint.red("  damaged") } else { String::new() };
         let _cannot_fail = writeln!(
             text,
@@ -290,6 +305,18 @@ pub(crate) fn table(summaries: &[Summary], paint: Paint) -> String {
             units::grouped(summary.packets),
             units::bytes(summary.bytes),
         );
+    }
+    let mut reasons: Vec<(String, u64)> = Vec::new();
+    for summary in summaries.iter().filter(|summary| summary.lost.is_none()) {
+        let Some(why) = summary.doubt.as_ref().map(why) else { continue };
+        match reasons.iter_mut().find(|(known, _)| *known == why) {
+            Some((_, files)) => *files += 1,
+            None => reasons.push((why, 1)),
+        }
+    }
+    for (why, files) in reasons {
+        let (count, noun) = (units::grouped(files), if files == 1 { "file" } else { "files" });
+        let _cannot_fail = writeln!(text, "?: unknown in {count} {noun}: {why}");
     }
     text
 }

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _};
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
 use serde_json::Value;
@@ -14,7 +15,7 @@ use crate::support::{
     EPOCH, Guarded, Place, frames, judge, packet, pcap, stderr, stdout, succeeds, weir, write,
 };
 
-fn object(file: &std::path::Path) -> Value {
+fn object(file: &Path) -> Value {
     serde_json::from_str(&succeeds(&["info", "--json"], &[file])).expect("JSON")
 }
 
@@ -114,6 +115,77 @@ fn a_part_of_a_capture_has_no_share_of_loss() {
     }
 }
 
+/// An interface of a capture: `dropped` at its end, if it came to its end.
+fn told(path: &Path, seconds: u64, dropped: Option<u64>) {
+    let interface = FileInterface {
+        name: Some("eth0".to_owned()),
+        link_type: 1,
+        snap_len: 262_144,
+        os: Some("Linux".to_owned()),
+        ..FileInterface::default()
+    };
+    let options = WriterOptions { user_application: "weir 1".to_owned(), ..WriterOptions::default() };
+    let mut writer = Writer::create(path, &[interface], &options).expect("a file");
+    // Unordered, so that the file is sorted.
+    for n in [1, 0, 2] {
+        writer.packet(&packet(EPOCH + (seconds * 10 + n) * 1_000_000, &frames()[20])).expect("a packet");
+    }
+    if dropped.is_some() {
+        let timestamp = EPOCH + seconds;
+        let statistics = InterfaceStatistics { received: Some(9), dropped, timestamp, ..Default::default() };
+        writer.interface_statistics(&statistics).expect("statistics");
+    }
+    writer.finish(&Account::default()).1.expect("whole");
+}
+
+/// Losses add up if every part of a capture knows its own; otherwise nobody knows them.
+#[test]
+fn unknown_losses_stay_unknown() {
+    let place = Place::new();
+    let [killed, whole, lossy, plain] =
+        ["a.pcapng", "b.pcapng", "c.pcapng", "d.pcap"].map(|name| place.path(name));
+    told(&killed, 1, None);
+    told(&whole, 2, Some(0));
+    told(&lossy, 3, Some(4));
+    pcap(&plain);
+    let verdict = |file: &Path| {
+        let info = object(file);
+        (info["loss"].as_str().expect("a word").to_owned(), info["lost"].as_u64(), info["unfinished"] == true)
+    };
+    let unknown = |unfinished| ("unknown".to_owned(), None, unfinished);
+    let (none, some) = (("none".to_owned(), Some(0), false), |lost| ("some".to_owned(), Some(lost), false));
+    assert_eq!(verdict(&killed), unknown(true));
+    for (parts, options, expected) in [
+        (&[&killed, &whole][..], &[][..], unknown(true)),
+        (&[&whole, &killed], &[], unknown(true)),
+        (&[&killed], &[], unknown(true)),
+        (&[&killed], &["--sort", "1s"], unknown(true)),
+        (&[&killed], &["-f", "len > 1"], unknown(true)),
+        (&[&whole, &plain], &[], unknown(false)),
+        (&[&whole], &["--sort", "1s"], none),
+        (&[&whole, &lossy], &[], some(4)),
+        (&[&lossy, &lossy, &whole], &["-f", "len > 1"], some(8)),
+    ] {
+        let merged = place.path("merged.pcapng");
+        let _none_yet = fs::remove_file(&merged);
+        let words = [&["read"], options, &["--format", "pcapng", "-w"]].concat();
+        let files: Vec<&Path> =
+            std::iter::once(&merged).chain(parts.iter().copied()).map(PathBuf::as_path).collect();
+        succeeds(&words, &files);
+        assert_eq!(verdict(&merged), expected, "{parts:?} {options:?}");
+    }
+    let merged = place.path("merged.pcapng");
+    succeeds(&["read", "--format", "pcapng", "-w"], &[&merged, &whole, &plain]);
+    let text = succeeds(&["info"], &[&merged]);
+    assert!(text.contains("unknown: the file has no statistics of interface 1\n"), "{text}");
+    let table = succeeds(&["info"], &[&killed, &whole, &plain]);
+    for why in ["killed or is still running", "pcap files do not record it"] {
+        let note =
+            table.lines().find(|line| line.starts_with("?: unknown in 1 file: ") && line.contains(why));
+        assert!(note.is_some(), "{table}");
+    }
+}
+
 /// What a capture leaves in its file is what it has said itself.
 #[test]
 fn root_a_capture_without_loss_says_so() {
@@ -165,7 +237,7 @@ fn several_files_are_a_table_and_damage_is_told() {
     let output = weir(&["info"], &[&whole, &cut, &place.path("missing.pcap")]);
     assert_eq!(output.status.code(), Some(1));
     let table = stdout(&output);
-    assert_eq!(table.lines().count(), 3, "{table}");
+    assert_eq!(table.lines().count(), 4, "{table}");
     assert!(table.contains(&format!(" {count} ")) && table.contains("damaged"), "{table}");
     let said = stderr(&output);
     assert!(said.contains("b.pcap: at byte ") && said.contains("missing.pcap"), "{said}");

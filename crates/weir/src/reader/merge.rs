@@ -4,6 +4,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::time::Duration;
 
+use super::sums::Sums;
 use super::{Item, Lane, ReadError, Reader, Seen};
 use crate::{FileInterface, Packet};
 use weir_savefile::decode::PacketAt;
@@ -18,7 +19,8 @@ pub const MOST_HELD: usize = 24 << 20;
 /// one capture are joined; two interfaces of the same file are never joined. (mergecap does this with `-I any`.)
 ///
 /// If a file ends with an error, that is reported once and the other files are still read. Statistics and other blocks
-/// are not sorted, and appear where they are in their file.
+/// are not sorted, and appear where they are in their file. Counters of a shared interface are sums, which are known
+/// when every file that has the interface has told its part; if packets have followed, they are repeated at the end.
 ///
 /// Each file takes about 300 KiB of memory, and a descriptor unless it was opened with
 /// [`open_sparing`](Reader::open_sparing).
@@ -32,6 +34,7 @@ pub struct Merge {
     named: usize,
     window: u64,
     held: Held,
+    sums: Sums,
     /// The latest timestamp read, and the latest one returned.
     newest: u64,
     last: u64,
@@ -43,6 +46,8 @@ struct Input {
     reader: Reader,
     /// The merged interface number of each interface in the file.
     numbers: Vec<u32>,
+    /// Its first packet has been read, or its end; the interfaces are known.
+    begun: bool,
     next: Option<PacketAt>,
     which: Which,
 }
@@ -76,6 +81,7 @@ impl Merge {
             named: 0,
             window: 0,
             held: Held::default(),
+            sums: Sums::default(),
             newest: 0,
             last: 0,
             late: 0,
@@ -144,7 +150,12 @@ impl Merge {
                     Err(_) if input.repeats() => None,
                     seen => seen?,
                 };
+                let known = input.numbers.len();
                 input.number(&mut self.interfaces);
+                if !input.repeats() {
+                    input.numbers[known..].iter().for_each(|place| self.sums.has(*place, index));
+                }
+                input.begun |= matches!(seen, None | Some(Seen::Packet(_)));
                 if !seen.as_ref().is_none_or(|seen| input.wants(seen)) {
                     self.hungry.push(index);
                 }
@@ -157,7 +168,9 @@ impl Merge {
                     Some(_) if input.repeats() => {}
                     Some(Seen::Statistics(mut statistics)) => {
                         statistics.interface = input.numbers[statistics.interface as usize];
-                        return Ok(Some(Item::Statistics(*statistics)));
+                        let all_known =
+                            self.inputs.iter().enumerate().all(|(n, input)| n == index || input.begun);
+                        return Ok(Some(Item::Statistics(self.sums.told(index, *statistics, all_known))));
                     }
                     Some(Seen::Block { kind, body }) => {
                         return Ok(Some(self.inputs[index].reader.block(kind, body)));
@@ -169,7 +182,9 @@ impl Merge {
             if self.window == 0 {
                 self.hungry.push(index);
                 self.count(self.inputs[index].next.as_ref().map_or(0, |packet| packet.timestamp));
-                return Ok(self.inputs[index].take().map(Item::Packet));
+                let packet = self.inputs[index].take();
+                packet.iter().for_each(|packet| self.sums.packet(packet.interface));
+                return Ok(packet.map(Item::Packet));
             }
             if self.held.bytes >= MOST_HELD || self.held.is_due(self.newest.saturating_sub(self.window)) {
                 return Ok(self.release());
@@ -179,6 +194,9 @@ impl Merge {
                 self.newest = self.newest.max(packet.timestamp);
                 self.held.put(&packet);
             }
+        }
+        if self.held.oldest().is_none() {
+            return Ok(self.sums.close().map(Item::Statistics));
         }
         Ok(self.release())
     }
@@ -192,7 +210,9 @@ impl Merge {
     fn release(&mut self) -> Option<Item<'_>> {
         let timestamp = self.held.oldest()?;
         self.count(timestamp);
-        self.held.take().map(Item::Packet)
+        let packet = self.held.take();
+        packet.iter().for_each(|packet| self.sums.packet(packet.interface));
+        packet.map(Item::Packet)
     }
 
     fn count(&mut self, timestamp: u64) {
@@ -203,7 +223,7 @@ impl Merge {
 
 impl Input {
     fn new(reader: Reader, which: Which) -> Self {
-        Self { reader, numbers: Vec::new(), next: None, which }
+        Self { reader, numbers: Vec::new(), begun: false, next: None, which }
     }
 
     /// Returns whether another input returns everything else in the file.

@@ -38,6 +38,7 @@ mod order;
 mod repair;
 mod sieve;
 mod stream;
+mod sums;
 mod unpack;
 mod window;
 
