@@ -91,8 +91,8 @@ fn order(summary: &Summary) -> String {
     if summary.ordered {
         return "by time".to_owned();
     }
-    let (count, back) = (units::grouped(summary.out_of_order), seconds(summary.farthest_back_seconds));
-    format!("out of order: {count} packets, by at most {back}")
+    let (count, back) = (units::packets(summary.out_of_order), seconds(summary.farthest_back_seconds));
+    format!("out of order: {count}, by at most {back}")
 }
 
 fn seconds(seconds: f64) -> String {

@@ -112,7 +112,7 @@ pub(crate) fn run(args: &ReadArgs) -> Result<(), Failure> {
     } else {
         pass(&mut reading, &mut Count::default())
     };
-    say_odd(&reading.input);
+    say_odd(&reading.input, args.sort());
     if let Some((first, last)) = reading.choice.missed() {
         let (first, last) = (units::local_time(first), units::local_time(last));
         note(format_args!("no packets between --from and --to; the file covers {first} to {last}"));
@@ -142,17 +142,14 @@ pub(crate) fn failure(error: ReadError) -> Failure {
 }
 
 /// Prints irregularities of the input that did not end reading.
-fn say_odd(input: &Input) {
+fn say_odd(input: &Input, sort: Sort) {
     let paint = style::stderr();
     for (name, warning) in input.warnings() {
         style::say(format_args!("{}: {}: {warning}", paint.yellow("note"), style::visible(name)));
     }
-    if input.late() > 0 {
-        let late = units::grouped(input.late());
-        style::say(format_args!(
-            "{}: {late} packets are out of order; use a longer --sort",
-            paint.yellow("note")
-        ));
+    // Who only counts, or wants no sorting, has no use for the order.
+    if input.late() > 0 && sort != Sort::Never {
+        note(format_args!("{} out of order; use a longer --sort", units::packets(input.late())));
     }
 }
 

@@ -124,6 +124,28 @@ fn merging_is_that_of_mergecap() {
     );
 }
 
+/// A note about the order is for whoever wants one.
+#[test]
+fn counting_needs_no_order() {
+    let place = Place::new();
+    let [a, b] = ["a.pcap", "b.pcap"].map(|name| place.path(name));
+    let frame = frames().swap_remove(20);
+    let back = [2, 0, 1].map(|n| (0, EPOCH + n * 1_000_000_000, frame.as_slice(), 0));
+    for file in [&a, &b] {
+        write(file, NANOSECONDS, &[("", 1)], &back);
+    }
+    for (options, noted) in [(&[][..], true), (&["--count"], false), (&["--sort", "none"], false)] {
+        let output = weir(&[&["read"], options].concat(), &[&a, &b]);
+        let said = stderr(&output);
+        assert_eq!(
+            said.contains("4 packets out of order; use a longer --sort"),
+            noted,
+            "{options:?}: {said}"
+        );
+        assert_eq!(said.is_empty(), !noted, "{options:?}: {said}");
+    }
+}
+
 /// A capture from several queues is in order queue by queue.
 #[test]
 fn packets_are_put_in_order() {
