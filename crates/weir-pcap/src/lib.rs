@@ -15,7 +15,7 @@
 //! | `WEIR_FORCE=1` | | exclusive mode, even if the host loses traffic for its own addresses |
 //! | | `xdp:eth0@0-3`, `xdp!:eth0@2` | only these receive queues |
 //! | `WEIR_CHUNKS=100` | | chunks per queue, in place of the buffer size in bytes |
-//! | `WEIR_REPORT=1` | | prints a line on standard error when a capture is closed |
+//! | `WEIR_REPORT=1` | | prints a line on standard error when a capture is closed; `FD:DEV:INO`: on this descriptor, if it is this file |
 //!
 //! Programs with more privileges than their users (`privileged`) always use a packet socket.
 //!

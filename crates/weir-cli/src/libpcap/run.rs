@@ -5,11 +5,14 @@
 use std::env;
 use std::ffi::{OsStr, OsString};
 use std::io;
+use std::os::fd::IntoRawFd as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::Command;
 
 use clap::{Args, ValueEnum, ValueHint};
+use rustix::fs::fstat;
+use rustix::io::{FdFlags, fcntl_dupfd_cloexec, fcntl_setfd};
 use weir_sys::signals;
 
 use super::{library, names, program};
@@ -34,6 +37,9 @@ the dynamic loader would ignore the library. The loader also ignores it, silentl
 starts such a program, as wireshark starts dumpcap. Programs that are linked statically, or to
 a libpcap at a fixed path, keep that libpcap.
 Exit status: PROGRAM's; 126 cannot execute it, 127 no such program, 1 other errors, 2 usage error.";
+
+/// A descriptor beyond those that scripts use.
+const FIRST_FREE: i32 = 64;
 
 /// What is run.
 #[derive(Debug, Args)]
@@ -63,6 +69,9 @@ pub(crate) struct RunArgs {
     chunks: Option<u32>,
 
     /// Print a line on standard error when a capture ends: source, packets received and lost.
+    ///
+    /// The line goes where weir run prints, even if PROGRAM, such as tshark, reads the standard error of the
+    /// program that captures for it.
     #[arg(long)]
     report: bool,
 
@@ -86,7 +95,6 @@ impl RunArgs {
             ("WEIR_MODE", self.mode.map(name)),
             ("WEIR_FORCE", self.force.then(|| "1".to_owned())),
             ("WEIR_CHUNKS", self.chunks.map(|chunks| chunks.to_string())),
-            ("WEIR_REPORT", self.report.then(|| "1".to_owned())),
         ];
         options.into_iter().filter_map(|(name, value)| Some((name, value?)))
     }
@@ -116,15 +124,29 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
             .status(126));
     }
     let directory = names::directory(&library)?;
+    let report = args.report.then(|| ("WEIR_REPORT", report_here()));
     let mut command = Command::new(program);
     command
         .arg0(name)
         .args(arguments)
         .envs(args.environment())
+        .envs(report)
         .env("LD_LIBRARY_PATH", before(&directory, env::var_os("LD_LIBRARY_PATH").as_deref()));
     let error = signals::pass_on(&mut command).map_err(Failure::new)?.exec();
     let status = if error.kind() == io::ErrorKind::NotFound { 127 } else { 126 };
     Err(Failure::new(format_args!("cannot run {shown}: {error}")).status(status))
+}
+
+/// Returns where weir's libpcap prints its line: on standard error as it is here, which all children inherit, `FD:DEV:INO`.
+fn report_here() -> String {
+    let here = || -> rustix::io::Result<String> {
+        let error = io::stderr();
+        let file = fstat(&error)?;
+        let copy = fcntl_dupfd_cloexec(&error, FIRST_FREE)?;
+        fcntl_setfd(&copy, FdFlags::empty())?;
+        Ok(format!("{}:{}:{}", copy.into_raw_fd(), file.st_dev, file.st_ino))
+    };
+    here().unwrap_or_else(|_| "1".to_owned())
 }
 
 /// Returns the value of `LD_LIBRARY_PATH` with `directory` before what is there.

@@ -8,6 +8,7 @@ use weir::internal::split_name;
 use weir::{Mode, SourceChoice};
 
 use super::device::Device;
+use super::report::Report;
 use crate::privileged;
 
 /// What a user wants of the engine, by the name of the device or by the environment.
@@ -21,7 +22,7 @@ pub(super) struct Wish {
     /// Chunks per queue.
     pub(super) chunks: Option<u32>,
     /// Print a line when the capture ends.
-    pub(super) report: bool,
+    pub(super) report: Option<Report>,
     /// The name of the device alone.
     pub(super) device: CString,
     /// Its receive queues; `None`: all.
@@ -68,7 +69,7 @@ impl Wish {
             mode,
             force: variable("WEIR_FORCE").is_some_and(|text| text == "1"),
             chunks: chunks.transpose()?,
-            report: variable("WEIR_REPORT").is_some_and(|text| text == "1"),
+            report: variable("WEIR_REPORT").as_deref().and_then(Report::read),
             device: device.to_owned(),
             queues: None,
         };
@@ -147,7 +148,7 @@ mod tests {
             mode: Mode::Pass,
             force: false,
             chunks: None,
-            report: false,
+            report: None,
             device,
             queues: None,
         }
@@ -182,7 +183,8 @@ mod tests {
             ("WEIR_CHUNKS", "9"),
             ("WEIR_REPORT", "1"),
         ];
-        let wish = Wish { mode: Mode::Exclusive, force: true, chunks: Some(9), report: true, ..xdp };
+        let wish =
+            Wish { mode: Mode::Exclusive, force: true, chunks: Some(9), report: Some(Report::Here), ..xdp };
         assert_eq!(read(c"eth0", &all), Ok(wish));
         let alias = Wish { device: c"eth0:1".to_owned(), ..plain.clone() };
         assert_eq!(read(c"eth0:1", &[]), Ok(alias));

@@ -12,6 +12,7 @@ mod maker;
 mod open;
 mod pool;
 mod renew;
+mod report;
 mod socket;
 
 use std::ffi::{CStr, c_int};
@@ -26,6 +27,7 @@ pub(crate) use self::bell::{Bell, ring};
 use self::device::{Device, Presence};
 use self::engine::Wish;
 use self::pool::Pool;
+use self::report::Report;
 use self::socket::Socket;
 use crate::abi::*;
 use crate::cancel::{Wait, Woken};
@@ -45,8 +47,8 @@ pub(crate) struct Live {
     engine: Engine,
     settings: Settings,
     snap_len: u32,
-    /// Whether to print a line at the end.
-    report: bool,
+    /// Where to print a line at the end, if anywhere.
+    report: Option<Report>,
     /// How long a read waits then.
     timeout: Duration,
     bell: Bell,
@@ -278,11 +280,9 @@ impl Live {
 }
 
 impl Drop for Live {
-    /// Prints the line that a user asks for by `WEIR_REPORT=1`.
+    /// Prints the line that a user asks for by `WEIR_REPORT`.
     fn drop(&mut self) {
-        if !self.report {
-            return;
-        }
+        let Some(report) = self.report else { return };
         let Ok(PcapStat { ps_recv, ps_drop, ps_ifdrop }) = self.stats() else { return };
         let how = match &self.engine {
             Engine::Socket(socket) if socket.filters_here() => {
@@ -292,12 +292,10 @@ impl Drop for Live {
             Engine::Pool(pool) => pool.about(),
         };
         let device = self.device.name();
-        // SAFETY: standard error is C's business; a program that has closed it gets no line.
-        let error = unsafe { BorrowedFd::borrow_raw(libc::STDERR_FILENO) };
         let line = format!(
             "weir: {device}: {how}; received {ps_recv}, lost {ps_drop}, lost by the device {ps_ifdrop}\n"
         );
-        let _ = rustix::io::write(error, line.as_bytes());
+        report.print(&line);
     }
 }
 

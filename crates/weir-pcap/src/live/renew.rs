@@ -48,7 +48,7 @@ impl Live {
         // `pcap_breakloop` may be about to ring this one.
         mem::swap(&mut new.bell, &mut self.bell);
         // No line for a capture that goes on.
-        self.report = false;
+        self.report = None;
         *self = new;
         Ok(())
     }
