@@ -74,7 +74,7 @@ pub(crate) struct CountArgs {
     #[arg(long, help_heading = "Output")]
     pub(crate) json: bool,
 
-    /// Print only errors, losses and the final packet counts (and the JSON summary).
+    /// Print only errors, losses and the final packet counts (and the JSON summary), as weir capture -w -q does.
     #[arg(short, long, help_heading = "Output")]
     pub(crate) quiet: bool,
 

@@ -34,7 +34,11 @@ pub(crate) struct LineArgs {
     #[arg(short, long, action = ArgAction::Count)]
     pub(crate) verbose: u8,
 
-    /// Print shorter lines; with -w alone, no summary.
+    /// Print shorter lines; with -w alone, say less.
+    ///
+    /// Without -w this is tcpdump's -q: less of each protocol, and the summary as ever. Where -w leaves no lines to shorten, it is
+    /// dumpcap's: weir capture prints only errors, losses and the final packet counts, in tcpdump's four lines, and weir
+    /// read only errors and notes.
     #[arg(short, long = "quiet")]
     pub(crate) quick: bool,
 
