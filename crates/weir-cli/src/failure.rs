@@ -47,6 +47,12 @@ impl Failure {
         &self.message
     }
 
+    /// Returns the hint.
+    #[cfg(test)]
+    pub(crate) fn advice(&self) -> Option<&str> {
+        self.hint.as_deref()
+    }
+
     /// Prints the failure on standard error and returns the exit status.
     pub(crate) fn report(&self) -> ExitCode {
         let paint = style::stderr();

@@ -3,14 +3,15 @@
 use std::io::{self, Write};
 use std::ops::RangeInclusive;
 
+use weir::filter::FileFilter;
 use weir::internal::split_name;
 use weir::link::{self, Link};
 use weir::statistics::StatisticsBuilder;
-use weir::{Builder, Capture, Namespace, Statistics};
+use weir::{Builder, Capture, Error, Filter, Namespace, Statistics};
 
 use crate::failure::Failure;
 use crate::live::Live;
-use crate::style;
+use crate::{spelling, style, typed};
 
 /// An interface to capture on, and its namespace; `None`: the current one.
 #[derive(Debug)]
@@ -168,6 +169,27 @@ fn first_up(namespace: Option<&Namespace>) -> Result<String, Failure> {
     };
     style::say(format_args!("no -i given: using {}, the first interface{place} that is up", first.name));
     Ok(first.name.clone())
+}
+
+/// Fails if `filter`, which is only this word, is no filter but an interface, or nearly one.
+pub(crate) fn no_filter(word: &str, filter: &Filter, named: &[String]) -> Result<(), Failure> {
+    let Err(error) = FileFilter::new(filter.clone()) else { return Ok(()) };
+    let (name, queues) = match word.split_once('@') {
+        Some((name, queues)) => (name, format!("@{queues}")),
+        None => (word, String::new()),
+    };
+    for namespace in namespaces(named)? {
+        let links = links(namespace.as_ref())?;
+        let is_it = |link: &&Link| link.name == name;
+        let almost = |link: &&Link| spelling::is_close(name, &link.name);
+        if let Some(link) = links.iter().find(is_it).or_else(|| links.iter().find(almost)) {
+            let meant = format!("{}{queues}", link.name);
+            let again = typed::with_words(word, &["-i", &meant]);
+            let hint = format!("if the interface {} is meant: {again}", link.name);
+            return Err(Failure::from(Error::Filter(error)).hint(hint));
+        }
+    }
+    Ok(())
 }
 
 /// Prints events on the interfaces of `capture` since the last call. Returns whether there were any.

@@ -39,6 +39,7 @@ mod replay;
 mod report;
 mod sending;
 mod shorthand;
+mod spelling;
 mod stat;
 mod stop;
 mod style;
@@ -52,7 +53,6 @@ use std::process::ExitCode;
 use clap::{CommandFactory, Parser};
 
 use crate::cli::{Cli, Command};
-use crate::failure::Failure;
 
 fn main() -> ExitCode {
     if let Err(failure) = grant::close_to_its_user() {
@@ -61,7 +61,7 @@ fn main() -> ExitCode {
     let words = shorthand::with_command(env::args_os().collect());
     let cli = match Cli::try_parse_from(&words) {
         Ok(cli) => cli,
-        Err(error) => return usage(&error, words.get(1).and_then(|word| word.to_str())),
+        Err(error) => return usage(error, words.get(1).and_then(|word| word.to_str())),
     };
     let result = match &cli.command {
         Command::Capture(args) => capture::run(args),
@@ -89,9 +89,9 @@ fn main() -> ExitCode {
 }
 
 /// Prints help, or what is wrong with the command line. The exit status is 2 in that case.
-fn usage(error: &clap::Error, command: Option<&str>) -> ExitCode {
-    if let Some((option, ours)) = shorthand::spelling(error, command) {
-        return Failure::usage(format!("there is no option {option} here")).hint(ours).report();
+fn usage(mut error: clap::Error, command: Option<&str>) -> ExitCode {
+    if let Some(failure) = spelling::answer(&mut error, command) {
+        return failure.report();
     }
     // If that fails, there is no way to report it.
     let _nobody_left = error.print();

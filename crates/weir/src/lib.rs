@@ -136,6 +136,7 @@ pub mod internal {
     pub use crate::live::capture::next_or_rest;
     pub use crate::live::choose::{Choice, choice, untold_tags};
     pub use crate::live::error::is_root;
+    pub use crate::live::interface::distance;
     pub use crate::live::memory::pool_of;
     pub use crate::live::queues::split_name;
     pub use crate::live::source::af_packet::as_in_the_kernel;

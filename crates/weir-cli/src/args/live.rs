@@ -1,13 +1,15 @@
 //! Options shared by commands that receive packets until they are stopped.
 
 use clap::Args;
+use weir::Filter;
 use weir_service::session::Settings;
 
 use super::{ConfineArgs, ControlArgs, MetricsArgs, OriginArgs, PoolArgs, ReadyArgs, UserArgs};
+use crate::failure::Failure;
 use crate::filter_args::FilterArgs;
-use crate::hints;
 use crate::loss::LossArgs;
 use crate::stop::UntilArgs;
+use crate::{hints, interfaces, spelling};
 
 #[derive(Debug, Args)]
 pub(crate) struct LiveArgs {
@@ -39,6 +41,18 @@ pub(crate) struct LiveArgs {
 }
 
 impl LiveArgs {
+    /// Returns the filter; `None`: every packet is wanted.
+    pub(crate) fn filter(&self) -> Result<Option<Filter>, Failure> {
+        if let Some(failure) = spelling::of_words(&self.words) {
+            return Err(failure);
+        }
+        let filter = self.filter.filter(&self.words)?;
+        if let (Some(filter), [word]) = (&filter, &self.words[..]) {
+            interfaces::no_filter(word, filter, &self.origin.namespaces)?;
+        }
+        Ok(filter)
+    }
+
     /// Returns the settings of a session for `command`.
     pub(crate) fn settings(&self, command: &'static str, until: &UntilArgs) -> Settings {
         Settings {

@@ -52,7 +52,7 @@ pub(crate) fn run(args: &CaptureArgs) -> Result<(), Failure> {
         return Err(Failure::usage("-w -: standard output is a terminal")
             .hint("pipe it: weir capture -w - | tshark -r -"));
     }
-    let filter = args.live.filter.filter(&args.live.words)?;
+    let filter = args.live.filter()?;
     let mut options = args.writer_options();
     let file = args.write.as_deref().map(|path| (path, &mut options));
     let settings = args.live.settings("capture", &args.until);

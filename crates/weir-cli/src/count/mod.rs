@@ -31,7 +31,7 @@ use crate::{interfaces, json, opening, report, style};
 pub(crate) fn run(args: &CountArgs) -> Result<(), Failure> {
     args.check().map_err(Failure::usage)?;
     args.live.origin.check()?;
-    let filter = args.live.filter.filter(&args.live.words)?;
+    let filter = args.live.filter()?;
     let prepared = Prepared::new(args.live.settings("count", &args.until), None)?;
     let (mut capture, opened) = prepared.open(|| -> Result<_, Failure> {
         let chosen = args.live.origin.chosen()?;

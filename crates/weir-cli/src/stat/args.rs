@@ -250,6 +250,9 @@ impl StatArgs {
 
     /// Returns a builder for each interface.
     pub(super) fn builders(&self) -> Result<Vec<StatisticsBuilder>, Failure> {
+        if let [only] = &self.filters[..] {
+            interfaces::no_filter(&only.name, &only.filter(), &self.namespaces)?;
+        }
         let chosen = interfaces::chosen(&self.interfaces, &self.namespaces)?;
         if matches!(self.mode, ModeArg::Exclusive) {
             grant::more_than_capture("use --mode exclusive")?;

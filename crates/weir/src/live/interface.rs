@@ -370,7 +370,7 @@ pub(crate) fn unknown(wanted: &Wanted, links: &[Link]) -> Error {
 }
 
 /// Returns the number of edits that turn one word into the other (Levenshtein distance).
-fn distance(from: &str, to: &str) -> usize {
+pub fn distance(from: &str, to: &str) -> usize {
     let to: Vec<char> = to.chars().collect();
     let mut row: Vec<usize> = (0..=to.len()).collect();
     for (i, a) in from.chars().enumerate() {
