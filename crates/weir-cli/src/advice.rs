@@ -69,6 +69,9 @@ pub(crate) fn hint(error: &Error) -> Option<String> {
         },
         Error::NoInterface => "name one with -i; `ip link` lists them".to_owned(),
         Error::Privilege { needs, .. } => grant(needs),
+        Error::Busy { holder: Some(holder), .. } => {
+            format!("use --source tc, which runs beside it, or end process {}", holder.pid)
+        }
         Error::Busy { name, .. } => {
             let (inside, name) = command::place(name);
             format!(

@@ -114,6 +114,7 @@ pub use live::{
     error_kind::ErrorKind,
     event::{Change, Event},
     handlers::{DEFAULT_THRESHOLD, Handler, Order, Plan, Share, SharePackets},
+    holders::Holder,
     interface::Interface,
     namespace::Namespace,
     observer::Observer,
@@ -136,6 +137,7 @@ pub mod internal {
     pub use crate::live::capture::next_or_rest;
     pub use crate::live::choose::{Choice, choice, untold_tags};
     pub use crate::live::error::is_root;
+    pub use crate::live::holders::holders;
     pub use crate::live::interface::distance;
     pub use crate::live::memory::pool_of;
     pub use crate::live::queues::split_name;

@@ -5,7 +5,7 @@ use std::fs;
 
 use serde::Serialize;
 use weir::forward::Pinned;
-use weir::internal::{self, command};
+use weir::internal::{self, command, holders};
 use weir::link::Link;
 use weir::{Namespace, SourceKind};
 use weir_sys::bpf::query;
@@ -13,7 +13,7 @@ use weir_sys::ethtool::{Channels, Ethtool, Rings};
 use weir_sys::netdev::{self, XdpAbilities};
 use weir_sys::{address, link, packet};
 
-use super::programs::{self, Program};
+use super::programs::{self, Owner, Program};
 use crate::advice;
 use crate::failure::Failure;
 
@@ -355,7 +355,7 @@ fn identify(devices: &mut [Device]) {
     if ids.is_empty() {
         return;
     }
-    let owners = programs::owners(&ids);
+    let owners = holders(&ids);
     for device in devices {
         for program in &mut device.programs {
             if program.hook == programs::NATIVE {
@@ -363,7 +363,7 @@ fn identify(devices: &mut [Device]) {
                 program.forward = forward.map(|forward| forward.directory().to_owned());
             }
             let Some(id) = program.id else { continue };
-            program.owners = owners.get(&id).cloned().unwrap_or_default();
+            program.owners = owners.get(&id).into_iter().flatten().map(Owner::from).collect();
             match query::program(id) {
                 Ok(info) => program.name = info.map(|info| info.name).or_else(|| program.name.take()),
                 Err(_) => {

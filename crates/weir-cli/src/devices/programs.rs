@@ -1,10 +1,9 @@
 //! The programs attached to an interface, their names, and the processes that hold them.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
 use std::path::PathBuf;
 
 use serde::Serialize;
+use weir::Holder;
 use weir::link::Link;
 use weir_sys::bpf::query;
 use weir_sys::filter::{self, Side};
@@ -34,6 +33,12 @@ pub(crate) struct Owner {
     pub(crate) command: String,
 }
 
+impl From<&Holder> for Owner {
+    fn from(holder: &Holder) -> Self {
+        Self { pid: holder.pid, command: holder.command.clone() }
+    }
+}
+
 /// Returns the programs of an interface in the order in which packets meet them, incoming first, then outgoing.
 /// Information that only others may see is added to `not_told`.
 pub(crate) fn attached(link: &Link, not_told: &mut Vec<String>) -> Vec<Program> {
@@ -57,40 +62,4 @@ pub(crate) fn attached(link: &Link, not_told: &mut Vec<String>) -> Vec<Program> 
         }
     }
     all
-}
-
-/// Returns the processes that have a descriptor of one of these programs, or of a link that attaches it.
-pub(crate) fn owners(ids: &BTreeSet<u32>) -> BTreeMap<u32, Vec<Owner>> {
-    let mut owners: BTreeMap<u32, Vec<Owner>> = BTreeMap::new();
-    let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
-    for process in processes {
-        let Some(pid) = process.file_name().to_str().and_then(|name| name.parse::<u32>().ok()) else {
-            continue;
-        };
-        let descriptors = fs::read_dir(process.path().join("fdinfo")).into_iter().flatten().flatten();
-        let infos = descriptors.filter_map(|descriptor| fs::read_to_string(descriptor.path()).ok());
-        let held: BTreeSet<u32> = infos.filter_map(|info| program_of(&info)).collect();
-        for &id in held.intersection(ids) {
-            let command = fs::read_to_string(process.path().join("comm")).unwrap_or_default();
-            owners.entry(id).or_default().push(Owner { pid, command: command.trim().to_owned() });
-        }
-    }
-    owners
-}
-
-/// Returns the program behind a descriptor, according to `/proc/PID/fdinfo`.
-fn program_of(info: &str) -> Option<u32> {
-    info.lines().find_map(|line| line.strip_prefix("prog_id:")?.trim().parse().ok())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn descriptors_tell_their_program() {
-        let link = "pos:\t0\nflags:\t02000000\nlink_type:\txdp\nlink_id:\t4\nprog_tag:\tab\nprog_id:\t27\nifindex:\t2\n";
-        assert_eq!(program_of(link), Some(27));
-        assert_eq!(program_of("pos:\t0\nflags:\t02\nmap_type:\t2\nmap_id:\t5\n"), None);
-    }
 }

@@ -110,6 +110,9 @@ fn receives(end: &End) -> Result<(), Error> {
 /// Converts an error so that its advice fits forwarding, which has no other way to attach.
 pub(super) fn refused(error: Error) -> Error {
     match &error {
+        Error::Busy { holder: Some(holder), .. } => {
+            Error::Forward { what: error.to_string(), mend: format!("end process {}", holder.pid) }
+        }
         Error::Busy { name, .. } => {
             let (inside, device) = command::place(name);
             let mend = format!("to see whose it is: {inside}bpftool net show dev {device}");

@@ -6,6 +6,7 @@ use weir_sys::CallError;
 
 use crate::filter::FilterError;
 use crate::live::command;
+use crate::live::holders::Holder;
 use crate::live::setting::Setting;
 use crate::live::settings::SourceChoice;
 use crate::live::size::binary;
@@ -82,7 +83,8 @@ pub enum Error {
         needs: &'static str,
     },
     /// Another XDP program is attached to the interface; weir never replaces it.
-    #[error("another XDP program is attached to `{name}`{}", known(*.program, .what.as_deref()))]
+    #[error("{} XDP program{} is attached to `{name}`{}", whose(.holder.as_ref()).0, whose(.holder.as_ref()).1,
+        known(*.program, .what.as_deref(), .holder.as_ref()))]
     Busy {
         /// The interface.
         name: String,
@@ -90,6 +92,8 @@ pub enum Error {
         program: Option<u32>,
         /// The program's name, if the kernel reports it, which takes `CAP_SYS_ADMIN`.
         what: Option<String>,
+        /// A process that holds the program, if this user may see one.
+        holder: Option<Holder>,
     },
     /// Another program has an AF_XDP socket on a queue of the interface.
     #[error("interface `{name}`: another program has an AF_XDP socket on the queue ({source})")]
@@ -335,14 +339,24 @@ fn had_it(back: &[String], kept: &[String]) -> String {
 }
 
 /// Returns what is known about somebody else's program.
-fn known(id: Option<u32>, name: Option<&str>) -> String {
-    match (id, name) {
-        (None, _) => String::new(),
-        (Some(id), None) => format!(" (id {id})"),
-        (Some(id), Some("xdp_dispatcher")) => {
-            format!(" (id {id}, `xdp_dispatcher`: libxdp's, for several programs; weir does not join it)")
+fn known(id: Option<u32>, name: Option<&str>, holder: Option<&Holder>) -> String {
+    let Some(id) = id else { return String::new() };
+    let name = match name {
+        None => String::new(),
+        Some("xdp_dispatcher") => {
+            ", `xdp_dispatcher`: libxdp's, for several programs; weir does not join it".to_owned()
         }
-        (Some(id), Some(name)) => format!(" (id {id}, `{name}`)"),
+        Some(name) => format!(", `{name}`"),
+    };
+    let holder = holder.map(|holder| format!("; {holder}")).unwrap_or_default();
+    format!(" (id {id}{name}{holder})")
+}
+
+/// Returns what is before and behind the words "XDP program".
+fn whose(holder: Option<&Holder>) -> (&'static str, &'static str) {
+    match holder {
+        Some(holder) if holder.is_weir() => ("an", " of another weir"),
+        _ => ("another", ""),
     }
 }
 
@@ -431,6 +445,7 @@ fn joined(faults: &[Error], between: &str, said: impl Fn(&Error) -> Option<Strin
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::live::holders::tests::holder;
 
     #[test]
     fn which_interfaces_had_a_filter_is_told() {
@@ -448,9 +463,21 @@ mod tests {
     #[test]
     fn who_is_there_already_is_named_as_far_as_it_is_known() {
         let busy = |program, what: Option<&str>| {
-            let error = Error::Busy { name: "eth0".into(), program, what: what.map(str::to_owned) };
-            error.to_string()
+            let what = what.map(str::to_owned);
+            Error::Busy { name: "eth0".into(), program, what, holder: None }.to_string()
         };
+        let held = |command: &str, line: &str| {
+            let (name, what) = ("eth0".to_owned(), Some("capture".to_owned()));
+            Error::Busy { name, program: Some(7), what, holder: Some(holder(command, line)) }.to_string()
+        };
+        assert_eq!(
+            held("weir", "weir capture -i eth0"),
+            "an XDP program of another weir is attached to `eth0` (id 7, `capture`; process 4711: weir capture -i eth0)"
+        );
+        assert_eq!(
+            held("xdpdump", ""),
+            "another XDP program is attached to `eth0` (id 7, `capture`; process 4711: xdpdump)"
+        );
         assert_eq!(busy(None, None), "another XDP program is attached to `eth0`");
         assert_eq!(busy(Some(7), None), "another XDP program is attached to `eth0` (id 7)");
         assert_eq!(busy(Some(7), Some("pass")), "another XDP program is attached to `eth0` (id 7, `pass`)");

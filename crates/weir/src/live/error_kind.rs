@@ -108,7 +108,7 @@ mod tests {
             (Error::InterfaceDown { name: name() }, ErrorKind::InterfaceDown),
             (Error::InterfaceGone { name: name() }, ErrorKind::InterfaceGone),
             (Error::Privilege { operation: name(), needs: "cap_bpf" }, ErrorKind::PermissionDenied),
-            (Error::Busy { name: name(), program: None, what: None }, ErrorKind::Busy),
+            (Error::Busy { name: name(), program: None, what: None, holder: None }, ErrorKind::Busy),
             (Error::AlreadyForwarding { from: name(), to: name() }, ErrorKind::Busy),
             (Error::setting(Setting::SnapLen, "no"), ErrorKind::InvalidSetting),
             (Error::conflict(Setting::Segment, Setting::Interface, "no"), ErrorKind::InvalidSetting),

@@ -11,6 +11,7 @@ pub(crate) mod event;
 pub(crate) mod exchange;
 mod flow;
 pub(crate) mod handlers;
+pub(crate) mod holders;
 pub(crate) mod interface;
 pub(crate) mod memory;
 pub(crate) mod merge;

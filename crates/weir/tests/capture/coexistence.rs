@@ -36,6 +36,8 @@ fn root_a_program_of_someone_else_stays() {
             why.contains("another XDP program is attached to `rx0` (id ") && why.contains("`pass_all`"),
             "{why}"
         );
+        let holder = format!("; process {}: ", std::process::id());
+        assert!(why.contains(&holder), "{why}");
         let sender = FrameSender::new(&network.pair().tx).unwrap();
         let mut packets = 0;
         take_of(&mut capture, || sender.send_frames(&frames).unwrap(), |chunk| packets += chunk.len());

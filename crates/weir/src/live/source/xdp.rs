@@ -13,6 +13,7 @@ use weir_sys::cpu::Processors;
 use super::programmed::{self, Attachment, Opened, Programmed, describe, not_loaded, pool_options};
 use super::writers::{self, Native};
 use crate::live::error::NEEDS;
+use crate::live::holders::holders;
 use crate::live::interface::{Device, Tags};
 use crate::live::memory::Need;
 use crate::live::queues;
@@ -218,7 +219,9 @@ fn attach(device: &Device, id: u32, settings: &Settings, hook: XdpHook, tags: bo
 pub(crate) fn busy(device: &Device) -> Error {
     let program = device.link.xdp_program;
     let what = program.and_then(|id| query::program(id).ok().flatten()).map(|program| program.name);
-    Error::Busy { name: device.link.name.clone(), program, what }
+    let mut holders = program.map(|id| holders(&[id].into())).unwrap_or_default();
+    let holder = program.and_then(|id| holders.remove(&id)).and_then(|all| all.into_iter().next());
+    Error::Busy { name: device.link.name.clone(), program, what, holder }
 }
 
 /// Translates the kernel's error when it does not attach a program.
