@@ -132,7 +132,8 @@ pub(crate) struct ReadArgs {
     ///
     /// With --check, print one with the result.
     ///
-    /// Objects omit fields that the packet does not have. Besides addresses, ports and lengths there are, of the payload: dns
+    /// Objects omit fields that the packet does not have. src, dst, sport, dport, proto and vlan are called as in weir stat
+    /// --by; src_mac and dst_mac are the hardware addresses. Besides these and lengths there are, of the payload: dns
     /// (id, response, rcode, query, query_type, answers), tls_server_name, tls_version, alpn and http (method, host, path,
     /// version, status, reason, user_agent, content_type).
     #[arg(long, conflicts_with_all = ["write", "only_count"], help_heading = "Output")]

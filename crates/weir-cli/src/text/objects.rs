@@ -47,9 +47,9 @@ struct Object<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     protocol: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    mac_source: Option<String>,
+    src_mac: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    mac_destination: Option<String>,
+    dst_mac: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     ethertype: Option<u16>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -57,17 +57,17 @@ struct Object<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     inner_vlan: Option<u16>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    source: Option<IpAddr>,
+    src: Option<IpAddr>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    destination: Option<IpAddr>,
+    dst: Option<IpAddr>,
     #[serde(skip_serializing_if = "Option::is_none")]
     ttl: Option<u8>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    ip_protocol: Option<u8>,
+    proto: Option<u8>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    source_port: Option<u16>,
+    sport: Option<u16>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    destination_port: Option<u16>,
+    dport: Option<u16>,
     /// tcpdump's letters: `S`, `S.`, `P.`, ...
     #[serde(skip_serializing_if = "Option::is_none")]
     tcp_flags: Option<String>,
@@ -157,17 +157,17 @@ impl Objects {
             queue: packet.queue,
             comment: comment(packet),
             protocol: facts.protocol,
-            mac_source: facts.mac_source.map(mac),
-            mac_destination: facts.mac_destination.map(mac),
+            src_mac: facts.mac_source.map(mac),
+            dst_mac: facts.mac_destination.map(mac),
             ethertype: facts.ethertype,
             vlan: facts.vlan,
             inner_vlan: facts.inner_vlan,
-            source: facts.source,
-            destination: facts.destination,
+            src: facts.source,
+            dst: facts.destination,
             ttl: facts.ttl,
-            ip_protocol: facts.ip_protocol,
-            source_port: facts.source_port,
-            destination_port: facts.destination_port,
+            proto: facts.ip_protocol,
+            sport: facts.source_port,
+            dport: facts.destination_port,
             tcp_flags: flags(&facts),
             tcp_sequence: facts.tcp_sequence,
             tcp_acknowledgement: facts.tcp_acknowledgement,

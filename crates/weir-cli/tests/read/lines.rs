@@ -6,6 +6,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use serde_json::Value;
+use weir::statistics::KeyField;
 use weir::writer::{Format, Writer, WriterOptions};
 use weir::{Account, FileInterface, Packet};
 use weir_lab::{FrameSender, Network, Pair, Veth, tcp_transfer};
@@ -112,15 +113,15 @@ fn objects_have_what_tshark_sees() {
         let fields: Vec<&str> = line.split('\t').collect();
         assert_eq!(object["epoch"], fields[0], "{object}");
         assert_eq!(object["length"].to_string(), fields[1], "{object}");
-        assert_eq!(object["mac_source"], fields[2], "{object}");
-        let protocol = object["ip_protocol"].as_u64();
-        if protocol == Some(6) && object.get("source_port").is_some() {
+        assert_eq!(object["src_mac"], fields[2], "{object}");
+        let protocol = object["proto"].as_u64();
+        if protocol == Some(6) && object.get("sport").is_some() {
             ports += 1;
-            assert_eq!(object["source_port"].to_string(), fields[3], "{object}");
+            assert_eq!(object["sport"].to_string(), fields[3], "{object}");
         }
-        if protocol == Some(17) && object.get("destination_port").is_some() {
+        if protocol == Some(17) && object.get("dport").is_some() {
             ports += 1;
-            assert_eq!(object["destination_port"].to_string(), fields[4], "{object}");
+            assert_eq!(object["dport"].to_string(), fields[4], "{object}");
         }
         if object["ethertype"] == 0x0800 && object.get("ttl").is_some() {
             hops += 1;
@@ -128,6 +129,10 @@ fn objects_have_what_tshark_sees() {
         }
     }
     assert!(ports > 50 && hops > 100, "{ports} {hops}");
+    // A field is called as in `weir stat --by`, whose `port` is either port.
+    for field in KeyField::ALL.map(KeyField::as_str).into_iter().filter(|field| *field != "port") {
+        assert!(objects.iter().any(|object| object.get(field).is_some()), "{field}");
+    }
     assert_eq!(objects[0]["time"], "2023-11-14T22:13:20.000000000Z");
     assert_eq!(objects[0]["tcp_flags"], "S");
 }
@@ -154,12 +159,12 @@ fn objects_are_of_the_packet_itself() {
     };
     let verbose = objects(&["-v"]);
     assert_eq!(verbose, objects(&[]));
-    assert_eq!((&verbose[0]["protocol"], &verbose[0]["ip_protocol"]), (&"icmp".into(), &1.into()));
-    assert!(verbose[0].get("source_port").is_none(), "{}", verbose[0]);
+    assert_eq!((&verbose[0]["protocol"], &verbose[0]["proto"]), (&"icmp".into(), &1.into()));
+    assert!(verbose[0].get("sport").is_none(), "{}", verbose[0]);
     let fields =
         ["-T", "fields", "-E", "occurrence=f", "-n", "-c", "1", "-e", "ip.proto", "-e", "ip.src", "-r"];
     assert_eq!(judge("tshark", &fields, &[&file]), "1\t10.0.0.9\n");
-    assert_eq!(verbose[0]["source"], "10.0.0.9");
+    assert_eq!(verbose[0]["src"], "10.0.0.9");
 }
 
 #[test]
