@@ -74,6 +74,21 @@ impl<'a> Bytes<'a> {
         self.array(at).map(u64::from_be_bytes)
     }
 
+    /// Reads 16 bits, the lowest byte first.
+    pub(crate) fn le16(self, at: usize) -> Result<u16, Cut> {
+        self.array(at).map(u16::from_le_bytes)
+    }
+
+    /// Reads 32 bits, the lowest byte first.
+    pub(crate) fn le32(self, at: usize) -> Result<u32, Cut> {
+        self.array(at).map(u32::from_le_bytes)
+    }
+
+    /// Reads 64 bits, the lowest byte first.
+    pub(crate) fn le64(self, at: usize) -> Result<u64, Cut> {
+        self.array(at).map(u64::from_le_bytes)
+    }
+
     pub(crate) fn mac(self, at: usize) -> Result<[u8; 6], Cut> {
         self.array(at)
     }

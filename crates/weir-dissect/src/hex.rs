@@ -18,9 +18,9 @@ pub enum Dump {
 }
 
 impl Dump {
-    /// Appends the dump: a line feed before each line, none at the end.
+    /// Appends the dump: a line feed before each line, none at the end; nothing if there is nothing to dump.
     pub fn write(self, data: &[u8], line: &mut Vec<u8>) {
-        if self == Self::Ascii {
+        if self == Self::Ascii && !data.is_empty() {
             return ascii(data, line);
         }
         for (number, row) in data.chunks(WIDTH).enumerate() {

@@ -14,6 +14,7 @@
 //! |---|---|
 //! | `link` | Ethernet with tags, Linux cooked v1 and v2, BSD loopback, raw IP; `llc` 802.2 |
 //! | `ppp`, `ppp_control`, `ppp_options`, `hdlc`, `ppi` | PPP and its options, Cisco's HDLC, PPI |
+//! | `radiotap`, `wlan`, `wlan_management`, `wlan_codes` | 802.11, with what the radio knows in front of it |
 //! | `ip4`, `ip6` | the network layer, and IP payloads: `ip` |
 //! | `tcp` with `tcp_options` and `mptcp`, `udp`, `sctp`, `icmp`, `icmp6`, `igmp`, `arp`, `pgm`, `rpl` | one protocol each |
 //! | `payload`, `named` | payloads that the caller names, because no port does: `rtp` and others |
@@ -89,6 +90,7 @@ mod ppp_options;
 mod pptp;
 mod protocols;
 mod ptp;
+mod radiotap;
 mod radius;
 mod radius_attributes;
 mod redundancy;
@@ -115,6 +117,9 @@ mod tftp;
 mod tls;
 mod tunnel;
 mod udp;
+mod wlan;
+mod wlan_codes;
+mod wlan_management;
 
 pub use details::{Details, Dns, DnsRecord, Http, Tls};
 pub use facts::Facts;

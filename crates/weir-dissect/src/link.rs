@@ -4,6 +4,7 @@ use crate::Printer;
 use crate::bytes::{Bytes, Cut};
 use crate::names;
 use crate::text::put;
+use crate::wlan::Tail;
 
 /// Largest value in an Ethernet header that is a length; larger values are types.
 pub(crate) const LARGEST_LENGTH: u16 = 1500;
@@ -20,7 +21,9 @@ impl Printer<'_> {
             50 => self.ppp_serial(bytes),
             12 | 14 | 101 | 228 | 229 => self.raw_ip(bytes),
             104 => self.cisco_hdlc(bytes),
+            105 => self.wlan(bytes, Tail::default()),
             113 => self.cooked(bytes),
+            127 => self.radiotap(bytes),
             192 => self.ppi(bytes),
             276 => self.cooked2(bytes),
             _ => {

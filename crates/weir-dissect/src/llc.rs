@@ -177,7 +177,10 @@ impl Printer<'_> {
         };
         let word = if organization == 0 { "ethertype" } else { "pid" };
         let about = |printer: &mut Self| {
-            put!(printer, "oui {owner} (0x{organization:06x}), {word} ");
+            if organization != 0 || printer.options.link {
+                put!(printer, "oui {owner} (0x{organization:06x}), ");
+            }
+            put!(printer, "{word} ");
             put!(printer, "{} (0x{kind:04x}), length {}: ", name.unwrap_or("Unknown"), inner.len);
         };
         if self.options.link {

@@ -17,8 +17,10 @@ fn name(link_type: u32) -> Option<&'static str> {
         12 => "RAW",
         50 => "PPP_SERIAL",
         104 => "C_HDLC",
+        105 => "IEEE802_11",
         108 => "LOOP",
         113 => "LINUX_SLL",
+        127 => "IEEE802_11_RADIO",
         192 => "PPI",
         228 => "IPV4",
         229 => "IPV6",
@@ -31,10 +33,8 @@ impl Printer<'_> {
     pub(crate) fn ppi(&mut self, bytes: Bytes<'_>) -> Result<(), Cut> {
         self.protocol = "ppi";
         self.facts.protocol = Some("ppi");
-        let head = bytes.get(0, HEADER)?;
         // Unlike in other headers, the lowest byte is the first.
-        let len = usize::from(u16::from_le_bytes([head[2], head[3]]));
-        let link_type = u32::from_le_bytes([head[4], head[5], head[6], head[7]]);
+        let (version, len, link_type) = (bytes.u8(0)?, usize::from(bytes.le16(2)?), bytes.le32(4)?);
         if !(HEADER..=LONGEST).contains(&len) {
             put!(self, " [length {len} < {HEADER} or > {LONGEST}] (invalid)");
             return Ok(());
@@ -46,7 +46,7 @@ impl Printer<'_> {
         if self.options.link || known.is_none() {
             let name = known.map_or("UNKNOWN", |(_, name)| name);
             if !self.options.quick {
-                put!(self, "V.{} DLT {name} ({link_type}) len {len}", head[0]);
+                put!(self, "V.{version} DLT {name} ({link_type}) len {len}");
             } else {
                 self.text(name);
             }

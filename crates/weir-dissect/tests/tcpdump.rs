@@ -545,6 +545,37 @@ fn lines_that_are_better_or_shorter() {
     }
 }
 
+/// Each status and each reason, and some beyond.
+#[test]
+fn codes_of_802_11_are_those_of_tcpdump() {
+    let management = |first: u8, body: &[u8]| {
+        let data = [&[first, 0, 0, 0][..], &[2; 20], body].concat();
+        Frame { link_type: 105, original_len: u32::try_from(data.len()).unwrap(), data }
+    };
+    let frames: Vec<_> = (0..=u8::MAX)
+        .flat_map(|code| [(0x10, vec![0, 0, code, 0, 1, 0xc0]), (0xa0, vec![code, 0]), (0xc0, vec![code, 0])])
+        .map(|(first, body)| management(first, &body))
+        .collect();
+    agree_on(&frames, &[], PLAIN, None);
+}
+
+/// Each rate in front of an acknowledgement of 802.11: all bytes of the old field, and each MCS index with each width.
+#[test]
+fn rates_of_radios_are_those_of_tcpdump() {
+    let radio = |bit: u32, field: &[u8]| {
+        let len = u8::try_from(8 + field.len()).unwrap();
+        let data =
+            [&[0, 0, len, 0][..], &(1_u32 << bit).to_le_bytes(), field, &[0xd4, 0, 0, 0], &[2; 6]].concat();
+        Frame { link_type: 127, original_len: u32::try_from(data.len()).unwrap(), data }
+    };
+    let mut frames: Vec<_> = (0..=u8::MAX).map(|rate| radio(2, &[rate])).collect();
+    for index in 0..80 {
+        frames.extend((0..8).map(|about| radio(19, &[7, about, index])));
+    }
+    frames.extend((0..=u8::MAX).map(|known| radio(19, &[known, 0x35, 9])));
+    agree_on(&frames, &[], PLAIN, None);
+}
+
 /// `cuts.txt`: captured up to each byte.
 #[test]
 fn lines_of_cut_packets_are_those_of_tcpdump() {
