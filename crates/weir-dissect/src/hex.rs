@@ -74,7 +74,14 @@ impl Printer<'_> {
 
     /// Dumps bytes of an unknown protocol, unless the caller dumps every packet anyway.
     pub(crate) fn unknown(&mut self, data: &[u8]) {
-        if !self.options.no_dump && !self.options.quick {
+        if !self.options.quick {
+            self.dumped(data);
+        }
+    }
+
+    /// Dumps bytes, also if less is printed of each protocol.
+    pub(crate) fn dumped(&mut self, data: &[u8]) {
+        if !self.options.no_dump {
             Dump::HexAscii.write(data, self.line);
         }
     }

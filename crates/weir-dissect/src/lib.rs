@@ -14,6 +14,7 @@
 //! |---|---|
 //! | `link` | Ethernet with tags, Linux cooked v1 and v2, BSD loopback, raw IP; `llc` 802.2 |
 //! | `ppp`, `ppp_control`, `ppp_options`, `hdlc`, `ppi` | PPP and its options, Cisco's HDLC, PPI |
+//! | `frame_relay` and its signalling, `q933`; `nflog` | frame relay; packets from netfilter |
 //! | `radiotap`, `wlan`, `wlan_management`, `wlan_codes` | 802.11, with what the radio knows in front of it |
 //! | `ip4`, `ip6` | the network layer, and IP payloads: `ip` |
 //! | `tcp` with `tcp_options` and `mptcp`, `udp`, `sctp`, `icmp`, `icmp6`, `igmp`, `arp`, `pgm`, `rpl` | one protocol each |
@@ -45,6 +46,7 @@ mod eapol;
 mod edns;
 mod eigrp;
 mod facts;
+mod frame_relay;
 mod hdlc;
 mod hex;
 mod http;
@@ -73,6 +75,7 @@ mod named;
 mod names;
 mod neighbour_options;
 mod neighbours;
+mod nflog;
 mod nfs;
 mod node_information;
 mod ntp;
@@ -90,6 +93,7 @@ mod ppp_options;
 mod pptp;
 mod protocols;
 mod ptp;
+mod q933;
 mod radiotap;
 mod radius;
 mod radius_attributes;

@@ -17,14 +17,16 @@ impl Printer<'_> {
             1 => self.ethernet(bytes),
             0 => self.loopback(bytes, false),
             108 => self.loopback(bytes, true),
-            9 => self.ppp(bytes),
+            9 => self.ppp_frame(bytes),
             50 => self.ppp_serial(bytes),
             12 | 14 | 101 | 228 | 229 => self.raw_ip(bytes),
             104 => self.cisco_hdlc(bytes),
             105 => self.wlan(bytes, Tail::default()),
+            107 => self.frame_relay(bytes),
             113 => self.cooked(bytes),
             127 => self.radiotap(bytes),
             192 => self.ppi(bytes),
+            239 => self.nflog(bytes),
             276 => self.cooked2(bytes),
             _ => {
                 put!(self, "link-type {link_type}, length {}", bytes.len);
@@ -60,9 +62,13 @@ impl Printer<'_> {
     fn kind(&mut self, ethertype: u16) {
         if ethertype <= LARGEST_LENGTH {
             self.text(", 802.3");
-        } else {
+        } else if !self.options.quick {
             self.text(", ");
             self.ethertype_name(ethertype);
+        } else if let Some(name) = names::ethertype(ethertype) {
+            put!(self, ", {name}");
+        } else {
+            put!(self, ", Unknown Ethertype (0x{ethertype:04x})");
         }
     }
 
@@ -131,12 +137,8 @@ impl Printer<'_> {
         }
         if let Some((source, destination, len)) = ends.filter(|_| !self.options.link) {
             self.ends(source, destination);
-            if self.options.quick {
-                put!(self, ", Unknown Ethertype (0x{ethertype:04x}), length {len}: ");
-            } else {
-                self.kind(ethertype);
-                put!(self, ", length {len}: ");
-            }
+            self.kind(ethertype);
+            put!(self, ", length {len}: ");
         }
         self.unknown(bytes.data);
         Ok(())

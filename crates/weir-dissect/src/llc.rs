@@ -74,7 +74,13 @@ impl Printer<'_> {
             }
         }
         match (destination, source, first) {
-            (SNAP, SNAP, INFORMATION) => return self.snap(bytes, ends),
+            (SNAP, SNAP, INFORMATION) => {
+                self.header(if bytes.get(0, 8).is_ok() { 8 } else { 0 });
+                if !self.snap(bytes.from(3), ends)? {
+                    self.unknown(bytes.data);
+                }
+                return Ok(());
+            }
             (SPANNING_TREE, SPANNING_TREE, INFORMATION) => {
                 self.header(3);
                 return self.stp(bytes.from(3));
@@ -159,11 +165,11 @@ impl Printer<'_> {
         Ok(())
     }
 
-    fn snap(&mut self, bytes: Bytes<'_>, ends: Option<([u8; 6], [u8; 6])>) -> Result<(), Cut> {
+    /// Prints what an organisation's number and a type identify. Returns whether it is known.
+    pub(crate) fn snap(&mut self, bytes: Bytes<'_>, ends: Option<([u8; 6], [u8; 6])>) -> Result<bool, Cut> {
         self.protocol = "snap";
-        let (organization, kind) = (bytes.u24(3)?, bytes.u16(6)?);
-        self.header(8);
-        let inner = bytes.from(8);
+        let (organization, kind) = (bytes.u24(0)?, bytes.u16(3)?);
+        let inner = bytes.from(5);
         let owner = names::organization(organization);
         let name = match (organization, kind) {
             (0 | 0x80007, kind) => names::ethertype(kind),
@@ -187,9 +193,9 @@ impl Printer<'_> {
             about(self);
         }
         match (organization, kind) {
-            (0, kind) if kind > link::LARGEST_LENGTH && self.carried(kind, inner)? => return Ok(()),
-            (CISCO, 0x010b) => return self.stp(inner),
-            (CISCO, 0x2000) => return self.cdp(inner),
+            (0, kind) if kind > link::LARGEST_LENGTH && self.carried(kind, inner)? => return Ok(true),
+            (CISCO, 0x010b) => return self.stp(inner).map(|()| true),
+            (CISCO, 0x2000) => return self.cdp(inner).map(|()| true),
             _ => {}
         }
         if !self.options.link {
@@ -200,7 +206,6 @@ impl Printer<'_> {
             self.text("SNAP, ");
             about(self);
         }
-        self.unknown(bytes.data);
-        Ok(())
+        Ok(false)
     }
 }

@@ -58,6 +58,14 @@ pub(crate) fn name(protocol: u16) -> Option<&'static str> {
 }
 
 impl Printer<'_> {
+    /// Prints `LINKTYPE_PPP`, whose frames have four bytes at least.
+    pub(crate) fn ppp_frame(&mut self, bytes: Bytes<'_>) -> Result<(), Cut> {
+        self.protocol = "ppp";
+        self.facts.protocol = Some("ppp");
+        bytes.get(0, 4)?;
+        self.ppp(bytes)
+    }
+
     /// Prints PPP, with or without HDLC's address and control fields, with a protocol field of one or two bytes.
     pub(crate) fn ppp(&mut self, bytes: Bytes<'_>) -> Result<(), Cut> {
         self.protocol = "ppp";

@@ -48,11 +48,7 @@ impl Printer<'_> {
         if self.options.verbose == 0 {
             return Ok(());
         }
-        let Ok(len) = bytes.u16(2) else {
-            put!(self, "[|{name}]");
-            return Ok(());
-        };
-        let len = usize::from(len);
+        let len = usize::from(bytes.u16(2)?);
         if len < HEADER {
             put!(self, "\n\tencoded length {len} (< {HEADER}))");
             return Ok(());

@@ -6,7 +6,8 @@ use std::sync::LazyLock;
 use proptest::prelude::*;
 use weir_dissect::{Details, Dissector, Names, Options, Payload};
 
-const LINK_TYPES: [u16; 16] = [0, 1, 9, 12, 50, 101, 104, 105, 108, 113, 127, 147, 192, 228, 229, 276];
+const LINK_TYPES: [u16; 18] =
+    [0, 1, 9, 12, 50, 101, 104, 105, 107, 108, 113, 127, 147, 192, 228, 229, 239, 276];
 
 static FRAMES: LazyLock<Vec<(u16, Vec<u8>)>> = LazyLock::new(frames);
 
