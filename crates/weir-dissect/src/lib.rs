@@ -23,7 +23,7 @@
 //! | `bgp`, `bgp_update`, `ospf`, `ospf_states`, `ospf3`, `bfd`, `stp`, `pim`, `eapol`, `rip`, `isis`, `isis_fields`, `eigrp`, `ldp`, `redundancy`, `slow`, `cdp`, `neighbours`, `lldp` | what switches and routers say to each other |
 //! | `details`: `dns_facts`, `dns_service`, `tls`, `http` | what payloads say, for programs: [`Details`] |
 //! | `ptp`, `macsec` | what clocks say to each other; MACsec |
-//! | `tunnel`, `l2tp`, `pptp` | GRE, VXLAN, Geneve, MPLS, PPPoE; L2TP; PPTP's control connection |
+//! | `tunnel`, `nsh`, `l2tp`, `pptp` | GRE, VXLAN, Geneve, MPLS, PPPoE; NSH; L2TP; PPTP's control connection |
 
 #![forbid(unsafe_code)]
 
@@ -78,6 +78,7 @@ mod neighbours;
 mod nflog;
 mod nfs;
 mod node_information;
+mod nsh;
 mod ntp;
 mod ospf;
 mod ospf3;

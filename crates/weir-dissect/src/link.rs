@@ -157,6 +157,7 @@ impl Printer<'_> {
             names::SLOW => self.slow(bytes)?,
             names::EAPOL => self.eapol(bytes)?,
             names::LLDP => self.lldp(bytes)?,
+            names::NSH => self.nsh(bytes)?,
             names::PTP => self.ptp(bytes)?,
             names::ETHERNET => self.nested(|printer| printer.ethernet(bytes))?,
             _ => match names::unread(ethertype) {

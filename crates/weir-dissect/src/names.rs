@@ -15,6 +15,7 @@ pub(crate) const SLOW: u16 = 0x8809;
 pub(crate) const EAPOL: u16 = 0x888e;
 pub(crate) const LLDP: u16 = 0x88cc;
 pub(crate) const MACSEC: u16 = 0x88e5;
+pub(crate) const NSH: u16 = 0x894f;
 pub(crate) const PTP: u16 = 0x88f7;
 pub(crate) const PPP: u16 = 0x880b;
 
@@ -44,6 +45,7 @@ pub(crate) fn ethertype(number: u16) -> Option<&'static str> {
         EAPOL => "EAPOL",
         0x88c7 => "RRCP",
         LLDP => "LLDP",
+        NSH => "NSH",
         PTP => "PTP",
         0x8902 => "CFM",
         0x9000 => "Loopback",
