@@ -264,3 +264,20 @@ fn root_bash_completes_running_captures() {
     assert!(completed(&["weir", "ctl", "status", "-t", ""]).contains(&process), "{process}");
     running.interrupt().succeeded();
 }
+
+/// `weir capture lo` is what many expect to work.
+#[test]
+fn a_filter_that_is_an_interface_is_answered_with_the_option() {
+    for (command, word, meant) in
+        [("capture", "lo", "-i lo"), ("count", "lo@0-3", "-i lo@0-3"), ("stat", "lo", "-i lo")]
+    {
+        let output = weir(&[command, word]);
+        let text = stderr(&output);
+        let again = format!("weir {command} {meant}\n");
+        assert!(text.contains("hint: if the interface lo is meant: ") && text.ends_with(&again), "{text}");
+        assert_eq!(output.status.code(), Some(2), "{text}");
+    }
+    let output = weir(&["capture", "-b", "filesize:100"]);
+    let text = stderr(&output);
+    assert!(text.contains("filesize:100 is no filter\nhint: to begin a new file: -C "), "{text}");
+}

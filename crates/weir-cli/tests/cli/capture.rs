@@ -728,23 +728,6 @@ fn an_unknown_interface_is_answered_with_the_known_ones() {
     }
 }
 
-/// `weir capture lo` is what dumpcap's users expect to work.
-#[test]
-fn a_filter_that_is_an_interface_is_answered_with_the_option() {
-    for (command, word, meant) in
-        [("capture", "lo", "-i lo"), ("count", "lo@0-3", "-i lo@0-3"), ("stat", "lo", "-i lo")]
-    {
-        let output = weir(&[command, word]).output().expect("weir runs");
-        let text = String::from_utf8_lossy(&output.stderr);
-        let again = format!("weir {command} {meant}\n");
-        assert!(text.contains("hint: if the interface lo is meant: ") && text.ends_with(&again), "{text}");
-        assert_eq!(output.status.code(), Some(2), "{text}");
-    }
-    let output = weir(&["capture", "-b", "filesize:100"]).output().expect("weir runs");
-    let text = String::from_utf8_lossy(&output.stderr);
-    assert!(text.contains("filesize:100 is no filter\nhint: to begin a new file: -C "), "{text}");
-}
-
 #[test]
 fn no_privilege_is_told_with_the_capability() {
     for source in ["af_packet", "tc", "xdp"] {

@@ -32,17 +32,25 @@ fn counters(statistics: &InterfaceStatistics) -> Counters {
 impl Sums {
     /// Notes that `input` has this interface.
     pub(super) fn has(&mut self, interface: u32, input: usize) {
+        self.at(interface).parts.push((input, None));
+    }
+
+    /// Notes a packet of this interface. With lanes, it may come before the input that tells of the interface gets there.
+    #[inline]
+    pub(super) fn packet(&mut self, interface: u32) {
+        match self.interfaces.get_mut(interface as usize) {
+            Some(interface) => interface.goes_on = true,
+            None => self.at(interface).goes_on = true,
+        }
+    }
+
+    #[cold]
+    fn at(&mut self, interface: u32) -> &mut Interface {
         let place = interface as usize;
         if self.interfaces.len() <= place {
             self.interfaces.resize_with(place + 1, Interface::default);
         }
-        self.interfaces[place].parts.push((input, None));
-    }
-
-    /// Notes a packet of this interface.
-    #[inline]
-    pub(super) fn packet(&mut self, interface: u32) {
-        self.interfaces[interface as usize].goes_on = true;
+        &mut self.interfaces[place]
     }
 
     /// Returns the statistics of all files, now that `input` has told these. `all_known`: the interfaces of every file
@@ -141,6 +149,7 @@ mod tests {
     #[test]
     fn statistics_follow_the_last_packet() {
         let mut sums = Sums::default();
+        sums.packet(1);
         sums.has(0, 0);
         sums.has(1, 0);
         sums.told(0, told(3, 10), true);
