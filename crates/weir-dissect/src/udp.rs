@@ -4,6 +4,7 @@ use crate::Printer;
 use crate::bytes::{Bytes, Cut};
 use crate::checksum;
 use crate::ip::{Around, UDP};
+use crate::nfs;
 use crate::ports;
 use crate::segment::Segment;
 use crate::text::put;
@@ -38,8 +39,10 @@ impl Printer<'_> {
         if let Some(printed) = self.named_datagram(around, payload) {
             return printed;
         }
+        let segment = Segment { tcp: false, around, source, destination, payload };
+        let silent = !self.options.quick && nfs::is_datagram(&segment);
         let level = if around.source.is_ipv4() { 2 } else { 1 };
-        if self.options.verbose >= level && !self.options.unverified && !around.fragment {
+        if self.options.verbose >= level && !self.options.unverified && !around.fragment && !silent {
             if checksum == 0 && level == 2 {
                 self.text("[no cksum] ");
             } else if datagram.whole() {
@@ -51,11 +54,10 @@ impl Printer<'_> {
                 }
             }
         }
-        if !self.options.quick {
-            let segment = Segment { tcp: false, around, source, destination, payload };
-            if let Some(read) = ports::reader(&segment) {
-                return read(self, segment);
-            }
+        if !self.options.quick
+            && let Some(read) = ports::reader(&segment)
+        {
+            return read(self, segment);
         }
         if len > bytes.len && !around.fragment {
             put!(self, "UDP, bad length {} > {}", len - 8, bytes.len - 8);
