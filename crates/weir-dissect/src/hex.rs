@@ -20,11 +20,17 @@ pub enum Dump {
 impl Dump {
     /// Appends the dump: a line feed before each line, none at the end; nothing if there is nothing to dump.
     pub fn write(self, data: &[u8], line: &mut Vec<u8>) {
+        self.indented("\n\t", data, line);
+    }
+
+    /// Appends the dump with `indent` before each line, except of text only.
+    pub(crate) fn indented(self, indent: &str, data: &[u8], line: &mut Vec<u8>) {
         if self == Self::Ascii && !data.is_empty() {
             return ascii(data, line);
         }
         for (number, row) in data.chunks(WIDTH).enumerate() {
-            line.extend_from_slice(b"\n\t0x");
+            line.extend_from_slice(indent.as_bytes());
+            line.extend_from_slice(b"0x");
             let offset = number * WIDTH;
             let [.., a, b, c] = offset.to_be_bytes();
             if a > 0 {

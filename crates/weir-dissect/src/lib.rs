@@ -18,7 +18,7 @@
 //! | `radiotap`, `wlan`, `wlan_management`, `wlan_codes` | 802.11, with what the radio knows in front of it |
 //! | `ip4`, `ip6` | the network layer, and IP payloads: `ip` |
 //! | `tcp` with `tcp_options` and `mptcp`, `udp`, `sctp`, `icmp`, `icmp6`, `igmp`, `arp`, `pgm`, `rpl` | one protocol each |
-//! | `payload`, `named` | payloads that the caller names, because no port does: `rtp` and others |
+//! | `payload`, `named` | payloads that the caller names, because no port does: `rtp`, `zmtp` and others |
 //! | `ports` | which port identifies which of the modules for TCP and UDP payloads: `textual` (HTTP, SIP and others), `dns`, `dhcp`, `ike`, `kerberos`, `nfs`, `sflow`, ... |
 //! | `bgp`, `bgp_update`, `ospf`, `ospf_states`, `ospf3`, `bfd`, `stp`, `pim`, `eapol`, `rip`, `isis`, `isis_fields`, `eigrp`, `ldp`, `redundancy`, `slow`, `cdp`, `neighbours`, `lldp` | what switches and routers say to each other |
 //! | `details`: `dns_facts`, `dns_service`, `tls`, `http` | what payloads say, for programs: [`Details`] |
@@ -125,6 +125,7 @@ mod udp;
 mod wlan;
 mod wlan_codes;
 mod wlan_management;
+mod zmtp;
 
 pub use details::{Details, Dns, DnsRecord, Http, Tls};
 pub use facts::Facts;

@@ -23,11 +23,13 @@ pub enum Payload {
     Tftp,
     /// VXLAN.
     Vxlan,
+    /// ZMTP/1.0, the protocol of ZeroMQ, over TCP.
+    Zmtp1,
 }
 
 impl Payload {
     /// Every payload, and its name in tcpdump.
-    pub const ALL: [(&'static str, Self); 10] = [
+    pub const ALL: [(&'static str, Self); 11] = [
         ("carp", Self::Carp),
         ("domain", Self::Domain),
         ("pgm", Self::Pgm),
@@ -38,5 +40,6 @@ impl Payload {
         ("snmp", Self::Snmp),
         ("tftp", Self::Tftp),
         ("vxlan", Self::Vxlan),
+        ("zmtp1", Self::Zmtp1),
     ];
 }
