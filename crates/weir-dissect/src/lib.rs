@@ -98,6 +98,7 @@ mod q933;
 mod radiotap;
 mod radius;
 mod radius_attributes;
+mod radius_values;
 mod redundancy;
 mod resp;
 mod rip;

@@ -130,7 +130,7 @@ impl Printer<'_> {
         put!(self, "{}.{:06}", number >> 16, (u64::from(number & 0xffff) * 1_000_000) >> 16);
     }
 
-    fn ntp_moment(&mut self, moment: Moment) {
+    pub(crate) fn ntp_moment(&mut self, moment: Moment) {
         self.ntp_number(moment);
         let seconds = moment >> 32;
         if seconds != 0 {

@@ -29,15 +29,26 @@ enum Form {
     Secret,
     Vendor,
     Message,
+    ArapPassword,
+    ArapFeatures,
+    ArapResponse,
+    Cause,
+    MobileFeatures,
+    HomePrefix,
+    Operator,
+    Location,
+    LocationData,
+    LocationRules,
 }
 
 use Form::{
-    Duration, Ip4, Ip6, Message, Number, Prefix6, Secret, Silent, Tagged, TaggedText, Text, Vendor, Vlan,
-    VlanName, Words,
+    ArapFeatures, ArapPassword, ArapResponse, Cause, Duration, HomePrefix, Ip4, Ip6, Location, LocationData,
+    LocationRules, Message, MobileFeatures, Number, Operator, Prefix6, Secret, Silent, Tagged, TaggedText,
+    Text, Vendor, Vlan, VlanName, Words,
 };
 
 /// Lowest attribute number that has no name.
-const NAMED: usize = 124;
+const NAMED: usize = 130;
 
 #[rustfmt::skip]
 const ATTRIBUTES: [(&str, Form); NAMED] = [
@@ -64,23 +75,25 @@ const ATTRIBUTES: [(&str, Form); NAMED] = [
     ("NAS-Port-Type", Words(&PORTS)), ("Port-Limit", Number), ("Login-LAT-Port", Text),
     ("Tunnel-Type", Tagged(&TUNNELS)), ("Tunnel-Medium-Type", Tagged(&MEDIA)), ("Tunnel-Client-Endpoint", TaggedText),
     ("Tunnel-Server-Endpoint", TaggedText), ("Acct-Tunnel-Connection", Text), ("Tunnel-Password", Secret),
-    ("ARAP-Password", Silent), ("ARAP-Features", Silent),
+    ("ARAP-Password", ArapPassword), ("ARAP-Features", ArapFeatures),
     ("ARAP-Zone-Access", Words(&["", "Only access to dfl zone", "Use zone filter inc.", "Not used", "Use zone filter exc."])),
     ("ARAP-Security", Text), ("ARAP-Security-Data", Text), ("Password-Retry", Number),
     ("Prompt", Words(&["No Echo", "Echo"])), ("Connect-Info", Text), ("Configuration-Token", Text),
     ("EAP-Message", Message), ("Message-Authenticator", Text), ("Tunnel-Private-Group-ID", TaggedText),
-    ("Tunnel-Assignment-ID", TaggedText), ("Tunnel-Preference", Tagged(&[])), ("ARAP-Challenge-Response", Silent),
+    ("Tunnel-Assignment-ID", TaggedText), ("Tunnel-Preference", Tagged(&[])), ("ARAP-Challenge-Response", ArapResponse),
     ("Acct-Interim-Interval", Duration), ("Acct-Tunnel-Packets-Lost", Number), ("NAS-Port-Id", Text),
     ("Framed-Pool", Text), ("CUI", Text), ("Tunnel-Client-Auth-ID", TaggedText), ("Tunnel-Server-Auth-ID", TaggedText),
     ("NAS-Filter-Rule", Text), ("Unassigned", Silent), ("Originating-Line-Info", Silent), ("NAS-IPv6-Address", Ip6),
     ("Framed-Interface-ID", Silent), ("Framed-IPv6-Prefix", Prefix6), ("Login-IPv6-Host", Ip6),
     ("Framed-IPv6-Route", Text), ("Framed-IPv6-Pool", Text),
-    ("Error-Cause", Silent), ("EAP-Key-Name", Silent), ("Digest-Response", Text), ("Digest-Realm", Text),
+    ("Error-Cause", Cause), ("EAP-Key-Name", Silent), ("Digest-Response", Text), ("Digest-Realm", Text),
     ("Digest-Nonce", Text), ("Digest-Response-Auth", Text), ("Digest-Nextnonce", Text), ("Digest-Method", Text),
     ("Digest-URI", Text), ("Digest-Qop", Text), ("Digest-Algorithm", Text), ("Digest-Entity-Body-Hash", Text),
     ("Digest-CNonce", Text), ("Digest-Nonce-Count", Text), ("Digest-Username", Text), ("Digest-Opaque", Text),
     ("Digest-Auth-Param", Text), ("Digest-AKA-Auts", Text), ("Digest-Domain", Text), ("Digest-Stale", Text),
     ("Digest-HA1", Text), ("SIP-AOR", Text), ("Delegated-IPv6-Prefix", Prefix6),
+    ("MIP6-Feature-Vector", MobileFeatures), ("MIP6-Home-Link-Prefix", HomePrefix), ("Operator-Name", Operator),
+    ("Location-Information", Location), ("Location-Data", LocationData), ("Basic-Location-Policy-Rules", LocationRules),
 ];
 #[rustfmt::skip]
 const SERVICES: [&str; 20] = [
@@ -158,9 +171,24 @@ impl Printer<'_> {
     fn radius_value(&mut self, form: Form, value: Bytes<'_>) -> Result<(), Cut> {
         let len = match form {
             Number | Words(_) | Tagged(_) | Ip4 | Duration | Vlan => 4,
-            Ip6 => 16,
+            Ip6 | ArapPassword => 16,
+            ArapFeatures => 14,
+            ArapResponse => value.len.max(8),
+            MobileFeatures => 8,
+            HomePrefix => 17,
             _ => value.len,
         };
+        let least = match form {
+            Operator => 2,
+            Location => 21,
+            LocationData => 3,
+            LocationRules => 10,
+            _ => 0,
+        };
+        if value.len < least {
+            put!(self, "ERROR: length {} < {least}", value.len);
+            return Ok(());
+        }
         if value.len != len {
             put!(self, "ERROR: length {} != {len}", value.len);
             return Ok(());
@@ -215,6 +243,16 @@ impl Printer<'_> {
                 self.radius_text(value.from(3).data);
             }
             Vendor => self.radius_vendor(value)?,
+            ArapPassword => self.radius_arap_password(value),
+            ArapFeatures => self.radius_arap_features(value)?,
+            ArapResponse => value.data.iter().take(8).for_each(|byte| put!(self, "{byte:02X}")),
+            Cause => self.radius_cause(value)?,
+            MobileFeatures => self.radius_mobile(value)?,
+            HomePrefix => self.radius_home(value)?,
+            Operator => self.radius_operator(value)?,
+            Location => self.radius_location(value)?,
+            LocationData => self.radius_location_data(value)?,
+            LocationRules => self.radius_location_rules(value)?,
             Message => {
                 let printed = self.eap(value.len, value);
                 self.protocol = "radius";
