@@ -112,6 +112,7 @@ impl Printer<'_> {
                     self.listener_records(count, bytes)?;
                 }
             }
+            138 => self.router_renumbering(code, bytes),
             139 => self.node_query(bytes)?,
             140 => self.node_reply(bytes)?,
             141 | 142 => {}

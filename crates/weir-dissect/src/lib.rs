@@ -17,7 +17,7 @@
 //! | `frame_relay` and its signalling, `q933`; `nflog` | frame relay; packets from netfilter |
 //! | `radiotap`, `wlan`, `wlan_management`, `wlan_codes` | 802.11, with what the radio knows in front of it |
 //! | `ip4`, `ip6` | the network layer, and IP payloads: `ip` |
-//! | `tcp` with `tcp_options` and `mptcp`, `udp`, `sctp`, `icmp`, `icmp6`, `igmp`, `arp`, `pgm`, `rpl` | one protocol each |
+//! | `tcp` with `tcp_options` and `mptcp`, `udp`, `sctp`, `icmp`, `icmp6`, `igmp`, `arp`, `pgm`, `rpl`, `renumbering` | one protocol each |
 //! | `payload`, `named` | payloads that the caller names, because no port does: `rtp`, `zmtp` and others |
 //! | `ports` | which port identifies which of the modules for TCP and UDP payloads: `textual` (HTTP, SIP and others), `dns`, `dhcp`, `ike`, `kerberos`, `nfs`, `sflow`, ... |
 //! | `bgp`, `bgp_update`, `ospf`, `ospf_states`, `ospf3`, `bfd`, `stp`, `pim`, `eapol`, `rip`, `isis`, `isis_fields`, `eigrp`, `ldp`, `redundancy`, `slow`, `cdp`, `neighbours`, `lldp` | what switches and routers say to each other |
@@ -100,6 +100,7 @@ mod radius;
 mod radius_attributes;
 mod radius_values;
 mod redundancy;
+mod renumbering;
 mod resp;
 mod rip;
 mod rpl;
