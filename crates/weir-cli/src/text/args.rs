@@ -88,7 +88,7 @@ pub(crate) struct LineArgs {
     #[arg(short = 'n', action = ArgAction::Count, hide = true)]
     _numeric: u8,
 
-    /// Accepted for compatibility: packets of IEEE 802.11 are not dissected.
+    /// Accepted for compatibility: headers of mesh networks in frames of IEEE 802.11 are not read.
     #[arg(short = 'H', action = ArgAction::Count, hide = true)]
     _mesh: u8,
 
