@@ -284,7 +284,7 @@ mod tests {
             ("capture --metrix 9", "--metrics"),
             ("capture --soruce tc", "--source"),
             ("captur -i lo", "'capture'"),
-            ("raed t.pcap", "'read'"),
+            ("rread t.pcap", "'read'"),
         ] {
             assert!(said(typed).contains("tip: a similar") && said(typed).contains(tip), "{}", said(typed));
         }

@@ -4,6 +4,7 @@
 //! When a filter is in force packets tell: two are exchanged for one another of which each wants what the other does not, and the
 //! first packet that only the new one wants has a timestamp. The call that puts it in place may return later.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -105,10 +106,11 @@ fn by_one(
 ) -> Result<Run, Failure> {
     let mut check = SequenceCheck::new(traffic, 0..frames);
     let (same, sent, account) =
-        under_load(source, SAME, generator, frames, |packet| check.frame(packet.data))?;
+        under_load(source, SAME, generator, frames, |_, packet| check.frame(packet.data))?;
     let (report, total) = (check.finish().total, account.total());
     let mut turns = Turns::default();
-    let (mut exchanges, ..) = under_load(source, TURNS, generator, frames, |packet| turns.packet(packet))?;
+    let each = |queue, packet: &Packet<'_>| turns.packet(queue, packet);
+    let (mut exchanges, ..) = under_load(source, TURNS, generator, frames, each)?;
     let late = turns.tell(&mut exchanges);
     exchanges.extend(same);
     Ok(Run {
@@ -129,7 +131,7 @@ fn under_load(
     texts: [&str; 2],
     generator: &mut Generator,
     frames: u64,
-    mut each: impl FnMut(&Packet<'_>),
+    mut each: impl FnMut(u32, &Packet<'_>),
 ) -> Result<(Vec<Sample>, SendReport, Account), Failure> {
     let filters = texts.map(Filter::new);
     let builder = Capture::builder().interface("rx0").source(source).filter(filters[0].clone());
@@ -154,11 +156,11 @@ fn under_load(
 fn take(
     capture: &mut Capture,
     ended: impl Fn() -> bool,
-    each: &mut impl FnMut(&Packet<'_>),
+    each: &mut impl FnMut(u32, &Packet<'_>),
 ) -> Result<(), Failure> {
     loop {
         match capture.next(Duration::from_millis(20))? {
-            Some(chunk) => chunk.packets().for_each(|packet| each(&packet)),
+            Some(chunk) => chunk.packets().for_each(|packet| each(chunk.queue(), &packet)),
             None if ended() => return Ok(()),
             None => {}
         }
@@ -212,38 +214,45 @@ struct Turn {
     packets: u64,
 }
 
-/// What packets tell of [`TURNS`].
+/// What packets tell of [`TURNS`], by queue: the kernel may move the generator's to another processor, and so to another queue.
 #[derive(Debug, Default)]
-struct Turns(Vec<Turn>);
+struct Turns(BTreeMap<u32, Vec<Turn>>);
 
 impl Turns {
-    fn packet(&mut self, packet: &Packet<'_>) {
+    fn packet(&mut self, queue: u32, packet: &Packet<'_>) {
         let Some(number) = packet.data.get(NUMBER) else { return };
         let odd = number & 1 == 1;
-        match self.0.last_mut().filter(|turn| turn.odd == odd) {
+        let turns = self.0.entry(queue).or_default();
+        match turns.last_mut().filter(|turn| turn.odd == odd) {
             Some(turn) => turn.packets += 1,
-            None => self.0.push(Turn { odd, first: packet.timestamp, packets: 1 }),
+            None => turns.push(Turn { odd, first: packet.timestamp, packets: 1 }),
         }
     }
 
     /// Tells the exchanges when they were met, of which the first is one to odd numbers. How many packets met a filter that was
     /// not in force any more.
     fn tell(&self, exchanges: &mut [Sample]) -> u64 {
-        let mut late = 0;
-        let mut turns = self.0.iter().peekable();
-        for index in 0..exchanges.len() {
-            let end = exchanges.get(index + 1).map_or(u64::MAX, |next| next.begun);
-            let (sample, odd) = (&mut exchanges[index], index % 2 == 0);
-            while let Some(turn) = turns.next_if(|turn| turn.first < end) {
-                if turn.odd != odd {
-                    late += if sample.met.is_some() { turn.packets } else { 0 };
-                } else if turn.first >= sample.begun && sample.met.is_none() {
-                    sample.met = Some((turn.first - sample.begun) as f64 / 1e3);
-                }
+        self.0.values().map(|turns| tell_of_queue(turns, exchanges)).sum()
+    }
+}
+
+fn tell_of_queue(turns: &[Turn], exchanges: &mut [Sample]) -> u64 {
+    let mut late = 0;
+    let mut turns = turns.iter().peekable();
+    for index in 0..exchanges.len() {
+        let end = exchanges.get(index + 1).map_or(u64::MAX, |next| next.begun);
+        let (sample, odd) = (&mut exchanges[index], index % 2 == 0);
+        let mut met = None;
+        while let Some(turn) = turns.next_if(|turn| turn.first < end) {
+            if turn.odd != odd {
+                late += if met.is_some() { turn.packets } else { 0 };
+            } else if turn.first >= sample.begun {
+                met = met.or(Some((turn.first - sample.begun) as f64 / 1e3));
             }
         }
-        late
+        sample.met = [sample.met, met].into_iter().flatten().reduce(f64::min);
     }
+    late
 }
 
 impl Run {
@@ -312,15 +321,20 @@ mod tests {
         let sample =
             |begun| Sample { begun, compiled: 0.0, made: 0.0, put: 0.0, met: None, settled: 0.0, busy: 0.0 };
         let turn = |odd, first| Turn { odd, first, packets: 10 };
-        let met = |turns: &[(bool, u64)]| {
-            let turns = Turns(turns.iter().map(|&(odd, first)| turn(odd, first)).collect());
+        let all = |queues: &[&[(bool, u64)]]| {
+            let of = |turns: &&[(bool, u64)]| turns.iter().map(|&(odd, first)| turn(odd, first)).collect();
+            let turns = Turns((0..).zip(queues.iter().map(of)).collect());
             let mut samples = [sample(1000), sample(9000)];
             let late = turns.tell(&mut samples);
             (late, samples.map(|sample| sample.met))
         };
+        let met = |turns: &[(bool, u64)]| all(&[turns]);
         assert_eq!(met(&[(false, 10), (true, 3000), (false, 9500)]), (0, [Some(2.0), Some(0.5)]));
         assert_eq!(met(&[(false, 10), (true, 3000)]), (0, [Some(2.0), None]));
         let flickers = [(false, 10), (true, 3000), (false, 3001), (true, 3002), (false, 9500)];
         assert_eq!(met(&flickers), (10, [Some(2.0), Some(0.5)]));
+        // The chunks of one queue may be taken after later ones of another.
+        let [one, other] = [&[(false, 10), (true, 3000)], &[(false, 2500), (true, 2900)]];
+        assert_eq!(all(&[one, other]), (0, [Some(1.9), None]));
     }
 }
