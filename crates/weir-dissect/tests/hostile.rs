@@ -95,13 +95,13 @@ fn size(details: &Details) -> usize {
 
 #[test]
 fn every_cut_of_every_frame() {
+    // Of a cut frame, these read what the others read, and more.
+    let options = Options { link: true, verbose: 1, ..Options::default() };
     for (link_type, data) in FRAMES.iter() {
         let len = u32::try_from(data.len()).unwrap();
         for cut in 0..=data.len() {
-            for options in [Options::default(), Options { link: true, verbose: 1, ..Options::default() }] {
-                check(options, *link_type, &data[..cut], len);
-                check(options, *link_type, &data[..cut], u32::try_from(cut).unwrap());
-            }
+            check(options, *link_type, &data[..cut], len);
+            check(options, *link_type, &data[..cut], u32::try_from(cut).unwrap());
         }
     }
 }
