@@ -376,9 +376,15 @@ fn verdict(summary: &Summary, paint: Paint) -> String {
     let unseen: u64 = summary.interfaces.iter().map(|interface| interface.sent_unseen).sum();
     if unseen > 0 {
         let packets = units::packets(unseen);
+        // In exclusive mode there is no source for both.
+        let passes = summary
+            .interfaces
+            .iter()
+            .any(|one| one.sent_unseen > 0 && one.mode == weir::ModeKind::Pass.as_str());
+        let both = if passes { "; for both: --source tc" } else { "" };
         let note = format!(
-            "  sent: {packets} that the host sent, according to the driver, are not among them: xdp sees received ones only; \
-             for both: --source tc"
+            "  sent: {packets} that the host sent, according to the driver, are not among them: this source sees received \
+             packets only{both}"
         );
         let _infallible = writeln!(text, "{}", paint.yellow(note));
     }
@@ -538,7 +544,8 @@ mod tests {
             "1,000,100",
             "(1 queue without",
             "  pool, errors: 1 packet on CPUs that came online after",
-            "  sent: 1,100 packets that the host sent, according to the driver, are not among them",
+            "  sent: 1,100 packets that the host sent, according to the driver, are not among them: this source sees \
+             received packets only; for both: --source tc\n",
             "  VLAN tags: for 2 packets the driver did not report",
             "to keep tags: ethtool -K eth0 rxvlan off",
             "to add more: ethtool -G eth0 rx N",

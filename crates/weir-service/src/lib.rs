@@ -1,8 +1,9 @@
 //! What a program that captures packets needs around the capture, whether it is `weir` or another one: confinement, the
 //! processes that open its files and find names, requests from outside, metrics, and the account of a run.
 //!
-//! Nothing here reads a command line or prints. Errors and warnings are values; what a program should tell its users
-//! about options of its own is up to the program.
+//! Nothing here reads a command line or prints, but for the last words of a process that is interrupted again
+//! ([`stop_on_signals`]). Errors and warnings are values; what a program should tell its users about options of its own is up
+//! to the program.
 #![forbid(unsafe_code)]
 
 pub mod confine;

@@ -9,8 +9,8 @@ use signal_hook::flag;
 use weir_sys::signals::{end_if_interrupted_again, is_ignored};
 
 /// What standard error gets if the process ends before its work is complete.
-const CUT_SHORT: &str = "\nweir: interrupted again: ended at once; a file that was being written lacks its end, and what was \
-                         still in memory (to see what it has: weir info FILE)\n";
+const CUT_SHORT: &str = "\nweir: interrupted again: ended at once; a file that was being written has no end, and lacks what was \
+                         still in memory; to see what it has: weir info FILE\n";
 
 /// Requests made by signals.
 #[derive(Debug)]

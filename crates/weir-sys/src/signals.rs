@@ -61,11 +61,12 @@ pub fn pass_on(command: &mut Command) -> io::Result<&mut Command> {
     Ok(unsafe { command.pre_exec(restore) })
 }
 
-/// Nanoseconds during which SIGINT counts once: timeout(1) sends it to the process and to its group, people press a key twice.
-const ONCE: u64 = 1_000_000_000;
+/// A second, in nanoseconds.
+const SECOND: u64 = 1_000_000_000;
 
 /// Ends the process with status 1, at once and after writing `last_words` to standard error, at a SIGINT that comes a second or
-/// more after the first one. Whoever handles the first one does so beside this. Further calls change nothing.
+/// more after the first one. Earlier ones count as one with it: timeout(1) sends one to the process and one to its group, and
+/// people press a key twice. Whoever handles the first one does so beside this. Further calls change nothing.
 ///
 /// # Errors
 ///
@@ -80,9 +81,9 @@ pub fn end_if_interrupted_again(last_words: &'static str) -> io::Result<()> {
     }
     let handler = move || {
         let now = clock_gettime(ClockId::Monotonic);
-        let now = now.tv_sec.unsigned_abs() * ONCE + now.tv_nsec.unsigned_abs();
+        let now = now.tv_sec.unsigned_abs() * SECOND + now.tv_nsec.unsigned_abs();
         let first = FIRST.compare_exchange(0, now, Ordering::Relaxed, Ordering::Relaxed);
-        if first.is_err_and(|first| now.saturating_sub(first) >= ONCE) {
+        if first.is_err_and(|first| now.saturating_sub(first) >= SECOND) {
             // SAFETY: the bytes are static, and write(2) is safe in a handler.
             unsafe { libc::write(2, last_words.as_ptr().cast(), last_words.len()) };
             // SAFETY: _exit(2) is safe in a handler, too.

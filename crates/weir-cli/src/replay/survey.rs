@@ -124,9 +124,9 @@ impl Survey {
             let why = format!("they are {theirs}, the interface takes {ours}");
             let hint = match self.destination.link_type {
                 ETHERNET if !self.reframes && Framing::can_be(self.others.1) => {
-                    "give them an Ethernet header, --dst-mac RECEIVER, or send on an interface of their link type"
+                    "try --dst-mac RECEIVER, which gives them an Ethernet header, or an interface of their link type"
                 }
-                _ => "send on an interface of their link type",
+                _ => "try an interface of their link type",
             };
             return refused(self.others.0, why, hint.to_owned());
         }

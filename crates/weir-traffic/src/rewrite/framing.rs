@@ -34,10 +34,10 @@ impl Framing {
             return ETHERNET;
         }
         let Some(receiver) = self.destination else { return link_type };
-        let Some(found) = Found::of(link_type, packet) else { return link_type };
-        let source = self.source.or(found.source).unwrap_or(self.sender);
-        packet.splice(..found.begin, [&receiver[..], &source, &found.kind.to_be_bytes()].concat());
-        if let Some(group) = found.to_all.then_some(BROADCAST).or_else(|| group(packet)) {
+        let Some(told) = Told::of(link_type, packet) else { return link_type };
+        let source = self.source.or(told.source).unwrap_or(self.sender);
+        packet.splice(..told.begin, [&receiver[..], &source, &told.kind.to_be_bytes()].concat());
+        if let Some(group) = told.to_all.then_some(BROADCAST).or_else(|| group(packet)) {
             packet[..6].copy_from_slice(&group);
         }
         ETHERNET
@@ -57,7 +57,7 @@ impl Framing {
 }
 
 /// What a packet without an Ethernet header tells of the one that it could have.
-struct Found {
+struct Told {
     /// `EtherType`, or the length of an 802.2 packet.
     kind: u16,
     /// Where the packet begins that the header would carry.
@@ -67,7 +67,7 @@ struct Found {
     to_all: bool,
 }
 
-impl Found {
+impl Told {
     fn of(link_type: u16, packet: &[u8]) -> Option<Self> {
         const ARPHRD_ETHER: u16 = 1;
         const PACKET_BROADCAST: u8 = 1;

@@ -79,10 +79,10 @@ pub(super) fn check(
     if let Some(place) = faults.iter().position(|fault| matches!(fault, Error::ForwardDriver { .. })) {
         return Err(faults.swap_remove(place));
     }
-    match faults.pop() {
-        None => Ok(()),
-        Some(only) if faults.is_empty() => Err(only),
-        Some(last) => Err(Error::ForwardFaults { faults: faults.into_iter().chain([last]).collect() }),
+    match faults.len() {
+        0 => Ok(()),
+        1 => Err(faults.remove(0)),
+        _ => Err(Error::ForwardFaults { faults }),
     }
 }
 

@@ -119,13 +119,16 @@ impl Usage {
     fn of(link: &Link, links: &[Link], addresses: &[&Address]) -> Self {
         // Neighbour discovery, LLDP and the like go out on any port that is up.
         const ENOUGH: u64 = 1000;
-        let carries = |other: &Link| other.lower == Some(link.index);
-        if link.master.is_some() || addresses.iter().any(|address| address.is_beyond_link()) {
+        // The lower link of a veth is its peer.
+        let is_on_it =
+            |other: &Link| other.lower == Some(link.index) && other.kind.as_deref() != Some("veth");
+        if link.master.is_some()
+            || addresses.iter().any(|address| address.is_beyond_link())
+            || links.iter().any(is_on_it)
+        {
             Self::Host
         } else if link.kind.is_some() {
             Self::Software
-        } else if links.iter().any(carries) {
-            Self::Host
         } else if link.rx_packets >= ENOUGH && link.tx_packets <= link.rx_packets / ENOUGH {
             Self::Mirror
         } else {
@@ -407,6 +410,9 @@ mod tests {
         );
         let above = Link { index: 8, lower: Some(7), ..Link::default() };
         assert_eq!(used(card.clone(), above, address(7, 253)), Usage::Host, "a VLAN or macvlan is on it");
+        let peer =
+            |index, lower| Link { index, lower: Some(lower), kind: Some("veth".into()), ..Link::default() };
+        assert_eq!(used(peer(7, 8), peer(8, 7), address(7, 253)), Usage::Software, "its peer is not on it");
         assert_eq!(used(card, Link::default(), address(7, 0)), Usage::Host);
     }
 
