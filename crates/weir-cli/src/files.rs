@@ -91,8 +91,8 @@ pub(crate) struct FilesArgs {
     /// Compress with zstd, zstd:LEVEL, lz4 or gzip.
     ///
     /// LEVEL ranges from -100 (fastest) to 22 (smallest); the default is -1. A FILE that ends in
-    /// .zst, .lz4 or .gz is compressed without this option. Wireshark 4.0 misreads zstd files with several frames, as
-    /// weir's are: use `zstd -dc FILE | tshark -r -`.
+    /// .zst, .lz4 or .gz is compressed without this option. Wireshark 4.0 reads .lz4 and .gz, but only the
+    /// beginning of .zst (4.4 reads all of it): use `zstd -dc FILE | tshark -r -`.
     #[arg(long, value_name = "KIND", value_parser = compression, requires = "write")]
     compress: Option<Compression>,
 

@@ -155,7 +155,8 @@ pub(crate) struct ReadArgs {
 
     /// Compress with zstd, zstd:LEVEL, lz4 or gzip, or not at all with none.
     ///
-    /// A FILE that ends in .zst, .lz4 or .gz is compressed without this option.
+    /// A FILE that ends in .zst, .lz4 or .gz is compressed without this option. Wireshark 4.0 reads .lz4 and .gz, but
+    /// only the beginning of .zst.
     #[arg(long, value_name = "KIND", value_parser = files::compression, requires = "write")]
     #[arg(help_heading = "Output")]
     compress: Option<Compression>,

@@ -49,9 +49,13 @@ fn next_member(mut packed: Packed) -> io::Result<Option<GzDecoder<Packed>>> {
     }
 }
 
+/// Files as small as those of `gzip -1`; level 1 makes them 6 to 30 % larger, and does not compress short headers between random
+/// payloads at all.
+const LEVEL: u32 = 2;
+
 /// Compresses bytes into one member.
 pub(super) fn encode(plain: &[u8], out: &mut Vec<u8>) -> io::Result<()> {
-    let mut encoder = GzEncoder::new(out, flate2::Compression::fast());
+    let mut encoder = GzEncoder::new(out, flate2::Compression::new(LEVEL));
     encoder.write_all(plain)?;
     encoder.finish()?;
     Ok(())

@@ -1,4 +1,4 @@
-//! The lz4 frame format.
+//! The lz4 frame format. A file is one frame of independent blocks: Wireshark 4.0 and others stop at the end of the first.
 
 use std::io::{self, Read, Write as _};
 
@@ -74,15 +74,22 @@ fn to_skip(error: &io::Error) -> Option<u64> {
     }
 }
 
-/// Compresses bytes into one frame.
+/// The header of a frame: magic number; version 1, independent blocks with checksums; blocks of at most 1 MiB; a checksum.
+pub(super) const HEADER: [u8; 7] = [0x04, 0x22, 0x4d, 0x18, 0x70, 0x60, 0x33];
+/// The end of a frame: a block without bytes.
+pub(super) const END: [u8; 4] = [0; 4];
+
+/// Compresses bytes into blocks that can be anywhere in a frame with this header.
 pub(super) fn encode(plain: &[u8], out: &mut Vec<u8>) -> io::Result<()> {
     let info = FrameInfo::new()
-        .content_size(Some(plain.len() as u64))
-        .content_checksum(true)
+        .block_checksums(true)
         .block_mode(BlockMode::Independent)
         .block_size(BlockSize::Max1MB);
-    let mut encoder = FrameEncoder::with_frame_info(info, out);
+    let mut encoder = FrameEncoder::with_frame_info(info, &mut *out);
     encoder.write_all(plain)?;
     encoder.finish().map_err(io::Error::other)?;
+    debug_assert!(plain.is_empty() || (out.starts_with(&HEADER) && out.ends_with(&END)));
+    out.truncate(out.len().saturating_sub(END.len()));
+    out.drain(..HEADER.len().min(out.len()));
     Ok(())
 }

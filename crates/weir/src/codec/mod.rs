@@ -39,7 +39,7 @@ impl fmt::Display for Compression {
 pub(crate) type Packed = Box<dyn BufRead + Send>;
 /// Makes a decoder of all frames.
 pub(crate) type Decode = fn(Packed) -> io::Result<Box<dyn Read + Send>>;
-/// Compresses bytes into one frame in an empty buffer.
+/// Compresses bytes into one frame in an empty buffer; for lz4, into blocks of the one frame.
 pub(crate) type Encode = Box<dyn FnMut(&[u8], &mut Vec<u8>) -> io::Result<()> + Send>;
 
 /// Returns whether this build supports the format.
@@ -56,6 +56,15 @@ pub(crate) fn decoder(compression: Compression) -> Option<Decode> {
         Compression::Lz4 => Some(lz4::decoder),
         #[cfg(feature = "zstd")]
         Compression::Zstd => Some(zstd::decoder),
+        _ => None,
+    }
+}
+
+/// The bytes in front of and behind all that [`encoder`] returns, for a file that is a single frame.
+pub(crate) fn ends(compression: Compression) -> Option<[&'static [u8]; 2]> {
+    match compression {
+        #[cfg(feature = "lz4")]
+        Compression::Lz4 => Some([&lz4::HEADER, &lz4::END]),
         _ => None,
     }
 }

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use weir_sys::thread::spawn_deaf;
 
-use super::frame::{Codec, SeekTable};
+use super::frame::{Around, Codec};
 use super::piece::{Content, Load, Piece};
 use super::state::State;
 use super::{Compression, Output, Written};
@@ -28,8 +28,7 @@ pub(super) struct Compressed {
     waiting: VecDeque<Option<Done>>,
     /// Number of the first piece in `waiting`.
     first: u64,
-    /// Only zstd files have a table.
-    table: Option<SeekTable>,
+    around: Around,
     spare: Option<Vec<u8>>,
     failed: bool,
 }
@@ -65,7 +64,6 @@ impl Compressed {
             spawn_deaf("weir-compress", move || work(&queue, &results, codec))
         });
         let threads = threads.collect::<io::Result<_>>()?;
-        let table = matches!(compression, Compression::Zstd { .. }).then(SeekTable::default);
         Ok(Self {
             output,
             jobs: Some(jobs),
@@ -73,15 +71,17 @@ impl Compressed {
             threads,
             waiting: VecDeque::new(),
             first: 0,
-            table,
+            around: Around::of(compression),
             spare: None,
             failed: false,
         })
     }
 
-    /// Continues a file that has these frames.
-    pub(super) fn with_table(mut self, table: Option<SeekTable>) -> Self {
-        self.table = table;
+    /// Continues a file, from [`Output::pause`].
+    pub(super) fn with_around(mut self, around: Option<Around>) -> Self {
+        if let Some(around) = around {
+            self.around = around;
+        }
         self
     }
 
@@ -99,22 +99,25 @@ impl Compressed {
         let at = usize::try_from(done.number - self.first).expect("numbers of pieces on their way");
         self.waiting[at] = Some(done);
         while let Some(Some(_)) = self.waiting.front() {
-            let Some(Some(done)) = self.waiting.pop_front() else { unreachable!("it was looked at") };
+            let Some(Some(mut done)) = self.waiting.pop_front() else { unreachable!("it was looked at") };
             self.first += 1;
             self.spare = done.buffer.or_else(|| self.spare.take());
             done.result?;
-            if let Some(table) = &mut self.table {
-                table.push(done.frame.len(), done.plain);
-            }
+            self.around.push(&mut done.frame, done.plain);
             let load = Load::Frame { bytes: done.frame, plain: done.plain };
             self.output.put(Piece { load, content: done.content })?;
         }
         Ok(())
     }
 
-    /// Records a failure, after which the output is left alone.
+    /// Records a failure, after which the output is left alone, but for the end of its last whole frame.
     fn note<T>(&mut self, result: io::Result<T>) -> io::Result<T> {
-        self.failed |= result.is_err();
+        if result.is_err() && !self.failed {
+            self.failed = true;
+            if let Some(bytes) = self.around.cut() {
+                let _ = self.output.put(Load::Frame { bytes, plain: 0 }.into());
+            }
+        }
         result
     }
 }
@@ -168,8 +171,8 @@ impl Output for Compressed {
 
     fn close(&mut self) -> io::Result<()> {
         self.settle()?;
-        if let Some(table) = self.table.take() {
-            let closed = self.output.put(Load::Frame { bytes: table.frame(), plain: 0 }.into());
+        if let Some(bytes) = std::mem::replace(&mut self.around, Around::Nothing).end() {
+            let closed = self.output.put(Load::Frame { bytes, plain: 0 }.into());
             self.note(closed)?;
         }
         let closed = self.output.close();
@@ -180,7 +183,8 @@ impl Output for Compressed {
         self.settle()?;
         let paused = self.output.pause();
         let state = self.note(paused)?;
-        Ok(state.map(|state| State { table: self.table.take(), ..state }))
+        let around = std::mem::replace(&mut self.around, Around::Nothing);
+        Ok(state.map(|state| State { around: Some(around), ..state }))
     }
 
     fn empty(&mut self) -> io::Result<bool> {
@@ -188,7 +192,7 @@ impl Output for Compressed {
         let emptied = self.output.empty();
         let emptied = self.note(emptied)?;
         if emptied {
-            self.table = self.table.take().map(|_| SeekTable::default());
+            self.around.clear();
         }
         Ok(emptied)
     }
@@ -205,8 +209,11 @@ impl Output for Compressed {
 impl Drop for Compressed {
     /// Leaves whole frames, even if the writer was not finished.
     fn drop(&mut self) {
-        if !self.failed {
-            let _ = self.settle();
+        if !self.failed
+            && self.settle().is_ok()
+            && let Some(bytes) = self.around.cut()
+        {
+            let _ = self.output.put(Load::Frame { bytes, plain: 0 }.into());
         }
         self.jobs = None;
         for thread in self.threads.drain(..) {

@@ -4,23 +4,23 @@ use std::path::Path;
 
 use crate::codec;
 
-/// How a file is compressed: in independent frames of at most 4 MiB, so that a truncated file is readable up to its
-/// last whole frame.
+/// How a file is compressed: in independent pieces of at most 4 MiB, so that a truncated file is readable up to its
+/// last whole piece.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Compression {
     /// No compression.
     #[default]
     None,
-    /// Zstandard. Each frame has its size and a checksum. A table of all frames at the end (zstd's seekable format)
+    /// Zstandard, one frame per piece. Each frame has its size and a checksum. A table of all frames at the end (zstd's seekable format)
     /// allows reading from the middle.
     Zstd {
         /// A level in [`Compression::ZSTD_LEVELS`]; lower is faster, and negative levels are faster still.
         level: i32,
     },
-    /// gzip, one member per frame; slower than the others.
+    /// gzip, one member per piece; slower than the others.
     Gzip,
-    /// LZ4, the fastest.
+    /// LZ4, the fastest: one frame of independent blocks, since many programs read no more than one.
     Lz4,
 }
 

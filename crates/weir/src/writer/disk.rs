@@ -180,7 +180,8 @@ impl Disk {
             if let Some(error) = outcome.error {
                 self.pending.clear();
                 // The error of the write says more than one from truncating could.
-                let _ = self.file.set_len(self.written.bytes);
+                self.end = self.written.bytes;
+                let _ = self.file.set_len(self.end);
                 return Err(error);
             }
         }
@@ -223,7 +224,7 @@ impl Output for Disk {
 
     fn pause(&mut self) -> io::Result<Option<State>> {
         self.settle()?;
-        Ok(Some(State { written: self.written.clone(), table: None }))
+        Ok(Some(State { written: self.written.clone(), around: None }))
     }
 
     fn empty(&mut self) -> io::Result<bool> {

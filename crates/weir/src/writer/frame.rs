@@ -1,4 +1,4 @@
-//! A piece of a file as one compressed frame, and the table of zstd frames.
+//! A piece of a file as one compressed frame, and what stands around the frames.
 
 use std::io;
 
@@ -18,7 +18,7 @@ impl Codec {
         Ok(codec::encoder(compression.kind(), level)?.map(Self))
     }
 
-    /// Compresses `plain` into one frame, replacing the contents of `out`.
+    /// Compresses `plain` into one frame (for lz4: into blocks of one), replacing the contents of `out`.
     pub(super) fn frame(&mut self, plain: &[u8], out: &mut Vec<u8>) -> io::Result<()> {
         out.clear();
         #[cfg(test)]
@@ -34,6 +34,65 @@ pub(super) const POISON: &[u8] = b"the thread that compresses this dies";
 #[cfg(test)]
 fn is_poison(plain: &[u8]) -> bool {
     plain.windows(POISON.len()).any(|window| window == POISON)
+}
+
+/// What stands around the frames of a file.
+#[derive(Debug)]
+pub(super) enum Around {
+    /// gzip: nothing.
+    Nothing,
+    /// zstd: a table at the end.
+    Table(SeekTable),
+    /// lz4: the header and the end of the only frame, and whether the header is in the file.
+    Ends([&'static [u8]; 2], bool),
+}
+
+impl Around {
+    pub(super) fn of(compression: Compression) -> Self {
+        match compression {
+            Compression::Zstd { .. } => Self::Table(SeekTable::default()),
+            other => codec::ends(other.kind()).map_or(Self::Nothing, |ends| Self::Ends(ends, false)),
+        }
+    }
+
+    /// Puts what stands in front of a frame there, and remembers it. `plain`: its size before compression.
+    pub(super) fn push(&mut self, frame: &mut Vec<u8>, plain: u64) {
+        match self {
+            Self::Nothing => {}
+            Self::Table(table) => table.push(frame.len(), plain),
+            Self::Ends([header, _], begun) => {
+                if !std::mem::replace(begun, true) {
+                    frame.splice(0..0, header.iter().copied());
+                }
+            }
+        }
+    }
+
+    /// What stands behind the last frame.
+    pub(super) fn end(&self) -> Option<Vec<u8>> {
+        match self {
+            Self::Table(table) => Some(table.frame()),
+            Self::Ends([_, end], true) => Some(end.to_vec()),
+            Self::Nothing | Self::Ends(_, false) => None,
+        }
+    }
+
+    /// What stands behind a frame that is the last one because the next has failed. A table has no room then.
+    pub(super) fn cut(&mut self) -> Option<Vec<u8>> {
+        match self {
+            Self::Ends([_, end], begun) => std::mem::take(begun).then(|| end.to_vec()),
+            Self::Nothing | Self::Table(_) => None,
+        }
+    }
+
+    /// Forgets all frames, as the file has been emptied.
+    pub(super) fn clear(&mut self) {
+        match self {
+            Self::Nothing => {}
+            Self::Table(table) => *table = SeekTable::default(),
+            Self::Ends(_, begun) => *begun = false,
+        }
+    }
 }
 
 /// The table of the frames in a zstd file (contrib/seekable_format of zstd, version 0.1.0). It is a skippable frame at

@@ -86,7 +86,7 @@ pub(super) fn go_on(
     Ok(match options.compression {
         Compression::None => output,
         compression => {
-            Box::new(Compressed::new(output, compression).map_err(refused)?.with_table(state.table))
+            Box::new(Compressed::new(output, compression).map_err(refused)?.with_around(state.around))
         }
     })
 }

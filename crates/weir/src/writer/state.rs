@@ -1,12 +1,12 @@
 //! What a closed file needs to be continued.
 
 use super::Written;
-use super::frame::SeekTable;
+use super::frame::Around;
 
 /// The state needed to continue a closed file.
 #[derive(Debug, Default)]
 pub(super) struct State {
     pub(super) written: Written,
-    /// The table of the frames so far, if the file will have one.
-    pub(super) table: Option<SeekTable>,
+    /// What stands around the frames, if the file is compressed.
+    pub(super) around: Option<Around>,
 }

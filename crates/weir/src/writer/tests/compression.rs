@@ -62,8 +62,8 @@ fn what_comes_out_is_what_an_uncompressed_file_holds() {
         assert!(written.bytes < written.plain_bytes / 2);
         let Some((back, content)) = decompress(program, &path) else { return };
         assert!(content && back == plain, "{program}");
-        // Wireshark 4.0 fails on any zstd file with several frames, even zstd's own, and does not read lz4.
-        if program == "gzip" {
+        // Wireshark 4.0 fails on any zstd file with frames that begin behind its first 128 KiB, even zstd's own.
+        if program != "zstd" {
             agree_counts(&path, packets.len());
         }
     }
@@ -124,6 +124,8 @@ fn a_file_that_is_cut_off_has_its_whole_frames() {
         let good = writer.written();
         put(&mut writer, &chunk(0, 1000, 50)).unwrap();
         drop(writer);
+        let Some((_, whole)) = decompress(program, &path) else { return };
+        assert!(whole, "{program}: a writer that is dropped leaves whole frames");
         let bytes = fs::read(&path).unwrap();
         fs::write(&path, &bytes[..usize::try_from(good.bytes).unwrap() + 50]).unwrap();
         let Some((back, content)) = decompress(program, &path) else { return };
