@@ -29,6 +29,7 @@ const STYLES: Styles = Styles::styled()
 const EXAMPLES: &str = "\
 Examples:
   weir capture -i eth0 port 53               print a line for each DNS packet, like tcpdump
+  weir -i eth0 port 53; weir -r FILE         short for weir capture and weir read
   weir capture -i eth0 -w trace.pcapng       capture everything on eth0 until Ctrl-C
   weir capture -i eth0 -w - | tshark -r -    feed packets to another program
   weir read trace.pcapng                     print one line per packet, like tcpdump

@@ -85,7 +85,7 @@ pub(crate) struct FilesArgs {
     postrotate: Option<OsString>,
 
     /// Let the group read the files (mode 0640); the default is owner only (0600).
-    #[arg(hide_short_help = true, short = 'g', long, requires = "write")]
+    #[arg(short = 'g', long, requires = "write")]
     group_readable: bool,
 
     /// Compress with zstd, zstd:LEVEL, lz4 or gzip.

@@ -433,6 +433,32 @@ fn the_examples_of_the_documents_compile() {
     }
 }
 
+#[test]
+fn the_primitives_of_the_documents_compile() {
+    const WLAN: u16 = 105;
+    let document = include_str!("../../../docs/filter.md");
+    let rows = document
+        .lines()
+        .skip_while(|line| *line != "## Primitives")
+        .take_while(|line| *line != "## Shared with libpcap");
+    let cells = rows.filter_map(|row| row.strip_prefix("| `")).filter_map(|row| row.split(" | ").next());
+    let terms: Vec<&str> = cells.flat_map(|cell| cell.trim_end_matches('`').split("`, `")).collect();
+    assert!(terms.len() > 60, "{terms:?}");
+    for term in terms.into_iter().filter(|term| !term.contains(['@', '{']) && !term.ends_with("...")) {
+        let term = term
+            .trim_end_matches("`, ...")
+            .replace("EXPR", "tcp")
+            .replace("www.example.com", "10.1.2.4")
+            .replace("https", "443");
+        let term = if term.starts_with("tcp-") { format!("tcp[tcpflags] & {term} != 0") } else { term };
+        let [mut ethernet, wlan] = [ETHERNET, WLAN].map(|link| options(Dialect::Weir, link));
+        ethernet.metadata = Beside::All;
+        compile(&term, &ethernet)
+            .or_else(|_| compile(&term, &wlan))
+            .unwrap_or_else(|error| panic!("{term}: {error}"));
+    }
+}
+
 /// What the documents say of who is right, where that takes no packet of its own kind.
 #[test]
 fn the_dialects_differ_as_the_documents_say() {

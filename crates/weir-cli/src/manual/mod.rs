@@ -8,7 +8,7 @@ mod language;
 use std::io;
 use std::path::PathBuf;
 
-use clap::{Args, Command};
+use clap::{ArgAction, Args, Command};
 use clap_mangen::Man;
 use clap_mangen::roff::{Roff, bold, roman};
 
@@ -65,7 +65,7 @@ fn page(command: &Command, name: &str, above: Option<&str>) -> io::Result<Vec<u8
     let mut page = Vec::new();
     man.render_title(&mut page)?;
     man.render_name_section(&mut page)?;
-    man.render_synopsis_section(&mut page)?;
+    page.extend(synopsis(command, name).into_bytes());
     man.render_description_section(&mut page)?;
     man.render_options_section(&mut page)?;
     let mut roff = Roff::new();
@@ -103,6 +103,46 @@ fn page(command: &Command, name: &str, above: Option<&str>) -> io::Result<Vec<u8
     )]);
     page.extend(roff.render().into_bytes());
     Ok(page)
+}
+
+/// The usage as a section: each option in its shorter spelling, with the name of its value, except --help and --version.
+fn synopsis(command: &Command, name: &str) -> String {
+    let raw = |text: &str| text.replace('\\', "\\e").replace('-', "\\-");
+    // No word is divided, and no option parted from its value.
+    let mut out = format!(".SH SYNOPSIS\n.nh\n.ad l\n\\fB{}\\fR", raw(&name.replacen('-', " ", 2)));
+    let mut positional = String::new();
+    for arg in command.get_arguments().filter(|arg| !arg.is_hide_set()) {
+        let names = arg.get_value_names().unwrap_or_default();
+        let value = names.iter().map(|name| format!("\\fI{}\\fR", raw(name))).collect::<Vec<_>>().join("\\ ");
+        let more = match arg.get_action() {
+            ArgAction::Append | ArgAction::Count => "...",
+            ArgAction::Help | ArgAction::HelpShort | ArgAction::HelpLong | ArgAction::Version => continue,
+            _ => "",
+        };
+        let option = match (arg.get_short(), arg.get_long()) {
+            (Some(short), _) => format!("\\-{short}"),
+            (None, Some(long)) => format!("\\-\\-{}", raw(long)),
+            (None, None) => {
+                let (open, close) = if arg.is_required_set() { ("", "") } else { ("[", "]") };
+                positional += &format!("\n{open}{value}{close}{more}");
+                continue;
+            }
+        };
+        let takes_value = arg.get_action().takes_values();
+        let may_lack = arg.get_num_args().is_some_and(|number| number.min_values() == 0);
+        let value = match (takes_value, may_lack) {
+            (false, _) => String::new(),
+            (true, false) => format!("\\ {value}"),
+            (true, true) => format!("[={value}]"),
+        };
+        let (open, close) = if arg.is_required_set() { ("", "") } else { ("[", "]") };
+        out += &format!("\n{open}\\fB{option}\\fR{value}{close}{more}");
+    }
+    out += &positional;
+    if shown(command).next().is_some() {
+        out += "\n\\fICOMMAND\\fR";
+    }
+    out + "\n.ad b\n.hy\n"
 }
 
 /// Returns the sections of the text after the options, each with its lines; none is empty.
@@ -154,6 +194,11 @@ mod tests {
         }
         for option in ["\\-\\-snapshot\\-length", "\\-\\-metrics", "\\-\\-no\\-confine"] {
             assert!(capture.contains(option), "{option}");
+        }
+        for usage in
+            [r"[\fB\-i\fR\ \fIIF\fR]...", r"[\fB\-\-metrics\fR\ \fIADDR\fR]", r"[\fIEXPRESSION\fR]..."]
+        {
+            assert!(capture.contains(usage), "{usage}");
         }
         assert!(capture.contains("Poll without sleeping"), "`-h` leaves it out, the page does not");
         let all: Vec<_> =

@@ -63,7 +63,7 @@ impl Output {
                 }
             }
             Form::Lines => {
-                let mut lines = lines(&interval, fields).into_iter();
+                let mut lines = lines(&interval, fields, usize::MAX).into_iter();
                 let head = lines.next().unwrap_or_default();
                 // Keys, and with them columns, differ from interval to interval.
                 if !headed || !fields.is_empty() {
@@ -131,33 +131,44 @@ fn quoted(name: &str) -> String {
     }
 }
 
-fn line(width: usize, name: &str, packets_rate: &str, bit_rate: &str, packets: &str, bytes: &str) -> String {
-    format!("{name:<width$}  {packets_rate:>9}  {bit_rate:>12}  {packets:>15}  {bytes:>10}")
-}
+/// The columns behind the label, with their widths.
+const COLUMNS: [(&str, usize); 4] = [("packets/s", 9), ("bit/s", 12), ("packets", 15), ("bytes", 10)];
 
-/// Returns the head and a line for each row: rates of the interval, and totals.
-fn lines(interval: &Interval, fields: &[KeyField]) -> Vec<String> {
+/// Returns the head and a line for each row: rates of the interval, and totals. Columns that a line of `most` characters has no
+/// room for are left out, but for the first: labels are cut for that one.
+fn lines(interval: &Interval, fields: &[KeyField], most: usize) -> Vec<String> {
     let names: Vec<_> = interval.lines().map(|line| line.map(|growth| &growth.row.name)).collect();
     let labels = label::column(fields, &names);
-    let width = labels.iter().map(|label| label.chars().count()).max().unwrap_or(0);
-    let head = line(width, &labels[0], "packets/s", "bit/s", "packets", "bytes");
+    let needed = labels.iter().map(|label| label.chars().count()).max().unwrap_or(0);
+    let width = needed.min(most.saturating_sub(COLUMNS[0].1 + 2));
+    let fits = COLUMNS.iter().scan(width, |used, (_, column)| {
+        *used += column + 2;
+        Some(*used <= most)
+    });
+    let columns = &COLUMNS[..fits.take_while(|fits| *fits).count().max(1)];
+    let line = |label: &str, cells: [&str; COLUMNS.len()]| {
+        let label = cut(label, width);
+        let cells = columns.iter().zip(cells).map(|((_, column), cell)| format!("  {cell:>column$}"));
+        cells.fold(format!("{label:<width$}"), |line, cell| line + &cell)
+    };
+    let head = line(&labels[0], COLUMNS.map(|(title, _)| title));
     let one = |(label, Line { row: growth, .. }): (&String, Line<'_, Growth>)| {
         let total = growth.total.total();
-        line(
-            width,
-            label,
-            &format!("{}pps", units::scaled(growth.packets_per_second)),
-            &format!("{}bit/s", units::scaled(growth.bits_per_second)),
-            &units::grouped(total.packets),
-            &units::bytes(total.bytes),
-        )
+        let cells = [
+            format!("{}pps", units::scaled(growth.packets_per_second)),
+            format!("{}bit/s", units::scaled(growth.bits_per_second)),
+            units::grouped(total.packets),
+            units::bytes(total.bytes),
+        ];
+        line(label, cells.each_ref().map(String::as_str))
     };
     [head].into_iter().chain(labels[1..].iter().zip(interval.lines()).map(one)).collect()
 }
 
 /// Returns the table for a terminal of this size. A line that wraps, or one above the screen, could not be redrawn.
 fn table(interval: &Interval, fields: &[KeyField], rows: usize, columns: usize) -> Vec<String> {
-    let mut lines = lines(interval, fields);
+    let width = columns.saturating_sub(1);
+    let mut lines = lines(interval, fields, width);
     // All packets, and what is beside the keys, are always there, unless sizes or gaps come between.
     let sums = if interval.rows.keyed.is_some() && interval.rows.spread.is_empty() { 3 } else { 1 };
     let sums = lines.split_off(lines.len() - sums);
@@ -168,7 +179,7 @@ fn table(interval: &Interval, fields: &[KeyField], rows: usize, columns: usize) 
     if missing > 0 {
         lines.push(format!("({missing} more)"));
     }
-    lines.iter().chain(&sums).map(|line| cut(line, columns.saturating_sub(1))).collect()
+    lines.iter().chain(&sums).map(|line| cut(line, width)).collect()
 }
 
 #[cfg(test)]
@@ -195,7 +206,7 @@ mod tests {
         let fields = [KeyField::DestinationPort, KeyField::Vlan];
         let interval = Interval::between(&one(&before), &one(&now), &view(&fields, 2));
         let starts: Vec<String> =
-            lines(&interval, &fields).iter().map(|line| line[..25].to_owned()).collect();
+            lines(&interval, &fields, usize::MAX).iter().map(|line| line[..25].to_owned()).collect();
         assert_eq!(
             starts,
             [
@@ -245,7 +256,7 @@ mod tests {
         let names = ["dns", "web"];
         let (before, now) = (reading(&names, 1, 1000), reading(&names, 3, 5000));
         let interval = Interval::between(&one(&before), &one(&now), &view(&[], 10));
-        let lines = lines(&interval, &[]);
+        let lines = lines(&interval, &[], usize::MAX);
         assert_eq!(lines[1], "dns     2.00 kpps   2.00 Mbit/s            5,000     610 KiB");
         assert_eq!(lines[2], "web     4.00 kpps   4.00 Mbit/s           10,000    1.19 MiB");
         assert_eq!(lines[3], "(all)   4.00 kpps   4.00 Mbit/s           10,000    1.19 MiB");
@@ -310,6 +321,9 @@ mod tests {
             assert!(table.len() < rows, "{rows}: {table:?}");
             assert!(table.iter().all(|line| line.chars().count() < columns.max(4)), "{columns}: {table:?}");
         }
+        let narrow = |columns| table(&interval, &[], 5, columns).swap_remove(0);
+        assert_eq!(narrow(40), "filter     packets/s         bit/s");
+        assert_eq!(narrow(18), "filter  packets/s", "labels are cut, numbers are not");
         assert_eq!(table(&interval, &[], 24, 80)[21], "(80 more)");
         assert_eq!(table(&interval, &[], 200, 80).len(), 102);
     }
