@@ -27,6 +27,29 @@
 //!
 //! [`Statistics`] counts packets and bytes by filter in the kernel and captures none.
 //!
+//! A packet's bytes begin with the header of its interface's *link type*, a number of
+//! [tcpdump.org's list](https://www.tcpdump.org/linktypes.html): 1 is Ethernet, 101 begins with IP. Live, it is in
+//! [`Capture::interfaces`], of a file in [`reader::Reader::interfaces`]; [`Packet::interface`] is the index. This crate does not parse headers.
+//!
+//! ```no_run
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let mut capture = weir::Capture::builder().interface("eth0").open()?;
+//! let link_types: Vec<u16> = capture.interfaces().iter().map(|interface| interface.link_type).collect();
+//! capture.run(|chunk| {
+//!     for packet in chunk {
+//!         if link_types[packet.interface as usize] == 1 && packet.data.len() >= 14 {
+//!             println!("to {:02x?}", &packet.data[..6]);
+//!         }
+//!     }
+//!     std::ops::ControlFlow::Continue(())
+//! })?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! An error's text ([`Display`](std::fmt::Display)) says what failed, on which object, and what to do. `main` prints the other form
+//! ([`Debug`](std::fmt::Debug)) of an error that it returns, whose fields are for programmers; so print the text: `eprintln!("{error}")`.
+//!
 //! # Features
 //!
 //! | feature | adds | needs |
