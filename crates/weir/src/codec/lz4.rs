@@ -8,7 +8,9 @@ use super::Packed;
 
 /// A decoder of all frames, except skippable ones.
 struct Decoder {
-    frames: frame::FrameDecoder<Metered>,
+    /// One for each frame: it does not take a frame whose blocks are of another size than those of the frame before. Always `Some`
+    /// between calls.
+    frame: Option<frame::FrameDecoder<Metered>>,
     /// The end of the last frame, in bytes of the input.
     boundary: u64,
 }
@@ -31,7 +33,7 @@ impl Read for Metered {
 
 pub(super) fn decoder(packed: Packed) -> io::Result<Box<dyn Read + Send>> {
     let input = Metered { input: packed, taken: 0, ended: false };
-    Ok(Box::new(Decoder { frames: frame::FrameDecoder::new(input), boundary: 0 }))
+    Ok(Box::new(Decoder { frame: Some(frame::FrameDecoder::new(input)), boundary: 0 }))
 }
 
 impl Read for Decoder {
@@ -39,30 +41,24 @@ impl Read for Decoder {
         if buffer.is_empty() {
             return Ok(0);
         }
-        loop {
-            match self.frames.read(buffer) {
-                Ok(0) => {
-                    let input = self.frames.get_ref();
-                    if input.ended && input.taken > self.boundary {
-                        return Err(io::ErrorKind::UnexpectedEof.into());
-                    }
-                    if input.ended {
-                        return Ok(0);
-                    }
-                    self.boundary = input.taken;
-                }
+        while let Some(frame) = &mut self.frame {
+            let skip = match frame.read(buffer) {
+                Ok(0) => 0,
                 Ok(bytes) => return Ok(bytes),
-                Err(error) => {
-                    let length = to_skip(&error).ok_or(error)?;
-                    let input = self.frames.get_mut();
-                    let skipped = io::copy(&mut input.take(length), &mut io::sink())?;
-                    if skipped < length {
-                        return Err(io::ErrorKind::UnexpectedEof.into());
-                    }
-                    self.boundary = input.taken;
-                }
+                Err(error) => to_skip(&error).ok_or(error)?,
+            };
+            let input = frame.get_mut();
+            let skipped = io::copy(&mut input.take(skip), &mut io::sink())?;
+            if skipped < skip || (skip == 0 && input.ended && input.taken > self.boundary) {
+                return Err(io::ErrorKind::UnexpectedEof.into());
             }
+            if skip == 0 && input.ended {
+                break;
+            }
+            self.boundary = input.taken;
+            self.frame = self.frame.take().map(|frame| frame::FrameDecoder::new(frame.into_inner()));
         }
+        Ok(0)
     }
 }
 

@@ -27,7 +27,11 @@ fn zstd(bytes: &[u8]) -> Vec<u8> {
 }
 
 fn lz4(bytes: &[u8]) -> Vec<u8> {
-    let mut out = lz4_flex::frame::FrameEncoder::new(Vec::new());
+    use lz4_flex::frame::{BlockMode, BlockSize, FrameEncoder, FrameInfo};
+    // As the program does, which takes the smallest blocks that hold everything.
+    let blocks = if bytes.len() > 65536 { BlockSize::Max256KB } else { BlockSize::Max64KB };
+    let info = FrameInfo::new().block_size(blocks).block_mode(BlockMode::Linked);
+    let mut out = FrameEncoder::with_frame_info(info, Vec::new());
     out.write_all(bytes).unwrap();
     out.finish().unwrap()
 }
@@ -47,7 +51,8 @@ fn one_member_or_many() {
     for (compression, pack) in PACKS {
         let one = pack(&plain);
         // Cut anywhere, also in the middle of a packet; one member is empty.
-        let many = [pack(&plain[..1000]), pack(&[]), pack(&plain[1000..])].concat();
+        let (most, end) = plain.split_at(plain.len() - 1000);
+        let many = [pack(&most[..1000]), pack(&[]), pack(&most[1000..]), pack(end)].concat();
         for packed in [one, many] {
             let read = all(&packed);
             assert!(read.error.is_none(), "{:?}", read.error);
