@@ -114,6 +114,9 @@ impl Findings {
                 "up to {} of the missing frames reached this host: the capture lost them; try a larger pool (-B)",
                 units::grouped(lost.min(*missing))
             )),
+            _ if *intact + *corrupt == 0 => failure.hint(
+                "`weir gen` sends frames with signatures; `weir gen --template FILE --sign` puts them into packets of yours",
+            ),
             _ => failure,
         })
     }

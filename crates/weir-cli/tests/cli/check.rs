@@ -165,7 +165,8 @@ fn root_what_arrives_as_it_was_sent_is_a_success() {
     says(&check, &json!({ "perfect": true, "frames": 300, "intact": 300, "missing": 0, "unexpected": 0 }));
     // Nothing is no success, nor is it more than expected.
     let nothing = ["count", "-i", "rx0", "--check", "--duration", "10ms"];
-    run(&network, &nothing).failed(&["no intact frame with a signature arrived"]);
+    run(&network, &nothing)
+        .failed(&["no intact frame with a signature arrived", "weir gen --template FILE --sign"]);
     let running = start_quietly(&network, &["count", "-i", "rx0", "--check", "--expect", "299", "-q"]);
     traffic.send(0, &(0..300).collect::<Vec<_>>(), |_| false);
     let ended = running.interrupt().failed(&["1 more than expected"]);
