@@ -37,6 +37,7 @@ mod protocol;
 mod read;
 mod replay;
 mod report;
+mod rewriting;
 mod sending;
 mod shorthand;
 mod spelling;

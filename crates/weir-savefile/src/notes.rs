@@ -1,8 +1,8 @@
 //! Less common per-packet information in a file: comments, hashes, verdicts.
 
-use crate::ByteOrder;
 use crate::options::{self, Options};
 use crate::options::{DIRECTION, DROP_COUNT, FLAGS, QUEUE};
+use crate::{ByteOrder, padding};
 
 /// `epb_packetid`, 8 bytes.
 const PACKET_ID: u16 = 5;
@@ -63,6 +63,24 @@ impl<'a> Notes<'a> {
     #[must_use]
     pub fn moved<'b>(&self, list: &'b [u8]) -> Notes<'b> {
         Notes { list, order: self.order, timeless: self.timeless }
+    }
+
+    /// Returns the same notes without some options: `keep` decides by the code. They are put into `list`.
+    pub fn only<'b>(&self, keep: impl Fn(u16) -> bool, list: &'b mut Vec<u8>) -> Notes<'b> {
+        for option in Options::in_order(self.order, self.list).map_while(Result::ok) {
+            if keep(option.code) {
+                let len = u16::try_from(option.value.len()).expect("it was read from 16 bits");
+                list.extend(
+                    [option.code, len]
+                        .map(|number| self.order.u16(number.to_ne_bytes()))
+                        .map(u16::to_ne_bytes)
+                        .concat(),
+                );
+                list.extend_from_slice(option.value);
+                list.resize(list.len() + padding(option.value.len()), 0);
+            }
+        }
+        self.moved(list)
     }
 
     /// Returns the comments that are valid UTF-8.

@@ -18,6 +18,7 @@ use crate::check::CheckArgs;
 use crate::failure::Failure;
 use crate::files::FormatArg;
 use crate::filter_args::FilterArgs;
+use crate::rewriting::RewritingArgs;
 use crate::text::LineArgs;
 use crate::{files, units};
 
@@ -39,6 +40,9 @@ Examples:
         Split into hour-00001.pcapng, hour-00002.pcapng, ...
   weir read broken.pcapng --repair -w whole.pcapng
         Save everything intact in a damaged or truncated file; report the rest.
+  weir read trace.pcapng --map-ip 10.0.0.0/8=198.18.0.0/16 --vlan none -w other.pcapng
+        Write a copy with other addresses, without VLAN tags, and with right checksums. Filters see
+        packets as they are in trace.pcapng.
   weir read trace.pcapng --count
         Print only the number of packets.
   weir read trace.pcapng --check --expect 1000000
@@ -192,6 +196,9 @@ pub(crate) struct ReadArgs {
     micro: bool,
 
     #[command(flatten)]
+    pub(super) rewriting: RewritingArgs,
+
+    #[command(flatten)]
     pub(super) check: CheckArgs,
 
     /// Do not let packets wait in a compressed file either.
@@ -253,13 +260,20 @@ impl ReadArgs {
         if self.follow && (files.len() > 1 || standard_input > 0) {
             return Err(Failure::usage("--follow takes one file; standard input is followed anyway"));
         }
+        if self.rewriting.is_on() && (self.repair || self.check.is_on()) {
+            let option = if self.repair { "--repair" } else { "--check" };
+            let message = format!("cannot rewrite packets with {option}, which takes them as they are");
+            return Err(Failure::usage(message).hint("write a copy with -w first"));
+        }
         self.line.check().map_err(Failure::usage)?;
         Ok(())
     }
 
     /// Returns which packets are selected, besides the filter.
     pub(super) fn limits(&self) -> Limits {
-        Limits { count: self.count, from: self.from, to: self.to, snap_len: self.snap_len }
+        // Headers that are cut cannot be changed.
+        let snap_len = self.snap_len.filter(|_| !self.rewriting.is_on());
+        Limits { count: self.count, from: self.from, to: self.to, snap_len }
     }
 
     /// Returns how packets are sorted; counting does not need it.

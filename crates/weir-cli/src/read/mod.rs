@@ -1,10 +1,11 @@
 //! `weir read`: prints capture files as lines or JSON, or writes other capture files.
 //!
 //! ```text
-//! files -> Input (one, or merged by time) -> Choice (-c, --from, --to, -s) -> Sink: lines, objects, files, count, check
+//! files -> Input (one, or merged by time) -> Choice (-c, --from, --to, -s) -> Changed (--map-ip, ...) -> Sink: lines, objects, files, count, check
 //! ```
 
 mod args;
+mod changed;
 mod check;
 mod choice;
 mod files;
@@ -29,6 +30,7 @@ use weir_service::keeper::Helpers;
 use weir_service::resolver::Resolver;
 
 pub(crate) use self::args::ReadArgs;
+use self::changed::Changed;
 use self::check::Checked;
 pub(crate) use self::choice::{Choice, Limits, Verdict};
 use self::files::{Files, Total};
@@ -37,7 +39,9 @@ pub(crate) use self::input::{Input, Sort};
 use self::lines::{Count, Lines};
 use self::pass::{Pass, pass};
 pub(crate) use self::progress::Progress;
+use self::sink::Sink;
 use crate::failure::Failure;
+use crate::rewriting::Editor;
 use crate::text::Column;
 use crate::{advice, style, units};
 
@@ -51,6 +55,7 @@ pub(crate) fn run(args: &ReadArgs) -> Result<(), Failure> {
     // Names are looked up while this is allowed. The link types to generate code for are known once the files are open.
     let filter = args.filter()?;
     let hopes = Hope::allowed(args);
+    let editor = args.rewriting.copier();
     // A single output file is opened by another process, so this one needs no directory. The names of several files are
     // not known yet. The process and the means to write files must exist before there are other threads and fewer
     // rights.
@@ -75,7 +80,10 @@ pub(crate) fn run(args: &ReadArgs) -> Result<(), Failure> {
     };
     let text = match text {
         Some(text) if args.follow => {
-            return follow::run(args, &files[0], filter.as_ref(), Lines::new(text), || Ok(confined()?));
+            let (mut lines, opened) = (Lines::new(text), || Ok(confined()?));
+            return through(editor, args.snap_len, &mut lines, |sink| {
+                follow::run(args, &files[0], filter.as_ref(), sink, opened)
+            });
         }
         text => text,
     };
@@ -93,7 +101,7 @@ pub(crate) fn run(args: &ReadArgs) -> Result<(), Failure> {
         let split = args.split.map(|split| (split, args.max_files));
         let files = Files::new(path.clone(), options, args.resolution(), split, hope);
         let mut files = files.eager(args.packet_buffered);
-        let result = pass(&mut reading, &mut files);
+        let result = through(editor, args.snap_len, &mut files, |sink| pass(&mut reading, sink));
         let (total, wanted) = (files.total(), path.as_os_str() != "-" && !args.line.quick);
         // The remains of a failed conversion are reported in any case.
         if wanted || (result.is_err() && total.bytes > 0) {
@@ -101,7 +109,8 @@ pub(crate) fn run(args: &ReadArgs) -> Result<(), Failure> {
         }
         result
     } else if let Some(text) = text {
-        let result = pass(&mut reading, &mut Lines::new(text));
+        let mut lines = Lines::new(text);
+        let result = through(editor, args.snap_len, &mut lines, |sink| pass(&mut reading, sink));
         if args.json && filter.is_some() && !args.line.quick {
             style::say(format_args!("{} filtered out", units::packets(reading.input.filtered())));
         }
@@ -110,7 +119,7 @@ pub(crate) fn run(args: &ReadArgs) -> Result<(), Failure> {
         let mut checked = Checked::new(check, args.json);
         pass(&mut reading, &mut checked).and_then(|()| checked.verdict())
     } else {
-        pass(&mut reading, &mut Count::default())
+        through(editor, args.snap_len, &mut Count::default(), |sink| pass(&mut reading, sink))
     };
     say_odd(&reading.input, args.sort());
     if let Some((first, last)) = reading.choice.missed() {
@@ -125,6 +134,19 @@ pub(crate) fn run(args: &ReadArgs) -> Result<(), Failure> {
         ));
     }
     result
+}
+
+/// Gives `work` a sink: this one, or one that changes packets before.
+fn through(
+    editor: Option<Editor>,
+    snap_len: Option<u32>,
+    sink: &mut dyn Sink,
+    work: impl FnOnce(&mut dyn Sink) -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    match editor {
+        Some(editor) => work(&mut Changed::new(editor, snap_len, sink)),
+        None => work(sink),
+    }
 }
 
 pub(crate) fn failure(error: ReadError) -> Failure {

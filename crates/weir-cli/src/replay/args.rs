@@ -7,13 +7,13 @@ use weir::filter::FileFilter;
 use weir::send::{Pace, SenderBuilder};
 use weir_traffic::{Addresses, Sides};
 
-use super::rewriting::RewritingArgs;
 use crate::args::{ConfineArgs, MORE};
 use crate::failure::Failure;
 use crate::filter_args::FilterArgs;
 use crate::interfaces;
 use crate::read::Limits;
 use crate::read::when::{self, When};
+use crate::rewriting::RewritingArgs;
 use crate::sending::{SendingArgs, rate};
 use crate::units;
 
@@ -80,7 +80,7 @@ pub(crate) struct ReplayArgs {
     /// The client of a flow is who has sent its first SYN, which is looked for in all of the files. Without one, ports
     /// tell the server (one below 1024, or in TCP below 32768, if the other is not). Otherwise the client is who has
     /// sent the first packet.
-    #[arg(long, value_name = "IF", allow_hyphen_values = true)]
+    #[arg(long, value_name = "IF", allow_hyphen_values = true, conflicts_with_all = ["dst_mac", "src_mac"])]
     second: Option<String>,
 
     /// With --second: hosts with these addresses are the clients, all others servers.
@@ -160,6 +160,13 @@ pub(crate) struct ReplayArgs {
     #[command(flatten)]
     pub(super) rewriting: RewritingArgs,
 
+    /// Send other IP addresses in each round of --loop.
+    ///
+    /// Round by round, each unicast address grows by one, or by as much as it takes so that no flow was in
+    /// an earlier round (with --loop 0, of the first 65,536).
+    #[arg(long, help_heading = "Rewriting")]
+    pub(super) unique_ips: bool,
+
     #[command(flatten)]
     sending: SendingArgs,
 
@@ -200,7 +207,7 @@ impl ReplayArgs {
                 "cannot keep a pace with --backend live: the kernel sends the packets one after another";
             return Err(Failure::usage(message).hint("try --top-speed, or --backend ring"));
         }
-        if self.sending.is_live() && (self.step || self.second.is_some() || self.rewriting.is_unique()) {
+        if self.sending.is_live() && (self.step || self.second.is_some() || self.unique_ips) {
             let message = "cannot use --step, --second or --unique-ips with --backend live: the kernel sends the packets \
                            by itself";
             return Err(Failure::usage(message).hint("try --backend ring"));

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use weir::send::{Report, SendError, Transmission};
 use weir_traffic::{Side, Sides};
 
-use super::rewriting::Shift;
+use super::shift::Shift;
 use super::step::Step;
 use crate::failure::Failure;
 use crate::sending::failure;

@@ -10,7 +10,7 @@ mod args;
 mod exits;
 mod kernel;
 mod report;
-mod rewriting;
+mod shift;
 mod source;
 mod step;
 mod survey;
@@ -28,7 +28,7 @@ use weir_traffic::Copies;
 pub(crate) use self::args::ReplayArgs;
 use self::exits::Exits;
 use self::report::{Second, Summary};
-use self::rewriting::Shift;
+use self::shift::Shift;
 use self::source::{Next, Source};
 use self::step::Step;
 use self::survey::Survey;
@@ -70,7 +70,7 @@ pub(crate) fn run(args: &ReplayArgs) -> Result<(), Failure> {
 
     let mut survey = Survey::new(&destination, args);
     survey.sides = args.sides();
-    survey.copies = (args.rewriting.is_unique() && args.rounds() > 1).then(Copies::default);
+    survey.copies = (args.unique_ips && args.rounds() > 1).then(Copies::default);
     let surveyed = args.preload || args.dry_run || args.surveys();
     if surveyed {
         // Nothing was sent yet: a signal may end the process. A FIFO may have no writer.
@@ -150,7 +150,7 @@ impl Run<'_> {
         let link_type = sender.destination().link_type;
         let mut sides = std::mem::take(&mut survey.sides).unwrap_or_default();
         let steps = args.step.then(|| Step::new(sender.stop_flag()));
-        let shift = args.rewriting.is_unique().then(|| Shift::new(link_type));
+        let shift = args.unique_ips.then(|| Shift::new(link_type));
         let mut exits = Exits::new(sender.begin(args.pace()), passed).steps(steps).shift(shift);
         if let Some(second) = second {
             exits = exits.second(second.begin(args.pace()), &mut sides, link_type);

@@ -7,6 +7,7 @@ use weir::send::{Pace, Report, Sender, Sent};
 use weir_traffic::Copies;
 
 use super::survey::Survey;
+use crate::rewriting::Kept;
 use crate::sending::{Amount, Asked, Off};
 use crate::{style, units};
 
@@ -48,6 +49,8 @@ pub(super) struct Summary<'a> {
     pub(super) group_macs_kept: u64,
     /// Packets of each round that are the same in all, although each was to have its own flows.
     pub(super) same: u64,
+    #[serde(skip)]
+    kept: Kept,
     /// A signal ended it.
     pub(super) stopped: bool,
     /// Null: everything was sent, unless it was stopped.
@@ -76,6 +79,7 @@ impl<'a> Summary<'a> {
             ports_kept: 0,
             group_macs_kept: 0,
             same: 0,
+            kept: Kept::default(),
             stopped: false,
             error: None,
         }
@@ -99,10 +103,11 @@ impl<'a> Summary<'a> {
     /// Adds what was found in the files.
     pub(super) fn surveyed(&mut self, survey: &Survey) {
         (self.snapped, self.skipped) = (survey.snapped, survey.skipped);
-        (self.headers_kept, self.ports_kept) = (survey.headers_kept, survey.ports_kept);
-        self.group_macs_kept = survey.group_macs_kept;
+        self.kept = survey.kept;
+        (self.cut, self.segments) = (self.kept.cut, self.kept.segments);
+        (self.headers_kept, self.ports_kept) = (self.kept.headers, self.kept.ports);
+        self.group_macs_kept = self.kept.group_macs;
         self.same = survey.copies.as_ref().map_or(0, Copies::same);
-        (self.cut, self.segments) = (survey.cut.packets, survey.cut.segments);
     }
 
     /// Returns the summary as lines.
@@ -129,16 +134,9 @@ impl<'a> Summary<'a> {
         tell(self.skipped, "left out: the capture kept only their first bytes");
         let sent_snapped = self.snapped - self.skipped;
         tell(sent_snapped, "of which the capture kept only the first bytes");
-        tell(
-            self.headers_kept,
-            "with headers cut, malformed, authenticated or in several fragments: not everything is right",
-        );
-        tell(self.ports_kept, "with ports that stay: the fragment with their checksum came first");
-        tell(self.group_macs_kept, "to a single host with the MAC address of a group: try --map-mac");
         tell(self.same, "that stay the same in each round: no address is that of a single host");
-        if self.cut > 0 {
-            let (packets, segments) = (units::packets(self.cut), units::grouped(self.segments));
-            text += &format!("{note}: {packets} cut into {segments} segments\n");
+        for line in self.kept.lines() {
+            text += &format!("{note}: {line}\n");
         }
         if self.refused > 0 && self.error.is_none() {
             text += &format!("{note}: {} more found no room in the driver\n", units::packets(self.refused));

@@ -7,9 +7,9 @@ use weir::reader::{Item, ReadError};
 use weir_traffic::Left;
 
 use super::args::{ReplayArgs, Snapped};
-use super::rewriting::Editor;
 use crate::failure::Failure;
 use crate::read::{Choice, Input, Limits, Progress, Sort, Verdict};
+use crate::rewriting::Editor;
 
 /// Files, and what is selected of them.
 #[derive(Debug)]

@@ -9,6 +9,7 @@ use super::args::{ReplayArgs, Snapped};
 use super::source::Found;
 use crate::failure::Failure;
 use crate::filter::link_types;
+use crate::rewriting::Kept;
 use crate::sending::fits;
 use crate::{style, units};
 
@@ -25,13 +26,8 @@ pub(super) struct Survey {
     /// What is sent in each round.
     pub(super) planned: Sent,
     pub(super) snapped: u64,
-    /// Packets of which more than one segment is sent, and these segments.
-    pub(super) cut: Cut,
-    /// Packets of which not everything was replaced, and those with ports that stay.
-    pub(super) headers_kept: u64,
-    pub(super) ports_kept: u64,
-    /// Packets to a host with the MAC address of a group.
-    pub(super) group_macs_kept: u64,
+    /// What could not be changed, and what was cut.
+    pub(super) kept: Kept,
     /// Who has sent what, with two interfaces.
     pub(super) sides: Option<Sides>,
     /// The flows, if each round is to have its own.
@@ -57,10 +53,7 @@ impl Survey {
             reframes: args.rewriting.reframes(),
             planned: Sent::default(),
             snapped: 0,
-            cut: Cut::default(),
-            headers_kept: 0,
-            ports_kept: 0,
-            group_macs_kept: 0,
+            kept: Kept::default(),
             sides: None,
             copies: None,
             skipped: 0,
@@ -76,10 +69,7 @@ impl Survey {
     /// Looks at a packet.
     pub(super) fn add(&mut self, found: &Found<'_>) {
         self.snapped += u64::from(found.snapped && !found.later);
-        self.cut.add(found.later);
-        self.headers_kept += u64::from(found.left.headers && !found.later);
-        self.ports_kept += u64::from(found.left.ports && !found.later);
-        self.group_macs_kept += u64::from(found.left.group && !found.later);
+        self.kept.add(found.left, found.later);
         let Some(data) = found.data else {
             self.skipped += 1;
             return;
@@ -180,28 +170,6 @@ impl Survey {
             Pace::Top => return None,
         };
         Duration::try_from_secs_f64(seconds).ok()
-    }
-}
-
-/// Packets that were cut into segments.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Cut {
-    pub(super) packets: u64,
-    pub(super) segments: u64,
-    /// The packet before this one was cut.
-    inside: bool,
-}
-
-impl Cut {
-    /// Counts a packet or segment. `later`: it is not the first of its packet.
-    fn add(&mut self, later: bool) {
-        if later {
-            let first = u64::from(!std::mem::replace(&mut self.inside, true));
-            self.packets += first;
-            self.segments += 1 + first;
-        } else {
-            self.inside = false;
-        }
     }
 }
 

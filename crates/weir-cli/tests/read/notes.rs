@@ -14,7 +14,7 @@ const ORDERS: [ByteOrder; 2] = [ByteOrder::Little, ByteOrder::Big];
 const TIME: u64 = 1_700_000_000_000_000;
 
 /// What tshark reads of each packet.
-fn seen(file: &Path) -> String {
+pub(crate) fn seen(file: &Path) -> String {
     let fields = [
         "frame.time_epoch",
         "frame.len",
@@ -38,7 +38,7 @@ fn seen(file: &Path) -> String {
 }
 
 /// The hashes of packets, which tshark shows of files that it takes apart instead of their packets.
-fn hashes(file: &Path) -> String {
+pub(crate) fn hashes(file: &Path) -> String {
     let of = "pcapng.options.option.data.packet.hash";
     let (algorithm, data) = (format!("{of}.algorithm"), format!("{of}.data"));
     let read = ["-n", "-X", "read_format:MIME Files Format", "-T", "fields"];
@@ -46,7 +46,7 @@ fn hashes(file: &Path) -> String {
 }
 
 /// A record with each option that the draft has for packets, and one with flags alone.
-fn told(order: ByteOrder) -> Vec<u8> {
+pub(crate) fn told(order: ByteOrder) -> Vec<u8> {
     let number = |value: u64| Bytes::new(order).u64(value).bytes;
     let word = |value: u32| Bytes::new(order).u32(value).bytes;
     let frame = frames().swap_remove(20);

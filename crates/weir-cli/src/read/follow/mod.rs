@@ -24,7 +24,7 @@ pub(super) fn run(
     args: &ReadArgs,
     path: &Path,
     filter: Option<&FileFilter>,
-    sink: impl Sink,
+    sink: &mut dyn Sink,
     opened: impl FnOnce() -> Result<(), Failure>,
 ) -> Result<(), Failure> {
     let mut sink = Continued { sink, known: Vec::new(), numbers: Vec::new(), overwritten: false };
@@ -80,8 +80,8 @@ fn locked(watch: &Mutex<Watch>) -> MutexGuard<'_, Watch> {
 }
 
 /// Files one after the other, as if they were one: an interface that was in an earlier file has its number.
-struct Continued<S> {
-    sink: S,
+struct Continued<'a> {
+    sink: &'a mut dyn Sink,
     known: Vec<FileInterface>,
     /// Numbers of the interfaces of the current file.
     numbers: Vec<u32>,
@@ -89,7 +89,7 @@ struct Continued<S> {
     overwritten: bool,
 }
 
-impl<S: Sink> Sink for Continued<S> {
+impl Sink for Continued<'_> {
     fn interface(&mut self, interface: &FileInterface, fine: bool) -> Result<(), End> {
         let number = |place: usize| u32::try_from(place).unwrap_or(u32::MAX);
         let same = (0..self.known.len())

@@ -1,28 +1,31 @@
-//! What is changed in packets before they are sent.
+//! What is changed in packets before they are sent (`weir replay`) or copied (`weir read`).
+
+mod kept;
 
 use clap::Args;
 use weir::send::Destination;
 use weir_traffic::{Framing, Left, NetworkMap, PortMap, Rewrite, Rewriter, Tag, cut};
 
+pub(crate) use self::kept::Kept;
 use crate::failure::Failure;
 use crate::sending::mac;
 use crate::style;
 
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Rewriting")]
-pub(super) struct RewritingArgs {
-    /// Send to this MAC address.
+pub(crate) struct RewritingArgs {
+    /// Set the MAC address that packets go to.
     ///
     /// Packets without an Ethernet header, from captures on `any`, tunnels or loopback interfaces, get one. Packets to
     /// multicast groups or to everybody keep, or get, the address of the group.
-    #[arg(long, value_name = "MAC", value_parser = mac, conflicts_with = "second")]
+    #[arg(long, value_name = "MAC", value_parser = mac)]
     dst_mac: Option<[u8; 6]>,
 
-    /// Send from this MAC address.
+    /// Set the MAC address that packets come from.
     ///
     /// Without it, a packet that gets an Ethernet header is from the address that its capture has, or else
-    /// from that of the interface.
-    #[arg(long, value_name = "MAC", value_parser = mac, conflicts_with = "second")]
+    /// from that of the interface (weir replay), or from 00:00:00:00:00:00 (weir read).
+    #[arg(long, value_name = "MAC", value_parser = mac)]
     src_mac: Option<[u8; 6]>,
 
     /// Replace MAC address A by B; may be given several times.
@@ -55,20 +58,15 @@ pub(super) struct RewritingArgs {
     #[arg(long, value_name = "ID")]
     vlan: Option<Tag>,
 
-    /// Send other IP addresses in each round of --loop.
-    ///
-    /// Round by round, each unicast address grows by one, or by as much as it takes so that no flow was in
-    /// an earlier round (with --loop 0, of the first 65,536).
-    #[arg(long)]
-    unique_ips: bool,
-
     /// Cut TCP super-frames that are longer than the MTU into segments.
     ///
-    /// Captures have super-frames where network cards cut or join segments (TSO, GRO). Segments are as
-    /// long as the MTU allows. Lengths and checksums that the sender left to its network card are filled in, here and
-    /// with all options for rewriting.
-    #[arg(long)]
-    pub(super) segment: bool,
+    /// Captures have super-frames where network cards cut or join segments (TSO, GRO). Segments are IP packets of at most
+    /// MTU bytes; by default, as many as the interface sends (weir replay), or 1500 (weir read). Lengths and checksums that
+    /// the sender left to its network card are filled in, here and with all options for rewriting.
+    #[arg(long, value_name = "MTU", num_args = 0..=1, require_equals = true)]
+    #[arg(value_parser = clap::value_parser!(u16).range(68..))]
+    #[expect(clippy::option_option, reason = "the option may have no value")]
+    segment: Option<Option<u16>>,
 }
 
 /// Parses `--map-mac`.
@@ -80,18 +78,13 @@ fn macs(text: &str) -> Result<([u8; 6], [u8; 6]), String> {
 }
 
 impl RewritingArgs {
-    /// Whether each round has addresses of its own.
-    pub(super) fn is_unique(&self) -> bool {
-        self.unique_ips
-    }
-
     /// Whether packets without an Ethernet header get one.
-    pub(super) fn reframes(&self) -> bool {
+    pub(crate) fn reframes(&self) -> bool {
         self.dst_mac.is_some()
     }
 
     /// Returns what changes packets on their way to an interface.
-    pub(super) fn editor(&self, destination: &Destination) -> Result<Editor, Failure> {
+    pub(crate) fn editor(&self, destination: &Destination) -> Result<Editor, Failure> {
         let ethernet = [
             ("--dst-mac", self.dst_mac.is_some()),
             ("--src-mac", self.src_mac.is_some()),
@@ -105,33 +98,50 @@ impl RewritingArgs {
             let why = format!("cannot use {option}: packets on `{name}` have no Ethernet header");
             return Err(Failure::usage(why).hint(format!("leave out {option}")));
         }
-        let rules = Rewrite {
+        Ok(self.editor_from(destination.address.unwrap_or_default(), destination.mtu as usize))
+    }
+
+    /// Returns what changes packets for a copy; `None`: they stay as they are.
+    pub(crate) fn copier(&self) -> Option<Editor> {
+        const USUAL_MTU: usize = 1500;
+        self.is_on().then(|| self.editor_from([0; 6], USUAL_MTU))
+    }
+
+    /// Whether anything is changed.
+    pub(crate) fn is_on(&self) -> bool {
+        self.is_framed() || self.segment.is_some() || self.rules() != Rewrite::default()
+    }
+
+    fn is_framed(&self) -> bool {
+        self.dst_mac.is_some() || self.src_mac.is_some()
+    }
+
+    fn rules(&self) -> Rewrite {
+        Rewrite {
             macs: self.map_mac.clone(),
             networks: self.map_ip.clone(),
             ports: self.map_port.clone(),
             tag: self.vlan,
             shift: 0,
-        };
-        let framed = self.dst_mac.is_some() || self.src_mac.is_some();
-        // Also without rules: what the sender left to its network card is filled in.
-        let changes = framed || self.unique_ips || self.segment || rules != Rewrite::default();
-        let framing = Framing {
-            destination: self.dst_mac,
-            source: self.src_mac,
-            sender: destination.address.unwrap_or_default(),
-        };
-        Ok(Editor {
-            framing: framed.then_some(framing),
-            rewriter: changes.then(|| Rewriter::new(rules)),
-            longest: self.segment.then_some(destination.mtu as usize),
+        }
+    }
+
+    /// `sender`: who sends packets that do not say; `mtu`: that of `--segment` by default.
+    fn editor_from(&self, sender: [u8; 6], mtu: usize) -> Editor {
+        let framing = Framing { destination: self.dst_mac, source: self.src_mac, sender };
+        Editor {
+            framing: self.is_framed().then_some(framing),
+            // Also without rules: what the sender left to its network card is filled in.
+            rewriter: self.is_on().then(|| Rewriter::new(self.rules())),
+            longest: self.segment.map(|given| given.map_or(mtu, usize::from)),
             edited: Vec::new(),
-        })
+        }
     }
 }
 
 /// Changes packets.
 #[derive(Debug)]
-pub(super) struct Editor {
+pub(crate) struct Editor {
     /// `None`: Ethernet headers, or the lack of them, stay.
     framing: Option<Framing>,
     /// `None`: packets stay as they are.
@@ -142,14 +152,30 @@ pub(super) struct Editor {
 }
 
 impl Editor {
+    /// Returns the link type of packets once they are changed, if they can have an Ethernet header and are to get one.
+    pub(crate) fn link_type(&self, link_type: u16) -> u16 {
+        let frames = self.framing.is_some_and(|framing| framing.destination.is_some());
+        if frames && Framing::can_be(link_type) { 1 } else { link_type }
+    }
+
+    /// Whether a packet without an Ethernet header can have one.
+    pub(crate) fn frames(&self, link_type: u16, packet: &[u8]) -> bool {
+        self.framing.is_some_and(|framing| framing.apply(link_type, &mut packet.to_vec()) != link_type)
+    }
+
+    /// Returns the most bytes that a packet grows by: an Ethernet header and two VLAN tags.
+    pub(crate) fn growth(&self) -> u32 {
+        14 * u32::from(self.framing.is_some()) + 8 * u32::from(self.rewriter.is_some())
+    }
+
     /// Begins with the first packet again.
-    pub(super) fn restart(&mut self) {
+    pub(crate) fn restart(&mut self) {
         self.rewriter.iter_mut().for_each(Rewriter::restart);
     }
 
     /// Changes a packet, and gives it, or the segments that it is cut into, to `take`, with its link type and what of it had
     /// to stay.
-    pub(super) fn edit<E>(
+    pub(crate) fn edit<E>(
         &mut self,
         link_type: u16,
         packet: &[u8],
@@ -175,38 +201,6 @@ impl Editor {
             return Ok(());
         }
         take(packet)
-    }
-}
-
-/// Gives packets other IP addresses in each round.
-#[derive(Debug)]
-pub(super) struct Shift {
-    rewriter: Rewriter,
-    link_type: u16,
-    distance: u32,
-    shifted: Vec<u8>,
-}
-
-impl Shift {
-    pub(super) fn new(link_type: u16) -> Self {
-        Self { rewriter: Rewriter::default(), link_type, distance: 0, shifted: Vec::new() }
-    }
-
-    /// Sets how far addresses are from those in the file.
-    pub(super) fn to(&mut self, distance: u32) {
-        self.distance = distance;
-        self.rewriter.shift(distance);
-    }
-
-    /// Returns the packet of this round.
-    pub(super) fn of<'p>(&'p mut self, packet: &'p [u8]) -> &'p [u8] {
-        if self.distance == 0 {
-            return packet;
-        }
-        self.shifted.clear();
-        self.shifted.extend_from_slice(packet);
-        let _told = self.rewriter.apply(self.link_type, &mut self.shifted);
-        &self.shifted
     }
 }
 

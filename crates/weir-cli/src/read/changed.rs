@@ -1,0 +1,165 @@
+//! Packets that are rewritten on their way to a sink.
+
+use weir::reader::InterfaceStatistics;
+use weir::{FileInterface, Packet};
+
+use super::sink::{End, Sink};
+use crate::rewriting::{Editor, Kept};
+
+/// `epb_hash`, which no longer fits.
+const HASH: u16 = 3;
+/// `epb_flags`.
+const FLAGS: u16 = 2;
+
+/// The longest packet that programs read.
+const LONGEST: u32 = 262_144;
+
+/// Changes packets, and passes them on.
+pub(super) struct Changed<'a> {
+    sink: &'a mut dyn Sink,
+    editor: Editor,
+    /// Bytes to keep of each packet: it is cut once it is changed, so that headers are whole before.
+    snap_len: Option<u32>,
+    interfaces: Vec<Interface>,
+    /// How many interfaces the sink has.
+    described: u32,
+    /// The input has timestamps finer than microseconds.
+    fine: bool,
+    kept: Kept,
+    notes: Vec<u8>,
+}
+
+/// An interface of the input, and its numbers in the output.
+#[derive(Debug)]
+struct Interface {
+    described: FileInterface,
+    number: u32,
+    /// With the link type of packets that cannot have an Ethernet header, if there are any.
+    unframed: Option<u32>,
+}
+
+impl<'a> Changed<'a> {
+    pub(super) fn new(editor: Editor, snap_len: Option<u32>, sink: &'a mut dyn Sink) -> Self {
+        Self {
+            sink,
+            editor,
+            snap_len,
+            interfaces: Vec::new(),
+            described: 0,
+            fine: false,
+            kept: Kept::default(),
+            notes: Vec::new(),
+        }
+    }
+
+    fn describe(&mut self, interface: &FileInterface) -> Result<u32, End> {
+        self.sink.interface(interface, self.fine)?;
+        self.described += 1;
+        Ok(self.described - 1)
+    }
+
+    /// Returns the number of the interface for packets of a link type that it does not have in the output.
+    #[cold]
+    fn unframed(&mut self, place: usize) -> Result<u32, End> {
+        let described = self.interfaces[place].described.clone();
+        let number = self.describe(&described)?;
+        self.interfaces[place].unframed = Some(number);
+        Ok(number)
+    }
+}
+
+impl Sink for Changed<'_> {
+    fn interface(&mut self, interface: &FileInterface, fine: bool) -> Result<(), End> {
+        self.fine = fine;
+        let snap_len = match self.snap_len.unwrap_or(interface.snap_len) {
+            0 => 0,
+            len if self.snap_len.is_some() => len,
+            len => len.max(len.saturating_add(self.editor.growth()).min(LONGEST)),
+        };
+        let described = FileInterface { snap_len, ..interface.clone() };
+        let link_type = self.editor.link_type(described.link_type);
+        let number = self.describe(&FileInterface { link_type, ..described.clone() })?;
+        self.interfaces.push(Interface { described, number, unframed: None });
+        Ok(())
+    }
+
+    fn comments(&mut self, list: &[u8]) {
+        self.sink.comments(list);
+    }
+
+    fn packet(&mut self, packet: &Packet<'_>) -> Result<(), End> {
+        let place = packet.interface as usize;
+        // The sink refuses packets of interfaces that were not described.
+        let Some(interface) = self.interfaces.get(place) else { return self.sink.packet(packet) };
+        let before = interface.described.link_type;
+        let (usual, after) = (interface.number, self.editor.link_type(before));
+        let mut odd = interface.unframed;
+        if after != before && odd.is_none() && !self.editor.frames(before, packet.data) {
+            odd = Some(self.unframed(place)?);
+        }
+        let Self { sink, editor, snap_len, kept, notes, .. } = self;
+        let mut later = false;
+        editor.edit(before, packet.data, |link_type, data, left| {
+            let later = std::mem::replace(&mut later, true);
+            kept.add(left, later);
+            notes.clear();
+            // What is said of a packet is said of its first segment.
+            let said = packet.notes.only(|code| if later { code == FLAGS } else { code != HASH }, notes);
+            let lengths = (data.len(), packet.data.len());
+            let original_len = match u32::try_from(lengths.0.abs_diff(lengths.1)) {
+                Ok(more) if lengths.0 > lengths.1 => packet.original_len.saturating_add(more),
+                Ok(less) => packet.original_len.saturating_sub(less),
+                Err(_) => packet.original_len,
+            };
+            let kept = snap_len.map_or(data.len(), |len| data.len().min(len as usize));
+            sink.packet(&Packet {
+                data: &data[..kept],
+                original_len,
+                interface: odd.filter(|_| link_type != after).unwrap_or(usual),
+                lost_before: if later { 0 } else { packet.lost_before },
+                comment: packet.comment.filter(|_| !later),
+                notes: said,
+                ..*packet
+            })
+        })
+    }
+
+    fn statistics(&mut self, statistics: &InterfaceStatistics) -> Result<(), End> {
+        let Some(interface) = self.interfaces.get(statistics.interface as usize) else { return Ok(()) };
+        let interface = interface.number;
+        self.sink.statistics(&InterfaceStatistics { interface, ..statistics.clone() })
+    }
+
+    fn block(&mut self, kind: u32, body: &[u8]) -> Result<(), End> {
+        self.sink.block(kind, body)
+    }
+
+    fn pause(&mut self) -> Result<(), End> {
+        self.sink.pause()
+    }
+
+    fn overwritten(&mut self, bytes: u64) -> Result<(), End> {
+        self.sink.overwritten(bytes)
+    }
+
+    fn refused(&mut self) {
+        self.sink.refused();
+    }
+
+    fn begin_again(&mut self) -> Result<(), End> {
+        self.editor.restart();
+        self.interfaces.clear();
+        (self.described, self.kept) = (0, Kept::default());
+        self.sink.begin_again()
+    }
+
+    fn give_up(&mut self) {
+        self.sink.give_up();
+    }
+
+    fn finish(&mut self) -> Result<(), End> {
+        self.sink.finish()?;
+        std::mem::take(&mut self.kept).say();
+        Ok(())
+    }
+}

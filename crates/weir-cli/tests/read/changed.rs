@@ -1,0 +1,122 @@
+//! Copies with changes: `weir read --map-ip ... -w`, judged by tcprewrite and tshark.
+
+use std::fs;
+use std::path::Path;
+
+use weir::reader::ByteOrder;
+use weir::writer::Format;
+
+use crate::notes::{hashes, seen, told};
+use crate::support::{EPOCH, Place, judge, packets, stderr, succeeds, weir, write};
+
+/// Test traffic in a file.
+fn generated(path: &Path, options: &str) {
+    let words: Vec<_> = ["gen", "-q"].into_iter().chain(options.split(' ')).chain(["-w"]).collect();
+    succeeds(&words, &[path]);
+}
+
+/// What tshark finds of each packet, with checksums verified.
+fn fields(file: &Path, names: &[&str]) -> Vec<String> {
+    let mut args = vec!["-n", "-T", "fields"];
+    for option in ["ip.check_checksum:TRUE", "udp.check_checksum:TRUE", "tcp.check_checksum:TRUE"] {
+        args.extend(["-o", option]);
+    }
+    names.iter().for_each(|name| args.extend(["-e", *name]));
+    args.push("-r");
+    judge("tshark", &args, &[file]).lines().map(str::to_owned).collect()
+}
+
+#[test]
+fn copies_are_those_of_tcprewrite() {
+    let place = Place::new();
+    let [file, ours, theirs] = ["a.pcap", "ours.pcap", "theirs.pcap"].map(|name| place.path(name));
+    for protocol in ["udp", "tcp:syn,ack", "icmp"] {
+        generated(&file, &format!("--proto {protocol} --flows 50 -c 200 --size 80-300 --src 198.18.0.0/16"));
+        let maps = ["--pnat=198.18.0.0/16:10.1.0.0/16,198.19.0.0/16:10.2.0.0/16", "--portmap=9:4000"];
+        let (input, output) =
+            (format!("--infile={}", file.display()), format!("--outfile={}", theirs.display()));
+        let macs = ["--enet-dmac=02:77:00:00:00:09", "--enet-smac=02:77:00:00:00:08"];
+        judge("tcprewrite", &[&maps[..], &macs, &[&input, &output]].concat(), &[]);
+        let maps =
+            ["--map-ip=198.18.0.0/16=10.1.0.0/16", "--map-ip=198.19.0.0/16=10.2.0.0/16", "--map-port=9=4000"];
+        let macs = ["--map-mac=02:00:00:00:00:02=02:77:00:00:00:09", "--src-mac=02:77:00:00:00:08"];
+        let args = [&["read"], &maps[..], &macs].concat();
+        succeeds(&[&args[..], &["-w"]].concat(), &[&ours, &file]);
+        // tcprewrite writes microseconds.
+        assert!(
+            packets(&ours).last() == packets(&theirs).last(),
+            "{protocol}: tcprewrite makes other packets"
+        );
+        // What is printed is what is written.
+        let printed = succeeds(&[&args[..], &["-e"]].concat(), &[&file]);
+        assert_eq!(printed, succeeds(&["read", "-e"], &[&ours]), "{protocol}");
+    }
+}
+
+#[test]
+fn all_else_of_a_record_stays() {
+    let place = Place::new();
+    let [file, copy] = ["a.pcapng", "b.pcapng"].map(|name| place.path(name));
+    for order in [ByteOrder::Little, ByteOrder::Big] {
+        fs::write(&file, told(order)).expect("a file");
+        succeeds(&["read", "--vlan", "7", "-w"], &[&copy, &file]);
+        let longer = |line: &str| {
+            let mut parts: Vec<String> = line.split('\t').map(str::to_owned).collect();
+            for length in &mut parts[1..3] {
+                *length = (length.parse::<u32>().expect("a number") + 4).to_string();
+            }
+            parts.join("\t") + "\n"
+        };
+        assert_eq!(seen(&copy), seen(&file).lines().map(longer).collect::<String>(), "{order:?}");
+        assert_eq!((hashes(&file).trim(), hashes(&copy).trim()), ("2\tdeadbeef", ""), "hashes no longer fit");
+        assert_eq!(fields(&copy, &["vlan.id"]), ["7"; 3]);
+        // Cut once it is changed.
+        succeeds(&["read", "--vlan", "7", "-s", "20", "-w"], &[&copy, &file]);
+        let lengths = fields(&copy, &["frame.cap_len", "vlan.id", "frame.len"]);
+        let original = &fields(&file, &["frame.len"])[0].parse::<u32>().expect("a number");
+        assert_eq!(lengths[0], format!("20\t7\t{}", original + 4));
+    }
+}
+
+#[test]
+fn filters_see_packets_before_the_change() {
+    let place = Place::new();
+    let [file, copy] = ["a.pcap", "b.pcap"].map(|name| place.path(name));
+    generated(&file, "--proto udp --flows 2 -c 20 --src 198.18.0.0/16");
+    let args = ["read", "--map-ip=198.18.0.1=10.0.0.1", "-f", "host 198.18.0.1", "-c", "7", "-w"];
+    succeeds(&args, &[&copy, &file]);
+    assert_eq!(fields(&copy, &["ip.src"]), ["10.0.0.1"; 7]);
+    assert_eq!(succeeds(&["read", "--map-ip=198.18.0.1=10.0.0.1", "--count"], &[&file]), "20\n");
+}
+
+#[test]
+fn cooked_packets_get_headers_and_long_ones_are_cut() {
+    let place = Place::new();
+    let [file, copy, long] = ["a.pcapng", "b.pcapng", "c.pcap"].map(|name| place.path(name));
+    generated(&long, "--proto tcp:ack -c 1 --size 3000");
+    let bytes = fs::read(&long).expect("a file");
+    let packet = &bytes[24 + 16 + 14..];
+    let cooked = [&[0, 0, 0, 1, 0, 6, 2, 0, 0, 0, 0, 9, 0, 0, 8, 0][..], packet].concat();
+    // CAN, which Ethernet cannot carry.
+    let can = [&[0, 0, 1, 24, 0, 0][..], &[0; 8], &[0, 0xc], &[0; 16]].concat();
+    let all = [(0, EPOCH, &cooked[..], 3), (0, EPOCH + 1000, &can, 0)];
+    write(&file, Format::Pcapng, &[("any", 113)], &all);
+    let output = weir(&["read", "--dst-mac", "02:00:00:00:00:0a", "--segment", "-w"], &[&copy, &file]);
+    assert!(output.status.success());
+    let told = stderr(&output);
+    assert!(told.contains("1 packet cut into 3 segments"), "{told}");
+    let names =
+        ["frame.encap_type", "eth.src", "ip.len", "tcp.checksum.status", "frame.drop_count", "frame.len"];
+    let mac = "1\t02:00:00:00:00:09";
+    assert_eq!(
+        fields(&copy, &names),
+        [
+            format!("{mac}\t1500\t1\t3\t1514"),
+            format!("{mac}\t1500\t1\t\t1514"),
+            format!("{mac}\t66\t1\t\t80"),
+            "25\t\t\t\t\t32".to_owned()
+        ]
+    );
+    let output = weir(&["read", "--vlan", "7", "--repair", "-w"], &[&copy, &file]);
+    assert!(stderr(&output).contains("cannot rewrite packets with --repair"), "{}", stderr(&output));
+}
