@@ -9,6 +9,8 @@ mod signed;
 #[path = "read/support.rs"]
 mod support;
 
+#[path = "read/anonymised.rs"]
+mod anonymised;
 #[path = "read/changed.rs"]
 mod changed;
 #[path = "read/check.rs"]

@@ -66,7 +66,7 @@ impl<'a> Notes<'a> {
     }
 
     /// Returns the same notes without some options: `keep` decides by the code. They are put into `list`.
-    pub fn only<'b>(&self, keep: impl Fn(u16) -> bool, list: &'b mut Vec<u8>) -> Notes<'b> {
+    pub fn only<'b>(&self, mut keep: impl FnMut(u16) -> bool, list: &'b mut Vec<u8>) -> Notes<'b> {
         for option in Options::in_order(self.order, self.list).map_while(Result::ok) {
             if keep(option.code) {
                 let len = u16::try_from(option.value.len()).expect("it was read from 16 bits");

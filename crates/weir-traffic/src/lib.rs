@@ -40,7 +40,9 @@ pub use self::headers::{Checksum, Length};
 pub use self::order::Order;
 pub use self::payload::Payload;
 pub use self::ranges::{Addresses, Ports};
-pub use self::rewrite::{Copies, Framing, Left, NetworkMap, PortMap, Rewrite, Rewriter, Tag, cut};
+pub use self::rewrite::{
+    Copies, Framing, Left, NetworkMap, PortMap, Pseudonyms, Rewrite, Rewriter, Tag, cut,
+};
 pub use self::sides::{Side, Sides};
 pub use self::signature::{Found, SIGNATURE_LENGTH, Signature};
 pub use self::sizes::Sizes;

@@ -43,6 +43,9 @@ Examples:
   weir read trace.pcapng --map-ip 10.0.0.0/8=198.18.0.0/16 --vlan none -w other.pcapng
         Write a copy with other addresses, without VLAN tags, and with right checksums. Filters see
         packets as they are in trace.pcapng.
+  weir read trace.pcapng --anonymise @key --zero-payload -w vendor.pcapng
+        Write a copy to give away: other addresses, no payload. Make the key with
+        head -c 32 /dev/urandom > key, and keep it: it gives the same addresses in the next file.
   weir read trace.pcapng --count
         Print only the number of packets.
   weir read trace.pcapng --check --expect 1000000

@@ -3,6 +3,7 @@
 use weir::reader::InterfaceStatistics;
 use weir::{FileInterface, Packet};
 
+use super::note;
 use super::sink::{End, Sink};
 use crate::rewriting::{Editor, Kept};
 
@@ -10,6 +11,9 @@ use crate::rewriting::{Editor, Kept};
 const HASH: u16 = 3;
 /// `epb_flags`.
 const FLAGS: u16 = 2;
+
+/// What else says nothing of anybody: losses and queues.
+const MEASURED: [u16; 3] = [FLAGS, 4, 6];
 
 /// The longest packet that programs read.
 const LONGEST: u32 = 262_144;
@@ -26,7 +30,37 @@ pub(super) struct Changed<'a> {
     /// The input has timestamps finer than microseconds.
     fine: bool,
     kept: Kept,
+    /// What an anonymous copy does not have.
+    without: Without,
     notes: Vec<u8>,
+}
+
+/// What was left out as it tells who has sent packets.
+#[derive(Debug, Default)]
+struct Without {
+    descriptions: bool,
+    comments: bool,
+    blocks: bool,
+}
+
+impl Without {
+    fn say(&self, payloads: bool) {
+        let table = [
+            (self.descriptions, "what is said of interfaces and sections"),
+            (self.comments, "comments and other options of packets"),
+            (self.blocks, "names, secrets and custom blocks"),
+        ];
+        let all: Vec<&str> = table.iter().filter(|(there, _)| *there).map(|(_, what)| *what).collect();
+        if !all.is_empty() {
+            note(format_args!("not in an anonymised copy: {}", all.join(", ")));
+        }
+        if payloads {
+            note(format_args!(
+                "payloads and tunnels stay, with addresses and names of DNS, DHCP, HTTP and others; --zero-payload \
+                 overwrites them"
+            ));
+        }
+    }
 }
 
 /// An interface of the input, and its numbers in the output.
@@ -39,7 +73,13 @@ struct Interface {
 }
 
 impl<'a> Changed<'a> {
-    pub(super) fn new(editor: Editor, snap_len: Option<u32>, sink: &'a mut dyn Sink) -> Self {
+    /// `described`: the input says something of itself that an anonymous copy does not have.
+    pub(super) fn new(
+        editor: Editor,
+        snap_len: Option<u32>,
+        described: bool,
+        sink: &'a mut dyn Sink,
+    ) -> Self {
         Self {
             sink,
             editor,
@@ -48,6 +88,7 @@ impl<'a> Changed<'a> {
             described: 0,
             fine: false,
             kept: Kept::default(),
+            without: Without { descriptions: described, ..Without::default() },
             notes: Vec::new(),
         }
     }
@@ -76,7 +117,13 @@ impl Sink for Changed<'_> {
             len if self.snap_len.is_some() => len,
             len => len.max(len.saturating_add(self.editor.growth()).min(LONGEST)),
         };
-        let described = FileInterface { snap_len, ..interface.clone() };
+        let mut described = FileInterface { snap_len, ..interface.clone() };
+        if self.editor.is_anonymous() {
+            let FileInterface { link_type, snap_len, speed_bits, fcs_len, .. } = described;
+            let bare = FileInterface { link_type, snap_len, speed_bits, fcs_len, ..FileInterface::default() };
+            self.without.descriptions |= bare != described;
+            described = bare;
+        }
         let link_type = self.editor.link_type(described.link_type);
         let number = self.describe(&FileInterface { link_type, ..described.clone() })?;
         self.interfaces.push(Interface { described, number, unframed: None });
@@ -84,7 +131,10 @@ impl Sink for Changed<'_> {
     }
 
     fn comments(&mut self, list: &[u8]) {
-        self.sink.comments(list);
+        match self.editor.is_anonymous() {
+            true => self.without.comments |= !list.is_empty(),
+            false => self.sink.comments(list),
+        }
     }
 
     fn packet(&mut self, packet: &Packet<'_>) -> Result<(), End> {
@@ -97,14 +147,25 @@ impl Sink for Changed<'_> {
         if after != before && odd.is_none() && !self.editor.frames(before, packet.data) {
             odd = Some(self.unframed(place)?);
         }
-        let Self { sink, editor, snap_len, kept, notes, .. } = self;
+        let Self { sink, editor, snap_len, kept, notes, without, .. } = self;
         let mut later = false;
+        let anonymous = editor.is_anonymous();
         editor.edit(before, packet.data, |link_type, data, left| {
             let later = std::mem::replace(&mut later, true);
             kept.add(left, later);
             notes.clear();
             // What is said of a packet is said of its first segment.
-            let said = packet.notes.only(|code| if later { code == FLAGS } else { code != HASH }, notes);
+            let said = packet.notes.only(
+                |code| match anonymous {
+                    _ if later => code == FLAGS,
+                    false => code != HASH,
+                    true => {
+                        without.comments |= !MEASURED.contains(&code);
+                        MEASURED.contains(&code)
+                    }
+                },
+                notes,
+            );
             let lengths = (data.len(), packet.data.len());
             let original_len = match u32::try_from(lengths.0.abs_diff(lengths.1)) {
                 Ok(more) if lengths.0 > lengths.1 => packet.original_len.saturating_add(more),
@@ -117,7 +178,7 @@ impl Sink for Changed<'_> {
                 original_len,
                 interface: odd.filter(|_| link_type != after).unwrap_or(usual),
                 lost_before: if later { 0 } else { packet.lost_before },
-                comment: packet.comment.filter(|_| !later),
+                comment: packet.comment.filter(|_| !later && !anonymous),
                 notes: said,
                 ..*packet
             })
@@ -127,10 +188,16 @@ impl Sink for Changed<'_> {
     fn statistics(&mut self, statistics: &InterfaceStatistics) -> Result<(), End> {
         let Some(interface) = self.interfaces.get(statistics.interface as usize) else { return Ok(()) };
         let interface = interface.number;
-        self.sink.statistics(&InterfaceStatistics { interface, ..statistics.clone() })
+        let comment = statistics.comment.clone().filter(|_| !self.editor.is_anonymous());
+        self.without.comments |= comment != statistics.comment;
+        self.sink.statistics(&InterfaceStatistics { interface, comment, ..statistics.clone() })
     }
 
     fn block(&mut self, kind: u32, body: &[u8]) -> Result<(), End> {
+        if self.editor.is_anonymous() {
+            self.without.blocks = true;
+            return Ok(());
+        }
         self.sink.block(kind, body)
     }
 
@@ -160,6 +227,7 @@ impl Sink for Changed<'_> {
     fn finish(&mut self) -> Result<(), End> {
         self.sink.finish()?;
         std::mem::take(&mut self.kept).say();
+        std::mem::take(&mut self.without).say(self.editor.leaves_payloads());
         Ok(())
     }
 }

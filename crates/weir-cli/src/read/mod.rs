@@ -56,6 +56,7 @@ pub(crate) fn run(args: &ReadArgs) -> Result<(), Failure> {
     let filter = args.filter()?;
     let hopes = Hope::allowed(args);
     let editor = args.rewriting.copier();
+    let anonymous = editor.as_ref().is_some_and(Editor::is_anonymous);
     // A single output file is opened by another process, so this one needs no directory. The names of several files are
     // not known yet. The process and the means to write files must exist before there are other threads and fewer
     // rights.
@@ -81,7 +82,7 @@ pub(crate) fn run(args: &ReadArgs) -> Result<(), Failure> {
     let text = match text {
         Some(text) if args.follow => {
             let (mut lines, opened) = (Lines::new(text), || Ok(confined()?));
-            return through(editor, args.snap_len, &mut lines, |sink| {
+            return through(editor, args.snap_len, false, &mut lines, |sink| {
                 follow::run(args, &files[0], filter.as_ref(), sink, opened)
             });
         }
@@ -90,9 +91,10 @@ pub(crate) fn run(args: &ReadArgs) -> Result<(), Failure> {
     let mut reading = Pass::open(args, filter.as_ref(), if hopes { Sort::Never } else { args.sort() })?;
     confined()?;
     let result = if let Some(path) = &args.write {
+        let described = reading.input.section().is_some();
         let options = WriterOptions {
             format: args.format(&reading.input),
-            section: reading.input.section(),
+            section: reading.input.section().filter(|_| !anonymous),
             compression: args.compression(),
             user_application: concat!("weir ", env!("CARGO_PKG_VERSION")).to_owned(),
             ..options
@@ -101,7 +103,7 @@ pub(crate) fn run(args: &ReadArgs) -> Result<(), Failure> {
         let split = args.split.map(|split| (split, args.max_files));
         let files = Files::new(path.clone(), options, args.resolution(), split, hope);
         let mut files = files.eager(args.packet_buffered);
-        let result = through(editor, args.snap_len, &mut files, |sink| pass(&mut reading, sink));
+        let result = through(editor, args.snap_len, described, &mut files, |sink| pass(&mut reading, sink));
         let (total, wanted) = (files.total(), path.as_os_str() != "-" && !args.line.quick);
         // The remains of a failed conversion are reported in any case.
         if wanted || (result.is_err() && total.bytes > 0) {
@@ -110,7 +112,7 @@ pub(crate) fn run(args: &ReadArgs) -> Result<(), Failure> {
         result
     } else if let Some(text) = text {
         let mut lines = Lines::new(text);
-        let result = through(editor, args.snap_len, &mut lines, |sink| pass(&mut reading, sink));
+        let result = through(editor, args.snap_len, false, &mut lines, |sink| pass(&mut reading, sink));
         if args.json && filter.is_some() && !args.line.quick {
             style::say(format_args!("{} filtered out", units::packets(reading.input.filtered())));
         }
@@ -119,7 +121,7 @@ pub(crate) fn run(args: &ReadArgs) -> Result<(), Failure> {
         let mut checked = Checked::new(check, args.json);
         pass(&mut reading, &mut checked).and_then(|()| checked.verdict())
     } else {
-        through(editor, args.snap_len, &mut Count::default(), |sink| pass(&mut reading, sink))
+        through(editor, args.snap_len, false, &mut Count::default(), |sink| pass(&mut reading, sink))
     };
     say_odd(&reading.input, args.sort());
     if let Some((first, last)) = reading.choice.missed() {
@@ -136,15 +138,17 @@ pub(crate) fn run(args: &ReadArgs) -> Result<(), Failure> {
     result
 }
 
-/// Gives `work` a sink: this one, or one that changes packets before.
+/// Gives `work` a sink: this one, or one that changes packets before. `described`: the input says something of itself that
+/// an anonymous copy does not have.
 fn through(
     editor: Option<Editor>,
     snap_len: Option<u32>,
+    described: bool,
     sink: &mut dyn Sink,
     work: impl FnOnce(&mut dyn Sink) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
     match editor {
-        Some(editor) => work(&mut Changed::new(editor, snap_len, sink)),
+        Some(editor) => work(&mut Changed::new(editor, snap_len, described, sink)),
         None => work(sink),
     }
 }

@@ -47,6 +47,10 @@ pub(super) struct Summary<'a> {
     pub(super) ports_kept: u64,
     /// Packets to a single host that keep the MAC address of a multicast group.
     pub(super) group_macs_kept: u64,
+    /// Packets that are neither IP nor ARP, and were to be anonymised.
+    pub(super) foreign_kept: u64,
+    /// Packets of which only the length is left, as their link layer is not understood.
+    pub(super) emptied: u64,
     /// Packets of each round that are the same in all, although each was to have its own flows.
     pub(super) same: u64,
     #[serde(skip)]
@@ -78,6 +82,8 @@ impl<'a> Summary<'a> {
             headers_kept: 0,
             ports_kept: 0,
             group_macs_kept: 0,
+            foreign_kept: 0,
+            emptied: 0,
             same: 0,
             kept: Kept::default(),
             stopped: false,
@@ -107,6 +113,7 @@ impl<'a> Summary<'a> {
         (self.cut, self.segments) = (self.kept.cut, self.kept.segments);
         (self.headers_kept, self.ports_kept) = (self.kept.headers, self.kept.ports);
         self.group_macs_kept = self.kept.group_macs;
+        (self.foreign_kept, self.emptied) = (self.kept.foreign, self.kept.emptied);
         self.same = survey.copies.as_ref().map_or(0, Copies::same);
     }
 

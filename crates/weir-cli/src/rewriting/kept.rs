@@ -13,6 +13,10 @@ pub(crate) struct Kept {
     pub(crate) ports: u64,
     /// To a single host with the MAC address of a multicast group.
     pub(crate) group_macs: u64,
+    /// Neither IP nor ARP, and not anonymised.
+    pub(crate) foreign: u64,
+    /// Of which only the length is left.
+    pub(crate) emptied: u64,
     /// Packets that were cut, and the segments that were made of them.
     pub(crate) cut: u64,
     pub(crate) segments: u64,
@@ -33,6 +37,8 @@ impl Kept {
         self.headers += u64::from(left.headers);
         self.ports += u64::from(left.ports);
         self.group_macs += u64::from(left.group);
+        self.foreign += u64::from(left.foreign);
+        self.emptied += u64::from(left.emptied);
     }
 
     /// Returns a line for each kind of packet that there is.
@@ -49,6 +55,11 @@ impl Kept {
         );
         tell(self.ports, "with ports that stay: the fragment with their checksum came first");
         tell(self.group_macs, "to a single host with the MAC address of a group: try --map-mac");
+        tell(
+            self.foreign,
+            "neither IP nor ARP: addresses behind their first header stay; try --zero-payload",
+        );
+        tell(self.emptied, "overwritten: their link layer is not understood");
         tell(self.cut, &format!("cut into {} segments", units::grouped(self.segments)));
         lines
     }

@@ -1,11 +1,13 @@
 //! What is changed in packets before they are sent (`weir replay`) or copied (`weir read`).
 
+mod anonymise;
 mod kept;
 
 use clap::Args;
 use weir::send::Destination;
 use weir_traffic::{Framing, Left, NetworkMap, PortMap, Rewrite, Rewriter, Tag, cut};
 
+use self::anonymise::{CryptoPan, Key};
 pub(crate) use self::kept::Kept;
 use crate::failure::Failure;
 use crate::sending::mac;
@@ -67,6 +69,27 @@ pub(crate) struct RewritingArgs {
     #[arg(value_parser = clap::value_parser!(u16).range(68..))]
     #[expect(clippy::option_option, reason = "the option may have no value")]
     segment: Option<Option<u16>>,
+
+    /// Replace all IP and MAC addresses by others that depend on this key; @FILE reads it from a file.
+    ///
+    /// KEY is a passphrase, which other users of this machine can see (`ps`), or @FILE with 32 bytes or 64 hexadecimal
+    /// digits. The same key gives the same addresses in all files. Addresses that begin with the same bits do so afterwards,
+    /// too (Crypto-PAn). What programs know stays: multicast, broadcast, loopback and unspecified addresses, the prefixes of
+    /// link-local ones, and the first bits of addresses that begin as these do (of IPv4 at least three, so that 10.0.0.1
+    /// becomes one of 8.0.0.0/5). MAC addresses keep the bits for groups and local ones. --map-ip and --map-mac come first.
+    /// Addresses are replaced where --map-ip replaces them; other options of IP and TCP are overwritten, and so are headers
+    /// that are cut or not understood. A copy has no interface names, comments, resolved names, or secrets. Payloads and
+    /// tunnels stay, with the addresses and names that they have, unless there is --zero-payload.
+    #[arg(long, alias = "anonymize", value_name = "KEY", value_parser = Key::parse)]
+    anonymise: Option<Key>,
+
+    /// Overwrite everything behind transport headers with zeros.
+    ///
+    /// Lengths stay, and checksums fit; those of datagrams in several fragments cannot, which is counted. Packets of other
+    /// protocols, also tunnels and routing protocols, have zeros behind the IP header, and what is neither IP nor ARP behind
+    /// the header of the link layer.
+    #[arg(long)]
+    zero_payload: bool,
 }
 
 /// Parses `--map-mac`.
@@ -109,7 +132,11 @@ impl RewritingArgs {
 
     /// Whether anything is changed.
     pub(crate) fn is_on(&self) -> bool {
-        self.is_framed() || self.segment.is_some() || self.rules() != Rewrite::default()
+        self.is_framed()
+            || self.segment.is_some()
+            || self.anonymise.is_some()
+            || self.zero_payload
+            || self.rules() != Rewrite::default()
     }
 
     fn is_framed(&self) -> bool {
@@ -126,13 +153,22 @@ impl RewritingArgs {
         }
     }
 
+    fn rewriter(&self) -> Rewriter {
+        let rewriter = Rewriter::new(self.rules()).zero_payload(self.zero_payload);
+        match &self.anonymise {
+            Some(key) => rewriter.pseudonyms(Box::new(CryptoPan::new(key))),
+            None => rewriter,
+        }
+    }
+
     /// `sender`: who sends packets that do not say; `mtu`: that of `--segment` by default.
     fn editor_from(&self, sender: [u8; 6], mtu: usize) -> Editor {
         let framing = Framing { destination: self.dst_mac, source: self.src_mac, sender };
         Editor {
             framing: self.is_framed().then_some(framing),
             // Also without rules: what the sender left to its network card is filled in.
-            rewriter: self.is_on().then(|| Rewriter::new(self.rules())),
+            rewriter: self.is_on().then(|| self.rewriter()),
+            anonymous: self.anonymise.is_some().then_some(!self.zero_payload),
             longest: self.segment.map(|given| given.map_or(mtu, usize::from)),
             edited: Vec::new(),
         }
@@ -149,9 +185,21 @@ pub(crate) struct Editor {
     /// The longest IP packet; longer ones are cut if possible.
     longest: Option<usize>,
     edited: Vec<u8>,
+    /// No address is to stay; true: but in payloads.
+    anonymous: Option<bool>,
 }
 
 impl Editor {
+    /// Whether nothing is to tell who has sent packets.
+    pub(crate) fn is_anonymous(&self) -> bool {
+        self.anonymous.is_some()
+    }
+
+    /// Whether only payloads may tell who has sent packets.
+    pub(crate) fn leaves_payloads(&self) -> bool {
+        self.anonymous == Some(true)
+    }
+
     /// Returns the link type of packets once they are changed, if they can have an Ethernet header and are to get one.
     pub(crate) fn link_type(&self, link_type: u16) -> u16 {
         let frames = self.framing.is_some_and(|framing| framing.destination.is_some());
@@ -181,7 +229,7 @@ impl Editor {
         packet: &[u8],
         mut take: impl FnMut(u16, &[u8], Left) -> Result<(), E>,
     ) -> Result<(), E> {
-        let Self { framing, rewriter, longest, edited } = self;
+        let Self { framing, rewriter, longest, edited, .. } = self;
         let (mut link_type, mut packet, mut left) = (link_type, packet, Left::default());
         if framing.is_some() || rewriter.is_some() {
             edited.clear();

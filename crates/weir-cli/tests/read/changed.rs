@@ -16,7 +16,7 @@ fn generated(path: &Path, options: &str) {
 }
 
 /// What tshark finds of each packet, with checksums verified.
-fn fields(file: &Path, names: &[&str]) -> Vec<String> {
+pub(crate) fn fields(file: &Path, names: &[&str]) -> Vec<String> {
     let mut args = vec!["-n", "-T", "fields"];
     for option in ["ip.check_checksum:TRUE", "udp.check_checksum:TRUE", "tcp.check_checksum:TRUE"] {
         args.extend(["-o", option]);

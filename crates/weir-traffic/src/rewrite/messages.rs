@@ -24,7 +24,7 @@ impl Rewriter {
             QUERY => self.query::<4>(message, 4),
             REPORT_3 => self.records::<4>(message),
             _ if REPORTS.contains(&kind) => {
-                self.rules.address(message.get_mut(4..8)?);
+                self.address(message.get_mut(4..8)?);
                 Some(())
             }
             _ => Some(()),
@@ -34,11 +34,11 @@ impl Rewriter {
     /// Changes the group at this place, whose addresses have so many bytes, and the sources that a query of a newer version
     /// has behind it.
     fn query<const BYTES: usize>(&mut self, message: &mut [u8], group: usize) -> Option<()> {
-        self.rules.address(message.get_mut(group..group + BYTES)?);
+        self.address(message.get_mut(group..group + BYTES)?);
         let sources = group + BYTES + 4;
         let Some(number) = word(message, sources - 2) else { return Some(()) };
         let end = sources + usize::from(number) * BYTES;
-        message.get_mut(sources..end)?.chunks_mut(BYTES).for_each(|source| self.rules.address(source));
+        message.get_mut(sources..end)?.chunks_mut(BYTES).for_each(|source| self.address(source));
         Some(())
     }
 
@@ -50,9 +50,15 @@ impl Rewriter {
             let sources = usize::from(word(records, 2)?);
             let auxiliary = 4 * usize::from(records[1]);
             let (record, rest) = records.split_at_mut_checked(4 + BYTES * (1 + sources) + auxiliary)?;
-            let addresses = &mut record[4..4 + BYTES * (1 + sources)];
-            addresses.chunks_mut(BYTES).for_each(|address| self.rules.address(address));
+            let (addresses, auxiliary) = record[4..].split_at_mut(BYTES * (1 + sources));
+            if self.zero_payload {
+                auxiliary.fill(0);
+            }
+            addresses.chunks_mut(BYTES).for_each(|address| self.address(address));
             records = rest;
+        }
+        if self.zero_payload {
+            records.fill(0);
         }
         Some(())
     }
@@ -62,7 +68,7 @@ impl Rewriter {
         const ROUTERS: u8 = 9;
         match kind {
             REDIRECT => {
-                self.rules.address(message.get_mut(4..8)?);
+                self.address(message.get_mut(4..8)?);
                 self.quote(message.get_mut(8..)?, quoted)
             }
             3 | 4 | 11 | 12 => self.quote(message.get_mut(8..)?, quoted),
@@ -71,7 +77,7 @@ impl Rewriter {
                 let mut entries = message.get_mut(8..)?;
                 for _ in 0..count {
                     let (entry, rest) = entries.split_at_mut_checked(4 * usize::from(words))?;
-                    self.rules.address(entry.get_mut(..4)?);
+                    self.address(entry.get_mut(..4)?);
                     entries = rest;
                 }
                 Some(())
@@ -94,7 +100,7 @@ impl Rewriter {
             QUERY => return self.query::<16>(message, 8),
             REPORT_2 => return self.records::<16>(message),
             REPORT | DONE => {
-                self.rules.address(message.get_mut(8..24)?);
+                self.address(message.get_mut(8..24)?);
                 return Some(());
             }
             1..=4 => return self.quote(message.get_mut(8..)?, quoted),
@@ -106,7 +112,7 @@ impl Rewriter {
         };
         if matches!(kind, SOLICITED_NEIGHBOUR | NEIGHBOUR | REDIRECT) {
             let addresses = message.get_mut(8..options)?;
-            addresses.chunks_mut(16).for_each(|address| self.rules.address(address));
+            addresses.chunks_mut(16).for_each(|address| self.address(address));
         }
         let mut options = message.get_mut(options..)?;
         while !options.is_empty() {
@@ -124,23 +130,27 @@ impl Rewriter {
         const TARGET: u8 = 2;
         const PREFIX: u8 = 3;
         const REDIRECTED: u8 = 4;
+        const MTU: u8 = 5;
         const ROUTE: u8 = 24;
         const SERVERS: u8 = 25;
         match option[0] {
-            SOURCE | TARGET => self.rules.mac(&mut option[2..8]),
+            SOURCE | TARGET => self.mac(&mut option[2..8]),
             PREFIX => {
                 let bits = option[2];
-                self.rules.prefix(option.get_mut(16..32)?, bits);
+                self.prefix(option.get_mut(16..32)?, bits);
             }
             REDIRECTED => return self.quote(&mut option[8..], quoted),
             ROUTE => {
                 let (bits, present) = (option[2], (option.len() - 8).min(16));
                 let mut whole = [0; 16];
                 whole[..present].copy_from_slice(&option[8..8 + present]);
-                self.rules.prefix(&mut whole, bits);
+                self.prefix(&mut whole, bits);
                 option[8..8 + present].copy_from_slice(&whole[..present]);
             }
-            SERVERS => option[8..].chunks_exact_mut(16).for_each(|address| self.rules.address(address)),
+            SERVERS => option[8..].chunks_exact_mut(16).for_each(|address| self.address(address)),
+            MTU => {}
+            // Names, among others.
+            _ if self.zero_payload => option[2..].fill(0),
             _ => {}
         }
         Some(())
@@ -148,6 +158,14 @@ impl Rewriter {
 
     /// Changes the packet that an error quotes; never one that is in there.
     fn quote(&mut self, packet: &mut [u8], quoted: bool) -> Option<()> {
-        if quoted { Some(()) } else { self.packet(packet, true) }
+        if quoted {
+            if self.is_strict() || self.zero_payload {
+                packet.fill(0);
+            }
+            return Some(());
+        }
+        let whole = self.packet(packet, true);
+        self.behind(packet, self.is_strict() || self.zero_payload);
+        whole
     }
 }

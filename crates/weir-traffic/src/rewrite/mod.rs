@@ -2,7 +2,7 @@
 //!
 //! - `rules`: what is changed, as text; `framing`: Ethernet headers; `messages`: addresses in ICMP; `fragments`: checksums
 //!   that are in another fragment than the ports; `copies`: flows of their own for copies; `cut`: super-frames in pieces
-//!   that the wire carries; `tests`.
+//!   that the wire carries; `strict`: what else has addresses, and payload; `tests`.
 
 mod copies;
 mod cut;
@@ -10,9 +10,11 @@ mod fragments;
 mod framing;
 mod messages;
 mod rules;
+mod strict;
 #[cfg(test)]
 mod tests;
 
+use std::cell::RefCell;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 pub use self::copies::Copies;
@@ -20,6 +22,7 @@ pub use self::cut::cut;
 use self::fragments::{Datagrams, Key};
 pub use self::framing::Framing;
 pub use self::rules::{NetworkMap, PortMap, Tag};
+pub use self::strict::Pseudonyms;
 use crate::checksum::{fold, sum};
 use crate::layout::{
     ARP, ETHERNET, ICMP, ICMPV6, IGMP, IPV4, IPV6, Layout, TCP, UDP, UDP_LITE, address, is_tag, network, word,
@@ -50,12 +53,6 @@ impl Rewrite {
     /// Whether IP packets change.
     fn changes_ip(&self) -> bool {
         !self.networks.is_empty() || !self.ports.is_empty() || self.shift > 0
-    }
-
-    fn mac(&self, mac: &mut [u8]) {
-        if let Some((_, to)) = self.macs.iter().find(|(from, _)| *from == *mac) {
-            mac.copy_from_slice(to);
-        }
     }
 
     fn maps_mac(&self, mac: &[u8]) -> bool {
@@ -95,25 +92,6 @@ impl Rewrite {
         }
     }
 
-    /// Changes the address of these bytes.
-    fn address(&self, bytes: &mut [u8]) {
-        let Some(old) = address(bytes) else { return };
-        let mapped = self.networks.iter().find_map(|map| map.map(old)).unwrap_or(old);
-        match shifted(mapped, self.shift) {
-            IpAddr::V4(new) => bytes.copy_from_slice(&new.octets()),
-            IpAddr::V6(new) => bytes.copy_from_slice(&new.octets()),
-        }
-    }
-
-    /// Changes a prefix of so many bits, unless it has addresses that do not change.
-    fn prefix(&self, bytes: &mut [u8], bits: u8) {
-        if let Some(IpAddr::V6(old)) = address(bytes)
-            && let Some(IpAddr::V6(new)) = self.networks.iter().find_map(|map| map.map_prefix(old, bits))
-        {
-            bytes.copy_from_slice(&new.octets());
-        }
-    }
-
     fn port(&self, port: &mut [u8]) {
         let Some(old) = word(port, 0) else { return };
         if let Some(new) = self.ports.iter().find_map(|map| map.map(old)) {
@@ -132,12 +110,19 @@ pub struct Left {
     pub group: bool,
     /// The ports: the fragment with the checksum came before the one that has them.
     pub ports: bool,
+    /// All behind the header of the link layer: it is neither IP nor ARP, and no address should have stayed.
+    pub foreign: bool,
+    /// Nothing: the header of the link layer is not understood, and only the length is left.
+    pub emptied: bool,
 }
 
 /// Changes packets, one after the other.
 #[derive(Debug, Default)]
 pub struct Rewriter {
     rules: Rewrite,
+    /// What takes the place of other addresses.
+    pseudonyms: Option<RefCell<Box<dyn Pseudonyms>>>,
+    zero_payload: bool,
     datagrams: Datagrams,
     /// Of the packet that is changed.
     left: Left,
@@ -166,11 +151,21 @@ impl Rewriter {
         if link_type == ETHERNET && frame.len() >= 14 {
             before = destination(link_type, frame).filter(|_| !self.rules.maps_mac(&frame[..6]));
             let (macs, _) = frame.split_at_mut(12);
-            macs.chunks_mut(6).for_each(|mac| self.rules.mac(mac));
+            macs.chunks_mut(6).for_each(|mac| self.mac(mac));
             self.rules.retag(frame);
         }
-        let Some((kind, at)) = network(link_type, frame) else { return self.left };
-        let Some(packet) = frame.get_mut(at..) else { return self.left };
+        self.cooked(link_type, frame);
+        self.network(link_type, frame);
+        if let Some(before) = before {
+            self.group(link_type, frame, before);
+        }
+        self.rest(link_type, frame);
+        self.left
+    }
+
+    fn network(&mut self, link_type: u16, frame: &mut [u8]) {
+        let Some((kind, at)) = network(link_type, frame) else { return };
+        let Some(packet) = frame.get_mut(at..) else { return };
         let whole = match kind {
             IPV4 | IPV6 => {
                 let had_length = !fill_in_length(packet);
@@ -180,11 +175,46 @@ impl Rewriter {
             ARP => self.arp(packet),
             _ => Some(()),
         };
-        self.left.headers = whole.is_none() && self.rules.changes_ip();
-        if let Some(before) = before {
-            self.group(link_type, frame, before);
+        let changes = self.rules.changes_ip() || self.is_strict() || self.zero_payload;
+        self.left.headers = whole.is_none() && changes;
+    }
+
+    fn mac(&self, mac: &mut [u8]) {
+        if let Some((_, to)) = self.rules.macs.iter().find(|(from, _)| *from == *mac) {
+            mac.copy_from_slice(to);
+        } else if let (Some(pseudonyms), Ok(old)) = (&self.pseudonyms, (&*mac).try_into()) {
+            mac.copy_from_slice(&pseudonyms.borrow_mut().mac(old));
         }
-        self.left
+    }
+
+    /// Changes the address of these bytes.
+    fn address(&self, bytes: &mut [u8]) {
+        let Some(old) = address(bytes) else { return };
+        let mapped = self.rules.networks.iter().find_map(|map| map.map(old));
+        let other = || self.pseudonyms.as_ref().map(|pseudonyms| pseudonyms.borrow_mut().address(old));
+        match shifted(mapped.or_else(other).unwrap_or(old), self.rules.shift) {
+            IpAddr::V4(new) => bytes.copy_from_slice(&new.octets()),
+            IpAddr::V6(new) => bytes.copy_from_slice(&new.octets()),
+        }
+    }
+
+    /// Changes a prefix of so many bits, unless it has addresses that do not change.
+    fn prefix(&self, bytes: &mut [u8], bits: u8) {
+        let Some(IpAddr::V6(old)) = address(bytes) else { return };
+        let mapped = self.rules.networks.iter().find_map(|map| map.map_prefix(old, bits));
+        match (mapped, &self.pseudonyms) {
+            (Some(IpAddr::V6(new)), _) => bytes.copy_from_slice(&new.octets()),
+            (_, Some(_)) => {
+                self.address(bytes);
+                let hosts = u128::MAX.checked_shr(bits.into()).unwrap_or(0);
+                let new = address(bytes).and_then(|new| match new {
+                    IpAddr::V6(new) => Some(new.to_bits() & !hosts),
+                    IpAddr::V4(_) => None,
+                });
+                bytes.copy_from_slice(&new.unwrap_or_default().to_be_bytes());
+            }
+            _ => {}
+        }
     }
 
     /// Changes the MAC address of a multicast group with the group. `before`: the destination as it was.
@@ -203,8 +233,8 @@ impl Rewriter {
         if packet.starts_with(&[0, 1, 8, 0, 6, 4]) {
             for end in packet.get_mut(8..28)?.chunks_mut(10) {
                 let (mac, address) = end.split_at_mut(6);
-                self.rules.mac(mac);
-                self.rules.address(address);
+                self.mac(mac);
+                self.address(address);
             }
         }
         Some(())
@@ -220,24 +250,27 @@ impl Rewriter {
             .then(|| (packet[source.start..destination.end].to_vec(), layout.identification));
         let mut addresses = [source, destination].map(|place| {
             let bytes = &mut packet[place];
-            Change::of(bytes, |bytes| self.rules.address(bytes))
+            Change::of(bytes, |bytes| self.address(bytes))
         });
         if !layout.is_ipv6 {
             addresses.iter().for_each(|change| change.adjust(packet, 10, false));
         }
         // What authenticates them has a key that nobody has here.
         let mut is_astray = layout.is_authenticated && addresses.into_iter().any(Change::is_any);
+        let end = self.between(packet, &layout);
         if layout.is_routed {
-            addresses[1] = Change::default();
+            addresses[1] = end;
         }
         if !layout.covers_addresses() {
             addresses = Default::default();
         }
         // Offsets count from the begin of the transport header, in any fragment.
-        let Some(at) = layout.checksum().and_then(|at| at.checked_sub(layout.offset)) else {
-            return (!is_astray).then_some(());
-        };
+        let at = layout.checksum().and_then(|at| at.checked_sub(layout.offset));
         let transport = &mut packet[layout.transport.clone()];
+        let Some(at) = at else {
+            let emptied = if self.zero_payload { self.empty(&layout, transport) } else { Some(()) };
+            return emptied.filter(|()| !is_astray);
+        };
         let checksum = word(transport, at);
         let mut whole = true;
         let payload = match layout.protocol {
@@ -249,13 +282,20 @@ impl Rewriter {
                 _ => Change::default(),
             },
             TCP | UDP => self.ports(transport, key.filter(|_| checksum.is_none() && !quoted), &layout),
-            ICMP | ICMPV6 | IGMP => {
-                Change::of(transport, |message| whole = self.message(&layout, message, quoted).is_some())
-            }
+            ICMP | ICMPV6 | IGMP => Change::of(transport, |message| {
+                whole = self.message(&layout, message, quoted).is_some();
+                if !whole && (self.is_strict() || self.zero_payload) {
+                    message.iter_mut().skip(4).for_each(|byte| *byte = 0);
+                }
+            }),
+            _ => Change::default(),
+        };
+        let options = match layout.protocol {
+            TCP if !layout.is_later() => Change::of(transport, |transport| self.tcp_options(transport)),
             _ => Change::default(),
         };
         let never_zero = matches!(layout.protocol, UDP | UDP_LITE);
-        let changes = addresses.into_iter().chain([payload]);
+        let changes = addresses.into_iter().chain([payload, options]);
         changes.clone().for_each(|change| change.adjust(transport, at, never_zero));
         // Fragments end in the middle of the headers, and not as TCP allows.
         let is_split = checksum.is_none()
@@ -263,6 +303,9 @@ impl Rewriter {
             && !layout.is_later()
             && (layout.is_deep || layout.protocol != TCP);
         is_astray |= (is_split || layout.is_authenticated) && changes.into_iter().any(Change::is_any);
+        if self.zero_payload {
+            is_astray |= self.empty(&layout, transport).is_none();
+        }
         (whole && !is_astray).then_some(())
     }
 

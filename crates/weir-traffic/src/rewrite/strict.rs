@@ -1,0 +1,279 @@
+//! What else could tell who has sent a packet: options, headers that are not understood, and payload.
+
+use std::fmt::Debug;
+use std::net::IpAddr;
+
+use super::{Change, Rewriter};
+use crate::layout::{ARP, COOKED, COOKED_2, ICMP, ICMPV6, IGMP, IPV4, IPV6, Layout, TCP, UDP, network, word};
+
+const SCTP: u8 = 132;
+
+/// Takes the place of all addresses that no rule names.
+pub trait Pseudonyms: Debug {
+    /// Returns the address to write instead.
+    fn address(&mut self, address: IpAddr) -> IpAddr;
+    /// Returns the hardware address to write instead.
+    fn mac(&mut self, mac: [u8; 6]) -> [u8; 6];
+}
+
+impl Rewriter {
+    /// Replaces all addresses that no rule names, and removes options and headers that may have addresses which cannot be
+    /// replaced.
+    #[must_use]
+    pub fn pseudonyms(self, pseudonyms: Box<dyn Pseudonyms>) -> Self {
+        Self { pseudonyms: Some(pseudonyms.into()), ..self }
+    }
+
+    /// Overwrites with zeros what is behind transport headers, and all packets that are neither IP nor ARP. Lengths stay.
+    #[must_use]
+    pub fn zero_payload(self, zero_payload: bool) -> Self {
+        Self { zero_payload, ..self }
+    }
+
+    /// Whether no address may stay.
+    pub(super) fn is_strict(&self) -> bool {
+        self.pseudonyms.is_some()
+    }
+
+    /// Replaces the sender in the header of a cooked packet.
+    pub(super) fn cooked(&self, link_type: u16, frame: &mut [u8]) {
+        const ARPHRD_ETHER: u16 = 1;
+        // Where the hardware type, the length of the address, and the address are.
+        let [kind, length, address] = match link_type {
+            COOKED => [2, 4, 6],
+            COOKED_2 => [8, 11, 12],
+            _ => return,
+        };
+        if !self.is_strict() || frame.len() < address + 8 {
+            return;
+        }
+        let length = if link_type == COOKED { frame[length + 1] } else { frame[length] };
+        let is_ethernet = word(frame, kind) == Some(ARPHRD_ETHER) && length == 6;
+        match is_ethernet {
+            true => self.mac(&mut frame[address..address + 6]),
+            false => frame[address..address + 8].fill(0),
+        }
+        frame[address + 6..address + 8].fill(0);
+    }
+
+    /// Overwrites what is not understood, and what is behind a packet.
+    pub(super) fn rest(&mut self, link_type: u16, frame: &mut [u8]) {
+        let Some((kind, at)) = network(link_type, frame) else {
+            if self.is_strict() || self.zero_payload {
+                self.left.emptied = true;
+                frame.fill(0);
+            }
+            return;
+        };
+        let packet = &mut frame[at..];
+        match kind {
+            IPV4 | IPV6 => self.behind(packet, self.is_strict() || self.zero_payload),
+            ARP if packet.starts_with(&[0, 1, 8, 0, 6, 4]) => {
+                let end = match packet.len() {
+                    // Cut: half an address may be left.
+                    ..28 if self.is_strict() => 8,
+                    _ if self.is_strict() || self.zero_payload => 28,
+                    _ => packet.len(),
+                };
+                packet.iter_mut().skip(end).for_each(|byte| *byte = 0);
+            }
+            _ if self.zero_payload || (kind == ARP && self.is_strict()) => packet.fill(0),
+            _ => self.left.foreign = self.is_strict() && kind != ARP,
+        }
+    }
+
+    /// Overwrites what is behind an IP packet, if that is asked for, or all of it if it is not understood.
+    pub(super) fn behind(&self, packet: &mut [u8], asked: bool) {
+        match Layout::of(packet) {
+            Some(layout) if asked => packet[layout.transport.end..].fill(0),
+            None if self.is_strict() || self.zero_payload => packet.fill(0),
+            _ => {}
+        }
+    }
+
+    /// Removes or changes addresses between the IP header and that of the transport. Returns what has changed in the
+    /// destination that the checksum covers.
+    pub(super) fn between(&self, packet: &mut [u8], layout: &Layout) -> Change {
+        let mut end = Change::default();
+        if !self.is_strict() {
+            return end;
+        }
+        if !layout.is_ipv6 {
+            let header = usize::from(packet[0] & 0xf) * 4;
+            Change::of(&mut packet[20..header], without_options).adjust(packet, 10, false);
+            return end;
+        }
+        let (mut next, mut at) = (packet[6], 40);
+        while at + 8 <= layout.transport.start {
+            let header = &mut packet[at..layout.transport.start];
+            let (after, units) = (header[0], usize::from(header[1]));
+            let length = match next {
+                44 => 8,
+                51 => 4 * (units + 2),
+                _ => 8 * (units + 1),
+            };
+            let Some(header) = header.get_mut(..length) else { break };
+            match next {
+                0 | 60 => without_options_6(&mut header[2..]),
+                43 => end = self.route(header),
+                _ => {}
+            }
+            (next, at) = (after, at + length);
+        }
+        end
+    }
+
+    /// Changes the addresses of a routing header. Returns what has changed in the last one, if it is still to be visited.
+    fn route(&self, header: &mut [u8]) -> Change {
+        const SOURCE_ROUTE: u8 = 0;
+        const HOME: u8 = 2;
+        const SEGMENTS: u8 = 4;
+        let (kind, left) = (header[2], header[3]);
+        let all = (header.len() - 8) / 16;
+        let (count, last) = match kind {
+            SOURCE_ROUTE | HOME => (all, all.checked_sub(1)),
+            SEGMENTS => (all.min(usize::from(header[4]) + 1), Some(0)),
+            _ => (0, None),
+        };
+        let mut change = Change::default();
+        for (place, address) in header[8..8 + 16 * count].chunks_mut(16).enumerate() {
+            let one = Change::of(address, |address| self.address(address));
+            if Some(place) == last && left > 0 {
+                change = one;
+            }
+        }
+        header[8 + 16 * count..].fill(0);
+        change
+    }
+
+    /// Removes what may have addresses in the header of TCP.
+    pub(super) fn tcp_options(&self, transport: &mut [u8]) {
+        const HARMLESS: [u8; 5] = [2, 3, 4, 5, 8];
+        if !self.is_strict() || transport.len() < 20 {
+            return;
+        }
+        let header = (usize::from(transport[12] >> 4) * 4).clamp(20, transport.len());
+        keep_options(&mut transport[20..header], &HARMLESS);
+    }
+
+    /// Returns how many bytes of a transport are no payload; `None`: the protocol is not understood.
+    pub(super) fn kept(layout: &Layout, transport: &[u8]) -> Option<usize> {
+        if layout.is_later() {
+            return None;
+        }
+        let kind = transport.first().copied().unwrap_or(0);
+        let listed = |head: usize, count: usize, bytes: usize| {
+            word(transport, count).map_or(head, |count| head.max(count_end(head, count, bytes)))
+        };
+        let kept = match (layout.protocol, layout.is_ipv6) {
+            (TCP, _) => transport.get(12).map_or(20, |byte| usize::from(byte >> 4) * 4).max(20),
+            (UDP, _) => 8,
+            (SCTP, _) => 12,
+            (ICMP, false) => match kind {
+                3 | 4 | 5 | 11 | 12 => transport.len(),
+                0 | 8 | 10 => 8,
+                9 if transport.len() > 6 => 8 + 4 * usize::from(transport[4]) * usize::from(transport[5]),
+                13 | 14 => 20,
+                _ => 4,
+            },
+            (IGMP, false) => match kind {
+                0x11 if transport.len() >= 12 => listed(12, 10, 4),
+                0x11 | 0x12 | 0x16 | 0x17 => 8,
+                0x22 => transport.len(),
+                _ => 4,
+            },
+            (ICMPV6, true) => match kind {
+                1..=4 | 133..=137 | 143 => transport.len(),
+                128 | 129 => 8,
+                130 if transport.len() >= 28 => listed(28, 26, 16),
+                130..=132 => 24,
+                _ => 4,
+            },
+            _ => return None,
+        };
+        Some(kept.min(transport.len()))
+    }
+
+    /// Overwrites payload, and makes the checksum right that covers it. Returns `None` if that cannot be done: the checksum
+    /// is in another fragment, or covers one.
+    pub(super) fn empty(&self, layout: &Layout, transport: &mut [u8]) -> Option<()> {
+        let Some(kept) = Self::kept(layout, transport) else {
+            transport.fill(0);
+            return (!layout.is_later()).then_some(());
+        };
+        let change = Change::of(transport, |transport| transport[kept..].fill(0));
+        match (layout.protocol, layout.checksum()) {
+            (SCTP, _) if transport.len() >= 12 => {
+                transport[8..12].fill(0);
+                let checksum = crc32c(transport).to_le_bytes();
+                transport[8..12].copy_from_slice(&checksum);
+            }
+            // 0: none.
+            (UDP, _) if layout.is_fragment && !layout.is_ipv6 && transport.len() >= 8 => {
+                transport[6..8].fill(0);
+            }
+            (protocol, Some(at)) => change.adjust(transport, at, protocol == UDP),
+            _ => {}
+        }
+        (!layout.is_fragment || (layout.protocol == UDP && !layout.is_ipv6)).then_some(())
+    }
+}
+
+fn count_end(head: usize, count: u16, bytes: usize) -> usize {
+    head + usize::from(count) * bytes
+}
+
+/// Overwrites options of IPv4, but the alert for routers: routes and times have addresses.
+fn without_options(options: &mut [u8]) {
+    const ROUTER_ALERT: u8 = 148;
+    keep_options(options, &[ROUTER_ALERT]);
+}
+
+/// Overwrites all options of IPv4 or TCP but these.
+fn keep_options(options: &mut [u8], harmless: &[u8]) {
+    const END: u8 = 0;
+    const NOTHING: u8 = 1;
+    let mut rest = options;
+    while let [kind, ..] = *rest {
+        let length = match (kind, rest.get(1)) {
+            (END, _) => break,
+            (NOTHING, _) => 1,
+            (_, Some(&length)) if (2..=rest.len()).contains(&length.into()) => length.into(),
+            _ => rest.len(),
+        };
+        let (option, after) = std::mem::take(&mut rest).split_at_mut(length);
+        if !harmless.contains(&kind) {
+            option.fill(NOTHING);
+        }
+        rest = after;
+    }
+    rest.fill(END);
+}
+
+/// Overwrites options of IPv6, but the alert for routers and the length of long packets, with padding.
+fn without_options_6(options: &mut [u8]) {
+    const HARMLESS: [u8; 3] = [1, 5, 0xc2];
+    const PADDING: u8 = 1;
+    let mut rest = options;
+    while let [kind, ..] = *rest {
+        let length = match (kind, rest.get(1)) {
+            (0, _) => 1,
+            (_, Some(&length)) if usize::from(length) + 2 <= rest.len() => usize::from(length) + 2,
+            _ => break,
+        };
+        let (option, after) = std::mem::take(&mut rest).split_at_mut(length);
+        if kind != 0 && (!HARMLESS.contains(&kind) || kind == PADDING) {
+            option[0] = PADDING;
+            option[2..].fill(0);
+        }
+        rest = after;
+    }
+    rest.fill(0);
+}
+
+/// The checksum of SCTP (RFC 9260, appendix A).
+fn crc32c(bytes: &[u8]) -> u32 {
+    !bytes.iter().fold(u32::MAX, |sum, byte| {
+        (0..8).fold(sum ^ u32::from(*byte), |sum, _| sum >> 1 ^ (0x82f6_3b78 & (sum & 1).wrapping_neg()))
+    })
+}
