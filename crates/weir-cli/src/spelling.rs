@@ -84,7 +84,16 @@ type Entry = (&'static str, &'static str, &'static str);
 const ROTATION: &str = "to begin a new file: -C 100MB or -G 1h, to keep only the last 10: -W 10";
 const END: &str = "to end: --duration 10s or -c N";
 
-const OPTIONS: [Entry; 53] = [
+const OPTIONS: [Entry; 57] = [
+    // tcprewrite's
+    ("--seed", "read replay", "to give all addresses other ones: --anonymise KEY"),
+    ("--pnat --srcipmap --dstipmap", "read replay", "to move addresses: --map-ip 10.0.0.0/8=192.168.0.0/16"),
+    ("--portmap", "read replay", "to replace ports: --map-port 80=8080"),
+    (
+        "--enet-dmac --enet-smac --enet-vlan",
+        "read replay",
+        "for other headers: --dst-mac MAC, --src-mac MAC, --map-mac A=B, --vlan ID",
+    ),
     // tcpdump's
     ("-r --read", "capture", "to read a file: weir read FILE"),
     ("-d", "capture read", "to see the compiled filter: weir filter 'EXPRESSION'"),

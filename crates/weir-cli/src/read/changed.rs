@@ -44,7 +44,7 @@ struct Without {
 }
 
 impl Without {
-    fn say(&self, payloads: bool) {
+    fn say(&self) {
         let table = [
             (self.descriptions, "what is said of interfaces and sections"),
             (self.comments, "comments and other options of packets"),
@@ -53,12 +53,6 @@ impl Without {
         let all: Vec<&str> = table.iter().filter(|(there, _)| *there).map(|(_, what)| *what).collect();
         if !all.is_empty() {
             note(format_args!("not in an anonymised copy: {}", all.join(", ")));
-        }
-        if payloads {
-            note(format_args!(
-                "payloads and tunnels stay, with addresses and names of DNS, DHCP, HTTP and others; --zero-payload \
-                 overwrites them"
-            ));
         }
     }
 }
@@ -227,7 +221,7 @@ impl Sink for Changed<'_> {
     fn finish(&mut self) -> Result<(), End> {
         self.sink.finish()?;
         std::mem::take(&mut self.kept).say();
-        std::mem::take(&mut self.without).say(self.editor.leaves_payloads());
+        std::mem::take(&mut self.without).say();
         Ok(())
     }
 }

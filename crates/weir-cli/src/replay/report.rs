@@ -49,6 +49,8 @@ pub(super) struct Summary<'a> {
     pub(super) group_macs_kept: u64,
     /// Packets that are neither IP nor ARP, and were to be anonymised.
     pub(super) foreign_kept: u64,
+    /// Packets that were anonymised, but for their payloads.
+    pub(super) payloads_kept: u64,
     /// Packets of which only the length is left, as their link layer is not understood.
     pub(super) emptied: u64,
     /// Packets of each round that are the same in all, although each was to have its own flows.
@@ -83,6 +85,7 @@ impl<'a> Summary<'a> {
             ports_kept: 0,
             group_macs_kept: 0,
             foreign_kept: 0,
+            payloads_kept: 0,
             emptied: 0,
             same: 0,
             kept: Kept::default(),
@@ -113,7 +116,8 @@ impl<'a> Summary<'a> {
         (self.cut, self.segments) = (self.kept.cut, self.kept.segments);
         (self.headers_kept, self.ports_kept) = (self.kept.headers, self.kept.ports);
         self.group_macs_kept = self.kept.group_macs;
-        (self.foreign_kept, self.emptied) = (self.kept.foreign, self.kept.emptied);
+        (self.foreign_kept, self.payloads_kept) = (self.kept.foreign, self.kept.payloads);
+        self.emptied = self.kept.emptied;
         self.same = survey.copies.as_ref().map_or(0, Copies::same);
     }
 

@@ -15,6 +15,8 @@ pub(crate) struct Kept {
     pub(crate) group_macs: u64,
     /// Neither IP nor ARP, and not anonymised.
     pub(crate) foreign: u64,
+    /// Anonymised, but for their payloads.
+    pub(crate) payloads: u64,
     /// Of which only the length is left.
     pub(crate) emptied: u64,
     /// Packets that were cut, and the segments that were made of them.
@@ -38,6 +40,7 @@ impl Kept {
         self.ports += u64::from(left.ports);
         self.group_macs += u64::from(left.group);
         self.foreign += u64::from(left.foreign);
+        self.payloads += u64::from(left.payload);
         self.emptied += u64::from(left.emptied);
     }
 
@@ -55,6 +58,10 @@ impl Kept {
         );
         tell(self.ports, "with ports that stay: the fragment with their checksum came first");
         tell(self.group_macs, "to a single host with the MAC address of a group: try --map-mac");
+        tell(
+            self.payloads,
+            "with payloads and tunnels that keep addresses and names (DNS, DHCP, HTTP and others): try --zero-payload",
+        );
         tell(
             self.foreign,
             "neither IP nor ARP: addresses behind their first header stay; try --zero-payload",

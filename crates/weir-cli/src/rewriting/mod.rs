@@ -168,7 +168,7 @@ impl RewritingArgs {
             framing: self.is_framed().then_some(framing),
             // Also without rules: what the sender left to its network card is filled in.
             rewriter: self.is_on().then(|| self.rewriter()),
-            anonymous: self.anonymise.is_some().then_some(!self.zero_payload),
+            anonymous: self.anonymise.is_some(),
             longest: self.segment.map(|given| given.map_or(mtu, usize::from)),
             edited: Vec::new(),
         }
@@ -185,19 +185,14 @@ pub(crate) struct Editor {
     /// The longest IP packet; longer ones are cut if possible.
     longest: Option<usize>,
     edited: Vec<u8>,
-    /// No address is to stay; true: but in payloads.
-    anonymous: Option<bool>,
+    /// No address is to stay.
+    anonymous: bool,
 }
 
 impl Editor {
     /// Whether nothing is to tell who has sent packets.
     pub(crate) fn is_anonymous(&self) -> bool {
-        self.anonymous.is_some()
-    }
-
-    /// Whether only payloads may tell who has sent packets.
-    pub(crate) fn leaves_payloads(&self) -> bool {
-        self.anonymous == Some(true)
+        self.anonymous
     }
 
     /// Returns the link type of packets once they are changed, if they can have an Ethernet header and are to get one.

@@ -112,6 +112,8 @@ pub struct Left {
     pub ports: bool,
     /// All behind the header of the link layer: it is neither IP nor ARP, and no address should have stayed.
     pub foreign: bool,
+    /// The payload, in which addresses may have stayed that should not.
+    pub payload: bool,
     /// Nothing: the header of the link layer is not understood, and only the length is left.
     pub emptied: bool,
 }
@@ -146,7 +148,7 @@ impl Rewriter {
 
     /// Rewrites a packet. `link_type` is that of capture files: Ethernet or raw IP; others stay as they are.
     pub fn apply(&mut self, link_type: u16, frame: &mut Vec<u8>) -> Left {
-        self.left = Left::default();
+        self.left = Left { payload: self.is_strict() && !self.zero_payload, ..Left::default() };
         let mut before = None;
         if link_type == ETHERNET && frame.len() >= 14 {
             before = destination(link_type, frame).filter(|_| !self.rules.maps_mac(&frame[..6]));

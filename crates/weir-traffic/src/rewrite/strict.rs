@@ -58,9 +58,10 @@ impl Rewriter {
 
     /// Overwrites what is not understood, and what is behind a packet.
     pub(super) fn rest(&mut self, link_type: u16, frame: &mut [u8]) {
-        let Some((kind, at)) = network(link_type, frame) else {
+        let found = network(link_type, frame).filter(|(_, at)| *at <= frame.len());
+        let Some((kind, at)) = found else {
             if self.is_strict() || self.zero_payload {
-                self.left.emptied = true;
+                (self.left.emptied, self.left.payload) = (true, false);
                 frame.fill(0);
             }
             return;
@@ -78,7 +79,7 @@ impl Rewriter {
                 packet.iter_mut().skip(end).for_each(|byte| *byte = 0);
             }
             _ if self.zero_payload || (kind == ARP && self.is_strict()) => packet.fill(0),
-            _ => self.left.foreign = self.is_strict() && kind != ARP,
+            _ => (self.left.foreign, self.left.payload) = (self.is_strict() && kind != ARP, false),
         }
     }
 
@@ -197,9 +198,11 @@ impl Rewriter {
     /// Overwrites payload, and makes the checksum right that covers it. Returns `None` if that cannot be done: the checksum
     /// is in another fragment, or covers one.
     pub(super) fn empty(&self, layout: &Layout, transport: &mut [u8]) -> Option<()> {
+        let is_optional = layout.protocol == UDP && !layout.is_ipv6;
+        let fits = !layout.is_fragment || layout.checksum().is_none() || is_optional;
         let Some(kept) = Self::kept(layout, transport) else {
             transport.fill(0);
-            return (!layout.is_later()).then_some(());
+            return fits.then_some(());
         };
         let change = Change::of(transport, |transport| transport[kept..].fill(0));
         match (layout.protocol, layout.checksum()) {
@@ -209,13 +212,13 @@ impl Rewriter {
                 transport[8..12].copy_from_slice(&checksum);
             }
             // 0: none.
-            (UDP, _) if layout.is_fragment && !layout.is_ipv6 && transport.len() >= 8 => {
+            (UDP, _) if layout.is_fragment && is_optional && transport.len() >= 8 => {
                 transport[6..8].fill(0);
             }
             (protocol, Some(at)) => change.adjust(transport, at, protocol == UDP),
             _ => {}
         }
-        (!layout.is_fragment || (layout.protocol == UDP && !layout.is_ipv6)).then_some(())
+        fits.then_some(())
     }
 }
 
@@ -276,4 +279,93 @@ fn crc32c(bytes: &[u8]) -> u32 {
     !bytes.iter().fold(u32::MAX, |sum, byte| {
         (0..8).fold(sum ^ u32::from(*byte), |sum, _| sum >> 1 ^ (0x82f6_3b78 & (sum & 1).wrapping_neg()))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::super::Rewrite;
+    use super::*;
+    use crate::check::{Integrity, integrity};
+    use crate::layout::ETHERNET;
+
+    /// Turns all bits, so that nothing stays.
+    #[derive(Debug)]
+    struct Turned;
+
+    impl Pseudonyms for Turned {
+        fn address(&mut self, address: IpAddr) -> IpAddr {
+            match address {
+                IpAddr::V4(address) => std::net::Ipv4Addr::from_bits(!address.to_bits()).into(),
+                IpAddr::V6(address) => std::net::Ipv6Addr::from_bits(!address.to_bits()).into(),
+            }
+        }
+
+        fn mac(&mut self, mac: [u8; 6]) -> [u8; 6] {
+            mac.map(|byte| !byte)
+        }
+    }
+
+    fn strict() -> Rewriter {
+        Rewriter::new(Rewrite::default()).pseudonyms(Box::new(Turned)).zero_payload(true)
+    }
+
+    #[test]
+    fn packets_of_linux_are_sound_without_payload() {
+        let lines = include_str!("../check/packets.txt").lines().filter_map(|line| line.split_once(": "));
+        for (name, hex) in lines {
+            let digits: Vec<u8> = hex.bytes().filter(u8::is_ascii_hexdigit).collect();
+            let byte = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).expect("ASCII"), 16);
+            let packet: Vec<u8> = digits.chunks(2).map(|pair| byte(pair).expect("hex")).collect();
+            let kind = if packet[0] >> 4 == 6 { IPV6 } else { IPV4 };
+            let mut frame =
+                [&[2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1][..], &kind.to_be_bytes(), &packet].concat();
+            let length = frame.len();
+            let left = strict().apply(ETHERNET, &mut frame);
+            assert_eq!((left.emptied, frame.len()), (false, length), "{name}");
+            let layout = Layout::of(&frame[14..]).expect("an IP packet");
+            if let Some(kept) = Rewriter::kept(&layout, &frame[14..][layout.transport.clone()]) {
+                assert_eq!(integrity(ETHERNET, &frame), Integrity::Sound, "{name}: {frame:02x?}");
+                assert!(frame[14 + layout.transport.start + kept..].iter().all(|byte| *byte == 0), "{name}");
+            }
+        }
+    }
+
+    #[test]
+    fn datagrams_in_fragments_are_told() {
+        for (flags, protocol, told) in
+            [(0x2000_u16, TCP, true), (0x2000, UDP, false), (1, UDP, false), (1, TCP, true)]
+        {
+            let [high, low] = flags.to_be_bytes();
+            let head = [0x45, 0, 0, 60, 0, 7, high, low, 64, protocol, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2];
+            let mut packet = [&head[..], &[0x50; 40]].concat();
+            assert_eq!(strict().apply(101, &mut packet).headers, told, "{flags} {protocol}");
+            assert!(packet[60 - 20..].iter().all(|byte| *byte == 0));
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+        #[test]
+        fn any_bytes_are_taken(
+            mut frame in prop::collection::vec(any::<u8>(), 0..120),
+            link_type in prop::sample::select(vec![0_u16, 1, 101, 105, COOKED, COOKED_2]),
+            kind in prop::sample::select(vec![0x0800_u16, 0x86dd, 0x0806, 0x8100]),
+            version in prop::sample::select(vec![0x45_u8, 0x47, 0x4f, 0x60]),
+            protocol in prop::sample::select(vec![0_u8, 1, 2, 6, 17, 43, 44, 51, 58, 60, 132]),
+        ) {
+            let at = match link_type { 1 => 14, COOKED => 16, COOKED_2 => 20, 0 => 4, _ => 0 };
+            let place = match link_type { COOKED_2 => 0, _ => at.max(2) - 2 };
+            for (at, byte) in [
+                (place, kind.to_be_bytes()[0]), (place + 1, kind.to_be_bytes()[1]), (at, version),
+                (at + if version == 0x60 { 6 } else { 9 }, protocol),
+            ] {
+                frame.iter_mut().skip(at).take(1).for_each(|old| *old = byte);
+            }
+            let length = frame.len();
+            strict().apply(link_type, &mut frame);
+            prop_assert_eq!(frame.len(), length);
+        }
+    }
 }
