@@ -71,7 +71,7 @@ pub(crate) enum Command {
     Devices(DevicesArgs),
     /// Check sources, kernel, privileges and interfaces, and suggest fixes.
     Doctor(DoctorArgs),
-    /// Print packets from capture files, or merge, cut, split, convert or repair the files.
+    /// Print capture files, or merge, cut, split, rewrite, convert or repair them.
     Read(ReadArgs),
     /// Show what capture files contain: packets, times, interfaces and losses.
     Info(InfoArgs),

@@ -182,9 +182,9 @@ pub(crate) struct ReadArgs {
     #[arg(help_heading = "Output", allow_hyphen_values = true)]
     pub(super) max_files: Option<u64>,
 
-    /// Save the intact parts of one damaged or truncated file to a new file (-w).
+    /// Save what is intact in a damaged file elsewhere (-w).
     ///
-    /// Copies intact blocks unchanged and reports what is lost.
+    /// Copies intact blocks of one damaged or truncated file unchanged, and reports what is lost.
     #[arg(long, requires = "write", help_heading = "Output")]
     #[arg(conflicts_with_all = ["count", "from", "to", "snap_len", "sort", "format", "split", "compress", "nano", "micro", "json"])]
     #[arg(conflicts_with_all = ["filter", "filter_file", "words"])]

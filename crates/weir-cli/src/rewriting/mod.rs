@@ -20,24 +20,24 @@ pub(crate) struct RewritingArgs {
     ///
     /// Packets without an Ethernet header, from captures on `any`, tunnels or loopback interfaces, get one. Packets to
     /// multicast groups or to everybody keep, or get, the address of the group.
-    #[arg(long, value_name = "MAC", value_parser = mac)]
+    #[arg(hide_short_help = true, long, value_name = "MAC", value_parser = mac)]
     dst_mac: Option<[u8; 6]>,
 
     /// Set the MAC address that packets come from.
     ///
     /// Without it, a packet that gets an Ethernet header is from the address that its capture has, or else
     /// from that of the interface (weir replay), or from 00:00:00:00:00:00 (weir read).
-    #[arg(long, value_name = "MAC", value_parser = mac)]
+    #[arg(hide_short_help = true, long, value_name = "MAC", value_parser = mac)]
     src_mac: Option<[u8; 6]>,
 
     /// Replace MAC address A by B; may be given several times.
-    #[arg(long, value_name = "A=B", value_parser = macs)]
+    #[arg(hide_short_help = true, long, value_name = "A=B", value_parser = macs)]
     map_mac: Vec<([u8; 6], [u8; 6])>,
 
-    /// Move the addresses of one network to another: 10.0.0.0/8=192.168.0.0/16.
+    /// Move a network: 10.0.0.0/8=192.168.0.0/16.
     ///
-    /// An address keeps the bits that the new prefix leaves open. Of several options, the first whose
-    /// network has the address counts. Addresses are replaced in IP headers, ARP, redirects, router and
+    /// An address of the first network gets one of the second: it keeps the bits that the new prefix leaves open. Of
+    /// several options, the first whose network has the address counts. Addresses are replaced in IP headers, ARP, redirects, router and
     /// neighbour discovery, IGMP and MLD, and the packets that ICMP quotes; not in tunnels and payloads. Checksums change
     /// accordingly: wrong ones stay wrong, and those that the sender left to its network card are filled in.
     /// The MAC address of a multicast group follows its group, unless --map-mac says otherwise. What cannot be
@@ -50,14 +50,14 @@ pub(crate) struct RewritingArgs {
     /// A may be a range: all of its ports become one (8000-8100=80), or each keeps its place in another
     /// range (8000-8100=9000-9100) or is moved (1-1023=+10000, 8080-8090=-8000). Of several options, the
     /// first that has the port counts.
-    #[arg(long, value_name = "A=B")]
+    #[arg(hide_short_help = true, long, value_name = "A=B")]
     map_port: Vec<PortMap>,
 
     /// Set the VLAN ID, or two, or remove all tags: 7; 7,8; none.
     ///
     /// The outer tag gets the ID and keeps its priority; a packet without a tag gets one. Two IDs take the
     /// place of all tags, the outer one first.
-    #[arg(long, value_name = "ID")]
+    #[arg(hide_short_help = true, long, value_name = "ID")]
     vlan: Option<Tag>,
 
     /// Cut TCP super-frames that are longer than the MTU into segments.
@@ -65,25 +65,26 @@ pub(crate) struct RewritingArgs {
     /// Captures have super-frames where network cards cut or join segments (TSO, GRO). Segments are IP packets of at most
     /// MTU bytes; by default, as many as the interface sends (weir replay), or 1500 (weir read). Lengths and checksums that
     /// the sender left to its network card are filled in, here and with all options for rewriting.
-    #[arg(long, value_name = "MTU", num_args = 0..=1, require_equals = true)]
+    #[arg(hide_short_help = true, long, value_name = "MTU", num_args = 0..=1, require_equals = true)]
     #[arg(value_parser = clap::value_parser!(u16).range(68..))]
     #[expect(clippy::option_option, reason = "the option may have no value")]
     segment: Option<Option<u16>>,
 
-    /// Replace all IP and MAC addresses by others that depend on this key; @FILE reads it from a file.
+    /// Replace all addresses; KEY: passphrase or @FILE.
     ///
-    /// KEY is a passphrase, which other users of this machine can see (`ps`), or @FILE with 32 bytes or 64 hexadecimal
-    /// digits. The same key gives the same addresses in all files. Addresses that begin with the same bits do so afterwards,
-    /// too (Crypto-PAn). What programs know stays: multicast, broadcast, loopback and unspecified addresses, the prefixes of
-    /// link-local ones, and the first bits of addresses that begin as these do (of IPv4 at least three, so that 10.0.0.1
-    /// becomes one of 8.0.0.0/5). MAC addresses keep the bits for groups and local ones. --map-ip and --map-mac come first.
-    /// Addresses are replaced where --map-ip replaces them; other options of IP and TCP are overwritten, and so are headers
-    /// that are cut or not understood. A copy has no interface names, comments, resolved names, or secrets. Payloads and
-    /// tunnels stay, with the addresses and names that they have, unless there is --zero-payload.
+    /// The new addresses depend on KEY. It is a passphrase, which other users of this machine can see (`ps`), or @FILE
+    /// with 32 bytes or 64 hexadecimal digits. The same key gives the same addresses in all files. Addresses that begin
+    /// with the same bits do so afterwards, too (Crypto-PAn). What programs know stays: multicast, broadcast, loopback
+    /// and unspecified addresses, the prefixes of link-local ones, and the first bits of addresses that begin as these
+    /// do (of IPv4 at least three, so that 10.0.0.1 becomes one of 8.0.0.0/5). MAC addresses keep the bits for groups
+    /// and local ones. --map-ip and --map-mac come first. Addresses are replaced where --map-ip replaces them; other
+    /// options of IP and TCP are overwritten, and so are headers that are cut or not understood. A copy has no
+    /// interface names, comments, resolved names, or secrets. Payloads and tunnels stay, with the addresses and names
+    /// that they have, unless there is --zero-payload.
     #[arg(long, alias = "anonymize", value_name = "KEY", value_parser = Key::parse)]
     anonymise: Option<Key>,
 
-    /// Overwrite everything behind transport headers with zeros.
+    /// Overwrite payloads with zeros.
     ///
     /// Lengths stay, and checksums fit; those of datagrams in several fragments cannot, which is counted. Packets of other
     /// protocols, also tunnels and routing protocols, have zeros behind the IP header, and what is neither IP nor ARP behind
