@@ -23,7 +23,7 @@ pub(crate) mod when;
 
 use std::path::{Path, PathBuf};
 
-use weir::reader::{ReadError, ReadReason};
+use weir::reader::{ReadError, ReadReason, Section};
 use weir::writer::WriterOptions;
 use weir_service::confine::{self, Needs};
 use weir_service::keeper::Helpers;
@@ -94,7 +94,8 @@ pub(crate) fn run(args: &ReadArgs) -> Result<(), Failure> {
         let described = reading.input.section().is_some();
         let options = WriterOptions {
             format: args.format(&reading.input),
-            section: reading.input.section().filter(|_| !anonymous),
+            // Without one, the file would say where it was written.
+            section: if anonymous { Some(Section::default()) } else { reading.input.section() },
             compression: args.compression(),
             user_application: concat!("weir ", env!("CARGO_PKG_VERSION")).to_owned(),
             ..options
