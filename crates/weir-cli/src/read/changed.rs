@@ -46,13 +46,13 @@ struct Without {
 impl Without {
     fn say(&self) {
         let table = [
-            (self.descriptions, "what is said of interfaces and sections"),
+            (self.descriptions, "descriptions of interfaces and sections"),
             (self.comments, "comments and other options of packets"),
             (self.blocks, "names, secrets and custom blocks"),
         ];
         let all: Vec<&str> = table.iter().filter(|(there, _)| *there).map(|(_, what)| *what).collect();
         if !all.is_empty() {
-            note(format_args!("not in an anonymised copy: {}", all.join(", ")));
+            note(format_args!("the copy leaves out: {}", all.join(", ")));
         }
     }
 }

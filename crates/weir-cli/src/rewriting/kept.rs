@@ -60,7 +60,7 @@ impl Kept {
         tell(self.group_macs, "to a single host with the MAC address of a group: try --map-mac");
         tell(
             self.payloads,
-            "with payloads and tunnels that keep addresses and names (DNS, DHCP, HTTP and others): try --zero-payload",
+            "with payloads or tunnels, in which addresses and names stay (DNS, DHCP, HTTP and others): try --zero-payload",
         );
         tell(
             self.foreign,

@@ -75,7 +75,7 @@ fn no_address_stays_wherever_it_was() {
     let output = weir(&["read", &key, "-w"], &[&open, &file]);
     let said = stderr(&output);
     assert!(
-        said.contains("34 packets with payloads and tunnels that keep addresses and names (DNS"),
+        said.contains("34 packets with payloads or tunnels, in which addresses and names stay (DNS"),
         "{said}"
     );
     assert!(said.contains("4 packets neither IP nor ARP"), "{said}");
@@ -153,7 +153,7 @@ fn nothing_else_in_the_file_tells() {
         let said = stderr(&output);
         assert!(output.status.success(), "{said}");
         for what in
-            ["what is said of interfaces and sections", "comments", "names, secrets and custom blocks"]
+            ["descriptions of interfaces and sections", "comments", "names, secrets and custom blocks"]
         {
             assert!(said.contains(what), "{what}: {said}");
         }
