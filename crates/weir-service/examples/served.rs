@@ -85,7 +85,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         warn: |warning| eprintln!("warning: {warning}"),
     };
     let prepared = Prepared::new(settings, None)?;
-    let (capture, opened) = prepared.open(|| -> Result<_, Box<dyn Error>> {
+    let (capture, opened) = prepared.open(|_| -> Result<_, Box<dyn Error>> {
         Ok(Capture::builder().interface(interface.as_str()).open()?)
     })?;
     let (confinement, budget) = (opened.confinement().cloned(), opened.budget());

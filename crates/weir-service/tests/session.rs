@@ -127,7 +127,7 @@ fn metrics_of_an_account_without_a_summary_are_refused() {
         warn: |_| {},
     };
     let prepared = Prepared::new(settings, None).expect("prepared");
-    let (engine, opened) = prepared.open(|| Ok::<_, Error>(Nothing)).expect("open");
+    let (engine, opened) = prepared.open(|_| Ok::<_, Error>(Nothing)).expect("open");
     let error = opened.serve(engine).expect_err("no metrics");
     assert!(matches!(error, Error::NoMetrics("nothing")), "{error}");
 }

@@ -63,11 +63,15 @@ pub(crate) fn run(args: &CaptureArgs) -> Result<(), Failure> {
     let hosts = prepared.take_resolver();
     let own = Some(&own_queries);
     let text = args.prints().then(|| args.line.text(args.json, args.nano, hosts, own, Column::Several));
-    let (capture, opened) = prepared.open(|| -> Result<_, Failure> {
+    let opened = prepared.open(|until| {
         let chosen = args.live.origin.chosen()?;
         let builder = filter.into_iter().fold(args.builder(&chosen), Builder::filter);
-        Ok(builder.open_telling(opening::progress(args.is_quiet()))?)
-    })?;
+        opening::open(builder, until, args.is_quiet())
+    });
+    let (capture, opened) = match opened {
+        Ok(opened) => opened,
+        Err(unopened) => return unopened.end(args.is_quiet(), |summary| print_json(args, None, summary)),
+    };
     let interfaces = capture.interfaces().to_vec();
     // The first file is opened after confinement, in the same way as all later ones.
     let writer = args.write.as_deref().map(|path| {
@@ -286,7 +290,7 @@ impl Policy for Run<'_> {
             style::print(&report::account(&summary, style::stderr()));
         }
         style::print(&report::closing(&summary));
-        let printed = if self.args.json { self.print_json(&summary) } else { Ok(()) };
+        let printed = print_json(self.args, self.outcome, &summary);
         self.args.live.loss.end(result.and(printed), report::loss(&summary), !self.args.is_quiet())
     }
 }
@@ -479,14 +483,16 @@ impl Run<'_> {
         summary.file = self.args.write.as_ref().map(|path| path.display().to_string());
         summary
     }
+}
 
-    fn print_json(&self, summary: &Summary) -> Result<(), Failure> {
-        let result = match self.outcome {
-            Some(Outcome::Closed) => return Ok(()),
-            Some(Outcome::Stuck(_)) => json::line(io::stderr(), summary),
-            _ if to_stdout(self.args) => json::line(io::stderr(), summary),
-            _ => json::line(io::stdout(), summary),
-        };
-        result.map_err(|error| Failure::new(format_args!("cannot print the JSON summary: {error}")))
-    }
+/// Prints the summary for programs, if that was requested. `outcome`: how printing packets ended.
+fn print_json(args: &CaptureArgs, outcome: Option<Outcome>, summary: &Summary) -> Result<(), Failure> {
+    let result = match outcome {
+        _ if !args.json => return Ok(()),
+        Some(Outcome::Closed) => return Ok(()),
+        Some(Outcome::Stuck(_)) => json::line(io::stderr(), summary),
+        _ if to_stdout(args) => json::line(io::stderr(), summary),
+        _ => json::line(io::stdout(), summary),
+    };
+    result.map_err(|error| Failure::new(format_args!("cannot print the JSON summary: {error}")))
 }

@@ -33,11 +33,20 @@ pub(crate) fn run(args: &CountArgs) -> Result<(), Failure> {
     args.live.origin.check()?;
     let filter = args.live.filter()?;
     let prepared = Prepared::new(args.live.settings("count", &args.until), None)?;
-    let (mut capture, opened) = prepared.open(|| -> Result<_, Failure> {
+    let opened = prepared.open(|until| {
         let chosen = args.live.origin.chosen()?;
         let builder = filter.into_iter().fold(args.builder(&chosen), Builder::filter);
-        Ok(builder.open_telling(opening::progress(args.quiet))?)
-    })?;
+        opening::open(builder, until, args.quiet)
+    });
+    let (mut capture, opened) = match opened {
+        Ok(opened) => opened,
+        Err(unopened) => {
+            return unopened.end(args.quiet, |summary| {
+                let report = Report { summary, load: None, check: None };
+                if args.json { json::line(io::stdout(), &report).map_err(cannot_print) } else { Ok(()) }
+            });
+        }
+    };
     style::print(&report::started(capture.interfaces(), &opened, args.quiet, args.verbose));
     let interfaces = capture.interfaces().to_vec();
     let work = || Ok(Work::new(opened.budget(), args.load.on(&interfaces)?));

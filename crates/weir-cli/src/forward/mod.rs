@@ -217,7 +217,7 @@ pub(crate) fn run(args: &ForwardArgs) -> Result<(), Failure> {
     let mut options = CopyArgs::options();
     let file = args.copy.file().map(|path| (path, &mut options));
     let (mut forward, opened) =
-        Prepared::new(args.settings(), file)?.open(|| builder.open().map_err(Failure::from))?;
+        Prepared::new(args.settings(), file)?.open(|_| builder.open().map_err(Failure::from))?;
     let copying = args.copy.begin(forward.take_copy(), &options)?;
     if !args.quiet {
         style::print(&report::opened(&forward, args.names(), style::stderr()));

@@ -30,7 +30,7 @@ use crate::{json, style};
 /// Runs the command.
 pub(crate) fn run(args: &StatArgs) -> Result<(), Failure> {
     let prepared = Prepared::new(args.settings(), None)?;
-    let start = || -> Result<_, Failure> { Ok(Statistics::start_all(args.builders()?)?) };
+    let start = |_: &_| -> Result<_, Failure> { Ok(Statistics::start_all(args.builders()?)?) };
     let (statistics, opened) = prepared.open(start)?;
     let paint = style::stderr();
     for info in statistics.iter().map(Statistics::info) {

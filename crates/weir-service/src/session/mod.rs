@@ -177,17 +177,18 @@ impl Prepared {
         self.resolver.take()
     }
 
-    /// Opens the engine, and confines the process once it is open.
+    /// Opens the engine, and confines the process once it is open. If that takes long, `open` may look whether the run is
+    /// to end already, since a signal does not end it before there is an engine.
     ///
     /// # Errors
     ///
     /// Those of `open`; if filters cannot be replaced later, or the process cannot be confined.
     pub fn open<E: Engine, F: From<Error>>(
         self,
-        open: impl FnOnce() -> Result<E, F>,
+        open: impl FnOnce(&Until) -> Result<E, F>,
     ) -> Result<(E, Opened), F> {
         let Self { command, mut until, ready, metrics, listening, confine, user, removes_sockets, .. } = self;
-        let engine = open()?;
+        let engine = open(&until)?;
         until.begin();
         let control = match listening {
             Some(listening) => {

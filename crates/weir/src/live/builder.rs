@@ -1,7 +1,7 @@
 //! Options of a capture.
 
 use std::num::NonZeroU32;
-use std::ops::RangeInclusive;
+use std::ops::{ControlFlow, RangeInclusive};
 
 use crate::live::capture::Capture;
 use crate::live::request::{Opening, Settings, Wanted};
@@ -252,16 +252,16 @@ impl Builder {
     /// An interface is unknown, named twice or down; options contradict each other; or privileges, memory or kernel
     /// support are missing. Each error says what to do. Nothing stays attached.
     pub fn open(self) -> Result<Capture, Error> {
-        self.open_telling(|_| {})
+        self.open_telling(|_| ControlFlow::Continue(()))
     }
 
-    /// Starts the capture like [`open`](Self::open), and calls `tell` before it opens each interface. Allocating their
-    /// memory takes time: seconds if there are many.
+    /// Starts the capture like [`open`](Self::open), and calls `tell` on this thread before it opens each interface: many
+    /// take seconds, although several are opened at a time. [`ControlFlow::Break`] ends the start.
     ///
     /// # Errors
     ///
-    /// Those of [`open`](Self::open).
-    pub fn open_telling(self, tell: impl FnMut(Opening<'_>)) -> Result<Capture, Error> {
+    /// Those of [`open`](Self::open), and [`Error::Interrupted`] if `tell` has ended it. Nothing stays attached.
+    pub fn open_telling(self, tell: impl FnMut(Opening<'_>) -> ControlFlow<()>) -> Result<Capture, Error> {
         if self.interfaces.is_empty() {
             return Err(Error::NoInterface);
         }

@@ -24,7 +24,8 @@ use crate::live::port::Port;
 use crate::live::ports::Shared;
 use crate::live::promiscuity::Promiscuity;
 use crate::live::request::{Opening, Settings, Wanted};
-use crate::live::settings::{Delivery, Timestamps, Window};
+use crate::live::settings::{Delivery, PoolSize, Timestamps, Window};
+use crate::live::side_by_side::side_by_side;
 use crate::live::site::{self, Site};
 use crate::live::stop::StopHandle;
 use crate::{Error, Setting, SourceKind, Statistics};
@@ -60,6 +61,9 @@ impl Drop for Crew {
     }
 }
 
+/// An interface to be opened: its device, the index of its namespace, its memory and its number.
+type Planned<'a> = (&'a Wanted, &'a Device, usize, PoolSize, u32);
+
 /// Interval for checking interfaces and namespaces while a busy capture never waits.
 const CHECK: Duration = Duration::from_secs(1);
 
@@ -76,7 +80,7 @@ impl Capture {
     pub(crate) fn open(
         wanted: &[Wanted],
         settings: &Settings,
-        mut tell: impl FnMut(Opening<'_>),
+        mut tell: impl FnMut(Opening<'_>) -> ControlFlow<()>,
     ) -> Result<Self, Error> {
         let mut sites: Vec<Site> = Vec::new();
         let mut places = Vec::new();
@@ -122,18 +126,22 @@ impl Capture {
             needs.push((device.link.name.as_str(), choose::needs(device, settings)?));
         }
         let sizes = memory::shares(&needs, settings.pool, Memory::now())?;
-        let mut ports = Vec::new();
         let promiscuity: Vec<_> = sites.iter().map(|_| Promiscuity::default()).collect();
-        for ((((one, device), &place), pool), id) in
-            wanted.iter().zip(&devices).zip(&places).zip(sizes).zip(0u32..)
-        {
-            tell(Opening { name: &one.name, before: ports.len(), all: wanted.len() });
+        let planned = wanted.iter().zip(&devices).zip(&places).zip(sizes).zip(0u32..);
+        let planned: Vec<Planned<'_>> =
+            planned.map(|((((one, device), place), pool), id)| (one, device, *place, pool, id)).collect();
+        let all = wanted.len();
+        let tell = |&(one, ..): &Planned<'_>, before| match tell(Opening { name: &one.name, before, all }) {
+            ControlFlow::Continue(()) => Ok(()),
+            ControlFlow::Break(()) => Err(Error::Interrupted { open: before, all }),
+        };
+        let ports = side_by_side(&planned, tell, |&(one, device, place, pool, id)| {
             let shared_promiscuity = promiscuity[place].clone();
             let settings = Settings { pool, shared_promiscuity, ..settings.clone() };
             let open = || Port::open(one, device, id, place, &settings);
-            ports.push(site::inside(one.namespace.as_ref(), open)??);
-        }
-        Self::of(ports, sites, settings)
+            site::inside(one.namespace.as_ref(), open)?
+        });
+        Self::of(ports?, sites, settings)
     }
 
     /// Makes a capture of open sources. `Port::site` is an index into `sites`.

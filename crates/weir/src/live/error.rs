@@ -64,6 +64,14 @@ pub enum Error {
         /// The interface.
         name: String,
     },
+    /// The start was ended, as [`Builder::open_telling`](crate::Builder::open_telling) allows.
+    #[error("interrupted with {open} of {all} interfaces open")]
+    Interrupted {
+        /// How many were open.
+        open: usize,
+        /// How many were requested.
+        all: usize,
+    },
     /// A network namespace does not exist, or the name refers to something else.
     #[error("network namespace `{name}`: {what}")]
     Namespace {

@@ -29,6 +29,8 @@ pub enum ErrorKind {
     InterfaceDown,
     /// An interface has disappeared.
     InterfaceGone,
+    /// The program has ended the start.
+    Interrupted,
     /// Shared memory is inconsistent.
     Corrupt,
     /// Anything else.
@@ -68,6 +70,7 @@ impl Error {
             Self::Memory { .. } | Self::Budget { .. } => ErrorKind::MemoryLimit,
             Self::InterfaceDown { .. } => ErrorKind::InterfaceDown,
             Self::InterfaceGone { .. } => ErrorKind::InterfaceGone,
+            Self::Interrupted { .. } => ErrorKind::Interrupted,
             Self::Load { source, .. } if source.is_permission() => ErrorKind::PermissionDenied,
             Self::Load { source, .. } if source.is_memory() => ErrorKind::OutOfMemory,
             Self::Load { .. } => ErrorKind::Unsupported,

@@ -31,6 +31,7 @@ pub(crate) mod sampling;
 pub(crate) mod sets;
 pub(crate) mod setting;
 pub(crate) mod settings;
+pub(crate) mod side_by_side;
 #[cfg(test)]
 pub(crate) mod simulated;
 pub(crate) mod site;

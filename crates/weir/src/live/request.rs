@@ -21,7 +21,7 @@ const LONGEST_WINDOW: Duration = Duration::from_secs(60);
 pub struct Opening<'a> {
     /// The interface's name.
     pub name: &'a str,
-    /// How many interfaces are open already.
+    /// How many interfaces are open already; others are being opened.
     pub before: usize,
     /// How many interfaces were requested.
     pub all: usize,

@@ -1,8 +1,9 @@
 //! Each packet ends in one counter and the totals add up, with slow, stopped or missing readers; no chunk is lost.
 
+use std::ops::ControlFlow;
 use std::time::Duration;
 
-use weir::{Mode, Opening, SourceChoice};
+use weir::{Error, Mode, Opening, SourceChoice};
 use weir_lab::{Generator, Network, SequenceCheck, Traffic, Veth, require_root};
 
 use crate::common::{self, drain, take, take_of, wait_for};
@@ -145,16 +146,39 @@ fn root_every_queue_and_interface_has_its_own_account() {
         })
         .collect();
     network.rx().run(|| {
-        let builder = common::with_room_for(COUNT, 60);
-        let mut builder = builder.source(SourceChoice::Xdp).mode(Mode::Exclusive);
-        for pair in network.pairs() {
-            builder = builder.interface(&pair.rx.name);
-        }
+        let builder = || {
+            let builder = common::with_room_for(COUNT, 60).source(SourceChoice::Xdp).mode(Mode::Exclusive);
+            network.pairs().iter().fold(builder, |builder, pair| builder.interface(&pair.rx.name))
+        };
+        // Nothing stays of what was open when one cannot be opened, or when the start is ended.
+        let untouched = || {
+            let links = weir_sys::link::links().unwrap();
+            let first = links.iter().find(|link| link.name == network.pair().rx.name).unwrap();
+            assert!(first.promiscuity == 0 && first.xdp_program.is_none(), "{first:?}");
+        };
+        let last = &network.pairs()[1].rx.name;
+        let other = common::with_room_for(1, 60).source(SourceChoice::Xdp).interface(last).open().unwrap();
+        let error = builder().open().unwrap_err();
+        assert!(matches!(&error, Error::Busy { name, .. } if name == last), "{error}");
+        untouched();
+        drop(other);
+        let mut begun = 0;
+        let tell = |_: Opening<'_>| {
+            begun += 1;
+            if begun == 2 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        };
+        let error = builder().open_telling(tell).unwrap_err();
+        assert_eq!(error.to_string(), "interrupted with 0 of 2 interfaces open");
+        untouched();
         let mut told = Vec::new();
-        let tell = |one: Opening<'_>| told.push((one.name.to_owned(), one.before, one.all));
-        let mut capture = builder.open_telling(tell).unwrap();
+        let tell = |one: Opening<'_>| {
+            told.push((one.name.to_owned(), one.before, one.all));
+            ControlFlow::Continue(())
+        };
+        let mut capture = builder().open_telling(tell).unwrap();
+        // Both are opened at the same time.
         let names = network.pairs().iter().map(|pair| pair.rx.name.clone());
-        assert_eq!(told, names.enumerate().map(|(before, name)| (name, before, 2)).collect::<Vec<_>>());
+        assert_eq!(told, names.map(|name| (name, 0, 2)).collect::<Vec<_>>());
         assert_eq!(capture.interfaces().iter().map(|interface| interface.queues).collect::<Vec<_>>(), [2, 2]);
         let mut checks: Vec<SequenceCheck> =
             traffic.iter().map(|traffic| SequenceCheck::new(traffic, 0..2 * COUNT)).collect();
