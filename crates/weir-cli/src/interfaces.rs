@@ -7,11 +7,11 @@ use weir::filter::FileFilter;
 use weir::internal::split_name;
 use weir::link::{self, Link};
 use weir::statistics::StatisticsBuilder;
-use weir::{Builder, Capture, Error, Filter, Namespace, Statistics};
+use weir::{Builder, Capture, Change, Error, Event, Filter, Namespace, Statistics};
 
 use crate::failure::Failure;
 use crate::live::Live;
-use crate::{spelling, style, typed};
+use crate::{alike, spelling, style, typed};
 
 /// An interface to capture on, and its namespace; `None`: the current one.
 #[derive(Debug)]
@@ -198,10 +198,28 @@ pub(crate) fn tell_events(capture: &mut Capture, live: Option<&Live>) -> bool {
     if let Some(live) = live.filter(|_| !events.is_empty()) {
         live.clear();
     }
-    for event in &events {
-        style::say(format_args!("{}: {event}", style::stderr().yellow("notice")));
+    for same in events.chunk_by(|one, other| one.change == other.change) {
+        let notice = |text: &str| style::say(format_args!("{}: {text}", style::stderr().yellow("notice")));
+        match of_many(same) {
+            Some(text) => notice(&text),
+            None => same.iter().for_each(|event| notice(&event.to_string())),
+        }
     }
     !events.is_empty()
+}
+
+/// Tells the same event of many interfaces.
+fn of_many(events: &[Event]) -> Option<String> {
+    let names: Vec<_> = events.iter().map(|event| event.name.as_str()).collect();
+    let what = match events.first()?.change {
+        Change::Down => "are down: nothing arrives until they are up",
+        Change::Up => "are up again",
+        Change::NoCarrier => "have no carrier: nothing arrives until their cables are connected",
+        Change::Carrier => "have carrier again",
+        Change::Gone => "are gone; captured packets are kept",
+        _ => return None,
+    };
+    Some(format!("{} {what}", alike::listed(&names)?))
 }
 
 /// Returns the interface with this number in the [list], unless an interface has that name.

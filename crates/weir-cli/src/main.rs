@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod advice;
+mod alike;
 mod args;
 mod capture;
 mod check;

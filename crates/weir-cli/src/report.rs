@@ -5,11 +5,12 @@ use std::time::Duration;
 
 use weir::internal::command;
 use weir::writer::Written;
-use weir::{Account, HandlerState, Interface, InterfaceWarning, Strays, TimeOrder};
+use weir::{Account, HandlerState, Interface, Strays, TimeOrder};
 use weir_service::session::Opened;
 use weir_service::summary::{Counters, StatisticsSummary, Summary};
 
 use crate::advice;
+use crate::alike::{self, Kind, Line};
 use crate::counts;
 use crate::style::{self, Paint};
 use crate::units;
@@ -47,30 +48,26 @@ impl Losses {
     }
 }
 
-/// Returns a line for each interface: what was opened, and why.
+/// Returns what was opened, and why: a line for each interface, or for several with the same.
 fn opened(interfaces: &[Interface], paint: Paint) -> String {
-    let mut text = String::new();
-    for interface in interfaces {
-        let Interface { name, source, mode, detail, why, filter, sample, filter_is_never, warnings, .. } =
-            interface;
-        let _infallible =
-            writeln!(text, "{}: {detail}, mode {mode}; source {source}: {why}", paint.bold(name));
-        if let Some(filter) = filter {
-            let _infallible = writeln!(text, "{}: filter `{filter}`", paint.bold(name));
-        }
-        if let Some(sample) = sample {
-            let _infallible = writeln!(text, "{}: {}", paint.bold(name), sample.describe());
-        }
-        if *filter_is_never {
-            let _infallible =
-                writeln!(text, "{}: no packet can ever match this filter", paint.yellow("warning"));
-        }
-        text.push_str(&warned(name, warnings, paint));
-    }
-    text
+    alike::print(&interfaces.iter().flat_map(about).collect::<Vec<_>>(), paint)
 }
 
-/// Returns what is printed once everything is open: a line for each interface, or with `quiet` only warnings of lost tags,
+/// Returns the lines about an interface.
+fn about(interface: &Interface) -> Vec<Line<'_>> {
+    let Interface { name, source, mode, detail, why, filter, sample, filter_is_never, .. } = interface;
+    let facts = [
+        Some(format!("{detail}, mode {mode}; source {source}: {why}")),
+        filter.as_ref().map(|filter| format!("filter `{filter}`")),
+        sample.as_ref().map(|sample| sample.describe()),
+    ];
+    let facts = facts.into_iter().flatten().map(|about| Line { kind: Kind::Fact, name, about });
+    let never =
+        || Line { kind: Kind::Warning, name, about: "no packet can ever match this filter".to_owned() };
+    facts.chain(filter_is_never.then(never)).chain(warned(interface)).collect()
+}
+
+/// Returns what is printed once everything is open: what was opened, or with `quiet` only warnings of lost tags,
 /// and lines on what runs beside the capture.
 pub(crate) fn started(interfaces: &[Interface], opened: &Opened, quiet: bool, verbose: bool) -> String {
     let paint = style::stderr();
@@ -100,12 +97,12 @@ pub(crate) fn service(opened: &Opened, quiet: bool, verbose: bool) -> String {
 /// Returns warnings of interfaces whose packets lack VLAN tags, which are printed even with -q.
 fn lost_tags(interfaces: &[Interface], paint: Paint) -> String {
     let lost = interfaces.iter().filter(|interface| interface.tags_lost);
-    lost.map(|interface| warned(&interface.name, &interface.warnings, paint)).collect()
+    alike::print(&lost.flat_map(warned).collect::<Vec<_>>(), paint)
 }
 
-fn warned(name: &str, warnings: &[InterfaceWarning], paint: Paint) -> String {
-    let line = |warning| format!("{}: {name}: {}\n", paint.yellow("warning"), advice::warning(warning));
-    warnings.iter().map(line).collect()
+fn warned(interface: &Interface) -> impl Iterator<Item = Line<'_>> {
+    let line = |warning| Line { kind: Kind::Warning, name: &interface.name, about: advice::warning(warning) };
+    interface.warnings.iter().map(line)
 }
 
 /// Returns the table, with a line for each queue that saw packets, followed by losses by stage.

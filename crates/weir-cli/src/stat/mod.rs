@@ -33,12 +33,7 @@ pub(crate) fn run(args: &StatArgs) -> Result<(), Failure> {
     let start = |_: &_| -> Result<_, Failure> { Ok(Statistics::start_all(args.builders()?)?) };
     let (statistics, opened) = prepared.open(start)?;
     let paint = style::stderr();
-    for info in statistics.iter().map(Statistics::info) {
-        if !args.quiet {
-            style::print(&report::opened(info, paint));
-        }
-        style::print(&report::warnings(info, paint));
-    }
+    style::print(&report::opened(&statistics, args.quiet, paint));
     style::print(&crate::report::service(&opened, args.quiet, args.verbose));
     let confinement = opened.confinement().cloned();
     let next = Instant::now() + args.every;

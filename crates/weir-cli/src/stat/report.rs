@@ -2,17 +2,28 @@
 
 use std::fmt::Write as _;
 
+use weir::Statistics;
 use weir::statistics::StatisticsInfo;
 
 use super::label;
 use super::rows::Line;
 use super::summary::Summary;
-use crate::style::{self, Paint};
+use crate::alike::{self, Kind};
+use crate::style::Paint;
 use crate::{advice, counts, units};
 
-/// Returns how packets are counted.
-pub(super) fn opened(info: &StatisticsInfo, paint: Paint) -> String {
-    let name = paint.bold(style::visible(&info.name));
+/// Returns how packets are counted, unless `quiet`, and why counts are not exact: a line for each interface, or for several
+/// with the same.
+pub(super) fn opened(all: &[Statistics], quiet: bool, paint: Paint) -> String {
+    let lines = all.iter().map(Statistics::info).flat_map(|info| {
+        let warning =
+            |warning| alike::Line { kind: Kind::Warning, name: &info.name, about: advice::warning(warning) };
+        (!quiet).then(|| fact(info)).into_iter().chain(info.warnings.iter().map(warning))
+    });
+    alike::print(&lines.collect::<Vec<_>>(), paint)
+}
+
+fn fact(info: &StatisticsInfo) -> alike::Line<'_> {
     let filters = match info.filters.len() {
         0 => "no filters".to_owned(),
         1 => "1 filter".to_owned(),
@@ -24,16 +35,8 @@ pub(super) fn opened(info: &StatisticsInfo, paint: Paint) -> String {
             format!(", by {}", fields.iter().map(|field| field.as_str()).collect::<Vec<_>>().join(", "))
         }
     };
-    format!("{name}: {}, {filters}{by}; source {}: {}\n", info.detail, info.source, info.why)
-}
-
-/// Returns a line for each reason why counts are not exact.
-pub(super) fn warnings(info: &StatisticsInfo, paint: Paint) -> String {
-    let line = |warning| {
-        let name = style::visible(&info.name);
-        format!("{}: {name}: {}\n", paint.yellow("warning"), advice::warning(warning))
-    };
-    info.warnings.iter().map(line).collect()
+    let about = format!("{}, {filters}{by}; source {}: {}", info.detail, info.source, info.why);
+    alike::Line { kind: Kind::Fact, name: &info.name, about }
 }
 
 /// Returns the account as a table.

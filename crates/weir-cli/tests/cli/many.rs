@@ -58,6 +58,16 @@ fn root_many_interfaces_take_no_more_memory_than_they_are_given() {
     assert!(named.eq(&interfaces), "{account}");
     assert!(ended.stderr.contains("Memory: 1") || ended.stderr.contains("Memory: 9"), "{}", ended.stderr);
 
+    // What is the same for all of them is told once.
+    let many = interfaces.len();
+    if many >= 4 {
+        let all = format!("many0 to many{} ({many} interfaces)", many - 1);
+        for line in [format!("{all}: tcx ingress and egress, "), format!("notice: {all} have no carrier: ")] {
+            assert!(ended.stderr.contains(&line), "`{line}`: {}", ended.stderr);
+        }
+        assert!(ended.stderr.lines().all(|line| !line.contains("many1 ")), "{}", ended.stderr);
+    }
+
     // A signal ends the start, too. It may come late if the machine is busy.
     let interrupted = (0..10).find_map(|_| {
         let mut command = weir(&on_all(&interfaces, &["--memory", "128MiB"]));
