@@ -1,9 +1,9 @@
-//! Opens the interfaces of a capture, which takes seconds if there are many: shows progress, and ends on a signal.
+//! Shows progress while interfaces are opened, which takes seconds if there are many, and ends that on a signal.
 
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
-use weir::{Account, Builder, Capture, Opening};
+use weir::{Account, Error, Opening};
 use weir_service::summary::Summary;
 use weir_service::{Stop, Until};
 
@@ -13,18 +13,18 @@ use crate::{report, style};
 /// Time between two lines, and before the first.
 const PERIOD: Duration = Duration::from_secs(1);
 
-/// Why there is no capture.
+/// Why nothing was opened.
 #[derive(Debug)]
 pub(crate) enum Unopened {
     /// A signal came first.
-    Interrupted(weir::Error),
+    Interrupted(Error),
     Failed(Failure),
 }
 
-/// Opens a capture. Reports each second which interface is being opened, unless `quiet`.
-pub(crate) fn open(builder: Builder, until: &Until, quiet: bool) -> Result<Capture, Unopened> {
+/// Reports each second which interface is being opened, unless `quiet`. A signal ends that.
+pub(crate) fn progress(until: &Until, quiet: bool) -> impl FnMut(Opening<'_>) -> ControlFlow<()> {
     let mut told = Instant::now();
-    let tell = |Opening { name, before, all, .. }: Opening<'_>| {
+    move |Opening { name, before, all, .. }| {
         let now = Instant::now();
         if until.reached(now).is_some() {
             return ControlFlow::Break(());
@@ -34,14 +34,22 @@ pub(crate) fn open(builder: Builder, until: &Until, quiet: bool) -> Result<Captu
             style::say(format_args!("weir: opening `{name}` ({before} of {all} interfaces open)"));
         }
         ControlFlow::Continue(())
-    };
-    builder.open_telling(tell).map_err(|error| match error {
-        weir::Error::Interrupted { .. } => Unopened::Interrupted(error),
-        _ => Unopened::Failed(error.into()),
-    })
+    }
 }
 
 impl Unopened {
+    /// Says that a signal came before anything was `done`, unless `quiet`; or returns the failure.
+    pub(crate) fn say(self, quiet: bool, done: &str) -> Result<(), Failure> {
+        match self {
+            Self::Interrupted(_) if quiet => Ok(()),
+            Self::Interrupted(error) => {
+                style::say(format_args!("weir: {error}: nothing was {done}"));
+                Ok(())
+            }
+            Self::Failed(failure) => Err(failure),
+        }
+    }
+
     /// Ends the command: with the failure, or like a capture that was interrupted before its first packet. `print` prints
     /// the account for programs.
     pub(crate) fn end(
@@ -49,17 +57,19 @@ impl Unopened {
         quiet: bool,
         print: impl FnOnce(&Summary) -> Result<(), Failure>,
     ) -> Result<(), Failure> {
-        match self {
-            Self::Interrupted(error) => {
-                let mut summary = report::summary(&[], &Account::default(), None);
-                summary.close(0, Ok(Stop::Signal));
-                if !quiet {
-                    style::say(format_args!("weir: {error}: nothing was captured"));
-                }
-                style::print(&report::closing(&summary));
-                print(&summary)
-            }
-            Self::Failed(failure) => Err(failure),
+        self.say(quiet, "captured")?;
+        let mut summary = report::summary(&[], &Account::default(), None);
+        summary.close(0, Ok(Stop::Signal));
+        style::print(&report::closing(&summary));
+        print(&summary)
+    }
+}
+
+impl From<Error> for Unopened {
+    fn from(error: Error) -> Self {
+        match error {
+            Error::Interrupted { .. } => Self::Interrupted(error),
+            _ => Self::Failed(error.into()),
         }
     }
 }

@@ -26,8 +26,9 @@ use self::backlog::Backlog;
 use self::printer::{Outcome, Printer};
 use crate::failure::Failure;
 use crate::live::{self, Live};
+use crate::opening::{self, Unopened};
 use crate::text::Column;
-use crate::{interfaces, json, opening, report, style};
+use crate::{interfaces, json, report, style};
 
 /// Time between checks for losses, which are marked in the file.
 const LOSS_PERIOD: Duration = Duration::from_secs(1);
@@ -63,10 +64,10 @@ pub(crate) fn run(args: &CaptureArgs) -> Result<(), Failure> {
     let hosts = prepared.take_resolver();
     let own = Some(&own_queries);
     let text = args.prints().then(|| args.line.text(args.json, args.nano, hosts, own, Column::Several));
-    let opened = prepared.open(|until| {
+    let opened = prepared.open(|until| -> Result<_, Unopened> {
         let chosen = args.live.origin.chosen()?;
         let builder = filter.into_iter().fold(args.builder(&chosen), Builder::filter);
-        opening::open(builder, until, args.is_quiet())
+        Ok(builder.open_telling(opening::progress(until, args.is_quiet()))?)
     });
     let (capture, opened) = match opened {
         Ok(opened) => opened,

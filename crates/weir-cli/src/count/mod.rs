@@ -24,8 +24,9 @@ use self::lines::Lines;
 use self::load::{LoadArgs, LoadFindings};
 use crate::check::Findings;
 use crate::failure::Failure;
+use crate::opening::{self, Unopened};
 use crate::report::Losses;
-use crate::{interfaces, json, opening, report, style};
+use crate::{interfaces, json, report, style};
 
 /// Runs the command.
 pub(crate) fn run(args: &CountArgs) -> Result<(), Failure> {
@@ -33,10 +34,10 @@ pub(crate) fn run(args: &CountArgs) -> Result<(), Failure> {
     args.live.origin.check()?;
     let filter = args.live.filter()?;
     let prepared = Prepared::new(args.live.settings("count", &args.until), None)?;
-    let opened = prepared.open(|until| {
+    let opened = prepared.open(|until| -> Result<_, Unopened> {
         let chosen = args.live.origin.chosen()?;
         let builder = filter.into_iter().fold(args.builder(&chosen), Builder::filter);
-        opening::open(builder, until, args.quiet)
+        Ok(builder.open_telling(opening::progress(until, args.quiet))?)
     });
     let (mut capture, opened) = match opened {
         Ok(opened) => opened,

@@ -25,13 +25,26 @@ use self::output::Output;
 use self::rows::View;
 use self::summary::{Part, Summary};
 use crate::failure::Failure;
+use crate::opening::{self, Unopened};
 use crate::{json, style};
 
 /// Runs the command.
 pub(crate) fn run(args: &StatArgs) -> Result<(), Failure> {
     let prepared = Prepared::new(args.settings(), None)?;
-    let start = |_: &_| -> Result<_, Failure> { Ok(Statistics::start_all(args.builders()?)?) };
-    let (statistics, opened) = prepared.open(start)?;
+    let opened = prepared.open(|until| -> Result<_, Unopened> {
+        let progress = opening::progress(until, args.quiet);
+        Ok(Statistics::start_all_telling(args.builders()?, progress)?)
+    });
+    let (statistics, opened) = match opened {
+        Ok(opened) => opened,
+        Err(unopened) => {
+            unopened.say(args.quiet, "counted")?;
+            let view = View { fields: Vec::new(), choice: args.choice(), apart: args.per_interface };
+            let mut summary = Summary::new(&[], &view);
+            summary.close(Ok(Stop::Signal));
+            return if args.json { json::line(io::stdout(), &summary).map_err(cannot_print) } else { Ok(()) };
+        }
+    };
     let paint = style::stderr();
     style::print(&report::opened(&statistics, args.quiet, paint));
     style::print(&crate::report::service(&opened, args.quiet, args.verbose));

@@ -255,13 +255,17 @@ impl Builder {
         self.open_telling(|_| ControlFlow::Continue(()))
     }
 
-    /// Starts the capture like [`open`](Self::open), and calls `tell` on this thread before it opens each interface: many
-    /// take seconds, although several are opened at a time. [`ControlFlow::Break`] ends the start.
+    /// Starts the capture like [`open`](Self::open), and calls `tell` on this thread before it opens each interface, and again before
+    /// it counts there ([`statistics`](Self::statistics)): many take seconds, although several are opened at a time.
+    /// [`ControlFlow::Break`] ends the start.
     ///
     /// # Errors
     ///
     /// Those of [`open`](Self::open), and [`Error::Interrupted`] if `tell` has ended it. Nothing stays attached.
-    pub fn open_telling(self, tell: impl FnMut(Opening<'_>) -> ControlFlow<()>) -> Result<Capture, Error> {
+    pub fn open_telling(
+        self,
+        mut tell: impl FnMut(Opening<'_>) -> ControlFlow<()>,
+    ) -> Result<Capture, Error> {
         if self.interfaces.is_empty() {
             return Err(Error::NoInterface);
         }
@@ -274,8 +278,8 @@ impl Builder {
             return Capture::open(&self.interfaces, &settings, tell);
         }
         let statistics = beside::builders(&self.interfaces, &settings, &self.statistics)?;
-        let mut capture = Capture::open(&self.interfaces, &settings, tell)?;
-        capture.statistics = Statistics::start_all(statistics)?;
+        let mut capture = Capture::open(&self.interfaces, &settings, &mut tell)?;
+        capture.statistics = Statistics::start_all_telling(statistics, tell)?;
         Ok(capture)
     }
 }

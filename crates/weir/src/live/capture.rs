@@ -131,10 +131,8 @@ impl Capture {
         let planned: Vec<Planned<'_>> =
             planned.map(|((((one, device), place), pool), id)| (one, device, *place, pool, id)).collect();
         let all = wanted.len();
-        let tell = |&(one, ..): &Planned<'_>, before| match tell(Opening { name: &one.name, before, all }) {
-            ControlFlow::Continue(()) => Ok(()),
-            ControlFlow::Break(()) => Err(Error::Interrupted { open: before, all }),
-        };
+        let tell =
+            |&(one, ..): &Planned<'_>, before| Opening { name: &one.name, before, all }.told(&mut tell);
         let ports = side_by_side(&planned, tell, |&(one, device, place, pool, id)| {
             let shared_promiscuity = promiscuity[place].clone();
             let settings = Settings { pool, shared_promiscuity, ..settings.clone() };

@@ -1,7 +1,7 @@
 //! What was requested: interfaces and settings.
 
 use std::num::NonZeroU32;
-use std::ops::RangeInclusive;
+use std::ops::{ControlFlow, RangeInclusive};
 use std::time::Duration;
 
 use weir_bpf::writers::Chosen;
@@ -25,6 +25,17 @@ pub struct Opening<'a> {
     pub before: usize,
     /// How many interfaces were requested.
     pub all: usize,
+}
+
+impl Opening<'_> {
+    /// Tells `tell`, which may end the start.
+    pub(crate) fn told(self, tell: &mut impl FnMut(Opening<'_>) -> ControlFlow<()>) -> Result<(), Error> {
+        let Self { before: open, all, .. } = self;
+        match tell(self) {
+            ControlFlow::Continue(()) => Ok(()),
+            ControlFlow::Break(()) => Err(Error::Interrupted { open, all }),
+        }
+    }
 }
 
 /// A requested interface.
