@@ -12,8 +12,9 @@ use crate::units;
 pub(crate) struct OrderArgs {
     /// Order packets from several queues.
     ///
-    /// Default: time if weir capture prints packets or writes to standard output or a FIFO, and for
-    /// weir count --check; otherwise none.
+    /// Default: time for weir capture and weir count --check; otherwise none. With -w FILE, order yields:
+    /// while more packets wait in a buffer (-B) than it has room for, they are written as they come. The
+    /// file and the summary then say which are not in order, and how to sort them.
     #[arg(hide_short_help = true, long, value_name = "ORDER", value_enum)]
     order: Option<OrderArg>,
 
@@ -33,8 +34,17 @@ pub(crate) enum OrderArg {
     /// inspects each packet while a queue is too full.
     Flow,
     /// All queues and interfaces by timestamp, on one thread; holds packets back for --window and
-    /// counts late ones.
+    /// counts late ones. If requested, also where it takes more time than there is.
     Time,
+}
+
+/// The order if none is requested.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Usual {
+    None,
+    Time,
+    /// By time while there is time to sort.
+    TimeOrUnsorted,
 }
 
 impl OrderArgs {
@@ -55,17 +65,19 @@ impl OrderArgs {
         }
     }
 
-    /// Returns whether packets are in time order; `usual`: the default.
-    pub(crate) fn is_by_time(&self, usual: bool) -> bool {
-        self.order.map_or(usual, |order| order == OrderArg::Time)
+    /// Returns whether time order is requested.
+    pub(crate) fn is_by_time(&self) -> bool {
+        self.order == Some(OrderArg::Time)
     }
 
-    /// Configures time order if requested; `usual`: whether it is the default.
-    pub(crate) fn apply(&self, builder: Builder, usual: bool) -> Builder {
-        if !self.is_by_time(usual) {
-            return builder;
+    /// Configures time order if requested, or if it is `usual`.
+    pub(crate) fn apply(&self, builder: Builder, usual: Usual) -> Builder {
+        let by_time = |builder: Builder| builder.by_time(self.window.map_or(Window::Usual, Window::Of));
+        match (self.order, usual) {
+            (Some(OrderArg::Time), _) | (None, Usual::Time) => by_time(builder),
+            (None, Usual::TimeOrUnsorted) => by_time(builder).or_unsorted(),
+            (Some(OrderArg::None | OrderArg::Flow), _) | (None, Usual::None) => builder,
         }
-        builder.by_time(self.window.map_or(Window::Usual, Window::Of))
     }
 
     /// Returns the order for handlers.

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use weir::internal::command;
 use weir::writer::Written;
-use weir::{Account, HandlerState, Interface, Strays, TimeOrder};
+use weir::{Account, HandlerState, Interface, Strays, TimeOrder, Unsorted};
 use weir_service::session::Opened;
 use weir_service::summary::{Counters, StatisticsSummary, Summary};
 
@@ -13,6 +13,7 @@ use crate::advice;
 use crate::alike::{self, Kind, Line};
 use crate::counts;
 use crate::style::{self, Paint};
+use crate::text::rfc3339;
 use crate::units;
 
 /// Returns the summary of a run so far, with warnings that name the options of this program.
@@ -188,12 +189,12 @@ fn handlers(summary: &Summary, paint: Paint) -> String {
 
 /// Returns how well time order was kept.
 fn time_order(summary: &Summary, paint: Paint) -> String {
-    let Some(TimeOrder { window_seconds, late, early, .. }) = summary.time_order else {
+    let Some(TimeOrder { window_seconds, late, early, unsorted, .. }) = summary.time_order else {
         return String::new();
     };
     let window = units::elapsed(Duration::from_secs_f64(window_seconds));
-    let mut text = if late == 0 && window_seconds == 0.0 {
-        // A single queue, which is in order.
+    let mut text = if late == 0 && (window_seconds == 0.0 || unsorted.is_some()) {
+        // A single queue, which is in order; or early ones came out of order.
         String::new()
     } else if late == 0 {
         format!("{} (held back for {window})\n", paint.green("Sorted by time"))
@@ -474,20 +475,37 @@ fn files(summary: &Summary) -> String {
     text
 }
 
-/// Returns how to sort files whose packets came on several queues.
+/// Returns how to sort files whose packets came on several queues and are not in order.
 fn sorting(summary: &Summary, file: &str) -> String {
     let queues = summary.queues.iter().filter(|queue| queue.counters.tally.written > 0).count();
-    if queues < 2 || summary.time_order.is_some() {
-        return String::new();
-    }
+    let (what, by_time) = match summary.time_order.map(|order| order.unsorted) {
+        Some(None) => return String::new(),
+        Some(Some(unsorted)) => (self::unsorted(unsorted, units::local_time), true),
+        None if queues < 2 => return String::new(),
+        None => (format!("sorted by time only within each of {queues} queues"), false),
+    };
     let how = match &summary.files {
-        _ if file == "-" => "--order time sorts while capturing".to_owned(),
-        Some(files) if files.count == 1 => {
+        _ if file == "-" && !by_time => "--order time sorts while capturing".to_owned(),
+        Some(files) if files.count == 1 && file != "-" => {
             format!("to sort: weir read {} -w SORTED", command::word(&files.last))
         }
         _ => "to sort one: weir read FILE -w SORTED".to_owned(),
     };
-    format!("  sorted by time only within each of {queues} queues; {how}\n")
+    format!("  {what}; {how}\n")
+}
+
+/// Describes packets that are not in the order of time.
+fn unsorted(unsorted: Unsorted, time: impl Fn(u64) -> String) -> String {
+    let Unsorted { packets, first, last, .. } = unsorted;
+    let are = if packets == 1 { "packet is" } else { "packets are" };
+    let count = units::grouped(packets);
+    format!("{count} {are} not in order of time, from {} to {}", time(first), time(last))
+}
+
+/// Describes them for whoever reads the file, anywhere.
+pub(crate) fn unsorted_in_file(unsorted: Unsorted) -> String {
+    let time = |timestamp| rfc3339(timestamp).unwrap_or_default();
+    format!("captured unsorted: {}; to sort: weir read FILE -w SORTED", self::unsorted(unsorted, time))
 }
 
 #[cfg(test)]

@@ -286,6 +286,51 @@ impl<'a> Iterator for Records<'a> {
 
 impl std::iter::FusedIterator for Records<'_> {}
 
+/// An iterator over the timestamps of a sequence of records, which reads only the start of each. It ends early where there is
+/// no record; whether a record is whole is for [`Records`] to say.
+#[derive(Debug, Clone)]
+pub struct Timestamps<'a> {
+    bytes: &'a [u8],
+    offset: usize,
+}
+
+impl<'a> Timestamps<'a> {
+    /// Starts at the beginning of `bytes`.
+    #[inline]
+    pub fn new(bytes: &'a [u8]) -> Self {
+        Self { bytes, offset: 0 }
+    }
+
+    /// Returns the total length of the records whose timestamps were returned so far.
+    #[inline]
+    pub fn offset(&self) -> usize {
+        self.offset
+    }
+
+    /// Returns the timestamp of the last record in `bytes`, found from the end.
+    pub fn last(bytes: &'a [u8]) -> Option<u64> {
+        let total = u32::from_ne_bytes(*bytes.last_chunk::<TAIL>()?) as usize;
+        Self::new(&bytes[bytes.len().checked_sub(total)?..]).next()
+    }
+}
+
+impl Iterator for Timestamps<'_> {
+    type Item = u64;
+
+    #[inline]
+    fn next(&mut self) -> Option<u64> {
+        let rest = &self.bytes[self.offset..];
+        let head = rest.first_chunk::<20>()?;
+        let word = |at| u32::from_ne_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]);
+        let total = word(4) as usize;
+        if word(0) != KIND || total < OVERHEAD || total > rest.len() {
+            return None;
+        }
+        self.offset += total;
+        Some(u64::from(word(12)) << 32 | u64::from(word(16)))
+    }
+}
+
 /// Splits `bytes` into the first record and the rest.
 #[inline]
 pub(crate) fn first(bytes: &[u8]) -> Result<(Record<'_>, &[u8]), Reason> {

@@ -3,7 +3,9 @@
 use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
-use weir_savefile::record::{OVERHEAD, RecordHeader, Records, encode, first_records, whole_records};
+use weir_savefile::record::{
+    OVERHEAD, RecordHeader, Records, Timestamps, encode, first_records, whole_records,
+};
 
 fn header() -> impl Strategy<Value = RecordHeader> {
     (
@@ -61,6 +63,10 @@ fn walk(bytes: &[u8]) {
         before = records.offset();
     }
     assert!(records.offset() <= bytes.len());
+    let mut timestamps = Timestamps::new(bytes);
+    timestamps.by_ref().for_each(drop);
+    assert!((records.offset()..=bytes.len()).contains(&timestamps.offset()), "they look at less");
+    Timestamps::last(bytes);
     assert_eq!(errors, usize::from(records.offset() < bytes.len()));
     assert!(records.next().is_none());
 }
@@ -80,6 +86,11 @@ proptest! {
             prop_assert_eq!(record.dropcount, header.dropcount.unwrap_or(0));
             prop_assert_eq!(record.queue, header.queue.unwrap_or(0));
         }
+        let mut timestamps = Timestamps::new(&bytes);
+        let of_headers = packets.iter().map(|(header, _)| header.timestamp);
+        prop_assert!(timestamps.by_ref().eq(of_headers));
+        prop_assert_eq!(timestamps.offset(), bytes.len());
+        prop_assert_eq!(Timestamps::last(&bytes), packets.last().map(|(header, _)| header.timestamp));
     }
 
     #[test]

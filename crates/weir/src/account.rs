@@ -239,8 +239,37 @@ pub struct TimeOrder {
     pub window_seconds: f64,
     /// Delivered after a packet with a later timestamp.
     pub late: u64,
-    /// Delivered while older packets could still arrive, because a pool was more than half in use.
+    /// Delivered while older packets could still arrive, or found older than such packets, because a pool was more than half
+    /// in use.
     pub early: u64,
+    /// Delivered out of order, if any were: at most as many as are late or early.
+    pub unsorted: Option<Unsorted>,
+}
+
+/// Packets that were not delivered in timestamp order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[non_exhaustive]
+pub struct Unsorted {
+    /// Their number.
+    pub packets: u64,
+    /// The first timestamp of those to be sorted, in nanoseconds since the Unix epoch.
+    pub first: u64,
+    /// The last one.
+    pub last: u64,
+}
+
+impl Unsorted {
+    #[cfg(feature = "live")]
+    pub(crate) fn new(packets: u64, first: u64, last: u64) -> Self {
+        Self { packets, first, last }
+    }
+
+    /// Adds others.
+    #[cfg(feature = "live")]
+    pub(crate) fn and(self, other: Self) -> Self {
+        Self::new(self.packets + other.packets, self.first.min(other.first), self.last.max(other.last))
+    }
 }
 
 /// The whole account. As text, it is one line:

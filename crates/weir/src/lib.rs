@@ -116,7 +116,7 @@ mod live;
 
 pub use account::{
     Account, HandlerAccount, HandlerState, InterfaceAccount, NicCounters, PoolFill, QueueAccount, Strays,
-    Tally, TimeOrder,
+    Tally, TimeOrder, Unsorted,
 };
 pub use chunk::{Chunk, DEFAULT_SNAP_LEN, Direction, Packet, Packets};
 #[cfg(feature = "live")]

@@ -12,7 +12,7 @@ use weir::{Builder, Delivery, Direction, Timestamps};
 use crate::args::{LiveArgs, MORE};
 use crate::files::{FilesArgs, FormatArg};
 use crate::interfaces::Chosen;
-use crate::order::OrderArgs;
+use crate::order::{OrderArgs, Usual};
 use crate::stat::Named;
 use crate::stop::UntilArgs;
 use crate::text::LineArgs;
@@ -29,9 +29,8 @@ Examples:
   weir capture -i eth0 -w trace.pcapng
         Capture everything on eth0 until Ctrl-C. The host keeps its traffic.
   weir capture -i eth0 -i eth1 -w both.pcapng --duration 10m
-        Capture two interfaces into one file for ten minutes.
-  weir capture -i eth0 -i eth1 --order time -w both.pcapng
-        Same, in timestamp order: replies follow the requests they answer.
+        Capture two interfaces into one file for ten minutes, in timestamp order:
+        replies follow the requests they answer.
   weir capture -i eth0@0-3 -w some.pcapng
         Capture only what arrives on receive queues 0 to 3. Combine it with ethtool -N,
         which directs flows to queues.
@@ -215,11 +214,6 @@ impl CaptureArgs {
         self.format.or_else(named) == Some(FormatArg::Pcap)
     }
 
-    /// Returns whether packets are taken in time order. Whoever reads them live cannot sort them.
-    pub(crate) fn is_by_time(&self) -> bool {
-        self.order.is_by_time(self.to_reader())
-    }
-
     /// Returns whether packets are printed.
     pub(crate) fn prints(&self) -> bool {
         self.print || self.write.is_none()
@@ -230,11 +224,17 @@ impl CaptureArgs {
         self.line.quick && !self.prints()
     }
 
-    fn to_reader(&self) -> bool {
+    /// Returns the order unless one is requested. Whoever reads packets live cannot sort them; those in a file can be sorted
+    /// later.
+    fn usual_order(&self) -> Usual {
         let is_read = |path: &Path| {
             path == Path::new("-") || fs::metadata(path).is_ok_and(|file| file.file_type().is_fifo())
         };
-        (self.prints() || self.write.as_deref().is_some_and(is_read)) && self.live.origin.has_times()
+        match self.write.as_deref() {
+            _ if !self.live.origin.has_times() => Usual::None,
+            Some(path) if !is_read(path) => Usual::TimeOrUnsorted,
+            _ => Usual::Time,
+        }
     }
 
     /// Returns a builder for these arguments.
@@ -252,7 +252,7 @@ impl CaptureArgs {
         // A reader of the file has no other way to know the direction.
         let keeps_direction = self.write.is_some() && !self.is_pcap();
         builder = builder.direction_in_records(keeps_direction);
-        let builder = self.live.pool.apply(self.order.apply(builder, self.to_reader()), usual);
+        let builder = self.live.pool.apply(self.order.apply(builder, self.usual_order()), usual);
         self.statistics.iter().fold(builder, |builder, named| builder.statistics(&named.name, named.filter()))
     }
 }

@@ -92,6 +92,7 @@ pub(crate) fn run(args: &CaptureArgs) -> Result<(), Failure> {
     let shows_lines = printer.is_some() && !is_file(&io::stdout());
     let live = if args.is_quiet() || shows_lines { None } else { Live::on_terminal() };
     let now = Instant::now();
+    let backlog = Backlog::new(capture.is_by_time());
     let run = Run {
         args,
         capture,
@@ -100,7 +101,7 @@ pub(crate) fn run(args: &CaptureArgs) -> Result<(), Failure> {
         redraw: live.is_some().then_some(now),
         look_for_loss: writer.is_some().then_some(now + LOSS_PERIOD),
         lost: 0,
-        backlog: Backlog::new(args.is_by_time()),
+        backlog,
         writer,
         printer,
         printed: Ok(()),
@@ -203,6 +204,7 @@ impl Policy for Run<'_> {
         if self.look_for_loss.is_some_and(|time| now >= time) {
             self.look_for_loss = Some(now + LOSS_PERIOD);
             self.mark_loss()?;
+            self.mark_unsorted()?;
             self.warn();
         }
         if let Some(end) = self.printer.as_ref().and_then(Printer::end) {
@@ -216,6 +218,9 @@ impl Policy for Run<'_> {
             self.printer = None;
             self.printed = end;
             self.outcome = Some(Outcome::Closed);
+        }
+        if self.writer.as_ref().is_some_and(Writer::is_due) {
+            self.mark_unsorted()?;
         }
         let Some(writer) = &mut self.writer else { return Ok(None) };
         if writer.is_due() {
@@ -255,7 +260,7 @@ impl Policy for Run<'_> {
     ) -> Result<(), Failure> {
         let counting: Vec<bool> = self.capture.statistics().iter().map(StatisticsSummary::is_on).collect();
         let stopped = self.capture.stop().map_err(Failure::from);
-        let drained = self.drain().and_then(|()| self.finish_backlog());
+        let drained = self.drain().and_then(|()| self.finish_backlog()).and_then(|()| self.mark_unsorted());
         let changes = changes();
         let drained = drained.and_then(|()| self.mark_changes(changes, |marks, _| marks.last()));
         let (account, counted) = match self.capture.account() {
@@ -362,6 +367,9 @@ impl Run<'_> {
         if let Some(printer) = &mut self.printer {
             printer.offer(&chunk);
         }
+        if self.writer.as_ref().is_some_and(|writer| writer.ends_with(&chunk)) {
+            self.mark_unsorted()?;
+        }
         let Some(writer) = &mut self.writer else { return Ok(()) };
         if writer.ends_with(&chunk) {
             writer.note(&self.capture.account()?);
@@ -450,6 +458,19 @@ impl Run<'_> {
             writer.statistics(&account)?;
         }
         self.lost = now;
+        Ok(())
+    }
+
+    /// Tells in the file which packets are not in the order of time, if there are any since the last call.
+    fn mark_unsorted(&mut self) -> Result<(), Failure> {
+        if self.waits_for_reader() {
+            return Ok(());
+        }
+        if let Some(writer) = &mut self.writer
+            && let Some(unsorted) = self.capture.unsorted()
+        {
+            writer.said(&self.capture.account()?, unsorted.last, &report::unsorted_in_file(unsorted))?;
+        }
         Ok(())
     }
 

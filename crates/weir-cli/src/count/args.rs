@@ -9,7 +9,7 @@ use super::{HandlersArgs, LoadArgs};
 use crate::args::{LiveArgs, MORE};
 use crate::check::CheckArgs;
 use crate::interfaces::Chosen;
-use crate::order::OrderArgs;
+use crate::order::{OrderArgs, Usual};
 use crate::stop::UntilArgs;
 use crate::units;
 
@@ -100,10 +100,10 @@ impl CountArgs {
     /// reads them. Checked packets are in time order, because queues overtake each other.
     pub(crate) fn builder(&self, interfaces: &[Chosen]) -> Builder {
         let checks = self.check.is_on();
-        let usual =
-            if checks || self.order.is_by_time(false) { Timestamps::Kernel } else { Timestamps::None };
+        let usual_order = if checks { Usual::Time } else { Usual::None };
+        let usual = if checks || self.order.is_by_time() { Timestamps::Kernel } else { Timestamps::None };
         let builder =
-            self.order.apply(self.handlers.apply(self.live.origin.builder(interfaces, usual)), checks);
+            self.order.apply(self.handlers.apply(self.live.origin.builder(interfaces, usual)), usual_order);
         self.live.pool.apply(builder, Delivery::Adaptive)
     }
 }

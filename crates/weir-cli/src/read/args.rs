@@ -110,7 +110,7 @@ pub(crate) struct ReadArgs {
 
     /// Sort packets that are less than TIME out of order; none: do not sort.
     ///
-    /// A capture from several queues is in order only within each queue. By default, weir sorts its own files: within
+    /// A capture from several queues with --order none, or in a rush, is in order only within each queue. By default, weir sorts its own files: within
     /// 1s when printing, completely with -w, which reads the files one extra time. Piped input is not sorted.
     #[arg(long, value_name = "TIME", value_parser = sort, help_heading = "Selection")]
     sort: Option<Sort>,
@@ -119,7 +119,7 @@ pub(crate) struct ReadArgs {
     ///
     /// When the next file of its ring begins, weir moves on to it. FILE may also be the name that
     /// was given to -w: weir then starts with the newest file. Packets are in the order of the file;
-    /// capture with --order time if it matters. With --to, weir ends once it has met a later packet
+    /// capture with --order time if all must be sorted. With --to, weir ends once it has met a later packet
     /// (that matches the filter) and no more are waiting. A note tells if a ring deleted files
     /// unread; a line such as `[at least 65,536 bytes not read: overwritten]` stands for what it overwrote (tcpdump's does).
     #[arg(long, help_heading = "Selection")]

@@ -7,7 +7,9 @@ use weir::reader::Reader;
 use weir_lab::{Generator, Network, Rate, SequenceCheck, Traffic, Veth, require_root};
 
 use crate::files::{capinfos, files, plain};
-use crate::harness::{arrive, directory, path, root_tests, run, start, start_piped};
+use crate::harness::{arrive, directory, path, root_tests, run, start, start_piped, until};
+use rustix::process::Signal;
+use tempfile::TempDir;
 
 /// Packets sent on each queue.
 const COUNT: u64 = 2500;
@@ -106,24 +108,60 @@ fn root_a_file_that_is_not_in_order_says_how_to_sort_it() {
     }
     let (directory, (network, traffic)) = (directory(), network());
     let file = path(&directory, "f.pcapng");
-    let running = start(&network, &["capture", "-i", "rx0", "-i", "rx1", "-B", "8MiB", "-w", &file]);
+    let both = ["capture", "-i", "rx0", "-i", "rx1", "--source", "xdp", "--json", "-w", &file];
+    let queue_by_queue = start(&network, &[&both[..], &["-B", "8MiB", "--order", "none"]].concat());
     send(&network, &traffic);
+    let ended = queue_by_queue.interrupt().succeeded();
+    let (what, command) = to_sort(&ended.stderr).expect("it is told");
+    assert!(what.contains("within each of 4 queues"), "{what}");
+    sorts(&directory, command);
+
+    // More than half of each pool waits for a process that is late: it has no time to sort.
+    let running = start(&network, &[&both[..], &["-B", "384KiB"]].concat());
+    running.signal(Signal::STOP);
+    send(&network, &traffic);
+    running.signal(Signal::CONT);
+    until("packets in the file", || match std::fs::metadata(&file).expect("it is there").len() {
+        0..100_000 => Err("too few".to_owned()),
+        _ => Ok(()),
+    });
     let ended = running.interrupt().succeeded();
-    let told = ended.stderr.lines().find_map(|line| line.split_once("; to sort: ")).expect("it is told");
-    assert!(told.0.contains("within each of 4 queues"), "{told:?}");
-    let sorted = path(&directory, "sorted.pcapng");
-    let command = told.1.replace("SORTED", &sorted).replacen("weir", "\"$0\"", 1);
+    let account = ended.account();
+    account.closes();
+    assert_eq!(account.number("written"), 4 * COUNT, "{}", account.0);
+    let unsorted = account.0["time_order"]["unsorted"]["packets"].as_u64().expect("some are out of order");
+    assert!((1..=account.0["time_order"]["early"].as_u64().expect("a number")).contains(&unsorted));
+    let (what, command) = to_sort(&ended.stderr).expect("it is told");
+    let told = "packets are not in order of time, from ";
+    assert!(what.replace(',', "").contains(&format!("{unsorted} packets are")), "{what}");
+    assert!(what.contains(told), "{what}");
+    let info = String::from_utf8_lossy(&run(&network, &["info", &file]).stdout).into_owned();
+    assert!(info.contains("captured unsorted: ") && info.contains(told), "{info}");
+    sorts(&directory, command);
+    // One queue is in order by itself.
+    let one = start(&network, &["capture", "-i", "rx0", "--source", "af_packet", "--json", "-w", &file]);
+    crate::harness::send(&network, 10);
+    let ended = one.interrupt().succeeded();
+    assert_eq!(to_sort(&ended.stderr), None);
+    assert!(ended.account().0["time_order"].is_null(), "nothing waits for others");
+}
+
+/// Returns what a summary says of a file that is not in order, and the command that sorts it.
+fn to_sort(summary: &str) -> Option<(&str, &str)> {
+    summary.lines().find_map(|line| line.split_once("; to sort: "))
+}
+
+/// Checks that `command` sorts its file.
+fn sorts(directory: &TempDir, command: &str) {
+    let sorted = path(directory, "sorted.pcapng");
+    let command = command.replace("SORTED", &sorted).replacen("weir", "\"$0\"", 1);
     let program = crate::harness::weir(&[]).get_program().to_owned();
     let status = Command::new("sh").args(["-c", &command]).arg(program).status().expect("sh runs");
     assert!(status.success());
     let ordered = capinfos(&[sorted.clone().into()], "-o", "Strict time order");
     assert_eq!(ordered, ["True"]);
     assert_eq!(tshark(sorted.as_ref()).len() as u64, 4 * COUNT);
-
-    // One queue is in order by itself.
-    let one = start(&network, &["capture", "-i", "rx0", "--source", "af_packet", "-w", &file]);
-    crate::harness::send(&network, 10);
-    assert!(!one.interrupt().succeeded().stderr.contains("to sort"));
+    std::fs::remove_file(sorted).expect("it is ours");
 }
 
 #[test]

@@ -189,6 +189,17 @@ impl Builder {
         self
     }
 
+    /// With [`Builder::by_time`], prefers packets out of order to lost ones: while more of them wait in a pool than it has room
+    /// for, whole chunks are delivered as they come, which takes no time for each packet. Their packets are counted as
+    /// early; [`Capture::unsorted`] tells which are not in order.
+    ///
+    /// A capture of a single queue is delivered as without [`Builder::by_time`]: it is in order anyway, but for packets that two
+    /// processors have put into one packet socket at the same time.
+    pub fn or_unsorted(mut self) -> Self {
+        self.settings.or_unsorted = true;
+        self
+    }
+
     /// Sets whether large TCP packets built by offloads (GSO, GRO) are captured as the segments on the wire, with the
     /// checksums that are left to the device filled in. Only the tc source can do that.
     pub fn segment(mut self, segment: bool) -> Self {

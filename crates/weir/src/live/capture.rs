@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use weir_sys::cpu;
 
-use crate::account::Account;
+use crate::account::{Account, Unsorted};
 use crate::chunk::Chunk;
 use crate::filter::Filter;
 use crate::live::choose;
@@ -159,8 +159,10 @@ impl Capture {
             }
         };
         let each_has_a_time = settings.timestamps == Timestamps::Kernel;
-        let merge = settings.by_time.map(|one| {
+        let needs_no_order = settings.or_unsorted && outlets.len() == 1;
+        let merge = settings.by_time.filter(|_| !needs_no_order).map(|one| {
             let merge = Merge::new(window(one));
+            let merge = if settings.or_unsorted { merge.giving_up() } else { merge };
             match one {
                 Window::Usual if in_order => merge.in_order(),
                 _ if written_by_programs && each_has_a_time => merge.counted(),
@@ -263,6 +265,17 @@ impl Capture {
         crew.watcher = Some(Watcher::start(&crew.team, self.opened.give_bells())?);
         self.patience = Patience::new(Delivery::Adaptive);
         Ok(handlers)
+    }
+
+    /// Returns whether packets are delivered in timestamp order ([`Builder::by_time`](crate::Builder::by_time)).
+    pub fn is_by_time(&self) -> bool {
+        self.merge.is_some()
+    }
+
+    /// Returns the packets that were not delivered in timestamp order since the last call, if order was
+    /// [asked for](crate::Builder::by_time).
+    pub fn unsorted(&mut self) -> Option<Unsorted> {
+        self.merge.as_ref()?.counts().news()
     }
 
     /// Returns what has happened to the interfaces since the last call, up to the last thousand events.
@@ -386,6 +399,9 @@ impl Capture {
         }
         let Some(merge) = &mut self.merge else { return self.patience.step(&mut self.opened, now) };
         loop {
+            if let Some(chunk) = merge.rushed(&mut self.opened.outlets)? {
+                return Ok(Step::Taken(chunk));
+            }
             if let Some(chunk) = merge.next() {
                 return Ok(Step::Taken(chunk));
             }

@@ -18,19 +18,22 @@
 //! next look has found all that they had done by then, then nothing that is still to come is older than the first look.
 //!
 //! The clocks of both sides are never compared: setting the wall clock makes packets late, but holds none back.
+//!
+//! **A rush** brings packets faster than this thread can sort them. A merge that may [give up](Merge::giving_up) then delivers
+//! whole chunks as they come, without a look at their packets, until nothing waits any more.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use std::hint::spin_loop;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use weir_ring::Part;
-use weir_savefile::record::Records;
+use weir_savefile::record::Timestamps;
 
 use crate::Error;
-use crate::account::TimeOrder;
+use crate::account::{TimeOrder, Unsorted};
 use crate::chunk::{Chunk, Lane};
 use crate::live::outlet::Outlet;
 
@@ -39,6 +42,8 @@ const FEW: usize = 4096;
 /// Time after which every processor is taken to see that another has counted a packet, which waits in a store buffer until then.
 /// Where it is too short, packets count as late.
 const VISIBLE: Duration = Duration::from_micros(5);
+/// Bytes that are sorted between two looks at how full the pools are.
+const STRIDE: usize = 64 << 10;
 
 /// Packets taken from the queues and not delivered yet.
 #[derive(Debug)]
@@ -59,7 +64,22 @@ pub(crate) struct Merge {
     found: u64,
     /// The latest timestamp delivered.
     newest: u64,
+    /// The latest timestamp delivered unsorted.
+    rushed: u64,
+    /// `None`: everything is sorted, however much waits.
+    rush: Option<Rush>,
     counts: Arc<OrderCounts>,
+}
+
+/// What is done when packets come faster than they can be sorted.
+#[derive(Debug, Default)]
+struct Rush {
+    /// Whether packets are delivered as they come.
+    on: bool,
+    /// The queue to take from next.
+    turn: usize,
+    /// Bytes sorted since the pools were last looked at.
+    sorted: usize,
 }
 
 /// Counters of the order. The merge writes them, any thread may read them.
@@ -68,6 +88,15 @@ pub(crate) struct OrderCounts {
     window: Duration,
     late: AtomicU64,
     early: AtomicU64,
+    unsorted: Mutex<Disorder>,
+}
+
+/// Packets that were delivered out of order.
+#[derive(Debug, Default)]
+struct Disorder {
+    all: Option<Unsorted>,
+    /// Those that nobody has heard of.
+    news: Option<Unsorted>,
 }
 
 impl OrderCounts {
@@ -78,7 +107,25 @@ impl OrderCounts {
             // Relaxed: each counter stands alone.
             late: self.late.load(Ordering::Relaxed),
             early: self.early.load(Ordering::Relaxed),
+            unsorted: self.unsorted().all,
         }
+    }
+
+    /// Returns the packets delivered out of order since the last call.
+    pub(crate) fn news(&self) -> Option<Unsorted> {
+        self.unsorted().news.take()
+    }
+
+    fn add(&self, unsorted: Unsorted) {
+        let mut disorder = self.unsorted();
+        let Disorder { all, news } = &mut *disorder;
+        for sum in [all, news] {
+            *sum = Some(sum.map_or(unsorted, |sum| sum.and(unsorted)));
+        }
+    }
+
+    fn unsorted(&self) -> MutexGuard<'_, Disorder> {
+        self.unsorted.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -101,6 +148,8 @@ struct Run {
     lane: Arc<Lane>,
     /// Key of its first packet.
     key: Key,
+    /// Timestamp of its last packet.
+    last: u64,
     look: u64,
 }
 
@@ -121,7 +170,14 @@ impl Merge {
             settled: false,
             found: 0,
             newest: 0,
-            counts: Arc::new(OrderCounts { window, late: AtomicU64::new(0), early: AtomicU64::new(0) }),
+            rushed: 0,
+            rush: None,
+            counts: Arc::new(OrderCounts {
+                window,
+                late: AtomicU64::new(0),
+                early: AtomicU64::new(0),
+                unsorted: Mutex::default(),
+            }),
         }
     }
 
@@ -133,6 +189,12 @@ impl Merge {
     /// Holds nothing back: there is one queue, which is in order.
     pub(crate) fn in_order(self) -> Self {
         Self { in_order: true, ..self }
+    }
+
+    /// Delivers packets as they come while more wait than their pool has room for: it must not lose packets because sorting
+    /// takes time.
+    pub(crate) fn giving_up(self) -> Self {
+        Self { rush: Some(Rush::default()), ..self }
     }
 
     /// Returns the number of runs taken from the queues so far.
@@ -168,21 +230,21 @@ impl Merge {
         loop {
             let ascent = Ascent::of(part.as_ref());
             let Some((bytes, records)) = ascent.end else {
-                return self.push(part, lane, ascent.begin);
+                return self.push(part, lane, &ascent);
             };
             let records = records.min(part.records());
-            self.push(part.take_first(bytes, records), Arc::clone(&lane), ascent.begin);
+            self.push(part.take_first(bytes, records), Arc::clone(&lane), &ascent);
         }
     }
 
-    fn push(&mut self, part: Part, lane: Arc<Lane>, timestamp: u64) {
+    fn push(&mut self, part: Part, lane: Arc<Lane>, &Ascent { begin, last, .. }: &Ascent) {
         match self.looks.back_mut() {
             Some(look) if look.ended.is_none() => look.runs += 1,
             _ => self.looks.push_back(Look { runs: 1, ended: None, early: false, calm: false }),
         }
         let look = self.first_look + self.looks.len() as u64 - 1;
         self.found += 1;
-        self.runs.push(Reverse(Run { part, lane, key: (timestamp, self.found), look }));
+        self.runs.push(Reverse(Run { part, lane, key: (begin, self.found), last, look }));
     }
 
     /// Whether there are packets to deliver.
@@ -256,34 +318,112 @@ impl Merge {
         }
         let Reverse(mut run) = self.runs.pop()?;
         let limit = self.runs.peek().map(|Reverse(run)| run.key);
-        let mut records = Records::new(run.part.as_ref());
-        let (mut bytes, mut count, mut late, mut rest) = (0, 0, 0, None);
+        let is_next = |timestamp| limit.is_none_or(|limit| (timestamp, run.key.1) <= limit);
+        let late = run.key.0 < self.newest;
+        let first = if is_next(run.last) && !late {
+            self.newest = run.last;
+            None
+        } else {
+            self.cut(&run, is_next)
+        };
+        let chunk = match first {
+            None => {
+                self.used_up(run.look);
+                Chunk::new(run.part, run.lane)
+            }
+            Some(Cut { bytes, records, rest }) => {
+                let first = run.part.take_first(bytes, records.min(run.part.records()));
+                let lane = Arc::clone(&run.lane);
+                run.key.0 = rest;
+                self.runs.push(Reverse(run));
+                Chunk::new(first, lane)
+            }
+        };
+        if !in_time {
+            self.counts.early.fetch_add(chunk.len() as u64, Ordering::Relaxed);
+        }
+        if let Some(rush) = &mut self.rush {
+            rush.sorted += chunk.bytes().len();
+        }
+        Some(chunk)
+    }
+
+    /// Counts the late ones among the first packets of a run that are next. Returns where those end; `None`: all are next.
+    fn cut(&mut self, run: &Run, is_next: impl Fn(u64) -> bool) -> Option<Cut> {
+        let mut timestamps = Timestamps::new(run.part.as_ref());
+        let (mut bytes, mut records, mut late, mut rest) = (0, 0, 0, None);
         // If memory was overwritten, the user of the chunk finds out. What follows stays with it.
-        while let Some(Ok(record)) = records.next() {
-            if limit.is_some_and(|limit| (record.timestamp, run.key.1) > limit) {
-                rest = Some(record.timestamp);
+        while let Some(timestamp) = timestamps.next() {
+            if !is_next(timestamp) {
+                rest = Some(timestamp);
                 break;
             }
-            late += u64::from(record.timestamp < self.newest);
-            self.newest = self.newest.max(record.timestamp);
-            (bytes, count) = (records.offset(), count + 1);
+            late += u64::from(timestamp < self.newest);
+            self.newest = self.newest.max(timestamp);
+            (bytes, records) = (timestamps.offset(), records + 1);
         }
         // Chunks can be as short as one packet: none pays for a counter that does not change.
         if late > 0 {
-            self.counts.late.fetch_add(late, Ordering::Relaxed);
+            let first = run.key.0;
+            let count = if first < self.rushed { &self.counts.early } else { &self.counts.late };
+            count.fetch_add(late, Ordering::Relaxed);
+            self.counts.add(Unsorted::new(late, first, self.newest));
         }
-        if !in_time {
-            self.counts.early.fetch_add(count.into(), Ordering::Relaxed);
+        rest.filter(|_| records > 0).map(|rest| Cut { bytes, records, rest })
+    }
+
+    /// Returns the next chunk as it came, if packets come faster than they are sorted.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`look`](Self::look).
+    pub(crate) fn rushed(&mut self, outlets: &mut [Outlet]) -> Result<Option<Chunk>, Error> {
+        let is_due = self.is_due();
+        let Some(rush) = &mut self.rush else { return Ok(None) };
+        if !rush.on {
+            if is_due && rush.sorted < STRIDE {
+                return Ok(None);
+            }
+            rush.sorted = 0;
+            rush.on = outlets.iter().any(|outlet| {
+                let fill = outlet.gauge().fill();
+                fill.ready > fill.free
+            });
+            if !rush.on {
+                return Ok(None);
+            }
         }
-        let Some(timestamp) = rest.filter(|_| count > 0) else {
+        if let Some(Reverse(run)) = self.runs.pop() {
             self.used_up(run.look);
-            return Some(Chunk::new(run.part, run.lane));
-        };
-        let first = run.part.take_first(bytes, count.min(run.part.records()));
-        let lane = Arc::clone(&run.lane);
-        run.key.0 = timestamp;
-        self.runs.push(Reverse(run));
-        Some(Chunk::new(first, lane))
+            return Ok(Some(self.unsorted(Chunk::new(run.part, run.lane))));
+        }
+        for _ in 0..outlets.len() {
+            let outlet = &mut outlets[rush.turn % outlets.len()];
+            rush.turn += 1;
+            if outlet.ready()?.closed
+                && let Some(chunk) = outlet.take()?
+            {
+                return Ok(Some(self.unsorted(chunk)));
+            }
+        }
+        rush.on = false;
+        Ok(None)
+    }
+
+    /// Counts a chunk that is delivered as it came.
+    fn unsorted(&mut self, chunk: Chunk) -> Chunk {
+        let packets = chunk.len() as u64;
+        self.counts.early.fetch_add(packets, Ordering::Relaxed);
+        let bytes = chunk.bytes();
+        if let (Some(first), Some(last)) = (Timestamps::new(bytes).next(), Timestamps::last(bytes)) {
+            let newest = self.newest.max(last);
+            // Only a program's queue is certainly in order within itself.
+            if first < self.newest || !self.counted {
+                self.counts.add(Unsorted::new(packets, first, newest));
+            }
+            (self.newest, self.rushed) = (newest, newest);
+        }
+        chunk
     }
 
     /// Returns the next of the remaining packets, when nothing more arrives.
@@ -312,26 +452,36 @@ impl Merge {
     }
 }
 
+/// The first packets of a run.
+struct Cut {
+    bytes: usize,
+    records: u32,
+    /// Timestamp of the packet that follows.
+    rest: u64,
+}
+
 /// The part of some records with ascending timestamps.
 struct Ascent {
     /// The first timestamp.
     begin: u64,
+    /// The last one.
+    last: u64,
     /// Bytes and records before the first timestamp that goes back.
     end: Option<(usize, u32)>,
 }
 
 impl Ascent {
     fn of(bytes: &[u8]) -> Self {
-        let mut records = Records::new(bytes);
-        let (mut begin, mut last, mut end, mut count) = (None, 0, 0, 0);
-        while let Some(Ok(record)) = records.next() {
-            if record.timestamp < last {
-                return Self { begin: begin.unwrap_or(0), end: Some((end, count)) };
+        let mut timestamps = Timestamps::new(bytes);
+        let begin = timestamps.next().unwrap_or(0);
+        let (mut last, mut end, mut count) = (begin, timestamps.offset(), 1);
+        while let Some(timestamp) = timestamps.next() {
+            if timestamp < last {
+                return Self { begin, last, end: Some((end, count)) };
             }
-            begin.get_or_insert(record.timestamp);
-            (last, end, count) = (record.timestamp, records.offset(), count + 1);
+            (last, end, count) = (timestamp, timestamps.offset(), count + 1);
         }
-        Self { begin: begin.unwrap_or(0), end: None }
+        Self { begin, last, end: None }
     }
 }
 

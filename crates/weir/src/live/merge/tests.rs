@@ -348,3 +348,85 @@ fn no_lull_is_looked_for_among_many_packets_or_without_counts() {
     bench.merge.lull(&mut bench.outlets, at_rest, &clock).expect("our own writers");
     assert_eq!(bench.due(), []);
 }
+
+/// Returns whether the packets of each queue are in order: their numbers begin with the queue.
+fn each_queue_is_in_order(packets: &[(u64, u64)]) -> bool {
+    let of = |queue: u64| packets.iter().filter(move |(_, number)| number % 2 == queue);
+    (0..2).all(|queue| of(queue).is_sorted())
+}
+
+/// Alternates between two queues, until no pool has room for more.
+fn fill(bench: &mut Bench, from: u64) -> u64 {
+    (from..).take_while(|&number| bench.write((number % 2) as usize, number, number)).count() as u64
+}
+
+#[test]
+fn in_a_rush_packets_go_as_they_came_until_nothing_waits() {
+    let mut bench = bench(2, 8, LONG);
+    bench.merge = Merge::new(LONG).counted().giving_up();
+    let written = fill(&mut bench, 0);
+    let chunks: Vec<_> =
+        std::iter::from_fn(|| bench.merge.rushed(&mut bench.outlets).expect("our own writers")).collect();
+    assert!(chunks.iter().all(|chunk| chunk.len() > 10), "whole chunks: {chunks:?}");
+    let mut found: Vec<_> = chunks.iter().flat_map(contents).collect();
+    drop(chunks);
+    assert!(each_queue_is_in_order(&found) && out_of_order(&found) > 0);
+    let told = bench.merge.counts().account();
+    assert_eq!((told.late, told.early), (0, found.len() as u64));
+    let unsorted = told.unsorted.expect("it is out of order");
+    // The first chunk alone is in order.
+    assert!(unsorted.packets < told.early && unsorted.packets >= out_of_order(&found), "{unsorted:?}");
+    let last = found.iter().map(|(stamp, _)| *stamp).max();
+    assert_eq!(Some(unsorted.last), last);
+    assert_eq!(bench.merge.counts().news(), Some(unsorted));
+    assert_eq!(bench.merge.counts().news(), None, "it was told");
+
+    // There is time again. What comes next is sorted among itself.
+    bench.look(1);
+    assert!(bench.merge.rushed(&mut bench.outlets).expect("our own writers").is_none());
+    assert_eq!(bench.due(), []);
+    let rest = bench.rest();
+    assert!(rest.is_sorted());
+    found.extend(rest);
+    assert_eq!(found.len() as u64, written);
+    assert_eq!(bench.delivered(), written);
+    assert!(bench.is_at_rest());
+    // Those that others have overtaken went out of order because of the rush, too.
+    assert_eq!(bench.merge.counts().account().late, 0);
+}
+
+#[test]
+fn what_is_held_back_goes_first_in_a_rush() {
+    let mut bench = bench(2, 8, LONG);
+    bench.merge = Merge::new(LONG).counted().giving_up();
+    (0..40).for_each(|number| assert!(bench.write((number % 2) as usize, number, number)));
+    bench.look(1);
+    fill(&mut bench, 40);
+    let next = |bench: &mut Bench| bench.merge.rushed(&mut bench.outlets).expect("our own writers");
+    let found: Vec<_> = std::iter::from_fn(|| next(&mut bench)).flat_map(|chunk| contents(&chunk)).collect();
+    assert_eq!(found[0], (0, 0));
+    assert!(each_queue_is_in_order(&found));
+}
+
+#[test]
+fn without_leave_to_give_up_everything_is_sorted() {
+    let mut bench = bench(2, 8, LONG);
+    let written = fill(&mut bench, 0);
+    assert!(bench.merge.rushed(&mut bench.outlets).expect("our own writers").is_none());
+    let found = bench.rest();
+    assert_eq!(found.len() as u64, written);
+    assert!(found.is_sorted());
+    assert_eq!(bench.merge.counts().account().unsorted, None);
+}
+
+#[test]
+fn a_busy_queue_beside_an_idle_one_stays_in_order_in_a_rush() {
+    let mut bench = bench(2, 8, LONG);
+    bench.merge = Merge::new(LONG).counted().giving_up();
+    let written = (0..).take_while(|&number| bench.write(0, number, number)).count();
+    let next = |bench: &mut Bench| bench.merge.rushed(&mut bench.outlets).expect("our own writers");
+    let found: Vec<_> = std::iter::from_fn(|| next(&mut bench)).flat_map(|chunk| contents(&chunk)).collect();
+    assert!(found.len() > written / 2 && found.is_sorted());
+    let told = bench.merge.counts().account();
+    assert_eq!((told.early, told.unsorted), (found.len() as u64, None));
+}
