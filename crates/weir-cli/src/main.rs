@@ -48,6 +48,7 @@ mod style;
 mod text;
 mod typed;
 mod units;
+mod unsorted;
 
 use std::env;
 use std::process::ExitCode;

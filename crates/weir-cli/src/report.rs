@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use weir::internal::command;
 use weir::writer::Written;
-use weir::{Account, HandlerState, Interface, Strays, TimeOrder, Unsorted};
+use weir::{Account, HandlerState, Interface, Strays, TimeOrder};
 use weir_service::session::Opened;
 use weir_service::summary::{Counters, StatisticsSummary, Summary};
 
@@ -13,8 +13,8 @@ use crate::advice;
 use crate::alike::{self, Kind, Line};
 use crate::counts;
 use crate::style::{self, Paint};
-use crate::text::rfc3339;
 use crate::units;
+use crate::unsorted;
 
 /// Returns the summary of a run so far, with warnings that name the options of this program.
 pub(crate) fn summary(interfaces: &[Interface], account: &Account, written: Option<&Written>) -> Summary {
@@ -480,7 +480,7 @@ fn sorting(summary: &Summary, file: &str) -> String {
     let queues = summary.queues.iter().filter(|queue| queue.counters.tally.written > 0).count();
     let (what, by_time) = match summary.time_order.map(|order| order.unsorted) {
         Some(None) => return String::new(),
-        Some(Some(unsorted)) => (self::unsorted(unsorted, units::local_time), true),
+        Some(Some(unsorted)) => (unsorted::told(unsorted), true),
         None if queues < 2 => return String::new(),
         None => (format!("sorted by time only within each of {queues} queues"), false),
     };
@@ -492,20 +492,6 @@ fn sorting(summary: &Summary, file: &str) -> String {
         _ => "to sort one: weir read FILE -w SORTED".to_owned(),
     };
     format!("  {what}; {how}\n")
-}
-
-/// Describes packets that are not in the order of time.
-fn unsorted(unsorted: Unsorted, time: impl Fn(u64) -> String) -> String {
-    let Unsorted { packets, first, last, .. } = unsorted;
-    let are = if packets == 1 { "packet is" } else { "packets are" };
-    let count = units::grouped(packets);
-    format!("{count} {are} not in order of time, from {} to {}", time(first), time(last))
-}
-
-/// Describes them for whoever reads the file, anywhere.
-pub(crate) fn unsorted_in_file(unsorted: Unsorted) -> String {
-    let time = |timestamp| rfc3339(timestamp).unwrap_or_default();
-    format!("captured unsorted: {}; to sort: weir read FILE -w SORTED", self::unsorted(unsorted, time))
 }
 
 #[cfg(test)]

@@ -28,7 +28,7 @@ use crate::failure::Failure;
 use crate::live::{self, Live};
 use crate::opening::{self, Unopened};
 use crate::text::Column;
-use crate::{interfaces, json, report, style};
+use crate::{interfaces, json, report, style, unsorted};
 
 /// Time between checks for losses, which are marked in the file.
 const LOSS_PERIOD: Duration = Duration::from_secs(1);
@@ -469,7 +469,7 @@ impl Run<'_> {
         if let Some(writer) = &mut self.writer
             && let Some(unsorted) = self.capture.unsorted()
         {
-            writer.said(&self.capture.account()?, unsorted.last, &report::unsorted_in_file(unsorted))?;
+            writer.said(&self.capture.account()?, unsorted.last, &unsorted::mark(unsorted))?;
         }
         Ok(())
     }

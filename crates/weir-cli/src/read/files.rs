@@ -13,7 +13,7 @@ use super::split::{self, Sorter, Split};
 use super::unheld::Unheld;
 use super::{Hope, note};
 use crate::failure::Failure;
-use crate::{style, units};
+use crate::{style, units, unsorted};
 
 /// Most files open at once. Beyond that, the least recently written file is closed until there is more for it.
 const MOST_OPEN: u64 = 128;
@@ -40,6 +40,8 @@ pub(crate) struct Files {
     timeless: u64,
     /// Whether compressed pieces are written, too, when no more packets are waiting.
     eager: bool,
+    /// Whether files are sorted completely.
+    sorting: bool,
 }
 
 /// The files.
@@ -121,7 +123,13 @@ impl Files {
             comments: Vec::new(),
             timeless: 0,
             eager: false,
+            sorting: false,
         }
+    }
+
+    /// Leaves out what the input says of packets that are not sorted, since they are now.
+    pub(crate) fn sorting(self, sorting: bool) -> Self {
+        Self { sorting, ..self }
     }
 
     /// Writes compressed pieces, too, whenever no more packets are waiting.
@@ -442,11 +450,14 @@ impl Sink for Files {
         }
         let number = statistics.interface;
         let interface = self.interfaces.get(number as usize).cloned();
+        let sorting = self.sorting;
         let part = self.whole()?;
         match interface {
             Some(interface) => {
                 let interface = part.number(number, &interface)?;
-                let statistics = InterfaceStatistics { interface, ..statistics.clone() };
+                let comment =
+                    statistics.comment.clone().filter(|comment| !(sorting && unsorted::is_mark(comment)));
+                let statistics = InterfaceStatistics { interface, comment, ..statistics.clone() };
                 Ok(part.writer.interface_statistics(&statistics)?)
             }
             None => Ok(()),

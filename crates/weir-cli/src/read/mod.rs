@@ -103,7 +103,8 @@ pub(crate) fn run(args: &ReadArgs) -> Result<(), Failure> {
         let hope = (hopes && reading.input.is_by_queue()).then(Hope::default);
         let split = args.split.map(|split| (split, args.max_files));
         let files = Files::new(path.clone(), options, args.resolution(), split, hope);
-        let mut files = files.eager(args.packet_buffered);
+        let sorting = args.sort() == Sort::Looked && reading.input.is_by_queue();
+        let mut files = files.eager(args.packet_buffered).sorting(sorting);
         let result = through(editor, args.snap_len, described, &mut files, |sink| pass(&mut reading, sink));
         let (total, wanted) = (files.total(), path.as_os_str() != "-" && !args.line.quick);
         // The remains of a failed conversion are reported in any case.

@@ -114,7 +114,7 @@ fn root_a_file_that_is_not_in_order_says_how_to_sort_it() {
     let ended = queue_by_queue.interrupt().succeeded();
     let (what, command) = to_sort(&ended.stderr).expect("it is told");
     assert!(what.contains("within each of 4 queues"), "{what}");
-    sorts(&directory, command);
+    sorts(&network, &directory, command);
 
     // More than half of each pool waits for a process that is late: it has no time to sort.
     let running = start(&network, &[&both[..], &["-B", "384KiB"]].concat());
@@ -132,12 +132,12 @@ fn root_a_file_that_is_not_in_order_says_how_to_sort_it() {
     let unsorted = account.0["time_order"]["unsorted"]["packets"].as_u64().expect("some are out of order");
     assert!((1..=account.0["time_order"]["early"].as_u64().expect("a number")).contains(&unsorted));
     let (what, command) = to_sort(&ended.stderr).expect("it is told");
-    let told = "packets are not in order of time, from ";
+    let told = "packets are not sorted by time, from ";
     assert!(what.replace(',', "").contains(&format!("{unsorted} packets are")), "{what}");
     assert!(what.contains(told), "{what}");
     let info = String::from_utf8_lossy(&run(&network, &["info", &file]).stdout).into_owned();
     assert!(info.contains("captured unsorted: ") && info.contains(told), "{info}");
-    sorts(&directory, command);
+    sorts(&network, &directory, command);
     // One queue is in order by itself.
     let one = start(&network, &["capture", "-i", "rx0", "--source", "af_packet", "--json", "-w", &file]);
     crate::harness::send(&network, 10);
@@ -152,7 +152,7 @@ fn to_sort(summary: &str) -> Option<(&str, &str)> {
 }
 
 /// Checks that `command` sorts its file.
-fn sorts(directory: &TempDir, command: &str) {
+fn sorts(network: &Network, directory: &TempDir, command: &str) {
     let sorted = path(directory, "sorted.pcapng");
     let command = command.replace("SORTED", &sorted).replacen("weir", "\"$0\"", 1);
     let program = crate::harness::weir(&[]).get_program().to_owned();
@@ -161,6 +161,8 @@ fn sorts(directory: &TempDir, command: &str) {
     let ordered = capinfos(&[sorted.clone().into()], "-o", "Strict time order");
     assert_eq!(ordered, ["True"]);
     assert_eq!(tshark(sorted.as_ref()).len() as u64, 4 * COUNT);
+    let info = run(network, &["info", &sorted]).stdout;
+    assert!(!String::from_utf8_lossy(&info).contains("captured unsorted"), "it is sorted now");
     std::fs::remove_file(sorted).expect("it is ours");
 }
 
