@@ -490,7 +490,8 @@ impl Sink for Files {
     fn begin_again(&mut self) -> Result<(), End> {
         let Parts { path, options, open, .. } = &mut self.parts;
         let again = open.remove(&0).map(|part| part.writer);
-        *self = Self::new(path.clone(), options.clone(), self.nanoseconds, None, None);
+        let new = Self::new(path.clone(), options.clone(), self.nanoseconds, None, None);
+        *self = new.eager(self.eager).sorting(self.sorting);
         self.parts.again = again;
         Ok(())
     }

@@ -67,6 +67,9 @@ type Planned<'a> = (&'a Wanted, &'a Device, usize, PoolSize, u32);
 /// Interval for checking interfaces and namespaces while a busy capture never waits.
 const CHECK: Duration = Duration::from_secs(1);
 
+/// Longest wait of batches that are due in time order, unless a queue has enough bytes before.
+const SLACK: Duration = Duration::from_millis(8);
+
 /// Time between checks whether handlers have finished.
 const SOON: Duration = Duration::from_millis(1);
 
@@ -422,7 +425,14 @@ impl Capture {
             }
             match self.patience.step(&mut self.opened, now)? {
                 Step::Taken(chunk) => merge.put(chunk),
-                step => return Ok(step.by(merge.due())),
+                step => {
+                    // Whoever takes batches is not woken for each window.
+                    let slack = match self.patience.delivery() {
+                        Delivery::Batched { timeout, .. } => timeout.min(SLACK),
+                        Delivery::Adaptive | Delivery::Active => Duration::ZERO,
+                    };
+                    return Ok(step.by(merge.due().map(|due| due + slack)));
+                }
             }
         }
     }
