@@ -80,7 +80,7 @@ impl Measured for Summary {
             page.count("weir_late_packets", &[], order.late);
             page.counter(
                 "weir_early_packets",
-                "Packets held back for less than the window because a pool was half full.",
+                "Packets held back for less than the window, or not sorted, because a pool was half full.",
             );
             page.count("weir_early_packets", &[], order.early);
         }
