@@ -13,8 +13,8 @@ pub(crate) struct OrderArgs {
     /// Order packets from several queues.
     ///
     /// Default: time for weir capture and weir count --check; otherwise none. With -w FILE, order yields:
-    /// while more packets wait in a buffer (-B) than it has room for, they are written as they come. The
-    /// file and the summary then say which are not in order, and how to sort them.
+    /// while a buffer (-B) is more than half full because sorting takes too long, packets are written as
+    /// they come. The file and the summary then say which are not in order, and how to sort them.
     #[arg(hide_short_help = true, long, value_name = "ORDER", value_enum)]
     order: Option<OrderArg>,
 

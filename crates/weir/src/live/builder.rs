@@ -189,8 +189,8 @@ impl Builder {
         self
     }
 
-    /// With [`Builder::by_time`], prefers packets out of order to lost ones: while more of them wait in a pool than it has room
-    /// for, whole chunks are delivered as they come, which takes no time for each packet. Their packets are counted as
+    /// With [`Builder::by_time`], prefers packets out of order to lost ones: once a pool is more than half in use because
+    /// sorting takes too long, and until nothing waits, whole chunks are delivered as they come, which takes no time for each packet. Their packets are counted as
     /// early; [`Capture::unsorted`] tells which are not in order.
     ///
     /// A capture of a single queue is delivered as without [`Builder::by_time`]: it is in order anyway, but for packets that two

@@ -29,7 +29,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use weir_ring::Part;
+use weir_ring::{Fill, Part};
 use weir_savefile::record::Timestamps;
 
 use crate::Error;
@@ -44,6 +44,8 @@ const FEW: usize = 4096;
 const VISIBLE: Duration = Duration::from_micros(5);
 /// Bytes that are sorted between two looks at how full the pools are.
 const STRIDE: usize = 64 << 10;
+/// The share of a pool that may wait while packets are sorted: one in this many chunks.
+const WAITING: u32 = 8;
 
 /// Packets taken from the queues and not delivered yet.
 #[derive(Debug)]
@@ -191,8 +193,8 @@ impl Merge {
         Self { in_order: true, ..self }
     }
 
-    /// Delivers packets as they come while more wait than their pool has room for: it must not lose packets because sorting
-    /// takes time.
+    /// Delivers packets as they come once a pool is more than half in use because sorting takes time, until nothing waits:
+    /// none must be lost for that.
     pub(crate) fn giving_up(self) -> Self {
         Self { rush: Some(Rush::default()), ..self }
     }
@@ -385,10 +387,7 @@ impl Merge {
                 return Ok(None);
             }
             rush.sorted = 0;
-            rush.on = outlets.iter().any(|outlet| {
-                let fill = outlet.gauge().fill();
-                fill.ready > fill.free
-            });
+            rush.on = outlets.iter().any(|outlet| is_rushed(outlet.gauge().fill()));
             if !rush.on {
                 return Ok(None);
             }
@@ -450,6 +449,13 @@ impl Merge {
     pub(crate) fn counts(&self) -> &Arc<OrderCounts> {
         &self.counts
     }
+}
+
+/// Whether sorting takes too long: a pool is more than half in use, and not only because packets are held back for the
+/// window, since chunks wait that nobody has taken meanwhile.
+fn is_rushed(fill: Fill) -> bool {
+    let used = fill.open + fill.ready + fill.held;
+    fill.free < used && fill.ready * WAITING > fill.free + used
 }
 
 /// The first packets of a run.

@@ -430,3 +430,11 @@ fn a_busy_queue_beside_an_idle_one_stays_in_order_in_a_rush() {
     let told = bench.merge.counts().account();
     assert_eq!((told.early, told.unsorted), (found.len() as u64, None));
 }
+
+#[test]
+fn what_is_held_back_for_the_window_alone_is_no_rush() {
+    let fill = |free, ready, held| Fill { free, open: 1, ready, held };
+    assert!(is_rushed(fill(31, 32, 0)) && is_rushed(fill(20, 13, 30)));
+    assert!(!is_rushed(fill(32, 31, 0)), "half of it is free");
+    assert!(!is_rushed(fill(3, 0, 60)) && !is_rushed(fill(3, 1, 59)), "hardly any waits");
+}
