@@ -219,6 +219,25 @@ fn time_order(summary: &Summary, paint: Paint) -> String {
 /// Seconds in one chunk after which a handler is reported.
 const STALLED: f64 = 1.0;
 
+/// Returns one line in place of [`account`] and [`closing`] for a run that only printed packets and lost none, with what else
+/// there is to say; `None`: the run needs them.
+pub(crate) fn brief(summary: &Summary, paint: Paint) -> Option<String> {
+    let tally = summary.counters.tally;
+    let in_order = summary.time_order.as_ref().is_none_or(|order| order.late + order.early == 0);
+    let is_plain = summary.file.is_none() && summary.error.is_none() && summary.statistics.is_empty();
+    if !is_plain || !in_order || Losses::of(summary).total() + tally.errors > 0 {
+        return None;
+    }
+    let of = if tally.seen == summary.kept {
+        String::new()
+    } else {
+        format!(" of {} seen", units::grouped(tally.seen))
+    };
+    let (kept, verdict) = (summary.kept, paint.green("nothing lost"));
+    // The number is written as tcpdump writes it.
+    Some(format!("{kept} packet{} captured{of}, {verdict}\n{}", plural(kept), remarks(summary, paint)))
+}
+
 /// Returns the closing lines of tcpdump, word for word.
 pub(crate) fn closing(summary: &Summary) -> String {
     let tally = summary.counters.tally;
@@ -342,15 +361,21 @@ fn stages(summary: &Summary) -> String {
 }
 
 fn verdict(summary: &Summary, paint: Paint) -> String {
-    let tally = summary.counters.tally;
-    let losses = Losses::of(summary);
     let verdict = lost(summary).map_or_else(|| paint.green("Nothing lost"), |lost| paint.red(lost));
     let mut text = format!("{verdict} ({})\n", stages(summary));
-    if tally.filtered.is_none() {
+    if summary.counters.tally.filtered.is_none() {
         text.push_str(
             "  filtered: unknown; the kernel does not count packets that classic BPF rejects (with cap_bpf, weir uses eBPF, which counts them)\n",
         );
     }
+    text + &remarks(summary, paint)
+}
+
+/// Returns what there is to say of losses, of packets that were not seen or printed, and of files.
+fn remarks(summary: &Summary, paint: Paint) -> String {
+    let tally = summary.counters.tally;
+    let losses = Losses::of(summary);
+    let mut text = String::new();
     if losses.nic > 0 {
         let short = summary
             .interfaces

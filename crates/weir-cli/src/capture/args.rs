@@ -62,6 +62,7 @@ Once capturing has started, weir prints a line for each interface on standard er
 Scripts can wait with --ready-fd, systemd with Type=notify.
 
 SIGINT (Ctrl-C) or SIGTERM completes the file and exits; another one, a second or more later, exits at once.
+A capture that only prints and loses nothing ends with one line; -v prints the whole summary.
 SIGUSR1 prints the summary so far; SIGUSR2 flushes the packets captured so far to the file.
 Exit status: 0 success, 1 error, 2 usage error, 3 packets were lost (with --fail-on-loss).";
 

@@ -292,10 +292,12 @@ impl Policy for Run<'_> {
         let result = end.and_then(|stop| rest.map(|()| stop));
         let mut summary = self.summary(&account, statistics);
         summary.close(self.handled, result.as_ref().copied().map_err(Failure::message));
-        if !self.args.is_quiet() {
-            style::print(&report::account(&summary, style::stderr()));
-        }
-        style::print(&report::closing(&summary));
+        let paint = style::stderr();
+        let brief = if self.args.line.verbose > 0 { None } else { report::brief(&summary, paint) };
+        style::print(&brief.unwrap_or_else(|| {
+            let account = if self.args.is_quiet() { String::new() } else { report::account(&summary, paint) };
+            account + &report::closing(&summary)
+        }));
         let printed = print_json(self.args, self.outcome, &summary);
         self.args.live.loss.end(result.and(printed), report::loss(&summary), !self.args.is_quiet())
     }

@@ -116,7 +116,7 @@ fn root_without_a_file_packets_are_counted() {
     account.closes();
     assert_eq!((account.number("delivered"), account.number("written")), (300, 0));
     assert!(account.0["file"].is_null());
-    ended.says("300 packets captured");
+    ended.captured_all(300);
 }
 
 #[test]

@@ -472,6 +472,18 @@ impl Ended {
     pub(crate) fn says(&self, line: &str) {
         assert!(self.stderr.lines().any(|found| found == line), "no line `{line}`: {}", self.stderr);
     }
+
+    /// Fails unless it says that it captured this many packets and lost none, in one line or in many.
+    #[track_caller]
+    pub(crate) fn captured_all(&self, packets: u64) {
+        let captured = format!("{packets} packet{} captured", if packets == 1 { "" } else { "s" });
+        let is_told = |line: &str| {
+            line.strip_prefix(&captured)
+                .is_some_and(|rest| rest.is_empty() || rest.ends_with(", nothing lost"))
+        };
+        assert!(self.stderr.lines().any(is_told), "not `{captured}`: {}", self.stderr);
+        assert!(self.stderr.contains("othing lost"), "{}", self.stderr);
+    }
 }
 
 /// What `--json` prints.

@@ -373,7 +373,7 @@ fn root_own_queries_are_counted_and_those_of_others_are_printed() {
         }
         assert!(questions.load(Ordering::SeqCst) - before > asked as u64);
         ended.says(&format!("{own} packets not printed: queries for --names, and replies"));
-        ended.says(&format!("{} packets captured", 2 * asked as u64 + own));
+        ended.captured_all(2 * asked as u64 + own);
     }
 }
 
