@@ -25,6 +25,43 @@ pub(crate) struct SendingArgs {
     mark: u32,
 }
 
+/// What to do with packets that were captured in part.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Snapped {
+    /// Send nothing if there are any.
+    #[default]
+    Refuse,
+    /// Leave them out.
+    Skip,
+    /// Send the bytes that there are.
+    Cut,
+    /// Append zeros up to the original length.
+    Pad,
+}
+
+impl Snapped {
+    /// Returns what is sent of a packet with these bytes of `original_len`; `None`: nothing.
+    pub(crate) fn apply<'a>(
+        self,
+        data: &'a [u8],
+        original_len: u32,
+        padded: &'a mut Vec<u8>,
+    ) -> Option<&'a [u8]> {
+        let original_len = original_len as usize;
+        match self {
+            _ if data.len() >= original_len => Some(data),
+            Self::Skip => None,
+            Self::Pad => {
+                padded.clear();
+                padded.extend_from_slice(data);
+                padded.resize(original_len, 0);
+                Some(padded)
+            }
+            Self::Refuse | Self::Cut => Some(data),
+        }
+    }
+}
+
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 enum BackendArg {
     /// With `weir gen` at full speed live, where possible; otherwise plain, which takes less time than a ring.

@@ -6,14 +6,14 @@ use std::time::Duration;
 
 use clap::Args;
 use weir::Namespace;
-use weir::send::Pace;
-use weir_traffic::{Addresses, Description, Order, Payload, Place, Ports, Protocol, Sizes, Vxlan};
+use weir::send::{Destination, Pace};
+use weir_traffic::{Addresses, Description, Framing, Order, Payload, Place, Ports, Protocol, Sizes, Vxlan};
 
-use super::frames::Template;
+use super::frames::{Frames, Template};
 use super::plan::{Burst, Plan, Speed};
 use crate::args::{ConfineArgs, MORE};
 use crate::failure::Failure;
-use crate::sending::{SendingArgs, mac, rate};
+use crate::sending::{SendingArgs, Snapped, mac, rate};
 use crate::{interfaces, units};
 
 const EXAMPLES: &str = "\
@@ -79,9 +79,10 @@ pub(crate) struct GenArgs {
     /// Send the packets of a capture file, or a frame in hexadecimal: FILE, hex:ff0a...
     ///
     /// They are sent in turn, as they are; -c counts packets. May be given several times. Between bytes,
-    /// hex: allows spaces, colons, dots and hyphens.
+    /// hex: allows spaces, colons, dots and hyphens. --dst-mac and --src-mac replace addresses, but for
+    /// groups; packets without an Ethernet header (`-i any`, raw IP) get one from --dst-mac.
     #[arg(long, value_name = "FILE|hex:BYTES", help_heading = "Frames", conflicts_with_all = [
-        "size", "payload", "proto", "ipv6", "vlan", "vxlan", "src_mac", "dst_mac", "flows", "order", "src", "dst",
+        "size", "payload", "proto", "ipv6", "vlan", "vxlan", "flows", "order", "src", "dst",
         "sport", "dport", "drawn", "seed",
     ])]
     pub(super) template: Vec<Template>,
@@ -91,6 +92,18 @@ pub(crate) struct GenArgs {
     /// It replaces 18 bytes behind the header of TCP, UDP or ICMP; the checksum changes accordingly.
     #[arg(long, requires = "template", help_heading = "Frames")]
     pub(super) sign: bool,
+
+    /// What to do with packets of templates of which the capture kept only the first bytes.
+    #[arg(
+        hide_short_help = true,
+        long,
+        value_name = "HOW",
+        value_enum,
+        default_value_t,
+        requires = "template"
+    )]
+    #[arg(help_heading = "Frames")]
+    snapped: Snapped,
 
     /// Bytes of each frame: 60, 60-1514, imix.
     ///
@@ -231,6 +244,18 @@ impl GenArgs {
             return Err(Failure::usage("-w - and --json both need standard output"));
         }
         Ok(())
+    }
+
+    /// Reads the templates, for a destination or a file. `sender`: who sends packets that do not say.
+    pub(super) fn read_templates(
+        &self,
+        to: Option<&Destination>,
+        sender: [u8; 6],
+    ) -> Result<Frames, Failure> {
+        let (destination, source) = (self.destination_mac, self.source_mac);
+        let framing = Framing { destination, source, sender };
+        let framing = (destination.is_some() || source.is_some()).then_some(framing);
+        Frames::read(&self.template, to, self.sign, framing, self.snapped)
     }
 
     /// Returns what frames are wanted.

@@ -5,12 +5,12 @@ use std::str::FromStr;
 
 use weir::reader::Item;
 use weir::send::{Destination, SendReason};
-use weir_traffic::{Tables, Templates, hex};
+use weir_traffic::{Framing, Tables, Templates, hex};
 
 use crate::failure::Failure;
 use crate::filter::link_types;
 use crate::read::{self, Input, Sort};
-use crate::sending::fits;
+use crate::sending::{Snapped, fits};
 use crate::{style, units};
 
 const ETHERNET: u16 = 1;
@@ -59,8 +59,11 @@ impl Frames {
         wanted: &[Template],
         destination: Option<&Destination>,
         sign: bool,
+        framing: Option<Framing>,
+        snapped: Snapped,
     ) -> Result<Self, Failure> {
-        let mut all = All { link_type: destination.map(|to| to.link_type), frames: Vec::new(), bytes: 0 };
+        let link_type = destination.map(|to| to.link_type);
+        let mut all = All { link_type, framing, snapped, frames: Vec::new(), bytes: 0 };
         for template in wanted {
             match template {
                 // As the interface takes it.
@@ -115,6 +118,8 @@ impl Frames {
 struct All {
     /// `None`: any will do.
     link_type: Option<u16>,
+    framing: Option<Framing>,
+    snapped: Snapped,
     frames: Vec<Vec<u8>>,
     bytes: usize,
 }
@@ -127,16 +132,24 @@ impl All {
             Err(Failure::new(format_args!("cannot use {name} as templates: {why}")).hint(hint))
         };
         let before = self.frames.len();
+        let (mut number, mut padded) = (0, Vec::new());
         let mut input = Input::open(std::slice::from_ref(path), Sort::Never, None)?;
         loop {
             let (interface, frame) = match input.next().map_err(read::failure)? {
                 None => break,
-                Some(Item::Packet(packet)) if packet.data.len() < packet.original_len as usize => {
-                    let number = units::grouped((self.frames.len() - before + 1) as u64);
-                    let why = format!("the capture kept only the first bytes of packet {number}");
-                    return refused(&why, "try weir replay --snapped cut or pad");
+                Some(Item::Packet(packet)) => {
+                    number += 1;
+                    let is_cut = packet.data.len() < packet.original_len as usize;
+                    if is_cut && self.snapped == Snapped::Refuse {
+                        let number = units::grouped(number);
+                        let why = format!("the capture kept only the first bytes of packet {number}");
+                        return refused(&why, "try --snapped skip, cut or pad");
+                    }
+                    match self.snapped.apply(packet.data, packet.original_len, &mut padded) {
+                        Some(data) => (packet.interface as usize, data.to_vec()),
+                        None => continue,
+                    }
                 }
-                Some(Item::Packet(packet)) => (packet.interface as usize, packet.data.to_vec()),
                 Some(_) => continue,
             };
             let link_type =
@@ -161,9 +174,10 @@ impl All {
         &mut self,
         source: &str,
         link_type: u16,
-        frame: Vec<u8>,
+        mut frame: Vec<u8>,
         destination: Option<&Destination>,
     ) -> Result<(), Failure> {
+        let link_type = self.framing.map_or(link_type, |framing| framing.apply(link_type, &mut frame));
         let wanted = *self.link_type.get_or_insert(link_type);
         if !fits(link_type, wanted) {
             let [theirs, ours] = [link_type, wanted].map(link_types::name);
@@ -174,7 +188,11 @@ impl All {
                 ),
                 None => format!("cannot write {source}: they are {theirs}, those before are {ours}"),
             };
-            return Err(Failure::new(failure).hint("templates of one link type"));
+            let hint = match Framing::can_be(link_type) && wanted == ETHERNET {
+                true => "--dst-mac MAC gives them Ethernet headers",
+                false => "templates of one link type",
+            };
+            return Err(Failure::new(failure).hint(hint));
         }
         if let Some(to) = destination {
             let number = self.frames.len() + 1;

@@ -85,7 +85,7 @@ fn to_interface(args: &GenArgs, description: &mut Description) -> Outcome {
     }
     let frames = match described {
         Some(tables) => Frames::Described(tables),
-        None => Frames::read(&args.template, Some(&destination), args.sign)?,
+        None => args.read_templates(Some(&destination), description.macs[0])?,
     };
     // Until now, a signal ends the process: a FIFO may have no writer.
     handle_signals(&way.stop_flag())?;
@@ -192,7 +192,7 @@ fn to_file(args: &GenArgs, path: &Path, description: &Description) -> Outcome {
     args.confine.confine(|| Needs::to_read(&args.files(), Some(path)))?;
     let frames = match described {
         Some(tables) => Frames::Described(tables),
-        None => Frames::read(&args.template, None, args.sign)?,
+        None => args.read_templates(None, description.macs[0])?,
     };
     let stop = Arc::default();
     handle_signals(&stop)?;

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use weir::filter::FileFilter;
 use weir::send::{Pace, SenderBuilder};
 use weir_traffic::{Addresses, Sides};
@@ -14,7 +14,7 @@ use crate::interfaces;
 use crate::read::Limits;
 use crate::read::when::{self, When};
 use crate::rewriting::RewritingArgs;
-use crate::sending::{SendingArgs, rate};
+use crate::sending::{SendingArgs, Snapped, rate};
 use crate::units;
 
 const EXAMPLES: &str = "\
@@ -172,20 +172,6 @@ pub(crate) struct ReplayArgs {
 
     #[command(flatten)]
     pub(super) confine: ConfineArgs,
-}
-
-/// What to do with packets that were captured in part.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub(super) enum Snapped {
-    /// Send nothing if there are any.
-    #[default]
-    Refuse,
-    /// Leave them out.
-    Skip,
-    /// Send the bytes that there are.
-    Cut,
-    /// Append zeros up to the original length.
-    Pad,
 }
 
 impl ReplayArgs {

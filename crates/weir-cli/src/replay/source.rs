@@ -6,10 +6,11 @@ use weir::filter::FileFilter;
 use weir::reader::{Item, ReadError};
 use weir_traffic::Left;
 
-use super::args::{ReplayArgs, Snapped};
+use super::args::ReplayArgs;
 use crate::failure::Failure;
 use crate::read::{Choice, Input, Limits, Progress, Sort, Verdict};
 use crate::rewriting::Editor;
+use crate::sending::Snapped;
 
 /// Files, and what is selected of them.
 #[derive(Debug)]
@@ -110,16 +111,7 @@ impl Source {
                 Verdict::Leave => continue,
             };
             let snapped = packet.data.len() < packet.original_len as usize;
-            let data = match self.snapped {
-                Snapped::Skip if snapped => None,
-                Snapped::Pad if snapped => {
-                    padded.clear();
-                    padded.extend_from_slice(packet.data);
-                    padded.resize(packet.original_len as usize, 0);
-                    Some(&*padded)
-                }
-                _ => Some(packet.data),
-            };
+            let data = self.snapped.apply(packet.data, packet.original_len, &mut padded);
             let time = Some(packet.timestamp).filter(|&time| time != 0);
             let link_type = link_types.get(packet.interface as usize).copied().unwrap_or(1);
             let bytes = packet.data.len();

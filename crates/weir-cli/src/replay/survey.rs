@@ -5,11 +5,12 @@ use std::time::Duration;
 use weir::send::{Destination, Pace, SendReason, Sent};
 use weir_traffic::{Copies, Framing, Sides};
 
-use super::args::{ReplayArgs, Snapped};
+use super::args::ReplayArgs;
 use super::source::Found;
 use crate::failure::Failure;
 use crate::filter::link_types;
 use crate::rewriting::Kept;
+use crate::sending::Snapped;
 use crate::sending::fits;
 use crate::{style, units};
 

@@ -101,7 +101,7 @@ fn root_templates_that_cannot_be_sent_are_told() {
     fs::write(&snapped, changed(36, 61)).expect("a file");
     let before = left(&network);
     for (words, why) in [
-        (&["--template", &*raw][..], &["they are RAW (Raw IP), the interface takes EN10MB"][..]),
+        (&["--template", &*raw][..], &["they are RAW (Raw IP), the interface takes EN10MB", "--dst-mac"][..]),
         (
             &["--template", &file, "--template", &long],
             &["cannot send template 3 on `rx0`: it has 2000 bytes", "mtu 1986"],
@@ -118,6 +118,43 @@ fn root_templates_that_cannot_be_sent_are_told() {
         generate(&network, &[words, &["-c", "5"]].concat()).failed(why);
     }
     assert_eq!(left(&network), before, "nothing was sent");
+}
+
+#[test]
+fn templates_get_other_addresses_and_headers_and_are_sent_in_part_if_asked() {
+    let directory = directory();
+    let [file, raw, snapped, out] =
+        ["a.pcap", "raw.pcap", "snapped.pcap", "out.pcap"].map(|name| path(&directory, name));
+    written(&file, &["-c", "2"]);
+    let bytes = fs::read(&file).expect("a file");
+    let frames = packets(Path::new(&file));
+    let [to, from] = [[2, 0, 0, 0, 0, 9], [2, 0, 0, 0, 0, 8]];
+    let macs = ["--dst-mac", "02:00:00:00:00:09", "--src-mac", "02:00:00:00:00:08"];
+    let addressed = |frame: &[u8]| [&to[..], &from, &frame[12..]].concat();
+    // The packets without their Ethernet headers; the first one of more bytes than there are.
+    let head = [&bytes[..20], &101u32.to_ne_bytes()].concat();
+    let record = |at: usize, frame: &[u8]| {
+        let len = u32::try_from(frame.len()).expect("short").to_ne_bytes();
+        [&bytes[at..at + 8], &len, &len, frame].concat()
+    };
+    let second = 24 + 16 + frames[0].len();
+    let records = [record(24, &frames[0][14..]), record(second, &frames[1][14..])].concat();
+    fs::write(&raw, [head, records].concat()).expect("a file");
+    fs::write(&snapped, [&bytes[..36], &[61], &bytes[37..]].concat()).expect("a file");
+    let expected: Vec<_> = frames.iter().map(|frame| addressed(frame)).collect();
+    for template in [&file, &raw] {
+        written(&out, &[&["--template", template, "-c", "2"][..], &macs].concat());
+        assert_eq!(packets(Path::new(&out)), expected, "{template}");
+    }
+    let padded = [&frames[0][..], &[0]].concat();
+    for (how, expected) in [
+        ("cut", [&frames[0], &frames[1]]),
+        ("pad", [&padded, &frames[1]]),
+        ("skip", [&frames[1], &frames[1]]),
+    ] {
+        written(&out, &["--template", &snapped, "-c", "2", "--snapped", how]);
+        assert_eq!(packets(Path::new(&out)).iter().collect::<Vec<_>>(), expected, "{how}");
+    }
 }
 
 #[test]
