@@ -25,7 +25,7 @@ pub(crate) struct PoolArgs {
 
     /// Set the pool size per queue, such as 64MiB.
     ///
-    /// The unit is required. Instead of --chunks.
+    /// The unit is required. Instead of --chunks. With af_packet and af_xdp, the kernel's ring comes on top of that.
     #[arg(short = 'B', long, value_name = "SIZE", value_parser = units::size_with_unit, allow_hyphen_values = true)]
     #[arg(conflicts_with = "chunks")]
     buffer_size: Option<u64>,

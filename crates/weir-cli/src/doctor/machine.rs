@@ -141,7 +141,12 @@ fn stack() -> Vec<Check> {
     };
     let (received, dropped, squeezed) = (sum(0), sum(1), sum(2));
     let setting =
-        |name: &str| read(&format!("/proc/sys/net/core/{name}")).unwrap_or_else(|| "unknown".into());
+        |name: &str| read(&format!("/proc/sys/net/core/{name}")).unwrap_or_else(|| "not visible here".into());
+    // The settings are the machine's, but only its first network namespace shows them.
+    let sysctl = |name: &str, more| {
+        let inside = if setting(name).parse::<u64>().is_ok() { "" } else { "nsenter -t 1 -n " };
+        format!("{inside}sysctl -w net.core.{name}={more}")
+    };
     let backlog = setting("netdev_max_backlog");
     let budget = setting("netdev_budget");
     let found = format!("{backlog}; {dropped} packets dropped since boot");
@@ -151,7 +156,7 @@ fn stack() -> Vec<Check> {
         let more = backlog.parse::<u64>().map_or(10_000, |backlog| backlog.saturating_mul(4));
         Check::weak("backlog", found)
             .why("loopback, tunnels and generic XDP with steering use it")
-            .mend(format!("sysctl -w net.core.netdev_max_backlog={more}"))
+            .mend(sysctl("netdev_max_backlog", more))
     };
     let found = format!("{budget}; {squeezed} rounds cut short since boot");
     // An occasional one is normal under load.
@@ -161,7 +166,7 @@ fn stack() -> Vec<Check> {
         let more = budget.parse::<u64>().map_or(600, |budget| budget.saturating_mul(2));
         Check::weak("budget", found)
             .why("packets wait in the card's ring, which may overflow")
-            .mend(format!("sysctl -w net.core.netdev_budget={more}"))
+            .mend(sysctl("netdev_budget", more))
     };
     vec![first, second]
 }
