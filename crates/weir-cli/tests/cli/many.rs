@@ -64,7 +64,7 @@ fn root_many_interfaces_take_no_more_memory_than_they_are_given() {
     }
     let network = network();
     let interfaces = many_interfaces(&network);
-    let mut command = weir(&on_all(&interfaces, &["--memory", "128MiB"]));
+    let mut command = weir(&on_all(&interfaces, &["--memory", "128MiB", "-v"]));
     let running = Running::spawn_with_memory(&network, &mut command, "it is told how much");
     running.wait_until_open();
     let ended = running.interrupt().succeeded();

@@ -552,6 +552,8 @@ impl Drop for Capture {
         // Observers keep the shared state, but must not keep the sources open.
         if Arc::strong_count(&self.opened.shared) > 1 {
             self.opened.shared.close();
+        } else {
+            self.opened.shared.lock().release();
         }
     }
 }

@@ -12,6 +12,7 @@ use crate::live::event::{Event, Heard, Log};
 use crate::live::handlers::Team;
 use crate::live::merge::OrderCounts;
 use crate::live::port::Port;
+use crate::live::side_by_side::drop_side_by_side;
 use crate::live::site::{Site, Sockets};
 
 /// State that a capture shares with its observers. The capturing thread locks it once a second and for events, but never
@@ -82,12 +83,17 @@ impl Shared {
         let last = self.account().unwrap_or_default();
         let mut ports = self.lock();
         ports.last = Some(last);
-        ports.list.clear();
-        ports.sites.clear();
+        ports.release();
     }
 }
 
 impl Ports {
+    /// Releases everything. Each socket that is closed waits for the kernel.
+    pub(crate) fn release(&mut self) {
+        drop_side_by_side(std::mem::take(&mut self.list));
+        self.sites.clear();
+    }
+
     /// Detaches all sources: nothing more arrives.
     pub(crate) fn stop(&mut self) -> Result<(), Error> {
         let mut result = Ok(());

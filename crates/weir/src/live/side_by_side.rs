@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::panic::resume_unwind;
+use std::sync::{Mutex, PoisonError};
 use std::thread;
 
 use weir_sys::thread::deafly;
@@ -50,6 +51,21 @@ pub(crate) fn side_by_side<T: Sync, R: Send>(
         }
         Ok(done)
     })
+}
+
+/// Drops `all`, several at a time.
+pub(crate) fn drop_side_by_side<T: Send>(all: Vec<T>) {
+    let threads = all.len().min(AT_ONCE);
+    let rest = Mutex::new(all.into_iter());
+    let next = || rest.lock().unwrap_or_else(PoisonError::into_inner).next();
+    let work = || while next().is_some() {};
+    thread::scope(|scope| {
+        for _ in 1..threads {
+            // Without a thread, this one does its share.
+            let _ = deafly(|| thread::Builder::new().spawn_scoped(scope, work));
+        }
+        work();
+    });
 }
 
 /// Work that has begun on another thread, or was done on this one.
@@ -126,6 +142,24 @@ mod tests {
         assert_eq!(error.to_string(), gone(17).to_string(), "19 may have failed before");
         assert_eq!(there.load(Ordering::Relaxed), 0);
         assert_eq!(begun.load(Ordering::Relaxed), 17 + AT_ONCE, "no more are begun");
+    }
+
+    #[test]
+    fn all_are_dropped_several_at_a_time() {
+        struct Together<'a> {
+            all: &'a Barrier,
+            _counted: Counted<'a>,
+        }
+        impl Drop for Together<'_> {
+            fn drop(&mut self) {
+                self.all.wait();
+            }
+        }
+        let (there, together) = (AtomicUsize::new(0), Barrier::new(AT_ONCE));
+        let new = |number| Together { all: &together, _counted: Counted::new(&there, number) };
+        drop_side_by_side((0..3 * AT_ONCE).map(new).collect());
+        assert_eq!(there.load(Ordering::Relaxed), 0);
+        drop_side_by_side(Vec::<Together<'_>>::new());
     }
 
     #[test]
