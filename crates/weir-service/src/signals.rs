@@ -56,9 +56,10 @@ impl Signals {
 ///
 /// The kernel refuses a handler.
 pub fn stop_on_signals(stop: &Arc<AtomicBool>) -> io::Result<()> {
+    // First, since from then on a signal ends nothing by itself.
+    flag::register(SIGINT, Arc::clone(stop))?;
     // The process's kernel objects (programs, maps, sockets) go with its descriptors.
     end_if_interrupted_again(CUT_SHORT)?;
-    flag::register(SIGINT, Arc::clone(stop))?;
     flag::register(SIGTERM, Arc::clone(stop))?;
     // nohup(1) stays in force.
     if !is_ignored(SIGHUP) {
