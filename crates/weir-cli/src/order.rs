@@ -15,7 +15,7 @@ pub(crate) struct OrderArgs {
     /// Default: time for weir capture and weir count --check; otherwise none. With -w FILE, order yields:
     /// while a buffer (-B) is more than half full because sorting takes too long, packets are written as
     /// they come. The file and the summary then say which are not in order, and how to sort them.
-    #[arg(hide_short_help = true, long, value_name = "ORDER", value_enum)]
+    #[arg(long, value_name = "ORDER", value_enum)]
     order: Option<OrderArg>,
 
     /// With --order time, hold packets back for TIME so that older ones can go first.
