@@ -88,3 +88,74 @@ fn combined(operation: Operation, left: Span, right: Span, number: Option<u32>) 
         _ => None,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Numbers at which something carries or wraps, in order.
+    fn corners() -> Vec<u32> {
+        let mut all: Vec<u32> = [0, 1 << 8, 1 << 16, 1 << 31, u32::MAX]
+            .into_iter()
+            .flat_map(|corner: u32| [-2, -1, 0, 1, 2].map(|by| corner.wrapping_add_signed(by)))
+            .chain([3, 31, 32, 33])
+            .collect();
+        all.sort_unstable();
+        all.dedup();
+        all
+    }
+
+    /// Every result lies in the range, and where no result wraps, the range is not wider than they are.
+    #[test]
+    fn a_range_has_every_result() {
+        use Operation::*;
+        let corners = corners();
+        let spans: Vec<Span> = corners
+            .iter()
+            .flat_map(|&a| corners.iter().map(move |&b| (a, b)))
+            .filter(|(a, b)| a <= b)
+            .collect();
+        let within =
+            |span: Span| corners.iter().copied().filter(move |&number| span.0 <= number && number <= span.1);
+        let exact = |operation, left: u32, right: u32| match operation {
+            Add => Some(u64::from(left) + u64::from(right)),
+            Multiply => Some(u64::from(left) * u64::from(right)),
+            ShiftLeft if right < 32 => Some(u64::from(left) << right),
+            ShiftRight if right < 32 => Some(u64::from(left >> right)),
+            _ => None,
+        };
+        for operation in [Add, Subtract, Multiply, Divide, Remainder, And, Or, Xor, ShiftLeft, ShiftRight] {
+            for &left in &spans {
+                for &number in &corners {
+                    let range = combined(operation, left, (number, number), Some(number));
+                    let (least, most) = range.unwrap_or(ALL);
+                    for value in within(left) {
+                        let Some(result) = operation.apply(value, number) else { continue };
+                        let case = format!("{value:#x} of {left:x?} {operation:?} {number:#x}");
+                        assert!(least <= result && result <= most, "{case}: {least:#x} to {most:#x}");
+                    }
+                    let ends = [left.0, left.1].map(|end| exact(operation, end, number));
+                    if let [Some(least), Some(most)] = ends
+                        && most <= u32::MAX.into()
+                    {
+                        let range = range.map(|(least, most)| (u64::from(least), u64::from(most)));
+                        assert_eq!(range, Some((least, most)), "{left:x?} {operation:?} {number:#x}");
+                    }
+                }
+            }
+            // A right operand that is not known either: every eleventh pair.
+            for (&left, &right) in
+                spans.iter().step_by(11).flat_map(|left| spans.iter().map(move |right| (left, right)))
+            {
+                let (least, most) = combined(operation, left, right, None).unwrap_or(ALL);
+                for (a, b) in [(left.0, right.0), (left.0, right.1), (left.1, right.0), (left.1, right.1)] {
+                    let Some(result) = operation.apply(a, b) else { continue };
+                    assert!(
+                        least <= result && result <= most,
+                        "{a:#x} of {left:x?} {operation:?} {b:#x} of {right:x?}"
+                    );
+                }
+            }
+        }
+    }
+}
