@@ -60,6 +60,33 @@ fn right_checksums_stay_right_and_wrong_ones_wrong() {
     }
 }
 
+/// Zero would mean that there is none (RFC 768).
+#[test]
+fn the_checksum_of_udp_never_becomes_zero() {
+    let mut tried = 0;
+    for frame in frames() {
+        let (protocol, udp) = if frame[12] == 0x86 { (frame[20], 54) } else { (frame[23], 34) };
+        let word = |at: usize| u16::from_be_bytes([frame[at], frame[at + 1]]);
+        let (port, checksum) = (word(udp), word(udp + 6));
+        if protocol != 17 || checksum == 0 {
+            continue;
+        }
+        // With a port that is greater by the checksum, the sum of all words is that of none.
+        let (sum, carry) = port.overflowing_add(checksum);
+        let other = sum + u16::from(carry);
+        let rules =
+            Rewrite { ports: vec![format!("{port}={other}").parse().expect("a map")], ..Rewrite::default() };
+        let changed = rewritten(&rules, ETHERNET, &frame);
+        assert_eq!(
+            (&changed[udp..udp + 2], &changed[udp + 6..udp + 8]),
+            (&other.to_be_bytes()[..], &[0xff, 0xff][..])
+        );
+        assert_eq!(integrity(ETHERNET, &changed), Integrity::Sound);
+        tried += 1;
+    }
+    assert!(tried >= 2, "{tried}");
+}
+
 #[test]
 fn without_rules_nothing_changes() {
     for mut frame in frames() {
