@@ -200,3 +200,57 @@ fn random() -> u16 {
     let [first, second, ..] = RandomState::new().hash_one(()).to_ne_bytes();
     u16::from_ne_bytes([first, second])
 }
+
+#[cfg(test)]
+mod tests {
+    use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
+
+    use super::*;
+
+    /// A reply to `query` under another number, with this name below `test`.
+    fn reply(query: &[u8], by: u16, name: &str) -> Vec<u8> {
+        let id = dns::id(query).expect("a number").wrapping_add(by);
+        let label = |label: &str| [&[u8::try_from(label.len()).expect("short")], label.as_bytes()].concat();
+        let name = [label(name), label("test"), vec![0]].concat();
+        let header = [id, 0x8180, 1, 1, 0, 0].map(u16::to_be_bytes).concat();
+        let len = u16::try_from(name.len()).expect("short");
+        let record = [0xc00c, 12, 1, 0, 60, len].map(u16::to_be_bytes).concat();
+        [&header, &query[12..], &record, &name].concat()
+    }
+
+    /// Whoever cannot see the query does not know its number: a reply with another one is forged, or late.
+    #[test]
+    fn only_the_reply_with_the_number_of_the_query_counts() {
+        let server = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).expect("a socket");
+        let ours = connected(server.local_addr().expect("an address")).expect("a socket");
+        let (asks, program) =
+            socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::NONBLOCK, None)
+                .expect("sockets");
+        let mut finder =
+            Finder { program: &program, hosts: HashMap::new(), servers: vec![ours], queries: HashMap::new() };
+        let address = IpAddr::from([192, 0, 2, 1]);
+        wire::send(&asks, &wire::ask(address)).expect("room");
+        let mut buffer = [0; LONGEST];
+        finder.turn().expect("the question is taken");
+        finder.ask_others();
+        let (len, from) = server.recv_from(&mut buffer).expect("a query");
+        let query = buffer[..len].to_vec();
+        for by in [1, 0x100, u16::MAX] {
+            server.send_to(&reply(&query, by, "wrong"), from).expect("sent");
+            finder.turn().expect("the program is there");
+        }
+        // That of another question, under the right number.
+        let mut other = reply(&query, 0, "wrong");
+        other[13] ^= 1;
+        server.send_to(&other, from).expect("sent");
+        finder.turn().expect("the program is there");
+        assert!(
+            wire::receive(&asks, &mut buffer).is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock)
+        );
+        server.send_to(&reply(&query, 0, "right"), from).expect("sent");
+        finder.turn().expect("the program is there");
+        let answer = wire::receive(&asks, &mut buffer).expect("an answer");
+        assert_eq!(wire::address(answer), Some((address, &b"right.test"[..])));
+        assert!(finder.queries.is_empty());
+    }
+}
