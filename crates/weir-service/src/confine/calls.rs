@@ -235,13 +235,18 @@ const NAMESPACES: u64 = (c::CLONE_NEWCGROUP
 /// Restricts all threads of the process to the calls of `calls`, permanently. `sends`: it also sends packets. Returns the
 /// number of allowed calls.
 pub(super) fn allow_only(calls: Calls, sends: bool) -> Result<usize, String> {
-    let mut rules = rules(calls).map_err(|error| error.to_string())?;
-    if sends {
-        rules.extend(sending().map_err(|error| error.to_string())?);
-    }
+    let rules = all_rules(calls, sends).map_err(|error| error.to_string())?;
     let number = rules.len();
     apply(rules, SeccompAction::Allow, UNKNOWN)?;
     Ok(number)
+}
+
+fn all_rules(calls: Calls, sends: bool) -> Result<Rules, seccompiler::BackendError> {
+    let mut rules = rules(calls)?;
+    if sends {
+        rules.extend(sending()?);
+    }
+    Ok(rules)
 }
 
 /// Denies executable memory to all threads, permanently, in addition to earlier restrictions.
@@ -253,11 +258,17 @@ pub(super) fn no_code() -> Result<(), String> {
 const UNKNOWN: SeccompAction = SeccompAction::Errno(c::ENOSYS as u32);
 
 fn apply(rules: Rules, matching: SeccompAction, others: SeccompAction) -> Result<(), String> {
-    let arch = TargetArch::try_from(ARCH).map_err(|error| error.to_string())?;
-    let filter = SeccompFilter::new(rules.into_iter().collect(), others, matching, arch)
-        .and_then(seccompiler::BpfProgram::try_from)
-        .map_err(|error| error.to_string())?;
+    let filter = compiled(rules, matching, others).map_err(|error| error.to_string())?;
     seccompiler::apply_filter_all_threads(&filter).map_err(|error| error.to_string())
+}
+
+fn compiled(
+    rules: Rules,
+    matching: SeccompAction,
+    others: SeccompAction,
+) -> Result<seccompiler::BpfProgram, seccompiler::BackendError> {
+    let arch = TargetArch::try_from(ARCH)?;
+    SeccompFilter::new(rules.into_iter().collect(), others, matching, arch)?.try_into()
 }
 
 type Rules = Vec<(c::c_long, Vec<Rule>)>;
@@ -379,4 +390,275 @@ fn domain(domain: c::c_int) -> Result<Rule, seccompiler::BackendError> {
 fn netlink(protocol: c::c_int) -> Result<Rule, seccompiler::BackendError> {
     let domain = Condition::new(0, Length::Dword, Compare::Eq, c::AF_NETLINK as u64)?;
     Rule::new(vec![domain, Condition::new(2, Length::Dword, Compare::Eq, protocol as u64)?])
+}
+
+#[cfg(test)]
+#[expect(clippy::cast_sign_loss, clippy::cast_possible_truncation, reason = "constants, and halves of words")]
+mod tests {
+    use super::*;
+
+    /// Every kind of process, and whether it also sends.
+    const ALL: [(Calls, bool); 6] = [
+        (Calls::Capture, false),
+        (Calls::Keep, false),
+        (Calls::Make, false),
+        (Calls::Files, false),
+        (Calls::Files, true),
+        (Calls::FilesAndCode, false),
+    ];
+
+    /// Runs the program that the kernel gets. Returns whether it allows the call.
+    fn allows(program: &seccompiler::BpfProgram, arch: u32, call: c::c_long, args: [u64; 6]) -> bool {
+        // struct seccomp_data (linux/seccomp.h), as words.
+        let mut data = vec![u32::try_from(call).expect("a number"), arch, 0, 0];
+        data.extend(args.iter().flat_map(|arg| [*arg as u32, (arg >> 32) as u32]));
+        let (mut at, mut a) = (0, 0);
+        loop {
+            let instruction = &program[at];
+            let k = instruction.k;
+            at += 1;
+            let jump = |taken: bool| usize::from(if taken { instruction.jt } else { instruction.jf });
+            match u32::from(instruction.code) {
+                code if code == c::BPF_LD | c::BPF_W | c::BPF_ABS => a = data[k as usize / 4],
+                code if code == c::BPF_ALU | c::BPF_AND | c::BPF_K => a &= k,
+                code if code == c::BPF_JMP | c::BPF_JA => at += k as usize,
+                code if code == c::BPF_JMP | c::BPF_JEQ | c::BPF_K => at += jump(a == k),
+                code if code == c::BPF_JMP | c::BPF_JGT | c::BPF_K => at += jump(a > k),
+                code if code == c::BPF_JMP | c::BPF_JGE | c::BPF_K => at += jump(a >= k),
+                code if code == c::BPF_RET | c::BPF_K => return k == c::SECCOMP_RET_ALLOW,
+                code => panic!("an instruction of another kind: {code:#x}"),
+            }
+        }
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    const ARCHITECTURE: u32 = 0xc000_003e;
+    #[cfg(target_arch = "aarch64")]
+    const ARCHITECTURE: u32 = 0xc000_00b7;
+
+    fn arg(place: usize, value: u64) -> [u64; 6] {
+        let mut args = [0; 6];
+        args[place] = value;
+        args
+    }
+
+    /// Calls that no confined process needs, by which it could reach other processes, other files, the network, or the kernel's
+    /// settings; those that only one kind needs are in [`only_for_some`].
+    fn never() -> Vec<(c::c_long, [u64; 6])> {
+        let any = [
+            c::SYS_execve,
+            c::SYS_execveat,
+            c::SYS_clone3,
+            c::SYS_ptrace,
+            c::SYS_kill,
+            c::SYS_tkill,
+            c::SYS_rt_sigqueueinfo,
+            c::SYS_rt_tgsigqueueinfo,
+            c::SYS_pidfd_open,
+            c::SYS_pidfd_send_signal,
+            c::SYS_pidfd_getfd,
+            c::SYS_process_vm_readv,
+            c::SYS_process_vm_writev,
+            c::SYS_process_madvise,
+            c::SYS_kcmp,
+            c::SYS_setns,
+            c::SYS_unshare,
+            c::SYS_mount,
+            c::SYS_umount2,
+            c::SYS_pivot_root,
+            c::SYS_chroot,
+            c::SYS_open_tree,
+            c::SYS_move_mount,
+            c::SYS_fsopen,
+            c::SYS_mount_setattr,
+            c::SYS_openat2,
+            c::SYS_open_by_handle_at,
+            c::SYS_fchmodat,
+            c::SYS_fchown,
+            c::SYS_fchownat,
+            c::SYS_linkat,
+            c::SYS_symlinkat,
+            c::SYS_mkdirat,
+            c::SYS_mknodat,
+            c::SYS_setxattr,
+            c::SYS_fsetxattr,
+            c::SYS_removexattr,
+            c::SYS_utimensat,
+            c::SYS_quotactl,
+            c::SYS_setuid,
+            c::SYS_setgid,
+            c::SYS_setgroups,
+            c::SYS_setresuid,
+            c::SYS_setresgid,
+            c::SYS_setfsuid,
+            c::SYS_setfsgid,
+            c::SYS_capset,
+            c::SYS_setpgid,
+            c::SYS_setsid,
+            c::SYS_sethostname,
+            c::SYS_setdomainname,
+            c::SYS_settimeofday,
+            c::SYS_clock_settime,
+            c::SYS_perf_event_open,
+            c::SYS_io_uring_setup,
+            c::SYS_io_uring_register,
+            c::SYS_userfaultfd,
+            c::SYS_connect,
+            c::SYS_listen,
+            c::SYS_accept,
+            c::SYS_init_module,
+            c::SYS_finit_module,
+            c::SYS_delete_module,
+            c::SYS_kexec_load,
+            c::SYS_reboot,
+            c::SYS_swapon,
+            c::SYS_acct,
+            c::SYS_syslog,
+            c::SYS_add_key,
+            c::SYS_request_key,
+            c::SYS_keyctl,
+            c::SYS_personality,
+            c::SYS_fanotify_init,
+            c::SYS_mbind,
+            c::SYS_move_pages,
+            c::SYS_sched_setscheduler,
+            c::SYS_sched_setattr,
+            c::SYS_ioprio_set,
+            c::SYS_vmsplice,
+            c::SYS_tee,
+            c::SYS_process_mrelease,
+        ];
+        let mut calls: Vec<_> = any.into_iter().map(|call| (call, [0; 6])).collect();
+        // Requests that inject input, take terminals away, or change interfaces and tunnels.
+        let requests = [
+            c::TIOCSTI,
+            c::TIOCSCTTY,
+            c::TIOCNOTTY,
+            c::TIOCSPGRP,
+            c::TIOCSETD,
+            c::TCSETS,
+            c::FIOASYNC,
+            c::SIOCSIFFLAGS,
+            c::SIOCSIFADDR,
+            c::SIOCSIFHWADDR,
+            c::TUNSETIFF,
+        ];
+        calls.extend(requests.map(|request| (c::SYS_ioctl, arg(1, request))));
+        // TIOCLINUX, FS_IOC_SETFLAGS, and what SIOCETHTOOL is close to.
+        calls.extend([0x541c, 0x4008_6602, 0x8945, 0x8947].map(|request| (c::SYS_ioctl, arg(1, request))));
+        // Attaching programs, running them, and kernel objects of others: bpf(2).
+        calls.extend(
+            [6, 7, 8, 9, 10, 11, 12, 13, 14, 16, 17, 19, 20, 21, 28, 30, 31, 32, 33, 35, 36]
+                .map(|command| (c::SYS_bpf, arg(0, command))),
+        );
+        let options = [
+            c::PR_SET_DUMPABLE,
+            c::PR_SET_KEEPCAPS,
+            c::PR_SET_SECCOMP,
+            c::PR_CAPBSET_DROP,
+            c::PR_SET_MM,
+            c::PR_CAP_AMBIENT,
+            c::PR_SET_PTRACER,
+            c::PR_SET_PDEATHSIG,
+        ];
+        calls.extend(options.map(|option| (c::SYS_prctl, arg(0, option as u64))));
+        calls.extend(
+            [c::F_SETOWN, 10 /* F_SETSIG */, c::F_NOTIFY, c::F_ADD_SEALS, c::F_SETLEASE]
+                .map(|command| (c::SYS_fcntl, arg(1, command as u64))),
+        );
+        for mode in [0o4755, 0o2755, 0o1777] {
+            calls.push((c::SYS_openat, arg(3, mode)));
+            calls.push((c::SYS_fchmod, arg(1, mode)));
+        }
+        calls.extend([0o644, 0o660, 0o666, 0o777].map(|mode| (c::SYS_fchmod, arg(1, mode))));
+        calls.extend(
+            [c::AF_INET, c::AF_INET6, c::AF_PACKET, c::AF_UNIX, c::AF_VSOCK]
+                .map(|domain| (c::SYS_socket, arg(0, domain as u64))),
+        );
+        let other = u64::from(std::process::id()) + 1;
+        calls.extend([
+            (c::SYS_tgkill, arg(0, other)),
+            (c::SYS_prlimit64, arg(0, other)),
+            (c::SYS_sched_setaffinity, arg(0, other)),
+            (c::SYS_setpriority, arg(1, other)),
+            (c::SYS_setpriority, arg(0, c::PRIO_USER.into())),
+            // To an address.
+            (c::SYS_sendto, arg(4, 1)),
+            (c::SYS_sendto, arg(4, 1 << 32)),
+            (c::SYS_socketpair, arg(0, c::AF_INET as u64)),
+            // A process in a new namespace.
+            (c::SYS_clone, arg(0, c::CLONE_NEWUSER as u64)),
+            (c::SYS_clone, arg(0, c::CLONE_NEWNET as u64)),
+        ]);
+        calls
+    }
+
+    /// Calls for some kinds of processes.
+    fn only_for_some() -> Vec<(c::c_long, [u64; 6], &'static [Calls])> {
+        use Calls::{Capture, Files, FilesAndCode, Keep, Make};
+        let membership = |option: c::c_int| [0, c::SOL_PACKET as u64, option as u64, 0, 0, 0];
+        let mut calls: Vec<(c::c_long, [u64; 6], &'static [Calls])> = vec![
+            // A process of its own.
+            (c::SYS_clone, arg(0, c::SIGCHLD as u64), &[Make]),
+            (c::SYS_seccomp, [0; 6], &[FilesAndCode]),
+            (c::SYS_prctl, arg(0, c::PR_SET_NO_NEW_PRIVS as u64), &[FilesAndCode]),
+            (c::SYS_mmap, arg(2, EXECUTABLE), &[FilesAndCode]),
+            (c::SYS_mprotect, arg(2, EXECUTABLE | 3), &[FilesAndCode]),
+            (c::SYS_memfd_create, [0; 6], &[Make]),
+            (c::SYS_capget, [0; 6], &[Make]),
+            (c::SYS_socketpair, arg(0, c::AF_UNIX as u64), &[Make]),
+            (c::SYS_ioctl, arg(1, NS_GET_NSTYPE), &[Make]),
+            (c::SYS_ioctl, arg(1, c::TCGETS), &[Capture, Keep, Files, FilesAndCode]),
+            (c::SYS_ioctl, arg(1, SIOCETHTOOL), &[Capture, Keep, Files, FilesAndCode]),
+            (c::SYS_fchmod, arg(1, 0o600), &[Keep, Make, Files, FilesAndCode]),
+            (c::SYS_bind, [0; 6], &[Capture]),
+            (c::SYS_accept4, [0; 6], &[Capture]),
+            (c::SYS_shutdown, [0; 6], &[Capture]),
+            (c::SYS_adjtimex, [0; 6], &[Capture]),
+            (c::SYS_setpriority, [0; 6], &[Capture]),
+            (c::SYS_socket, [c::AF_NETLINK as u64, 0, c::NETLINK_ROUTE as u64, 0, 0, 0], &[Capture]),
+            (c::SYS_socket, [c::AF_NETLINK as u64, 0, c::NETLINK_GENERIC as u64, 0, 0, 0], &[]),
+            (c::SYS_setsockopt, membership(c::PACKET_ADD_MEMBERSHIP), &[Make]),
+            (c::SYS_setsockopt, membership(c::PACKET_DROP_MEMBERSHIP), &[Capture, Make]),
+        ];
+        let commands = |commands: &[u64], who: &'static [Calls]| -> Vec<_> {
+            commands.iter().map(|&command| (c::SYS_bpf, arg(0, command), who)).collect()
+        };
+        calls.extend(commands(&[PROG_LOAD, MAP_CREATE, BTF_LOAD, MAP_FREEZE], &[Make]));
+        calls.extend(commands(
+            &[LINK_UPDATE, LINK_DETACH, MAP_DELETE_ELEM, MAP_GET_NEXT_KEY, MAP_LOOKUP_BATCH],
+            &[Capture],
+        ));
+        calls.extend(commands(&[MAP_LOOKUP_ELEM, MAP_UPDATE_ELEM, OBJ_GET_INFO_BY_FD], &[Capture, Make]));
+        calls
+    }
+
+    #[test]
+    fn each_kind_of_process_has_its_calls_and_no_others() {
+        for (calls, sends) in ALL {
+            let rules = all_rules(calls, sends).expect("rules");
+            let program = compiled(rules, SeccompAction::Allow, UNKNOWN).expect("a program");
+            let may = |call, args| allows(&program, ARCHITECTURE, call, args);
+            for (call, args) in never() {
+                assert!(!may(call, args), "{calls:?} may call {call} with {args:x?}");
+            }
+            for (call, args, who) in only_for_some() {
+                assert_eq!(may(call, args), who.contains(&calls), "{calls:?}: {call} with {args:x?}");
+            }
+            for call in [c::SYS_sendmmsg, c::SYS_recvfrom] {
+                let is_for =
+                    sends || (call == c::SYS_recvfrom && matches!(calls, Calls::Capture | Calls::Make));
+                assert_eq!(may(call, [0; 6]), is_for, "{calls:?}, {sends}: {call}");
+            }
+            for call in [c::SYS_read, c::SYS_write, c::SYS_futex, c::SYS_exit_group, c::SYS_openat] {
+                assert!(may(call, [0; 6]), "{calls:?}: {call}");
+            }
+            let thread = c::CLONE_THREAD as u64 | c::CLONE_VM as u64;
+            assert!(may(c::SYS_clone, arg(0, thread)), "{calls:?}: a thread");
+            // Nothing under the numbers of other architectures.
+            assert!(!allows(&program, 0x4000_0003, c::SYS_read, [0; 6]));
+            #[cfg(target_arch = "x86_64")]
+            assert!(!may(c::SYS_read | 0x4000_0000, [0; 6]), "x32");
+        }
+    }
 }
