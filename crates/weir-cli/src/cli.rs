@@ -63,7 +63,7 @@ pub(crate) enum Command {
     Capture(CaptureArgs),
     /// Show packet, bit and drop rates, in total or per queue.
     Count(CountArgs),
-    /// Count packets and bytes by filter in the kernel, without capturing any.
+    /// Count packets and bytes by filter or key, in the kernel or in capture files.
     Stat(StatArgs),
     /// Query running captures or change their filters.
     Ctl(CtlArgs),

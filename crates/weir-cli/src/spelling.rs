@@ -229,7 +229,11 @@ const COMMANDS: [Entry; 13] = [
         "",
         "weir read FILE... -w OTHER; weir read --help lists the options",
     ),
-    ("capinfos stats statistics", "", "of a file: weir info FILE; of an interface: weir stat -i IF"),
+    (
+        "capinfos stats statistics",
+        "",
+        "of a file: weir info FILE, weir stat -r FILE; of an interface: weir stat -i IF",
+    ),
     ("bridge tap mirror", "", "between two interfaces: weir forward"),
     ("check test", "", "whether capturing works here: weir doctor; what a filter does: weir filter"),
     ("set", "", "to change a set of a running capture: weir ctl set"),

@@ -33,15 +33,25 @@ pub struct Spread {
 }
 
 impl Spread {
+    /// Returns all buckets, without packets.
+    pub fn empty() -> Self {
+        let from = [0].into_iter().chain(SIZES.map(|last| last + 1));
+        let sizes = from.zip(SIZES.into_iter().chain([u64::MAX]));
+        let bucket = |(from, to)| Bucket { from, to, ..Bucket::default() };
+        Self {
+            sizes: sizes.map(bucket).collect(),
+            gaps: (0..GAPS).map(gap).map(bucket).collect(),
+            first: Default::default(),
+        }
+    }
+
     /// Reads the map.
     pub(super) fn read(map: &MapHandle) -> Result<Self, CallError> {
-        let mut counts = sums(map, SIZES.len() + 1 + GAPS + 1)?.into_iter();
-        let from = [0].into_iter().chain(SIZES.map(|last| last + 1));
-        let limits = from.zip(SIZES.into_iter().chain([u64::MAX]));
-        let bucket = |((from, to), counts)| Bucket { from, to, counts };
-        let sizes = limits.zip(counts.by_ref()).map(bucket).collect();
-        let gaps = (0..GAPS).map(gap).zip(counts.by_ref()).map(bucket).collect();
-        Ok(Self { sizes, gaps, first: counts.next().unwrap_or_default() })
+        let counts = sums(map, SIZES.len() + 1 + GAPS + 1)?;
+        let mut spread = Self::empty();
+        let buckets = spread.sizes.iter_mut().chain(&mut spread.gaps).map(|bucket| &mut bucket.counts);
+        buckets.chain([&mut spread.first]).zip(counts).for_each(|(place, counts)| *place = counts);
+        Ok(spread)
     }
 }
 

@@ -11,7 +11,7 @@ use weir_service::session::Identity;
 
 use crate::failure::Failure;
 
-#[derive(Debug, Args)]
+#[derive(Clone, Copy, Debug, Args)]
 #[command(next_help_heading = "Privileges")]
 pub(crate) struct ConfineArgs {
     /// Do not drop privileges or sandbox (for troubleshooting).

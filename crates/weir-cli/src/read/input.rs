@@ -8,7 +8,8 @@ use rustix::process::{Resource, getrlimit};
 use weir::FileInterface;
 use weir::filter::FileFilter;
 use weir::reader::{
-    self, Item, Merge, Meter, Order, ReadError, ReadReason, Reader, Run, Section, TimeUnit, Warning,
+    self, ByteOrder, Item, Merge, Meter, Order, ReadError, ReadReason, Reader, Run, Section, TimeUnit,
+    Warning,
 };
 
 use super::failure;
@@ -159,6 +160,11 @@ impl Input {
     /// Returns the first file, which sets the format of new files.
     pub(crate) fn first(&self) -> Option<&Reader> {
         self.readers().first().copied()
+    }
+
+    /// Returns whether link-layer headers in the byte order of the capturing host are in the other order here.
+    pub(crate) fn is_swapped(&self) -> bool {
+        self.readers().iter().any(|reader| reader.format().byte_order != ByteOrder::NATIVE)
     }
 
     /// Returns whether any interface so far has timestamps finer than microseconds.

@@ -170,7 +170,7 @@ pub(crate) fn failure(error: ReadError) -> Failure {
 }
 
 /// Prints irregularities of the input that did not end reading.
-fn say_odd(input: &Input, sort: Sort) {
+pub(crate) fn say_odd(input: &Input, sort: Sort) {
     let paint = style::stderr();
     for (name, warning) in input.warnings() {
         style::say(format_args!("{}: {}: {warning}", paint.yellow("note"), style::visible(name)));

@@ -1,19 +1,22 @@
 //! The command line of `weir stat`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use weir::SourceChoice;
 use weir::statistics::{KeyField, StatisticsBuilder};
+use weir::{Filter, SourceChoice};
 use weir_service::session::Settings;
 
+use super::file::Counting;
 use super::named::{self, Named};
+use super::output::Form;
+use super::plan::Plan;
 use super::top::{Busiest, Choice};
 use crate::args::{ConfineArgs, MORE, MetricsArgs, ModeArg, ReadyArgs, UserArgs};
 use crate::failure::Failure;
 use crate::interfaces::Chosen;
-use crate::{cut_off, filter_args, grant, hints, interfaces, units};
+use crate::{cut_off, filter_args, grant, hints, interfaces, style, units};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -43,10 +46,14 @@ Examples:
         Serve Prometheus metrics at http://127.0.0.1:9464/metrics.
   weir stat -i web/eth0 'in: inbound' 'out: outbound'
         Count in another network namespace.
+  weir stat -r trace.pcapng --by src,dport
+        Show the busiest pairs of sender and service in a capture file; -r - reads standard input.
+  weir stat -r a.pcapng -r b.pcap.zst --every 1m --csv 'dns: port 53' > dns.csv
+        Write a line for each minute of two files together.
   weir stat -i eth0,eth1 --by src
         Count on two interfaces, with the busiest senders of both together; --per-interface: of each.
 
-The kernel counts; no packet is copied, and every packet continues on its way, unless --mode exclusive drops it. A packet counts for each filter \
+On interfaces the kernel counts; no packet is copied, and every packet continues on its way, unless --mode exclusive drops it. A packet counts for each filter \
 that it matches, and for (all). A super-frame built by offloads counts as one packet. Bytes are those of frames, \
 without checksum, with VLAN tags.
 The source tc sees both directions; xdp sees received packets, before the stack and other programs of tc.
@@ -69,6 +76,17 @@ pub(crate) struct StatArgs {
     /// The language extends pcap-filter(7); weir-filter(7) describes it. Filters may overlap.
     #[arg(value_name = "FILTER")]
     filters: Vec<Named>,
+
+    /// Count the packets of this capture file instead of an interface; - is standard input; may be repeated.
+    ///
+    /// Files are pcap or pcapng, plain or compressed. The interfaces of all files have their rows, as those of -i; those
+    /// with the same name have them together. Numbers are those of the whole file, with rates over the time
+    /// from its first packet to its last, and with --every or -c also of each interval between these. A packet that the
+    /// file does not call sent counts as received. A stretch of intervals without packets is one long interval.
+    #[arg(short, long, value_name = "FILE", help_heading = "Counting")]
+    #[arg(conflicts_with_all = ["interfaces", "namespaces", "source", "mode", "force", "no_promiscuous_mode"])]
+    #[arg(conflicts_with_all = ["duration", "metrics", "relinquish_privileges", "ready_fd"])]
+    read: Vec<PathBuf>,
 
     /// Read more filters from FILE, one in each line; - is standard input.
     ///
@@ -101,7 +119,7 @@ pub(crate) struct StatArgs {
     ///
     /// By default those of several interfaces are summed up: a key has one row, with what all interfaces have counted.
     #[arg(long, help_heading = "Counting")]
-    pub(super) per_interface: bool,
+    per_interface: bool,
 
     /// Select where packets are counted.
     #[arg(long, value_enum, default_value_t, help_heading = "Counting")]
@@ -164,15 +182,15 @@ pub(crate) struct StatArgs {
     #[arg(long, help_heading = "Counting")]
     gaps: bool,
 
-    /// Print every TIME.
-    #[arg(long, value_name = "TIME", value_parser = units::duration, default_value = "1s")]
-    #[arg(visible_alias = "interval", allow_hyphen_values = true, help_heading = "Output")]
-    pub(super) every: Duration,
+    /// Print every TIME [default: 1s; with -r only at the end].
+    #[arg(long, value_name = "TIME", value_parser = units::duration, visible_alias = "interval")]
+    #[arg(allow_hyphen_values = true, help_heading = "Output")]
+    every: Option<Duration>,
 
     /// Stop after N intervals.
     #[arg(short = 'c', long, value_name = "N", value_parser = units::count, allow_hyphen_values = true)]
     #[arg(help_heading = "Stop conditions")]
-    pub(super) count: Option<u64>,
+    count: Option<u64>,
 
     /// Stop after TIME: 500ms, 10s, 5m, 1h.
     #[arg(long, value_name = "TIME", value_parser = units::duration, allow_hyphen_values = true)]
@@ -181,19 +199,19 @@ pub(crate) struct StatArgs {
 
     /// Print a line per interval and filter as comma-separated values.
     #[arg(long, conflicts_with = "json", help_heading = "Output")]
-    pub(super) csv: bool,
+    csv: bool,
 
     /// Print a JSON object per interval, and then the final account, on standard output.
     #[arg(long, help_heading = "Output")]
-    pub(super) json: bool,
+    json: bool,
 
     /// Print only errors (and what --csv or --json print).
     #[arg(short, long, help_heading = "Output")]
-    pub(super) quiet: bool,
+    quiet: bool,
 
     /// Print more at startup, including the sandbox in force.
     #[arg(short, long, conflicts_with = "quiet", help_heading = "Output")]
-    pub(super) verbose: bool,
+    verbose: bool,
 
     #[command(flatten)]
     metrics: MetricsArgs,
@@ -243,9 +261,55 @@ impl StatArgs {
         }
     }
 
-    /// Returns which keys are shown.
-    pub(super) fn choice(&self) -> Choice {
-        Choice { most: usize::try_from(self.top).unwrap_or(usize::MAX), by: self.busiest }
+    /// Returns what is printed, and when.
+    pub(super) fn plan(&self) -> Plan {
+        let choice = Choice { most: usize::try_from(self.top).unwrap_or(usize::MAX), by: self.busiest };
+        Plan {
+            form: Form::new(self.json, self.csv, self.quiet),
+            quiet: self.quiet,
+            verbose: self.verbose,
+            every: self.every,
+            count: self.count,
+            choice,
+            apart: self.per_interface,
+        }
+    }
+
+    /// Returns the files to count; none: interfaces.
+    pub(super) fn files(&self) -> &[PathBuf] {
+        &self.read
+    }
+
+    /// Returns what is counted in files.
+    pub(super) fn counting(&self) -> Result<Counting, Failure> {
+        let inputs = self.read.iter().chain(&self.filter_file);
+        if inputs.filter(|path| path.as_os_str() == "-").count() > 1 {
+            return Err(Failure::usage("standard input (-) can be read only once"));
+        }
+        let file = self.filters.iter().find(|one| Path::new(&one.name).is_file());
+        if let Some(file) = file.filter(|file| weir::filter::FileFilter::new(file.filter()).is_err()) {
+            let message = format!("`{}` is a file, where a FILTER is expected", style::visible(&file.name));
+            return Err(Failure::usage(message).hint("name each file with an -r of its own"));
+        }
+        Ok(Counting {
+            filters: self.filters()?,
+            fields: self.by.clone(),
+            most_keys: self.keys,
+            sizes: self.sizes,
+            gaps: self.gaps,
+            confine: self.confine,
+        })
+    }
+
+    /// Returns the filters with their names.
+    fn filters(&self) -> Result<Vec<(String, Filter)>, Failure> {
+        let more = match &self.filter_file {
+            Some(path) => named::lines(&filter_args::read(path)?).map_err(|error| {
+                Failure::usage(format!("cannot read filters from {}: {error}", path.display()))
+            })?,
+            None => Vec::new(),
+        };
+        Ok(self.filters.iter().chain(&more).map(|named| (named.name.clone(), named.filter())).collect())
     }
 
     /// Returns a builder for each interface.
@@ -260,20 +324,13 @@ impl StatArgs {
                 cut_off::check(&chosen)?;
             }
         }
-        let more = match &self.filter_file {
-            Some(path) => named::lines(&filter_args::read(path)?).map_err(|error| {
-                Failure::usage(format!("cannot read filters from {}: {error}", path.display()))
-            })?,
-            None => Vec::new(),
-        };
-        let filters: Vec<_> =
-            self.filters.iter().chain(&more).map(|named| (&named.name, named.filter())).collect();
+        let filters = self.filters()?;
         let builder = |interface: &Chosen| {
             let builder = interface.statistics().source(self.source.into()).mode(self.mode.into());
             let builder = builder.promiscuous(!self.no_promiscuous_mode);
             let builder = builder.by(self.by.iter().copied()).most_keys(self.keys);
             let builder = builder.sizes(self.sizes).gaps(self.gaps);
-            filters.iter().fold(builder, |builder, (name, filter)| builder.filter(*name, filter.clone()))
+            filters.iter().fold(builder, |builder, (name, filter)| builder.filter(name, filter.clone()))
         };
         Ok(chosen.iter().map(builder).collect())
     }

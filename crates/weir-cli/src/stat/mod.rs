@@ -1,66 +1,83 @@
-//! `weir stat`: packets and bytes by filter, key, size and gap, counted in the kernel.
+//! `weir stat`: packets and bytes by filter, key, size and gap, counted in the kernel, or in files.
 
 mod args;
+mod file;
 mod label;
 mod metrics;
 mod named;
 mod output;
+mod plan;
 mod report;
 mod rows;
 mod summary;
+mod tally;
 mod top;
 
 use std::io;
 use std::time::{Duration, Instant};
 
+use weir::statistics::StatisticsBuilder;
 use weir::{Change as Happened, Statistics};
 use weir_service::Stop;
 use weir_service::confine::Confinement;
 use weir_service::control::Change;
-use weir_service::session::{Policy, Prepared};
+use weir_service::session::{Policy, Prepared, Settings};
 
 pub(crate) use self::args::StatArgs;
 pub(crate) use self::named::Named;
-use self::output::Output;
+use self::output::{Form, Output};
+use self::plan::Plan;
 use self::rows::View;
-use self::summary::{Part, Summary};
+use self::summary::{Counted, Origin, Part, Summary};
 use crate::failure::Failure;
 use crate::opening::{self, Unopened};
 use crate::{json, style};
 
 /// Runs the command.
 pub(crate) fn run(args: &StatArgs) -> Result<(), Failure> {
-    let prepared = Prepared::new(args.settings(), None)?;
+    match args.files() {
+        [] => live(args.plan(), args.settings(), || args.builders()),
+        files => file::run(files, args.counting()?, &args.plan()),
+    }
+}
+
+/// Counts on interfaces.
+fn live(
+    plan: Plan,
+    settings: Settings,
+    builders: impl FnOnce() -> Result<Vec<StatisticsBuilder>, Failure>,
+) -> Result<(), Failure> {
+    let prepared = Prepared::new(settings, None)?;
     let opened = prepared.open(|until| -> Result<_, Unopened> {
-        let progress = opening::progress(until, args.quiet);
-        Ok(Statistics::start_all_telling(args.builders()?, progress)?)
+        let progress = opening::progress(until, plan.quiet);
+        Ok(Statistics::start_all_telling(builders()?, progress)?)
     });
     let (statistics, opened) = match opened {
         Ok(opened) => opened,
         Err(unopened) => {
-            unopened.say(args.quiet, "counted")?;
-            let view = View { fields: Vec::new(), choice: args.choice(), apart: args.per_interface };
-            let mut summary = Summary::new(&[], &view);
+            unopened.say(plan.quiet, "counted")?;
+            let mut summary = Summary::new(&[], &plan.view(Vec::new()));
             summary.close(Ok(Stop::Signal));
-            return if args.json { json::line(io::stdout(), &summary).map_err(cannot_print) } else { Ok(()) };
+            let json = plan.form == Form::Json;
+            return if json { json::line(io::stdout(), &summary).map_err(cannot_print) } else { Ok(()) };
         }
     };
     let paint = style::stderr();
-    style::print(&report::opened(&statistics, args.quiet, paint));
-    style::print(&crate::report::service(&opened, args.quiet, args.verbose));
+    style::print(&report::opened(&statistics, plan.quiet, paint));
+    style::print(&crate::report::service(&opened, plan.quiet, plan.verbose));
     let confinement = opened.confinement().cloned();
-    let next = Instant::now() + args.every;
+    let next = Instant::now() + plan.every();
     let fields = statistics.first().map(|one| one.info().fields.clone()).unwrap_or_default();
-    let view = View { fields, choice: args.choice(), apart: args.per_interface };
-    let output = Output::new(args, view.clone());
+    let view = plan.view(fields);
+    let output = Output::new(plan.form, view.clone());
     let over = vec![false; statistics.len()];
-    let run = Run { args, statistics, over, view, confinement, output, next, intervals: 0 };
+    let run = Run { plan, statistics, over, view, confinement, output, next, intervals: 0 };
     opened.serve(run)?.run()
 }
 
 /// Counting that is being watched.
-struct Run<'a> {
-    args: &'a StatArgs,
+struct Run {
+    plan: Plan,
     /// Those of each interface.
     statistics: Vec<Statistics>,
     /// Which interfaces are gone, with their last rows printed.
@@ -75,7 +92,7 @@ struct Run<'a> {
     intervals: u64,
 }
 
-impl Policy for Run<'_> {
+impl Policy for Run {
     type Account = Summary;
     type Error = Failure;
 
@@ -83,7 +100,8 @@ impl Policy for Run<'_> {
         let mut counted = Vec::new();
         for one in &mut self.statistics {
             let reading = one.read()?;
-            counted.push((one.info(), one.is_gone(), reading));
+            let origin = Origin::live(one.info(), one.is_gone());
+            counted.push(Counted { origin, filters: one.info().filters.clone(), reading });
         }
         let mut summary = Summary::new(&counted, &self.view);
         summary.confinement.clone_from(&self.confinement);
@@ -106,12 +124,12 @@ impl Policy for Run<'_> {
             return Ok(None);
         }
         // Intervals follow the schedule, so that they do not drift; missed ones are skipped.
-        let every = self.args.every;
+        let every = self.plan.every();
         self.next = if now < self.next + every { self.next + every } else { now + every };
         self.intervals += 1;
         let parts = self.parts()?;
         match self.output.print(parts) {
-            Ok(()) => Ok(self.args.count.filter(|&count| self.intervals >= count).map(|_| Stop::Count)),
+            Ok(()) => Ok(self.plan.count.filter(|&count| self.intervals >= count).map(|_| Stop::Count)),
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(Some(Stop::Pipe)),
             Err(error) => Err(cannot_print(error)),
         }
@@ -157,15 +175,16 @@ impl Policy for Run<'_> {
         let result = end.and_then(|stop| stopped.and(printed).map(|()| stop));
         let mut summary = self.account()?;
         summary.close(result.as_ref().copied().map_err(Failure::message));
-        if !self.args.quiet {
+        if !self.plan.quiet {
             style::print(&report::account(&summary, style::stderr()));
         }
-        let printed = if self.args.json && !piped { json::line(io::stdout(), &summary) } else { Ok(()) };
+        let printed =
+            if self.plan.form == Form::Json && !piped { json::line(io::stdout(), &summary) } else { Ok(()) };
         result.and_then(|_| printed.map_err(cannot_print))
     }
 }
 
-impl Run<'_> {
+impl Run {
     /// Reads the counters, to be printed.
     fn parts(&mut self) -> Result<Vec<Part>, Failure> {
         let mut parts = Vec::new();

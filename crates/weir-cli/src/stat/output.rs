@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use weir::statistics::KeyField;
 
-use super::StatArgs;
 use super::label::{self, cut};
 use super::rows::{Growth, Line, View};
 use super::summary::{Interval, Part};
@@ -14,7 +13,7 @@ use crate::{json, style, units};
 
 /// The form of the output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Form {
+pub(super) enum Form {
     Table,
     Lines,
     Csv,
@@ -33,15 +32,20 @@ pub(super) struct Output {
     drawn: usize,
 }
 
+impl Form {
+    pub(super) fn new(json: bool, csv: bool, quiet: bool) -> Self {
+        match (json, csv, quiet) {
+            (true, ..) => Self::Json,
+            (_, true, _) => Self::Csv,
+            (.., true) => Self::Nothing,
+            _ if io::stdout().is_terminal() && style::terminal() => Self::Table,
+            _ => Self::Lines,
+        }
+    }
+}
+
 impl Output {
-    pub(super) fn new(args: &StatArgs, view: View) -> Self {
-        let form = match (args.json, args.csv, args.quiet) {
-            (true, ..) => Form::Json,
-            (_, true, _) => Form::Csv,
-            (.., true) => Form::Nothing,
-            _ if io::stdout().is_terminal() && style::terminal() => Form::Table,
-            _ => Form::Lines,
-        };
+    pub(super) fn new(form: Form, view: View) -> Self {
         Self { form, view, last: Vec::new(), headed: false, drawn: 0 }
     }
 
@@ -86,6 +90,19 @@ impl Output {
             Form::Table => {}
         }
         self.last = now;
+        stdout.flush()
+    }
+
+    /// Prints what was counted in one interval that is all there is.
+    pub(super) fn print_all(&mut self, now: Vec<Part>) -> io::Result<()> {
+        if !matches!(self.form, Form::Table | Form::Lines) {
+            return self.print(now);
+        }
+        let interval = Interval::between(&[], &now, &self.view);
+        let mut stdout = io::stdout().lock();
+        lines(&interval, &self.view.fields, usize::MAX)
+            .iter()
+            .try_for_each(|line| writeln!(stdout, "{line}"))?;
         stdout.flush()
     }
 

@@ -58,7 +58,7 @@ pub(super) struct Summary {
     /// Of each interface, if there are several.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     interfaces: Vec<Account>,
-    /// Reason for the end; null while it runs.
+    /// Reason for the end; null while it runs, and at the end of files.
     stopped_by: Option<Stop>,
     /// The error; null if there is none.
     error: Option<String>,
@@ -82,6 +82,15 @@ pub(super) struct Account {
     pub(super) untold_tags: u64,
     /// Received packets that the card or its driver has dropped, which nothing could count.
     nic: NicCounters,
+}
+
+/// What an interface has counted, or what a file has of it.
+#[derive(Debug)]
+pub(super) struct Counted {
+    pub(super) origin: Origin,
+    /// The names of the filters, with the filters as shown to people.
+    pub(super) filters: Vec<(String, String)>,
+    pub(super) reading: Reading,
 }
 
 /// Where packets were counted.
@@ -130,6 +139,24 @@ impl Interval {
     }
 }
 
+impl Origin {
+    /// An interface, which may be gone.
+    pub(super) fn live(info: &StatisticsInfo, gone: bool) -> Self {
+        Self {
+            interface: info.name.clone(),
+            source: info.source.as_str(),
+            detail: info.detail.clone(),
+            why: info.why.clone(),
+            gone,
+        }
+    }
+
+    /// An interface in files.
+    pub(super) fn file(interface: String, files: String) -> Self {
+        Self { interface, source: "file", detail: files, why: "as requested".to_owned(), gone: false }
+    }
+}
+
 impl Account {
     fn new(origin: Option<Origin>, reading: &Reading, rows: Rows<Row>) -> Self {
         Self {
@@ -158,24 +185,17 @@ impl Account {
 }
 
 impl Summary {
-    /// Makes an account of what each interface has counted; `gone`: it is gone.
-    pub(super) fn new(counted: &[(&StatisticsInfo, bool, Reading)], view: &View) -> Self {
-        let origin = |info: &StatisticsInfo, gone: bool| Origin {
-            interface: info.name.clone(),
-            source: info.source.as_str(),
-            detail: info.detail.clone(),
-            why: info.why.clone(),
-            gone,
-        };
-        let account = |(info, gone, reading): &(&StatisticsInfo, bool, Reading), details| {
-            let rows = Rows::whole(reading, &info.filters, view, details);
-            Account::new(Some(origin(info, *gone)), reading, rows)
+    /// Makes an account of what each interface has counted.
+    pub(super) fn new(counted: &[Counted], view: &View) -> Self {
+        let account = |one: &Counted, details| {
+            let rows = Rows::whole(&one.reading, &one.filters, view, details);
+            Account::new(Some(one.origin.clone()), &one.reading, rows)
         };
         let (whole, interfaces) = match counted {
             [one] => (account(one, true), Vec::new()),
             several => {
-                let sum: Reading = several.iter().map(|(.., reading)| reading).sum();
-                let filters = several.first().map_or(&[][..], |(info, ..)| &info.filters);
+                let sum: Reading = several.iter().map(|one| &one.reading).sum();
+                let filters = several.first().map_or(&[][..], |one| &one.filters);
                 let rows = Rows::whole(&sum, filters, view, !view.apart);
                 let each = several.iter().map(|one| account(one, view.apart)).collect();
                 (Account::new(None, &sum, rows), each)
@@ -215,6 +235,11 @@ impl Summary {
     /// Returns the account of each interface.
     pub(super) fn each(&self) -> &[Account] {
         if self.interfaces.is_empty() { std::slice::from_ref(&self.whole) } else { &self.interfaces }
+    }
+
+    /// Adds why counting a file ended before the file did.
+    pub(super) fn ended_by(&mut self, stop: Option<Stop>) {
+        self.stopped_by = stop;
     }
 
     /// Adds the reason for the end.

@@ -54,6 +54,7 @@ fn the_short_help_fits_a_screen() {
         "libpcap",
         "read",
         "run",
+        "stat",
     ] {
         for columns in ["80", "100"] {
             let mut weir = Command::new(env!("CARGO_BIN_EXE_weir"));
@@ -67,7 +68,7 @@ fn the_short_help_fits_a_screen() {
 
 #[test]
 fn usage_errors_name_the_option_and_exit_with_2() {
-    let table: [(&[&str], &[&str]); 42] = [
+    let table: [(&[&str], &[&str]); 49] = [
         (&[], &["Usage"]),
         (&["forward", "a,b"], &["two words", "forward a b"]),
         (&["forward", "a,b", "tcp", "port", "80"], &["forward a b tcp port 80"]),
@@ -106,6 +107,13 @@ fn usage_errors_name_the_option_and_exit_with_2() {
         (&["count", "--handlers", "2", "--order", "time"], &["--order time", "one thread", "--handlers"]),
         (&["count", "--handlers", "2", "--order", "flow"], &["--order flow", "--advanced"]),
         (&["capture", "--order", "flow"], &["--order flow", "weir count"]),
+        (&["stat", "-r", "f", "-i", "lo"], &["--read <FILE>", "cannot be used with", "--interface <IF>"]),
+        (&["stat", "-r", "f", "--duration", "1s"], &["--read <FILE>", "--duration <TIME>"]),
+        (&["stat", "-r", "f", "--source", "tc"], &["--read <FILE>", "--source"]),
+        (&["stat", "-r", "-", "-F", "-"], &["standard input (-) can be read only once"]),
+        (&["stat", "-r", "f", "Cargo.toml"], &["`Cargo.toml` is a file", "an -r of its own"]),
+        (&["stat", "-r", "f", "a: udp", "a: tcp"], &["cannot count two filters called `a`"]),
+        (&["stat", "-r", "f", "udp prot 5"], &["did you mean `port`?"]),
         (&["capture", "--window", "5ms"], &["--window", "--order time"]),
         (&["count", "--steer", "flow"], &["--handlers"]),
         (&["count", "--handlers", "2", "--steer", "hash"], &["--steer", "round-robin"]),

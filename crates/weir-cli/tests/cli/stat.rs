@@ -6,7 +6,9 @@ use std::process::Command;
 use serde_json::{Value, json};
 use weir_lab::{Network, Pair, Traffic, require_root};
 
-use crate::harness::{Ended, Running, directory, network, path, run, send, send_each, start, start_piped};
+use crate::harness::{
+    Ended, Running, capture, directory, network, path, run, send, send_each, start, start_piped,
+};
 
 /// The program under test, for a shell.
 fn weir_path() -> &'static str {
@@ -257,6 +259,38 @@ fn root_the_busiest_keys_and_the_rest_add_up() {
     let rows = text.lines().skip(1).map(|line| line.split(',').collect::<Vec<_>>());
     let keyed = rows.filter(|cells| ["(key)", "(rest)", "(others)"].contains(&cells[2]));
     assert_eq!(keyed.map(|cells| cells[5].parse::<u64>().expect("packets")).sum::<u64>(), 105);
+}
+
+#[test]
+fn root_a_file_of_the_same_packets_has_the_same_counts() {
+    if !require_root("root_a_file_of_the_same_packets_has_the_same_counts") {
+        return;
+    }
+    let (network, directory) = (network(), directory());
+    let file = path(&directory, "kept.pcapng");
+    let frames = weir_judge::packets::fixed(1, 400).into_iter().map(|one| one.data);
+    let frames: Vec<_> = frames.filter(|data| (60..1500).contains(&data.len())).collect();
+    let args =
+        ["--by", "src,sport,dst,dport,port,proto,vlan", "--top", "50", "--keys", "200", "--sizes", "--json"];
+    let saving = capture(&network, &["--source", "tc", "-w", &file]);
+    let running = stat(&network, &[&args[..], &["--source", "tc", "not arp"]].concat());
+    send_each(network.pair(), &frames);
+    let live = json_lines(&running.interrupt().succeeded()).pop().expect("the account");
+    saving.interrupt().succeeded();
+    let ended = run(&network, &[&["stat", "-r", &file], &args[..], &["not arp"]].concat()).succeeded();
+    let lines = json_lines(&ended);
+    let (interval, kept) = (&lines[0], &lines[1]);
+    for field in ["total", "filters", "keys", "rest", "others", "sizes"] {
+        assert_eq!(live[field], kept[field], "{field}");
+    }
+    assert_eq!(number(&live["total"], "packets"), frames.len() as u64);
+    let keyed = kept["keys"].as_array().expect("keys").iter().chain([&kept["rest"], &kept["others"]]);
+    let keyed: u64 = keyed.map(|one| number(one, "packets")).sum();
+    assert_eq!(keyed, number(&kept["filters"][0], "packets"));
+    assert!(keyed > 100 && number(&kept["rest"], "packets") > 0, "{kept}");
+    let shown = ["interface", "source", "detail"].map(|field| kept[field].as_str());
+    assert_eq!(shown, [Some("rx0"), Some("file"), Some(&*file)]);
+    assert_eq!(interval["total"]["packets"], kept["total"]["packets"], "the file is one interval");
 }
 
 #[test]

@@ -56,20 +56,20 @@ impl Place {
 
 /// The fields of a packet that determine its group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Key {
-    source: u128,
-    destination: u128,
-    protocol: u8,
-    part: Part,
+pub(super) struct Key {
+    pub(super) source: u128,
+    pub(super) destination: u128,
+    pub(super) protocol: u8,
+    pub(super) part: Part,
 }
 
 /// The part of a datagram in a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Part {
-    /// A whole datagram, with its ports, or zeros.
-    Whole([u16; 2]),
+pub(super) enum Part {
+    /// A whole datagram, with its ports if it has any.
+    Whole(Option<[u16; 2]>),
     /// The first fragment, with its ports and the datagram's identification.
-    First([u16; 2], u64),
+    First(Option<[u16; 2]>, u64),
     /// A later fragment, with the datagram's identification.
     Later(u64),
 }
@@ -110,10 +110,7 @@ impl Sorter {
             let hash = |(one, other): (&[u8], &[u8])| self.hasher.hash_one((one.min(other), one.max(other)));
             return known(addresses.map_or(0, hash));
         };
-        let key = match network {
-            Network::V4 => Key::v4(rest),
-            Network::V6 => Key::v6(rest),
-        };
+        let key = network.key(rest);
         // The header is truncated, so the flow is unknown.
         let Some(key) = key else { return known(0) };
         let datagram = |number: u64| self.hasher.hash_one((key.source, key.destination, number));
@@ -143,22 +140,33 @@ impl Sorter {
         }
     }
 
-    fn hash(&self, key: &Key, ports: [u16; 2]) -> u64 {
+    fn hash(&self, key: &Key, ports: Option<[u16; 2]>) -> u64 {
+        let ports = ports.unwrap_or_default();
         let (one, other) = ((key.source, ports[0]), (key.destination, ports[1]));
         self.hasher.hash_one((one.min(other), one.max(other), key.protocol))
     }
 }
 
-#[derive(Clone, Copy, Debug)]
-enum Network {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Network {
     V4,
     V6,
 }
 
-const ETHERNET: u16 = 1;
+impl Network {
+    /// Reads the outermost header; `None`: it is truncated.
+    pub(super) fn key(self, header: &[u8]) -> Option<Key> {
+        match self {
+            Self::V4 => Key::v4(header),
+            Self::V6 => Key::v6(header),
+        }
+    }
+}
+
+pub(super) const ETHERNET: u16 = 1;
 
 /// Finds the network header of an IP packet; returns everything from there.
-fn network(link_type: u16, packet: &[u8]) -> Option<(Network, &[u8])> {
+pub(super) fn network(link_type: u16, packet: &[u8]) -> Option<(Network, &[u8])> {
     let (kind, rest) = match link_type {
         ETHERNET => {
             let mut at = 12;
@@ -258,7 +266,7 @@ impl Part {
         // TCP, UDP, DCCP, SCTP, UDP-Lite.
         let has_ports = matches!(protocol, 6 | 17 | 33 | 132 | 136);
         let ports = if has_ports { word(behind, 0).zip(word(behind, 2)) } else { None };
-        let ports = ports.map_or([0, 0], |(source, destination)| [source, destination]);
+        let ports = ports.map(|(source, destination)| [source, destination]);
         match fragment {
             None => Self::Whole(ports),
             Some((false, number)) => Self::First(ports, number),
@@ -267,7 +275,7 @@ impl Part {
     }
 }
 
-fn word(bytes: &[u8], at: usize) -> Option<u16> {
+pub(super) fn word(bytes: &[u8], at: usize) -> Option<u16> {
     Some(u16::from_be_bytes(*bytes.get(at..)?.first_chunk()?))
 }
 

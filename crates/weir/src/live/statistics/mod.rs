@@ -8,6 +8,7 @@ mod hook;
 mod reading;
 mod several;
 mod switch;
+pub(crate) mod twin;
 
 use std::ops::RangeInclusive;
 use std::time::{Duration, Instant};
@@ -268,6 +269,15 @@ impl StatisticsBuilder {
         }
         Ok(())
     }
+}
+
+/// Checks what needs no look at the machine.
+///
+/// # Errors
+///
+/// Those of [`StatisticsBuilder::start`].
+pub fn check_statistics(builder: &StatisticsBuilder) -> Result<(), Error> {
+    builder.check()
 }
 
 /// Sets whether tc attaches as `clsact` filters even if the kernel has tcx, to test what older kernels use.

@@ -1,0 +1,225 @@
+//! Counts packets of files.
+
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use weir::filter::{FileFilter, Matcher};
+use weir::reader::{Item, ReadError};
+use weir::statistics::KeyField;
+use weir::{Filter, Statistics};
+use weir_service::Stop;
+use weir_service::confine::{self, Confinement, Needs};
+
+use super::cannot_print;
+use super::output::{Form, Output};
+use super::plan::Plan;
+use super::report;
+use super::rows::View;
+use super::summary::{Counted, Origin, Part, Summary};
+use super::tally::{Tally, What};
+use crate::args::ConfineArgs;
+use crate::failure::Failure;
+use crate::read::{self, Input, Progress, Sort};
+use crate::{json, style};
+
+/// What is counted.
+#[derive(Debug)]
+pub(super) struct Counting {
+    /// With their names.
+    pub(super) filters: Vec<(String, Filter)>,
+    pub(super) fields: Vec<KeyField>,
+    pub(super) most_keys: u32,
+    pub(super) sizes: bool,
+    pub(super) gaps: bool,
+    pub(super) confine: ConfineArgs,
+}
+
+/// Counts the packets of these files.
+pub(super) fn run(files: &[PathBuf], counting: Counting, plan: &Plan) -> Result<(), Failure> {
+    let confine = counting.confine;
+    let (filters, what) = counting.checked()?;
+    let held = confine.confine(|| {
+        let needs = Needs::to_read(files, None);
+        if filters.is_empty() { needs } else { needs.make_code() }
+    })?;
+    // Only intervals need packets in order.
+    let divided = plan.every.is_some() || plan.count.is_some();
+    let sort = if divided { Sort::ByQueue } else { Sort::Never };
+    let mut input = Input::open(files, sort, None)?;
+    let prints = divided && matches!(plan.form, Form::Table | Form::Lines);
+    let mut progress = Progress::new(input.meters(), input.size(), prints);
+    let view = plan.view(what.fields.clone());
+    let labels: Vec<_> =
+        what.filters.iter().cloned().zip(filters.iter().map(|filter| filter.filter().label())).collect();
+    let mut tally = Tally::new(what);
+    let mut output = Output::new(plan.form, view.clone());
+    let mut intervals = divided.then(|| Intervals::new(plan));
+    let mut damage = Vec::new();
+    let counted = count(&mut input, &filters, held.as_ref(), &mut tally, &mut damage, |tally, time| {
+        intervals.as_mut().map_or(Ok(()), |intervals| intervals.turn(tally, time, &mut output))
+    });
+    progress.clear();
+    let stop = match counted {
+        Ok(()) => None,
+        Err(End::Enough(stop)) => Some(stop),
+        Err(End::Failed(failure)) => return Err(failure),
+    };
+    let printed = match (stop, &intervals) {
+        (Some(_), _) => Ok(()),
+        (None, Some(_)) => output.print(parts(&tally, tally.span())),
+        (None, None) => output.print_all(parts(&tally, tally.span())),
+    };
+    let names: Vec<_> = files.iter().map(|path| path.display().to_string()).collect();
+    let mut summary = account(&tally, &labels, &names.join(", "), &view);
+    summary.confinement = held;
+    summary.ended_by(stop);
+    let quiet = plan.quiet || stop == Some(Stop::Pipe);
+    if !quiet && divided {
+        style::print(&report::account(&summary, style::stderr()));
+    }
+    if !quiet {
+        read::say_odd(&input, sort);
+    }
+    let json = plan.form == Form::Json && stop != Some(Stop::Pipe);
+    let printed = printed.and_then(|()| if json { json::line(io::stdout(), &summary) } else { Ok(()) });
+    match printed {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => return Err(cannot_print(error)),
+        _ => {}
+    }
+    // The caller reports the last error.
+    let last = damage.pop();
+    for damage in damage {
+        read::failure(damage).report();
+    }
+    last.map_or(Ok(()), |damage| Err(read::failure(damage)))
+}
+
+/// Why counting ends early.
+enum End {
+    Enough(Stop),
+    Failed(Failure),
+}
+
+/// Reads to the end. `turn` learns the time of each packet before it is counted.
+fn count(
+    input: &mut Input,
+    filters: &[FileFilter],
+    held: Option<&Confinement>,
+    tally: &mut Tally,
+    damage: &mut Vec<ReadError>,
+    mut turn: impl FnMut(&Tally, u64) -> Result<(), End>,
+) -> Result<(), End> {
+    let mut has_code = !filters.is_empty();
+    loop {
+        let number = match input.next() {
+            Ok(Some(Item::Packet(packet))) => {
+                if std::mem::take(&mut has_code) {
+                    confine::end_of_code(held).map_err(|error| End::Failed(error.into()))?;
+                }
+                turn(tally, packet.timestamp)?;
+                tally.packet(&packet);
+                continue;
+            }
+            Ok(Some(Item::Interface(number))) => number as usize,
+            Ok(Some(_)) => continue,
+            Ok(None) => return Ok(()),
+            Err(error) => {
+                damage.push(error);
+                continue;
+            }
+        };
+        let all = input.interfaces();
+        let Some(interface) = all.get(number) else { continue };
+        let swapped = input.is_swapped();
+        let program = |filter: &FileFilter| {
+            filter.expect(all.iter().map(|interface| interface.link_type));
+            filter.program(interface.link_type, swapped)
+        };
+        let programs: Result<Vec<Arc<Matcher>>, _> = filters.iter().map(program).collect();
+        tally.interface(interface, programs.map_err(|error| End::Failed(Failure::usage(error.to_string())))?);
+    }
+}
+
+/// Intervals that are printed while packets are counted.
+struct Intervals {
+    every: Duration,
+    /// Stop after so many.
+    most: Option<u64>,
+    printed: u64,
+    /// Time of the first packet.
+    first: Option<u64>,
+    /// End of the interval, since then.
+    end: Duration,
+}
+
+impl Intervals {
+    fn new(plan: &Plan) -> Self {
+        Self { every: plan.every(), most: plan.count, printed: 0, first: None, end: plan.every() }
+    }
+
+    /// Prints what was counted before a packet of this time, if its interval is a later one.
+    fn turn(&mut self, tally: &Tally, time: u64, output: &mut Output) -> Result<(), End> {
+        let first = *self.first.get_or_insert(time);
+        let passed = Duration::from_nanos(time.saturating_sub(first));
+        if passed < self.end {
+            return Ok(());
+        }
+        self.print(tally, output)?;
+        // Without packets, several intervals are one.
+        let begun = passed.as_nanos() / self.every.as_nanos();
+        let begun = Duration::from_nanos_u128(begun * self.every.as_nanos());
+        if begun > self.end {
+            self.end = begun;
+            self.print(tally, output)?;
+        }
+        self.end = begun.saturating_add(self.every);
+        Ok(())
+    }
+
+    fn print(&mut self, tally: &Tally, output: &mut Output) -> Result<(), End> {
+        output.print(parts(tally, self.end)).map_err(|error| match error.kind() {
+            io::ErrorKind::BrokenPipe => End::Enough(Stop::Pipe),
+            _ => End::Failed(cannot_print(error)),
+        })?;
+        self.printed += 1;
+        if self.most == Some(self.printed) { Err(End::Enough(Stop::Count)) } else { Ok(()) }
+    }
+}
+
+/// Returns what was counted, to be printed.
+fn parts(tally: &Tally, elapsed: Duration) -> Vec<Part> {
+    let part = |(name, reading): (&str, _)| Part { name: name.to_owned(), is_over: false, reading };
+    tally.readings(elapsed).map(part).collect()
+}
+
+fn account(tally: &Tally, filters: &[(String, String)], files: &str, view: &View) -> Summary {
+    let counted = tally.readings(tally.span()).map(|(name, reading)| {
+        let origin = Origin::file(name.to_owned(), files.to_owned());
+        Counted { origin, filters: filters.to_vec(), reading }
+    });
+    Summary::new(&counted.collect::<Vec<_>>(), view)
+}
+
+impl Counting {
+    /// Checks it, and looks up all names.
+    fn checked(self) -> Result<(Vec<FileFilter>, What), Failure> {
+        let builder = Statistics::on("").most_keys(self.most_keys).sizes(self.sizes).gaps(self.gaps);
+        let builder = builder.by(self.fields.iter().copied());
+        let named = |builder: weir::statistics::StatisticsBuilder, (name, filter): &(String, Filter)| {
+            builder.filter(name, filter.clone())
+        };
+        weir::internal::check_statistics(&self.filters.iter().fold(builder, named))?;
+        let (names, filters): (Vec<_>, Vec<_>) = self.filters.into_iter().unzip();
+        let filters: Result<Vec<_>, _> = filters.into_iter().map(FileFilter::new).collect();
+        let what = What {
+            filters: names,
+            fields: KeyField::ALL.into_iter().filter(|field| self.fields.contains(field)).collect(),
+            most_keys: usize::try_from(self.most_keys).unwrap_or(usize::MAX),
+            sizes: self.sizes,
+            gaps: self.gaps,
+        };
+        Ok((filters.map_err(|error| Failure::usage(error.to_string()))?, what))
+    }
+}
