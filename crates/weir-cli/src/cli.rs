@@ -18,7 +18,7 @@ use crate::libpcap::{LibpcapArgs, RunArgs};
 use crate::manual::ManualArgs;
 use crate::read::ReadArgs;
 use crate::replay::ReplayArgs;
-use crate::stat::StatArgs;
+use crate::stat::{StatArgs, TopArgs};
 
 const STYLES: Styles = Styles::styled()
     .header(AnsiColor::Cyan.on_default().bold())
@@ -36,6 +36,7 @@ Examples:
   weir info trace.pcapng                     show what a file contains and what was lost
   weir count -i eth0 --per-queue             print rates and drops every second
   weir stat -i eth0 'dns: port 53'           count packets and bytes by filter, in the kernel
+  weir top -i eth0                           show who talks to whom, busiest first
   weir forward eth1 eth2 --both              bridge two interfaces in the kernel
   weir replay trace.pcapng -i eth1           send the packets of a file, as recorded
   weir gen -i eth1 --rate 500kpps            send test traffic
@@ -65,6 +66,8 @@ pub(crate) enum Command {
     Count(CountArgs),
     /// Count packets and bytes by filter or key, in the kernel or in capture files.
     Stat(StatArgs),
+    /// Show who talks to whom, busiest first, on an interface or in capture files.
+    Top(TopArgs),
     /// Query running captures or change their filters.
     Ctl(CtlArgs),
     /// List interfaces: state, queues, driver, XDP support, attached programs.

@@ -84,6 +84,7 @@ fn main() -> ExitCode {
         Command::Replay(args) => replay::run(args),
         Command::Run(args) => libpcap::run(args),
         Command::Stat(args) => stat::run(args),
+        Command::Top(args) => stat::top(args),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

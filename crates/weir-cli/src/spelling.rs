@@ -84,7 +84,7 @@ type Entry = (&'static str, &'static str, &'static str);
 const ROTATION: &str = "to begin a new file: -C 100MB or -G 1h, to keep only the last 10: -W 10";
 const END: &str = "to end: --duration 10s or -c N";
 
-const OPTIONS: [Entry; 57] = [
+const OPTIONS: [Entry; 62] = [
     // tcprewrite's
     ("--seed", "read replay", "to give all addresses other ones: --anonymise KEY"),
     ("--pnat --srcipmap --dstipmap", "read replay", "to move addresses: --map-ip 10.0.0.0/8=192.168.0.0/16"),
@@ -174,14 +174,19 @@ const OPTIONS: [Entry; 57] = [
     ("-n -N", "stat", "addresses and ports are always numbers"),
     ("-P", "stat", "to count by address and port: --by src,dst,port"),
     ("-B", "stat", "to show the keys with the most bytes first: --busiest bytes"),
+    ("-N -B -b", "top", "addresses and ports are always numbers; conversations are ranked by bytes"),
+    ("-f -F -G --filter", "top", "the filter has no option: weir top -i IF tcp port 443"),
+    ("-t", "top", "to print once, as text: --once"),
+    ("-s", "top", "to end after a time: --duration 10s"),
+    ("-L", "top", "to show more: --top N"),
     ("-t", "stat", "into a pipe or file, weir stat prints lines; --csv and --json are for programs"),
     // other names for weir's
     (
         "--iface --if --ifname --intf --intf1 --dev --device --nic",
-        "capture count gen replay stat",
+        "capture count gen replay stat top",
         "the interface: -i IF",
     ),
-    ("--timeout --time --seconds", "capture count gen stat", "to end after a time: --duration 10s"),
+    ("--timeout --time --seconds", "capture count gen stat top", "to end after a time: --duration 10s"),
     ("--limit --packets --packet-count --max", "capture count gen read stat", "to end after N packets: -c N"),
     ("--hex --dump", "capture read", "to print the bytes: -x, with the link-layer header -xx, with text -X"),
     (
@@ -189,7 +194,7 @@ const OPTIONS: [Entry; 57] = [
         "capture count stat",
         "rates are shown by weir count, by address by weir stat --by src",
     ),
-    ("--top --talkers", "capture count", "to see who sends the most: weir stat -i IF --by src"),
+    ("--top --talkers", "capture count", "to see who talks to whom: weir top -i IF"),
     // not there
     (
         "--process --pid --proc --prog --program --user --uid",
@@ -204,11 +209,16 @@ const OPTIONS: [Entry; 57] = [
     ("--block --drop --deny --reject", "", "weir blocks nothing; use nftables (nft) for this"),
 ];
 
-const COMMANDS: [Entry; 13] = [
+const COMMANDS: [Entry; 14] = [
     (
-        "flow flows conv conversations talkers top iftop netflow ipfix",
+        "talkers conv conversations iftop nethogs",
         "",
-        "to count by address and port: weir stat -i IF --by src,dst,port",
+        "to see who talks to whom: weir top -i IF, weir top -r FILE",
+    ),
+    (
+        "flow flows netflow ipfix",
+        "",
+        "to count by address and port: weir stat -i IF --by src,dst,port, weir top -i IF --ports",
     ),
     ("status ps show", "", "of running captures: weir ctl status; weir ctl list"),
     ("stop kill end", "", "Ctrl-C (SIGINT) ends a capture; weir ctl list shows the processes"),
@@ -280,6 +290,9 @@ mod tests {
             ("gen --pps 5", "--rate 1000pps"),
             ("stat -B", "--busiest bytes"),
             ("flow", "weir stat -i IF --by"),
+            ("iftop", "weir top -i IF"),
+            ("nethogs", "weir top -i IF"),
+            ("top -t", "--once"),
             ("status", "weir ctl status"),
         ] {
             assert!(said(typed).contains(ours), "{typed}: {}", said(typed));

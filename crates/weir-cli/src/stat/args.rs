@@ -10,8 +10,7 @@ use weir_service::session::Settings;
 
 use super::file::Counting;
 use super::named::{self, Named};
-use super::output::Form;
-use super::plan::Plan;
+use super::plan::{Form, Plan};
 use super::top::{Busiest, Choice};
 use crate::args::{ConfineArgs, MORE, MetricsArgs, ModeArg, ReadyArgs, UserArgs};
 use crate::failure::Failure;
@@ -272,6 +271,7 @@ impl StatArgs {
             count: self.count,
             choice,
             apart: self.per_interface,
+            conversations: false,
         }
     }
 

@@ -13,8 +13,8 @@ use weir_service::Stop;
 use weir_service::confine::{self, Confinement, Needs};
 
 use super::cannot_print;
-use super::output::{Form, Output};
-use super::plan::Plan;
+use super::output::Output;
+use super::plan::{Form, Plan};
 use super::report;
 use super::rows::View;
 use super::summary::{Counted, Origin, Part, Summary};
@@ -45,7 +45,7 @@ pub(super) fn run(files: &[PathBuf], counting: Counting, plan: &Plan) -> Result<
         if filters.is_empty() { needs } else { needs.make_code() }
     })?;
     // Only intervals need packets in order.
-    let divided = plan.every.is_some() || plan.count.is_some();
+    let divided = !plan.conversations && (plan.every.is_some() || plan.count.is_some());
     let sort = if divided { Sort::ByQueue } else { Sort::Never };
     let mut input = Input::open(files, sort, None)?;
     let prints = divided && matches!(plan.form, Form::Table | Form::Lines);
@@ -54,7 +54,7 @@ pub(super) fn run(files: &[PathBuf], counting: Counting, plan: &Plan) -> Result<
     let labels: Vec<_> =
         what.filters.iter().cloned().zip(filters.iter().map(|filter| filter.filter().label())).collect();
     let mut tally = Tally::new(what);
-    let mut output = Output::new(plan.form, view.clone());
+    let mut output = Output::new(plan, view.clone());
     let mut intervals = divided.then(|| Intervals::new(plan));
     let mut damage = Vec::new();
     let counted = count(&mut input, &filters, held.as_ref(), &mut tally, &mut damage, |tally, time| {
@@ -82,7 +82,7 @@ pub(super) fn run(files: &[PathBuf], counting: Counting, plan: &Plan) -> Result<
     if !quiet {
         read::say_odd(&input, sort);
     }
-    let json = plan.form == Form::Json && stop != Some(Stop::Pipe);
+    let json = plan.form == Form::Json && !plan.conversations && stop != Some(Stop::Pipe);
     let printed = printed.and_then(|()| if json { json::line(io::stdout(), &summary) } else { Ok(()) });
     match printed {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => return Err(cannot_print(error)),

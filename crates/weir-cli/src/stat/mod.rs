@@ -1,6 +1,8 @@
-//! `weir stat`: packets and bytes by filter, key, size and gap, counted in the kernel, or in files.
+//! `weir stat`: packets and bytes by filter, key, size and gap, counted in the kernel, or in files. `weir top`: the same by
+//! conversation.
 
 mod args;
+mod conversations;
 mod file;
 mod label;
 mod metrics;
@@ -10,6 +12,7 @@ mod plan;
 mod report;
 mod rows;
 mod summary;
+mod talkers;
 mod tally;
 mod top;
 
@@ -25,16 +28,25 @@ use weir_service::session::{Policy, Prepared, Settings};
 
 pub(crate) use self::args::StatArgs;
 pub(crate) use self::named::Named;
-use self::output::{Form, Output};
-use self::plan::Plan;
+use self::output::Output;
+use self::plan::{Form, Plan};
 use self::rows::View;
 use self::summary::{Counted, Origin, Part, Summary};
+pub(crate) use self::talkers::TopArgs;
 use crate::failure::Failure;
 use crate::opening::{self, Unopened};
 use crate::{json, style};
 
 /// Runs the command.
 pub(crate) fn run(args: &StatArgs) -> Result<(), Failure> {
+    match args.files() {
+        [] => live(args.plan(), args.settings(), || args.builders()),
+        files => file::run(files, args.counting()?, &args.plan()),
+    }
+}
+
+/// Runs `weir top`.
+pub(crate) fn top(args: &TopArgs) -> Result<(), Failure> {
     match args.files() {
         [] => live(args.plan(), args.settings(), || args.builders()),
         files => file::run(files, args.counting()?, &args.plan()),
@@ -58,7 +70,7 @@ fn live(
             unopened.say(plan.quiet, "counted")?;
             let mut summary = Summary::new(&[], &plan.view(Vec::new()));
             summary.close(Ok(Stop::Signal));
-            let json = plan.form == Form::Json;
+            let json = plan.form == Form::Json && !plan.conversations;
             return if json { json::line(io::stdout(), &summary).map_err(cannot_print) } else { Ok(()) };
         }
     };
@@ -69,7 +81,7 @@ fn live(
     let next = Instant::now() + plan.every();
     let fields = statistics.first().map(|one| one.info().fields.clone()).unwrap_or_default();
     let view = plan.view(fields);
-    let output = Output::new(plan.form, view.clone());
+    let output = Output::new(&plan, view.clone());
     let over = vec![false; statistics.len()];
     let run = Run { plan, statistics, over, view, confinement, output, next, intervals: 0 };
     opened.serve(run)?.run()
@@ -166,13 +178,18 @@ impl Policy for Run {
         // The last, shorter interval, so that the intervals add up to the account; unless enough were printed, or whoever
         // closed the pipe wants no more.
         let piped = matches!(end, Ok(Stop::Pipe));
-        let printed = if matches!(end, Ok(Stop::Pipe | Stop::Count)) {
+        let conversations = self.plan.conversations;
+        let printed = if piped || (!conversations && matches!(end, Ok(Stop::Count))) {
             Ok(())
         } else {
             let parts = self.parts()?;
-            self.output.print(parts).map_err(cannot_print)
+            if conversations { self.output.print_all(parts) } else { self.output.print(parts) }
+                .map_err(cannot_print)
         };
         let result = end.and_then(|stop| stopped.and(printed).map(|()| stop));
+        if conversations {
+            return result.map(|_| ());
+        }
         let mut summary = self.account()?;
         summary.close(result.as_ref().copied().map_err(Failure::message));
         if !self.plan.quiet {

@@ -1,56 +1,42 @@
 //! What each interval prints on standard output: a table that is redrawn on a terminal, lines, CSV, JSON, or nothing.
 
-use std::io::{self, IsTerminal as _, Write};
+use std::io::{self, Write};
 use std::time::Duration;
 
-use weir::statistics::KeyField;
+use weir::statistics::{KeyField, Reading};
 
+use super::conversations::{self, Conversations};
 use super::label::{self, cut};
+use super::plan::{Form, Plan};
 use super::rows::{Growth, Line, View};
 use super::summary::{Interval, Part};
 use super::top;
 use crate::{json, style, units};
-
-/// The form of the output.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Form {
-    Table,
-    Lines,
-    Csv,
-    Json,
-    Nothing,
-}
 
 /// Prints intervals. It remembers the last reading, from which rates are computed.
 #[derive(Debug)]
 pub(super) struct Output {
     form: Form,
     view: View,
+    /// Conversations are printed, of all interfaces together.
+    conversations: bool,
     last: Vec<Part>,
     headed: bool,
     /// Lines of the table on the screen, if it is there.
     drawn: usize,
 }
 
-impl Form {
-    pub(super) fn new(json: bool, csv: bool, quiet: bool) -> Self {
-        match (json, csv, quiet) {
-            (true, ..) => Self::Json,
-            (_, true, _) => Self::Csv,
-            (.., true) => Self::Nothing,
-            _ if io::stdout().is_terminal() && style::terminal() => Self::Table,
-            _ => Self::Lines,
-        }
-    }
-}
-
 impl Output {
-    pub(super) fn new(form: Form, view: View) -> Self {
-        Self { form, view, last: Vec::new(), headed: false, drawn: 0 }
+    pub(super) fn new(plan: &Plan, view: View) -> Self {
+        let conversations = plan.conversations;
+        Self { form: plan.form, view, conversations, last: Vec::new(), headed: false, drawn: 0 }
     }
 
     /// Prints what was counted since the last call, on each interface.
     pub(super) fn print(&mut self, now: Vec<Part>) -> io::Result<()> {
+        if self.conversations {
+            return self.print_conversations(now);
+        }
         let interval = Interval::between(&self.last, &now, &self.view);
         let fields = &self.view.fields;
         let mut stdout = io::stdout().lock();
@@ -80,12 +66,7 @@ impl Output {
             }
             Form::Table if style::foreground() => {
                 let table = table(&interval, fields, style::rows(), style::columns());
-                let up = if self.drawn > 0 { format!("\x1b[{}A", self.drawn) } else { String::new() };
-                // Whatever a longer table has left below is cleared.
-                write!(stdout, "{up}\r")?;
-                table.iter().try_for_each(|line| writeln!(stdout, "{line}\x1b[K"))?;
-                write!(stdout, "\x1b[J")?;
-                self.drawn = table.len();
+                draw(&mut stdout, &table, &mut self.drawn)?;
             }
             Form::Table => {}
         }
@@ -93,16 +74,45 @@ impl Output {
         stdout.flush()
     }
 
+    /// Redraws the table of conversations, on a terminal; elsewhere there is only one at the end.
+    fn print_conversations(&mut self, now: Vec<Part>) -> io::Result<()> {
+        if self.form == Form::Table && style::foreground() {
+            let all = conversations(&self.last, &now, &self.view);
+            let width = style::columns().saturating_sub(1);
+            let mut lines = conversation_lines(&all, width);
+            // The table, the cursor, and one line more.
+            let room = style::rows().saturating_sub(2).max(2);
+            let sums = lines.split_off(lines.len() - 1);
+            lines.truncate(room - 1);
+            lines.extend(sums);
+            draw(&mut io::stdout().lock(), &lines, &mut self.drawn)?;
+        }
+        self.last = now;
+        Ok(())
+    }
+
     /// Prints what was counted in one interval that is all there is.
     pub(super) fn print_all(&mut self, now: Vec<Part>) -> io::Result<()> {
-        if !matches!(self.form, Form::Table | Form::Lines) {
-            return self.print(now);
-        }
-        let interval = Interval::between(&[], &now, &self.view);
+        let is_text = matches!(self.form, Form::Table | Form::Lines);
         let mut stdout = io::stdout().lock();
-        lines(&interval, &self.view.fields, usize::MAX)
-            .iter()
-            .try_for_each(|line| writeln!(stdout, "{line}"))?;
+        let width = if self.form == Form::Table { style::columns().saturating_sub(1) } else { usize::MAX };
+        let lines = if self.conversations {
+            let all = conversations(&[], &now, &self.view);
+            if !is_text {
+                return json::line(&mut stdout, &all);
+            }
+            conversation_lines(&all, width)
+        } else if is_text {
+            lines(&Interval::between(&[], &now, &self.view), &self.view.fields, width)
+        } else {
+            drop(stdout);
+            return self.print(now);
+        };
+        // In place of the table that was redrawn, if there is one.
+        let up = if self.drawn > 0 { format!("\x1b[{}A\r\x1b[J", self.drawn) } else { String::new() };
+        self.drawn = 0;
+        write!(stdout, "{up}")?;
+        lines.iter().try_for_each(|line| writeln!(stdout, "{line}"))?;
         stdout.flush()
     }
 
@@ -110,6 +120,17 @@ impl Output {
     pub(super) fn leave(&mut self) {
         self.drawn = 0;
     }
+}
+
+/// Draws a table over the last one.
+fn draw(stdout: &mut impl Write, table: &[String], drawn: &mut usize) -> io::Result<()> {
+    let up = if *drawn > 0 { format!("\x1b[{drawn}A") } else { String::new() };
+    // Whatever a longer table has left below is cleared.
+    write!(stdout, "{up}\r")?;
+    table.iter().try_for_each(|line| writeln!(stdout, "{line}\x1b[K"))?;
+    write!(stdout, "\x1b[J")?;
+    *drawn = table.len();
+    stdout.flush()
 }
 
 fn csv_head(interval: &Interval, fields: &[KeyField]) -> String {
@@ -151,35 +172,58 @@ fn quoted(name: &str) -> String {
 /// The columns behind the label, with their widths.
 const COLUMNS: [(&str, usize); 4] = [("packets/s", 9), ("bit/s", 12), ("packets", 15), ("bytes", 10)];
 
-/// Returns the head and a line for each row: rates of the interval, and totals. Columns that a line of `most` characters has no
-/// room for are left out, but for the first: labels are cut for that one.
+/// Returns the head and a line for each row: rates of the interval, and totals.
 fn lines(interval: &Interval, fields: &[KeyField], most: usize) -> Vec<String> {
     let names: Vec<_> = interval.lines().map(|line| line.map(|growth| &growth.row.name)).collect();
     let labels = label::column(fields, &names);
-    let needed = labels.iter().map(|label| label.chars().count()).max().unwrap_or(0);
-    let width = needed.min(most.saturating_sub(COLUMNS[0].1 + 2));
-    let fits = COLUMNS.iter().scan(width, |used, (_, column)| {
-        *used += column + 2;
-        Some(*used <= most)
-    });
-    let columns = &COLUMNS[..fits.take_while(|fits| *fits).count().max(1)];
-    let line = |label: &str, cells: [&str; COLUMNS.len()]| {
-        let label = cut(label, width);
-        let cells = columns.iter().zip(cells).map(|((_, column), cell)| format!("  {cell:>column$}"));
-        cells.fold(format!("{label:<width$}"), |line, cell| line + &cell)
-    };
-    let head = line(&labels[0], COLUMNS.map(|(title, _)| title));
-    let one = |(label, Line { row: growth, .. }): (&String, Line<'_, Growth>)| {
+    let row = |(label, Line { row: growth, .. }): (&String, Line<'_, Growth>)| {
         let total = growth.total.total();
-        let cells = [
+        let cells = vec![
             format!("{}pps", units::scaled(growth.packets_per_second)),
             format!("{}bit/s", units::scaled(growth.bits_per_second)),
             units::grouped(total.packets),
             units::bytes(total.bytes),
         ];
-        line(label, cells.each_ref().map(String::as_str))
+        (label.clone(), cells)
     };
-    [head].into_iter().chain(labels[1..].iter().zip(interval.lines()).map(one)).collect()
+    let rows: Vec<_> = labels[1..].iter().zip(interval.lines()).map(row).collect();
+    aligned(&labels[0], &COLUMNS, &rows, most)
+}
+
+/// Returns a row for all conversations of all interfaces.
+fn conversations(before: &[Part], now: &[Part], view: &View) -> Conversations {
+    let sum = |parts: &[Part]| -> Reading { parts.iter().map(|part| &part.reading).sum() };
+    Conversations::between(&sum(before), &sum(now), view)
+}
+
+fn conversation_lines(all: &Conversations, most: usize) -> Vec<String> {
+    aligned("conversation", &conversations::COLUMNS, &all.rows(), most)
+}
+
+/// Returns the head and a line for each row: a label, and cells. Columns that a line of `most` characters has no room for are
+/// left out, but for the first: labels are cut for that one.
+fn aligned(
+    head: &str,
+    columns: &[(&str, usize)],
+    rows: &[(String, Vec<String>)],
+    most: usize,
+) -> Vec<String> {
+    let labels = [head].into_iter().chain(rows.iter().map(|(label, _)| label.as_str()));
+    let needed = labels.map(|label| label.chars().count()).max().unwrap_or(0);
+    let width = needed.min(most.saturating_sub(columns[0].1 + 2));
+    let fits = columns.iter().scan(width, |used, (_, column)| {
+        *used += column + 2;
+        Some(*used <= most)
+    });
+    let columns = &columns[..fits.take_while(|fits| *fits).count().max(1)];
+    let line = |label: &str, cells: &mut dyn Iterator<Item = &str>| {
+        let label = cut(label, width);
+        let cells = columns.iter().zip(cells).map(|((_, column), cell)| format!("  {cell:>column$}"));
+        cells.fold(format!("{label:<width$}"), |line, cell| line + &cell)
+    };
+    let head = line(head, &mut columns.iter().map(|(title, _)| *title));
+    let rows = rows.iter().map(|(label, cells)| line(label, &mut cells.iter().map(String::as_str)));
+    [head].into_iter().chain(rows).collect()
 }
 
 /// Returns the table for a terminal of this size. A line that wraps, or one above the screen, could not be redrawn.
@@ -201,7 +245,7 @@ fn table(interval: &Interval, fields: &[KeyField], rows: usize, columns: usize) 
 
 #[cfg(test)]
 mod tests {
-    use weir::statistics::{Count, Counts, FilterCounts, Reading};
+    use weir::statistics::{Count, Counts, FilterCounts};
 
     use super::super::top::{Busiest, Choice, tests as keys};
     use super::*;

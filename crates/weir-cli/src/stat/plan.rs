@@ -1,12 +1,23 @@
 //! What is printed, and when.
 
+use std::io::{self, IsTerminal as _};
 use std::time::Duration;
 
 use weir::statistics::KeyField;
 
-use super::output::Form;
 use super::rows::View;
 use super::top::Choice;
+use crate::style;
+
+/// The form of the output.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Form {
+    Table,
+    Lines,
+    Csv,
+    Json,
+    Nothing,
+}
 
 /// What is printed, and when.
 #[derive(Debug)]
@@ -21,6 +32,20 @@ pub(super) struct Plan {
     pub(super) choice: Choice,
     /// Show keys, sizes and gaps of each interface.
     pub(super) apart: bool,
+    /// Show conversations, not rows for each direction.
+    pub(super) conversations: bool,
+}
+
+impl Form {
+    pub(super) fn new(json: bool, csv: bool, quiet: bool) -> Self {
+        match (json, csv, quiet) {
+            (true, ..) => Self::Json,
+            (_, true, _) => Self::Csv,
+            (.., true) => Self::Nothing,
+            _ if io::stdout().is_terminal() && style::terminal() => Self::Table,
+            _ => Self::Lines,
+        }
+    }
 }
 
 impl Plan {

@@ -29,6 +29,8 @@ fn version_and_help_succeed_and_teach() {
         "manual",
         "read",
         "run",
+        "stat",
+        "top",
     ] {
         let help = weir(&[command, "--help"]);
         assert_eq!(help.status.code(), Some(0), "{command}");
@@ -55,6 +57,7 @@ fn the_short_help_fits_a_screen() {
         "read",
         "run",
         "stat",
+        "top",
     ] {
         for columns in ["80", "100"] {
             let mut weir = Command::new(env!("CARGO_BIN_EXE_weir"));
@@ -68,7 +71,7 @@ fn the_short_help_fits_a_screen() {
 
 #[test]
 fn usage_errors_name_the_option_and_exit_with_2() {
-    let table: [(&[&str], &[&str]); 49] = [
+    let table: [(&[&str], &[&str]); 51] = [
         (&[], &["Usage"]),
         (&["forward", "a,b"], &["two words", "forward a b"]),
         (&["forward", "a,b", "tcp", "port", "80"], &["forward a b tcp port 80"]),
@@ -110,6 +113,8 @@ fn usage_errors_name_the_option_and_exit_with_2() {
         (&["stat", "-r", "f", "-i", "lo"], &["--read <FILE>", "cannot be used with", "--interface <IF>"]),
         (&["stat", "-r", "f", "--duration", "1s"], &["--read <FILE>", "--duration <TIME>"]),
         (&["stat", "-r", "f", "--source", "tc"], &["--read <FILE>", "--source"]),
+        (&["top", "-r", "f", "-i", "lo"], &["--read <FILE>", "--interface <IF>"]),
+        (&["top", "tcp", "prot", "5"], &["did you mean `port`?"]),
         (&["stat", "-r", "-", "-F", "-"], &["standard input (-) can be read only once"]),
         (&["stat", "-r", "f", "Cargo.toml"], &["`Cargo.toml` is a file", "an -r of its own"]),
         (&["stat", "-r", "f", "a: udp", "a: tcp"], &["cannot count two filters called `a`"]),
@@ -176,7 +181,7 @@ fn completions_are_scripts_that_know_the_options() {
     let fish = String::from_utf8(weir(&["completions", "fish"]).stdout).expect("text");
     assert!(fish.contains("-s '#' -l number"), "{fish}");
     let interfaces: Vec<_> = fish.lines().filter(|line| line.contains("-l interface ")).collect();
-    assert_eq!(interfaces.len(), 7, "weir itself, capture, count, doctor, gen, replay, stat");
+    assert_eq!(interfaces.len(), 8, "weir itself, capture, count, doctor, gen, replay, stat, top");
     assert!(interfaces.iter().all(|line| line.ends_with("-x -a \"(__weir_interfaces)\"")), "{interfaces:?}");
 }
 

@@ -274,8 +274,11 @@ fn root_a_file_of_the_same_packets_has_the_same_counts() {
         ["--by", "src,sport,dst,dport,port,proto,vlan", "--top", "50", "--keys", "200", "--sizes", "--json"];
     let saving = capture(&network, &["--source", "tc", "-w", &file]);
     let running = stat(&network, &[&args[..], &["--source", "tc", "not arp"]].concat());
+    let top = ["--ports", "--json", "--top", "50", "--keys", "200", "not", "arp"];
+    let talking = start(&network, &[&["top", "-i", "rx0"], &top[..]].concat());
     send_each(network.pair(), &frames);
     let live = json_lines(&running.interrupt().succeeded()).pop().expect("the account");
+    let talked = json_lines(&talking.interrupt().succeeded());
     saving.interrupt().succeeded();
     let ended = run(&network, &[&["stat", "-r", &file], &args[..], &["not arp"]].concat()).succeeded();
     let lines = json_lines(&ended);
@@ -291,6 +294,20 @@ fn root_a_file_of_the_same_packets_has_the_same_counts() {
     let shown = ["interface", "source", "detail"].map(|field| kept[field].as_str());
     assert_eq!(shown, [Some("rx0"), Some("file"), Some(&*file)]);
     assert_eq!(interval["total"]["packets"], kept["total"]["packets"], "the file is one interval");
+
+    let ended = run(&network, &[&["top", "-r", &file], &top[..]].concat()).succeeded();
+    let talks = json_lines(&ended);
+    assert_eq!((talked.len(), talks.len()), (1, 1), "one object at the end");
+    let counted = |object: &Value| -> Vec<_> {
+        let talks = object["conversations"].as_array().expect("conversations").iter();
+        let all = talks.chain([&object["rest"], &object["others"], &object["filter"], &object["total"]]);
+        let fields = ["a", "b", "proto", "a_to_b", "b_to_a", "packets", "bytes"];
+        all.map(|one| fields.map(|field| one[field].clone())).collect()
+    };
+    assert_eq!(counted(&talked[0]), counted(&talks[0]));
+    let rows = talks[0]["conversations"].as_array().expect("conversations").iter();
+    let rows: u64 = rows.chain([&talks[0]["rest"]]).map(|one| number(one, "packets")).sum();
+    assert_eq!(rows, number(&talks[0]["filter"], "packets"));
 }
 
 #[test]
