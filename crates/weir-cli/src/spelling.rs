@@ -84,7 +84,7 @@ type Entry = (&'static str, &'static str, &'static str);
 const ROTATION: &str = "to begin a new file: -C 100MB or -G 1h, to keep only the last 10: -W 10";
 const END: &str = "to end: --duration 10s or -c N";
 
-const OPTIONS: [Entry; 62] = [
+const OPTIONS: [Entry; 65] = [
     // tcprewrite's
     ("--seed", "read replay", "to give all addresses other ones: --anonymise KEY"),
     ("--pnat --srcipmap --dstipmap", "read replay", "to move addresses: --map-ip 10.0.0.0/8=192.168.0.0/16"),
@@ -134,7 +134,13 @@ const OPTIONS: [Entry; 62] = [
     ("-E -M", "capture read", "weir does not decrypt; write a file with -w and use tshark"),
     ("-m -u", "capture read", "weir has no such format; write a file with -w and print it with tcpdump -r"),
     ("-N", "capture read", "weir prints numbers, or whole names with --names"),
-    ("-z -Z", "read", "weir read runs as you; -z and -Z belong to weir capture"),
+    (
+        "-z",
+        "read",
+        "for tshark's -z follow,tcp,ascii,N: --stream N; for -z conv,ip: weir top -r FILE; tcpdump's -z belongs to weir capture",
+    ),
+    ("-Z", "read", "weir read runs as you; -Z belongs to weir capture"),
+    ("--follow-stream --tcp-stream", "read", "to print what a stream says: --stream N"),
     ("-p --no-promiscuous-mode -B", "read", "it belongs to weir capture"),
     ("--lengths", "capture read", "every line ends with the length"),
     ("-w --write", "count stat", "to write packets to a file: weir capture -w FILE"),
@@ -188,7 +194,8 @@ const OPTIONS: [Entry; 62] = [
     ),
     ("--timeout --time --seconds", "capture count gen stat top", "to end after a time: --duration 10s"),
     ("--limit --packets --packet-count --max", "capture count gen read stat", "to end after N packets: -c N"),
-    ("--hex --dump", "capture read", "to print the bytes: -x, with the link-layer header -xx, with text -X"),
+    ("--dump", "read", "to print the bytes: -x, with the link-layer header -xx, with text -X"),
+    ("--hex --dump", "capture", "to print the bytes: -x, with the link-layer header -xx, with text -X"),
     (
         "--pps --mbps --bps --bandwidth",
         "capture count stat",
@@ -209,7 +216,7 @@ const OPTIONS: [Entry; 62] = [
     ("--block --drop --deny --reject", "", "weir blocks nothing; use nftables (nft) for this"),
 ];
 
-const COMMANDS: [Entry; 14] = [
+const COMMANDS: [Entry; 15] = [
     (
         "talkers conv conversations iftop nethogs",
         "",
@@ -231,6 +238,11 @@ const COMMANDS: [Entry; 14] = [
         "list ls if ifs interface interfaces iface nics links",
         "",
         "of interfaces: weir devices; of captures: weir ctl list",
+    ),
+    (
+        "follow stream streams tcpflow",
+        "",
+        "to print what a TCP or UDP stream says: weir read FILE --stream N",
     ),
     ("send play tcpreplay", "", "to send the packets of a file: weir replay FILE -i IF"),
     ("generate pktgen trafgen", "", "to send test traffic: weir gen -i IF"),
@@ -292,6 +304,9 @@ mod tests {
             ("flow", "weir stat -i IF --by"),
             ("iftop", "weir top -i IF"),
             ("nethogs", "weir top -i IF"),
+            ("tcpflow", "--stream N"),
+            ("follow", "--stream N"),
+            ("read t.pcap -z follow,tcp,ascii,0", "--stream N"),
             ("top -t", "--once"),
             ("status", "weir ctl status"),
         ] {

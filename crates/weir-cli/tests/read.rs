@@ -33,3 +33,5 @@ mod notes;
 mod payloads;
 #[path = "read/split.rs"]
 mod split;
+#[path = "read/stream.rs"]
+mod stream;

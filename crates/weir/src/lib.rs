@@ -167,6 +167,7 @@ pub mod internal {
     pub use crate::live::source::af_packet::as_in_the_kernel;
     pub use crate::live::statistics::twin::{buckets, key_of};
     pub use crate::live::statistics::{by_tc_filters, check_statistics};
+    pub use crate::live::transport::{Transport, transport_of};
     pub use crate::live::{command, probe};
 
     /// Returns the uncompressed bytes of a file that is at its beginning; `None`: the file is not compressed, and still at

@@ -11,6 +11,7 @@ use weir::writer::{Compression, Format};
 use super::choice::Limits;
 use super::input::{Input, Sort};
 use super::split::{self, Split};
+use super::stream::StreamArgs;
 use super::when::{self, When};
 use crate::args::ConfineArgs;
 use crate::args::MORE;
@@ -46,6 +47,11 @@ Examples:
   weir read trace.pcapng --anonymise @key --zero-payload -w vendor.pcapng
         Write a copy to give away: other addresses, no payload. Make the key with
         head -c 32 /dev/urandom > key, and keep it: it gives the same addresses in the next file.
+  weir read trace.pcapng --stream 0
+        Print what the first TCP connection says, both ways, like Wireshark's Follow Stream;
+        udp:0 is the first of UDP, 10.0.0.1:4321-10.0.0.2:80 one with these ends.
+  weir read trace.pcapng --stream 0 --raw --way back -w answer.bin
+        Save the bytes that were sent to whom the connection began with.
   weir read trace.pcapng --count
         Print only the number of packets.
   weir read trace.pcapng --check --expect 1000000
@@ -202,6 +208,9 @@ pub(crate) struct ReadArgs {
     pub(super) rewriting: RewritingArgs,
 
     #[command(flatten)]
+    pub(super) stream: StreamArgs,
+
+    #[command(flatten)]
     pub(super) check: CheckArgs,
 
     /// Do not let packets wait in a compressed file either.
@@ -232,7 +241,10 @@ impl ReadArgs {
 
     /// Returns the output file, if there is exactly one and it is not a repaired copy.
     pub(super) fn single(&self) -> Option<&Path> {
-        self.write.as_deref().filter(|path| *path != Path::new("-") && self.split.is_none() && !self.repair)
+        self.write
+            .as_deref()
+            .filter(|path| *path != Path::new("-") && self.split.is_none() && !self.repair)
+            .filter(|_| self.stream.wanted().is_none())
     }
 
     /// Returns the filter; `None`: all packets match.
@@ -268,6 +280,7 @@ impl ReadArgs {
             let message = format!("cannot rewrite packets with {option}, which takes them as they are");
             return Err(Failure::usage(message).hint("write a copy with -w first"));
         }
+        self.stream.check(self.write.as_deref())?;
         self.line.check().map_err(Failure::usage)?;
         Ok(())
     }
@@ -290,7 +303,8 @@ impl ReadArgs {
 
     /// Returns whether text is printed to standard output while reading.
     pub(super) fn prints(&self) -> bool {
-        self.write.is_none() && !self.only_count && !self.check.is_on()
+        let lines = !self.only_count && !self.check.is_on() && self.stream.wanted().is_none();
+        self.write.is_none() && lines
     }
 
     /// Returns the format of the output file.

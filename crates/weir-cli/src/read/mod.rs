@@ -18,6 +18,7 @@ mod progress;
 mod repair;
 mod sink;
 mod split;
+mod stream;
 mod unheld;
 pub(crate) mod when;
 
@@ -40,6 +41,7 @@ use self::lines::{Count, Lines};
 use self::pass::{Pass, pass};
 pub(crate) use self::progress::Progress;
 use self::sink::Sink;
+use self::stream::Stream;
 use crate::failure::Failure;
 use crate::rewriting::Editor;
 use crate::text::Column;
@@ -52,6 +54,8 @@ pub(crate) fn run(args: &ReadArgs) -> Result<(), Failure> {
     if let Some(path) = &args.write {
         not_onto_itself(path, &files)?;
     }
+    // A confined process could not create it.
+    let raw = args.stream.file(args.write.as_deref())?;
     // Names are looked up while this is allowed. The link types to generate code for are known once the files are open.
     let filter = args.filter()?;
     let hopes = Hope::allowed(args);
@@ -90,7 +94,11 @@ pub(crate) fn run(args: &ReadArgs) -> Result<(), Failure> {
     };
     let mut reading = Pass::open(args, filter.as_ref(), if hopes { Sort::Never } else { args.sort() })?;
     confined()?;
-    let result = if let Some(path) = &args.write {
+    let result = if let Some(wanted) = args.stream.wanted() {
+        let raw = args.write.as_deref().zip(raw);
+        let mut stream = Stream::new(&args.stream, wanted, args.line.quick, raw);
+        through(editor, args.snap_len, false, &mut stream, |sink| pass(&mut reading, sink))
+    } else if let Some(path) = &args.write {
         let described = reading.input.section().is_some();
         let options = WriterOptions {
             format: args.format(&reading.input),

@@ -71,7 +71,7 @@ fn the_short_help_fits_a_screen() {
 
 #[test]
 fn usage_errors_name_the_option_and_exit_with_2() {
-    let table: [(&[&str], &[&str]); 51] = [
+    let table: [(&[&str], &[&str]); 56] = [
         (&[], &["Usage"]),
         (&["forward", "a,b"], &["two words", "forward a b"]),
         (&["forward", "a,b", "tcp", "port", "80"], &["forward a b tcp port 80"]),
@@ -113,6 +113,11 @@ fn usage_errors_name_the_option_and_exit_with_2() {
         (&["stat", "-r", "f", "-i", "lo"], &["--read <FILE>", "cannot be used with", "--interface <IF>"]),
         (&["stat", "-r", "f", "--duration", "1s"], &["--read <FILE>", "--duration <TIME>"]),
         (&["stat", "-r", "f", "--source", "tc"], &["--read <FILE>", "--source"]),
+        (&["read", "f", "--stream", "sctp:1"], &["--stream", "try 0, udp:0, 10.0.0.1:4321-10.0.0.2:80"]),
+        (&["read", "f", "--stream", "0", "-w", "g"], &["as a capture file", "add --raw"]),
+        (&["read", "f", "--stream", "0", "--raw"], &["-w - is standard output"]),
+        (&["read", "f", "--hex"], &["without --stream", "with text -X"]),
+        (&["read", "f", "--stream", "0", "--json"], &["--stream <STREAM>", "--json"]),
         (&["top", "-r", "f", "-i", "lo"], &["--read <FILE>", "--interface <IF>"]),
         (&["top", "tcp", "prot", "5"], &["did you mean `port`?"]),
         (&["stat", "-r", "-", "-F", "-"], &["standard input (-) can be read only once"]),

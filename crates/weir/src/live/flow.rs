@@ -61,6 +61,8 @@ pub(super) struct Key {
     pub(super) destination: u128,
     pub(super) protocol: u8,
     pub(super) part: Part,
+    /// Where what the header carries begins, from the header on.
+    pub(super) next: usize,
 }
 
 /// The part of a datagram in a packet.
@@ -222,12 +224,13 @@ impl Key {
         let address = |at| Some(u128::from(u32::from_be_bytes(*header.get(at..)?.first_chunk()?)));
         let (number, place) = (word(header, 4)?, word(header, 6)?);
         let protocol = *header.get(9)?;
-        let behind = header.get(usize::from(header[0] & 15) * 4..).unwrap_or_default();
+        let next = usize::from(header[0] & 15) * 4;
+        let behind = header.get(next..).unwrap_or_default();
         let (more, later) = (place & 0x2000 != 0, place & 0x1fff != 0);
         // In IPv4, each protocol numbers its datagrams separately.
         let number = u64::from(number) | u64::from(protocol) << 16;
         let part = Part::of(protocol, behind, (more || later).then_some((later, number)));
-        Some(Self { source: address(12)?, destination: address(16)?, protocol, part })
+        Some(Self { source: address(12)?, destination: address(16)?, protocol, part, next })
     }
 
     fn v6(header: &[u8]) -> Option<Self> {
@@ -256,7 +259,7 @@ impl Key {
             }
         }
         let part = Part::of(protocol, header.get(at..).unwrap_or_default(), fragment);
-        Some(Self { source, destination, protocol, part })
+        Some(Self { source, destination, protocol, part, next: at })
     }
 }
 
