@@ -162,9 +162,13 @@ impl Input {
         self.readers().first().copied()
     }
 
-    /// Returns whether link-layer headers in the byte order of the capturing host are in the other order here.
-    pub(crate) fn is_swapped(&self) -> bool {
-        self.readers().iter().any(|reader| reader.format().byte_order != ByteOrder::NATIVE)
+    /// Returns whether link-layer headers in the byte order of the capturing host are in the other order here; `None`: in
+    /// some of the files.
+    pub(crate) fn is_swapped(&self) -> Option<bool> {
+        let mut each =
+            self.readers().into_iter().map(|reader| reader.format().byte_order != ByteOrder::NATIVE);
+        let first = each.next().unwrap_or_default();
+        each.all(|other| other == first).then_some(first)
     }
 
     /// Returns whether any interface so far has timestamps finer than microseconds.

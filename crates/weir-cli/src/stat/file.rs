@@ -96,6 +96,10 @@ pub(super) fn run(files: &[PathBuf], counting: Counting, plan: &Plan) -> Result<
     last.map_or(Ok(()), |damage| Err(read::failure(damage)))
 }
 
+/// Link types (`LINKTYPE_*`) whose headers are the same whatever the byte order of the capturing host: Ethernet, raw IP, Linux
+/// cooked.
+const NETWORK_ORDER: [u16; 6] = [1, 101, 113, 228, 229, 276];
+
 /// Why counting ends early.
 enum End {
     Enough(Stop),
@@ -132,7 +136,17 @@ fn count(
         };
         let all = input.interfaces();
         let Some(interface) = all.get(number) else { continue };
-        let swapped = input.is_swapped();
+        let is_network_order = NETWORK_ORDER.contains(&interface.link_type) || filters.is_empty();
+        let swapped = match input.is_swapped() {
+            Some(swapped) => swapped,
+            None if is_network_order => false,
+            None => {
+                let failure = Failure::new(
+                    "cannot filter files of both byte orders together: their link-layer headers differ",
+                );
+                return Err(End::Failed(failure.hint("count each file alone")));
+            }
+        };
         let program = |filter: &FileFilter| {
             filter.expect(all.iter().map(|interface| interface.link_type));
             filter.program(interface.link_type, swapped)

@@ -114,7 +114,7 @@ impl<'a> Stream<'a> {
             self.ways[1 - way].confirmed(acknowledgement, &mut |piece| pieces.push((1 - way, piece)));
         }
         if told.syn {
-            self.ways[way].begin(told.sequence);
+            self.ways[way].begin(told.sequence, &mut |piece| pieces.push((way, piece)));
         }
         // SYN takes a number of its own.
         let sequence = told.sequence.wrapping_add(u32::from(told.syn));

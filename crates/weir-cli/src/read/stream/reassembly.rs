@@ -47,7 +47,7 @@ const MOST_GIVEN_UP: usize = 1024;
 
 impl Way {
     /// Learns that the way begins behind this sequence number.
-    pub(super) fn begin(&mut self, syn: u32) {
+    pub(super) fn begin(&mut self, syn: u32, out: &mut impl FnMut(Piece)) {
         if self.begun {
             return;
         }
@@ -65,6 +65,7 @@ impl Way {
                 self.keep(self.next, rest);
             }
         }
+        self.go_on(out);
     }
 
     /// Takes a segment: its sequence number, the bytes captured, and how many it had.
@@ -225,7 +226,7 @@ mod tests {
             Piece::Bytes(bytes) => text.push_str(&String::from_utf8(bytes).expect("text")),
             Piece::Missing(count) => text.push_str(&format!("[{count}]")),
         };
-        begin.into_iter().for_each(|syn| way.begin(syn));
+        begin.into_iter().for_each(|syn| way.begin(syn, &mut out));
         segments.iter().for_each(|(at, bytes)| way.segment(*at, bytes, bytes.len(), &mut out));
         way.finish(&mut out);
         text
@@ -256,7 +257,7 @@ mod tests {
     fn what_is_confirmed_is_not_waited_for() {
         let mut way = Way::default();
         let mut seen = Vec::new();
-        way.begin(0);
+        way.begin(0, &mut |_| {});
         way.segment(1, b"ab", 2, &mut |piece| seen.push(piece));
         way.segment(5, b"ef", 2, &mut |piece| seen.push(piece));
         way.confirmed(3, &mut |piece| seen.push(piece));
@@ -276,7 +277,7 @@ mod tests {
         // What was confirmed last was not captured; but FIN has a number, too.
         for (acknowledgement, expected) in [(4, vec![]), (5, vec![Piece::Missing(2)])] {
             let (mut way, mut seen) = (Way::default(), Vec::new());
-            way.begin(0);
+            way.begin(0, &mut |_| {});
             way.segment(1, b"ab", 2, &mut |_| {});
             way.confirmed(acknowledgement, &mut |piece| seen.push(piece));
             way.finish(&mut |piece| seen.push(piece));
@@ -288,7 +289,7 @@ mod tests {
     fn memory_has_a_limit() {
         let mut way = Way::default();
         let (mut bytes, mut missing) = (0, 0);
-        way.begin(0);
+        way.begin(0, &mut |_| {});
         let segment = vec![7; 60_000];
         for number in 0..1000u32 {
             way.segment(100 + number * 60_000, &segment, segment.len(), &mut |piece| match piece {
@@ -301,6 +302,40 @@ mod tests {
     }
 
     proptest! {
+        /// Whatever comes, what waits is in order, apart, behind what was returned, and counted.
+        #[test]
+        fn any_segments_keep_the_books(
+            base: u32,
+            events in prop::collection::vec((0..4u8, 0..9000u32, 0..2000usize, 0..2000usize), 0..80),
+            far in any::<u32>(),
+        ) {
+            let mut way = Way::default();
+            let bytes = [0; 2000];
+            let (mut returned, mut missing) = (0i64, 0u64);
+            let mut out = |piece: Piece| match piece {
+                Piece::Bytes(bytes) => returned += length(&bytes),
+                Piece::Missing(count) => missing += count,
+            };
+            for (number, (kind, at, length, cut)) in events.iter().enumerate() {
+                let sequence = if number % 20 == 19 { far } else { base.wrapping_add(*at) };
+                match kind {
+                    0 => way.begin(sequence, &mut out),
+                    1 => way.confirmed(sequence, &mut out),
+                    _ => way.segment(sequence, &bytes[..*length], length + cut, &mut out),
+                }
+                let held: usize = way.waiting.values().map(|bytes| cost(bytes)).sum();
+                prop_assert_eq!(held, way.held);
+                let mut end = if way.begun { way.next + 1 } else { i64::MIN };
+                for (at, bytes) in &way.waiting {
+                    prop_assert!(*at >= end && !bytes.is_empty());
+                    end = at + super::length(bytes);
+                }
+            }
+            way.finish(&mut out);
+            prop_assert!(way.waiting.is_empty() && way.held == 0);
+            prop_assert!(returned.unsigned_abs() <= events.iter().map(|(_, _, length, _)| *length as u64).sum());
+        }
+
         /// Any cut, order and repetition of the same bytes gives these bytes.
         #[test]
         fn any_order_gives_the_same_bytes(
@@ -325,7 +360,7 @@ mod tests {
             let begin = segments.len() / 2;
             for (number, (at, length)) in segments.iter().enumerate() {
                 if number == begin {
-                    way.begin(syn);
+                    way.begin(syn, &mut out);
                 }
                 let bytes = &sent[*at..(at + length).min(sent.len())];
                 let sequence = syn.wrapping_add(1).wrapping_add(u32::try_from(*at).expect("short"));
