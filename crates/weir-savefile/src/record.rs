@@ -159,6 +159,28 @@ pub fn append(
     Some(())
 }
 
+/// Appends the record that is all of `block`, with `lost` more packets lost before it. `None`: it is no record, and `out` is
+/// unchanged.
+pub fn append_with_loss(out: &mut Vec<u8>, block: &[u8], lost: u64) -> Option<()> {
+    let (record, []) = first(block).ok()? else { return None };
+    let head = HEAD + record.data.len() + padding(record.data.len());
+    let list = &block[head..block.len() - TAIL];
+    let start = out.len();
+    out.extend_from_slice(&block[..head]);
+    options::append(out, DROP_COUNT, &record.dropcount.saturating_add(lost).to_ne_bytes());
+    for option in Options::new(list).flatten().filter(|option| option.code != DROP_COUNT) {
+        options::append(out, option.code, option.value);
+    }
+    options::append_end(out);
+    let Ok(total) = u32::try_from(out.len() + TAIL - start) else {
+        out.truncate(start);
+        return None;
+    };
+    out[start + 4..start + 8].copy_from_slice(&total.to_ne_bytes());
+    out.extend_from_slice(&total.to_ne_bytes());
+    Some(())
+}
+
 /// A writer that fills a slice from its start; the caller has checked that everything fits.
 struct Cursor<'a> {
     rest: &'a mut [u8],

@@ -30,6 +30,7 @@ pub(super) struct Compressed {
     first: u64,
     around: Around,
     spare: Option<Vec<u8>>,
+    /// The output is left alone.
     failed: bool,
 }
 
@@ -109,17 +110,6 @@ impl Compressed {
         }
         Ok(())
     }
-
-    /// Records a failure, after which the output is left alone, but for the end of its last whole frame.
-    fn note<T>(&mut self, result: io::Result<T>) -> io::Result<T> {
-        if result.is_err() && !self.failed {
-            self.failed = true;
-            if let Some(bytes) = self.around.cut() {
-                let _ = self.output.put(Load::Frame { bytes, plain: 0 }.into());
-            }
-        }
-        result
-    }
 }
 
 /// Runs one thread, until there are no more jobs.
@@ -143,11 +133,9 @@ fn work(queue: &Mutex<Receiver<Job>>, results: &Sender<Done>, mut codec: Codec) 
 impl Output for Compressed {
     fn put(&mut self, piece: Piece) -> io::Result<()> {
         while let Ok(done) = self.done.try_recv() {
-            let placed = self.place(done);
-            self.note(placed)?;
+            self.place(done)?;
         }
-        let waited = self.wait(self.threads.len() * 2);
-        self.note(waited)?;
+        self.wait(self.threads.len() * 2)?;
         let job = Job { number: self.first + self.waiting.len() as u64, piece, out: self.output.buffer() };
         let sent = self.jobs.as_ref().is_some_and(|jobs| jobs.send(job).is_ok());
         assert!(sent, "the queue is there as long as this is");
@@ -156,13 +144,13 @@ impl Output for Compressed {
     }
 
     fn settle(&mut self) -> io::Result<()> {
-        let settled = self.wait(0).and_then(|()| self.output.settle());
-        self.note(settled)
+        self.wait(0)?;
+        self.output.settle()
     }
 
     fn settle_within(&mut self, longest: Duration) -> io::Result<()> {
-        let settled = self.wait(0).and_then(|()| self.output.settle_within(longest));
-        self.note(settled)
+        self.wait(0)?;
+        self.output.settle_within(longest)
     }
 
     fn is_behind(&self) -> bool {
@@ -172,29 +160,45 @@ impl Output for Compressed {
     fn close(&mut self) -> io::Result<()> {
         self.settle()?;
         if let Some(bytes) = std::mem::replace(&mut self.around, Around::Nothing).end() {
-            let closed = self.output.put(Load::Frame { bytes, plain: 0 }.into());
-            self.note(closed)?;
+            self.output.put(Load::Frame { bytes, plain: 0 }.into())?;
         }
-        let closed = self.output.close();
-        self.note(closed)
+        self.output.close()
     }
 
     fn pause(&mut self) -> io::Result<Option<State>> {
         self.settle()?;
-        let paused = self.output.pause();
-        let state = self.note(paused)?;
+        let state = self.output.pause()?;
         let around = std::mem::replace(&mut self.around, Around::Nothing);
         Ok(state.map(|state| State { around: Some(around), ..state }))
     }
 
     fn empty(&mut self) -> io::Result<bool> {
         self.settle()?;
-        let emptied = self.output.empty();
-        let emptied = self.note(emptied)?;
+        let emptied = self.output.empty()?;
         if emptied {
             self.around.clear();
         }
         Ok(emptied)
+    }
+
+    fn recover(&mut self) -> bool {
+        while self.waiting.iter().any(Option::is_none) {
+            let Ok(done) = self.done.recv() else { return false };
+            let at = usize::try_from(done.number - self.first).expect("numbers of pieces on their way");
+            self.waiting[at] = Some(done);
+        }
+        self.first += self.waiting.len() as u64;
+        self.waiting.clear();
+        let recovered = self.output.recover();
+        self.around.keep(self.output.written().bytes);
+        recovered
+    }
+
+    fn give_up(&mut self) {
+        self.failed = true;
+        if let Some(bytes) = self.around.cut() {
+            let _ = self.output.put(Load::Frame { bytes, plain: 0 }.into());
+        }
     }
 
     fn written(&self) -> &Written {

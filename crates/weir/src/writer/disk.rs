@@ -234,6 +234,10 @@ impl Output for Disk {
         Ok(true)
     }
 
+    fn recover(&mut self) -> bool {
+        self.pending.is_empty() && self.in_flight() == 0 && self.file.set_len(self.end).is_ok()
+    }
+
     fn written(&self) -> &Written {
         &self.written
     }

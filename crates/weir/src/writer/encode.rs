@@ -185,12 +185,13 @@ impl Counts {
     }
 }
 
-/// Appends an Interface Statistics Block for each interface in `now`: the counters since `before`, and `delivered`, the
-/// packets of each interface in the file. Times are nanoseconds since the Unix epoch.
+/// Appends an Interface Statistics Block for each interface in `now`: the counters since `before`, and what `of_file` returns
+/// for it, the packets in the file, and those since `before` that the disk had no room for. Times are nanoseconds since the
+/// Unix epoch.
 pub(super) fn statistics(
     (before, began): (&Counts, u64),
     (counts, now): (&Counts, u64),
-    delivered: &[u64],
+    of_file: impl Fn(u32) -> (u64, u64),
     occasion: Occasion<'_>,
     out: &mut Vec<u8>,
 ) {
@@ -198,15 +199,16 @@ pub(super) fn statistics(
         let before = before.0.get(&interface).copied().unwrap_or_default();
         let [received, dropped, accepted] =
             [0, 1, 2].map(|n: usize| Some(numbers[n].saturating_sub(before[n])));
+        let (delivered, without_room) = of_file(interface);
         InterfaceStatistics {
             interface,
             timestamp: now,
             start: Some(began),
             end: (occasion == Occasion::End).then_some(now),
             received,
-            dropped,
+            dropped: dropped.map(|dropped| dropped + without_room),
             accepted,
-            delivered: Some(delivered.get(interface as usize).copied().unwrap_or_default()),
+            delivered: Some(delivered),
             comment: if let Occasion::Event(said) = occasion { Some(said) } else { None },
             ..Default::default()
         }

@@ -211,6 +211,13 @@ impl WriteError {
     }
 }
 
+impl WriteError {
+    /// Returns whether the disk or quota is full.
+    pub(super) fn is_full(&self) -> bool {
+        matches!(self, Self::Full { source, .. } | Self::Open { source, .. } if is_full(source))
+    }
+}
+
 /// Returns whether the disk or quota is full.
 pub(super) fn is_full(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)

@@ -1,5 +1,6 @@
 //! The files of one run: opened, finished, and deleted when they are the oldest of a ring.
 
+use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::{FileExt as _, FileTypeExt as _};
@@ -9,6 +10,7 @@ use std::time::SystemTime;
 
 use super::error::is_full;
 use super::finished::Finished;
+use super::gap::Counted;
 use super::here::Here;
 use super::keeper::{Keeper, Opening};
 use super::names::Names;
@@ -34,15 +36,27 @@ pub(super) struct OutFile {
     /// Bytes accepted so far, before compression.
     pub(super) bytes: u64,
     pub(super) packets: u64,
-    /// Packets accepted so far, by interface.
-    pub(super) by_interface: Vec<u64>,
+    /// Packets accepted so far, by interface and queue.
+    pub(super) queues: BTreeMap<(u32, u32), u64>,
+    /// How many interfaces the file describes.
+    pub(super) described: usize,
 }
 
 impl OutFile {
     pub(super) fn new(opened: Opened, path: &Path) -> Self {
         let Opened { output, name, regular, created, .. } = opened;
-        let (path, by_interface) = (path.to_owned(), Vec::new());
-        Self { output, name, path, regular, is_resting: false, created, bytes: 0, packets: 0, by_interface }
+        Self {
+            output,
+            name,
+            path: path.to_owned(),
+            regular,
+            is_resting: false,
+            created,
+            bytes: 0,
+            packets: 0,
+            queues: BTreeMap::new(),
+            described: 0,
+        }
     }
 
     /// Overwrites bytes of the file. Returns whether this was possible: it is not in a pipe or a compressed file.
@@ -58,7 +72,7 @@ impl OutFile {
         let emptied = self.output.empty()?;
         if emptied {
             (self.bytes, self.packets) = (0, 0);
-            self.by_interface.clear();
+            self.queues.clear();
         }
         Ok(emptied)
     }
@@ -67,13 +81,25 @@ impl OutFile {
         self.bytes += piece.load.as_ref().len() as u64;
         for run in piece.content.runs() {
             self.packets += run.count;
-            let interface = run.interface as usize;
-            if self.by_interface.len() <= interface {
-                self.by_interface.resize(interface + 1, 0);
-            }
-            self.by_interface[interface] += run.count;
+            *self.queues.entry((run.interface, run.queue)).or_default() += run.count;
         }
         self.output.put(piece)
+    }
+
+    /// Makes the file usable again after a failed write. Returns the packets that were accepted and are not in it; `None`:
+    /// this is impossible.
+    pub(super) fn recover(&mut self) -> Option<Counted> {
+        if !self.output.recover() {
+            return None;
+        }
+        let written = self.output.written();
+        let mut lost = std::mem::replace(&mut self.queues, written.queues.clone());
+        for (queue, packets) in &mut lost {
+            *packets -= written.queues.get(queue).unwrap_or(&0);
+        }
+        lost.retain(|_, packets| *packets > 0);
+        (self.bytes, self.packets) = (written.plain_bytes, written.packets);
+        Some(lost)
     }
 }
 
@@ -126,6 +152,11 @@ impl Files {
             keeper,
             largest: 0,
         })
+    }
+
+    /// Returns the path as given.
+    pub(super) fn path(&self) -> &Path {
+        self.template.path()
     }
 
     /// Returns the files so far.

@@ -85,6 +85,15 @@ impl Around {
         }
     }
 
+    /// Forgets the frames behind the first `bytes` of the file, as they are not there.
+    pub(super) fn keep(&mut self, bytes: u64) {
+        match self {
+            Self::Nothing => {}
+            Self::Table(table) => table.keep(bytes),
+            Self::Ends(_, begun) => *begun &= bytes > 0,
+        }
+    }
+
     /// Forgets all frames, as the file has been emptied.
     pub(super) fn clear(&mut self) {
         match self {
@@ -111,6 +120,16 @@ impl SeekTable {
     pub(super) fn push(&mut self, compressed: usize, plain: u64) {
         let size = |bytes| u32::try_from(bytes).unwrap_or(u32::MAX);
         self.frames.push((size(compressed as u64), size(plain)));
+    }
+
+    fn keep(&mut self, bytes: u64) {
+        let mut end = 0;
+        let within = |(compressed, _): &&(u32, u32)| {
+            end += u64::from(*compressed);
+            end <= bytes
+        };
+        let frames = self.frames.iter().take_while(within).count();
+        self.frames.truncate(frames);
     }
 
     /// Encodes the table; like everything in zstd, it is little-endian.

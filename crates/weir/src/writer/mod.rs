@@ -17,6 +17,7 @@
 //!   finished files.
 //! - `keeper`: opens and removes files, with checks; `way`: which links are followed; `open`: turns an open file into
 //!   an output.
+//! - `gap`: going on when the disk is full.
 //! - `rest`: files that are closed temporarily.
 //! - `ring`: deletes the oldest files; `template`: finds the files of earlier runs that belong to the ring.
 //! - `compressed`: compresses pieces into frames, in threads of its own; `frame`: a single frame.
@@ -25,7 +26,8 @@
 //!
 //! When a write fails, the writer waits for the writes in flight, counts what arrived without a gap from the start of
 //! the file, and truncates the file there, after a whole record or frame. After that it only returns chunks to the
-//! pool, and every call fails with the same error.
+//! pool, and every call fails with the same error. With [`WriterOptions::keep_going`] a full disk is none: what follows is
+//! lost, and counted, until there is room again.
 
 mod compressed;
 mod compression;
@@ -35,6 +37,7 @@ mod error;
 mod files;
 mod finished;
 mod frame;
+mod gap;
 mod here;
 mod keeper;
 mod names;
@@ -64,9 +67,11 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 pub use self::compression::Compression;
 use self::encode::Counts;
+use self::error::is_full;
 pub use self::error::{Kept, WriteError};
 pub use self::files::FileList;
 use self::files::{Files, OutFile};
+use self::gap::Gaps;
 pub use self::here::{Here, can_run};
 pub use self::keeper::{Handed, Keeper, Opening};
 pub use self::options::{Rotation, WriterOptions};
@@ -91,6 +96,9 @@ pub struct Written {
     pub plain_bytes: u64,
     /// Number of packets by interface and queue.
     pub queues: BTreeMap<(u32, u32), u64>,
+    /// Number of packets known to be lost because the disk was full, by interface and queue, with
+    /// [`WriterOptions::keep_going`].
+    pub lost: BTreeMap<(u32, u32), u64>,
 }
 
 impl Written {
@@ -138,6 +146,13 @@ trait Output: Send {
     }
     /// What is written, without a gap.
     fn written(&self) -> &Written;
+    /// After an error: forgets all pieces that are not [written](Self::written), so that others can follow what is. Returns
+    /// whether this was possible.
+    fn recover(&mut self) -> bool {
+        false
+    }
+    /// After an error: leaves the file as it is, but for the end of its last frame.
+    fn give_up(&mut self) {}
     /// Returns an empty buffer, recycled if possible.
     fn buffer(&mut self) -> Vec<u8>;
 }
@@ -177,6 +192,7 @@ pub struct Writer {
     cut_simple: bool,
     /// Packets with a timestamp too late for the format.
     too_late: u64,
+    gaps: Gaps,
     /// The error that every call returns after a failure.
     failed: Option<WriteError>,
 }
@@ -203,20 +219,24 @@ impl Writer {
             return Err(WriteError::NoCodec(compression));
         }
         let mut files = Files::new(path, options)?;
-        let file = files.open()?;
+        let file = match files.open() {
+            Err(error) if options.keep_going && error.is_full() => None,
+            opened => Some(opened?),
+        };
         Self::begin(files, file, interfaces, options)
     }
 
+    /// `file`: `None` if the disk is full.
     fn begin(
         files: Files,
-        file: OutFile,
+        file: Option<OutFile>,
         interfaces: &[FileInterface],
         options: &WriterOptions,
     ) -> Result<Self, WriteError> {
         let mut writer = Self {
             options: options.clone(),
             files,
-            file: Some(file),
+            file,
             interfaces: interfaces.to_vec(),
             batch: Piece::default(),
             clock: Clock::new(&options.rotation),
@@ -231,9 +251,14 @@ impl Writer {
             pcap_snap_len: 0,
             cut_simple: false,
             too_late: 0,
+            gaps: Gaps::default(),
             failed: None,
         };
-        writer.put_start()?;
+        if writer.file.is_some() {
+            writer.put_start()?
+        } else {
+            writer.gaps.open()
+        }
         Ok(writer)
     }
 
@@ -253,10 +278,7 @@ impl Writer {
             }
         } else if self.file.is_some() {
             self.put_batch()?;
-            self.snap_places.push(self.size() + encode::DESCRIPTION_SNAP);
-            let mut buffer = self.buffer();
-            encode::interface(interface, &mut buffer);
-            self.put(Load::Bytes(buffer).into())?;
+            self.describe()?;
         }
         Ok(number)
     }
@@ -272,8 +294,7 @@ impl Writer {
     pub fn flush(&mut self) -> Result<(), WriteError> {
         self.usable()?;
         self.put_batch()?;
-        let settled = self.file.as_mut().map_or(Ok(()), |file| file.output.settle());
-        settled.or_else(|source| self.fail_write(source))
+        self.settle()
     }
 
     /// Does what [`flush`](Self::flush) does, but waits at most this long for the reader of a FIFO;
@@ -301,6 +322,7 @@ impl Writer {
         if let Some(file) = &self.file {
             written.add_file(file.output.written());
         }
+        written.lost.clone_from(self.gaps.lost());
         written
     }
 
@@ -316,7 +338,8 @@ impl Writer {
 
     /// Returns the warnings since the last call.
     pub fn warnings(&mut self) -> Vec<String> {
-        self.files.warnings()
+        let news = self.gap_news();
+        self.files.warnings().into_iter().chain(news).collect()
     }
 
     /// Calls [`close`](Self::close), and returns what was written in total.
@@ -334,6 +357,9 @@ impl Writer {
     pub fn close(&mut self, account: &Account) -> Result<(), WriteError> {
         let result = self.usable().and_then(|()| {
             self.note(account);
+            if self.gaps.is_open() {
+                self.go_on()?;
+            }
             self.finish_file()
         });
         let seen_to = self.files.finished.wait();
@@ -365,7 +391,15 @@ impl Writer {
     }
 
     fn put(&mut self, piece: Piece) -> Result<(), WriteError> {
+        if self.gaps.is_open() {
+            self.gaps.lose_all(&piece.content);
+            return Ok(());
+        }
         self.wake()?;
+        if self.gaps.ends_with(&piece.content) { self.put_behind_gap(piece) } else { self.put_piece(piece) }
+    }
+
+    fn put_piece(&mut self, piece: Piece) -> Result<(), WriteError> {
         let Some(file) = &mut self.file else { return Ok(()) };
         let put = file.put(piece);
         let settle = |()| file.output.settle_within(Duration::ZERO);
@@ -373,7 +407,19 @@ impl Writer {
         put.or_else(|source| self.fail_write(source))
     }
 
+    fn settle(&mut self) -> Result<(), WriteError> {
+        let settled = self.file.as_mut().map_or(Ok(()), |file| file.output.settle());
+        settled.or_else(|source| self.fail_write(source))
+    }
+
+    /// Handles an error of the output. If the disk is full and the writer is to go on, this returns `Ok`, and a gap is open.
     fn fail_write(&mut self, source: io::Error) -> Result<(), WriteError> {
+        if self.options.keep_going && is_full(&source) && self.open_gap() {
+            return Ok(());
+        }
+        if let Some(file) = &mut self.file {
+            file.output.give_up();
+        }
         let Written { packets, bytes, .. } = self.written();
         let file = self.file.as_ref();
         let name = file.map(|file| file.name.clone()).unwrap_or_default();

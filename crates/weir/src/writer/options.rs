@@ -85,6 +85,11 @@ pub struct WriterOptions {
     /// Whether an existing file is an error. Otherwise it is truncated; with rotation it is kept, and the next number
     /// is used.
     pub no_clobber: bool,
+    /// Whether to go on when the disk or the quota is full, instead of failing. Packets without room are lost and counted
+    /// ([`Written::lost`](super::Written::lost)), as are other blocks; later packets follow what is in the file, or begin the
+    /// next one of the rotation. pcapng files tell the loss: in the next packet of each queue, and as a comment on statistics.
+    /// This is for regular files other than standard output.
+    pub keep_going: bool,
     /// Whether to `fsync` each finished file and its directory.
     pub fsync: bool,
     /// Whether new files are readable by their group, and not just by their owner.

@@ -45,7 +45,10 @@ impl Writer {
             return packets.error().map_or(Ok(()), |&malformed| self.fail_records(malformed));
         }
         self.usable()?;
-        self.ensure_file()?;
+        if !self.ensure_file()? {
+            self.gaps.lose(chunk.interface(), chunk.queue(), chunk.len() as u64);
+            return Ok(());
+        }
         let Load::Bytes(bytes) = &mut self.batch.load else { unreachable!("a batch is in a buffer") };
         let before = bytes.len();
         match self.options.format.pcap() {
@@ -67,7 +70,10 @@ impl Writer {
         self.put_batch()?;
         let compressed = self.options.compression != Compression::None;
         while !load.as_ref().is_empty() {
-            self.ensure_file()?;
+            if !self.ensure_file()? {
+                self.gaps.lose_all(&content);
+                return Ok(());
+            }
             let cut = self.room().cut(self.options.format, compressed, load.as_ref(), content.count());
             let Some((bytes, packets)) = cut else {
                 self.put_records(load, content)?;
@@ -125,7 +131,10 @@ impl Writer {
         let (link_type, mut snap_len) = (interface.link_type, interface.snap_len);
         // A `Packet` is so large that copying it would cost more than everything below.
         let mut data = packet.data;
-        self.ensure_file()?;
+        if !self.ensure_file()? {
+            self.gaps.lose(packet.interface, packet.queue, 1);
+            return Ok(());
+        }
         let most = if self.options.format == Format::Pcapng { snap_len } else { self.pcap_snap_len };
         let longest = pcap::longest_packet(link_type);
         if data.len() > longest as usize || (most > 0 && data.len() > most as usize) {
@@ -221,7 +230,10 @@ impl Writer {
             let reason = "records cannot be copied to this file as they stand".to_owned();
             return Err(WriteError::Packet { reason });
         }
-        self.ensure_file()?;
+        if !self.ensure_file()? {
+            self.gaps.lose(run.interface, run.queue, run.packets);
+            return Ok(());
+        }
         let Load::Bytes(bytes) = &mut self.batch.load else { unreachable!("a batch is in a buffer") };
         bytes.extend_from_slice(run.bytes);
         let size = bytes.len();

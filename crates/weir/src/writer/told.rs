@@ -66,11 +66,36 @@ impl Writer {
 
     pub(super) fn put_statistics(&mut self, occasion: Occasion<'_>, now: u64) -> Result<(), WriteError> {
         self.put_batch()?;
-        let mut buffer = self.buffer();
-        if let (Format::Pcapng, Some(counts), Some(file)) = (self.options.format, &self.counts, &self.file) {
-            let base = (&self.base, self.began.unwrap_or(now));
-            encode::statistics(base, (counts, now), &file.by_interface, occasion, &mut buffer);
+        self.mark_gap()?;
+        let is_there = self.put_counts(occasion, now)?;
+        if let (false, Occasion::Event(what)) = (is_there, occasion) {
+            self.gaps.hold(now, what);
         }
-        if buffer.is_empty() { Ok(()) } else { self.put(Load::Bytes(buffer).into()) }
+        Ok(())
+    }
+
+    /// Writes the counters. Returns `false` if there is no room for them, and they should be known to be in the file.
+    pub(super) fn put_counts(&mut self, occasion: Occasion<'_>, now: u64) -> Result<bool, WriteError> {
+        let mut buffer = self.buffer();
+        let (Format::Pcapng, Some(counts)) = (self.options.format, &self.counts) else { return Ok(true) };
+        let Some(file) = &self.file else { return Ok(!self.gaps.is_open()) };
+        let of_file = |interface| {
+            let here = file.queues.range((interface, 0)..=(interface, u32::MAX));
+            (here.map(|(_, packets)| packets).sum(), self.gaps.of_file(interface))
+        };
+        let base = (&self.base, self.began.unwrap_or(now));
+        encode::statistics(base, (counts, now), of_file, occasion, &mut buffer);
+        if buffer.is_empty() {
+            return Ok(true);
+        }
+        self.put(Load::Bytes(buffer).into())?;
+        let is_event = matches!(occasion, Occasion::Event(_));
+        if self.options.keep_going && (is_event || self.gaps.is_unmarked()) {
+            self.settle()?;
+            if !self.gaps.is_open() {
+                self.gaps.marked();
+            }
+        }
+        Ok(!self.gaps.is_open())
     }
 }

@@ -3,6 +3,7 @@
 use std::time::Instant;
 
 use super::encode::{self, Counts, Occasion};
+use super::gap::Gaps;
 use super::piece::{Load, Piece};
 use super::rotate::{Clock, Room};
 use super::{Rotation, WriteError, Writer, now};
@@ -96,8 +97,13 @@ impl Writer {
         match file.empty() {
             Ok(true) => {}
             Ok(false) => return Ok(false),
-            Err(source) => return self.fail_write(source).map(|()| false),
+            Err(source) => {
+                self.fail_write(source)?;
+                // The disk is full, but nothing is on its way to it any more.
+                return self.begin_again(interfaces);
+            }
         }
+        self.gaps = Gaps::default();
         self.batch = Piece::default();
         self.interfaces = interfaces.to_vec();
         (self.counts, self.base, self.began) = (None, Counts::default(), None);
@@ -111,14 +117,27 @@ impl Writer {
         Room::new(&self.options.rotation, bytes, packets)
     }
 
-    /// Begins a file if none is open.
+    /// Begins a file if none is open. Returns `false` if the disk is full.
     #[inline]
-    pub(super) fn ensure_file(&mut self) -> Result<(), WriteError> {
-        if self.file.is_some() {
-            return Ok(());
+    pub(super) fn ensure_file(&mut self) -> Result<bool, WriteError> {
+        if self.file.is_some() && !self.gaps.is_open() {
+            return Ok(true);
         }
+        if !self.gaps.is_open() {
+            self.begin_file()?;
+        } else if self.gaps.is_due() {
+            self.go_on()?;
+        }
+        Ok(!self.gaps.is_open())
+    }
+
+    pub(super) fn begin_file(&mut self) -> Result<(), WriteError> {
         match self.files.open() {
             Ok(file) => self.file = Some(file),
+            Err(error) if self.outlasts(&error) => {
+                self.gaps.open();
+                return Ok(());
+            }
             Err(error) => return self.fail(error),
         }
         self.put_start()
@@ -129,6 +148,9 @@ impl Writer {
         self.snap_places = encode::snap_places(self.options.format, &start);
         self.pcap_snap_len = encode::pcap_snap_len(&self.interfaces);
         self.cut_simple = false;
+        if let Some(file) = &mut self.file {
+            file.described = self.interfaces.len();
+        }
         self.put(Load::Bytes(start).into())
     }
 
@@ -138,6 +160,9 @@ impl Writer {
 
     /// Ends the current file, if any.
     pub(super) fn finish_file(&mut self) -> Result<(), WriteError> {
+        if self.file.is_some() && self.gaps.is_open() {
+            self.go_on()?;
+        }
         self.put_batch()?;
         if self.file.is_none() {
             return Ok(());
@@ -146,14 +171,22 @@ impl Writer {
         self.wake()?;
         let closed = self.file.as_mut().map_or(Ok(()), |file| file.output.close());
         if let Err(source) = closed {
-            return self.fail_write(source);
+            // Where this is no error, the file ends without its statistics.
+            self.fail_write(source)?;
         }
-        if let Some(file) = self.file.take() {
-            self.before.add_file(file.output.written());
-            self.files.finish(file);
+        match self.file.take() {
+            Some(file) if self.gaps.is_open() && file.output.written().bytes == 0 => {
+                self.files.discard(&file.path);
+            }
+            Some(file) => {
+                self.before.add_file(file.output.written());
+                self.files.finish(file);
+            }
+            None => {}
         }
         self.began = Some(now());
         self.base = self.counts.clone().unwrap_or_default();
+        self.gaps.next_file();
         Ok(())
     }
 }

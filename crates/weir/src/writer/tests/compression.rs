@@ -7,7 +7,7 @@ use super::super::frame::POISON;
 use super::judges::{agree, agree_quickly, output};
 use super::*;
 
-const ALL: [(Compression, &str, &str); 4] = [
+pub(super) const ALL: [(Compression, &str, &str); 4] = [
     (Compression::Zstd { level: Compression::ZSTD_LEVEL }, "zstd", "f.pcapng.zst"),
     (Compression::Zstd { level: -5 }, "zstd", "f.pcapng.zst"),
     (Compression::Lz4, "lz4", "f.pcapng.lz4"),
@@ -15,7 +15,7 @@ const ALL: [(Compression, &str, &str); 4] = [
 ];
 
 /// Returns the output of `program -dc`, and whether it succeeded.
-fn decompress(program: &str, file: &Path) -> Option<(Vec<u8>, bool)> {
+pub(super) fn decompress(program: &str, file: &Path) -> Option<(Vec<u8>, bool)> {
     match Command::new(program).arg("-dc").stdin(File::open(file).unwrap()).output() {
         Ok(output) => Some((output.stdout, output.status.success())),
         Err(error) => {

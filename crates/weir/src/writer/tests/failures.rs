@@ -77,7 +77,7 @@ fn fill_a_small_disk(format: Format, chunk_packets: u32, output: impl Fn(File, F
     let opened =
         Opened { output, name: "capture".to_owned(), regular: None, created: false, warnings: Vec::new() };
     let (files, file) = (Files::new(&path, &options).unwrap(), OutFile::new(opened, &path));
-    let mut writer = Writer::begin(files, file, &interfaces(), &options).unwrap();
+    let mut writer = Writer::begin(files, Some(file), &interfaces(), &options).unwrap();
     let (error, tried) = fill(&mut writer, chunk_packets);
     assert!(len_of(&path) > (1 << 20) - 1600, "the disk is used up to its last whole record");
     check(writer, &error, &tried, &path);

@@ -3,6 +3,7 @@
 mod again;
 mod compression;
 mod failures;
+mod gaps;
 mod gather;
 mod judges;
 mod refusals;
@@ -161,6 +162,11 @@ struct SmallDisk(OwnedFd);
 impl SmallDisk {
     /// `None`, with a message, without root.
     fn new(size: &str, attributes: MountAttrFlags) -> Option<Self> {
+        Self::of(&[("size", size)], attributes)
+    }
+
+    /// `limits`: options of tmpfs.
+    fn of(limits: &[(&str, &str)], attributes: MountAttrFlags) -> Option<Self> {
         let context = match fsopen("tmpfs", FsOpenFlags::FSOPEN_CLOEXEC) {
             Ok(context) => context,
             Err(error) => {
@@ -168,13 +174,16 @@ impl SmallDisk {
                 return None;
             }
         };
-        fsconfig_set_string(&context, "size", size).unwrap();
+        for &(option, limit) in limits {
+            fsconfig_set_string(&context, option, limit).unwrap();
+        }
         fsconfig_create(&context).unwrap();
         Some(Self(fsmount(&context, FsMountFlags::FSMOUNT_CLOEXEC, attributes).unwrap()))
     }
 
+    /// Returns a path that works in other processes, too.
     fn path(&self, name: &str) -> PathBuf {
-        Path::new("/proc/self/fd").join(self.0.as_raw_fd().to_string()).join(name)
+        format!("/proc/{}/fd/{}/{name}", std::process::id(), self.0.as_raw_fd()).into()
     }
 }
 
