@@ -96,6 +96,14 @@ pub(crate) struct FilesArgs {
     #[arg(long, value_name = "KIND", value_parser = compression, requires = "write")]
     compress: Option<Compression>,
 
+    /// Go on capturing when the disk is full.
+    ///
+    /// Without it, a full disk ends the capture, unless there is an old file of a ring to delete. With it, packets without
+    /// room are dropped and counted, and weir tries again every second. The file tells how many packets are missing, and where
+    /// (pcapng); pcap cannot, but the summary does. The same goes for a full quota; other errors of the disk end the capture.
+    #[arg(hide_short_help = true, long, requires = "write")]
+    keep_going: bool,
+
     /// Do not overwrite an existing file.
     ///
     /// With -C, -G and --rotate-count, weir never overwrites a file but takes the next number.
@@ -156,6 +164,7 @@ impl FilesArgs {
             compression: self.compress.or_else(|| file.and_then(Compression::of_name)).unwrap_or_default(),
             rotation: self.rotation(),
             strftime: true,
+            keep_going: self.keep_going,
             no_clobber: self.no_clobber,
             fsync: self.fsync,
             group_readable: self.group_readable,

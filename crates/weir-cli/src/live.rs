@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 use std::time::Duration;
 
+use weir::writer::Written;
 use weir::{Account, PoolFill, Tally};
 
 use crate::style::{self, Paint};
@@ -35,14 +36,14 @@ impl Live {
         })
     }
 
-    /// Redraws the line, unless the shell is using the terminal for something else. `file_bytes` only if a file is
+    /// Redraws the line, unless the shell is using the terminal for something else. `written` only if a file is
     /// written.
-    pub(crate) fn draw(&mut self, account: &Account, file_bytes: Option<u64>) {
+    pub(crate) fn draw(&mut self, account: &Account, written: Option<&Written>) {
         if !style::foreground() {
             return;
         }
         // One column stays free, because a full row would wrap in some terminals.
-        let line = self.line(account, file_bytes, style::columns().saturating_sub(1));
+        let line = self.line(account, written, style::columns().saturating_sub(1));
         put(&format!("\r{line}\x1b[K"));
     }
 
@@ -54,13 +55,14 @@ impl Live {
         put("\r\x1b[K");
     }
 
-    fn line(&mut self, account: &Account, file_bytes: Option<u64>, width: usize) -> String {
+    fn line(&mut self, account: &Account, written: Option<&Written>, width: usize) -> String {
         let total = account.total();
         let (then, before) = std::mem::replace(&mut self.last, (account.elapsed, total));
         let seconds = account.elapsed.saturating_sub(then).as_secs_f64();
         let packets = rate(before.captured, total.captured, seconds);
         let bits = rate(before.bytes, total.bytes, seconds) * 8.0;
-        let lost = total.lost + total.errors;
+        let without_room: u64 = written.map_or(0, |written| written.lost.values().sum());
+        let lost = total.lost + total.errors + without_room;
 
         // In the order of the row. If the row is too long, the piece with the highest number goes first; 0 never does.
         let mut pieces: Vec<(u8, Piece)> = vec![
@@ -78,8 +80,8 @@ impl Live {
             pieces.push((4, Piece::plain(format!("{} sampled out", units::grouped(total.sampled_out)))));
         }
         pieces.push((2, self.pool(account)));
-        if let Some(bytes) = file_bytes {
-            pieces.push((5, Piece::plain(format!("{} in file", units::bytes(bytes)))));
+        if let Some(written) = written {
+            pieces.push((5, Piece::plain(format!("{} in file", units::bytes(written.bytes)))));
         }
         pieces.push((6, Piece::dimmed(units::elapsed(account.elapsed), self.paint)));
 
@@ -203,7 +205,8 @@ mod tests {
     fn says_rate_captured_lost_and_fill() {
         let mut live = plain();
         live.line(&account(1, 1_000_000, 0, &[0, 0]), None, 200);
-        let line = live.line(&account(2, 3_000_000, 0, &[0, 99]), Some(5 << 20), 200);
+        let written = Written { bytes: 5 << 20, ..Written::default() };
+        let line = live.line(&account(2, 3_000_000, 0, &[0, 99]), Some(&written), 200);
         for part in [
             "2.00 Mpps",
             "960 Mbit/s",
@@ -219,8 +222,9 @@ mod tests {
 
     #[test]
     fn fits_every_width() {
+        let written = Written { bytes: 1 << 40, lost: [((0, 0), 42)].into(), ..Written::default() };
         for width in 0..200 {
-            let line = plain().line(&account(7, 123_456_789, 4_242, &[5, 50, 90]), Some(1 << 40), width);
+            let line = plain().line(&account(7, 123_456_789, 4_200, &[5, 50, 90]), Some(&written), width);
             let never_dropped = 11 + 2 + "4,242 lost".len();
             assert!(line.chars().count() <= width.max(never_dropped), "{width}: {line}");
             assert!(line.contains("4,242 lost"), "{width}: {line}");

@@ -484,8 +484,8 @@ fn files(summary: &Summary) -> String {
             };
             format!("{} files, {} to {}{deleted}", units::grouped(files.count), files.first, files.last)
         }
-        Some(files) => files.last.clone(),
-        None => file.clone(),
+        Some(files) if files.count == 1 => files.last.clone(),
+        _ => file.clone(),
     };
     let bytes = units::bytes(summary.plain_bytes);
     let bytes = if summary.file_bytes == summary.plain_bytes {
@@ -551,6 +551,7 @@ mod tests {
             bytes: 1 << 20,
             plain_bytes: 3 << 20,
             queues: [((0, 0), 999_990)].into(),
+            lost: [((0, 0), 8)].into(),
         };
         let mut summary = Summary::new(&[], &account, Some(&written));
         summary.file = Some("f".to_owned());

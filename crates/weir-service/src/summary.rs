@@ -36,7 +36,7 @@ pub struct Summary {
     pub plain_bytes: u64,
     /// The files; null without -w.
     pub files: Option<FilesSummary>,
-    /// Packets delivered for the file that are known not to be in it, because a write failed.
+    /// Packets delivered for the file that are known not to be in it, because a write failed or found no room.
     pub not_written: u64,
     /// Packets captured and not printed, because standard output was too slow.
     pub not_printed: u64,
@@ -225,6 +225,8 @@ pub struct QueueSummary {
     pub offloaded: u64,
     /// Later fragments of datagrams whose first fragment was not seen, if flows decide.
     pub orphans: u64,
+    /// Packets delivered for the file that are known not to be in it.
+    pub not_written: u64,
 }
 
 impl Counters {
@@ -254,7 +256,7 @@ impl Summary {
             file_bytes: written.map_or(0, |written| written.bytes),
             plain_bytes: written.map_or(0, |written| written.plain_bytes),
             files: None,
-            not_written: 0,
+            not_written: written.map_or(0, |written| written.lost.values().sum()),
             not_printed: 0,
             own_queries: 0,
             stopped_by: None,
@@ -275,6 +277,7 @@ impl Summary {
                 let mut tally = queue.tally;
                 let place = (interface.id, queue.queue);
                 tally.written = written.and_then(|written| written.queues.get(&place).copied()).unwrap_or(0);
+                let not_written = written.and_then(|written| written.lost.get(&place).copied()).unwrap_or(0);
                 let counters = Counters::of(tally);
                 sum.add(&counters);
                 summary.queues.push(QueueSummary {
@@ -289,6 +292,7 @@ impl Summary {
                     mean_ready: queue.mean_ready,
                     offloaded: queue.offloaded,
                     orphans: queue.orphans,
+                    not_written,
                 });
             }
             summary.counters.add(&sum);
@@ -321,6 +325,12 @@ impl Summary {
     pub fn close(&mut self, handled: u64, result: Result<Stop, &str>) {
         self.kept = if self.file.is_some() { self.counters.tally.written } else { handled };
         self.not_written = handled.saturating_sub(self.kept);
+        if self.file.is_some() {
+            for queue in &mut self.queues {
+                queue.not_written =
+                    queue.counters.tally.delivered.saturating_sub(queue.counters.tally.written);
+            }
+        }
         match result {
             Ok(stop) => self.stopped_by = Some(stop),
             Err(error) => {

@@ -438,10 +438,15 @@ impl Run<'_> {
         result
     }
 
+    /// Returns the number of packets known to be lost because the disk was full.
+    fn lost_on_disk(&self) -> u64 {
+        self.writer.as_ref().map_or(0, |writer| writer.written().lost.values().sum())
+    }
+
     fn redraw(&mut self) -> Result<(), Failure> {
         if let Some(live) = &mut self.live {
             let account = self.capture.account()?;
-            live.draw(&account, self.writer.as_ref().map(|writer| writer.written().bytes));
+            live.draw(&account, self.writer.as_ref().map(Writer::written).as_ref());
         }
         Ok(())
     }
@@ -453,7 +458,7 @@ impl Run<'_> {
         }
         let account = self.capture.account()?;
         let total = account.total();
-        let now = total.lost + total.errors;
+        let now = total.lost + total.errors + self.lost_on_disk();
         if now > self.lost
             && let Some(writer) = &mut self.writer
         {

@@ -8,7 +8,7 @@ use std::process::Command;
 
 use weir_lab::{Network, Veth, require_root};
 
-use crate::harness::{Running, network, root_tests, run, send, start, until, weir};
+use crate::harness::{Mounts, Running, network, root_tests, run, send, start, tshark, until, weir};
 
 const ADDRESS: &str = "127.0.0.1:9464";
 
@@ -170,6 +170,54 @@ fn a_scrape_tells_the_account(source: &str) {
     // All but the statistics at its end.
     let written = page.sum("weir_file_bytes_total", &[]);
     assert!((60 * 700..=account.number("file_bytes")).contains(&written), "{written}");
+}
+
+#[test]
+fn root_a_capture_outlasts_a_full_disk() {
+    if !require_root("root_a_capture_outlasts_a_full_disk") {
+        return;
+    }
+    let network = with_loopback();
+    let mounts = Mounts::with("mount -t tmpfs -o size=1m none /mnt && head -c 600K /dev/zero > /mnt/ballast");
+    let args = ["capture", "-i", "rx0", "-B", "8MiB", "-w", "/mnt/f.pcapng", "--json", "--fail-on-loss"];
+    let mut command = mounts.weir(&args);
+    let running = Running::spawn(&network, command.args(["--keep-going", "--metrics", ADDRESS]));
+    running.wait_until_open();
+    send(&network, 6000);
+    running.wait_for("weir: /mnt/f.pcapng: no room; packets are dropped until there is");
+    let page = scrape_until(&network, "weir_delivered_packets_total", 6000);
+    let on_disk =
+        |page: &Page| page.sum("weir_lost_packets_total", &[("interface", "rx0"), ("stage", "disk")]);
+    let (lost, written) = (on_disk(&page), page.sum("weir_written_packets_total", &[]));
+    assert!(lost > 0 && written > 0 && lost + written <= 6000, "{lost} {written}");
+
+    std::fs::remove_file(mounts.path("/mnt/ballast")).expect("it is there");
+    until("packets to be written again", || {
+        send(&network, 1);
+        let now = scrape(&network).sum("weir_written_packets_total", &[]);
+        if now > written { Ok(()) } else { Err(format!("{now}")) }
+    });
+    send(&network, 500);
+    let ended = running.interrupt();
+    assert_eq!(ended.status.code(), Some(3), "{}", ended.stderr);
+    assert!(ended.stderr.contains("weir: /mnt/f.pcapng: room again after "), "{}", ended.stderr);
+    let account = ended.account();
+    account.closes();
+    let (written, lost) = (account.number("written"), account.number("not_written"));
+    assert_eq!((account.number("captured"), account.number("lost")), (written + lost, 0));
+    assert_eq!(account.0["queues"][0]["not_written"], lost);
+    assert_eq!(account.0["stopped_by"], "signal");
+    let loss = format!("lost (NIC 0, pool 0, disk {lost})");
+    assert!(ended.stderr.contains(&loss), "{}", ended.stderr);
+
+    let file = mounts.path("/mnt/f.pcapng");
+    let drops = tshark(file.as_ref(), &["frame.drop_count"]);
+    assert_eq!(drops.len() as u64, written);
+    let drops = drops.iter().filter_map(|drops| drops.parse::<u64>().ok()).sum::<u64>();
+    assert_eq!(drops, lost, "the file tells what it lacks");
+    let info = mounts.weir(&["info", "/mnt/f.pcapng"]).output().expect("it runs");
+    let info = String::from_utf8_lossy(&info.stdout);
+    assert!(info.contains("  no room on the disk for ") && !info.contains("missing"), "{info}");
 }
 
 #[test]

@@ -55,11 +55,17 @@ impl Measured for Summary {
         }
         page.counter(
             "weir_lost_packets",
-            "Packets lost, by stage: in the card or its driver (nic), or because the pool was full (pool).",
+            "Packets lost, by stage: in the card or its driver (nic), because the pool was full (pool) or the disk (disk).",
         );
         for queue in &summary.queues {
-            let labels = [of_queue(queue), vec![("stage", &"pool")]].concat();
-            page.count("weir_lost_packets", &labels, queue.counters.tally.lost);
+            let mut count = |stage: &'static str, packets| {
+                let labels = [of_queue(queue), vec![("stage", &stage as &dyn Display)]].concat();
+                page.count("weir_lost_packets", &labels, packets);
+            };
+            count("pool", queue.counters.tally.lost);
+            if summary.file.is_some() {
+                count("disk", queue.not_written);
+            }
         }
         for (interface, nic) in nics(&summary.interfaces) {
             let labels: Labels<'_> = &[("interface", &interface.name), ("stage", &"nic")];

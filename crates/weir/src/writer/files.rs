@@ -1,6 +1,5 @@
 //! The files of one run: opened, finished, and deleted when they are the oldest of a ring.
 
-use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::{FileExt as _, FileTypeExt as _};
@@ -10,12 +9,11 @@ use std::time::SystemTime;
 
 use super::error::is_full;
 use super::finished::Finished;
-use super::gap::Counted;
 use super::here::Here;
 use super::keeper::{Keeper, Opening};
 use super::names::Names;
 use super::open::{Opened, open, refusal, stdout, unlock};
-use super::piece::Piece;
+use super::piece::{Counted, Piece};
 use super::refusal::Refusal;
 use super::ring::Ring;
 use super::template::{Found, Template};
@@ -37,7 +35,7 @@ pub(super) struct OutFile {
     pub(super) bytes: u64,
     pub(super) packets: u64,
     /// Packets accepted so far, by interface and queue.
-    pub(super) queues: BTreeMap<(u32, u32), u64>,
+    pub(super) queues: Counted,
     /// How many interfaces the file describes.
     pub(super) described: usize,
 }
@@ -54,7 +52,7 @@ impl OutFile {
             created,
             bytes: 0,
             packets: 0,
-            queues: BTreeMap::new(),
+            queues: Counted::new(),
             described: 0,
         }
     }

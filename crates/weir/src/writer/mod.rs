@@ -17,7 +17,7 @@
 //!   finished files.
 //! - `keeper`: opens and removes files, with checks; `way`: which links are followed; `open`: turns an open file into
 //!   an output.
-//! - `gap`: going on when the disk is full.
+//! - `outage`: going on when the disk is full.
 //! - `rest`: files that are closed temporarily.
 //! - `ring`: deletes the oldest files; `template`: finds the files of earlier runs that belong to the ring.
 //! - `compressed`: compresses pieces into frames, in threads of its own; `frame`: a single frame.
@@ -37,12 +37,12 @@ mod error;
 mod files;
 mod finished;
 mod frame;
-mod gap;
 mod here;
 mod keeper;
 mod names;
 mod open;
 mod options;
+mod outage;
 mod piece;
 mod queue;
 mod refusal;
@@ -71,10 +71,10 @@ use self::error::is_full;
 pub use self::error::{Kept, WriteError};
 pub use self::files::FileList;
 use self::files::{Files, OutFile};
-use self::gap::Gaps;
 pub use self::here::{Here, can_run};
 pub use self::keeper::{Handed, Keeper, Opening};
 pub use self::options::{Rotation, WriterOptions};
+use self::outage::Outages;
 use self::piece::{Load, Outcome, Piece};
 pub use self::queue::DiskQueue;
 pub use self::refusal::Refusal;
@@ -192,7 +192,7 @@ pub struct Writer {
     cut_simple: bool,
     /// Packets with a timestamp too late for the format.
     too_late: u64,
-    gaps: Gaps,
+    outages: Outages,
     /// The error that every call returns after a failure.
     failed: Option<WriteError>,
 }
@@ -251,13 +251,13 @@ impl Writer {
             pcap_snap_len: 0,
             cut_simple: false,
             too_late: 0,
-            gaps: Gaps::default(),
+            outages: Outages::default(),
             failed: None,
         };
         if writer.file.is_some() {
             writer.put_start()?
         } else {
-            writer.gaps.open()
+            writer.outages.open()
         }
         Ok(writer)
     }
@@ -322,7 +322,7 @@ impl Writer {
         if let Some(file) = &self.file {
             written.add_file(file.output.written());
         }
-        written.lost.clone_from(self.gaps.lost());
+        written.lost.clone_from(self.outages.lost());
         written
     }
 
@@ -338,7 +338,7 @@ impl Writer {
 
     /// Returns the warnings since the last call.
     pub fn warnings(&mut self) -> Vec<String> {
-        let news = self.gap_news();
+        let news = self.outage_news();
         self.files.warnings().into_iter().chain(news).collect()
     }
 
@@ -357,7 +357,7 @@ impl Writer {
     pub fn close(&mut self, account: &Account) -> Result<(), WriteError> {
         let result = self.usable().and_then(|()| {
             self.note(account);
-            if self.gaps.is_open() {
+            if self.outages.is_open() {
                 self.go_on()?;
             }
             self.finish_file()
@@ -391,12 +391,16 @@ impl Writer {
     }
 
     fn put(&mut self, piece: Piece) -> Result<(), WriteError> {
-        if self.gaps.is_open() {
-            self.gaps.lose_all(&piece.content);
+        if self.outages.is_open() {
+            self.outages.lose_all(&piece.content);
             return Ok(());
         }
         self.wake()?;
-        if self.gaps.ends_with(&piece.content) { self.put_behind_gap(piece) } else { self.put_piece(piece) }
+        if self.outages.ends_with(&piece.content) {
+            self.put_behind_outage(piece)
+        } else {
+            self.put_piece(piece)
+        }
     }
 
     fn put_piece(&mut self, piece: Piece) -> Result<(), WriteError> {
@@ -412,9 +416,9 @@ impl Writer {
         settled.or_else(|source| self.fail_write(source))
     }
 
-    /// Handles an error of the output. If the disk is full and the writer is to go on, this returns `Ok`, and a gap is open.
+    /// Handles an error of the output. If the disk is full and the writer is to go on, this returns `Ok`, and an outage has begun.
     fn fail_write(&mut self, source: io::Error) -> Result<(), WriteError> {
-        if self.options.keep_going && is_full(&source) && self.open_gap() {
+        if self.options.keep_going && is_full(&source) && self.open_outage() {
             return Ok(());
         }
         if let Some(file) = &mut self.file {

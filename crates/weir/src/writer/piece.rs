@@ -1,5 +1,6 @@
 //! The pieces that make up a file.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::ops::Range;
 use std::sync::Arc;
@@ -52,6 +53,9 @@ impl AsRef<[u8]> for Load {
         }
     }
 }
+
+/// Numbers of packets by interface and queue.
+pub(super) type Counted = BTreeMap<(u32, u32), u64>;
 
 /// The packets in a piece, in order; none for the file header and statistics.
 #[derive(Debug, Default, PartialEq, Eq)]

@@ -46,7 +46,7 @@ impl Writer {
         }
         self.usable()?;
         if !self.ensure_file()? {
-            self.gaps.lose(chunk.interface(), chunk.queue(), chunk.len() as u64);
+            self.outages.lose(chunk.interface(), chunk.queue(), chunk.len() as u64);
             return Ok(());
         }
         let Load::Bytes(bytes) = &mut self.batch.load else { unreachable!("a batch is in a buffer") };
@@ -71,7 +71,7 @@ impl Writer {
         let compressed = self.options.compression != Compression::None;
         while !load.as_ref().is_empty() {
             if !self.ensure_file()? {
-                self.gaps.lose_all(&content);
+                self.outages.lose_all(&content);
                 return Ok(());
             }
             let cut = self.room().cut(self.options.format, compressed, load.as_ref(), content.count());
@@ -132,7 +132,7 @@ impl Writer {
         // A `Packet` is so large that copying it would cost more than everything below.
         let mut data = packet.data;
         if !self.ensure_file()? {
-            self.gaps.lose(packet.interface, packet.queue, 1);
+            self.outages.lose(packet.interface, packet.queue, 1);
             return Ok(());
         }
         let most = if self.options.format == Format::Pcapng { snap_len } else { self.pcap_snap_len };
@@ -231,7 +231,7 @@ impl Writer {
             return Err(WriteError::Packet { reason });
         }
         if !self.ensure_file()? {
-            self.gaps.lose(run.interface, run.queue, run.packets);
+            self.outages.lose(run.interface, run.queue, run.packets);
             return Ok(());
         }
         let Load::Bytes(bytes) = &mut self.batch.load else { unreachable!("a batch is in a buffer") };

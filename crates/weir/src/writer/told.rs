@@ -66,10 +66,10 @@ impl Writer {
 
     pub(super) fn put_statistics(&mut self, occasion: Occasion<'_>, now: u64) -> Result<(), WriteError> {
         self.put_batch()?;
-        self.mark_gap()?;
+        self.mark_outage()?;
         let is_there = self.put_counts(occasion, now)?;
         if let (false, Occasion::Event(what)) = (is_there, occasion) {
-            self.gaps.hold(now, what);
+            self.outages.hold(now, what);
         }
         Ok(())
     }
@@ -78,10 +78,10 @@ impl Writer {
     pub(super) fn put_counts(&mut self, occasion: Occasion<'_>, now: u64) -> Result<bool, WriteError> {
         let mut buffer = self.buffer();
         let (Format::Pcapng, Some(counts)) = (self.options.format, &self.counts) else { return Ok(true) };
-        let Some(file) = &self.file else { return Ok(!self.gaps.is_open()) };
+        let Some(file) = &self.file else { return Ok(!self.outages.is_open()) };
         let of_file = |interface| {
             let here = file.queues.range((interface, 0)..=(interface, u32::MAX));
-            (here.map(|(_, packets)| packets).sum(), self.gaps.of_file(interface))
+            (here.map(|(_, packets)| packets).sum(), self.outages.of_file(interface))
         };
         let base = (&self.base, self.began.unwrap_or(now));
         encode::statistics(base, (counts, now), of_file, occasion, &mut buffer);
@@ -90,12 +90,12 @@ impl Writer {
         }
         self.put(Load::Bytes(buffer).into())?;
         let is_event = matches!(occasion, Occasion::Event(_));
-        if self.options.keep_going && (is_event || self.gaps.is_unmarked()) {
+        if self.options.keep_going && (is_event || self.outages.is_unmarked()) {
             self.settle()?;
-            if !self.gaps.is_open() {
-                self.gaps.marked();
+            if !self.outages.is_open() {
+                self.outages.marked();
             }
         }
-        Ok(!self.gaps.is_open())
+        Ok(!self.outages.is_open())
     }
 }

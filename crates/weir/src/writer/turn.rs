@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use super::encode::{self, Counts, Occasion};
-use super::gap::Gaps;
+use super::outage::Outages;
 use super::piece::{Load, Piece};
 use super::rotate::{Clock, Room};
 use super::{Rotation, WriteError, Writer, now};
@@ -103,7 +103,7 @@ impl Writer {
                 return self.begin_again(interfaces);
             }
         }
-        self.gaps = Gaps::default();
+        self.outages = Outages::default();
         self.batch = Piece::default();
         self.interfaces = interfaces.to_vec();
         (self.counts, self.base, self.began) = (None, Counts::default(), None);
@@ -120,22 +120,22 @@ impl Writer {
     /// Begins a file if none is open. Returns `false` if the disk is full.
     #[inline]
     pub(super) fn ensure_file(&mut self) -> Result<bool, WriteError> {
-        if self.file.is_some() && !self.gaps.is_open() {
+        if self.file.is_some() && !self.outages.is_open() {
             return Ok(true);
         }
-        if !self.gaps.is_open() {
+        if !self.outages.is_open() {
             self.begin_file()?;
-        } else if self.gaps.is_due() {
+        } else if self.outages.is_due() {
             self.go_on()?;
         }
-        Ok(!self.gaps.is_open())
+        Ok(!self.outages.is_open())
     }
 
     pub(super) fn begin_file(&mut self) -> Result<(), WriteError> {
         match self.files.open() {
             Ok(file) => self.file = Some(file),
             Err(error) if self.outlasts(&error) => {
-                self.gaps.open();
+                self.outages.open();
                 return Ok(());
             }
             Err(error) => return self.fail(error),
@@ -160,7 +160,7 @@ impl Writer {
 
     /// Ends the current file, if any.
     pub(super) fn finish_file(&mut self) -> Result<(), WriteError> {
-        if self.file.is_some() && self.gaps.is_open() {
+        if self.file.is_some() && self.outages.is_open() {
             self.go_on()?;
         }
         self.put_batch()?;
@@ -175,7 +175,7 @@ impl Writer {
             self.fail_write(source)?;
         }
         match self.file.take() {
-            Some(file) if self.gaps.is_open() && file.output.written().bytes == 0 => {
+            Some(file) if self.outages.is_open() && file.output.written().bytes == 0 => {
                 self.files.discard(&file.path);
             }
             Some(file) => {
@@ -186,7 +186,7 @@ impl Writer {
         }
         self.began = Some(now());
         self.base = self.counts.clone().unwrap_or_default();
-        self.gaps.next_file();
+        self.outages.next_file();
         Ok(())
     }
 }

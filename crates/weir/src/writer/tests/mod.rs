@@ -3,9 +3,9 @@
 mod again;
 mod compression;
 mod failures;
-mod gaps;
 mod gather;
 mod judges;
+mod outages;
 mod refusals;
 mod rest;
 mod rotation;

@@ -1,10 +1,9 @@
 //! Going on when the disk is full: packets are lost and counted until there is room again, and files tell how many.
 //!
-//! A *gap* opens when a write finds no room, and the file ends behind a whole record or frame by then. It ends with the
-//! first packets written again. The first record of each queue has the number lost before it, and statistics behind
+//! An *outage* begins when a write finds no room; the file ends behind a whole record or frame then. It ends with the first
+//! packets written again. The first record of each queue has the number lost before it, and statistics behind
 //! these packets have the losses and a comment.
 
-use std::collections::BTreeMap;
 use std::fmt;
 use std::time::{Duration, Instant};
 
@@ -12,11 +11,8 @@ use weir_savefile::record::{Records, append_with_loss};
 
 use super::encode::{self, Occasion};
 use super::files::OutFile;
-use super::piece::{Content, Load, Piece};
+use super::piece::{Content, Counted, Load, Piece};
 use super::{Format, WriteError, Writer, now};
-
-/// Packets by interface and queue.
-pub(super) type Counted = BTreeMap<(u32, u32), u64>;
 
 /// Time between attempts to write again.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -24,12 +20,12 @@ const PAUSE: Duration = Duration::from_secs(1);
 const QUIET: Duration = Duration::from_secs(10);
 
 #[derive(Debug)]
-pub(super) struct Gaps {
+pub(super) struct Outages {
     /// Time between attempts.
     pub(super) pause: Duration,
-    /// When to try again, if the gap is open.
+    /// When to try again, during an outage.
     retry: Option<Instant>,
-    /// When the gap opened; `None` once packets are written again.
+    /// When the outage opened; `None` once packets are written again.
     since: Option<Instant>,
     /// All packets lost.
     lost: Counted,
@@ -39,7 +35,7 @@ pub(super) struct Gaps {
     base: Counted,
     /// Packets lost before the next record of a queue.
     before_next: Counted,
-    /// Length of the gaps that are not marked yet.
+    /// Length of the outages that are not marked yet.
     unmarked: Duration,
     /// Events for which there was no room.
     held: Vec<(u64, String)>,
@@ -54,11 +50,11 @@ struct News {
     last: Option<Instant>,
     /// All packets lost at the time of the last message about room.
     lost: u64,
-    /// Length of the gaps since that message.
+    /// Length of the outages since that message.
     length: Duration,
 }
 
-impl Default for Gaps {
+impl Default for Outages {
     fn default() -> Self {
         Self {
             pause: PAUSE,
@@ -75,7 +71,7 @@ impl Default for Gaps {
     }
 }
 
-impl Gaps {
+impl Outages {
     /// Returns whether packets are lost now.
     #[inline]
     pub(super) fn is_open(&self) -> bool {
@@ -144,7 +140,7 @@ impl Gaps {
         }
     }
 
-    /// Returns whether packets such as these end a gap, or tell of one.
+    /// Returns whether packets such as these end an outage, or tell of one.
     #[inline]
     pub(super) fn ends_with(&self, content: &Content) -> bool {
         let tells =
@@ -213,17 +209,18 @@ impl Writer {
         self.options.keep_going && error.is_full()
     }
 
-    /// Opens a gap after a failed write. Returns `false` if the output cannot be used any more.
-    pub(super) fn open_gap(&mut self) -> bool {
+    /// Begins an outage after a failed write. Returns `false` if the output cannot be used any more.
+    pub(super) fn open_outage(&mut self) -> bool {
         let Some(lost) = self.file.as_mut().and_then(OutFile::recover) else { return false };
-        lost.into_iter().for_each(|((interface, queue), packets)| self.gaps.lose(interface, queue, packets));
-        self.gaps.open();
+        lost.into_iter()
+            .for_each(|((interface, queue), packets)| self.outages.lose(interface, queue, packets));
+        self.outages.open();
         true
     }
 
-    /// Tries to write again, beginning with what the file has to begin with. If that fails, a gap is open again.
+    /// Tries to write again, beginning with what the file has to begin with. If that fails, the outage goes on.
     pub(super) fn go_on(&mut self) -> Result<(), WriteError> {
-        self.gaps.retry = None;
+        self.outages.retry = None;
         match &self.file {
             None => self.begin_file()?,
             Some(file) if file.output.written().bytes == 0 => self.put_start()?,
@@ -237,7 +234,7 @@ impl Writer {
         while let Some(interface) =
             self.file.as_ref().and_then(|file| self.interfaces.get(file.described)).cloned()
         {
-            if self.options.format != Format::Pcapng || self.gaps.is_open() {
+            if self.options.format != Format::Pcapng || self.outages.is_open() {
                 return Ok(());
             }
             let place = self.file.as_ref().map_or(0, |file| file.bytes) + encode::DESCRIPTION_SNAP;
@@ -247,7 +244,7 @@ impl Writer {
             if self.options.keep_going {
                 self.settle()?;
             }
-            if let Some(file) = self.file.as_mut().filter(|_| !self.gaps.is_open()) {
+            if let Some(file) = self.file.as_mut().filter(|_| !self.outages.is_open()) {
                 file.described += 1;
                 self.snap_places.push(place);
             }
@@ -255,33 +252,33 @@ impl Writer {
         Ok(())
     }
 
-    /// Writes the first packets after a gap, and tells of it.
+    /// Writes the first packets after an outage, and tells of it.
     #[cold]
-    pub(super) fn put_behind_gap(&mut self, mut piece: Piece) -> Result<(), WriteError> {
+    pub(super) fn put_behind_outage(&mut self, mut piece: Piece) -> Result<(), WriteError> {
         // Whether a record has arrived is only seen if no other is on its way.
         self.settle()?;
-        if self.gaps.is_open() {
-            self.gaps.lose_all(&piece.content);
+        if self.outages.is_open() {
+            self.outages.lose_all(&piece.content);
             return Ok(());
         }
         let mut told = Counted::new();
         if self.options.format == Format::Pcapng {
-            told = self.gaps.tell(&mut piece);
+            told = self.outages.tell(&mut piece);
         } else {
-            self.gaps.before_next.clear();
+            self.outages.before_next.clear();
         }
         let before = self.here();
         self.put_piece(piece)?;
         self.settle()?;
         let here = self.here();
         for (queue, packets) in told.into_iter().filter(|(queue, _)| before.get(queue) == here.get(queue)) {
-            *self.gaps.before_next.entry(queue).or_default() += packets;
+            *self.outages.before_next.entry(queue).or_default() += packets;
         }
-        if self.gaps.is_open() {
+        if self.outages.is_open() {
             return Ok(());
         }
-        self.gaps.end();
-        self.mark_gap()
+        self.outages.end();
+        self.mark_outage()
     }
 
     /// Returns the packets in the current file.
@@ -290,42 +287,43 @@ impl Writer {
     }
 
     /// Writes statistics with the losses that none tell of, and the events for which there was no room, if there is now.
-    pub(super) fn mark_gap(&mut self) -> Result<(), WriteError> {
-        if self.gaps.is_open() || !self.gaps.is_unmarked() {
+    pub(super) fn mark_outage(&mut self) -> Result<(), WriteError> {
+        if self.outages.is_open() || !self.outages.is_unmarked() {
             return Ok(());
         }
         if self.options.format != Format::Pcapng {
-            self.gaps.marked();
-            self.gaps.held.clear();
+            self.outages.marked();
+            self.outages.held.clear();
             return Ok(());
         }
         if self.counts.is_none() || self.file.is_none() {
             return Ok(());
         }
-        if self.gaps.lost != self.gaps.marked {
+        if self.outages.lost != self.outages.marked {
             let sum = |counted: &Counted| counted.values().sum::<u64>();
-            let packets = Packets(sum(&self.gaps.lost) - sum(&self.gaps.marked));
-            let length =
-                Seconds(self.gaps.unmarked + self.gaps.since.map_or(Duration::ZERO, |since| since.elapsed()));
+            let packets = Packets(sum(&self.outages.lost) - sum(&self.outages.marked));
+            let length = Seconds(
+                self.outages.unmarked + self.outages.since.map_or(Duration::ZERO, |since| since.elapsed()),
+            );
             let text = format!("no room on the disk for {length}: {packets} lost");
             if !self.put_counts(Occasion::Event(&text), now())? {
                 return Ok(());
             }
         }
-        while let Some((time, what)) = self.gaps.held.first().cloned() {
+        while let Some((time, what)) = self.outages.held.first().cloned() {
             if !self.put_counts(Occasion::Event(&what), time)? {
                 return Ok(());
             }
-            self.gaps.held.remove(0);
+            self.outages.held.remove(0);
         }
         Ok(())
     }
 
     /// Returns the message about a full disk that is due.
-    pub(super) fn gap_news(&mut self) -> Option<String> {
+    pub(super) fn outage_news(&mut self) -> Option<String> {
         let last = self.failed.is_some();
         let path = self.file.as_ref().map_or_else(|| self.files.path(), |file| &file.path);
-        self.gaps.news(path.display(), last)
+        self.outages.news(path.display(), last)
     }
 }
 

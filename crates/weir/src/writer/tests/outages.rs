@@ -22,9 +22,9 @@ impl Source {
     fn new(path: &Path, options: &WriterOptions, per_chunk: u32) -> Self {
         let options = WriterOptions { keep_going: true, ..options.clone() };
         let mut writer = Writer::create(path, &interfaces(), &options).unwrap();
-        writer.gaps.pause = Duration::ZERO;
-        if writer.gaps.is_open() {
-            writer.gaps.open();
+        writer.outages.pause = Duration::ZERO;
+        if writer.outages.is_open() {
+            writer.outages.open();
         }
         writer.note(&account());
         Self { writer, packets: 0, per_chunk }
@@ -60,7 +60,7 @@ impl Source {
         let (lost, written) = (self.lost(), self.writer.written().packets);
         self.writer.said(&account(), 1_700_000_000_000_000_000, "an event without room").unwrap();
         make_room();
-        self.put_until(|this| !this.writer.gaps.is_open());
+        self.put_until(|this| !this.writer.outages.is_open());
         (0..3).for_each(|_| self.put());
         self.writer.flush().unwrap();
         assert!(self.writer.written().packets > written);
@@ -139,7 +139,7 @@ fn check_packets(files: &[Vec<(u32, u64)>], per_chunk: u32, lost: [u64; 2], tell
         next[interface] = number + 1;
     }
     assert!((0..2).all(|interface| missing[interface] <= lost[interface]));
-    assert!(missing.iter().sum::<u64>() > 0, "there is a gap in between");
+    assert!(missing.iter().sum::<u64>() > 0, "there is an outage in between");
 }
 
 /// Returns the packets dropped according to the last statistics of each interface, and all comments.
@@ -271,18 +271,18 @@ fn root_a_full_disk_does_not_end_a_rotation() {
 
 #[test]
 fn news_of_a_disk_that_is_full_now_and_then_is_rare() {
-    let mut gaps = Gaps::default();
-    assert_eq!(gaps.news("f", true), None);
+    let mut outages = Outages::default();
+    assert_eq!(outages.news("f", true), None);
     let mut told = Vec::new();
     for _ in 0..100 {
-        gaps.open();
-        gaps.lose(0, 0, 12);
-        told.extend(gaps.news("f", false));
-        gaps.end();
-        told.extend(gaps.news("f", false));
+        outages.open();
+        outages.lose(0, 0, 12);
+        told.extend(outages.news("f", false));
+        outages.end();
+        told.extend(outages.news("f", false));
     }
     assert_eq!(told, ["f: no room; packets are dropped until there is"]);
-    assert_eq!(gaps.news("f", true).unwrap(), "f: room again after 0.0 s; 1,200 packets dropped");
-    assert_eq!(gaps.news("f", true), None);
-    assert_eq!(gaps.lost(), &BTreeMap::from([((0, 0), 1200)]));
+    assert_eq!(outages.news("f", true).unwrap(), "f: room again after 0.0 s; 1,200 packets dropped");
+    assert_eq!(outages.news("f", true), None);
+    assert_eq!(outages.lost(), &BTreeMap::from([((0, 0), 1200)]));
 }
