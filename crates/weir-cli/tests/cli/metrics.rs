@@ -12,6 +12,8 @@ use crate::harness::{Mounts, Running, network, root_tests, run, send, start, tsh
 
 const ADDRESS: &str = "127.0.0.1:9464";
 
+const ALERTS: &str = include_str!("../../../../packaging/prometheus.rules.yaml");
+
 /// A private network whose receiving end has a loopback that is up.
 fn with_loopback() -> Network {
     let network = network();
@@ -167,6 +169,13 @@ fn a_scrape_tells_the_account(source: &str) {
     let info = [("interface", "rx0"), ("source", source), ("mode", "pass")];
     assert_eq!(page.sum("weir_interface_info", &info), 1);
     assert_eq!(page.sum("weir_build_info", &[("version", env!("CARGO_PKG_VERSION"))]), 1);
+    let alerts = ALERTS.split(|c: char| !c.is_ascii_lowercase() && c != '_');
+    for name in alerts.filter(|name| name.starts_with("weir_")) {
+        assert!(page.types.contains_key(name), "alerts watch {name}");
+    }
+    for counter in ["missed", "fifo_errors"] {
+        assert_eq!(page.sum("weir_nic_lost_packets_total", &[("counter", counter)]), 0, "{source}");
+    }
     // All but the statistics at its end.
     let written = page.sum("weir_file_bytes_total", &[]);
     assert!((60 * 700..=account.number("file_bytes")).contains(&written), "{written}");

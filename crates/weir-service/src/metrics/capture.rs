@@ -71,13 +71,13 @@ impl Measured for Summary {
             let labels: Labels<'_> = &[("interface", &interface.name), ("stage", &"nic")];
             page.count("weir_lost_packets", labels, nic.missed + nic.fifo_errors);
         }
-        page.counter("weir_nic_packets", "The card's and driver's own counters of lost packets.");
+        page.counter("weir_nic_lost_packets", "The card's and driver's own counters of lost packets.");
         for (interface, nic) in nics(&summary.interfaces) {
             for (counter, value) in
                 [("missed", nic.missed), ("fifo_errors", nic.fifo_errors), ("dropped", nic.dropped)]
             {
                 let labels: Labels<'_> = &[("interface", &interface.name), ("counter", &counter)];
-                page.count("weir_nic_packets", labels, value);
+                page.count("weir_nic_lost_packets", labels, value);
             }
         }
         put_statistics(page, &summary.statistics);
