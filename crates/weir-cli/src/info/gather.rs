@@ -100,10 +100,11 @@ pub(crate) struct Event {
 }
 
 /// Whether packets were lost.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Loss {
     /// None, according to the file.
+    #[default]
     None,
     /// Some packets were lost.
     Some,

@@ -3,14 +3,17 @@
 mod gather;
 mod text;
 mod timeline;
+mod total;
 
 use std::io::{self, Write};
 use std::path::PathBuf;
 
 use clap::Args;
+use serde::Serialize;
 use weir_service::confine::Needs;
 
 use self::gather::Summary;
+use self::total::Total;
 use crate::args::ConfineArgs;
 use crate::failure::Failure;
 use crate::read::failure;
@@ -21,9 +24,11 @@ Examples:
   weir info trace.pcapng
         Show format, packets, times, rates, sizes, interfaces and a timeline of losses.
   weir info *.pcapng
-        Print one line per file, in the order given. -l shows every file in full.
+        Print one line per file, in the order given, and one for all. -l shows every file in full.
   weir info trace.pcapng --json | jq .packets
         Print one JSON object per file.
+  weir info --json ring*.pcapng | jq 'select(.type == \"total\") | .lost'
+        With several files, the last object is the sum: here, packets lost in a whole ring.
   zcat old.pcap.gz | weir info -
         Read standard input. Compressed files can also be read directly:
         weir info old.pcap.gz
@@ -42,7 +47,7 @@ pub(crate) struct InfoArgs {
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
 
-    /// Print one JSON object per file.
+    /// Print one JSON object per file, and one for all.
     #[arg(long)]
     json: bool,
 
@@ -59,13 +64,12 @@ pub(crate) fn run(args: &InfoArgs) -> Result<(), Failure> {
     args.confine.confine(|| Needs::to_read(&args.files, None))?;
     let mut summaries = Vec::new();
     let mut failures = Vec::new();
+    let mut total = Total::new();
     for path in &args.files {
         match Summary::of(path) {
             Ok(summary) if args.json => {
-                let mut line = Vec::new();
-                json::to_writer(&mut line, &summary).map_err(Failure::new)?;
-                line.push(b'\n');
-                if !print(&line)? {
+                total.add(&summary);
+                if !print_json(&summary)? {
                     return Ok(());
                 }
                 failures.extend(summary.error.map(failure));
@@ -74,13 +78,20 @@ pub(crate) fn run(args: &InfoArgs) -> Result<(), Failure> {
             Err(failure) => failures.push(failure),
         }
     }
+    if total.files > 1 && !print_json(&total)? {
+        return Ok(());
+    }
     let paint = style::stdout();
     let text = if summaries.len() > 1 && !args.long {
         text::table(&summaries, paint)
     } else {
         let full =
             |summary: &Summary| format!("{}\n{}", style::visible(&summary.file), text::full(summary, paint));
-        summaries.iter().map(full).collect::<Vec<_>>().join("\n")
+        let mut all: Vec<_> = summaries.iter().map(full).collect();
+        if summaries.len() > 1 {
+            all.push(text::total(&summaries));
+        }
+        all.join("\n")
     };
     print(style::lines(&text).as_bytes())?;
     failures.extend(summaries.into_iter().filter_map(|summary| summary.error).map(failure));
@@ -90,6 +101,13 @@ pub(crate) fn run(args: &InfoArgs) -> Result<(), Failure> {
         failure.report();
     }
     last.map_or(Ok(()), Err)
+}
+
+fn print_json(object: &impl Serialize) -> Result<bool, Failure> {
+    let mut line = Vec::new();
+    json::to_writer(&mut line, object).map_err(Failure::new)?;
+    line.push(b'\n');
+    print(&line)
 }
 
 /// Prints text. Returns false if the reader of the output has enough.

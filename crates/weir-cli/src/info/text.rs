@@ -4,9 +4,13 @@ use std::fmt::Write;
 use std::time::Duration;
 
 use super::gather::{Doubt, InterfaceSummary, Loss, SIZES, Summary, float};
+use super::total::Total;
 use crate::style::{self, Paint};
 use crate::text::harmless;
 use crate::units;
+
+/// Stands for a number that a file does not say.
+const UNKNOWN: &str = "?";
 
 /// Width of bars and timelines.
 const WIDTH: usize = 60;
@@ -279,33 +283,37 @@ fn why(doubt: &Doubt) -> String {
 
 /// Returns a table of several files.
 pub(crate) fn table(summaries: &[Summary], paint: Paint) -> String {
-    let widest = summaries
-        .iter()
-        .map(|summary| style::visible(&summary.file).chars().count())
-        .max()
-        .unwrap_or(0)
-        .max(4);
+    let widest =
+        summaries.iter().map(|summary| style::visible(&summary.file).chars().count()).max().unwrap_or(0);
+    let total: Total = summaries.iter().collect();
+    let files = files(total.files);
+    let widest = widest.max(files.len());
     let mut text = format!(
         "{:<widest$}  {:>14}  {:>9}  {:<29}  {:>14}  {:>10}\n",
         "file", "packets", "data", "first packet", "duration", "lost"
     );
-    for summary in summaries {
-        let (first, duration) = match summary.times {
+    let row = |name: &str, packets, bytes, times, lost: Option<u64>| {
+        let (first, duration) = match times {
             Some((first, last)) => {
                 (units::local_time(first), units::elapsed(Duration::from_nanos(last - first)))
             }
             None => ("-".to_owned(), "-".to_owned()),
         };
-        let lost = summary.lost.map_or_else(|| "?".to_owned(), units::grouped);
+        format!(
+            "{name:<widest$}  {:>14}  {:>9}  {first:<29}  {duration:>14}  {:>10}",
+            units::grouped(packets),
+            units::bytes(bytes),
+            lost.map_or_else(|| UNKNOWN.to_owned(), units::grouped)
+        )
+    };
+    for summary in summaries {
+        let Summary { packets, bytes, times, lost, .. } = *summary;
         let damaged = if summary.error.is_some() { paint.red("  damaged") } else { String::new() };
-        let _cannot_fail = writeln!(
-            text,
-            "{:<widest$}  {:>14}  {:>9}  {first:<29}  {duration:>14}  {lost:>10}{damaged}",
-            style::visible(&summary.file),
-            units::grouped(summary.packets),
-            units::bytes(summary.bytes),
-        );
+        let line = row(&style::visible(&summary.file), packets, bytes, times, lost);
+        let _cannot_fail = writeln!(text, "{line}{damaged}");
     }
+    let line = row(&files, total.packets, total.bytes, total.times, total.lost);
+    let _cannot_fail = writeln!(text, "{}", paint.bold(line));
     let mut reasons: Vec<(String, u64)> = Vec::new();
     for summary in summaries.iter().filter(|summary| summary.lost.is_none()) {
         let Some(why) = summary.doubt.as_ref().map(why) else { continue };
@@ -315,10 +323,28 @@ pub(crate) fn table(summaries: &[Summary], paint: Paint) -> String {
         }
     }
     for (why, files) in reasons {
-        let (count, noun) = (units::grouped(files), if files == 1 { "file" } else { "files" });
-        let _cannot_fail = writeln!(text, "?: unknown in {count} {noun}: {why}");
+        let _cannot_fail = writeln!(text, "{UNKNOWN}: unknown in {}: {why}", self::files(files));
     }
     text
+}
+
+fn files(number: u64) -> String {
+    format!("{} {}", units::grouped(number), if number == 1 { "file" } else { "files" })
+}
+
+/// Returns a line on several files together.
+pub(crate) fn total(summaries: &[Summary]) -> String {
+    let total: Total = summaries.iter().collect();
+    let (files, packets, bytes) =
+        (files(total.files), units::packets(total.packets), units::bytes(total.bytes));
+    let times = total
+        .times
+        .map(|(first, last)| format!(", {} to {}", units::local_time(first), units::local_time(last)));
+    let lost = match total.lost {
+        Some(lost) => format!("{} lost", units::grouped(lost)),
+        None => "loss unknown".to_owned(),
+    };
+    format!("{files}: {packets}, {bytes}{}; {lost}\n", times.unwrap_or_default())
 }
 
 #[cfg(test)]

@@ -184,6 +184,40 @@ fn unknown_losses_stay_unknown() {
             table.lines().find(|line| line.starts_with("?: unknown in 1 file: ") && line.contains(why));
         assert!(note.is_some(), "{table}");
     }
+    // The sum of what is known would be no sum.
+    for (files, lost, loss) in [
+        (&[&killed, &lossy][..], None, "some"),
+        (&[&whole, &lossy, &lossy], Some(8), "some"),
+        (&[&whole, &plain], None, "unknown"),
+    ] {
+        let paths: Vec<&Path> = files.iter().map(|path| path.as_path()).collect();
+        let objects: Vec<Value> = succeeds(&["info", "--json"], &paths)
+            .lines()
+            .map(|line| serde_json::from_str(line).expect("JSON"))
+            .collect();
+        let (total, each) = objects.split_last().expect("objects");
+        assert_eq!(
+            (each.len(), &total["files"], &total["type"]),
+            (files.len(), &files.len().into(), &"total".into())
+        );
+        for field in ["packets", "bytes", "captured_bytes", "size"] {
+            let sum: u64 = each.iter().map(|file| file[field].as_u64().expect("a number")).sum();
+            assert_eq!(total[field], sum, "{field}");
+        }
+        let (first, last) = (
+            each.iter().map(|file| file["first"].as_str()).min(),
+            each.iter().map(|file| file["last"].as_str()).max(),
+        );
+        assert_eq!((Some(total["first"].as_str()), Some(total["last"].as_str())), (first, last));
+        assert_eq!((total["lost"].as_u64(), &total["loss"]), (lost, &loss.into()));
+        let table = succeeds(&["info"], &paths);
+        let line = table.lines().nth(files.len() + 1).expect("a line for all");
+        let end = format!(" {}", lost.map_or_else(|| "?".to_owned(), |lost| lost.to_string()));
+        assert!(line.starts_with(&format!("{} files ", files.len())) && line.ends_with(&end), "{table}");
+        let text = succeeds(&["info", "--long"], &paths);
+        let end = lost.map_or_else(|| "loss unknown".to_owned(), |lost| format!("{lost} lost"));
+        assert!(text.lines().last().is_some_and(|line| line.ends_with(&format!("; {end}"))), "{text}");
+    }
 }
 
 /// What a capture leaves in its file is what it has said itself.
@@ -237,7 +271,8 @@ fn several_files_are_a_table_and_damage_is_told() {
     let output = weir(&["info"], &[&whole, &cut, &place.path("missing.pcap")]);
     assert_eq!(output.status.code(), Some(1));
     let table = stdout(&output);
-    assert_eq!(table.lines().count(), 4, "{table}");
+    assert_eq!(table.lines().count(), 5, "{table}");
+    assert!(table.lines().nth(3).is_some_and(|line| line.starts_with("2 files ")), "{table}");
     assert!(table.contains(&format!(" {count} ")) && table.contains("damaged"), "{table}");
     let said = stderr(&output);
     assert!(said.contains("b.pcap: at byte ") && said.contains("missing.pcap"), "{said}");
