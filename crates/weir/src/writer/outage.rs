@@ -16,7 +16,7 @@ use super::{Format, WriteError, Writer, now};
 
 /// Time between attempts to write again.
 const PAUSE: Duration = Duration::from_secs(1);
-/// Shortest time between two messages, as there may be room only for moments.
+/// Shortest time between the end of one outage and the next message, as there may be room only for moments.
 const QUIET: Duration = Duration::from_secs(10);
 
 #[derive(Debug)]
@@ -184,13 +184,15 @@ impl Outages {
         }
     }
 
-    /// Returns a message if something has changed. Messages are some time apart, unless this is the `last` one.
+    /// Returns a message if something has changed: one when an outage begins, and one when it ends. Further outages soon after
+    /// share one. `last`: nothing can be told later.
     pub(super) fn news(&mut self, name: impl fmt::Display, last: bool) -> Option<String> {
         let lost = self.lost.values().sum::<u64>();
         let is_full = self.since.is_some();
         let is_early = self.news.last.is_some_and(|last| last.elapsed() < QUIET);
         let is_old = is_full == self.news.is_full && (is_full || lost == self.news.lost);
-        if is_old || (is_early && !last) {
+        let is_announced_end = self.news.is_full && !is_full;
+        if is_old || (is_early && !is_announced_end && !last) {
             return None;
         }
         self.news.last = Some(Instant::now());

@@ -281,8 +281,10 @@ fn news_of_a_disk_that_is_full_now_and_then_is_rare() {
         outages.end();
         told.extend(outages.news("f", false));
     }
-    assert_eq!(told, ["f: no room; packets are dropped until there is"]);
-    assert_eq!(outages.news("f", true).unwrap(), "f: room again after 0.0 s; 1,200 packets dropped");
+    let first =
+        ["f: no room; packets are dropped until there is", "f: room again after 0.0 s; 12 packets dropped"];
+    assert_eq!(told, first);
+    assert_eq!(outages.news("f", true).unwrap(), "f: room again after 0.0 s; 1,188 packets dropped");
     assert_eq!(outages.news("f", true), None);
     assert_eq!(outages.lost(), &BTreeMap::from([((0, 0), 1200)]));
 }
