@@ -216,10 +216,16 @@ fn root_a_full_disk_does_not_end_a_compressed_file() {
     // One level of zstd is enough.
     for (compression, program, name) in &ALL[1..] {
         let (path, ballast) = (disk.path(name), ballast(&disk, 200 << 10));
+        fs::write(disk.path("reserve"), [0; 32 << 10]).unwrap();
         let options = WriterOptions { compression: *compression, ..options(Format::Pcapng) };
         let mut source = Source::new(&path, &options, 150);
         source.fill_twice(|| fs::remove_file(&ballast).unwrap());
+        // Room for the end.
+        fs::remove_file(disk.path("reserve")).unwrap();
         let lost = source.finish();
+        if program == &"zstd" {
+            check_table(&path);
+        }
         let Some((plain, whole)) = decompress(program, &path) else { return };
         assert!(whole, "{program}");
         let file = tempfile::NamedTempFile::new().unwrap();
@@ -228,6 +234,16 @@ fn root_a_full_disk_does_not_end_a_compressed_file() {
         check_packets(&[packets], 150, lost, true);
         fs::remove_file(&path).unwrap();
     }
+}
+
+/// The table at the end of a zstd file has the frames that are in front of it.
+fn check_table(path: &Path) {
+    let bytes = fs::read(path).unwrap();
+    let word = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap()) as usize;
+    let end = bytes.len();
+    assert_eq!(word(end - 4), 0x8f92_eab1);
+    let table = end - 9 - 8 * word(end - 9);
+    assert_eq!((table..end - 9).step_by(8).map(word).sum::<usize>(), table - 8);
 }
 
 #[test]
