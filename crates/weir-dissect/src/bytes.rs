@@ -11,6 +11,11 @@ pub(crate) fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
+/// Returns text without the zeros that fill its field, and what is behind them.
+pub(crate) fn until_zero(bytes: &[u8]) -> &[u8] {
+    bytes.split(|byte| *byte == 0).next().unwrap_or_default()
+}
+
 /// The captured bytes of a header and everything after it, and their length on the wire.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Bytes<'a> {

@@ -1,7 +1,7 @@
 //! EAPOL (IEEE 802.1X) and EAP (RFC 3748).
 
 use crate::Printer;
-use crate::bytes::{Bytes, Cut};
+use crate::bytes::{Bytes, Cut, until_zero};
 use crate::text::put;
 
 const EAP: u8 = 0;
@@ -111,8 +111,7 @@ impl Printer<'_> {
         match kind {
             1 | 2 if data.len > 0 => {
                 put!(self, ", {}: ", method(kind));
-                let end = data.data.iter().position(|byte| *byte == 0);
-                self.harmless(&data.data[..end.unwrap_or(data.data.len())]);
+                self.harmless(until_zero(data.data));
             }
             2 => self.text(" (too short for EAP Notification request/response)"),
             3 if data.len == 0 => self.text(" (too short for EAP Legacy NAK request/response)"),

@@ -24,7 +24,7 @@ impl Printer<'_> {
             0x22 => 3,
             _ => 2,
         };
-        self.text("igmp ");
+        self.text(if matches!(kind, 0x11 | 0x12 | 0x16 | 0x17 | 0x22) { "igmp " } else { "igmp-" });
         match kind {
             0x11 => {
                 put!(self, "query v{version}");
@@ -51,6 +51,8 @@ impl Printer<'_> {
                 self.text("leave ");
                 self.ip4_address(bytes.ip4(4)?);
             }
+            // The header and one record at least.
+            0x22 if bytes.len < 16 => put!(self, "v3 report [invalid len {}]", bytes.len),
             0x22 => {
                 let count = bytes.u16(6)?;
                 put!(self, "v3 report, {count} group record(s)");
@@ -58,7 +60,7 @@ impl Printer<'_> {
                     self.igmp_records(count, bytes)?;
                 }
             }
-            _ => put!(self, "type-#{kind:x}"),
+            _ => self.number(kind),
         }
         if self.options.verbose > 0 && bytes.whole() && checksum::sum(&[bytes.data]) != 0xffff {
             put!(self, " bad igmp cksum {:x}!", bytes.u16(2)?);

@@ -20,13 +20,14 @@
 //! | `tcp` with `tcp_options` and `mptcp`, `udp`, `sctp`, `icmp`, `icmp6`, `igmp`, `arp`, `pgm`, `rpl`, `renumbering` | one protocol each |
 //! | `payload`, `named` | payloads that the caller names, because no port does: `rtp`, `zmtp` and others |
 //! | `ports` | which port identifies which of the modules for TCP and UDP payloads: `textual` (HTTP, SIP and others), `dns`, `dhcp`, `ike`, `kerberos`, `nfs`, `sflow`, ... |
-//! | `bgp`, `bgp_update`, `ospf`, `ospf_states`, `ospf3`, `bfd`, `stp`, `pim`, `eapol`, `rip`, `isis`, `isis_fields`, `eigrp`, `ldp`, `redundancy`, `slow`, `cdp`, `neighbours`, `lldp` | what switches and routers say to each other |
+//! | `bgp`, `bgp_update`, `ospf`, `ospf_states`, `ospf3`, `bfd`, `stp`, `pim`, `eapol`, `rip`, `isis`, `isis_fields`, `eigrp`, `ldp`, `redundancy`, `slow`, `cdp`, `neighbours`, `lldp`, `udld` | what switches and routers say to each other |
 //! | `details`: `dns_facts`, `dns_service`, `tls`, `http` | what payloads say, for programs: [`Details`] |
-//! | `ptp`, `macsec` | what clocks say to each other; MACsec |
+//! | `ptp`, `macsec`, `ctp`, `aoe` | what clocks say to each other; MACsec; frames that stations send back; ATA over Ethernet |
 //! | `tunnel`, `nsh`, `l2tp`, `pptp` | GRE, VXLAN, Geneve, MPLS, PPPoE; NSH; L2TP; PPTP's control connection |
 
 #![forbid(unsafe_code)]
 
+mod aoe;
 mod arp;
 mod bfd;
 mod bgp;
@@ -34,6 +35,7 @@ mod bgp_update;
 mod bytes;
 mod cdp;
 mod checksum;
+mod ctp;
 mod details;
 mod dhcp;
 mod dhcp6;
@@ -123,6 +125,7 @@ mod textual;
 mod tftp;
 mod tls;
 mod tunnel;
+mod udld;
 mod udp;
 mod wlan;
 mod wlan_codes;

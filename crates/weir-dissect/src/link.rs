@@ -46,7 +46,8 @@ impl Printer<'_> {
         if self.options.link {
             self.ends(source, destination);
             self.kind(ethertype);
-            let len = if ethertype > LARGEST_LENGTH { bytes.len } else { ethertype.into() };
+            let len =
+                if ethertype > LARGEST_LENGTH { bytes.len } else { (bytes.len - 14).min(ethertype.into()) };
             put!(self, ", length {len}: ");
         }
         self.header(14);
@@ -159,6 +160,8 @@ impl Printer<'_> {
             names::LLDP => self.lldp(bytes)?,
             names::NSH => self.nsh(bytes)?,
             names::PTP => self.ptp(bytes)?,
+            names::AOE => self.aoe(bytes)?,
+            names::CTP => self.ctp(bytes)?,
             names::ETHERNET => self.nested(|printer| printer.ethernet(bytes))?,
             _ => match names::unread(ethertype) {
                 Some(name) => {

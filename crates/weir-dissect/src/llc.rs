@@ -34,7 +34,7 @@ fn point(number: u8) -> Option<&'static str> {
         0xaa => "SNAP",
         0xe0 => "IPX",
         0xf0 => "NetBeui",
-        OSI => "ISO CLNS",
+        OSI => "OSI",
         _ => return None,
     })
 }
@@ -55,7 +55,7 @@ impl Printer<'_> {
         self.facts.protocol = Some("llc");
         let (Ok(destination), Ok(source), Ok(first)) = (bytes.u8(0), bytes.u8(1), bytes.u8(2)) else {
             self.text(" [|llc]");
-            self.unknown(bytes.data);
+            self.dumped(bytes.data);
             return Ok(());
         };
         let numbered = first & 3 != 3;
@@ -63,8 +63,7 @@ impl Printer<'_> {
         if self.options.link {
             let group = if destination & 1 != 0 { "Group" } else { "Individual" };
             let response = if source & 1 != 0 { "Response" } else { "Command" };
-            // Its other name, as in tcpdump.
-            let name = |byte| if byte & !1 == OSI { "OSI" } else { point(byte).unwrap_or("Unknown") };
+            let name = |byte| point(byte).unwrap_or("Unknown");
             let (to, from) = (name(destination), name(source));
             put!(self, "LLC, dsap {to} (0x{:02x}) {group}, ", destination & !1);
             put!(self, "ssap {from} (0x{:02x}) {response}, ctrl 0x", source & !1);
@@ -73,7 +72,7 @@ impl Printer<'_> {
                 false => put!(self, "{control:02x}: "),
             }
         }
-        match (destination, source, first) {
+        match (destination & !1, source & !1, first) {
             (SNAP, SNAP, INFORMATION) => {
                 self.header(if bytes.get(0, 8).is_ok() { 8 } else { 0 });
                 if !self.snap(bytes.from(3), ends)? {
@@ -145,8 +144,17 @@ impl Printer<'_> {
                 _ => put!(self, "{kind:02x}"),
             }
             put!(self, ", Flags [{}], length {len}", flags(response, low & POLL != 0));
-            if kind == EXCHANGE && bytes.u8(3)? == 0x81 {
-                put!(self, ": {:02x} {:02x}", bytes.u8(4)?, bytes.u8(5)?);
+            let rest = bytes.from(3);
+            if kind == EXCHANGE && rest.len == 0 {
+                return Ok(());
+            }
+            if kind == EXCHANGE && rest.u8(0)? == 0x81 {
+                if let Ok(values) = rest.get(1, 2) {
+                    put!(self, ": {:02x} {:02x}", values[0], values[1]);
+                } else {
+                    self.truncated();
+                    self.dumped(rest.data);
+                }
                 return Ok(());
             }
             self.unknown(bytes.data);
@@ -195,6 +203,7 @@ impl Printer<'_> {
         match (organization, kind) {
             (0, kind) if kind > link::LARGEST_LENGTH && self.carried(kind, inner)? => return Ok(true),
             (CISCO, 0x010b) => return self.stp(inner).map(|()| true),
+            (CISCO, 0x0111) => return self.udld(inner).map(|()| true),
             (CISCO, 0x2000) => return self.cdp(inner).map(|()| true),
             _ => {}
         }

@@ -18,10 +18,14 @@ pub(crate) const MACSEC: u16 = 0x88e5;
 pub(crate) const NSH: u16 = 0x894f;
 pub(crate) const PTP: u16 = 0x88f7;
 pub(crate) const PPP: u16 = 0x880b;
+pub(crate) const AOE: u16 = 0x88a2;
+pub(crate) const CTP: u16 = 0x9000;
 
 /// Returns tcpdump's name of an EtherType.
 pub(crate) fn ethertype(number: u16) -> Option<&'static str> {
     Some(match number {
+        0x0200 => "PUP",
+        0x0500 => "Sprite",
         IP4 => "IPv4",
         VLAN => "802.1Q",
         0x9100 => "802.1Q-9100",
@@ -34,7 +38,28 @@ pub(crate) fn ethertype(number: u16) -> Option<&'static str> {
         0x809b => "Appletalk",
         0x80f3 => "Appletalk ARP",
         ETHERNET => "TEB",
-        0x8137 => "Novell IPX",
+        0x0600 => "NS",
+        0x0707 => "GeoNet (old)",
+        0x1000 => "Trail",
+        0x1111 => "CALM FAST",
+        0x6001 => "MOP DL",
+        0x6002 => "MOP RC",
+        0x6003 => "DN",
+        0x6004 => "LAT",
+        0x6007 => "SCA",
+        0x8038 => "Lanbridge",
+        0x803c => "DEC DNS",
+        0x803e => "DEC DTS",
+        0x805b => "VEXP",
+        0x805c => "VPROD",
+        0x8137 => "IPX",
+        0x886f => "MS NLB heartbeat",
+        0x8899 => "Realtek protocols",
+        0x88ca => "TIPC",
+        0x893a => "IEEE1905.1",
+        0x8947 => "GeoNet",
+        0xabcd => "CFM (old)",
+        0xfefe => "OSI",
         0x8808 => "MPCP",
         SLOW => "Slow Protocols",
         PPP => "PPP",
@@ -43,12 +68,12 @@ pub(crate) fn ethertype(number: u16) -> Option<&'static str> {
         PPPOE_DISCOVERY => "PPPoE D",
         PPPOE_SESSION => "PPPoE S",
         EAPOL => "EAPOL",
-        0x88c7 => "RRCP",
         LLDP => "LLDP",
         NSH => "NSH",
         PTP => "PTP",
         0x8902 => "CFM",
-        0x9000 => "Loopback",
+        AOE => "AoE",
+        CTP => "Loopback",
         _ => return None,
     })
 }
@@ -58,7 +83,6 @@ pub(crate) fn unread(ethertype: u16) -> Option<&'static str> {
     Some(match ethertype {
         0x8808 => "MPCP",
         0x8902 => "CFM",
-        0x9000 => "Loopback",
         _ => return None,
     })
 }

@@ -158,7 +158,7 @@ impl Printer<'_> {
         Ok(known || self.depth == crate::DEEPEST)
     }
 
-    /// Prints VXLAN (RFC 7348). tcpdump breaks the line before the inner packet; weir does with `-v` only.
+    /// Prints VXLAN (RFC 7348). The inner packet has a line of its own.
     pub(crate) fn vxlan(&mut self, bytes: Bytes<'_>) -> Result<(), Cut> {
         self.protocol = "vxlan";
         self.facts.protocol = Some("vxlan");
@@ -170,7 +170,7 @@ impl Printer<'_> {
         let flags = bytes.u8(0)?;
         put!(self, ", flags [{}] (0x{flags:02x}), ", if flags & 8 != 0 { "I" } else { "invalid" });
         put!(self, "vni {}", bytes.u24(4)?);
-        self.text(if self.options.verbose > 0 { "\n" } else { ": " });
+        self.text("\n");
         bytes.get(0, 8)?;
         self.nested(|printer| printer.ethernet(bytes.from(8)))
     }

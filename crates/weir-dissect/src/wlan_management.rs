@@ -1,7 +1,7 @@
 //! Management frames of IEEE 802.11.
 
 use crate::Printer;
-use crate::bytes::{Bytes, Cut};
+use crate::bytes::{Bytes, Cut, until_zero};
 use crate::text::put;
 use crate::wlan::{Control, PROTECTED};
 use crate::wlan_codes::{REASONS, STATUS};
@@ -137,7 +137,7 @@ impl Printer<'_> {
     fn network(&mut self, elements: &Elements<'_>) {
         if let Some(name) = elements.network {
             self.text(" (");
-            self.harmless(name.split(|byte| *byte == 0).next().unwrap_or_default());
+            self.harmless(until_zero(name));
             self.text(")");
         }
     }
