@@ -307,7 +307,7 @@ impl Printer<'_> {
     }
 
     /// Prints the number that tells equal addresses of VPNs apart.
-    fn bgp_distinguisher(&mut self, bytes: Bytes<'_>) -> Result<(), Cut> {
+    pub(crate) fn bgp_distinguisher(&mut self, bytes: Bytes<'_>) -> Result<(), Cut> {
         bytes.get(0, 8)?;
         self.text("RD: ");
         match bytes.u16(0)? {

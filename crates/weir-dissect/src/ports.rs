@@ -49,6 +49,7 @@ fn udp(port: u16) -> Option<Read> {
         1701 => |printer, segment| printer.l2tp(segment.payload),
         1985 => |printer, segment| printer.hsrp(segment.payload),
         2049 => |printer, segment| printer.nfs(segment),
+        3503 => |printer, segment| printer.lsp_ping(segment.payload),
         3784 | 3785 | 4784 | 6784 => |printer, segment| printer.bfd(segment),
         4342 => |printer, segment| printer.lisp(segment.payload),
         4500 => |printer, segment| printer.ike_or_esp(segment),

@@ -4,6 +4,7 @@ use std::net::Ipv6Addr;
 
 use crate::Printer;
 use crate::bytes::{Bytes, Cut};
+use crate::names;
 use crate::text::put;
 
 /// How a value is printed.
@@ -309,12 +310,7 @@ impl Printer<'_> {
             return Err(Cut);
         }
         let vendor = value.u32(0)?;
-        let name = match vendor {
-            9 => "Cisco",
-            43 => "3Com",
-            311 => "Microsoft",
-            _ => "Unknown",
-        };
+        let name = names::enterprise(vendor).unwrap_or("Unknown");
         put!(self, "Vendor: {name} ({vendor})");
         let mut rest = value.from(4);
         while rest.len >= 2 {

@@ -456,6 +456,20 @@ fn an_acknowledgement_of_ospf_is_not_cut_off() {
     assert!(theirs.is_none_or(|theirs| theirs.ends_with("Options: [External] [|ospf2]\n")));
 }
 
+/// tcpdump looks for the second target of an LSP ping inside the first.
+#[test]
+fn each_target_of_an_lsp_ping_is_printed() {
+    let header = "0001000001020000000012340000000700000000000000000000000000000000";
+    let targets = "000100180001000501020304200000000001000505060708200000000000";
+    let data = bytes(&format!("{header}{targets}"));
+    let frame = udp(3503, &data[..data.len() - 2]);
+    let line = ours(101, &[&frame], Options { verbose: 1, ..PLAIN }, None);
+    assert!(line.contains("\n\t      1.2.3.4/32\n"), "{line}");
+    assert!(line.ends_with("\n\t      5.6.7.8/32\n"), "{line}");
+    let theirs = tcpdump(101, &[&frame], &["-v"]);
+    assert!(theirs.is_none_or(|theirs| !theirs.contains("5.6.7.8")));
+}
+
 /// `named.txt`: a name of a payload before each frame.
 #[test]
 fn named_payloads_are_those_of_tcpdump() {
