@@ -22,6 +22,7 @@
 //! | `ports` | which port identifies which of the modules for TCP and UDP payloads: `textual` (HTTP, SIP and others), `dns`, `dhcp`, `ike`, `kerberos`, `nfs`, `sflow`, ... |
 //! | `bgp`, `bgp_update`, `ospf`, `ospf_states`, `ospf3`, `bfd`, `stp`, `pim`, `eapol`, `rip`, `isis`, `isis_fields`, `eigrp`, `ldp`, `redundancy`, `slow`, `cdp`, `neighbours`, `lldp`, `udld`, `babel`, `lisp`, `lsp_ping` | what switches and routers say to each other |
 //! | `details`: `dns_facts`, `dns_service`, `tls`, `http` | what payloads say, for programs: [`Details`] |
+//! | `openflow`, `openflow10`, `openflow13` | what controllers and switches say to each other |
 //! | `ptp`, `macsec`, `ctp`, `aoe` | what clocks say to each other; MACsec; frames that stations send back; ATA over Ethernet |
 //! | `tunnel`, `nsh`, `l2tp`, `pptp` | GRE, VXLAN, Geneve, MPLS, PPPoE; NSH; L2TP; PPTP's control connection |
 
@@ -85,6 +86,9 @@ mod nfs;
 mod node_information;
 mod nsh;
 mod ntp;
+mod openflow;
+mod openflow10;
+mod openflow13;
 mod ospf;
 mod ospf3;
 mod ospf_states;

@@ -25,6 +25,7 @@ fn tcp(port: u16) -> Option<Read> {
         646 => |printer, segment| printer.ldp(segment.payload),
         1723 => |printer, segment| printer.pptp(segment.payload),
         2049 => |printer, segment| printer.nfs(segment),
+        6633 | 6653 => |printer, segment| printer.openflow(segment.payload),
         6379 => |printer, segment| printer.resp(segment.payload),
         _ => return None,
     })
