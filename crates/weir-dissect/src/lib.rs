@@ -20,7 +20,7 @@
 //! | `tcp` with `tcp_options` and `mptcp`, `udp`, `sctp`, `icmp`, `icmp6`, `igmp`, `arp`, `pgm`, `rpl`, `renumbering` | one protocol each |
 //! | `payload`, `named` | payloads that the caller names, because no port does: `rtp`, `zmtp` and others |
 //! | `ports` | which port identifies which of the modules for TCP and UDP payloads: `textual` (HTTP, SIP and others), `dns`, `dhcp`, `ike`, `kerberos`, `nfs`, `sflow`, ... |
-//! | `bgp`, `bgp_update`, `ospf`, `ospf_states`, `ospf3`, `bfd`, `stp`, `pim`, `eapol`, `rip`, `isis`, `isis_fields`, `eigrp`, `ldp`, `redundancy`, `slow`, `cdp`, `neighbours`, `lldp`, `udld`, `babel`, `lisp`, `lsp_ping` | what switches and routers say to each other |
+//! | `bgp`, `bgp_update`, `ospf`, `ospf_states`, `ospf3`, `bfd`, `stp`, `pim`, `eapol`, `rip`, `isis`, `isis_fields`, `eigrp`, `ldp`, `redundancy`, `slow`, `cdp`, `neighbours`, `lldp`, `lldp_organizations`, `lldp_bridges`, `udld`, `babel`, `lisp`, `lsp_ping` | what switches and routers say to each other |
 //! | `details`: `dns_facts`, `dns_service`, `tls`, `http` | what payloads say, for programs: [`Details`] |
 //! | `openflow`, `openflow10`, `openflow13` | what controllers and switches say to each other |
 //! | `ptp`, `macsec`, `ctp`, `aoe` | what clocks say to each other; MACsec; frames that stations send back; ATA over Ethernet |
@@ -73,6 +73,7 @@ mod link;
 mod lisp;
 mod llc;
 mod lldp;
+mod lldp_bridges;
 mod lldp_organizations;
 mod lsp_ping;
 mod macsec;

@@ -1,7 +1,8 @@
-//! LLDP (IEEE 802.1AB) with `-v`: every field of the announcement. Those of organizations are in `lldp_organizations`.
+//! LLDP (IEEE 802.1AB) with `-v`: every field of the announcement. Those of organizations are in `lldp_organizations` and
+//! `lldp_bridges`.
 
 use crate::Printer;
-use crate::bytes::{Bytes, Cut};
+use crate::bytes::{Bytes, Cut, until_zero};
 use crate::text::put;
 
 const END: u16 = 0;
@@ -95,7 +96,7 @@ impl Printer<'_> {
                 let number = value.u8(0)?;
                 let names = if kind == CHASSIS { &CHASSIS_NAMES } else { &PORT_NAMES };
                 let Some((name, what)) = names.get(usize::from(number).wrapping_sub(1)) else {
-                    put!(self, "\n\t  Subtype Reserved ({number}): ");
+                    put!(self, "\n\t  Subtype Unknown ({number}): ");
                     return Ok(false);
                 };
                 put!(self, "\n\t  Subtype {name} ({number}): ");
@@ -104,11 +105,11 @@ impl Printer<'_> {
             TIME => put!(self, ": TTL {}s", value.u16(0)?),
             PORT_DESCRIPTION | SYSTEM_NAME => {
                 self.text(": ");
-                self.harmless(value.data);
+                self.harmless(until_zero(value.data));
             }
             SYSTEM_DESCRIPTION => {
                 self.text("\n\t  ");
-                self.harmless(value.data);
+                self.harmless(until_zero(value.data));
             }
             CAPABILITIES => {
                 for (title, at) in [("System  Capabilities", 0), ("Enabled Capabilities", 2)] {
@@ -126,7 +127,7 @@ impl Printer<'_> {
 
     fn lldp_identifier(&mut self, what: &Identifier, value: Bytes<'_>) -> Result<(), Cut> {
         match what {
-            Identifier::Text => self.harmless(value.data),
+            Identifier::Text => self.harmless(until_zero(value.data)),
             Identifier::Mac => self.mac(value.mac(0)?),
             Identifier::Network => self.lldp_address(value)?,
         }

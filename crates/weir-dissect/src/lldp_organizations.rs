@@ -1,7 +1,7 @@
 //! Fields of LLDP that organizations define: IEEE 802.1 and 802.3, and media endpoints (ANSI/TIA-1057).
 
 use crate::Printer;
-use crate::bytes::{Bytes, Cut};
+use crate::bytes::{Bytes, Cut, until_zero};
 use crate::names;
 use crate::text::put;
 
@@ -62,7 +62,22 @@ impl Printer<'_> {
     }
 
     fn lldp_bridge(&mut self, number: u8, field: Bytes<'_>) -> Result<bool, Cut> {
-        let names = ["Port VLAN Id", "Port and Protocol VLAN ID", "VLAN name", "Protocol Identity"];
+        let names = [
+            "Port VLAN Id",
+            "Port and Protocol VLAN ID",
+            "VLAN name",
+            "Protocol Identity",
+            "unknown",
+            "unknown",
+            "Link aggregation",
+            "Congestion Notification",
+            "ETS Configuration",
+            "ETS Recommendation",
+            "Priority Flow Control Configuration",
+            "Application Priority",
+            "EVB",
+            "CDCP",
+        ];
         self.lldp_subtype(number, &names);
         match number {
             1 => put!(self, "\n\t    port vlan id (PVID): {}", field.u16(0)?),
@@ -75,14 +90,14 @@ impl Printer<'_> {
             3 => {
                 put!(self, "\n\t    vlan id (VID): {}\n\t    vlan name: ", field.u16(0)?);
                 let len = field.u8(2)?.into();
-                self.harmless(field.get(3, len)?);
+                self.harmless(until_zero(field.get(3, len)?));
             }
             4 => {
                 self.text("\n\t    protocol identity: ");
                 let len = field.u8(0)?.into();
-                self.harmless(field.get(1, len)?);
+                self.harmless(until_zero(field.get(1, len)?));
             }
-            _ => return Ok(false),
+            _ => return self.lldp_data_center(number, field),
         }
         Ok(true)
     }
@@ -183,7 +198,7 @@ impl Printer<'_> {
             }
             INVENTORY..=11 => {
                 put!(self, "\n\t  {} ", details[usize::from(number - INVENTORY)]);
-                self.harmless(field.data);
+                self.harmless(until_zero(field.data));
             }
             _ => return Ok(false),
         }

@@ -1,7 +1,7 @@
 //! LLDP (IEEE 802.1AB): devices that introduce themselves.
 
 use crate::Printer;
-use crate::bytes::{Bytes, Cut};
+use crate::bytes::{Bytes, Cut, until_zero};
 use crate::lldp::SYSTEM_NAME;
 use crate::text::put;
 
@@ -27,7 +27,7 @@ impl Printer<'_> {
             let value = rest.get(2, len)?;
             if kind == SYSTEM_NAME {
                 self.text(": ");
-                self.harmless(value);
+                self.harmless(until_zero(value));
             }
             rest = rest.from(2 + len);
         }
