@@ -23,7 +23,7 @@
 //! | `bgp`, `bgp_update`, `ospf`, `ospf_states`, `ospf3`, `bfd`, `stp`, `pim`, `eapol`, `rip`, `isis`, `isis_fields`, `eigrp`, `ldp`, `redundancy`, `slow`, `cdp`, `neighbours`, `lldp`, `lldp_organizations`, `lldp_bridges`, `udld`, `babel`, `lisp`, `lsp_ping` | what switches and routers say to each other |
 //! | `details`: `dns_facts`, `dns_service`, `tls`, `http` | what payloads say, for programs: [`Details`] |
 //! | `openflow`, `openflow10`, `openflow13` | what controllers and switches say to each other |
-//! | `ptp`, `macsec`, `ctp`, `aoe` | what clocks say to each other; MACsec; frames that stations send back; ATA over Ethernet |
+//! | `ptp`, `macsec`, `mpcp`, `ctp`, `aoe` | what clocks say to each other; MACsec; pauses; frames that stations send back; ATA over Ethernet |
 //! | `tunnel`, `nsh`, `l2tp`, `pptp` | GRE, VXLAN, Geneve, MPLS, PPPoE; NSH; L2TP; PPTP's control connection |
 
 #![forbid(unsafe_code)]
@@ -77,6 +77,7 @@ mod lldp_bridges;
 mod lldp_organizations;
 mod lsp_ping;
 mod macsec;
+mod mpcp;
 mod mptcp;
 mod named;
 mod names;

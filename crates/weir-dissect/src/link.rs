@@ -160,6 +160,7 @@ impl Printer<'_> {
             names::LLDP => self.lldp(bytes)?,
             names::NSH => self.nsh(bytes)?,
             names::PTP => self.ptp(bytes)?,
+            names::MPCP => self.mpcp(bytes)?,
             names::AOE => self.aoe(bytes)?,
             names::CTP => self.ctp(bytes)?,
             names::ETHERNET => self.nested(|printer| printer.ethernet(bytes))?,

@@ -18,6 +18,7 @@ pub(crate) const MACSEC: u16 = 0x88e5;
 pub(crate) const NSH: u16 = 0x894f;
 pub(crate) const PTP: u16 = 0x88f7;
 pub(crate) const PPP: u16 = 0x880b;
+pub(crate) const MPCP: u16 = 0x8808;
 pub(crate) const AOE: u16 = 0x88a2;
 pub(crate) const CTP: u16 = 0x9000;
 
@@ -60,7 +61,7 @@ pub(crate) fn ethertype(number: u16) -> Option<&'static str> {
         0x8947 => "GeoNet",
         0xabcd => "CFM (old)",
         0xfefe => "OSI",
-        0x8808 => "MPCP",
+        MPCP => "MPCP",
         SLOW => "Slow Protocols",
         PPP => "PPP",
         MPLS => "MPLS unicast",
@@ -81,7 +82,6 @@ pub(crate) fn ethertype(number: u16) -> Option<&'static str> {
 /// Returns the short name of an EtherType whose payload is not dissected.
 pub(crate) fn unread(ethertype: u16) -> Option<&'static str> {
     Some(match ethertype {
-        0x8808 => "MPCP",
         0x8902 => "CFM",
         _ => return None,
     })
