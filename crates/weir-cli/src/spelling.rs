@@ -87,7 +87,7 @@ const END: &str = "to end: --duration 10s or -c N";
 const OPTIONS: [Entry; 65] = [
     // tcprewrite's
     ("--seed", "read replay", "to give all addresses other ones: --anonymise KEY"),
-    ("--pnat --srcipmap --dstipmap", "read replay", "to move addresses: --map-ip 10.0.0.0/8=192.168.0.0/16"),
+    ("--pnat --srcipmap --dstipmap", "read replay", "to move addresses: --map-ip 10.1.0.0/16=192.168.0.0/16"),
     ("--portmap", "read replay", "to replace ports: --map-port 80=8080"),
     (
         "--enet-dmac --enet-smac --enet-vlan",

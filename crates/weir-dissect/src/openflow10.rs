@@ -2,7 +2,7 @@
 
 use crate::Printer;
 use crate::bytes::{Bytes, Cut};
-use crate::openflow::{Body, CONFIGURATION_FLAGS, Invalid, PORT_CHANGES, RESERVED, RIGHT, WRONG};
+use crate::openflow_codes::{Body, CONFIGURATION_FLAGS, Invalid, PORT_CHANGES, RESERVED, RIGHT, WRONG};
 use crate::text::put;
 
 /// Lengths of parts of messages.

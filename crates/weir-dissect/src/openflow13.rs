@@ -2,7 +2,7 @@
 
 use crate::Printer;
 use crate::bytes::{Bytes, Cut};
-use crate::openflow::{Bits, Body, CONFIGURATION_FLAGS, Invalid, PORT_CHANGES, RIGHT, VERSIONS, WRONG};
+use crate::openflow_codes::{Bits, Body, CONFIGURATION_FLAGS, Invalid, PORT_CHANGES, RIGHT, VERSIONS, WRONG};
 use crate::text::put;
 
 /// Length of the description of a port.

@@ -41,7 +41,7 @@ Examples:
         Split into hour-00001.pcapng, hour-00002.pcapng, ...
   weir read broken.pcapng --repair -w whole.pcapng
         Save everything intact in a damaged or truncated file; report the rest.
-  weir read trace.pcapng --map-ip 10.0.0.0/8=198.18.0.0/16 --vlan none -w other.pcapng
+  weir read trace.pcapng --map-ip 10.1.0.0/16=198.18.0.0/16 --vlan none -w other.pcapng
         Write a copy with other addresses, without VLAN tags, and with right checksums. Filters see
         packets as they are in trace.pcapng.
   weir read trace.pcapng --anonymise @key --zero-payload -w vendor.pcapng

@@ -74,6 +74,7 @@ impl<'a> Changed<'a> {
         described: bool,
         sink: &'a mut dyn Sink,
     ) -> Self {
+        let descriptions = described && editor.is_anonymous();
         Self {
             sink,
             editor,
@@ -82,7 +83,7 @@ impl<'a> Changed<'a> {
             described: 0,
             fine: false,
             kept: Kept::default(),
-            without: Without { descriptions: described, ..Without::default() },
+            without: Without { descriptions, ..Without::default() },
             notes: Vec::new(),
         }
     }

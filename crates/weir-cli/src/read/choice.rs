@@ -58,6 +58,11 @@ impl Choice {
         self.span.filter(|_| !self.any)
     }
 
+    /// Returns whether the window ends before it begins.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.window.is_some_and(|(from, to)| to <= from)
+    }
+
     /// Returns whether as many packets are selected as were wanted.
     pub(crate) fn is_over(&self) -> bool {
         self.left == Some(0)

@@ -136,7 +136,11 @@ pub(crate) fn run(args: &ReadArgs) -> Result<(), Failure> {
     say_odd(&reading.input, args.sort());
     if let Some((first, last)) = reading.choice.missed() {
         let (first, last) = (units::local_time(first), units::local_time(last));
-        note(format_args!("no packets between --from and --to; the file covers {first} to {last}"));
+        let why = match reading.choice.is_empty() {
+            true => "--to is not after --from",
+            false => "no packets between --from and --to",
+        };
+        note(format_args!("{why}; the file covers {first} to {last}"));
     }
     if let Some(why) = filter.and_then(|filter| filter.why_interpreted()) {
         style::say(format_args!(

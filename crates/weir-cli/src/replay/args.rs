@@ -35,7 +35,7 @@ Examples:
         Send matching packets only.
   weir replay trace.pcapng -i eth1 --dry-run
         Say what would be sent and how long it would take; needs no privileges.
-  weir replay trace.pcapng -i eth1 --map-ip 10.0.0.0/8=198.18.0.0/16 --map-port 80=8080 --vlan none
+  weir replay trace.pcapng -i eth1 --map-ip 10.1.0.0/16=198.18.0.0/16 --map-port 80=8080 --vlan none
         Send other addresses and ports, and no VLAN tags, with right checksums.
   weir replay any.pcapng -i eth1 --dst-mac 02:00:00:00:00:01
         Send a capture of `-i any` or of a tunnel: its packets get Ethernet headers to this receiver.

@@ -34,9 +34,10 @@ pub(crate) struct RewritingArgs {
     #[arg(hide_short_help = true, long, value_name = "A=B", value_parser = macs)]
     map_mac: Vec<([u8; 6], [u8; 6])>,
 
-    /// Move a network: 10.0.0.0/8=192.168.0.0/16.
+    /// Move a network: 10.1.0.0/16=192.168.0.0/16.
     ///
-    /// An address of the first network gets one of the second: it keeps the bits that the new prefix leaves open. Of
+    /// An address of the first network gets one of the second: it keeps the bits that the new prefix leaves open. If the
+    /// second is smaller, several hosts can become one, which weir says. Of
     /// several options, the first whose network has the address counts. Addresses are replaced in IP headers, ARP, redirects, router and
     /// neighbour discovery, IGMP and MLD, and the packets that ICMP quotes; not in tunnels and payloads. Checksums change
     /// accordingly: wrong ones stay wrong, and those that the sender left to its network card are filled in.
@@ -164,6 +165,12 @@ impl RewritingArgs {
 
     /// `sender`: who sends packets that do not say; `mtu`: that of `--segment` by default.
     fn editor_from(&self, sender: [u8; 6], mtu: usize) -> Editor {
+        if self.map_ip.iter().any(NetworkMap::merges) {
+            let note = style::stderr().cyan("note");
+            style::say(format_args!(
+                "{note}: --map-ip moves a network into a smaller one: several hosts can get the same address"
+            ));
+        }
         let framing = Framing { destination: self.dst_mac, source: self.src_mac, sender };
         Editor {
             framing: self.is_framed().then_some(framing),

@@ -50,9 +50,13 @@ impl<'a> Terminal<'a> {
     }
 
     pub(crate) fn wait_for(&self, text: &str) {
-        until(&format!("`{text}` on the screen"), || {
+        self.wait_for_one_of(&[text]);
+    }
+
+    pub(crate) fn wait_for_one_of(&self, texts: &[&str]) {
+        until(&format!("one of {texts:?} on the screen"), || {
             let screen = self.screen();
-            if screen.contains(text) { Ok(()) } else { Err(screen) }
+            if texts.iter().any(|text| screen.contains(text)) { Ok(()) } else { Err(screen) }
         });
     }
 }

@@ -19,6 +19,11 @@ impl NetworkMap {
         self.from.contains(address).then(|| self.to.with_host_of(address))
     }
 
+    /// Whether several addresses become one, as the network is larger than the one that takes its place.
+    pub fn merges(&self) -> bool {
+        self.from.more() > self.to.more()
+    }
+
     /// Returns what takes the place of a prefix of so many bits; `None`: it has addresses of another network.
     pub(crate) fn map_prefix(&self, prefix: Ipv6Addr, bits: u8) -> Option<IpAddr> {
         let hosts = u128::MAX.checked_shr(bits.into()).unwrap_or(0);

@@ -173,11 +173,12 @@ impl Counts {
     /// The number of packets seen by the interface, lost, and accepted by the filter and by sampling.
     ///
     /// As in files of dumpcap, "lost" is the sum of all losses, on the card and between card and program; Wireshark
-    /// shows it as dropped. `isb_osdrop` would report part of them a second time, so it is omitted.
+    /// shows it as dropped. `isb_osdrop` would report part of them a second time, so it is omitted. So is `rx_dropped`: Linux also
+    /// counts there what no protocol takes (LLDP, spanning tree), which the capture has.
     pub(super) fn of(account: &Account) -> Self {
         let each = account.interfaces.iter().map(|interface| {
             let total = interface.total();
-            let nic = interface.nic.map_or(0, |nic| nic.missed + nic.fifo_errors + nic.dropped);
+            let nic = interface.nic.map_or(0, |nic| nic.missed + nic.fifo_errors);
             let lost = total.lost + total.errors;
             (interface.id, [total.seen, lost + nic, total.captured + lost])
         });

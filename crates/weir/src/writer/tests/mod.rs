@@ -151,7 +151,7 @@ fn account() -> Account {
         untold_tags: 0,
         sent_unseen: 0,
         memory: 0,
-        nic: Some(NicCounters { missed: 1, fifo_errors: 0, dropped: 0 }),
+        nic: Some(NicCounters { missed: 1, fifo_errors: 0, dropped: 7 }),
     });
     Account { elapsed: Duration::from_secs(5), interfaces: interfaces.into(), ..Account::default() }
 }
