@@ -61,6 +61,8 @@ pub(super) type Counted = BTreeMap<(u32, u32), u64>;
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Content {
     runs: Vec<Run>,
+    /// The number of packets. Where queues alternate there are as many runs, and somebody asks for it at each packet.
+    count: u64,
 }
 
 /// Consecutive packets of one queue.
@@ -74,12 +76,13 @@ pub(super) struct Run {
 impl Content {
     /// Packets of one queue.
     pub(super) fn of_queue(interface: u32, queue: u32, count: u64) -> Self {
-        Self { runs: vec![Run { interface, queue, count }] }
+        Self { runs: vec![Run { interface, queue, count }], count }
     }
 
     /// Adds `count` packets.
     #[inline]
     pub(super) fn push(&mut self, interface: u32, queue: u32, count: u64) {
+        self.count += count;
         match self.runs.last_mut() {
             Some(run) if (run.interface, run.queue) == (interface, queue) => run.count += count,
             _ => self.runs.push(Run { interface, queue, count }),
@@ -92,12 +95,12 @@ impl Content {
 
     /// The number of packets.
     pub(super) fn count(&self) -> u64 {
-        self.runs.iter().map(|run| run.count).sum()
+        self.count
     }
 
     /// Splits off the first `packets`.
     pub(super) fn split(&mut self, packets: u64) -> Self {
-        let mut first = Self { runs: self.runs.clone() };
+        let mut first = Self { runs: self.runs.clone(), count: self.count };
         first.truncate(packets);
         let mut gone = packets;
         for run in &mut self.runs {
@@ -105,6 +108,7 @@ impl Content {
             run.count -= here;
             gone -= here;
         }
+        self.count -= packets - gone;
         self.runs.retain(|run| run.count > 0);
         first
     }
@@ -116,6 +120,7 @@ impl Content {
             run.count = run.count.min(left);
             left -= run.count;
         }
+        self.count = packets - left;
         self.runs.retain(|run| run.count > 0);
     }
 }
