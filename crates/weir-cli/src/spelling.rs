@@ -140,7 +140,7 @@ const OPTIONS: [Entry; 65] = [
         "for tshark's -z follow,tcp,ascii,N: --stream N; for -z conv,ip: weir top -r FILE; tcpdump's -z belongs to weir capture",
     ),
     ("-Z", "read", "weir read runs as you; -Z belongs to weir capture"),
-    ("--follow-stream --tcp-stream", "read", "to print what a stream says: --stream N"),
+    ("--follow-stream --tcp-stream", "read", "to print the contents of a stream: --stream N"),
     ("-p --no-promiscuous-mode -B", "read", "it belongs to weir capture"),
     ("--lengths", "capture read", "every line ends with the length"),
     ("-w --write", "count stat", "to write packets to a file: weir capture -w FILE"),
@@ -242,7 +242,7 @@ const COMMANDS: [Entry; 15] = [
     (
         "follow stream streams tcpflow",
         "",
-        "to print what a TCP or UDP stream says: weir read FILE --stream N",
+        "to print the contents of a TCP or UDP stream: weir read FILE --stream N",
     ),
     ("send play tcpreplay", "", "to send the packets of a file: weir replay FILE -i IF"),
     ("generate pktgen trafgen", "", "to send test traffic: weir gen -i IF"),

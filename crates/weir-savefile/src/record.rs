@@ -149,14 +149,7 @@ pub fn append(
     if out.len() > list {
         options::append_end(out);
     }
-    // If the packet is too long for its length field, so is the block.
-    let Ok(total) = u32::try_from(out.len() + TAIL - start) else {
-        out.truncate(start);
-        return None;
-    };
-    out[start + 4..start + 8].copy_from_slice(&total.to_ne_bytes());
-    out.extend_from_slice(&total.to_ne_bytes());
-    Some(())
+    close(out, start)
 }
 
 /// Appends the record that is all of `block`, with `lost` more packets lost before it. `None`: it is no record, and `out` is
@@ -172,6 +165,13 @@ pub fn append_with_loss(out: &mut Vec<u8>, block: &[u8], lost: u64) -> Option<()
         options::append(out, option.code, option.value);
     }
     options::append_end(out);
+    close(out, start)
+}
+
+/// Writes both lengths of the block that begins at `start` and lacks only the last one. `None`: it is too long, and gone.
+#[inline]
+fn close(out: &mut Vec<u8>, start: usize) -> Option<()> {
+    // If the packet is too long for its length field, so is the block.
     let Ok(total) = u32::try_from(out.len() + TAIL - start) else {
         out.truncate(start);
         return None;

@@ -369,11 +369,12 @@ impl Run<'_> {
         if let Some(printer) = &mut self.printer {
             printer.offer(&chunk);
         }
-        if self.writer.as_ref().is_some_and(|writer| writer.ends_with(&chunk)) {
+        let file_ends = self.writer.as_ref().is_some_and(|writer| writer.ends_with(&chunk));
+        if file_ends {
             self.mark_unsorted()?;
         }
         let Some(writer) = &mut self.writer else { return Ok(()) };
-        if writer.ends_with(&chunk) {
+        if file_ends {
             writer.note(&self.capture.account()?);
         }
         Ok(self.backlog.write(writer, chunk)?)

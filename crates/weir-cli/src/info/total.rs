@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use serde::Serialize;
+use weir::internal::OF_A_RING;
 
 use super::gather::{Loss, Summary};
 use crate::text::rfc3339;
@@ -71,7 +72,7 @@ impl Total {
         self.duration_seconds =
             self.times.map(|(first, last)| Duration::from_nanos(last - first).as_secs_f64());
         match &file.written_by {
-            Some(program) if program.ends_with(" (ring)") => {
+            Some(program) if program.ends_with(OF_A_RING) => {
                 for interface in &file.interfaces {
                     self.losses.by_records += interface.lost_by_records;
                     self.losses.by_statistics += interface.dropped.unwrap_or(0);

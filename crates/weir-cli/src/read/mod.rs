@@ -60,6 +60,7 @@ pub(crate) fn run(args: &ReadArgs) -> Result<(), Failure> {
     let filter = args.filter()?;
     let hopes = Hope::allowed(args);
     let editor = args.rewriting.copier();
+    args.rewriting.say_odd();
     let anonymous = editor.as_ref().is_some_and(Editor::is_anonymous);
     // A single output file is opened by another process, so this one needs no directory. The names of several files are
     // not known yet. The process and the means to write files must exist before there are other threads and fewer

@@ -26,6 +26,9 @@ pub(super) fn run(
     grant::more_than_capture("send packets")?;
     let destination = builder.find()?;
     let editor = args.rewriting.editor(&destination)?;
+    if !args.quiet {
+        args.rewriting.say_odd();
+    }
     let mut packets = Packets { source: Source::open(args, filter, editor)?, queue: None };
     let mut survey = Survey::new(&destination, args);
     // Nothing was sent yet: a signal may end the process.

@@ -57,6 +57,9 @@ pub(crate) fn run(args: &ReplayArgs) -> Result<(), Failure> {
     let second = second.flatten();
     let destination = narrower(destination, other.as_ref())?;
     let editor = args.rewriting.editor(&destination)?;
+    if !args.quiet {
+        args.rewriting.say_odd();
+    }
     let held = args.confine.confine(|| {
         let needs = Needs::to_read(&args.files, None);
         let needs = if filter.is_some() { needs.make_code() } else { needs };

@@ -132,6 +132,16 @@ impl RewritingArgs {
         self.is_on().then(|| self.editor_from([0; 6], USUAL_MTU))
     }
 
+    /// Says what the rules do that their author may not have meant.
+    pub(crate) fn say_odd(&self) {
+        if self.map_ip.iter().any(NetworkMap::merges) {
+            let note = style::stderr().cyan("note");
+            style::say(format_args!(
+                "{note}: --map-ip moves a network into a smaller one: several hosts can get the same address"
+            ));
+        }
+    }
+
     /// Whether anything is changed.
     pub(crate) fn is_on(&self) -> bool {
         self.is_framed()
@@ -165,12 +175,6 @@ impl RewritingArgs {
 
     /// `sender`: who sends packets that do not say; `mtu`: that of `--segment` by default.
     fn editor_from(&self, sender: [u8; 6], mtu: usize) -> Editor {
-        if self.map_ip.iter().any(NetworkMap::merges) {
-            let note = style::stderr().cyan("note");
-            style::say(format_args!(
-                "{note}: --map-ip moves a network into a smaller one: several hosts can get the same address"
-            ));
-        }
         let framing = Framing { destination: self.dst_mac, source: self.src_mac, sender };
         Editor {
             framing: self.is_framed().then_some(framing),

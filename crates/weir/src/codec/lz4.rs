@@ -1,4 +1,5 @@
-//! The lz4 frame format. A file is one frame of independent blocks: Wireshark 4.0 and others stop at the end of the first.
+//! The lz4 frame format. A file is one frame of independent blocks: Wireshark 4.0 finds no frame that begins behind the first
+//! 128 KiB of a file.
 
 use std::io::{self, Read, Write as _};
 

@@ -7,6 +7,7 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::BuildHasher;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 // Not `fast`: with one seed in a hundred it leaves groups empty.
 use foldhash::SharedSeed;
@@ -161,6 +162,14 @@ impl Network {
         match self {
             Self::V4 => Key::v4(header),
             Self::V6 => Key::v6(header),
+        }
+    }
+
+    /// Returns an address of a [`Key`].
+    pub(super) fn address(self, bits: u128) -> IpAddr {
+        match self {
+            Self::V4 => IpAddr::V4(Ipv4Addr::from_bits(u32::try_from(bits).unwrap_or_default())),
+            Self::V6 => IpAddr::V6(Ipv6Addr::from_bits(bits)),
         }
     }
 }

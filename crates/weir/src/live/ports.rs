@@ -88,7 +88,7 @@ impl Shared {
 }
 
 impl Ports {
-    /// Releases everything. Each socket that is closed waits for the kernel.
+    /// Releases everything, several interfaces at a time: each socket that is closed waits for a grace period.
     pub(crate) fn release(&mut self) {
         drop_side_by_side(std::mem::take(&mut self.list));
         self.sites.clear();

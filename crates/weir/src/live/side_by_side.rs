@@ -9,8 +9,8 @@ use weir_sys::thread::deafly;
 
 use crate::Error;
 
-/// How many are worked on at a time. The kernel attaches tc programs one after the other, however many threads wait; what
-/// sockets and XDP programs wait for serves all that wait at the same time.
+/// How many are worked on at a time. Linux 6.18 attaches tc programs one after the other, however many threads wait; a grace
+/// period that sockets or XDP programs wait for serves all that wait at the time.
 const AT_ONCE: usize = 16;
 
 /// Does `work` on `all`, on threads of its own if there are several, and returns the results in the same order. `begin` is

@@ -1,6 +1,6 @@
 //! The transport header of an IP packet, and what is behind it.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::IpAddr;
 
 use crate::live::flow::{self, Network, Part};
 
@@ -25,10 +25,6 @@ pub struct Transport<'a> {
 pub fn transport_of(link_type: u16, packet: &[u8]) -> Option<Transport<'_>> {
     let (network, rest) = flow::network(link_type, packet)?;
     let key = network.key(rest)?;
-    let address = |bits: u128| match network {
-        Network::V4 => IpAddr::V4(Ipv4Addr::from_bits(u32::try_from(bits).unwrap_or_default())),
-        Network::V6 => IpAddr::V6(Ipv6Addr::from_bits(bits)),
-    };
     let total = match network {
         Network::V4 => usize::from(flow::word(rest, 2)?),
         Network::V6 => usize::from(flow::word(rest, 4)?) + 40,
@@ -37,8 +33,8 @@ pub fn transport_of(link_type: u16, packet: &[u8]) -> Option<Transport<'_>> {
     let is_told = total > if network == Network::V4 { 0 } else { 40 };
     let total = if is_told { total } else { rest.len() };
     Some(Transport {
-        source: address(key.source),
-        destination: address(key.destination),
+        source: network.address(key.source),
+        destination: network.address(key.destination),
         protocol: key.protocol,
         is_fragment: !matches!(key.part, Part::Whole(_)),
         bytes: rest.get(key.next..total.min(rest.len())).unwrap_or_default(),

@@ -18,7 +18,7 @@ use jiff::{Timestamp, Zoned};
 use super::{Compression, WriteError};
 
 /// Follows the name of the program in the header of a file that is one of several.
-pub(super) const OF_A_RING: &str = " (ring)";
+pub(crate) const OF_A_RING: &str = " (ring)";
 
 /// The suffix before which numbers go.
 const KIND: &str = "pcapng";

@@ -12,10 +12,13 @@ use crate::{Account, Chunk, FileInterface};
 impl Writer {
     /// Returns whether the file will end within this chunk, which is the moment to [`note`](Self::note) an account.
     pub fn ends_with(&self, chunk: &Chunk) -> bool {
+        if !self.options.rotation.is_ring() {
+            return false;
+        }
         let bytes = (chunk.bytes().len() + self.batch.load.as_ref().len()) as u64;
         let packets = chunk.len() as u64 + self.batch.content.count();
         let room = self.room();
-        self.options.rotation.is_ring() && (room.bytes <= bytes || room.packets <= packets)
+        room.bytes <= bytes || room.packets <= packets
     }
 
     /// Returns when the current period ends and [`tick`](Self::tick) has to be called; setting the clock may change

@@ -1,9 +1,7 @@
 //! What the programs of statistics find in a packet (`weir-bpf/src/key.h`, `spread.h`), for packets of files.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-
 use super::{Bucket, Key, KeyField};
-use crate::live::flow::{self, ETHERNET, Network, Part};
+use crate::live::flow::{self, ETHERNET, Part};
 
 /// Returns the key of a packet with this link type (`LINKTYPE_*`): those of these fields that it has.
 pub fn key_of(fields: &[KeyField], link_type: u16, packet: &[u8]) -> Key {
@@ -22,12 +20,8 @@ pub fn key_of(fields: &[KeyField], link_type: u16, packet: &[u8]) -> Key {
     else {
         return key;
     };
-    let address = |bits: u128| match network {
-        Network::V4 => IpAddr::V4(Ipv4Addr::from_bits(u32::try_from(bits).unwrap_or_default())),
-        Network::V6 => IpAddr::V6(Ipv6Addr::from_bits(bits)),
-    };
-    key.source = asked(KeyField::Source).then(|| address(headers.source));
-    key.destination = asked(KeyField::Destination).then(|| address(headers.destination));
+    key.source = asked(KeyField::Source).then(|| network.address(headers.source));
+    key.destination = asked(KeyField::Destination).then(|| network.address(headers.destination));
     key.protocol = asked(KeyField::Protocol).then_some(headers.protocol);
     if let Part::Whole(Some([source, destination])) | Part::First(Some([source, destination]), _) =
         headers.part
