@@ -89,7 +89,7 @@ impl Key {
         let key: Option<Vec<u8>> = key.flatten();
         let key = key.filter(|_| digits.len() == 64).and_then(|key| key.try_into().ok());
         key.map(Self).ok_or_else(|| {
-            format!("{path} has no key; allowed: 32 bytes, or 64 hexadecimal digits: try head -c 32 /dev/urandom > {path}")
+            format!("cannot use {path} as a key: it has neither 32 bytes nor 64 hexadecimal digits; try head -c 32 /dev/urandom > {path}")
         })
     }
 }

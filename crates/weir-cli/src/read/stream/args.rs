@@ -82,7 +82,7 @@ impl StreamArgs {
     pub(in super::super) fn check(&self, write: Option<&Path>) -> Result<(), Failure> {
         let alone = [(self.hex, "--hex"), (self.raw, "--raw"), (self.way.is_some(), "--way")];
         if let (None, Some((_, option))) = (&self.stream, alone.iter().find(|(is, _)| *is)) {
-            let failure = Failure::usage(format!("cannot use {option} without --stream, which it is about"));
+            let failure = Failure::usage(format!("cannot use {option} without --stream"));
             return Err(failure.hint("to print the bytes of packets: -x, with text -X"));
         }
         match (&self.stream, self.raw, write) {
