@@ -308,7 +308,7 @@ mod tests {
         let digits: String = SAMPLE.iter().map(|byte| format!("{byte:02x}")).collect();
         assert_eq!((key(&SAMPLE), key((digits + "\n").as_bytes())), (Ok(Key(SAMPLE)), Ok(Key(SAMPLE))));
         for wrong in [&SAMPLE[1..], b"a passphrase", &[b'0'; 63], &[b'g'; 64]] {
-            assert!(key(wrong).expect_err("no key").contains("32 bytes, or 64 hexadecimal digits"));
+            assert!(key(wrong).expect_err("no key").contains("neither 32 bytes nor 64 hexadecimal digits"));
         }
         assert!(Key::parse("@/does/not/exist").expect_err("no file").contains("cannot read the key"));
         assert!(Key::parse("").expect_err("nothing").contains("is empty"));

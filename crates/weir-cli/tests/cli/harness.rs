@@ -341,7 +341,7 @@ impl Running {
             let over = self.stderr.as_ref().is_none_or(JoinHandle::is_finished);
             assert!(
                 said.contains(text) || !over || self.run.stderr.text().contains(text),
-                "it ended without `{text}`"
+                "it ended without `{text}`: {said}"
             );
             if said.contains(text) { Ok(()) } else { Err(said) }
         });
