@@ -73,6 +73,7 @@ pub use self::files::FileList;
 use self::files::{Files, OutFile};
 pub use self::here::{Here, can_run};
 pub use self::keeper::{Handed, Keeper, Opening};
+#[cfg(feature = "live")]
 pub(crate) use self::names::OF_A_RING;
 pub use self::options::{Rotation, WriterOptions};
 use self::outage::Outages;
