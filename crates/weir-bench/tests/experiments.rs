@@ -516,8 +516,9 @@ fn root_bursts_that_64_mib_hold_are_found() {
     }
     for ((burst, bytes), lost_of) in burst.iter().zip(&bytes).zip(&lost_of) {
         let expected = burst.2 * 1514.0 / f64::from(1 << 20);
-        // Both are means: they are rounded in another order.
-        assert!((bytes.2 / expected - 1.0).abs() < 1e-12, "{burst:?} {bytes:?}");
+        // Both are means: they are rounded in another order. Nothing at all is an answer, too: of two bursts a ring that is
+        // emptied meanwhile may lose a packet each.
+        assert!((bytes.2 - expected).abs() <= expected * 1e-12, "{burst:?} {bytes:?}");
         assert!(burst.2 < lost_of.2, "{burst:?} {lost_of:?}");
         // A pool keeps what comes first: records of 1552 bytes fill it but for the ends of chunks.
         let is_pool = ["weir-xdp", "weir-tc"].contains(&burst.0);
