@@ -6,7 +6,7 @@ ROOT := $(if $(filter 0,$(shell id -u)),,sudo)
 PREFIX ?= /usr/local
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 
-.PHONY: help setup build install uninstall demo test test-all check bench deb test-deb test-kernels faults loom miri fuzz clean
+.PHONY: help setup build install uninstall demo test test-all check bench deb test-deb test-kernels faults soak loom miri fuzz clean
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -70,6 +70,12 @@ test-all: ## every test with all of its material, faults at every place, other k
 faults: ## each system call fails at each place, and a thousand kill -9; takes long (root)
 	@scripts/setup test
 	@WEIR_REQUIRE_ROOT=1 WEIR_FAULTS=all WEIR_KILLS=1000 cargo nextest run --profile all --package weir-cli --test faults
+
+SOAK ?= 1h
+soak: ## capture at full rate for SOAK (1h), with all that changes around a capture: nothing grows, the account closes (root)
+	@scripts/setup test
+	@WEIR_REQUIRE_ROOT=1 WEIR_SOAK=$(SOAK) cargo nextest run --release --profile all --package weir-cli --no-capture \
+	  -E 'test(root_a_capture_stays_as_it_is)'
 
 loom: setup ## every interleaving of the code on shared memory
 	@RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=$(TARGET)/loom CARGO_PROFILE_RELEASE_LTO=off \

@@ -26,7 +26,7 @@ use crate::harness::{
 };
 
 /// The last byte of a frame's number.
-const EVEN: &str = "udp and ether[51] & 1 = 0";
+pub(crate) const EVEN: &str = "udp and ether[51] & 1 = 0";
 
 /// `weir ctl` in the receiving namespace.
 pub(crate) fn ctl(network: &Network, args: &[&str]) -> Output {

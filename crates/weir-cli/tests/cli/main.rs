@@ -32,6 +32,7 @@ mod sets;
 mod shells;
 #[path = "../read/signed.rs"]
 mod signed;
+mod soak;
 mod stat;
 mod stat_beside;
 mod stat_several;
