@@ -74,7 +74,7 @@ faults: ## each system call fails at each place, and a thousand kill -9; takes l
 SOAK ?= 1h
 soak: ## capture at full rate for SOAK (1h), with all that changes around a capture: nothing grows, the account closes (root)
 	@scripts/setup test
-	@WEIR_REQUIRE_ROOT=1 WEIR_SOAK=$(SOAK) cargo nextest run --release --profile all --package weir-cli --no-capture \
+	@WEIR_REQUIRE_ROOT=1 WEIR_SOAK=$(SOAK) cargo nextest run --profile all --package weir-cli --no-capture \
 	  -E 'test(root_a_capture_stays_as_it_is)'
 
 loom: setup ## every interleaving of the code on shared memory

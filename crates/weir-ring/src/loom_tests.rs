@@ -107,6 +107,30 @@ fn a_chunk_is_not_written_again_before_its_last_part_is_dropped_elsewhere() {
 }
 
 #[test]
+fn a_chunk_is_not_written_again_before_both_its_parts_are_dropped_elsewhere() {
+    loom::model(|| {
+        let (mut writer, mut reader) = pool(1, 2);
+        let mut part = |value| {
+            assert!(write(&mut writer, value));
+            reader.take().expect("our own writer").expect("it is there")
+        };
+        let parts = [part(1), part(2)];
+        let holders = parts.map(|part| {
+            thread::spawn(move || {
+                assert_eq!(part.records(), 1);
+                read(&part)[0]
+            })
+        });
+        // Loom reports it if somebody may still be reading what this overwrites.
+        let again = write(&mut writer, 3);
+        let values = holders.map(|holder| holder.join().expect("does not panic"));
+        assert_eq!(values, [1, 2]);
+        assert!(again || write(&mut writer, 3), "the chunk was back");
+        assert_eq!(read(&reader.take().expect("our own writer").expect("it is there")), [3]);
+    });
+}
+
+#[test]
 fn two_who_claim_a_queue_read_it_once_and_chunks_go_home() {
     loom::model(|| {
         let (mut writer, reader) = pool(2, 1);

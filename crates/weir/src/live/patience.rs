@@ -361,3 +361,210 @@ pub(crate) fn timespec(length: Duration) -> Timespec {
         tv_nsec: i64::from(length.subsec_nanos()),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Queues whose bells ring only if a test says so.
+    #[derive(Default)]
+    struct Silent {
+        /// Bytes in each queue, and whether its chunk is closed.
+        queues: Vec<(u32, bool)>,
+        /// What the bells are armed for.
+        armed: Option<u32>,
+        /// Bells cannot be relied on.
+        unsure: bool,
+        /// Arrives in queue 0 while the bells are being armed: none rings for it.
+        meanwhile: u32,
+        /// What ends the next sleep.
+        woken: Option<Woken>,
+    }
+
+    impl Silent {
+        fn with(queues: usize) -> Self {
+            Self { queues: vec![(0, false); queues], ..Self::default() }
+        }
+    }
+
+    impl Queues for Silent {
+        type Taken = (usize, u32);
+
+        fn count(&self) -> usize {
+            self.queues.len()
+        }
+
+        fn ready(&mut self, queue: usize) -> Result<Ready, Error> {
+            let (bytes, closed) = self.queues[queue];
+            Ok(Ready { bytes, closed })
+        }
+
+        fn take(&mut self, queue: usize) -> Result<Option<Self::Taken>, Error> {
+            let (bytes, _) = std::mem::take(&mut self.queues[queue]);
+            Ok((bytes > 0).then_some((queue, bytes)))
+        }
+
+        fn arm(&mut self, bytes: u32) -> bool {
+            self.armed = Some(bytes);
+            self.queues[0].0 += std::mem::take(&mut self.meanwhile);
+            !self.unsure
+        }
+
+        fn disarm(&mut self) {
+            self.armed = None;
+        }
+
+        fn sleep(&mut self, _longest: Duration) -> Result<Woken, Error> {
+            Ok(self.woken.take().unwrap_or(Woken::Time))
+        }
+    }
+
+    /// What a step says, in a form that can be compared.
+    fn step(patience: &mut Patience, queues: &mut Silent, now: Instant) -> String {
+        let since = |time: Instant| format!("{:?}", time - now);
+        match patience.step(queues, now).expect("no error") {
+            Step::Taken((queue, bytes)) => format!("{bytes} of {queue}"),
+            Step::Spin => "spin".to_owned(),
+            Step::Nap(until) => format!("nap {}", since(until)),
+            Step::Sleep(until) => until.map_or("sleep".to_owned(), |until| format!("sleep {}", since(until))),
+            Step::Over => "over".to_owned(),
+        }
+    }
+
+    /// A patience that has armed the bells and sleeps, and the time.
+    fn asleep(queues: &mut Silent) -> (Patience, Instant) {
+        let (mut patience, now) = (Patience::new(Delivery::Adaptive), Instant::now());
+        assert_eq!(step(&mut patience, queues, now), "nap 250µs");
+        assert_eq!(step(&mut patience, queues, now + NAP / 2), "nap 125µs");
+        assert_eq!(step(&mut patience, queues, now + NAP), "sleep 1ms");
+        (patience, now + NAP)
+    }
+
+    #[test]
+    fn a_missed_ring_is_made_up_for_within_a_millisecond() {
+        let mut queues = Silent::with(2);
+        let (mut patience, now) = asleep(&mut queues);
+        assert_eq!(queues.armed, Some(1));
+        // As long as that check is due, a sleep that something else ended does not forget it.
+        assert_eq!(step(&mut patience, &mut queues, now + RECHECK / 4), "sleep 750µs");
+        assert!(!patience.is_at_rest());
+        queues.queues[1].0 = 60;
+        assert_eq!(step(&mut patience, &mut queues, now + RECHECK), "60 of 1");
+    }
+
+    #[test]
+    fn after_one_more_check_bells_are_trusted() {
+        let mut queues = Silent::with(1);
+        let (mut patience, now) = asleep(&mut queues);
+        assert_eq!(step(&mut patience, &mut queues, now + RECHECK), "sleep");
+        assert!(patience.is_at_rest());
+        // What is found without a ring is no reason to arm them again.
+        queues.queues[0].0 = BATCH;
+        assert_eq!(step(&mut patience, &mut queues, now + RECHECK), format!("{BATCH} of 0"));
+        assert_eq!(step(&mut patience, &mut queues, now + RECHECK), "sleep");
+        queues.queues[0].0 = 60;
+        patience.rung(&mut queues);
+        assert_eq!((queues.armed, patience.is_at_rest()), (None, false));
+        assert_eq!(step(&mut patience, &mut queues, now + RECHECK * 2), "60 of 0");
+    }
+
+    #[test]
+    fn bells_that_may_not_ring_are_never_trusted() {
+        let mut queues = Silent { unsure: true, ..Silent::with(1) };
+        let (mut patience, now) = asleep(&mut queues);
+        for checks in 1..4 {
+            queues.armed = None;
+            assert_eq!(step(&mut patience, &mut queues, now + RECHECK * checks), "sleep 1ms");
+            assert_eq!((queues.armed, patience.is_at_rest()), (Some(1), false));
+        }
+    }
+
+    #[test]
+    fn what_comes_while_bells_are_armed_is_taken() {
+        let mut queues = Silent::with(1);
+        let (mut patience, now) = (Patience::new(Delivery::Adaptive), Instant::now());
+        assert_eq!(step(&mut patience, &mut queues, now), "nap 250µs");
+        queues.meanwhile = 60;
+        assert_eq!(step(&mut patience, &mut queues, now + NAP), "60 of 0");
+        assert_eq!(queues.armed, None);
+    }
+
+    #[test]
+    fn few_packets_are_awaited_in_a_nap_and_many_are_taken_at_once() {
+        let mut queues = Silent::with(2);
+        let (mut patience, now) = asleep(&mut queues);
+        queues.queues = vec![(60, false), (60, false)];
+        patience.rung(&mut queues);
+        assert_eq!(step(&mut patience, &mut queues, now), "60 of 0");
+        queues.queues[0] = (60, false);
+        assert_eq!(step(&mut patience, &mut queues, now), "60 of 1");
+        // Each queue has had its turn in this round.
+        assert_eq!(step(&mut patience, &mut queues, now), "nap 250µs");
+        assert_eq!(step(&mut patience, &mut queues, now + NAP), "60 of 0");
+        queues.queues[1] = (BATCH - 1, false);
+        assert_eq!(step(&mut patience, &mut queues, now + NAP), format!("{} of 1", BATCH - 1), "its turn");
+        queues.queues[1] = (BATCH - 1, false);
+        assert_eq!(step(&mut patience, &mut queues, now + NAP), "nap 250µs");
+        patience.hurry();
+        queues.queues[1] = (BATCH, false);
+        assert!(step(&mut patience, &mut queues, now + NAP).ends_with(" of 1"));
+        queues.queues[0] = (1, true);
+        patience.begin_anew();
+        assert_eq!(step(&mut patience, &mut queues, now + NAP), "1 of 0");
+    }
+
+    #[test]
+    fn a_batch_comes_when_it_is_large_enough_or_its_time_is_up() {
+        let timeout = Duration::from_millis(40);
+        let mut queues = Silent::with(1);
+        let mut patience = Patience::new(Delivery::Batched { min_bytes: 1000, timeout });
+        let now = patience.due;
+        // The first round is due at once.
+        assert_eq!(step(&mut patience, &mut queues, now), "sleep 1ms");
+        assert_eq!(queues.armed, Some(1000));
+        queues.queues[0].0 = 999;
+        assert_eq!(step(&mut patience, &mut queues, now + RECHECK), "sleep 39ms");
+        queues.queues[0].0 = 1000;
+        assert_eq!(step(&mut patience, &mut queues, now + RECHECK), "1000 of 0");
+        queues.queues[0] = (10, true);
+        assert_eq!(step(&mut patience, &mut queues, now + RECHECK), "10 of 0", "its chunk is closed");
+        queues.queues[0].0 = 1;
+        assert_eq!(step(&mut patience, &mut queues, now + timeout - RECHECK), "sleep 1ms");
+        assert_eq!(step(&mut patience, &mut queues, now + timeout), "1 of 0");
+        queues.queues[0].0 = 1;
+        assert_eq!(step(&mut patience, &mut queues, now + timeout), "sleep 40ms", "due again later");
+        patience.hurry();
+        assert_eq!(step(&mut patience, &mut queues, now + timeout), "1 of 0");
+    }
+
+    #[test]
+    fn active_delivery_never_sleeps() {
+        let mut queues = Silent::with(2);
+        let (mut patience, now) = (Patience::new(Delivery::Active), Instant::now());
+        assert_eq!(step(&mut patience, &mut queues, now), "spin");
+        queues.queues = vec![(1, false), (1, false)];
+        let mut taken = [(); 3].map(|()| step(&mut patience, &mut queues, now));
+        taken.sort();
+        assert_eq!(taken, ["1 of 0", "1 of 1", "spin"]);
+        assert_eq!(queues.armed, None);
+    }
+
+    #[test]
+    fn a_wait_ends_with_news_and_goes_on_after_a_bell() {
+        let mut queues = Silent::with(1);
+        let (mut patience, _) = asleep(&mut queues);
+        let later = Instant::now() + Duration::from_secs(60);
+        let mut wait = |woken, deadline| {
+            queues.woken = Some(woken);
+            let goes_on = patience.wait(&mut queues, Step::Sleep(None), deadline).expect("no error");
+            (goes_on, queues.armed.is_some())
+        };
+        assert_eq!(wait(Woken::News, later), (false, true));
+        assert_eq!(wait(Woken::Time, later), (true, true));
+        assert_eq!(wait(Woken::Bell, Instant::now()), (false, true), "the time is up");
+        assert_eq!(wait(Woken::Bell, later), (true, false));
+        queues.queues[0].0 = 60;
+        assert_eq!(patience.next(&mut queues, later).expect("no error"), Some((0, 60)));
+        assert_eq!(patience.rest(&mut queues).expect("no error"), None);
+    }
+}
