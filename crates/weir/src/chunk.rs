@@ -28,6 +28,8 @@ pub(crate) struct Lane {
     pub(crate) link_type: u16,
     /// The direction of all packets, if the source sees only one.
     pub(crate) direction: Option<Direction>,
+    /// Packets are lost only while no chunk is open, so that only the first record of a chunk can tell of any.
+    pub(crate) begins_with_losses: bool,
     /// Delivered to the handler: added by [`Chunk::new`].
     pub(crate) delivered: AtomicU64,
     /// Moved here from `delivered` by [`Chunk::keep_first`].
@@ -49,6 +51,7 @@ impl Lane {
             queue,
             link_type,
             direction,
+            begins_with_losses: false,
             delivered: AtomicU64::new(0),
             discarded: AtomicU64::new(0),
             most_ready: AtomicU32::new(0),
@@ -115,6 +118,17 @@ impl Chunk {
     /// Iterates over the packets, in the order in which they arrived.
     pub fn packets(&self) -> Packets<'_> {
         Packets::of(self.bytes(), &self.lane)
+    }
+
+    /// Returns the number of lost packets that its records tell of.
+    pub(crate) fn lost(&self) -> u64 {
+        let most = if self.begins_with_losses() { 1 } else { usize::MAX };
+        Records::new(self.bytes()).take(most).flatten().map(|record| record.dropcount).sum()
+    }
+
+    /// Returns whether only its first record can tell of losses.
+    pub(crate) fn begins_with_losses(&self) -> bool {
+        self.lane.begins_with_losses
     }
 
     /// Returns the state of its queue.

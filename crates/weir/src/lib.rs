@@ -170,9 +170,6 @@ pub mod internal {
     pub use crate::live::transport::{Transport, transport_of};
     pub use crate::live::{command, probe};
 
-    /// Ends the name of the program in the header of a file that is one of several.
-    pub const OF_A_RING: &str = crate::writer::OF_A_RING;
-
     /// Returns the uncompressed bytes of a file that is at its beginning; `None`: the file is not compressed, and still at
     /// its beginning.
     ///

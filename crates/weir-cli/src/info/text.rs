@@ -314,10 +314,6 @@ pub(crate) fn table(summaries: &[Summary], paint: Paint) -> String {
     }
     let line = row(&files, total.packets, total.bytes, total.times, total.lost);
     let _cannot_fail = writeln!(text, "{}", paint.bold(line));
-    let column: Option<u64> = summaries.iter().map(|summary| summary.lost).sum();
-    if column > total.lost {
-        text.push_str("The sum counts each loss once: statistics at the end of a file tell of gaps that are in the next.\n");
-    }
     let mut reasons: Vec<(String, u64)> = Vec::new();
     for summary in summaries.iter().filter(|summary| summary.lost.is_none()) {
         let Some(why) = summary.doubt.as_ref().map(why) else { continue };

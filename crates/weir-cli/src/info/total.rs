@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use serde::Serialize;
-use weir::internal::OF_A_RING;
 
 use super::gather::{Loss, Summary};
 use crate::text::rfc3339;
@@ -30,26 +29,6 @@ pub(crate) struct Total {
     pub(crate) lost: Option<u64>,
     #[serde(skip)]
     pub(crate) times: Option<(u64, u64)>,
-    #[serde(skip)]
-    losses: Losses,
-}
-
-/// Losses, each counted once.
-#[derive(Debug, Default)]
-struct Losses {
-    /// Those in files of a ring, by the drop counts of their packets.
-    by_records: u64,
-    /// The same by their statistics. These are of the moment at which a file ends: they tell of losses before packets that come
-    /// in the next file, whose drop counts tell them again.
-    by_statistics: u64,
-    /// Those in other files.
-    others: u64,
-}
-
-impl Losses {
-    fn sum(&self) -> u64 {
-        self.by_records.max(self.by_statistics) + self.others
-    }
 }
 
 impl Total {
@@ -71,16 +50,7 @@ impl Total {
         self.last = self.times.and_then(|(_, last)| rfc3339(last));
         self.duration_seconds =
             self.times.map(|(first, last)| Duration::from_nanos(last - first).as_secs_f64());
-        match &file.written_by {
-            Some(program) if program.ends_with(OF_A_RING) => {
-                for interface in &file.interfaces {
-                    self.losses.by_records += interface.lost_by_records;
-                    self.losses.by_statistics += interface.dropped.unwrap_or(0);
-                }
-            }
-            _ => self.losses.others += file.lost.unwrap_or(0),
-        }
-        self.lost = self.lost.and(file.lost).map(|_| self.losses.sum());
+        self.lost = self.lost.zip(file.lost).map(|(sum, lost)| sum + lost);
         self.loss = match (self.loss, file.loss) {
             (Loss::Some, _) | (_, Loss::Some) => Loss::Some,
             (Loss::Unknown, _) | (_, Loss::Unknown) => Loss::Unknown,
@@ -94,20 +64,5 @@ impl<'a> FromIterator<&'a Summary> for Total {
         let mut total = Self::new();
         files.into_iter().for_each(|file| total.add(file));
         total
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_statistics_tell_before_the_records_do_counts_once() {
-        // A file ends with statistics, the next begins with the packets behind the gap; one more loss after the last packet.
-        let ring = Losses { by_records: 30, by_statistics: 31, others: 0 };
-        assert_eq!(ring.sum(), 31);
-        // The file with the statistics has been deleted.
-        let rest = Losses { by_records: 30, by_statistics: 2, others: 5 };
-        assert_eq!(rest.sum(), 35);
     }
 }

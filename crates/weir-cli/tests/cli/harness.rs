@@ -160,7 +160,7 @@ fn takes_a_pool(args: &[&str]) -> bool {
 }
 
 fn names_a_pool(args: &[&str]) -> bool {
-    args.contains(&"-B") || args.contains(&"--chunks")
+    ["-B", "--chunks", "--memory"].iter().any(|named| args.contains(named))
 }
 
 /// Panics if a command line may take more memory than a test should.
@@ -180,7 +180,10 @@ fn is_modest(network: &Network, args: &[&str]) {
         Some(digits.parse::<u64>().expect("a number") << unit)
     };
     let chunk = bytes("--chunk-size").unwrap_or(1 << 20);
-    let pool = bytes("-B").or_else(|| Some(bytes("--chunks")? * chunk)).unwrap_or(64 << 20);
+    let pool = bytes("-B")
+        .or_else(|| bytes("--memory"))
+        .or_else(|| Some(bytes("--chunks")? * chunk))
+        .unwrap_or(64 << 20);
     let queues: u32 = network.pairs().iter().map(|pair| pair.rx.queues).sum();
     let hooks = if args.contains(&"xdp+tc") { 2 } else { 1 };
     let all = pool.saturating_mul(u64::from(queues) * hooks);

@@ -15,7 +15,7 @@ use crate::live::interface::{Device, Interface};
 use crate::live::outlet::Outlet;
 use crate::live::request::{Settings, Wanted};
 use crate::live::source::Source;
-use crate::{Direction, Error};
+use crate::{Direction, Error, SourceKind};
 
 /// An interface's source, with its counters.
 #[derive(Debug)]
@@ -78,7 +78,12 @@ impl Port {
         direction: Option<Direction>,
         (source, interface): (Box<dyn Source>, Interface),
     ) -> Result<Self, Error> {
-        let lane = |queue| Arc::new(Lane::new(interface.id, queue, interface.link_type, direction));
+        // Programs lose packets only where they cannot open a chunk; a socket loses them before it gets to the pool.
+        let begins_with_losses = !matches!(interface.source, SourceKind::AfPacket | SourceKind::AfXdp);
+        let lane = |queue| {
+            let lane = Lane::new(interface.id, queue, interface.link_type, direction);
+            Arc::new(Lane { begins_with_losses, ..lane })
+        };
         let counters = Counted::of(&device.link);
         Ok(Self {
             lanes: (source.first_number()..).take(source.queues() as usize).map(lane).collect(),

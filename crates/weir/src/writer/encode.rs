@@ -1,15 +1,14 @@
 //! Encodes everything in a file except chunks, and converts chunks to classic pcap.
 
-use std::collections::BTreeMap;
-
 use weir_savefile::pcap::{self, Resolution};
 use weir_savefile::pcapng::{self, InterfaceDescription, InterfaceStatistics, SectionHeader};
 use weir_savefile::record::{self, Malformed, RecordHeader, Records};
 
+use super::counts::{Count, Counts};
 use super::{Format, WriteError, WriterOptions, names};
 use crate::file_interface::os;
 use crate::reader::Section;
-use crate::{Account, Direction, FileInterface, Packet, reader};
+use crate::{Direction, FileInterface, Packet, reader};
 
 /// Offset of the snap length in the header of a pcap file.
 const PCAP_SNAP: u64 = 16;
@@ -159,31 +158,12 @@ pub(super) fn packet(
 pub(super) enum Occasion<'a> {
     /// On request.
     Now,
-    /// The end of the file.
+    /// The end of the file; another may follow.
     End,
+    /// The end of the last file.
+    Close,
     /// An event, described by this text.
     Event(&'a str),
-}
-
-/// The counters of an account, by interface.
-#[derive(Debug, Clone, Default)]
-pub(super) struct Counts(BTreeMap<u32, [u64; 3]>);
-
-impl Counts {
-    /// The number of packets seen by the interface, lost, and accepted by the filter and by sampling.
-    ///
-    /// As in files of dumpcap, "lost" is the sum of all losses, on the card and between card and program; Wireshark
-    /// shows it as dropped. `isb_osdrop` would report part of them a second time, so it is omitted. So is `rx_dropped`: Linux also
-    /// counts there what no protocol takes (LLDP, spanning tree), which the capture has.
-    pub(super) fn of(account: &Account) -> Self {
-        let each = account.interfaces.iter().map(|interface| {
-            let total = interface.total();
-            let nic = interface.nic.map_or(0, |nic| nic.missed + nic.fifo_errors);
-            let lost = total.lost + total.errors;
-            (interface.id, [total.seen, lost + nic, total.captured + lost])
-        });
-        Self(each.collect())
-    }
 }
 
 /// Appends an Interface Statistics Block for each interface in `now`: the counters since `before`, and what `of_file` returns
@@ -196,19 +176,18 @@ pub(super) fn statistics(
     occasion: Occasion<'_>,
     out: &mut Vec<u8>,
 ) {
-    for (&interface, numbers) in &counts.0 {
-        let before = before.0.get(&interface).copied().unwrap_or_default();
-        let [received, dropped, accepted] =
-            [0, 1, 2].map(|n: usize| Some(numbers[n].saturating_sub(before[n])));
+    for (interface, count) in counts.iter() {
+        let before = before.get(interface);
+        let since = |of: fn(Count) -> u64| of(count).saturating_sub(of(before));
         let (delivered, without_room) = of_file(interface);
         InterfaceStatistics {
             interface,
             timestamp: now,
             start: Some(began),
-            end: (occasion == Occasion::End).then_some(now),
-            received,
-            dropped: dropped.map(|dropped| dropped + without_room),
-            accepted,
+            end: matches!(occasion, Occasion::End | Occasion::Close).then_some(now),
+            received: Some(since(Count::received)),
+            dropped: Some(since(Count::dropped) + without_room),
+            accepted: Some(since(Count::accepted)),
             delivered: Some(delivered),
             comment: if let Occasion::Event(said) = occasion { Some(said) } else { None },
             ..Default::default()

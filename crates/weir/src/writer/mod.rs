@@ -12,6 +12,7 @@
 //!
 //! - `take`: accepting chunks and packets; `told`: statistics and events of the capture; `turn`: switching files.
 //! - `options`: the options of a writer.
+//! - `counts`: what these statistics count.
 //! - `piece`: the pieces that make up a file. `encode`: everything in a file except chunks; conversion to pcap.
 //! - `rotate`: when a file is full. `files`: all files of a run; `names`: their names; `finished`: what happens to
 //!   finished files.
@@ -31,6 +32,7 @@
 
 mod compressed;
 mod compression;
+mod counts;
 mod disk;
 mod encode;
 mod error;
@@ -66,15 +68,14 @@ use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 pub use self::compression::Compression;
-use self::encode::Counts;
+use self::counts::{Accepted, Counts};
+use self::encode::Occasion;
 use self::error::is_full;
 pub use self::error::{Kept, WriteError};
 pub use self::files::FileList;
 use self::files::{Files, OutFile};
 pub use self::here::{Here, can_run};
 pub use self::keeper::{Handed, Keeper, Opening};
-#[cfg(feature = "live")]
-pub(crate) use self::names::OF_A_RING;
 pub use self::options::{Rotation, WriterOptions};
 use self::outage::Outages;
 use self::piece::{Load, Outcome, Piece};
@@ -166,7 +167,7 @@ trait Output: Send {
 pub struct Writer {
     options: WriterOptions,
     files: Files,
-    /// `None`: the last file is full, and the next one begins with the next packet.
+    /// `None`: the last file was full, and the next one begins with the next packet.
     file: Option<OutFile>,
     /// The interfaces described in each file.
     interfaces: Vec<FileInterface>,
@@ -178,6 +179,8 @@ pub struct Writer {
     before: Written,
     /// The counters of the latest account.
     counts: Option<Counts>,
+    /// What all files have, or were to have.
+    accepted: Accepted,
     /// The counters at the start of the current file, and when it began, in nanoseconds since the Unix epoch (for the
     /// first file, known once there is an account).
     base: Counts,
@@ -245,6 +248,7 @@ impl Writer {
             complete: false,
             before: Written::default(),
             counts: None,
+            accepted: Accepted::default(),
             base: Counts::default(),
             began: None,
             cut: 0,
@@ -362,7 +366,7 @@ impl Writer {
             if self.outages.is_open() {
                 self.go_on()?;
             }
-            self.finish_file()
+            self.finish_file(Occasion::Close)
         });
         let seen_to = self.files.finished.wait();
         let result = result.and(seen_to);

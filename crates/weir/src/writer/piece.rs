@@ -5,7 +5,8 @@ use std::io;
 use std::ops::Range;
 use std::sync::Arc;
 
-use weir_savefile::{pcap, record};
+use weir_savefile::pcap;
+use weir_savefile::record::Records;
 
 use super::Format;
 use crate::Chunk;
@@ -41,6 +42,23 @@ impl Load {
         };
         let at = (start + at).min(end);
         (Self::Range(Arc::clone(&whole), start..at), Self::Range(whole, at..end))
+    }
+}
+
+impl Load {
+    /// Returns the number of lost packets that the records tell of.
+    pub(super) fn lost(&self) -> u64 {
+        match self {
+            Self::Chunk(chunk) => chunk.lost(),
+            // Only the first record of the chunk can tell of any.
+            Self::Range(whole, range) if whole.begins_with_losses() && range.start > 0 => 0,
+            Self::Range(whole, _) if whole.begins_with_losses() => whole.lost(),
+            _ => Records::new(self.as_ref()).flatten().map(|record| record.dropcount).sum(),
+        }
+    }
+
+    fn begins_with_losses(&self) -> bool {
+        matches!(self, Self::Chunk(chunk) if chunk.begins_with_losses())
     }
 }
 
@@ -188,7 +206,7 @@ fn whole_records(format: Format, bytes: &[u8]) -> (usize, usize) {
     match format {
         Format::Pcap { .. } => pcap::whole_records(bytes),
         Format::Pcapng => {
-            let mut records = record::Records::new(bytes);
+            let mut records = Records::new(bytes);
             let count = records.by_ref().filter(Result::is_ok).count();
             (count, records.offset())
         }

@@ -45,7 +45,9 @@ impl Writer {
             return packets.error().map_or(Ok(()), |&malformed| self.fail_records(malformed));
         }
         self.usable()?;
-        if !self.ensure_file()? {
+        let is_there = self.ensure_file()?;
+        self.accepted.add(chunk.interface(), chunk.len() as u64, self.told(|| chunk.lost()));
+        if !is_there {
             self.outages.lose(chunk.interface(), chunk.queue(), chunk.len() as u64);
             return Ok(());
         }
@@ -71,20 +73,36 @@ impl Writer {
         let compressed = self.options.compression != Compression::None;
         while !load.as_ref().is_empty() {
             if !self.ensure_file()? {
+                self.accept(&load, &content);
                 self.outages.lose_all(&content);
                 return Ok(());
             }
             let cut = self.room().cut(self.options.format, compressed, load.as_ref(), content.count());
             let Some((bytes, packets)) = cut else {
+                self.accept(&load, &content);
                 self.put_records(load, content)?;
                 return self.finish_full_file();
             };
             let (first, rest) = load.split(bytes);
-            self.put_records(first, content.split(packets))?;
-            self.finish_full_file()?;
+            let packets = content.split(packets);
+            self.accept(&first, &packets);
+            self.put_records(first, packets)?;
             load = rest;
         }
         Ok(())
+    }
+
+    /// Counts records, which are of one interface.
+    fn accept(&mut self, load: &Load, content: &Content) {
+        if let Some(run) = content.runs().first() {
+            self.accepted.add(run.interface, content.count(), self.told(|| load.lost()));
+        }
+    }
+
+    /// Returns how many `lost` packets the file tells of.
+    #[inline]
+    fn told(&self, lost: impl FnOnce() -> u64) -> u64 {
+        if self.options.format == Format::Pcapng { lost() } else { 0 }
     }
 
     fn put_records(&mut self, load: Load, content: Content) -> Result<(), WriteError> {
@@ -132,6 +150,7 @@ impl Writer {
         // A `Packet` is so large that copying it would cost more than everything below.
         let mut data = packet.data;
         if !self.ensure_file()? {
+            self.accepted.add(packet.interface, 1, packet.lost_before);
             self.outages.lose(packet.interface, packet.queue, 1);
             return Ok(());
         }
@@ -146,6 +165,7 @@ impl Writer {
             return Err(WriteError::Packet { reason: format!("{} bytes are too many", data.len()) });
         }
         let size = bytes.len();
+        self.accepted.add(packet.interface, 1, packet.lost_before);
         self.cut_simple |= packet.notes.is_timeless() && data.len() < packet.original_len as usize;
         self.too_late +=
             u64::from(packet.timestamp > pcap::LAST_TIME && self.options.format != Format::Pcapng);

@@ -1,6 +1,7 @@
 //! What files say about the capture: counters and events.
 
-use super::encode::{self, Counts, Occasion};
+use super::counts::Counts;
+use super::encode::{self, Occasion};
 use super::piece::Load;
 use super::{Format, WriteError, Writer, now};
 use crate::Account;
@@ -8,7 +9,8 @@ use crate::Account;
 impl Writer {
     /// Writes the current counters (Interface Statistics Blocks).
     ///
-    /// Repeated now and then, and above all after a loss, they form a timeline. A pcap file has no room for them.
+    /// Repeated now and then, and above all after a loss, they form a timeline. They count the packets and losses of the records
+    /// accepted so far; only the last ones ([`close`](Self::close)) have all of the account. A pcap file has no room for them.
     ///
     /// # Errors
     ///
@@ -64,6 +66,12 @@ impl Writer {
         self.counts = Some(Counts::of(account));
     }
 
+    /// Returns the counters to be told.
+    pub(super) fn counts(&self, occasion: Occasion<'_>) -> Option<Counts> {
+        let counts = self.counts.as_ref()?;
+        Some(if occasion == Occasion::Close { counts.clone() } else { counts.as_of(&self.accepted) })
+    }
+
     pub(super) fn put_statistics(&mut self, occasion: Occasion<'_>, now: u64) -> Result<(), WriteError> {
         self.put_batch()?;
         self.mark_outage()?;
@@ -77,14 +85,16 @@ impl Writer {
     /// Writes the counters. Returns `false` if there is no room for them, and they should be known to be in the file.
     pub(super) fn put_counts(&mut self, occasion: Occasion<'_>, now: u64) -> Result<bool, WriteError> {
         let mut buffer = self.buffer();
-        let (Format::Pcapng, Some(counts)) = (self.options.format, &self.counts) else { return Ok(true) };
+        let (Format::Pcapng, Some(counts)) = (self.options.format, self.counts(occasion)) else {
+            return Ok(true);
+        };
         let Some(file) = &self.file else { return Ok(!self.outages.is_open()) };
         let of_file = |interface| {
             let here = file.queues.range((interface, 0)..=(interface, u32::MAX));
             (here.map(|(_, packets)| packets).sum(), self.outages.of_file(interface))
         };
         let base = (&self.base, self.began.unwrap_or(now));
-        encode::statistics(base, (counts, now), of_file, occasion, &mut buffer);
+        encode::statistics(base, (&counts, now), of_file, occasion, &mut buffer);
         if buffer.is_empty() {
             return Ok(true);
         }

@@ -2,7 +2,8 @@
 
 use std::time::Instant;
 
-use super::encode::{self, Counts, Occasion};
+use super::counts::{Accepted, Counts};
+use super::encode::{self, Occasion};
 use super::outage::Outages;
 use super::piece::{Load, Piece};
 use super::rotate::{Clock, Room};
@@ -51,7 +52,7 @@ impl Writer {
             self.complete = true;
             return Ok(());
         }
-        self.finish_file()?;
+        self.finish_file(Occasion::End)?;
         self.ensure_file()?;
         if let Some(clock) = &mut self.clock {
             clock.advance();
@@ -110,6 +111,7 @@ impl Writer {
         self.batch = Piece::default();
         self.interfaces = interfaces.to_vec();
         (self.counts, self.base, self.began) = (None, Counts::default(), None);
+        self.accepted = Accepted::default();
         (self.cut, self.too_long, self.too_late) = (0, 0, 0);
         self.put_start().map(|()| true)
     }
@@ -120,17 +122,22 @@ impl Writer {
         Room::new(&self.options.rotation, bytes, packets)
     }
 
-    /// Begins a file if none is open. Returns `false` if the disk is full.
+    /// Begins a file if none with room for a packet is open. Returns `false` if the disk is full.
     #[inline]
     pub(super) fn ensure_file(&mut self) -> Result<bool, WriteError> {
-        if self.file.is_some() && !self.outages.is_open() {
-            return Ok(true);
-        }
-        if !self.outages.is_open() {
-            self.begin_file()?;
-        } else if self.outages.is_due() {
+        if self.outages.is_due() {
             self.go_on()?;
         }
+        if self.outages.is_open() {
+            return Ok(false);
+        }
+        if self.file.is_some() {
+            if !self.room().is_full() {
+                return Ok(true);
+            }
+            self.finish_file(Occasion::End)?;
+        }
+        self.begin_file()?;
         Ok(!self.outages.is_open())
     }
 
@@ -157,12 +164,15 @@ impl Writer {
         self.put(Load::Bytes(start).into())
     }
 
+    /// Ends the current file if it is full, and all losses known so far are told: otherwise it may be the last, which tells of
+    /// those that no record follows, unless another packet comes.
     pub(super) fn finish_full_file(&mut self) -> Result<(), WriteError> {
-        if self.room().is_full() { self.finish_file() } else { Ok(()) }
+        let is_owing = || self.counts.as_ref().is_some_and(|counts| counts.has_more_losses(&self.accepted));
+        if self.room().is_full() && !is_owing() { self.finish_file(Occasion::End) } else { Ok(()) }
     }
 
-    /// Ends the current file, if any.
-    pub(super) fn finish_file(&mut self) -> Result<(), WriteError> {
+    /// Ends the current file, if any. `occasion`: `End` or `Close`.
+    pub(super) fn finish_file(&mut self, occasion: Occasion<'_>) -> Result<(), WriteError> {
         if self.file.is_some() && self.outages.is_open() {
             self.go_on()?;
         }
@@ -170,7 +180,7 @@ impl Writer {
         if self.file.is_none() {
             return Ok(());
         }
-        self.put_statistics(Occasion::End, now())?;
+        self.put_statistics(occasion, now())?;
         self.wake()?;
         let closed = self.file.as_mut().map_or(Ok(()), |file| file.output.close());
         if let Err(source) = closed {
@@ -188,7 +198,7 @@ impl Writer {
             None => {}
         }
         self.began = Some(now());
-        self.base = self.counts.clone().unwrap_or_default();
+        self.base = self.counts(occasion).unwrap_or_default();
         self.outages.next_file();
         Ok(())
     }

@@ -103,6 +103,11 @@ fn records(packets: &[Packet]) -> Vec<u8> {
     run
 }
 
+/// Returns the losses that the records of `packets` tell of.
+fn told(packets: &[Packet]) -> u64 {
+    Load::Bytes(records(packets)).lost()
+}
+
 /// Creates what the tests write as one chunk.
 fn chunk(interface: u32, first: u32, count: u32) -> Vec<Packet> {
     (first..first + count).map(|n| packet(interface, n)).collect()
