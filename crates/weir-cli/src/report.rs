@@ -511,12 +511,29 @@ fn sorting(summary: &Summary, file: &str) -> String {
     };
     let how = match &summary.files {
         _ if file == "-" && !by_time => "--order time sorts while capturing".to_owned(),
-        Some(files) if files.count == 1 && file != "-" => {
-            format!("to sort: weir read {} -w SORTED", command::word(&files.last))
+        Some(files) if file != "-" => {
+            format!("to sort: weir read {} -w SORTED", pattern(&files.first, &files.last))
         }
-        _ => "to sort one: weir read FILE -w SORTED".to_owned(),
+        _ => "to sort: weir read FILE -w SORTED".to_owned(),
     };
     format!("  {what}; {how}\n")
+}
+
+/// Returns a shell's pattern for the names of all files of a capture: all have the text in front of and behind their numbers
+/// and times.
+fn pattern(first: &str, last: &str) -> String {
+    if first == last {
+        return command::word(first);
+    }
+    let alike = first.chars().zip(last.chars()).take_while(|(one, other)| one == other);
+    let common: usize = alike.map(|(one, _)| one.len_utf8()).sum();
+    let start = first[..common].trim_end_matches(|c: char| c.is_ascii_digit());
+    // Of the name itself, in which a time may end with letters.
+    let name = first.rfind('/').map_or(0, |slash| slash + 1).max(start.len());
+    let end = first[name..].find('.').map_or("", |dot| &first[name + dot..]);
+    let end = if last.ends_with(end) { end } else { "" };
+    let word = |part: &str| if part.is_empty() { String::new() } else { command::word(part) };
+    format!("{}*{}", word(start), word(end))
 }
 
 #[cfg(test)]
@@ -525,6 +542,23 @@ mod tests {
     use weir_service::Stop;
 
     use super::*;
+
+    #[test]
+    fn a_pattern_has_all_files_of_a_capture() {
+        for (first, last, expected) in [
+            ("f.pcapng", "f.pcapng", "f.pcapng"),
+            ("/d/f.pcapng", "/d/f12.pcapng", "/d/f*.pcapng"),
+            ("f", "f3", "f*"),
+            // In between are f6 and f49.
+            ("f5.pcap.zst", "f50.pcap.zst", "f*.pcap.zst"),
+            ("ring10", "ring19", "ring*"),
+            ("ring01.pcapng", "ring11.pcapng", "ring*.pcapng"),
+            ("a b/r0.pcapng", "a b/r1.pcapng", "'a b/r'*.pcapng"),
+            ("/d.1/h-20261129-10AM.pcap", "/d.1/h-20261130-02AM.pcap", "/d.1/h-*.pcap"),
+        ] {
+            assert_eq!(pattern(first, last), expected);
+        }
+    }
 
     fn summary(nic: NicCounters, result: Result<Stop, &str>) -> Summary {
         let tally = Tally {

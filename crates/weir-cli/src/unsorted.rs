@@ -16,7 +16,7 @@ pub(crate) fn told(unsorted: Unsorted) -> String {
 /// Returns the comment for the file, which may be read anywhere.
 pub(crate) fn mark(unsorted: Unsorted) -> String {
     let packets = describe(unsorted, |timestamp| rfc3339(timestamp).unwrap_or_default());
-    format!("{MARK}{packets}; to sort: weir read FILE -w SORTED")
+    format!("{MARK}{packets}; to sort: weir read FILE... -w SORTED")
 }
 
 /// Returns whether a comment in a file is such a mark.
@@ -26,6 +26,11 @@ pub(crate) fn is_mark(comment: &str) -> bool {
 
 fn describe(unsorted: Unsorted, time: impl Fn(u64) -> String) -> String {
     let Unsorted { packets, first, last, .. } = unsorted;
-    let are = if packets == 1 { "packet is" } else { "packets are" };
-    format!("{} {are} not sorted by time, from {} to {}", units::grouped(packets), time(first), time(last))
+    let were = if packets == 1 { "packet was" } else { "packets were" };
+    format!(
+        "{} {were} written as they came, not sorted by time, from {} to {}",
+        units::grouped(packets),
+        time(first),
+        time(last)
+    )
 }

@@ -96,7 +96,8 @@ fn order(summary: &Summary) -> String {
         return "by time".to_owned();
     }
     let (count, back) = (units::packets(summary.out_of_order), seconds(summary.farthest_back_seconds));
-    format!("out of order: {count}, by at most {back}")
+    let (are, them) = if summary.out_of_order == 1 { ("is", "it") } else { ("are", "them") };
+    format!("{count} {are} earlier than the packet before {them}; at most {back} behind the latest so far")
 }
 
 fn seconds(seconds: f64) -> String {

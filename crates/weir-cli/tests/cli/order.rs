@@ -117,27 +117,38 @@ fn root_a_file_that_is_not_in_order_says_how_to_sort_it() {
     sorts(&network, &directory, command);
 
     // More than half of each pool waits for a process that is late: it has no time to sort.
-    let running = start(&network, &[&both[..], &["-B", "384KiB"]].concat());
-    running.signal(Signal::STOP);
-    send(&network, &traffic);
-    running.signal(Signal::CONT);
-    until("packets in the file", || match std::fs::metadata(&file).expect("it is there").len() {
-        0..100_000 => Err("too few".to_owned()),
-        _ => Ok(()),
-    });
-    let ended = running.interrupt().succeeded();
-    let account = ended.account();
-    account.closes();
-    assert_eq!(account.number("written"), 4 * COUNT, "{}", account.0);
-    let unsorted = account.0["time_order"]["unsorted"]["packets"].as_u64().expect("some are out of order");
-    assert!((1..=account.0["time_order"]["early"].as_u64().expect("a number")).contains(&unsorted));
-    let (what, command) = to_sort(&ended.stderr).expect("it is told");
-    let told = "packets are not sorted by time, from ";
-    assert!(what.replace(',', "").contains(&format!("{unsorted} packets are")), "{what}");
-    assert!(what.contains(told), "{what}");
-    let info = String::from_utf8_lossy(&run(&network, &["info", &file]).stdout).into_owned();
-    assert!(info.contains("captured unsorted: ") && info.contains(told), "{info}");
-    sorts(&network, &directory, command);
+    for more in [&[][..], &["-C", "50KB"]] {
+        std::fs::remove_file(&file).expect("the one before");
+        let running = start(&network, &[&both[..], &["-B", "384KiB"], more].concat());
+        running.signal(Signal::STOP);
+        send(&network, &traffic);
+        running.signal(Signal::CONT);
+        let all = || files(&directory).iter().map(|file| std::fs::metadata(file).expect("it").len()).sum();
+        until("packets in files", || match all() {
+            0..100_000 => Err("too few".to_owned()),
+            _ => Ok(()),
+        });
+        let ended = running.interrupt().succeeded();
+        let account = ended.account();
+        account.closes();
+        assert_eq!(account.number("written"), 4 * COUNT, "{}", account.0);
+        let unsorted =
+            account.0["time_order"]["unsorted"]["packets"].as_u64().expect("some are out of order");
+        assert!((1..=account.0["time_order"]["early"].as_u64().expect("a number")).contains(&unsorted));
+        let (what, command) = to_sort(&ended.stderr).expect("it is told");
+        let told = "packets were written as they came, not sorted by time, from ";
+        assert!(what.replace(',', "").contains(&format!("{unsorted} packets were")), "{what}");
+        assert!(what.contains(told), "{what}");
+        if more.is_empty() {
+            let info = String::from_utf8_lossy(&run(&network, &["info", &file]).stdout).into_owned();
+            assert!(info.contains("captured unsorted: ") && info.contains(told), "{info}");
+            assert!(info.contains(" earlier than the packet before "), "{info}");
+        } else {
+            assert!(files(&directory).len() > 2 && command.contains("/f*.pcapng "), "{command}");
+        }
+        sorts(&network, &directory, command);
+    }
+    files(&directory).iter().for_each(|file| std::fs::remove_file(file).expect("ours"));
     // One queue is in order by itself.
     let one = start(&network, &["capture", "-i", "rx0", "--source", "af_packet", "--json", "-w", &file]);
     crate::harness::send(&network, 10);
