@@ -99,7 +99,8 @@ pub(crate) struct ReadArgs {
     ///
     /// TIME is a date and time such as `2026-11-21 13:05:00`, local or with a time zone; a time
     /// such as 13:05:00 on the day of the first packet; seconds since 1970; or +90s after the first
-    /// packet.
+    /// packet. With -w, the copy tells of the losses that its packets tell of: those of the first one
+    /// may have begun before TIME.
     #[arg(long, value_name = "TIME", value_parser = when::parse, help_heading = "Selection")]
     pub(super) from: Option<When>,
 

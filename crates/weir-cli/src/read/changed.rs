@@ -180,6 +180,12 @@ impl Sink for Changed<'_> {
         })
     }
 
+    fn left(&mut self, interface: u32, lost: u64) {
+        if let Some(interface) = self.interfaces.get(interface as usize) {
+            self.sink.left(interface.number, lost);
+        }
+    }
+
     fn statistics(&mut self, statistics: &InterfaceStatistics) -> Result<(), End> {
         let Some(interface) = self.interfaces.get(statistics.interface as usize) else { return Ok(()) };
         let interface = interface.number;

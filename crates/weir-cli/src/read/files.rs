@@ -7,6 +7,7 @@ use weir::reader::{self, InterfaceStatistics, Reader, Run};
 use weir::writer::{Compression, Format, WriteError, Writer, WriterOptions};
 use weir::{Account, Direction, FileInterface, Packet};
 
+use super::ends::{Cut, Ends};
 use super::input::descriptors;
 use super::sink::{End, Sink};
 use super::split::{self, Sorter, Split};
@@ -42,6 +43,7 @@ pub(crate) struct Files {
     eager: bool,
     /// Whether files are sorted completely.
     sorting: bool,
+    ends: Ends,
 }
 
 /// The files.
@@ -124,12 +126,18 @@ impl Files {
             timeless: 0,
             eager: false,
             sorting: false,
+            ends: Ends::default(),
         }
     }
 
     /// Leaves out what the input says of packets that are not sorted, since they are now.
     pub(crate) fn sorting(self, sorting: bool) -> Self {
         Self { sorting, ..self }
+    }
+
+    /// Changes statistics for an input of which not everything is copied.
+    pub(crate) fn cut(self, cut: Cut) -> Self {
+        Self { ends: Ends::new(cut), ..self }
     }
 
     /// Writes compressed pieces, too, whenever no more packets are waiting.
@@ -155,6 +163,23 @@ impl Files {
             self.parts.begin(0, path, known)?;
         }
         Ok(self.parts.open.get_mut(&0).expect("it was just begun"))
+    }
+
+    fn put_statistics(&mut self, statistics: InterfaceStatistics) -> Result<(), End> {
+        let number = statistics.interface;
+        let interface = self.interfaces.get(number as usize).cloned();
+        let sorting = self.sorting;
+        let part = self.whole()?;
+        match interface {
+            Some(interface) => {
+                let interface = part.number(number, &interface)?;
+                let comment =
+                    statistics.comment.clone().filter(|comment| !(sorting && unsorted::is_mark(comment)));
+                let statistics = InterfaceStatistics { interface, comment, ..statistics };
+                Ok(part.writer.interface_statistics(&statistics)?)
+            }
+            None => Ok(()),
+        }
     }
 }
 
@@ -370,6 +395,7 @@ impl Sink for Files {
         let Some(interface) = self.interfaces.get(packet.interface as usize) else {
             return Err(Failure::new(format_args!("interface {} is not described", packet.interface)).into());
         };
+        let number = packet.interface;
         let file = match &mut self.sorter {
             None => 0,
             Some(sorter) => {
@@ -407,6 +433,7 @@ impl Sink for Files {
         };
         self.timeless += u64::from(packet.notes.is_timeless() && !part.writer.stays_timeless(packet));
         part.writer.packet(packet)?;
+        self.ends.taken(number, 1, packet.lost_before);
         if self.sorter.is_some() {
             self.parts.gathered = self.parts.gathered + part.writer.gathered() - before;
             self.parts.settle(file)?;
@@ -415,6 +442,10 @@ impl Sink for Files {
             }
         }
         Ok(())
+    }
+
+    fn left(&mut self, interface: u32, lost: u64) {
+        self.ends.left(interface, lost);
     }
 
     /// Writes what was taken, since nobody knows when more follows. Pieces that are compressed wait, unless `-U` asks for
@@ -439,6 +470,7 @@ impl Sink for Files {
             return Err(End::Unordered);
         }
         self.parts.clock += run.packets;
+        self.ends.taken(run.interface, run.packets, 0);
         Ok(self.whole()?.writer.run(run)?)
     }
 
@@ -448,18 +480,8 @@ impl Sink for Files {
         if self.parts.pcap() || self.sorter.is_some() {
             return Ok(());
         }
-        let number = statistics.interface;
-        let interface = self.interfaces.get(number as usize).cloned();
-        let sorting = self.sorting;
-        let part = self.whole()?;
-        match interface {
-            Some(interface) => {
-                let interface = part.number(number, &interface)?;
-                let comment =
-                    statistics.comment.clone().filter(|comment| !(sorting && unsorted::is_mark(comment)));
-                let statistics = InterfaceStatistics { interface, comment, ..statistics.clone() };
-                Ok(part.writer.interface_statistics(&statistics)?)
-            }
+        match self.ends.told(statistics.clone()) {
+            Some(statistics) => self.put_statistics(statistics),
             None => Ok(()),
         }
     }
@@ -491,7 +513,7 @@ impl Sink for Files {
         let Parts { path, options, open, .. } = &mut self.parts;
         let again = open.remove(&0).map(|part| part.writer);
         let new = Self::new(path.clone(), options.clone(), self.nanoseconds, None, None);
-        *self = new.eager(self.eager).sorting(self.sorting);
+        *self = new.eager(self.eager).sorting(self.sorting).cut(self.ends.cut());
         self.parts.again = again;
         Ok(())
     }
@@ -507,6 +529,9 @@ impl Sink for Files {
         // Without any packets, write an empty file.
         if self.sorter.is_none() && self.parts.total.files == 0 {
             self.whole()?;
+        }
+        for statistics in self.ends.last() {
+            self.put_statistics(statistics)?;
         }
         self.parts.close_all()?;
         if self.parts.pcap() {

@@ -8,6 +8,7 @@ mod args;
 mod changed;
 mod check;
 mod choice;
+mod ends;
 mod files;
 mod follow;
 mod hope;
@@ -34,6 +35,7 @@ pub(crate) use self::args::ReadArgs;
 use self::changed::Changed;
 use self::check::Checked;
 pub(crate) use self::choice::{Choice, Limits, Verdict};
+use self::ends::Cut;
 use self::files::{Files, Total};
 use self::hope::Hope;
 pub(crate) use self::input::{Input, Sort};
@@ -113,7 +115,8 @@ pub(crate) fn run(args: &ReadArgs) -> Result<(), Failure> {
         let split = args.split.map(|split| (split, args.max_files));
         let files = Files::new(path.clone(), options, args.resolution(), split, hope);
         let sorting = args.sort() == Sort::Looked && reading.input.is_by_queue();
-        let mut files = files.eager(args.packet_buffered).sorting(sorting);
+        let cut = Cut { filter: filter.is_some(), time: args.from.is_some() || args.to.is_some() };
+        let mut files = files.eager(args.packet_buffered).sorting(sorting).cut(cut);
         let result = through(editor, args.snap_len, described, &mut files, |sink| pass(&mut reading, sink));
         let (total, wanted) = (files.total(), path.as_os_str() != "-" && !args.line.quick);
         // The remains of a failed conversion are reported in any case.

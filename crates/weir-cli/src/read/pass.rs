@@ -88,13 +88,14 @@ fn work(pass: &mut Pass<'_>, sink: &mut dyn Sink) -> Result<Vec<ReadError>, End>
         }
         let described = match input.next() {
             Ok(Some(Item::Packet(packet))) => {
+                let (interface, lost) = (packet.interface, packet.lost_before);
                 match choice.judge(packet) {
                     Verdict::Take(packet) => sink.packet(&packet)?,
                     Verdict::Last(packet) => {
                         sink.packet(&packet)?;
                         return Ok(damage);
                     }
-                    Verdict::Leave => {}
+                    Verdict::Leave => sink.left(interface, lost),
                 }
                 None
             }

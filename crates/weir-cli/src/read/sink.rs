@@ -16,6 +16,8 @@ pub(crate) trait Sink {
     fn comments(&mut self, _list: &[u8]) {}
     /// Adds a packet.
     fn packet(&mut self, packet: &Packet<'_>) -> Result<(), End>;
+    /// Is told of a packet that is left out because of its time, with the number of its interface and the losses before it.
+    fn left(&mut self, _interface: u32, _lost: u64) {}
     /// Returns whether packets of this file are accepted [unchanged](Sink::run), as far as can be told yet.
     fn takes_runs(&self, _input: &Reader) -> bool {
         false

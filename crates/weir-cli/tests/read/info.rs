@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
 use serde_json::Value;
-use weir::reader::{ByteOrder, InterfaceStatistics};
+use weir::reader::{ByteOrder, InterfaceStatistics, Item, Reader};
 use weir::writer::{Format, Writer, WriterOptions};
-use weir::{Account, FileInterface};
+use weir::{Account, FileInterface, Packet};
 
 use crate::files::Bytes;
 use crate::support::{
@@ -108,11 +108,98 @@ fn a_part_of_a_capture_has_no_share_of_loss() {
             let text = succeeds(&["info"], &[file]);
             assert!(text.contains("10 packets (10.000 %)"), "{text}");
         }
-        succeeds(&["read", "--from", "+1ms", "-w"], &[&part, &whole]);
+        succeeds(&["read", "-f", "len < 1", "-w"], &[&part, &whole]);
         assert_eq!((&object(&part)["partial"], &object(&part)["lost"]), (&true.into(), &10.into()));
         let text = succeeds(&["info"], &[&part]);
         assert!(text.contains("10 packets; no percentage"), "{text}");
+        // No packet tells when these were lost.
+        succeeds(&["read", "--from", "+1ms", "-w"], &[&part, &whole]);
+        assert_eq!((&object(&part)["loss"], &object(&part)["lost"]), (&"unknown".into(), &Value::Null));
+        let text = succeeds(&["info"], &[&part]);
+        assert!(text.contains("the capture lost 10 packets at unknown times"), "{text}");
     }
+}
+
+/// Of a second in which two packets came and five were lost, a copy says so; a filter leaves the losses of the capture.
+#[test]
+fn a_cut_says_what_belongs_to_its_packets() {
+    let place = Place::new();
+    let [whole, part] = ["a.pcapng", "b.pcapng"].map(|name| place.path(name));
+    let interface = FileInterface {
+        name: Some("eth0".to_owned()),
+        link_type: 1,
+        snap_len: 262_144,
+        os: Some("Linux".to_owned()),
+        ..FileInterface::default()
+    };
+    let all = frames();
+    let frame = |number: usize| &all[number % all.len()];
+    // A filter of the capture rejected 100 more; losses that no packet tells of, at the end.
+    for (rejected, behind) in [(0, 0), (100, 0), (0, 1)] {
+        let options = WriterOptions { user_application: "weir 1".to_owned(), ..WriterOptions::default() };
+        let mut writer = Writer::create(&whole, std::slice::from_ref(&interface), &options).expect("a file");
+        for (number, second, lost_before) in [(0, 0, 3), (1, 1, 5), (1, 1, 0), (2, 2, 7)] {
+            let packet = packet(EPOCH + second * 1_000_000_000, frame(number));
+            writer.packet(&Packet { lost_before, ..packet }).expect("a packet");
+        }
+        let dropped = 15 + behind;
+        let statistics = InterfaceStatistics {
+            received: Some(4 + dropped + rejected),
+            dropped: Some(dropped),
+            accepted: Some(4 + dropped),
+            delivered: Some(4),
+            timestamp: EPOCH + 3_000_000_000,
+            ..Default::default()
+        };
+        writer.interface_statistics(&statistics).expect("statistics");
+        writer.finish(&Account::default()).1.expect("whole");
+        let of = |object: &Value, fields: &[&str]| -> Vec<Option<u64>> {
+            fields.iter().map(|field| object["interfaces"][0][field].as_u64()).collect()
+        };
+        let fields = ["received", "dropped", "delivered", "lost_by_records"];
+
+        succeeds(&["read", "--from", "+1s", "--to", "+2s", "-w"], &[&part, &whole]);
+        let info = object(&part);
+        assert_eq!(info["unfinished"], false);
+        if behind == 0 {
+            let received = Some(7).filter(|_| rejected == 0);
+            assert_eq!(of(&info, &fields), [received, Some(5), Some(2), Some(5)], "{rejected}");
+            assert_eq!((&info["lost"], &info["partial"]), (&5.into(), &false.into()));
+            let text = judge("capinfos", &["-M"], &[&part]);
+            assert!(text.contains("Number of stat entries = 1"), "{text}");
+        } else {
+            assert_eq!(of(&info, &fields), [None, None, None, Some(5)]);
+            let text = succeeds(&["info"], &[&part]);
+            assert!(text.contains("at least 5 packets"), "{text}");
+            assert!(text.contains("the capture lost 1 packet at an unknown time"), "{text}");
+        }
+        // What the filter rejects hands its losses on, from before the time, too.
+        succeeds(&["read", "--from", "+1s", "-f", "len > 1", "-w"], &[&part, &whole]);
+        assert_eq!(of(&object(&part), &["received", "dropped"]), [None, None]);
+
+        let len = frame(1).len();
+        succeeds(&["read", "-f", &format!("len == {len}"), "-w"], &[&part, &whole]);
+        let [packets, accepted] = {
+            let mut reader = Reader::open(&part).expect("opens");
+            let mut counts = [0, 0];
+            while let Some(item) = reader.next().expect("whole") {
+                match item {
+                    Item::Packet(_) => counts[0] += 1,
+                    Item::Statistics(statistics) => counts[1] = statistics.accepted.expect("a number"),
+                    _ => {}
+                }
+            }
+            counts
+        };
+        assert!((2..4).contains(&packets) && packets == accepted, "{packets} {accepted}");
+        let info = object(&part);
+        assert_eq!(of(&info, &fields[..3]), [Some(4 + dropped + rejected), Some(dropped), Some(4)]);
+        assert_eq!((&info["lost"], &info["partial"]), (&dropped.into(), &true.into()));
+    }
+    // A capture that has not ended does not end in a part of it.
+    told(&whole, 1, None);
+    succeeds(&["read", "--from", "+1ms", "-w"], &[&part, &whole]);
+    assert_eq!((&object(&part)["loss"], &object(&part)["unfinished"]), (&"unknown".into(), &true.into()));
 }
 
 /// An interface of a capture: `dropped` at its end, if it came to its end.
