@@ -97,6 +97,7 @@ pub(crate) fn run(args: &ReadArgs) -> Result<(), Failure> {
     };
     let mut reading = Pass::open(args, filter.as_ref(), if hopes { Sort::Never } else { args.sort() })?;
     confined()?;
+    let mut is_hoping = false;
     let result = if let Some(wanted) = args.stream.wanted() {
         let raw = args.write.as_deref().zip(raw);
         let mut stream = Stream::new(&args.stream, wanted, args.line.quick, raw);
@@ -112,6 +113,7 @@ pub(crate) fn run(args: &ReadArgs) -> Result<(), Failure> {
             ..options
         };
         let hope = (hopes && reading.input.is_by_queue()).then(Hope::default);
+        is_hoping = hope.is_some();
         let split = args.split.map(|split| (split, args.max_files));
         let files = Files::new(path.clone(), options, args.resolution(), split, hope);
         let sorting = args.sort() == Sort::Looked && reading.input.is_by_queue();
@@ -137,7 +139,9 @@ pub(crate) fn run(args: &ReadArgs) -> Result<(), Failure> {
     } else {
         through(editor, args.snap_len, false, &mut Count::default(), |sink| pass(&mut reading, sink))
     };
-    say_odd(&reading.input, args.sort());
+    // What was hoped for has come true: packets out of order are none of those chosen.
+    let is_in_order = is_hoping && reading.sort == Sort::Never;
+    say_odd(&reading.input, if is_in_order { Sort::Never } else { args.sort() });
     if let Some((first, last)) = reading.choice.missed() {
         let (first, last) = (units::local_time(first), units::local_time(last));
         let why = match reading.choice.is_empty() {

@@ -16,6 +16,8 @@ pub(super) struct Pass<'a> {
     pub(super) input: Input,
     pub(super) choice: Choice,
     progress: Progress,
+    /// How the input is sorted.
+    pub(super) sort: Sort,
 }
 
 impl<'a> Pass<'a> {
@@ -26,13 +28,13 @@ impl<'a> Pass<'a> {
     ) -> Result<Self, Failure> {
         let input = Input::open(&args.files(), sort, filter)?;
         let progress = Progress::new(input.meters(), input.size(), args.prints());
-        Ok(Self { filter, progress, ..Self::of(args, input) })
+        Ok(Self { filter, progress, sort, ..Self::of(args, input) })
     }
 
     /// Reads `input`, which has its filter already.
     pub(super) fn of(args: &'a ReadArgs, input: Input) -> Self {
         let choice = Choice::new(args.limits(), input.meters());
-        Self { args, filter: None, input, choice, progress: Progress::default() }
+        Self { args, filter: None, input, choice, progress: Progress::default(), sort: args.sort() }
     }
 
     /// Starts over, sorting this time.

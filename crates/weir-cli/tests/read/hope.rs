@@ -137,6 +137,12 @@ fn what_is_chosen_counts() {
     assert_eq!((held(&out), is_strict(&out)), (150, true));
     let looked = weir(&["read", "-c", "150", "-w", "-"], &[&between]);
     assert!(fs::read(&out).expect("a file") == looked.stdout);
+
+    // What is out of order is none of those.
+    let early = file(&place, "early.pcapng", |n| if n == 150 { 10 } else { n });
+    let later = file(&place, "later.pcapng", |n| PACKETS + n);
+    let said = stderr(&weir(&["read", "--from", "+500us", "-w"], &[&out, &early, &later]));
+    assert!(!said.contains("out of order") && is_strict(&out), "{said}");
 }
 
 /// A file that is full the second time.
