@@ -41,7 +41,7 @@ pub use self::order::Order;
 pub use self::payload::Payload;
 pub use self::ranges::{Addresses, Ports};
 pub use self::rewrite::{
-    Copies, Framing, Left, NetworkMap, PortMap, Pseudonyms, Rewrite, Rewriter, Tag, cut,
+    Carried, Copies, Framing, Left, NetworkMap, PortMap, Pseudonyms, Rewrite, Rewriter, Tag, cut,
 };
 pub use self::sides::{Side, Sides};
 pub use self::signature::{Found, SIGNATURE_LENGTH, Signature};

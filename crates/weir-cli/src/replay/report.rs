@@ -47,7 +47,11 @@ pub(super) struct Summary<'a> {
     pub(super) ports_kept: u64,
     /// Packets to a single host that keep the MAC address of a multicast group.
     pub(super) group_macs_kept: u64,
-    /// Packets that are neither IP nor ARP, and were to be anonymised.
+    /// Packets with another packet inside (tunnels), whose addresses stay.
+    pub(super) tunnels_kept: u64,
+    /// Packets of protocols that tell addresses, which stay.
+    pub(super) messages_kept: u64,
+    /// Packets that are neither IP nor ARP, whose addresses were to change.
     pub(super) foreign_kept: u64,
     /// Packets that were anonymised, but for their payloads.
     pub(super) payloads_kept: u64,
@@ -84,6 +88,8 @@ impl<'a> Summary<'a> {
             headers_kept: 0,
             ports_kept: 0,
             group_macs_kept: 0,
+            tunnels_kept: 0,
+            messages_kept: 0,
             foreign_kept: 0,
             payloads_kept: 0,
             emptied: 0,
@@ -112,10 +118,11 @@ impl<'a> Summary<'a> {
     /// Adds what was found in the files.
     pub(super) fn surveyed(&mut self, survey: &Survey) {
         (self.snapped, self.skipped) = (survey.snapped, survey.skipped);
-        self.kept = survey.kept;
+        self.kept = survey.kept.clone();
         (self.cut, self.segments) = (self.kept.cut, self.kept.segments);
         (self.headers_kept, self.ports_kept) = (self.kept.headers, self.kept.ports);
         self.group_macs_kept = self.kept.group_macs;
+        (self.tunnels_kept, self.messages_kept) = (self.kept.tunnels.total(), self.kept.messages.total());
         (self.foreign_kept, self.payloads_kept) = (self.kept.foreign, self.kept.payloads);
         self.emptied = self.kept.emptied;
         self.same = survey.copies.as_ref().map_or(0, Copies::same);

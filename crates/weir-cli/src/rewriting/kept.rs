@@ -1,11 +1,13 @@
 //! What could not be changed in packets, and what was cut.
 
-use weir_traffic::Left;
+use std::collections::BTreeMap;
+
+use weir_traffic::{Carried, Left};
 
 use crate::{style, units};
 
 /// Numbers of packets.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Kept {
     /// With headers that are cut, malformed or authenticated, so that not everything is right.
     pub(crate) headers: u64,
@@ -13,8 +15,12 @@ pub(crate) struct Kept {
     pub(crate) ports: u64,
     /// To a single host with the MAC address of a multicast group.
     pub(crate) group_macs: u64,
-    /// Neither IP nor ARP, and not anonymised.
+    /// Neither IP nor ARP, so that addresses stay.
     pub(crate) foreign: u64,
+    /// With another packet inside, by the name of the tunnel.
+    pub(crate) tunnels: Named,
+    /// With a message that has addresses, by the name of the protocol.
+    pub(crate) messages: Named,
     /// Anonymised, but for their payloads.
     pub(crate) payloads: u64,
     /// Of which only the length is left.
@@ -24,6 +30,20 @@ pub(crate) struct Kept {
     pub(crate) segments: u64,
     /// The packet before this one was cut.
     inside: bool,
+}
+
+/// Numbers of packets by name.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Named(BTreeMap<&'static str, u64>);
+
+impl Named {
+    pub(crate) fn total(&self) -> u64 {
+        self.0.values().sum()
+    }
+
+    fn names(&self) -> String {
+        self.0.keys().copied().collect::<Vec<_>>().join(", ")
+    }
 }
 
 impl Kept {
@@ -40,6 +60,11 @@ impl Kept {
         self.ports += u64::from(left.ports);
         self.group_macs += u64::from(left.group);
         self.foreign += u64::from(left.foreign);
+        match left.carried {
+            Some(Carried::Packet(name)) => *self.tunnels.0.entry(name).or_default() += 1,
+            Some(Carried::Message(name)) => *self.messages.0.entry(name).or_default() += 1,
+            None => {}
+        }
         self.payloads += u64::from(left.payload);
         self.emptied += u64::from(left.emptied);
     }
@@ -59,12 +84,26 @@ impl Kept {
         tell(self.ports, "with ports that stay: the fragment with their checksum came first");
         tell(self.group_macs, "to a single host with the MAC address of a group: try --map-mac");
         tell(
+            self.tunnels.total(),
+            &format!(
+                "with another packet inside ({}), in which addresses stay: --zero-payload overwrites it",
+                self.tunnels.names()
+            ),
+        );
+        tell(
+            self.messages.total(),
+            &format!(
+                "of protocols that tell addresses ({}): those in payloads stay; --zero-payload overwrites them",
+                self.messages.names()
+            ),
+        );
+        tell(
             self.payloads,
-            "with payloads or tunnels, in which addresses and names stay (DNS, DHCP, HTTP and others): try --zero-payload",
+            "with payloads, in which addresses and names stay (DNS, DHCP, HTTP and others): try --zero-payload",
         );
         tell(
             self.foreign,
-            "neither IP nor ARP: addresses behind their first header stay; try --zero-payload",
+            "neither IP nor ARP, as far as weir can see: addresses in them stay; try --zero-payload",
         );
         tell(self.emptied, "overwritten: their link layer is not understood");
         tell(self.cut, &format!("cut into {} segments", units::grouped(self.segments)));
@@ -75,5 +114,27 @@ impl Kept {
     pub(crate) fn say(&self) {
         let note = style::stderr().cyan("note");
         self.lines().iter().for_each(|line| style::say(format_args!("{note}: {line}")));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_stays_is_named() {
+        let mut kept = Kept::default();
+        for carried in [
+            Carried::Packet("VXLAN"),
+            Carried::Packet("GRE"),
+            Carried::Packet("VXLAN"),
+            Carried::Message("DNS"),
+        ] {
+            kept.add(Left { carried: Some(carried), ..Left::default() }, false);
+        }
+        let lines = kept.lines();
+        assert!(lines[0].starts_with("3 packets with another packet inside (GRE, VXLAN), "), "{lines:?}");
+        assert!(lines[1].starts_with("1 packet of protocols that tell addresses (DNS): "), "{lines:?}");
+        assert_eq!(lines.len(), 2);
     }
 }

@@ -120,3 +120,49 @@ fn cooked_packets_get_headers_and_long_ones_are_cut() {
     let output = weir(&["read", "--vlan", "7", "--repair", "-w"], &[&copy, &file]);
     assert!(stderr(&output).contains("cannot rewrite packets with --repair"), "{}", stderr(&output));
 }
+
+#[test]
+fn what_weir_does_not_look_into_is_told() {
+    let place = Place::new();
+    let [file, copy] = ["a.pcap", "b.pcap"].map(|name| place.path(name));
+    let udp = |port: u16, payload: &[u8]| {
+        let length = u16::try_from(8 + payload.len()).expect("short").to_be_bytes();
+        [&[0x90, 0][..], &port.to_be_bytes(), &length, &[0, 0], payload].concat()
+    };
+    let ip = |protocol: u8, payload: &[u8]| {
+        let length = u16::try_from(20 + payload.len()).expect("short").to_be_bytes();
+        let ends = [10, 0, 0, 1, 10, 0, 0, 2];
+        [&[0x45, 0][..], &length, &[0, 0, 0, 0, 64, protocol, 0, 0], &ends, payload].concat()
+    };
+    let ethernet = |kind: [u8; 2], packet: &[u8]| [&[2; 12][..], &kind, packet].concat();
+    let inside = ip(17, &udp(9, b"plain"));
+    let frames = [
+        ethernet([8, 0], &inside),
+        ethernet([8, 0], &ip(47, &[&[0, 0, 8, 0][..], &inside].concat())),
+        ethernet([8, 0], &ip(4, &inside)),
+        ethernet([8, 0], &ip(17, &udp(4789, &[8; 60]))),
+        ethernet([0x88, 0x47], &[&[0, 1, 1, 64][..], &inside].concat()),
+        ethernet([8, 0], &ip(17, &udp(53, &[1; 20]))),
+    ];
+    let packets: Vec<_> = frames.iter().map(|frame| (0, EPOCH, &frame[..], 0)).collect();
+    write(&file, Format::Pcap { nanoseconds: false }, &[("", 1)], &packets);
+    let said = |args: &[&str]| stderr(&weir(&[&["read"], args, &["-w"]].concat(), &[&copy, &file]));
+    let map = "--map-ip=10.0.0.0/8=172.16.0.0/12";
+    let told = said(&[map]);
+    assert!(
+        told.contains("4 packets with another packet inside (GRE, IP in IP, MPLS, VXLAN), in which"),
+        "{told}"
+    );
+    assert!(told.contains("1 packet of protocols that tell addresses (DNS): "), "{told}");
+    assert!(fs::read(&copy).expect("a copy").windows(4).any(|bytes| bytes == [10, 0, 0, 1]));
+    for none in [&[map, "--zero-payload"][..], &["--map-port=1=2"]] {
+        let told = said(none);
+        assert!(!told.contains("inside") && !told.contains("protocols that tell"), "{told}");
+    }
+    let told = said(&["--anonymise=correct horse"]);
+    assert!(
+        told.contains("4 packets with another packet inside (GRE, IP in IP, MPLS, VXLAN), in which"),
+        "{told}"
+    );
+    assert!(told.contains("2 packets with payloads, in which"), "{told}");
+}

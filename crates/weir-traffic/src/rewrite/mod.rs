@@ -1,9 +1,10 @@
 //! Packets of any origin with other addresses, ports and VLAN tags.
 //!
 //! - `rules`: what is changed, as text; `framing`: Ethernet headers; `messages`: addresses in ICMP; `fragments`: checksums
-//!   that are in another fragment than the ports; `copies`: flows of their own for copies; `cut`: super-frames in pieces
+//!   that are in another fragment than the ports; `carried`: what has addresses that stay; `copies`: flows of their own for copies; `cut`: super-frames in pieces
 //!   that the wire carries; `strict`: what else has addresses, and payload; `tests`.
 
+mod carried;
 mod copies;
 mod cut;
 mod fragments;
@@ -17,6 +18,8 @@ mod tests;
 use std::cell::RefCell;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
+pub use self::carried::Carried;
+use self::carried::carried;
 pub use self::copies::Copies;
 pub use self::cut::cut;
 use self::fragments::{Datagrams, Key};
@@ -25,14 +28,15 @@ pub use self::rules::{NetworkMap, PortMap, Tag};
 pub use self::strict::Pseudonyms;
 use crate::checksum::{fold, sum};
 use crate::layout::{
-    ARP, ETHERNET, ICMP, ICMPV6, IGMP, IPV4, IPV6, Layout, TCP, UDP, UDP_LITE, address, is_tag, network, word,
+    ARP, ETHERNET, ICMP, ICMPV6, IGMP, IPV4, IPV6, Layout, TCP, UDP, UDP_LITE, address, has_network, is_tag,
+    network, word,
 };
 
 /// What is changed in packets. Of several rules for the same thing, the first that applies counts.
 ///
 /// Checksums change with what they cover: right ones stay right, and wrong ones stay wrong. One that was left to a
 /// network card, so that it has only the sum of the addresses, is filled in. Addresses and ports are changed in the outer
-/// IP header and the header that follows it, in ARP, in redirects, router and neighbour discovery, in who joins and leaves
+/// IP header, its options and routes, and the header that follows it, in ARP, in redirects, router and neighbour discovery, in who joins and leaves
 /// multicast groups, and in the packets that ICMP quotes; not in tunnels, and not in payloads.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Rewrite {
@@ -110,8 +114,11 @@ pub struct Left {
     pub group: bool,
     /// The ports: the fragment with the checksum came before the one that has them.
     pub ports: bool,
-    /// All behind the header of the link layer: it is neither IP nor ARP, and no address should have stayed.
+    /// All behind the header of the link layer: it is neither IP nor ARP, and no address should have stayed, or the link
+    /// layer is not understood.
     pub foreign: bool,
+    /// Addresses in this, which weir does not look into.
+    pub carried: Option<Carried>,
     /// The payload, in which addresses may have stayed that should not.
     pub payload: bool,
     /// Nothing: the header of the link layer is not understood, and only the length is left.
@@ -148,7 +155,7 @@ impl Rewriter {
 
     /// Rewrites a packet. `link_type` is that of capture files: Ethernet or raw IP; others stay as they are.
     pub fn apply(&mut self, link_type: u16, frame: &mut Vec<u8>) -> Left {
-        self.left = Left { payload: self.is_strict() && !self.zero_payload, ..Left::default() };
+        self.left = self.left_as_it_is(link_type, frame);
         let mut before = None;
         if link_type == ETHERNET && frame.len() >= 14 {
             before = destination(link_type, frame).filter(|_| !self.rules.maps_mac(&frame[..6]));
@@ -163,6 +170,23 @@ impl Rewriter {
         }
         self.rest(link_type, frame);
         self.left
+    }
+
+    /// Returns what stays by design in a packet.
+    fn left_as_it_is(&self, link_type: u16, frame: &[u8]) -> Left {
+        let maps = !self.rules.networks.is_empty() || self.is_strict();
+        if self.zero_payload || !maps {
+            return Left::default();
+        }
+        let carried = carried(link_type, frame);
+        // Of payloads, all is said at once.
+        let carried = carried.filter(|carried| !self.is_strict() || matches!(carried, Carried::Packet(_)));
+        Left {
+            carried,
+            payload: self.is_strict() && carried.is_none(),
+            foreign: !has_network(link_type),
+            ..Left::default()
+        }
     }
 
     fn network(&mut self, link_type: u16, frame: &mut [u8]) {
@@ -259,8 +283,7 @@ impl Rewriter {
         }
         // What authenticates them has a key that nobody has here.
         let mut is_astray = layout.is_authenticated && addresses.into_iter().any(Change::is_any);
-        let end = self.between(packet, &layout);
-        if layout.is_routed {
+        if let Some(end) = self.between(packet, &layout) {
             addresses[1] = end;
         }
         if !layout.covers_addresses() {

@@ -3,7 +3,7 @@
 use std::fmt::Debug;
 use std::net::IpAddr;
 
-use super::{Change, Rewriter};
+use super::{Change, Left, Rewriter};
 use crate::layout::{ARP, COOKED, COOKED_2, ICMP, ICMPV6, IGMP, IPV4, IPV6, Layout, TCP, UDP, network, word};
 
 const SCTP: u8 = 132;
@@ -61,7 +61,7 @@ impl Rewriter {
         let found = network(link_type, frame).filter(|(_, at)| *at <= frame.len());
         let Some((kind, at)) = found else {
             if self.is_strict() || self.zero_payload {
-                (self.left.emptied, self.left.payload) = (true, false);
+                self.left = Left { emptied: true, ..Left::default() };
                 frame.fill(0);
             }
             return;
@@ -79,7 +79,10 @@ impl Rewriter {
                 packet.iter_mut().skip(end).for_each(|byte| *byte = 0);
             }
             _ if self.zero_payload || (kind == ARP && self.is_strict()) => packet.fill(0),
-            _ => (self.left.foreign, self.left.payload) = (self.is_strict() && kind != ARP, false),
+            _ => {
+                self.left.foreign = self.is_strict() && kind != ARP && self.left.carried.is_none();
+                self.left.payload = false;
+            }
         }
     }
 
@@ -93,17 +96,19 @@ impl Rewriter {
     }
 
     /// Removes or changes addresses between the IP header and that of the transport. Returns what has changed in the
-    /// destination that the checksum covers.
-    pub(super) fn between(&self, packet: &mut [u8], layout: &Layout) -> Change {
-        let mut end = Change::default();
-        if !self.is_strict() {
-            return end;
-        }
+    /// destination that the checksum covers; `None`: it is the one in the IP header.
+    pub(super) fn between(&self, packet: &mut [u8], layout: &Layout) -> Option<Change> {
         if !layout.is_ipv6 {
             let header = usize::from(packet[0] & 0xf) * 4;
-            Change::of(&mut packet[20..header], without_options).adjust(packet, 10, false);
+            let mut end = None;
+            let change = Change::of(&mut packet[20..header], |options| match self.is_strict() {
+                true => without_options(options),
+                false => end = self.routes(options),
+            });
+            change.adjust(packet, 10, false);
             return end;
         }
+        let mut end = Change::default();
         let (mut next, mut at) = (packet[6], 40);
         while at + 8 <= layout.transport.start {
             let header = &mut packet[at..layout.transport.start];
@@ -115,11 +120,57 @@ impl Rewriter {
             };
             let Some(header) = header.get_mut(..length) else { break };
             match next {
-                0 | 60 => without_options_6(&mut header[2..]),
+                0 | 60 if self.is_strict() => without_options_6(&mut header[2..]),
                 43 => end = self.route(header),
                 _ => {}
             }
             (next, at) = (after, at + length);
+        }
+        layout.is_routed.then_some(end)
+    }
+
+    /// Changes the addresses in options of IPv4: routes, as they were or are to be, and times. Returns what has changed in
+    /// the last one of a route, if it is still to be visited.
+    fn routes(&self, options: &mut [u8]) -> Option<Change> {
+        const NOTHING: u8 = 1;
+        const RECORD: u8 = 7;
+        const TIMES: u8 = 68;
+        const LOOSE: u8 = 131;
+        const STRICT: u8 = 137;
+        let mut end = None;
+        let mut rest = options;
+        while let [kind, ..] = *rest {
+            let length = match (kind, rest.get(1)) {
+                (NOTHING, _) => 1,
+                (1.., Some(&length)) if (2..=rest.len()).contains(&length.into()) => length.into(),
+                _ => break,
+            };
+            let (option, after) = std::mem::take(&mut rest).split_at_mut(length);
+            rest = after;
+            let &mut [_, _, pointer, ref mut entries @ ..] = option else { continue };
+            // Counts from 1, and from the begin of the option.
+            let visited = usize::from(pointer).saturating_sub(4).min(entries.len());
+            match kind {
+                RECORD => entries[..visited].chunks_exact_mut(4).for_each(|entry| self.address(entry)),
+                LOOSE | STRICT => {
+                    let changes = entries
+                        .chunks_exact_mut(4)
+                        .map(|entry| Change::of(entry, |address| self.address(address)));
+                    let last = changes.last();
+                    end = last.filter(|_| visited < entries.len()).or(end);
+                }
+                TIMES => {
+                    let Some((flag, entries)) = entries.split_first_mut() else { continue };
+                    // Addresses that the sender chose, or those passed so far.
+                    let count = match *flag & 0xf {
+                        3 => entries.len() / 8,
+                        1 => visited.saturating_sub(1) / 8,
+                        _ => 0,
+                    };
+                    entries.chunks_exact_mut(8).take(count).for_each(|entry| self.address(&mut entry[..4]));
+                }
+                _ => {}
+            }
         }
         end
     }
@@ -143,7 +194,9 @@ impl Rewriter {
                 change = one;
             }
         }
-        header[8 + 16 * count..].fill(0);
+        if self.is_strict() {
+            header[8 + 16 * count..].fill(0);
+        }
         change
     }
 

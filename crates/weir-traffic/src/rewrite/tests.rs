@@ -268,6 +268,57 @@ fn another_datagram_with_the_same_identification_has_ports_of_its_own() {
 }
 
 #[test]
+fn addresses_in_options_and_routes_change() {
+    let rules = Rewrite {
+        networks: ["10.0.0.0/8=172.0.0.0/8", "2001:db8::/32=fd00::/32"]
+            .map(|map| map.parse().expect("a map"))
+            .to_vec(),
+        ..Rewrite::default()
+    };
+    let hop = |last: u8| [10, 0, 0, last];
+    let new = |last: u8| [172, 0, 0, last];
+    let options = |pointer: u8, at: fn(u8) -> [u8; 4], is_passed: fn(u8) -> [u8; 4]| {
+        let route = [&[1, 131, 11, pointer][..], &at(5), &at(6)].concat();
+        // Of two records one is taken; the other place has what the sender left there.
+        let record = [&[7, 11, 8][..], &is_passed(7), &[10, 9, 9, 9], &[1]].concat();
+        let times = [&[68, 12, 13, 1][..], &is_passed(8), &[0, 0, 0, 9]].concat();
+        [route, record, times].concat()
+    };
+    let packet = |options: &[u8], ends: [[u8; 4]; 2], last: [u8; 4]| {
+        let udp = [0, 9, 0, 9, 0, 12, 0, 0, b'd', b'a', b't', b'a'];
+        let mut packet =
+            [&[0x45 + 9, 0, 0, 68, 0, 0, 0, 0, 64, UDP, 0, 0][..], ends.as_flattened(), options, &udp]
+                .concat();
+        let header = !sum(&[&packet[..56]]);
+        packet[10..12].copy_from_slice(&header.to_be_bytes());
+        let checksum = !sum(&[&ends[0], &last, &[0, UDP, 0, 12], &udp]);
+        packet[62..64].copy_from_slice(&checksum.to_be_bytes());
+        packet
+    };
+    // The checksum covers where the packet goes in the end: behind the last hop, the destination in the header.
+    for (pointer, is_under_way) in [(4, true), (8, true), (12, false)] {
+        let of = |at: fn(u8) -> [u8; 4]| {
+            packet(&options(pointer, at, at), [at(1), at(2)], if is_under_way { at(6) } else { at(2) })
+        };
+        assert_eq!(rewritten(&rules, 101, &of(hop)), of(new), "{pointer}");
+    }
+    let six = |first: u16, last: u16| {
+        Ipv6Addr::new(first, if first == 0xfd00 { 0 } else { 0xdb8 }, 0, 0, 0, 0, 0, last).octets()
+    };
+    let routed = |network: u16| {
+        let [from, next, end] = [1, 2, 3].map(|last| six(network, last));
+        let udp = [0, 9, 0, 9, 0, 12, 0, 0, b'd', b'a', b't', b'a'];
+        let mut packet =
+            [&[0x60, 0, 0, 0, 0, 36, 43, 64][..], &from, &next, &[UDP, 2, 2, 1, 0, 0, 0, 0], &end, &udp]
+                .concat();
+        let checksum = !sum(&[&from, &end, &[0, 0, 0, 12, 0, 0, 0, UDP], &udp]);
+        packet[70..72].copy_from_slice(&checksum.to_be_bytes());
+        packet
+    };
+    assert_eq!(rewritten(&rules, 101, &routed(0x2001)), routed(0xfd00));
+}
+
+#[test]
 fn headers_that_cannot_be_changed_are_told() {
     let frame = tcp(false);
     let told =
