@@ -4,12 +4,14 @@
 //! an expression is nested.
 
 mod explain;
+mod joined;
 mod notation;
 mod tree;
 pub(crate) mod words;
 
 use std::ops::Range;
 
+pub use joined::Joined;
 pub use notation::Notation;
 
 use crate::graph::Operation;

@@ -9,7 +9,9 @@ use weir_filter::Dialect;
 use weir_filter::ast::{Ast, Primitive};
 use weir_filter::parse::parse;
 use weir_filter::set::Contents;
+use weir_judge::choices::Choices;
 use weir_judge::corpus;
+use weir_judge::expressions::{Words, expression};
 
 fn parsed(text: &str, dialect: Dialect, link_type: u16) -> Ast {
     static NAMES: LazyLock<Files> = LazyLock::new(Files::read);
@@ -195,6 +197,67 @@ fn a_term_in_the_language_again_is_the_same_term() {
             assert_eq!(again_shown, shown, "{}", entry.text);
         }
     }
+}
+
+/// Where names of hosts have several addresses, one term becomes several.
+fn has_names(ast: &Ast) -> bool {
+    ast.terms
+        .iter()
+        .any(|term| matches!(&term.primitive, Primitive::Host { networks, .. } if networks.len() > 1))
+}
+
+/// Checks that an expression as it was understood is the same expression.
+fn joined_is_the_same(text: &str, dialect: Dialect, link_type: u16) {
+    let ast = parsed(text, dialect, link_type);
+    let shown = format!("{:#}", ast.joined());
+    let again = parsed(&shown, dialect, link_type);
+    assert_eq!((&again.nodes, again.root), (&ast.nodes, ast.root), "{text}\n{shown}");
+    assert!(
+        again.terms.iter().zip(&ast.terms).all(|(again, term)| again.primitive == term.primitive),
+        "{text}\n{shown}"
+    );
+    let contents = |ast: &Ast| ast.sets.iter().map(|set| set.contents.clone()).collect::<Vec<_>>();
+    assert_eq!(contents(&again), contents(&ast), "{text}\n{shown}");
+    assert_eq!(format!("{:#}", again.joined()), shown);
+}
+
+#[test]
+fn an_expression_as_understood_has_all_parentheses() {
+    for (text, shown) in [
+        ("tcp port 80 or 443 and host 10.0.0.1", "(tcp port 80 or tcp port 443) and host 10.0.0.1"),
+        ("tcp and udp or not (ip and arp)", "(tcp and udp) or not (ip and arp)"),
+        ("tcp", "tcp"),
+        ("", ""),
+        ("inner(udp port 53 or 54) and not tcp", "inner(udp port 53 or udp port 54) and not tcp"),
+        ("port in {1-9} or ip", "port in {1, 2, 3, 4, 5, 6, 7, 8, and 1 more} or ip"),
+    ] {
+        assert_eq!(parsed(text, Dialect::Weir, 1).joined().to_string(), shown, "{text}");
+    }
+    let deep = format!("{}tcp{}", "tcp and (udp or ".repeat(5000), ")".repeat(5000));
+    joined_is_the_same(&deep, Dialect::Weir, 1);
+    for entry in corpus::pcap().into_iter().chain(corpus::weir()) {
+        if !has_names(&parsed(entry.text, Dialect::Weir, entry.link_type)) {
+            joined_is_the_same(entry.text, Dialect::Weir, entry.link_type);
+        }
+    }
+}
+
+#[test]
+fn random_expressions_as_understood_are_the_same() {
+    static NAMES: LazyLock<Files> = LazyLock::new(Files::read);
+    let mut tried = 0;
+    for seed in 0..3000 {
+        for (words, dialect) in
+            [(Words::Pcap, Dialect::Pcap), (Words::Pcap, Dialect::Weir), (Words::Weir, Dialect::Weir)]
+        {
+            let text = expression(words, &mut Choices::seeded(seed));
+            if parse(&text, &options(dialect, 1, &*NAMES)).is_ok() {
+                joined_is_the_same(&text, dialect, 1);
+                tried += 1;
+            }
+        }
+    }
+    assert!(tried > 5000, "{tried}");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Explains what each term matches, and which bytes it reads.
+//! Explains how terms are joined, what each matches, and which bytes it reads.
 
 use serde::Serialize;
 use weir::filter::Compiled;
@@ -11,6 +11,8 @@ use crate::style;
 #[derive(Serialize)]
 struct Explained<'a> {
     expression: &'a str,
+    /// The expression with all qualifiers and parentheses, which is the same; empty: every packet.
+    understood: String,
     link_type: u16,
     /// Whether no packet can match.
     never_matches: bool,
@@ -49,6 +51,10 @@ pub(super) fn run(compiled: &Compiled, needs: Needs, link_type: u16, show: Show)
     }
     let explained = Explained {
         expression: &compiled.text,
+        understood: match show {
+            Show::Json => format!("{:#}", compiled.ast.joined()),
+            Show::Words | Show::Bytes => compiled.ast.joined().to_string(),
+        },
         link_type,
         never_matches: compiled.graph.root() == Graph::REFUSE,
         needs,
@@ -65,6 +71,9 @@ impl Explained<'_> {
     fn text(&self, bytes: bool) -> String {
         let paint = style::stdout();
         let mut lines = vec![format!("{} for {}", paint.bold(self.what()), link_types::name(self.link_type))];
+        if self.terms.len() > 1 {
+            lines.push(format!("understood as: {}", self.understood));
+        }
         for term in &self.terms {
             lines.push(String::new());
             lines.push(format!("  {}", paint.cyan(term.text)));

@@ -29,7 +29,7 @@ const NEVER: &str = "No packet can match this.";
 const EXAMPLES: &str = "\
 Examples:
   weir filter tcp port 443 and net 10.0.0.0/8
-        Explain the filter term by term.
+        Explain how terms are joined, and what each matches.
   weir filter --bytes tcp port 443
         Also list the packet bytes that each term reads.
   weir filter -d tcp port 443

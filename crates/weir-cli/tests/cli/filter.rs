@@ -47,6 +47,17 @@ fn pcap(path: &Path, packets: &[packets::Captured]) {
 }
 
 #[test]
+fn how_terms_are_joined_is_shown() {
+    let expression = "tcp port 80 or 443 and host 10.0.0.1";
+    let understood = "(tcp port 80 or tcp port 443) and host 10.0.0.1";
+    let text = succeeds(&[expression]);
+    assert!(text.contains(&format!("understood as: {understood}\n")), "{text}");
+    assert_eq!(object(&["--json", expression])["understood"], understood);
+    assert_eq!(object(&["--json", "--", understood])["understood"], understood);
+    assert!(!succeeds(&["tcp"]).contains("understood"));
+}
+
+#[test]
 fn what_no_bytes_tell_is_shown_for_those_who_know_it() {
     for (expression, needs) in [("ip", "bytes"), ("ip and inbound", "direction"), ("ifindex 2", "live")] {
         assert_eq!(object(&["--json", expression])["needs"], needs, "{expression}");

@@ -136,14 +136,15 @@ impl Display for Notation<'_> {
 }
 
 impl Notation<'_> {
-    /// Writes a set as its name, or its first members.
+    /// Writes a set as its name, or its first members, in the alternate form all.
     fn set(&self, f: &mut Formatter<'_>, sets: &[SetId]) -> fmt::Result {
         let sets = || sets.iter().map(|set| &self.ast.sets[set.0 as usize]);
         if let Some(name) = sets().find_map(|set| set.name.as_ref()) {
             return write!(f, "@{name}");
         }
         let mut members = sets().flat_map(|set| members(&set.contents));
-        let listed: Vec<String> = members.by_ref().take(LISTED).collect();
+        let listed: Vec<String> =
+            members.by_ref().take(if f.alternate() { usize::MAX } else { LISTED }).collect();
         let rest = members.count();
         write!(f, "{{{}", listed.join(", "))?;
         if rest > 0 {
