@@ -16,6 +16,8 @@ pub struct Templates {
     frames: Vec<Vec<u8>>,
     /// Where the signature begins in each; none without signatures.
     signatures: Vec<usize>,
+    /// Frames without room for one, and the first of them.
+    unsigned: Option<(usize, Unsigned)>,
 }
 
 /// Why a frame can have no signature.
@@ -50,21 +52,36 @@ impl Templates {
     /// If there is none.
     pub fn new(frames: Vec<Vec<u8>>) -> Self {
         assert!(!frames.is_empty(), "a template");
-        Self { frames, signatures: Vec::new() }
+        Self { frames, signatures: Vec::new(), unsigned: None }
     }
 
-    /// Gives each frame room for a signature. `link_type` is that of capture files.
+    /// Gives each frame room for a signature, and leaves out those that have none. `link_type` is that of capture files.
     ///
     /// # Errors
     ///
-    /// The first frame that has no room.
+    /// The first frame, if none has room.
     pub fn signed(mut self, link_type: u16) -> Result<Self, Unsigned> {
         self.signatures.clear();
-        for (at, frame) in self.frames.iter_mut().enumerate() {
-            let place = sign(link_type, frame).map_err(|payload| Unsigned { frame: at, payload })?;
-            self.signatures.push(place);
+        let (signatures, unsigned) = (&mut self.signatures, &mut self.unsigned);
+        let mut frame = 0;
+        self.frames.retain_mut(|bytes| {
+            let place = sign(link_type, bytes);
+            match place {
+                Ok(place) => signatures.push(place),
+                Err(payload) => unsigned.get_or_insert((0, Unsigned { frame, payload })).0 += 1,
+            }
+            frame += 1;
+            place.is_ok()
+        });
+        match self.unsigned {
+            Some((_, first)) if self.frames.is_empty() => Err(first),
+            _ => Ok(self),
         }
-        Ok(self)
+    }
+
+    /// Returns how many frames were left out as they have no room for a signature, and the first of them.
+    pub fn unsigned(&self) -> Option<(usize, Unsigned)> {
+        self.unsigned
     }
 
     /// Returns the frames, before they are signed.
@@ -205,16 +222,29 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_room_is_named() {
+    fn what_has_no_room_is_left_out_and_named() {
         let long = frame(false, Protocol::Udp, 60);
         let mut short = long[..59].to_vec();
         short[17] -= 1;
-        let unsigned = |frames: Vec<Vec<u8>>| Templates::new(frames).signed(1).expect_err("no room");
-        assert_eq!(unsigned(vec![long.clone(), short]), Unsigned { frame: 1, payload: Some(17) });
+        let signed = |frames: Vec<Vec<u8>>| Templates::new(frames).signed(1);
+        let templates = signed(vec![short.clone(), long.clone(), short.clone()]).expect("one has room");
+        assert_eq!(templates.unsigned(), Some((2, Unsigned { frame: 0, payload: Some(17) })));
+        let mut frame = Vec::new();
+        for sequence in 0..3 {
+            templates.write(sequence, 1, 5, &mut frame);
+            let found = Signature::find(&frame, 0).expect("it is there");
+            assert_eq!((found.signature.sequence, frame.len()), (sequence, 60));
+        }
+        assert_eq!(signed(vec![long.clone()]).expect("room").unsigned(), None);
+        assert_eq!(
+            signed(vec![short.clone(), short]).expect_err("none"),
+            Unsigned { frame: 0, payload: Some(17) }
+        );
         for other in [vec![0xff; 60], long[..40].to_vec(), vec![]] {
-            let error = unsigned(vec![long.clone(), long.clone(), other]);
-            assert_eq!(error, Unsigned { frame: 2, payload: None });
-            assert!(error.to_string().starts_with("template 3 is no packet"), "{error}");
+            let (left_out, first) =
+                signed(vec![long.clone(), other]).expect("one has room").unsigned().expect("the other");
+            assert_eq!((left_out, first), (1, Unsigned { frame: 1, payload: None }));
+            assert!(first.to_string().starts_with("template 2 is no packet"), "{first}");
         }
     }
 

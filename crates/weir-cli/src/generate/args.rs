@@ -89,7 +89,8 @@ pub(crate) struct GenArgs {
 
     /// Put a signature at the beginning of the payload of each template.
     ///
-    /// It replaces 18 bytes behind the header of TCP, UDP or ICMP; the checksum changes accordingly.
+    /// It replaces 18 bytes behind the header of TCP, UDP or ICMP; the checksum changes accordingly. Templates without room
+    /// for it are left out, which is said.
     #[arg(long, requires = "template", help_heading = "Frames")]
     pub(super) sign: bool,
 

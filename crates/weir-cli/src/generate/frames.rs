@@ -78,9 +78,17 @@ impl Frames {
         let templates = match sign {
             false => templates,
             true => templates.signed(link_type).map_err(|why| {
-                Failure::new(format_args!("cannot sign templates: {why}")).hint("leave out --sign")
+                Failure::new(format_args!("cannot sign any template: {why}")).hint("leave out --sign")
             })?,
         };
+        if let Some((left_out, first)) = templates.unsigned() {
+            let of = units::grouped((left_out + templates.frames().len()) as u64);
+            style::say(format_args!(
+                "{}: --sign leaves out {} of {of} templates without room for a signature: {first}",
+                style::stderr().cyan("note"),
+                units::grouped(left_out as u64)
+            ));
+        }
         Ok(Self::Templates { link_type, templates })
     }
 
@@ -88,6 +96,14 @@ impl Frames {
         match self {
             Self::Described(_) => ETHERNET,
             Self::Templates { link_type, .. } => *link_type,
+        }
+    }
+
+    /// Returns the number of templates that have no room for the signature that they were to get.
+    pub(super) fn unsigned(&self) -> usize {
+        match self {
+            Self::Described(_) => 0,
+            Self::Templates { templates, .. } => templates.unsigned().map_or(0, |(left_out, _)| left_out),
         }
     }
 

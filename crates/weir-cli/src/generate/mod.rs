@@ -111,7 +111,7 @@ fn to_interface(args: &GenArgs, description: &mut Description) -> Outcome {
             (summary, result)
         }
     };
-    summary.templates = frames.templates();
+    (summary.templates, summary.unsigned) = (frames.templates(), frames.unsigned());
     progress.clear();
     summary.interface = Some(destination.name);
     summary.backend = Some(way.name());
@@ -200,7 +200,7 @@ fn to_file(args: &GenArgs, path: &Path, description: &Description) -> Outcome {
     let (sent, result) = file::write(path, &frames, args.stream, &mut plan, &stop);
     let mut summary = Summary::new(sent, None, &plan);
     summary.file = Some(named(path));
-    summary.templates = frames.templates();
+    (summary.templates, summary.unsigned) = (frames.templates(), frames.unsigned());
     summary.stopped = stop.load(Ordering::Relaxed);
     Ok((summary, result.map_err(Failure::from)))
 }

@@ -20,6 +20,8 @@ pub(super) struct Summary {
     pub(super) stream: u16,
     /// Null: frames were made from a description.
     pub(super) templates: Option<usize>,
+    /// Templates left out, as they have no room for a signature.
+    pub(super) unsigned: usize,
     /// Null: these are templates.
     pub(super) flows: Option<u32>,
     pub(super) seed: Option<u64>,
@@ -48,6 +50,7 @@ impl Summary {
             backend: None,
             stream: 0,
             templates: None,
+            unsigned: 0,
             flows: None,
             seed: None,
             amount: Amount::new(sent, elapsed),

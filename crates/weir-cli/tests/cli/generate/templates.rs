@@ -3,11 +3,12 @@
 use std::fs;
 use std::path::Path;
 
+use serde_json::Value;
 use weir_lab::require_root;
 use weir_traffic::Signature;
 
 use super::{checked, generate, packets, plain, written};
-use crate::harness::{directory, network, path};
+use crate::harness::{self, directory, network, path};
 use crate::replay::{Tcpdump, left};
 
 /// Hexadecimal digits of bytes.
@@ -84,6 +85,30 @@ fn signed_templates_have_right_checksums_and_say_their_number() {
 }
 
 #[test]
+fn templates_without_room_for_a_signature_are_left_out() {
+    let directory = directory();
+    let (file, signed) = (path(&directory, "a.pcap"), path(&directory, "signed.pcap"));
+    written(&file, &["-c", "2"]);
+    let arp = "hex:ffffffffffff02000000000108060001";
+    let args =
+        ["gen", "--template", arp, "--template", &file, "--template", arp, "--sign", "-c", "4", "--json"];
+    let output = harness::weir(&args).args(["-w", &signed]).output().expect("weir runs");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}");
+    assert!(
+        said.contains("--sign leaves out 2 of 4 templates without room for a signature: template 1"),
+        "{said}"
+    );
+    let account: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert_eq!((&account["templates"], &account["unsigned"]), (&2.into(), &2.into()), "{account}");
+    let sequences: Vec<_> = packets(Path::new(&signed))
+        .iter()
+        .map(|frame| Signature::find(frame, 0).expect("a signature").signature.sequence)
+        .collect();
+    assert_eq!(sequences, [0, 1, 2, 3]);
+}
+
+#[test]
 fn root_templates_that_cannot_be_sent_are_told() {
     if !require_root("root_templates_that_cannot_be_sent_are_told") {
         return;
@@ -111,8 +136,8 @@ fn root_templates_that_cannot_be_sent_are_told() {
         (&["--template", &snapped], &["kept only the first bytes of packet 1", "--snapped"]),
         (&["--template", "/nowhere/a.pcap"], &["/nowhere/a.pcap"]),
         (
-            &["--template", &file, "--template", "hex:ffffffffffff02000000000108060001", "--sign"],
-            &["cannot sign templates: template 3 is no packet of TCP, UDP or ICMP", "leave out --sign"],
+            &["--template", "hex:ffffffffffff02000000000108060001", "--sign"],
+            &["cannot sign any template: template 1 is no packet of TCP, UDP or ICMP", "leave out --sign"],
         ),
     ] {
         generate(&network, &[words, &["-c", "5"]].concat()).failed(why);
