@@ -4,6 +4,7 @@
 mod advice;
 mod alike;
 mod args;
+mod beneath;
 mod capture;
 mod check;
 mod cli;

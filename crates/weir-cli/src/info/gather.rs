@@ -7,6 +7,7 @@ use weir::reader::{ByteOrder, FileKind, InterfaceStatistics, Item, ReadError, Re
 use weir::{FileInterface, Packet};
 
 use super::timeline::Timeline;
+use crate::beneath::Beneath;
 use crate::failure::Failure;
 use crate::read::{Progress, failure};
 use crate::text::rfc3339;
@@ -138,6 +139,8 @@ pub(crate) struct InterfaceSummary {
     pub(crate) comment: Option<String>,
     pub(crate) packets: u64,
     pub(crate) bytes: u64,
+    /// The same by the interfaces that packets passed, in a file of `any`.
+    pub(crate) beneath: Vec<Passed>,
     /// Sum of the drop counts in its packets.
     pub(crate) lost_by_records: u64,
     /// Packets received and dropped, according to the last statistics.
@@ -153,7 +156,23 @@ pub(crate) struct InterfaceSummary {
     /// Packets have followed the last statistics.
     #[serde(skip)]
     goes_on: bool,
+    #[serde(skip)]
+    others: Beneath,
 }
+
+/// Packets that passed an interface, in a file of `any`.
+#[derive(Debug, Serialize)]
+pub(crate) struct Passed {
+    /// 0: further interfaces, beyond the limit.
+    pub(crate) ifindex: u32,
+    /// Absent if the interface was not there at the start of the capture.
+    pub(crate) name: Option<String>,
+    pub(crate) packets: u64,
+    pub(crate) bytes: u64,
+}
+
+/// Most interfaces of a file of `any` that are told apart; any packet can name another one.
+const MOST_PASSED: usize = 1000;
 
 impl InterfaceSummary {
     fn new(id: usize, interface: &FileInterface) -> Self {
@@ -168,6 +187,7 @@ impl InterfaceSummary {
             comment: interface.comment.clone(),
             packets: 0,
             bytes: 0,
+            beneath: Vec::new(),
             lost_by_records: 0,
             received: None,
             dropped: None,
@@ -175,7 +195,25 @@ impl InterfaceSummary {
             losses: Timeline::default(),
             told: 0,
             goes_on: true,
+            others: Beneath::of(interface),
         }
+    }
+
+    /// Counts a packet of a file of `any` by the interface that it passed.
+    fn passed(&mut self, index: u32, bytes: u64) {
+        let place = |passed: &[Passed], index| passed.binary_search_by_key(&index, |passed| passed.ifindex);
+        let at = match place(&self.beneath, index) {
+            Err(_) if self.beneath.len() >= MOST_PASSED => place(&self.beneath, 0),
+            found => found,
+        };
+        let at = at.unwrap_or_else(|at| {
+            let ifindex = if self.beneath.len() >= MOST_PASSED { 0 } else { index };
+            let name = self.others.name(ifindex).map(str::to_owned);
+            self.beneath.insert(at, Passed { ifindex, name, packets: 0, bytes: 0 });
+            at
+        });
+        self.beneath[at].packets += 1;
+        self.beneath[at].bytes += bytes;
     }
 
     /// Returns the number of packets lost. Statistics include losses on the card and after the last packet; a truncated
@@ -298,6 +336,9 @@ impl Gathered {
             interface.packets += 1;
             interface.goes_on = true;
             interface.bytes += len;
+            if let Some(index) = interface.others.index(packet.data) {
+                interface.passed(index, len);
+            }
             if packet.lost_before > 0 {
                 interface.lost_by_records += packet.lost_before;
                 interface.losses.start_at(self.times.map_or(time, |(first, _)| first));

@@ -160,6 +160,15 @@ fn interfaces(interfaces: &[InterfaceSummary], text: &mut String) {
             let _cannot_fail = write!(line, ", {} dropped", units::grouped(dropped));
         }
         let _cannot_fail = writeln!(text, "  {:<12}{line}", "interface");
+        for passed in &interface.beneath {
+            let name = match (&passed.name, passed.ifindex) {
+                (Some(name), _) => harmless(name),
+                (None, 0) => "others".to_owned(),
+                (None, index) => format!("if{index}"),
+            };
+            let (packets, bytes) = (units::packets(passed.packets), units::bytes(passed.bytes));
+            let _cannot_fail = writeln!(text, "  {:<12}  {name}: {packets}, {bytes}", "");
+        }
         for (what, said) in [("filter", &interface.filter), ("comment", &interface.comment)] {
             if let Some(said) = said {
                 let _cannot_fail = writeln!(text, "  {:<12}  {what}: {}", "", harmless(said));

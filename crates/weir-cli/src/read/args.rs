@@ -177,7 +177,7 @@ pub(crate) struct ReadArgs {
 
     /// Split by time:1h, size:100MB, count:N, flow or interface.
     ///
-    /// Each file's label becomes part of its name.
+    /// Each file's label becomes part of its name. A file of `any` is split by the interfaces that packets passed.
     #[arg(long = "split-by", value_name = "WHAT", value_parser = split::parse, requires = "write")]
     #[arg(help_heading = "Output")]
     pub(super) split: Option<Split>,

@@ -367,7 +367,7 @@ impl Sink for Files {
         }
         self.unheld.names |= interface.name.is_some();
         if let Some(sorter) = &mut self.sorter {
-            sorter.interface(interface.name.as_deref());
+            sorter.interface(interface);
         }
         self.interfaces.push(interface.clone());
         let number = u32::try_from(self.interfaces.len() - 1).unwrap_or(u32::MAX);

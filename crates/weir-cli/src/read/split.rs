@@ -6,9 +6,10 @@ use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use weir::Packet;
+use weir::{FileInterface, Packet};
 use weir_dissect::{Dissector, Facts, Options};
 
+use crate::beneath::Beneath;
 use crate::{protocol, units};
 
 /// The criterion for splitting.
@@ -22,7 +23,7 @@ pub(crate) enum Split {
     Count(u64),
     /// One file for both directions of each conversation.
     Flow,
-    /// One file for each interface.
+    /// One file for each interface; from a file of `any`, for each that packets passed.
     Interface,
 }
 
@@ -52,8 +53,12 @@ pub(crate) struct Sorter {
     flows: HashMap<Flow, usize>,
     /// Flows by file number.
     ends: Vec<Flow>,
-    /// Labels of interfaces, by number.
-    interfaces: Vec<String>,
+    /// Labels of interfaces, by number, and the interfaces that one of them may stand for.
+    interfaces: Vec<(String, Beneath)>,
+    /// Files by interface, and by the index of the one that packets passed.
+    places: HashMap<(u32, Option<u32>), usize>,
+    /// Labels of these files, by number.
+    labels: Vec<String>,
     /// Labels in use, each with the last number that was appended to it.
     taken: HashMap<String, u32>,
 }
@@ -75,18 +80,40 @@ impl Sorter {
             flows: HashMap::new(),
             ends: Vec::new(),
             interfaces: Vec::new(),
+            places: HashMap::new(),
+            labels: Vec::new(),
             taken: HashMap::new(),
         }
     }
 
-    /// Adds an interface by name, with a unique label.
-    pub(crate) fn interface(&mut self, name: Option<&str>) {
-        let label = match name.filter(|name| !name.is_empty()) {
+    /// Adds an interface, with a unique label.
+    pub(crate) fn interface(&mut self, interface: &FileInterface) {
+        let label = match interface.name.as_deref().filter(|name| !name.is_empty()) {
             Some(name) => safe(name),
             None => format!("interface{}", self.interfaces.len()),
         };
         let label = self.own(label);
-        self.interfaces.push(label);
+        self.interfaces.push((label, Beneath::of(interface)));
+    }
+
+    /// Returns the file of the interface that a packet passed.
+    fn interface_of(&mut self, packet: &Packet<'_>) -> usize {
+        let interface = self.interfaces.get(packet.interface as usize);
+        let index = interface.and_then(|(_, beneath)| beneath.index(packet.data));
+        if let Some(file) = self.places.get(&(packet.interface, index)) {
+            return *file;
+        }
+        let label = match (interface, index) {
+            (Some((label, beneath)), Some(index)) => {
+                let label = beneath.name(index).map_or_else(|| format!("{label}-{index}"), safe);
+                self.own(label)
+            }
+            (Some((label, _)), None) => label.clone(),
+            (None, _) => format!("interface{}", packet.interface),
+        };
+        self.places.insert((packet.interface, index), self.labels.len());
+        self.labels.push(label);
+        self.labels.len() - 1
     }
 
     /// Returns a unique label: this one, or with a number appended.
@@ -119,7 +146,7 @@ impl Sorter {
         size: impl FnOnce() -> u64,
     ) -> usize {
         let full = match self.split {
-            Split::Interface => return packet.interface as usize,
+            Split::Interface => return self.interface_of(packet),
             Split::Flow => return self.flow_of(packet, link_type),
             Split::Count(most) => self.packets == most,
             Split::Size(most) => self.packets > 0 && size() > most,
@@ -154,7 +181,7 @@ impl Sorter {
     pub(crate) fn label(&self, file: usize) -> String {
         let number = format!("{:05}", file + 1);
         match self.split {
-            Split::Interface => self.interfaces.get(file).cloned().unwrap_or(number),
+            Split::Interface => self.labels.get(file).cloned().unwrap_or(number),
             Split::Flow => {
                 let Some(Some((protocol, a, b))) = self.ends.get(file) else {
                     return format!("{number}-other");
@@ -198,6 +225,8 @@ pub(crate) fn name(pattern: &Path, label: &str) -> PathBuf {
 
 #[cfg(test)]
 mod tests {
+    use weir::Notes;
+
     use super::*;
 
     #[test]
@@ -225,12 +254,61 @@ mod tests {
         assert_eq!(safe("../../etc/eth0:1"), ".._.._etc_eth0_1");
     }
 
+    fn packet(interface: u32, data: &[u8]) -> Packet<'_> {
+        Packet {
+            data,
+            timestamp: 0,
+            original_len: 60,
+            interface,
+            queue: 0,
+            direction: None,
+            lost_before: 0,
+            comment: None,
+            notes: Notes::default(),
+        }
+    }
+
+    #[test]
+    fn packets_of_any_go_to_the_file_of_the_interface_that_they_passed() {
+        let mut sorter = Sorter::new(Split::Interface);
+        let any = FileInterface {
+            link_type: 276,
+            name: Some("any".to_owned()),
+            description: Some("1 lo, 12 eth0".to_owned()),
+            ..FileInterface::default()
+        };
+        sorter.interface(&any);
+        sorter.interface(&FileInterface { name: Some("lo".to_owned()), ..FileInterface::default() });
+        let mut label = |interface, bytes: &[u8]| {
+            let file = sorter.file_of(&packet(interface, bytes), 0, || 0);
+            sorter.label(file)
+        };
+        let cooked = |index: u8| [8, 0, 0, 0, 0, 0, 0, index, 0, 1];
+        for (interface, bytes, expected) in [
+            (0, &cooked(12)[..], "eth0"),
+            (0, &cooked(1), "lo-2"),
+            (1, &cooked(12), "lo"),
+            (0, &cooked(13), "any-13"),
+            (0, &cooked(12), "eth0"),
+            (0, &cooked(12)[..7], "any"),
+        ] {
+            assert_eq!(label(interface, bytes), expected);
+        }
+    }
+
     #[test]
     fn each_interface_has_a_name_of_its_own() {
         let mut sorter = Sorter::new(Split::Interface);
         let names = ["eth0", "a/b", "interface3", "", "eth0", "a:b", "eth0", "eth0-2", "eth0.2"];
-        names.iter().for_each(|name| sorter.interface(Some(name)));
-        let labels: Vec<String> = (0..names.len()).map(|file| sorter.label(file)).collect();
+        for name in names {
+            sorter.interface(&FileInterface { name: Some(name.to_owned()), ..FileInterface::default() });
+        }
+        let mut labels = Vec::new();
+        for interface in 0..9 {
+            let file = sorter.file_of(&packet(interface, &[]), 0, || 0);
+            assert_eq!(file, sorter.file_of(&packet(interface, &[1; 60]), 0, || 0));
+            labels.push(sorter.label(file));
+        }
         let expected =
             ["eth0", "a_b", "interface3", "interface3-2", "eth0-2", "a_b-2", "eth0-3", "eth0-2-2", "eth0.2"];
         assert_eq!(labels, expected);

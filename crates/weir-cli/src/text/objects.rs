@@ -13,7 +13,7 @@ use weir_dissect::{Dissector, Facts, Options};
 
 use super::Printed;
 use super::details::Payload;
-use crate::json;
+use crate::{beneath, json};
 
 /// A packet.
 #[derive(Debug, Serialize)]
@@ -25,9 +25,14 @@ struct Object<'a> {
     time: Option<String>,
     /// Seconds since the Unix epoch with nine decimals, as text.
     epoch: String,
-    /// Interface name, or `#` and its number if it has none in the file.
+    /// Name of the interface, or `#` and its number if it has none in the file. In a file of `any`, that of the interface
+    /// that the packet passed, if it was there at the start.
     interface: &'a str,
+    /// Number of the interface in the file.
     interface_id: u32,
+    /// Index of the interface that the packet passed, in a file of `any`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ifindex: Option<u32>,
     link_type: u16,
     /// `in` or `out`.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -139,12 +144,14 @@ impl Objects {
         let (data, line) = (packet.data, &mut self.line);
         let (facts, details) =
             self.dissector.packet_in_detail(others, *link_type, data, packet.original_len, line);
+        let ifindex = beneath::index(*link_type, data);
         let object = Object {
             number: self.count,
             time: time(packet.timestamp).filter(|_| !packet.notes.is_timeless()),
             epoch: epoch(packet.timestamp),
-            interface: name,
+            interface: ifindex.and_then(|index| others.get(&index)).unwrap_or(name),
             interface_id: packet.interface,
+            ifindex,
             link_type: *link_type,
             direction: match packet.direction {
                 Some(Direction::In) => Some("in"),

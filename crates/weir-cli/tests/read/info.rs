@@ -423,3 +423,46 @@ fn changes_of_the_filter_are_events() {
     let place_of = |name: &str| text.find(name).unwrap_or_else(|| panic!("{name}: {text}"));
     assert!(place_of("b.pcapng") < place_of("a.pcap\n"), "{text}");
 }
+
+#[test]
+fn packets_of_any_are_told_by_the_interfaces_that_they_passed() {
+    let place = Place::new();
+    let file = place.path("any.pcapng");
+    let any = FileInterface {
+        name: Some("any".to_owned()),
+        description: Some("1 lo, 12 eth0".to_owned()),
+        link_type: 276,
+        snap_len: 262_144,
+        ..FileInterface::default()
+    };
+    let mut writer = Writer::create(&file, &[any], &WriterOptions::default()).expect("a file");
+    let frame = frames().swap_remove(20);
+    let cooked = |index: u8| [&[8, 0, 0, 0, 0, 0, 0, index, 0, 1, 0, 6][..], &[2; 8], &frame[14..]].concat();
+    for (number, index) in (0..).zip([12, 1, 12, 13]) {
+        writer.packet(&packet(EPOCH + number, &cooked(index))).expect("a packet");
+    }
+    writer.finish(&Account::default()).1.expect("whole");
+
+    let beneath = object(&file)["interfaces"][0]["beneath"].clone();
+    let told: Vec<_> = beneath
+        .as_array()
+        .expect("a list")
+        .iter()
+        .map(|passed| (passed["ifindex"].clone(), passed["name"].clone(), passed["packets"].clone()))
+        .collect();
+    let expected = [(1, Some("lo"), 1), (12, Some("eth0"), 2), (13, None, 1)];
+    assert_eq!(told, expected.map(|(index, name, packets)| (index.into(), name.into(), packets.into())));
+    let text = succeeds(&["info"], &[&file]);
+    for line in ["  lo: 1 packet, ", "  eth0: 2 packets, ", "  if13: 1 packet, "] {
+        assert!(text.contains(line), "{text}");
+    }
+    let objects = succeeds(&["read", "--json"], &[&file]);
+    let objects: Vec<Value> = objects.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    let told: Vec<_> =
+        objects.iter().map(|object| (object["interface"].clone(), object["ifindex"].clone())).collect();
+    let expected = [("eth0", 12), ("lo", 1), ("eth0", 12), ("any", 13)];
+    assert_eq!(told, expected.map(|(name, index)| (name.into(), index.into())));
+    succeeds(&["read", "--split-by", "interface", "-w"], &[&place.path("i.pcapng"), &file]);
+    assert_eq!(place.names(), ["any.pcapng", "i-any-13.pcapng", "i-eth0.pcapng", "i-lo.pcapng"]);
+    assert_eq!(object(&place.path("i-eth0.pcapng"))["packets"], 2);
+}
