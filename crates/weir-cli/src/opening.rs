@@ -1,6 +1,7 @@
 //! Shows progress while interfaces are opened, which takes seconds if there are many, and ends that on a signal.
 
 use std::ops::ControlFlow;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use weir::{Account, Error, Opening};
@@ -50,18 +51,30 @@ impl Unopened {
         }
     }
 
-    /// Ends the command: with the failure, or like a capture that was interrupted before its first packet. `print` prints
-    /// the account for programs.
+    /// Ends the command: with the failure, or like a capture that was interrupted before its first packet, which has failed
+    /// if there was to be a `file`. `print` prints the account for programs.
     pub(crate) fn end(
         self,
         quiet: bool,
+        file: Option<&Path>,
         print: impl FnOnce(&Summary) -> Result<(), Failure>,
     ) -> Result<(), Failure> {
-        self.say(quiet, "captured")?;
+        let unwritten = match (&self, file) {
+            (Self::Interrupted(error), Some(file)) => {
+                let file = style::visible(&file.display().to_string());
+                Some(Failure::new(format_args!("cannot begin {file}: {error}: nothing was written")))
+            }
+            _ => None,
+        };
+        if unwritten.is_none() {
+            self.say(quiet, "captured")?;
+        }
         let mut summary = report::summary(&[], &Account::default(), None);
         summary.close(0, Ok(Stop::Signal));
+        summary.error = unwritten.as_ref().map(|failure| failure.message().to_owned());
         style::print(&report::closing(&summary));
-        print(&summary)
+        print(&summary)?;
+        unwritten.map_or(Ok(()), Err)
     }
 }
 

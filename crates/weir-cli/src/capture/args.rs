@@ -61,7 +61,8 @@ Once capturing has started, weir prints a line for each interface on standard er
 `IF: ..., mode ...; source ...`. No packet that arrives later is missed. \
 Scripts can wait with --ready-fd, systemd with Type=notify.
 
-SIGINT (Ctrl-C) or SIGTERM completes the file and exits; another one, a second or more later, exits at once.
+SIGINT (Ctrl-C) or SIGTERM completes the file and exits; another one, a second or more later, exits at once. \
+Before all interfaces are open there is no file: with -w, that is an error.
 A capture that only prints and loses nothing ends with one line; -v prints the whole summary.
 SIGUSR1 prints the summary so far; SIGUSR2 flushes the packets captured so far to the file.
 Exit status: 0 success, 1 error, 2 usage error, 3 packets were lost (with --fail-on-loss).";

@@ -71,7 +71,10 @@ pub(crate) fn run(args: &CaptureArgs) -> Result<(), Failure> {
     });
     let (capture, opened) = match opened {
         Ok(opened) => opened,
-        Err(unopened) => return unopened.end(args.is_quiet(), |summary| print_json(args, None, summary)),
+        Err(unopened) => {
+            let file = args.write.as_deref();
+            return unopened.end(args.is_quiet(), file, |summary| print_json(args, None, summary));
+        }
     };
     let interfaces = capture.interfaces().to_vec();
     // The first file is opened after confinement, in the same way as all later ones.

@@ -42,7 +42,7 @@ pub(crate) fn run(args: &CountArgs) -> Result<(), Failure> {
     let (mut capture, opened) = match opened {
         Ok(opened) => opened,
         Err(unopened) => {
-            return unopened.end(args.quiet, |summary| {
+            return unopened.end(args.quiet, None, |summary| {
                 let report = Report { summary, load: None, check: None };
                 if args.json { json::line(io::stdout(), &report).map_err(cannot_print) } else { Ok(()) }
             });

@@ -41,9 +41,9 @@ fn interrupted_early(network: &Network, args: &[&str]) -> Ended {
             // The last that it prepares for.
             if caught & 1 << (Signal::USR2.as_raw() - 1) == 0 { Err(status) } else { Ok(()) }
         });
-        let ended = running.interrupt().succeeded();
+        let ended = running.interrupt();
         assert_eq!(ended.account().0["stopped_by"], "signal");
-        ended.stderr.contains("weir: interrupted with ").then_some(ended)
+        ended.stderr.contains("interrupted with ").then_some(ended)
     };
     (0..10).find_map(once).expect("one of them was interrupted before all were open")
 }
@@ -87,12 +87,19 @@ fn root_many_interfaces_take_no_more_memory_than_they_are_given() {
     }
 
     // A signal ends the start, too.
-    let ended = interrupted_early(&network, &on_all(&interfaces, &["--memory", "128MiB"]));
+    let ended = interrupted_early(&network, &on_all(&interfaces, &["--memory", "128MiB"])).succeeded();
     assert_eq!(ended.account().number("captured"), 0, "{}", ended.stderr);
     let after = "nothing was captured\n0 packets captured\n0 packets received by filter\n";
     assert!(ended.stderr.contains(after), "{}", ended.stderr);
+    let directory = directory();
+    let file = path(&directory, "a.pcapng");
+    let ended = interrupted_early(&network, &on_all(&interfaces, &["--memory", "128MiB", "-w", &file]));
+    let said = format!("weir: cannot begin {file}: interrupted with ");
+    assert!(ended.status.code() == Some(1) && ended.stderr.contains(&said), "{}", ended.stderr);
+    let error = ended.account().0["error"].to_string();
+    assert!(error.contains(&said["weir: ".len()..]), "{error}");
     let counting: Vec<_> = on_all(&interfaces, &[]).into_iter().skip(1).collect();
-    let ended = interrupted_early(&network, &[&["stat"], &counting[..]].concat());
+    let ended = interrupted_early(&network, &[&["stat"], &counting[..]].concat()).succeeded();
     assert!(ended.stderr.ends_with("interfaces open: nothing was counted\n"), "{}", ended.stderr);
 
     let mut command = weir(&on_all(&interfaces, &["--memory", "8MiB"]));
