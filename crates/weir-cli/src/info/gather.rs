@@ -9,7 +9,7 @@ use weir::{FileInterface, Packet};
 use super::timeline::Timeline;
 use crate::beneath::Beneath;
 use crate::failure::Failure;
-use crate::read::{Progress, failure};
+use crate::read::{Piped, Progress, failure};
 use crate::text::rfc3339;
 
 /// Upper limits of the size classes, in bytes on the wire; the last class has no limit.
@@ -264,10 +264,14 @@ impl Summary {
     ///
     /// Nothing of the file can be read. Damage after the start is recorded in [`Summary::error`].
     pub(crate) fn of(path: &Path) -> Result<Self, Failure> {
-        let mut reader = Reader::open(path).map_err(failure)?;
+        let mut piped = Piped::begin(std::slice::from_ref(&path.to_owned()))?;
+        let mut reader = Reader::open(path).map_err(failure)?.pausing();
         let progress = Progress::new(vec![reader.meter()], reader.size(), false);
         let mut gathered = Gathered::default();
         let error = loop {
+            if piped.as_mut().is_some_and(|piped| !piped.goes_on()) {
+                break None;
+            }
             let described = match reader.next() {
                 Ok(Some(Item::Packet(packet))) => {
                     gathered.packet(&packet);
@@ -278,7 +282,11 @@ impl Summary {
                     gathered.statistics(&statistics);
                     None
                 }
-                Ok(Some(Item::Block { .. } | Item::Pause)) => None,
+                Ok(Some(Item::Pause)) => {
+                    piped.iter_mut().for_each(Piped::pause);
+                    None
+                }
+                Ok(Some(Item::Block { .. })) => None,
                 Ok(None) => break None,
                 Err(error) => break Some(error),
             };

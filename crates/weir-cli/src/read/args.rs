@@ -64,6 +64,8 @@ Examples:
 Addresses and ports are numeric, unless there is --names. Lines are those of tcpdump -nr; \
 with --interfaces they begin with the interface. \
 [N lost before] marks where the capture lost packets.
+SIGINT (Ctrl-C) ends the process. If standard input is a pipe, weir first reads what the other program still has, for two seconds \
+at most; another one, a second or more later, exits at once.
 Exit status: 0 success, 1 a file is damaged or unreadable (intact parts were read), or (with --check) frames are missing, \
 duplicate or corrupt, 2 usage error.";
 

@@ -13,6 +13,7 @@ use weir::reader::{
 };
 
 use super::failure;
+use super::piped::Piped;
 use crate::failure::Failure;
 use crate::typed;
 
@@ -49,11 +50,26 @@ fn by_queue(reader: &Reader) -> bool {
 pub(crate) enum Input {
     /// A file in its own order, which is the fastest.
     One(Box<Reader>),
+    /// The output of another program, in its own order.
+    Piped(Box<Reader>, Piped),
     /// Several files, or one that is being sorted.
     Merged(Box<Merge>),
 }
 
 impl Input {
+    /// Opens the files, of which standard input ends with a signal, and with it the work. `filter` selects packets.
+    pub(crate) fn open_until_signal(
+        paths: &[PathBuf],
+        sort: Sort,
+        filter: Option<&FileFilter>,
+    ) -> Result<Self, Failure> {
+        let piped = Piped::begin(paths)?;
+        Ok(match (Self::open(paths, sort, filter)?, piped) {
+            (Self::One(reader), Some(piped)) => Self::Piped(reader, piped),
+            (input, _) => input,
+        })
+    }
+
     /// Opens the files. `filter` selects packets.
     pub(crate) fn open(paths: &[PathBuf], sort: Sort, filter: Option<&FileFilter>) -> Result<Self, Failure> {
         let open = |path: &PathBuf, sparing: bool| {
@@ -90,6 +106,16 @@ impl Input {
     pub(crate) fn next(&mut self) -> Result<Option<Item<'_>>, ReadError> {
         match self {
             Self::One(reader) => reader.next(),
+            Self::Piped(reader, piped) => {
+                if !piped.goes_on() {
+                    return Ok(None);
+                }
+                let item = reader.next();
+                if matches!(item, Ok(Some(Item::Pause))) {
+                    piped.pause();
+                }
+                item
+            }
             Self::Merged(merge) => merge.next(),
         }
     }
@@ -97,7 +123,7 @@ impl Input {
     /// Returns the file, if there is only one and it is not being sorted.
     pub(crate) fn one(&self) -> Option<&Reader> {
         match self {
-            Self::One(reader) => Some(reader),
+            Self::One(reader) | Self::Piped(reader, _) => Some(reader),
             Self::Merged(_) => None,
         }
     }
@@ -106,21 +132,21 @@ impl Input {
     #[inline]
     pub(crate) fn next_run(&mut self) -> Option<Run<'_>> {
         match self {
-            Self::One(reader) => reader.next_run(),
+            Self::One(reader) | Self::Piped(reader, _) => reader.next_run(),
             Self::Merged(_) => None,
         }
     }
 
     pub(crate) fn interfaces(&self) -> &[FileInterface] {
         match self {
-            Self::One(reader) => reader.interfaces(),
+            Self::One(reader) | Self::Piped(reader, _) => reader.interfaces(),
             Self::Merged(merge) => merge.interfaces(),
         }
     }
 
     fn readers(&self) -> Vec<&Reader> {
         match self {
-            Self::One(reader) => vec![reader],
+            Self::One(reader) | Self::Piped(reader, _) => vec![reader],
             Self::Merged(merge) => merge.readers().collect(),
         }
     }
@@ -195,7 +221,7 @@ impl Input {
     /// Returns the number of packets that could not be sorted.
     pub(crate) fn late(&self) -> u64 {
         match self {
-            Self::One(_) => 0,
+            Self::One(_) | Self::Piped(..) => 0,
             Self::Merged(merge) => merge.late(),
         }
     }

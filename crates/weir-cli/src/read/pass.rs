@@ -26,7 +26,7 @@ impl<'a> Pass<'a> {
         filter: Option<&'a FileFilter>,
         sort: Sort,
     ) -> Result<Self, Failure> {
-        let input = Input::open(&args.files(), sort, filter)?;
+        let input = Input::open_until_signal(&args.files(), sort, filter)?;
         let progress = Progress::new(input.meters(), input.size(), args.prints());
         Ok(Self { filter, progress, sort, ..Self::of(args, input) })
     }

@@ -47,7 +47,7 @@ pub(super) fn run(files: &[PathBuf], counting: Counting, plan: &Plan) -> Result<
     // Only intervals need packets in order.
     let divided = !plan.conversations && (plan.every.is_some() || plan.count.is_some());
     let sort = if divided { Sort::ByQueue } else { Sort::Never };
-    let mut input = Input::open(files, sort, None)?;
+    let mut input = Input::open_until_signal(files, sort, None)?;
     let prints = divided && matches!(plan.form, Form::Table | Form::Lines);
     let mut progress = Progress::new(input.meters(), input.size(), prints);
     let view = plan.view(what.fields.clone());

@@ -1,10 +1,11 @@
 //! Lines and objects.
 
 use std::fs;
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader, Read, Write as _};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use weir::statistics::KeyField;
 use weir::writer::{Format, Writer, WriterOptions};
@@ -12,7 +13,7 @@ use weir::{Account, FileInterface, Packet};
 use weir_lab::{FrameSender, Network, Pair, Veth, tcp_transfer};
 
 use crate::support::{
-    EPOCH, Place, frames, judge, packet, pcap, record, stderr, stdout, succeeds, weir, write,
+    EPOCH, Guarded, Place, frames, judge, packet, pcap, record, stderr, stdout, succeeds, until, weir, write,
 };
 
 /// The same letters to both, and the same lines from both.
@@ -364,4 +365,57 @@ fn windows_of_time() {
     assert_eq!(output.status.code(), Some(0));
     let span = "covers 2023-11-15 03:43:20.000000000 to 2023-11-15 03:43:29.000000000";
     assert!(stderr(&output).contains(span), "{}", stderr(&output));
+}
+
+/// What the other program of a pipe still has when both are interrupted is read, counted and printed.
+#[test]
+fn standard_input_ends_after_a_signal() {
+    let place = Place::new();
+    let file = place.path("a.pcap");
+    let number = pcap(&file);
+    let bytes = fs::read(&file).expect("a file");
+    let copy = place.path("b.pcapng");
+    let copied = copy.display().to_string();
+    let counted = |text: &str, place: &str| {
+        let last: Value = serde_json::from_str(text.lines().last().expect("a line")).expect("JSON");
+        last.pointer(place).and_then(Value::as_u64)
+    };
+    for (args, ends_by_itself) in [
+        (&["stat", "-r", "-", "--json", "all:"][..], false),
+        (&["top", "-r", "-", "--once"], true),
+        (&["info", "--json", "-"], true),
+        (&["read", "--count", "-"], true),
+        (&["read", "-", "-w", &copied], true),
+    ] {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_weir"));
+        command.args(args).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut running = Guarded(command.spawn().expect("weir"));
+        let status = format!("/proc/{}/status", running.0.id());
+        until("a process that catches SIGHUP", || {
+            let status = fs::read_to_string(&status).expect("it runs");
+            let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:")).expect("a mask");
+            let caught = u64::from_str_radix(caught.trim(), 16).expect("a number");
+            // The last that it prepares for.
+            if caught & 1 == 0 { Err(status) } else { Ok(()) }
+        });
+        let mut input = running.0.stdin.take().expect("a pipe");
+        let pid = Pid::from_child(&running.0);
+        kill_process(pid, Signal::INT).expect("it runs");
+        input.write_all(&bytes).expect("it reads");
+        if ends_by_itself {
+            drop(input);
+        }
+        let (mut stdout, mut stderr) = (String::new(), String::new());
+        running.0.stdout.take().expect("a pipe").read_to_string(&mut stdout).expect("text");
+        running.0.stderr.take().expect("a pipe").read_to_string(&mut stderr).expect("text");
+        assert_eq!(running.0.wait().expect("it ends").code(), Some(0), "{args:?}: {stdout}{stderr}");
+        assert_eq!(stderr.contains("standard input did not end"), !ends_by_itself, "{args:?}: {stderr}");
+        match args[0] {
+            "stat" => assert_eq!(counted(&stdout, "/total/packets"), Some(number as u64), "{stdout}"),
+            "info" => assert_eq!(counted(&stdout, "/packets"), Some(number as u64), "{stdout}"),
+            "top" => assert!(stdout.lines().count() > 5, "{stdout}"),
+            _ if args.contains(&"--count") => assert_eq!(stdout.trim(), number.to_string()),
+            _ => assert_eq!(succeeds(&["read", "--count"], &[&copy]).trim(), number.to_string()),
+        }
+    }
 }
