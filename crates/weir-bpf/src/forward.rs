@@ -2,6 +2,8 @@
 
 use std::io;
 use std::mem::MaybeUninit;
+#[cfg(feature = "lab")]
+use std::os::fd::BorrowedFd;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::Path;
 use std::sync::Arc;
@@ -74,6 +76,20 @@ struct Shared {
     pending: MapHandle,
     accounts: MapHandle,
     accounts_back: MapHandle,
+}
+
+/// The programs that track redirected packets, and the kernel's IDs of the maps that they ask for.
+#[cfg(feature = "lab")]
+#[derive(Debug)]
+pub struct Witnesses {
+    /// Runs for `xdp_devmap_xmit`.
+    pub sent: OwnedFd,
+    /// Runs for `xdp_redirect_err`.
+    pub refused: OwnedFd,
+    /// The map of targets.
+    pub target: u32,
+    /// The map of sockets.
+    pub sockets: u32,
 }
 
 /// The fate of one receive queue's packets (`struct account` in `forward.bpf.c`).
@@ -305,6 +321,33 @@ impl Forward {
     /// Returns the accounts.
     pub fn queues(&self) -> &Queues {
         &self.queues
+    }
+
+    /// Returns the programs that track redirected packets, to run them in a test.
+    ///
+    /// # Errors
+    ///
+    /// The kernel's answer.
+    ///
+    /// # Panics
+    ///
+    /// If this is a way back, which has none.
+    #[cfg(feature = "lab")]
+    pub fn witnesses(&self) -> Result<Witnesses, libbpf_rs::Error> {
+        let [(_, sent), (_, refused)] = &self.witnesses[..] else { panic!("a way back has no witnesses") };
+        let program = |link: &Link| libbpf_rs::Program::fd_from_id(link.info()?.prog_id);
+        Ok(Witnesses {
+            sent: program(sent)?,
+            refused: program(refused)?,
+            target: self.shared.target.info()?.info.id,
+            sockets: self.shared.sockets.info()?.info.id,
+        })
+    }
+
+    /// Returns the program that is attached, to run it in a test.
+    #[cfg(feature = "lab")]
+    pub fn program(&self) -> BorrowedFd<'_> {
+        self.program.as_fd()
     }
 
     /// Pins in `directory`, which is in a bpffs, what the kernel needs to keep forwarding without this process, except

@@ -4,7 +4,7 @@ mod bound;
 
 use std::io;
 use std::mem::MaybeUninit;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -157,11 +157,7 @@ impl Program {
     ///
     /// The errors of [`testrun::run`].
     pub fn run(&self, packet: &[u8], times: u32) -> Result<u32, CallError> {
-        let program = match &self.0 {
-            Kind::Free(program) => program.as_fd(),
-            Kind::Bound(bound) => bound.plain(),
-        };
-        Ok(testrun::run(program, packet, times)?.duration)
+        Ok(testrun::run(self.0.as_fd(), packet, times)?.duration)
     }
 
     /// Attaches the program, with its gate's filter, to the interface with index `interface` in this thread's network
@@ -176,6 +172,14 @@ impl Program {
 }
 
 impl Kind {
+    /// Returns the program without a filter.
+    pub(crate) fn as_fd(&self) -> BorrowedFd<'_> {
+        match self {
+            Self::Free(program) => program.as_fd(),
+            Self::Bound(bound) => bound.plain(),
+        }
+    }
+
     /// See [`Program::attach`].
     pub(crate) fn attach(&self, interface: u32, hook: XdpHook) -> Result<Arc<Attached>, CallError> {
         match self {

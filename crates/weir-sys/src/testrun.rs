@@ -1,7 +1,7 @@
 //! `BPF_PROG_TEST_RUN`: the kernel runs a program on a made-up packet. With live frames, it carries out the verdicts of
 //! an XDP program.
 
-use std::mem::size_of;
+use std::mem::{size_of, size_of_val};
 use std::os::fd::{AsRawFd, BorrowedFd};
 
 use crate::CallError;
@@ -46,6 +46,10 @@ struct XdpContext {
     egress_ifindex: u32,
 }
 const _: () = assert!(size_of::<XdpContext>() == 24);
+
+/// `struct __sk_buff`: its size, and the place of `gso_size`, in words of four bytes.
+const SK_BUFF_WORDS: usize = 48;
+const SK_BUFF_GSO_SIZE: usize = 44;
 
 /// Runs an XDP program `count` times on frames that begin as copies of `frame`, and carries out its verdicts, on the
 /// calling CPU.
@@ -112,7 +116,44 @@ pub struct Answer {
 /// this kind of program does not support test runs.
 pub fn run(program: BorrowedFd<'_>, packet: &[u8], repeat: u32) -> Result<Answer, CallError> {
     let attributes = TestRun { prog_fd: program.as_raw_fd(), repeat, ..TestRun::default() };
-    attempt(attributes, None, packet, packet.len())
+    attempt(attributes, &[], packet, packet.len())
+}
+
+/// Runs a tc program once on `packet` as a super-frame, whose segments have this much payload (Linux 5.7). 0: as [`run`] does.
+///
+/// # Errors
+///
+/// The errors of [`run`].
+pub fn run_super_frame(program: BorrowedFd<'_>, packet: &[u8], payload: u32) -> Result<Answer, CallError> {
+    let mut context = [0; SK_BUFF_WORDS];
+    context[SK_BUFF_GSO_SIZE] = payload;
+    let attributes = TestRun { prog_fd: program.as_raw_fd(), ..TestRun::default() };
+    attempt(attributes, &context, packet, packet.len())
+}
+
+/// Runs the program of a raw tracepoint once with these arguments, on the calling CPU (Linux 5.10).
+///
+/// # Errors
+///
+/// `EINVAL`: the program reads more arguments. `EPERM`.
+pub fn run_tracepoint(program: BorrowedFd<'_>, arguments: &[u64]) -> Result<(), CallError> {
+    let attributes = TestRun {
+        prog_fd: program.as_raw_fd(),
+        ctx_size_in: u32::try_from(size_of_val(arguments)).unwrap_or(u32::MAX),
+        ctx_in: arguments.as_ptr().expose_provenance() as u64,
+        ..TestRun::default()
+    };
+    // SAFETY: the attributes and `arguments` are live for the call and as long as the size says; the kernel writes only to
+    // the attributes.
+    let result = unsafe {
+        libc::syscall(
+            libc::SYS_bpf,
+            BPF_PROG_TEST_RUN,
+            (&raw const attributes).cast_mut(),
+            size_of::<TestRun>(),
+        )
+    };
+    if result < 0 { Err(CallError::last("run the program of a tracepoint")) } else { Ok(()) }
 }
 
 /// Runs an XDP program once on `packet` with this metadata in front of it (`data_meta`; a multiple of four bytes).
@@ -127,9 +168,10 @@ pub fn run_with_metadata(
 ) -> Result<Answer, CallError> {
     let data = [metadata, packet].concat();
     let bytes = |data: &[u8]| u32::try_from(data.len()).unwrap_or(u32::MAX);
-    let context = XdpContext { data: bytes(metadata), data_end: bytes(&data), ..XdpContext::default() };
+    // `struct xdp_md`: where the packet begins and ends.
+    let context = [bytes(metadata), bytes(&data), 0, 0, 0, 0];
     let attributes = TestRun { prog_fd: program.as_raw_fd(), ..TestRun::default() };
-    attempt(attributes, Some(&context), &data, packet.len())
+    attempt(attributes, &context, &data, packet.len())
 }
 
 /// Runs an XDP program once on `packet`, and returns its verdict and the packet that it left, of at most
@@ -159,21 +201,16 @@ pub fn rewrite(program: BorrowedFd<'_>, packet: &[u8], room: usize) -> Result<(A
     Ok((Answer { value: attributes.retval, duration: attributes.duration }, left))
 }
 
-/// `packet`: how many bytes of `data` are the packet.
-fn attempt(
-    attributes: TestRun,
-    context: Option<&XdpContext>,
-    data: &[u8],
-    packet: usize,
-) -> Result<Answer, CallError> {
+/// `context`: that of the program, or none. `packet`: how many bytes of `data` are the packet.
+fn attempt(attributes: TestRun, context: &[u32], data: &[u8], packet: usize) -> Result<Answer, CallError> {
     let mut attributes = TestRun {
         data_size_in: u32::try_from(data.len()).unwrap_or(u32::MAX),
         data_in: data.as_ptr().expose_provenance() as u64,
-        ctx_size_in: context.map_or(0, |_| 24),
-        ctx_in: context.map_or(0, |context| (&raw const *context).expose_provenance() as u64),
+        ctx_size_in: u32::try_from(size_of_val(context)).unwrap_or(u32::MAX),
+        ctx_in: if context.is_empty() { 0 } else { context.as_ptr().expose_provenance() as u64 },
         ..attributes
     };
-    // SAFETY: the attributes, the context if there is one, and `data` are live for the call and as long as the sizes
+    // SAFETY: the attributes, `context` and `data` are live for the call and as long as the sizes
     // say; the kernel writes only to the attributes, since no output buffers are given.
     let result =
         unsafe { libc::syscall(libc::SYS_bpf, BPF_PROG_TEST_RUN, &raw mut attributes, size_of::<TestRun>()) };
