@@ -3,7 +3,7 @@
 use std::os::fd::AsFd as _;
 
 use weir_bpf::filter::FilterError;
-use weir_bpf::stat::{By, Count, Details, KeyField, MOST_FILTERS, Place, Programs, Xdp};
+use weir_bpf::stat::{By, Count, Details, Key, KeyField, MOST_FILTERS, Place, Programs, Xdp};
 use weir_bpf::writers::Driven;
 use weir_filter::graph::Graph;
 use weir_filter::interpret::{Interpreter, Packet};
@@ -203,6 +203,33 @@ fn every_packet_has_a_key_at_every_place() {
                     assert_eq!(sum, expected, "{place:?}, {by:?}");
                 }
             }
+        }
+    });
+}
+
+#[test]
+fn packets_of_a_vlan_have_one_key_whatever_their_priority() {
+    let Some(namespace) = namespace() else { return };
+    namespace.run(|| {
+        let by = By { fields: vec![KeyField::Vlan], most: 20, ethernet: true };
+        let details = Details { by: Some(by), ..Details::default() };
+        for place in &places(device())[..2] {
+            let loaded = Programs::load(place, &[], &details).expect("it is loaded");
+            let received = loaded.received.as_ref().expect("it was asked for");
+            // The priority and the DEI are no part of the ID.
+            for tci in [5u16, 0x1005, 0xe005, 0xf005, 0xf000, 0xffff] {
+                let mut frame = [0; 60];
+                frame[12..14].copy_from_slice(&[0x81, 0]);
+                frame[14..16].copy_from_slice(&tci.to_be_bytes());
+                testrun::run(received.as_fd(), &frame, 1).expect("the kernel takes the packet");
+            }
+            let keys = loaded.counters.read().expect("they can be read").keys;
+            let vlan =
+                |(key, [received, _]): &(Key, [Count; 2])| (key.field(KeyField::Vlan), received.packets);
+            let mut found: Vec<_> = keys.iter().map(vlan).collect();
+            found.sort();
+            let expected = [("0", 1), ("4095", 1), ("5", 4)];
+            assert_eq!(found, expected.map(|(vlan, packets)| (Some(vlan.to_owned()), packets)), "{place:?}");
         }
     });
 }

@@ -313,8 +313,9 @@ fn vlans_go_by_their_number() {
     let table = [
         (frame.clone(), 0),
         (tagged(0x8100, 5, &frame), 5),
-        // The priority is no part of it.
+        // The priority is no part of it, nor is the DEI.
         (tagged(0x8100, 0xe005, &frame), 5),
+        (tagged(0x8100, 0x1005, &frame), 5),
         (tagged(0x8100, 0xe000, &frame), 0),
         (tagged(0x88a8, 4095, &tagged(0x8100, 5, &frame)), 4095),
         (tagged(0x9100, 6, &frame), 6),
