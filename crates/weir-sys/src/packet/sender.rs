@@ -8,6 +8,9 @@ use rustix::net::{MMsgHdr, SendAncillaryBuffer, SendFlags, send, sendmmsg, socko
 use super::socket::{bind_as, packet_socket, set};
 use crate::CallError;
 
+/// `linux/if_packet.h`.
+const PACKET_VNET_HDR: libc::c_int = 15;
+
 /// A packet socket that sends frames through an interface, and receives none.
 #[derive(Debug)]
 pub struct Sender(pub(super) OwnedFd);
@@ -33,6 +36,17 @@ impl Sender {
     pub fn mark(&self, mark: u32) -> Result<(), CallError> {
         set(&self.0, libc::SOL_SOCKET, libc::SO_MARK, &mark)
             .map_err(|error| CallError::new("mark the packets of a socket", error))
+    }
+
+    /// Lets frames begin with a `struct virtio_net_hdr` (`PACKET_VNET_HDR`), which says how the kernel or the device is to cut
+    /// them into segments.
+    ///
+    /// # Errors
+    ///
+    /// The error of `setsockopt(2)`.
+    pub fn expect_offloads(&self) -> Result<(), CallError> {
+        set(&self.0, libc::SOL_PACKET, PACKET_VNET_HDR, &1)
+            .map_err(|error| CallError::new("let a packet socket send super-frames", error))
     }
 
     /// Returns the socket's cookie (`SO_COOKIE`, Linux 4.12), which no other socket of this host has.

@@ -6,10 +6,11 @@ use std::process::Command;
 use std::time::Duration;
 
 use weir::writer::{Writer, WriterOptions};
-use weir::{Direction, FileInterface, SourceChoice};
-use weir_lab::{Network, Tagging, TcpReport, Veth, require_root, tcp_transfer};
+use weir::{Direction, FileInterface, Mode, SourceChoice};
+use weir_lab::{Network, Pair, Tagging, TcpReport, Veth, require_root, tcp_transfer};
+use weir_sys::packet::Sender;
 
-use crate::common::drain;
+use crate::common::{drain, on_one_processor, take};
 use crate::{assert_closed, on_rx};
 
 const BYTES: u64 = 1 << 20;
@@ -22,7 +23,7 @@ fn captured_transfer(
     file: &Path,
 ) -> (TcpReport, BTreeMap<usize, u32>) {
     let pair = match direction {
-        Direction::Out => weir_lab::Pair { tx: network.pair().rx.clone(), rx: network.pair().tx.clone() },
+        Direction::Out => Pair { tx: network.pair().rx.clone(), rx: network.pair().tx.clone() },
         _ => network.pair().clone(),
     };
     network.rx().run(|| {
@@ -162,6 +163,86 @@ fn segments_are_what_the_wire_carries(veth: Veth, mtu: usize, direction: Directi
     assert_eq!(stream, (BYTES, report.sent_checksum));
     let is_tagged = |packet: &&[String; 8]| packet[2] != "0" && (packet[3] == "77" || packet[4] == "77");
     assert_eq!(packets.iter().any(|packet| is_tagged(&packet)), tag.is_some());
+}
+
+/// The ones' complement sum.
+fn sum(bytes: &[u8]) -> u16 {
+    let words = bytes.chunks(2).map(|pair| u32::from(pair[0]) << 8 | u32::from(*pair.get(1).unwrap_or(&0)));
+    let sum = words.fold(0, |sum, word| ((sum + word) & 0xffff) + ((sum + word) >> 16));
+    u16::try_from(sum).expect("it is folded")
+}
+
+/// A TCP super-frame, behind the header with which a packet socket takes it, with every flag that `flags` has.
+fn super_frame(network: &Network, ipv6: bool, flags: u8, payload: u16, size: u16) -> Vec<u8> {
+    let Pair { tx, rx } = network.pair();
+    let length = 20 + payload;
+    let addresses: Vec<u8> = if ipv6 { (101..133).collect() } else { vec![10, 1, 2, 3, 10, 4, 5, 6] };
+    let pseudo = [&addresses[..], &[0, 0], &length.to_be_bytes(), &[0, 0, 0, 6]].concat();
+    let ip = if ipv6 {
+        [&[0x60, 0, 0, 0][..], &length.to_be_bytes(), &[6, 64], &addresses].concat()
+    } else {
+        // The identification wraps around.
+        let head = [&[0x45, 0][..], &(20 + length).to_be_bytes(), &[0xff, 0xfe, 0x40, 0, 64, 6]].concat();
+        let check = !sum(&[&head[..], &[0, 0], &addresses].concat());
+        [&head[..], &check.to_be_bytes(), &addresses].concat()
+    };
+    let sequence = [0xff, 0xff, 0xfc, 0];
+    let tcp = [
+        &[0, 7, 0, 9][..],
+        &sequence,
+        &[0, 0, 0, 1, 0x50, flags, 0x10, 0],
+        &sum(&pseudo).to_be_bytes(),
+        &[0, 0],
+    ];
+    let ethernet = [&rx.mac[..], &tx.mac, if ipv6 { &[0x86, 0xdd] } else { &[8, 0] }].concat();
+    let data = (0..payload).map(|at| u8::try_from(at % 251).expect("it fits"));
+    let frame = [&ethernet[..], &ip, &tcp.concat(), &data.collect::<Vec<_>>()].concat();
+    // `struct virtio_net_hdr`: the checksum is wanted, the kind of segments, with ECN if there is CWR; headers, payload of a
+    // segment; where the sum begins and is put.
+    let start = u16::try_from(ethernet.len() + ip.len()).expect("it fits");
+    let kind = if ipv6 { 4 } else { 1 } | if flags & 0x80 != 0 { 0x80 } else { 0 };
+    let numbers = [start + 20, size, start, 16].map(u16::to_ne_bytes).concat();
+    [&[1, kind][..], &numbers, &frame].concat()
+}
+
+/// What weir cuts in front of the device is what the kernel then sends.
+#[test]
+fn root_super_frames_are_cut_as_the_kernel_cuts_them() {
+    if !require_root("root_super_frames_are_cut_as_the_kernel_cuts_them") {
+        return;
+    }
+    let network = Network::new(Veth::default().feature("tso", false).feature("tx", false)).unwrap();
+    let tx = &network.pair().tx;
+    let sent = network.tx().run(|| {
+        let builder = crate::common::capture().interface(&tx.name).source(SourceChoice::Tc);
+        builder.direction(Direction::Out).segment(true).open().unwrap()
+    });
+    let received =
+        network.rx().run(|| on_rx(&network).source(SourceChoice::Xdp).mode(Mode::Exclusive).open().unwrap());
+    let socket = network.tx().run(|| Sender::new(tx.index)).unwrap();
+    socket.expect_offloads().unwrap();
+    let mut captures = [sent, received];
+    let mut count = 0;
+    let mut compare = |ipv6: bool, flags: u8, (payload, size): (u16, u16)| {
+        let frame = super_frame(&network, ipv6, flags, payload, size);
+        // Then each side has its segments in one queue, and so in their order.
+        on_one_processor(|| socket.send(&frame)).unwrap();
+        count += u64::from(payload.div_ceil(size));
+        // Taken at once, so that they do not overflow veth's ring.
+        let [ours, theirs] = captures.each_mut().map(|capture| {
+            let mut frames = Vec::new();
+            take(capture, count, |chunk| frames.extend(chunk.packets().map(|packet| packet.data.to_vec())));
+            frames
+        });
+        assert_eq!(ours, theirs, "IPv6: {ipv6}, flags {flags:#04x}, {payload} bytes by {size}");
+    };
+    for ipv6 in [false, true] {
+        for flags in (0..8).map(|bit| 0x10 | 1 << bit).chain([0xff, 0x99]) {
+            for sizes in [(4000, 1000), (3500, 1440), (1441, 1440), (100, 7)] {
+                compare(ipv6, flags, sizes);
+            }
+        }
+    }
 }
 
 #[test]

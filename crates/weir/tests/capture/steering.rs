@@ -221,7 +221,7 @@ each_way!(vlans_go_by_their_number_in_the_frame_and_beside_it: root_xdp(Xdp, Pas
 
 fn vlans_go_by_their_number_in_the_frame_and_beside_it(source: SourceChoice, mode: Mode) {
     for (beside, inside) in
-        [(None, None), (None, Some(6)), (Some((0x8100, 0x2007)), None), (Some((0x88a8, 5)), Some(6))]
+        [(None, None), (None, Some(6)), (Some((0x8100, 0x3007)), None), (Some((0x88a8, 5)), Some(6))]
     {
         let network = Network::new(Veth::default()).unwrap();
         let mut traffic = Traffic::new(100).unwrap().flows(9).unwrap().between(network.pair());

@@ -43,7 +43,7 @@ fn varied() -> Vec<Vec<u8>> {
     let udp = |from: u16, to: u16| {
         [&from.to_be_bytes()[..], &to.to_be_bytes(), &[0, 12, 0, 0, 1, 2, 3, 4]].concat()
     };
-    let inner = ethernet(Some(0x2007), 0x800, &ipv4(4, 17, 53, 30));
+    let inner = ethernet(Some(0x3007), 0x800, &ipv4(4, 17, 53, 30));
     let labelled = [&[0, 0, 0x11, 0x40][..], &ipv4(7, 6, 443, 10)].concat();
     let mut cut = ipv4(8, 17, 53, 0);
     cut.truncate(22);
@@ -162,7 +162,7 @@ fn agrees_with_tshark(source: SourceChoice, combinations: &[&[KeyField]], beside
 #[test]
 fn root_tc_counts_by_key_as_tshark_does() {
     if require_root("root_tc_counts_by_key_as_tshark_does") {
-        for beside in [None, Some((0x8100, 5))] {
+        for beside in [None, Some((0x8100, 0xb005))] {
             agrees_with_tshark(SourceChoice::Tc, &COMBINATIONS, beside);
         }
     }
@@ -175,7 +175,7 @@ fn root_xdp_counts_by_key_as_tshark_does() {
             agrees_with_tshark(SourceChoice::Xdp, &[fields], None);
         }
         // The tags beside frames are those that the driver is asked for.
-        agrees_with_tshark(SourceChoice::Xdp, &COMBINATIONS[..1], Some((0x8100, 5)));
+        agrees_with_tshark(SourceChoice::Xdp, &COMBINATIONS[..1], Some((0x8100, 0xb005)));
     }
 }
 
