@@ -4,12 +4,15 @@
 mod twin;
 
 use std::os::fd::BorrowedFd;
+use std::time::{Duration, Instant};
 
+use rustix::event::{PollFd, PollFlags, poll};
 use rustix::thread::{CpuSet, sched_getcpu, sched_setaffinity};
+use rustix::time::{DynamicClockId, Timespec, clock_gettime_dynamic};
 use weir_bpf::pool::{PoolMaps, PoolOptions, Stamp};
 use weir_bpf::writers::{Driven, Writers};
 use weir_bpf::{tc, xdp};
-use weir_ring::{Counters, Pool, Reader, Shape, SharedMaps};
+use weir_ring::{Counters, Doorbell, Pool, Reader, Shape, SharedMaps};
 use weir_sys::bpf::map::{Map, MapKind};
 use weir_sys::cpu::Processors;
 use weir_sys::{skip, testrun};
@@ -332,4 +335,85 @@ fn super_frames_are_cut_as_a_slow_twin_cuts_them() {
         }
         assert!(expected.seen > 4, "{expected:?}");
     }
+}
+
+/// Nanoseconds of the clock that programs read.
+fn now() -> u64 {
+    let Timespec { tv_sec, tv_nsec } = clock_gettime_dynamic(DynamicClockId::Tai).unwrap();
+    u64::try_from(tv_sec * 1_000_000_000 + tv_nsec).expect("after 1970")
+}
+
+#[test]
+fn records_have_the_time_at_which_they_were_written() {
+    if !permitted() {
+        return;
+    }
+    const LATER: u64 = 0x1234_5678_9abc;
+    for hook in [Hook::Xdp { fragments: false }, Hook::Ingress { segments: false }] {
+        let mut writer = Writer::load(hook, Settings { stamp: Stamp::Packet, ..PLAIN });
+        for reader in &writer.readers {
+            reader.gauge().set_clock_offset(i64::try_from(LATER).expect("it fits"));
+        }
+        let mut before = now();
+        for _ in 0..100 {
+            writer.run(&frame(60, 1));
+            let [record] = &writer.take()[..] else { panic!("one") };
+            let after = now();
+            assert!((before..=after).contains(&(record.time - LATER)), "{before} {after} {record:?}");
+            before = after;
+        }
+    }
+}
+
+/// So many packets of a tick have a time of their own; those after them share one.
+#[test]
+fn of_many_packets_in_one_tick_the_later_share_their_time() {
+    if !permitted() {
+        return;
+    }
+    const EXACT: usize = 64;
+    const SHARE: usize = 32;
+    let mut writer = Writer::load(Hook::Xdp { fragments: false }, Settings { stamp: Stamp::Batch, ..PLAIN });
+    let expected: Vec<usize> = [[1; EXACT].to_vec(), vec![SHARE; 5], vec![25]].concat();
+    let began = Instant::now();
+    let mut found = Vec::new();
+    // A tick may end in the middle.
+    while found != expected {
+        assert!(began.elapsed() < Duration::from_secs(60), "{found:?}");
+        // The ticks of any kernel are shorter.
+        std::thread::sleep(Duration::from_millis(11));
+        let earliest = now();
+        writer.xdp.as_ref().expect("it is XDP").run(&frame(14, 1), 249).unwrap();
+        let times: Vec<u64> = writer.take().iter().map(|record| record.time).collect();
+        assert!(times.is_sorted() && times[0] >= earliest && times[248] <= now(), "{times:?}");
+        found = times.chunk_by(|one, other| one == other).map(<[u64]>::len).collect();
+    }
+}
+
+#[test]
+fn the_doorbell_rings_once_when_as_much_is_written_as_was_asked_for() {
+    if !permitted() {
+        return;
+    }
+    let writer = Writer::load(Hook::Xdp { fragments: false }, PLAIN);
+    let doorbell = Doorbell::new(writer.maps.doorbell().try_clone_to_owned().unwrap()).unwrap();
+    let rings_after_one = || {
+        writer.run(&frame(60, 1));
+        let mut wanted = [PollFd::new(&doorbell, PollFlags::IN)];
+        let rung = poll(&mut wanted, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })).unwrap() > 0;
+        doorbell.quiet();
+        rung
+    };
+    let [reader] = &writer.readers[..] else { panic!("XDP has one queue") };
+    reader.wake_never();
+    assert!(!rings_after_one());
+    // With one of 92 bytes before.
+    reader.wake_after(92 * 3);
+    assert_eq!([(); 4].map(|()| rings_after_one()), [false, true, false, false]);
+    reader.wake_after(92 * 6 + 1);
+    assert_eq!([(); 4].map(|()| rings_after_one()), [false, true, false, false]);
+    reader.wake_after(0);
+    assert_eq!([(); 2].map(|()| rings_after_one()), [true, false]);
+    reader.wake_never();
+    assert!(!rings_after_one());
 }
