@@ -6,7 +6,7 @@ ROOT := $(if $(filter 0,$(shell id -u)),,sudo)
 PREFIX ?= /usr/local
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 
-.PHONY: help setup build install uninstall demo test test-all check bench deb test-deb test-kernels faults soak loom miri fuzz clean
+.PHONY: help setup build install uninstall demo test test-all check bench deb test-deb test-kernels faults soak loom miri mutants fuzz clean
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -88,6 +88,16 @@ miri: setup ## the same code under Miri (needs a nightly toolchain with it)
 	else \
 	  echo "miri: skipped, not there: rustup toolchain install nightly --component miri,rust-src"; \
 	fi
+
+mutants: ## change single lines of the C and Rust code, MUTANTS (50) of C: would the tests notice? takes hours (root)
+	@scripts/setup test
+	@status=0; scripts/mutants $(or $(MUTANTS),50) || status=$$?; \
+	if cargo mutants --version >/dev/null 2>&1; then \
+	  cargo mutants --output out --test-tool nextest --package weir-ring --package weir-filter --package weir-native \
+	    --package weir-savefile --package weir-traffic --package weir-dissect --package weir-service || status=$$?; \
+	else \
+	  echo "mutants: Rust skipped, not there: cargo install cargo-mutants --locked"; \
+	fi; exit $$status
 
 fuzz: ## feed damaged files and odd expressions to everything that reads them, FUZZ_SECONDS each (20)
 	@scripts/setup fuzz
