@@ -2,6 +2,8 @@
 
 use std::os::fd::AsFd as _;
 
+use rustix::thread::{CpuSet, sched_getcpu, sched_setaffinity};
+use rustix::time::{ClockId, Timespec, clock_gettime};
 use weir_bpf::filter::FilterError;
 use weir_bpf::stat::{By, Count, Details, Key, KeyField, MOST_FILTERS, Place, Programs, Xdp};
 use weir_bpf::writers::Driven;
@@ -231,5 +233,46 @@ fn packets_of_a_vlan_have_one_key_whatever_their_priority() {
             let expected = [("0", 1), ("4095", 1), ("5", 4)];
             assert_eq!(found, expected.map(|(vlan, packets)| (Some(vlan.to_owned()), packets)), "{place:?}");
         }
+    });
+}
+
+#[test]
+fn a_gap_is_in_the_bucket_of_its_length() {
+    let Some(namespace) = namespace() else { return };
+    namespace.run(|| {
+        // Gaps are between packets of one processor.
+        let mut only = CpuSet::new();
+        only.set(sched_getcpu());
+        sched_setaffinity(None, &only).expect("this processor");
+        let details = Details { gaps: true, ..Details::default() };
+        let loaded = Programs::load(&places(1)[0], &[], &details).expect("it is loaded");
+        let received = loaded.received.as_ref().expect("it was asked for");
+        let now = || {
+            let Timespec { tv_sec, tv_nsec } = clock_gettime(ClockId::Monotonic);
+            u64::try_from(tv_sec * 1_000_000_000 + tv_nsec).expect("after the start")
+        };
+        let run = || {
+            let before = now();
+            testrun::run(received.as_fd(), &[7; 60], 1).expect("the kernel takes the packet");
+            (before, now())
+        };
+        let mut last = run();
+        let mut before = loaded.counters.read().expect("they can be read").spread;
+        assert_eq!(before.first[0], Count { packets: 1, bytes: 60 });
+        for bits in 10..27 {
+            for length in [1 << bits, 3 << (bits - 1)] {
+                while now() < last.1 + length {}
+                let next = run();
+                let after = loaded.counters.read().expect("they can be read").spread;
+                let grown: Vec<_> =
+                    after.gaps.iter().zip(&before.gaps).filter(|(after, before)| after != before).collect();
+                let [(bucket, _)] = grown[..] else { panic!("one gap: {grown:?}") };
+                let (least, most) = (next.0 - last.1, next.1 - last.0);
+                assert!(bucket.from <= most && bucket.to >= least, "{least} to {most}: {bucket:?}");
+                (last, before) = (next, after);
+            }
+        }
+        let gaps = before.gaps.iter().map(|bucket| bucket.counts[0].packets).sum::<u64>();
+        assert_eq!((gaps, before.first[0].packets), (34, 1));
     });
 }
