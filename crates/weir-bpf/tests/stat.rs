@@ -1,6 +1,16 @@
 //! Statistics in the kernel: the verifier takes many filters at once, and each counts what the interpreter accepts.
 
+#[path = "steer/frames.rs"]
+#[allow(dead_code, reason = "the tests of steering need the rest")]
+mod frames;
+
+use std::collections::BTreeMap;
 use std::os::fd::AsFd as _;
+
+use frames::{
+    Back, GRE, ICMP, TCP, There, UDP, ethernet, in_session, ip4, ip4_with, ip6, labelled, on_ethernet,
+    piece6, ports, tagged,
+};
 
 use rustix::thread::{CpuSet, sched_getcpu, sched_setaffinity};
 use rustix::time::{ClockId, Timespec, clock_gettime};
@@ -274,5 +284,93 @@ fn a_gap_is_in_the_bucket_of_its_length() {
         }
         let gaps = before.gaps.iter().map(|bucket| bucket.counts[0].packets).sum::<u64>();
         assert_eq!((gaps, before.first[0].packets), (34, 1));
+    });
+}
+
+/// Frames, and their fields in the order of [`KeyField::ALL`].
+fn frames_with_fields() -> Vec<(Vec<u8>, [&'static str; 7])> {
+    let udp = |way| ip4([1, 2], way, UDP, (7, 0), &ports([5353, 53], way, b"data"));
+    let six = |next, payload: &[u8]| on_ethernet(There, &ip6([1, 2], There, next, payload));
+    let four = |protocol, place| {
+        on_ethernet(There, &ip4([1, 2], There, protocol, (7, place), &ports([300, 4000], There, b"data")))
+    };
+    let options = ip4_with(&[1; 8], [1, 2], There, TCP, (7, 0x4000), &ports([8, 9], There, b"data"));
+    let cut = |frame: Vec<u8>, length: usize| frame[..length].to_vec();
+    let first = piece6(UDP, 1, 1, &ports([5353, 53], There, b"data"));
+    let later = piece6(UDP, 1, 8, &ports([5353, 53], There, b"data"));
+    let hop_by_hop = [&[TCP, 0, 1, 4, 0, 0, 0, 0][..], &ports([3, 2], There, b"data")].concat();
+    vec![
+        (on_ethernet(There, &udp(There)), ["10.0.0.1", "5353", "10.0.0.2", "53", "53", "17", "-"]),
+        (on_ethernet(Back, &udp(Back)), ["10.0.0.2", "53", "10.0.0.1", "5353", "53", "17", "-"]),
+        (on_ethernet(There, &options), ["10.0.0.1", "8", "10.0.0.2", "9", "8", "6", "-"]),
+        (six(TCP, &ports([7, 9], There, b"data")), ["fd00::1", "7", "fd00::2", "9", "7", "6", "-"]),
+        (six(UDP, &ports([2, 2], There, b"data")), ["fd00::1", "2", "fd00::2", "2", "2", "17", "-"]),
+        (six(0, &hop_by_hop), ["fd00::1", "3", "fd00::2", "2", "2", "6", "-"]),
+        (six(44, &first), ["fd00::1", "5353", "fd00::2", "53", "53", "17", "-"]),
+        (six(44, &later), ["fd00::1", "-", "fd00::2", "-", "-", "17", "-"]),
+        (cut(six(UDP, &ports([7, 9], There, b"")), 57), ["fd00::1", "-", "fd00::2", "-", "-", "17", "-"]),
+        (four(33, 0), ["10.0.0.1", "300", "10.0.0.2", "4000", "300", "33", "-"]),
+        (four(132, 0), ["10.0.0.1", "300", "10.0.0.2", "4000", "300", "132", "-"]),
+        (four(136, 0), ["10.0.0.1", "300", "10.0.0.2", "4000", "300", "136", "-"]),
+        (four(ICMP, 0), ["10.0.0.1", "-", "10.0.0.2", "-", "-", "1", "-"]),
+        (four(GRE, 0), ["10.0.0.1", "-", "10.0.0.2", "-", "-", "47", "-"]),
+        (four(UDP, 0x2000), ["10.0.0.1", "300", "10.0.0.2", "4000", "300", "17", "-"]),
+        (four(UDP, 1), ["10.0.0.1", "-", "10.0.0.2", "-", "-", "17", "-"]),
+        (cut(four(UDP, 0), 37), ["10.0.0.1", "-", "10.0.0.2", "-", "-", "17", "-"]),
+        (cut(four(UDP, 0), 38), ["10.0.0.1", "300", "10.0.0.2", "4000", "300", "17", "-"]),
+        (tagged(0x88a8, 0xf007, &four(ICMP, 0)), ["10.0.0.1", "-", "10.0.0.2", "-", "-", "1", "7"]),
+        (
+            tagged(0x8100, 9, &tagged(0x8100, 8, &four(TCP, 0))),
+            ["10.0.0.1", "300", "10.0.0.2", "4000", "300", "6", "9"],
+        ),
+        (
+            tagged(0x9100, 4095, &labelled(2, &six(ICMP, b"data"))),
+            ["fd00::1", "-", "fd00::2", "-", "-", "1", "4095"],
+        ),
+        (
+            in_session(&on_ethernet(There, &udp(There))),
+            ["10.0.0.1", "5353", "10.0.0.2", "53", "53", "17", "-"],
+        ),
+        (ethernet(There, 0x88b5, &[0x45; 46]), ["-"; 7]),
+    ]
+}
+
+#[test]
+fn a_key_has_the_fields_that_were_asked_for() {
+    let Some(namespace) = namespace() else { return };
+    namespace.run(|| {
+        let places = places(device());
+        let some = [KeyField::Source, KeyField::Port, KeyField::Vlan].to_vec();
+        let combinations = KeyField::ALL.map(|field| vec![field]).into_iter();
+        for fields in combinations.chain([some, KeyField::ALL.to_vec()]) {
+            let by = By { fields: fields.clone(), most: 40, ethernet: true };
+            let details = Details { by: Some(by), ..Details::default() };
+            for place in &places[..2] {
+                let loaded = Programs::load(place, &[], &details).expect("it is loaded");
+                let received = loaded.received.as_ref().expect("it was asked for");
+                let mut expected: BTreeMap<Vec<String>, Count> = BTreeMap::new();
+                for (frame, values) in frames_with_fields() {
+                    testrun::run(received.as_fd(), &frame, 1).expect("the kernel takes the packet");
+                    let is_wanted = |(field, _): &(KeyField, &str)| fields.contains(field);
+                    let key = KeyField::ALL.into_iter().zip(values).filter(is_wanted);
+                    let count = expected.entry(key.map(|(_, value)| value.to_owned()).collect()).or_default();
+                    count.packets += 1;
+                    count.bytes += frame.len() as u64;
+                }
+                let counted = loaded.counters.read().expect("they can be read");
+                let text = |key: &Key| {
+                    let wanted = KeyField::ALL.into_iter().filter(|field| fields.contains(field));
+                    wanted.map(|field| key.field(field).unwrap_or_else(|| "-".to_owned())).collect::<Vec<_>>()
+                };
+                let found: Vec<_> = counted.keys.iter().map(|(key, ways)| (text(key), ways[0])).collect();
+                assert_eq!(found.len(), expected.len(), "{place:?}, {fields:?}: {found:?}");
+                assert_eq!(found.into_iter().collect::<BTreeMap<_, _>>(), expected, "{place:?}, {fields:?}");
+                // What was not asked for is in no key.
+                let others = KeyField::ALL.into_iter().filter(|field| !fields.contains(field));
+                let has = |field| counted.keys.iter().any(|(key, _)| key.field(field).is_some());
+                assert_eq!(others.filter(|&field| has(field)).count(), 0, "{place:?}, {fields:?}");
+                assert_eq!(counted.others, [Count::default(); 2]);
+            }
+        }
     });
 }

@@ -50,8 +50,9 @@ struct Writer {
     maps: PoolMaps,
 }
 
-/// Chunks of a queue, and their size: one is full after a few packets, and soon they are written to again.
-const CHUNKS: u32 = 3;
+/// Chunks of a queue, and their size: one is full after a few packets, and soon they are written to again. There are more than
+/// the warm ring gets, so some come from the cold one.
+const CHUNKS: u32 = 6;
 const CHUNK: u32 = 4096;
 const INTERFACE: u32 = 0x0123_4567;
 
