@@ -12,6 +12,7 @@ use rustix::time::{DynamicClockId, Timespec, clock_gettime_dynamic};
 use weir_bpf::pool::{PoolMaps, PoolOptions, Stamp};
 use weir_bpf::writers::{Driven, Writers};
 use weir_bpf::{tc, xdp};
+use weir_filter::graph::{Graph, TermId, Width};
 use weir_ring::{Counters, Doorbell, Pool, Reader, Shape, SharedMaps};
 use weir_sys::bpf::map::{Map, MapKind};
 use weir_sys::cpu::Processors;
@@ -417,4 +418,48 @@ fn the_doorbell_rings_once_when_as_much_is_written_as_was_asked_for() {
     assert_eq!([(); 2].map(|()| rings_after_one()), [true, false]);
     reader.wake_never();
     assert!(!rings_after_one());
+}
+
+/// A filter that looks at the first byte, which is 2 in all frames of [`twin::frames`].
+fn begins_with(byte: u32) -> Graph {
+    let mut graph = Graph::new(1);
+    let load = graph.load(None, 0, Width::Byte);
+    let root = graph.equals(load, byte, (Graph::ACCEPT, Graph::REFUSE), TermId(0));
+    graph.set_root(root);
+    graph
+}
+
+#[test]
+fn what_a_filter_refuses_is_counted_as_the_segments_it_would_have_been() {
+    if !permitted() {
+        return;
+    }
+    for hook in [Hook::Ingress { segments: true }, Hook::Ingress { segments: false }] {
+        let mut writer = Writer::load(hook, PLAIN);
+        let loader = writer.maps.gate().loader().unwrap().expect("it is there");
+        let [wanted, unwanted] = [2, 3].map(|byte| loader.load(&begins_with(byte), &[]).unwrap());
+        let mut expected = Counters::default();
+        for frame in twin::frames().into_iter().filter(|frame| frame.ethernet) {
+            let payload = u32::try_from(frame.size).unwrap();
+            let segments =
+                if hook == (Hook::Ingress { segments: true }) { frame.segments().len() } else { 1 };
+            for (filter, is_wanted) in [(&wanted, true), (&unwanted, false)] {
+                writer.maps.gate().set(Some(filter)).unwrap();
+                testrun::run_super_frame(writer.tc(), &frame.bytes(), payload).unwrap();
+                assert_eq!(writer.take().len(), if is_wanted { segments } else { 0 }, "{}", frame.name);
+                expected.seen += segments as u64;
+                if is_wanted {
+                    let bytes =
+                        if segments == 1 { frame.bytes().len() } else { frame.segments().concat().len() };
+                    expected.captured += segments as u64;
+                    expected.bytes += bytes as u64;
+                } else {
+                    expected.filtered += segments as u64;
+                }
+                let found = writer.counters();
+                assert_eq!(found, expected, "{}", frame.name);
+            }
+        }
+        assert!(expected.filtered > 100, "{expected:?}");
+    }
 }
