@@ -1,9 +1,11 @@
 //! kill -9 at any moment: the system is as it was, and what was written can be read.
 
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 use std::{env, fs, thread};
 
+use serde_json::Value;
 use weir_lab::{Call, Generator, NetNs, Network, Traffic, Veth, refuse, require_root};
 
 use crate::left::Watch;
@@ -95,6 +97,8 @@ fn killed(test: &str, ways: &[usize], means: &str) {
         weir.kill().expect("it runs");
         assert_eq!(weir.wait().expect("it can be waited for").code(), None, "it was killed");
 
+        let flaw = flaw(&file);
+        assert!(flaw.is_none(), "round {round} {way:?}: {flaw:?}");
         watch.ended(|| format!("round {round} {way:?}"));
         let changed = watch.changed();
         assert!(changed.is_none(), "round {round} {way:?}: {changed:?}");
@@ -110,4 +114,35 @@ fn killed(test: &str, ways: &[usize], means: &str) {
     drop(generator);
     let left = watch.left();
     assert!(left.is_none(), "left: {left:?}");
+}
+
+/// What is wrong with a file whose writer was killed: it is to have no hole, end at worst inside a record, be read up to there,
+/// and be said to be unfinished.
+fn flaw(file: &Path) -> Option<String> {
+    const ENHANCED_PACKET: u32 = 6;
+    // Killed before its first bytes, or before it was created.
+    let bytes = fs::read(file).unwrap_or_default();
+    let word = |bytes: &[u8], at: usize| {
+        Some(u32::from_ne_bytes(bytes.get(at..at + 4)?.try_into().expect("four bytes")))
+    };
+    let (mut rest, mut packets) = (&bytes[..], 0);
+    while let (Some(kind), Some(length)) = (word(rest, 0), word(rest, 4)) {
+        let Some((block, behind)) = rest.split_at_checked(length as usize) else { break };
+        let is_packet = kind == ENHANCED_PACKET;
+        if word(block, block.len().saturating_sub(4)) != Some(length)
+            || is_packet && word(block, 20) != Some(60)
+        {
+            return Some(format!("no block at byte {} of {}", bytes.len() - rest.len(), bytes.len()));
+        }
+        packets += u64::from(is_packet);
+        rest = behind;
+    }
+    if bytes.is_empty() {
+        return None;
+    }
+    let output = Command::new(env!("CARGO_BIN_EXE_weir")).args(["info", "--json"]).arg(file).output();
+    let output = output.expect("weir runs");
+    let info: Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
+    let is_right = info["packets"] == packets && info["unfinished"] == true && info["loss"] == "unknown";
+    (!is_right).then(|| format!("{packets} packets in {} bytes: {info} {output:?}", bytes.len()))
 }
