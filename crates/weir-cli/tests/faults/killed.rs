@@ -1,14 +1,15 @@
 //! kill -9 at any moment: the system is as it was, and what was written can be read.
 
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 use std::{env, fs, thread};
 
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use weir_lab::{Call, Generator, NetNs, Network, Traffic, Veth, refuse, require_root};
 
-use crate::left::Watch;
+use crate::left::{Watch, links, parent, processes};
 
 /// Each way to be attached; tc with tcx, where the kernel has it, and without.
 const WAYS: [&[&str]; 8] = [
@@ -48,6 +49,67 @@ fn root_nothing_is_left_after_kill_9_of_tc_filters() {
     };
     thread::spawn(first).join().expect("no panic").expect("true runs");
     killed("root_nothing_is_left_after_kill_9_of_tc_filters", &[5], "clsact");
+    guard_killed();
+}
+
+/// Filters outlive the guard that would remove them. Then the capture does, if it has kept the right to; otherwise, or if it was
+/// killed, too, the next one.
+fn guard_killed() {
+    let network = Network::new(Veth::default()).expect("a private network");
+    let mut watch = Watch::over(&network);
+    let words = tempfile::NamedTempFile::new().expect("a file");
+    let said = || fs::read_to_string(&words).expect("what it said");
+    let start = |more: &[&str]| {
+        let mut weir = Command::new(env!("CARGO_BIN_EXE_weir"));
+        weir.args(["capture", "-B", "8MiB", "-i", "rx0", "--source", "tc"]).args(more).stdin(Stdio::null());
+        weir.stdout(Stdio::null()).stderr(fs::File::create(&words).expect("a file"));
+        let weir = network.rx().spawn(&mut weir).expect("weir starts");
+        let began = Instant::now();
+        while !said().contains("; source tc") {
+            assert!(began.elapsed() < Duration::from_secs(30), "{}", said());
+            thread::sleep(Duration::from_millis(1));
+        }
+        weir
+    };
+    let end = |mut weir: Child, signal| {
+        kill_process(Pid::from_child(&weir), signal).expect("it runs");
+        weir.wait().expect("it can be waited for").code()
+    };
+    for (more, signal, code, is_left) in [
+        (&["--no-confine"][..], Signal::INT, Some(0), false),
+        (&[], Signal::INT, Some(1), true),
+        (&[], Signal::KILL, None, true),
+    ] {
+        let weir = start(more);
+        let guards = children(weir.id(), "tc-guard");
+        assert_eq!(guards.len(), 1, "{guards:?}");
+        guards.into_iter().for_each(|guard| kill_process(guard, Signal::KILL).expect("it runs"));
+        assert_eq!(end(weir, signal), code, "{more:?}: {}", said());
+        assert_eq!(
+            said().contains("weir: cannot detach tc filters from interface"),
+            code == Some(1),
+            "{}",
+            said()
+        );
+        if is_left {
+            let left = links(&network);
+            assert_eq!(left.matches("direct-action").count(), 2, "who has removed them? {left}");
+            assert_eq!(end(start(&[]), Signal::INT), Some(0), "{}", said());
+        }
+        let changed = watch.changed();
+        assert!(changed.is_none(), "{more:?} {signal:?}: {changed:?}");
+        watch.ended(|| "a capture without its guard".to_owned());
+    }
+    let left = watch.left();
+    assert!(left.is_none(), "left: {left:?}");
+}
+
+/// The children of a process that have this name.
+fn children(process: u32, name: &str) -> Vec<Pid> {
+    let all = processes().filter(|id| parent(*id) == Some(process));
+    let is_so =
+        |id: &u32| fs::read_to_string(format!("/proc/{id}/comm")).is_ok_and(|comm| comm.trim_end() == name);
+    all.filter(is_so).filter_map(|id| Pid::from_raw(i32::try_from(id).ok()?)).collect()
 }
 
 #[test]

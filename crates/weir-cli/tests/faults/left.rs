@@ -110,12 +110,12 @@ fn held_by_others() -> BTreeSet<Object> {
     parents.keys().copied().filter(of_others).flat_map(held_by).collect()
 }
 
-fn processes() -> impl Iterator<Item = u32> {
+pub(crate) fn processes() -> impl Iterator<Item = u32> {
     let entries = fs::read_dir("/proc").expect("it is there").flatten();
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
 }
 
-fn parent(process: u32) -> Option<u32> {
+pub(crate) fn parent(process: u32) -> Option<u32> {
     let status = fs::read_to_string(format!("/proc/{process}/status")).ok()?;
     status.lines().find_map(|line| line.strip_prefix("PPid:"))?.trim().parse().ok()
 }
@@ -132,7 +132,7 @@ fn held_by(process: u32) -> Vec<Object> {
 }
 
 /// What `ip` and `tc` tell of the receiving interfaces.
-fn links(network: &Network) -> String {
+pub(crate) fn links(network: &Network) -> String {
     let say = |line: String| {
         let words: Vec<&str> = line.split(' ').collect();
         let (tool, args) = words.split_first().expect("a command");
