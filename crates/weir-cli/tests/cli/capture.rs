@@ -11,11 +11,12 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::Signal;
-use weir_lab::{FrameSender, Traffic, Veth, require_root};
+use serde_json::json;
+use weir_lab::{FrameSender, Generator, Traffic, Veth, require_root};
 
 use crate::harness::{
-    Running, capture, directory, network, output, path, root_tests, run, send, send_each, send_off, start,
-    start_piped, start_quietly, tshark, until, weir,
+    Mounts, Running, capture, directory, generate, network, output, path, root_tests, run, send, send_each,
+    send_off, start, start_piped, start_quietly, tshark, until, weir,
 };
 
 // Each source, in each mode that it has.
@@ -101,6 +102,45 @@ fn root_a_file_of_all_interfaces_names_them() {
     assert_eq!(lines.lines().filter(|line| line.contains(" rx0   In ")).count(), 5, "{lines}");
     let objects = weir(&["read", "--json", &file]).output().expect("weir runs").stdout;
     assert_eq!(String::from_utf8(objects).expect("text").matches("rx0   In ").count(), 5);
+}
+
+/// To weir it looks as if the second processor had come later.
+#[test]
+fn root_packets_on_a_processor_that_came_later_are_told() {
+    if !require_root("root_packets_on_a_processor_that_came_later_are_told") {
+        return;
+    }
+    const ONLINE: &str = "/sys/devices/system/cpu/online";
+    if fs::read_to_string(ONLINE).expect("it is there").trim() == "0" {
+        return weir_sys::skip::this_test("there is one processor");
+    }
+    let (directory, network) = (directory(), network());
+    let first = path(&directory, "first");
+    fs::write(&first, "0\n").expect("room");
+    let mounts = Mounts::with(&format!("mount --bind {first} {ONLINE}"));
+    let (pair, file) = (network.pair(), path(&directory, "some.pcapng"));
+    let traffic = Traffic::new(60).expect("size").between(pair);
+    for json in [&["--json"][..], &[]] {
+        let args = ["capture", "-B", "8MiB", "-i", "rx0", "--source", "tc", "-w", &file];
+        let running = Running::spawn(&network, &mut mounts.weir(&[&args[..], json].concat()));
+        running.wait_until_open();
+        for (processor, frames) in [(0, 300), (1, 200)] {
+            let mut generator = Generator::new(pair, &traffic).expect("a generator").cpu(processor);
+            generate(&mut generator, pair, frames);
+        }
+        let ended = running.interrupt().succeeded();
+        if json.is_empty() {
+            let why = "errors: 200 packets on CPUs that came online after the capture started; restart it to capture them";
+            assert!(ended.stderr.contains(why), "{}", ended.stderr);
+            continue;
+        }
+        let account = ended.account();
+        account.closes();
+        let numbers = ["seen", "captured", "written", "errors", "lost"].map(|field| account.number(field));
+        assert_eq!(numbers, [500, 300, 300, 200, 0], "{}", account.0);
+        let strays = &account.0["interfaces"][0]["strays"];
+        assert_eq!(*strays, json!({"no_queue": 0, "foreign": 0, "apart": 200}), "{}", account.0);
+    }
 }
 
 #[test]
