@@ -40,6 +40,7 @@ mod filter;
 mod handlers;
 mod marked;
 mod queues;
+mod refused;
 mod sample;
 mod segment;
 mod steering;
