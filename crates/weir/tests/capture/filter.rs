@@ -1,19 +1,20 @@
 //! Filters with each source: matching packets are captured, others are counted, and replacing a filter at full rate
 //! neither loses nor duplicates packets.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use weir::exchange::{Exchange, Place};
+use weir::exchange::{Exchange, Place, PlaceKind};
 use weir::filter::{Dialect, Matcher, Receiver, SystemNames};
 use weir::{
     Account, Capture, Chunk, Direction, Error, Filter, InterfaceWarning, Mode, Namespace, SourceChoice,
 };
 use weir_filter::interpret::Packet;
 use weir_lab::{
-    FrameSender, Generator, Network, SequenceCheck, SequenceReport, Traffic, Veth, require_root, tcp_transfer,
+    Call, FrameSender, Generator, Network, SequenceCheck, SequenceReport, Traffic, Veth, refuse,
+    require_root, tcp_transfer,
 };
 
 use crate::common::{self, AtEnd, drain, on_one_processor, take, take_of, wait_for, wait_until};
@@ -558,14 +559,14 @@ fn root_a_filter_in_the_process_is_exchanged_and_put_back() {
             .filter(filter(texts[0]))
             .open()
             .unwrap();
-        let mut sent = 0;
         let mut parity = |capture: &mut Capture| {
-            sent += generator.send(COUNT).unwrap().accepted;
             // Others may have something to say on their loopback.
-            wait_for(capture, |account| {
+            let known = |account: &Account| {
                 let total = account.interfaces[0].total();
-                total.captured + total.filtered.expect("counted") >= sent
-            });
+                total.captured + total.filtered.expect("counted")
+            };
+            let sent = known(&capture.account().unwrap()) + generator.send(COUNT).unwrap().accepted;
+            wait_for(capture, |account| known(account) >= sent);
             let mut numbers = Vec::new();
             take(capture, 0, |chunk| {
                 let ours = chunk.packets().filter(|packet| packet.interface == 0);
@@ -593,6 +594,84 @@ fn root_a_filter_in_the_process_is_exchanged_and_put_back() {
         capture.stop().unwrap();
         programs[1].interface = 1;
         exchange.put(&programs).unwrap();
+        // Where a sandbox forbids executable memory the filter is interpreted, which is told.
+        refuse(Call::Code);
+        let builder = common::capture().interface("any").source(SourceChoice::AfPacket);
+        let mut capture = builder.filter(filter(texts[1])).open().unwrap();
+        let detail = &capture.interfaces()[0].detail;
+        let why = "filter interpreted (slower): executable memory is forbidden, by a sandbox or by the service \
+                   manager (MemoryDenyWriteExecute=yes)";
+        assert!(detail.contains(why), "{detail}");
+        assert_eq!(parity(&mut capture), [1]);
+    });
+}
+
+#[test]
+fn root_without_room_in_the_socket_the_process_asks_and_the_remedy_helps() {
+    if !require_root("root_without_room_in_the_socket_the_process_asks_and_the_remedy_helps") {
+        return;
+    }
+    let network = Network::new(Veth::default()).unwrap();
+    let traffic = Traffic::new(60).unwrap().between(network.pair());
+    let mut generator = Generator::new(network.pair(), &traffic).unwrap();
+    network.rx().run(|| {
+        // Of this namespace alone, or else of the whole machine.
+        if weir_sys::kernel::version() < (6, 9) {
+            return weir_sys::skip::this_test(
+                "before Linux 6.9 sockets of all namespaces have the same room",
+            );
+        }
+        let set_room = |bytes: &str| fs::write("/proc/sys/net/core/optmem_max", bytes).unwrap();
+        let told = |said: &str| {
+            let why = "it does not fit into a packet socket (net.core.optmem_max = 1500); to make room: ";
+            assert!(said.contains(why) && said.ends_with("sysctl -w net.core.optmem_max=131072"), "{said}");
+        };
+        let open =
+            |text: &str| on_rx(&network).source(SourceChoice::AfPacket).filter(filter(text)).open().unwrap();
+        // Odd ones: in front of that it asks for the first bytes of the number, which are zeros.
+        let long = format!("udp and ({})", long(100).replace("ether[60:4]", "ether[46:4]"));
+
+        set_room("1500");
+        let mut capture = open(&long);
+        let warnings = &capture.interfaces()[0].warnings;
+        let [InterfaceWarning::FilterInProcess { why }] = &warnings[..] else { panic!("{warnings:?}") };
+        told(why);
+        assert_eq!(captured(&mut capture, &mut generator), COUNT / 2);
+        drain(&mut capture, drop);
+        assert_closed(&capture.account().unwrap());
+
+        set_room("131072");
+        let mut capture = open(EVEN);
+        let exchange = capture.exchange();
+        let program = || exchange.places().unwrap().remove(0).make(Some(&filter(&long))).unwrap();
+        let mut parity = |capture: &mut Capture| {
+            let mut numbers = Vec::new();
+            take_of(
+                capture,
+                || generator.send(COUNT).unwrap().accepted,
+                |chunk| {
+                    let ours = chunk.packets().filter(|packet| packet.data.len() == 60);
+                    numbers.extend(ours.map(|packet| packet.data[51] & 1));
+                },
+            );
+            assert_eq!(numbers.len() as u64, COUNT / 2);
+            numbers.dedup();
+            numbers
+        };
+        // The room is gone when the program comes: the filter before stays.
+        let roomy = program();
+        set_room("1500");
+        told(&exchange.put(&[roomy]).unwrap_err().to_string());
+        assert_eq!(parity(&mut capture), [0]);
+        // One that is made for that room moves into the process.
+        exchange.put(&[program()]).unwrap();
+        assert!(matches!(exchange.places().unwrap()[0].kind, PlaceKind::Process));
+        assert_eq!(parity(&mut capture), [1]);
+        drain(&mut capture, drop);
+        assert_closed(&capture.account().unwrap());
+
+        set_room("131072");
+        assert!(open(&long).interfaces()[0].warnings.is_empty(), "as it was told");
     });
 }
 
