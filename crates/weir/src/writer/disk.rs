@@ -259,7 +259,11 @@ impl Drop for Disk {
 
 #[cfg(test)]
 mod tests {
-    use super::super::piece::Content;
+    use rustix::io::Errno;
+    use weir_savefile::record::{RecordHeader, encode};
+
+    use super::super::piece::{Content, Load};
+    use super::super::{Kept, WriteError};
     use super::*;
 
     /// The third of four pieces fails after the fourth was written.
@@ -285,5 +289,66 @@ mod tests {
         assert_eq!(disk.account().unwrap_err().kind(), io::ErrorKind::StorageFull);
         assert_eq!((disk.written.packets, disk.written.bytes), (1 + 2 + 3, 260));
         assert_eq!(file.metadata().unwrap().len(), 260);
+    }
+    /// What becomes of a piece of two records, written up to within the second one, with which the io_uring ends like this: the
+    /// outcome, what is counted, what is in the file, and the piece.
+    fn landing(result: io::Result<usize>) -> (io::Result<()>, Written, Vec<u8>, Vec<u8>) {
+        let file = Arc::new(tempfile::tempfile().unwrap());
+        let mut bytes = vec![0; 256];
+        let mut len = 0;
+        for _ in 0..2 {
+            len += encode(&mut bytes[len..], &RecordHeader::default(), &[&[7; 60]]).unwrap();
+        }
+        bytes.truncate(len);
+        let mut disk = Disk::new(Arc::clone(&file), Format::Pcapng, &DiskQueue::new());
+        let from = len / 2 + 8;
+        let arrived = from + *result.as_ref().unwrap_or(&0);
+        file.write_all_at(&bytes[..arrived.min(len)], 0).unwrap();
+        disk.end = len as u64;
+        disk.pending.push_back(Pending { place: 0, outcome: None });
+        let piece = Piece { load: Load::Bytes(bytes.clone()), content: Content::of_queue(0, 3, 2) };
+        let failed =
+            disk.landed(Completion { buffer: Part { piece, from, gone: 0 }, offset: from as u64, result });
+        let outcome = if failed { disk.account() } else { disk.settle().and_then(|()| disk.account()) };
+        let mut there = vec![0; usize::try_from(file.metadata().unwrap().len()).unwrap()];
+        file.read_exact_at(&mut there, 0).unwrap();
+        (outcome, disk.written().clone(), there, bytes)
+    }
+
+    #[test]
+    fn what_a_completion_leaves_out_is_written_next() {
+        if let Err(error) = weir_sys::uring::available() {
+            return weir_sys::skip::this_test(format!("io_uring: {error}"));
+        }
+        let interrupted = || Err(io::ErrorKind::Interrupted.into());
+        for result in [Ok(1), Ok(40), interrupted()] {
+            let (outcome, written, there, all) = landing(result);
+            outcome.unwrap();
+            assert!(there == all);
+            assert_eq!((written.packets, written.bytes), (2, all.len() as u64));
+        }
+    }
+
+    #[test]
+    fn a_completion_with_an_error_ends_the_file_behind_its_last_whole_record() {
+        const ROOM: &str = ". Free some space, or choose another place";
+        for (result, says, remedy) in [
+            (Err(Errno::IO), "cannot write to f: Input/output error (os error 5); ", ""),
+            (Err(Errno::NOSPC), "no space left for f: No space left on device (os error 28); ", ROOM),
+            (Err(Errno::DQUOT), "no space left for f: Disk quota exceeded (os error 122); ", ROOM),
+            (
+                Err(Errno::FBIG),
+                "f cannot grow further: File too large (os error 27); ",
+                "Raise the limit (`ulimit -f`) or write smaller files",
+            ),
+            (Ok(0), "cannot write to f: ", ""),
+        ] {
+            let (outcome, written, there, all) = landing(result.map_err(io::Error::from));
+            assert!(there == all[..all.len() / 2], "{says}");
+            assert_eq!((written.packets, written.bytes), (1, there.len() as u64), "{says}");
+            let kept = Kept { packets: written.packets, bytes: written.bytes };
+            let said = WriteError::from_write("f", outcome.unwrap_err(), kept).to_string();
+            assert!(said.starts_with(says) && said.contains("1 packet") && said.ends_with(remedy), "{said}");
+        }
     }
 }

@@ -229,3 +229,56 @@ pub(super) fn write_all(
     }
     (at, Ok(()))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Takes at most so many bytes at a time, is interrupted in between, and ends with `last` where it has `room` bytes.
+    fn take(
+        bytes: &[u8],
+        most: usize,
+        room: usize,
+        last: fn() -> io::Result<usize>,
+    ) -> (Vec<u8>, usize, io::Result<()>) {
+        let (mut taken, mut calls) = (Vec::new(), 0);
+        let (at, result) = write_all(bytes, |rest, at| {
+            calls += 1;
+            assert_eq!(at, taken.len(), "it goes on behind what was taken");
+            match rest.len().min(most).min(room - at) {
+                _ if calls % 2 == 0 => Err(io::ErrorKind::Interrupted.into()),
+                0 => last(),
+                some => {
+                    taken.extend_from_slice(&rest[..some]);
+                    Ok(some)
+                }
+            }
+        });
+        (taken, at, result)
+    }
+
+    #[test]
+    fn short_writes_go_on_behind_what_was_taken() {
+        let bytes: Vec<u8> = (0..100).collect();
+        for most in [1, 7, 99, 100, 1000] {
+            let (taken, at, result) = take(&bytes, most, 1000, || unreachable!("there is room"));
+            result.unwrap();
+            assert_eq!((taken, at), (bytes.clone(), 100));
+        }
+    }
+
+    #[test]
+    fn an_error_tells_how_much_was_taken_before() {
+        let bytes: Vec<u8> = (0..100).collect();
+        let full = || Err(io::ErrorKind::StorageFull.into());
+        for (last, kind) in
+            [(full as fn() -> _, io::ErrorKind::StorageFull), (|| Ok(0), io::ErrorKind::WriteZero)]
+        {
+            for room in [0, 1, 50, 99] {
+                let (taken, at, result) = take(&bytes, 7, room, last);
+                assert_eq!((&taken[..], at), (&bytes[..room], room));
+                assert_eq!(result.unwrap_err().kind(), kind);
+            }
+        }
+    }
+}
