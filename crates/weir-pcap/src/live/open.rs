@@ -124,7 +124,7 @@ fn pool(
     if wish.mode == Mode::Exclusive && !wish.force {
         leaves_the_host_its_traffic(&device.name())?;
     }
-    if automatic && (settings.immediate || settings.protocol != 0 || Pool::number() >= MOST_POOLS) {
+    if automatic && (settings.immediate || settings.only().is_some() || Pool::number() >= MOST_POOLS) {
         return Ok(None);
     }
     let both = if automatic { automatically(wish) } else { Some(source) };
@@ -163,8 +163,7 @@ fn automatically(wish: &Wish) -> Option<SourceChoice> {
 }
 
 fn socket(device: &Device, settings: &Settings, snap_len: u32, nanoseconds: bool) -> Result<Socket, Refusal> {
-    let protocol = u16::try_from(settings.protocol).ok().filter(|&one| one != 0 && one != ALL);
-    let protocol = protocol.map(u16::to_be_bytes);
+    let protocol = settings.only().map(u16::to_be_bytes);
     let mut ring = ring(device, settings, snap_len);
     loop {
         match Socket::open(&ring, settings.promiscuous, device.link_types()[0], nanoseconds, protocol) {
@@ -185,9 +184,6 @@ fn refused(error: CallError) -> Refusal {
         _ => Refusal::from(error.to_string()),
     }
 }
-
-/// `ETH_P_ALL`.
-const ALL: u16 = 3;
 
 fn ring(device: &Device, settings: &Settings, snap_len: u32) -> RingOptions {
     let largest = snap_len.min(device.mtu.saturating_add(64).max(SUPER_FRAME));

@@ -43,7 +43,7 @@ pub(super) struct Pool {
     pub(super) polled: bool,
     /// The next chunk, or error, which was met when the last packet of this one was taken.
     ahead: Option<Result<Chunk, String>>,
-    /// Packets that the filter has rejected here.
+    /// Packets of other protocols, and those that the filter has rejected here.
     rejected: u64,
     /// Packets of the other direction.
     skipped: u64,
@@ -54,6 +54,8 @@ pub(super) struct Pool {
     ethernet: bool,
     /// `PCAP_D_` number.
     pub(super) direction: c_int,
+    /// The EtherType of all packets, if they are to have one: received ones only.
+    protocol: Option<u16>,
     /// A tagged frame as the kernel shows it to filters: without the tag.
     untagged: Vec<u8>,
 }
@@ -139,6 +141,7 @@ impl Pool {
             nanoseconds,
             ethernet,
             direction: 0,
+            protocol: settings.only(),
             untagged: Vec::new(),
         };
         NUMBER.fetch_add(1, Ordering::Relaxed);
@@ -192,14 +195,14 @@ impl Pool {
                 continue;
             }
             // Cut to the snap length, a packet may lack what the filter in the kernel has seen.
-            if let Some(filter) =
-                filter.filter(|_| self.filtered_since.is_none_or(|since| packet.timestamp < since))
-            {
+            let filter = filter.filter(|_| self.filtered_since.is_none_or(|since| packet.timestamp < since));
+            if filter.is_some() || self.protocol.is_some() {
                 let seen = match self.ethernet {
                     true => seen(&packet, sent, self.index, &mut self.untagged),
                     false => bare(&packet, sent, self.index),
                 };
-                if !filter.accepts(&seen) {
+                let other = self.protocol.is_some_and(|only| sent || seen.meta.protocol != only);
+                if other || filter.is_some_and(|filter| !filter.accepts(&seen)) {
                     self.rejected += 1;
                     continue;
                 }
@@ -360,7 +363,12 @@ fn seen<'a>(packet: &weir::Packet<'a>, sent: bool, index: u32, room: &'a mut Vec
         [first, ..] if first & 1 == 1 => libc::PACKET_MULTICAST,
         _ => libc::PACKET_HOST,
     };
-    let meta = Metadata { packet_type, protocol: half(0), interface: index, vlan: None };
+    let protocol = |at| match (half(at), half(at + 2)) {
+        (..0x600, 0xffff) => ETH_P_802_3,
+        (..0x600, _) => ETH_P_802_2,
+        (ether_type, _) => ether_type,
+    };
+    let meta = Metadata { packet_type, protocol: protocol(0), interface: index, vlan: None };
     if !TAGS.contains(&half(0)) || rest.len() < 4 {
         return Seen { meta, ..plain };
     }
@@ -368,9 +376,13 @@ fn seen<'a>(packet: &weir::Packet<'a>, sent: bool, index: u32, room: &'a mut Vec
     room.extend_from_slice(addresses);
     room.extend_from_slice(&rest[4..]);
     let vlan = Some(VlanTag { protocol: half(0), tci: half(2) });
-    let meta = Metadata { vlan, protocol: half(4), ..meta };
+    let meta = Metadata { vlan, protocol: protocol(4), ..meta };
     Seen { data: room, length: packet.original_len.saturating_sub(4), meta }
 }
+
+/// What the kernel takes for the EtherType of a frame that has a length instead: with an IPX header, and any other.
+const ETH_P_802_3: u16 = 1;
+const ETH_P_802_2: u16 = 4;
 
 /// The EtherTypes of tags that Linux strips (`eth_type_vlan`).
 const TAGS: [u16; 2] = [0x8100, 0x88a8];
@@ -407,6 +419,14 @@ mod tests {
         assert_eq!((without.data, without.length, without.meta.protocol), (&inner[..], 96, 0x800));
         assert_eq!(without.meta.vlan, Some(VlanTag { protocol: 0x8100, tci: 0x2005 }));
         assert_eq!(without.meta.packet_type, libc::PACKET_OUTGOING);
+        for (behind, protocol) in
+            [([0, 9, 0x42, 0x42], 4), ([5, 0xff, 0xff, 0xff], 1), ([6, 0, 0xff, 0xff], 0x600)]
+        {
+            let plain = [&inner[..12], &behind].concat();
+            assert_eq!(seen(&packet(&plain), false, 1, &mut room).meta.protocol, protocol);
+            let tagged = [&tagged[..16], &behind].concat();
+            assert_eq!(seen(&packet(&tagged), false, 1, &mut room).meta.protocol, protocol);
+        }
         for short in [&tagged[..15], &tagged[..13], &tagged[..3]] {
             assert_eq!(seen(&packet(short), false, 1, &mut room).data, short);
         }

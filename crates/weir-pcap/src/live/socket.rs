@@ -28,7 +28,7 @@ pub(super) struct Socket {
     pub(super) counting: bool,
     /// `PCAP_D_` number.
     pub(super) direction: c_int,
-    /// The EtherType of all packets, if they are to have one, as in the frame.
+    /// The EtherType of all packets, if they are to have one, as in the frame: received ones only.
     protocol: Option<[u8; 2]>,
     /// Whether the kernel runs the filter, for packets from this block on.
     filtered_from: Option<u64>,
@@ -101,7 +101,8 @@ impl Socket {
                 OUT => packet.sent(),
                 _ => true,
             };
-            if !there || protocol.is_some_and(|protocol| protocol != packet.origin.protocol()) {
+            let other = |protocol| packet.sent() || protocol != packet.origin.protocol();
+            if !there || protocol.is_some_and(other) {
                 *rejected += 1;
                 return ControlFlow::Continue(());
             }

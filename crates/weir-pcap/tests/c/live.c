@@ -10,7 +10,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static pcap_t *capture, *sender;
+/* The second sender is on the device where most captures are. */
+static pcap_t *capture, *sender, *other;
 
 /* The program runs with weir's pool behind it, perhaps from a source that has received packets only. */
 static int pool, received_only;
@@ -66,7 +67,7 @@ static void send_all(void)
 
 struct wish {
 	const char *device;
-	int snapshot, promiscuous, timeout, immediate, precision, monitor, link_type;
+	int snapshot, promiscuous, timeout, immediate, precision, monitor, link_type, buffer, protocol, nonblocking;
 };
 
 static pcap_t *open_as(struct wish w)
@@ -82,6 +83,9 @@ static pcap_t *open_as(struct wish w)
 	pcap_set_immediate_mode(p, w.immediate);
 	pcap_set_tstamp_precision(p, w.precision);
 	pcap_set_rfmon(p, w.monitor);
+	pcap_set_buffer_size(p, w.buffer);
+	pcap_set_protocol_linux(p, w.protocol);
+	pcap_setnonblock(p, w.nonblocking, error);
 	status = pcap_activate(p);
 	say("activate %s = %d %s", w.device, status, text(pcap_geterr(p)));
 	if (status < 0) {
@@ -94,16 +98,18 @@ static pcap_t *open_as(struct wish w)
 }
 
 /* The sender's device stays free for captures of any kind. */
-static void open_sender(void)
+static pcap_t *open_sender(const char *device)
 {
 	const char *source = getenv("WEIR_SOURCE");
 	char *kept = source ? strdup(source) : NULL;
+	pcap_t *p;
 
 	unsetenv("WEIR_SOURCE");
-	sender = open_as((struct wish){ .device = "d1" });
+	p = open_as((struct wish){ .device = device });
 	if (kept)
 		setenv("WEIR_SOURCE", kept, 1);
 	free(kept);
+	return p;
 }
 
 static pcap_t *usual(void)
@@ -391,17 +397,105 @@ static void stats(void)
 	pcap_close(capture);
 }
 
+/* Sends a frame to the device of most captures, and one from it, unless the source does not see that. */
+static void send_both(const char *tags, int type, size_t length)
+{
+	u_char *place = frame_room + 12 + 4 * strlen(tags);
+
+	frame(tags, 53, length);
+	place[0] = (u_char)(type >> 8);
+	place[1] = (u_char)type;
+	frame_room[11] = (u_char)length;
+	say("in %d", pcap_inject(sender, frame_room, length));
+	if (received_only)
+		return;
+	frame_room[11]++;
+	say("out %d", pcap_inject(other, frame_room, length + 1));
+}
+
 static void directions(void)
 {
 	static const pcap_direction_t all[] = { PCAP_D_INOUT, PCAP_D_IN, PCAP_D_OUT };
 	size_t i;
 
 	for (i = 0; i < 3; i++) {
-		capture = open_as((struct wish){ .device = i < 3 ? "d1" : "d0", .timeout = 10 });
+		capture = open_as((struct wish){ .device = "d0", .timeout = 10 });
 		say("direction %d", pcap_setdirection(capture, all[i]));
-		send_frame("", 53, 60);
-		say("answer %d", pcap_inject(capture, frame("", 54, 61), 61));
+		send_both("", 0x800, 60);
+		if (!received_only)
+			say("its own %d", pcap_inject(capture, frame("", 54, 70), 70));
+		filter(capture, "greater 1");
+		send_both("", 0x800, 62);
 		read_all(capture);
+		pcap_close(capture);
+	}
+}
+
+static void protocols(void)
+{
+	static const int all[] = { 0x806, 0x8100 };
+	char error[PCAP_ERRBUF_SIZE];
+	struct pcap_pkthdr *h;
+	const u_char *data;
+	size_t i;
+
+	for (i = 0; i < sizeof all / sizeof *all; i++) {
+		capture = open_as((struct wish){ .device = "d0", .timeout = 10, .protocol = all[i] });
+		pcap_setnonblock(capture, 1, error);
+		send_both("", 0x800, 60);
+		send_both("", 0x806, 62);
+		send_both("C", 0x806, 64);
+		send_both("CC", 0x806, 66);
+		filter(capture, "greater 1");
+		send_both("", 0x800, 68);
+		send_both("", 0x806, 70);
+		/* Lengths differ: libpcap loses tags here. */
+		do
+			while (pcap_next_ex(capture, &h, &data) == 1)
+				say("  number %d", data[11]);
+		while (readable(capture, 200));
+		pcap_close(capture);
+	}
+}
+
+static void nonblocking(void)
+{
+	char error[PCAP_ERRBUF_SIZE];
+
+	capture = open_as((struct wish){ .device = "d0", .timeout = 10, .nonblocking = 1 });
+	say("nonblock %d", pcap_getnonblock(capture, error));
+	pcap_close(capture);
+}
+
+static void promiscuous(void)
+{
+	int on;
+
+	for (on = 0; on < 2; on++) {
+		capture = open_as((struct wish){ .device = "d0", .promiscuous = on });
+		say("promiscuous %d", system("ip -d link show d0 | grep -q 'promiscuity 1'"));
+		pcap_close(capture);
+		say("and then %d", system("ip -d link show d0 | grep -q 'promiscuity 0'"));
+	}
+}
+
+/* Nobody reads: a small buffer is soon full, a large one has room for 9 MB. */
+static void buffers(void)
+{
+	static const struct {
+		int size, most;
+	} all[] = { { 6 << 20, 20000 }, { 48 << 20, 6000 } };
+	struct pcap_stat s;
+	int i, sent;
+
+	for (i = 0; i < 2; i++) {
+		capture = open_as((struct wish){ .device = "d0", .timeout = 10, .buffer = all[i].size });
+		for (s.ps_drop = sent = 0; sent < all[i].most && s.ps_drop == 0; sent++) {
+			send_frame("", 53, 1514);
+			if (sent % 500 == 499 && pcap_stats(capture, &s) != 0)
+				say("stats: %s", pcap_geterr(capture));
+		}
+		say("lost: %d", s.ps_drop > 0);
 		pcap_close(capture);
 	}
 }
@@ -443,20 +537,23 @@ static void child(void)
 
 static void precise(void)
 {
+	static const int all[] = { PCAP_TSTAMP_PRECISION_NANO, PCAP_TSTAMP_PRECISION_MICRO };
 	struct pcap_pkthdr *h;
 	const u_char *data;
-	int i, large = 0;
+	int i, j, large;
 
-	capture = open_as((struct wish){ .device = "d0", .timeout = 10, .precision = PCAP_TSTAMP_PRECISION_NANO });
-	say("precision %d", pcap_get_tstamp_precision(capture));
-	for (i = 0; i < 20; i++) {
-		send_frame("", 53, 60);
-		if (pcap_next_ex(capture, &h, &data) == 1)
-			large |= h->ts.tv_usec >= 1000000;
-		usleep(1000);
+	for (j = 0; j < 2; j++) {
+		capture = open_as((struct wish){ .device = "d0", .timeout = 10, .precision = all[j] });
+		say("precision %d", pcap_get_tstamp_precision(capture));
+		for (i = large = 0; i < 20; i++) {
+			send_frame("", 53, 60);
+			if (pcap_next_ex(capture, &h, &data) == 1)
+				large |= h->ts.tv_usec >= 1000000;
+			usleep(1000);
+		}
+		say("nanoseconds: %d", large);
+		pcap_close(capture);
 	}
-	say("nanoseconds: %d", large);
-	pcap_close(capture);
 }
 
 static void gone(void)
@@ -490,7 +587,7 @@ int main(int count, char **words)
 {
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	if (count > 1 && strcmp(words[1], "ours") == 0) {
-		open_sender();
+		sender = open_sender("d1");
 		lone(3);
 		inbound();
 		pcap_close(sender);
@@ -499,7 +596,7 @@ int main(int count, char **words)
 	pool = count > 1;
 	received_only = pool && strcmp(words[1], "received") == 0;
 	refusals();
-	open_sender();
+	sender = open_sender("d1");
 	capture = usual();
 	numbers(capture);
 	sending(capture);
@@ -521,13 +618,18 @@ int main(int count, char **words)
 	breaks();
 	lone(2);
 	stats();
-	if (!received_only)
-		directions();
+	other = open_sender("d0");
+	directions();
+	protocols();
+	pcap_close(other);
+	nonblocking();
+	promiscuous();
+	buffers();
 	cooked();
 	child();
 	precise();
 	pcap_close(sender);
-	open_sender();
+	sender = open_sender("d1");
 	gone();
 	pcap_close(sender);
 	return 0;
