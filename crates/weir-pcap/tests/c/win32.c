@@ -271,6 +271,56 @@ static void buffers(void)
 	pcap_close(p);
 }
 
+/* Whatever was set before a buffer is changed is so afterwards. */
+static void renewed(void)
+{
+	static const struct {
+		const char *device, *filter;
+		int protocol, link_type;
+		pcap_direction_t direction;
+	} all[] = { { "d0", "ether[14] & 1 = 1", 0, DLT_EN10MB, PCAP_D_OUT },
+		{ "d0", "ether[14] & 1 = 1", 0x88b5, DLT_EN10MB, PCAP_D_INOUT },
+		{ "any", "", 0x88b5, DLT_LINUX_SLL2, PCAP_D_IN } };
+	pcap_t *other = opened("d0", 0, 1);
+	struct pcap_pkthdr *header;
+	const u_char *data;
+	u_char alien[60];
+	int status, large = 0;
+
+	for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+		pcap_t *p = pcap_create(all[i].device, error);
+
+		pcap_set_snaplen(p, 30);
+		pcap_set_promisc(p, i < 2);
+		pcap_set_timeout(p, 1);
+		pcap_set_tstamp_precision(p, PCAP_TSTAMP_PRECISION_NANO);
+		pcap_set_protocol_linux(p, all[i].protocol);
+		pcap_activate(p);
+		pcap_set_datalink(p, all[i].link_type);
+		filtered(p, all[i].filter);
+		pcap_setdirection(p, all[i].direction);
+		pcap_setnonblock(p, 1, error);
+		say("renewed: %d %d", pcap_setbuff(p, 1 << 20), pcap_setmintocopy(p, 0));
+		say("  snap length %d, precision %d, link type %d, non-blocking %d", pcap_snapshot(p), pcap_get_tstamp_precision(p),
+		    pcap_datalink(p), pcap_getnonblock(p, error));
+		say("  promiscuous %d", system("ip -d link show d0 | grep -q 'promiscuity 1'") == 0);
+		memcpy(alien, frame(1), sizeof alien);
+		alien[13]++;
+		pcap_sendpacket(sender, alien, sizeof alien);
+		send_frames(2, 2, 60);
+		pcap_sendpacket(other, frame(4), 60);
+		pcap_sendpacket(other, frame(5), 60);
+		pcap_setnonblock(p, 0, error);
+		status = pcap_next_ex(p, &header, &data);
+		large |= header->ts.tv_usec >= 1000000;
+		say("  a packet: %d, %u of %u", status, header->caplen, header->len);
+		say("  number %d", data[header->len == 60 ? 14 : 20]);
+		pcap_close(p);
+	}
+	say("nanoseconds: %d", large);
+	pcap_close(other);
+}
+
 /* ---- sampling ---- */
 
 static void sampling(void)
@@ -538,6 +588,8 @@ int main(int count, char **arguments)
 	lists();
 	wrong_handles();
 	buffers();
+	if (!pool)
+		renewed();
 	sampling();
 	statistics();
 	queues();
