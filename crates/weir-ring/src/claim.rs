@@ -41,3 +41,23 @@ impl<T> std::ops::DerefMut for Claimed<'_, T> {
         &mut self.0
     }
 }
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use std::thread;
+
+    use super::*;
+
+    #[test]
+    fn a_claim_ends_even_if_its_owner_panics() {
+        let claim = Claim::new(1);
+        let mut claimed = claim.try_claim().expect("nobody has it");
+        *claimed = 2;
+        assert!(claim.try_claim().is_none());
+        drop(claimed);
+        let owner = |_: &_| panic!("with the value in hand");
+        thread::scope(|scope| scope.spawn(|| claim.try_claim().as_ref().map(owner)).join())
+            .expect_err("it panics");
+        assert_eq!(claim.try_claim().as_deref(), Some(&2));
+    }
+}

@@ -44,3 +44,32 @@ impl AsFd for Doorbell {
         self.fd.as_fd()
     }
 }
+
+#[cfg(all(test, not(miri)))]
+mod tests {
+    use std::fs::File;
+    use std::os::unix::fs::FileExt;
+
+    use rustix::fs::{MemfdFlags, memfd_create};
+
+    use super::*;
+
+    /// A file has the two pages of a ring buffer, too; whoever has it may write both.
+    #[test]
+    fn once_quiet_all_that_was_rung_is_consumed() {
+        let page = rustix::param::page_size() as u64;
+        let file = File::from(memfd_create("doorbell", MemfdFlags::CLOEXEC).expect("there is memory"));
+        file.set_len(2 * page).expect("there is memory");
+        let doorbell =
+            Doorbell::new(file.try_clone().expect("a second descriptor").into()).expect("both pages");
+        let word = |at| {
+            let mut word = [0; 8];
+            file.read_exact_at(&mut word, at).expect("both pages are there");
+            u64::from_ne_bytes(word)
+        };
+        file.write_all_at(&24_u64.to_ne_bytes(), page).expect("both pages are there");
+        assert_eq!((word(0), word(page)), (0, 24));
+        doorbell.quiet();
+        assert_eq!((word(0), word(page)), (24, 24));
+    }
+}

@@ -52,13 +52,53 @@ fn what_shrinks_is_refused() {
     pool.set_progress_position(0, 0, Ordering::Release);
     commit(320, 10, false);
     assert_eq!(reader.take().unwrap().unwrap().records(), 10);
-    for (bytes, records) in [(288, 10), (320, 9), (352, 10), (320, 11), (352, 12), (353, 11), (1 << 30, 11)] {
+    for (bytes, records) in [
+        (288, 10),
+        (320, 9),
+        (352, 10),
+        (320, 11),
+        (352, 12),
+        (353, 11),
+        (354, 11),
+        (8196, 11),
+        (1 << 30, 11),
+    ] {
         commit(bytes, records, true);
         let error = reader.take().unwrap_err();
         assert_eq!((error.bytes, error.taken_bytes), (bytes, 320), "{bytes} {records}");
     }
-    commit(352, 11, true);
-    assert_eq!(reader.take().unwrap().unwrap().len(), 32);
+    commit(8192, 11, true);
+    assert_eq!(reader.take().unwrap().unwrap().len(), 8192 - 320, "a chunk may be full to its end");
+}
+
+#[test]
+fn a_chunk_that_was_closed_without_a_record_is_refused() {
+    let (pool, mut reader) = victim();
+    pool.set_progress_commit(0, Commit { bytes: 0, records: 0, closed: true }, Ordering::Release);
+    pool.set_progress_position(0, 0, Ordering::Release);
+    reader.take().unwrap_err();
+}
+
+#[test]
+fn chunks_are_where_they_can_be_whatever_the_writer_says() {
+    let (pool, mut reader) = victim();
+    pool.set_progress_commit(0, Commit { bytes: 32, records: 1, closed: true }, Ordering::Release);
+    pool.set_progress_position(0, 0, Ordering::Release);
+    let part = reader.take().unwrap();
+    for (opened, chunk, expected) in [
+        (0, 0, (2, 0, 0)),
+        (2, 1, (1, 1, 0)),
+        (2, 6, (1, 1, 0)), // there is no such chunk
+        (2, u32::MAX, (1, 1, 0)),
+        (100, 1, (0, 1, 1)),
+    ] {
+        pool.set_opened(0, opened, 0, chunk);
+        let fill = reader.fill();
+        assert_eq!((fill.free, fill.open, fill.ready), expected, "{opened} {chunk}");
+        assert_eq!(fill.held, 1);
+    }
+    drop(part);
+    assert_eq!(reader.fill().held, 0);
 }
 
 #[test]

@@ -224,10 +224,15 @@ mod tests {
 
     #[test]
     fn the_last_record_always_fits() {
-        for largest in [1, 60, 1514, 65549, 262_144] {
-            let shape = Shape::new(1, 2, 4096, largest).unwrap();
-            assert!(shape.stride() - (shape.limit() - 1) >= largest.next_multiple_of(4) + 32 + 16);
-            assert_eq!(shape.stride() % PAGE, 0);
+        for largest in (3980..4080).chain([1, 60, 1514, 65549, 262_144]) {
+            for limit in 4096..4104 {
+                let shape = Shape::new(1, 2, limit, largest).unwrap();
+                // Records begin at multiples of 4.
+                let end = (limit.next_multiple_of(4) - 4) + largest.next_multiple_of(4) + 32 + 16;
+                assert!(shape.stride() >= end, "{limit} {largest}");
+                assert!(shape.stride() <= (end + 8).next_multiple_of(PAGE), "{limit} {largest}");
+                assert_eq!(shape.stride() % PAGE, 0);
+            }
         }
     }
 
@@ -241,5 +246,22 @@ mod tests {
             Shape::new(1 << 20, 1 << 20, 4096, 60),
             Err(ShapeError::TooMany { queues: 1 << 20, chunks: 1 << 20 })
         );
+    }
+
+    #[test]
+    fn measures_are_refused_beyond_their_limits() {
+        const GIB: u32 = 1 << 30;
+        let size = |chunk_size, largest| Shape::new(1, 2, chunk_size, largest);
+        assert_eq!(size(4096, GIB / 2 - 1).map(|shape| shape.limit()), Ok(4096));
+        assert_eq!(size(4096, GIB / 2), Err(ShapeError::ChunkSize(4096)));
+        assert_eq!(size(GIB, 60).map(|shape| shape.limit()), Ok(GIB));
+        assert_eq!(size(GIB + 1, 60), Err(ShapeError::ChunkSize(GIB + 1)));
+        assert_eq!(size(4095, 60), Err(ShapeError::ChunkSize(4095)));
+        let many = |queues, chunks| Shape::new(queues, chunks, 4096, 60).map(|shape| shape.chunks_total());
+        assert_eq!(many(16, 1 << 20), Ok(1 << 24));
+        let (queues, chunks) = (17, 1 << 20);
+        assert_eq!(many(queues, chunks), Err(ShapeError::TooMany { queues, chunks }));
+        let (queues, chunks) = (1, (1 << 20) + 1);
+        assert_eq!(many(queues, chunks), Err(ShapeError::TooMany { queues, chunks }));
     }
 }

@@ -63,7 +63,9 @@ mod tests {
 
     #[test]
     fn a_queue_is_full_beyond_its_limit() {
-        for (chunks, percent, limit) in [(100, 60, 58), (12, 50, 5), (2, 99, 0), (3, 99, 0), (0, 1, 0)] {
+        for (chunks, percent, limit) in
+            [(100, 60, 58), (12, 50, 5), (2, 99, 0), (2, 100, 1), (3, 99, 0), (0, 1, 0)]
+        {
             let asked = Limit::new(chunks, percent);
             for waiting in 0..200 {
                 assert_eq!(asked.is_exceeded_by(waiting), waiting > limit, "{chunks} {percent} {waiting}");

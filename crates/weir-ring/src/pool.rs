@@ -375,3 +375,97 @@ fn slot_word(position: u64, chunk: u32) -> u64 {
 fn split_slot(slot: u64) -> (u32, u32) {
     ((slot >> 32) as u32, slot as u32)
 }
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+    use crate::layout::Counters;
+
+    fn pool(queues: u32, chunks: u32) -> (Vec<Writer>, Vec<Reader>) {
+        let shape = Shape::new(queues, chunks, 4096, 60).expect("a pool can have these measures");
+        Pool::private(shape).expect("there is memory")
+    }
+
+    /// The places of the words are those of `struct queue` in `crates/weir-bpf/src/pool.h`.
+    #[test]
+    fn each_counter_is_read_from_its_place_and_its_queue() {
+        let (_, readers) = pool(2, 2);
+        let pool = readers[0].pool();
+        for (word, value) in (0..QUEUE_WORDS).zip(100..) {
+            pool.queue_word(1, word).store(value, Ordering::Relaxed);
+        }
+        let expected = Counters {
+            seen: 104,
+            captured: 105,
+            bytes: 106,
+            lost: 108,
+            errors: 109,
+            filtered: 114,
+            sampled_out: 117,
+            orphans: 115,
+        };
+        assert_eq!(readers[1].gauge().counters(), expected);
+        assert_eq!(readers[0].gauge().counters(), Counters::default());
+    }
+
+    #[test]
+    fn a_writer_rests_when_each_packet_that_it_has_seen_has_ended() {
+        let (_, readers) = pool(2, 2);
+        let (pool, gauge) = (readers[0].pool(), readers[1].gauge());
+        assert_eq!(gauge.at_rest(), Some(0));
+        for end in [5, 8, 9, 14, 17] {
+            pool.queue_word(1, 4).fetch_add(1, Ordering::Relaxed);
+            assert_eq!(gauge.at_rest(), None);
+            pool.queue_word(1, end).fetch_add(1, Ordering::Relaxed);
+            assert_eq!(gauge.at_rest(), Some(1), "word {end}");
+        }
+        // Bytes and orphans are not ends of packets.
+        [6, 15].iter().for_each(|&other| pool.queue_word(1, other).store(7, Ordering::Relaxed));
+        assert_eq!(gauge.at_rest(), Some(1));
+    }
+
+    #[test]
+    fn the_clock_of_one_queue_is_set_and_nothing_else() {
+        let (_, readers) = pool(2, 2);
+        let pool = readers[0].pool();
+        readers[1].gauge().set_clock_offset(-2);
+        let orders = |queue| [0, 1].map(|word| pool.order(queue, word).load(Ordering::Relaxed));
+        assert_eq!((orders(0), orders(1)), ([u64::MAX, 0], [u64::MAX, u64::MAX - 1]));
+    }
+
+    /// Those that were read last are still in the caches.
+    #[test]
+    fn a_reader_that_keeps_up_makes_do_with_a_few_chunks() {
+        let (mut writers, mut readers) = pool(1, 16);
+        let mut used = BTreeSet::new();
+        for _ in 0..64 {
+            used.insert(writers[0].open().expect("a chunk is empty"));
+            writers[0].commit(4096);
+            readers[0].take().expect("our own writer").expect("there is a record");
+        }
+        assert_eq!(used, (0..4).collect());
+    }
+
+    #[test]
+    fn each_chunk_may_be_full_to_its_end() {
+        let (mut writers, mut readers) = pool(1, 2);
+        for value in [1, 2] {
+            writers[0].room().expect("a chunk is empty").fill(value);
+            writers[0].commit(8192);
+        }
+        for value in [1, 2] {
+            let part = readers[0].take().expect("our own writer").expect("there is a record");
+            assert_eq!(part.as_ref(), [value; 8192]);
+        }
+    }
+
+    #[test]
+    #[should_panic(expected = "runs out of its chunk")]
+    fn a_record_that_runs_out_of_its_chunk_is_not_published() {
+        let (mut writers, _readers) = pool(1, 2);
+        writers[0].open();
+        writers[0].commit(8196);
+    }
+}

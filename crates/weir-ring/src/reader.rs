@@ -275,3 +275,83 @@ impl Drop for Part {
         self.pool.release(self.chunk);
     }
 }
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+
+    use super::*;
+    use crate::layout::Shape;
+    use crate::writer::Writer;
+
+    fn one_queue() -> (Writer, Reader) {
+        let shape = Shape::new(1, 2, 4096, 60).expect("a pool can have these measures");
+        let (mut writers, mut readers) = Pool::private(shape).expect("there is memory");
+        (writers.remove(0), readers.remove(0))
+    }
+
+    /// Writes records of the smallest size, numbered from 0.
+    fn write(writer: &mut Writer, records: u8) {
+        for number in 0..records {
+            let room = writer.room().expect("a chunk is empty");
+            room[..RECORD_MIN as usize].fill(number);
+            writer.commit(RECORD_MIN);
+        }
+    }
+
+    fn take(reader: &mut Reader) -> Part {
+        reader.take().expect("our own writer").expect("there are records")
+    }
+
+    #[test]
+    fn what_was_taken_is_no_longer_ready() {
+        let (mut writer, mut reader) = one_queue();
+        assert_eq!(reader.ready(), (0, false));
+        write(&mut writer, 3);
+        assert_eq!(reader.ready(), (96, false));
+        take(&mut reader);
+        assert_eq!(reader.ready(), (0, false));
+        write(&mut writer, 125);
+        assert_eq!(reader.ready(), (4000, true), "the first chunk is full");
+        write(&mut writer, 1);
+        assert_eq!(reader.ready(), (4000, true), "the first comes first");
+        take(&mut reader);
+        assert_eq!(reader.ready(), (32, false));
+    }
+
+    #[test]
+    fn the_writer_is_to_ring_after_more_than_was_taken() {
+        let (mut writer, mut reader) = one_queue();
+        let pool = reader.pool();
+        let wake_at = || pool.wake_at(0).load(Ordering::Relaxed);
+        assert_eq!(wake_at(), u64::MAX, "not before it is asked");
+        for (records, taken) in [(3, 96), (2, 160), (123, 4096), (1, 4128)] {
+            write(&mut writer, records);
+            take(&mut reader);
+            reader.wake_after(1000);
+            assert_eq!(wake_at(), taken + 1000);
+        }
+        reader.wake_never();
+        assert_eq!(wake_at(), u64::MAX);
+    }
+
+    #[test]
+    fn a_part_gets_shorter_at_either_end() {
+        let (mut writer, mut reader) = one_queue();
+        write(&mut writer, 5);
+        let mut part = take(&mut reader);
+        let numbers = |part: &Part| part.as_ref().iter().step_by(32).copied().collect::<Vec<_>>();
+        let first = part.take_first(32, 1);
+        assert_eq!((first.records(), numbers(&first)), (1, vec![0]));
+        assert_eq!((part.records(), numbers(&part)), (4, vec![1, 2, 3, 4]));
+        for (bytes, records) in [(129, 4), (128, 5)] {
+            catch_unwind(AssertUnwindSafe(|| part.truncate(bytes, records))).expect_err("longer than it is");
+            catch_unwind(AssertUnwindSafe(|| part.take_first(bytes, records)))
+                .expect_err("more than there are");
+        }
+        part.truncate(64, 2);
+        assert_eq!((part.len(), part.records(), numbers(&part)), (64, 2, vec![1, 2]));
+        let all = part.take_first(64, 2);
+        assert!(part.is_empty() && !all.is_empty());
+    }
+}

@@ -90,3 +90,16 @@ impl Drop for Region {
 fn non_null(base: *mut c_void) -> NonNull<c_void> {
     NonNull::new(base).expect("mmap never maps the null page without being told to")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    #[should_panic(expected = "word 512 of a region of 4096 bytes")]
+    fn there_are_no_words_beyond_the_region() {
+        let region = Region::anonymous(4096).expect("there is memory");
+        region.word(511);
+        region.word(512);
+    }
+}

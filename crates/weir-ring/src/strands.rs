@@ -199,7 +199,7 @@ impl<T: Clone> State<T> {
         let at = self.pieces.iter().position(|piece| free(piece).is_none_or(|free| !free.is_empty()))?;
         let piece = &mut self.pieces[at];
         let Some(free) = free(piece) else {
-            if at > 0 || !in_hand.is_empty() {
+            if !in_hand.is_empty() {
                 return None;
             }
             self.in_hand = Set::ALL;
@@ -326,6 +326,20 @@ mod tests {
         drop(whole);
         assert_eq!(strands.take(0, 1).map(|taken| taken.what), Some(2));
         assert!(strands.is_done());
+    }
+
+    #[test]
+    fn a_worker_gets_the_strands_that_it_had_before() {
+        let strands = Strands::new();
+        strands.lay_out(piece(0, 4, 4));
+        let all = [0, 1].map(|who| strands.take(who, 2).expect("half of it waits"));
+        let had = all.map(|taken| taken.places.expect("it is divided"));
+        strands.lay_out(piece(1, 4, 4));
+        let all = [1, 0].map(|who| strands.take(who, 2).expect("half of it waits"));
+        assert_eq!(all.map(|taken| taken.places.expect("it is divided")), [had[1].clone(), had[0].clone()]);
+        strands.lay_out(piece(2, 4, 4));
+        let taken = strands.take(0, 0).expect("all of it waits");
+        assert_eq!(taken.places, Some(vec![0, 1, 2, 3]), "no part is less than all");
     }
 
     #[test]
