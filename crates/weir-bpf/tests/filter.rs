@@ -75,7 +75,7 @@ fn agree(seed: u64, nodes: usize, packets: usize) -> (u32, u32) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: share::cases(48), failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig::with_cases(share::cases(48)))]
 
     #[test]
     fn programs_are_taken_and_answer_as_the_interpreter(seed in any::<u64>(), nodes in 1..80_usize) {

@@ -223,7 +223,7 @@ fn mutated() -> impl Strategy<Value = (u16, String)> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: share::cases(128), ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig::with_cases(share::cases(128)))]
 
     #[test]
     fn mistakes_are_accepted_and_refused_as_by_libpcap(entries in prop::collection::vec(mutated(), 10)) {

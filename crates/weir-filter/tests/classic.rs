@@ -103,7 +103,7 @@ fn lifted(program: &Program, rules: Rules, data: &[u8]) -> Result<u32, LiftError
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: share::cases(2000), failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig::with_cases(share::cases(2000)))]
 
     #[test]
     fn the_kernel_runs_it_the_same(program in program(numbers()), data in prop::collection::vec(any::<u8>(), 1..40)) {

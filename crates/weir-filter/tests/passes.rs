@@ -207,7 +207,7 @@ fn same(
 type Pass = (&'static str, fn(&Graph) -> Graph);
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: share::cases(500), failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig::with_cases(share::cases(500)))]
 
     #[test]
     fn each_pass_changes_no_verdict(choices in choices(), packets in packets()) {

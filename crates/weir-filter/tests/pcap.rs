@@ -525,7 +525,7 @@ fn byte_loads_the_byte_that_it_asks() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: share::cases(600), failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig::with_cases(share::cases(600)))]
 
     #[test]
     fn random_expressions_mean_what_libpcap_makes_of_them(seed in any::<u64>()) {

@@ -358,7 +358,7 @@ thread_local! {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: share::cases(12), failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig::with_cases(share::cases(12)))]
 
     /// Frames of the tables with some bytes changed, cut somewhere.
     #[test]

@@ -330,7 +330,6 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
         /// From which it follows that no two addresses become the same.
         #[test]
         fn common_prefixes_are_preserved(key: [u8; 32], one: u128, other: u128, shared in 0_u32..=128) {

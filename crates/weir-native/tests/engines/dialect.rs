@@ -144,7 +144,7 @@ fn each_beginning_of_an_expression_is_an_error_or_a_program() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: share::cases(400), failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig::with_cases(share::cases(400)))]
 
     #[test]
     fn expressions_made_at_random_mean_what_libpcap_says(

@@ -399,7 +399,6 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
         #[test]
         fn any_bytes_are_taken(
             mut frame in prop::collection::vec(any::<u8>(), 0..120),
