@@ -194,6 +194,25 @@ mod tests {
     }
 
     #[test]
+    fn comments_are_the_texts_among_the_options() {
+        let mut list = Vec::new();
+        append_comment(&mut list, "one");
+        append(&mut list, 9, b"other");
+        append(&mut list, COMMENT, &[0xff]);
+        append_comment(&mut list, "two");
+        assert_eq!(comments(&list).collect::<Vec<_>>(), ["one", "two"]);
+    }
+
+    #[test]
+    fn long_values_are_cut() {
+        let mut bytes = Vec::new();
+        append(&mut bytes, 9, &[1; 65_536]);
+        append(&mut bytes, 10, &[2; 3]);
+        let lengths: Vec<usize> = Options::new(&bytes).map(|option| option.unwrap().value.len()).collect();
+        assert_eq!(lengths, [65_535, 3]);
+    }
+
+    #[test]
     fn long_texts_are_cut_between_characters() {
         let text = "é".repeat(40_000);
         let mut bytes = Vec::new();

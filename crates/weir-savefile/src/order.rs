@@ -75,3 +75,29 @@ impl std::fmt::Display for ByteOrder {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_order_reads_its_own_numbers() {
+        let bytes = [1, 2, 3, 4, 5, 6, 7, 8, 9];
+        let little = ByteOrder::Little;
+        assert_eq!((little.u16([1, 2]), little.u32([1, 2, 3, 4])), (0x0201, 0x0403_0201));
+        assert_eq!(little.u64([1, 2, 3, 4, 5, 6, 7, 8]), 0x0807_0605_0403_0201);
+        assert_eq!(little.time_at(&bytes, 1), Some(0x0504_0302_0908_0706));
+        let big = ByteOrder::Big;
+        assert_eq!((big.u16([1, 2]), big.u32([1, 2, 3, 4])), (0x0102, 0x0102_0304));
+        assert_eq!(big.u64([1, 2, 3, 4, 5, 6, 7, 8]), 0x0102_0304_0506_0708);
+        assert_eq!(big.time_at(&bytes, 1), Some(0x0203_0405_0607_0809));
+        assert_eq!((big.u16_at(&bytes, 7), big.u16_at(&bytes, 8)), (Some(0x0809), None));
+        assert_eq!(
+            (big.u32_at(&bytes, 5), big.u32_at(&bytes, 6), big.u32_at(&bytes, 10)),
+            (Some(0x0607_0809), None, None)
+        );
+        assert_eq!(big.time_at(&bytes, 2), None);
+        assert_eq!((big.swapped(), little.swapped()), (little, big));
+        assert_eq!([big, little].map(|order| order.to_string()), ["big endian", "little endian"]);
+    }
+}

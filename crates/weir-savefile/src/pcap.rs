@@ -118,12 +118,30 @@ mod tests {
     fn file_headers() {
         let header = file_header(Resolution::Nano, 65_535, 113, None);
         assert_eq!(header[..4], 0xa1b2_3c4du32.to_ne_bytes());
+        assert_eq!((&header[4..6], &header[6..8]), (&2u16.to_ne_bytes()[..], &4u16.to_ne_bytes()[..]));
+        assert_eq!(header[8..16], [0; 8]);
         assert_eq!(header[16..20], 65_535u32.to_ne_bytes());
         assert_eq!(header[20..], 113u32.to_ne_bytes());
         assert_eq!(file_header(Resolution::Micro, 0, 1, None)[..4], 0xa1b2_c3d4u32.to_ne_bytes());
-        for (fcs_len, word) in [(Some(4), 0x2400_0001u32), (Some(0), 0x0400_0001), (Some(3), 1), (None, 1)] {
+        for (fcs_len, word) in [
+            (Some(4), 0x2400_0001u32),
+            (Some(0), 0x0400_0001),
+            (Some(30), 0xf400_0001),
+            (Some(32), 1),
+            (Some(3), 1),
+            (None, 1),
+        ] {
             assert_eq!(file_header(Resolution::Micro, 0, 1, fcs_len)[20..], word.to_ne_bytes());
         }
+    }
+
+    #[test]
+    fn only_some_link_types_have_long_packets() {
+        for (link_type, longest) in [(1, 262_144), (189, 32 << 20), (231, 32 << 20)] {
+            assert_eq!(longest_packet(link_type), longest);
+        }
+        let units = [Resolution::Micro, Resolution::Nano].map(|resolution| resolution.to_string());
+        assert_eq!(units, ["microseconds", "nanoseconds"]);
     }
 
     #[test]

@@ -228,6 +228,12 @@ mod tests {
 
     type OwnedOptions = Vec<(u16, Vec<u8>)>;
 
+    /// An option that was copied from another file; its code is the same in both byte orders.
+    const MORE: [u8; 8] = {
+        let [low, high] = 4u16.to_ne_bytes();
+        [1, 1, low, high, 7, 7, 7, 7]
+    };
+
     /// Checks the frame of the only block in `bytes`; returns its type, its fixed part and its options.
     fn open(bytes: &[u8], fixed: usize) -> (u32, &[u8], OwnedOptions) {
         let word = |at: usize| u32::from_ne_bytes(bytes[at..at + 4].try_into().unwrap());
@@ -243,13 +249,22 @@ mod tests {
     #[test]
     fn section_header() {
         let mut bytes = Vec::new();
-        let header = SectionHeader { os: Some("Linux"), comment: Some("why"), ..Default::default() };
+        let header = SectionHeader {
+            hardware: Some("amd64"),
+            os: Some("Linux"),
+            user_application: Some("weir"),
+            comment: Some("why"),
+            more: &MORE,
+        };
         header.append_to(&mut bytes);
         let (kind, fixed, options) = open(&bytes, 16);
         assert_eq!(kind, SECTION_HEADER);
         assert_eq!(fixed[..4], BYTE_ORDER_MAGIC.to_ne_bytes());
         assert_eq!(fixed[8..], [0xff; 8]);
-        assert_eq!(options, [(1, b"why".to_vec()), (3, b"Linux".to_vec())]);
+        assert_eq!((&fixed[4..6], &fixed[6..8]), (&1u16.to_ne_bytes()[..], &[0; 2][..]));
+        let texts = [(1, "why"), (2, "amd64"), (3, "Linux"), (4, "weir")];
+        let texts = texts.map(|(code, text)| (code, text.as_bytes().to_vec()));
+        assert_eq!(options, [&texts[..], &[(0x101, vec![7; 4])]].concat());
     }
 
     #[test]
@@ -262,7 +277,12 @@ mod tests {
             mac: Some([2, 0, 0, 0, 0, 1]),
             speed_bits: Some(10_000_000_000),
             filter: Some("tcp"),
-            ..Default::default()
+            description: Some("uplink"),
+            os: Some("Linux"),
+            hardware: Some("a card"),
+            fcs_len: Some(4),
+            comment: Some("why"),
+            more: &MORE,
         }
         .append_to(&mut bytes);
         let (kind, fixed, options) = open(&bytes, 8);
@@ -273,10 +293,16 @@ mod tests {
             options,
             [
                 (2, b"eth0".to_vec()),
+                (3, b"uplink".to_vec()),
                 (6, vec![2, 0, 0, 0, 0, 1]),
                 (8, 10_000_000_000u64.to_ne_bytes().to_vec()),
                 (9, vec![9]),
                 (11, b"\0tcp".to_vec()),
+                (12, b"Linux".to_vec()),
+                (13, vec![4]),
+                (15, b"a card".to_vec()),
+                (1, b"why".to_vec()),
+                (0x101, vec![7; 4]),
             ]
         );
     }
@@ -288,10 +314,14 @@ mod tests {
         InterfaceStatistics {
             interface: 3,
             timestamp: time,
+            start: Some(1),
             end: Some(time),
             received: Some(10),
             dropped: Some(4),
-            ..Default::default()
+            accepted: Some(9),
+            dropped_by_os: Some(2),
+            delivered: Some(7),
+            comment: Some("end"),
         }
         .append_to(&mut bytes);
         let (kind, fixed, options) = open(&bytes, 12);
@@ -299,10 +329,10 @@ mod tests {
         assert_eq!(kind, INTERFACE_STATISTICS);
         assert_eq!(fixed[..4], 3u32.to_ne_bytes());
         assert_eq!(fixed[4..], halves);
-        assert_eq!(
-            options,
-            [(3, halves), (4, 10u64.to_ne_bytes().to_vec()), (5, 4u64.to_ne_bytes().to_vec())]
-        );
+        let start = [0u32.to_ne_bytes(), 1u32.to_ne_bytes()].concat();
+        let counts = [(4, 10u64), (5, 4), (6, 9), (7, 2), (8, 7)];
+        let counts = counts.map(|(code, count)| (code, count.to_ne_bytes().to_vec()));
+        assert_eq!(options, [&[(1, b"end".to_vec()), (2, start), (3, halves)][..], &counts].concat());
     }
 
     #[test]
@@ -316,6 +346,23 @@ mod tests {
                 assert_eq!(bytes[at..at + 4], u32::try_from(total).unwrap().to_ne_bytes());
             }
             assert_eq!(bytes[8..8 + len], [1; 9][..len]);
+        }
+    }
+
+    #[test]
+    fn simple_packets() {
+        for len in 0..9usize {
+            let mut bytes = vec![7];
+            append_simple_packet(&mut bytes, 1500, &[1; 9][..len]).unwrap();
+            let bytes = &bytes[1..];
+            let total = 16 + len.next_multiple_of(4);
+            let total_field = u32::try_from(total).unwrap().to_ne_bytes();
+            assert_eq!(bytes.len(), total);
+            assert_eq!((&bytes[..4], &bytes[4..8]), (&3u32.to_ne_bytes()[..], &total_field[..]));
+            assert_eq!(bytes[8..12], 1500u32.to_ne_bytes());
+            assert_eq!(bytes[12..12 + len], [1; 9][..len]);
+            assert_eq!(bytes[12 + len..total - 4], [0; 3][..total - 16 - len]);
+            assert_eq!(bytes[total - 4..], total_field);
         }
     }
 

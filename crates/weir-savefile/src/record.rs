@@ -531,6 +531,42 @@ mod tests {
     }
 
     #[test]
+    fn losses_are_added_and_all_else_is_kept() {
+        let mut comment = Vec::new();
+        let header = RecordHeader { flags: Some(5), dropcount: Some(2), queue: Some(9), ..HEADER };
+        append(&mut comment, &header, &[7; 5], Some("hello"), &Notes::default()).unwrap();
+        for (block, flags, queue, lost) in [(comment, Some(5), 9, 5), (encoded(&HEADER, &[7; 5]), None, 0, 3)]
+        {
+            let mut out = vec![1];
+            append_with_loss(&mut out, &block, 3).unwrap();
+            let record = only(&out[1..]).unwrap();
+            assert_eq!((record.dropcount, record.flags, record.queue), (lost, flags, queue));
+            assert_eq!((record.data, record.timestamp), (&[7; 5][..], HEADER.timestamp));
+            assert_eq!(options::comments(record.notes).count(), usize::from(flags.is_some()));
+            let drops = Options::new(&out[1 + HEAD + 8..out.len() - TAIL]);
+            assert_eq!(drops.filter(|option| option.unwrap().code == DROP_COUNT).count(), 1);
+            let mut out = vec![1];
+            assert_eq!(append_with_loss(&mut out, &[&block[..], &block].concat(), 3), None);
+            assert_eq!(append_with_loss(&mut out, &block[1..], 3), None);
+            assert_eq!(out, [1]);
+        }
+    }
+
+    #[test]
+    fn timestamps_end_where_there_is_no_record() {
+        let good = encoded(&HEADER, &[1; 8]);
+        let of = |bytes: &[u8]| (Timestamps::new(bytes).count(), Timestamps::last(bytes).is_some());
+        assert_eq!(of(&[&good[..], &good].concat()), (2, true));
+        for (at, value, count) in [(0, 5, 0), (4, 28, 0), (4, 32, 1), (4, 44, 0), (4, 0, 0)] {
+            let mut bytes = good.clone();
+            set(&mut bytes, at, value);
+            assert_eq!(Timestamps::new(&bytes).count(), count, "{at} {value}");
+        }
+        assert_eq!(of(&good[4..]), (0, false));
+        assert_eq!(of(&[1, 2, 3]), (0, false));
+    }
+
+    #[test]
     fn a_record_that_does_not_fit_leaves_the_buffer_alone() {
         let mut buf = [0xee; 35];
         assert_eq!(encode(&mut buf, &HEADER, &[&[1]]), None);

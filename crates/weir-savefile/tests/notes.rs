@@ -108,3 +108,24 @@ fn a_list_that_is_cut_does_no_harm() {
         assert!(codes <= 3 && notes.comments().count() <= codes, "{end}");
     }
 }
+
+#[test]
+fn some_options_can_be_left_out() {
+    for order in ORDERS {
+        let options =
+            [(1, b"one".to_vec()), (3, vec![2, 1, 2, 3, 4]), (0x1234, Vec::new()), (1, b"four".to_vec())];
+        let whole = list(order, &options);
+        let notes = Notes::new(order, &whole);
+        assert!(!notes.is_empty() && !notes.is_timeless() && notes.as_bytes() == whole);
+        let mut kept = Vec::new();
+        let some = notes.only(|code| code != 1, &mut kept);
+        assert_eq!(some.as_bytes(), &list(order, &options[1..3])[..16], "{order}");
+        assert_eq!(some.comments().count(), 0);
+        assert!(notes.only(|_| false, &mut Vec::new()).is_empty());
+        let copy = whole.clone();
+        assert_eq!(notes.moved(&copy), notes);
+    }
+    let timeless = Notes::of_no_time();
+    assert!(timeless.is_timeless() && timeless.is_empty() && timeless.moved(&[]).is_timeless());
+    assert!(Notes::default().is_empty() && !Notes::default().is_timeless());
+}

@@ -131,6 +131,34 @@ mod tests {
     }
 
     #[test]
+    fn units_have_names() {
+        for (resolution, name) in [
+            (0, "seconds"),
+            (3, "milliseconds"),
+            (6, "microseconds"),
+            (9, "nanoseconds"),
+            (12, "picoseconds"),
+            (5, "10^-5 seconds"),
+            (127, "10^-127 seconds"),
+            (128, "2^-0 seconds"),
+            (128 + 20, "2^-20 seconds"),
+        ] {
+            let unit = TimeUnit::new(resolution, 1);
+            assert_eq!((unit.to_string().as_str(), unit.resolution()), (name, resolution));
+        }
+    }
+
+    #[test]
+    fn units_below_a_nanosecond_are_finer() {
+        for (resolution, finer) in
+            [(9, false), (10, true), (28, true), (29, true), (128 + 29, false), (128 + 30, true)]
+        {
+            assert_eq!(TimeUnit::new(resolution, 0).is_finer(), finer, "{resolution}");
+        }
+        assert_eq!(TimeUnit::new(29, 0).nanoseconds(u64::MAX), Ok(0));
+    }
+
+    #[test]
     fn offsets_and_ends() {
         assert_eq!(TimeUnit::new(9, 2).nanoseconds(5), Ok(2_000_000_005));
         assert_eq!(TimeUnit::new(9, -2).nanoseconds(2_000_000_005), Ok(5));
