@@ -222,6 +222,17 @@ mod tests {
         }
     }
 
+    /// As in `crates/weir-bpf/src/pool.h`.
+    #[test]
+    fn the_parts_of_shared_memory_have_the_size_of_their_structs() {
+        assert_eq!((PROGRESS_WORDS, QUEUE_WORDS, ORDER_HEAD_WORDS), (8, 24, 8));
+        let shape = Shape::new(3, 5, 4096, 60).unwrap();
+        assert_eq!((shape.slots(), shape.order_words(), shape.order_bytes()), (8, 24, 192));
+        assert_eq!((shape.queues(), shape.chunks(), shape.chunks_total()), (3, 5, 15));
+        assert_eq!(shape.data_bytes(), 15 * 8192);
+        assert_eq!([0, 4, 5, 14].map(|chunk| shape.home(chunk)), [0, 0, 1, 2]);
+    }
+
     #[test]
     fn the_last_record_always_fits() {
         for largest in (3980..4080).chain([1, 60, 1514, 65549, 262_144]) {

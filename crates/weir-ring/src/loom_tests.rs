@@ -77,6 +77,21 @@ fn an_open_chunk_can_be_read_while_it_is_written() {
 }
 
 #[test]
+fn a_chunk_that_is_opened_again_is_not_taken_for_full() {
+    loom::model(|| {
+        let (mut writer, mut reader) = pool(1, 1);
+        assert!(write(&mut writer, 1));
+        assert_eq!(read(&reader.take().expect("our own writer").expect("it is there")), [1]);
+        let writing = thread::spawn(move || assert!(write(&mut writer, 2)));
+        // Loom reports it if this reads before the record is written.
+        let early = reader.take().expect("our own writer").map(|part| read(&part));
+        writing.join().expect("the writer does not panic");
+        let late = reader.take().expect("our own writer").map(|part| read(&part));
+        assert_eq!(early.xor(late), Some(vec![2]));
+    });
+}
+
+#[test]
 fn a_chunk_is_not_written_again_before_its_last_part_is_dropped_elsewhere() {
     loom::model(|| {
         let (mut writer, mut reader) = pool(2, 1);

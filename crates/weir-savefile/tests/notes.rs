@@ -69,6 +69,8 @@ fn all_is_kept_in_native_order() {
         assert_eq!(notes.comments().collect::<Vec<_>>(), ["one", "two"], "{order}");
         let header = RecordHeader { flags: Some(INBOUND), ..HEADER };
         assert_eq!(kept(&header, None, &notes), expected, "{order}");
+        let both = RecordHeader { flags: Some(0x0100_0009), ..HEADER };
+        assert_eq!(kept(&both, None, &notes), expected, "{order}");
         // A comment that is present already is not repeated; any other is added.
         assert_eq!(kept(&header, Some("two"), &notes), expected, "{order}");
         assert_eq!(kept(&header, Some("three"), &notes)[0], (1, b"three".to_vec()), "{order}");
