@@ -89,12 +89,14 @@ miri: setup ## the same code under Miri (needs a nightly toolchain with it)
 	  echo "miri: skipped, not there: rustup toolchain install nightly --component miri,rust-src"; \
 	fi
 
-mutants: ## change single lines of the C and Rust code, MUTANTS (50) of C: would the tests notice? takes hours (root)
+mutants: ## change single lines of the C and Rust code, MUTANTS (50) of C, each day others of Rust: would the tests notice? takes hours (root)
 	@scripts/setup test
+	@mkdir -p out
 	@status=0; scripts/mutants $(or $(MUTANTS),50) || status=$$?; \
 	if cargo mutants --version >/dev/null 2>&1; then \
-	  cargo mutants --output out --test-tool nextest --package weir-ring --package weir-filter --package weir-native \
-	    --package weir-savefile --package weir-traffic --package weir-dissect --package weir-service || status=$$?; \
+	  cargo mutants --output out --sharding round-robin --shard $$(($$(date +%s) / 86400 % 50))/50 \
+	    --package weir-ring --package weir-filter --package weir-native --package weir-savefile --package weir-traffic \
+	    --package weir-dissect --package weir-service || status=$$?; \
 	else \
 	  echo "mutants: Rust skipped, not there: cargo install cargo-mutants --locked"; \
 	fi; exit $$status
