@@ -97,7 +97,7 @@ fn with_pair(test: impl FnOnce([u32; 2]) + Send) {
 /// Sends frames from `far`, of enough flows to arrive on both queues, and waits until `counted` has them.
 fn send(far: u32, counted: impl Fn() -> u64) {
     let (sender, before, began) = (Sender::new(far).expect("a socket"), counted(), Instant::now());
-    for port in (1..).take(FRAMES as usize) {
+    for port in 1..=u16::try_from(FRAMES).expect("a few") {
         sender.send(&frame(port)).expect("it is up");
     }
     while counted() < before + FRAMES {
