@@ -145,6 +145,32 @@ fn each_file_has_its_own_statistics_although_the_account_is_ahead() {
 }
 
 #[test]
+fn a_file_that_a_packet_fills_to_the_byte_ends_with_it() {
+    let packets = chunk(0, 0, 20);
+    for (format, one_by_one) in FORMATS.into_iter().flat_map(|format| [(format, false), (format, true)]) {
+        let first = |rotation| {
+            let directory = tempfile::tempdir().unwrap();
+            let options = rotating(format, rotation);
+            let file = directory.path().join("f");
+            let mut writer = Writer::create(&file, &interfaces(), &options).unwrap();
+            match one_by_one {
+                true => packets.iter().try_for_each(|packet| writer.packet(&packet.whole())).unwrap(),
+                false => put(&mut writer, &packets).unwrap(),
+            }
+            assert!(writer.files().count > 1);
+            writer.finish(&Account::default()).1.unwrap();
+            if format == Format::Pcapng { packet_bytes(&file, &options) } else { len_of(&file) }
+        };
+        let [ten, eleven] =
+            [10, 11].map(|most| first(Rotation { packets: Some(most), ..Rotation::default() }));
+        for (size, bytes) in [(ten - 1, ten), (ten, ten), (ten + 1, eleven), (eleven, eleven)] {
+            let in_file = first(Rotation { size: Some(size), ..Rotation::default() });
+            assert_eq!(in_file, bytes, "{format:?}, one by one: {one_by_one}, size {size}");
+        }
+    }
+}
+
+#[test]
 fn packets_one_by_one_fill_files_exactly() {
     let directory = tempfile::tempdir().unwrap();
     let options =
