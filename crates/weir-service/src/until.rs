@@ -98,3 +98,22 @@ impl Budget {
         usize::try_from(before).unwrap_or(usize::MAX).min(packets)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_budget_ends_at_the_end_of_a_chunk_or_within() {
+        for (last, taken) in [(6, 6), (7, 6)] {
+            let budget = Budget::new(Some(10));
+            assert_eq!((budget.take(4), budget.is_spent()), (4, false));
+            assert_eq!((budget.take(5), budget.is_spent()), (5, false));
+            assert_eq!((budget.take(last - 5), budget.is_spent()), (taken - 5, true));
+            assert_eq!((budget.take(1), budget.is_spent()), (0, true));
+        }
+        assert!(Budget::new(Some(0)).is_spent());
+        let endless = Budget::new(None);
+        assert_eq!((endless.take(4), endless.is_spent()), (4, false));
+    }
+}
