@@ -299,3 +299,24 @@ impl Numbers {
         self.captured == 0 && self.original_len == 0
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_longest_packet_is_read_and_one_byte_more_refused() {
+        let word = |number: u32| number.to_le_bytes();
+        let file = [word(0xa1b2_c3d4), [2, 0, 4, 0], word(0), word(0), word(262_144), word(1)].concat();
+        let variant = variant([0xd4, 0xc3, 0xb2, 0xa1]).expect("pcap");
+        let (header, _) = Header::read(variant, &file).expect("a header").expect("all of it");
+        let record = |length| [word(1), word(0), word(length), word(length)].concat();
+        let longest = record(262_144);
+        assert!(matches!(header.step(&longest), Ok(Step::Need(262_160))));
+        let whole = [&longest[..], &[7; 262_144]].concat();
+        assert!(matches!(header.step(&whole), Ok(Step::Found { used: 262_160, .. })));
+        let longer = record(262_145);
+        let refused = header.step(&longer);
+        assert!(matches!(refused, Err(Fault::TooLong { length: 262_145, limit: 262_144 })));
+    }
+}
