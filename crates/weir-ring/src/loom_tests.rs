@@ -91,6 +91,24 @@ fn a_chunk_that_is_opened_again_is_not_taken_for_full() {
     });
 }
 
+/// What was read has been given before, also for another thread that looks.
+#[test]
+fn anyone_may_ask_where_the_chunks_are() {
+    let mut model = loom::model::Builder::new();
+    model.preemption_bound = Some(2);
+    model.check(|| {
+        let (mut writer, mut reader) = pool(1, 1);
+        assert!(write(&mut writer, 1));
+        let first = reader.take().expect("our own writer").expect("it is there");
+        let gauge = reader.gauge();
+        let asking = thread::spawn(move || gauge.fill());
+        drop(first);
+        assert!(write(&mut writer, 2));
+        assert!(reader.take().expect("our own writer").is_some());
+        assert!(asking.join().expect("does not panic").held <= 1);
+    });
+}
+
 #[test]
 fn a_chunk_is_not_written_again_before_its_last_part_is_dropped_elsewhere() {
     loom::model(|| {
