@@ -426,7 +426,9 @@ mod tests {
             Step::Taken((queue, bytes)) => format!("{bytes} of {queue}"),
             Step::Spin => "spin".to_owned(),
             Step::Nap(until) => format!("nap {}", since(until)),
-            Step::Sleep(until) => until.map_or("sleep".to_owned(), |until| format!("sleep {}", since(until))),
+            Step::Sleep(until) => {
+                until.map_or_else(|| "sleep".to_owned(), |until| format!("sleep {}", since(until)))
+            }
             Step::Over => "over".to_owned(),
         }
     }
