@@ -10,6 +10,7 @@ use weir_bpf::pool::{PoolOptions, SampleBy, Sampling, Stamp, SteerBy, Steering};
 use weir_bpf::trace::{self, Trace};
 use weir_bpf::writers::{Chosen, Driven, Writers};
 use weir_bpf::{LoadError, af_xdp, bare, forward, inline, lab, stack, tag, tc, xdp, xsk};
+use weir_judge::share;
 use weir_sys::cpu::Processors;
 use weir_sys::netns::NetNs;
 use weir_sys::{kernel, link, skip, veth};
@@ -187,12 +188,14 @@ fn root_xdp() {
 /// What segments may carry is bounded by the MTU: of cards, with jumbo frames, and of the loopback device.
 const PAYLOADS: [Option<u32>; 4] = [None, Some(1500), Some(9216), Some(65_536)];
 
-/// The part of tc's programs with one of [`PAYLOADS`]: together they have each pair. A test for each, since they take longest.
+/// The part of tc's programs with one of [`PAYLOADS`]: together they have each pair. A test for each, since they take longest:
+/// seconds for each program that makes segments, of which half are loaded today and the others tomorrow.
 fn load_tc(payload: usize, name: &str) {
     with_device(|_| {
         let mut loaded = Loaded::default();
         let sizes: Vec<usize> = POOL.into_iter().chain([PAYLOADS.len(), 3, SAMPLED.len()]).collect();
-        for row in pairs(&sizes).into_iter().filter(|row| row[5] == payload) {
+        let rows = pairs(&sizes).into_iter().filter(|row| row[5] == payload);
+        for row in share(if payload == 0 { 1 } else { 2 }, rows) {
             let (pool, steering) = pool(&row);
             let processors = Processors::online().expect("processors");
             let segments = PAYLOADS[payload].map(|payload| tc::Segments { payload });

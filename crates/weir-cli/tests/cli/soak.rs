@@ -25,7 +25,7 @@ const SOURCES: [&str; 3] = ["tc", "xdp", "af_packet"];
 /// What all sources have together.
 const TIME: Duration = Duration::from_secs(3);
 /// A process may have grown by this, whatever the time: buffers come to their size late.
-const GROWTH: u64 = 8 << 20;
+const GROWTH: u64 = 16 << 20;
 /// Descriptors that are open while a filter is exchanged.
 const OPEN: u64 = 2;
 /// From one scrape to the next.
