@@ -19,6 +19,7 @@ mod generate;
 mod harness;
 mod hostile;
 mod libpcap;
+mod losses;
 mod many;
 mod metrics;
 mod names;
