@@ -72,7 +72,7 @@ faults: ## each system call fails at each place, and a thousand kill -9; takes l
 	@WEIR_REQUIRE_ROOT=1 WEIR_FAULTS=all WEIR_KILLS=1000 cargo nextest run --profile all --package weir-cli --test faults
 
 SOAK ?= 1h
-soak: ## capture at full rate for SOAK (1h), with all that changes around a capture: nothing grows, the account closes (root)
+soak: ## capture at full rate for SOAK (1h) while everything around it changes; nothing may grow, and the account must close (root)
 	@scripts/setup test
 	@WEIR_REQUIRE_ROOT=1 WEIR_SOAK=$(SOAK) cargo nextest run --profile all --package weir-cli --no-capture \
 	  -E 'test(root_a_capture_stays_as_it_is)'
