@@ -13,6 +13,7 @@ const HEADER: usize = 8;
 
 const VERSION_10: u8 = 1;
 const VERSION_13: u8 = 4;
+
 impl Printer<'_> {
     pub(crate) fn openflow(&mut self, bytes: Bytes<'_>) -> Result<(), Cut> {
         self.protocol = "openflow";
@@ -142,7 +143,12 @@ impl Printer<'_> {
         bytes.get(0, len).map(drop)
     }
 
-    pub(crate) fn openflow_vendor(&mut self, vendor: u32) {
+    pub(crate) fn openflow_mac(&mut self, what: &str, address: [u8; 6]) {
+        self.text(what);
+        self.mac(address);
+    }
+
+    pub(crate) fn openflow_vendor(&mut self, what: &str, vendor: u32) {
         let name = match vendor {
             0x005c_16c7 => "Big Switch Networks",
             0x0074_8771 => "Infoblox Inc",
@@ -162,7 +168,7 @@ impl Printer<'_> {
                 name => name,
             },
         };
-        put!(self, "0x{vendor:08x} ({name})");
+        put!(self, "{what}0x{vendor:08x} ({name})");
     }
 
     /// Prints an error's type and code, and the data of the message that caused it.

@@ -135,9 +135,7 @@ impl Printer<'_> {
             0 | 2 | 3 => self.openflow_data(body)?,
             1 => self.openflow_error(body, &ERRORS)?,
             4 => {
-                let vendor = body.u32(0)?;
-                self.text(", vendor ");
-                self.openflow_vendor(vendor);
+                self.openflow_vendor(", vendor ", body.u32(0)?);
                 self.openflow_data(body.from(4))?;
             }
             6 => return self.openflow10_features(body),
@@ -150,12 +148,8 @@ impl Printer<'_> {
             10 => {
                 self.openflow10_buffer("\n\t buffer_id ", body.u32(0)?);
                 put!(self, ", total_len {}", body.u16(4)?);
-                let port = body.u16(6)?;
-                self.text(", in_port ");
-                self.openflow10_number(port);
-                let reason = body.u8(8)?;
-                self.text(", reason ");
-                self.openflow10_reason(&["NO_MATCH", "ACTION"], "invalid", reason);
+                self.openflow10_port(", in_port ", body.u16(6)?);
+                self.openflow10_reason(", reason ", &["NO_MATCH", "ACTION"], "invalid", body.u8(8)?);
                 body.u8(9)?;
                 self.openflow_frame(body.from(10))?;
             }
@@ -163,9 +157,7 @@ impl Printer<'_> {
                 self.openflow10_match("\n\t ", body)?;
                 put!(self, "\n\t cookie 0x{:016x}", body.u64(40)?);
                 self.openflow10_nonzero(", priority ", body.u16(48)?);
-                let reason = body.u8(50)?;
-                self.text(", reason ");
-                self.openflow10_reason(&REMOVALS, "unknown", reason);
+                self.openflow10_reason(", reason ", &REMOVALS, "unknown", body.u8(50)?);
                 put!(self, ", duration_sec {}", body.u32(52)?);
                 put!(self, ", duration_nsec {}", body.u32(56)?);
                 self.openflow10_nonzero(", idle_timeout ", body.u16(60)?);
@@ -173,20 +165,14 @@ impl Printer<'_> {
                 put!(self, ", byte_count {}", body.u64(72)?);
             }
             12 => {
-                let reason = body.u8(0)?;
-                self.text("\n\t reason ");
-                self.openflow10_reason(&PORT_CHANGES, "invalid", reason);
-                self.openflow10_ports(body.from(8))?;
+                self.openflow10_reason("\n\t reason ", &PORT_CHANGES, "invalid", body.u8(0)?);
+                self.openflow10_port_description(body.from(8))?;
             }
             13 => return self.openflow10_packet_out(body),
             14 => return self.openflow10_flow(body),
             15 => {
-                let port = body.u16(0)?;
-                self.text("\n\t port_no ");
-                self.openflow10_number(port);
-                let address = body.mac(2)?;
-                self.text(", hw_addr ");
-                self.mac(address);
+                self.openflow10_port("\n\t port_no ", body.u16(0)?);
+                self.openflow_mac(", hw_addr ", body.mac(2)?);
                 self.openflow_field("config", body.u32(8)?, &PORT_CONFIGURATION);
                 self.openflow_field("mask", body.u32(12)?, &PORT_CONFIGURATION);
                 self.openflow_field("advertise", body.u32(16)?, &PORT_FEATURES);
@@ -194,14 +180,10 @@ impl Printer<'_> {
             16 => return self.openflow10_question(body),
             17 => return self.openflow10_answer(body),
             20 => {
-                let port = body.u16(0)?;
-                self.text("\n\t port ");
-                self.openflow10_number(port);
+                self.openflow10_port("\n\t port ", body.u16(0)?);
             }
             21 => {
-                let port = body.u16(0)?;
-                self.text("\n\t port ");
-                self.openflow10_number(port);
+                self.openflow10_port("\n\t port ", body.u16(0)?);
                 return self.openflow10_queues(body.from(8));
             }
             _ => {}
@@ -221,19 +203,15 @@ impl Printer<'_> {
             if rest.len < PORT {
                 return WRONG;
             }
-            self.openflow10_ports(rest.first(PORT))?;
+            self.openflow10_port_description(rest.first(PORT))?;
             rest = rest.from(PORT);
         }
         RIGHT
     }
 
-    fn openflow10_ports(&mut self, bytes: Bytes<'_>) -> Result<(), Cut> {
-        let port = bytes.u16(0)?;
-        self.text("\n\t  port_no ");
-        self.openflow10_number(port);
-        let address = bytes.mac(2)?;
-        self.text(", hw_addr ");
-        self.mac(address);
+    fn openflow10_port_description(&mut self, bytes: Bytes<'_>) -> Result<(), Cut> {
+        self.openflow10_port("\n\t  port_no ", bytes.u16(0)?);
+        self.openflow_mac(", hw_addr ", bytes.mac(2)?);
         self.openflow_text(", name '", bytes.from(8), 16)?;
         if self.options.verbose < 2 {
             return bytes.get(0, PORT).map(drop);
@@ -243,14 +221,15 @@ impl Printer<'_> {
         let tree = ["STP_LISTEN", "STP_LEARN", "STP_FORWARD", "STP_BLOCK"][(state >> 8 & 3) as usize];
         put!(self, "\n\t   state 0x{state:08x} ({tree}");
         self.text(if state & 1 != 0 { ", LINK_DOWN)" } else { ")" });
-        self.text(if state & !0x301 != 0 { " (bogus)" } else { "" });
+        self.text(bogus(state & !0x301 != 0));
         for (number, name) in ["  curr", "  advertised", "  supported", "  peer"].into_iter().enumerate() {
             self.openflow_field(name, bytes.u32(32 + 4 * number)?, &PORT_FEATURES);
         }
         Ok(())
     }
 
-    fn openflow10_number(&mut self, port: u16) {
+    fn openflow10_port(&mut self, what: &str, port: u16) {
+        self.text(what);
         match port {
             0xff00 => self.text("MAX"),
             0xfff8 => self.text("IN_PORT"),
@@ -265,14 +244,16 @@ impl Printer<'_> {
         }
     }
 
-    fn openflow10_vlan(&mut self, vlan: u16) {
+    fn openflow10_vlan(&mut self, what: &str, vlan: u16) {
+        self.text(what);
         match vlan {
             0xffff => self.text("NONE"),
             _ => put!(self, "{vlan}{}", bogus(!(1..4095).contains(&vlan))),
         }
     }
 
-    fn openflow10_table(&mut self, table: u8) {
+    fn openflow10_table(&mut self, what: &str, table: u8) {
+        self.text(what);
         match table {
             254 => self.text("EMERG"),
             255 => self.text("ALL"),
@@ -280,7 +261,8 @@ impl Printer<'_> {
         }
     }
 
-    fn openflow10_reason(&mut self, names: &[&str], unknown: &str, reason: u8) {
+    fn openflow10_reason(&mut self, what: &str, names: &[&str], unknown: &str, reason: u8) {
+        self.text(what);
         match names.get(usize::from(reason)) {
             Some(name) => self.text(name),
             None => put!(self, "{unknown} (0x{reason:02x})"),
@@ -311,8 +293,8 @@ impl Printer<'_> {
         }
         let port = bytes.u16(4)?;
         if wanted(1) {
-            put!(self, "{before}match in_port ");
-            self.openflow10_number(port);
+            self.text(before);
+            self.openflow10_port("match in_port ", port);
         }
         for (bit, name, at) in [(4, "dl_src", 6), (8, "dl_dst", 12)] {
             let address = bytes.mac(at)?;
@@ -323,8 +305,8 @@ impl Printer<'_> {
         }
         let vlan = bytes.u16(18)?;
         if wanted(2) {
-            put!(self, "{before}match dl_vlan ");
-            self.openflow10_vlan(vlan);
+            self.text(before);
+            self.openflow10_vlan("match dl_vlan ", vlan);
         }
         let priority = bytes.u8(20)?;
         if wanted(0x10_0000) {
@@ -400,26 +382,21 @@ impl Printer<'_> {
         match kind {
             0 => {
                 let port = value.u16(0)?;
-                self.text(", port ");
-                self.openflow10_number(port);
+                self.openflow10_port(", port ", port);
                 let len = value.u16(2)?;
                 if port == CONTROLLER {
                     put!(self, ", max_len {len}");
                 }
             }
             1 => {
-                let vlan = value.u16(0)?;
-                self.text(", vlan_vid ");
-                self.openflow10_vlan(vlan);
+                self.openflow10_vlan(", vlan_vid ", value.u16(0)?);
             }
             2 => {
                 let priority = value.u8(0)?;
                 put!(self, ", vlan_pcp {priority}{}", bogus(priority > 7));
             }
             4 | 5 => {
-                let address = value.mac(0)?;
-                self.text(", dl_addr ");
-                self.mac(address);
+                self.openflow_mac(", dl_addr ", value.mac(0)?);
             }
             6 | 7 => {
                 let address = value.ip4(0)?;
@@ -429,15 +406,11 @@ impl Printer<'_> {
             8 => put!(self, ", nw_tos 0x{:02x}", value.u8(0)?),
             9 | 10 => put!(self, ", tp_port {}", value.u16(0)?),
             11 => {
-                let port = value.u16(0)?;
-                self.text(", port ");
-                self.openflow10_number(port);
+                self.openflow10_port(", port ", value.u16(0)?);
                 put!(self, ", queue_id {}", value.u32(8)?);
             }
             0xffff => {
-                let vendor = value.u32(0)?;
-                self.text(", vendor ");
-                self.openflow_vendor(vendor);
+                self.openflow_vendor(", vendor ", value.u32(0)?);
                 return self.openflow_data(value.from(4));
             }
             _ => {}
@@ -447,9 +420,7 @@ impl Printer<'_> {
 
     fn openflow10_packet_out(&mut self, body: Bytes<'_>) -> Body {
         put!(self, "\n\t buffer_id 0x{:08x}", body.u32(0)?);
-        let port = body.u16(4)?;
-        self.text(", in_port ");
-        self.openflow10_number(port);
+        self.openflow10_port(", in_port ", body.u16(4)?);
         let len = usize::from(body.u16(6)?);
         let rest = body.from(8);
         if len > rest.len {
@@ -479,8 +450,7 @@ impl Printer<'_> {
         }
         let port = body.u16(60)?;
         if matches!(command, 3 | 4) {
-            self.text(", out_port ");
-            self.openflow10_number(port);
+            self.openflow10_port(", out_port ", port);
         }
         let flags = body.u16(62)?;
         put!(self, ", flags 0x{flags:04x}");
@@ -510,20 +480,14 @@ impl Printer<'_> {
                     return WRONG;
                 }
                 self.openflow10_match("\n\t ", rest)?;
-                let table = rest.u8(40)?;
-                self.text("\n\t table_id ");
-                self.openflow10_table(table);
-                let port = rest.u16(42)?;
-                self.text(", out_port ");
-                self.openflow10_number(port);
+                self.openflow10_table("\n\t table_id ", rest.u8(40)?);
+                self.openflow10_port(", out_port ", rest.u16(42)?);
             }
             PORTS | QUEUES => {
                 if rest.len != 8 {
                     return WRONG;
                 }
-                let port = rest.u16(0)?;
-                self.text("\n\t port_no ");
-                self.openflow10_number(port);
+                self.openflow10_port("\n\t port_no ", rest.u16(0)?);
                 if kind == QUEUES {
                     match rest.u32(4)? {
                         0xffff_ffff => self.text(", queue_id ALL"),
@@ -541,9 +505,7 @@ impl Printer<'_> {
         if rest.len < 4 {
             return WRONG;
         }
-        let vendor = rest.u32(0)?;
-        self.text(", vendor ");
-        self.openflow_vendor(vendor);
+        self.openflow_vendor(", vendor ", rest.u32(0)?);
         self.openflow_data(rest.from(4))?;
         RIGHT
     }
@@ -570,10 +532,7 @@ impl Printer<'_> {
             }
             FLOWS => {
                 while rest.len > 0 {
-                    let len = match self.openflow10_flow_counters(rest)? {
-                        Ok(len) => len,
-                        Err(invalid) => return Ok(Err(invalid)),
-                    };
+                    let Ok(len) = self.openflow10_flow_counters(rest)? else { return WRONG };
                     rest = rest.from(len);
                 }
             }
@@ -615,9 +574,7 @@ impl Printer<'_> {
         if len < FLOW || len > bytes.len {
             return Ok(Err(Invalid));
         }
-        let table = bytes.u8(2)?;
-        self.text(", table_id ");
-        self.openflow10_table(table);
+        self.openflow10_table(", table_id ", bytes.u8(2)?);
         self.openflow10_match("\n\t  ", bytes.from(4))?;
         put!(self, "\n\t  duration_sec {}", bytes.u32(44)?);
         put!(self, ", duration_nsec {}", bytes.u32(48)?);
@@ -638,9 +595,7 @@ impl Printer<'_> {
     /// Prints what a table, a port or a queue has counted.
     fn openflow10_counters(&mut self, kind: u16, bytes: Bytes<'_>) -> Result<(), Cut> {
         if kind == TABLES {
-            let table = bytes.u8(0)?;
-            self.text("\n\t table_id ");
-            self.openflow10_table(table);
+            self.openflow10_table("\n\t table_id ", bytes.u8(0)?);
             self.openflow_text(", name '", bytes.from(4), 32)?;
             let wildcards = bytes.u32(36)?;
             put!(self, "\n\t  wildcards 0x{wildcards:08x}");
@@ -651,9 +606,7 @@ impl Printer<'_> {
             put!(self, ", matched_count {}", bytes.u64(56)?);
             return Ok(());
         }
-        let port = bytes.u16(0)?;
-        self.text("\n\t  port_no ");
-        self.openflow10_number(port);
+        self.openflow10_port("\n\t  port_no ", bytes.u16(0)?);
         if kind == QUEUES {
             put!(self, ", queue_id {}", bytes.u32(4)?);
             for (number, name) in ["tx_bytes", "tx_packets", "tx_errors"].into_iter().enumerate() {

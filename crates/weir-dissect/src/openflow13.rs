@@ -2,7 +2,7 @@
 
 use crate::Printer;
 use crate::bytes::{Bytes, Cut};
-use crate::openflow_codes::{Bits, Body, CONFIGURATION_FLAGS, Invalid, PORT_CHANGES, RIGHT, VERSIONS, WRONG};
+use crate::openflow_codes::{Bits, Body, CONFIGURATION_FLAGS, PORT_CHANGES, RIGHT, VERSIONS, WRONG};
 use crate::text::put;
 
 /// Length of the description of a port.
@@ -188,9 +188,7 @@ impl Printer<'_> {
             1 => self.openflow_error(body, &ERRORS)?,
             2 | 3 => self.openflow_data(body)?,
             4 => {
-                let vendor = body.u32(0)?;
-                self.text("\n\t experimenter ");
-                self.openflow_vendor(vendor);
+                self.openflow_vendor("\n\t experimenter ", body.u32(0)?);
                 put!(self, ", exp_type 0x{:08x}", body.u32(4)?);
                 self.openflow_data(body.from(8))?;
             }
@@ -216,15 +214,11 @@ impl Printer<'_> {
                 // tcpdump's words, without the number.
                 let name = PORT_CHANGES.get(usize::from(reason)).unwrap_or(&"invalid (0x02x)");
                 put!(self, "\n\t reason {name}");
-                self.openflow13_port(body.from(8))?;
+                self.openflow13_port_description(body.from(8))?;
             }
             16 => {
-                let port = body.u32(0)?;
-                self.text("\n\t port_no ");
-                self.openflow13_number(port);
-                let address = body.mac(8)?;
-                self.text(", hw_addr ");
-                self.mac(address);
+                self.openflow13_port("\n\t port_no ", body.u32(0)?);
+                self.openflow_mac(", hw_addr ", body.mac(8)?);
                 self.openflow_field(" config", body.u32(16)?, &PORT_CONFIGURATION);
                 self.openflow_field(" mask", body.u32(20)?, &PORT_CONFIGURATION);
                 self.openflow_field(" advertise", body.u32(24)?, &PORT_FEATURES);
@@ -238,9 +232,7 @@ impl Printer<'_> {
                 put!(self, ", config 0x{:08x}", body.u32(4)?);
             }
             22 => {
-                let port = body.u32(0)?;
-                self.text("\n\t port ");
-                self.openflow13_number(port);
+                self.openflow13_port("\n\t port ", body.u32(0)?);
             }
             24 | 25 => {
                 let role = body.u32(0)?;
@@ -260,7 +252,8 @@ impl Printer<'_> {
         RIGHT
     }
 
-    fn openflow13_number(&mut self, port: u32) {
+    fn openflow13_port(&mut self, what: &str, port: u32) {
+        self.text(what);
         match port {
             0xffff_ff00 => self.text("MAX"),
             0xffff_fff8 => self.text("IN_PORT"),
@@ -276,8 +269,7 @@ impl Printer<'_> {
     }
 
     /// Prints which versions the sender speaks.
-    fn openflow_hello(&mut self, body: Bytes<'_>) -> Body {
-        let mut rest = body;
+    fn openflow_hello(&mut self, mut rest: Bytes<'_>) -> Body {
         while rest.len > 0 {
             if rest.len < 4 {
                 return WRONG;
@@ -303,16 +295,12 @@ impl Printer<'_> {
             rest.get(0, len)?;
             rest = rest.from(len);
         }
-        Ok(Ok::<(), Invalid>(()))
+        RIGHT
     }
 
-    fn openflow13_port(&mut self, bytes: Bytes<'_>) -> Result<(), Cut> {
-        let port = bytes.u32(0)?;
-        self.text("\n\t  port_no ");
-        self.openflow13_number(port);
-        let address = bytes.mac(8)?;
-        self.text(", hw_addr ");
-        self.mac(address);
+    fn openflow13_port_description(&mut self, bytes: Bytes<'_>) -> Result<(), Cut> {
+        self.openflow13_port("\n\t  port_no ", bytes.u32(0)?);
+        self.openflow_mac(", hw_addr ", bytes.mac(8)?);
         self.openflow_text(", name '", bytes.from(16), 16)?;
         if self.options.verbose < 2 {
             return bytes.get(0, PORT).map(drop);
