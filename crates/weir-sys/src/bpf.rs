@@ -244,7 +244,7 @@ fn raw(fd: BorrowedFd<'_>) -> u32 {
 /// # Safety
 ///
 /// `attr` must have the layout of `union bpf_attr` for `command`.
-unsafe fn bpf<T>(command: libc::c_int, attr: *const T) -> Result<libc::c_int, std::io::Error> {
+pub(crate) unsafe fn bpf<T>(command: libc::c_int, attr: *const T) -> Result<libc::c_int, std::io::Error> {
     // SAFETY: the caller's contract; the size passed is the size of what `attr` points to.
     let result = unsafe { libc::syscall(libc::SYS_bpf, command, attr, size_of::<T>()) };
     libc::c_int::try_from(result).ok().filter(|&r| r >= 0).ok_or_else(std::io::Error::last_os_error)

@@ -5,8 +5,9 @@ use std::mem::{size_of, size_of_val};
 use std::os::fd::{AsRawFd, BorrowedFd};
 
 use crate::CallError;
+use crate::bpf::bpf;
 
-const BPF_PROG_TEST_RUN: libc::c_long = 10;
+const BPF_PROG_TEST_RUN: libc::c_int = 10;
 /// Linux 5.18.
 const BPF_F_TEST_XDP_LIVE_FRAMES: u32 = 1 << 1;
 
@@ -34,18 +35,10 @@ struct TestRun {
 }
 const _: () = assert!(size_of::<TestRun>() == 80);
 
-/// `struct xdp_md`.
-#[repr(C)]
-#[derive(Default)]
-struct XdpContext {
-    data: u32,
-    data_end: u32,
-    data_meta: u32,
-    ingress_ifindex: u32,
-    rx_queue_index: u32,
-    egress_ifindex: u32,
+/// Returns a `struct xdp_md`: the packet's place behind its metadata, and the device that it seems to come from.
+fn xdp_context(data: u32, data_end: u32, ingress: u32) -> [u32; 6] {
+    [data, data_end, 0, ingress, 0, 0]
 }
-const _: () = assert!(size_of::<XdpContext>() == 24);
 
 /// `struct __sk_buff`: its size, and the place of `gso_size`, in words of four bytes.
 const SK_BUFF_WORDS: usize = 48;
@@ -71,29 +64,23 @@ pub fn live_frames(
     count: u32,
 ) -> Result<(), CallError> {
     let size = u32::try_from(frame.len()).unwrap_or(u32::MAX);
-    let context = XdpContext { data_end: size, ingress_ifindex: ingress, ..XdpContext::default() };
-    let attributes = TestRun {
+    let context = xdp_context(0, size, ingress);
+    let mut attributes = TestRun {
         prog_fd: program.as_raw_fd(),
         data_size_in: size,
-        data_in: (&raw const *frame).addr() as u64,
+        data_in: frame.as_ptr().expose_provenance() as u64,
         repeat: count,
         ctx_size_in: 24,
-        ctx_in: (&raw const context).addr() as u64,
+        ctx_in: context.as_ptr().expose_provenance() as u64,
         flags: BPF_F_TEST_XDP_LIVE_FRAMES,
         batch_size: batch,
         ..TestRun::default()
     };
     // SAFETY: the attributes, `context` and `frame` are live for the call and as long as the sizes say; with live
     // frames the kernel writes only to the attributes' `retval` and `duration`, and refuses output buffers.
-    let result = unsafe {
-        libc::syscall(
-            libc::SYS_bpf,
-            BPF_PROG_TEST_RUN,
-            (&raw const attributes).cast_mut(),
-            size_of::<TestRun>(),
-        )
-    };
-    if result < 0 { Err(CallError::last(format!("send live frames of {size} bytes"))) } else { Ok(()) }
+    unsafe { bpf(BPF_PROG_TEST_RUN, (&raw mut attributes).cast_const()) }
+        .map(drop)
+        .map_err(|error| CallError::new(format!("send live frames of {size} bytes"), error))
 }
 
 /// The result of test runs.
@@ -137,7 +124,7 @@ pub fn run_super_frame(program: BorrowedFd<'_>, packet: &[u8], payload: u32) -> 
 ///
 /// `EINVAL`: the program reads more arguments. `EPERM`.
 pub fn run_tracepoint(program: BorrowedFd<'_>, arguments: &[u64]) -> Result<(), CallError> {
-    let attributes = TestRun {
+    let mut attributes = TestRun {
         prog_fd: program.as_raw_fd(),
         ctx_size_in: u32::try_from(size_of_val(arguments)).unwrap_or(u32::MAX),
         ctx_in: arguments.as_ptr().expose_provenance() as u64,
@@ -145,15 +132,9 @@ pub fn run_tracepoint(program: BorrowedFd<'_>, arguments: &[u64]) -> Result<(), 
     };
     // SAFETY: the attributes and `arguments` are live for the call and as long as the size says; the kernel writes only to
     // the attributes.
-    let result = unsafe {
-        libc::syscall(
-            libc::SYS_bpf,
-            BPF_PROG_TEST_RUN,
-            (&raw const attributes).cast_mut(),
-            size_of::<TestRun>(),
-        )
-    };
-    if result < 0 { Err(CallError::last("run the program of a tracepoint")) } else { Ok(()) }
+    unsafe { bpf(BPF_PROG_TEST_RUN, (&raw mut attributes).cast_const()) }
+        .map(drop)
+        .map_err(|error| CallError::new("run the program of a tracepoint", error))
 }
 
 /// Runs an XDP program once on `packet` with this metadata in front of it (`data_meta`; a multiple of four bytes).
@@ -168,8 +149,7 @@ pub fn run_with_metadata(
 ) -> Result<Answer, CallError> {
     let data = [metadata, packet].concat();
     let bytes = |data: &[u8]| u32::try_from(data.len()).unwrap_or(u32::MAX);
-    // `struct xdp_md`: where the packet begins and ends.
-    let context = [bytes(metadata), bytes(&data), 0, 0, 0, 0];
+    let context = xdp_context(bytes(metadata), bytes(&data), 0);
     let attributes = TestRun { prog_fd: program.as_raw_fd(), ..TestRun::default() };
     attempt(attributes, &context, &data, packet.len())
 }
@@ -192,11 +172,9 @@ pub fn rewrite(program: BorrowedFd<'_>, packet: &[u8], room: usize) -> Result<(A
     };
     // SAFETY: the attributes, `packet` and `left` are live for the call and as long as the sizes say; the kernel writes
     // to the attributes, and to `left` up to its size.
-    let result =
-        unsafe { libc::syscall(libc::SYS_bpf, BPF_PROG_TEST_RUN, &raw mut attributes, size_of::<TestRun>()) };
-    if result < 0 {
-        return Err(CallError::last(format!("run program on a packet of {} bytes", packet.len())));
-    }
+    unsafe { bpf(BPF_PROG_TEST_RUN, (&raw mut attributes).cast_const()) }.map_err(|error| {
+        CallError::new(format!("run program on a packet of {} bytes", packet.len()), error)
+    })?;
     left.truncate(attributes.data_size_out as usize);
     Ok((Answer { value: attributes.retval, duration: attributes.duration }, left))
 }
@@ -212,10 +190,7 @@ fn attempt(attributes: TestRun, context: &[u32], data: &[u8], packet: usize) -> 
     };
     // SAFETY: the attributes, `context` and `data` are live for the call and as long as the sizes
     // say; the kernel writes only to the attributes, since no output buffers are given.
-    let result =
-        unsafe { libc::syscall(libc::SYS_bpf, BPF_PROG_TEST_RUN, &raw mut attributes, size_of::<TestRun>()) };
-    if result < 0 {
-        return Err(CallError::last(format!("run program on a packet of {packet} bytes")));
-    }
+    unsafe { bpf(BPF_PROG_TEST_RUN, (&raw mut attributes).cast_const()) }
+        .map_err(|error| CallError::new(format!("run program on a packet of {packet} bytes"), error))?;
     Ok(Answer { value: attributes.retval, duration: attributes.duration })
 }
