@@ -185,18 +185,16 @@ impl Printer<'_> {
             UPDATE => return self.babel_update(value, defaults),
             9 => {
                 let (encoding, len) = (value.u8(0)?, value.u8(1)?);
-                let (prefix, _) = match prefix(encoding, len, 0, &[0; 16], value.from(2))? {
-                    Ok(prefix) => prefix,
-                    Err(invalid) => return Ok(Err(invalid)),
+                let Ok((prefix, _)) = prefix(encoding, len, 0, &[0; 16], value.from(2))? else {
+                    return Ok(Err(Invalid));
                 };
                 self.text("for ");
                 self.babel_prefix(prefix, "any");
             }
             10 => {
                 let (encoding, len) = (value.u8(0)?, value.u8(1)?);
-                let (prefix, _) = match prefix(encoding, len, 0, &[0; 16], value.from(14))? {
-                    Ok(prefix) => prefix,
-                    Err(invalid) => return Ok(Err(invalid)),
+                let Ok((prefix, _)) = prefix(encoding, len, 0, &[0; 16], value.from(14))? else {
+                    return Ok(Err(Invalid));
                 };
                 put!(self, "({} hops) for ", value.u8(4)?);
                 self.babel_prefix(prefix, "invalid AE 0");
@@ -220,9 +218,8 @@ impl Printer<'_> {
     fn babel_update(&mut self, value: Bytes<'_>, defaults: &mut Defaults) -> Result<Message<()>, Cut> {
         let (encoding, flags, len, omitted) = (value.u8(0)?, value.u8(1)?, value.u8(2)?, value.u8(3)?);
         let default = &mut defaults.0[usize::from(encoding != 1)];
-        let (prefix, rest) = match prefix(encoding, len, omitted.into(), default, value.from(10))? {
-            Ok(prefix) => prefix,
-            Err(invalid) => return Ok(Err(invalid)),
+        let Ok((prefix, rest)) = prefix(encoding, len, omitted.into(), default, value.from(10))? else {
+            return Ok(Err(Invalid));
         };
         self.babel_update_flags(flags);
         self.text(" ");

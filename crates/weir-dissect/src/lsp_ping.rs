@@ -120,9 +120,8 @@ impl Printer<'_> {
         let name = message(kind);
         if self.options.verbose == 0 {
             put!(self, "LSP-PINGv{version}, {name}");
-            self.text(if name == "unknown" { " (" } else { "" });
             if name == "unknown" {
-                put!(self, "{kind})");
+                put!(self, " ({kind})");
             }
             put!(self, ", seq {sequence}, length: {}", bytes.len);
             return Ok(());
@@ -156,7 +155,6 @@ impl Printer<'_> {
                 TARGETS => "Target FEC Stack",
                 DOWNSTREAM => "Downstream Mapping",
                 3 => "Pad",
-                4 | 6 | 8 | 11..=14 => "Unknown",
                 VENDOR => "Vendor Enterprise Code",
                 7 => "Interface Label Stack",
                 9 => "Error Code",
@@ -273,14 +271,12 @@ impl Printer<'_> {
                 Ok(())
             }
             _ => {
-                let (from, rest) = (kind == 10)
-                    .then(|| part.ip4(0))
-                    .transpose()?
-                    .map_or((None, part), |from| (Some(from), part.from(4)));
-                if let Some(from) = from {
+                let mut rest = part;
+                if kind == 10 {
                     self.text("Sender PE: ");
-                    self.ip4_address(from);
+                    self.ip4_address(part.ip4(0)?);
                     self.text(", ");
+                    rest = part.from(4);
                 }
                 self.text("Remote PE: ");
                 self.ip4_address(rest.ip4(0)?);
