@@ -58,7 +58,7 @@ impl Printer<'_> {
         self.facts.protocol = Some("aoe");
         put!(self, "AoE length {}", bytes.len);
         if bytes.len == 0 {
-            return self.aoe_invalid(bytes);
+            return self.invalid(bytes);
         }
         let first = bytes.u8(0)?;
         put!(self, ", Ver {}", first >> 4);
@@ -66,7 +66,7 @@ impl Printer<'_> {
             return Ok(());
         }
         if bytes.len < HEADER {
-            return self.aoe_invalid(bytes);
+            return self.invalid(bytes);
         }
         self.text(", Flags: [");
         self.flag_names(first & 15, &FLAGS);
@@ -98,11 +98,6 @@ impl Printer<'_> {
         }
     }
 
-    fn aoe_invalid(&mut self, rest: Bytes<'_>) -> Result<(), Cut> {
-        self.text(" (invalid)");
-        rest.get(0, rest.len).map(drop)
-    }
-
     /// Prints a name, or that `byte` has none.
     fn aoe_name(&mut self, names: &[&str], index: usize, byte: u8) {
         match names.get(index) {
@@ -113,7 +108,7 @@ impl Printer<'_> {
 
     fn aoe_ata(&mut self, bytes: Bytes<'_>) -> Result<(), Cut> {
         if bytes.len < ATA {
-            return self.aoe_invalid(bytes);
+            return self.invalid(bytes);
         }
         let flags = bytes.u8(0)?;
         self.text("\n\tAFlags: [");
@@ -136,7 +131,7 @@ impl Printer<'_> {
 
     fn aoe_query(&mut self, bytes: Bytes<'_>) -> Result<(), Cut> {
         if bytes.len < QUERY {
-            return self.aoe_invalid(bytes);
+            return self.invalid(bytes);
         }
         put!(self, "\n\tBuffer Count: {}", bytes.u16(0)?);
         put!(self, ", Firmware Version: {}", bytes.u16(2)?);
@@ -148,7 +143,7 @@ impl Printer<'_> {
         let len = usize::from(bytes.u16(6)?);
         let rest = bytes.from(QUERY);
         if len > LONGEST || len > rest.len {
-            return self.aoe_invalid(rest);
+            return self.invalid(rest);
         }
         if len > 0 {
             put!(self, "\n\tConfig String (length {len}): ");
@@ -160,7 +155,7 @@ impl Printer<'_> {
 
     fn aoe_mask(&mut self, bytes: Bytes<'_>) -> Result<(), Cut> {
         if bytes.len < MASK {
-            return self.aoe_invalid(bytes);
+            return self.invalid(bytes);
         }
         let command = bytes.u8(1)?;
         self.text("\n\tMCmd: ");
@@ -172,7 +167,7 @@ impl Printer<'_> {
         put!(self, ", Dir Count: {count}");
         let rest = bytes.from(MASK);
         if usize::from(count) * DIRECTIVE > rest.len {
-            return self.aoe_invalid(rest);
+            return self.invalid(rest);
         }
         for at in (0..usize::from(count)).map(|number| number * DIRECTIVE) {
             let directive = rest.u8(at + 1)?;
@@ -187,7 +182,7 @@ impl Printer<'_> {
 
     fn aoe_reserve(&mut self, bytes: Bytes<'_>) -> Result<(), Cut> {
         if bytes.len < RESERVE || !(bytes.len - RESERVE).is_multiple_of(ADDRESS) {
-            return self.aoe_invalid(bytes);
+            return self.invalid(bytes);
         }
         let command = bytes.u8(0)?;
         self.text("\n\tRCmd: ");
@@ -196,7 +191,7 @@ impl Printer<'_> {
         put!(self, ", NMacs: {count}");
         let rest = bytes.from(RESERVE);
         if usize::from(count) * ADDRESS != rest.len {
-            return self.aoe_invalid(rest);
+            return self.invalid(rest);
         }
         for number in 0..usize::from(count) {
             let address = rest.mac(number * ADDRESS)?;

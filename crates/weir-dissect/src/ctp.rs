@@ -13,7 +13,7 @@ impl Printer<'_> {
         self.facts.protocol = Some("ctp");
         self.text("Loopback");
         if bytes.len < 2 {
-            return self.ctp_invalid(bytes);
+            return self.invalid(bytes);
         }
         let skip = bytes.le16(0)?;
         put!(self, ", skipCount {skip}");
@@ -23,19 +23,19 @@ impl Printer<'_> {
         }
         let rest = bytes.from(2);
         if usize::from(skip) > rest.len {
-            return self.ctp_invalid(rest);
+            return self.invalid(rest);
         }
         rest.get(0, skip.into())?;
         let rest = rest.from(skip.into());
         if rest.len < 2 {
-            return self.ctp_invalid(rest);
+            return self.invalid(rest);
         }
         let (function, rest) = (rest.le16(0)?, rest.from(2));
         let rest = match function {
             REPLY => {
                 self.text(", Reply");
                 if rest.len < 2 {
-                    return self.ctp_invalid(rest);
+                    return self.invalid(rest);
                 }
                 put!(self, ", receipt number {}", rest.le16(0)?);
                 rest.from(2)
@@ -43,7 +43,7 @@ impl Printer<'_> {
             FORWARD => {
                 self.text(", Forward Data");
                 if rest.len < 6 {
-                    return self.ctp_invalid(rest);
+                    return self.invalid(rest);
                 }
                 let address = rest.mac(0)?;
                 self.text(", forwarding address ");
@@ -56,11 +56,6 @@ impl Printer<'_> {
             }
         };
         put!(self, ", data ({} octets)", rest.len);
-        rest.get(0, rest.len).map(drop)
-    }
-
-    fn ctp_invalid(&mut self, rest: Bytes<'_>) -> Result<(), Cut> {
-        self.text(" (invalid)");
         rest.get(0, rest.len).map(drop)
     }
 }

@@ -315,6 +315,12 @@ impl Printer<'_> {
         self.text("]");
     }
 
+    /// Says that `rest`, which is not read on, cannot be right.
+    fn invalid(&mut self, rest: Bytes<'_>) -> Result<(), Cut> {
+        self.text(" (invalid)");
+        rest.get(0, rest.len).map(drop)
+    }
+
     /// Reads the payload of a tunnel or extension, unless headers are nested too deep.
     fn nested(&mut self, read: impl FnOnce(&mut Self) -> Result<(), Cut>) -> Result<(), Cut> {
         if self.depth == DEEPEST {

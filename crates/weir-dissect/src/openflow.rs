@@ -48,8 +48,7 @@ impl Printer<'_> {
             }
             put!(self, ", xid 0x{:08x}", rest.u32(4)?);
             if short {
-                self.text(" (invalid)");
-                return rest.get(0, rest.len).map(drop);
+                return self.invalid(rest);
             }
             // A message can end in a later segment.
             let size = usize::from(len) - HEADER;

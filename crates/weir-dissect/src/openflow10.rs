@@ -428,8 +428,7 @@ impl Printer<'_> {
         }
         let actions = rest.first(len);
         if self.openflow10_actions("\n\t ", actions)?.is_err() {
-            self.text(" (invalid)");
-            actions.get(0, len)?;
+            self.invalid(actions)?;
         }
         self.openflow_frame(rest.from(len))?;
         RIGHT
@@ -586,8 +585,7 @@ impl Printer<'_> {
         put!(self, ", byte_count {}", bytes.u64(80)?);
         let actions = bytes.from(FLOW).first(len - FLOW);
         if self.openflow10_actions("\n\t  ", actions)?.is_err() {
-            self.text(" (invalid)");
-            actions.get(0, actions.len)?;
+            self.invalid(actions)?;
         }
         Ok(Ok(len))
     }
@@ -652,8 +650,7 @@ impl Printer<'_> {
             if self.options.verbose < 2 {
                 properties.get(0, properties.len)?;
             } else if self.openflow10_properties(properties)?.is_err() {
-                self.text(" (invalid)");
-                properties.get(0, properties.len)?;
+                self.invalid(properties)?;
             }
             rest = rest.from(len);
         }

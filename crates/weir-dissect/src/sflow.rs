@@ -191,8 +191,7 @@ impl Printer<'_> {
                 }
             };
             if !valid {
-                self.text(" (invalid)");
-                return content.get(0, content.len).map(drop);
+                return self.invalid(content);
             }
             rest = content.from(len);
         }

@@ -39,7 +39,7 @@ impl Printer<'_> {
         self.protocol = "udld";
         self.facts.protocol = Some("udld");
         if bytes.len < HEADER {
-            return self.udld_invalid(bytes);
+            return self.invalid(bytes);
         }
         let first = bytes.u8(0)?;
         let code = first & 0x1f;
@@ -55,7 +55,7 @@ impl Printer<'_> {
         let mut rest = bytes.from(HEADER);
         while rest.len > 0 {
             if rest.len < ITEM {
-                return self.udld_invalid(rest);
+                return self.invalid(rest);
             }
             let (kind, len) = (rest.u16(0)?, rest.u16(2)?);
             let name = ITEMS.get(usize::from(kind).wrapping_sub(1));
@@ -63,13 +63,13 @@ impl Printer<'_> {
             // The length is that of the header and at least one byte.
             let len = usize::from(len);
             if len <= ITEM || len > rest.len {
-                return self.udld_invalid(rest);
+                return self.invalid(rest);
             }
             let value = rest.from(ITEM).first(len - ITEM);
             match (kind, value.len) {
                 (MESSAGE_INTERVAL | TIMEOUT_INTERVAL, 1) => put!(self, ", {}s", value.u8(0)?),
                 (SEQUENCE_NUMBER, 4) => put!(self, ", {}", value.u32(0)?),
-                (MESSAGE_INTERVAL | TIMEOUT_INTERVAL | SEQUENCE_NUMBER, _) => return self.udld_invalid(rest),
+                (MESSAGE_INTERVAL | TIMEOUT_INTERVAL | SEQUENCE_NUMBER, _) => return self.invalid(rest),
                 _ if name.is_some() => {
                     self.text(", ");
                     self.harmless(if kind == ECHO { value.data } else { until_zero(value.data) });
@@ -80,10 +80,5 @@ impl Printer<'_> {
             rest = rest.from(len);
         }
         Ok(())
-    }
-
-    fn udld_invalid(&mut self, rest: Bytes<'_>) -> Result<(), Cut> {
-        self.text(" (invalid)");
-        rest.get(0, rest.len).map(drop)
     }
 }
