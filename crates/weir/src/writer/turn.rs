@@ -7,7 +7,7 @@ use super::encode::{self, Occasion};
 use super::outage::Outages;
 use super::piece::{Load, Piece};
 use super::rotate::{Clock, Room};
-use super::{Rotation, WriteError, Writer, now};
+use super::{Format, Rotation, WriteError, Writer, now};
 use crate::{Account, Chunk, FileInterface};
 
 impl Writer {
@@ -165,9 +165,10 @@ impl Writer {
     }
 
     /// Ends the current file if it is full, and all losses known so far are told: otherwise it may be the last, which tells of
-    /// those that no record follows, unless another packet comes.
+    /// those that no record follows, unless another packet comes. A pcap file tells of none.
     pub(super) fn finish_full_file(&mut self) -> Result<(), WriteError> {
-        let is_owing = || self.counts.as_ref().is_some_and(|counts| counts.has_more_losses(&self.accepted));
+        let counts = self.counts.as_ref().filter(|_| self.options.format == Format::Pcapng);
+        let is_owing = || counts.is_some_and(|counts| counts.has_more_losses(&self.accepted));
         if self.room().is_full() && !is_owing() { self.finish_file(Occasion::End) } else { Ok(()) }
     }
 

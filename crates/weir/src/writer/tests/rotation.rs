@@ -144,6 +144,23 @@ fn each_file_has_its_own_statistics_although_the_account_is_ahead() {
     }
 }
 
+/// Only a pcapng file waits for a later packet, as statistics can tell of losses that none of its records does.
+#[test]
+fn a_full_pcap_file_does_not_wait_to_tell_of_losses() {
+    for format in FORMATS {
+        let directory = tempfile::tempdir().unwrap();
+        let options = rotating(format, Rotation { packets: Some(20), ..Rotation::default() });
+        let mut writer = Writer::create(&directory.path().join("f"), &interfaces(), &options).unwrap();
+        let packets = chunk(0, 0, 20);
+        let mut ahead = account();
+        ahead.interfaces[0].queues[0].tally.lost = told(&packets) + 1;
+        writer.note(&ahead);
+        put(&mut writer, &packets).unwrap();
+        assert_eq!(writer.file.is_some(), format == Format::Pcapng, "{format:?}");
+        writer.finish(&ahead).1.unwrap();
+    }
+}
+
 #[test]
 fn a_file_that_a_packet_fills_to_the_byte_ends_with_it() {
     let packets = chunk(0, 0, 20);
