@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+pub(crate) use weir::internal::grouped;
+
 /// A duration with its unit.
 pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     const ALLOWED: &str = "allowed is a time above 0 such as 500ms, 10s, 1.5m or 1h, up to 365d";
@@ -43,19 +45,6 @@ pub(crate) fn rate(text: &str) -> Result<f64, String> {
 )]
 pub(crate) fn whole(packets: f64) -> u64 {
     packets as u64
-}
-
-/// `1234567` as `1,234,567`.
-pub(crate) fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::with_capacity(digits.len() * 4 / 3);
-    for (position, digit) in digits.chars().enumerate() {
-        if position > 0 && (digits.len() - position).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
 }
 
 /// Three significant digits with a decimal prefix: `12.4 M`, `950 `. The unit follows directly.

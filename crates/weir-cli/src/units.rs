@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
+pub(crate) use weir::internal::{grouped, packets};
 
 /// One year, the longest duration that makes sense.
 const LONGEST: Duration = Duration::from_secs(365 * 86_400);
@@ -241,24 +242,6 @@ fn scale(number: Decimal, factor: u64) -> Result<u64, String> {
         Ok(value) => Ok(value),
         Err(_) => Err("too large".to_owned()),
     }
-}
-
-/// Formats `1234567` as `1,234,567`.
-pub(crate) fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::with_capacity(digits.len() * 4 / 3);
-    for (position, digit) in digits.chars().enumerate() {
-        if position > 0 && (digits.len() - position).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
-
-/// Formats a number of packets: `1 packet`, `1,234 packets`.
-pub(crate) fn packets(number: u64) -> String {
-    format!("{} packet{}", grouped(number), if number == 1 { "" } else { "s" })
 }
 
 /// Formats three significant digits with a decimal prefix: `12.4 M`, `950 `. The unit follows directly.

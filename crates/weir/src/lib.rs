@@ -113,6 +113,8 @@ mod format;
 mod kind;
 #[cfg(feature = "live")]
 mod live;
+#[cfg_attr(not(feature = "live"), expect(unreachable_pub, reason = "only `internal` has them for others"))]
+mod units;
 
 pub use account::{
     Account, HandlerAccount, HandlerState, InterfaceAccount, NicCounters, PoolFill, QueueAccount, Strays,
@@ -169,6 +171,7 @@ pub mod internal {
     pub use crate::live::statistics::{by_tc_filters, check_statistics};
     pub use crate::live::transport::{Transport, transport_of};
     pub use crate::live::{command, probe};
+    pub use crate::units::{grouped, packets};
 
     /// Returns the uncompressed bytes of a file that is at its beginning; `None`: the file is not compressed, and still at
     /// its beginning.

@@ -13,6 +13,7 @@ use super::encode::{self, Occasion};
 use super::files::OutFile;
 use super::piece::{Content, Counted, Load, Piece};
 use super::{Format, WriteError, Writer, now};
+use crate::units;
 
 /// Time between attempts to write again.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -201,8 +202,8 @@ impl Outages {
             return Some(format!("{name}: no room; packets are dropped until there is"));
         }
         let length = std::mem::take(&mut self.news.length);
-        let packets = lost - std::mem::replace(&mut self.news.lost, lost);
-        Some(format!("{name}: room again after {}; {} dropped", Seconds(length), Packets(packets)))
+        let dropped = lost - std::mem::replace(&mut self.news.lost, lost);
+        Some(format!("{name}: room again after {}; {} dropped", Seconds(length), units::packets(dropped)))
     }
 }
 
@@ -303,11 +304,11 @@ impl Writer {
         }
         if self.outages.lost != self.outages.marked {
             let sum = |counted: &Counted| counted.values().sum::<u64>();
-            let packets = Packets(sum(&self.outages.lost) - sum(&self.outages.marked));
+            let lost = units::packets(sum(&self.outages.lost) - sum(&self.outages.marked));
             let length = Seconds(
                 self.outages.unmarked + self.outages.since.map_or(Duration::ZERO, |since| since.elapsed()),
             );
-            let text = format!("no room on the disk for {length}: {packets} lost");
+            let text = format!("no room on the disk for {length}: {lost} lost");
             if !self.put_counts(Occasion::Event(&text), now())? {
                 return Ok(());
             }
@@ -336,19 +337,5 @@ impl fmt::Display for Seconds {
         let seconds = self.0.as_secs_f64();
         let digits = usize::from(seconds < 10.0);
         write!(f, "{seconds:.digits$} s")
-    }
-}
-
-struct Packets(u64);
-
-impl fmt::Display for Packets {
-    /// With a comma in front of every three digits.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let digits = self.0.to_string();
-        for (at, digit) in digits.char_indices() {
-            let comma = at > 0 && (digits.len() - at).is_multiple_of(3);
-            write!(f, "{}{digit}", if comma { "," } else { "" })?;
-        }
-        f.write_str(if self.0 == 1 { " packet" } else { " packets" })
     }
 }
