@@ -264,7 +264,7 @@ impl Summary {
     ///
     /// Nothing of the file can be read. Damage after the start is recorded in [`Summary::error`].
     pub(crate) fn of(path: &Path) -> Result<Self, Failure> {
-        let mut piped = Piped::begin(std::slice::from_ref(&path.to_owned()))?;
+        let mut piped = Piped::begin(&[path])?;
         let mut reader = Reader::open(path).map_err(failure)?.pausing();
         let progress = Progress::new(vec![reader.meter()], reader.size(), false);
         let mut gathered = Gathered::default();

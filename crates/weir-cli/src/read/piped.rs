@@ -1,7 +1,7 @@
 //! Standard input from another program, which gets the same Ctrl-C and then tells the rest of what it has.
 
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -32,12 +32,13 @@ pub(crate) struct Piped {
 impl Piped {
     /// Waits for the first bytes. `None`: what is read is not another program's output alone, so that a signal ends the
     /// process.
-    pub(crate) fn begin(paths: &[PathBuf]) -> Result<Option<Self>, Failure> {
+    pub(crate) fn begin(paths: &[impl AsRef<Path>]) -> Result<Option<Self>, Failure> {
         let is_piped = || {
             let kind = fstat(io::stdin()).map(|there| FileType::from_raw_mode(there.st_mode));
             matches!(kind, Ok(FileType::Fifo | FileType::Socket))
         };
-        if paths != [Path::new("-")] || !is_piped() {
+        let is_stdin = matches!(paths, [path] if path.as_ref() == Path::new("-"));
+        if !is_stdin || !is_piped() {
             return Ok(None);
         }
         let stop = Arc::default();
