@@ -81,10 +81,7 @@ impl Printer<'_> {
             1 => {
                 let cookie = cookie.try_into().unwrap_or_default();
                 let around = segment.around;
-                let side = match around.source.is_ipv4() {
-                    true => self.exchanges.side(cookie, first, around.source, around.destination),
-                    false => "?",
-                };
+                let side = self.exchanges.side(cookie, first, around.source, around.destination);
                 put!(self, " phase {} {side} ", if message == 0 { "1" } else { "2/others" });
                 FLAGS1.as_slice()
             }

@@ -140,7 +140,10 @@ impl Printer<'_> {
         self.text("\n\t  Sender Timestamp: ");
         self.ntp_moment(bytes.u64(16)?);
         self.text(" Receiver Timestamp: ");
-        self.ntp_moment(bytes.u64(24)?);
+        match bytes.u64(24)? {
+            0 => self.text("no timestamp"),
+            moment => self.ntp_moment(moment),
+        }
         self.lsp_items(bytes.from(HEADER))
     }
 

@@ -146,7 +146,7 @@ impl Printer<'_> {
         put!(self, ", gm priority_2 : {}", bytes.u8(8)?);
         put!(self, ", gm clock id : 0x{:x}", bytes.u64(9)?);
         put!(self, ", steps removed : {}", bytes.u16(17)?);
-        put!(self, ", time source : 0x{:02x}", bytes.u8(19)?);
+        put!(self, ", time source : 0x{:x}", bytes.u8(19)?);
         Ok(())
     }
 }
