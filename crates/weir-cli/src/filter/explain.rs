@@ -44,9 +44,11 @@ pub(super) enum Show {
 pub(super) fn run(compiled: &Compiled, needs: Needs, link_type: u16, show: Show) -> Result<(), Failure> {
     let mut reads = reads::of_terms(&compiled.lowered);
     let mut terms_explained = Vec::new();
+    let are_inner = compiled.ast.are_inner();
     for (index, (text, term)) in terms(compiled).into_iter().zip(&compiled.ast.terms).enumerate() {
         let id = TermId(u32::try_from(index).expect("terms are counted in 32 bits"));
-        let matches = compiled.ast.explain(term);
+        let inside = if are_inner[index] { ", inside a tunnel" } else { "" };
+        let matches = compiled.ast.explain(term) + inside;
         terms_explained.push(Term { text, matches, reads: reads.remove(&id).unwrap_or_default() });
     }
     let explained = Explained {

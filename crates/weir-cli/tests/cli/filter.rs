@@ -55,6 +55,8 @@ fn how_terms_are_joined_is_shown() {
     assert_eq!(object(&["--json", expression])["understood"], understood);
     assert_eq!(object(&["--json", "--", understood])["understood"], understood);
     assert!(!succeeds(&["tcp"]).contains("understood"));
+    let text = succeeds(&["tcp port 80 and not inner(udp port 53)"]);
+    assert!(text.contains("port is 80\n") && text.contains("port is 53, inside a tunnel\n"), "{text}");
 }
 
 #[test]

@@ -1,10 +1,25 @@
 //! Explanations of terms in English.
 
 use super::notation::mac;
-use super::{Ast, AtmKind, Direction, LlcKind, MtpKind, Network, Primitive, Protocol, Term};
+use super::{Ast, AtmKind, Direction, Expr, LlcKind, MtpKind, Network, Primitive, Protocol, Term};
 use crate::set::SetId;
 
 impl Ast {
+    /// Returns for each term whether it is asked only of the packet inside a tunnel.
+    pub fn are_inner(&self) -> Vec<bool> {
+        let mut inner = vec![true; self.terms.len()];
+        let mut nodes: Vec<_> = self.root.into_iter().collect();
+        while let Some(node) = nodes.pop() {
+            match &self.nodes[node.0 as usize] {
+                Expr::And(operands) | Expr::Or(operands) => nodes.extend(operands),
+                Expr::Not(operand) => nodes.push(*operand),
+                Expr::Inner(_) => {}
+                Expr::Term(index) => inner[*index as usize] = false,
+            }
+        }
+        inner
+    }
+
     /// Describes what a term matches, to complete the sentence "it matches ...".
     pub fn explain(&self, term: &Term) -> String {
         let shown = self.notation(&term.primitive);
