@@ -2,6 +2,7 @@
 
 use std::io::{self, Write};
 use std::ops::RangeInclusive;
+use std::path::Path;
 
 use weir::filter::FileFilter;
 use weir::internal::split_name;
@@ -171,9 +172,13 @@ fn first_up(namespace: Option<&Namespace>) -> Result<String, Failure> {
     Ok(first.name.clone())
 }
 
-/// Fails if `filter`, which is only this word, is no filter but an interface, or nearly one.
+/// Fails if `filter`, which is only this word, is no filter but a file, or an interface or nearly one.
 pub(crate) fn no_filter(word: &str, filter: &Filter, named: &[String]) -> Result<(), Failure> {
     let Err(error) = FileFilter::new(filter.clone()) else { return Ok(()) };
+    if Path::new(word).is_file() {
+        let hint = format!("{word} is a file: read it with weir read, weir stat -r or weir top -r");
+        return Err(Failure::from(Error::Filter(error)).hint(hint));
+    }
     let (name, queues) = match word.split_once('@') {
         Some((name, queues)) => (name, format!("@{queues}")),
         None => (word, String::new()),

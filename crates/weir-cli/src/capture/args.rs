@@ -20,7 +20,7 @@ use crate::units;
 
 const CAPTURE_EXAMPLES: &str = "\
 Examples:
-  weir capture -i eth0 -n port 53
+  weir capture -i eth0 port 53
         Print a line for each DNS packet on eth0, as tcpdump does, until Ctrl-C.
   weir capture -i eth0 -w trace.pcapng --print
         Capture to a file and print what arrives.
@@ -61,7 +61,7 @@ Once capturing has started, weir prints a line for each interface on standard er
 `IF: ..., mode ...; source ...`. No packet that arrives later is missed. \
 Scripts can wait with --ready-fd, systemd with Type=notify.
 
-SIGINT (Ctrl-C) or SIGTERM completes the file and exits; another one, a second or more later, exits at once. \
+SIGINT (Ctrl-C) or SIGTERM completes the file and exits; another SIGINT, a second or more later, exits at once. \
 Before all interfaces are open there is no file: with -w, that is an error.
 A capture that only prints and loses nothing ends with one line; -v prints the whole summary.
 SIGUSR1 prints the summary so far; SIGUSR2 flushes the packets captured so far to the file.

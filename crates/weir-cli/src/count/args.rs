@@ -40,7 +40,7 @@ Once counting has started, weir prints a line for each interface on standard err
 Scripts can wait with --ready-fd, systemd with Type=notify.
 To count the packets in a file, use weir read --count FILE; to check them, weir read --check FILE.
 
-SIGINT (Ctrl-C) or SIGTERM prints the summary and exits; another one, a second or more later, exits at once.
+SIGINT (Ctrl-C) or SIGTERM prints the summary and exits; another SIGINT, a second or more later, exits at once.
 SIGUSR1 prints the summary so far.
 Exit status: 0 success, 1 error or (with --check) missing, duplicate or corrupt frames, 2 usage error, 3 packets were lost (with --fail-on-loss).";
 

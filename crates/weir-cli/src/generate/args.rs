@@ -89,8 +89,8 @@ pub(crate) struct GenArgs {
 
     /// Put a signature at the beginning of the payload of each template.
     ///
-    /// It replaces 18 bytes behind the header of TCP, UDP or ICMP; the checksum changes accordingly. Templates without room
-    /// for it are left out, which is said.
+    /// It replaces 18 bytes behind the header of TCP, UDP or ICMP; the checksum changes accordingly. Templates that are
+    /// too short for it are left out, and weir says how many.
     #[arg(long, requires = "template", help_heading = "Frames")]
     pub(super) sign: bool,
 

@@ -51,7 +51,7 @@ Examples:
         Print what the first TCP connection says, both ways, like Wireshark's Follow Stream;
         udp:0 is the first of UDP, 10.0.0.1:4321-10.0.0.2:80 one with these ends.
   weir read trace.pcapng --stream 0 --raw --way back -w answer.bin
-        Save the bytes that were sent to whom the connection began with.
+        Save only what the other end answered.
   weir read trace.pcapng --count
         Print only the number of packets.
   weir read trace.pcapng --check --expect 1000000
@@ -65,7 +65,7 @@ Addresses and ports are numeric, unless there is --names. Lines are those of tcp
 with --interfaces they begin with the interface. \
 [N lost before] marks where the capture lost packets.
 SIGINT (Ctrl-C) ends the process. If standard input is a pipe, weir first reads what the other program still has, for two seconds \
-at most; another one, a second or more later, exits at once.
+at most; another Ctrl-C, a second or more later, exits at once.
 Exit status: 0 success, 1 a file is damaged or unreadable (intact parts were read), or (with --check) frames are missing, \
 duplicate or corrupt, 2 usage error.";
 

@@ -10,6 +10,7 @@ use std::fmt;
 use std::fs::File;
 use std::io::Read;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::path::Path;
 
 use aes::Aes128;
 use aes::cipher::{Array, BlockCipherEncrypt, KeyInit};
@@ -59,6 +60,9 @@ impl Key {
     pub(super) fn parse(text: &str) -> Result<Self, String> {
         match text.strip_prefix('@') {
             Some(path) => Self::of_file(path),
+            None if Path::new(text).is_file() => Err(format!(
+                "{text} is a file here; for the key in it write @{text}, or choose a passphrase that names no file"
+            )),
             None => Self::of_passphrase(text),
         }
     }
@@ -311,6 +315,11 @@ mod tests {
             assert!(key(wrong).expect_err("no key").contains("neither 32 bytes nor 64 hexadecimal digits"));
         }
         assert!(Key::parse("@/does/not/exist").expect_err("no file").contains("cannot read the key"));
+        assert!(
+            Key::parse(&directory.path().join("key").display().to_string())
+                .expect_err("a file")
+                .contains("write @")
+        );
         assert!(Key::parse("").expect_err("nothing").contains("is empty"));
         // PBKDF2-HMAC-SHA256 of Python's hashlib.
         let Key(found) = Key::parse("correct horse").expect("a key");

@@ -63,7 +63,7 @@ protocols, tables their names.
 Once counting has started, weir prints a line on standard error: `IF: ...; source ...`. No packet that arrives \
 later is missed. Scripts can wait with --ready-fd, systemd with Type=notify.
 
-SIGINT (Ctrl-C) or SIGTERM prints the account and exits; another one, a second or more later, exits at once.
+SIGINT (Ctrl-C) or SIGTERM prints the account and exits; another SIGINT, a second or more later, exits at once.
 SIGUSR1 prints the account so far.
 Exit status: 0 success, 1 error, such as the end of the last interface, 2 usage error.";
 

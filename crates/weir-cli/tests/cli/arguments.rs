@@ -295,6 +295,11 @@ fn a_filter_that_is_an_interface_is_answered_with_the_option() {
         assert!(text.contains("hint: if the interface lo is meant: ") && text.ends_with(&again), "{text}");
         assert_eq!(output.status.code(), Some(2), "{text}");
     }
+    let text = stderr(&weir(&["top", "Cargo.toml"]));
+    assert!(
+        text.ends_with("hint: Cargo.toml is a file: read it with weir read, weir stat -r or weir top -r\n"),
+        "{text}"
+    );
     let output = weir(&["capture", "-b", "filesize:100"]);
     let text = stderr(&output);
     assert!(text.contains("filesize:100 is no filter\nhint: to begin a new file: -C "), "{text}");

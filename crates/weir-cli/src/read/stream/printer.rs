@@ -140,7 +140,7 @@ fn unfinished(line: &[u8]) -> usize {
     last.map_or(0, |chunk| if chunk.invalid().len() < 4 { chunk.invalid().len() } else { 0 })
 }
 
-/// Returns text in which nothing controls the terminal, and what is no text shows as `\xff`.
+/// Returns text in which nothing controls the terminal; bytes that are not text show as `\xff`.
 fn visible(line: &[u8]) -> String {
     let mut shown = String::new();
     for chunk in line.utf8_chunks() {
