@@ -1,5 +1,5 @@
 //! What the host would lose if a capture in exclusive mode took all that an interface receives: traffic for its own
-//! addresses, and the login that started the program.
+//! addresses, the login that started the program, and what it forwards to others.
 
 use std::env;
 use std::net::IpAddr;
@@ -7,18 +7,25 @@ use std::net::IpAddr;
 use crate::CallError;
 use crate::address::{self, Address};
 use crate::link::{self, Link};
+use crate::route::{self, Route};
 
-/// Returns the addresses of this host that are reached through `interface`, each described; empty: it would lose nothing.
-/// Looks in the network namespace of this thread.
+/// Returns what this host reaches, or is reached at, through `interface`, each described: its addresses; without any,
+/// the bridge it belongs to, and routes. Empty: it would lose nothing. Looks in the network namespace of this thread.
 ///
 /// # Errors
 ///
-/// The kernel does not list links or addresses.
+/// The kernel does not list links, addresses or routes.
 pub fn lost(interface: &str) -> Result<Vec<String>, CallError> {
     let login = env::var("SSH_CONNECTION").ok().as_deref().and_then(login);
-    let (links, addresses) = (link::links()?, address::addresses()?);
-    let lost = cut_off(interface, &links, &addresses, login);
-    Ok(lost.iter().map(|lost| said(lost, interface, login)).collect())
+    let links = link::links()?;
+    let through = through(interface, &links);
+    let addresses = own(&through, &address::addresses()?, login);
+    if !addresses.is_empty() {
+        return Ok(addresses.iter().map(|address| said(address, interface, login)).collect());
+    }
+    let bridges = through.iter().filter(|link| link.kind.as_deref() == Some("bridge"));
+    let bridges = bridges.map(|bridge| format!("bridge {}", bridge.name)).collect();
+    Ok([bridges, routed(&through, &route::routes()?)].concat())
 }
 
 /// Returns this host's address from `SSH_CONNECTION`: client, its port, server, its port.
@@ -29,14 +36,8 @@ fn login(connection: &str) -> Option<IpAddr> {
     Some(address.to_canonical())
 }
 
-/// Returns the addresses reached through `interface`, and the interfaces that have them: itself and those on top of it.
-/// Every IPv6 interface has a link-local address, which counts only if a login uses it.
-fn cut_off<'a>(
-    interface: &str,
-    links: &'a [Link],
-    addresses: &[Address],
-    login: Option<IpAddr>,
-) -> Vec<(&'a str, IpAddr)> {
+/// Returns `interface` and those on top of it.
+fn through<'a>(interface: &str, links: &'a [Link]) -> Vec<&'a Link> {
     let mut through: Vec<&Link> = links.iter().filter(|link| link.name == interface).collect();
     let mut looked_at = 0;
     while let Some(&below) = through.get(looked_at) {
@@ -50,15 +51,50 @@ fn cut_off<'a>(
             }
         }
     }
-    let counts = |ip: IpAddr| match ip {
-        IpAddr::V6(v6) => !v6.is_unicast_link_local() || Some(ip) == login,
-        IpAddr::V4(_) => true,
+    through
+}
+
+/// Returns the addresses of interfaces, and whose they are. Every IPv6 interface has a link-local address, which counts
+/// only if a login uses it.
+fn own<'a>(through: &[&'a Link], addresses: &[Address], login: Option<IpAddr>) -> Vec<(&'a str, IpAddr)> {
+    let counts = |ip: IpAddr| !is_link_local(ip) || Some(ip) == login;
+    let of = |link: &&'a Link| {
+        let (name, index) = (link.name.as_str(), link.index);
+        let own = addresses.iter().filter(move |address| address.interface == index);
+        own.filter(|address| counts(address.ip)).map(move |address| (name, address.ip))
     };
-    let of = |link: &'a Link| {
-        let own = addresses.iter().filter(move |address| address.interface == link.index);
-        own.filter(|address| counts(address.ip)).map(move |address| (link.name.as_str(), address.ip))
+    through.iter().flat_map(of).collect()
+}
+
+fn is_link_local(ip: IpAddr) -> bool {
+    matches!(ip, IpAddr::V6(v6) if v6.is_unicast_link_local())
+}
+
+/// Returns what interfaces without addresses have routes to.
+fn routed(through: &[&Link], routes: &[Route]) -> Vec<String> {
+    const NAMED: usize = 3;
+    let uses = |route: &&Route| {
+        !is_link_local(route.to) && through.iter().any(|link| route.through.contains(&link.index))
     };
-    through.into_iter().flat_map(of).collect()
+    let (named, others): (Vec<_>, Vec<_>) =
+        routes.iter().filter(uses).enumerate().partition(|&(at, _)| at < NAMED);
+    let mut said: Vec<String> = named.into_iter().map(|(_, route)| destination(route)).collect();
+    match others.len() {
+        0 => {}
+        1 => said.push("1 more route".to_owned()),
+        more => said.push(format!("{more} more routes")),
+    }
+    said
+}
+
+/// Returns the destination of a route, as ip-route(8) writes it.
+fn destination(route: &Route) -> String {
+    let whole = if route.to.is_ipv4() { 32 } else { 128 };
+    match route.prefix {
+        0 => "the default route".to_owned(),
+        bits if bits == whole => format!("{} (by a route)", route.to),
+        bits => format!("{}/{bits} (by a route)", route.to),
+    }
 }
 
 /// Returns the description of an address.
@@ -85,5 +121,32 @@ mod tests {
         for (connection, server) in table {
             assert_eq!(login(connection), server.map(|ip| ip.parse().expect("an address")), "{connection}");
         }
+    }
+
+    #[test]
+    fn what_has_no_address_may_have_routes() {
+        let link = |index, name: &str| Link { index, name: name.to_owned(), ..Link::default() };
+        let (links, tap) = ([link(1, "tap0"), link(2, "eth0")], 1);
+        let route = |to: &str, prefix, through: &[u32]| Route {
+            to: to.parse().expect("an address"),
+            prefix,
+            through: through.to_vec(),
+        };
+        let through = through("tap0", &links);
+        let routes = [
+            route("fe80::", 64, &[tap]),
+            route("192.0.2.0", 24, &[2]),
+            route("10.0.0.2", 32, &[tap]),
+            route("2001:db8::", 64, &[2, tap]),
+            route("0.0.0.0", 0, &[tap]),
+        ];
+        assert_eq!(
+            routed(&through, &routes),
+            ["10.0.0.2 (by a route)", "2001:db8::/64 (by a route)", "the default route"]
+        );
+        assert_eq!(routed(&through, &routes[..2]), [""; 0]);
+        let more: Vec<Route> = (0..5).map(|net| route(&format!("10.{net}.0.0"), 16, &[tap])).collect();
+        assert_eq!(routed(&through, &more)[2..], ["10.2.0.0/16 (by a route)", "2 more routes"]);
+        assert_eq!(routed(&through, &more[..4])[3..], ["1 more route"]);
     }
 }

@@ -25,6 +25,7 @@ pub mod netns;
 pub mod nfqueue;
 pub mod packet;
 pub mod privilege;
+pub mod route;
 pub mod signals;
 pub mod skip;
 pub mod tap;

@@ -488,6 +488,11 @@ fn root_exclusive_captures_do_not_cut_off_this_host_unasked() {
     // Behind it is what stands on it.
     ip("link add br0 type bridge");
     ip("link set rx0 master br0");
+    assert!(!refused("capture", "", &["its traffic for bridge br0\n"]));
+    ip("link set rx0 nomaster");
+    ip("route add 10.9.0.2 dev rx0");
+    assert!(!refused("capture", "", &["its traffic for 10.9.0.2 (by a route)\n"]));
+    ip("link set rx0 master br0");
     ip("address add 192.0.2.5/24 dev br0");
     assert!(!refused("capture", "", &["its traffic for 192.0.2.5 on br0\n", "--force"]));
     ip("address add 198.51.100.1/24 dev rx0");
