@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: (MIT OR Apache-2.0) */
 /* A packet's key: those of its fields by which it is counted. A field that the packet lacks, or that is cut off, is
- * missing from its key, so every packet has one. Fields are those of the outermost IP header, as flow.h finds it. */
+ * missing from its key, so every packet has one. Fields are those of the outermost IP header, as walk.h finds it. */
 #pragma once
-#include "flow.h"
+#include "walk.h"
 
 /* The fields; crates/weir-bpf/src/stat/key.rs has the same bits. */
 #define BY_SOURCE 1

@@ -12,6 +12,7 @@
 #include <linux/ipv6.h>
 #include <linux/tcp.h>
 #include <linux/udp.h>
+#include "numbers.h"
 #include "sample.h"
 
 const volatile bool segments = false;        /* whether to cut at all */
@@ -84,13 +85,14 @@ static __always_inline bool find_ip(struct __sk_buff *ctx, __u32 *at, bool *ipv6
 	for (int tags = 0; tags < 3; tags++) {
 		if (bpf_skb_load_bytes(ctx, *at, &type, sizeof(type)))
 			return false;
-		if (type != bpf_htons(0x8100) && type != bpf_htons(0x88a8))
+		/* The tags that the kernel knows: it makes no super-frames with others. */
+		if (type != bpf_htons(ETHERTYPE_VLAN) && type != bpf_htons(ETHERTYPE_SERVICE_VLAN))
 			break;
 		*at += TAG;
 	}
 	*at += sizeof(type);
-	*ipv6 = type == bpf_htons(0x86dd);
-	return *ipv6 || type == bpf_htons(0x0800);
+	*ipv6 = type == bpf_htons(ETHERTYPE_IPV6);
+	return *ipv6 || type == bpf_htons(ETHERTYPE_IPV4);
 }
 
 /* Plans how to cut the frame; false if it stays whole. */

@@ -17,6 +17,7 @@ const LAYERS: &[&[&str]] = &[
     &["weir", "weir-dissect", "weir-judge"],
     &["weir-bpf", "weir-native"],
     &["weir-filter", "weir-ring", "weir-savefile", "weir-sys", "weir-traffic"],
+    &["weir-packet"],
 ];
 
 /// Circles that stay, each with its crate and parent, and why. Nothing may be added to one.

@@ -169,7 +169,6 @@ pub mod internal {
     pub use crate::live::source::af_packet::as_in_the_kernel;
     pub use crate::live::statistics::twin::{buckets, key_of};
     pub use crate::live::statistics::{by_tc_filters, check_statistics};
-    pub use crate::live::transport::{Transport, transport_of};
     pub use crate::live::{command, probe};
     pub use crate::units::{grouped, packets};
 

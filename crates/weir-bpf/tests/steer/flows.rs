@@ -2,7 +2,7 @@
 
 use crate::frames::{
     BRIDGED, Back, GRE, ICMP, TCP, There, UDP, Way, ethernet, geneve, gre, gtp, in_session, ip4, ip4_with,
-    ip6, labelled, on_ethernet, piece6, ports, tagged, vxlan,
+    ip6, labelled, linux_vxlan, on_ethernet, piece6, ports, tagged, vxlan,
 };
 
 /// Frames, those of one flow together.
@@ -47,6 +47,8 @@ pub(crate) fn outer_flows() -> Flows {
                 on_ethernet(Back, &udp4([7, 8], Back)),
                 tagged(0x8100, 5, &plain),
                 tagged(0x88a8, 9, &tagged(0x8100, 5, &plain)),
+                tagged(0x9100, 9, &tagged(0x9200, 5, &plain)),
+                (0..7).fold(plain.clone(), |frame, id| tagged(0x8100, id, &frame)),
                 on_ethernet(There, &ip4_with(&[1; 12], [1, 2], There, UDP, (3, 0x4000), &udp)),
             ],
         ),
@@ -73,6 +75,8 @@ pub(crate) fn outer_flows() -> Flows {
                 labelled(2, &on_ethernet(Back, &udp6([7, 8], Back))),
                 in_session(&on_ethernet(There, &udp6([7, 8], There))),
                 behind(0, &options, &udp),
+                behind(139, &options, &udp),
+                behind(140, &options, &udp),
                 behind(51, &[17, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0], &udp),
                 // All of its datagram: no fragment (RFC 6946).
                 on_ethernet(There, &ip6([1, 2], There, 44, &piece6(UDP, 77, 0, &udp))),
@@ -134,6 +138,7 @@ pub(crate) fn inner_flows() -> Flows {
             packet.to_vec(),
             vxlan(way, &frame),
             vxlan(way, &tagged(0x8100, 5, &frame)),
+            linux_vxlan(way, &frame),
             geneve(way, BRIDGED, &frame),
             geneve(way, ether_type, packet),
             gre(way, false, ether_type, packet),

@@ -103,8 +103,17 @@ pub(crate) fn gtp(way: Way, extensions: Option<u8>, packet: &[u8]) -> Vec<u8> {
 
 /// A datagram of VXLAN.
 pub(crate) fn vxlan(way: Way, frame: &[u8]) -> Vec<u8> {
+    vxlan_to(4789, way, frame)
+}
+
+/// The same with the port that it had before the RFC.
+pub(crate) fn linux_vxlan(way: Way, frame: &[u8]) -> Vec<u8> {
+    vxlan_to(8472, way, frame)
+}
+
+fn vxlan_to(port: u16, way: Way, frame: &[u8]) -> Vec<u8> {
     let inside = [&[8, 0, 0, 0, 0, 0, 7, 0], frame].concat();
-    ip4([1, 2], way, UDP, (0, 0), &ports([5555, 4789], There, &inside))
+    ip4([1, 2], way, UDP, (0, 0), &ports([5555, port], There, &inside))
 }
 
 /// A datagram of Geneve with eight bytes of options.

@@ -2,21 +2,20 @@
 //!
 //! A flow is defined by its two endpoints and the protocol. An endpoint is an address, and a port if the transport has
 //! ports. VLAN tags, MPLS labels and PPPoE session headers are skipped; for a tunnel the outer flow counts. Later
-//! fragments, which have no ports, follow the first one. The programs that steer packets use the same definition
-//! (`crates/weir-bpf/src/flow.h`).
+//! fragments, which have no ports, follow the first one. `weir_packet` finds all of this; the programs that steer packets
+//! use the same definition (`crates/weir-bpf/src/hash.h`).
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::BuildHasher;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 // Not `fast`: with one seed in a hundred it leaves groups empty.
 use foldhash::SharedSeed;
 use foldhash::quality::{RandomState, SeedableRandomState};
+use weir_packet::link_type::ETHERNET;
+use weir_packet::{Ip, Version, link};
 
 /// How many fragmented datagrams are remembered.
 const FRAGMENTED: usize = 1024;
-/// Maximum number of VLAN tags, MPLS labels, or IPv6 extension headers to skip.
-const MOST_HEADERS: usize = 8;
 
 /// Sorts packets into groups. Each sorter assigns flows to groups at random, so that nobody can craft flows that all
 /// end up in one group.
@@ -55,28 +54,6 @@ impl Place {
     }
 }
 
-/// The fields of a packet that determine its group.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Key {
-    pub(super) source: u128,
-    pub(super) destination: u128,
-    pub(super) protocol: u8,
-    pub(super) part: Part,
-    /// Where what the header carries begins, from the header on.
-    pub(super) next: usize,
-}
-
-/// The part of a datagram in a packet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Part {
-    /// A whole datagram, with its ports if it has any.
-    Whole(Option<[u16; 2]>),
-    /// The first fragment, with its ports and the datagram's identification.
-    First(Option<[u16; 2]>, u64),
-    /// A later fragment, with the datagram's identification.
-    Later(u64),
-}
-
 impl Sorter {
     pub(super) fn new() -> Self {
         Self::with(SeedableRandomState::random())
@@ -108,28 +85,25 @@ impl Sorter {
     /// define it, if there are any.
     pub(super) fn flow(&mut self, link_type: u16, packet: &[u8]) -> Flow {
         let known = |hash| Flow { hash, orphan: false };
-        let Some((network, rest)) = network(link_type, packet) else {
+        let Some(outer) = link::outermost_ip(link_type, packet) else {
             let addresses = packet.get(..6).zip(packet.get(6..12)).filter(|_| link_type == ETHERNET);
             let hash = |(one, other): (&[u8], &[u8])| self.hasher.hash_one((one.min(other), one.max(other)));
             return known(addresses.map_or(0, hash));
         };
-        let key = network.key(rest);
         // The header is truncated, so the flow is unknown.
-        let Some(key) = key else { return known(0) };
-        let datagram = |number: u64| self.hasher.hash_one((key.source, key.destination, number));
-        match key.part {
-            Part::Whole(ports) => known(self.hash(&key, ports)),
-            Part::First(ports, number) => {
-                let (datagram, hash) = (datagram(number), self.hash(&key, ports));
-                self.remember(datagram, hash);
-                known(hash)
-            }
-            Part::Later(number) => {
-                let datagram = datagram(number);
-                let first = self.fragmented.get(&datagram);
-                first.map_or(Flow { hash: datagram, orphan: true }, |&hash| known(hash))
-            }
+        let Some((ip, packet)) = outer.ip(packet) else { return known(0) };
+        let ends = ip.addresses().map(|place| bits(&packet[place]));
+        let Some(fragment) = ip.fragment else { return known(self.hash(&ip, ends, packet)) };
+        // In IPv4, each protocol numbers its datagrams separately.
+        let protocol = if ip.version == Version::V4 { ip.protocol } else { 0 };
+        let datagram = self.hasher.hash_one((ends, fragment.identification, protocol));
+        if fragment.is_later() {
+            let first = self.fragmented.get(&datagram);
+            return first.map_or(Flow { hash: datagram, orphan: true }, |&hash| known(hash));
         }
+        let hash = self.hash(&ip, ends, packet);
+        self.remember(datagram, hash);
+        known(hash)
     }
 
     fn remember(&mut self, datagram: u64, hash: u64) {
@@ -143,152 +117,19 @@ impl Sorter {
         }
     }
 
-    fn hash(&self, key: &Key, ports: Option<[u16; 2]>) -> u64 {
-        let ports = ports.unwrap_or_default();
-        let (one, other) = ((key.source, ports[0]), (key.destination, ports[1]));
-        self.hasher.hash_one((one.min(other), one.max(other), key.protocol))
+    fn hash(&self, ip: &Ip, [source, destination]: [u128; 2], packet: &[u8]) -> u64 {
+        let [from, to] = ip.ports(packet).unwrap_or_default();
+        let (one, other) = ((source, from), (destination, to));
+        self.hasher.hash_one((one.min(other), one.max(other), ip.protocol))
     }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Network {
-    V4,
-    V6,
-}
-
-impl Network {
-    /// Reads the outermost header; `None`: it is truncated.
-    pub(super) fn key(self, header: &[u8]) -> Option<Key> {
-        match self {
-            Self::V4 => Key::v4(header),
-            Self::V6 => Key::v6(header),
-        }
+/// Returns the number that the bytes of an address are.
+fn bits(address: &[u8]) -> u128 {
+    match address.first_chunk() {
+        Some(&all) => u128::from_be_bytes(all),
+        None => address.first_chunk().map_or(0, |&four| u32::from_be_bytes(four).into()),
     }
-
-    /// Returns an address of a [`Key`].
-    pub(super) fn address(self, bits: u128) -> IpAddr {
-        match self {
-            Self::V4 => IpAddr::V4(Ipv4Addr::from_bits(u32::try_from(bits).unwrap_or_default())),
-            Self::V6 => IpAddr::V6(Ipv6Addr::from_bits(bits)),
-        }
-    }
-}
-
-pub(super) const ETHERNET: u16 = 1;
-
-/// Finds the network header of an IP packet; returns everything from there.
-pub(super) fn network(link_type: u16, packet: &[u8]) -> Option<(Network, &[u8])> {
-    let (kind, rest) = match link_type {
-        ETHERNET => {
-            let mut at = 12;
-            for _ in 0..MOST_HEADERS {
-                match word(packet, at)? {
-                    0x8100 | 0x88a8 | 0x9100 => at += 4,
-                    kind => return by_kind(kind, packet.get(at + 2..)?),
-                }
-            }
-            return None;
-        }
-        // LINUX_SLL, LINUX_SLL2
-        113 => (word(packet, 14)?, packet.get(16..)?),
-        276 => (word(packet, 0)?, packet.get(20..)?),
-        // RAW, IPV4, IPV6; in NULL and LOOP the IP version says the same as the address family.
-        101 | 228 | 229 => (0, packet),
-        0 | 108 => (0, packet.get(4..)?),
-        _ => return None,
-    };
-    if kind == 0 { by_version(rest) } else { by_kind(kind, rest) }
-}
-
-fn by_version(rest: &[u8]) -> Option<(Network, &[u8])> {
-    match rest.first()? >> 4 {
-        4 => Some((Network::V4, rest)),
-        6 => Some((Network::V6, rest)),
-        _ => None,
-    }
-}
-
-/// Finds the network header by EtherType.
-fn by_kind(kind: u16, rest: &[u8]) -> Option<(Network, &[u8])> {
-    match kind {
-        0x0800 => Some((Network::V4, rest)),
-        0x86dd => Some((Network::V6, rest)),
-        // MPLS (RFC 3032): after the label marked as the last.
-        0x8847 | 0x8848 => {
-            let before = rest.chunks_exact(4).take(MOST_HEADERS).position(|label| label[2] & 1 == 1)?;
-            by_version(&rest[(before + 1) * 4..])
-        }
-        // A PPPoE session (RFC 2516), and the protocol that PPP carries.
-        0x8864 => match rest.split_at_checked(8)? {
-            ([0x11, 0, _, _, _, _, 0x00, 0x21], packet) => Some((Network::V4, packet)),
-            ([0x11, 0, _, _, _, _, 0x00, 0x57], packet) => Some((Network::V6, packet)),
-            _ => None,
-        },
-        _ => None,
-    }
-}
-
-impl Key {
-    fn v4(header: &[u8]) -> Option<Self> {
-        let address = |at| Some(u128::from(u32::from_be_bytes(*header.get(at..)?.first_chunk()?)));
-        let (number, place) = (word(header, 4)?, word(header, 6)?);
-        let protocol = *header.get(9)?;
-        let next = usize::from(header[0] & 15) * 4;
-        let behind = header.get(next..).unwrap_or_default();
-        let (more, later) = (place & 0x2000 != 0, place & 0x1fff != 0);
-        // In IPv4, each protocol numbers its datagrams separately.
-        let number = u64::from(number) | u64::from(protocol) << 16;
-        let part = Part::of(protocol, behind, (more || later).then_some((later, number)));
-        Some(Self { source: address(12)?, destination: address(16)?, protocol, part, next })
-    }
-
-    fn v6(header: &[u8]) -> Option<Self> {
-        let address = |at| Some(u128::from_be_bytes(*header.get(at..)?.first_chunk()?));
-        let (source, destination) = (address(8)?, address(24)?);
-        let (mut protocol, mut at, mut fragment) = (*header.get(6)?, 40, None);
-        for _ in 0..MOST_HEADERS {
-            let Some(extension) = header.get(at..).filter(|extension| extension.len() >= 8) else { break };
-            let length = match protocol {
-                0 | 43 | 60 | 135 => usize::from(extension[1]) * 8 + 8,
-                51 => usize::from(extension[1]) * 4 + 8,
-                44 => {
-                    let place = u16::from_be_bytes([extension[2], extension[3]]);
-                    let number = *extension[4..].first_chunk()?;
-                    // A fragment that is a whole datagram is not a fragment (RFC 6946).
-                    let number = u64::from(u32::from_be_bytes(number));
-                    fragment = (place & 0xfff9 != 0).then_some((place & 0xfff8 != 0, number));
-                    8
-                }
-                _ => break,
-            };
-            protocol = extension[0];
-            at += length;
-            if fragment.is_some_and(|(later, _)| later) {
-                break;
-            }
-        }
-        let part = Part::of(protocol, header.get(at..).unwrap_or_default(), fragment);
-        Some(Self { source, destination, protocol, part, next: at })
-    }
-}
-
-impl Part {
-    /// `fragment`: whether this is a later one, and the datagram's identification.
-    fn of(protocol: u8, behind: &[u8], fragment: Option<(bool, u64)>) -> Self {
-        // TCP, UDP, DCCP, SCTP, UDP-Lite.
-        let has_ports = matches!(protocol, 6 | 17 | 33 | 132 | 136);
-        let ports = if has_ports { word(behind, 0).zip(word(behind, 2)) } else { None };
-        let ports = ports.map(|(source, destination)| [source, destination]);
-        match fragment {
-            None => Self::Whole(ports),
-            Some((false, number)) => Self::First(ports, number),
-            Some((true, number)) => Self::Later(number),
-        }
-    }
-}
-
-pub(super) fn word(bytes: &[u8], at: usize) -> Option<u16> {
-    Some(u16::from_be_bytes(*bytes.get(at..)?.first_chunk()?))
 }
 
 #[cfg(test)]

@@ -40,7 +40,6 @@ pub(crate) mod source;
 pub(crate) mod statistics;
 pub(crate) mod steering;
 pub(crate) mod stop;
-pub(crate) mod transport;
 pub(crate) mod waker;
 pub(crate) mod warning;
 pub(crate) mod watched;

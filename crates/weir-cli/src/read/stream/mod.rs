@@ -14,8 +14,8 @@ use std::io::{self, Write};
 use std::net::SocketAddr;
 use std::path::Path;
 
-use weir::internal::{Transport, transport_of};
 use weir::{FileInterface, Packet};
+use weir_packet::{Transport, protocol};
 
 pub(crate) use self::args::StreamArgs;
 use self::printer::Printer;
@@ -190,12 +190,11 @@ impl Sink for Stream<'_> {
 
     fn packet(&mut self, packet: &Packet<'_>) -> Result<(), End> {
         let link_type = self.link_types.get(packet.interface as usize).copied();
-        let Some(transport) = link_type.and_then(|link_type| transport_of(link_type, packet.data)) else {
-            return Ok(());
-        };
+        let transport = link_type.and_then(|link_type| Transport::outermost(link_type, packet.data));
+        let Some(transport) = transport else { return Ok(()) };
         let (number, parse): (_, fn(&Transport<'_>) -> Option<_>) = match self.wanted.protocol {
-            Protocol::Tcp => (6, tcp),
-            Protocol::Udp => (17, udp),
+            Protocol::Tcp => (protocol::TCP, tcp),
+            Protocol::Udp => (protocol::UDP, udp),
         };
         if transport.protocol != number {
             return Ok(());

@@ -1,31 +1,26 @@
 //! What the programs of statistics find in a packet (`weir-bpf/src/key.h`, `spread.h`), for packets of files.
 
-use super::{Bucket, Key, KeyField};
-use crate::live::flow::{self, ETHERNET, Part};
+use weir_packet::{link, link_type};
 
-/// Returns the key of a packet with this link type (`LINKTYPE_*`): those of these fields that it has.
-pub fn key_of(fields: &[KeyField], link_type: u16, packet: &[u8]) -> Key {
+use super::{Bucket, Key, KeyField};
+
+/// Returns the key of a packet with link type `link` (of capture files): those of these fields that it has.
+pub fn key_of(fields: &[KeyField], link: u16, packet: &[u8]) -> Key {
     let mut key = Key::default();
     let asked = |field| fields.contains(&field);
-    if asked(KeyField::Vlan) && link_type == ETHERNET {
-        let tag = flow::word(packet, 12).zip(flow::word(packet, 14));
-        let tag = tag.filter(|(kind, _)| matches!(kind, 0x8100 | 0x88a8 | 0x9100));
-        key.vlan = tag.map(|(_, contents)| contents & 0xfff);
+    if asked(KeyField::Vlan) && link == link_type::ETHERNET {
+        key.vlan = link::outermost_tag(link, packet).map(|tag| tag.id());
     }
     if fields == [KeyField::Vlan] {
         return key;
     }
-    let found = flow::network(link_type, packet);
-    let Some((network, headers)) = found.and_then(|(network, rest)| Some((network, network.key(rest)?)))
-    else {
-        return key;
-    };
-    key.source = asked(KeyField::Source).then(|| network.address(headers.source));
-    key.destination = asked(KeyField::Destination).then(|| network.address(headers.destination));
-    key.protocol = asked(KeyField::Protocol).then_some(headers.protocol);
-    if let Part::Whole(Some([source, destination])) | Part::First(Some([source, destination]), _) =
-        headers.part
-    {
+    let found = link::outermost_ip(link, packet).and_then(|outer| outer.ip(packet));
+    let Some((ip, packet)) = found else { return key };
+    let [source, destination] = ip.ends(packet);
+    key.source = asked(KeyField::Source).then_some(source);
+    key.destination = asked(KeyField::Destination).then_some(destination);
+    key.protocol = asked(KeyField::Protocol).then_some(ip.protocol);
+    if let Some([source, destination]) = ip.ports(packet) {
         key.source_port = asked(KeyField::SourcePort).then_some(source);
         key.destination_port = asked(KeyField::DestinationPort).then_some(destination);
         key.port = asked(KeyField::Port).then_some(source.min(destination));

@@ -1,24 +1,16 @@
 /* SPDX-License-Identifier: (MIT OR Apache-2.0) */
-/* A packet's flow: finding the headers that define it, and hashing them.
+/* A walk over a packet's headers, to the outermost network header, and from there into a tunnel.
  *
- * crates/weir/src/live/flow.rs defines a flow: two endpoints (addresses and ports), in either direction, and the
- * protocol. handlers/tests/steering.rs in that crate compares the two implementations. */
+ * crates/weir-packet is the same walk in Rust, and has the numbers. tests/walk.rs compares both. */
 #pragma once
-#include <linux/in.h>
 #include <linux/ip.h>
-#include <linux/ipv6.h>
+#include "numbers.h"
 #include "packet.h"
 #include "scatter.h"
 
 const volatile __u64 flow_seed = 0; /* of all hashes, so that nobody can craft flows that collide */
 
-#define MOST_HEADERS 8     /* most VLAN tags, MPLS labels or IPv6 extension headers to skip */
-#define MOST_EXTENSIONS 4  /* most GTP-U extension headers to skip */
 #define HEADERS_END 0x7fff /* headers that begin after this are ignored; never those of the outermost packet */
-#define BRIDGED 0x6558     /* Ethernet as the payload of a tunnel (RFC 7637) */
-#define VXLAN 4789
-#define GENEVE 6081
-#define GTP_U 2152
 
 /* A network header, with its extension headers. */
 struct network {
@@ -73,35 +65,15 @@ static __always_inline const void *direct(CONTEXT *ctx, __u32 at, __u32 length)
 		there;                                                                                                 \
 	})
 
-static __always_inline __u64 flow_of(const struct network *network, const __be16 ports[2])
-{
-	__u64 one = scatter(flow_seed ^ network->source ^ ports[0]);
-	__u64 other = scatter(flow_seed ^ network->destination ^ ports[1]);
-	return scatter(one + other + network->protocol);
-}
-
 static __always_inline __u64 datagram_of(const struct network *network, __u64 number)
 {
 	return scatter(scatter(scatter(flow_seed ^ network->source) ^ network->destination) ^ number);
 }
 
-/* Hashes the Ethernet addresses of a packet that is not IP. */
-static __always_inline __u64 link_of(CONTEXT *ctx)
-{
-	struct {
-		__u16 words[6];
-	} addresses;
-	if (!ethernet || !PEEK(ctx, 0, &addresses))
-		return 0;
-	const __u16 *words = addresses.words;
-	__u64 one = (__u64)words[0] << 32 | (__u32)words[1] << 16 | words[2];
-	__u64 other = (__u64)words[3] << 32 | (__u32)words[4] << 16 | words[5];
-	return scatter(scatter(flow_seed ^ one) + scatter(flow_seed ^ other));
-}
-
 static __always_inline bool is_tag(__be16 type)
 {
-	return type == bpf_htons(0x8100) || type == bpf_htons(0x88a8) || type == bpf_htons(0x9100);
+	return type == bpf_htons(ETHERTYPE_VLAN) || type == bpf_htons(ETHERTYPE_SERVICE_VLAN) ||
+	       type == bpf_htons(ETHERTYPE_OLD_SERVICE_VLAN) || type == bpf_htons(ETHERTYPE_OLD_SERVICE_VLAN_2);
 }
 
 static __always_inline enum found find_ip4(CONTEXT *ctx, __u32 at, struct network *network)
@@ -120,6 +92,13 @@ static __always_inline enum found find_ip4(CONTEXT *ctx, __u32 at, struct networ
 	if (ip.frag_off & bpf_htons(0x3fff))
 		network->datagram = datagram_of(network, ip.id | (__u64)ip.protocol << 16);
 	return FOUND;
+}
+
+static __always_inline bool is_extension(__u8 protocol)
+{
+	return protocol == PROTOCOL_HOP_BY_HOP || protocol == PROTOCOL_ROUTING || protocol == PROTOCOL_FRAGMENT ||
+	       protocol == PROTOCOL_AUTHENTICATION || protocol == PROTOCOL_DESTINATION ||
+	       protocol == PROTOCOL_MOBILITY || protocol == PROTOCOL_HIP || protocol == PROTOCOL_SHIM6;
 }
 
 static __always_inline enum found find_ip6(CONTEXT *ctx, __u32 at, struct network *network)
@@ -143,21 +122,20 @@ static __always_inline enum found find_ip6(CONTEXT *ctx, __u32 at, struct networ
 	__u8 protocol = ip.next;
 	at += sizeof(ip);
 #pragma clang loop unroll(disable)
-	for (int header = 0; header < MOST_HEADERS; header++) {
+	for (int header = 0; header < MOST_EXTENSIONS; header++) {
 		struct {
 			__u8 next, length;
 			__be16 place;
 			__be32 number;
 		} extension;
-		if (protocol != IPPROTO_HOPOPTS && protocol != IPPROTO_ROUTING && protocol != IPPROTO_DSTOPTS &&
-		    protocol != IPPROTO_MH && protocol != IPPROTO_AH && protocol != IPPROTO_FRAGMENT)
+		if (!is_extension(protocol))
 			break;
 		if (!PEEK(ctx, at, &extension))
 			break;
 		at += 8;
-		if (protocol == IPPROTO_AH)
+		if (protocol == PROTOCOL_AUTHENTICATION)
 			at += extension.length * 4;
-		else if (protocol != IPPROTO_FRAGMENT)
+		else if (protocol != PROTOCOL_FRAGMENT)
 			at += extension.length * 8;
 		else {
 			/* An atomic fragment, which is a whole datagram, is not a fragment (RFC 6946). */
@@ -181,7 +159,7 @@ static __always_inline __be16 kind_of_ip(CONTEXT *ctx, __u32 at)
 	__u8 first;
 	if (!PEEK(ctx, at, &first))
 		return 0;
-	return first >> 4 == 4 ? bpf_htons(0x0800) : first >> 4 == 6 ? bpf_htons(0x86dd) : 0;
+	return first >> 4 == 4 ? bpf_htons(ETHERTYPE_IPV4) : first >> 4 == 6 ? bpf_htons(ETHERTYPE_IPV6) : 0;
 }
 
 /* Skips the MPLS labels at `at` (RFC 3032). Returns the EtherType of the IP header after the last label, or 0. */
@@ -189,7 +167,7 @@ static __always_inline __be16 pass_labels(CONTEXT *ctx, __u32 *at)
 {
 	__be32 label = 0;
 #pragma clang loop unroll(disable)
-	for (int labels = 0; labels < MOST_HEADERS && !(label & bpf_htonl(0x100)); labels++) {
+	for (int labels = 0; labels < MOST_LABELS && !(label & bpf_htonl(0x100)); labels++) {
 		if (!PEEK(ctx, *at, &label))
 			return 0;
 		*at += sizeof(label);
@@ -207,33 +185,33 @@ static __always_inline __be16 pass_session(CONTEXT *ctx, __u32 *at)
 	if (!PEEK(ctx, *at, &head) || head.version_and_code != bpf_htons(0x1100))
 		return 0;
 	*at += sizeof(head);
-	if (head.carries == bpf_htons(0x0021))
-		return bpf_htons(0x0800);
-	return head.carries == bpf_htons(0x0057) ? bpf_htons(0x86dd) : 0;
+	if (head.carries == bpf_htons(PPP_IPV4))
+		return bpf_htons(ETHERTYPE_IPV4);
+	return head.carries == bpf_htons(PPP_IPV6) ? bpf_htons(ETHERTYPE_IPV6) : 0;
 }
 
-/* Finds the network header at `at`. `kind`: its EtherType, or BRIDGED if an Ethernet header precedes it. */
+/* Finds the network header at `at`. `kind`: its EtherType, or ETHERTYPE_BRIDGED if an Ethernet header precedes it. */
 static __always_inline enum found find_network(CONTEXT *ctx, __u32 at, __be16 kind, struct network *network)
 {
-	if (kind == bpf_htons(BRIDGED)) {
+	if (kind == bpf_htons(ETHERTYPE_BRIDGED)) {
 		at += ADDRESSES;
 		if (!PEEK(ctx, at, &kind))
 			return NOTHING;
 #pragma clang loop unroll(disable)
-		for (int tag = 1; tag < MOST_HEADERS && is_tag(kind); tag++) {
+		for (int tag = 0; tag < MOST_TAGS && is_tag(kind); tag++) {
 			at += TAG;
 			if (!PEEK(ctx, at, &kind))
 				return NOTHING;
 		}
 		at = forget(ctx, at + sizeof(kind));
 	}
-	if (kind == bpf_htons(0x8847) || kind == bpf_htons(0x8848))
+	if (kind == bpf_htons(ETHERTYPE_MPLS) || kind == bpf_htons(ETHERTYPE_MPLS_UPSTREAM))
 		kind = pass_labels(ctx, &at);
-	else if (kind == bpf_htons(0x8864))
+	else if (kind == bpf_htons(ETHERTYPE_PPPOE))
 		kind = pass_session(ctx, &at);
-	if (kind == bpf_htons(0x0800))
+	if (kind == bpf_htons(ETHERTYPE_IPV4))
 		return find_ip4(ctx, at, network);
-	if (kind == bpf_htons(0x86dd))
+	if (kind == bpf_htons(ETHERTYPE_IPV6))
 		return find_ip6(ctx, at, network);
 	return NOTHING;
 }
@@ -241,7 +219,7 @@ static __always_inline enum found find_network(CONTEXT *ctx, __u32 at, __be16 ki
 /* Returns the kind of the outermost header. Without Ethernet, the IP version determines it. */
 static __always_inline __be16 outermost(CONTEXT *ctx)
 {
-	return ethernet ? bpf_htons(BRIDGED) : kind_of_ip(ctx, 0);
+	return ethernet ? bpf_htons(ETHERTYPE_BRIDGED) : kind_of_ip(ctx, 0);
 }
 
 /* Skips the GTP-U header at `at` (3GPP TS 29.281) and its extension headers; false if no user packet follows. */
@@ -267,7 +245,7 @@ static __always_inline bool pass_gtp(CONTEXT *ctx, __u32 *at)
 	*at += sizeof(more);
 	__u8 next = head.flags & 4 ? more.next : 0;
 #pragma clang loop unroll(disable)
-	for (int header = 0; header < MOST_EXTENSIONS && next; header++) {
+	for (int header = 0; header < MOST_GTP_EXTENSIONS && next; header++) {
 		__u8 length;
 		if (!PEEK(ctx, *at, &length) || !length)
 			return false;
@@ -287,13 +265,13 @@ static __always_inline bool enter(CONTEXT *ctx, const struct network *network, _
 	} head;
 	*at = network->next;
 	switch (network->protocol) {
-	case IPPROTO_IPIP:
-		*kind = bpf_htons(0x0800);
+	case PROTOCOL_IPV4:
+		*kind = bpf_htons(ETHERTYPE_IPV4);
 		return true;
-	case IPPROTO_IPV6:
-		*kind = bpf_htons(0x86dd);
+	case PROTOCOL_IPV6:
+		*kind = bpf_htons(ETHERTYPE_IPV6);
 		return true;
-	case IPPROTO_GRE: {
+	case PROTOCOL_GRE: {
 		/* RFC 2784 and 2890: version 0, no routing. Flags announce checksum, key and sequence number. */
 		if (!PEEK(ctx, *at, &head) || (head.flags & bpf_htons(0x4007)))
 			return false;
@@ -302,11 +280,12 @@ static __always_inline bool enter(CONTEXT *ctx, const struct network *network, _
 		*kind = head.carries;
 		return true;
 	}
-	case IPPROTO_UDP: {
-		if (port != bpf_htons(VXLAN) && port != bpf_htons(GENEVE) && port != bpf_htons(GTP_U))
+	case PROTOCOL_UDP: {
+		bool vxlan = port == bpf_htons(PORT_VXLAN) || port == bpf_htons(PORT_LINUX_VXLAN);
+		if (!vxlan && port != bpf_htons(PORT_GENEVE) && port != bpf_htons(PORT_GTP_U))
 			return false;
 		*at += 8;
-		if (port == bpf_htons(GTP_U)) {
+		if (port == bpf_htons(PORT_GTP_U)) {
 			if (!pass_gtp(ctx, at))
 				return false;
 			*kind = kind_of_ip(ctx, *at);
@@ -316,8 +295,8 @@ static __always_inline bool enter(CONTEXT *ctx, const struct network *network, _
 			return false;
 		__u8 first = bpf_ntohs(head.flags) >> 8;
 		*at += 8;
-		if (port == bpf_htons(VXLAN)) {
-			*kind = bpf_htons(BRIDGED);
+		if (vxlan) {
+			*kind = bpf_htons(ETHERTYPE_BRIDGED);
 			return first & 8;
 		}
 		*at += (first & 0x3f) * 4;
@@ -330,6 +309,6 @@ static __always_inline bool enter(CONTEXT *ctx, const struct network *network, _
 
 static __always_inline bool has_ports(__u8 protocol)
 {
-	return protocol == IPPROTO_TCP || protocol == IPPROTO_UDP || protocol == IPPROTO_DCCP ||
-	       protocol == IPPROTO_SCTP || protocol == IPPROTO_UDPLITE;
+	return protocol == PROTOCOL_TCP || protocol == PROTOCOL_UDP || protocol == PROTOCOL_DCCP ||
+	       protocol == PROTOCOL_SCTP || protocol == PROTOCOL_UDP_LITE;
 }

@@ -1,0 +1,72 @@
+//! Flows: which packets belong together.
+
+use std::net::IpAddr;
+
+use crate::ip::Ip;
+use crate::link;
+use crate::walk::{Layer, Walk};
+
+/// An end of a flow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct End {
+    /// Its address.
+    pub address: IpAddr,
+    /// Its port; 0 if the protocol has none, or in fragments without it.
+    pub port: u16,
+}
+
+/// A flow: two ends and the protocol between them. Both directions are the same flow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Flow {
+    /// The protocol of IP, behind extension headers.
+    pub protocol: u8,
+    /// Both ends, the lower one first.
+    pub ends: [End; 2],
+}
+
+/// Which way a packet of a flow goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Way {
+    /// From the lower end to the higher one.
+    Up,
+    /// From the higher end to the lower one.
+    Down,
+}
+
+impl Flow {
+    /// Returns the flow from one end to another, and which way that is.
+    #[inline]
+    pub fn between(protocol: u8, from: End, to: End) -> (Self, Way) {
+        if from <= to {
+            (Self { protocol, ends: [from, to] }, Way::Up)
+        } else {
+            (Self { protocol, ends: [to, from] }, Way::Down)
+        }
+    }
+
+    /// Returns the flow of an IP packet with this header.
+    #[inline]
+    pub fn of(ip: &Ip, packet: &[u8]) -> (Self, Way) {
+        let [source, destination] = ip.ends(packet);
+        let [from, to] = ip.ports(packet).unwrap_or_default();
+        let (from, to) = (End { address: source, port: from }, End { address: destination, port: to });
+        Self::between(ip.protocol, from, to)
+    }
+
+    /// Returns the flow of the outermost IP packet in a frame.
+    #[inline]
+    pub fn outer(link_type: u16, frame: &[u8]) -> Option<(Self, Way)> {
+        let (ip, packet) = link::outermost_ip(link_type, frame)?.ip(frame)?;
+        Some(Self::of(&ip, packet))
+    }
+
+    /// Returns the flow of the innermost IP packet in a frame.
+    pub fn inner(link_type: u16, frame: &[u8]) -> Option<(Self, Way)> {
+        let ip = |layer| match layer {
+            Layer::Ip { at, ip } => Some((at, ip)),
+            _ => None,
+        };
+        let (at, ip) = Walk::new(link_type, frame).filter_map(ip).last()?;
+        Some(Self::of(&ip, &frame[at..]))
+    }
+}

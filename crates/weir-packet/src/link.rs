@@ -1,0 +1,170 @@
+//! What the header of the link layer says about the packet behind it.
+
+use crate::bytes::{byte, word};
+use crate::ip::Ip;
+use crate::numbers::{ethertype, link_type as types, most, ppp};
+
+/// A packet behind headers that say what it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Payload {
+    /// Its EtherType.
+    pub kind: u16,
+    /// Where it begins.
+    pub at: usize,
+}
+
+/// A VLAN tag.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Tag {
+    /// Where its EtherType is.
+    pub at: usize,
+    /// That EtherType.
+    pub protocol: u16,
+    /// Priority (3 bits), drop eligibility (1 bit), VLAN ID (12 bits).
+    pub contents: u16,
+}
+
+impl Tag {
+    /// Returns the VLAN ID.
+    pub fn id(self) -> u16 {
+        self.contents & 0xfff
+    }
+}
+
+/// Returns whether [`payload`] knows this link type.
+pub fn is_known(link_type: u16) -> bool {
+    header(link_type).is_some()
+}
+
+/// How a link type begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Header {
+    /// An EtherType at `kind`, the packet at `packet`.
+    Kind { kind: usize, packet: usize },
+    /// So many bytes, then IP.
+    Ip(usize),
+}
+
+fn header(link_type: u16) -> Option<Header> {
+    Some(match link_type {
+        types::ETHERNET => Header::Kind { kind: 12, packet: 14 },
+        types::COOKED => Header::Kind { kind: 14, packet: 16 },
+        types::COOKED_2 => Header::Kind { kind: 0, packet: 20 },
+        types::RAW | types::RAW_12 | types::RAW_14 | types::IPV4 | types::IPV6 => Header::Ip(0),
+        // The IP version says the same as the address family, whose numbers and byte order differ.
+        types::NULL | types::LOOP => Header::Ip(4),
+        _ => return None,
+    })
+}
+
+/// Returns the packet in a frame, in front of all VLAN tags: its EtherType may be that of a tag.
+#[inline]
+pub fn payload(link_type: u16, frame: &[u8]) -> Option<Payload> {
+    match header(link_type)? {
+        Header::Kind { kind, packet } => Some(Payload { kind: word(frame, kind)?, at: packet }),
+        Header::Ip(at) => by_version(frame, at),
+    }
+}
+
+/// Returns the IP packet at `at`, by the version in its first four bits.
+#[inline]
+pub(crate) fn by_version(bytes: &[u8], at: usize) -> Option<Payload> {
+    let kind = match byte(bytes, at)? >> 4 {
+        4 => ethertype::IPV4,
+        6 => ethertype::IPV6,
+        _ => return None,
+    };
+    Some(Payload { kind, at })
+}
+
+impl Payload {
+    /// Returns its bytes, as far as they are there.
+    #[inline]
+    pub fn bytes<'a>(&self, frame: &'a [u8]) -> &'a [u8] {
+        frame.get(self.at..).unwrap_or_default()
+    }
+
+    /// Reads the header of an IP packet, and returns the packet with it. `None`: it is cut, or this is another one.
+    #[inline]
+    pub fn ip<'a>(&self, frame: &'a [u8]) -> Option<(Ip, &'a [u8])> {
+        let packet = self.bytes(frame);
+        let ip = match self.kind {
+            ethertype::IPV4 => Ip::v4(packet)?,
+            ethertype::IPV6 => Ip::v6(packet)?,
+            _ => return None,
+        };
+        Some((ip, packet))
+    }
+
+    /// Steps over a VLAN tag, if this is one.
+    #[inline]
+    pub fn tag(self, bytes: &[u8]) -> Option<(Tag, Self)> {
+        if !ethertype::is_tag(self.kind) {
+            return None;
+        }
+        let (contents, kind) = (word(bytes, self.at)?, word(bytes, self.at + 2)?);
+        let tag = Tag { at: self.at - 2, protocol: self.kind, contents };
+        Some((tag, Self { kind, at: self.at + 4 }))
+    }
+
+    /// Steps over all VLAN tags. If they are cut, or more than [`most::TAGS`], this is still one.
+    #[inline]
+    pub fn behind_tags(mut self, bytes: &[u8]) -> Self {
+        for _ in 0..most::TAGS {
+            let Some((_, behind)) = self.tag(bytes) else { break };
+            self = behind;
+        }
+        self
+    }
+
+    /// Steps over a stack of MPLS labels, if this is one. Returns how many there are, and what is behind the last.
+    #[inline]
+    pub(crate) fn labels(self, bytes: &[u8]) -> Option<(usize, usize)> {
+        const LABEL: usize = 4;
+        if !matches!(self.kind, ethertype::MPLS | ethertype::MPLS_UPSTREAM) {
+            return None;
+        }
+        let labels = bytes.get(self.at..)?.chunks_exact(LABEL).take(most::LABELS);
+        let count = labels.clone().position(|label| label[2] & 1 == 1)? + 1;
+        Some((count, self.at + count * LABEL))
+    }
+
+    /// Steps over the header of a PPPoE session, if this is one. Returns its number, and the packet that PPP carries.
+    #[inline]
+    pub(crate) fn session(self, bytes: &[u8]) -> Option<(u16, Option<Self>)> {
+        if self.kind != ethertype::PPPOE || word(bytes, self.at)? != 0x1100 {
+            return None;
+        }
+        let kind = match word(bytes, self.at + 6)? {
+            ppp::IPV4 => Some(ethertype::IPV4),
+            ppp::IPV6 => Some(ethertype::IPV6),
+            _ => None,
+        };
+        Some((word(bytes, self.at + 2)?, kind.map(|kind| Self { kind, at: self.at + 8 })))
+    }
+
+    /// Steps over all that may be between the link layer and IP: VLAN tags, then labels of MPLS or the header of a PPPoE
+    /// session. `None`: what comes then is not IP.
+    #[inline]
+    pub fn find_ip(self, bytes: &[u8]) -> Option<Self> {
+        let behind = self.behind_tags(bytes);
+        match behind.kind {
+            ethertype::IPV4 | ethertype::IPV6 => Some(behind),
+            ethertype::MPLS | ethertype::MPLS_UPSTREAM => by_version(bytes, behind.labels(bytes)?.1),
+            ethertype::PPPOE => behind.session(bytes)?.1,
+            _ => None,
+        }
+    }
+}
+
+/// Returns where the outermost IP packet in a frame is, behind VLAN tags, MPLS and PPPoE.
+#[inline]
+pub fn outermost_ip(link_type: u16, frame: &[u8]) -> Option<Payload> {
+    payload(link_type, frame)?.find_ip(frame)
+}
+
+/// Returns the outermost VLAN tag of a frame.
+#[inline]
+pub fn outermost_tag(link_type: u16, frame: &[u8]) -> Option<Tag> {
+    payload(link_type, frame)?.tag(frame).map(|(tag, _)| tag)
+}

@@ -1,0 +1,228 @@
+//! The walk: the layers of a packet, one after the other.
+
+use crate::ip::{Extent, Ip};
+use crate::link::{Payload, Tag, by_version, is_known, payload as link_payload};
+use crate::numbers::{ethertype, link_type, most};
+use crate::tunnel::{Entry, enter};
+
+/// A layer of a packet. Each `at` is an offset in the frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Layer {
+    /// An Ethernet header: that of the frame, or inside a tunnel.
+    Ethernet {
+        /// Where it begins.
+        at: usize,
+    },
+    /// A VLAN tag.
+    Tag(Tag),
+    /// A stack of MPLS labels.
+    Labels {
+        /// Where the first one is.
+        at: usize,
+        /// How many there are.
+        count: usize,
+    },
+    /// The header of a PPPoE session.
+    Session {
+        /// Where it begins.
+        at: usize,
+        /// The session's number.
+        number: u16,
+    },
+    /// An IP header, with the extension headers of IPv6.
+    Ip {
+        /// Where it begins; offsets in `ip` count from there.
+        at: usize,
+        /// What it says.
+        ip: Ip,
+    },
+    /// The header of a tunnel, with that of UDP if it has one. What follows is inside.
+    Tunnel {
+        /// Where it begins.
+        at: usize,
+        /// What it says.
+        entry: Entry,
+    },
+    /// What the walk does not look into; the last layer.
+    Rest {
+        /// Where it begins, perhaps beyond what is there.
+        at: usize,
+        /// What it is.
+        what: What,
+        /// Whether there are headers in it that should have been followed.
+        extent: Extent,
+    },
+}
+
+/// What the last layer is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum What {
+    /// The payload of IP, by protocol.
+    Protocol(u8),
+    /// Another packet, by EtherType; a length (IEEE 802.3) if it is less than [`ethertype::FIRST`].
+    Kind(u16),
+    /// Nothing says.
+    Unknown,
+}
+
+/// Steps over the layers of a packet from the outermost inwards. The last is [`Layer::Rest`].
+///
+/// ```text
+/// Ethernet -> Tag* -> (Labels | Session)? -> Ip -> Tunnel -> Ethernet -> ... -> Rest
+/// ```
+#[derive(Clone, Debug)]
+pub struct Walk<'a> {
+    frame: &'a [u8],
+    next: Next,
+    /// Tags passed since the last Ethernet header.
+    tags: usize,
+    /// Tunnels and pseudowires entered.
+    depth: usize,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Next {
+    Ethernet(usize),
+    Payload(Payload),
+    /// Behind labels, which do not say what they carry.
+    Labelled(usize),
+    Carried {
+        protocol: u8,
+        at: usize,
+        may_be_tunnel: bool,
+        extent: Extent,
+    },
+    Rest {
+        at: usize,
+        what: What,
+        extent: Extent,
+    },
+    Nothing,
+}
+
+impl<'a> Walk<'a> {
+    /// Begins at the link layer of a frame; `link` is its type ([`link_type`]).
+    #[inline]
+    pub fn new(link: u16, frame: &'a [u8]) -> Self {
+        let unknown = |extent| Next::Rest { at: 0, what: What::Unknown, extent };
+        let next = if link == link_type::ETHERNET {
+            Next::Ethernet(0)
+        } else {
+            match link_payload(link, frame) {
+                Some(payload) => Next::Payload(payload),
+                None if is_known(link) && frame.is_empty() => unknown(Extent::Cut),
+                None => unknown(Extent::Complete),
+            }
+        };
+        Self { frame, next, tags: 0, depth: 0 }
+    }
+
+    fn rest(&mut self, at: usize, what: What, extent: Extent) -> Layer {
+        self.next = Next::Nothing;
+        Layer::Rest { at, what, extent }
+    }
+
+    fn ethernet(&mut self, at: usize) -> Layer {
+        let Some(payload) = self.frame.get(at..).and_then(|frame| link_payload(link_type::ETHERNET, frame))
+        else {
+            return self.rest(at, What::Unknown, Extent::Cut);
+        };
+        self.tags = 0;
+        self.next = Next::Payload(Payload { at: at + payload.at, ..payload });
+        Layer::Ethernet { at }
+    }
+
+    fn payload(&mut self, payload: Payload) -> Layer {
+        let Payload { kind, at } = payload;
+        let rest = |walk: &mut Self, extent| walk.rest(at, What::Kind(kind), extent);
+        if ethertype::is_tag(kind) {
+            if self.tags == most::TAGS {
+                return rest(self, Extent::TooMany);
+            }
+            let Some((tag, behind)) = payload.tag(self.frame) else { return rest(self, Extent::Cut) };
+            self.tags += 1;
+            self.next = Next::Payload(behind);
+            return Layer::Tag(tag);
+        }
+        match kind {
+            ethertype::IPV4 | ethertype::IPV6 => {
+                let Some((ip, _)) = payload.ip(self.frame) else { return rest(self, Extent::Cut) };
+                self.next = Next::Carried {
+                    protocol: ip.protocol,
+                    at: at + ip.payload,
+                    may_be_tunnel: ip.extent == Extent::Complete && !ip.is_later(),
+                    extent: ip.extent,
+                };
+                Layer::Ip { at, ip }
+            }
+            ethertype::MPLS | ethertype::MPLS_UPSTREAM => match payload.labels(self.frame) {
+                Some((count, behind)) => {
+                    self.next = Next::Labelled(behind);
+                    Layer::Labels { at, count }
+                }
+                None => {
+                    let there = self.frame.len().saturating_sub(at) / 4;
+                    rest(self, if there < most::LABELS { Extent::Cut } else { Extent::TooMany })
+                }
+            },
+            ethertype::PPPOE => match payload.session(self.frame) {
+                Some((number, inside)) => {
+                    let other = Next::Rest { at: at + 6, what: What::Unknown, extent: Extent::Complete };
+                    self.next = inside.map_or(other, Next::Payload);
+                    Layer::Session { at, number }
+                }
+                None => rest(self, Extent::Complete),
+            },
+            _ => rest(self, Extent::Complete),
+        }
+    }
+
+    fn labelled(&mut self, at: usize) -> Layer {
+        if let Some(payload) = by_version(self.frame, at) {
+            return self.payload(payload);
+        }
+        // A pseudowire with a control word (RFC 4385); other payloads cannot be told.
+        match self.frame.get(at) {
+            Some(first) if first >> 4 == 0 && self.deeper() => self.ethernet(at + 4),
+            Some(_) => self.rest(at, What::Unknown, Extent::Complete),
+            None => self.rest(at, What::Unknown, Extent::Cut),
+        }
+    }
+
+    /// Enters one more packet, unless too many were.
+    fn deeper(&mut self) -> bool {
+        self.depth += 1;
+        self.depth <= most::TUNNELS
+    }
+
+    fn carried(&mut self, protocol: u8, at: usize, may_be_tunnel: bool, extent: Extent) -> Layer {
+        let entry = if may_be_tunnel { enter(protocol, self.frame, at) } else { None };
+        let Some(entry) = entry else { return self.rest(at, What::Protocol(protocol), extent) };
+        if !self.deeper() {
+            return self.rest(at, What::Protocol(protocol), Extent::TooMany);
+        }
+        self.next = match entry.inside {
+            Payload { kind: ethertype::BRIDGED, at } => Next::Ethernet(at),
+            packet => Next::Payload(packet),
+        };
+        Layer::Tunnel { at, entry }
+    }
+}
+
+impl Iterator for Walk<'_> {
+    type Item = Layer;
+
+    #[inline]
+    fn next(&mut self) -> Option<Layer> {
+        Some(match self.next {
+            Next::Ethernet(at) => self.ethernet(at),
+            Next::Payload(payload) => self.payload(payload),
+            Next::Labelled(at) => self.labelled(at),
+            Next::Carried { protocol, at, may_be_tunnel, extent } => {
+                self.carried(protocol, at, may_be_tunnel, extent)
+            }
+            Next::Rest { at, what, extent } => self.rest(at, what, extent),
+            Next::Nothing => return None,
+        })
+    }
+}
