@@ -100,6 +100,16 @@ impl<'a> Extensions<'a> {
     pub fn next_header(&self) -> (u8, usize) {
         (self.number, self.at)
     }
+
+    /// Returns what the headers so far say about the packet's part of a datagram.
+    pub fn fragment(&self) -> Option<Fragment> {
+        self.fragment
+    }
+
+    /// Returns why there was no next one.
+    pub fn extent(&self) -> Extent {
+        self.extent
+    }
 }
 
 impl<'a> Iterator for Extensions<'a> {

@@ -2,19 +2,14 @@
 
 use std::net::IpAddr;
 
+use weir_packet::ethertype::{IPV4, IPV6, SERVICE_VLAN, VLAN};
+use weir_packet::port;
+use weir_packet::protocol::{ICMP, ICMPV6, TCP, UDP};
+
 use crate::checksum::{fold, sum};
 use crate::description::{Description, Protocol};
 use crate::flows::Flow;
 
-const IPV4: u16 = 0x0800;
-const IPV6: u16 = 0x86dd;
-const VLAN: u16 = 0x8100;
-const OUTER_VLAN: u16 = 0x88a8;
-const ICMP: u8 = 1;
-const TCP: u8 = 6;
-const UDP: u8 = 17;
-const ICMPV6: u8 = 58;
-const VXLAN_PORT: u16 = 4789;
 const HOPS: u8 = 64;
 
 /// A field that holds the size of the frame minus something, in network byte order.
@@ -57,7 +52,7 @@ impl Headers {
                 headers.ethernet(description.macs, vlans, IPV4);
                 headers.ip(vxlan.ends.map(IpAddr::V4), UDP);
                 headers.lengths.push(Length { at: headers.place() + 4, minus: headers.place() });
-                headers.words(&[flow.entropy(), VXLAN_PORT, 0, 0]);
+                headers.words(&[flow.entropy(), port::VXLAN, 0, 0]);
                 headers.bytes.extend([8, 0, 0, 0]);
                 headers.bytes.extend((vxlan.vni << 8).to_be_bytes());
                 headers.ethernet([Description::SOURCE_MAC, Description::DESTINATION_MAC], &[], inner);
@@ -71,7 +66,7 @@ impl Headers {
         self.bytes.extend(destination);
         self.bytes.extend(source);
         for (at, &id) in vlans.iter().enumerate() {
-            self.words(&[if at + 1 < vlans.len() { OUTER_VLAN } else { VLAN }, id]);
+            self.words(&[if at + 1 < vlans.len() { SERVICE_VLAN } else { VLAN }, id]);
         }
         self.words(&[payload]);
     }

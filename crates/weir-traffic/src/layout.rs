@@ -1,66 +1,18 @@
 //! Where things are in frames of any origin.
 
-use std::net::IpAddr;
 use std::ops::Range;
 
-pub(crate) const ETHERNET: u16 = 1;
-const RAW_IP: [u16; 4] = [12, 101, 228, 229];
-/// Loopback of BSD: a protocol family of four bytes, in the byte order of the host or of the network.
-const FAMILY: [u16; 2] = [0, 108];
-pub(crate) const COOKED: u16 = 113;
-pub(crate) const COOKED_2: u16 = 276;
+use weir_packet::protocol::{
+    AUTHENTICATION, DCCP, HIP, ICMP, ICMPV6, IGMP, MOBILITY, OSPF, PIM, ROUTING, TCP, UDP, UDP_LITE, VRRP,
+};
+use weir_packet::{Extensions, Extent, Ip, Version, link};
 
-pub(crate) const IPV4: u16 = 0x0800;
-pub(crate) const ARP: u16 = 0x0806;
-pub(crate) const IPV6: u16 = 0x86dd;
-const TAGS: [u16; 3] = [0x8100, 0x88a8, 0x9100];
-
-pub(crate) const ICMP: u8 = 1;
-pub(crate) const TCP: u8 = 6;
-pub(crate) const UDP: u8 = 17;
-pub(crate) const ICMPV6: u8 = 58;
-pub(crate) const IGMP: u8 = 2;
-pub(crate) const UDP_LITE: u8 = 136;
-const DCCP: u8 = 33;
-const AUTHENTICATION: u8 = 51;
-const OSPF: u8 = 89;
-const PIM: u8 = 103;
-const VRRP: u8 = 112;
-const MOBILITY: u8 = 135;
-const HIP: u8 = 139;
-
-/// Whether the packets in frames of this link type can be found.
-pub(crate) fn has_network(link_type: u16) -> bool {
-    matches!(link_type, ETHERNET | COOKED | COOKED_2)
-        || RAW_IP.contains(&link_type)
-        || FAMILY.contains(&link_type)
-}
-
-/// Returns the `EtherType` of the packet in a frame, and where it begins.
+/// Returns the `EtherType` of the packet in a frame, and where it begins: behind VLAN tags, and if it is IP, behind MPLS and
+/// PPPoE, too.
 pub(crate) fn network(link_type: u16, frame: &[u8]) -> Option<(u16, usize)> {
-    let ip = |at: usize| Some((if frame.get(at)? >> 4 == 6 { IPV6 } else { IPV4 }, at));
-    let (mut kind, mut at) = match link_type {
-        ETHERNET => (word(frame, 12)?, 14),
-        COOKED => (word(frame, 14)?, 16),
-        COOKED_2 => (word(frame, 0)?, 20),
-        other if RAW_IP.contains(&other) => return ip(0),
-        other if FAMILY.contains(&other) => return ip(4),
-        _ => return None,
-    };
-    while is_tag(kind) {
-        kind = word(frame, at + 2)?;
-        at += 4;
-    }
-    Some((kind, at))
-}
-
-/// Whether this `EtherType` is that of a VLAN tag.
-pub(crate) fn is_tag(kind: u16) -> bool {
-    TAGS.contains(&kind)
-}
-
-pub(crate) fn word(bytes: &[u8], at: usize) -> Option<u16> {
-    bytes.get(at..)?.first_chunk().map(|&word| u16::from_be_bytes(word))
+    let behind = link::payload(link_type, frame)?.behind_tags(frame);
+    let found = behind.find_ip(frame).unwrap_or(behind);
+    Some((found.kind, found.at))
 }
 
 /// The parts of an IP packet, which may be cut.
@@ -87,90 +39,63 @@ pub(crate) struct Layout {
 
 impl Layout {
     pub(crate) fn of(packet: &[u8]) -> Option<Self> {
-        match packet.first()? >> 4 {
-            4 => Self::ipv4(packet),
-            6 => Self::ipv6(packet),
-            _ => None,
-        }
-    }
-
-    fn ipv4(packet: &[u8]) -> Option<Self> {
-        let fixed: &[u8; 20] = packet.first_chunk()?;
-        let begin = usize::from(fixed[0] & 0xf) * 4;
-        let fragment = u16::from_be_bytes([fixed[6], fixed[7]]);
-        let total = usize::from(u16::from_be_bytes([fixed[2], fixed[3]]));
-        // From an offload: too long for the field.
-        let total = if total == 0 { packet.len() } else { total };
-        let end = total.min(packet.len());
-        let mut layout = (begin >= 20 && begin <= end).then_some(Self {
-            is_ipv6: false,
-            protocol: fixed[9],
-            transport: begin..end,
-            is_whole: total == end,
-            is_fragment: fragment & 0x3fff != 0,
-            offset: usize::from(fragment & 0x1fff) * 8,
-            identification: u16::from_be_bytes([fixed[4], fixed[5]]).into(),
-            is_deep: false,
-            is_routed: false,
-            is_authenticated: false,
-        })?;
-        if layout.protocol == AUTHENTICATION && !layout.is_later() {
-            let header: &[u8; 8] = packet.get(layout.transport.clone())?.first_chunk()?;
-            layout.is_authenticated = true;
-            layout.is_deep = layout.is_fragment;
-            layout.protocol = header[0];
-            layout.transport.start += 4 * (usize::from(header[1]) + 2);
-        }
-        (layout.transport.start <= end).then_some(layout)
-    }
-
-    fn ipv6(packet: &[u8]) -> Option<Self> {
-        const HOP_BY_HOP: u8 = 0;
-        const ROUTING: u8 = 43;
-        const FRAGMENT: u8 = 44;
-        const DESTINATION: u8 = 60;
-        let fixed: &[u8; 40] = packet.first_chunk()?;
-        let length = usize::from(u16::from_be_bytes([fixed[4], fixed[5]]));
-        let total = if length == 0 { packet.len() } else { 40 + length };
+        let ip = Ip::of(packet)?;
+        // None: from an offload, too long for the field.
+        let total = ip.length.unwrap_or(packet.len());
         let end = total.min(packet.len());
         let mut layout = Self {
-            is_ipv6: true,
-            protocol: fixed[6],
-            transport: 40..end,
+            is_ipv6: ip.version == Version::V6,
+            protocol: ip.protocol,
+            transport: ip.payload..end,
             is_whole: total == end,
-            is_fragment: false,
-            offset: 0,
-            identification: 0,
+            is_fragment: ip.fragment.is_some(),
+            offset: ip.fragment.map_or(0, |fragment| fragment.offset),
+            identification: ip.fragment.map_or(0, |fragment| fragment.identification),
             is_deep: false,
             is_routed: false,
             is_authenticated: false,
         };
-        while let HOP_BY_HOP | ROUTING | FRAGMENT | AUTHENTICATION | DESTINATION = layout.protocol
-            && !layout.is_later()
-        {
-            let header: &[u8; 8] = packet.get(layout.transport.clone())?.first_chunk()?;
-            let units = usize::from(header[1]);
-            layout.is_deep |= layout.is_fragment;
-            let length = match layout.protocol {
-                FRAGMENT => {
-                    let fragment = u16::from_be_bytes([header[2], header[3]]);
-                    layout.is_fragment |= fragment & !6 != 0;
-                    layout.offset = usize::from(fragment & !7);
-                    layout.identification = u32::from_be_bytes([header[4], header[5], header[6], header[7]]);
-                    8
-                }
-                AUTHENTICATION => 4 * (units + 2),
-                _ => 8 * (units + 1),
+        match ip.version {
+            Version::V4 => layout.authentication(packet)?,
+            Version::V6 => layout.extensions(&packet[..end])?,
+        }
+        (layout.transport.start <= end).then_some(layout)
+    }
+
+    /// Steps over the authentication header of IPv4.
+    fn authentication(&mut self, packet: &[u8]) -> Option<()> {
+        if self.transport.start < 20 || self.transport.start > self.transport.end {
+            return None;
+        }
+        if self.protocol == AUTHENTICATION && !self.is_later() {
+            let header: &[u8; 8] = packet.get(self.transport.clone())?.first_chunk()?;
+            self.is_authenticated = true;
+            self.is_deep = self.is_fragment;
+            self.protocol = header[0];
+            self.transport.start += 4 * (usize::from(header[1]) + 2);
+        }
+        Some(())
+    }
+
+    /// Steps over the extension headers of IPv6, up to one that has a checksum of its own.
+    fn extensions(&mut self, packet: &[u8]) -> Option<()> {
+        let mut extensions = Extensions::of(packet)?;
+        loop {
+            (self.protocol, self.transport.start) = extensions.next_header();
+            if let MOBILITY | HIP = self.protocol {
+                return Some(());
+            }
+            let is_fragment = extensions.fragment().is_some();
+            let Some(extension) = extensions.next() else {
+                return (extensions.extent() == Extent::Complete).then_some(());
             };
-            layout.is_routed |= layout.protocol == ROUTING && header[3] > 0;
-            layout.is_authenticated |= layout.protocol == AUTHENTICATION;
-            layout.protocol = header[0];
-            layout.transport.start += length;
-            if layout.transport.start > end {
-                return None;
+            self.is_deep |= is_fragment;
+            match extension.number {
+                ROUTING => self.is_routed |= extension.head[3] > 0,
+                AUTHENTICATION => self.is_authenticated = true,
+                _ => {}
             }
         }
-        Some(layout)
     }
 
     /// Whether the packet is a fragment without the transport header.
@@ -214,10 +139,4 @@ impl Layout {
                 _ => false,
             }
     }
-}
-
-/// Returns the address of these bytes, of IPv4 or IPv6.
-pub(crate) fn address(bytes: &[u8]) -> Option<IpAddr> {
-    let four = || <[u8; 4]>::try_from(bytes).ok().map(IpAddr::from);
-    four().or_else(|| <[u8; 16]>::try_from(bytes).ok().map(IpAddr::from))
 }

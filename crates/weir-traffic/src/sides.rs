@@ -3,7 +3,12 @@
 use std::collections::HashMap;
 use std::net::IpAddr;
 
-use crate::layout::{ARP, IPV4, IPV6, Layout, TCP, UDP, address, network, word};
+use weir_packet::bytes::word;
+use weir_packet::ethertype::{ARP, IPV4, IPV6};
+use weir_packet::protocol::{TCP, has_ports};
+use weir_packet::{End, Flow, Way, address};
+
+use crate::layout::{Layout, network};
 use crate::ranges::Addresses;
 
 /// Who has sent a packet.
@@ -24,10 +29,8 @@ impl Side {
     }
 }
 
-/// Address and port; port 0 where there is none.
-type Endpoint = (IpAddr, u16);
-/// Protocol, and both endpoints, the lower one first. Protocol 0: all packets between two hosts.
-type Key = (u8, [Endpoint; 2]);
+/// All packets between two hosts, as a [`Flow`] without ports.
+const ANY: u8 = 0;
 
 /// Tells from which side the packets of a capture come.
 ///
@@ -38,8 +41,8 @@ type Key = (u8, [Endpoint; 2]);
 #[derive(Debug, Default)]
 pub struct Sides {
     clients: Vec<Addresses>,
-    /// Whether the lower endpoint is the client.
-    flows: HashMap<Key, bool>,
+    /// Whether the lower end is the client.
+    flows: HashMap<Flow, bool>,
 }
 
 impl Sides {
@@ -53,11 +56,11 @@ impl Sides {
         let Some((IPV4 | IPV6, at)) = network(link_type, frame) else { return };
         let Some(packet) = frame.get(at..) else { return };
         if let Some(layout) = Layout::of(packet)
-            && let Some(flow) = Flow::of(&layout, packet)
-            && let Some(begins) = flow.begins
+            && let Some(told) = Told::of(&layout, packet)
+            && let Some(begins) = told.begins
         {
-            let (key, is_lower) = key(flow.protocol, flow.from, flow.to);
-            self.flows.entry(key).or_insert(begins == is_lower);
+            let (flow, way) = Flow::between(layout.protocol, told.from, told.to);
+            self.flows.entry(flow).or_insert(begins == (way == Way::Up));
         }
     }
 
@@ -86,95 +89,86 @@ impl Sides {
             return Some(side.other());
         }
         let [source, destination] = layout.addresses().map(|place| address(&packet[place]));
-        let (source, destination) = (source?, destination?);
-        let Some(flow) = Flow::of(&layout, packet) else {
-            return Some(self.side(0, (source, 0), (destination, 0), None, true));
-        };
-        let side = self.side(flow.protocol, flow.from, flow.to, flow.begins, flow.is_of_client());
-        self.flows
-            .entry(key(0, (source, 0), (destination, 0)).0)
-            .or_insert_with(|| (side == Side::Client) == (source <= destination));
+        let between = between(source?, destination?);
+        let Some(told) = Told::of(&layout, packet) else { return Some(self.side(between, None, true)) };
+        let flow = Flow::between(layout.protocol, told.from, told.to);
+        let side = self.side(flow, told.begins, told.is_of_client(layout.protocol));
+        let (hosts, way) = between;
+        self.flows.entry(hosts).or_insert((side == Side::Client) == (way == Way::Up));
         Some(side)
     }
 
     /// Of Ethernet and IPv4.
     fn arp(&mut self, packet: &[u8]) -> Option<Side> {
         let ends = packet.strip_prefix(&[0, 1, 8, 0, 6, 4]).filter(|rest| rest.len() >= 22)?;
-        let (sender, target) = (address(&ends[8..12])?, address(&ends[18..22])?);
+        let between = between(address(&ends[8..12])?, address(&ends[18..22])?);
         // Who is asked is the server.
-        let asks =
-            Some(ends[1] == 1).filter(|_| !self.flows.contains_key(&key(0, (sender, 0), (target, 0)).0));
-        Some(self.side(0, (sender, 0), (target, 0), asks, true))
+        let asks = Some(ends[1] == 1).filter(|_| !self.flows.contains_key(&between.0));
+        Some(self.side(between, asks, true))
     }
 
     /// `begins`: whether the packet is the first of its flow, or answers it, if it says so. `guess`: whether it is the
     /// client's, if nothing else tells.
-    fn side(
-        &mut self,
-        protocol: u8,
-        from: Endpoint,
-        to: Endpoint,
-        begins: Option<bool>,
-        guess: bool,
-    ) -> Side {
+    fn side(&mut self, (flow, way): (Flow, Way), begins: Option<bool>, guess: bool) -> Side {
+        let is_lower = way == Way::Up;
         if !self.clients.is_empty() {
-            let is_client = self.clients.iter().any(|clients| clients.contains(from.0));
+            let from = flow.ends[usize::from(!is_lower)].address;
+            let is_client = self.clients.iter().any(|clients| clients.contains(from));
             return if is_client { Side::Client } else { Side::Server };
         }
-        let (key, is_lower) = key(protocol, from, to);
         if let Some(begins) = begins {
-            self.flows.insert(key, begins == is_lower);
+            self.flows.insert(flow, begins == is_lower);
         }
-        let lower_is_client = *self.flows.entry(key).or_insert(is_lower == guess);
+        let lower_is_client = *self.flows.entry(flow).or_insert(is_lower == guess);
         if lower_is_client == is_lower { Side::Client } else { Side::Server }
     }
 }
 
-/// What a packet of TCP or UDP says about its flow.
+/// What a packet with ports says about its flow.
 #[derive(Clone, Copy, Debug)]
-struct Flow {
-    protocol: u8,
-    from: Endpoint,
-    to: Endpoint,
+struct Told {
+    from: End,
+    to: End,
     /// Whether the packet is the first, or answers it, if it says so.
     begins: Option<bool>,
 }
 
-impl Flow {
+impl Told {
     fn of(layout: &Layout, packet: &[u8]) -> Option<Self> {
         const SYN: u8 = 2;
         const ACK: u8 = 16;
-        if !matches!(layout.protocol, TCP | UDP) || layout.is_later() {
+        if !has_ports(layout.protocol) || layout.is_later() {
             return None;
         }
         let transport = packet.get(layout.transport.clone())?;
         let [source, destination] = layout.addresses().map(|place| address(&packet[place]));
         let flags = transport.get(13).filter(|_| layout.protocol == TCP);
         Some(Self {
-            protocol: layout.protocol,
-            from: (source?, word(transport, 0)?),
-            to: (destination?, word(transport, 2)?),
+            from: End { address: source?, port: word(transport, 0)? },
+            to: End { address: destination?, port: word(transport, 2)? },
             begins: flags.filter(|&flags| flags & SYN != 0).map(|flags| flags & ACK == 0),
         })
     }
 
     /// Whether the ports look like those of a packet from the client. If they tell nothing, it is: it is the first.
-    fn is_of_client(&self) -> bool {
+    fn is_of_client(&self, protocol: u8) -> bool {
         /// The ports that Linux gives to clients begin here.
         const DYNAMIC: u16 = 32_768;
-        let limits = if self.protocol == TCP { &[1024, DYNAMIC][..] } else { &[1024] };
+        let limits = if protocol == TCP { &[1024, DYNAMIC][..] } else { &[1024] };
         let serves = |port: u16| limits.iter().position(|&limit| port < limit).unwrap_or(limits.len());
-        serves(self.from.1) >= serves(self.to.1)
+        serves(self.from.port) >= serves(self.to.port)
     }
 }
 
-/// Returns the key of a flow, and whether `from` is the lower endpoint.
-fn key(protocol: u8, from: Endpoint, to: Endpoint) -> (Key, bool) {
-    if from <= to { ((protocol, [from, to]), true) } else { ((protocol, [to, from]), false) }
+/// Returns all packets between two hosts, and which way one goes.
+fn between(from: IpAddr, to: IpAddr) -> (Flow, Way) {
+    Flow::between(ANY, End { address: from, port: 0 }, End { address: to, port: 0 })
 }
 
 #[cfg(test)]
 mod tests {
+    use weir_packet::protocol::UDP;
+
     use super::*;
     use Side::{Client, Server};
 
@@ -228,6 +222,15 @@ mod tests {
             let packets =
                 [packet((1, from), (2, to), protocol, 0x10), packet((2, to), (1, from), protocol, 0x10)];
             assert_eq!(packets.map(|packet| sides.of(101, &packet)), [side, side.other()], "{from} > {to}");
+        }
+    }
+
+    #[test]
+    fn protocols_with_ports_have_sides() {
+        // SCTP, DCCP, UDP-Lite: who has a well-known port serves.
+        for protocol in [132, 33, 136] {
+            let packets = [packet((1, 80), (2, 5000), protocol, 0), packet((2, 5000), (1, 80), protocol, 0)];
+            assert_eq!(sides(&mut Sides::default(), &packets), [Server, Client], "{protocol}");
         }
     }
 

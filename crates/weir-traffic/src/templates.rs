@@ -3,8 +3,11 @@
 use std::error::Error;
 use std::fmt;
 
+use weir_packet::ethertype::{IPV4, IPV6};
+use weir_packet::protocol::{ICMP, ICMPV6, TCP, UDP};
+
 use crate::checksum::sum;
-use crate::layout::{ICMP, ICMPV6, IPV4, IPV6, Layout, TCP, UDP, network};
+use crate::layout::{Layout, network};
 use crate::rewrite::Change;
 use crate::{SIGNATURE_LENGTH, Signature};
 

@@ -38,9 +38,9 @@ pub(crate) struct RewritingArgs {
     ///
     /// An address of the first network gets one of the second: it keeps the bits that the new prefix leaves open. If the
     /// second is smaller, several hosts can become one, which weir says. Of
-    /// several options, the first whose network has the address counts. Addresses are replaced in IP headers, the routes and
-    /// times in their options, ARP, redirects, router and neighbour discovery, IGMP and MLD, and the packets that ICMP quotes.
-    /// They stay in tunnels (GRE, VXLAN, MPLS and others) and payloads (DNS, DHCP and others), and a note says in how many
+    /// several options, the first whose network has the address counts. Addresses are replaced in IP headers (behind VLAN tags, MPLS
+    /// and PPPoE, too), the routes and times in their options, ARP, redirects, router and neighbour discovery, IGMP and MLD, and the packets that ICMP quotes.
+    /// They stay in tunnels (GRE, VXLAN and others) and payloads (DNS, DHCP and others), and a note says in how many
     /// packets, as far as ports and protocols tell. Checksums change
     /// accordingly: wrong ones stay wrong, and those that the sender left to its network card are filled in.
     /// The MAC address of a multicast group follows its group, unless --map-mac says otherwise. What cannot be
@@ -82,7 +82,7 @@ pub(crate) struct RewritingArgs {
     /// do (of IPv4 at least three, so that 10.0.0.1 becomes one of 8.0.0.0/5). MAC addresses keep the bits for groups
     /// and local ones. --map-ip and --map-mac come first. Addresses are replaced where --map-ip replaces them; other
     /// options of IP and TCP are overwritten, and so are headers that are cut or not understood. A copy has no
-    /// interface names, comments, resolved names, or secrets. Payloads, tunnels (GRE, VXLAN, MPLS and others) and packets
+    /// interface names, comments, resolved names, or secrets. Payloads, tunnels (GRE, VXLAN and others) and packets
     /// that are neither IP nor ARP stay, with the addresses and names that they have, unless there is --zero-payload; notes
     /// say how many there are.
     #[arg(long, alias = "anonymize", value_name = "KEY", value_parser = Key::parse)]

@@ -1,7 +1,11 @@
 //! Whether the checksums of a packet are right.
 
+use weir_packet::bytes::word;
+use weir_packet::ethertype::{IPV4, IPV6};
+use weir_packet::protocol::{DESTINATION, HOP_BY_HOP, ICMP, ICMPV6, IGMP, TCP, UDP};
+
 use crate::checksum::sum;
-use crate::layout::{ICMP, ICMPV6, IGMP, IPV4, IPV6, TCP, UDP, network, word};
+use crate::layout::network;
 
 /// What the checksums say about a whole frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,7 +60,7 @@ fn ipv6(packet: &[u8]) -> Integrity {
     let Some(mut segment) = rest.get(..length) else { return Damaged };
     let mut protocol = fixed[6];
     // Options for each hop and for the destination.
-    while let 0 | 60 = protocol {
+    while let HOP_BY_HOP | DESTINATION = protocol {
         let next = segment.get(1).and_then(|&eights| segment.get(8 * (usize::from(eights) + 1)..));
         let Some(next) = next else { return Damaged };
         protocol = segment[0];

@@ -1,6 +1,11 @@
 //! What packets carry in which addresses stay, unless payload is overwritten.
 
-use crate::layout::{IPV4, IPV6, Layout, TCP, UDP, network, word};
+use weir_packet::bytes::word;
+use weir_packet::ethertype::{self, IPV4, IPV6};
+use weir_packet::protocol::{TCP, UDP};
+use weir_packet::{port, protocol};
+
+use crate::layout::{Layout, network};
 
 /// What a packet carries, by name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,12 +22,12 @@ pub(super) fn carried(link_type: u16, frame: &[u8]) -> Option<Carried> {
     let packet = frame.get(at..)?;
     match kind {
         IPV4 | IPV6 => over_ip(packet),
-        0x8847 | 0x8848 => Some(Carried::Packet("MPLS")),
-        0x8864 => Some(Carried::Packet("PPPoE")),
+        ethertype::MPLS | ethertype::MPLS_UPSTREAM => Some(Carried::Packet("MPLS")),
+        ethertype::PPPOE => Some(Carried::Packet("PPPoE")),
         0x88e7 => Some(Carried::Packet("802.1ah")),
         0x88cc => Some(Carried::Message("LLDP")),
         // A length: the EtherType is behind the headers of LLC and SNAP.
-        ..1536 if packet.starts_with(&[0xaa, 0xaa, 3]) => match word(packet, 6)? {
+        ..ethertype::FIRST if packet.starts_with(&[0xaa, 0xaa, 3]) => match word(packet, 6)? {
             IPV4 | IPV6 => Some(Carried::Packet("SNAP")),
             0x2000 => Some(Carried::Message("CDP")),
             _ => None,
@@ -36,15 +41,15 @@ fn over_ip(packet: &[u8]) -> Option<Carried> {
     let layout = Layout::of(packet)?;
     let transport = &packet[layout.transport.clone()];
     match layout.protocol {
-        4 | 41 => Some(Packet("IP in IP")),
-        47 => Some(Packet("GRE")),
+        protocol::IPV4 | protocol::IPV6 => Some(Packet("IP in IP")),
+        protocol::GRE => Some(Packet("GRE")),
         97 => Some(Packet("EtherIP")),
         115 => Some(Packet("L2TP")),
         137 => Some(Packet("MPLS")),
         88 => Some(Message("EIGRP")),
-        89 => Some(Message("OSPF")),
-        103 => Some(Message("PIM")),
-        112 => Some(Message("VRRP")),
+        protocol::OSPF => Some(Message("OSPF")),
+        protocol::PIM => Some(Message("PIM")),
+        protocol::VRRP => Some(Message("VRRP")),
         UDP if !layout.is_later() && transport.len() > 8 => either(transport, over_udp),
         TCP if !layout.is_later() => {
             let header = 4 * usize::from(transport.get(12)? >> 4);
@@ -63,9 +68,9 @@ fn either(transport: &[u8], by: fn(u16) -> Option<Carried>) -> Option<Carried> {
 fn over_udp(port: u16) -> Option<Carried> {
     use Carried::{Message, Packet};
     Some(match port {
-        4789 | 4790 | 8472 => Packet("VXLAN"),
-        6081 => Packet("Geneve"),
-        2152 => Packet("GTP"),
+        port::VXLAN | port::LINUX_VXLAN | 4790 => Packet("VXLAN"),
+        port::GENEVE => Packet("Geneve"),
+        port::GTP_U => Packet("GTP"),
         1701 => Packet("L2TP"),
         3544 => Packet("Teredo"),
         6635 => Packet("MPLS"),

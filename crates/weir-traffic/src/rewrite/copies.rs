@@ -3,8 +3,10 @@
 use std::collections::HashSet;
 use std::net::IpAddr;
 
+use weir_packet::ethertype::{IPV4, IPV6};
+
 use super::{LAST, destination, source};
-use crate::layout::{IPV4, IPV6, network};
+use crate::layout::network;
 
 /// The flows of a capture, as pairs of addresses.
 #[derive(Debug, Default)]

@@ -1,8 +1,12 @@
 //! Super-frames in pieces that the wire carries.
 
+use weir_packet::ethertype::{IPV4, IPV6, PPPOE};
+use weir_packet::link;
+use weir_packet::protocol::TCP;
+
 use super::complete;
 use crate::checksum::sum;
-use crate::layout::{IPV4, IPV6, Layout, TCP, network};
+use crate::layout::{Layout, network};
 
 const FIN_PSH: u8 = 0x09;
 const CWR: u8 = 0x80;
@@ -50,6 +54,10 @@ struct Plan<'a> {
 impl<'a> Plan<'a> {
     fn of(link_type: u16, frame: &'a [u8], longest: usize) -> Option<Self> {
         let (IPV4 | IPV6, network) = network(link_type, frame)? else { return None };
+        // The header of a session has a length, too.
+        if link::payload(link_type, frame)?.behind_tags(frame).kind == PPPOE {
+            return None;
+        }
         let packet = frame.get(network..)?;
         let layout = Layout::of(packet)?;
         let longest = longest.min(usize::from(u16::MAX));

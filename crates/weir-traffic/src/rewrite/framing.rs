@@ -2,8 +2,13 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 
+use weir_packet::bytes::word;
+use weir_packet::ethertype::ARP;
+use weir_packet::link;
+use weir_packet::link_type::{COOKED, COOKED_2, ETHERNET};
+
 use super::{destination, group_mac};
-use crate::layout::{ARP, COOKED, COOKED_2, ETHERNET, has_network, network, word};
+use crate::layout::network;
 
 const BROADCAST: [u8; 6] = [0xff; 6];
 
@@ -23,7 +28,7 @@ pub struct Framing {
 impl Framing {
     /// Whether packets of this link type, that of capture files, have no Ethernet header and can have one.
     pub fn can_be(link_type: u16) -> bool {
-        link_type != ETHERNET && has_network(link_type)
+        link_type != ETHERNET && link::is_known(link_type)
     }
 
     /// Gives a packet its header; returns its link type from now on. One without a header stays as it is if nobody knows

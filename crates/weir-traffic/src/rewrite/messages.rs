@@ -1,8 +1,11 @@
 //! Addresses in the messages of ICMP: redirects, routers and neighbours (RFC 792, 1256, 4861, 4191, 8106); and multicast
 //! groups in those of IGMP and MLD (RFC 2236, 3376, 2710, 3810).
 
+use weir_packet::bytes::word;
+use weir_packet::protocol::IGMP;
+
 use super::Rewriter;
-use crate::layout::{IGMP, Layout, word};
+use crate::layout::Layout;
 
 impl Rewriter {
     /// Changes a message of ICMP or IGMP. `quoted`: it is itself in an error. Returns `None` if it ends too early, or has a length

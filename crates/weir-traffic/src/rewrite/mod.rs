@@ -18,6 +18,12 @@ mod tests;
 use std::cell::RefCell;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
+use weir_packet::bytes::word;
+use weir_packet::ethertype::{ARP, IPV4, IPV6, is_tag};
+use weir_packet::link_type::ETHERNET;
+use weir_packet::protocol::{ICMP, ICMPV6, IGMP, TCP, UDP, UDP_LITE};
+use weir_packet::{address, link};
+
 pub use self::carried::Carried;
 use self::carried::carried;
 pub use self::copies::Copies;
@@ -27,10 +33,7 @@ pub use self::framing::Framing;
 pub use self::rules::{NetworkMap, PortMap, Tag};
 pub use self::strict::Pseudonyms;
 use crate::checksum::{fold, sum};
-use crate::layout::{
-    ARP, ETHERNET, ICMP, ICMPV6, IGMP, IPV4, IPV6, Layout, TCP, UDP, UDP_LITE, address, has_network, is_tag,
-    network, word,
-};
+use crate::layout::{Layout, network};
 
 /// What is changed in packets. Of several rules for the same thing, the first that applies counts.
 ///
@@ -184,7 +187,7 @@ impl Rewriter {
         Left {
             carried,
             payload: self.is_strict() && carried.is_none(),
-            foreign: !has_network(link_type),
+            foreign: !link::is_known(link_type),
             ..Left::default()
         }
     }

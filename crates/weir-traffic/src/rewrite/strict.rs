@@ -3,8 +3,13 @@
 use std::fmt::Debug;
 use std::net::IpAddr;
 
+use weir_packet::bytes::word;
+use weir_packet::ethertype::{ARP, IPV4, IPV6};
+use weir_packet::link_type::{COOKED, COOKED_2};
+use weir_packet::protocol::{ICMP, ICMPV6, IGMP, TCP, UDP};
+
 use super::{Change, Left, Rewriter};
-use crate::layout::{ARP, COOKED, COOKED_2, ICMP, ICMPV6, IGMP, IPV4, IPV6, Layout, TCP, UDP, network, word};
+use crate::layout::{Layout, network};
 
 const SCTP: u8 = 132;
 
@@ -341,7 +346,7 @@ mod tests {
     use super::super::Rewrite;
     use super::*;
     use crate::check::{Integrity, integrity};
-    use crate::layout::ETHERNET;
+    use weir_packet::link_type::ETHERNET;
 
     /// Turns all bits, so that nothing stays.
     #[derive(Debug)]

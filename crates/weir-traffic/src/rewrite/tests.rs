@@ -96,6 +96,33 @@ fn without_rules_nothing_changes() {
     }
 }
 
+/// Tags, labels and the header of a session are stepped over, and stay.
+#[test]
+fn what_is_between_makes_no_difference() {
+    let rules = Rewrite {
+        networks: vec![
+            "0.0.0.0/0=172.16.0.0/12".parse().expect("a map"),
+            "::/0=fd88::/16".parse().expect("a map"),
+        ],
+        ports: vec!["0-9999=+1".parse().expect("a map")],
+        ..Rewrite::default()
+    };
+    for frame in frames() {
+        let changed = rewritten(&rules, ETHERNET, &frame);
+        assert_ne!(changed, frame);
+        let (macs, kind) = (&frame[..12], &frame[12..14]);
+        let carries = if kind == [8, 0] { 0x21 } else { 0x57 };
+        for between in [
+            &[0x92, 0, 0, 7, 0x81, 0, 0, 8, kind[0], kind[1]][..],
+            &[0x88, 0x47, 0, 1, 0, 64, 0, 2, 1, 64],
+            &[0x81, 0, 0, 8, 0x88, 0x64, 0x11, 0, 0, 7, 0, 60, 0, carries],
+        ] {
+            let with = |frame: &[u8]| [macs, between, &frame[14..]].concat();
+            assert_eq!(rewritten(&rules, ETHERNET, &with(&frame)), with(&changed), "{between:x?}");
+        }
+    }
+}
+
 #[test]
 fn checksums_left_to_the_card_are_filled_in() {
     for frame in frames() {
