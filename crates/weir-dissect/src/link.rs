@@ -1,5 +1,7 @@
 //! Link layers: Ethernet, Linux cooked, loopback, raw IP.
 
+use weir_packet::ethertype::is_tag;
+
 use crate::Printer;
 use crate::bytes::{Bytes, Cut};
 use crate::names;
@@ -108,7 +110,7 @@ impl Printer<'_> {
                 }
             }
         }
-        while matches!(ethertype, names::VLAN | names::QINQ | 0x9100 | 0x9200) {
+        while is_tag(ethertype) {
             self.protocol = "vlan";
             let tci = bytes.u16(0)?;
             ethertype = bytes.u16(2)?;

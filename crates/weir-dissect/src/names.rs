@@ -1,16 +1,18 @@
 //! Names of numbers, as tcpdump prints them.
 
-pub(crate) const IP4: u16 = 0x0800;
-pub(crate) const ARP: u16 = 0x0806;
+use weir_packet::ethertype;
+
+pub(crate) const IP4: u16 = ethertype::IPV4;
+pub(crate) const ARP: u16 = ethertype::ARP;
 pub(crate) const RARP: u16 = 0x8035;
-pub(crate) const IP6: u16 = 0x86dd;
-pub(crate) const VLAN: u16 = 0x8100;
-pub(crate) const QINQ: u16 = 0x88a8;
-pub(crate) const MPLS: u16 = 0x8847;
-pub(crate) const MPLS_MULTICAST: u16 = 0x8848;
+pub(crate) const IP6: u16 = ethertype::IPV6;
+pub(crate) const VLAN: u16 = ethertype::VLAN;
+pub(crate) const QINQ: u16 = ethertype::SERVICE_VLAN;
+pub(crate) const MPLS: u16 = ethertype::MPLS;
+pub(crate) const MPLS_MULTICAST: u16 = ethertype::MPLS_UPSTREAM;
 pub(crate) const PPPOE_DISCOVERY: u16 = 0x8863;
-pub(crate) const PPPOE_SESSION: u16 = 0x8864;
-pub(crate) const ETHERNET: u16 = 0x6558;
+pub(crate) const PPPOE_SESSION: u16 = ethertype::PPPOE;
+pub(crate) const ETHERNET: u16 = ethertype::BRIDGED;
 pub(crate) const SLOW: u16 = 0x8809;
 pub(crate) const EAPOL: u16 = 0x888e;
 pub(crate) const LLDP: u16 = 0x88cc;

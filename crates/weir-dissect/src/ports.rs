@@ -1,5 +1,7 @@
 //! Which protocol a TCP or UDP port identifies.
 
+use weir_packet::port;
+
 use crate::Printer;
 use crate::bytes::Cut;
 use crate::segment::Segment;
@@ -54,7 +56,7 @@ fn udp(port: u16) -> Option<Read> {
         3784 | 3785 | 4784 | 6784 => |printer, segment| printer.bfd(segment),
         4342 => |printer, segment| printer.lisp(segment.payload),
         4500 => |printer, segment| printer.ike_or_esp(segment),
-        4789 | 8472 => |printer, segment| printer.vxlan(segment.payload),
+        port::VXLAN | port::LINUX_VXLAN => |printer, segment| printer.vxlan(segment.payload),
         4790 => |printer, segment| printer.vxlan_gpe(segment.payload),
         5060 => |printer, segment| printer.textual(&textual::SIP, segment),
         5353 => |printer, segment| printer.dns(segment.payload, true),

@@ -1,7 +1,8 @@
 //! Initial sequence numbers of TCP connections, for relative numbers.
 
 use std::collections::HashMap;
-use std::net::IpAddr;
+
+use weir_packet::{End, Flow, Way, protocol};
 
 /// Connections in one generation; two of them take about 12 MiB of memory.
 const GENERATION: usize = 1 << 16;
@@ -14,15 +15,9 @@ pub(crate) struct Streams {
     old: Generation,
 }
 
-type Generation = HashMap<Key, Start>;
+type Generation = HashMap<Flow, Start>;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-struct Key {
-    addresses: [u128; 2],
-    ports: u32,
-}
-
-/// The initial sequence numbers: of the end with the smaller port, and of the other.
+/// The initial sequence numbers: of the lower end, and of the other.
 #[derive(Clone, Copy, Debug)]
 struct Start {
     low: u32,
@@ -38,9 +33,6 @@ pub(crate) struct Relative {
     pub(crate) acknowledgement: u32,
 }
 
-/// One end of a connection.
-pub(crate) type End = (IpAddr, u16);
-
 impl Streams {
     /// Returns the offsets for a segment with ACK. For a new connection (`syn`, or seen for the first time) they are
     /// zero, so that the first segment has absolute numbers, and the given numbers are stored. The second value is the
@@ -53,16 +45,9 @@ impl Streams {
         sequence: u32,
         acknowledgement: u32,
     ) -> (Relative, u32) {
-        let reverse = (from.1, from.0) > (to.1, to.0);
-        let (low, high) = if reverse { (to, from) } else { (from, to) };
-        let key = Key {
-            addresses: [low.0, high.0].map(|address| match address {
-                IpAddr::V4(address) => u128::from(u32::from(address)),
-                IpAddr::V6(address) => u128::from(address),
-            }),
-            ports: u32::from(low.1) << 16 | u32::from(high.1),
-        };
-        let known = self.find(&key).filter(|_| !syn);
+        let (flow, way) = Flow::between(protocol::TCP, from, to);
+        let reverse = way == Way::Down;
+        let known = self.find(&flow).filter(|_| !syn);
         let start = known.unwrap_or_else(|| {
             let peer = acknowledgement.wrapping_sub(1);
             let start = if reverse {
@@ -70,7 +55,7 @@ impl Streams {
             } else {
                 Start { low: sequence, high: peer }
             };
-            self.insert(key, start);
+            self.insert(flow, start);
             start
         });
         let (own, peer) = if reverse { (start.high, start.low) } else { (start.low, start.high) };
@@ -81,19 +66,19 @@ impl Streams {
         (relative, peer)
     }
 
-    fn find(&mut self, key: &Key) -> Option<Start> {
-        if let Some(start) = self.young.get(key) {
+    fn find(&mut self, flow: &Flow) -> Option<Start> {
+        if let Some(start) = self.young.get(flow) {
             return Some(*start);
         }
-        let start = *self.old.get(key)?;
-        self.insert(*key, start);
+        let start = *self.old.get(flow)?;
+        self.insert(*flow, start);
         Some(start)
     }
 
-    fn insert(&mut self, key: Key, start: Start) {
+    fn insert(&mut self, flow: Flow, start: Start) {
         if self.young.len() == GENERATION {
             self.old = std::mem::take(&mut self.young);
         }
-        self.young.insert(key, start);
+        self.young.insert(flow, start);
     }
 }

@@ -1,5 +1,7 @@
 //! TCP (RFC 9293).
 
+use weir_packet::End;
+
 use crate::Printer;
 use crate::bytes::{Bytes, Cut};
 use crate::checksum;
@@ -63,11 +65,12 @@ impl Printer<'_> {
             self.size(payload.len);
             return Ok(());
         }
-        let ends = ((around.source, source), (around.destination, destination));
+        let end = |address, port| End { address, port };
+        let (from, to) = (end(around.source, source), end(around.destination, destination));
         let (relative, peer) = if self.options.absolute || flags & ACK == 0 {
             (Relative::default(), 0)
         } else {
-            self.streams.relative(ends.0, ends.1, flags & SYN != 0, sequence, acknowledgement)
+            self.streams.relative(from, to, flags & SYN != 0, sequence, acknowledgement)
         };
         self.text("Flags [");
         self.flags(flags);

@@ -154,6 +154,7 @@ fn tunnels() -> Vec<(&'static str, Vec<u8>)> {
         ("6in6", over_six(41, &six)),
         ("vxlan", over(17, &vxlan)),
         ("vxlan over IPv6", over_six(17, &vxlan)),
+        ("vxlan on Linux's port", over(17, &[&vxlan[..2], &8472_u16.to_be_bytes(), &vxlan[4..]].concat())),
         ("geneve", over(17, &geneve)),
         ("gtp", over(17, &gtp(&[0x30, 255, 0, 0, 0, 0, 0, 1]))),
         ("gtp with a sequence number", over(17, &gtp(&[0x32, 255, 0, 0, 0, 0, 0, 1, 0, 7, 0, 0]))),
@@ -213,6 +214,11 @@ fn inner_looks_into_tunnels_and_nothing_else_does() {
         "udp port 4789 and inner(vlan 9 and udp)",
     ];
     table(&by_name("vxlan"), &yes, &["vxlan 5", "vlan", "geneve", "inner(vlan 8)"]);
+    table(
+        &by_name("vxlan on Linux's port"),
+        &["vxlan", "vxlan 100", "udp port 8472 and inner(vlan 9)"],
+        &["vxlan 5"],
+    );
     table(&by_name("geneve"), &["geneve 200", "inner(ether host 02:00:00:00:00:0a)"], &["geneve 1", "vxlan"]);
     table(
         &by_name("mpls"),

@@ -83,7 +83,7 @@ pub struct Extensions<'a> {
     packet: &'a [u8],
     number: u8,
     at: usize,
-    steps: usize,
+    steps: u8,
     fragment: Option<Fragment>,
     extent: Extent,
 }
@@ -311,27 +311,26 @@ mod tests {
         assert_eq!((ip.protocol, ip.payload, ip.ports(&packet)), (protocol::UDP, 56, Some([7, 8])));
     }
 
+    const MOST: usize = most::EXTENSIONS as usize;
+
     #[test]
     fn headers_that_are_cut_or_too_many_are_told() {
         let eight = [0; 7];
         let option = (protocol::HOP_BY_HOP, &eight[..]);
-        let packet = with(&[option; most::EXTENSIONS]);
+        let packet = with(&[option; MOST]);
         assert_eq!(
             Ip::of(&packet).map(|ip| (ip.protocol, ip.extent)),
             Some((protocol::UDP, Extent::Complete))
         );
-        let packet = with(&[option; most::EXTENSIONS + 1]);
+        let packet = with(&[option; MOST + 1]);
         let ip = Ip::of(&packet).expect("the fixed header is whole");
         assert_eq!((ip.protocol, ip.extent), (protocol::HOP_BY_HOP, Extent::TooMany));
-        assert_eq!((ip.payload, ip.ports(&packet)), (V6_HEADER + 8 * most::EXTENSIONS, None));
+        assert_eq!((ip.payload, ip.ports(&packet)), (V6_HEADER + 8 * MOST, None));
         for length in 0..packet.len() {
             let ip = Ip::of(&packet[..length]);
             assert_eq!(ip.is_some(), length >= V6_HEADER, "{length}");
-            let extent = if length < ip.map_or(0, |_| V6_HEADER + 8 * most::EXTENSIONS) {
-                Extent::Cut
-            } else {
-                Extent::TooMany
-            };
+            let extent =
+                if length < ip.map_or(0, |_| V6_HEADER + 8 * MOST) { Extent::Cut } else { Extent::TooMany };
             assert!(ip.is_none_or(|ip| ip.extent == extent), "{length}");
         }
     }

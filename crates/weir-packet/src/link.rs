@@ -124,7 +124,7 @@ impl Payload {
         if !matches!(self.kind, ethertype::MPLS | ethertype::MPLS_UPSTREAM) {
             return None;
         }
-        let labels = bytes.get(self.at..)?.chunks_exact(LABEL).take(most::LABELS);
+        let labels = bytes.get(self.at..)?.chunks_exact(LABEL).take(most::LABELS.into());
         let count = labels.clone().position(|label| label[2] & 1 == 1)? + 1;
         Some((count, self.at + count * LABEL))
     }

@@ -158,15 +158,15 @@ pub mod ppp {
 pub mod most {
     numbers! {
         /// VLAN tags in front of a network header.
-        TAGS: usize = 7;
+        TAGS: u8 = 7;
         /// Labels of MPLS.
-        LABELS: usize = 8;
+        LABELS: u8 = 8;
         /// Extension headers of an IPv6 packet.
-        EXTENSIONS: usize = 8;
+        EXTENSIONS: u8 = 8;
         /// Extension headers of GTP-U.
-        GTP_EXTENSIONS: usize = 4;
+        GTP_EXTENSIONS: u8 = 4;
         /// Tunnels inside one another.
-        TUNNELS: usize = 8;
+        TUNNELS: u8 = 8;
     }
 }
 

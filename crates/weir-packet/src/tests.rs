@@ -42,7 +42,7 @@ fn walked(link: u16, frame: &[u8]) -> String {
                 write!(
                     line,
                     "{at}:{tunnel:?} {} ",
-                    number.map_or("-".to_owned(), |number| number.to_string())
+                    number.map_or_else(|| "-".to_owned(), |number| number.to_string())
                 )
             }
             Layer::Rest { at, what, extent } => write!(line, "{at}:{what:x?} {extent:?}"),
@@ -161,16 +161,16 @@ fn a_walk_ends_where_it_goes_too_far() {
         other => panic!("{other:?}"),
     };
     let whole = |count| [tags(count), ip4(protocol::UDP, &udp(9, b""))].concat();
-    assert_eq!(extent(&whole(most::TAGS)), Extent::Complete);
-    assert!(link::outermost_ip(link_type::ETHERNET, &whole(most::TAGS)).is_some());
-    assert_eq!(extent(&whole(most::TAGS + 1)), Extent::TooMany);
-    assert!(link::outermost_ip(link_type::ETHERNET, &whole(most::TAGS + 1)).is_none());
+    assert_eq!(extent(&whole(usize::from(most::TAGS))), Extent::Complete);
+    assert!(link::outermost_ip(link_type::ETHERNET, &whole(usize::from(most::TAGS))).is_some());
+    assert_eq!(extent(&whole(usize::from(most::TAGS) + 1)), Extent::TooMany);
+    assert!(link::outermost_ip(link_type::ETHERNET, &whole(usize::from(most::TAGS) + 1)).is_none());
     let labels = |count: usize| {
         let stack = [&[0, 1, 0, 64].repeat(count - 1), &[0, 1, 1, 64][..]].concat();
         ethernet(ethertype::MPLS, &[&stack[..], &ip4(protocol::UDP, &udp(9, b""))].concat())
     };
-    assert_eq!(extent(&labels(most::LABELS)), Extent::Complete);
-    assert_eq!(extent(&labels(most::LABELS + 1)), Extent::TooMany);
+    assert_eq!(extent(&labels(usize::from(most::LABELS))), Extent::Complete);
+    assert_eq!(extent(&labels(usize::from(most::LABELS) + 1)), Extent::TooMany);
     assert_eq!(extent(&labels(3)[..20]), Extent::Cut);
     let tunnels = |count| {
         let inside =

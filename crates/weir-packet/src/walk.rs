@@ -75,9 +75,9 @@ pub struct Walk<'a> {
     frame: &'a [u8],
     next: Next,
     /// Tags passed since the last Ethernet header.
-    tags: usize,
+    tags: u8,
     /// Tunnels and pseudowires entered.
-    depth: usize,
+    depth: u8,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -162,7 +162,7 @@ impl<'a> Walk<'a> {
                 }
                 None => {
                     let there = self.frame.len().saturating_sub(at) / 4;
-                    rest(self, if there < most::LABELS { Extent::Cut } else { Extent::TooMany })
+                    rest(self, if there < most::LABELS.into() { Extent::Cut } else { Extent::TooMany })
                 }
             },
             ethertype::PPPOE => match payload.session(self.frame) {

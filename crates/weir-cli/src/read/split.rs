@@ -2,12 +2,12 @@
 
 use std::collections::HashMap;
 use std::fmt::Write;
-use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use weir::{FileInterface, Packet};
 use weir_dissect::{Dissector, Facts, Options};
+use weir_packet::{End, Flow};
 
 use crate::beneath::Beneath;
 use crate::{protocol, units};
@@ -50,9 +50,10 @@ pub(crate) struct Sorter {
     began: Option<u64>,
     dissector: Dissector,
     line: Vec<u8>,
-    flows: HashMap<Flow, usize>,
+    /// Files by flow; `None`: that of all packets that are not IP.
+    flows: HashMap<Option<Flow>, usize>,
     /// Flows by file number.
-    ends: Vec<Flow>,
+    ends: Vec<Option<Flow>>,
     /// Labels of interfaces, by number, and the interfaces that one of them may stand for.
     interfaces: Vec<(String, Beneath)>,
     /// Files by interface, and by the index of the one that packets passed.
@@ -62,10 +63,6 @@ pub(crate) struct Sorter {
     /// Labels in use, each with the last number that was appended to it.
     taken: HashMap<String, u32>,
 }
-
-/// The protocol and both ends in a fixed order; `None` for anything but IP.
-type Flow = Option<(u8, End, End)>;
-type End = (IpAddr, u16);
 
 impl Sorter {
     pub(crate) fn new(split: Split) -> Self {
@@ -168,9 +165,11 @@ impl Sorter {
     }
 
     fn flow_of(&mut self, packet: &Packet<'_>, link_type: u16) -> usize {
-        self.line.clear();
-        let facts = self.dissector.packet(link_type, packet.data, packet.original_len, &mut self.line);
-        let flow = flow(&facts);
+        let flow = Flow::outer(link_type, packet.data).map(|(flow, _)| flow).or_else(|| {
+            // The dissector knows more link types.
+            self.line.clear();
+            flow(&self.dissector.packet(link_type, packet.data, packet.original_len, &mut self.line))
+        });
         *self.flows.entry(flow).or_insert_with(|| {
             self.ends.push(flow);
             self.ends.len() - 1
@@ -183,13 +182,13 @@ impl Sorter {
         match self.split {
             Split::Interface => self.labels.get(file).cloned().unwrap_or(number),
             Split::Flow => {
-                let Some(Some((protocol, a, b))) = self.ends.get(file) else {
+                let Some(Some(Flow { protocol, ends })) = self.ends.get(file) else {
                     return format!("{number}-other");
                 };
                 let protocol =
                     protocol::name(*protocol).map_or_else(|| format!("ip{protocol}"), str::to_owned);
                 let mut label = format!("{number}-{protocol}");
-                for (address, port) in [a, b] {
+                for End { address, port } in ends {
                     let _cannot_fail = write!(label, "-{address}");
                     if *port > 0 {
                         let _cannot_fail = write!(label, ".{port}");
@@ -202,11 +201,11 @@ impl Sorter {
     }
 }
 
-fn flow(facts: &Facts) -> Flow {
-    let (source, destination, protocol) = (facts.source?, facts.destination?, facts.ip_protocol?);
-    let source = (source, facts.source_port.unwrap_or(0));
-    let destination = (destination, facts.destination_port.unwrap_or(0));
-    Some((protocol, source.min(destination), source.max(destination)))
+fn flow(facts: &Facts) -> Option<Flow> {
+    let end = |address, port: Option<u16>| End { address, port: port.unwrap_or(0) };
+    let source = end(facts.source?, facts.source_port);
+    let destination = end(facts.destination?, facts.destination_port);
+    Some(Flow::between(facts.ip_protocol?, source, destination).0)
 }
 
 /// Makes text safe for a file name: no directories, and no special characters for shells or `scp`.

@@ -58,7 +58,7 @@ fn udp(choices: &mut Choices<'_>, depth: Depth) -> Vec<u8> {
     let (destination, data) = match tunnel {
         None => (port(choices), payload(choices)),
         Some(depth) => match choices.below(3) {
-            0 => (4789, vxlan(choices, depth)),
+            0 => (choices.pick(&[4789, 8472]), vxlan(choices, depth)),
             1 => (6081, geneve(choices, depth)),
             _ => (2152, gtp(choices, depth)),
         },

@@ -1,10 +1,13 @@
 //! Link types as this dialect knows them: where the header identifies its payload, and where that begins.
 
+use weir_packet::ethertype;
+
 use super::stage::Kind;
 use crate::graph::Width;
 
 /// EtherTypes of VLAN tags: IEEE 802.1Q, 802.1ad, and the one used before 802.1ad.
-pub(super) const TAGS: [u32; 3] = [0x8100, 0x88a8, 0x9100];
+pub(super) const TAGS: [u32; 3] =
+    [ethertype::VLAN as u32, ethertype::SERVICE_VLAN as u32, ethertype::OLD_SERVICE_VLAN as u32];
 
 /// Maximum number of VLAN tags to look through.
 pub(super) const MOST_TAGS: u32 = 4;

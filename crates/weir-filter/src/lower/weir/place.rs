@@ -1,5 +1,7 @@
 //! Places in a packet, and the slots in which a level keeps those it has found.
 
+use weir_packet::most;
+
 use super::link::{ETHERNET, Link, Radio};
 use super::stage::{Kind, Stage};
 use crate::graph::{Graph, Node, NodeId, Operation, Slot, Value, ValueId, Width};
@@ -54,10 +56,10 @@ impl Place {
 }
 
 /// Maximum number of IPv6 extension headers to walk.
-pub(super) const MOST_EXTENSIONS: usize = 8;
+pub(super) const MOST_EXTENSIONS: usize = most::EXTENSIONS as usize;
 
 /// Maximum number of GTP-U extension headers to walk.
-pub(super) const MOST_GTP_EXTENSIONS: usize = 4;
+pub(super) const MOST_GTP_EXTENSIONS: usize = most::GTP_EXTENSIONS as usize;
 
 /// Place in the slots `link` and `llc` if the packet has no such header: beyond all packets, but not so far that
 /// offsets from it wrap.

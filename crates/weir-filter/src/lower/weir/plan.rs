@@ -1,5 +1,8 @@
 //! The order of terms, and the stages in which each is reached.
 
+use foldhash::HashMap;
+use weir_packet::most;
+
 use super::find::Search;
 use super::link::Link;
 use super::place::{Level, Slots};
@@ -9,10 +12,9 @@ use crate::ast::{Ast, Expr, ExprId};
 use crate::error::Error;
 use crate::graph::{Graph, NodeId};
 use crate::lower::{Ways, connect};
-use foldhash::HashMap;
 
 /// Deepest nesting of `inner(...)` and `tunnel`.
-const DEEPEST: u16 = 8;
+const DEEPEST: u16 = most::TUNNELS as u16;
 
 /// Maximum number of `inner(...)` and `tunnel` in an expression: each needs slots of its own.
 const MOST_LEVELS: usize = 100;

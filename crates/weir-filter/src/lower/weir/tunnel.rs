@@ -1,5 +1,7 @@
 //! Steps into the packet that a tunnel carries.
 
+use weir_packet::{ethertype, most, port, ppp, protocol};
+
 use super::find::Search;
 use super::place::{Level, MOST_GTP_EXTENSIONS, NO_LINK, Place, assign};
 use super::stage::{Kind, Stage};
@@ -19,18 +21,16 @@ pub(super) enum Door {
 /// Returns where to continue after an outcome.
 pub(super) type Enter<'a> = &'a mut dyn FnMut(Door) -> NodeId;
 
-const GRE: u32 = 47;
-const UDP: u32 = 17;
-const IP_IN_IP: u32 = 4;
-const IP6_IN_IP: u32 = 41;
-const MPLS: u32 = 0x8847;
-/// Upstream-assigned labels (RFC 5332).
-const MPLS_UPSTREAM: u32 = 0x8848;
-const PPPOE: u32 = 0x8864;
-/// Transparent Ethernet bridging (RFC 7637).
-const BRIDGED: u32 = 0x6558;
+const GRE: u32 = protocol::GRE as u32;
+const UDP: u32 = protocol::UDP as u32;
+const IP_IN_IP: u32 = protocol::IPV4 as u32;
+const IP6_IN_IP: u32 = protocol::IPV6 as u32;
+const MPLS: u32 = ethertype::MPLS as u32;
+const MPLS_UPSTREAM: u32 = ethertype::MPLS_UPSTREAM as u32;
+const PPPOE: u32 = ethertype::PPPOE as u32;
+const BRIDGED: u32 = ethertype::BRIDGED as u32;
 /// Maximum number of labels of an MPLS stack to walk.
-pub(super) const MOST_LABELS: u32 = 8;
+pub(super) const MOST_LABELS: u32 = most::LABELS as u32;
 const BOTTOM: u32 = 1;
 
 /// A step from a packet to the inner one.
@@ -143,9 +143,13 @@ impl Entry<'_> {
         let geneve = self.masked(flags, 0xc0, 0, there, none);
 
         let gtp = self.gtp(header, to);
-        let node = self.equals(port, 2152, gtp, none);
-        let node = self.equals(port, 6081, geneve, node);
-        self.equals(port, 4789, vxlan, node)
+        let mut node = none;
+        for (number, there) in
+            [(port::GTP_U, gtp), (port::GENEVE, geneve), (port::LINUX_VXLAN, vxlan), (port::VXLAN, vxlan)]
+        {
+            node = self.equals(port, number.into(), there, node);
+        }
+        node
     }
 
     /// Handles GRE (RFC 2784, 2890), version 0, without source routing.
@@ -222,9 +226,9 @@ impl Entry<'_> {
         let network = level.network(self.search.graph, self.stage);
         let session = network.load(self.graph(), 6, Width::Half);
         let mut node = none;
-        for (kind, ppp) in [(Kind::Ip6, 0x57), (Kind::Ip4, 0x21)] {
+        for (kind, ppp) in [(Kind::Ip6, ppp::IPV6), (Kind::Ip4, ppp::IPV4)] {
             let there = self.network_at(network.plus(8), kind, to);
-            node = self.equals(session, ppp, there, node);
+            node = self.equals(session, ppp.into(), there, node);
         }
         let pppoe = node;
         let mut labels = none;

@@ -231,8 +231,9 @@ impl Site<'_> {
 
     /// Tests for a tunnel over UDP to `port` whose first byte is `value` under `mask`, with this network identifier if
     /// given.
-    pub(super) fn over_udp(&mut self, port: u16, mask: u32, value: u32, network: Option<u32>) -> Formula {
-        let udp = self.port(Some(Protocol::Udp), Direction::Destination, port, port);
+    pub(super) fn over_udp(&mut self, ports: &[u16], mask: u32, value: u32, network: Option<u32>) -> Formula {
+        let to = |&port| self.port(Some(Protocol::Udp), Direction::Destination, port, port);
+        let udp = Formula::any(ports.iter().map(to).collect());
         if udp.known().is_some() {
             return udp;
         }

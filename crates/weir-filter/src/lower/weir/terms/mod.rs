@@ -6,6 +6,8 @@ mod tag;
 mod value;
 mod wlan;
 
+use weir_packet::{ethertype, port};
+
 use self::wlan::{FROM_DS, TO_DS};
 use super::extension::is_extension;
 use super::formula::Formula;
@@ -210,8 +212,10 @@ impl Site<'_> {
             Primitive::Mpls(label) => self.mpls(*label),
             Primitive::PppoeDiscovery => self.frame_protocol(0x8863),
             Primitive::PppoeSession(session) => self.pppoe(*session),
-            Primitive::Vxlan(network) => self.over_udp(4789, 0x08, 0x08, *network),
-            Primitive::Geneve(network) => self.over_udp(6081, 0xc0, 0, *network),
+            Primitive::Vxlan(network) => {
+                self.over_udp(&[port::VXLAN, port::LINUX_VXLAN], 0x08, 0x08, *network)
+            }
+            Primitive::Geneve(network) => self.over_udp(&[port::GENEVE], 0xc0, 0, *network),
             Primitive::Llc(kind) => self.llc(*kind),
             Primitive::Less(length) => self.length_below(length.checked_add(1)),
             Primitive::Greater(length) => self.length_below(Some(*length)).not(),
@@ -307,9 +311,9 @@ impl Site<'_> {
 
     fn protocol(&mut self, protocol: Protocol) -> Formula {
         match protocol {
-            Protocol::Ip => self.is_kind(0x0800),
-            Protocol::Ip6 => self.is_kind(0x86dd),
-            Protocol::Arp => self.is_kind(0x0806),
+            Protocol::Ip => self.is_kind(ethertype::IPV4.into()),
+            Protocol::Ip6 => self.is_kind(ethertype::IPV6.into()),
+            Protocol::Arp => self.is_kind(ethertype::ARP.into()),
             Protocol::Rarp => self.is_kind(0x8035),
             other => match over_ip(other) {
                 Some(over) => self.carries(over),
