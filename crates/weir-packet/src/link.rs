@@ -163,8 +163,10 @@ pub fn outermost_ip(link_type: u16, frame: &[u8]) -> Option<Payload> {
     payload(link_type, frame)?.find_ip(frame)
 }
 
-/// Returns the outermost VLAN tag of a frame.
+/// Returns the outermost VLAN tag of a frame, even if what it carries is cut.
 #[inline]
 pub fn outermost_tag(link_type: u16, frame: &[u8]) -> Option<Tag> {
-    payload(link_type, frame)?.tag(frame).map(|(tag, _)| tag)
+    let Payload { kind, at } = payload(link_type, frame)?;
+    let tag = Tag { at: at - 2, protocol: kind, contents: word(frame, at)? };
+    ethertype::is_tag(kind).then_some(tag)
 }

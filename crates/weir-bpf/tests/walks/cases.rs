@@ -1,0 +1,221 @@
+//! The frames: each kind of tag, extension header, tunnel, label and fragment, alone and combined, and some of them cut at
+//! every header.
+
+use weir_packet::{Layer, Walk, link_type, protocol};
+
+use crate::frames::{
+    BRIDGED, Back, ICMP, TCP, There, UDP, ethernet, geneve, gre, gtp, in_session, ip4, ip4_with, ip6,
+    labelled, linux_vxlan, on_ethernet, piece6, ports, tagged, vxlan,
+};
+
+/// A frame.
+pub(crate) struct Case {
+    pub(crate) name: String,
+    pub(crate) frame: Vec<u8>,
+}
+
+/// Returns all of them.
+pub(crate) fn cases() -> Vec<Case> {
+    let whole: Vec<Case> = [links(), networks(), tunnels()]
+        .concat()
+        .into_iter()
+        .map(|(name, frame)| Case { name, frame })
+        .collect();
+    let cut: Vec<Case> = whole.iter().filter(|case| case.name.ends_with(CUT)).flat_map(cut).collect();
+    whole.into_iter().chain(cut).collect()
+}
+
+/// The end of the names of frames that are also tried cut.
+const CUT: &str = "*";
+
+/// The frame, cut where a layer begins, in its middle, and behind the ports.
+fn cut(case: &Case) -> Vec<Case> {
+    let begins = |layer| match layer {
+        Layer::Ethernet { at }
+        | Layer::Labels { at, .. }
+        | Layer::Session { at, .. }
+        | Layer::Ip { at, .. }
+        | Layer::Tunnel { at, .. }
+        | Layer::Rest { at, .. } => at,
+        Layer::Tag(tag) => tag.at,
+    };
+    let mut lengths: Vec<usize> = Walk::new(link_type::ETHERNET, &case.frame)
+        .map(begins)
+        .flat_map(|at| [at, at + 2, at + 4, at + 19, at + 20, at + 39, at + 40])
+        .filter(|length| (14..case.frame.len()).contains(length))
+        .collect();
+    lengths.sort_unstable();
+    lengths.dedup();
+    let at = |length| Case {
+        name: format!("{} cut at {length}", case.name),
+        frame: case.frame[..length].to_vec(),
+    };
+    lengths.into_iter().map(at).collect()
+}
+
+type Frames = Vec<(String, Vec<u8>)>;
+
+fn four(payload: &[u8]) -> Vec<u8> {
+    ip4([1, 2], There, UDP, (0, 0), &ports([7, 53], There, payload))
+}
+
+fn six(payload: &[u8]) -> Vec<u8> {
+    ip6([1, 2], There, UDP, &ports([7, 53], There, payload))
+}
+
+/// Tags, labels, sessions.
+fn links() -> Frames {
+    let plain = on_ethernet(There, &four(b"payload."));
+    let mut frames: Frames = vec![
+        ("IPv4*".into(), plain.clone()),
+        ("IPv6*".into(), on_ethernet(Back, &six(b"payload."))),
+        (
+            "ARP".into(),
+            ethernet(
+                There,
+                0x0806,
+                &[0, 1, 8, 0, 6, 4, 0, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0, 0, 0, 2, 2, 2, 2],
+            ),
+        ),
+        ("802.3".into(), ethernet(There, 3, &[0x42, 0x42, 3])),
+        ("padded".into(), [&plain[..], &[0; 20]].concat()),
+        ("PPPoE with IPv4*".into(), in_session(&plain)),
+        ("PPPoE with IPv6".into(), in_session(&on_ethernet(There, &six(b"x")))),
+        ("PPPoE with LCP".into(), ethernet(There, 0x8864, &[0x11, 0, 0, 7, 0, 6, 0xc0, 0x21, 1, 1, 0, 4])),
+        ("PPPoE of a session behind a tag".into(), tagged(0x8100, 5, &in_session(&plain))),
+        ("PPPoE discovery".into(), ethernet(There, 0x8863, &[0x11, 9, 0, 0, 0, 4, 1, 1, 0, 0])),
+        ("upstream MPLS label".into(), {
+            let mut frame = labelled(1, &plain);
+            frame[13] = 0x48;
+            frame
+        }),
+        ("MPLS with IPv6".into(), labelled(3, &on_ethernet(There, &six(b"x")))),
+        (
+            "MPLS pseudowire".into(),
+            ethernet(There, 0x8847, &[&[0, 1, 1, 64, 0, 0, 0, 0][..], &plain].concat()),
+        ),
+        ("MPLS behind a tag".into(), tagged(0x88a8, 9, &labelled(1, &plain))),
+    ];
+    for kind in [0x8100, 0x88a8, 0x9100, 0x9200, 0x9300] {
+        frames.push((format!("tag {kind:x}"), tagged(kind, 0xe005, &plain)));
+    }
+    for depth in 2..=8 {
+        let mixed = |frame: Vec<u8>, depth: u16| {
+            let kind = if depth % 2 == 0 { 0x8100 } else { 0x88a8 };
+            tagged(kind, depth, &frame)
+        };
+        let name = format!("{depth} tags{}", if depth == 2 { CUT } else { "" });
+        frames.push((name, (1..=depth).fold(plain.clone(), mixed)));
+    }
+    for labels in [1, 2, 8, 9] {
+        let name = format!("{labels} MPLS labels{}", if labels == 2 { CUT } else { "" });
+        frames.push((name, labelled(labels, &plain)));
+    }
+    frames
+}
+
+/// IP: protocols, options, extension headers, fragments.
+fn networks() -> Frames {
+    let mut frames = Frames::new();
+    let ports = ports([7, 53], There, &[0; 16]);
+    for (name, number) in [
+        ("TCP", TCP),
+        ("UDP", UDP),
+        ("DCCP", protocol::DCCP),
+        ("SCTP", protocol::SCTP),
+        ("UDP-Lite", protocol::UDP_LITE),
+        ("ICMP", ICMP),
+        ("OSPF", protocol::OSPF),
+    ] {
+        frames.push((
+            format!("{name} over IPv4"),
+            on_ethernet(There, &ip4([1, 2], There, number, (0, 0), &ports)),
+        ));
+        frames.push((format!("{name} over IPv6"), on_ethernet(There, &ip6([1, 2], There, number, &ports))));
+    }
+    let options = ip4_with(&[1; 40], [1, 2], There, UDP, (3, 0x4000), &ports);
+    frames.push(("IPv4 with all options*".into(), on_ethernet(There, &options)));
+    let authenticated = [&[UDP, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0], &ports[..]].concat();
+    frames.push((
+        "IPv4 authenticated".into(),
+        on_ethernet(There, &ip4([1, 2], There, protocol::AUTHENTICATION, (0, 0), &authenticated)),
+    ));
+    for (name, place) in [("first", 0x2000), ("middle", 0x2002), ("last", 2)] {
+        let piece = ip4([1, 2], There, UDP, (9, place), &ports);
+        frames.push((format!("{name} fragment of IPv4"), on_ethernet(There, &piece)));
+    }
+    let behind = |number: u8, header: &[u8]| {
+        on_ethernet(There, &ip6([1, 2], There, number, &[header, &ports[..]].concat()))
+    };
+    for (name, number) in [
+        ("hop-by-hop options", 0),
+        ("a routing header", 43),
+        ("destination options", 60),
+        ("a mobility header", 135),
+        ("HIP", 139),
+        ("Shim6", 140),
+    ] {
+        frames.push((
+            format!("{name} in IPv6"),
+            behind(number, &[UDP, 1, 0, 0, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 0, 0]),
+        ));
+    }
+    frames.push(("ESP in IPv6".into(), behind(50, &[0, 0, 0, 9, 0, 0, 0, 1])));
+    frames.push(("nothing in IPv6".into(), behind(59, &[])));
+    frames.push(("authenticated in IPv6*".into(), behind(51, &authenticated[..16])));
+    for (name, place) in [("whole", 0), ("first", 1), ("middle", 17), ("last", 16)] {
+        let piece = piece6(UDP, 7, place, &ports);
+        let name = if name == "whole" {
+            "atomic fragment of IPv6*".into()
+        } else {
+            format!("{name} fragment of IPv6")
+        };
+        frames.push((name, on_ethernet(There, &ip6([1, 2], There, 44, &piece))));
+    }
+    for count in [2, 8, 9] {
+        let chain: Vec<u8> = (1..=count)
+            .flat_map(|number| {
+                let next = if number == count { UDP } else { 60 };
+                [next, 0, 1, 4, 0, 0, 0, 0]
+            })
+            .collect();
+        frames.push((format!("{count} extension headers"), behind(60, &chain)));
+    }
+    frames
+}
+
+fn tunnels() -> Frames {
+    let inner = ip4([5, 6], There, UDP, (0, 0), &ports([9, 54], There, b"payload."));
+    let inner6 = ip6([5, 6], There, TCP, &ports([9, 54], There, &[0; 16]));
+    let frame = on_ethernet(There, &inner);
+    let mut frames: Frames = vec![
+        ("VXLAN*".into(), vxlan(There, &frame)),
+        ("VXLAN of Linux".into(), linux_vxlan(There, &frame)),
+        ("VXLAN with a tag".into(), vxlan(There, &tagged(0x8100, 5, &frame))),
+        ("VXLAN with a label".into(), vxlan(There, &labelled(1, &frame))),
+        ("VXLAN with ARP".into(), vxlan(There, &ethernet(There, 0x0806, &[1; 28]))),
+        ("VXLAN without anything".into(), vxlan(There, &[])),
+        ("Geneve with Ethernet*".into(), geneve(There, BRIDGED, &frame)),
+        ("Geneve with IPv6".into(), geneve(There, 0x86dd, &inner6)),
+        ("GRE*".into(), gre(There, false, 0x0800, &inner)),
+        ("GRE with a key".into(), gre(There, true, BRIDGED, &frame)),
+        ("GRE with a label".into(), gre(There, false, 0x8847, &[&[0, 1, 1, 64][..], &inner].concat())),
+        ("GTP-U*".into(), gtp(There, None, &inner)),
+        ("GTP-U with a number".into(), gtp(There, Some(0), &inner)),
+        ("GTP-U with 4 extensions".into(), gtp(There, Some(4), &inner6)),
+        ("GTP-U with 5 extensions".into(), gtp(There, Some(5), &inner)),
+        ("IP in IP".into(), ip4([1, 2], There, 4, (0, 0), &inner)),
+        ("IPv6 in IP".into(), ip4([1, 2], There, 41, (0, 0), &inner6)),
+        ("IP in IPv6".into(), ip6([1, 2], There, 4, &inner)),
+        ("VXLAN in GRE".into(), gre(There, false, 0x0800, &vxlan(There, &frame))),
+        ("a later fragment with IP".into(), ip4([1, 2], There, 4, (9, 9), &inner)),
+        ("a first fragment with IP".into(), ip4([1, 2], There, 4, (9, 0x2000), &inner)),
+        ("another version of GRE".into(), ip4([1, 2], There, 47, (0, 0), &[0, 1, 8, 0, 0x45, 0, 0, 0])),
+    ];
+    for depth in [3, 8, 9] {
+        let many = (0..depth).fold(inner.clone(), |packet, _| ip4([1, 2], There, 4, (0, 0), &packet));
+        frames.push((format!("{depth} tunnels"), many));
+    }
+    frames.iter_mut().for_each(|(_, packet)| *packet = on_ethernet(There, packet));
+    frames
+}
