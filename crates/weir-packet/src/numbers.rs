@@ -64,6 +64,12 @@ pub mod ethertype {
         FIRST: u16 = 0x0600;
     }
 
+    /// The tags that Linux knows, strips and inserts (`eth_type_vlan`, linux/if_vlan.h).
+    pub const TAGS_OF_LINUX: [u16; 2] = [VLAN, SERVICE_VLAN];
+
+    /// The tags that libpcap 1.10 knows (`gen_vlan`, gencode.c).
+    pub const TAGS_OF_LIBPCAP: [u16; 3] = [VLAN, SERVICE_VLAN, OLD_SERVICE_VLAN];
+
     /// Returns whether what follows is a VLAN tag: two bytes of contents, and the next EtherType.
     #[inline]
     pub const fn is_tag(ethertype: u16) -> bool {

@@ -15,6 +15,8 @@ use std::time::Duration;
 
 use weir::Forward;
 use weir::forward::{Handler, Lane, Packet, Verdict};
+use weir_packet::bytes::word;
+use weir_packet::{link, link_type, protocol};
 
 /// Changes a port of packets in one direction.
 #[derive(Clone, Copy, Debug)]
@@ -53,23 +55,16 @@ pub(crate) struct Checksum {
     optional: bool,
 }
 
-/// Returns the position of the ports, and the checksum, for TCP and UDP over IPv4 and IPv6, after any VLAN tags. `None`
-/// for everything else, including later fragments and packets with IPv6 extension headers.
+/// Returns the position of the ports, and the checksum, for TCP and UDP in the outermost IP packet. `None` for everything
+/// else, including later fragments.
 pub(crate) fn transport(data: &[u8]) -> Option<(usize, Checksum)> {
-    let mut network = 14;
-    while matches!(word(data, network - 2)?, 0x8100 | 0x88a8) {
-        network += 4;
-    }
-    let (protocol, transport) = match word(data, network - 2)? {
-        0x0800 if word(data, network + 6)? & 0x1fff == 0 => {
-            (data.get(network + 9)?, network + usize::from(data[network] & 0xf) * 4)
-        }
-        0x86dd => (data.get(network + 6)?, network + 40),
-        _ => return None,
-    };
-    match protocol {
-        6 => Some((transport, Checksum { at: transport + 16, optional: false })),
-        17 => Some((transport, Checksum { at: transport + 6, optional: true })),
+    let outer = link::outermost_ip(link_type::ETHERNET, data)?;
+    let (ip, packet) = outer.ip(data)?;
+    ip.ports(packet)?;
+    let transport = outer.at + ip.payload;
+    match ip.protocol {
+        protocol::TCP => Some((transport, Checksum { at: transport + 16, optional: false })),
+        protocol::UDP => Some((transport, Checksum { at: transport + 6, optional: true })),
         _ => None,
     }
 }
@@ -80,10 +75,6 @@ fn updated(sum: u16, before: u16, after: u16) -> u16 {
     let sum = (sum & 0xffff) + (sum >> 16);
     let sum = (sum & 0xffff) + (sum >> 16);
     !u16::try_from(sum).expect("all carries were added")
-}
-
-fn word(data: &[u8], at: usize) -> Option<u16> {
-    Some(u16::from_be_bytes(data.get(at..at + 2)?.try_into().ok()?))
 }
 
 fn put(data: &mut [u8], at: usize, value: u16) {

@@ -101,7 +101,7 @@ fn links() -> Frames {
     }
     for depth in 2..=8 {
         let mixed = |frame: Vec<u8>, depth: u16| {
-            let kind = if depth % 2 == 0 { 0x8100 } else { 0x88a8 };
+            let kind = if depth.is_multiple_of(2) { 0x8100 } else { 0x88a8 };
             tagged(kind, depth, &frame)
         };
         let name = format!("{depth} tags{}", if depth == 2 { CUT } else { "" });

@@ -195,7 +195,7 @@ fn filter(before: &'static str, behind: &'static str) -> Reads {
 
 /// Returns the protocol of what is behind extension headers, from all numbers to which a filter says yes.
 fn protocol(numbers: &[u8]) -> Option<u8> {
-    numbers.iter().find(|number| !weir_packet::is_extension(**number)).or(numbers.last()).copied()
+    numbers.iter().find(|number| !weir_packet::is_extension(**number)).or_else(|| numbers.last()).copied()
 }
 
 fn printed(frame: &[u8]) -> Found {

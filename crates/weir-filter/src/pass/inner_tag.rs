@@ -5,12 +5,11 @@
 //!
 //! Property: a frame that contains its tag gets the same verdict as the frame whose tag is in the metadata.
 
+use weir_packet::ethertype::TAGS_OF_LINUX;
+
 use super::rewrite::{Form, Load, copy};
 use super::stripped_tag::{LENGTH, TAG};
 use crate::graph::{Graph, Meta, Operation, TermId, Value, ValueId, Width};
-
-/// The EtherTypes of tags that Linux strips (`eth_type_vlan`, linux/if_vlan.h).
-const TAGS: [u32; 2] = [0x8100, 0x88a8];
 
 /// Adapts `graph`, which describes frames without their outer tag, to frames that contain it. `beside`: the tag may
 /// also be in the metadata instead. Returns `None` if that needs too many slots, which are used for offsets computed from the
@@ -24,8 +23,8 @@ pub fn inner_tag(graph: &Graph, beside: bool) -> Option<Graph> {
         return Some(graph.clone());
     }
     let ether_type = to.load(None, TAG, Width::Half);
-    for tag in TAGS {
-        root = to.equals(ether_type, tag, (tagged, root), TermId::NONE);
+    for tag in TAGS_OF_LINUX {
+        root = to.equals(ether_type, tag.into(), (tagged, root), TermId::NONE);
     }
     if beside {
         let present = to.meta(Meta::VlanPresent);

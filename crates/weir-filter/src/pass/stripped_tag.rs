@@ -7,6 +7,8 @@
 //!
 //! Property: a frame whose tag is in the metadata gets the same verdict as the frame with the tag.
 
+use weir_packet::ethertype::TAGS_OF_LIBPCAP;
+
 use super::rewrite::{Form, Load, copy};
 use crate::graph::{Graph, Meta, Node, NodeId, Operation, Relation, TermId, Test, Value, ValueId, Width};
 
@@ -15,9 +17,6 @@ pub(super) const TAG: u32 = 12;
 
 /// Offset of what followed the tag.
 const BEHIND: u32 = 16;
-
-/// Possible EtherTypes of a tag.
-const TAGS: [u32; 3] = [0x8100, 0x88a8, 0x9100];
 
 /// Length of a tag in bytes.
 pub(super) const LENGTH: u32 = 4;
@@ -86,8 +85,13 @@ impl Form for Stripped {
         };
         let of_tag = Value::Load { base: None, offset: TAG, width: Width::Half };
         let number = graph.as_constant(right)?;
-        (graph.get(left) == of_tag && !TAGS.contains(&number)).then_some(other)
+        (graph.get(left) == of_tag && !is_tag(number)).then_some(other)
     }
+}
+
+/// Whether an instruction may ask for the EtherType of a tag with this number.
+fn is_tag(number: u32) -> bool {
+    TAGS_OF_LIBPCAP.iter().any(|tag| u32::from(*tag) == number)
 }
 
 /// Loads bytes of the tag or across its boundary, in the largest pieces that do not cross it.

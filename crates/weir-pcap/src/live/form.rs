@@ -2,6 +2,7 @@
 
 use std::ffi::c_int;
 
+use weir_packet::ethertype::TAGS_OF_LINUX;
 use weir_sys::packet::{Packet, cooked};
 
 use super::device::{LINUX_SLL, LINUX_SLL2};
@@ -104,9 +105,11 @@ fn on_the_wire(packet: &Packet<'_>, rest: &[u8], added: usize) -> u32 {
     packet.original_len.saturating_sub(bytes(packet.data.len() - rest.len())) + bytes(added)
 }
 
-/// Skips the tags of a packet that was sent with them in its data; returns the protocol after them, and what follows.
+/// Skips the tags of a packet that was sent with them in its data, as the kernel does; returns the protocol after them, and what follows.
 fn behind_tags(mut protocol: [u8; 2], mut rest: &[u8]) -> ([u8; 2], &[u8]) {
-    while let ([0x81, 0] | [0x88, 0xa8], [_, _, high, low, behind @ ..]) = (protocol, rest) {
+    while TAGS_OF_LINUX.contains(&u16::from_be_bytes(protocol))
+        && let [_, _, high, low, behind @ ..] = rest
+    {
         (protocol, rest) = ([*high, *low], behind);
     }
     (protocol, rest)

@@ -9,6 +9,7 @@ use weir::exchange::{Exchange, Form, Program};
 use weir::internal::next_or_rest;
 use weir::{Capture, Chunk, Direction, Error, ErrorKind, InterfaceWarning, SourceChoice, Window};
 use weir_filter::interpret::{Metadata, Packet as Seen, VlanTag};
+use weir_packet::ethertype::TAGS_OF_LINUX;
 use weir_sys::packet::{Sender, Statistics};
 
 use super::engine::Wish;
@@ -369,7 +370,7 @@ fn seen<'a>(packet: &weir::Packet<'a>, sent: bool, index: u32, room: &'a mut Vec
         (ether_type, _) => ether_type,
     };
     let meta = Metadata { packet_type, protocol: protocol(0), interface: index, vlan: None };
-    if !TAGS.contains(&half(0)) || rest.len() < 4 {
+    if !TAGS_OF_LINUX.contains(&half(0)) || rest.len() < 4 {
         return Seen { meta, ..plain };
     }
     room.clear();
@@ -383,9 +384,6 @@ fn seen<'a>(packet: &weir::Packet<'a>, sent: bool, index: u32, room: &'a mut Vec
 /// What the kernel takes for the EtherType of a frame that has a length instead: with an IPX header, and any other.
 const ETH_P_802_3: u16 = 1;
 const ETH_P_802_2: u16 = 4;
-
-/// The EtherTypes of tags that Linux strips (`eth_type_vlan`).
-const TAGS: [u16; 2] = [0x8100, 0x88a8];
 
 #[cfg(test)]
 mod tests {

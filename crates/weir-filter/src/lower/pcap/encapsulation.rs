@@ -1,5 +1,7 @@
 //! Terms that move the headers for all later terms: `vlan`, `mpls`, `pppoes`.
 
+use weir_packet::ethertype;
+
 use super::condition::Condition;
 use super::kind::{MPLS, PPPOE_SESSION};
 use super::layers::Link;
@@ -8,8 +10,6 @@ use super::{Lowered, Lowering};
 use crate::Beside;
 use crate::graph::{Meta, Operation, Relation, Width};
 
-/// EtherTypes of VLAN tags: IEEE 802.1Q, 802.1ad, and the one used before 802.1ad.
-const TAGS: [u32; 3] = [0x8100, 0x88a8, 0x9100];
 const VLAN_NUMBER: u32 = 0xfff;
 /// MPLS in PPP (RFC 3032).
 const MPLS_IN_PPP: u32 = 0x0281;
@@ -24,7 +24,7 @@ impl Lowering<'_> {
         if !link.is_ethernet() && !link.has_wlan_types() {
             return Err(self.cannot("`vlan`"));
         }
-        let tags = TAGS.map(|tag| self.carries(tag));
+        let tags = ethertype::TAGS_OF_LIBPCAP.map(|tag| self.carries(tag.into()));
         let tagged = Condition::Any(tags.into_iter().collect::<Result<_, _>>()?);
         let numbered = number.map(|number| self.masked((From::Network, 0, Width::Half), VLAN_NUMBER, number));
         let is_outermost = self.layers.link_header == Place::at(self.layers.outermost);
