@@ -6,7 +6,7 @@ use weir::reader::{ReadError, ReadReason};
 use weir::writer::WriteError;
 use weir::{Direction, Error, Fit, InterfaceWarning, Mode, Setting, SourceChoice};
 
-use crate::program;
+use crate::{program, units};
 
 /// What to do about damaged files.
 const REPAIR: &str = "to save the intact packets: weir read --repair FILE -w NEW";
@@ -129,6 +129,15 @@ pub(crate) fn ethtool(letter: &str, interfaces: impl Iterator<Item: AsRef<str>>,
         format!("{inside}ethtool -{letter} {name} {what}")
     };
     interfaces.map(|name| command(name.as_ref())).collect::<Vec<_>>().join("; ")
+}
+
+/// Returns what there is to say of `packets` that may have lost a VLAN tag on these interfaces.
+pub(crate) fn untold_tags(packets: u64, interfaces: impl Iterator<Item: AsRef<str>>) -> String {
+    format!(
+        "VLAN tags: for {} the driver did not report whether it stripped a tag; to keep tags: {}",
+        units::packets(packets),
+        ethtool("K", interfaces, "rxvlan off")
+    )
 }
 
 /// Returns the text of a warning.

@@ -413,14 +413,9 @@ fn remarks(summary: &Summary, paint: Paint) -> String {
     }
     let untold: u64 = summary.interfaces.iter().map(|interface| interface.untold_tags).sum();
     if untold > 0 {
-        let (number, plural) = (units::grouped(untold), plural(untold));
         let those = summary.interfaces.iter().filter(|one| one.untold_tags > 0);
-        let keep = advice::ethtool("K", those.map(|one| one.name.as_str()), "rxvlan off");
-        let _infallible = writeln!(
-            text,
-            "  VLAN tags: for {number} packet{plural} the driver did not report whether it stripped a tag; to keep tags: \
-             {keep}"
-        );
+        let told = advice::untold_tags(untold, those.map(|one| one.name.as_str()));
+        let _infallible = writeln!(text, "  {told}");
     }
     if losses.disk > 0 {
         text.push_str("  disk: packets captured, but not in the file\n");
@@ -607,8 +602,8 @@ mod tests {
             "  pool, errors: 1 packet on CPUs that came online after",
             "  sent: 1,100 packets that the host sent, according to the driver, are not among them: this source sees \
              received packets only; for both: --source tc\n",
-            "  VLAN tags: for 2 packets the driver did not report",
-            "to keep tags: ethtool -K eth0 rxvlan off",
+            "  VLAN tags: for 2 packets the driver did not report whether it stripped a tag; to keep tags: \
+             ethtool -K eth0 rxvlan off\n",
             "to add more: ethtool -G eth0 rx N",
             "f: 999,990 packets, 3.00 MiB compressed to 1.00 MiB in 2.0 s",
         ] {
@@ -622,6 +617,54 @@ mod tests {
         assert_eq!(summary.error.as_deref(), Some("no more room"));
         let line = "117 of 1,000,107 packets lost (NIC 7, pool 100, disk 10)";
         assert_eq!(loss(&summary).as_deref(), Some(line));
+    }
+
+    /// Each packet of `errors` is told once, by its reason.
+    #[test]
+    fn strays_are_told_by_their_reasons_and_the_sums_close() {
+        let reasons = [
+            "from other interfaces that run the driver's program; --source tc excludes them",
+            "on CPUs that came online after the capture started; restart it to capture them",
+            "on receive queues added after the capture started; restart it to capture them",
+            "that could not be recorded",
+        ];
+        for numbers in [[2000, 1, 30, 4], [1, 0, 0, 0], [0, 0, 1, 0], [0, 1, 0, 1], [0; 4]] {
+            let [foreign, apart, no_queue, _] = numbers;
+            let errors = numbers.iter().sum();
+            let tally = Tally { seen: errors + 10, captured: 10, errors, ..Tally::default() };
+            let queue = |tally| QueueAccount { tally, ..QueueAccount::default() };
+            let interface = |id, strays, tally| {
+                let name = format!("eth{id}");
+                let mut interface = InterfaceAccount::new(id, name, SourceKind::Xdp, ModeKind::Pass);
+                (interface.queues, interface.strays) = (vec![queue(tally)], strays);
+                interface
+            };
+            // Of two interfaces; the last are no strays.
+            let interfaces = vec![
+                interface(0, Strays { foreign, ..Strays::default() }, tally),
+                interface(1, Strays { no_queue, apart, ..Strays::default() }, Tally::default()),
+            ];
+            let account = Account { interfaces, ..Account::default() };
+            let text = super::account(&Summary::new(&[], &account, None), Paint::PLAIN);
+            let told: Vec<&str> =
+                text.lines().filter_map(|line| line.strip_prefix("  pool, errors: ")).collect();
+            let expected = numbers.iter().zip(reasons).filter(|(packets, _)| **packets > 0);
+            let expected: Vec<String> =
+                expected.map(|(packets, why)| format!("{} {why}", units::packets(*packets))).collect();
+            assert_eq!(told, expected, "{text}");
+            let first =
+                |line: &&str| line.split(' ').next().unwrap().replace(',', "").parse::<u64>().unwrap();
+            assert_eq!(told.iter().map(first).sum::<u64>(), errors, "{text}");
+            let verdict = match errors {
+                0 => "Nothing lost (NIC 0, pool 0)".to_owned(),
+                _ => format!(
+                    "{} of {} lost (NIC 0, pool {errors})",
+                    units::grouped(errors),
+                    units::packets(errors + 10)
+                ),
+            };
+            assert!(text.lines().any(|line| line == verdict), "{verdict}: {text}");
+        }
     }
 
     #[test]

@@ -95,11 +95,8 @@ pub(super) fn account(summary: &Summary, paint: Paint) -> String {
     let of = |concerned: fn(&WaySummary) -> bool| {
         summary.ways.iter().filter(move |way| concerned(way)).map(|way| way.from.as_str())
     };
-    let keep = advice::ethtool("K", of(|way| way.untold_tags > 0), "rxvlan off");
     let more = advice::ethtool("G", of(|way| way.nic_lost() > 0), "rx N");
-    let told = format!(
-        "VLAN tags: for some packets the driver did not report whether it stripped a tag; to keep tags: {keep}"
-    );
+    let told = advice::untold_tags(untold, of(|way| way.untold_tags > 0));
     let short = format!("NIC: the card or its driver ran out of receive buffers; to add more: {more}");
     let reasons = [
         (untold, &*told),
@@ -199,7 +196,7 @@ mod tests {
             "a -> b      0  1,000,010         4  1,000,000        3         2       1     6",
             "13 of 1,000,013 packets lost (NIC 7, forwarding 6)",
             "too long: longer than",
-            "  VLAN tags: for some",
+            "  VLAN tags: for 3 packets the driver did not report",
             "ethtool -K a rxvlan off",
         ] {
             assert!(text.contains(part), "{part}: {text}");

@@ -51,18 +51,60 @@ pub(super) fn account(summary: &Summary, paint: Paint) -> String {
         let more = advice::ethtool("G", summary.names(|one| one.nic_lost() > 0), "rx N");
         let _infallible = writeln!(
             text,
-            "  NIC: the card or its driver had no room for {} more packets; to add receive buffers: {more}",
-            units::grouped(whole.nic_lost())
+            "  NIC: the card or its driver had no room for {} more; to add receive buffers: {more}",
+            units::packets(whole.nic_lost())
         );
     }
     if whole.untold_tags > 0 {
-        let keep = advice::ethtool("K", summary.names(|one| one.untold_tags > 0), "rxvlan off");
-        let _infallible = writeln!(
-            text,
-            "  VLAN tags: for {} packets the driver did not report whether it stripped a tag; to keep tags: \
-             {keep}",
-            units::grouped(whole.untold_tags)
-        );
+        let told = advice::untold_tags(whole.untold_tags, summary.names(|one| one.untold_tags > 0));
+        let _infallible = writeln!(text, "  {told}");
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use weir::NicCounters;
+    use weir::statistics::Reading;
+
+    use super::super::rows::View;
+    use super::super::summary::{Counted, Origin};
+    use super::super::top::{Busiest, Choice};
+    use super::*;
+
+    #[test]
+    fn untold_tags_and_losses_of_the_card_are_told_with_their_interfaces() {
+        let text = |counted: &[(u64, u64)]| {
+            let counted: Vec<Counted> = (0..)
+                .zip(counted)
+                .map(|(number, &(untold, missed)): (u32, _)| {
+                    let mut reading = Reading::default();
+                    reading.untold_tags = untold;
+                    reading.nic = NicCounters { missed, fifo_errors: 1, dropped: 7 };
+                    let origin = Origin::file(format!("eth{number}"), String::new());
+                    Counted { origin, filters: Vec::new(), reading }
+                })
+                .collect();
+            let view =
+                View { fields: Vec::new(), choice: Choice { most: 1, by: Busiest::Packets }, apart: false };
+            account(&Summary::new(&counted, &view), Paint::PLAIN)
+        };
+        let one = text(&[(1, 0)]);
+        assert!(
+            one.ends_with(
+                "\n  NIC: the card or its driver had no room for 1 packet more; to add receive buffers: \
+                 ethtool -G eth0 rx N\n  VLAN tags: for 1 packet the driver did not report whether it stripped \
+                 a tag; to keep tags: ethtool -K eth0 rxvlan off\n"
+            ),
+            "{one}"
+        );
+        let three = text(&[(0, 3), (2000, 0), (5, 0)]);
+        for part in [
+            "had no room for 6 packets more;",
+            "VLAN tags: for 2,005 packets the driver did not report",
+            "to keep tags: ethtool -K eth1 rxvlan off; ethtool -K eth2 rxvlan off\n",
+        ] {
+            assert!(three.contains(part), "{part}: {three}");
+        }
+    }
 }
