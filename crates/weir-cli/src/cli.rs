@@ -47,7 +47,9 @@ Examples:
 
 Every packet is counted; each capture ends with a summary in which
   seen = filtered + sampled out + captured + lost + errors.
-Exit status: 0 success, 1 error, 2 usage error, 3 packets were lost (with --fail-on-loss).";
+Exit status: 0 success, 1 error, 2 usage error, 3 packets were lost (with --fail-on-loss). \
+If several things fail, the first is the cause of the others and decides; an error outweighs lost packets, which are \
+reported all the same; ending by a signal, or because the reader of the output has enough, is no error.";
 
 /// Lossless packet capture for Linux: no kernel module, no special hardware, every packet counted.
 #[derive(Debug, Parser)]

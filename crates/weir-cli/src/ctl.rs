@@ -12,7 +12,7 @@ use weir_service::ClientError;
 use weir_service::control::client::{About, Done, Running};
 use weir_sys::privilege;
 
-use crate::failure::Failure;
+use crate::failure::{self, Failure};
 use crate::filter_args::FilterArgs;
 use crate::{json, style};
 
@@ -341,6 +341,5 @@ impl TargetArgs {
 
 fn print(text: &[u8]) -> Result<(), Failure> {
     let mut stdout = io::stdout().lock();
-    let printed = stdout.write_all(text).and_then(|()| stdout.flush());
-    printed.map_err(|error| Failure::new(format_args!("cannot write to standard output: {error}")))
+    failure::printed(stdout.write_all(text).and_then(|()| stdout.flush()))
 }

@@ -10,7 +10,7 @@ use weir::link::{self, Link};
 use weir::statistics::StatisticsBuilder;
 use weir::{Builder, Capture, Change, Error, Event, Filter, Namespace, Statistics};
 
-use crate::failure::Failure;
+use crate::failure::{self, Failure};
 use crate::live::Live;
 use crate::{alike, spelling, style, typed};
 
@@ -262,13 +262,7 @@ pub(crate) fn list(named: &[String]) -> Result<(), Failure> {
     let printed = (1..)
         .zip(lines)
         .try_for_each(|(number, line)| writeln!(stdout, "{number}.{}", style::visible(&line)));
-    match printed.and_then(|()| stdout.flush()) {
-        // The reader of the output has enough.
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-        result => {
-            result.map_err(|error| Failure::new(format_args!("cannot write to standard output: {error}")))
-        }
-    }
+    failure::printed(printed.and_then(|()| stdout.flush()))
 }
 
 fn describe(link: &Link) -> String {

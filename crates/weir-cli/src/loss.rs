@@ -14,8 +14,8 @@ pub(crate) struct LossArgs {
 }
 
 impl LossArgs {
-    /// Returns the result of a run that ended with `result` and these losses, if any. `told`: the account, which
-    /// includes them, has been printed.
+    /// Returns the result of a run that ended with `result` and these losses, if any: a failure outweighs them. `told`: the
+    /// account, which includes them, has been printed.
     pub(crate) fn end(
         &self,
         result: Result<(), Failure>,
@@ -30,5 +30,29 @@ impl LossArgs {
             style::say(format_args!("{}: {loss}", style::stderr().red("weir")));
         }
         result
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failure_outweighs_losses_and_they_outweigh_success_if_that_was_asked_for() {
+        let message = |result: Result<(), Failure>| result.map_err(|failure| failure.message().to_owned());
+        for fail_on_loss in [false, true] {
+            let args = LossArgs { fail_on_loss };
+            for told in [false, true] {
+                let end =
+                    |result, loss: Option<&str>| message(args.end(result, loss.map(str::to_owned), told));
+                let failed = || Err(Failure::new("the disk is full"));
+                let full = Err("the disk is full".to_owned());
+                assert_eq!(end(Ok(()), None), Ok(()));
+                assert_eq!(end(failed(), None), full);
+                assert_eq!(end(failed(), Some("5 of 9 packets lost")), full);
+                let lost = if fail_on_loss { Err("5 of 9 packets lost".to_owned()) } else { Ok(()) };
+                assert_eq!(end(Ok(()), Some("5 of 9 packets lost")), lost);
+            }
+        }
     }
 }

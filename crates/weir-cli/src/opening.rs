@@ -73,8 +73,8 @@ impl Unopened {
         summary.close(0, Ok(Stop::Signal));
         summary.error = unwritten.as_ref().map(|failure| failure.message().to_owned());
         style::print(&report::closing(&summary));
-        print(&summary)?;
-        unwritten.map_or(Ok(()), Err)
+        let printed = print(&summary);
+        Failure::each(unwritten.into_iter().chain(printed.err()).collect())
     }
 }
 

@@ -1,5 +1,6 @@
 //! What commands that send packets have in common: by which way, how fast, and what they say in the end.
 
+use std::io;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
@@ -7,8 +8,8 @@ use serde::Serialize;
 use weir::Namespace;
 use weir::send::{Backend, Gaps, LiveReport, MARK, Pace, SendError, Sender, SenderBuilder, Sent};
 
-use crate::failure::Failure;
-use crate::{style, units};
+use crate::failure::{self, Failure};
+use crate::{json, style, units};
 
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Sending")]
@@ -124,6 +125,11 @@ pub(crate) fn mac(text: &str) -> Result<[u8; 6], String> {
     let bytes: Option<Vec<u8>> = text.split([':', '-']).map(byte).collect();
     let bytes = bytes.and_then(|bytes| bytes.try_into().ok());
     bytes.ok_or_else(|| "allowed: a MAC address, such as 02:00:00:00:00:02".to_owned())
+}
+
+/// Prints the summary for programs, if that was requested.
+pub(crate) fn print_summary(json: bool, summary: &impl Serialize) -> Result<(), Failure> {
+    if json { failure::printed(json::line(io::stdout().lock(), summary)) } else { Ok(()) }
 }
 
 pub(crate) fn failure(error: SendError) -> Failure {

@@ -24,7 +24,7 @@ use weir_service::{Budget, Stop, Until};
 pub(crate) use self::args::CaptureArgs;
 use self::backlog::Backlog;
 use self::printer::{Outcome, Printer};
-use crate::failure::Failure;
+use crate::failure::{self, Failure};
 use crate::live::{self, Live};
 use crate::opening::{self, Unopened};
 use crate::text::Column;
@@ -290,9 +290,7 @@ impl Policy for Run<'_> {
             live.clear();
         }
         self.warn();
-        // The first error is the cause of the others.
-        let rest = stopped.and(drained).and(closed).and(counted).and(read).and(printed);
-        let result = end.and_then(|stop| rest.map(|()| stop));
+        let result = failure::ended(end, [stopped, drained, closed, counted, read, printed]);
         let mut summary = self.summary(&account, statistics);
         summary.close(self.handled, result.as_ref().copied().map_err(Failure::message));
         let paint = style::stderr();
@@ -527,5 +525,5 @@ fn print_json(args: &CaptureArgs, outcome: Option<Outcome>, summary: &Summary) -
         _ if to_stdout(args) => json::line(io::stderr(), summary),
         _ => json::line(io::stdout(), summary),
     };
-    result.map_err(|error| Failure::new(format_args!("cannot print the JSON summary: {error}")))
+    failure::printed(result)
 }

@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 
 use weir::{Chunk, Copies};
 
-use crate::failure::Failure;
+use crate::failure::{self, Failure};
 use crate::text::{Page, Ready, Text};
 
 /// Copies that may wait, in bytes. Little for a terminal, where nobody reads what happened many lines ago.
@@ -172,7 +172,7 @@ impl Printer {
             None if waiting.over && !waiting.last => Some(Err(Failure::new(PANICKED))),
             None => None,
             Some(error) if error.kind() == io::ErrorKind::BrokenPipe => Some(Ok(())),
-            Some(error) => Some(Err(Failure::new(format_args!("cannot write to standard output: {error}")))),
+            Some(error) => Some(Err(failure::unprinted(error))),
         }
     }
 

@@ -7,7 +7,7 @@ use std::io::{self, Write};
 use clap::{Args, Command, ValueEnum};
 use clap_complete::aot::{Generator, Shell};
 
-use crate::failure::Failure;
+use crate::failure::{self, Failure};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -43,12 +43,9 @@ pub(crate) fn run(args: &CompletionsArgs, mut weir: Command) -> Result<(), Failu
     weir.set_bin_name("weir");
     weir.build();
     let mut script = Vec::new();
-    shell
-        .try_generate(&weir, &mut script)
-        .and_then(|()| {
-            io::stdout().write_all(with_names(args.shell, &String::from_utf8_lossy(&script)).as_bytes())
-        })
-        .map_err(|error| Failure::new(format_args!("cannot write to standard output: {error}")))
+    failure::printed(shell.try_generate(&weir, &mut script).and_then(|()| {
+        io::stdout().write_all(with_names(args.shell, &String::from_utf8_lossy(&script)).as_bytes())
+    }))
 }
 
 /// Adds the completion of names to a generated `script`.

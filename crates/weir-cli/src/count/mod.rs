@@ -23,7 +23,7 @@ use self::handlers::{Crew, HandlersArgs, Work};
 use self::lines::Lines;
 use self::load::{LoadArgs, LoadFindings};
 use crate::check::Findings;
-use crate::failure::Failure;
+use crate::failure::{self, Failure};
 use crate::opening::{self, Unopened};
 use crate::report::Losses;
 use crate::{interfaces, json, report, style};
@@ -44,7 +44,7 @@ pub(crate) fn run(args: &CountArgs) -> Result<(), Failure> {
         Err(unopened) => {
             return unopened.end(args.quiet, None, |summary| {
                 let report = Report { summary, load: None, check: None };
-                if args.json { json::line(io::stdout(), &report).map_err(cannot_print) } else { Ok(()) }
+                if args.json { failure::printed(json::line(io::stdout(), &report)) } else { Ok(()) }
             });
         }
     };
@@ -121,7 +121,7 @@ impl Policy for Run<'_> {
         match self.lines.print(&self.capture.account()?) {
             Ok(()) => Ok(None),
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(Some(Stop::Pipe)),
-            Err(error) => Err(cannot_print(error)),
+            Err(error) => Err(failure::unprinted(&error)),
         }
     }
 
@@ -143,12 +143,15 @@ impl Policy for Run<'_> {
     ) -> Result<(), Failure> {
         let (others, drained) = self.drain();
         interfaces::tell_events(&mut self.capture, None);
-        let account = self.capture.account()?;
+        let account = match self.capture.account() {
+            Ok(account) => account,
+            Err(error) => return failure::ended(end, [drained, Err(error.into())]).map(|_| ()),
+        };
         // Whoever closed the pipe wants no more output.
         let piped = matches!(end, Ok(Stop::Pipe));
         // The last, shorter interval, so that the intervals add up to the account.
-        let printed = if piped { Ok(()) } else { self.lines.print(&account).map_err(cannot_print) };
-        let result = end.and_then(|stop| drained.and(printed).map(|()| stop));
+        let printed = if piped { Ok(()) } else { failure::printed(self.lines.print(&account)) };
+        let result = failure::ended(end, [drained, printed]);
 
         let mut summary = report::summary(&self.interfaces, &account, None);
         let check = self.findings(&summary);
@@ -167,7 +170,7 @@ impl Policy for Run<'_> {
             Some(check) if !self.args.quiet => io::stdout().write_all(check.text(style::stdout()).as_bytes()),
             _ => Ok(()),
         };
-        let result = result.and_then(|_| printed.map_err(cannot_print));
+        let result = result.and_then(|_| failure::printed(printed));
         self.args.live.loss.end(result, report::loss(&summary), !self.args.quiet)?;
         check.map_or(Ok(()), |check| check.verdict())
     }
@@ -205,8 +208,4 @@ struct Report<'a> {
     load: Option<LoadFindings>,
     #[serde(skip_serializing_if = "Option::is_none")]
     check: Option<&'a Findings>,
-}
-
-fn cannot_print(error: io::Error) -> Failure {
-    Failure::new(format_args!("cannot write to standard output: {error}"))
 }

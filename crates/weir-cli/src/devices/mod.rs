@@ -15,7 +15,7 @@ use weir::Namespace;
 use device::Survey;
 pub(crate) use device::{Auto, Device};
 
-use crate::failure::Failure;
+use crate::failure::{self, Failure};
 use crate::{interfaces, style};
 
 const EXAMPLES: &str = "\
@@ -80,11 +80,5 @@ pub(crate) fn run(args: &DevicesArgs) -> Result<(), Failure> {
         pages.join("\n")
     };
     let mut stdout = io::stdout().lock();
-    match stdout.write_all(style::lines(&text).as_bytes()).and_then(|()| stdout.flush()) {
-        // The reader of the output has enough.
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-        result => {
-            result.map_err(|error| Failure::new(format_args!("cannot write to standard output: {error}")))
-        }
-    }
+    failure::printed(stdout.write_all(style::lines(&text).as_bytes()).and_then(|()| stdout.flush()))
 }

@@ -21,7 +21,7 @@ use weir::SourceKind;
 use check::{Check, State, group};
 
 use crate::devices::{self, Auto, Device};
-use crate::failure::Failure;
+use crate::failure::{self, Failure};
 use crate::style;
 
 const EXAMPLES: &str = "\
@@ -94,12 +94,7 @@ pub(crate) fn run(args: &DoctorArgs) -> Result<(), Failure> {
         report::report(&diagnosis.checks, &conclusion(&diagnosis), style::columns(), style::stdout())
     };
     let mut stdout = io::stdout().lock();
-    match stdout.write_all(style::lines(&text).as_bytes()).and_then(|()| stdout.flush()) {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-            return Err(Failure::new(format_args!("cannot write to standard output: {error}")));
-        }
-        _ => {}
-    }
+    failure::printed(stdout.write_all(style::lines(&text).as_bytes()).and_then(|()| stdout.flush()))?;
     match diagnosis.missing {
         0 => Ok(()),
         1 => Err(Failure::new("1 requirement for capturing is missing")),

@@ -19,7 +19,7 @@ use weir_service::confine;
 
 use self::explain::Show;
 use crate::args::ConfineArgs;
-use crate::failure::Failure;
+use crate::failure::{self, Failure};
 use crate::filter_args::FilterArgs;
 use crate::style;
 
@@ -217,12 +217,7 @@ fn terms(compiled: &Compiled) -> Vec<&str> {
 
 fn print(text: &str) -> Result<(), Failure> {
     let mut output = io::stdout().lock();
-    match output.write_all(text.as_bytes()).and_then(|()| output.flush()) {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-            Err(Failure::new(format_args!("cannot write to standard output: {error}")))
-        }
-        _ => Ok(()),
-    }
+    failure::printed(output.write_all(text.as_bytes()).and_then(|()| output.flush()))
 }
 
 fn print_json(object: &impl Serialize) -> Result<(), Failure> {

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use serde::Serialize;
 use weir::forward::Pinned;
 
-use crate::failure::Failure;
+use crate::failure::{self, Failure};
 use crate::{json, style, units};
 
 /// The output of `--json`. Scripts rely on field names: they may be added to, not changed.
@@ -43,8 +43,7 @@ pub(super) fn print(as_json: bool) -> Result<(), Failure> {
     } else {
         text.extend_from_slice(style::lines(&in_words(&forwards)).as_bytes());
     }
-    let printed = io::stdout().lock().write_all(&text);
-    printed.map_err(|error| Failure::new(format_args!("cannot print the list: {error}")))
+    failure::printed(io::stdout().lock().write_all(&text))
 }
 
 fn in_words(forwards: &[One]) -> String {

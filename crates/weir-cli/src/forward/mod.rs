@@ -23,7 +23,7 @@ use self::copying::{CopyArgs, Copying};
 use self::live::Live;
 use self::summary::Summary;
 use crate::args::{ConfineArgs, ControlArgs, MORE, ReadyArgs};
-use crate::failure::Failure;
+use crate::failure::{self, Failure};
 use crate::filter_args::FilterArgs;
 use crate::loss::LossArgs;
 use crate::{grant, hints, interfaces, json, style, typed, units};
@@ -52,7 +52,8 @@ Without -w, packets never reach the process. Every packet is counted once:
 Once forwarding has started, weir prints a line beginning with `on exit: ` on standard error. \
 Scripts can wait with --ready-fd.
 SIGINT (Ctrl-C) or SIGTERM prints the summary and exits; SIGUSR1 prints the summary so far.
-Exit status: 0 success, 1 error, 2 usage error, 3 packets were lost (with --fail-on-loss).";
+Exit status: 0 success, 1 error, 2 usage error, 3 packets were lost (with --fail-on-loss). \
+An error outweighs lost packets.";
 
 #[derive(Debug, Args)]
 #[command(after_help = MORE, after_long_help = EXAMPLES)]
@@ -328,10 +329,12 @@ impl Policy for Run<'_> {
     ) -> Result<(), Failure> {
         let stopped = self.forward.stop().map_err(Failure::from);
         let (copy, copied) = self.copying.take().map(Copying::finish).unzip();
-        let stopped = copied.into_iter().fold(stopped, Result::and);
         self.live.iter().for_each(Live::clear);
-        let result = end.and_then(|stop| stopped.map(|()| stop));
-        let mut summary = self.account()?;
+        let result = failure::ended(end, std::iter::once(stopped).chain(copied));
+        let mut summary = match self.account() {
+            Ok(summary) => summary,
+            Err(error) => return failure::ended(result, [Err(error)]).map(|_| ()),
+        };
         summary.copy = copy;
         summary.close(result.as_ref().copied().map_err(Failure::message));
         if !self.args.quiet {
@@ -349,8 +352,7 @@ fn print_json(args: &ForwardArgs, summary: &Summary) -> Result<(), Failure> {
     if !args.json {
         return Ok(());
     }
-    let printed = json::line(io::stdout(), summary);
-    printed.map_err(|error| Failure::new(format_args!("cannot print the JSON summary: {error}")))
+    failure::printed(json::line(io::stdout(), summary))
 }
 
 /// Returns the packets and bits forwarded per second.

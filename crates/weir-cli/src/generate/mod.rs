@@ -12,7 +12,6 @@ mod kernel;
 mod plan;
 mod report;
 
-use std::io;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -32,8 +31,8 @@ use self::plan::Plan;
 use self::report::{Summary, named};
 use crate::failure::Failure;
 use crate::read::Progress;
-use crate::sending::{Off, SendingArgs, all_taken, failure, sent};
-use crate::{grant, interfaces, json, style, units};
+use crate::sending::{Off, SendingArgs, all_taken, failure, print_summary, sent};
+use crate::{grant, interfaces, style, units};
 
 /// Runs the command.
 pub(crate) fn run(args: &GenArgs) -> Result<(), Failure> {
@@ -51,11 +50,8 @@ pub(crate) fn run(args: &GenArgs) -> Result<(), Failure> {
     if !args.quiet {
         style::print(&summary.text());
     }
-    if args.json {
-        let printed = json::line(io::stdout().lock(), &summary);
-        printed.map_err(|error| Failure::new(format_args!("cannot write the summary: {error}")))?;
-    }
-    result
+    let printed = print_summary(args.json, &summary);
+    Failure::each(result.err().into_iter().chain(printed.err()).collect())
 }
 
 type Outcome = Result<(Summary, Result<(), Failure>), Failure>;

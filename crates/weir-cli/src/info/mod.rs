@@ -15,7 +15,7 @@ use weir_service::confine::Needs;
 use self::gather::Summary;
 use self::total::Total;
 use crate::args::ConfineArgs;
-use crate::failure::Failure;
+use crate::failure::{self, Failure};
 use crate::read::failure;
 use crate::{json, style};
 
@@ -62,24 +62,42 @@ pub(crate) struct InfoArgs {
 /// Runs the command. It continues after a file that cannot be read.
 pub(crate) fn run(args: &InfoArgs) -> Result<(), Failure> {
     args.confine.confine(|| Needs::to_read(&args.files, None))?;
-    let mut summaries = Vec::new();
     let mut failures = Vec::new();
+    let printed = if args.json { print_each(args, &mut failures) } else { print_all(args, &mut failures) };
+    failures.extend(printed.err());
+    Failure::each(failures)
+}
+
+/// Prints an object per file, and one for all, as long as the reader of the output wants more.
+fn print_each(args: &InfoArgs, failures: &mut Vec<Failure>) -> Result<(), Failure> {
     let mut total = Total::new();
     for path in &args.files {
         match Summary::of(path) {
-            Ok(summary) if args.json => {
+            Ok(summary) => {
                 total.add(&summary);
-                if !print_json(&summary)? {
+                let printed = print_json(&summary);
+                failures.extend(summary.error.map(failure));
+                if !printed? {
                     return Ok(());
                 }
-                failures.extend(summary.error.map(failure));
             }
-            Ok(summary) => summaries.push(summary),
             Err(failure) => failures.push(failure),
         }
     }
-    if total.files > 1 && !print_json(&total)? {
-        return Ok(());
+    if total.files > 1 {
+        print_json(&total)?;
+    }
+    Ok(())
+}
+
+/// Prints a table, or each file in full.
+fn print_all(args: &InfoArgs, failures: &mut Vec<Failure>) -> Result<(), Failure> {
+    let mut summaries = Vec::new();
+    for path in &args.files {
+        match Summary::of(path) {
+            Ok(summary) => summaries.push(summary),
+            Err(failure) => failures.push(failure),
+        }
     }
     let paint = style::stdout();
     let text = if summaries.len() > 1 && !args.long {
@@ -93,14 +111,9 @@ pub(crate) fn run(args: &InfoArgs) -> Result<(), Failure> {
         }
         all.join("\n")
     };
-    print(style::lines(&text).as_bytes())?;
+    let printed = print(style::lines(&text).as_bytes());
     failures.extend(summaries.into_iter().filter_map(|summary| summary.error).map(failure));
-    // The caller reports the last error.
-    let last = failures.pop();
-    for failure in failures {
-        failure.report();
-    }
-    last.map_or(Ok(()), Err)
+    printed.map(|_| ())
 }
 
 fn print_json(object: &impl Serialize) -> Result<bool, Failure> {
@@ -116,6 +129,6 @@ fn print(text: &[u8]) -> Result<bool, Failure> {
     match output.write_all(text).and_then(|()| output.flush()) {
         Ok(()) => Ok(true),
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(false),
-        Err(error) => Err(Failure::new(format_args!("cannot write to standard output: {error}"))),
+        Err(error) => Err(failure::unprinted(&error)),
     }
 }

@@ -47,40 +47,30 @@ impl<'a> Pass<'a> {
 
 /// Moves selected packets to `sink`. The intact parts of damaged input are included.
 pub(super) fn pass(pass: &mut Pass<'_>, sink: &mut dyn Sink) -> Result<(), Failure> {
-    let mut result = work(pass, sink);
+    let mut damage = Vec::new();
+    let mut result = work(pass, sink, &mut damage);
     if let Err(End::Unordered) = result {
+        damage.clear();
         let again = pass.again().map_err(End::from).and_then(|()| sink.begin_again());
-        result = again.and_then(|()| work(pass, sink));
+        result = again.and_then(|()| work(pass, sink, &mut damage));
     }
     pass.progress.clear();
-    let mut damage = match result {
-        Ok(damage) => damage,
-        Err(why) => {
-            sink.give_up();
-            return end(Err(why));
+    let finished = result.and_then(|()| {
+        // The intact part of a damaged file counts. A file that the filter cannot apply to leaves the total unknown.
+        if damage.iter().any(|damage| matches!(damage.reason, ReadReason::Filter { .. })) {
+            sink.refused();
         }
-    };
-    // The intact part of a damaged file counts. A file that the filter cannot apply to leaves the total unknown.
-    if damage.iter().any(|damage| matches!(damage.reason, ReadReason::Filter { .. })) {
-        sink.refused();
-    }
-    let finished = sink.finish();
+        sink.finish()
+    });
     if finished.is_err() {
         sink.give_up();
     }
-    end(finished)?;
-    // The caller reports the last error.
-    let last = damage.pop();
-    for damage in damage {
-        failure(damage).report();
-    }
-    last.map_or(Ok(()), |damage| Err(failure(damage)))
+    Failure::each(damage.into_iter().map(failure).chain(end(finished).err()).collect())
 }
 
-/// Reads to the end, and returns the damage that was found.
-fn work(pass: &mut Pass<'_>, sink: &mut dyn Sink) -> Result<Vec<ReadError>, End> {
+/// Reads to the end, and adds the damage that was found.
+fn work(pass: &mut Pass<'_>, sink: &mut dyn Sink, damage: &mut Vec<ReadError>) -> Result<(), End> {
     let Pass { args, input, choice, .. } = pass;
-    let mut damage = Vec::new();
     // Whether runs can be copied unchanged: nothing is left out but what the reader itself filters.
     let mut runs = false;
     let mut told = Vec::new();
@@ -95,7 +85,7 @@ fn work(pass: &mut Pass<'_>, sink: &mut dyn Sink) -> Result<Vec<ReadError>, End>
                     Verdict::Take(packet) => sink.packet(&packet)?,
                     Verdict::Last(packet) => {
                         sink.packet(&packet)?;
-                        return Ok(damage);
+                        return Ok(());
                     }
                     Verdict::Leave => sink.left(interface, lost),
                 }
@@ -113,13 +103,13 @@ fn work(pass: &mut Pass<'_>, sink: &mut dyn Sink) -> Result<Vec<ReadError>, End>
             Ok(Some(Item::Pause)) => {
                 sink.pause()?;
                 if args.follow && choice.is_past() {
-                    return Ok(damage);
+                    return Ok(());
                 }
                 None
             }
             Ok(None) => {
                 sink.comments(&input.later_comments(&mut told));
-                return Ok(damage);
+                return Ok(());
             }
             // This is part of following, and `sink` says so.
             Err(ReadError { reason: ReadReason::Overwritten { unread }, .. }) => {

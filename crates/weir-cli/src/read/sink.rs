@@ -6,7 +6,7 @@ use weir::reader::{InterfaceStatistics, Reader, Run};
 use weir::writer::WriteError;
 use weir::{FileInterface, Packet};
 
-use crate::failure::Failure;
+use crate::failure::{self, Failure};
 
 /// A destination of the input, in its order. Interfaces are numbered as passed to [`Sink::interface`].
 pub(crate) trait Sink {
@@ -69,7 +69,7 @@ impl From<io::Error> for End {
     fn from(error: io::Error) -> Self {
         match error.kind() {
             io::ErrorKind::BrokenPipe => Self::Enough,
-            _ => Self::Failed(Failure::new(format_args!("cannot write to standard output: {error}"))),
+            _ => Self::Failed(failure::unprinted(&error)),
         }
     }
 }

@@ -122,11 +122,16 @@ mod tests {
             ("2023-11-14", When::At(1_699_900_200_000_000_000)),
             ("+90s", When::AfterFirst(Duration::from_secs(90))),
             ("+0", When::AfterFirst(Duration::ZERO)),
+            // The first and the last moment that there is.
+            ("1970-01-01T00:00:00Z", When::At(0)),
+            ("18446744073.709551615", When::At(u64::MAX)),
+            ("2554-07-21T23:34:33.709551615Z", When::At(u64::MAX)),
         ];
         for (text, expected) in table {
             assert_eq!(parse_in(text, &zone), Ok(expected), "{text}");
         }
         assert_eq!(When::AfterFirst(Duration::from_secs(1)).absolute(5), 1_000_000_005);
+        assert_eq!(When::AfterFirst(Duration::from_secs(1)).absolute(u64::MAX - 5), u64::MAX);
     }
 
     #[test]
@@ -160,7 +165,10 @@ mod tests {
             "0.1234567890",
             "5.",
             "-5s",
-            "1969-01-01T00:00:00Z",
+            "1969-12-31T23:59:59.999999999Z",
+            "18446744073.709551616",
+            "18446744074.0",
+            "2554-07-21T23:34:33.709551616Z",
         ] {
             assert!(parse_in(text, &TimeZone::UTC).is_err(), "{text}");
         }

@@ -15,7 +15,6 @@ mod source;
 mod step;
 mod survey;
 
-use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -34,7 +33,8 @@ use self::step::Step;
 use self::survey::Survey;
 use crate::failure::Failure;
 use crate::read::Progress;
-use crate::{grant, json, read, style, units};
+use crate::sending::print_summary;
+use crate::{grant, read, style, units};
 
 /// Runs the command.
 pub(crate) fn run(args: &ReplayArgs) -> Result<(), Failure> {
@@ -252,20 +252,12 @@ fn end(
     args: &ReplayArgs,
     summary: Summary<'_>,
     result: Result<(), Failure>,
-    mut damage: Vec<ReadError>,
+    damage: Vec<ReadError>,
 ) -> Result<(), Failure> {
     if !args.quiet {
         style::print(&summary.text());
     }
-    if args.json {
-        let printed = json::line(io::stdout().lock(), &summary);
-        printed.map_err(|error| Failure::new(format_args!("cannot write the summary: {error}")))?;
-    }
-    result?;
-    // The caller reports the last error.
-    let last = damage.pop();
-    for damage in damage {
-        read::failure(damage).report();
-    }
-    last.map_or(Ok(()), |damage| Err(read::failure(damage)))
+    let printed = print_summary(args.json, &summary);
+    let damage = damage.into_iter().map(read::failure);
+    Failure::each(result.err().into_iter().chain(damage).chain(printed.err()).collect())
 }

@@ -12,7 +12,6 @@ use weir::{Filter, Statistics};
 use weir_service::Stop;
 use weir_service::confine::{self, Confinement, Needs};
 
-use super::cannot_print;
 use super::output::Output;
 use super::plan::{Form, Plan};
 use super::report;
@@ -20,7 +19,7 @@ use super::rows::View;
 use super::summary::{Counted, Origin, Part, Summary};
 use super::tally::{Tally, What};
 use crate::args::ConfineArgs;
-use crate::failure::Failure;
+use crate::failure::{self, Failure};
 use crate::read::{self, Input, Progress, Sort};
 use crate::{json, style};
 
@@ -84,16 +83,8 @@ pub(super) fn run(files: &[PathBuf], counting: Counting, plan: &Plan) -> Result<
     }
     let json = plan.form == Form::Json && !plan.conversations && stop != Some(Stop::Pipe);
     let printed = printed.and_then(|()| if json { json::line(io::stdout(), &summary) } else { Ok(()) });
-    match printed {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => return Err(cannot_print(error)),
-        _ => {}
-    }
-    // The caller reports the last error.
-    let last = damage.pop();
-    for damage in damage {
-        read::failure(damage).report();
-    }
-    last.map_or(Ok(()), |damage| Err(read::failure(damage)))
+    let printed = failure::printed(printed).err();
+    Failure::each(damage.into_iter().map(read::failure).chain(printed).collect())
 }
 
 /// Link types (`LINKTYPE_*`) whose headers are the same whatever the byte order of the capturing host: Ethernet, raw IP, Linux
@@ -195,7 +186,7 @@ impl Intervals {
     fn print(&mut self, tally: &Tally, output: &mut Output) -> Result<(), End> {
         output.print(parts(tally, self.end)).map_err(|error| match error.kind() {
             io::ErrorKind::BrokenPipe => End::Enough(Stop::Pipe),
-            _ => End::Failed(cannot_print(error)),
+            _ => End::Failed(failure::unprinted(&error)),
         })?;
         self.printed += 1;
         if self.most == Some(self.printed) { Err(End::Enough(Stop::Count)) } else { Ok(()) }

@@ -33,7 +33,7 @@ use self::plan::{Form, Plan};
 use self::rows::View;
 use self::summary::{Counted, Origin, Part, Summary};
 pub(crate) use self::talkers::TopArgs;
-use crate::failure::Failure;
+use crate::failure::{self, Failure};
 use crate::opening::{self, Unopened};
 use crate::{json, style};
 
@@ -71,7 +71,7 @@ fn live(
             let mut summary = Summary::new(&[], &plan.view(Vec::new()));
             summary.close(Ok(Stop::Signal));
             let json = plan.form == Form::Json && !plan.conversations;
-            return if json { json::line(io::stdout(), &summary).map_err(cannot_print) } else { Ok(()) };
+            return if json { failure::printed(json::line(io::stdout(), &summary)) } else { Ok(()) };
         }
     };
     let paint = style::stderr();
@@ -143,7 +143,7 @@ impl Policy for Run {
         match self.output.print(parts) {
             Ok(()) => Ok(self.plan.count.filter(|&count| self.intervals >= count).map(|_| Stop::Count)),
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(Some(Stop::Pipe)),
-            Err(error) => Err(cannot_print(error)),
+            Err(error) => Err(failure::unprinted(&error)),
         }
     }
 
@@ -182,22 +182,26 @@ impl Policy for Run {
         let printed = if piped || (!conversations && matches!(end, Ok(Stop::Count))) {
             Ok(())
         } else {
-            let parts = self.parts()?;
-            if conversations { self.output.print_all(parts) } else { self.output.print(parts) }
-                .map_err(cannot_print)
+            self.parts().and_then(|parts| {
+                let output = &mut self.output;
+                failure::printed(if conversations { output.print_all(parts) } else { output.print(parts) })
+            })
         };
-        let result = end.and_then(|stop| stopped.and(printed).map(|()| stop));
+        let result = failure::ended(end, [stopped, printed]);
         if conversations {
             return result.map(|_| ());
         }
-        let mut summary = self.account()?;
+        let mut summary = match self.account() {
+            Ok(summary) => summary,
+            Err(error) => return failure::ended(result, [Err(error)]).map(|_| ()),
+        };
         summary.close(result.as_ref().copied().map_err(Failure::message));
         if !self.plan.quiet {
             style::print(&report::account(&summary, style::stderr()));
         }
         let printed =
             if self.plan.form == Form::Json && !piped { json::line(io::stdout(), &summary) } else { Ok(()) };
-        result.and_then(|_| printed.map_err(cannot_print))
+        result.and_then(|_| failure::printed(printed))
     }
 }
 
@@ -212,8 +216,4 @@ impl Run {
         }
         Ok(parts)
     }
-}
-
-fn cannot_print(error: io::Error) -> Failure {
-    Failure::new(format_args!("cannot write to standard output: {error}"))
 }

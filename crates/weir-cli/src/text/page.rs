@@ -90,6 +90,7 @@ impl Page {
                 continue;
             }
             let written = match retry_on_intr(|| write(&output, piece)) {
+                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
                 Ok(written) => written,
                 // The output is in non-blocking mode, and somebody else was faster.
                 Err(Errno::AGAIN) => continue,
@@ -150,5 +151,62 @@ mod tests {
         std::fs::File::from(reader).read_to_end(&mut text).expect("text");
         assert_eq!((bytes.get(), packets.get()), (text.len() as u64, text.len() as u64 / 100));
         assert!(text.len() >= 60_000, "{}", text.len());
+    }
+
+    /// A page of a thousand packets, written to `output`: how that ended, and what was told on the way.
+    fn written(output: impl AsFd, may_wait: bool) -> (io::Result<bool>, u64, u64) {
+        let mut page = Page { text: Vec::new(), ends: VecDeque::new(), may_wait };
+        for number in 0..1000_u32 {
+            page.text.extend(format!("{number:0>99}\n").bytes());
+            page.end_packet();
+        }
+        let (bytes, packets) = (Cell::new(0), Cell::new(0));
+        let result = page.write_to(
+            output,
+            || true,
+            |progress| {
+                bytes.set(bytes.get() + progress.bytes);
+                packets.set(packets.get() + progress.packets);
+            },
+        );
+        (result, bytes.get(), packets.get())
+    }
+
+    /// Short writes, and writes that would wait, which the reader decides.
+    #[test]
+    fn a_slow_reader_gets_everything_once_whether_the_output_blocks_or_not() {
+        for (blocks, may_wait) in [(true, true), (true, false), (false, true), (false, false)] {
+            let (reader, writer) = pipe().expect("a pipe");
+            rustix::io::ioctl_fionbio(&writer, !blocks).expect("a mode");
+            let reading = std::thread::spawn(move || {
+                let (mut reader, mut text, mut piece) = (std::fs::File::from(reader), Vec::new(), [0; 777]);
+                while let Ok(length @ 1..) = reader.read(&mut piece) {
+                    text.extend_from_slice(&piece[..length]);
+                    std::thread::yield_now();
+                }
+                text
+            });
+            let (whole, bytes, packets) = written(&writer, may_wait);
+            drop(writer);
+            assert!(whole.expect("no error"), "{blocks} {may_wait}");
+            let text = String::from_utf8(reading.join().expect("no panic")).expect("text");
+            assert_eq!((bytes, packets, text.len()), (100_000, 1000, 100_000), "{blocks} {may_wait}");
+            assert!(text.lines().zip(0..).all(|(line, number)| line.parse() == Ok(number)), "{text}");
+        }
+    }
+
+    #[test]
+    fn an_output_that_takes_no_more_is_an_error_and_no_packet_is_counted() {
+        let full = std::fs::OpenOptions::new().write(true).open("/dev/full").expect("it is there");
+        let (_, closed) = pipe().expect("a pipe");
+        for (output, kind) in [(full.into(), io::ErrorKind::StorageFull), (closed, io::ErrorKind::BrokenPipe)]
+        {
+            let output: std::os::fd::OwnedFd = output;
+            for may_wait in [true, false] {
+                let (result, bytes, packets) = written(&output, may_wait);
+                assert_eq!(result.expect_err("no room").kind(), kind);
+                assert_eq!((bytes, packets), (0, 0));
+            }
+        }
     }
 }

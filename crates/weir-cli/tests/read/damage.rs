@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
+use std::process::{Command, Stdio};
 
 use weir::writer::Format;
 
@@ -71,4 +72,38 @@ fn repair_saves_what_is_whole() {
 
     let output = weir(&["read", "--repair", "-w"], &[&mended, &broken]);
     assert_eq!(output.status.code(), Some(1), "an existing file is not touched");
+}
+
+/// Damage is the first thing that goes wrong, and is told, whatever becomes of standard output: full, or closed by its reader.
+#[test]
+fn damage_is_told_if_the_output_fails_too() {
+    let place = Place::new();
+    let cut = place.path("b.pcap");
+    pcap(&cut);
+    fs::write(&cut, &fs::read(&cut).expect("a file")[..5000]).expect("a file");
+    for args in [
+        &["read"][..],
+        &["read", "--json"],
+        &["read", "--count"],
+        &["info"],
+        &["info", "--json"],
+        &["info", "--long"],
+        &["stat", "--json", "-r"],
+        &["stat", "--json", "--every", "1s", "-r"],
+        &["top", "--json", "-r"],
+    ] {
+        let run = |output: Stdio| {
+            let mut weir = Command::new(env!("CARGO_BIN_EXE_weir"));
+            let output = weir.args(args).arg(&cut).stdout(output).output().expect("weir runs");
+            (output.status.code(), stderr(&output))
+        };
+        let full = fs::OpenOptions::new().write(true).open("/dev/full").expect("it is there");
+        let (status, said) = run(full.into());
+        let (damage, room) = (said.find("b.pcap: at byte "), said.find("o space left"));
+        assert!(status == Some(1) && damage.is_some() && damage < room, "{args:?}: {said}");
+        let (_, closed) = std::io::pipe().expect("a pipe");
+        let (status, said) = run(closed.into());
+        assert!(status == Some(1) && said.contains("b.pcap: at byte "), "{args:?}: {said}");
+        assert!(!said.contains("roken pipe"), "{args:?}: {said}");
+    }
 }
