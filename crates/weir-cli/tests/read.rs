@@ -1,6 +1,8 @@
 //! `weir read`, judged by tcpdump, tshark, capinfos, editcap and mergecap.
 #![forbid(unsafe_code)]
 
+#[path = "contract/mod.rs"]
+mod contract;
 #[path = "../../weir/tests/reader/files.rs"]
 #[allow(dead_code, reason = "tests of the library take the rest of this file")]
 mod files;

@@ -8,11 +8,14 @@ use std::process::{Command, Stdio};
 use serde_json::Value;
 use weir_judge::packets;
 
+use crate::contract;
 use crate::harness::{directory, weir};
 
 /// Exit status, standard output and standard error.
 fn filter(args: &[&str]) -> (Option<i32>, String, String) {
-    let output = weir(&[&["filter"], args].concat()).output().expect("weir runs");
+    let mut command = weir(&[&["filter"], args].concat());
+    let output = command.output().expect("weir runs");
+    contract::printed(&contract::words(&command), &output.stdout, &output.stderr);
     let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).expect("text");
     (output.status.code(), text(&output.stdout), text(&output.stderr))
 }

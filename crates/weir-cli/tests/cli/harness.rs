@@ -17,6 +17,8 @@ use tempfile::TempDir;
 use weir_lab::{FrameSender, Generator, LinkCounters, Network, Pair, Traffic, Veth};
 use weir_sys::user::{PASSING, User};
 
+use crate::contract;
+
 /// Somebody: the number of `nobody` on Debian.
 pub(crate) const NOBODY: u32 = 65_534;
 
@@ -297,6 +299,7 @@ pub(crate) fn output(network: &Network, command: &mut Command) -> Output {
     run.stdout.add(&output.stdout);
     run.stderr.add(&output.stderr);
     run.ends(output.status);
+    contract::printed(&run.words, &output.stdout, &output.stderr);
     output
 }
 
@@ -382,6 +385,7 @@ impl Running {
         for pipe in [self.stdout.take(), self.stderr.take()].into_iter().flatten() {
             pipe.join().expect("no panic");
         }
+        contract::printed(&self.run.words, &self.run.stdout.bytes(), &self.run.stderr.bytes());
         Ended { status, stdout: self.run.stdout.bytes(), stderr: self.run.stderr.text() }
     }
 }
@@ -397,6 +401,7 @@ impl Drop for Running {
 #[derive(Default)]
 struct Run {
     command: String,
+    words: Vec<String>,
     stdout: Captured,
     stderr: Captured,
     status: Mutex<Option<ExitStatus>>,
@@ -424,7 +429,8 @@ impl Run {
                 let _nobody_left = RUNS.try_with(told);
             }));
         });
-        let run = Arc::new(Self { command: format!("{command:?}"), ..Self::default() });
+        let words = contract::words(command);
+        let run = Arc::new(Self { command: format!("{command:?}"), words, ..Self::default() });
         RUNS.with_borrow_mut(|runs| {
             runs.push(Arc::clone(&run));
             if runs.len() > TOLD {

@@ -6,6 +6,8 @@ mod capture;
 mod check;
 mod confine;
 mod container;
+#[path = "../contract/mod.rs"]
+mod contract;
 mod control;
 mod count;
 mod demo;

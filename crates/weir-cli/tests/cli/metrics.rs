@@ -12,6 +12,8 @@ use crate::harness::{Mounts, Running, network, root_tests, run, send, start, tsh
 
 const ADDRESS: &str = "127.0.0.1:9464";
 
+/// The names that users rely on.
+const PROMISED: &str = include_str!("../contract/metrics.txt");
 const ALERTS: &str = include_str!("../../../../packaging/prometheus.rules.yaml");
 
 /// A private network whose receiving end has a loopback that is up.
@@ -85,7 +87,49 @@ impl Page {
                 assert!(page.samples.insert((name, labels), value).is_none(), "twice: {line}");
             }
         }
+        let wrong = page.differences();
+        assert!(
+            wrong.is_empty(),
+            "other metrics than those in crates/weir-cli/tests/contract/metrics.txt, on which dashboards rely: {}. A metric \
+             may be added: put it there and into CHANGELOG.md. If one has to change or go, CHANGELOG.md says so below \
+             `Changed`",
+            wrong.join("; ")
+        );
         page
+    }
+
+    /// What is not as it was promised.
+    fn differences(&self) -> Vec<String> {
+        let whose = if self.types.contains_key("weir_seen_packets_total") { "capture" } else { "stat" };
+        let mut promised = BTreeMap::new();
+        for line in PROMISED.lines().filter(|line| !line.is_empty() && !line.starts_with('#')) {
+            let words: Vec<&str> = line.split(' ').collect();
+            let [of, name, kind, labels @ ..] = &words[..] else { panic!("{line}") };
+            if [whose, "all"].contains(of) {
+                promised.insert(name.trim_end_matches('?'), (name.ends_with('?'), *kind, labels.to_vec()));
+            }
+        }
+        let mut wrong = Vec::new();
+        for (name, (may_be_missing, kind, _)) in &promised {
+            match self.types.get(*name) {
+                None if !may_be_missing => wrong.push(format!("{name} is missing")),
+                Some(found) if found != kind => wrong.push(format!("{name} is a {found}")),
+                _ => {}
+            }
+        }
+        let new = self.types.keys().filter(|name| !promised.contains_key(name.as_str()));
+        wrong.extend(new.map(|name| format!("{name} is new")));
+        for (name, found) in self.samples.keys() {
+            let Some((.., labels)) = promised.get(name.as_str()) else { continue };
+            let missing = labels.iter().filter(|label| !label.ends_with('?') && !found.contains_key(**label));
+            wrong.extend(missing.map(|label| format!("{name} lacks {label}")));
+            let is_known =
+                |label: &&String| labels.iter().any(|one| one.trim_end_matches('?') == label.as_str());
+            wrong.extend(
+                found.keys().filter(|label| !is_known(label)).map(|label| format!("{name} has {label}")),
+            );
+        }
+        wrong
     }
 
     /// The sum over all samples of `name` with these labels.
@@ -120,6 +164,43 @@ fn sample(line: &str) -> (String, BTreeMap<String, String>, f64) {
     };
     let labels = labels.split(',').filter(|label| !label.is_empty()).map(label).collect();
     (name.to_owned(), labels, value.parse().unwrap_or_else(|error| panic!("{error}: {line}")))
+}
+
+/// How each change of a page would be told.
+#[test]
+fn metrics_that_are_new_or_missing_or_of_another_type_are_noticed() {
+    let mut text = String::new();
+    let lines = PROMISED.lines().filter(|line| line.starts_with("all ") || line.starts_with("stat "));
+    for line in lines {
+        let words: Vec<&str> = line.split(' ').map(|word| word.trim_end_matches('?')).collect();
+        let labels: Vec<String> = words[3..].iter().map(|label| format!("{label}=\"x\"")).collect();
+        let labels = if labels.is_empty() { String::new() } else { format!("{{{}}}", labels.join(",")) };
+        let (name, kind) = (words[1], words[2]);
+        text += &format!("# HELP {name} .\n# TYPE {name} {kind}\n{name}{labels} 1\n");
+    }
+    // What is not promised ends the test that scrapes it.
+    let page = Page::parse(&text);
+    let wrong = |change: &dyn Fn(&mut Page)| {
+        let mut page = Page { types: page.types.clone(), samples: page.samples.clone() };
+        change(&mut page);
+        page.differences()
+    };
+    let gone = wrong(&|page| drop(page.types.remove("weir_filter_packets_total")));
+    assert_eq!(gone, ["weir_filter_packets_total is missing"]);
+    assert_eq!(wrong(&|page| drop(page.types.remove("weir_size_packets_total"))), [""; 0]);
+    let new = wrong(&|page| drop(page.types.insert("weir_x".to_owned(), "gauge".to_owned())));
+    assert_eq!(new, ["weir_x is new"]);
+    let other = wrong(&|page| drop(page.types.insert("weir_build_info".to_owned(), "counter".to_owned())));
+    assert_eq!(other, ["weir_build_info is a counter"]);
+    let labelled = |labels: &[&str]| {
+        let labels = labels.iter().map(|label| ((*label).to_owned(), "x".to_owned())).collect();
+        wrong(&move |page: &mut Page| {
+            let labels: &BTreeMap<String, String> = &labels;
+            page.samples.insert(("weir_build_info".to_owned(), labels.clone()), 1.0);
+        })
+    };
+    assert_eq!(labelled(&[]), ["weir_build_info lacks version"]);
+    assert_eq!(labelled(&["version", "commit"]), ["weir_build_info has commit"]);
 }
 
 root_tests! { a_scrape_tells_the_account:

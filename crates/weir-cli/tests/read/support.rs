@@ -12,6 +12,8 @@ use weir::writer::{Format, Writer, WriterOptions};
 use weir::{Account, Direction, FileInterface, Notes, Packet};
 use weir_lab::{FrameSender, Network, Traffic};
 
+use crate::contract;
+
 /// Longest that anything may take; far more than it does.
 const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -163,8 +165,12 @@ pub(crate) fn judge(program: &str, args: &[&str], paths: &[&Path]) -> String {
 }
 
 fn command(program: &str, args: &[&str], paths: &[&Path]) -> Output {
-    let output = Command::new(program).args(args).args(paths).env("TZ", "Asia/Kolkata").output();
-    output.unwrap_or_else(|error| panic!("{program}: {error}; `scripts/setup test` installs it"))
+    let mut command = Command::new(program);
+    let output = command.args(args).args(paths).env("TZ", "Asia/Kolkata").output();
+    let output =
+        output.unwrap_or_else(|error| panic!("{program}: {error}; `scripts/setup test` installs it"));
+    contract::printed(&contract::words(&command), &output.stdout, &output.stderr);
+    output
 }
 
 /// Records what arrives at the receiving end while `work` is done, with tcpdump.
