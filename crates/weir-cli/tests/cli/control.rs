@@ -7,7 +7,7 @@ use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 
@@ -16,7 +16,7 @@ use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage,
     SendFlags, recvmsg, sendmsg,
 };
-use rustix::process::{Gid, Signal, Uid};
+use rustix::process::{Gid, Pid, Signal, Uid, kill_process};
 use rustix::thread::{set_thread_groups, set_thread_res_gid, set_thread_res_uid};
 use weir_lab::{Network, Veth, require_root};
 
@@ -748,4 +748,38 @@ fn root_a_socket_that_cannot_be_had_is_said_to_those_who_asked_and_the_capture_g
     // One that was asked for by name is an error.
     let ended = run(&network, &["count", "-i", "rx0", "--control", "/sys/socket"]);
     ended.failed(&["cannot listen at /sys/socket"]);
+}
+
+/// Ctrl-Z and `fg` do not end the wait for an answer, although the kernel interrupts it (signal(7)).
+#[test]
+fn a_wait_for_an_answer_outlasts_a_stop() {
+    let directory = directory();
+    let socket = path(&directory, "s");
+    let listener = UnixListener::bind(&socket).expect("a socket");
+    let mut command = weir(&["ctl", "status", "-t", &socket]);
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("weir runs");
+    let (mut stream, _) = listener.accept().expect("a client");
+    let mut length = [0; 4];
+    stream.read_exact(&mut length).expect("a length");
+    let length = u32::from_le_bytes(length).try_into().expect("small");
+    stream.read_exact(&mut vec![0; length]).expect("a question");
+    let pid = Pid::from_child(&child);
+    let is_in = |states: &str| {
+        until(&format!("state {states}"), || {
+            let stat = fs::read_to_string(format!("/proc/{}/stat", child.id())).unwrap_or_default();
+            let state = stat.rsplit(") ").next().and_then(|rest| rest.chars().next());
+            if state.is_some_and(|state| states.contains(state)) { Ok(()) } else { Err(stat) }
+        });
+    };
+    is_in("S");
+    kill_process(pid, Signal::STOP).expect("it runs");
+    is_in("T");
+    kill_process(pid, Signal::CONT).expect("it runs");
+    is_in("SZ");
+    // There is no answer, but that is what it waits for.
+    drop(stream);
+    let output = child.wait_with_output().expect("it ends");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(!said.contains("nterrupted"), "{said}");
 }

@@ -6,6 +6,7 @@ use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
+use rustix::io::retry_on_intr;
 use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendAncillaryBuffer,
     SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
@@ -68,7 +69,7 @@ pub(super) fn send(
     if !descriptors.is_empty() && !beside.push(SendAncillaryMessage::ScmRights(descriptors)) {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "too many descriptors"));
     }
-    let sent = sendmsg(stream, &[IoSlice::new(&length)], &mut beside, SendFlags::NOSIGNAL)?;
+    let sent = retry_on_intr(|| sendmsg(stream, &[IoSlice::new(&length)], &mut beside, SendFlags::NOSIGNAL))?;
     let mut timed = Timed::new(stream);
     timed.write_all(&length[sent..])?;
     timed.write_all(&text)
@@ -80,7 +81,9 @@ pub(super) fn receive<T: DeserializeOwned>(stream: &UnixStream) -> io::Result<Op
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST_DESCRIPTORS))];
     let mut beside = RecvAncillaryBuffer::new(&mut space);
     let mut into = [IoSliceMut::new(&mut length)];
-    let received = recvmsg(stream.as_fd(), &mut into, &mut beside, RecvFlags::CMSG_CLOEXEC)?;
+    // Where there is a timeout, the kernel interrupts a wait whenever the process goes on after a stop (signal(7)).
+    let received =
+        retry_on_intr(|| recvmsg(stream.as_fd(), &mut into, &mut beside, RecvFlags::CMSG_CLOEXEC))?;
     let mut descriptors = Vec::new();
     for message in beside.drain() {
         if let RecvAncillaryMessage::ScmRights(rights) = message {
