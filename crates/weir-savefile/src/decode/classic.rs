@@ -11,7 +11,7 @@
 
 use super::{Doubt, Fault, Found, LONGEST_BLOCK, PacketAt, Step};
 use crate::ByteOrder;
-use crate::pcap::{FILE_HEADER, RECORD_HEADER, Resolution, longest_packet};
+use crate::pcap::{FILE_HEADER, LAST_TIME, RECORD_HEADER, Resolution, longest_packet};
 use crate::record::{INBOUND, OUTBOUND, Record};
 
 /// Extra bytes in each of Kuznetzov's record headers.
@@ -235,6 +235,8 @@ impl Header {
             Lengths::OriginalFirst => (original_len, captured),
             _ => (captured, original_len),
         };
+        // The fraction of the other record may be more than a second, behind the last one.
+        let timestamp = timestamp.min(LAST_TIME);
         let (seconds, fraction) = (timestamp / 1_000_000_000, timestamp % 1_000_000_000 / unit);
         let mut adopted = [seconds, fraction, first.into(), second.into()].map(word).concat();
         if self.variant.patched {

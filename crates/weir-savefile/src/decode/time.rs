@@ -164,6 +164,19 @@ mod tests {
         assert_eq!(TimeUnit::new(9, -2).nanoseconds(2_000_000_005), Ok(5));
         assert_eq!(TimeUnit::new(9, -3).nanoseconds(2_000_000_005), Err(0));
         assert_eq!(TimeUnit::MICROSECONDS.nanoseconds(u64::MAX), Err(u64::MAX));
+        // The last tick of each unit that is a time, and the one behind it.
+        let last = u64::MAX / NANOS;
+        for (unit, ticks) in [(0, last), (6, u64::MAX / 1000), (9, u64::MAX), (10, u64::MAX), (0x80, last)] {
+            assert!(TimeUnit::new(unit, 0).nanoseconds(ticks).is_ok(), "{unit}");
+            let beyond = ticks.checked_add(1).map(|ticks| TimeUnit::new(unit, 0).nanoseconds(ticks));
+            assert!(beyond.is_none_or(|beyond| beyond == Err(u64::MAX)), "{unit}");
+        }
+        let seconds = i64::try_from(last).unwrap();
+        assert_eq!(TimeUnit::new(9, seconds).nanoseconds(u64::MAX % NANOS), Ok(u64::MAX));
+        assert_eq!(TimeUnit::new(9, seconds).nanoseconds(u64::MAX % NANOS + 1), Err(u64::MAX));
+        // The first moment of 1970, and the one before.
+        assert_eq!(TimeUnit::new(9, -1).nanoseconds(NANOS), Ok(0));
+        assert_eq!(TimeUnit::new(9, -1).nanoseconds(NANOS - 1), Err(0));
         assert!(TimeUnit::new(12, 0).is_finer() && !TimeUnit::NANOSECONDS.is_finer());
     }
 }

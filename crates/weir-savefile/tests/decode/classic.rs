@@ -2,7 +2,7 @@ use weir_savefile::ByteOrder;
 use weir_savefile::decode::{
     Decoder, Doubt, Fault, Format, Found, Header, LONGEST_BLOCK, PacketAt, Step, begins_file,
 };
-use weir_savefile::pcap::Resolution;
+use weir_savefile::pcap::{LAST_TIME, Resolution};
 
 use super::{Bytes, ORDERS, needs_all_of, step};
 
@@ -208,6 +208,37 @@ fn a_record_is_adopted_by_a_file_of_another_variant() {
             assert_eq!(after.flags, sent.filter(|_| magic == PATCHED));
             let alike = from_header.variant == to_header.variant && from_header.version == to_header.version;
             assert_eq!(from_header.is_alike(&to_header), alike);
+        }
+    }
+}
+
+/// Writers that count on beyond a second, and the end of the seconds in 2106.
+#[test]
+fn fractions_of_more_than_a_second_are_carried_up_to_the_last_time() {
+    const SECOND: u64 = 1_000_000_000;
+    for order in ORDERS {
+        for (magic, unit) in [(MICROSECONDS, 1000), (NANOSECONDS, 1)] {
+            let (mut decoder, header) = begun_as(order, magic, (2, 4));
+            let record =
+                |seconds: u32, fraction| Bytes::new(order).words([seconds, fraction, 1, 1]).bytes(b"x").1;
+            let whole = u32::try_from(SECOND / unit).expect("small");
+            let (mut nano, in_nano) = begun_as(order, NANOSECONDS, (2, 4));
+            let (mut micro, in_micro) = begun_as(order, MICROSECONDS, (2, 4));
+            for (seconds, fraction) in [0, 7, u32::MAX]
+                .into_iter()
+                .flat_map(|s| [0, whole - 1, whole, whole + 1, u32::MAX].map(|f| (s, f)))
+            {
+                let record = record(seconds, fraction);
+                let time = u64::from(seconds) * SECOND + u64::from(fraction) * unit;
+                assert_eq!(packet(&mut decoder, &record).timestamp, time, "{seconds} {fraction}");
+                // In a record of another file it is a time that the record can hold.
+                let last = time.min(LAST_TIME);
+                let of = |decoder: &mut Decoder, to: Header| {
+                    packet(decoder, &to.adopt(&header, &record)).timestamp
+                };
+                assert_eq!(of(&mut nano, in_nano), last, "{seconds} {fraction}");
+                assert_eq!(of(&mut micro, in_micro), last / 1000 * 1000, "{seconds} {fraction}");
+            }
         }
     }
 }

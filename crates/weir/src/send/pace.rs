@@ -132,6 +132,21 @@ mod tests {
     }
 
     #[test]
+    fn no_time_is_too_late_to_be_waited_for() {
+        let mut schedule = Schedule::new(Pace::Recorded { speed: 1.0 });
+        let dues = [0, u64::MAX, u64::MAX, u64::MAX - 1].map(|time| schedule.due(Some(time), 1));
+        // A float has no more digits.
+        let (last, end) = (dues[1].unwrap(), Duration::from_nanos(u64::MAX));
+        assert!(last.abs_diff(end) < Duration::from_micros(10), "{last:?}");
+        assert_eq!(dues, [Some(Duration::ZERO), Some(last), Some(last), None]);
+        assert_eq!((schedule.timeless, schedule.backward), (0, 1));
+        // More than a Duration holds is as good as never.
+        let mut schedule = Schedule::new(Pace::Recorded { speed: f64::MIN_POSITIVE });
+        let dues = [0, 1].map(|time| schedule.due(Some(time), 1));
+        assert_eq!(dues, [Some(Duration::ZERO), Some(CENTURIES)]);
+    }
+
+    #[test]
     fn times_may_begin_anew() {
         let (_, mut schedule) = dues(Pace::Recorded { speed: 1.0 }, &[Some(100), Some(400)]);
         schedule.again();
