@@ -195,3 +195,31 @@ impl fmt::Debug for Runner<'_> {
         f.debug_struct("Runner").finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use weir_filter::graph::{Relation, TermId, Width};
+
+    use super::*;
+
+    #[test]
+    fn what_is_too_large_is_an_error_and_what_just_fits_is_not() {
+        // With the two nodes of the verdicts.
+        for (tests, fits) in [(MOST_NODES - 2, true), (MOST_NODES - 1, false)] {
+            let mut graph = Graph::new(1);
+            let mut next = Graph::REFUSE;
+            let word = graph.load(None, 0, Width::Word);
+            for number in 0..u32::try_from(tests).unwrap() {
+                let bound = graph.constant(number);
+                next = graph.compare(Relation::Greater, word, bound, (Graph::ACCEPT, next), TermId(0));
+            }
+            graph.set_root(next);
+            assert_eq!(prepared(&graph, &[]).is_ok(), fits, "{tests}");
+            if !fits {
+                assert!(
+                    matches!(Native::new(&graph, &[]), Err(Error::TooLarge(nodes)) if nodes == MOST_NODES + 1)
+                );
+            }
+        }
+    }
+}

@@ -167,6 +167,24 @@ mod tests {
         assert!(Ranges::new(vec![(0, u128::MAX)]).contains(u128::MAX));
     }
 
+    /// There are no more buckets from here on; the members of a bucket are searched.
+    #[test]
+    fn as_many_ranges_as_there_are_buckets_and_more_are_found() {
+        for ranges in [MOST_BUCKETS / 2, MOST_BUCKETS / 2 + 1, MOST_BUCKETS, MOST_BUCKETS + 1] {
+            // Close together, then far apart: some buckets have many.
+            let start =
+                |number: usize| u32::try_from(3 * number + number * number / (4 * MOST_BUCKETS)).unwrap();
+            let table = Ranges::new((0..ranges).map(|number| (start(number), start(number) + 1)).collect());
+            assert_eq!(table.iter().len(), ranges);
+            for number in 0..ranges {
+                let start = start(number);
+                let there = [start, start + 1, start + 2].map(|key| table.contains(key));
+                assert_eq!(there, [true, true, false], "{number} of {ranges}");
+            }
+            assert!(!table.contains(u32::MAX));
+        }
+    }
+
     /// Numbers that are close together, far apart, and at either end.
     fn number() -> impl Strategy<Value = u32> {
         prop_oneof![0..50_u32, 1000..1010_u32, Just(u32::MAX), any::<u32>()]

@@ -189,3 +189,34 @@ fn a_full_pool_takes_nothing_and_overwrites_nothing() {
     drop(parts);
     assert!(write(&mut writer, 100, 512));
 }
+
+/// A record that begins in front of a chunk's size belongs to it, whole; the one that reaches it is the last.
+#[test]
+fn a_chunk_is_full_when_a_record_reaches_its_size_and_no_byte_before() {
+    const LARGEST: u32 = 60;
+    let shape = Shape::new(1, 2, 4096, LARGEST).expect("a pool");
+    for (before, closed) in [(4096 - 4, false), (4096, true)] {
+        let (mut writers, mut readers) = Pool::private(shape).expect("there is memory");
+        let (mut writer, mut reader) = (writers.pop().expect("a queue"), readers.pop().expect("a queue"));
+        let room = |writer: &mut Writer| writer.room().map(|room| room.len());
+        assert_eq!(room(&mut writer), Some(shape.stride() as usize));
+        assert!(write(&mut writer, 1, before));
+        let fill = reader.fill();
+        assert_eq!((fill.open, fill.ready, fill.free), if closed { (0, 1, 1) } else { (1, 0, 1) });
+        if !closed {
+            // The last byte of the chunk is there for the largest record.
+            let rest = room(&mut writer).expect("room");
+            assert_eq!(rest, shape.stride() as usize - before);
+            assert!(rest >= 28 + LARGEST as usize + 4, "{rest}");
+            assert!(write(&mut writer, 2, rest / 4 * 4));
+        }
+        // Two chunks, both full now: the other one by a single record.
+        assert!(write(&mut writer, 3, 4096));
+        assert_eq!(room(&mut writer), None);
+        let parts: Vec<Part> = std::iter::from_fn(|| reader.take().expect("our own writer")).collect();
+        let records: u32 = parts.iter().map(Part::records).sum();
+        assert_eq!((parts.len(), records), (2, if closed { 2 } else { 3 }));
+        let fill = reader.fill();
+        assert_eq!((fill.held, fill.free), (2, 0));
+    }
+}

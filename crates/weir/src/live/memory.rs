@@ -571,6 +571,16 @@ mod tests {
         assert_eq!(error.to_string(), said);
         assert!(matches!(error, Error::Budget { enough, .. } if enough == 124 * MIB), "{error:?}");
         assert!(shares(&all, of(124 * MIB), memory).is_ok());
+        // To the byte, of the budget and of the machine.
+        let Error::Budget { least, .. } = error else { unreachable!() };
+        let sizes = shares(&all, of(least), memory).expect("just enough");
+        assert_eq!(taken(&all, &sizes), least);
+        assert!(matches!(shares(&all, of(least - 1), memory), Err(Error::Budget { .. })));
+        let usable = memory.expect("it is known").usable();
+        let sizes = shares(&all, of(usable), memory).expect("just enough");
+        assert!(taken(&all, &sizes) <= usable);
+        let too_much = shares(&interfaces(60, 200), of(usable + 1), memory);
+        assert!(matches!(too_much, Err(Error::Memory { .. })), "{too_much:?}");
         let error = shares(&all, of(100 * GIB), memory).expect_err("too much");
         assert!(
             matches!(error, Error::Memory { fit: Some(Fit::Memory(fit)), .. } if fit == 4608 * MIB),

@@ -153,3 +153,46 @@ fn told(path: &Path, error: &std::io::Error) -> String {
         path.display()
     )
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::writer::{Here, Rotation};
+
+    /// How many of four files of 100 bytes stay, once there is room for another one of `next` bytes.
+    fn stay(rotation: Rotation, next: u64) -> usize {
+        let keeper: Arc<dyn Keeper> = Arc::new(Here::default());
+        let options = WriterOptions { rotation, ..WriterOptions::default() };
+        let ring = Ring::new(&options, &keeper).expect("a ring");
+        let directory = tempfile::tempdir().unwrap();
+        for number in 0..4 {
+            let path = directory.path().join(number.to_string());
+            std::fs::write(&path, [7; 100]).unwrap();
+            ring.push(path, 100);
+        }
+        ring.make_room(next);
+        let left = std::fs::read_dir(directory.path()).unwrap().count();
+        let known = ring.state().files.len();
+        assert_eq!((known, ring.gone().deleted), (left, 4 - left as u64));
+        // The newest.
+        assert!((4 - left..4).all(|number| directory.path().join(number.to_string()).exists()));
+        left
+    }
+
+    #[test]
+    fn a_ring_that_is_exactly_full_deletes_nothing() {
+        let bytes = |most| Rotation { keep_bytes: Some(most), ..Rotation::default() };
+        for (most, next, left) in [
+            (500, 100, 4),
+            (499, 100, 3),
+            (500, 101, 3),
+            (400, 100, 3),
+            (399, 100, 2),
+            (100, 100, 0),
+            (0, 100, 0),
+        ] {
+            assert_eq!(stay(bytes(most), next), left, "{most} {next}");
+        }
+        assert_eq!(stay(bytes(400), 0), 4);
+    }
+}
