@@ -1,6 +1,6 @@
 //! `weir ctl`: queries running captures and replaces their filters.
 
-use std::io::{self, Write};
+use std::io::Write;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -14,7 +14,7 @@ use weir_sys::privilege;
 
 use crate::failure::{self, Failure};
 use crate::filter_args::FilterArgs;
-use crate::{json, style};
+use crate::{json, out, style};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -340,6 +340,6 @@ impl TargetArgs {
 }
 
 fn print(text: &[u8]) -> Result<(), Failure> {
-    let mut stdout = io::stdout().lock();
+    let mut stdout = out::stdout();
     failure::printed(stdout.write_all(text).and_then(|()| stdout.flush()))
 }

@@ -1,6 +1,6 @@
 //! Finds the interfaces to capture on.
 
-use std::io::{self, Write};
+use std::io::Write;
 use std::ops::RangeInclusive;
 use std::path::Path;
 
@@ -12,7 +12,7 @@ use weir::{Builder, Capture, Change, Error, Event, Filter, Namespace, Statistics
 
 use crate::failure::{self, Failure};
 use crate::live::Live;
-use crate::{alike, spelling, style, typed};
+use crate::{alike, out, spelling, style, typed};
 
 /// An interface to capture on, and its namespace; `None`: the current one.
 #[derive(Debug)]
@@ -258,7 +258,7 @@ pub(crate) fn list(named: &[String]) -> Result<(), Failure> {
         format!("{prefix}{name} {about}")
     };
     let lines: Vec<_> = listed(&namespaces(named)?)?.into_iter().map(line).collect();
-    let mut stdout = io::stdout().lock();
+    let mut stdout = out::stdout();
     let printed = (1..)
         .zip(lines)
         .try_for_each(|(number, line)| writeln!(stdout, "{number}.{}", style::visible(&line)));

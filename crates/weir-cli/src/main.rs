@@ -34,6 +34,7 @@ mod loss;
 mod manual;
 mod opening;
 mod order;
+mod out;
 mod program;
 mod protocol;
 mod read;

@@ -1,6 +1,5 @@
 //! What commands that send packets have in common: by which way, how fast, and what they say in the end.
 
-use std::io;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
@@ -9,7 +8,7 @@ use weir::Namespace;
 use weir::send::{Backend, Gaps, LiveReport, MARK, Pace, SendError, Sender, SenderBuilder, Sent};
 
 use crate::failure::{self, Failure};
-use crate::{json, style, units};
+use crate::{json, out, style, units};
 
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Sending")]
@@ -129,7 +128,7 @@ pub(crate) fn mac(text: &str) -> Result<[u8; 6], String> {
 
 /// Prints the summary for programs, if that was requested.
 pub(crate) fn print_summary(json: bool, summary: &impl Serialize) -> Result<(), Failure> {
-    if json { failure::printed(json::line(io::stdout().lock(), summary)) } else { Ok(()) }
+    if json { failure::printed(json::line(out::stdout(), summary)) } else { Ok(()) }
 }
 
 pub(crate) fn failure(error: SendError) -> Failure {

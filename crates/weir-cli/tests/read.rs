@@ -31,6 +31,8 @@ mod info;
 mod lines;
 #[path = "read/notes.rs"]
 mod notes;
+#[path = "read/output.rs"]
+mod output;
 #[path = "read/payloads.rs"]
 mod payloads;
 #[path = "read/split.rs"]

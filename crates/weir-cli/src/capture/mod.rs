@@ -28,7 +28,7 @@ use crate::failure::{self, Failure};
 use crate::live::{self, Live};
 use crate::opening::{self, Unopened};
 use crate::text::Column;
-use crate::{interfaces, json, report, style, unsorted};
+use crate::{interfaces, json, out, report, style, unsorted};
 
 /// Time between checks for losses, which are marked in the file.
 const LOSS_PERIOD: Duration = Duration::from_secs(1);
@@ -523,7 +523,7 @@ fn print_json(args: &CaptureArgs, outcome: Option<Outcome>, summary: &Summary) -
         Some(Outcome::Closed) => return Ok(()),
         Some(Outcome::Stuck(_)) => json::line(io::stderr(), summary),
         _ if to_stdout(args) => json::line(io::stderr(), summary),
-        _ => json::line(io::stdout(), summary),
+        _ => json::line(out::stdout(), summary),
     };
     failure::printed(result)
 }

@@ -2,12 +2,13 @@
 //!
 //! The generator knows words, files and nothing else. Interfaces, namespaces and running captures are added here.
 
-use std::io::{self, Write};
+use std::io::Write;
 
 use clap::{Args, Command, ValueEnum};
 use clap_complete::aot::{Generator, Shell};
 
 use crate::failure::{self, Failure};
+use crate::out;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -44,7 +45,7 @@ pub(crate) fn run(args: &CompletionsArgs, mut weir: Command) -> Result<(), Failu
     weir.build();
     let mut script = Vec::new();
     failure::printed(shell.try_generate(&weir, &mut script).and_then(|()| {
-        io::stdout().write_all(with_names(args.shell, &String::from_utf8_lossy(&script)).as_bytes())
+        out::stdout().write_all(with_names(args.shell, &String::from_utf8_lossy(&script)).as_bytes())
     }))
 }
 

@@ -8,7 +8,7 @@ use weir::{Account, Tally};
 
 use super::CountArgs;
 use crate::live::rate;
-use crate::{style, units};
+use crate::{out, style, units};
 
 /// The numbers of an interval.
 #[derive(Debug, Serialize)]
@@ -75,7 +75,7 @@ impl<'a> Lines<'a> {
     pub(super) fn print(&mut self, account: &Account) -> io::Result<()> {
         let interval = self.interval(account);
         self.last = Some(account.clone());
-        let mut stdout = io::stdout().lock();
+        let mut stdout = out::stdout();
         if self.args.json {
             serde_json::to_writer(&mut stdout, &interval)?;
             writeln!(stdout)?;

@@ -26,7 +26,7 @@ use crate::check::Findings;
 use crate::failure::{self, Failure};
 use crate::opening::{self, Unopened};
 use crate::report::Losses;
-use crate::{interfaces, json, report, style};
+use crate::{interfaces, json, out, report, style};
 
 /// Runs the command.
 pub(crate) fn run(args: &CountArgs) -> Result<(), Failure> {
@@ -44,7 +44,7 @@ pub(crate) fn run(args: &CountArgs) -> Result<(), Failure> {
         Err(unopened) => {
             return unopened.end(args.quiet, None, |summary| {
                 let report = Report { summary, load: None, check: None };
-                if args.json { failure::printed(json::line(io::stdout(), &report)) } else { Ok(()) }
+                if args.json { failure::printed(json::line(out::stdout(), &report)) } else { Ok(()) }
             });
         }
     };
@@ -165,9 +165,11 @@ impl Policy for Run<'_> {
         let printed = match &check {
             _ if piped => Ok(()),
             _ if self.args.json => {
-                json::line(io::stdout(), &Report { summary: &summary, load, check: check.as_ref() })
+                json::line(out::stdout(), &Report { summary: &summary, load, check: check.as_ref() })
             }
-            Some(check) if !self.args.quiet => io::stdout().write_all(check.text(style::stdout()).as_bytes()),
+            Some(check) if !self.args.quiet => {
+                out::stdout().write_all(check.text(style::stdout()).as_bytes())
+            }
             _ => Ok(()),
         };
         let result = result.and_then(|_| failure::printed(printed));

@@ -5,7 +5,7 @@ mod page;
 mod programs;
 mod table;
 
-use std::io::{self, Write};
+use std::io::Write;
 
 use clap::Args;
 use serde::Serialize;
@@ -16,7 +16,7 @@ use device::Survey;
 pub(crate) use device::{Auto, Device};
 
 use crate::failure::{self, Failure};
-use crate::{interfaces, style};
+use crate::{interfaces, out, style};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -79,6 +79,6 @@ pub(crate) fn run(args: &DevicesArgs) -> Result<(), Failure> {
             devices.iter().map(|device| page::page(device, style::columns(), style::stdout())).collect();
         pages.join("\n")
     };
-    let mut stdout = io::stdout().lock();
+    let mut stdout = out::stdout();
     failure::printed(stdout.write_all(style::lines(&text).as_bytes()).and_then(|()| stdout.flush()))
 }

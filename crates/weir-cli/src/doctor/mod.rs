@@ -12,7 +12,7 @@ mod privileges;
 mod report;
 mod sources;
 
-use std::io::{self, Write};
+use std::io::Write;
 
 use clap::Args;
 use serde::Serialize;
@@ -22,7 +22,7 @@ use check::{Check, State, group};
 
 use crate::devices::{self, Auto, Device};
 use crate::failure::{self, Failure};
-use crate::style;
+use crate::{out, style};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -93,7 +93,7 @@ pub(crate) fn run(args: &DoctorArgs) -> Result<(), Failure> {
     } else {
         report::report(&diagnosis.checks, &conclusion(&diagnosis), style::columns(), style::stdout())
     };
-    let mut stdout = io::stdout().lock();
+    let mut stdout = out::stdout();
     failure::printed(stdout.write_all(style::lines(&text).as_bytes()).and_then(|()| stdout.flush()))?;
     match diagnosis.missing {
         0 => Ok(()),

@@ -8,7 +8,7 @@ pub(crate) mod link_types;
 mod reads;
 mod run;
 
-use std::io::{self, Write};
+use std::io::Write;
 use std::path::PathBuf;
 
 use clap::{ArgAction, ArgGroup, Args, ValueEnum};
@@ -21,7 +21,7 @@ use self::explain::Show;
 use crate::args::ConfineArgs;
 use crate::failure::{self, Failure};
 use crate::filter_args::FilterArgs;
-use crate::style;
+use crate::{out, style};
 
 /// Message for a filter that rejects all packets.
 const NEVER: &str = "No packet can match this.";
@@ -216,7 +216,7 @@ fn terms(compiled: &Compiled) -> Vec<&str> {
 }
 
 fn print(text: &str) -> Result<(), Failure> {
-    let mut output = io::stdout().lock();
+    let mut output = out::stdout();
     failure::printed(output.write_all(text.as_bytes()).and_then(|()| output.flush()))
 }
 

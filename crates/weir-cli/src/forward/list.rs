@@ -1,14 +1,14 @@
 //! `weir forward --list`: forwarding that runs in the kernel without a process.
 
 use std::fmt::Write as _;
-use std::io::{self, Write as _};
+use std::io::Write as _;
 use std::path::PathBuf;
 
 use serde::Serialize;
 use weir::forward::Pinned;
 
 use crate::failure::{self, Failure};
-use crate::{json, style, units};
+use crate::{json, out, style, units};
 
 /// The output of `--json`. Scripts rely on field names: they may be added to, not changed.
 #[derive(Debug, Serialize)]
@@ -43,7 +43,7 @@ pub(super) fn print(as_json: bool) -> Result<(), Failure> {
     } else {
         text.extend_from_slice(style::lines(&in_words(&forwards)).as_bytes());
     }
-    failure::printed(io::stdout().lock().write_all(&text))
+    failure::printed(out::stdout().write_all(&text))
 }
 
 fn in_words(forwards: &[One]) -> String {

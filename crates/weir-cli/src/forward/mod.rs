@@ -6,7 +6,6 @@ mod live;
 mod report;
 mod summary;
 
-use std::io;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -26,7 +25,7 @@ use crate::args::{ConfineArgs, ControlArgs, MORE, ReadyArgs};
 use crate::failure::{self, Failure};
 use crate::filter_args::FilterArgs;
 use crate::loss::LossArgs;
-use crate::{grant, hints, interfaces, json, style, typed, units};
+use crate::{grant, hints, interfaces, json, out, style, typed, units};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -352,7 +351,7 @@ fn print_json(args: &ForwardArgs, summary: &Summary) -> Result<(), Failure> {
     if !args.json {
         return Ok(());
     }
-    failure::printed(json::line(io::stdout(), summary))
+    failure::printed(json::line(out::stdout(), summary))
 }
 
 /// Returns the packets and bits forwarded per second.

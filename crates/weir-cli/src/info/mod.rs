@@ -17,7 +17,7 @@ use self::total::Total;
 use crate::args::ConfineArgs;
 use crate::failure::{self, Failure};
 use crate::read::failure;
-use crate::{json, style};
+use crate::{json, out, style};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -125,7 +125,7 @@ fn print_json(object: &impl Serialize) -> Result<bool, Failure> {
 
 /// Prints text. Returns false if the reader of the output has enough.
 fn print(text: &[u8]) -> Result<bool, Failure> {
-    let mut output = io::stdout().lock();
+    let mut output = out::stdout();
     match output.write_all(text).and_then(|()| output.flush()) {
         Ok(()) => Ok(true),
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(false),

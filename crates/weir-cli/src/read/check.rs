@@ -1,7 +1,7 @@
 //! `--check`: checks the test traffic in the input.
 
 use std::collections::HashMap;
-use std::io::{self, Write};
+use std::io::Write;
 
 use serde::Serialize;
 use weir::reader::InterfaceStatistics;
@@ -10,7 +10,7 @@ use weir::{FileInterface, Packet};
 use super::sink::{End, Sink};
 use crate::check::{Check, Findings};
 use crate::failure::Failure;
-use crate::{json, style};
+use crate::{json, out, style};
 
 /// Checks packets, and prints the result.
 #[derive(Debug)]
@@ -77,8 +77,8 @@ impl Sink for Checked {
     fn finish(&mut self) -> Result<(), End> {
         let findings = self.findings();
         Ok(match self.json {
-            true => json::line(io::stdout(), &Object { r#type: "check", findings }),
-            false => io::stdout().write_all(findings.text(style::stdout()).as_bytes()),
+            true => json::line(out::stdout(), &Object { r#type: "check", findings }),
+            false => out::stdout().write_all(findings.text(style::stdout()).as_bytes()),
         }?)
     }
 }

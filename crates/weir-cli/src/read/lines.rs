@@ -1,11 +1,12 @@
 //! Prints packets, or only their number, to standard output.
 
-use std::io::{self, Write};
+use std::io::Write;
 
 use weir::reader::{Reader, Run};
 use weir::{FileInterface, Packet};
 
 use super::sink::{End, Sink};
+use crate::out;
 use crate::text::{Page, Ready, Text};
 
 /// Prints packets.
@@ -85,6 +86,6 @@ impl Sink for Count {
     }
 
     fn finish(&mut self) -> Result<(), End> {
-        if self.refused { Ok(()) } else { Ok(writeln!(io::stdout(), "{}", self.count)?) }
+        if self.refused { Ok(()) } else { Ok(writeln!(out::stdout(), "{}", self.count)?) }
     }
 }

@@ -21,7 +21,7 @@ use super::tally::{Tally, What};
 use crate::args::ConfineArgs;
 use crate::failure::{self, Failure};
 use crate::read::{self, Input, Progress, Sort};
-use crate::{json, style};
+use crate::{json, out, style};
 
 /// What is counted.
 #[derive(Debug)]
@@ -82,7 +82,7 @@ pub(super) fn run(files: &[PathBuf], counting: Counting, plan: &Plan) -> Result<
         read::say_odd(&input, sort);
     }
     let json = plan.form == Form::Json && !plan.conversations && stop != Some(Stop::Pipe);
-    let printed = printed.and_then(|()| if json { json::line(io::stdout(), &summary) } else { Ok(()) });
+    let printed = printed.and_then(|()| if json { json::line(out::stdout(), &summary) } else { Ok(()) });
     let printed = failure::printed(printed).err();
     Failure::each(damage.into_iter().map(read::failure).chain(printed).collect())
 }

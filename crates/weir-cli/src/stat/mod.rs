@@ -35,7 +35,7 @@ use self::summary::{Counted, Origin, Part, Summary};
 pub(crate) use self::talkers::TopArgs;
 use crate::failure::{self, Failure};
 use crate::opening::{self, Unopened};
-use crate::{json, style};
+use crate::{json, out, style};
 
 /// Runs the command.
 pub(crate) fn run(args: &StatArgs) -> Result<(), Failure> {
@@ -71,7 +71,7 @@ fn live(
             let mut summary = Summary::new(&[], &plan.view(Vec::new()));
             summary.close(Ok(Stop::Signal));
             let json = plan.form == Form::Json && !plan.conversations;
-            return if json { failure::printed(json::line(io::stdout(), &summary)) } else { Ok(()) };
+            return if json { failure::printed(json::line(out::stdout(), &summary)) } else { Ok(()) };
         }
     };
     let paint = style::stderr();
@@ -200,7 +200,7 @@ impl Policy for Run {
             style::print(&report::account(&summary, style::stderr()));
         }
         let printed =
-            if self.plan.form == Form::Json && !piped { json::line(io::stdout(), &summary) } else { Ok(()) };
+            if self.plan.form == Form::Json && !piped { json::line(out::stdout(), &summary) } else { Ok(()) };
         result.and_then(|_| failure::printed(printed))
     }
 }

@@ -11,7 +11,7 @@ use super::plan::{Form, Plan};
 use super::rows::{Growth, Line, View};
 use super::summary::{Interval, Part};
 use super::top;
-use crate::{json, style, units};
+use crate::{json, out, style, units};
 
 /// Prints intervals. It remembers the last reading, from which rates are computed.
 #[derive(Debug)]
@@ -39,7 +39,7 @@ impl Output {
         }
         let interval = Interval::between(&self.last, &now, &self.view);
         let fields = &self.view.fields;
-        let mut stdout = io::stdout().lock();
+        let mut stdout = out::stdout();
         let headed = std::mem::replace(&mut self.headed, true);
         match self.form {
             Form::Nothing => {}
@@ -85,7 +85,7 @@ impl Output {
             let sums = lines.split_off(lines.len() - 1);
             lines.truncate(room - 1);
             lines.extend(sums);
-            draw(&mut io::stdout().lock(), &lines, &mut self.drawn)?;
+            draw(&mut out::stdout(), &lines, &mut self.drawn)?;
         }
         self.last = now;
         Ok(())
@@ -94,7 +94,7 @@ impl Output {
     /// Prints what was counted in one interval that is all there is.
     pub(super) fn print_all(&mut self, now: Vec<Part>) -> io::Result<()> {
         let is_text = matches!(self.form, Form::Table | Form::Lines);
-        let mut stdout = io::stdout().lock();
+        let mut stdout = out::stdout();
         let width = if self.form == Form::Table { style::columns().saturating_sub(1) } else { usize::MAX };
         let lines = if self.conversations {
             let all = conversations(&[], &now, &self.view);

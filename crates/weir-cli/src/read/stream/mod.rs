@@ -23,7 +23,7 @@ use self::reassembly::{MOST_WAITING, Piece, Way};
 use self::wanted::{Choice, Part, Protocol, Told, Wanted};
 use super::sink::{End, Sink};
 use crate::failure::Failure;
-use crate::{style, units};
+use crate::{out, style, units};
 
 /// Prints one stream.
 pub(super) struct Stream<'a> {
@@ -72,7 +72,7 @@ impl<'a> Stream<'a> {
     ) -> Self {
         let (file, out): (_, Box<dyn Write>) = match file {
             Some((path, file)) => (Some(path), Box::new(file)),
-            None => (None, Box::new(io::stdout())),
+            None => (None, Box::new(out::stdout())),
         };
         Self {
             args,
