@@ -8,6 +8,8 @@ mod confine;
 mod container;
 #[path = "../contract/mod.rs"]
 mod contract;
+#[path = "../contract/tests.rs"]
+mod contract_tests;
 mod control;
 mod count;
 mod demo;
