@@ -243,6 +243,36 @@ fn root_super_frames_are_cut_as_the_kernel_cuts_them() {
             }
         }
     }
+    drop(captures);
+    the_longest_headers_fit(&network, &socket);
+}
+
+/// Three tags, one of which the kernel takes out of the frame, and all options of IPv4 that there can be. The checksum is
+/// that of the pseudo-header; weir fills it in.
+fn the_longest_headers_fit(network: &Network, socket: &Sender) {
+    let Pair { tx, rx } = network.pair();
+    let tags = [0x88, 0xa8, 0, 7, 0x81, 0, 0, 5, 0x81, 0, 0, 6];
+    let head = [0x4f, 0, 0, 86, 0, 1, 0x40, 0, 64, 6];
+    let rest = [&[10, 1, 2, 3, 10, 4, 5, 6][..], &[1; 40]].concat();
+    let ip = [&head[..], &(!sum(&[&head[..], &rest].concat())).to_be_bytes(), &rest].concat();
+    let data = b"weir42";
+    let tcp = |check: u16| {
+        let numbers = [0, 7, 0, 9, 0, 0, 0, 1, 0, 0, 0, 1, 0x50, 0x10, 0x10, 0];
+        [&numbers[..], &check.to_be_bytes(), &[0, 0], data].concat()
+    };
+    let pseudo = sum(&[&rest[..8], &[0, 6, 0, 26]].concat());
+    let frame = |check| [&rx.mac[..], &tx.mac, &tags, &[8, 0], &ip, &tcp(check)].concat();
+    let sent = frame(pseudo);
+    let whole = frame(!sum(&tcp(pseudo)));
+    let mut capture =
+        network.rx().run(|| on_rx(network).source(SourceChoice::Tc).segment(true).open().unwrap());
+    // Behind the header with which the socket takes super-frames, which asks for nothing.
+    socket.send(&[&[0; 10][..], &sent].concat()).unwrap();
+    let mut frames = Vec::new();
+    take(&mut capture, 1, |chunk| frames.extend(chunk.packets().map(|packet| packet.data.to_vec())));
+    assert_eq!(frames, [whole]);
+    let total = capture.account().unwrap().total();
+    assert_eq!((total.captured, total.errors), (1, 0));
 }
 
 #[test]
