@@ -147,3 +147,93 @@ fn members(
         graph.member(set, &[*value], (yes, next), term)
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use weir_filter::graph::{TermId, Width};
+
+    use super::*;
+
+    /// A chain of tests of words, each with its number.
+    fn chain_of(tests: &[(u32, u32)]) -> Graph {
+        let mut graph = Graph::new(1);
+        let mut next = Graph::REFUSE;
+        for &(word, number) in tests.iter().rev() {
+            let value = graph.load(None, word * 4, Width::Word);
+            next = graph.equals(value, number, (Graph::ACCEPT, next), TermId(0));
+        }
+        graph.set_root(next);
+        graph
+    }
+
+    fn numbers(set: &Set) -> &[u32] {
+        let Contents::Numbers(numbers) = &set.contents else { panic!("{set:?}") };
+        numbers
+    }
+
+    /// Tests that are asked on the way from the root to rejection.
+    fn tests(graph: &Graph) -> Vec<Test> {
+        let (mut at, mut tests) = (graph.root(), Vec::new());
+        while let Node::Branch { test, other, .. } = graph.node(at) {
+            tests.push(test);
+            at = other;
+        }
+        tests
+    }
+
+    #[test]
+    fn eight_of_a_kind_are_a_set() {
+        let chain = |count: u32| chain_of(&(0..count).map(|number| (0, 90 - number)).collect::<Vec<_>>());
+        assert!(grouped(&chain(7), 0).is_none());
+        for count in [8, 9] {
+            let (graph, sets) = grouped(&chain(count), 5).unwrap();
+            let [Test::Member { set: SetId(5), .. }] = tests(&graph)[..] else { panic!("{graph}") };
+            assert_eq!(numbers(&sets[0]), (91 - count..=90).collect::<Vec<_>>());
+        }
+    }
+
+    /// Values that come late begin a set once there are enough tests behind them; the tests before stay.
+    #[test]
+    fn a_set_begins_where_all_values_are_known() {
+        let turns = |values: u32, count: u32| (0..count).map(|n| (n % values, n)).collect::<Vec<_>>();
+        // The last new value is the fourth, so three tests stay.
+        for (tests_in_all, sets_made) in [(10, 0), (11, 4)] {
+            let made = grouped(&chain_of(&turns(4, tests_in_all)), 0);
+            assert_eq!(made.as_ref().map_or(0, |(_, sets)| sets.len()), sets_made, "{tests_in_all}");
+            if let Some((graph, sets)) = made {
+                assert_eq!(tests(&graph).len(), 3 + 4, "{graph}");
+                // The fourth value is asked for first.
+                assert_eq!(sets.iter().map(|set| numbers(set)[0]).collect::<Vec<_>>(), [6, 5, 4, 3]);
+            }
+        }
+        // A fifth value ends the chain, and what is behind it is one of its own.
+        let five = [turns(4, 6), (0..9).map(|number| (4, number)).collect()].concat();
+        let (graph, sets) = grouped(&chain_of(&five), 0).unwrap();
+        assert_eq!((tests(&graph).len(), numbers(&sets[0]).len(), sets.len()), (7, 9, 1), "{graph}");
+        // So does a second value behind enough tests of the first.
+        let two = [(0..8).map(|number| (0, number)).collect(), vec![(1, 1)]].concat();
+        let (graph, sets) = grouped(&chain_of(&two), 0).unwrap();
+        assert_eq!((tests(&graph).len(), sets.len()), (2, 1), "{graph}");
+    }
+
+    /// What another way leads to, too, is no part of a chain, unless it is its first test.
+    #[test]
+    fn a_test_with_two_callers_begins_a_chain() {
+        for (place, sets_made) in [(0, 1), (1, 1), (4, 0)] {
+            let mut graph = chain_of(&[]);
+            let value = graph.load(None, 0, Width::Word);
+            let (mut next, mut entry) = (Graph::REFUSE, Graph::REFUSE);
+            for number in (0..9).rev() {
+                next = graph.equals(value, number, (Graph::ACCEPT, next), TermId(0));
+                if number == place {
+                    entry = next;
+                }
+            }
+            let other = graph.load(None, 4, Width::Word);
+            let root = graph.equals(other, 1, (entry, next), TermId(0));
+            graph.set_root(root);
+            let made = grouped(&graph, 0).map_or(0, |(_, sets)| sets.len());
+            assert_eq!(made, sets_made, "entered at {place}\n{graph}");
+        }
+    }
+}

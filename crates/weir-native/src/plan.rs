@@ -199,3 +199,169 @@ fn largest(operation: Operation, left: u32, right: u32, constant: Option<u32>) -
         Operation::ShiftRight => left.checked_shr(constant.unwrap_or(0)).unwrap_or(0),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use weir_filter::graph::{Relation, TermId};
+    use weir_judge::graphs::{self, Dice};
+
+    use super::*;
+
+    const OPERATIONS: [Operation; 10] = [
+        Operation::Add,
+        Operation::Subtract,
+        Operation::Multiply,
+        Operation::Divide,
+        Operation::Remainder,
+        Operation::And,
+        Operation::Or,
+        Operation::Xor,
+        Operation::ShiftLeft,
+        Operation::ShiftRight,
+    ];
+
+    /// Numbers of any size.
+    fn number() -> impl Strategy<Value = u32> {
+        prop_oneof![
+            0..70_u32,
+            any::<u32>(),
+            (any::<u32>(), 0..32_u32).prop_map(|(word, shift)| word >> shift)
+        ]
+    }
+
+    proptest! {
+        /// Loads from a base whose limit is too low would be outside the packet.
+        #[test]
+        fn no_result_is_above_its_limit(left in number(), right in number(), more in (number(), number())) {
+            let limits = (left.saturating_add(more.0), right.saturating_add(more.1));
+            for operation in OPERATIONS {
+                let Some(result) = operation.apply(left, right) else { continue };
+                let constant = largest(operation, limits.0, right, Some(right));
+                prop_assert!(result <= constant, "{:?} {} {}: {}", operation, left, right, constant);
+                let any = largest(operation, limits.0, limits.1, None);
+                prop_assert!(result <= any, "{:?} {} {}: {}", operation, left, right, any);
+            }
+        }
+
+        /// As told by leaving a node out and seeing what is still reached.
+        #[test]
+        fn the_nearest_dominator_is_found(seed in any::<u64>(), count in 1..60_usize) {
+            let mut dice = Dice::new(seed);
+            let sets = graphs::sets(&mut dice);
+            let graph = graphs::graph(dice, &sets, count);
+            let Plan { dominated, needs, .. } = Plan::new(&graph);
+            let root = graph.root().0 as usize;
+            let reached = |without: usize| {
+                let mut reached = vec![false; graph.nodes().len()];
+                reached[root] = root != without;
+                for index in (2..=root).rev().filter(|&index| needs[index] != NEVER) {
+                    let successors = graph.nodes()[index].successors().map(|next| next.0 as usize);
+                    let here = reached[index];
+                    successors.filter(|&next| here && next != without).for_each(|next| reached[next] = true);
+                }
+                reached
+            };
+            let all = reached(usize::MAX);
+            let without: Vec<_> = (0..=root).map(reached).collect();
+            let dominates = |one: usize, other: usize| one != other && all[other] && !without[one][other];
+            for index in 2..=root {
+                let above: Vec<_> = (2..=root).filter(|&one| dominates(one, index)).collect();
+                let nearest = above.iter().filter(|&&one| above.iter().all(|&other| other == one || dominates(other, one)));
+                let told = (0..=root).filter(|&one| dominated[one].contains(&graph_id(index)));
+                prop_assert_eq!(told.collect::<Vec<_>>(), nearest.copied().collect::<Vec<_>>(), "{}\n{}", index, graph);
+            }
+        }
+    }
+
+    #[test]
+    fn limits_are_no_higher_than_need_be() {
+        use Operation::{Add, And, Divide, Multiply, Or, Remainder, ShiftLeft, ShiftRight, Subtract, Xor};
+        const ANY: u32 = u32::MAX;
+        for (operation, left, right, constant, expected) in [
+            (Add, 5, 7, None, 12),
+            (Add, ANY, 1, None, ANY),
+            (Subtract, 9, 1, Some(1), ANY),
+            (Multiply, 15, 4, Some(4), 60),
+            (Multiply, 1 << 16, 1 << 16, None, ANY),
+            (Divide, 100, 8, Some(8), 12),
+            (Divide, 100, 8, None, 100),
+            (Divide, 100, 0, Some(0), 100),
+            (Remainder, 100, 8, Some(8), 7),
+            (Remainder, 5, 8, None, 5),
+            (Remainder, 5, 0, None, 0),
+            (And, 0xff, 0x1f, Some(0x1f), 0x1f),
+            (And, 0x0f, 0x1f, None, 0x0f),
+            (Or, 0x10, 3, None, 0x1f),
+            (Xor, 3, 0x80, None, 0xff),
+            (Or, 0, 0, None, 0),
+            (ShiftLeft, 15, 2, Some(2), 60),
+            (ShiftLeft, 0xffff, 16, Some(16), 0xffff_0000),
+            (ShiftLeft, 0xffff, 17, Some(17), ANY),
+            (ShiftLeft, 1, 31, Some(31), 1 << 31),
+            (ShiftLeft, 1, 32, Some(32), 0),
+            (ShiftLeft, 1, 2, None, ANY),
+            (ShiftRight, 0xff, 4, Some(4), 0xf),
+            (ShiftRight, 0xff, 4, None, 0xff),
+            (ShiftRight, 0xff, 32, Some(32), 0),
+        ] {
+            assert_eq!(largest(operation, left, right, constant), expected, "{operation:?} {left} {right}");
+        }
+    }
+
+    /// A slot may be as large as what is put into it, also by way of itself.
+    #[test]
+    fn slots_are_limited_by_what_is_put_into_them() {
+        let mut graph = Graph::new(1);
+        let (counts, grows, from) = (graph.slot(), graph.slot(), graph.slot());
+        let value = |graph: &mut Graph, slot| graph.value(Value::Slot(slot));
+        let byte = graph.load(None, 0, Width::Byte);
+        let [old, more] = [grows, counts].map(|slot| value(&mut graph, slot));
+        let taken = value(&mut graph, from);
+        let sum = graph.with(Operation::Add, old, 1);
+        let twice = graph.with(Operation::Add, more, 2);
+        let root = graph.equals(sum, 7, (Graph::ACCEPT, Graph::REFUSE), TermId(0));
+        let root = graph.push(Node::Assign { slot: grows, value: sum, next: root });
+        let root = graph.push(Node::Assign { slot: from, value: twice, next: root });
+        let root = graph.push(Node::Assign { slot: counts, value: byte, next: root });
+        graph.set_root(root);
+        let highest = limits(&graph);
+        // One grows without end, so nothing is known of any.
+        assert_eq!([old, more, taken].map(|id| highest[id.0 as usize]), [u32::MAX; 3]);
+        let mut graph = Graph::new(1);
+        let (first, second) = (graph.slot(), graph.slot());
+        let byte = graph.load(None, 0, Width::Byte);
+        let read = value(&mut graph, first);
+        let sum = graph.with(Operation::Add, read, 2);
+        let taken = value(&mut graph, second);
+        let root = graph.equals(taken, 7, (Graph::ACCEPT, Graph::REFUSE), TermId(0));
+        let root = graph.push(Node::Assign { slot: second, value: sum, next: root });
+        let root = graph.push(Node::Assign { slot: first, value: byte, next: root });
+        graph.set_root(root);
+        let highest = limits(&graph);
+        assert_eq!([read, taken].map(|id| highest[id.0 as usize]), [0xff, 0x101]);
+    }
+
+    /// One check of the length for all that a packet needs to be accepted, on any way, and no more.
+    #[test]
+    fn a_node_needs_what_all_ways_to_acceptance_load() {
+        let mut graph = Graph::new(1);
+        let term = TermId(0);
+        let [near, far] = [20, 40].map(|offset| graph.load(None, offset, Width::Word));
+        let base = graph.load(None, 60, Width::Byte);
+        let behind = graph.load(Some(base), 1000, Width::Half);
+        let length = graph.value(Value::Length);
+        let one = graph.equals(far, 1, (Graph::ACCEPT, Graph::REFUSE), term);
+        let other = graph.equals(near, 1, (Graph::ACCEPT, Graph::REFUSE), term);
+        let either = graph.compare(Relation::Greater, length, near, (one, other), term);
+        let skipped = graph.equals(length, 100, (one, Graph::ACCEPT), term);
+        let never = graph.equals(far, 5, (Graph::REFUSE, Graph::REFUSE), term);
+        let indirect = graph.equals(behind, 5, (other, never), term);
+        let read = graph.push(Node::Read { value: far, next: skipped });
+        let plan = Plan::new(&graph);
+        let needs =
+            [one, other, either, skipped, never, indirect, read].map(|node| plan.needs[node.0 as usize]);
+        assert_eq!(needs, [44, 24, 24, 0, NEVER, 61, 44]);
+        assert!(plan.hopeless(never) && !plan.hopeless(skipped));
+    }
+}

@@ -66,6 +66,40 @@ fn several_threads_run_one_filter() {
     });
 }
 
+/// Code for a constant is not that for any number.
+#[test]
+fn operations_with_constants_are_those_with_values() {
+    const EDGES: [u32; 10] = [0, 1, 2, 7, 31, 32, 33, 64, 1 << 31, u32::MAX];
+    let operations = [
+        Operation::Add,
+        Operation::Subtract,
+        Operation::Multiply,
+        Operation::Divide,
+        Operation::Remainder,
+        Operation::And,
+        Operation::Or,
+        Operation::Xor,
+        Operation::ShiftLeft,
+        Operation::ShiftRight,
+    ];
+    let bytes = EDGES.map(u32::to_be_bytes).concat();
+    for operation in operations {
+        for constant in EDGES {
+            let mut graph = Graph::new(1);
+            let mut root = Graph::ACCEPT;
+            for (offset, value) in (0..).step_by(4).zip(EDGES) {
+                let Some(result) = operation.apply(value, constant) else { continue };
+                let load = graph.load(None, offset, Width::Word);
+                let made = graph.with(operation, load, constant);
+                root = graph.equals(made, result, (root, Graph::REFUSE), TermId(0));
+            }
+            graph.set_root(root);
+            let native = Native::new(&graph, &[]).unwrap();
+            assert_eq!(native.run(&packet(&bytes)), 1, "{operation:?} {constant:#x}\n{graph}");
+        }
+    }
+}
+
 /// Few members are compared, more are a chain, a bit each, or a table: at each number of them the answers are the same.
 #[test]
 fn sets_of_each_size_are_looked_up() {
