@@ -149,3 +149,170 @@ fn put_statistics(page: &mut Page, statistics: &[StatisticsSummary]) {
     });
     page.counts("weir_filter", "that match a filter.", &rows.collect::<Vec<_>>());
 }
+
+#[cfg(test)]
+mod tests {
+    use weir::statistics::{Count, Counts};
+    use weir::writer::Written;
+    use weir::{Account, InterfaceAccount, ModeKind, NicCounters, PoolFill, QueueAccount, SourceKind, Tally};
+
+    use super::*;
+    use crate::Stop;
+    use crate::page::Form;
+    use crate::summary::FilterSummary;
+
+    /// An account whose numbers all differ: of eth0, with a queue of two targets, and of lo, where nobody counts what is
+    /// filtered.
+    fn account() -> Account {
+        let queue = |queue, target, base: u64| QueueAccount {
+            queue,
+            target,
+            tally: Tally {
+                seen: base + 1,
+                filtered: target.map(|_| base + 2),
+                sampled_out: base + 3,
+                captured: base + 90,
+                lost: base + 4,
+                errors: base + 5,
+                delivered: base + 6,
+                discarded: 7,
+                written: 0,
+                bytes: base + 8,
+            },
+            pool: PoolFill { free: 11, open: 12, ready: 13, held: 14, total: 50 },
+            offloaded: base + 9,
+            orphans: base + 10,
+            ..QueueAccount::default()
+        };
+        let mut eth0 = InterfaceAccount::new(0, "eth0", SourceKind::Xdp, ModeKind::Exclusive);
+        eth0.queues = vec![queue(3, Some(0), 1000), queue(4, Some(1), 2000)];
+        eth0.nic = Some(NicCounters { missed: 21, fifo_errors: 22, dropped: 24 });
+        let mut lo = InterfaceAccount::new(1, "lo", SourceKind::AfPacket, ModeKind::Pass);
+        lo.queues = vec![queue(0, None, 3000)];
+        lo.memory = 64;
+        eth0.memory = 32;
+        let interfaces = vec![eth0, lo];
+        Account { interfaces, elapsed: std::time::Duration::from_millis(1500), ..Account::default() }
+    }
+
+    fn written() -> Written {
+        Written {
+            packets: 111,
+            bytes: 5000,
+            plain_bytes: 6000,
+            queues: [((0, 3), 1005), ((1, 0), 40)].into(),
+            lost: [((0, 3), 1), ((0, 4), 2)].into(),
+        }
+    }
+
+    #[test]
+    fn each_number_of_an_account_is_in_its_metric() {
+        let mut summary = Summary::new(&[], &account(), Some(&written()));
+        summary.file = Some("file".to_owned());
+        let counts = |base: u64| Counts {
+            received: Count { packets: base + 1, bytes: base + 2 },
+            sent: Count { packets: base + 3, bytes: base + 4 },
+        };
+        let filter =
+            FilterSummary { name: "dns".to_owned(), filter: "port 53".to_owned(), counts: counts(60) };
+        summary.statistics = vec![StatisticsSummary {
+            interface: "eth\"0".to_owned(),
+            on: true,
+            total: counts(70),
+            filters: vec![filter],
+        }];
+        let mut page = Page::new(Form::Prometheus);
+        summary.put(&mut page);
+        let text = page.finish();
+        let mut metrics: Vec<(&str, Vec<&str>)> = Vec::new();
+        for line in text.lines().filter(|line| !line.starts_with('#')) {
+            let (sample, value) = line.rsplit_once(' ').expect("a value");
+            let name = sample.split('{').next().expect("a name");
+            if metrics.last().is_none_or(|(last, _)| *last != name) {
+                metrics.push((name, Vec::new()));
+            }
+            metrics.last_mut().expect("just put there").1.push(value);
+        }
+        let metrics: Vec<String> =
+            metrics.iter().map(|(name, values)| format!("{name} {}", values.join(" "))).collect();
+        assert_eq!(
+            metrics,
+            [
+                "weir_elapsed_seconds 1.500",
+                "weir_interface_info 1 1",
+                "weir_seen_packets_total 1001 2001 3001",
+                "weir_filtered_packets_total 1002 2002",
+                "weir_sampled_out_packets_total 1003 2003 3003",
+                "weir_captured_packets_total 1090 2090 3090",
+                "weir_captured_bytes_total 1008 2008 3008",
+                "weir_error_packets_total 1005 2005 3005",
+                "weir_delivered_packets_total 1006 2006 3006",
+                "weir_discarded_packets_total 7 7 7",
+                "weir_written_packets_total 1005 0 40",
+                "weir_offloaded_chunks_total 1009 2009 3009",
+                "weir_orphan_packets_total 1010 2010 3010",
+                "weir_lost_packets_total 1004 1 2004 2 3004 0 43",
+                "weir_nic_lost_packets_total 21 22 24",
+                "weir_counted_packets_total 71 73",
+                "weir_counted_bytes_total 72 74",
+                "weir_filter_packets_total 61 63",
+                "weir_filter_bytes_total 62 64",
+                "weir_file_bytes_total 5000",
+                "weir_queued_packets 77 77 77",
+                "weir_pool_chunks 11 12 13 14 11 12 13 14 11 12 13 14",
+            ]
+        );
+        for line in [
+            r#"weir_interface_info{interface="lo",source="af_packet",mode="pass"} 1"#,
+            r#"weir_lost_packets_total{interface="eth0",queue="4",target="1",stage="disk"} 2"#,
+            r#"weir_lost_packets_total{interface="eth0",stage="nic"} 43"#,
+            r#"weir_filter_bytes_total{interface="eth\"0",filter="dns",direction="sent"} 64"#,
+            r#"weir_pool_chunks{interface="lo",queue="0",state="held"} 14"#,
+            "# TYPE weir_seen_packets_total counter",
+            "# TYPE weir_queued_packets gauge",
+        ] {
+            assert!(text.lines().any(|there| there == line), "{line}\n{text}");
+        }
+        // OpenMetrics describes a counter without its ending, and says where the page ends.
+        let mut page = Page::new(Form::OpenMetrics);
+        summary.put(&mut page);
+        let open = page.finish();
+        assert!(open.contains("# TYPE weir_seen_packets counter\nweir_seen_packets_total{"), "{open}");
+        assert!(open.ends_with("\n# EOF\n") && !text.contains("EOF"));
+    }
+
+    #[test]
+    fn a_summary_adds_up() {
+        let written = written();
+        let mut summary = Summary::new(&[], &account(), Some(&written));
+        assert_eq!((summary.source, summary.mode), ("mixed", "mixed"));
+        assert_eq!((summary.memory, summary.file_bytes, summary.plain_bytes), (96, 5000, 6000));
+        assert_eq!(summary.not_written, 3, "known to be lost");
+        let tally = summary.counters.tally;
+        assert_eq!((tally.seen, tally.filtered, tally.lost, tally.bytes), (6003, None, 6012, 6024));
+        assert_eq!((tally.delivered, tally.written, summary.counters.queued), (6018, 1045, 3 * 77));
+        let eth0 = summary.interfaces[0].counters;
+        assert_eq!((eth0.tally.filtered, eth0.queued), (Some(3004), 2 * 77));
+        assert_eq!(summary.queues.iter().map(|queue| queue.not_written).collect::<Vec<_>>(), [1, 2, 0]);
+        let targets: Vec<u64> = summary.targets.iter().map(|target| target.tally.seen).collect();
+        assert_eq!(targets, [1001, 2001]);
+        assert_eq!(summary.nic(), NicCounters { missed: 21, fifo_errors: 22, dropped: 24 });
+        // Without a file, what was handled is kept.
+        summary.close(6018, Ok(Stop::Count));
+        assert_eq!((summary.kept, summary.not_written, summary.stopped_by), (6018, 0, Some(Stop::Count)));
+        // With one, what is known to be in it.
+        let mut summary = Summary::new(&[], &account(), Some(&written));
+        summary.file = Some("file".to_owned());
+        summary.close(6018, Err("full"));
+        assert_eq!((summary.kept, summary.not_written), (1045, 6018 - 1045));
+        assert_eq!((summary.stopped_by, summary.error.as_deref()), (Some(Stop::Error), Some("full")));
+        assert_eq!(summary.queues.iter().map(|queue| queue.not_written).collect::<Vec<_>>(), [1, 2006, 2966]);
+        // One interface is not mixed, and none is none.
+        let mut one = account();
+        one.interfaces.pop();
+        let summary = Summary::new(&[], &one, None);
+        assert_eq!((summary.source, summary.mode), ("xdp", "exclusive"));
+        assert_eq!((summary.file_bytes, summary.plain_bytes, summary.not_written), (0, 0, 0));
+        assert_eq!(Summary::new(&[], &Account::default(), None).source, "none");
+    }
+}
