@@ -2,17 +2,18 @@
 
 use std::ops::Range;
 
+use weir_packet::ethertype::is_tag;
 use weir_packet::protocol::{
     AUTHENTICATION, DCCP, HIP, ICMP, ICMPV6, IGMP, MOBILITY, OSPF, PIM, ROUTING, TCP, UDP, UDP_LITE, VRRP,
 };
 use weir_packet::{Extensions, Extent, Ip, Version, link};
 
 /// Returns the `EtherType` of the packet in a frame, and where it begins: behind VLAN tags, and if it is IP, behind MPLS and
-/// PPPoE, too.
+/// PPPoE, too. `None`: headers are cut, there are too many tags, or the link type is not known.
 pub(crate) fn network(link_type: u16, frame: &[u8]) -> Option<(u16, usize)> {
     let behind = link::payload(link_type, frame)?.behind_tags(frame);
     let found = behind.find_ip(frame).unwrap_or(behind);
-    Some((found.kind, found.at))
+    (!is_tag(found.kind)).then_some((found.kind, found.at))
 }
 
 /// The parts of an IP packet, which may be cut.
@@ -138,5 +139,206 @@ impl Layout {
                 ICMPV6 if self.is_ipv6 => matches!(kind, Some(1..=4)),
                 _ => false,
             }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use weir_packet::ethertype::{ARP, IPV4, IPV6};
+
+    use super::*;
+
+    /// What a layout says, in short.
+    fn told(packet: &[u8]) -> Option<(u8, Range<usize>, String)> {
+        let layout = Layout::of(packet)?;
+        let flags = [
+            (layout.is_whole, "whole"),
+            (layout.is_fragment, "fragment"),
+            (layout.is_later(), "later"),
+            (layout.is_deep, "deep"),
+            (layout.is_routed, "routed"),
+            (layout.is_authenticated, "authenticated"),
+        ];
+        let flags: Vec<&str> = flags.iter().filter(|flag| flag.0).map(|flag| flag.1).collect();
+        Some((layout.protocol, layout.transport, flags.join(" ")))
+    }
+
+    /// A packet of IPv6 with headers of these kinds and contents, and 20 bytes behind them.
+    fn ipv6(chain: &[(u8, &[u8])]) -> Vec<u8> {
+        let mut kinds = chain.iter().map(|&(kind, _)| kind).chain([TCP]);
+        let length: usize = 20 + chain.iter().map(|(_, bytes)| 1 + bytes.len()).sum::<usize>();
+        let mut packet = vec![0x60, 0, 0, 0, 0, u8::try_from(length).unwrap(), kinds.next().unwrap(), 64];
+        packet.extend([1; 32]);
+        for ((_, bytes), next) in chain.iter().zip(kinds) {
+            packet.push(next);
+            packet.extend(*bytes);
+        }
+        packet.extend([0; 20]);
+        packet
+    }
+
+    const OPTIONS: (u8, &[u8]) = (60, &[1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
+    const HOPS: (u8, &[u8]) = (0, &[0; 7]);
+    const ROUTED: (u8, &[u8]) = (43, &[0, 4, 2, 0, 0, 0, 0]);
+    const ARRIVED: (u8, &[u8]) = (43, &[0, 4, 0, 0, 0, 0, 0]);
+    const FIRST: (u8, &[u8]) = (44, &[0, 0, 1, 0xa, 0xb, 0xc, 0xd]);
+    const SECOND: (u8, &[u8]) = (44, &[0, 0, 8, 0xa, 0xb, 0xc, 0xd]);
+    const ATOMIC: (u8, &[u8]) = (44, &[0, 0, 6, 0xa, 0xb, 0xc, 0xd]);
+    const SIGNED: (u8, &[u8]) = (51, &[1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
+
+    #[test]
+    fn headers_of_ipv6_are_passed() {
+        for (chain, start, protocol, flags) in [
+            (&[][..], 40, TCP, "whole"),
+            (&[HOPS, OPTIONS][..], 64, TCP, "whole"),
+            (&[ROUTED, HOPS], 56, TCP, "whole routed"),
+            (&[ARRIVED, OPTIONS], 64, TCP, "whole"),
+            (&[FIRST], 48, TCP, "whole fragment"),
+            (&[ATOMIC], 48, TCP, "whole"),
+            (&[HOPS, FIRST, OPTIONS], 72, TCP, "whole fragment deep"),
+            (&[ATOMIC, OPTIONS], 64, TCP, "whole"),
+            // What follows is in the first fragment.
+            (&[SECOND, OPTIONS], 48, 60, "whole fragment later"),
+            (&[SIGNED, OPTIONS], 68, TCP, "whole authenticated"),
+            (&[ROUTED, SIGNED], 60, TCP, "whole routed authenticated"),
+        ] {
+            let packet = ipv6(chain);
+            let expected = Some((protocol, start..packet.len(), flags.to_owned()));
+            assert_eq!(told(&packet), expected, "{chain:?}");
+            let Some(Layout { offset, identification, .. }) = Layout::of(&packet) else {
+                panic!("{chain:?}")
+            };
+            let has = |header| chain.contains(&header);
+            assert_eq!(offset, if has(SECOND) { 8 } else { 0 }, "{chain:?}");
+            let identified = has(FIRST) || has(SECOND);
+            assert_eq!(identification, if identified { 0x0a0b_0c0d } else { 0 }, "{chain:?}");
+            // Cut in what is transported, or in a header.
+            let cut = flags.trim_start_matches("whole").trim_start().to_owned();
+            assert_eq!(told(&packet[..start]), Some((protocol, start..start, cut)), "{chain:?}");
+            assert_eq!(told(&packet[..start - 1]), None, "{chain:?}");
+            // With bytes of a trailer.
+            let longer = [&packet[..], &[0; 9]].concat();
+            assert_eq!(told(&longer), expected, "{chain:?}");
+        }
+        // A jumbogram says no length.
+        let mut jumbo = ipv6(&[]);
+        jumbo[5] = 0;
+        assert_eq!(told(&jumbo), Some((TCP, 40..60, "whole".to_owned())));
+    }
+
+    #[test]
+    fn headers_of_ipv4_are_passed() {
+        let packet = |words: u8, length: u16, fragment: u16, protocol| {
+            let mut packet = vec![0x40 | words, 0, 0, 0, 0xab, 0xcd, 0, 0, 64, protocol];
+            packet[2..4].copy_from_slice(&length.to_be_bytes());
+            packet[6..8].copy_from_slice(&fragment.to_be_bytes());
+            packet.extend([0; 70]);
+            // An authentication header of 16 bytes, where one is asked for.
+            packet[usize::from(words.max(5)) * 4..][..2].copy_from_slice(&[UDP, 2]);
+            packet
+        };
+        for (words, length, fragment, protocol, expected) in [
+            (5, 80, 0x4000, TCP, Some((TCP, 20..80, "whole"))),
+            (5, 0, 0, TCP, Some((TCP, 20..80, "whole"))),
+            (5, 50, 0, TCP, Some((TCP, 20..50, "whole"))),
+            (5, 81, 0, TCP, Some((TCP, 20..80, ""))),
+            (15, 80, 0, TCP, Some((TCP, 60..80, "whole"))),
+            (4, 80, 0, TCP, None),
+            (6, 23, 0, TCP, None),
+            (6, 24, 0, TCP, Some((TCP, 24..24, "whole"))),
+            (5, 80, 0x2000, TCP, Some((TCP, 20..80, "whole fragment"))),
+            (5, 80, 0x2001, TCP, Some((TCP, 20..80, "whole fragment later"))),
+            (5, 80, 1, AUTHENTICATION, Some((AUTHENTICATION, 20..80, "whole fragment later"))),
+            (5, 80, 0, AUTHENTICATION, Some((UDP, 36..80, "whole authenticated"))),
+            (6, 80, 0x2000, AUTHENTICATION, Some((UDP, 40..80, "whole fragment deep authenticated"))),
+            (5, 36, 0, AUTHENTICATION, Some((UDP, 36..36, "whole authenticated"))),
+            (5, 35, 0, AUTHENTICATION, None),
+        ] {
+            let packet = packet(words, length, fragment, protocol);
+            let expected = expected.map(|(protocol, range, flags)| (protocol, range, flags.to_owned()));
+            assert_eq!(told(&packet), expected, "{words} {length} {fragment:#x} {protocol}");
+            let Some(layout) = Layout::of(&packet) else { continue };
+            let identification = if layout.is_fragment { 0xabcd } else { 0 };
+            assert_eq!(
+                (layout.identification, layout.offset),
+                (identification, usize::from(fragment & 0x1fff) * 8)
+            );
+        }
+        assert!(Layout::of(&[]).is_none() && Layout::of(&[0x50; 80]).is_none());
+    }
+
+    #[test]
+    fn packets_are_found_in_frames_of_each_link_type() {
+        let at = |place: usize, bytes: &[u8]| {
+            let mut frame = vec![0; 40];
+            frame[place..place + bytes.len()].copy_from_slice(bytes);
+            frame
+        };
+        for (link_type, frame, expected) in [
+            (1, at(12, &[0x08, 0]), Some((IPV4, 14))),
+            (1, at(12, &[0x81, 0, 0, 5, 0x86, 0xdd]), Some((IPV6, 18))),
+            (1, at(12, &[0x88, 0xa8, 0, 5, 0x91, 0, 0, 6, 0x81, 0, 0, 7, 8, 6]), Some((ARP, 26))),
+            (1, vec![0; 13], None),
+            (1, at(12, &[0x81, 0])[..17].to_vec(), None),
+            (113, at(14, &[0x86, 0xdd]), Some((IPV6, 16))),
+            (113, at(14, &[0x81, 0, 0, 5, 0x08, 0]), Some((IPV4, 20))),
+            (276, at(0, &[0x08, 0]), Some((IPV4, 20))),
+            (12, at(0, &[0x45]), Some((IPV4, 0))),
+            (101, at(0, &[0x60]), Some((IPV6, 0))),
+            (228, at(0, &[0x45]), Some((IPV4, 0))),
+            (229, at(0, &[0x60]), Some((IPV6, 0))),
+            (0, at(4, &[0x60]), Some((IPV6, 4))),
+            (108, at(4, &[0x45]), Some((IPV4, 4))),
+            (101, vec![], None),
+            (105, at(12, &[0x08, 0]), None),
+        ] {
+            assert_eq!(network(link_type, &frame), expected, "{link_type} {frame:02x?}");
+            assert_eq!(link::is_known(link_type), link_type != 105, "{link_type}");
+        }
+    }
+
+    /// Where checksums are, and what they cover: RFC 768, 792, 1112, 2328, 3828, 4340, 4443, 5340, 5798, 6275, 7401, 7761, 9293.
+    #[test]
+    fn each_protocol_has_its_checksum_in_its_place() {
+        let layout = |is_ipv6, protocol| {
+            let mut layout = Layout::of(&ipv6(&[])).expect("a packet");
+            (layout.is_ipv6, layout.protocol) = (is_ipv6, protocol);
+            layout
+        };
+        for (protocol, four, six, covers) in [
+            (TCP, Some(16), Some(16), true),
+            (UDP, Some(6), Some(6), true),
+            (UDP_LITE, Some(6), Some(6), true),
+            (33, Some(6), Some(6), true),
+            (139, Some(4), Some(4), true),
+            (ICMP, Some(2), None, false),
+            (IGMP, Some(2), None, false),
+            (ICMPV6, None, Some(2), true),
+            (103, None, Some(2), true),
+            (89, None, Some(12), true),
+            (112, None, Some(6), true),
+            (135, None, Some(4), true),
+            (47, None, None, true),
+        ] {
+            let layouts = [false, true].map(|is_ipv6| layout(is_ipv6, protocol));
+            assert_eq!(layouts.each_ref().map(Layout::checksum), [four, six], "{protocol}");
+            assert_eq!(layouts.each_ref().map(Layout::covers_addresses), [covers, true], "{protocol}");
+        }
+        for (is_ipv6, protocol, kinds) in [
+            (false, ICMP, &[3, 4, 5, 11, 12][..]),
+            (true, ICMPV6, &[1, 2, 3, 4]),
+            (true, ICMP, &[]),
+            (false, ICMPV6, &[]),
+            (true, TCP, &[]),
+        ] {
+            for kind in 0..20 {
+                let mut layout = layout(is_ipv6, protocol);
+                let mut packet = ipv6(&[]);
+                packet[40] = kind;
+                assert_eq!(layout.quotes(&packet), kinds.contains(&kind), "{protocol} {kind}");
+                layout.offset = 8;
+                assert!(!layout.quotes(&packet), "a later fragment has no header");
+            }
+        }
     }
 }
