@@ -89,14 +89,15 @@ miri: setup ## the same code under Miri (needs a nightly toolchain with it)
 	  echo "miri: skipped, not there: rustup toolchain install nightly --component miri,rust-src"; \
 	fi
 
-mutants: ## change single lines of the C and Rust code, MUTANTS (50) of C, each day others of Rust: would the tests notice? takes hours (root)
+mutants: RUST := $(addprefix --package weir-,ring filter native savefile traffic dissect service)
+mutants: ## change single lines of the C and Rust code, MUTANTS (50) of each: would the tests notice? takes hours (root)
 	@scripts/setup test
 	@mkdir -p out
 	@status=0; scripts/mutants $(or $(MUTANTS),50) || status=$$?; \
 	if cargo mutants --version >/dev/null 2>&1; then \
-	  cargo mutants --output out --sharding round-robin --shard $$(($$(date +%s) / 86400 % 50))/50 \
-	    --package weir-ring --package weir-filter --package weir-native --package weir-savefile --package weir-traffic \
-	    --package weir-dissect --package weir-service || status=$$?; \
+	  all=$$(cargo mutants --list $(RUST) | wc -l); \
+	  cargo mutants --output out --iterate --sharding round-robin \
+	    --shard 0/$$((1 + all / $(or $(patsubst all,1000000,$(MUTANTS)),50))) $(RUST) || status=$$?; \
 	else \
 	  echo "mutants: Rust skipped, not there: cargo install cargo-mutants --locked"; \
 	fi; exit $$status
