@@ -344,3 +344,86 @@ impl fmt::Display for Account {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Counters that all differ.
+    fn tally(base: u64) -> Tally {
+        Tally {
+            seen: base + 1,
+            filtered: Some(base + 2),
+            sampled_out: base + 3,
+            captured: base + 4,
+            lost: base + 5,
+            errors: base + 6,
+            delivered: base + 7,
+            discarded: base + 8,
+            written: base + 9,
+            bytes: base + 10,
+        }
+    }
+
+    #[test]
+    fn tallies_add_up() {
+        let mut sum = tally(100);
+        sum += tally(2000);
+        let expected = Tally {
+            seen: 2102,
+            filtered: Some(2104),
+            sampled_out: 2106,
+            captured: 2108,
+            lost: 2110,
+            errors: 2112,
+            delivered: 2114,
+            discarded: 2116,
+            written: 2118,
+            bytes: 2120,
+        };
+        assert_eq!(sum, expected);
+        // Where one does not count what is filtered, the sum is not known.
+        sum += Tally { filtered: None, ..Tally::default() };
+        assert_eq!(sum, Tally { filtered: None, ..expected });
+    }
+
+    #[test]
+    fn an_account_is_the_sum_of_its_parts() {
+        let queue = |target, base| QueueAccount { target, tally: tally(base), ..QueueAccount::default() };
+        let mut eth0 = InterfaceAccount::new(0, "eth0", SourceKind::Tc, ModeKind::Pass);
+        eth0.queues = vec![queue(Some(0), 10), queue(Some(2), 100), queue(Some(0), 1000)];
+        eth0.memory = 64;
+        let mut eth1 = InterfaceAccount::new(1, "eth1", SourceKind::Tc, ModeKind::Pass);
+        eth1.queues = vec![queue(Some(2), 10_000), queue(None, 100_000)];
+        eth1.memory = 128;
+        eth1.nic = Some(NicCounters { missed: 7, fifo_errors: 70, dropped: 700 });
+        let mut account = Account { interfaces: vec![eth0, eth1], ..Account::default() };
+        assert_eq!(account.interfaces[0].total().seen, 1113);
+        assert_eq!((account.total().seen, account.memory()), (111_115, 192));
+        let targets: Vec<u64> = account.targets().iter().map(|target| target.seen).collect();
+        assert_eq!(targets, [1012, 0, 10_102]);
+        assert_eq!(
+            account.to_string(),
+            "111115 packets seen: 111130 captured, 111120 filtered, 111135 lost, 111125 sampled out, 111140 errors, \
+             7 missed by the card"
+        );
+        account.interfaces[1].queues[0].tally.filtered = None;
+        account.interfaces[1].nic = None;
+        assert_eq!(
+            account.to_string(),
+            "111115 packets seen: 111130 captured, 111135 lost, 111125 sampled out, 111140 errors"
+        );
+        assert_eq!(Account::default().to_string(), "0 packets seen: 0 captured, 0 filtered, 0 lost");
+    }
+
+    #[cfg(feature = "live")]
+    #[test]
+    fn times_that_are_not_sorted_are_within_those_of_all() {
+        let one = Unsorted::new(3, 50, 70);
+        let cases = [((40, 60), (40, 70)), ((60, 80), (50, 80)), ((40, 80), (40, 80)), ((55, 60), (50, 70))];
+        for ((first, last), all) in cases {
+            let other = Unsorted::new(4, first, last);
+            assert_eq!([one.and(other), other.and(one)], [Unsorted::new(7, all.0, all.1); 2]);
+        }
+    }
+}
