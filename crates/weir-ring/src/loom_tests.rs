@@ -163,6 +163,29 @@ fn a_chunk_is_not_written_again_before_both_its_parts_are_dropped_elsewhere() {
     });
 }
 
+/// A slot is filled a lap later by a thread that knows what it replaces only from those that gave in between.
+#[test]
+fn chunks_that_are_given_a_lap_apart_are_all_found() {
+    let mut model = loom::model::Builder::new();
+    model.preemption_bound = Some(2);
+    model.check(|| {
+        let (mut writer, mut reader) = pool(2, 1);
+        assert!(write(&mut writer, 1) && write(&mut writer, 2));
+        let givers = [(); 2].map(|()| {
+            let part = reader.take().expect("our own writer").expect("it is there");
+            thread::spawn(move || drop(part))
+        });
+        // What one of them has given goes back here, and the other one may be the next to use its slot.
+        for value in [3, 4] {
+            if write(&mut writer, value) {
+                drop(reader.take().expect("our own writer").expect("it is there"));
+            }
+        }
+        givers.into_iter().for_each(|giver| giver.join().expect("does not panic"));
+        assert!(write(&mut writer, 5) && write(&mut writer, 6), "both chunks were back");
+    });
+}
+
 #[test]
 fn two_who_claim_a_queue_read_it_once_and_chunks_go_home() {
     loom::model(|| {

@@ -169,8 +169,8 @@ impl Pool {
         // before the earlier ones were taken, so the chunk that was in this slot a lap ago has been opened (R6).
         let position = given.count.fetch_add(1, Ordering::AcqRel);
         let slot = slot_word(position, chunk);
-        // Release, paired with the load in `chunk_at`.
-        given.slots[self.slot(position)].store(slot, Ordering::Release);
+        // Relaxed: the reader gets to what this names by way of the writer, who has seen the store below.
+        given.slots[self.slot(position)].store(slot, Ordering::Relaxed);
         // Release, paired with the writer's load of the slot: it must not open the chunk before we have finished with
         // it.
         self.shared_slot(queue, ring, position).store(slot, Ordering::Release);
@@ -179,8 +179,8 @@ impl Pool {
     /// Returns the chunk that was given to `ring` as number `position`, if any.
     pub(crate) fn chunk_at(&self, queue: u32, ring: Ring, position: u64) -> Option<u32> {
         let given = &self.given[queue as usize].rings[ring as usize];
-        // Acquire, paired with the store in `give`.
-        let (tag, chunk) = split_slot(given.slots[self.slot(position)].load(Ordering::Acquire));
+        // Relaxed, see `give`: nothing is done with the chunk before `progress` says that the writer has opened it.
+        let (tag, chunk) = split_slot(given.slots[self.slot(position)].load(Ordering::Relaxed));
         (tag == tag_of(position)).then_some(chunk)
     }
 
@@ -216,12 +216,12 @@ impl Pool {
 
     /// Records what the writer has opened: the number of chunks, how many came from the warm ring, and the last chunk.
     pub(crate) fn set_opened(&self, queue: u32, opened: u64, warm: u64, chunk: u32) {
+        // Relaxed, as in writer.h: see `fill`.
         let mut word = [0; 8];
         word[..4].copy_from_slice(&chunk.to_ne_bytes());
         self.queue_word(queue, QUEUE_CHUNK).store(u64::from_ne_bytes(word), Ordering::Relaxed);
         self.queue_word(queue, QUEUE_WARM).store(warm, Ordering::Relaxed);
-        // Release, paired with the load in `fill`.
-        self.queue_word(queue, QUEUE_OPENED).store(opened, Ordering::Release);
+        self.queue_word(queue, QUEUE_OPENED).store(opened, Ordering::Relaxed);
     }
 
     pub(crate) fn wake_at(&self, queue: u32) -> &AtomicU64 {
@@ -258,9 +258,10 @@ impl Pool {
         // Acquire, paired with the store in `retire`: if we see a chunk as read, we also see it as given, below.
         let read = self.given[queue as usize].read.load(Ordering::Acquire);
         let given =
-            self.given[queue as usize].rings.iter().map(|ring| ring.count.load(Ordering::Acquire)).sum();
-        // The other side's words: clamped to our own before use (R5).
-        let opened = self.queue_word(queue, QUEUE_OPENED).load(Ordering::Acquire).clamp(read, given);
+            self.given[queue as usize].rings.iter().map(|ring| ring.count.load(Ordering::Relaxed)).sum();
+        // The other side's words: clamped to our own before use (R5). Relaxed: with a chunk that is older or newer than
+        // the number, the last one counts as open.
+        let opened = self.queue_word(queue, QUEUE_OPENED).load(Ordering::Relaxed).clamp(read, given);
         let last = self.queue_word(queue, QUEUE_CHUNK).load(Ordering::Relaxed).to_ne_bytes();
         let last = u32::from_ne_bytes([last[0], last[1], last[2], last[3]]);
         let last = Some(last).filter(|&last| last < self.shape.chunks_total());
