@@ -212,3 +212,47 @@ fn where_files_are_made_is_told() {
     assert_eq!(places("/dev/null"), [PathBuf::from("/dev/null")]);
     assert!(places("-").is_empty());
 }
+
+/// A process that runs other programs keeps the capabilities that it needs, of those that it has.
+#[test]
+fn root_who_runs_programs_keeps_what_it_needs() {
+    const NAME: &str = "root_who_runs_programs_keeps_what_it_needs";
+    if env::var_os(INSIDE).is_none() {
+        if require_root(NAME) {
+            in_a_child(NAME, Path::new("/"));
+        }
+        return;
+    }
+    for needs in [Needs::to_make(), Needs::to_capture()] {
+        let expected = needs.capabilities & privilege::effective().expect("the kernel tells");
+        assert_eq!(for_programs(&needs, None).expect("no more than that"), expected);
+        assert_eq!(privilege::effective().expect("the kernel tells"), expected);
+    }
+    assert!(privilege::effective().expect("the kernel tells").is_empty());
+}
+
+#[test]
+fn a_confinement_says_what_is_left_and_what_is_weak() {
+    let mut held = Confinement {
+        capabilities: vec![],
+        no_new_privileges: true,
+        user: None,
+        landlock: Level::None,
+        written: vec![],
+        system_calls: None,
+        weaknesses: vec![],
+    };
+    assert_eq!(held.to_string(), "confined: no capabilities, no new privileges");
+    held.landlock = Level::Full;
+    assert_eq!(held.to_string(), "confined: no capabilities, no new privileges; writes no files");
+    held.capabilities = vec!["CAP_BPF", "CAP_PERFMON"];
+    held.written = vec!["/var/tmp".into(), "/srv".into()];
+    held.user = Some("nobody".to_owned());
+    held.system_calls = Some(70);
+    held.weaknesses = vec!["one".to_owned(), "two".to_owned()];
+    assert_eq!(
+        held.to_string(),
+        "confined: no capabilities except CAP_BPF, CAP_PERFMON, no new privileges; user nobody; \
+         writes only in /var/tmp and /srv; 70 system calls; one; two"
+    );
+}

@@ -158,6 +158,7 @@ mod tests {
 
     use super::*;
     use crate::Stop;
+    use crate::control::Told as _;
     use crate::page::Form;
     use crate::summary::FilterSummary;
 
@@ -297,12 +298,24 @@ mod tests {
         let targets: Vec<u64> = summary.targets.iter().map(|target| target.tally.seen).collect();
         assert_eq!(targets, [1001, 2001]);
         assert_eq!(summary.nic(), NicCounters { missed: 21, fifo_errors: 22, dropped: 24 });
+        // What clients are told.
+        assert_eq!(summary.interfaces(), ["eth0", "lo"]);
+        assert_eq!((summary.filter(), summary.file()), (None, None));
+        summary.interfaces[1].filter = Some("udp".to_owned());
+        assert_eq!(summary.filter().as_deref(), Some("udp"));
+        let json: serde_json::Value =
+            serde_json::from_str(summary.json().expect("JSON").get()).expect("JSON");
+        assert_eq!(
+            (&json["type"], &json["queued"], &json["interfaces"][0]["seen"]),
+            (&"account".into(), &231.into(), &3002.into())
+        );
         // Without a file, what was handled is kept.
         summary.close(6018, Ok(Stop::Count));
         assert_eq!((summary.kept, summary.not_written, summary.stopped_by), (6018, 0, Some(Stop::Count)));
         // With one, what is known to be in it.
         let mut summary = Summary::new(&[], &account(), Some(&written));
         summary.file = Some("file".to_owned());
+        assert_eq!(summary.file().as_deref(), Some("file"));
         summary.close(6018, Err("full"));
         assert_eq!((summary.kept, summary.not_written), (1045, 6018 - 1045));
         assert_eq!((summary.stopped_by, summary.error.as_deref()), (Some(Stop::Error), Some("full")));
