@@ -390,6 +390,221 @@ mod tests {
         }
     }
 
+    /// As it is, with pseudonyms, without payload, and both.
+    fn modes() -> [Rewriter; 4] {
+        let named = || Rewriter::default().pseudonyms(Box::new(Turned));
+        [Rewriter::default(), named(), Rewriter::default().zero_payload(true), named().zero_payload(true)]
+    }
+
+    /// Bytes that differ from one another and from 0, also when they are turned.
+    fn bytes(count: u8) -> Vec<u8> {
+        (1..=count).collect()
+    }
+
+    /// What becomes of bytes: so many stay, are turned, or are overwritten.
+    fn fate(before: &[u8], after: &[u8]) -> String {
+        let mut runs: Vec<(char, usize)> = Vec::new();
+        for (&before, &after) in before.iter().zip(after) {
+            let kind = match after {
+                _ if after == before => '=',
+                0 => '0',
+                _ if after == !before => '!',
+                _ => '?',
+            };
+            match runs.last_mut() {
+                Some((last, count)) if *last == kind => *count += 1,
+                _ => runs.push((kind, 1)),
+            }
+        }
+        runs.iter().map(|(kind, count)| format!("{kind}{count}")).collect::<Vec<_>>().join(" ")
+    }
+
+    #[test]
+    fn what_is_not_understood_goes() {
+        const OF_ETHERNET: [u8; 8] = [0, 1, 8, 0, 6, 4, 0, 1];
+        let arp = |head: [u8; 8], length: usize| [&head[..], &bytes(40)[8..length]].concat();
+        for (link_type, kind, packet, expected) in [
+            // Its padding, and half an address.
+            (1, ARP, arp(OF_ETHERNET, 40), ["=40", "=8 !20 012", "=28 012", "=8 !20 012"]),
+            (1, ARP, arp(OF_ETHERNET, 20), ["=20", "=8 012", "=20", "=8 012"]),
+            // Of other kinds of networks.
+            (1, ARP, arp([9, 6, 8, 9, 6, 4, 9, 1], 40), ["=40", "040", "040", "040"]),
+            (1, 0x1234, bytes(40), ["=40", "=40", "040", "040"]),
+            (1, 0x8847, bytes(40), ["=40", "=40", "040", "040"]),
+            (1, IPV4, bytes(40), ["=40", "040", "040", "040"]),
+            (1, IPV6, bytes(40), ["=40", "040", "040", "040"]),
+            (105, 0, bytes(40), ["=40", "040", "040", "040"]),
+        ] {
+            for (mode, (mut rewriter, expected)) in modes().into_iter().zip(expected).enumerate() {
+                let head = if link_type == 1 { [&[2; 12][..], &kind.to_be_bytes()].concat() } else { vec![] };
+                let mut frame = [&head[..], &packet].concat();
+                let left = rewriter.apply(link_type, &mut frame);
+                let what = format!("{link_type} {kind:#x}, mode {mode}");
+                assert_eq!(fate(&packet, &frame[head.len()..]), expected, "{what}");
+                assert_eq!(left.foreign, mode == 1 && kind == 0x1234, "{what}");
+                assert_eq!(left.carried.is_some(), mode == 1 && kind == 0x8847, "{what}");
+                assert_eq!(left.emptied, mode > 0 && link_type == 105, "{what}");
+            }
+        }
+    }
+
+    /// A packet of IPv4 of this protocol.
+    fn ipv4(protocol: u8, transport: &[u8]) -> Vec<u8> {
+        let length = u8::try_from(20 + transport.len()).expect("a short packet");
+        let head = [0x45, 0, 0, length, 0, 7, 0, 0, 64, protocol, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2];
+        [&head[..], transport].concat()
+    }
+
+    #[test]
+    fn what_is_behind_a_packet_and_quoted_twice_goes() {
+        let error = |quoted: &[u8]| ipv4(ICMP, &[&[3, 1, 0, 0, 0, 0, 0, 0][..], quoted].concat());
+        let packet = [error(&error(&bytes(30))), bytes(6)].concat();
+        assert_eq!(packet.len(), 28 + 28 + 30 + 6);
+        for (rewriter, zeros) in modes().iter_mut().zip([0, 36, 36, 36]) {
+            let mut after = packet.clone();
+            let left = rewriter.apply(101, &mut after);
+            assert!(!left.headers);
+            let end = if zeros > 0 { "036" } else { "=36" };
+            assert_eq!(fate(&packet[56..], &after[56..]), end);
+        }
+    }
+
+    #[test]
+    fn addresses_in_routing_headers_are_all_that_stays() {
+        // Kind, addresses left, last entry: addresses that change, and the one that is the destination.
+        for (kind, left, last, count, end) in [
+            (0, 1, 0, 3, Some(2)),
+            (0, 0, 0, 3, None),
+            (2, 1, 0, 3, Some(2)),
+            (4, 1, 1, 2, Some(0)),
+            (4, 0, 1, 2, None),
+            (4, 2, 2, 3, Some(0)),
+            (4, 1, 200, 3, Some(0)),
+            (4, 1, 0, 1, Some(0)),
+            (3, 1, 1, 0, None),
+        ] {
+            let before = [&[6, 6, kind, left, last, 7, 7, 7], &bytes(48)[..]].concat();
+            let mut after = before.clone();
+            let change = strict().route(&mut after);
+            let expected = ["=8".to_owned()].into_iter();
+            let changed = (count > 0).then(|| format!("!{}", 16 * count));
+            let gone = (count < 3).then(|| format!("0{}", 16 * (3 - count)));
+            let expected: Vec<String> = expected.chain(changed).chain(gone).collect();
+            assert_eq!(fate(&before, &after), expected.join(" "), "{kind} {left} {last}");
+            let of = |bytes: &[u8]| end.map_or(0, |end| super::super::sum(&[&bytes[8 + 16 * end..][..16]]));
+            assert_eq!((change.before, change.after), (of(&before), of(&after)), "{kind} {left} {last}");
+            // By rules alone, what is not understood stays.
+            let mut after = before.clone();
+            let networks = vec!["::/0=::/0".parse().expect("a map")];
+            Rewriter::new(Rewrite { networks, ..Rewrite::default() }).route(&mut after);
+            assert_eq!(before, after);
+        }
+    }
+
+    #[test]
+    fn senders_of_cooked_packets_are_replaced() {
+        for (link_type, kind, length, address) in [(COOKED, 2, 5, 6), (COOKED_2, 8, 11, 12)] {
+            for (hardware, size, expected) in
+                [(1, 6, "!6 02"), (1, 8, "08"), (512, 6, "08"), (772, 6, "08"), (1, 0, "08")]
+            {
+                let mut before = bytes(40);
+                before[kind..kind + 2].copy_from_slice(&u16::to_be_bytes(hardware));
+                before[length] = size;
+                let mut after = before.clone();
+                strict().cooked(link_type, &mut after);
+                assert_eq!(fate(&before[address..address + 8], &after[address..address + 8]), expected);
+                assert_eq!(
+                    (&before[..address], &before[address + 8..]),
+                    (&after[..address], &after[address + 8..])
+                );
+                let mut kept = before.clone();
+                Rewriter::default().zero_payload(true).cooked(link_type, &mut kept);
+                assert_eq!(kept, before, "it is no payload");
+                let mut cut = before[..address + 7].to_vec();
+                strict().cooked(link_type, &mut cut);
+                assert_eq!(cut, before[..address + 7]);
+            }
+        }
+    }
+
+    #[test]
+    fn only_harmless_options_stay() {
+        for (before, after) in [
+            (&[7, 4, 5, 6, 148, 4, 1, 2][..], &[1, 1, 1, 1, 148, 4, 1, 2][..]),
+            (&[1, 148, 4, 3, 4, 0, 9, 9], &[1, 148, 4, 3, 4, 0, 0, 0]),
+            (&[68, 3, 9, 148, 4, 3, 4, 7], &[1, 1, 1, 148, 4, 3, 4, 1]),
+            // Lengths that cannot be.
+            (&[1, 148, 1, 3, 4, 5, 6, 7], &[1, 148, 1, 3, 4, 5, 6, 7]),
+            (&[1, 7, 9, 3, 4, 5, 6, 7], &[1, 1, 1, 1, 1, 1, 1, 1]),
+            (&[1, 7, 0, 3, 4, 5, 6, 7], &[1, 1, 1, 1, 1, 1, 1, 1]),
+        ] {
+            let mut options = before.to_vec();
+            without_options(&mut options);
+            assert_eq!(options, after, "{before:?}");
+        }
+        for (before, after) in [
+            (&[5, 2, 7, 8, 1, 0][..], &[5, 2, 7, 8, 1, 0][..]),
+            (&[0xc2, 4, 1, 2, 3, 4], &[0xc2, 4, 1, 2, 3, 4]),
+            (&[0, 0, 9, 2, 3, 4], &[0, 0, 1, 2, 0, 0]),
+            (&[1, 4, 5, 6, 7, 8], &[1, 4, 0, 0, 0, 0]),
+            (&[9, 1, 5, 9, 7, 8], &[1, 1, 0, 0, 0, 0]),
+            (&[5, 0, 5, 5, 7, 8], &[5, 0, 0, 0, 0, 0]),
+        ] {
+            let mut options = before.to_vec();
+            without_options_6(&mut options);
+            assert_eq!(options, after, "{before:?}");
+        }
+        assert_eq!(crc32c(b"123456789"), 0xe306_9283, "as RFC 3720 has it");
+    }
+
+    /// Bytes of a transport that are no payload.
+    #[test]
+    fn headers_stay_without_payload() {
+        let kept = |v6: bool, protocol: u8, transport: &[u8]| {
+            let mut layout = Layout::of(&ipv4(protocol, transport)).expect("a packet");
+            layout.is_ipv6 = v6;
+            Rewriter::kept(&layout, transport)
+        };
+        let with = |changes: &[(usize, u8)]| {
+            let mut transport = vec![0; 60];
+            changes.iter().for_each(|&(at, byte)| transport[at] = byte);
+            transport
+        };
+        for (v6, protocol, transport, expected) in [
+            (false, TCP, with(&[(12, 0x50)]), Some(20)),
+            (true, TCP, with(&[(12, 0x80)]), Some(32)),
+            (true, TCP, with(&[(12, 0x20)]), Some(20)),
+            (true, TCP, vec![0; 12], Some(12)),
+            (false, UDP, with(&[]), Some(8)),
+            (false, SCTP, with(&[]), Some(12)),
+            (false, ICMP, with(&[(0, 3)]), Some(60)),
+            (false, ICMP, with(&[(0, 12)]), Some(60)),
+            (false, ICMP, with(&[(0, 8)]), Some(8)),
+            (false, ICMP, with(&[(0, 9), (4, 2), (5, 3)]), Some(32)),
+            (false, ICMP, vec![9, 0, 0, 0, 2, 2], Some(4)),
+            (false, ICMP, with(&[(0, 13)]), Some(20)),
+            (false, ICMP, with(&[(0, 42)]), Some(4)),
+            (true, ICMP, with(&[]), None),
+            (false, IGMP, with(&[(0, 0x11), (11, 3)]), Some(24)),
+            (false, IGMP, with(&[(0, 0x11)])[..11].to_vec(), Some(8)),
+            (false, IGMP, with(&[(0, 0x16)]), Some(8)),
+            (false, IGMP, with(&[(0, 0x22)]), Some(60)),
+            (false, IGMP, with(&[(0, 0x99)]), Some(4)),
+            (true, ICMPV6, with(&[(0, 1)]), Some(60)),
+            (true, ICMPV6, with(&[(0, 143)]), Some(60)),
+            (true, ICMPV6, with(&[(0, 128)]), Some(8)),
+            (true, ICMPV6, with(&[(0, 130), (27, 1)]), Some(44)),
+            (true, ICMPV6, with(&[(0, 130), (27, 200)]), Some(60)),
+            (true, ICMPV6, with(&[(0, 130)])[..27].to_vec(), Some(24)),
+            (true, ICMPV6, with(&[(0, 131)]), Some(24)),
+            (true, ICMPV6, with(&[(0, 200)]), Some(4)),
+            (false, ICMPV6, with(&[]), None),
+            (false, 47, with(&[]), None),
+        ] {
+            assert_eq!(kept(v6, protocol, &transport), expected, "{v6} {protocol} {transport:?}");
+        }
+    }
+
     #[test]
     fn datagrams_in_fragments_are_told() {
         for (flags, protocol, told) in
