@@ -230,3 +230,86 @@ fn unexpected(answer: Answer) -> ClientError {
         other => ClientError::Unexpected(format!("{other:?}")),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::thread;
+
+    use super::*;
+
+    /// What a client makes of an answer, and what it has asked, by name.
+    fn asked<T: Send>(
+        answer: Answer,
+        ask: impl FnOnce(&Running) -> Result<T, ClientError> + Send,
+    ) -> (Result<T, ClientError>, String) {
+        let (ours, theirs) = UnixStream::pair().expect("a pair");
+        let running = Running { stream: ours, path: PathBuf::from("socket") };
+        thread::scope(|scope| {
+            let told = scope.spawn(move || ask(&running));
+            let (request, _) =
+                wire::receive::<Request<serde_json::Value>>(&theirs).expect("a message").expect("a request");
+            assert_eq!(request.version, VERSION);
+            wire::send(&theirs, &answer, &[]).expect("room");
+            (told.join().expect("no panic"), request.ask.to_string())
+        })
+    }
+
+    fn members() -> PortableMembers {
+        PortableMembers::new("53", &[], weir::filter::SystemNames::new()).expect("a port")
+    }
+
+    #[test]
+    fn each_question_has_its_answer() {
+        let about = || About {
+            process: 7,
+            command: "count".to_owned(),
+            interfaces: vec!["eth0".to_owned()],
+            filter: None,
+            file: Some("file".to_owned()),
+        };
+        let (told, ask) = asked(Answer::About(about()), Running::about);
+        let told = told.expect("an answer");
+        assert_eq!((told.process, told.command, ask.as_str()), (7, "count".to_owned(), r#""about""#));
+        let account = serde_json::value::to_raw_value(&[1, 2]).expect("JSON");
+        let (told, ask) = asked(Answer::Status(account), Running::status);
+        assert_eq!((told.expect("an answer").get(), ask.as_str()), ("[1,2]", r#""status""#));
+        for (on, wanted) in [(true, r#"{"count":{"on":true}}"#), (false, r#"{"count":{"on":false}}"#)] {
+            let (told, ask) = asked(Answer::Noted, |running| running.count(on));
+            told.expect("an answer");
+            assert_eq!(ask, wanted);
+        }
+        let done = Answer::Done { nanoseconds: 5, forgotten: vec!["bad".to_owned()] };
+        let (told, ask) = asked(done, |running| running.say_filter(None));
+        let told = told.expect("an answer");
+        assert_eq!(
+            (told.nanoseconds, told.forgotten, ask.as_str()),
+            (5, vec!["bad".to_owned()], r#"{"filter":null}"#)
+        );
+        let change = |running: &Running| running.change_set("bad", SetChange::Remove, members());
+        let (told, ask) = asked(Answer::Changed { added: 2, removed: 3 }, change);
+        let told = told.expect("an answer");
+        assert_eq!((told.added, told.removed), (2, 3));
+        assert!(ask.contains(r#""change":"remove""#) && ask.contains(r#""name":"bad""#), "{ask}");
+        let (told, _) = asked(Answer::ChangedInPart { why: "full".to_owned() }, change);
+        assert!(matches!(told, Err(ClientError::PartlyChanged(why)) if why == "full"));
+        let (told, ask) = asked(Answer::Sets(vec![]), Running::sets);
+        assert_eq!((told.expect("an answer").len(), ask.as_str()), (0, r#""sets""#));
+    }
+
+    #[test]
+    fn a_refusal_and_another_answer_are_errors() {
+        let refused = || Answer::Refused { why: "no".to_owned() };
+        let is_refusal =
+            |told: Result<(), ClientError>| matches!(told, Err(ClientError::Refused(why)) if why == "no");
+        assert!(is_refusal(asked(refused(), |running| running.about().map(drop)).0));
+        assert!(is_refusal(asked(refused(), |running| running.status().map(drop)).0));
+        assert!(is_refusal(asked(refused(), |running| running.sets().map(drop)).0));
+        assert!(is_refusal(asked(refused(), |running| running.count(true)).0));
+        assert!(is_refusal(asked(refused(), |running| running.say_filter(None).map(drop)).0));
+        assert!(is_refusal(asked(refused(), |running| running.put(None, &[]).map(drop)).0));
+        let change = |running: &Running| running.change_set("bad", SetChange::Add, members()).map(drop);
+        assert!(is_refusal(asked(refused(), change).0));
+        let other = asked(Answer::Noted, |running| running.sets().map(drop)).0;
+        assert!(matches!(other, Err(ClientError::Unexpected(_))));
+    }
+}

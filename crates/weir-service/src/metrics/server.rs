@@ -132,3 +132,43 @@ fn answer(request: &Request, latest: &Latest) -> Arc<[u8]> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::net::UnixStream;
+    use std::sync::Mutex;
+
+    use super::super::Snapshot;
+    use super::*;
+    use crate::page::Form;
+    use crate::summary::Summary;
+
+    /// A connection ends when the peer has closed it, and not when all is sent.
+    #[test]
+    fn a_client_is_answered_in_pieces_and_closes_itself() {
+        let summary = Summary::new(&[], &weir::Account::default(), None);
+        let latest = Latest(Mutex::new(Arc::new(Snapshot::of(Box::new(summary)))));
+        let (mut theirs, ours) = UnixStream::pair().expect("a pair");
+        ours.set_nonblocking(true).expect("a socket");
+        let (request, until) = (Vec::new(), Instant::now() + PATIENCE);
+        let mut client = Client { stream: Box::new(ours), any_host: true, request, answer: None, until };
+        assert!(client.go_on(&latest), "nothing was sent yet");
+        for piece in ["GET /met", "rics HTTP/1.1\r\n\r"] {
+            theirs.write_all(piece.as_bytes()).expect("room");
+            assert!(client.go_on(&latest) && client.answer.is_none(), "the request is not complete");
+        }
+        theirs.write_all(b"\n").expect("room");
+        assert!(client.go_on(&latest));
+        let page = latest.get().answer(Form::Prometheus, true);
+        assert_eq!(client.answer.as_ref().map(|(answer, sent)| (&**answer, *sent)), Some((&*page, 0)));
+        assert!(client.go_on(&latest));
+        let mut received = Vec::new();
+        theirs.read_to_end(&mut received).expect("the answer has an end");
+        assert_eq!(received, *page);
+        assert!(client.go_on(&latest), "the peer has not closed it");
+        theirs.write_all(b"more").expect("room");
+        assert!(client.go_on(&latest) && client.go_on(&latest), "what comes late is not read");
+        drop(theirs);
+        assert!(!client.go_on(&latest));
+    }
+}

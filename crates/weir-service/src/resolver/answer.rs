@@ -253,4 +253,41 @@ mod tests {
         assert_eq!(wire::address(answer), Some((address, &b"right.test"[..])));
         assert!(finder.queries.is_empty());
     }
+
+    /// A host that has no server says so at once: the next server is asked, about what was asked of that one alone.
+    #[test]
+    fn what_an_unreachable_server_was_asked_goes_to_the_next() {
+        let live = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).expect("a socket");
+        live.set_read_timeout(Some(Duration::from_secs(60))).expect("a socket");
+        let closed = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).and_then(|socket| socket.local_addr());
+        let addresses = [closed.expect("an address"), live.local_addr().expect("an address")];
+        let (asks, program) =
+            socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::NONBLOCK, None)
+                .expect("sockets");
+        let finder = |addresses: [SocketAddr; 2]| {
+            let servers = addresses.map(|address| connected(address).expect("a socket")).into();
+            wire::send(&asks, &wire::ask([192, 0, 2, 1].into())).expect("room");
+            let mut finder =
+                Finder { program: &program, hosts: HashMap::new(), servers, queries: HashMap::new() };
+            finder.turn().expect("the question is taken");
+            finder.ask_others();
+            finder
+        };
+        let asked = |finder: &Finder<'_>| finder.queries.values().map(|query| query.asked).sum::<usize>();
+        let mut first = finder(addresses);
+        assert_eq!(asked(&first), 1);
+        let due = |finder: &Finder<'_>| finder.queries.values().map(|query| query.due).max();
+        let patience = due(&first);
+        first.turn().expect("the program is there");
+        assert!(due(&first) < patience, "nobody waits for it");
+        first.ask_others();
+        assert_eq!(asked(&first), 2);
+        live.recv_from(&mut [0; LONGEST]).expect("a query");
+        // That another server is unreachable changes nothing.
+        let mut second = finder([addresses[1], addresses[0]]);
+        let patience = due(&second);
+        write(&second.servers[1], b"a query about something else").expect("sent");
+        second.hear(1).expect("the program is there");
+        assert_eq!((asked(&second), due(&second)), (1, patience));
+    }
 }

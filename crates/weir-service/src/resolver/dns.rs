@@ -200,6 +200,15 @@ mod tests {
         let pointer = [&[1, b'h', 0xc0, at][..]].concat();
         assert_eq!(read(&[alias, record(&[0xc0, at], PTR, &pointer)]), name("h.1.net"));
         assert_eq!(read(&[record(TO_THE_QUESTION, 1, &[1, 2, 3, 4])]), Some(Reply::Nameless));
+        // Owners written out, and the end of one elsewhere.
+        for owner in [&question[..question.len() - 4], &[3, b'a', b'b', b'c', 0xc0, 12], &[0]] {
+            let other = record(owner, 1, &[1, 2, 3, 4]);
+            assert_eq!(
+                read(&[other, record(owner, PTR, &wire(&[b"h", b"net"]))]),
+                name("h.net"),
+                "{owner:?}"
+            );
+        }
     }
 
     #[test]
