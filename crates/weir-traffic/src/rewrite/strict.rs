@@ -343,7 +343,7 @@ fn crc32c(bytes: &[u8]) -> u32 {
 mod tests {
     use proptest::prelude::*;
 
-    use super::super::Rewrite;
+    use super::super::{Carried, Rewrite, sum};
     use super::*;
     use crate::check::{Integrity, integrity};
     use weir_packet::link_type::ETHERNET;
@@ -470,6 +470,54 @@ mod tests {
     }
 
     #[test]
+    fn what_is_behind_a_quoted_packet_goes() {
+        let quoted = ipv4(UDP, &[0, 9, 0, 9, 0, 8, 0, 0]);
+        let packet = ipv4(ICMP, &[&[3, 1, 0, 0, 0, 0, 0, 0][..], &quoted, &bytes(12)].concat());
+        for (rewriter, end) in modes().iter_mut().zip(["=12", "012", "012", "012"]) {
+            let mut after = packet.clone();
+            rewriter.apply(101, &mut after);
+            assert_eq!(fate(&packet[56..], &after[56..]), end);
+        }
+    }
+
+    #[test]
+    fn what_stays_by_design_is_told() {
+        let datagram = |port: u16| {
+            let [high, low] = port.to_be_bytes();
+            ipv4(UDP, &[0x99, 0x99, high, low, 0, 14, 0, 0, 1, 2, 3, 4, 5, 6])
+        };
+        let told = |mut rewriter: Rewriter, link_type: u16, packet: &[u8]| {
+            let Left { carried, payload, foreign, .. } = rewriter.apply(link_type, &mut packet.to_vec());
+            (carried, payload, foreign)
+        };
+        let (message, packet) = (Some(Carried::Message("DNS")), Some(Carried::Packet("VXLAN")));
+        // By rules for networks, with pseudonyms, and with neither or without payload.
+        for (link_type, port, by_rules, named) in [
+            (101, 9, (None, false, false), (None, true, false)),
+            (101, 53, (message, false, false), (None, true, false)),
+            (101, 4789, (packet, false, false), (packet, false, false)),
+            (105, 9, (None, false, true), (None, false, false)),
+        ] {
+            let networks = vec!["10.0.0.0/8=11.0.0.0/8".parse().expect("a map")];
+            let rules = Rewrite { networks, ..Rewrite::default() };
+            assert_eq!(
+                told(Rewriter::new(rules), link_type, &datagram(port)),
+                by_rules,
+                "{link_type} {port}"
+            );
+            let [plain, strict, zero, both] = modes();
+            assert_eq!(told(strict, link_type, &datagram(port)), named, "{link_type} {port}");
+            for rewriter in [plain, zero, both] {
+                assert_eq!(
+                    told(rewriter, link_type, &datagram(port)),
+                    (None, false, false),
+                    "{link_type} {port}"
+                );
+            }
+        }
+    }
+
+    #[test]
     fn addresses_in_routing_headers_are_all_that_stays() {
         // Kind, addresses left, last entry: addresses that change, and the one that is the destination.
         for (kind, left, last, count, end) in [
@@ -491,7 +539,7 @@ mod tests {
             let gone = (count < 3).then(|| format!("0{}", 16 * (3 - count)));
             let expected: Vec<String> = expected.chain(changed).chain(gone).collect();
             assert_eq!(fate(&before, &after), expected.join(" "), "{kind} {left} {last}");
-            let of = |bytes: &[u8]| end.map_or(0, |end| super::super::sum(&[&bytes[8 + 16 * end..][..16]]));
+            let of = |bytes: &[u8]| end.map_or(0, |end| sum(&[&bytes[8 + 16 * end..][..16]]));
             assert_eq!((change.before, change.after), (of(&before), of(&after)), "{kind} {left} {last}");
             // By rules alone, what is not understood stays.
             let mut after = before.clone();
