@@ -60,6 +60,7 @@ pub(crate) fn ethertype(number: u16) -> Option<&'static str> {
         0x8899 => "Realtek protocols",
         0x88ca => "TIPC",
         0x893a => "IEEE1905.1",
+        0xd28b => "Arista Vendor Specific Protocol",
         0x8947 => "GeoNet",
         0xabcd => "CFM (old)",
         0xfefe => "OSI",

@@ -195,6 +195,30 @@ fn ip_protocols_have_the_names_of_tcpdump() {
     assert!(compared > 450, "{compared}");
 }
 
+#[test]
+fn ethertypes_have_the_names_of_tcpdump() {
+    let frame = |kind: u16| {
+        let data = [&[2; 12][..], &kind.to_be_bytes(), &[0; 46]].concat();
+        Frame { link_type: 1, original_len: 60, data }
+    };
+    // To tcpdump, this one says no EtherType, but that LLC follows, for frames that are longer than a length can say.
+    const JUMBO: u16 = 0x8870;
+    let frames: Vec<Frame> = (1536..=u16::MAX).filter(|&kind| kind != JUMBO).map(frame).collect();
+    let frames: Vec<&Frame> = frames.iter().collect();
+    let Some(theirs) = tcpdump(1, &frames, &["-e"]) else { return };
+    let ours = ours(1, &frames, Options { link: true, ..PLAIN }, None);
+    // What is behind the header is compared elsewhere.
+    let kinds = |text: &str| -> Vec<String> {
+        let heads = text.lines().filter_map(|line| line.split(", length ").next());
+        heads.filter(|head| head.starts_with("02:02:02:02:02:02 > ")).map(str::to_owned).collect()
+    };
+    let (ours, theirs) = (kinds(&ours), kinds(&theirs));
+    for (ours, theirs) in ours.iter().zip(&theirs) {
+        assert_eq!(ours, theirs);
+    }
+    assert_eq!((ours.len(), theirs.len()), (frames.len(), frames.len()));
+}
+
 /// A raw IPv4 packet of 40 bytes and more, with these options of TCP and four bytes of payload.
 fn with_options(flags: u8, options: &[u8]) -> Frame {
     let mut options = options.to_vec();
