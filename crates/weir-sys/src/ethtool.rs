@@ -309,6 +309,12 @@ impl Ethtool {
         (!features.is_empty()).then(|| features.iter().any(computes))
     }
 
+    /// Returns whether received packets are joined (GRO). `None`: not reported.
+    pub fn joins_received(&self, name: &str) -> Option<bool> {
+        let features = self.features(name);
+        (!features.is_empty()).then(|| features.iter().any(|feature| feature.on && feature.name == "rx-gro"))
+    }
+
     /// Returns the driver's name.
     pub fn driver(&self, name: &str) -> Option<String> {
         self.driver_info(name).map(|driver| driver.name)

@@ -74,10 +74,19 @@ pub(super) fn check(
     }
     let ways: &[_] = if both { &[(from, to), (to, from)] } else { &[(from, to)] };
     let checks = ways.iter().flat_map(|(from, to)| [receives(from), tags(from), sends(to), fits(from, to)]);
-    let mut faults: Vec<Error> = checks.filter_map(Result::err).collect();
+    let faults = checks.filter_map(Result::err).collect();
+    together(faults, ways.iter().flat_map(|(from, to)| doubts(from, to)))
+}
+
+/// Returns all that has to be changed in one error.
+fn together(mut faults: Vec<Error>, doubts: impl Iterator<Item = Error>) -> Result<(), Error> {
     // If a driver does not do it, changing the rest is in vain.
     if let Some(place) = faults.iter().position(|fault| matches!(fault, Error::ForwardDriver { .. })) {
         return Err(faults.swap_remove(place));
+    }
+    // Whoever has to change the other end of a veth is told of the rest of it at once.
+    if faults.iter().any(|fault| matches!(fault, Error::ForwardTags { .. })) {
+        faults.extend(doubts);
     }
     match faults.len() {
         0 => Ok(()),
@@ -127,7 +136,7 @@ pub(super) fn refused(error: Error) -> Error {
 
 /// Checks that the interface can send redirected packets.
 fn sends(end: &End) -> Result<(), Error> {
-    if end.device.abilities.is_none_or(|can| can.redirect_target()) {
+    if end.device.takes_redirected() != Some(false) {
         return Ok(());
     }
     let name = end.name();
@@ -148,6 +157,24 @@ fn sends(end: &End) -> Result<(), Error> {
     Err(Error::Forward { what, mend })
 }
 
+/// Returns what is no reason to refuse: packets may not be accepted, or their checksums stay incomplete.
+pub(super) fn doubts(from: &End, to: &End) -> impl Iterator<Item = Error> {
+    let is_veth = |end: &End| end.device.driver.as_deref() == Some("veth");
+    let redirected = (is_veth(to) && to.device.takes_redirected().is_none()).then(|| Error::Forward {
+        what: format!("this kernel does not report whether {} accepts redirected packets", to.name()),
+        mend: format!("enable GRO on its other end to be sure: {}", to.device.peer_with("gro on")),
+    });
+    let unfinished = from.device.peer.as_ref().is_none_or(|peer| peer.checksums);
+    let checksums = (is_veth(from) && unfinished).then(|| Error::Forward {
+        what: format!(
+            "the other end of {} leaves checksums to its device, so they stay incomplete",
+            from.name()
+        ),
+        mend: format!("to have them computed: {}", from.device.peer_with("tx off")),
+    });
+    redirected.into_iter().chain(checksums)
+}
+
 /// Checks that packets of one interface fit through the other.
 fn fits(from: &End, to: &End) -> Result<(), Error> {
     let (here, there) = (from.device.link.mtu, to.device.link.mtu);
@@ -158,4 +185,25 @@ fn fits(from: &End, to: &End) -> Result<(), Error> {
         format!("packets from `{}` (MTU {here}) are too long for `{}` (MTU {there})", from.name(), to.name());
     let (inside, device) = command::place(to.name());
     Err(Error::Forward { what, mend: format!("{inside}ip link set {device} mtu {here}") })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_other_end_leaves_to_its_device_is_told_with_its_tags() {
+        let fault = |what: &str| Error::Forward { what: what.into(), mend: format!("mend {what}") };
+        let tags = || Error::ForwardTags { name: "v0".into(), keep: "ethtool -K v1".into(), filtered: false };
+        let told = |faults, doubts: Vec<Error>| {
+            together(faults, doubts.into_iter()).map_err(|error| error.hint().expect("a hint"))
+        };
+        let doubt = || vec![fault("checksums")];
+        assert_eq!(told(vec![], doubt()), Ok(()));
+        assert_eq!(told(vec![fault("mtu")], doubt()), Err("mend mtu".into()));
+        let all = "to keep the tags: ethtool -K v1; or accept the loss of the tags; then: mend mtu; then: mend checksums";
+        assert_eq!(told(vec![tags(), fault("mtu")], doubt()), Err(all.into()));
+        let driver = Error::ForwardDriver { what: "lo".into(), mend: "a bridge" };
+        assert_eq!(told(vec![tags(), driver], doubt()), Err("a bridge".into()));
+    }
 }

@@ -57,14 +57,8 @@ impl Way {
         lose_tags: bool,
     ) -> Result<(Self, Option<Port>), Error> {
         let (device, name) = (&from.device, from.name());
-        let mut notes = Vec::new();
-        if to.device.abilities.is_none() && to.device.driver.as_deref() == Some("veth") {
-            notes.push(format!(
-                "this kernel does not report whether {} accepts redirected packets; enable GRO on its other end to be sure: {}",
-                to.name(),
-                to.device.peer_with("gro on")
-            ));
-        }
+        let told = |doubt: Error| format!("{doubt}; {}", doubt.hint().unwrap_or_default());
+        let mut notes: Vec<String> = end::doubts(from, to).map(told).collect();
         // Bound to the device, so that it can ask the driver for stripped tags.
         let bound = matches!(device.tags, Tags::Told(_));
         let options = Options {
@@ -91,14 +85,6 @@ impl Way {
             other => (other, bound),
         };
         let (programs, maps) = programs.map_err(|error| programmed::not_loaded(name, error))?;
-        let unfinished = device.peer.as_ref().is_none_or(|peer| peer.checksums);
-        if device.driver.as_deref() == Some("veth") && unfinished {
-            notes.push(format!(
-                "the other end of {name} leaves checksums to its device, so they stay incomplete; to have \
-                 them computed: {}",
-                device.peer_with("tx off")
-            ));
-        }
         if !bound && device.tags != Tags::InFrame {
             keeps_tags(from, filter, lose_tags)?;
             notes.push(format!(

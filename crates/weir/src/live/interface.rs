@@ -220,6 +220,13 @@ impl Device {
         }
     }
 
+    /// Returns whether the driver takes redirected packets. `None`: not known. Before 6.3 the kernel does not tell; of veth,
+    /// its other end tells if it is found.
+    pub(crate) fn takes_redirected(&self) -> Option<bool> {
+        let told = self.abilities.map(|can| can.redirect_target());
+        told.or_else(|| self.peer.as_ref().map(|peer| peer.gro))
+    }
+
     /// Returns the command that sets features of the other end of a veth: `ethtool -K v1 gro on`.
     pub(crate) fn peer_with(&self, features: &str) -> String {
         match &self.peer {
@@ -437,7 +444,7 @@ mod tests {
     #[test]
     fn tags_of_veth_are_where_its_other_end_leaves_them() {
         let of = |customer, service| Stripping { customer, service };
-        let peer = |inserts| Some(Peer { label: "far/v1".into(), inserts, checksums: true });
+        let peer = |inserts| Some(Peer { label: "far/v1".into(), inserts, checksums: true, gro: false });
         let tags = |driver, own, peer: Option<Peer>| Tags::of(own, Some(driver), peer.as_ref(), None, false);
         assert_eq!(tags("veth", of(true, true), peer(of(false, false))), Tags::InFrame);
         assert_eq!(tags("veth", of(false, false), peer(of(true, true))), Tags::Untold(of(true, true)));

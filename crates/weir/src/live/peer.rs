@@ -1,5 +1,5 @@
 //! The other end of a veth pair. VLAN tags that it leaves to its device arrive here beside the frame, not in it; checksums
-//! that it leaves to its device arrive incomplete.
+//! that it leaves to its device arrive incomplete. It decides whether this end takes redirected packets, too.
 
 use std::fs;
 
@@ -18,6 +18,8 @@ pub(crate) struct Peer {
     pub(crate) inserts: Stripping,
     /// It leaves checksums to its device.
     pub(crate) checksums: bool,
+    /// It has GRO, which an XDP program turns on as well: so it takes what is redirected to this end.
+    pub(crate) gro: bool,
 }
 
 impl Peer {
@@ -51,6 +53,7 @@ impl Peer {
             label: namespace + name,
             inserts: ethtool.inserting(name)?,
             checksums: ethtool.completes_checksums(name)?,
+            gro: ethtool.joins_received(name)?,
         })
     }
 }

@@ -13,14 +13,14 @@ use weir_bpf::frames::Frames;
 use weir_bpf::trace::{self, Trace};
 use weir_bpf::{LoadError, Parked};
 use weir_sys::link::Links;
-use weir_sys::netdev::xdp_abilities;
-use weir_sys::{CallError, testrun};
+use weir_sys::testrun;
 use weir_traffic::Tables;
 
 use super::builder::SenderBuilder;
 use super::destination::Destination;
 use super::error::{SendError, SendReason, Sent};
 use super::queue::SendQueue;
+use crate::live::interface::Device;
 use crate::live::site::inside;
 use crate::live::source::programmed::not_loaded;
 use crate::{Error, Namespace};
@@ -51,7 +51,7 @@ pub struct LiveFrames {
     maker: Maker,
     _parked: Parked,
     template: Vec<u8>,
-    /// The kernel says that the driver takes such frames.
+    /// The driver is known to take such frames.
     known: bool,
     /// Signatures have a time.
     stamped: bool,
@@ -174,11 +174,8 @@ impl SenderBuilder {
     ) -> Result<LiveFrames, Error> {
         let namespace = self.wanted.namespace.clone();
         let (links, takes) = inside(namespace.as_ref(), || {
-            let takes = xdp_abilities()?.map(|abilities| {
-                let mut abilities = abilities.iter().filter(|one| one.interface == destination.index);
-                abilities.any(|one| one.redirect_target())
-            });
-            Ok::<_, CallError>((Links::open()?, takes))
+            let takes = Device::find(&self.wanted)?.takes_redirected();
+            Ok::<_, Error>((Links::open()?, takes))
         })??;
         if takes == Some(false) {
             return Err(unfit(&destination.name, "its driver takes no redirected packets"));
@@ -222,8 +219,8 @@ impl LiveFrames {
         &self.destination
     }
 
-    /// Returns whether the kernel says that the driver takes such frames. It does from Linux 6.3 on; before, a driver that
-    /// does not take them refuses each one, and [`LiveReport::sent`] is 0.
+    /// Returns whether the driver is known to take such frames. It is from Linux 6.3 on, and with veth whose other end is
+    /// found; else a driver that does not take them refuses each one, and [`LiveReport::sent`] is 0.
     pub fn is_known_to_work(&self) -> bool {
         self.known
     }

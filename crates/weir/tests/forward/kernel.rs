@@ -400,6 +400,13 @@ fn root_what_does_not_go_together_is_refused_with_nothing_attached() {
     network.rx().run(checksums);
     assert!(!notes().iter().any(|note| note.contains("checksums")), "{:?}", notes());
 
+    // So is whether it has GRO, before Linux 6.3 too.
+    let error = open(&network, between("rx1", "near")).expect_err("must be refused");
+    assert!(error.hint().is_some_and(|hint| hint.ends_with("ethtool -K far gro on")), "{error:?}");
+    network.rx().run(|| Ethtool::new()?.set_features("far", &[("rx-gro", true)])).expect("it is on");
+    let notes = open(&network, between("rx1", "near")).expect("it forwards").ways().remove(0).notes;
+    assert!(!notes.iter().any(|note| note.contains("GRO")), "{notes:?}");
+
     let others = Hook::attach(&network.pair().rx, Verdict::Pass).expect("a program");
     let error = open(&network, forth().both(true)).expect_err("must be refused");
     assert!(error.to_string().contains("another XDP program is attached to `rx0`"), "{error}");
