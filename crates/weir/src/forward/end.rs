@@ -162,7 +162,7 @@ pub(super) fn doubts(from: &End, to: &End) -> impl Iterator<Item = Error> {
     let is_veth = |end: &End| end.device.driver.as_deref() == Some("veth");
     let redirected = (is_veth(to) && to.device.takes_redirected().is_none()).then(|| Error::Forward {
         what: format!("this kernel does not report whether {} accepts redirected packets", to.name()),
-        mend: format!("enable GRO on its other end to be sure: {}", to.device.peer_with("gro on")),
+        mend: format!("to be sure that it does: {}", to.device.peer_with("gro on")),
     });
     let unfinished = from.device.peer.as_ref().is_none_or(|peer| peer.checksums);
     let checksums = (is_veth(from) && unfinished).then(|| Error::Forward {
