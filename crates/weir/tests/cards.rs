@@ -25,8 +25,9 @@ const DRIVERS: [&str; 6] = ["virtio_net", PLATFORM, "e1000e", "e1000", "igb", "v
 /// One whose device honours the platform's restrictions on memory (`VIRTIO_F_ACCESS_PLATFORM`): without, the driver has no
 /// addresses for zero-copy.
 const PLATFORM: &str = "virtio_net, ACCESS_PLATFORM";
-/// The kernel whose `virtio_net` began to have zero-copy.
-const ZERO_COPY: (u32, u32) = (6, 11);
+/// The kernel whose `virtio_net` says that it has zero-copy, without which none may be had: it receives so from 6.11 on, and
+/// sends so from 6.13 on.
+const ZERO_COPY: (u32, u32) = (6, 13);
 
 const WAYS: [(SourceChoice, Mode); 7] = [
     (SourceChoice::AfPacket, Mode::Pass),
