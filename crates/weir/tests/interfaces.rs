@@ -13,7 +13,7 @@ use weir::writer::{Writer, WriterOptions};
 use weir::{
     Capture, Change, Chunk, Error, Event, FileInterface, Filter, Namespace, SourceChoice, SourceKind,
 };
-use weir_lab::{FrameSender, NetNs, Network, Traffic, Veth, require_root};
+use weir_lab::{FrameSender, NetNs, Network, Port, Traffic, Veth, require_root};
 use weir_sys::link::{Link, LinkChange, LinkMonitor};
 
 #[path = "common/mod.rs"]
@@ -325,10 +325,10 @@ fn forwards(network: &Network, port: &str) -> bool {
 }
 
 /// An interface of the receiving namespace, as a place to send from.
-fn weir_lab_port(network: &Network, name: &str) -> weir_lab::Port {
+fn weir_lab_port(network: &Network, name: &str) -> Port {
     let links = namespace(network.rx()).links().unwrap();
     let index = links.iter().find(|link| link.name == name).expect("it is there").index;
-    weir_lab::Port { name: name.to_owned(), index, ..network.pair().rx.clone() }
+    Port { name: name.to_owned(), index, ..network.pair().rx.clone() }
 }
 
 each_source!(an_interface_that_goes_down_comes_back: root_af_packet(AfPacket), root_xdp(Xdp), root_tc(Tc));
@@ -372,10 +372,13 @@ fn an_interface_that_goes_down_comes_back(source: SourceChoice) {
 
 /// Waits until both ends of the pair carry packets again: what is sent before that the kernel drops.
 fn wait_for_carrier(network: &Network) {
-    let runs = |netns: &NetNs| {
-        namespace(netns).links().unwrap().iter().all(|link| link.name == "lo" || carries(link))
+    // There may be others, which the kernel puts into each namespace.
+    let runs = |port: &Port| {
+        let links = namespace(&port.netns).links().unwrap();
+        links.iter().any(|link| link.index == port.index && carries(link))
     };
-    wait_until(|| runs(network.tx()) && runs(network.rx()), || "there is no carrier".to_owned());
+    let pair = network.pair();
+    wait_until(|| runs(&pair.tx) && runs(&pair.rx), || "there is no carrier".to_owned());
 }
 
 /// IFF_RUNNING and IFF_LOWER_UP.
