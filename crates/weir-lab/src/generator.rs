@@ -1,16 +1,18 @@
 //! Generates frames at full or limited rate.
 
+use std::env;
 use std::ops::Range;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::thread::{CpuSet, sched_setaffinity};
 use rustix::time::{ClockId, clock_gettime};
 use weir::send::{Due, LiveFrames, SendError, SendReason, Sender};
 use weir_sys::ethtool::Ethtool;
+use weir_sys::link::links;
 use weir_sys::netns::NetNs;
 
-use crate::{Error, Pair, Traffic};
+use crate::{Error, Pair, Port, Traffic};
 
 /// The rate of a generator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,6 +31,9 @@ pub enum Rate {
 /// frames meet an empty ring of 256. Unless something delays NAPI, none is refused; the report has the number of refused
 /// frames.
 ///
+/// In a guest that emulates its processors the receiver falls behind. Where `WEIR_LAB_GENTLE` is set, at most 200 frames are
+/// on their way, whatever the rate.
+///
 /// Frames arrive on the receive queue given by the CPU number modulo the number of queues. Reports are based on the
 /// driver's per-queue counters, so two generators that send through one pair at the same time must use CPUs of
 /// different queues.
@@ -44,6 +49,8 @@ pub struct Generator {
     cpu: u32,
     rate: Rate,
     bursts: u64,
+    /// What the frames arrive at, if they are waited for.
+    awaited: Option<Port>,
 }
 
 /// The result of one call.
@@ -107,6 +114,7 @@ impl Generator {
             cpu: 0,
             rate: Rate::Full,
             bursts: BURSTS,
+            awaited: env::var_os("WEIR_LAB_GENTLE").map(|_| pair.rx.clone()),
         })
     }
 
@@ -178,10 +186,14 @@ impl Generator {
         pin(self.cpu)?;
         let (first, rate, bursts) = (self.next, self.rate, self.bursts);
         let cpu_start = cpu_time();
-        let ran = self.frames.run(first, move |made, elapsed| match (left(made, elapsed), rate) {
-            (0, _) => Due::Over,
-            (left, Rate::Full) => Due::Now(left),
-            (left, Rate::PerSecond(rate)) => due(rate, made, elapsed, bursts, left),
+        let mut gentle = self.awaited.clone().map(Gentle::new);
+        let ran = self.frames.run(first, move |made, elapsed| {
+            let due = match (left(made, elapsed), rate) {
+                (0, _) => Due::Over,
+                (left, Rate::Full) => Due::Now(left),
+                (left, Rate::PerSecond(rate)) => due(rate, made, elapsed, bursts, left),
+            };
+            gentle.as_mut().map_or(due, |gentle| gentle.slow_down(due, made))
         });
         let cpu_time = cpu_time() - cpu_start;
         let made = ran.as_ref().map_or_else(|error| error.sent, |report| report.made);
@@ -207,6 +219,42 @@ impl Generator {
         let interface = &self.interface;
         let accepted = ethtool.counter(interface, &counter);
         accepted.ok_or_else(|| Error::NoCounter { interface: interface.clone(), counter })
+    }
+}
+
+/// Sends few frames at a time, once those before have arrived.
+struct Gentle {
+    rx: Port,
+    before: u64,
+    /// How many came when there was a change, and when that was.
+    last: (u64, Instant),
+}
+
+impl Gentle {
+    fn new(rx: Port) -> Self {
+        let mut gentle = Self { rx, before: 0, last: (0, Instant::now()) };
+        gentle.before = gentle.received();
+        gentle
+    }
+
+    /// Returns what the receiving end has counted; 0 if it is gone.
+    fn received(&self) -> u64 {
+        let links = self.rx.netns.run(links).unwrap_or_default();
+        links.iter().find(|link| link.index == self.rx.index).map_or(0, |link| link.rx_packets)
+    }
+
+    fn slow_down(&mut self, due: Due, made: u64) -> Due {
+        /// What has not come by then was refused.
+        const REFUSED: Duration = Duration::from_millis(500);
+        let Due::Now(frames) = due else { return due };
+        let came = self.received().saturating_sub(self.before);
+        if came != self.last.0 {
+            self.last = (came, Instant::now());
+        }
+        if came < made && self.last.1.elapsed() < REFUSED {
+            return Due::In(Duration::from_micros(200));
+        }
+        Due::Now(frames.min(200))
     }
 }
 
