@@ -9,7 +9,7 @@ use weir::{Capture, Change, Error, Event, Filter, SourceChoice, Statistics};
 use weir_lab::{FrameSender, Network, Veth, require_root};
 use weir_sys::kernel;
 
-use super::{FILTERS, PATIENCE, ethernet, ipv4, mixture};
+use super::{FILTERS, PATIENCE, TCX, ethernet, ipv4, mixture};
 
 fn network() -> Network {
     Network::new(Veth::default()).expect("a private network")
@@ -58,9 +58,6 @@ fn root_several_interfaces_add_up_and_end_one_by_one() {
     assert_eq!(readings.iter().map(|one| one.total.received.packets).collect::<Vec<_>>(), [3, 5]);
     assert_eq!((sum.total.received.packets, sum.filters[0].counts.received.packets), (8, 8));
 }
-
-/// The kernel that began to have tcx.
-const TCX: (u32, u32) = (6, 6);
 
 #[test]
 fn root_counted_beside_a_capture() {

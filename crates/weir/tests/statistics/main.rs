@@ -15,9 +15,12 @@ use tempfile::TempDir;
 use weir::internal::by_tc_filters;
 use weir::statistics::{Count, Counts, MOST_FILTERS, Reading, StatisticsBuilder};
 use weir::{Error, Filter, Mode, Namespace, SourceChoice, SourceKind, Statistics};
-use weir_lab::{FrameSender, Hook, Network, Port, Tagging, Traffic, Verdict, Veth, require_root};
+use weir_lab::{
+    FrameSender, Hook, Network, Port, Tagging, Traffic, Verdict, Veth, require_kernel, require_root,
+};
 use weir_sys::bpf::query;
 use weir_sys::filter::Side;
+use weir_sys::kernel;
 use weir_sys::link;
 
 /// Longest wait for what comes in any case.
@@ -167,11 +170,19 @@ fn send_both_ways(network: &Network, received: &[Vec<u8>], sent: &[Vec<u8>], fil
     dumps.into_iter().for_each(end);
 }
 
+/// The kernels that began to have tcx, and to tell XDP of tags beside a frame.
+const TCX: (u32, u32) = (6, 6);
+const TOLD: (u32, u32) = (6, 8);
+const TAGS: &str = "a tag beside a frame, which XDP is told of,";
+
 /// Sends the mixture both ways past the statistics and tcpdump, and compares them.
 fn agrees_with_tcpdump(
     builder: impl FnOnce(&Network) -> StatisticsBuilder + Send,
     beside: Option<(u16, u16)>,
 ) {
+    if beside.is_some() && kernel::version() < TCX {
+        return; // `Tagging` needs it
+    }
     let directory = TempDir::new().expect("a directory");
     let files = ["in.pcap", "out.pcap"].map(|name| directory.path().join(name));
     let network = Network::new(Veth::default()).expect("a private network");
@@ -217,7 +228,9 @@ fn root_tc_filters_count_both_directions_as_tcpdump_does() {
 
 #[test]
 fn root_xdp_counts_received_packets_as_tcpdump_does() {
-    if require_root("root_xdp_counts_received_packets_as_tcpdump_does") {
+    if require_root("root_xdp_counts_received_packets_as_tcpdump_does")
+        && require_kernel("root_xdp_counts_received_packets_as_tcpdump_does", TOLD, TAGS)
+    {
         // The tags beside frames are those that the driver is asked for.
         for beside in [None, Some((0x8100, 5))] {
             agrees_with_tcpdump(|network| on_rx(network, SourceChoice::Xdp), beside);
@@ -287,7 +300,9 @@ fn root_a_program_of_someone_else_stays() {
 
 #[test]
 fn root_two_can_count_and_each_ends_alone() {
-    if !require_root("root_two_can_count_and_each_ends_alone") {
+    if !require_root("root_two_can_count_and_each_ends_alone")
+        || !require_kernel("root_two_can_count_and_each_ends_alone", TOLD, TAGS)
+    {
         return;
     }
     let network = Network::new(Veth::default()).expect("a private network");
@@ -311,7 +326,9 @@ fn root_two_can_count_and_each_ends_alone() {
 
 #[test]
 fn root_what_is_counted_exclusively_goes_no_further() {
-    if !require_root("root_what_is_counted_exclusively_goes_no_further") {
+    if !require_root("root_what_is_counted_exclusively_goes_no_further")
+        || !require_kernel("root_what_is_counted_exclusively_goes_no_further", TOLD, TAGS)
+    {
         return;
     }
     let network = Network::new(Veth::default()).expect("a private network");
@@ -334,6 +351,9 @@ fn root_an_interface_that_goes_is_told_and_its_counts_stay() {
         return;
     }
     for source in [SourceChoice::Tc, SourceChoice::Xdp] {
+        if source == SourceChoice::Xdp && kernel::version() < TOLD {
+            continue;
+        }
         let network = Network::new(Veth::default()).expect("a private network");
         let path = format!("/proc/self/fd/{}", network.rx().as_fd().as_raw_fd());
         let namespace = Namespace::find(&path).expect("a namespace");
@@ -436,6 +456,10 @@ fn root_nothing_stays_after_a_kill() {
     }
     let network = Network::new(Veth::default()).expect("a private network");
     for source in ["xdp", "tc"] {
+        // Before, a process of its own sees to that.
+        if source == "tc" && kernel::version() < TCX {
+            continue;
+        }
         let mut command = Command::new(std::env::current_exe().expect("this program"));
         command.args(["--exact", "root_nothing_stays_after_a_kill", "--nocapture"]).env(CHILD, source);
         let mut child = network.rx().spawn(command.stdout(Stdio::piped())).expect("it starts");
