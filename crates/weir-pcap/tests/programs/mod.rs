@@ -90,9 +90,20 @@ impl Program {
     /// Like [`Self::compare`], with a function that runs a command.
     #[allow(dead_code, reason = "not all tests need it")]
     pub(crate) fn compare_by(&self, accepted: &[Difference], run: impl Fn(&mut Command) -> Output) {
+        self.compare_kinds(&["plain", "sanitized"], accepted, run);
+    }
+
+    /// The same with only some of the kinds on our library.
+    #[allow(dead_code, reason = "not all tests need it")]
+    pub(crate) fn compare_kinds(
+        &self,
+        kinds: &[&str],
+        accepted: &[Difference],
+        run: impl Fn(&mut Command) -> Output,
+    ) {
         let system = self.lines(&run(&mut self.command("plain", None)), "the system's library");
         let lib = self.path("lib");
-        for kind in ["plain", "sanitized"] {
+        for kind in kinds {
             let ours = self.lines(&run(&mut self.command(kind, Some(&lib))), &format!("ours, {kind}"));
             self.same(&system, &ours, accepted);
         }
