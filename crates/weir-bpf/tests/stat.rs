@@ -137,7 +137,7 @@ fn a_crowd_of_the_corpus_counts_what_the_interpreter_accepts() {
     namespace.run(|| {
         let texts: Vec<&str> = share(8, corpus::pcap())
             .into_iter()
-            .chain(corpus::weir())
+            .chain(share(3, corpus::weir()))
             .filter(|entry| entry.link_type == 1)
             .map(|entry| entry.text)
             .collect();
