@@ -191,7 +191,7 @@ fn every_packet_has_a_key_at_every_place() {
             let by = By { fields, most: 20, ethernet };
             let details = Details { by: Some(by.clone()), sizes: true, gaps: true };
             let places = places(device);
-            for place in at.into_iter().map(|number| places[number].clone()) {
+            for place in at.into_iter().map(|number| places[number]) {
                 let beside = if place.tag_is_inside() { Beside::Nothing } else { Beside::All };
                 let one = [compiled("len > 70", Dialect::Pcap, beside).expect("valid")];
                 for filters in [&[][..], &one] {
