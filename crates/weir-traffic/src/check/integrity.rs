@@ -2,10 +2,11 @@
 
 use weir_packet::bytes::word;
 use weir_packet::ethertype::{IPV4, IPV6};
-use weir_packet::protocol::{DESTINATION, HOP_BY_HOP, ICMP, ICMPV6, IGMP, TCP, UDP};
+use weir_packet::protocol::{ICMP, ICMPV6, IGMP, TCP, UDP};
+use weir_packet::{Extent, Ip};
 
 use crate::checksum::sum;
-use crate::layout::network;
+use crate::layout::{Layout, network};
 
 /// What the checksums say about a whole frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,38 +38,31 @@ fn ipv4(packet: &[u8]) -> Integrity {
     if fixed[0] >> 4 != 4 || header_length < 20 || sum(&[header]) != u16::MAX {
         return Damaged;
     }
-    let total = usize::from(u16::from_be_bytes([fixed[2], fixed[3]]));
-    let fragment = u16::from_be_bytes([fixed[6], fixed[7]]) & 0x3fff != 0;
-    match packet.get(header_length..total) {
-        // Longer than 65,535 bytes: from an offload.
-        _ if total == 0 => Untold,
-        None => Damaged,
-        Some(_) if fragment => Untold,
-        Some(segment) => transport(fixed[9], &fixed[12..], segment),
-    }
+    payload(packet)
 }
 
 fn ipv6(packet: &[u8]) -> Integrity {
-    let Some((fixed, rest)) = packet.split_first_chunk::<40>() else { return Damaged };
-    let length = usize::from(u16::from_be_bytes([fixed[4], fixed[5]]));
-    if fixed[0] >> 4 != 6 {
-        return Damaged;
-    }
-    if length == 0 {
-        return Untold;
-    }
-    let Some(mut segment) = rest.get(..length) else { return Damaged };
-    let mut protocol = fixed[6];
-    // Options for each hop and for the destination.
-    while let HOP_BY_HOP | DESTINATION = protocol {
-        let next = segment.get(1).and_then(|&eights| segment.get(8 * (usize::from(eights) + 1)..));
-        let Some(next) = next else { return Damaged };
-        protocol = segment[0];
-        segment = next;
-    }
-    transport(protocol, &fixed[8..], segment)
+    if packet.len() < 40 || packet[0] >> 4 != 6 { Damaged } else { payload(packet) }
 }
 
+/// Checks what a packet carries, behind extension headers.
+fn payload(packet: &[u8]) -> Integrity {
+    match Ip::of(packet) {
+        // Longer than 65,535 bytes: from an offload.
+        Some(ip) if ip.length.is_none() || ip.extent == Extent::TooMany => return Untold,
+        _ => {}
+    }
+    match Layout::of(packet) {
+        Some(layout) if layout.is_whole && !layout.is_fragment && !layout.is_routed => {
+            let [source, destination] = layout.addresses();
+            transport(layout.protocol, &packet[source.start..destination.end], &packet[layout.transport])
+        }
+        Some(layout) if layout.is_whole => Untold,
+        _ => Damaged,
+    }
+}
+
+/// `addresses`: those of the IP header, one behind the other.
 fn transport(protocol: u8, addresses: &[u8], mut segment: &[u8]) -> Integrity {
     let is_ipv6 = addresses.len() == 32;
     let at = match protocol {
@@ -169,6 +163,30 @@ mod tests {
                     "{name} {length}"
                 );
             }
+        }
+    }
+
+    #[test]
+    fn extension_headers_are_stepped_over() {
+        let sixes = packets().into_iter().filter(|(_, packet)| packet[0] >> 4 == 6 && packet[6] != 0);
+        for (name, packet) in sixes {
+            let behind = |kind: u8, head: [u8; 7], times: u8| {
+                let mut chain: Vec<u8> = (1..times).flat_map(|_| [&[kind][..], &head].concat()).collect();
+                chain.extend([&[packet[6]][..], &head].concat());
+                let length = u16::try_from(packet.len() - 40 + chain.len()).expect("short").to_be_bytes();
+                let head = [&packet[..4], &length, &[kind], &packet[7..40]].concat();
+                integrity(101, &[&head, &chain[..], &packet[40..]].concat())
+            };
+            for kind in [0, 43, 44, 60, 140] {
+                assert_eq!(behind(kind, [0; 7], 1), Sound, "{name}: {kind}");
+            }
+            assert_eq!(
+                behind(43, [0, 0, 1, 0, 0, 0, 0], 1),
+                Untold,
+                "{name}: the last destination is another"
+            );
+            assert_eq!(behind(44, [0, 0, 1, 0, 0, 0, 0], 1), Untold, "{name}: a fragment");
+            assert_eq!((behind(60, [0; 7], 8), behind(60, [0; 7], 9)), (Sound, Untold), "{name}");
         }
     }
 
