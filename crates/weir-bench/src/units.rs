@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-pub(crate) use weir::internal::grouped;
+pub(crate) use weir_render::units::{bytes, elapsed, grouped, scaled};
 
 /// A duration with its unit.
 pub(crate) fn duration(text: &str) -> Result<Duration, String> {
@@ -47,46 +47,6 @@ pub(crate) fn whole(packets: f64) -> u64 {
     packets as u64
 }
 
-/// Three significant digits with a decimal prefix: `12.4 M`, `950 `. The unit follows directly.
-pub(crate) fn scaled(value: f64) -> String {
-    prefixed(value, 1000.0, &["", "k", "M", "G", "T"])
-}
-
-/// Bytes with binary prefixes: `3.17 GiB`.
-pub(crate) fn bytes(value: u64) -> String {
-    prefixed(value as f64, 1024.0, &["B", "KiB", "MiB", "GiB", "TiB"])
-}
-
-/// A duration with the unit that reads best: `850 ms`, `12.3 s`, `1 h 02 min`.
-pub(crate) fn elapsed(duration: Duration) -> String {
-    let seconds = duration.as_secs();
-    match seconds {
-        0 => format!("{} ms", duration.as_millis()),
-        1..60 => format!("{:.1} s", duration.as_secs_f64()),
-        60..3600 => format!("{} min {:02} s", seconds / 60, seconds % 60),
-        _ => format!("{} h {:02} min", seconds / 3600, seconds % 3600 / 60),
-    }
-}
-
-fn prefixed(mut value: f64, step: f64, prefixes: &[&str]) -> String {
-    let mut prefixes = prefixes.iter();
-    let mut prefix = prefixes.next().copied().unwrap_or_default();
-    let unscaled = value;
-    // 999.5 is where three digits would round up to four.
-    while value >= 999.5 {
-        let Some(next) = prefixes.next() else { break };
-        value /= step;
-        prefix = next;
-    }
-    if unscaled < 999.5 && value.fract() == 0.0 || value >= 99.95 {
-        format!("{value:.0} {prefix}")
-    } else if value >= 9.995 {
-        format!("{value:.1} {prefix}")
-    } else {
-        format!("{value:.2} {prefix}")
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -110,15 +70,5 @@ mod tests {
         {
             assert!(rate(text).is_err_and(|error| error.contains("500kpps")), "{text}");
         }
-    }
-
-    #[test]
-    fn numbers_as_people_read_them() {
-        assert_eq!((grouped(999), grouped(1_234_567)), ("999".to_owned(), "1,234,567".to_owned()));
-        for (number, expected) in [(7.0, "7 "), (7.25, "7.25 "), (999.7, "1.00 k"), (12_400_000.0, "12.4 M")]
-        {
-            assert_eq!(scaled(number), expected);
-        }
-        assert_eq!(bytes(50 << 20), "50.0 MiB");
     }
 }

@@ -8,13 +8,14 @@ use clap::{Args, Subcommand, ValueEnum};
 use weir::Filter;
 use weir::exchange::{Changed, Place, PlaceKind, PortableMembers, SetChange};
 use weir::filter::SystemNames;
+use weir_render::json;
 use weir_service::ClientError;
 use weir_service::control::client::{About, Done, Running};
 use weir_sys::privilege;
 
 use crate::failure::{self, Failure};
 use crate::filter_args::FilterArgs;
-use crate::{json, out, style};
+use crate::{out, style};
 
 const EXAMPLES: &str = "\
 Examples:

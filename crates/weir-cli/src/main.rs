@@ -4,7 +4,6 @@
 mod advice;
 mod alike;
 mod args;
-mod beneath;
 mod capture;
 mod check;
 mod cli;
@@ -27,7 +26,6 @@ mod hints;
 mod info;
 mod install;
 mod interfaces;
-mod json;
 mod libpcap;
 mod live;
 mod loss;

@@ -6,9 +6,10 @@ use clap::{Args, ValueEnum};
 use serde::Serialize;
 use weir::Namespace;
 use weir::send::{Backend, Gaps, LiveReport, MARK, Pace, SendError, Sender, SenderBuilder, Sent};
+use weir_render::json;
 
 use crate::failure::{self, Failure};
-use crate::{json, out, style, units};
+use crate::{out, style, units};
 
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Sending")]

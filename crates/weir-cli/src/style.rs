@@ -5,6 +5,9 @@ use std::env;
 use std::fmt::{Arguments, Display};
 use std::io::{self, IsTerminal, Write};
 
+use weir_render::is_order;
+pub(crate) use weir_render::visible;
+
 /// Writes a line to standard error. If that fails, there is no way to report it.
 pub(crate) fn say(line: Arguments<'_>) {
     let _nobody_left = writeln!(io::stderr().lock(), "{}", lines(&line.to_string()));
@@ -80,21 +83,6 @@ pub(crate) fn unicode() -> bool {
         let locale = locale.to_string_lossy().to_ascii_lowercase();
         locale.contains("utf-8") || locale.contains("utf8")
     })
-}
-
-/// Returns whether a character would control the terminal: as a command, as a line break, or by changing the order of
-/// what follows (Unicode's UAX #9).
-pub(crate) fn is_order(letter: char) -> bool {
-    let turns = matches!(letter, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-    letter.is_control() || turns || matches!(letter, '\u{2028}' | '\u{2029}')
-}
-
-/// Returns text from others on one line, with control characters as `\u{1b}`.
-pub(crate) fn visible(text: &str) -> String {
-    let shown = |letter: char| {
-        if is_order(letter) { letter.escape_default().to_string() } else { letter.to_string() }
-    };
-    text.chars().map(shown).collect()
 }
 
 /// Does what [`visible`] does, for lines of our own that may include text from others: line feeds, tabs and our colours
@@ -178,13 +166,7 @@ impl Paint {
 
 #[cfg(test)]
 mod tests {
-    use super::{Paint, lines, visible, wrap};
-
-    #[test]
-    fn orders_to_the_terminal_are_shown() {
-        assert_eq!(visible("a `\x1b[2Jé\u{9b}1m\n"), "a `\\u{1b}[2Jé\\u{9b}1m\\n");
-        assert_eq!(visible("a\u{202e}fdp.exe\u{2066}"), "a\\u{202e}fdp.exe\\u{2066}");
-    }
+    use super::{Paint, lines, wrap};
 
     #[test]
     fn lines_keep_their_ends_and_our_colours_alone() {

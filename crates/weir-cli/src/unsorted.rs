@@ -1,8 +1,8 @@
 //! What is said of packets that came too fast to be sorted, in the summary and in the file.
 
 use weir::Unsorted;
+use weir_render::rfc3339;
 
-use crate::text::rfc3339;
 use crate::units;
 
 /// Begins the comment in the file.

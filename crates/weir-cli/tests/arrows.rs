@@ -14,6 +14,7 @@ const LAYERS: &[&[&str]] = &[
     &["weir-bench"],
     &["weir-cli"],
     &["weir-service", "weir-lab", "weir-pcap"],
+    &["weir-render"],
     &["weir", "weir-dissect", "weir-judge"],
     &["weir-bpf", "weir-native"],
     &["weir-filter", "weir-ring", "weir-savefile", "weir-sys", "weir-traffic"],

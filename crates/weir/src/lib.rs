@@ -113,7 +113,6 @@ mod format;
 mod kind;
 #[cfg(feature = "live")]
 mod live;
-#[cfg_attr(not(feature = "live"), expect(unreachable_pub, reason = "only `internal` has them for others"))]
 mod units;
 
 pub use account::{
@@ -156,20 +155,23 @@ pub use weir_savefile::Notes;
 
 /// For the program `weir` and the tests of this workspace; other programs should not use it. It may change with any
 /// version, without notice.
-#[cfg(feature = "live")]
 pub mod internal {
-    pub use crate::live::builder::tc_filters;
-    pub use crate::live::capture::next_or_rest;
-    pub use crate::live::choose::{Choice, choice, untold_tags};
-    pub use crate::live::error::is_root;
-    pub use crate::live::holders::holders;
-    pub use crate::live::interface::distance;
-    pub use crate::live::memory::pool_of;
-    pub use crate::live::queues::split_name;
-    pub use crate::live::source::af_packet::as_in_the_kernel;
-    pub use crate::live::statistics::twin::{buckets, key_of};
-    pub use crate::live::statistics::{by_tc_filters, check_statistics};
-    pub use crate::live::{command, probe};
+    #[cfg(feature = "live")]
+    pub use crate::live::{
+        builder::tc_filters,
+        capture::next_or_rest,
+        choose::{Choice, choice, untold_tags},
+        command,
+        error::is_root,
+        holders::holders,
+        interface::distance,
+        memory::pool_of,
+        probe,
+        queues::split_name,
+        source::af_packet::as_in_the_kernel,
+        statistics::twin::{buckets, key_of},
+        statistics::{by_tc_filters, check_statistics},
+    };
     pub use crate::units::{grouped, packets};
 
     /// Returns the uncompressed bytes of a file that is at its beginning; `None`: the file is not compressed, and still at
@@ -178,6 +180,7 @@ pub mod internal {
     /// # Errors
     ///
     /// The file cannot be read, or this build lacks the format.
+    #[cfg(feature = "live")]
     pub fn unpacked(file: &std::fs::File) -> std::io::Result<Option<Box<dyn std::io::Read + Send>>> {
         crate::reader::unpacked(file)
     }

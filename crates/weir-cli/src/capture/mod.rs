@@ -15,6 +15,7 @@ use std::time::{Duration, Instant};
 use rustix::fs::FileType;
 use weir::writer::Writer;
 use weir::{Account, Builder, Capture, Chunk, FileInterface, Interface, PoolFill};
+use weir_render::{Column, json};
 use weir_service::confine::Confinement;
 use weir_service::control::{Change, Marks, What};
 use weir_service::session::{Policy, Prepared, Settings};
@@ -27,8 +28,7 @@ use self::printer::{Outcome, Printer};
 use crate::failure::{self, Failure};
 use crate::live::{self, Live};
 use crate::opening::{self, Unopened};
-use crate::text::Column;
-use crate::{interfaces, json, out, report, style, unsorted};
+use crate::{interfaces, out, report, style, unsorted};
 
 /// Time between checks for losses, which are marked in the file.
 const LOSS_PERIOD: Duration = Duration::from_secs(1);

@@ -16,9 +16,10 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use weir::{Chunk, Copies};
+use weir_render::{Ready, Text};
 
 use crate::failure::{self, Failure};
-use crate::text::{Page, Ready, Text};
+use crate::text::Page;
 
 /// Copies that may wait, in bytes. Little for a terminal, where nobody reads what happened many lines ago.
 const MOST: usize = 16 << 20;

@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use serde::Serialize;
 use weir::{Builder, Capture, Interface};
+use weir_render::json;
 use weir_service::Stop;
 use weir_service::confine::Confinement;
 use weir_service::control::{Change, What};
@@ -26,7 +27,7 @@ use crate::check::Findings;
 use crate::failure::{self, Failure};
 use crate::opening::{self, Unopened};
 use crate::report::Losses;
-use crate::{interfaces, json, out, report, style};
+use crate::{interfaces, out, report, style};
 
 /// Runs the command.
 pub(crate) fn run(args: &CountArgs) -> Result<(), Failure> {

@@ -6,9 +6,10 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 use weir::forward::Pinned;
+use weir_render::json;
 
 use crate::failure::{self, Failure};
-use crate::{json, out, style, units};
+use crate::{out, style, units};
 
 /// The output of `--json`. Scripts rely on field names: they may be added to, not changed.
 #[derive(Debug, Serialize)]

@@ -13,6 +13,7 @@ use clap::{Args, ValueEnum};
 use weir::Forward;
 use weir::forward::{ForwardAccount, ForwardBuilder, OnExit, Pinned};
 use weir::internal::command;
+use weir_render::json;
 use weir_service::Stop;
 use weir_service::confine::Confinement;
 use weir_service::control::{Change, What};
@@ -25,7 +26,7 @@ use crate::args::{ConfineArgs, ControlArgs, MORE, ReadyArgs};
 use crate::failure::{self, Failure};
 use crate::filter_args::FilterArgs;
 use crate::loss::LossArgs;
-use crate::{grant, hints, interfaces, json, out, style, typed, units};
+use crate::{grant, hints, interfaces, out, style, typed, units};
 
 const EXAMPLES: &str = "\
 Examples:

@@ -5,12 +5,11 @@ use std::path::Path;
 use serde::Serialize;
 use weir::reader::{ByteOrder, FileKind, InterfaceStatistics, Item, ReadError, Reader, Section, TimeUnit};
 use weir::{FileInterface, Packet};
+use weir_render::{Beneath, rfc3339};
 
 use super::timeline::Timeline;
-use crate::beneath::Beneath;
 use crate::failure::Failure;
 use crate::read::{Piped, Progress, failure};
-use crate::text::rfc3339;
 
 /// Upper limits of the size classes, in bytes on the wire; the last class has no limit.
 pub(crate) const SIZES: [u32; 7] = [63, 127, 255, 511, 1023, 1518, 9000];

@@ -10,6 +10,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use serde::Serialize;
+use weir_render::json;
 use weir_service::confine::Needs;
 
 use self::gather::Summary;
@@ -17,7 +18,7 @@ use self::total::Total;
 use crate::args::ConfineArgs;
 use crate::failure::{self, Failure};
 use crate::read::failure;
-use crate::{json, out, style};
+use crate::{out, style};
 
 const EXAMPLES: &str = "\
 Examples:

@@ -3,10 +3,11 @@
 use std::fmt::Write;
 use std::time::Duration;
 
+use weir_render::harmless;
+
 use super::gather::{Doubt, InterfaceSummary, Loss, SIZES, Summary, float};
 use super::total::Total;
 use crate::style::{self, Paint};
-use crate::text::harmless;
 use crate::units;
 
 /// Stands for a number that a file does not say.

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use serde::Serialize;
+use weir_render::rfc3339;
 
 use super::gather::{Loss, Summary};
-use crate::text::rfc3339;
 
 /// The sum of several files. Scripts rely on field names: they may be added to, not changed.
 #[derive(Debug, Default, Serialize)]

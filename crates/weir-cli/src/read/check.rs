@@ -6,11 +6,12 @@ use std::io::Write;
 use serde::Serialize;
 use weir::reader::InterfaceStatistics;
 use weir::{FileInterface, Packet};
+use weir_render::json;
 
 use super::sink::{End, Sink};
 use crate::check::{Check, Findings};
 use crate::failure::Failure;
-use crate::{json, out, style};
+use crate::{out, style};
 
 /// Checks packets, and prints the result.
 #[derive(Debug)]

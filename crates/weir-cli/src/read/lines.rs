@@ -4,10 +4,11 @@ use std::io::Write;
 
 use weir::reader::{Reader, Run};
 use weir::{FileInterface, Packet};
+use weir_render::{Ready, Text};
 
 use super::sink::{End, Sink};
 use crate::out;
-use crate::text::{Page, Ready, Text};
+use crate::text::Page;
 
 /// Prints packets.
 #[derive(Debug)]

@@ -28,6 +28,7 @@ use std::path::{Path, PathBuf};
 
 use weir::reader::{ReadError, ReadReason, Section};
 use weir::writer::WriterOptions;
+use weir_render::Column;
 use weir_service::confine::{self, Needs};
 use weir_service::keeper::Helpers;
 use weir_service::resolver::Resolver;
@@ -48,7 +49,6 @@ use self::sink::Sink;
 use self::stream::Stream;
 use crate::failure::Failure;
 use crate::rewriting::Editor;
-use crate::text::Column;
 use crate::{advice, style, units};
 
 /// Runs the command.

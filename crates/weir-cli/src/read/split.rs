@@ -8,8 +8,8 @@ use std::time::Duration;
 use weir::{FileInterface, Packet};
 use weir_dissect::{Dissector, Facts, Options};
 use weir_packet::{End, Flow};
+use weir_render::Beneath;
 
-use crate::beneath::Beneath;
 use crate::{protocol, units};
 
 /// The criterion for splitting.

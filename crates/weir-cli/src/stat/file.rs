@@ -9,6 +9,7 @@ use weir::filter::{FileFilter, Matcher};
 use weir::reader::{Item, ReadError};
 use weir::statistics::KeyField;
 use weir::{Filter, Statistics};
+use weir_render::json;
 use weir_service::Stop;
 use weir_service::confine::{self, Confinement, Needs};
 
@@ -21,7 +22,7 @@ use super::tally::{Tally, What};
 use crate::args::ConfineArgs;
 use crate::failure::{self, Failure};
 use crate::read::{self, Input, Progress, Sort};
-use crate::{json, out, style};
+use crate::{out, style};
 
 /// What is counted.
 #[derive(Debug)]

@@ -21,6 +21,7 @@ use std::time::{Duration, Instant};
 
 use weir::statistics::StatisticsBuilder;
 use weir::{Change as Happened, Statistics};
+use weir_render::json;
 use weir_service::Stop;
 use weir_service::confine::Confinement;
 use weir_service::control::Change;
@@ -35,7 +36,7 @@ use self::summary::{Counted, Origin, Part, Summary};
 pub(crate) use self::talkers::TopArgs;
 use crate::failure::{self, Failure};
 use crate::opening::{self, Unopened};
-use crate::{json, out, style};
+use crate::{out, style};
 
 /// Runs the command.
 pub(crate) fn run(args: &StatArgs) -> Result<(), Failure> {

@@ -4,6 +4,7 @@ use std::io::{self, Write};
 use std::time::Duration;
 
 use weir::statistics::{KeyField, Reading};
+use weir_render::json;
 
 use super::conversations::{self, Conversations};
 use super::label::{self, cut};
@@ -11,7 +12,7 @@ use super::plan::{Form, Plan};
 use super::rows::{Growth, Line, View};
 use super::summary::{Interval, Part};
 use super::top;
-use crate::{json, out, style, units};
+use crate::{out, style, units};
 
 /// Prints intervals. It remembers the last reading, from which rates are computed.
 #[derive(Debug)]

@@ -7,11 +7,11 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{ArgAction, Args};
 use jiff::tz::TimeZone;
 use weir_dissect::{Dissector, Dump, Options, Payload};
+use weir_render::clock::{Clock, Style};
+use weir_render::{Below, Column, Lines, Naming, Objects, Text};
 use weir_service::resolver::Resolver;
 
-use super::clock::{Clock, Style};
-use super::lines::{Below, Column};
-use super::{Lines, Naming, Objects, Text};
+use super::names::System;
 use crate::style;
 
 /// What is printed of a packet, live or from a file.
@@ -131,7 +131,7 @@ impl LineArgs {
         if json {
             return Text::Objects(Box::new(Objects::new(self.dissect())));
         }
-        let clock = Clock::new(Style::of_count(self.times), nanoseconds, TimeZone::system());
+        let clock = Clock::new(self.times(), nanoseconds, TimeZone::system());
         let lines = Lines::new(clock, Dissector::new(self.dissect()), self.below(), self.number, column);
         if let Some(why) = hosts.as_ref().and_then(Resolver::unreachable) {
             style::say(format_args!(
@@ -141,9 +141,22 @@ impl LineArgs {
             ));
         }
         Text::Lines(Box::new(match hosts {
-            Some(hosts) => lines.with_names(Naming::new(hosts, self.dissect(), own.cloned())),
+            Some(hosts) => {
+                lines.with_names(Naming::new(Box::new(System::new(hosts)), self.dissect(), own.cloned()))
+            }
             None => lines,
         }))
+    }
+
+    fn times(&self) -> Style {
+        match self.times {
+            0 => Style::Clock,
+            1 => Style::None,
+            2 => Style::Epoch,
+            3 => Style::SincePrevious,
+            4 => Style::Date,
+            _ => Style::SinceFirst,
+        }
     }
 
     fn dissect(&self) -> Options {

@@ -24,7 +24,7 @@ fn each_key_of_json_is_still_in_the_program() {
     }
     let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("crates");
     let mut text = String::new();
-    for name in ["weir-cli", "weir-service", "weir", "weir-bpf", "weir-traffic"] {
+    for name in ["weir-cli", "weir-service", "weir-render", "weir", "weir-bpf", "weir-traffic"] {
         sources(&crates.join(name).join("src"), &mut text);
     }
     let is_name = |letter: char| letter.is_ascii_alphanumeric() || letter == '_';

@@ -8,9 +8,9 @@ use jiff::tz::TimeZone;
 const SECOND: u64 = 1_000_000_000;
 const DAY: i64 = 86_400;
 
-/// The format of timestamps, by the number of `-t` options.
+/// The format of timestamps, with the options of tcpdump.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Style {
+pub enum Style {
     /// `13:05:01.123456`, local time.
     Clock,
     /// None (`-t`).
@@ -25,23 +25,9 @@ pub(crate) enum Style {
     SinceFirst,
 }
 
-impl Style {
-    /// Returns the style for this number of `-t` options.
-    pub(crate) fn of_count(count: u8) -> Self {
-        match count {
-            0 => Self::Clock,
-            1 => Self::None,
-            2 => Self::Epoch,
-            3 => Self::SincePrevious,
-            4 => Self::Date,
-            _ => Self::SinceFirst,
-        }
-    }
-}
-
 /// Prints timestamps.
 #[derive(Debug)]
-pub(crate) struct Clock {
+pub struct Clock {
     style: Style,
     nanoseconds: bool,
     zone: TimeZone,
@@ -60,7 +46,8 @@ pub(crate) struct Clock {
 }
 
 impl Clock {
-    pub(crate) fn new(style: Style, nanoseconds: bool, zone: TimeZone) -> Self {
+    /// `nanoseconds`: nine digits of a second instead of six. `zone`: where local time is.
+    pub fn new(style: Style, nanoseconds: bool, zone: TimeZone) -> Self {
         Self {
             style,
             nanoseconds,
@@ -75,7 +62,7 @@ impl Clock {
     }
 
     /// Appends a time, given in nanoseconds since the epoch, and a space.
-    pub(crate) fn write(&mut self, timestamp: u64, line: &mut Vec<u8>) {
+    pub fn write(&mut self, timestamp: u64, line: &mut Vec<u8>) {
         match self.style {
             Style::None => return,
             Style::Clock | Style::Date => {

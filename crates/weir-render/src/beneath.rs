@@ -14,22 +14,24 @@ pub(crate) fn index(link_type: u16, data: &[u8]) -> Option<u32> {
 
 /// The interfaces that one of a file stands for.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Beneath {
+pub struct Beneath {
     link_type: u16,
     names: BTreeMap<u32, String>,
 }
 
 impl Beneath {
-    pub(crate) fn of(interface: &FileInterface) -> Self {
+    /// Returns those of `interface`.
+    pub fn of(interface: &FileInterface) -> Self {
         Self { link_type: interface.link_type, names: interface.others() }
     }
 
-    pub(crate) fn index(&self, data: &[u8]) -> Option<u32> {
+    /// Returns the index of the one that a packet passed.
+    pub fn index(&self, data: &[u8]) -> Option<u32> {
         index(self.link_type, data)
     }
 
     /// Returns the name of an interface; `None`: it was not there at the start of the capture.
-    pub(crate) fn name(&self, index: u32) -> Option<&str> {
+    pub fn name(&self, index: u32) -> Option<&str> {
         self.names.get(&index).map(String::as_str)
     }
 }

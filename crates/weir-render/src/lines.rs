@@ -5,25 +5,27 @@ use std::io::{self, Write};
 use weir::{Direction, FileInterface, Packet};
 use weir_dissect::{Dissector, Dump, Resolve};
 
-use super::clock::Clock;
-use super::{Naming, Printed, Ready};
-use crate::{style, units};
+use crate::clock::Clock;
+use crate::harmless::harmless;
+use crate::{Naming, Printed, Ready, units};
 
 /// The dump below a line: its format, and whether it includes the link-layer header.
-pub(crate) type Below = Option<(Dump, bool)>;
+pub type Below = Option<(Dump, bool)>;
 
 /// When lines begin with the interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Column {
+pub enum Column {
+    /// However many there are.
     Never,
     /// If there are several interfaces, as in a live capture of tcpdump.
     Several,
+    /// Even if there is only one.
     Always,
 }
 
 /// Prints packets as lines.
 #[derive(Debug)]
-pub(crate) struct Lines {
+pub struct Lines {
     clock: Clock,
     dissector: Dissector,
     below: Below,
@@ -38,23 +40,17 @@ pub(crate) struct Lines {
 
 impl Lines {
     /// `numbers`: whether each line begins with the packet's number.
-    pub(crate) fn new(
-        clock: Clock,
-        dissector: Dissector,
-        below: Below,
-        numbers: bool,
-        column: Column,
-    ) -> Self {
+    pub fn new(clock: Clock, dissector: Dissector, below: Below, numbers: bool, column: Column) -> Self {
         Self { clock, dissector, below, numbers, count: 0, column, interfaces: Vec::new(), naming: None }
     }
 
     /// Prints names from now on.
-    pub(super) fn with_names(self, naming: Naming) -> Self {
+    pub fn with_names(self, naming: Naming) -> Self {
         Self { naming: Some(naming), ..self }
     }
 
     /// Asks for the names in the line of a packet.
-    pub(super) fn prepare(&mut self, packet: &Packet<'_>) -> Ready {
+    pub(crate) fn prepare(&mut self, packet: &Packet<'_>) -> Ready {
         let Some(naming) = &mut self.naming else { return Ready::Now };
         let unknown = Printed::default();
         let printed = self.interfaces.get(packet.interface as usize).unwrap_or(&unknown);
@@ -62,19 +58,19 @@ impl Lines {
     }
 
     /// Waits for the names that the last call of `prepare` has asked for.
-    pub(super) fn wait(&mut self) {
+    pub(crate) fn wait(&mut self) {
         self.naming.iter_mut().for_each(Naming::wait);
     }
 
     /// Adds an interface.
-    pub(super) fn interface(&mut self, interface: &FileInterface) {
+    pub(crate) fn interface(&mut self, interface: &FileInterface) {
         let number = self.interfaces.len();
         let name = interface.name.as_deref().map(harmless).unwrap_or_else(|| format!("#{number}"));
         self.interfaces.push(Printed::new(interface, name));
     }
 
     /// Appends the line of a packet.
-    pub(super) fn packet(&mut self, packet: &Packet<'_>, text: &mut Vec<u8>) -> io::Result<()> {
+    pub(crate) fn packet(&mut self, packet: &Packet<'_>, text: &mut Vec<u8>) -> io::Result<()> {
         self.count += 1;
         if self.numbers {
             write!(text, "{:5}  ", self.count)?;
@@ -115,18 +111,13 @@ impl Lines {
     }
 
     /// Appends a line that stands for packets without one.
-    pub(super) fn not_printed(&mut self, packets: u64, text: &mut Vec<u8>) -> io::Result<()> {
+    pub(crate) fn not_printed(&mut self, packets: u64, text: &mut Vec<u8>) -> io::Result<()> {
         self.count += packets;
         writeln!(text, "[{} not printed]", units::grouped(packets))
     }
 
     /// Appends a line that stands for at least `bytes` bytes of a file.
-    pub(super) fn not_read(bytes: u64, text: &mut Vec<u8>) -> io::Result<()> {
+    pub(crate) fn not_read(bytes: u64, text: &mut Vec<u8>) -> io::Result<()> {
         writeln!(text, "[at least {} bytes not read: overwritten]", units::grouped(bytes))
     }
-}
-
-/// Makes text from a file safe to print on a terminal.
-pub(crate) fn harmless(text: &str) -> String {
-    text.chars().map(|c| if style::is_order(c) { '\u{fffd}' } else { c }).collect()
 }

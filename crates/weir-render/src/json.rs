@@ -6,10 +6,10 @@ use serde::Serialize;
 use serde_json::Serializer;
 use serde_json::ser::Formatter;
 
-use crate::style;
+use crate::harmless::is_order;
 
 /// Writes one line of JSON.
-pub(crate) fn line(mut output: impl Write, value: &impl Serialize) -> io::Result<()> {
+pub fn line(mut output: impl Write, value: &impl Serialize) -> io::Result<()> {
     to_writer(&mut output, value)?;
     output.write_all(b"\n")?;
     output.flush()
@@ -17,7 +17,7 @@ pub(crate) fn line(mut output: impl Write, value: &impl Serialize) -> io::Result
 
 /// Writes JSON that is safe to print on a terminal: control characters in strings are escaped, which does not change
 /// their meaning.
-pub(crate) fn to_writer(output: impl Write, value: &impl Serialize) -> io::Result<()> {
+pub fn to_writer(output: impl Write, value: &impl Serialize) -> io::Result<()> {
     Ok(value.serialize(&mut Serializer::with_formatter(output, Harmless))?)
 }
 
@@ -26,7 +26,7 @@ struct Harmless;
 impl Formatter for Harmless {
     fn write_string_fragment<W: Write + ?Sized>(&mut self, writer: &mut W, fragment: &str) -> io::Result<()> {
         let mut rest = fragment;
-        while let Some(at) = rest.find(style::is_order) {
+        while let Some(at) = rest.find(is_order) {
             let (plain, order) = rest.split_at(at);
             let mut letters = order.chars();
             writer.write_all(plain.as_bytes())?;

@@ -5,7 +5,7 @@ use weir_dissect::{Details, Dns, DnsRecord, Http, Tls};
 
 /// Fields of the object itself.
 #[derive(Debug, Serialize)]
-pub(super) struct Payload<'a> {
+pub(crate) struct Payload<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     dns: Option<Message<'a>>,
     /// The host that a TLS client asks for.
@@ -70,7 +70,7 @@ struct Head<'a> {
 }
 
 impl<'a> Payload<'a> {
-    pub(super) fn new(details: &'a Details) -> Self {
+    pub(crate) fn new(details: &'a Details) -> Self {
         let tls = details.tls.as_ref();
         Self {
             dns: details.dns.as_ref().map(Message::new),

@@ -11,9 +11,8 @@ use serde::Serialize;
 use weir::{Direction, FileInterface, Packet};
 use weir_dissect::{Dissector, Facts, Options};
 
-use super::Printed;
-use super::details::Payload;
-use crate::{beneath, json};
+use crate::details::Payload;
+use crate::{Printed, beneath, json};
 
 /// A packet.
 #[derive(Debug, Serialize)]
@@ -114,7 +113,7 @@ fn is_zero(number: &u64) -> bool {
 
 /// Prints packets as objects.
 #[derive(Debug)]
-pub(crate) struct Objects {
+pub struct Objects {
     dissector: Dissector,
     line: Vec<u8>,
     count: u64,
@@ -123,19 +122,19 @@ pub(crate) struct Objects {
 
 impl Objects {
     /// `options` apply to the field `line`.
-    pub(crate) fn new(options: Options) -> Self {
+    pub fn new(options: Options) -> Self {
         let dissector = Dissector::new(Options { no_dump: true, ..options });
         Self { dissector, line: Vec::new(), count: 0, interfaces: Vec::new() }
     }
 
     /// Adds an interface.
-    pub(super) fn interface(&mut self, interface: &FileInterface) {
+    pub(crate) fn interface(&mut self, interface: &FileInterface) {
         let name = interface.name.clone().unwrap_or_else(|| format!("#{}", self.interfaces.len()));
         self.interfaces.push(Printed::new(interface, name));
     }
 
     /// Appends the object of a packet.
-    pub(super) fn packet(&mut self, packet: &Packet<'_>, text: &mut Vec<u8>) -> io::Result<()> {
+    pub(crate) fn packet(&mut self, packet: &Packet<'_>, text: &mut Vec<u8>) -> io::Result<()> {
         self.count += 1;
         let unknown = Printed::default();
         let Printed { link_type, name, others } =
@@ -189,7 +188,7 @@ impl Objects {
     }
 
     /// Appends an object that stands for packets without one.
-    pub(super) fn not_printed(&mut self, packets: u64, text: &mut Vec<u8>) -> io::Result<()> {
+    pub(crate) fn not_printed(&mut self, packets: u64, text: &mut Vec<u8>) -> io::Result<()> {
         self.count += packets;
         json::to_writer(&mut *text, &NotPrinted { r#type: "not_printed", packets })?;
         text.push(b'\n');
@@ -197,7 +196,7 @@ impl Objects {
     }
 
     /// Appends an object that stands for at least `bytes` bytes of a file.
-    pub(super) fn not_read(bytes: u64, text: &mut Vec<u8>) -> io::Result<()> {
+    pub(crate) fn not_read(bytes: u64, text: &mut Vec<u8>) -> io::Result<()> {
         json::to_writer(&mut *text, &NotRead { r#type: "not_read", bytes })?;
         text.push(b'\n');
         Ok(())
@@ -214,13 +213,13 @@ fn comment<'a>(packet: &Packet<'a>) -> Option<Cow<'a, str>> {
 }
 
 /// Returns a time in RFC 3339; `None` if it is outside the calendar.
-pub(crate) fn time(timestamp: u64) -> Option<String> {
+pub fn time(timestamp: u64) -> Option<String> {
     let instant = Timestamp::from_nanosecond(timestamp.into()).ok()?;
     Some(format!("{instant:.9}"))
 }
 
 /// Returns seconds with nine decimals, as text because a JSON number is not precise enough.
-pub(crate) fn epoch(timestamp: u64) -> String {
+fn epoch(timestamp: u64) -> String {
     format!("{}.{:09}", timestamp / 1_000_000_000, timestamp % 1_000_000_000)
 }
 

@@ -1,23 +1,31 @@
 //! Names in lines: which ones a line needs, and how long it waits for them.
 
-use std::collections::HashMap;
+use std::fmt::Debug;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use weir::Packet;
 use weir_dissect::{Dissector, Facts, Names, Options, Resolve};
-use weir_service::resolver::Resolver;
-use weir_sys::names::every_service;
 
-use super::Ready;
-use crate::style;
+use crate::Ready;
 
-/// The names of hosts and services.
+/// Where the names of hosts and services come from.
+pub trait Directory: Resolve + Debug + Send {
+    /// Starts to look for the names of these hosts, as far as they are new. Returns whether it is worth [waiting](Self::wait).
+    fn ask(&mut self, hosts: Vec<IpAddr>) -> bool;
+
+    /// Waits for the names that were asked for, but not for long.
+    fn wait(&mut self);
+
+    /// Returns whether a datagram over UDP between these two is one of its own questions or answers.
+    fn is_own(&self, source: SocketAddr, destination: SocketAddr) -> bool;
+}
+
+/// The names in lines.
 #[derive(Debug)]
-pub(crate) struct Naming {
-    hosts: Resolver,
-    services: Services,
+pub struct Naming {
+    directory: Box<dyn Directory>,
     /// Finds out which names a line needs. It has no connections, because the line is made again.
     first: Dissector,
     line: Vec<u8>,
@@ -25,27 +33,18 @@ pub(crate) struct Naming {
     own: Option<Arc<AtomicU64>>,
 }
 
-/// By port, for each protocol.
-type Services = HashMap<String, HashMap<u16, String>>;
-
 const UDP: u8 = 17;
 
 impl Naming {
-    /// Reads the names of services, while this is allowed. `own`: counts packets that are printed only because names are.
-    pub(super) fn new(hosts: Resolver, options: Options, own: Option<Arc<AtomicU64>>) -> Self {
-        let mut services = Services::new();
-        for service in every_service() {
-            if !service.name.contains(style::is_order) {
-                // The first in services(5) counts.
-                services.entry(service.protocol).or_default().entry(service.port).or_insert(service.name);
-            }
-        }
+    /// `options`: those of the lines. `own`: counts the packets of the directory itself, which have no lines
+    /// then; `None`: they have.
+    pub fn new(directory: Box<dyn Directory>, options: Options, own: Option<Arc<AtomicU64>>) -> Self {
         let first = Dissector::new(Options { absolute: true, no_dump: true, ..options });
-        Self { hosts, services, first, line: Vec::new(), own }
+        Self { directory, first, line: Vec::new(), own }
     }
 
     /// Asks for the names in the line of a packet.
-    pub(super) fn prepare(&mut self, packet: &Packet<'_>, link_type: u16, others: &Names) -> Ready {
+    pub(crate) fn prepare(&mut self, packet: &Packet<'_>, link_type: u16, others: &Names) -> Ready {
         self.line.clear();
         let mut wanted = Wanted::default();
         let facts = self.first.packet_named(
@@ -61,29 +60,29 @@ impl Naming {
             own.fetch_add(1, Ordering::Relaxed);
             return Ready::Never;
         }
-        if self.hosts.ask(wanted.0) { Ready::Soon } else { Ready::Now }
+        if self.directory.ask(wanted.0) { Ready::Soon } else { Ready::Now }
     }
 
     fn is_own(&self, facts: &Facts) -> bool {
         let end = |address: Option<IpAddr>, port: Option<u16>| Some(SocketAddr::new(address?, port?));
         let ends = end(facts.source, facts.source_port).zip(end(facts.destination, facts.destination_port));
         facts.ip_protocol == Some(UDP)
-            && ends.is_some_and(|(source, destination)| self.hosts.is_own(source, destination))
+            && ends.is_some_and(|(source, destination)| self.directory.is_own(source, destination))
     }
 
     /// Waits for what [`prepare`](Self::prepare) has asked for.
-    pub(super) fn wait(&mut self) {
-        self.hosts.wait();
+    pub(crate) fn wait(&mut self) {
+        self.directory.wait();
     }
 }
 
 impl Resolve for Naming {
     fn host(&mut self, address: IpAddr) -> Option<&str> {
-        self.hosts.host(address)
+        self.directory.host(address)
     }
 
     fn service(&mut self, port: u16, protocol: &str) -> Option<&str> {
-        self.services.get(protocol)?.get(&port).map(String::as_str)
+        self.directory.service(port, protocol)
     }
 }
 
