@@ -10,150 +10,48 @@
 //! assert_eq!(line, b" [|ether]");
 //! ```
 //!
-//! | module | contents |
+//! Each protocol adds methods to `Printer`; numbers lead from one to the next in `registry`.
+//!
+//! | folder | contents |
 //! |---|---|
-//! | `link` | Ethernet with tags, Linux cooked v1 and v2, BSD loopback, raw IP; `llc` 802.2 |
-//! | `ppp`, `ppp_control`, `ppp_options`, `hdlc`, `ppi` | PPP and its options, Cisco's HDLC, PPI |
-//! | `frame_relay` and its signalling, `q933`; `nflog` | frame relay; packets from netfilter |
-//! | `radiotap`, `wlan`, `wlan_management`, `wlan_codes` | 802.11, with what the radio knows in front of it |
-//! | `ip4`, `ip6` | the network layer, and IP payloads: `ip` |
-//! | `tcp` with `tcp_options` and `mptcp`, `udp`, `sctp`, `icmp`, `icmp6`, `igmp`, `arp`, `pgm`, `rpl`, `renumbering` | one protocol each |
-//! | `payload`, `named` | payloads that the caller names, because no port does: `rtp`, `zmtp` and others |
-//! | `ports` | which port identifies which of the modules for TCP and UDP payloads: `textual` (HTTP, SIP and others), `dns`, `dhcp`, `ike`, `kerberos`, `nfs`, `sflow`, ... |
-//! | `bgp`, `bgp_update`, `ospf`, `ospf_states`, `ospf3`, `bfd`, `stp`, `pim`, `eapol`, `rip`, `isis`, `isis_fields`, `eigrp`, `ldp`, `redundancy`, `slow`, `cdp`, `neighbours`, `lldp`, `lldp_organizations`, `lldp_bridges`, `udld`, `babel`, `lisp`, `lsp_ping` | what switches and routers say to each other |
-//! | `details`: `dns_facts`, `dns_service`, `tls`, `http` | what payloads say, for programs: [`Details`] |
-//! | `openflow` with `openflow_codes`, `openflow10`, `openflow13` | what controllers and switches say to each other |
-//! | `ptp`, `macsec`, `mpcp`, `ctp`, `aoe` | what clocks say to each other; MACsec; pauses; frames that stations send back; ATA over Ethernet |
-//! | `tunnel`, `nsh`, `l2tp`, `pptp` | GRE, VXLAN, Geneve, MPLS, PPPoE; NSH; L2TP; PPTP's control connection |
+//! | `registry` | which number leads to which parser: link types, EtherTypes, IP protocols, ports and others |
+//! | `link` | Ethernet with tags, Linux cooked, loopback, raw IP; 802.2; PPP, HDLC, frame relay; 802.11; what a capture has in front of them |
+//! | `switching` | what switches say to each other, and stations to switches: STP, LLDP, CDP, UDLD, LACP, pauses, tests of a link |
+//! | `network` | IPv4, IPv6, ARP, ICMP, ICMPv6, IGMP |
+//! | `transport` | TCP with its options, UDP, SCTP, PGM |
+//! | `tunnel` | packets in packets: GRE, VXLAN, Geneve, MPLS, PPPoE, NSH, L2TP, PPTP |
+//! | `routing` | what routers say to each other: BGP, OSPF, IS-IS, PIM, VRRP and others |
+//! | `security` | keys and logins: IKE, EAP, MACsec, Kerberos |
+//! | `application` | what programs say to each other: DNS, DHCP, NTP, NFS, SNMP, RADIUS, OpenFlow; `textual`: HTTP, SIP and others |
+//! | `details` | what payloads say, for programs: [`Details`] |
+//! | `base` | what all of these use: fields, text, names, checksums, TCP connections, [`Facts`], hex dumps |
 
 #![forbid(unsafe_code)]
 
-mod aoe;
-mod arp;
-mod babel;
-mod bfd;
-mod bgp;
-mod bgp_update;
-mod bytes;
-mod cdp;
-mod checksum;
-mod ctp;
+mod application;
+mod base;
 mod details;
-mod dhcp;
-mod dhcp6;
-mod dhcp6_options;
-mod dhcp_options;
-mod dns;
-mod dns_facts;
-mod dns_service;
-mod eapol;
-mod edns;
-mod eigrp;
-mod facts;
-mod frame_relay;
-mod hdlc;
-mod hex;
-mod http;
-mod icmp;
-mod icmp6;
-mod igmp;
-mod ike;
-mod ike2;
-mod ip;
-mod ip4;
-mod ip4_options;
-mod ip6;
-mod isakmp;
-mod isis;
-mod isis_fields;
-mod kerberos;
-mod l2tp;
-mod ldp;
 mod link;
-mod lisp;
-mod llc;
-mod lldp;
-mod lldp_bridges;
-mod lldp_organizations;
-mod lsp_ping;
-mod macsec;
-mod mpcp;
-mod mptcp;
-mod named;
-mod names;
-mod neighbour_options;
-mod neighbours;
-mod nflog;
-mod nfs;
-mod node_information;
-mod nsh;
-mod ntp;
-mod openflow;
-mod openflow10;
-mod openflow13;
-mod openflow_codes;
-mod ospf;
-mod ospf3;
-mod ospf_states;
-mod payload;
-mod pgm;
-mod pim;
-mod ports;
-mod ppi;
-mod ppp;
-mod ppp_control;
-mod ppp_options;
-mod pptp;
-mod protocols;
-mod ptp;
-mod q933;
-mod radiotap;
-mod radius;
-mod radius_attributes;
-mod radius_values;
-mod redundancy;
-mod renumbering;
-mod resp;
-mod rip;
-mod rpl;
-mod rtp;
-mod rx;
-mod sctp;
-mod segment;
-mod sflow;
-mod slow;
-mod snmp;
-mod snmp3;
-mod stp;
-mod streams;
-mod syslog;
-mod tcp;
-mod tcp_options;
-mod telnet;
-mod text;
-mod textual;
-mod tftp;
-mod tls;
+mod network;
+mod registry;
+mod routing;
+mod security;
+mod switching;
+mod transport;
 mod tunnel;
-mod udld;
-mod udp;
-mod wlan;
-mod wlan_codes;
-mod wlan_management;
-mod zmtp;
 
+pub use base::facts::Facts;
+pub use base::hex::Dump;
 pub use details::{Details, Dns, DnsRecord, Http, Tls};
-pub use facts::Facts;
-pub use hex::Dump;
-pub use payload::Payload;
+pub use registry::payload::Payload;
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-use bytes::{Bytes, Cut};
-use ike::Exchanges;
-use nfs::Calls;
-use streams::Streams;
+use application::nfs::Calls;
+use base::bytes::{Bytes, Cut};
+use base::streams::Streams;
+use security::ike::Exchanges;
 
 /// Nesting depth of headers. Deeper tunnels are only named.
 const DEEPEST: u8 = 16;

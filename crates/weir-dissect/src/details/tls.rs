@@ -1,0 +1,104 @@
+//! TLS hellos (RFC 8446, RFC 5246): the first message of each side, which is not encrypted.
+
+use crate::base::bytes::{Bytes, Cut, text};
+
+const HANDSHAKE: u8 = 22;
+const CLIENT_HELLO: u8 = 1;
+const SERVER_HELLO: u8 = 2;
+
+const SERVER_NAME: u16 = 0;
+const ALPN: u16 = 16;
+const SUPPORTED_VERSIONS: u16 = 43;
+
+/// Most application protocols of one hello.
+const PROTOCOLS: usize = 16;
+
+/// What a hello says in the clear.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Tls {
+    /// The host that the client asks for (server name indication). A truncated hello has it if the extension is complete.
+    pub server_name: Option<String>,
+    /// The highest version that the client offers, or the one that the server chooses: `TLS 1.3`.
+    pub version: Option<&'static str>,
+    /// The application protocols that the client offers, at most 16, or the one that the server chooses: `h2`.
+    pub alpn: Vec<String>,
+}
+
+impl Tls {
+    /// Reads a hello at the start of a segment.
+    pub(crate) fn read(payload: Bytes<'_>) -> Option<Self> {
+        let (kind, major) = (payload.u8(0).ok()?, payload.u8(1).ok()?);
+        let (record, message) = (payload.u16(3).ok()?, payload.u8(5).ok()?);
+        if (kind, major) != (HANDSHAKE, 3) || !matches!(message, CLIENT_HELLO | SERVER_HELLO) {
+            return None;
+        }
+        let hello = payload.from(5).first(record.into());
+        let hello = hello.from(4).first(hello.u24(1).ok()? as usize);
+        let mut tls = Self::default();
+        let legacy = version(hello.u16(0).ok()?)?;
+        // A hello that ends early may have had a newer version than the one in its header.
+        if tls.hello(message == CLIENT_HELLO, hello).is_ok() {
+            tls.version.get_or_insert(legacy);
+        }
+        Some(tls)
+    }
+
+    fn hello(&mut self, client: bool, hello: Bytes<'_>) -> Result<(), Cut> {
+        let mut at = 2 + 32;
+        at += 1 + usize::from(hello.u8(at)?);
+        // The client lists cipher suites and compression methods, the server has chosen.
+        at += if client { 2 + usize::from(hello.u16(at)?) } else { 2 };
+        at += if client { 1 + usize::from(hello.u8(at)?) } else { 1 };
+        if at == hello.len {
+            return Ok(());
+        }
+        let mut rest = hello.from(at + 2).first(hello.u16(at)?.into());
+        while rest.len > 0 {
+            let (kind, len) = (rest.u16(0)?, usize::from(rest.u16(2)?));
+            let extension = Bytes::new(rest.get(4, len)?, len);
+            // Nonsense in one of them does not matter to the others.
+            let _nonsense = self.extension(client, kind, extension);
+            rest = rest.from(4 + len);
+        }
+        Ok(())
+    }
+
+    fn extension(&mut self, client: bool, kind: u16, extension: Bytes<'_>) -> Result<(), Cut> {
+        match kind {
+            // A list with one name of type 0.
+            SERVER_NAME if client && extension.u8(2)? == 0 => {
+                let name = extension.get(5, extension.u16(3)?.into())?;
+                self.server_name.get_or_insert_with(|| text(name));
+            }
+            ALPN if self.alpn.is_empty() => {
+                let mut at = 2;
+                while at < extension.len && self.alpn.len() < PROTOCOLS {
+                    let len = usize::from(extension.u8(at)?);
+                    self.alpn.push(text(extension.get(at + 1, len)?));
+                    at += 1 + len;
+                }
+            }
+            SUPPORTED_VERSIONS if client => {
+                let offered = extension.get(1, extension.u8(0)?.into())?;
+                let known = offered.chunks_exact(2).map(|pair| u16::from_be_bytes([pair[0], pair[1]]));
+                self.version = known.filter(|number| version(*number).is_some()).max().and_then(version);
+            }
+            SUPPORTED_VERSIONS => self.version = version(extension.u16(0)?),
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+/// Returns the name of a version; `None` for those that are offered only so that servers learn to ignore them.
+fn version(number: u16) -> Option<&'static str> {
+    Some(match number {
+        0x0300 => "SSL 3.0",
+        0x0301 => "TLS 1.0",
+        0x0302 => "TLS 1.1",
+        0x0303 => "TLS 1.2",
+        0x0304 => "TLS 1.3",
+        _ => return None,
+    })
+}
