@@ -43,7 +43,7 @@ mod tunnel;
 pub use base::facts::Facts;
 pub use base::hex::Dump;
 pub use details::{Details, Dns, DnsRecord, Http, Tls};
-pub use registry::payload::Payload;
+pub use registry::payloads::Payload;
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;

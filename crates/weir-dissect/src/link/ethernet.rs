@@ -1,43 +1,15 @@
 //! Link layers: Ethernet, Linux cooked, loopback, raw IP.
 
-use weir_packet::ethertype::is_tag;
+use weir_packet::ethertype::{self, is_tag};
 
 use crate::Printer;
 use crate::base::bytes::{Bytes, Cut};
-use crate::base::names;
 use crate::base::text::put;
-use crate::link::wlan::Tail;
+use crate::registry::ethertypes::{self, LARGEST_LENGTH, MACSEC};
 
-/// Largest value in an Ethernet header that is a length; larger values are types.
-pub(crate) const LARGEST_LENGTH: u16 = 1500;
 const ARPHRD_LOOPBACK: u16 = 772;
 
 impl Printer<'_> {
-    /// Prints a packet with link type `LINKTYPE_*`.
-    pub(crate) fn link(&mut self, link_type: u16, bytes: Bytes<'_>) -> Result<(), Cut> {
-        match link_type {
-            1 => self.ethernet(bytes),
-            0 => self.loopback(bytes, false),
-            108 => self.loopback(bytes, true),
-            9 => self.ppp_frame(bytes),
-            50 => self.ppp_serial(bytes),
-            12 | 14 | 101 | 228 | 229 => self.raw_ip(bytes),
-            104 => self.cisco_hdlc(bytes),
-            105 => self.wlan(bytes, Tail::default()),
-            107 => self.frame_relay(bytes),
-            113 => self.cooked(bytes),
-            127 => self.radiotap(bytes),
-            192 => self.ppi(bytes),
-            239 => self.nflog(bytes),
-            276 => self.cooked2(bytes),
-            _ => {
-                put!(self, "link-type {link_type}, length {}", bytes.len);
-                self.unknown(bytes.data);
-                Ok(())
-            }
-        }
-    }
-
     pub(crate) fn ethernet(&mut self, bytes: Bytes<'_>) -> Result<(), Cut> {
         self.protocol = "ether";
         let (destination, source) = (bytes.mac(0)?, bytes.mac(6)?);
@@ -68,7 +40,7 @@ impl Printer<'_> {
         } else if !self.options.quick {
             self.text(", ");
             self.ethertype_name(ethertype);
-        } else if let Some(name) = names::ethertype(ethertype) {
+        } else if let Some(name) = ethertypes::name(ethertype) {
             put!(self, ", {name}");
         } else {
             put!(self, ", Unknown Ethertype (0x{ethertype:04x})");
@@ -76,7 +48,7 @@ impl Printer<'_> {
     }
 
     fn ethertype_name(&mut self, ethertype: u16) {
-        put!(self, "ethertype {} (0x{ethertype:04x})", names::ethertype(ethertype).unwrap_or("Unknown"));
+        put!(self, "ethertype {} (0x{ethertype:04x})", ethertypes::name(ethertype).unwrap_or("Unknown"));
     }
 
     /// Counts bytes of the link layer, until the network layer is reached.
@@ -96,7 +68,7 @@ impl Printer<'_> {
     ) -> Result<(), Cut> {
         // VLAN IDs come from the outermost frame that has a tag.
         let first = self.facts.vlan.is_none();
-        if ethertype == names::MACSEC {
+        if ethertype == MACSEC {
             let addresses = ends.map(|(source, destination, _)| (source, destination));
             let Some((inner, rest)) = self.macsec(bytes, addresses)? else { return Ok(()) };
             (ethertype, bytes) = (inner, rest);
@@ -147,38 +119,8 @@ impl Printer<'_> {
         Ok(())
     }
 
-    /// Prints the payload of an EtherType, if it is known.
-    pub(crate) fn carried(&mut self, ethertype: u16, bytes: Bytes<'_>) -> Result<bool, Cut> {
-        self.facts.ethertype.get_or_insert(ethertype);
-        match ethertype {
-            names::IP4 => self.ip4(bytes)?,
-            names::IP6 => self.ip6(bytes)?,
-            names::ARP | names::RARP => self.arp(bytes)?,
-            names::MPLS | names::MPLS_MULTICAST => self.mpls(bytes)?,
-            names::PPPOE_DISCOVERY | names::PPPOE_SESSION => self.pppoe(ethertype, bytes)?,
-            names::PPP => self.ppp(bytes)?,
-            names::SLOW => self.slow(bytes)?,
-            names::EAPOL => self.eapol(bytes)?,
-            names::LLDP => self.lldp(bytes)?,
-            names::NSH => self.nsh(bytes)?,
-            names::PTP => self.ptp(bytes)?,
-            names::MPCP => self.mpcp(bytes)?,
-            names::AOE => self.aoe(bytes)?,
-            names::CTP => self.ctp(bytes)?,
-            names::ETHERNET => self.nested(|printer| printer.ethernet(bytes))?,
-            _ => match names::unread(ethertype) {
-                Some(name) => {
-                    put!(self, "{name}, length {}", bytes.len);
-                    self.facts.protocol = Some(name);
-                }
-                None => return Ok(false),
-            },
-        }
-        Ok(true)
-    }
-
     /// Prints `LINKTYPE_LINUX_SLL`.
-    fn cooked(&mut self, bytes: Bytes<'_>) -> Result<(), Cut> {
+    pub(crate) fn cooked(&mut self, bytes: Bytes<'_>) -> Result<(), Cut> {
         self.protocol = "sll";
         let (kind, hardware, address_len) = (bytes.u16(0)?, bytes.u16(2)?, bytes.u16(4)?);
         let protocol = bytes.u16(14)?;
@@ -198,7 +140,7 @@ impl Printer<'_> {
     }
 
     /// Prints `LINKTYPE_LINUX_SLL2`.
-    fn cooked2(&mut self, bytes: Bytes<'_>) -> Result<(), Cut> {
+    pub(crate) fn cooked2(&mut self, bytes: Bytes<'_>) -> Result<(), Cut> {
         self.protocol = "sll2";
         let (protocol, index, hardware) = (bytes.u16(0)?, bytes.u32(4)?, bytes.u16(8)?);
         let (kind, address_len) = (bytes.u8(10)?, bytes.u8(11)?);
@@ -248,7 +190,7 @@ impl Printer<'_> {
         if self.options.link {
             name(self);
         }
-        if matches!(protocol, names::VLAN | names::QINQ) || names::ethertype(protocol).is_some() {
+        if ethertypes::name(protocol).is_some() {
             return self.tagged(protocol, inner, None);
         }
         if !self.options.link {
@@ -260,7 +202,7 @@ impl Printer<'_> {
     }
 
     /// Prints `LINKTYPE_NULL`, in the byte order of its writer, or `LINKTYPE_LOOP`, in network byte order.
-    fn loopback(&mut self, bytes: Bytes<'_>, network_order: bool) -> Result<(), Cut> {
+    pub(crate) fn loopback(&mut self, bytes: Bytes<'_>, network_order: bool) -> Result<(), Cut> {
         self.protocol = "null";
         let mut family = bytes.u32(0)?;
         if !network_order && family & 0xffff_0000 != 0 {
@@ -271,8 +213,8 @@ impl Printer<'_> {
         let inner = bytes.from(4);
         // Each BSD has a different number for IPv6.
         let (name, ethertype) = match family {
-            2 => ("IPv4", Some(names::IP4)),
-            24 | 28 | 30 => ("IPv6", Some(names::IP6)),
+            2 => ("IPv4", Some(ethertype::IPV4)),
+            24 | 28 | 30 => ("IPv6", Some(ethertype::IPV6)),
             _ => ("Unknown", None),
         };
         if self.options.link || ethertype.is_none() {
@@ -288,14 +230,14 @@ impl Printer<'_> {
     }
 
     /// Prints `LINKTYPE_RAW`: the packet has the IP version.
-    fn raw_ip(&mut self, bytes: Bytes<'_>) -> Result<(), Cut> {
+    pub(crate) fn raw_ip(&mut self, bytes: Bytes<'_>) -> Result<(), Cut> {
         self.protocol = "raw";
         if self.options.link {
             self.text("ip: ");
         }
         match bytes.u8(0)? >> 4 {
-            4 => self.carried(names::IP4, bytes).map(drop),
-            6 => self.carried(names::IP6, bytes).map(drop),
+            4 => self.carried(ethertype::IPV4, bytes).map(drop),
+            6 => self.carried(ethertype::IPV6, bytes).map(drop),
             version => {
                 put!(self, "unknown ip {version}");
                 Ok(())

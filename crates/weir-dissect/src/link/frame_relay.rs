@@ -2,9 +2,9 @@
 
 use crate::Printer;
 use crate::base::bytes::{Bytes, Cut};
-use crate::base::names;
 use crate::base::text::put;
-use crate::link::ethernet;
+use crate::registry::ethertypes::{self, LARGEST_LENGTH};
+use crate::registry::osi::{self, SNAP};
 
 /// Unnumbered information.
 const CONTROL: u8 = 3;
@@ -20,27 +20,6 @@ const FLAGS: [(u32, &str); 5] = [
 ];
 /// Bits of a fragment.
 pub(crate) const FRAGMENT_FLAGS: [(u8, &str); 3] = [(0x80, "Begin"), (0x40, "End"), (0x20, "Control")];
-
-/// Returns the name of a protocol of ISO's list.
-fn protocol_name(number: u8) -> &'static str {
-    match number {
-        0x08 => "Q.933",
-        0x09 => "LMI",
-        0x80 => "SNAP",
-        0x81 => "CLNP",
-        0x82 => "ES-IS",
-        0x83 => "IS-IS",
-        0x84 => "CONS",
-        0x85 => "IDRP",
-        0x8a => "X25 ES-IS",
-        0x8e => "IPv6",
-        0xb1 => "FRF.15",
-        0xc1 => "ISIS_SPB",
-        0xcc => "IPv4",
-        0xcf => "PPP",
-        _ => "unknown",
-    }
-}
 
 /// An address, which has two to four bytes.
 struct Address {
@@ -95,7 +74,7 @@ impl Printer<'_> {
                     self.frame_relay_header(&address, address.len, ethertype, bytes.len);
                 }
                 let inner = bytes.from(address.len + 2);
-                if ethertype > ethernet::LARGEST_LENGTH && self.carried(ethertype, inner)? {
+                if ethertype > LARGEST_LENGTH && self.carried(ethertype, inner)? {
                     self.header(address.len + 2);
                     return Ok(());
                 }
@@ -115,31 +94,24 @@ impl Printer<'_> {
         }
         self.header(header);
         let inner = bytes.from(header);
-        match number {
-            0xcc => self.carried(names::IP4, inner).map(drop),
-            0x8e => self.carried(names::IP6, inner).map(drop),
-            0x81..=0x83 => self.osi(bytes.from(header - 1)),
-            0x80 => {
-                if !self.snap(inner, None)? {
-                    if !self.options.link {
-                        self.frame_relay_header(&address, header, number.into(), bytes.len);
-                    }
-                    self.unknown(bytes.data);
-                    bytes.get(0, bytes.len)?;
-                }
-                Ok(())
-            }
-            0x08 => self.q933(inner),
-            0xb1 => self.frame_relay_fragment(inner),
-            0xcf => self.nested(|printer| printer.ppp(inner)),
-            _ => {
+        if number == SNAP {
+            if !self.snap(inner, None)? {
                 if !self.options.link {
-                    self.frame_relay_header(&address, address.len, number.into(), bytes.len);
+                    self.frame_relay_header(&address, header, number.into(), bytes.len);
                 }
-                self.dumped(inner.data);
-                inner.get(0, inner.len).map(drop)
+                self.unknown(bytes.data);
+                bytes.get(0, bytes.len)?;
             }
+            return Ok(());
         }
+        if self.frame_relay_payload(bytes.from(header - 1))? {
+            return Ok(());
+        }
+        if !self.options.link {
+            self.frame_relay_header(&address, address.len, number.into(), bytes.len);
+        }
+        self.dumped(inner.data);
+        inner.get(0, inner.len).map(drop)
     }
 
     fn frame_relay_header(&mut self, address: &Address, header: usize, protocol: u16, len: usize) {
@@ -151,9 +123,9 @@ impl Printer<'_> {
         put!(self, "Q.922, hdr-len {header}, DLCI {circuit}, Flags [");
         self.flag_names(address.flags, &FLAGS);
         match u8::try_from(protocol) {
-            Ok(number) => put!(self, "], NLPID {} (0x{number:02x})", protocol_name(number)),
+            Ok(number) => put!(self, "], NLPID {} (0x{number:02x})", osi::name(number)),
             Err(_) => {
-                let name = names::ethertype(protocol).unwrap_or("unknown");
+                let name = ethertypes::name(protocol).unwrap_or("unknown");
                 put!(self, "], cisco-ethertype {name} (0x{protocol:04x})");
             }
         }
@@ -161,7 +133,7 @@ impl Printer<'_> {
     }
 
     /// Prints the header of a fragment (FRF.15).
-    fn frame_relay_fragment(&mut self, bytes: Bytes<'_>) -> Result<(), Cut> {
+    pub(crate) fn frame_relay_fragment(&mut self, bytes: Bytes<'_>) -> Result<(), Cut> {
         let (first, second) = (bytes.u8(0)?, bytes.u8(1)?);
         put!(self, "FRF.15, seq 0x{:03x}, Flags [", u16::from(first & 0x1e) << 7 | u16::from(second));
         self.flag_names(first, &FRAGMENT_FLAGS);

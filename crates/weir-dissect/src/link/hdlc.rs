@@ -1,10 +1,11 @@
-//! Cisco's HDLC (`LINKTYPE_C_HDLC`), and what else ISO's protocol numbers identify.
+//! Cisco's HDLC (`LINKTYPE_C_HDLC`).
+
+use weir_packet::ethertype;
 
 use crate::Printer;
 use crate::base::bytes::{Bytes, Cut};
-use crate::base::names;
 use crate::base::text::put;
-use crate::routing::isis::ISIS;
+use crate::registry::ethertypes::{self, RARP};
 
 const HEADER: usize = 4;
 const UNICAST: u8 = 0x0f;
@@ -30,16 +31,16 @@ impl Printer<'_> {
                 BROADCAST => self.text("bcast"),
                 _ => put!(self, "0x{address:02x}"),
             }
-            let name = if protocol == OSI { Some("OSI") } else { names::ethertype(protocol) };
+            let name = if protocol == OSI { Some("OSI") } else { ethertypes::name(protocol) };
             put!(self, ", ethertype {} (0x{protocol:04x})", name.unwrap_or("Unknown"));
             put!(self, ", length {}: ", bytes.len);
         }
         let inner = bytes.from(HEADER);
         match protocol {
-            names::IP4 | names::IP6 | names::MPLS | names::MPLS_MULTICAST => {
+            ethertype::IPV4 | ethertype::IPV6 | ethertype::MPLS | ethertype::MPLS_UPSTREAM => {
                 self.carried(protocol, inner).map(drop)
             }
-            names::RARP => self.slarp(inner),
+            RARP => self.slarp(inner),
             OSI => match inner.u8(1)? {
                 second if AFTER_PADDING.contains(&second) => self.osi(inner.from(1)),
                 _ => self.osi(inner),
@@ -51,21 +52,6 @@ impl Printer<'_> {
                 Ok(())
             }
         }
-    }
-
-    /// Prints a protocol of ISO, which its first byte identifies.
-    pub(crate) fn osi(&mut self, bytes: Bytes<'_>) -> Result<(), Cut> {
-        let number = bytes.u8(0)?;
-        if number == ISIS {
-            return self.isis(bytes);
-        }
-        match self.options.link {
-            true => put!(self, "OSI NLPID Unknown (0x{number:02x}): "),
-            false => put!(self, "OSI NLPID 0x{number:02x} unknown, "),
-        }
-        put!(self, "length: {}", bytes.len);
-        self.rows("\n\t", bytes.data);
-        Ok(())
     }
 
     /// Prints how the ends of a link find each other's addresses, and whether the other end is there.

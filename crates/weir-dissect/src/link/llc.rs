@@ -4,41 +4,16 @@ use crate::Printer;
 use crate::base::bytes::{Bytes, Cut};
 use crate::base::names;
 use crate::base::text::put;
-use crate::link::ethernet;
-use crate::routing::isis::ISIS;
+use crate::registry::ethertypes::{self, LARGEST_LENGTH};
+use crate::registry::llc;
 
-const SPANNING_TREE: u8 = 0x42;
 const SNAP: u8 = 0xaa;
-const INTERNET: u8 = 0x06;
-const OSI: u8 = 0xfe;
 /// Control field of unnumbered information.
 const INFORMATION: u8 = 0x03;
 const EXCHANGE: u8 = 0xaf;
 /// Poll and final bit of an unnumbered frame, and of the others.
 const POLL: u8 = 0x10;
 const POLL_NUMBERED: u16 = 0x100;
-
-const CISCO: u32 = 0x0c;
-
-/// Returns the name of a service access point.
-fn point(number: u8) -> Option<&'static str> {
-    Some(match number & !1 {
-        0x00 => "Null",
-        0x02 => "802.1B I",
-        0x04 => "SNA",
-        0x06 => "IP",
-        0x0e => "ProWay NM",
-        0x42 => "STP",
-        0x4e => "RS511",
-        0x7e => "ISO8208",
-        0x8e => "ProWay",
-        0xaa => "SNAP",
-        0xe0 => "IPX",
-        0xf0 => "NetBeui",
-        OSI => "OSI",
-        _ => return None,
-    })
-}
 
 fn flags(response: bool, poll: bool) -> &'static str {
     match (response, poll) {
@@ -64,7 +39,7 @@ impl Printer<'_> {
         if self.options.link {
             let group = if destination & 1 != 0 { "Group" } else { "Individual" };
             let response = if source & 1 != 0 { "Response" } else { "Command" };
-            let name = |byte| point(byte).unwrap_or("Unknown");
+            let name = |byte| llc::name(byte).unwrap_or("Unknown");
             let (to, from) = (name(destination), name(source));
             put!(self, "LLC, dsap {to} (0x{:02x}) {group}, ", destination & !1);
             put!(self, "ssap {from} (0x{:02x}) {response}, ctrl 0x", source & !1);
@@ -73,29 +48,18 @@ impl Printer<'_> {
                 false => put!(self, "{control:02x}: "),
             }
         }
-        match (destination & !1, source & !1, first) {
-            (SNAP, SNAP, INFORMATION) => {
-                self.header(if bytes.get(0, 8).is_ok() { 8 } else { 0 });
-                if !self.snap(bytes.from(3), ends)? {
-                    self.unknown(bytes.data);
-                }
-                return Ok(());
+        let same = destination & !1 == source & !1 && first == INFORMATION;
+        if same && destination & !1 == SNAP {
+            self.header(if bytes.get(0, 8).is_ok() { 8 } else { 0 });
+            if !self.snap(bytes.from(3), ends)? {
+                self.unknown(bytes.data);
             }
-            (SPANNING_TREE, SPANNING_TREE, INFORMATION) => {
-                self.header(3);
-                return self.stp(bytes.from(3));
-            }
-            (INTERNET, INTERNET, INFORMATION) => {
-                self.header(3);
-                return self.carried(names::IP4, bytes.from(3)).map(drop);
-            }
-            (OSI, OSI, INFORMATION) if bytes.u8(3) == Ok(ISIS) => {
-                self.header(3);
-                return self.isis(bytes.from(3));
-            }
-            _ => {}
+            return Ok(());
         }
         self.header(3);
+        if same && self.access_point(destination & !1, bytes.from(3))? {
+            return Ok(());
+        }
         if !self.options.link {
             self.points(destination, source, ends);
         }
@@ -109,7 +73,7 @@ impl Printer<'_> {
         }
         let same = destination & !1 == source & !1;
         if !same {
-            match point(source) {
+            match llc::name(source) {
                 Some(name) => put!(self, "{name} "),
                 None => put!(self, "Unknown SSAP 0x{:02x} ", source & !1),
             }
@@ -121,7 +85,7 @@ impl Printer<'_> {
             self.mac(to);
             self.text(" ");
         }
-        match point(destination) {
+        match llc::name(destination) {
             Some(name) => put!(self, "{name} "),
             None => put!(self, "Unknown DSAP 0x{:02x} ", destination & !1),
         }
@@ -180,15 +144,10 @@ impl Printer<'_> {
         let (organization, kind) = (bytes.u24(0)?, bytes.u16(3)?);
         let inner = bytes.from(5);
         let owner = names::organization(organization);
-        let name = match (organization, kind) {
-            (0 | 0x80007, kind) => names::ethertype(kind),
-            (CISCO, 0x010b) => Some("PVST"),
-            (CISCO, 0x010c) => Some("VLAN Bridge"),
-            (CISCO, 0x0111) => Some("UDLD"),
-            (CISCO, 0x2000) => Some("CDP"),
-            (CISCO, 0x2003) => Some("VTP"),
-            (CISCO, 0x2004) => Some("DTP"),
-            _ => None,
+        let known = llc::snap(organization, kind);
+        let name = match organization {
+            0 | 0x80007 => ethertypes::name(kind),
+            _ => known.map(|(name, _)| name),
         };
         let word = if organization == 0 { "ethertype" } else { "pid" };
         let about = |printer: &mut Self| {
@@ -201,12 +160,11 @@ impl Printer<'_> {
         if self.options.link {
             about(self);
         }
-        match (organization, kind) {
-            (0, kind) if kind > ethernet::LARGEST_LENGTH && self.carried(kind, inner)? => return Ok(true),
-            (CISCO, 0x010b) => return self.stp(inner).map(|()| true),
-            (CISCO, 0x0111) => return self.udld(inner).map(|()| true),
-            (CISCO, 0x2000) => return self.cdp(inner).map(|()| true),
-            _ => {}
+        if organization == 0 && kind > LARGEST_LENGTH && self.carried(kind, inner)? {
+            return Ok(true);
+        }
+        if let Some((_, Some(read))) = known {
+            return read(self, inner).map(|()| true);
         }
         if !self.options.link {
             if let Some((from, to)) = ends {

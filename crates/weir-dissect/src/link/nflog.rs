@@ -1,8 +1,9 @@
 //! Packets that netfilter logged (`LINKTYPE_NFLOG`), after their attributes.
 
+use weir_packet::ethertype;
+
 use crate::Printer;
 use crate::base::bytes::{Bytes, Cut};
-use crate::base::names;
 use crate::base::text::put;
 
 const HEADER: usize = 4;
@@ -12,8 +13,8 @@ const PAYLOAD: u16 = 9;
 /// Address families of Linux, which are not those of other systems.
 fn family(number: u8) -> Option<(&'static str, u16)> {
     match number {
-        2 => Some(("IPv4", names::IP4)),
-        10 => Some(("IPv6", names::IP6)),
+        2 => Some(("IPv4", ethertype::IPV4)),
+        10 => Some(("IPv6", ethertype::IPV6)),
         _ => None,
     }
 }

@@ -5,9 +5,9 @@ use weir_packet::protocol::{SCTP, TCP, UDP};
 use crate::Printer;
 use crate::base::bytes::{Bytes, Cut};
 use crate::base::checksum;
-use crate::base::names;
 use crate::base::segment::Around;
 use crate::base::text::put;
+use crate::registry::protocols;
 
 impl Printer<'_> {
     pub(crate) fn ip4(&mut self, bytes: Bytes<'_>) -> Result<(), Cut> {
@@ -60,7 +60,7 @@ impl Printer<'_> {
                 4 => "rsvd",
                 _ => "rsvd, ...",
             };
-            let name = names::ip_protocol(protocol).unwrap_or("unknown");
+            let name = protocols::name(protocol).unwrap_or("unknown");
             put!(self, ", flags [{flags}], proto {name} ({protocol}), length {len}");
             if header > 20 {
                 self.text(", options (");

@@ -6,9 +6,9 @@ use weir_packet::protocol::{AUTHENTICATION, DESTINATION, FRAGMENT, HOP_BY_HOP, R
 
 use crate::Printer;
 use crate::base::bytes::{Bytes, Cut};
-use crate::base::names;
 use crate::base::segment::Around;
 use crate::base::text::put;
+use crate::registry::protocols;
 
 impl Printer<'_> {
     pub(crate) fn ip6(&mut self, bytes: Bytes<'_>) -> Result<(), Cut> {
@@ -44,7 +44,7 @@ impl Printer<'_> {
             if flow != 0 {
                 put!(self, "flowlabel 0x{flow:05x}, ");
             }
-            let name = names::ip_protocol(next).unwrap_or("unknown");
+            let name = protocols::name(next).unwrap_or("unknown");
             put!(self, "hlim {hops}, next-header {name} ({next}) payload length: {len}) ");
         }
         let around = Around { source, destination, ttl: hops, fragment: false, shown: false };

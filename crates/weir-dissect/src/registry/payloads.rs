@@ -1,9 +1,52 @@
-//! Prints payloads that the caller names.
+//! Payloads that the caller names, because no port does.
 
 use crate::Printer;
 use crate::base::bytes::{Bytes, Cut};
 use crate::base::segment::{Around, Segment};
-use crate::registry::payload::Payload;
+
+/// What segments carry, whatever their ports (tcpdump's `-T`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Payload {
+    /// CARP, in place of VRRP.
+    Carp,
+    /// DNS, over UDP and TCP.
+    Domain,
+    /// PGM over UDP.
+    Pgm,
+    /// RADIUS.
+    Radius,
+    /// RESP, the protocol of Redis, over TCP.
+    Resp,
+    /// RTCP.
+    Rtcp,
+    /// RTP.
+    Rtp,
+    /// SNMP.
+    Snmp,
+    /// TFTP.
+    Tftp,
+    /// VXLAN.
+    Vxlan,
+    /// ZMTP/1.0, the protocol of ZeroMQ, over TCP.
+    Zmtp1,
+}
+
+impl Payload {
+    /// Every payload, and its name in tcpdump.
+    pub const ALL: [(&'static str, Self); 11] = [
+        ("carp", Self::Carp),
+        ("domain", Self::Domain),
+        ("pgm", Self::Pgm),
+        ("radius", Self::Radius),
+        ("resp", Self::Resp),
+        ("rtcp", Self::Rtcp),
+        ("rtp", Self::Rtp),
+        ("snmp", Self::Snmp),
+        ("tftp", Self::Tftp),
+        ("vxlan", Self::Vxlan),
+        ("zmtp1", Self::Zmtp1),
+    ];
+}
 
 impl Printer<'_> {
     /// Prints the payload of a datagram as what the caller named; returns `None` if it is not for UDP.

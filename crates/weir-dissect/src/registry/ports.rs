@@ -22,18 +22,19 @@ fn tcp(port: u16) -> Option<Read> {
         43 => |printer, segment| printer.textual(&textual::WHOIS, segment),
         53 => |printer, segment| printer.dns_over_tcp(segment.payload),
         80 | 8080 => |printer, segment| printer.textual(&textual::HTTP, segment),
-        554 | 8554 => |printer, segment| printer.textual(&textual::RTSP, segment),
         179 => |printer, segment| printer.bgp(segment.payload),
+        554 | 8554 => |printer, segment| printer.textual(&textual::RTSP, segment),
         646 => |printer, segment| printer.ldp(segment.payload),
         1723 => |printer, segment| printer.pptp(segment.payload),
         2049 => |printer, segment| printer.nfs(segment),
-        6633 | 6653 => |printer, segment| printer.openflow(segment.payload),
         6379 => |printer, segment| printer.resp(segment.payload),
+        6633 | 6653 => |printer, segment| printer.openflow(segment.payload),
         _ => return None,
     })
 }
 
-fn udp(port: u16) -> Option<Read> {
+/// `to`: whether it is the destination's. Some ports identify a protocol only then.
+fn udp(port: u16, to: bool) -> Option<Read> {
     Some(match port {
         53 => |printer, segment| printer.dns(segment.payload, false),
         67 | 68 => |printer, segment| printer.bootp(segment.payload),
@@ -50,33 +51,27 @@ fn udp(port: u16) -> Option<Read> {
         646 => |printer, segment| printer.ldp(segment.payload),
         1645 | 1646 | 1812 | 1813 | 3799 => |printer, segment| printer.radius(segment.payload),
         1701 => |printer, segment| printer.l2tp(segment.payload),
-        1985 => |printer, segment| printer.hsrp(segment.payload),
+        1985 if to => |printer, segment| printer.hsrp(segment.payload),
         2049 => |printer, segment| printer.nfs(segment),
         3503 => |printer, segment| printer.lsp_ping(segment.payload),
-        3784 | 3785 | 4784 | 6784 => |printer, segment| printer.bfd(segment),
+        3784 | 3785 | 4784 | 6784 if to => |printer, segment| printer.bfd(segment),
         4342 => |printer, segment| printer.lisp(segment.payload),
         4500 => |printer, segment| printer.ike_or_esp(segment),
         port::VXLAN | port::LINUX_VXLAN => |printer, segment| printer.vxlan(segment.payload),
         4790 => |printer, segment| printer.vxlan_gpe(segment.payload),
         5060 => |printer, segment| printer.textual(&textual::SIP, segment),
         5353 => |printer, segment| printer.dns(segment.payload, true),
+        port::GENEVE => |printer, segment| printer.geneve(segment.payload),
         6343 => |printer, segment| printer.sflow(segment.payload),
         6696 | 6697 => |printer, segment| printer.babel(segment.payload),
         7000..=7009 => |printer, segment| printer.rx(segment.payload),
-        6081 => |printer, segment| printer.geneve(segment.payload),
         _ => return None,
     })
 }
 
-/// UDP ports that identify a protocol only as the destination.
-const TO_ONLY: [u16; 5] = [1985, 3784, 3785, 4784, 6784];
-
 /// Returns what prints the payload, if a port is known. The smaller one decides: it is more likely the service's.
 pub(crate) fn reader(segment: &Segment<'_>) -> Option<Read> {
-    let known = |port| {
-        let is_sender = port != segment.destination;
-        if segment.tcp { tcp(port) } else { udp(port).filter(|_| !(is_sender && TO_ONLY.contains(&port))) }
-    };
+    let known = |port| if segment.tcp { tcp(port) } else { udp(port, port == segment.destination) };
     let (low, high) = (segment.source.min(segment.destination), segment.source.max(segment.destination));
     known(low).or_else(|| known(high))
 }

@@ -2,8 +2,8 @@
 
 use crate::Printer;
 use crate::base::bytes::{Bytes, Cut};
-use crate::base::names;
 use crate::base::text::put;
+use crate::registry::ethertypes;
 
 const FLAGS: [(u8, &str); 8] =
     [(0x80, "O"), (0x40, "C"), (0x20, "R1"), (0x10, "R2"), (8, "R3"), (4, "R4"), (2, "R5"), (1, "R6")];
@@ -34,7 +34,7 @@ impl Printer<'_> {
             put!(self, ", rsvd 0x{reserved:x}");
         }
         if self.options.link {
-            put!(self, ", proto {} (0x{protocol:04x})", names::ethertype(protocol).unwrap_or("unknown"));
+            put!(self, ", proto {} (0x{protocol:04x})", ethertypes::name(protocol).unwrap_or("unknown"));
         }
         let options = usize::from(first & 0x3f) * 4;
         if bytes.len < 8 + options {

@@ -1,9 +1,11 @@
 //! GRE (RFC 2784, RFC 2890), and version 1, which PPTP uses (RFC 2637).
 
+use weir_packet::ethertype;
+
 use crate::Printer;
 use crate::base::bytes::{Bytes, Cut};
-use crate::base::names;
 use crate::base::text::put;
+use crate::registry::ethertypes::{self, PPP};
 
 /// What stands for OSI where GRE has an EtherType.
 const OSI: u16 = 0xfe;
@@ -71,7 +73,7 @@ impl Printer<'_> {
         }
         if self.options.link {
             let name =
-                if protocol == OSI { "GRE-OSI" } else { names::ethertype(protocol).unwrap_or("unknown") };
+                if protocol == OSI { "GRE-OSI" } else { ethertypes::name(protocol).unwrap_or("unknown") };
             put!(self, ", proto {name} (0x{protocol:04x})");
         }
         put!(self, ", length {}", bytes.len);
@@ -81,8 +83,8 @@ impl Printer<'_> {
         self.text(if verbose { "\n\t" } else { ": " });
         let inner = bytes.from(at);
         let known = match version {
-            0 => matches!(protocol, names::IP4 | names::IP6 | names::MPLS | names::ETHERNET),
-            _ => protocol == names::PPP,
+            0 => matches!(protocol, ethertype::IPV4 | ethertype::IPV6 | ethertype::MPLS | ethertype::BRIDGED),
+            _ => protocol == PPP,
         };
         if !(known && self.inner(protocol, inner)?) {
             put!(self, "gre-proto-0x{protocol:x}");
@@ -100,7 +102,7 @@ impl Printer<'_> {
                 return Ok(at);
             }
             let size = match family {
-                names::IP4 => 4,
+                ethertype::IPV4 => 4,
                 AUTONOMOUS_SYSTEMS => 2,
                 _ => 0,
             };

@@ -1,10 +1,11 @@
 //! MPLS (RFC 3032).
 
+use weir_packet::ethertype;
+
 use crate::Printer;
 use crate::base::bytes::{Bytes, Cut};
-use crate::base::names;
 use crate::base::text::put;
-use crate::routing::isis::ISIS;
+use crate::registry::osi;
 
 impl Printer<'_> {
     /// The label stack does not name its payload: the first byte shows an IP version.
@@ -39,13 +40,13 @@ impl Printer<'_> {
         // Explicit null labels name the next protocol; for all others it is guessed, as routers do.
         let first = rest.u8(0)?;
         let ethertype = match (label, first >> 4) {
-            (0, _) => names::IP4,
-            (2, _) => names::IP6,
-            (_, 4) => names::IP4,
-            (_, 6) => names::IP6,
-            _ if first == ISIS => {
+            (0, _) => ethertype::IPV4,
+            (2, _) => ethertype::IPV6,
+            (_, 4) => ethertype::IPV4,
+            (_, 6) => ethertype::IPV6,
+            _ if osi::known(first) => {
                 self.text(between);
-                return self.isis(rest);
+                return self.osi(rest);
             }
             _ => {
                 self.unknown(rest.data);

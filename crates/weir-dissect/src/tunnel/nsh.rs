@@ -1,8 +1,9 @@
 //! Chains of services: the network service header (RFC 8300), and VXLAN-GPE, which can carry it.
 
+use weir_packet::ethertype;
+
 use crate::Printer;
 use crate::base::bytes::{Bytes, Cut};
-use crate::base::names;
 use crate::base::text::put;
 
 const HEADER: usize = 8;
@@ -118,8 +119,8 @@ impl Printer<'_> {
     fn service_payload(&mut self, protocol: u8, bytes: Bytes<'_>) -> Result<bool, Cut> {
         let mut known = true;
         self.nested(|printer| match protocol {
-            1 => printer.carried(names::IP4, bytes).map(drop),
-            2 => printer.carried(names::IP6, bytes).map(drop),
+            1 => printer.carried(ethertype::IPV4, bytes).map(drop),
+            2 => printer.carried(ethertype::IPV6, bytes).map(drop),
             ETHERNET => printer.ethernet(bytes),
             _ => {
                 printer.text("ERROR: unknown-next-protocol");

@@ -1,8 +1,9 @@
 //! PPPoE (RFC 2516).
 
+use weir_packet::ethertype;
+
 use crate::Printer;
 use crate::base::bytes::{Bytes, Cut};
-use crate::base::names;
 use crate::base::text::put;
 
 impl Printer<'_> {
@@ -24,7 +25,7 @@ impl Printer<'_> {
             put!(self, " [ses 0x{session:x}]");
         }
         let inner = bytes.from(6).first(len);
-        if ethertype == names::PPPOE_SESSION {
+        if ethertype == ethertype::PPPOE {
             self.text(" ");
             return self.nested(|printer| printer.ppp(inner));
         }

@@ -4,7 +4,7 @@ use crate::Printer;
 use crate::base::bytes::{Bytes, Cut};
 use crate::base::names;
 use crate::base::text::put;
-use crate::link::ppp;
+use crate::registry::ppp;
 
 /// Length of the header of a message, which all protocols have in common.
 const HEADER: usize = 4;

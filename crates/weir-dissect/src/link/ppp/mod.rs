@@ -5,60 +5,11 @@ mod options;
 
 use crate::Printer;
 use crate::base::bytes::{Bytes, Cut};
-use crate::base::names;
 use crate::base::text::put;
+use crate::registry::ppp::name;
 
 const ADDRESS: u8 = 0xff;
 const CONTROL: u8 = 3;
-const OSI: u16 = 0x23;
-const MLPPP: u16 = 0x3d;
-const PAP: u16 = 0xc023;
-const CHAP: u16 = 0xc223;
-
-/// Returns the name of a protocol.
-pub(crate) fn name(protocol: u16) -> Option<&'static str> {
-    Some(match protocol {
-        0x0021 => "IP",
-        OSI => "OSI",
-        0x0025 => "NS",
-        0x0027 => "DECNET",
-        0x0029 => "APPLE",
-        0x002b => "IPX",
-        0x002d => "VJC IP",
-        0x002f => "VJNC IP",
-        0x0031 => "BRPDU",
-        0x0033 => "STII",
-        0x0035 => "VINES",
-        MLPPP => "MLPPP",
-        0x0057 => "IP6",
-        0x00fd => "Compressed",
-        0x0201 => "HELLO",
-        0x0231 => "LUXCOM",
-        0x0233 => "SNS",
-        0x0281 | 0x0283 => "MPLS",
-        0x8021 => "IPCP",
-        0x8023 => "OSICP",
-        0x8025 => "NSCP",
-        0x8027 => "DECNETCP",
-        0x8029 => "APPLECP",
-        0x802b => "IPXCP",
-        0x8033 => "STIICP",
-        0x8035 => "VINESCP",
-        0x8057 => "IP6CP",
-        0x80fd => "CCP",
-        0x8281 => "MPLSCP",
-        0xc021 => "LCP",
-        PAP => "PAP",
-        0xc025 => "LQM",
-        0xc027 => "SPAP",
-        0xc02b => "BACP",
-        0xc02d => "BAP",
-        0xc03d => "MLPPP-CP",
-        CHAP => "CHAP",
-        0xc227 => "EAP",
-        _ => return None,
-    })
-}
 
 impl Printer<'_> {
     /// Prints `LINKTYPE_PPP`, whose frames have four bytes at least.
@@ -123,36 +74,8 @@ impl Printer<'_> {
         self.ppp_content(protocol, bytes.from(4))
     }
 
-    fn ppp_content(&mut self, protocol: u16, inner: Bytes<'_>) -> Result<(), Cut> {
-        match (protocol, name(protocol)) {
-            (0x0021 | 0x002f, _) => self.carried(names::IP4, inner).map(drop),
-            (0x0057, _) => self.carried(names::IP6, inner).map(drop),
-            (0x0281 | 0x0283, _) => self.mpls(inner),
-            (OSI, _) => self.osi(inner),
-            (MLPPP, _) => self.multilink(inner),
-            (0x00fd, _) => {
-                self.text("compressed PPP data");
-                Ok(())
-            }
-            (PAP, _) => self.pap(inner),
-            (CHAP, _) => self.chap(inner),
-            (0xc02d, _) => Ok(()),
-            (0x8021 | 0x8023 | 0x8057 | 0x80fd | 0x8281 | 0xc021 | 0xc02b, Some(name)) => {
-                self.ppp_control(protocol, name, inner)
-            }
-            (_, name) => {
-                match name {
-                    Some(name) => put!(self, "{name} "),
-                    None => put!(self, "unknown PPP protocol (0x{protocol:04x}) "),
-                }
-                self.rows("\n\t", inner.data);
-                Ok(())
-            }
-        }
-    }
-
     /// Prints a fragment of a multilink bundle (RFC 1990), with short sequence numbers.
-    fn multilink(&mut self, bytes: Bytes<'_>) -> Result<(), Cut> {
+    pub(crate) fn multilink(&mut self, bytes: Bytes<'_>) -> Result<(), Cut> {
         self.text(if self.options.link { "" } else { "MLPPP, " });
         let Ok(word) = bytes.u16(0) else {
             self.text("[|mlppp]");
@@ -169,7 +92,7 @@ impl Printer<'_> {
     }
 
     /// Prints a name and password (RFC 1334).
-    fn pap(&mut self, bytes: Bytes<'_>) -> Result<(), Cut> {
+    pub(crate) fn pap(&mut self, bytes: Bytes<'_>) -> Result<(), Cut> {
         self.text("PAP, ");
         let Some(rest) = self.ppp_password("pap", bytes, &["Auth-Req", "Auth-ACK", "Auth-NACK"])? else {
             return Ok(());
@@ -190,7 +113,7 @@ impl Printer<'_> {
     }
 
     /// Prints a challenge and what follows (RFC 1994).
-    fn chap(&mut self, bytes: Bytes<'_>) -> Result<(), Cut> {
+    pub(crate) fn chap(&mut self, bytes: Bytes<'_>) -> Result<(), Cut> {
         const NAMES: [&str; 4] = ["Challenge", "Response", "Success", "Fail"];
         self.text("CHAP, ");
         let Some(mut rest) = self.ppp_password("chap", bytes, &NAMES)? else { return Ok(()) };

@@ -6,8 +6,6 @@ use crate::Printer;
 use crate::base::bytes::{Bytes, Cut};
 use crate::base::text::put;
 
-/// The first byte of a message (its network layer identifier).
-pub(crate) const ISIS: u8 = 0x83;
 /// Length of the header that all messages have.
 const HEADER: usize = 8;
 /// Where the part of a link state begins that its checksum covers, and where in that part the checksum is.
