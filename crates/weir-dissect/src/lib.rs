@@ -17,10 +17,10 @@
 //! | `registry` | which number leads to which parser: link types, EtherTypes, IP protocols, ports and others |
 //! | `link` | Ethernet with tags, Linux cooked, loopback, raw IP; 802.2; PPP, HDLC, frame relay; 802.11; what a capture has in front of them |
 //! | `switching` | what switches say to each other, and stations to switches: STP, LLDP, CDP, UDLD, LACP, pauses, tests of a link |
-//! | `network` | IPv4, IPv6, ARP, ICMP, ICMPv6, IGMP |
+//! | `network` | IPv4, IPv6, ARP, ICMP, ICMPv6, IGMP; VRRP and others that share an address |
 //! | `transport` | TCP with its options, UDP, SCTP, PGM |
 //! | `tunnel` | packets in packets: GRE, VXLAN, Geneve, MPLS, PPPoE, NSH, L2TP, PPTP |
-//! | `routing` | what routers say to each other: BGP, OSPF, IS-IS, PIM, VRRP and others |
+//! | `routing` | what routers say to each other: BGP, OSPF, IS-IS, PIM and others (feature `routing`) |
 //! | `security` | keys and logins: IKE, EAP, MACsec, Kerberos |
 //! | `application` | what programs say to each other: DNS, DHCP, NTP, NFS, SNMP, RADIUS, OpenFlow; `textual`: HTTP, SIP and others |
 //! | `details` | what payloads say, for programs: [`Details`] |
@@ -34,6 +34,7 @@ mod details;
 mod link;
 mod network;
 mod registry;
+#[cfg(feature = "routing")]
 mod routing;
 mod security;
 mod switching;

@@ -74,7 +74,7 @@ fn a_port_names_the_protocol() {
         (161, b"\x30\0", "snmp"),
         (500, &ike, "isakmp"),
         (514, b"<13>words", "syslog"),
-        (520, b"\x01\x02\0\0", "rip"),
+        (520, b"\x01\x02\0\0", if cfg!(feature = "routing") { "rip" } else { "udp" }),
         (1812, &[1; 20], "radius"),
         (2049, &call, "nfs"),
         (4500, &esp, "esp"),
@@ -85,5 +85,36 @@ fn a_port_names_the_protocol() {
         let packet = ethernet(&[], 0x0800, &ip4(1, 2, 17, &udp(40_000, port, payload)));
         assert_eq!(facts(&packet, 0).protocol, Some(told), "{port}");
         assert_eq!(facts(&packet, 1).protocol, Some(told), "{port}");
+    }
+}
+
+#[test]
+fn without_their_feature_routers_send_unknown_payloads() {
+    let ip = |protocol, data: &[u8]| ethernet(&[], 0x0800, &ip4(1, 2, protocol, data));
+    let bgp = [
+        &[0x9c, 0x40, 0, 179, 0, 0, 0, 9, 0, 0, 0, 0, 0x50, 0, 0, 9, 0, 0, 0, 0][..],
+        &[0xff; 16],
+        &[0, 19, 4],
+    ]
+    .concat();
+    let isis = [0xfe, 0xfe, 3, 0x83, 27, 1, 0, 15, 1, 0, 0];
+    for (packet, unknown) in [
+        (ip(88, &[2; 20]), " > 10.0.0.2:  ip-proto-88 20"),
+        (ip(89, &[2; 24]), " > 10.0.0.2:  ip-proto-89 24"),
+        (ip(103, &[0x20; 8]), " > 10.0.0.2:  ip-proto-103 8"),
+        (ip(17, &udp(40_000, 520, b"\x01\x02\0\0")), " > 10.0.0.2.520: UDP, length 4"),
+        (ip(17, &udp(40_000, 3784, &[0x20; 24])), " > 10.0.0.2.3784: UDP, length 24"),
+        (ip(6, &bgp), ", win 9, length 19"),
+        (ethernet(&[], 11, &isis), " OSI Unnumbered, ui, Flags [Command], length 11"),
+        (
+            ethernet(&[], 0x8847, &[&[0, 0, 0x11, 64][..], &isis[3..]].concat()),
+            "MPLS (label 1, tc 0, [S], ttl 64)",
+        ),
+    ] {
+        let mut line = Vec::new();
+        let mut dissector = Dissector::new(Options { no_dump: true, ..Options::default() });
+        dissector.packet(1, &packet, u32::try_from(packet.len()).expect("short"), &mut line);
+        let line = String::from_utf8(line).expect("text");
+        assert_eq!(line.ends_with(unknown), cfg!(not(feature = "routing")), "{line}");
     }
 }

@@ -8,3 +8,4 @@ pub(crate) mod ip;
 mod ip4;
 mod ip4_options;
 mod ip6;
+mod redundancy;

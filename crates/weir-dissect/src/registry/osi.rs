@@ -33,13 +33,14 @@ pub(crate) fn name(number: u8) -> &'static str {
 
 /// Returns whether there is a parser for a protocol of ISO.
 pub(crate) fn known(number: u8) -> bool {
-    number == ISIS
+    cfg!(feature = "routing") && number == ISIS
 }
 
 impl Printer<'_> {
     /// Prints a protocol of ISO, which its first byte identifies.
     pub(crate) fn osi(&mut self, bytes: Bytes<'_>) -> Result<(), Cut> {
         let number = bytes.u8(0)?;
+        #[cfg(feature = "routing")]
         if number == ISIS {
             return self.isis(bytes);
         }

@@ -22,8 +22,10 @@ fn tcp(port: u16) -> Option<Read> {
         43 => |printer, segment| printer.textual(&textual::WHOIS, segment),
         53 => |printer, segment| printer.dns_over_tcp(segment.payload),
         80 | 8080 => |printer, segment| printer.textual(&textual::HTTP, segment),
+        #[cfg(feature = "routing")]
         179 => |printer, segment| printer.bgp(segment.payload),
         554 | 8554 => |printer, segment| printer.textual(&textual::RTSP, segment),
+        #[cfg(feature = "routing")]
         646 => |printer, segment| printer.ldp(segment.payload),
         1723 => |printer, segment| printer.pptp(segment.payload),
         2049 => |printer, segment| printer.nfs(segment),
@@ -45,16 +47,22 @@ fn udp(port: u16, to: bool) -> Option<Read> {
         319 | 320 => |printer, segment| printer.ptp(segment.payload),
         500 => |printer, segment| printer.ike(segment),
         514 => |printer, segment| printer.syslog(segment.payload),
+        #[cfg(feature = "routing")]
         520 => |printer, segment| printer.rip(segment.payload),
+        #[cfg(feature = "routing")]
         521 => |printer, segment| printer.ripng(segment.payload),
         546 | 547 => |printer, segment| printer.dhcp6(segment.payload),
+        #[cfg(feature = "routing")]
         646 => |printer, segment| printer.ldp(segment.payload),
         1645 | 1646 | 1812 | 1813 | 3799 => |printer, segment| printer.radius(segment.payload),
         1701 => |printer, segment| printer.l2tp(segment.payload),
         1985 if to => |printer, segment| printer.hsrp(segment.payload),
         2049 => |printer, segment| printer.nfs(segment),
+        #[cfg(feature = "routing")]
         3503 => |printer, segment| printer.lsp_ping(segment.payload),
+        #[cfg(feature = "routing")]
         3784 | 3785 | 4784 | 6784 if to => |printer, segment| printer.bfd(segment),
+        #[cfg(feature = "routing")]
         4342 => |printer, segment| printer.lisp(segment.payload),
         4500 => |printer, segment| printer.ike_or_esp(segment),
         port::VXLAN | port::LINUX_VXLAN => |printer, segment| printer.vxlan(segment.payload),
@@ -63,6 +71,7 @@ fn udp(port: u16, to: bool) -> Option<Read> {
         5353 => |printer, segment| printer.dns(segment.payload, true),
         port::GENEVE => |printer, segment| printer.geneve(segment.payload),
         6343 => |printer, segment| printer.sflow(segment.payload),
+        #[cfg(feature = "routing")]
         6696 | 6697 => |printer, segment| printer.babel(segment.payload),
         7000..=7009 => |printer, segment| printer.rx(segment.payload),
         _ => return None,

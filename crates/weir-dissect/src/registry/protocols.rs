@@ -82,8 +82,11 @@ impl Printer<'_> {
                 self.text("no next header");
                 Ok(())
             }
+            #[cfg(feature = "routing")]
             88 => self.eigrp(bytes),
+            #[cfg(feature = "routing")]
             protocol::OSPF => self.ospf(bytes, around.source.is_ipv6()),
+            #[cfg(feature = "routing")]
             protocol::PIM => self.pim(around, bytes),
             108 => self.unread("Compressed IP", bytes),
             protocol::VRRP if self.options.payload == Some(Payload::Carp) => self.carp(around, bytes),

@@ -10,6 +10,5 @@ mod lisp;
 mod lsp_ping;
 mod ospf;
 mod pim;
-mod redundancy;
 mod rip;
 mod rpl;

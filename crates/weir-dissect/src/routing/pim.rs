@@ -1,12 +1,13 @@
 //! PIM version 2 (RFC 7761, RFC 5059).
 
+use weir_packet::protocol::PIM;
+
 use crate::Printer;
 use crate::base::bytes::{Bytes, Cut};
 use crate::base::checksum;
 use crate::base::segment::Around;
 use crate::base::text::put;
 
-const PIM: u8 = 103;
 const HEADER: usize = 4;
 const REGISTER: u8 = 1;
 const GRAFT_ACK: u8 = 7;

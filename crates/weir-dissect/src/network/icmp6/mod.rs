@@ -129,6 +129,7 @@ impl Printer<'_> {
                 options = bytes.from(8);
             }
             145 | 147 => {}
+            #[cfg(feature = "routing")]
             155 => self.rpl(code, bytes)?,
             _ => {
                 put!(self, ", length {}", bytes.len);

@@ -1,5 +1,7 @@
 //! VRRP (RFC 3768, RFC 5798), CARP and HSRP (RFC 2281): routers that share an address.
 
+use weir_packet::protocol::VRRP;
+
 use crate::Printer;
 use crate::base::bytes::{Bytes, Cut};
 use crate::base::checksum;
@@ -8,7 +10,6 @@ use crate::base::text::put;
 
 /// VRRP authentication: a password of eight bytes at the end.
 const PASSWORD: u8 = 1;
-const VRRP: u8 = 112;
 /// Length of a CARP header with its counter.
 const CARP: usize = 16;
 const DEFAULT_PASSWORD: &[u8] = b"cisco\0\0\0";
