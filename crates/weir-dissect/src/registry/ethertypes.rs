@@ -65,12 +65,12 @@ fn known(number: u16) -> Option<(&'static str, Option<Read>)> {
         0x8902 => ("CFM", Some(|printer, bytes| printer.unread("CFM", bytes))),
         0x893a => ("IEEE1905.1", None),
         0x8947 => ("GeoNet", None),
-        0xd28b => ("Arista Vendor Specific Protocol", None),
         0x894f => ("NSH", Some(|printer, bytes| printer.nsh(bytes))),
         0x9000 => ("Loopback", Some(|printer, bytes| printer.ctp(bytes))),
         ethertype::OLD_SERVICE_VLAN => ("802.1Q-9100", None),
         ethertype::OLD_SERVICE_VLAN_2 => ("802.1Q-9200", None),
         0xabcd => ("CFM (old)", None),
+        0xd28b => ("Arista Vendor Specific Protocol", None),
         0xfefe => ("OSI", None),
         _ => return None,
     })
