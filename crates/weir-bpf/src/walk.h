@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: (MIT OR Apache-2.0) */
 /* A walk over a packet's headers, to the outermost network header, and from there into a tunnel.
  *
- * crates/weir-packet is the same walk in Rust, and has the numbers. tests/walk.rs compares both. */
+ * crates/weir-packet is the same walk in Rust, and has the numbers. tests/walks/ and tests/steer/ compare both. */
 #pragma once
 #include <linux/ip.h>
 #include "numbers.h"
@@ -10,7 +10,7 @@
 
 const volatile __u64 flow_seed = 0; /* of all hashes, so that nobody can craft flows that collide */
 
-#define HEADERS_END 0x7fff /* headers that begin after this are ignored; never those of the outermost packet */
+#define HEADERS_END 0x7fff /* headers that begin after this are read by a helper */
 
 /* A network header, with its extension headers. */
 struct network {
@@ -79,7 +79,7 @@ static __always_inline bool is_tag(__be16 type)
 static __always_inline enum found find_ip4(CONTEXT *ctx, __u32 at, struct network *network)
 {
 	struct iphdr ip;
-	if (!PEEK(ctx, at, &ip))
+	if (!PEEK(ctx, at, &ip) || ip.ihl < sizeof(ip) / 4)
 		return CUT;
 	network->begin = at;
 	network->ip6 = false;
@@ -138,10 +138,10 @@ static __always_inline enum found find_ip6(CONTEXT *ctx, __u32 at, struct networ
 		else if (protocol != PROTOCOL_FRAGMENT)
 			at += extension.length * 8;
 		else {
-			/* An atomic fragment, which is a whole datagram, is not a fragment (RFC 6946). */
-			bool fragment = extension.place & bpf_htons(0xfff9);
 			network->later = extension.place & bpf_htons(0xfff8);
-			network->datagram = fragment ? datagram_of(network, extension.number) : 0;
+			/* An atomic fragment, which is a whole datagram, is not a fragment (RFC 6946). */
+			if (extension.place & bpf_htons(0xfff9))
+				network->datagram = datagram_of(network, extension.number);
 		}
 		at = forget(ctx, at);
 		protocol = extension.next;

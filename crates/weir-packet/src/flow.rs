@@ -11,7 +11,7 @@ use crate::walk::{Layer, Walk};
 pub struct End {
     /// Its address.
     pub address: IpAddr,
-    /// Its port; 0 if the protocol has none, or in fragments without it.
+    /// Its port; 0 if the protocol has none, and where it is cut or in another fragment.
     pub port: u16,
 }
 

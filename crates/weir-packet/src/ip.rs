@@ -30,7 +30,7 @@ pub struct Ip {
     pub length: Option<usize>,
     /// What part of its datagram this is. `None`: all of it.
     pub fragment: Option<Fragment>,
-    /// How much was there of the headers.
+    /// How far the headers could be followed.
     pub extent: Extent,
 }
 
@@ -138,7 +138,9 @@ impl<'a> Iterator for Extensions<'a> {
                     more: place & 1 == 1,
                 };
                 // A fragment that is a whole datagram is none (RFC 6946).
-                self.fragment = (fragment.more || fragment.is_later()).then_some(fragment);
+                if fragment.more || fragment.is_later() {
+                    self.fragment = Some(fragment);
+                }
                 8
             }
             protocol::AUTHENTICATION => 4 * units + 8,
@@ -153,7 +155,7 @@ impl<'a> Iterator for Extensions<'a> {
 }
 
 /// Returns whether this is the number of an extension header of IPv6 that says where the next one is
-/// (<https://www.iana.org/assignments/ipv6-parameters>); the one that does not is ESP, where encryption begins.
+/// (<https://www.iana.org/assignments/ipv6-parameters>); ESP, where encryption begins, and the numbers for experiments do not.
 #[inline]
 pub const fn is_extension(number: u8) -> bool {
     matches!(
@@ -183,10 +185,14 @@ impl Ip {
         }
     }
 
-    /// Reads the header of an IPv4 packet, whatever version it says; `None`: it is cut.
+    /// Reads the header of an IPv4 packet, whatever version it says; `None`: it is cut, or its length cannot be.
     #[inline]
     pub fn v4(packet: &[u8]) -> Option<Self> {
         let head: &[u8; V4_HEADER] = packet.first_chunk()?;
+        let payload = usize::from(head[0] & 15) * 4;
+        if payload < V4_HEADER {
+            return None;
+        }
         let place = u16::from_be_bytes([head[6], head[7]]);
         let length = u16::from_be_bytes([head[2], head[3]]);
         let fragment = Fragment {
@@ -194,7 +200,6 @@ impl Ip {
             offset: usize::from(place & 0x1fff) * 8,
             more: place & 0x2000 != 0,
         };
-        let payload = usize::from(head[0] & 15) * 4;
         Some(Self {
             version: Version::V4,
             protocol: head[9],
@@ -253,7 +258,8 @@ impl Ip {
         packet.get(self.payload..end).unwrap_or_default()
     }
 
-    /// Returns the ports of the packet with this header, if its protocol has ports and they are there.
+    /// Returns the ports of the packet with this header, if its protocol has ports and they are there. Padding behind a packet
+    /// that is too short for ports is taken for them.
     #[inline]
     pub fn ports(&self, packet: &[u8]) -> Option<[u16; 2]> {
         if !protocol::has_ports(self.protocol) || self.is_later() {
@@ -368,6 +374,14 @@ mod tests {
             assert_eq!(ip.ports(&packet).is_some(), !ip.is_later());
             assert!(ip.fragment.is_none_or(|fragment| fragment.identification == 9));
         }
+        for words in 0..5 {
+            packet[0] = 0x40 | words;
+            assert_eq!(Ip::of(&packet), None, "a header of {words} words");
+        }
+        // What is whole in a fragment does not make it whole.
+        let piece: &[u8] = &[0, 0, 1, 0, 0, 1, 2];
+        let packet = with(&[(protocol::FRAGMENT, piece), (protocol::FRAGMENT, &[0; 7])]);
+        assert!(Ip::of(&packet).expect("it is whole").fragment.is_some_and(|fragment| fragment.more));
     }
 
     #[test]

@@ -1,4 +1,7 @@
-//! What is in a packet, and where.
+#![doc = include_str!("../README.md")]
+//!
+//! # Modules
+//!
 //!
 //! ```text
 //! frame -> link (EtherType, VLAN tags, MPLS, PPPoE) -> ip (extension headers, fragments) -> tunnel -> ... -> rest

@@ -16,9 +16,9 @@ pub struct Payload {
 /// A VLAN tag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tag {
-    /// Where its EtherType is.
+    /// Where its contents are.
     pub at: usize,
-    /// That EtherType.
+    /// The EtherType that announces it.
     pub protocol: u16,
     /// Priority (3 bits), drop eligibility (1 bit), VLAN ID (12 bits).
     pub contents: u16,
@@ -55,6 +55,15 @@ fn header(link_type: u16) -> Option<Header> {
         types::NULL | types::LOOP => Header::Ip(4),
         _ => return None,
     })
+}
+
+/// Returns whether the header of a frame, of a link type that [`is_known`], is not there as a whole.
+pub(crate) fn is_cut(link_type: u16, frame: &[u8]) -> bool {
+    match header(link_type) {
+        Some(Header::Kind { kind, .. }) => frame.len() < kind + 2,
+        Some(Header::Ip(at)) => frame.len() <= at,
+        None => false,
+    }
 }
 
 /// Returns the packet in a frame, in front of all VLAN tags: its EtherType may be that of a tag.
@@ -103,7 +112,7 @@ impl Payload {
             return None;
         }
         let (contents, kind) = (word(bytes, self.at)?, word(bytes, self.at + 2)?);
-        let tag = Tag { at: self.at - 2, protocol: self.kind, contents };
+        let tag = Tag { at: self.at, protocol: self.kind, contents };
         Some((tag, Self { kind, at: self.at + 4 }))
     }
 
@@ -167,6 +176,8 @@ pub fn outermost_ip(link_type: u16, frame: &[u8]) -> Option<Payload> {
 #[inline]
 pub fn outermost_tag(link_type: u16, frame: &[u8]) -> Option<Tag> {
     let Payload { kind, at } = payload(link_type, frame)?;
-    let tag = Tag { at: at - 2, protocol: kind, contents: word(frame, at)? };
-    ethertype::is_tag(kind).then_some(tag)
+    if !ethertype::is_tag(kind) {
+        return None;
+    }
+    Some(Tag { at, protocol: kind, contents: word(frame, at)? })
 }

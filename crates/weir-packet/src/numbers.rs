@@ -58,9 +58,9 @@ pub mod ethertype {
         SERVICE_VLAN: u16 = 0x88a8;
         /// VLAN tag of a service provider, before 802.1ad gave it a number.
         OLD_SERVICE_VLAN: u16 = 0x9100;
-        /// Another of these.
+        /// A second number from before 802.1ad.
         OLD_SERVICE_VLAN_2: u16 = 0x9200;
-        /// The smallest EtherType. What is smaller is a length (IEEE 802.3), or the kernel's own number.
+        /// The smallest EtherType (IEEE 802.3). Numbers up to 1500 are lengths, or the kernel's own; those between are neither.
         FIRST: u16 = 0x0600;
     }
 
@@ -94,7 +94,7 @@ pub mod protocol {
         UDP: u8 = 17;
         /// DCCP.
         DCCP: u8 = 33;
-        /// IPv6 in IP (RFC 4213).
+        /// IPv6 in IP (RFC 4213, 2473).
         IPV6: u8 = 41;
         /// Routing header (IPv6).
         ROUTING: u8 = 43;
@@ -187,7 +187,8 @@ pub fn c_header() -> String {
         ("MOST", most::ALL, 0),
     ];
     let mut header =
-        "/* Made of crates/weir-packet/src/numbers.rs, which has the sources. */\n#pragma once\n".to_owned();
+        "/* Made from crates/weir-packet/src/numbers.rs, which has the sources. */\n#pragma once\n"
+            .to_owned();
     for (module, numbers, digits) in modules {
         for (name, number) in numbers {
             let number = if digits > 0 { format!("0x{number:0digits$x}") } else { number.to_string() };

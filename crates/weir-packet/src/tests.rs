@@ -74,7 +74,12 @@ fn each_link_type_leads_to_its_packet() {
     }
     assert!(!link::is_known(105));
     assert_eq!(walked(105, &packet), "0:Unknown Complete");
-    assert_eq!(walked(link_type::RAW, &[]), "0:Unknown Cut");
+    for (link, header) in
+        [(link_type::RAW, 1), (link_type::LOOP, 5), (link_type::COOKED, 16), (link_type::COOKED_2, 2)]
+    {
+        assert_eq!(walked(link, &vec![0; header - 1]), "0:Unknown Cut", "{link}");
+    }
+    assert_eq!(walked(link_type::RAW, &[0x50; 60]), "0:Unknown Complete");
 }
 
 #[test]
@@ -91,7 +96,7 @@ fn every_layer_is_found() {
         |head: &[u8], inside: &[u8]| ethernet(ethertype::IPV4, &ip4(protocol::GRE, &[head, inside].concat()));
     for (frame, expected) in [
         (frame.clone(), "0:ethernet 14:V4 34:Protocol(11) Complete"),
-        (tagged, "0:ethernet 12:tag 88a8 5 16:tag 8100 6 22:V4 42:Protocol(11) Complete"),
+        (tagged, "0:ethernet 14:tag 88a8 5 18:tag 8100 6 22:V4 42:Protocol(11) Complete"),
         (labelled(&packet), "0:ethernet 14:labels 2 22:V4 42:Protocol(11) Complete"),
         (
             labelled(&[&[0; 4], &frame[..]].concat()),
@@ -140,6 +145,11 @@ fn every_layer_is_found() {
             gre(&[0x80, 0, 0x65, 0x58, 1, 1, 0, 0], &frame),
             "0:ethernet 14:V4 34:Gre - 42:ethernet 56:V4 76:Protocol(11) Complete",
         ),
+        (
+            gre(&[0, 0, 0x81, 0], &[&[0, 5, 8, 0][..], &packet].concat()),
+            "0:ethernet 14:V4 34:Gre - 38:Kind(8100) Complete",
+        ),
+        (ethernet(ethertype::PPPOE, &[0x11, 0, 0, 7, 0, 4]), "0:ethernet 14:Kind(8864) Cut"),
         (gre(&[0x40, 0, 8, 0], &packet), "0:ethernet 14:V4 34:Protocol(2f) Complete"),
         (
             ethernet(ethertype::IPV6, &ip6(protocol::IPV4, &packet)),
@@ -255,6 +265,6 @@ proptest! {
         let alone = link::outermost_ip(link, &bytes).map(|packet| packet.at);
         let whole = alone.filter(|at| bytes.get(*at..).and_then(Ip::of).is_some());
         prop_assert!(alone == outer || whole.is_none() && outer.is_none(), "{alone:?} {layers:?}");
-        let _ = (Flow::outer(link, &bytes), Flow::inner(link, &bytes));
+        let _ = (Flow::outer(link, &bytes), Flow::inner(link, &bytes), link::outermost_tag(link, &bytes));
     }
 }

@@ -1,7 +1,7 @@
 //! The walk: the layers of a packet, one after the other.
 
 use crate::ip::{Extent, Ip};
-use crate::link::{Payload, Tag, by_version, is_known, payload as link_payload};
+use crate::link::{Payload, Tag, by_version, is_cut, payload as link_payload};
 use crate::numbers::{ethertype, link_type, most};
 use crate::tunnel::{Entry, enter};
 
@@ -49,7 +49,7 @@ pub enum Layer {
         at: usize,
         /// What it is.
         what: What,
-        /// Whether there are headers in it that should have been followed.
+        /// How far its headers could be followed. A tunnel whose header is cut or malformed is not entered, and `Complete`.
         extent: Extent,
     },
 }
@@ -110,7 +110,7 @@ impl<'a> Walk<'a> {
         } else {
             match link_payload(link, frame) {
                 Some(payload) => Next::Payload(payload),
-                None if is_known(link) && frame.is_empty() => unknown(Extent::Cut),
+                None if is_cut(link, frame) => unknown(Extent::Cut),
                 None => unknown(Extent::Complete),
             }
         };
@@ -171,6 +171,7 @@ impl<'a> Walk<'a> {
                     self.next = inside.map_or(other, Next::Payload);
                     Layer::Session { at, number }
                 }
+                None if self.frame.len() < at + 8 => rest(self, Extent::Cut),
                 None => rest(self, Extent::Complete),
             },
             _ => rest(self, Extent::Complete),
@@ -183,7 +184,13 @@ impl<'a> Walk<'a> {
         }
         // A pseudowire with a control word (RFC 4385); other payloads cannot be told.
         match self.frame.get(at) {
-            Some(first) if first >> 4 == 0 && self.deeper() => self.ethernet(at + 4),
+            Some(first) if first >> 4 == 0 => {
+                if self.deeper() {
+                    self.ethernet(at + 4)
+                } else {
+                    self.rest(at, What::Unknown, Extent::TooMany)
+                }
+            }
             Some(_) => self.rest(at, What::Unknown, Extent::Complete),
             None => self.rest(at, What::Unknown, Extent::Cut),
         }
@@ -203,6 +210,10 @@ impl<'a> Walk<'a> {
         }
         self.next = match entry.inside {
             Payload { kind: ethertype::BRIDGED, at } => Next::Ethernet(at),
+            // Tags are between the link layer and a packet; nothing else puts one there.
+            Payload { kind, at } if ethertype::is_tag(kind) => {
+                Next::Rest { at, what: What::Kind(kind), extent: Extent::Complete }
+            }
             packet => Next::Payload(packet),
         };
         Layer::Tunnel { at, entry }

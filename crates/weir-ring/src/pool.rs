@@ -169,8 +169,8 @@ impl Pool {
         // before the earlier ones were taken, so the chunk that was in this slot a lap ago has been opened (R6).
         let position = given.count.fetch_add(1, Ordering::AcqRel);
         let slot = slot_word(position, chunk);
-        // Relaxed: the reader gets to what this names by way of the writer, who has seen the store below.
-        given.slots[self.slot(position)].store(slot, Ordering::Relaxed);
+        // Release, paired with the load in `chunk_at`: the writer orders the two as well, but it is not ours to rely on (R5).
+        given.slots[self.slot(position)].store(slot, Ordering::Release);
         // Release, paired with the writer's load of the slot: it must not open the chunk before we have finished with
         // it.
         self.shared_slot(queue, ring, position).store(slot, Ordering::Release);
@@ -179,8 +179,8 @@ impl Pool {
     /// Returns the chunk that was given to `ring` as number `position`, if any.
     pub(crate) fn chunk_at(&self, queue: u32, ring: Ring, position: u64) -> Option<u32> {
         let given = &self.given[queue as usize].rings[ring as usize];
-        // Relaxed, see `give`: nothing is done with the chunk before `progress` says that the writer has opened it.
-        let (tag, chunk) = split_slot(given.slots[self.slot(position)].load(Ordering::Relaxed));
+        // Acquire, paired with the store in `give`.
+        let (tag, chunk) = split_slot(given.slots[self.slot(position)].load(Ordering::Acquire));
         (tag == tag_of(position)).then_some(chunk)
     }
 

@@ -23,9 +23,7 @@ pub fn lost(interface: &str) -> Result<Vec<String>, CallError> {
     if !addresses.is_empty() {
         return Ok(addresses.iter().map(|address| said(address, interface, login)).collect());
     }
-    let bridges = through.iter().filter(|link| link.kind.as_deref() == Some("bridge"));
-    let bridges = bridges.map(|bridge| format!("bridge {}", bridge.name)).collect();
-    Ok([bridges, routed(&through, &route::routes()?)].concat())
+    Ok([bridges(&through), routed(&through, &route::routes()?)].concat())
 }
 
 /// Returns this host's address from `SSH_CONNECTION`: client, its port, server, its port.
@@ -70,6 +68,12 @@ fn is_link_local(ip: IpAddr) -> bool {
     matches!(ip, IpAddr::V6(v6) if v6.is_unicast_link_local())
 }
 
+/// Returns the bridges among interfaces: those of Linux, and the one of Open vSwitch, to which all of its ports belong.
+fn bridges(through: &[&Link]) -> Vec<String> {
+    let is_bridge = |link: &&&Link| matches!(link.kind.as_deref(), Some("bridge" | "openvswitch"));
+    through.iter().filter(is_bridge).map(|bridge| format!("bridge {}", bridge.name)).collect()
+}
+
 /// Returns what interfaces without addresses have routes to.
 fn routed(through: &[&Link], routes: &[Route]) -> Vec<String> {
     const NAMED: usize = 3;
@@ -92,8 +96,8 @@ fn destination(route: &Route) -> String {
     let whole = if route.to.is_ipv4() { 32 } else { 128 };
     match route.prefix {
         0 => "the default route".to_owned(),
-        bits if bits == whole => format!("{} (by a route)", route.to),
-        bits => format!("{}/{bits} (by a route)", route.to),
+        bits if bits == whole => format!("the route to {}", route.to),
+        bits => format!("the route to {}/{bits}", route.to),
     }
 }
 
@@ -124,6 +128,27 @@ mod tests {
     }
 
     #[test]
+    fn what_has_no_address_may_belong_to_a_bridge() {
+        let link = |index, name: &str, kind: &str, master| Link {
+            index,
+            name: name.to_owned(),
+            kind: Some(kind.to_owned()),
+            master,
+            ..Link::default()
+        };
+        let links = [
+            link(1, "tap0", "tun", Some(3)),
+            link(2, "br0", "bridge", None),
+            link(3, "ovs-system", "openvswitch", None),
+            link(4, "tap1", "tun", Some(5)),
+            link(5, "bond0", "bond", Some(2)),
+        ];
+        assert_eq!(bridges(&through("tap0", &links)), ["bridge ovs-system"]);
+        assert_eq!(bridges(&through("tap1", &links)), ["bridge br0"]);
+        assert_eq!(bridges(&through("br0", &links)), ["bridge br0"]);
+    }
+
+    #[test]
     fn what_has_no_address_may_have_routes() {
         let link = |index, name: &str| Link { index, name: name.to_owned(), ..Link::default() };
         let (links, tap) = ([link(1, "tap0"), link(2, "eth0")], 1);
@@ -142,11 +167,11 @@ mod tests {
         ];
         assert_eq!(
             routed(&through, &routes),
-            ["10.0.0.2 (by a route)", "2001:db8::/64 (by a route)", "the default route"]
+            ["the route to 10.0.0.2", "the route to 2001:db8::/64", "the default route"]
         );
         assert_eq!(routed(&through, &routes[..2]), [""; 0]);
         let more: Vec<Route> = (0..5).map(|net| route(&format!("10.{net}.0.0"), 16, &[tap])).collect();
-        assert_eq!(routed(&through, &more)[2..], ["10.2.0.0/16 (by a route)", "2 more routes"]);
+        assert_eq!(routed(&through, &more)[2..], ["the route to 10.2.0.0/16", "2 more routes"]);
         assert_eq!(routed(&through, &more[..4])[3..], ["1 more route"]);
     }
 }

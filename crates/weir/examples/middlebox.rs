@@ -6,7 +6,7 @@
 //!
 //! Packets that arrive on IN for port 8080 leave through OUT for port 80. Packets that arrive on OUT from port 80 leave
 //! through IN as if from port 8080. All others pass unchanged. Checksums are updated incrementally (RFC 1624), so a
-//! packet that was damaged before stays detectably damaged.
+//! packet that was damaged before stays detectably damaged. Besides `weir` it needs the crate `weir-packet`.
 #![allow(clippy::print_stdout, reason = "it is how it tells")]
 
 use std::env;

@@ -12,6 +12,9 @@ use crate::frames::{
 pub(crate) struct Case {
     pub(crate) name: String,
     pub(crate) frame: Vec<u8>,
+    /// What it was before it was cut, if it was.
+    #[allow(dead_code, reason = "the tests of steering need the rest")]
+    pub(crate) whole: Option<Vec<u8>>,
 }
 
 /// Returns all of them.
@@ -19,7 +22,7 @@ pub(crate) fn cases() -> Vec<Case> {
     let whole: Vec<Case> = [links(), networks(), tunnels()]
         .concat()
         .into_iter()
-        .map(|(name, frame)| Case { name, frame })
+        .map(|(name, frame)| Case { name, frame, whole: None })
         .collect();
     let cut: Vec<Case> = whole.iter().filter(|case| case.name.ends_with(CUT)).flat_map(cut).collect();
     whole.into_iter().chain(cut).collect()
@@ -49,6 +52,7 @@ fn cut(case: &Case) -> Vec<Case> {
     let at = |length| Case {
         name: format!("{} cut at {length}", case.name),
         frame: case.frame[..length].to_vec(),
+        whole: Some(case.frame.clone()),
     };
     lengths.into_iter().map(at).collect()
 }
@@ -82,7 +86,7 @@ fn links() -> Frames {
         ("PPPoE with IPv4*".into(), in_session(&plain)),
         ("PPPoE with IPv6".into(), in_session(&on_ethernet(There, &six(b"x")))),
         ("PPPoE with LCP".into(), ethernet(There, 0x8864, &[0x11, 0, 0, 7, 0, 6, 0xc0, 0x21, 1, 1, 0, 4])),
-        ("PPPoE of a session behind a tag".into(), tagged(0x8100, 5, &in_session(&plain))),
+        ("PPPoE behind a tag".into(), tagged(0x8100, 5, &in_session(&plain))),
         ("PPPoE discovery".into(), ethernet(There, 0x8863, &[0x11, 9, 0, 0, 0, 4, 1, 1, 0, 0])),
         ("upstream MPLS label".into(), {
             let mut frame = labelled(1, &plain);
@@ -135,6 +139,9 @@ fn networks() -> Frames {
     }
     let options = ip4_with(&[1; 40], [1, 2], There, UDP, (3, 0x4000), &ports);
     frames.push(("IPv4 with all options*".into(), on_ethernet(There, &options)));
+    let mut short = ip4([1, 2], There, UDP, (0, 0), &ports);
+    short[0] = 0x44;
+    frames.push(("IPv4 with a header of 16 bytes".into(), on_ethernet(There, &short)));
     let authenticated = [&[UDP, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0], &ports[..]].concat();
     frames.push((
         "IPv4 authenticated".into(),
@@ -172,6 +179,11 @@ fn networks() -> Frames {
         };
         frames.push((name, on_ethernet(There, &ip6([1, 2], There, 44, &piece))));
     }
+    let atomic = piece6(44, 7, 1, &piece6(UDP, 8, 0, &ports));
+    frames.push((
+        "atomic fragment in a fragment of IPv6".into(),
+        on_ethernet(There, &ip6([1, 2], There, 44, &atomic)),
+    ));
     for count in [2, 8, 9] {
         let chain: Vec<u8> = (1..=count)
             .flat_map(|number| {
@@ -200,6 +212,8 @@ fn tunnels() -> Frames {
         ("GRE*".into(), gre(There, false, 0x0800, &inner)),
         ("GRE with a key".into(), gre(There, true, BRIDGED, &frame)),
         ("GRE with a label".into(), gre(There, false, 0x8847, &[&[0, 1, 1, 64][..], &inner].concat())),
+        ("GRE with a tag".into(), gre(There, false, 0x8100, &[&[0, 5, 8, 0][..], &inner].concat())),
+        ("Geneve with a tag".into(), geneve(There, 0x8100, &[&[0, 5, 8, 0][..], &inner].concat())),
         ("GTP-U*".into(), gtp(There, None, &inner)),
         ("GTP-U with a number".into(), gtp(There, Some(0), &inner)),
         ("GTP-U with 4 extensions".into(), gtp(There, Some(4), &inner6)),

@@ -13,11 +13,25 @@ use std::collections::BTreeSet;
 use cases::{Case, cases};
 use readers::Reader;
 
-/// What a reader finds differently: which reader, in which frames (all whose names contain one of these), and why.
+/// Any frame that was cut.
+const CUT: &str = "cut";
+
+/// What a reader finds differently: which reader, in which frames (all whose names begin with one of these), and why.
+/// Of frames that were cut, a reader may find what it finds in the whole frame.
 const DIFFERENCES: &[(Reader, &[&str], &str)] = &[
     (
         Reader::Filter,
-        &["MPLS", "PPPoE with IPv4", "PPPoE with IPv6", "PPPoE of a session"],
+        &[
+            "upstream MPLS label",
+            "MPLS with IPv6",
+            "MPLS behind a tag",
+            "1 MPLS",
+            "2 MPLS",
+            "8 MPLS",
+            "PPPoE with IPv4",
+            "PPPoE with IPv6",
+            "PPPoE behind a tag",
+        ],
         "labels and the header of a session are tunnels, which `inner(...)` enters",
     ),
     (Reader::Filter, &["tag 9200"], "each kind of tag costs a comparison, and nobody has asked for this one"),
@@ -27,8 +41,14 @@ const DIFFERENCES: &[(Reader, &[&str], &str)] = &[
         "four tags are looked through: the verifier counts each",
     ),
     (Reader::Filter, &["DCCP", "UDP-Lite"], "`port` is a word of libpcap's, for TCP, UDP and SCTP"),
-    (Reader::Filter, &["cut at"], "a term needs no more of a header than it asks for"),
-    (Reader::FilterInside, &["cut at"], "a term needs no more of a header than it asks for"),
+    (Reader::Filter, &[CUT], "a term needs no more of a header than it asks for"),
+    (Reader::Filter, &["IPv4 with a header of 16 bytes"], "a term asks for no length that it does not need"),
+    (
+        Reader::Filter,
+        &["authenticated in IPv6* cut", "atomic fragment of IPv6* cut"],
+        "`proto` is also true of the number of an extension header",
+    ),
+    (Reader::FilterInside, &[CUT], "a term needs no more of a header than it asks for"),
     (Reader::Printed, &["ARP"], "a line has the addresses that ARP tells"),
     (
         Reader::Printed,
@@ -37,7 +57,16 @@ const DIFFERENCES: &[(Reader, &[&str], &str)] = &[
     ),
     (
         Reader::Printed,
-        &["GRE", "IP in IP", "IPv6 in IP", "a first fragment with IP", "tunnels"],
+        &[
+            "GRE",
+            "IP in IP",
+            "IPv6 in IP",
+            "a first fragment with IP",
+            "VXLAN in GRE",
+            "3 tunnels",
+            "8 tunnels",
+            "9 tunnels",
+        ],
         "a fact is that of the outermost header that has it: here, one inside",
     ),
     (Reader::Printed, &["DCCP", "UDP-Lite"], "facts have the ports that tcpdump prints"),
@@ -84,14 +113,19 @@ fn every_reader_finds_the_same_in_a_packet() {
             continue;
         }
         let mut reads = reader.start();
-        for Case { name, frame } in &cases {
+        for Case { name, frame, whole } in &cases {
             let (found, expected) = (reads(frame), reader.expected(frame));
             if found == expected {
                 continue;
             }
+            let in_whole = whole.as_ref().map(|whole| reads(whole));
+            let is_listed = |part: &str| match (part, in_whole) {
+                (CUT, Some(whole)) => found.is_between(expected, whole),
+                _ => name.starts_with(part),
+            };
             let parts =
                 DIFFERENCES.iter().flat_map(|(one, parts, _)| parts.iter().map(move |part| (*one, *part)));
-            let mut listed = parts.filter(|(one, part)| *one == reader && name.contains(part)).peekable();
+            let mut listed = parts.filter(|(one, part)| *one == reader && is_listed(part)).peekable();
             if listed.peek().is_none() {
                 unlisted.push(format!("{reader:?}: {name}\n  found    {found:?}\n  expected {expected:?}"));
             }

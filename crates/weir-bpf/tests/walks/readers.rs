@@ -61,6 +61,18 @@ impl Found {
         ip.unwrap_or_default()
     }
 
+    /// Whether each field is as in one or the other.
+    pub(crate) fn is_between(self, one: Self, other: Self) -> bool {
+        fn is<T: PartialEq>(found: T, one: T, other: T) -> bool {
+            found == one || found == other
+        }
+        is(self.vlan, one.vlan, other.vlan)
+            && is(self.source, one.source, other.source)
+            && is(self.destination, one.destination, other.destination)
+            && is(self.protocol, one.protocol, other.protocol)
+            && is(self.ports, one.ports, other.ports)
+    }
+
     fn of(ip: &Ip, packet: &[u8]) -> Self {
         let [source, destination] = ip.ends(packet).map(Some);
         Self { vlan: None, source, destination, protocol: Some(ip.protocol), ports: ip.ports(packet) }

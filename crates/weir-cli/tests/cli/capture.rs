@@ -491,7 +491,7 @@ fn root_exclusive_captures_do_not_cut_off_this_host_unasked() {
     assert!(!refused("capture", "", &["its traffic for bridge br0\n"]));
     ip("link set rx0 nomaster");
     ip("route add 10.9.0.2 dev rx0");
-    assert!(!refused("capture", "", &["its traffic for 10.9.0.2 (by a route)\n"]));
+    assert!(!refused("capture", "", &["its traffic for the route to 10.9.0.2\n"]));
     ip("link set rx0 master br0");
     ip("address add 192.0.2.5/24 dev br0");
     assert!(!refused("capture", "", &["its traffic for 192.0.2.5 on br0\n", "--force"]));
