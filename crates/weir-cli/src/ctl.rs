@@ -1,6 +1,5 @@
 //! `weir ctl`: queries running captures and replaces their filters.
 
-use std::io::Write;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -13,7 +12,7 @@ use weir_service::ClientError;
 use weir_service::control::client::{About, Done, Running};
 use weir_sys::privilege;
 
-use crate::failure::{self, Failure};
+use crate::failure::Failure;
 use crate::filter_args::FilterArgs;
 use crate::{out, style};
 
@@ -168,7 +167,7 @@ fn list() -> Result<(), Failure> {
     if running.is_empty() {
         style::say(format_args!("no running capture accepts control connections"));
     }
-    print(text.as_bytes())
+    out::print(text.as_bytes())
 }
 
 fn status(target: &TargetArgs) -> Result<(), Failure> {
@@ -176,7 +175,7 @@ fn status(target: &TargetArgs) -> Result<(), Failure> {
     let account: serde_json::Value = serde_json::from_str(account.get()).map_err(Failure::new)?;
     let mut line = Vec::new();
     json::line(&mut line, &account).map_err(Failure::new)?;
-    print(&line)
+    out::print(&line)
 }
 
 fn show_statistics(target: &TargetArgs) -> Result<(), Failure> {
@@ -190,7 +189,7 @@ fn show_statistics(target: &TargetArgs) -> Result<(), Failure> {
                 .hint("start it with --stat, or run weir stat beside it"));
         }
     }
-    print(&lines)
+    out::print(&lines)
 }
 
 fn exchange(target: &TargetArgs, filter: Option<&Filter>, json: bool) -> Result<(), Failure> {
@@ -215,7 +214,7 @@ fn exchange(target: &TargetArgs, filter: Option<&Filter>, json: bool) -> Result<
             "made_nanoseconds": u64::try_from(made.as_nanos()).unwrap_or(u64::MAX),
             "whole_nanoseconds": u64::try_from(whole.as_nanos()).unwrap_or(u64::MAX),
         });
-        return print(format!("{times}\n").as_bytes());
+        return out::print(format!("{times}\n").as_bytes());
     }
     let asks = |place: &&Place| matches!(place.kind, PlaceKind::Process);
     for place in places.iter().filter(asks).filter(|_| filter.is_some()) {
@@ -338,9 +337,4 @@ impl TargetArgs {
         };
         Ok(found?)
     }
-}
-
-fn print(text: &[u8]) -> Result<(), Failure> {
-    let mut stdout = out::stdout();
-    failure::printed(stdout.write_all(text).and_then(|()| stdout.flush()))
 }

@@ -1,6 +1,5 @@
 //! Finds the interfaces to capture on.
 
-use std::io::Write;
 use std::ops::RangeInclusive;
 use std::path::Path;
 
@@ -10,7 +9,7 @@ use weir::link::{self, Link};
 use weir::statistics::StatisticsBuilder;
 use weir::{Builder, Capture, Change, Error, Event, Filter, Namespace, Statistics};
 
-use crate::failure::{self, Failure};
+use crate::failure::Failure;
 use crate::live::Live;
 use crate::{alike, out, spelling, style, typed};
 
@@ -257,12 +256,9 @@ pub(crate) fn list(named: &[String]) -> Result<(), Failure> {
         let prefix = namespace.map(|namespace| format!("{}/", namespace.name())).unwrap_or_default();
         format!("{prefix}{name} {about}")
     };
-    let lines: Vec<_> = listed(&namespaces(named)?)?.into_iter().map(line).collect();
-    let mut stdout = out::stdout();
-    let printed = (1..)
-        .zip(lines)
-        .try_for_each(|(number, line)| writeln!(stdout, "{number}.{}", style::visible(&line)));
-    failure::printed(printed.and_then(|()| stdout.flush()))
+    let lines = (1..).zip(listed(&namespaces(named)?)?.into_iter().map(line));
+    let text: String = lines.map(|(number, line)| format!("{number}.{}\n", style::visible(&line))).collect();
+    out::print(text.as_bytes())
 }
 
 fn describe(link: &Link) -> String {

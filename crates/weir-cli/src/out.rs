@@ -5,10 +5,20 @@ use std::io::{self, StdoutLock, Write};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 
+use crate::failure::{self, Failure};
+
 /// Returns standard output. Where another process has set it to non-blocking mode, which is the mode of all that share it,
 /// writing waits all the same.
 pub(crate) fn stdout() -> Stdout {
     Stdout(io::stdout().lock())
+}
+
+/// Prints all of `bytes` on standard output. That its reader has closed it is no failure.
+///
+/// It flushes: std keeps the lines that a short write left, and ignores errors when it writes them at exit.
+pub(crate) fn print(bytes: &[u8]) -> Result<(), Failure> {
+    let mut output = stdout();
+    failure::printed(output.write_all(bytes).and_then(|()| output.flush()))
 }
 
 pub(crate) struct Stdout(StdoutLock<'static>);

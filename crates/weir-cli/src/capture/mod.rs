@@ -518,12 +518,17 @@ impl Run<'_> {
 
 /// Prints the summary for programs, if that was requested. `outcome`: how printing packets ended.
 fn print_json(args: &CaptureArgs, outcome: Option<Outcome>, summary: &Summary) -> Result<(), Failure> {
-    let result = match outcome {
-        _ if !args.json => return Ok(()),
-        Some(Outcome::Closed) => return Ok(()),
-        Some(Outcome::Stuck(_)) => json::line(io::stderr(), summary),
-        _ if to_stdout(args) => json::line(io::stderr(), summary),
-        _ => json::line(out::stdout(), summary),
-    };
-    failure::printed(result)
+    match outcome {
+        _ if !args.json => Ok(()),
+        Some(Outcome::Closed) => Ok(()),
+        Some(Outcome::Stuck(_)) => print_json_beside(summary),
+        _ if to_stdout(args) => print_json_beside(summary),
+        _ => failure::printed(json::line(out::stdout(), summary)),
+    }
+}
+
+/// Prints the summary on standard error, since standard output takes no more or has the packets.
+fn print_json_beside(summary: &Summary) -> Result<(), Failure> {
+    let printed = json::line(io::stderr(), summary);
+    printed.map_err(|error| Failure::new(format_args!("cannot print the JSON summary: {error}")))
 }

@@ -2,12 +2,10 @@
 //!
 //! The generator knows words, files and nothing else. Interfaces, namespaces and running captures are added here.
 
-use std::io::Write;
-
 use clap::{Args, Command, ValueEnum};
 use clap_complete::aot::{Generator, Shell};
 
-use crate::failure::{self, Failure};
+use crate::failure::Failure;
 use crate::out;
 
 const EXAMPLES: &str = "\
@@ -44,9 +42,8 @@ pub(crate) fn run(args: &CompletionsArgs, mut weir: Command) -> Result<(), Failu
     weir.set_bin_name("weir");
     weir.build();
     let mut script = Vec::new();
-    failure::printed(shell.try_generate(&weir, &mut script).and_then(|()| {
-        out::stdout().write_all(with_names(args.shell, &String::from_utf8_lossy(&script)).as_bytes())
-    }))
+    shell.try_generate(&weir, &mut script).map_err(Failure::new)?;
+    out::print(with_names(args.shell, &String::from_utf8_lossy(&script)).as_bytes())
 }
 
 /// Adds the completion of names to a generated `script`.

@@ -7,7 +7,7 @@ mod handlers;
 mod lines;
 mod load;
 
-use std::io::{self, Write as _};
+use std::io;
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
@@ -166,14 +166,13 @@ impl Policy for Run<'_> {
         let printed = match &check {
             _ if piped => Ok(()),
             _ if self.args.json => {
-                json::line(out::stdout(), &Report { summary: &summary, load, check: check.as_ref() })
+                let report = Report { summary: &summary, load, check: check.as_ref() };
+                failure::printed(json::line(out::stdout(), &report))
             }
-            Some(check) if !self.args.quiet => {
-                out::stdout().write_all(check.text(style::stdout()).as_bytes())
-            }
+            Some(check) if !self.args.quiet => out::print(check.text(style::stdout()).as_bytes()),
             _ => Ok(()),
         };
-        let result = result.and_then(|_| failure::printed(printed));
+        let result = result.and(printed);
         self.args.live.loss.end(result, report::loss(&summary), !self.args.quiet)?;
         check.map_or(Ok(()), |check| check.verdict())
     }

@@ -5,8 +5,6 @@ mod page;
 mod programs;
 mod table;
 
-use std::io::Write;
-
 use clap::Args;
 use serde::Serialize;
 
@@ -15,7 +13,7 @@ use weir::Namespace;
 use device::Survey;
 pub(crate) use device::{Auto, Device};
 
-use crate::failure::{self, Failure};
+use crate::failure::Failure;
 use crate::{interfaces, out, style};
 
 const EXAMPLES: &str = "\
@@ -79,6 +77,5 @@ pub(crate) fn run(args: &DevicesArgs) -> Result<(), Failure> {
             devices.iter().map(|device| page::page(device, style::columns(), style::stdout())).collect();
         pages.join("\n")
     };
-    let mut stdout = out::stdout();
-    failure::printed(stdout.write_all(style::lines(&text).as_bytes()).and_then(|()| stdout.flush()))
+    out::print(style::lines(&text).as_bytes())
 }

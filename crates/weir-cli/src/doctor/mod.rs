@@ -12,8 +12,6 @@ mod privileges;
 mod report;
 mod sources;
 
-use std::io::Write;
-
 use clap::Args;
 use serde::Serialize;
 use weir::SourceKind;
@@ -21,7 +19,7 @@ use weir::SourceKind;
 use check::{Check, State, group};
 
 use crate::devices::{self, Auto, Device};
-use crate::failure::{self, Failure};
+use crate::failure::Failure;
 use crate::{out, style};
 
 const EXAMPLES: &str = "\
@@ -93,8 +91,7 @@ pub(crate) fn run(args: &DoctorArgs) -> Result<(), Failure> {
     } else {
         report::report(&diagnosis.checks, &conclusion(&diagnosis), style::columns(), style::stdout())
     };
-    let mut stdout = out::stdout();
-    failure::printed(stdout.write_all(style::lines(&text).as_bytes()).and_then(|()| stdout.flush()))?;
+    out::print(style::lines(&text).as_bytes())?;
     match diagnosis.missing {
         0 => Ok(()),
         1 => Err(Failure::new("1 requirement for capturing is missing")),

@@ -8,7 +8,6 @@ pub(crate) mod link_types;
 mod reads;
 mod run;
 
-use std::io::Write;
 use std::path::PathBuf;
 
 use clap::{ArgAction, ArgGroup, Args, ValueEnum};
@@ -19,7 +18,7 @@ use weir_service::confine;
 
 use self::explain::Show;
 use crate::args::ConfineArgs;
-use crate::failure::{self, Failure};
+use crate::failure::Failure;
 use crate::filter_args::FilterArgs;
 use crate::{out, style};
 
@@ -216,8 +215,7 @@ fn terms(compiled: &Compiled) -> Vec<&str> {
 }
 
 fn print(text: &str) -> Result<(), Failure> {
-    let mut output = out::stdout();
-    failure::printed(output.write_all(text.as_bytes()).and_then(|()| output.flush()))
+    out::print(text.as_bytes())
 }
 
 fn print_json(object: &impl Serialize) -> Result<(), Failure> {

@@ -1,14 +1,13 @@
 //! `weir forward --list`: forwarding that runs in the kernel without a process.
 
 use std::fmt::Write as _;
-use std::io::Write as _;
 use std::path::PathBuf;
 
 use serde::Serialize;
 use weir::forward::Pinned;
 use weir_render::json;
 
-use crate::failure::{self, Failure};
+use crate::failure::Failure;
 use crate::{out, style, units};
 
 /// The output of `--json`. Scripts rely on field names: they may be added to, not changed.
@@ -44,7 +43,7 @@ pub(super) fn print(as_json: bool) -> Result<(), Failure> {
     } else {
         text.extend_from_slice(style::lines(&in_words(&forwards)).as_bytes());
     }
-    failure::printed(out::stdout().write_all(&text))
+    out::print(&text)
 }
 
 fn in_words(forwards: &[One]) -> String {

@@ -1,7 +1,6 @@
 //! `--check`: checks the test traffic in the input.
 
 use std::collections::HashMap;
-use std::io::Write;
 
 use serde::Serialize;
 use weir::reader::InterfaceStatistics;
@@ -10,7 +9,7 @@ use weir_render::json;
 
 use super::sink::{End, Sink};
 use crate::check::{Check, Findings};
-use crate::failure::Failure;
+use crate::failure::{self, Failure};
 use crate::{out, style};
 
 /// Checks packets, and prints the result.
@@ -78,8 +77,8 @@ impl Sink for Checked {
     fn finish(&mut self) -> Result<(), End> {
         let findings = self.findings();
         Ok(match self.json {
-            true => json::line(out::stdout(), &Object { r#type: "check", findings }),
-            false => out::stdout().write_all(findings.text(style::stdout()).as_bytes()),
+            true => failure::printed(json::line(out::stdout(), &Object { r#type: "check", findings })),
+            false => out::print(findings.text(style::stdout()).as_bytes()),
         }?)
     }
 }

@@ -1,7 +1,5 @@
 //! Prints packets, or only their number, to standard output.
 
-use std::io::Write;
-
 use weir::reader::{Reader, Run};
 use weir::{FileInterface, Packet};
 use weir_render::{Ready, Text};
@@ -87,6 +85,6 @@ impl Sink for Count {
     }
 
     fn finish(&mut self) -> Result<(), End> {
-        if self.refused { Ok(()) } else { Ok(writeln!(out::stdout(), "{}", self.count)?) }
+        if self.refused { Ok(()) } else { Ok(out::print(format!("{}\n", self.count).as_bytes())?) }
     }
 }

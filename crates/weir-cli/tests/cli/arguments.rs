@@ -166,6 +166,25 @@ fn an_interface_may_have_the_name_of_an_option() {
     assert!(text.contains("no interface named `none-such`"), "two interfaces: {text}");
 }
 
+/// A file that may grow to less than the script: the last piece of it, too, is written or missed.
+#[test]
+fn an_end_that_does_not_fit_on_standard_output_is_an_error() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("script");
+    for shell in ["bash", "zsh", "fish"] {
+        let script = weir(&["completions", shell]).stdout;
+        let blocks = (script.len() - 1) / 512;
+        let limited = format!("trap '' XFSZ; ulimit -f {blocks}; exec \"$@\"");
+        let mut command = Command::new("sh");
+        command.args(["-c", &limited, "sh", env!("CARGO_BIN_EXE_weir"), "completions", shell]);
+        let output = command.stdout(std::fs::File::create(&path).expect("a file")).output().expect("sh runs");
+        assert_eq!(std::fs::read(&path).expect("a file"), script[..blocks * 512], "{shell}");
+        assert_eq!(output.status.code(), Some(1), "{shell}");
+        let message = "weir: cannot write to standard output: File too large (os error 27)\n";
+        assert_eq!(stderr(&output), message, "{shell}");
+    }
+}
+
 #[test]
 fn completions_are_scripts_that_know_the_options() {
     for (shell, option) in

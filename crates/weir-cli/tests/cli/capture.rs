@@ -319,6 +319,14 @@ fn root_a_closed_pipe_is_an_error_that_says_so() {
     let ended =
         running.wait().failed(&["weir: the reader of standard output has closed it", "not in the file"]);
     ended.says("0 packets captured");
+
+    // Nobody reads the summary, which goes to standard error with -w -.
+    let (_, stderr) = rustix::pipe::pipe().expect("a pipe");
+    let mut command =
+        weir(&["capture", "-B", "2MiB", "-i", "rx0", "-w", "-", "--json", "--duration", "100ms"]);
+    command.stdout(Stdio::null()).stderr(stderr);
+    let ended = network.rx().run(|| command.status().expect("it starts"));
+    assert_eq!(ended.code(), Some(1));
 }
 
 #[test]
