@@ -92,8 +92,13 @@ impl Page {
             let written = match retry_on_intr(|| write(&output, piece)) {
                 Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
                 Ok(written) => written,
-                // The output is in non-blocking mode, and somebody else was faster.
-                Err(Errno::AGAIN) => continue,
+                // The output is in non-blocking mode.
+                Err(Errno::AGAIN) => {
+                    if !is_writable(&output)? && !goes_on() {
+                        return Ok(false);
+                    }
+                    continue;
+                }
                 Err(error) => return Err(error.into()),
             };
             at += written;
@@ -129,8 +134,15 @@ mod tests {
 
     #[test]
     fn what_a_stuck_pipe_took_is_counted_to_the_packet() {
+        a_stuck_pipe_is_counted_to_the_packet(true);
+        a_stuck_pipe_is_counted_to_the_packet(false);
+    }
+
+    /// `may_wait`: false for a device in non-blocking mode, of which nobody is asked whether it makes its writer wait.
+    fn a_stuck_pipe_is_counted_to_the_packet(may_wait: bool) {
         let (reader, writer) = pipe().expect("a pipe");
-        let mut page = Page { text: Vec::new(), ends: VecDeque::new(), may_wait: true };
+        rustix::io::ioctl_fionbio(&writer, !may_wait).expect("a mode");
+        let mut page = Page { text: Vec::new(), ends: VecDeque::new(), may_wait };
         // A pipe holds 64 KiB.
         for _ in 0..1000 {
             page.text.extend([b'a'; 100]);
