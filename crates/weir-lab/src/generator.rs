@@ -226,13 +226,12 @@ impl Generator {
 struct Gentle {
     rx: Port,
     before: u64,
-    /// How many came when there was a change, and when that was.
-    last: (u64, Instant),
+    arrivals: Arrivals,
 }
 
 impl Gentle {
     fn new(rx: Port) -> Self {
-        let mut gentle = Self { rx, before: 0, last: (0, Instant::now()) };
+        let mut gentle = Self { rx, before: 0, arrivals: Arrivals::new(Instant::now()) };
         gentle.before = gentle.received();
         gentle
     }
@@ -244,17 +243,43 @@ impl Gentle {
     }
 
     fn slow_down(&mut self, due: Due, made: u64) -> Due {
-        /// What has not come by then was refused.
-        const REFUSED: Duration = Duration::from_millis(500);
         let Due::Now(frames) = due else { return due };
         let came = self.received().saturating_sub(self.before);
-        if came != self.last.0 {
-            self.last = (came, Instant::now());
-        }
-        if came < made && self.last.1.elapsed() < REFUSED {
+        if self.arrivals.are_due(came, made, Instant::now()) {
             return Due::In(Duration::from_micros(200));
         }
         Due::Now(frames.min(200))
+    }
+}
+
+/// Which frames have arrived.
+struct Arrivals {
+    /// How many came when there was a change, or a burst began, and when that was.
+    last: (u64, Instant),
+    /// How many will not come.
+    refused: u64,
+}
+
+impl Arrivals {
+    /// What has not come by then was refused.
+    const REFUSED: Duration = Duration::from_millis(500);
+
+    fn new(now: Instant) -> Self {
+        Self { last: (0, now), refused: 0 }
+    }
+
+    /// Returns whether more of the `made` frames are expected when `came` have come. If not, a burst begins.
+    fn are_due(&mut self, came: u64, made: u64, now: Instant) -> bool {
+        if came != self.last.0 {
+            self.last = (came, now);
+        }
+        let missing = made.saturating_sub(came + self.refused);
+        if missing > 0 && now.duration_since(self.last.1) < Self::REFUSED {
+            return true;
+        }
+        self.refused += missing;
+        self.last.1 = now;
+        false
     }
 }
 
@@ -291,6 +316,24 @@ fn pin(cpu: u32) -> Result<(), Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_refused_frame_is_waited_for_once() {
+        let start = Instant::now();
+        let at = |millis| start + Duration::from_millis(millis);
+        let mut arrivals = Arrivals::new(start);
+        assert!(!arrivals.are_due(0, 0, at(0)), "the first burst");
+        assert!(arrivals.are_due(150, 200, at(10)));
+        assert!(arrivals.are_due(199, 200, at(400)));
+        assert!(arrivals.are_due(199, 200, at(899)));
+        assert!(!arrivals.are_due(199, 200, at(900)), "one was refused");
+        // The next burst is waited for from its start, and not for the one that was refused.
+        assert!(arrivals.are_due(199, 400, at(901)));
+        assert!(!arrivals.are_due(399, 400, at(902)));
+        // Bursts far apart are waited for, too.
+        assert!(arrivals.are_due(399, 600, at(1401)));
+        assert!(!arrivals.are_due(599, 600, at(5000)));
+    }
 
     #[test]
     fn frames_come_due_at_the_rate() {
