@@ -28,10 +28,12 @@ fn each_key_of_json_is_still_in_the_program() {
         sources(&crates.join(name).join("src"), &mut text);
     }
     let is_name = |letter: char| letter.is_ascii_alphanumeric() || letter == '_';
-    // `name: type`, or a word in quotation marks.
-    let fields =
-        text.split(':').map(|before| before.rsplit(|letter| !is_name(letter)).next().unwrap_or_default());
-    let words = text.split('"');
+    let code = || text.lines().filter(|line| !line.trim_start().starts_with("//"));
+    // `name: type`, or `"name": value` in an object made by hand; or a word in quotation marks, where a field is renamed.
+    let fields = code().flat_map(|line| line.split(": ")).filter_map(|before| {
+        before.strip_suffix('"').unwrap_or(before).rsplit(|letter| !is_name(letter)).next()
+    });
+    let words = code().filter(|line| line.contains("rename")).flat_map(|line| line.split('"'));
     let known: BTreeSet<&str> = fields.chain(words).collect();
     let gone: Vec<_> = JSON.shapes.values().flat_map(|shape| &shape.keys).map(|key| key.name).collect();
     let gone: Vec<_> = gone.into_iter().filter(|name| !known.contains(name)).collect();
@@ -41,8 +43,6 @@ fn each_key_of_json_is_still_in_the_program() {
 /// The list itself: each shape is used, and says what it should of objects that are wrong.
 #[test]
 fn keys_that_are_new_or_missing_or_of_another_type_are_noticed() {
-    let used: BTreeSet<&str> = TEXT.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).collect();
-    assert!(JSON.shapes.keys().all(|name| used.contains(name)));
     for name in JSON.shapes.keys() {
         let named = |line: &&str| line.split([' ', '[', ']', '{', '}', '|', '.']).any(|word| word == *name);
         assert!(TEXT.lines().filter(named).count() > 1, "no command has the shape {name}");
