@@ -95,9 +95,10 @@ mutants: ## change single lines of the C and Rust code, MUTANTS (50) of each: wo
 	@mkdir -p out
 	@status=0; scripts/mutants $(or $(MUTANTS),50) || status=$$?; \
 	if cargo mutants --version >/dev/null 2>&1; then \
-	  all=$$(cargo mutants --list $(RUST) | wc -l); \
+	  left=$$(cargo mutants --list --iterate --output out $(RUST)) || exit; \
+	  left=$$(printf '%s\n' "$$left" | wc -l); \
 	  cargo mutants --output out --iterate --sharding round-robin \
-	    --shard 0/$$((1 + all / $(or $(patsubst all,1000000,$(MUTANTS)),50))) $(RUST) || status=$$?; \
+	    --shard 0/$$((1 + left / $(or $(patsubst all,1000000,$(MUTANTS)),50))) $(RUST) || status=$$?; \
 	else \
 	  echo "mutants: Rust skipped, not there: cargo install cargo-mutants --locked"; \
 	fi; exit $$status
