@@ -3,6 +3,7 @@
 use clap::builder::styling::{AnsiColor, Style, Styles};
 use clap::{Parser, Subcommand};
 
+use crate::args::WHICH_DECIDES;
 use crate::capture::CaptureArgs;
 use crate::completions::CompletionsArgs;
 use crate::count::CountArgs;
@@ -47,13 +48,11 @@ Examples:
 
 Every packet is counted; each capture ends with a summary in which
   seen = filtered + sampled out + captured + lost + errors.
-Exit status: 0 success, 1 error, 2 usage error, 3 packets were lost (with --fail-on-loss). \
-If several things fail, the first is the cause of the others and decides; an error outweighs lost packets, which are \
-reported all the same; ending by a signal, or because the reader of the output has enough, is no error.";
+Exit status: 0 success, 1 error, 2 usage error, 3 packets were lost (with --fail-on-loss). ";
 
 /// Lossless packet capture for Linux: no kernel module, no special hardware, every packet counted.
 #[derive(Debug, Parser)]
-#[command(name = "weir", version, styles = STYLES, max_term_width = 110, after_help = EXAMPLES)]
+#[command(name = "weir", version, styles = STYLES, max_term_width = 110, after_help = format!("{EXAMPLES}{WHICH_DECIDES}"))]
 #[command(propagate_version = true, subcommand_required = true, arg_required_else_help = true)]
 pub(crate) struct Cli {
     #[command(subcommand)]

@@ -6,7 +6,11 @@ use crate::failure::Failure;
 use crate::interfaces::Chosen;
 use crate::style;
 
-/// Rejects interfaces whose addresses the host uses, if it would lose all traffic for them.
+/// The help of `--force`.
+pub(crate) const FORCE: &str =
+    "With --mode exclusive, allow cutting off this host (its addresses, bridges and routes)";
+
+/// Rejects interfaces that the host needs for its addresses, bridges or routes, if it would lose that traffic.
 pub(crate) fn check(interfaces: &[Chosen]) -> Result<(), Failure> {
     for chosen in interfaces {
         let lost = chosen.inside(|| cut_off::lost(chosen.name()))?.map_err(Failure::new)?;

@@ -12,7 +12,7 @@
 //! | `WEIR_SOURCE=auto` | `auto:eth0` | the source that weir would choose, in both directions; with immediate mode, the packet socket |
 //! | `WEIR_SOURCE=xdp`, `tc`, `xdp+tc` | `xdp:eth0` | this source, or an error |
 //! | `WEIR_MODE=exclusive` | `xdp!:eth0` | the host does not see the packets |
-//! | `WEIR_FORCE=1` | | exclusive mode, even if the host loses traffic for its own addresses |
+//! | `WEIR_FORCE=1` | | exclusive mode, even if that cuts off the host (its addresses, bridges and routes) |
 //! | | `xdp:eth0@0-3`, `xdp!:eth0@2` | only these receive queues |
 //! | `WEIR_CHUNKS=100` | | chunks per queue, in place of the buffer size in bytes |
 //! | `WEIR_REPORT=1` | | prints a line on standard error when a capture is closed; `FD:DEV:INO`: on this descriptor, if it is this file |

@@ -36,8 +36,8 @@ pub struct Naming {
 const UDP: u8 = 17;
 
 impl Naming {
-    /// `options`: those of the lines. `own`: counts the packets of the directory itself, which have no lines
-    /// then; `None`: they have.
+    /// `options`: those of the lines. `own`: counts the directory's own packets, which are then left out;
+    /// `None`: they are printed.
     pub fn new(directory: Box<dyn Directory>, options: Options, own: Option<Arc<AtomicU64>>) -> Self {
         let first = Dissector::new(Options { absolute: true, no_dump: true, ..options });
         Self { directory, first, line: Vec::new(), own }

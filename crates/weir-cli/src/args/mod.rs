@@ -18,3 +18,8 @@ pub(crate) use self::service::{ConfineArgs, ControlArgs, MetricsArgs, ReadyArgs,
 
 /// The end of `-h`, which leaves out options and examples.
 pub(crate) const MORE: &str = "Use --help for all options and examples.";
+
+/// Follows the exit statuses.
+pub(crate) const WHICH_DECIDES: &str = "\
+If several things fail, the first decides. An error outranks lost packets, which are still reported. \
+Ending on a signal, or because the reader closed the output, is not an error.";

@@ -68,8 +68,7 @@ pub(crate) struct OriginArgs {
     #[arg(long, value_enum, default_value_t)]
     mode: ModeArg,
 
-    /// With --mode exclusive, allow cutting off this host's own addresses.
-    #[arg(hide_short_help = true, long)]
+    #[arg(hide_short_help = true, long, help = cut_off::FORCE)]
     force: bool,
 
     /// Select how packets are timestamped.
@@ -108,7 +107,7 @@ impl OriginArgs {
         Ok(chosen)
     }
 
-    /// Returns whether the host may lose traffic for its own addresses without the user's consent. Sources explain
+    /// Returns whether the host may be cut off without the user's consent. Sources explain
     /// their own refusals.
     fn may_cut_off(&self) -> bool {
         let takes_all = matches!(self.source, SourceArg::Auto | SourceArg::Xdp | SourceArg::AfXdp);

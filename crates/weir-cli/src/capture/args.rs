@@ -9,7 +9,7 @@ use clap::{Args, ValueEnum};
 use weir::writer::{Format, WriterOptions};
 use weir::{Builder, Delivery, Direction, Timestamps};
 
-use crate::args::{LiveArgs, MORE};
+use crate::args::{LiveArgs, MORE, WHICH_DECIDES};
 use crate::files::{FilesArgs, FormatArg};
 use crate::interfaces::Chosen;
 use crate::order::{OrderArgs, Usual};
@@ -65,12 +65,10 @@ SIGINT (Ctrl-C) or SIGTERM completes the file and exits; another SIGINT, a secon
 Before all interfaces are open there is no file: with -w, that is an error.
 A capture that only prints and loses nothing ends with one line; -v prints the whole summary.
 SIGUSR1 prints the summary so far; SIGUSR2 flushes the packets captured so far to the file.
-Exit status: 0 success, 1 error, 2 usage error, 3 packets were lost (with --fail-on-loss). \
-If several things fail, the first is the cause of the others and decides; an error outweighs lost packets, which are \
-reported all the same; ending by a signal, or because the reader of the output has enough, is no error.";
+Exit status: 0 success, 1 error, 2 usage error, 3 packets were lost (with --fail-on-loss). ";
 
 #[derive(Debug, Args)]
-#[command(after_help = MORE, after_long_help = CAPTURE_EXAMPLES)]
+#[command(after_help = MORE, after_long_help = format!("{CAPTURE_EXAMPLES}{WHICH_DECIDES}"))]
 pub(crate) struct CaptureArgs {
     #[command(flatten)]
     pub(crate) live: LiveArgs,

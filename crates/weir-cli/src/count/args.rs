@@ -43,7 +43,7 @@ To count the packets in a file, use weir read --count FILE; to check them, weir 
 SIGINT (Ctrl-C) or SIGTERM prints the summary and exits; another SIGINT, a second or more later, exits at once.
 SIGUSR1 prints the summary so far.
 Exit status: 0 success, 1 error or (with --check) missing, duplicate or corrupt frames, 2 usage error, 3 packets were lost (with --fail-on-loss). \
-An error outweighs lost packets; they outweigh what --check finds.";
+An error outranks lost packets, and these outrank what --check finds.";
 
 #[derive(Debug, Args)]
 #[command(after_help = MORE, after_long_help = COUNT_EXAMPLES)]

@@ -53,7 +53,7 @@ Once forwarding has started, weir prints a line beginning with `on exit: ` on st
 Scripts can wait with --ready-fd.
 SIGINT (Ctrl-C) or SIGTERM prints the summary and exits; SIGUSR1 prints the summary so far.
 Exit status: 0 success, 1 error, 2 usage error, 3 packets were lost (with --fail-on-loss). \
-An error outweighs lost packets.";
+An error outranks lost packets.";
 
 #[derive(Debug, Args)]
 #[command(after_help = MORE, after_long_help = EXAMPLES)]

@@ -58,7 +58,8 @@ pub(crate) struct RunArgs {
     #[arg(long, value_enum)]
     mode: Option<ModeArg>,
 
-    /// With --mode exclusive, or a device such as xdp!:eth0, allow cutting off this host's own addresses.
+    /// With --mode exclusive, or a device such as xdp!:eth0, allow cutting off this host (its addresses, bridges and
+    /// routes).
     #[arg(long)]
     force: bool,
 

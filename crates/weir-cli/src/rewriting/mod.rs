@@ -37,13 +37,12 @@ pub(crate) struct RewritingArgs {
     /// Move a network: 10.1.0.0/16=192.168.0.0/16.
     ///
     /// An address of the first network gets one of the second: it keeps the bits that the new prefix leaves open. If the
-    /// second is smaller, several hosts can become one, which weir says. Of
-    /// several options, the first whose network has the address counts. Addresses are replaced in IP headers (behind VLAN tags, MPLS
-    /// and PPPoE, too), the routes and times in their options, ARP, redirects, router and neighbour discovery, IGMP and MLD, and the packets that ICMP quotes.
-    /// They stay in tunnels (GRE, VXLAN and others) and payloads (DNS, DHCP and others), and a note says in how many
-    /// packets, as far as ports and protocols tell. Checksums change
-    /// accordingly: wrong ones stay wrong, and those that the sender left to its network card are filled in.
-    /// The MAC address of a multicast group follows its group, unless --map-mac says otherwise. What cannot be
+    /// second is smaller, several hosts can become one, which weir says. Of several options, the first whose network has
+    /// the address counts. Addresses are replaced in IP headers (also behind VLAN tags, MPLS labels and PPPoE), the routes
+    /// and times in their options, ARP, redirects, router and neighbour discovery, IGMP and MLD, and the packets that ICMP
+    /// quotes. They stay in tunnels (GRE, VXLAN and others) and payloads (DNS, DHCP and others), and a note says in how
+    /// many packets, as far as ports and protocols tell. Checksums change accordingly: wrong ones stay wrong, and those
+    /// that the sender left to its network card are filled in. The MAC address of a multicast group follows its group, unless --map-mac says otherwise. What cannot be
     /// replaced is counted.
     #[arg(long, value_name = "NET=NET")]
     map_ip: Vec<NetworkMap>,

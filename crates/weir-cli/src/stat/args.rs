@@ -128,8 +128,7 @@ pub(crate) struct StatArgs {
     #[arg(long, value_enum, default_value_t, help_heading = "Counting")]
     mode: ModeArg,
 
-    /// With --mode exclusive, allow cutting off this host's own addresses.
-    #[arg(hide_short_help = true, long, help_heading = "Counting")]
+    #[arg(hide_short_help = true, long, help = cut_off::FORCE, help_heading = "Counting")]
     force: bool,
 
     /// Do not enable promiscuous mode.

@@ -51,7 +51,7 @@ pub(super) fn account(summary: &Summary, paint: Paint) -> String {
         let more = advice::ethtool("G", summary.names(|one| one.nic_lost() > 0), "rx N");
         let _infallible = writeln!(
             text,
-            "  NIC: the card or its driver had no room for {} more; to add receive buffers: {more}",
+            "  NIC: the card or its driver had no room for another {}; to add receive buffers: {more}",
             units::packets(whole.nic_lost())
         );
     }
@@ -92,7 +92,7 @@ mod tests {
         let one = text(&[(1, 0)]);
         assert!(
             one.ends_with(
-                "\n  NIC: the card or its driver had no room for 1 packet more; to add receive buffers: \
+                "\n  NIC: the card or its driver had no room for another 1 packet; to add receive buffers: \
                  ethtool -G eth0 rx N\n  VLAN tags: for 1 packet the driver did not report whether it stripped \
                  a tag; to keep tags: ethtool -K eth0 rxvlan off\n"
             ),
@@ -100,7 +100,7 @@ mod tests {
         );
         let three = text(&[(0, 3), (2000, 0), (5, 0)]);
         for part in [
-            "had no room for 6 packets more;",
+            "had no room for another 6 packets;",
             "VLAN tags: for 2,005 packets the driver did not report",
             "to keep tags: ethtool -K eth1 rxvlan off; ethtool -K eth2 rxvlan off\n",
         ] {

@@ -139,7 +139,7 @@ fn pool(
     }
 }
 
-/// Checks that this host would lose no traffic for its own addresses in exclusive mode.
+/// Checks that this host would lose no traffic for its addresses, bridges and routes in exclusive mode.
 fn leaves_the_host_its_traffic(device: &str) -> Result<(), Refusal> {
     let lost = cut_off::lost(device).map_err(|error| error.to_string())?;
     let Some((first, others)) = lost.split_first() else { return Ok(()) };
