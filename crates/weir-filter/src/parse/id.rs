@@ -72,6 +72,10 @@ impl Parser<'_, '_> {
                 let number = self.options.names.network(name);
                 let network = number.and_then(|number| named_network(number, is_pcap(self.options.dialect)));
                 let (address, mask) = network.ok_or_else(|| here(format!("unknown network `{name}`")))?;
+                // As libpcap, which ignores the mask, and the upper half of the network.
+                if protocol == Some(Protocol::DecNet) {
+                    return Self::decnet_host(direction, lower_half(address), token);
+                }
                 Self::host(vec![Network::V4(address, mask)], token, qualifiers)
             }
             IdKind::Default | IdKind::Host if protocol == Some(Protocol::Link) => {
