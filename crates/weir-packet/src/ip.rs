@@ -248,7 +248,19 @@ impl Ip {
     /// If it is shorter than its header.
     #[inline]
     pub fn ends(&self, packet: &[u8]) -> [IpAddr; 2] {
-        self.addresses().map(|place| address(&packet[place]).expect("four or sixteen bytes"))
+        match self.version {
+            Version::V4 => {
+                let head: &[u8; V4_HEADER] = packet.first_chunk().expect("the header was read");
+                let [.., a, b, c, d, e, f, g, h] = *head;
+                [IpAddr::from([a, b, c, d]), IpAddr::from([e, f, g, h])]
+            }
+            Version::V6 => {
+                let head: &[u8; V6_HEADER] = packet.first_chunk().expect("the header was read");
+                let (source, destination) = head[8..].split_at(16);
+                [source, destination]
+                    .map(|bytes| <[u8; 16]>::try_from(bytes).expect("half of 32 bytes").into())
+            }
+        }
     }
 
     /// Returns the payload of the packet with this header, as far as it is there, without what pads a short frame.

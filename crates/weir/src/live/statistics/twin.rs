@@ -16,11 +16,18 @@ pub fn key_of(fields: &[KeyField], link: u16, packet: &[u8]) -> Key {
     }
     let found = link::outermost_ip(link, packet).and_then(|outer| outer.ip(packet));
     let Some((ip, packet)) = found else { return key };
-    let [source, destination] = ip.ends(packet);
-    key.source = asked(KeyField::Source).then_some(source);
-    key.destination = asked(KeyField::Destination).then_some(destination);
+    let (source, destination) = (asked(KeyField::Source), asked(KeyField::Destination));
+    if source || destination {
+        let ends = ip.ends(packet);
+        key.source = source.then_some(ends[0]);
+        key.destination = destination.then_some(ends[1]);
+    }
     key.protocol = asked(KeyField::Protocol).then_some(ip.protocol);
-    if let Some([source, destination]) = ip.ports(packet) {
+    let is_port =
+        |field: &KeyField| matches!(field, KeyField::SourcePort | KeyField::DestinationPort | KeyField::Port);
+    if fields.iter().any(is_port)
+        && let Some([source, destination]) = ip.ports(packet)
+    {
         key.source_port = asked(KeyField::SourcePort).then_some(source);
         key.destination_port = asked(KeyField::DestinationPort).then_some(destination);
         key.port = asked(KeyField::Port).then_some(source.min(destination));
