@@ -48,7 +48,8 @@ impl Dice {
     }
 }
 
-const OPERATIONS: [Operation; 10] = [
+/// All operations of graphs.
+pub const OPERATIONS: [Operation; 10] = [
     Operation::Add,
     Operation::Subtract,
     Operation::Multiply,

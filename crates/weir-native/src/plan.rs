@@ -204,22 +204,9 @@ fn largest(operation: Operation, left: u32, right: u32, constant: Option<u32>) -
 mod tests {
     use proptest::prelude::*;
     use weir_filter::graph::{Relation, TermId};
-    use weir_judge::graphs::{self, Dice};
+    use weir_judge::graphs::{self, Dice, OPERATIONS};
 
     use super::*;
-
-    const OPERATIONS: [Operation; 10] = [
-        Operation::Add,
-        Operation::Subtract,
-        Operation::Multiply,
-        Operation::Divide,
-        Operation::Remainder,
-        Operation::And,
-        Operation::Or,
-        Operation::Xor,
-        Operation::ShiftLeft,
-        Operation::ShiftRight,
-    ];
 
     /// Numbers of any size.
     fn number() -> impl Strategy<Value = u32> {

@@ -6,6 +6,7 @@ use std::thread;
 use weir_filter::graph::{Graph, NodeId, Operation, TermId, Width};
 use weir_filter::interpret::{Interpreter, Packet};
 use weir_filter::set::{Contents, Member, Set, SetId};
+use weir_judge::graphs::OPERATIONS;
 use weir_native::Native;
 
 fn packet(data: &[u8]) -> Packet<'_> {
@@ -70,20 +71,8 @@ fn several_threads_run_one_filter() {
 #[test]
 fn operations_with_constants_are_those_with_values() {
     const EDGES: [u32; 10] = [0, 1, 2, 7, 31, 32, 33, 64, 1 << 31, u32::MAX];
-    let operations = [
-        Operation::Add,
-        Operation::Subtract,
-        Operation::Multiply,
-        Operation::Divide,
-        Operation::Remainder,
-        Operation::And,
-        Operation::Or,
-        Operation::Xor,
-        Operation::ShiftLeft,
-        Operation::ShiftRight,
-    ];
     let bytes = EDGES.map(u32::to_be_bytes).concat();
-    for operation in operations {
+    for operation in OPERATIONS {
         for constant in EDGES {
             let mut graph = Graph::new(1);
             let mut root = Graph::ACCEPT;

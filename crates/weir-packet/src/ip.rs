@@ -58,7 +58,7 @@ impl Fragment {
 pub enum Extent {
     /// To their end.
     Complete,
-    /// Until the bytes ended.
+    /// Until the bytes ended, or to a header whose length cannot be.
     Cut,
     /// As far as a walk goes ([`most`]).
     TooMany,

@@ -244,16 +244,7 @@ proptest! {
         let layers: Vec<Layer> = Walk::new(link, &bytes).collect();
         let ends = matches!(layers.last(), Some(Layer::Rest { .. }));
         prop_assert!(ends, "{layers:?}");
-        let at = |layer: &Layer| match *layer {
-            Layer::Ethernet { at }
-            | Layer::Labels { at, .. }
-            | Layer::Session { at, .. }
-            | Layer::Ip { at, .. }
-            | Layer::Tunnel { at, .. }
-            | Layer::Rest { at, .. } => at,
-            Layer::Tag(tag) => tag.at,
-        };
-        prop_assert!(layers.is_sorted_by_key(at), "{layers:?}");
+        prop_assert!(layers.is_sorted_by_key(Layer::at), "{layers:?}");
         // Behind tags, labels and sessions alone.
         let outer = layers.iter().skip_while(|layer| matches!(layer, Layer::Ethernet { at: 0 })).find(|layer| {
             !matches!(layer, Layer::Tag(_) | Layer::Labels { .. } | Layer::Session { .. })

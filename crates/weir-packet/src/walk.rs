@@ -54,6 +54,21 @@ pub enum Layer {
     },
 }
 
+impl Layer {
+    /// Returns where the layer begins.
+    pub fn at(&self) -> usize {
+        match *self {
+            Self::Ethernet { at }
+            | Self::Tag(Tag { at, .. })
+            | Self::Labels { at, .. }
+            | Self::Session { at, .. }
+            | Self::Ip { at, .. }
+            | Self::Tunnel { at, .. }
+            | Self::Rest { at, .. } => at,
+        }
+    }
+}
+
 /// What the last layer is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum What {
@@ -86,11 +101,10 @@ enum Next {
     Payload(Payload),
     /// Behind labels, which do not say what they carry.
     Labelled(usize),
+    /// The payload at `at` of a packet with this header.
     Carried {
-        protocol: u8,
         at: usize,
-        may_be_tunnel: bool,
-        extent: Extent,
+        ip: Ip,
     },
     Rest {
         at: usize,
@@ -147,12 +161,7 @@ impl<'a> Walk<'a> {
         match kind {
             ethertype::IPV4 | ethertype::IPV6 => {
                 let Some((ip, _)) = payload.ip(self.frame) else { return rest(self, Extent::Cut) };
-                self.next = Next::Carried {
-                    protocol: ip.protocol,
-                    at: at + ip.payload,
-                    may_be_tunnel: ip.extent == Extent::Complete && !ip.is_later(),
-                    extent: ip.extent,
-                };
+                self.next = Next::Carried { at: at + ip.payload, ip };
                 Layer::Ip { at, ip }
             }
             ethertype::MPLS | ethertype::MPLS_UPSTREAM => match payload.labels(self.frame) {
@@ -171,8 +180,7 @@ impl<'a> Walk<'a> {
                     self.next = inside.map_or(other, Next::Payload);
                     Layer::Session { at, number }
                 }
-                None if self.frame.len() < at + 8 => rest(self, Extent::Cut),
-                None => rest(self, Extent::Complete),
+                None => rest(self, if self.frame.len() < at + 8 { Extent::Cut } else { Extent::Complete }),
             },
             _ => rest(self, Extent::Complete),
         }
@@ -202,11 +210,12 @@ impl<'a> Walk<'a> {
         self.depth <= most::TUNNELS
     }
 
-    fn carried(&mut self, protocol: u8, at: usize, may_be_tunnel: bool, extent: Extent) -> Layer {
-        let entry = if may_be_tunnel { enter(protocol, self.frame, at) } else { None };
-        let Some(entry) = entry else { return self.rest(at, What::Protocol(protocol), extent) };
+    fn carried(&mut self, at: usize, ip: &Ip) -> Layer {
+        let is_whole = ip.extent == Extent::Complete && !ip.is_later();
+        let entry = if is_whole { enter(ip.protocol, self.frame, at) } else { None };
+        let Some(entry) = entry else { return self.rest(at, What::Protocol(ip.protocol), ip.extent) };
         if !self.deeper() {
-            return self.rest(at, What::Protocol(protocol), Extent::TooMany);
+            return self.rest(at, What::Protocol(ip.protocol), Extent::TooMany);
         }
         self.next = match entry.inside {
             Payload { kind: ethertype::BRIDGED, at } => Next::Ethernet(at),
@@ -229,9 +238,7 @@ impl Iterator for Walk<'_> {
             Next::Ethernet(at) => self.ethernet(at),
             Next::Payload(payload) => self.payload(payload),
             Next::Labelled(at) => self.labelled(at),
-            Next::Carried { protocol, at, may_be_tunnel, extent } => {
-                self.carried(protocol, at, may_be_tunnel, extent)
-            }
+            Next::Carried { at, ip } => self.carried(at, &ip),
             Next::Rest { at, what, extent } => self.rest(at, what, extent),
             Next::Nothing => return None,
         })

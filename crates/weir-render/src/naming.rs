@@ -29,7 +29,7 @@ pub struct Naming {
     /// Finds out which names a line needs. It has no connections, because the line is made again.
     first: Dissector,
     line: Vec<u8>,
-    /// Counts the packets of the process that finds names, which have no lines; `None`: they have.
+    /// Counts the packets of the process that finds names, which are left out; `None`: they are printed.
     own: Option<Arc<AtomicU64>>,
 }
 

@@ -11,8 +11,8 @@ use weir_packet::{Extensions, Extent, Ip, Version, link};
 /// Returns the `EtherType` of the packet in a frame, and where it begins: behind VLAN tags, and if it is IP, behind MPLS and
 /// PPPoE, too. `None`: headers are cut, there are too many tags, or the link type is not known.
 pub(crate) fn network(link_type: u16, frame: &[u8]) -> Option<(u16, usize)> {
-    let behind = link::payload(link_type, frame)?.behind_tags(frame);
-    let found = behind.find_ip(frame).unwrap_or(behind);
+    let payload = link::payload(link_type, frame)?;
+    let found = payload.find_ip(frame).unwrap_or_else(|| payload.behind_tags(frame));
     (!is_tag(found.kind)).then_some((found.kind, found.at))
 }
 

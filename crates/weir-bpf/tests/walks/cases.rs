@@ -1,7 +1,7 @@
 //! The frames: each kind of tag, extension header, tunnel, label and fragment, alone and combined, and some of them cut at
 //! every header.
 
-use weir_packet::{Layer, Walk, link_type, protocol};
+use weir_packet::{Walk, link_type, protocol};
 
 use crate::frames::{
     BRIDGED, Back, ICMP, TCP, There, UDP, ethernet, geneve, gre, gtp, in_session, ip4, ip4_with, ip6,
@@ -33,17 +33,8 @@ const CUT: &str = "*";
 
 /// The frame, cut where a layer begins, in its middle, and behind the ports.
 fn cut(case: &Case) -> Vec<Case> {
-    let begins = |layer| match layer {
-        Layer::Ethernet { at }
-        | Layer::Labels { at, .. }
-        | Layer::Session { at, .. }
-        | Layer::Ip { at, .. }
-        | Layer::Tunnel { at, .. }
-        | Layer::Rest { at, .. } => at,
-        Layer::Tag(tag) => tag.at,
-    };
     let mut lengths: Vec<usize> = Walk::new(link_type::ETHERNET, &case.frame)
-        .map(begins)
+        .map(|layer| layer.at())
         .flat_map(|at| [at, at + 2, at + 4, at + 19, at + 20, at + 39, at + 40])
         .filter(|length| (14..case.frame.len()).contains(length))
         .collect();
