@@ -18,6 +18,7 @@ const LAYERS: &[&[&str]] = &[
     &["weir", "weir-dissect", "weir-judge"],
     &["weir-bpf", "weir-native"],
     &["weir-filter", "weir-ring", "weir-savefile", "weir-sys", "weir-traffic"],
+    &["weir-parse"],
     &["weir-packet"],
 ];
 

@@ -23,14 +23,12 @@
 //! | `routing` | what routers say to each other: BGP, OSPF, IS-IS, PIM and others (feature `routing`) |
 //! | `security` | keys and logins: IKE, EAP, MACsec, Kerberos |
 //! | `application` | what programs say to each other: DNS, DHCP, NTP, NFS, SNMP, RADIUS, OpenFlow; `textual`: HTTP, SIP and others |
-//! | `details` | what payloads say, for programs: [`Details`] |
 //! | `base` | what all of these use: fields, text, names, checksums, TCP connections, [`Facts`], hex dumps |
 
 #![forbid(unsafe_code)]
 
 mod application;
 mod base;
-mod details;
 mod link;
 mod network;
 mod registry;
@@ -43,7 +41,6 @@ mod tunnel;
 
 pub use base::facts::Facts;
 pub use base::hex::Dump;
-pub use details::{Details, Dns, DnsRecord, Http, Tls};
 pub use registry::payloads::Payload;
 
 use std::collections::BTreeMap;
@@ -67,6 +64,9 @@ pub trait Resolve {
     /// Returns the name of a port over `protocol`, which is `tcp`, `udp` or another word in lower case.
     fn service(&mut self, port: u16, protocol: &str) -> Option<&str>;
 }
+
+/// Reads a payload, and returns the name of its protocol if that is recognised.
+pub type ReadSegment<'a> = dyn FnMut(&weir_parse::Segment<'_>) -> Option<&'static str> + 'a;
 
 /// The format of a line.
 #[derive(Clone, Copy, Debug, Default)]
@@ -145,19 +145,18 @@ impl Dissector {
         self.read(resolve, names, link_type, Bytes::new(data, original_len as usize), line, None)
     }
 
-    /// Does what [`packet_among`](Self::packet_among) does, and also reads payloads. The line stays the same;
-    /// [`Facts::protocol`] can be one that only details recognise.
-    pub fn packet_in_detail(
+    /// Does what [`packet_among`](Self::packet_among) does, and hands out the payloads of TCP and UDP that it comes by, the
+    /// outermost first. `read` returns the protocol that it recognises; [`Facts::protocol`] can be one that no line names.
+    pub fn packet_with_segments(
         &mut self,
         names: &Names,
         link_type: u16,
         data: &[u8],
         original_len: u32,
         line: &mut Vec<u8>,
-    ) -> (Facts, Details) {
-        let mut details = Details::default();
-        let bytes = Bytes::new(data, original_len as usize);
-        (self.read(None, names, link_type, bytes, line, Some(&mut details)), details)
+        read: &mut ReadSegment<'_>,
+    ) -> Facts {
+        self.read(None, names, link_type, Bytes::new(data, original_len as usize), line, Some(read))
     }
 
     fn read(
@@ -167,7 +166,7 @@ impl Dissector {
         link_type: u16,
         bytes: Bytes<'_>,
         line: &mut Vec<u8>,
-        details: Option<&mut Details>,
+        segments: Option<&mut ReadSegment<'_>>,
     ) -> Facts {
         let mut printer = Printer {
             line,
@@ -178,7 +177,7 @@ impl Dissector {
             exchanges: &mut self.exchanges,
             calls: &mut self.calls,
             facts: Facts::default(),
-            details,
+            segments: segments.map(|read| read as &mut ReadSegment<'_>),
             protocol: "link",
             depth: 0,
         };
@@ -199,8 +198,8 @@ struct Printer<'a> {
     exchanges: &'a mut Exchanges,
     calls: &'a mut Calls,
     facts: Facts,
-    /// Where what payloads say is left, if it is asked for.
-    details: Option<&'a mut Details>,
+    /// Who reads payloads.
+    segments: Option<&'a mut ReadSegment<'a>>,
     /// The current protocol, named at the end of a truncated line.
     protocol: &'static str,
     depth: u8,

@@ -4,7 +4,8 @@
 use std::sync::LazyLock;
 
 use proptest::prelude::*;
-use weir_dissect::{Details, Dissector, Names, Options, Payload};
+use weir_dissect::{Dissector, Names, Options, Payload};
+use weir_parse::{Found, Message, Reader};
 
 const LINK_TYPES: [u16; 18] =
     [0, 1, 9, 12, 50, 101, 104, 105, 107, 108, 113, 127, 147, 192, 228, 229, 239, 276];
@@ -55,7 +56,8 @@ fn all_options() -> impl Iterator<Item = Options> {
 
 /// Dissects the packet twice; the second time, its connection is known.
 fn check(options: Options, link_type: u16, data: &[u8], original_len: u32) {
-    let (mut dissector, mut reader) = (Dissector::new(options), Dissector::new(options));
+    let (mut dissector, mut again) = (Dissector::new(options), Dissector::new(options));
+    let mut reader = Reader::default();
     for _ in 0..2 {
         let mut line = Vec::new();
         let facts = dissector.packet(link_type, data, original_len, &mut line);
@@ -63,34 +65,45 @@ fn check(options: Options, link_type: u16, data: &[u8], original_len: u32) {
         assert!(line.len() < 4096 + data.len() * 64, "{} bytes of text for {} bytes", line.len(), data.len());
         assert!(facts.link_len <= data.len().max(original_len as usize));
         let mut same = Vec::new();
-        let (_, details) = reader.packet_in_detail(&Names::new(), link_type, data, original_len, &mut same);
-        assert_eq!(same, line, "details change nothing in the line");
-        assert!(size(&details) < (64 << 10) + 4 * data.len(), "{} bytes of details", size(&details));
+        let mut segments = 0;
+        again.packet_with_segments(&Names::new(), link_type, data, original_len, &mut same, &mut |segment| {
+            segments += 1;
+            let payload = segment.payload;
+            assert_eq!(
+                payload.data,
+                data.get(payload.at..).unwrap_or_default().get(..payload.data.len()).expect("its place")
+            );
+            let Found { message, .. } = reader.read(segment)?;
+            assert!(size(&message) < (64 << 10) + 4 * data.len(), "{} bytes of text", size(&message));
+            None
+        });
+        assert_eq!(same, line, "reading payloads changes nothing in the line");
+        assert!(segments <= 17, "{segments} segments");
     }
 }
 
-/// Returns the number of bytes of text in details.
-fn size(details: &Details) -> usize {
-    let mut size = 0;
-    let mut add = |text: Option<&str>| size += text.map_or(0, str::len);
-    if let Some(dns) = &details.dns {
-        add(dns.query.as_deref());
-        for answer in &dns.answers {
-            add(Some(&answer.name));
-            add(answer.data.as_deref());
+/// Returns the number of bytes of text in a message.
+fn size(message: &Message) -> usize {
+    fn of<T: std::ops::Deref<Target = String>>(text: Option<&T>) -> usize {
+        text.map_or(0, |text| text.len())
+    }
+    match message {
+        Message::Dns(dns) => {
+            let data = |data: &Option<String>| data.as_deref().map_or(0, str::len);
+            let answers = dns.answers.iter().map(|answer| answer.name.len() + data(&answer.data));
+            of(dns.query.as_ref()) + answers.sum::<usize>()
         }
-    }
-    if let Some(tls) = &details.tls {
-        add(tls.server_name.as_deref());
-        tls.alpn.iter().for_each(|protocol| add(Some(protocol)));
-    }
-    if let Some(http) = &details.http {
-        for text in [&http.method, &http.path, &http.reason, &http.host, &http.user_agent, &http.content_type]
-        {
-            add(text.as_deref());
+        Message::Tls(tls) => {
+            of(tls.server_name.as_ref()) + tls.alpn.iter().map(|name| name.len()).sum::<usize>()
         }
+        Message::Http(http) => {
+            [&http.method, &http.path, &http.reason, &http.host, &http.user_agent, &http.content_type]
+                .map(|text| of(text.as_ref()))
+                .iter()
+                .sum()
+        }
+        other => panic!("{other:?} has no size"),
     }
-    size
 }
 
 #[test]

@@ -1,13 +1,13 @@
 //! The part of an object that comes from the payload: DNS, TLS and HTTP.
 
 use serde::Serialize;
-use weir_dissect::{Details, Dns, DnsRecord, Http, Tls};
+use weir_parse::{Dns, DnsRecord, Http, Message, Placed, Tls};
 
 /// Fields of the object itself.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Default, Serialize)]
 pub(crate) struct Payload<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
-    dns: Option<Message<'a>>,
+    dns: Option<DnsMessage<'a>>,
     /// The host that a TLS client asks for.
     #[serde(skip_serializing_if = "Option::is_none")]
     tls_server_name: Option<&'a str>,
@@ -15,15 +15,15 @@ pub(crate) struct Payload<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     tls_version: Option<&'static str>,
     /// The application protocols that a TLS client offers, or the one that the server chooses.
-    #[serde(skip_serializing_if = "<[_]>::is_empty")]
-    alpn: &'a [String],
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    alpn: Vec<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     http: Option<Head<'a>>,
 }
 
 /// Port 53 of UDP or TCP, or mDNS.
 #[derive(Debug, Serialize)]
-struct Message<'a> {
+struct DnsMessage<'a> {
     id: u16,
     response: bool,
     /// Of responses: `NOERROR`, `NXDOMAIN`, ...
@@ -70,19 +70,28 @@ struct Head<'a> {
 }
 
 impl<'a> Payload<'a> {
-    pub(crate) fn new(details: &'a Details) -> Self {
-        let tls = details.tls.as_ref();
-        Self {
-            dns: details.dns.as_ref().map(Message::new),
-            tls_server_name: tls.and_then(|Tls { server_name, .. }| server_name.as_deref()),
-            tls_version: tls.and_then(|tls| tls.version),
-            alpn: tls.map_or(&[], |tls| &tls.alpn),
-            http: details.http.as_ref().map(Head::new),
+    pub(crate) fn new(message: Option<&'a Message>) -> Self {
+        let nothing = Self::default();
+        match message {
+            Some(Message::Dns(dns)) => Self { dns: Some(DnsMessage::new(dns)), ..nothing },
+            Some(Message::Http(http)) => Self { http: Some(Head::new(http)), ..nothing },
+            Some(Message::Tls(Tls { server_name, version, alpn, .. })) => Self {
+                tls_server_name: text(server_name.as_ref()),
+                tls_version: *version,
+                alpn: alpn.iter().map(|protocol| &*protocol.value).collect(),
+                ..nothing
+            },
+            _ => nothing,
         }
     }
 }
 
-impl<'a> Message<'a> {
+/// Returns what a text says.
+fn text(placed: Option<&Placed<String>>) -> Option<&str> {
+    placed.map(|placed| &*placed.value)
+}
+
+impl<'a> DnsMessage<'a> {
     fn new(dns: &'a Dns) -> Self {
         let answer = |DnsRecord { name, kind, ttl, data, .. }: &'a DnsRecord| Answer {
             name,
@@ -94,9 +103,9 @@ impl<'a> Message<'a> {
             id: dns.id,
             response: dns.response,
             rcode: dns.rcode.as_deref(),
-            query: dns.query.as_deref(),
+            query: text(dns.query.as_ref()),
             query_type: dns.query_type.as_deref(),
-            answers: dns.answers.iter().map(answer).collect(),
+            answers: dns.answers.iter().map(|placed| answer(&placed.value)).collect(),
         }
     }
 }
@@ -104,14 +113,14 @@ impl<'a> Message<'a> {
 impl<'a> Head<'a> {
     fn new(http: &'a Http) -> Self {
         Self {
-            method: http.method.as_deref(),
-            host: http.host.as_deref(),
-            path: http.path.as_deref(),
+            method: text(http.method.as_ref()),
+            host: text(http.host.as_ref()),
+            path: text(http.path.as_ref()),
             status: http.status,
-            reason: http.reason.as_deref(),
+            reason: text(http.reason.as_ref()),
             version: http.version,
-            user_agent: http.user_agent.as_deref(),
-            content_type: http.content_type.as_deref(),
+            user_agent: text(http.user_agent.as_ref()),
+            content_type: text(http.content_type.as_ref()),
         }
     }
 }

@@ -10,6 +10,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 use weir::{Direction, FileInterface, Packet};
 use weir_dissect::{Dissector, Facts, Options};
+use weir_parse::{Found, Reader};
 
 use crate::details::Payload;
 use crate::{Printed, beneath, json};
@@ -115,6 +116,7 @@ fn is_zero(number: &u64) -> bool {
 #[derive(Debug)]
 pub struct Objects {
     dissector: Dissector,
+    reader: Reader,
     line: Vec<u8>,
     count: u64,
     interfaces: Vec<Printed>,
@@ -124,7 +126,7 @@ impl Objects {
     /// `options` apply to the field `line`.
     pub fn new(options: Options) -> Self {
         let dissector = Dissector::new(Options { no_dump: true, ..options });
-        Self { dissector, line: Vec::new(), count: 0, interfaces: Vec::new() }
+        Self { dissector, reader: Reader::default(), line: Vec::new(), count: 0, interfaces: Vec::new() }
     }
 
     /// Adds an interface.
@@ -141,8 +143,22 @@ impl Objects {
             self.interfaces.get(packet.interface as usize).unwrap_or(&unknown);
         self.line.clear();
         let (data, line) = (packet.data, &mut self.line);
-        let (facts, details) =
-            self.dissector.packet_in_detail(others, *link_type, data, packet.original_len, line);
+        let (reader, mut found) = (&mut self.reader, None);
+        let facts = self.dissector.packet_with_segments(
+            others,
+            *link_type,
+            data,
+            packet.original_len,
+            line,
+            &mut |segment| {
+                // Of nested packets, the outermost that says something.
+                if found.is_some() {
+                    return None;
+                }
+                found = reader.read(segment);
+                found.as_ref().map(|Found { protocol, .. }| *protocol)
+            },
+        );
         let ifindex = beneath::index(*link_type, data);
         let object = Object {
             number: self.count,
@@ -179,7 +195,7 @@ impl Objects {
             tcp_acknowledgement: facts.tcp_acknowledgement,
             tcp_window: facts.tcp_window,
             payload_length: facts.payload_len,
-            payload: Payload::new(&details),
+            payload: Payload::new(found.as_ref().map(|Found { message, .. }| message)),
             line: std::str::from_utf8(&self.line).unwrap_or_default(),
         };
         json::to_writer(&mut *text, &object)?;

@@ -149,7 +149,7 @@ impl Printer<'_> {
     pub(crate) fn textual(&mut self, textual: &'static Textual, segment: Segment<'_>) -> Result<(), Cut> {
         self.protocol = textual.protocol;
         self.facts.protocol = Some(textual.protocol);
-        if segment.tcp {
+        if segment.is_tcp() {
             self.text(": ");
         }
         self.text(textual.name);

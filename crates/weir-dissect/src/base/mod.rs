@@ -1,6 +1,5 @@
 //! What all protocols use.
 
-pub(crate) mod bytes;
 pub(crate) mod checksum;
 pub(crate) mod facts;
 pub(crate) mod hex;
@@ -8,3 +7,5 @@ pub(crate) mod names;
 pub(crate) mod segment;
 pub(crate) mod streams;
 pub(crate) mod text;
+
+pub(crate) use weir_parse::bytes;

@@ -2,6 +2,10 @@
 
 use std::net::IpAddr;
 
+use weir_packet::End;
+use weir_packet::protocol::TCP;
+
+use crate::Printer;
 use crate::base::bytes::Bytes;
 
 /// The IP header of a segment.
@@ -20,9 +24,30 @@ pub(crate) struct Around {
 /// The payload of TCP or UDP, and its place.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Segment<'a> {
-    pub(crate) tcp: bool,
+    /// TCP or UDP.
+    pub(crate) protocol: u8,
     pub(crate) around: Around,
     pub(crate) source: u16,
     pub(crate) destination: u16,
     pub(crate) payload: Bytes<'a>,
+}
+
+impl Segment<'_> {
+    pub(crate) fn is_tcp(&self) -> bool {
+        self.protocol == TCP
+    }
+}
+
+impl Printer<'_> {
+    /// Hands a payload to who reads them. `sequence`: the number of its first byte.
+    pub(crate) fn read_segment(&mut self, segment: &Segment<'_>, sequence: Option<u32>) {
+        let Some(read) = self.segments.as_deref_mut() else { return };
+        let Segment { protocol, around, source, destination, payload } = *segment;
+        let end = |address, port| End { address, port };
+        let (source, destination) = (end(around.source, source), end(around.destination, destination));
+        let segment = weir_parse::Segment { protocol, source, destination, sequence, payload };
+        if let Some(protocol) = read(&segment) {
+            self.facts.protocol = Some(protocol);
+        }
+    }
 }

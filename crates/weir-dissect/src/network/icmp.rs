@@ -28,9 +28,9 @@ impl Printer<'_> {
         if self.options.verbose > 0 && matches!(kind, 3..=5 | 11 | 12) && bytes.len > 8 {
             self.text("\n\t");
             // The message quotes another packet, whose ports and other fields are not its own.
-            let (own, details) = (self.facts, self.details.take());
+            let (own, segments) = (self.facts, self.segments.take());
             let result = self.nested(|printer| printer.ip4(bytes.from(8)));
-            (self.facts, self.details) = (own, details);
+            (self.facts, self.segments) = (own, segments);
             return result;
         }
         Ok(())

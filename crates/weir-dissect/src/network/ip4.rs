@@ -45,7 +45,7 @@ impl Printer<'_> {
         }
         // What is missing counts: the lengths of the payload are those in the header.
         bytes.get(0, 20)?;
-        let bytes = Bytes::new(bytes.first(len).data, len);
+        let bytes = bytes.sized(len);
         let (id, fragment, ttl, protocol) = (bytes.u16(4)?, bytes.u16(6)?, bytes.u8(8)?, bytes.u8(9)?);
         let offset = usize::from(fragment & 0x1fff) * 8;
         let more = fragment & 0x2000 != 0;

@@ -5,15 +5,15 @@
 //! | `link_types` | what a capture file says |
 //! | `ethertypes`, `llc`, `osi`, `ppp` | link layers |
 //! | `protocols` | IP |
-//! | `ports` | TCP and UDP |
+//! | `applications` | TCP and UDP |
 //! | `payloads` | names instead of ports |
 
+pub(crate) mod applications;
 pub(crate) mod ethertypes;
 mod link_types;
 pub(crate) mod llc;
 pub(crate) mod osi;
 pub(crate) mod payloads;
-pub(crate) mod ports;
 pub(crate) mod ppp;
 pub(crate) mod protocols;
 

@@ -62,13 +62,13 @@ impl Printer<'_> {
         }
         // As in tcpdump, what is missing of the frame is missing before the check value.
         let data = rest.data.len().checked_sub(CHECK).ok_or(Cut)?;
-        let mut rest = Bytes { data: &rest.data[..data], len: rest.len - CHECK };
+        let mut rest = Bytes { data: &rest.data[..data], len: rest.len - CHECK, ..rest };
         let given = usize::from(given);
         if given > rest.data.len() {
             return Err(Cut);
         }
         if given > 0 {
-            rest = Bytes::new(&rest.data[..given], given);
+            rest = rest.sized(given);
         }
         self.protocol = "ether";
         let ethertype = rest.u16(0)?;

@@ -9,7 +9,7 @@ use crate::base::checksum;
 use crate::base::segment::{Around, Segment};
 use crate::base::streams::Relative;
 use crate::base::text::put;
-use crate::registry::ports;
+use crate::registry::applications;
 
 const FIN: u8 = 1;
 pub(crate) const SYN: u8 = 2;
@@ -59,7 +59,9 @@ impl Printer<'_> {
         }
         let payload = bytes.from(header);
         self.facts.payload_len.get_or_insert(payload.len);
-        self.tcp_details(source, destination, payload);
+        let segment = Segment { protocol: TCP, around, source, destination, payload };
+        let first = sequence.wrapping_add((flags & SYN != 0).into());
+        self.read_segment(&segment, Some(first).filter(|_| !around.fragment));
         if self.options.quick {
             self.text("tcp ");
             self.size(payload.len);
@@ -113,7 +115,6 @@ impl Printer<'_> {
         }
         self.text(", length ");
         self.size(payload.len);
-        let segment = Segment { tcp: true, around, source, destination, payload };
         if payload.len == 0 {
             return Ok(());
         }
@@ -121,7 +122,7 @@ impl Printer<'_> {
         if self.options.payload.is_some() {
             return self.named_segment(&segment);
         }
-        match ports::reader(&segment) {
+        match applications::reader(&segment) {
             Some(read) => read(self, segment),
             None => Ok(()),
         }

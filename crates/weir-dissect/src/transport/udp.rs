@@ -8,7 +8,7 @@ use crate::base::bytes::{Bytes, Cut};
 use crate::base::checksum;
 use crate::base::segment::{Around, Segment};
 use crate::base::text::put;
-use crate::registry::ports;
+use crate::registry::applications;
 
 impl Printer<'_> {
     pub(crate) fn udp(&mut self, around: Around, bytes: Bytes<'_>) -> Result<(), Cut> {
@@ -36,11 +36,11 @@ impl Printer<'_> {
         let datagram = bytes.first(len);
         let payload = datagram.from(8);
         self.facts.payload_len.get_or_insert(payload.len);
-        self.udp_details(source, destination, payload);
+        let segment = Segment { protocol: UDP, around, source, destination, payload };
+        self.read_segment(&segment, None);
         if let Some(printed) = self.named_datagram(around, payload) {
             return printed;
         }
-        let segment = Segment { tcp: false, around, source, destination, payload };
         let silent = !self.options.quick && nfs::is_datagram(&segment);
         let level = if around.source.is_ipv4() { 2 } else { 1 };
         if self.options.verbose >= level && !self.options.unverified && !around.fragment && !silent {
@@ -56,7 +56,7 @@ impl Printer<'_> {
             }
         }
         if !self.options.quick
-            && let Some(read) = ports::reader(&segment)
+            && let Some(read) = applications::reader(&segment)
         {
             return read(self, segment);
         }

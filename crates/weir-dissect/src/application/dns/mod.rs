@@ -2,17 +2,11 @@
 
 mod edns;
 
+use weir_parse::dns::{HEADER, NAME, POINTERS, SHOWN, counts, result, skip_name, type_name};
+
 use crate::Printer;
 use crate::base::bytes::{Bytes, Cut};
 use crate::base::text::put;
-
-pub(crate) const HEADER: usize = 12;
-/// Most pointers followed in one name. A longer chain is a loop or malicious.
-pub(crate) const POINTERS: usize = 64;
-/// Longest name in bytes, including label lengths (RFC 1035, section 2.3.4).
-pub(crate) const NAME: usize = 255;
-/// Most questions or answers in one line.
-pub(crate) const SHOWN: usize = 32;
 
 const INTERNET: u16 = 1;
 const SOA: u16 = 6;
@@ -408,72 +402,6 @@ impl Printer<'_> {
         match type_name(kind) {
             Some(name) => self.text(name),
             None => put!(self, "Type{kind}"),
-        }
-    }
-}
-
-/// Returns tcpdump's name of a record type.
-pub(crate) fn type_name(kind: u16) -> Option<&'static str> {
-    const LOW: [&str; 43] = [
-        "A", "NS", "MD", "MF", "CNAME", "SOA", "MB", "MG", "MR", "NULL", "WKS", "PTR", "HINFO", "MINFO",
-        "MX", "TXT", "RP", "AFSDB", "X25", "ISDN", "RT", "NSAP", "NSAP_PTR", "SIG", "KEY", "PX", "GPOS",
-        "AAAA", "LOC", "NXT", "EID", "NIMLOC", "SRV", "ATMA", "NAPTR", "KX", "CERT", "A6", "DNAME", "SINK",
-        "OPT", "APL", "DS",
-    ];
-    match kind {
-        44 => Some("SSHFP"),
-        45 => Some("IPSECKEY"),
-        46 => Some("RRSIG"),
-        47 => Some("NSEC"),
-        48 => Some("DNSKEY"),
-        99 => Some("SPF"),
-        249 => Some("TKEY"),
-        250 => Some("TSIG"),
-        251 => Some("IXFR"),
-        252 => Some("AXFR"),
-        253 => Some("MAILB"),
-        254 => Some("MAILA"),
-        255 => Some("ANY"),
-        256 => Some("URI"),
-        _ => kind.checked_sub(1).and_then(|at| LOW.get(usize::from(at))).copied(),
-    }
-}
-
-fn counts(bytes: Bytes<'_>) -> Result<[u16; 4], Cut> {
-    Ok([bytes.u16(4)?, bytes.u16(6)?, bytes.u16(8)?, bytes.u16(10)?])
-}
-
-/// Returns the result of a response: the bits of its flags, and above them those of the first OPT record behind the
-/// answers, if there is one (RFC 6891, section 6.1.3).
-pub(crate) fn result(flags: u16, bytes: Bytes<'_>) -> u16 {
-    u16::from(extended_result(bytes).unwrap_or(0)) << 4 | flags & 15
-}
-
-fn extended_result(bytes: Bytes<'_>) -> Result<u8, Cut> {
-    let [questions, answers, authorities, additional] = counts(bytes)?;
-    let mut at = HEADER;
-    for _ in 0..questions {
-        at = skip_name(bytes, at)? + 4;
-    }
-    let before = u32::from(answers) + u32::from(authorities);
-    for number in 0..before + u32::from(additional) {
-        let end = skip_name(bytes, at)?;
-        if number >= before && bytes.u16(end)? == OPT {
-            return bytes.u8(end + 4);
-        }
-        at = end + 10 + usize::from(bytes.u16(end + 8)?);
-    }
-    Ok(0)
-}
-
-/// Returns the position after a name. Every step advances, so the loop ends.
-pub(crate) fn skip_name(bytes: Bytes<'_>, mut at: usize) -> Result<usize, Cut> {
-    loop {
-        match bytes.u8(at)? {
-            0 => return Ok(at + 1),
-            len @ 1..0x40 => at += 1 + usize::from(len),
-            0xc0.. => return Ok(at + 2),
-            _ => return Err(Cut),
         }
     }
 }

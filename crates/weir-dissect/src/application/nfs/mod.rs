@@ -67,7 +67,7 @@ fn direction(segment: &Segment<'_>, bytes: Bytes<'_>) -> Option<bool> {
 
 /// Returns whether it is a message in a datagram, of whose checksum tcpdump says nothing.
 pub(crate) fn is_datagram(segment: &Segment<'_>) -> bool {
-    !segment.tcp && direction(segment, segment.payload).is_some()
+    !segment.is_tcp() && direction(segment, segment.payload).is_some()
 }
 
 /// A position in arguments, which are all multiples of four bytes (XDR, RFC 4506).
@@ -130,20 +130,20 @@ impl Printer<'_> {
     /// Prints a call to the server's port, or a reply from it.
     pub(crate) fn nfs(&mut self, segment: Segment<'_>) -> Result<(), Cut> {
         let mut bytes = segment.payload;
-        if segment.tcp {
+        if segment.is_tcp() {
             // Only a record at the start of a segment is read.
             let Ok(mark) = bytes.u32(0) else { return Ok(()) };
             bytes = bytes.from(4).first((mark & !LAST) as usize);
         }
         let Some(call) = direction(&segment, bytes) else {
-            if !segment.tcp {
+            if !segment.is_tcp() {
                 put!(self, "UDP, length {}", bytes.len);
             }
             return Ok(());
         };
         self.protocol = "nfs";
         self.facts.protocol = Some("nfs");
-        if segment.tcp {
+        if segment.is_tcp() {
             self.text(": ");
         }
         put!(self, "NFS {} xid {} ", if call { "request" } else { "reply" }, bytes.u32(0)?);

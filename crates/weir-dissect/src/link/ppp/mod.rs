@@ -159,7 +159,7 @@ impl Printer<'_> {
             }
             return Ok(None);
         }
-        let message = if len > bytes.len { Bytes::new(bytes.data, len) } else { bytes.first(len) };
+        let message = bytes.sized(len);
         Ok(Some(message.from(4)))
     }
 }

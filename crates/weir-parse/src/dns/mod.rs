@@ -1,13 +1,25 @@
 //! DNS messages for programs: the question and the answers, in the notation of zone files (RFC 1035, section 5.1).
 
+mod name;
+mod service;
+
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-use crate::application::dns::{self, HEADER, NAME, POINTERS, SHOWN, skip_name, type_name};
-use crate::base::bytes::{Bytes, Cut, text};
-use crate::details::service;
+use crate::bytes::{Bytes, Cut, text};
+use crate::placed::Placed;
+use crate::reading::Reading;
+
+pub use self::name::{NAME, POINTERS, skip_name};
+use self::name::{escaped, name};
+
+/// Length of the header of a message.
+pub const HEADER: usize = 12;
+/// Most questions or answers that are read.
+pub const SHOWN: usize = 32;
 
 const RESPONSE: u16 = 0x8000;
+const OPT: u16 = 41;
 
 /// Returns the name of a result (IANA, "DNS RCODEs").
 fn result_name(result: u16) -> Option<&'static str> {
@@ -45,11 +57,11 @@ pub struct Dns {
     /// number.
     pub rcode: Option<Cow<'static, str>>,
     /// Name in the first question, without the last dot.
-    pub query: Option<String>,
+    pub query: Option<Placed<String>>,
     /// Record type in the first question: `A`, `AAAA`, ..., or `TYPE` and the number.
     pub query_type: Option<Cow<'static, str>>,
     /// The first 32 records of the answer section.
-    pub answers: Vec<DnsRecord>,
+    pub answers: Vec<Placed<DnsRecord>>,
 }
 
 /// A resource record.
@@ -68,14 +80,27 @@ pub struct DnsRecord {
 
 impl Dns {
     /// Reads a message.
-    pub(crate) fn read(message: Bytes<'_>) -> Option<Self> {
+    pub(crate) fn read(message: Bytes<'_>) -> Reading<Self> {
+        Self::read_header(message).map_or(Reading::Nothing, Reading::Whole)
+    }
+
+    /// Reads a message behind its length, as it is sent over TCP (RFC 1035, section 4.2.2).
+    pub(crate) fn read_in_stream(bytes: Bytes<'_>) -> Reading<Self> {
+        match bytes.u16(0).map(usize::from) {
+            Ok(len @ HEADER..) if len + 2 > bytes.len => Reading::Part(None),
+            Ok(len @ HEADER..) => Self::read(bytes.from(2).first(len)),
+            _ => Reading::Nothing,
+        }
+    }
+
+    fn read_header(message: Bytes<'_>) -> Option<Self> {
         let header: [u8; HEADER] = message.get(0, HEADER).ok()?.try_into().ok()?;
         let [id, flags, questions, answers] =
             [0, 2, 4, 6].map(|at| u16::from_be_bytes([header[at], header[at + 1]]));
         let response = flags & RESPONSE != 0;
         let mut dns = Self { id, response, ..Self::default() };
         dns.rcode = response.then(|| {
-            let result = dns::result(flags, message);
+            let result = result(flags, message);
             result_name(result).map_or_else(|| format!("RCODE{result}").into(), Cow::Borrowed)
         });
         // What comes before the end of the packet, or before nonsense, is right.
@@ -89,7 +114,8 @@ impl Dns {
             let end = skip_name(message, at)?;
             if number == 0 {
                 let kind = message.u16(end)?;
-                self.query = Some(name(message, at)?);
+                let value = name(message, at)?;
+                self.query = Some(Placed { value, at: message.at + at..message.at + end });
                 self.query_type = Some(type_of(kind));
             }
             at = end + 4;
@@ -100,12 +126,13 @@ impl Dns {
             let data = end + 10;
             let next = data + usize::from(message.u16(end + 8)?);
             message.get(data, next - data)?;
-            self.answers.push(DnsRecord {
+            let value = DnsRecord {
                 name: name(message, at)?,
                 kind: type_of(kind),
                 ttl,
                 data: notation(kind, message.first(next), data).ok().flatten(),
-            });
+            };
+            self.answers.push(Placed { value, at: message.at + at..message.at + next });
             at = next;
         }
         Ok(())
@@ -172,51 +199,6 @@ fn strings(message: Bytes<'_>, mut at: usize) -> Result<String, Cut> {
     Ok(all)
 }
 
-/// Returns a name with dots between its labels; `.` for the root. A loop is as good as a name that is not there.
-fn name(message: Bytes<'_>, mut at: usize) -> Result<String, Cut> {
-    let mut name = String::new();
-    let (mut pointers, mut total) = (0, 0);
-    loop {
-        match message.u8(at)? {
-            0 if name.is_empty() => return Ok(".".to_owned()),
-            0 => return Ok(name),
-            len @ 1..0x40 => {
-                let label = message.get(at + 1, len.into())?;
-                if !name.is_empty() {
-                    name.push('.');
-                }
-                name.push_str(&escaped(label, '.'));
-                at += 1 + label.len();
-                total += 1 + label.len();
-            }
-            0xc0.. => {
-                at = usize::from(message.u16(at)? & 0x3fff);
-                pointers += 1;
-            }
-            _ => return Err(Cut),
-        }
-        if total > NAME || pointers > POINTERS {
-            return Err(Cut);
-        }
-    }
-}
-
-/// Returns text with a backslash before each `special` character and before each backslash.
-fn escaped(bytes: &[u8], special: char) -> String {
-    let text = text(bytes);
-    if !text.contains([special, '\\']) {
-        return text;
-    }
-    let mut escaped = String::with_capacity(text.len() + 4);
-    for letter in text.chars() {
-        if letter == special || letter == '\\' {
-            escaped.push('\\');
-        }
-        escaped.push(letter);
-    }
-    escaped
-}
-
 /// Returns the name of a record type.
 fn type_of(kind: u16) -> Cow<'static, str> {
     // Lines have these as numbers, as tcpdump does.
@@ -228,4 +210,59 @@ fn type_of(kind: u16) -> Cow<'static, str> {
         _ => type_name(kind),
     };
     newer.map_or_else(|| format!("TYPE{kind}").into(), Cow::Borrowed)
+}
+
+/// Returns tcpdump's name of a record type.
+pub fn type_name(kind: u16) -> Option<&'static str> {
+    const LOW: [&str; 43] = [
+        "A", "NS", "MD", "MF", "CNAME", "SOA", "MB", "MG", "MR", "NULL", "WKS", "PTR", "HINFO", "MINFO",
+        "MX", "TXT", "RP", "AFSDB", "X25", "ISDN", "RT", "NSAP", "NSAP_PTR", "SIG", "KEY", "PX", "GPOS",
+        "AAAA", "LOC", "NXT", "EID", "NIMLOC", "SRV", "ATMA", "NAPTR", "KX", "CERT", "A6", "DNAME", "SINK",
+        "OPT", "APL", "DS",
+    ];
+    match kind {
+        44 => Some("SSHFP"),
+        45 => Some("IPSECKEY"),
+        46 => Some("RRSIG"),
+        47 => Some("NSEC"),
+        48 => Some("DNSKEY"),
+        99 => Some("SPF"),
+        249 => Some("TKEY"),
+        250 => Some("TSIG"),
+        251 => Some("IXFR"),
+        252 => Some("AXFR"),
+        253 => Some("MAILB"),
+        254 => Some("MAILA"),
+        255 => Some("ANY"),
+        256 => Some("URI"),
+        _ => kind.checked_sub(1).and_then(|at| LOW.get(usize::from(at))).copied(),
+    }
+}
+
+/// Returns the numbers of questions, answers, authorities and additional records.
+pub fn counts(bytes: Bytes<'_>) -> Result<[u16; 4], Cut> {
+    Ok([bytes.u16(4)?, bytes.u16(6)?, bytes.u16(8)?, bytes.u16(10)?])
+}
+
+/// Returns the result of a response: the bits of its flags, and above them those of the first OPT record behind the
+/// answers, if there is one (RFC 6891, section 6.1.3).
+pub fn result(flags: u16, bytes: Bytes<'_>) -> u16 {
+    u16::from(extended_result(bytes).unwrap_or(0)) << 4 | flags & 15
+}
+
+fn extended_result(bytes: Bytes<'_>) -> Result<u8, Cut> {
+    let [questions, answers, authorities, additional] = counts(bytes)?;
+    let mut at = HEADER;
+    for _ in 0..questions {
+        at = skip_name(bytes, at)? + 4;
+    }
+    let before = u32::from(answers) + u32::from(authorities);
+    for number in 0..before + u32::from(additional) {
+        let end = skip_name(bytes, at)?;
+        if number >= before && bytes.u16(end)? == OPT {
+            return bytes.u8(end + 4);
+        }
+        at = end + 10 + usize::from(bytes.u16(end + 8)?);
+    }
+    Ok(0)
 }

@@ -2,8 +2,8 @@
 
 use std::fmt::Write as _;
 
-use crate::application::dns::skip_name;
-use crate::base::bytes::{Bytes, Cut};
+use super::name::skip_name;
+use crate::bytes::{Bytes, Cut};
 
 /// Parameters by number (IANA, "DNS Service Parameter Keys").
 const KEYS: [&str; 9] =

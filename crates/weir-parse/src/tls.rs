@@ -1,7 +1,11 @@
 //! TLS hellos (RFC 8446, RFC 5246): the first message of each side, which is not encrypted.
 
-use crate::base::bytes::{Bytes, Cut, text};
+use crate::bytes::{Bytes, Cut};
+use crate::placed::Placed;
+use crate::reading::Reading;
 
+/// Length of the header of a record.
+const RECORD: usize = 5;
 const HANDSHAKE: u8 = 22;
 const CLIENT_HELLO: u8 = 1;
 const SERVER_HELLO: u8 = 2;
@@ -18,30 +22,40 @@ const PROTOCOLS: usize = 16;
 #[non_exhaustive]
 pub struct Tls {
     /// The host that the client asks for (server name indication). A truncated hello has it if the extension is complete.
-    pub server_name: Option<String>,
+    pub server_name: Option<Placed<String>>,
     /// The highest version that the client offers, or the one that the server chooses: `TLS 1.3`.
     pub version: Option<&'static str>,
     /// The application protocols that the client offers, at most 16, or the one that the server chooses: `h2`.
-    pub alpn: Vec<String>,
+    pub alpn: Vec<Placed<String>>,
+}
+
+/// Returns whether a payload begins with a hello.
+pub(crate) fn is_hello(bytes: Bytes<'_>) -> bool {
+    matches!(bytes.data, [HANDSHAKE, 3, _, _, _, CLIENT_HELLO | SERVER_HELLO, ..])
 }
 
 impl Tls {
     /// Reads a hello at the start of a segment.
-    pub(crate) fn read(payload: Bytes<'_>) -> Option<Self> {
-        let (kind, major) = (payload.u8(0).ok()?, payload.u8(1).ok()?);
-        let (record, message) = (payload.u16(3).ok()?, payload.u8(5).ok()?);
-        if (kind, major) != (HANDSHAKE, 3) || !matches!(message, CLIENT_HELLO | SERVER_HELLO) {
-            return None;
+    pub(crate) fn read(payload: Bytes<'_>) -> Reading<Self> {
+        let whole = payload.u16(3).is_ok_and(|len| RECORD + usize::from(len) <= payload.len);
+        match Self::read_record(payload) {
+            Ok(Some(tls)) if whole => Reading::Whole(tls),
+            Ok(Some(tls)) => Reading::Part(Some(tls)),
+            _ => Reading::Nothing,
         }
-        let hello = payload.from(5).first(record.into());
-        let hello = hello.from(4).first(hello.u24(1).ok()? as usize);
+    }
+
+    fn read_record(payload: Bytes<'_>) -> Result<Option<Self>, Cut> {
+        let (record, message) = (payload.u16(3)?, payload.u8(RECORD)?);
+        let hello = payload.from(RECORD).first(record.into());
+        let hello = hello.from(4).first(hello.u24(1)? as usize);
         let mut tls = Self::default();
-        let legacy = version(hello.u16(0).ok()?)?;
+        let Some(legacy) = version(hello.u16(0)?) else { return Ok(None) };
         // A hello that ends early may have had a newer version than the one in its header.
         if tls.hello(message == CLIENT_HELLO, hello).is_ok() {
             tls.version.get_or_insert(legacy);
         }
-        Some(tls)
+        Ok(Some(tls))
     }
 
     fn hello(&mut self, client: bool, hello: Bytes<'_>) -> Result<(), Cut> {
@@ -56,7 +70,8 @@ impl Tls {
         let mut rest = hello.from(at + 2).first(hello.u16(at)?.into());
         while rest.len > 0 {
             let (kind, len) = (rest.u16(0)?, usize::from(rest.u16(2)?));
-            let extension = Bytes::new(rest.get(4, len)?, len);
+            rest.get(4, len)?;
+            let extension = rest.from(4).first(len);
             // Nonsense in one of them does not matter to the others.
             let _nonsense = self.extension(client, kind, extension);
             rest = rest.from(4 + len);
@@ -68,14 +83,14 @@ impl Tls {
         match kind {
             // A list with one name of type 0.
             SERVER_NAME if client && extension.u8(2)? == 0 => {
-                let name = extension.get(5, extension.u16(3)?.into())?;
-                self.server_name.get_or_insert_with(|| text(name));
+                let name = Placed::text(extension, 5, extension.u16(3)?.into())?;
+                self.server_name.get_or_insert(name);
             }
             ALPN if self.alpn.is_empty() => {
                 let mut at = 2;
                 while at < extension.len && self.alpn.len() < PROTOCOLS {
                     let len = usize::from(extension.u8(at)?);
-                    self.alpn.push(text(extension.get(at + 1, len)?));
+                    self.alpn.push(Placed::text(extension, at + 1, len)?);
                     at += 1 + len;
                 }
             }

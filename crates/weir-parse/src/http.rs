@@ -1,0 +1,91 @@
+//! Heads of HTTP/1 messages (RFC 9112).
+
+use crate::bytes::Bytes;
+use crate::head::{Head, Part, is_method, status};
+use crate::placed::Placed;
+use crate::reading::Reading;
+
+/// Longest method that is looked for, in bytes.
+const METHOD: usize = 32;
+
+/// The head of a request or response, as far as its lines are complete in the packet.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Http {
+    /// Request method: `GET`.
+    pub method: Option<Placed<String>>,
+    /// Request target, in most requests path and query.
+    pub path: Option<Placed<String>>,
+    /// Status code of a response.
+    pub status: Option<u16>,
+    /// Reason phrase of a response, if there is one.
+    pub reason: Option<Placed<String>>,
+    /// `HTTP/1.1` or `HTTP/1.0`.
+    pub version: &'static str,
+    /// Field `Host`.
+    pub host: Option<Placed<String>>,
+    /// Field `User-Agent`.
+    pub user_agent: Option<Placed<String>>,
+    /// Field `Content-Type`.
+    pub content_type: Option<Placed<String>>,
+}
+
+/// Returns whether a payload begins as a request or a response does.
+pub(crate) fn begins(bytes: Bytes<'_>) -> bool {
+    let word = bytes.data.iter().take(METHOD + 1).position(|&byte| byte == b' ');
+    bytes.data.starts_with(b"HTTP/1.") || word.is_some_and(|end| is_method(&bytes.data[..end]))
+}
+
+impl Http {
+    /// Reads a head at the start of a segment.
+    pub(crate) fn read(bytes: Bytes<'_>) -> Reading<Self> {
+        let mut head = Head::new(bytes);
+        let Ok(first) = head.line() else {
+            return if begins(bytes) && !head.ended() { Reading::Part(None) } else { Reading::Nothing };
+        };
+        let Some(mut http) = Self::status_line(first).or_else(|| Self::request_line(first)) else {
+            return Reading::Nothing;
+        };
+        while let Some((name, value)) = head.field() {
+            http.field(name, value);
+        }
+        if head.ended() { Reading::Whole(http) } else { Reading::Part(Some(http)) }
+    }
+
+    fn request_line(line: Part<'_>) -> Option<Self> {
+        let (method, rest) = line.split_at_first(b' ')?;
+        let (path, last) = rest.split_at_last(b' ')?;
+        let version = version(last.bytes)?;
+        let http = Self { method: Some(method.text()), path: Some(path.text()), version, ..Self::default() };
+        Some(http).filter(|_| is_method(method.bytes) && !path.bytes.is_empty())
+    }
+
+    fn status_line(line: Part<'_>) -> Option<Self> {
+        let (first, rest) = line.split_at_first(b' ')?;
+        let version = version(first.bytes)?;
+        let (word, reason) = match rest.split_at_first(b' ') {
+            Some((word, reason)) => (word, Some(reason)),
+            None => (rest, None),
+        };
+        let reason = reason.filter(|reason| !reason.bytes.is_empty()).map(Part::text);
+        Some(Self { status: Some(status(word.bytes)?), reason, version, ..Self::default() })
+    }
+
+    fn field(&mut self, name: &[u8], value: Part<'_>) {
+        let place = match name {
+            name if name.eq_ignore_ascii_case(b"host") => &mut self.host,
+            name if name.eq_ignore_ascii_case(b"user-agent") => &mut self.user_agent,
+            name if name.eq_ignore_ascii_case(b"content-type") => &mut self.content_type,
+            _ => return,
+        };
+        place.get_or_insert_with(|| value.text());
+    }
+}
+
+fn version(word: &[u8]) -> Option<&'static str> {
+    match word {
+        b"HTTP/1.1" => Some("HTTP/1.1"),
+        b"HTTP/1.0" => Some("HTTP/1.0"),
+        _ => None,
+    }
+}

@@ -1,0 +1,57 @@
+//! What reads a payload, and who gets which.
+
+use std::fmt;
+
+use crate::application::Application;
+use crate::bytes::Bytes;
+use crate::dns::Dns;
+use crate::http::{self, Http};
+use crate::message::Message;
+use crate::reading::Reading;
+use crate::segment::Segment;
+use crate::tls::{self, Tls};
+
+/// Reads the messages of a protocol. It keeps nothing: what lies in several segments is read again with each of them, from its
+/// beginning on.
+pub trait Parser: fmt::Debug + Sync {
+    /// The name of the protocol: `dns`, `mdns`, `tls`, ...
+    fn protocol(&self) -> &'static str;
+
+    /// Reads the message at the beginning of these bytes: the payload of a segment, or those of some segments of a TCP
+    /// connection. Places count from where [`Bytes::at`] is 0.
+    fn read(&self, bytes: Bytes<'_>) -> Reading<Message>;
+}
+
+/// A protocol and a function.
+#[derive(Debug)]
+struct Known(&'static str, fn(Bytes<'_>) -> Reading<Message>);
+
+impl Parser for Known {
+    fn protocol(&self) -> &'static str {
+        self.0
+    }
+
+    fn read(&self, bytes: Bytes<'_>) -> Reading<Message> {
+        (self.1)(bytes)
+    }
+}
+
+const DNS: Known = Known("dns", |bytes| Dns::read(bytes).map(Message::Dns));
+const DNS_IN_STREAM: Known = Known("dns", |bytes| Dns::read_in_stream(bytes).map(Message::Dns));
+const MULTICAST_DNS: Known = Known("mdns", |bytes| Dns::read(bytes).map(Message::Dns));
+const TLS: Known = Known("tls", |bytes| Tls::read(bytes).map(Message::Tls));
+const HTTP: Known = Known("http", |bytes| Http::read(bytes).map(Message::Http));
+
+/// Returns what reads a segment: what its ports stand for, else what its first bytes look like.
+pub fn parser(segment: &Segment<'_>) -> Option<&'static dyn Parser> {
+    let ports = [segment.source.port, segment.destination.port];
+    let is_tcp = segment.is_tcp();
+    Some(match Application::of(is_tcp, ports) {
+        Some(Application::Dns) if is_tcp => &DNS_IN_STREAM,
+        Some(Application::Dns) => &DNS,
+        Some(Application::MulticastDns) => &MULTICAST_DNS,
+        _ if is_tcp && tls::is_hello(segment.payload) => &TLS,
+        _ if is_tcp && http::begins(segment.payload) => &HTTP,
+        _ => return None,
+    })
+}
