@@ -7,13 +7,10 @@ use std::path::Path;
 use std::process::Command;
 
 use serde_json::Value;
-use weir_lab::require_root;
+use weir_lab::root_test;
 
-#[test]
+#[root_test]
 fn root_forwarding_is_measured() {
-    if !require_root("root_forwarding_is_measured") {
-        return;
-    }
     let dir = tempfile::tempdir().expect("a folder");
     let json = dir.path().join("forward.json");
     let mut bench = Command::new(env!("CARGO_BIN_EXE_weir-bench"));
@@ -30,11 +27,8 @@ fn root_forwarding_is_measured() {
 }
 
 /// It fails where a frame is not as it was, not in its turn, or not in the account.
-#[test]
+#[root_test]
 fn root_forwarding_is_checked_frame_by_frame() {
-    if !require_root("root_forwarding_is_checked_frame_by_frame") {
-        return;
-    }
     let mut bench = Command::new(env!("CARGO_BIN_EXE_weir-bench"));
     let output = bench.args(["forward", "--check", "200ms"]).output().expect("run weir-bench");
     let told = String::from_utf8_lossy(&output.stdout);
@@ -42,11 +36,8 @@ fn root_forwarding_is_checked_frame_by_frame() {
     assert_eq!(told.matches(" 0 wrong, 0 out of order\n").count(), 4, "{told}");
 }
 
-#[test]
+#[root_test]
 fn root_handlers_that_help_are_measured() {
-    if !require_root("root_handlers_that_help_are_measured") {
-        return;
-    }
     // Problems, such as an account that does not close, would make it fail. What is lost is a matter of speed.
     let report = short(&["queues", "--rounds", "1", "--quick"], Path::new(""));
     let list = |name: &str| report[name].as_array().expect("a list").clone();
@@ -94,11 +85,8 @@ const CONTESTANTS: [&str; 18] = [
     "netsniff-ng",
 ];
 
-#[test]
+#[root_test]
 fn root_everyone_is_measured_and_every_check_passes() {
-    if !require_root("root_everyone_is_measured_and_every_check_passes") {
-        return;
-    }
     let dir = tempfile::tempdir().expect("a folder");
     let (json, plot) = (dir.path().join("bench.json"), dir.path().join("bench.svg"));
     let mut bench = Command::new(env!("CARGO_BIN_EXE_weir-bench"));
@@ -172,11 +160,8 @@ fn filters_are_measured() {
     assert!(compiled.iter().any(|sample| sample["hosts"] == 100_000), "{compiled:?}");
 }
 
-#[test]
+#[root_test]
 fn root_captures_through_both_libraries_are_measured() {
-    if !require_root("root_captures_through_both_libraries_are_measured") {
-        return;
-    }
     let dir = tempfile::tempdir().expect("a folder");
     let place = dir.path().to_str().expect("UTF-8");
     let words =
@@ -270,11 +255,8 @@ fn without_a_compiler_or_a_library_of_weir_nothing_is_compared() {
     assert!(not_ours.contains("does not run on weir"), "{not_ours}");
 }
 
-#[test]
+#[root_test]
 fn root_lines_and_a_terminal_are_measured() {
-    if !require_root("root_lines_and_a_terminal_are_measured") {
-        return;
-    }
     let dir = tempfile::tempdir().expect("a folder");
     // It fails if a line is wrong, or if lines and packets that were not printed are not all that were captured.
     let report = short(&["look", "--quick", "--duration", "50ms", "--dir"], dir.path());
@@ -301,11 +283,8 @@ fn root_lines_and_a_terminal_are_measured() {
     assert_eq!(fs::read_dir(dir.path()).expect("the folder").count(), 0, "nothing is left");
 }
 
-#[test]
+#[root_test]
 fn root_wrong_lines_are_found() {
-    if !require_root("root_wrong_lines_are_found") {
-        return;
-    }
     let dir = tempfile::tempdir().expect("a folder");
     let weir = Path::new(env!("CARGO_BIN_EXE_weir-bench")).with_file_name("weir");
     // One that prints more lines than packets.
@@ -322,11 +301,8 @@ fn root_wrong_lines_are_found() {
     assert!(stderr.contains("wrong measurements: 4"), "{stderr}");
 }
 
-#[test]
+#[root_test]
 fn root_compressing_is_measured() {
-    if !require_root("root_compressing_is_measured") {
-        return;
-    }
     let dir = tempfile::tempdir().expect("a folder");
     let short =
         short(&["compress", "--rounds", "1", "--duration", "50ms", "--sizes", "60", "--dir"], dir.path());
@@ -334,11 +310,8 @@ fn root_compressing_is_measured() {
     assert!(samples.len() == 1 && samples[0]["problem"].is_null(), "{samples:?}");
 }
 
-#[test]
+#[root_test]
 fn root_the_cost_for_a_host_is_measured() {
-    if !require_root("root_the_cost_for_a_host_is_measured") {
-        return;
-    }
     let report = short(&["host", "--rounds", "1", "--duration", "100ms"], Path::new(""));
     let samples = report["samples"].as_array().expect("a list");
     assert_eq!(samples.len(), 4);
@@ -347,11 +320,8 @@ fn root_the_cost_for_a_host_is_measured() {
     }
 }
 
-#[test]
+#[root_test]
 fn root_replaying_is_measured() {
-    if !require_root("root_replaying_is_measured") {
-        return;
-    }
     let report = short(&["replay", "--quick"], Path::new(""));
     let samples = report["samples"].as_array().expect("a list");
     assert_eq!(samples.len(), 6, "{report}");
@@ -361,11 +331,8 @@ fn root_replaying_is_measured() {
     assert!(bars.iter().all(|bar| bar["measured"]["median"].is_number()), "{report}");
 }
 
-#[test]
+#[root_test]
 fn root_sending_is_measured() {
-    if !require_root("root_sending_is_measured") {
-        return;
-    }
     let report = short(&["send", "--quick"], Path::new(""));
     let samples = report["samples"].as_array().expect("a list");
     let weirs =
@@ -378,11 +345,8 @@ fn root_sending_is_measured() {
     assert!(report["bars"][0]["measured"]["median"].is_number(), "{report}");
 }
 
-#[test]
+#[root_test]
 fn root_counting_is_measured() {
-    if !require_root("root_counting_is_measured") {
-        return;
-    }
     let report = short(&["stat", "--quick"], Path::new(""));
     let samples = report["samples"].as_array().expect("a list");
     assert_eq!(samples.len(), 11, "{report}");
@@ -395,11 +359,8 @@ fn root_counting_is_measured() {
     assert!(bars.iter().all(|bar| bar["measured"]["median"].is_number()), "{report}");
 }
 
-#[test]
+#[root_test]
 fn root_steering_is_measured() {
-    if !require_root("root_steering_is_measured") {
-        return;
-    }
     let report = short(&["steer", "--rounds", "1", "--quick"], Path::new(""));
     let added = report["added"].as_array().expect("a list");
     assert_eq!(added.len(), 16, "four kinds, four packets: {added:?}");

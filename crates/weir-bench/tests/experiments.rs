@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
-use weir_lab::{NetNs, require_root};
+use weir_lab::{NetNs, root_test};
 use weir_sys::link::Links;
 use weir_sys::veth;
 
@@ -57,11 +57,8 @@ fn values<'a>(outcome: &'a Value, measure: &str) -> Vec<(&'a str, Option<f64>, f
     of.map(|value| (value["series"].as_str().expect("a name"), value["at"].as_f64(), number(value))).collect()
 }
 
-#[test]
+#[root_test]
 fn root_experiments_end_in_a_report() {
-    if !require_root("root_experiments_end_in_a_report") {
-        return;
-    }
     let (results, told, page) = experiment("stat");
     let outcome = &results["outcomes"][0];
     let [sent, received, lost] = ["sent", "received", "lost"].map(|measure| values(outcome, measure));
@@ -85,11 +82,8 @@ fn root_experiments_end_in_a_report() {
     assert!(page.contains("<summary>The machine</summary>") && page.contains("<td>peers tcpdump</td>"));
 }
 
-#[test]
+#[root_test]
 fn root_captures_with_chunks_of_all_sizes_add_up() {
-    if !require_root("root_captures_with_chunks_of_all_sizes_add_up") {
-        return;
-    }
     let (results, told, _) = experiment("chunks");
     let [sent, received, lost] =
         ["sent", "received", "lost"].map(|measure| values(&results["outcomes"][0], measure));
@@ -99,11 +93,8 @@ fn root_captures_with_chunks_of_all_sizes_add_up() {
     }
 }
 
-#[test]
+#[root_test]
 fn root_bursts_lose_what_arithmetic_says() {
-    if !require_root("root_bursts_lose_what_arithmetic_says") {
-        return;
-    }
     let (results, told, page) = experiment("bursts");
     let outcome = &results["outcomes"][0];
     let [sent, received, dropped, lost] =
@@ -152,29 +143,20 @@ fn balanced(name: &str, series: usize) -> Value {
     outcome.clone()
 }
 
-#[test]
+#[root_test]
 fn root_handlers_of_a_group_share_what_is_too_much_for_one() {
-    if !require_root("root_handlers_of_a_group_share_what_is_too_much_for_one") {
-        return;
-    }
     let outcome = balanced("imbalance", 6);
     let versus = outcome["about"]["versus"].as_array().expect("a list");
     assert_eq!(versus.len(), 2, "both kinds of rings: {outcome}");
 }
 
-#[test]
+#[root_test]
 fn root_thresholds_are_compared() {
-    if !require_root("root_thresholds_are_compared") {
-        return;
-    }
     balanced("threshold", 5);
 }
 
-#[test]
+#[root_test]
 fn root_what_handlers_forward_is_counted_at_the_far_end() {
-    if !require_root("root_what_handlers_forward_is_counted_at_the_far_end") {
-        return;
-    }
     let outcome = balanced("forwarding", 5);
     let [sent, received, forwarded, lost] =
         ["sent", "received", "forwarded", "lost"].map(|measure| values(&outcome, measure));
@@ -224,18 +206,14 @@ fn scales(name: &str, size: u32) {
     assert_eq!(page.matches("<svg").count(), 1, "lines along the queues");
 }
 
-#[test]
+#[root_test]
 fn root_forwarding_both_ways_is_counted_by_stage() {
-    if require_root("root_forwarding_both_ways_is_counted_by_stage") {
-        scales("scaling", 60);
-    }
+    scales("scaling", 60);
 }
 
-#[test]
+#[root_test]
 fn root_longer_frames_are_forwarded_both_ways() {
-    if require_root("root_longer_frames_are_forwarded_both_ways") {
-        scales("scaling-96", 96);
-    }
+    scales("scaling-96", 96);
 }
 
 #[test]
@@ -279,11 +257,8 @@ fn a_machine_is_simulated_from_the_command_line() {
     }
 }
 
-#[test]
+#[root_test]
 fn root_counters_of_packets_miss_none() {
-    if !require_root("root_counters_of_packets_miss_none") {
-        return;
-    }
     let (results, told, page) = experiment("counters");
     let outcome = &results["outcomes"][0];
     assert_eq!(outcome["about"]["series"].as_array().map(Vec::len), Some(20));
@@ -321,21 +296,16 @@ fn contest(name: &str, all: &[&str]) -> Value {
     outcome
 }
 
-#[test]
+#[root_test]
 fn root_delivery_is_measured() {
-    if require_root("root_delivery_is_measured") {
-        contest(
-            "winpcap-delivery",
-            &["weir-exclusive", "stack", "weir-xdp", "weir-tc", "weir-af-packet", "libpcap"],
-        );
-    }
+    contest(
+        "winpcap-delivery",
+        &["weir-exclusive", "stack", "weir-xdp", "weir-tc", "weir-af-packet", "libpcap"],
+    );
 }
 
-#[test]
+#[root_test]
 fn root_dumps_are_measured() {
-    if !require_root("root_dumps_are_measured") {
-        return;
-    }
     let all = [
         "stack",
         "weir-exclusive-68",
@@ -351,11 +321,8 @@ fn root_dumps_are_measured() {
     assert_eq!(outcome["bars"].as_array().map(Vec::len), Some(2), "{outcome}");
 }
 
-#[test]
+#[root_test]
 fn root_statistics_are_measured_beside_user_space() {
-    if !require_root("root_statistics_are_measured_beside_user_space") {
-        return;
-    }
     let all = [
         "stack",
         "stat-tc",
@@ -370,11 +337,8 @@ fn root_statistics_are_measured_beside_user_space() {
     assert_eq!(outcome["bars"].as_array().map(Vec::len), Some(3), "{outcome}");
 }
 
-#[test]
+#[root_test]
 fn root_each_improvement_is_measured_alone() {
-    if !require_root("root_each_improvement_is_measured_alone") {
-        return;
-    }
     let all = [
         "limit",
         "stamps-none",
@@ -393,11 +357,8 @@ fn root_each_improvement_is_measured_alone() {
     assert_eq!(outcome["bars"].as_array().map(Vec::len), Some(5), "{outcome}");
 }
 
-#[test]
+#[root_test]
 fn root_filters_that_accept_nothing_are_measured() {
-    if !require_root("root_filters_that_accept_nothing_are_measured") {
-        return;
-    }
     let (results, told, page) = experiment("winpcap-filter");
     let outcome = &results["outcomes"][0];
     let [rate, sent, received, stack] =
@@ -420,11 +381,8 @@ fn root_filters_that_accept_nothing_are_measured() {
     assert_eq!(page.matches("<svg").count(), 2, "a figure for each filter");
 }
 
-#[test]
+#[root_test]
 fn root_sending_by_size_is_measured() {
-    if !require_root("root_sending_by_size_is_measured") {
-        return;
-    }
     let (results, told, page) = experiment("winpcap-send");
     let outcome = &results["outcomes"][0];
     let [rate, sent, arrived] = ["rate", "sent", "arrived"].map(|measure| values(outcome, measure));
@@ -434,11 +392,8 @@ fn root_sending_by_size_is_measured() {
     assert_eq!(page.matches("<svg").count(), 2, "a figure for each size");
 }
 
-#[test]
+#[root_test]
 fn root_a_signal_leaves_neither_files_nor_programs() {
-    if !require_root("root_a_signal_leaves_neither_files_nor_programs") {
-        return;
-    }
     let (place, results) = (tempfile::tempdir().expect("a folder"), tempfile::tempdir().expect("a folder"));
     let mut bench = Command::new(env!("CARGO_BIN_EXE_weir-bench"));
     bench.args(["run", "capture", "--dir"]).arg(place.path()).env("TMPDIR", place.path());
@@ -463,11 +418,8 @@ fn root_a_signal_leaves_neither_files_nor_programs() {
     wait_until(&|| processes_with(&variable) == 0);
 }
 
-#[test]
+#[root_test]
 fn root_the_highest_rate_without_loss_is_found() {
-    if !require_root("root_the_highest_rate_without_loss_is_found") {
-        return;
-    }
     let (results, told, _) = experiment("ndr");
     let outcome = &results["outcomes"][0];
     let [rates, offered] = ["rate", "offered"].map(|measure| values(outcome, measure));
@@ -480,11 +432,8 @@ fn root_the_highest_rate_without_loss_is_found() {
     assert!(rates.iter().any(|(.., rate)| *rate > 0.0), "{told}");
 }
 
-#[test]
+#[root_test]
 fn root_a_host_that_works_reads_what_is_captured() {
-    if !require_root("root_a_host_that_works_reads_what_is_captured") {
-        return;
-    }
     // That the application and its socket have got every packet is checked in each turn.
     let (results, told, page) = experiment("ndr-host");
     let outcome = &results["outcomes"][0];
@@ -500,11 +449,8 @@ fn root_a_host_that_works_reads_what_is_captured() {
     assert_eq!(page.matches("<svg").count(), 1, "a figure for the one size");
 }
 
-#[test]
+#[root_test]
 fn root_bursts_that_64_mib_hold_are_found() {
-    if !require_root("root_bursts_that_64_mib_hold_are_found") {
-        return;
-    }
     let (results, told, page) = experiment("ndr-burst");
     let outcome = &results["outcomes"][0];
     let [burst, bytes, lost_of, sent, received, dropped] =
@@ -551,11 +497,8 @@ fn settings(home: &NetNs, cards: [&str; 2]) -> String {
     cards.map(of).concat()
 }
 
-#[test]
+#[root_test]
 fn root_cards_are_measured_and_come_back_as_they_were() {
-    if !require_root("root_cards_are_measured_and_come_back_as_they_were") {
-        return;
-    }
     let cards @ [tx, rx] = ["enp1s0f0", "enp1s0f1"];
     let home = NetNs::new().expect("a namespace");
     home.run(|| veth::create(tx, rx)).expect("a pair");
@@ -594,11 +537,8 @@ fn root_cards_are_measured_and_come_back_as_they_were() {
     assert!(links.iter().all(|link| link.xdp_program.is_none()), "{links:?}");
 }
 
-#[test]
+#[root_test]
 fn root_interfaces_that_cannot_be_measured_are_refused() {
-    if !require_root("root_interfaces_that_cannot_be_measured_are_refused") {
-        return;
-    }
     let home = NetNs::new().expect("a namespace");
     home.run(|| veth::create("up0", "up1")).expect("a pair");
     home.run(|| veth::create_down("down0", "down1")).expect("a pair");

@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 
 use serde_json::Value;
-use weir_lab::require_root;
+use weir_lab::root_test;
 
 const METHODS: [&str; 8] =
     ["none", "libpcap", "xdp", "tc", "af_packet", "inline-xdp", "inline-tc", "nfqueue"];
@@ -27,11 +27,8 @@ fn methods(path: Option<&str>) -> (Value, String) {
     (outcome, stderr)
 }
 
-#[test]
+#[root_test]
 fn root_methods_of_interception_are_measured() {
-    if !require_root("root_methods_of_interception_are_measured") {
-        return;
-    }
     let (outcome, stderr) = methods(None);
     assert_eq!(outcome["faults"], Value::Array(Vec::new()), "{stderr}");
     let values = outcome["values"].as_array().expect("a list");
@@ -61,11 +58,8 @@ PATH=${PATH#*:}
 exec cc "$@"
 "#;
 
-#[test]
+#[root_test]
 fn root_a_method_that_does_less_is_found_out() {
-    if !require_root("root_a_method_that_does_less_is_found_out") {
-        return;
-    }
     let dir = tempfile::tempdir().expect("a folder");
     let cc = dir.path().join("cc");
     fs::write(&cc, CARELESS_CC).expect("a script");
@@ -84,11 +78,8 @@ fn root_a_method_that_does_less_is_found_out() {
     assert_eq!(told(&["the sum", "does not fit their checksums"]), 1, "{stderr}");
 }
 
-#[test]
+#[root_test]
 fn root_methods_without_their_programs_say_what_to_install() {
-    if !require_root("root_methods_without_their_programs_say_what_to_install") {
-        return;
-    }
     let dir = tempfile::tempdir().expect("a folder");
     let taskset = dir.path().join("taskset");
     std::os::unix::fs::symlink("/usr/bin/taskset", taskset).expect("a link");

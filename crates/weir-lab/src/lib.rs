@@ -56,4 +56,5 @@ pub use traffic::{Checker, Corrupt, Traffic};
 pub use udp::UdpSink;
 #[cfg(feature = "hooks")]
 pub use weir_bpf::lab::{Checked, Verdict};
+pub use weir_lab_test::root_test;
 pub use weir_sys::netns::NetNs;

@@ -8,7 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use libbpf_rs::query::{LinkInfoIter, MapInfoIter, ProgInfoIter};
-use weir_lab::{Generator, Hook, NetNs, Network, Traffic, Verdict, Veth, require_root};
+use weir_lab::{Generator, Hook, NetNs, Network, Traffic, Verdict, Veth, root_test};
 use weir_sys::link::links;
 
 /// How the process of [`child`] ends: with a `panic` when its standard input ends, or not on its own; with `sending`,
@@ -126,23 +126,17 @@ fn running(process: &str) -> bool {
     stat.is_ok_and(|stat| !stat.contains(") Z "))
 }
 
-#[test]
+#[root_test]
 fn root_a_panic_leaves_nothing() {
-    if require_root("root_a_panic_leaves_nothing") {
-        nothing_is_left("panic", |child| drop(child.stdin.take()));
-    }
+    nothing_is_left("panic", |child| drop(child.stdin.take()));
 }
 
-#[test]
+#[root_test]
 fn root_a_kill_leaves_nothing() {
-    if require_root("root_a_kill_leaves_nothing") {
-        nothing_is_left("never", |child| child.kill().expect("kill"));
-    }
+    nothing_is_left("never", |child| child.kill().expect("kill"));
 }
 
-#[test]
+#[root_test]
 fn root_a_kill_in_the_midst_of_sending_leaves_nothing() {
-    if require_root("root_a_kill_in_the_midst_of_sending_leaves_nothing") {
-        nothing_is_left("sending", |child| child.kill().expect("kill"));
-    }
+    nothing_is_left("sending", |child| child.kill().expect("kill"));
 }

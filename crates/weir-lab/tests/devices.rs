@@ -3,7 +3,7 @@
 
 use std::process::{Command, Stdio};
 
-use weir_lab::{Generator, Hook, NetNs, Network, Traffic, Verdict, Veth, require_root};
+use weir_lab::{Generator, Hook, NetNs, Network, Traffic, Verdict, Veth, root_test};
 use weir_sys::ethtool::Ethtool;
 use weir_sys::link::{Link, links};
 use weir_sys::{netdev, veth};
@@ -13,11 +13,8 @@ fn link(netns: &NetNs, name: &str) -> Link {
     all.into_iter().find(|link| link.name == name).expect("the interface is there")
 }
 
-#[test]
+#[root_test]
 fn root_a_pair_made_here_is_one_for_iproute2() {
-    if !require_root("root_a_pair_made_here_is_one_for_iproute2") {
-        return;
-    }
     let netns = NetNs::new().expect("namespace");
     netns.run(|| veth::create("left", "right")).expect("a pair");
     let mut ip = Command::new("ip");
@@ -41,11 +38,8 @@ fn told(netns: &NetNs, program: &str, arguments: &str) -> String {
     String::from_utf8(output.stdout).expect("text")
 }
 
-#[test]
+#[root_test]
 fn root_a_network_is_for_iproute2_and_ethtool_as_it_was_asked_for() {
-    if !require_root("root_a_network_is_for_iproute2_and_ethtool_as_it_was_asked_for") {
-        return;
-    }
     let veth = Veth::default().ipv4().ipv6().mtu(1400).queues(2).wire_packets().feature("rxvlan", false);
     let network = Network::new(veth).expect("a private network");
     let has = |text: &str, wanted: &[&str]| {
@@ -78,11 +72,8 @@ fn root_a_network_is_for_iproute2_and_ethtool_as_it_was_asked_for() {
     assert!(!told(loud.rx(), "ip", "link show dev rx0").contains("NOARP"));
 }
 
-#[test]
+#[root_test]
 fn root_a_counter_of_the_driver_is_the_one_of_ethtool() {
-    if !require_root("root_a_counter_of_the_driver_is_the_one_of_ethtool") {
-        return;
-    }
     let network = Network::new(Veth::default().queues(2)).expect("a private network");
     let pair = network.pair();
     let traffic = Traffic::new(60).expect("size").between(pair);
@@ -104,11 +95,8 @@ fn root_a_counter_of_the_driver_is_the_one_of_ethtool() {
     assert_eq!(ethtool.counter("tx1", "tx_queue_0_xdp_xmit"), None);
 }
 
-#[test]
+#[root_test]
 fn root_a_link_tells_of_queues_and_programs() {
-    if !require_root("root_a_link_tells_of_queues_and_programs") {
-        return;
-    }
     let network = Network::new(Veth::default().queues(3)).expect("a private network");
     let port = &network.pair().rx;
     let before = link(&port.netns, &port.name);
@@ -121,11 +109,8 @@ fn root_a_link_tells_of_queues_and_programs() {
     assert_eq!(link(&port.netns, &port.name).xdp, before.xdp);
 }
 
-#[test]
+#[root_test]
 fn root_veth_runs_xdp_programs() {
-    if !require_root("root_veth_runs_xdp_programs") {
-        return;
-    }
     let network = Network::new(Veth::default()).expect("a private network");
     let port = &network.pair().rx;
     let Some(all) = port.netns.run(netdev::xdp_abilities).expect("netlink answers") else { return };

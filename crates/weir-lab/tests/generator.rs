@@ -3,15 +3,12 @@
 use std::time::{Duration, Instant};
 use std::{iter, thread};
 
-use weir_lab::{Error, Generator, Hook, Network, Rate, Traffic, Verdict, Veth, require_root};
+use weir_lab::{Error, Generator, Hook, Network, Rate, Traffic, Verdict, Veth, root_test};
 
 const PATIENCE: Duration = Duration::from_secs(30);
 
-#[test]
+#[root_test]
 fn root_every_frame_that_was_accepted_arrives() {
-    if !require_root("root_every_frame_that_was_accepted_arrives") {
-        return;
-    }
     let network = Network::new(Veth::default().queues(2)).expect("network");
     let pair = network.pair();
     for (size, flows, cpu) in [(60, 1, 0), (60, 1000, 1), (256, 7, 0), (1514, 3, 1), (1514, 1, 0)] {
@@ -31,11 +28,8 @@ fn root_every_frame_that_was_accepted_arrives() {
     }
 }
 
-#[test]
+#[root_test]
 fn root_two_generators_fill_two_queues_at_the_same_time() {
-    if !require_root("root_two_generators_fill_two_queues_at_the_same_time") {
-        return;
-    }
     let network = Network::new(Veth::default().queues(2)).expect("network");
     let pair = network.pair();
     let hook = Hook::attach(&pair.rx, Verdict::Drop).expect("hook");
@@ -52,11 +46,8 @@ fn root_two_generators_fill_two_queues_at_the_same_time() {
     assert_eq!(hook.by_queue(), accepted);
 }
 
-#[test]
+#[root_test]
 fn root_numbers_go_on_from_call_to_call() {
-    if !require_root("root_numbers_go_on_from_call_to_call") {
-        return;
-    }
     let network = Network::new(Veth::default()).expect("network");
     let traffic = Traffic::new(60).expect("size").between(network.pair());
     let mut generator = Generator::numbered_from(500, network.pair(), &traffic).expect("generator");
@@ -65,11 +56,8 @@ fn root_numbers_go_on_from_call_to_call() {
     assert_eq!(generator.send(100_000).expect("send").sequences, 510..100_510);
 }
 
-#[test]
+#[root_test]
 fn root_a_rate_is_kept() {
-    if !require_root("root_a_rate_is_kept") {
-        return;
-    }
     let network = Network::new(Veth::default()).expect("network");
     let traffic = Traffic::new(60).expect("size").between(network.pair());
     let mut full = Generator::new(network.pair(), &traffic).expect("generator");
@@ -87,11 +75,8 @@ fn root_a_rate_is_kept() {
     }
 }
 
-#[test]
+#[root_test]
 fn root_time_is_kept() {
-    if !require_root("root_time_is_kept") {
-        return;
-    }
     let network = Network::new(Veth::default()).expect("network");
     let traffic = Traffic::new(60).expect("size").between(network.pair());
     let time = Duration::from_millis(200);
@@ -110,11 +95,8 @@ fn retry(is_so: impl FnMut() -> bool) -> bool {
     iter::repeat_with(is_so).take_while(|_| start.elapsed() < PATIENCE).any(|so| so)
 }
 
-#[test]
+#[root_test]
 fn root_what_cannot_be_sent_says_why() {
-    if !require_root("root_what_cannot_be_sent_says_why") {
-        return;
-    }
     let network = Network::new(Veth::default().mtu(9000)).expect("network");
     let pair = network.pair();
     let traffic = Traffic::new(3400).expect("size").between(pair);
@@ -130,11 +112,8 @@ fn root_what_cannot_be_sent_says_why() {
     assert!(error.to_string().contains("CPU 900"), "{error}");
 }
 
-#[test]
+#[root_test]
 fn root_a_receiver_without_napi_is_refused() {
-    if !require_root("root_a_receiver_without_napi_is_refused") {
-        return;
-    }
     let network = Network::new(Veth::default().feature("gro", false)).expect("network");
     let traffic = Traffic::new(60).expect("size").between(network.pair());
     let error = Generator::new(network.pair(), &traffic).and_then(|mut generator| generator.send(1));

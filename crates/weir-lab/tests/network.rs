@@ -7,18 +7,15 @@ use std::{fs, thread};
 
 use weir_lab::{
     FrameSender, Generator, Hook, LinkCounters, NetNs, Network, StackCounters, Traffic, Verdict, Veth,
-    require_root, tcp_transfer,
+    root_test, tcp_transfer,
 };
 use weir_sys::link::{Link, links};
 use weir_sys::veth;
 
 const PATIENCE: Duration = Duration::from_secs(30);
 
-#[test]
+#[root_test]
 fn root_tcp_moves_bytes_unchanged() {
-    if !require_root("root_tcp_moves_bytes_unchanged") {
-        return;
-    }
     let veths = [
         Veth::default().ipv4(),
         Veth::default().ipv4().wire_packets(),
@@ -37,11 +34,8 @@ fn root_tcp_moves_bytes_unchanged() {
     }
 }
 
-#[test]
+#[root_test]
 fn root_a_silent_network_is_silent() {
-    if !require_root("root_a_silent_network_is_silent") {
-        return;
-    }
     let network = Network::new(Veth::default().ipv4().ipv6()).expect("network");
     tcp_transfer(network.pair(), 1).expect("addresses work");
     wait_until(|| is_closed(network.tx()) && is_closed(network.rx()), "the connection is closed");
@@ -83,21 +77,15 @@ fn wait_until_another_has_spoken() {
     wait_until(|| spoken(loud.tx()) && spoken(loud.rx()), "a network that is not silent speaks");
 }
 
-#[test]
+#[root_test]
 fn root_nothing_is_sent_before_the_test_sends() {
-    if !require_root("root_nothing_is_sent_before_the_test_sends") {
-        return;
-    }
     let network = Network::new(Veth::default().ipv4().ipv6()).expect("network");
     wait_until_another_has_spoken();
     assert_eq!(counters(&network), [LinkCounters::default(); 2]);
 }
 
-#[test]
+#[root_test]
 fn root_pairs_are_separate() {
-    if !require_root("root_pairs_are_separate") {
-        return;
-    }
     let mut network = Network::new(Veth::default()).expect("network");
     let macs = ([2, 0, 0, 0, 0, 8], [2, 0, 0, 0, 0, 9]);
     let second = network.connect(Veth::default().macs(macs.0, macs.1)).expect("second pair").clone();
@@ -112,11 +100,8 @@ fn root_pairs_are_separate() {
     assert_eq!(hooks[0].packets(), 0);
 }
 
-#[test]
+#[root_test]
 fn root_cards_are_moved_with_their_names_and_are_silent() {
-    if !require_root("root_cards_are_moved_with_their_names_and_are_silent") {
-        return;
-    }
     let home = NetNs::new().expect("namespace");
     home.run(|| veth::create_down("left", "right")).expect("a pair");
     let network = home.run(|| Network::of_cards("left", "right")).expect("they are there");
@@ -133,11 +118,8 @@ fn root_cards_are_moved_with_their_names_and_are_silent() {
     assert!(error.to_string().contains("query interface left"), "{error}");
 }
 
-#[test]
+#[root_test]
 fn root_cards_return_as_they_were() {
-    if !require_root("root_cards_return_as_they_were") {
-        return;
-    }
     let home = NetNs::new().expect("namespace");
     home.run(|| veth::create("left", "right")).expect("a pair");
     home.run(|| veth::create_down("up", "down")).expect("a pair");
@@ -156,11 +138,8 @@ fn root_cards_return_as_they_were() {
     assert_eq!(seen(), before, "the other was not kept");
 }
 
-#[test]
+#[root_test]
 fn root_frames_sent_the_moment_a_network_is_there_arrive() {
-    if !require_root("root_frames_sent_the_moment_a_network_is_there_arrive") {
-        return;
-    }
     let traffic = Traffic::new(60).expect("size");
     for _ in 0..5 {
         let network = Network::new(Veth::default()).expect("network");
@@ -169,11 +148,8 @@ fn root_frames_sent_the_moment_a_network_is_there_arrive() {
     }
 }
 
-#[test]
+#[root_test]
 fn root_queues_are_as_many_as_asked_for() {
-    if !require_root("root_queues_are_as_many_as_asked_for") {
-        return;
-    }
     let network = Network::new(Veth::default().queues(3)).expect("network");
     let mut list = Command::new("ls");
     let child = network.rx().spawn(list.arg("/sys/class/net/rx0/queues").stdout(Stdio::piped())).expect("ls");
@@ -182,11 +158,8 @@ fn root_queues_are_as_many_as_asked_for() {
     assert_eq!(queues, HashSet::from(["rx-0", "rx-1", "rx-2", "tx-0", "tx-1", "tx-2"]));
 }
 
-#[test]
+#[root_test]
 fn root_what_the_kernel_refuses_is_told() {
-    if !require_root("root_what_the_kernel_refuses_is_told") {
-        return;
-    }
     let error = Network::new(Veth::default().mtu(70_000)).expect_err("too large");
     assert!(error.to_string().contains("MTU of 70000: must be from 68 to 65535"), "{error}");
     let group = [1, 0, 0, 0, 0, 1];

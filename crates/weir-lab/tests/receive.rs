@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use weir_lab::{
     Checked, FrameCheck, FrameSender, Generator, Hook, LinkCounters, Network, Port, Rate, SequenceCheck,
-    StackCounters, Traffic, UdpSink, Verdict, Veth, require_root,
+    StackCounters, Traffic, UdpSink, Verdict, Veth, root_test,
 };
 
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -60,11 +60,8 @@ fn wait_until(done: impl Fn() -> bool) {
     }
 }
 
-#[test]
+#[root_test]
 fn root_each_byte_of_a_frame_is_checked() {
-    if !require_root("root_each_byte_of_a_frame_is_checked") {
-        return;
-    }
     const COUNT: u64 = 100_000;
     let network = Network::new(Veth::default()).expect("network");
     let pair = network.pair();
@@ -95,11 +92,8 @@ fn root_each_byte_of_a_frame_is_checked() {
     assert!(FrameCheck::attach(&pair.rx, &long).is_err(), "frames of another size are not known");
 }
 
-#[test]
+#[root_test]
 fn root_tcpdump_sees_every_byte_as_it_should_be() {
-    if !require_root("root_tcpdump_sees_every_byte_as_it_should_be") {
-        return;
-    }
     let network = Network::new(Veth::default()).expect("network");
     let pair = network.pair();
     let flows =
@@ -117,11 +111,8 @@ fn root_tcpdump_sees_every_byte_as_it_should_be() {
     }
 }
 
-#[test]
+#[root_test]
 fn root_single_frames_of_any_size_arrive_whole() {
-    if !require_root("root_single_frames_of_any_size_arrive_whole") {
-        return;
-    }
     let network = Network::new(Veth::default().mtu(65535)).expect("network");
     let pair = network.pair();
     let sender = FrameSender::new(&pair.tx).expect("sender");
@@ -141,11 +132,8 @@ fn root_single_frames_of_any_size_arrive_whole() {
     assert!(error.to_string().contains("65570 bytes"), "{error}");
 }
 
-#[test]
+#[root_test]
 fn root_the_stack_gets_what_the_hook_passes() {
-    if !require_root("root_the_stack_gets_what_the_hook_passes") {
-        return;
-    }
     let network = Network::new(Veth::default().ipv4()).expect("network");
     let pair = network.pair();
     let hook = Hook::attach(&pair.rx, Verdict::Pass).expect("hook");
@@ -167,11 +155,8 @@ fn root_the_stack_gets_what_the_hook_passes() {
     assert_eq!((link.rx_packets, link.tx_packets), (report.accepted, 0));
 }
 
-#[test]
+#[root_test]
 fn root_a_socket_gets_every_datagram_in_order() {
-    if !require_root("root_a_socket_gets_every_datagram_in_order") {
-        return;
-    }
     let network = Network::new(Veth::default().ipv4()).expect("network");
     let pair = network.pair();
     let hook = Hook::attach(&pair.rx, Verdict::Pass).expect("hook");
@@ -198,11 +183,8 @@ fn root_a_socket_gets_every_datagram_in_order() {
 }
 
 /// What is called the limit of an engine with a copy does copy.
-#[test]
+#[root_test]
 fn root_the_limit_with_a_copy_writes_every_byte() {
-    if !require_root("root_the_limit_with_a_copy_writes_every_byte") {
-        return;
-    }
     for size in [60, 61, 256, 1514] {
         let network = Network::new(Veth::default()).expect("a private network");
         let hook = Hook::attach(&network.pair().rx, Verdict::Write).expect("a program");

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use weir_bpf::xsk::Redirect;
 use weir_lab::{
-    FrameSender, Generator, Network, Port, SequenceCheck, StackCounters, Traffic, Veth, require_root,
+    FrameSender, Generator, Network, Port, SequenceCheck, StackCounters, Traffic, Veth, root_test,
 };
 use weir_sys::bpf::{XdpHook, XdpLink};
 use weir_sys::xsk::{Frame, FrameSize, Umem, UmemOptions, XskCounts, XskLoss, XskOptions, XskSocket};
@@ -80,11 +80,8 @@ impl Receiver {
     }
 }
 
-#[test]
+#[root_test]
 fn root_every_byte_arrives_in_order_on_both_hooks_and_queues() {
-    if !require_root("root_every_byte_arrives_in_order_on_both_hooks_and_queues") {
-        return;
-    }
     for (hook, queue) in [(XdpHook::Native, 0), (XdpHook::Native, 1), (XdpHook::Generic, 0)] {
         for size in [60, 1514] {
             let network = Network::new(Veth::default().queues(2)).expect("network");
@@ -106,11 +103,8 @@ fn root_every_byte_arrives_in_order_on_both_hooks_and_queues() {
     }
 }
 
-#[test]
+#[root_test]
 fn root_what_finds_no_frame_is_counted() {
-    if !require_root("root_what_finds_no_frame_is_counted") {
-        return;
-    }
     let network = Network::new(Veth::default()).expect("network");
     let pair = network.pair();
     let mut receiver = Receiver::new(&pair.rx, 0, XdpHook::Native, 256, FrameSize::TwoKib);
@@ -128,11 +122,8 @@ fn root_what_finds_no_frame_is_counted() {
     }
 }
 
-#[test]
+#[root_test]
 fn root_a_packet_longer_than_a_frame_is_counted() {
-    if !require_root("root_a_packet_longer_than_a_frame_is_counted") {
-        return;
-    }
     for (size, longest) in [(FrameSize::TwoKib, 1792), (FrameSize::FourKib, 3000)] {
         let network = Network::new(Veth::default().mtu(3000)).expect("network");
         let pair = network.pair();
@@ -150,11 +141,8 @@ fn root_a_packet_longer_than_a_frame_is_counted() {
     }
 }
 
-#[test]
+#[root_test]
 fn root_a_queue_without_socket_passes_to_the_stack() {
-    if !require_root("root_a_queue_without_socket_passes_to_the_stack") {
-        return;
-    }
     let network = Network::new(Veth::default().queues(2).ipv4()).expect("network");
     let pair = network.pair();
     let traffic = Traffic::new(60).expect("size").between(pair);
@@ -184,11 +172,8 @@ fn root_a_queue_without_socket_passes_to_the_stack() {
     assert_eq!(wait_for_stack(201), 201, "the program is gone");
 }
 
-#[test]
+#[root_test]
 fn root_what_cannot_be_bound_says_why() {
-    if !require_root("root_what_cannot_be_bound_says_why") {
-        return;
-    }
     let network = Network::new(Veth::default()).expect("network");
     let port = &network.pair().rx;
     let bind = |queue| {
@@ -217,11 +202,8 @@ fn two_pairs(mtu: u32) -> Network {
     network
 }
 
-#[test]
+#[root_test]
 fn root_what_one_device_receives_another_sends_from_the_same_memory() {
-    if !require_root("root_what_one_device_receives_another_sends_from_the_same_memory") {
-        return;
-    }
     let network = two_pairs(1500);
     let [one, two] = network.pairs() else { unreachable!() };
     let umem = umem(1 << 10, FrameSize::TwoKib, false);
@@ -262,11 +244,8 @@ fn root_what_one_device_receives_another_sends_from_the_same_memory() {
     assert_eq!((inward.loss(), outward.loss().expect("counters")), Default::default());
 }
 
-#[test]
+#[root_test]
 fn root_packets_of_several_frames_are_received_and_sent() {
-    if !require_root("root_packets_of_several_frames_are_received_and_sent") {
-        return;
-    }
     let network = two_pairs(9000);
     let [one, two] = network.pairs() else { unreachable!() };
     let umem = umem(256, FrameSize::FourKib, true);
@@ -294,11 +273,8 @@ fn root_packets_of_several_frames_are_received_and_sent() {
     }
 }
 
-#[test]
+#[root_test]
 fn root_a_socket_that_polls_busily_receives() {
-    if !require_root("root_a_socket_that_polls_busily_receives") {
-        return;
-    }
     let network = Network::new(Veth::default()).expect("network");
     let pair = network.pair();
     let mut receiver = Receiver::new(&pair.rx, 0, XdpHook::Native, 1 << 11, FrameSize::TwoKib);

@@ -10,7 +10,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use programs::{Difference, Program, library};
-use weir_lab::require_root;
+use weir_lab::root_test;
 use weir_sys::netns::NetNs;
 
 /// For the programs whose lines must all be equal.
@@ -43,11 +43,8 @@ fn exceptions() {
 }
 
 /// Interfaces of every kind, with odd addresses.
-#[test]
+#[root_test]
 fn root_devices_of_a_namespace() {
-    if !require_root("root_devices_of_a_namespace") {
-        return;
-    }
     let namespace = NetNs::new().expect("a namespace");
     let inside = |command: &mut Command| {
         let child = namespace.spawn(command.stdout(Stdio::piped()).stderr(Stdio::piped()));
@@ -106,11 +103,8 @@ fn names() {
 }
 
 /// Entries that this machine's databases do not have.
-#[test]
+#[root_test]
 fn root_names_of_given_databases() {
-    if !require_root("root_names_of_given_databases") {
-        return;
-    }
     let etc = tempfile::tempdir().expect("a directory");
     for (name, text) in [
         (

@@ -7,7 +7,7 @@ use std::process::{Child, Command, Stdio};
 
 use programs::{Difference, Program};
 use rustix::process::{Pid, Signal, kill_process};
-use weir_lab::{FrameSender, Network, Veth, require_root};
+use weir_lab::{FrameSender, Network, Veth, root_test};
 
 /// A capture with packets of several protocols.
 const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fuzz/corpus/weir.pcapng");
@@ -27,11 +27,8 @@ fn print_reads_files() {
 }
 
 /// At the same time, on one interface.
-#[test]
+#[root_test]
 fn root_print_captures() {
-    if !require_root("root_print_captures") {
-        return;
-    }
     let program = Program::compile_in("examples", "print");
     let network = Network::new(Veth::default()).expect("a private network");
     let begin = |mut command: Command| {

@@ -5,7 +5,7 @@ mod programs;
 use std::process::{Command, Output, Stdio};
 
 use programs::Program;
-use weir_lab::require_root;
+use weir_lab::root_test;
 use weir_sys::netns::NetNs;
 use weir_sys::skip;
 
@@ -36,11 +36,8 @@ fn lines(output: &Output) -> Vec<String> {
 
 /// Every function of a handle on a log of packets, and what other devices answer. The sanitizers end a process that loads
 /// the system's library as ours does, so they see nothing of it.
-#[test]
+#[root_test]
 fn root_foreign() {
-    if !require_root("root_foreign") {
-        return;
-    }
     if let Err(error) = Command::new("nft").arg("--version").output() {
         return skip::this_test(format_args!("nft: {error} (scripts/setup test)"));
     }
@@ -52,11 +49,8 @@ fn root_foreign() {
 }
 
 /// Without the system's library, there are no such devices, and opening one says why.
-#[test]
+#[root_test]
 fn root_foreign_without_the_library() {
-    if !require_root("root_foreign_without_the_library") {
-        return;
-    }
     const HIDDEN: &str = r#"
 for library in /usr/lib/*/libpcap.so.0.8 /usr/lib/*/libpcap.so.1; do
     [ ! -e "$library" ] || mount --bind /dev/null "$library"

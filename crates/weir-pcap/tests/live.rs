@@ -7,35 +7,27 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use programs::{Program, in_a_network, library};
-use weir_lab::require_root;
+use weir_lab::{require_root, root_test};
 use weir_sys::netns::NetNs;
 
-#[test]
+#[root_test]
 fn root_live() {
-    if require_root("root_live") {
-        Program::compile("live").compare_by(&[], in_a_network);
-    }
+    Program::compile("live").compare_by(&[], in_a_network);
 }
 
 /// Threads that are cancelled while they wait for packets, with a packet socket and with a pool behind our library.
-#[test]
+#[root_test]
 fn root_cancelled_threads() {
-    if require_root("root_cancelled_threads") {
-        let program = Program::compile("cancel");
-        for source in ["af_packet", "tc"] {
-            let run =
-                |command: &mut Command| in_a_network(command.env("WEIR_SOURCE", source).args(["d0", "d1"]));
-            program.compare_by(&[], run);
-        }
+    let program = Program::compile("cancel");
+    for source in ["af_packet", "tc"] {
+        let run = |command: &mut Command| in_a_network(command.env("WEIR_SOURCE", source).args(["d0", "d1"]));
+        program.compare_by(&[], run);
     }
 }
 
 /// What the system's library does not do reliably: a lone packet without a timeout, and filters for a direction.
-#[test]
+#[root_test]
 fn root_live_beyond_libpcap() {
-    if !require_root("root_live_beyond_libpcap") {
-        return;
-    }
     let program = Program::compile("live");
     let output = in_a_network(program.on_ours("sanitized").env("WEIR_REPORT", "1").arg("ours"));
     let shown = String::from_utf8_lossy(&output.stdout);
@@ -82,11 +74,8 @@ fn root_live_with_what_weir_chooses() {
 }
 
 /// In the stack XDP sees no tag that is beside the frame: a capture says so, and takes no filter that asks for tags.
-#[test]
+#[root_test]
 fn root_tags_that_xdp_does_not_see() {
-    if !require_root("root_tags_that_xdp_does_not_see") {
-        return;
-    }
     let namespace = NetNs::new().expect("a namespace");
     let run = |command: &mut Command| {
         let child = namespace.spawn(command.stdout(Stdio::piped()).stderr(Stdio::piped()));

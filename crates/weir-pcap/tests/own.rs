@@ -6,16 +6,13 @@ use std::fs;
 use std::process::Command;
 
 use programs::{Program, in_a_network};
-use weir_lab::require_root;
+use weir_lab::root_test;
 
 /// What the program prints with a packet socket.
 const LINES: &str = include_str!("c/own.txt");
 
-#[test]
+#[root_test]
 fn root_own_extensions() {
-    if !require_root("root_own_extensions") {
-        return;
-    }
     let program = Program::compile_for_ours("tests/c", "own");
     for kind in ["plain", "sanitized"] {
         assert_eq!(printed(program.on_ours(kind).arg("d1")), LINES, "{kind}");

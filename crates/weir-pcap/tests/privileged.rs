@@ -8,13 +8,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use programs::{in_a_network, library};
-use weir_lab::require_root;
+use weir_lab::root_test;
 
-#[test]
+#[root_test]
 fn root_users_of_privileged_programs_choose_no_source() {
-    if !require_root("root_users_of_privileged_programs_choose_no_source") {
-        return;
-    }
     // cargo's directories may be private, and file systems without privileges.
     let directory = tempfile::tempdir_in("/var/tmp").expect("a directory");
     let open = |mode| Permissions::from_mode(mode);

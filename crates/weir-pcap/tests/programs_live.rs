@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use beside::{BOTH, Bench, Library, Outcome, packets, sorted};
 use programs::Program;
-use weir_lab::{UdpSink, Veth, require_root};
+use weir_lab::{UdpSink, Veth, root_test};
 use weir_sys::netns::NetNs;
 use weir_sys::skip;
 
@@ -134,11 +134,8 @@ fn same_files(options: &str, outcomes: &[Outcome; 2], number: usize, all: usize)
     }
 }
 
-#[test]
+#[root_test]
 fn root_tcpdump_prints_the_same_live() {
-    if !require_root("root_tcpdump_prints_the_same_live") {
-        return;
-    }
     let Some(bench) = Bench::new(Veth::default(), &["tcpdump"]) else { return };
     // A kind is 5 frames in each direction.
     for options in [
@@ -169,11 +166,8 @@ fn root_tcpdump_prints_the_same_live() {
     }
 }
 
-#[test]
+#[root_test]
 fn root_tcpdump_writes_the_same_live() {
-    if !require_root("root_tcpdump_writes_the_same_live") {
-        return;
-    }
     let Some(bench) = Bench::new(Veth::default(), &["tcpdump"]) else { return };
     for options in [
         "-i rx0 -c 50 -w file",
@@ -212,11 +206,8 @@ fn root_tcpdump_writes_the_same_live() {
     alike(by_time, &system, &ours);
 }
 
-#[test]
+#[root_test]
 fn root_dumpcap_and_tshark_capture_the_same() {
-    if !require_root("root_dumpcap_and_tshark_capture_the_same") {
-        return;
-    }
     let Some(bench) = Bench::new(Veth::default(), &["dumpcap", "tshark", "tcpdump"]) else { return };
     for (options, files, all) in [
         ("-i rx0 -w file -c 50", 1, 50),
@@ -250,11 +241,8 @@ fn root_dumpcap_and_tshark_capture_the_same() {
     }
 }
 
-#[test]
+#[root_test]
 fn root_ngrep_finds_the_same() {
-    if !require_root("root_ngrep_finds_the_same") {
-        return;
-    }
     let Some(bench) = Bench::new(Veth::default(), &["ngrep"]) else { return };
     for options in
         ["-l -d rx0 -W single -n 10 number.3[0-9] udp", "-l -d any -W single -n 5 number.1 greater 1000"]
@@ -265,11 +253,8 @@ fn root_ngrep_finds_the_same() {
     }
 }
 
-#[test]
+#[root_test]
 fn root_scanners_report_the_same() {
-    if !require_root("root_scanners_report_the_same") {
-        return;
-    }
     let veth = Veth::default().ipv4().chatter();
     let Some(bench) = Bench::new(veth, &["nmap", "arp-scan"]) else { return };
     let rx = &bench.network.pair().rx;
@@ -317,11 +302,8 @@ sniffer.join(60)
 print([show(packet) for packet in sniffer.results])
 ";
 
-#[test]
+#[root_test]
 fn root_scapy_sends_and_sniffs_the_same() {
-    if !require_root("root_scapy_sends_and_sniffs_the_same") {
-        return;
-    }
     // Debian's, whose packages are there.
     let python = "/usr/bin/python3";
     let veth = Veth::default().ipv4().chatter();
@@ -340,11 +322,8 @@ fn root_scapy_sends_and_sniffs_the_same() {
     }
 }
 
-#[test]
+#[root_test]
 fn root_tcpreplay_sends_the_same() {
-    if !require_root("root_tcpreplay_sends_the_same") {
-        return;
-    }
     let Some(bench) = Bench::new(Veth::default(), &["tcpreplay", "tcpdump"]) else { return };
     let options = "-i rx0 -c 50 -w file";
     let [saved, _] = bench.capture("tcpdump", options, LISTENING);
@@ -368,11 +347,8 @@ fn root_tcpreplay_sends_the_same() {
     }
 }
 
-#[test]
+#[root_test]
 fn root_an_interface_that_disappears_ends_a_capture() {
-    if !require_root("root_an_interface_that_disappears_ends_a_capture") {
-        return;
-    }
     for commands in [
         &["link del rx0"][..],
         &["link set rx0 down", "link set rx0 up", "link set rx0 down", "link del rx0"],
@@ -405,19 +381,14 @@ fn compare_with(name: &'static str, prepare: impl Fn(&mut Command) -> &mut Comma
     });
 }
 
-#[test]
+#[root_test]
 fn root_a_daemon_without_privileges_filters_late() {
-    if require_root("root_a_daemon_without_privileges_filters_late") {
-        compare_in_a_network("daemon");
-    }
+    compare_in_a_network("daemon");
 }
 
 /// Neither fork, chroot and lost privileges keep a filter out of the kernel, nor does the program see how it gets there.
-#[test]
+#[root_test]
 fn root_a_daemon_without_privileges_filters_a_pool_in_the_kernel() {
-    if !require_root("root_a_daemon_without_privileges_filters_a_pool_in_the_kernel") {
-        return;
-    }
     for source in ["tc", "auto"] {
         let bench = Bench::new(Veth::default(), &[]).expect("no program is missing");
         let reports = RefCell::new(String::new());
@@ -440,11 +411,8 @@ fn root_a_daemon_without_privileges_filters_a_pool_in_the_kernel() {
 }
 
 /// With a pool, too, the kernel's filter decides about whole packets, however little of them is kept.
-#[test]
+#[root_test]
 fn root_a_filter_tests_bytes_that_are_cut_off() {
-    if !require_root("root_a_filter_tests_bytes_that_are_cut_off") {
-        return;
-    }
     let Some(bench) = Bench::new(Veth::default(), &["tcpdump"]) else { return };
     let [tx, rx] = [&bench.network.pair().tx, &bench.network.pair().rx].map(|port| port.mac);
     for device in ["tc:rx0", "xdp:rx0", "xdp+tc:rx0"] {
@@ -458,26 +426,20 @@ fn root_a_filter_tests_bytes_that_are_cut_off() {
     }
 }
 
-#[test]
+#[root_test]
 fn root_nothing_stays_behind() {
-    if require_root("root_nothing_stays_behind") {
-        compare_in_a_network("unload");
-    }
+    compare_in_a_network("unload");
 }
 
 /// The same with weir's pool behind our library, less often: it takes longer to open.
-#[test]
+#[root_test]
 fn root_no_pool_stays_behind() {
-    if require_root("root_no_pool_stays_behind") {
-        for source in ["xdp", "tc"] {
-            compare_with("unload", |command| command.env("WEIR_SOURCE", source).arg("20"));
-        }
+    for source in ["xdp", "tc"] {
+        compare_with("unload", |command| command.env("WEIR_SOURCE", source).arg("20"));
     }
 }
 
-#[test]
+#[root_test]
 fn root_threads_have_a_handle_each() {
-    if require_root("root_threads_have_a_handle_each") {
-        compare_in_a_network("threads");
-    }
+    compare_in_a_network("threads");
 }

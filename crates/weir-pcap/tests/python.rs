@@ -8,7 +8,7 @@ use std::process::{Command, Output, Stdio};
 
 use programs::library;
 use tempfile::TempDir;
-use weir_lab::require_root;
+use weir_lab::root_test;
 use weir_sys::netns::NetNs;
 use weir_sys::skip;
 
@@ -109,23 +109,17 @@ fn pcapy_reads_files() {
     PCAPY.compare(&[], 14, |command| command.output().expect("it starts"));
 }
 
-#[test]
+#[root_test]
 fn root_ctypes_captures() {
-    if require_root("root_ctypes_captures") {
-        CTYPES.compare_live(28);
-    }
+    CTYPES.compare_live(28);
 }
 
-#[test]
+#[root_test]
 fn root_pcapy_captures() {
-    if require_root("root_pcapy_captures") {
-        PCAPY.compare_live(22);
-    }
+    PCAPY.compare_live(22);
 }
 
-#[test]
+#[root_test]
 fn root_scapy_captures_and_sends() {
-    if require_root("root_scapy_captures_and_sends") {
-        SCAPY.compare_live(27);
-    }
+    SCAPY.compare_live(27);
 }

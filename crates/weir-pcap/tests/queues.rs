@@ -4,7 +4,7 @@ mod beside;
 mod programs;
 
 use beside::{Bench, Library, packets};
-use weir_lab::{Generator, StackCounters, Traffic, Veth, require_root};
+use weir_lab::{Generator, StackCounters, Traffic, Veth, root_test};
 
 /// Sends `frames` frames of `size` bytes, which arrive on receive queue `queue`.
 fn send(bench: &Bench, queue: u32, size: usize, frames: u64) {
@@ -15,11 +15,8 @@ fn send(bench: &Bench, queue: u32, size: usize, frames: u64) {
     assert_eq!(generator.send(frames).expect("frames").accepted, frames);
 }
 
-#[test]
+#[root_test]
 fn root_tcpdump_captures_on_chosen_queues() {
-    if !require_root("root_tcpdump_captures_on_chosen_queues") {
-        return;
-    }
     let Some(bench) = Bench::new(Veth::default().queues(2), &["tcpdump"]) else { return };
     let rx = bench.network.rx();
     for (device, left) in [("xdp:rx0@1", 800), ("xdp!:rx0@1-1", 300), ("xdp:rx0@0-1", 800)] {
@@ -47,11 +44,8 @@ fn root_tcpdump_captures_on_chosen_queues() {
     }
 }
 
-#[test]
+#[root_test]
 fn root_tcpdump_is_told_why_queues_cannot_be_chosen() {
-    if !require_root("root_tcpdump_is_told_why_queues_cannot_be_chosen") {
-        return;
-    }
     let Some(bench) = Bench::new(Veth::default().queues(2), &["tcpdump"]) else { return };
     for (device, why) in [
         ("rx0@1", "cannot choose receive queues of rx0: a packet socket does not know them; try xdp:rx0@0"),

@@ -9,16 +9,13 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use programs::{Program, in_a_network};
-use weir_lab::{FrameSender, Network, Veth, require_root};
+use weir_lab::{FrameSender, Network, Veth, root_test};
 
 /// What the program prints.
 const LINES: &str = include_str!("c/win32.txt");
 
-#[test]
+#[root_test]
 fn root_win32() {
-    if !require_root("root_win32") {
-        return;
-    }
     let program = Program::compile_for_ours("tests/c", "win32");
     for kind in ["plain", "sanitized"] {
         same(&run(&mut program.on_ours(kind)), LINES);
@@ -26,11 +23,8 @@ fn root_win32() {
 }
 
 /// Weir's pool has its size since it was opened; all else is the same.
-#[test]
+#[root_test]
 fn root_win32_with_a_pool() {
-    if !require_root("root_win32_with_a_pool") {
-        return;
-    }
     let program = Program::compile_for_ours("tests/c", "win32");
     let shown = run(program.on_ours("sanitized").env("WEIR_SOURCE", "tc").arg("pool"));
     let (begin, rest) = LINES.split_once("\nsetbuff = 0\n").expect("the line");
@@ -71,11 +65,8 @@ fn same(shown: &str, wanted: &str) {
 }
 
 /// The example.
-#[test]
+#[root_test]
 fn root_rate_counts() {
-    if !require_root("root_rate_counts") {
-        return;
-    }
     let program = Program::compile_for_ours("examples", "rate");
     let network = Network::new(Veth::default()).expect("a private network");
     let mut command = program.on_ours("sanitized");

@@ -7,17 +7,14 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
 use weir::exchange::Exchange;
-use weir_lab::{Generator, Network, Traffic, Veth, require_root};
+use weir_lab::{Generator, Network, Traffic, Veth, root_test};
 use weir_service::control::client::Running;
 use weir_service::control::{Change, Told};
 use weir_service::session::{Engine, Identity, Policy, Prepared, Settings};
 use weir_service::{Error, Stop};
 
-#[test]
+#[root_test]
 fn another_program_is_confined_answers_and_leaves_nothing() {
-    if !require_root("another_program_is_confined_answers_and_leaves_nothing") {
-        return;
-    }
     let network = Network::new(Veth::default()).expect("a private network");
     let directory = tempfile::tempdir().expect("a directory");
     let socket = directory.path().join("served.sock");

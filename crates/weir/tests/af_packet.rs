@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use rustix::thread::{CapabilitySet, capabilities, gettid, set_capabilities};
 use weir::{Builder, Capture, Chunk, Delivery, Direction, Error, SourceChoice};
-use weir_lab::{Checker, FrameSender, Generator, Network, Traffic, Veth, require_root, tcp_transfer};
+use weir_lab::{Checker, FrameSender, Generator, Network, Traffic, Veth, root_test, tcp_transfer};
 use weir_savefile::pcapng::{InterfaceDescription, SectionHeader};
 
 #[path = "common/mod.rs"]
@@ -35,11 +35,8 @@ fn frames(chunk: &Chunk) -> impl Iterator<Item = Vec<u8>> {
     chunk.packets().map(|packet| packet.data.to_vec())
 }
 
-#[test]
+#[root_test]
 fn root_frames_of_every_size_are_whole() {
-    if !require_root("root_frames_of_every_size_are_whole") {
-        return;
-    }
     let network = Network::new(Veth::default().mtu(65_535)).unwrap();
     let sizes = (60..130).chain([1513, 1514, 9014, 32_768, 65_535, 65_536, 65_549]);
     let sent: Vec<_> =
@@ -60,11 +57,8 @@ fn root_frames_of_every_size_are_whole() {
     }
 }
 
-#[test]
+#[root_test]
 fn root_a_connection_is_captured_byte_by_byte() {
-    if !require_root("root_a_connection_is_captured_byte_by_byte") {
-        return;
-    }
     // Fits into the kernel's ring, whoever takes it.
     const BYTES: u64 = 8 << 20;
     for mtu in [1500, 9000] {
@@ -134,11 +128,8 @@ fn fnv(bytes: &[u8]) -> u64 {
         .fold(0xcbf2_9ce4_8422_2325, |hash, &byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3))
 }
 
-#[test]
+#[root_test]
 fn root_stripped_tags_are_back_in_their_place() {
-    if !require_root("root_stripped_tags_are_back_in_their_place") {
-        return;
-    }
     let network = Network::new(Veth::default()).unwrap();
     let plain = Traffic::new(100).unwrap().between(network.pair()).frame(3);
     let tagged = |tags: &[u8]| {
@@ -173,11 +164,8 @@ fn root_stripped_tags_are_back_in_their_place() {
     });
 }
 
-#[test]
+#[root_test]
 fn root_directions_are_told_and_chosen() {
-    if !require_root("root_directions_are_told_and_chosen") {
-        return;
-    }
     let network = Network::new(Veth::default()).unwrap();
     let pair = network.pair();
     let (arriving, leaving) = (Traffic::new(60).unwrap().frame(1), Traffic::new(70).unwrap().frame(2));
@@ -206,11 +194,8 @@ fn root_directions_are_told_and_chosen() {
     });
 }
 
-#[test]
+#[root_test]
 fn root_packets_of_the_loopback_come_once() {
-    if !require_root("root_packets_of_the_loopback_come_once") {
-        return;
-    }
     let network = Network::new(Veth::default()).unwrap();
     network.rx().run(|| {
         // Each of them is sent and received: both ways show the same packets.
@@ -262,11 +247,8 @@ impl Gaps {
     }
 }
 
-#[test]
+#[root_test]
 fn root_a_burst_fits_into_the_pool_while_the_handler_is_stopped() {
-    if !require_root("root_a_burst_fits_into_the_pool_while_the_handler_is_stopped") {
-        return;
-    }
     const BURST: u64 = 350_000; // 32 MB of records, 51 MB in the kernel's ring of 34 MB
     const PART: u64 = 50_000; // fits into that ring, however long the thread that empties it waits for a processor
     let network = Network::new(Veth::default()).unwrap();
@@ -287,11 +269,8 @@ fn root_a_burst_fits_into_the_pool_while_the_handler_is_stopped() {
     });
 }
 
-#[test]
+#[root_test]
 fn root_losses_are_told_where_they_happened() {
-    if !require_root("root_losses_are_told_where_they_happened") {
-        return;
-    }
     const BURST: u64 = 300_000; // the kernel's ring holds 233 000 at most, two small chunks next to nothing
     let network = Network::new(Veth::default()).unwrap();
     let traffic = Traffic::new(60).unwrap().between(network.pair());
@@ -322,11 +301,8 @@ fn root_losses_are_told_where_they_happened() {
     });
 }
 
-#[test]
+#[root_test]
 fn root_with_a_slow_reader_every_packet_is_captured_or_counted() {
-    if !require_root("root_with_a_slow_reader_every_packet_is_captured_or_counted") {
-        return;
-    }
     const COUNT: u64 = 1_500_000;
     let network = Network::new(Veth::default()).unwrap();
     let traffic = Traffic::new(60).unwrap().between(network.pair());
@@ -358,11 +334,8 @@ fn root_with_a_slow_reader_every_packet_is_captured_or_counted() {
     });
 }
 
-#[test]
+#[root_test]
 fn root_what_the_pool_has_no_room_for_is_not_lost_by_stopping() {
-    if !require_root("root_what_the_pool_has_no_room_for_is_not_lost_by_stopping") {
-        return;
-    }
     const COUNT: u64 = 100_000;
     let network = Network::new(Veth::default()).unwrap();
     let traffic = Traffic::new(60).unwrap().between(network.pair());
@@ -405,11 +378,8 @@ fn hold_all(capture: &mut Capture, held: &mut Vec<Chunk>, chunks: u32) {
     }
 }
 
-#[test]
+#[root_test]
 fn root_a_full_pool_is_waited_for_asleep() {
-    if !require_root("root_a_full_pool_is_waited_for_asleep") {
-        return;
-    }
     const COUNT: u64 = 5000;
     let network = Network::new(Veth::default()).unwrap();
     let traffic = Traffic::new(60).unwrap().between(network.pair());
@@ -445,11 +415,8 @@ fn root_a_full_pool_is_waited_for_asleep() {
     });
 }
 
-#[test]
+#[root_test]
 fn root_a_batch_is_handed_over_when_its_time_has_come() {
-    if !require_root("root_a_batch_is_handed_over_when_its_time_has_come") {
-        return;
-    }
     let network = Network::new(Veth::default()).unwrap();
     let traffic = Traffic::new(60).unwrap().between(network.pair());
     let sender = FrameSender::new(&network.pair().tx).unwrap();
@@ -481,11 +448,8 @@ fn root_a_batch_is_handed_over_when_its_time_has_come() {
     });
 }
 
-#[test]
+#[root_test]
 fn root_tshark_reads_the_records() {
-    if !require_root("root_tshark_reads_the_records") {
-        return;
-    }
     let network = Network::new(Veth::default().ipv4()).unwrap();
     network.rx().run(|| {
         let builder = common::with_room_for(2000, 5000).interface(&network.pair().rx.name);
@@ -523,11 +487,8 @@ fn root_tshark_reads_the_records() {
     });
 }
 
-#[test]
+#[root_test]
 fn root_without_the_capability_the_error_names_it() {
-    if !require_root("root_without_the_capability_the_error_names_it") {
-        return;
-    }
     let network = Network::new(Veth::default()).unwrap();
     network.rx().run(|| {
         let mut own = capabilities(None).unwrap();

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use weir::writer::{Writer, WriterOptions};
 use weir::{Capture, FileInterface, Filter, Mode, SourceChoice};
-use weir_lab::{FrameSender, Generator, Network, Traffic, Veth, require_root};
+use weir_lab::{FrameSender, Generator, Network, Traffic, Veth, root_test};
 use weir_sys::ethtool::Ethtool;
 use weir_sys::kernel;
 use weir_sys::link::links;
@@ -52,11 +52,8 @@ enum Said {
     Wrong(String),
 }
 
-#[test]
+#[root_test]
 fn root_each_source_on_each_driver() {
-    if !require_root("root_each_source_on_each_driver") {
-        return;
-    }
     let mut wrong = Vec::new();
     let mut tell = |driver: &str, way: (SourceChoice, Mode), said: Said| {
         let (verdict, detail) = match said {
@@ -102,12 +99,9 @@ fn root_each_source_on_each_driver() {
 }
 
 /// A bond hands the program to each of its ports, which have receive queues of the same numbers.
-#[test]
+#[root_test]
 fn root_both_ports_of_a_bond_at_once_make_one_whole_file() {
     const COUNT: u64 = 20_000;
-    if !require_root("root_both_ports_of_a_bond_at_once_make_one_whole_file") {
-        return;
-    }
     let mut network = Network::new(Veth::default()).expect("a network");
     network.connect(Veth::default()).expect("another pair");
     let ip = |arguments: &str| {

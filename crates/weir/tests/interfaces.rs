@@ -13,7 +13,7 @@ use weir::writer::{Writer, WriterOptions};
 use weir::{
     Capture, Change, Chunk, Error, Event, FileInterface, Filter, Namespace, SourceChoice, SourceKind,
 };
-use weir_lab::{FrameSender, NetNs, Network, Port, Traffic, Veth, require_root};
+use weir_lab::{FrameSender, NetNs, Network, Port, Traffic, Veth};
 use weir_sys::kernel;
 use weir_sys::link::{Link, LinkChange, LinkMonitor};
 
@@ -110,11 +110,8 @@ fn tshark(file: &Path, fields: &[&str]) -> Vec<String> {
     String::from_utf8_lossy(&output.stdout).lines().map(str::to_owned).collect()
 }
 
-#[test]
+#[weir_lab::root_test]
 fn root_an_interface_is_named_once_and_any_stands_alone() {
-    if !require_root("root_an_interface_is_named_once_and_any_stands_alone") {
-        return;
-    }
     let network = Network::new(Veth::default()).unwrap();
     let there = namespace(network.rx());
     let open = |names: &[&str], source| {
@@ -141,11 +138,8 @@ fn root_an_interface_is_named_once_and_any_stands_alone() {
     assert_eq!(both.open().unwrap().interfaces()[1].name, "lo");
 }
 
-#[test]
+#[weir_lab::root_test]
 fn root_any_sees_what_tcpdump_does() {
-    if !require_root("root_any_sees_what_tcpdump_does") {
-        return;
-    }
     let network = Network::new(Veth::default().ipv4()).unwrap();
     let there = namespace(network.rx());
     let directory = tempfile::tempdir().unwrap();
@@ -204,11 +198,8 @@ fn root_any_sees_what_tcpdump_does() {
     listing.iter().zip(&judge).for_each(|(ours, theirs)| assert_eq!(ours, theirs));
 }
 
-#[test]
+#[weir_lab::root_test]
 fn root_any_keeps_every_tag_of_a_frame() {
-    if !require_root("root_any_keeps_every_tag_of_a_frame") {
-        return;
-    }
     let network = Network::new(Veth::default()).unwrap();
     let there = namespace(network.rx());
     let plain = Traffic::new(90).unwrap().between(network.pair()).frame(0);
@@ -264,11 +255,8 @@ fn pcap_packets(file: &Path) -> usize {
     packets
 }
 
-#[test]
+#[weir_lab::root_test]
 fn root_any_takes_a_bridged_frame_once_and_new_interfaces_by_itself() {
-    if !require_root("root_any_takes_a_bridged_frame_once_and_new_interfaces_by_itself") {
-        return;
-    }
     const FRAMES: u64 = 200;
     let mut network = Network::new(Veth::default()).unwrap();
     let there = namespace(network.rx());
@@ -392,11 +380,8 @@ fn carries(link: &Link) -> bool {
     link.flags & 0x1_0040 == 0x1_0040
 }
 
-#[test]
+#[weir_lab::root_test]
 fn root_without_a_carrier_it_is_said_at_the_beginning() {
-    if !require_root("root_without_a_carrier_it_is_said_at_the_beginning") {
-        return;
-    }
     let network = Network::new(Veth::default()).unwrap();
     ip(network.tx(), "link set tx0 down");
     let mut capture = common::capture().interface_in(&namespace(network.rx()), "rx0").open().unwrap();
@@ -457,11 +442,8 @@ fn the_others_go_on_when_one_is_gone(source: SourceChoice, filters: bool) {
     assert!(account.interfaces.iter().all(|one| one.nic.is_some()));
 }
 
-#[test]
+#[weir_lab::root_test]
 fn root_more_changes_than_the_kernel_keeps_are_made_up_for() {
-    if !require_root("root_more_changes_than_the_kernel_keeps_are_made_up_for") {
-        return;
-    }
     let network = Network::new(Veth::default()).unwrap();
     let there = namespace(network.rx());
     let mut monitor = network.rx().run(LinkMonitor::open).unwrap();

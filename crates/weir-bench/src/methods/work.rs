@@ -95,7 +95,7 @@ fn call_out(copy: &[u8]) {
 #[cfg(test)]
 mod tests {
     use weir_bpf::inline::{Hook, Inline, Intercepted};
-    use weir_lab::require_root;
+    use weir_lab::root_test;
     use weir_sys::testrun;
 
     use super::*;
@@ -138,11 +138,8 @@ mod tests {
     }
 
     /// With every length from that of an IPv4 header: all ends of blocks and words, and what is too long.
-    #[test]
+    #[root_test]
     fn root_programs_inside_the_kernel_do_the_same() {
-        if !require_root("root_programs_inside_the_kernel_do_the_same") {
-            return;
-        }
         let address = Ipv4Addr::new(10, 77, 0, 2);
         for hook in [Hook::Xdp, Hook::Tc] {
             let inline = Inline::load(hook, address).expect("the program is loaded");

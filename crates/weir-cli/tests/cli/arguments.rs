@@ -255,11 +255,8 @@ fn bash_completes_options_and_interfaces() {
     assert_eq!(completed(&["weir", "capture", "-i", "no-such"]), [""; 0]);
 }
 
-#[test]
+#[weir_lab::root_test]
 fn root_bash_completes_namespaces() {
-    if !weir_lab::require_root("root_bash_completes_namespaces") {
-        return;
-    }
     let mut bash = Command::new("unshare");
     // A /run that nobody else sees.
     let script =
@@ -268,11 +265,8 @@ fn root_bash_completes_namespaces() {
     assert_eq!(completed_by(bash, &["weir", "capture", "--netns", ""]), ["db", "web"]);
 }
 
-#[test]
+#[weir_lab::root_test]
 fn root_bash_never_executes_a_name() {
-    if !weir_lab::require_root("root_bash_never_executes_a_name") {
-        return;
-    }
     let directory = tempfile::tempdir().expect("a directory");
     let bash = |script: &str| {
         let mut bash = Command::new("unshare");
@@ -290,11 +284,8 @@ fn root_bash_never_executes_a_name() {
     assert!(!directory.path().join("inj").exists(), "a name was executed");
 }
 
-#[test]
+#[weir_lab::root_test]
 fn root_bash_completes_running_captures() {
-    if !weir_lab::require_root("root_bash_completes_running_captures") {
-        return;
-    }
     let network = crate::harness::network();
     let running = crate::harness::start(&network, &["count", "-i", "rx0"]);
     let process = running.id().to_string();

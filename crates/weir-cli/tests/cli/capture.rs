@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::Signal;
 use serde_json::json;
-use weir_lab::{FrameSender, Generator, Traffic, Veth, require_root};
+use weir_lab::{FrameSender, Generator, Traffic, Veth, root_test};
 
 use crate::harness::{
     Mounts, Running, capture, directory, generate, network, output, path, root_tests, run, send, send_each,
@@ -88,11 +88,8 @@ fn a_count_is_exact(source: &[&str]) {
     }
 }
 
-#[test]
+#[root_test]
 fn root_a_file_of_all_interfaces_names_them() {
-    if !require_root("root_a_file_of_all_interfaces_names_them") {
-        return;
-    }
     let (directory, network) = (directory(), network());
     let file = path(&directory, "any.pcapng");
     let running = start(&network, &["capture", "-i", "any", "-B", "8MiB", "-w", &file, "-c", "5"]);
@@ -105,11 +102,8 @@ fn root_a_file_of_all_interfaces_names_them() {
 }
 
 /// To weir it looks as if the second processor had come later.
-#[test]
+#[root_test]
 fn root_packets_on_a_processor_that_came_later_are_told() {
-    if !require_root("root_packets_on_a_processor_that_came_later_are_told") {
-        return;
-    }
     const ONLINE: &str = "/sys/devices/system/cpu/online";
     if fs::read_to_string(ONLINE).expect("it is there").trim() == "0" {
         return weir_sys::skip::this_test("there is one processor");
@@ -143,11 +137,8 @@ fn root_packets_on_a_processor_that_came_later_are_told() {
     }
 }
 
-#[test]
+#[root_test]
 fn root_without_a_file_packets_are_counted() {
-    if !require_root("root_without_a_file_packets_are_counted") {
-        return;
-    }
     let network = network();
     let running = capture(&network, &["-c", "300", "--json"]);
     send_off(&network, 1000);
@@ -159,11 +150,8 @@ fn root_without_a_file_packets_are_counted() {
     ended.captured_all(300);
 }
 
-#[test]
+#[root_test]
 fn root_signals_finish_the_file() {
-    if !require_root("root_signals_finish_the_file") {
-        return;
-    }
     let directory = directory();
     for signal in [Signal::INT, Signal::TERM, Signal::HUP] {
         let (network, file) = (network(), path(&directory, "signal.pcapng"));
@@ -177,11 +165,8 @@ fn root_signals_finish_the_file() {
     }
 }
 
-#[test]
+#[root_test]
 fn root_sigusr1_prints_the_account_so_far() {
-    if !require_root("root_sigusr1_prints_the_account_so_far") {
-        return;
-    }
     let (directory, network) = (directory(), network());
     let file = path(&directory, "usr1.pcapng");
     let running = capture(&network, &["-w", &file]);
@@ -193,11 +178,8 @@ fn root_sigusr1_prints_the_account_so_far() {
     running.interrupt().succeeded().says("4322 packets captured");
 }
 
-#[test]
+#[root_test]
 fn root_sigusr2_brings_what_was_captured_to_the_file() {
-    if !require_root("root_sigusr2_brings_what_was_captured_to_the_file") {
-        return;
-    }
     let directory = directory();
     let batches = ["--min-bytes", "1MiB", "--read-timeout", "1h"];
     for (name, order) in [("a.pcapng", "none"), ("b.pcapng.zst", "none"), ("c.pcap", "time")] {
@@ -249,11 +231,8 @@ fn a_size_ends_a_capture(options: &[&str]) {
     }
 }
 
-#[test]
+#[root_test]
 fn root_a_later_sigint_ends_at_once() {
-    if !require_root("root_a_later_sigint_ends_at_once") {
-        return;
-    }
     let network = network();
     let (mut running, unread) = start_piped(&network, &["capture", "-i", "rx0", "-w", "-", "-U"]);
     // More than a pipe holds: it comes to stand in a write.
@@ -288,11 +267,8 @@ fn root_a_later_sigint_ends_at_once() {
     assert_eq!(running.wait().status.code(), Some(1));
 }
 
-#[test]
+#[root_test]
 fn root_standard_output_goes_into_tshark() {
-    if !require_root("root_standard_output_goes_into_tshark") {
-        return;
-    }
     let network = network();
     let args = ["capture", "-i", "rx0", "-w", "-", "-U", "-c", "2000", "--json"];
     let (running, stdout) = start_piped(&network, &args);
@@ -307,11 +283,8 @@ fn root_standard_output_goes_into_tshark() {
     assert!(json.contains(r#""written":2000"#), "{json}");
 }
 
-#[test]
+#[root_test]
 fn root_a_closed_pipe_is_an_error_that_says_so() {
-    if !require_root("root_a_closed_pipe_is_an_error_that_says_so") {
-        return;
-    }
     let network = network();
     let (running, stdout) = start_piped(&network, &["capture", "-i", "rx0", "-w", "-", "-U"]);
     drop(stdout);
@@ -329,11 +302,8 @@ fn root_a_closed_pipe_is_an_error_that_says_so() {
     assert_eq!(ended.code(), Some(1));
 }
 
-#[test]
+#[root_test]
 fn root_a_duration_ends_the_capture() {
-    if !require_root("root_a_duration_ends_the_capture") {
-        return;
-    }
     let network = network();
     let begun = Instant::now();
     let account =
@@ -363,11 +333,8 @@ fn the_snap_length_cuts_and_says_so(source: &[&str]) {
     assert_eq!(lengths, ["60\t60", "96\t96", "97\t96", "1514\t96"], "{source:?}");
 }
 
-#[test]
+#[root_test]
 fn root_classic_pcap_is_read_by_tcpdump() {
-    if !require_root("root_classic_pcap_is_read_by_tcpdump") {
-        return;
-    }
     let directory = directory();
     let magic = |bytes: &[u8]| u32::from_ne_bytes(*bytes.first_chunk().expect("a header"));
     for (precision, expected) in
@@ -384,11 +351,8 @@ fn root_classic_pcap_is_read_by_tcpdump() {
     }
 }
 
-#[test]
+#[root_test]
 fn root_several_interfaces_in_one_file() {
-    if !require_root("root_several_interfaces_in_one_file") {
-        return;
-    }
     let (directory, mut network) = (directory(), network());
     network.connect(Veth::default().queues(2)).expect("a second pair");
     let file = path(&directory, "both.pcapng");
@@ -411,11 +375,8 @@ fn root_several_interfaces_in_one_file() {
     assert!(bytes.windows(11).any(|window| window == b"two at once"), "the comment is in the file");
 }
 
-#[test]
+#[root_test]
 fn root_no_interface_named_takes_the_first_that_is_up() {
-    if !require_root("root_no_interface_named_takes_the_first_that_is_up") {
-        return;
-    }
     let network = network();
     let running = start(&network, &["capture", "--json"]);
     let ended = running.interrupt().succeeded();
@@ -426,11 +387,8 @@ fn root_no_interface_named_takes_the_first_that_is_up() {
     assert!(list.contains("1.lo [Up, Loopback") && list.contains(".rx0 [Up"), "{list}");
 }
 
-#[test]
+#[root_test]
 fn root_quiet_prints_the_four_lines_only() {
-    if !require_root("root_quiet_prints_the_four_lines_only") {
-        return;
-    }
     let capture = ["capture", "-i", "rx0", "-q", "-w", "/dev/null", "--duration", "10ms"];
     let ended = run(&network(), &capture).succeeded();
     let expected = ["captured", "received by filter", "dropped by kernel", "dropped by interface"];
@@ -438,11 +396,8 @@ fn root_quiet_prints_the_four_lines_only() {
     assert!(ended.stdout.is_empty());
 }
 
-#[test]
+#[root_test]
 fn root_loss_is_always_said_and_fails_who_asks_for_that() {
-    if !require_root("root_loss_is_always_said_and_fails_who_asks_for_that") {
-        return;
-    }
     let network = network();
     let lossy = ["-i", "rx0", "--source", "xdp", "-B", "64KiB", "--chunk-size", "4KiB", "--json"];
     for command in [&["capture", "-w", "/dev/null"][..], &["count"]] {
@@ -465,11 +420,8 @@ fn root_loss_is_always_said_and_fails_who_asks_for_that() {
     run(&network, &["capture", "-i", "rx0", "--fail-on-loss", "--duration", "10ms"]).succeeded();
 }
 
-#[test]
+#[root_test]
 fn root_exclusive_captures_do_not_cut_off_this_host_unasked() {
-    if !require_root("root_exclusive_captures_do_not_cut_off_this_host_unasked") {
-        return;
-    }
     let network = network();
     let shell = |script: &str| {
         let output = output(&network, Command::new("sh").args(["-c", script]));
@@ -536,11 +488,8 @@ fn who_waits_until_it_is_ready_misses_no_packet(command: &str, args: &[&str]) {
     assert_eq!((account.number("captured"), account.number("lost")), (2000, 0));
 }
 
-#[test]
+#[root_test]
 fn root_systemd_is_told_when_it_captures() {
-    if !require_root("root_systemd_is_told_when_it_captures") {
-        return;
-    }
     let (network, directory) = (network(), directory());
     let place = path(&directory, "notify");
     let abstract_name = format!("weir-test-{}", std::process::id());
@@ -570,11 +519,8 @@ fn a_ready_descriptor_that_is_not_there_is_a_usage_error() {
     assert!(said.contains("cannot write to --ready-fd 77") && said.contains("77>FILE"), "{said}");
 }
 
-#[test]
+#[root_test]
 fn root_a_full_disk_is_told_and_counted() {
-    if !require_root("root_a_full_disk_is_told_and_counted") {
-        return;
-    }
     let network = network();
     // The start of the file is written at once, and refused at once.
     run(&network, &["capture", "-i", "rx0", "-w", "/dev/full"])
@@ -613,11 +559,8 @@ fn root_a_full_disk_is_told_and_counted() {
     assert_eq!(tshark(file.as_ref(), &["frame.len"]).len() as u64, written, "what was written is readable");
 }
 
-#[test]
+#[root_test]
 fn root_an_interface_that_goes_away_ends_the_capture() {
-    if !require_root("root_an_interface_that_goes_away_ends_the_capture") {
-        return;
-    }
     let (directory, network) = (directory(), network());
     let file = path(&directory, "gone.pcapng");
     let running = capture(&network, &["-w", &file, "--json"]);
@@ -630,11 +573,8 @@ fn root_an_interface_that_goes_away_ends_the_capture() {
     assert_eq!(tshark(file.as_ref(), &["frame.len"]).len(), 100);
 }
 
-#[test]
+#[root_test]
 fn root_bad_places_are_named() {
-    if !require_root("root_bad_places_are_named") {
-        return;
-    }
     let (directory, network) = (directory(), network());
     let place = directory.path().display().to_string();
     run(&network, &["capture", "-i", "rx0", "-w", &place]).failed(&["it is a directory", &place]);
@@ -642,11 +582,8 @@ fn root_bad_places_are_named() {
     run(&network, &["capture", "-i", "rx0", "-w", &nowhere]).failed(&[": no directory", "mkdir -p"]);
 }
 
-#[test]
+#[root_test]
 fn root_a_pool_larger_than_memory_is_a_usage_error() {
-    if !require_root("root_a_pool_larger_than_memory_is_a_usage_error") {
-        return;
-    }
     let network = network();
     let too_many: [&[&str]; 3] = [&["-B", "1T"], &["-B", "1000000T"], &["--chunks", "4294967295"]];
     for (size, source) in

@@ -5,7 +5,7 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use rustix::process::Signal;
 use serde_json::{Value, json};
-use weir_lab::{FrameSender, Network, Traffic, Veth, require_root};
+use weir_lab::{FrameSender, Network, Traffic, Veth, root_test};
 use weir_traffic::Signature;
 
 use crate::harness::{Ended, arrive, directory, network, path, root_tests, run, start, start_quietly, weir};
@@ -152,11 +152,8 @@ fn every_fate_is_told(source: &str) {
     assert!(text.contains(['#', '█']), "{text}");
 }
 
-#[test]
+#[root_test]
 fn root_what_arrives_as_it_was_sent_is_a_success() {
-    if !require_root("root_what_arrives_as_it_was_sent_is_a_success") {
-        return;
-    }
     let network = network();
     let traffic = Source::new(&network);
     let running = start(&network, &["count", "-i", "rx0", "--check", "--expect", "300", "--json"]);
@@ -173,11 +170,8 @@ fn root_what_arrives_as_it_was_sent_is_a_success() {
     assert!(ended.stdout.is_empty(), "{:?}", String::from_utf8_lossy(&ended.stdout));
 }
 
-#[test]
+#[root_test]
 fn root_queues_do_not_overtake_each_other_unless_that_is_asked_for() {
-    if !require_root("root_queues_do_not_overtake_each_other_unless_that_is_asked_for") {
-        return;
-    }
     let network = Network::new(Veth::default().queues(2)).expect("a private network");
     let traffic = Source::new(&network);
     let numbers: Vec<u64> = (0..640).collect();
@@ -200,11 +194,8 @@ fn root_queues_do_not_overtake_each_other_unless_that_is_asked_for() {
     }
 }
 
-#[test]
+#[root_test]
 fn root_what_the_capture_lost_is_told_from_what_the_network_lost() {
-    if !require_root("root_what_the_capture_lost_is_told_from_what_the_network_lost") {
-        return;
-    }
     const SENT: u64 = 5000;
     let network = network();
     let traffic = Source::new(&network);
@@ -247,11 +238,8 @@ fn root_what_the_capture_lost_is_told_from_what_the_network_lost() {
     assert!(lost > 0);
 }
 
-#[test]
+#[root_test]
 fn root_checksums_that_a_sender_left_to_its_card_are_not_called_corrupt() {
-    if !require_root("root_checksums_that_a_sender_left_to_its_card_are_not_called_corrupt") {
-        return;
-    }
     let network = Network::new(Veth::default().ipv4()).expect("a private network");
     let socket = network.tx().run(|| UdpSocket::bind("0.0.0.0:0")).expect("a socket");
     let address = network.pair().rx.ipv4.expect("an address");

@@ -8,7 +8,7 @@ use std::process::Command;
 
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, Signal, kill_process, pidfd_getfd, pidfd_open};
-use weir_lab::require_root;
+use weir_lab::root_test;
 use weir_sys::user::PASSING;
 
 use crate::control::{VERSION, as_member, as_user, ctl, given_to, places, told};
@@ -124,11 +124,8 @@ fn every_thread_is_confined_while_it_captures(source: &[&str]) {
     assert!(!link.contains("xdp") && link.contains("promiscuity 0 "), "{link}");
 }
 
-#[test]
+#[root_test]
 fn root_confinement_can_be_switched_off() {
-    if !require_root("root_confinement_can_be_switched_off") {
-        return;
-    }
     let network = network();
     let args = ["count", "-i", "rx0", "--source", "xdp", "--no-confine", "--no-control", "-v", "--json"];
     let running = start(&network, &args);
@@ -137,11 +134,8 @@ fn root_confinement_can_be_switched_off() {
     assert!(running.interrupt().succeeded().account().0["confinement"].is_null());
 }
 
-#[test]
+#[root_test]
 fn root_who_opens_files_keeps_what_it_takes_to_write_where_it_may_not_without() {
-    if !require_root("root_who_opens_files_keeps_what_it_takes_to_write_where_it_may_not_without") {
-        return;
-    }
     let override_alone = 1 << 1;
     for (owner, kept) in [(NOBODY, override_alone), (0, 0)] {
         let directory = directory();
@@ -164,11 +158,8 @@ fn root_who_opens_files_keeps_what_it_takes_to_write_where_it_may_not_without() 
     }
 }
 
-#[test]
+#[root_test]
 fn root_files_are_opened_by_a_process_that_does_nothing_else() {
-    if !require_root("root_files_are_opened_by_a_process_that_does_nothing_else") {
-        return;
-    }
     let (network, directory) = (network(), directory());
     let file = path(&directory, "f");
     let capture = || start(&network, &["capture", "-i", "rx0", "-w", &file, "-v", "--rotate-count", "10"]);
@@ -220,11 +211,8 @@ fn root_files_are_opened_by_a_process_that_does_nothing_else() {
     running.interrupt().succeeded();
 }
 
-#[test]
+#[root_test]
 fn root_who_opens_files_ends_with_the_capture_whatever_it_waits_for() {
-    if !require_root("root_who_opens_files_ends_with_the_capture_whatever_it_waits_for") {
-        return;
-    }
     let (network, directory) = (network(), directory());
     // A file system of which nobody answers.
     let options = "fd=3,rootmode=40000,user_id=0,group_id=0";
@@ -241,11 +229,8 @@ fn root_who_opens_files_ends_with_the_capture_whatever_it_waits_for() {
     running.wait();
 }
 
-#[test]
+#[root_test]
 fn root_sockets_go_with_the_capture_whoever_it_has_become() {
-    if !require_root("root_sockets_go_with_the_capture_whoever_it_has_become") {
-        return;
-    }
     let (network, here, theirs) = (network(), directory(), directory());
     chown(theirs.path(), Some(NOBODY), None).expect("root may");
     let (control, metrics) = (path(&here, "control"), path(&here, "metrics"));
@@ -261,11 +246,8 @@ fn root_sockets_go_with_the_capture_whoever_it_has_become() {
     }
 }
 
-#[test]
+#[root_test]
 fn root_who_captures_is_who_was_asked_for() {
-    if !require_root("root_who_captures_is_who_was_asked_for") {
-        return;
-    }
     let network = network();
     let groups = numbers(std::process::id(), "Groups:", 10)[0]
         .iter()
@@ -298,11 +280,8 @@ fn root_who_captures_is_who_was_asked_for() {
     }
 }
 
-#[test]
+#[root_test]
 fn root_without_a_user_of_its_own_a_capture_is_who_nobody_else_is() {
-    if !require_root("root_without_a_user_of_its_own_a_capture_is_who_nobody_else_is") {
-        return;
-    }
     // As on a machine without the package.
     let mounts = Mounts::with(
         "mount -t tmpfs none /mnt && grep -v ^weir: /etc/passwd > /mnt/passwd && mount --bind /mnt/passwd /etc/passwd",
@@ -334,11 +313,8 @@ fn root_without_a_user_of_its_own_a_capture_is_who_nobody_else_is() {
     }
 }
 
-#[test]
+#[root_test]
 fn root_a_program_for_finished_files_runs_beside_a_capture_that_is_confined() {
-    if !require_root("root_a_program_for_finished_files_runs_beside_a_capture_that_is_confined") {
-        return;
-    }
     let network = network();
     for (args, uid) in [(&[][..], 0), (&["-Z", "nobody"], NOBODY)] {
         let (directory, other) = (directory(), directory());
@@ -419,11 +395,8 @@ fn each_source_takes_the_capabilities_that_are_documented(source: &str, more: &[
     }
 }
 
-#[test]
+#[root_test]
 fn root_who_may_capture_may_nothing_more() {
-    if !require_root("root_who_may_capture_may_nothing_more") {
-        return;
-    }
     let place = directory();
     fs::set_permissions(place.path(), fs::Permissions::from_mode(0o755)).expect("ours");
     let network = network();
@@ -508,11 +481,8 @@ fn root_who_may_capture_may_nothing_more() {
     assert_eq!(running.interrupt().succeeded().account().number("captured"), 10);
 }
 
-#[test]
+#[root_test]
 fn root_who_reads_files_is_confined_and_has_its_own_opened() {
-    if !require_root("root_who_reads_files_is_confined_and_has_its_own_opened") {
-        return;
-    }
     let (network, directory) = (network(), directory());
     let (pipe, file) = (path(&directory, "pipe"), path(&directory, "file"));
     assert!(Command::new("mkfifo").arg(&pipe).status().expect("mkfifo runs").success());
@@ -542,11 +512,8 @@ fn a_wrong_combination_is_refused() {
     assert_eq!(output.status.code(), Some(2), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
-#[test]
+#[root_test]
 fn root_root_reads_what_belongs_to_others() {
-    if !require_root("root_root_reads_what_belongs_to_others") {
-        return;
-    }
     let directory = tempfile::tempdir().expect("a directory");
     let file = directory.path().join("theirs.pcapng");
     let network = network();

@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use weir_lab::require_root;
+use weir_lab::root_test;
 
 use crate::harness::{Running, directory, network, send, tshark};
 
@@ -32,11 +32,8 @@ fn arguments(source: &str, interface: &str, directory: &str) -> Vec<String> {
     words
 }
 
-#[test]
+#[root_test]
 fn root_a_container_captures_with_the_four_capabilities_that_it_is_given() {
-    if !require_root("root_a_container_captures_with_the_four_capabilities_that_it_is_given") {
-        return;
-    }
     assert_eq!(capabilities(), "-all,+bpf,+perfmon,+net_admin,+net_raw");
     for source in ["xdp", "tc", "af_packet"] {
         let (network, directory) = (network(), directory());

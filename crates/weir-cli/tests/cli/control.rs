@@ -18,7 +18,7 @@ use rustix::net::{
 };
 use rustix::process::{Gid, Pid, Signal, Uid, kill_process};
 use rustix::thread::{set_thread_groups, set_thread_res_gid, set_thread_res_uid};
-use weir_lab::{Network, Veth, require_root};
+use weir_lab::{Network, Veth, root_test};
 
 use crate::harness::{
     CONFINED, Mounts, NOBODY, Running, capture, directory, network, output, path, root_tests, run, send,
@@ -157,11 +157,8 @@ fn the_account_has_all_that_came_before_it_is_asked_for(args: &[&str], field: &s
     running.interrupt().succeeded();
 }
 
-#[test]
+#[root_test]
 fn root_captures_are_listed_asked_and_found_again_after_a_kill() {
-    if !require_root("root_captures_are_listed_asked_and_found_again_after_a_kill") {
-        return;
-    }
     // In a /run that nobody else sees: everybody who looks around there removes what is left of those who were killed.
     let (network, run) = (network(), Mounts::with("mount -t tmpfs none /run"));
     let start = |args: &[&str]| {
@@ -240,11 +237,8 @@ fn root_captures_are_listed_asked_and_found_again_after_a_kill() {
     assert!(!Path::new(&run.path(&socket)).exists(), "whoever looks removes it");
 }
 
-#[test]
+#[root_test]
 fn root_a_wrong_expression_ends_before_anything_is_opened() {
-    if !require_root("root_a_wrong_expression_ends_before_anything_is_opened") {
-        return;
-    }
     let (network, directory) = (network(), directory());
     let file = path(&directory, "none.pcapng");
     let ended = run(&network, &["capture", "-i", "rx0", "-w", &file, "--", "tcp prot 80"]);
@@ -327,11 +321,8 @@ fn no_packet_behind_a_mark_has_met_the_filter_before(source: &str) {
     assert!(later.all(|(_, number)| number & 1 == 1), "{source}: by their time");
 }
 
-#[test]
+#[root_test]
 fn root_a_change_is_in_the_file_though_the_capture_ends_at_once() {
-    if !require_root("root_a_change_is_in_the_file_though_the_capture_ends_at_once") {
-        return;
-    }
     let (network, directory) = (network(), directory());
     let (file, socket) = (path(&directory, "ended.pcapng"), path(&directory, "socket"));
     for source in ["xdp", "tc", "af_packet"] {
@@ -356,11 +347,8 @@ pub(crate) fn say(socket: &str, words: &str) -> (UnixStream, String) {
     (stream, String::from_utf8(answer).expect("text"))
 }
 
-#[test]
+#[root_test]
 fn root_who_speaks_another_version_of_the_protocol_is_told_so() {
-    if !require_root("root_who_speaks_another_version_of_the_protocol_is_told_so") {
-        return;
-    }
     let (network, directory) = (network(), directory());
     let socket = path(&directory, "socket");
     let running = start(&network, &["count", "-i", "rx0", "--source", "tc", "--control", &socket]);
@@ -379,11 +367,8 @@ fn system() -> &'static Path {
     system
 }
 
-#[test]
+#[root_test]
 fn root_whoever_locks_the_directory_of_sockets_holds_up_nobody() {
-    if !require_root("root_whoever_locks_the_directory_of_sockets_holds_up_nobody") {
-        return;
-    }
     let network = network();
     let held = File::open(system()).expect("anybody may open it");
     flock(&held, FlockOperation::NonBlockingLockShared).expect("nobody locks it");
@@ -405,11 +390,8 @@ fn as_somebody(network: &Network, place: &Path, group: u32, args: &[&str]) -> Ou
     network.rx().run(|| command.output()).expect("setpriv is installed")
 }
 
-#[test]
+#[root_test]
 fn root_members_of_the_group_for_control_may_ask_and_nobody_else() {
-    if !require_root("root_members_of_the_group_for_control_may_ask_and_nobody_else") {
-        return;
-    }
     let (network, directory) = (network(), directory());
     fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o755)).expect("ours");
     let group =
@@ -593,11 +575,8 @@ fn heard(mut stream: &UnixStream) -> Option<Message> {
     Some((String::from_utf8(answer).expect("text"), descriptors))
 }
 
-#[test]
+#[root_test]
 fn root_members_make_way_for_root() {
-    if !require_root("root_members_make_way_for_root") {
-        return;
-    }
     let (network, directory) = (network(), directory());
     fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o755)).expect("ours");
     let (socket, members) = (path(&directory, "socket"), path(&directory, "members"));
@@ -622,11 +601,8 @@ fn root_members_make_way_for_root() {
     running.interrupt().succeeded();
 }
 
-#[test]
+#[root_test]
 fn root_what_a_member_wants_has_its_limits() {
-    if !require_root("root_what_a_member_wants_has_its_limits") {
-        return;
-    }
     let (network, directory) = (network(), directory());
     fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o755)).expect("ours");
     let socket = path(&directory, "socket");
@@ -669,11 +645,8 @@ fn root_what_a_member_wants_has_its_limits() {
     assert!(!ended.stderr.contains("\u{1b}[31mred"), "{}", ended.stderr);
 }
 
-#[test]
+#[root_test]
 fn root_a_service_has_its_socket_in_its_own_directory_and_its_group_may_ask() {
-    if !require_root("root_a_service_has_its_socket_in_its_own_directory_and_its_group_may_ask") {
-        return;
-    }
     // As a service manager starts what packaging/weir@.service says: a user with capabilities and directories of its own.
     let capabilities = "+net_raw,+net_admin,+bpf,+perfmon";
     for source in ["xdp", "tc", "af_packet"] {
@@ -723,11 +696,8 @@ fn root_a_service_has_its_socket_in_its_own_directory_and_its_group_may_ask() {
     }
 }
 
-#[test]
+#[root_test]
 fn root_a_socket_that_cannot_be_had_is_said_to_those_who_asked_and_the_capture_goes_on() {
-    if !require_root("root_a_socket_that_cannot_be_had_is_said_to_those_who_asked_and_the_capture_goes_on") {
-        return;
-    }
     let network = network();
     system();
     let start = |more: &[&str]| {

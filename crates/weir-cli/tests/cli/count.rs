@@ -3,7 +3,7 @@
 use std::io::{BufRead, BufReader};
 
 use serde_json::Value;
-use weir_lab::{FrameSender, Generator, Network, Traffic, Veth, require_root};
+use weir_lab::{FrameSender, Generator, Network, Traffic, Veth, root_test};
 
 use crate::harness::{Running, generate, network, run, send, send_off, start, start_piped};
 
@@ -18,11 +18,8 @@ fn leave(network: &Network, frames: u64) {
     network.rx().run(send).expect("frames");
 }
 
-#[test]
+#[root_test]
 fn root_intervals_add_up_to_the_account() {
-    if !require_root("root_intervals_add_up_to_the_account") {
-        return;
-    }
     let network = network();
     let running = count(&network, &["--json", "--interval", "100ms"]);
     for intervals in 1..=5 {
@@ -48,11 +45,8 @@ fn root_intervals_add_up_to_the_account() {
     ended.says("5000 packets captured");
 }
 
-#[test]
+#[root_test]
 fn root_a_table_for_people() {
-    if !require_root("root_a_table_for_people") {
-        return;
-    }
     let network = Network::new(Veth::default().queues(2)).expect("a private network");
     let running = count(&network, &["--source", "xdp", "--per-queue", "-c", "1000", "--active"]);
     leave(&network, 7);
@@ -66,11 +60,8 @@ fn root_a_table_for_people() {
     ended.says("1000 packets captured");
 }
 
-#[test]
+#[root_test]
 fn root_a_reader_that_has_seen_enough_is_no_failure() {
-    if !require_root("root_a_reader_that_has_seen_enough_is_no_failure") {
-        return;
-    }
     let network = network();
     let (running, stdout) = start_piped(&network, &["count", "-i", "rx0", "--interval", "20ms"]);
     let mut line = String::new();
@@ -78,11 +69,8 @@ fn root_a_reader_that_has_seen_enough_is_no_failure() {
     running.wait().succeeded().says("0 packets captured");
 }
 
-#[test]
+#[root_test]
 fn root_handlers_share_the_work_and_tell_who_did_what() {
-    if !require_root("root_handlers_share_the_work_and_tell_who_did_what") {
-        return;
-    }
     let network = Network::new(Veth::default().queues(2)).expect("a private network");
     let shared = ["--source", "xdp", "--handlers", "2", "--advanced", "--threshold", "60%", "--json"];
     let running = count(&network, &[&shared[..], &["--load", "5", "--load-filter", "udp"]].concat());
@@ -105,11 +93,8 @@ fn root_handlers_share_the_work_and_tell_who_did_what() {
     assert!(ended.stderr.contains("handler 1 on CPU 0: "), "{}", ended.stderr);
 }
 
-#[test]
+#[root_test]
 fn root_flows_of_one_queue_are_steered_to_handlers() {
-    if !require_root("root_flows_of_one_queue_are_steered_to_handlers") {
-        return;
-    }
     let network = network();
     let traffic = Traffic::new(60).expect("size").flows(100).expect("flows").between(network.pair());
     for source in ["xdp", "tc"] {
@@ -139,11 +124,8 @@ fn root_flows_of_one_queue_are_steered_to_handlers() {
     }
 }
 
-#[test]
+#[root_test]
 fn root_plans_that_do_not_fit_are_refused() {
-    if !require_root("root_plans_that_do_not_fit_are_refused") {
-        return;
-    }
     let network = Network::new(Veth::default().queues(2)).expect("a private network");
     let table: [(&[&str], &str); 7] = [
         (&["--handlers", "3"], "some would be idle"),

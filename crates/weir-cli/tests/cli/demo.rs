@@ -4,15 +4,12 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::process::{Command, Output};
 
-use weir_lab::require_root;
+use weir_lab::root_test;
 
 use crate::harness::weir;
 
-#[test]
+#[root_test]
 fn root_the_demo_succeeds_and_leaves_the_file_only() {
-    if !require_root("root_the_demo_succeeds_and_leaves_the_file_only") {
-        return;
-    }
     let directory = tempfile::tempdir().expect("a directory");
     let before = namespaces();
     let output = weir(&["demo", "--dir"]).arg(directory.path()).output().expect("weir runs");

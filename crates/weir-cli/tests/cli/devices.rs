@@ -4,7 +4,7 @@ use std::os::fd::{AsFd, AsRawFd};
 use std::process::Command;
 
 use serde_json::Value;
-use weir_lab::{Hook, Network, Verdict, Veth, require_root};
+use weir_lab::{Hook, Network, Verdict, Veth, root_test};
 
 use crate::harness::{Ended, Running, run, weir};
 
@@ -35,11 +35,8 @@ fn as_nobody(network: &Network, args: &[&str]) -> Ended {
     Running::spawn(network, &mut command).wait()
 }
 
-#[test]
+#[root_test]
 fn root_it_agrees_with_iproute2_and_ethtool() {
-    if !require_root("root_it_agrees_with_iproute2_and_ethtool") {
-        return;
-    }
     let network = Network::new(Veth::default().queues(2).mtu(1400).ipv4().ipv6()).expect("a private network");
     let own = device(&run(&network, &["devices", "--json"]).succeeded(), "rx0");
 
@@ -75,11 +72,8 @@ fn root_it_agrees_with_iproute2_and_ethtool() {
     assert_eq!(own["auto"]["source"], "tc", "it has an address");
 }
 
-#[test]
+#[root_test]
 fn root_programs_are_those_of_bpftool() {
-    if !require_root("root_programs_are_those_of_bpftool") {
-        return;
-    }
     let network = Network::new(Veth::default()).expect("a private network");
     let port = &network.pair().rx;
     let _hook = Hook::attach(port, Verdict::Drop).expect("a program");
@@ -110,11 +104,8 @@ fn root_programs_are_those_of_bpftool() {
     assert!(page.contains(&format!("(id {id})")) && page.contains("clsact egress: u32"), "{page}");
 }
 
-#[test]
+#[root_test]
 fn root_without_privilege_it_tells_what_it_can() {
-    if !require_root("root_without_privilege_it_tells_what_it_can") {
-        return;
-    }
     let network = Network::new(Veth::default().ipv6()).expect("a private network");
     let table = String::from_utf8(as_nobody(&network, &["devices"]).succeeded().stdout).expect("text");
     assert!(table.contains("rx0") && table.contains("veth") && table.contains("fd77::2/64"), "{table}");
@@ -125,11 +116,8 @@ fn root_without_privilege_it_tells_what_it_can() {
     as_nobody(&network, &["devices", "rx9"]).failed(&["no interface named `rx9`", "rx0"]);
 }
 
-#[test]
+#[root_test]
 fn root_another_namespace_is_looked_into() {
-    if !require_root("root_another_namespace_is_looked_into") {
-        return;
-    }
     let network = Network::new(Veth::default()).expect("a private network");
     let path = format!("/proc/{}/fd/{}", std::process::id(), network.rx().as_fd().as_raw_fd());
     let inside = run(&network, &["devices", "rx0", "--json"]).succeeded();

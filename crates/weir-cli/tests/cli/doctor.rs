@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 
 use serde_json::Value;
-use weir_lab::{Hook, Network, Verdict, Veth, require_root};
+use weir_lab::{Hook, Network, Verdict, Veth, root_test};
 
 use crate::harness::{Ended, Running, network, run, weir};
 
@@ -52,11 +52,8 @@ fn traces(network: &Network) -> String {
     String::from_utf8(ended.stdout).expect("text")
 }
 
-#[test]
+#[root_test]
 fn root_all_sources_work_and_nothing_is_left() {
-    if !require_root("root_all_sources_work_and_nothing_is_left") {
-        return;
-    }
     let network = network();
     let before = traces(&network);
     let all = diagnosis(&run(&network, &["doctor", "--json"]).succeeded());
@@ -74,11 +71,8 @@ fn root_all_sources_work_and_nothing_is_left() {
     assert!(last.starts_with("capturing works with: xdp, tc, af_packet; best on rx0: tc ("), "{text}");
 }
 
-#[test]
+#[root_test]
 fn root_an_interface_is_told_what_changes_packets() {
-    if !require_root("root_an_interface_is_told_what_changes_packets") {
-        return;
-    }
     let network = Network::new(Veth::default().ipv4()).expect("a private network");
     let _hook = Hook::attach(&network.pair().rx, Verdict::Pass).expect("a program");
     let ended = run(&network, &["doctor", "-i", "rx0", "--json"]).succeeded();
@@ -113,11 +107,8 @@ fn root_an_interface_is_told_what_changes_packets() {
     }
 }
 
-#[test]
+#[root_test]
 fn root_what_it_advises_for_another_namespace_is_done_there() {
-    if !require_root("root_what_it_advises_for_another_namespace_is_done_there") {
-        return;
-    }
     let network = Network::new(Veth::default().ipv4()).expect("a private network");
     let _hook = Hook::attach(&network.pair().rx, Verdict::Pass).expect("a program");
     let path = format!("/proc/{}/fd/{}", std::process::id(), network.rx().as_fd().as_raw_fd());
@@ -143,11 +134,8 @@ fn root_what_it_advises_for_another_namespace_is_done_there() {
     }
 }
 
-#[test]
+#[root_test]
 fn root_without_privilege_it_says_what_is_missing() {
-    if !require_root("root_without_privilege_it_says_what_is_missing") {
-        return;
-    }
     let network = network();
     let ended = as_nobody(&network, env!("CARGO_BIN_EXE_weir"), &["doctor", "--json"])
         .failed(&["requirements for capturing are missing"]);
@@ -173,11 +161,8 @@ fn root_without_privilege_it_says_what_is_missing() {
     assert!(text.contains("capturing does not work here") && !text.contains("panicked"), "{text}");
 }
 
-#[test]
+#[root_test]
 fn root_the_capabilities_it_names_are_enough() {
-    if !require_root("root_the_capabilities_it_names_are_enough") {
-        return;
-    }
     let network = network();
     let ended = as_nobody(&network, env!("CARGO_BIN_EXE_weir"), &["doctor", "--json"]);
     let all = diagnosis(&ended);

@@ -13,7 +13,7 @@ use rustix::process::Signal;
 use serde_json::Value;
 use tempfile::TempDir;
 use weir::reader::Reader;
-use weir_lab::{Generator, Network, SequenceCheck, SequenceReport, Traffic, require_root};
+use weir_lab::{Generator, Network, SequenceCheck, SequenceReport, Traffic, root_test};
 
 use crate::harness::{
     NOBODY, Running, capture, directory, generate, network, path, root_tests, run, send_off, tshark, until,
@@ -137,11 +137,8 @@ fn no_packet_is_lost_or_doubled_between_two_files(name: &str, args: &[&str]) {
     }
 }
 
-#[test]
+#[root_test]
 fn root_files_change_on_time_without_packets() {
-    if !require_root("root_files_change_on_time_without_packets") {
-        return;
-    }
     let (directory, network) = (directory(), network());
     let began = Instant::now();
     let args =
@@ -156,11 +153,8 @@ fn root_files_change_on_time_without_packets() {
     assert_eq!(counts(&files), [0; 4]);
 }
 
-#[test]
+#[root_test]
 fn root_files_begin_with_the_clock() {
-    if !require_root("root_files_begin_with_the_clock") {
-        return;
-    }
     let (directory, network) = (directory(), network());
     let name = path(&directory, "%s");
     run(&network, &["capture", "-i", "rx0", "-G", "2s", "--align", "-W", "3", "-w", &name]).succeeded();
@@ -169,11 +163,8 @@ fn root_files_begin_with_the_clock() {
     assert!(files[1].is_multiple_of(2) && files[2] == files[1] + 2 && files[0] < files[1], "{files:?}");
 }
 
-#[test]
+#[root_test]
 fn root_a_ring_of_files() {
-    if !require_root("root_a_ring_of_files") {
-        return;
-    }
     let (directory, network) = (directory(), network());
     let args = ["--rotate-count", "1000", "-W", "12", "-w", &path(&directory, "r"), "--json"];
     let running = capture(&network, &args);
@@ -186,11 +177,8 @@ fn root_a_ring_of_files() {
     assert_eq!(counts(&files(&directory)), [1000; 12]);
 }
 
-#[test]
+#[root_test]
 fn root_numbers_go_before_the_extension_and_files_with_old_names_belong_to_the_ring() {
-    if !require_root("root_numbers_go_before_the_extension_and_files_with_old_names_belong_to_the_ring") {
-        return;
-    }
     for (name, first) in [("ring.pcapng", "ring0.pcapng"), ("eth0.pcapng.zst", "eth0_0.pcapng.zst")] {
         let (directory, network) = (directory(), network());
         let round = || {
@@ -214,11 +202,8 @@ fn root_numbers_go_before_the_extension_and_files_with_old_names_belong_to_the_r
     }
 }
 
-#[test]
+#[root_test]
 fn root_a_ring_leaves_files_alone_that_only_have_its_names() {
-    if !require_root("root_a_ring_leaves_files_alone_that_only_have_its_names") {
-        return;
-    }
     let (directory, network) = (directory(), network());
     // Captures of weir's and of tcpdump's that belong to no ring.
     for name in ["ring1.pcapng", "ring20241105.pcapng", "ring1.pcap", "ring20241105.pcap"] {
@@ -247,11 +232,8 @@ fn root_a_ring_leaves_files_alone_that_only_have_its_names() {
     }
 }
 
-#[test]
+#[root_test]
 fn root_a_ring_of_files_is_one_ring_over_all_runs() {
-    if !require_root("root_a_ring_of_files_is_one_ring_over_all_runs") {
-        return;
-    }
     let (directory, network) = (directory(), network());
     for (kind, limit) in [("count", &["-W", "3"][..]), ("size", &["--keep-size", "40KB"])] {
         let name = path(&directory, kind);
@@ -290,11 +272,8 @@ fn root_a_ring_of_files_is_one_ring_over_all_runs() {
     }
 }
 
-#[test]
+#[root_test]
 fn root_a_ring_leaves_alone_what_weir_has_not_written() {
-    if !require_root("root_a_ring_leaves_alone_what_weir_has_not_written") {
-        return;
-    }
     let (directory, network) = (directory(), network());
     let others = ["trace", "trace0", "trace2024"].map(|name| path(&directory, name));
     others.iter().for_each(|other| fs::write(other, "text").expect("room"));
@@ -325,11 +304,8 @@ fn root_a_ring_leaves_alone_what_weir_has_not_written() {
     }
 }
 
-#[test]
+#[root_test]
 fn root_a_restart_overwrites_no_file() {
-    if !require_root("root_a_restart_overwrites_no_file") {
-        return;
-    }
     let (directory, network) = (directory(), network());
     let mut before: Vec<(PathBuf, Vec<u8>)> = Vec::new();
     for _ in 0..3 {
@@ -361,11 +337,8 @@ fn on_a_small_disk(network: &Network, directory: &TempDir, args: &[&str]) -> Run
     running
 }
 
-#[test]
+#[root_test]
 fn root_a_full_disk_costs_a_ring_its_oldest_files_and_no_packet() {
-    if !require_root("root_a_full_disk_costs_a_ring_its_oldest_files_and_no_packet") {
-        return;
-    }
     let (directory, network) = (directory(), network());
     for source in ["xdp", "af_packet"] {
         let args = ["--source", source, "-w", "r", "-C", "50KB", "-W", "100"];
@@ -389,11 +362,8 @@ fn root_a_full_disk_costs_a_ring_its_oldest_files_and_no_packet() {
     }
 }
 
-#[test]
+#[root_test]
 fn root_what_is_captured_is_for_its_owner_alone_unless_asked_otherwise() {
-    if !require_root("root_what_is_captured_is_for_its_owner_alone_unless_asked_otherwise") {
-        return;
-    }
     let network = network();
     let cases: [(&[&str], u32, u32); 5] = [
         (&[], 0, 0o600),
@@ -420,11 +390,8 @@ fn root_what_is_captured_is_for_its_owner_alone_unless_asked_otherwise() {
     }
 }
 
-#[test]
+#[root_test]
 fn root_what_somebody_else_has_put_there_is_refused() {
-    if !require_root("root_what_somebody_else_has_put_there_is_refused") {
-        return;
-    }
     let (everybodys, other, network) = (directory(), directory(), network());
     fs::set_permissions(everybodys.path(), fs::Permissions::from_mode(0o1777)).expect("ours");
     let goal = path(&other, "goal");
@@ -450,11 +417,8 @@ fn root_what_somebody_else_has_put_there_is_refused() {
     assert_eq!(fs::metadata(&file).expect("still there").len(), 0);
 }
 
-#[test]
+#[root_test]
 fn root_who_may_only_read_a_file_keeps_no_ring_from_starting() {
-    if !require_root("root_who_may_only_read_a_file_keeps_no_ring_from_starting") {
-        return;
-    }
     let (directory, network) = (directory(), network());
     fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o755)).expect("ours");
     let name = path(&directory, "f");
@@ -471,11 +435,8 @@ fn root_who_may_only_read_a_file_keeps_no_ring_from_starting() {
     assert!(!ended.stderr.contains("lock"), "{}", ended.stderr);
 }
 
-#[test]
+#[root_test]
 fn root_who_waits_for_the_writer_of_a_fifo_ends_on_a_signal() {
-    if !require_root("root_who_waits_for_the_writer_of_a_fifo_ends_on_a_signal") {
-        return;
-    }
     let (network, directory) = (network(), directory());
     let (pipe, file) = (path(&directory, "pipe"), path(&directory, "out.pcap"));
     assert!(Command::new("mkfifo").arg(&pipe).status().expect("mkfifo runs").success());
@@ -505,11 +466,8 @@ fn root_who_waits_for_the_writer_of_a_fifo_ends_on_a_signal() {
     }
 }
 
-#[test]
+#[root_test]
 fn root_a_fifo_is_written_to_once_somebody_reads_it() {
-    if !require_root("root_a_fifo_is_written_to_once_somebody_reads_it") {
-        return;
-    }
     let (directory, network) = (directory(), network());
     let pipe = path(&directory, "pipe");
     assert!(Command::new("mkfifo").arg(&pipe).status().expect("mkfifo runs").success());
@@ -536,11 +494,8 @@ fn root_a_fifo_is_written_to_once_somebody_reads_it() {
     }
 }
 
-#[test]
+#[root_test]
 fn root_what_the_shell_has_opened_is_written_to() {
-    if !require_root("root_what_the_shell_has_opened_is_written_to") {
-        return;
-    }
     let (directory, network) = (directory(), network());
     let file = path(&directory, "f");
     let cases = [
@@ -566,11 +521,8 @@ fn root_what_the_shell_has_opened_is_written_to() {
     }
 }
 
-#[test]
+#[root_test]
 fn root_two_captures_do_not_share_a_file() {
-    if !require_root("root_two_captures_do_not_share_a_file") {
-        return;
-    }
     let (directory, network) = (directory(), network());
     let file = path(&directory, "one");
     let running = capture(&network, &["-w", &file]);
@@ -584,11 +536,8 @@ fn root_two_captures_do_not_share_a_file() {
     assert_eq!(tshark(file.as_ref(), &["frame.len"]).len(), 100);
 }
 
-#[test]
+#[root_test]
 fn root_a_program_for_each_finished_file() {
-    if !require_root("root_a_program_for_each_finished_file") {
-        return;
-    }
     let (directory, other, network) = (directory(), directory(), network());
     let script = other.path().join("done");
     let write = |text: &str| {
@@ -618,11 +567,8 @@ fn root_a_program_for_each_finished_file() {
     run(&network, &["capture", "-i", "rx0", "-w", &file, "-z", "no-such"]).failed(&["cannot run `no-such`"]);
 }
 
-#[test]
+#[root_test]
 fn root_files_belong_to_the_user_that_was_asked_for() {
-    if !require_root("root_files_belong_to_the_user_that_was_asked_for") {
-        return;
-    }
     for args in [&["--source", "xdp"][..], &["--source", "af_packet"], &["--source", "tc"], &["--no-confine"]]
     {
         let (directory, network) = (directory(), network());

@@ -5,7 +5,7 @@ use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::process::{Command, Stdio};
 
 use serde_json::Value;
-use weir_lab::{Network, require_root};
+use weir_lab::{Network, root_test};
 
 use crate::harness::{Running, capture, directory, network, path, root_tests, run, send, until, weir};
 
@@ -91,11 +91,8 @@ fn a_ring_is_followed_from_file_to_file(writer: &[&str], name: &str) {
     assert!(fs::read_dir(directory.path()).expect("a directory").count() == 4, "the ring went round");
 }
 
-#[test]
+#[root_test]
 fn root_bytes_that_come_late_are_waited_for() {
-    if !require_root("root_bytes_that_come_late_are_waited_for") {
-        return;
-    }
     let (network, directory) = (network(), directory());
     let (whole, file) = (path(&directory, "whole.pcapng"), path(&directory, "holes.pcapng"));
     let running = capture(&network, &["-w", &whole, "-c", "300"]);
@@ -221,11 +218,8 @@ fn a_ring_that_is_overwritten_in_place_is_followed_with_a_mark() {
     assert!(said.is_empty(), "{said}");
 }
 
-#[test]
+#[root_test]
 fn root_a_ring_of_tcpdump_that_is_faster_leaves_marks() {
-    if !require_root("root_a_ring_of_tcpdump_that_is_faster_leaves_marks") {
-        return;
-    }
     let (network, directory) = (network(), directory());
     let ring = path(&directory, "ring.pcap");
     let mut tcpdump = Command::new("tcpdump");

@@ -4,7 +4,7 @@ use std::process::Command;
 
 use rustix::process::Signal;
 use serde_json::Value;
-use weir_lab::{FrameSender, Hook, LinkCounters, Network, Traffic, Verdict, Veth, require_root};
+use weir_lab::{FrameSender, Hook, LinkCounters, Network, Traffic, Verdict, Veth, root_test};
 
 use crate::harness::{self, Ended, Mounts, Running, directory, path, softirqs_end, tshark, until, weir};
 use crate::namespaces::inside;
@@ -78,11 +78,8 @@ fn is_as_before(network: &Network) -> bool {
     !links.contains("xdp") && !links.contains("PROMISC") && links.matches("promiscuity 0 ").count() >= 3
 }
 
-#[test]
+#[root_test]
 fn root_each_way_has_its_account() {
-    if !require_root("root_each_way_has_its_account") {
-        return;
-    }
     let network = lab();
     let running = start(&network, &mut weir(&["forward", "rx0", "rx1", "--both", "--json", "-v", "udp"]));
     running.wait_for("confined: no capabilities, no new privileges; writes no files");
@@ -108,11 +105,8 @@ fn root_each_way_has_its_account() {
     assert!(is_as_before(&network), "{}", links(&network));
 }
 
-#[test]
+#[root_test]
 fn root_what_could_not_be_forwarded_is_said_and_fails_who_asks_for_that() {
-    if !require_root("root_what_could_not_be_forwarded_is_said_and_fails_who_asks_for_that") {
-        return;
-    }
     let network = lab();
     let mtu = |mtu| {
         let mut command = Command::new("ip");
@@ -132,11 +126,8 @@ fn root_what_could_not_be_forwarded_is_said_and_fails_who_asks_for_that() {
     }
 }
 
-#[test]
+#[root_test]
 fn root_what_is_forwarded_is_in_a_file_as_well() {
-    if !require_root("root_what_is_forwarded_is_in_a_file_as_well") {
-        return;
-    }
     let (network, directory) = (lab(), directory());
     let file = path(&directory, "copy.pcapng");
     let args = ["forward", "rx0", "rx1", "--both", "--json", "-w", &file, "-s", "40", "udp"];
@@ -158,11 +149,8 @@ fn root_what_is_forwarded_is_in_a_file_as_well() {
     assert!(is_as_before(&network), "{}", links(&network));
 }
 
-#[test]
+#[root_test]
 fn root_a_disk_that_fills_up_ends_the_copy_and_not_the_forwarding() {
-    if !require_root("root_a_disk_that_fills_up_ends_the_copy_and_not_the_forwarding") {
-        return;
-    }
     let (network, directory) = (lab(), directory());
     let mut command = Command::new("unshare");
     command.args(["-m", "sh", "-c", "mount -t tmpfs -o size=256k none $0 && cd $0 && exec \"$@\""]);
@@ -178,11 +166,8 @@ fn root_a_disk_that_fills_up_ends_the_copy_and_not_the_forwarding() {
     assert_eq!((of("seen"), of("lost") + of("errors")), (10_100, 10_100 - of("written")), "{account}");
 }
 
-#[test]
+#[root_test]
 fn root_a_filter_is_exchanged_by_ctl() {
-    if !require_root("root_a_filter_is_exchanged_by_ctl") {
-        return;
-    }
     let (network, directory) = (lab(), directory());
     let socket = path(&directory, "forward.sock");
     let running =
@@ -205,11 +190,8 @@ fn root_a_filter_is_exchanged_by_ctl() {
     assert!(!std::path::Path::new(&socket).exists());
 }
 
-#[test]
+#[root_test]
 fn root_closed_is_closed_after_kill_9() {
-    if !require_root("root_closed_is_closed_after_kill_9") {
-        return;
-    }
     let network = lab();
     let running = start(&network, &mut weir(&["forward", "rx0", "rx1", "--both"]));
     running.wait_for("on exit: stops; packets then go to the host's stack");
@@ -220,11 +202,8 @@ fn root_closed_is_closed_after_kill_9() {
     assert_eq!(send(&network, 100), 0);
 }
 
-#[test]
+#[root_test]
 fn root_open_goes_on_until_it_is_ended() {
-    if !require_root("root_open_goes_on_until_it_is_ended") {
-        return;
-    }
     let (network, bpffs) = (lab(), with_bpffs());
     let forward = ["forward", "rx0", "rx1", "--both", "--on-exit", "open", "--json"];
     // With a filter, which lives in a map of programs, and without; killed, and ended by Ctrl-C.
@@ -266,11 +245,8 @@ fn leave_open(bpffs: &Mounts, network: &Network, from: &str, to: &str) {
     running.interrupt().succeeded();
 }
 
-#[test]
+#[root_test]
 fn root_what_is_ended_is_what_goes_on_in_the_namespaces_that_are_named() {
-    if !require_root("root_what_is_ended_is_what_goes_on_in_the_namespaces_that_are_named") {
-        return;
-    }
     let (here, there, bpffs) = (lab(), lab(), with_bpffs());
     let inside = inside(&there);
     let [from, to] = ["rx0", "rx1"].map(|name| format!("{}/{name}", inside.id()));
@@ -291,11 +267,8 @@ fn root_what_is_ended_is_what_goes_on_in_the_namespaces_that_are_named() {
     assert!(is_as_before(&here), "{}", links(&here));
 }
 
-#[test]
+#[root_test]
 fn root_what_goes_on_is_listed_and_ended_where_its_interface_is_gone() {
-    if !require_root("root_what_goes_on_is_listed_and_ended_where_its_interface_is_gone") {
-        return;
-    }
     let (network, bpffs) = (lab(), with_bpffs());
     let weir = |args: &[&str]| Running::spawn(&network, &mut bpffs.weir(args)).wait();
     let list = || {
@@ -346,11 +319,8 @@ fn root_what_goes_on_is_listed_and_ended_where_its_interface_is_gone() {
     weir(&["forward", "--end", path]).failed(&["no forwarding named"]);
 }
 
-#[test]
+#[root_test]
 fn root_where_no_bpffs_is_seen_that_is_said() {
-    if !require_root("root_where_no_bpffs_is_seen_that_is_said") {
-        return;
-    }
     let network = lab();
     let hidden = Mounts::with("umount -q /sys/fs/bpf; true");
     for args in [&["forward", "--end", "rx0", "rx1"][..], &["forward", "--list"]] {
@@ -362,11 +332,8 @@ fn root_where_no_bpffs_is_seen_that_is_said() {
     }
 }
 
-#[test]
+#[root_test]
 fn root_names_that_look_alike_are_not_taken_for_one_another() {
-    if !require_root("root_names_that_look_alike_are_not_taken_for_one_another") {
-        return;
-    }
     let mut network = lab();
     network.connect(Veth::default()).expect("a third pair");
     network.connect(Veth::default()).expect("a fourth pair");
@@ -401,11 +368,8 @@ fn root_names_that_look_alike_are_not_taken_for_one_another() {
     }
 }
 
-#[test]
+#[root_test]
 fn root_of_those_who_begin_at_once_one_does_and_is_not_disturbed() {
-    if !require_root("root_of_those_who_begin_at_once_one_does_and_is_not_disturbed") {
-        return;
-    }
     let (network, bpffs) = (lab(), with_bpffs());
     let args = ["forward", "rx0", "rx1", "--both", "--on-exit", "open"];
     for _ in 0..3 {
@@ -432,11 +396,8 @@ fn root_of_those_who_begin_at_once_one_does_and_is_not_disturbed() {
     }
 }
 
-#[test]
+#[root_test]
 fn root_open_needs_a_bpffs() {
-    if !require_root("root_open_needs_a_bpffs") {
-        return;
-    }
     let network = lab();
     let mut command = Command::new("unshare");
     let script = "umount -q /sys/fs/bpf; exec \"$0\" forward rx0 rx1 --on-exit open";

@@ -1,7 +1,7 @@
 //! Packets whose payload would command the terminal that shows them.
 
 use serde_json::Value;
-use weir_lab::require_root;
+use weir_lab::root_test;
 
 use crate::harness::{capture, directory, network, path, send_each};
 use crate::terminal::Terminal;
@@ -92,11 +92,8 @@ fn commands(text: &str) -> Vec<char> {
         .collect()
 }
 
-#[test]
+#[root_test]
 fn root_payloads_do_not_command_the_terminal() {
-    if !require_root("root_payloads_do_not_command_the_terminal") {
-        return;
-    }
     let (network, frames) = (network(), frames());
     let number = frames.len().to_string();
     for options in
@@ -121,9 +118,9 @@ fn root_payloads_do_not_command_the_terminal() {
     }
 }
 
-#[test]
+#[root_test]
 fn root_a_terminal_survives_hostile_packets() {
-    if !require_root("root_a_terminal_survives_hostile_packets") || !Terminal::is_there() {
+    if !Terminal::is_there() {
         return;
     }
     let (network, directory, frames) = (network(), directory(), frames());

@@ -9,7 +9,7 @@ use std::process::{Command, Output, Stdio};
 
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
-use weir_lab::require_root;
+use weir_lab::root_test;
 
 use crate::harness::{NOBODY, Running, network, send, until};
 
@@ -354,11 +354,8 @@ fn another_libpcap_stays() {
 }
 
 /// Programs for which the loader ignores the library are refused, unless it does not ignore it.
-#[test]
+#[root_test]
 fn root_programs_with_privileges_are_refused() {
-    if !require_root("root_programs_with_privileges_are_refused") {
-        return;
-    }
     let place = Place::installed();
     let tcpdump = place.path("tcpdump");
     copy(Path::new("/usr/bin/tcpdump"), &tcpdump);
@@ -406,11 +403,8 @@ fn root_programs_with_privileges_are_refused() {
 }
 
 /// weir's own privileges do not get to the program.
-#[test]
+#[root_test]
 fn root_file_capabilities_of_weir_are_not_passed_on() {
-    if !require_root("root_file_capabilities_of_weir_are_not_passed_on") {
-        return;
-    }
     let place = Place::built();
     // Not of the file that cargo has built.
     fs::remove_file(&place.weir).expect("a link");
@@ -426,11 +420,8 @@ fn root_file_capabilities_of_weir_are_not_passed_on() {
     assert!(shown.contains(OURS), "{shown}");
 }
 
-#[test]
+#[root_test]
 fn root_tcpdump_captures() {
-    if !require_root("root_tcpdump_captures") {
-        return;
-    }
     let place = Place::built();
     let network = network();
     let mut command = place.weir(&["run", "--", "tcpdump", "-i", "rx0", "-n", "-c", "7", "--immediate-mode"]);

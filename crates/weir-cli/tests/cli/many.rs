@@ -7,7 +7,7 @@ use std::thread;
 
 use rustix::process::Signal;
 use serde_json::Value;
-use weir_lab::{Network, require_root};
+use weir_lab::{Network, root_test};
 use weir_sys::skip;
 
 use crate::harness::{Ended, Running, directory, network, output, path, until, weir};
@@ -57,11 +57,8 @@ fn memory_taken(account: &Value, interfaces: usize) -> u64 {
     each.iter().sum()
 }
 
-#[test]
+#[root_test]
 fn root_many_interfaces_take_no_more_memory_than_they_are_given() {
-    if !require_root("root_many_interfaces_take_no_more_memory_than_they_are_given") {
-        return;
-    }
     let network = network();
     let interfaces = many_interfaces(&network);
     let mut command = weir(&on_all(&interfaces, &["--memory", "128MiB", "-v"]));
@@ -141,11 +138,8 @@ impl Drop for ControlGroup {
     }
 }
 
-#[test]
+#[root_test]
 fn root_a_capture_keeps_to_an_eighth_of_what_its_control_group_has() {
-    if !require_root("root_a_capture_keeps_to_an_eighth_of_what_its_control_group_has") {
-        return;
-    }
     let Some(group) = ControlGroup::with_memory(1 << 30) else {
         return skip::unless_required(
             "root_a_capture_keeps_to_an_eighth_of_what_its_control_group_has",

@@ -6,7 +6,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::process::Command;
 
-use weir_lab::{Network, Veth, require_root};
+use weir_lab::{Network, Veth, root_test};
 
 use crate::harness::{Mounts, Running, network, root_tests, run, send, start, tshark, until, weir};
 
@@ -262,11 +262,8 @@ fn a_scrape_tells_the_account(source: &str) {
     assert!((60 * 700..=account.number("file_bytes")).contains(&written), "{written}");
 }
 
-#[test]
+#[root_test]
 fn root_a_capture_outlasts_a_full_disk() {
-    if !require_root("root_a_capture_outlasts_a_full_disk") {
-        return;
-    }
     let network = with_loopback();
     let mounts = Mounts::with("mount -t tmpfs -o size=1m none /mnt && head -c 600K /dev/zero > /mnt/ballast");
     let args = ["capture", "-i", "rx0", "-B", "8MiB", "-w", "/mnt/f.pcapng", "--json", "--fail-on-loss"];
@@ -310,11 +307,8 @@ fn root_a_capture_outlasts_a_full_disk() {
     assert!(info.contains("  no room on the disk for ") && !info.contains("missing"), "{info}");
 }
 
-#[test]
+#[root_test]
 fn root_what_is_no_scrape_is_answered_properly() {
-    if !require_root("root_what_is_no_scrape_is_answered_properly") {
-        return;
-    }
     let network = with_loopback();
     let running = start(&network, &["count", "-i", "rx0", "--metrics", ADDRESS]);
     let ask = |request: &str| ask(connect(&network), request);
@@ -343,11 +337,8 @@ fn root_what_is_no_scrape_is_answered_properly() {
     running.interrupt().succeeded();
 }
 
-#[test]
+#[root_test]
 fn root_who_is_slow_or_many_keeps_nobody_waiting() {
-    if !require_root("root_who_is_slow_or_many_keeps_nobody_waiting") {
-        return;
-    }
     let network = with_loopback();
     let running = start(&network, &["count", "-i", "rx0", "--metrics", ADDRESS]);
     let silent: Vec<TcpStream> = (0..100).map(|_| connect(&network)).collect();
@@ -372,11 +363,8 @@ fn root_who_is_slow_or_many_keeps_nobody_waiting() {
     running.interrupt().succeeded();
 }
 
-#[test]
+#[root_test]
 fn root_who_asks_takes_what_packets_leave_over() {
-    if !require_root("root_who_asks_takes_what_packets_leave_over") {
-        return;
-    }
     let network = with_loopback();
     let running = start(&network, &["count", "-i", "rx0", "--metrics", ADDRESS]);
     scrape(&network);
@@ -395,11 +383,8 @@ fn root_who_asks_takes_what_packets_leave_over() {
     running.interrupt().succeeded();
 }
 
-#[test]
+#[root_test]
 fn root_a_unix_socket_is_served_and_removed() {
-    if !require_root("root_a_unix_socket_is_served_and_removed") {
-        return;
-    }
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("metrics");
     let network = network();
@@ -416,11 +401,8 @@ fn root_a_unix_socket_is_served_and_removed() {
     assert!(!path.exists());
 }
 
-#[test]
+#[root_test]
 fn root_a_port_that_is_taken_is_told_before_anything_is_captured() {
-    if !require_root("root_a_port_that_is_taken_is_told_before_anything_is_captured") {
-        return;
-    }
     let network = with_loopback();
     let address: SocketAddr = ADDRESS.parse().expect("an address");
     let _taken = network.rx().run(|| std::net::TcpListener::bind(address)).expect("nobody is there");
@@ -430,11 +412,8 @@ fn root_a_port_that_is_taken_is_told_before_anything_is_captured() {
     assert!(!ended.stderr.contains("; source "), "{}", ended.stderr);
 }
 
-#[test]
+#[root_test]
 fn root_a_scrape_tells_how_the_order_of_time_was_kept() {
-    if !require_root("root_a_scrape_tells_how_the_order_of_time_was_kept") {
-        return;
-    }
     let network = with_loopback();
     // What is held back for so long fills a pool of this size.
     let order = ["--order", "time", "--window", "50s", "--chunks", "8", "--chunk-size", "4KiB"];
@@ -463,11 +442,8 @@ fn root_a_scrape_tells_how_the_order_of_time_was_kept() {
     assert!(told("early") > 0, "{}", account.0);
 }
 
-#[test]
+#[root_test]
 fn root_a_scrape_tells_targets_and_handlers() {
-    if !require_root("root_a_scrape_tells_targets_and_handlers") {
-        return;
-    }
     let network = with_loopback();
     let handlers = ["--handlers", "2", "--steer", "round-robin"];
     let running = start(
@@ -486,11 +462,8 @@ fn root_a_scrape_tells_targets_and_handlers() {
     assert!(page.types.contains_key("weir_handler_busy_seconds_total"));
 }
 
-#[test]
+#[root_test]
 fn root_statistics_are_metrics_too() {
-    if !require_root("root_statistics_are_metrics_too") {
-        return;
-    }
     let network = with_loopback();
     let args = ["--metrics", "9464", "--by", "dport,proto", "--sizes", "--gaps", "lab: udp port 9"];
     let running = start(&network, &[&["stat", "-i", "rx0"], &args[..]].concat());
@@ -507,11 +480,8 @@ fn root_statistics_are_metrics_too() {
     running.interrupt().succeeded();
 }
 
-#[test]
+#[root_test]
 fn root_statistics_of_several_interfaces_have_labels() {
-    if !require_root("root_statistics_of_several_interfaces_have_labels") {
-        return;
-    }
     let mut network = with_loopback();
     network.connect(Veth::default()).expect("a second pair");
     for apart in [false, true] {

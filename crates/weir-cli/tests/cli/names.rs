@@ -10,7 +10,7 @@ use std::thread;
 
 use rustix::process::Signal;
 use serde_json::Value;
-use weir_lab::{Network, require_root};
+use weir_lab::{Network, root_test};
 
 use crate::confine::{one_beside, status, wait_for_the_end_of};
 use crate::harness::{Ended, Mounts, Running, directory, network, output, path, until};
@@ -130,11 +130,8 @@ fn judge(network: &Network, etc: &Mounts, file: &str, letters: &[&str]) -> Strin
     parts.fold(first, |text, part| text + part.split_once(')').expect("it ends").1)
 }
 
-#[test]
+#[root_test]
 fn root_names_are_those_of_tcpdump() {
-    if !require_root("root_names_are_those_of_tcpdump") {
-        return;
-    }
     let (network, directory) = (network(), directory());
     let etc =
         etc(r"10.0.0.1 one.example uno\n10.0.0.1 later\n2001:db8::1 six.example\n127.0.0.1 localhost\n");
@@ -187,11 +184,8 @@ fn root_names_are_those_of_tcpdump() {
     assert_eq!(questions.load(Ordering::SeqCst), before);
 }
 
-#[test]
+#[root_test]
 fn root_what_is_no_name_is_not_printed() {
-    if !require_root("root_what_is_no_name_is_not_printed") {
-        return;
-    }
     let (network, directory) = (network(), directory());
     let long = || vec![b'a'; 63];
     let names: Vec<Vec<Vec<u8>>> = vec![
@@ -232,11 +226,8 @@ fn root_what_is_no_name_is_not_printed() {
     prints(&network, &etc, &file, &[], &expected.collect::<String>());
 }
 
-#[test]
+#[root_test]
 fn root_who_never_answers_does_not_hold_up_lines() {
-    if !require_root("root_who_never_answers_does_not_hold_up_lines") {
-        return;
-    }
     let (network, directory) = (network(), directory());
     let questions = serve(&network, |_| None);
     let mut pcap = Pcap::new(RAW);
@@ -253,11 +244,8 @@ fn root_who_never_answers_does_not_hold_up_lines() {
     assert!(questions.load(Ordering::SeqCst) > 1);
 }
 
-#[test]
+#[root_test]
 fn root_a_late_name_is_in_later_lines() {
-    if !require_root("root_a_late_name_is_in_later_lines") {
-        return;
-    }
     let network = network();
     let (go, gone) = mpsc::channel::<()>();
     serve(&network, move |name| {
@@ -293,11 +281,8 @@ fn root_a_late_name_is_in_later_lines() {
     assert_eq!(reader.wait().expect("it ends").code(), Some(0));
 }
 
-#[test]
+#[root_test]
 fn root_without_a_server_hosts_have_names() {
-    if !require_root("root_without_a_server_hosts_have_names") {
-        return;
-    }
     let (network, directory) = (network(), directory());
     let mut pcap = Pcap::new(RAW);
     (1..3).for_each(|number| pcap.datagram(number));
@@ -326,11 +311,8 @@ fn ask(network: &Network) {
     assert!(len > 12);
 }
 
-#[test]
+#[root_test]
 fn root_own_queries_are_counted_and_those_of_others_are_printed() {
-    if !require_root("root_own_queries_are_counted_and_those_of_others_are_printed") {
-        return;
-    }
     let network = network();
     let questions = serve(&network, |_| Some(labels("here.example")));
     let etc = etc("");
@@ -377,11 +359,8 @@ fn root_own_queries_are_counted_and_those_of_others_are_printed() {
     }
 }
 
-#[test]
+#[root_test]
 fn root_who_finds_names_has_no_rights_and_ends_with_the_capture() {
-    if !require_root("root_who_finds_names_has_no_rights_and_ends_with_the_capture") {
-        return;
-    }
     let network = network();
     let etc = etc("");
     for signal in [Signal::INT, Signal::KILL] {

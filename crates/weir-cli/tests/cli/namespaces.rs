@@ -4,7 +4,7 @@ use std::fs;
 use std::process::Command;
 
 use serde_json::Value;
-use weir_lab::{Network, require_root};
+use weir_lab::{Network, root_test};
 
 use crate::harness::{Running, network, root_tests, run, send, tshark};
 
@@ -60,11 +60,8 @@ fn namespaces_are_named_in_the_file_and_end_the_capture(source: &str) {
     assert_eq!((number("web/rx0"), number("db/rx0"), listing.len()), (300, 500, 800), "{source}");
 }
 
-#[test]
+#[root_test]
 fn root_counting_says_what_happens_to_interfaces() {
-    if !require_root("root_counting_says_what_happens_to_interfaces") {
-        return;
-    }
     let directory = tempfile::tempdir().expect("a directory");
     let path = |name: &str| directory.path().join(name).display().to_string();
     let networks = [network(), network()];
@@ -80,11 +77,8 @@ fn root_counting_says_what_happens_to_interfaces() {
     assert_eq!(ended.account().number("captured"), 30);
 }
 
-#[test]
+#[root_test]
 fn root_a_wrong_namespace_is_an_error_that_says_what_to_do() {
-    if !require_root("root_a_wrong_namespace_is_an_error_that_says_what_to_do") {
-        return;
-    }
     let network = network();
     for (arguments, parts) in [
         (["-i", "no-such/rx0"], ["`no-such`: no such namespace", "hint: "]),
@@ -102,11 +96,8 @@ fn root_a_wrong_namespace_is_an_error_that_says_what_to_do() {
     assert!(list.contains("/proc/self/ns/net/rx0 [Up") && list.contains("/any"), "{list}");
 }
 
-#[test]
+#[root_test]
 fn root_a_comma_separates_interfaces_unless_it_is_in_a_name() {
-    if !require_root("root_a_comma_separates_interfaces_unless_it_is_in_a_name") {
-        return;
-    }
     let count = "count -i a,b -B 1MiB --source af_packet --duration 100ms -q --json | tail -n 1";
     let counted = |links: &str| {
         let script = format!("{links} && ip link set dev a up && ip link set dev b up && \"$0\" {count}");

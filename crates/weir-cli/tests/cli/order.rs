@@ -4,7 +4,7 @@ use std::io::Read as _;
 use std::process::Command;
 
 use weir::reader::Reader;
-use weir_lab::{Generator, Network, Rate, SequenceCheck, Traffic, Veth, require_root};
+use weir_lab::{Generator, Network, Rate, SequenceCheck, Traffic, Veth, root_test};
 
 use crate::files::{capinfos, files, plain};
 use crate::harness::{arrive, directory, path, root_tests, run, start, start_piped, until};
@@ -101,11 +101,8 @@ fn files_are_in_the_order_of_time(name: &str, args: &[&str]) {
     }
 }
 
-#[test]
+#[root_test]
 fn root_a_file_that_is_not_in_order_says_how_to_sort_it() {
-    if !require_root("root_a_file_that_is_not_in_order_says_how_to_sort_it") {
-        return;
-    }
     let (directory, (network, traffic)) = (directory(), network());
     let file = path(&directory, "f.pcapng");
     let both = ["capture", "-i", "rx0", "-i", "rx1", "--source", "xdp", "--json", "-w", &file];
@@ -177,11 +174,8 @@ fn sorts(network: &Network, directory: &TempDir, command: &str) {
     std::fs::remove_file(sorted).expect("it is ours");
 }
 
-#[test]
+#[root_test]
 fn root_standard_output_is_in_the_order_of_time() {
-    if !require_root("root_standard_output_is_in_the_order_of_time") {
-        return;
-    }
     let (network, traffic) = network();
     let args = ["capture", "-i", "rx0", "-i", "rx1", "-w", "-"];
     for (order, sorted) in [(&[][..], true), (&["--order", "none"], false)] {
@@ -216,11 +210,8 @@ fn tshark(file: &std::path::Path) -> Vec<(u64, u64)> {
     lines.map(|line| stamp(line).expect("a time")).collect()
 }
 
-#[test]
+#[root_test]
 fn root_packets_are_counted_in_the_order_of_time() {
-    if !require_root("root_packets_are_counted_in_the_order_of_time") {
-        return;
-    }
     let (network, traffic) = network();
     let order = ["count", "-i", "rx0", "-i", "rx1", "--source", "xdp", "--order", "time", "--json"];
     let running = start(&network, &[&order[..], &["--load", "1", "--load-filter", "udp"]].concat());

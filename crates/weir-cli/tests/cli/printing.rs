@@ -11,7 +11,7 @@ use std::time::Duration;
 use rustix::fs::{CWD, Mode, OFlags, mkfifoat, open};
 use rustix::process::Signal;
 use serde_json::Value;
-use weir_lab::{FrameSender, Network, Traffic, Veth, require_root};
+use weir_lab::{FrameSender, Network, Traffic, Veth, root_test};
 use weir_sys::skip;
 
 use crate::harness::{
@@ -77,11 +77,8 @@ fn live_lines_are_those_of_tcpdump(letters: &str) {
     ended.captured_all(frames.len() as u64);
 }
 
-#[test]
+#[root_test]
 fn root_a_line_is_there_while_nothing_else_comes() {
-    if !require_root("root_a_line_is_there_while_nothing_else_comes") {
-        return;
-    }
     let network = network();
     for format in [&[][..], &["--json"]] {
         let running = capture(&network, format);
@@ -104,11 +101,8 @@ fn script(network: &Network, script: &str, name: &str, args: &[&str]) -> Running
     Running::spawn(network, &mut command)
 }
 
-#[test]
+#[root_test]
 fn root_lines_go_through_grep_jq_and_tee_as_they_come() {
-    if !require_root("root_lines_go_through_grep_jq_and_tee_as_they_come") {
-        return;
-    }
     if let Err(error) = Command::new("jq").arg("--version").output() {
         return skip::this_test(format_args!("jq: {error}"));
     }
@@ -138,11 +132,8 @@ fn root_lines_go_through_grep_jq_and_tee_as_they_come() {
     }
 }
 
-#[test]
+#[root_test]
 fn root_closed_descriptors_are_never_taken_for_others() {
-    if !require_root("root_closed_descriptors_are_never_taken_for_others") {
-        return;
-    }
     let (network, directory) = (network(), directory());
     for closed in ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"] {
         for printed in [&[][..], &["--print", "-n"]] {
@@ -163,11 +154,8 @@ fn root_closed_descriptors_are_never_taken_for_others() {
     }
 }
 
-#[test]
+#[root_test]
 fn root_weir_read_prints_what_a_pipe_has_given_so_far() {
-    if !require_root("root_weir_read_prints_what_a_pipe_has_given_so_far") {
-        return;
-    }
     let (network, directory) = (network(), directory());
     let file = path(&directory, "three.pcapng");
     let running = capture(&network, &["-w", &file, "-c", "3"]);
@@ -215,11 +203,8 @@ fn printed(text: &str) -> (u64, u64, usize) {
     ((text.lines().count() - marks.len()) as u64, marks.iter().sum(), marks.len())
 }
 
-#[test]
+#[root_test]
 fn root_a_slow_reader_of_lines_costs_the_file_nothing() {
-    if !require_root("root_a_slow_reader_of_lines_costs_the_file_nothing") {
-        return;
-    }
     let (network, directory) = (network(), directory());
     let file = path(&directory, "all.pcapng");
     let args = ["capture", "-i", "rx0", "-B", "16MiB", "-w", &file, "--print", "--json"];
@@ -313,11 +298,8 @@ fn lines_go_on_while_the_reader_of_a_fifo_does_not(args: &[&str]) {
     assert_eq!(printed(&lines).0 + printed(&lines).1, in_file);
 }
 
-#[test]
+#[root_test]
 fn root_a_reader_of_a_fifo_that_never_reads_does_not_hold_up_a_second_ctrl_c() {
-    if !require_root("root_a_reader_of_a_fifo_that_never_reads_does_not_hold_up_a_second_ctrl_c") {
-        return;
-    }
     let (network, directory) = (network(), directory());
     let fifo = path(&directory, "fifo");
     mkfifoat(CWD, &fifo, Mode::RWXU).expect("a FIFO");
@@ -336,11 +318,8 @@ fn root_a_reader_of_a_fifo_that_never_reads_does_not_hold_up_a_second_ctrl_c() {
     assert!(ended.stderr.contains("weir: interrupted again: ended at once"), "{}", ended.stderr);
 }
 
-#[test]
+#[root_test]
 fn root_without_a_file_a_slow_reader_gets_marks_and_nothing_is_lost() {
-    if !require_root("root_without_a_file_a_slow_reader_gets_marks_and_nothing_is_lost") {
-        return;
-    }
     let network = network();
     let (running, mut stdout) = start_piped(&network, &["capture", "-i", "rx0", "-B", "16MiB"]);
     let sent = flood(&network);
@@ -355,11 +334,8 @@ fn root_without_a_file_a_slow_reader_gets_marks_and_nothing_is_lost() {
     ended.captured_all(sent);
 }
 
-#[test]
+#[root_test]
 fn root_output_that_is_stuck_does_not_hold_up_the_end() {
-    if !require_root("root_output_that_is_stuck_does_not_hold_up_the_end") {
-        return;
-    }
     let (network, directory) = (network(), directory());
     let file = path(&directory, "all.pcapng");
     for args in [&["-c", "5000"][..], &["-c", "5000", "-w", &file, "--print", "--json"]] {
@@ -379,11 +355,8 @@ fn root_output_that_is_stuck_does_not_hold_up_the_end() {
     }
 }
 
-#[test]
+#[root_test]
 fn root_whoever_has_read_enough_ends_the_lines_and_not_the_file() {
-    if !require_root("root_whoever_has_read_enough_ends_the_lines_and_not_the_file") {
-        return;
-    }
     let (network, directory) = (network(), directory());
     let (running, stdout) = start_piped(&network, &["capture", "-i", "rx0"]);
     drop(stdout);
@@ -428,11 +401,8 @@ fn root_whoever_has_read_enough_ends_the_lines_and_not_the_file() {
     ended.says("30 packets captured");
 }
 
-#[test]
+#[root_test]
 fn root_options_alone_mean_capture_and_a_number_means_the_list() {
-    if !require_root("root_options_alone_mean_capture_and_a_number_means_the_list") {
-        return;
-    }
     let network = network();
     let list = run(&network, &["-D"]).succeeded();
     let list = String::from_utf8_lossy(&list.stdout).into_owned();
@@ -446,11 +416,8 @@ fn root_options_alone_mean_capture_and_a_number_means_the_list() {
     ended.failed(&["99"]);
 }
 
-#[test]
+#[root_test]
 fn root_a_terminal_shows_lines_or_the_progress_although_weir_is_confined() {
-    if !require_root("root_a_terminal_shows_lines_or_the_progress_although_weir_is_confined") {
-        return;
-    }
     if !Terminal::is_there() {
         return;
     }
@@ -494,11 +461,8 @@ fn root_a_terminal_shows_lines_or_the_progress_although_weir_is_confined() {
     }
 }
 
-#[test]
+#[root_test]
 fn root_lines_of_several_interfaces_are_in_order_of_time_and_say_which() {
-    if !require_root("root_lines_of_several_interfaces_are_in_order_of_time_and_say_which") {
-        return;
-    }
     let mut network = network();
     network.connect(Veth::default()).expect("another pair");
     let running = start(&network, &["capture", "-i", "rx0", "-i", "rx1", "-tt", "-c", "40"]);

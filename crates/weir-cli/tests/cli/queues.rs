@@ -3,7 +3,7 @@
 use std::process::Command;
 
 use serde_json::Value;
-use weir_lab::{Generator, Network, Traffic, Veth, require_root};
+use weir_lab::{Generator, Network, Traffic, Veth, root_test};
 
 use crate::harness::{Ended, directory, generate, path, run, start, tshark};
 use crate::namespaces::inside;
@@ -25,11 +25,8 @@ fn queues(ended: &Ended) -> Vec<(Option<u64>, Option<u64>)> {
     queues.map(|queue: &Value| (queue["queue"].as_u64(), queue["captured"].as_u64())).collect()
 }
 
-#[test]
+#[root_test]
 fn root_only_chosen_queues_are_counted_and_captured() {
-    if !require_root("root_only_chosen_queues_are_counted_and_captured") {
-        return;
-    }
     let network = Network::new(Veth::default().queues(2)).expect("a private network");
     let holder = inside(&network);
     let elsewhere = format!("{}/rx0@1", holder.id());
@@ -49,11 +46,8 @@ fn root_only_chosen_queues_are_counted_and_captured() {
     assert_eq!(tshark(file.as_ref(), &["frame.len"]), vec!["100"; 500]);
 }
 
-#[test]
+#[root_test]
 fn root_an_interface_with_such_a_name_is_itself() {
-    if !require_root("root_an_interface_with_such_a_name_is_itself") {
-        return;
-    }
     let network = Network::new(Veth::default().queues(2)).expect("a private network");
     let ip = |arguments: &str| {
         let status = network.rx().run(|| Command::new("ip").args(arguments.split(' ')).status());
@@ -69,11 +63,8 @@ fn root_an_interface_with_such_a_name_is_itself() {
     assert_eq!(account.0["captured"], 0, "{}", ended.stderr);
 }
 
-#[test]
+#[root_test]
 fn root_queues_that_cannot_be_chosen_are_refused() {
-    if !require_root("root_queues_that_cannot_be_chosen_are_refused") {
-        return;
-    }
     let network = Network::new(Veth::default().queues(2)).expect("a private network");
     for (args, said) in [
         (&["rx0@2"][..], "cannot capture on queue 2 of `rx0`: it has 2 receive queues; try 0-1 (-i)"),

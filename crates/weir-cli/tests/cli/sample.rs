@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use weir_lab::{Generator, Network, Traffic, Veth, require_root};
+use weir_lab::{Generator, Network, Traffic, Veth, root_test};
 
 use crate::harness::{directory, generate, path, run, start, tshark};
 
@@ -11,11 +11,8 @@ fn send(network: &Network, frames: u64) {
     generate(&mut Generator::new(network.pair(), &traffic).expect("a generator"), network.pair(), frames);
 }
 
-#[test]
+#[root_test]
 fn root_a_sample_is_counted_and_the_file_says_so() {
-    if !require_root("root_a_sample_is_counted_and_the_file_says_so") {
-        return;
-    }
     const WORDS: &str = "sample 1/10: one in 10 packets of each queue";
     let network = Network::new(Veth::default()).expect("a private network");
     let directory = directory();
@@ -48,11 +45,8 @@ fn root_a_sample_is_counted_and_the_file_says_so() {
     }
 }
 
-#[test]
+#[root_test]
 fn root_the_summary_and_weir_count_tell_what_was_sampled_out() {
-    if !require_root("root_the_summary_and_weir_count_tell_what_was_sampled_out") {
-        return;
-    }
     let network = Network::new(Veth::default()).expect("a private network");
     let running = start(&network, &["count", "-i", "rx0", "--source", "xdp", "--sample", "1/4"]);
     running.wait_for("rx0: sample 1/4");

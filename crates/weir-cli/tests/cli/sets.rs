@@ -3,7 +3,7 @@
 use std::fs;
 use std::thread;
 
-use weir_lab::require_root;
+use weir_lab::root_test;
 
 use crate::control::{NAMES, VERSION, ctl, ctl_succeeds, ended_at, say};
 use crate::harness::{CONFINED, capture, directory, network, path, root_tests, send, start};
@@ -56,11 +56,8 @@ fn a_set_changes_under_a_running_filter_and_the_file_says_how(source: &str, exch
     }
 }
 
-#[test]
+#[root_test]
 fn root_a_set_in_the_process_is_refused() {
-    if !require_root("root_a_set_in_the_process_is_refused") {
-        return;
-    }
     let (network, directory) = (network(), directory());
     let (socket, set) = (path(&directory, "socket"), path(&directory, "wanted"));
     fs::write(&set, "80").expect("a set");
@@ -72,11 +69,8 @@ fn root_a_set_in_the_process_is_refused() {
     running.interrupt().succeeded();
 }
 
-#[test]
+#[root_test]
 fn root_members_are_read_as_the_expression_means_them() {
-    if !require_root("root_members_are_read_as_the_expression_means_them") {
-        return;
-    }
     let network = network();
     let mac = network.pair().rx.mac.map(|byte| format!("{byte:02x}")).join(":");
     // The frames go to 198.19.0.1. A number is a network behind `net`, and not the address 0.0.0.198.
@@ -105,11 +99,8 @@ fn root_members_are_read_as_the_expression_means_them() {
     }
 }
 
-#[test]
+#[root_test]
 fn root_who_changes_a_set_is_told_what_the_capture_has_counted() {
-    if !require_root("root_who_changes_a_set_is_told_what_the_capture_has_counted") {
-        return;
-    }
     let (network, directory) = (network(), directory());
     let (socket, set) = (path(&directory, "socket"), path(&directory, "wanted"));
     fs::write(&set, "1").expect("a set");

@@ -4,7 +4,7 @@ use std::fs;
 use std::process::{Command, Output};
 
 use tempfile::TempDir;
-use weir_lab::require_root;
+use weir_lab::root_test;
 use weir_sys::skip;
 
 use crate::harness::{Mounts, capture, directory, network, path, weir};
@@ -30,12 +30,9 @@ fn is_there(shell: &str) -> bool {
     version.map_err(|error| skip::this_test(format_args!("{shell}: {error}"))).is_ok()
 }
 
-#[test]
+#[root_test]
 fn root_zsh_completes_what_only_this_machine_knows() {
-    if !require_root("root_zsh_completes_what_only_this_machine_knows")
-        || !Terminal::is_there()
-        || !is_there("zsh")
-    {
+    if !Terminal::is_there() || !is_there("zsh") {
         return;
     }
     let (network, directory) = (network(), directory());
@@ -86,9 +83,9 @@ fn root_zsh_completes_what_only_this_machine_knows() {
     running.interrupt().succeeded();
 }
 
-#[test]
+#[root_test]
 fn root_fish_completes_what_only_this_machine_knows() {
-    if !require_root("root_fish_completes_what_only_this_machine_knows") || !is_there("fish") {
+    if !is_there("fish") {
         return;
     }
     let (network, directory) = (network(), directory());

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use std::{env, fs};
 
 use serde_json::Value;
-use weir_lab::{Generator, Network, Traffic, Veth, require_root};
+use weir_lab::{Generator, Network, Traffic, Veth, root_test};
 
 use crate::control::{EVEN, ctl_succeeds};
 use crate::harness::{Account, arrive, directory, path, run, start};
@@ -30,11 +30,8 @@ const SCRAPE: Duration = Duration::from_millis(10);
 /// Files of a ring.
 const FILES: usize = 3;
 
-#[test]
+#[root_test]
 fn root_a_capture_stays_as_it_is() {
-    if !require_root("root_a_capture_stays_as_it_is") {
-        return;
-    }
     let time =
         env::var("WEIR_SOAK").map_or(TIME, |asked| duration(&asked)) / SOURCES.len().try_into().expect("few");
     for source in SOURCES {

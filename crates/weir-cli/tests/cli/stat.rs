@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader};
 use std::process::Command;
 
 use serde_json::{Value, json};
-use weir_lab::{Network, Pair, Traffic, require_root};
+use weir_lab::{Network, Pair, Traffic, root_test};
 
 use crate::harness::{
     Ended, Running, capture, directory, network, path, run, send, send_each, start, start_piped,
@@ -31,11 +31,8 @@ pub(crate) fn number(value: &Value, field: &str) -> u64 {
     value[field].as_u64().unwrap_or_else(|| panic!("no number `{field}`: {value}"))
 }
 
-#[test]
+#[root_test]
 fn root_intervals_of_each_filter_add_up_to_the_account() {
-    if !require_root("root_intervals_of_each_filter_add_up_to_the_account") {
-        return;
-    }
     let network = network();
     for source in ["tc", "xdp"] {
         let args = [&["--json", "--every", "50ms", "--source", source, "-v"], &FILTERS[..]].concat();
@@ -69,11 +66,8 @@ fn root_intervals_of_each_filter_add_up_to_the_account() {
     }
 }
 
-#[test]
+#[root_test]
 fn root_comma_separated_values_add_up_too() {
-    if !require_root("root_comma_separated_values_add_up_too") {
-        return;
-    }
     let network = network();
     let running = stat(&network, &["--csv", "--every", "50ms", "lab: udp", "a, \"b\": tcp or udp"]);
     send(&network, 700);
@@ -101,11 +95,8 @@ fn root_comma_separated_values_add_up_too() {
     assert_eq!(sums, names.map(|name| (name.to_owned(), (700, 700 * 60))).into());
 }
 
-#[test]
+#[root_test]
 fn root_a_table_for_people() {
-    if !require_root("root_a_table_for_people") {
-        return;
-    }
     let network = network();
     let running = stat(&network, &["--every", "50ms", "lab: udp", "tcp"]);
     send(&network, 1234);
@@ -124,11 +115,8 @@ fn root_a_table_for_people() {
     }
 }
 
-#[test]
+#[root_test]
 fn root_a_terminal_has_one_table_that_is_redrawn() {
-    if !require_root("root_a_terminal_has_one_table_that_is_redrawn") {
-        return;
-    }
     let network = network();
     let command = format!("stty rows 24 cols 80; {} stat -i rx0 --every 20ms -c 3 udp tcp", weir_path());
     let mut script = Command::new("script");
@@ -142,11 +130,8 @@ fn root_a_terminal_has_one_table_that_is_redrawn() {
     assert!(account.contains("received") && account.contains("(all)"), "{text}");
 }
 
-#[test]
+#[root_test]
 fn root_it_ends_after_so_many_intervals_or_a_time() {
-    if !require_root("root_it_ends_after_so_many_intervals_or_a_time") {
-        return;
-    }
     let network = network();
     let args = ["stat", "-i", "rx0", "--every", "20ms", "--json", "udp"];
     let ended = run(&network, &[&args[..], &["-c", "3"]].concat()).succeeded();
@@ -162,11 +147,8 @@ fn root_it_ends_after_so_many_intervals_or_a_time() {
     running.wait().succeeded();
 }
 
-#[test]
+#[root_test]
 fn root_filters_are_read_from_a_file() {
-    if !require_root("root_filters_are_read_from_a_file") {
-        return;
-    }
     let (network, directory) = (network(), directory());
     let file = path(&directory, "filters");
     std::fs::write(&file, "# of the lab\nlab: udp port 9\n\ntcp\n").expect("a file");
@@ -201,11 +183,8 @@ pub(crate) fn send_from(pair: &Pair, ports: &[(u16, usize)]) {
     send_each(pair, &ports.iter().flat_map(from).collect::<Vec<_>>());
 }
 
-#[test]
+#[root_test]
 fn root_the_busiest_keys_and_the_rest_add_up() {
-    if !require_root("root_the_busiest_keys_and_the_rest_add_up") {
-        return;
-    }
     let network = network();
     let ports = [(4001, 10), (4002, 40), (4003, 20), (4004, 30), (4005, 5)];
     let args =
@@ -261,11 +240,8 @@ fn root_the_busiest_keys_and_the_rest_add_up() {
     assert_eq!(keyed.map(|cells| cells[5].parse::<u64>().expect("packets")).sum::<u64>(), 105);
 }
 
-#[test]
+#[root_test]
 fn root_a_file_of_the_same_packets_has_the_same_counts() {
-    if !require_root("root_a_file_of_the_same_packets_has_the_same_counts") {
-        return;
-    }
     let (network, directory) = (network(), directory());
     let file = path(&directory, "kept.pcapng");
     let frames = weir_judge::packets::fixed(1, 400).into_iter().map(|one| one.data);
@@ -310,11 +286,8 @@ fn root_a_file_of_the_same_packets_has_the_same_counts() {
     assert_eq!(rows, number(&talks[0]["filter"], "packets"));
 }
 
-#[test]
+#[root_test]
 fn root_sizes_and_gaps_add_up() {
-    if !require_root("root_sizes_and_gaps_add_up") {
-        return;
-    }
     let network = network();
     let args = ["--sizes", "--gaps", "--by", "dport", "--every", "20ms", "lab: udp port 9"];
     let running = stat(&network, &[&args[..], &["--json"]].concat());
@@ -347,11 +320,8 @@ fn root_sizes_and_gaps_add_up() {
     assert!(row("(gap ").contains(" ns)") && row("(first)").contains("60 B"), "{}", ended.stderr);
 }
 
-#[test]
+#[root_test]
 fn root_the_end_of_the_interface_is_told_with_the_account() {
-    if !require_root("root_the_end_of_the_interface_is_told_with_the_account") {
-        return;
-    }
     let network = network();
     let running = stat(&network, &["--json", "lab: udp"]);
     send(&network, 10);
@@ -367,11 +337,8 @@ fn root_the_end_of_the_interface_is_told_with_the_account() {
     );
 }
 
-#[test]
+#[root_test]
 fn root_what_cannot_be_counted_is_told() {
-    if !require_root("root_what_cannot_be_counted_is_told") {
-        return;
-    }
     let network = network();
     let many: Vec<String> = (0..129).map(|port| format!("udp port {port}")).collect();
     let many: Vec<&str> = many.iter().map(String::as_str).collect();

@@ -3,7 +3,7 @@
 use std::fs;
 
 use serde_json::Value;
-use weir_lab::{FrameSender, Generator, Traffic, require_root};
+use weir_lab::{FrameSender, Generator, Traffic, root_test};
 
 use crate::control::{ctl, ctl_succeeds, ended_at};
 use crate::harness::{capture, directory, generate, network, path, root_tests, run, send};
@@ -58,11 +58,8 @@ fn what_is_counted_beside_a_capture_is_what_tcpdump_finds_in_it(source: &str) {
     }
 }
 
-#[test]
+#[root_test]
 fn root_statistics_are_switched_while_packets_flow() {
-    if !require_root("root_statistics_are_switched_while_packets_flow") {
-        return;
-    }
     let (network, directory) = (network(), directory());
     let file = path(&directory, "all.pcapng");
     for source in ["tc", "xdp", "af_packet"] {
@@ -113,11 +110,8 @@ fn root_statistics_are_switched_while_packets_flow() {
     }
 }
 
-#[test]
+#[root_test]
 fn root_what_cannot_be_counted_beside_a_capture_is_told() {
-    if !require_root("root_what_cannot_be_counted_beside_a_capture_is_told") {
-        return;
-    }
     let network = network();
     let table: [(&[&str], &str); 4] = [
         (&["-i", "rx0", "--mode", "exclusive"], "cannot count beside a capture in exclusive mode: "),

@@ -4,7 +4,7 @@ use std::io::{BufRead as _, BufReader};
 use std::process::{Child, Command, Stdio};
 
 use serde_json::Value;
-use weir_lab::{Network, Pair, Veth, require_root};
+use weir_lab::{Network, Pair, Veth, root_test};
 
 use crate::harness::{Ended, directory, network, path, start};
 use crate::stat::{json_lines, number, send_from};
@@ -75,11 +75,8 @@ fn of_interface<'a>(account: &'a Value, name: &str) -> &'a Value {
     each.find(|one| one["interface"] == name).unwrap_or_else(|| panic!("no {name}: {account}"))
 }
 
-#[test]
+#[root_test]
 fn root_each_interface_has_rows_and_keys_are_summed_up() {
-    if !require_root("root_each_interface_has_rows_and_keys_are_summed_up") {
-        return;
-    }
     let args = ["--json", "--by", "sport", "--sizes", "few: src port 4001 or src port 4004"];
     let (ended, directory) = beside_tcpdump(&args, 3);
     let files = ["0", "1"].map(|name| path(&directory, name));
@@ -105,11 +102,8 @@ fn root_each_interface_has_rows_and_keys_are_summed_up() {
     assert!(account.get("interface").is_none() && account.get("source").is_none(), "{account}");
 }
 
-#[test]
+#[root_test]
 fn root_keys_of_each_interface_if_asked_for() {
-    if !require_root("root_keys_of_each_interface_if_asked_for") {
-        return;
-    }
     let (ended, directory) = beside_tcpdump(&["--csv", "--by", "sport", "--per-interface"], 5);
     let files = ["0", "1"].map(|name| path(&directory, name));
     let text = String::from_utf8_lossy(&ended.stdout).into_owned();
@@ -148,11 +142,8 @@ fn delete(network: &Network, name: &str) {
     assert!(deleted.expect("ip runs").success());
 }
 
-#[test]
+#[root_test]
 fn root_an_interface_that_is_gone_ends_only_its_rows() {
-    if !require_root("root_an_interface_that_is_gone_ends_only_its_rows") {
-        return;
-    }
     for last_too in [false, true] {
         let network = two_pairs();
         let [one, other] = network.pairs() else { panic!("two pairs") };

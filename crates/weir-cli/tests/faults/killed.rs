@@ -7,7 +7,7 @@ use std::{env, fs, thread};
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
-use weir_lab::{Call, Generator, NetNs, Network, Traffic, Veth, refuse, require_root};
+use weir_lab::{Call, Generator, NetNs, Network, Traffic, Veth, refuse, require_root, root_test};
 
 use crate::left::{Watch, links, parent, processes};
 
@@ -36,11 +36,8 @@ fn root_nothing_is_left_after_kill_9_of_tc() {
     killed("root_nothing_is_left_after_kill_9_of_tc", &[2], "source tc");
 }
 
-#[test]
+#[root_test]
 fn root_nothing_is_left_after_kill_9_of_tc_filters() {
-    if !require_root("root_nothing_is_left_after_kill_9_of_tc_filters") {
-        return;
-    }
     // The thread that starts all programs is started with the first: what is refused here is refused to them alone.
     let first = || {
         refuse(Call::LinkCreate);

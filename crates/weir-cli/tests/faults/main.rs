@@ -25,7 +25,7 @@ use std::time::Duration;
 use std::{env, fs};
 
 use tempfile::TempDir;
-use weir_lab::{FrameSender, Network, Traffic, Veth, require_root};
+use weir_lab::{FrameSender, Network, Traffic, Veth, require_root, root_test};
 
 use crate::left::Watch;
 use crate::strace::{Fault, Run};
@@ -119,11 +119,8 @@ fn capture(test: &str, case: usize) {
     }
 }
 
-#[test]
+#[root_test]
 fn root_forwarding_survives_each_call_that_fails() {
-    if !require_root("root_forwarding_survives_each_call_that_fails") {
-        return;
-    }
     let mut network = Network::new(Veth::default()).expect("a private network");
     network.connect(Veth::default()).expect("a second pair");
     with_traffic(&network, &FORWARD);

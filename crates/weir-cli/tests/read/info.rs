@@ -308,11 +308,8 @@ fn unknown_losses_stay_unknown() {
 }
 
 /// What a capture leaves in its file is what it has said itself.
-#[test]
+#[weir_lab::root_test]
 fn root_a_capture_without_loss_says_so() {
-    if !weir_lab::require_root("root_a_capture_without_loss_says_so") {
-        return;
-    }
     let network = weir_lab::Network::new(weir_lab::Veth::default()).expect("a private network");
     let place = Place::new();
     let file = place.path("own.pcapng");

@@ -235,11 +235,8 @@ fn what_is_asked_wrongly_is_said() {
 }
 
 /// What really goes over a wire: TCP of both versions with its options, ARP, neighbour discovery, UDP.
-#[test]
+#[weir_lab::root_test]
 fn root_lines_of_real_traffic_are_those_of_tcpdump() {
-    if !weir_lab::require_root("root_lines_of_real_traffic_are_those_of_tcpdump") {
-        return;
-    }
     let network = Network::new(Veth::default().ipv4().ipv6().chatter()).expect("a private network");
     let place = Place::new();
     let file = place.path("real.pcap");

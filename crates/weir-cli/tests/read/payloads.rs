@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use std::thread;
 
 use serde_json::Value;
-use weir_lab::{Network, Veth, require_root};
+use weir_lab::{Network, Veth, root_test};
 
 use crate::support::{Guarded, Place, judge, record, succeeds, until};
 
@@ -198,11 +198,8 @@ fn objects(file: &Path) -> Vec<Value> {
     text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect()
 }
 
-#[test]
+#[root_test]
 fn root_payloads_are_what_tshark_sees() {
-    if !require_root("root_payloads_are_what_tshark_sees") {
-        return;
-    }
     let network = Network::new(Veth::default().ipv4()).expect("a private network");
     let place = Place::new();
     let file = place.path("payloads.pcap");

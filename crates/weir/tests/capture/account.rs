@@ -4,16 +4,13 @@ use std::ops::ControlFlow;
 use std::time::Duration;
 
 use weir::{Error, Mode, Opening, SourceChoice};
-use weir_lab::{Generator, Network, SequenceCheck, Traffic, Veth, require_root};
+use weir_lab::{Generator, Network, SequenceCheck, Traffic, Veth, root_test};
 
 use crate::common::{self, drain, take, take_of, wait_for};
 use crate::{assert_closed, capture_frames, on_rx, on_rx_with_room};
 
-#[test]
+#[root_test]
 fn root_a_burst_fits_into_the_pool_while_the_handler_is_stopped() {
-    if !require_root("root_a_burst_fits_into_the_pool_while_the_handler_is_stopped") {
-        return;
-    }
     const BURST: u64 = 200_000;
     let network = Network::new(Veth::default()).unwrap();
     let traffic = Traffic::new(60).unwrap().between(network.pair());
@@ -71,11 +68,8 @@ fn what_found_no_room_is_counted_and_told_where_it_happened(source: SourceChoice
     });
 }
 
-#[test]
+#[root_test]
 fn root_chunks_that_other_threads_hold_come_back() {
-    if !require_root("root_chunks_that_other_threads_hold_come_back") {
-        return;
-    }
     const COUNT: u64 = 300_000;
     let network = Network::new(Veth::default()).unwrap();
     let traffic = Traffic::new(60).unwrap().between(network.pair());
@@ -126,11 +120,8 @@ fn root_chunks_that_other_threads_hold_come_back() {
     });
 }
 
-#[test]
+#[root_test]
 fn root_every_queue_and_interface_has_its_own_account() {
-    if !require_root("root_every_queue_and_interface_has_its_own_account") {
-        return;
-    }
     const COUNT: u64 = 100_000;
     let mut network = Network::new(Veth::default().queues(2)).unwrap();
     network.connect(Veth::default().queues(2)).unwrap();
@@ -214,11 +205,8 @@ fn root_every_queue_and_interface_has_its_own_account() {
     });
 }
 
-#[test]
+#[root_test]
 fn root_what_a_handler_cuts_off_is_discarded() {
-    if !require_root("root_what_a_handler_cuts_off_is_discarded") {
-        return;
-    }
     let network = Network::new(Veth::default()).unwrap();
     let traffic = Traffic::new(60).unwrap().between(network.pair());
     let mut generator = Generator::new(network.pair(), &traffic).unwrap().cpu(1);

@@ -4,17 +4,14 @@ use std::net::UdpSocket;
 
 use weir::filter::Dialect;
 use weir::{Capture, Delivery, Error, ErrorKind, Filter, Mode, ModeKind, SourceChoice, SourceKind};
-use weir_lab::{Generator, Network, SequenceCheck, StackCounters, Traffic, Veth, require_root};
+use weir_lab::{Generator, Network, SequenceCheck, StackCounters, Traffic, Veth, root_test};
 use weir_sys::xsk::{FrameSize, Umem, UmemOptions, XskOptions, XskSocket};
 
 use crate::common::{self, PATIENCE, drain, take, take_of};
 use crate::{assert_closed, on_rx};
 
-#[test]
+#[root_test]
 fn root_each_queue_has_its_socket_and_its_account() {
-    if !require_root("root_each_queue_has_its_socket_and_its_account") {
-        return;
-    }
     // No more than a queue has frames: nothing is lost, however busy the machine is.
     const COUNT: u64 = 5_000;
     let network = Network::new(Veth::default().queues(2)).unwrap();
@@ -52,11 +49,8 @@ fn root_each_queue_has_its_socket_and_its_account() {
     });
 }
 
-#[test]
+#[root_test]
 fn root_polling_busily_nothing_is_lost() {
-    if !require_root("root_polling_busily_nothing_is_lost") {
-        return;
-    }
     const COUNT: u64 = 5_000;
     let network = Network::new(Veth::default()).unwrap();
     let traffic = Traffic::new(60).unwrap().between(network.pair());
@@ -75,11 +69,8 @@ fn root_polling_busily_nothing_is_lost() {
     });
 }
 
-#[test]
+#[root_test]
 fn root_frames_that_run_out_are_counted_and_what_they_hold_is_delivered() {
-    if !require_root("root_frames_that_run_out_are_counted_and_what_they_hold_is_delivered") {
-        return;
-    }
     const COUNT: u64 = 100_000;
     let network = Network::new(Veth::default()).unwrap();
     let traffic = Traffic::new(60).unwrap().between(network.pair());
@@ -103,11 +94,8 @@ fn root_frames_that_run_out_are_counted_and_what_they_hold_is_delivered() {
     });
 }
 
-#[test]
+#[root_test]
 fn root_what_the_filter_does_not_want_goes_to_the_stack() {
-    if !require_root("root_what_the_filter_does_not_want_goes_to_the_stack") {
-        return;
-    }
     const COUNT: u64 = 2000;
     let network = Network::new(Veth::default().ipv4()).unwrap();
     let traffic = Traffic::new(60).unwrap().between(network.pair());
@@ -143,11 +131,8 @@ fn root_what_the_filter_does_not_want_goes_to_the_stack() {
     });
 }
 
-#[test]
+#[root_test]
 fn root_a_queue_that_another_has_is_named() {
-    if !require_root("root_a_queue_that_another_has_is_named") {
-        return;
-    }
     let network = Network::new(Veth::default().queues(2)).unwrap();
     let port = &network.pair().rx;
     network.rx().run(|| {
@@ -168,11 +153,8 @@ fn root_a_queue_that_another_has_is_named() {
     });
 }
 
-#[test]
+#[root_test]
 fn root_in_the_stack_where_the_driver_has_no_xdp() {
-    if !require_root("root_in_the_stack_where_the_driver_has_no_xdp") {
-        return;
-    }
     let network = Network::new(Veth::default()).unwrap();
     network.rx().run(|| {
         let builder = common::capture().interface("lo").source(SourceChoice::AfXdp);

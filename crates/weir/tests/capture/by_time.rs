@@ -4,7 +4,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use weir::{Builder, Capture, Change, Chunk, Error, Mode, Plan, SourceChoice, Timestamps, Window};
-use weir_lab::{FrameSender, Generator, Network, SequenceCheck, Traffic, Veth, require_root};
+use weir_lab::{FrameSender, Generator, Network, SequenceCheck, Traffic, Veth, root_test};
 
 use crate::common::{self, PATIENCE, drain, wait_for};
 use crate::{assert_closed, on_rx, on_rx_with_room};
@@ -240,11 +240,8 @@ fn an_interface_that_vanishes_leaves_its_packets_in_their_order(source: SourceCh
     });
 }
 
-#[test]
+#[root_test]
 fn root_an_order_of_time_that_cannot_be_is_refused() {
-    if !require_root("root_an_order_of_time_that_cannot_be_is_refused") {
-        return;
-    }
     let network = network();
     network.rx().run(|| {
         let by_time = |window| on_rx(&network).by_time(window);
@@ -258,11 +255,8 @@ fn root_an_order_of_time_that_cannot_be_is_refused() {
     });
 }
 
-#[test]
+#[root_test]
 fn root_a_single_queue_holds_nothing_back() {
-    if !require_root("root_a_single_queue_holds_nothing_back") {
-        return;
-    }
     let network = Network::new(Veth::default()).expect("a network");
     network.rx().run(|| {
         let window = |builder: Builder| {
@@ -276,11 +270,8 @@ fn root_a_single_queue_holds_nothing_back() {
     });
 }
 
-#[test]
+#[root_test]
 fn root_packets_that_keep_coming_are_awaited_in_naps() {
-    if !require_root("root_packets_that_keep_coming_are_awaited_in_naps") {
-        return;
-    }
     // All of them fit, however long the reader waits for a processor.
     const COUNT: u64 = 200_000;
     const NAP: Duration = Duration::from_micros(250);

@@ -6,16 +6,13 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use weir::{Builder, Direction, Error, Filter, Mode, Setting, SourceChoice, SourceKind};
-use weir_lab::{FrameSender, Hook, Network, Traffic, Verdict, Veth, require_root};
+use weir_lab::{FrameSender, Hook, Network, Traffic, Verdict, Veth, root_test};
 
 use crate::common::{PATIENCE, take_of, wait_for};
 use crate::on_rx;
 
-#[test]
+#[root_test]
 fn root_a_program_of_someone_else_stays() {
-    if !require_root("root_a_program_of_someone_else_stays") {
-        return;
-    }
     let network = Network::new(Veth::default()).unwrap();
     let theirs = Hook::attach(&network.pair().rx, Verdict::Pass).unwrap();
     let frames = Traffic::new(60).unwrap().between(network.pair()).frames(0..5);
@@ -46,11 +43,8 @@ fn root_a_program_of_someone_else_stays() {
     assert_eq!(theirs.packets(), 5, "their program still runs");
 }
 
-#[test]
+#[root_test]
 fn root_auto_does_not_disturb_an_interface_that_the_host_uses() {
-    if !require_root("root_auto_does_not_disturb_an_interface_that_the_host_uses") {
-        return;
-    }
     for (veth, received, both) in [
         (Veth::default(), SourceKind::Xdp, SourceKind::Tc),
         (Veth::default().ipv4(), SourceKind::Tc, SourceKind::Tc),
@@ -67,11 +61,8 @@ fn root_auto_does_not_disturb_an_interface_that_the_host_uses() {
 
 /// veth with GRO goes on receiving while a program is taken off, and may give the program a packet of no interface then: to look
 /// at which one it is would be the end of the kernel.
-#[test]
+#[root_test]
 fn root_captures_come_and_go_while_packets_arrive() {
-    if !require_root("root_captures_come_and_go_while_packets_arrive") {
-        return;
-    }
     let network = Network::new(Veth::default()).unwrap();
     let frames = Traffic::new(60).unwrap().between(network.pair()).frames(0..500);
     let over = AtomicBool::new(false);
@@ -128,11 +119,8 @@ fn an_interface_that_goes_is_told_and_what_was_captured_is_there(source: SourceC
     });
 }
 
-#[test]
+#[root_test]
 fn root_absurd_wishes_are_answered() {
-    if !require_root("root_absurd_wishes_are_answered") {
-        return;
-    }
     let network = Network::new(Veth::default()).unwrap();
     network.rx().run(|| {
         let xdp = || on_rx(&network).source(SourceChoice::Xdp);

@@ -5,7 +5,7 @@ use std::net::{Ipv4Addr, UdpSocket};
 use std::time::{Duration, SystemTime};
 
 use weir::{Mode, SourceChoice, Timestamps};
-use weir_lab::{FrameSender, Network, Pair, Port, Tagging, Traffic, Veth, require_root, tcp_transfer};
+use weir_lab::{FrameSender, Network, Pair, Port, Tagging, Traffic, Veth, root_test, tcp_transfer};
 
 use crate::common::{self, drain, take};
 use crate::{assert_closed, capture_frames, on_rx, on_rx_with_room, on_wire, send_and_take};
@@ -64,27 +64,21 @@ fn jumbo_frames_in_several_buffers_are_captured_whole(source: SourceChoice, mode
 }
 
 // veth cuts super-frames for an XDP program in the driver, so they meet XDP in the stack, on the loopback.
-#[test]
+#[root_test]
 fn root_super_frames_of_a_tcp_transfer_are_captured_whole_by_xdp_on_the_loopback() {
-    if require_root("root_super_frames_of_a_tcp_transfer_are_captured_whole_by_xdp_on_the_loopback") {
-        super_frames_are_captured_whole(SourceChoice::Xdp, "lo");
-    }
+    super_frames_are_captured_whole(SourceChoice::Xdp, "lo");
 }
 
-#[test]
+#[root_test]
 fn root_super_frames_of_a_tcp_transfer_are_captured_whole_by_tc() {
-    if require_root("root_super_frames_of_a_tcp_transfer_are_captured_whole_by_tc") {
-        super_frames_are_captured_whole(SourceChoice::Tc, "lo");
-        super_frames_are_captured_whole(SourceChoice::Tc, "rx0");
-    }
+    super_frames_are_captured_whole(SourceChoice::Tc, "lo");
+    super_frames_are_captured_whole(SourceChoice::Tc, "rx0");
 }
 
-#[test]
+#[root_test]
 fn root_super_frames_of_a_tcp_transfer_are_captured_whole_by_af_packet() {
-    if require_root("root_super_frames_of_a_tcp_transfer_are_captured_whole_by_af_packet") {
-        super_frames_are_captured_whole(SourceChoice::AfPacket, "lo");
-        super_frames_are_captured_whole(SourceChoice::AfPacket, "rx0");
-    }
+    super_frames_are_captured_whole(SourceChoice::AfPacket, "lo");
+    super_frames_are_captured_whole(SourceChoice::AfPacket, "rx0");
 }
 
 fn super_frames_are_captured_whole(source: SourceChoice, interface: &str) {
@@ -177,11 +171,8 @@ fn vlan_tags_are_where_they_were_on_the_wire(source: SourceChoice, mode: Mode) {
     }
 }
 
-#[test]
+#[root_test]
 fn root_time_stamps_are_those_of_the_wall_clock() {
-    if !require_root("root_time_stamps_are_those_of_the_wall_clock") {
-        return;
-    }
     let network = Network::new(Veth::default()).unwrap();
     let traffic = Traffic::new(60).unwrap().between(network.pair());
     let now = || {
@@ -232,11 +223,8 @@ fn root_time_stamps_are_those_of_the_wall_clock() {
     }
 }
 
-#[test]
+#[root_test]
 fn root_generic_xdp_captures_where_the_driver_has_none() {
-    if !require_root("root_generic_xdp_captures_where_the_driver_has_none") {
-        return;
-    }
     let network = Network::new(Veth::default()).unwrap();
     network.rx().run(|| {
         let mut capture = common::capture().interface("lo").source(SourceChoice::Xdp).open().unwrap();

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use rustix::thread::gettid;
 use weir::{Delivery, Mode, SourceChoice};
-use weir_lab::{FrameSender, Network, Traffic, Veth, require_root};
+use weir_lab::{FrameSender, Network, Traffic, Veth, root_test};
 
 use crate::common::{PATIENCE, used, wait_for, wait_until_asleep};
 use crate::on_rx;
@@ -53,11 +53,8 @@ fn an_idle_capture_takes_no_processor_time(source: SourceChoice, mode: Mode) {
     });
 }
 
-#[test]
+#[root_test]
 fn root_batches_wait_for_their_size_or_their_time() {
-    if !require_root("root_batches_wait_for_their_size_or_their_time") {
-        return;
-    }
     let network = Network::new(Veth::default()).unwrap();
     let traffic = Traffic::new(60).unwrap().between(network.pair());
     let batched = |min_bytes, timeout| Delivery::Batched { min_bytes, timeout };

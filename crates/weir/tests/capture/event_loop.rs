@@ -9,7 +9,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, Signal, kill_process};
 use rustix::thread::gettid;
 use weir::{Account, Capture, Change, Chunk, Delivery, Mode, SourceChoice, Window};
-use weir_lab::{FrameSender, Generator, Network, SequenceCheck, Traffic, Veth, require_root};
+use weir_lab::{FrameSender, Generator, Network, SequenceCheck, Traffic, Veth, root_test};
 
 use crate::common::{PATIENCE, example, used, wait_until, wait_until_asleep};
 use crate::{assert_closed, on_rx};
@@ -133,11 +133,8 @@ fn a_silent_capture_is_stopped_from_elsewhere(source: SourceChoice, mode: Mode) 
     });
 }
 
-#[test]
+#[root_test]
 fn root_an_event_loop_hears_of_the_order_to_stop() {
-    if !require_root("root_an_event_loop_hears_of_the_order_to_stop") {
-        return;
-    }
     let network = Network::new(Veth::default()).unwrap();
     network.rx().run(|| {
         let mut capture = on_rx(&network).open().unwrap();
@@ -158,11 +155,8 @@ fn root_an_event_loop_hears_of_the_order_to_stop() {
     });
 }
 
-#[test]
+#[root_test]
 fn root_batches_and_packets_by_time_wake_an_event_loop_when_they_are_due() {
-    if !require_root("root_batches_and_packets_by_time_wake_an_event_loop_when_they_are_due") {
-        return;
-    }
     let network = Network::new(Veth::default()).unwrap();
     let frame = Traffic::new(60).unwrap().between(network.pair()).frame(0);
     let sender = FrameSender::new(&network.pair().tx).unwrap();
@@ -187,11 +181,8 @@ fn root_batches_and_packets_by_time_wake_an_event_loop_when_they_are_due() {
     });
 }
 
-#[test]
+#[root_test]
 fn root_observers_see_what_the_capture_sees_and_hold_nothing_open() {
-    if !require_root("root_observers_see_what_the_capture_sees_and_hold_nothing_open") {
-        return;
-    }
     let network = Network::new(Veth::default()).unwrap();
     let name = network.pair().rx.name.clone();
     let traffic = Traffic::new(60).unwrap().between(network.pair());
@@ -238,11 +229,8 @@ fn root_observers_see_what_the_capture_sees_and_hold_nothing_open() {
     });
 }
 
-#[test]
+#[root_test]
 fn root_the_tokio_example_captures_and_stops_at_once() {
-    if !require_root("root_the_tokio_example_captures_and_stops_at_once") {
-        return;
-    }
     let network = Network::new(Veth::default()).unwrap();
     let name = network.pair().rx.name.clone();
     let traffic = Traffic::new(60).unwrap().between(network.pair());

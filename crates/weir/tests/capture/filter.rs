@@ -13,8 +13,8 @@ use weir::{
 };
 use weir_filter::interpret::Packet;
 use weir_lab::{
-    Call, FrameSender, Generator, Network, SequenceCheck, SequenceReport, Traffic, Veth, refuse,
-    require_root, tcp_transfer,
+    Call, FrameSender, Generator, Network, SequenceCheck, SequenceReport, Traffic, Veth, refuse, root_test,
+    tcp_transfer,
 };
 
 use crate::common::{self, AtEnd, drain, on_one_processor, take, take_of, wait_for, wait_until};
@@ -64,11 +64,8 @@ fn what_a_filter_does_not_want_is_counted_and_not_captured(source: SourceChoice,
     });
 }
 
-#[test]
+#[root_test]
 fn root_what_classic_bpf_refuses_is_told_as_not_counted() {
-    if !require_root("root_what_classic_bpf_refuses_is_told_as_not_counted") {
-        return;
-    }
     let network = Network::new(Veth::default()).unwrap();
     network.rx().run(|| {
         let builder = on_rx(&network).source(SourceChoice::AfPacket).direction(Direction::Out);
@@ -89,11 +86,8 @@ fn root_what_classic_bpf_refuses_is_told_as_not_counted() {
     });
 }
 
-#[test]
+#[root_test]
 fn root_all_interfaces_are_filtered_as_they_are_saved() {
-    if !require_root("root_all_interfaces_are_filtered_as_they_are_saved") {
-        return;
-    }
     const COUNT: u64 = 1000;
     let network = Network::new(Veth::default()).unwrap();
     let traffic = Traffic::new(60).unwrap().between(network.pair());
@@ -236,11 +230,8 @@ fn captured(capture: &mut Capture, generator: &mut Generator) -> u64 {
     frames
 }
 
-#[test]
+#[root_test]
 fn root_what_cannot_be_is_refused() {
-    if !require_root("root_what_cannot_be_is_refused") {
-        return;
-    }
     let network = Network::new(Veth::default()).unwrap();
     network.rx().run(|| {
         let wrong = on_rx(&network).filter(filter("udp prot 80")).open().unwrap_err();
@@ -251,11 +242,8 @@ fn root_what_cannot_be_is_refused() {
     });
 }
 
-#[test]
+#[root_test]
 fn root_a_term_is_false_where_an_interface_lacks_its_layer() {
-    if !require_root("root_a_term_is_false_where_an_interface_lacks_its_layer") {
-        return;
-    }
     let network = Network::new(Veth::default()).unwrap();
     let pair = network.pair().clone();
     let mut frame = [&pair.rx.mac[..], &pair.tx.mac, &[8, 0, 0x45, 0, 0, 46]].concat();
@@ -295,11 +283,8 @@ fn root_a_term_is_false_where_an_interface_lacks_its_layer() {
 }
 
 /// What the kernel does not take is asked in the process, which is told; what advises that is true.
-#[test]
+#[root_test]
 fn root_a_filter_that_is_too_long_is_asked_in_the_process_and_told() {
-    if !require_root("root_a_filter_that_is_too_long_is_asked_in_the_process_and_told") {
-        return;
-    }
     let term = |n: usize| format!("(ip[{}] = {} and len > {})", n % 60, n % 256, n % 1400);
     let text: Vec<String> = (0..30_000).map(term).collect();
     let text = format!("{} or greater 60", text.join(" or "));
@@ -363,11 +348,8 @@ fn is_tcp(frame: &[u8]) -> bool {
     frame[12..14] == [8, 0] && frame[23] == 6
 }
 
-#[test]
+#[root_test]
 fn root_bytes_behind_the_first_buffer_are_found_by_tc() {
-    if !require_root("root_bytes_behind_the_first_buffer_are_found_by_tc") {
-        return;
-    }
     // Of a super-frame the first buffer has the headers, and pages have the rest.
     for text in
         ["tcp and ether[700] & 1 = 1", "tcp and ether[20000:4] & 3 != 1", "ether[ether[3000] + 9000] > 99"]
@@ -398,11 +380,8 @@ fn root_bytes_behind_the_first_buffer_are_found_by_tc() {
     }
 }
 
-#[test]
+#[root_test]
 fn root_super_frames_are_filtered_whole_and_counted_as_segments() {
-    if !require_root("root_super_frames_are_filtered_whole_and_counted_as_segments") {
-        return;
-    }
     let tcp = |frames: &[Vec<u8>]| frames.iter().filter(|frame| is_tcp(frame)).count() as u64;
     let longest = |frames: &[Vec<u8>]| frames.iter().map(Vec::len).max().unwrap_or(0);
     for text in ["not tcp", "not (tcp and greater 2000)"] {
@@ -426,11 +405,8 @@ fn long(terms: u32) -> String {
     (0..terms).map(term).chain([wanted]).collect::<Vec<_>>().join(" or ")
 }
 
-#[test]
+#[root_test]
 fn root_what_classic_bpf_has_no_room_for_the_process_asks() {
-    if !require_root("root_what_classic_bpf_has_no_room_for_the_process_asks") {
-        return;
-    }
     let network = Network::new(Veth::default()).unwrap();
     network.rx().run(|| {
         // Classic BPF alone could be asked of what is sent: the process asks.
@@ -540,11 +516,8 @@ fn a_filter_that_is_not_taken_everywhere_is_put_back(source: SourceChoice, mode:
     });
 }
 
-#[test]
+#[root_test]
 fn root_a_filter_in_the_process_is_exchanged_and_put_back() {
-    if !require_root("root_a_filter_in_the_process_is_exchanged_and_put_back") {
-        return;
-    }
     // Behind the header of 20 bytes, without that of Ethernet.
     let texts = ["udp and ether[57] & 1 = 0", "udp and ether[57] & 1 = 1"];
     let network = Network::new(Veth::default()).unwrap();
@@ -606,11 +579,8 @@ fn root_a_filter_in_the_process_is_exchanged_and_put_back() {
     });
 }
 
-#[test]
+#[root_test]
 fn root_without_room_in_the_socket_the_process_asks_and_the_remedy_helps() {
-    if !require_root("root_without_room_in_the_socket_the_process_asks_and_the_remedy_helps") {
-        return;
-    }
     let network = Network::new(Veth::default()).unwrap();
     let traffic = Traffic::new(60).unwrap().between(network.pair());
     let mut generator = Generator::new(network.pair(), &traffic).unwrap();
@@ -675,11 +645,8 @@ fn root_without_room_in_the_socket_the_process_asks_and_the_remedy_helps() {
     });
 }
 
-#[test]
+#[root_test]
 fn root_a_broadcast_is_one_of_the_interfaces_network() {
-    if !require_root("root_a_broadcast_is_one_of_the_interfaces_network") {
-        return;
-    }
     let frame = |destination: [u8; 4]| {
         let mut frame = vec![0; 60];
         frame[..6].fill(0xff);

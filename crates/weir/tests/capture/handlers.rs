@@ -7,16 +7,13 @@ use std::time::{Duration, Instant};
 
 use rustix::thread::gettid;
 use weir::{Error, HandlerState, Mode, Order, Plan, Setting, SourceChoice};
-use weir_lab::{FrameSender, Generator, Network, SequenceCheck, Traffic, Veth, require_root};
+use weir_lab::{FrameSender, Generator, Network, SequenceCheck, Traffic, Veth, require_root, root_test};
 
 use crate::common::{self, PATIENCE, StoppedAtEnd, drain, wait_until_asleep};
 use crate::{assert_closed, on_rx};
 
-#[test]
+#[root_test]
 fn root_a_buddy_takes_the_chunks_of_a_handler_that_is_held_up() {
-    if !require_root("root_a_buddy_takes_the_chunks_of_a_handler_that_is_held_up") {
-        return;
-    }
     // What the pool of one queue has room for, so that none is lost however busy the machine is.
     const COUNT: u64 = 40_000;
     let network = Network::new(Veth::default().queues(2)).unwrap();
@@ -121,11 +118,8 @@ fn a_lone_packet_wakes_the_handler_of_its_queue(source: SourceChoice, mode: Mode
     });
 }
 
-#[test]
+#[root_test]
 fn root_handlers_that_leave_are_missed() {
-    if !require_root("root_handlers_that_leave_are_missed") {
-        return;
-    }
     const COUNT: u64 = 1000;
     let network = Network::new(Veth::default()).unwrap();
     let traffic = Traffic::new(60).unwrap().between(network.pair());
@@ -147,11 +141,8 @@ fn root_handlers_that_leave_are_missed() {
     });
 }
 
-#[test]
+#[root_test]
 fn root_flows_keep_their_order_while_their_queue_is_helped() {
-    if !require_root("root_flows_keep_their_order_while_their_queue_is_helped") {
-        return;
-    }
     const COUNT: u64 = 40_000;
     let network = Network::new(Veth::default().queues(2)).unwrap();
     let traffic = Traffic::new(60).unwrap().flows(64).unwrap().scattered().between(network.pair());

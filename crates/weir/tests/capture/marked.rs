@@ -4,18 +4,15 @@ use std::num::NonZeroU32;
 
 use weir::send::{MARK, Sender};
 use weir::{Direction, Filter, Mode, SourceChoice};
-use weir_lab::{Network, Traffic, Veth, require_root};
+use weir_lab::{Network, Traffic, Veth, root_test};
 
 use crate::common::{drain, take};
 use crate::{assert_closed, on_rx};
 
 const OURS: NonZeroU32 = NonZeroU32::new(MARK).unwrap();
 
-#[test]
+#[root_test]
 fn root_packets_that_weir_sends_are_left_out_in_their_namespace() {
-    if !require_root("root_packets_that_weir_sends_are_left_out_in_their_namespace") {
-        return;
-    }
     let network = Network::new(Veth::default()).unwrap();
     let traffic = Traffic::new(60).unwrap().flows(2).unwrap();
     let send = |name: &str, mark: Option<u32>| {
@@ -57,11 +54,8 @@ fn root_packets_that_weir_sends_are_left_out_in_their_namespace() {
     }
 }
 
-#[test]
+#[root_test]
 fn root_sources_that_see_no_marks_are_refused() {
-    if !require_root("root_sources_that_see_no_marks_are_refused") {
-        return;
-    }
     let network = Network::new(Veth::default()).unwrap();
     network.rx().run(|| {
         for (source, mode) in [

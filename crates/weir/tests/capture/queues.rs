@@ -8,7 +8,7 @@ use weir::{
     Account, Builder, Capture, Direction, Error, Filter, Mode, Setting, SourceChoice, SourceKind, Steer,
 };
 use weir_bpf::lab::{Count, Verdict};
-use weir_lab::{FrameSender, Hook, Network, StackCounters, Traffic, Veth, require_root};
+use weir_lab::{FrameSender, Hook, Network, StackCounters, Traffic, Veth, root_test};
 use weir_sys::bpf::{XdpHook, XdpLink};
 use weir_sys::link::links;
 use weir_sys::netns::NetNs;
@@ -124,11 +124,8 @@ fn chosen_queues_are_captured_and_what_arrives_on_others_is_the_hosts(source: So
     }
 }
 
-#[test]
+#[root_test]
 fn root_a_single_queue_is_steered_to_targets() {
-    if !require_root("root_a_single_queue_is_steered_to_targets") {
-        return;
-    }
     let lab = Lab::new(Veth::default());
     lab.network.rx().run(|| {
         let builder = on_rx(&lab.network).queues(3..=3).source(SourceChoice::Xdp);
@@ -147,11 +144,8 @@ fn root_a_single_queue_is_steered_to_targets() {
 }
 
 /// Where the writers are CPUs, queues are chosen as well.
-#[test]
+#[root_test]
 fn root_in_the_stack_queues_are_chosen_as_the_kernel_numbers_them() {
-    if !require_root("root_in_the_stack_queues_are_chosen_as_the_kernel_numbers_them") {
-        return;
-    }
     // With fewer queues than the other end sends on, veth runs no program itself.
     let script = "
         for which in default all; do echo 1 >/proc/sys/net/ipv6/conf/$which/disable_ipv6; done
@@ -208,11 +202,8 @@ fn root_in_the_stack_queues_are_chosen_as_the_kernel_numbers_them() {
     });
 }
 
-#[test]
+#[root_test]
 fn root_a_choice_that_no_source_can_make_is_refused() {
-    if !require_root("root_a_choice_that_no_source_can_make_is_refused") {
-        return;
-    }
     let network = Network::new(Veth::default().queues(4)).unwrap();
     network.rx().run(|| {
         let chosen = || on_rx(&network).queues(0..=1);

@@ -6,7 +6,7 @@ use std::net::UdpSocket;
 use std::ops::RangeInclusive;
 
 use weir::{Account, Builder, Direction, Filter, Mode, Sample, SourceChoice, Steer};
-use weir_lab::{FrameSender, Generator, Network, StackCounters, Traffic, Veth, require_root, tcp_transfer};
+use weir_lab::{FrameSender, Generator, Network, StackCounters, Traffic, Veth, root_test, tcp_transfer};
 
 use crate::common::{drain, take, wait_for};
 use crate::{assert_closed, on_rx};
@@ -270,11 +270,8 @@ fn fragments_are_captured_with_their_flow(source: SourceChoice, mode: Mode) {
     }
 }
 
-#[test]
+#[root_test]
 fn root_interfaces_select_the_same_flows_and_targets_get_their_share() {
-    if !require_root("root_interfaces_select_the_same_flows_and_targets_get_their_share") {
-        return;
-    }
     const FLOWS: u32 = 1000;
     const TARGETS: u32 = 4;
     let mut network = Network::new(Veth::default()).unwrap();
@@ -313,11 +310,8 @@ fn root_interfaces_select_the_same_flows_and_targets_get_their_share() {
     }
 }
 
-#[test]
+#[root_test]
 fn root_segments_are_sampled_one_by_one() {
-    if !require_root("root_segments_are_sampled_one_by_one") {
-        return;
-    }
     let network = Network::new(Veth::default().ipv4()).unwrap();
     let account = network.rx().run(|| {
         let builder = crate::on_rx_with_room(&network, 2000, 1514).source(SourceChoice::Tc);
@@ -335,11 +329,8 @@ fn root_segments_are_sampled_one_by_one() {
     }
 }
 
-#[test]
+#[root_test]
 fn root_any_is_sampled_by_the_packets_that_it_keeps() {
-    if !require_root("root_any_is_sampled_by_the_packets_that_it_keeps") {
-        return;
-    }
     const FLOWS: u32 = 1000;
     let network = Network::new(Veth::default()).unwrap();
     let traffic = Traffic::new(60).unwrap().flows(FLOWS).unwrap().between(network.pair());
@@ -362,11 +353,8 @@ fn root_any_is_sampled_by_the_packets_that_it_keeps() {
     }
 }
 
-#[test]
+#[root_test]
 fn root_a_sample_of_nothing_is_refused() {
-    if !require_root("root_a_sample_of_nothing_is_refused") {
-        return;
-    }
     let network = Network::new(Veth::default()).unwrap();
     network.rx().run(|| {
         for (p, part) in [(0.0, "nothing"), (1.5, "at most 1"), (f64::NAN, "nothing"), (1e-12, "2^-32")] {

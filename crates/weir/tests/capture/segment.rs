@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use weir::writer::{Writer, WriterOptions};
 use weir::{Direction, FileInterface, Mode, SourceChoice};
-use weir_lab::{Network, Pair, Tagging, TcpReport, Veth, require_root, tcp_transfer};
+use weir_lab::{Network, Pair, Tagging, TcpReport, Veth, require_root, root_test, tcp_transfer};
 use weir_sys::packet::Sender;
 
 use crate::common::{drain, on_one_processor, take};
@@ -206,11 +206,8 @@ fn super_frame(network: &Network, ipv6: bool, flags: u8, payload: u16, size: u16
 }
 
 /// What weir cuts in front of the device is what the kernel then sends.
-#[test]
+#[root_test]
 fn root_super_frames_are_cut_as_the_kernel_cuts_them() {
-    if !require_root("root_super_frames_are_cut_as_the_kernel_cuts_them") {
-        return;
-    }
     let network = Network::new(Veth::default().feature("tso", false).feature("tx", false)).unwrap();
     let tx = &network.pair().tx;
     let sent = network.tx().run(|| {
@@ -275,18 +272,14 @@ fn the_longest_headers_fit(network: &Network, socket: &Sender) {
     assert_eq!((total.captured, total.errors), (1, 0));
 }
 
-#[test]
+#[root_test]
 fn root_segments_are_cut_at_the_snap_length_and_say_so() {
-    if require_root("root_segments_are_cut_at_the_snap_length_and_say_so") {
-        segments_are_cut(&[1, 13, 35, 54]);
-    }
+    segments_are_cut(&[1, 13, 35, 54]);
 }
 
-#[test]
+#[root_test]
 fn root_segments_are_cut_in_their_payload_and_say_so() {
-    if require_root("root_segments_are_cut_in_their_payload_and_say_so") {
-        segments_are_cut(&[67, 97, 1513, 1514]);
-    }
+    segments_are_cut(&[67, 97, 1513, 1514]);
 }
 
 fn segments_are_cut(snap_lens: &[u32]) {

@@ -7,7 +7,7 @@ use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
 use weir::{Account, Builder, Direction, Error, Filter, Mode, Plan, SourceChoice, Steer, Tally};
-use weir_lab::{FrameSender, Generator, Network, Tagging, Traffic, Veth, require_root};
+use weir_lab::{FrameSender, Generator, Network, Tagging, Traffic, Veth, root_test};
 
 use crate::common::{self, PATIENCE};
 use crate::{assert_closed, on_rx};
@@ -139,11 +139,8 @@ fn a_flow_is_with_one_handler_both_ways_and_all_have_some(source: SourceChoice, 
     }
 }
 
-#[test]
+#[root_test]
 fn root_fragments_of_real_datagrams_are_with_the_flow() {
-    if !require_root("root_fragments_of_real_datagrams_are_with_the_flow") {
-        return;
-    }
     const FLOWS: u16 = 60;
     for (version, address) in [(4, "10.77.0.2"), (6, "fd77::2")] {
         let network = Network::new(Veth::default().ipv4().ipv6().wire_packets()).unwrap();
@@ -252,11 +249,8 @@ fn vlans_go_by_their_number_in_the_frame_and_beside_it(source: SourceChoice, mod
     }
 }
 
-#[test]
+#[root_test]
 fn root_targets_have_their_turns() {
-    if !require_root("root_targets_have_their_turns") {
-        return;
-    }
     const COUNT: u64 = 2001;
     let network = Network::new(Veth::default()).unwrap();
     let traffic = Traffic::new(60).unwrap().between(network.pair());
@@ -271,11 +265,8 @@ fn root_targets_have_their_turns() {
     assert_eq!(packets, [501, 500, 500, 500]);
 }
 
-#[test]
+#[root_test]
 fn root_queues_and_interfaces_have_the_same_targets() {
-    if !require_root("root_queues_and_interfaces_have_the_same_targets") {
-        return;
-    }
     let mut network = Network::new(Veth::default().queues(2)).unwrap();
     network.connect(Veth::default()).unwrap();
     let traffic = Traffic::new(60).unwrap().flows(100).unwrap();
@@ -297,11 +288,8 @@ fn root_queues_and_interfaces_have_the_same_targets() {
     assert_eq!((busy(0), busy(1)), (2 * HANDLERS, HANDLERS), "{account:?}");
 }
 
-#[test]
+#[root_test]
 fn root_what_cannot_be_steered_is_refused() {
-    if !require_root("root_what_cannot_be_steered_is_refused") {
-        return;
-    }
     let network = Network::new(Veth::default()).unwrap();
     network.rx().run(|| {
         let refusal = |builder: Builder| builder.open().unwrap_err();

@@ -4,7 +4,7 @@
 use std::process::Command;
 
 use weir::{Error, Filter, Mode, SourceChoice};
-use weir_lab::{FrameSender, Network, Port, Tagging, Traffic, Veth, require_root};
+use weir_lab::{FrameSender, Network, Port, Tagging, Traffic, Veth, root_test};
 use weir_sys::netns::NetNs;
 
 use crate::common::{capture, drain, take_of};
@@ -81,11 +81,8 @@ fn filters_find_tags_wherever_they_are(source: SourceChoice, mode: Mode) {
     }
 }
 
-#[test]
+#[root_test]
 fn root_a_filter_is_exchanged_from_another_namespace() {
-    if !require_root("root_a_filter_is_exchanged_from_another_namespace") {
-        return;
-    }
     let network = Network::new(Veth::default()).unwrap();
     let traffic = Traffic::new(100).unwrap().between(network.pair());
     let tx = &network.pair().tx;
@@ -113,11 +110,8 @@ fn root_a_filter_is_exchanged_from_another_namespace() {
 
 /// In the stack XDP sees no tag that is beside the frame, so nothing that asks for one is taken, until the other end puts tags
 /// into its frames.
-#[test]
+#[root_test]
 fn root_a_filter_that_xdp_cannot_answer_is_refused() {
-    if !require_root("root_a_filter_that_xdp_cannot_answer_is_refused") {
-        return;
-    }
     let network = Network::new(Veth::default()).unwrap();
     let run = |line: &str| {
         let words: Vec<&str> = line.split(' ').collect();

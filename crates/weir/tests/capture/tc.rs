@@ -7,32 +7,26 @@ use std::time::Duration;
 use weir::internal::tc_filters;
 use weir::{Direction, SourceChoice};
 use weir_lab::{
-    FrameSender, Generator, Network, SequenceCheck, SequenceReport, Tagging, Traffic, Veth, require_root,
+    FrameSender, Generator, Network, SequenceCheck, SequenceReport, Tagging, Traffic, Veth, root_test,
 };
 
 use crate::common::{self, drain, on_one_processor, take, take_of};
 use crate::{assert_closed, on_rx, on_rx_with_room};
 
-#[test]
+#[root_test]
 fn root_both_directions_come_in_one_capture_and_each_record_says_which() {
-    if require_root("root_both_directions_come_in_one_capture_and_each_record_says_which") {
-        both_directions(SourceChoice::Tc, Direction::Both);
-    }
+    both_directions(SourceChoice::Tc, Direction::Both);
 }
 
-#[test]
+#[root_test]
 fn root_both_directions_come_in_one_capture_of_xdp_and_tc() {
-    if require_root("root_both_directions_come_in_one_capture_of_xdp_and_tc") {
-        both_directions(SourceChoice::XdpTc, Direction::Both);
-    }
+    both_directions(SourceChoice::XdpTc, Direction::Both);
 }
 
-#[test]
+#[root_test]
 fn root_one_direction_comes_alone() {
-    if require_root("root_one_direction_comes_alone") {
-        both_directions(SourceChoice::Tc, Direction::In);
-        both_directions(SourceChoice::Tc, Direction::Out);
-    }
+    both_directions(SourceChoice::Tc, Direction::In);
+    both_directions(SourceChoice::Tc, Direction::Out);
 }
 
 /// Sends both ways at once, and captures `wanted`.
@@ -95,11 +89,8 @@ fn reversed(pair: &weir_lab::Pair) -> weir_lab::Pair {
     weir_lab::Pair { tx: pair.rx.clone(), rx: pair.tx.clone() }
 }
 
-#[test]
+#[root_test]
 fn root_the_loopback_shows_each_packet_once() {
-    if !require_root("root_the_loopback_shows_each_packet_once") {
-        return;
-    }
     let network = Network::new(Veth::default()).unwrap();
     network.rx().run(|| {
         for wanted in [Direction::Both, Direction::In, Direction::Out] {
@@ -136,11 +127,8 @@ fn filters(network: &Network) -> String {
     [tc(&["qdisc", "show", "dev", name]), side("ingress"), side("egress")].concat()
 }
 
-#[test]
+#[root_test]
 fn root_filters_come_in_front_and_leave_others_and_their_discipline_alone() {
-    if !require_root("root_filters_come_in_front_and_leave_others_and_their_discipline_alone") {
-        return;
-    }
     let network = Network::new(Veth::default()).unwrap();
     let name = &network.pair().rx.name;
     let tc = |args: &[&str]| {
@@ -210,11 +198,8 @@ fn root_filters_come_in_front_and_leave_others_and_their_discipline_alone() {
     assert_eq!(filters(&network), with);
 }
 
-#[test]
+#[root_test]
 fn root_tags_of_what_is_sent_are_where_they_will_be_on_the_wire() {
-    if !require_root("root_tags_of_what_is_sent_are_where_they_will_be_on_the_wire") {
-        return;
-    }
     let network = Network::new(Veth::default()).unwrap();
     let (rx, back) = (&network.pair().rx, reversed(network.pair()));
     let one: &[u8] = &[0x81, 0, 0, 77];
@@ -244,11 +229,8 @@ fn root_tags_of_what_is_sent_are_where_they_will_be_on_the_wire() {
     }
 }
 
-#[test]
+#[root_test]
 fn root_programs_of_others_at_tcx_keep_working() {
-    if !require_root("root_programs_of_others_at_tcx_keep_working") {
-        return;
-    }
     let network = Network::new(Veth::default()).unwrap();
     let (tx, rx) = (&network.pair().tx, &network.pair().rx);
     let frame = Traffic::new(100).unwrap().between(&reversed(network.pair())).frame(0);
@@ -269,11 +251,8 @@ fn root_programs_of_others_at_tcx_keep_working() {
     assert_eq!(lengths(&mut arriving, 2), [104]);
 }
 
-#[test]
+#[root_test]
 fn root_packets_without_an_ethernet_header_are_raw_ip() {
-    if !require_root("root_packets_without_an_ethernet_header_are_raw_ip") {
-        return;
-    }
     let network = Network::new(Veth::default()).unwrap();
     network.rx().run(|| {
         for line in ["tuntap add tun0 mode tun", "address add 10.9.9.1/24 dev tun0", "link set tun0 up"] {

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use weir::forward::{Lane, Packet, Verdict};
 use weir::{Error, Filter, Namespace};
-use weir_lab::{FrameSender, Generator, NetNs, Network, SequenceCheck, Traffic, Veth, require_root};
+use weir_lab::{FrameSender, Generator, NetNs, Network, SequenceCheck, Traffic, Veth, root_test};
 use weir_sys::kernel;
 
 use crate::common::{PATIENCE, wait_until};
@@ -21,20 +21,16 @@ fn pass(_: &mut Packet<'_, '_>) -> Verdict {
     Verdict::Forward
 }
 
-#[test]
+#[root_test]
 fn root_what_handlers_forward_arrives_as_it_was_both_ways_at_once() {
-    if require_root("root_what_handlers_forward_arrives_as_it_was_both_ways_at_once") {
-        both_ways((1, 1));
-        both_ways((2, 2));
-    }
+    both_ways((1, 1));
+    both_ways((2, 2));
 }
 
-#[test]
+#[root_test]
 fn root_what_handlers_forward_arrives_as_it_was_where_the_ends_have_other_queues() {
-    if require_root("root_what_handlers_forward_arrives_as_it_was_where_the_ends_have_other_queues") {
-        both_ways((2, 1));
-        both_ways((1, 2));
-    }
+    both_ways((2, 1));
+    both_ways((1, 2));
 }
 
 /// Forwards both ways at once between ends of so many queues.
@@ -73,11 +69,8 @@ fn both_ways(queues: (u32, u32)) {
     }
 }
 
-#[test]
+#[root_test]
 fn root_a_packet_is_changed_ended_or_never_comes() {
-    if !require_root("root_a_packet_is_changed_ended_or_never_comes") {
-        return;
-    }
     const COUNT: u64 = 4000;
     /// So many at once find room, however late they are taken.
     const ONCE: u64 = 200;
@@ -117,11 +110,8 @@ fn root_a_packet_is_changed_ended_or_never_comes() {
 }
 
 /// What a handler gives to the host's stack, the sockets of the host receive; a handler that gives too much loses it and says so.
-#[test]
+#[root_test]
 fn root_what_is_for_the_host_reaches_its_sockets() {
-    if !require_root("root_what_is_for_the_host_reaches_its_sockets") {
-        return;
-    }
     const COUNT: u16 = 200;
     let network = lab(Veth::default().ipv4().wire_packets(), Veth::default());
     let pair = network.pair();
@@ -159,11 +149,8 @@ fn root_what_is_for_the_host_reaches_its_sockets() {
     assert_eq!((tally.seen, tally.passed + tally.no_room), (accepted, accepted), "{tally:?}");
 }
 
-#[test]
+#[root_test]
 fn root_a_handler_that_panics_is_told_and_its_packets_go_nowhere() {
-    if !require_root("root_a_handler_that_panics_is_told_and_its_packets_go_nowhere") {
-        return;
-    }
     let network = two();
     let panics = |_| |_: &mut Packet<'_, '_>| -> Verdict { panic!("the test wants that") };
     let mut forward = open_with(&network, forth(), panics).expect("it forwards");
@@ -198,11 +185,8 @@ fn root_a_handler_that_panics_is_told_and_its_packets_go_nowhere() {
     assert!(frames(capture, 0).is_empty());
 }
 
-#[test]
+#[root_test]
 fn root_packets_that_do_not_fit_into_a_frame_are_refused_before_they_come() {
-    if !require_root("root_packets_that_do_not_fit_into_a_frame_are_refused_before_they_come") {
-        return;
-    }
     let jumbo = || Veth::default().mtu(9000);
     let error = open_with(&lab(jumbo(), jumbo()), forth(), |_| pass).expect_err("must be refused");
     assert!(matches!(&error, Error::Forward { what, .. } if what.contains("9000")), "{error}");
@@ -230,11 +214,8 @@ fn namespace(netns: &NetNs) -> Namespace {
 /// ```text
 ///  here.tx: tx0 .1 ---- here.rx: rx0 == weir == there.tx: tx0 ---- there.rx: rx0 .2
 /// ```
-#[test]
+#[root_test]
 fn root_a_middlebox_between_real_sockets_keeps_checksums_right() {
-    if !require_root("root_a_middlebox_between_real_sockets_keeps_checksums_right") {
-        return;
-    }
     const BYTES: usize = 1 << 20;
     let host = || Network::new(Veth::default().ipv4().ipv6().wire_packets()).expect("a private network");
     let (here, there) = (host(), host());

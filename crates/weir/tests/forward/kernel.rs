@@ -7,8 +7,7 @@ use weir::{Error, Event, Filter};
 use weir_bpf::forward::{Forward as Programs, Options};
 use weir_bpf::writers::Driven;
 use weir_lab::{
-    FrameSender, Generator, Hook, SequenceCheck, Tagging, Traffic, Verdict, Veth, require_kernel,
-    require_root,
+    FrameSender, Generator, Hook, SequenceCheck, Tagging, Traffic, Verdict, Veth, require_kernel, root_test,
 };
 use weir_sys::bpf::XdpHook;
 use weir_sys::ethtool::{Ethtool, Feature};
@@ -23,11 +22,8 @@ pub(crate) const REDIRECTED: (u32, u32) = (6, 3);
 /// What tests need.
 const TAGS: &str = "a tag beside a frame, which XDP is told of,";
 
-#[test]
+#[root_test]
 fn root_both_ways_at_once_each_packet_arrives_as_it_was() {
-    if !require_root("root_both_ways_at_once_each_packet_arrives_as_it_was") {
-        return;
-    }
     const COUNT: u64 = 20_000;
     // As many queues as there are on one side only.
     for queues in [(1, 1), (2, 1), (1, 2)] {
@@ -57,11 +53,8 @@ fn root_both_ways_at_once_each_packet_arrives_as_it_was() {
     }
 }
 
-#[test]
+#[root_test]
 fn root_a_filter_is_exchanged_and_the_rest_is_for_the_stack() {
-    if !require_root("root_a_filter_is_exchanged_and_the_rest_is_for_the_stack") {
-        return;
-    }
     const COUNT: u64 = 40_000;
     let network = two();
     let pair = network.pair();
@@ -95,11 +88,8 @@ fn root_a_filter_is_exchanged_and_the_rest_is_for_the_stack() {
     assert_eq!((tally.seen, tally.forwarded, tally.filtered), (COUNT, forwarded, COUNT - forwarded));
 }
 
-#[test]
+#[root_test]
 fn root_a_tag_beside_the_frame_is_in_it_at_the_other_end() {
-    if !require_root("root_a_tag_beside_the_frame_is_in_it_at_the_other_end") {
-        return;
-    }
     let network = two();
     if kernel::version() < TOLD {
         let error = open(&network, forth().lose_tags(false)).expect_err("tags would be lost");
@@ -134,11 +124,9 @@ fn root_a_tag_beside_the_frame_is_in_it_at_the_other_end() {
 }
 
 /// What a filter asks and what is forwarded is the packet as it was on the wire, from the first filter on.
-#[test]
+#[root_test]
 fn root_a_filter_finds_a_tag_beside_the_frame_and_it_is_forwarded() {
-    if !require_root("root_a_filter_finds_a_tag_beside_the_frame_and_it_is_forwarded")
-        || !require_kernel("root_a_filter_finds_a_tag_beside_the_frame_and_it_is_forwarded", TOLD, TAGS)
-    {
+    if !require_kernel("root_a_filter_finds_a_tag_beside_the_frame_and_it_is_forwarded", TOLD, TAGS) {
         return;
     }
     let network = two();
@@ -176,11 +164,9 @@ fn root_a_filter_finds_a_tag_beside_the_frame_and_it_is_forwarded() {
     }
 }
 
-#[test]
+#[root_test]
 fn root_what_is_forwarded_is_copied_as_it_goes_out() {
-    if !require_root("root_what_is_forwarded_is_copied_as_it_goes_out")
-        || !require_kernel("root_what_is_forwarded_is_copied_as_it_goes_out", TOLD, TAGS)
-    {
+    if !require_kernel("root_what_is_forwarded_is_copied_as_it_goes_out", TOLD, TAGS) {
         return;
     }
     const COUNT: u64 = 20_000;
@@ -221,11 +207,8 @@ fn root_what_is_forwarded_is_copied_as_it_goes_out() {
     assert_eq!((total.seen, total.captured, total.lost, total.errors), (5 + COUNT / 2, 5 + COUNT / 2, 0, 0));
 }
 
-#[test]
+#[root_test]
 fn root_long_frames_in_several_buffers_arrive_whole() {
-    if !require_root("root_long_frames_in_several_buffers_arrive_whole") {
-        return;
-    }
     let long = || Veth::default().mtu(9000);
     let network = lab(long(), long());
     if kernel::version() < REDIRECTED {
@@ -254,11 +237,8 @@ fn root_long_frames_in_several_buffers_arrive_whole() {
     assert_eq!((tally.forwarded, tally.bytes), (5, sizes.iter().sum::<usize>() as u64));
 }
 
-#[test]
+#[root_test]
 fn root_what_does_not_arrive_is_counted_with_its_reason() {
-    if !require_root("root_what_does_not_arrive_is_counted_with_its_reason") {
-        return;
-    }
     let network = two();
     let mut forward = open(&network, forth()).expect("it forwards");
     let sender = FrameSender::new(&network.pair().tx).expect("a socket");
@@ -296,11 +276,8 @@ fn root_what_does_not_arrive_is_counted_with_its_reason() {
 }
 
 /// What becomes of packets when a process with handlers is gone, and its sockets with it.
-#[test]
+#[root_test]
 fn root_without_sockets_packets_go_past_them_or_nowhere() {
-    if !require_root("root_without_sockets_packets_go_past_them_or_nowhere") {
-        return;
-    }
     let network = two();
     let traffic = Traffic::new(60).unwrap().between(network.pair());
     for past_sockets in [true, false] {
@@ -337,11 +314,8 @@ fn root_without_sockets_packets_go_past_them_or_nowhere() {
     }
 }
 
-#[test]
+#[root_test]
 fn root_what_does_not_go_together_is_refused_with_nothing_attached() {
-    if !require_root("root_what_does_not_go_together_is_refused_with_nothing_attached") {
-        return;
-    }
     let network = lab(Veth::default(), Veth::default().mtu(1400));
     let refused = |builder: ForwardBuilder, parts: &[&str]| {
         let error = open(&network, builder).expect_err("must be refused");

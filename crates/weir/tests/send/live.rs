@@ -9,7 +9,7 @@ use weir::ErrorKind;
 use weir::send::{Due, LiveFrames, SendQueue, SendReason, Sender};
 use weir::traffic::{Description, Signature, Sizes, Tables};
 use weir_bpf::lab::Verdict;
-use weir_lab::{Hook, LinkCounters, Network, Veth, require_root};
+use weir_lab::{Hook, LinkCounters, Network, Veth, root_test};
 use weir_sys::ethtool::Ethtool;
 use weir_sys::kernel;
 
@@ -51,11 +51,8 @@ fn in_bursts(network: &Network, frames: u64) -> impl FnMut(u64, Duration) -> Due
     }
 }
 
-#[test]
+#[root_test]
 fn root_live_packets_of_a_queue_arrive_in_turn() {
-    if !require_root("root_live_packets_of_a_queue_arrive_in_turn") {
-        return;
-    }
     /// They fill several blocks.
     const PACKETS: u64 = 700;
     const ROUNDS: u64 = 9;
@@ -81,11 +78,8 @@ fn root_live_packets_of_a_queue_arrive_in_turn() {
     assert!(nothing.to_string().contains("there are no packets"), "{nothing}");
 }
 
-#[test]
+#[root_test]
 fn root_live_frames_arrive_in_order() {
-    if !require_root("root_live_frames_arrive_in_order") {
-        return;
-    }
     const FRAMES: u64 = 20_000;
     let network = network();
     let tables = tables(3, Sizes::Imix);
@@ -104,11 +98,8 @@ fn root_live_frames_arrive_in_order() {
     }
 }
 
-#[test]
+#[root_test]
 fn root_live_frames_are_counted_exactly() {
-    if !require_root("root_live_frames_are_counted_exactly") {
-        return;
-    }
     let network = network();
     let hook = Hook::attach(&network.pair().rx, Verdict::Drop).unwrap();
     let mut live = generator(&network, Sizes::Fixed(60)).unwrap();
@@ -135,11 +126,8 @@ fn root_live_frames_are_counted_exactly() {
     assert_eq!(hook.wait_for(all, PATIENCE), all);
 }
 
-#[test]
+#[root_test]
 fn root_live_frames_need_a_driver_that_takes_them() {
-    if !require_root("root_live_frames_need_a_driver_that_takes_them") {
-        return;
-    }
     const REFUSED: &str = "cannot send live frames: its driver takes no redirected packets";
     let deaf = Network::new(Veth::default().feature("gro", false)).unwrap();
     if kernel::version() < (6, 3) {
@@ -170,11 +158,8 @@ fn root_live_frames_need_a_driver_that_takes_them() {
     assert_eq!(generator(&network, Sizes::Fixed(60)).unwrap_err().kind(), ErrorKind::InterfaceDown);
 }
 
-#[test]
+#[root_test]
 fn root_live_frames_say_how_many_went_out_before_an_error() {
-    if !require_root("root_live_frames_say_how_many_went_out_before_an_error") {
-        return;
-    }
     for (change, reason) in [("link set tx0 down", SendReason::Down), ("link del tx0", SendReason::Gone)] {
         let network = network();
         let hook = Hook::attach(&network.pair().rx, Verdict::Drop).unwrap();

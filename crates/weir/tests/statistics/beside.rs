@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use weir::internal::tc_filters;
 use weir::statistics::Reading;
 use weir::{Capture, Change, Error, Event, Filter, SourceChoice, Statistics};
-use weir_lab::{FrameSender, Network, Veth, require_root};
+use weir_lab::{FrameSender, Network, Veth, root_test};
 use weir_sys::kernel;
 
 use super::{FILTERS, PATIENCE, TCX, ethernet, ipv4, mixture};
@@ -24,11 +24,8 @@ fn wait_for(statistics: &mut Statistics, packets: usize) {
     }
 }
 
-#[test]
+#[root_test]
 fn root_several_interfaces_add_up_and_end_one_by_one() {
-    if !require_root("root_several_interfaces_add_up_and_end_one_by_one") {
-        return;
-    }
     let mut network = network();
     network.connect(Veth::default()).expect("a second pair");
     let on = |name: &str| Statistics::on(name).filter("udp", Filter::new("udp"));
@@ -59,11 +56,8 @@ fn root_several_interfaces_add_up_and_end_one_by_one() {
     assert_eq!((sum.total.received.packets, sum.filters[0].counts.received.packets), (8, 8));
 }
 
-#[test]
+#[root_test]
 fn root_counted_beside_a_capture() {
-    if !require_root("root_counted_beside_a_capture") {
-        return;
-    }
     let frames = mixture(40);
     for clsact in [false, true] {
         let network = network();

@@ -159,21 +159,17 @@ fn agrees_with_tshark(source: SourceChoice, combinations: &[&[KeyField]], beside
     }
 }
 
-#[test]
+#[root_test]
 fn root_tc_counts_by_key_as_tshark_does() {
-    if require_root("root_tc_counts_by_key_as_tshark_does") {
-        agrees_with_tshark(SourceChoice::Tc, &COMBINATIONS, None);
-        if require_kernel("root_tc_counts_by_key_as_tshark_does", TCX, TAGGING) {
-            agrees_with_tshark(SourceChoice::Tc, &COMBINATIONS, Some((0x8100, 0xb005)));
-        }
+    agrees_with_tshark(SourceChoice::Tc, &COMBINATIONS, None);
+    if require_kernel("root_tc_counts_by_key_as_tshark_does", TCX, TAGGING) {
+        agrees_with_tshark(SourceChoice::Tc, &COMBINATIONS, Some((0x8100, 0xb005)));
     }
 }
 
-#[test]
+#[root_test]
 fn root_xdp_counts_by_key_as_tshark_does() {
-    if require_root("root_xdp_counts_by_key_as_tshark_does")
-        && require_kernel("root_xdp_counts_by_key_as_tshark_does", TOLD, TAGS)
-    {
+    if require_kernel("root_xdp_counts_by_key_as_tshark_does", TOLD, TAGS) {
         for fields in COMBINATIONS {
             agrees_with_tshark(SourceChoice::Xdp, &[fields], None);
         }
@@ -200,11 +196,8 @@ fn send_all(network: &Network, frames: &[Vec<u8>]) {
     transmission.finish().expect("they are sent");
 }
 
-#[test]
+#[root_test]
 fn root_keys_without_room_are_counted_together() {
-    if !require_root("root_keys_without_room_are_counted_together") {
-        return;
-    }
     let network = Network::new(Veth::default()).expect("a private network");
     for source in [SourceChoice::Tc, SourceChoice::Xdp] {
         let builder = Statistics::on("rx0").source(source).by([KeyField::Source]).most_keys(10_000);
@@ -228,11 +221,8 @@ fn root_keys_without_room_are_counted_together() {
     }
 }
 
-#[test]
+#[root_test]
 fn root_with_a_filter_what_it_accepts_is_counted_by_key() {
-    if !require_root("root_with_a_filter_what_it_accepts_is_counted_by_key") {
-        return;
-    }
     let network = Network::new(Veth::default()).expect("a private network");
     for source in [SourceChoice::Tc, SourceChoice::Xdp] {
         let builder = Statistics::on("rx0").source(source).filter("dns", Filter::new("udp port 53"));

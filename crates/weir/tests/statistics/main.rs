@@ -17,6 +17,7 @@ use weir::statistics::{Count, Counts, MOST_FILTERS, Reading, StatisticsBuilder};
 use weir::{Error, Filter, Mode, Namespace, SourceChoice, SourceKind, Statistics};
 use weir_lab::{
     FrameSender, Hook, Network, Port, Tagging, Traffic, Verdict, Veth, require_kernel, require_root,
+    root_test,
 };
 use weir_sys::bpf::query;
 use weir_sys::filter::Side;
@@ -207,28 +208,22 @@ fn agrees_with_tcpdump(
     }
 }
 
-#[test]
+#[root_test]
 fn root_tc_counts_both_directions_as_tcpdump_does() {
-    if require_root("root_tc_counts_both_directions_as_tcpdump_does") {
-        agrees_with_tcpdump(|network| on_rx(network, SourceChoice::Auto), None);
-        if require_kernel("root_tc_counts_both_directions_as_tcpdump_does", TCX, TAGGING) {
-            agrees_with_tcpdump(|network| on_rx(network, SourceChoice::Auto), Some((0x8100, 5)));
-        }
+    agrees_with_tcpdump(|network| on_rx(network, SourceChoice::Auto), None);
+    if require_kernel("root_tc_counts_both_directions_as_tcpdump_does", TCX, TAGGING) {
+        agrees_with_tcpdump(|network| on_rx(network, SourceChoice::Auto), Some((0x8100, 5)));
     }
 }
 
-#[test]
+#[root_test]
 fn root_tc_filters_count_both_directions_as_tcpdump_does() {
-    if require_root("root_tc_filters_count_both_directions_as_tcpdump_does") {
-        agrees_with_tcpdump(|network| by_tc_filters(on_rx(network, SourceChoice::Tc), true), None);
-    }
+    agrees_with_tcpdump(|network| by_tc_filters(on_rx(network, SourceChoice::Tc), true), None);
 }
 
-#[test]
+#[root_test]
 fn root_xdp_counts_received_packets_as_tcpdump_does() {
-    if require_root("root_xdp_counts_received_packets_as_tcpdump_does")
-        && require_kernel("root_xdp_counts_received_packets_as_tcpdump_does", TOLD, TAGS)
-    {
+    if require_kernel("root_xdp_counts_received_packets_as_tcpdump_does", TOLD, TAGS) {
         // The tags beside frames are those that the driver is asked for.
         for beside in [None, Some((0x8100, 5))] {
             agrees_with_tcpdump(|network| on_rx(network, SourceChoice::Xdp), beside);
@@ -236,11 +231,8 @@ fn root_xdp_counts_received_packets_as_tcpdump_does() {
     }
 }
 
-#[test]
+#[root_test]
 fn root_many_filters_count_at_once() {
-    if !require_root("root_many_filters_count_at_once") {
-        return;
-    }
     let network = Network::new(Veth::default()).expect("a private network");
     for source in [SourceChoice::Tc, SourceChoice::Xdp] {
         let on = Statistics::on("rx0").source(source);
@@ -278,11 +270,8 @@ fn wait_for(statistics: &mut Statistics, packets: u64) -> Reading {
     }
 }
 
-#[test]
+#[root_test]
 fn root_a_program_of_someone_else_stays() {
-    if !require_root("root_a_program_of_someone_else_stays") {
-        return;
-    }
     let network = Network::new(Veth::default()).expect("a private network");
     let theirs = Hook::attach(&network.pair().rx, Verdict::Pass).expect("a program");
     network.rx().run(|| {
@@ -296,11 +285,9 @@ fn root_a_program_of_someone_else_stays() {
     assert_eq!(theirs.packets(), 7, "their program still runs");
 }
 
-#[test]
+#[root_test]
 fn root_two_can_count_and_each_ends_alone() {
-    if !require_root("root_two_can_count_and_each_ends_alone")
-        || !require_kernel("root_two_can_count_and_each_ends_alone", TOLD, TAGS)
-    {
+    if !require_kernel("root_two_can_count_and_each_ends_alone", TOLD, TAGS) {
         return;
     }
     let network = Network::new(Veth::default()).expect("a private network");
@@ -322,11 +309,9 @@ fn root_two_can_count_and_each_ends_alone() {
     });
 }
 
-#[test]
+#[root_test]
 fn root_what_is_counted_exclusively_goes_no_further() {
-    if !require_root("root_what_is_counted_exclusively_goes_no_further")
-        || !require_kernel("root_what_is_counted_exclusively_goes_no_further", TOLD, TAGS)
-    {
+    if !require_kernel("root_what_is_counted_exclusively_goes_no_further", TOLD, TAGS) {
         return;
     }
     let network = Network::new(Veth::default()).expect("a private network");
@@ -343,11 +328,8 @@ fn root_what_is_counted_exclusively_goes_no_further() {
     });
 }
 
-#[test]
+#[root_test]
 fn root_an_interface_that_goes_is_told_and_its_counts_stay() {
-    if !require_root("root_an_interface_that_goes_is_told_and_its_counts_stay") {
-        return;
-    }
     for source in [SourceChoice::Tc, SourceChoice::Xdp] {
         if source == SourceChoice::Xdp
             && !require_kernel("root_an_interface_that_goes_is_told_and_its_counts_stay", TOLD, TAGS)
@@ -377,11 +359,8 @@ fn root_an_interface_that_goes_is_told_and_its_counts_stay() {
     }
 }
 
-#[test]
+#[root_test]
 fn root_loopback_is_counted_once() {
-    if !require_root("root_loopback_is_counted_once") {
-        return;
-    }
     let network = Network::new(Veth::default()).expect("a private network");
     network.rx().run(|| {
         assert!(Command::new("ip").args(["link", "set", "lo", "up"]).status().expect("ip runs").success());
@@ -402,11 +381,8 @@ fn root_loopback_is_counted_once() {
     });
 }
 
-#[test]
+#[root_test]
 fn root_a_wrong_filter_is_shown_with_its_place() {
-    if !require_root("root_a_wrong_filter_is_shown_with_its_place") {
-        return;
-    }
     let network = Network::new(Veth::default()).expect("a private network");
     network.rx().run(|| {
         let builder = on_rx(&network, SourceChoice::Auto).filter("wrong", Filter::new("udp prot 53"));
@@ -416,11 +392,8 @@ fn root_a_wrong_filter_is_shown_with_its_place() {
     });
 }
 
-#[test]
+#[root_test]
 fn root_filters_that_are_too_much_together_are_told() {
-    if !require_root("root_filters_that_are_too_much_together_are_told") {
-        return;
-    }
     let network = Network::new(Veth::default()).expect("a private network");
     let filter = |number: usize| {
         let terms = (0..200).map(|at| format!("ether[{}] = {}", 60 + at, (number + at * 7) % 256));

@@ -8,11 +8,8 @@ fn sum(buckets: &[Bucket]) -> Counts {
     buckets.iter().map(|bucket| bucket.counts).sum()
 }
 
-#[test]
+#[root_test]
 fn root_sizes_are_those_of_tcpdump() {
-    if !require_root("root_sizes_are_those_of_tcpdump") {
-        return;
-    }
     for source in [SourceChoice::Tc, SourceChoice::Xdp] {
         let directory = TempDir::new().expect("a directory");
         let files = ["in.pcap", "out.pcap"].map(|name| directory.path().join(name));
@@ -56,11 +53,8 @@ fn root_sizes_are_those_of_tcpdump() {
     }
 }
 
-#[test]
+#[root_test]
 fn root_gaps_and_first_packets_add_up() {
-    if !require_root("root_gaps_and_first_packets_add_up") {
-        return;
-    }
     let network = Network::new(Veth::default()).expect("a private network");
     for source in [SourceChoice::Tc, SourceChoice::Xdp] {
         let builder =

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 use rustix::process::Signal;
-use weir_lab::{Network, Veth, require_root};
+use weir_lab::{Network, Veth, root_test};
 
 use crate::harness::{Ended, Running, directory, network, path, until, weir};
 use crate::namespaces::inside;
@@ -208,11 +208,8 @@ fn what_cannot_be_is_refused_with_place_reason_and_remedy() {
     assert!(String::from_utf8_lossy(&endless.stderr).contains("try -c 1000"));
 }
 
-#[test]
+#[root_test]
 fn root_the_other_end_receives_what_a_file_has() {
-    if !require_root("root_the_other_end_receives_what_a_file_has") {
-        return;
-    }
     let (network, directory) = (network(), directory());
     let file = path(&directory, "wanted.pcap");
     let numbered = |packet: &Vec<u8>, number: usize| {
@@ -250,11 +247,8 @@ fn root_the_other_end_receives_what_a_file_has() {
     }
 }
 
-#[test]
+#[root_test]
 fn root_full_speed_is_that_of_the_kernel() {
-    if !require_root("root_full_speed_is_that_of_the_kernel") {
-        return;
-    }
     let network = network();
     let before = left(&network);
     let ended = generate(&network, &["-c", "100000"]).succeeded();
@@ -275,11 +269,8 @@ fn root_full_speed_is_that_of_the_kernel() {
     refused.failed(&["cannot send live frames: its driver takes no redirected packets"]);
 }
 
-#[test]
+#[root_test]
 fn root_frames_come_from_the_interface() {
-    if !require_root("root_frames_come_from_the_interface") {
-        return;
-    }
     let (network, directory) = (network(), directory());
     let got = directory.path().join("got.pcap");
     let tcpdump = Tcpdump::start(&network, got.clone(), 3);
@@ -298,11 +289,8 @@ fn root_frames_come_from_the_interface() {
     assert!(ended.stderr.contains("note: 1.00 Tpps was asked for and not reached"), "{}", ended.stderr);
 }
 
-#[test]
+#[root_test]
 fn root_too_long_frames_are_refused_before_any_is_sent() {
-    if !require_root("root_too_long_frames_are_refused_before_any_is_sent") {
-        return;
-    }
     let network = network();
     let before = left(&network);
     let mtu = mtu_of(&network);
@@ -319,11 +307,8 @@ fn mtu_of(network: &Network) -> u32 {
     links.iter().find(|link| link.name == "rx0").expect("the interface").mtu
 }
 
-#[test]
+#[root_test]
 fn root_a_signal_ends_bursts_with_the_exact_number() {
-    if !require_root("root_a_signal_ends_bursts_with_the_exact_number") {
-        return;
-    }
     let network = network();
     let before = left(&network);
     let command = ["gen", "-i", "rx0", "--json", "--burst", "5/1h", "--flows", "3"];
@@ -345,11 +330,8 @@ fn root_a_signal_ends_bursts_with_the_exact_number() {
     assert_eq!(left(&network) - before, 5);
 }
 
-#[test]
+#[root_test]
 fn root_frames_leave_in_another_namespace_with_one_capability() {
-    if !require_root("root_frames_leave_in_another_namespace_with_one_capability") {
-        return;
-    }
     let (network, elsewhere) = (network(), network());
     let process = inside(&network);
     let holder = process.id().to_string();

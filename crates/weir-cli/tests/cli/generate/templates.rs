@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use serde_json::Value;
-use weir_lab::require_root;
+use weir_lab::root_test;
 use weir_traffic::Signature;
 
 use super::{checked, generate, packets, plain, written};
@@ -16,11 +16,8 @@ fn digits(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-#[test]
+#[root_test]
 fn root_templates_arrive_byte_for_byte_in_turn() {
-    if !require_root("root_templates_arrive_byte_for_byte_in_turn") {
-        return;
-    }
     let (network, directory) = (network(), directory());
     let file = path(&directory, "templates.pcap");
     written(&file, &["-c", "5", "--size", "80-300", "--vlan", "7"]);
@@ -108,11 +105,8 @@ fn templates_without_room_for_a_signature_are_left_out() {
     assert_eq!(sequences, [0, 1, 2, 3]);
 }
 
-#[test]
+#[root_test]
 fn root_templates_that_cannot_be_sent_are_told() {
-    if !require_root("root_templates_that_cannot_be_sent_are_told") {
-        return;
-    }
     let (network, directory) = (network(), directory());
     let [file, raw, long, empty, snapped] =
         ["a.pcap", "raw.pcap", "long.pcap", "empty.pcap", "snapped.pcap"].map(|name| path(&directory, name));

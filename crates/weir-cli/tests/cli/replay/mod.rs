@@ -10,7 +10,7 @@ use std::process::{Child, Command, Stdio};
 
 use rustix::process::Signal;
 use tempfile::TempDir;
-use weir_lab::{LinkCounters, Network, Traffic, require_root};
+use weir_lab::{LinkCounters, Network, Traffic, root_test};
 
 use crate::harness::{Ended, Running, directory, network, path, start, until, weir};
 
@@ -51,11 +51,8 @@ fn packets(number: u64, gap: u64) -> Vec<Packet> {
     (0..number).map(frame).map(|(time, _, bytes)| (time, bytes.len(), bytes)).collect()
 }
 
-#[test]
+#[root_test]
 fn root_a_capture_leaves_out_what_is_replayed_beside_it() {
-    if !require_root("root_a_capture_leaves_out_what_is_replayed_beside_it") {
-        return;
-    }
     let (network, directory) = (network(), directory());
     let file = pcap(&directory, "it.pcap", 1, &packets(20, 0));
     let written = path(&directory, "own.pcapng");
@@ -114,11 +111,8 @@ fn replay(network: &Network, args: &[&str]) -> Ended {
     Running::spawn(network, &mut weir(&[&["replay", "-i", "rx0"], args].concat())).wait()
 }
 
-#[test]
+#[root_test]
 fn root_a_file_arrives_as_it_is_in_every_way() {
-    if !require_root("root_a_file_arrives_as_it_is_in_every_way") {
-        return;
-    }
     let (network, directory) = (network(), directory());
     let packets = packets(400, 100_000);
     let bytes: u64 = packets.iter().map(|(_, bytes, _)| *bytes as u64).sum();
@@ -161,11 +155,8 @@ fn root_a_file_arrives_as_it_is_in_every_way() {
     assert!(tcpdump.received() == sent, "tcpreplay sends something else");
 }
 
-#[test]
+#[root_test]
 fn root_recorded_gaps_are_the_least_time_it_takes() {
-    if !require_root("root_recorded_gaps_are_the_least_time_it_takes") {
-        return;
-    }
     let (network, directory) = (network(), directory());
     let file = pcap(&directory, "a.pcap", 1, &packets(101, 2_000_000));
     for (options, least) in [
@@ -197,11 +188,8 @@ fn root_recorded_gaps_are_the_least_time_it_takes() {
     assert_eq!(ended.account().0["reached"], false);
 }
 
-#[test]
+#[root_test]
 fn root_files_are_merged_selected_and_repeated() {
-    if !require_root("root_files_are_merged_selected_and_repeated") {
-        return;
-    }
     let (network, directory) = (network(), directory());
     let all = packets(100, SECOND);
     let (even, odd): (Vec<_>, Vec<_>) =
@@ -230,11 +218,8 @@ fn root_files_are_merged_selected_and_repeated() {
     assert_eq!(count(&["--loop", "1000000", "--", "tcp"]), 0, "nothing, however often");
 }
 
-#[test]
+#[root_test]
 fn root_standard_input_is_sent_as_it_comes() {
-    if !require_root("root_standard_input_is_sent_as_it_comes") {
-        return;
-    }
     let (network, directory) = (network(), directory());
     let packets = packets(50, 1);
     let file = fs::read(pcap(&directory, "a.pcap", 1, &packets)).expect("a file");
@@ -258,11 +243,8 @@ fn root_standard_input_is_sent_as_it_comes() {
     assert_eq!(left(&network) - before, 50);
 }
 
-#[test]
+#[root_test]
 fn root_snapped_packets_are_skipped_cut_or_padded() {
-    if !require_root("root_snapped_packets_are_skipped_cut_or_padded") {
-        return;
-    }
     let (network, directory) = (network(), directory());
     let mut all = packets(10, 1);
     for at in [2, 6] {
@@ -292,11 +274,8 @@ fn root_snapped_packets_are_skipped_cut_or_padded() {
     }
 }
 
-#[test]
+#[root_test]
 fn root_odd_times_do_not_hold_up_anything() {
-    if !require_root("root_odd_times_do_not_hold_up_anything") {
-        return;
-    }
     let (network, directory) = (network(), directory());
     let mut all = packets(10, 1000);
     (all[4].0, all[5].0, all[8].0) = (0, 0, START - 3600 * SECOND);
@@ -309,11 +288,8 @@ fn root_odd_times_do_not_hold_up_anything() {
     assert!(ended.stderr.contains("note: 2 packets without a time: sent at once"), "{}", ended.stderr);
 }
 
-#[test]
+#[root_test]
 fn root_a_signal_ends_it_with_the_exact_number() {
-    if !require_root("root_a_signal_ends_it_with_the_exact_number") {
-        return;
-    }
     let (network, directory) = (network(), directory());
     let mut all = packets(6, 1000);
     all[5].0 += 3600 * SECOND;

@@ -4,17 +4,14 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use weir_lab::{LinkCounters, Traffic, require_root};
+use weir_lab::{LinkCounters, Traffic, root_test};
 
 use super::{START, Tcpdump, left, packets, pcap, replay, shown};
 use crate::harness::{Running, directory, network, until, weir};
 use crate::namespaces::inside;
 
-#[test]
+#[root_test]
 fn root_what_cannot_be_sent_is_told_before_anything_is() {
-    if !require_root("root_what_cannot_be_sent_is_told_before_anything_is") {
-        return;
-    }
     let (network, directory) = (network(), directory());
     let before = left(&network);
     let mut all = packets(10, 1);
@@ -55,11 +52,8 @@ fn root_what_cannot_be_sent_is_told_before_anything_is() {
     assert_eq!(left(&network) - before, 5);
 }
 
-#[test]
+#[root_test]
 fn root_an_interface_that_goes_leaves_the_exact_number() {
-    if !require_root("root_an_interface_that_goes_leaves_the_exact_number") {
-        return;
-    }
     for backend in ["ring", "plain"] {
         let (network, directory) = (network(), directory());
         let file = pcap(&directory, "a.pcap", 1, &packets(10, 1));
@@ -84,11 +78,8 @@ fn root_an_interface_that_goes_leaves_the_exact_number() {
     }
 }
 
-#[test]
+#[root_test]
 fn root_the_interface_must_be_able_to_send() {
-    if !require_root("root_the_interface_must_be_able_to_send") {
-        return;
-    }
     let network = network();
     let directory = directory();
     let file = pcap(&directory, "a.pcap", 1, &packets(3, 1));
@@ -119,11 +110,8 @@ fn what_makes_no_sense_is_refused() {
     usage(&["--backend", "live", "-t", "--unique-ips"], "try --backend ring");
 }
 
-#[test]
+#[root_test]
 fn root_the_intact_part_of_a_file_is_sent() {
-    if !require_root("root_the_intact_part_of_a_file_is_sent") {
-        return;
-    }
     let (network, directory) = (network(), directory());
     let all = packets(20, 1);
     let whole = shown(Path::new(&pcap(&directory, "whole.pcap", 1, &all[..19])));
@@ -137,11 +125,8 @@ fn root_the_intact_part_of_a_file_is_sent() {
     ended.failed(&["19 packets, ", "cut.pcap: "]);
 }
 
-#[test]
+#[root_test]
 fn root_sending_takes_one_capability_and_a_dry_run_none() {
-    if !require_root("root_sending_takes_one_capability_and_a_dry_run_none") {
-        return;
-    }
     let (network, directory) = (network(), directory());
     let file = pcap(&directory, "a.pcap", 1, &packets(3, 1));
     let with = |capabilities: &str, option: &str| {
@@ -157,11 +142,8 @@ fn root_sending_takes_one_capability_and_a_dry_run_none() {
     assert_eq!(left(&network) - before, 3);
 }
 
-#[test]
+#[root_test]
 fn root_the_interface_may_be_in_another_namespace() {
-    if !require_root("root_the_interface_may_be_in_another_namespace") {
-        return;
-    }
     let (network, elsewhere, directory) = (network(), network(), directory());
     let file = pcap(&directory, "a.pcap", 1, &packets(30, 1));
     let holder = inside(&network);

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use tempfile::TempDir;
-use weir_lab::{LinkCounters, Network, Veth, require_root, tcp_transfer};
+use weir_lab::{LinkCounters, Network, Veth, root_test, tcp_transfer};
 
 use super::{START, Tcpdump, left, pcap, replay, shown};
 use crate::harness::{Ended, directory, network, path, until, weir};
@@ -67,11 +67,8 @@ fn fields(file: &Path, names: &[&str]) -> Vec<Vec<String>> {
     lines.lines().map(|line| line.split('\t').map(str::to_owned).collect()).collect()
 }
 
-#[test]
+#[root_test]
 fn root_rewritten_packets_are_those_of_tcprewrite() {
-    if !require_root("root_rewritten_packets_are_those_of_tcprewrite") {
-        return;
-    }
     let (network, directory) = (network(), directory());
     for (protocol, is_cooked) in [("udp", true), ("tcp:syn,ack", false), ("icmp", false)] {
         let options = format!("--proto {protocol} --flows 50 -c 200 --size 80-300 --src 198.18.0.0/16");
@@ -97,11 +94,8 @@ fn root_rewritten_packets_are_those_of_tcprewrite() {
     }
 }
 
-#[test]
+#[root_test]
 fn root_checksums_stay_right_and_wrong_ones_wrong() {
-    if !require_root("root_checksums_stay_right_and_wrong_ones_wrong") {
-        return;
-    }
     let (network, directory) = (network(), directory());
     let names = [
         "vlan.id",
@@ -215,11 +209,8 @@ fn fragments_have_right_checksums(network: &Network, directory: &TempDir) {
     assert!(plan.stderr.contains("not everything is right"), "{}", plan.stderr);
 }
 
-#[test]
+#[root_test]
 fn root_super_frames_are_cut_as_a_card_cuts_them() {
-    if !require_root("root_super_frames_are_cut_as_a_card_cuts_them") {
-        return;
-    }
     const BYTES: u64 = 1 << 20;
     let veth = || Veth::default().ipv4().feature("gro", false);
     let (recorded, directory) = (Network::new(veth()).expect("network"), directory());
@@ -282,11 +273,8 @@ fn root_super_frames_are_cut_as_a_card_cuts_them() {
     assert!(stream(&got) == whole, "another stream");
 }
 
-#[test]
+#[root_test]
 fn root_each_round_has_addresses_of_its_own() {
-    if !require_root("root_each_round_has_addresses_of_its_own") {
-        return;
-    }
     let (network, directory) = (network(), directory());
     let file = generated(&directory, "a.pcap", "--flows 2 -c 4 --src 10.0.0.255 --dst 10.3.0.1");
     for way in [&[][..], &["--preload"]] {
@@ -315,11 +303,8 @@ fn root_each_round_has_addresses_of_its_own() {
     replay(&network, &[&[&*file], &endless[..]].concat()).failed(&["there are not enough addresses"]);
 }
 
-#[test]
+#[root_test]
 fn root_what_servers_sent_leaves_by_the_second_interface() {
-    if !require_root("root_what_servers_sent_leaves_by_the_second_interface") {
-        return;
-    }
     let (mut network, directory) = (network(), directory());
     network.connect(Veth::default()).expect("a second pair");
     let ends = |from: &str, to: &str, ports: [&str; 2], flags: &str, packets: u32| {
@@ -372,11 +357,8 @@ fn root_what_servers_sent_leaves_by_the_second_interface() {
     assert!(account["second"]["seconds"].as_f64().expect("a number") >= 0.05, "{account}");
 }
 
-#[test]
+#[root_test]
 fn root_step_by_step_enter_sends_the_next_packet() {
-    if !require_root("root_step_by_step_enter_sends_the_next_packet") {
-        return;
-    }
     let (network, directory) = (network(), directory());
     let file = generated(&directory, "a.pcap", "-c 5");
     for (last, all) in [("q\n", 2), ("", 2), ("c\n", 5)] {

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use weir_lab::{FrameSender, Network, Veth, require_root};
+use weir_lab::{FrameSender, Network, Veth, root_test};
 
 use crate::live::flow::{Place, Sorter};
 use crate::{Capture, SourceChoice, Steer};
@@ -100,11 +100,8 @@ fn frame(dice: &mut Dice) -> Vec<u8> {
     frame
 }
 
-#[test]
+#[root_test]
 fn root_programs_and_handlers_have_one_idea_of_flows() {
-    if !require_root("root_programs_and_handlers_have_one_idea_of_flows") {
-        return;
-    }
     const TARGETS: u32 = 256;
     const FRAMES: usize = 6000;
     const ETHERNET: u16 = 1;

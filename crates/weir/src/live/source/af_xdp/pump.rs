@@ -226,7 +226,7 @@ mod tests {
     use std::time::Instant;
 
     use weir_bpf::xsk::Redirect;
-    use weir_lab::{Generator, Network, Traffic, Veth, require_root};
+    use weir_lab::{Generator, Network, Traffic, Veth, root_test};
     use weir_sys::bpf::{XdpHook, XdpLink};
     use weir_sys::xsk::{FrameSize, UmemOptions, XskOptions};
 
@@ -234,11 +234,8 @@ mod tests {
     use crate::live::source::pumped::{Counts, Pumped, private_pool};
     use crate::live::source::signals::Order;
 
-    #[test]
+    #[root_test]
     fn root_frames_without_room_in_the_ring_wait_and_no_packet_comes_twice() {
-        if !require_root("root_frames_without_room_in_the_ring_wait_and_no_packet_comes_twice") {
-            return;
-        }
         // Three of four frames never find room in the fill ring.
         const FRAMES: u32 = 256;
         const RING: u32 = 64;
