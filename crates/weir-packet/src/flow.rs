@@ -60,13 +60,14 @@ impl Flow {
         Some(Self::of(&ip, packet))
     }
 
-    /// Returns the flow of the innermost IP packet in a frame.
+    /// Returns the flow of the innermost IP packet in a frame, behind an EtherType wherever Ethernet has one or a length: not
+    /// behind LLC.
     pub fn inner(link_type: u16, frame: &[u8]) -> Option<(Self, Way)> {
         let ip = |layer| match layer {
             Layer::Ip { at, ip } => Some((at, ip)),
             _ => None,
         };
-        let (at, ip) = Walk::new(link_type, frame).filter_map(ip).last()?;
+        let (at, ip) = Walk::without_llc(link_type, frame).filter_map(ip).last()?;
         Some(Self::of(&ip, &frame[at..]))
     }
 }

@@ -4,7 +4,7 @@
 //!
 //!
 //! ```text
-//! frame -> link (EtherType, VLAN tags, MPLS, PPPoE) -> ip (extension headers, fragments) -> tunnel -> ... -> rest
+//! frame -> link (802.11, PPP, ..., EtherType, VLAN tags, MPLS, PPPoE) -> ip (extension headers, fragments) -> tunnel -> ... -> rest
 //! ```
 //!
 //! - `numbers`: protocols, EtherTypes, ports, and how far a walk goes; the C header with all of them.

@@ -16,20 +16,36 @@ pub mod link_type {
         NULL: u16 = 0;
         /// Ethernet.
         ETHERNET: u16 = 1;
+        /// PPP, perhaps with the address and control fields of HDLC (RFC 1661, 1662).
+        PPP: u16 = 9;
         /// Raw IP, as some systems number it.
         RAW_12: u16 = 12;
         /// Raw IP, as others number it.
         RAW_14: u16 = 14;
+        /// PPP in frames of HDLC (RFC 1662), or what Cisco puts there.
+        PPP_HDLC: u16 = 50;
         /// Raw IP; its first four bits are the version.
         RAW: u16 = 101;
+        /// Cisco's HDLC: address, control, an EtherType.
+        CISCO_HDLC: u16 = 104;
+        /// IEEE 802.11.
+        WLAN: u16 = 105;
+        /// Frame relay (ITU-T Q.922).
+        FRAME_RELAY: u16 = 107;
         /// OpenBSD loopback: an address family in network byte order.
         LOOP: u16 = 108;
         /// Linux cooked capture, version 1: 16 bytes in front of the packet.
         COOKED: u16 = 113;
+        /// Radiotap (<https://www.radiotap.org>), then IEEE 802.11.
+        RADIOTAP: u16 = 127;
+        /// PPI, then a packet of the link type in its header.
+        PPI: u16 = 192;
         /// Raw IPv4.
         IPV4: u16 = 228;
         /// Raw IPv6.
         IPV6: u16 = 229;
+        /// What netfilter logged: attributes, one of which is the packet.
+        NFLOG: u16 = 239;
         /// Linux cooked capture, version 2: 20 bytes in front of the packet.
         COOKED_2: u16 = 276;
     }
@@ -38,6 +54,10 @@ pub mod link_type {
 /// EtherTypes (IEEE, <https://www.iana.org/assignments/ieee-802-numbers>).
 pub mod ethertype {
     numbers! {
+        /// IEEE 802.2, as Linux numbers it where no length says so (`ETH_P_802_2`, linux/if_ether.h).
+        LLC: u16 = 0x0004;
+        /// The largest length (IEEE 802.3).
+        LAST_LENGTH: u16 = 0x05dc;
         /// IPv4.
         IPV4: u16 = 0x0800;
         /// ARP.
@@ -157,6 +177,10 @@ pub mod ppp {
         IPV4: u16 = 0x0021;
         /// IPv6.
         IPV6: u16 = 0x0057;
+        /// MPLS.
+        MPLS: u16 = 0x0281;
+        /// MPLS with labels that the sender has assigned.
+        MPLS_UPSTREAM: u16 = 0x0283;
     }
 }
 

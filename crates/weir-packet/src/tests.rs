@@ -72,14 +72,176 @@ fn each_link_type_leads_to_its_packet() {
         assert_eq!(walked(link, &frame), expected, "{link}");
         assert_eq!(link::outermost_ip(link, &frame).map(|payload| payload.at), Some(at));
     }
-    assert!(!link::is_known(105));
-    assert_eq!(walked(105, &packet), "0:Unknown Complete");
+    assert!(!link::is_known(147));
+    assert_eq!(walked(147, &packet), "0:Unknown Complete");
     for (link, header) in
         [(link_type::RAW, 1), (link_type::LOOP, 5), (link_type::COOKED, 16), (link_type::COOKED_2, 2)]
     {
         assert_eq!(walked(link, &vec![0; header - 1]), "0:Unknown Cut", "{link}");
     }
     assert_eq!(walked(link_type::RAW, &[0x50; 60]), "0:Unknown Complete");
+}
+
+/// LLC and SNAP with this EtherType.
+fn snap(kind: u16, payload: &[u8]) -> Vec<u8> {
+    [&[0xaa, 0xaa, 3, 0, 0, 0], &kind.to_be_bytes()[..], payload].concat()
+}
+
+/// A frame of 802.11: its first two bytes, so many others, and its body.
+fn wlan(control: [u8; 2], others: usize, body: &[u8]) -> Vec<u8> {
+    [&control[..], &vec![0; others], body].concat()
+}
+
+#[test]
+fn other_link_types_lead_to_their_packet_or_to_none() {
+    let packet = ip4(protocol::UDP, &udp(9, b"x"));
+    let found = |at: usize| format!("{at}:V4 {}:Protocol(11) Complete", at + 20);
+    let nothing = || "0:Unknown Complete".to_owned();
+    let body = snap(ethertype::IPV4, &packet);
+    let behind = |header: &[u8]| [header, &packet].concat();
+    let marked = |mut frame: Vec<u8>, at: usize, mark: u8| {
+        frame[at] |= mark;
+        frame
+    };
+    let radiotap = |present: &[u8], fields: &[u8], frame: &[u8]| {
+        let length = u8::try_from(4 + present.len() + fields.len()).expect("it is short");
+        [&[0, 0, length, 0], present, fields, frame].concat()
+    };
+    let ppi = |link: u8, fields: &[u8], inside: &[u8]| {
+        let length = u8::try_from(8 + fields.len()).expect("it is short");
+        [&[0, 0, length, 0, link, 0, 0, 0], fields, inside].concat()
+    };
+    for (link, frame, expected) in [
+        // RFC 1661, 6.5: an odd byte is a whole number; RFC 1662, 3.1: address and control may be left out.
+        (link_type::PPP, behind(&[0, 0x21]), found(2)),
+        (link_type::PPP, behind(&[0x21]), found(1)),
+        (link_type::PPP, behind(&[0xff, 3, 0, 0x21]), found(4)),
+        (link_type::PPP, behind(&[0xff, 3, 0x21]), found(3)),
+        (link_type::PPP, behind(&[2, 0x81, 0, 1, 1, 64]), format!("2:labels 1 {}", found(6))),
+        (link_type::PPP, behind(&[0xc0, 0x21]), nothing()),
+        (link_type::PPP_HDLC, behind(&[0xff, 3, 0, 0x21]), found(4)),
+        (link_type::PPP_HDLC, behind(&[0x0f, 0, 8, 0]), found(4)),
+        (link_type::PPP_HDLC, behind(&[0x21]), nothing()),
+        (link_type::CISCO_HDLC, behind(&[0x8f, 0, 8, 0]), found(4)),
+        (link_type::CISCO_HDLC, behind(&[0x8f, 0, 0x80, 0x35]), "4:Kind(8035) Complete".to_owned()),
+        // Two, three and four bytes of address; padding; SNAP, PPP; Cisco; a circuit of management; no end of an address.
+        (link_type::FRAME_RELAY, behind(&[0x18, 0x41, 3, 0xcc]), found(4)),
+        (link_type::FRAME_RELAY, behind(&[0x18, 0x40, 1, 3, 0, 0xcc]), found(6)),
+        (link_type::FRAME_RELAY, behind(&[0x18, 0x40, 0, 1, 3, 0xcc]), found(6)),
+        (link_type::FRAME_RELAY, behind(&[0x18, 0x41, 3, 0, 0x80, 0, 0, 0, 8, 0]), found(10)),
+        (link_type::FRAME_RELAY, behind(&[0x18, 0x41, 3, 0xcf, 0x21]), found(5)),
+        (link_type::FRAME_RELAY, behind(&[0x18, 0x41, 8, 0]), found(4)),
+        (link_type::FRAME_RELAY, behind(&[0, 1, 8, 0]), nothing()),
+        (link_type::FRAME_RELAY, behind(&[0x18, 0x40, 0, 0]), nothing()),
+        // Data to, from and between access points; quality of service, high throughput, both with a fourth address.
+        (link_type::WLAN, wlan([8, 0], 22, &body), found(32)),
+        (link_type::WLAN, wlan([8, 1], 22, &body), found(32)),
+        (link_type::WLAN, wlan([8, 2], 22, &body), found(32)),
+        (link_type::WLAN, wlan([8, 3], 28, &body), found(38)),
+        (link_type::WLAN, wlan([0x88, 1], 24, &body), found(34)),
+        (link_type::WLAN, wlan([0x88, 0x81], 28, &body), found(38)),
+        (link_type::WLAN, wlan([0x88, 0x83], 34, &body), found(44)),
+        (link_type::WLAN, wlan([8, 0x80], 22, &body), found(32)),
+        (link_type::WLAN, wlan([8, 0], 22, &[&[6, 6, 3], &packet[..]].concat()), found(27)),
+        // A tag, as between access points.
+        (
+            link_type::WLAN,
+            wlan([8, 0], 22, &snap(0x8100, &[&[0, 5, 8, 0], &packet[..]].concat())),
+            format!("32:tag 8100 5 {}", found(36)),
+        ),
+        (link_type::WLAN, wlan([8, 0], 22, &[0x42, 0x42, 3, 0]), "24:Kind(4) Complete".to_owned()),
+        // Protected, without data, a management frame, a later fragment, several packets, another version.
+        (link_type::WLAN, wlan([8, 0x41], 22, &body), nothing()),
+        (link_type::WLAN, wlan([0x48, 1], 22, &body), nothing()),
+        (link_type::WLAN, wlan([0xc8, 1], 24, &body), nothing()),
+        (link_type::WLAN, wlan([0x80, 0], 22, &body), nothing()),
+        (link_type::WLAN, marked(wlan([8, 0], 22, &body), 22, 1), nothing()),
+        (link_type::WLAN, marked(wlan([0x88, 1], 24, &body), 24, 0x80), nothing()),
+        (link_type::WLAN, wlan([9, 0], 22, &body), nothing()),
+        // Flags alone; behind a time, which is aligned, and another word; with padding.
+        (link_type::RADIOTAP, radiotap(&[2, 0, 0, 0], &[0], &wlan([8, 0], 22, &body)), found(41)),
+        (link_type::RADIOTAP, radiotap(&[0, 0, 0, 0], &[], &wlan([8, 0], 22, &body)), found(40)),
+        (link_type::RADIOTAP, radiotap(&[2, 0, 0, 0], &[0x20], &wlan([0x88, 0], 26, &body)), found(45)),
+        (
+            link_type::RADIOTAP,
+            radiotap(
+                &[3, 0, 0, 0x80, 0, 0, 0, 0],
+                &[0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0, 0, 0, 0, 0, 0x20],
+                &wlan([0x88, 0], 26, &body),
+            ),
+            found(25 + 28 + 8),
+        ),
+        (link_type::RADIOTAP, radiotap(&[], &[], &wlan([8, 0], 22, &body)), nothing()),
+        (link_type::PPI, ppi(105, &[2, 0, 1, 0, 9], &wlan([8, 0], 22, &body)), found(13 + 32)),
+        (link_type::PPI, ppi(192, &[], &ppi(9, &[], &behind(&[0x21]))), found(17)),
+        (
+            link_type::PPI,
+            ppi(1, &[], &ethernet(ethertype::IPV4, &packet)),
+            format!("8:ethernet {}", found(22)),
+        ),
+        (link_type::PPI, ppi(147, &[], &packet), nothing()),
+        (link_type::NFLOG, behind(&[2, 0, 0, 5, 5, 0, 1, 0, 9, 0, 0, 0, 33, 0, 9, 0]), found(16)),
+        (link_type::NFLOG, behind(&[7, 0, 0, 5, 33, 0, 9, 0]), nothing()),
+        (link_type::NFLOG, behind(&[2, 1, 0, 5, 33, 0, 9, 0]), nothing()),
+        (link_type::NFLOG, behind(&[2, 0, 0, 5, 3, 0, 1, 0]), nothing()),
+    ] {
+        assert!(link::is_known(link));
+        assert_eq!(walked(link, &frame), expected, "{link} {frame:02x?}");
+        let outer = Walk::new(link, &frame).find_map(|layer| match layer {
+            Layer::Ip { at, .. } => Some(at),
+            _ => None,
+        });
+        assert_eq!(link::outermost_ip(link, &frame).map(|payload| payload.at), outer, "{link} {frame:02x?}");
+        assert_eq!(Flow::inner(link, &frame).is_some(), outer.is_some());
+        // Cut in the header, there is nothing, and it is known why.
+        for length in 0..outer.unwrap_or(0) {
+            let cut = &frame[..length];
+            assert!(Flow::outer(link, cut).is_none() && Flow::inner(link, cut).is_none());
+            assert!(
+                walked(link, cut).ends_with("Cut"),
+                "{link} {length} {frame:02x?}: {}",
+                walked(link, cut)
+            );
+        }
+    }
+}
+
+#[test]
+fn llc_is_looked_through_where_a_length_says_that_it_comes() {
+    let packet = ip4(protocol::UDP, &udp(9, b"x"));
+    let counted = |body: &[u8]| ethernet(u16::try_from(body.len()).expect("it is short"), body);
+    let body = snap(ethertype::IPV4, &packet);
+    let cooked = [&[0; 14][..], &[0, 4], &body].concat();
+    let tagged = [&MACS[..], &[0x81, 0, 0, 5, 0, 37], &body].concat();
+    let bridges = {
+        let mut frame = counted(&body);
+        frame[19] = 0xf8;
+        frame
+    };
+    for (link, frame, expected) in [
+        (1, counted(&body), "0:ethernet 22:V4 42:Protocol(11) Complete"),
+        (1, [&counted(&body)[..], &[0; 20]].concat(), "0:ethernet 22:V4 42:Protocol(11) Complete"),
+        (1, bridges, "0:ethernet 22:V4 42:Protocol(11) Complete"),
+        (1, tagged, "0:ethernet 14:tag 8100 5 26:V4 46:Protocol(11) Complete"),
+        (1, counted(&[&[6, 7, 3], &packet[..]].concat()), "0:ethernet 17:V4 37:Protocol(11) Complete"),
+        (1, counted(&snap(ethertype::ARP, &[0; 28])), "0:ethernet 22:Kind(806) Complete"),
+        (1, counted(&snap(60, &[0; 28])), "0:ethernet 14:Kind(24) Complete"),
+        (1, counted(&[0xaa, 0xaa, 3, 0, 0, 0xc, 0x20, 0]), "0:ethernet 14:Kind(8) Complete"),
+        (1, counted(&[0x42, 0x42, 3, 0]), "0:ethernet 14:Kind(4) Complete"),
+        // The length ends in SNAP, or in IP; the frame does.
+        (1, ethernet(6, &body), "0:ethernet 14:Kind(6) Cut"),
+        (1, ethernet(20, &body), "0:ethernet 22:Kind(800) Cut"),
+        (1, counted(&body)[..20].to_vec(), "0:ethernet 14:Kind(25) Cut"),
+        // No length, and no EtherType.
+        (1, ethernet(1501, &body), "0:ethernet 14:Kind(5dd) Complete"),
+        (113, cooked, "24:V4 44:Protocol(11) Complete"),
+        (113, [&[0; 14][..], &[0, 12], &body].concat(), "16:Kind(c) Complete"),
+    ] {
+        assert_eq!(walked(link, &frame), expected, "{frame:02x?}");
+        // What programs in the kernel do not look into belongs to no flow here, either.
+        assert_eq!(link::outermost_ip(link, &frame), None);
+        assert_eq!((Flow::outer(link, &frame), Flow::inner(link, &frame)), (None, None));
+    }
 }
 
 #[test]
@@ -229,7 +391,7 @@ proptest! {
     /// Any bytes end a walk; offsets grow, and what is found twice is found at the same place.
     #[test]
     fn any_bytes_are_walked(
-        link in prop::sample::select(vec![0u16, 1, 101, 105, 113, 276]),
+        link in prop::sample::select(vec![0u16, 1, 9, 50, 101, 104, 105, 107, 113, 127, 192, 239, 276]),
         mut bytes in prop::collection::vec(any::<u8>(), 0..200),
         kind in prop::sample::select(vec![0x0800u16, 0x86dd, 0x8100, 0x8847, 0x8864, 0x0806]),
         protocol in prop::sample::select(vec![0u8, 4, 6, 17, 41, 43, 44, 47, 51, 60, 135, 139]),
@@ -246,7 +408,7 @@ proptest! {
         prop_assert!(ends, "{layers:?}");
         prop_assert!(layers.is_sorted_by_key(Layer::at), "{layers:?}");
         // Behind tags, labels and sessions alone.
-        let outer = layers.iter().skip_while(|layer| matches!(layer, Layer::Ethernet { at: 0 })).find(|layer| {
+        let outer = layers.iter().skip_while(|layer| matches!(layer, Layer::Ethernet { .. })).find(|layer| {
             !matches!(layer, Layer::Tag(_) | Layer::Labels { .. } | Layer::Session { .. })
         });
         let outer = match outer {

@@ -1,14 +1,15 @@
 //! The walk: the layers of a packet, one after the other.
 
 use crate::ip::{Extent, Ip};
-use crate::link::{Payload, Tag, by_version, is_cut, payload as link_payload};
+use crate::link::{Cut, Payload, Tag, by_version, is_cut, llc, payload as link_payload, ppi};
 use crate::numbers::{ethertype, link_type, most};
 use crate::tunnel::{Entry, enter};
 
 /// A layer of a packet. Each `at` is an offset in the frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Layer {
-    /// An Ethernet header: that of the frame, or inside a tunnel.
+    /// An Ethernet header: that of the frame, or inside a tunnel. A length in it is followed by LLC (IEEE 802.2), which is
+    /// looked through if it says what it carries by an EtherType (SNAP), or that it is IP.
     Ethernet {
         /// Where it begins.
         at: usize,
@@ -74,7 +75,7 @@ impl Layer {
 pub enum What {
     /// The payload of IP, by protocol.
     Protocol(u8),
-    /// Another packet, by EtherType; a length (IEEE 802.3) if it is less than [`ethertype::FIRST`].
+    /// Another packet, by EtherType; a length (IEEE 802.3) if it is less than [`ethertype::FIRST`], or [`ethertype::LLC`].
     Kind(u16),
     /// Nothing says.
     Unknown,
@@ -93,6 +94,8 @@ pub struct Walk<'a> {
     tags: u8,
     /// Tunnels and pseudowires entered.
     depth: u8,
+    /// Whether LLC is looked through behind Ethernet, VLAN tags and a cooked header. (Behind 802.11 it always is.)
+    passes_llc: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -118,17 +121,56 @@ impl<'a> Walk<'a> {
     /// Begins at the link layer of a frame; `link` is its type ([`link_type`]).
     #[inline]
     pub fn new(link: u16, frame: &'a [u8]) -> Self {
+        Self::begin(link, frame, true)
+    }
+
+    /// The same, but LLC is not looked through: programs in the kernel do not, either.
+    pub(crate) fn without_llc(link: u16, frame: &'a [u8]) -> Self {
+        Self::begin(link, frame, false)
+    }
+
+    #[inline]
+    fn begin(link: u16, frame: &'a [u8], passes_llc: bool) -> Self {
+        let mut walk = Self { frame, next: Next::Ethernet(0), tags: 0, depth: 0, passes_llc };
+        if link != link_type::ETHERNET {
+            walk.next = walk.behind(link);
+        }
+        walk
+    }
+
+    /// Goes behind the header of another link type.
+    fn behind(&self, link: u16) -> Next {
         let unknown = |extent| Next::Rest { at: 0, what: What::Unknown, extent };
-        let next = if link == link_type::ETHERNET {
-            Next::Ethernet(0)
-        } else {
-            match link_payload(link, frame) {
-                Some(payload) => Next::Payload(payload),
-                None if is_cut(link, frame) => unknown(Extent::Cut),
-                None => unknown(Extent::Complete),
-            }
-        };
-        Self { frame, next, tags: 0, depth: 0 }
+        if link == link_type::PPI
+            && let Ok(Some((link_type::ETHERNET, at))) = ppi::inside(self.frame)
+        {
+            return Next::Ethernet(at);
+        }
+        match link_payload(link, self.frame) {
+            Some(payload) if payload.kind == ethertype::LLC && self.passes_llc => self.behind_llc(payload),
+            Some(payload) => Next::Payload(payload),
+            None if is_cut(link, self.frame) => unknown(Extent::Cut),
+            None => unknown(Extent::Complete),
+        }
+    }
+
+    /// Goes behind LLC if a length says that this is it. What comes behind so many bytes is no part of the packet.
+    #[inline]
+    fn behind_length(&mut self, payload: Payload) -> Next {
+        if payload.kind > ethertype::LAST_LENGTH || !self.passes_llc {
+            return Next::Payload(payload);
+        }
+        self.frame = self.frame.get(..payload.at + usize::from(payload.kind)).unwrap_or(self.frame);
+        self.behind_llc(payload)
+    }
+
+    fn behind_llc(&self, payload: Payload) -> Next {
+        let Payload { kind, at } = payload;
+        match llc::behind(self.frame, at) {
+            Ok(Payload { kind: ethertype::LLC, .. }) => Next::Payload(payload),
+            Ok(packet) => Next::Payload(packet),
+            Err(Cut) => Next::Rest { at, what: What::Kind(kind), extent: Extent::Cut },
+        }
     }
 
     fn rest(&mut self, at: usize, what: What, extent: Extent) -> Layer {
@@ -142,7 +184,7 @@ impl<'a> Walk<'a> {
             return self.rest(at, What::Unknown, Extent::Cut);
         };
         self.tags = 0;
-        self.next = Next::Payload(Payload { at: at + payload.at, ..payload });
+        self.next = self.behind_length(Payload { at: at + payload.at, ..payload });
         Layer::Ethernet { at }
     }
 
@@ -155,7 +197,7 @@ impl<'a> Walk<'a> {
             }
             let Some((tag, behind)) = payload.tag(self.frame) else { return rest(self, Extent::Cut) };
             self.tags += 1;
-            self.next = Next::Payload(behind);
+            self.next = self.behind_length(behind);
             return Layer::Tag(tag);
         }
         match kind {

@@ -144,7 +144,7 @@ impl Layout {
 
 #[cfg(test)]
 mod tests {
-    use weir_packet::ethertype::{ARP, IPV4, IPV6};
+    use weir_packet::ethertype::{ARP, IPV4, IPV6, LLC};
 
     use super::*;
 
@@ -290,10 +290,13 @@ mod tests {
             (0, at(4, &[0x60]), Some((IPV6, 4))),
             (108, at(4, &[0x45]), Some((IPV4, 4))),
             (101, vec![], None),
-            (105, at(12, &[0x08, 0]), None),
+            (9, at(0, &[0xff, 3, 0, 0x57]), Some((IPV6, 4))),
+            (105, at(0, &[8, 1]), Some((LLC, 24))),
+            (105, at(0, &[8, 0x41]), None),
+            (147, at(12, &[0x08, 0]), None),
         ] {
             assert_eq!(network(link_type, &frame), expected, "{link_type} {frame:02x?}");
-            assert_eq!(link::is_known(link_type), link_type != 105, "{link_type}");
+            assert_eq!(link::is_known(link_type), link_type != 147, "{link_type}");
         }
     }
 

@@ -1,7 +1,7 @@
 //! The frames: each kind of tag, extension header, tunnel, label and fragment, alone and combined, and some of them cut at
-//! every header.
+//! every header. Link types that no program in the kernel meets have frames of their own.
 
-use weir_packet::{Walk, link_type, protocol};
+use weir_packet::{Walk, link, link_type, protocol};
 
 use crate::frames::{
     BRIDGED, Back, ICMP, TCP, There, UDP, ethernet, geneve, gre, gtp, in_session, ip4, ip4_with, ip6,
@@ -11,6 +11,7 @@ use crate::frames::{
 /// A frame.
 pub(crate) struct Case {
     pub(crate) name: String,
+    pub(crate) link: u16,
     pub(crate) frame: Vec<u8>,
     /// What it was before it was cut, if it was.
     #[allow(dead_code, reason = "the tests of steering need the rest")]
@@ -22,7 +23,8 @@ pub(crate) fn cases() -> Vec<Case> {
     let whole: Vec<Case> = [links(), networks(), tunnels()]
         .concat()
         .into_iter()
-        .map(|(name, frame)| Case { name, frame, whole: None })
+        .map(|(name, frame)| Case { name, link: link_type::ETHERNET, frame, whole: None })
+        .chain(others())
         .collect();
     let cut: Vec<Case> = whole.iter().filter(|case| case.name.ends_with(CUT)).flat_map(cut).collect();
     whole.into_iter().chain(cut).collect()
@@ -31,17 +33,22 @@ pub(crate) fn cases() -> Vec<Case> {
 /// The end of the names of frames that are also tried cut.
 const CUT: &str = "*";
 
-/// The frame, cut where a layer begins, in its middle, and behind the ports.
+/// The frame, cut where a layer begins, in its middle, and behind the ports; of other link types, also at each byte of their
+/// header.
 fn cut(case: &Case) -> Vec<Case> {
-    let mut lengths: Vec<usize> = Walk::new(link_type::ETHERNET, &case.frame)
+    let header = link::payload(case.link, &case.frame).map_or(0, |payload| payload.at);
+    let least = if case.link == link_type::ETHERNET { header } else { 0 };
+    let mut lengths: Vec<usize> = Walk::new(case.link, &case.frame)
         .map(|layer| layer.at())
         .flat_map(|at| [at, at + 2, at + 4, at + 19, at + 20, at + 39, at + 40])
-        .filter(|length| (14..case.frame.len()).contains(length))
+        .chain(least..header)
+        .filter(|length| (least..case.frame.len()).contains(length))
         .collect();
     lengths.sort_unstable();
     lengths.dedup();
     let at = |length| Case {
         name: format!("{} cut at {length}", case.name),
+        link: case.link,
         frame: case.frame[..length].to_vec(),
         whole: Some(case.frame.clone()),
     };
@@ -73,6 +80,12 @@ fn links() -> Frames {
             ),
         ),
         ("802.3".into(), ethernet(There, 3, &[0x42, 0x42, 3])),
+        ("SNAP".into(), counted(&snap(0x0800, &four(b"payload.")))),
+        ("IP in LLC".into(), counted(&[&[6, 6, 3], &four(b"payload.")[..]].concat())),
+        (
+            "VXLAN with SNAP".into(),
+            on_ethernet(There, &vxlan(There, &counted(&snap(0x0800, &four(b"payload."))))),
+        ),
         ("padded".into(), [&plain[..], &[0; 20]].concat()),
         ("PPPoE with IPv4*".into(), in_session(&plain)),
         ("PPPoE with IPv6".into(), in_session(&on_ethernet(There, &six(b"x")))),
@@ -223,4 +236,116 @@ fn tunnels() -> Frames {
     }
     frames.iter_mut().for_each(|(_, packet)| *packet = on_ethernet(There, packet));
     frames
+}
+
+/// LLC and SNAP in front of a packet.
+fn snap(kind: u16, packet: &[u8]) -> Vec<u8> {
+    [&[0xaa, 0xaa, 3, 0, 0, 0], &kind.to_be_bytes()[..], packet].concat()
+}
+
+/// Ethernet with a length.
+fn counted(body: &[u8]) -> Vec<u8> {
+    ethernet(There, u16::try_from(body.len()).expect("it is short"), body)
+}
+
+/// Other link types than Ethernet.
+fn others() -> Vec<Case> {
+    let (packet, packet6) = (four(b"payload."), six(b"payload."));
+    let wlan = |control: [u8; 2], others: usize, body: &[u8]| [&control[..], &vec![0; others], body].concat();
+    let data = |control, others| wlan(control, others, &snap(0x0800, &packet));
+    let behind = |header: &[u8]| [header, &packet[..]].concat();
+    let with = |at: usize, byte: u8, mut frame: Vec<u8>| {
+        frame[at] = byte;
+        frame
+    };
+    let label = [0, 1, 1, 64];
+    let time = [1, 2, 3, 4, 5, 6, 7, 8];
+    let length = u8::try_from(packet.len() + 4).expect("it is short");
+    let attributes = [5, 0, 1, 0, 8, 0, 0, 0, length, 0, 9, 0];
+    [
+        ("raw IP*", link_type::RAW, packet.clone()),
+        ("loopback*", link_type::NULL, behind(&[2, 0, 0, 0])),
+        ("cooked*", link_type::COOKED, behind(&[&[0; 14][..], &[8, 0]].concat())),
+        ("cooked, with a tag", link_type::COOKED, behind(&[&[0; 14][..], &[0x81, 0, 0, 5, 8, 0]].concat())),
+        ("cooked 2*", link_type::COOKED_2, behind(&[&[8, 0][..], &[0; 18]].concat())),
+        ("PPP*", link_type::PPP, behind(&[0, 0x21])),
+        ("PPP framed*", link_type::PPP, behind(&[0xff, 3, 0, 0x21])),
+        ("PPP compressed*", link_type::PPP, behind(&[0x21])),
+        ("PPP framed and compressed", link_type::PPP, behind(&[0xff, 3, 0x21])),
+        ("PPP with IPv6*", link_type::PPP, [&[0, 0x57], &packet6[..]].concat()),
+        ("PPP with a label", link_type::PPP, behind(&[&[2, 0x81], &label[..]].concat())),
+        ("PPP with LCP", link_type::PPP, vec![0xc0, 0x21, 1, 1, 0, 4]),
+        ("PPP with TCP's header compressed once", link_type::PPP, behind(&[0, 0x2f])),
+        ("PPP in HDLC*", link_type::PPP_HDLC, behind(&[0xff, 3, 0, 0x21])),
+        ("PPP in HDLC, compressed", link_type::PPP_HDLC, behind(&[0xff, 3, 0x21])),
+        ("PPP in HDLC, of Cisco*", link_type::PPP_HDLC, behind(&[0x0f, 0, 8, 0])),
+        ("PPP in HDLC, of another", link_type::PPP_HDLC, behind(&[0x1f, 0, 8, 0])),
+        ("HDLC*", link_type::CISCO_HDLC, behind(&[0x8f, 0, 8, 0])),
+        ("HDLC with IPv6", link_type::CISCO_HDLC, [&[0x0f, 0, 0x86, 0xdd], &packet6[..]].concat()),
+        ("HDLC with a label", link_type::CISCO_HDLC, behind(&[&[0x0f, 0, 0x88, 0x47], &label[..]].concat())),
+        ("HDLC with SLARP", link_type::CISCO_HDLC, [&[0x8f, 0, 0x80, 0x35][..], &[0; 18]].concat()),
+        ("frame relay*", link_type::FRAME_RELAY, behind(&[0x18, 0x41, 3, 0xcc])),
+        ("frame relay with IPv6", link_type::FRAME_RELAY, [&[0x18, 0x41, 3, 0x8e], &packet6[..]].concat()),
+        ("frame relay, 3 bytes*", link_type::FRAME_RELAY, behind(&[0x18, 0x40, 1, 3, 0, 0xcc])),
+        ("frame relay, 4 bytes", link_type::FRAME_RELAY, behind(&[0x18, 0x40, 0, 1, 3, 0xcc])),
+        ("frame relay, 5 bytes", link_type::FRAME_RELAY, behind(&[0x18, 0x40, 0, 0, 1, 3, 0xcc])),
+        ("frame relay with SNAP*", link_type::FRAME_RELAY, behind(&[0x18, 0x41, 3, 0, 0x80, 0, 0, 0, 8, 0])),
+        ("frame relay with PPP", link_type::FRAME_RELAY, behind(&[0x18, 0x41, 3, 0xcf, 0x21])),
+        ("frame relay of Cisco*", link_type::FRAME_RELAY, behind(&[0x18, 0x41, 8, 0])),
+        ("frame relay, management", link_type::FRAME_RELAY, behind(&[0, 1, 8, 0])),
+        ("802.11*", link_type::WLAN, data([8, 0], 22)),
+        ("802.11 to a station", link_type::WLAN, data([8, 2], 22)),
+        ("802.11 between access points*", link_type::WLAN, data([8, 3], 28)),
+        ("802.11 with QoS*", link_type::WLAN, data([0x88, 1], 24)),
+        ("802.11 with QoS between access points", link_type::WLAN, data([0x88, 3], 30)),
+        ("802.11 with HT control", link_type::WLAN, data([0x88, 0x81], 28)),
+        ("802.11 in order", link_type::WLAN, data([8, 0x81], 22)),
+        ("802.11 with IPv6", link_type::WLAN, wlan([8, 1], 22, &snap(0x86dd, &packet6))),
+        ("802.11 with IP in LLC", link_type::WLAN, wlan([8, 1], 22, &behind(&[6, 6, 3]))),
+        ("802.11 with a tag", link_type::WLAN, wlan([8, 1], 22, &snap(0x8100, &behind(&[0, 5, 8, 0])))),
+        ("802.11 with a label", link_type::WLAN, wlan([8, 1], 22, &snap(0x8847, &behind(&label)))),
+        ("802.11 by a bridge", link_type::WLAN, with(29, 0xf8, data([8, 1], 22))),
+        ("802.11 of an organization", link_type::WLAN, with(29, 0x0c, data([8, 1], 22))),
+        ("802.11 protected", link_type::WLAN, data([8, 0x41], 22)),
+        ("802.11 without data", link_type::WLAN, data([0x48, 1], 22)),
+        ("802.11 managing", link_type::WLAN, data([0x80, 0], 22)),
+        ("802.11 controlling", link_type::WLAN, data([0xb4, 0], 22)),
+        ("802.11, a later fragment", link_type::WLAN, with(22, 1, wlan([8, 1], 22, &[0x2e; 60]))),
+        (
+            "802.11 with several packets",
+            link_type::WLAN,
+            with(24, 0x80, wlan([0x88, 1], 24, &counted(&snap(0x0800, &packet)))),
+        ),
+        ("radiotap*", link_type::RADIOTAP, [&[0, 0, 9, 0, 2, 0, 0, 0, 0][..], &data([8, 1], 22)].concat()),
+        (
+            "radiotap without fields",
+            link_type::RADIOTAP,
+            [&[0, 0, 8, 0, 0, 0, 0, 0][..], &data([8, 1], 22)].concat(),
+        ),
+        (
+            "radiotap with padding",
+            link_type::RADIOTAP,
+            [&[0, 0, 9, 0, 2, 0, 0, 0, 0x20][..], &data([0x88, 1], 26)].concat(),
+        ),
+        (
+            "radiotap with a time and padding*",
+            link_type::RADIOTAP,
+            [&[0, 0, 25, 0, 3, 0, 0, 0x80, 0, 0, 0, 0, 9, 9, 9, 9], &time[..], &[0x20], &data([0x88, 1], 26)]
+                .concat(),
+        ),
+        ("PPI*", link_type::PPI, [&[0, 0, 12, 0, 105, 0, 0, 0, 2, 0, 0, 0][..], &data([8, 1], 22)].concat()),
+        (
+            "PPI with Ethernet",
+            link_type::PPI,
+            [&[0, 0, 8, 0, 1, 0, 0, 0][..], &on_ethernet(There, &packet)].concat(),
+        ),
+        ("PPI in PPI", link_type::PPI, behind(&[0, 0, 8, 0, 192, 0, 0, 0, 0, 0, 8, 0, 9, 0, 0, 0, 0, 0x21])),
+        ("PPI with another", link_type::PPI, behind(&[0, 0, 8, 0, 147, 0, 0, 0])),
+        ("PPI with frame relay", link_type::PPI, behind(&[0, 0, 8, 0, 107, 0, 0, 0, 0x18, 0x41, 3, 0xcc])),
+        ("NFLOG*", link_type::NFLOG, behind(&[&[2, 0, 0, 5], &attributes[..]].concat())),
+        ("NFLOG with IPv6", link_type::NFLOG, [&[10, 0, 0, 5, 60, 0, 9, 0], &packet6[..]].concat()),
+        ("NFLOG of another family", link_type::NFLOG, behind(&[&[7, 0, 0, 5], &attributes[..]].concat())),
+    ]
+    .map(|(name, link, frame)| Case { name: name.into(), link, frame, whole: None })
+    .into()
 }

@@ -49,6 +49,29 @@ const DIFFERENCES: &[(Reader, &[&str], &str)] = &[
         "`proto` is also true of the number of an extension header",
     ),
     (Reader::FilterInside, &[CUT], "a term needs no more of a header than it asks for"),
+    (Reader::FilterInside, &["VXLAN with SNAP"], "filters do not look behind LLC"),
+    (
+        Reader::Printed,
+        &["PPP with TCP's header compressed once"],
+        "the protocol in this header is the number of a connection (RFC 1144), and a line shows what there is",
+    ),
+    (
+        Reader::Printed,
+        &["PPP in HDLC, compressed"],
+        "for tcpdump, the protocol always has two bytes here; RFC 1662 lets them agree on one",
+    ),
+    (
+        Reader::Printed,
+        &["802.11 with HT control", "802.11 with a tag"],
+        "tcpdump does not know this field, and no tag behind SNAP",
+    ),
+    (Reader::Printed, &["802.11 by a bridge"], "a line has EtherTypes of RFC 1042 alone"),
+    (Reader::Printed, &["PPI with frame relay"], "for tcpdump, PPI is not in front of frame relay"),
+    (
+        Reader::Printed,
+        &["NFLOG* cut"],
+        "tcpdump wants the attribute with the packet as a whole; a packet that is cut has its headers nevertheless",
+    ),
     (Reader::Printed, &["ARP"], "a line has the addresses that ARP tells"),
     (
         Reader::Printed,
@@ -74,7 +97,7 @@ const DIFFERENCES: &[(Reader, &[&str], &str)] = &[
     (Reader::Printed, &["a mobility header", "HIP", "Shim6"], "for tcpdump these headers are the last"),
     (
         Reader::Printed,
-        &["2 tags* cut at 16", "authenticated in IPv6* cut at 54", "atomic fragment of IPv6* cut at 54"],
+        &["authenticated in IPv6* cut at 54", "atomic fragment of IPv6* cut at 54"],
         "a field that is cut is not told in part",
     ),
     (
@@ -100,7 +123,7 @@ const DIFFERENCES: &[(Reader, &[&str], &str)] = &[
 ];
 
 /// How many frames there have to be.
-const ENOUGH: usize = 100;
+const ENOUGH: usize = 400;
 
 #[test]
 fn every_reader_finds_the_same_in_a_packet() {
@@ -113,12 +136,12 @@ fn every_reader_finds_the_same_in_a_packet() {
             continue;
         }
         let mut reads = reader.start();
-        for Case { name, frame, whole } in &cases {
-            let (found, expected) = (reads(frame), reader.expected(frame));
+        for Case { name, link, frame, whole } in cases.iter().filter(|case| reader.reads(case.link)) {
+            let (found, expected) = (reads(*link, frame), reader.expected(*link, frame));
             if found == expected {
                 continue;
             }
-            let in_whole = whole.as_ref().map(|whole| reads(whole));
+            let in_whole = whole.as_ref().map(|whole| reads(*link, whole));
             let is_listed = |part: &str| match (part, in_whole) {
                 (CUT, Some(whole)) => found.is_between(expected, whole),
                 _ => name.starts_with(part),

@@ -41,11 +41,26 @@ pub(crate) struct Found {
 
 impl Found {
     /// Returns what the walk finds of the outermost packet.
-    pub(crate) fn outside(frame: &[u8]) -> Self {
-        let vlan = link::outermost_tag(link_type::ETHERNET, frame).map(|tag| tag.id());
-        let outer = link::outermost_ip(link_type::ETHERNET, frame).and_then(|outer| outer.ip(frame));
+    pub(crate) fn outside(link: u16, frame: &[u8]) -> Self {
+        let vlan = link::outermost_tag(link, frame).map(|tag| tag.id());
+        let outer = link::outermost_ip(link, frame).and_then(|outer| outer.ip(frame));
         let found = outer.map(|(ip, packet)| Self::of(&ip, packet)).unwrap_or_default();
         Self { vlan, ..found }
+    }
+
+    /// Returns what the walk finds of the outermost packet, also behind a length of Ethernet.
+    fn walked(link: u16, frame: &[u8]) -> Self {
+        let mut found = Self::default();
+        for layer in Walk::new(link, frame) {
+            match layer {
+                Layer::Tag(tag) => found.vlan = found.vlan.or(Some(tag.id())),
+                Layer::Ip { at, ip } => return Self { vlan: found.vlan, ..Self::of(&ip, &frame[at..]) },
+                // A pseudowire.
+                Layer::Ethernet { at } if at > 0 && link == link_type::ETHERNET => break,
+                _ => {}
+            }
+        }
+        found
     }
 
     /// Returns what the walk finds inside the first tunnel, as filters see it: labels and sessions are tunnels, too.
@@ -80,7 +95,7 @@ impl Found {
 }
 
 /// Reads frames, one after the other.
-pub(crate) type Reads = Box<dyn FnMut(&[u8]) -> Found>;
+pub(crate) type Reads = Box<dyn FnMut(u16, &[u8]) -> Found>;
 
 impl Reader {
     pub(crate) const ALL: [Self; 5] =
@@ -97,13 +112,19 @@ impl Reader {
         false
     }
 
+    /// Whether it is asked about this link type. Interfaces have the others not; for filters on them: weir-judge.
+    pub(crate) fn reads(self, link: u16) -> bool {
+        link == link_type::ETHERNET || matches!(self, Self::Printed | Self::Rewritten)
+    }
+
     /// What it should find.
-    pub(crate) fn expected(self, frame: &[u8]) -> Found {
+    pub(crate) fn expected(self, link: u16, frame: &[u8]) -> Found {
         match self {
             Self::FilterInside => Found::inside(frame),
             // What a filter says of tags: tests/weir.rs of weir-filter.
-            Self::Filter => Found { vlan: None, ..Found::outside(frame) },
-            _ => Found::outside(frame),
+            Self::Filter => Found { vlan: None, ..Found::outside(link, frame) },
+            Self::Printed => Found::walked(link, frame),
+            Self::Kernel | Self::Rewritten => Found::outside(link, frame),
         }
     }
 
@@ -126,7 +147,7 @@ fn kernel() -> Reads {
         Place::Xdp(Xdp { fragments: false, from: None, chosen: None, tags_of: None, exclusive: false });
     let programs = Programs::load(&place, &[], &details).expect("it is loaded");
     let mut before: HashMap<Key, Count> = HashMap::new();
-    Box::new(move |frame| {
+    Box::new(move |_, frame| {
         testrun::run(programs.received.as_ref().expect("a program").as_fd(), frame, 1).expect("it runs");
         let now: HashMap<Key, Count> = programs
             .counters
@@ -180,7 +201,7 @@ fn filter(before: &'static str, behind: &'static str) -> Reads {
         (0..=255).map(|number| (number, asks(format!("proto {number}")))).collect();
     let [sources, destinations] = ["src", "dst"].map(of_hosts);
     let [from, to] = ["src", "dst"].map(of_ports);
-    Box::new(move |frame| {
+    Box::new(move |_, frame| {
         let length = u32::try_from(frame.len()).expect("it is short");
         let packet = Packet { data: frame, length, ..Packet::default() };
         let accepts = |filter: &Filter| Interpreter::new(&filter.graph, &filter.ast.sets).run(&packet) != 0;
@@ -210,15 +231,10 @@ fn protocol(numbers: &[u8]) -> Option<u8> {
     numbers.iter().find(|number| !weir_packet::is_extension(**number)).or_else(|| numbers.last()).copied()
 }
 
-fn printed(frame: &[u8]) -> Found {
+fn printed(link: u16, frame: &[u8]) -> Found {
     let mut line = Vec::new();
     let length = u32::try_from(frame.len()).expect("it is short");
-    let facts = Dissector::new(weir_dissect::Options::default()).packet(
-        link_type::ETHERNET,
-        frame,
-        length,
-        &mut line,
-    );
+    let facts = Dissector::new(weir_dissect::Options::default()).packet(link, frame, length, &mut line);
     Found {
         vlan: facts.vlan,
         source: facts.source,
@@ -229,7 +245,7 @@ fn printed(frame: &[u8]) -> Found {
 }
 
 /// Sees what has become of each field of the outermost packet.
-fn rewritten(frame: &[u8]) -> Found {
+fn rewritten(link: u16, frame: &[u8]) -> Found {
     let rules = Rewrite {
         networks: ["10.0.0.0/8=11.0.0.0/8", "fd00::/16=fe00::/16"]
             .map(|map| map.parse().expect("a map"))
@@ -238,8 +254,8 @@ fn rewritten(frame: &[u8]) -> Found {
         ..Rewrite::default()
     };
     let mut after = frame.to_vec();
-    Rewriter::new(rules).apply(link_type::ETHERNET, &mut after);
-    let (before, after) = (Found::outside(frame), Found::outside(&after));
+    Rewriter::new(rules).apply(link, &mut after);
+    let (before, after) = (Found::outside(link, frame), Found::outside(link, &after));
     Found {
         source: before.source.filter(|_| before.source != after.source),
         destination: before.destination.filter(|_| before.destination != after.destination),

@@ -2,6 +2,7 @@
 
 use weir_packet::ethertype::{IPV4, IPV6, PPPOE};
 use weir_packet::link;
+use weir_packet::link_type::NFLOG;
 use weir_packet::protocol::TCP;
 
 use super::complete;
@@ -54,8 +55,8 @@ struct Plan<'a> {
 impl<'a> Plan<'a> {
     fn of(link_type: u16, frame: &'a [u8], longest: usize) -> Option<Self> {
         let (IPV4 | IPV6, network) = network(link_type, frame)? else { return None };
-        // The header of a session has a length, too.
-        if link::payload(link_type, frame)?.behind_tags(frame).kind == PPPOE {
+        // The header of a session has a length, too, and so has the attribute that is a packet.
+        if link_type == NFLOG || link::payload(link_type, frame)?.behind_tags(frame).kind == PPPOE {
             return None;
         }
         let packet = frame.get(network..)?;

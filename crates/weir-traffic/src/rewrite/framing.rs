@@ -3,7 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr};
 
 use weir_packet::bytes::word;
-use weir_packet::ethertype::ARP;
+use weir_packet::ethertype::{ARP, FIRST, LAST_LENGTH, LLC};
 use weir_packet::link;
 use weir_packet::link_type::{COOKED, COOKED_2, ETHERNET};
 
@@ -12,8 +12,8 @@ use crate::layout::network;
 
 const BROADCAST: [u8; 6] = [0xff; 6];
 
-/// The Ethernet header that packets get: those of captures without one (cooked as with `-i any`, raw IP, loopback of BSD),
-/// and those that have one.
+/// The Ethernet header that packets get: those of captures without one (cooked as with `-i any`, raw IP, loopback of BSD,
+/// 802.11, PPP and others), and those that have one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Framing {
     /// Who receives packets; those to a group or to everybody keep their destination, or get the one that belongs to it.
@@ -78,25 +78,24 @@ impl Told {
         const PACKET_BROADCAST: u8 = 1;
         // What Linux calls packets without an EtherType (if_ether.h): IPX with an 802.3 length, and 802.2.
         const ETH_P_802_3: u16 = 1;
-        const ETH_P_802_2: u16 = 4;
-        const LEAST_TYPE: u16 = 0x600;
+        // Lengths, or numbers that Ethernet does not have.
+        let of_ethernet = |kind, carried: &[u8]| match kind {
+            ETH_P_802_3 | LLC => u16::try_from(carried.len()).ok().filter(|&length| length <= LAST_LENGTH),
+            kind => Some(kind).filter(|&kind| kind >= FIRST),
+        };
         // Where the fields of a cooked header are: packet type, hardware type, length of the address, the address.
         let (fields, begin) = match link_type {
             COOKED => ([1, 2, 5, 6], 16),
             COOKED_2 => ([10, 8, 11, 12], 20),
             _ => {
                 let (kind, begin) = network(link_type, packet)?;
+                let kind = of_ethernet(kind, packet.get(begin..)?)?;
                 return Some(Self { kind, begin, source: None, to_all: false });
             }
         };
         let [sent_as, hardware, length, address] = fields;
         let carried = packet.get(begin..)?;
-        let kind = match word(packet, if link_type == COOKED { 14 } else { 0 })? {
-            ETH_P_802_3 | ETH_P_802_2 => {
-                u16::try_from(carried.len()).ok().filter(|&length| length < LEAST_TYPE)?
-            }
-            kind => Some(kind).filter(|&kind| kind >= LEAST_TYPE)?,
-        };
+        let kind = of_ethernet(word(packet, if link_type == COOKED { 14 } else { 0 })?, carried)?;
         let is_ethernet = word(packet, hardware)? == ARPHRD_ETHER;
         let source = packet[address..].first_chunk().copied().filter(|_| is_ethernet && packet[length] == 6);
         // An ARP request of this host's own does not say that it went to everybody.
@@ -157,6 +156,9 @@ mod tests {
             (12, vec![&ipv6([2; 16])], TO, OWN, [0x86, 0xdd], &ipv6([2; 16])),
             (0, vec![&[2, 0, 0, 0], &single], TO, OWN, [8, 0], &single),
             (108, vec![&[0, 0, 0, 30], &ipv6([2; 16])], TO, OWN, [0x86, 0xdd], &ipv6([2; 16])),
+            (9, vec![&[0x21], &group], group_of, OWN, [8, 0], &group),
+            (105, vec![&[8], &[0; 23], &[0xaa, 0xaa, 3, 0, 0, 0, 8, 6], &asks], TO, OWN, [8, 6], &asks),
+            (105, vec![&[8], &[0; 23], &[0x42, 0x42, 3]], TO, OWN, [0, 3], &[0x42, 0x42, 3]),
             (101, vec![&group], group_of, OWN, [8, 0], &group),
             (101, vec![&ipv4([255; 4])], BROADCAST, OWN, [8, 0], &ipv4([255; 4])),
             (229, vec![&ipv6(all_nodes)], [0x33, 0x33, 0, 0, 0, 1], OWN, [0x86, 0xdd], &ipv6(all_nodes)),
@@ -198,9 +200,14 @@ mod tests {
         let framing = Framing { destination: Some(TO), source: None, sender: OWN };
         let can = [&[0, 0, 1, 24, 0, 0][..], &[0; 8], &[0, 0xc], &[0; 16]].concat();
         let cut = [0, 0, 0, 1, 0, 6, 2, 0, 0, 0, 0, 1, 0, 0, 8];
-        for (link_type, packet) in
-            [(COOKED, &can[..]), (COOKED, &cut), (COOKED_2, &cut), (105, &[0; 40]), (101, &[])]
-        {
+        for (link_type, packet) in [
+            (COOKED, &can[..]),
+            (COOKED, &cut),
+            (COOKED_2, &cut),
+            (105, &[0; 40]),
+            (104, &[0x0f, 0, 0, 4]),
+            (101, &[]),
+        ] {
             assert_eq!(framed(framing, link_type, &[packet]), (link_type, packet.to_vec()));
         }
     }

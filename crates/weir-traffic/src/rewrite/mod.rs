@@ -156,7 +156,7 @@ impl Rewriter {
         self.datagrams = Datagrams::default();
     }
 
-    /// Rewrites a packet. `link_type` is that of capture files: Ethernet or raw IP; others stay as they are.
+    /// Rewrites a packet. `link_type` is that of capture files; a packet stays as it is where weir-packet finds none in it.
     pub fn apply(&mut self, link_type: u16, frame: &mut Vec<u8>) -> Left {
         self.left = self.left_as_it_is(link_type, frame);
         let mut before = None;
@@ -187,7 +187,7 @@ impl Rewriter {
         Left {
             carried,
             payload: self.is_strict() && carried.is_none(),
-            foreign: !link::is_known(link_type),
+            foreign: link::payload(link_type, frame).is_none(),
             ..Left::default()
         }
     }

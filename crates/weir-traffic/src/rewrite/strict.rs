@@ -5,7 +5,7 @@ use std::net::IpAddr;
 
 use weir_packet::bytes::word;
 use weir_packet::ethertype::{ARP, IPV4, IPV6};
-use weir_packet::link_type::{COOKED, COOKED_2};
+use weir_packet::link_type::{COOKED, COOKED_2, NFLOG, PPI, RADIOTAP, WLAN};
 use weir_packet::protocol::{ICMP, ICMPV6, IGMP, TCP, UDP};
 
 use super::{Change, Left, Rewriter};
@@ -63,7 +63,8 @@ impl Rewriter {
 
     /// Overwrites what is not understood, and what is behind a packet.
     pub(super) fn rest(&mut self, link_type: u16, frame: &mut [u8]) {
-        let found = network(link_type, frame).filter(|(_, at)| *at <= frame.len());
+        let found = network(link_type, frame)
+            .filter(|(_, at)| *at <= frame.len() && !(self.is_strict() && names_others(link_type)));
         let Some((kind, at)) = found else {
             if self.is_strict() || self.zero_payload {
                 self.left = Left { emptied: true, ..Left::default() };
@@ -280,6 +281,11 @@ impl Rewriter {
     }
 }
 
+/// Whether headers of this link type have addresses or names which nothing replaces.
+fn names_others(link_type: u16) -> bool {
+    matches!(link_type, WLAN | RADIOTAP | PPI | NFLOG)
+}
+
 fn count_end(head: usize, count: u16, bytes: usize) -> usize {
     head + usize::from(count) * bytes
 }
@@ -445,6 +451,32 @@ mod tests {
                 assert_eq!(left.carried.is_some(), mode == 1 && kind == 0x8847, "{what}");
                 assert_eq!(left.emptied, mode > 0 && link_type == 105, "{what}");
             }
+        }
+    }
+
+    /// Addresses of 802.11, and what may be in front of it, have no place in a capture that is to tell no one; without
+    /// payload alone, they may stay.
+    #[test]
+    fn headers_that_name_others_go() {
+        let packet = ipv4(UDP, &[0, 9, 0, 9, 0, 12, 0, 0, 1, 2, 3, 4]);
+        let wlan = [&[8][..], &[0; 23], &[0xaa, 0xaa, 3, 0, 0, 0, 8, 0]].concat();
+        for (link_type, header) in [
+            (105, wlan.clone()),
+            (127, [&[0, 0, 8, 0, 0, 0, 0, 0], &wlan[..]].concat()),
+            (192, [&[0, 0, 8, 0, 105, 0, 0, 0], &wlan[..]].concat()),
+            (239, vec![2, 0, 0, 5, 36, 0, 9, 0]),
+            (9, vec![0x21]),
+        ] {
+            let frame = [&header[..], &packet].concat();
+            let [_, mut named, mut zero, _] = modes();
+            let [mut by_name, mut by_payload] = [frame.clone(), frame.clone()];
+            let is_told = link_type != 9;
+            assert_eq!(named.apply(link_type, &mut by_name).emptied, is_told, "{link_type}");
+            assert_eq!(by_name.iter().all(|byte| *byte == 0), is_told, "{link_type}");
+            assert!(!zero.apply(link_type, &mut by_payload).emptied, "{link_type}");
+            let (kept, payload) = frame.split_at(frame.len() - 4);
+            assert_eq!(fate(&kept[..header.len() + 20], &by_payload), format!("={}", header.len() + 20));
+            assert_eq!(fate(payload, &by_payload[kept.len()..]), "04", "{link_type}");
         }
     }
 
@@ -670,7 +702,7 @@ mod tests {
         #[test]
         fn any_bytes_are_taken(
             mut frame in prop::collection::vec(any::<u8>(), 0..120),
-            link_type in prop::sample::select(vec![0_u16, 1, 101, 105, COOKED, COOKED_2]),
+            link_type in prop::sample::select(vec![0_u16, 1, 9, 50, 101, 104, 105, 107, 127, 192, 239, COOKED, COOKED_2]),
             kind in prop::sample::select(vec![0x0800_u16, 0x86dd, 0x0806, 0x8100]),
             version in prop::sample::select(vec![0x45_u8, 0x47, 0x4f, 0x60]),
             protocol in prop::sample::select(vec![0_u8, 1, 2, 6, 17, 43, 44, 51, 58, 60, 132]),

@@ -120,6 +120,19 @@ fn what_is_between_makes_no_difference() {
             let with = |frame: &[u8]| [macs, between, &frame[14..]].concat();
             assert_eq!(rewritten(&rules, ETHERNET, &with(&frame)), with(&changed), "{between:x?}");
         }
+        let family = if kind == [8, 0] { 2 } else { 10 };
+        for (link_type, header) in [
+            (9, &[0xff, 3, 0, carries][..]),
+            (50, &[0x0f, 0, kind[0], kind[1]]),
+            (104, &[0x8f, 0, kind[0], kind[1]]),
+            (105, &[&[8][..], &[0; 23], &[0xaa, 0xaa, 3, 0, 0, 0], kind].concat()),
+            (107, &[0x18, 0x41, 3, 0xcf, carries]),
+            (192, &[0, 0, 8, 0, 9, 0, 0, 0, carries]),
+            (239, &[family, 0, 0, 5, 99, 0, 9, 0]),
+        ] {
+            let with = |frame: &[u8]| [header, &frame[14..]].concat();
+            assert_eq!(rewritten(&rules, link_type, &with(&frame)), with(&changed), "{link_type}");
+        }
     }
 }
 
@@ -669,6 +682,8 @@ fn what_is_no_super_frame_stays_whole() {
         assert_eq!(pieces(&other, 1500), [[0; 0]; 0], "{what}");
     }
     assert_eq!(pieces(&frame, 44), [[0; 0]; 0], "no room for a payload");
+    let logged = [&[2, 0, 0, 5, 99, 0, 9, 0], &frame[14..]].concat();
+    assert!(matches!(cut(239, &logged, 1500, |_| Err(())), Ok(None)), "an attribute with a length");
 }
 
 #[test]

@@ -1,8 +1,20 @@
 //! What the header of the link layer says about the packet behind it.
+//!
+//! Here: Ethernet, whose packet is at a fixed place, and those like it; and what may be between the link layer and IP. A file
+//! each: `ppp`, `frame_relay`, `wlan` (802.11), `radiotap` and `ppi`, which come in front of others, `nflog`, and `llc`
+//! (802.2), which some of them carry.
+
+mod frame_relay;
+pub(crate) mod llc;
+mod nflog;
+pub(crate) mod ppi;
+mod ppp;
+mod radiotap;
+mod wlan;
 
 use crate::bytes::{byte, word};
 use crate::ip::Ip;
-use crate::numbers::{ethertype, link_type as types, most, ppp};
+use crate::numbers::{ethertype, link_type as types, most, ppp as protocols};
 
 /// A packet behind headers that say what it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,10 +45,17 @@ impl Tag {
 
 /// Returns whether [`payload`] knows this link type.
 pub fn is_known(link_type: u16) -> bool {
-    header(link_type).is_some()
+    header(link_type).is_some() || search(link_type).is_some()
 }
 
-/// How a link type begins.
+/// The header of the link layer is not there as a whole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Cut;
+
+/// A packet, if there is one that can be told.
+type Found = Result<Option<Payload>, Cut>;
+
+/// How a link type begins whose packet is at a fixed place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Header {
     /// An EtherType at `kind`, the packet at `packet`.
@@ -57,21 +76,44 @@ fn header(link_type: u16) -> Option<Header> {
     })
 }
 
+/// Returns how the packet is found in frames of the other link types that are known.
+fn search(link_type: u16) -> Option<fn(&[u8]) -> Found> {
+    Some(match link_type {
+        types::PPP => ppp::frame,
+        types::PPP_HDLC => ppp::serial,
+        types::CISCO_HDLC => ppp::cisco,
+        types::WLAN => wlan::frame,
+        types::FRAME_RELAY => frame_relay::frame,
+        types::RADIOTAP => radiotap::frame,
+        types::PPI => ppi::frame,
+        types::NFLOG => nflog::frame,
+        _ => return None,
+    })
+}
+
+/// Not in line: what is asked for all the time is Ethernet.
+#[cold]
+#[inline(never)]
+fn searched(link_type: u16, frame: &[u8]) -> Found {
+    search(link_type).map_or(Ok(None), |search| search(frame))
+}
+
 /// Returns whether the header of a frame, of a link type that [`is_known`], is not there as a whole.
 pub(crate) fn is_cut(link_type: u16, frame: &[u8]) -> bool {
     match header(link_type) {
         Some(Header::Kind { kind, .. }) => frame.len() < kind + 2,
         Some(Header::Ip(at)) => frame.len() <= at,
-        None => false,
+        None => searched(link_type, frame).is_err(),
     }
 }
 
 /// Returns the packet in a frame, in front of all VLAN tags: its EtherType may be that of a tag.
 #[inline]
 pub fn payload(link_type: u16, frame: &[u8]) -> Option<Payload> {
-    match header(link_type)? {
-        Header::Kind { kind, packet } => Some(Payload { kind: word(frame, kind)?, at: packet }),
-        Header::Ip(at) => by_version(frame, at),
+    match header(link_type) {
+        Some(Header::Kind { kind, packet }) => Some(Payload { kind: word(frame, kind)?, at: packet }),
+        Some(Header::Ip(at)) => by_version(frame, at),
+        None => searched(link_type, frame).ok()?,
     }
 }
 
@@ -145,8 +187,8 @@ impl Payload {
             return None;
         }
         let kind = match word(bytes, self.at + 6)? {
-            ppp::IPV4 => Some(ethertype::IPV4),
-            ppp::IPV6 => Some(ethertype::IPV6),
+            protocols::IPV4 => Some(ethertype::IPV4),
+            protocols::IPV6 => Some(ethertype::IPV6),
             _ => None,
         };
         Some((word(bytes, self.at + 2)?, kind.map(|kind| Self { kind, at: self.at + 8 })))

@@ -1,0 +1,41 @@
+//! What the radio knows about a frame of 802.11 (<https://www.radiotap.org>), in front of it.
+
+use super::{Cut, Found, wlan};
+use crate::bytes::{byte, long_le, word_le};
+
+/// Bits in the word that says which fields there are: a time of eight bytes, and flags behind it; another such word follows.
+const TIME: u32 = 1;
+const FLAGS: u32 = 1 << 1;
+const MORE: u32 = 1 << 31;
+/// In the flags: padding makes the length of 802.11's header a multiple of four bytes.
+const PADDED: u8 = 0x20;
+
+/// Version, padding, length, and the first word.
+const LEAST: usize = 8;
+
+pub(super) fn frame(frame: &[u8]) -> Found {
+    let length = usize::from(word_le(frame, 2).ok_or(Cut)?);
+    if length < LEAST {
+        return Ok(None);
+    }
+    let header = frame.get(..length).ok_or(Cut)?;
+    let padded = flags(header).is_some_and(|flags| flags & PADDED != 0);
+    wlan::behind(frame, length, padded)
+}
+
+fn flags(header: &[u8]) -> Option<u8> {
+    let first = long_le(header, 4)?;
+    let mut at = LEAST;
+    let mut word = first;
+    while word & MORE != 0 {
+        word = long_le(header, at)?;
+        at += 4;
+    }
+    if first & FLAGS == 0 {
+        return None;
+    }
+    if first & TIME != 0 {
+        at = at.next_multiple_of(8) + 8;
+    }
+    byte(header, at)
+}

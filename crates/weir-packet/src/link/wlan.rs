@@ -1,0 +1,49 @@
+//! IEEE 802.11: frames with data, and LLC in them.
+
+use super::{Cut, Found, llc};
+use crate::bytes::{byte, word_le};
+
+/// In the first two bytes (frame control): version and type, and what there must be: data, of version 0.
+const TYPE: u16 = 0x000f;
+const DATA: u16 = 0x0008;
+/// Bits of the subtype: there is no data; there is a field for quality of service.
+const NO_DATA: u16 = 0x0040;
+const QUALITY: u16 = 0x0080;
+/// Both: from one access point to another, with four addresses.
+const BETWEEN: u16 = 0x0300;
+const PROTECTED: u16 = 0x4000;
+/// With a field for quality of service: one for high throughput, too.
+const ORDER: u16 = 0x8000;
+
+/// In the field for quality of service: several packets, each with a header of its own.
+const AGGREGATE: u8 = 0x80;
+/// In the sequence control: the number of the fragment.
+const FRAGMENT: u8 = 0x0f;
+
+pub(super) fn frame(frame: &[u8]) -> Found {
+    behind(frame, 0, false)
+}
+
+/// Finds the packet in the frame that begins at `at`. `padded`: its header has a length of a multiple of four bytes.
+pub(super) fn behind(frame: &[u8], at: usize, padded: bool) -> Found {
+    let control = word_le(frame, at).ok_or(Cut)?;
+    let has = |bits| control & bits == bits;
+    if control & TYPE != DATA || has(NO_DATA) || has(PROTECTED) {
+        return Ok(None);
+    }
+    let mut header = if has(BETWEEN) { 30 } else { 24 };
+    if has(QUALITY) {
+        if byte(frame, at + header).ok_or(Cut)? & AGGREGATE != 0 {
+            return Ok(None);
+        }
+        header += if has(ORDER) { 6 } else { 2 };
+    }
+    // A later fragment.
+    if byte(frame, at + 22).ok_or(Cut)? & FRAGMENT != 0 {
+        return Ok(None);
+    }
+    if padded {
+        header = header.next_multiple_of(4);
+    }
+    llc::behind(frame, at + header).map(Some)
+}
