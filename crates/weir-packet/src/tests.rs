@@ -207,6 +207,22 @@ fn other_link_types_lead_to_their_packet_or_to_none() {
 }
 
 #[test]
+fn what_is_in_front_of_802_11_has_an_end() {
+    let radiotap = [0, 0, 9, 0, 2, 0, 0, 0, 0, 8, 0];
+    for (link, frame, begin) in [
+        (link_type::WLAN, &radiotap[9..], Some(0)),
+        (link_type::RADIOTAP, &radiotap, Some(9)),
+        (link_type::PPI, &[&[0, 0, 10, 0, 127, 0, 0, 0, 5, 5], &radiotap[..]].concat(), Some(19)),
+        (link_type::PPI, &[0, 0, 8, 0, 1, 0, 0, 0], None),
+        (link_type::RADIOTAP, &[0, 0, 7, 0, 0, 0, 0], None),
+        (link_type::RADIOTAP, &[0, 0, 9], None),
+        (link_type::ETHERNET, &radiotap, None),
+    ] {
+        assert_eq!(link::begin_of_wlan(link, frame), begin, "{link} {frame:02x?}");
+    }
+}
+
+#[test]
 fn llc_is_looked_through_where_a_length_says_that_it_comes() {
     let packet = ip4(protocol::UDP, &udp(9, b"x"));
     let counted = |body: &[u8]| ethernet(u16::try_from(body.len()).expect("it is short"), body);

@@ -166,7 +166,7 @@ impl Sorter {
 
     fn flow_of(&mut self, packet: &Packet<'_>, link_type: u16) -> usize {
         let flow = Flow::outer(link_type, packet.data).map(|(flow, _)| flow).or_else(|| {
-            // The dissector knows more link types.
+            // The dissector looks behind more: LLC, MACsec that does not encrypt, NSH.
             self.line.clear();
             flow(&self.dissector.packet(link_type, packet.data, packet.original_len, &mut self.line))
         });

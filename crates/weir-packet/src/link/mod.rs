@@ -214,6 +214,19 @@ pub fn outermost_ip(link_type: u16, frame: &[u8]) -> Option<Payload> {
     payload(link_type, frame)?.find_ip(frame)
 }
 
+/// Returns where the frame of IEEE 802.11 begins: behind what radiotap or PPI puts in front of it.
+pub fn begin_of_wlan(link_type: u16, frame: &[u8]) -> Option<usize> {
+    match link_type {
+        types::WLAN => Some(0),
+        types::RADIOTAP => radiotap::length(frame).ok()?,
+        types::PPI => {
+            let (inner, at) = ppi::inside(frame).ok()??;
+            Some(at + begin_of_wlan(inner, frame.get(at..)?)?)
+        }
+        _ => None,
+    }
+}
+
 /// Returns the outermost VLAN tag of a frame, even if what it carries is cut.
 #[inline]
 pub fn outermost_tag(link_type: u16, frame: &[u8]) -> Option<Tag> {

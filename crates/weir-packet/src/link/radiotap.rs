@@ -14,13 +14,16 @@ const PADDED: u8 = 0x20;
 const LEAST: usize = 8;
 
 pub(super) fn frame(frame: &[u8]) -> Found {
-    let length = usize::from(word_le(frame, 2).ok_or(Cut)?);
-    if length < LEAST {
-        return Ok(None);
-    }
+    let Some(length) = length(frame)? else { return Ok(None) };
     let header = frame.get(..length).ok_or(Cut)?;
     let padded = flags(header).is_some_and(|flags| flags & PADDED != 0);
     wlan::behind(frame, length, padded)
+}
+
+/// Returns the length of the header.
+pub(super) fn length(frame: &[u8]) -> Result<Option<usize>, Cut> {
+    let length = usize::from(word_le(frame, 2).ok_or(Cut)?);
+    Ok((length >= LEAST).then_some(length))
 }
 
 fn flags(header: &[u8]) -> Option<u8> {

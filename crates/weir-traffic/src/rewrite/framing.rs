@@ -7,7 +7,7 @@ use weir_packet::ethertype::{ARP, FIRST, LAST_LENGTH, LLC};
 use weir_packet::link;
 use weir_packet::link_type::{COOKED, COOKED_2, ETHERNET};
 
-use super::{destination, group_mac};
+use super::{destination, group_mac, trailer};
 use crate::layout::network;
 
 const BROADCAST: [u8; 6] = [0xff; 6];
@@ -39,7 +39,9 @@ impl Framing {
             return ETHERNET;
         }
         let Some(receiver) = self.destination else { return link_type };
-        let Some(told) = Told::of(link_type, packet) else { return link_type };
+        let end = trailer::covered(link_type, packet).map_or(packet.len(), |covered| covered.end);
+        let Some(told) = Told::of(link_type, &packet[..end]) else { return link_type };
+        packet.truncate(end);
         let source = self.source.or(told.source).unwrap_or(self.sender);
         packet.splice(..told.begin, [&receiver[..], &source, &told.kind.to_be_bytes()].concat());
         if let Some(group) = told.to_all.then_some(BROADCAST).or_else(|| group(packet)) {

@@ -2,7 +2,7 @@
 //!
 //! - `rules`: what is changed, as text; `framing`: Ethernet headers; `messages`: addresses in ICMP; `fragments`: checksums
 //!   that are in another fragment than the ports; `carried`: what has addresses that stay; `copies`: flows of their own for copies; `cut`: super-frames in pieces
-//!   that the wire carries; `strict`: what else has addresses, and payload; `tests`.
+//!   that the wire carries; `trailer`: the checksum of 802.11; `strict`: what else has addresses, and payload; `tests`.
 
 mod carried;
 mod copies;
@@ -14,6 +14,7 @@ mod rules;
 mod strict;
 #[cfg(test)]
 mod tests;
+mod trailer;
 
 use std::cell::RefCell;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -37,7 +38,7 @@ use crate::layout::{Layout, network};
 
 /// What is changed in packets. Of several rules for the same thing, the first that applies counts.
 ///
-/// Checksums change with what they cover: right ones stay right, and wrong ones stay wrong. One that was left to a
+/// Checksums, that of a frame of 802.11 included, change with what they cover: right ones stay right, and wrong ones stay wrong. One that was left to a
 /// network card, so that it has only the sum of the addresses, is filled in. Addresses and ports are changed in the outer
 /// IP header, its options and routes, and the header that follows it, in ARP, in redirects, router and neighbour discovery, in who joins and leaves
 /// multicast groups, and in the packets that ICMP quotes; not in tunnels, and not in payloads.
@@ -159,6 +160,7 @@ impl Rewriter {
     /// Rewrites a packet. `link_type` is that of capture files; a packet stays as it is where weir-packet finds none in it.
     pub fn apply(&mut self, link_type: u16, frame: &mut Vec<u8>) -> Left {
         self.left = self.left_as_it_is(link_type, frame);
+        let covered = trailer::covered(link_type, frame);
         let mut before = None;
         if link_type == ETHERNET && frame.len() >= 14 {
             before = destination(link_type, frame).filter(|_| !self.rules.maps_mac(&frame[..6]));
@@ -172,6 +174,9 @@ impl Rewriter {
             self.group(link_type, frame, before);
         }
         self.rest(link_type, frame);
+        if let Some(covered) = covered.filter(|_| !self.left.emptied) {
+            trailer::write(frame, covered);
+        }
         self.left
     }
 

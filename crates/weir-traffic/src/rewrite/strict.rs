@@ -9,6 +9,7 @@ use weir_packet::link_type::{COOKED, COOKED_2, NFLOG, PPI, RADIOTAP, WLAN};
 use weir_packet::protocol::{ICMP, ICMPV6, IGMP, TCP, UDP};
 
 use super::{Change, Left, Rewriter};
+use crate::checksum::{OF_SCTP, crc};
 use crate::layout::{Layout, network};
 
 const SCTP: u8 = 132;
@@ -267,7 +268,7 @@ impl Rewriter {
         match (layout.protocol, layout.checksum()) {
             (SCTP, _) if transport.len() >= 12 => {
                 transport[8..12].fill(0);
-                let checksum = crc32c(transport).to_le_bytes();
+                let checksum = crc(OF_SCTP, transport).to_le_bytes();
                 transport[8..12].copy_from_slice(&checksum);
             }
             // 0: none.
@@ -336,13 +337,6 @@ fn without_options_6(options: &mut [u8]) {
         rest = after;
     }
     rest.fill(0);
-}
-
-/// The checksum of SCTP (RFC 9260, appendix A).
-fn crc32c(bytes: &[u8]) -> u32 {
-    !bytes.iter().fold(u32::MAX, |sum, byte| {
-        (0..8).fold(sum ^ u32::from(*byte), |sum, _| sum >> 1 ^ (0x82f6_3b78 & (sum & 1).wrapping_neg()))
-    })
 }
 
 #[cfg(test)]
@@ -634,7 +628,6 @@ mod tests {
             without_options_6(&mut options);
             assert_eq!(options, after, "{before:?}");
         }
-        assert_eq!(crc32c(b"123456789"), 0xe306_9283, "as RFC 3720 has it");
     }
 
     /// Bytes of a transport that are no payload.

@@ -4,6 +4,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::check::{Integrity, integrity};
+use crate::checksum::{OF_FRAMES, crc};
 
 const MACS: [u8; 12] = [2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1];
 
@@ -57,6 +58,43 @@ fn right_checksums_stay_right_and_wrong_ones_wrong() {
         let mut damaged = frame.clone();
         *damaged.last_mut().expect("bytes") ^= 4;
         assert_eq!(integrity(ETHERNET, &rewritten(&rules(), ETHERNET, &damaged)), Integrity::Damaged);
+    }
+}
+
+/// With its checksum at the end, a frame of 802.11 is what its length says.
+#[test]
+fn the_checksum_of_a_wireless_frame_stays_right_and_a_wrong_one_wrong() {
+    const RIGHT_REST: u32 = 0x2144_df1c;
+    let head = [&[8][..], &[0; 23], &[0xaa, 0xaa, 3, 0, 0, 0]].concat();
+    for frame in frames() {
+        let inside = [&head, &frame[12..]].concat();
+        let checksum = crc(OF_FRAMES, &inside).to_le_bytes();
+        for (link_type, front) in [(105, &[][..]), (127, &[0, 0, 9, 0, 2, 0, 0, 0, 0x10])] {
+            let whole = [front, &inside, &checksum].concat();
+            let changed = rewritten(&rules(), link_type, &whole);
+            assert_ne!(changed[..whole.len() - 4], whole[..whole.len() - 4]);
+            assert_eq!(crc(OF_FRAMES, &changed[front.len()..]), RIGHT_REST, "{link_type}");
+            assert_eq!(changed[front.len()..whole.len() - 4], rewritten(&rules(), 105, &inside));
+            let mut emptied = whole.clone();
+            Rewriter::default().zero_payload(true).apply(link_type, &mut emptied);
+            assert_eq!(crc(OF_FRAMES, &emptied[front.len()..]), RIGHT_REST, "{link_type}");
+            let mut damaged = whole.clone();
+            damaged[whole.len() - 1] ^= 1;
+            let end = damaged[whole.len() - 4..].to_vec();
+            assert_eq!(rewritten(&rules(), link_type, &damaged)[whole.len() - 4..], end, "{link_type}");
+            let framing = Framing { destination: Some([2; 6]), source: None, sender: [4; 6] };
+            let mut framed = whole.clone();
+            assert_eq!(framing.apply(link_type, &mut framed), ETHERNET);
+            assert_eq!(framed[14..], frame[14..], "without the checksum");
+            // A frame for which there is no header, with its checksum.
+            let beacon = [
+                &[0x80][..],
+                &whole[1..20],
+                &crc(OF_FRAMES, &[&[0x80], &whole[1..20]].concat()).to_le_bytes(),
+            ];
+            let mut kept = beacon.concat();
+            assert_eq!((framing.apply(105, &mut kept), kept), (105, beacon.concat()));
+        }
     }
 }
 
