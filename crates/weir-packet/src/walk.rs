@@ -131,45 +131,27 @@ impl<'a> Walk<'a> {
 
     #[inline]
     fn begin(link: u16, frame: &'a [u8], passes_llc: bool) -> Self {
-        let mut walk = Self { frame, next: Next::Ethernet(0), tags: 0, depth: 0, passes_llc };
-        if link != link_type::ETHERNET {
-            walk.next = walk.behind(link);
-        }
-        walk
+        let next =
+            if link == link_type::ETHERNET { Next::Ethernet(0) } else { other(link, frame, passes_llc) };
+        Self { frame, next, tags: 0, depth: 0, passes_llc }
     }
 
-    /// Goes behind the header of another link type.
-    fn behind(&self, link: u16) -> Next {
-        let unknown = |extent| Next::Rest { at: 0, what: What::Unknown, extent };
-        if link == link_type::PPI
-            && let Ok(Some((link_type::ETHERNET, at))) = ppi::inside(self.frame)
-        {
-            return Next::Ethernet(at);
-        }
-        match link_payload(link, self.frame) {
-            Some(payload) if payload.kind == ethertype::LLC && self.passes_llc => self.behind_llc(payload),
-            Some(payload) => Next::Payload(payload),
-            None if is_cut(link, self.frame) => unknown(Extent::Cut),
-            None => unknown(Extent::Complete),
-        }
-    }
-
-    /// Goes behind LLC if a length says that this is it. What comes behind so many bytes is no part of the packet.
+    /// Goes on with what is behind an Ethernet header or a tag: if that has a length, behind LLC.
     #[inline]
-    fn behind_length(&mut self, payload: Payload) -> Next {
-        if payload.kind > ethertype::LAST_LENGTH || !self.passes_llc {
-            return Next::Payload(payload);
+    fn go_on(&mut self, payload: Payload) {
+        self.next = Next::Payload(payload);
+        if payload.kind <= ethertype::LAST_LENGTH {
+            self.skip_llc(payload);
         }
-        self.frame = self.frame.get(..payload.at + usize::from(payload.kind)).unwrap_or(self.frame);
-        self.behind_llc(payload)
     }
 
-    fn behind_llc(&self, payload: Payload) -> Next {
-        let Payload { kind, at } = payload;
-        match llc::behind(self.frame, at) {
-            Ok(Payload { kind: ethertype::LLC, .. }) => Next::Payload(payload),
-            Ok(packet) => Next::Payload(packet),
-            Err(Cut) => Next::Rest { at, what: What::Kind(kind), extent: Extent::Cut },
+    #[cold]
+    fn skip_llc(&mut self, payload: Payload) {
+        if self.passes_llc {
+            // What comes behind so many bytes is no part of the packet.
+            let end = payload.at + usize::from(payload.kind);
+            self.frame = self.frame.get(..end).unwrap_or(self.frame);
+            self.next = behind_llc(self.frame, payload);
         }
     }
 
@@ -184,7 +166,7 @@ impl<'a> Walk<'a> {
             return self.rest(at, What::Unknown, Extent::Cut);
         };
         self.tags = 0;
-        self.next = self.behind_length(Payload { at: at + payload.at, ..payload });
+        self.go_on(Payload { at: at + payload.at, ..payload });
         Layer::Ethernet { at }
     }
 
@@ -197,7 +179,7 @@ impl<'a> Walk<'a> {
             }
             let Some((tag, behind)) = payload.tag(self.frame) else { return rest(self, Extent::Cut) };
             self.tags += 1;
-            self.next = self.behind_length(behind);
+            self.go_on(behind);
             return Layer::Tag(tag);
         }
         match kind {
@@ -268,6 +250,32 @@ impl<'a> Walk<'a> {
             packet => Next::Payload(packet),
         };
         Layer::Tunnel { at, entry }
+    }
+}
+
+/// Goes behind the header of another link type than Ethernet.
+#[inline(never)]
+fn other(link: u16, frame: &[u8], passes_llc: bool) -> Next {
+    let unknown = |extent| Next::Rest { at: 0, what: What::Unknown, extent };
+    if link == link_type::PPI
+        && let Ok(Some((link_type::ETHERNET, at))) = ppi::inside(frame)
+    {
+        return Next::Ethernet(at);
+    }
+    match link_payload(link, frame) {
+        Some(payload) if payload.kind == ethertype::LLC && passes_llc => behind_llc(frame, payload),
+        Some(payload) => Next::Payload(payload),
+        None if is_cut(link, frame) => unknown(Extent::Cut),
+        None => unknown(Extent::Complete),
+    }
+}
+
+fn behind_llc(frame: &[u8], payload: Payload) -> Next {
+    let Payload { kind, at } = payload;
+    match llc::behind(frame, at) {
+        Ok(Payload { kind: ethertype::LLC, .. }) => Next::Payload(payload),
+        Ok(packet) => Next::Payload(packet),
+        Err(Cut) => Next::Rest { at, what: What::Kind(kind), extent: Extent::Cut },
     }
 }
 

@@ -55,7 +55,7 @@ pub(super) struct Summary<'a> {
     pub(super) foreign_kept: u64,
     /// Packets that were anonymised, but for their payloads.
     pub(super) payloads_kept: u64,
-    /// Packets of which only the length is left, as their link layer is not understood.
+    /// Packets of which only the length is left, as their link layer is not understood, or has addresses that stay.
     pub(super) emptied: u64,
     /// Packets of each round that are the same in all, although each was to have its own flows.
     pub(super) same: u64,
