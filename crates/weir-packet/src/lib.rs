@@ -4,11 +4,12 @@
 //!
 //!
 //! ```text
-//! frame -> link (802.11, PPP, ..., EtherType, VLAN tags, MPLS, PPPoE) -> ip (extension headers, fragments) -> tunnel -> ... -> rest
+//! frame -> link (EtherType, LLC, VLAN tags, MPLS, PPPoE) -> ip (extension headers, fragments) -> tunnel -> ... -> rest
 //! ```
 //!
 //! - `numbers`: protocols, EtherTypes, ports, and how far a walk goes; the C header with all of them.
-//! - `link`, `ip`, `tunnel`: one step each; a reader that needs one layer asks for that alone.
+//! - `link`, `ip`, `tunnel`: one step each; a reader that needs one layer asks for that alone. A link type whose packet is
+//!   at no fixed place has a file in `link/`.
 //! - `walk`: all layers, one after the other.
 //! - `flow`: the key of a flow, in either direction, of the outermost or the innermost packet.
 //! - `transport`: the header behind the outermost IP header, and its payload.

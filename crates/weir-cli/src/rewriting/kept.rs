@@ -105,7 +105,10 @@ impl Kept {
             self.foreign,
             "neither IP nor ARP, as far as weir can see: addresses in them stay; try --zero-payload",
         );
-        tell(self.emptied, "overwritten: their link layer is not understood, or has addresses that are not replaced");
+        tell(
+            self.emptied,
+            "overwritten: their link layer is not understood, or has addresses that are not replaced",
+        );
         tell(self.cut, &format!("cut into {} segments", units::grouped(self.segments)));
         lines
     }

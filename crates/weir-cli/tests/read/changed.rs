@@ -122,6 +122,48 @@ fn cooked_packets_get_headers_and_long_ones_are_cut() {
 }
 
 #[test]
+fn packets_change_whatever_link_layer_is_in_front_of_them() {
+    let place = Place::new();
+    let [file, copy, one] = ["a.pcapng", "b.pcapng", "c.pcap"].map(|name| place.path(name));
+    generated(&one, "--proto tcp:ack -c 1 --size 100 --src 198.18.0.0/16");
+    let bytes = fs::read(&one).expect("a file");
+    let (ethernet, packet) = bytes[24 + 16..].split_at(14);
+    let wlan = [&[8][..], &[0; 23], &[0xaa, 0xaa, 3, 0, 0, 0, 8, 0]].concat();
+    let length = u8::try_from(packet.len() + 4).expect("it is short");
+    let headers: [(u16, &[u8]); 9] = [
+        (1, ethernet),
+        (9, &[0x21]),
+        (50, &[0xff, 3, 0, 0x21]),
+        (104, &[0x0f, 0, 8, 0]),
+        (105, &wlan),
+        (107, &[0x18, 0x41, 3, 0xcc]),
+        (127, &[&[0, 0, 8, 0, 0, 0, 0, 0], &wlan[..]].concat()),
+        (192, &[&[0, 0, 8, 0, 105, 0, 0, 0], &wlan[..]].concat()),
+        (239, &[2, 0, 0, 5, length, 0, 9, 0]),
+    ];
+    let frames = headers.map(|(_, header)| [header, packet].concat());
+    let names: Vec<(&str, u16)> = headers.iter().map(|(link_type, _)| ("", *link_type)).collect();
+    let all: Vec<_> =
+        (0..).zip(&frames).map(|(interface, frame)| (interface, EPOCH, &frame[..], 0)).collect();
+    write(&file, Format::Pcapng, &names, &all);
+    let output = weir(&["read", "--map-ip=198.18.0.0/16=10.1.0.0/16", "-w"], &[&copy, &file]);
+    assert!(output.status.success() && !stderr(&output).contains("stay"), "{}", stderr(&output));
+    let told = fields(&copy, &["ip.src", "ip.checksum.status", "tcp.checksum.status"]);
+    assert_eq!(told, vec![&told[0][..]; headers.len()]);
+    assert!(told[0].starts_with("10.1.") && told[0].ends_with("\t1\t1"), "{told:?}");
+    // And all are of one flow.
+    let part = place.path("part.pcapng");
+    succeeds(&["read", "--split-by", "flow", "-w"], &[&part, &copy]);
+    let parts = place.names().into_iter().filter(|name| name.starts_with("part-")).count();
+    assert_eq!(parts, 1);
+    // With Ethernet in front of each.
+    succeeds(&["read", "--dst-mac", "02:00:00:00:00:0a", "-w"], &[&copy, &file]);
+    let told = fields(&copy, &["eth.dst", "ip.src", "tcp.checksum.status", "ip.len"]);
+    assert_eq!(told, vec![&told[0][..]; headers.len()]);
+    assert!(told[0].starts_with("02:00:00:00:00:0a\t198.18."), "{told:?}");
+}
+
+#[test]
 fn what_weir_does_not_look_into_is_told() {
     let place = Place::new();
     let [file, copy] = ["a.pcap", "b.pcap"].map(|name| place.path(name));

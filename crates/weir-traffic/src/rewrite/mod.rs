@@ -119,13 +119,14 @@ pub struct Left {
     /// The ports: the fragment with the checksum came before the one that has them.
     pub ports: bool,
     /// All behind the header of the link layer: it is neither IP nor ARP, and no address should have stayed, or the link
-    /// layer is not understood.
+    /// layer is not understood, or has no packet that can be told (802.11: management, encrypted data).
     pub foreign: bool,
     /// Addresses in this, which weir does not look into.
     pub carried: Option<Carried>,
     /// The payload, in which addresses may have stayed that should not.
     pub payload: bool,
-    /// Nothing: the header of the link layer is not understood, and only the length is left.
+    /// Nothing: the header of the link layer is not understood, or has addresses that nothing replaces, and only the length
+    /// is left.
     pub emptied: bool,
 }
 
