@@ -53,7 +53,7 @@ impl Found {
         let mut found = Self::default();
         for layer in Walk::new(link, frame) {
             match layer {
-                Layer::Tag(tag) => found.vlan = found.vlan.or(Some(tag.id())),
+                Layer::Tag(tag) => found.vlan = found.vlan.or_else(|| Some(tag.id())),
                 Layer::Ip { at, ip } => return Self { vlan: found.vlan, ..Self::of(&ip, &frame[at..]) },
                 // A pseudowire.
                 Layer::Ethernet { at } if at > 0 && link == link_type::ETHERNET => break,
