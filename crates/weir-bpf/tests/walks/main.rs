@@ -65,7 +65,6 @@ const DIFFERENCES: &[(Reader, &[&str], &str)] = &[
         &["802.11 with HT control", "802.11 with a tag"],
         "tcpdump does not know this field, and no tag behind SNAP",
     ),
-    (Reader::Printed, &["802.11 by a bridge"], "a line has EtherTypes of RFC 1042 alone"),
     (Reader::Printed, &["PPI with frame relay"], "for tcpdump, PPI is not in front of frame relay"),
     (
         Reader::Printed,

@@ -7,6 +7,8 @@ use crate::base::text::put;
 use crate::registry::ethertypes::{self, LARGEST_LENGTH};
 use crate::registry::llc;
 
+/// Cisco's bridges, behind which EtherTypes are as behind 0 (tcpdump knows them, too).
+const BRIDGES: u32 = 0xf8;
 const SNAP: u8 = 0xaa;
 /// Control field of unnumbered information.
 const INFORMATION: u8 = 0x03;
@@ -146,7 +148,7 @@ impl Printer<'_> {
         let owner = names::organization(organization);
         let known = llc::snap(organization, kind);
         let name = match organization {
-            0 | 0x80007 => ethertypes::name(kind),
+            0 | BRIDGES | 0x80007 => ethertypes::name(kind),
             _ => known.map(|(name, _)| name),
         };
         let word = if organization == 0 { "ethertype" } else { "pid" };
@@ -160,7 +162,8 @@ impl Printer<'_> {
         if self.options.link {
             about(self);
         }
-        if organization == 0 && kind > LARGEST_LENGTH && self.carried(kind, inner)? {
+        let is_type = matches!(organization, 0 | BRIDGES) && kind > LARGEST_LENGTH;
+        if is_type && self.carried(kind, inner)? {
             return Ok(true);
         }
         if let Some((_, Some(read))) = known {
