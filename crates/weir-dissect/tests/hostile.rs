@@ -102,6 +102,21 @@ fn size(message: &Message) -> usize {
                 .iter()
                 .sum()
         }
+        Message::Sip(sip) => {
+            let all = [&sip.method, &sip.uri, &sip.reason, &sip.from, &sip.to, &sip.call_id];
+            let more = [&sip.cseq_method, &sip.user_agent, &sip.server, &sip.content_type];
+            all.iter().chain(&more).map(|text| of(text.as_ref())).sum()
+        }
+        Message::Dhcp(dhcp) => {
+            let texts = [&dhcp.host_name, &dhcp.fqdn, &dhcp.vendor_class, &dhcp.domain];
+            let lists = dhcp.routers.len() + dhcp.name_servers.len();
+            texts.iter().map(|text| of(text.as_ref())).sum::<usize>() + 16 * lists
+        }
+        Message::Dhcp6(dhcp) => {
+            let duid = dhcp.client_duid.as_ref().map_or(0, |duid| 2 * duid.len());
+            let lists = dhcp.addresses.len() + dhcp.prefixes.len() + dhcp.name_servers.len();
+            of(dhcp.fqdn.as_ref()) + duid + 48 * lists
+        }
         other => panic!("{other:?} has no size"),
     }
 }

@@ -1,12 +1,47 @@
 //! Heads of messages that are lines of text: a first line, fields, and an empty line (RFC 9112, RFC 3261).
 
+use std::borrow::Cow;
+
 use crate::bytes::{Bytes, Cut, text};
 use crate::placed::Placed;
 
 /// Longest head that is read, in bytes.
 const LONGEST: usize = 16 * 1024;
+/// Longest method that is looked for, in bytes; and most bytes of empty lines in front of it.
+const METHOD: usize = 32;
+/// What the target of a SIP request begins with (RFC 3261, section 8.1.1.1; RFC 5031), and one of HTTP does not.
+const SCHEMES: [&[u8]; 4] = [b"sip:", b"sips:", b"tel:", b"urn:"];
 
-/// Part of a line.
+/// A protocol whose messages have such heads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Http,
+    Sip,
+}
+
+impl Kind {
+    /// Returns which message a payload begins with, if its first words are there.
+    pub(crate) fn of(data: &[u8]) -> Option<Self> {
+        let empty = data.iter().take(METHOD).take_while(|byte| matches!(byte, b'\r' | b'\n')).count();
+        let data = &data[empty..];
+        let kind = if data.starts_with(b"HTTP/1.") {
+            Self::Http
+        } else if data.starts_with(b"SIP/2.0 ") {
+            Self::Sip
+        } else {
+            let end = data.iter().take(METHOD).take_while(|&&byte| in_method(byte)).count();
+            let target = data[end..].strip_prefix(b" ").filter(|_| end > 0)?;
+            let begins = |scheme: &&[u8]| {
+                target.get(..scheme.len()).is_some_and(|word| word.eq_ignore_ascii_case(scheme))
+            };
+            if SCHEMES.iter().any(begins) { Self::Sip } else { Self::Http }
+        };
+        // Empty lines are ignored only in front of messages of SIP (RFC 3261, section 7.5).
+        Some(kind).filter(|kind| empty == 0 || *kind == Self::Sip)
+    }
+}
+
+/// Part of a line, or of several that are one field.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Part<'a> {
     pub(crate) bytes: &'a [u8],
@@ -32,14 +67,21 @@ impl Part<'_> {
     }
 
     /// Leaves out what space is around it.
-    fn trim(self) -> Self {
+    pub(crate) fn trim(self) -> Self {
         let from = self.bytes.len() - self.bytes.trim_ascii_start().len();
         Self { bytes: self.bytes.trim_ascii(), at: self.at + from }
     }
 
-    /// Returns it as text.
+    /// Returns it as text, with a space in place of each end of a line.
     pub(crate) fn text(self) -> Placed<String> {
-        Placed { value: text(self.bytes), at: self.at..self.at + self.bytes.len() }
+        let bytes = match self.bytes.contains(&b'\n') {
+            true => {
+                let lines = self.bytes.split(|&byte| byte == b'\n').map(<[u8]>::trim_ascii);
+                Cow::Owned(lines.filter(|line| !line.is_empty()).collect::<Vec<_>>().join(&b' '))
+            }
+            false => Cow::Borrowed(self.bytes),
+        };
+        Placed { value: text(&bytes), at: self.at..self.at + self.bytes.len() }
     }
 }
 
@@ -49,13 +91,20 @@ pub(crate) struct Head<'a> {
     rest: Part<'a>,
     /// The empty line was there, or the head is too long to be read on.
     ended: bool,
+    /// A line that begins with a space goes on with the field before it (RFC 3261, section 7.3.1).
+    folded: bool,
 }
 
 impl<'a> Head<'a> {
     pub(crate) fn new(bytes: Bytes<'a>) -> Self {
         let len = bytes.data.len().min(LONGEST);
         let ended = bytes.data.len() > LONGEST;
-        Self { rest: Part { bytes: &bytes.data[..len], at: bytes.at }, ended }
+        Self { rest: Part { bytes: &bytes.data[..len], at: bytes.at }, ended, folded: false }
+    }
+
+    /// The same with fields that may go on in the next line.
+    pub(crate) fn folded(bytes: Bytes<'a>) -> Self {
+        Self { folded: true, ..Self::new(bytes) }
     }
 
     /// Returns the next line; `Err`: it goes on beyond what is there.
@@ -65,10 +114,25 @@ impl<'a> Head<'a> {
         Ok(Part { bytes: line.bytes.strip_suffix(b"\r").unwrap_or(line.bytes), ..line })
     }
 
+    /// Returns the next line, with those that it goes on in; `Err`: it goes on beyond what is there, or may do so.
+    fn whole_line(&mut self) -> Result<Part<'a>, Cut> {
+        let from = self.rest;
+        let first = self.line()?;
+        if !self.folded || first.bytes.is_empty() {
+            return Ok(first);
+        }
+        let mut all = first;
+        while matches!(self.rest.bytes.first().ok_or(Cut)?, b' ' | b'\t') {
+            let more = self.line()?;
+            all = Part { bytes: &from.bytes[..more.at - from.at + more.bytes.len()], ..from };
+        }
+        Ok(all)
+    }
+
     /// Returns the next field, its name and its value; `None`: there are no more. A line without a colon is left out.
     pub(crate) fn field(&mut self) -> Option<(&'a [u8], Part<'a>)> {
         loop {
-            let line = self.line().ok()?;
+            let line = self.whole_line().ok()?;
             if line.bytes.is_empty() {
                 self.ended = true;
                 return None;
@@ -85,13 +149,26 @@ impl<'a> Head<'a> {
     }
 }
 
-/// Returns the number of a status: three digits.
-pub(crate) fn status(word: &[u8]) -> Option<u16> {
-    let digits = word.len() == 3 && word.iter().all(u8::is_ascii_digit);
-    std::str::from_utf8(word).ok().filter(|_| digits)?.parse().ok()
+/// Returns the method of a request, its target and its version.
+pub(crate) fn request(line: Part<'_>) -> Option<[Part<'_>; 3]> {
+    let (method, rest) = line.split_at_first(b' ')?;
+    let (target, version) = rest.split_at_last(b' ')?;
+    let is_method = !method.bytes.is_empty() && method.bytes.iter().all(|&byte| in_method(byte));
+    Some([method, target, version]).filter(|_| is_method && !target.bytes.is_empty())
 }
 
-/// Returns whether a word can be the method of a request.
-pub(crate) fn is_method(word: &[u8]) -> bool {
-    !word.is_empty() && word.iter().all(|byte| matches!(byte, b'A'..=b'Z' | b'-'))
+/// Returns the version of a response, its status of three digits, and the reason, if there is one.
+pub(crate) fn response(line: Part<'_>) -> Option<(Part<'_>, u16, Option<Part<'_>>)> {
+    let (version, rest) = line.split_at_first(b' ')?;
+    let (word, reason) = match rest.split_at_first(b' ') {
+        Some((word, reason)) => (word.bytes, Some(reason)),
+        None => (rest.bytes, None),
+    };
+    let digits = word.len() == 3 && word.iter().all(u8::is_ascii_digit);
+    let status = std::str::from_utf8(word).ok().filter(|_| digits)?.parse().ok()?;
+    Some((version, status, reason.filter(|reason| !reason.bytes.is_empty())))
+}
+
+fn in_method(byte: u8) -> bool {
+    matches!(byte, b'A'..=b'Z' | b'-')
 }

@@ -1,12 +1,9 @@
 //! Heads of HTTP/1 messages (RFC 9112).
 
 use crate::bytes::Bytes;
-use crate::head::{Head, Part, is_method, status};
+use crate::head::{Head, Kind, Part, request, response};
 use crate::placed::Placed;
 use crate::reading::Reading;
-
-/// Longest method that is looked for, in bytes.
-const METHOD: usize = 32;
 
 /// The head of a request or response, as far as its lines are complete in the packet.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -30,18 +27,13 @@ pub struct Http {
     pub content_type: Option<Placed<String>>,
 }
 
-/// Returns whether a payload begins as a request or a response does.
-pub(crate) fn begins(bytes: Bytes<'_>) -> bool {
-    let word = bytes.data.iter().take(METHOD + 1).position(|&byte| byte == b' ');
-    bytes.data.starts_with(b"HTTP/1.") || word.is_some_and(|end| is_method(&bytes.data[..end]))
-}
-
 impl Http {
     /// Reads a head at the start of a segment.
     pub(crate) fn read(bytes: Bytes<'_>) -> Reading<Self> {
         let mut head = Head::new(bytes);
         let Ok(first) = head.line() else {
-            return if begins(bytes) && !head.ended() { Reading::Part(None) } else { Reading::Nothing };
+            let begins = Kind::of(bytes.data) == Some(Kind::Http);
+            return if begins && !head.ended() { Reading::Part(None) } else { Reading::Nothing };
         };
         let Some(mut http) = Self::status_line(first).or_else(|| Self::request_line(first)) else {
             return Reading::Nothing;
@@ -53,22 +45,15 @@ impl Http {
     }
 
     fn request_line(line: Part<'_>) -> Option<Self> {
-        let (method, rest) = line.split_at_first(b' ')?;
-        let (path, last) = rest.split_at_last(b' ')?;
+        let [method, path, last] = request(line)?;
         let version = version(last.bytes)?;
-        let http = Self { method: Some(method.text()), path: Some(path.text()), version, ..Self::default() };
-        Some(http).filter(|_| is_method(method.bytes) && !path.bytes.is_empty())
+        Some(Self { method: Some(method.text()), path: Some(path.text()), version, ..Self::default() })
     }
 
     fn status_line(line: Part<'_>) -> Option<Self> {
-        let (first, rest) = line.split_at_first(b' ')?;
+        let (first, status, reason) = response(line)?;
         let version = version(first.bytes)?;
-        let (word, reason) = match rest.split_at_first(b' ') {
-            Some((word, reason)) => (word, Some(reason)),
-            None => (rest, None),
-        };
-        let reason = reason.filter(|reason| !reason.bytes.is_empty()).map(Part::text);
-        Some(Self { status: Some(status(word.bytes)?), reason, version, ..Self::default() })
+        Some(Self { status: Some(status), reason: reason.map(Part::text), version, ..Self::default() })
     }
 
     fn field(&mut self, name: &[u8], value: Part<'_>) {

@@ -12,7 +12,7 @@
 //! - `application`: which protocol a port stands for: the one list of ports, which printed lines use, too.
 //! - `parser`: what reads a payload: a [`Parser`] for each protocol, and who gets which segment.
 //! - `reader`: keeps the beginning of a message until its end comes.
-//! - `message`: what they read; `dns`, `tls`, `http`: a type and a function for each.
+//! - `message`: what they read; `dns`, `tls`, `http`, `sip`, `dhcp`, `dhcp6`: a type and a function for each.
 //! - `placed`, `reading`: where a value is written; whether a message is there to its end.
 //! - `head`: what HTTP and SIP have in common.
 //! - `bytes`: fields of packets that may end early.
@@ -21,6 +21,8 @@
 
 pub mod application;
 pub mod bytes;
+mod dhcp;
+mod dhcp6;
 pub mod dns;
 mod head;
 mod http;
@@ -30,9 +32,12 @@ mod placed;
 mod reader;
 mod reading;
 mod segment;
+mod sip;
 mod tls;
 
 pub use self::application::Application;
+pub use self::dhcp::Dhcp;
+pub use self::dhcp6::{Dhcp6, Prefix};
 pub use self::dns::{Dns, DnsRecord};
 pub use self::http::Http;
 pub use self::message::{Found, Message};
@@ -41,4 +46,5 @@ pub use self::placed::Placed;
 pub use self::reader::Reader;
 pub use self::reading::Reading;
 pub use self::segment::{Segment, segments};
+pub use self::sip::Sip;
 pub use self::tls::Tls;

@@ -1,6 +1,6 @@
 //! What a payload says.
 
-use crate::{Dns, Http, Tls};
+use crate::{Dhcp, Dhcp6, Dns, Http, Sip, Tls};
 
 /// A message of one of the protocols that are read.
 ///
@@ -14,6 +14,12 @@ pub enum Message {
     Tls(Tls),
     /// The head of an HTTP/1 request or response.
     Http(Http),
+    /// The head of a SIP request or response.
+    Sip(Sip),
+    /// DHCP or BOOTP.
+    Dhcp(Dhcp),
+    /// DHCPv6.
+    Dhcp6(Dhcp6),
 }
 
 /// A message that was found in a packet.

@@ -4,11 +4,15 @@ use std::fmt;
 
 use crate::application::Application;
 use crate::bytes::Bytes;
+use crate::dhcp::Dhcp;
+use crate::dhcp6::Dhcp6;
 use crate::dns::Dns;
-use crate::http::{self, Http};
+use crate::head::Kind;
+use crate::http::Http;
 use crate::message::Message;
 use crate::reading::Reading;
 use crate::segment::Segment;
+use crate::sip::Sip;
 use crate::tls::{self, Tls};
 
 /// Reads the messages of a protocol. It keeps nothing: what lies in several segments is read again with each of them, from its
@@ -41,6 +45,9 @@ const DNS_IN_STREAM: Known = Known("dns", |bytes| Dns::read_in_stream(bytes).map
 const MULTICAST_DNS: Known = Known("mdns", |bytes| Dns::read(bytes).map(Message::Dns));
 const TLS: Known = Known("tls", |bytes| Tls::read(bytes).map(Message::Tls));
 const HTTP: Known = Known("http", |bytes| Http::read(bytes).map(Message::Http));
+const SIP: Known = Known("sip", |bytes| Sip::read(bytes).map(Message::Sip));
+const DHCP: Known = Known("dhcp", |bytes| Dhcp::read(bytes).map(Message::Dhcp));
+const DHCP6: Known = Known("dhcp6", |bytes| Dhcp6::read(bytes).map(Message::Dhcp6));
 
 /// Returns what reads a segment: what its ports stand for, else what its first bytes look like.
 pub fn parser(segment: &Segment<'_>) -> Option<&'static dyn Parser> {
@@ -51,7 +58,13 @@ pub fn parser(segment: &Segment<'_>) -> Option<&'static dyn Parser> {
         Some(Application::Dns) => &DNS,
         Some(Application::MulticastDns) => &MULTICAST_DNS,
         _ if is_tcp && tls::is_hello(segment.payload) => &TLS,
-        _ if is_tcp && http::begins(segment.payload) => &HTTP,
-        _ => return None,
+        Some(Application::Bootp) => &DHCP,
+        Some(Application::Dhcp6) => &DHCP6,
+        Some(Application::Sip) => &SIP,
+        _ => match Kind::of(segment.payload.data)? {
+            Kind::Sip => &SIP,
+            Kind::Http if is_tcp => &HTTP,
+            Kind::Http => return None,
+        },
     })
 }

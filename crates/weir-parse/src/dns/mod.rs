@@ -10,6 +10,7 @@ use crate::bytes::{Bytes, Cut, text};
 use crate::placed::Placed;
 use crate::reading::Reading;
 
+pub(crate) use self::name::lone_name;
 pub use self::name::{NAME, POINTERS, skip_name};
 use self::name::{escaped, name};
 

@@ -36,6 +36,12 @@ pub(crate) fn name(message: Bytes<'_>, mut at: usize) -> Result<String, Cut> {
     }
 }
 
+/// Returns a name that is not in a message of DNS: its last zero is missing if it is not complete (RFC 4704, section 4.2).
+pub(crate) fn lone_name(bytes: &[u8]) -> Option<String> {
+    let ended = [bytes, &[0]].concat();
+    name(Bytes::new(&ended, ended.len()), 0).ok().filter(|name| name != ".")
+}
+
 /// Returns text with a backslash before each `special` character and before each backslash.
 pub(crate) fn escaped(bytes: &[u8], special: char) -> String {
     let text = text(bytes);
