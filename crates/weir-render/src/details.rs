@@ -1,7 +1,9 @@
-//! The part of an object that comes from the payload: DNS, TLS and HTTP.
+//! The part of an object that comes from the payload: DNS, TLS, HTTP, SIP and DHCP.
+
+use std::net::{Ipv4Addr, Ipv6Addr};
 
 use serde::Serialize;
-use weir_parse::{Dns, DnsRecord, Http, Message, Placed, Tls};
+use weir_parse::{Dhcp, Dhcp6, Dns, DnsRecord, Http, Message, Placed, Sip, Tls};
 
 /// Fields of the object itself.
 #[derive(Debug, Default, Serialize)]
@@ -19,6 +21,12 @@ pub(crate) struct Payload<'a> {
     alpn: Vec<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     http: Option<Head<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sip: Option<SipHead<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    dhcp: Option<DhcpMessage<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    dhcp6: Option<Dhcp6Message<'a>>,
 }
 
 /// Port 53 of UDP or TCP, or mDNS.
@@ -69,12 +77,101 @@ struct Head<'a> {
     content_type: Option<&'a str>,
 }
 
+/// What is complete in this packet of the head of a SIP request or response.
+#[derive(Debug, Serialize)]
+struct SipHead<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    method: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    uri: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    status: Option<u16>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    from: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    to: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    call_id: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cseq: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cseq_method: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    user_agent: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    server: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    content_type: Option<&'a str>,
+}
+
+/// DHCP or BOOTP.
+#[derive(Debug, Serialize)]
+struct DhcpMessage<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    r#type: Option<&'a str>,
+    id: u32,
+    response: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    client_mac: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    client_address: Option<Ipv4Addr>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    your_address: Option<Ipv4Addr>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next_server: Option<Ipv4Addr>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    relay: Option<Ipv4Addr>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    requested_address: Option<Ipv4Addr>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    server_id: Option<Ipv4Addr>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    lease_seconds: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    host_name: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    fqdn: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    vendor_class: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    subnet_mask: Option<Ipv4Addr>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    routers: Vec<Ipv4Addr>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    name_servers: Vec<Ipv4Addr>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    domain: Option<&'a str>,
+}
+
+/// DHCPv6; the innermost message in those of relays.
+#[derive(Debug, Serialize)]
+struct Dhcp6Message<'a> {
+    r#type: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    id: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    client_duid: Option<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    addresses: Vec<Ipv6Addr>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    prefixes: Vec<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    fqdn: Option<&'a str>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    name_servers: Vec<Ipv6Addr>,
+}
+
 impl<'a> Payload<'a> {
     pub(crate) fn new(message: Option<&'a Message>) -> Self {
         let nothing = Self::default();
         match message {
             Some(Message::Dns(dns)) => Self { dns: Some(DnsMessage::new(dns)), ..nothing },
             Some(Message::Http(http)) => Self { http: Some(Head::new(http)), ..nothing },
+            Some(Message::Sip(sip)) => Self { sip: Some(SipHead::new(sip)), ..nothing },
+            Some(Message::Dhcp(dhcp)) => Self { dhcp: Some(DhcpMessage::new(dhcp)), ..nothing },
+            Some(Message::Dhcp6(dhcp)) => Self { dhcp6: Some(Dhcp6Message::new(dhcp)), ..nothing },
             Some(Message::Tls(Tls { server_name, version, alpn, .. })) => Self {
                 tls_server_name: text(server_name.as_ref()),
                 tls_version: *version,
@@ -89,6 +186,20 @@ impl<'a> Payload<'a> {
 /// Returns what a text says.
 fn text(placed: Option<&Placed<String>>) -> Option<&str> {
     placed.map(|placed| &*placed.value)
+}
+
+/// Returns what something with a place says.
+fn value<T: Copy>(placed: Option<&Placed<T>>) -> Option<T> {
+    placed.map(|placed| placed.value)
+}
+
+fn values<T: Copy>(placed: &[Placed<T>]) -> Vec<T> {
+    placed.iter().map(|placed| placed.value).collect()
+}
+
+/// Returns bytes in hexadecimal.
+fn hex(bytes: &[u8], between: &str) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().join(between)
 }
 
 impl<'a> DnsMessage<'a> {
@@ -121,6 +232,64 @@ impl<'a> Head<'a> {
             version: http.version,
             user_agent: text(http.user_agent.as_ref()),
             content_type: text(http.content_type.as_ref()),
+        }
+    }
+}
+
+impl<'a> SipHead<'a> {
+    fn new(sip: &'a Sip) -> Self {
+        Self {
+            method: text(sip.method.as_ref()),
+            uri: text(sip.uri.as_ref()),
+            status: sip.status,
+            reason: text(sip.reason.as_ref()),
+            from: text(sip.from.as_ref()),
+            to: text(sip.to.as_ref()),
+            call_id: text(sip.call_id.as_ref()),
+            cseq: value(sip.cseq.as_ref()),
+            cseq_method: text(sip.cseq_method.as_ref()),
+            user_agent: text(sip.user_agent.as_ref()),
+            server: text(sip.server.as_ref()),
+            content_type: text(sip.content_type.as_ref()),
+        }
+    }
+}
+
+impl<'a> DhcpMessage<'a> {
+    fn new(dhcp: &'a Dhcp) -> Self {
+        Self {
+            r#type: dhcp.kind.as_ref().map(|kind| &*kind.value),
+            id: dhcp.id,
+            response: dhcp.response,
+            client_mac: dhcp.client_mac.as_ref().map(|mac| hex(mac, ":")),
+            client_address: value(dhcp.client_address.as_ref()),
+            your_address: value(dhcp.your_address.as_ref()),
+            next_server: value(dhcp.next_server.as_ref()),
+            relay: value(dhcp.relay.as_ref()),
+            requested_address: value(dhcp.requested_address.as_ref()),
+            server_id: value(dhcp.server_id.as_ref()),
+            lease_seconds: value(dhcp.lease_seconds.as_ref()),
+            host_name: text(dhcp.host_name.as_ref()),
+            fqdn: text(dhcp.fqdn.as_ref()),
+            vendor_class: text(dhcp.vendor_class.as_ref()),
+            subnet_mask: value(dhcp.subnet_mask.as_ref()),
+            routers: values(&dhcp.routers),
+            name_servers: values(&dhcp.name_servers),
+            domain: text(dhcp.domain.as_ref()),
+        }
+    }
+}
+
+impl<'a> Dhcp6Message<'a> {
+    fn new(dhcp: &'a Dhcp6) -> Self {
+        Self {
+            r#type: &dhcp.kind,
+            id: dhcp.id,
+            client_duid: dhcp.client_duid.as_ref().map(|duid| hex(duid, "")),
+            addresses: values(&dhcp.addresses),
+            prefixes: dhcp.prefixes.iter().map(|prefix| prefix.value.to_string()).collect(),
+            fqdn: text(dhcp.fqdn.as_ref()),
+            name_servers: values(&dhcp.name_servers),
         }
     }
 }

@@ -150,8 +150,11 @@ pub(crate) struct ReadArgs {
     ///
     /// Objects omit fields that the packet does not have. src, dst, sport, dport, proto and vlan are called as in weir stat
     /// --by; src_mac and dst_mac are the hardware addresses. Besides these and lengths there are, of the payload: dns
-    /// (id, response, rcode, query, query_type, answers), tls_server_name, tls_version, alpn and http (method, host, path,
-    /// version, status, reason, user_agent, content_type).
+    /// (id, response, rcode, query, query_type, answers), tls_server_name, tls_version, alpn, http (method, host, path,
+    /// version, status, reason, user_agent, content_type), sip (method, uri, status, reason, from, to, call_id, cseq,
+    /// cseq_method, user_agent, server, content_type), dhcp (type, id, response, client_mac, client_address, your_address,
+    /// next_server, relay, requested_address, server_id, lease_seconds, host_name, fqdn, vendor_class, subnet_mask, routers,
+    /// name_servers, domain) and dhcp6 (type, id, client_duid, addresses, prefixes, fqdn, name_servers).
     #[arg(long, conflicts_with_all = ["write", "only_count"], help_heading = "Output")]
     pub(super) json: bool,
 

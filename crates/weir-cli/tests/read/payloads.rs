@@ -1,4 +1,4 @@
-//! DNS, TLS and HTTP in objects: what real programs send, judged by tshark.
+//! DNS, TLS, HTTP, SIP and DHCP in objects: what real programs and scapy send, judged by tshark.
 
 use std::fs;
 use std::io::{Read as _, Write as _};
@@ -9,6 +9,7 @@ use std::thread;
 
 use serde_json::Value;
 use weir_lab::{Network, Veth, root_test};
+use weir_sys::skip;
 
 use crate::support::{Guarded, Place, judge, record, succeeds, until};
 
@@ -208,25 +209,31 @@ fn root_payloads_are_what_tshark_sees() {
     let _server = tls_server(&network, &place);
     record(&network, &file, || traffic(&network, &place));
 
-    let objects = objects(&file);
+    let objects = agree(&file, &FIELDS);
+    versions(&file, &objects);
+}
+
+/// Compares the objects of a file with what tshark reads of each packet. Each field must be somewhere.
+fn agree(file: &Path, fields: &[Field]) -> Vec<Value> {
+    let objects = objects(file);
     let mut args = vec!["-n", "-T", "fields", "-E", "occurrence=a", "-E", "aggregator=|"];
     args.extend(["-o", "tcp.desegment_tcp_streams:FALSE"]);
-    FIELDS.iter().for_each(|(field, _)| args.extend(["-e", field]));
+    fields.iter().for_each(|(field, _)| args.extend(["-e", field]));
     args.push("-r");
-    let judged = judge("tshark", &args, &[&file]);
+    let judged = judge("tshark", &args, &[file]);
     assert_eq!(judged.lines().count(), objects.len());
-    let mut seen = [0; FIELDS.len()];
+    let mut seen = vec![0; fields.len()];
     for (object, line) in objects.iter().zip(judged.lines()) {
-        for (at, ((field, ours), theirs)) in FIELDS.iter().zip(line.split('\t')).enumerate() {
+        for (at, ((field, ours), theirs)) in fields.iter().zip(line.split('\t')).enumerate() {
             let ours = ours(object).unwrap_or_default();
             seen[at] += u32::from(!ours.is_empty());
             assert_eq!(ours, theirs, "{field}: {object}");
         }
     }
-    versions(&file, &objects);
-    for ((field, _), seen) in FIELDS.iter().zip(seen) {
+    for ((field, _), seen) in fields.iter().zip(seen) {
         assert!(seen > 0, "{field}");
     }
+    objects
 }
 
 /// The highest version in the extension, or else the one in the header.
@@ -248,4 +255,136 @@ fn versions(file: &Path, objects: &[Value]) {
         seen.extend(expected);
     }
     assert_eq!(seen, ["TLS 1.3", "TLS 1.3", "TLS 1.2", "TLS 1.2"]);
+}
+
+/// Writes the messages of a lease with DHCP and DHCPv6, and of a call.
+const SCAPY: &str = r#"
+import sys
+from scapy.all import Ether, IP, IPv6, UDP, TCP, Raw, wrpcap
+from scapy.layers.dhcp import BOOTP, DHCP
+from scapy.layers.dhcp6 import *
+
+ether = Ether(src="02:00:00:00:00:01", dst="02:00:00:00:00:02")
+ip = IP(src="10.0.0.9", dst="10.0.0.1")
+client = dict(chaddr=bytes.fromhex("0200000000aa"), xid=0x12345678)
+request = ether/ip/UDP(sport=68, dport=67)/BOOTP(op=1, **client)
+reply = ether/ip/UDP(sport=67, dport=68)/BOOTP(
+    op=2, ciaddr="10.0.0.8", yiaddr="10.0.0.9", siaddr="10.0.0.3", giaddr="10.0.0.4", **client)
+lease = [("lease_time", 3600), ("subnet_mask", "255.255.255.0"), ("router", "10.0.0.1", "10.0.0.2"),
+    ("name_server", "10.0.0.53", "10.0.0.54"), ("domain", "example.org"), ("server_id", "10.0.0.1"), "end"]
+wanted = [("hostname", "printer"), ("requested_addr", "10.0.0.9"), ("vendor_class_id", "MSFT 5.0")]
+names = [b"\4\0\0\7printer\7example\3org\0", b"\0\0\0printer.example.org"]
+packets = [request/DHCP(options=[("message-type", kind)] + wanted + [(81, name), "end"])
+    for kind, name in zip(("discover", "request"), names)]
+packets += [reply/DHCP(options=[("message-type", kind)] + lease) for kind in ("offer", "ack")]
+packets += [request/DHCP(options=[("message-type", kind), "end"]) for kind in ("decline", "nak", "release", "inform")]
+packets.append(ether/ip/UDP(sport=68, dport=67)/BOOTP(op=1, options=b"", **client)/Raw(bytes(64)))
+elsewhere = BOOTP(op=2, file=b"\x0c\4host\xff", sname=b"\x0f\3lan\xff", **client)
+packets.append(ether/ip/UDP(sport=67, dport=68)/elsewhere/DHCP(options=[("message-type", "offer"), (52, b"\3"), "end"]))
+
+def message(kind):
+    address = DHCP6OptIAAddress(addr="2001:db8::9", preflft=100, validlft=200)
+    prefix = DHCP6OptIAPrefix(prefix="2001:db8:1::", plen=56)
+    return (kind(trid=0xabcdef)/DHCP6OptClientId(duid=DUID_LL(lladdr="02:00:00:00:00:aa"))
+        /DHCP6OptIA_NA(iaid=1, ianaopts=[address])/DHCP6OptIA_PD(iaid=2, iapdopt=[prefix])
+        /DHCP6OptDNSServers(dnsservers=["2001:db8::53", "2001:db8::54"])
+        /DHCP6OptClientFQDN(fqdn="printer.example.org"))
+
+datagram = ether/IPv6(src="fe80::1", dst="fe80::2")/UDP(sport=546, dport=547)
+packets += [datagram/message(kind) for kind in (DHCP6_Solicit, DHCP6_Advertise, DHCP6_Request, DHCP6_Reply)]
+relayed = DHCP6OptRelayMsg(message=message(DHCP6_Renew))
+packets.append(datagram/DHCP6_RelayForward(linkaddr="2001:db8::1", peeraddr="fe80::9")/relayed)
+
+invite = b"\r\n".join([b"INVITE sip:bob@b.example;transport=udp SIP/2.0", b"Via: SIP/2.0/UDP 10.0.0.9:5060;branch=z9hG4bK776",
+    b'To: "Bob <x>" <sip:bob@b.example>', b"From: Alice <sip:alice@a.example>;tag=19", b"Call-ID: a84b@10.0.0.9",
+    b"CSeq: 314159 INVITE", b"User-Agent: probe/1", b"Content-Type: application/sdp", b"Content-Length: 3", b"", b"v=0"])
+ringing = b"\r\n".join([b"SIP/2.0 180 Ringing", b"v: SIP/2.0/UDP 10.0.0.9:5060;branch=z9hG4bK776",
+    b"t: sip:bob@b.example;tag=a6", b"f: <sip:alice@a.example>;tag=19", b"i: a84b@10.0.0.9", b"CSeq: 314159", b" INVITE",
+    b"Server: pbx", b"c: text/plain", b"l: 0", b"", b""])
+for number, text in enumerate((invite, ringing)):
+    call = [UDP(sport=5060, dport=5060), UDP(sport=5060, dport=5062), TCP(sport=40000 + number, dport=5060, flags="PA")]
+    packets += [ether/ip/segment/Raw(text) for segment in call]
+packets.append(ether/ip/UDP(sport=5060, dport=5060)/Raw(b"\r\n\r\n"))
+wrpcap(sys.argv[1], packets)
+"#;
+
+const DHCP_TYPES: [(&str, u16); 8] = [
+    ("DISCOVER", 1),
+    ("OFFER", 2),
+    ("REQUEST", 3),
+    ("DECLINE", 4),
+    ("ACK", 5),
+    ("NAK", 6),
+    ("RELEASE", 7),
+    ("INFORM", 8),
+];
+const DHCP6_TYPES: [(&str, u16); 5] =
+    [("SOLICIT", 1), ("ADVERTISE", 2), ("REQUEST", 3), ("RENEW", 5), ("REPLY", 7)];
+
+/// An address in the header, which tshark tells even if there is none.
+fn in_header(object: &Value, key: &str) -> Option<String> {
+    let dhcp = object["dhcp"].as_object()?;
+    Some(dhcp.get(key).and_then(text).unwrap_or_else(|| "0.0.0.0".to_owned()))
+}
+
+const CALLS_AND_LEASES: [Field; 36] = [
+    ("dhcp.option.dhcp", |object| number(&object["dhcp"]["type"], &DHCP_TYPES)),
+    ("dhcp.id", |object| Some(format!("0x{:08x}", object["dhcp"]["id"].as_u64()?))),
+    ("dhcp.type", |object| Some((1 + u8::from(object["dhcp"]["response"].as_bool()?)).to_string())),
+    ("dhcp.hw.mac_addr", |object| text(&object["dhcp"]["client_mac"])),
+    ("dhcp.ip.client", |object| in_header(object, "client_address")),
+    ("dhcp.ip.your", |object| in_header(object, "your_address")),
+    ("dhcp.ip.server", |object| in_header(object, "next_server")),
+    ("dhcp.ip.relay", |object| in_header(object, "relay")),
+    ("dhcp.option.requested_ip_address", |object| text(&object["dhcp"]["requested_address"])),
+    ("dhcp.option.dhcp_server_id", |object| text(&object["dhcp"]["server_id"])),
+    ("dhcp.option.ip_address_lease_time", |object| text(&object["dhcp"]["lease_seconds"])),
+    ("dhcp.option.hostname", |object| text(&object["dhcp"]["host_name"])),
+    ("dhcp.fqdn.name", |object| text(&object["dhcp"]["fqdn"])),
+    ("dhcp.option.vendor_class_id", |object| text(&object["dhcp"]["vendor_class"])),
+    ("dhcp.option.subnet_mask", |object| text(&object["dhcp"]["subnet_mask"])),
+    ("dhcp.option.router", |object| joined(&object["dhcp"]["routers"], text)),
+    ("dhcp.option.domain_name_server", |object| joined(&object["dhcp"]["name_servers"], text)),
+    ("dhcp.option.domain_name", |object| text(&object["dhcp"]["domain"])),
+    ("dhcpv6.msgtype", |object| {
+        // Here, the relay forwards only this one.
+        let relayed = if object["dhcp6"]["type"] == "RENEW" { "12|" } else { "" };
+        number(&object["dhcp6"]["type"], &DHCP6_TYPES).map(|kind| relayed.to_owned() + &kind)
+    }),
+    ("dhcpv6.xid", |object| Some(format!("0x{:06x}", object["dhcp6"]["id"].as_u64()?))),
+    ("dhcpv6.duid.bytes", |object| text(&object["dhcp6"]["client_duid"])),
+    ("dhcpv6.iaaddr.ip", |object| joined(&object["dhcp6"]["addresses"], text)),
+    ("dhcpv6.iaprefix.pref_addr", |object| {
+        joined(&object["dhcp6"]["prefixes"], |prefix| text(prefix)?.strip_suffix("/56").map(str::to_owned))
+    }),
+    ("dhcpv6.client_domain", |object| text(&object["dhcp6"]["fqdn"]).map(|name| name + ".")),
+    ("dhcpv6.dns_server", |object| joined(&object["dhcp6"]["name_servers"], text)),
+    ("sip.Method", |object| text(&object["sip"]["method"])),
+    ("sip.r-uri", |object| text(&object["sip"]["uri"])),
+    ("sip.Status-Line", |object| {
+        let sip = &object["sip"];
+        Some(format!("SIP/2.0 {} {}", text(&sip["status"])?, text(&sip["reason"])?))
+    }),
+    ("sip.from.addr", |object| text(&object["sip"]["from"])),
+    ("sip.to.addr", |object| text(&object["sip"]["to"])),
+    ("sip.Call-ID", |object| text(&object["sip"]["call_id"])),
+    ("sip.CSeq.seq", |object| text(&object["sip"]["cseq"])),
+    ("sip.CSeq.method", |object| text(&object["sip"]["cseq_method"])),
+    ("sip.User-Agent", |object| text(&object["sip"]["user_agent"])),
+    ("sip.Server", |object| text(&object["sip"]["server"])),
+    ("sip.Content-Type", |object| text(&object["sip"]["content_type"])),
+];
+
+#[test]
+fn calls_and_leases_are_what_tshark_sees() {
+    if !Path::new("/usr/lib/python3/dist-packages/scapy").exists() {
+        return skip::this_test("python3-scapy is missing (scripts/setup test)");
+    }
+    let place = Place::new();
+    let file = place.path("made.pcap");
+    // Debian's, whose packages are there.
+    judge("/usr/bin/python3", &["-c", SCAPY], &[&file]);
+    let objects = agree(&file, &CALLS_AND_LEASES);
+    let named = |protocol: &str| objects.iter().filter(|object| object["protocol"] == protocol).count();
+    assert_eq!(["dhcp", "dhcp6", "sip"].map(named), [10, 5, 7]);
 }
