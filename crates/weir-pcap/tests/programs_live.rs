@@ -6,17 +6,17 @@
 mod beside;
 mod programs;
 
-use std::cell::RefCell;
 use std::fs;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Command, Output, Stdio};
+use std::sync::Mutex;
 use std::thread::sleep;
 use std::time::Duration;
 
 use beside::{BOTH, Bench, Library, Outcome, packets, sorted};
 use programs::Program;
-use weir_lab::{UdpSink, Veth, root_test};
+use weir_lab::{Network, UdpSink, Veth, root_test};
 use weir_sys::netns::NetNs;
 use weir_sys::skip;
 
@@ -373,12 +373,15 @@ fn compare_in_a_network(name: &'static str) {
     compare_with(name, |command| command);
 }
 
-fn compare_with(name: &'static str, prepare: impl Fn(&mut Command) -> &mut Command) {
-    let bench = Bench::new(Veth::default(), &[]).expect("no program is missing");
-    Program::compile(name).compare_by(&[], |command| {
-        let command = prepare(command).stdout(Stdio::piped()).stderr(Stdio::piped());
-        bench.network.rx().spawn(command).expect("it starts").wait_with_output().expect("it ends")
-    });
+fn compare_with(name: &'static str, prepare: impl Fn(&mut Command) -> &mut Command + Sync) {
+    Program::compile(name).compare_by(&[], |command| in_a_network_of_its_own(prepare(command)));
+}
+
+/// Runs a command in the receiving namespace of a new network.
+fn in_a_network_of_its_own(command: &mut Command) -> Output {
+    let network = Network::new(Veth::default()).expect("a network");
+    let child = network.rx().spawn(command.stdout(Stdio::piped()).stderr(Stdio::piped()));
+    child.expect("it starts").wait_with_output().expect("it ends")
 }
 
 #[root_test]
@@ -389,22 +392,21 @@ fn root_a_daemon_without_privileges_filters_late() {
 /// Neither fork, chroot and lost privileges keep a filter out of the kernel, nor does the program see how it gets there.
 #[root_test]
 fn root_a_daemon_without_privileges_filters_a_pool_in_the_kernel() {
+    let program = Program::compile("daemon");
     for source in ["tc", "auto"] {
-        let bench = Bench::new(Veth::default(), &[]).expect("no program is missing");
-        let reports = RefCell::new(String::new());
-        Program::compile("daemon").compare_by(&[], |command| {
-            command.env("WEIR_SOURCE", source).env("WEIR_REPORT", "1");
-            let child = bench.network.rx().spawn(command.stdout(Stdio::piped()).stderr(Stdio::piped()));
-            let mut output = child.expect("it starts").wait_with_output().expect("it ends");
+        let reports = Mutex::new(String::new());
+        program.compare_by(&[], |command| {
+            let mut output =
+                in_a_network_of_its_own(command.env("WEIR_SOURCE", source).env("WEIR_REPORT", "1"));
             let (ours, rest): (Vec<_>, Vec<_>) = String::from_utf8_lossy(&output.stderr)
                 .lines()
                 .map(str::to_owned)
                 .partition(|line| line.starts_with("weir: "));
-            reports.borrow_mut().push_str(&ours.join("\n"));
+            reports.lock().expect("no panic").push_str(&ours.join("\n"));
             output.stderr = rest.join("\n").into_bytes();
             output
         });
-        let reports = reports.into_inner();
+        let reports = reports.into_inner().expect("no panic");
         // With each of our two builds.
         assert_eq!(reports.matches("filter in the kernel; received 12, lost 0").count(), 2, "{reports}");
     }

@@ -43,7 +43,7 @@ int main(int count, char **arguments)
 	char error[PCAP_ERRBUF_SIZE] = "";
 	int descriptors = entries("/proc/self/fd"), threads = entries("/proc/self/task");
 	int executable = mappings("r-xp 00000000 00:00 0"), sockets = mappings("socket:"), taken = 0, i;
-	int cycles = count > 1 ? atoi(arguments[1]) : 250;
+	int cycles = count > 1 ? atoi(arguments[1]) : 50;
 	pcap_if_t *all;
 	void *library = dlopen("libpcap.so.0.8", RTLD_NOW | RTLD_LOCAL);
 

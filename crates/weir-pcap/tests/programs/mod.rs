@@ -2,8 +2,10 @@
 
 use std::fmt::Write as _;
 use std::os::unix::fs::symlink;
+use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
+use std::thread::{self, ScopedJoinHandle};
 
 use tempfile::TempDir;
 use weir_sys::netns::NetNs;
@@ -87,9 +89,9 @@ impl Program {
         self.compare_by(accepted, |command| command.output().expect("it starts"));
     }
 
-    /// Like [`Self::compare`], with a function that runs a command.
+    /// Like [`Self::compare`], with a function that runs a command. All runs are at the same time.
     #[allow(dead_code, reason = "not all tests need it")]
-    pub(crate) fn compare_by(&self, accepted: &[Difference], run: impl Fn(&mut Command) -> Output) {
+    pub(crate) fn compare_by(&self, accepted: &[Difference], run: impl Fn(&mut Command) -> Output + Sync) {
         self.compare_kinds(&["plain", "sanitized"], accepted, run);
     }
 
@@ -99,14 +101,21 @@ impl Program {
         &self,
         kinds: &[&str],
         accepted: &[Difference],
-        run: impl Fn(&mut Command) -> Output,
+        run: impl Fn(&mut Command) -> Output + Sync,
     ) {
-        let system = self.lines(&run(&mut self.command("plain", None)), "the system's library");
-        let lib = self.path("lib");
-        for kind in kinds {
-            let ours = self.lines(&run(&mut self.command(kind, Some(&lib))), &format!("ours, {kind}"));
-            self.same(&system, &ours, accepted);
-        }
+        let (run, lib) = (&run, &self.path("lib"));
+        let start = |mut command: Command| move || run(&mut command);
+        thread::scope(|scope| {
+            let system = scope.spawn(start(self.command("plain", None)));
+            let ours = kinds.iter().map(|kind| (kind, scope.spawn(start(self.command(kind, Some(lib))))));
+            let ours: Vec<_> = ours.collect();
+            let ended =
+                |run: ScopedJoinHandle<'_, Output>| run.join().unwrap_or_else(|panic| resume_unwind(panic));
+            let system = self.lines(&ended(system), "the system's library");
+            for (kind, run) in ours {
+                self.same(&system, &self.lines(&ended(run), &format!("ours, {kind}")), accepted);
+            }
+        });
     }
 
     /// Returns the command that runs the program on our library: `plain`, or `sanitized`.
