@@ -357,3 +357,30 @@ fn one_or_mixed(mut names: impl Iterator<Item = &'static str>) -> &'static str {
     let Some(first) = names.next() else { return "none" };
     if names.all(|name| name == first) { first } else { "mixed" }
 }
+
+#[cfg(test)]
+mod tests {
+    use weir_lab::{Network, Veth, require_kernel, require_root};
+
+    use super::*;
+
+    #[test]
+    fn root_statistics_say_whether_packets_are_counted() {
+        const NAME: &str = "root_statistics_say_whether_packets_are_counted";
+        if !require_root(NAME) || !require_kernel(NAME, (6, 6), "tcx") {
+            return;
+        }
+        let network = Network::new(Veth::default()).expect("a network");
+        network.rx().run(|| {
+            let mut statistics = Statistics::on("rx0").start().expect("they start");
+            for on in [true, false, true] {
+                statistics.switch().expect("with tc").turn(on).expect("the kernel has tcx");
+                assert_eq!(StatisticsSummary::is_on(&statistics), on);
+                let read = StatisticsSummary::read(&mut statistics).expect("the kernel answers");
+                assert_eq!((read.interface.as_str(), read.on), ("rx0", on));
+            }
+            statistics.stop().expect("it is detached");
+            assert!(!StatisticsSummary::is_on(&statistics));
+        });
+    }
+}

@@ -2,8 +2,9 @@
 
 use std::ffi::CStr;
 use std::fs;
-use std::io;
+use std::io::{self, Read as _, Write as _};
 use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd, OwnedFd, RawFd};
+use std::os::unix::net::UnixStream;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
@@ -249,6 +250,34 @@ impl Drop for Forked {
     }
 }
 
+/// Runs `work` in a new process with one thread, which may [`fork`] unlike a test, and returns its result, or what its panic
+/// says. For tests alone.
+///
+/// # Panics
+///
+/// If there is no such process.
+pub fn in_a_test(work: impl FnOnce() -> String) -> String {
+    let (mut ours, theirs) = UnixStream::pair().expect("a pair");
+    // SAFETY: the child allocates, which is sound with the C library's allocator (fork(3) holds its locks), and ends without
+    // running any other code of its parent.
+    let pid = unsafe { libc::fork() };
+    assert!(pid >= 0, "{}", io::Error::last_os_error());
+    if pid == 0 {
+        drop(ours);
+        let said = catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
+            panic.downcast_ref::<String>().cloned().unwrap_or_else(|| "a panic".to_owned())
+        });
+        let _ = (&theirs).write_all(said.as_bytes());
+        // SAFETY: as in `begin`.
+        unsafe { libc::_exit(0) }
+    }
+    drop(theirs);
+    let mut said = String::new();
+    ours.read_to_string(&mut said).expect("what it says");
+    wait_for(pid);
+    said
+}
+
 fn open_descriptors() -> io::Result<Vec<RawFd>> {
     let entries = fs::read_dir("/proc/self/fd")?.collect::<io::Result<Vec<_>>>()?;
     Ok(entries.iter().filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect())
@@ -288,14 +317,13 @@ fn close_what_an_exec_would(open: &[RawFd], keep: BorrowedFd<'_>) {
 mod tests {
     use std::fs::File;
     use std::io::{Read as _, Write as _};
-    use std::os::unix::net::UnixStream;
 
     use super::*;
 
     #[test]
     fn who_goes_beyond_the_limits_is_ended() {
         // Needs a process with one thread, unlike the test's own.
-        let told = in_a_process_of_its_own(|| {
+        let told = in_a_test(|| {
             let limits = |time| Limits { memory: 1 << 30, seconds: 1, time: Duration::from_millis(time) };
             let said = |work: fn(&mut File)| said_within(limits(300_000), work);
             let idle = said_within(limits(50), |socket| {
@@ -325,25 +353,6 @@ mod tests {
         let mut said = String::new();
         let mut socket = File::from(forked.socket().try_clone_to_owned().expect("a descriptor"));
         socket.read_to_string(&mut said).expect("until it ends");
-        said
-    }
-
-    /// Runs `work` in a new process, and returns its result.
-    fn in_a_process_of_its_own(work: impl FnOnce() -> String) -> String {
-        let (mut ours, theirs) = UnixStream::pair().expect("a pair");
-        // SAFETY: the child allocates, which is sound with the C library's allocator (fork(3) holds its locks), and
-        // ends without running any other code of ours.
-        let pid = unsafe { libc::fork() };
-        if pid == 0 {
-            let said = catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| "a panic".to_owned());
-            let _ = (&theirs).write_all(said.as_bytes());
-            // SAFETY: as in `begin`.
-            unsafe { libc::_exit(0) }
-        }
-        drop(theirs);
-        let mut said = String::new();
-        ours.read_to_string(&mut said).expect("what it says");
-        wait_for(pid);
         said
     }
 

@@ -13,7 +13,7 @@ use std::process::{Command, Stdio};
 use std::thread;
 
 use rustix::fs::{Mode, OFlags, SealFlags, fchmod, fcntl_add_seals};
-use rustix::net::{AddressFamily, SocketFlags, SocketType, netlink, socket_with};
+use rustix::net::{AddressFamily, SendFlags, SocketFlags, SocketType, netlink, send, socket_with};
 use rustix::process::{
     Pid, Resource, Signal, getppid, getrlimit, kill_process, prlimit, setpriority_pgrp, setpriority_process,
     setrlimit,
@@ -175,15 +175,38 @@ fn who_reads_files_has_no_socket() {
         in_a_child("who_reads_files_has_no_socket", mine.path());
         return;
     };
+    let (here, _there) = UnixDatagram::pair().expect("a pair");
     let held = confine(&Needs::to_read(&[mine.join("trace")], None)).expect("confined");
     assert_eq!(fs::read(mine.join("trace")).expect("the file named"), b"packets");
+    fs::read("/proc/sys/kernel/osrelease").expect("what the C library may read at any time");
     unknown_call(UdpSocket::bind("127.0.0.1:0"));
+    unknown_call(send(&here, b"to whom it is connected", SendFlags::empty()));
     assert!(weir::link::links().is_err());
     if held.landlock != Level::None {
         denied(File::open("/etc/passwd"));
         denied(File::create(mine.join("new")));
         denied(File::options().write(true).open(mine.join("trace")));
     }
+}
+
+#[test]
+fn who_sends_files_has_the_sockets_that_are_open() {
+    let Some(mine) = env::var_os(INSIDE).map(PathBuf::from) else {
+        let mine = tempfile::tempdir().expect("a directory");
+        in_a_child("who_sends_files_has_the_sockets_that_are_open", mine.path());
+        return;
+    };
+    let (here, there) = UnixDatagram::pair().expect("a pair");
+    let named = mine.join("named");
+    let _heard = UnixDatagram::bind(&named).expect("a name");
+    confine(&Needs::to_read(&[], None).send()).expect("confined");
+    send(&here, b"packet", SendFlags::empty()).expect("to whom it is connected");
+    let mut packet = [0; 6];
+    there.recv(&mut packet).expect("it is there");
+    assert_eq!(&packet, b"packet");
+    unknown_call(here.send_to(b"packet", &named));
+    unknown_call(UnixDatagram::unbound());
+    unknown_call(UdpSocket::bind("127.0.0.1:0"));
 }
 
 #[test]

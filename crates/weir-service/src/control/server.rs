@@ -143,6 +143,12 @@ fn in_one_line(word: &str) -> String {
     word
 }
 
+/// Waits until the client says more, or has ended. `false`: it did neither within `patience`.
+fn is_heard_within(stream: &UnixStream, patience: Duration) -> io::Result<bool> {
+    let patience = Timespec::try_from(patience).map_err(io::Error::other)?;
+    Ok(poll(&mut [PollFd::new(stream, PollFlags::IN)], Some(&patience))? > 0)
+}
+
 /// A conversation with a client.
 struct Talk<'a> {
     stream: UnixStream,
@@ -158,7 +164,7 @@ impl Talk<'_> {
         let longest = if self.member.is_some() { LONGEST_OF_MEMBER } else { LONGEST };
         let until = Instant::now() + longest;
         let mut patience = PATIENCE;
-        while self.is_heard_within(patience)? {
+        while is_heard_within(&self.stream, patience)? {
             let Some((request, descriptors)) = wire::receive::<Request<Box<RawValue>>>(&self.stream)? else {
                 return Ok(());
             };
@@ -179,11 +185,6 @@ impl Talk<'_> {
             thread::sleep(PACE);
         }
         told
-    }
-
-    fn is_heard_within(&self, patience: Duration) -> io::Result<bool> {
-        let patience = Timespec::try_from(patience).map_err(io::Error::other)?;
-        Ok(poll(&mut [PollFd::new(&self.stream, PollFlags::IN)], Some(&patience))? > 0)
     }
 
     fn say(&self, answer: &Answer) -> io::Result<()> {
@@ -395,6 +396,8 @@ impl Shared {
 
 #[cfg(test)]
 mod tests {
+    use std::io::{Read as _, Write as _};
+
     use serde_json::json;
 
     use super::*;
@@ -413,6 +416,20 @@ mod tests {
         }
         let why = ask(VERSION, json!({ "unheard_of": [] })).expect_err("no question");
         assert!(why.contains("unheard_of"), "{why}");
+    }
+
+    #[test]
+    fn a_client_is_heard_when_it_speaks_or_leaves() {
+        let (ours, theirs) = UnixStream::pair().expect("a pair");
+        let heard = |patience| is_heard_within(&ours, patience).expect("a socket");
+        assert!(!heard(Duration::from_millis(1)), "it is silent");
+        (&theirs).write_all(b"?").expect("room");
+        assert!(heard(Duration::from_secs(60)));
+        assert!(heard(Duration::ZERO), "nobody has read it yet");
+        (&ours).read_exact(&mut [0]).expect("what it said");
+        assert!(!heard(Duration::ZERO));
+        drop(theirs);
+        assert!(heard(Duration::from_secs(60)), "the end is read, too");
     }
 
     #[test]

@@ -131,3 +131,90 @@ impl Drop for Helpers {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    use rustix::fs::fstat;
+    use weir::writer::{Rotation, WriterOptions};
+    use weir_sys::fork::in_a_test;
+
+    use super::*;
+
+    /// What the helper processes do for a capture to `t-%s.pcapng` in `place`, which calls `command` for each file.
+    fn with_helpers(command: Option<&str>, work: impl FnOnce(&Path, &Arc<Helpers>)) {
+        let directory = tempfile::tempdir().expect("a directory");
+        let place = directory.path();
+        let said = in_a_test(|| {
+            let rotation = Rotation { size: Some(1), ..Rotation::default() };
+            let command = command.map(Into::into);
+            let options = WriterOptions { rotation, strftime: true, command, ..WriterOptions::default() };
+            let file = place.join("t-%s.pcapng");
+            let helpers = Helpers::for_file(Some(&file), &options).expect("they start");
+            work(place, &helpers.expect("a file needs them"));
+            "well".to_owned()
+        });
+        assert_eq!(said, "well");
+    }
+
+    #[test]
+    fn files_are_opened_listed_and_removed_by_another_process() {
+        with_helpers(None, |place, helpers| {
+            let template = Template::new(Path::new("-"), &WriterOptions::default());
+            assert_eq!(helpers.list(&template).expect("an empty list"), []);
+            let path = place.join("t-17.pcapng");
+            let handed = helpers.open(&path, Opening::New).expect("a file");
+            assert!(handed.created && !handed.inherited, "{handed:?}");
+            let again = helpers.open(&path, Opening::New);
+            assert!(
+                matches!(&again, Err(Refusal::Io(error)) if error.kind() == io::ErrorKind::AlreadyExists),
+                "{again:?}"
+            );
+            fs::write(&path, "12345").expect("room");
+            let modified = UNIX_EPOCH + Duration::new(1_000_000_007, 250);
+            File::options()
+                .write(true)
+                .open(&path)
+                .and_then(|file| file.set_modified(modified))
+                .expect("its time");
+            fs::write(place.join("other"), "of nobody").expect("room");
+            let found = helpers.list(&template).expect("a list");
+            let [Found { path: of, bytes: 5, modified: since, locked: false, ours: false }] = &found[..]
+            else {
+                panic!("{found:?}")
+            };
+            assert_eq!((of, since), (&path, &modified));
+            let (directory, expected) = (helpers.directory(&path).expect("a directory"), fs::metadata(place));
+            let number = |file: &File| fstat(file).expect("open").st_ino;
+            assert_eq!(number(&directory), std::os::unix::fs::MetadataExt::ino(&expected.expect("there")));
+            for _ in 0..2 {
+                let there = path.exists();
+                let held = helpers.remove(&path).expect("it may be gone already");
+                assert_eq!(held.is_some(), there);
+                assert!(!path.exists());
+            }
+            let why = helpers.open(&place.join("other"), Opening::Any).expect_err("of nobody");
+            assert!(matches!(&why, Refusal::Io(error) if error.to_string().contains("declared")), "{why:?}");
+            let why = helpers.run("true".as_ref(), &path).expect_err("no program was named");
+            assert!(why.contains("not found"), "{why}");
+        });
+    }
+
+    #[test]
+    fn the_program_for_finished_files_says_how_it_ended() {
+        for (command, expected) in [("true", Ok(())), ("false", Err("status"))] {
+            with_helpers(Some(command), |place, helpers| {
+                let ran = helpers.run(command.as_ref(), &place.join("t-17.pcapng"));
+                match expected {
+                    Ok(()) => assert_eq!(ran, Ok(())),
+                    Err(word) => assert!(ran.as_ref().is_err_and(|why| why.contains(word)), "{ran:?}"),
+                }
+                let ran = helpers.run(command.as_ref(), &place.join("other")).expect_err("of nobody");
+                assert!(ran.contains("does not belong"), "{ran}");
+            });
+        }
+    }
+}

@@ -190,3 +190,34 @@ impl Resolver {
 fn helper(why: &dyn std::fmt::Display) -> Error {
     Error::Helper(why.to_string())
 }
+
+#[cfg(test)]
+mod tests {
+    use std::net::Ipv4Addr;
+
+    use weir_sys::fork::in_a_test;
+
+    use super::*;
+
+    #[test]
+    fn the_address_asked_for_first_is_forgotten_first() {
+        let said = in_a_test(|| {
+            let mut resolver = Resolver::start_as(None).expect("a process");
+            let address = |number: usize| {
+                IpAddr::from(Ipv4Addr::from_bits(u32::try_from(number).expect("a short number")))
+            };
+            (0..MOST).for_each(|number| resolver.remember(address(number)));
+            assert_eq!((resolver.hosts.len(), resolver.order.len()), (MOST, MOST));
+            assert!((0..MOST).all(|number| resolver.hosts.contains_key(&address(number))));
+            for more in MOST..MOST + 2 {
+                resolver.remember(address(more));
+                assert_eq!((resolver.hosts.len(), resolver.order.len()), (MOST, MOST));
+                assert!(resolver.hosts.contains_key(&address(more)));
+                assert!(!resolver.hosts.contains_key(&address(more - MOST)));
+                assert!(resolver.hosts.contains_key(&address(more - MOST + 1)));
+            }
+            "well".to_owned()
+        });
+        assert_eq!(said, "well");
+    }
+}
