@@ -2,7 +2,9 @@
 
 mod programs;
 
+use std::panic::resume_unwind;
 use std::process::{Command, Output, Stdio};
+use std::thread;
 
 use programs::Program;
 use weir_lab::root_test;
@@ -42,8 +44,12 @@ fn root_foreign() {
         return skip::this_test(format_args!("nft: {error} (scripts/setup test)"));
     }
     let program = Program::compile("foreign");
-    let system = lines(&with_a_log(&mut program.on_systems()));
-    assert_eq!(lines(&with_a_log(&mut program.on_ours("plain"))), system);
+    let [system, ours] = thread::scope(|scope| {
+        [program.on_systems(), program.on_ours("plain")]
+            .map(|mut command| scope.spawn(move || lines(&with_a_log(&mut command))))
+            .map(|run| run.join().unwrap_or_else(|panic| resume_unwind(panic)))
+    });
+    assert_eq!(ours, system);
     let got = system.iter().filter(|line| line.contains(" 80 of 80 bytes, the last 0x1")).count();
     assert_eq!(got, 7, "{system:#?}");
 }

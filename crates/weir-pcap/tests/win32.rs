@@ -7,6 +7,7 @@ use std::fs;
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::thread;
 
 use programs::{Program, in_a_network};
 use weir_lab::{FrameSender, Network, Veth, root_test};
@@ -17,9 +18,11 @@ const LINES: &str = include_str!("c/win32.txt");
 #[root_test]
 fn root_win32() {
     let program = Program::compile_for_ours("tests/c", "win32");
-    for kind in ["plain", "sanitized"] {
-        same(&run(&mut program.on_ours(kind)), LINES);
-    }
+    thread::scope(|scope| {
+        for kind in ["plain", "sanitized"] {
+            scope.spawn(|| same(&run(&mut program.on_ours(kind)), LINES));
+        }
+    });
 }
 
 /// Weir's pool has its size since it was opened; all else is the same.
