@@ -135,12 +135,15 @@ impl Drop for Helpers {
 #[cfg(test)]
 mod tests {
     use std::fs;
+    use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
     use std::sync::Arc;
     use std::time::Duration;
 
-    use rustix::fs::fstat;
+    use rustix::process::geteuid;
     use weir::writer::{Rotation, WriterOptions};
     use weir_sys::fork::in_a_test;
+    use weir_sys::skip;
+    use weir_sys::user::User;
 
     use super::*;
 
@@ -187,9 +190,9 @@ mod tests {
                 panic!("{found:?}")
             };
             assert_eq!((of, since), (&path, &modified));
-            let (directory, expected) = (helpers.directory(&path).expect("a directory"), fs::metadata(place));
-            let number = |file: &File| fstat(file).expect("open").st_ino;
-            assert_eq!(number(&directory), std::os::unix::fs::MetadataExt::ino(&expected.expect("there")));
+            let directory = helpers.directory(&path).and_then(|directory| directory.metadata());
+            let expected = fs::metadata(place).expect("it is there");
+            assert_eq!(directory.expect("a directory").ino(), expected.ino());
             for _ in 0..2 {
                 let there = path.exists();
                 let held = helpers.remove(&path).expect("it may be gone already");
@@ -215,6 +218,41 @@ mod tests {
                 let ran = helpers.run(command.as_ref(), &place.join("other")).expect_err("of nobody");
                 assert!(ran.contains("does not belong"), "{ran}");
             });
+        }
+    }
+
+    /// Whoever captures as another user may not remove sockets where the first one has made them.
+    #[test]
+    fn root_sockets_are_removed_at_the_end_whoever_captures() {
+        const NAME: &str = "root_sockets_are_removed_at_the_end_whoever_captures";
+        if !geteuid().is_root() {
+            return skip::unless_required(NAME, "another user needs root");
+        }
+        let other = User::find("nobody").expect("a database").expect("everywhere");
+        for user in [None, Some(&other)] {
+            let (sockets, files) = (tempfile::tempdir().expect("a directory"), tempfile::tempdir());
+            let (socket, files) = (sockets.path().join("socket"), files.expect("another"));
+            fs::write(&socket, "").expect("room");
+            fs::set_permissions(files.path(), fs::Permissions::from_mode(0o777)).expect("its mode");
+            let said = in_a_test(|| {
+                let (file, options) = (files.path().join("t.pcapng"), WriterOptions::default());
+                let helpers = Helpers::start(Some(&file), &options, user, vec![socket.clone()]);
+                let helpers = helpers.expect("they start").expect("a file needs them");
+                if let Some(process) = &helpers.sockets {
+                    let ask = Ask::Open { path: bytes(&file), opening: Opening::Any };
+                    send(process.socket(), &ask, None).expect("it listens");
+                    let answer = receive(process.socket()).expect("it answers").map(|(answer, _)| answer);
+                    assert!(matches!(answer, Some(Answer::NotOurs)), "it has no file: {answer:?}");
+                }
+                helpers.open(&file, Opening::New).expect("a file");
+                assert!(socket.exists(), "until the end");
+                drop(helpers);
+                assert!(!socket.exists());
+                "well".to_owned()
+            });
+            assert_eq!(said, "well", "{user:?}");
+            let owner = fs::metadata(files.path().join("t.pcapng")).expect("it stays").uid();
+            assert_eq!(owner, user.map_or(0, |user| user.uid));
         }
     }
 }
