@@ -171,3 +171,49 @@ fn take(descriptors: &mut impl Iterator<Item = OwnedFd>, count: usize) -> Result
 pub(super) fn borrowed<'a>(each: impl Iterator<Item = &'a Vec<OwnedFd>>) -> Vec<BorrowedFd<'a>> {
     each.flatten().map(OwnedFd::as_fd).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+    use std::os::fd::AsRawFd as _;
+
+    use weir::filter::Receiver;
+
+    use super::*;
+
+    /// Two places of one and two descriptors.
+    fn places() -> [Place; 2] {
+        [1, 2].map(|number| {
+            let receiver =
+                Receiver { link_type: 1, metadata: true, swapped: false, netmask: None, tags_lost: false };
+            let seat = Seat { interface: number, name: format!("eth{number}"), receiver };
+            let descriptors = (0..number).map(|_| File::open("/dev/null").expect("a file").into()).collect();
+            Place { seat, kind: PlaceKind::Process, descriptors }
+        })
+    }
+
+    fn numbers(places: &[Place]) -> Vec<Vec<i32>> {
+        let of = |place: &Place| place.descriptors.iter().map(OwnedFd::as_raw_fd).collect();
+        places.iter().map(of).collect()
+    }
+
+    #[test]
+    fn each_place_has_its_own_descriptors() {
+        let sent = places();
+        let (texts, expected) = (sent.each_ref().map(SentPlace::of).into(), numbers(&sent));
+        let descriptors = sent.into_iter().flat_map(|place| place.descriptors).collect();
+        let received = SentPlace::received(texts, descriptors).expect("as many as are said");
+        assert_eq!(numbers(&received), expected);
+        let names: Vec<_> = received.iter().map(|place| place.seat.name.as_str()).collect();
+        assert_eq!(names, ["eth1", "eth2"]);
+    }
+
+    #[test]
+    fn a_place_that_is_described_comes_without_descriptors() {
+        let sent = places();
+        let received = SentPlace::received(sent.each_ref().map(SentPlace::described).into(), Vec::new());
+        assert_eq!(numbers(&received.expect("none are said")), [const { Vec::<i32>::new() }; 2]);
+        let received = SentPlace::received(sent.each_ref().map(SentPlace::of).into(), Vec::new());
+        assert!(matches!(received, Err(Error::Descriptors)), "{received:?}");
+    }
+}
