@@ -221,6 +221,18 @@ mod tests {
         }
     }
 
+    #[test]
+    fn it_is_told_if_who_runs_the_program_has_ended() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let script = directory.path().join("script");
+        fs::write(&script, "#!/bin/sh\nkill -9 $PPID\n").expect("room");
+        fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).expect("its mode");
+        with_helpers(script.to_str(), |place, helpers| {
+            let ran = helpers.run(script.as_os_str(), &place.join("t-17.pcapng")).expect_err("killed");
+            assert!(ran.contains("(weir-run) has ended"), "{ran}");
+        });
+    }
+
     /// Whoever captures as another user may not remove sockets where the first one has made them.
     #[test]
     fn root_sockets_are_removed_at_the_end_whoever_captures() {
