@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::thread;
 
-use rustix::fs::{Mode, OFlags, SealFlags, fchmod, fcntl_add_seals};
+use rustix::fs::{FileType, Mode, OFlags, SealFlags, fchmod, fcntl_add_seals, mknodat};
 use rustix::net::{AddressFamily, SendFlags, SocketFlags, SocketType, netlink, send, socket_with};
 use rustix::process::{
     Pid, Resource, Signal, getppid, getrlimit, kill_process, prlimit, setpriority_pgrp, setpriority_process,
@@ -234,6 +234,17 @@ fn where_files_are_made_is_told() {
     assert_eq!(places("/var/tmp/a.pcapng"), [PathBuf::from("/var/tmp")]);
     assert_eq!(places("/dev/null"), [PathBuf::from("/dev/null")]);
     assert!(places("-").is_empty());
+    let directory = tempfile::tempdir().expect("a directory");
+    let pipe = directory.path().join("pipe");
+    mknodat(CWD, &pipe, FileType::Fifo, Mode::RWXU, 0).expect("a pipe");
+    assert_eq!(places(pipe.to_str().expect("UTF-8")), [pipe]);
+}
+
+#[test]
+fn threads_that_keep_more_capabilities_are_counted() {
+    assert_eq!(privileged_threads(Capabilities::all()), 0);
+    let held = privilege::effective().expect("the kernel tells");
+    assert_eq!(privileged_threads(Capabilities::empty()) > 0, !held.is_empty());
 }
 
 /// A process that runs other programs keeps the capabilities that it needs, of those that it has.
