@@ -279,6 +279,11 @@ impl fmt::Display for What {
     }
 }
 
+/// Returns when the account is due that follows the one of this time.
+fn due_after(published: Instant, nobody_waits: bool) -> Instant {
+    published + if nobody_waits { PERIOD } else { PACE }
+}
+
 /// A control socket that is being served.
 #[derive(Debug)]
 pub(crate) struct Control {
@@ -295,8 +300,7 @@ pub(crate) struct Control {
 impl Control {
     /// Returns when the next account is due.
     pub(crate) fn due(&self) -> Instant {
-        let nobody_waits = self.shared.asked.load(Ordering::SeqCst) == self.answered;
-        self.published + if nobody_waits { PERIOD } else { PACE }
+        due_after(self.published, self.shared.asked.load(Ordering::SeqCst) == self.answered)
     }
 
     /// Returns whether an account is due. An account taken after this call includes everything that happened before the
@@ -325,5 +329,17 @@ impl Control {
     /// Returns the changes since the last call, oldest first.
     pub(crate) fn changes(&self) -> Vec<Change> {
         std::mem::take(&mut *self.shared.changes.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_next_account_is_due_later_and_sooner_if_somebody_waits() {
+        let published = Instant::now();
+        let [idle, asked] = [true, false].map(|nobody_waits| due_after(published, nobody_waits));
+        assert!(published < asked && asked < idle, "{published:?} {asked:?} {idle:?}");
     }
 }
