@@ -117,10 +117,11 @@ impl Resolver {
         self.waiting.clear();
         self.hear();
         for address in addresses.into_iter().map(|address| address.to_canonical()) {
-            // Nobody has this one.
-            let is_new = !address.is_unspecified() && !self.hosts.contains_key(&address);
             // Without room, the process is busy; a later packet asks again.
-            if is_new && self.answers && wire::send(self.process.socket(), &wire::ask(address)).is_ok() {
+            if self.is_new(address)
+                && self.answers
+                && wire::send(self.process.socket(), &wire::ask(address)).is_ok()
+            {
                 self.remember(address);
                 self.waiting.push(address);
             }
@@ -145,6 +146,12 @@ impl Resolver {
             let left = Timespec::try_from(left).ok();
             let _retried = poll(&mut [PollFd::new(&self.process.socket(), PollFlags::IN)], left.as_ref());
         }
+    }
+
+    /// Returns whether to ask for the name of an address.
+    fn is_new(&self, address: IpAddr) -> bool {
+        // Nobody has the unspecified one.
+        !address.is_unspecified() && !self.hosts.contains_key(&address)
     }
 
     fn remember(&mut self, address: IpAddr) {
@@ -215,6 +222,29 @@ mod tests {
                 assert!(resolver.hosts.contains_key(&address(more)));
                 assert!(!resolver.hosts.contains_key(&address(more - MOST)));
                 assert!(resolver.hosts.contains_key(&address(more - MOST + 1)));
+            }
+            "well".to_owned()
+        });
+        assert_eq!(said, "well");
+    }
+
+    #[test]
+    fn an_address_is_asked_for_once_and_own_queries_are_known() {
+        let said = in_a_test(|| {
+            let mut resolver = Resolver::start_as(None).expect("a process");
+            let host = IpAddr::from([192, 0, 2, 1]);
+            assert!(resolver.is_new(host));
+            resolver.remember(host);
+            assert!(!resolver.is_new(host) && resolver.is_new([192, 0, 2, 2].into()));
+            assert!(!resolver.is_new(Ipv4Addr::UNSPECIFIED.into()), "nobody has it");
+
+            let [own, server] =
+                ["192.0.2.9:1024", "192.0.2.53:53"].map(|end| end.parse().expect("an address"));
+            let other = "192.0.2.9:1025".parse().expect("another port");
+            resolver.sockets = vec![(other, own), (own, server)];
+            assert!(resolver.is_own(own, server) && resolver.is_own(server, own));
+            for (from, to) in [(other, server), (server, other), (own, own), (server, server)] {
+                assert!(!resolver.is_own(from, to), "{from} {to}");
             }
             "well".to_owned()
         });
