@@ -8,24 +8,24 @@ pub fn byte(bytes: &[u8], at: usize) -> Option<u8> {
 
 /// Returns the two bytes at `at`.
 #[inline]
-pub fn word(bytes: &[u8], at: usize) -> Option<u16> {
+pub fn be16(bytes: &[u8], at: usize) -> Option<u16> {
     bytes.get(at..)?.first_chunk().map(|&field| u16::from_be_bytes(field))
 }
 
 /// Returns the two bytes at `at`, the lowest first.
 #[inline]
-pub(crate) fn word_le(bytes: &[u8], at: usize) -> Option<u16> {
-    word(bytes, at).map(u16::swap_bytes)
+pub(crate) fn le16(bytes: &[u8], at: usize) -> Option<u16> {
+    be16(bytes, at).map(u16::swap_bytes)
 }
 
 /// Returns the four bytes at `at`, the lowest first.
 #[inline]
-pub(crate) fn long_le(bytes: &[u8], at: usize) -> Option<u32> {
-    long(bytes, at).map(u32::swap_bytes)
+pub(crate) fn le32(bytes: &[u8], at: usize) -> Option<u32> {
+    be32(bytes, at).map(u32::swap_bytes)
 }
 
 /// Returns the four bytes at `at`.
 #[inline]
-pub fn long(bytes: &[u8], at: usize) -> Option<u32> {
+pub fn be32(bytes: &[u8], at: usize) -> Option<u32> {
     bytes.get(at..)?.first_chunk().map(|&field| u32::from_be_bytes(field))
 }

@@ -8,7 +8,7 @@ use crate::walk::{Layer, Walk};
 
 /// An end of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct End {
+pub struct Endpoint {
     /// Its address.
     pub address: IpAddr,
     /// Its port; 0 if the protocol has none, and where it is cut or in another fragment.
@@ -21,7 +21,7 @@ pub struct Flow {
     /// The protocol of IP, behind extension headers.
     pub protocol: u8,
     /// Both ends, the lower one first.
-    pub ends: [End; 2],
+    pub ends: [Endpoint; 2],
 }
 
 /// Which way a packet of a flow goes.
@@ -36,7 +36,7 @@ pub enum Way {
 impl Flow {
     /// Returns the flow from one end to another, and which way that is.
     #[inline]
-    pub fn between(protocol: u8, from: End, to: End) -> (Self, Way) {
+    pub fn between(protocol: u8, from: Endpoint, to: Endpoint) -> (Self, Way) {
         if from <= to {
             (Self { protocol, ends: [from, to] }, Way::Up)
         } else {
@@ -49,7 +49,8 @@ impl Flow {
     pub fn of(ip: &Ip, packet: &[u8]) -> (Self, Way) {
         let [source, destination] = ip.ends(packet);
         let [from, to] = ip.ports(packet).unwrap_or_default();
-        let (from, to) = (End { address: source, port: from }, End { address: destination, port: to });
+        let (from, to) =
+            (Endpoint { address: source, port: from }, Endpoint { address: destination, port: to });
         Self::between(ip.protocol, from, to)
     }
 

@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 use std::ops::Range;
 
-use crate::bytes::{byte, word};
+use crate::bytes::{be16, byte};
 use crate::numbers::{most, protocol};
 
 /// The versions of IP.
@@ -215,7 +215,7 @@ impl Ip {
     pub fn v6(packet: &[u8]) -> Option<Self> {
         let mut extensions = Extensions::of(packet)?;
         while extensions.next().is_some() {}
-        let length = word(packet, 4)?;
+        let length = be16(packet, 4)?;
         Some(Self {
             version: Version::V6,
             protocol: extensions.number,
@@ -277,7 +277,7 @@ impl Ip {
         if !protocol::has_ports(self.protocol) || self.is_later() {
             return None;
         }
-        Some([word(packet, self.payload)?, word(packet, self.payload + 2)?])
+        Some([be16(packet, self.payload)?, be16(packet, self.payload + 2)?])
     }
 }
 

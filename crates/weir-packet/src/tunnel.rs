@@ -1,6 +1,6 @@
 //! What carries another packet.
 
-use crate::bytes::{byte, long, word};
+use crate::bytes::{be16, be32, byte};
 use crate::link::{Payload, by_version};
 use crate::numbers::{ethertype, most, port, protocol};
 
@@ -38,7 +38,7 @@ pub fn enter(protocol: u8, bytes: &[u8], at: usize) -> Option<Entry> {
         protocol::IPV4 => Some(in_ip(ethertype::IPV4, at)),
         protocol::IPV6 => Some(in_ip(ethertype::IPV6, at)),
         protocol::GRE => gre(bytes, at),
-        protocol::UDP => match word(bytes, at + 2)? {
+        protocol::UDP => match be16(bytes, at + 2)? {
             port::VXLAN | port::LINUX_VXLAN => vxlan(bytes, at + 8),
             port::GENEVE => geneve(bytes, at + 8),
             port::GTP_U => gtp_u(bytes, at + 8),
@@ -53,7 +53,7 @@ fn in_ip(kind: u16, at: usize) -> Entry {
 }
 
 fn gre(bytes: &[u8], at: usize) -> Option<Entry> {
-    let flags = word(bytes, at)?;
+    let flags = be16(bytes, at)?;
     // No routing, no other version.
     if flags & 0x4007 != 0 {
         return None;
@@ -62,14 +62,14 @@ fn gre(bytes: &[u8], at: usize) -> Option<Entry> {
     let (checksum, key, number) = (four(0x8000), four(0x2000), four(0x1000));
     Some(Entry {
         tunnel: Tunnel::Gre,
-        number: if key > 0 { long(bytes, at + 4 + checksum) } else { None },
-        inside: Payload { kind: word(bytes, at + 2)?, at: at + 4 + checksum + key + number },
+        number: if key > 0 { be32(bytes, at + 4 + checksum) } else { None },
+        inside: Payload { kind: be16(bytes, at + 2)?, at: at + 4 + checksum + key + number },
     })
 }
 
 /// The upper three bytes of the four at `at`.
 fn network(bytes: &[u8], at: usize) -> Option<u32> {
-    long(bytes, at).map(|field| field >> 8)
+    be32(bytes, at).map(|field| field >> 8)
 }
 
 fn vxlan(bytes: &[u8], at: usize) -> Option<Entry> {
@@ -87,7 +87,7 @@ fn geneve(bytes: &[u8], at: usize) -> Option<Entry> {
         return None;
     }
     let options = usize::from(first & 0x3f) * 4;
-    let inside = Payload { kind: word(bytes, at + 2)?, at: at + 8 + options };
+    let inside = Payload { kind: be16(bytes, at + 2)?, at: at + 8 + options };
     Some(Entry { tunnel: Tunnel::Geneve, number: Some(network(bytes, at + 4)?), inside })
 }
 
@@ -98,7 +98,7 @@ fn gtp_u(bytes: &[u8], at: usize) -> Option<Entry> {
     if flags >> 4 != 3 || byte(bytes, at + 1)? != USERS_PACKET {
         return None;
     }
-    let number = long(bytes, at + 4)?;
+    let number = be32(bytes, at + 4)?;
     let mut inside = at + 8;
     if flags & 7 != 0 {
         // Sequence number, N-PDU number and the type of the first extension take four bytes, even if only one is there.

@@ -1,7 +1,7 @@
 //! What a packet carries behind the headers of TCP and UDP.
 
 use weir_packet::protocol::{TCP, UDP};
-use weir_packet::{End, Layer, Walk};
+use weir_packet::{Endpoint, Layer, Walk};
 
 use crate::bytes::{Bytes, Cut};
 
@@ -13,9 +13,9 @@ pub struct Segment<'a> {
     /// The protocol in front of it (IANA): TCP or UDP.
     pub protocol: u8,
     /// Who sent it.
-    pub source: End,
+    pub source: Endpoint,
     /// To whom.
-    pub destination: End,
+    pub destination: Endpoint,
     /// The number of its first byte in a TCP connection; `None`: UDP, or a part of a fragmented datagram.
     pub sequence: Option<u32>,
     /// The payload. It is at [`Bytes::at`] in the frame.
@@ -42,7 +42,7 @@ pub fn segments(link_type: u16, frame: &[u8], original_len: u32) -> impl Iterato
             let packet = packet.sized(len);
             let [source, destination] = ip.ends(packet.data);
             let [from, to] = ip.ports(packet.data)?;
-            let end = |address, port| End { address, port };
+            let end = |address, port| Endpoint { address, port };
             let (payload, sequence) = payload(ip.protocol, packet.from(ip.payload)).ok()?;
             Some(Segment {
                 protocol: ip.protocol,

@@ -1,7 +1,7 @@
 //! What payloads say, where real programs rarely say it: odd names, damaged messages, packets that end early.
 #![forbid(unsafe_code)]
 
-use weir_packet::End;
+use weir_packet::Endpoint;
 use weir_parse::bytes::Bytes;
 use weir_parse::{Dns, Found, Message, Placed, Reader, Segment, Tls, segments};
 
@@ -288,7 +288,7 @@ fn segments_are_of_the_packet_itself() {
 
 /// A segment of a connection that carries this from `at` on.
 fn part<'a>(port: u16, at: usize, payload: &'a [u8]) -> Segment<'a> {
-    let end = |port| End { address: [10, 0, 0, 1].into(), port };
+    let end = |port| Endpoint { address: [10, 0, 0, 1].into(), port };
     let sequence = 0xffff_ff00_u32.wrapping_add(u32::try_from(at).expect("short"));
     Segment {
         protocol: 6,

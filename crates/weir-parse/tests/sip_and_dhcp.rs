@@ -4,14 +4,14 @@
 use std::ops::Range;
 
 use proptest::prelude::*;
-use weir_packet::End;
+use weir_packet::Endpoint;
 use weir_packet::protocol::{TCP, UDP};
 use weir_parse::bytes::Bytes;
 use weir_parse::{Dhcp, Dhcp6, Found, Message, Placed, Reader, Segment, Sip};
 
 /// A segment to a port; in TCP, it is at this place of the connection.
 fn segment(protocol: u8, port: u16, at: usize, payload: &[u8], len: usize) -> Segment<'_> {
-    let end = |port| End { address: [10, 0, 0, 1].into(), port };
+    let end = |port| Endpoint { address: [10, 0, 0, 1].into(), port };
     let sequence = Some(u32::try_from(at).expect("short")).filter(|_| protocol == TCP);
     let payload = Bytes::new(payload, len);
     Segment { protocol, source: end(40000), destination: end(port), sequence, payload }

@@ -3,10 +3,10 @@
 use std::collections::HashMap;
 use std::net::IpAddr;
 
-use weir_packet::bytes::word;
+use weir_packet::bytes::be16;
 use weir_packet::ethertype::{ARP, IPV4, IPV6};
 use weir_packet::protocol::{TCP, has_ports};
-use weir_packet::{End, Flow, Way, address};
+use weir_packet::{Endpoint, Flow, Way, address};
 
 use crate::layout::{Layout, network};
 use crate::ranges::Addresses;
@@ -127,8 +127,8 @@ impl Sides {
 /// What a packet with ports says about its flow.
 #[derive(Clone, Copy, Debug)]
 struct Told {
-    from: End,
-    to: End,
+    from: Endpoint,
+    to: Endpoint,
     /// Whether the packet is the first, or answers it, if it says so.
     begins: Option<bool>,
 }
@@ -144,8 +144,8 @@ impl Told {
         let [source, destination] = layout.addresses().map(|place| address(&packet[place]));
         let flags = transport.get(13).filter(|_| layout.protocol == TCP);
         Some(Self {
-            from: End { address: source?, port: word(transport, 0)? },
-            to: End { address: destination?, port: word(transport, 2)? },
+            from: Endpoint { address: source?, port: be16(transport, 0)? },
+            to: Endpoint { address: destination?, port: be16(transport, 2)? },
             begins: flags.filter(|&flags| flags & SYN != 0).map(|flags| flags & ACK == 0),
         })
     }
@@ -162,7 +162,7 @@ impl Told {
 
 /// Returns all packets between two hosts, and which way one goes.
 fn between(from: IpAddr, to: IpAddr) -> (Flow, Way) {
-    Flow::between(ANY, End { address: from, port: 0 }, End { address: to, port: 0 })
+    Flow::between(ANY, Endpoint { address: from, port: 0 }, Endpoint { address: to, port: 0 })
 }
 
 #[cfg(test)]

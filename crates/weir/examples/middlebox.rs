@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use weir::Forward;
 use weir::forward::{Handler, Lane, Packet, Verdict};
-use weir_packet::bytes::word;
+use weir_packet::bytes::be16;
 use weir_packet::{link, link_type, protocol};
 
 /// Changes a port of packets in one direction.
@@ -33,9 +33,9 @@ impl Handler for Rewrite {
     fn packet(&mut self, packet: &mut Packet<'_, '_>) -> Verdict {
         if let Some((ports, checksum)) = transport(packet.data()) {
             let port = if self.of_destination { ports + 2 } else { ports };
-            if word(packet.data(), port) == Some(self.from) {
+            if be16(packet.data(), port) == Some(self.from) {
                 put(packet.data_mut(), port, self.to);
-                match (word(packet.data(), checksum.at), checksum.optional) {
+                match (be16(packet.data(), checksum.at), checksum.optional) {
                     (None, _) | (Some(0), true) => {} // there is none
                     (Some(sum), optional) => {
                         let sum = updated(sum, self.from, self.to);

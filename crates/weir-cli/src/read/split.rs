@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use weir::{FileInterface, Packet};
 use weir_dissect::{Dissector, Facts, Options};
-use weir_packet::{End, Flow};
+use weir_packet::{Endpoint, Flow};
 use weir_render::Beneath;
 
 use crate::{protocol, units};
@@ -188,7 +188,7 @@ impl Sorter {
                 let protocol =
                     protocol::name(*protocol).map_or_else(|| format!("ip{protocol}"), str::to_owned);
                 let mut label = format!("{number}-{protocol}");
-                for End { address, port } in ends {
+                for Endpoint { address, port } in ends {
                     let _cannot_fail = write!(label, "-{address}");
                     if *port > 0 {
                         let _cannot_fail = write!(label, ".{port}");
@@ -202,7 +202,7 @@ impl Sorter {
 }
 
 fn flow(facts: &Facts) -> Option<Flow> {
-    let end = |address, port: Option<u16>| End { address, port: port.unwrap_or(0) };
+    let end = |address, port: Option<u16>| Endpoint { address, port: port.unwrap_or(0) };
     let source = end(facts.source?, facts.source_port);
     let destination = end(facts.destination?, facts.destination_port);
     Some(Flow::between(facts.ip_protocol?, source, destination).0)

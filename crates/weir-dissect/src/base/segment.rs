@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use weir_packet::End;
+use weir_packet::Endpoint;
 use weir_packet::protocol::TCP;
 
 use crate::Printer;
@@ -43,7 +43,7 @@ impl Printer<'_> {
     pub(crate) fn read_segment(&mut self, segment: &Segment<'_>, sequence: Option<u32>) {
         let Some(read) = self.segments.as_deref_mut() else { return };
         let Segment { protocol, around, source, destination, payload } = *segment;
-        let end = |address, port| End { address, port };
+        let end = |address, port| Endpoint { address, port };
         let (source, destination) = (end(around.source, source), end(around.destination, destination));
         let segment = weir_parse::Segment { protocol, source, destination, sequence, payload };
         if let Some(protocol) = read(&segment) {

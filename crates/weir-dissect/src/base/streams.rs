@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use weir_packet::{End, Flow, Way, protocol};
+use weir_packet::{Endpoint, Flow, Way, protocol};
 
 /// Connections in one generation; two of them take about 12 MiB of memory.
 const GENERATION: usize = 1 << 16;
@@ -39,8 +39,8 @@ impl Streams {
     /// offset for selective acknowledgements, which applies from the first segment on.
     pub(crate) fn relative(
         &mut self,
-        from: End,
-        to: End,
+        from: Endpoint,
+        to: Endpoint,
         syn: bool,
         sequence: u32,
         acknowledgement: u32,

@@ -1,6 +1,6 @@
 //! TCP (RFC 9293).
 
-use weir_packet::End;
+use weir_packet::Endpoint;
 use weir_packet::protocol::TCP;
 
 use crate::Printer;
@@ -67,7 +67,7 @@ impl Printer<'_> {
             self.size(payload.len);
             return Ok(());
         }
-        let end = |address, port| End { address, port };
+        let end = |address, port| Endpoint { address, port };
         let (from, to) = (end(around.source, source), end(around.destination, destination));
         let (relative, peer) = if self.options.absolute || flags & ACK == 0 {
             (Relative::default(), 0)

@@ -1,7 +1,7 @@
 //! Frame relay: the address of Q.922, and what it carries (RFC 2427).
 
 use super::{Cut, Found, Payload, llc, ppp};
-use crate::bytes::{byte, word};
+use crate::bytes::{be16, byte};
 use crate::numbers::ethertype;
 
 /// Unnumbered information.
@@ -20,7 +20,7 @@ pub(super) fn frame(frame: &[u8]) -> Found {
     let Some(address) = address(frame)? else { return Ok(None) };
     if byte(frame, address).ok_or(Cut)? != CONTROL {
         // Cisco has an EtherType there.
-        let kind = word(frame, address).ok_or(Cut)?;
+        let kind = be16(frame, address).ok_or(Cut)?;
         let is_ethertype = circuit(frame) != MANAGEMENT && kind >= ethertype::FIRST;
         return Ok(is_ethertype.then_some(Payload { kind, at: address + 2 }));
     }
@@ -49,5 +49,5 @@ fn address(frame: &[u8]) -> Result<Option<usize>, Cut> {
 /// Returns the upper bits of the circuit's number, which are those of its first two bytes: of the numbers that are used,
 /// only that of management has none of them.
 fn circuit(frame: &[u8]) -> u16 {
-    word(frame, 0).unwrap_or_default() & 0xfcf0
+    be16(frame, 0).unwrap_or_default() & 0xfcf0
 }

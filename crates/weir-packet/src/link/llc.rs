@@ -1,7 +1,7 @@
 //! Logical link control (IEEE 802.2), and the EtherType that an organization's header has (SNAP, RFC 1042).
 
 use super::{Cut, Payload};
-use crate::bytes::{byte, long, word};
+use crate::bytes::{be16, be32, byte};
 use crate::numbers::ethertype;
 
 /// The service access point of IP, and that of SNAP. The lowest bit is no part of it.
@@ -29,8 +29,8 @@ pub(crate) fn behind(bytes: &[u8], at: usize) -> Result<Payload, Cut> {
 /// Returns the packet behind SNAP, if an EtherType says what it is.
 pub(super) fn snap(bytes: &[u8], at: usize) -> Result<Option<Payload>, Cut> {
     // Three bytes for the organization, two for the type.
-    let kind = word(bytes, at + 3).ok_or(Cut)?;
-    let organization = long(bytes, at).ok_or(Cut)? >> 8;
+    let kind = be16(bytes, at + 3).ok_or(Cut)?;
+    let organization = be32(bytes, at).ok_or(Cut)? >> 8;
     let is_ethertype = matches!(organization, ETHERNET | BRIDGES) && kind >= ethertype::FIRST;
     Ok(is_ethertype.then_some(Payload { kind, at: at + 5 }))
 }

@@ -12,7 +12,7 @@ mod ppp;
 mod radiotap;
 mod wlan;
 
-use crate::bytes::{byte, word};
+use crate::bytes::{be16, byte};
 use crate::ip::Ip;
 use crate::numbers::{ethertype, link_type as types, most, ppp as protocols};
 
@@ -112,10 +112,10 @@ pub(crate) fn is_cut(link_type: u16, frame: &[u8]) -> bool {
 pub fn payload(link_type: u16, frame: &[u8]) -> Option<Payload> {
     // What is asked for all the time comes first, and costs no look into a table.
     if link_type == types::ETHERNET {
-        return Some(Payload { kind: word(frame, 12)?, at: 14 });
+        return Some(Payload { kind: be16(frame, 12)?, at: 14 });
     }
     match header(link_type) {
-        Some(Header::Kind { kind, packet }) => Some(Payload { kind: word(frame, kind)?, at: packet }),
+        Some(Header::Kind { kind, packet }) => Some(Payload { kind: be16(frame, kind)?, at: packet }),
         Some(Header::Ip(at)) => by_version(frame, at),
         None => searched(link_type, frame).ok()?,
     }
@@ -157,7 +157,7 @@ impl Payload {
         if !ethertype::is_tag(self.kind) {
             return None;
         }
-        let (contents, kind) = (word(bytes, self.at)?, word(bytes, self.at + 2)?);
+        let (contents, kind) = (be16(bytes, self.at)?, be16(bytes, self.at + 2)?);
         let tag = Tag { at: self.at, protocol: self.kind, contents };
         Some((tag, Self { kind, at: self.at + 4 }))
     }
@@ -187,15 +187,15 @@ impl Payload {
     /// Steps over the header of a PPPoE session, if this is one. Returns its number, and the packet that PPP carries.
     #[inline]
     pub(crate) fn session(self, bytes: &[u8]) -> Option<(u16, Option<Self>)> {
-        if self.kind != ethertype::PPPOE || word(bytes, self.at)? != 0x1100 {
+        if self.kind != ethertype::PPPOE || be16(bytes, self.at)? != 0x1100 {
             return None;
         }
-        let kind = match word(bytes, self.at + 6)? {
+        let kind = match be16(bytes, self.at + 6)? {
             protocols::IPV4 => Some(ethertype::IPV4),
             protocols::IPV6 => Some(ethertype::IPV6),
             _ => None,
         };
-        Some((word(bytes, self.at + 2)?, kind.map(|kind| Self { kind, at: self.at + 8 })))
+        Some((be16(bytes, self.at + 2)?, kind.map(|kind| Self { kind, at: self.at + 8 })))
     }
 
     /// Steps over all that may be between the link layer and IP: VLAN tags, then labels of MPLS or the header of a PPPoE
@@ -238,5 +238,5 @@ pub fn outermost_tag(link_type: u16, frame: &[u8]) -> Option<Tag> {
     if !ethertype::is_tag(kind) {
         return None;
     }
-    Some(Tag { at, protocol: kind, contents: word(frame, at)? })
+    Some(Tag { at, protocol: kind, contents: be16(frame, at)? })
 }

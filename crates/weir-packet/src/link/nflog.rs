@@ -1,7 +1,7 @@
 //! Packets that netfilter logged (linux/netfilter/nfnetlink_log.h): attributes, one of which is the packet.
 
 use super::{Cut, Found, Payload};
-use crate::bytes::{byte, word_le};
+use crate::bytes::{byte, le16};
 use crate::numbers::ethertype;
 
 /// Address family, version, number of the group.
@@ -25,7 +25,7 @@ pub(super) fn frame(frame: &[u8]) -> Found {
     let mut at = HEADER;
     loop {
         // Their byte order is that of the host that captured; nearly all of them are little-endian.
-        let (length, number) = (word_le(frame, at).ok_or(Cut)?, word_le(frame, at + 2).ok_or(Cut)?);
+        let (length, number) = (le16(frame, at).ok_or(Cut)?, le16(frame, at + 2).ok_or(Cut)?);
         let length = usize::from(length);
         if length < ATTRIBUTE {
             return Ok(None);

@@ -1,7 +1,7 @@
 //! PPI, which puts facts about the capture in front of a packet of another link type.
 
 use super::{Cut, Found, Payload, is_cut, is_known, payload};
-use crate::bytes::{long_le, word_le};
+use crate::bytes::{le16, le32};
 use crate::numbers::link_type;
 
 /// Version, flags, length, and the link type; fields may follow.
@@ -21,8 +21,8 @@ pub(super) fn frame(frame: &[u8]) -> Found {
 pub(crate) fn inside(frame: &[u8]) -> Result<Option<(u16, usize)>, Cut> {
     let mut at = 0;
     loop {
-        let length = usize::from(word_le(frame, at + 2).ok_or(Cut)?);
-        let inner = long_le(frame, at + 4).ok_or(Cut)?;
+        let length = usize::from(le16(frame, at + 2).ok_or(Cut)?);
+        let inner = le32(frame, at + 4).ok_or(Cut)?;
         if length < LEAST {
             return Ok(None);
         }

@@ -1,7 +1,7 @@
 //! PPP (RFC 1661), with or without the frame of HDLC (RFC 1662), and what Cisco puts into that.
 
 use super::{Cut, Found, Payload};
-use crate::bytes::{byte, word};
+use crate::bytes::{be16, byte};
 use crate::numbers::{ethertype, ppp};
 
 /// HDLC's address of all stations, and the control field of unnumbered information.
@@ -17,7 +17,7 @@ pub(super) fn frame(frame: &[u8]) -> Found {
 
 /// Finds the packet of the PPP that begins at `at`.
 pub(super) fn behind(frame: &[u8], at: usize) -> Found {
-    match word(frame, at).ok_or(Cut)?.to_be_bytes() {
+    match be16(frame, at).ok_or(Cut)?.to_be_bytes() {
         [ADDRESS, CONTROL] => protocol(frame, at + 2),
         _ => protocol(frame, at),
     }
@@ -35,7 +35,7 @@ pub(super) fn serial(frame: &[u8]) -> Found {
 
 /// Finds the packet behind Cisco's address and control fields, and an EtherType.
 pub(super) fn cisco(frame: &[u8]) -> Found {
-    let kind = word(frame, 2).ok_or(Cut)?;
+    let kind = be16(frame, 2).ok_or(Cut)?;
     Ok((kind >= ethertype::FIRST).then_some(Payload { kind, at: 4 }))
 }
 
@@ -44,7 +44,7 @@ fn protocol(frame: &[u8], at: usize) -> Found {
     let first = byte(frame, at).ok_or(Cut)?;
     let (protocol, at) = match first & 1 {
         1 => (first.into(), at + 1),
-        _ => (word(frame, at).ok_or(Cut)?, at + 2),
+        _ => (be16(frame, at).ok_or(Cut)?, at + 2),
     };
     let kind = match protocol {
         ppp::IPV4 => ethertype::IPV4,

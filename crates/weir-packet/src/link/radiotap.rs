@@ -1,7 +1,7 @@
 //! What the radio knows about a frame of 802.11 (<https://www.radiotap.org>), in front of it.
 
 use super::{Cut, Found, wlan};
-use crate::bytes::{byte, long_le, word_le};
+use crate::bytes::{byte, le16, le32};
 
 /// Bits in the word that says which fields there are: a time of eight bytes, and flags behind it; another such word follows.
 const TIME: u32 = 1;
@@ -22,16 +22,16 @@ pub(super) fn frame(frame: &[u8]) -> Found {
 
 /// Returns the length of the header.
 pub(super) fn length(frame: &[u8]) -> Result<Option<usize>, Cut> {
-    let length = usize::from(word_le(frame, 2).ok_or(Cut)?);
+    let length = usize::from(le16(frame, 2).ok_or(Cut)?);
     Ok((length >= LEAST).then_some(length))
 }
 
 fn flags(header: &[u8]) -> Option<u8> {
-    let first = long_le(header, 4)?;
+    let first = le32(header, 4)?;
     let mut at = LEAST;
     let mut word = first;
     while word & MORE != 0 {
-        word = long_le(header, at)?;
+        word = le32(header, at)?;
         at += 4;
     }
     if first & FLAGS == 0 {

@@ -1,7 +1,7 @@
 //! IEEE 802.11: frames with data, and LLC in them.
 
 use super::{Cut, Found, llc};
-use crate::bytes::{byte, word_le};
+use crate::bytes::{byte, le16};
 
 /// In the first two bytes (frame control): version and type, and what there must be: data, of version 0.
 const TYPE: u16 = 0x000f;
@@ -26,7 +26,7 @@ pub(super) fn frame(frame: &[u8]) -> Found {
 
 /// Finds the packet in the frame that begins at `at`. `padded`: its header has a length of a multiple of four bytes.
 pub(super) fn behind(frame: &[u8], at: usize, padded: bool) -> Found {
-    let control = word_le(frame, at).ok_or(Cut)?;
+    let control = le16(frame, at).ok_or(Cut)?;
     let has = |bits| control & bits == bits;
     if control & TYPE != DATA || has(NO_DATA) || has(PROTECTED) {
         return Ok(None);

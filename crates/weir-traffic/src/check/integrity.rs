@@ -1,6 +1,6 @@
 //! Whether the checksums of a packet are right.
 
-use weir_packet::bytes::word;
+use weir_packet::bytes::be16;
 use weir_packet::ethertype::{IPV4, IPV6};
 use weir_packet::protocol::{ICMP, ICMPV6, IGMP, TCP, UDP};
 use weir_packet::{Extent, Ip};
@@ -72,9 +72,9 @@ fn transport(protocol: u8, addresses: &[u8], mut segment: &[u8]) -> Integrity {
         ICMPV6 if is_ipv6 => 2,
         _ => return Untold,
     };
-    let Some(checksum) = word(segment, at) else { return Damaged };
+    let Some(checksum) = be16(segment, at) else { return Damaged };
     if protocol == UDP {
-        let length = word(segment, 4).map_or(0, usize::from);
+        let length = be16(segment, 4).map_or(0, usize::from);
         let Some(datagram) = segment.get(..length).filter(|datagram| datagram.len() >= 8) else {
             return Damaged;
         };

@@ -1,6 +1,6 @@
 //! What packets carry in which addresses stay, unless payload is overwritten.
 
-use weir_packet::bytes::word;
+use weir_packet::bytes::be16;
 use weir_packet::ethertype::{self, IPV4, IPV6};
 use weir_packet::protocol::{TCP, UDP};
 use weir_packet::{port, protocol};
@@ -27,7 +27,7 @@ pub(super) fn carried(link_type: u16, frame: &[u8]) -> Option<Carried> {
         0x88e7 => Some(Carried::Packet("802.1ah")),
         0x88cc => Some(Carried::Message("LLDP")),
         // A length: the EtherType is behind the headers of LLC and SNAP.
-        ..ethertype::FIRST if packet.starts_with(&[0xaa, 0xaa, 3]) => match word(packet, 6)? {
+        ..ethertype::FIRST if packet.starts_with(&[0xaa, 0xaa, 3]) => match be16(packet, 6)? {
             IPV4 | IPV6 => Some(Carried::Packet("SNAP")),
             0x2000 => Some(Carried::Message("CDP")),
             _ => None,
@@ -62,7 +62,7 @@ fn over_ip(packet: &[u8]) -> Option<Carried> {
 /// Asks for both ports.
 fn either(transport: &[u8], by: fn(u16) -> Option<Carried>) -> Option<Carried> {
     // A tunnel has its port at the end that it goes to, and any at the other.
-    word(transport, 2).and_then(by).or_else(|| word(transport, 0).and_then(by))
+    be16(transport, 2).and_then(by).or_else(|| be16(transport, 0).and_then(by))
 }
 
 fn over_udp(port: u16) -> Option<Carried> {

@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 
-use weir_packet::bytes::word;
+use weir_packet::bytes::be16;
 use weir_packet::ethertype::{ARP, FIRST, LAST_LENGTH, LLC};
 use weir_packet::link;
 use weir_packet::link_type::{COOKED, COOKED_2, ETHERNET};
@@ -97,11 +97,11 @@ impl Told {
         };
         let [sent_as, hardware, length, address] = fields;
         let carried = packet.get(begin..)?;
-        let kind = of_ethernet(word(packet, if link_type == COOKED { 14 } else { 0 })?, carried)?;
-        let is_ethernet = word(packet, hardware)? == ARPHRD_ETHER;
+        let kind = of_ethernet(be16(packet, if link_type == COOKED { 14 } else { 0 })?, carried)?;
+        let is_ethernet = be16(packet, hardware)? == ARPHRD_ETHER;
         let source = packet[address..].first_chunk().copied().filter(|_| is_ethernet && packet[length] == 6);
         // An ARP request of this host's own does not say that it went to everybody.
-        let asks = kind == ARP && word(packet, begin + 6) == Some(1);
+        let asks = kind == ARP && be16(packet, begin + 6) == Some(1);
         Some(Self { kind, begin, source, to_all: packet[sent_as] == PACKET_BROADCAST || asks })
     }
 }

@@ -1,7 +1,7 @@
 //! Addresses in the messages of ICMP: redirects, routers and neighbours (RFC 792, 1256, 4861, 4191, 8106); and multicast
 //! groups in those of IGMP and MLD (RFC 2236, 3376, 2710, 3810).
 
-use weir_packet::bytes::word;
+use weir_packet::bytes::be16;
 use weir_packet::protocol::IGMP;
 
 use super::Rewriter;
@@ -39,7 +39,7 @@ impl Rewriter {
     fn query<const BYTES: usize>(&mut self, message: &mut [u8], group: usize) -> Option<()> {
         self.address(message.get_mut(group..group + BYTES)?);
         let sources = group + BYTES + 4;
-        let Some(number) = word(message, sources - 2) else { return Some(()) };
+        let Some(number) = be16(message, sources - 2) else { return Some(()) };
         let end = sources + usize::from(number) * BYTES;
         message.get_mut(sources..end)?.chunks_mut(BYTES).for_each(|source| self.address(source));
         Some(())
@@ -47,10 +47,10 @@ impl Rewriter {
 
     /// Changes groups and sources in a report of a newer version.
     fn records<const BYTES: usize>(&mut self, message: &mut [u8]) -> Option<()> {
-        let number = word(message, 6)?;
+        let number = be16(message, 6)?;
         let mut records = message.get_mut(8..)?;
         for _ in 0..number {
-            let sources = usize::from(word(records, 2)?);
+            let sources = usize::from(be16(records, 2)?);
             let auxiliary = 4 * usize::from(records[1]);
             let (record, rest) = records.split_at_mut_checked(4 + BYTES * (1 + sources) + auxiliary)?;
             let (addresses, auxiliary) = record[4..].split_at_mut(BYTES * (1 + sources));

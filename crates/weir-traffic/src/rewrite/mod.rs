@@ -19,7 +19,7 @@ mod trailer;
 use std::cell::RefCell;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use weir_packet::bytes::word;
+use weir_packet::bytes::be16;
 use weir_packet::ethertype::{ARP, IPV4, IPV6, is_tag};
 use weir_packet::link_type::ETHERNET;
 use weir_packet::protocol::{ICMP, ICMPV6, IGMP, TCP, UDP, UDP_LITE};
@@ -69,7 +69,7 @@ impl Rewrite {
 
     fn retag(&self, frame: &mut Vec<u8>) {
         const OUTER: usize = 12;
-        let is_tagged = |frame: &[u8]| word(frame, OUTER).is_some_and(is_tag) && frame.len() >= OUTER + 6;
+        let is_tagged = |frame: &[u8]| be16(frame, OUTER).is_some_and(is_tag) && frame.len() >= OUTER + 6;
         match self.tag {
             None => {}
             Some(Tag::Id(id)) if is_tagged(frame) => {
@@ -101,7 +101,7 @@ impl Rewrite {
     }
 
     fn port(&self, port: &mut [u8]) {
-        let Some(old) = word(port, 0) else { return };
+        let Some(old) = be16(port, 0) else { return };
         if let Some(new) = self.ports.iter().find_map(|map| map.map(old)) {
             port.copy_from_slice(&new.to_be_bytes());
         }
@@ -305,7 +305,7 @@ impl Rewriter {
             let emptied = if self.zero_payload { self.empty(&layout, transport) } else { Some(()) };
             return emptied.filter(|()| !is_astray);
         };
-        let checksum = word(transport, at);
+        let checksum = be16(transport, at);
         let mut whole = true;
         let payload = match layout.protocol {
             _ if layout.is_later() => match (checksum, key) {
@@ -383,7 +383,7 @@ impl Change {
     /// Updates a checksum (RFC 1624, equation 3), if it is there. `never_zero`: that of UDP, where 0 means that there is
     /// none.
     pub(crate) fn adjust(self, bytes: &mut [u8], at: usize, never_zero: bool) {
-        let Some(old) = word(bytes, at) else { return };
+        let Some(old) = be16(bytes, at) else { return };
         if !self.is_any() || (never_zero && old == 0) {
             return;
         }
@@ -452,7 +452,7 @@ fn fill_in(packet: &mut [u8], had_length: bool) {
     if !matches!(layout.protocol, TCP | UDP) || layout.is_fragment || layout.is_routed || !layout.is_whole {
         return;
     }
-    let Some(found) = layout.checksum().and_then(|at| word(&packet[layout.transport.clone()], at)) else {
+    let Some(found) = layout.checksum().and_then(|at| be16(&packet[layout.transport.clone()], at)) else {
         return;
     };
     let pseudo = pseudo(packet, &layout);

@@ -3,7 +3,7 @@
 use std::fmt::Debug;
 use std::net::IpAddr;
 
-use weir_packet::bytes::word;
+use weir_packet::bytes::be16;
 use weir_packet::ethertype::{ARP, IPV4, IPV6};
 use weir_packet::link_type::{COOKED, COOKED_2, NFLOG, PPI, RADIOTAP, WLAN};
 use weir_packet::protocol::{ICMP, ICMPV6, IGMP, TCP, UDP};
@@ -54,7 +54,7 @@ impl Rewriter {
             return;
         }
         let length = if link_type == COOKED { frame[length + 1] } else { frame[length] };
-        let is_ethernet = word(frame, kind) == Some(ARPHRD_ETHER) && length == 6;
+        let is_ethernet = be16(frame, kind) == Some(ARPHRD_ETHER) && length == 6;
         match is_ethernet {
             true => self.mac(&mut frame[address..address + 6]),
             false => frame[address..address + 8].fill(0),
@@ -224,7 +224,7 @@ impl Rewriter {
         }
         let kind = transport.first().copied().unwrap_or(0);
         let listed = |head: usize, count: usize, bytes: usize| {
-            word(transport, count).map_or(head, |count| head.max(count_end(head, count, bytes)))
+            be16(transport, count).map_or(head, |count| head.max(count_end(head, count, bytes)))
         };
         let kept = match (layout.protocol, layout.is_ipv6) {
             (TCP, _) => transport.get(12).map_or(20, |byte| usize::from(byte >> 4) * 4).max(20),
