@@ -81,7 +81,7 @@ pub struct DnsRecord {
 
 impl Dns {
     /// Reads a message.
-    pub(crate) fn read(message: Bytes<'_>) -> Reading<Self> {
+    pub fn read(message: Bytes<'_>) -> Reading<Self> {
         Self::read_header(message).map_or(Reading::Nothing, Reading::Whole)
     }
 

@@ -2,6 +2,9 @@
 
 use std::net::IpAddr;
 
+use weir_parse::bytes::Bytes;
+use weir_parse::{Dns, Reading};
+
 const PTR: u16 = 12;
 const INTERNET: u16 = 1;
 const HEADER: usize = 12;
@@ -48,88 +51,37 @@ pub(super) fn query(id: u16, question: &[u8]) -> Vec<u8> {
 
 /// Returns the number that a query and its reply have in common.
 pub(super) fn id(message: &[u8]) -> Option<u16> {
-    word(message, 0)
+    Some(u16::from_be_bytes(*message.first_chunk()?))
 }
 
 /// Reads a reply. `None`: it is no reply to this question.
 pub(super) fn reply(message: &[u8], question: &[u8]) -> Option<Reply> {
     let (flags, code) = (*message.get(2)?, message.get(3)? & 15);
-    let is_reply = flags >> 3 == 0b1_0000 && word(message, 4)? == 1;
+    let is_reply = flags >> 3 == 0b1_0000 && message.get(4..6)? == [0, 1];
     let records = HEADER + question.len();
     if !is_reply || !message.get(HEADER..records)?.eq_ignore_ascii_case(question) {
         return None;
     }
     Some(match code {
-        0 => first_name(message, records).map_or(Reply::Nameless, Reply::Name),
+        0 => first_name(message).map_or(Reply::Nameless, Reply::Name),
         NO_SUCH_NAME => Reply::Nameless,
         _ => Reply::Failed,
     })
 }
 
-/// Returns the name in the first PTR record. It may belong to an alias of the question (RFC 2317).
-fn first_name(message: &[u8], mut at: usize) -> Option<String> {
-    for _ in 0..word(message, 6)? {
-        at = behind_name(message, at)?;
-        let (kind, class, len) = (word(message, at)?, word(message, at + 2)?, word(message, at + 8)?);
-        at += 10;
-        if (kind, class) == (PTR, INTERNET) {
-            return name(message, at);
-        }
-        at += usize::from(len);
-    }
-    None
-}
-
-/// Returns where the name at `at` ends.
-fn behind_name(message: &[u8], mut at: usize) -> Option<usize> {
-    loop {
-        match *message.get(at)? {
-            0 => return Some(at + 1),
-            len @ 1..64 => at += 1 + usize::from(len),
-            192.. => return Some(at + 2),
-            _ => return None,
-        }
-    }
-}
-
-/// Returns the name at `at` if it is a host's.
-fn name(message: &[u8], mut at: usize) -> Option<String> {
-    let mut name = String::new();
-    loop {
-        match *message.get(at)? {
-            0 => break,
-            len @ 1..64 => {
-                let label = message.get(at + 1..at + 1 + usize::from(len))?;
-                // A dot inside a label would look like the end of one.
-                let label = str::from_utf8(label).ok().filter(|label| !label.contains('.'))?;
-                if !name.is_empty() {
-                    name.push('.');
-                }
-                name.push_str(label);
-                if name.len() > LONGEST {
-                    return None;
-                }
-                at += 1 + usize::from(len);
-            }
-            192.. => {
-                let target = usize::from(word(message, at)? & 0x3fff);
-                // Each jump goes back, so there is an end.
-                at = (target < at).then_some(target)?;
-            }
-            _ => return None,
-        }
-    }
-    is_host_name(&name).then_some(name)
+/// Returns the name in the first PTR record, if it is a host's. It may belong to an alias of the question (RFC 2317).
+fn first_name(message: &[u8]) -> Option<String> {
+    let Reading::Whole(dns) = Dns::read(Bytes::new(message, message.len())) else { return None };
+    let mut records = dns.answers.into_iter().map(|placed| placed.value);
+    let name = records.find(|record| record.kind == "PTR")?.data?;
+    // The root is a dot; a dot inside a label has a backslash in front of it.
+    Some(name).filter(|name| name != "." && is_host_name(name))
 }
 
 /// Whether this is a name that a host may have: it cannot harm a terminal, nor be mistaken for another part of a line.
 pub(super) fn is_host_name(name: &str) -> bool {
     let harmless = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
     (1..=LONGEST).contains(&name.len()) && name.bytes().all(harmless)
-}
-
-fn word(message: &[u8], at: usize) -> Option<u16> {
-    Some(u16::from_be_bytes(message.get(at..at + 2)?.try_into().ok()?))
 }
 
 #[cfg(test)]
