@@ -17,27 +17,58 @@ const SCHEMES: [&[u8]; 4] = [b"sip:", b"sips:", b"tel:", b"urn:"];
 pub(crate) enum Kind {
     Http,
     Sip,
+    /// One of both, perhaps: more of the first line will tell.
+    Open,
 }
 
 impl Kind {
-    /// Returns which message a payload begins with, if its first words are there.
+    /// Returns which message a payload begins with.
     pub(crate) fn of(data: &[u8]) -> Option<Self> {
         let empty = data.iter().take(METHOD).take_while(|byte| matches!(byte, b'\r' | b'\n')).count();
-        let data = &data[empty..];
-        let kind = if data.starts_with(b"HTTP/1.") {
-            Self::Http
-        } else if data.starts_with(b"SIP/2.0 ") {
-            Self::Sip
-        } else {
-            let end = data.iter().take(METHOD).take_while(|&&byte| in_method(byte)).count();
-            let target = data[end..].strip_prefix(b" ").filter(|_| end > 0)?;
-            let begins = |scheme: &&[u8]| {
-                target.get(..scheme.len()).is_some_and(|word| word.eq_ignore_ascii_case(scheme))
-            };
-            if SCHEMES.iter().any(begins) { Self::Sip } else { Self::Http }
-        };
+        let kind = Self::of_words(&data[empty..])?;
         // Empty lines are ignored only in front of messages of SIP (RFC 3261, section 7.5).
-        Some(kind).filter(|kind| empty == 0 || *kind == Self::Sip)
+        Some(kind).filter(|kind| empty == 0 || *kind != Self::Http)
+    }
+
+    fn of_words(data: &[u8]) -> Option<Self> {
+        for (version, kind) in [(&b"HTTP/1."[..], Self::Http), (b"SIP/2.0 ", Self::Sip)] {
+            match begin(data, version) {
+                Begin::Whole => return Some(kind),
+                Begin::Early => return Some(Self::Open),
+                Begin::Other => {}
+            }
+        }
+        let end = data.iter().take(METHOD).take_while(|&&byte| in_method(byte)).count();
+        let Some(target) = data.get(end..).filter(|rest| end > 0 && !rest.is_empty()) else {
+            return (end > 0 && end < METHOD).then_some(Self::Open);
+        };
+        let target = target.strip_prefix(b" ")?;
+        let schemes = SCHEMES.map(|scheme| begin(target, scheme));
+        Some(match () {
+            () if target.is_empty() || schemes.contains(&Begin::Early) => Self::Open,
+            () if schemes.contains(&Begin::Whole) => Self::Sip,
+            () => Self::Http,
+        })
+    }
+}
+
+/// How some bytes begin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Begin {
+    /// With a word.
+    Whole,
+    /// With the beginning of the word, and there are no more.
+    Early,
+    Other,
+}
+
+/// Compares the beginning of `data` with a word, whatever the case.
+fn begin(data: &[u8], word: &[u8]) -> Begin {
+    let len = data.len().min(word.len());
+    match data[..len].eq_ignore_ascii_case(&word[..len]) {
+        true if len == word.len() => Begin::Whole,
+        true if len > 0 => Begin::Early,
+        _ => Begin::Other,
     }
 }
 

@@ -49,6 +49,9 @@ const SIP: Known = Known("sip", |bytes| Sip::read(bytes).map(Message::Sip));
 const DHCP: Known = Known("dhcp", |bytes| Dhcp::read(bytes).map(Message::Dhcp));
 const DHCP6: Known = Known("dhcp6", |bytes| Dhcp6::read(bytes).map(Message::Dhcp6));
 
+/// What may become a message.
+const BEGINNING: Known = Known("", |_| Reading::Part(None));
+
 /// Returns what reads a segment: what its ports stand for, else what its first bytes look like.
 pub fn parser(segment: &Segment<'_>) -> Option<&'static dyn Parser> {
     let ports = [segment.source.port, segment.destination.port];
@@ -58,13 +61,15 @@ pub fn parser(segment: &Segment<'_>) -> Option<&'static dyn Parser> {
         Some(Application::Dns) => &DNS,
         Some(Application::MulticastDns) => &MULTICAST_DNS,
         _ if is_tcp && tls::is_hello(segment.payload) => &TLS,
+        _ if is_tcp && tls::may_be_hello(segment.payload) => &BEGINNING,
         Some(Application::Bootp) => &DHCP,
         Some(Application::Dhcp6) => &DHCP6,
         Some(Application::Sip) => &SIP,
         _ => match Kind::of(segment.payload.data)? {
             Kind::Sip => &SIP,
             Kind::Http if is_tcp => &HTTP,
-            Kind::Http => return None,
+            Kind::Open if is_tcp => &BEGINNING,
+            Kind::Http | Kind::Open => return None,
         },
     })
 }

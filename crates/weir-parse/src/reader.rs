@@ -7,7 +7,7 @@ use weir_packet::{Flow, Way};
 
 use crate::bytes::Bytes;
 use crate::message::Found;
-use crate::parser::{Parser, parser};
+use crate::parser::parser;
 use crate::reading::Reading;
 use crate::segment::Segment;
 
@@ -29,7 +29,6 @@ pub struct Reader {
 /// A message whose end is missing.
 #[derive(Debug)]
 struct Unfinished {
-    parser: &'static dyn Parser,
     bytes: Vec<u8>,
     /// The sequence number of what is missing.
     next: u32,
@@ -64,7 +63,7 @@ impl Reader {
                 let payload = segment.payload;
                 if let Some(sequence) = segment.sequence.filter(|_| payload.whole() && !again) {
                     let next = sequence.wrapping_add(u32::try_from(payload.len).unwrap_or_default());
-                    self.keep(key(), Unfinished { parser, bytes: payload.data.to_vec(), next });
+                    self.keep(key(), Unfinished { bytes: payload.data.to_vec(), next });
                 }
                 (message, false)
             }
@@ -81,8 +80,13 @@ impl Reader {
         let more = segment.payload;
         message.bytes.extend_from_slice(more.data);
         message.next = message.next.wrapping_add(u32::try_from(more.data.len()).unwrap_or_default());
-        let Unfinished { parser, bytes, .. } = &message;
-        match parser.read(Bytes::new(bytes, bytes.len())) {
+        let bytes = Bytes::new(&message.bytes, message.bytes.len());
+        // More of its beginning may tell better what it is.
+        let Some(parser) = parser(&Segment { payload: bytes, ..*segment }) else {
+            self.given_up += 1;
+            return None;
+        };
+        match parser.read(bytes) {
             Reading::Whole(found) => {
                 Some(Found { protocol: parser.protocol(), message: found, at: None, whole: true })
             }

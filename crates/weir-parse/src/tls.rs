@@ -34,6 +34,14 @@ pub(crate) fn is_hello(bytes: Bytes<'_>) -> bool {
     matches!(bytes.data, [HANDSHAKE, 3, _, _, _, CLIENT_HELLO | SERVER_HELLO, ..])
 }
 
+/// Returns whether a payload ends before it can be told whether it begins with a hello.
+pub(crate) fn may_be_hello(bytes: Bytes<'_>) -> bool {
+    matches!(
+        bytes.data,
+        [HANDSHAKE] | [HANDSHAKE, 3] | [HANDSHAKE, 3, _] | [HANDSHAKE, 3, _, _] | [HANDSHAKE, 3, _, _, _]
+    )
+}
+
 impl Tls {
     /// Reads a hello at the start of a segment.
     pub(crate) fn read(payload: Bytes<'_>) -> Reading<Self> {
@@ -41,6 +49,7 @@ impl Tls {
         match Self::read_record(payload) {
             Ok(Some(tls)) if whole => Reading::Whole(tls),
             Ok(Some(tls)) => Reading::Part(Some(tls)),
+            Err(Cut) if !whole => Reading::Part(None),
             _ => Reading::Nothing,
         }
     }

@@ -305,17 +305,24 @@ const HEAD: &str = "GET /a HTTP/1.1\r\nCookie: many\r\nHost: a.test\r\nUser-Agen
 fn a_message_in_several_segments_is_told_with_the_last() {
     let name: &[u8] = b"\0\x09\0\0\x06a.test";
     let hello = hello(&[(10, &[0; 300]), (0, name), (43, &[2, 3, 4])]);
-    for whole in [&hello[..], HEAD.as_bytes()] {
+    let call = b"INVITE sip:bob@b.test SIP/2.0\r\nf: <sip:a@a.test>\r\nCall-ID: 7\r\n\r\n";
+    for whole in [&hello[..], HEAD.as_bytes(), b"HTTP/1.1 200 OK\r\nContent-Type: a/b\r\n\r\n", call] {
         let alone = Reader::default().read(&part(1, 0, whole)).expect("a message");
         assert!(alone.whole && alone.at == Some(0));
-        for cut in 17..whole.len() {
+        for cut in 1..whole.len() {
             let (first, second) = whole.split_at(cut);
             let mut reader = Reader::default();
-            let early = reader.read(&part(1, 0, first)).expect("its beginning");
-            assert!(!early.whole && early.at == Some(0), "{cut}");
+            // Nothing that is wrong: the beginning of a method is none.
+            let early = reader.read(&part(1, 0, first));
+            assert!(early.iter().all(|early| !early.whole && early.at == Some(0)), "{cut}");
+            assert!(early.is_some() || cut < 32, "{cut}");
             // Others come between, and what was there comes again.
-            assert_eq!(reader.read(&part(2, 0, second)).filter(|found| found.whole), None);
-            assert_eq!(reader.read(&part(1, 0, first)).map(|found| found.message), Some(early.message));
+            let other = reader.read(&part(2, 0, second));
+            assert!(cut < 17 || other.is_none_or(|found| !found.whole), "{cut}");
+            assert_eq!(
+                reader.read(&part(1, 0, first)).map(|found| found.message),
+                early.map(|found| found.message)
+            );
             assert_eq!(reader.read(&part(1, cut, &[])), None);
             let (third, fourth) = second.split_at(second.len() / 2);
             if !third.is_empty() {

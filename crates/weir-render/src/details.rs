@@ -3,11 +3,14 @@
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 use serde::Serialize;
-use weir_parse::{Dhcp, Dhcp6, Dns, DnsRecord, Http, Message, Placed, Sip, Tls};
+use weir_parse::{Dhcp, Dhcp6, Dns, DnsRecord, Found, Http, Message, Placed, Sip, Tls};
 
 /// Fields of the object itself.
 #[derive(Debug, Default, Serialize)]
 pub(crate) struct Payload<'a> {
+    /// The message goes on in the next segment, with which it is told as a whole, or is cut.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    incomplete: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     dns: Option<DnsMessage<'a>>,
     /// The host that a TLS client asks for.
@@ -164,9 +167,9 @@ struct Dhcp6Message<'a> {
 }
 
 impl<'a> Payload<'a> {
-    pub(crate) fn new(message: Option<&'a Message>) -> Self {
-        let nothing = Self::default();
-        match message {
+    pub(crate) fn new(found: Option<&'a Found>) -> Self {
+        let nothing = Self { incomplete: found.is_some_and(|found| !found.whole), ..Self::default() };
+        match found.map(|found| &found.message) {
             Some(Message::Dns(dns)) => Self { dns: Some(DnsMessage::new(dns)), ..nothing },
             Some(Message::Http(http)) => Self { http: Some(Head::new(http)), ..nothing },
             Some(Message::Sip(sip)) => Self { sip: Some(SipHead::new(sip)), ..nothing },

@@ -195,7 +195,7 @@ impl Objects {
             tcp_acknowledgement: facts.tcp_acknowledgement,
             tcp_window: facts.tcp_window,
             payload_length: facts.payload_len,
-            payload: Payload::new(found.as_ref().map(|Found { message, .. }| message)),
+            payload: Payload::new(found.as_ref()),
             line: std::str::from_utf8(&self.line).unwrap_or_default(),
         };
         json::to_writer(&mut *text, &object)?;

@@ -35,6 +35,8 @@ Examples:
         Convert to the format given by the extension (or by --format).
   tcpdump -w - | weir read - --json | jq 'select(.dns) | .dns.query'
         Read standard input as one JSON object per packet, and print what DNS is asked for.
+  weir read trace.pcapng --json | jq -c 'select(.dhcp) | .dhcp | [.type, .client_mac, .your_address]'
+        Show who was given which address.
   weir read --follow ring.pcapng -- port 53
         Print what a running capture adds to its ring of files.
   weir read big.pcapng --split-by time:1h -w hour.pcapng
@@ -148,13 +150,15 @@ pub(crate) struct ReadArgs {
     ///
     /// With --check, print one with the result.
     ///
-    /// Objects omit fields that the packet does not have. src, dst, sport, dport, proto and vlan are called as in weir stat
+    /// Objects omit fields that the packet does not have; line is what is printed without --json. src, dst, sport, dport, proto and vlan are called as in weir stat
     /// --by; src_mac and dst_mac are the hardware addresses. Besides these and lengths there are, of the payload: dns
     /// (id, response, rcode, query, query_type, answers), tls_server_name, tls_version, alpn, http (method, host, path,
     /// version, status, reason, user_agent, content_type), sip (method, uri, status, reason, from, to, call_id, cseq,
     /// cseq_method, user_agent, server, content_type), dhcp (type, id, response, client_mac, client_address, your_address,
     /// next_server, relay, requested_address, server_id, lease_seconds, host_name, fqdn, vendor_class, subnet_mask, routers,
-    /// name_servers, domain) and dhcp6 (type, id, client_duid, addresses, prefixes, fqdn, name_servers).
+    /// name_servers, domain) and dhcp6 (type, id, client_duid, addresses, prefixes, fqdn, name_servers). Words are those of
+    /// the protocols: A, NXDOMAIN, INVITE, ACK. A message in several segments of TCP is told with the last; what is told of
+    /// it before has "incomplete":true, as has one that is cut.
     #[arg(long, conflicts_with_all = ["write", "only_count"], help_heading = "Output")]
     pub(super) json: bool,
 

@@ -47,6 +47,8 @@ pub(super) struct Summary<'a> {
     pub(super) ports_kept: u64,
     /// Packets to a single host that keep the MAC address of a multicast group.
     pub(super) group_macs_kept: u64,
+    /// Packets with addresses or tags of the link layer that stay, as it is not Ethernet.
+    pub(super) links_kept: u64,
     /// Packets with another packet inside (tunnels), whose addresses stay.
     pub(super) tunnels_kept: u64,
     /// Packets of protocols that tell addresses, which stay.
@@ -88,6 +90,7 @@ impl<'a> Summary<'a> {
             headers_kept: 0,
             ports_kept: 0,
             group_macs_kept: 0,
+            links_kept: 0,
             tunnels_kept: 0,
             messages_kept: 0,
             foreign_kept: 0,
@@ -121,7 +124,7 @@ impl<'a> Summary<'a> {
         self.kept = survey.kept.clone();
         (self.cut, self.segments) = (self.kept.cut, self.kept.segments);
         (self.headers_kept, self.ports_kept) = (self.kept.headers, self.kept.ports);
-        self.group_macs_kept = self.kept.group_macs;
+        (self.group_macs_kept, self.links_kept) = (self.kept.group_macs, self.kept.links);
         (self.tunnels_kept, self.messages_kept) = (self.kept.tunnels.total(), self.kept.messages.total());
         (self.foreign_kept, self.payloads_kept) = (self.kept.foreign, self.kept.payloads);
         self.emptied = self.kept.emptied;

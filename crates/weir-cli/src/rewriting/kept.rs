@@ -15,6 +15,8 @@ pub(crate) struct Kept {
     pub(crate) ports: u64,
     /// To a single host with the MAC address of a multicast group.
     pub(crate) group_macs: u64,
+    /// With addresses or tags of the link layer that stay, as it is not Ethernet.
+    pub(crate) links: u64,
     /// Neither IP nor ARP, so that addresses stay.
     pub(crate) foreign: u64,
     /// With another packet inside, by the name of the tunnel.
@@ -59,6 +61,7 @@ impl Kept {
         self.headers += u64::from(left.headers);
         self.ports += u64::from(left.ports);
         self.group_macs += u64::from(left.group);
+        self.links += u64::from(left.link);
         self.foreign += u64::from(left.foreign);
         match left.carried {
             Some(Carried::Packet(name)) => *self.tunnels.0.entry(name).or_default() += 1,
@@ -83,6 +86,10 @@ impl Kept {
         );
         tell(self.ports, "with ports that stay: the fragment with their checksum came first");
         tell(self.group_macs, "to a single host with the MAC address of a group: try --map-mac");
+        tell(
+            self.links,
+            "without an Ethernet header: --map-mac, --src-mac and --vlan change none of it; --dst-mac gives one to packets of IP",
+        );
         tell(
             self.tunnels.total(),
             &format!(

@@ -5,6 +5,7 @@ mod kept;
 
 use clap::Args;
 use weir::send::Destination;
+use weir_packet::link_type::ETHERNET;
 use weir_traffic::{Framing, Left, NetworkMap, PortMap, Rewrite, Rewriter, Tag, cut};
 
 use self::anonymise::{CryptoPan, Key};
@@ -249,6 +250,7 @@ impl Editor {
             if let Some(rewriter) = rewriter {
                 left = rewriter.apply(link_type, edited);
             }
+            left.link |= framing.is_some() && link_type != ETHERNET;
             packet = edited;
         }
         let mut take = |packet: &[u8]| take(link_type, packet, left);

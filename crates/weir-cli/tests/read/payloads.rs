@@ -306,6 +306,10 @@ for number, text in enumerate((invite, ringing)):
     packets += [ether/ip/segment/Raw(text) for segment in call]
 packets.append(ether/ip/UDP(sport=5060, dport=5060)/Raw(b"\r\n\r\n"))
 wrpcap(sys.argv[1], packets)
+
+head, seq = b"GET /a HTTP/1.1\r\nCookie: much\r\nHost: a.example\r\n\r\n", 7
+segment = lambda at, end: TCP(sport=40009, dport=80, flags="PA", seq=seq + at)/Raw(head[at:end])
+wrpcap(sys.argv[2], [ether/ip/segment(0, 2), ether/ip/segment(2, 30), ether/ip/segment(30, None)])
 "#;
 
 const DHCP_TYPES: [(&str, u16); 8] = [
@@ -383,7 +387,13 @@ fn calls_and_leases_are_what_tshark_sees() {
     let place = Place::new();
     let file = place.path("made.pcap");
     // Debian's, whose packages are there.
-    judge("/usr/bin/python3", &["-c", SCAPY], &[&file]);
+    let parts = place.path("parts.pcap");
+    judge("/usr/bin/python3", &["-c", SCAPY], &[&file, &parts]);
+    // One in several segments: nothing, what is there so far, everything.
+    let told =
+        |object: &Value| object.get("http").map(|http| (object["incomplete"].clone(), http["host"].clone()));
+    let told: Vec<_> = objects(&parts).iter().map(told).collect();
+    assert_eq!(told, [None, None, Some((Value::Null, "a.example".into()))]);
     let objects = agree(&file, &CALLS_AND_LEASES);
     let named = |protocol: &str| objects.iter().filter(|object| object["protocol"] == protocol).count();
     assert_eq!(["dhcp", "dhcp6", "sip"].map(named), [10, 5, 7]);

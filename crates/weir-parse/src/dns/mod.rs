@@ -90,6 +90,7 @@ impl Dns {
         match bytes.u16(0).map(usize::from) {
             Ok(len @ HEADER..) if len + 2 > bytes.len => Reading::Part(None),
             Ok(len @ HEADER..) => Self::read(bytes.from(2).first(len)),
+            Err(Cut) if bytes.len == 1 => Reading::Part(None),
             _ => Reading::Nothing,
         }
     }

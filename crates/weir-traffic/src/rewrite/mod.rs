@@ -21,7 +21,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use weir_packet::bytes::be16;
 use weir_packet::ethertype::{ARP, IPV4, IPV6, is_tag};
-use weir_packet::link_type::ETHERNET;
+use weir_packet::link_type::{ETHERNET, NFLOG};
 use weir_packet::protocol::{ICMP, ICMPV6, IGMP, TCP, UDP, UDP_LITE};
 use weir_packet::{address, link};
 
@@ -61,6 +61,13 @@ impl Rewrite {
     /// Whether IP packets change.
     fn changes_ip(&self) -> bool {
         !self.networks.is_empty() || !self.ports.is_empty() || self.shift > 0
+    }
+
+    /// Whether the header of a frame's link layer should change, and does not.
+    fn keeps_link(&self, link_type: u16, frame: &[u8]) -> bool {
+        let has_addresses = || link_type == NFLOG || link::begin_of_wlan(link_type, frame).is_some();
+        let tags = matches!(self.tag, Some(Tag::Id(_) | Tag::Two(..))) && link_type != ETHERNET;
+        tags || !self.macs.is_empty() && has_addresses()
     }
 
     fn maps_mac(&self, mac: &[u8]) -> bool {
@@ -118,6 +125,8 @@ pub struct Left {
     pub group: bool,
     /// The ports: the fragment with the checksum came before the one that has them.
     pub ports: bool,
+    /// The header of the link layer, in which addresses or tags should have changed: it is not Ethernet's.
+    pub link: bool,
     /// All behind the header of the link layer: it is neither IP nor ARP, and no address should have stayed, or the link
     /// layer is not understood, or has no packet that can be told (802.11: management, encrypted data).
     pub foreign: bool,
@@ -161,6 +170,7 @@ impl Rewriter {
     /// Rewrites a packet. `link_type` is that of capture files; a packet stays as it is where weir-packet finds none in it.
     pub fn apply(&mut self, link_type: u16, frame: &mut Vec<u8>) -> Left {
         self.left = self.left_as_it_is(link_type, frame);
+        self.left.link = self.rules.keeps_link(link_type, frame);
         let covered = trailer::covered(link_type, frame);
         let mut before = None;
         if link_type == ETHERNET && frame.len() >= 14 {

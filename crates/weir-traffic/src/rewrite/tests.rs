@@ -763,3 +763,26 @@ proptest! {
         prop_assert_eq!(integrity(ETHERNET, &back), integrity(ETHERNET, &frame));
     }
 }
+
+#[test]
+fn what_stays_of_a_link_layer_that_is_not_ethernet_is_told() {
+    let mac = ([2; 6], [4; 6]);
+    let macs = Rewrite { macs: vec![mac], ..Rewrite::default() };
+    let tag = |tag| Rewrite { tag: Some(tag), ..Rewrite::default() };
+    let wlan = [&[8, 1, 0, 0][..], &[2; 18], &[0, 0, 0xaa, 0xaa, 3, 0, 0, 0, 8, 0], &[0x45; 20]].concat();
+    let ethernet = [&[2; 12][..], &[8, 0], &[0x45; 20]].concat();
+    for (rules, link_type, frame, told) in [
+        (&macs, 105, &wlan, true),
+        (&macs, 1, &ethernet, false),
+        (&macs, 101, &vec![0x45; 20], false),
+        (&tag(Tag::Id(7)), 105, &wlan, true),
+        (&tag(Tag::Two(7, 8)), 101, &vec![0x45; 20], true),
+        (&tag(Tag::Id(7)), 1, &ethernet, false),
+        (&tag(Tag::None), 105, &wlan, false),
+    ] {
+        let mut after = frame.clone();
+        let left = Rewriter::new(rules.clone()).apply(link_type, &mut after);
+        assert_eq!(left.link, told, "{rules:?} {link_type}");
+        assert!(!told || after == *frame, "{rules:?} {link_type}");
+    }
+}
