@@ -11,7 +11,7 @@ use crate::placed::Placed;
 use crate::reading::Reading;
 
 pub(crate) use self::name::lone_name;
-pub use self::name::{NAME, POINTERS, skip_name};
+pub use self::name::{NAME, skip_name};
 use self::name::{escaped, name};
 
 /// Length of the header of a message.

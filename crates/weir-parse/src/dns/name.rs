@@ -3,7 +3,7 @@
 use crate::bytes::{Bytes, Cut, text};
 
 /// Most pointers followed in one name. A longer chain is a loop or malicious.
-pub const POINTERS: usize = 64;
+const POINTERS: usize = 64;
 /// Longest name in bytes, including label lengths (RFC 1035, section 2.3.4).
 pub const NAME: usize = 255;
 

@@ -2,7 +2,7 @@
 
 mod edns;
 
-use weir_parse::dns::{HEADER, NAME, POINTERS, SHOWN, counts, result, skip_name, type_name};
+use weir_parse::dns::{HEADER, NAME, SHOWN, counts, result, skip_name, type_name};
 
 use crate::Printer;
 use crate::base::bytes::{Bytes, Cut};
@@ -114,7 +114,8 @@ impl Printer<'_> {
                 self.text(", ...");
                 return Ok(at);
             }
-            if at >= bytes.data.len() {
+            // tcpdump looks for the first answer in any case.
+            if at >= bytes.data.len() && (number > 0 || !title.is_empty()) {
                 return Err(Cut);
             }
             self.text(if number > 0 { "," } else { title });
@@ -234,6 +235,11 @@ impl Printer<'_> {
             self.text(" ");
             self.class(class);
         }
+        if self.options.verbose > 2 && kind != OPT {
+            self.text(" [");
+            self.duration(bytes.u32(end + 4)?);
+            self.text("]");
+        }
         self.text(" ");
         self.record_type(kind);
         bytes.get(data, len)?;
@@ -259,12 +265,12 @@ impl Printer<'_> {
                 }
             }
             (A6, 1..) => self.prefixed_address(bytes, data)?,
-            (1, 4..) => {
+            // As in tcpdump, which reads on after an address that is too short.
+            (1, _) => {
                 let address = bytes.ip4(data)?;
                 self.text(" ");
                 self.ip4_number(address);
             }
-            // As in tcpdump, which reads on after an address that is too short.
             (28, _) => {
                 let address = bytes.ip6(data)?;
                 self.text(" ");
@@ -293,6 +299,21 @@ impl Printer<'_> {
             _ => {}
         }
         Ok(Some(data + len))
+    }
+
+    /// Prints seconds as `1y2w3d4h5m6s`, without the units of which there are none.
+    fn duration(&mut self, mut seconds: u32) {
+        if seconds == 0 {
+            return self.text("0s");
+        }
+        for (length, unit) in
+            [(31_536_000, "y"), (604_800, "w"), (86_400, "d"), (3600, "h"), (60, "m"), (1, "s")]
+        {
+            if seconds >= length {
+                put!(self, "{}{unit}", seconds / length);
+                seconds %= length;
+            }
+        }
     }
 
     /// Prints an address without the prefix that another name has (RFC 2874).
@@ -345,7 +366,8 @@ impl Printer<'_> {
             self.text(".");
             return Ok(());
         }
-        let (mut pointers, mut total) = (0, 0);
+        // Where a pointer must lead in front of, so that there is an end.
+        let (mut limit, mut total) = (at, 0);
         loop {
             let first = bytes.u8(at)?;
             match first {
@@ -368,11 +390,11 @@ impl Printer<'_> {
                 }
                 0xc0.. => {
                     at = usize::from(bytes.u16(at)? & 0x3fff);
-                    pointers += 1;
-                    if pointers > POINTERS {
-                        self.text("<LOOP>");
-                        return Ok(());
+                    if at >= limit {
+                        self.text("<BAD PTR>");
+                        return Err(Cut);
                     }
+                    limit = at;
                 }
                 _ => {
                     self.text("<BAD LABEL>");
