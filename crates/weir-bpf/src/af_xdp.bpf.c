@@ -12,7 +12,6 @@
 #include <bpf/bpf_endian.h>
 #include "buffers.h"
 #include "chosen.h"
-#include "place.h"
 #include "sample.h"
 #include "stripped.h"
 #include "writer.h"
@@ -95,22 +94,6 @@ static __always_inline int deliver(struct xdp_md *ctx, const struct tag *tag)
 	return verdict;
 }
 
-SEC("xdp")
-int redirect(struct xdp_md *ctx)
-{
-	if (!is_chosen(ctx))
-		return XDP_PASS;
-	bpf_tail_call_static(ctx, &filters, FIRST);
-	return deliver(ctx, &untagged);
-}
-
-/* The filter continues here with packets that match. */
-SEC("xdp")
-int wanted(struct xdp_md *ctx)
-{
-	return deliver(ctx, &untagged);
-}
-
 static __always_inline int pass_by(struct xdp_md *ctx)
 {
 	struct record record;
@@ -121,39 +104,8 @@ static __always_inline int pass_by(struct xdp_md *ctx)
 	return XDP_PASS;
 }
 
-SEC("xdp")
-int unwanted(struct xdp_md *ctx)
-{
-	return pass_by(ctx);
-}
-
-/* For a device that strips tags; the program is bound to it. */
-SEC("xdp")
-int redirect_tagged(struct xdp_md *ctx)
-{
-	if (!is_chosen(ctx))
-		return XDP_PASS;
-	struct tag tag = ask(ctx);
-	return deliver(ctx, &tag);
-}
-
-/* A separate function, to have a stack frame of its own: the filter in `place` uses most of its caller's stack. */
-static __noinline int go_on(struct xdp_md *ctx, __u32 there, __u32 protocol, __u32 tci)
-{
-	struct tag tag = {there, protocol, tci};
-	return deliver(ctx, &tag);
-}
-
-/* Like `redirect_tagged`, with a filter inside. */
-SEC("xdp")
-int filter_tagged(struct xdp_md *ctx)
-{
-	if (!is_chosen(ctx))
-		return XDP_PASS;
-	struct tag tag = ask(ctx);
-	if (place(ctx, tag.there, bpf_ntohs(tag.protocol), tag.tci))
-		return go_on(ctx, tag.there, tag.protocol, tag.tci);
-	return pass_by(ctx);
-}
+#define ENTRY redirect
+#define ENTRY_TAGGED redirect_tagged
+#include "entries.h"
 
 char _license[] SEC("license") = "Dual MIT/GPL";

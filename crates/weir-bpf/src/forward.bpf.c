@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: (MIT OR Apache-2.0) */
 /* Forwards packets from one interface to another, in the kernel or through AF_XDP sockets.
  *
- * forward, forward_wanted, forward_tagged, filter_tagged
+ * forward, wanted, forward_tagged, filter_tagged
  *           Input: struct xdp_md, linear or with fragments. Verdict: XDP_REDIRECT to the socket of the receive queue if
  *           sockets are asked for, or to the interface in `target`; XDP_DROP if there is none.
- * forward_unwanted
+ * unwanted
  *           Packets that do not match the filter. Verdict: XDP_PASS.
  * sent, refused
  *           Kernel tracepoints that report the fate of redirected packets: XDP queues them and hands them to the driver
@@ -15,7 +15,6 @@
  * Kernel:   6.1. Programs bound to their device need 6.8 and a driver that reports stripped VLAN tags. */
 #define CONTEXT struct xdp_md
 #include "buffers.h"
-#include "place.h"
 #include "stripped.h"
 
 const volatile bool copies = false;     /* forwarded packets are also written to a pool */
@@ -167,7 +166,7 @@ static __noinline int lay_down(struct xdp_md *ctx)
 	return 0;
 }
 
-static __always_inline int forward_packet(struct xdp_md *ctx, const struct tag *tag)
+static __always_inline int deliver(struct xdp_md *ctx, const struct tag *tag)
 {
 	struct account *account = meet(ctx);
 	if (!account)
@@ -189,49 +188,15 @@ static __always_inline int pass_by(struct xdp_md *ctx)
 	return XDP_PASS;
 }
 
-SEC("xdp")
-int forward(struct xdp_md *ctx)
+/* All receive queues are. */
+static __always_inline bool is_chosen(struct xdp_md *ctx)
 {
-	bpf_tail_call_static(ctx, &filters, FIRST);
-	return forward_packet(ctx, &untagged);
+	return true;
 }
 
-SEC("xdp")
-int forward_wanted(struct xdp_md *ctx)
-{
-	return forward_packet(ctx, &untagged);
-}
-
-SEC("xdp")
-int forward_unwanted(struct xdp_md *ctx)
-{
-	return pass_by(ctx);
-}
-
-/* For a device whose driver reports the VLAN tags it has stripped; the program is bound to it. */
-SEC("xdp")
-int forward_tagged(struct xdp_md *ctx)
-{
-	struct tag tag = ask(ctx);
-	return forward_packet(ctx, &tag);
-}
-
-/* A separate function, to have a stack frame of its own: the filter in `place` uses most of its caller's stack. */
-static __noinline int go_on(struct xdp_md *ctx, __u32 there, __u32 protocol, __u32 tci)
-{
-	struct tag tag = {there, protocol, tci};
-	return forward_packet(ctx, &tag);
-}
-
-/* Like `forward_tagged`, with a filter inside. */
-SEC("xdp")
-int filter_tagged(struct xdp_md *ctx)
-{
-	struct tag tag = ask(ctx);
-	if (place(ctx, tag.there, bpf_ntohs(tag.protocol), tag.tci))
-		return go_on(ctx, tag.there, tag.protocol, tag.tci);
-	return pass_by(ctx);
-}
+#define ENTRY forward
+#define ENTRY_TAGGED forward_tagged
+#include "entries.h"
 
 /* Returns the account of the queue whose packets are pending. */
 static __always_inline struct account *account_at(const struct pending *mine)

@@ -196,7 +196,7 @@ impl Forward {
         }
         let flags = if options.fragments { HAS_FRAGMENTS } else { 0 };
         let progs = &mut open.progs;
-        for program in [&mut progs.forward, &mut progs.forward_wanted, &mut progs.forward_unwanted] {
+        for program in [&mut progs.forward, &mut progs.wanted, &mut progs.unwanted] {
             program.set_autoload(options.tags_of.is_none());
             program.set_flags(flags);
         }
@@ -257,8 +257,8 @@ impl Forward {
                 let interface = options.from.only();
                 let hook = Hook::Xdp { fragments: options.fragments, interface };
                 let outcomes = [
-                    (hook.wanted(), &loaded.progs.forward_wanted),
-                    (hook.unwanted(), &loaded.progs.forward_unwanted),
+                    (hook.wanted(), &loaded.progs.wanted),
+                    (hook.unwanted(), &loaded.progs.unwanted),
                 ];
                 let program = loaded.progs.forward.as_fd().try_clone_to_owned()?;
                 (Kind::Free(program), gate!(loaded, vec![hook], outcomes))

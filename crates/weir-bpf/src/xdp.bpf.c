@@ -11,7 +11,6 @@
 #define CONTEXT struct xdp_md
 #include "buffers.h"
 #include "chosen.h"
-#include "place.h"
 #include "processor.h"
 #include "steer.h"
 #include "stripped.h"
@@ -50,22 +49,6 @@ static __always_inline int deliver(struct xdp_md *ctx, const struct tag *tag)
 	return verdict;
 }
 
-SEC("xdp")
-int capture(struct xdp_md *ctx)
-{
-	if (!is_chosen(ctx))
-		return XDP_PASS;
-	bpf_tail_call_static(ctx, &filters, FIRST);
-	return deliver(ctx, &untagged);
-}
-
-/* The filter continues here with packets that match. */
-SEC("xdp")
-int wanted(struct xdp_md *ctx)
-{
-	return deliver(ctx, &untagged);
-}
-
 static __always_inline int pass_by(struct xdp_md *ctx)
 {
 	__u32 writer = writer_of(ctx);
@@ -74,39 +57,8 @@ static __always_inline int pass_by(struct xdp_md *ctx)
 	return XDP_PASS;
 }
 
-SEC("xdp")
-int unwanted(struct xdp_md *ctx)
-{
-	return pass_by(ctx);
-}
-
-/* For a device that strips tags; the program is bound to it. */
-SEC("xdp")
-int capture_tagged(struct xdp_md *ctx)
-{
-	if (!is_chosen(ctx))
-		return XDP_PASS;
-	struct tag tag = ask(ctx);
-	return deliver(ctx, &tag);
-}
-
-/* A separate function, to have a stack frame of its own: the filter in `place` uses most of its caller's stack. */
-static __noinline int lay_down(struct xdp_md *ctx, __u32 there, __u32 protocol, __u32 tci)
-{
-	struct tag tag = {there, protocol, tci};
-	return deliver(ctx, &tag);
-}
-
-/* Like `capture_tagged`, with a filter inside. */
-SEC("xdp")
-int filter_tagged(struct xdp_md *ctx)
-{
-	if (!is_chosen(ctx))
-		return XDP_PASS;
-	struct tag tag = ask(ctx);
-	if (place(ctx, tag.there, bpf_ntohs(tag.protocol), tag.tci))
-		return lay_down(ctx, tag.there, tag.protocol, tag.tci);
-	return pass_by(ctx);
-}
+#define ENTRY capture
+#define ENTRY_TAGGED capture_tagged
+#include "entries.h"
 
 char _license[] SEC("license") = "Dual MIT/GPL";
