@@ -10,12 +10,12 @@ use libbpf_rs::{MapCore, MapFlags, MapHandle};
 use weir_sys::CallError;
 use weir_sys::bpf::XdpHook;
 
-use crate::filter::Gate;
-use crate::filter::{Hook, gate};
+use crate::attached::Attached;
+use crate::filter::{Body, Bound, Device, Gate, Hook, gate};
 use crate::log::{LoadError, logged};
 use crate::pool::{Sampling, Stamp, prepare_sampling};
 use crate::writers::{Chosen, Driven, prepare_chosen};
-use crate::xdp::{Attached, Body, Bound, Device, HAS_FRAGMENTS, Kind, bind, reuse};
+use crate::xdp::{HAS_FRAGMENTS, Kind, bind, reuse};
 use crate::{Strays, leave_out_all};
 
 skeleton!("af_xdp");

@@ -9,38 +9,35 @@
 //!
 //! Each arrow is a tail call. Each packet is counted where it ends, so the totals always add up. Replacing a filter is
 //! one store in the kernel: each packet meets either the old filter or the new one. A program that is bound to its
-//! device cannot make tail calls. It has its filter inside ([`crate::xdp::Bound`]), and a new filter means a new
+//! device cannot make tail calls. It has its filter inside ([`Bound`]), and a new filter means a new
 //! program.
 //!
-//! Installing a filter takes two steps, possibly in different processes. A [`Loader`], made from descriptors of the
+//! Installing a filter takes two steps, possibly in different processes. A [`Loader`](crate::loader::Loader), made from descriptors of the
 //! capture's maps, makes a [`Filter`]; this needs the capabilities to load any program. The capture's [`Gate`] then
 //! installs it with one `bpf(2)` call per hook.
 
+mod bound;
 mod calls;
 pub(crate) mod link;
 mod set_map;
 mod socket;
 
-use std::io;
 use std::os::fd::{AsRawFd as _, OwnedFd, RawFd};
-use std::panic::resume_unwind;
-use std::thread::{self, ScopedJoinHandle};
 
 use serde::{Deserialize, Serialize};
 use weir_filter::emit::ebpf::{self, Context, Ending, Program, Symbol};
 use weir_filter::graph::Graph;
 use weir_filter::set::Set;
 use weir_sys::CallError;
-use weir_sys::bpf::program::{self, ProgramKind, Refused};
-use weir_sys::thread::deafly;
+use weir_sys::bpf::program::{ProgramKind, Refused};
 
+pub use bound::{Body, Bound, BoundParts, Device};
 pub use calls::Calls;
 pub(crate) use calls::gate;
 pub use set_map::{Changed, SetChange, SetKind, SetMap};
 pub use socket::{Refusals, SocketFilter};
 
 use crate::LoadError;
-use crate::xdp::{Bound, BoundParts};
 
 /// The hook of an attached program that can have a filter in front.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -110,7 +107,7 @@ impl Hook {
         2 * self.index() + 1
     }
 
-    fn kind(self) -> ProgramKind {
+    pub(crate) fn kind(self) -> ProgramKind {
         match self {
             Self::Xdp { fragments, .. } => ProgramKind::Xdp { fragments, bound_to: None },
             Self::Ingress | Self::Egress => ProgramKind::Tc,
@@ -147,86 +144,10 @@ impl Hook {
     }
 }
 
-/// A loader of filters for a capture of this or another process.
-#[derive(Debug)]
-pub struct Loader(Way);
-
-#[derive(Debug)]
-enum Way {
-    Calls { hooks: Vec<Hook>, outcomes: OwnedFd },
-    Bound(BoundParts),
-}
-
-impl Loader {
-    /// Creates a loader for programs attached at `hooks`. `outcomes` is a descriptor of [`Calls::outcomes`].
-    pub fn calls(hooks: Vec<Hook>, outcomes: OwnedFd) -> Self {
-        Self(Way::Calls { hooks, outcomes })
-    }
-
-    /// Creates a loader for a program that is bound to its device.
-    pub fn bound(parts: BoundParts) -> Self {
-        Self(Way::Bound(parts))
-    }
-
-    /// Returns whether a packet's outer VLAN tag, if any, is inside its bytes. With XDP it is, except in programs that
-    /// ask the driver for stripped tags.
-    pub fn tag_is_inside(&self) -> bool {
-        match &self.0 {
-            Way::Calls { hooks, .. } => hooks.iter().all(|hook| matches!(hook, Hook::Xdp { .. })),
-            Way::Bound(_) => false,
-        }
-    }
-
-    /// Loads a filter: a program for each hook, and a map for each set.
-    ///
-    /// Offsets in the graph are offsets in the data that the program gets: unless [`Loader::tag_is_inside`], the outer
-    /// VLAN tag is beside the packet ([`weir_filter::Options::metadata`]).
-    ///
-    /// # Errors
-    ///
-    /// The filter is too long, privileges are missing, or memory is short.
-    pub fn load(&self, graph: &Graph, sets: &[Set]) -> Result<Filter, FilterError> {
-        let sets = Sets::new(sets)?;
-        let programs = match &self.0 {
-            Way::Bound(parts) => vec![parts.load(graph, &sets)?],
-            Way::Calls { hooks, outcomes } => {
-                let load = |hook: &Hook| {
-                    let program = hook.program(graph, sets.members)?;
-                    let words = sets.words(&program, |symbol| match symbol {
-                        Symbol::Outcomes => outcomes.as_raw_fd(),
-                        other => unreachable!("an outcome counts, without {other}"),
-                    });
-                    Ok(program::load(hook.kind(), NAME, &words)?)
-                };
-                side_by_side(hooks, load).into_iter().collect::<Result<_, FilterError>>()?
-            }
-        };
-        Ok(Filter { programs, sets: sets.maps })
-    }
-}
-
-/// Calls `load` for all hooks in parallel: the verifier takes milliseconds per program.
-fn side_by_side<T: Send>(hooks: &[Hook], load: impl Fn(&Hook) -> T + Sync) -> Vec<T> {
-    let load = &load;
-    thread::scope(|scope| {
-        let begin = |hook| {
-            let thread = deafly(|| thread::Builder::new().spawn_scoped(scope, move || load(hook)));
-            (hook, thread.ok())
-        };
-        let others: Vec<_> = hooks.iter().skip(1).map(begin).collect();
-        let first: Vec<T> = hooks.iter().take(1).map(load).collect();
-        let join = |(hook, thread): (_, Option<ScopedJoinHandle<'_, T>>)| match thread {
-            Some(thread) => thread.join().unwrap_or_else(|panic| resume_unwind(panic)),
-            None => load(hook),
-        };
-        first.into_iter().chain(others.into_iter().map(join)).collect()
-    })
-}
-
 /// The sets of a filter, with their maps.
 pub(crate) struct Sets<'a> {
     pub(crate) members: &'a [Set],
-    maps: Vec<SetMap>,
+    pub(crate) maps: Vec<SetMap>,
 }
 
 impl<'a> Sets<'a> {
@@ -286,21 +207,6 @@ impl Gate {
         match self {
             Self::Calls(calls) => calls.hooks().len(),
             Self::Bound(_) => 1,
-        }
-    }
-
-    /// Returns a loader of filters for this capture; `None` if the capture is over.
-    ///
-    /// # Errors
-    ///
-    /// No descriptor is left.
-    pub fn loader(&self) -> io::Result<Option<Loader>> {
-        match self {
-            Self::Calls(calls) => {
-                let outcomes = calls.outcomes().try_clone_to_owned()?;
-                Ok(Some(Loader::calls(calls.hooks().to_vec(), outcomes)))
-            }
-            Self::Bound(bound) => Ok(bound.parts()?.map(Loader::bound)),
         }
     }
 

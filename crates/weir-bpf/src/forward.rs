@@ -15,12 +15,12 @@ use weir_sys::CallError;
 use weir_sys::bpf::XdpHook;
 use weir_sys::bpf::pin::pin;
 
-use crate::filter::Gate;
-use crate::filter::{Hook, gate};
+use crate::attached::Attached;
+use crate::filter::{Body, Bound, Device, Gate, Hook, gate};
 use crate::log::{LoadError, logged};
 use crate::pool::{PoolMaps, PoolOptions, keep_maps, prepare};
 use crate::writers::Driven;
-use crate::xdp::{Attached, Body, Bound, Device, HAS_FRAGMENTS, Kind, bind, reuse};
+use crate::xdp::{HAS_FRAGMENTS, Kind, bind, reuse};
 use crate::{Strays, leave_out_all};
 
 skeleton!("forward");
@@ -256,10 +256,8 @@ impl Forward {
             None => {
                 let interface = options.from.only();
                 let hook = Hook::Xdp { fragments: options.fragments, interface };
-                let outcomes = [
-                    (hook.wanted(), &loaded.progs.wanted),
-                    (hook.unwanted(), &loaded.progs.unwanted),
-                ];
+                let outcomes =
+                    [(hook.wanted(), &loaded.progs.wanted), (hook.unwanted(), &loaded.progs.unwanted)];
                 let program = loaded.progs.forward.as_fd().try_clone_to_owned()?;
                 (Kind::Free(program), gate!(loaded, vec![hook], outcomes))
             }

@@ -25,6 +25,7 @@ macro_rules! skeleton {
     };
 }
 
+mod attached;
 #[cfg(feature = "lab")]
 mod limit;
 mod log;
@@ -41,6 +42,7 @@ pub mod frames;
 pub mod inline;
 #[cfg(feature = "lab")]
 pub mod lab;
+pub mod loader;
 pub mod pool;
 pub mod stack;
 pub mod stat;

@@ -1,23 +1,18 @@
 //! The `xdp` source's program (`xdp.bpf.c`).
 
-mod bound;
-
 use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::path::Path;
 use std::sync::Arc;
 
 use libbpf_rs::libbpf_sys::bpf_insn;
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
 use libbpf_rs::{OpenMapMut, OpenProgramMut};
 use weir_sys::bpf::{XdpHook, XdpLink, probe};
-use weir_sys::netns::NetNs;
 use weir_sys::{CallError, testrun};
 
-pub use self::bound::{Body, Bound, BoundParts, Device};
-use crate::filter::Gate;
-use crate::filter::{Hook, gate};
+pub use crate::attached::Attached;
+use crate::filter::{Body, Bound, Device, Gate, Hook, gate};
 use crate::leave_out_all;
 use crate::log::{LoadError, logged};
 use crate::pool::{
@@ -60,14 +55,6 @@ pub(crate) enum Kind {
     Free(OwnedFd),
     /// Bound to one device; has its filter inside.
     Bound(Bound),
-}
-
-/// An attached program; detached when this is dropped.
-#[derive(Debug)]
-pub struct Attached {
-    link: XdpLink,
-    /// The interface's namespace, for programs to be bound to it.
-    namespace: Option<NetNs>,
 }
 
 /// `BPF_F_XDP_HAS_FRAGS` (linux/bpf.h, Linux 5.18).
@@ -192,29 +179,12 @@ impl Kind {
     }
 }
 
-impl Attached {
-    /// Detaches the program.
-    ///
-    /// # Errors
-    ///
-    /// The errors of [`XdpLink::detach`].
-    pub fn detach(&self) -> Result<(), CallError> {
-        self.link.detach()
-    }
-
-    /// Pins the link as `path` in a bpffs: the program stays attached until [`detach`](Self::detach), even if this is
-    /// dropped or the process ends.
-    ///
-    /// # Errors
-    ///
-    /// The errors of [`XdpLink::pin`].
-    pub fn pin(&self, path: &Path) -> Result<(), CallError> {
-        self.link.pin(path)
-    }
-}
-
 /// Passes the capture's program, with its `maps`, to `then`, which puts a filter inside.
-fn around<R>(device: Device, maps: &[OwnedFd], then: impl FnOnce(&[bpf_insn]) -> R) -> Result<R, LoadError> {
+pub(crate) fn around<R>(
+    device: Device,
+    maps: &[OwnedFd],
+    then: impl FnOnce(&[bpf_insn]) -> R,
+) -> Result<R, LoadError> {
     logged("capture with a filter", || {
         let mut storage = MaybeUninit::uninit();
         let mut open = skeleton::XdpSkelBuilder::default().open(&mut storage)?;

@@ -2,7 +2,8 @@
 
 use std::process::Command;
 
-use weir_bpf::filter::{FilterError, Loader};
+use weir_bpf::filter::FilterError;
+use weir_bpf::loader::Loader;
 use weir_bpf::pool::{PoolMaps, PoolOptions, Stamp, SteerBy, Steering};
 use weir_bpf::writers::{Driven, Writers};
 use weir_bpf::xdp::{Options, Program};

@@ -5,7 +5,8 @@ use std::os::fd::{AsFd as _, AsRawFd};
 
 use proptest::prelude::*;
 use weir_bpf::bare::{Bare, Decision};
-use weir_bpf::filter::{Changed, Gate, Hook, Loader, Refusals, SetChange, SetMap, SocketFilter};
+use weir_bpf::filter::{Changed, Gate, Hook, Refusals, SetChange, SetMap, SocketFilter};
+use weir_bpf::loader::Loader;
 use weir_filter::emit::ebpf::Context;
 use weir_filter::graph::{Graph, Meta, NodeId, Operation, Relation, TermId, Value, Width};
 use weir_filter::interpret::{Interpreter, Packet, VlanTag};

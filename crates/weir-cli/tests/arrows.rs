@@ -25,11 +25,6 @@ const LAYERS: &[&[&str]] = &[
 /// Circles that stay, each with its crate and parent, and why. Nothing may be added to one.
 const CIRCLES: &[(&str, &[&str], &str)] = &[
     (
-        "weir-bpf",
-        &["af_xdp", "filter", "forward", "pool", "xdp"],
-        "a program bound to a device contains its filter",
-    ),
-    (
         "weir-judge packets",
         &["ethernet", "network", "transport"],
         "tunnels: a frame in a datagram in a frame",

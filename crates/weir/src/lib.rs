@@ -82,8 +82,7 @@ pub mod writer;
 /// Replacing the filter of a running capture, or the members of its sets, from this process or another one.
 #[cfg(feature = "live")]
 pub mod exchange {
-    pub use weir_bpf::filter::{Changed, Hook, SetChange};
-    pub use weir_bpf::xdp::Body;
+    pub use weir_bpf::filter::{Body, Changed, Hook, SetChange};
 
     pub use crate::live::exchange::{Exchange, Form, Place, PlaceKind, PoolKind, Program, Seat};
     pub use crate::live::sets::{MemberKind, PortableMembers, SetLabel};

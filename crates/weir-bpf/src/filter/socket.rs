@@ -54,7 +54,7 @@ impl SocketFilter {
     ///
     /// # Errors
     ///
-    /// The errors of [`super::Loader::load`].
+    /// The errors of [`Loader::load`](crate::loader::Loader::load).
     pub fn load(graph: &Graph, sets: &[Set], refusals: BorrowedFd<'_>) -> Result<Self, FilterError> {
         let program = ebpf::emit(graph, sets, Context::Socket, Ending::Counted { accept: graph.snap_len })?;
         let sets = Sets::new(sets)?;

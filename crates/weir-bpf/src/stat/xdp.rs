@@ -7,8 +7,9 @@ use weir_filter::emit::ebpf::Context;
 use weir_sys::bpf::program::ProgramKind;
 
 use super::{Link, Loaded, Plan, Xdp, keep, prepare};
+use crate::filter::Device;
 use crate::writers::{Driven, prepare_chosen};
-use crate::xdp::{Device, HAS_FRAGMENTS, bind};
+use crate::xdp::{HAS_FRAGMENTS, bind};
 
 skeleton!("stat_xdp");
 

@@ -19,9 +19,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use serde::{Deserialize, Serialize};
 use weir_bpf::filter::{
-    self, Changed, FilterError as NotLoaded, Hook, Loader, SetChange, SetMap, SocketFilter,
+    self, Body, BoundParts, Changed, Device, FilterError as NotLoaded, Hook, SetChange, SetMap, SocketFilter,
 };
-use weir_bpf::xdp::{Body, BoundParts, Device};
+use weir_bpf::loader::Loader;
 use weir_filter::cbpf::{self, Rules};
 use weir_filter::emit::cbpf::{EmitError, Target, emit};
 use weir_filter::graph::{Graph, Meta, Node, Relation, Test, Value, ValueId};

@@ -9,19 +9,12 @@ use std::io;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-use libbpf_rs::libbpf_sys::bpf_insn;
 use serde::{Deserialize, Serialize};
-use weir_filter::emit::ebpf::{self, Context, Ending};
-use weir_filter::graph::Graph;
 use weir_sys::CallError;
-use weir_sys::bpf::program::{self, ProgramKind};
 use weir_sys::bpf::{XdpHook, XdpLink};
 use weir_sys::netns::NetNs;
 
-use super::Attached;
-use crate::filter::link::Code;
-use crate::filter::{FilterError, NAME, Sets};
-use crate::{af_xdp, forward};
+use crate::attached::Attached;
 
 /// The place of a filter inside a bound program; clones share it.
 #[derive(Clone, Debug)]
@@ -130,7 +123,7 @@ impl Bound {
     }
 
     /// Returns the program without a filter.
-    pub(super) fn plain(&self) -> BorrowedFd<'_> {
+    pub(crate) fn plain(&self) -> BorrowedFd<'_> {
         self.0.plain.as_fd()
     }
 
@@ -151,7 +144,7 @@ impl Bound {
         Ok(Some(BoundParts { body: self.0.body, device: self.0.device, namespace, maps }))
     }
 
-    /// See [`crate::filter::Gate::set`]. `program` has the filter inside. It is no error if nothing is attached any
+    /// See [`super::Gate::set`]. `program` has the filter inside. It is no error if nothing is attached any
     /// more.
     pub(crate) fn set(&self, program: Option<&OwnedFd>) -> Result<(), CallError> {
         match &mut *self.state() {
@@ -168,7 +161,7 @@ impl Bound {
     }
 
     /// Attaches the program, with the filter that is in place.
-    pub(super) fn attach(&self, interface: u32, hook: XdpHook) -> Result<Arc<Attached>, CallError> {
+    pub(crate) fn attach(&self, interface: u32, hook: XdpHook) -> Result<Arc<Attached>, CallError> {
         let mut state = self.state();
         let program = match &*state {
             State::Awaited(Some(program)) => program,
@@ -183,36 +176,5 @@ impl Bound {
 
     fn state(&self) -> MutexGuard<'_, State> {
         self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl BoundParts {
-    /// Loads the program with this filter inside.
-    pub(crate) fn load(&self, graph: &Graph, sets: &Sets<'_>) -> Result<OwnedFd, FilterError> {
-        let here = || NetNs::current().and_then(|netns| netns.identity());
-        match &self.namespace {
-            Some(namespace) if namespace.identity()? != here()? => {
-                namespace.inside(|| self.load_here(graph, sets))?
-            }
-            _ => self.load_here(graph, sets),
-        }
-    }
-
-    fn load_here(&self, graph: &Graph, sets: &Sets<'_>) -> Result<OwnedFd, FilterError> {
-        let Device { index, fragments } = self.device;
-        let ending = Ending::Return { accept: 1, refuse: 0 };
-        let context = Context::XdpTagged { fragments, interface: Some(index) };
-        let filter = ebpf::emit(graph, sets.members, context, ending)?;
-        let filter =
-            sets.words(&filter, |symbol| unreachable!("it answers by what it returns, without {symbol}"));
-        let put = |around: &[bpf_insn]| {
-            let kind = ProgramKind::Xdp { fragments, bound_to: Some(index) };
-            program::load(kind, NAME, &Code::new(around).with_room(&filter))
-        };
-        Ok(match self.body {
-            Body::Capture => super::around(self.device, &self.maps, put),
-            Body::AfXdp => af_xdp::around(self.device, &self.maps, put),
-            Body::Forward { .. } => forward::around(self.device, &self.maps, put),
-        }??)
     }
 }

@@ -1,0 +1,142 @@
+//! Loads filters for a capture of this or another process ([`crate::filter`]).
+
+use std::io;
+use std::os::fd::{AsRawFd as _, OwnedFd};
+use std::panic::resume_unwind;
+use std::thread::{self, ScopedJoinHandle};
+
+use libbpf_rs::libbpf_sys::bpf_insn;
+use weir_filter::emit::ebpf::{self, Context, Ending, Symbol};
+use weir_filter::graph::Graph;
+use weir_filter::set::Set;
+use weir_sys::bpf::program::{self, ProgramKind};
+use weir_sys::netns::NetNs;
+use weir_sys::thread::deafly;
+
+use crate::filter::link::Code;
+use crate::filter::{Body, BoundParts, Device, Filter, FilterError, Gate, Hook, NAME, Sets};
+use crate::{af_xdp, forward, xdp};
+
+/// A loader of filters for a capture of this or another process.
+#[derive(Debug)]
+pub struct Loader(Way);
+
+#[derive(Debug)]
+enum Way {
+    Calls { hooks: Vec<Hook>, outcomes: OwnedFd },
+    Bound(BoundParts),
+}
+
+impl Loader {
+    /// Creates a loader for programs attached at `hooks`. `outcomes` is a descriptor of [`Calls::outcomes`](crate::filter::Calls::outcomes).
+    pub fn calls(hooks: Vec<Hook>, outcomes: OwnedFd) -> Self {
+        Self(Way::Calls { hooks, outcomes })
+    }
+
+    /// Creates a loader for a program that is bound to its device.
+    pub fn bound(parts: BoundParts) -> Self {
+        Self(Way::Bound(parts))
+    }
+
+    /// Returns whether a packet's outer VLAN tag, if any, is inside its bytes. With XDP it is, except in programs that
+    /// ask the driver for stripped tags.
+    pub fn tag_is_inside(&self) -> bool {
+        match &self.0 {
+            Way::Calls { hooks, .. } => hooks.iter().all(|hook| matches!(hook, Hook::Xdp { .. })),
+            Way::Bound(_) => false,
+        }
+    }
+
+    /// Loads a filter: a program for each hook, and a map for each set.
+    ///
+    /// Offsets in the graph are offsets in the data that the program gets: unless [`Loader::tag_is_inside`], the outer
+    /// VLAN tag is beside the packet ([`weir_filter::Options::metadata`]).
+    ///
+    /// # Errors
+    ///
+    /// The filter is too long, privileges are missing, or memory is short.
+    pub fn load(&self, graph: &Graph, sets: &[Set]) -> Result<Filter, FilterError> {
+        let sets = Sets::new(sets)?;
+        let programs = match &self.0 {
+            Way::Bound(parts) => vec![parts.load(graph, &sets)?],
+            Way::Calls { hooks, outcomes } => {
+                let load = |hook: &Hook| {
+                    let program = hook.program(graph, sets.members)?;
+                    let words = sets.words(&program, |symbol| match symbol {
+                        Symbol::Outcomes => outcomes.as_raw_fd(),
+                        other => unreachable!("an outcome counts, without {other}"),
+                    });
+                    Ok(program::load(hook.kind(), NAME, &words)?)
+                };
+                side_by_side(hooks, load).into_iter().collect::<Result<_, FilterError>>()?
+            }
+        };
+        Ok(Filter::from_programs(programs, sets.maps))
+    }
+}
+
+/// Calls `load` for all hooks in parallel: the verifier takes milliseconds per program.
+fn side_by_side<T: Send>(hooks: &[Hook], load: impl Fn(&Hook) -> T + Sync) -> Vec<T> {
+    let load = &load;
+    thread::scope(|scope| {
+        let begin = |hook| {
+            let thread = deafly(|| thread::Builder::new().spawn_scoped(scope, move || load(hook)));
+            (hook, thread.ok())
+        };
+        let others: Vec<_> = hooks.iter().skip(1).map(begin).collect();
+        let first: Vec<T> = hooks.iter().take(1).map(load).collect();
+        let join = |(hook, thread): (_, Option<ScopedJoinHandle<'_, T>>)| match thread {
+            Some(thread) => thread.join().unwrap_or_else(|panic| resume_unwind(panic)),
+            None => load(hook),
+        };
+        first.into_iter().chain(others.into_iter().map(join)).collect()
+    })
+}
+
+impl Gate {
+    /// Returns a loader of filters for this capture; `None` if the capture is over.
+    ///
+    /// # Errors
+    ///
+    /// No descriptor is left.
+    pub fn loader(&self) -> io::Result<Option<Loader>> {
+        match self {
+            Self::Calls(calls) => {
+                let outcomes = calls.outcomes().try_clone_to_owned()?;
+                Ok(Some(Loader::calls(calls.hooks().to_vec(), outcomes)))
+            }
+            Self::Bound(bound) => Ok(bound.parts()?.map(Loader::bound)),
+        }
+    }
+}
+
+impl BoundParts {
+    /// Loads the program with this filter inside.
+    fn load(&self, graph: &Graph, sets: &Sets<'_>) -> Result<OwnedFd, FilterError> {
+        let here = || NetNs::current().and_then(|netns| netns.identity());
+        match &self.namespace {
+            Some(namespace) if namespace.identity()? != here()? => {
+                namespace.inside(|| self.load_here(graph, sets))?
+            }
+            _ => self.load_here(graph, sets),
+        }
+    }
+
+    fn load_here(&self, graph: &Graph, sets: &Sets<'_>) -> Result<OwnedFd, FilterError> {
+        let Device { index, fragments } = self.device;
+        let ending = Ending::Return { accept: 1, refuse: 0 };
+        let context = Context::XdpTagged { fragments, interface: Some(index) };
+        let filter = ebpf::emit(graph, sets.members, context, ending)?;
+        let filter =
+            sets.words(&filter, |symbol| unreachable!("it answers by what it returns, without {symbol}"));
+        let put = |around: &[bpf_insn]| {
+            let kind = ProgramKind::Xdp { fragments, bound_to: Some(index) };
+            program::load(kind, NAME, &Code::new(around).with_room(&filter))
+        };
+        Ok(match self.body {
+            Body::Capture => xdp::around(self.device, &self.maps, put),
+            Body::AfXdp => af_xdp::around(self.device, &self.maps, put),
+            Body::Forward { .. } => forward::around(self.device, &self.maps, put),
+        }??)
+    }
+}
