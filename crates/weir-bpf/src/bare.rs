@@ -4,10 +4,10 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, OwnedFd};
 
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
+use weir_filter::graph::Verdict;
 use weir_sys::{CallError, testrun};
 
-use crate::filter::Gate;
-use crate::filter::{Hook, gate};
+use crate::filter::{Gate, HOOKS, Hook, gate};
 use crate::log::{LoadError, logged};
 
 skeleton!("bare");
@@ -28,6 +28,8 @@ pub enum Decision {
     Wanted,
     /// The packet does not match.
     Unwanted,
+    /// Another verdict: number 2.
+    Third,
 }
 
 impl Bare {
@@ -39,10 +41,15 @@ impl Bare {
     pub fn load() -> Result<Self, LoadError> {
         logged("bare", || {
             let mut storage = MaybeUninit::uninit();
-            let loaded = skeleton::BareSkelBuilder::default().open(&mut storage)?.load()?;
+            let mut open = skeleton::BareSkelBuilder::default().open(&mut storage)?;
+            open.maps.outcomes.set_max_entries(3 * HOOKS)?;
+            let loaded = open.load()?;
             let hook = Hook::Xdp { fragments: false, interface: None };
-            let outcomes =
-                [(hook.wanted(), &loaded.progs.bare_wanted), (hook.unwanted(), &loaded.progs.bare_unwanted)];
+            let outcomes = [
+                (hook.wanted(), &loaded.progs.bare_wanted),
+                (hook.unwanted(), &loaded.progs.bare_unwanted),
+                (hook.outcome(Verdict(2)), &loaded.progs.bare_third),
+            ];
             let program = loaded.progs.bare.as_fd().try_clone_to_owned()?;
             Ok(Self { program, gate: gate!(loaded, vec![hook], outcomes) })
         })
@@ -64,6 +71,7 @@ impl Bare {
         let decision = match answer.value {
             10 => Decision::NoFilter,
             11 => Decision::Wanted,
+            13 => Decision::Third,
             _ => Decision::Unwanted,
         };
         Ok((decision, answer.duration))

@@ -7,7 +7,7 @@
 //!        '--- without: writes the packet itself
 //! ```
 //!
-//! Each arrow is a tail call. Each packet is counted where it ends, so the totals always add up. Replacing a filter is
+//! Each arrow is a tail call. There may be more outcomes than these two: one for each verdict. Each packet is counted where it ends, so the totals always add up. Replacing a filter is
 //! one store in the kernel: each packet meets either the old filter or the new one. A program that is bound to its
 //! device cannot make tail calls. It has its filter inside ([`Bound`]), and a new filter means a new
 //! program.
@@ -26,7 +26,7 @@ use std::os::fd::{AsRawFd as _, OwnedFd, RawFd};
 
 use serde::{Deserialize, Serialize};
 use weir_filter::emit::ebpf::{self, Context, Ending, Program, Symbol};
-use weir_filter::graph::Graph;
+use weir_filter::graph::{Graph, Verdict};
 use weir_filter::set::Set;
 use weir_sys::CallError;
 use weir_sys::bpf::program::{ProgramKind, Refused};
@@ -58,6 +58,9 @@ pub enum Hook {
     /// tc, for outgoing packets.
     Egress,
 }
+
+/// Number of attached programs that `filters` has slots for (gate.h).
+pub(crate) const HOOKS: u32 = 2;
 
 /// Why a filter cannot be installed.
 #[derive(Debug, thiserror::Error)]
@@ -99,12 +102,22 @@ impl Hook {
 
     /// Returns the index in `outcomes` of the program for matching packets.
     pub(crate) fn wanted(self) -> u32 {
-        2 * self.index()
+        self.outcome(Verdict::ACCEPT)
     }
 
     /// Returns the index in `outcomes` of the program for other packets.
     pub(crate) fn unwanted(self) -> u32 {
-        2 * self.index() + 1
+        self.outcome(Verdict::REFUSE)
+    }
+
+    /// Returns the index in `outcomes` of the program for packets with this verdict. A process that asks for a filter
+    /// may have another build: the first four stay.
+    pub(crate) fn outcome(self, verdict: Verdict) -> u32 {
+        match verdict {
+            Verdict::ACCEPT => HOOKS * self.index(),
+            Verdict::REFUSE => HOOKS * self.index() + 1,
+            Verdict(number) => HOOKS * u32::from(number) + self.index(),
+        }
     }
 
     pub(crate) fn kind(self) -> ProgramKind {
@@ -122,8 +135,8 @@ impl Hook {
         }
     }
 
-    /// Returns the verdict if an outcome is missing: the packet passes.
-    fn verdict(self) -> u32 {
+    /// Returns what the program returns if an outcome is missing: the packet passes.
+    fn otherwise(self) -> u32 {
         const XDP_PASS: u32 = 2;
         const TC_ACT_UNSPEC: u32 = u32::MAX;
         match self {
@@ -132,14 +145,15 @@ impl Hook {
         }
     }
 
-    /// Compiles a filter for this hook to a program, without loading it.
+    /// Compiles a filter for this hook to a program, without loading it. The hook has outcomes for the first `verdicts`
+    /// verdicts.
     ///
     /// # Errors
     ///
     /// The errors of [`ebpf::emit`].
-    pub fn program(self, graph: &Graph, sets: &[Set]) -> Result<Program, ebpf::Error> {
-        let ending =
-            Ending::Call { accept: self.wanted(), refuse: self.unwanted(), otherwise: self.verdict() };
+    pub fn program(self, graph: &Graph, sets: &[Set], verdicts: u16) -> Result<Program, ebpf::Error> {
+        let outcomes: Vec<u32> = (0..verdicts).map(|number| self.outcome(Verdict(number))).collect();
+        let ending = Ending::Call { outcomes: &outcomes, otherwise: self.otherwise() };
         ebpf::emit(graph, sets, self.context(), ending)
     }
 }

@@ -13,8 +13,8 @@ struct {
 	__uint(max_entries, 2);
 } filters SEC(".maps");
 
-/* The programs a filter continues with. Each attached program has two: one that writes the packet, and one that counts
- * it as filtered. */
+/* The programs a filter continues with, one for each verdict. Each attached program has two: one that writes the packet,
+ * and one that counts it as filtered. For more, the loader makes room. */
 struct {
 	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);
 	__type(key, __u32);

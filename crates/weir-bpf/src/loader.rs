@@ -1,7 +1,7 @@
 //! Loads filters for a capture of this or another process ([`crate::filter`]).
 
 use std::io;
-use std::os::fd::{AsRawFd as _, OwnedFd};
+use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd, OwnedFd};
 use std::panic::resume_unwind;
 use std::thread::{self, ScopedJoinHandle};
 
@@ -9,12 +9,14 @@ use libbpf_rs::libbpf_sys::bpf_insn;
 use weir_filter::emit::ebpf::{self, Context, Ending, Symbol};
 use weir_filter::graph::Graph;
 use weir_filter::set::Set;
+use weir_sys::CallError;
+use weir_sys::bpf::map;
 use weir_sys::bpf::program::{self, ProgramKind};
 use weir_sys::netns::NetNs;
 use weir_sys::thread::deafly;
 
 use crate::filter::link::Code;
-use crate::filter::{Body, BoundParts, Device, Filter, FilterError, Gate, Hook, NAME, Sets};
+use crate::filter::{Body, BoundParts, Device, Filter, FilterError, Gate, HOOKS, Hook, NAME, Sets};
 use crate::{af_xdp, forward, xdp};
 
 /// A loader of filters for a capture of this or another process.
@@ -54,14 +56,15 @@ impl Loader {
     ///
     /// # Errors
     ///
-    /// The filter is too long, privileges are missing, or memory is short.
+    /// The filter is too long or has a verdict without an outcome, privileges are missing, or memory is short.
     pub fn load(&self, graph: &Graph, sets: &[Set]) -> Result<Filter, FilterError> {
         let sets = Sets::new(sets)?;
         let programs = match &self.0 {
             Way::Bound(parts) => vec![parts.load(graph, &sets)?],
             Way::Calls { hooks, outcomes } => {
+                let verdicts = known(graph, outcomes.as_fd())?;
                 let load = |hook: &Hook| {
-                    let program = hook.program(graph, sets.members)?;
+                    let program = hook.program(graph, sets.members, verdicts)?;
                     let words = sets.words(&program, |symbol| match symbol {
                         Symbol::Outcomes => outcomes.as_raw_fd(),
                         other => unreachable!("an outcome counts, without {other}"),
@@ -72,6 +75,14 @@ impl Loader {
             }
         };
         Ok(Filter::from_programs(programs, sets.maps))
+    }
+}
+
+/// Returns how many verdicts have an outcome, as far as `graph` needs to know.
+fn known(graph: &Graph, outcomes: BorrowedFd<'_>) -> Result<u16, CallError> {
+    match graph.verdicts() {
+        ..=2 => Ok(2),
+        _ => Ok(u16::try_from(map::entries(outcomes)? / HOOKS).unwrap_or(u16::MAX)),
     }
 }
 
@@ -124,7 +135,7 @@ impl BoundParts {
 
     fn load_here(&self, graph: &Graph, sets: &Sets<'_>) -> Result<OwnedFd, FilterError> {
         let Device { index, fragments } = self.device;
-        let ending = Ending::Return { accept: 1, refuse: 0 };
+        let ending = Ending::Return(&[0, 1]);
         let context = Context::XdpTagged { fragments, interface: Some(index) };
         let filter = ebpf::emit(graph, sets.members, context, ending)?;
         let filter =

@@ -8,13 +8,13 @@ use weir_bpf::bare::{Bare, Decision};
 use weir_bpf::filter::{Changed, Gate, Hook, Refusals, SetChange, SetMap, SocketFilter};
 use weir_bpf::loader::Loader;
 use weir_filter::emit::ebpf::Context;
-use weir_filter::graph::{Graph, Meta, NodeId, Operation, Relation, TermId, Value, Width};
+use weir_filter::graph::{Graph, Meta, NodeId, Operation, Relation, TermId, Value, Verdict, Width};
 use weir_filter::interpret::{Interpreter, Packet, VlanTag};
 use weir_filter::names::NoNames;
 use weir_filter::set::{Contents, Holds, Member, Set, SetId, SetName};
 use weir_filter::{Beside, Dialect, Options};
 use weir_judge::ebpf::{self, CONTEXTS};
-use weir_judge::graphs::{Dice, bytes, graph, metadata, sets};
+use weir_judge::graphs::{Dice, bytes, graph_of, metadata, sets};
 use weir_judge::{corpus, share};
 use weir_sys::bpf::map::{Map, MapKind};
 use weir_sys::{skip, testrun};
@@ -49,11 +49,11 @@ impl Loaded {
     }
 }
 
-/// Compares all kinds of programs with the interpreter; how often the packet was refused, and accepted.
-fn agree(seed: u64, nodes: usize, packets: usize) -> (u32, u32) {
+/// Compares all kinds of programs with the interpreter; how often the packet was refused, and not.
+fn agree(seed: u64, nodes: usize, packets: usize, verdicts: u16) -> (u32, u32) {
     let mut dice = Dice::new(seed);
     let sets = sets(&mut dice);
-    let graph = graph(Dice::new(seed ^ 0x5555), &sets, nodes);
+    let graph = graph_of(Dice::new(seed ^ 0x5555), &sets, nodes, verdicts);
     let interpreter = Interpreter::new(&graph, &sets);
     let loaded = CONTEXTS.map(|context| Loaded::new(&graph, &sets, context));
     let mut answers = (0, 0);
@@ -63,12 +63,12 @@ fn agree(seed: u64, nodes: usize, packets: usize) -> (u32, u32) {
             let data = &whole[..end];
             let tag = metadata(&mut dice).vlan;
             for Loaded { program, .. } in &loaded {
-                let Some(found) = program.accepts(data, tag) else { continue };
+                let Some(found) = program.verdict(data, tag) else { continue };
                 let length = u32::try_from(end).unwrap();
                 let packet = Packet { data, length, meta: program.metadata(data, tag) };
-                let expected = interpreter.run(&packet) != 0;
+                let expected = interpreter.verdict(&packet);
                 assert_eq!(found, expected, "seed {seed}, {:?}, {packet:?}\n{graph}", program.context);
-                if expected { answers.1 += 1 } else { answers.0 += 1 }
+                if expected == Verdict::REFUSE { answers.0 += 1 } else { answers.1 += 1 }
             }
         }
     }
@@ -79,9 +79,11 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(share::cases(48)))]
 
     #[test]
-    fn programs_are_taken_and_answer_as_the_interpreter(seed in any::<u64>(), nodes in 1..80_usize) {
+    fn programs_are_taken_and_answer_as_the_interpreter(
+        seed in any::<u64>(), nodes in 1..80_usize, verdicts in prop_oneof![Just(2), 3..=8_u16],
+    ) {
         if permitted() {
-            agree(seed, nodes, 3);
+            agree(seed, nodes, 3, verdicts);
         }
     }
 }
@@ -91,7 +93,7 @@ fn random_graphs_say_yes_and_no() {
     if !permitted() {
         return;
     }
-    let all = (0..60).map(|seed| agree(seed * 77, 30, 4));
+    let all = (0..60).map(|seed| agree(seed * 77, 30, 4, 2));
     let (no, yes) = all.fold((0, 0), |all, one| (all.0 + one.0, all.1 + one.1));
     assert!(no > 1000 && yes > 500, "{no} {yes}");
 }
@@ -335,6 +337,38 @@ fn filters_are_put_in_place_exchanged_and_taken_away() {
     let outcomes = calls.outcomes().try_clone_to_owned().unwrap();
     let other = Loader::calls(vec![Hook::Xdp { fragments: true, interface: None }], outcomes);
     assert!(other.load(&protocol_is(6), &[]).is_err());
+}
+
+/// TCP is accepted, UDP gets verdict 2, ICMP `last`, and the others are rejected.
+fn verdicts_by_protocol(last: Verdict) -> Graph {
+    let mut graph = Graph::new(1);
+    let load = graph.load(None, 23, Width::Byte);
+    let (second, last) = (graph.end(Verdict(2)), graph.end(last));
+    let icmp = graph.equals(load, 1, (last, Graph::REFUSE), TermId(0));
+    let udp = graph.equals(load, 17, (second, icmp), TermId(0));
+    let root = graph.equals(load, 6, (Graph::ACCEPT, udp), TermId(0));
+    graph.set_root(root);
+    graph
+}
+
+#[test]
+fn each_verdict_has_its_outcome() {
+    if !permitted() {
+        return;
+    }
+    let bare = Bare::load().unwrap();
+    let loader = bare.gate().loader().unwrap().expect("it is there");
+    let filter = loader.load(&verdicts_by_protocol(Verdict(2)), &[]).unwrap();
+    bare.gate().set(Some(&filter)).unwrap();
+    for (protocol, decision) in
+        [(6, Decision::Wanted), (17, Decision::Third), (1, Decision::Third), (2, Decision::Unwanted)]
+    {
+        assert_eq!(bare.run(&[protocol; 60], 1).unwrap().0, decision, "{protocol}");
+        assert_eq!(bare.run(&[protocol; 20], 1).unwrap().0, Decision::Unwanted, "it is too short");
+    }
+    // The gate has outcomes for three verdicts.
+    let error = loader.load(&verdicts_by_protocol(Verdict(3)), &[]).unwrap_err().to_string();
+    assert_eq!(error, "the filter has 4 verdicts, but its receiver knows 3");
 }
 
 /// A filter that looks at the byte whose place is made from the VLAN tag beside the frame by `steps`, and `offset`.

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use crate::graph::{Graph, Meta, Node, TermId, Test, Value, ValueId, Width};
+use crate::graph::{Graph, Meta, Node, TermId, Test, Value, ValueId, Verdict, Width};
 use crate::set::{Lookup, Set};
 
 /// A packet as a filter sees it.
@@ -41,8 +41,8 @@ pub struct VlanTag {
 /// The result of running a filter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Outcome {
-    /// Whether the packet matched.
-    pub accepted: bool,
+    /// What was decided.
+    pub verdict: Verdict,
     /// Term of the last test.
     pub decided_by: TermId,
     /// Number of tests evaluated.
@@ -70,25 +70,34 @@ impl<'a> Interpreter<'a> {
         Interpreter { graph: Cow::Owned(graph), sets: sets.iter().map(Lookup::new).collect() }
     }
 
-    /// Returns the filter's result: the snap length, or 0.
+    /// Returns the filter's result: the snap length if the packet is accepted, or 0.
     pub fn run(&self, packet: &Packet<'_>) -> u32 {
-        if self.trace(packet).accepted { self.graph.snap_len } else { 0 }
+        if self.verdict(packet) == Verdict::ACCEPT { self.graph.snap_len } else { 0 }
+    }
+
+    /// Returns what the filter decides.
+    pub fn verdict(&self, packet: &Packet<'_>) -> Verdict {
+        self.trace(packet).verdict
     }
 
     /// Runs the filter and reports how it reached its result.
     pub fn trace(&self, packet: &Packet<'_>) -> Outcome {
         let mut slots = vec![0; self.graph.slots().into()];
-        let mut outcome = Outcome { accepted: false, decided_by: TermId::NONE, steps: 0 };
-        outcome.accepted = self.walk(packet, &mut slots, &mut outcome).unwrap_or(false);
+        let mut outcome = Outcome { verdict: Verdict::REFUSE, decided_by: TermId::NONE, steps: 0 };
+        outcome.verdict = self.walk(packet, &mut slots, &mut outcome).unwrap_or(Verdict::REFUSE);
         outcome
     }
 
-    fn walk(&self, packet: &Packet<'_>, slots: &mut [u32], outcome: &mut Outcome) -> Result<bool, Refused> {
+    fn walk(
+        &self,
+        packet: &Packet<'_>,
+        slots: &mut [u32],
+        outcome: &mut Outcome,
+    ) -> Result<Verdict, Refused> {
         let mut at = self.graph.root();
         loop {
             match self.graph.node(at) {
-                Node::Refuse => return Ok(false),
-                Node::Accept => return Ok(true),
+                Node::End(verdict) => return Ok(verdict),
                 Node::Read { value, next } => {
                     self.evaluate(value, packet, slots)?;
                     at = next;

@@ -1,6 +1,8 @@
 //! Graphs made by hand: their rules and their meaning.
 
-use weir_filter::graph::{Graph, Node, Operation, Relation, TermId, Width};
+use weir_filter::emit::cbpf::{self, EmitError, Target};
+use weir_filter::emit::ebpf::{self, Context, Ending};
+use weir_filter::graph::{Graph, Node, Operation, Relation, TermId, Verdict, Width};
 use weir_filter::interpret::{Interpreter, Packet};
 use weir_filter::set::{Contents, Member, Set, SetId};
 
@@ -32,6 +34,66 @@ fn a_branch_goes_by_what_is_there() {
         graph.to_string(),
         "   n2:  if [12:2] == 0x800 then n1 else n0\n   n1:  accept 100\n   n0:  refuse\n"
     );
+}
+
+/// TCP gets verdict 2, UDP verdict 5, other IPv4 is accepted, and all else rejected.
+fn four_verdicts() -> Graph {
+    let mut graph = Graph::new(100);
+    let (two, five) = (graph.end(Verdict(2)), graph.end(Verdict(5)));
+    let (kind, protocol) = (graph.load(None, 12, Width::Half), graph.load(None, 23, Width::Byte));
+    let udp = graph.equals(protocol, 17, (five, Graph::ACCEPT), TermId::NONE);
+    let tcp = graph.equals(protocol, 6, (two, udp), TermId::NONE);
+    let root = graph.equals(kind, 0x800, (tcp, Graph::REFUSE), TermId::NONE);
+    graph.set_root(root);
+    graph
+}
+
+#[test]
+fn a_filter_may_have_more_verdicts_than_two() {
+    let graph = four_verdicts();
+    assert_eq!((graph.check(&[]), graph.verdicts()), (Ok(()), 6));
+    let text = "   n6:  if [12:2] == 0x800 then n5 else n0\n   n5:  if [23:1] == 6 then n2 else n4\n   \
+                n4:  if [23:1] == 0x11 then n3 else n1\n   n3:  verdict 5\n   n2:  verdict 2\n   \
+                n1:  accept 100\n   n0:  refuse\n";
+    assert_eq!(graph.to_string(), text);
+    for (protocol, verdict, result) in [(6, 2, 0), (17, 5, 0), (1, 1, 100)] {
+        let mut data = packet();
+        data[23] = protocol;
+        let packet = Packet { data: &data, length: 54, ..Packet::default() };
+        let interpreter = Interpreter::new(&graph, &[]);
+        assert_eq!(interpreter.verdict(&packet), Verdict(verdict));
+        assert_eq!(interpreter.run(&packet), result);
+        let short = Packet { data: &data[..23], ..packet };
+        assert_eq!(interpreter.verdict(&short), Verdict::REFUSE, "what is not there refuses");
+    }
+}
+
+#[test]
+fn a_receiver_must_know_all_verdicts_that_are_reached() {
+    let mut graph = four_verdicts();
+    let known = |graph: &Graph, ending| ebpf::emit(graph, &[], Context::Socket, ending).map(drop);
+    let missing = |known| Err(ebpf::Error::Verdicts { needed: 6, known });
+    assert_eq!(known(&graph, Ending::Return(&[0; 6])), Ok(()));
+    assert_eq!(known(&graph, Ending::Return(&[0; 5])), missing(5));
+    assert_eq!(known(&graph, Ending::Call { outcomes: &[0; 3], otherwise: 0 }), missing(3));
+    assert_eq!(known(&graph, Ending::Counted { accept: 1 }), missing(2));
+    assert_eq!(ebpf::tally(&[(&graph, &[])], Context::Socket).map(drop), missing(2));
+    let classic = cbpf::emit(&graph, &[], Target::Kernel).unwrap_err();
+    assert_eq!(classic, EmitError::Verdicts { verdicts: 6 });
+    assert!(classic.to_string().contains("classic BPF only accepts or rejects"), "{classic}");
+    // What no packet reaches does not count.
+    graph.set_root(Graph::ACCEPT);
+    assert_eq!(graph.verdicts(), 2);
+    assert_eq!(known(&graph, Ending::Counted { accept: 1 }), Ok(()));
+    assert!(cbpf::emit(&graph, &[], Target::Kernel).is_ok());
+}
+
+#[test]
+fn there_is_one_rejection_and_one_acceptance() {
+    let mut graph = Graph::new(1);
+    assert_eq!([Verdict::REFUSE, Verdict::ACCEPT].map(|end| graph.end(end)), [Graph::REFUSE, Graph::ACCEPT]);
+    graph.push(Node::End(Verdict::REFUSE));
+    assert_eq!(graph.check(&[]), Err("G1: node 2 is refuse or accept once more".to_owned()));
 }
 
 #[test]

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use weir_filter::cbpf::{LiftError, Program, Rules};
 use weir_filter::emit::cbpf::{EmitError, Target, emit, emit_plainly};
 use weir_filter::graph::{
-    Graph, Meta, Node, NodeId, Operation, Relation, Slot, TermId, Test, Value, ValueId, Width,
+    Graph, Meta, Node, NodeId, Operation, Relation, Slot, TermId, Test, Value, ValueId, Verdict, Width,
 };
 use weir_filter::interpret::{Interpreter, Metadata, Packet, VlanTag};
 use weir_filter::pass;
@@ -88,11 +88,20 @@ fn value(graph: &mut Graph, choices: &mut Choices<'_>, made: &[ValueId]) -> Valu
     }
 }
 
-fn node(graph: &mut Graph, choices: &mut Choices<'_>, values: &[ValueId], nodes: &[NodeId]) -> NodeId {
+/// `nodes` begins with this many ends.
+fn node(
+    graph: &mut Graph,
+    choices: &mut Choices<'_>,
+    values: &[ValueId],
+    nodes: &[NodeId],
+    ends: usize,
+) -> NodeId {
     // Mostly what was made last, so that graphs are deep.
     let near = &nodes[nodes.len().saturating_sub(4)..];
-    let (then, other) =
-        (choices.one(near), if choices.below(3) == 0 { nodes[choices.below(2)] } else { choices.one(near) });
+    let (then, other) = (
+        choices.one(near),
+        if choices.below(3) == 0 { nodes[choices.below(ends)] } else { choices.one(near) },
+    );
     let left = choices.one(values);
     let number = choices.one(&NUMBERS);
     let number = graph.constant(number);
@@ -111,8 +120,9 @@ fn node(graph: &mut Graph, choices: &mut Choices<'_>, values: &[ValueId], nodes:
     graph.branch(test, then, other, TermId::NONE)
 }
 
-/// A graph in three layers: questions, ways that assign the slots, and questions that read them.
-fn graph(choices: &[u32]) -> Graph {
+/// A graph in three layers: questions, ways that assign the slots, and questions that read them. It has up to this many
+/// verdicts.
+fn graph(choices: &[u32], verdicts: u16) -> Graph {
     let mut choices = Choices(choices);
     let choices = &mut choices;
     let mut graph = Graph::new(100);
@@ -128,13 +138,13 @@ fn graph(choices: &[u32]) -> Graph {
         let value = value(&mut graph, choices, &inner);
         inner.push(value);
     }
-    let ends = [Graph::REFUSE, Graph::ACCEPT];
-    let mut nodes = ends.to_vec();
+    let ends: Vec<NodeId> = (0..verdicts).map(|number| graph.end(Verdict(number))).collect();
+    let mut nodes = ends.clone();
     for _ in 0..choices.below(10) {
-        let node = node(&mut graph, choices, &inner, &nodes);
+        let node = node(&mut graph, choices, &inner, &nodes, ends.len());
         nodes.push(node);
     }
-    let mut begins = ends.to_vec();
+    let mut begins = ends.clone();
     for _ in 0..1 + choices.below(3) {
         let mut next = nodes[nodes.len() - 1 - choices.below(2)];
         for &slot in &slots {
@@ -143,7 +153,7 @@ fn graph(choices: &[u32]) -> Graph {
         begins.push(next);
     }
     for _ in 0..choices.below(10) {
-        let node = node(&mut graph, choices, &values, &begins);
+        let node = node(&mut graph, choices, &values, &begins, ends.len());
         begins.push(node);
     }
     graph.set_root(begins[begins.len() - 1]);
@@ -160,6 +170,10 @@ fn packets() -> impl Strategy<Value = Vec<(Vec<u8>, Metadata)>> {
 
 fn choices() -> impl Strategy<Value = Vec<u32>> {
     prop::collection::vec(0..1_000_000u32, 20..260)
+}
+
+fn verdicts() -> impl Strategy<Value = u16> {
+    prop_oneof![Just(2), 3..6u16]
 }
 
 fn packet((data, meta): &(Vec<u8>, Metadata)) -> Packet<'_> {
@@ -191,8 +205,8 @@ fn same(
     for bytes in packets {
         let packet = packet(bytes);
         prop_assert_eq!(
-            judge.run(&packet),
-            pass.run(&packet),
+            (judge.verdict(&packet), judge.run(&packet)),
+            (pass.verdict(&packet), pass.run(&packet)),
             "{}: {:x?}\n{}\n{}",
             name,
             bytes,
@@ -210,8 +224,8 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(share::cases(500)))]
 
     #[test]
-    fn each_pass_changes_no_verdict(choices in choices(), packets in packets()) {
-        let graph = graph(&choices);
+    fn each_pass_changes_no_verdict(choices in choices(), packets in packets(), verdicts in verdicts()) {
+        let graph = graph(&choices, verdicts);
         prop_assert_eq!(graph.check(&sets()), Ok(()));
         let passes: [Pass; 8] = [
             ("merge", pass::merge),
@@ -231,8 +245,8 @@ proptest! {
     }
 
     #[test]
-    fn where_the_tag_is_changes_no_verdict(choices in choices(), packets in packets()) {
-        let graph = graph(&choices);
+    fn where_the_tag_is_changes_no_verdict(choices in choices(), packets in packets(), verdicts in verdicts()) {
+        let graph = graph(&choices, verdicts);
         let sets = sets();
         let judge = Interpreter::new(&graph, &sets);
         let asks_beside = graph.values().iter().any(|value| {
@@ -260,22 +274,26 @@ proptest! {
                     _ => vec![(&within, &without), (&without, &without)],
                 };
                 for (there, here) in cases {
-                    let verdict = judge.run(&packet(here));
-                    prop_assert_eq!(adapted.run(&packet(there)), verdict, "{}: {:x?}\n{}", name, there, graph);
+                    let verdict = judge.verdict(&packet(here));
+                    prop_assert_eq!(adapted.verdict(&packet(there)), verdict, "{}: {:x?}\n{}", name, there, graph);
                 }
             }
         }
     }
 
     #[test]
-    fn classic_bpf_gives_the_same_verdicts(choices in choices(), packets in packets()) {
-        let graph = graph(&choices);
+    fn classic_bpf_gives_the_same_verdicts(choices in choices(), packets in packets(), verdicts in verdicts()) {
+        let graph = graph(&choices, verdicts);
         let sets = sets();
         let judge = Interpreter::new(&graph, &sets);
         let emits = [emit, emit_plainly].into_iter();
         for (emit, target) in emits.flat_map(|emit| [(emit, Target::Kernel), (emit, Target::Library)]) {
             let program = match emit(&graph, &sets, target) {
                 Ok(program) => program,
+                Err(EmitError::Verdicts { verdicts }) => {
+                    prop_assert!((3..=graph.verdicts()).contains(&verdicts), "{} {}", verdicts, graph);
+                    continue;
+                }
                 Err(error) => {
                     prop_assert_eq!(error, EmitError::Memory, "{}", graph);
                     continue;
@@ -291,6 +309,7 @@ proptest! {
                 let verdict = judge.run(&packet);
                 let shown = || format!("{bytes:x?}\n{graph}\n{}", program.listing());
                 prop_assert_eq!(program.run(&packet), verdict, "{:?} {}", target, shown());
+                prop_assert!(judge.verdict(&packet) <= Verdict::ACCEPT, "{:?} {}", target, shown());
                 for (rules, lifted) in &lifted {
                     match lifted {
                         Ok(lifted) => prop_assert_eq!(lifted.run(&packet), verdict, "lifted {}", shown()),

@@ -4,7 +4,7 @@ use std::fmt;
 use std::os::fd::{AsFd, OwnedFd, RawFd};
 
 use weir_filter::emit::ebpf::{self, Context, Ending, Instruction, Register, Symbol};
-use weir_filter::graph::Graph;
+use weir_filter::graph::{Graph, Verdict};
 use weir_filter::interpret::{Metadata, VlanTag};
 use weir_filter::set::{Set, SetId};
 use weir_sys::bpf::program::{self, ProgramKind};
@@ -21,8 +21,8 @@ pub const CONTEXTS: [Context; 7] = [
     Context::Socket,
 ];
 
-/// Return values of a program for a packet that matches and one that does not.
-const ENDING: Ending = Ending::Return { accept: 77, refuse: 66 };
+/// Return values of a program, by verdict. None is what a program returns by mistake.
+const ANSWERS: [u32; 8] = [66, 77, 88, 99, 111, 222, 333, 444];
 /// Length of an Ethernet header.
 const ETHERNET: usize = 14;
 
@@ -92,14 +92,14 @@ impl Loaded {
     ///
     /// # Errors
     ///
-    /// The graph is too large, privileges are missing, or the verifier rejects the program.
+    /// The graph is too large or has more than eight verdicts, privileges are missing, or the verifier rejects the program.
     pub fn new(
         graph: &Graph,
         sets: &[Set],
         context: Context,
         mut map: impl FnMut(SetId) -> RawFd,
     ) -> Result<Self, NotLoaded> {
-        let made = ebpf::emit(graph, sets, context, ENDING).map_err(NotLoaded::Size)?;
+        let made = ebpf::emit(graph, sets, context, Ending::Return(&ANSWERS)).map_err(NotLoaded::Size)?;
         let words = made.words(|symbol| match symbol {
             Symbol::Set(set) => map(set),
             other => unreachable!("{other:?} is asked for by other endings"),
@@ -114,14 +114,19 @@ impl Loaded {
         }
     }
 
-    /// Returns whether the packet matches. `tag` was stripped from it; only a function can be passed one. `None` if the
-    /// kernel rejects such a packet for a test run: one without an Ethernet header, or, for tc, one that ends within
+    /// Returns whether the packet matches: see [`verdict`](Self::verdict).
+    pub fn accepts(&self, data: &[u8], tag: Option<VlanTag>) -> Option<bool> {
+        self.verdict(data, tag).map(|verdict| verdict == Verdict::ACCEPT)
+    }
+
+    /// Returns what the program decides. `tag` was stripped from the packet; only a function can be passed one. `None` if
+    /// the kernel rejects such a packet for a test run: one without an Ethernet header, or, for tc, one that ends within
     /// its IP header (Linux 6.18).
     ///
     /// # Panics
     ///
-    /// If the test run fails for another reason, or the program returns neither yes nor no.
-    pub fn accepts(&self, data: &[u8], tag: Option<VlanTag>) -> Option<bool> {
+    /// If the test run fails for another reason, or the program returns something else.
+    pub fn verdict(&self, data: &[u8], tag: Option<VlanTag>) -> Option<Verdict> {
         let answer = match self.context {
             // A socket filter does not see the Ethernet header that a test run begins with.
             Context::Socket => testrun::run(self.program.as_fd(), &[&[0; ETHERNET], data].concat(), 1),
@@ -134,11 +139,10 @@ impl Loaded {
             }
             _ => testrun::run(self.program.as_fd(), data, 1),
         };
-        match answer.expect("a test run").value {
-            77 => Some(true),
-            66 => Some(false),
-            other => panic!("{:?} answers {other}", self.context),
-        }
+        let answer = answer.expect("a test run").value;
+        let number = ANSWERS.iter().position(|&known| known == answer);
+        let number = number.unwrap_or_else(|| panic!("{:?} answers {answer}", self.context));
+        Some(Verdict(u16::try_from(number).expect("there are few")))
     }
 
     /// Returns the metadata that a program sees in a test run of a packet from which `tag` was stripped. The packet

@@ -5,7 +5,7 @@ use std::os::fd::{AsFd, AsRawFd};
 
 use weir_filter::cbpf::{Program, Rules};
 use weir_filter::emit::cbpf::{self, Target};
-use weir_filter::graph::{Graph, Meta, Value};
+use weir_filter::graph::{Graph, Meta, Value, Verdict};
 use weir_filter::interpret::{Interpreter, Metadata, Packet, VlanTag};
 use weir_filter::pass;
 use weir_filter::set::{Contents, Member, Set};
@@ -53,7 +53,7 @@ impl<'a> Engines<'a> {
         graph.check(sets).expect("the graph keeps the rules");
         let optimised = pass::optimise(graph, sets);
         optimised.check(sets).expect("the optimised graph keeps the rules");
-        // `TooLong` and `Memory`, the only possible errors, both mean that the graph is too large for classic BPF.
+        // All errors mean that the graph is too large for classic BPF, or has too many verdicts.
         let classic = |target| cbpf::emit(&optimised, sets, target).ok();
         let for_kernel = classic(Target::Kernel);
         if let Some(program) = &for_kernel {
@@ -88,12 +88,34 @@ impl<'a> Engines<'a> {
         }
     }
 
-    /// Returns the interpreter's result, which all others must match.
+    /// Returns whether the interpreter accepts the packet: see [`decide`](Self::decide).
+    ///
+    /// # Errors
+    ///
+    /// The errors of [`decide`](Self::decide).
+    pub fn verdict(&self, packet: &Packet<'_>) -> Result<bool, String> {
+        self.decide(packet).map(|verdict| verdict == Verdict::ACCEPT)
+    }
+
+    /// Returns the interpreter's verdict, which all others must match. Classic BPF is asked only if there are two.
     ///
     /// # Errors
     ///
     /// A report of the first engine that disagrees, and on which packet.
-    pub fn verdict(&self, packet: &Packet<'_>) -> Result<bool, String> {
+    pub fn decide(&self, packet: &Packet<'_>) -> Result<Verdict, String> {
+        let verdict = self.reference.verdict(packet);
+        let decided =
+            |native: &Option<Native>| native.as_ref().map_or(verdict, |native| native.verdict(packet));
+        let verdicts = [
+            ("the interpreter, optimised", self.optimised.verdict(packet)),
+            ("native code", decided(&self.native)),
+            ("native code, optimised", decided(&self.native_optimised)),
+        ];
+        for (engine, other) in verdicts {
+            if other != verdict {
+                return Err(self.report(engine, other.0.into(), verdict.0.into(), packet));
+            }
+        }
         let wanted = self.reference.run(packet);
         let classic =
             |program: &Option<Program>| program.as_ref().map_or(wanted, |program| program.run(packet));
@@ -111,7 +133,7 @@ impl<'a> Engines<'a> {
             }
         }
         self.in_kernel(packet.data, packet.meta.vlan)?;
-        Ok(wanted != 0)
+        Ok(verdict)
     }
 
     /// In the kernel, the length is the number of bytes, and the kernel sets the metadata, except for a tag.
@@ -128,12 +150,12 @@ impl<'a> Engines<'a> {
             }
         }
         for program in &self.programs {
-            let Some(accepted) = program.accepts(data, tag) else { continue };
+            let Some(verdict) = program.verdict(data, tag) else { continue };
             let packet = packet(program.metadata(data, tag));
-            let wanted = self.reference.run(&packet);
-            if accepted != (wanted != 0) {
+            let wanted = self.reference.verdict(&packet);
+            if verdict != wanted {
                 let engine = format!("eBPF in {:?}", program.context);
-                return Err(self.report(&engine, accepted.into(), wanted, &packet));
+                return Err(self.report(&engine, verdict.0.into(), wanted.0.into(), &packet));
             }
         }
         Ok(())

@@ -2,7 +2,7 @@
 //! on them.
 
 use weir_filter::graph::{
-    Graph, Meta, Node, NodeId, Operation, Relation, Slot, TermId, Test, Value, ValueId, Width,
+    Graph, Meta, Node, NodeId, Operation, Relation, Slot, TermId, Test, Value, ValueId, Verdict, Width,
 };
 use weir_filter::interpret::{Metadata, VlanTag};
 use weir_filter::set::{Contents, Member, Set, SetId};
@@ -189,7 +189,7 @@ impl Maker {
             Node::Branch { test: Test::Compare { left, right, .. }, .. } => vec![left, right],
             Node::Branch { test: Test::Member { key, .. }, .. } => key.to_vec(),
             Node::Assign { value, .. } | Node::Read { value, .. } => vec![value],
-            Node::Refuse | Node::Accept => vec![],
+            Node::End(_) => vec![],
         };
         needs |= values.iter().fold(0, |slots, value| slots | self.reads[value.0 as usize]);
         if needs & assigned == 0 {
@@ -265,11 +265,17 @@ pub fn sets(dice: &mut Dice) -> Vec<Set> {
 
 /// Returns a graph of about `nodes` nodes that refers to `sets`.
 pub fn graph(dice: Dice, sets: &[Set], nodes: usize) -> Graph {
+    graph_of(dice, sets, nodes, 2)
+}
+
+/// Returns a graph of about `nodes` nodes that refers to `sets` and has up to this many verdicts, two at least.
+pub fn graph_of(dice: Dice, sets: &[Set], nodes: usize, verdicts: u16) -> Graph {
     let mut graph = Graph::new(262_144);
     for _ in 0..SLOTS {
         graph.slot();
     }
-    let mut maker = Maker { dice, graph, reads: Vec::new(), nodes: vec![(0, 0); 2] };
+    (2..verdicts).for_each(|number| _ = graph.end(Verdict(number)));
+    let mut maker = Maker { dice, graph, reads: Vec::new(), nodes: vec![(0, 0); verdicts.into()] };
     maker.constant();
     for _ in 0..nodes {
         maker.new_value();

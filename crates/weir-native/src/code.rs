@@ -8,7 +8,9 @@ use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::{I16, I32, I64};
 use cranelift_codegen::ir::{self, Block, InstBuilder as _, MemFlagsData, SigRef};
 use cranelift_frontend::{FunctionBuilder, Variable};
-use weir_filter::graph::{Graph, Meta, Node, NodeId, Operation, Relation, Test, Value, ValueId, Width};
+use weir_filter::graph::{
+    Graph, Meta, Node, NodeId, Operation, Relation, Test, Value, ValueId, Verdict, Width,
+};
 use weir_filter::set::SetId;
 
 use crate::plan::{NEVER, Plan, evaluated, operands};
@@ -53,6 +55,27 @@ pub(crate) fn place(meta: Meta) -> u16 {
         Meta::VlanTag => 3,
         Meta::VlanPresent => 4,
         Meta::VlanProtocol => 5,
+    }
+}
+
+/// Returns what code answers for a verdict: the result of a filter that accepts, if it is not 0, and otherwise the
+/// verdict's number in the upper half. The lower half is always the result.
+fn answer(graph: &Graph, verdict: Verdict) -> u64 {
+    match (verdict, graph.snap_len) {
+        (Verdict::ACCEPT, result @ 1..) => result.into(),
+        (Verdict(number), _) => u64::from(number) << 32,
+    }
+}
+
+/// Returns the verdict of an [`answer`].
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "the upper half is a verdict's number, which has 16 bits"
+)]
+pub(crate) fn verdict(answer: u64) -> Verdict {
+    match answer {
+        1..=0xffff_ffff => Verdict::ACCEPT,
+        _ => Verdict((answer >> 32) as u16),
     }
 }
 
@@ -123,7 +146,7 @@ impl Maker<'_, '_> {
     /// Returns the block of a node.
     fn block(&mut self, node: NodeId) -> Block {
         match node {
-            node if self.graph.node(node) == Node::Accept => self.accept,
+            Graph::ACCEPT => self.accept,
             node if self.plan.hopeless(node) => self.refuse,
             node => *self.blocks[node.0 as usize].get_or_insert_with(|| self.builder.create_block()),
         }
@@ -141,7 +164,7 @@ impl Maker<'_, '_> {
         while let Some(task) = tasks.pop() {
             match task {
                 Task::Forget(mark) => self.scope.forget(mark),
-                Task::Make(node) if self.graph.node(node) == Node::Accept || self.plan.hopeless(node) => {}
+                Task::Make(node) if node == Graph::ACCEPT || self.plan.hopeless(node) => {}
                 Task::Make(node) => {
                     tasks.push(Task::Forget(self.scope.mark()));
                     let block = self.block(node);
@@ -157,19 +180,26 @@ impl Maker<'_, '_> {
     }
 
     fn ends(&mut self) {
-        for (block, answer) in [(self.accept, self.graph.snap_len), (self.refuse, 0), (self.short, 0)] {
+        let ends =
+            [(self.accept, Verdict::ACCEPT), (self.refuse, Verdict::REFUSE), (self.short, Verdict::REFUSE)];
+        for (block, verdict) in ends {
             self.builder.switch_to_block(block);
             self.builder.seal_block(block);
-            let answer = self.number(answer);
-            self.builder.ins().return_(&[answer]);
+            self.end(verdict);
         }
+    }
+
+    fn end(&mut self, verdict: Verdict) {
+        let answer = answer(self.graph, verdict);
+        let answer = self.builder.ins().iconst(I64, answer.cast_signed());
+        self.builder.ins().return_(&[answer]);
     }
 
     fn node(&mut self, id: NodeId) {
         self.require(self.plan.needs[id.0 as usize]);
         let node = self.graph.node(id);
         match node {
-            Node::Refuse | Node::Accept => unreachable!("they have blocks of their own"),
+            Node::End(verdict) => self.end(verdict),
             Node::Read { value, next } => {
                 self.value(value);
                 let next = self.block(next);

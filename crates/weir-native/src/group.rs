@@ -115,8 +115,7 @@ fn rebuilt(graph: &Graph, callers: &[u32], chains: &[Option<Chain>], sets: usize
                 new.push(Node::Assign { slot, value, next: place(next) })
             }
             (None, Node::Read { value, next }) => new.push(Node::Read { value, next: place(next) }),
-            (None, Node::Refuse) => Graph::REFUSE,
-            (None, Node::Accept) => Graph::ACCEPT,
+            (None, Node::End(_)) => continue,
         };
     }
     new.set_root(places[graph.root().0 as usize]);

@@ -31,7 +31,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
-use weir_filter::graph::{Graph, Meta, Node, Test, Value};
+use weir_filter::graph::{Graph, Meta, Node, Test, Value, Verdict};
 use weir_filter::interpret::{Metadata, Packet};
 use weir_filter::set::Set;
 
@@ -85,10 +85,16 @@ impl Native {
         Ok(Self { machine, asks_metadata, _tables: tables })
     }
 
-    /// Returns the filter's result: the snap length, or 0.
+    /// Returns the filter's result: the snap length if the packet is accepted, or 0.
     #[inline]
     pub fn run(&self, packet: &Packet<'_>) -> u32 {
         self.runner().run(packet)
+    }
+
+    /// Returns what the filter decides.
+    #[inline]
+    pub fn verdict(&self, packet: &Packet<'_>) -> Verdict {
+        self.runner().verdict(packet)
     }
 
     /// Returns a runner for many packets, which saves per-packet set-up.
@@ -156,9 +162,22 @@ pub struct Runner<'a> {
 }
 
 impl Runner<'_> {
-    /// Returns the filter's result: the snap length, or 0.
+    /// Returns the filter's result: the snap length if the packet is accepted, or 0.
     #[inline]
+    #[expect(clippy::cast_possible_truncation, reason = "the lower half is the result")]
     pub fn run(&self, packet: &Packet<'_>) -> u32 {
+        self.answer(packet) as u32
+    }
+
+    /// Returns what the filter decides.
+    #[inline]
+    pub fn verdict(&self, packet: &Packet<'_>) -> Verdict {
+        code::verdict(self.answer(packet))
+    }
+
+    /// Returns what the code answers: see [`code::verdict`].
+    #[inline]
+    fn answer(&self, packet: &Packet<'_>) -> u64 {
         match self.asks_metadata {
             true => self.function.call(packet.data, packet.length, &words(&packet.meta)),
             // A constant, so that six words need not be written to the stack for each packet.

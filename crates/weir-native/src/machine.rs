@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use cranelift_codegen::Context;
 use cranelift_codegen::ir::types::{I32, I64};
-use cranelift_codegen::ir::{AbiParam, Signature};
+use cranelift_codegen::ir::{AbiParam, Signature, Type};
 use cranelift_codegen::settings::{self, Configurable as _};
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
 use cranelift_jit::{JITBuilder, JITModule};
@@ -19,8 +19,9 @@ use crate::{Error, Memory};
 /// Maximum number of ranges to compare one by one.
 const MOST_COMPARED: usize = 6;
 
-/// The signature of a filter: packet, captured bytes, bytes on the wire, six words of metadata. Returns the result.
-type Code = unsafe extern "C" fn(*const u8, u64, u32, *const u32) -> u32;
+/// The signature of a filter: packet, captured bytes, bytes on the wire, six words of metadata. Returns an
+/// answer ([`code::verdict`]).
+type Code = unsafe extern "C" fn(*const u8, u64, u32, *const u32) -> u64;
 
 /// The code of one filter.
 pub(crate) struct Machine {
@@ -36,7 +37,7 @@ pub(crate) struct Function(Code);
 
 impl Function {
     #[inline]
-    pub(crate) fn call(self, data: &[u8], length: u32, metadata: &[u32; 6]) -> u32 {
+    pub(crate) fn call(self, data: &[u8], length: u32, metadata: &[u32; 6]) -> u64 {
         // SAFETY: N1, N2; the length is that of the slice, and no pointer is kept.
         unsafe { (self.0)(data.as_ptr(), data.len() as u64, length, metadata.as_ptr()) }
     }
@@ -139,13 +140,13 @@ fn define(
     let failed = |error: &dyn std::fmt::Display| Error::Code(error.to_string());
     let mut context = module.make_context();
     context.set_disasm(listing);
-    context.func.signature = signature(module, &[I64, I64, I32, I64]);
+    context.func.signature = signature(module, &[I64, I64, I32, I64], I64);
     let id = module.declare_anonymous_function(&context.func.signature).map_err(|error| failed(&error))?;
     let mut parts = FunctionBuilderContext::new();
     let mut builder = FunctionBuilder::new(&mut context.func, &mut parts);
     let calls: Vec<_> = (0..=KEY_WORDS)
         .map(|words| {
-            let signature = signature(module, &[&[I64][..], &[I32; KEY_WORDS][..words]].concat());
+            let signature = signature(module, &[&[I64][..], &[I32; KEY_WORDS][..words]].concat(), I32);
             builder.import_signature(signature)
         })
         .collect();
@@ -155,10 +156,10 @@ fn define(
     Ok((id, context))
 }
 
-fn signature(module: &JITModule, parameters: &[cranelift_codegen::ir::Type]) -> Signature {
+fn signature(module: &JITModule, parameters: &[Type], returns: Type) -> Signature {
     let mut signature = module.make_signature();
     signature.params.extend(parameters.iter().map(|&kind| AbiParam::new(kind)));
-    signature.returns.push(AbiParam::new(I32));
+    signature.returns.push(AbiParam::new(returns));
     signature
 }
 

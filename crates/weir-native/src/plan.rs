@@ -1,7 +1,7 @@
 //! Analysis before code generation: reachable nodes, dominators, ranges of values, and the packet length needed for
 //! acceptance.
 
-use weir_filter::graph::{Graph, Meta, Node, NodeId, Operation, Test, Value, ValueId, Width};
+use weir_filter::graph::{Graph, Meta, Node, NodeId, Operation, Test, Value, ValueId, Verdict, Width};
 
 /// The need of a node from which no packet is accepted.
 pub(crate) const NEVER: u64 = u64::MAX;
@@ -34,7 +34,7 @@ impl Plan {
 /// Returns the values that a node evaluates.
 pub(crate) fn evaluated(node: Node) -> impl Iterator<Item = ValueId> {
     let (values, count) = match node {
-        Node::Refuse | Node::Accept => ([ValueId(0); 4], 0),
+        Node::End(_) => ([ValueId(0); 4], 0),
         Node::Branch { test: Test::Compare { left, right, .. }, .. } => ([left, right, left, left], 2),
         Node::Branch { test: Test::Member { key, .. }, .. } => (key, key.len()),
         Node::Assign { value, .. } | Node::Read { value, .. } => ([value; 4], 1),
@@ -66,8 +66,8 @@ fn needs(graph: &Graph) -> Vec<u64> {
     let mut needs: Vec<u64> = Vec::with_capacity(graph.nodes().len());
     for &node in graph.nodes() {
         let behind = match node {
-            Node::Refuse => NEVER,
-            Node::Accept => 0,
+            Node::End(Verdict::REFUSE) => NEVER,
+            Node::End(_) => 0,
             _ => node.successors().map(|next| needs[next.0 as usize]).min().unwrap_or(NEVER),
         };
         needs.push(evaluated(node).map(|value| reach[value.0 as usize]).fold(behind, u64::max));

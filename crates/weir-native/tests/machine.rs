@@ -3,7 +3,7 @@
 use std::fs;
 use std::thread;
 
-use weir_filter::graph::{Graph, NodeId, Operation, TermId, Width};
+use weir_filter::graph::{Graph, NodeId, Operation, TermId, Verdict, Width};
 use weir_filter::interpret::{Interpreter, Packet};
 use weir_filter::set::{Contents, Member, Set, SetId};
 use weir_judge::graphs::OPERATIONS;
@@ -154,6 +154,30 @@ fn what_always_and_never_matches() {
     graph.set_root(root);
     assert_eq!(Native::new(&graph, &[]).unwrap().run(&packet(&[0; 60])), 0);
     assert_eq!(NodeId(2), root);
+}
+
+/// Whatever the snap length, and whether or not a test is asked.
+#[test]
+fn each_verdict_is_told_from_the_others() {
+    for snap_len in [0, 1, u32::MAX] {
+        for number in [0, 1, 2, 77, u16::MAX] {
+            let mut graph = Graph::new(snap_len);
+            let end = graph.end(Verdict(number));
+            let byte = graph.load(None, 0, Width::Byte);
+            let test = graph.equals(byte, 5, (end, Graph::REFUSE), TermId(0));
+            for (root, other) in [(end, number), (test, 0)] {
+                graph.set_root(root);
+                let native = Native::new(&graph, &[]).unwrap();
+                for (byte, expected) in [(5, number), (6, other)] {
+                    let data = [byte];
+                    let verdict = native.verdict(&packet(&data));
+                    assert_eq!(verdict, Verdict(expected), "{snap_len}\n{graph}");
+                    let result = if verdict == Verdict::ACCEPT { snap_len } else { 0 };
+                    assert_eq!(native.run(&packet(&data)), result, "{snap_len}\n{graph}");
+                }
+            }
+        }
+    }
 }
 
 #[test]

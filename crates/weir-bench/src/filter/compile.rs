@@ -58,7 +58,7 @@ pub(crate) fn run_once(args: &OnceArgs) -> Result<(), Failure> {
         libpcap.compile(&text, &Setup { optimise: true, ..Setup::new(1) }).map_err(Failure::new)?;
     } else {
         let filter = compile(&text, Dialect::Weir, 1).map_err(Failure::new)?;
-        let ending = Ending::Return { accept: 1, refuse: 0 };
+        let ending = Ending::Return(&[0, 1]);
         let context = Context::Xdp { fragments: true, interface: None };
         ebpf::emit(&filter.graph, &filter.ast.sets, context, ending).map_err(Failure::new)?;
     }

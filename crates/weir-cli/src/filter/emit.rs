@@ -10,7 +10,7 @@ use super::Form;
 use crate::failure::Failure;
 
 /// `XDP_DROP` and `XDP_PASS` (linux/bpf.h), for a program that only filters.
-const ENDING: Ending = Ending::Return { accept: 2, refuse: 1 };
+const ENDING: Ending<'static> = Ending::Return(&[1, 2]);
 
 /// Returns the requested form. `plainly`: classic BPF as with `-O`.
 pub(super) fn text(compiled: &Compiled, form: Form, plainly: bool) -> Result<String, Failure> {

@@ -18,7 +18,7 @@ pub(crate) fn of_terms(graph: &Graph) -> BTreeMap<TermId, Vec<String>> {
         let node = graph.node(NodeId(index));
         node.successors().for_each(|next| reached[next.0 as usize] = true);
         let (term, values) = match node {
-            Node::Refuse | Node::Accept => continue,
+            Node::End(_) => continue,
             Node::Branch { test: Test::Compare { left, right, .. }, term, .. } => (term, vec![left, right]),
             Node::Branch { test: Test::Member { key, .. }, term, .. } => (term, key.to_vec()),
             Node::Assign { value, .. } | Node::Read { value, .. } => (TermId::NONE, vec![value]),

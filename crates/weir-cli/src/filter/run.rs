@@ -7,7 +7,7 @@ use serde::Serialize;
 use weir::Direction;
 use weir::filter::{Compiled, Filter};
 use weir::reader::{ByteOrder, Item, Reader};
-use weir_filter::graph::TermId;
+use weir_filter::graph::{TermId, Verdict};
 use weir_filter::interpret::{Interpreter, Metadata, Outcome, Packet};
 
 use super::{print, print_json, terms, wrong};
@@ -78,13 +78,14 @@ impl Tally {
     }
 
     fn count(&mut self, outcome: Outcome) {
+        let accepted = outcome.verdict == Verdict::ACCEPT;
         self.packets += 1;
-        self.matched += u64::from(outcome.accepted);
+        self.matched += u64::from(accepted);
         match outcome.decided_by {
             TermId::NONE => self.without_term += 1,
             TermId(index) => {
                 let term = &mut self.terms[index as usize];
-                *if outcome.accepted { &mut term.accepted } else { &mut term.refused } += 1;
+                *if accepted { &mut term.accepted } else { &mut term.refused } += 1;
             }
         }
     }

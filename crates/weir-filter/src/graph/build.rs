@@ -3,9 +3,13 @@
 use foldhash::HashMap;
 
 use super::{
-    Graph, KEY_WORDS, Meta, Node, NodeId, Operation, Relation, Slot, TermId, Test, Value, ValueId, Width,
+    Graph, KEY_WORDS, Meta, Node, NodeId, Operation, Relation, Slot, TermId, Test, Value, ValueId, Verdict,
+    Width,
 };
 use crate::set::SetId;
+
+/// The first nodes of each graph: [`Graph::REFUSE`] and [`Graph::ACCEPT`].
+pub(super) const ENDS: [Node; 2] = [Node::End(Verdict::REFUSE), Node::End(Verdict::ACCEPT)];
 
 impl Graph {
     /// Creates a graph that accepts every packet.
@@ -14,7 +18,7 @@ impl Graph {
             values: Vec::new(),
             refusing: Vec::new(),
             known: HashMap::default(),
-            nodes: vec![Node::Refuse, Node::Accept],
+            nodes: ENDS.to_vec(),
             root: Self::ACCEPT,
             slots: 0,
             snap_len,
@@ -27,7 +31,7 @@ impl Graph {
             values: self.values.clone(),
             refusing: self.refusing.clone(),
             known: self.known.clone(),
-            nodes: vec![Node::Refuse, Node::Accept],
+            nodes: ENDS.to_vec(),
             root: Self::REFUSE,
             ..*self
         }
@@ -135,6 +139,36 @@ impl Graph {
     pub fn push(&mut self, node: Node) -> NodeId {
         self.nodes.push(node);
         NodeId(u32::try_from(self.nodes.len() - 1).expect("nodes are counted in 32 bits"))
+    }
+
+    /// Returns a node that ends the filter with `verdict`. Adds it, unless each graph has it.
+    pub fn end(&mut self, verdict: Verdict) -> NodeId {
+        match verdict {
+            Verdict::REFUSE => Self::REFUSE,
+            Verdict::ACCEPT => Self::ACCEPT,
+            other => self.push(Node::End(other)),
+        }
+    }
+
+    /// Returns whether each node is reachable from the root.
+    pub(crate) fn reached(&self) -> Vec<bool> {
+        let mut reached = vec![false; self.nodes.len()];
+        reached[self.root.0 as usize] = true;
+        for index in (0..=self.root.0 as usize).rev() {
+            if reached[index] {
+                self.nodes[index].successors().for_each(|next| reached[next.0 as usize] = true);
+            }
+        }
+        reached
+    }
+
+    /// Returns how many verdicts a receiver must know: one more than the greatest that the filter can reach, and no
+    /// fewer than rejection and acceptance.
+    pub fn verdicts(&self) -> usize {
+        let reached = self.nodes.iter().zip(self.reached()).filter(|(_, reached)| *reached);
+        let numbers =
+            reached.filter_map(|(node, _)| node.verdict()).map(|verdict| usize::from(verdict.0) + 1);
+        numbers.fold(ENDS.len(), usize::max)
     }
 
     /// Adds a branch on `test`.
@@ -304,10 +338,18 @@ impl Value {
 }
 
 impl Node {
+    /// Returns its verdict, if it ends the filter.
+    pub fn verdict(self) -> Option<Verdict> {
+        match self {
+            Self::End(verdict) => Some(verdict),
+            Self::Branch { .. } | Self::Assign { .. } | Self::Read { .. } => None,
+        }
+    }
+
     /// Returns the values it evaluates, in order.
     pub fn values(self) -> impl DoubleEndedIterator<Item = ValueId> {
         let (values, count) = match self {
-            Self::Refuse | Self::Accept => ([ValueId(0); KEY_WORDS], 0),
+            Self::End(_) => ([ValueId(0); KEY_WORDS], 0),
             Self::Branch { test: Test::Compare { left, right, .. }, .. } => ([left, right, right, right], 2),
             Self::Branch { test: Test::Member { key, .. }, .. } => (key, KEY_WORDS),
             Self::Assign { value, .. } | Self::Read { value, .. } => ([value; KEY_WORDS], 1),
@@ -322,7 +364,7 @@ impl Node {
         mut next: impl FnMut(NodeId) -> NodeId,
     ) -> Self {
         match self {
-            Self::Refuse | Self::Accept => self,
+            Self::End(_) => self,
             Self::Branch { test, then, other, term } => {
                 Self::Branch { test: test.map(value), then: next(then), other: next(other), term }
             }
@@ -336,7 +378,7 @@ impl Node {
     /// Returns the successors.
     pub fn successors(self) -> impl Iterator<Item = NodeId> {
         let (first, second) = match self {
-            Self::Refuse | Self::Accept => (None, None),
+            Self::End(_) => (None, None),
             Self::Branch { then, other, .. } => (Some(then), Some(other)),
             Self::Assign { next, .. } | Self::Read { next, .. } => (Some(next), None),
         };

@@ -2,6 +2,7 @@
 
 use foldhash::HashSet;
 
+use super::build::ENDS;
 use super::{Graph, Node, Slot, Test, Value};
 use crate::set::Set;
 
@@ -34,8 +35,11 @@ impl Graph {
     }
 
     fn check_nodes(&self, sets: &[Set]) -> Result<(), String> {
-        if self.nodes[..2] != [Node::Refuse, Node::Accept] {
+        if self.nodes[..ENDS.len()] != ENDS {
             return Err("G1: the first nodes are not refuse and accept".to_owned());
+        }
+        if let Some(index) = self.nodes[ENDS.len()..].iter().position(|node| ENDS.contains(node)) {
+            return Err(format!("G1: node {} is refuse or accept once more", index + ENDS.len()));
         }
         if self.root.0 as usize >= self.nodes.len() {
             return Err("G1: the root is not there".to_owned());

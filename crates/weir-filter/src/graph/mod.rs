@@ -2,15 +2,16 @@
 //!
 //! A packet does not change while it is filtered, so a [`Value`] does not depend on when it is evaluated: every load of
 //! the half word at 12 gives the same result. Equal values are therefore stored once and have one ID
-//! ([`Graph::value`]). Only control flow has an effect: [`Node`]s are executed in order until one accepts or rejects
-//! the packet. The graph has no cycles; walks along a chain of headers are unrolled.
+//! ([`Graph::value`]). Only control flow has an effect: [`Node`]s are executed in order until one decides about the
+//! packet, with a [`Verdict`]. The graph has no cycles; walks along a chain of headers are unrolled.
 //!
 //! A [`Slot`] holds something that a path has found out, such as where the network header begins after a varying number
 //! of tags. Each path assigns a slot at most once, and before reading it, so a slot is a function of the packet too.
 //!
 //! # Rules, verified by [`Graph::check`]
 //!
-//! - G1: a node's successors have smaller numbers than the node; 0 is [`Node::Refuse`], 1 is [`Node::Accept`].
+//! - G1: a node's successors have smaller numbers than the node; 0 rejects the packet, 1 accepts it, and no other node
+//!   does. Nodes with other verdicts may be anywhere ([`Graph::end`]).
 //! - G2: a value's operands have smaller numbers than the value.
 //! - G3: no two values are equal.
 //! - G4: on each path from the root, a slot is assigned at most once, and before it is read.
@@ -59,6 +60,17 @@ impl TermId {
     pub fn is_some(self) -> bool {
         self < Self::RARE
     }
+}
+
+/// What a filter decides about a packet. Numbers from 2 on mean what the receiver says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Verdict(pub u16);
+
+impl Verdict {
+    /// The packet is rejected: no test has wanted it, or a value cannot be computed.
+    pub const REFUSE: Self = Self(0);
+    /// The packet is accepted.
+    pub const ACCEPT: Self = Self(1);
 }
 
 /// The width of a load, in network byte order.
@@ -180,10 +192,8 @@ pub enum Test {
 /// A node of the graph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Node {
-    /// Rejects the packet.
-    Refuse,
-    /// Accepts the packet.
-    Accept,
+    /// Ends the filter with this verdict.
+    End(Verdict),
     /// Continues at `then` if the test is true, else at `other`.
     Branch {
         /// Test.
@@ -223,7 +233,7 @@ pub struct Graph {
     nodes: Vec<Node>,
     root: NodeId,
     slots: u16,
-    /// Snap length: the result of the filter for an accepted packet.
+    /// Snap length: the result of the filter for an accepted packet. For others it is 0.
     pub snap_len: u32,
 }
 

@@ -2,20 +2,14 @@
 
 use std::fmt;
 
-use super::{Graph, Node, NodeId, Operation, Relation, Test, Value, ValueId};
+use super::{Graph, Node, NodeId, Operation, Relation, Test, Value, ValueId, Verdict};
 
 impl fmt::Display for Graph {
     /// Writes one node per line in execution order, without unreachable nodes.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut reached = vec![false; self.nodes.len()];
-        reached[self.root.0 as usize] = true;
-        for index in (0..=self.root.0).rev() {
-            if !reached[index as usize] {
-                continue;
-            }
-            let node = self.node(NodeId(index));
-            node.successors().for_each(|next| reached[next.0 as usize] = true);
-            writeln!(f, "{:>6}  {}", format!("n{index}:"), Shown(self, node))?;
+        let reached = self.reached();
+        for index in (0..=self.root.0).rev().filter(|index| reached[*index as usize]) {
+            writeln!(f, "{:>6}  {}", format!("n{index}:"), Shown(self, self.node(NodeId(index))))?;
         }
         Ok(())
     }
@@ -27,8 +21,9 @@ impl fmt::Display for Shown<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self(graph, node) = *self;
         match node {
-            Node::Refuse => write!(f, "refuse"),
-            Node::Accept => write!(f, "accept {}", graph.snap_len),
+            Node::End(Verdict::REFUSE) => write!(f, "refuse"),
+            Node::End(Verdict::ACCEPT) => write!(f, "accept {}", graph.snap_len),
+            Node::End(Verdict(number)) => write!(f, "verdict {number}"),
             Node::Read { value, next } => write!(f, "read {}; n{}", graph.shown(value), next.0),
             Node::Assign { slot, value, next } => {
                 write!(f, "s{} = {}; n{}", slot.0, graph.shown(value), next.0)

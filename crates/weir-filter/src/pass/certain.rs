@@ -1,4 +1,4 @@
-//! Turns nodes that reject every packet into [`Node::Refuse`].
+//! Turns nodes that reject every packet into [`Graph::REFUSE`].
 //!
 //! Reason: filters that never match become recognisable, and no machine is given an instruction that it does not
 //! accept: a division by the constant zero, or an offset that is negative to the kernel.

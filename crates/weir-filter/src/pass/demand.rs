@@ -1,9 +1,9 @@
-//! The bytes that a packet must have, from a node on, to be accepted.
+//! The bytes that a packet must have, from a node on, to be accepted, or get any verdict but rejection.
 //!
 //! A packet that is rejected for its length may as well be rejected later: bytes loaded on all paths to acceptance need
 //! not be loaded early.
 
-use crate::graph::{Graph, Node, NodeId, Value, ValueId};
+use crate::graph::{Graph, Node, NodeId, Value, ValueId, Verdict};
 
 /// For each node, the bytes loaded on all paths from it to acceptance.
 #[derive(Debug)]
@@ -19,8 +19,8 @@ impl Demand {
             let least = node.successors().map(|next| bytes[next.0 as usize]).min();
             let own = node.values().map(|value| ends[value.0 as usize]).max();
             bytes.push(match node {
-                Node::Refuse => u64::MAX,
-                Node::Accept => 0,
+                Node::End(Verdict::REFUSE) => u64::MAX,
+                Node::End(_) => 0,
                 _ => least.unwrap_or(0).max(own.unwrap_or(0)),
             });
         }

@@ -8,7 +8,6 @@
 use foldhash::{HashMap, HashSet};
 
 use super::demand::{Demand, ends};
-use super::merge::reached;
 use crate::graph::{Graph, Node, NodeId, TermId, Test, Value, ValueId};
 
 /// A test in a chain.
@@ -54,7 +53,7 @@ struct Gatherer<'a> {
 impl<'a> Gatherer<'a> {
     fn new(graph: &'a Graph) -> Self {
         let count = graph.nodes().len();
-        let reached = reached(graph);
+        let reached = graph.reached();
         let ends = ends(graph);
         let mut there = vec![u64::MAX; count];
         there[graph.root().0 as usize] = 0;

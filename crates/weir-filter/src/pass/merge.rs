@@ -9,7 +9,7 @@ use crate::graph::{Graph, Node, NodeId, TermId};
 
 /// Returns the graph without duplicate nodes.
 pub fn merge(graph: &Graph) -> Graph {
-    let reached = reached(graph);
+    let reached = graph.reached();
     let demand = Demand::new(graph);
     let mut merged = graph.without_nodes();
     let mut known: HashMap<Node, NodeId> = HashMap::default();
@@ -40,16 +40,4 @@ fn once(graph: &mut Graph, known: &mut HashMap<Node, NodeId>, node: Node) -> Nod
         node => node,
     };
     *known.entry(key).or_insert_with(|| graph.push(node))
-}
-
-/// Returns whether each node is reachable from the root.
-pub(super) fn reached(graph: &Graph) -> Vec<bool> {
-    let mut reached = vec![false; graph.nodes().len()];
-    reached[graph.root().0 as usize] = true;
-    for index in (0..reached.len()).rev().filter(|index| *index <= graph.root().0 as usize) {
-        if reached[index] {
-            graph.nodes()[index].successors().for_each(|next| reached[next.0 as usize] = true);
-        }
-    }
-    reached
 }

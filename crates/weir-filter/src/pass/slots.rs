@@ -4,7 +4,6 @@
 
 use foldhash::{HashMap, HashSet};
 
-use super::merge::reached;
 use crate::graph::{Graph, Node, Operation, Slot, Value, ValueId};
 
 /// Returns the graph with only the slots that it needs, renumbered.
@@ -12,7 +11,7 @@ pub fn slots(graph: &Graph) -> Graph {
     if graph.slots() == 0 {
         return graph.clone();
     }
-    let reached = reached(graph);
+    let reached = graph.reached();
     let nodes = || graph.nodes().iter().zip(&reached).filter(|(_, reached)| **reached).map(|(node, _)| *node);
     let constant = always_the_same(graph, nodes());
     let read = read(graph, nodes());

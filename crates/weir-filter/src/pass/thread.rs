@@ -45,7 +45,7 @@ struct Threader<'a> {
 
 #[derive(Clone)]
 enum Plan {
-    /// Not determined yet.
+    /// Not determined yet, or an end.
     Reached,
     /// The node with these successors.
     Node(NodeId, NodeId),
@@ -127,7 +127,7 @@ impl Threader<'_> {
         let node = self.graph.node(id);
         let scope = self.facts.scope();
         let plan = match node {
-            Node::Refuse | Node::Accept => Plan::Reached,
+            Node::End(_) => Plan::Reached,
             Node::Branch { test, then, other, .. } => {
                 let decided = self.facts.decide(test);
                 let values = node.values().filter(|value| !self.facts.is_evaluated(*value));
@@ -181,7 +181,7 @@ impl Threader<'_> {
                     Some(answer) => Some(if answer { then } else { other }),
                     None => self.follow_members(id, test),
                 },
-                Node::Refuse | Node::Accept | Node::Assign { .. } => None,
+                Node::End(_) | Node::Assign { .. } => None,
             };
             match next {
                 Some(next) => id = next,
@@ -235,7 +235,8 @@ impl Threader<'_> {
                         .rev()
                         .fold(next, |next, value| threaded.push(Node::Read { value, next }))
                 }
-                Some(Plan::Reached) | None => continue,
+                Some(Plan::Reached) => threaded.push(self.graph.nodes()[index]),
+                None => continue,
             };
         }
         threaded.set_root(nodes[root.0 as usize]);

@@ -4,3 +4,4 @@
 mod cases;
 mod dialect;
 mod lifted;
+mod verdicts;

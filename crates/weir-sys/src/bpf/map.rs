@@ -106,6 +106,32 @@ fn create_as(attr: &Create) -> io::Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
+/// What the kernel says about a map.
+struct Info(String);
+
+impl Info {
+    fn of(fd: BorrowedFd<'_>) -> io::Result<Self> {
+        std::fs::read_to_string(format!("/proc/self/fdinfo/{}", fd.as_raw_fd())).map(Self)
+    }
+
+    fn number(&self, field: &str) -> Option<u32> {
+        let found = self.0.lines().find_map(|line| line.strip_prefix(field)?.strip_prefix(":\t"))?;
+        found.trim().parse().ok()
+    }
+}
+
+/// Returns the number of entries that a map has room for.
+///
+/// # Errors
+///
+/// `EINVAL`: this is no map.
+pub fn entries(map: BorrowedFd<'_>) -> Result<u32, CallError> {
+    let entries = Info::of(map).and_then(|info| {
+        info.number("max_entries").ok_or_else(|| io::Error::from_raw_os_error(libc::EINVAL))
+    });
+    entries.map_err(|error| CallError::new("read the size of an eBPF map", error))
+}
+
 impl Map {
     /// Creates a map for up to `entries` entries; key and value sizes are in bytes.
     ///
@@ -146,12 +172,8 @@ impl Map {
     /// `EINVAL`: it is a different map, or none.
     pub fn received(fd: OwnedFd, kind: MapKind, key: u32, value: u32) -> Result<Self, CallError> {
         let failed = |error| CallError::new("accept eBPF map", error);
-        let info =
-            std::fs::read_to_string(format!("/proc/self/fdinfo/{}", fd.as_raw_fd())).map_err(failed)?;
-        let is = |field: &str, number: u32| {
-            let found = info.lines().find_map(|line| line.strip_prefix(field)?.strip_prefix(":\t"));
-            found.and_then(|found| found.trim().parse().ok()) == Some(number)
-        };
+        let info = Info::of(fd.as_fd()).map_err(failed)?;
+        let is = |field: &str, number: u32| info.number(field) == Some(number);
         if is("map_type", kind as u32) && is("key_size", key) && is("value_size", value) {
             return Ok(Self { fd, key: key as usize, value: value as usize, cpus: values_per_entry(kind)? });
         }

@@ -58,6 +58,12 @@ pub enum EmitError {
          `tc`) has more, and a filter that runs in the process (source `af_packet`) has no limit"
     )]
     Memory,
+    /// A program in classic BPF can only accept or reject.
+    #[error("the filter has {verdicts} verdicts, but classic BPF only accepts or rejects: use eBPF")]
+    Verdicts {
+        /// Number of verdicts ([`Graph::verdicts`]).
+        verdicts: usize,
+    },
 }
 
 /// Generates a program.
@@ -76,6 +82,9 @@ pub fn emit_plainly(graph: &Graph, sets: &[Set], target: Target) -> Result<Progr
 }
 
 fn assembled(graph: &Graph, target: Target) -> Result<Program, EmitError> {
+    if let verdicts @ 3.. = graph.verdicts() {
+        return Err(EmitError::Verdicts { verdicts });
+    }
     let layout = layout::layout(graph);
     let words = memory::assign(graph, &layout)?;
     let blocks = select::select(graph, &layout, &words)?;

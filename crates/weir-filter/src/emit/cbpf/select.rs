@@ -9,7 +9,7 @@ mod stores;
 use super::EmitError;
 use super::memory::Words;
 use crate::cbpf::{Instruction, MEMORY_WORDS, Opcode, Operand};
-use crate::graph::{Graph, Node, NodeId, Relation, Test, Value, ValueId};
+use crate::graph::{Graph, Node, NodeId, Relation, Test, Value, ValueId, Verdict};
 
 /// A sequence of instructions.
 #[derive(Debug)]
@@ -118,8 +118,9 @@ pub(super) fn select(graph: &Graph, layout: &[NodeId], words: &Words) -> Result<
 impl Selector<'_> {
     fn node(&mut self, node: Node) -> Result<End, EmitError> {
         Ok(match node {
-            Node::Refuse => End::Return(0),
-            Node::Accept => End::Return(self.graph.snap_len),
+            Node::End(Verdict::REFUSE) => End::Return(0),
+            Node::End(Verdict::ACCEPT) => End::Return(self.graph.snap_len),
+            Node::End(verdict) => unreachable!("{verdict:?} was looked for"),
             Node::Read { value, next } => {
                 self.load_a(value)?;
                 End::Goto(next)

@@ -13,7 +13,7 @@ use super::instruction::{
 use super::plan::Plan;
 use super::stack::{self, KEY};
 use super::{Context, Ending, Program, Symbol};
-use crate::graph::{Graph, Node, NodeId, TermId, Test, ValueId};
+use crate::graph::{Graph, Node, NodeId, TermId, Test, ValueId, Verdict};
 use crate::set::Set;
 
 /// The program's argument.
@@ -30,9 +30,9 @@ const MOST_JUMPS: u64 = 8000;
 
 /// What happens to the packet once the filter has decided.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Outcome {
+pub(super) enum Outcome<'a> {
     /// The program ends.
-    End(Ending),
+    End(Ending<'a>),
     /// If it was accepted, it is counted. Then the code that follows goes on with it.
     Count(Counter),
 }
@@ -45,7 +45,7 @@ pub(super) struct Code<'a> {
     graph: &'a Graph,
     sets: &'a [Set],
     context: Context,
-    outcome: Outcome,
+    outcome: Outcome<'a>,
     plan: &'a Plan,
     /// Stack cell of each slot.
     cells: Vec<usize>,
@@ -72,7 +72,7 @@ impl<'a> Code<'a> {
         graph: &'a Graph,
         sets: &'a [Set],
         context: Context,
-        outcome: Outcome,
+        outcome: Outcome<'a>,
         plan: &'a Plan,
         cells: Vec<usize>,
         out: Assembler,
@@ -112,7 +112,7 @@ impl<'a> Code<'a> {
         self.locate();
         let root = self.graph.root();
         self.go(root, Some(root));
-        if root.0 < 2 {
+        if self.is_end(root) {
             // There are no tests, but the end must still be reached.
             self.out.jump(Instruction::always(), Label::Fast(root.0));
         }
@@ -123,14 +123,19 @@ impl<'a> Code<'a> {
             self.held_at.fill(None);
         }
         self.nodes(last, Label::Slow);
-        self.end(Graph::ACCEPT);
-        self.end(Graph::REFUSE);
+        self.end(Graph::ACCEPT, Verdict::ACCEPT);
+        self.end(Graph::REFUSE, Verdict::REFUSE);
+        for index in 2..=last {
+            if let Node::End(verdict) = self.graph.node(NodeId(index)) {
+                self.end(NodeId(index), verdict);
+            }
+        }
         self.out
     }
 
     fn nodes(&mut self, last: u32, label: fn(u32) -> Label) {
         for index in (2..=last).rev() {
-            if self.reached(index) {
+            if self.reached(index) && !self.is_end(NodeId(index)) {
                 self.out.bind(label(index));
                 self.node = index;
                 self.known = self.shown[index as usize].unwrap_or(0);
@@ -146,32 +151,32 @@ impl<'a> Code<'a> {
 
     /// Returns the node generated next: after the last one, the accepting end.
     fn next(&self) -> Option<NodeId> {
-        let next = (2..self.node).rev().find(|&index| self.reached(index)).map(NodeId);
+        let mut below = (2..self.node).rev();
+        let next = below.find(|&index| self.reached(index) && !self.is_end(NodeId(index))).map(NodeId);
         let is_last = || !self.fast || !self.slow.contains(&true);
         next.or_else(|| is_last().then_some(Graph::ACCEPT))
     }
 
-    fn end(&mut self, node: NodeId) {
+    /// Returns whether the filter ends there. Such a node has the same code on both paths.
+    fn is_end(&self, node: NodeId) -> bool {
+        matches!(self.graph.node(node), Node::End(_))
+    }
+
+    fn end(&mut self, node: NodeId, verdict: Verdict) {
         let label = Label::Fast(node.0);
         let fallen_into = self.shown[node.0 as usize].is_some() || self.slow[node.0 as usize];
         if !self.out.is_awaited(label) && !fallen_into {
             return;
         }
         self.out.bind(label);
-        let accepted = node == Graph::ACCEPT;
+        let accepted = verdict == Verdict::ACCEPT;
         let ending = match self.outcome {
             Outcome::Count(counter) if accepted => return counter.add(&mut self.out),
             Outcome::Count(_) => return,
             Outcome::End(ending) => ending,
         };
         let answer = match ending {
-            Ending::Return { accept, refuse } => {
-                if accepted {
-                    accept
-                } else {
-                    refuse
-                }
-            }
+            Ending::Return(answers) => answers[usize::from(verdict.0)],
             Ending::Counted { accept } => {
                 if accepted {
                     accept
@@ -180,11 +185,10 @@ impl<'a> Code<'a> {
                     0
                 }
             }
-            Ending::Call { accept, refuse, otherwise } => {
+            Ending::Call { outcomes, otherwise } => {
                 self.out.push(Instruction::alu64(Alu::Move, R1, CONTEXT));
                 self.out.push_map(Instruction::map(R2), Symbol::Outcomes);
-                let index = if accepted { accept } else { refuse };
-                self.out.push(Instruction::alu_number(Alu::Move, R3, index));
+                self.out.push(Instruction::alu_number(Alu::Move, R3, outcomes[usize::from(verdict.0)]));
                 self.out.push(Instruction::call(TAIL_CALL));
                 otherwise
             }
@@ -218,7 +222,7 @@ impl<'a> Code<'a> {
             self.held = None;
         }
         match node {
-            Node::Refuse | Node::Accept => {}
+            Node::End(_) => {}
             Node::Read { value, next } => {
                 self.value(value);
                 let following = self.next_after([next]);
@@ -265,7 +269,7 @@ impl<'a> Code<'a> {
 
     /// Returns the label of a node on the current path, or where it enters the slow path.
     fn place(&self, node: NodeId) -> Label {
-        if self.stays_fast(node) || node.0 < 2 { Label::Fast(node.0) } else { Label::Slow(node.0) }
+        if self.stays_fast(node) || self.is_end(node) { Label::Fast(node.0) } else { Label::Slow(node.0) }
     }
 
     /// Returns whether a successor has code on the fast path. Rarely reached nodes do not, to spare the verifier.

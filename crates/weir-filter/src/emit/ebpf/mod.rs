@@ -66,16 +66,11 @@ pub enum Context {
     Socket,
 }
 
-/// How a program reports its result.
+/// How a program reports its verdict ([`crate::graph::Verdict`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ending {
-    /// Returns a number.
-    Return {
-        /// Return value for an accepted packet.
-        accept: u32,
-        /// Return value for a rejected packet.
-        refuse: u32,
-    },
+pub enum Ending<'a> {
+    /// Returns the number that is here for the verdict.
+    Return(&'a [u32]),
     /// Returns a number, 0 for a rejected packet, and counts rejected packets in [`Symbol::Refused`].
     Counted {
         /// Return value for an accepted packet.
@@ -83,10 +78,8 @@ pub enum Ending {
     },
     /// Tail-calls one of the programs in [`Symbol::Outcomes`].
     Call {
-        /// Index of the program for accepted packets.
-        accept: u32,
-        /// Index of the program for rejected packets.
-        refuse: u32,
+        /// For each verdict, the index of its program.
+        outcomes: &'a [u32],
         /// Return value if that program is missing.
         otherwise: u32,
     },
@@ -143,6 +136,24 @@ pub enum Error {
         /// Number that the stack has room for.
         most: usize,
     },
+    /// The program's receiver does not know all verdicts.
+    #[error("the filter has {needed} verdicts, but its receiver knows {known}")]
+    Verdicts {
+        /// Number of verdicts ([`Graph::verdicts`]).
+        needed: usize,
+        /// Number that the receiver knows.
+        known: usize,
+    },
+}
+
+impl Ending<'_> {
+    /// Returns the number of verdicts that can be reported.
+    fn verdicts(self) -> usize {
+        match self {
+            Self::Return(known) | Self::Call { outcomes: known, .. } => known.len(),
+            Self::Counted { .. } => 2,
+        }
+    }
 }
 
 /// `BPF_COMPLEXITY_LIMIT_INSNS`: limit of the verifier of Linux 5.2 and later on the instructions in a program, and on
@@ -157,16 +168,22 @@ const LINEAR_MOST: u32 = 0x7fff;
 ///
 /// # Errors
 ///
-/// Fails if the program would be too long for the kernel or needs more memory than a program has.
-pub fn emit(graph: &Graph, sets: &[Set], context: Context, ending: Ending) -> Result<Program, Error> {
-    let (plan, (cells, _)) = planned(graph)?;
+/// Fails if the program would be too long for the kernel or needs more memory than a program has, or if `ending` lacks a
+/// verdict.
+pub fn emit(graph: &Graph, sets: &[Set], context: Context, ending: Ending<'_>) -> Result<Program, Error> {
+    let (plan, (cells, _)) = planned(graph, ending.verdicts())?;
     let outcome = code::Outcome::End(ending);
     let code = code::Code::new(graph, sets, context, outcome, &plan, cells, Assembler::default());
     short_enough(code.run(), plan.size)
 }
 
-/// Returns the plan of a graph, the stack cell of each of its slots, and the number of cells.
-fn planned(graph: &Graph) -> Result<(Plan, (Vec<usize>, usize)), Error> {
+/// Returns the plan of a graph with at most `known` verdicts, the stack cell of each of its slots, and the number of
+/// cells.
+fn planned(graph: &Graph, known: usize) -> Result<(Plan, (Vec<usize>, usize)), Error> {
+    let needed = graph.verdicts();
+    if needed > known {
+        return Err(Error::Verdicts { needed, known });
+    }
     let plan = Plan::new(graph);
     if plan.size > MOST_INSTRUCTIONS {
         return Err(Error::TooLong(plan.size));

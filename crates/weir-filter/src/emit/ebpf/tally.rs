@@ -35,7 +35,8 @@ const TOGETHER: u64 = 2000;
 ///
 /// # Errors
 ///
-/// Fails if a filter or all together would be too long for the kernel.
+/// Fails if a filter or all together would be too long for the kernel, or if a filter has more verdicts than acceptance
+/// and rejection.
 ///
 /// # Panics
 ///
@@ -43,7 +44,7 @@ const TOGETHER: u64 = 2000;
 pub fn tally(filters: &[(&Graph, &[Set])], context: Context) -> Result<Program, Error> {
     let (mut functions, mut group, mut size, mut sets_before) = (Vec::new(), Vec::new(), 0, 0);
     for (number, (graph, sets)) in filters.iter().enumerate() {
-        let (plan, (cells, count)) = planned(graph)?;
+        let (plan, (cells, count)) = planned(graph, 2)?;
         if size + plan.size > TOGETHER && !group.is_empty() {
             functions.push(function(&std::mem::take(&mut group), context)?);
             size = 0;
@@ -194,7 +195,7 @@ mod tests {
     fn many_large_filters_are_several_functions() {
         let large = filter("host in {10.1.2.3, 10.1.2.4} and (tcp or udp) and not port 53");
         let small = filter("tcp");
-        let size = planned(&large.graph).expect("it fits").0.size;
+        let size = planned(&large.graph, 2).expect("it fits").0.size;
         let fit = usize::try_from(TOGETHER / size).expect("small");
         let large = (&large.graph, &large.ast.sets[..]);
         let filters = [vec![large; 2 * fit + 1], vec![(&small.graph, &small.ast.sets[..])]].concat();
@@ -223,7 +224,7 @@ mod tests {
         let program = tally(&filters, context).expect("it fits");
         let (mut expected, mut before) = (Vec::new(), 0);
         for (graph, sets) in &filters {
-            let alone = emit(graph, sets, context, Ending::Return { accept: 1, refuse: 0 }).expect("it fits");
+            let alone = emit(graph, sets, context, Ending::Return(&[0, 1])).expect("it fits");
             expected.extend(alone.symbols().into_iter().map(|symbol| match symbol {
                 Symbol::Set(set) => Symbol::Set(SetId(before + set.0)),
                 other => panic!("{other}"),

@@ -3,7 +3,7 @@
 use super::*;
 use crate::graph::{Graph, Node, Operation, TermId, Value, Width};
 
-const RETURN: Ending = Ending::Return { accept: 1, refuse: 0 };
+const RETURN: Ending<'static> = Ending::Return(&[0, 1]);
 
 /// `tcp port 443`, IPv4 only, without options.
 fn port_443() -> Graph {
