@@ -7,10 +7,10 @@
 //!        '--- without: writes the packet itself
 //! ```
 //!
-//! Each arrow is a tail call. There may be more outcomes than these two: one for each verdict. Each packet is counted where it ends, so the totals always add up. Replacing a filter is
-//! one store in the kernel: each packet meets either the old filter or the new one. A program that is bound to its
-//! device cannot make tail calls. It has its filter inside ([`Bound`]), and a new filter means a new
-//! program.
+//! Each arrow is a tail call. There is an outcome for each verdict; a filter with a verdict beyond these two needs a gate
+//! that has one for it. Each packet is counted where it ends, so the totals always add up. Replacing a filter is one store
+//! in the kernel: each packet meets either the old filter or the new one. A program that is bound to its device cannot make
+//! tail calls. It has its filter inside ([`Bound`]), and a new filter means a new program.
 //!
 //! Installing a filter takes two steps, possibly in different processes. A [`Loader`](crate::loader::Loader), made from descriptors of the
 //! capture's maps, makes a [`Filter`]; this needs the capabilities to load any program. The capture's [`Gate`] then
@@ -151,7 +151,7 @@ impl Hook {
     /// # Errors
     ///
     /// The errors of [`ebpf::emit`].
-    pub fn program(self, graph: &Graph, sets: &[Set], verdicts: u16) -> Result<Program, ebpf::Error> {
+    pub(crate) fn program(self, graph: &Graph, sets: &[Set], verdicts: u16) -> Result<Program, ebpf::Error> {
         let outcomes: Vec<u32> = (0..verdicts).map(|number| self.outcome(Verdict(number))).collect();
         let ending = Ending::Call { outcomes: &outcomes, otherwise: self.otherwise() };
         ebpf::emit(graph, sets, self.context(), ending)

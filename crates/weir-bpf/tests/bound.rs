@@ -9,7 +9,7 @@ use weir_bpf::writers::{Driven, Writers};
 use weir_bpf::xdp::{Options, Program};
 use weir_bpf::{af_xdp, forward};
 use weir_filter::emit::ebpf;
-use weir_filter::graph::{Graph, Node, Operation, TermId, Value, Width};
+use weir_filter::graph::{Graph, Node, Operation, TermId, Value, Verdict, Width};
 use weir_filter::names::NoNames;
 use weir_filter::{Beside, Dialect, Options as FilterOptions};
 use weir_judge::{corpus, share};
@@ -147,6 +147,14 @@ fn keeping(count: u32) -> Graph {
     graph
 }
 
+/// A filter with a verdict that the bodies do not know.
+fn third_verdict() -> Graph {
+    let mut graph = Graph::new(1);
+    let root = graph.end(Verdict(2));
+    graph.set_root(root);
+    graph
+}
+
 #[test]
 fn the_stack_has_room_for_the_writer_and_the_largest_filter() {
     let Some(namespace) = namespace() else { return };
@@ -165,6 +173,9 @@ fn the_stack_has_room_for_the_writer_and_the_largest_filter() {
             let more = loader.load(&keeping(97), &[]).unwrap_err();
             let full = ebpf::Error::TooManyResults { needed: 97, most: 96 };
             assert!(matches!(more, FilterError::Emit(error) if error == full), "{more}");
+            let third = loader.load(&third_verdict(), &[]).unwrap_err();
+            let unknown = ebpf::Error::Verdicts { needed: 3, known: 2 };
+            assert!(matches!(third, FilterError::Emit(error) if error == unknown), "{third}");
         }
     });
 }

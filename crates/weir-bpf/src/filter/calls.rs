@@ -52,12 +52,16 @@ impl Calls {
 }
 
 /// Fills in the outcomes of a loaded skeleton, freezes them, and makes its gate. A process that asks for another filter
-/// gets a descriptor of the outcomes; frozen, the array cannot be changed any more (since Linux 5.2).
+/// gets a descriptor of the outcomes; frozen, the array cannot be changed any more (since Linux 5.2). It has room for as
+/// many verdicts as each hook has outcomes: the size tells whoever loads a filter.
 macro_rules! gate {
     ($loaded:expr, $hooks:expr, $outcomes:expr) => {{
         use libbpf_rs::MapCore;
         use std::os::fd::AsRawFd;
-        for (index, program) in $outcomes {
+        let (hooks, outcomes) = ($hooks, $outcomes);
+        let room = hooks.len() * ($loaded.maps.outcomes.max_entries() / $crate::filter::HOOKS) as usize;
+        assert_eq!(outcomes.len(), room, "each verdict has an outcome at each hook");
+        for (index, program) in outcomes {
             let program = program.as_fd().as_raw_fd();
             let flags = libbpf_rs::MapFlags::ANY;
             $loaded.maps.outcomes.update(&u32::to_ne_bytes(index), &program.to_ne_bytes(), flags)?;
@@ -65,7 +69,7 @@ macro_rules! gate {
         libbpf_rs::MapHandle::try_from(&$loaded.maps.outcomes)?.freeze()?;
         let filters = $loaded.maps.filters.as_fd().try_clone_to_owned()?;
         let outcomes = $loaded.maps.outcomes.as_fd().try_clone_to_owned()?;
-        $crate::filter::Gate::Calls($crate::filter::Calls::new($hooks, filters, outcomes)?)
+        $crate::filter::Gate::Calls($crate::filter::Calls::new(hooks, filters, outcomes)?)
     }};
 }
 pub(crate) use gate;
