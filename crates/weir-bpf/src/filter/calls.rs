@@ -29,7 +29,7 @@ impl Calls {
         &self.hooks
     }
 
-    /// Returns the array of outcomes, for a [`super::Loader`] in this or another process.
+    /// Returns the array of outcomes, for a [`Loader`](crate::loader::Loader) in this or another process.
     pub fn outcomes(&self) -> BorrowedFd<'_> {
         self.outcomes.as_fd()
     }
