@@ -10,6 +10,7 @@
  *           VLAN tags. */
 #define CONTEXT struct xdp_md
 #include <bpf/bpf_endian.h>
+#include "arrival.h"
 #include "buffers.h"
 #include "chosen.h"
 #include "sample.h"
@@ -26,18 +27,6 @@ struct {
 	__type(value, __u32);
 	__uint(max_entries, 1); /* the loader sets the number of queues */
 } sockets SEC(".maps");
-
-/* The metadata in front of a packet. The process's view is crates/weir/src/live/source/af_xdp/arrival.rs. */
-struct arrival {
-	__u64 timestamp; /* nanoseconds since the Unix epoch; 0: none taken */
-	__be16 protocol; /* of the VLAN tag that the device has stripped; 0: none */
-	__be16 tci;
-	__u32 mark;   /* ARRIVAL: written for this packet, not left over */
-	__u32 length; /* of the packet, in all its buffers */
-	__u32 unused;
-};
-
-#define ARRIVAL 0x77656972
 
 /* Returns what the counter was before. */
 static __always_inline __u64 count(__u64 *counter)

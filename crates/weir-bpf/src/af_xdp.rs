@@ -1,5 +1,7 @@
 //! The `af_xdp` source's program (`af_xdp.bpf.c`).
 
+mod arrival;
+
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::sync::Arc;
@@ -10,8 +12,10 @@ use libbpf_rs::{MapCore, MapFlags, MapHandle};
 use weir_sys::CallError;
 use weir_sys::bpf::XdpHook;
 
+pub use self::arrival::Arrival;
 use crate::attached::Attached;
-use crate::filter::{Body, Bound, Device, Gate, Hook, gate};
+use crate::filter::{Body, Bound, Device, Gate, Hook, gate, held};
+use crate::layout::{get, order, queue, set};
 use crate::log::{LoadError, logged};
 use crate::pool::{Sampling, Stamp, prepare_sampling};
 use crate::writers::{Chosen, Driven, prepare_chosen};
@@ -19,6 +23,8 @@ use crate::xdp::{HAS_FRAGMENTS, Kind, bind, reuse};
 use crate::{Strays, leave_out_all};
 
 skeleton!("af_xdp");
+
+held!(maps of AfXdpMaps, OpenAfXdpMaps: sockets, queues, orders, strays, datagrams, rodata);
 
 /// The constants of one capture on one interface.
 #[derive(Clone, Copy, Debug)]
@@ -114,15 +120,7 @@ impl Program {
         let loaded = open.load()?;
         let (kind, gate) = match device {
             Some(device) => {
-                let maps = &loaded.maps;
-                let maps = &[
-                    maps.sockets.as_fd(),
-                    maps.queues.as_fd(),
-                    maps.orders.as_fd(),
-                    maps.strays.as_fd(),
-                    maps.datagrams.as_fd(),
-                    maps.rodata.as_fd(),
-                ];
+                let maps = &maps::loaded(&loaded.maps);
                 let bound = Bound::new(Body::AfXdp, device, loaded.progs.redirect_tagged.as_fd(), maps)?;
                 (Kind::Bound(bound.clone()), Gate::Bound(bound))
             }
@@ -165,31 +163,11 @@ pub(crate) fn around<R>(
         let mut storage = MaybeUninit::uninit();
         let mut open = skeleton::AfXdpSkelBuilder::default().open(&mut storage)?;
         leave_out_all(open.open_object_mut())?;
-        let ours = &mut open.maps;
-        reuse(
-            maps,
-            [
-                &mut ours.sockets,
-                &mut ours.queues,
-                &mut ours.orders,
-                &mut ours.strays,
-                &mut ours.datagrams,
-                &mut ours.rodata,
-            ],
-        )?;
+        reuse(maps, maps::open(&mut open.maps))?;
         bind(&mut open.progs.filter_tagged, device)?;
         Ok(then(open.load()?.progs.filter_tagged.insns()))
     })
 }
-
-/// Positions in `struct queue` (`pool.h`), in words.
-const SEEN: usize = 4;
-const ERRORS: usize = 9;
-const FILTERED: usize = 14;
-const ORPHANS: usize = 15;
-const SAMPLED_OUT: usize = 17;
-/// Position of `clock_offset` in `struct order`, in bytes.
-const CLOCK_OFFSET: usize = 8;
 
 impl Maps {
     /// Sends the packets of the queue at `place` among those captured to `socket`, which must be bound to that queue,
@@ -206,13 +184,12 @@ impl Maps {
     /// Returns the counters of the queue at `place`; `None` if they cannot be read.
     pub fn met(&self, place: u32) -> Option<Met> {
         let state = self.queues.lookup(&place.to_ne_bytes(), MapFlags::ANY).ok()??;
-        let word = |index: usize| Some(u64::from_ne_bytes(*state.get(8 * index..)?.first_chunk()?));
         Some(Met {
-            seen: word(SEEN)?,
-            filtered: word(FILTERED)?,
-            sampled_out: word(SAMPLED_OUT)?,
-            errors: word(ERRORS)?,
-            orphans: word(ORPHANS)?,
+            seen: get!(&state, queue.seen),
+            filtered: get!(&state, queue.filtered),
+            sampled_out: get!(&state, queue.sampled_out),
+            errors: get!(&state, queue.errors),
+            orphans: get!(&state, queue.orphans),
         })
     }
 
@@ -222,12 +199,12 @@ impl Maps {
     ///
     /// None in practice: the map is ours.
     pub fn set_clock_offset(&self, nanoseconds: i64) -> Result<(), libbpf_rs::Error> {
-        let mut order = vec![0; self.orders.value_size() as usize];
-        order[CLOCK_OFFSET..CLOCK_OFFSET + 8].copy_from_slice(&nanoseconds.to_ne_bytes());
+        let mut orders = vec![0; self.orders.value_size() as usize];
+        set!(&mut orders, order.clock_offset = nanoseconds);
         let queues = 0..self.orders.max_entries();
         queues
             .into_iter()
-            .try_for_each(|queue| self.orders.update(&queue.to_ne_bytes(), &order, MapFlags::ANY))
+            .try_for_each(|queue| self.orders.update(&queue.to_ne_bytes(), &orders, MapFlags::ANY))
     }
 
     /// Returns the packets that are counted outside the queues.

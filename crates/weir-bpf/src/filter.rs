@@ -18,6 +18,7 @@
 
 mod bound;
 mod calls;
+mod held;
 pub(crate) mod link;
 mod set_map;
 mod socket;
@@ -34,6 +35,7 @@ use weir_sys::bpf::program::{ProgramKind, Refused};
 pub use bound::{Body, Bound, BoundParts, Device};
 pub use calls::Calls;
 pub(crate) use calls::gate;
+pub(crate) use held::held;
 pub use set_map::{Changed, SetChange, SetKind, SetMap};
 pub use socket::{Refusals, SocketFilter};
 

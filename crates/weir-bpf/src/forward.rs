@@ -16,7 +16,8 @@ use weir_sys::bpf::XdpHook;
 use weir_sys::bpf::pin::pin;
 
 use crate::attached::Attached;
-use crate::filter::{Body, Bound, Device, Gate, Hook, gate};
+use crate::filter::{Body, Bound, Device, Gate, Hook, gate, held};
+use crate::layout::get;
 use crate::log::{LoadError, logged};
 use crate::pool::{PoolMaps, PoolOptions, keep_maps, prepare};
 use crate::writers::Driven;
@@ -25,12 +26,11 @@ use crate::{Strays, leave_out_all};
 
 skeleton!("forward");
 
-/// The pool's maps.
-macro_rules! pool_maps {
-    ($maps:expr) => {
-        [&mut $maps.pool, &mut $maps.chunks, &mut $maps.queues, &mut $maps.orders, &mut $maps.doorbell]
-    };
-}
+use skeleton::types::account;
+
+held!(maps of ForwardMaps, OpenForwardMaps: target, sockets, accounts, accounts_back, pending, strays, rodata);
+// With `copies`, behind the others.
+held!(pool_maps of ForwardMaps, OpenForwardMaps: pool, chunks, queues, orders, doorbell);
 
 /// The constants of one direction.
 #[derive(Clone, Copy, Debug)]
@@ -168,7 +168,7 @@ impl Forward {
         let constants = match &options.copies {
             Some(pool) => prepare!(open, pool),
             None => {
-                pool_maps!(open.maps).into_iter().try_for_each(|map| map.set_autocreate(false))?;
+                pool_maps::open(&mut open.maps).into_iter().try_for_each(|map| map.set_autocreate(false))?;
                 open.maps.rodata_data.as_deref_mut().expect("the program has constants")
             }
         };
@@ -229,25 +229,10 @@ impl Forward {
         let queues = Queues { map: MapHandle::try_from(accounts)? };
         let (program, gate) = match device {
             Some(device) => {
-                let maps = &loaded.maps;
-                let mut held = vec![
-                    maps.target.as_fd(),
-                    maps.sockets.as_fd(),
-                    maps.accounts.as_fd(),
-                    maps.accounts_back.as_fd(),
-                    maps.pending.as_fd(),
-                    maps.strays.as_fd(),
-                    maps.rodata.as_fd(),
-                ];
+                let mut held = maps::loaded(&loaded.maps).to_vec();
                 let copies = options.copies.is_some();
                 if copies {
-                    held.extend([
-                        maps.pool.as_fd(),
-                        maps.chunks.as_fd(),
-                        maps.queues.as_fd(),
-                        maps.orders.as_fd(),
-                        maps.doorbell.as_fd(),
-                    ]);
+                    held.extend(pool_maps::loaded(&loaded.maps));
                 }
                 let plain = loaded.progs.forward_tagged.as_fd();
                 let bound = Bound::new(Body::Forward { copies }, device, plain, &held)?;
@@ -375,20 +360,10 @@ pub(crate) fn around<R>(
         let mut storage = MaybeUninit::uninit();
         let mut open = skeleton::ForwardSkelBuilder::default().open(&mut storage)?;
         leave_out_all(open.open_object_mut())?;
-        let ours = &mut open.maps;
-        let held = [
-            &mut ours.target,
-            &mut ours.sockets,
-            &mut ours.accounts,
-            &mut ours.accounts_back,
-            &mut ours.pending,
-            &mut ours.strays,
-            &mut ours.rodata,
-        ];
-        let (maps, pool) = maps.split_at(held.len());
-        reuse(maps, held)?;
+        let (held, pool) = maps.split_at(maps::COUNT);
+        reuse(held, maps::open(&mut open.maps))?;
         if !pool.is_empty() {
-            reuse(pool, pool_maps!(ours))?;
+            reuse(pool, pool_maps::open(&mut open.maps))?;
         }
         bind(&mut open.progs.filter_tagged, device)?;
         Ok(then(open.load()?.progs.filter_tagged.insns()))
@@ -400,12 +375,20 @@ impl Queues {
     ///
     /// # Errors
     ///
-    /// `ENOENT`: nothing is pinned there.
+    /// `ENOENT`: nothing is pinned there. Accounts of another size: they are another version's.
     pub fn pinned(directory: &Path) -> Result<Self, CallError> {
         let path = directory.join(QUEUES);
-        let map = MapHandle::from_pinned_path(&path);
-        let failed = |error| CallError::new(format!("open {}", path.display()), io::Error::other(error));
-        map.map(|map| Self { map }).map_err(failed)
+        let failed = |error| CallError::new(format!("open {}", path.display()), error);
+        let map = MapHandle::from_pinned_path(&path).map_err(|error| failed(io::Error::other(error)))?;
+        Self::of(map).map_err(failed)
+    }
+
+    /// Returns the accounts in a map, which another version of weir may have made.
+    fn of(map: MapHandle) -> io::Result<Self> {
+        if map.value_size() as usize != size_of::<account>() {
+            return Err(io::Error::other("it was made by another version of weir"));
+        }
+        Ok(Self { map })
     }
 
     /// Returns the number of receive queues.
@@ -425,22 +408,45 @@ impl Queues {
     /// `ENOENT`: there is no such queue.
     pub fn counters(&self, queue: u32) -> Result<Counters, CallError> {
         let value = self.map.lookup(&queue.to_ne_bytes(), MapFlags::ANY);
-        let failed =
-            |error| CallError::new(format!("read the counters of queue {queue}"), io::Error::other(error));
-        let value = value.map_err(failed)?.unwrap_or_default();
-        let words = value.chunks_exact(8).map(|word| u64::from_ne_bytes(*word.first_chunk().expect("eight")));
-        let mut words = words.chain(std::iter::repeat(0));
-        let mut next = || words.next().expect("without end");
+        let failed = |error| CallError::new(format!("read the counters of queue {queue}"), error);
+        let value = value.map_err(|error| failed(io::Error::other(error)))?;
+        let value = value.ok_or_else(|| failed(io::ErrorKind::NotFound.into()))?;
         Ok(Counters {
-            seen: next(),
-            filtered: next(),
-            bytes: next(),
-            errors: next(),
-            forwarded: next(),
-            no_room: next(),
-            too_long: next(),
-            unable: next(),
-            handed: next(),
+            seen: get!(&value, account.seen),
+            filtered: get!(&value, account.filtered),
+            bytes: get!(&value, account.bytes),
+            errors: get!(&value, account.errors),
+            forwarded: get!(&value, account.forwarded),
+            no_room: get!(&value, account.no_room),
+            too_long: get!(&value, account.too_long),
+            unable: get!(&value, account.unable),
+            handed: get!(&value, account.handed),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use libbpf_rs::MapType;
+    use libbpf_rs::libbpf_sys::bpf_map_create_opts;
+    use weir_sys::skip;
+
+    use super::*;
+
+    #[test]
+    fn accounts_of_another_size_are_those_of_another_version() {
+        let options =
+            bpf_map_create_opts { sz: size_of::<bpf_map_create_opts>() as u64, ..Default::default() };
+        let size = u32::try_from(size_of::<account>()).expect("small");
+        let map = |size| MapHandle::create(MapType::Array, Some("accounts"), 4, size, 2, &options);
+        let (ours, other) = match (map(size), map(size - 8)) {
+            (Ok(ours), Ok(other)) => (ours, other),
+            (Err(error), _) | (_, Err(error)) => return skip::this_test(error),
+        };
+        let error = Queues::of(other).expect_err("it has other accounts").to_string();
+        assert_eq!(error, "it was made by another version of weir");
+        let ours = Queues::of(ours).expect("our own size");
+        assert_eq!(ours.counters(1).expect("a queue"), Counters::default());
+        ours.counters(2).expect_err("there is no such queue");
     }
 }

@@ -1,21 +1,24 @@
 //! Frames of test traffic, from tables (`frames.bpf.c`).
 
-use std::mem::MaybeUninit;
+use std::mem::{MaybeUninit, offset_of};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
 use libbpf_rs::{MapCore, MapFlags, MapHandle};
-use weir_traffic::{Head, LONGEST_HEAD, MOST_CHECKSUMS, Signature, Tables};
+use weir_traffic::{Head, LONGEST_HEAD, Signature, Tables};
 
+use crate::layout::{get, set, width};
 use crate::log::{LoadError, logged};
 
 skeleton!("frames");
+
+use skeleton::types::{bss, head};
 
 /// Program `make`, loaded, for `BPF_PROG_TEST_RUN`: it writes the frames that [`Tables::write`] writes.
 #[derive(Debug)]
 pub struct Frames {
     program: OwnedFd,
-    position: MapHandle,
+    variables: MapHandle,
     turns: u64,
     sizes: u64,
 }
@@ -66,7 +69,7 @@ impl Frames {
         fill(&loaded.maps.sizes, tables.sizes.iter().map(|size| size.to_ne_bytes()))?;
         Ok(Self {
             program: loaded.progs.make.as_fd().try_clone_to_owned()?,
-            position: MapHandle::try_from(&loaded.maps.bss)?,
+            variables: MapHandle::try_from(&loaded.maps.bss)?,
             turns: tables.order.len() as u64,
             sizes: tables.sizes.len() as u64,
         })
@@ -85,12 +88,14 @@ impl Frames {
     /// If the kernel refuses to write to a map that is held.
     pub fn begin(&self, sequence: u64, epoch: Option<u64>) {
         let place = |length: u64| u32::try_from(sequence % length).expect("less than the length");
-        let mut position = Vec::with_capacity(40);
-        position.extend([sequence, 0, epoch.unwrap_or(0)].map(u64::to_ne_bytes).concat());
+        let mut variables = [0; size_of::<bss>()];
+        set!(&mut variables, bss.position.sequence = sequence);
+        set!(&mut variables, bss.position.epoch = epoch.unwrap_or(0));
+        set!(&mut variables, bss.position.turn = place(self.turns));
+        set!(&mut variables, bss.position.size = place(self.sizes));
         // A time that was never read is shared by all frames.
-        let fresh = if epoch.is_some() { 0 } else { u32::MAX };
-        position.extend([place(self.turns), place(self.sizes), fresh, 0].map(u32::to_ne_bytes).concat());
-        let written = self.position.update(&0_u32.to_ne_bytes(), &position, MapFlags::ANY);
+        set!(&mut variables, bss.position.fresh = if epoch.is_some() { 0 } else { u32::MAX });
+        let written = self.variables.update(&0_u32.to_ne_bytes(), &variables, MapFlags::ANY);
         written.expect("a map that is held can be written");
     }
 
@@ -100,25 +105,20 @@ impl Frames {
     ///
     /// If the kernel refuses to read a map that is held.
     pub fn next_sequence(&self) -> u64 {
-        let position = self
-            .position
-            .lookup(&0_u32.to_ne_bytes(), MapFlags::ANY)
-            .expect("a map that is held can be read");
-        let sequence = position.as_deref().and_then(|position| position.first_chunk());
-        u64::from_ne_bytes(*sequence.expect("the position begins with it"))
+        let variables = self.variables.lookup(&0_u32.to_ne_bytes(), MapFlags::ANY);
+        let variables = variables.expect("a map that is held can be read");
+        get!(&variables.expect("it has one value"), bss.position.sequence)
     }
 }
 
 /// Returns a head as the program reads it.
-fn bytes(head: &Head) -> [u8; LONGEST_HEAD + 4 * (MOST_CHECKSUMS + 1)] {
-    let mut bytes = [0; LONGEST_HEAD + 4 * (MOST_CHECKSUMS + 1)];
-    let (headers, sums) = bytes.split_at_mut(LONGEST_HEAD);
-    headers.copy_from_slice(&head.bytes);
-    for (place, sum) in sums.chunks_mut(4).zip(head.sums) {
-        // The program adds words in the byte order of the processor: the sum of swapped words is the swapped sum.
-        let swapped = u16::from_ne_bytes(sum.to_be_bytes());
-        place.copy_from_slice(&u32::from(swapped).to_ne_bytes());
-    }
+fn bytes(flow: &Head) -> [u8; size_of::<head>()] {
+    const WORDS: usize = offset_of!(head, words);
+    const _: () = assert!(width(|of: &head| &of.words) == LONGEST_HEAD, "as long as those of weir-traffic");
+    let mut bytes = [0; size_of::<head>()];
+    bytes[WORDS..WORDS + LONGEST_HEAD].copy_from_slice(&flow.bytes);
+    // The program adds words in the byte order of the processor: the sum of swapped words is the swapped sum.
+    set!(&mut bytes, head.sums = flow.sums.map(|sum| u16::from_ne_bytes(sum.to_be_bytes()).into()));
     bytes
 }
 

@@ -7,9 +7,12 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
 use libbpf_rs::{MapCore, MapFlags, MapHandle};
 
+use crate::layout::get;
 use crate::log::{LoadError, logged};
 
 skeleton!("inline");
+
+use skeleton::types::seen;
 
 /// Where the program runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,13 +78,11 @@ impl Inline {
         let values = self.seen.lookup_percpu(&key, MapFlags::ANY).expect("a map that is held can be read");
         let mut total = Intercepted::default();
         for value in values.expect("array maps have all their values") {
-            let word = |at: usize| value.get(8 * at..).and_then(|rest| rest.first_chunk()).copied();
-            let word = |at: usize| u64::from_ne_bytes(word(at).expect("a value has four words"));
-            total.packets += word(0);
-            total.bytes += word(1);
-            let (sum, carry) = total.sum.overflowing_add(word(2));
+            total.packets += get!(&value, seen.packets);
+            total.bytes += get!(&value, seen.bytes);
+            let (sum, carry) = total.sum.overflowing_add(get!(&value, seen.sum));
             total.sum = sum + u64::from(carry);
-            total.others += word(3);
+            total.others += get!(&value, seen.others);
         }
         total
     }

@@ -9,11 +9,16 @@ use libbpf_rs::{MapCore, MapFlags, MapHandle};
 use weir_traffic::{Signature, Tables};
 
 use crate::frames::fill;
+use crate::layout::get;
 use crate::leave_out_all;
 use crate::limit;
 use crate::log::{LoadError, logged};
 
 skeleton!("lab");
+
+use skeleton::types::{checked, count, head};
+
+use crate::limit::skeleton::types::place;
 
 /// What a counting program does with every packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -88,7 +93,11 @@ impl Count {
 
     /// Returns the packets seen so far, by receive queue.
     pub fn packets(&self) -> Vec<u64> {
-        (0..self.queues).map(|queue| first_words(&self.counts, queue)).map(|[packets]| packets).collect()
+        let of = |queue| match entry(&self.counts, queue) {
+            value if self.memory.is_some() => get!(&value, place.packets),
+            value => get!(&value, count.packets),
+        };
+        (0..self.queues).map(of).collect()
     }
 }
 
@@ -97,7 +106,7 @@ pub const CHECKED: usize = 60;
 
 /// Bytes of their headers, and of an entry of the map that has them.
 const HEAD: usize = 42;
-const ENTRY: usize = HEAD + 2;
+const ENTRY: usize = size_of::<head>();
 
 /// Program `check_all`, loaded: checks each byte of each frame, at full rate.
 #[derive(Debug)]
@@ -166,10 +175,10 @@ impl Check {
     pub fn checked(&self) -> Checked {
         let mut sum = Checked::default();
         for queue in 0..self.queues {
-            let [packets, wrong, backward] = first_words(&self.checked, queue);
-            sum.packets += packets;
-            sum.wrong += wrong;
-            sum.backward += backward;
+            let value = entry(&self.checked, queue);
+            sum.packets += get!(&value, checked.packets);
+            sum.wrong += get!(&value, checked.wrong);
+            sum.backward += get!(&value, checked.backward);
         }
         sum
     }
@@ -236,12 +245,8 @@ impl TransmitAll {
     }
 }
 
-/// The first words of an array map's value.
-fn first_words<const N: usize>(map: &MapHandle, index: u32) -> [u64; N] {
+/// Returns an entry of an array map.
+fn entry(map: &MapHandle, index: u32) -> Vec<u8> {
     let value = map.lookup(&index.to_ne_bytes(), MapFlags::ANY).expect("a map that is held can be read");
-    let value = value.expect("array maps have all their values");
-    let word = |at: usize| value.get(8 * at..).and_then(|rest| rest.first_chunk());
-    std::array::from_fn(|at| {
-        u64::from_ne_bytes(*word(at).expect("every value here begins with as many words"))
-    })
+    value.expect("array maps have all their values")
 }

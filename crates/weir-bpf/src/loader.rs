@@ -104,6 +104,18 @@ fn side_by_side<T: Send>(hooks: &[Hook], load: impl Fn(&Hook) -> T + Sync) -> Ve
     })
 }
 
+impl Body {
+    /// Returns the number of the program's maps.
+    pub fn maps(self) -> usize {
+        match self {
+            Self::Capture => xdp::maps::COUNT,
+            Self::AfXdp => af_xdp::maps::COUNT,
+            Self::Forward { copies: false } => forward::maps::COUNT,
+            Self::Forward { copies: true } => forward::maps::COUNT + forward::pool_maps::COUNT,
+        }
+    }
+}
+
 impl Gate {
     /// Returns a loader of filters for this capture; `None` if the capture is over.
     ///

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: (MIT OR Apache-2.0) */
-/* The layout of the pool, shared by both sides. The process's view is crates/weir-ring/src/layout.rs. */
+/* The layout of the pool, shared by both sides. The process's view is crates/weir-ring/src/shared.rs; weir-bpf/src/layout.rs
+ * does not compile if they differ. */
 #pragma once
 
 /* Progress of one chunk. The kernel program writes it, the process reads it. 64 bytes, so that a reader polling the
@@ -49,6 +50,15 @@ struct order {
 	__u64 unused[6];
 	__u64 slots
 	        []; /* two rings of empty chunks, the warm and then the cold: high half 1 + position, low half the index */
+};
+
+/* Why a packet is counted outside the queues. */
+enum stray {
+	NO_QUEUE, /* on a queue for which the capture has no pool */
+	FOREIGN,  /* from another interface, to which the driver has handed the program on */
+	APART,    /* on a processor that has no queue */
+	UNTOLD,   /* the driver could not tell whether it stripped a VLAN tag; also counted by a queue */
+	STRAYS,
 };
 
 /* A pcapng Enhanced Packet Block (draft-ietf-opsawg-pcapng, section 4.3), up to the packet's data. */

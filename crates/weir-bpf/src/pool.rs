@@ -8,6 +8,7 @@ use libbpf_rs::{MapCore, MapFlags, MapHandle};
 
 use crate::Strays;
 use crate::filter::Gate;
+use crate::layout::{queue, set};
 
 /// When a program reads the clock. The numbers are those in `pool.h`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -227,16 +228,12 @@ macro_rules! keep_maps {
 }
 pub(crate) use keep_maps;
 
-/// Size of `struct queue`, and the position of `offset` in it (`pool.h`).
-const QUEUE_BYTES: usize = 192;
-const QUEUE_OFFSET: usize = 12;
-
 /// Sets each queue's offset to the limit, so that no chunk is open and the first packet opens one.
 pub(crate) fn close_chunks(queues: &impl MapCore, options: &PoolOptions) -> Result<(), libbpf_rs::Error> {
-    let mut queue = [0; QUEUE_BYTES];
-    queue[QUEUE_OFFSET..QUEUE_OFFSET + 4].copy_from_slice(&options.limit.to_ne_bytes());
+    let mut closed = [0; size_of::<queue>()];
+    set!(&mut closed, queue.offset = options.limit);
     for index in 0..options.queues {
-        queues.update(&index.to_ne_bytes(), &queue, MapFlags::ANY)?;
+        queues.update(&index.to_ne_bytes(), &closed, MapFlags::ANY)?;
     }
     Ok(())
 }

@@ -7,26 +7,34 @@ mod tc;
 mod xdp;
 
 use std::io;
+use std::mem::offset_of;
 use std::os::fd::OwnedFd;
 
 use libbpf_rs::libbpf_sys::bpf_insn;
 use libbpf_rs::{MapCore, MapFlags, MapHandle};
-use weir_filter::emit::ebpf::{self, COUNTER_BYTES, Context};
+use weir_filter::emit::ebpf::{self, Context};
 use weir_filter::graph::Graph;
 use weir_filter::set::Set;
 use weir_sys::CallError;
 use weir_sys::bpf::map::{Map, MapKind};
 use weir_sys::bpf::program::{self, ProgramKind};
 
+/// Packets and their bytes on the wire, with stripped VLAN tags (`struct counter`).
+pub use weir_filter::emit::ebpf::Count;
+
 pub use self::idle::idle;
-use self::key::KEY_BYTES;
 pub use self::key::{Key, KeyField};
 pub use self::spread::{Bucket, Spread};
+use self::xdp::skeleton::types::{counter, ways};
 use crate::Strays;
 use crate::filter::link::Code;
 use crate::filter::{FilterError, Sets};
+use crate::layout::{get, same};
 use crate::log::logged;
 use crate::writers::{Chosen, Driven};
+
+// What the code for filters adds to.
+same!(Count, counter: packets, bytes);
 
 /// The most filters that can be counted. A program has at most 32 KiB of counters per CPU.
 pub const MOST_FILTERS: usize = 128;
@@ -89,15 +97,6 @@ pub struct Counters {
     strays: MapHandle,
 }
 
-/// Packets and their bytes on the wire, with stripped VLAN tags.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Count {
-    /// Packets.
-    pub packets: u64,
-    /// Bytes.
-    pub bytes: u64,
-}
-
 /// How packets are counted, besides in total and by filter.
 #[derive(Clone, Debug, Default)]
 pub struct Details {
@@ -150,7 +149,7 @@ impl Plan<'_> {
     /// Returns the bytes of the counters of a direction and CPU.
     fn counter_bytes(&self) -> u32 {
         let counters = 1 + self.filters + usize::from(self.details.by.is_some());
-        COUNTER_BYTES * u32::try_from(counters).expect("there are few filters")
+        u32::try_from(counters * size_of::<counter>()).expect("there are few filters")
     }
 }
 
@@ -242,7 +241,8 @@ impl Programs {
                 Place::Tc { ingress, egress } => tc::load([*ingress, *egress], &plan, &link),
             })?;
         let [received, sent] = programs?;
-        let keyed = |fd| Map::received(fd, MapKind::PerCpuHash, KEY_BYTES, 2 * COUNTER_BYTES);
+        let ways_bytes = u32::try_from(size_of::<ways>()).expect("a few words");
+        let keyed = |fd| Map::received(fd, MapKind::PerCpuHash, Key::BYTES, ways_bytes);
         let keyed = keyed_map.map(keyed).transpose()?;
         Ok(Self {
             received,
@@ -280,12 +280,13 @@ impl Counters {
         let mut keys = Vec::new();
         if let Some(keyed) = &self.keyed {
             keyed.each_per_cpu(|key, values| {
-                let mut ways = [Count::default(); 2];
-                values.chunks_exact(2 * COUNTER_BYTES as usize).for_each(|value| add(&mut ways, value));
-                keys.push((Key::from_bytes(key), ways));
+                let mut sums = [Count::default(); 2];
+                let way = offset_of!(ways, way);
+                values.chunks_exact(size_of::<ways>()).for_each(|value| add(&mut sums, &value[way..]));
+                keys.push((Key::from_bytes(key), sums));
             })?;
         }
-        let counters = self.map.value_size() as usize / COUNTER_BYTES as usize;
+        let counters = self.map.value_size() as usize / size_of::<counter>();
         let mut both = sums(&self.map, counters)?.into_iter();
         let all = both.next().unwrap_or_default();
         let filters = both.by_ref().take(self.filters).collect();
@@ -315,9 +316,8 @@ fn sums(map: &MapHandle, counters: usize) -> Result<Vec<[Count; 2]>, CallError> 
 
 /// Adds a row of `struct counter`.
 fn add(sums: &mut [Count], counters: &[u8]) {
-    for (sum, counter) in sums.iter_mut().zip(counters.chunks_exact(COUNTER_BYTES as usize)) {
-        let word = |at: usize| u64::from_ne_bytes(*counter[at..].first_chunk().expect("16 bytes"));
-        sum.packets += word(0);
-        sum.bytes += word(8);
+    for (sum, one) in sums.iter_mut().zip(counters.chunks_exact(size_of::<counter>())) {
+        sum.packets += get!(one, counter.packets);
+        sum.bytes += get!(one, counter.bytes);
     }
 }

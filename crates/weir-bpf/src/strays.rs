@@ -2,6 +2,8 @@
 
 use libbpf_rs::{MapCore, MapFlags, MapHandle};
 
+use crate::layout::stray;
+
 /// The number of packets of each kind. Packets of the first three kinds reached the program, but are in no queue's
 /// counters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -19,12 +21,17 @@ pub struct Strays {
 impl Strays {
     /// Reads the current numbers; unreadable ones are 0.
     pub(crate) fn read(map: &MapHandle) -> Self {
-        let packets = |why: u32| -> u64 {
-            let per_cpu = map.lookup_percpu(&why.to_ne_bytes(), MapFlags::ANY).ok().flatten();
+        let packets = |why: stray| -> u64 {
+            let per_cpu = map.lookup_percpu(&why.0.to_ne_bytes(), MapFlags::ANY).ok().flatten();
             let count = |value: Vec<u8>| value.try_into().map_or(0, u64::from_ne_bytes);
             per_cpu.into_iter().flatten().map(count).sum()
         };
-        Self { no_queue: packets(0), foreign: packets(1), apart: packets(2), untold: packets(3) }
+        Self {
+            no_queue: packets(stray::NO_QUEUE),
+            foreign: packets(stray::FOREIGN),
+            apart: packets(stray::APART),
+            untold: packets(stray::UNTOLD),
+        }
     }
 
     /// Returns the number of packets that are in no queue's counters.

@@ -6,9 +6,14 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
 use libbpf_rs::{MapCore, MapFlags, MapHandle};
 
+use crate::layout::{get, set};
 use crate::log::{LoadError, logged};
 
 skeleton!("trace");
+
+use skeleton::types::{block, bss, place};
+
+const _: () = assert!(size_of::<block>() == BLOCK + LONGEST, "as `BLOCK` and `LONGEST` in C");
 
 /// Most bytes of a packet. Live frames of a kernel with pages of 4 KiB are shorter.
 pub const LONGEST: usize = 4096;
@@ -19,7 +24,7 @@ const BLOCK: usize = 1 << 16;
 #[derive(Debug)]
 pub struct Trace {
     program: OwnedFd,
-    position: MapHandle,
+    variables: MapHandle,
     packets: u64,
 }
 
@@ -27,7 +32,7 @@ pub struct Trace {
 #[derive(Debug, Default)]
 struct Packed {
     blocks: Vec<Vec<u8>>,
-    places: Vec<[u8; 8]>,
+    places: Vec<[u8; size_of::<place>()]>,
     longest: usize,
 }
 
@@ -39,13 +44,13 @@ impl Packed {
         }
         let number = u32::try_from(self.blocks.len() - 1).expect("blocks fit into memory");
         let block = self.blocks.last_mut().expect("there is one");
-        let word = |value: usize| u16::try_from(value).expect("below 64 KiB").to_ne_bytes();
-        let mut place = [0; 8];
-        place[..4].copy_from_slice(&number.to_ne_bytes());
-        place[4..6].copy_from_slice(&word(block.len()));
-        place[6..].copy_from_slice(&word(packet.len() - 1));
+        let word = |value: usize| u16::try_from(value).expect("below 64 KiB");
+        let mut here = [0; size_of::<place>()];
+        set!(&mut here, place.block = number);
+        set!(&mut here, place.at = word(block.len()));
+        set!(&mut here, place.last = word(packet.len() - 1));
         block.extend_from_slice(packet);
-        self.places.push(place);
+        self.places.push(here);
         self.longest = self.longest.max(packet.len());
     }
 }
@@ -81,14 +86,14 @@ impl Trace {
         let keys: Vec<u8> = (0..count).flat_map(u32::to_ne_bytes).collect();
         let places = packed.places.as_flattened();
         loaded.maps.places.update_batch(&keys, places, count, MapFlags::ANY, MapFlags::ANY)?;
-        let mut value = vec![0; BLOCK + LONGEST];
+        let mut value = vec![0; size_of::<block>()];
         for (number, block) in (0_u32..).zip(&packed.blocks) {
             value[..block.len()].copy_from_slice(block);
             loaded.maps.blocks.update(&number.to_ne_bytes(), &value, MapFlags::ANY)?;
         }
         Ok(Self {
             program: loaded.progs.repeat.as_fd().try_clone_to_owned()?,
-            position: MapHandle::try_from(&loaded.maps.bss)?,
+            variables: MapHandle::try_from(&loaded.maps.bss)?,
             packets: packed.places.len() as u64,
         })
     }
@@ -105,9 +110,10 @@ impl Trace {
     /// If the kernel refuses to write to a map that is held.
     pub fn begin(&self, sequence: u64) {
         let turn = u32::try_from(sequence % self.packets).expect("fewer than 2^32");
-        let mut position = sequence.to_ne_bytes().to_vec();
-        position.extend([turn, 0].map(u32::to_ne_bytes).concat());
-        let written = self.position.update(&0_u32.to_ne_bytes(), &position, MapFlags::ANY);
+        let mut variables = [0; size_of::<bss>()];
+        set!(&mut variables, bss.position.sequence = sequence);
+        set!(&mut variables, bss.position.turn = turn);
+        let written = self.variables.update(&0_u32.to_ne_bytes(), &variables, MapFlags::ANY);
         written.expect("a map that is held can be written");
     }
 
@@ -117,10 +123,9 @@ impl Trace {
     ///
     /// If the kernel refuses to read a map that is held.
     pub fn next_sequence(&self) -> u64 {
-        let position = self.position.lookup(&0_u32.to_ne_bytes(), MapFlags::ANY);
-        let position = position.expect("a map that is held can be read");
-        let sequence = position.as_deref().and_then(|position| position.first_chunk());
-        u64::from_ne_bytes(*sequence.expect("the position begins with it"))
+        let variables = self.variables.lookup(&0_u32.to_ne_bytes(), MapFlags::ANY);
+        let variables = variables.expect("a map that is held can be read");
+        get!(&variables.expect("it has one value"), bss.position.sequence)
     }
 }
 
@@ -136,9 +141,9 @@ mod tests {
         packets.iter().for_each(|packet| packed.add(packet));
         assert!(packed.blocks.len() > 3 && packed.longest > 1500);
         for (packet, place) in packets.iter().zip(&packed.places) {
-            let word = |at: usize| u16::from_ne_bytes([place[at], place[at + 1]]) as usize;
-            let block = &packed.blocks[u32::from_ne_bytes(*place.first_chunk().expect("four")) as usize];
-            assert_eq!(&block[word(4)..][..=word(6)], packet);
+            let block = &packed.blocks[get!(place, place.block) as usize];
+            let (at, last) = (usize::from(get!(place, place.at)), usize::from(get!(place, place.last)));
+            assert_eq!(&block[at..][..=last], packet);
         }
     }
 

@@ -58,13 +58,8 @@ struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__type(key, __u32);
 	__type(value, __u64);
-	__uint(max_entries, 4);
+	__uint(max_entries, STRAYS);
 } strays SEC(".maps");
-
-#define NO_QUEUE 0 /* on a queue for which the capture has no pool */
-#define FOREIGN 1  /* from another interface, to which the driver has handed the program on */
-#define APART 2    /* on a processor that has no queue */
-#define UNTOLD 3   /* the driver could not tell whether it stripped a VLAN tag; also counted by a queue */
 
 /* Load-time constants: the verifier knows their values and removes the code they disable. */
 const volatile __u32 chunk_limit = 4096; /* records begin below this offset; the rest is room for the last record */
@@ -164,7 +159,7 @@ struct record {
 
 #define DATA(record) ((record)->at + sizeof(struct epb))
 
-static __always_inline void beside(__u32 why)
+static __always_inline void beside(enum stray why)
 {
 	__u64 *packets = bpf_map_lookup_elem(&strays, &why);
 	if (packets)

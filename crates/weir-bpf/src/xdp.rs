@@ -12,7 +12,7 @@ use weir_sys::bpf::{XdpHook, XdpLink, probe};
 use weir_sys::{CallError, testrun};
 
 pub use crate::attached::Attached;
-use crate::filter::{Body, Bound, Device, Gate, Hook, gate};
+use crate::filter::{Body, Bound, Device, Gate, Hook, gate, held};
 use crate::leave_out_all;
 use crate::log::{LoadError, logged};
 use crate::pool::{
@@ -21,6 +21,8 @@ use crate::pool::{
 use crate::writers::{self, Chosen, Writers, prepare_chosen};
 
 skeleton!("xdp");
+
+held!(maps of XdpMaps, OpenXdpMaps: pool, chunks, queues, orders, doorbell, strays, datagrams, processors, rodata);
 
 /// The constants of one capture on one interface.
 #[derive(Clone, Debug)]
@@ -105,18 +107,7 @@ impl Program {
         writers::enter(&loaded.maps.processors, options.writers.processors())?;
         let (kind, gate) = match options.tags_of {
             Some(index) => {
-                let maps = &loaded.maps;
-                let maps = &[
-                    maps.pool.as_fd(),
-                    maps.chunks.as_fd(),
-                    maps.queues.as_fd(),
-                    maps.orders.as_fd(),
-                    maps.doorbell.as_fd(),
-                    maps.strays.as_fd(),
-                    maps.datagrams.as_fd(),
-                    maps.processors.as_fd(),
-                    maps.rodata.as_fd(),
-                ];
+                let maps = &maps::loaded(&loaded.maps);
                 let device = Device { index, fragments: options.fragments };
                 let plain = loaded.progs.capture_tagged.as_fd();
                 let bound = Bound::new(Body::Capture, device, plain, maps)?;
@@ -189,21 +180,7 @@ pub(crate) fn around<R>(
         let mut storage = MaybeUninit::uninit();
         let mut open = skeleton::XdpSkelBuilder::default().open(&mut storage)?;
         leave_out_all(open.open_object_mut())?;
-        let ours = &mut open.maps;
-        reuse(
-            maps,
-            [
-                &mut ours.pool,
-                &mut ours.chunks,
-                &mut ours.queues,
-                &mut ours.orders,
-                &mut ours.doorbell,
-                &mut ours.strays,
-                &mut ours.datagrams,
-                &mut ours.processors,
-                &mut ours.rodata,
-            ],
-        )?;
+        reuse(maps, maps::open(&mut open.maps))?;
         bind(&mut open.progs.filter_tagged, device)?;
         Ok(then(open.load()?.progs.filter_tagged.insns()))
     })

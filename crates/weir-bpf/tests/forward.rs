@@ -141,6 +141,8 @@ fn what_the_kernel_says_of_redirected_packets_is_counted_with_its_reason() {
         played.sent(3, 0, 0);
         expected.forwarded += 3;
         assert_eq!(played.counters(), expected);
+        let queues = played.forward.queues();
+        queues.counters(queues.len()).expect_err("there is no such queue");
     });
 }
 

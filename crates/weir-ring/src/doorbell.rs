@@ -4,7 +4,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use crate::region::Region;
-use crate::sync::Ordering;
+use crate::sync::{AtomicU64, Ordering};
 
 /// A doorbell. Its descriptor is readable once the program has rung since the last [`Doorbell::quiet`].
 #[derive(Debug)]
@@ -32,10 +32,10 @@ impl Doorbell {
     /// Forgets all rings so far.
     pub fn quiet(&self) {
         // Acquire, paired with the kernel's smp_store_release of the position in __bpf_ringbuf_reserve.
-        let rung = self.producer.word(0).load(Ordering::Acquire);
+        let rung = self.producer.at::<AtomicU64>(0).load(Ordering::Acquire);
         // Release, paired with the kernel's smp_load_acquire in ringbuf_avail_data_sz: earlier entries are no longer
         // ours.
-        self.consumer.word(0).store(rung, Ordering::Release);
+        self.consumer.at::<AtomicU64>(0).store(rung, Ordering::Release);
     }
 }
 

@@ -1,45 +1,7 @@
-//! The layout of shared memory. The kernel's view is `crates/weir-bpf/src/pool.h`.
+//! The dimensions of a pool, and what its words mean.
 
-/// Bytes of one chunk's progress.
-pub(crate) const PROGRESS_BYTES: usize = 64;
-/// Bytes of one queue's state and counters.
-pub(crate) const QUEUE_BYTES: usize = 192;
-/// Bytes of one queue's orders before the slots begin.
-pub(crate) const ORDER_HEAD_BYTES: u32 = 64;
-
-/// Words of one chunk's progress; the writer writes the two that are used.
-pub(crate) const PROGRESS_WORDS: usize = PROGRESS_BYTES / 8;
-pub(crate) const PROGRESS_POSITION: usize = 0;
-pub(crate) const PROGRESS_COMMIT: usize = 1;
-
-/// Words of one queue's orders. We write them; the kernel program exchanges `WAKE_AT`.
-pub(crate) const ORDER_HEAD_WORDS: usize = ORDER_HEAD_BYTES as usize / 8;
-pub(crate) const ORDER_WAKE_AT: usize = 0;
 #[cfg(not(loom))]
-pub(crate) const ORDER_CLOCK_OFFSET: usize = 1;
-
-/// Words of one queue's state; the kernel program writes them.
-pub(crate) const QUEUE_WORDS: usize = QUEUE_BYTES / 8;
-pub(crate) const QUEUE_OPENED: usize = 0;
-/// Its first four bytes are the open chunk's index.
-pub(crate) const QUEUE_CHUNK: usize = 1;
-pub(crate) const QUEUE_WARM: usize = 13;
-#[cfg(not(loom))]
-pub(crate) const QUEUE_SEEN: usize = 4;
-#[cfg(not(loom))]
-pub(crate) const QUEUE_CAPTURED: usize = 5;
-#[cfg(not(loom))]
-pub(crate) const QUEUE_BYTES_CAPTURED: usize = 6;
-#[cfg(not(loom))]
-pub(crate) const QUEUE_LOST: usize = 8;
-#[cfg(not(loom))]
-pub(crate) const QUEUE_ERRORS: usize = 9;
-#[cfg(not(loom))]
-pub(crate) const QUEUE_FILTERED: usize = 14;
-#[cfg(not(loom))]
-pub(crate) const QUEUE_ORPHANS: usize = 15;
-#[cfg(not(loom))]
-pub(crate) const QUEUE_SAMPLED_OUT: usize = 17;
+use crate::shared::Order;
 
 /// The smallest record: a pcapng Enhanced Packet Block without data.
 pub(crate) const RECORD_MIN: u32 = 32;
@@ -189,17 +151,14 @@ impl Shape {
     }
 
     /// Returns the bytes of one queue's orders, including the slots.
+    #[cfg(not(loom))]
     pub fn order_bytes(&self) -> u32 {
-        ORDER_HEAD_BYTES + 2 * 8 * self.slots()
+        u32::try_from(size_of::<Order>()).expect("64 bytes") + 2 * 8 * self.slots()
     }
 
     /// Returns the bytes of chunk memory in all queues.
     pub fn data_bytes(&self) -> u64 {
         u64::from(self.chunks_total()) * u64::from(self.stride)
-    }
-
-    pub(crate) fn order_words(&self) -> usize {
-        ORDER_HEAD_WORDS + 2 * self.slots() as usize
     }
 
     /// Returns the queue that owns a chunk.
@@ -222,12 +181,10 @@ mod tests {
         }
     }
 
-    /// As in `crates/weir-bpf/src/pool.h`.
     #[test]
-    fn the_parts_of_shared_memory_have_the_size_of_their_structs() {
-        assert_eq!((PROGRESS_WORDS, QUEUE_WORDS, ORDER_HEAD_WORDS), (8, 24, 8));
+    fn all_parts_of_shared_memory_have_their_size() {
         let shape = Shape::new(3, 5, 4096, 60).unwrap();
-        assert_eq!((shape.slots(), shape.order_words(), shape.order_bytes()), (8, 24, 192));
+        assert_eq!((shape.slots(), shape.order_bytes()), (8, 192));
         assert_eq!((shape.queues(), shape.chunks(), shape.chunks_total()), (3, 5, 15));
         assert_eq!(shape.data_bytes(), 15 * 8192);
         assert_eq!([0, 4, 5, 14].map(|chunk| shape.home(chunk)), [0, 0, 1, 2]);

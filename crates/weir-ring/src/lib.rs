@@ -44,6 +44,8 @@ mod sync;
 mod words;
 mod writer;
 
+pub mod shared;
+
 #[cfg(not(loom))]
 mod doorbell;
 #[cfg(not(loom))]

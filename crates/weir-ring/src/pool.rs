@@ -2,13 +2,11 @@
 
 use std::io;
 
-use crate::layout::{
-    Commit, ORDER_HEAD_WORDS, ORDER_WAKE_AT, PROGRESS_COMMIT, PROGRESS_POSITION, PROGRESS_WORDS, QUEUE_CHUNK,
-    QUEUE_OPENED, QUEUE_WARM, QUEUE_WORDS, Shape,
-};
+use crate::layout::{Commit, Shape};
 use crate::reader::Reader;
+use crate::shared::{self, Order, Progress};
 use crate::sync::{Arc, AtomicU32, AtomicU64, Ordering, fence};
-use crate::words::{Data, Words};
+use crate::words::{Data, Table};
 use crate::writer::Writer;
 
 /// The shared memory of chunks, and the rings through which chunks return to the writers.
@@ -17,11 +15,11 @@ pub struct Pool {
     shape: Shape,
     pub(crate) data: Data,
     /// Written by the writer.
-    progress: Words,
+    progress: Table<Progress>,
     /// Written by the writer.
-    queues: Words,
+    queues: Table<shared::Queue>,
     /// Written by us; a kernel program exchanges `wake_at`.
-    orders: Words,
+    orders: Table<Order>,
     /// Private: the number of holders of each chunk. The last holder gives it back (R2).
     holders: Box<[AtomicU32]>,
     given: Box<[Queue]>,
@@ -95,9 +93,9 @@ impl Pool {
     pub fn private(shape: Shape) -> io::Result<(Vec<Writer>, Vec<Reader>)> {
         let pool = Arc::new(Self {
             data: Data::new(usize::try_from(shape.data_bytes()).map_err(io::Error::other)?)?,
-            progress: Words::new(shape.chunks_total() as usize * PROGRESS_WORDS)?,
-            queues: Words::new(shape.queues() as usize * QUEUE_WORDS)?,
-            orders: Words::new(shape.queues() as usize * shape.order_words())?,
+            progress: Table::new(shape.chunks_total() as usize, 0)?,
+            queues: Table::new(shape.queues() as usize, 0)?,
+            orders: Table::new(shape.queues() as usize, slots(shape))?,
             holders: holders(shape),
             given: given(shape),
             shape,
@@ -113,22 +111,18 @@ impl Pool {
     /// The error of `mmap` for the map that failed.
     #[cfg(not(loom))]
     pub fn shared(shape: Shape, maps: &SharedMaps<'_>) -> io::Result<Vec<Reader>> {
-        use crate::layout::{PROGRESS_BYTES, QUEUE_BYTES};
         use crate::region::Region;
 
         let map = |fd, bytes: usize, writable| {
             Region::shared(fd, 0, bytes.next_multiple_of(rustix::param::page_size()), writable)
         };
-        let queues = shape.queues() as usize;
+        let bytes = usize::try_from(shape.data_bytes()).map_err(io::Error::other)?;
+        let (chunks, queues) = (shape.chunks_total() as usize, shape.queues() as usize);
         let pool = Arc::new(Self {
-            data: Data(map(
-                maps.pool,
-                usize::try_from(shape.data_bytes()).map_err(io::Error::other)?,
-                false,
-            )?),
-            progress: Words(map(maps.chunks, shape.chunks_total() as usize * PROGRESS_BYTES, false)?),
-            queues: Words(map(maps.queues, queues * QUEUE_BYTES, false)?),
-            orders: Words(map(maps.orders, queues * shape.order_bytes() as usize, true)?),
+            data: Data(map(maps.pool, bytes, false)?),
+            progress: Table::of(chunks, 0, |bytes| map(maps.chunks, bytes, false))?,
+            queues: Table::of(queues, 0, |bytes| map(maps.queues, bytes, false))?,
+            orders: Table::of(queues, slots(shape), |bytes| map(maps.orders, bytes, true))?,
             holders: holders(shape),
             given: given(shape),
             shape,
@@ -162,7 +156,7 @@ impl Pool {
         let rings = &self.given[queue as usize].rings;
         // Both relaxed, and the second is written by the other side: a wrong choice only costs speed.
         let warm = rings[Ring::Warm as usize].count.load(Ordering::Relaxed);
-        let taken = self.queue_word(queue, QUEUE_WARM).load(Ordering::Relaxed);
+        let taken = self.queue(queue).warm.load(Ordering::Relaxed);
         let ring = if warm.wrapping_sub(taken) < WARM { Ring::Warm } else { Ring::Cold };
         let given = &rings[ring as usize];
         // AcqRel, paired with itself in other threads: a thread that takes a position sees everything that happened
@@ -193,39 +187,36 @@ impl Pool {
 
     /// Returns how far `chunk` is filled, if it was opened as number `position`.
     pub(crate) fn progress(&self, chunk: u32, position: u64) -> Option<Commit> {
-        let base = chunk as usize * PROGRESS_WORDS;
+        let progress = self.progress.get(chunk as usize);
         // Acquire, paired with `publish(&progress->position)` in writer.h and the store in `Writer::open`. The commit
         // word was reset before that, so the next load gets its value for this turn, not the chunk's previous turn.
-        if self.progress.get(base + PROGRESS_POSITION).load(Ordering::Acquire) != position + 1 {
+        if progress.position.load(Ordering::Acquire) != position + 1 {
             return None;
         }
         // Acquire, paired with `publish(&progress->commit)` in writer.h and the store in `Writer::commit`: the records
         // are complete.
-        Some(Commit::from_word(self.progress.get(base + PROGRESS_COMMIT).load(Ordering::Acquire)))
+        Some(Commit::from_word(progress.commit.load(Ordering::Acquire)))
     }
 
     pub(crate) fn set_progress_position(&self, chunk: u32, position: u64, ordering: Ordering) {
-        self.progress.get(chunk as usize * PROGRESS_WORDS + PROGRESS_POSITION).store(position + 1, ordering);
+        self.progress.get(chunk as usize).position.store(position + 1, ordering);
     }
 
     pub(crate) fn set_progress_commit(&self, chunk: u32, commit: Commit, ordering: Ordering) {
-        self.progress
-            .get(chunk as usize * PROGRESS_WORDS + PROGRESS_COMMIT)
-            .store(commit.to_word(), ordering);
+        self.progress.get(chunk as usize).commit.store(commit.to_word(), ordering);
     }
 
     /// Records what the writer has opened: the number of chunks, how many came from the warm ring, and the last chunk.
     pub(crate) fn set_opened(&self, queue: u32, opened: u64, warm: u64, chunk: u32) {
         // Relaxed, as in writer.h: see `fill`.
-        let mut word = [0; 8];
-        word[..4].copy_from_slice(&chunk.to_ne_bytes());
-        self.queue_word(queue, QUEUE_CHUNK).store(u64::from_ne_bytes(word), Ordering::Relaxed);
-        self.queue_word(queue, QUEUE_WARM).store(warm, Ordering::Relaxed);
-        self.queue_word(queue, QUEUE_OPENED).store(opened, Ordering::Relaxed);
+        let queue = self.queue(queue);
+        queue.chunk.store(chunk, Ordering::Relaxed);
+        queue.warm.store(warm, Ordering::Relaxed);
+        queue.opened.store(opened, Ordering::Relaxed);
     }
 
     pub(crate) fn wake_at(&self, queue: u32) -> &AtomicU64 {
-        self.order(queue, ORDER_WAKE_AT)
+        &self.orders.get(queue as usize).wake_at
     }
 
     /// Adds a holder to a chunk that the caller already holds, or that its reader has just reached.
@@ -261,10 +252,9 @@ impl Pool {
             self.given[queue as usize].rings.iter().map(|ring| ring.count.load(Ordering::Relaxed)).sum();
         // The other side's words: clamped to our own before use (R5). Relaxed: with a chunk that is older or newer than
         // the number, the last one counts as open.
-        let opened = self.queue_word(queue, QUEUE_OPENED).load(Ordering::Relaxed).clamp(read, given);
-        let last = self.queue_word(queue, QUEUE_CHUNK).load(Ordering::Relaxed).to_ne_bytes();
-        let last = u32::from_ne_bytes([last[0], last[1], last[2], last[3]]);
-        let last = Some(last).filter(|&last| last < self.shape.chunks_total());
+        let queue = self.queue(queue);
+        let opened = queue.opened.load(Ordering::Relaxed).clamp(read, given);
+        let last = Some(queue.chunk.load(Ordering::Relaxed)).filter(|&last| last < self.shape.chunks_total());
         let last_is_open = opened > read
             && last.and_then(|chunk| self.progress(chunk, opened - 1)).is_none_or(|commit| !commit.closed);
         let count = |chunks: u64| u32::try_from(chunks).unwrap_or(u32::MAX);
@@ -278,71 +268,62 @@ impl Pool {
 
     #[cfg(not(loom))]
     pub(crate) fn counters(&self, queue: u32) -> crate::layout::Counters {
-        use crate::layout::{
-            QUEUE_BYTES_CAPTURED, QUEUE_CAPTURED, QUEUE_ERRORS, QUEUE_FILTERED, QUEUE_LOST, QUEUE_ORPHANS,
-            QUEUE_SAMPLED_OUT, QUEUE_SEEN,
-        };
         // Relaxed: each counter is read on its own. They are consistent once the writer has stopped.
-        let word = |index| self.queue_word(queue, index).load(Ordering::Relaxed);
+        let now = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let queue = self.queue(queue);
         crate::layout::Counters {
-            seen: word(QUEUE_SEEN),
-            captured: word(QUEUE_CAPTURED),
-            bytes: word(QUEUE_BYTES_CAPTURED),
-            lost: word(QUEUE_LOST),
-            errors: word(QUEUE_ERRORS),
-            filtered: word(QUEUE_FILTERED),
-            sampled_out: word(QUEUE_SAMPLED_OUT),
-            orphans: word(QUEUE_ORPHANS),
+            seen: now(&queue.seen),
+            captured: now(&queue.captured),
+            bytes: now(&queue.bytes),
+            lost: now(&queue.lost),
+            errors: now(&queue.errors),
+            filtered: now(&queue.filtered),
+            sampled_out: now(&queue.sampled_out),
+            orphans: now(&queue.orphans),
         }
     }
 
     #[cfg(not(loom))]
     pub(crate) fn at_rest(&self, queue: u32) -> Option<u64> {
-        use crate::layout::{
-            QUEUE_CAPTURED, QUEUE_ERRORS, QUEUE_FILTERED, QUEUE_LOST, QUEUE_SAMPLED_OUT, QUEUE_SEEN,
-        };
         // Acquire: the ends of packets are read before `seen`. If it equals their sum all the same, no packet was between
         // the two at the moment it was read.
-        let word = |index| self.queue_word(queue, index).load(Ordering::Acquire);
-        let captured = word(QUEUE_CAPTURED);
-        let ended = [QUEUE_LOST, QUEUE_ERRORS, QUEUE_FILTERED, QUEUE_SAMPLED_OUT]
+        let now = |counter: &AtomicU64| counter.load(Ordering::Acquire);
+        let queue = self.queue(queue);
+        let captured = now(&queue.captured);
+        let ended = [&queue.lost, &queue.errors, &queue.filtered, &queue.sampled_out]
             .into_iter()
-            .fold(captured, |sum, index| sum.wrapping_add(word(index)));
-        (word(QUEUE_SEEN) == ended).then_some(captured)
+            .fold(captured, |sum, counter| sum.wrapping_add(now(counter)));
+        (now(&queue.seen) == ended).then_some(captured)
     }
 
     #[cfg(not(loom))]
     pub(crate) fn set_clock_offset(&self, queue: u32, nanoseconds: i64) {
         // Relaxed: a packet may get a timestamp with either the old or the new offset.
-        self.order(queue, crate::layout::ORDER_CLOCK_OFFSET)
-            .store(u64::from_ne_bytes(nanoseconds.to_ne_bytes()), Ordering::Relaxed);
+        self.orders.get(queue as usize).clock_offset.store(nanoseconds, Ordering::Relaxed);
     }
 
     /// Overwrites a slot of a ring in shared memory, as a faulty other side would.
     #[cfg(all(test, not(loom)))]
     pub(crate) fn scribble(&self, queue: u32, slot: usize, value: u64) {
-        self.order(queue, ORDER_HEAD_WORDS + slot).store(value, Ordering::Release);
+        self.orders.word(queue as usize, slot).store(value, Ordering::Release);
     }
 
     /// Overwrites what the writer records about its chunks.
     #[cfg(all(test, not(loom)))]
     pub(crate) fn scribble_queue(&self, queue: u32, value: u64) {
-        for index in [QUEUE_OPENED, QUEUE_CHUNK, QUEUE_WARM] {
-            self.queue_word(queue, index).store(value, Ordering::Release);
-        }
+        let queue = self.queue(queue);
+        [&queue.opened, &queue.warm].iter().for_each(|word| word.store(value, Ordering::Release));
+        #[expect(clippy::cast_possible_truncation, reason = "any value will do")]
+        queue.chunk.store(value as u32, Ordering::Release);
     }
 
-    fn queue_word(&self, queue: u32, index: usize) -> &AtomicU64 {
-        self.queues.get(queue as usize * QUEUE_WORDS + index)
+    fn queue(&self, queue: u32) -> &shared::Queue {
+        self.queues.get(queue as usize)
     }
 
     fn shared_slot(&self, queue: u32, ring: Ring, position: u64) -> &AtomicU64 {
         let ring = ring as usize * self.shape.slots() as usize;
-        self.order(queue, ORDER_HEAD_WORDS + ring + self.slot(position))
-    }
-
-    fn order(&self, queue: u32, word: usize) -> &AtomicU64 {
-        self.orders.get(queue as usize * self.shape.order_words() + word)
+        self.orders.word(queue as usize, ring + self.slot(position))
     }
 
     fn slot(&self, position: u64) -> usize {
@@ -352,6 +333,11 @@ impl Pool {
 
 fn holders(shape: Shape) -> Box<[AtomicU32]> {
     (0..shape.chunks_total()).map(|_| AtomicU32::new(0)).collect()
+}
+
+/// Returns the slots of both rings of a queue, the warm one first.
+fn slots(shape: Shape) -> usize {
+    2 * shape.slots() as usize
 }
 
 fn given(shape: Shape) -> Box<[Queue]> {
@@ -389,14 +375,26 @@ mod tests {
         Pool::private(shape).expect("there is memory")
     }
 
-    /// The places of the words are those of `struct queue` in `crates/weir-bpf/src/pool.h`.
     #[test]
     fn each_counter_is_read_from_its_place_and_its_queue() {
         let (_, readers) = pool(2, 2);
         let pool = readers[0].pool();
-        for (word, value) in (0..QUEUE_WORDS).zip(100..) {
-            pool.queue_word(1, word).store(value, Ordering::Relaxed);
-        }
+        let queue = pool.queue(1);
+        let counters = [
+            (&queue.opened, 100),
+            (&queue.written, 103),
+            (&queue.seen, 104),
+            (&queue.captured, 105),
+            (&queue.bytes, 106),
+            (&queue.lost_before, 107),
+            (&queue.lost, 108),
+            (&queue.errors, 109),
+            (&queue.filtered, 114),
+            (&queue.orphans, 115),
+            (&queue.turns, 116),
+            (&queue.sampled_out, 117),
+        ];
+        counters.iter().for_each(|(counter, value)| counter.store(*value, Ordering::Relaxed));
         let expected = Counters {
             seen: 104,
             captured: 105,
@@ -415,15 +413,18 @@ mod tests {
     fn a_writer_rests_when_each_packet_that_it_has_seen_has_ended() {
         let (_, readers) = pool(2, 2);
         let (pool, gauge) = (readers[0].pool(), readers[1].gauge());
+        let queue = pool.queue(1);
         assert_eq!(gauge.at_rest(), Some(0));
-        for end in [5, 8, 9, 14, 17] {
-            pool.queue_word(1, 4).fetch_add(1, Ordering::Relaxed);
+        let ends = [&queue.captured, &queue.lost, &queue.errors, &queue.filtered, &queue.sampled_out];
+        for (number, end) in ends.into_iter().enumerate() {
+            queue.seen.fetch_add(1, Ordering::Relaxed);
             assert_eq!(gauge.at_rest(), None);
-            pool.queue_word(1, end).fetch_add(1, Ordering::Relaxed);
-            assert_eq!(gauge.at_rest(), Some(1), "word {end}");
+            end.fetch_add(1, Ordering::Relaxed);
+            assert_eq!(gauge.at_rest(), Some(1), "end {number}");
         }
-        // Bytes and orphans are not ends of packets.
-        [6, 15].iter().for_each(|&other| pool.queue_word(1, other).store(7, Ordering::Relaxed));
+        for no_end in [&queue.bytes, &queue.orphans] {
+            no_end.store(7, Ordering::Relaxed);
+        }
         assert_eq!(gauge.at_rest(), Some(1));
     }
 
@@ -432,8 +433,11 @@ mod tests {
         let (_, readers) = pool(2, 2);
         let pool = readers[0].pool();
         readers[1].gauge().set_clock_offset(-2);
-        let orders = |queue| [0, 1].map(|word| pool.order(queue, word).load(Ordering::Relaxed));
-        assert_eq!((orders(0), orders(1)), ([u64::MAX, 0], [u64::MAX, u64::MAX - 1]));
+        let orders = |queue| {
+            let order = pool.orders.get(queue);
+            (order.wake_at.load(Ordering::Relaxed), order.clock_offset.load(Ordering::Relaxed))
+        };
+        assert_eq!((orders(0), orders(1)), ((u64::MAX, 0), (u64::MAX, -2)));
     }
 
     /// Those that were read last are still in the caches.

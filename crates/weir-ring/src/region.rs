@@ -9,7 +9,7 @@ use std::ptr::NonNull;
 use rustix::mm::{Advice, madvise};
 use rustix::mm::{MapFlags, ProtFlags, mmap, mmap_anonymous, munmap};
 
-use crate::sync::AtomicU64;
+use crate::shared::Shared;
 
 /// Memory mapped into this process, unmapped on drop.
 #[derive(Debug)]
@@ -65,18 +65,24 @@ impl Region {
         self.length
     }
 
-    /// Returns the eight-byte word `index` of the region.
+    /// Returns the value at `offset` bytes from the start.
     ///
     /// # Panics
     ///
-    /// If it is out of range; indices are our own (R5).
-    pub(crate) fn word(&self, index: usize) -> &AtomicU64 {
-        assert!(index < self.length / 8, "word {index} of a region of {} bytes", self.length);
-        // SAFETY: inside the mapping, as checked above.
-        let word = unsafe { self.base.as_ptr().cast::<u64>().add(index) };
-        // SAFETY: aligned, since mappings begin on a page, and mapped as long as `self`. The kernel accesses such words
-        // with aligned 64-bit loads and stores, so an atomic on this side suffices.
-        unsafe { AtomicU64::from_ptr(word) }
+    /// If it is out of range or not aligned; offsets are our own (R5).
+    pub(crate) fn at<T: Shared>(&self, offset: usize) -> &T {
+        let end = offset.checked_add(size_of::<T>());
+        assert!(
+            offset.is_multiple_of(align_of::<T>()) && end.is_some_and(|end| end <= self.length),
+            "{} bytes at {offset} of a region of {}",
+            size_of::<T>(),
+            self.length
+        );
+        let value = self.base().wrapping_add(offset).cast::<T>();
+        // SAFETY: inside the mapping and aligned, as checked above, since mappings begin on a page; mapped as long as
+        // `self`. Any bytes are a `T`. The kernel accesses such words with aligned loads and stores of their size, so
+        // atomics on this side suffice.
+        unsafe { &*value }
     }
 }
 
@@ -93,13 +99,20 @@ fn non_null(base: *mut c_void) -> NonNull<c_void> {
 
 #[cfg(test)]
 mod tests {
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+
     use super::*;
+    use crate::sync::AtomicU64;
 
     #[test]
-    #[should_panic(expected = "word 512 of a region of 4096 bytes")]
-    fn there_are_no_words_beyond_the_region() {
+    fn there_are_only_whole_words_of_the_region() {
         let region = Region::anonymous(4096).expect("there is memory");
-        region.word(511);
-        region.word(512);
+        region.at::<AtomicU64>(4088);
+        for offset in [4092, 4096, usize::MAX - 7] {
+            let beyond = catch_unwind(AssertUnwindSafe(|| region.at::<AtomicU64>(offset)));
+            let said = beyond.expect_err("not inside");
+            let said = said.downcast_ref::<String>().expect("a message");
+            assert_eq!(said, &format!("8 bytes at {offset} of a region of 4096"));
+        }
     }
 }

@@ -3,11 +3,11 @@
 #[cfg(loom)]
 pub(crate) use loom::sync::{
     Arc, Mutex, MutexGuard,
-    atomic::{AtomicU32, AtomicU64, Ordering, fence},
+    atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering, fence},
 };
 pub(crate) use std::sync::TryLockError;
 #[cfg(not(loom))]
 pub(crate) use std::sync::{
     Arc, Mutex, MutexGuard,
-    atomic::{AtomicU32, AtomicU64, Ordering, fence},
+    atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering, fence},
 };

@@ -1,29 +1,52 @@
-//! The two kinds of shared memory, in a form that loom can model: control words, which are only atomics, and chunk
+//! The two kinds of shared memory, in a form that loom can model: tables of structs, which are only atomics, and chunk
 //! data, which is plain bytes under R2 to R4.
 
 #[cfg(not(loom))]
-pub(crate) use mapped::{Data, Words};
+pub(crate) use mapped::{Data, Table};
 #[cfg(loom)]
-pub(crate) use modelled::{Data, Words};
+pub(crate) use modelled::{Data, Table};
 
 #[cfg(not(loom))]
 mod mapped {
     use std::io;
+    use std::marker::PhantomData;
 
     use crate::region::Region;
+    use crate::shared::Shared;
     use crate::sync::AtomicU64;
 
-    /// Control words of one map.
+    /// The entries of one map, each a `T` and the words behind it.
     #[derive(Debug)]
-    pub(crate) struct Words(pub(crate) Region);
+    pub(crate) struct Table<T> {
+        region: Region,
+        /// Bytes from one entry to the next.
+        stride: usize,
+        entry: PhantomData<T>,
+    }
 
-    impl Words {
-        pub(crate) fn new(words: usize) -> io::Result<Self> {
-            Region::anonymous(words * 8).map(Self)
+    impl<T: Shared> Table<T> {
+        /// A table of zeros.
+        pub(crate) fn new(entries: usize, words: usize) -> io::Result<Self> {
+            Self::of(entries, words, Region::anonymous)
         }
 
-        pub(crate) fn get(&self, index: usize) -> &AtomicU64 {
-            self.0.word(index)
+        /// The table that `map` maps when told its length in bytes.
+        pub(crate) fn of(
+            entries: usize,
+            words: usize,
+            map: impl FnOnce(usize) -> io::Result<Region>,
+        ) -> io::Result<Self> {
+            let stride = size_of::<T>() + words * size_of::<AtomicU64>();
+            Ok(Self { region: map(entries * stride)?, stride, entry: PhantomData })
+        }
+
+        pub(crate) fn get(&self, index: usize) -> &T {
+            self.region.at(index * self.stride)
+        }
+
+        /// Returns a word behind an entry.
+        pub(crate) fn word(&self, index: usize, word: usize) -> &AtomicU64 {
+            self.region.at(index * self.stride + size_of::<T>() + word * size_of::<AtomicU64>())
         }
     }
 
@@ -41,9 +64,9 @@ mod mapped {
         /// Nothing may write to the range while the slice lives (R3).
         pub(crate) unsafe fn read(&self, at: usize, length: usize) -> &[u8] {
             assert!(at.checked_add(length).is_some_and(|end| end <= self.0.len()), "chunk data out of range");
-            // SAFETY: inside the mapping, as checked above.
-            let first = unsafe { self.0.base().add(at) };
-            // SAFETY: initialised (mapped zeros, or written), and unchanged by the caller's contract.
+            let first = self.0.base().wrapping_add(at);
+            // SAFETY: inside the mapping, as checked above, initialised (mapped zeros, or written), and unchanged by the
+            // caller's contract.
             unsafe { std::slice::from_raw_parts(first, length) }
         }
 
@@ -56,9 +79,8 @@ mod mapped {
         )]
         pub(crate) unsafe fn write(&self, at: usize, length: usize) -> &mut [u8] {
             assert!(at.checked_add(length).is_some_and(|end| end <= self.0.len()), "chunk data out of range");
-            // SAFETY: inside the mapping, as checked above.
-            let first = unsafe { self.0.base().add(at) };
-            // SAFETY: exclusive by the caller's contract.
+            let first = self.0.base().wrapping_add(at);
+            // SAFETY: inside the mapping, as checked above, and exclusive by the caller's contract.
             unsafe { std::slice::from_raw_parts_mut(first, length) }
         }
     }
@@ -72,17 +94,22 @@ mod modelled {
 
     use crate::sync::AtomicU64;
 
-    /// Control words as loom's atomics.
+    /// The entries as loom's atomics.
     #[derive(Debug)]
-    pub(crate) struct Words(Vec<AtomicU64>);
+    pub(crate) struct Table<T>(Vec<(T, Vec<AtomicU64>)>);
 
-    impl Words {
-        pub(crate) fn new(words: usize) -> io::Result<Self> {
-            Ok(Self((0..words).map(|_| AtomicU64::new(0)).collect()))
+    impl<T: Default> Table<T> {
+        pub(crate) fn new(entries: usize, words: usize) -> io::Result<Self> {
+            let entry = |_| (T::default(), (0..words).map(|_| AtomicU64::new(0)).collect());
+            Ok(Self((0..entries).map(entry).collect()))
         }
 
-        pub(crate) fn get(&self, index: usize) -> &AtomicU64 {
-            &self.0[index]
+        pub(crate) fn get(&self, index: usize) -> &T {
+            &self.0[index].0
+        }
+
+        pub(crate) fn word(&self, index: usize, word: usize) -> &AtomicU64 {
+            &self.0[index].1[word]
         }
     }
 

@@ -63,16 +63,6 @@ pub enum Body {
 }
 
 impl Body {
-    /// Returns the number of the program's maps.
-    pub fn maps(self) -> usize {
-        match self {
-            Self::Capture => 9,
-            Self::AfXdp => 6,
-            Self::Forward { copies: false } => 7,
-            Self::Forward { copies: true } => 12,
-        }
-    }
-
     /// Identifies the compiled C source of the program. A process that makes a program for another process's maps must
     /// have the same build.
     pub fn build(self) -> u64 {

@@ -4,6 +4,9 @@ use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::str::FromStr;
 
+use super::xdp::skeleton::types::key;
+use crate::layout::get;
+
 /// A field of a packet by which packets are counted: of its outermost IP header, behind VLAN tags, MPLS labels and PPPoE.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum KeyField {
@@ -99,10 +102,11 @@ pub struct Key {
     pub vlan: Option<u16>,
 }
 
-/// Size of `struct key`.
-pub(super) const KEY_BYTES: u32 = 44;
-
 impl Key {
+    /// Size of a `struct key`.
+    #[expect(clippy::cast_possible_truncation, reason = "a few bytes")]
+    pub(super) const BYTES: u32 = size_of::<key>() as u32;
+
     /// Returns the field as text, if the packet has it.
     pub fn field(&self, field: KeyField) -> Option<String> {
         let number = |number: Option<u16>| number.map(|number| number.to_string());
@@ -123,22 +127,20 @@ impl Key {
     ///
     /// If it has another size.
     pub(super) fn from_bytes(bytes: &[u8]) -> Self {
-        let bytes: &[u8; KEY_BYTES as usize] = bytes.try_into().expect("the size of a key");
-        let has = |field: KeyField| bytes[41] & field.bit() != 0;
-        let ip6 = bytes[42] != 0;
-        let address = |at: usize| match ip6 {
-            true => IpAddr::from(Ipv6Addr::from(*bytes[at..].first_chunk::<16>().expect("inside"))),
-            false => IpAddr::from(Ipv4Addr::from(*bytes[at..].first_chunk::<4>().expect("inside"))),
+        assert_eq!(bytes.len(), size_of::<key>(), "the size of a key");
+        let has = |field: KeyField| get!(bytes, key.there) & field.bit() != 0;
+        let address = |long: [u8; 16]| match long {
+            [a, b, c, d, ..] if get!(bytes, key.ip6) == 0 => IpAddr::from(Ipv4Addr::new(a, b, c, d)),
+            long => IpAddr::from(Ipv6Addr::from(long)),
         };
-        let number = |at: usize| u16::from_ne_bytes([bytes[at], bytes[at + 1]]);
         Self {
-            source: has(KeyField::Source).then(|| address(0)),
-            destination: has(KeyField::Destination).then(|| address(16)),
-            source_port: has(KeyField::SourcePort).then(|| number(32)),
-            destination_port: has(KeyField::DestinationPort).then(|| number(34)),
-            port: has(KeyField::Port).then(|| number(36)),
-            vlan: has(KeyField::Vlan).then(|| number(38)),
-            protocol: has(KeyField::Protocol).then_some(bytes[40]),
+            source: has(KeyField::Source).then(|| address(get!(bytes, key.source))),
+            destination: has(KeyField::Destination).then(|| address(get!(bytes, key.destination))),
+            source_port: has(KeyField::SourcePort).then(|| get!(bytes, key.source_port)),
+            destination_port: has(KeyField::DestinationPort).then(|| get!(bytes, key.destination_port)),
+            port: has(KeyField::Port).then(|| get!(bytes, key.port)),
+            vlan: has(KeyField::Vlan).then(|| get!(bytes, key.vlan)),
+            protocol: has(KeyField::Protocol).then(|| get!(bytes, key.protocol)),
         }
     }
 }
@@ -146,6 +148,7 @@ impl Key {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::layout::set;
 
     #[test]
     fn fields_are_found_by_their_names() {
@@ -158,11 +161,13 @@ mod tests {
 
     #[test]
     fn fields_that_are_not_there_are_none() {
-        assert_eq!(Key::from_bytes(&[0; KEY_BYTES as usize]), Key::default());
-        let mut bytes = [0; KEY_BYTES as usize];
-        bytes[..4].copy_from_slice(&[10, 0, 0, 1]);
-        bytes[34..36].copy_from_slice(&53_u16.to_ne_bytes());
-        bytes[41] = 1 | 8;
+        let mut bytes = [0; size_of::<key>()];
+        assert_eq!(Key::from_bytes(&bytes), Key::default());
+        let mut address = [0; 16];
+        address[..4].copy_from_slice(&[10, 0, 0, 1]);
+        set!(&mut bytes, key.source = address);
+        set!(&mut bytes, key.destination_port = 53);
+        set!(&mut bytes, key.there = 1 | 8);
         let key = Key { source: Some([10, 0, 0, 1].into()), destination_port: Some(53), ..Key::default() };
         assert_eq!(Key::from_bytes(&bytes), key);
         let texts = KeyField::ALL.map(|field| key.field(field).unwrap_or_else(|| "-".to_owned()));

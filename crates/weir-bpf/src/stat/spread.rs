@@ -3,12 +3,23 @@
 use libbpf_rs::MapHandle;
 use weir_sys::CallError;
 
+use super::xdp::skeleton::types::{counter, spread};
 use super::{Count, sums};
+use crate::layout::width;
 
 /// The largest size of each bucket but the last, as in `size_bucket`.
 const SIZES: [u64; 10] = [63, 64, 127, 255, 511, 1023, 1518, 2047, 4095, 9216];
 /// Number of buckets of gaps.
-const GAPS: usize = 64;
+const GAPS: usize = width(|of: &spread| &of.gaps) / size_of::<counter>();
+
+/// The counters of a `struct spread` are read as one row.
+const _: () = {
+    use std::mem::offset_of;
+    let sizes = (SIZES.len() + 1) * size_of::<counter>();
+    assert!(offset_of!(spread, sizes) == 0 && width(|of: &spread| &of.sizes) == sizes, "sizes come first");
+    assert!(offset_of!(spread, gaps) == sizes, "gaps come next");
+    assert!(offset_of!(spread, first) == sizes + GAPS * size_of::<counter>(), "`first` comes after the gaps");
+};
 
 /// A range of sizes or gaps, and its packets: received, and sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -27,7 +27,7 @@ mod tests;
 
 use std::fmt;
 
-pub use counter::COUNTER_BYTES;
+pub use counter::Count;
 pub use instruction::{Instruction, Register};
 pub use tally::tally;
 

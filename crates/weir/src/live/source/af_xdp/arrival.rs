@@ -1,15 +1,12 @@
 //! The data that the program leaves before each packet, and the conversion of both to a record.
 
 use rustix::time::{ClockId, clock_gettime};
+use weir_bpf::af_xdp;
 use weir_savefile::record::{self, RecordHeader};
 use weir_sys::xsk::Frame;
 
 use crate::live::source::pumped::{first, with_tag};
 
-/// Size of `struct arrival` in bytes (`weir-bpf/src/af_xdp.bpf.c`).
-const BYTES: usize = 24;
-/// Its magic number.
-const MARK: u32 = 0x7765_6972;
 /// Length of a tag in bytes.
 const TAG: usize = 4;
 
@@ -25,20 +22,12 @@ pub(super) struct Arrival {
 }
 
 impl Arrival {
-    /// Reads the data before `frame`, and clears the magic number there. Otherwise it would be taken for the next
-    /// packet's if the driver leaves the program no room. Without data, the clock is read here, if `stamped`.
+    /// Takes the data before `frame`, which would otherwise count as the next packet's, too, if the driver leaves the
+    /// program no room. Without data, the clock is read here, if `stamped`.
     #[inline]
     pub(super) fn take(frame: &mut Frame<'_>, stamped: bool) -> Self {
-        if let Some(bytes) = frame.in_front(BYTES)
-            && let [t0, t1, t2, t3, t4, t5, t6, t7, tag @ .., m0, m1, m2, m3, l0, l1, l2, l3, _, _, _, _] =
-                bytes
-            && u32::from_ne_bytes([*m0, *m1, *m2, *m3]) == MARK
-        {
-            let timestamp = u64::from_ne_bytes([*t0, *t1, *t2, *t3, *t4, *t5, *t6, *t7]);
-            let tag = <[u8; TAG]>::try_from(&*tag).ok().filter(|tag| tag[..2] != [0, 0]);
-            let length = Some(u32::from_ne_bytes([*l0, *l1, *l2, *l3]));
-            *m0 = !*m0;
-            return Self { timestamp, tag, length };
+        if let Some(left) = frame.in_front(af_xdp::Arrival::BYTES).and_then(af_xdp::Arrival::take) {
+            return Self { timestamp: left.timestamp, tag: left.tag, length: Some(left.length) };
         }
         Self { timestamp: if stamped { now() } else { 0 }, tag: None, length: None }
     }
@@ -131,12 +120,9 @@ mod tests {
         frames
     }
 
-    fn leave(frame: &mut Frame<'_>, timestamp: u64, tag: [u8; 4]) {
-        let place = frame.in_front(BYTES).unwrap();
-        place[..8].copy_from_slice(&timestamp.to_ne_bytes());
-        place[8..12].copy_from_slice(&tag);
-        place[12..16].copy_from_slice(&MARK.to_ne_bytes());
-        place[16..20].copy_from_slice(&6_u32.to_ne_bytes());
+    fn leave(frame: &mut Frame<'_>, timestamp: u64, tag: Option<[u8; 4]>) {
+        let place = frame.in_front(af_xdp::Arrival::BYTES).unwrap();
+        af_xdp::Arrival { timestamp, tag, length: 6 }.leave(place);
     }
 
     fn nothing() -> Arrival {
@@ -147,13 +133,13 @@ mod tests {
     fn what_the_program_left_is_taken_once() {
         let umem = umem();
         let frame = &mut frames(&umem, &[b"packet"])[0];
-        leave(frame, 99, [0x81, 0, 0x20, 5]);
         let tag = Some([0x81, 0, 0x20, 5]);
+        leave(frame, 99, tag);
         assert_eq!(Arrival::take(frame, true), Arrival { timestamp: 99, tag, length: Some(6) });
         assert_eq!(Arrival::take(frame, false), nothing());
         let before = now();
         assert!(Arrival::take(frame, true).timestamp >= before);
-        leave(frame, 0, [0; 4]);
+        leave(frame, 0, None);
         assert_eq!(Arrival::take(frame, true), Arrival { length: Some(6), ..nothing() });
         // A packet at the very start of its frame.
         frame.grow_head(frame.headroom()).unwrap();
@@ -164,7 +150,7 @@ mod tests {
     fn a_part_of_a_packet_is_not_taken_for_a_packet() {
         let umem = umem();
         let mut parts = frames(&umem, &[b"pac", b"ket", b"s"]);
-        leave(&mut parts[0], 99, [0; 4]);
+        leave(&mut parts[0], 99, None);
         let arrival = Arrival::take(&mut parts[0], false);
         assert!(arrival.is_whole(&parts[..2]));
         assert!(!arrival.is_whole(&parts[..1]) && !arrival.is_whole(&parts));

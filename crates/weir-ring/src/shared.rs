@@ -1,0 +1,102 @@
+//! What a pool's two sides share besides the chunks' bytes. These structs are also in `crates/weir-bpf/src/pool.h`, and
+//! weir-bpf does not compile if they differ there.
+
+use crate::sync::{AtomicI64, AtomicU32, AtomicU64};
+
+/// A type that memory shared with another process or the kernel can hold.
+///
+/// # Safety
+///
+/// Any bytes are a value of it, and all of it can be accessed through a shared reference while the other side stores to
+/// it: it is made of atomics.
+#[cfg(not(loom))]
+pub(crate) unsafe trait Shared {}
+
+#[cfg(not(loom))]
+macro_rules! shared {
+    ($($name:ty),*) => {
+        // SAFETY: all its fields are integer atomics, or arrays of them.
+        $(unsafe impl Shared for $name {})*
+    };
+}
+
+#[cfg(not(loom))]
+shared!(AtomicU64, Progress, Queue, Order);
+
+/// Progress of one chunk. The writer writes it, the reader reads it. 64 bytes, so that a reader polling the open chunk
+/// shares no cache line with anything else that is written per packet.
+#[derive(Debug, Default)]
+#[repr(C)]
+pub struct Progress {
+    /// 1 + how many chunks the queue opened before this one. Stored before `commit` is.
+    pub position: AtomicU64,
+    /// Bytes of whole records, whether the chunk is closed, and records: one store a packet.
+    pub commit: AtomicU64,
+    /// Fills the cache lines.
+    pub unused: [AtomicU64; 6],
+}
+
+/// One writer's state: its open chunk and its counters. The kernel program writes it; the process only reads.
+///
+/// A [`Writer`](crate::Writer) keeps its state to itself, and publishes `opened`, `chunk` and `warm` here.
+#[derive(Debug, Default)]
+#[repr(C)]
+pub struct Queue {
+    /// Chunks taken from the rings since the capture began.
+    pub opened: AtomicU64,
+    /// The open chunk's index in the pool.
+    pub chunk: AtomicU32,
+    /// Bytes of records in it; if it is the limit or more, no chunk is open.
+    pub offset: AtomicU32,
+    /// Records in it.
+    pub records: AtomicU32,
+    /// The next packet's target with round-robin steering.
+    pub turn: AtomicU32,
+    /// Bytes of records since the capture began; compared with [`Order::wake_at`].
+    pub written: AtomicU64,
+    /// Packets that reached the program.
+    pub seen: AtomicU64,
+    /// Packets written as records.
+    pub captured: AtomicU64,
+    /// Their original lengths.
+    pub bytes: AtomicU64,
+    /// Packets lost since the last record.
+    pub lost_before: AtomicU64,
+    /// Packets that found no empty chunk.
+    pub lost: AtomicU64,
+    /// Packets that could not be read.
+    pub errors: AtomicU64,
+    /// The last reading of the clock.
+    pub stamp: AtomicU64,
+    /// The tick of that reading.
+    pub jiffy: AtomicU64,
+    /// Packets stamped in that tick.
+    pub stamped: AtomicU64,
+    /// Chunks opened from the warm ring.
+    pub warm: AtomicU64,
+    /// Packets that did not match the filter.
+    pub filtered: AtomicU64,
+    /// Where flows matter: later fragments whose first fragment was not seen.
+    pub orphans: AtomicU64,
+    /// With sampling: packets that could have been selected.
+    pub turns: AtomicU64,
+    /// With sampling: packets that were not selected.
+    pub sampled_out: AtomicU64,
+    /// Fills the cache lines.
+    pub unused: [AtomicU64; 6],
+}
+
+/// The process's instructions to one writer, followed by its rings. The process writes, the kernel program only reads,
+/// except for `wake_at`, which it exchanges when it rings.
+#[derive(Debug, Default)]
+#[repr(C)]
+pub struct Order {
+    /// Ring the doorbell once [`Queue::written`] reaches this; `u64::MAX`: do not ring.
+    pub wake_at: AtomicU64,
+    /// Nanoseconds from the program's clock to the Unix epoch.
+    pub clock_offset: AtomicI64,
+    /// Fills the cache lines.
+    pub unused: [AtomicU64; 6],
+    /// The slots of the warm ring, and then of the cold: high half 1 + position, low half the chunk's index.
+    pub slots: [AtomicU64; 0],
+}
