@@ -18,39 +18,70 @@ use crate::tls::{self, Tls};
 /// Reads the messages of a protocol. It keeps nothing: what lies in several segments is read again with each of them, from its
 /// beginning on.
 pub trait Parser: fmt::Debug + Sync {
-    /// The name of the protocol: `dns`, `mdns`, `tls`, ...
+    /// The name of the protocol: `dns`, `mdns`, `tls`, ...; empty if it cannot be told yet.
     fn protocol(&self) -> &'static str;
 
     /// Reads the message at the beginning of these bytes: the payload of a segment, or those of some segments of a TCP
     /// connection. Places count from where [`Bytes::at`] is 0.
     fn read(&self, bytes: Bytes<'_>) -> Reading<Message>;
+
+    /// Returns how many bytes are needed to tell more of the message, if these say so: its length, as far as it is known.
+    fn length(&self, bytes: Bytes<'_>) -> Option<usize>;
+
+    /// Whether messages of a stream follow each other, so that where one ends the next begins.
+    fn messages_follow(&self) -> bool;
 }
 
-/// A protocol and a function.
+/// A protocol and its functions.
 #[derive(Debug)]
-struct Known(&'static str, fn(Bytes<'_>) -> Reading<Message>);
+struct Known {
+    protocol: &'static str,
+    read: fn(Bytes<'_>) -> Reading<Message>,
+    length: fn(Bytes<'_>) -> Option<usize>,
+    messages_follow: bool,
+}
+
+impl Known {
+    const fn new(protocol: &'static str, read: fn(Bytes<'_>) -> Reading<Message>) -> Self {
+        Self { protocol, read, length: |_| None, messages_follow: false }
+    }
+}
 
 impl Parser for Known {
     fn protocol(&self) -> &'static str {
-        self.0
+        self.protocol
     }
 
     fn read(&self, bytes: Bytes<'_>) -> Reading<Message> {
-        (self.1)(bytes)
+        (self.read)(bytes)
+    }
+
+    fn length(&self, bytes: Bytes<'_>) -> Option<usize> {
+        (self.length)(bytes)
+    }
+
+    fn messages_follow(&self) -> bool {
+        self.messages_follow
     }
 }
 
-const DNS: Known = Known("dns", |bytes| Dns::read(bytes).map(Message::Dns));
-const DNS_IN_STREAM: Known = Known("dns", |bytes| Dns::read_in_stream(bytes).map(Message::Dns));
-const MULTICAST_DNS: Known = Known("mdns", |bytes| Dns::read(bytes).map(Message::Dns));
-const TLS: Known = Known("tls", |bytes| Tls::read(bytes).map(Message::Tls));
-const HTTP: Known = Known("http", |bytes| Http::read(bytes).map(Message::Http));
-const SIP: Known = Known("sip", |bytes| Sip::read(bytes).map(Message::Sip));
-const DHCP: Known = Known("dhcp", |bytes| Dhcp::read(bytes).map(Message::Dhcp));
-const DHCP6: Known = Known("dhcp6", |bytes| Dhcp6::read(bytes).map(Message::Dhcp6));
+const DNS: Known = Known::new("dns", |bytes| Dns::read(bytes).map(Message::Dns));
+const DNS_IN_STREAM: Known = Known {
+    protocol: "dns",
+    read: |bytes| Dns::read_in_stream(bytes).map(Message::Dns),
+    length: Dns::length_in_stream,
+    messages_follow: true,
+};
+const MULTICAST_DNS: Known = Known::new("mdns", |bytes| Dns::read(bytes).map(Message::Dns));
+const TLS: Known =
+    Known { length: Tls::length, ..Known::new("tls", |bytes| Tls::read(bytes).map(Message::Tls)) };
+const HTTP: Known = Known::new("http", |bytes| Http::read(bytes).map(Message::Http));
+const SIP: Known = Known::new("sip", |bytes| Sip::read(bytes).map(Message::Sip));
+const DHCP: Known = Known::new("dhcp", |bytes| Dhcp::read(bytes).map(Message::Dhcp));
+const DHCP6: Known = Known::new("dhcp6", |bytes| Dhcp6::read(bytes).map(Message::Dhcp6));
 
 /// What may become a message.
-const BEGINNING: Known = Known("", |_| Reading::Part(None));
+const BEGINNING: Known = Known::new("", |_| Reading::Part(None));
 
 /// Returns what reads a segment: what its ports stand for, else what its first bytes look like.
 pub fn parser(segment: &Segment<'_>) -> Option<&'static dyn Parser> {

@@ -7,24 +7,27 @@ use weir_packet::{Flow, Way};
 
 use crate::bytes::Bytes;
 use crate::message::Found;
-use crate::parser::parser;
+use crate::parser::{Parser, parser};
 use crate::reading::Reading;
 use crate::segment::Segment;
 
 /// The most bytes of a message that are kept: the longest record of TLS 1.2 (RFC 5246, section 6.2.3) fits.
 const LONGEST: usize = 18 * 1024 + 5;
-/// The most messages of which the end is waited for. When as many have begun after one, it is given up.
+/// The most unfinished messages that are kept in each of two generations; the older one makes room.
 const MOST: usize = 1024;
+/// How far behind what is missing a segment of the same connection can be, in bytes.
+const RECENT: usize = 1 << 20;
 
 /// Reads segments in the order in which they were captured, and keeps what a message needs until its end comes: at most
-/// 36 MiB. Segments that are out of order, or of which a part is missing, end the wait.
+/// 36 MiB. A message is no longer waited for if a part of it is missing, or more of it has come than anybody sends.
 #[derive(Debug, Default)]
 pub struct Reader {
     /// Messages that have begun lately, and those that had begun before the last [`MOST`].
-    young: HashMap<(Flow, Way), Unfinished>,
-    old: HashMap<(Flow, Way), Unfinished>,
-    given_up: u64,
+    young: HashMap<Key, Unfinished>,
+    old: HashMap<Key, Unfinished>,
 }
+
+type Key = (Flow, Way);
 
 /// A message whose end is missing.
 #[derive(Debug)]
@@ -35,89 +38,131 @@ struct Unfinished {
 }
 
 impl Reader {
-    /// Returns the message in a segment. One that lies in several segments is told with the first, as far as it is there, and
-    /// as a whole with the last.
+    /// Returns the message in a segment, the first if it has several. One that lies in several segments is returned with the
+    /// first, as far as it is there, and as a whole with the last.
     pub fn read(&mut self, segment: &Segment<'_>) -> Option<Found> {
+        let payload = segment.payload;
         let key = || Flow::between(segment.protocol, segment.source, segment.destination);
+        // Where to go on, if it may be necessary.
+        let mut sequence = segment.sequence.filter(|_| payload.whole());
         let waiting = !(self.young.is_empty() && self.old.is_empty());
-        let mut again = false;
-        if waiting && segment.payload.len > 0 && segment.is_tcp() {
+        if waiting && segment.is_tcp() && payload.len > 0 {
             let key = key();
-            if let Some(unfinished) = self.young.remove(&key).or_else(|| self.old.remove(&key)) {
-                match unfinished.place(segment) {
-                    Place::Next => return self.go_on(key, unfinished, segment),
-                    Place::Earlier => {
-                        self.keep(key, unfinished);
-                        again = true;
+            if let Some(message) = self.young.remove(&key).or_else(|| self.old.remove(&key)) {
+                match message.place(segment) {
+                    Place::Next { known } => return self.go_on(key, message, segment, known),
+                    Place::Known => {
+                        self.keep(key, message);
+                        return None;
                     }
-                    Place::Elsewhere => self.given_up += 1,
+                    Place::Earlier => {
+                        self.keep(key, message);
+                        sequence = None;
+                    }
+                    Place::Elsewhere => {}
                 }
             }
         }
         let parser = parser(segment)?;
-        let begins = segment.payload.at;
-        let (message, whole) = match parser.read(Bytes { at: 0, ..segment.payload }) {
+        let bytes = Bytes { at: 0, ..payload };
+        let (message, whole) = match parser.read(bytes) {
             Reading::Nothing => return None,
             Reading::Whole(message) => (Some(message), true),
-            Reading::Part(message) => {
-                let payload = segment.payload;
-                if let Some(sequence) = segment.sequence.filter(|_| payload.whole() && !again) {
-                    let next = sequence.wrapping_add(u32::try_from(payload.len).unwrap_or_default());
-                    self.keep(key(), Unfinished { bytes: payload.data.to_vec(), next });
-                }
-                (message, false)
-            }
+            Reading::Part(message) => (message, false),
         };
-        message.map(|message| Found { protocol: parser.protocol(), message, at: Some(begins), whole })
+        if let Some(sequence) = sequence {
+            self.wait(key(), parser, bytes, sequence.wrapping_add(length(bytes.data)), whole);
+        }
+        message.map(|message| Found { protocol: parser.protocol(), message, at: Some(payload.at), whole })
     }
 
-    /// Returns how many messages were begun whose end was not read: it did not come in order, or others took their place.
-    pub fn given_up(&self) -> u64 {
-        self.given_up
-    }
-
-    fn go_on(&mut self, key: (Flow, Way), mut message: Unfinished, segment: &Segment<'_>) -> Option<Found> {
-        let more = segment.payload;
-        message.bytes.extend_from_slice(more.data);
-        message.next = message.next.wrapping_add(u32::try_from(more.data.len()).unwrap_or_default());
+    /// Adds a segment to a message. `known`: how many of its bytes are there already.
+    fn go_on(
+        &mut self,
+        key: Key,
+        mut message: Unfinished,
+        segment: &Segment<'_>,
+        known: usize,
+    ) -> Option<Found> {
+        let more = segment.payload.data.get(known..).unwrap_or_default();
+        message.bytes.reserve_exact(more.len());
+        message.bytes.extend_from_slice(more);
+        message.next = message.next.wrapping_add(length(more));
         let bytes = Bytes::new(&message.bytes, message.bytes.len());
         // More of its beginning may tell better what it is.
-        let Some(parser) = parser(&Segment { payload: bytes, ..*segment }) else {
-            self.given_up += 1;
+        let parser = parser(&Segment { payload: bytes, ..*segment })?;
+        let goes_on = segment.payload.whole();
+        if goes_on && !is_worth_reading(parser, bytes, more) {
+            self.keep(key, message);
             return None;
-        };
+        }
         match parser.read(bytes) {
             Reading::Whole(found) => {
+                if goes_on {
+                    self.wait(key, parser, bytes, message.next, true);
+                }
                 Some(Found { protocol: parser.protocol(), message: found, at: None, whole: true })
             }
-            Reading::Part(_) if more.whole() => {
+            Reading::Part(_) if goes_on => {
                 self.keep(key, message);
                 None
             }
-            Reading::Part(_) | Reading::Nothing => {
-                self.given_up += 1;
-                None
-            }
+            Reading::Part(_) | Reading::Nothing => None,
         }
     }
 
-    fn keep(&mut self, key: (Flow, Way), message: Unfinished) {
+    /// Keeps what is the beginning of a message. `next`: the sequence number behind these bytes; `whole`: the first message in
+    /// them is there as a whole.
+    fn wait(&mut self, key: Key, parser: &dyn Parser, bytes: Bytes<'_>, next: u32, whole: bool) {
+        let mut rest = bytes;
+        if parser.messages_follow() {
+            while let Some(len) = parser.length(rest).filter(|len| *len <= rest.len) {
+                rest = rest.from(len);
+            }
+            if rest.len == 0 || parser.read(rest) == Reading::Nothing {
+                return;
+            }
+        } else if whole {
+            return;
+        }
+        self.keep(key, Unfinished { bytes: rest.data.to_vec(), next });
+    }
+
+    fn keep(&mut self, key: Key, message: Unfinished) {
         if message.bytes.len() > LONGEST {
-            self.given_up += 1;
             return;
         }
         if self.young.len() == MOST {
-            self.given_up += self.old.len() as u64;
             self.old = mem::take(&mut self.young);
         }
         self.young.insert(key, message);
     }
 }
 
+/// Returns a length as sequence numbers count it.
+fn length(bytes: &[u8]) -> u32 {
+    u32::try_from(bytes.len()).unwrap_or_default()
+}
+
+/// Returns whether more can be told of a message than before the last bytes of it came.
+fn is_worth_reading(parser: &dyn Parser, bytes: Bytes<'_>, more: &[u8]) -> bool {
+    match parser.length(bytes) {
+        Some(len) => len <= bytes.len,
+        // What has no length ends with a line.
+        None => more.contains(&b'\n') || bytes.len > LONGEST,
+    }
+}
+
 /// Where a segment is, seen from what is missing.
 enum Place {
-    Next,
-    /// Among what is there.
+    /// It goes on there.
+    Next {
+        /// How many of its bytes came before.
+        known: usize,
+    },
+    /// Inside of what is there.
+    Known,
+    /// It has the beginning of the message, or is in front of it.
     Earlier,
     /// Behind a gap, or in another connection.
     Elsewhere,
@@ -125,9 +170,13 @@ enum Place {
 
 impl Unfinished {
     fn place(&self, segment: &Segment<'_>) -> Place {
-        match segment.sequence.map(|sequence| self.next.wrapping_sub(sequence) as usize) {
-            Some(0) => Place::Next,
-            Some(back) if back <= self.bytes.len() => Place::Earlier,
+        let Some(sequence) = segment.sequence else { return Place::Elsewhere };
+        let (back, there) = (self.next.wrapping_sub(sequence) as usize, self.bytes.len());
+        match back {
+            _ if back <= there && segment.payload.data.len() > back => Place::Next { known: back },
+            0 => Place::Next { known: 0 },
+            _ if back < there => Place::Known,
+            _ if back < RECENT => Place::Earlier,
             _ => Place::Elsewhere,
         }
     }

@@ -1,7 +1,7 @@
 //! What a packet carries behind the headers of TCP and UDP.
 
 use weir_packet::protocol::{TCP, UDP};
-use weir_packet::{Endpoint, Layer, Walk};
+use weir_packet::{Endpoint, Ip, Layer, Walk};
 
 use crate::bytes::{Bytes, Cut};
 
@@ -39,11 +39,11 @@ pub fn segments(link_type: u16, frame: &[u8], original_len: u32) -> impl Iterato
             let packet = all.from(at);
             // What is missing counts: the lengths are those in the header.
             let len = ip.length.unwrap_or(packet.len);
-            let packet = packet.sized(len);
             let [source, destination] = ip.ends(packet.data);
+            let packet = packet.sized(len);
             let [from, to] = ip.ports(packet.data)?;
             let end = |address, port| Endpoint { address, port };
-            let (payload, sequence) = payload(ip.protocol, packet.from(ip.payload)).ok()?;
+            let (payload, sequence) = payload(&ip, packet.from(ip.payload)).ok()?;
             Some(Segment {
                 protocol: ip.protocol,
                 source: end(source, from),
@@ -57,8 +57,8 @@ pub fn segments(link_type: u16, frame: &[u8], original_len: u32) -> impl Iterato
 }
 
 /// Returns what is behind the header of TCP or UDP, and the sequence number of its first byte.
-fn payload(protocol: u8, bytes: Bytes<'_>) -> Result<(Bytes<'_>, Option<u32>), Cut> {
-    if protocol == UDP {
+fn payload<'a>(ip: &Ip, bytes: Bytes<'a>) -> Result<(Bytes<'a>, Option<u32>), Cut> {
+    if ip.protocol == UDP {
         // The length is 0 in jumbograms.
         let len = match usize::from(bytes.u16(4)?) {
             0 if bytes.len > 0xffff => bytes.len,
@@ -66,7 +66,9 @@ fn payload(protocol: u8, bytes: Bytes<'_>) -> Result<(Bytes<'_>, Option<u32>), C
             _ => return Err(Cut),
         };
         bytes.get(0, 8)?;
-        return Ok((bytes.first(len).from(8), None));
+        // The rest of the datagram is in other fragments.
+        let datagram = if ip.fragment.is_some() { bytes.sized(len) } else { bytes.first(len) };
+        return Ok((datagram.from(8), None));
     }
     bytes.get(0, 20)?;
     let header = usize::from(bytes.u8(12)? >> 4) * 4;

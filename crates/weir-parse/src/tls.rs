@@ -1,5 +1,8 @@
 //! TLS hellos (RFC 8446, RFC 5246): the first message of each side, which is not encrypted.
 
+use std::borrow::Cow;
+use std::ops::Range;
+
 use crate::bytes::{Bytes, Cut};
 use crate::placed::Placed;
 use crate::reading::Reading;
@@ -45,8 +48,8 @@ pub(crate) fn may_be_hello(bytes: Bytes<'_>) -> bool {
 impl Tls {
     /// Reads a hello at the start of a segment.
     pub(crate) fn read(payload: Bytes<'_>) -> Reading<Self> {
-        let whole = payload.u16(3).is_ok_and(|len| RECORD + usize::from(len) <= payload.len);
-        match Self::read_record(payload) {
+        let whole = Self::length(payload).is_some_and(|len| len <= payload.len);
+        match Self::read_records(payload) {
             Ok(Some(tls)) if whole => Reading::Whole(tls),
             Ok(Some(tls)) => Reading::Part(Some(tls)),
             Err(Cut) if !whole => Reading::Part(None),
@@ -54,16 +57,23 @@ impl Tls {
         }
     }
 
-    fn read_record(payload: Bytes<'_>) -> Result<Option<Self>, Cut> {
-        let (record, message) = (payload.u16(3)?, payload.u8(RECORD)?);
-        let hello = payload.from(RECORD).first(record.into());
-        let hello = hello.from(4).first(hello.u24(1)? as usize);
+    /// Returns how many bytes the hello takes, or the next of its records.
+    pub(crate) fn length(payload: Bytes<'_>) -> Option<usize> {
+        Some(Records::of(payload).ok()?.needed)
+    }
+
+    fn read_records(payload: Bytes<'_>) -> Result<Option<Self>, Cut> {
+        let records = Records::of(payload)?;
+        let message = records.message();
+        let kind = message.u8(0)?;
+        let hello = message.from(4).first(message.u24(1)? as usize);
         let mut tls = Self::default();
         let Some(legacy) = version(hello.u16(0)?) else { return Ok(None) };
         // A hello that ends early may have had a newer version than the one in its header.
-        if tls.hello(message == CLIENT_HELLO, hello).is_ok() {
+        if tls.hello(kind == CLIENT_HELLO, hello).is_ok() {
             tls.version.get_or_insert(legacy);
         }
+        tls.server_name.iter_mut().chain(&mut tls.alpn).for_each(|text| records.place(&mut text.at));
         Ok(Some(tls))
     }
 
@@ -125,4 +135,66 @@ fn version(number: u16) -> Option<&'static str> {
         0x0304 => "TLS 1.3",
         _ => return None,
     })
+}
+
+/// The handshake message at the beginning of a stream, put together of its records.
+#[derive(Debug)]
+struct Records<'a> {
+    /// Its bytes, as far as they are there, and its length.
+    bytes: Cow<'a, [u8]>,
+    len: usize,
+    /// Where each record's part begins: in the message and in the stream.
+    parts: Vec<[usize; 2]>,
+    /// Where the last record ends, or the first that is not there as a whole; or its header.
+    needed: usize,
+}
+
+impl<'a> Records<'a> {
+    fn of(stream: Bytes<'a>) -> Result<Self, Cut> {
+        let record = |at| Ok((stream.get(at, 2)?, usize::from(stream.u16(at + 3)?)));
+        let (_, first) = record(0)?;
+        let part = stream.from(RECORD).first(first);
+        let needed = RECORD + first;
+        let mut all = Self {
+            bytes: Cow::Borrowed(part.data),
+            len: part.len.min(first),
+            parts: vec![[0, stream.at + RECORD]],
+            needed,
+        };
+        let Ok(len) = part.u24(1).map(|len| 4 + len as usize) else { return Ok(all) };
+        if len <= first {
+            return Ok(all);
+        }
+        all.len = len;
+        while all.bytes.len() < len && all.needed <= stream.data.len() {
+            let at = all.needed;
+            let (kind, more) = match record(at) {
+                Ok((kind, more)) => (kind, more),
+                Err(Cut) => {
+                    all.needed = at + RECORD;
+                    break;
+                }
+            };
+            if kind != [HANDSHAKE, 3] {
+                break;
+            }
+            all.parts.push([all.bytes.len(), stream.at + at + RECORD]);
+            all.bytes.to_mut().extend_from_slice(stream.from(at + RECORD).first(more).data);
+            all.needed = at + RECORD + more;
+        }
+        Ok(all)
+    }
+
+    fn message(&self) -> Bytes<'_> {
+        Bytes::new(&self.bytes, self.len)
+    }
+
+    /// Turns a place in the message into one in the stream.
+    fn place(&self, at: &mut Range<usize>) {
+        let place = |at: usize| {
+            let part = self.parts.iter().rfind(|[begin, _]| *begin <= at);
+            part.map_or(at, |[begin, place]| place + at - begin)
+        };
+        *at = place(at.start)..place(at.end.saturating_sub(1)) + 1;
+    }
 }

@@ -37,7 +37,9 @@ impl Printer<'_> {
         let payload = datagram.from(8);
         self.facts.payload_len.get_or_insert(payload.len);
         let segment = Segment { protocol: UDP, around, source, destination, payload };
-        self.read_segment(&segment, None);
+        // The rest of the datagram is in other fragments.
+        let whole = if around.fragment { bytes.sized(len).from(8) } else { payload };
+        self.read_segment(&Segment { payload: whole, ..segment }, None);
         if let Some(printed) = self.named_datagram(around, payload) {
             return printed;
         }

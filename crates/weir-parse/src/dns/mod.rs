@@ -16,8 +16,8 @@ use self::name::{escaped, name};
 
 /// Length of the header of a message.
 pub const HEADER: usize = 12;
-/// Most questions or answers that are read.
-pub const SHOWN: usize = 32;
+/// Most answers that are listed.
+const LISTED: usize = 32;
 
 const RESPONSE: u16 = 0x8000;
 const OPT: u16 = 41;
@@ -82,17 +82,29 @@ pub struct DnsRecord {
 impl Dns {
     /// Reads a message.
     pub fn read(message: Bytes<'_>) -> Reading<Self> {
-        Self::read_header(message).map_or(Reading::Nothing, Reading::Whole)
+        match Self::read_header(message) {
+            Some(dns) if message.whole() => Reading::Whole(dns),
+            Some(dns) => Reading::Part(Some(dns)),
+            None => Reading::Nothing,
+        }
     }
 
     /// Reads a message behind its length, as it is sent over TCP (RFC 1035, section 4.2.2).
     pub(crate) fn read_in_stream(bytes: Bytes<'_>) -> Reading<Self> {
-        match bytes.u16(0).map(usize::from) {
-            Ok(len @ HEADER..) if len + 2 > bytes.len => Reading::Part(None),
-            Ok(len @ HEADER..) => Self::read(bytes.from(2).first(len)),
-            Err(Cut) if bytes.len == 1 => Reading::Part(None),
-            _ => Reading::Nothing,
+        let Some(len) = Self::length_in_stream(bytes) else {
+            return if bytes.len == 1 { Reading::Part(None) } else { Reading::Nothing };
+        };
+        let message = bytes.from(2).sized(len - 2);
+        match is_plausible(message) {
+            Ok(false) => Reading::Nothing,
+            _ if len > bytes.len => Reading::Part(None),
+            _ => Self::read(message),
         }
+    }
+
+    /// Returns the length of a message with the field that tells it.
+    pub(crate) fn length_in_stream(bytes: Bytes<'_>) -> Option<usize> {
+        bytes.u16(0).ok().map(usize::from).filter(|len| *len >= HEADER).map(|len| 2 + len)
     }
 
     fn read_header(message: Bytes<'_>) -> Option<Self> {
@@ -122,7 +134,7 @@ impl Dns {
             }
             at = end + 4;
         }
-        for _ in 0..usize::from(answers).min(SHOWN) {
+        for _ in 0..usize::from(answers).min(LISTED) {
             let end = skip_name(message, at)?;
             let (kind, ttl) = (message.u16(end)?, message.u32(end + 4)?);
             let data = end + 10;
@@ -139,6 +151,18 @@ impl Dns {
         }
         Ok(())
     }
+}
+
+/// Returns whether this can be a message: a capture may have begun in the midst of one. The operation is known, the bit that
+/// must be zero is (RFC 1035, section 4.1.1; RFC 2535), and what is announced has room.
+fn is_plausible(message: Bytes<'_>) -> Result<bool, Cut> {
+    const ZERO: u16 = 0x40;
+    const QUESTION: usize = 5;
+    const RECORD: usize = 11;
+    let flags = message.u16(2)?;
+    let [questions, answers, authorities, additional] = counts(message)?.map(usize::from);
+    let least = HEADER + questions * QUESTION + (answers + authorities + additional) * RECORD;
+    Ok(flags & ZERO == 0 && flags >> 11 & 15 <= 6 && least <= message.len)
 }
 
 /// Returns the data of a record, which reach from `at` to the end of `message`; `None` if the type has another notation.

@@ -3,11 +3,11 @@
 use std::net::IpAddr;
 
 use weir_parse::bytes::Bytes;
+use weir_parse::dns::HEADER;
 use weir_parse::{Dns, Reading};
 
 const PTR: u16 = 12;
 const INTERNET: u16 = 1;
-const HEADER: usize = 12;
 const NO_SUCH_NAME: u8 = 3;
 /// Longest name as text.
 const LONGEST: usize = 253;

@@ -2,11 +2,14 @@
 
 mod edns;
 
-use weir_parse::dns::{HEADER, NAME, SHOWN, counts, result, skip_name, type_name};
+use weir_parse::dns::{HEADER, NAME, counts, result, skip_name, type_name};
 
 use crate::Printer;
 use crate::base::bytes::{Bytes, Cut};
 use crate::base::text::put;
+
+/// Most questions or answers in one line.
+const SHOWN: usize = 32;
 
 const INTERNET: u16 = 1;
 const SOA: u16 = 6;
