@@ -2,60 +2,23 @@
 //! the way at that rate without loss.
 
 use std::fs::File;
-use std::io::{self, Read, Write};
+use std::io::{self, Read};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use clap::Args;
-use serde::Serialize;
 use tempfile::NamedTempFile;
 use weir_lab::{Rate, Traffic};
 
-use super::bars::Bar;
-use super::contestants::compress;
-use super::machine::Machine;
-use super::peers;
-use super::program::Program;
-use super::sample::Lab;
-use super::spread::Spread;
-use super::table::{bar_rows, table};
-use super::witness::Witness;
-use super::{believable, create, failed, save};
+use crate::contestants::compress;
+use crate::experiment::{
+    About, Axis, Better, Experiment, Judged, Measure, Outcome, Role, Series, Settings, Taken, Turn,
+};
 use crate::failure::Failure;
-use crate::{style, tidy, units};
-
-const EXAMPLES: &str = "\
-Examples:
-  weir-bench compress
-        Run three rounds with frames of 60 and 1514 bytes (about a minute).
-  weir-bench compress --rounds 1 --duration 100ms --sizes 60
-        Check that the benchmark works; the rates mean little.";
-
-#[derive(Debug, Args)]
-#[command(after_help = EXAMPLES)]
-pub(super) struct CompressArgs {
-    /// Number of rounds.
-    #[arg(long, value_name = "N", default_value = "3", value_parser = clap::value_parser!(u32).range(1..=1000))]
-    rounds: u32,
-
-    /// Sending time per contestant and round.
-    #[arg(long, value_name = "TIME", default_value = "2s", value_parser = units::duration)]
-    duration: Duration,
-
-    /// Frame sizes in bytes, without the checksum: 60 to 1514.
-    #[arg(long, value_name = "SIZE,...", value_delimiter = ',', default_value = "60,1514")]
-    #[arg(value_parser = clap::value_parser!(u16).range(60..=1514))]
-    sizes: Vec<u16>,
-
-    /// Directory for files; should be a tmpfs with 2 GiB to spare.
-    #[arg(long, value_name = "DIR", default_value = "/dev/shm")]
-    dir: PathBuf,
-
-    /// Write all measurements to FILE.
-    #[arg(long, value_name = "FILE")]
-    json: Option<PathBuf>,
-}
+use crate::program::{Program, installed};
+use crate::sample::Lab;
+use crate::witness::Witness;
+use crate::{failed, peers, tidy};
 
 /// No file holds more bytes of packets.
 const LARGEST: u64 = 1 << 30;
@@ -64,71 +27,71 @@ const SLOWER: f64 = 0.85;
 /// Packets a second at which it is given up.
 const SLOWEST: f64 = 1000.0;
 
-/// One round with one size.
-#[derive(Debug, Serialize)]
-struct Sample {
-    size: usize,
-    round: u32,
-    /// Packets a second that tcpdump wrote without loss, and that weir was then offered.
-    rate: f64,
-    packets: u64,
-    lost: u64,
-    /// Of the compressed file, over that of its packets' bytes.
-    share: f64,
-    problem: Option<String>,
+/// The only series.
+const WEIR: &str = "weir";
+
+/// The network, and how to send.
+struct Compress {
+    lab: Lab,
+    sizes: Vec<u16>,
+    duration: Duration,
+    dir: PathBuf,
 }
 
-#[derive(Debug, Serialize)]
-struct Report {
-    machine: Machine,
-    samples: Vec<Sample>,
-    bars: Vec<Bar>,
+/// Makes the network.
+pub(super) fn make(settings: &Settings) -> Result<Box<dyn Experiment>, Failure> {
+    settings.without_cards("compress")?;
+    installed("zstd", "zstd")?;
+    let (sizes, duration) = (settings.sizes(&[60, 1514]), settings.time(2000));
+    Ok(Box::new(Compress { lab: Lab::new()?, sizes, duration, dir: settings.dir.clone() }))
 }
 
-/// Runs the command.
-pub(super) fn run(args: &CompressArgs) -> Result<(), Failure> {
-    let json = create(args.json.as_deref())?;
-    if super::program::find("zstd").is_none() {
-        return Err(Failure::new("cannot find zstd, which checks the files: it is not installed")
-            .hint("apt-get install zstd"));
+impl Experiment for Compress {
+    fn about(&self) -> About {
+        About {
+            name: "compress".to_owned(),
+            title: "Compression".to_owned(),
+            method: "The highest rate, in steps of 15 %, at which tcpdump writes plain files without loss. weir then compresses at \
+                     that rate; zstd and a reader of its own check the file."
+                .to_owned(),
+            axis: Some(Axis::frame()),
+            measures: vec![
+                Measure::new("rate", "rate that tcpdump holds, and that weir is offered", "Mpps", Better::Higher),
+                Measure::new("lost", "packets that weir has lost", "packets", Better::Lower),
+                Measure::new("share", "compressed file over the bytes of its packets", "%", Better::Lower),
+                Measure::new("sent", "packets that weir was offered", "packets", Better::Neither),
+            ],
+            series: vec![Series::new(WEIR, "weir, compressing, at tcpdump's rate", Role::Ours)],
+            ..About::default()
+        }
     }
-    let machine = Machine::describe(&args.dir);
-    style::say(format_args!("{machine}"));
-    let lab = Lab::new()?;
-    let mut report = Report { machine, samples: Vec::new(), bars: Vec::new() };
-    let turns = (1..=args.rounds).flat_map(|round| args.sizes.iter().map(move |&size| (round, size)));
-    for (round, size) in turns {
-        let sample = Turn { lab: &lab, args, size: usize::from(size) }.sample(round)?;
-        style::say(format_args!(
-            "[{round}] {size:>4} B  tcpdump sustains {}pps; compressed at that rate: {} of {} lost, {:.0} % of the bytes  {}",
-            units::scaled(sample.rate),
-            units::grouped(sample.lost),
-            units::grouped(sample.packets),
-            sample.share * 100.0,
-            style::stderr().red(sample.problem.as_deref().unwrap_or_default())
-        ));
-        report.samples.push(sample);
-    }
-    for &size in &args.sizes {
-        let size = usize::from(size);
-        let lost =
-            report.samples.iter().filter(|sample| sample.size == size).map(|sample| sample.lost as f64);
-        let name = "compressed at the rate that tcpdump holds plain: lost";
-        report.bars.push(Bar::worst(name, Some(size), 0.0, "packets", Spread::of(lost)));
-    }
-    let mut stdout = io::stdout().lock();
-    let printed = write!(stdout, "\nTargets\n{}", table(&bar_rows(&report.bars)));
-    printed.and_then(|()| stdout.flush()).map_err(failed("write to standard output"))?;
-    if let Some((path, file)) = json {
-        save(path, file, &serde_json::to_string_pretty(&report).map_err(failed("make JSON"))?)?;
-    }
-    believable(report.samples.iter().filter(|sample| sample.problem.is_some()).count())
-}
 
-struct Turn<'a> {
-    lab: &'a Lab,
-    args: &'a CompressArgs,
-    size: usize,
+    fn turns(&self) -> Vec<Turn> {
+        self.sizes.iter().map(|&size| Turn::of(WEIR, Some(size.into()))).collect()
+    }
+
+    fn take(&mut self, turn: &Turn, _round: u32) -> Result<Taken, Failure> {
+        let size = usize::try_from(turn.at.expect("turns have a size")).expect("frames are short");
+        let rate = self.rate_of_tcpdump(size)?;
+        let written = self.write(&compress(), size, Some(rate))?;
+        let length = written.file.as_file().metadata().map_err(failed("inspect the file"))?.len();
+        let problem = problem(&written).map_err(failed("read the compressed file"))?;
+        let mut taken = Taken { problems: problem.into_iter().collect(), ..Taken::default() };
+        taken.add(turn, "rate", rate / 1e6);
+        taken.add(turn, "lost", written.lost as f64);
+        taken.add(turn, "share", 100.0 * length as f64 / (written.packets * size as u64) as f64);
+        taken.add(turn, "sent", written.packets as f64);
+        Ok(taken)
+    }
+
+    fn bars(&self, outcome: &Outcome) -> Vec<Judged> {
+        let bar = |size: &u16| {
+            let name = format!("compressed at the rate that tcpdump holds plain: lost, {size} B");
+            let lost = outcome.rounds_of(WEIR, "lost", Some(f64::from(*size)));
+            Judged::worst(&name, 0.0, "packets", lost.into_iter().map(|(_, lost)| lost))
+        };
+        self.sizes.iter().map(bar).collect()
+    }
 }
 
 /// What was written of what was sent.
@@ -141,27 +104,12 @@ struct Written {
     file: NamedTempFile,
 }
 
-impl Turn<'_> {
-    fn sample(&self, round: u32) -> Result<Sample, Failure> {
-        let rate = self.rate_of_tcpdump()?;
-        let written = self.write(&compress(), Some(rate))?;
-        let length = written.file.as_file().metadata().map_err(failed("inspect the file"))?.len();
-        Ok(Sample {
-            size: self.size,
-            round,
-            rate,
-            packets: written.packets,
-            lost: written.lost,
-            share: length as f64 / (written.packets * self.size as u64) as f64,
-            problem: problem(&written).map_err(failed("read the compressed file"))?,
-        })
-    }
-
+impl Compress {
     /// The highest rate, in steps, that it holds.
-    fn rate_of_tcpdump(&self) -> Result<f64, Failure> {
+    fn rate_of_tcpdump(&self, size: usize) -> Result<f64, Failure> {
         let mut rate = None;
         loop {
-            let written = self.write(&peers::tcpdump("{file}"), rate)?;
+            let written = self.write(&peers::tcpdump("{file}"), size, rate)?;
             if written.lost == 0 {
                 return Ok(written.rate);
             }
@@ -174,23 +122,23 @@ impl Turn<'_> {
     }
 
     /// Offers packets at a rate, or as fast as they can be made.
-    fn write(&self, program: &Program, rate: Option<f64>) -> Result<Written, Failure> {
-        let dir = &self.args.dir;
+    fn write(&self, program: &Program, size: usize, rate: Option<f64>) -> Result<Written, Failure> {
+        let dir = &self.dir;
         let file = tidy::file_in(dir);
         let file = file.map_err(failed(format_args!("create a file in {}", dir.display())))?;
         let reader = program.start(&self.lab.pair().rx, Some(file.path()))?;
-        let (traffic, generator) = self.lab.generator(self.size)?;
+        let (traffic, generator) = self.lab.generator(size)?;
         let mut generator = match rate {
             #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "some million")]
             Some(rate) => generator.rate(Rate::PerSecond(rate as u64)).map_err(failed("prepare to send"))?,
             None => generator,
         };
         // To see how many it will be, and for the caches.
-        let warm_up = generator.send_for(self.args.duration / 10).map_err(failed("send"))?;
-        let most = LARGEST / self.size as u64;
+        let warm_up = generator.send_for(self.duration / 10).map_err(failed("send"))?;
+        let most = LARGEST / size as u64;
         let per_second = warm_up.sent() as f64 / warm_up.elapsed.as_secs_f64();
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "some million")]
-        let frames = (per_second * self.args.duration.as_secs_f64()) as u64;
+        let frames = (per_second * self.duration.as_secs_f64()) as u64;
         let timed = generator.send(frames.clamp(1, most)).map_err(failed("send"))?;
         reader.settle()?;
         let counts = reader.finish()?;

@@ -5,7 +5,9 @@ use std::io::{self, Write};
 use crate::experiment::{About, Bench, Contest, Entry, Experiment, Settings};
 use crate::failure::Failure;
 use crate::table::table;
-use crate::{bars, contestants, failed, methods, ndr, pf_ring, stat, tidy, winpcap, wirecap};
+use crate::{
+    bars, compress, contestants, failed, methods, ndr, pf_ring, send, stat, steer, tidy, winpcap, wirecap,
+};
 
 /// In the order in which they run.
 pub(super) const ALL: &[Entry] = &[
@@ -129,11 +131,7 @@ pub(super) const ALL: &[Entry] = &[
         question: "handlers that help one another, beside arithmetic",
         make: |settings| bench(settings, "queues", "Handlers that help one another", &["--quick"]),
     },
-    Entry {
-        name: "steer",
-        question: "what steering adds to a packet",
-        make: |settings| bench(settings, "steer", "The cost of steering", &["--quick"]),
-    },
+    Entry { name: "steer", question: "what steering adds to a packet", make: steer::make },
     Entry {
         name: "forward",
         question: "forwarding beside XDP redirect, AF_XDP, the bridge and tc mirred",
@@ -147,10 +145,7 @@ pub(super) const ALL: &[Entry] = &[
     Entry {
         name: "compress",
         question: "compression on the fly at the highest rate that tcpdump sustains without it",
-        make: |settings| {
-            let short = &["--duration", "100ms", "--sizes", "60"];
-            bench(settings, "compress", "Compression", short)
-        },
+        make: compress::make,
     },
     Entry {
         name: "libpcap",
@@ -165,7 +160,7 @@ pub(super) const ALL: &[Entry] = &[
     Entry {
         name: "send",
         question: "sending beside a bare live-frames loop, trafgen and tcpreplay",
-        make: |settings| bench(settings, "send", "Sending", &["--quick"]),
+        make: send::make,
     },
     Entry {
         name: "replay",

@@ -82,6 +82,12 @@ Examples:
 
 Requires root and two otherwise idle processors. Runs in a private network that is removed at the end.";
 
+const ALONE: &str = "\
+--quick checks that the benchmark works; its figures mean little. weir-bench run measures several in the same way, and \
+weir-bench compare shows what changed between two files of results.
+
+Requires root and two otherwise idle processors. Runs in private networks that are removed at the end.";
+
 /// Measure weir beside its limits and other programs on this machine.
 #[derive(Debug, Parser)]
 #[command(name = "weir-bench", version, max_term_width = 110)]
@@ -101,7 +107,8 @@ enum What {
     /// Compare the results of two runs.
     Compare(experiment::CompareArgs),
     /// Measure compression on the fly at the highest rate tcpdump sustains without it.
-    Compress(compress::CompressArgs),
+    #[command(after_help = ALONE)]
+    Compress(experiment::Stored),
     /// Put the results of a run into the documentation: tables, figures.
     Document(experiment::DocumentArgs),
     /// Compare filters with libpcap's: size, speed, compile time, cost in XDP.
@@ -126,13 +133,16 @@ enum What {
     /// Run experiments by name, all in the same way: a file of raw values, tables, one report with figures.
     Run(experiment::RunArgs),
     /// Compare sending with a bare live-frames loop, trafgen and tcpreplay.
-    Send(send::SendArgs),
+    #[command(after_help = ALONE)]
+    Send(experiment::Sized),
     /// Simulate handlers that help one another on machines with many queues.
     Simulate(wirecap::simulate::SimulateArgs),
     /// Compare counting by filter with an XDP program that only drops, and with libpcap.
-    Stat(stat::StatArgs),
+    #[command(after_help = ALONE)]
+    Stat(experiment::Timed),
     /// Measure what steering costs in the XDP program.
-    Steer(steer::SteerArgs),
+    #[command(after_help = ALONE)]
+    Steer(experiment::How),
     /// One compilation, which measures itself.
     #[command(hide = true)]
     CompileOnce(filter::OnceArgs),
@@ -217,7 +227,7 @@ fn run(cli: &Cli) -> Result<(), Failure> {
     match &cli.what {
         What::Capture(args) => capture(args),
         What::Compare(args) => experiment::compare(args),
-        What::Compress(args) => compress::run(args),
+        What::Compress(args) => args.sized.timed.how.run(args.settings(), &["compress"], list::ALL),
         What::CompileOnce(args) => filter::run_once(args),
         What::Document(args) => experiment::document(args, list::ALL),
         What::Filter(args) => filter::run(args),
@@ -231,10 +241,10 @@ fn run(cli: &Cli) -> Result<(), Failure> {
         What::Read(args) => files::run(args),
         What::Replay(args) => replay::run(args),
         What::Run(args) => experiment::run(args, list::ALL),
-        What::Send(args) => send::run(args),
+        What::Send(args) => args.timed.how.run(args.settings(), &["send"], list::ALL),
         What::Simulate(args) => wirecap::simulate::run(args),
-        What::Stat(args) => stat::run(args),
-        What::Steer(args) => steer::run(args),
+        What::Stat(args) => args.how.run(args.settings(), &["stat"], list::ALL),
+        What::Steer(how) => how.run(how.settings(), &["steer"], list::ALL),
         What::Receive(args) => receive::run(args),
         What::ReceiveAfXdp(args) => receive::run_af_xdp(args),
     }

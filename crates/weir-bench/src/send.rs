@@ -11,16 +11,13 @@
 
 use std::fmt::Write as _;
 use std::fs;
-use std::io::{self, Write as _};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use clap::Args;
 use rustix::thread::{CpuSet, sched_setaffinity};
-use serde::Serialize;
 use tempfile::TempDir;
 use weir::send::{Backend, Due, Pace, Sender};
 use weir::traffic::{Description, Order, Sizes, Tables};
@@ -29,54 +26,17 @@ use weir_bpf::lab::{TransmitAll, Verdict};
 use weir_lab::{Hook, Network, Traffic, Veth};
 use weir_sys::testrun;
 
-use crate::bars::{Bar, Wanted};
+use crate::bars::Wanted;
+use crate::experiment::{
+    self, About, Axis, Better, Experiment, Judged, Measure, Outcome, Role, Series, Settings, Taken,
+};
+use crate::failed;
 use crate::failure::Failure;
-use crate::fault::Fault;
 use crate::files::write_pcap;
-use crate::machine::Machine;
 use crate::program::find;
 use crate::sample::GENERATOR_CPU;
-use crate::spread::Spread;
-use crate::table::{bar_rows, markdown};
 use crate::tidy;
-use crate::{believable, create, failed, save, two_processors};
-use crate::{style, units};
-
-const EXAMPLES: &str = "\
-Examples:
-  weir-bench send --json send.json
-        Run everything, three rounds (about three minutes).
-  weir-bench send --sizes 60 --rounds 9
-        Packets of one size.
-  weir-bench send --quick
-        Check that the benchmark works; the rates mean little.
-
-Requires root and two otherwise idle processors. Runs in a private network that is removed at the end. Tables are \
-Markdown.";
-
-#[derive(Debug, Args)]
-#[command(after_help = EXAMPLES)]
-pub(super) struct SendArgs {
-    /// Number of rounds; default: 3.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
-    rounds: Option<u32>,
-
-    /// Sending time per contestant and round; default: 1s.
-    #[arg(long, value_name = "TIME", value_parser = units::duration)]
-    duration: Option<Duration>,
-
-    /// Frame sizes in bytes, without the checksum: 60 to 1514; default: 60,128,256,512,1024,1514.
-    #[arg(long, value_name = "SIZE,...", value_delimiter = ',', value_parser = clap::value_parser!(u16).range(60..=1514))]
-    sizes: Option<Vec<u16>>,
-
-    /// Run one short round with the smallest frames.
-    #[arg(long)]
-    quick: bool,
-
-    /// Write all measurements to FILE.
-    #[arg(long, value_name = "FILE")]
-    json: Option<PathBuf>,
-}
+use crate::units;
 
 /// A way to send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -111,6 +71,14 @@ impl Contestant {
         }
     }
 
+    fn role(self) -> Role {
+        match self {
+            Self::Bare => Role::Limit,
+            Self::Trafgen | Self::Tcpreplay => Role::Peer,
+            _ => Role::Ours,
+        }
+    }
+
     /// The program that it needs, and its package.
     fn program(self) -> Option<(&'static str, &'static str)> {
         match self {
@@ -127,22 +95,9 @@ impl Contestant {
     }
 }
 
-#[derive(Debug, Serialize)]
-struct Report {
-    machine: Machine,
-    rounds: u32,
-    samples: Vec<Sample>,
-    bars: Vec<Bar>,
-    /// Turns that gave no result.
-    faults: Vec<Fault>,
-}
-
-/// A turn.
-#[derive(Clone, Debug, Serialize)]
+/// What came of a turn.
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Sample {
-    contestant: &'static str,
-    size: u16,
-    round: u32,
     /// Packets that it says it has sent, or that it was to send.
     pub(crate) sent: u64,
     pub(crate) arrived: u64,
@@ -166,58 +121,88 @@ const CALL: u32 = 1 << 16;
 /// How long frames may stay on their way.
 pub(super) const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Runs the command.
-pub(super) fn run(args: &SendArgs) -> Result<(), Failure> {
-    let json = create(args.json.as_deref())?;
-    two_processors()?;
-    let machine = Machine::describe("/dev/shm".as_ref());
-    style::say(format_args!("{machine}"));
-    let quick = args.quick;
-    let rounds = args.rounds.unwrap_or(if quick { 1 } else { 3 });
-    let usual = Duration::from_millis(if quick { 50 } else { 1000 });
-    let turn = Turn { duration: args.duration.unwrap_or(usual), quick };
-    let all = if quick { vec![60] } else { vec![60, 128, 256, 512, 1024, 1514] };
-    let sizes = args.sizes.clone().unwrap_or(all);
+/// Frames of these sizes.
+const SIZES: [u16; 6] = [60, 128, 256, 512, 1024, 1514];
 
-    let here = Contestant::ALL.into_iter().filter(|contestant| match contestant.missing() {
-        Some(why) => {
-            style::say(format_args!("{why}"));
-            false
-        }
-        None => true,
-    });
-    let here: Vec<_> = here.collect();
-    let network = Network::new(Veth::default()).map_err(failed("make a private network"))?;
-    let (mut samples, mut faults) = (Vec::new(), Vec::new());
-    for round in 1..=rounds {
-        for &size in &sizes {
-            let lab = Lab::new(&network, size)?;
-            for &contestant in &here {
-                let told = |what: &str| {
-                    style::say(format_args!("[{round}] {size:>4} B  {:34} {what}", contestant.name()))
-                };
-                match lab.sample(contestant, round, turn) {
-                    Ok(sample) => {
-                        told(&format!("{:>6.2} Mpps", sample.rate / 1e6));
-                        samples.push(sample);
-                    }
-                    Err(failure) => {
-                        told("failed");
-                        faults.push(Fault::new(contestant.name(), &failure));
-                    }
-                }
-            }
+struct Sending {
+    network: Network,
+    sizes: Vec<u16>,
+    turn: Turn,
+}
+
+/// Makes the network.
+pub(super) fn make(settings: &Settings) -> Result<Box<dyn Experiment>, Failure> {
+    let network = settings.network("send", Veth::default())?;
+    let turn = Turn { duration: settings.time(1000), quick: settings.quick };
+    Ok(Box::new(Sending { network, sizes: settings.sizes(&SIZES), turn }))
+}
+
+impl Experiment for Sending {
+    fn about(&self) -> About {
+        let series = Contestant::ALL.map(|one| Series::new(one.name(), one.name(), one.role()));
+        let missing = Contestant::ALL.into_iter();
+        About {
+            name: "send".to_owned(),
+            title: "Sending".to_owned(),
+            method: "One processor sends as fast as it can; at the other end of the pair an XDP program counts packets and drops \
+                     them. What was sent has to arrive. A rate is that of arrivals."
+                .to_owned(),
+            axis: Some(Axis::frame()),
+            measures: vec![
+                Measure::new("rate", "packets that arrived", "Mpps", Better::Higher),
+                Measure::new("sent", "packets sent", "packets", Better::Neither),
+                Measure::new("arrived", "packets that arrived", "packets", Better::Neither),
+            ],
+            series: series.to_vec(),
+            missing: missing.filter_map(|one| Some([one.name().to_owned(), one.missing()?])).collect(),
+            versus: OTHERS[1..].iter().map(|(other, _)| pair(*other).map(str::to_owned)).collect(),
+            ..About::default()
         }
     }
-    let bars = bars(&samples);
-    let report = Report { machine, rounds, samples, bars, faults };
-    report.print(&sizes).map_err(failed("write to standard output"))?;
-    if let Some((path, file)) = json {
-        save(path, file, &serde_json::to_string_pretty(&report).map_err(failed("make JSON"))?)?;
+
+    fn turns(&self) -> Vec<experiment::Turn> {
+        let of = |size: &u16| {
+            let (size, all) = (u64::from(*size), Contestant::ALL.into_iter());
+            let present = all.filter(|contestant| contestant.missing().is_none());
+            present.map(move |contestant| experiment::Turn::of(contestant.name(), Some(size)))
+        };
+        self.sizes.iter().flat_map(of).collect()
     }
-    believable(
-        report.faults.len() + report.samples.iter().filter(|sample| sample.sent != sample.arrived).count(),
-    )
+
+    fn take(&mut self, turn: &experiment::Turn, _round: u32) -> Result<Taken, Failure> {
+        let contestant = Contestant::ALL.into_iter().find(|contestant| contestant.name() == turn.series);
+        let size = u16::try_from(turn.at.expect("turns have a size")).expect("frames are short");
+        let lab = Lab::new(&self.network, size)?;
+        let Sample { sent, arrived, rate } =
+            lab.sample(contestant.expect("turns are of contestants"), self.turn)?;
+        let mut taken = Taken::default();
+        taken.add(turn, "rate", rate / 1e6);
+        taken.add(turn, "sent", sent as f64);
+        taken.add(turn, "arrived", arrived as f64);
+        if sent != arrived {
+            taken.problems.push(format!("{sent} packets sent, {arrived} arrived"));
+        }
+        Ok(taken)
+    }
+
+    /// Of the smallest frames.
+    fn bars(&self, outcome: &Outcome) -> Vec<Judged> {
+        let bar = |(other, least)| {
+            let pair = pair(other);
+            let name = format!("{}, 60 B", pair.join(" / "));
+            let ratios = outcome.ratios(pair, "rate", Some(60.0));
+            Judged::new(&name, Wanted::AtLeast(least), "times", ratios)
+        };
+        OTHERS.map(bar).to_vec()
+    }
+}
+
+/// Those that live frames are compared with, and how many times as fast they have to be.
+const OTHERS: [(Contestant, f64); 3] =
+    [(Contestant::Bare, 0.9), (Contestant::Trafgen, 5.0), (Contestant::Tcpreplay, 10.0)];
+
+fn pair(other: Contestant) -> [&'static str; 2] {
+    [Contestant::Live.name(), other.name()]
 }
 
 /// The network, and frames of one size.
@@ -246,7 +231,7 @@ impl<'a> Lab<'a> {
         self.directory.path().join(name)
     }
 
-    pub(crate) fn sample(&self, contestant: Contestant, round: u32, turn: Turn) -> Result<Sample, Failure> {
+    pub(crate) fn sample(&self, contestant: Contestant, turn: Turn) -> Result<Sample, Failure> {
         let hook = Hook::attach(&self.network.pair().rx, Verdict::Drop).map_err(failed("count packets"))?;
         let (sent, rate) = match contestant {
             Contestant::Trafgen | Contestant::Tcpreplay => {
@@ -264,7 +249,7 @@ impl<'a> Lab<'a> {
         };
         let trial = if contestant.program().is_some() && !turn.quick { TRIAL } else { 0 };
         let arrived = hook.wait_for(trial + sent, PATIENCE) - trial;
-        Ok(Sample { contestant: contestant.name(), size: self.size, round, sent, arrived, rate })
+        Ok(Sample { sent, arrived, rate })
     }
 
     /// Sends in this process, and returns the number of packets.
@@ -388,56 +373,4 @@ fn pin() -> Result<(), Failure> {
     let mut only = CpuSet::new();
     only.set(usize::try_from(GENERATOR_CPU).expect("a small number"));
     sched_setaffinity(None, &only).map_err(failed("pin to one processor"))
-}
-
-/// The rates of a contestant with frames of a size.
-fn rates(samples: &[Sample], contestant: Contestant, size: u16) -> impl Iterator<Item = (u32, f64)> {
-    let those = samples.iter().filter(move |s| s.contestant == contestant.name() && s.size == size);
-    those.map(|sample| (sample.round, sample.rate))
-}
-
-/// What the issue of speed is about: frames of 60 bytes.
-fn bars(samples: &[Sample]) -> Vec<Bar> {
-    let ratio = |of, over| {
-        let others: Vec<_> = rates(samples, over, 60).collect();
-        let in_round = |(round, rate): (u32, f64)| {
-            let (_, other) = others.iter().find(|(other, _)| *other == round)?;
-            Some(rate / other)
-        };
-        Spread::of(rates(samples, of, 60).filter_map(in_round))
-    };
-    let bar = |over: Contestant, wanted| {
-        let name = format!("{} / {}", Contestant::Live.name(), over.name());
-        Bar::new(&name, Some(60), Wanted::AtLeast(wanted), "times", ratio(Contestant::Live, over))
-    };
-    vec![bar(Contestant::Bare, 0.9), bar(Contestant::Trafgen, 5.0), bar(Contestant::Tcpreplay, 10.0)]
-}
-
-impl Report {
-    fn print(&self, sizes: &[u16]) -> io::Result<()> {
-        let heads = sizes.iter().map(|size| format!("{size} B"));
-        let mut rows = vec![[String::new()].into_iter().chain(heads).collect::<Vec<_>>()];
-        for contestant in Contestant::ALL {
-            let cell = |size: &u16| match Spread::of(
-                rates(&self.samples, contestant, *size).map(|(_, rate)| rate),
-            ) {
-                Some(Spread { median, min, max }) => {
-                    format!("{:.2} ({:.2}..{:.2})", median / 1e6, min / 1e6, max / 1e6)
-                }
-                None => "-".to_owned(),
-            };
-            rows.push([contestant.name().to_owned()].into_iter().chain(sizes.iter().map(cell)).collect());
-        }
-        let mut stdout = io::stdout().lock();
-        write!(stdout, "\nMpps arrived: median (range)\n\n{}", markdown(&rows))?;
-        write!(stdout, "\nTargets\n\n{}", markdown(&bar_rows(&self.bars)))?;
-        for sample in self.samples.iter().filter(|sample| sample.sent != sample.arrived) {
-            let Sample { contestant, size, round, sent, arrived, .. } = sample;
-            writeln!(stdout, "[{round}] {size} B {contestant}: {arrived} of {sent} packets arrived")?;
-        }
-        for fault in &self.faults {
-            writeln!(stdout, "{}: {}", fault.what, fault.message)?;
-        }
-        stdout.flush()
-    }
 }

@@ -9,71 +9,23 @@
 //!
 //! The frames match some filters and not the others. weir's counts have to say so, and be those of all frames sent.
 
-use std::fmt::Write as _;
-use std::io::{self, Write as _};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
-use clap::Args;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use weir_lab::Verdict;
 
 use crate::bars::{Bar, Wanted};
 use crate::contestants::{Contestant, Way};
 use crate::experiment::{About, Contest, Experiment, Settings};
+use crate::failed;
 use crate::failure::Failure;
-use crate::fault::Fault;
 use crate::files::SIZE;
 use crate::libpcap::counter;
-use crate::machine::Machine;
 use crate::program::{Counts, Program, WEIR};
-use crate::sample::{Lab, Limits, Sample};
+use crate::sample::Sample;
 use crate::spread::Spread;
-use crate::table::{bar_rows, markdown};
 use crate::tidy;
-use crate::{believable, create, failed, save, two_processors};
-use crate::{style, units};
-
-const EXAMPLES: &str = "\
-Examples:
-  weir-bench stat --json stat.json
-        Run everything, five rounds (about two minutes).
-  weir-bench stat --quick
-        Check that the benchmark works; the rates mean little.
-
-Requires root, two otherwise idle processors, and cc and libpcap-dev, which compile a counting program. Runs in a \
-private network that is removed at the end. Tables are Markdown.";
-
-#[derive(Debug, Args)]
-#[command(after_help = EXAMPLES)]
-pub(super) struct StatArgs {
-    /// Number of rounds; default: 5.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
-    rounds: Option<u32>,
-
-    /// Sending time per contestant and round; default: 1s.
-    #[arg(long, value_name = "TIME", value_parser = units::duration)]
-    duration: Option<Duration>,
-
-    /// Run one short round.
-    #[arg(long)]
-    quick: bool,
-
-    /// Write all measurements to FILE.
-    #[arg(long, value_name = "FILE")]
-    json: Option<PathBuf>,
-}
-
-#[derive(Debug, Serialize)]
-struct Report {
-    machine: Machine,
-    rounds: u32,
-    filters: [&'static str; 10],
-    samples: Vec<Sample>,
-    bars: Vec<Bar>,
-    /// Turns that gave no result.
-    faults: Vec<Fault>,
-}
 
 /// The name of a filter says what it matches of the frames: all of them, or none.
 const FILTERS: [&str; 10] = [
@@ -172,7 +124,7 @@ impl Account {
     }
 }
 
-/// The same in rounds with the other experiments.
+/// Compiles the C program and makes the network.
 pub(super) fn make(settings: &Settings) -> Result<Box<dyn Experiment>, Failure> {
     let dir = tidy::folder().map_err(failed("create a folder"))?;
     let contestants = contestants(&counter::compile(dir.path())?);
@@ -186,44 +138,6 @@ pub(super) fn make(settings: &Settings) -> Result<Box<dyn Experiment>, Failure> 
         ..About::default()
     };
     Ok(Box::new(Contest::new(settings, about, contestants, &[60], dir, bars)?))
-}
-
-/// Runs the command.
-pub(super) fn run(args: &StatArgs) -> Result<(), Failure> {
-    let json = create(args.json.as_deref())?;
-    two_processors()?;
-    let shm = Path::new("/dev/shm");
-    let machine = Machine::describe(shm);
-    style::say(format_args!("{machine}"));
-    let rounds = args.rounds.unwrap_or(if args.quick { 1 } else { 5 });
-    let usual = Duration::from_millis(if args.quick { 50 } else { 1000 });
-    let limits = Limits::new(args.duration.unwrap_or(usual), shm)?;
-    let dir = tidy::folder().map_err(failed("create a folder"))?;
-    let contestants = contestants(&counter::compile(dir.path())?);
-    let lab = Lab::new()?;
-    let (mut samples, mut faults) = (Vec::new(), Vec::new());
-    for round in 1..=rounds {
-        for contestant in &contestants {
-            let head = format!("[{round}] {:<34}", contestant.title);
-            match lab.sample(contestant, SIZE as usize, round, &limits) {
-                Ok(sample) => {
-                    style::say(format_args!("{head} {sample}"));
-                    samples.push(sample);
-                }
-                Err(failure) => {
-                    style::say(format_args!("{head} {}", style::stderr().red(failure.message())));
-                    faults.push(Fault::new(contestant.name, &failure));
-                }
-            }
-        }
-    }
-    let bars = bars(&samples);
-    let report = Report { machine, rounds, filters: FILTERS, samples, bars, faults };
-    report.print(&contestants).map_err(failed("write to standard output"))?;
-    if let Some((path, file)) = json {
-        save(path, file, &serde_json::to_string_pretty(&report).map_err(failed("make JSON"))?)?;
-    }
-    believable(report.faults.len() + report.samples.iter().filter(|s| !s.problems.is_empty()).count())
 }
 
 fn of<'a>(samples: &'a [Sample], contestant: &str) -> impl Iterator<Item = &'a Sample> {
@@ -263,39 +177,6 @@ fn bars(samples: &[Sample]) -> Vec<Bar> {
         cost(XDP[0]),
         cost(TC[0]),
     ]
-}
-
-impl Report {
-    fn print(&self, contestants: &[Contestant]) -> io::Result<()> {
-        let head =
-            ["", "Mpps counted: median (range)", "kernel, ns", "program, ns", "beyond the stack, ns", "lost"];
-        let mut rows = vec![head.map(str::to_owned).to_vec()];
-        for contestant in contestants {
-            let turns: Vec<&Sample> = of(&self.samples, contestant.name).collect();
-            let number = |values: Option<Spread>| {
-                values.map_or_else(|| "-".to_owned(), |values| format!("{:.0}", values.median))
-            };
-            let rate = Spread::of(turns.iter().map(|turn| turn.rate / 1e6));
-            let beyond = turns.iter().filter(|_| contestant.stack && contestant.name != STACK);
-            rows.push(vec![
-                contestant.title.to_owned(),
-                rate.map_or_else(|| "-".to_owned(), |rate| rate.to_string()),
-                number(Spread::of(turns.iter().map(|turn| turn.kernel_ns))),
-                number(Spread::of(turns.iter().filter_map(|turn| turn.reader_ns))),
-                number(Spread::of(beyond.filter_map(|turn| added(turn, &self.samples)))),
-                units::grouped(turns.iter().map(|turn| turn.lost).sum()),
-            ]);
-        }
-        let mut text =
-            format!("\n{SIZE}-byte frames; processor time is that of a packet\n\n{}", markdown(&rows));
-        let _infallible = write!(text, "\nTargets\n\n{}", markdown(&bar_rows(&self.bars)));
-        for fault in &self.faults {
-            let _infallible = writeln!(text, "{}: {}", fault.what, fault.message);
-        }
-        let mut stdout = io::stdout().lock();
-        stdout.write_all(text.as_bytes())?;
-        stdout.flush()
-    }
 }
 
 #[cfg(test)]

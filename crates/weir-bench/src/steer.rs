@@ -4,53 +4,17 @@
 //! it, in turns; processor time of this thread counts, and what lies between two of them is told. Nobody takes what is laid
 //! down, so most packets find no chunk: the same for all, and none of it is steering's.
 
-use std::io::{self, Write};
 use std::net::Ipv4Addr;
-use std::path::PathBuf;
 
-use clap::Args;
-use serde::Serialize;
 use weir_bpf::pool::{PoolOptions, Stamp, SteerBy, Steering};
 use weir_bpf::writers::{Driven, Writers};
 use weir_bpf::xdp::{Options, Program};
 use weir_lab::Traffic;
 
-use super::machine::Machine;
-use super::process::thread_time;
-use super::spread::Spread;
-use super::table::table;
-use super::{create, failed, save};
+use crate::experiment::{About, Better, Experiment, Found, Measure, Role, Series, Settings, Taken, Turn};
 use crate::failure::Failure;
-use crate::style;
-
-#[derive(Debug, Args)]
-pub(super) struct SteerArgs {
-    /// Number of rounds.
-    #[arg(long, value_name = "N", default_value = "9", value_parser = clap::value_parser!(u32).range(1..=1000))]
-    rounds: u32,
-
-    /// Run a shorter benchmark.
-    #[arg(long)]
-    quick: bool,
-
-    /// Write all measurements to FILE.
-    #[arg(long, value_name = "FILE")]
-    json: Option<PathBuf>,
-}
-
-#[derive(Debug, Serialize)]
-struct Report {
-    machine: Machine,
-    added: Vec<Added>,
-}
-
-/// What a kind of steering adds to a packet.
-#[derive(Debug, Serialize)]
-struct Added {
-    steer: &'static str,
-    packet: &'static str,
-    nanoseconds: Option<Spread>,
-}
+use crate::process::thread_time;
+use crate::spread::Spread;
 
 /// Kinds of steering, the first of which is none.
 const KINDS: [(&str, Option<SteerBy>); 5] = [
@@ -61,40 +25,64 @@ const KINDS: [(&str, Option<SteerBy>); 5] = [
     ("inner", Some(SteerBy::Inner)),
 ];
 
-/// Runs the command.
-pub(super) fn run(args: &SteerArgs) -> Result<(), Failure> {
-    let json = create(args.json.as_deref())?;
-    let machine = Machine::describe("/dev/shm".as_ref());
-    style::say(format_args!("{machine}"));
-    let programs = KINDS.map(|(_, by)| load(by));
-    let programs: Vec<Program> = programs.into_iter().collect::<Result<_, _>>()?;
-    // Short turns: between two of them the machine does not change its speed.
-    let repeat = if args.quick { 5_000 } else { 50_000 };
-    let mut added = Vec::new();
-    for (packet, frame) in packets().map_err(Failure::new)? {
-        let spreads = measure(&programs, &frame, args.rounds, repeat)?;
-        let kinds = KINDS.iter().zip(spreads).skip(1);
-        added.extend(kinds.map(|(&(steer, _), nanoseconds)| Added { steer, packet, nanoseconds }));
-    }
-    let mut rows = vec![["", "packet", "adds", "min..max"].map(str::to_owned).to_vec()];
-    rows.extend(added.iter().map(Added::row));
-    let mut stdout = io::stdout().lock();
-    let printed = write!(stdout, "{}", table(&rows));
-    printed.and_then(|()| stdout.flush()).map_err(failed("write to standard output"))?;
-    if let Some((path, file)) = json {
-        let report = Report { machine, added };
-        save(path, file, &serde_json::to_string_pretty(&report).map_err(failed("make JSON"))?)?;
-    }
-    Ok(())
+/// The program with each kind, and the packets that it gets.
+struct Steer {
+    programs: Vec<Program>,
+    packets: [(&'static str, Vec<u8>); 4],
+    /// How often the kernel runs a program on a packet in a call.
+    repeat: u32,
 }
 
-impl Added {
-    fn row(&self) -> Vec<String> {
-        let [median, range] = match self.nanoseconds {
-            Some(Spread { median, min, max }) => [format!("{median:.1} ns"), format!("{min:.1}..{max:.1}")],
-            None => [String::new(), String::new()],
+/// Loads the programs.
+pub(super) fn make(settings: &Settings) -> Result<Box<dyn Experiment>, Failure> {
+    settings.without_cards("steer")?;
+    let programs = KINDS.iter().map(|(_, by)| load(*by)).collect::<Result<_, _>>()?;
+    // Short turns: between two of them the machine does not change its speed.
+    let repeat = if settings.quick { 5_000 } else { 50_000 };
+    Ok(Box::new(Steer { programs, packets: packets().map_err(Failure::new)?, repeat }))
+}
+
+impl Experiment for Steer {
+    fn about(&self) -> About {
+        let measure = |(packet, _): &(&str, _)| {
+            let title = format!("processor time added to a packet, {packet}");
+            Measure::new(packet, &title, "ns", Better::Lower)
         };
-        vec![self.steer.to_owned(), self.packet.to_owned(), median, range]
+        let series = |(kind, _): &(&str, _)| Series::new(kind, &format!("steering by {kind}"), Role::Ours);
+        About {
+            name: "steer".to_owned(),
+            title: "The cost of steering".to_owned(),
+            method: "The kernel runs the program of a capture on the same packet again and again, without steering and with \
+                     each kind of it, in turn. A value is the processor time that a packet takes longer than without."
+                .to_owned(),
+            measures: self.packets.iter().map(measure).collect(),
+            series: KINDS[1..].iter().map(series).collect(),
+            ..About::default()
+        }
+    }
+
+    fn turns(&self) -> Vec<Turn> {
+        self.packets.iter().map(|(packet, _)| Turn::of(packet, None)).collect()
+    }
+
+    fn take(&mut self, turn: &Turn, _round: u32) -> Result<Taken, Failure> {
+        let packet = self.packets.iter().find(|(name, _)| *name == turn.name);
+        let (name, packet) = packet.expect("turns are of packets");
+        let mut added = vec![Vec::new(); self.programs.len()];
+        for _ in 0..TURNS {
+            let mut first = None;
+            for (added, program) in added.iter_mut().zip(&self.programs) {
+                let before = thread_time();
+                program.run(packet, self.repeat).map_err(Failure::new)?;
+                let time = (thread_time() - before).as_secs_f64() * 1e9 / f64::from(self.repeat);
+                added.push(time - *first.get_or_insert(time));
+            }
+        }
+        let medians =
+            KINDS.iter().zip(added).skip(1).filter_map(|((kind, _), added)| {
+                Some(Found::new(kind, name, None, Spread::of(added)?.median))
+            });
+        Ok(Taken { found: medians.collect(), problems: Vec::new() })
     }
 }
 
@@ -116,34 +104,8 @@ const VXLAN: u16 = 4789;
 const UDP: u8 = 17;
 const MORE_FRAGMENTS: u8 = 0x20;
 
-/// Turns of a round, of which the median counts.
+/// Turns of each program in a round, of which the median counts.
 const TURNS: u32 = 15;
-
-/// Nanoseconds a packet that each program takes more than the first.
-fn measure(
-    programs: &[Program],
-    packet: &[u8],
-    rounds: u32,
-    repeat: u32,
-) -> Result<Vec<Option<Spread>>, Failure> {
-    let mut medians = vec![Vec::new(); programs.len()];
-    for _ in 0..rounds {
-        let mut added = vec![Vec::new(); programs.len()];
-        for _ in 0..TURNS {
-            let mut first = None;
-            for (added, program) in added.iter_mut().zip(programs) {
-                let before = thread_time();
-                program.run(packet, repeat).map_err(Failure::new)?;
-                let time = (thread_time() - before).as_secs_f64() * 1e9 / f64::from(repeat);
-                added.push(time - *first.get_or_insert(time));
-            }
-        }
-        for (medians, added) in medians.iter_mut().zip(added) {
-            medians.extend(Spread::of(added).map(|spread| spread.median));
-        }
-    }
-    Ok(medians.into_iter().map(Spread::of).collect())
-}
 
 /// The program of a capture in mode exclusive without timestamps, with a small pool.
 fn load(by: Option<SteerBy>) -> Result<Program, Failure> {

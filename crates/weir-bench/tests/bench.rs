@@ -302,15 +302,6 @@ fn root_wrong_lines_are_found() {
 }
 
 #[root_test]
-fn root_compressing_is_measured() {
-    let dir = tempfile::tempdir().expect("a folder");
-    let short =
-        short(&["compress", "--rounds", "1", "--duration", "50ms", "--sizes", "60", "--dir"], dir.path());
-    let samples = short["samples"].as_array().expect("a list");
-    assert!(samples.len() == 1 && samples[0]["problem"].is_null(), "{samples:?}");
-}
-
-#[root_test]
 fn root_the_cost_for_a_host_is_measured() {
     let report = short(&["host", "--rounds", "1", "--duration", "100ms"], Path::new(""));
     let samples = report["samples"].as_array().expect("a list");
@@ -329,42 +320,6 @@ fn root_replaying_is_measured() {
     assert!(samples[3..].iter().all(|sample| sample["off"]["p99"].is_number()), "{report}");
     let bars = report["bars"].as_array().expect("a list");
     assert!(bars.iter().all(|bar| bar["measured"]["median"].is_number()), "{report}");
-}
-
-#[root_test]
-fn root_sending_is_measured() {
-    let report = short(&["send", "--quick"], Path::new(""));
-    let samples = report["samples"].as_array().expect("a list");
-    let weirs =
-        samples.iter().filter(|sample| sample["contestant"].as_str().expect("a name").contains("weir"));
-    assert_eq!(weirs.count(), 4, "{samples:?}");
-    for sample in samples {
-        assert!(sample["rate"].as_f64() > Some(0.0), "{sample}");
-        assert!(sample["sent"].as_u64() > Some(0) && sample["sent"] == sample["arrived"], "{sample}");
-    }
-    assert!(report["bars"][0]["measured"]["median"].is_number(), "{report}");
-}
-
-#[root_test]
-fn root_counting_is_measured() {
-    let report = short(&["stat", "--quick"], Path::new(""));
-    let samples = report["samples"].as_array().expect("a list");
-    assert_eq!(samples.len(), 11, "{report}");
-    for sample in samples {
-        let counted = sample["delivered"].as_u64().zip(sample["dropped"].as_u64().or(Some(0)));
-        let all = counted.map(|(delivered, dropped)| delivered + dropped);
-        assert!(all > Some(0) && all == sample["accepted"].as_u64(), "{sample}");
-    }
-    let bars = report["bars"].as_array().expect("a list");
-    assert!(bars.iter().all(|bar| bar["measured"]["median"].is_number()), "{report}");
-}
-
-#[root_test]
-fn root_steering_is_measured() {
-    let report = short(&["steer", "--rounds", "1", "--quick"], Path::new(""));
-    let added = report["added"].as_array().expect("a list");
-    assert_eq!(added.len(), 16, "four kinds, four packets: {added:?}");
-    assert!(added.iter().all(|kind| kind["nanoseconds"]["median"].is_number()), "{added:?}");
 }
 
 #[test]

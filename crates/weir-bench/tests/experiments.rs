@@ -19,10 +19,10 @@ const PATIENCE: Duration = Duration::from_secs(30);
 
 /// The results of a short `weir-bench run`, its words and its page.
 fn experiment(name: &str) -> (Value, String, String) {
-    experiment_by(&[name], Command::output)
+    experiment_by(&["run", name], Command::output)
 }
 
-/// The same with more words, run in a way of its own.
+/// The same of these words, run in a way of its own.
 fn experiment_by(
     words: &[&str],
     run: impl FnOnce(&mut Command) -> io::Result<Output>,
@@ -30,7 +30,7 @@ fn experiment_by(
     let place = tempfile::tempdir().expect("a folder");
     let files = [place.path().join("r.json"), place.path().join("r.html")];
     let mut bench = Command::new(env!("CARGO_BIN_EXE_weir-bench"));
-    bench.arg("run").args(words).args(["--quick", "--json"]).arg(&files[0]).arg("--html").arg(&files[1]);
+    bench.args(words).args(["--quick", "--json"]).arg(&files[0]).arg("--html").arg(&files[1]);
     let output = run(&mut bench).expect("run weir-bench");
     let told = told(&output);
     assert!(output.status.success(), "{told}");
@@ -47,6 +47,17 @@ fn processes_with(variable: &str) -> usize {
     let processes = fs::read_dir("/proc").expect("processes").flatten();
     let environments = processes.filter_map(|entry| fs::read(entry.path().join("environ")).ok());
     environments.filter(|all| all.split(|byte| *byte == 0).any(|one| one == variable.as_bytes())).count()
+}
+
+/// The outcome of a short benchmark by its own command.
+fn alone(words: &[&str]) -> Value {
+    let (results, ..) = experiment_by(words, Command::output);
+    results["outcomes"][0].clone()
+}
+
+/// Whether all targets are of something that was measured.
+fn is_judged(outcome: &Value) -> bool {
+    outcome["bars"].as_array().is_some_and(|bars| bars.iter().all(|bar| bar["met"].is_boolean()))
 }
 
 /// The values of a measure by series and place.
@@ -80,6 +91,31 @@ fn root_experiments_end_in_a_report() {
     let private = &machine["interfaces"][0];
     assert_eq!((private["driver"].as_str(), private["rx_queues"].as_u64()), (Some("veth"), Some(2)));
     assert!(page.contains("<summary>The machine</summary>") && page.contains("<td>peers tcpdump</td>"));
+}
+
+#[root_test]
+fn root_sending_is_measured() {
+    let outcome = alone(&["send"]);
+    let missing = outcome["about"]["missing"].as_array().expect("a list").len();
+    let [rate, sent, arrived] = ["rate", "sent", "arrived"].map(|measure| values(&outcome, measure));
+    assert_eq!(rate.len() + missing, 7, "{outcome}");
+    assert!(rate.iter().all(|(.., rate)| *rate > 0.0) && sent == arrived, "{outcome}");
+    assert!(is_judged(&outcome) || missing > 0, "{outcome}");
+}
+
+#[root_test]
+fn root_steering_is_measured() {
+    let outcome = alone(&["steer"]);
+    for packet in ["IPv4", "IPv6", "VXLAN", "first fragment"] {
+        assert_eq!(values(&outcome, packet).len(), 4, "a value for each kind: {outcome}");
+    }
+}
+
+#[root_test]
+fn root_compressing_is_measured() {
+    // Whether zstd and a reader of its own agree with the file is checked in each turn.
+    let outcome = alone(&["compress", "--duration", "50ms"]);
+    assert!(values(&outcome, "share")[0].2 > 0.0 && is_judged(&outcome), "{outcome}");
 }
 
 #[root_test]
@@ -514,7 +550,7 @@ fn root_cards_are_measured_and_come_back_as_they_were() {
     let before = settings(&home, cards);
     assert!(before.contains("mtu 1600") && before.contains("promiscuity 1"), "{before}");
 
-    let words = ["winpcap-delivery", "--rx", rx, "--tx", tx];
+    let words = ["run", "winpcap-delivery", "--rx", rx, "--tx", tx];
     let (results, told, page) = experiment_by(&words, |bench| run_in(&home, bench));
     let outcome = &results["outcomes"][0];
     let [sent, received, lost] = ["sent", "received", "lost"].map(|measure| values(outcome, measure));

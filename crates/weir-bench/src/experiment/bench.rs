@@ -43,21 +43,6 @@ struct Bar {
 struct Report {
     #[serde(default)]
     bars: Vec<Bar>,
-    /// What steering adds to a packet.
-    #[serde(default)]
-    added: Vec<Added>,
-}
-
-#[derive(Debug, Deserialize)]
-struct Added {
-    steer: String,
-    packet: String,
-    nanoseconds: Option<Median>,
-}
-
-#[derive(Debug, Deserialize)]
-struct Median {
-    median: f64,
 }
 
 const MORE: &str = "more is better";
@@ -127,8 +112,7 @@ impl Experiment for Bench {
         if !status.success() {
             taken.problems.push(format!("weir-bench {} ended ({status}); see above", self.name));
         }
-        let added = report.added.into_iter().map(Added::bar);
-        let bars: Vec<Bar> = report.bars.into_iter().chain(added).collect();
+        let bars = report.bars;
         for bar in &bars {
             let measure = if bar.wanted.starts_with(">=") { MORE } else { LESS };
             taken.found.extend(bar.judged.map(|value| Found::new(&bar.title(), measure, None, value)));
@@ -165,14 +149,5 @@ impl Bar {
     fn title(&self) -> String {
         let size = self.size.map(|size| format!(", {size} B")).unwrap_or_default();
         format!("{}{size}", self.name)
-    }
-}
-
-impl Added {
-    /// Nothing was promised of it.
-    fn bar(self) -> Bar {
-        let name = format!("steering by {} adds, {}, ns", self.steer, self.packet);
-        let judged = self.nanoseconds.map(|spread| spread.median);
-        Bar { name, size: None, wanted: String::new(), judged, unit: "ns".to_owned(), worst: false }
     }
 }

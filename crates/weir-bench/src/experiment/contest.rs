@@ -33,21 +33,23 @@ impl Contest {
     ) -> Result<Self, Failure> {
         let lab = Lab::on(settings.cards.as_ref())?;
         let limits = Limits::new(settings.time(1000), &settings.dir)?;
-        let sizes = if settings.quick { &sizes[..1] } else { sizes };
-        let series = contestants.iter().map(|contestant| Series {
-            name: contestant.name.to_owned(),
-            title: contestant.title.to_owned(),
-            role: match contestant.way {
+        let is_wanted = |contestant: &Contestant| {
+            settings.only.is_empty() || settings.only.iter().any(|name| name == contestant.name)
+        };
+        let contestants: Vec<Contestant> = contestants.into_iter().filter(is_wanted).collect();
+        let series = contestants.iter().map(|contestant| {
+            let role = match contestant.way {
                 Way::Program(_) if contestant.title.starts_with("weir") => Role::Ours,
                 Way::Program(_) => Role::Peer,
                 Way::Stack | Way::Hook(_) => Role::Limit,
-            },
+            };
+            Series::new(contestant.name, contestant.title, role)
         });
         let missing = contestants
             .iter()
             .filter_map(|contestant| Some([contestant.title.to_owned(), contestant.missing()?]));
         let about = About {
-            axis: Some(Axis { title: "frame".to_owned(), unit: "bytes".to_owned(), logarithmic: false }),
+            axis: Some(Axis::frame()),
             measures: vec![
                 Measure::new("rate", "packets that reached the reader", "Mpps", Better::Higher),
                 Measure::new(
@@ -67,7 +69,7 @@ impl Contest {
             missing: missing.collect(),
             ..about
         };
-        Ok(Self { about, contestants, sizes: sizes.to_vec(), lab, limits, judge, _programs: programs })
+        Ok(Self { about, contestants, sizes: settings.sizes(sizes), lab, limits, judge, _programs: programs })
     }
 }
 

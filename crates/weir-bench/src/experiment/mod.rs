@@ -5,6 +5,7 @@
 //!    -> digest.rs: medians -> text.rs, html.rs (figure.rs), compare.rs, document/
 //! ```
 
+mod alone;
 mod bench;
 mod compare;
 mod confidence;
@@ -19,6 +20,7 @@ mod rounds;
 mod run;
 mod text;
 
+pub(crate) use alone::{How, Sized, Stored, Timed};
 pub(crate) use bench::Bench;
 pub(crate) use compare::{CompareArgs, run as compare};
 pub(crate) use confidence::{Comparison, Estimate};
@@ -46,7 +48,7 @@ pub(crate) struct Entry {
 }
 
 /// How to measure.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Settings {
     /// Everything as short as can be: whether it works, not how fast it is.
     pub(crate) quick: bool,
@@ -54,6 +56,12 @@ pub(crate) struct Settings {
     pub(crate) dir: PathBuf,
     /// Interfaces to send and to receive on; none: a private network.
     pub(crate) cards: Option<[String; 2]>,
+    /// For how long to measure in a turn, whatever the experiment would.
+    pub(crate) duration: Option<Duration>,
+    /// Bytes of frames, whatever the experiment has.
+    pub(crate) sizes: Option<Vec<u16>>,
+    /// The only contestants by name; all of them if there is none.
+    pub(crate) only: Vec<String>,
 }
 
 /// Something that is measured. Its making prepares all that is not part of a measurement; its end leaves nothing behind.
@@ -90,7 +98,13 @@ pub(crate) struct Turn {
 impl Settings {
     /// For how long to measure in a turn: so many milliseconds, or a twentieth of that.
     pub(crate) fn time(&self, milliseconds: u64) -> Duration {
-        Duration::from_millis(if self.quick { milliseconds / 20 } else { milliseconds })
+        let usual = Duration::from_millis(if self.quick { milliseconds / 20 } else { milliseconds });
+        self.duration.unwrap_or(usual)
+    }
+
+    /// Bytes of frames: all of these, or the first.
+    pub(crate) fn sizes(&self, all: &[u16]) -> Vec<u16> {
+        self.sizes.clone().unwrap_or_else(|| if self.quick { all[..1].to_vec() } else { all.to_vec() })
     }
 
     /// For experiments that measure something else than two interfaces: an error if there are any.
@@ -146,6 +160,19 @@ impl Taken {
     pub(crate) fn add(&mut self, turn: &Turn, measure: &str, value: f64) {
         let at = turn.at.map(|at| at as f64);
         self.found.push(Found::new(&turn.series, measure, at, value));
+    }
+}
+
+impl Axis {
+    /// Bytes of a frame.
+    pub(crate) fn frame() -> Self {
+        Self { title: "frame".to_owned(), unit: "bytes".to_owned(), logarithmic: false }
+    }
+}
+
+impl Series {
+    pub(crate) fn new(name: &str, title: &str, role: Role) -> Self {
+        Self { name: name.to_owned(), title: title.to_owned(), role }
     }
 }
 

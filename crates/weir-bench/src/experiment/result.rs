@@ -212,4 +212,13 @@ impl Outcome {
         };
         self.values.iter().filter(of).map(|value| (value.round, value.value)).collect()
     }
+    /// How many times the value of `theirs` that of `ours` is, in each round that has both.
+    pub(crate) fn ratios(&self, [ours, theirs]: [&str; 2], measure: &str, at: Option<f64>) -> Vec<f64> {
+        let theirs = self.rounds_of(theirs, measure, at);
+        let of = |(round, ours): (u32, f64)| {
+            let (_, theirs) = theirs.iter().find(|(number, _)| *number == round)?;
+            Some(ours / theirs)
+        };
+        self.rounds_of(ours, measure, at).into_iter().filter_map(of).collect()
+    }
 }

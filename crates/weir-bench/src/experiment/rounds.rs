@@ -62,12 +62,15 @@ impl Outcome {
             }
         };
         let mut said = Vec::new();
+        // A turn that measures several series is none of them.
+        let is_several = !self.about.series.iter().any(|series| series.name == turn.series);
         for super::Found { series, measure, at, value } in taken.found {
             let known = self.about.measures.iter().find(|known| known.name == measure);
             if let Some(Measure { unit, .. }) = known.filter(|known| known.better != Better::Neither)
-                && series == turn.series
+                && (is_several || series == turn.series)
             {
-                said.push(format!("{measure} {} {unit}", number(value)));
+                let whose = if is_several { format!("{series}: ") } else { String::new() };
+                said.push(format!("{whose}{measure} {} {unit}", number(value)));
             }
             let turn = turn.name.clone();
             self.values.push(Value { series, measure, at, round, value, turn });

@@ -72,35 +72,64 @@ pub(crate) struct RunArgs {
     tx: Option<String>,
 }
 
+/// What to run, and where its results go.
+pub(super) struct Plan<'a> {
+    pub(super) settings: Settings,
+    pub(super) rounds: Option<u32>,
+    pub(super) json: Option<&'a Path>,
+    pub(super) html: Option<&'a Path>,
+    pub(super) resume: bool,
+}
+
 /// Runs those that are wanted of `all`.
 pub(crate) fn run(args: &RunArgs, all: &'static [Entry]) -> Result<(), Failure> {
     let entries = wanted(&args.names, all)?;
-    two_processors()?;
     let cards = args.tx.clone().zip(args.rx.clone()).map(|(tx, rx)| [tx, rx]);
-    let settings = Settings { quick: args.quick, dir: args.dir.clone(), cards };
+    let settings = Settings { quick: args.quick, dir: args.dir.clone(), cards, ..Settings::default() };
+    let (json, html) = (Some(args.json.as_path()), Some(args.html.as_path()));
+    measure(&Plan { settings, rounds: args.rounds, json, html, resume: args.resume }, &entries)
+}
+
+pub(super) fn measure(plan: &Plan<'_>, entries: &[&Entry]) -> Result<(), Failure> {
+    two_processors()?;
     // Before anything is written, and whether or not a run is resumed: they may be refused.
-    let interfaces = interfaces::used(settings.cards.as_ref())?;
-    let mut run = begin(args, interfaces)?;
+    let interfaces = interfaces::used(plan.settings.cards.as_ref())?;
+    let mut run = begin(plan, interfaces)?;
     style::say(format_args!("{}", run.summary));
     // Better now than after all measurements.
-    run.save(&args.json)?;
+    plan.save(&run)?;
     let began = Instant::now();
-    for (number, entry) in (1..).zip(&entries) {
-        let so_far = units::elapsed(began.elapsed());
-        style::say(format_args!("\n{number} of {}: {} ({so_far} so far)", entries.len(), entry.name));
-        one(entry, args, &settings, &mut run)?;
+    for (number, entry) in (1..).zip(entries) {
+        if entries.len() > 1 {
+            let so_far = units::elapsed(began.elapsed());
+            style::say(format_args!("\n{number} of {}: {} ({so_far} so far)", entries.len(), entry.name));
+        }
+        one(entry, plan, &mut run)?;
     }
     let mut stdout = io::stdout().lock();
     for outcome in &run.outcomes {
         let told = stdout.write_all(text::outcome(&Digest::of(outcome)).as_bytes());
         told.map_err(failed("write to standard output"))?;
     }
-    write(&args.html, &html::page(&run).map_err(failed("draw"))?)?;
-    style::say(format_args!("\nresults: {}, report: {}", args.json.display(), args.html.display()));
+    if let Some(path) = plan.html {
+        write(path, &html::page(&run).map_err(failed("draw"))?)?;
+    }
+    let files = [("results", plan.json), ("report", plan.html)];
+    let files = files.into_iter().filter_map(|(what, path)| Some(format!("{what}: {}", path?.display())));
+    let files: Vec<_> = files.collect();
+    if !files.is_empty() {
+        style::say(format_args!("\n{}", files.join(", ")));
+    }
     verdict(&run)
 }
 
-fn wanted(names: &[String], all: &'static [Entry]) -> Result<Vec<&'static Entry>, Failure> {
+impl Plan<'_> {
+    fn save(&self, run: &Run) -> Result<(), Failure> {
+        self.json.map_or(Ok(()), |path| run.save(path))
+    }
+}
+
+pub(super) fn wanted(names: &[String], all: &'static [Entry]) -> Result<Vec<&'static Entry>, Failure> {
     if names.iter().any(|name| name == "all") {
         return Ok(all.iter().collect());
     }
@@ -114,38 +143,39 @@ fn wanted(names: &[String], all: &'static [Entry]) -> Result<Vec<&'static Entry>
 }
 
 /// A new run, or one that was interrupted.
-fn begin(args: &RunArgs, interfaces: Vec<Interface>) -> Result<Run, Failure> {
-    if args.resume && args.json.exists() {
-        let run = Run::load(&args.json)?;
-        if run.quick == args.quick {
+fn begin(plan: &Plan<'_>, interfaces: Vec<Interface>) -> Result<Run, Failure> {
+    let Settings { quick, dir, .. } = &plan.settings;
+    if let Some(path) = plan.json.filter(|path| plan.resume && path.exists()) {
+        let run = Run::load(path)?;
+        if run.quick == *quick {
             return Ok(run);
         }
         let what = format_args!(
             "cannot resume {}: its rounds are of another length; try without --resume",
-            args.json.display()
+            path.display()
         );
         return Err(Failure::new(what));
     }
-    let machine = Machine::describe(&args.dir).with(interfaces);
+    let machine = Machine::describe(dir).with(interfaces);
     let summary = format!("{}, {machine}", machine.date());
-    Ok(Run::new(summary, serde_json::to_value(&machine).map_err(failed("describe the machine"))?, args.quick))
+    Ok(Run::new(summary, serde_json::to_value(&machine).map_err(failed("describe the machine"))?, *quick))
 }
 
 /// Runs one. If it cannot even begin, the others go on.
-fn one(entry: &Entry, args: &RunArgs, settings: &Settings, run: &mut Run) -> Result<(), Failure> {
-    let rounds = args.rounds.unwrap_or(if args.quick { 1 } else { 5 });
+fn one(entry: &Entry, plan: &Plan<'_>, run: &mut Run) -> Result<(), Failure> {
+    let rounds = plan.rounds.unwrap_or(if plan.settings.quick { 1 } else { 5 });
     let place = run.outcomes.iter().position(|outcome| outcome.about.name == entry.name);
     let place = place.unwrap_or_else(|| {
         run.outcomes.push(Outcome::default());
         run.outcomes.len() - 1
     });
     let mut outcome = Outcome { rounds, ..std::mem::take(&mut run.outcomes[place]) };
-    let made = (entry.make)(settings);
+    let made = (entry.make)(&plan.settings);
     let measured = made.map(|mut experiment| {
         outcome.about = experiment.about();
         rounds::take(experiment.as_mut(), &mut outcome, |outcome| {
             run.outcomes[place] = outcome.clone();
-            run.save(&args.json)
+            plan.save(run)
         })
     });
     let result = measured.unwrap_or_else(|failure| {
@@ -157,7 +187,7 @@ fn one(entry: &Entry, args: &RunArgs, settings: &Settings, run: &mut Run) -> Res
         Ok(())
     });
     run.outcomes[place] = outcome;
-    result.and_then(|()| run.save(&args.json))
+    result.and_then(|()| plan.save(run))
 }
 
 fn write(path: &Path, text: &str) -> Result<(), Failure> {
@@ -169,7 +199,9 @@ fn verdict(run: &Run) -> Result<(), Failure> {
     let bars = || run.outcomes.iter().flat_map(|outcome| &outcome.bars);
     let met = bars().filter(|bar| bar.met == Some(true)).count();
     let judged = bars().filter(|bar| bar.met.is_some()).count();
-    style::say(format_args!("{met} of {judged} targets met, {} not measured", bars().count() - judged));
+    if bars().next().is_some() {
+        style::say(format_args!("{met} of {judged} targets met, {} not measured", bars().count() - judged));
+    }
     let faults: usize = run.outcomes.iter().map(|outcome| outcome.faults.len()).sum();
     if faults == 0 {
         return Ok(());

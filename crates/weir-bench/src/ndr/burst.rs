@@ -88,7 +88,7 @@ impl Experiment for Burst {
                      the ring is all that counts while it is stopped."
                 .to_owned(),
             differs: Vec::new(),
-            axis: Some(Axis { title: "frame".to_owned(), unit: "bytes".to_owned(), logarithmic: false }),
+            axis: Some(Axis::frame()),
             measures: vec![
                 Measure::new("burst", "longest burst without loss", "packets", Better::Higher),
                 Measure::new("bytes", "its frames", "MiB", Better::Higher),

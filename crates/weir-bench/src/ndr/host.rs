@@ -89,7 +89,7 @@ impl Experiment for Host {
                 LEAST_BEHIND.as_millis()
             ),
             differs: vec!["RFC 2544 has no host: its device only forwards.".to_owned()],
-            axis: Some(Axis { title: "frame".to_owned(), unit: "bytes".to_owned(), logarithmic: false }),
+            axis: Some(Axis::frame()),
             measures: [
                 measures(),
                 vec![Measure::new(

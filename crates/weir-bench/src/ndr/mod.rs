@@ -111,7 +111,7 @@ impl Experiment for Ndr {
                 self.disk.display()
             ),
             differs: vec!["RFC 2544 has trials of 60 seconds, and 7 sizes of frames.".to_owned()],
-            axis: Some(Axis { title: "frame".to_owned(), unit: "bytes".to_owned(), logarithmic: false }),
+            axis: Some(Axis::frame()),
             measures: measures(),
             series: self.contestants.iter().map(Contestant::series).collect(),
             missing: contestant::missing(&self.contestants),

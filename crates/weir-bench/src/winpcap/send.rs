@@ -150,7 +150,7 @@ impl Experiment for Send {
                  processor for any size."
                     .to_owned(),
             ],
-            axis: Some(Axis { title: "frame".to_owned(), unit: "bytes".to_owned(), logarithmic: false }),
+            axis: Some(Axis::frame()),
             measures: vec![
                 Measure::new("rate", "packets that arrived", "Mpps", Better::Higher),
                 Measure::new("bits", "bits of frames that arrived", "Gbit/s", Better::Higher),
@@ -173,14 +173,14 @@ impl Experiment for Send {
         self.sizes.iter().flat_map(of).collect()
     }
 
-    fn take(&mut self, turn: &Turn, round: u32) -> Result<Taken, Failure> {
+    fn take(&mut self, turn: &Turn, _round: u32) -> Result<Taken, Failure> {
         let contestant = ALL.iter().find(|contestant| contestant.name == turn.series);
         let size = u16::try_from(turn.at.expect("turns have a size")).expect("frames are short");
         let lab = Lab::new(&self.network, size)?;
         let (sent, arrived, rate) = match contestant.expect("turns are of contestants").way {
             Way::Sender(sender) => {
                 let lasting = Lasting { duration: self.time, quick: self.quick };
-                let sample = lab.sample(sender, round, lasting)?;
+                let sample = lab.sample(sender, lasting)?;
                 (sample.sent, sample.arrived, sample.rate)
             }
             Way::Call(function, library) => self.call(&lab, function, library)?,
