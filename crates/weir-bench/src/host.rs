@@ -1,53 +1,22 @@
 //! `weir-bench host`: what a capture costs a host that works with the interface: small packets that it sends, and TCP in
 //! both directions, with nobody capturing, with weir's tc source and with tcpdump in turn.
 
-use std::io::{self, Write};
-use std::path::PathBuf;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use clap::Args;
 use rustix::thread::{CpuSet, sched_setaffinity};
-use serde::Serialize;
 use serde_json::Value;
 use weir_lab::{FrameSender, Network, Traffic, Veth};
 
-use super::bars::{Bar, Wanted};
-use super::contestants::capture_on_host;
-use super::machine::Machine;
-use super::peers;
-use super::process::thread_time;
-use super::program::{Program, Reader, installed};
-use super::spread::Spread;
-use super::table::{bar_rows, table};
-use super::{believable, create, failed, save};
+use crate::bars::Wanted;
+use crate::contestants::capture_on_host;
+use crate::experiment::{
+    About, Better, Experiment, Judged, Measure, Outcome, Role, Series, Settings, Taken, Turn,
+};
 use crate::failure::Failure;
-use crate::{iperf, style, units};
-
-const EXAMPLES: &str = "\
-Examples:
-  weir-bench host --json host.json
-        Run five rounds of two seconds for each contestant (about two minutes).
-  weir-bench host --rounds 1 --duration 200ms
-        Check that the benchmark works; the costs mean little.
-
-Requires root, iperf3 and tcpdump. Runs in a private network that is removed at the end.";
-
-#[derive(Debug, Args)]
-#[command(after_help = EXAMPLES)]
-pub(super) struct HostArgs {
-    /// Number of rounds.
-    #[arg(long, value_name = "N", default_value = "5", value_parser = clap::value_parser!(u32).range(1..=1000))]
-    rounds: u32,
-
-    /// Time to send small packets, and then TCP each way (TCP for at least 1s).
-    #[arg(long, value_name = "TIME", default_value = "2s", value_parser = units::duration)]
-    duration: Duration,
-
-    /// Write all measurements to FILE.
-    #[arg(long, value_name = "FILE")]
-    json: Option<PathBuf>,
-}
+use crate::process::thread_time;
+use crate::program::{Counts, Program, Reader, installed};
+use crate::{failed, iperf, peers, units};
 
 /// Bytes of the small packets.
 const SIZE: usize = 60;
@@ -56,130 +25,123 @@ const SENDER_CPU: usize = 1;
 /// Small packets between two looks at the clock.
 const RUN: u64 = 256;
 /// Who captures meanwhile; the first is nobody.
-const CONTESTANTS: [&str; 4] = ["nobody", "weir-tc", "weir-af-packet", "tcpdump"];
+const CONTESTANTS: [(&str, &str, Role); 4] = [
+    (NOBODY, "no capture", Role::Limit),
+    (OURS, "weir tc", Role::Ours),
+    ("weir-af-packet", "weir af_packet", Role::Ours),
+    (THEIRS, "tcpdump", Role::Peer),
+];
+const NOBODY: &str = "nobody";
+const OURS: &str = "weir-tc";
+const THEIRS: &str = "tcpdump";
 
 fn program(contestant: &str) -> Option<Program> {
     match contestant {
-        "weir-tc" => Some(capture_on_host("source tc", "tc")),
+        OURS => Some(capture_on_host("source tc", "tc")),
         "weir-af-packet" => Some(capture_on_host("source af_packet", "af_packet")),
-        "tcpdump" => Some(peers::tcpdump("/dev/null")),
+        THEIRS => Some(peers::tcpdump("/dev/null")),
         _ => None,
     }
 }
 
-/// One turn.
-#[derive(Debug, Serialize)]
-struct Sample {
-    contestant: &'static str,
-    round: u32,
-    /// Small packets sent a second, one system call each.
-    sent_rate: f64,
-    /// Processor time of the sender for one of them: the kernel's way out, the capture in it, and the peer's way in.
-    sent_ns: f64,
-    /// TCP that the captured host sends, and that it receives: bits a second.
-    tcp_sent: f64,
-    tcp_received: f64,
-    /// Small packets that the capture has taken, and that it knows to be lost.
-    captured: Option<u64>,
-    lost: Option<u64>,
-    /// The same of TCP.
-    tcp_captured: Option<u64>,
-    tcp_lost: Option<u64>,
-    /// What is not as it has to be.
-    problem: Option<String>,
+/// The network, and for how long to send.
+struct Host {
+    network: Network,
+    duration: Duration,
 }
 
-#[derive(Debug, Serialize)]
-struct Report {
-    machine: Machine,
-    rounds: u32,
-    seconds_per_turn: f64,
-    samples: Vec<Sample>,
-    bars: Vec<Bar>,
-}
-
-/// Runs the command.
-pub(super) fn run(args: &HostArgs) -> Result<(), Failure> {
-    let json = create(args.json.as_deref())?;
-    let machine = Machine::describe(&PathBuf::from("/dev/shm"));
-    style::say(format_args!("{machine}"));
+/// Makes the network.
+pub(super) fn make(settings: &Settings) -> Result<Box<dyn Experiment>, Failure> {
     for program in ["iperf3", "tcpdump"] {
         installed(program, program)?;
     }
-    let network = Network::new(Veth::default().queues(2).ipv4());
-    let network = network.map_err(|error| failed("create a private network")(error).hint("run as root"))?;
-    let mut report = Report {
-        machine,
-        rounds: args.rounds,
-        seconds_per_turn: args.duration.as_secs_f64(),
-        samples: Vec::new(),
-        bars: Vec::new(),
-    };
-    let turns = (1..=args.rounds).flat_map(|round| CONTESTANTS.map(|contestant| (round, contestant)));
-    for (round, contestant) in turns {
-        let sample = sample(&network, contestant, round, args.duration)?;
-        style::say(format_args!(
-            "[{round}] {contestant:<14} {:>5.0} ns per packet sent  TCP out {}bit/s  in {}bit/s  {}",
-            sample.sent_ns,
-            units::scaled(sample.tcp_sent),
-            units::scaled(sample.tcp_received),
-            style::stderr().red(sample.problem.as_deref().unwrap_or_default())
-        ));
-        report.samples.push(sample);
-    }
-    report.judge();
-    report.print().map_err(failed("write to standard output"))?;
-    if let Some((path, file)) = json {
-        save(path, file, &serde_json::to_string_pretty(&report).map_err(failed("make JSON"))?)?;
-    }
-    believable(report.samples.iter().filter(|sample| sample.problem.is_some()).count())
+    let network = settings.network("host", Veth::default().queues(2).ipv4())?;
+    Ok(Box::new(Host { network, duration: settings.time(2000) }))
 }
 
-fn sample(
-    network: &Network,
-    contestant: &'static str,
-    round: u32,
-    time: Duration,
-) -> Result<Sample, Failure> {
-    let start = || program(contestant).map(|program| program.start(&network.pair().rx, None)).transpose();
-    let reader = start()?;
-    let sent = send(network, time)?;
-    let counts = reader.map(end).transpose()?;
-    // As many as were sent: a capture that looks away is no contestant. What it lost it has to know.
-    let problem = counts.and_then(|counts| {
-        let (captured, lost) = (counts.delivered, counts.dropped.unwrap_or(0));
-        (captured + lost < sent.packets).then(|| {
-            let sent = units::grouped(sent.packets);
-            format!("{captured} captured and {lost} lost of {sent} sent")
-        })
-    });
-    let reader = start()?;
-    let (tcp_sent, tcp_received) = (tcp(network, time, false)?, tcp(network, time, true)?);
-    let of_tcp = reader.map(end).transpose()?;
-    Ok(Sample {
-        contestant,
-        round,
-        sent_rate: sent.packets as f64 / sent.elapsed.as_secs_f64(),
-        sent_ns: sent.cpu_time.as_secs_f64() * 1e9 / sent.packets as f64,
-        tcp_sent,
-        tcp_received,
-        captured: counts.map(|counts| counts.delivered),
-        lost: counts.and_then(|counts| counts.dropped),
-        tcp_captured: of_tcp.map(|counts| counts.delivered),
-        tcp_lost: of_tcp.and_then(|counts| counts.dropped),
-        problem,
-    })
-}
+impl Experiment for Host {
+    fn about(&self) -> About {
+        About {
+            name: "host".to_owned(),
+            title: "The cost to a busy host".to_owned(),
+            method: "The captured end of a pair sends small packets, one system call each, and then TCP by iperf3 in both \
+                     directions, while nobody captures, or somebody does. A capture has to take every small packet, or to know \
+                     that it has lost it."
+                .to_owned(),
+            measures: vec![
+                Measure::new("sent", "processor time of a small packet sent", "ns", Better::Lower),
+                Measure::new("rate", "small packets sent a second", "Mpps", Better::Higher),
+                Measure::new("tcp-out", "TCP that the captured host sends", "Gbit/s", Better::Higher),
+                Measure::new("tcp-in", "TCP that the captured host receives", "Gbit/s", Better::Higher),
+                Measure::new("tcp-lost", "TCP packets that the capture has lost", "%", Better::Lower),
+                Measure::new("packets", "small packets sent", "packets", Better::Neither),
+                Measure::new("captured", "small packets captured", "packets", Better::Neither),
+                Measure::new("lost", "small packets lost", "packets", Better::Neither),
+            ],
+            series: CONTESTANTS.map(|(name, title, role)| Series::new(name, title, role)).to_vec(),
+            versus: vec![[OURS, THEIRS].map(str::to_owned)],
+            ..About::default()
+        }
+    }
 
-impl Sample {
-    /// Percent of the TCP packets that the capture has lost: less work for it, and more processor time for TCP.
-    fn tcp_lost(&self) -> Option<f64> {
-        let (captured, lost) = (self.tcp_captured? as f64, self.tcp_lost? as f64);
-        (captured + lost > 0.0).then(|| 100.0 * lost / (captured + lost))
+    fn turns(&self) -> Vec<Turn> {
+        CONTESTANTS.map(|(name, ..)| Turn::of(name, None)).to_vec()
+    }
+
+    fn take(&mut self, turn: &Turn, _round: u32) -> Result<Taken, Failure> {
+        let port = &self.network.pair().rx;
+        let start = || program(&turn.series).map(|program| program.start(port, None)).transpose();
+        let mut taken = Taken::default();
+        let reader = start()?;
+        let sent = send(&self.network, self.duration)?;
+        let nanoseconds = sent.cpu_time.as_secs_f64() * 1e9 / sent.packets as f64;
+        taken.add(turn, "sent", nanoseconds);
+        taken.add(turn, "rate", sent.packets as f64 / sent.elapsed.as_secs_f64() / 1e6);
+        taken.add(turn, "packets", sent.packets as f64);
+        if let Some(counts) = reader.map(end).transpose()? {
+            // A capture that looks away is no contestant.
+            let (captured, lost) = (counts.delivered, counts.dropped.unwrap_or(0));
+            taken.add(turn, "captured", captured as f64);
+            taken.add(turn, "lost", lost as f64);
+            if captured + lost < sent.packets {
+                let sent = units::grouped(sent.packets);
+                taken.problems.push(format!("{captured} captured and {lost} lost of {sent} sent"));
+            }
+        }
+        let reader = start()?;
+        for (measure, receives) in [("tcp-out", false), ("tcp-in", true)] {
+            taken.add(turn, measure, tcp(&self.network, self.duration, receives)? / 1e9);
+        }
+        if let Some(counts) = reader.map(end).transpose()? {
+            // Less work for it, and more processor time for TCP.
+            let (captured, lost) = (counts.delivered as f64, counts.dropped.unwrap_or(0) as f64);
+            taken.add(turn, "tcp-lost", 100.0 * lost / (captured + lost).max(1.0));
+        }
+        Ok(taken)
+    }
+
+    fn bars(&self, outcome: &Outcome) -> Vec<Judged> {
+        use Wanted::{AtLeast, AtMost};
+        let times = |name, wanted, measured: Vec<f64>| Judged::new(name, wanted, "times", measured);
+        let ratios = |measure| outcome.ratios([OURS, THEIRS], measure, None);
+        // Nothing can be said of a round in which tcpdump added nothing.
+        let [ours, theirs] = [OURS, THEIRS].map(|one| outcome.added([one, NOBODY], "sent", None));
+        let both = ours.iter().filter_map(|(round, ours)| {
+            let (_, theirs) = theirs.iter().find(|(other, theirs)| other == round && *theirs > 0.0)?;
+            Some(ours / theirs)
+        });
+        let lost = outcome.rounds_of(OURS, "tcp-lost", None).into_iter().map(|(_, lost)| lost);
+        vec![
+            times("60 bytes sent, tc: added ns / tcpdump's", AtMost(0.5), both.collect()),
+            times("60 bytes sent, tc: rate / tcpdump's", AtLeast(1.0), ratios("rate")),
+            times("TCP sent, tc: throughput / with tcpdump", AtLeast(1.0), ratios("tcp-out")),
+            times("TCP received, tc: throughput / with tcpdump", AtLeast(1.0), ratios("tcp-in")),
+            Judged::new("TCP, tc: lost", AtMost(0.0), "%", lost),
+        ]
     }
 }
 
-fn end(reader: Reader) -> Result<super::program::Counts, Failure> {
+fn end(reader: Reader) -> Result<Counts, Failure> {
     reader.settle()?;
     reader.finish()
 }
@@ -225,88 +187,4 @@ fn tcp(network: &Network, time: Duration, receives: bool) -> Result<f64, Failure
     let report = iperf::run(&pair.tx, &pair.rx, "1", words)?.client;
     let rate = report.pointer("/end/sum_received/bits_per_second").and_then(Value::as_f64);
     rate.ok_or_else(|| Failure::new("cannot read the report of iperf3: it has no rate"))
-}
-
-impl Report {
-    fn of(&self, contestant: &str, round: u32) -> Option<&Sample> {
-        self.samples.iter().find(|sample| sample.contestant == contestant && sample.round == round)
-    }
-
-    /// weir's value over tcpdump's, round by round.
-    fn ratio(&self, value: fn(&Sample) -> f64) -> Option<Spread> {
-        let rounds = 1..=self.rounds;
-        Spread::of(
-            rounds.filter_map(|round| {
-                Some(value(self.of("weir-tc", round)?) / value(self.of("tcpdump", round)?))
-            }),
-        )
-    }
-
-    /// What weir adds to a packet as a share of what tcpdump adds. Nothing can be said of a round in which tcpdump added
-    /// nothing.
-    fn added(&self) -> Option<Spread> {
-        Spread::of((1..=self.rounds).filter_map(|round| {
-            let nobody = self.of("nobody", round)?.sent_ns;
-            let theirs = self.of("tcpdump", round)?.sent_ns - nobody;
-            (theirs > 0.0).then_some((self.of("weir-tc", round)?.sent_ns - nobody) / theirs)
-        }))
-    }
-
-    fn tcp_lost(&self, contestant: &str) -> Option<Spread> {
-        let of = |round| self.of(contestant, round)?.tcp_lost();
-        Spread::of((1..=self.rounds).filter_map(of))
-    }
-
-    fn judge(&mut self) {
-        use Wanted::{AtLeast, AtMost};
-        let bar = |name, wanted, measured| Bar::new(name, None, wanted, "times", measured);
-        self.bars = vec![
-            bar("60 bytes sent, tc: added ns / tcpdump's", AtMost(0.5), self.added()),
-            bar("60 bytes sent, tc: rate / tcpdump's", AtLeast(1.0), self.ratio(|sample| sample.sent_rate)),
-            bar(
-                "TCP sent, tc: throughput / with tcpdump",
-                AtLeast(1.0),
-                self.ratio(|sample| sample.tcp_sent),
-            ),
-            bar(
-                "TCP received, tc: throughput / with tcpdump",
-                AtLeast(1.0),
-                self.ratio(|sample| sample.tcp_received),
-            ),
-            Bar::new("TCP, tc: lost", None, AtMost(0.0), "%", self.tcp_lost("weir-tc")),
-        ];
-    }
-
-    fn print(&self) -> io::Result<()> {
-        let head = [
-            "",
-            "ns per packet sent",
-            "min..max",
-            "TCP out Gbit/s",
-            "min..max",
-            "TCP in Gbit/s",
-            "min..max",
-            "TCP lost %",
-        ];
-        let mut rows = vec![head.map(str::to_owned).to_vec()];
-        for contestant in CONTESTANTS {
-            let turns = || self.samples.iter().filter(|sample| sample.contestant == contestant);
-            let cells = |value: fn(&Sample) -> f64, decimals: usize| {
-                Spread::of(turns().map(value)).map_or_else(Vec::new, |spread| {
-                    let number = |value: f64| format!("{value:.decimals$}");
-                    vec![number(spread.median), format!("{}..{}", number(spread.min), number(spread.max))]
-                })
-            };
-            let mut row = vec![contestant.to_owned()];
-            row.extend(cells(|sample| sample.sent_ns, 0));
-            row.extend(cells(|sample| sample.tcp_sent * 1e-9, 2));
-            row.extend(cells(|sample| sample.tcp_received * 1e-9, 2));
-            let lost = self.tcp_lost(contestant);
-            row.push(lost.map_or_else(String::new, |lost| format!("{:.1}", lost.median)));
-            rows.push(row);
-        }
-        let mut stdout = io::stdout().lock();
-        write!(stdout, "\n{}\nTargets\n{}", table(&rows), table(&bar_rows(&self.bars)))?;
-        stdout.flush()
-    }
 }

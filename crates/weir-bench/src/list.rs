@@ -6,7 +6,8 @@ use crate::experiment::{About, Bench, Contest, Entry, Experiment, Settings};
 use crate::failure::Failure;
 use crate::table::table;
 use crate::{
-    bars, compress, contestants, failed, methods, ndr, pf_ring, send, stat, steer, tidy, winpcap, wirecap,
+    bars, compress, contestants, failed, host, methods, ndr, pf_ring, replay, send, stat, steer, tidy,
+    winpcap, wirecap,
 };
 
 /// In the order in which they run.
@@ -116,11 +117,7 @@ pub(super) const ALL: &[Entry] = &[
         question: "what a compiled filter, other time stamps and a copy less gain alone (WinPcap)",
         make: winpcap::gains::make,
     },
-    Entry {
-        name: "host",
-        question: "what capturing costs a host that is busy itself",
-        make: |settings| bench(settings, "host", "The cost to a busy host", &["--duration", "200ms"]),
-    },
+    Entry { name: "host", question: "what capturing costs a host that is busy itself", make: host::make },
     Entry {
         name: "filter",
         question: "filters beside libpcap's: length, speed, time to compile, cost in XDP",
@@ -165,7 +162,7 @@ pub(super) const ALL: &[Entry] = &[
     Entry {
         name: "replay",
         question: "replaying a file beside tcpreplay: top speed, and gaps",
-        make: |settings| bench(settings, "replay", "Replaying", &["--quick"]),
+        make: replay::make,
     },
 ];
 

@@ -117,7 +117,8 @@ enum What {
     /// mirred.
     Forward(forward::ForwardArgs),
     /// Compare what weir and tcpdump cost a busy host.
-    Host(host::HostArgs),
+    #[command(after_help = ALONE)]
+    Host(experiment::Timed),
     /// Compare programs on the system's libpcap with the same programs on weir's.
     Libpcap(libpcap::LibpcapArgs),
     /// List the experiments that run knows.
@@ -129,7 +130,8 @@ enum What {
     /// Compare reading and rewriting capture files with tcpdump, tshark and editcap.
     Read(files::ReadArgs),
     /// Compare replaying a capture file with tcpreplay: top speed, and how exactly gaps are kept.
-    Replay(replay::ReplayArgs),
+    #[command(after_help = ALONE)]
+    Replay(experiment::How),
     /// Run experiments by name, all in the same way: a file of raw values, tables, one report with figures.
     Run(experiment::RunArgs),
     /// Compare sending with a bare live-frames loop, trafgen and tcpreplay.
@@ -232,14 +234,14 @@ fn run(cli: &Cli) -> Result<(), Failure> {
         What::Document(args) => experiment::document(args, list::ALL),
         What::Filter(args) => filter::run(args),
         What::Forward(args) => forward::run(args),
-        What::Host(args) => host::run(args),
+        What::Host(args) => args.how.run(args.settings(), &["host"], list::ALL),
         What::Intercept(args) => methods::intercept(args),
         What::Libpcap(args) => libpcap::run(args),
         What::List => list::list(),
         What::Look(args) => look::run(args),
         What::Queues(args) => queues::run(args),
         What::Read(args) => files::run(args),
-        What::Replay(args) => replay::run(args),
+        What::Replay(how) => how.run(how.settings(), &["replay"], list::ALL),
         What::Run(args) => experiment::run(args, list::ALL),
         What::Send(args) => args.timed.how.run(args.settings(), &["send"], list::ALL),
         What::Simulate(args) => wirecap::simulate::run(args),

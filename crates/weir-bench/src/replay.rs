@@ -11,57 +11,27 @@
 //! the file.
 
 use std::fs;
-use std::io::{self, BufRead as _, BufReader, Write as _};
-use std::path::{Path, PathBuf};
+use std::io::{BufRead as _, BufReader};
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use clap::Args;
-use serde::Serialize;
 use tempfile::TempDir;
 use weir::traffic::{Description, Order, Sizes, Tables};
 use weir_bpf::lab::Verdict;
 use weir_lab::{Hook, Network, Veth};
 
-use crate::bars::{Bar, Wanted};
+use crate::bars::Wanted;
+use crate::experiment::{
+    About, Better, Experiment, Judged, Measure, Outcome, Role, Series, Settings, Taken, Turn,
+};
 use crate::failure::Failure;
-use crate::fault::Fault;
-use crate::machine::Machine;
-use crate::program::{READER_CPU, WEIR, find};
+use crate::program::{READER_CPU, WEIR, find, installed};
 use crate::sample::GENERATOR_CPU;
 use crate::send::{PATIENCE, watched};
-use crate::spread::{Spread, percentile};
-use crate::table::{bar_rows, markdown};
-use crate::tidy;
-use crate::{believable, create, failed, save, two_processors};
-use crate::{style, units};
-
-const EXAMPLES: &str = "\
-Examples:
-  weir-bench replay --json replay.json
-        Run everything, five rounds (about two minutes).
-  weir-bench replay --quick
-        Check that the benchmark works; the figures mean little.
-
-Requires root, two otherwise idle processors, tcpreplay and tcpdump. Runs in a private network that is removed at the \
-end. Tables are Markdown.";
-
-#[derive(Debug, Args)]
-#[command(after_help = EXAMPLES)]
-pub(super) struct ReplayArgs {
-    /// Number of rounds; default: 5.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
-    rounds: Option<u32>,
-
-    /// Run one short round.
-    #[arg(long)]
-    quick: bool,
-
-    /// Write all measurements to FILE.
-    #[arg(long, value_name = "FILE")]
-    json: Option<PathBuf>,
-}
+use crate::spread::percentile;
+use crate::{failed, tidy, units};
 
 /// A program and its arguments, without file and interface.
 #[derive(Debug)]
@@ -99,31 +69,8 @@ const RECORDED: [Contestant; 3] = [
 
 const TCPREPLAY: &str = "tcpreplay";
 
-#[derive(Debug, Serialize)]
-struct Report {
-    machine: Machine,
-    rounds: u32,
-    packets: usize,
-    mean_bytes: u64,
-    samples: Vec<Sample>,
-    bars: Vec<Bar>,
-    /// Turns that gave no result.
-    faults: Vec<Fault>,
-}
-
-/// A turn.
-#[derive(Clone, Debug, Serialize)]
-struct Sample {
-    contestant: &'static str,
-    round: u32,
-    /// At top speed: packets that arrived in a second.
-    rate: Option<f64>,
-    /// As recorded: how far gaps were off.
-    off: Option<Off>,
-}
-
 /// How far gaps were off, in microseconds, and by how many percent the whole took too long.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 struct Off {
     p50: f64,
     p99: f64,
@@ -229,65 +176,103 @@ fn off(sent: &[Packet], arrived: &[Packet]) -> Result<Off, Failure> {
     Ok(Off { p50: at(50), p99: at(99), max: at(100), longer_percent })
 }
 
-/// Runs the command.
-pub(super) fn run(args: &ReplayArgs) -> Result<(), Failure> {
-    let json = create(args.json.as_deref())?;
-    two_processors()?;
-    if find(TCPREPLAY).is_none() {
-        return Err(Failure::new("cannot find tcpreplay").hint("apt-get install tcpreplay"));
-    }
-    let machine = Machine::describe("/dev/shm".as_ref());
-    style::say(format_args!("{machine}"));
-    let rounds = args.rounds.unwrap_or(if args.quick { 1 } else { 5 });
-    let lab = Lab::new(if args.quick { 50_000 } else { 200_000 }, args.quick)?;
-    let (mut samples, mut faults) = (Vec::new(), Vec::new());
-    for round in 1..=rounds {
-        let top = TOP.iter().map(|contestant| (contestant, lab.top_speed(contestant, round)));
-        let recorded = RECORDED.iter().map(|contestant| (contestant, lab.recorded(contestant, round)));
-        for (contestant, result) in top.chain(recorded) {
-            let head = format!("[{round}] {:38}", contestant.name);
-            match result {
-                Ok(sample) => {
-                    style::say(format_args!("{head} {}", sample.told()));
-                    samples.push(sample);
-                }
-                Err(failure) => {
-                    style::say(format_args!("{head} {}", style::stderr().red(failure.message())));
-                    faults.push(Fault::new(contestant.name, &failure));
-                }
-            }
-        }
-    }
-    let bars = bars(&samples);
-    let (packets, bytes) = (lab.packets.len(), lab.packets.iter().map(|(_, bytes)| bytes.len() as u64));
-    let mean_bytes = bytes.sum::<u64>() / packets as u64;
-    let report = Report { machine, rounds, packets, mean_bytes, samples, bars, faults };
-    report.print().map_err(failed("write to standard output"))?;
-    if let Some((path, file)) = json {
-        save(path, file, &serde_json::to_string_pretty(&report).map_err(failed("make JSON"))?)?;
-    }
-    believable(report.faults.len())
-}
-
 /// The network, and the file.
-struct Lab {
+struct Replay {
     network: Network,
     directory: TempDir,
     packets: Vec<Packet>,
     quick: bool,
 }
 
-impl Lab {
-    fn new(packets: usize, quick: bool) -> Result<Self, Failure> {
-        let network = Network::new(Veth::default()).map_err(failed("make a private network"))?;
-        let directory = tidy::folder_in(Path::new("/dev/shm"));
-        let directory = directory.map_err(failed("create a folder"))?;
-        let packets = trace(packets)?;
-        let lab = Self { network, directory, packets, quick };
-        fs::write(lab.file(), pcap(&lab.packets)).map_err(failed("write packets to replay"))?;
-        Ok(lab)
+/// Makes them.
+pub(super) fn make(settings: &Settings) -> Result<Box<dyn Experiment>, Failure> {
+    let network = settings.network("replay", Veth::default())?;
+    installed(TCPREPLAY, TCPREPLAY)?;
+    let directory = tidy::folder_in(&settings.dir).map_err(failed("create a folder"))?;
+    let packets = trace(if settings.quick { 50_000 } else { 200_000 })?;
+    let replay = Replay { network, directory, packets, quick: settings.quick };
+    fs::write(replay.file(), pcap(&replay.packets)).map_err(failed("write packets to replay"))?;
+    Ok(Box::new(replay))
+}
+
+fn contestants() -> impl Iterator<Item = &'static Contestant> {
+    TOP.iter().chain(&RECORDED)
+}
+
+impl Experiment for Replay {
+    fn about(&self) -> About {
+        let role = |contestant: &Contestant| {
+            if contestant.program == WEIR { Role::Ours } else { Role::Peer }
+        };
+        let series = |one: &Contestant| Series::new(one.name, one.name, role(one));
+        let [live, ring, theirs] = &TOP;
+        let bytes: usize = self.packets.iter().map(|(_, bytes)| bytes.len()).sum();
+        About {
+            name: "replay".to_owned(),
+            title: "Replaying".to_owned(),
+            method: format!(
+                "A file of {} packets of {} bytes on average, with bursts, as fast as possible and with its gaps. At top speed an \
+                 XDP program counts packets and drops them; with gaps tcpdump writes a file, of which every packet is compared, \
+                 and every gap.",
+                units::grouped(self.packets.len() as u64),
+                bytes / self.packets.len()
+            ),
+            measures: vec![
+                Measure::new("rate", "packets that arrived at top speed", "Mpps", Better::Higher),
+                Measure::new("p50", "half of the gaps are off by less than", "us", Better::Lower),
+                Measure::new("p99", "99 % of the gaps are off by less than", "us", Better::Lower),
+                Measure::new("max", "gap that is off most", "us", Better::Lower),
+                Measure::new("longer", "how much too long the whole took", "%", Better::Lower),
+            ],
+            series: contestants().map(series).collect(),
+            versus: [live, ring].map(|ours| [ours, theirs].map(|one| one.name.to_owned())).to_vec(),
+            ..About::default()
+        }
     }
 
+    fn turns(&self) -> Vec<Turn> {
+        contestants().map(|contestant| Turn::of(contestant.name, None)).collect()
+    }
+
+    fn take(&mut self, turn: &Turn, _round: u32) -> Result<Taken, Failure> {
+        let named = |contestants: &'static [Contestant]| {
+            contestants.iter().find(|contestant| contestant.name == turn.series)
+        };
+        let mut taken = Taken::default();
+        if let Some(contestant) = named(&TOP) {
+            taken.add(turn, "rate", self.top_speed(contestant)? / 1e6);
+        }
+        if let Some(contestant) = named(&RECORDED) {
+            let Off { p50, p99, max, longer_percent } = self.recorded(contestant)?;
+            for (measure, value) in [("p50", p50), ("p99", p99), ("max", max), ("longer", longer_percent)] {
+                taken.add(turn, measure, value);
+            }
+        }
+        Ok(taken)
+    }
+
+    /// tcpreplay is as good as the better of its timers.
+    fn bars(&self, outcome: &Outcome) -> Vec<Judged> {
+        let [live, ring, theirs] = &TOP;
+        let rate = |ours: &Contestant, least| {
+            let pair = [ours.name, theirs.name];
+            let ratios = outcome.ratios(pair, "rate", None);
+            Judged::new(&pair.join(" / "), Wanted::AtLeast(least), "times", ratios)
+        };
+        let [ours, others @ ..] = &RECORDED;
+        let p99 = |contestant: &Contestant| outcome.rounds_of(contestant.name, "p99", None);
+        let theirs: Vec<_> = others.iter().flat_map(p99).collect();
+        let ratio = |(round, ours): (u32, f64)| {
+            let in_round = theirs.iter().filter(|(other, _)| *other == round);
+            Some(ours / in_round.map(|(_, off)| *off).min_by(f64::total_cmp)?)
+        };
+        let gaps: Vec<f64> = p99(ours).into_iter().filter_map(ratio).collect();
+        let name = "gaps off, p99: weir replay / tcpreplay with its better timer";
+        vec![rate(live, 3.0), rate(ring, 1.0), Judged::new(name, Wanted::AtMost(0.5), "times", gaps)]
+    }
+}
+
+impl Replay {
     fn file(&self) -> PathBuf {
         self.directory.path().join("trace.pcap")
     }
@@ -310,7 +295,7 @@ impl Lab {
     }
 
     /// A short run, by which the length of the turn is chosen, and the turn: a second of sending.
-    fn top_speed(&self, contestant: &Contestant, round: u32) -> Result<Sample, Failure> {
+    fn top_speed(&self, contestant: &Contestant) -> Result<f64, Failure> {
         let hook = Hook::attach(&self.network.pair().rx, Verdict::Drop).map_err(failed("count packets"))?;
         let (trial, rate) = watched(&hook, || self.replay(contestant, 1))?;
         let rounds = (units::whole(rate) / trial).max(1);
@@ -321,10 +306,10 @@ impl Lab {
             let sent = trial + sent;
             return Err(Failure::new(format_args!("{arrived} of {sent} packets arrived")));
         }
-        Ok(Sample { contestant: contestant.name, round, rate: Some(rate), off: None })
+        Ok(rate)
     }
 
-    fn recorded(&self, contestant: &Contestant, round: u32) -> Result<Sample, Failure> {
+    fn recorded(&self, contestant: &Contestant) -> Result<Off, Failure> {
         let file = self.directory.path().join("arrived.pcap");
         let mut tcpdump = Command::new("taskset");
         tcpdump.args(["-c", &READER_CPU.to_string(), "tcpdump", "-i", "rx0", "-n", "-Z", "root"]);
@@ -352,84 +337,7 @@ impl Lab {
         }
         let arrived = fs::read(&file).map_err(failed("read what tcpdump has written"))?;
         let arrived = received(&arrived).ok_or_else(|| Failure::new("unexpected file of tcpdump"))?;
-        let off = off(&self.packets, &arrived)?;
-        Ok(Sample { contestant: contestant.name, round, rate: None, off: Some(off) })
-    }
-}
-
-impl Sample {
-    fn told(&self) -> String {
-        let rate = self.rate.map(|rate| format!("{:.2} Mpps", rate / 1e6));
-        let off = self.off.map(|Off { p50, p99, max, longer_percent }| {
-            let longer = format!("{longer_percent:.1} % too long");
-            format!("gaps off by {p50:.1} us (p50), {p99:.1} us (p99), {max:.0} us (max), {longer}")
-        });
-        rate.or(off).unwrap_or_default()
-    }
-}
-
-fn of<'a>(samples: &'a [Sample], contestant: &Contestant) -> impl Iterator<Item = &'a Sample> {
-    samples.iter().filter(move |sample| sample.contestant == contestant.name)
-}
-
-/// Each is a median of ratios within a round; tcpreplay is as good as the better of its timers.
-fn bars(samples: &[Sample]) -> Vec<Bar> {
-    let [live, ring, theirs] = &TOP;
-    let rate = |ours: &Contestant, wanted| {
-        let ratio = |sample: &Sample| {
-            let other = of(samples, theirs).find(|other| other.round == sample.round)?;
-            Some(sample.rate? / other.rate?)
-        };
-        let measured = Spread::of(of(samples, ours).filter_map(ratio));
-        Bar::new(&format!("{} / {}", ours.name, theirs.name), None, wanted, "times", measured)
-    };
-    let [ours, others @ ..] = &RECORDED;
-    let ratio = |sample: &Sample| {
-        let others = others.iter().flat_map(|other| of(samples, other));
-        let others = others.filter(|other| other.round == sample.round).filter_map(|other| other.off);
-        let best = others.map(|off| off.p99).min_by(f64::total_cmp)?;
-        Some(sample.off?.p99 / best)
-    };
-    let gaps = Spread::of(of(samples, ours).filter_map(ratio));
-    let name = "gaps off, p99: weir replay / tcpreplay with its better timer";
-    vec![
-        rate(live, Wanted::AtLeast(3.0)),
-        rate(ring, Wanted::AtLeast(1.0)),
-        Bar::new(name, None, Wanted::AtMost(0.5), "times", gaps),
-    ]
-}
-
-impl Report {
-    fn print(&self) -> io::Result<()> {
-        let spread = |values: Vec<f64>| Spread::of(values).map_or_else(|| "-".to_owned(), |s| s.to_string());
-        let row = |cells: &[&str]| cells.iter().map(|&cell| cell.to_owned()).collect::<Vec<_>>();
-        let mut top = vec![row(&["", "Mpps arrived: median (range)"])];
-        for contestant in &TOP {
-            let rates = of(&self.samples, contestant).filter_map(|sample| sample.rate).map(|rate| rate / 1e6);
-            top.push(vec![contestant.name.to_owned(), spread(rates.collect())]);
-        }
-        let mut gaps =
-            vec![row(&["gaps off, us: median (range)", "p50", "p99", "max", "the whole too long, %"])];
-        for contestant in &RECORDED {
-            let off: Vec<Off> = of(&self.samples, contestant).filter_map(|sample| sample.off).collect();
-            let column = |value: fn(&Off) -> f64| spread(off.iter().map(value).collect());
-            gaps.push(vec![
-                contestant.name.to_owned(),
-                column(|off| off.p50),
-                column(|off| off.p99),
-                column(|off| off.max),
-                column(|off| off.longer_percent),
-            ]);
-        }
-        let (packets, bytes) = (units::grouped(self.packets as u64), self.mean_bytes);
-        let mut stdout = io::stdout().lock();
-        write!(stdout, "\n{packets} packets of {bytes} bytes on average\n\n{}", markdown(&top))?;
-        write!(stdout, "\n{}", markdown(&gaps))?;
-        write!(stdout, "\nTargets\n\n{}", markdown(&bar_rows(&self.bars)))?;
-        for fault in &self.faults {
-            writeln!(stdout, "{}: {}", fault.what, fault.message)?;
-        }
-        stdout.flush()
+        off(&self.packets, &arrived)
     }
 }
 

@@ -301,27 +301,6 @@ fn root_wrong_lines_are_found() {
     assert!(stderr.contains("wrong measurements: 4"), "{stderr}");
 }
 
-#[root_test]
-fn root_the_cost_for_a_host_is_measured() {
-    let report = short(&["host", "--rounds", "1", "--duration", "100ms"], Path::new(""));
-    let samples = report["samples"].as_array().expect("a list");
-    assert_eq!(samples.len(), 4);
-    for sample in samples {
-        assert!(sample["problem"].is_null() && sample["tcp_received"].as_f64() > Some(0.0), "{sample}");
-    }
-}
-
-#[root_test]
-fn root_replaying_is_measured() {
-    let report = short(&["replay", "--quick"], Path::new(""));
-    let samples = report["samples"].as_array().expect("a list");
-    assert_eq!(samples.len(), 6, "{report}");
-    assert!(samples[..3].iter().all(|sample| sample["rate"].as_f64() > Some(0.0)), "{report}");
-    assert!(samples[3..].iter().all(|sample| sample["off"]["p99"].is_number()), "{report}");
-    let bars = report["bars"].as_array().expect("a list");
-    assert!(bars.iter().all(|bar| bar["measured"]["median"].is_number()), "{report}");
-}
-
 #[test]
 fn without_the_program_it_says_where_that_was_looked_for() {
     let dir = tempfile::tempdir().expect("a folder");

@@ -119,6 +119,22 @@ fn root_compressing_is_measured() {
 }
 
 #[root_test]
+fn root_the_cost_for_a_host_is_measured() {
+    // That no small packet is missing is checked in each turn.
+    let outcome = alone(&["host", "--duration", "100ms"]);
+    assert_eq!(values(&outcome, "tcp-in").len(), 4, "{outcome}");
+    // Where tcpdump has added nothing, the target is not judged.
+    assert!(outcome["bars"][1]["met"].is_boolean(), "{outcome}");
+}
+
+#[root_test]
+fn root_replaying_is_measured() {
+    let outcome = alone(&["replay"]);
+    let [rate, off] = ["rate", "p99"].map(|measure| values(&outcome, measure).len());
+    assert!((rate, off) == (3, 3) && is_judged(&outcome), "{outcome}");
+}
+
+#[root_test]
 fn root_captures_with_chunks_of_all_sizes_add_up() {
     let (results, told, _) = experiment("chunks");
     let [sent, received, lost] =

@@ -213,12 +213,27 @@ impl Outcome {
         self.values.iter().filter(of).map(|value| (value.round, value.value)).collect()
     }
     /// How many times the value of `theirs` that of `ours` is, in each round that has both.
-    pub(crate) fn ratios(&self, [ours, theirs]: [&str; 2], measure: &str, at: Option<f64>) -> Vec<f64> {
-        let theirs = self.rounds_of(theirs, measure, at);
-        let of = |(round, ours): (u32, f64)| {
-            let (_, theirs) = theirs.iter().find(|(number, _)| *number == round)?;
-            Some(ours / theirs)
-        };
-        self.rounds_of(ours, measure, at).into_iter().filter_map(of).collect()
+    pub(crate) fn ratios(&self, pair: [&str; 2], measure: &str, at: Option<f64>) -> Vec<f64> {
+        let both = self.in_rounds(pair, measure, at);
+        both.map(|(_, [ours, theirs])| ours / theirs).collect()
+    }
+
+    /// What the first has more than the second, in each round that has both.
+    pub(crate) fn added(&self, pair: [&str; 2], measure: &str, at: Option<f64>) -> Vec<(u32, f64)> {
+        let both = self.in_rounds(pair, measure, at);
+        both.map(|(round, [with, without])| (round, with - without)).collect()
+    }
+
+    fn in_rounds(
+        &self,
+        pair: [&str; 2],
+        measure: &str,
+        at: Option<f64>,
+    ) -> impl Iterator<Item = (u32, [f64; 2])> {
+        let [one, other] = pair.map(|series| self.rounds_of(series, measure, at));
+        one.into_iter().filter_map(move |(round, one)| {
+            let (_, other) = other.iter().find(|(number, _)| *number == round)?;
+            Some((round, [one, *other]))
+        })
     }
 }
