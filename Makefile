@@ -33,7 +33,7 @@ bench: build ## measure capturing, filtering, forwarding, reading and writing ag
 	@scripts/setup bench
 	@cargo build --release --package weir-bench
 	@mkdir -p out
-	@$(ROOT) $(TARGET)/release/weir-bench capture --json out/bench.json --plot out/bench.svg
+	@$(ROOT) $(TARGET)/release/weir-bench capture --json out/bench.json --html out/bench.html
 	@$(ROOT) $(TARGET)/release/weir-bench host --json out/host.json
 	@$(ROOT) $(TARGET)/release/weir-bench filter --json out/filter.json
 	@$(ROOT) $(TARGET)/release/weir-bench queues --json out/queues.json

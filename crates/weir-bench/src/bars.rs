@@ -9,7 +9,6 @@ use serde::{Serialize, Serializer};
 
 use super::sample::Sample;
 use super::spread::Spread;
-use super::trials::Trials;
 
 /// One thing to be reached.
 #[derive(Clone, Debug, Serialize)]
@@ -94,27 +93,13 @@ impl Bar {
 }
 
 /// All bars, for all sizes of frames that were measured.
-pub(super) fn judge(samples: &[Sample], trials: Option<&Trials>) -> Vec<Bar> {
+pub(super) fn judge(samples: &[Sample]) -> Vec<Bar> {
     let mut sizes: Vec<usize> = samples.iter().map(|sample| sample.size).collect();
     sizes.sort_unstable();
     sizes.dedup();
     let mut bars: Vec<Bar> = sizes.iter().flat_map(|&size| Round { samples, size }.bars()).collect();
     let memory = samples.iter().filter_map(|sample| sample.beyond_pool).map(|bytes| bytes as f64 / MIB);
     bars.push(Bar::worst("memory beyond the pool", None, 64.0, "MiB", Spread::of(memory)));
-    if let Some(trials) = trials {
-        let burst = trials.burst.filter(|burst| burst.verified).map(|burst| burst.lost as f64);
-        let missed = trials.host.map(|host| host.missed() as f64);
-        let starts = trials.start_ms.iter().copied();
-        let latency = trials.latency_us.iter().map(|microseconds| microseconds / 1e3);
-        let idle = trials.idle.map(|idle| idle.load());
-        bars.extend([
-            Bar::worst("burst of 400,000 into 50 MiB, lost", None, 0.0, "packets", Spread::of(burst)),
-            Bar::worst("pass: to this host, not seen by its stack", None, 0.0, "packets", Spread::of(missed)),
-            Bar::new("start to first packet", None, Wanted::AtMost(300.0), "ms", Spread::of(starts)),
-            Bar::new("lone packet to handler", None, Wanted::AtMost(1.0), "ms", Spread::of(latency)),
-            Bar::new("idle capture", None, Wanted::AtMost(0.1), "% CPU", Spread::of(idle)),
-        ]);
-    }
     bars
 }
 
@@ -216,7 +201,7 @@ mod tests {
             sample("limit", 3, 4.0, 20.0),
             sample("weir-exclusive", 4, 10.0, 80.0),
         ];
-        let bars = judge(&samples, None);
+        let bars = judge(&samples);
         let bar = bar(&bars, "exclusive, no stamps / XDP drop");
         assert_eq!(bar.measured, Some(Spread { median: 0.7, min: 0.5, max: 0.8 }));
         assert_eq!(bar.undisturbed, Spread::of([0.5, 0.5, 0.25]));
@@ -225,7 +210,7 @@ mod tests {
 
     #[test]
     fn what_was_not_measured_is_not_judged() {
-        let bars = judge(&[sample("weir-exclusive", 1, 10.0, 0.0)], None);
+        let bars = judge(&[sample("weir-exclusive", 1, 10.0, 0.0)]);
         let bar = bar(&bars, "exclusive, no stamps / tcpdump");
         assert_eq!((bar.measured, bar.met), (None, None));
     }
@@ -241,7 +226,7 @@ mod tests {
             ]
         };
         let judged = |samples: &[Sample]| {
-            let bars = judge(samples, None);
+            let bars = judge(samples);
             let bar = bar(&bars, "pass, kernel stamps: added ns / tcpdump's");
             (bar.measured.map(|measured| measured.median), bar.met)
         };
@@ -261,7 +246,7 @@ mod tests {
         samples.iter_mut().for_each(|sample| sample.stack = 100);
         samples[2].lost = 50;
         let met = |samples: &[Sample]| {
-            let bars = judge(samples, None);
+            let bars = judge(samples);
             ["pass: lost", "file: lost", "pass: not seen by the stack", "af_packet: lost"]
                 .map(|name| bar(&bars, name).met)
         };
@@ -269,18 +254,5 @@ mod tests {
         samples[1].lost = 1;
         samples[0].stack = 99;
         assert_eq!(met(&samples), [Some(true), Some(false), Some(false), None]);
-    }
-
-    #[test]
-    fn trials_are_judged() {
-        let mut trials =
-            Trials { start_ms: vec![120.0, 900.0, 90.0], latency_us: vec![80.0], ..Trials::default() };
-        let bars = judge(&[], Some(&trials));
-        assert_eq!(bar(&bars, "start to first packet").met, Some(true));
-        assert_eq!(bar(&bars, "lone packet to handler").measured.map(|m| m.median), Some(0.08));
-        assert_eq!(bar(&bars, "idle capture").met, None);
-        trials.start_ms.push(1000.0);
-        trials.start_ms.push(1000.0);
-        assert_eq!(bar(&judge(&[], Some(&trials)), "start to first packet").met, Some(false));
     }
 }

@@ -7,7 +7,7 @@ use crate::failure::Failure;
 use crate::table::table;
 use crate::{
     bars, compress, contestants, failed, host, methods, ndr, pf_ring, replay, send, stat, steer, tidy,
-    winpcap, wirecap,
+    trials, winpcap, wirecap,
 };
 
 /// In the order in which they run.
@@ -16,6 +16,11 @@ pub(super) const ALL: &[Entry] = &[
         name: "capture",
         question: "how many packets a second each program captures, beside what the machine can do",
         make: capture,
+    },
+    Entry {
+        name: "trials",
+        question: "a burst while the reader is stopped, the first packet, lone packets, a capture that is idle",
+        make: trials::make,
     },
     Entry {
         name: "chunks",
@@ -196,8 +201,7 @@ fn capture(settings: &Settings) -> Result<Box<dyn Experiment>, Failure> {
         ..About::default()
     };
     let dir = tidy::folder().map_err(failed("create a folder"))?;
-    let judge = |samples: &[crate::sample::Sample]| bars::judge(samples, None);
-    let contest = Contest::new(settings, about, contestants::all(), &[60, 256, 1514], dir, judge)?;
+    let contest = Contest::new(settings, about, contestants::all(), &[60, 256, 1514], dir, bars::judge)?;
     Ok(Box::new(contest))
 }
 

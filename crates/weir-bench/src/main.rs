@@ -30,13 +30,11 @@ mod methods;
 mod ndr;
 mod peers;
 mod pf_ring;
-mod picture;
 mod process;
 mod program;
 mod queues;
 mod receive;
 mod replay;
-mod report;
 mod sample;
 mod savefile;
 mod send;
@@ -60,21 +58,15 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::thread;
-use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
 
-use contestants::Contestant;
 use failure::Failure;
-use fault::Fault;
-use machine::Machine;
-use report::Report;
-use sample::{Lab, Limits};
 
-const EXAMPLES: &str = "\
+const CAPTURE: &str = "\
 Examples:
-  weir-bench capture --json bench.json --plot bench.svg
-        Run everything, three rounds of one second each (about five minutes).
+  weir-bench capture --json bench.json --html bench.html
+        Run everything, five rounds of one second each (about ten minutes).
   weir-bench capture --quick
         Check that the benchmark works; the rates mean little.
   weir-bench capture --only weir-exclusive,tcpdump,limit --sizes 60 --rounds 9
@@ -103,6 +95,7 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum What {
     /// Compare capture rates with the XDP limit, AF_XDP, tcpdump, dumpcap and netsniff-ng.
+    #[command(after_help = CAPTURE)]
     Capture(CaptureArgs),
     /// Compare the results of two runs.
     Compare(experiment::CompareArgs),
@@ -176,39 +169,13 @@ impl What {
 }
 
 #[derive(Debug, Args)]
-#[command(after_help = EXAMPLES)]
 struct CaptureArgs {
-    /// Number of rounds; default: 3.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
-    rounds: Option<u32>,
-
-    /// Sending time per contestant and round; default: 1s.
-    #[arg(long, value_name = "TIME", value_parser = units::duration)]
-    duration: Option<Duration>,
-
-    /// Frame sizes in bytes, without the checksum: 60 to 1514; default: 60,256,1514.
-    #[arg(long, value_name = "SIZE,...", value_delimiter = ',', value_parser = clap::value_parser!(u16).range(60..=1514))]
-    sizes: Option<Vec<u16>>,
+    #[command(flatten)]
+    stored: experiment::Stored,
 
     /// Run only these contestants, and no other trials.
     #[arg(long, value_name = "NAME,...", value_delimiter = ',', value_parser = contestants::name)]
     only: Vec<String>,
-
-    /// Run one short round with the smallest frames.
-    #[arg(long)]
-    quick: bool,
-
-    /// Directory for files; should be a tmpfs with 2 GiB to spare.
-    #[arg(long, value_name = "DIR", default_value = "/dev/shm")]
-    dir: PathBuf,
-
-    /// Write all measurements to FILE.
-    #[arg(long, value_name = "FILE")]
-    json: Option<PathBuf>,
-
-    /// Plot the rates to FILE (SVG).
-    #[arg(long, value_name = "FILE")]
-    plot: Option<PathBuf>,
 }
 
 fn main() -> ExitCode {
@@ -257,42 +224,11 @@ fn failed<E: Display>(what: impl Display) -> impl FnOnce(E) -> Failure {
     move |error| Failure::new(format_args!("cannot {what}: {error}"))
 }
 
+/// The contest, and what is not a rate.
 fn capture(args: &CaptureArgs) -> Result<(), Failure> {
-    two_processors()?;
-    // Better now than after all measurements.
-    let (json, plot) = (create(args.json.as_deref())?, create(args.plot.as_deref())?);
-    let turn = Duration::from_millis(if args.quick { 50 } else { 1000 });
-    let limits = Limits::new(args.duration.unwrap_or(turn), &args.dir)?;
-    let machine = Machine::describe(&args.dir);
-    style::say(format_args!("{machine}"));
-    let lab = Lab::new()?;
-
-    let all = contestants::all();
-    let wanted =
-        |contestant: &&Contestant| args.only.is_empty() || args.only.iter().any(|n| n == contestant.name);
-    let contestants: Vec<&Contestant> = all.iter().filter(wanted).collect();
-    let rounds = args.rounds.unwrap_or(if args.quick { 1 } else { 3 });
-    let mut report = Report::new(machine, rounds, limits.duration, &contestants);
-    for about in &report.contestants {
-        if let Some(why) = &about.missing {
-            style::say(format_args!("{}: {}", about.title, style::stderr().yellow(why)));
-        }
-    }
-    let sizes = args.sizes.as_deref().unwrap_or(if args.quick { &[60] } else { &[60, 256, 1514] });
-    take_turns(&lab, &contestants, sizes, &limits, &mut report);
-    if args.only.is_empty() {
-        report.trials = Some(trials::run(&lab, args.quick, &mut report.faults));
-    }
-    report.judge();
-    report.print().map_err(failed("write to standard output"))?;
-    if let Some((path, file)) = json {
-        let text = serde_json::to_string_pretty(&report).map_err(failed("make JSON"))?;
-        save(path, file, &text)?;
-    }
-    if let Some((path, file)) = plot {
-        save(path, file, &picture::draw(&report).map_err(failed("draw"))?)?;
-    }
-    report.verdict()
+    let settings = experiment::Settings { only: args.only.clone(), ..args.stored.settings() };
+    let names: &[&str] = if args.only.is_empty() { &["capture", "trials"] } else { &["capture"] };
+    args.stored.sized.timed.how.run(settings, names, list::ALL)
 }
 
 fn two_processors() -> Result<(), Failure> {
@@ -323,26 +259,4 @@ fn save(path: &Path, mut file: File, text: &str) -> Result<(), Failure> {
 
 fn cannot_write(path: &Path) -> impl FnOnce(io::Error) -> Failure {
     failed(format!("write {}", path.display()))
-}
-
-/// All rounds with all sizes, in which the contestants follow each other. One that fails does not end the others.
-fn take_turns(lab: &Lab, contestants: &[&Contestant], sizes: &[u16], limits: &Limits, report: &mut Report) {
-    let present: Vec<_> = contestants.iter().filter(|contestant| contestant.missing().is_none()).collect();
-    let total = sizes.len() * present.len() * usize::try_from(report.rounds).unwrap_or(usize::MAX);
-    let rounds = 1..=report.rounds;
-    let turns = sizes.iter().flat_map(|size| rounds.clone().map(move |round| (*size, round)));
-    let turns = turns.flat_map(|turn| present.iter().map(move |contestant| (turn, contestant)));
-    for (number, ((size, round), contestant)) in (1..).zip(turns) {
-        let head = format!("[{number:>3}/{total}] {size:>4} B  {:<34}", contestant.title);
-        match lab.sample(contestant, usize::from(size), round, limits) {
-            Ok(sample) => {
-                style::say(format_args!("{head} {sample}"));
-                report.samples.push(sample);
-            }
-            Err(failure) => {
-                style::say(format_args!("{head} {}", style::stderr().red(failure.message())));
-                report.faults.push(Fault::new(contestant.name, &failure));
-            }
-        }
-    }
 }

@@ -23,11 +23,6 @@ impl Spread {
             if values.len() % 2 == 1 { values[middle] } else { (values[middle - 1] + values[middle]) / 2.0 };
         Some(Self { median, min, max })
     }
-
-    /// All three multiplied, for another unit.
-    pub(super) fn times(self, factor: f64) -> Self {
-        Self { median: self.median * factor, min: self.min * factor, max: self.max * factor }
-    }
 }
 
 /// Of sorted values, the one that this share of them does not exceed.

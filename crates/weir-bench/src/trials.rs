@@ -7,127 +7,109 @@ use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 use rustix::thread::{CpuSet, sched_setaffinity};
-use serde::Serialize;
 use weir::{Capture, SourceChoice};
 use weir_lab::{FrameSender, Generator, Rate, SendReport, Traffic};
 
-use super::fault::Fault;
-use super::program::{READER_CPU, WEIR, find};
-use super::sample::{GENERATOR_CPU, Lab};
-use super::savefile::Packets;
-use super::witness::Witness;
-use super::{contestants, failed};
+use crate::bars::Wanted;
+use crate::contestants;
+use crate::experiment::{
+    About, Better, Experiment, Judged, Measure, Outcome, Role, Series, Settings, Taken, Turn,
+};
+use crate::failed;
 use crate::failure::Failure;
-use crate::{style, units};
+use crate::program::{READER_CPU, WEIR, find};
+use crate::sample::{GENERATOR_CPU, Lab};
+use crate::savefile::Packets;
+use crate::spread::Spread;
+use crate::witness::Witness;
 
 /// Bytes of a frame.
 const SIZE: usize = 60;
-/// Frames of the burst.
-const BURST: u64 = 400_000;
+/// Frames of a burst.
+const FRAMES: u64 = 400_000;
 /// Time between two lone packets: long enough for a reader to fall asleep.
 const SPACING: Duration = Duration::from_millis(5);
 /// How long any of this may take.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// The answers. All raw values, in the order of their measuring.
-#[derive(Debug, Default, Serialize)]
-pub(super) struct Trials {
-    pub(super) burst: Option<Burst>,
-    pub(super) host: Option<Host>,
-    /// From the start of `weir capture -w -` to the first packet on its standard output, while ten thousand a second pass.
-    pub(super) start_ms: Vec<f64>,
-    /// From the call that sends a packet to the handler that gets it.
-    pub(super) latency_us: Vec<f64>,
-    pub(super) idle: Option<Idle>,
+/// The network of the capture contest.
+struct Trials {
+    lab: Lab,
+    quick: bool,
 }
 
-/// Frames at full rate while the reader's process is stopped (SIGSTOP).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub(super) struct Burst {
-    pub(super) packets: u64,
-    /// Bytes of the chunks of the one queue that they come on.
-    pool_of_queue: u64,
-    pub(super) lost: u64,
-    /// Those that were not lost are whole and in order.
-    pub(super) verified: bool,
+/// The only series.
+const OURS: &str = "weir";
+/// All turns, which are measures as well.
+const BURST: &str = "burst";
+const HOST: &str = "host";
+const START: &str = "start";
+const LATENCY: &str = "latency";
+const IDLE: &str = "idle";
+
+/// Makes the network.
+pub(super) fn make(settings: &Settings) -> Result<Box<dyn Experiment>, Failure> {
+    settings.without_cards("trials")?;
+    Ok(Box::new(Trials { lab: Lab::new()?, quick: settings.quick }))
 }
 
-/// Frames that are addressed to the receiving host, captured in mode pass.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub(super) struct Host {
-    pub(super) packets: u64,
-    /// What its IP has got (`IpInReceives`).
-    stack: u64,
-    /// What was captured is all of it, whole and in order.
-    pub(super) verified: bool,
-}
-
-impl Host {
-    /// Packets that the stack has got too few or too many.
-    pub(super) fn missed(&self) -> u64 {
-        self.packets.abs_diff(self.stack)
-    }
-}
-
-/// `weir capture` on an interface where nothing comes.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub(super) struct Idle {
-    seconds: f64,
-    cpu_seconds: f64,
-}
-
-impl Idle {
-    /// Percent of a processor.
-    pub(super) fn load(&self) -> f64 {
-        self.cpu_seconds / self.seconds * 100.0
-    }
-}
-
-/// Makes all of them; what fails is added to `faults`.
-pub(super) fn run(lab: &Lab, quick: bool, faults: &mut Vec<Fault>) -> Trials {
-    let (starts, packets, rest) = if quick { (1, 20, 500) } else { (5, 100, 2000) };
-    let mut trials = Trials::default();
-    let mut keep = |name: &'static str, result: Result<String, Failure>| match result {
-        Ok(text) => style::say(format_args!("{name}: {text}")),
-        Err(failure) => {
-            style::say(format_args!("{name}: {}", style::stderr().red(failure.message())));
-            faults.push(Fault::new(name, &failure));
+impl Experiment for Trials {
+    fn about(&self) -> About {
+        let measure = |name, title, unit| Measure::new(name, title, unit, Better::Lower);
+        About {
+            name: "trials".to_owned(),
+            title: "Capture: bursts, the host's own packets, the first packet, lone packets, idling".to_owned(),
+            method: "A burst of 400,000 frames comes while the reader is stopped, into 50 MiB. As many frames are addressed to the \
+                     host and captured in mode pass; its stack has to get all of them. The first packet is on the standard output of \
+                     weir capture some time after its start, a lone packet at a handler some time after it was sent, and a \
+                     capture on an interface where nothing comes takes some processor time."
+                .to_owned(),
+            measures: vec![
+                measure(BURST, "packets of a burst that are lost", "packets"),
+                measure(HOST, "packets to this host that its stack has not seen", "packets"),
+                measure(START, "start to first packet", "ms"),
+                measure(LATENCY, "lone packet to handler, median", "ms"),
+                measure(IDLE, "processor time of an idle capture", "% CPU"),
+            ],
+            series: vec![Series::new(OURS, "weir", Role::Ours)],
+            ..About::default()
         }
-    };
-    let result = burst(lab).map(|burst| {
-        trials.burst = Some(burst);
-        let (lost, packets) = (units::grouped(burst.lost), units::grouped(burst.packets));
-        format!("{lost} of {packets} packets lost{}", wrong(burst.verified))
-    });
-    keep("burst", result);
-    let result = host(lab).map(|host| {
-        trials.host = Some(host);
-        let (missed, packets) = (units::grouped(host.missed()), units::grouped(host.packets));
-        format!("{missed} of {packets} packets to this host did not reach its stack{}", wrong(host.verified))
-    });
-    keep("host", result);
-    for _ in 0..starts {
-        let result = start(lab).map(|time| {
-            trials.start_ms.push(time.as_secs_f64() * 1e3);
-            format!("first packet after {} ms", time.as_millis())
-        });
-        keep("start", result);
     }
-    let result = latency(lab, packets).map(|times| {
-        trials.latency_us = times.iter().map(|time| time.as_secs_f64() * 1e6).collect();
-        format!("{packets} lone packets handled")
-    });
-    keep("latency", result);
-    let result = idle(lab, Duration::from_millis(rest)).map(|idle| {
-        trials.idle = Some(idle);
-        format!("{:.3} % of a processor", idle.load())
-    });
-    keep("idle", result);
-    trials
-}
 
-fn wrong(verified: bool) -> String {
-    if verified { String::new() } else { format!(", {}", style::stderr().red("wrong bytes or order")) }
+    fn turns(&self) -> Vec<Turn> {
+        let turn = |name: &str| Turn { name: name.to_owned(), ..Turn::of(OURS, None) };
+        [BURST, HOST, START, LATENCY, IDLE].map(turn).to_vec()
+    }
+
+    fn take(&mut self, turn: &Turn, _round: u32) -> Result<Taken, Failure> {
+        let (packets, rest) = if self.quick { (20, 500) } else { (100, 2000) };
+        let lab = &self.lab;
+        let (value, verified) = match turn.name.as_str() {
+            BURST => burst(lab).map(|(lost, verified)| (lost as f64, verified)),
+            HOST => host(lab).map(|(missed, verified)| (missed as f64, verified)),
+            START => start(lab).map(|time| (time.as_secs_f64() * 1e3, true)),
+            LATENCY => latency(lab, packets).map(|milliseconds| (milliseconds, true)),
+            _ => idle(lab, Duration::from_millis(rest)).map(|load| (load, true)),
+        }?;
+        let mut taken = Taken::default();
+        taken.add(turn, &turn.name, value);
+        if !verified {
+            taken.problems.push("wrong bytes or order".to_owned());
+        }
+        Ok(taken)
+    }
+
+    fn bars(&self, outcome: &Outcome) -> Vec<Judged> {
+        let of = |measure| outcome.rounds_of(OURS, measure, None).into_iter().map(|(_, value)| value);
+        let most = |name, most, unit, measure| Judged::new(name, Wanted::AtMost(most), unit, of(measure));
+        vec![
+            Judged::worst("burst of 400,000 into 50 MiB, lost", 0.0, "packets", of(BURST)),
+            Judged::worst("pass: to this host, not seen by its stack", 0.0, "packets", of(HOST)),
+            most("start to first packet", 300.0, "ms", START),
+            most("lone packet to handler", 1.0, "ms", LATENCY),
+            most("idle capture", 0.1, "% CPU", IDLE),
+        ]
+    }
 }
 
 /// All frames, or an error that says that the measurement has to be made again.
@@ -139,13 +121,13 @@ fn send(generator: &mut Generator, frames: u64) -> Result<SendReport, Failure> {
     Ok(sent)
 }
 
-fn burst(lab: &Lab) -> Result<Burst, Failure> {
+/// Frames at full rate while the reader's process is stopped: how many are lost, and whether all others are whole and in order.
+fn burst(lab: &Lab) -> Result<(u64, bool), Failure> {
     let program = contestants::receive_into_50_mib();
-    let chunk_size = program.chunk_size();
     let reader = program.start(&lab.pair().rx, None)?;
     let (traffic, mut generator) = lab.generator(SIZE)?;
     reader.signal(Signal::STOP)?;
-    let sent = send(&mut generator, BURST)?;
+    let sent = send(&mut generator, FRAMES)?;
     reader.signal(Signal::CONT)?;
     reader.settle()?;
     let counts = reader.finish()?;
@@ -153,24 +135,26 @@ fn burst(lab: &Lab) -> Result<Burst, Failure> {
     let lost = sent.accepted.saturating_sub(counts.delivered);
     // What finds no room is behind all that did.
     let verified = witness == Witness::of(&traffic, 0..counts.delivered);
-    let pool_of_queue = counts.chunks.unwrap_or(0) * chunk_size / u64::from(super::sample::QUEUES);
-    Ok(Burst { packets: sent.accepted, pool_of_queue, lost, verified })
+    Ok((lost, verified))
 }
 
-fn host(lab: &Lab) -> Result<Host, Failure> {
+/// Frames to this host, captured in mode pass: how many its IP got too few or too many (`IpInReceives`), and whether what was
+/// captured is all of them, whole and in order.
+fn host(lab: &Lab) -> Result<(u64, bool), Failure> {
     let pair = lab.pair();
     let reader = contestants::receive_and_pass().start(&pair.rx, None)?;
     let traffic = Traffic::new(SIZE).map_err(failed("describe frames"))?.between(pair);
     let generator = Generator::new(pair, &traffic).map_err(failed("prepare to send"))?;
     let before = lab.to_this_host()?;
-    let sent = send(&mut generator.cpu(GENERATOR_CPU), BURST)?;
+    let sent = send(&mut generator.cpu(GENERATOR_CPU), FRAMES)?;
     reader.settle()?;
     let counts = reader.finish()?;
     let stack = lab.to_this_host()? - before;
     let verified = counts.witness == Some(Witness::of(&traffic, sent.sequences));
-    Ok(Host { packets: sent.accepted, stack, verified })
+    Ok((sent.accepted.abs_diff(stack), verified))
 }
 
+/// From the start of `weir capture -w -` to the first packet on its standard output, while ten thousand a second pass.
 fn start(lab: &Lab) -> Result<Duration, Failure> {
     let rate = Rate::PerSecond(10_000);
     let mut generator = lab.generator(SIZE)?.1.rate(rate).map_err(failed("prepare to send"))?;
@@ -206,7 +190,8 @@ fn first_packet(lab: &Lab) -> Result<Duration, Failure> {
     }
 }
 
-fn latency(lab: &Lab, packets: u64) -> Result<Vec<Duration>, Failure> {
+/// From the call that sends a packet to the handler that gets it, in milliseconds: the median.
+fn latency(lab: &Lab, packets: u64) -> Result<f64, Failure> {
     let pair = lab.pair();
     let traffic = Traffic::new(SIZE).map_err(failed("describe frames"))?.between(pair);
     let sender = FrameSender::new(&pair.tx).map_err(failed("prepare to send"))?;
@@ -237,19 +222,22 @@ fn latency(lab: &Lab, packets: u64) -> Result<Vec<Duration>, Failure> {
                 let (sent, got) = (departures.len(), arrivals.len());
                 return Err(Failure::new(format_args!("{sent} lone packets sent, {got} handled")));
             }
-            Ok(arrivals.iter().zip(&departures).map(|(arrival, departure)| *arrival - *departure).collect())
+            let times = arrivals.iter().zip(&departures);
+            let milliseconds = times.map(|(arrival, departure)| (*arrival - *departure).as_secs_f64() * 1e3);
+            Ok(Spread::of(milliseconds).map_or(f64::NAN, |spread| spread.median))
         })
     })
 }
 
-fn idle(lab: &Lab, rest: Duration) -> Result<Idle, Failure> {
+/// `weir capture` on an interface where nothing comes: percent of a processor.
+fn idle(lab: &Lab, rest: Duration) -> Result<f64, Failure> {
     let reader = contestants::capture_without_file().start(&lab.pair().rx, None)?;
     thread::sleep(Duration::from_millis(200));
     let (start, before) = (Instant::now(), reader.cpu_time()?);
     thread::sleep(rest);
     let (seconds, used) = (start.elapsed().as_secs_f64(), reader.cpu_time()?.saturating_sub(before));
     reader.finish()?;
-    Ok(Idle { seconds, cpu_seconds: used.as_secs_f64() })
+    Ok(100.0 * used.as_secs_f64() / seconds)
 }
 
 /// Keeps the calling thread on one processor.

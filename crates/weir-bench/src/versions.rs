@@ -22,11 +22,6 @@ pub(super) fn of_peers() -> BTreeMap<&'static str, String> {
     versions
 }
 
-/// The first line of what a program says to `--version`.
-pub(super) fn first_line(program: &Path) -> Option<String> {
-    Some(said(program)?.lines().next()?.trim().to_owned())
-}
-
 fn said(program: &Path) -> Option<String> {
     let output = Command::new(program).arg("--version").stdin(Stdio::null()).output().ok()?;
     Some(String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).trim().to_owned())

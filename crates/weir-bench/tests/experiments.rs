@@ -134,6 +134,57 @@ fn root_replaying_is_measured() {
     assert!((rate, off) == (3, 3) && is_judged(&outcome), "{outcome}");
 }
 
+const CONTESTANTS: [&str; 18] = [
+    "limit",
+    "limit-write",
+    "weir-exclusive",
+    "weir-exclusive-batch",
+    "weir-exclusive-kernel",
+    "weir-file",
+    "af-xdp",
+    "weir-af-xdp",
+    "limit-pass",
+    "weir-pass",
+    "weir-pass-kernel",
+    "stack",
+    "weir-tc",
+    "weir-af-packet",
+    "tcpdump",
+    "tcpdump-file",
+    "dumpcap-file",
+    "netsniff-ng",
+];
+
+#[root_test]
+fn root_everyone_is_measured_and_every_check_passes() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let place = dir.path().to_str().expect("UTF-8");
+    let (results, told, _) =
+        experiment_by(&["capture", "--duration", "20ms", "--dir", place], Command::output);
+    let [capture, trials] = [0, 1].map(|number| &results["outcomes"][number]);
+    let names: Vec<_> = capture["about"]["series"].as_array().expect("a list").iter().collect();
+    assert_eq!(names.iter().map(|series| &series["name"]).collect::<Vec<_>>(), CONTESTANTS, "{told}");
+    let missing = capture["about"]["missing"].as_array().expect("a list");
+    assert!(missing.iter().all(|one| one[1].as_str().is_some_and(|why| why.contains("apt-get install"))));
+    let [rate, kernel] = ["rate", "kernel"].map(|measure| values(capture, measure));
+    assert_eq!(rate.len() + missing.len(), CONTESTANTS.len(), "{told}");
+    assert!(rate.iter().chain(&kernel).all(|(.., value)| *value > 0.0), "{told}");
+    for measure in ["burst", "host"] {
+        assert_eq!(values(trials, measure), [("weir", None, 0.0)], "{told}");
+    }
+    assert!(is_judged(trials) && values(trials, "latency")[0].2 > 0.0, "{told}");
+    assert_eq!(fs::read_dir(dir.path()).expect("the folder").count(), 0, "nothing is left");
+}
+
+#[test]
+fn an_unknown_contestant_is_answered_with_the_known_ones() {
+    let mut bench = Command::new(env!("CARGO_BIN_EXE_weir-bench"));
+    let output = bench.args(["capture", "--only", "wireshark"]).output().expect("run weir-bench");
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{stderr}");
+    assert!(CONTESTANTS.iter().all(|name| stderr.contains(name)), "{stderr}");
+}
+
 #[root_test]
 fn root_captures_with_chunks_of_all_sizes_add_up() {
     let (results, told, _) = experiment("chunks");

@@ -109,6 +109,10 @@ impl Experiment for Contest {
         ] {
             taken.add(turn, measure, packets as f64);
         }
+        let is_ours = contestant.title.starts_with("weir");
+        if let Some(dropped) = sample.dropped.filter(|dropped| is_ours && *dropped != sample.lost) {
+            taken.problems.push(format!("{} packets lost, {dropped} by its own account", sample.lost));
+        }
         if sample.accepted != sample.delivered + sample.lost {
             let Sample { accepted, delivered, lost, .. } = sample;
             taken.problems.push(format!("{accepted} packets sent, {delivered} received and {lost} lost"));

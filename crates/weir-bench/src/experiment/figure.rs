@@ -10,7 +10,6 @@ use plotters::style::text_anchor::{HPos, Pos, VPos};
 use super::digest::Digest;
 use super::text::{amount, axis_title, number};
 use super::{Axis, Estimate, Published, Role};
-use crate::picture::{LIMITS, OURS, PEERS};
 
 const WIDTH: u32 = 960;
 /// Pixels of a bar, and of what is around all of them.
@@ -29,6 +28,9 @@ const NOTE: u32 = 18;
 /// The greatest value that is drawn.
 const MOST: f64 = 1e100;
 
+const OURS: RGBColor = RGBColor(0x1f, 0x77, 0xb4);
+const LIMITS: RGBColor = RGBColor(0x9a, 0x9a, 0x9a);
+const PEERS: RGBColor = RGBColor(0xd9, 0x8a, 0x2b);
 const MODELS: RGBColor = RGBColor(0x6a, 0x3d, 0x9a);
 /// Lines of one role differ by these, in turn.
 const SHADES: [f64; 6] = [1.0, 0.74, 0.55, 0.41, 0.3, 0.21];

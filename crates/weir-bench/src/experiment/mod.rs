@@ -215,6 +215,7 @@ impl From<Bar> for Judged {
             unit: bar.unit.to_owned(),
             measured,
             met: bar.met,
+            by_cpu_time: bar.undisturbed.map(|spread| spread.median),
         }
     }
 }

@@ -143,6 +143,9 @@ pub(crate) struct Judged {
     /// Median, or the worst, and the range; none where what it compares was not measured.
     pub(crate) measured: Option<[f64; 3]>,
     pub(crate) met: Option<bool>,
+    /// The same from the processor time of a packet: what it would be if nobody else used the processor.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) by_cpu_time: Option<f64>,
 }
 
 /// Something that could not be measured, or that is not right.

@@ -117,9 +117,7 @@ pub(super) fn measure(plan: &Plan<'_>, entries: &[&Entry]) -> Result<(), Failure
     let files = [("results", plan.json), ("report", plan.html)];
     let files = files.into_iter().filter_map(|(what, path)| Some(format!("{what}: {}", path?.display())));
     let files: Vec<_> = files.collect();
-    if !files.is_empty() {
-        style::say(format_args!("\n{}", files.join(", ")));
-    }
+    style::say(format_args!("{}{}", if files.is_empty() { "" } else { "\n" }, files.join(", ")));
     verdict(&run)
 }
 

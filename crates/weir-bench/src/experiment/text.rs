@@ -124,19 +124,26 @@ pub(crate) fn compared(digest: &Digest, versus: &Versus) -> [String; 4] {
 
 /// The targets as a table.
 pub(crate) fn bars(bars: &[Judged]) -> Vec<Vec<String>> {
-    let mut rows = vec![["", "wanted", "measured", "min..max", "met"].map(str::to_owned).to_vec()];
-    rows.extend(bars.iter().map(|bar| {
+    const TIMES: usize = 4;
+    let has_times = bars.iter().any(|bar| bar.by_cpu_time.is_some());
+    let row = |cells: [String; 6]| {
+        let shown = cells.into_iter().enumerate().filter(|(column, _)| has_times || *column != TIMES);
+        shown.map(|(_, cell)| cell).collect::<Vec<_>>()
+    };
+    let head = ["", "wanted", "measured", "min..max", "by CPU time", "met"];
+    let rows = bars.iter().map(|bar| {
         let measured = bar.measured.map(|[judged, ..]| format!("{} {}", number(judged), bar.unit));
         let range = bar.measured.map(|[_, min, max]| format!("{}..{}", number(min), number(max)));
-        vec![
+        row([
             bar.name.clone(),
             bar.wanted.clone(),
             measured.unwrap_or_else(|| "not measured".to_owned()),
             range.unwrap_or_default(),
+            bar.by_cpu_time.map(number).unwrap_or_default(),
             bar.met.map_or("?", |met| if met { "yes" } else { "NO" }).to_owned(),
-        ]
-    }));
-    rows
+        ])
+    });
+    std::iter::once(row(head.map(str::to_owned))).chain(rows).collect()
 }
 
 /// The median, and where it lies.
