@@ -23,6 +23,11 @@ impl Failure {
         Self { hint: Some(hint.into()), ..self }
     }
 
+    /// The message with what the user can do about it, in one line.
+    pub(crate) fn told(&self) -> String {
+        self.hint.as_ref().map_or_else(|| self.message.clone(), |hint| format!("{} ({hint})", self.message))
+    }
+
     /// The message alone, for the report.
     pub(crate) fn message(&self) -> &str {
         &self.message

@@ -14,47 +14,37 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 use rustix::process::Pid;
-use serde::Serialize;
 use tempfile::TempDir;
 use weir_lab::Traffic;
 
-use super::bars::{Bar, Wanted};
-use super::machine::Machine;
-use super::process::Memory;
-use super::program::WEIR;
-use super::spread::Spread;
-use super::table::{bar_rows, table};
-use super::witness::Witness;
-use super::{believable, create, failed, save};
+use crate::bars::Wanted;
+use crate::experiment::{
+    self, About, Better, Experiment, Judged, Measure, Outcome, Role, Series, Settings, Taken, Turn,
+};
 use crate::failure::Failure;
-use crate::{style, tidy, units};
-
-const EXAMPLES: &str = "\
-Examples:
-  weir-bench read --json read.json
-        Run three rounds with five million packets (about two minutes, with 3 GiB of
-        memory for the files).
-  weir-bench read --packets 50000 --rounds 1
-        Check that the benchmark works; the rates mean little.";
+use crate::process::Memory;
+use crate::program::{WEIR, find};
+use crate::witness::Witness;
+use crate::{failed, tidy, units};
 
 #[derive(Debug, Args)]
-#[command(after_help = EXAMPLES)]
 pub(super) struct ReadArgs {
-    /// Number of 60-byte packets in the file.
-    #[arg(long, value_name = "N", default_value = "5000000", value_parser = clap::value_parser!(u64).range(1..=20_000_000))]
-    packets: u64,
+    #[command(flatten)]
+    pub(super) how: experiment::How,
 
-    /// Number of rounds.
-    #[arg(long, value_name = "N", default_value = "3", value_parser = clap::value_parser!(u32).range(1..=1000))]
-    rounds: u32,
+    /// Number of 60-byte packets in the file; default: 5,000,000, with --quick 100,000.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=20_000_000))]
+    packets: Option<u64>,
 
-    /// Directory for files; should be a tmpfs.
+    /// Directory for files; should be a tmpfs with 3 GiB to spare.
     #[arg(long, value_name = "DIR", default_value = "/dev/shm")]
     dir: PathBuf,
+}
 
-    /// Write all measurements to FILE.
-    #[arg(long, value_name = "FILE")]
-    json: Option<PathBuf>,
+impl ReadArgs {
+    pub(super) fn settings(&self) -> Settings {
+        Settings { packets: self.packets, dir: self.dir.clone(), ..self.how.settings() }
+    }
 }
 
 /// Bytes of a frame.
@@ -89,141 +79,100 @@ enum Answer {
     File,
     /// It says that it has written all packets, or none.
     Taken(bool),
+    /// It is asked for its memory only.
+    Memory,
 }
 
 /// A filter that none of the packets matches, and one that all do.
 const NONE: &str = "tcp port 443 and net 10.0.0.0/8";
 const ALL: &str = "udp and not port 443";
 
-const CONTESTANTS: [Contestant; 18] = [
-    contestant("bytes-pcap", "dd", "coreutils", &["if={pcap}", "of=/dev/null", "bs=1M"], Answer::Status),
-    contestant("weir-count-pcap", WEIR, "", &["read", "--count", "{pcap}"], Answer::Number),
-    contestant("tcpdump-pcap", "tcpdump", "tcpdump", &["-r", "{pcap}", "-w", "/dev/null"], Answer::Status),
-    contestant("bytes-pcapng", "dd", "coreutils", &["if={pcapng}", "of=/dev/null", "bs=1M"], Answer::Status),
-    contestant("weir-count-pcapng", WEIR, "", &["read", "--count", "{pcapng}"], Answer::Number),
-    contestant(
-        "tcpdump-pcapng",
-        "tcpdump",
-        "tcpdump",
-        &["-r", "{pcapng}", "-w", "/dev/null"],
-        Answer::Status,
-    ),
-    contestant(
-        "weir-none-pcap",
-        WEIR,
-        "",
-        &["read", "{pcap}", "-w", "/dev/null", "-f", NONE],
-        Answer::Taken(false),
-    ),
-    contestant(
-        "tcpdump-none-pcap",
-        "tcpdump",
-        "tcpdump",
-        &["-r", "{pcap}", "-w", "/dev/null", NONE],
-        Answer::Status,
-    ),
-    contestant(
-        "weir-all-pcap",
-        WEIR,
-        "",
-        &["read", "{pcap}", "-w", "/dev/null", "-f", ALL],
-        Answer::Taken(true),
-    ),
-    contestant(
-        "tcpdump-all-pcap",
-        "tcpdump",
-        "tcpdump",
-        &["-r", "{pcap}", "-w", "/dev/null", ALL],
-        Answer::Status,
-    ),
-    contestant(
-        "weir-none-pcapng",
-        WEIR,
-        "",
-        &["read", "{pcapng}", "-w", "/dev/null", "-f", NONE],
-        Answer::Taken(false),
-    ),
-    contestant(
-        "tcpdump-none-pcapng",
-        "tcpdump",
-        "tcpdump",
-        &["-r", "{pcapng}", "-w", "/dev/null", NONE],
-        Answer::Status,
-    ),
-    contestant(
-        "weir-all-pcapng",
-        WEIR,
-        "",
-        &["read", "{pcapng}", "-w", "/dev/null", "-f", ALL],
-        Answer::Taken(true),
-    ),
-    contestant(
-        "tcpdump-all-pcapng",
-        "tcpdump",
-        "tcpdump",
-        &["-r", "{pcapng}", "-w", "/dev/null", ALL],
-        Answer::Status,
-    ),
-    contestant(
-        "weir-convert",
-        WEIR,
-        "",
-        &["read", "{pcapng}", "--format", "pcap", "-w", "{out}"],
-        Answer::File,
-    ),
-    contestant(
-        "tcpdump-convert",
-        "tcpdump",
-        "tcpdump",
-        &["-r", "{pcapng}", "-w", "{out}", "-Z", "root"],
-        Answer::File,
-    ),
-    contestant(
-        "editcap-convert",
-        "editcap",
-        "wireshark-common",
-        &["-F", "pcap", "{pcapng}", "{out}"],
-        Answer::File,
-    ),
-    contestant(
-        "tshark-convert",
-        "tshark",
-        "tshark",
-        &["-r", "{pcapng}", "-F", "pcap", "-w", "{out}"],
-        Answer::File,
-    ),
-];
+const CONTESTANTS: [Contestant; 19] = {
+    use Answer::{File, Memory, Number, Status, Taken};
+    const fn weir(name: &'static str, arguments: &'static [&'static str], answer: Answer) -> Contestant {
+        Contestant { name, program: WEIR, package: "", arguments, answer }
+    }
+    const fn tcpdump(name: &'static str, arguments: &'static [&'static str], answer: Answer) -> Contestant {
+        Contestant { name, program: "tcpdump", package: "tcpdump", arguments, answer }
+    }
+    const fn bytes(name: &'static str, arguments: &'static [&'static str]) -> Contestant {
+        Contestant { name, program: "dd", package: "coreutils", arguments, answer: Status }
+    }
+    [
+        bytes("bytes-pcap", &["if={pcap}", "of=/dev/null", "bs=1M"]),
+        weir("weir-count-pcap", &["read", "--count", "{pcap}"], Number),
+        tcpdump("tcpdump-pcap", &["-r", "{pcap}", "-w", "/dev/null"], Status),
+        bytes("bytes-pcapng", &["if={pcapng}", "of=/dev/null", "bs=1M"]),
+        weir("weir-count-pcapng", &["read", "--count", "{pcapng}"], Number),
+        tcpdump("tcpdump-pcapng", &["-r", "{pcapng}", "-w", "/dev/null"], Status),
+        weir("weir-none-pcap", &["read", "{pcap}", "-w", "/dev/null", "-f", NONE], Taken(false)),
+        tcpdump("tcpdump-none-pcap", &["-r", "{pcap}", "-w", "/dev/null", NONE], Status),
+        weir("weir-all-pcap", &["read", "{pcap}", "-w", "/dev/null", "-f", ALL], Taken(true)),
+        tcpdump("tcpdump-all-pcap", &["-r", "{pcap}", "-w", "/dev/null", ALL], Status),
+        weir("weir-none-pcapng", &["read", "{pcapng}", "-w", "/dev/null", "-f", NONE], Taken(false)),
+        tcpdump("tcpdump-none-pcapng", &["-r", "{pcapng}", "-w", "/dev/null", NONE], Status),
+        weir("weir-all-pcapng", &["read", "{pcapng}", "-w", "/dev/null", "-f", ALL], Taken(true)),
+        tcpdump("tcpdump-all-pcapng", &["-r", "{pcapng}", "-w", "/dev/null", ALL], Status),
+        weir("weir-convert", &["read", "{pcapng}", "--format", "pcap", "-w", "{out}"], File),
+        tcpdump("tcpdump-convert", &["-r", "{pcapng}", "-w", "{out}", "-Z", "root"], File),
+        Contestant {
+            name: "editcap-convert",
+            program: "editcap",
+            package: "wireshark-common",
+            arguments: &["-F", "pcap", "{pcapng}", "{out}"],
+            answer: File,
+        },
+        Contestant {
+            name: "tshark-convert",
+            program: "tshark",
+            package: "tshark",
+            arguments: &["-r", "{pcapng}", "-F", "pcap", "-w", "{out}"],
+            answer: File,
+        },
+        weir(LONG_FILE, &["read", "--count", "{long}"], Memory),
+    ]
+};
 
-const fn contestant(
-    name: &'static str,
-    program: &'static str,
-    package: &'static str,
-    arguments: &'static [&'static str],
-    answer: Answer,
-) -> Contestant {
-    Contestant { name, program, package, arguments, answer }
-}
+/// Who reads the long file.
+const LONG_FILE: &str = "weir-count-long";
 
-/// One turn.
-#[derive(Debug, Serialize)]
-struct Sample {
-    contestant: &'static str,
-    round: u32,
-    seconds: f64,
-    /// What is not as it has to be.
-    problem: Option<String>,
-}
-
-#[derive(Debug, Serialize)]
-struct Report {
-    machine: Machine,
-    packets: u64,
-    rounds: u32,
-    samples: Vec<Sample>,
-    /// Most memory that reading the long file took, bytes.
-    memory_peak: Option<u64>,
-    bars: Vec<Bar>,
-}
+/// Pairs of which the first may take so many times as long as the second, or has to.
+const TARGETS: [(&str, Wanted, [&str; 2]); 11] = {
+    use Wanted::{AtLeast, AtMost};
+    [
+        ("pcap: count, faster than tcpdump -w /dev/null", AtLeast(5.0), ["tcpdump-pcap", "weir-count-pcap"]),
+        (
+            "pcapng: count, faster than tcpdump -w /dev/null",
+            AtLeast(5.0),
+            ["tcpdump-pcapng", "weir-count-pcapng"],
+        ),
+        ("pcap: count, as long as reading the bytes", AtMost(2.0), ["weir-count-pcap", "bytes-pcap"]),
+        ("pcapng: count, as long as reading the bytes", AtMost(2.0), ["weir-count-pcapng", "bytes-pcapng"]),
+        (
+            "pcap: a filter that nothing matches, faster than tcpdump",
+            AtLeast(3.0),
+            ["tcpdump-none-pcap", "weir-none-pcap"],
+        ),
+        (
+            "pcapng: a filter that nothing matches, faster than tcpdump",
+            AtLeast(3.0),
+            ["tcpdump-none-pcapng", "weir-none-pcapng"],
+        ),
+        (
+            "pcap: a filter that all match, faster than tcpdump",
+            AtLeast(5.0),
+            ["tcpdump-all-pcap", "weir-all-pcap"],
+        ),
+        (
+            "pcapng: a filter that all match, faster than tcpdump",
+            AtLeast(5.0),
+            ["tcpdump-all-pcapng", "weir-all-pcapng"],
+        ),
+        ("pcapng to pcap, faster than tcpdump", AtLeast(1.0), ["tcpdump-convert", "weir-convert"]),
+        ("pcapng to pcap, faster than editcap", AtLeast(3.0), ["editcap-convert", "weir-convert"]),
+        ("pcapng to pcap, faster than tshark", AtLeast(3.0), ["tshark-convert", "weir-convert"]),
+    ]
+};
 
 /// The files, gone when this is dropped.
 struct Files {
@@ -233,50 +182,87 @@ struct Files {
     expected: Witness,
 }
 
-/// Runs the command.
-pub(super) fn run(args: &ReadArgs) -> Result<(), Failure> {
-    let json = create(args.json.as_deref())?;
-    let machine = Machine::describe(&args.dir);
-    style::say(format_args!("{machine}"));
-    let files = Files::make(&args.dir, args.packets).map_err(failed("create the capture files"))?;
-    let mut report = Report {
-        machine,
-        packets: args.packets,
-        rounds: args.rounds,
-        samples: Vec::new(),
-        memory_peak: None,
-        bars: Vec::new(),
-    };
-    for contestant in &CONTESTANTS {
-        if contestant.path().is_none() {
-            let name = contestant.program;
-            style::say(format_args!("{name} is not installed (apt-get install {})", contestant.package));
+/// Writes the files.
+pub(super) fn make(settings: &Settings) -> Result<Box<dyn Experiment>, Failure> {
+    settings.without_cards("read")?;
+    let packets = settings.packets.unwrap_or(if settings.quick { 100_000 } else { 5_000_000 });
+    Ok(Box::new(Files::make(&settings.dir, packets).map_err(failed("create the capture files"))?))
+}
+
+impl Experiment for Files {
+    fn about(&self) -> About {
+        let series = |one: &Contestant| {
+            let role = match one.program {
+                WEIR => Role::Ours,
+                "dd" => Role::Limit,
+                _ => Role::Peer,
+            };
+            Series::new(one.name, one.name, role)
+        };
+        let missing = CONTESTANTS.iter().filter(|one| one.path().is_none());
+        let why = |one: &Contestant| {
+            let why = format!("{} is not installed (apt-get install {})", one.program, one.package);
+            [one.name.to_owned(), why]
+        };
+        let faster = TARGETS.iter().filter(|(_, wanted, _)| matches!(wanted, Wanted::AtLeast(_)));
+        About {
+            name: "read".to_owned(),
+            title: "Reading files".to_owned(),
+            method: format!(
+                "Files of {} packets of {SIZE} bytes in memory. All do the same work: count, convert, or write to /dev/null what \
+                 matches a filter. A file that was written is compared packet by packet. The long file is {LONG} times as long.",
+                units::grouped(self.packets)
+            ),
+            measures: vec![
+                Measure::new("time", "time for the file", "s", Better::Lower),
+                Measure::new("rate", "packets read a second", "Mpps", Better::Higher),
+                Measure::new("memory", "most memory while reading", "MiB", Better::Lower),
+            ],
+            series: CONTESTANTS.iter().map(series).collect(),
+            missing: missing.map(why).collect(),
+            versus: faster.map(|(.., [slow, fast])| [fast, slow].map(|name| (*name).to_owned())).collect(),
+            ..About::default()
         }
     }
-    let turns = (1..=args.rounds).flat_map(|round| CONTESTANTS.iter().map(move |c| (round, c)));
-    for (round, contestant) in turns.filter(|(_, contestant)| contestant.path().is_some()) {
-        let sample = files.sample(contestant, round)?;
-        let trouble = sample.problem.as_deref().unwrap_or_default();
-        style::say(format_args!(
-            "[{round}] {:<18} {:>7.3} s  {}",
-            sample.contestant,
-            sample.seconds,
-            style::stderr().red(trouble)
-        ));
-        report.samples.push(sample);
+
+    fn turns(&self) -> Vec<Turn> {
+        let present = CONTESTANTS.iter().filter(|contestant| contestant.path().is_some());
+        present.map(|contestant| Turn::of(contestant.name, None)).collect()
     }
-    report.memory_peak = Some(files.memory()?);
-    report.judge();
-    report.print().map_err(failed("write to standard output"))?;
-    if let Some((path, file)) = json {
-        save(path, file, &serde_json::to_string_pretty(&report).map_err(failed("make JSON"))?)?;
+
+    fn take(&mut self, turn: &Turn, _round: u32) -> Result<Taken, Failure> {
+        let contestant = CONTESTANTS.iter().find(|contestant| contestant.name == turn.series);
+        let contestant = contestant.expect("turns are of contestants");
+        let mut taken = Taken::default();
+        if contestant.answer == Answer::Memory {
+            taken.add(turn, "memory", self.memory(contestant)? as f64 / f64::from(1 << 20));
+            return Ok(taken);
+        }
+        let (seconds, problem) = self.sample(contestant)?;
+        // A time for the wrong work is no time.
+        match problem {
+            Some(problem) => taken.problems.push(problem),
+            None => {
+                taken.add(turn, "time", seconds);
+                taken.add(turn, "rate", self.packets as f64 / seconds / 1e6);
+            }
+        }
+        Ok(taken)
     }
-    believable(report.samples.iter().filter(|sample| sample.problem.is_some()).count())
+
+    fn bars(&self, outcome: &Outcome) -> Vec<Judged> {
+        let times = |(name, wanted, pair): (&str, Wanted, [&str; 2])| {
+            Judged::new(name, wanted, "times", outcome.ratios(pair, "time", None))
+        };
+        let peaks = outcome.rounds_of(LONG_FILE, "memory", None).into_iter().map(|(_, peak)| peak);
+        let memory = Judged::worst("memory while reading a long file", 64.0, "MiB", peaks);
+        TARGETS.into_iter().map(times).chain([memory]).collect()
+    }
 }
 
 impl Contestant {
     fn path(&self) -> Option<PathBuf> {
-        super::program::find(self.program)
+        find(self.program)
     }
 }
 
@@ -318,7 +304,8 @@ impl Files {
             "{out}" => self.path("out").into_os_string(),
             word => {
                 let file = |name: &str| self.path(name).display().to_string();
-                word.replace("{pcapng}", &file("pcapng")).replace("{pcap}", &file("pcap")).into()
+                let word = word.replace("{pcapng}", &file("pcapng")).replace("{pcap}", &file("pcap"));
+                word.replace("{long}", &file("long")).into()
             }
         };
         command.args(contestant.arguments.iter().map(place));
@@ -326,7 +313,8 @@ impl Files {
         Ok(command)
     }
 
-    fn sample(&self, contestant: &Contestant, round: u32) -> Result<Sample, Failure> {
+    /// How many seconds it took, and what is wrong with the answer.
+    fn sample(&self, contestant: &Contestant) -> Result<(f64, Option<String>), Failure> {
         let out = self.path("out");
         let _absent = fs::remove_file(&out);
         let start = Instant::now();
@@ -339,7 +327,7 @@ impl Files {
         } else {
             Some(format!("{}: {}", output.status, String::from_utf8_lossy(&output.stderr).trim()))
         };
-        Ok(Sample { contestant: contestant.name, round, seconds, problem })
+        Ok((seconds, problem))
     }
 
     /// What is wrong with the answer.
@@ -351,7 +339,7 @@ impl Files {
                     format!("{} packets ({} filtered out)", units::grouped(taken), units::grouped(left));
                 (!stderr.contains(&wanted)).then(|| format!("reported: {}", stderr.trim()))
             }
-            Answer::Status => None,
+            Answer::Status | Answer::Memory => None,
             Answer::Number => {
                 let counted = stdout.split_whitespace().next().and_then(|word| word.parse::<u64>().ok());
                 (counted != Some(self.packets)).then(|| format!("reported: {}", stdout.trim()))
@@ -365,11 +353,10 @@ impl Files {
     }
 
     /// The most memory that counting the packets of a long file takes.
-    fn memory(&self) -> Result<u64, Failure> {
+    fn memory(&self, contestant: &Contestant) -> Result<u64, Failure> {
         let written = write_pcap(&self.path("long"), &self.traffic, self.packets, LONG);
         written.map_err(failed("create the long file"))?;
-        let mut command = Command::new(super::program::find(WEIR).unwrap_or_default());
-        command.args(["read", "--count"]).arg(self.path("long")).stdin(Stdio::null());
+        let mut command = self.command(contestant)?;
         command.stdout(Stdio::null()).stderr(Stdio::null());
         let child = command.spawn().map_err(failed("start weir read"))?;
         let peak = watch(child).map_err(failed("watch weir read"))?;
@@ -413,94 +400,4 @@ pub(super) fn write_pcap(path: &Path, traffic: &Traffic, packets: u64, times: us
 
 fn words(words: &[u32]) -> Vec<u8> {
     words.iter().flat_map(|word| word.to_ne_bytes()).collect()
-}
-
-impl Report {
-    /// How many times as long `slow` takes as `fast`, round by round.
-    fn ratio(&self, slow: &str, fast: &str) -> Option<Spread> {
-        let seconds = |name: &str, round| {
-            let mut turns = self.samples.iter().filter(|s| s.problem.is_none());
-            turns.find(|s| s.contestant == name && s.round == round).map(|s| s.seconds)
-        };
-        let rounds =
-            (1..=self.rounds).filter_map(|round| Some(seconds(slow, round)? / seconds(fast, round)?));
-        Spread::of(rounds)
-    }
-
-    fn judge(&mut self) {
-        use Wanted::{AtLeast, AtMost};
-        let bar = |name, wanted, slow, fast| Bar::new(name, None, wanted, "times", self.ratio(slow, fast));
-        let mut bars = vec![
-            bar(
-                "pcap: count, faster than tcpdump -w /dev/null",
-                AtLeast(5.0),
-                "tcpdump-pcap",
-                "weir-count-pcap",
-            ),
-            bar(
-                "pcapng: count, faster than tcpdump -w /dev/null",
-                AtLeast(5.0),
-                "tcpdump-pcapng",
-                "weir-count-pcapng",
-            ),
-            bar("pcap: count, as long as reading the bytes", AtMost(2.0), "weir-count-pcap", "bytes-pcap"),
-            bar(
-                "pcapng: count, as long as reading the bytes",
-                AtMost(2.0),
-                "weir-count-pcapng",
-                "bytes-pcapng",
-            ),
-            bar(
-                "pcap: a filter that nothing matches, faster than tcpdump",
-                AtLeast(3.0),
-                "tcpdump-none-pcap",
-                "weir-none-pcap",
-            ),
-            bar(
-                "pcapng: a filter that nothing matches, faster than tcpdump",
-                AtLeast(3.0),
-                "tcpdump-none-pcapng",
-                "weir-none-pcapng",
-            ),
-            bar(
-                "pcap: a filter that all match, faster than tcpdump",
-                AtLeast(5.0),
-                "tcpdump-all-pcap",
-                "weir-all-pcap",
-            ),
-            bar(
-                "pcapng: a filter that all match, faster than tcpdump",
-                AtLeast(5.0),
-                "tcpdump-all-pcapng",
-                "weir-all-pcapng",
-            ),
-            bar("pcapng to pcap, faster than tcpdump", AtLeast(1.0), "tcpdump-convert", "weir-convert"),
-            bar("pcapng to pcap, faster than editcap", AtLeast(3.0), "editcap-convert", "weir-convert"),
-            bar("pcapng to pcap, faster than tshark", AtLeast(3.0), "tshark-convert", "weir-convert"),
-        ];
-        let peak = self.memory_peak.map(|bytes| bytes as f64 / f64::from(1 << 20));
-        bars.push(Bar::worst("memory while reading a long file", None, 64.0, "MiB", Spread::of(peak)));
-        self.bars = bars;
-    }
-
-    fn print(&self) -> io::Result<()> {
-        let mut rows = vec![["", "seconds", "min..max", "M packets/s"].map(str::to_owned).to_vec()];
-        for contestant in &CONTESTANTS {
-            let turns = self.samples.iter().filter(|sample| sample.contestant == contestant.name);
-            let Some(Spread { median, min, max }) = Spread::of(turns.map(|sample| sample.seconds)) else {
-                rows.push(vec![contestant.name.to_owned(), "not measured".to_owned()]);
-                continue;
-            };
-            rows.push(vec![
-                contestant.name.to_owned(),
-                format!("{median:.3}"),
-                format!("{min:.3}..{max:.3}"),
-                format!("{:.1}", self.packets as f64 / median / 1e6),
-            ]);
-        }
-        let mut stdout = io::stdout().lock();
-        writeln!(stdout, "\n{} packets of {SIZE} bytes\n{}", units::grouped(self.packets), table(&rows))?;
-        write!(stdout, "Targets\n{}", table(&bar_rows(&self.bars)))?;
-        stdout.flush()
-    }
 }

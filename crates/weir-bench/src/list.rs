@@ -6,7 +6,7 @@ use crate::experiment::{About, Bench, Contest, Entry, Experiment, Settings};
 use crate::failure::Failure;
 use crate::table::table;
 use crate::{
-    bars, compress, contestants, failed, host, methods, ndr, pf_ring, replay, send, stat, steer, tidy,
+    bars, compress, contestants, failed, files, host, methods, ndr, pf_ring, replay, send, stat, steer, tidy,
     trials, winpcap, wirecap,
 };
 
@@ -142,7 +142,7 @@ pub(super) const ALL: &[Entry] = &[
     Entry {
         name: "read",
         question: "reading and rewriting files beside tcpdump, tshark and editcap",
-        make: |settings| bench(settings, "read", "Reading files", &["--packets", "100000"]),
+        make: files::make,
     },
     Entry {
         name: "compress",

@@ -121,6 +121,7 @@ enum What {
     /// Compare cooperating handlers with theory: losses, throughput, hand-over, bursts.
     Queues(queues::QueuesArgs),
     /// Compare reading and rewriting capture files with tcpdump, tshark and editcap.
+    #[command(after_help = ALONE)]
     Read(files::ReadArgs),
     /// Compare replaying a capture file with tcpreplay: top speed, and how exactly gaps are kept.
     #[command(after_help = ALONE)]
@@ -207,7 +208,7 @@ fn run(cli: &Cli) -> Result<(), Failure> {
         What::List => list::list(),
         What::Look(args) => look::run(args),
         What::Queues(args) => queues::run(args),
-        What::Read(args) => files::run(args),
+        What::Read(args) => args.how.run(args.settings(), &["read"], list::ALL),
         What::Replay(how) => how.run(how.settings(), &["replay"], list::ALL),
         What::Run(args) => experiment::run(args, list::ALL),
         What::Send(args) => args.timed.how.run(args.settings(), &["send"], list::ALL),

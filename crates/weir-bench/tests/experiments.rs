@@ -185,6 +185,17 @@ fn an_unknown_contestant_is_answered_with_the_known_ones() {
     assert!(CONTESTANTS.iter().all(|name| stderr.contains(name)), "{stderr}");
 }
 
+#[test]
+fn reading_is_measured() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let place = dir.path().to_str().expect("UTF-8");
+    let outcome = alone(&["read", "--packets", "3000", "--dir", place]);
+    let missing = outcome["about"]["missing"].as_array().expect("a list").len();
+    assert_eq!(values(&outcome, "time").len() + missing, 18, "{outcome}");
+    assert!(values(&outcome, "memory")[0].2 > 0.0, "{outcome}");
+    assert_eq!(fs::read_dir(dir.path()).expect("the folder").count(), 0, "nothing is left");
+}
+
 #[root_test]
 fn root_captures_with_chunks_of_all_sizes_add_up() {
     let (results, told, _) = experiment("chunks");

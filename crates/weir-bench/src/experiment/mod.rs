@@ -62,6 +62,8 @@ pub(crate) struct Settings {
     pub(crate) sizes: Option<Vec<u16>>,
     /// The only contestants by name; all of them if there is none.
     pub(crate) only: Vec<String>,
+    /// Packets of a file, whatever the experiment has.
+    pub(crate) packets: Option<u64>,
 }
 
 /// Something that is measured. Its making prepares all that is not part of a measurement; its end leaves nothing behind.

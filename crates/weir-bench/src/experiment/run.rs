@@ -177,10 +177,10 @@ fn one(entry: &Entry, plan: &Plan<'_>, run: &mut Run) -> Result<(), Failure> {
         })
     });
     let result = measured.unwrap_or_else(|failure| {
-        style::say(format_args!("{}", style::stderr().red(failure.message())));
+        let message = failure.told();
+        style::say(format_args!("{}", style::stderr().red(&message)));
         outcome.about.name = entry.name.to_owned();
         outcome.about.title = entry.question.to_owned();
-        let message = failure.message().to_owned();
         outcome.faults = vec![Fault { turn: entry.name.to_owned(), round: 0, message }];
         Ok(())
     });
