@@ -6,8 +6,8 @@ use crate::experiment::{About, Bench, Contest, Entry, Experiment, Settings};
 use crate::failure::Failure;
 use crate::table::table;
 use crate::{
-    bars, compress, contestants, failed, files, host, methods, ndr, pf_ring, replay, send, stat, steer, tidy,
-    trials, winpcap, wirecap,
+    bars, compress, contestants, failed, files, forward, host, methods, ndr, pf_ring, replay, send, stat,
+    steer, tidy, trials, winpcap, wirecap,
 };
 
 /// In the order in which they run.
@@ -137,7 +137,7 @@ pub(super) const ALL: &[Entry] = &[
     Entry {
         name: "forward",
         question: "forwarding beside XDP redirect, AF_XDP, the bridge and tc mirred",
-        make: |settings| bench(settings, "forward", "Forwarding", &["--quick"]),
+        make: forward::make,
     },
     Entry {
         name: "read",

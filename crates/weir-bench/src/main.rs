@@ -108,6 +108,7 @@ enum What {
     Filter(filter::FilterArgs),
     /// Compare forwarding with a bare XDP redirect, a bare AF_XDP loop, the Linux bridge and tc
     /// mirred.
+    #[command(after_help = forward::EXAMPLES)]
     Forward(forward::ForwardArgs),
     /// Compare what weir and tcpdump cost a busy host.
     #[command(after_help = ALONE)]

@@ -9,23 +9,6 @@ use std::process::Command;
 use serde_json::Value;
 use weir_lab::root_test;
 
-#[root_test]
-fn root_forwarding_is_measured() {
-    let dir = tempfile::tempdir().expect("a folder");
-    let json = dir.path().join("forward.json");
-    let mut bench = Command::new(env!("CARGO_BIN_EXE_weir-bench"));
-    let output = bench.args(["forward", "--quick", "--rounds", "1", "--json"]).arg(&json).output();
-    let output = output.expect("run weir-bench");
-    let stderr = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{stderr}");
-    let report: Value = serde_json::from_str(&fs::read_to_string(&json).expect("JSON")).expect("valid JSON");
-    let samples = report["samples"].as_array().expect("a list");
-    assert_eq!(samples.len(), 6, "{stderr}");
-    assert!(samples.iter().all(|sample| sample["arrived"].as_u64() > Some(0)), "{stderr}");
-    let bars = report["bars"].as_array().expect("a list");
-    assert!(bars.iter().all(|bar| bar["measured"]["median"].as_f64() > Some(0.0)), "{stderr}");
-}
-
 /// It fails where a frame is not as it was, not in its turn, or not in the account.
 #[root_test]
 fn root_forwarding_is_checked_frame_by_frame() {

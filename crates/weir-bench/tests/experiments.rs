@@ -197,6 +197,14 @@ fn reading_is_measured() {
 }
 
 #[root_test]
+fn root_forwarding_is_measured() {
+    let outcome = alone(&["forward", "--duration", "50ms"]);
+    let arrived = values(&outcome, "arrived");
+    assert!(arrived.len() == 6 && arrived.iter().all(|(.., frames)| *frames > 0.0), "{outcome}");
+    assert!(is_judged(&outcome), "{outcome}");
+}
+
+#[root_test]
 fn root_captures_with_chunks_of_all_sizes_add_up() {
     let (results, told, _) = experiment("chunks");
     let [sent, received, lost] =

@@ -1,6 +1,6 @@
 //! `weir-bench NAME`: a benchmark by itself, which is an experiment with options of its own.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
@@ -68,6 +68,11 @@ impl How {
         Settings { quick: self.quick, dir: "/dev/shm".into(), ..Settings::default() }
     }
 
+    /// Where the measurements go.
+    pub(crate) fn json(&self) -> Option<&Path> {
+        self.json.as_deref()
+    }
+
     /// Measures these of `all`.
     pub(crate) fn run(
         &self,
@@ -76,7 +81,7 @@ impl How {
         all: &'static [Entry],
     ) -> Result<(), Failure> {
         let names: Vec<String> = names.iter().map(|&name| name.to_owned()).collect();
-        let (json, html) = (self.json.as_deref(), self.html.as_deref());
+        let (json, html) = (self.json(), self.html.as_deref());
         let plan = Plan { settings, rounds: self.rounds, json, html, resume: false };
         measure(&plan, &wanted(&names, all)?)
     }

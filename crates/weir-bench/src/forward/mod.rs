@@ -14,77 +14,64 @@ mod check;
 
 use std::any::Any;
 use std::fs;
-use std::io::{self, Write};
 use std::process::Command;
 use std::thread;
 use std::time::Duration;
 
 use clap::Args;
 use rustix::thread::{CpuSet, sched_setaffinity};
-use serde::Serialize;
 use weir::Forward;
 use weir::forward::{Packet, Verdict};
 use weir_lab::{Generator, Hook, Network, Traffic, Verdict as Hooked, Veth};
 
 use self::bare::{Loop, Ways};
-use crate::bars::{Bar, Wanted};
+use crate::bars::Wanted;
+use crate::experiment::{
+    self, About, Better, Experiment, Found, Judged, Measure, Outcome, Role, Series, Settings, Taken, Turn,
+};
 use crate::failure::Failure;
-use crate::machine::Machine;
 use crate::process::{cpu_time, ksoftirqd};
 use crate::spread::Spread;
-use crate::table::{bar_rows, table};
-use crate::{believable, create, failed, save};
-use crate::{style, units};
+use crate::{create, failed, list, save, units};
 
-const EXAMPLES: &str = "\
+pub(crate) const EXAMPLES: &str = "\
 Examples:
   weir-bench forward
-        Run three rounds of one second for each contestant (about a minute).
+        Run five rounds of one second for each contestant (about two minutes).
   weir-bench forward --check 1h
         Forward both ways at full rate for an hour, twice, and check every byte of
         every frame on arrival.
-  weir-bench forward --rounds 1 --quick
+  weir-bench forward --quick
         Check that the benchmark works; the rates mean little.
 
 Requires root and two otherwise idle processors. Runs in private networks that are removed at the end.";
 
 #[derive(Debug, Args)]
-#[command(after_help = EXAMPLES)]
 pub(crate) struct ForwardArgs {
-    /// Number of rounds.
-    #[arg(long, value_name = "N", default_value = "3", value_parser = clap::value_parser!(u32).range(1..=1000))]
-    rounds: u32,
-
-    /// Sending time per contestant and round, divided into slices.
-    #[arg(long, value_name = "TIME", value_parser = units::duration, default_value = "1s")]
-    duration: Duration,
-
-    /// Run short rounds.
-    #[arg(long)]
-    quick: bool,
+    #[command(flatten)]
+    timed: experiment::Timed,
 
     /// Instead of measuring, forward both ways at once for TIME, in the kernel and then through a
-    /// handler, and check every frame at the far ends.
-    #[arg(long, value_name = "TIME", value_parser = units::duration, conflicts_with_all = ["rounds", "duration", "quick"])]
+    /// handler, and check every frame at the far ends. --json is then the account of both.
+    #[arg(long, value_name = "TIME", value_parser = units::duration, conflicts_with_all = ["rounds", "duration", "quick", "html"])]
     check: Option<Duration>,
-
-    /// Write all measurements to FILE.
-    #[arg(long, value_name = "FILE")]
-    json: Option<std::path::PathBuf>,
 }
 
-#[derive(Debug, Serialize)]
-struct Report {
-    machine: Machine,
-    samples: Vec<Sample>,
-    bars: Vec<Bar>,
+/// Runs the command.
+pub(crate) fn run(args: &ForwardArgs) -> Result<(), Failure> {
+    match args.check {
+        Some(time) => {
+            let json = create(args.timed.how.json())?;
+            let report = check::run(time)?;
+            json.map_or(Ok(()), |(path, file)| save(path, file, &report))
+        }
+        None => args.timed.how.run(args.timed.settings(), &["forward"], list::ALL),
+    }
 }
 
 /// One contestant in one round.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Default)]
 struct Sample {
-    contestant: &'static str,
-    round: u32,
     /// Frames that the first interface took.
     accepted: u64,
     /// Frames that came out at the other end.
@@ -93,7 +80,7 @@ struct Sample {
 }
 
 /// Of one turn.
-#[derive(Debug, Serialize)]
+#[derive(Debug)]
 struct Slice {
     /// Frames that came out at the other end, a second.
     rate: f64,
@@ -102,14 +89,9 @@ struct Slice {
 }
 
 impl Sample {
-    /// No more can arrive than were sent.
-    fn is_believable(&self) -> bool {
-        (1..=self.accepted).contains(&self.arrived)
-    }
-
     /// One more turn.
     fn slice(&mut self, generator: &mut Generator, hook: &Hook, duration: Duration) -> Result<(), Failure> {
-        let mut send = |duration| generator.send_for(duration).map_err(failed(self.contestant));
+        let mut send = |duration| generator.send_for(duration).map_err(failed("send"));
         send(duration / 10)?; // to warm up
         let before = all_arrived(hook);
         let elsewhere =
@@ -128,14 +110,14 @@ impl Sample {
     }
 
     /// Median.
-    fn rate(&self) -> f64 {
-        Spread::of(self.slices.iter().map(|slice| slice.rate)).map_or(f64::NAN, |rates| rates.median)
+    fn of(&self, value: fn(&Slice) -> f64) -> f64 {
+        Spread::of(self.slices.iter().map(value)).map_or(f64::NAN, |values| values.median)
     }
 
     /// How many times `other`, slice by slice: median.
-    fn times(&self, other: &Self, of: fn(&Slice) -> f64) -> Option<f64> {
+    fn times(&self, other: &Self, of: fn(&Slice) -> f64) -> f64 {
         let slices = self.slices.iter().zip(&other.slices);
-        Some(Spread::of(slices.map(|(slice, other)| of(slice) / of(other)))?.median)
+        Spread::of(slices.map(|(slice, other)| of(slice) / of(other))).map_or(f64::NAN, |ratio| ratio.median)
     }
 }
 
@@ -155,56 +137,118 @@ type Joined = Result<Box<dyn Any + Send>, Failure>;
 type Join = fn(&Network) -> Joined;
 
 /// What is compared most closely has its turns one after the other.
-const CONTESTANTS: [(&str, Join); 6] = [
-    ("Linux bridge", bridge),
-    ("tc mirred", mirred),
-    ("weir, in the kernel", |_| Ok(Box::new(Forward::between("rx0", "rx1").open()?))),
-    ("bare XDP redirect", bare_redirect),
-    ("weir, with a handler", |_| Ok(Box::new(Forward::between("rx0", "rx1").open_with(|_| pass)?))),
-    ("bare AF_XDP loop", bare_loop),
+const CONTESTANTS: [(&str, Role, Join); 6] = [
+    ("Linux bridge", Role::Peer, bridge),
+    ("tc mirred", Role::Peer, mirred),
+    ("weir, in the kernel", Role::Ours, |_| Ok(Box::new(Forward::between("rx0", "rx1").open()?))),
+    ("bare XDP redirect", Role::Limit, bare_redirect),
+    ("weir, with a handler", Role::Ours, |_| {
+        Ok(Box::new(Forward::between("rx0", "rx1").open_with(|_| pass)?))
+    }),
+    ("bare AF_XDP loop", Role::Limit, bare_loop),
 ];
 
-/// Runs the command.
-pub(crate) fn run(args: &ForwardArgs) -> Result<(), Failure> {
-    let json = create(args.json.as_deref())?;
-    if let Some(time) = args.check {
-        let report = check::run(time)?;
-        return json.map_or(Ok(()), |(path, file)| save(path, file, &report));
-    }
-    let machine = Machine::describe("/dev/shm".as_ref());
-    style::say(format_args!("{machine}"));
-    // Threads begin where the thread that starts them may run; the generator goes elsewhere by itself.
-    let mut only = CpuSet::new();
-    only.set(READER_CPU);
-    sched_setaffinity(None, &only).map_err(failed("pin to one processor"))?;
-    let duration = if args.quick { Duration::from_millis(50) } else { args.duration };
-    let mut samples = Vec::new();
-    for number in 1..=args.rounds {
-        for sample in round(number, duration)? {
-            style::say(format_args!(
-                "[{number}] {:<22} {:>11}, {} of {} frames arrived{}",
-                sample.contestant,
-                format!("{}pps", units::scaled(sample.rate())),
-                units::grouped(sample.arrived),
-                units::grouped(sample.accepted),
-                if sample.is_believable() { "" } else { ": not plausible" }
-            ));
-            samples.push(sample);
-        }
-    }
-    let bars = bars(&samples);
-    let mut stdout = io::stdout().lock();
-    let printed = write!(stdout, "Targets\n{}", table(&bar_rows(&bars)));
-    printed.and_then(|()| stdout.flush()).map_err(failed("write to standard output"))?;
-    let wrong = samples.iter().filter(|sample| !sample.is_believable()).count();
-    let report = Report { machine, samples, bars };
-    if let Some((path, file)) = json {
-        save(path, file, &serde_json::to_string_pretty(&report).map_err(failed("make JSON"))?)?;
-    }
-    believable(wrong)
+/// Pairs by their places, how many times as fast the first has to be, and whether all of both happens in the kernel, so that
+/// processor time can tell as well.
+const TARGETS: [(&str, [usize; 2], f64, bool); 4] = [
+    ("in the kernel / bare XDP redirect, 60 B", [2, 3], 0.9, true),
+    ("with a handler / bare AF_XDP loop, 60 B", [4, 5], 0.8, false),
+    ("in the kernel / Linux bridge, 60 B", [2, 0], 3.0, true),
+    ("in the kernel / tc mirred, 60 B", [2, 1], 3.0, true),
+];
+
+/// What a slice is as a multiple of the one beside it: facts of the target.
+const TIMES: &str = "times";
+const TIMES_BY_CPU: &str = "times by CPU time";
+
+struct Forwarding {
+    duration: Duration,
 }
 
-fn round(number: u32, duration: Duration) -> Result<Vec<Sample>, Failure> {
+pub(crate) fn make(settings: &Settings) -> Result<Box<dyn Experiment>, Failure> {
+    settings.without_cards("forward")?;
+    Ok(Box::new(Forwarding { duration: settings.time(1000) }))
+}
+
+impl Experiment for Forwarding {
+    fn about(&self) -> About {
+        About {
+            name: "forward".to_owned(),
+            title: "Forwarding".to_owned(),
+            method: "Frames of 60 bytes go from one interface to another, at whose other end a program counts and drops them. In a \
+                     round all have ten short turns, again and again; a value is the median of them, and a target compares turns \
+                     that are beside each other."
+                .to_owned(),
+            measures: vec![
+                Measure::new("rate", "frames that came out", "Mpps", Better::Higher),
+                Measure::new("kernel", "processor time of a frame in the kernel", "ns", Better::Lower),
+                Measure::new("sent", "frames that the first interface took", "packets", Better::Neither),
+                Measure::new("arrived", "frames that came out", "packets", Better::Neither),
+                Measure::new(TIMES, "rate as a multiple of another's", "", Better::Neither),
+                Measure::new(TIMES_BY_CPU, "the same by processor time", "", Better::Neither),
+            ],
+            series: CONTESTANTS.map(|(name, role, _)| Series::new(name, name, role)).to_vec(),
+            versus: TARGETS.map(|(_, pair, ..)| pair.map(|place| CONTESTANTS[place].0.to_owned())).to_vec(),
+            ..About::default()
+        }
+    }
+
+    /// One for all, who have short turns in it.
+    fn turns(&self) -> Vec<Turn> {
+        vec![Turn::of("all in turn", None)]
+    }
+
+    fn take(&mut self, _turn: &Turn, _round: u32) -> Result<Taken, Failure> {
+        // In a thread of its own, for it stays on its processor. Threads begin where the one that starts them may run; the
+        // generator goes elsewhere by itself.
+        let samples = thread::scope(|scope| {
+            let round = scope.spawn(|| {
+                let mut only = CpuSet::new();
+                only.set(READER_CPU);
+                sched_setaffinity(None, &only).map_err(failed("pin to one processor"))?;
+                round(self.duration)
+            });
+            round.join().expect("a round does not panic")
+        })?;
+        let mut taken = Taken::default();
+        for ((name, ..), sample) in CONTESTANTS.iter().zip(&samples) {
+            let Sample { accepted, arrived, .. } = sample;
+            for (measure, value) in [
+                ("rate", sample.of(|slice| slice.rate) / 1e6),
+                ("kernel", sample.of(|slice| slice.kernel_ns)),
+                ("sent", *accepted as f64),
+                ("arrived", *arrived as f64),
+            ] {
+                taken.found.push(Found::new(name, measure, None, value));
+            }
+            // No more can arrive than were sent.
+            if !(1..=*accepted).contains(arrived) {
+                taken.problems.push(format!("{name}: {arrived} of {accepted} frames arrived"));
+            }
+        }
+        for (name, [one, other], ..) in TARGETS {
+            let [one, other] = [&samples[one], &samples[other]];
+            let times = [
+                (TIMES, one.times(other, |slice| slice.rate)),
+                (TIMES_BY_CPU, other.times(one, |slice| slice.kernel_ns)),
+            ];
+            taken.found.extend(times.map(|(measure, value)| Found::new(name, measure, None, value)));
+        }
+        Ok(taken)
+    }
+
+    fn bars(&self, outcome: &Outcome) -> Vec<Judged> {
+        let bar = |(name, _, least, in_kernel): (&str, _, f64, bool)| {
+            let of = |measure| outcome.rounds_of(name, measure, None).into_iter().map(|(_, times)| times);
+            let by_cpu_time = Spread::of(of(TIMES_BY_CPU)).filter(|_| in_kernel).map(|times| times.median);
+            Judged { by_cpu_time, ..Judged::new(name, Wanted::AtLeast(least), "times", of(TIMES)) }
+        };
+        TARGETS.map(bar).to_vec()
+    }
+}
+
+/// All contestants, in short turns.
+fn round(duration: Duration) -> Result<[Sample; 6], Failure> {
     let cannot = |error| failed::<weir_lab::Error>("prepare to forward")(error);
     let mut network = Network::new(Veth::default()).map_err(cannot)?;
     network.connect(Veth::default()).map_err(cannot)?;
@@ -215,17 +259,15 @@ fn round(number: u32, duration: Duration) -> Result<Vec<Sample>, Failure> {
     ends.rx.mac = there.tx.mac;
     let traffic = Traffic::new(SIZE).map_err(cannot)?.between(&ends);
     let mut generator = Generator::new(&here, &traffic).map_err(cannot)?.cpu(GENERATOR_CPU);
-    let empty =
-        |(contestant, _)| Sample { contestant, round: number, accepted: 0, arrived: 0, slices: Vec::new() };
-    let mut samples = CONTESTANTS.map(empty);
+    let mut samples: [Sample; 6] = Default::default();
     for _ in 0..SLICES {
-        for ((_, join), sample) in CONTESTANTS.iter().zip(&mut samples) {
+        for ((.., join), sample) in CONTESTANTS.iter().zip(&mut samples) {
             let joined = network.rx().run(|| join(&network))?;
             sample.slice(&mut generator, &hook, duration / SLICES)?;
             network.rx().run(|| drop(joined));
         }
     }
-    Ok(samples.into())
+    Ok(samples)
 }
 
 /// Frames that have come to the far end, once none is on its way any more.
@@ -294,29 +336,4 @@ fn tool(name: &str, line: &str) -> Result<(), Failure> {
         return Ok(());
     }
     Err(Failure::new(format_args!("{name} {line}: {}", String::from_utf8_lossy(&output.stderr).trim())))
-}
-
-/// Each slice compared with those beside it; of a round's slices the median.
-fn bars(samples: &[Sample]) -> Vec<Bar> {
-    let of = |contestant: &str, round: u32| {
-        samples.iter().find(|sample| sample.contestant == contestant && sample.round == round)
-    };
-    let rounds = samples.iter().map(|sample| sample.round).max().unwrap_or(0);
-    let bar = |name, one: &str, other: &str, least| {
-        let ratio = |round| of(one, round)?.times(of(other, round)?, |slice| slice.rate);
-        let measured = Spread::of((1..=rounds).filter_map(ratio));
-        Bar::new(name, Some(SIZE), Wanted::AtLeast(least), "times", measured)
-    };
-    // What happens in the kernel alone can be told by processor time as well.
-    let in_kernel = |name, one: &str, other: &str, least| {
-        let ratio = |round| of(other, round)?.times(of(one, round)?, |slice| slice.kernel_ns);
-        Bar { undisturbed: Spread::of((1..=rounds).filter_map(ratio)), ..bar(name, one, other, least) }
-    };
-    let [bridge, mirred, kernel, redirect, handler, bare] = CONTESTANTS.map(|(name, _)| name);
-    vec![
-        in_kernel("in the kernel / bare XDP redirect", kernel, redirect, 0.9),
-        bar("with a handler / bare AF_XDP loop", handler, bare, 0.8),
-        in_kernel("in the kernel / Linux bridge", kernel, bridge, 3.0),
-        in_kernel("in the kernel / tc mirred", kernel, mirred, 3.0),
-    ]
 }
