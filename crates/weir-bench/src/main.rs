@@ -118,6 +118,7 @@ enum What {
     /// List the experiments that run knows.
     List,
     /// Compare lines, objects and a terminal's scrolling with tcpdump and tshark: rates, delay, cost.
+    #[command(after_help = look::EXAMPLES)]
     Look(look::LookArgs),
     /// Compare cooperating handlers with theory: losses, throughput, hand-over, bursts.
     Queues(queues::QueuesArgs),

@@ -205,6 +205,20 @@ fn root_forwarding_is_measured() {
 }
 
 #[root_test]
+fn root_lines_and_a_terminal_are_measured() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let place = dir.path().to_str().expect("UTF-8");
+    // It fails if a line is wrong, or if lines and packets that were not printed are not all that were captured.
+    let outcome = alone(&["look", "--duration", "50ms", "--dir", place]);
+    let count = |measure: &str| values(&outcome, measure).len();
+    assert_eq!((count("tried"), count("p99"), count("written")), (4, 3, 3), "{outcome}");
+    let shown = ["lines", "not-printed"].map(|measure| values(&outcome, measure));
+    let [[quiet, scrolling, _], [.., stopped]] = shown.map(|way| [0, 1, 2].map(|at| way[at].2));
+    assert!(quiet == 0.0 && scrolling > 0.0 && stopped > 0.0, "{outcome}");
+    assert_eq!(fs::read_dir(dir.path()).expect("the folder").count(), 0, "nothing is left");
+}
+
+#[root_test]
 fn root_captures_with_chunks_of_all_sizes_add_up() {
     let (results, told, _) = experiment("chunks");
     let [sent, received, lost] =

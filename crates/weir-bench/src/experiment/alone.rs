@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 
 use super::run::{Plan, measure, wanted};
 use super::{Entry, Settings};
@@ -103,4 +103,9 @@ impl Stored {
     pub(crate) fn settings(&self) -> Settings {
         Settings { dir: self.dir.clone(), ..self.sized.settings() }
     }
+}
+
+/// Parts of a benchmark as they are on the command line.
+pub(crate) fn names<P: ValueEnum>(parts: &[P]) -> Vec<String> {
+    parts.iter().filter_map(|part| Some(part.to_possible_value()?.get_name().to_owned())).collect()
 }

@@ -20,7 +20,7 @@ mod rounds;
 mod run;
 mod text;
 
-pub(crate) use alone::{How, Sized, Stored, Timed};
+pub(crate) use alone::{How, Sized, Stored, Timed, names};
 pub(crate) use bench::Bench;
 pub(crate) use compare::{CompareArgs, run as compare};
 pub(crate) use confidence::{Comparison, Estimate};
@@ -32,6 +32,7 @@ pub(crate) use run::{RunArgs, run};
 use std::path::PathBuf;
 use std::time::Duration;
 
+use clap::ValueEnum;
 use weir_lab::{Network, Veth};
 
 use crate::bars::{Bar, Wanted};
@@ -60,7 +61,7 @@ pub(crate) struct Settings {
     pub(crate) duration: Option<Duration>,
     /// Bytes of frames, whatever the experiment has.
     pub(crate) sizes: Option<Vec<u16>>,
-    /// The only contestants by name; all of them if there is none.
+    /// The only contestants or parts by name; all of them if there is none.
     pub(crate) only: Vec<String>,
     /// Packets of a file, whatever the experiment has.
     pub(crate) packets: Option<u64>,
@@ -107,6 +108,15 @@ impl Settings {
     /// Bytes of frames: all of these, or the first.
     pub(crate) fn sizes(&self, all: &[u16]) -> Vec<u16> {
         self.sizes.clone().unwrap_or_else(|| if self.quick { all[..1].to_vec() } else { all.to_vec() })
+    }
+
+    /// The parts that are wanted.
+    pub(crate) fn parts<P: ValueEnum>(&self) -> Vec<P> {
+        let all = P::value_variants();
+        let is_wanted = |part: &&P| {
+            self.only.is_empty() || names(&[(*part).clone()]).iter().any(|name| self.only.contains(name))
+        };
+        all.iter().filter(is_wanted).cloned().collect()
     }
 
     /// For experiments that measure something else than two interfaces: an error if there are any.

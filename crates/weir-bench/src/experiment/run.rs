@@ -96,6 +96,10 @@ pub(super) fn measure(plan: &Plan<'_>, entries: &[&Entry]) -> Result<(), Failure
     let interfaces = interfaces::used(plan.settings.cards.as_ref())?;
     let mut run = begin(plan, interfaces)?;
     style::say(format_args!("{}", run.summary));
+    if cfg!(debug_assertions) {
+        let warning = "a debug build, many times slower than others: the figures mean nothing";
+        style::say(format_args!("{}", style::stderr().yellow(warning)));
+    }
     // Better now than after all measurements.
     plan.save(&run)?;
     let began = Instant::now();

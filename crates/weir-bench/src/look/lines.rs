@@ -5,18 +5,17 @@ use std::io::{BufRead, BufReader};
 use std::process::Stdio;
 use std::time::Duration;
 
-use serde::Serialize;
 use serde_json::Value;
 use weir_lab::Rate;
 
-use super::{Plan, Told};
-use crate::bars::{Bar, Wanted};
+use super::Look;
+use crate::bars::Wanted;
+use crate::experiment::{Judged, Outcome, Taken, Turn};
 use crate::failed;
 use crate::failure::Failure;
 use crate::highest::highest;
 use crate::program::{Counts, Program, WEIR};
 use crate::sample::Lab;
-use crate::spread::Spread;
 use crate::tidy;
 use crate::units;
 
@@ -33,7 +32,6 @@ const PATIENCE: Duration = Duration::from_secs(2);
 
 /// A program that prints packets to a file.
 pub(super) struct Contestant {
-    name: &'static str,
     pub(super) title: &'static str,
     program: Program,
     text: Text,
@@ -48,6 +46,10 @@ enum Text {
     Objects { begin: &'static str, length: &'static str },
 }
 
+/// Those that are compared.
+pub(super) const VERSUS: [[&str; 2]; 2] =
+    [["lines, weir", "lines, tcpdump"], ["objects, weir --json", "objects, tshark -T ek"]];
+
 /// All of them. Each has 16 MiB for packets of the one queue that has traffic.
 pub(super) fn contestants() -> [Contestant; 4] {
     let weir = |arguments: &[&'static str]| {
@@ -58,22 +60,12 @@ pub(super) fn contestants() -> [Contestant; 4] {
     let tshark = vec!["-i", "{interface}", "-n", "-T", "ek", "-B", "16"];
     let ours = Text::Objects { begin: "{\"number\":", length: "/length" };
     let theirs = Text::Objects { begin: "{\"timestamp\":", length: "/layers/frame/frame_frame_len" };
-    let contestant = |name, title, program, text| Contestant { name, title, program, text };
+    let contestant = |title, program, text| Contestant { title, program, text };
     [
-        contestant("weir", "lines, weir", weir(&["-n"]), Text::Lines),
-        contestant(
-            "tcpdump",
-            "lines, tcpdump",
-            program("tcpdump", "tcpdump", "listening on", 1200, tcpdump),
-            Text::Lines,
-        ),
-        contestant("weir-json", "objects, weir --json", weir(&["--json"]), ours),
-        contestant(
-            "tshark-ek",
-            "objects, tshark -T ek",
-            program("tshark", "tshark", "Capture started", 600, tshark),
-            theirs,
-        ),
+        contestant(VERSUS[0][0], weir(&["-n"]), Text::Lines),
+        contestant(VERSUS[0][1], program("tcpdump", "tcpdump", "listening on", 1200, tcpdump), Text::Lines),
+        contestant(VERSUS[1][0], weir(&["--json"]), ours),
+        contestant(VERSUS[1][1], program("tshark", "tshark", "Capture started", 600, tshark), theirs),
     ]
 }
 
@@ -99,21 +91,8 @@ pub(super) fn program(
     }
 }
 
-/// The highest rate of one program.
-#[derive(Debug, Serialize)]
-pub(super) struct Sample {
-    contestant: &'static str,
-    round: u32,
-    /// What a person would type.
-    command: String,
-    /// Packets a second without loss; none if there is no such rate.
-    rate: Option<f64>,
-    steps: Vec<Step>,
-    pub(super) problem: Option<String>,
-}
-
 /// One rate.
-#[derive(Debug, Serialize)]
+#[derive(Debug)]
 struct Step {
     /// Packets a second that came.
     rate: f64,
@@ -140,36 +119,37 @@ pub(super) fn fastest(lab: &Lab) -> Result<f64, Failure> {
 }
 
 pub(super) fn measure(
-    plan: &Plan,
-    lab: &Lab,
-    round: u32,
+    look: &Look,
     contestant: &Contestant,
     fastest: f64,
-) -> Result<Sample, Failure> {
-    let (mut steps, mut problem) = (Vec::new(), None);
+    turn: &Turn,
+) -> Result<Taken, Failure> {
+    let (mut tried, mut problem) = (1, None);
     let lowest = fastest / RANGE;
-    let slowest = step(plan, lab, contestant, lowest, &mut problem)?;
+    let slowest = step(look, contestant, lowest, &mut problem)?;
     let always = slowest.behind_seconds.unwrap_or(0.0);
-    steps.push(slowest);
-    let rate = highest([lowest, fastest], plan.steps, |rate| {
-        let step = step(plan, lab, contestant, rate, &mut problem)?;
-        let kept = step.keeps_up(plan.duration, always).then_some(step.rate);
-        steps.push(step);
-        Ok::<_, Failure>(kept)
+    let rate = highest([lowest, fastest], look.steps, |rate| {
+        let step = step(look, contestant, rate, &mut problem)?;
+        tried += 1;
+        Ok::<_, Failure>(step.keeps_up(look.duration, always).then_some(step.rate))
     })?;
-    let command = contestant.program.line();
-    Ok(Sample { contestant: contestant.name, round, command, rate, steps, problem })
+    let mut taken = Taken { problems: problem.into_iter().collect(), ..Taken::default() };
+    if let Some(rate) = rate {
+        taken.add(turn, "rate", rate / 1e3);
+    }
+    taken.add(turn, "tried", f64::from(tried));
+    Ok(taken)
 }
 
 fn step(
-    plan: &Plan,
-    lab: &Lab,
+    look: &Look,
     contestant: &Contestant,
     rate: f64,
     problem: &mut Option<String>,
 ) -> Result<Step, Failure> {
+    let lab = &look.lab;
     // Of its own: tshark leaves a file in it if it is killed.
-    let dir = tidy::folder_in(plan.dir).map_err(failed("create a directory"))?;
+    let dir = tidy::folder_in(&look.dir).map_err(failed("create a directory"))?;
     let path = dir.path().join("output");
     let file = File::create(&path).map_err(failed("create a file"))?;
     let temporary = vec![("TMPDIR", dir.path().as_os_str().to_owned())];
@@ -179,10 +159,10 @@ fn step(
     let (_, generator) = lab.generator(SIZE)?;
     let mut generator =
         generator.rate(Rate::PerSecond(units::whole(rate))).map_err(failed("prepare to send"))?;
-    let count = units::whole(rate * plan.duration.as_secs_f64()).max(1);
+    let count = units::whole(rate * look.duration.as_secs_f64()).max(1);
     let sent = generator.send(count).map_err(failed("send"))?;
     let (rate, accepted) = (sent.accepted as f64 / sent.elapsed.as_secs_f64(), sent.accepted);
-    let Ok(behind) = reader.settle_within(plan.duration + PATIENCE) else {
+    let Ok(behind) = reader.settle_within(look.duration + PATIENCE) else {
         reader.give_up()?;
         return Ok(Step { rate, accepted, printed: None, behind_seconds: None });
     };
@@ -258,43 +238,16 @@ fn shown(line: &[u8]) -> String {
     format!("{:.200}", line.escape_ascii().to_string())
 }
 
-impl Told for Sample {
-    fn text(&self) -> String {
-        let rate = self.rate.map_or_else(|| "nothing".to_owned(), |rate| units::scaled(rate) + "pps");
-        format!("{rate} without loss, {} rates tried", self.steps.len())
-    }
-
-    fn problem(&self) -> Option<&str> {
-        self.problem.as_deref()
-    }
-}
-
 /// Rates as a multiple of the other program's, round by round.
-pub(super) fn bars(samples: &[Sample]) -> Vec<Bar> {
-    let rate = |name: &str, round| {
-        samples.iter().find(|sample| sample.contestant == name && sample.round == round)?.rate
+pub(super) fn bars(outcome: &Outcome) -> Vec<Judged> {
+    let bar = |name, pair, least| {
+        Judged::new(name, Wanted::AtLeast(least), "times", outcome.ratios(pair, "rate", None))
     };
-    let bar = |title, ours, theirs, least| {
-        let rounds = samples.iter().filter(|sample| sample.contestant == ours).map(|sample| sample.round);
-        let times = rounds.filter_map(|round| Some(rate(ours, round)? / rate(theirs, round)?));
-        Bar::new(title, Some(SIZE), Wanted::AtLeast(least), "times", Spread::of(times))
-    };
+    let [lines, objects] = VERSUS;
     vec![
-        bar("lines without loss: weir / tcpdump", "weir", "tcpdump", 4.0),
-        bar("objects without loss: weir --json / tshark -T ek", "weir-json", "tshark-ek", 8.0),
+        bar("lines without loss: weir / tcpdump, 60 B", lines, 4.0),
+        bar("objects without loss: weir --json / tshark -T ek, 60 B", objects, 8.0),
     ]
-}
-
-/// A table for people.
-pub(super) fn table(samples: &[Sample]) -> (String, Vec<Vec<String>>) {
-    let mut rows = vec![["", "kpps: median (range)"].map(str::to_owned).to_vec()];
-    for contestant in contestants() {
-        let of = samples.iter().filter(|sample| sample.contestant == contestant.name);
-        if let Some(rate) = Spread::of(of.filter_map(|sample| Some(sample.rate? / 1e3))) {
-            rows.push(vec![contestant.title.to_owned(), format!("{rate:.0}")]);
-        }
-    }
-    (format!("{SIZE}-byte packets to a file without loss"), rows)
 }
 
 #[cfg(test)]
@@ -337,27 +290,5 @@ mod tests {
         };
         assert!(keeps_up(Some(10), Some(0.7)));
         assert!(!keeps_up(Some(9), Some(0.0)) && !keeps_up(Some(10), Some(0.71)) && !keeps_up(None, None));
-    }
-
-    #[test]
-    fn rates_are_compared_round_by_round() {
-        let sample = |contestant, round, rate| Sample {
-            contestant,
-            round,
-            command: String::new(),
-            rate,
-            steps: Vec::new(),
-            problem: None,
-        };
-        let samples = [
-            sample("weir", 1, Some(10.0)),
-            sample("tcpdump", 1, Some(2.0)),
-            sample("weir", 2, Some(9.0)),
-            sample("tcpdump", 2, Some(3.0)),
-            sample("weir", 3, Some(9.0)),
-            sample("tcpdump", 3, None),
-        ];
-        let judged: Vec<_> = bars(&samples).iter().map(|bar| (bar.judged, bar.met)).collect();
-        assert_eq!(judged, [(Some(4.0), Some(true)), (None, None)]);
     }
 }

@@ -7,17 +7,17 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::thread::{CpuSet, sched_setaffinity};
-use serde::Serialize;
 use weir_lab::{FrameSender, Traffic};
 
+use super::Look;
 use super::lines::program;
-use super::{Plan, Told};
-use crate::bars::{Bar, Wanted};
+use crate::bars::Wanted;
+use crate::experiment::{Judged, Outcome, Taken, Turn};
 use crate::failed;
 use crate::failure::Failure;
 use crate::program::{Program, WEIR};
 use crate::sample::{GENERATOR_CPU, Lab};
-use crate::spread::{Spread, percentile};
+use crate::spread::percentile;
 
 /// Bytes of a frame.
 const SIZE: usize = 60;
@@ -30,10 +30,12 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 /// A program that prints packets at once.
 pub(super) struct Contestant {
-    name: &'static str,
     pub(super) title: &'static str,
     program: Program,
 }
+
+const OURS: &str = "lone packet, weir -l";
+const THEIRS: &str = "lone packet, tcpdump -l";
 
 /// weir holds lines back for 2 ms to sort them by time; not so in its second turn.
 pub(super) fn contestants() -> [Contestant; 3] {
@@ -41,51 +43,24 @@ pub(super) fn contestants() -> [Contestant; 3] {
     let unsorted = [&weir[..], &["--order", "none"]].concat();
     let tcpdump = vec!["-i", "{interface}", "--immediate-mode", "-l", "-n", "-Z", "root"];
     [
+        Contestant { title: OURS, program: program(WEIR, "", "; source ", 50, weir) },
         Contestant {
-            name: "weir",
-            title: "lone packet, weir -l",
-            program: program(WEIR, "", "; source ", 50, weir),
-        },
-        Contestant {
-            name: "weir-unsorted",
             title: "lone packet, weir, unsorted",
             program: program(WEIR, "", "; source ", 50, unsorted),
         },
-        Contestant {
-            name: "tcpdump",
-            title: "lone packet, tcpdump -l",
-            program: program("tcpdump", "tcpdump", "listening on", 50, tcpdump),
-        },
+        Contestant { title: THEIRS, program: program("tcpdump", "tcpdump", "listening on", 50, tcpdump) },
     ]
 }
 
-/// One turn.
-#[derive(Debug, Serialize)]
-pub(super) struct Sample {
-    contestant: &'static str,
-    round: u32,
-    /// What a person would type.
-    command: String,
-    packets: usize,
-    p50_ms: f64,
-    p99_ms: f64,
-    longest_ms: f64,
-    pub(super) problem: Option<String>,
-}
-
-pub(super) fn measure(
-    plan: &Plan,
-    lab: &Lab,
-    round: u32,
-    contestant: &Contestant,
-) -> Result<Sample, Failure> {
+pub(super) fn measure(look: &Look, contestant: &Contestant, turn: &Turn) -> Result<Taken, Failure> {
+    let lab = &look.lab;
     let (output, input) = pipe().map_err(failed("create a pipe"))?;
     let port = &lab.pair().rx;
     let reader = contestant.program.start_to(port, None, Stdio::from(input))?;
     let lines = lines(output);
     // A thread of its own, for it stays on its processor.
     let (times, lines) = thread::scope(|scope| {
-        let sending = scope.spawn(move || (times(lab, plan.lone, &lines), lines));
+        let sending = scope.spawn(move || (times(lab, look.lone, &lines), lines));
         sending.join().expect("sending does not panic")
     });
     let (mut times, mut problem) = times?;
@@ -96,17 +71,11 @@ pub(super) fn measure(
         problem.get_or_insert_with(|| format!("{more} lines for no packet"));
     }
     times.sort_unstable();
-    let ms = |time: Duration| time.as_secs_f64() * 1e3;
-    Ok(Sample {
-        contestant: contestant.name,
-        round,
-        command: contestant.program.line(),
-        packets: times.len(),
-        p50_ms: ms(percentile(&times, 50)),
-        p99_ms: ms(percentile(&times, 99)),
-        longest_ms: ms(percentile(&times, 100)),
-        problem,
-    })
+    let mut taken = Taken { problems: problem.into_iter().collect(), ..Taken::default() };
+    for (measure, percent) in [("p50", 50), ("p99", 99), ("longest", 100)] {
+        taken.add(turn, measure, percentile(&times, percent).as_secs_f64() * 1e3);
+    }
+    Ok(taken)
 }
 
 /// Reads lines until there are no more, with the time of each.
@@ -153,40 +122,11 @@ fn times(
     Ok((times, problem))
 }
 
-impl Told for Sample {
-    fn text(&self) -> String {
-        format!("p50 {:.3} ms, p99 {:.3} ms, longest {:.3} ms", self.p50_ms, self.p99_ms, self.longest_ms)
-    }
-
-    fn problem(&self) -> Option<&str> {
-        self.problem.as_deref()
-    }
-}
-
-pub(super) fn bars(samples: &[Sample]) -> Vec<Bar> {
-    let of = |name: &'static str| samples.iter().filter(move |sample| sample.contestant == name);
-    let times = Spread::of(of("weir").filter_map(|ours| {
-        let theirs = of("tcpdump").find(|theirs| theirs.round == ours.round)?;
-        Some(ours.p99_ms / theirs.p99_ms)
-    }));
-    let worst = Spread::of(of("weir").map(|sample| sample.p99_ms));
+pub(super) fn bars(outcome: &Outcome) -> Vec<Judged> {
+    let times = outcome.ratios([OURS, THEIRS], "p99", None);
+    let ours = outcome.rounds_of(OURS, "p99", None).into_iter().map(|(_, time)| time);
     vec![
-        Bar::new("lone packet to line, p99: weir / tcpdump", None, Wanted::AtMost(1.5), "times", times),
-        Bar::worst("lone packet to line, p99: weir", None, 20.0, "ms", worst),
+        Judged::new("lone packet to line, p99: weir / tcpdump", Wanted::AtMost(1.5), "times", times),
+        Judged::worst("lone packet to line, p99: weir", 20.0, "ms", ours),
     ]
-}
-
-/// A table for people.
-pub(super) fn table(samples: &[Sample]) -> (String, Vec<Vec<String>>) {
-    let mut rows = vec![["", "p50, ms: median (range)", "p99, ms"].map(str::to_owned).to_vec()];
-    for contestant in contestants() {
-        let spread = |value: fn(&Sample) -> f64| {
-            let of = samples.iter().filter(|sample| sample.contestant == contestant.name);
-            Spread::of(of.map(value)).map(|spread| format!("{spread:.3}"))
-        };
-        if let Some((p50, p99)) = spread(|sample| sample.p50_ms).zip(spread(|sample| sample.p99_ms)) {
-            rows.push(vec![contestant.program.line().replace("-i IF ", ""), p50, p99]);
-        }
-    }
-    ("A lone packet until its line is read from a pipe".to_owned(), rows)
 }

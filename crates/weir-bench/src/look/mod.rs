@@ -12,41 +12,36 @@ mod lone;
 mod pty;
 mod terminal;
 
-use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use serde::Serialize;
 
-use crate::bars::Bar;
+use crate::experiment::{
+    self, About, Better, Experiment, Judged, Measure, Outcome, Role, Series, Settings, Taken, Turn,
+};
 use crate::failure::Failure;
-use crate::fault::Fault;
-use crate::machine::Machine;
-use crate::program::find;
+use crate::list;
+use crate::program::installed;
 use crate::sample::Lab;
-use crate::table::{bar_rows, markdown};
-use crate::{believable, create, failed, save, two_processors};
-use crate::{style, units};
+use crate::units;
 
-const EXAMPLES: &str = "\
+pub(crate) const EXAMPLES: &str = "\
 Examples:
   weir-bench look --json look.json
-        Run everything, three rounds (about ten minutes).
+        Run everything, five rounds (about twenty minutes).
   weir-bench look --only lone --rounds 9
         Run selected parts.
   weir-bench look --quick
         Check that the benchmark works; the figures mean little.
 
 Requires root, tcpdump, tshark and two otherwise idle processors. Runs in a private network that is \
-removed at the end. Tables are Markdown.";
+removed at the end.";
 
 #[derive(Debug, Args)]
-#[command(after_help = EXAMPLES)]
 pub(crate) struct LookArgs {
-    /// Number of rounds; default: 3.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
-    rounds: Option<u32>,
+    #[command(flatten)]
+    how: experiment::How,
 
     /// Sending time at each rate, three times as long with a terminal; default: 1s.
     #[arg(long, value_name = "TIME", value_parser = units::duration)]
@@ -56,17 +51,9 @@ pub(crate) struct LookArgs {
     #[arg(long, value_name = "PART,...", value_delimiter = ',')]
     only: Vec<Part>,
 
-    /// Run one short round.
-    #[arg(long)]
-    quick: bool,
-
     /// Directory for files; should be a tmpfs with 2 GiB to spare.
     #[arg(long, value_name = "DIR", default_value = "/dev/shm")]
     dir: PathBuf,
-
-    /// Write all measurements to FILE.
-    #[arg(long, value_name = "FILE")]
-    json: Option<PathBuf>,
 }
 
 /// What can be measured alone.
@@ -80,171 +67,117 @@ enum Part {
     Terminal,
 }
 
-/// What will be measured.
-struct Plan<'a> {
+/// Runs the command.
+pub(crate) fn run(args: &LookArgs) -> Result<(), Failure> {
+    let (duration, dir) = (args.duration, args.dir.clone());
+    let settings = Settings { duration, dir, only: experiment::names(&args.only), ..args.how.settings() };
+    args.how.run(settings, &["look"], list::ALL)
+}
+
+/// The network, and how to measure.
+struct Look {
+    lab: Lab,
     parts: Vec<Part>,
-    rounds: u32,
     duration: Duration,
     /// Steps to the highest rate.
     steps: u32,
     /// Lone packets for each program.
     lone: usize,
-    dir: &'a Path,
+    dir: PathBuf,
+    /// Packets a second that the interface takes, in this round.
+    fastest: Option<(u32, f64)>,
 }
 
-impl<'a> Plan<'a> {
-    fn of(args: &'a LookArgs) -> Self {
-        let quick = args.quick;
-        let turn = Duration::from_millis(if quick { 100 } else { 1000 });
-        let parts = if args.only.is_empty() { Part::value_variants().to_vec() } else { args.only.clone() };
-        Self {
-            parts,
-            rounds: args.rounds.unwrap_or(if quick { 1 } else { 3 }),
-            duration: args.duration.unwrap_or(turn),
-            steps: if quick { 3 } else { 8 },
-            lone: if quick { 20 } else { 400 },
-            dir: &args.dir,
-        }
+/// Makes the network.
+pub(crate) fn make(settings: &Settings) -> Result<Box<dyn Experiment>, Failure> {
+    settings.without_cards("look")?;
+    let parts = settings.parts();
+    if parts != [Part::Terminal] {
+        installed("tcpdump", "tcpdump")?;
+    }
+    if parts.contains(&Part::Lines) {
+        installed("tshark", "tshark")?;
+    }
+    let (steps, lone) = if settings.quick { (3, 20) } else { (8, 400) };
+    let (duration, dir) = (settings.time(1000), settings.dir.clone());
+    Ok(Box::new(Look { lab: Lab::new()?, parts, duration, steps, lone, dir, fastest: None }))
+}
+
+impl Look {
+    /// Part and title of each turn.
+    fn all(&self) -> Vec<(Part, &'static str)> {
+        let lines = lines::contestants().map(|contestant| (Part::Lines, contestant.title));
+        let lone = lone::contestants().map(|contestant| (Part::Lone, contestant.title));
+        let terminal = terminal::WAYS.map(|way| (Part::Terminal, way.title()));
+        let all = lines.into_iter().chain(lone).chain(terminal);
+        all.filter(|(part, _)| self.parts.contains(part)).collect()
     }
 
-    /// Whether all programs are there that take part.
-    fn programs(&self) -> Result<(), Failure> {
-        let compared = self.parts.iter().any(|part| *part != Part::Terminal);
-        for (program, taking_part) in [("tcpdump", compared), ("tshark", self.parts.contains(&Part::Lines))] {
-            if taking_part && find(program).is_none() {
-                return Err(Failure::new(format_args!("cannot find {program}: it is not installed"))
-                    .hint(format!("apt-get install {program}")));
+    fn fastest(&mut self, round: u32) -> Result<f64, Failure> {
+        match self.fastest {
+            Some((number, fastest)) if number == round => Ok(fastest),
+            _ => {
+                let fastest = lines::fastest(&self.lab)?;
+                self.fastest = Some((round, fastest));
+                Ok(fastest)
             }
         }
-        Ok(())
     }
 }
 
-#[derive(Debug, Serialize)]
-struct Report {
-    machine: Machine,
-    /// A debug build is many times slower, and no figure of it is to be shown to anybody.
-    debug_build: bool,
-    rounds: u32,
-    lines: Vec<lines::Sample>,
-    lone: Vec<lone::Sample>,
-    terminal: Vec<terminal::Sample>,
-    bars: Vec<Bar>,
-    /// Turns that gave no result.
-    faults: Vec<Fault>,
-}
-
-/// Runs the command.
-pub(crate) fn run(args: &LookArgs) -> Result<(), Failure> {
-    let json = create(args.json.as_deref())?;
-    let plan = Plan::of(args);
-    two_processors()?;
-    plan.programs()?;
-    let debug_build = cfg!(debug_assertions);
-    let machine = Machine::describe(plan.dir);
-    style::say(format_args!("{machine}"));
-    if debug_build {
-        let warning = "a debug build: many times slower than weir; the figures mean nothing";
-        style::say(format_args!("{}", style::stderr().yellow(warning)));
-    }
-    let lab = Lab::new()?;
-    let mut report = Report {
-        machine,
-        debug_build,
-        rounds: plan.rounds,
-        lines: Vec::new(),
-        lone: Vec::new(),
-        terminal: Vec::new(),
-        bars: Vec::new(),
-        faults: Vec::new(),
-    };
-    for round in 1..=plan.rounds {
-        report.round(&plan, &lab, round)?;
-    }
-    report.bars = lines::bars(&report.lines);
-    report.bars.extend(lone::bars(&report.lone));
-    report.bars.extend(terminal::bars(&report.terminal));
-    report.print().map_err(failed("write to standard output"))?;
-    if let Some((path, file)) = json {
-        save(path, file, &serde_json::to_string_pretty(&report).map_err(failed("make JSON"))?)?;
-    }
-    believable(report.wrong())
-}
-
-impl Report {
-    /// A turn that fails does not end the others.
-    fn round(&mut self, plan: &Plan, lab: &Lab, round: u32) -> Result<(), Failure> {
-        let faults = &mut self.faults;
-        if plan.parts.contains(&Part::Lines) {
-            let fastest = lines::fastest(lab)?;
-            for contestant in lines::contestants() {
-                let result = lines::measure(plan, lab, round, &contestant, fastest);
-                keep(round, contestant.title, result, &mut self.lines, faults);
-            }
+impl Experiment for Look {
+    fn about(&self) -> About {
+        let series = |(_, title): &(Part, &str)| {
+            let is_peer = title.contains("tcpdump") || title.contains("tshark");
+            Series::new(title, title, if is_peer { Role::Peer } else { Role::Ours })
+        };
+        let lower = |name, title, unit| Measure::new(name, title, unit, Better::Lower);
+        let fact = |name, title| Measure::new(name, title, "packets", Better::Neither);
+        About {
+            name: "look".to_owned(),
+            title: "Lines on a terminal".to_owned(),
+            method: "The highest rate at which every packet gets its line or object in a file, by bisection; the time from the call \
+                     that sends a lone packet until its line is read from a pipe; and what lines on a terminal cost a capture to a \
+                     file at full rate, while the terminal scrolls and while its output is stopped. Every line is looked at, and \
+                     lines and packets that were not printed have to be all packets."
+                .to_owned(),
+            measures: vec![
+                Measure::new("rate", "packets printed without loss, or written", "kpps", Better::Higher),
+                lower("p50", "lone packet to line, half of them", "ms"),
+                lower("p99", "lone packet to line, 99 % of them", "ms"),
+                lower("longest", "lone packet to line", "ms"),
+                lower("lost", "packets that are not in the file", "%"),
+                lower("kernel", "processor time of a packet in the kernel", "ns"),
+                Measure::new("tried", "rates tried", "rates", Better::Neither),
+                fact("sent", "packets sent"),
+                fact("written", "packets in the file"),
+                fact("lines", "lines on the terminal"),
+                fact("not-printed", "packets that the terminal says were not printed"),
+                fact("untold", "packets about which the terminal says too little or too much"),
+            ],
+            series: self.all().iter().map(series).collect(),
+            versus: lines::VERSUS.map(|pair| pair.map(str::to_owned)).to_vec(),
+            ..About::default()
         }
-        if plan.parts.contains(&Part::Lone) {
-            for contestant in lone::contestants() {
-                let result = lone::measure(plan, lab, round, &contestant);
-                keep(round, contestant.title, result, &mut self.lone, faults);
-            }
-        }
-        if plan.parts.contains(&Part::Terminal) {
-            for way in terminal::WAYS {
-                let result = terminal::measure(plan, lab, round, way);
-                keep(round, way.title(), result, &mut self.terminal, faults);
-            }
-        }
-        Ok(())
     }
 
-    fn print(&self) -> io::Result<()> {
-        let mut tables = vec![
-            lines::table(&self.lines),
-            lone::table(&self.lone),
-            terminal::table(&self.terminal),
-            ("Targets".to_owned(), bar_rows(&self.bars)),
-        ];
-        tables.retain(|(_, rows)| rows.len() > 1);
-        let mut stdout = io::stdout().lock();
-        for (title, rows) in tables {
-            write!(stdout, "\n{title}\n\n{}", markdown(&rows))?;
-        }
-        stdout.flush()
+    fn turns(&self) -> Vec<Turn> {
+        self.all().iter().map(|(_, title)| Turn::of(title, None)).collect()
     }
 
-    /// Measurements that cannot be believed, and those that there are not.
-    fn wrong(&self) -> usize {
-        let lines = self.lines.iter().map(|sample| &sample.problem);
-        let lone = self.lone.iter().map(|sample| &sample.problem);
-        let terminal = self.terminal.iter().map(|sample| &sample.problem);
-        lines.chain(lone).chain(terminal).flatten().count() + self.faults.len()
+    fn take(&mut self, turn: &Turn, round: u32) -> Result<Taken, Failure> {
+        if let Some(contestant) = lines::contestants().iter().find(|one| one.title == turn.series) {
+            let fastest = self.fastest(round)?;
+            return lines::measure(self, contestant, fastest, turn);
+        }
+        if let Some(contestant) = lone::contestants().iter().find(|one| one.title == turn.series) {
+            return lone::measure(self, contestant, turn);
+        }
+        let way = terminal::WAYS.into_iter().find(|way| way.title() == turn.series);
+        terminal::measure(self, way.expect("turns are of contestants"), turn)
     }
-}
 
-/// A measurement that can be told in a line.
-trait Told {
-    fn text(&self) -> String;
-    fn problem(&self) -> Option<&str>;
-}
-
-/// Says what was measured, or why nothing was, and keeps it.
-fn keep<T: Told>(
-    round: u32,
-    title: &'static str,
-    result: Result<T, Failure>,
-    samples: &mut Vec<T>,
-    faults: &mut Vec<Fault>,
-) {
-    let red = |text: &str| style::stderr().red(text);
-    match result {
-        Ok(sample) => {
-            let problem = sample.problem().map(red).unwrap_or_default();
-            style::say(format_args!("[{round}] {title:<28} {}  {problem}", sample.text()));
-            samples.push(sample);
-        }
-        Err(failure) => {
-            style::say(format_args!("[{round}] {title:<28} {}", red(failure.message())));
-            faults.push(Fault::new(title, &failure));
-        }
+    fn bars(&self, outcome: &Outcome) -> Vec<Judged> {
+        [lines::bars(outcome), lone::bars(outcome), terminal::bars(outcome)].concat()
     }
 }

@@ -4,20 +4,17 @@
 use std::fs::File;
 use std::process::Stdio;
 
-use serde::Serialize;
-
+use super::Look;
 use super::lines::program;
 use super::pty::Terminal;
-use super::{Plan, Told};
-use crate::bars::{Bar, Wanted};
+use crate::bars::Wanted;
+use crate::experiment::{Judged, Outcome, Taken, Turn};
 use crate::failed;
 use crate::failure::Failure;
 use crate::peers::leading;
 use crate::program::{Counts, Program, WEIR};
-use crate::sample::Lab;
 use crate::spread::Spread;
 use crate::tidy;
-use crate::units;
 use crate::witness::Witness;
 
 /// Bytes of a frame.
@@ -26,8 +23,7 @@ const SIZE: usize = 60;
 const LONGER: u32 = 3;
 
 /// What the terminal has to do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Way {
     /// Nothing: there is no `--print`.
     Quiet,
@@ -61,47 +57,15 @@ impl Way {
     }
 }
 
-/// One turn.
-#[derive(Debug, Serialize)]
-pub(super) struct Sample {
-    way: Way,
-    round: u32,
-    /// What a person would type.
-    command: String,
-    seconds: f64,
-    accepted: u64,
-    /// Packets in the file.
-    written: u64,
-    /// Packets in the file, a second of sending.
-    rate: f64,
-    /// Processor time of a packet in the kernel: making it, receiving it, and giving it to the program.
-    kernel_ns: f64,
-    /// Lines on the terminal, and packets that the marks between them stand for.
-    lines: u64,
-    not_printed: u64,
-    terminal_bytes: u64,
-    pub(super) problem: Option<String>,
-}
-
-impl Sample {
-    fn lost_percent(&self) -> f64 {
-        self.accepted.saturating_sub(self.written) as f64 * 100.0 / self.accepted.max(1) as f64
-    }
-
-    /// Packets about which the terminal says too little or too much.
-    fn untold(&self) -> u64 {
-        (self.lines + self.not_printed).abs_diff(if self.way == Way::Quiet { 0 } else { self.written })
-    }
-}
-
-pub(super) fn measure(plan: &Plan, lab: &Lab, round: u32, way: Way) -> Result<Sample, Failure> {
-    let file = tidy::file_in(plan.dir).map_err(failed("create a file"))?;
+pub(super) fn measure(look: &Look, way: Way, turn: &Turn) -> Result<Taken, Failure> {
+    let lab = &look.lab;
+    let file = tidy::file_in(&look.dir).map_err(failed("create a file"))?;
     let (terminal, screen) = Terminal::open().map_err(failed("open a terminal"))?;
     let program = way.program();
     let reader = program.start_to(&lab.pair().rx, Some(file.path()), Stdio::from(screen))?;
     let (traffic, mut generator) = lab.generator(SIZE)?;
     terminal.stop(way == Way::Stopped);
-    let sent = generator.send_for(plan.duration * LONGER).map_err(failed("send"))?;
+    let sent = generator.send_for(look.duration * LONGER).map_err(failed("send"))?;
     reader.settle()?;
     terminal.stop(false);
     // What lies in the terminal is read, and then what waits behind that is printed.
@@ -110,133 +74,54 @@ pub(super) fn measure(plan: &Plan, lab: &Lab, round: u32, way: Way) -> Result<Sa
     let shown = terminal.finish();
     let witness = File::open(file.path()).and_then(Witness::read).map_err(failed("read the file written"))?;
 
-    let seconds = sent.elapsed.as_secs_f64();
-    let mut sample = Sample {
-        way,
-        round,
-        command: program.line(),
-        seconds,
-        accepted: sent.accepted,
-        written: witness.packets,
-        rate: sent.accepted as f64 / seconds * witness.packets as f64 / sent.accepted.max(1) as f64,
-        kernel_ns: sent.cpu_time.as_secs_f64() * 1e9 / sent.accepted.max(1) as f64,
-        lines: shown.lines,
-        not_printed: shown.not_printed,
-        terminal_bytes: shown.bytes,
-        problem: None,
-    };
+    let (accepted, written) = (sent.accepted, witness.packets);
+    let (share, told) = (written as f64 / accepted.max(1) as f64, shown.lines + shown.not_printed);
+    let untold = told.abs_diff(if way == Way::Quiet { 0 } else { written });
+    let mut taken = Taken::default();
+    for (measure, value) in [
+        ("rate", accepted as f64 / sent.elapsed.as_secs_f64() * share / 1e3),
+        ("lost", accepted.saturating_sub(written) as f64 * 100.0 / accepted.max(1) as f64),
+        ("kernel", sent.cpu_time.as_secs_f64() * 1e9 / accepted.max(1) as f64),
+        ("sent", accepted as f64),
+        ("written", written as f64),
+        ("lines", shown.lines as f64),
+        ("not-printed", shown.not_printed as f64),
+        ("untold", untold as f64),
+    ] {
+        taken.add(turn, measure, value);
+    }
     let lost = counts.dropped.unwrap_or(0);
-    let whole = sent.refused == 0 && witness.packets == sent.sequences.end - sent.sequences.start;
-    sample.problem = if counts.delivered != witness.packets || witness.packets + lost != sent.accepted {
-        let (said, accepted) = (counts.delivered, sent.accepted);
-        let written = witness.packets;
-        Some(format!("{said} captured, {written} in the file and {lost} lost of {accepted} packets"))
+    let whole = sent.refused == 0 && written == sent.sequences.end - sent.sequences.start;
+    if counts.delivered != written || written + lost != accepted {
+        let said = counts.delivered;
+        let problem = format!("{said} captured, {written} in the file and {lost} lost of {accepted} packets");
+        taken.problems.push(problem);
     } else if whole && witness != Witness::of(&traffic, sent.sequences) {
-        Some(format!("wrong bytes or order: {witness:?}"))
-    } else if sample.untold() > 0 {
-        let Sample { lines, not_printed, written, .. } = sample;
-        Some(format!("{lines} lines and {not_printed} not printed of {written} packets"))
-    } else {
-        None
-    };
-    Ok(sample)
+        taken.problems.push(format!("wrong bytes or order: {witness:?}"));
+    } else if untold > 0 {
+        let problem =
+            format!("{} lines and {} not printed of {written} packets", shown.lines, shown.not_printed);
+        taken.problems.push(problem);
+    }
+    Ok(taken)
 }
 
-impl Told for Sample {
-    fn text(&self) -> String {
-        let (rate, lost) = (units::scaled(self.rate), self.lost_percent());
-        let (lines, not_printed) = (units::grouped(self.lines), units::grouped(self.not_printed));
-        format!("{rate}pps to the file, {lost:.2} % lost, {lines} lines, {not_printed} not printed")
-    }
-
-    fn problem(&self) -> Option<&str> {
-        self.problem.as_deref()
-    }
-}
-
-pub(super) fn bars(samples: &[Sample]) -> Vec<Bar> {
-    let compared = |way: Way, value: fn(&Sample, &Sample) -> f64| {
-        let turns = samples.iter().filter(move |sample| sample.way == way);
-        Spread::of(turns.filter_map(|turn| {
-            let quiet = |other: &&Sample| other.way == Way::Quiet && other.round == turn.round;
-            Some(value(turn, samples.iter().find(quiet)?))
-        }))
+/// Beside the turn of the same round that prints nothing.
+pub(super) fn bars(outcome: &Outcome) -> Vec<Judged> {
+    let [quiet, scrolling, stopped] = WAYS.map(Way::title);
+    let ratios = |pair, measure| outcome.ratios(pair, measure, None);
+    let more = |name, way| {
+        let lost = outcome.added([way, quiet], "lost", None).into_iter().map(|(_, more)| more.max(0.0));
+        Judged::worst(name, 0.0, "% of the packets", lost)
     };
-    let lost = |turn: &Sample, quiet: &Sample| (turn.lost_percent() - quiet.lost_percent()).max(0.0);
-    let more = |title, way| Bar::worst(title, Some(SIZE), 0.0, "% of the packets", compared(way, lost));
-    let rate = compared(Way::Scrolling, |turn, quiet| turn.rate / quiet.rate);
-    let undisturbed = compared(Way::Scrolling, |turn, quiet| quiet.kernel_ns / turn.kernel_ns);
-    let untold = samples.iter().filter(|sample| sample.way != Way::Quiet);
-    let untold = Spread::of(untold.map(|sample| sample.untold() as f64));
+    let untold = [scrolling, stopped].into_iter().flat_map(|way| outcome.rounds_of(way, "untold", None));
+    let rate = ratios([scrolling, quiet], "rate");
+    let by_cpu_time = Spread::of(ratios([quiet, scrolling], "kernel")).map(|times| times.median);
+    let name = "file, scrolling / not printed, 60 B";
     vec![
-        Bar {
-            undisturbed,
-            ..Bar::new("file, scrolling / not printed", Some(SIZE), Wanted::AtLeast(0.97), "times", rate)
-        },
-        more("file, scrolling: lost beyond not printed", Way::Scrolling),
-        more("file, output stopped: lost beyond not printed", Way::Stopped),
-        Bar::worst("neither a line nor counted", Some(SIZE), 0.0, "packets", untold),
+        Judged { by_cpu_time, ..Judged::new(name, Wanted::AtLeast(0.97), "times", rate) },
+        more("file, scrolling: lost beyond not printed, 60 B", scrolling),
+        more("file, output stopped: lost beyond not printed, 60 B", stopped),
+        Judged::worst("neither a line nor counted, 60 B", 0.0, "packets", untold.map(|(_, packets)| packets)),
     ]
-}
-
-/// A table for people.
-pub(super) fn table(samples: &[Sample]) -> (String, Vec<Vec<String>>) {
-    let head = ["", "Mpps to the file: median (range)", "lost, %", "lines", "not printed"];
-    let mut rows = vec![head.map(str::to_owned).to_vec()];
-    for way in WAYS {
-        let spread = |value: fn(&Sample) -> f64| {
-            Spread::of(samples.iter().filter(|sample| sample.way == way).map(value))
-        };
-        if let Some(rate) = spread(|sample| sample.rate / 1e6) {
-            let text = |value, digits| spread(value).map_or_else(String::new, |s| format!("{s:.digits$}"));
-            rows.push(vec![
-                way.title().to_owned(),
-                rate.to_string(),
-                text(Sample::lost_percent, 2),
-                text(|sample| sample.lines as f64, 0),
-                text(|sample| sample.not_printed as f64, 0),
-            ]);
-        }
-    }
-    (format!("{SIZE}-byte packets at full rate, to a file and to a terminal"), rows)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn sample(way: Way, rate: f64, written: u64, lines: u64) -> Sample {
-        Sample {
-            way,
-            round: 1,
-            command: String::new(),
-            seconds: 1.0,
-            accepted: 1000,
-            written,
-            rate,
-            kernel_ns: 1.0,
-            lines,
-            not_printed: 900,
-            terminal_bytes: 0,
-            problem: None,
-        }
-    }
-
-    #[test]
-    fn each_turn_is_compared_with_the_one_that_prints_nothing() {
-        let samples = [
-            sample(Way::Quiet, 10.0, 1000, 0),
-            sample(Way::Scrolling, 9.0, 1000, 100),
-            sample(Way::Stopped, 9.0, 990, 91),
-        ];
-        let judged: Vec<_> = bars(&samples).iter().map(|bar| (bar.judged, bar.met)).collect();
-        let expected = [
-            (Some(0.9), Some(false)),
-            (Some(0.0), Some(true)),
-            (Some(1.0), Some(false)),
-            (Some(1.0), Some(false)),
-        ];
-        assert_eq!(judged, expected);
-        assert!(bars(&samples[1..2]).iter().take(3).all(|bar| bar.met.is_none()));
-    }
 }
