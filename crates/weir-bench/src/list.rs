@@ -6,8 +6,8 @@ use crate::experiment::{About, Bench, Contest, Entry, Experiment, Settings};
 use crate::failure::Failure;
 use crate::table::table;
 use crate::{
-    bars, compress, contestants, failed, files, forward, host, look, methods, ndr, pf_ring, replay, send,
-    stat, steer, tidy, trials, winpcap, wirecap,
+    bars, compress, contestants, failed, files, forward, host, libpcap, look, methods, ndr, pf_ring, replay,
+    send, stat, steer, tidy, trials, winpcap, wirecap,
 };
 
 /// In the order in which they run.
@@ -149,11 +149,7 @@ pub(super) const ALL: &[Entry] = &[
         question: "compression on the fly at the highest rate that tcpdump sustains without it",
         make: compress::make,
     },
-    Entry {
-        name: "libpcap",
-        question: "unchanged programs on libpcap and on weir's",
-        make: |settings| bench(settings, "libpcap", "Programs on libpcap", &["--quick"]),
-    },
+    Entry { name: "libpcap", question: "unchanged programs on libpcap and on weir's", make: libpcap::make },
     Entry { name: "look", question: "lines and objects beside tcpdump and tshark", make: look::make },
     Entry {
         name: "send",

@@ -14,7 +14,6 @@ mod compress;
 mod contestants;
 mod experiment;
 mod failure;
-mod fault;
 mod files;
 mod filter;
 mod forward;
@@ -114,6 +113,7 @@ enum What {
     #[command(after_help = ALONE)]
     Host(experiment::Timed),
     /// Compare programs on the system's libpcap with the same programs on weir's.
+    #[command(after_help = libpcap::EXAMPLES)]
     Libpcap(libpcap::LibpcapArgs),
     /// List the experiments that run knows.
     List,

@@ -94,15 +94,6 @@ impl Program {
         asked.unwrap_or_else(|| DEFAULT_CHUNK_SIZE.into())
     }
 
-    /// As a line that a person could type.
-    pub(super) fn line(&self) -> String {
-        let line = [&[self.name], &self.arguments[..]].concat().join(" ");
-        let variables =
-            self.environment.iter().map(|(name, value)| format!("{name}={} ", value.to_string_lossy()));
-        let line = variables.collect::<String>() + &line;
-        line.replace("{interface}", "IF").replace("{file}", "FILE")
-    }
-
     /// Starts it, and waits until it captures.
     pub(super) fn start(&self, port: &Port, file: Option<&Path>) -> Result<Reader, Failure> {
         self.start_to(port, file, Stdio::piped())

@@ -219,6 +219,37 @@ fn root_lines_and_a_terminal_are_measured() {
 }
 
 #[root_test]
+fn root_captures_through_both_libraries_are_measured() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let place = dir.path().to_str().expect("UTF-8");
+    // It fails unless packets captured and packets reported as dropped are all that were sent.
+    let words = ["libpcap", "--duration", "5ms", "--only", "tcpdump,count", "--disk", place, "--dir", place];
+    let outcome = alone(&words);
+    let [sent, received, stack, verified] =
+        ["sent", "received", "stack", "verified"].map(|measure| values(&outcome, measure));
+    assert_eq!(sent.len(), 24, "six programs, four ways: {outcome}");
+    for (((sent, received), stack), verified) in sent.iter().zip(&received).zip(&stack).zip(&verified) {
+        assert!(received.2 > 0.0 && (stack.2 == 0.0) == sent.0.ends_with("exclusive"), "{sent:?} {stack:?}");
+        // Bytes are known to be right only where every frame that was made is in a file.
+        let is_file = sent.0.contains("-w FILE");
+        assert!(verified.2 == 0.0 || is_file && sent.2 == received.2, "{verified:?} {sent:?} {received:?}");
+    }
+    let bars = outcome["bars"].as_array().expect("a list");
+    assert_eq!(bars.iter().filter(|bar| bar["met"].is_boolean()).count(), 15, "{outcome}");
+    assert_eq!(fs::read_dir(dir.path()).expect("the folder").count(), 0, "nothing is left");
+}
+
+#[test]
+fn files_and_filters_are_measured_on_both_libraries() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let place = dir.path().to_str().expect("UTF-8");
+    let outcome = alone(&["libpcap", "--packets", "3000", "--only", "files,compile", "--dir", place]);
+    assert!(outcome["about"]["method"].as_str().is_some_and(|method| method.contains("(weir ")), "{outcome}");
+    let [file, compile] = ["file", "compile"].map(|measure| values(&outcome, measure).len());
+    assert_eq!((file, compile), (10, 2), "{outcome}");
+}
+
+#[root_test]
 fn root_captures_with_chunks_of_all_sizes_add_up() {
     let (results, told, _) = experiment("chunks");
     let [sent, received, lost] =

@@ -65,6 +65,10 @@ pub(crate) struct Settings {
     pub(crate) only: Vec<String>,
     /// Packets of a file, whatever the experiment has.
     pub(crate) packets: Option<u64>,
+    /// For files on a disk.
+    pub(crate) disk: Option<PathBuf>,
+    /// weir's libpcap, if it is not the one beside this program.
+    pub(crate) library: Option<PathBuf>,
 }
 
 /// Something that is measured. Its making prepares all that is not part of a measurement; its end leaves nothing behind.

@@ -62,15 +62,18 @@ impl Outcome {
             }
         };
         let mut said = Vec::new();
-        // A turn that measures several series is none of them.
+        // A turn that measures several series is none of them: it says one value of each.
         let is_several = !self.about.series.iter().any(|series| series.name == turn.series);
+        let main = taken.found.first().map(|found| found.measure.clone());
         for super::Found { series, measure, at, value } in taken.found {
             let known = self.about.measures.iter().find(|known| known.name == measure);
-            if let Some(Measure { unit, .. }) = known.filter(|known| known.better != Better::Neither)
-                && (is_several || series == turn.series)
-            {
-                let whose = if is_several { format!("{series}: ") } else { String::new() };
-                said.push(format!("{whose}{measure} {} {unit}", number(value)));
+            if let Some(Measure { unit, .. }) = known.filter(|known| known.better != Better::Neither) {
+                let number = number(value);
+                if series == turn.series {
+                    said.push(format!("{measure} {number} {unit}"));
+                } else if is_several && main.as_ref() == Some(&measure) {
+                    said.push(format!("{series} {number} {unit}"));
+                }
             }
             let turn = turn.name.clone();
             self.values.push(Value { series, measure, at, round, value, turn });

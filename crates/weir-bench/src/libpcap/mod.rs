@@ -14,27 +14,23 @@ pub(crate) mod counter;
 mod live;
 mod saved;
 
-use std::io::{self, Write};
-use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use serde::Serialize;
 
-use self::both::Both;
-use crate::bars::Bar;
+use self::both::{Both, Library, SYSTEM};
+use crate::experiment::{
+    self, About, Better, Experiment, Judged, Measure, Outcome, Role, Series, Settings, Taken, Turn,
+};
 use crate::failure::Failure;
-use crate::fault::Fault;
-use crate::machine::Machine;
 use crate::program::find;
-use crate::table::{bar_rows, markdown};
-use crate::{believable, create, failed, save, two_processors};
-use crate::{style, units};
+use crate::sample::{Lab, Limits};
+use crate::{failed, list};
 
-const EXAMPLES: &str = "\
+pub(crate) const EXAMPLES: &str = "\
 Examples:
   weir-bench libpcap --json libpcap.json
-        Run everything, three rounds (about five minutes, one of them for libpcap to
+        Run everything, five rounds (about ten minutes, one of them for libpcap to
         compile 1000 hosts once).
   weir-bench libpcap --only count,files --rounds 9
         Run selected parts.
@@ -42,31 +38,20 @@ Examples:
         Check that the benchmark works; the rates mean little.
 
 Requires cc and libpcap-dev, which compile a counting program. The parts tcpdump and count require \
-root and two otherwise idle processors, and run in a private network that is removed at the end. \
-Tables are Markdown.";
+root and two otherwise idle processors, and run in a private network that is removed at the end.";
 
 #[derive(Debug, Args)]
-#[command(after_help = EXAMPLES)]
 pub(crate) struct LibpcapArgs {
-    /// Number of rounds; default: 3.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
-    rounds: Option<u32>,
+    #[command(flatten)]
+    timed: experiment::Timed,
 
-    /// Sending time per program, library and round; default: 1s.
-    #[arg(long, value_name = "TIME", value_parser = units::duration)]
-    duration: Option<Duration>,
-
-    /// Number of 60-byte packets in the file that is read; default: 3000000.
+    /// Number of 60-byte packets in the file that is read; default: 3,000,000, with --quick 100,000.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=20_000_000))]
     packets: Option<u64>,
 
     /// Run only these parts.
     #[arg(long, value_name = "PART,...", value_delimiter = ',')]
     only: Vec<Part>,
-
-    /// Run one short round, and compile 200 hosts.
-    #[arg(long)]
-    quick: bool,
 
     /// Directory for files; should be a tmpfs with 2 GiB to spare.
     #[arg(long, value_name = "DIR", default_value = "/dev/shm")]
@@ -79,10 +64,6 @@ pub(crate) struct LibpcapArgs {
     /// Measure this library instead of libweir_pcap.so beside weir-bench.
     #[arg(long, value_name = "PATH")]
     library: Option<PathBuf>,
-
-    /// Write all measurements to FILE.
-    #[arg(long, value_name = "FILE")]
-    json: Option<PathBuf>,
 }
 
 /// What can be measured alone.
@@ -98,115 +79,163 @@ enum Part {
     Compile,
 }
 
-/// What will be measured.
-struct Plan<'a> {
-    parts: Vec<Part>,
-    rounds: u32,
-    duration: Duration,
-    packets: u64,
-    hosts: u32,
-    dir: &'a Path,
-    disk: &'a Path,
-    tcpdump: Option<PathBuf>,
-}
-
-impl<'a> Plan<'a> {
-    fn of(args: &'a LibpcapArgs) -> Self {
-        let quick = args.quick;
-        let turn = Duration::from_millis(if quick { 50 } else { 1000 });
-        let mut parts = args.only.clone();
-        if parts.is_empty() {
-            parts = Part::value_variants().to_vec();
-        }
-        let tcpdump = find("tcpdump");
-        if tcpdump.is_none() && (parts.contains(&Part::Tcpdump) || parts.contains(&Part::Files)) {
-            style::say(format_args!("tcpdump is not installed (apt-get install tcpdump)"));
-            parts.retain(|part| *part != Part::Tcpdump);
-        }
-        Self {
-            parts,
-            rounds: args.rounds.unwrap_or(if quick { 1 } else { 3 }),
-            duration: args.duration.unwrap_or(turn),
-            packets: args.packets.unwrap_or(if quick { 100_000 } else { 3_000_000 }),
-            hosts: if quick { 200 } else { compiling::HOSTS },
-            dir: &args.dir,
-            disk: &args.disk,
-            tcpdump,
-        }
-    }
-
-    fn is_live(&self) -> bool {
-        self.parts.contains(&Part::Tcpdump) || self.parts.contains(&Part::Count)
-    }
-}
-
-#[derive(Debug, Serialize)]
-struct Report {
-    machine: Machine,
-    libpcap: String,
-    weir: String,
-    rounds: u32,
-    live: Vec<live::Sample>,
-    packets_in_file: u64,
-    files: Vec<saved::Sample>,
-    compiling: Vec<compiling::Sample>,
-    bars: Vec<Bar>,
-    /// Turns that gave no result.
-    faults: Vec<Fault>,
-}
-
 /// Runs the command.
 pub(crate) fn run(args: &LibpcapArgs) -> Result<(), Failure> {
-    let json = create(args.json.as_deref())?;
-    let both = Both::find(args.library.as_deref())?;
-    both.compile()?;
-    let plan = Plan::of(args);
-    if plan.is_live() {
-        two_processors()?;
-    }
-    let [libpcap, weir] = both.versions(&both.counter(), "version")?;
-    if let Some(tcpdump) = &plan.tcpdump {
-        both.versions(tcpdump, "--version")?;
-    }
-    let machine = Machine::describe(&args.dir);
-    style::say(format_args!("{machine}\n{libpcap}\n{weir}"));
-
-    let mut faults = Vec::new();
-    let live = live::measure(&plan, &both, &mut faults)?;
-    let files = saved::measure(&plan, &both)?;
-    let compiling = compiling::measure(&plan, &both)?;
-    let mut bars = live::bars(&live);
-    bars.extend(saved::bars(&files));
-    bars.extend(compiling::bars(&compiling));
-
-    let (rounds, packets_in_file) = (plan.rounds, plan.packets);
-    let report =
-        Report { machine, libpcap, weir, rounds, live, packets_in_file, files, compiling, bars, faults };
-    report.print().map_err(failed("write to standard output"))?;
-    if let Some((path, file)) = json {
-        save(path, file, &serde_json::to_string_pretty(&report).map_err(failed("make JSON"))?)?;
-    }
-    believable(report.wrong())
+    let settings = Settings {
+        packets: args.packets,
+        only: experiment::names(&args.only),
+        dir: args.dir.clone(),
+        disk: Some(args.disk.clone()),
+        library: args.library.clone(),
+        ..args.timed.settings()
+    };
+    args.timed.how.run(settings, &["libpcap"], list::ALL)
 }
 
-impl Report {
-    fn print(&self) -> io::Result<()> {
-        let mut tables = live::tables(&self.live);
-        tables.extend(saved::table(&self.files, self.packets_in_file));
-        tables.extend(compiling::table(&self.compiling));
-        tables.push(("Targets".to_owned(), bar_rows(&self.bars)));
-        let mut stdout = io::stdout().lock();
-        for (title, rows) in tables {
-            write!(stdout, "\n{title}\n\n{}", markdown(&rows))?;
+/// A program and its work on one library.
+struct Job {
+    series: String,
+    library: &'static Library,
+    work: Work,
+}
+
+enum Work {
+    Live(&'static live::Work),
+    File(&'static saved::Work),
+    Compile,
+}
+
+/// Everything that is needed to measure.
+struct Programs {
+    jobs: Vec<Job>,
+    both: Both,
+    /// What the libraries say they are.
+    versions: [String; 2],
+    tcpdump: Option<PathBuf>,
+    /// Where devices are opened.
+    lab: Option<Lab>,
+    /// In memory, and on a disk.
+    limits: [Limits; 2],
+    file: Option<saved::File>,
+    hosts: u32,
+}
+
+/// Compiles the C program, and makes the network and the file.
+pub(crate) fn make(settings: &Settings) -> Result<Box<dyn Experiment>, Failure> {
+    settings.without_cards("libpcap")?;
+    let both = Both::find(settings.library.as_deref())?;
+    both.compile()?;
+    let versions = both.versions(&both.counter(), "version")?;
+    let tcpdump = find("tcpdump");
+    if let Some(tcpdump) = &tcpdump {
+        both.versions(tcpdump, "--version")?;
+    }
+    let hosts = if settings.quick { 200 } else { compiling::HOSTS };
+    let jobs = jobs(&settings.parts(), hosts);
+    let is_live = jobs.iter().any(|job| matches!(job.work, Work::Live(_)));
+    let lab = is_live.then(Lab::new).transpose()?;
+    let disk = settings.disk.clone().unwrap_or_else(|| "/var/tmp".into());
+    let duration = settings.time(1000);
+    let limits = [Limits::new(duration, &settings.dir)?, Limits::new(duration, &disk)?];
+    let packets = settings.packets.unwrap_or(if settings.quick { 100_000 } else { 3_000_000 });
+    let reads = jobs.iter().any(|job| matches!(job.work, Work::File(_)));
+    let file = reads.then(|| saved::File::make(&settings.dir, packets)).transpose();
+    let file = file.map_err(failed("create the capture file"))?;
+    Ok(Box::new(Programs { jobs, both, versions, tcpdump, lab, limits, file, hosts }))
+}
+
+/// In the order of their turns.
+fn jobs(parts: &[Part], hosts: u32) -> Vec<Job> {
+    let mut jobs = Vec::new();
+    for work in live::WORKS.iter().filter(|work| parts.contains(&work.part)) {
+        let job = |library| Job { series: work.series(library), library, work: Work::Live(work) };
+        jobs.extend(live::LIBRARIES.iter().map(job));
+    }
+    for work in saved::WORKS.iter().filter(|_| parts.contains(&Part::Files)) {
+        let job = |library| Job { series: work.series(library), library, work: Work::File(work) };
+        jobs.extend(saved::LIBRARIES.iter().map(job));
+    }
+    if parts.contains(&Part::Compile) {
+        let job = |library| Job { series: compiling::series(hosts, library), library, work: Work::Compile };
+        jobs.extend(saved::LIBRARIES.iter().map(job));
+    }
+    jobs
+}
+
+impl Programs {
+    fn is_missing(&self, job: &Job) -> bool {
+        let needs_tcpdump = match job.work {
+            Work::Live(work) => work.part == Part::Tcpdump,
+            Work::File(work) => work.needs_tcpdump(),
+            Work::Compile => false,
+        };
+        needs_tcpdump && self.tcpdump.is_none()
+    }
+}
+
+impl Experiment for Programs {
+    fn about(&self) -> About {
+        let series = |job: &Job| {
+            let role = if job.library.name == SYSTEM.name { Role::Peer } else { Role::Ours };
+            Series::new(&job.series, &job.series, role)
+        };
+        let missing = self.jobs.iter().filter(|job| self.is_missing(job));
+        let why =
+            |job: &Job| [job.series.clone(), "tcpdump is not installed (apt-get install tcpdump)".to_owned()];
+        let lower = |name, title, unit| Measure::new(name, title, unit, Better::Lower);
+        let fact = |name, title| Measure::new(name, title, "packets", Better::Neither);
+        let [libpcap, weir] = &self.versions;
+        About {
+            name: "libpcap".to_owned(),
+            title: "Programs on libpcap".to_owned(),
+            method: format!(
+                "The same programs do the same work on both libraries in turn: they capture frames of 60 bytes at full rate, read a \
+                 file, and compile a filter of many hosts. What was captured and what was reported as dropped have to be all \
+                 packets. The libraries: {libpcap}; {weir}."
+            ),
+            measures: vec![
+                Measure::new("rate", "packets received", "Mpps", Better::Higher),
+                lower("lost", "packets lost", "%"),
+                lower("kernel", "processor time of a packet in the kernel, where none was lost", "ns"),
+                lower("reader", "processor time of a packet in the program", "ns"),
+                lower("file", "time for a packet of a file", "ns"),
+                lower("file-cpu", "processor time for a packet of a file", "ns"),
+                lower("compile", "time to compile", "ms"),
+                lower("compile-cpu", "processor time to compile", "ms"),
+                lower("instructions", "instructions of the filter", "instructions"),
+                fact("sent", "packets sent"),
+                fact("received", "packets received"),
+                fact("stack", "packets that reached the network stack"),
+                Measure::new(
+                    "verified",
+                    "whether bytes and order are known to be right",
+                    "",
+                    Better::Neither,
+                ),
+            ],
+            series: self.jobs.iter().map(series).collect(),
+            missing: missing.map(why).collect(),
+            ..About::default()
         }
-        stdout.flush()
     }
 
-    /// Measurements that cannot be believed, and those that there are not.
-    fn wrong(&self) -> usize {
-        let live = self.live.iter().filter(|sample| !sample.turn.problems.is_empty()).count();
-        let files = self.files.iter().filter(|sample| sample.problem.is_some()).count();
-        let compiling = self.compiling.iter().filter(|sample| sample.problem.is_some()).count();
-        live + files + compiling + self.faults.len()
+    fn turns(&self) -> Vec<Turn> {
+        let present = self.jobs.iter().filter(|job| !self.is_missing(job));
+        present.map(|job| Turn::of(&job.series, None)).collect()
+    }
+
+    fn take(&mut self, turn: &Turn, round: u32) -> Result<Taken, Failure> {
+        let job = self.jobs.iter().find(|job| job.series == turn.series).expect("turns are of jobs");
+        match job.work {
+            Work::Live(work) => live::measure(self, work, job.library, turn, round),
+            Work::File(work) => saved::measure(self, work, job.library, turn),
+            // Most of a minute for libpcap.
+            Work::Compile if job.library.name == SYSTEM.name && round != 1 => Ok(Taken::default()),
+            Work::Compile => compiling::measure(self, job.library, turn),
+        }
+    }
+
+    fn bars(&self, outcome: &Outcome) -> Vec<Judged> {
+        [live::bars(outcome), saved::bars(outcome), compiling::bars(outcome)].concat()
     }
 }
