@@ -6,8 +6,8 @@ use crate::experiment::{About, Bench, Contest, Entry, Experiment, Settings};
 use crate::failure::Failure;
 use crate::table::table;
 use crate::{
-    bars, compress, contestants, failed, files, forward, host, libpcap, look, methods, ndr, pf_ring, replay,
-    send, stat, steer, tidy, trials, winpcap, wirecap,
+    bars, compress, contestants, failed, files, forward, host, libpcap, look, methods, ndr, pf_ring, queues,
+    replay, send, stat, steer, tidy, trials, winpcap, wirecap,
 };
 
 /// In the order in which they run.
@@ -131,7 +131,7 @@ pub(super) const ALL: &[Entry] = &[
     Entry {
         name: "queues",
         question: "handlers that help one another, beside arithmetic",
-        make: |settings| bench(settings, "queues", "Handlers that help one another", &["--quick"]),
+        make: queues::make,
     },
     Entry { name: "steer", question: "what steering adds to a packet", make: steer::make },
     Entry {

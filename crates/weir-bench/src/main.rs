@@ -121,6 +121,7 @@ enum What {
     #[command(after_help = look::EXAMPLES)]
     Look(look::LookArgs),
     /// Compare cooperating handlers with theory: losses, throughput, hand-over, bursts.
+    #[command(after_help = queues::EXAMPLES)]
     Queues(queues::QueuesArgs),
     /// Compare reading and rewriting capture files with tcpdump, tshark and editcap.
     #[command(after_help = ALONE)]

@@ -19,34 +19,6 @@ fn root_forwarding_is_checked_frame_by_frame() {
     assert_eq!(told.matches(" 0 wrong, 0 out of order\n").count(), 4, "{told}");
 }
 
-#[root_test]
-fn root_handlers_that_help_are_measured() {
-    // Problems, such as an account that does not close, would make it fail. What is lost is a matter of speed.
-    let report = short(&["queues", "--rounds", "1", "--quick"], Path::new(""));
-    let list = |name: &str| report[name].as_array().expect("a list").clone();
-    for (name, samples) in [("drains", 16), ("imbalances", 3), ("hand_overs", 2), ("looks", 2), ("bursts", 2)]
-    {
-        assert_eq!(list(name).len(), samples, "{name}");
-    }
-    let count = |sample: &Value, field: &str| sample[field].as_u64().expect("a count");
-    for drain in list("drains") {
-        let handled: u64 =
-            drain["handlers"].as_array().expect("handlers").iter().map(|one| count(one, "packets")).sum();
-        assert!(handled > 0 && handled == count(&drain, "packets"), "{drain}");
-    }
-    let imbalances = list("imbalances");
-    assert_eq!(
-        (count(&imbalances[0], "offloaded"), count(&imbalances[2], "reordered")),
-        (0, 0),
-        "{imbalances:?}"
-    );
-    assert!(list("hand_overs").iter().all(|sample| count(sample, "chunks") > 0), "{report}");
-    // 32 chunks of 32 KiB, full of records of 92 bytes; not told where the interface has refused a frame.
-    let longest = list("bursts")[0]["longest"].clone();
-    assert!(longest.is_null() || longest == 32 * 357, "{longest}");
-    assert!(list("bars").iter().any(|bar| bar["met"] == true), "{report}");
-}
-
 #[test]
 fn filters_are_measured() {
     let report = short(&["filter", "--rounds", "1", "--quick"], Path::new(""));

@@ -250,6 +250,21 @@ fn files_and_filters_are_measured_on_both_libraries() {
 }
 
 #[root_test]
+fn root_handlers_that_help_are_measured() {
+    // Problems, such as an account that does not close, would make it fail. What is lost is a matter of speed.
+    let outcome = alone(&["queues"]);
+    for (measure, count) in [("rate", 4), ("lost", 3), ("chunk", 4), ("packet", 2), ("law", 2)] {
+        assert_eq!(values(&outcome, measure).len(), count, "{measure}: {outcome}");
+    }
+    let [offloaded, reordered, longest] =
+        ["offloaded", "reordered", "longest"].map(|measure| values(&outcome, measure));
+    assert_eq!((offloaded[0].2, reordered[2].2), (0.0, 0.0), "basic, order flow: {outcome}");
+    // 32 chunks of 32 KiB, full of records of 92 bytes; not told where the interface has refused a frame.
+    let held = longest.iter().find(|(series, ..)| series.ends_with("held up"));
+    assert!(held.is_none_or(|(.., packets)| *packets == 32.0 * 357.0), "{outcome}");
+}
+
+#[root_test]
 fn root_captures_with_chunks_of_all_sizes_add_up() {
     let (results, told, _) = experiment("chunks");
     let [sent, received, lost] =

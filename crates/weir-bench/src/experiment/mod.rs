@@ -65,6 +65,8 @@ pub(crate) struct Settings {
     pub(crate) only: Vec<String>,
     /// Packets of a file, whatever the experiment has.
     pub(crate) packets: Option<u64>,
+    /// Work for a packet, as in `weir count`.
+    pub(crate) load: Option<u32>,
     /// For files on a disk.
     pub(crate) disk: Option<PathBuf>,
     /// weir's libpcap, if it is not the one beside this program.

@@ -82,7 +82,7 @@ impl Outcome {
             said.push(style::stderr().red(&problem));
             self.faults.push(fault(problem));
         }
-        said.join(", ")
+        said.join(if is_several { "; " } else { ", " })
     }
 
     /// How much more or less the repetition of the first round gave: the median over all series of the first measure,

@@ -7,55 +7,41 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use rustix::process::getpid;
-use serde::Serialize;
 use weir::Packet;
 use weir_lab::{Checker, Traffic};
 
+use super::Of;
 use super::field::{Field, QUEUES, SIZE, settle};
-use super::say;
 use super::threads::Threads;
-use crate::bars::{Bar, Wanted};
+use crate::bars::Wanted;
+use crate::experiment::{Judged, Outcome, Taken};
 use crate::failed;
 use crate::failure::Failure;
 use crate::process::Memory;
-use crate::spread::Spread;
 use crate::units;
 
-/// One turn.
-#[derive(Debug, Serialize)]
-pub(super) struct Sample {
-    handler: &'static str,
-    round: u32,
-    /// Packets a second that came.
-    arriving: f64,
-    /// Packets a second that were handled meanwhile.
-    handled: f64,
-    /// Packets that came before the first that was lost; none where they came too slowly for that, or did not come in one run.
-    longest: Option<u64>,
-    /// What the law says of this pool.
-    law: f64,
-    /// And of as much memory in cells.
-    law_of_cells: f64,
-    /// Bytes of the queue's pool, with all that the kernel and the process share for it.
-    memory: u64,
-    pub(super) problem: Option<String>,
-}
-
-const HELD: &str = "held up";
-const HALF: &str = "half as fast";
+const HELD: &str = "burst, handler held up";
+const HALF: &str = "burst, handler half as fast";
 /// Bytes of a cell of WireCAP, which holds one packet.
 const CELL: f64 = 2048.0;
 /// How much longer than the law says the burst is.
 const LONGER: f64 = 2.0;
 
+pub(super) fn series() -> Vec<&'static str> {
+    vec![HELD, HALF]
+}
+
 /// `rate`: what one handler can do.
-pub(super) fn measure(field: &Field, round: u32, rate: f64) -> Result<[Sample; 2], Failure> {
-    Ok([turn(field, round, None)?, turn(field, round, Some(units::whole(2.0 * rate)))?])
+pub(super) fn measure(field: &Field, rate: f64) -> Result<Taken, Failure> {
+    let mut taken = Taken::default();
+    turn(field, None, &mut taken)?;
+    turn(field, Some(units::whole(2.0 * rate)), &mut taken)?;
+    Ok(taken)
 }
 
 /// `arriving`: packets a second, twice as many as the handler can do; `None`: it does nothing until they have come, at the rate
 /// of the machine.
-fn turn(field: &Field, round: u32, arriving: Option<u64>) -> Result<Sample, Failure> {
+fn turn(field: &Field, arriving: Option<u64>, taken: &mut Taken) -> Result<(), Failure> {
     let room = field.room(field.chunks) as f64;
     let traffic = field.traffic()?;
     let (handler, law, mut generator) = match arriving {
@@ -88,21 +74,14 @@ fn turn(field: &Field, round: u32, arriving: Option<u64>) -> Result<Sample, Fail
     let right = total.seen == sent.accepted
         && total.seen == total.delivered + total.lost
         && done[0].packets == total.delivered;
-    let problem = (!right).then(|| format!("{sent:?}, {total:?}"));
-    let (law, law_of_cells) = (room * longer_than, memory as f64 / CELL * longer_than);
-    say(
-        round,
-        &format!("burst, handler {handler}"),
-        format_args!(
-            "{} packets without loss; predicted: {}, and {} for {} in cells",
-            longest.map_or_else(|| "all".to_owned(), units::grouped),
-            units::grouped(units::whole(law)),
-            units::grouped(units::whole(law_of_cells)),
-            units::bytes(memory)
-        ),
-        problem.as_deref(),
-    );
-    Ok(Sample { handler, round, arriving, handled, longest, law, law_of_cells, memory, problem })
+    taken.problems.extend((!right).then(|| format!("{handler}: {sent:?}, {total:?}")));
+    let mut of = Of { taken, series: handler };
+    if let Some(longest) = longest {
+        of.add("longest", longest as f64);
+    }
+    of.add("law", room * longer_than);
+    of.add("law-of-cells", memory as f64 / CELL * longer_than);
+    Ok(())
 }
 
 /// How many packets were handled before one was missing, from number 0 on. One handler writes.
@@ -132,25 +111,18 @@ fn shared_memory() -> Result<u64, Failure> {
     Memory::of(getpid()).map(|memory| memory.shared).map_err(failed("read /proc/self/smaps"))
 }
 
-pub(super) fn bars(samples: &[Sample]) -> Vec<Bar> {
-    let bar = |handler: &str, than: &str, least, by: fn(&Sample) -> f64| {
-        let of = samples.iter().filter(|sample| sample.handler == handler);
-        let times = Spread::of(of.filter_map(|sample| Some(sample.longest? as f64 / by(sample))));
-        Bar::new(
-            &format!("burst, handler {handler} / {than}"),
-            Some(SIZE),
-            Wanted::AtLeast(least),
-            "times",
-            times,
-        )
+pub(super) fn bars(outcome: &Outcome) -> Vec<Judged> {
+    let bar = |handler, law, than, least| {
+        let laws = outcome.rounds_of(handler, law, None);
+        let longest = outcome.rounds_of(handler, "longest", None).into_iter();
+        let times = longest.filter_map(|(round, longest)| {
+            let (_, law) = laws.iter().find(|(other, _)| *other == round)?;
+            Some(longest / law)
+        });
+        Judged::new(&format!("{handler} / {than}, {SIZE} B"), Wanted::AtLeast(least), "times", times)
     };
-    [HELD, HALF]
-        .into_iter()
-        .flat_map(|handler| {
-            [
-                bar(handler, "the law", 0.95, |sample| sample.law),
-                bar(handler, "the law of cells", 15.0, |sample| sample.law_of_cells),
-            ]
-        })
-        .collect()
+    let of = |handler| {
+        [bar(handler, "law", "the law", 0.95), bar(handler, "law-of-cells", "the law of cells", 15.0)]
+    };
+    [HELD, HALF].into_iter().flat_map(of).collect()
 }

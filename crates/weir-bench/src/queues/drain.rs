@@ -2,34 +2,27 @@
 //!
 //! They do it in turns, a part of the pool each time: when the machine changes its speed, it does so for all of them.
 
-use serde::Serialize;
 use weir::{Order, Plan};
 
+use super::Of;
 use super::field::{Check, Field, SIZE, settle};
-use super::say;
-use super::threads::{Done, Threads};
-use crate::bars::{Bar, Wanted};
+use super::threads::Threads;
+use crate::bars::Wanted;
+use crate::experiment::{Judged, Outcome, Taken};
 use crate::failed;
 use crate::failure::Failure;
 use crate::spread::Spread;
-use crate::units;
 
 /// One turn.
-#[derive(Debug, Serialize)]
-pub(super) struct Sample {
-    contestant: &'static str,
-    round: u32,
-    /// Of the round.
-    turn: u32,
+struct Sample {
     packets: u64,
     /// From the beginning until the last packet was handled.
     seconds: f64,
     /// Of these, without what others took from the handlers.
     undisturbed_seconds: f64,
-    handlers: Vec<Done>,
-    /// Chunks that were taken by the handler of another queue, or divided.
-    offloaded: u64,
-    pub(super) problem: Option<String>,
+    /// Processor time of the first handler.
+    busy_seconds: f64,
+    problem: Option<String>,
 }
 
 struct Contestant {
@@ -63,41 +56,55 @@ const CONTESTANTS: [Contestant; 4] = [
     },
 ];
 
-pub(super) fn measure(field: &Field, round: u32) -> Result<Vec<Sample>, Failure> {
-    let mut samples = Vec::new();
-    for turn in 1..=TURNS {
-        for contestant in &CONTESTANTS {
-            samples.push(empty(field, round, turn, contestant, field.chunks / TURNS)?);
-        }
-    }
-    for contestant in &CONTESTANTS {
-        let of: Vec<&Sample> = samples.iter().filter(|sample| sample.contestant == contestant.name).collect();
-        say_together(round, contestant, &of);
-    }
-    Ok(samples)
+/// What is compared, and how many times as fast it has to be. What two handlers with a queue each do is what the machine can: its
+/// processors may have less than twice the work of one in them.
+const TARGETS: [([usize; 2], f64); 5] =
+    [([1, 0], 1.8), ([2, 0], 1.8), ([3, 0], 1.8), ([2, 1], 0.9), ([3, 1], 0.9)];
+
+/// Each turn as a multiple of the one beside it, of which the median: facts of the target.
+pub(super) const TIMES: &str = "times";
+pub(super) const TIMES_BY_CPU: &str = "times by CPU time";
+
+pub(super) fn series() -> Vec<&'static str> {
+    CONTESTANTS.iter().map(|contestant| contestant.name).collect()
 }
 
-/// Says what turns of one contestant come to.
-fn say_together(round: u32, contestant: &Contestant, samples: &[&Sample]) {
-    let packets = samples.iter().map(|sample| sample.packets).sum();
-    let seconds: f64 = samples.iter().map(|sample| sample.seconds).sum();
-    let problem = samples.iter().find_map(|sample| sample.problem.as_deref());
-    let took = format_args!(
-        "{}pps: {} packets in {seconds:.3} s",
-        units::scaled(packets as f64 / seconds),
-        units::grouped(packets)
-    );
-    say(round, contestant.name, took, problem);
+fn target([one, other]: [usize; 2]) -> String {
+    let [one, other] = [one, other].map(|place| CONTESTANTS[place].name);
+    format!("{one} / {}, {SIZE} B", other.trim_start_matches("two handlers, "))
+}
+
+pub(super) fn measure(field: &Field) -> Result<Taken, Failure> {
+    let mut samples: [Vec<Sample>; 4] = Default::default();
+    for _ in 0..TURNS {
+        for (contestant, samples) in CONTESTANTS.iter().zip(&mut samples) {
+            samples.push(empty(field, contestant, field.chunks / TURNS)?);
+        }
+    }
+    let mut taken = Taken::default();
+    for (contestant, samples) in CONTESTANTS.iter().zip(&samples) {
+        let packets: u64 = samples.iter().map(|sample| sample.packets).sum();
+        let seconds: f64 = samples.iter().map(|sample| sample.seconds).sum();
+        let problems = samples.iter().filter_map(|sample| sample.problem.as_ref());
+        taken.problems.extend(problems.map(|problem| format!("{}: {problem}", contestant.name)));
+        Of { taken: &mut taken, series: contestant.name }.add("rate", packets as f64 / seconds / 1e6);
+    }
+    for (pair, _) in TARGETS {
+        let times = |seconds: fn(&Sample) -> f64| {
+            let [one, other] = pair.map(|place| &samples[place]);
+            let rate = |sample: &Sample| sample.packets as f64 / seconds(sample);
+            let times = Spread::of(one.iter().zip(other).map(|(one, other)| rate(one) / rate(other)));
+            times.map_or(f64::NAN, |times| times.median)
+        };
+        let mut of = Of { taken: &mut taken, series: &target(pair) };
+        of.add(TIMES, times(|sample| sample.seconds));
+        of.add(TIMES_BY_CPU, times(|sample| sample.undisturbed_seconds));
+    }
+    Ok(taken)
 }
 
 /// Fills so many chunks, and has them emptied.
-fn empty(
-    field: &Field,
-    round: u32,
-    turn: u32,
-    contestant: &Contestant,
-    chunks: u32,
-) -> Result<Sample, Failure> {
+fn empty(field: &Field, contestant: &Contestant, chunks: u32) -> Result<Sample, Failure> {
     let traffic = field.traffic()?;
     let mut capture = field.open()?;
     // All chunks but one, so that none is lost.
@@ -115,8 +122,7 @@ fn empty(
     let threads = Threads::start(handlers, works);
     threads.wait_for(accepted)?;
     let handlers = threads.finish(&mut capture)?;
-    let account = capture.account()?;
-    let total = account.total();
+    let total = capture.account()?.total();
     let (report, problem) = check.finish(&total, accepted);
     let problem = problem.or_else(|| {
         let wrong = total.lost > 0 || contestant.keeps_order && report.total.reordered > 0;
@@ -125,55 +131,31 @@ fn empty(
     let seconds = handlers.iter().map(|done| done.seconds).fold(0.0, f64::max);
     let waited: f64 = handlers.iter().map(|done| done.waited_seconds).sum();
     Ok(Sample {
-        contestant: contestant.name,
-        round,
-        turn,
         packets: accepted,
         seconds,
         undisturbed_seconds: seconds - waited / handlers.len() as f64,
-        handlers,
-        offloaded: account.interfaces[0].queues.iter().map(|queue| queue.offloaded).sum(),
+        busy_seconds: handlers[0].busy_seconds,
         problem,
     })
 }
 
 /// Packets that one handler does in a second of processor time, just now.
-pub(super) fn rate_of_one(field: &Field, round: u32) -> Result<f64, Failure> {
-    let sample = empty(field, round, 1, &CONTESTANTS[0], field.chunks)?;
-    say_together(round, &CONTESTANTS[0], &[&sample]);
-    let one = sample.handlers[0];
-    let rate = one.packets as f64 / one.busy_seconds;
+pub(super) fn rate_of_one(field: &Field) -> Result<f64, Failure> {
+    let sample = empty(field, &CONTESTANTS[0], field.chunks)?;
+    if let Some(problem) = sample.problem {
+        return Err(Failure::new(problem));
+    }
+    let rate = sample.packets as f64 / sample.busy_seconds;
     let is_rate = rate.is_finite() && rate >= 1.0;
     is_rate.then_some(rate).ok_or_else(|| Failure::new("one handler does nothing"))
 }
 
-/// Each turn compared with itself; of a round's turns the median. What two handlers with a queue each do is what the machine can:
-/// its processors may have less than twice the work of one in them.
-pub(super) fn bars(samples: &[Sample]) -> [Bar; 5] {
-    let rounds = samples.iter().map(|sample| sample.round).max().unwrap_or(0);
-    let ratio = |one: &str, other: &str, seconds: fn(&Sample) -> f64| {
-        let rates = |name, round| {
-            let of = samples.iter().filter(move |sample| sample.contestant == name && sample.round == round);
-            of.map(move |sample| sample.packets as f64 / seconds(sample))
-        };
-        let ratios = |round| rates(one, round).zip(rates(other, round)).map(|(one, other)| one / other);
-        Spread::of((1..=rounds).filter_map(|round| Some(Spread::of(ratios(round))?.median)))
+pub(super) fn bars(outcome: &Outcome) -> Vec<Judged> {
+    let bar = |(pair, least)| {
+        let name = target(pair);
+        let of = |measure| outcome.rounds_of(&name, measure, None).into_iter().map(|(_, times)| times);
+        let by_cpu_time = Spread::of(of(TIMES_BY_CPU)).map(|times| times.median);
+        Judged { by_cpu_time, ..Judged::new(&name, Wanted::AtLeast(least), "times", of(TIMES)) }
     };
-    [
-        (APART, ONE, 1.8),
-        (HELPED, ONE, 1.8),
-        (IN_ORDER, ONE, 1.8),
-        (HELPED, APART, 0.9),
-        (IN_ORDER, APART, 0.9),
-    ]
-    .map(|(one, other, least)| Bar {
-        undisturbed: ratio(one, other, |sample| sample.undisturbed_seconds),
-        ..Bar::new(
-            &format!("{one} / {}", other.trim_start_matches("two handlers, ")),
-            Some(SIZE),
-            Wanted::AtLeast(least),
-            "times",
-            ratio(one, other, |sample| sample.seconds),
-        )
-    })
+    TARGETS.map(bar).to_vec()
 }

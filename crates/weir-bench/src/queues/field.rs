@@ -5,7 +5,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use weir::{Capture, Handler, Mode, Packet, Plan, SourceChoice, Tally};
-use weir_lab::{Generator, Network, Rate, SequenceCheck, SequenceReport, Traffic, Veth};
+use weir_lab::{Generator, Network, Rate, SequenceCheck, SequenceReport, Traffic};
 
 use super::load::Load;
 use crate::failed;
@@ -42,14 +42,13 @@ pub(super) struct Field {
 }
 
 impl Field {
-    pub(super) fn new(load: u32, quick: bool) -> Result<Self, Failure> {
+    pub(super) fn new(network: Network, load: u32, quick: bool) -> Result<Self, Failure> {
         let processors = thread::available_parallelism().map_or(1, |processors| processors.get());
         let (generators, handlers) = match processors {
             1 => return Err(Failure::new("measuring requires two processors: one for each handler")),
             2 => ([0, 1], [1, 0]),
             _ => ([2, 1], [0, 1]),
         };
-        let network = Network::new(Veth::default().queues(QUEUES)).map_err(failed("create a network"))?;
         let (chunks, chunk_size) = (if quick { 32 } else { 128 }, 32 << 10);
         Ok(Self { network, generators, handlers, load, chunks, chunk_size })
     }

@@ -4,30 +4,16 @@
 use std::thread;
 use std::time::Duration;
 
-use serde::Serialize;
 use weir::{Handler, Plan};
 
+use super::Of;
 use super::field::{Field, PATIENCE, packets_of, settle};
-use super::say;
-use crate::bars::{Bar, Wanted};
+use crate::bars::Wanted;
+use crate::experiment::{Judged, Outcome, Taken};
 use crate::failed;
 use crate::failure::Failure;
 use crate::process::thread_time;
 use crate::spread::Spread;
-
-/// One turn.
-#[derive(Debug, Serialize)]
-pub(super) struct Sample {
-    round: u32,
-    packets_of_chunk: u64,
-    /// Nanoseconds a chunk for a buddy; median of all fills of the pool.
-    buddy_ns: f64,
-    /// And for the handler at home.
-    home_ns: f64,
-    /// Chunks that the buddy has taken meanwhile.
-    chunks: u64,
-    pub(super) problem: Option<String>,
-}
 
 /// Bytes of a chunk.
 const SMALL: u32 = 4 << 10;
@@ -37,14 +23,32 @@ const CHUNKS: u32 = 256;
 const TIMED: u32 = 240;
 const FILLS: u32 = 10;
 
-pub(super) fn measure(field: &Field, round: u32) -> Result<Vec<Sample>, Failure> {
-    // In a thread of its own: handlers keep the thread that asks them on their processor.
-    let apart = |size| thread::scope(|scope| scope.spawn(|| turn(field, round, size)).join());
-    let turn = |size| apart(size).unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-    [SMALL, LARGE].into_iter().map(turn).collect()
+/// Chunks of a size, in processor time: for the buddy, and for the handler at home.
+fn names(size: u32) -> [String; 2] {
+    let packets = packets_of(size);
+    ["to a buddy and back", "without a hand-over"].map(|how| format!("chunk of {packets} packets {how}"))
 }
 
-fn turn(field: &Field, round: u32, size: u32) -> Result<Sample, Failure> {
+pub(super) fn series() -> Vec<String> {
+    [SMALL, LARGE].into_iter().flat_map(names).collect()
+}
+
+pub(super) fn measure(field: &Field) -> Result<Taken, Failure> {
+    let mut taken = Taken::default();
+    for size in [SMALL, LARGE] {
+        // In a thread of its own: handlers keep the thread that asks them on their processor.
+        let apart = thread::scope(|scope| scope.spawn(|| turn(field, size)).join());
+        let (times, problem) = apart.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+        for (series, time) in names(size).iter().zip(times) {
+            Of { taken: &mut taken, series }.add("chunk", time);
+        }
+        taken.problems.extend(problem);
+    }
+    Ok(taken)
+}
+
+/// Nanoseconds of a chunk, for the buddy and at home: medians of all fills of the pool.
+fn turn(field: &Field, size: u32) -> Result<([f64; 2], Option<String>), Failure> {
     let packets_of_chunk = packets_of(size);
     let mut generator = field.generator(&field.traffic()?, 0, 0)?;
     let mut capture = field.open_with(CHUNKS, size)?;
@@ -79,40 +83,17 @@ fn turn(field: &Field, round: u32, size: u32) -> Result<Sample, Failure> {
     let expected = u64::from(FILLS * (TIMED + 1));
     let right = whole && chunks == expected && total.delivered == accepted;
     let problem = (!right).then(|| format!("{chunks} of {expected} chunks taken by the buddy, {total:?}"));
-    let [buddy_ns, home_ns] =
-        [of_buddy, of_home].map(|times| Spread::of(times).map_or(f64::NAN, |all| all.median));
-    say(
-        round,
-        "hand-over",
-        format_args!(
-            "{buddy_ns:.0} ns for a chunk of {packets_of_chunk} packets; {home_ns:.0} ns without a hand-over"
-        ),
-        problem.as_deref(),
-    );
-    Ok(Sample { round, packets_of_chunk, buddy_ns, home_ns, chunks, problem })
+    Ok(([of_buddy, of_home].map(|times| Spread::of(times).map_or(f64::NAN, |all| all.median)), problem))
 }
 
-pub(super) fn bars(samples: &[Sample]) -> [Bar; 2] {
-    let of = |size, round: u32| {
-        samples.iter().find(move |one| one.round == round && one.packets_of_chunk == packets_of(size))
-    };
-    let rounds = samples.iter().map(|sample| sample.round).max().unwrap_or(0);
-    let added = |round| Some(of(LARGE, round)?.buddy_ns - of(SMALL, round)?.buddy_ns);
+pub(super) fn bars(outcome: &Outcome) -> Vec<Judged> {
+    let [[small, _], [large, _]] = [SMALL, LARGE].map(names);
     let more = (packets_of(LARGE) - packets_of(SMALL)) as f64;
-    let at_most = |name, most, unit, measured| Bar::new(name, None, Wanted::AtMost(most), unit, measured);
-    [
-        at_most(
-            "a chunk to a buddy and back",
-            2.0,
-            "us",
-            Spread::of((1..=rounds).filter_map(|round| Some(of(LARGE, round)?.buddy_ns / 1e3))),
-        ),
+    let chunk = outcome.rounds_of(&large, "chunk", None).into_iter().map(|(_, time)| time / 1e3);
+    let added = outcome.added([&large, &small], "chunk", None).into_iter().map(|(_, time)| time / more);
+    vec![
+        Judged::new("a chunk to a buddy and back", Wanted::AtMost(2.0), "us", chunk),
         // Some caches' worth of noise: what is done for a packet takes more.
-        at_most(
-            "and for each packet in it",
-            0.5,
-            "ns",
-            Spread::of((1..=rounds).filter_map(|round| Some(added(round)? / more))),
-        ),
+        Judged::new("and for each packet in it", Wanted::AtMost(0.5), "ns", added),
     ]
 }

@@ -3,38 +3,39 @@
 use std::thread;
 use std::time::Duration;
 
-use serde::Serialize;
 use weir::{Handler, Order, Plan};
 
+use super::Of;
 use super::field::{Field, PATIENCE, settle};
-use super::say;
+use crate::experiment::Taken;
 use crate::failed;
 use crate::failure::Failure;
 use crate::process::thread_time;
 use crate::spread::Spread;
 
-/// One turn: two handlers that look at no packet, asked in turn by one thread.
-#[derive(Debug, Serialize)]
-pub(super) struct Sample {
-    order: &'static str,
-    round: u32,
-    /// Nanoseconds of processor time; median of all fills of the pool.
-    ns_a_packet: f64,
-    pub(super) problem: Option<String>,
-}
-
 const FILLS: u32 = 10;
 
-pub(super) fn measure(field: &Field, round: u32) -> Result<[Sample; 2], Failure> {
-    let [none, flow] = [("none", Order::None), ("flow", Order::Flow)].map(|(name, order)| {
-        // In a thread of its own: handlers keep the thread that asks them on their processor.
-        let apart = thread::scope(|scope| scope.spawn(|| turn(field, round, name, order)).join());
-        apart.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-    });
-    Ok([none?, flow?])
+const ORDERS: [(&str, Order); 2] = [("order none", Order::None), ("order flow", Order::Flow)];
+
+pub(super) fn series() -> Vec<&'static str> {
+    ORDERS.map(|(name, _)| name).to_vec()
 }
 
-fn turn(field: &Field, round: u32, name: &'static str, order: Order) -> Result<Sample, Failure> {
+pub(super) fn measure(field: &Field) -> Result<Taken, Failure> {
+    let mut taken = Taken::default();
+    for (name, order) in ORDERS {
+        // In a thread of its own: handlers keep the thread that asks them on their processor.
+        let apart = thread::scope(|scope| scope.spawn(|| turn(field, order)).join());
+        let (time, problem) = apart.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+        Of { taken: &mut taken, series: name }.add("packet", time);
+        taken.problems.extend(problem);
+    }
+    Ok(taken)
+}
+
+/// Two handlers that look at no packet, asked in turn by one thread: nanoseconds of processor time a packet, the median of all fills
+/// of the pool.
+fn turn(field: &Field, order: Order) -> Result<(f64, Option<String>), Failure> {
     let mut generator = field.generator(&field.traffic()?, 0, 0)?;
     let mut capture = field.open()?;
     let plan = Plan::new(2).pin([field.processor(); 2]).advanced(1).order(order);
@@ -64,7 +65,5 @@ fn turn(field: &Field, round: u32, name: &'static str, order: Order) -> Result<S
     let (total, offloaded) = (account.total(), account.interfaces[0].queues[0].offloaded);
     let right = total.delivered == accepted && offloaded > 0;
     let problem = (!right).then(|| format!("{accepted} accepted, {offloaded} chunks taken over, {total:?}"));
-    let ns_a_packet = Spread::of(times).map_or(f64::NAN, |all| all.median);
-    say(round, &format!("order {name}"), format_args!("{ns_a_packet:.1} ns per packet"), problem.as_deref());
-    Ok(Sample { order: name, round, ns_a_packet, problem })
+    Ok((Spread::of(times).map_or(f64::NAN, |all| all.median), problem))
 }

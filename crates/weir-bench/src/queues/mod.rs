@@ -20,28 +20,25 @@ mod threads;
 pub(crate) use self::field::{Check, settle};
 pub(crate) use self::threads::Threads;
 
-use std::io::{self, Write};
-use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
-use serde::Serialize;
+use weir_lab::Veth;
 
-use self::field::Field;
-use super::bars::Bar;
-use super::machine::Machine;
-use super::table::{bar_rows, table};
-use super::{believable, create, failed, save};
+use self::field::{Field, QUEUES};
+use crate::experiment::{
+    self, About, Better, Experiment, Judged, Measure, Outcome, Role, Series, Settings, Taken, Turn,
+};
 use crate::failure::Failure;
-use crate::{style, units};
+use crate::{list, units};
 
-const EXAMPLES: &str = "\
+pub(crate) const EXAMPLES: &str = "\
 Examples:
   weir-bench queues
-        Run three rounds (about four minutes).
+        Run five rounds (about seven minutes).
   weir-bench queues --rounds 1 --duration 60s
         Check that advanced mode loses nothing for a minute.
-  weir-bench queues --rounds 1 --quick
+  weir-bench queues --quick
         Check that the benchmark works; the rates mean little.
 
 All traffic (60-byte frames in 64 flows) arrives on one of two queues. Measures:
@@ -53,83 +50,112 @@ All traffic (60-byte frames in 64 flows) arrives on one of two queues. Measures:
 Requires root and two otherwise idle processors. Runs in a private network that is removed at the end.";
 
 #[derive(Debug, Args)]
-#[command(after_help = EXAMPLES)]
 pub(super) struct QueuesArgs {
-    /// Number of rounds.
-    #[arg(long, value_name = "N", default_value = "3", value_parser = clap::value_parser!(u32).range(1..=1000))]
-    rounds: u32,
+    #[command(flatten)]
+    how: experiment::How,
 
-    /// How long to overload the handlers.
-    #[arg(long, value_name = "TIME", value_parser = units::duration, default_value = "5s")]
-    duration: Duration,
+    /// How long to overload the handlers; default: 5s, with --quick 250ms.
+    #[arg(long, value_name = "TIME", value_parser = units::duration)]
+    duration: Option<Duration>,
 
     /// Simulated work: filter runs per packet, as in weir count.
     #[arg(long, value_name = "X", default_value = "300", value_parser = clap::value_parser!(u32).range(1..))]
     load: u32,
-
-    /// Use a small pool and short rounds.
-    #[arg(long)]
-    quick: bool,
-
-    /// Write all measurements to FILE.
-    #[arg(long, value_name = "FILE")]
-    json: Option<PathBuf>,
-}
-
-#[derive(Debug, Default, Serialize)]
-struct Report {
-    machine: Option<Machine>,
-    load: u32,
-    drains: Vec<drain::Sample>,
-    imbalances: Vec<imbalance::Sample>,
-    hand_overs: Vec<hand_over::Sample>,
-    looks: Vec<look::Sample>,
-    bursts: Vec<burst::Sample>,
-    bars: Vec<Bar>,
 }
 
 /// Runs the command.
 pub(super) fn run(args: &QueuesArgs) -> Result<(), Failure> {
-    let json = create(args.json.as_deref())?;
-    let machine = Machine::describe("/dev/shm".as_ref());
-    style::say(format_args!("{machine}"));
-    let field = Field::new(args.load, args.quick)?;
-    let duration = if args.quick { Duration::from_millis(500) } else { args.duration };
-    let mut report = Report { machine: Some(machine), load: args.load, ..Report::default() };
-    for round in 1..=args.rounds {
-        report.drains.extend(drain::measure(&field, round)?);
-        report.imbalances.extend(imbalance::measure(&field, round, duration)?);
-        report.hand_overs.extend(hand_over::measure(&field, round)?);
-        report.looks.extend(look::measure(&field, round)?);
-        report.bursts.extend(burst::measure(&field, round, drain::rate_of_one(&field, round)?)?);
-    }
-    report.bars.extend(imbalance::bars(&report.imbalances));
-    report.bars.extend(drain::bars(&report.drains));
-    report.bars.extend(hand_over::bars(&report.hand_overs));
-    report.bars.extend(burst::bars(&report.bursts));
-    let mut stdout = io::stdout().lock();
-    let printed = write!(stdout, "Targets\n{}", table(&bar_rows(&report.bars)));
-    printed.and_then(|()| stdout.flush()).map_err(failed("write to standard output"))?;
-    if let Some((path, file)) = json {
-        save(path, file, &serde_json::to_string_pretty(&report).map_err(failed("make JSON"))?)?;
-    }
-    believable(report.wrong().count())
+    let settings = Settings { duration: args.duration, load: Some(args.load), ..args.how.settings() };
+    args.how.run(settings, &["queues"], list::ALL)
 }
 
-impl Report {
-    /// What makes measurements worthless.
-    fn wrong(&self) -> impl Iterator<Item = &String> {
-        let drains = self.drains.iter().map(|sample| &sample.problem);
-        let imbalances = self.imbalances.iter().map(|sample| &sample.problem);
-        let hand_overs = self.hand_overs.iter().map(|sample| &sample.problem);
-        let looks = self.looks.iter().map(|sample| &sample.problem);
-        let bursts = self.bursts.iter().map(|sample| &sample.problem);
-        drains.chain(imbalances).chain(hand_overs).chain(looks).chain(bursts).flatten()
+struct Queues {
+    field: Field,
+    /// Of an overload.
+    duration: Duration,
+}
+
+/// Makes the network.
+pub(super) fn make(settings: &Settings) -> Result<Box<dyn Experiment>, Failure> {
+    let network = settings.network("queues", Veth::default().queues(QUEUES))?;
+    let field = Field::new(network, settings.load.unwrap_or(300), settings.quick)?;
+    Ok(Box::new(Queues { field, duration: settings.time(5000) }))
+}
+
+/// The parts of a round.
+const DRAIN: &str = "two handlers beside one";
+const OVERLOAD: &str = "too much for one handler";
+const HAND_OVER: &str = "hand-over";
+const ORDER: &str = "order of flows";
+const BURST: &str = "burst";
+
+impl Experiment for Queues {
+    fn about(&self) -> About {
+        let names = [drain::series(), imbalance::series(), look::series(), burst::series()].concat();
+        let names = names.into_iter().map(str::to_owned).chain(hand_over::series());
+        let lower = |name, title, unit| Measure::new(name, title, unit, Better::Lower);
+        let fact = |name, title, unit| Measure::new(name, title, unit, Better::Neither);
+        About {
+            name: "queues".to_owned(),
+            title: "Handlers that help one another".to_owned(),
+            method: "All packets arrive on one of two queues, whose handler does work of a known size for each. How fast a full pool \
+                     is emptied by one handler and by two, in short turns; what is lost at 1.6 times the rate of one; what a \
+                     hand-over and the order of flows take; and the longest burst that a pool holds, beside arithmetic."
+                .to_owned(),
+            measures: vec![
+                Measure::new("rate", "packets handled", "Mpps", Better::Higher),
+                lower("lost", "packets lost", "packets"),
+                lower("reordered", "packets behind a later one of their flow", "packets"),
+                lower("off", "lost, away from arithmetic", "%"),
+                lower("off-count", "lost, away from what was handled", "%"),
+                lower("chunk", "processor time of a chunk", "ns"),
+                lower("packet", "processor time of a packet", "ns"),
+                Measure::new("longest", "longest burst without loss", "packets", Better::Higher),
+                fact("law", "longest burst by arithmetic", "packets"),
+                fact("law-of-cells", "the same of as much memory in cells", "packets"),
+                fact("sent", "packets that came", "packets"),
+                fact("offloaded", "chunks that another handler took", "chunks"),
+                fact("most-ready", "chunks that waited at once, at most", "chunks"),
+                fact("busy", "part of a processor that the handler of the busy queue had", "%"),
+                fact("helper", "part of a processor that the other had", "%"),
+                fact("stolen", "part of a processor that other guests had", "%"),
+                fact(drain::TIMES, "rate as a multiple of another's", ""),
+                fact(drain::TIMES_BY_CPU, "the same by processor time", ""),
+            ],
+            series: names.map(|name| Series::new(&name, &name, Role::Ours)).collect(),
+            ..About::default()
+        }
+    }
+
+    fn turns(&self) -> Vec<Turn> {
+        [DRAIN, OVERLOAD, HAND_OVER, ORDER, BURST].map(|name| Turn::of(name, None)).to_vec()
+    }
+
+    fn take(&mut self, turn: &Turn, _round: u32) -> Result<Taken, Failure> {
+        let field = &self.field;
+        match turn.name.as_str() {
+            DRAIN => drain::measure(field),
+            OVERLOAD => imbalance::measure(field, self.duration),
+            HAND_OVER => hand_over::measure(field),
+            ORDER => look::measure(field),
+            _ => burst::measure(field, drain::rate_of_one(field)?),
+        }
+    }
+
+    fn bars(&self, outcome: &Outcome) -> Vec<Judged> {
+        [imbalance::bars(outcome), drain::bars(outcome), hand_over::bars(outcome), burst::bars(outcome)]
+            .concat()
     }
 }
 
-/// Says what was measured, and what is wrong with it.
-fn say(round: u32, name: &str, what: std::fmt::Arguments<'_>, problem: Option<&str>) {
-    let problem = problem.map(|problem| format!("  {}", style::stderr().red(problem))).unwrap_or_default();
-    style::say(format_args!("[{round}] {name:<38} {what}{problem}"));
+/// The values of a series in a taken turn.
+struct Of<'a> {
+    taken: &'a mut Taken,
+    series: &'a str,
+}
+
+impl Of<'_> {
+    fn add(&mut self, measure: &str, value: f64) {
+        self.taken.found.push(experiment::Found::new(self.series, measure, None, value));
+    }
 }

@@ -6,7 +6,6 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use serde::Serialize;
 use weir::{Capture, Handler, Packet};
 
 use super::field::PATIENCE;
@@ -33,7 +32,7 @@ struct Progress {
 }
 
 /// What a handler has done.
-#[derive(Clone, Copy, Debug, Serialize)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Done {
     pub(crate) packets: u64,
     /// Processor time that this took.
