@@ -5,13 +5,11 @@
 
 use std::fmt;
 
-use serde::{Serialize, Serializer};
-
 use super::sample::Sample;
 use super::spread::Spread;
 
 /// One thing to be reached.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug)]
 pub(super) struct Bar {
     pub(super) name: String,
     /// Bytes of the frames, where it depends on them.
@@ -26,8 +24,6 @@ pub(super) struct Bar {
     /// the processor.
     pub(super) undisturbed: Option<Spread>,
     pub(super) met: Option<bool>,
-    /// Whether the worst of all counts, and not the median.
-    pub(super) worst: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -45,12 +41,6 @@ impl fmt::Display for Wanted {
     }
 }
 
-impl Serialize for Wanted {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
-    }
-}
-
 impl Bar {
     /// Judged by the median.
     pub(super) fn new(
@@ -65,17 +55,7 @@ impl Bar {
             Wanted::AtLeast(limit) => value >= limit,
             Wanted::AtMost(limit) => value <= limit,
         });
-        Self {
-            name: name.to_owned(),
-            size,
-            wanted,
-            measured,
-            judged,
-            unit,
-            undisturbed: None,
-            met,
-            worst: false,
-        }
+        Self { name: name.to_owned(), size, wanted, measured, judged, unit, undisturbed: None, met }
     }
 
     /// Nothing may be more than `most`.
@@ -88,7 +68,7 @@ impl Bar {
     ) -> Self {
         let judged = measured.map(|measured| measured.max);
         let met = judged.map(|value| value <= most);
-        Self { judged, met, worst: true, ..Self::new(name, size, Wanted::AtMost(most), unit, measured) }
+        Self { judged, met, ..Self::new(name, size, Wanted::AtMost(most), unit, measured) }
     }
 }
 

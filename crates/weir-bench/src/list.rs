@@ -2,12 +2,12 @@
 
 use std::io::{self, Write};
 
-use crate::experiment::{About, Bench, Contest, Entry, Experiment, Settings};
+use crate::experiment::{About, Contest, Entry, Experiment, Settings};
 use crate::failure::Failure;
 use crate::table::table;
 use crate::{
-    bars, compress, contestants, failed, files, forward, host, libpcap, look, methods, ndr, pf_ring, queues,
-    replay, send, stat, steer, tidy, trials, winpcap, wirecap,
+    bars, compress, contestants, failed, files, filter, forward, host, libpcap, look, methods, ndr, pf_ring,
+    queues, replay, send, stat, steer, tidy, trials, winpcap, wirecap,
 };
 
 /// In the order in which they run.
@@ -126,7 +126,7 @@ pub(super) const ALL: &[Entry] = &[
     Entry {
         name: "filter",
         question: "filters beside libpcap's: length, speed, time to compile, cost in XDP",
-        make: |settings| bench(settings, "filter", "Filters", &["--quick"]),
+        make: filter::make,
     },
     Entry {
         name: "queues",
@@ -162,17 +162,6 @@ pub(super) const ALL: &[Entry] = &[
         make: replay::make,
     },
 ];
-
-/// A benchmark with a command of its own.
-fn bench(
-    settings: &Settings,
-    name: &'static str,
-    title: &'static str,
-    short: &'static [&'static str],
-) -> Result<Box<dyn Experiment>, Failure> {
-    settings.without_cards(name)?;
-    Ok(Box::new(Bench::new(settings, name, title, short)))
-}
 
 /// Prints the table of them.
 pub(super) fn list() -> Result<(), Failure> {

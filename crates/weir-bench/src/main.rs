@@ -104,7 +104,8 @@ enum What {
     /// Put the results of a run into the documentation: tables, figures.
     Document(experiment::DocumentArgs),
     /// Compare filters with libpcap's: size, speed, compile time, cost in XDP.
-    Filter(filter::FilterArgs),
+    #[command(after_help = filter::EXAMPLES)]
+    Filter(experiment::How),
     /// Compare forwarding with a bare XDP redirect, a bare AF_XDP loop, the Linux bridge and tc
     /// mirred.
     #[command(after_help = forward::EXAMPLES)]
@@ -203,7 +204,7 @@ fn run(cli: &Cli) -> Result<(), Failure> {
         What::Compress(args) => args.sized.timed.how.run(args.settings(), &["compress"], list::ALL),
         What::CompileOnce(args) => filter::run_once(args),
         What::Document(args) => experiment::document(args, list::ALL),
-        What::Filter(args) => filter::run(args),
+        What::Filter(how) => how.run(how.settings(), &["filter"], list::ALL),
         What::Forward(args) => forward::run(args),
         What::Host(args) => args.how.run(args.settings(), &["host"], list::ALL),
         What::Intercept(args) => methods::intercept(args),

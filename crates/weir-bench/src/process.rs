@@ -6,10 +6,9 @@ use std::time::Duration;
 
 use rustix::process::Pid;
 use rustix::time::{ClockId, clock_gettime};
-use serde::Serialize;
 
 /// Memory of a process, bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Memory {
     /// The most that was resident.
     pub(super) peak: u64,

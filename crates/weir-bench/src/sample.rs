@@ -1,6 +1,5 @@
 //! One turn of one contestant.
 
-use std::fmt;
 use std::fs::File;
 use std::io::Seek;
 use std::path::{Path, PathBuf};
@@ -9,7 +8,6 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::process::Pid;
-use serde::Serialize;
 use serde_json::Value;
 use tempfile::NamedTempFile;
 use weir_lab::{Generator, Hook, Network, Pair, SendReport, StackCounters, Traffic, Veth};
@@ -21,7 +19,6 @@ use super::program::{Counts, Reader};
 use super::witness::Witness;
 use crate::failure::Failure;
 use crate::tidy;
-use crate::{style, units};
 
 /// Queues of the interface: one for each processor that takes part.
 pub(super) const QUEUES: u32 = 2;
@@ -57,15 +54,12 @@ pub(super) struct Lab {
 }
 
 /// What was measured in one turn. Rates are frames a second, times of a packet nanoseconds.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug)]
 pub(super) struct Sample {
     pub(super) contestant: &'static str,
     pub(super) size: usize,
     pub(super) round: u32,
-    /// Frames that the interface took while the time was measured; warm-up is not among them.
-    pub(super) timed: u64,
-    pub(super) seconds: f64,
-    /// `timed / seconds`, as fast as the processor that makes the frames and receives them could go.
+    /// As fast as the processor that makes the frames and receives them could go.
     pub(super) offered_rate: f64,
     /// Of these, what reached the reader: the same if nothing was lost.
     pub(super) rate: f64,
@@ -73,12 +67,8 @@ pub(super) struct Sample {
     pub(super) kernel_ns: f64,
     /// Processor time of a packet in the reader's process; none where there is no reader.
     pub(super) reader_ns: Option<f64>,
-    /// For how long the reader was busy after the last frame had arrived, to within some hundredths of a second.
-    pub(super) behind_seconds: f64,
     /// Frames that the interface took, with those for warm-up.
     pub(super) accepted: u64,
-    /// Frames that it had no room for, before any contestant has seen them.
-    pub(super) refused: u64,
     /// What the reader has got of the accepted ones; without one, what the program in the kernel or the stack has seen.
     pub(super) delivered: u64,
     pub(super) lost: u64,
@@ -91,7 +81,6 @@ pub(super) struct Sample {
     /// Bytes and order of all packets are known to be right; that cannot be said where packets were lost, or where the
     /// reader keeps none.
     pub(super) verified: bool,
-    pub(super) memory: Option<Memory>,
     /// Bytes that the reader has beyond the chunks of its pool; weir only.
     pub(super) beyond_pool: Option<u64>,
     /// What is not as it has to be.
@@ -162,7 +151,7 @@ impl Lab {
         let reader_before = receiver.cpu_time()?;
         let sent = self.send(size, limits, receiver.writes())?;
         let spun = receiver.cpu_time()?;
-        let behind = receiver.settle()?;
+        receiver.settle()?;
         let reader_time = if receiver.spins() { spun } else { receiver.cpu_time()? }.zip(reader_before);
         let memory = receiver.memory()?;
 
@@ -190,22 +179,17 @@ impl Lab {
             contestant: contestant.name,
             size,
             round,
-            timed: sent.timed.accepted,
-            seconds: sent.timed.elapsed.as_secs_f64(),
             offered_rate,
             rate: offered_rate * (accepted - lost) as f64 / accepted.max(1) as f64,
             kernel_ns: per(sent.kernel, sent.timed.accepted),
             reader_ns: reader_time.map(|(after, before)| per(after.saturating_sub(before), delivered)),
-            behind_seconds: behind.as_secs_f64(),
             accepted,
-            refused: sent.warm_up.refused + sent.timed.refused,
             delivered,
             lost,
             dropped: counts.and_then(|counts| counts.dropped),
             filtered: counts.and_then(|counts| counts.filtered),
             stack,
             verified,
-            memory,
             beyond_pool: memory
                 .zip(counts.and_then(|counts| counts.chunks))
                 .map(|(memory, chunks)| memory.beyond(contestant.pool(chunks))),
@@ -356,27 +340,6 @@ impl Receiver {
     }
 }
 
-impl fmt::Display for Sample {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let paint = style::stderr();
-        write!(f, "{:>7}pps", units::scaled(self.rate))?;
-        if self.lost > 0 {
-            let share = self.lost as f64 * 100.0 / self.accepted as f64;
-            write!(f, "  {}", paint.red(format_args!("{} lost ({share:.1} %)", units::grouped(self.lost))))?;
-        }
-        if self.refused > 0 {
-            write!(f, "  {} not accepted by the interface", units::grouped(self.refused))?;
-        }
-        if self.behind_seconds > self.seconds / 10.0 {
-            write!(f, "  reader {:.2} s behind at the end", self.behind_seconds)?;
-        }
-        for problem in &self.problems {
-            write!(f, "  {}", paint.red(problem))?;
-        }
-        Ok(())
-    }
-}
-
 impl Sample {
     /// Nothing was measured yet.
     pub(super) fn empty(contestant: &'static str, size: usize, round: u32) -> Self {
@@ -384,22 +347,17 @@ impl Sample {
             contestant,
             size,
             round,
-            timed: 0,
-            seconds: 1.0,
             offered_rate: 0.0,
             rate: 0.0,
             kernel_ns: 0.0,
             reader_ns: None,
-            behind_seconds: 0.0,
             accepted: 0,
-            refused: 0,
             delivered: 0,
             lost: 0,
             dropped: None,
             filtered: None,
             stack: 0,
             verified: false,
-            memory: None,
             beyond_pool: None,
             problems: Vec::new(),
         }

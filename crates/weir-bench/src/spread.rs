@@ -2,10 +2,8 @@
 
 use std::fmt;
 
-use serde::Serialize;
-
 /// Median and range. The mean of two in the middle where there is no one in the middle.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Spread {
     pub(super) median: f64,
     pub(super) min: f64,

@@ -2,32 +2,6 @@
 
 use std::fmt::Write as _;
 
-use super::bars::Bar;
-use super::spread::Spread;
-
-/// The bars as a table.
-pub(super) fn bar_rows(bars: &[Bar]) -> Vec<Vec<String>> {
-    let mut rows = vec![
-        ["", "frames", "wanted", "measured", "min..max", "by CPU time", "met"].map(str::to_owned).to_vec(),
-    ];
-    for bar in bars {
-        let number =
-            |value: f64| if value.fract() == 0.0 { format!("{value}") } else { format!("{value:.2}") };
-        let measured = bar.judged.map(|value| format!("{} {}", number(value), bar.unit));
-        let range = bar.measured.map(|Spread { min, max, .. }| format!("{}..{}", number(min), number(max)));
-        rows.push(vec![
-            bar.name.clone(),
-            bar.size.map_or(String::new(), |size| format!("{size} B")),
-            bar.wanted.to_string(),
-            measured.unwrap_or_else(|| "not measured".to_owned()),
-            range.unwrap_or_default(),
-            bar.undisturbed.map_or(String::new(), |spread| number(spread.median)),
-            bar.met.map_or("?", |met| if met { "yes" } else { "NO" }).to_owned(),
-        ]);
-    }
-    rows
-}
-
 /// Columns as wide as they have to be: the first to the left, the others to the right. A row may be short; its last cell
 /// then reaches over the rest.
 pub(super) fn table(rows: &[Vec<String>]) -> String {

@@ -1,6 +1,8 @@
 //! `weir-bench run`, in its shortest form: whether experiments measure and add up, not how fast anything is.
 #![forbid(unsafe_code)]
 
+mod results;
+
 use std::fs;
 use std::io;
 use std::os::unix::process::ExitStatusExt;
@@ -14,6 +16,8 @@ use weir_lab::{NetNs, root_test};
 use weir_sys::link::Links;
 use weir_sys::veth;
 
+use results::{experiment_by, told, values};
+
 /// How long a benchmark may take to begin, or its programs to end.
 const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -22,50 +26,11 @@ fn experiment(name: &str) -> (Value, String, String) {
     experiment_by(&["run", name], Command::output)
 }
 
-/// The same of these words, run in a way of its own.
-fn experiment_by(
-    words: &[&str],
-    run: impl FnOnce(&mut Command) -> io::Result<Output>,
-) -> (Value, String, String) {
-    let place = tempfile::tempdir().expect("a folder");
-    let files = [place.path().join("r.json"), place.path().join("r.html")];
-    let mut bench = Command::new(env!("CARGO_BIN_EXE_weir-bench"));
-    bench.args(words).args(["--quick", "--json"]).arg(&files[0]).arg("--html").arg(&files[1]);
-    let output = run(&mut bench).expect("run weir-bench");
-    let told = told(&output);
-    assert!(output.status.success(), "{told}");
-    let [json, page] = files.map(|file| fs::read_to_string(file).expect("a file"));
-    (serde_json::from_str(&json).expect("valid JSON"), told, page)
-}
-
-fn told(output: &Output) -> String {
-    format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
-}
-
 /// Processes that have this variable in their environment.
 fn processes_with(variable: &str) -> usize {
     let processes = fs::read_dir("/proc").expect("processes").flatten();
     let environments = processes.filter_map(|entry| fs::read(entry.path().join("environ")).ok());
     environments.filter(|all| all.split(|byte| *byte == 0).any(|one| one == variable.as_bytes())).count()
-}
-
-/// The outcome of a short benchmark by its own command.
-fn alone(words: &[&str]) -> Value {
-    let (results, ..) = experiment_by(words, Command::output);
-    results["outcomes"][0].clone()
-}
-
-/// Whether all targets are of something that was measured.
-fn is_judged(outcome: &Value) -> bool {
-    outcome["bars"].as_array().is_some_and(|bars| bars.iter().all(|bar| bar["met"].is_boolean()))
-}
-
-/// The values of a measure by series and place.
-fn values<'a>(outcome: &'a Value, measure: &str) -> Vec<(&'a str, Option<f64>, f64)> {
-    let values = outcome["values"].as_array().expect("a list").iter();
-    let of = values.filter(|value| value["measure"] == measure);
-    let number = |value: &Value| value["value"].as_f64().expect("a number");
-    of.map(|value| (value["series"].as_str().expect("a name"), value["at"].as_f64(), number(value))).collect()
 }
 
 #[root_test]
@@ -91,177 +56,6 @@ fn root_experiments_end_in_a_report() {
     let private = &machine["interfaces"][0];
     assert_eq!((private["driver"].as_str(), private["rx_queues"].as_u64()), (Some("veth"), Some(2)));
     assert!(page.contains("<summary>The machine</summary>") && page.contains("<td>peers tcpdump</td>"));
-}
-
-#[root_test]
-fn root_sending_is_measured() {
-    let outcome = alone(&["send"]);
-    let missing = outcome["about"]["missing"].as_array().expect("a list").len();
-    let [rate, sent, arrived] = ["rate", "sent", "arrived"].map(|measure| values(&outcome, measure));
-    assert_eq!(rate.len() + missing, 7, "{outcome}");
-    assert!(rate.iter().all(|(.., rate)| *rate > 0.0) && sent == arrived, "{outcome}");
-    assert!(is_judged(&outcome) || missing > 0, "{outcome}");
-}
-
-#[root_test]
-fn root_steering_is_measured() {
-    let outcome = alone(&["steer"]);
-    for packet in ["IPv4", "IPv6", "VXLAN", "first fragment"] {
-        assert_eq!(values(&outcome, packet).len(), 4, "a value for each kind: {outcome}");
-    }
-}
-
-#[root_test]
-fn root_compressing_is_measured() {
-    // Whether zstd and a reader of its own agree with the file is checked in each turn.
-    let outcome = alone(&["compress", "--duration", "50ms"]);
-    assert!(values(&outcome, "share")[0].2 > 0.0 && is_judged(&outcome), "{outcome}");
-}
-
-#[root_test]
-fn root_the_cost_for_a_host_is_measured() {
-    // That no small packet is missing is checked in each turn.
-    let outcome = alone(&["host", "--duration", "100ms"]);
-    assert_eq!(values(&outcome, "tcp-in").len(), 4, "{outcome}");
-    // Where tcpdump has added nothing, the target is not judged.
-    assert!(outcome["bars"][1]["met"].is_boolean(), "{outcome}");
-}
-
-#[root_test]
-fn root_replaying_is_measured() {
-    let outcome = alone(&["replay"]);
-    let [rate, off] = ["rate", "p99"].map(|measure| values(&outcome, measure).len());
-    assert!((rate, off) == (3, 3) && is_judged(&outcome), "{outcome}");
-}
-
-const CONTESTANTS: [&str; 18] = [
-    "limit",
-    "limit-write",
-    "weir-exclusive",
-    "weir-exclusive-batch",
-    "weir-exclusive-kernel",
-    "weir-file",
-    "af-xdp",
-    "weir-af-xdp",
-    "limit-pass",
-    "weir-pass",
-    "weir-pass-kernel",
-    "stack",
-    "weir-tc",
-    "weir-af-packet",
-    "tcpdump",
-    "tcpdump-file",
-    "dumpcap-file",
-    "netsniff-ng",
-];
-
-#[root_test]
-fn root_everyone_is_measured_and_every_check_passes() {
-    let dir = tempfile::tempdir().expect("a folder");
-    let place = dir.path().to_str().expect("UTF-8");
-    let (results, told, _) =
-        experiment_by(&["capture", "--duration", "20ms", "--dir", place], Command::output);
-    let [capture, trials] = [0, 1].map(|number| &results["outcomes"][number]);
-    let names: Vec<_> = capture["about"]["series"].as_array().expect("a list").iter().collect();
-    assert_eq!(names.iter().map(|series| &series["name"]).collect::<Vec<_>>(), CONTESTANTS, "{told}");
-    let missing = capture["about"]["missing"].as_array().expect("a list");
-    assert!(missing.iter().all(|one| one[1].as_str().is_some_and(|why| why.contains("apt-get install"))));
-    let [rate, kernel] = ["rate", "kernel"].map(|measure| values(capture, measure));
-    assert_eq!(rate.len() + missing.len(), CONTESTANTS.len(), "{told}");
-    assert!(rate.iter().chain(&kernel).all(|(.., value)| *value > 0.0), "{told}");
-    for measure in ["burst", "host"] {
-        assert_eq!(values(trials, measure), [("weir", None, 0.0)], "{told}");
-    }
-    assert!(is_judged(trials) && values(trials, "latency")[0].2 > 0.0, "{told}");
-    assert_eq!(fs::read_dir(dir.path()).expect("the folder").count(), 0, "nothing is left");
-}
-
-#[test]
-fn an_unknown_contestant_is_answered_with_the_known_ones() {
-    let mut bench = Command::new(env!("CARGO_BIN_EXE_weir-bench"));
-    let output = bench.args(["capture", "--only", "wireshark"]).output().expect("run weir-bench");
-    let stderr = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(2), "{stderr}");
-    assert!(CONTESTANTS.iter().all(|name| stderr.contains(name)), "{stderr}");
-}
-
-#[test]
-fn reading_is_measured() {
-    let dir = tempfile::tempdir().expect("a folder");
-    let place = dir.path().to_str().expect("UTF-8");
-    let outcome = alone(&["read", "--packets", "3000", "--dir", place]);
-    let missing = outcome["about"]["missing"].as_array().expect("a list").len();
-    assert_eq!(values(&outcome, "time").len() + missing, 18, "{outcome}");
-    assert!(values(&outcome, "memory")[0].2 > 0.0, "{outcome}");
-    assert_eq!(fs::read_dir(dir.path()).expect("the folder").count(), 0, "nothing is left");
-}
-
-#[root_test]
-fn root_forwarding_is_measured() {
-    let outcome = alone(&["forward", "--duration", "50ms"]);
-    let arrived = values(&outcome, "arrived");
-    assert!(arrived.len() == 6 && arrived.iter().all(|(.., frames)| *frames > 0.0), "{outcome}");
-    assert!(is_judged(&outcome), "{outcome}");
-}
-
-#[root_test]
-fn root_lines_and_a_terminal_are_measured() {
-    let dir = tempfile::tempdir().expect("a folder");
-    let place = dir.path().to_str().expect("UTF-8");
-    // It fails if a line is wrong, or if lines and packets that were not printed are not all that were captured.
-    let outcome = alone(&["look", "--duration", "50ms", "--dir", place]);
-    let count = |measure: &str| values(&outcome, measure).len();
-    assert_eq!((count("tried"), count("p99"), count("written")), (4, 3, 3), "{outcome}");
-    let shown = ["lines", "not-printed"].map(|measure| values(&outcome, measure));
-    let [[quiet, scrolling, _], [.., stopped]] = shown.map(|way| [0, 1, 2].map(|at| way[at].2));
-    assert!(quiet == 0.0 && scrolling > 0.0 && stopped > 0.0, "{outcome}");
-    assert_eq!(fs::read_dir(dir.path()).expect("the folder").count(), 0, "nothing is left");
-}
-
-#[root_test]
-fn root_captures_through_both_libraries_are_measured() {
-    let dir = tempfile::tempdir().expect("a folder");
-    let place = dir.path().to_str().expect("UTF-8");
-    // It fails unless packets captured and packets reported as dropped are all that were sent.
-    let words = ["libpcap", "--duration", "5ms", "--only", "tcpdump,count", "--disk", place, "--dir", place];
-    let outcome = alone(&words);
-    let [sent, received, stack, verified] =
-        ["sent", "received", "stack", "verified"].map(|measure| values(&outcome, measure));
-    assert_eq!(sent.len(), 24, "six programs, four ways: {outcome}");
-    for (((sent, received), stack), verified) in sent.iter().zip(&received).zip(&stack).zip(&verified) {
-        assert!(received.2 > 0.0 && (stack.2 == 0.0) == sent.0.ends_with("exclusive"), "{sent:?} {stack:?}");
-        // Bytes are known to be right only where every frame that was made is in a file.
-        let is_file = sent.0.contains("-w FILE");
-        assert!(verified.2 == 0.0 || is_file && sent.2 == received.2, "{verified:?} {sent:?} {received:?}");
-    }
-    let bars = outcome["bars"].as_array().expect("a list");
-    assert_eq!(bars.iter().filter(|bar| bar["met"].is_boolean()).count(), 15, "{outcome}");
-    assert_eq!(fs::read_dir(dir.path()).expect("the folder").count(), 0, "nothing is left");
-}
-
-#[test]
-fn files_and_filters_are_measured_on_both_libraries() {
-    let dir = tempfile::tempdir().expect("a folder");
-    let place = dir.path().to_str().expect("UTF-8");
-    let outcome = alone(&["libpcap", "--packets", "3000", "--only", "files,compile", "--dir", place]);
-    assert!(outcome["about"]["method"].as_str().is_some_and(|method| method.contains("(weir ")), "{outcome}");
-    let [file, compile] = ["file", "compile"].map(|measure| values(&outcome, measure).len());
-    assert_eq!((file, compile), (10, 2), "{outcome}");
-}
-
-#[root_test]
-fn root_handlers_that_help_are_measured() {
-    // Problems, such as an account that does not close, would make it fail. What is lost is a matter of speed.
-    let outcome = alone(&["queues"]);
-    for (measure, count) in [("rate", 4), ("lost", 3), ("chunk", 4), ("packet", 2), ("law", 2)] {
-        assert_eq!(values(&outcome, measure).len(), count, "{measure}: {outcome}");
-    }
-    let [offloaded, reordered, longest] =
-        ["offloaded", "reordered", "longest"].map(|measure| values(&outcome, measure));
-    assert_eq!((offloaded[0].2, reordered[2].2), (0.0, 0.0), "basic, order flow: {outcome}");
-    // 32 chunks of 32 KiB, full of records of 92 bytes; not told where the interface has refused a frame.
-    let held = longest.iter().find(|(series, ..)| series.ends_with("held up"));
-    assert!(held.is_none_or(|(.., packets)| *packets == 32.0 * 357.0), "{outcome}");
 }
 
 #[root_test]

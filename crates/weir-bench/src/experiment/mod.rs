@@ -6,7 +6,6 @@
 //! ```
 
 mod alone;
-mod bench;
 mod compare;
 mod confidence;
 mod contest;
@@ -21,7 +20,6 @@ mod run;
 mod text;
 
 pub(crate) use alone::{How, Sized, Stored, Timed, names};
-pub(crate) use bench::Bench;
 pub(crate) use compare::{CompareArgs, run as compare};
 pub(crate) use confidence::{Comparison, Estimate};
 pub(crate) use contest::Contest;

@@ -70,7 +70,7 @@ impl Outcome {
             if let Some(Measure { unit, .. }) = known.filter(|known| known.better != Better::Neither) {
                 let number = number(value);
                 if series == turn.series {
-                    said.push(format!("{measure} {number} {unit}"));
+                    said.push(format!("{measure} {number} {unit}").trim_end().to_owned());
                 } else if is_several && main.as_ref() == Some(&measure) {
                     said.push(format!("{series} {number} {unit}"));
                 }

@@ -1,5 +1,6 @@
 //! The results on a terminal.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use super::confidence::{LEAST, Side};
@@ -37,7 +38,7 @@ pub(crate) fn outcome(digest: &Digest) -> String {
     text
 }
 
-/// The values, with a title for each table: one for each place, or, of a curve, one for each measure.
+/// The values, with a title for each table: one or more for each place, or, of a curve, one for each measure.
 pub(crate) fn tables(digest: &Digest) -> Vec<(String, Vec<Vec<String>>)> {
     let about = &digest.about;
     let places = digest.places();
@@ -49,11 +50,48 @@ pub(crate) fn tables(digest: &Digest) -> Vec<(String, Vec<Vec<String>>)> {
     let of = |at: Option<f64>| {
         let title = at.zip(about.axis.as_ref());
         let title = title.map(|(at, axis)| format!("{}: {}", axis.title, amount(at, &axis.unit)));
-        let rows = about.series.iter().filter_map(|series| row(digest, series, at));
-        (title.unwrap_or_default(), std::iter::once(head(&about.measures)).chain(rows).collect())
+        let titles = std::iter::once(title.unwrap_or_default()).chain(std::iter::repeat(String::new()));
+        titles.zip(apart(whole(digest, at)))
     };
-    places.into_iter().map(of).collect()
+    places.into_iter().flat_map(of).collect()
 }
+
+/// All series and measures at a place.
+pub(crate) fn whole(digest: &Digest, at: Option<f64>) -> Vec<Vec<String>> {
+    let about = &digest.about;
+    let rows = about.series.iter().filter_map(|series| row(digest, series, at));
+    std::iter::once(head(&about.measures)).chain(rows).collect()
+}
+
+/// A table for all rows in sequence that have columns in common, each with the columns of which it has values.
+pub(crate) fn apart(rows: Vec<Vec<String>>) -> Vec<Vec<Vec<String>>> {
+    let mut rows = rows.into_iter();
+    let Some(head) = rows.next() else { return Vec::new() };
+    let columns = |row: &[String]| (1..head.len()).filter(|&column| row[column] != NONE).collect();
+    let mut groups: Vec<(BTreeSet<usize>, Vec<Vec<String>>)> = Vec::new();
+    for row in rows {
+        let filled: BTreeSet<usize> = columns(&row);
+        match groups.last_mut().filter(|(known, _)| !known.is_disjoint(&filled)) {
+            Some((known, group)) => {
+                known.extend(filled);
+                group.push(row);
+            }
+            None => groups.push((filled, vec![row])),
+        }
+    }
+    let table = |(filled, rows): (BTreeSet<usize>, Vec<Vec<String>>)| {
+        let all = std::iter::once(&head).chain(&rows);
+        let kept = |row: &Vec<String>| {
+            let cells = row.iter().enumerate().filter(|(column, _)| *column == 0 || filled.contains(column));
+            cells.map(|(_, cell)| cell.clone()).collect()
+        };
+        all.map(kept).collect()
+    };
+    groups.into_iter().map(table).collect()
+}
+
+/// A cell without a value.
+const NONE: &str = "-";
 
 /// One measure along the axis, at these places.
 pub(crate) fn along(digest: &Digest, measure: &Measure, places: &[Option<f64>]) -> Vec<Vec<String>> {
@@ -87,7 +125,7 @@ fn row(digest: &Digest, series: &Series, at: Option<f64>) -> Option<Vec<String>>
 
 fn cells_of(series: &Series, estimates: Vec<Option<Estimate>>) -> Option<Vec<String>> {
     estimates.iter().any(Option::is_some).then(|| {
-        let cells = estimates.into_iter().map(|estimate| estimate.map_or_else(|| "-".to_owned(), interval));
+        let cells = estimates.into_iter().map(|estimate| estimate.map_or_else(|| NONE.to_owned(), interval));
         std::iter::once(series.title.clone()).chain(cells).collect()
     })
 }
@@ -178,6 +216,16 @@ pub(crate) fn amount(at: f64, unit: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn rows_without_a_column_in_common_are_apart() {
+        let rows = ["|rate|lost|time", "a|1|-|-", "b|2|3|-", "c|-|-|4", "d|-|-|5"];
+        let rows = rows.map(|row| row.split('|').map(str::to_owned).collect());
+        let tables = apart(rows.to_vec());
+        let text = |table: &Vec<Vec<String>>| table.iter().map(|row| row.join("|")).collect::<Vec<_>>();
+        let tables: Vec<_> = tables.iter().map(text).collect();
+        assert_eq!(tables, [vec!["|rate|lost", "a|1|-", "b|2|3"], vec!["|time", "c|4", "d|5"]]);
+    }
 
     #[test]
     fn numbers_have_as_many_digits_as_mean_something() {

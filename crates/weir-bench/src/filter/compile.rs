@@ -13,12 +13,11 @@ use weir_filter::Dialect;
 use weir_filter::emit::ebpf::{self, Context, Ending};
 use weir_judge::{Libpcap, Setup};
 
-use super::{FilterArgs, compile};
-use crate::bars::{Bar, Wanted};
+use super::compile;
+use crate::bars::Wanted;
+use crate::experiment::{Judged, Outcome, Taken, Turn};
 use crate::failed;
 use crate::failure::Failure;
-use crate::spread::Spread;
-use crate::style;
 
 /// The process that compiles once.
 #[derive(Debug, Args)]
@@ -34,16 +33,6 @@ pub(crate) struct OnceArgs {
 /// What one process has measured of itself.
 #[derive(Debug, Serialize, Deserialize)]
 struct Once {
-    milliseconds: f64,
-    mebibytes: f64,
-}
-
-/// One compilation.
-#[derive(Debug, Serialize)]
-pub(super) struct Sample {
-    contestant: &'static str,
-    hosts: u32,
-    round: u32,
     milliseconds: f64,
     mebibytes: f64,
 }
@@ -94,48 +83,34 @@ fn peak() -> Result<f64, Failure> {
 }
 
 /// Who compiles how many hosts. libpcap would need minutes and gigabytes for more.
-const TURNS: [(&str, u32, &[&str]); 3] =
-    [("weir", 1000, &[]), ("libpcap", 1000, &["--libpcap"]), ("weir", 100_000, &["--set"])];
+pub(super) const TURNS: [(&str, u32, &[&str]); 3] =
+    [(THOUSAND, 1000, &[]), (LIBPCAP, 1000, &["--libpcap"]), (SET, 100_000, &["--set"])];
+const THOUSAND: &str = "1000 hosts";
+pub(super) const LIBPCAP: &str = "1000 hosts, libpcap";
+const SET: &str = "set of 100,000 hosts";
 
-pub(super) fn measure(args: &FilterArgs) -> Result<Vec<Sample>, Failure> {
+/// Compiles once in a process of its own.
+pub(super) fn measure((_, hosts, options): &(&str, u32, &[&str]), turn: &Turn) -> Result<Taken, Failure> {
     let program = env::current_exe().map_err(failed("find this program"))?;
-    let mut samples = Vec::new();
-    for round in 1..=args.rounds {
-        for (contestant, hosts, options) in TURNS {
-            // It takes more than a minute.
-            if contestant == "libpcap" && (args.quick || round > 1) {
-                continue;
-            }
-            let mut command = Command::new(&program);
-            command.args(["compile-once", &hosts.to_string()]).args(options);
-            let output = command.output().map_err(failed("start this program"))?;
-            if !output.status.success() {
-                let said = String::from_utf8_lossy(&output.stderr).into_owned();
-                return Err(Failure::new(format_args!(
-                    "{contestant} cannot compile {hosts} hosts: {}",
-                    said.trim()
-                )));
-            }
-            let once: Once = serde_json::from_slice(&output.stdout).map_err(failed("read the result"))?;
-            let Once { milliseconds, mebibytes } = once;
-            style::say(format_args!(
-                "[{round}] {contestant}: {hosts} hosts in {milliseconds:.2} ms and {mebibytes:.1} MiB"
-            ));
-            samples.push(Sample { contestant, hosts, round, milliseconds, mebibytes });
-        }
+    let mut command = Command::new(&program);
+    command.args(["compile-once", &hosts.to_string()]).args(*options);
+    let output = command.output().map_err(failed("start this program"))?;
+    if !output.status.success() {
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        return Err(Failure::new(format_args!("cannot compile {}: {}", turn.name, said.trim())));
     }
-    Ok(samples)
+    let once: Once = serde_json::from_slice(&output.stdout).map_err(failed("read the result"))?;
+    let mut taken = Taken::default();
+    taken.add(turn, "compile", once.milliseconds);
+    taken.add(turn, "memory", once.mebibytes);
+    Ok(taken)
 }
 
-pub(super) fn bars(samples: &[Sample]) -> Vec<Bar> {
-    let of = |hosts: u32, what: fn(&Sample) -> f64| {
-        let ours = move |sample: &&Sample| sample.contestant == "weir" && sample.hosts == hosts;
-        Spread::of(samples.iter().filter(ours).map(what))
-    };
-    let time = |sample: &Sample| sample.milliseconds;
+pub(super) fn bars(outcome: &Outcome) -> Vec<Judged> {
+    let of = |series, measure| outcome.rounds_of(series, measure, None).into_iter().map(|(_, value)| value);
     vec![
-        Bar::new("1000 hosts compiled", None, Wanted::AtMost(5.0), "ms", of(1000, time)),
-        Bar::worst("1000 hosts compiled, memory", None, 10.0, "MiB", of(1000, |sample| sample.mebibytes)),
-        Bar::new("set of 100,000 hosts compiled", None, Wanted::AtMost(200.0), "ms", of(100_000, time)),
+        Judged::new("1000 hosts compiled", Wanted::AtMost(5.0), "ms", of(THOUSAND, "compile")),
+        Judged::worst("1000 hosts compiled, memory", 10.0, "MiB", of(THOUSAND, "memory")),
+        Judged::new("set of 100,000 hosts compiled", Wanted::AtMost(200.0), "ms", of(SET, "compile")),
     ]
 }

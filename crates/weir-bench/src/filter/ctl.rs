@@ -6,37 +6,16 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
-use serde::{Deserialize, Serialize};
 use weir_lab::Network;
 
 use crate::failed;
 use crate::failure::Failure;
 use crate::program::{WEIR, find};
 use crate::spread::Spread;
-use crate::style;
 use crate::tidy;
 
 /// How long a capture may take to listen.
 const PATIENCE: Duration = Duration::from_secs(10);
-
-/// One call. Times in microseconds.
-#[derive(Debug, Serialize)]
-pub(super) struct Ctl {
-    source: &'static str,
-    /// Until the filter was compiled and loaded.
-    made: f64,
-    /// In the capture, to put it in place.
-    in_force: f64,
-    /// From the start of the process to its end.
-    pub(super) process: f64,
-}
-
-/// What it says of itself (`--json`).
-#[derive(Deserialize)]
-struct Said {
-    in_force_nanoseconds: u64,
-    made_nanoseconds: u64,
-}
 
 /// A capture that ends with this.
 struct Capture(Child);
@@ -48,8 +27,9 @@ impl Drop for Capture {
     }
 }
 
-/// Exchanges the filter of a capture on the receiving interface `times` times.
-pub(super) fn measure(network: &Network, source: &'static str, times: u32) -> Result<Vec<Ctl>, Failure> {
+/// Exchanges the filter of a capture on the receiving interface `times` times. Gives the microseconds from the start of the process to
+/// its end: the median.
+pub(super) fn measure(network: &Network, source: &str, times: u32) -> Result<f64, Failure> {
     let weir = find(WEIR).ok_or_else(|| Failure::new("cannot find weir"))?;
     let folder = tidy::folder().map_err(failed("create a directory"))?;
     let socket = folder.path().join("control");
@@ -62,7 +42,7 @@ pub(super) fn measure(network: &Network, source: &'static str, times: u32) -> Re
     let _capture = Capture(network.rx().spawn(&mut capture).map_err(failed("start weir capture"))?);
     let call = |text: &str| {
         let mut command = Command::new(&weir);
-        command.args(["ctl", "filter", "--json", "--target"]).arg(&socket).arg(text);
+        command.args(["ctl", "filter", "--target"]).arg(&socket).arg(text);
         let begun = Instant::now();
         let output = command.output().map_err(failed("start weir ctl"))?;
         Ok::<_, Failure>((begun.elapsed(), output))
@@ -88,19 +68,7 @@ pub(super) fn measure(network: &Network, source: &'static str, times: u32) -> Re
             let said = String::from_utf8_lossy(&output.stderr);
             return Err(Failure::new(format_args!("weir ctl filter: {}", said.trim())));
         }
-        let said: Said =
-            serde_json::from_slice(&output.stdout).map_err(failed("read the output of weir ctl"))?;
-        let [made, in_force] =
-            [said.made_nanoseconds, said.in_force_nanoseconds].map(|time| time as f64 / 1e3);
-        samples.push(Ctl { source, made, in_force, process: process.as_secs_f64() * 1e6 });
+        samples.push(process.as_secs_f64() * 1e6);
     }
-    let spread = |time: fn(&Ctl) -> f64| Spread::of(samples.iter().map(time));
-    if let [Some(made), Some(in_force), Some(process)] =
-        [spread(|ctl| ctl.made), spread(|ctl| ctl.in_force), spread(|ctl| ctl.process)]
-    {
-        style::say(format_args!(
-            "weir ctl filter, {source}, us: compiled and loaded {made:.0}, in place {in_force:.0}, the whole process {process:.0}"
-        ));
-    }
-    Ok(samples)
+    Ok(Spread::of(samples).map_or(f64::NAN, |spread| spread.median))
 }

@@ -9,18 +9,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use serde::Serialize;
 use weir::exchange::{Exchange, Place};
 use weir::{Account, Capture, Error, Filter, Packet, SourceChoice};
 use weir_lab::{Generator, Network, SendReport, SequenceCheck, Traffic, Veth};
 
-use super::FilterArgs;
-use super::ctl::{self, Ctl};
-use crate::bars::{Bar, Wanted};
+use super::ctl;
+use crate::bars::Wanted;
+use crate::experiment::{self, Judged, Outcome, Taken};
 use crate::failure::Failure;
 use crate::process::thread_time;
 use crate::spread::Spread;
-use crate::style;
 
 /// Both want all of the traffic: what is missing was lost in an exchange.
 const SAME: [&str; 2] = ["udp", "ip and not tcp port 443"];
@@ -31,20 +29,12 @@ const NUMBER: usize = 14 + 20 + 15;
 /// Between two exchanges.
 const PAUSE: Duration = Duration::from_millis(1);
 
-/// All exchanges.
-#[derive(Debug, Default, Serialize)]
-pub(super) struct Exchanges {
-    runs: Vec<Run>,
-    ctl: Vec<Ctl>,
-}
+/// Captures by these sources.
+pub(super) const SOURCES: [(&str, SourceChoice); 2] =
+    [("exchange, tc", SourceChoice::Tc), ("exchange, xdp", SourceChoice::Xdp)];
 
 /// Captures at full rate by one source.
-#[derive(Debug, Serialize)]
 struct Run {
-    source: &'static str,
-    frames: u64,
-    /// Frames a second.
-    rate: f64,
     exchanges: Vec<Sample>,
     /// Frames that found no room in the pool, and are told to be lost.
     lost_by_pool: u64,
@@ -56,13 +46,11 @@ struct Run {
 }
 
 /// One exchange by this process. Times in microseconds.
-#[derive(Debug, Serialize)]
+#[derive(Debug)]
 struct Sample {
     /// Since the Unix epoch, in nanoseconds: when the program was made, and was put in place.
     begun: u64,
-    /// To compile the filter.
-    compiled: f64,
-    /// To compile it once more and to load it.
+    /// To compile it and to load it.
     made: f64,
     /// To put it in place, by the call's return.
     put: f64,
@@ -74,32 +62,43 @@ struct Sample {
     busy: f64,
 }
 
-/// Nothing without the privilege to make a network.
-pub(super) fn measure(args: &FilterArgs) -> Result<Exchanges, Failure> {
-    let frames = if args.quick { 100_000 } else { 400_000 };
-    let mut exchanges = Exchanges::default();
-    for (name, source) in [("tc", SourceChoice::Tc), ("xdp", SourceChoice::Xdp)] {
-        let network = match Network::new(Veth::default()) {
-            Ok(network) => network,
-            Err(error) => {
-                style::say(format_args!("exchange: {}", style::stderr().yellow(error)));
-                return Ok(exchanges);
-            }
-        };
-        let traffic = Traffic::new(60).map_err(Failure::new)?.between(network.pair());
-        let mut generator = Generator::new(network.pair(), &traffic).map_err(Failure::new)?.cpu(1);
-        let run = network.rx().run(|| by_one(source, name, &mut generator, &traffic, frames))?;
-        style::say(format_args!("{}", run.text()));
-        exchanges.runs.push(run);
-        exchanges.ctl.extend(ctl::measure(&network, name, if args.quick { 2 } else { 20 })?);
+/// By this process, and by `weir ctl`.
+pub(super) fn measure(source: SourceChoice, quick: bool, turn: &experiment::Turn) -> Result<Taken, Failure> {
+    let frames = if quick { 100_000 } else { 400_000 };
+    let network = Network::new(Veth::default()).map_err(Failure::new)?;
+    let traffic = Traffic::new(60).map_err(Failure::new)?.between(network.pair());
+    let mut generator = Generator::new(network.pair(), &traffic).map_err(Failure::new)?.cpu(1);
+    let run = network.rx().run(|| by_one(source, &mut generator, &traffic, frames))?;
+    let name = if matches!(source, SourceChoice::Tc) { "tc" } else { "xdp" };
+    let process = ctl::measure(&network, name, if quick { 2 } else { 20 })?;
+    let mut taken = Taken::default();
+    let Run { lost, doubled, late, .. } = run;
+    let median = |time: fn(&Sample) -> Option<f64>| {
+        Spread::of(run.exchanges.iter().filter_map(time)).map(|spread| spread.median)
+    };
+    for (measure, value) in [
+        ("met", median(|sample| sample.met)),
+        ("made", median(|sample| Some(sample.made + sample.put))),
+        ("busy", median(|sample| Some(sample.busy))),
+        ("settled", median(|sample| Some(sample.settled))),
+        ("process", Some(process)),
+        ("wrong", Some((lost + doubled + late) as f64)),
+        ("exchanges", Some(run.exchanges.len() as f64)),
+        ("lost", Some(run.lost_by_pool as f64)),
+    ] {
+        if let Some(value) = value {
+            taken.add(turn, measure, value);
+        }
     }
-    Ok(exchanges)
+    if lost + doubled + late > 0 {
+        taken.problems.push(format!("{lost} lost, {doubled} duplicated, {late} late"));
+    }
+    Ok(taken)
 }
 
 /// Both captures with one source.
 fn by_one(
     source: SourceChoice,
-    name: &'static str,
     generator: &mut Generator,
     traffic: &Traffic,
     frames: u64,
@@ -114,9 +113,6 @@ fn by_one(
     let late = turns.tell(&mut exchanges);
     exchanges.extend(same);
     Ok(Run {
-        source: name,
-        frames,
-        rate: sent.accepted as f64 / sent.elapsed.as_secs_f64(),
         exchanges,
         lost_by_pool: total.lost,
         lost: report.lost.abs_diff(total.lost + sent.refused),
@@ -172,11 +168,6 @@ fn change(exchange: &Exchange, filters: &[Filter; 2], done: &AtomicBool) -> Resu
     while !done.load(Ordering::Relaxed) {
         let filter = &filters[(samples.len() + 1) % 2];
         let places = exchange.places()?;
-        let start = Instant::now();
-        for place in &places {
-            filter.compile(place.seat.receiver)?;
-        }
-        let compiled = start.elapsed();
         let (start, busy) = (Instant::now(), thread_time());
         let make = |place: &Place| place.make(Some(filter));
         let programs = places.iter().map(make).collect::<Result<Vec<_>, Error>>()?;
@@ -189,7 +180,6 @@ fn change(exchange: &Exchange, filters: &[Filter; 2], done: &AtomicBool) -> Resu
         exchange.settle()?;
         samples.push(Sample {
             begun: u64::try_from(begun.as_nanos()).unwrap_or(u64::MAX),
-            compiled: microseconds(compiled),
             made: microseconds(made),
             put: microseconds(put),
             met: None,
@@ -255,61 +245,19 @@ fn tell_of_queue(turns: &[Turn], exchanges: &mut [Sample]) -> u64 {
     late
 }
 
-impl Run {
-    fn spread(&self, time: impl Fn(&Sample) -> Option<f64>) -> String {
-        let spread = Spread::of(self.exchanges.iter().filter_map(time));
-        spread.map_or_else(|| "unknown".to_owned(), |spread| format!("{spread:.0}"))
-    }
-
-    fn text(&self) -> String {
-        let Self { source, frames, lost, doubled, late, lost_by_pool, .. } = self;
-        format!(
-            "exchange, {source}: {} times while 2 x {frames} packets arrived at {:.2} Mpps: {lost} lost, \
-             {doubled} duplicated, {late} late; {lost_by_pool} lost to a full pool\n\
-             exchange, {source}, us: compiled {}, compiled and loaded {}, met by a packet {}, in place {}, settled {}",
-            self.exchanges.len(),
-            self.rate / 1e6,
-            self.spread(|sample| Some(sample.compiled)),
-            self.spread(|sample| Some(sample.made)),
-            self.spread(|sample| sample.met),
-            self.spread(|sample| Some(sample.put)),
-            self.spread(|sample| Some(sample.settled)),
-        )
-    }
-
-    /// Packets that met no filter, both, or the wrong one.
-    fn wrong(&self) -> u64 {
-        self.lost + self.doubled + self.late
-    }
-}
-
-impl Exchanges {
-    pub(super) fn bars(&self) -> [Bar; 4] {
-        let samples = || self.runs.iter().flat_map(|run| &run.exchanges);
-        let time = |name, times| Bar::new(name, None, Wanted::AtMost(1000.0), "us", times);
-        let wrong = self.runs.iter().map(|run| run.wrong() as f64);
-        let whole = samples().map(|sample| sample.made + sample.put);
-        [
-            time("exchange: in force, by the packets", Spread::of(samples().filter_map(|sample| sample.met))),
-            Bar {
-                undisturbed: Spread::of(samples().map(|sample| sample.busy)),
-                ..time("exchange: compiled, loaded and put in place", Spread::of(whole))
-            },
-            time("exchange: all of `weir ctl filter`", Spread::of(self.ctl.iter().map(|ctl| ctl.process))),
-            Bar::worst(
-                "exchange at full rate: lost, doubled or late",
-                None,
-                0.0,
-                "packets",
-                Spread::of(wrong),
-            ),
-        ]
-    }
-
-    /// Captures in which an exchange lost or doubled a packet, or one met a filter that was not in force any more.
-    pub(super) fn wrong(&self) -> usize {
-        self.runs.iter().filter(|run| run.wrong() > 0).count()
-    }
+pub(super) fn bars(outcome: &Outcome) -> Vec<Judged> {
+    let of = |measure| {
+        let rounds = SOURCES.map(|(series, _)| outcome.rounds_of(series, measure, None)).concat();
+        rounds.into_iter().map(|(_, value)| value)
+    };
+    let time = |name, measure| Judged::new(name, Wanted::AtMost(1000.0), "us", of(measure));
+    let by_cpu_time = Spread::of(of("busy")).map(|time| time.median);
+    vec![
+        time("exchange: in force, by the packets", "met"),
+        Judged { by_cpu_time, ..time("exchange: compiled, loaded and put in place", "made") },
+        time("exchange: all of `weir ctl filter`", "process"),
+        Judged::worst("exchange at full rate: lost, doubled or late", 0.0, "packets", of("wrong")),
+    ]
 }
 
 #[cfg(test)]
@@ -318,8 +266,7 @@ mod tests {
 
     #[test]
     fn packets_tell_when_they_met_a_filter() {
-        let sample =
-            |begun| Sample { begun, compiled: 0.0, made: 0.0, put: 0.0, met: None, settled: 0.0, busy: 0.0 };
+        let sample = |begun| Sample { begun, made: 0.0, put: 0.0, met: None, settled: 0.0, busy: 0.0 };
         let turn = |odd, first| Turn { odd, first, packets: 10 };
         let all = |queues: &[&[(bool, u64)]]| {
             let of = |turns: &&[(bool, u64)]| turns.iter().map(|&(odd, first)| turn(odd, first)).collect();

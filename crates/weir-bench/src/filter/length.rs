@@ -1,129 +1,53 @@
 //! How long programs of classic BPF are, ours and libpcap's, over the corpus.
 
-use std::fmt;
-
-use serde::Serialize;
 use weir_filter::Dialect;
 use weir_filter::emit::cbpf::{Target, emit};
 use weir_judge::{Libpcap, Program, Setup, corpus};
 
-use super::compile;
-use crate::bars::{Bar, Wanted};
-use crate::spread::Spread;
+use super::{CORPUS, compile};
+use crate::bars::Wanted;
+use crate::experiment::{Judged, Outcome, Taken, Turn};
+use crate::style;
 
 /// One more instruction in ten is the most that an expression may have.
 const LONGEST: f64 = 1.1;
 
-/// The dialect `pcap` against libpcap's optimised code.
-#[derive(Debug, Serialize)]
-pub(super) struct Lengths {
-    expressions: usize,
-    /// That one of both has no program for: what can never match (libpcap), what classic BPF has no room for, or names that
-    /// nobody knows.
-    left_out: usize,
-    /// Of which libpcap's program has a loop, so that the kernel does not take it; ours has none (`protochain`).
-    loops: usize,
-    instructions: usize,
-    libpcap_instructions: usize,
-    /// Expressions of which ours is longer by more than a tenth.
-    longer: Vec<Longer>,
-}
-
-#[derive(Debug, Serialize)]
-struct Longer {
-    link_type: u16,
-    expression: &'static str,
-    instructions: usize,
-    libpcap_instructions: usize,
-}
-
-impl Longer {
-    fn ratio(&self) -> f64 {
-        self.instructions as f64 / self.libpcap_instructions as f64
-    }
-}
-
-pub(super) fn measure(libpcap: &Libpcap) -> Lengths {
-    let mut lengths = Lengths {
-        expressions: 0,
-        left_out: 0,
-        loops: 0,
-        instructions: 0,
-        libpcap_instructions: 0,
-        longer: Vec::new(),
-    };
+/// The dialect `pcap` against libpcap's optimised code. Left out is what one of both has no program for: what can never match
+/// (libpcap), what classic BPF has no room for, or names that nobody knows; and what libpcap makes a loop of, which the kernel does
+/// not take (`protochain`).
+pub(super) fn measure(libpcap: &Libpcap, turn: &Turn, round: u32) -> Taken {
+    let (mut ours, mut theirs, mut longer) = (0, 0, Vec::new());
     for entry in corpus::pcap() {
         let setup = Setup { optimise: true, ..Setup::new(entry.link_type) };
-        let theirs = libpcap.compile(entry.text, &setup).ok();
-        if theirs.as_ref().is_some_and(Program::may_loop) {
-            lengths.loops += 1;
-            continue;
-        }
-        let theirs = theirs.map(|program| program.instructions().len());
-        let ours = compile(entry.text, Dialect::Pcap, entry.link_type).ok();
-        let ours = ours.and_then(|filter| emit(&filter.graph, &filter.ast.sets, Target::Kernel).ok());
-        let (Some(theirs), Some(ours)) = (theirs, ours.map(|program| program.len())) else {
-            lengths.left_out += 1;
-            continue;
-        };
-        lengths.expressions += 1;
-        lengths.instructions += ours;
-        lengths.libpcap_instructions += theirs;
-        if ours as f64 > theirs as f64 * LONGEST {
-            let (link_type, expression) = (entry.link_type, entry.text);
-            lengths.longer.push(Longer {
-                link_type,
-                expression,
-                instructions: ours,
-                libpcap_instructions: theirs,
-            });
+        let of_libpcap =
+            libpcap.compile(entry.text, &setup).ok().filter(|program| !Program::may_loop(program));
+        let filter = compile(entry.text, Dialect::Pcap, entry.link_type).ok();
+        let of_weir = filter.and_then(|filter| emit(&filter.graph, &filter.ast.sets, Target::Kernel).ok());
+        let (Some(of_weir), Some(of_libpcap)) = (of_weir, of_libpcap) else { continue };
+        let lengths = [of_weir.len(), of_libpcap.instructions().len()];
+        ours += lengths[0];
+        theirs += lengths[1];
+        if lengths[0] as f64 > lengths[1] as f64 * LONGEST {
+            longer.push((lengths, entry));
         }
     }
-    lengths.longer.sort_by(|one, other| other.ratio().total_cmp(&one.ratio()));
-    lengths
+    longer.sort_by(|([a, b], _), ([c, d], _)| (c * b).cmp(&(a * d)));
+    for ([ours, theirs], entry) in longer.iter().filter(|_| round == 1) {
+        let (text, link_type) = (entry.text, entry.link_type);
+        style::say(format_args!("  {ours:>4} for {theirs:>4}  {text} (link type {link_type})"));
+    }
+    let mut taken = Taken::default();
+    for (measure, count) in [("instructions", ours), ("libpcap", theirs), ("longer", longer.len())] {
+        taken.add(turn, measure, count as f64);
+    }
+    taken
 }
 
-impl Lengths {
-    pub(super) fn bars(&self) -> Vec<Bar> {
-        let total = self.instructions as f64 / self.libpcap_instructions as f64;
-        let longer = self.longer.len() as f64;
-        vec![
-            Bar::new(
-                "classic BPF over the corpus / libpcap, optimised",
-                None,
-                Wanted::AtMost(1.0),
-                "times",
-                Spread::of([total]),
-            ),
-            Bar::new(
-                "expressions longer by over a tenth",
-                None,
-                Wanted::AtMost(0.0),
-                "of them",
-                Spread::of([longer]),
-            ),
-        ]
-    }
-}
-
-impl fmt::Display for Lengths {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(
-            f,
-            "{} expressions: {} instructions, libpcap {}; {} skipped, {} of them because libpcap's program has loops",
-            self.expressions,
-            self.instructions,
-            self.libpcap_instructions,
-            self.left_out + self.loops,
-            self.loops
-        )?;
-        for longer in &self.longer {
-            let Longer { link_type, expression, instructions, libpcap_instructions } = longer;
-            writeln!(
-                f,
-                "  {instructions:>4} for {libpcap_instructions:>4}  {expression} (link type {link_type})"
-            )?;
-        }
-        Ok(())
-    }
+pub(super) fn bars(outcome: &Outcome) -> Vec<Judged> {
+    let of = |measure| outcome.rounds_of(CORPUS, measure, None).into_iter().map(|(_, value)| value);
+    let total = of("instructions").zip(of("libpcap")).map(|(ours, theirs)| ours / theirs);
+    vec![
+        Judged::new("classic BPF over the corpus / libpcap, optimised", Wanted::AtMost(1.0), "times", total),
+        Judged::new("expressions longer by over a tenth", Wanted::AtMost(0.0), "of them", of("longer")),
+    ]
 }

@@ -8,89 +8,138 @@ mod length;
 mod speed;
 mod xdp;
 
-use std::io::{self, Write};
-use std::path::PathBuf;
-
-use clap::Args;
-use serde::Serialize;
 use weir_filter::{Dialect, Error, Filter};
 use weir_judge::Libpcap;
 use weir_judge::compiled::options;
 
 pub(super) use self::compile::OnceArgs;
 pub(super) use self::compile::run_once;
-use super::bars::Bar;
-use super::machine::Machine;
-use super::table::{bar_rows, table};
-use super::{believable, create, failed, save};
+use self::exchange::SOURCES;
+use self::xdp::Xdp;
+use crate::experiment::{
+    About, Better, Experiment, Found, Judged, Measure, Outcome, Role, Series, Settings, Taken, Turn,
+};
 use crate::failure::Failure;
 use crate::style;
 
-const EXAMPLES: &str = "\
+pub(crate) const EXAMPLES: &str = "\
 Examples:
   weir-bench filter
         Run five rounds (two minutes, mostly for libpcap to compile 1000 hosts once).
-  weir-bench filter --rounds 1 --quick
+  weir-bench filter --quick
         Check that the benchmark works; the times mean little.
 
 Both compilers get the same expressions, and both programs the same packets, in turn. Times apply \
 to this build; a debug build is many times slower. Filtering in user space and in XDP is measured in \
 processor time. XDP and captures require root.";
 
-#[derive(Debug, Args)]
-#[command(after_help = EXAMPLES)]
-pub(super) struct FilterArgs {
-    /// Number of rounds.
-    #[arg(long, value_name = "N", default_value = "5", value_parser = clap::value_parser!(u32).range(1..=1000))]
-    rounds: u32,
-
-    /// Run a shorter benchmark.
-    #[arg(long)]
+/// libpcap, and the programs in the kernel.
+struct Filters {
+    libpcap: Libpcap,
+    /// None without the privilege to load programs.
+    xdp: Option<Xdp>,
     quick: bool,
-
-    /// Write all measurements to FILE.
-    #[arg(long, value_name = "FILE")]
-    json: Option<PathBuf>,
 }
 
-#[derive(Debug, Serialize)]
-struct Report {
-    machine: Machine,
-    libpcap: String,
-    lengths: length::Lengths,
-    speeds: Vec<speed::Sample>,
-    compiling: Vec<compile::Sample>,
-    xdp: Vec<xdp::Sample>,
-    exchange: exchange::Exchanges,
-    bars: Vec<Bar>,
+/// Loads the programs.
+pub(super) fn make(settings: &Settings) -> Result<Box<dyn Experiment>, Failure> {
+    settings.without_cards("filter")?;
+    let xdp = Xdp::load().inspect_err(|failure| {
+        style::say(format_args!("XDP: {}", style::stderr().yellow(failure.message())));
+    });
+    Ok(Box::new(Filters {
+        libpcap: Libpcap::open().map_err(Failure::new)?,
+        xdp: xdp.ok(),
+        quick: settings.quick,
+    }))
 }
 
-/// Runs the command.
-pub(super) fn run(args: &FilterArgs) -> Result<(), Failure> {
-    let json = create(args.json.as_deref())?;
-    let libpcap = Libpcap::open().map_err(Failure::new)?;
-    let machine = Machine::describe("/dev/shm".as_ref());
-    style::say(format_args!("{machine}\n{}", libpcap.version()));
-    let lengths = length::measure(&libpcap);
-    let speeds = speed::measure(&libpcap, args)?;
-    let compiling = compile::measure(args)?;
-    let xdp = xdp::measure(args)?;
-    let exchange = exchange::measure(args)?;
-    let mut bars = lengths.bars();
-    bars.extend(speed::bars(&speeds));
-    bars.extend(compile::bars(&compiling));
-    bars.extend(xdp::bars(&xdp));
-    bars.extend(exchange.bars());
-    let mut stdout = io::stdout().lock();
-    let printed = write!(stdout, "{lengths}\nTargets\n{}", table(&bar_rows(&bars)));
-    printed.and_then(|()| stdout.flush()).map_err(failed("write to standard output"))?;
-    let wrong = speeds.iter().filter(|sample| !sample.same_verdicts).count() + exchange.wrong();
-    let report =
-        Report { machine, libpcap: libpcap.version(), lengths, speeds, compiling, xdp, exchange, bars };
-    if let Some((path, file)) = json {
-        save(path, file, &serde_json::to_string_pretty(&report).map_err(failed("make JSON"))?)?;
+/// Turns that are no expression.
+const CORPUS: &str = "classic BPF over the corpus";
+const XDP: &str = "XDP";
+
+impl Experiment for Filters {
+    fn about(&self) -> About {
+        let lower = |name, title, unit| Measure::new(name, title, unit, Better::Lower);
+        let fact = |name, title, unit| Measure::new(name, title, unit, Better::Neither);
+        let names =
+            speed::EXPRESSIONS.into_iter().chain([CORPUS]).chain(compile::TURNS.map(|(name, ..)| name));
+        let names = names.chain(xdp::SERIES).chain(SOURCES.map(|(name, _)| name));
+        About {
+            name: "filter".to_owned(),
+            title: "Filters".to_owned(),
+            method: format!(
+                "Both compilers get the same expressions: how long their programs are over a corpus, how long packets take to be asked \
+                 in user space, and what compiling many hosts takes. What a place for a filter and a filter in it add to an XDP \
+                 program, and how long it takes to exchange the filter of a capture at full rate, of which no packet may be lost, \
+                 doubled or late. {}.",
+                self.libpcap.version()
+            ),
+            measures: vec![
+                lower("ours", "native code, of a packet", "ns"),
+                lower("theirs", "pcap_offline_filter, of a packet", "ns"),
+                lower("instructions", "our instructions", ""),
+                lower("libpcap", "libpcap's instructions, optimised", ""),
+                lower("longer", "expressions of which ours is longer by over a tenth", ""),
+                lower("compile", "time to compile", "ms"),
+                lower("memory", "memory to compile", "MiB"),
+                lower("added", "processor time added to a packet", "ns"),
+                lower("met", "exchange: until a packet has met the filter", "us"),
+                lower("made", "exchange: compiled, loaded and put in place", "us"),
+                lower("busy", "the same in processor time", "us"),
+                lower("settled", "exchange: until no packet is in the program before", "us"),
+                lower("process", "all of `weir ctl filter`", "us"),
+                fact("wrong", "packets that were lost, doubled or late in an exchange", "packets"),
+                fact("exchanges", "exchanges", "exchanges"),
+                fact("lost", "packets that found no room in the pool", "packets"),
+                fact("matched", "packets that match", "packets"),
+            ],
+            series: names.map(|name| Series::new(name, name, Role::Ours)).collect(),
+            ..About::default()
+        }
     }
-    believable(wrong)
+
+    fn turns(&self) -> Vec<Turn> {
+        let names = [CORPUS].into_iter().chain(speed::EXPRESSIONS);
+        let names = names.chain(compile::TURNS.map(|(name, ..)| name));
+        let xdp = [XDP].into_iter().chain(SOURCES.map(|(name, _)| name)).filter(|_| self.xdp.is_some());
+        names.chain(xdp).map(|name| Turn::of(name, None)).collect()
+    }
+
+    fn take(&mut self, turn: &Turn, round: u32) -> Result<Taken, Failure> {
+        let (name, quick) = (turn.name.as_str(), self.quick);
+        if let Some(expression) = speed::EXPRESSIONS.into_iter().find(|expression| *expression == name) {
+            return speed::measure(&self.libpcap, expression, quick, turn);
+        }
+        if let Some(one) = compile::TURNS.iter().find(|(series, ..)| *series == name) {
+            // libpcap takes more than a minute.
+            let is_long = name == compile::LIBPCAP && (quick || round != 1);
+            return if is_long { Ok(Taken::default()) } else { compile::measure(one, turn) };
+        }
+        if let Some((_, source)) = SOURCES.into_iter().find(|(series, _)| *series == name) {
+            return exchange::measure(source, quick, turn);
+        }
+        match &self.xdp {
+            Some(xdp) if name == XDP => {
+                let added = xdp.measure(quick)?;
+                let found = xdp::SERIES.into_iter().zip(added);
+                let found = found.map(|(series, added)| Found::new(series, "added", None, added)).collect();
+                Ok(Taken { found, ..Taken::default() })
+            }
+            _ => Ok(length::measure(&self.libpcap, turn, round)),
+        }
+    }
+
+    fn bars(&self, outcome: &Outcome) -> Vec<Judged> {
+        [
+            length::bars(outcome),
+            speed::bars(outcome),
+            compile::bars(outcome),
+            xdp::bars(outcome),
+            exchange::bars(outcome),
+        ]
+        .concat()
+    }
 }
 
 /// As both compilers do it: for files.

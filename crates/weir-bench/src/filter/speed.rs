@@ -2,22 +2,20 @@
 
 use std::hint::black_box;
 
-use serde::Serialize;
 use weir_filter::Dialect;
 use weir_filter::interpret::Packet;
 use weir_judge::packets::{self, Captured};
 use weir_judge::{Libpcap, Setup};
 use weir_native::Native;
 
-use super::{FilterArgs, compile};
-use crate::bars::{Bar, Wanted};
+use super::compile;
+use crate::bars::Wanted;
+use crate::experiment::{Judged, Outcome, Taken, Turn};
 use crate::failure::Failure;
 use crate::process::thread_time;
-use crate::spread::Spread;
-use crate::style;
 
 /// What people filter by.
-const EXPRESSIONS: [&str; 6] = [
+pub(super) const EXPRESSIONS: [&str; 6] = [
     "ip",
     "tcp port 443 and net 10.0.0.0/8",
     "host 10.1.2.3",
@@ -29,53 +27,33 @@ const EXPRESSIONS: [&str; 6] = [
 const PACKETS: u64 = 1000;
 
 /// One turn of both, in nanoseconds a packet; what it takes to walk over the packets alone is subtracted.
-#[derive(Debug, Serialize)]
-pub(super) struct Sample {
-    expression: &'static str,
-    round: u32,
-    ns: f64,
-    libpcap_ns: f64,
-    walk_ns: f64,
-    matched: usize,
-    pub(super) same_verdicts: bool,
-}
-
-pub(super) fn measure(libpcap: &Libpcap, args: &FilterArgs) -> Result<Vec<Sample>, Failure> {
+pub(super) fn measure(
+    libpcap: &Libpcap,
+    expression: &str,
+    quick: bool,
+    turn: &Turn,
+) -> Result<Taken, Failure> {
     let packets = packets::fixed(1, PACKETS);
-    let times = if args.quick { 20 } else { 1000 };
-    let mut samples = Vec::new();
-    for round in 1..=args.rounds {
-        for expression in EXPRESSIONS {
-            let ours = compile(expression, Dialect::Pcap, 1).map_err(Failure::new)?;
-            let native = Native::new(&ours.graph, &ours.ast.sets).map_err(Failure::new)?;
-            // The optimised program: the faster one of theirs.
-            let setup = Setup { optimise: true, ..Setup::new(1) };
-            let theirs = libpcap.compile(expression, &setup).map_err(Failure::new)?;
-            let runner = native.runner();
-            let by_us = |packet: &Captured| {
-                runner.run(&Packet { data: &packet.data, length: packet.length, ..Packet::default() }) != 0
-            };
-            let by_them = |packet: &Captured| libpcap.run(&theirs, packet.length, &packet.data) != 0;
-            let walk_ns = time(&packets, times, |packet| packet.data.len() == 1);
-            let ns = time(&packets, times, by_us) - walk_ns;
-            let libpcap_ns = time(&packets, times, by_them) - walk_ns;
-            let sample = Sample {
-                expression,
-                round,
-                ns,
-                libpcap_ns,
-                walk_ns,
-                matched: packets.iter().filter(|packet| by_us(packet)).count(),
-                same_verdicts: packets.iter().all(|packet| by_us(packet) == by_them(packet)),
-            };
-            style::say(format_args!(
-                "[{round}] {ns:>6.2} ns per packet, libpcap {libpcap_ns:>6.2}  {expression}{}",
-                if sample.same_verdicts { "" } else { "  OTHER VERDICTS" }
-            ));
-            samples.push(sample);
-        }
+    let times = if quick { 20 } else { 1000 };
+    let ours = compile(expression, Dialect::Pcap, 1).map_err(Failure::new)?;
+    let native = Native::new(&ours.graph, &ours.ast.sets).map_err(Failure::new)?;
+    // The optimised program: the faster one of theirs.
+    let setup = Setup { optimise: true, ..Setup::new(1) };
+    let theirs = libpcap.compile(expression, &setup).map_err(Failure::new)?;
+    let runner = native.runner();
+    let by_us = |packet: &Captured| {
+        runner.run(&Packet { data: &packet.data, length: packet.length, ..Packet::default() }) != 0
+    };
+    let by_them = |packet: &Captured| libpcap.run(&theirs, packet.length, &packet.data) != 0;
+    let walk = time(&packets, times, |packet| packet.data.len() == 1);
+    let mut taken = Taken::default();
+    taken.add(turn, "ours", time(&packets, times, by_us) - walk);
+    taken.add(turn, "theirs", time(&packets, times, by_them) - walk);
+    taken.add(turn, "matched", packets.iter().filter(|packet| by_us(packet)).count() as f64);
+    if packets.iter().any(|packet| by_us(packet) != by_them(packet)) {
+        taken.problems.push("other verdicts than libpcap's".to_owned());
     }
-    Ok(samples)
+    Ok(taken)
 }
 
 /// Nanoseconds of processor time a packet.
@@ -90,20 +68,27 @@ fn time(packets: &[Captured], times: u32, matches: impl Fn(&Captured) -> bool) -
 }
 
 /// Over all expressions, round by round: as if packets asked for all of them, and as if each expression counted the same.
-pub(super) fn bars(samples: &[Sample]) -> [Bar; 2] {
-    let rounds = 1..=samples.iter().map(|sample| sample.round).max().unwrap_or(0);
-    let of = |round| samples.iter().filter(move |sample| sample.round == round);
+pub(super) fn bars(outcome: &Outcome) -> Vec<Judged> {
+    let rounds = 1..=outcome.rounds;
+    let times = |round| {
+        EXPRESSIONS.map(|expression| {
+            ["ours", "theirs"].map(|measure| {
+                let rounds = outcome.rounds_of(expression, measure, None);
+                rounds.iter().find(|(number, _)| *number == round).map_or(f64::NAN, |(_, time)| *time)
+            })
+        })
+    };
     let sums = rounds.clone().map(|round| {
-        let theirs: f64 = of(round).map(|sample| sample.libpcap_ns).sum();
-        theirs / of(round).map(|sample| sample.ns).sum::<f64>()
+        let sum = |which: usize| times(round).iter().map(|both| both[which]).sum::<f64>();
+        sum(1) / sum(0)
     });
     let means = rounds.map(|round| {
-        let logarithms: f64 = of(round).map(|sample| (sample.libpcap_ns / sample.ns).ln()).sum();
-        (logarithms / of(round).count() as f64).exp()
+        let logarithms = times(round).map(|[ours, theirs]| (theirs / ours).ln());
+        (logarithms.iter().sum::<f64>() / logarithms.len() as f64).exp()
     });
-    let bar = |name, ratios| Bar::new(name, None, Wanted::AtLeast(5.0), "times", ratios);
-    [
-        bar("user space: pcap_offline_filter / native code, sums", Spread::of(sums)),
-        bar("user space: the same, geometric mean", Spread::of(means)),
+    let wanted = Wanted::AtLeast(5.0);
+    vec![
+        Judged::new("user space: pcap_offline_filter / native code, sums", wanted, "times", sums),
+        Judged::new("user space: the same, geometric mean", wanted, "times", means),
     ]
 }

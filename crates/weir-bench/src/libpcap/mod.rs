@@ -202,7 +202,7 @@ impl Experiment for Programs {
                 lower("file-cpu", "processor time for a packet of a file", "ns"),
                 lower("compile", "time to compile", "ms"),
                 lower("compile-cpu", "processor time to compile", "ms"),
-                lower("instructions", "instructions of the filter", "instructions"),
+                lower("instructions", "instructions of the filter", ""),
                 fact("sent", "packets sent"),
                 fact("received", "packets received"),
                 fact("stack", "packets that reached the network stack"),

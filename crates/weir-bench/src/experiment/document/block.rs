@@ -6,17 +6,17 @@ use super::results::Results;
 use crate::experiment::confidence::{LEAST, Side};
 use crate::experiment::digest::{Digest, in_order};
 use crate::experiment::result::Fault;
-use crate::experiment::text::{along, amount, bars, compared, interval, number, tables};
+use crate::experiment::text::{along, amount, apart, bars, compared, interval, number, whole};
 use crate::experiment::{Estimate, Judged, Measure, Published};
 use crate::table::markdown;
 
 /// Of one experiment, in Markdown.
 pub(super) fn of(results: &Results, name: &str) -> String {
     let Some((digest, origin)) = results.find(name) else { return format!("**{name}**: not measured.\n") };
-    let Table { title, rows } = Table::of(digest);
+    let Tables { title, tables } = Tables::of(digest);
     let mut text = format!("**{name}**: {}", escape(&title));
     text.push_str("\n\n");
-    if !rows.is_empty() {
+    for rows in tables {
         let rows: Vec<Vec<String>> =
             rows.iter().map(|row| row.iter().map(|cell| escape(cell)).collect()).collect();
         text.push_str(&markdown(&rows));
@@ -39,39 +39,32 @@ pub(super) fn of(results: &Results, name: &str) -> String {
     text
 }
 
-struct Table {
+struct Tables {
     title: String,
-    rows: Vec<Vec<String>>,
+    tables: Vec<Vec<Vec<String>>>,
 }
 
-impl Table {
+impl Tables {
     fn of(digest: &Digest) -> Self {
         let about = &digest.about;
         if digest.is_of_targets() {
-            return Self { title: about.title.clone(), rows: bars(&digest.bars) };
+            return Self { title: about.title.clone(), tables: vec![bars(&digest.bars)] };
         }
         let Some(measure) = about.measures.first().filter(|_| !digest.places().is_empty()) else {
-            return Self { title: "not measured".to_owned(), rows: Vec::new() };
+            return Self { title: "not measured".to_owned(), tables: Vec::new() };
         };
         if about.axis.is_none() {
-            let mut rows = tables(digest).remove(0).1;
+            let mut rows = whole(digest, None);
             rows.extend(published(digest, &about.measures, &[None]));
-            return Self { title: about.title.clone(), rows: without_empty_columns(&rows) };
+            return Self { title: about.title.clone(), tables: apart(rows) };
         }
         let others = about.published.iter().filter(|value| value.measure == measure.name);
         let others = others.map(|value| value.at);
         let places = in_order(digest.places().into_iter().chain(others).filter(Option::is_some));
         let mut rows = along(digest, measure, &places);
         rows.extend(published(digest, std::slice::from_ref(measure), &places));
-        Self { title: format!("{}, {}", measure.title, measure.unit), rows }
+        Self { title: format!("{}, {}", measure.title, measure.unit), tables: vec![rows] }
     }
-}
-
-/// Without the measures that nobody has a value of.
-fn without_empty_columns(rows: &[Vec<String>]) -> Vec<Vec<String>> {
-    let is_filled = |column: &usize| rows.iter().skip(1).any(|row| row[*column] != "-");
-    let columns: Vec<usize> = (0..rows[0].len()).filter(is_filled).collect();
-    rows.iter().map(|row| columns.iter().map(|&column| row[column].clone()).collect()).collect()
 }
 
 /// What others have published, a row for each, in the columns of ours.
