@@ -118,6 +118,8 @@ const TRIAL: u64 = 20_000;
 const LOOP: u64 = 1000;
 /// Frames of one call of the bare loop, as many as weir's.
 const CALL: u32 = 1 << 16;
+/// Between two looks at the count.
+const LOOK: Duration = Duration::from_millis(1);
 /// How long frames may stay on their way.
 pub(super) const PATIENCE: Duration = Duration::from_secs(5);
 
@@ -340,6 +342,7 @@ pub(super) fn watched(
         let watch = scope.spawn(|| {
             let (mut first, mut last) = (None, (Instant::now(), before));
             let mut earlier = last;
+            let mut patience = PATIENCE;
             loop {
                 let is_over = over.load(Ordering::Relaxed);
                 let now = (Instant::now(), hook.packets());
@@ -348,11 +351,13 @@ pub(super) fn watched(
                     last = now;
                 }
                 earlier = now;
-                if is_over {
+                // On a busy machine packets may still be on their way.
+                patience = patience.saturating_sub(LOOK * u32::from(is_over));
+                if is_over && (first.is_some() || patience.is_zero()) {
                     // On a busy machine one look may find all packets: then they have come since the look before.
                     return first.map(|(none, first)| (if first.0 < last.0 { first } else { none }, last));
                 }
-                thread::sleep(Duration::from_millis(1));
+                thread::sleep(LOOK);
             }
         });
         let sent = send();
