@@ -33,16 +33,8 @@ bench: build ## measure capturing, filtering, forwarding, reading and writing ag
 	@scripts/setup bench
 	@cargo build --release --package weir-bench
 	@mkdir -p out
-	@$(ROOT) $(TARGET)/release/weir-bench capture --json out/bench.json --html out/bench.html
-	@$(ROOT) $(TARGET)/release/weir-bench host --json out/host.json
-	@$(ROOT) $(TARGET)/release/weir-bench filter --json out/filter.json
-	@$(ROOT) $(TARGET)/release/weir-bench queues --json out/queues.json
-	@$(ROOT) $(TARGET)/release/weir-bench steer --json out/steer.json
-	@$(ROOT) $(TARGET)/release/weir-bench forward --json out/forward.json
-	@$(ROOT) $(TARGET)/release/weir-bench read --json out/read.json
-	@$(ROOT) $(TARGET)/release/weir-bench compress --json out/compress.json
-	@$(ROOT) $(TARGET)/release/weir-bench libpcap --json out/libpcap.json
-	@$(ROOT) $(TARGET)/release/weir-bench look --json out/look.json
+	@$(ROOT) $(TARGET)/release/weir-bench run --json out/bench.json --html out/bench.html \
+		capture trials host filter queues steer forward read compress libpcap look
 
 install: build ## program, libpcap, manual pages and completions below PREFIX (/usr/local), in DESTDIR if set
 	@$(if $(DESTDIR),,$(ROOT)) packaging/install $(TARGET)/release/weir "$(DESTDIR)$(PREFIX)"

@@ -29,7 +29,7 @@ pub(super) const ALL: &[Entry] = &[
     },
     Entry {
         name: "ndr",
-        question: "the highest rate without loss, by size, to nowhere, tmpfs and disk (RFC 2544)",
+        question: "the highest rate without loss, by size, to /dev/null, tmpfs and disk (RFC 2544)",
         make: ndr::make,
     },
     Entry {

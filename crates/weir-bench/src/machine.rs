@@ -29,7 +29,7 @@ pub(super) struct Machine {
     memory_bytes: u64,
     kernel: String,
     clocksource: String,
-    /// What the kernel does against faults of the processor, and what it leaves open; nothing of those that it has not.
+    /// Processor vulnerabilities that the kernel mitigates or leaves open; those that do not concern this processor are left out.
     mitigations: BTreeMap<String, String>,
     /// How the kernel chooses the processors' frequency; empty where it does not.
     governor: String,

@@ -1,8 +1,8 @@
 //! `weir-bench steer`: what steering adds to the xdp program, a packet.
 //!
-//! The kernel runs the program of a capture on the same packet (`BPF_PROG_TEST_RUN`), without steering and with each kind of
-//! it, in turns; processor time of this thread counts, and what lies between two of them is told. Nobody takes what is laid
-//! down, so most packets find no chunk: the same for all, and none of it is steering's.
+//! The kernel runs the program of a capture on the same packet (`BPF_PROG_TEST_RUN`), without steering and with each kind of it, in
+//! turn; what counts is the processor time of this thread, and the difference between two programs. Nobody takes packets out of the
+//! pool, so most of them find no chunk: that is the same for all, and no part of steering.
 
 use std::net::Ipv4Addr;
 

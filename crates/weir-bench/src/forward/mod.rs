@@ -6,8 +6,9 @@
 //!  processor 0: what a contestant does in user space
 //! ```
 //!
-//! In a round all have short turns, again and again: when the machine changes its speed, as those with other guests do, it does so for
-//! all of them. Nobody is there but who has his turn: what weir attaches to the kernel's tracepoints would be called for others, too.
+//! In a round everybody has several short turns: when the machine changes its speed, as those with other guests do, all are affected
+//! alike. Only the contestant whose turn it is exists: otherwise, what weir attaches to the kernel's tracepoints would also be called
+//! for others.
 
 pub(crate) mod bare;
 mod check;

@@ -81,7 +81,7 @@ impl Experiment for Host {
             name: "ndr-host".to_owned(),
             title: "The highest rate without loss beside a host that works".to_owned(),
             method: format!(
-                "Trials of {} ms as in ndr, to nowhere, with 64 MiB for packets. Alone: the packets are for others, and the \
+                "Trials of {} ms as in ndr, to /dev/null, with 64 MiB for packets. Alone: the packets are for others, and the \
                  stack drops them at once. Beside a host: they are for an application of this host, which reads each from a \
                  UDP socket in one thread of its own. It runs on whatever processor the kernel gives it, and may lose what it is \
                  too slow for: only the capture has to get every packet, and to be done within {} ms.",

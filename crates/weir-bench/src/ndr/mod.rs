@@ -39,12 +39,12 @@ fn contestants() -> Vec<Contestant> {
     let exclusive: &[&str] = &["--source", "xdp", "--mode", "exclusive"];
     let (xdp, tc): (&[&str], &[&str]) = (&["--source", "xdp"], &["--source", "tc"]);
     vec![
-        weir("weir-xdp", "weir xdp, to nowhere", To::Nowhere, xdp),
-        weir("weir-exclusive", "weir xdp, exclusive, to nowhere", To::Nowhere, exclusive),
-        weir("weir-tc", "weir tc, to nowhere", To::Nowhere, tc),
-        weir("weir-af-packet", "weir af_packet, to nowhere", To::Nowhere, &["--source", "af_packet"]),
-        peer("tcpdump", "tcpdump, to nowhere", To::Nowhere, peers::tcpdump_with("65536", "/dev/null")),
-        peer("netsniff-ng", "netsniff-ng, to nowhere", To::Nowhere, peers::netsniff_ng_with("64MiB")),
+        weir("weir-xdp", "weir xdp, to /dev/null", To::Nowhere, xdp),
+        weir("weir-exclusive", "weir xdp, exclusive, to /dev/null", To::Nowhere, exclusive),
+        weir("weir-tc", "weir tc, to /dev/null", To::Nowhere, tc),
+        weir("weir-af-packet", "weir af_packet, to /dev/null", To::Nowhere, &["--source", "af_packet"]),
+        peer("tcpdump", "tcpdump, to /dev/null", To::Nowhere, peers::tcpdump_with("65536", "/dev/null")),
+        peer("netsniff-ng", "netsniff-ng, to /dev/null", To::Nowhere, peers::netsniff_ng_with("64MiB")),
         weir("weir-xdp-tmpfs", "weir xdp, to tmpfs", To::Memory, xdp),
         weir("weir-exclusive-tmpfs", "weir xdp, exclusive, to tmpfs", To::Memory, exclusive),
         peer("tcpdump-tmpfs", "tcpdump, to tmpfs", To::Memory, peers::tcpdump_with("65536", "{file}")),
