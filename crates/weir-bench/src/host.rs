@@ -124,15 +124,10 @@ impl Experiment for Host {
         use Wanted::{AtLeast, AtMost};
         let times = |name, wanted, measured: Vec<f64>| Judged::new(name, wanted, "times", measured);
         let ratios = |measure| outcome.ratios([OURS, THEIRS], measure, None);
-        // Nothing can be said of a round in which tcpdump added nothing.
-        let [ours, theirs] = [OURS, THEIRS].map(|one| outcome.added([one, NOBODY], "sent", None));
-        let both = ours.iter().filter_map(|(round, ours)| {
-            let (_, theirs) = theirs.iter().find(|(other, theirs)| other == round && *theirs > 0.0)?;
-            Some(ours / theirs)
-        });
+        let shares = outcome.shares([OURS, NOBODY], [THEIRS, NOBODY], "sent", None);
         let lost = outcome.rounds_of(OURS, "tcp-lost", None).into_iter().map(|(_, lost)| lost);
         vec![
-            times("60 bytes sent, tc: added ns / tcpdump's", AtMost(0.5), both.collect()),
+            times("60 bytes sent, tc: added ns / tcpdump's", AtMost(0.5), shares),
             times("60 bytes sent, tc: rate / tcpdump's", AtLeast(1.0), ratios("rate")),
             times("TCP sent, tc: throughput / with tcpdump", AtLeast(1.0), ratios("tcp-out")),
             times("TCP received, tc: throughput / with tcpdump", AtLeast(1.0), ratios("tcp-in")),

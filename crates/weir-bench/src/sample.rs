@@ -56,9 +56,6 @@ pub(super) struct Lab {
 /// What was measured in one turn. Rates are frames a second, times of a packet nanoseconds.
 #[derive(Clone, Debug)]
 pub(super) struct Sample {
-    pub(super) contestant: &'static str,
-    pub(super) size: usize,
-    pub(super) round: u32,
     /// As fast as the processor that makes the frames and receives them could go.
     pub(super) offered_rate: f64,
     /// Of these, what reached the reader: the same if nothing was lost.
@@ -143,7 +140,6 @@ impl Lab {
         &self,
         contestant: &Contestant,
         size: usize,
-        round: u32,
         limits: &Limits,
     ) -> Result<Sample, Failure> {
         let stack_before = self.stack()?;
@@ -176,9 +172,6 @@ impl Lab {
         let lost = accepted.saturating_sub(delivered);
         let offered_rate = sent.timed.accepted as f64 / sent.timed.elapsed.as_secs_f64();
         Ok(Sample {
-            contestant: contestant.name,
-            size,
-            round,
             offered_rate,
             rate: offered_rate * (accepted - lost) as f64 / accepted.max(1) as f64,
             kernel_ns: per(sent.kernel, sent.timed.accepted),
@@ -336,30 +329,6 @@ impl Receiver {
                     .map_err(failed("read the file written"))?;
                 Ok(Some(Counts { witness: Some(witness), ..counts }))
             }
-        }
-    }
-}
-
-impl Sample {
-    /// Nothing was measured yet.
-    pub(super) fn empty(contestant: &'static str, size: usize, round: u32) -> Self {
-        Self {
-            contestant,
-            size,
-            round,
-            offered_rate: 0.0,
-            rate: 0.0,
-            kernel_ns: 0.0,
-            reader_ns: None,
-            accepted: 0,
-            delivered: 0,
-            lost: 0,
-            dropped: None,
-            filtered: None,
-            stack: 0,
-            verified: false,
-            beyond_pool: None,
-            problems: Vec::new(),
         }
     }
 }

@@ -15,16 +15,14 @@ use std::time::Duration;
 use serde::Deserialize;
 use weir_lab::Verdict;
 
-use crate::bars::{Bar, Wanted};
+use crate::bars::Wanted;
 use crate::contestants::{Contestant, Way};
-use crate::experiment::{About, Contest, Experiment, Settings};
+use crate::experiment::{About, Contest, Experiment, Judged, Outcome, Settings, TIME};
 use crate::failed;
 use crate::failure::Failure;
 use crate::files::SIZE;
 use crate::libpcap::counter;
 use crate::program::{Counts, Program, WEIR};
-use crate::sample::Sample;
-use crate::spread::Spread;
 use crate::tidy;
 
 /// The name of a filter says what it matches of the frames: all of them, or none.
@@ -140,33 +138,18 @@ pub(super) fn make(settings: &Settings) -> Result<Box<dyn Experiment>, Failure> 
     Ok(Box::new(Contest::new(settings, about, contestants, &[60], dir, bars)?))
 }
 
-fn of<'a>(samples: &'a [Sample], contestant: &str) -> impl Iterator<Item = &'a Sample> {
-    samples.iter().filter(move |sample| sample.contestant == contestant)
-}
-
-/// What counting adds to the processor time of a packet that goes through the stack, in nanoseconds.
-fn added(sample: &Sample, samples: &[Sample]) -> Option<f64> {
-    let stack = of(samples, STACK).find(|stack| stack.round == sample.round)?;
-    Some(sample.kernel_ns + sample.reader_ns.unwrap_or(0.0) - stack.kernel_ns)
-}
-
 /// Each is a median of ratios within a round.
-fn bars(samples: &[Sample]) -> Vec<Bar> {
-    let compare =
-        |ours: &str, theirs: &str, value: &dyn Fn(&Sample, &Sample) -> Option<f64>| {
-            Spread::of(of(samples, ours).filter_map(|ours| {
-                value(ours, of(samples, theirs).find(|theirs| theirs.round == ours.round)?)
-            }))
-        };
-    let size = Some(SIZE as usize);
+fn bars(outcome: &Outcome) -> Vec<Judged> {
+    let at = Some(f64::from(SIZE));
     let rate = |ours: &str, theirs: &str, least| {
-        let measured = compare(ours, theirs, &|ours, theirs| Some(ours.rate / theirs.rate));
-        Bar::new(&format!("{ours} / {theirs}"), size, Wanted::AtLeast(least), "times", measured)
+        let name = format!("{ours} / {theirs}, {SIZE} B");
+        let ratios = outcome.ratios([ours, theirs], "rate", at);
+        Judged::new(&name, Wanted::AtLeast(least), "times", ratios)
     };
     let cost = |ours: &str| {
-        let ratio = |ours: &Sample, theirs: &Sample| Some(added(ours, samples)? / added(theirs, samples)?);
-        let name = format!("CPU time beyond the stack's: {ours} / {LIBPCAP}");
-        Bar::new(&name, size, Wanted::AtMost(0.1), "times", compare(ours, LIBPCAP, &ratio))
+        let name = format!("CPU time beyond the stack's: {ours} / {LIBPCAP}, {SIZE} B");
+        let shares = outcome.shares([ours, STACK], [LIBPCAP, STACK], TIME, at);
+        Judged::new(&name, Wanted::AtMost(0.1), "times", shares)
     };
     vec![
         rate(EXCLUSIVE[1], LIMIT, 0.8),
@@ -195,27 +178,5 @@ mod tests {
         for wrong in [all.replace('7', "6"), all.replace("420", "421"), none.replace(":0,", ":1,")] {
             assert_eq!(counted(&wrong), None, "{wrong}");
         }
-    }
-
-    #[test]
-    fn ratios_are_those_of_a_round() {
-        let sample = |contestant, round, rate, kernel_ns, reader_ns| Sample {
-            rate,
-            kernel_ns,
-            reader_ns: Some(reader_ns),
-            ..Sample::empty(contestant, 60, round)
-        };
-        let samples = [
-            sample(STACK, 1, 5.0, 100.0, 0.0),
-            sample(TC[0], 1, 4.0, 110.0, 0.0),
-            sample(LIBPCAP, 1, 1.0, 250.0, 50.0),
-            sample(TC[0], 2, 8.0, 110.0, 0.0),
-        ];
-        let bars = bars(&samples);
-        let judged = |name: &str| bars.iter().find(|bar| bar.name == name).expect("a bar").judged;
-        assert_eq!(judged("weir, tc, 1 filter / libpcap, 1 filter"), Some(4.0));
-        let cost = "CPU time beyond the stack's: weir, tc, 1 filter / libpcap, 1 filter";
-        assert_eq!(judged(cost), Some(0.05));
-        assert_eq!(judged("weir, exclusive, 1 filter / XDP drop: the limit"), None);
     }
 }

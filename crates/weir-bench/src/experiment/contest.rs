@@ -1,12 +1,13 @@
 //! Experiments in which contestants take the same frames in turn: [`Lab::sample`] by size.
 
 use super::{About, Axis, Better, Experiment, Judged, Measure, Outcome, Role, Series, Settings, Taken, Turn};
-use crate::bars::Bar;
 use crate::contestants::{Contestant, Way};
 use crate::failure::Failure;
 use crate::sample::{Lab, Limits, Sample};
 
 const MIB: f64 = (1 << 20) as f64;
+/// Processor time of a packet, in the kernel and in the program.
+pub(crate) const TIME: &str = "time";
 
 /// The network, and who takes part.
 pub(crate) struct Contest {
@@ -16,7 +17,7 @@ pub(crate) struct Contest {
     sizes: Vec<u16>,
     lab: Lab,
     limits: Limits,
-    judge: fn(&[Sample]) -> Vec<Bar>,
+    judge: fn(&Outcome) -> Vec<Judged>,
     /// Programs that were compiled for it, removed in the end.
     _programs: tempfile::TempDir,
 }
@@ -29,7 +30,7 @@ impl Contest {
         contestants: Vec<Contestant>,
         sizes: &[u16],
         programs: tempfile::TempDir,
-        judge: fn(&[Sample]) -> Vec<Bar>,
+        judge: fn(&Outcome) -> Vec<Judged>,
     ) -> Result<Self, Failure> {
         let lab = Lab::on(settings.cards.as_ref())?;
         let limits = Limits::new(settings.time(1000), &settings.dir)?;
@@ -61,6 +62,7 @@ impl Contest {
                 Measure::new("reader", "processor time of a packet in the program", "ns", Better::Lower),
                 Measure::new("lost", "packets lost", "packets", Better::Lower),
                 Measure::new("memory", "memory of the program beyond its pool", "MiB", Better::Lower),
+                Measure::new(TIME, "processor time of a packet, in both", "ns", Better::Neither),
                 Measure::new("sent", "packets that the interface took", "packets", Better::Neither),
                 Measure::new("received", "packets that reached the reader", "packets", Better::Neither),
                 Measure::new("stack", "packets that reached the network stack", "packets", Better::Neither),
@@ -87,17 +89,18 @@ impl Experiment for Contest {
         self.sizes.iter().flat_map(of).collect()
     }
 
-    fn take(&mut self, turn: &Turn, round: u32) -> Result<Taken, Failure> {
+    fn take(&mut self, turn: &Turn, _round: u32) -> Result<Taken, Failure> {
         let named = |contestant: &&Contestant| contestant.name == turn.series;
         let contestant = self.contestants.iter().find(named).expect("turns are of contestants");
         let size = usize::try_from(turn.at.unwrap_or_default()).unwrap_or_default();
-        let sample = self.lab.sample(contestant, size, round, &self.limits)?;
+        let sample = self.lab.sample(contestant, size, &self.limits)?;
         let mut taken = Taken { problems: sample.problems.clone(), ..Taken::default() };
         taken.add(turn, "rate", sample.rate / 1e6);
         taken.add(turn, "kernel", sample.kernel_ns);
         if let Some(time) = sample.reader_ns {
             taken.add(turn, "reader", time);
         }
+        taken.add(turn, TIME, sample.kernel_ns + sample.reader_ns.unwrap_or(0.0));
         if let Some(bytes) = sample.beyond_pool {
             taken.add(turn, "memory", bytes as f64 / MIB);
         }
@@ -121,35 +124,6 @@ impl Experiment for Contest {
     }
 
     fn bars(&self, outcome: &Outcome) -> Vec<Judged> {
-        let samples: Vec<Sample> = self
-            .contestants
-            .iter()
-            .flat_map(|contestant| self.sizes.iter().map(move |size| (contestant.name, *size)))
-            .flat_map(|(name, size)| samples(outcome, name, size))
-            .collect();
-        (self.judge)(&samples).into_iter().map(Judged::from).collect()
+        (self.judge)(outcome)
     }
-}
-
-/// What was measured of a contestant, round by round.
-fn samples(outcome: &Outcome, contestant: &'static str, size: u16) -> Vec<Sample> {
-    let of = |measure: &str| outcome.rounds_of(contestant, measure, Some(f64::from(size)));
-    let at = |measure: &str, round: u32| {
-        of(measure).iter().find(|(number, _)| *number == round).map(|(_, value)| *value)
-    };
-    let count = |measure: &str, round: u32| crate::units::whole(at(measure, round).unwrap_or_default());
-    of("rate")
-        .into_iter()
-        .map(|(round, rate)| Sample {
-            rate: rate * 1e6,
-            kernel_ns: at("kernel", round).unwrap_or(f64::NAN),
-            reader_ns: at("reader", round),
-            lost: count("lost", round),
-            accepted: count("sent", round),
-            delivered: count("received", round),
-            stack: count("stack", round),
-            beyond_pool: at("memory", round).map(|mebibytes| crate::units::whole(mebibytes * MIB)),
-            ..Sample::empty(contestant, usize::from(size), round)
-        })
-        .collect()
 }

@@ -22,7 +22,7 @@ mod text;
 pub(crate) use alone::{How, Sized, Stored, Timed, names};
 pub(crate) use compare::{CompareArgs, run as compare};
 pub(crate) use confidence::{Comparison, Estimate};
-pub(crate) use contest::Contest;
+pub(crate) use contest::{Contest, TIME};
 pub(crate) use document::{DocumentArgs, run as document};
 pub(crate) use result::{About, Axis, Better, Judged, Measure, Outcome, Published, Role, Series};
 pub(crate) use run::{RunArgs, run};
@@ -33,7 +33,7 @@ use std::time::Duration;
 use clap::ValueEnum;
 use weir_lab::{Network, Veth};
 
-use crate::bars::{Bar, Wanted};
+use crate::bars::Wanted;
 use crate::failed;
 use crate::failure::Failure;
 use crate::spread::Spread;
@@ -206,32 +206,33 @@ impl Judged {
         unit: &'static str,
         measured: impl IntoIterator<Item = f64>,
     ) -> Self {
-        Bar::worst(name, None, most, unit, Spread::of(measured)).into()
+        Self::by(name, Wanted::AtMost(most), unit, Spread::of(measured), |spread| spread.max)
     }
 
-    /// `measured`: in each round.
+    /// Judged by the median. `measured`: in each round.
     pub(crate) fn new(
         name: &str,
         wanted: Wanted,
         unit: &'static str,
         measured: impl IntoIterator<Item = f64>,
     ) -> Self {
-        Bar::new(name, None, wanted, unit, Spread::of(measured)).into()
+        Self::by(name, wanted, unit, Spread::of(measured), |spread| spread.median)
     }
-}
 
-impl From<Bar> for Judged {
-    fn from(bar: Bar) -> Self {
-        let size = bar.size.map(|size| format!(", {size} B")).unwrap_or_default();
-        let measured =
-            bar.measured.map(|spread| [bar.judged.unwrap_or(spread.median), spread.min, spread.max]);
+    fn by(
+        name: &str,
+        wanted: Wanted,
+        unit: &'static str,
+        measured: Option<Spread>,
+        judged: fn(Spread) -> f64,
+    ) -> Self {
         Self {
-            name: bar.name + &size,
-            wanted: bar.wanted.to_string(),
-            unit: bar.unit.to_owned(),
-            measured,
-            met: bar.met,
-            by_cpu_time: bar.undisturbed.map(|spread| spread.median),
+            name: name.to_owned(),
+            wanted: wanted.to_string(),
+            unit: unit.to_owned(),
+            measured: measured.map(|spread| [judged(spread), spread.min, spread.max]),
+            met: measured.map(|spread| wanted.is_met(judged(spread))),
+            by_cpu_time: None,
         }
     }
 }

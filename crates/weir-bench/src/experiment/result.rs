@@ -227,6 +227,28 @@ impl Outcome {
         both.map(|(round, [with, without])| (round, with - without)).collect()
     }
 
+    /// What the first pair differs by, as a share of what the second does. Nothing can be said of a round in which that was not above 0.
+    pub(crate) fn shares(
+        &self,
+        ours: [&str; 2],
+        theirs: [&str; 2],
+        measure: &str,
+        at: Option<f64>,
+    ) -> Vec<f64> {
+        let theirs = self.added(theirs, measure, at);
+        let share = |(round, ours): (u32, f64)| {
+            let (_, theirs) = theirs.iter().find(|(other, theirs)| *other == round && *theirs > 0.0)?;
+            Some(ours / theirs)
+        };
+        self.added(ours, measure, at).into_iter().filter_map(share).collect()
+    }
+
+    #[cfg(test)]
+    pub(crate) fn put(&mut self, series: &str, measure: &str, at: Option<f64>, round: u32, value: f64) {
+        let [series, measure, turn] = [series, measure, series].map(str::to_owned);
+        self.values.push(Value { series, measure, at, round, value, turn });
+    }
+
     fn in_rounds(
         &self,
         pair: [&str; 2],

@@ -9,7 +9,6 @@ use crate::failure::Failure;
 use crate::files::SIZE;
 use crate::peers;
 use crate::program::Program;
-use crate::sample::Sample;
 use crate::spread::Spread;
 
 /// What a program does.
@@ -52,7 +51,6 @@ pub(super) fn measure(
     work: &Work,
     library: &Library,
     turn: &Turn,
-    round: u32,
 ) -> Result<Taken, Failure> {
     let both = &programs.both;
     let program = Program { environment: both.environment(library), ..(work.program)(both) };
@@ -64,9 +62,9 @@ pub(super) fn measure(
     };
     let lab = programs.lab.as_ref().expect("there is a network where devices are opened");
     let limits = &programs.limits[usize::from(work.disk)];
-    let sample = lab.sample(&contestant, SIZE as usize, round, limits)?;
+    let sample = lab.sample(&contestant, SIZE as usize, limits)?;
     let mut taken = Taken { problems: sample.problems.clone(), ..Taken::default() };
-    taken.problems.extend(unaccounted(&sample));
+    taken.problems.extend(unaccounted(sample.delivered, sample.dropped, sample.accepted));
     taken.add(turn, "rate", sample.rate / 1e6);
     taken.add(turn, "lost", sample.lost as f64 * 100.0 / sample.accepted.max(1) as f64);
     // Where packets were lost, a packet has taken less time than it takes to deliver one.
@@ -86,11 +84,9 @@ pub(super) fn measure(
 }
 
 /// What the program has got, and what it says that it has not, is all that there was.
-fn unaccounted(sample: &Sample) -> Option<String> {
-    let Sample { delivered, dropped, accepted, .. } = sample;
+fn unaccounted(delivered: u64, dropped: Option<u64>, accepted: u64) -> Option<String> {
     let dropped = dropped.unwrap_or(0);
-    let told = delivered + dropped;
-    (told != *accepted)
+    (delivered + dropped != accepted)
         .then(|| format!("{delivered} captured and {dropped} reported as dropped of {accepted} packets"))
 }
 
@@ -129,13 +125,8 @@ mod tests {
 
     #[test]
     fn a_packet_is_captured_or_reported_as_dropped() {
-        let turn = |delivered, dropped| Sample {
-            delivered,
-            dropped,
-            accepted: 10,
-            ..Sample::empty("libpcap", 60, 1)
-        };
-        assert_eq!((unaccounted(&turn(10, Some(0))), unaccounted(&turn(7, Some(3)))), (None, None));
-        assert!(unaccounted(&turn(7, Some(2))).is_some() && unaccounted(&turn(9, None)).is_some());
+        let turn = |delivered, dropped| unaccounted(delivered, dropped, 10);
+        assert_eq!((turn(10, Some(0)), turn(7, Some(3))), (None, None));
+        assert!(turn(7, Some(2)).is_some() && turn(9, None).is_some());
     }
 }

@@ -227,7 +227,7 @@ impl Experiment for Programs {
     fn take(&mut self, turn: &Turn, round: u32) -> Result<Taken, Failure> {
         let job = self.jobs.iter().find(|job| job.series == turn.series).expect("turns are of jobs");
         match job.work {
-            Work::Live(work) => live::measure(self, work, job.library, turn, round),
+            Work::Live(work) => live::measure(self, work, job.library, turn),
             Work::File(work) => saved::measure(self, work, job.library, turn),
             // Most of a minute for libpcap.
             Work::Compile if job.library.name == SYSTEM.name && round != 1 => Ok(Taken::default()),

@@ -22,13 +22,12 @@ use std::path::PathBuf;
 use tempfile::TempDir;
 use weir_lab::Pair;
 
-use crate::bars::{Bar, Wanted};
+use crate::bars::Wanted;
 use crate::experiment::{About, Experiment, Judged, Outcome, Settings, Taken, Turn};
 use crate::failed;
 use crate::failure::Failure;
 use crate::libpcap::counter;
 use crate::process::busy;
-use crate::spread::Spread;
 use crate::tidy;
 use field::{Field, Held};
 use judge::Arrived;
@@ -154,15 +153,13 @@ fn bars(ours: &str, outcome: &Outcome) -> Vec<Judged> {
             Some((value, theirs.iter().find(|(number, _)| *number == round)?.1))
         })
     };
-    let rates = Spread::of(pairs("rate").map(|(ours, theirs)| ours / theirs));
-    let worst = |what: &str, values: Vec<f64>| {
-        Bar::worst(&format!("weir {ours}: {what}"), None, 0.0, "%", Spread::of(values)).into()
-    };
+    let rates = pairs("rate").map(|(ours, theirs)| ours / theirs);
+    let worst =
+        |what: &str, values: Vec<f64>| Judged::worst(&format!("weir {ours}: {what}"), 0.0, "%", values);
     let beyond = pairs("lost").map(|(ours, theirs)| ours - theirs).collect();
     let lost = of(ours, "lost").into_iter().map(|(_, lost)| lost).collect();
     vec![
-        Bar::new(&format!("weir {ours}: rate / libpcap's"), None, Wanted::AtLeast(1.0), "times", rates)
-            .into(),
+        Judged::new(&format!("weir {ours}: rate / libpcap's"), Wanted::AtLeast(1.0), "times", rates),
         worst("lost beyond libpcap's", beyond),
         worst("lost", lost),
     ]

@@ -3,14 +3,12 @@
 use std::path::Path;
 
 use super::DIFFERS;
-use crate::bars::Bar;
 use crate::contestants::{Contestant, Way, receiving};
 use crate::experiment::{About, Contest, Experiment, Settings};
 use crate::failed;
 use crate::failure::Failure;
 use crate::libpcap::counter::{self, Counted};
 use crate::program::{Counts, Program};
-use crate::sample::Sample;
 use crate::tidy;
 
 const SIZES: [u16; 4] = [88, 500, 1000, 1514];
@@ -52,6 +50,5 @@ pub(crate) fn make(settings: &Settings) -> Result<Box<dyn Experiment>, Failure> 
         versus: PASS.map(|ours| [ours, LIBPCAP].map(str::to_owned)).to_vec(),
         ..About::default()
     };
-    let judge = |_: &[Sample]| Vec::<Bar>::new();
-    Ok(Box::new(Contest::new(settings, about, contestants, &SIZES, dir, judge)?))
+    Ok(Box::new(Contest::new(settings, about, contestants, &SIZES, dir, |_| Vec::new())?))
 }

@@ -1,14 +1,13 @@
 //! Dumps to a file: the first 68 bytes of each packet, and whole packets.
 
 use super::{DIFFERS, Pair};
-use crate::bars::{Bar, Wanted};
+use crate::bars::Wanted;
 use crate::contestants::{Contestant, Way, ours};
-use crate::experiment::{About, Contest, Experiment, Settings};
+use crate::experiment::{About, Contest, Experiment, Judged, Outcome, Settings};
 use crate::failed;
 use crate::failure::Failure;
 use crate::peers;
 use crate::program::{Program, WEIR};
-use crate::sample::Sample;
 use crate::tidy;
 
 /// Of a frame. Each is longer than what is kept of it.
@@ -58,11 +57,10 @@ pub(crate) fn make(settings: &Settings) -> Result<Box<dyn Experiment>, Failure> 
 }
 
 /// Rates beside those of tcpdump.
-fn bars(samples: &[Sample]) -> Vec<Bar> {
+fn bars(outcome: &Outcome) -> Vec<Judged> {
     let bars = |name, contestants| {
-        let value = |ours: &Sample, theirs: &Sample| ours.rate / theirs.rate;
-        let pair = Pair { name, contestants, wanted: Wanted::AtLeast(1.0), unit: "times", value };
-        pair.bars(samples, &SIZES)
+        let (measure, wanted) = ("rate", Wanted::AtLeast(1.0));
+        Pair { name, contestants, measure, wanted, unit: "times", value: |times| times }.bars(outcome)
     };
     [
         bars("68 bytes: weir / tcpdump", [OURS[1], PEERS[0]]),

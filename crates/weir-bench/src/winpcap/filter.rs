@@ -136,13 +136,13 @@ impl Experiment for Filtering {
         FILTERS.iter().flat_map(of).collect()
     }
 
-    fn take(&mut self, turn: &Turn, round: u32) -> Result<Taken, Failure> {
+    fn take(&mut self, turn: &Turn, _round: u32) -> Result<Taken, Failure> {
         let filter = FILTERS.iter().find(|(instructions, _)| Some(*instructions) == turn.at);
         let (_, filter) = *filter.expect("turns are of filters");
         let mut all = contestants(&self.counting, filter).into_iter();
         let contestant = all.find(|contestant| contestant.name == turn.series);
         let contestant = contestant.expect("turns are of contestants");
-        let sample = self.lab.sample(&contestant, SIZE as usize, round, &self.limits)?;
+        let sample = self.lab.sample(&contestant, SIZE as usize, &self.limits)?;
         let received = if contestant.name == STACK { 0 } else { sample.delivered };
         let mut taken = Taken { problems: sample.problems.clone(), ..Taken::default() };
         if received + sample.dropped.unwrap_or_default() > 0 {

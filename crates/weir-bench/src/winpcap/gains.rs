@@ -2,14 +2,13 @@
 //!
 //! Only one thing changes between two captures that are compared. All are exclusive, since a stack would hide much of it.
 
-use super::{DIFFERS, Pair, time};
-use crate::bars::{Bar, Wanted};
+use super::{DIFFERS, Pair};
+use crate::bars::Wanted;
 use crate::contestants::{Contestant, limit, receive};
-use crate::experiment::{About, Contest, Experiment, Published, Settings};
+use crate::experiment::{About, Contest, Experiment, Judged, Outcome, Published, Settings, TIME};
 use crate::failed;
 use crate::failure::Failure;
 use crate::program::Program;
-use crate::sample::Sample;
 use crate::tidy;
 
 const SIZES: [u16; 2] = [60, 1514];
@@ -80,10 +79,10 @@ pub(crate) fn make(settings: &Settings) -> Result<Box<dyn Experiment>, Failure> 
 }
 
 /// Gains in percent, beside the published ones where these are of the same thing.
-fn bars(samples: &[Sample]) -> Vec<Bar> {
+fn bars(outcome: &Outcome) -> Vec<Judged> {
     let gain = |name, contestants, least| {
-        let value = |less: &Sample, more: &Sample| 100.0 * (time(more) / time(less) - 1.0);
-        Pair { name, contestants, wanted: Wanted::AtLeast(least), unit: "%", value }.bars(samples, &SIZES)
+        let (wanted, value) = (Wanted::AtLeast(least), |times: f64| 100.0 * (1.0 / times - 1.0));
+        Pair { name, contestants, measure: TIME, wanted, unit: "%", value }.bars(outcome)
     };
     [
         gain("gain: filter compiled, not interpreted", FILTERS, 8.0),

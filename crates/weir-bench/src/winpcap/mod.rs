@@ -16,9 +16,8 @@ pub(crate) mod gains;
 pub(crate) mod send;
 pub(crate) mod statistics;
 
-use crate::bars::{Bar, Wanted};
-use crate::sample::Sample;
-use crate::spread::Spread;
+use crate::bars::Wanted;
+use crate::experiment::{Judged, Outcome};
 
 /// What differs in all of them.
 const DIFFERS: &str = "Frames come from a veth pair at the rate of a processor, not from a wire of 100 Mbit/s; libpcap and tcpdump are in \
@@ -26,33 +25,25 @@ const DIFFERS: &str = "Frames come from a veth pair at the rate of a processor, 
 
 /// Two contestants that are compared round by round.
 struct Pair<'a> {
-    /// Of the bar.
+    /// Of the target.
     name: &'a str,
     contestants: [&'static str; 2],
+    measure: &'static str,
     wanted: Wanted,
     unit: &'static str,
-    value: fn(&Sample, &Sample) -> f64,
+    /// What is made of how many times the second the first is.
+    value: fn(f64) -> f64,
 }
 
 impl Pair<'_> {
-    /// A bar for each size of frames that was measured.
-    fn bars(&self, samples: &[Sample], sizes: &[u16]) -> Vec<Bar> {
-        let [one, other] = self.contestants;
-        let of = |name: &'static str, size: usize| {
-            samples.iter().filter(move |sample| sample.contestant == name && sample.size == size)
+    /// A target for each size of frames that was measured.
+    fn bars(&self, outcome: &Outcome) -> Vec<Judged> {
+        let bar = |size: f64| {
+            let ratios = outcome.ratios(self.contestants, self.measure, Some(size));
+            let name = format!("{}, {size} B", self.name);
+            let values = ratios.into_iter().map(self.value);
+            Some(Judged::new(&name, self.wanted, self.unit, values)).filter(|bar| bar.met.is_some())
         };
-        let bar = |size: usize| {
-            let values = of(one, size).filter_map(|sample| {
-                let other = of(other, size).find(|other| other.round == sample.round)?;
-                Some((self.value)(sample, other))
-            });
-            Some(Bar::new(self.name, Some(size), self.wanted, self.unit, Some(Spread::of(values)?)))
-        };
-        sizes.iter().filter_map(|&size| bar(size.into())).collect()
+        outcome.places().into_iter().flatten().filter_map(bar).collect()
     }
-}
-
-/// Processor time of a packet, in the kernel and in the application, nanoseconds.
-fn time(sample: &Sample) -> f64 {
-    sample.kernel_ns + sample.reader_ns.unwrap_or(0.0)
 }

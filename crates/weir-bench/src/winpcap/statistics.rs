@@ -3,15 +3,14 @@
 
 use std::path::Path;
 
-use super::{DIFFERS, Pair, time};
-use crate::bars::{Bar, Wanted};
+use super::{DIFFERS, Pair};
+use crate::bars::Wanted;
 use crate::contestants::{Contestant, Way, receiving};
-use crate::experiment::{About, Contest, Experiment, Settings};
+use crate::experiment::{About, Contest, Experiment, Judged, Outcome, Settings, TIME};
 use crate::failed;
 use crate::failure::Failure;
 use crate::libpcap::counter;
 use crate::program::Program;
-use crate::sample::Sample;
 use crate::stat::counting_by;
 use crate::tidy;
 
@@ -66,11 +65,12 @@ pub(crate) fn make(settings: &Settings) -> Result<Box<dyn Experiment>, Failure> 
 }
 
 /// Counting in the kernel takes less processor time than counting in user space.
-fn bars(samples: &[Sample]) -> Vec<Bar> {
+fn bars(outcome: &Outcome) -> Vec<Judged> {
     let bars = |(kernel, user): (&'static str, &'static str)| {
-        let value = |kernel: &Sample, user: &Sample| time(kernel) / time(user);
         let (name, wanted) = (format!("processor time of a packet: {kernel} / {user}"), Wanted::AtMost(1.0));
-        Pair { name: &name, contestants: [kernel, user], wanted, unit: "times", value }.bars(samples, &SIZES)
+        let contestants = [kernel, user];
+        Pair { name: &name, contestants, measure: TIME, wanted, unit: "times", value: |times| times }
+            .bars(outcome)
     };
     KERNEL.into_iter().zip(USER).flat_map(bars).collect()
 }
