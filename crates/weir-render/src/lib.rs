@@ -35,7 +35,7 @@
 //! - `lines`, `clock`, `naming`: lines, their timestamps, and the names in them.
 //! - `objects`, `details`: objects, and what they say of payloads.
 //! - `beneath`: the interfaces that one of a file stands for.
-//! - `units`: numbers as people read them.
+//! - `units`: numbers as people read them; `quantities`: with their unit, as people write them.
 //! - `harmless`, `json`: text from others, safe to print on a terminal.
 //!
 //! All text is appended to what the caller hands over. Nothing here reads, writes or asks anything: names come from a
@@ -51,6 +51,7 @@ pub mod json;
 mod lines;
 mod naming;
 mod objects;
+pub mod quantities;
 pub mod units;
 
 use std::io;
