@@ -1,37 +1,13 @@
-//! What has to be reached, and whether it is.
+//! What the capture contest has to reach, and whether it does.
 //!
 //! Rates and times are judged by their median over the rounds, each round compared with itself; losses and memory by the
 //! worst of all.
 
 use std::collections::BTreeSet;
-use std::fmt;
 
 use super::experiment::{Judged, Outcome};
 use super::spread::Spread;
-
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Wanted {
-    AtLeast(f64),
-    AtMost(f64),
-}
-
-impl Wanted {
-    pub(super) fn is_met(self, value: f64) -> bool {
-        match self {
-            Self::AtLeast(limit) => value >= limit,
-            Self::AtMost(limit) => value <= limit,
-        }
-    }
-}
-
-impl fmt::Display for Wanted {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::AtLeast(limit) => write!(f, ">= {limit}"),
-            Self::AtMost(limit) => write!(f, "<= {limit}"),
-        }
-    }
-}
+use super::wanted::Wanted;
 
 /// All targets of the capture contest, for all sizes of frames that were measured.
 pub(super) fn judge(outcome: &Outcome) -> Vec<Judged> {

@@ -17,13 +17,13 @@ use rustix::process::Pid;
 use tempfile::TempDir;
 use weir_lab::Traffic;
 
-use crate::bars::Wanted;
 use crate::experiment::{
     self, About, Better, Experiment, Judged, Measure, Outcome, Role, Series, Settings, Taken, Turn,
 };
 use crate::failure::Failure;
 use crate::process::Memory;
 use crate::program::{WEIR, find};
+use crate::wanted::Wanted;
 use crate::witness::Witness;
 use crate::{failed, tidy, units};
 

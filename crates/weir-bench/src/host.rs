@@ -8,7 +8,6 @@ use rustix::thread::{CpuSet, sched_setaffinity};
 use serde_json::Value;
 use weir_lab::{FrameSender, Network, Traffic, Veth};
 
-use crate::bars::Wanted;
 use crate::contestants::capture_on_host;
 use crate::experiment::{
     About, Better, Experiment, Judged, Measure, Outcome, Role, Series, Settings, Taken, Turn,
@@ -16,6 +15,7 @@ use crate::experiment::{
 use crate::failure::Failure;
 use crate::process::thread_time;
 use crate::program::{Counts, Program, Reader, installed};
+use crate::wanted::Wanted;
 use crate::{failed, iperf, peers, units};
 
 /// Bytes of the small packets.

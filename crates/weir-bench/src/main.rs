@@ -47,6 +47,7 @@ mod tidy;
 mod trials;
 mod units;
 mod versions;
+mod wanted;
 mod winpcap;
 mod wirecap;
 mod witness;
@@ -205,13 +206,13 @@ fn run(cli: &Cli) -> Result<(), Failure> {
         What::CompileOnce(args) => filter::run_once(args),
         What::Document(args) => experiment::document(args, list::ALL),
         What::Filter(how) => how.run(how.settings(), &["filter"], list::ALL),
-        What::Forward(args) => forward::run(args),
+        What::Forward(args) => forward::run(args, list::ALL),
         What::Host(args) => args.how.run(args.settings(), &["host"], list::ALL),
         What::Intercept(args) => methods::intercept(args),
-        What::Libpcap(args) => libpcap::run(args),
+        What::Libpcap(args) => libpcap::run(args, list::ALL),
         What::List => list::list(),
-        What::Look(args) => look::run(args),
-        What::Queues(args) => queues::run(args),
+        What::Look(args) => look::run(args, list::ALL),
+        What::Queues(args) => queues::run(args, list::ALL),
         What::Read(args) => args.how.run(args.settings(), &["read"], list::ALL),
         What::Replay(how) => how.run(how.settings(), &["replay"], list::ALL),
         What::Run(args) => experiment::run(args, list::ALL),

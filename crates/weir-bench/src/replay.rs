@@ -22,7 +22,6 @@ use weir::traffic::{Description, Order, Sizes, Tables};
 use weir_bpf::lab::Verdict;
 use weir_lab::{Hook, Network, Veth};
 
-use crate::bars::Wanted;
 use crate::experiment::{
     About, Better, Experiment, Judged, Measure, Outcome, Role, Series, Settings, Taken, Turn,
 };
@@ -31,6 +30,7 @@ use crate::program::{READER_CPU, WEIR, find, installed};
 use crate::sample::GENERATOR_CPU;
 use crate::send::{PATIENCE, watched};
 use crate::spread::percentile;
+use crate::wanted::Wanted;
 use crate::{failed, tidy, units};
 
 /// A program and its arguments, without file and interface.

@@ -26,7 +26,6 @@ use weir_bpf::lab::{TransmitAll, Verdict};
 use weir_lab::{Hook, Network, Traffic, Veth};
 use weir_sys::testrun;
 
-use crate::bars::Wanted;
 use crate::experiment::{
     self, About, Axis, Better, Experiment, Judged, Measure, Outcome, Role, Series, Settings, Taken,
 };
@@ -37,6 +36,7 @@ use crate::program::find;
 use crate::sample::GENERATOR_CPU;
 use crate::tidy;
 use crate::units;
+use crate::wanted::Wanted;
 
 /// A way to send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -15,7 +15,6 @@ use std::time::Duration;
 use serde::Deserialize;
 use weir_lab::Verdict;
 
-use crate::bars::Wanted;
 use crate::contestants::{Contestant, Way};
 use crate::experiment::{About, Contest, Experiment, Judged, Outcome, Settings, TIME};
 use crate::failed;
@@ -24,6 +23,7 @@ use crate::files::SIZE;
 use crate::libpcap::counter;
 use crate::program::{Counts, Program, WEIR};
 use crate::tidy;
+use crate::wanted::Wanted;
 
 /// The name of a filter says what it matches of the frames: all of them, or none.
 const FILTERS: [&str; 10] = [

@@ -10,7 +10,6 @@ use rustix::thread::{CpuSet, sched_setaffinity};
 use weir::{Capture, SourceChoice};
 use weir_lab::{FrameSender, Generator, Rate, SendReport, Traffic};
 
-use crate::bars::Wanted;
 use crate::contestants;
 use crate::experiment::{
     About, Better, Experiment, Judged, Measure, Outcome, Role, Series, Settings, Taken, Turn,
@@ -21,6 +20,7 @@ use crate::program::{READER_CPU, WEIR, find};
 use crate::sample::{GENERATOR_CPU, Lab};
 use crate::savefile::Packets;
 use crate::spread::Spread;
+use crate::wanted::Wanted;
 use crate::witness::Witness;
 
 /// Bytes of a frame.

@@ -116,8 +116,8 @@ impl Hook {
     /// may have another build: the first four stay.
     pub(crate) fn outcome(self, verdict: Verdict) -> u32 {
         match verdict {
-            Verdict::ACCEPT => HOOKS * self.index(),
-            Verdict::REFUSE => HOOKS * self.index() + 1,
+            Verdict::ACCEPT => 2 * self.index(),
+            Verdict::REFUSE => 2 * self.index() + 1,
             Verdict(number) => HOOKS * u32::from(number) + self.index(),
         }
     }

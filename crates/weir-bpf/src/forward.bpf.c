@@ -188,7 +188,7 @@ static __always_inline int pass_by(struct xdp_md *ctx)
 	return XDP_PASS;
 }
 
-/* All receive queues are. */
+/* All receive queues are chosen. */
 static __always_inline bool is_chosen(struct xdp_md *ctx)
 {
 	return true;

@@ -145,7 +145,7 @@ impl Dissector {
         self.read(resolve, names, link_type, Bytes::new(data, original_len as usize), line, None)
     }
 
-    /// Does what [`packet_among`](Self::packet_among) does, and hands out the payloads of TCP and UDP that it comes by, the
+    /// Does what [`packet_among`](Self::packet_among) does, and hands out the payloads of TCP and UDP that it finds, the
     /// outermost first. `read` returns the protocol that it recognises; [`Facts::protocol`] can be one that no line names.
     pub fn packet_with_segments(
         &mut self,

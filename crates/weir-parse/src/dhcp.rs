@@ -81,7 +81,7 @@ pub struct Dhcp {
     pub response: bool,
     /// Hardware address of the client.
     pub client_mac: Option<Placed<Vec<u8>>>,
-    /// The address that the client has. `None` if it is 0.0.0.0; so are the next three.
+    /// The address that the client has. `None` if it is 0.0.0.0, as with the next three.
     pub client_address: Option<Placed<Ipv4Addr>>,
     /// The address that the client gets.
     pub your_address: Option<Placed<Ipv4Addr>>,

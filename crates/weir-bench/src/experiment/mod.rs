@@ -33,10 +33,10 @@ use std::time::Duration;
 use clap::ValueEnum;
 use weir_lab::{Network, Veth};
 
-use crate::bars::Wanted;
 use crate::failed;
 use crate::failure::Failure;
 use crate::spread::Spread;
+use crate::wanted::Wanted;
 
 /// One that can be run by its name.
 pub(crate) struct Entry {

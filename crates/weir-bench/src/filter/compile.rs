@@ -14,10 +14,10 @@ use weir_filter::emit::ebpf::{self, Context, Ending};
 use weir_judge::{Libpcap, Setup};
 
 use super::compile;
-use crate::bars::Wanted;
 use crate::experiment::{Judged, Outcome, Taken, Turn};
 use crate::failed;
 use crate::failure::Failure;
+use crate::wanted::Wanted;
 
 /// The process that compiles once.
 #[derive(Debug, Args)]

@@ -14,11 +14,11 @@ use weir::{Account, Capture, Error, Filter, Packet, SourceChoice};
 use weir_lab::{Generator, Network, SendReport, SequenceCheck, Traffic, Veth};
 
 use super::ctl;
-use crate::bars::Wanted;
 use crate::experiment::{self, Judged, Outcome, Taken};
 use crate::failure::Failure;
 use crate::process::thread_time;
 use crate::spread::Spread;
+use crate::wanted::Wanted;
 
 /// Both want all of the traffic: what is missing was lost in an exchange.
 const SAME: [&str; 2] = ["udp", "ip and not tcp port 443"];

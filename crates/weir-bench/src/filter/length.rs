@@ -5,9 +5,9 @@ use weir_filter::emit::cbpf::{Target, emit};
 use weir_judge::{Libpcap, Program, Setup, corpus};
 
 use super::{CORPUS, compile};
-use crate::bars::Wanted;
 use crate::experiment::{Judged, Outcome, Taken, Turn};
 use crate::style;
+use crate::wanted::Wanted;
 
 /// One more instruction in ten is the most that an expression may have.
 const LONGEST: f64 = 1.1;

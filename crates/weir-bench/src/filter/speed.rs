@@ -9,10 +9,10 @@ use weir_judge::{Libpcap, Setup};
 use weir_native::Native;
 
 use super::compile;
-use crate::bars::Wanted;
 use crate::experiment::{Judged, Outcome, Taken, Turn};
 use crate::failure::Failure;
 use crate::process::thread_time;
+use crate::wanted::Wanted;
 
 /// What people filter by.
 pub(super) const EXPRESSIONS: [&str; 6] = [

@@ -16,11 +16,11 @@ use weir_sys::bpf::program::{self, ProgramKind};
 use weir_sys::testrun;
 
 use super::compile;
-use crate::bars::Wanted;
 use crate::experiment::{Judged, Outcome};
 use crate::failure::Failure;
 use crate::process::thread_time;
 use crate::spread::Spread;
+use crate::wanted::Wanted;
 
 const TYPICAL: &str = "tcp port 443 and net 10.0.0.0/8";
 /// `r0 = 10; exit`, as struct bpf_insn.

@@ -26,14 +26,15 @@ use weir::forward::{Packet, Verdict};
 use weir_lab::{Generator, Hook, Network, Traffic, Verdict as Hooked, Veth};
 
 use self::bare::{Loop, Ways};
-use crate::bars::Wanted;
 use crate::experiment::{
-    self, About, Better, Experiment, Found, Judged, Measure, Outcome, Role, Series, Settings, Taken, Turn,
+    self, About, Better, Entry, Experiment, Found, Judged, Measure, Outcome, Role, Series, Settings, Taken,
+    Turn,
 };
 use crate::failure::Failure;
 use crate::process::{cpu_time, ksoftirqd};
 use crate::spread::Spread;
-use crate::{create, failed, list, save, units};
+use crate::wanted::Wanted;
+use crate::{create, failed, save, units};
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:
@@ -59,14 +60,14 @@ pub(crate) struct ForwardArgs {
 }
 
 /// Runs the command.
-pub(crate) fn run(args: &ForwardArgs) -> Result<(), Failure> {
+pub(crate) fn run(args: &ForwardArgs, all: &'static [Entry]) -> Result<(), Failure> {
     match args.check {
         Some(time) => {
             let json = create(args.timed.how.json())?;
             let report = check::run(time)?;
             json.map_or(Ok(()), |(path, file)| save(path, file, &report))
         }
-        None => args.timed.how.run(args.timed.settings(), &["forward"], list::ALL),
+        None => args.timed.how.run(args.timed.settings(), &["forward"], all),
     }
 }
 

@@ -4,11 +4,11 @@ use serde::Deserialize;
 
 use super::Programs;
 use super::both::{Library, SYSTEM, WEIR};
-use crate::bars::Wanted;
 use crate::experiment::{Judged, Outcome, Taken, Turn};
 use crate::failed;
 use crate::failure::Failure;
 use crate::spread::Spread;
+use crate::wanted::Wanted;
 
 /// What is asked for is asked for this many hosts.
 pub(super) const HOSTS: u32 = 1000;

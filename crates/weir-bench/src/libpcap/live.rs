@@ -2,7 +2,6 @@
 
 use super::both::{Both, EXCLUSIVE, Library, PACKET, PASS, SYSTEM};
 use super::{Part, Programs};
-use crate::bars::Wanted;
 use crate::contestants::{Contestant, Way};
 use crate::experiment::{Judged, Outcome, Taken, Turn};
 use crate::failure::Failure;
@@ -10,6 +9,7 @@ use crate::files::SIZE;
 use crate::peers;
 use crate::program::Program;
 use crate::spread::Spread;
+use crate::wanted::Wanted;
 
 /// What a program does.
 pub(super) struct Work {

@@ -20,12 +20,12 @@ use clap::{Args, ValueEnum};
 
 use self::both::{Both, Library, SYSTEM};
 use crate::experiment::{
-    self, About, Better, Experiment, Judged, Measure, Outcome, Role, Series, Settings, Taken, Turn,
+    self, About, Better, Entry, Experiment, Judged, Measure, Outcome, Role, Series, Settings, Taken, Turn,
 };
+use crate::failed;
 use crate::failure::Failure;
 use crate::program::find;
 use crate::sample::{Lab, Limits};
-use crate::{failed, list};
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:
@@ -80,7 +80,7 @@ enum Part {
 }
 
 /// Runs the command.
-pub(crate) fn run(args: &LibpcapArgs) -> Result<(), Failure> {
+pub(crate) fn run(args: &LibpcapArgs, all: &'static [Entry]) -> Result<(), Failure> {
     let settings = Settings {
         packets: args.packets,
         only: experiment::names(&args.only),
@@ -89,7 +89,7 @@ pub(crate) fn run(args: &LibpcapArgs) -> Result<(), Failure> {
         library: args.library.clone(),
         ..args.timed.settings()
     };
-    args.timed.how.run(settings, &["libpcap"], list::ALL)
+    args.timed.how.run(settings, &["libpcap"], all)
 }
 
 /// A program and its work on one library.

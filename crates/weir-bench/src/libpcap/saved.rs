@@ -11,13 +11,13 @@ use weir_lab::Traffic;
 use super::Programs;
 use super::both::{Both, Library, SYSTEM, WEIR};
 use super::counter::Counted;
-use crate::bars::Wanted;
 use crate::experiment::{Judged, Outcome, Taken, Turn};
 use crate::failed;
 use crate::failure::Failure;
 use crate::files::{SIZE, write_pcap};
 use crate::spread::Spread;
 use crate::tidy;
+use crate::wanted::Wanted;
 use crate::witness::Witness;
 
 /// What a program does with the file.

@@ -9,7 +9,6 @@ use serde_json::Value;
 use weir_lab::Rate;
 
 use super::Look;
-use crate::bars::Wanted;
 use crate::experiment::{Judged, Outcome, Taken, Turn};
 use crate::failed;
 use crate::failure::Failure;
@@ -18,6 +17,7 @@ use crate::program::{Counts, Program, WEIR};
 use crate::sample::Lab;
 use crate::tidy;
 use crate::units;
+use crate::wanted::Wanted;
 
 /// Bytes of a frame.
 const SIZE: usize = 60;

@@ -11,13 +11,13 @@ use weir_lab::{FrameSender, Traffic};
 
 use super::Look;
 use super::lines::program;
-use crate::bars::Wanted;
 use crate::experiment::{Judged, Outcome, Taken, Turn};
 use crate::failed;
 use crate::failure::Failure;
 use crate::program::{Program, WEIR};
 use crate::sample::{GENERATOR_CPU, Lab};
 use crate::spread::percentile;
+use crate::wanted::Wanted;
 
 /// Bytes of a frame.
 const SIZE: usize = 60;

@@ -18,10 +18,9 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 
 use crate::experiment::{
-    self, About, Better, Experiment, Judged, Measure, Outcome, Role, Series, Settings, Taken, Turn,
+    self, About, Better, Entry, Experiment, Judged, Measure, Outcome, Role, Series, Settings, Taken, Turn,
 };
 use crate::failure::Failure;
-use crate::list;
 use crate::program::installed;
 use crate::sample::Lab;
 use crate::units;
@@ -68,10 +67,10 @@ enum Part {
 }
 
 /// Runs the command.
-pub(crate) fn run(args: &LookArgs) -> Result<(), Failure> {
+pub(crate) fn run(args: &LookArgs, all: &'static [Entry]) -> Result<(), Failure> {
     let (duration, dir) = (args.duration, args.dir.clone());
     let settings = Settings { duration, dir, only: experiment::names(&args.only), ..args.how.settings() };
-    args.how.run(settings, &["look"], list::ALL)
+    args.how.run(settings, &["look"], all)
 }
 
 /// The network, and how to measure.

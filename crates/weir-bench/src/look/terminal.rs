@@ -7,7 +7,6 @@ use std::process::Stdio;
 use super::Look;
 use super::lines::program;
 use super::pty::Terminal;
-use crate::bars::Wanted;
 use crate::experiment::{Judged, Outcome, Taken, Turn};
 use crate::failed;
 use crate::failure::Failure;
@@ -15,6 +14,7 @@ use crate::peers::leading;
 use crate::program::{Counts, Program, WEIR};
 use crate::spread::Spread;
 use crate::tidy;
+use crate::wanted::Wanted;
 use crate::witness::Witness;
 
 /// Bytes of a frame.

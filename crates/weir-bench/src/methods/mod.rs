@@ -22,13 +22,13 @@ use std::path::PathBuf;
 use tempfile::TempDir;
 use weir_lab::Pair;
 
-use crate::bars::Wanted;
 use crate::experiment::{About, Experiment, Judged, Outcome, Settings, Taken, Turn};
 use crate::failed;
 use crate::failure::Failure;
 use crate::libpcap::counter;
 use crate::process::busy;
 use crate::tidy;
+use crate::wanted::Wanted;
 use field::{Field, Held};
 use judge::Arrived;
 use method::Method;

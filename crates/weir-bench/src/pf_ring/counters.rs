@@ -13,7 +13,6 @@ use rustix::process::Pid;
 use weir_lab::{Generator, Port, SendReport, Traffic};
 
 use super::readers::{self, Reader};
-use crate::bars::Wanted;
 use crate::experiment::{
     About, Axis, Better, Experiment, Judged, Measure, Outcome, Published, Series, Settings, Taken, Turn,
 };
@@ -23,6 +22,7 @@ use crate::files::SIZE;
 use crate::libpcap::both::Both;
 use crate::process::{cpu_time, named};
 use crate::sample::{GENERATOR_CPU, Lab};
+use crate::wanted::Wanted;
 
 /// What is added to the name of a series where NAPI has threads.
 const THREADED: &str = "-threaded";

@@ -13,12 +13,12 @@ use weir_lab::{Checker, Traffic};
 use super::Of;
 use super::field::{Field, QUEUES, SIZE, settle};
 use super::threads::Threads;
-use crate::bars::Wanted;
 use crate::experiment::{Judged, Outcome, Taken};
 use crate::failed;
 use crate::failure::Failure;
 use crate::process::Memory;
 use crate::units;
+use crate::wanted::Wanted;
 
 const HELD: &str = "burst, handler held up";
 const HALF: &str = "burst, handler half as fast";

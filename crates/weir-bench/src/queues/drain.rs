@@ -7,11 +7,11 @@ use weir::{Order, Plan};
 use super::Of;
 use super::field::{Check, Field, SIZE, settle};
 use super::threads::Threads;
-use crate::bars::Wanted;
 use crate::experiment::{Judged, Outcome, Taken};
 use crate::failed;
 use crate::failure::Failure;
 use crate::spread::Spread;
+use crate::wanted::Wanted;
 
 /// One turn.
 struct Sample {

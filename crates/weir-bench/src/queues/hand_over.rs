@@ -8,12 +8,12 @@ use weir::{Handler, Plan};
 
 use super::Of;
 use super::field::{Field, PATIENCE, packets_of, settle};
-use crate::bars::Wanted;
 use crate::experiment::{Judged, Outcome, Taken};
 use crate::failed;
 use crate::failure::Failure;
 use crate::process::thread_time;
 use crate::spread::Spread;
+use crate::wanted::Wanted;
 
 /// Bytes of a chunk.
 const SMALL: u32 = 4 << 10;

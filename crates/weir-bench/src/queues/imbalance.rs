@@ -8,12 +8,12 @@ use super::Of;
 use super::drain::rate_of_one;
 use super::field::{Check, Field, SIZE, settle};
 use super::threads::Threads;
-use crate::bars::Wanted;
 use crate::experiment::{Judged, Outcome, Taken};
 use crate::failed;
 use crate::failure::Failure;
 use crate::process::stolen;
 use crate::units;
+use crate::wanted::Wanted;
 
 /// One turn.
 struct Sample {

@@ -27,10 +27,10 @@ use weir_lab::Veth;
 
 use self::field::{Field, QUEUES};
 use crate::experiment::{
-    self, About, Better, Experiment, Judged, Measure, Outcome, Role, Series, Settings, Taken, Turn,
+    self, About, Better, Entry, Experiment, Judged, Measure, Outcome, Role, Series, Settings, Taken, Turn,
 };
 use crate::failure::Failure;
-use crate::{list, units};
+use crate::units;
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:
@@ -64,9 +64,9 @@ pub(super) struct QueuesArgs {
 }
 
 /// Runs the command.
-pub(super) fn run(args: &QueuesArgs) -> Result<(), Failure> {
+pub(super) fn run(args: &QueuesArgs, all: &'static [Entry]) -> Result<(), Failure> {
     let settings = Settings { duration: args.duration, load: Some(args.load), ..args.how.settings() };
-    args.how.run(settings, &["queues"], list::ALL)
+    args.how.run(settings, &["queues"], all)
 }
 
 struct Queues {

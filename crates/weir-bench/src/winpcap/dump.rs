@@ -1,7 +1,6 @@
 //! Dumps to a file: the first 68 bytes of each packet, and whole packets.
 
 use super::{DIFFERS, Pair};
-use crate::bars::Wanted;
 use crate::contestants::{Contestant, Way, ours};
 use crate::experiment::{About, Contest, Experiment, Judged, Outcome, Settings};
 use crate::failed;
@@ -9,6 +8,7 @@ use crate::failure::Failure;
 use crate::peers;
 use crate::program::{Program, WEIR};
 use crate::tidy;
+use crate::wanted::Wanted;
 
 /// Of a frame. Each is longer than what is kept of it.
 const SIZES: [u16; 3] = [88, 500, 1514];

@@ -3,13 +3,13 @@
 //! Only one thing changes between two captures that are compared. All are exclusive, since a stack would hide much of it.
 
 use super::{DIFFERS, Pair};
-use crate::bars::Wanted;
 use crate::contestants::{Contestant, limit, receive};
 use crate::experiment::{About, Contest, Experiment, Judged, Outcome, Published, Settings, TIME};
 use crate::failed;
 use crate::failure::Failure;
 use crate::program::Program;
 use crate::tidy;
+use crate::wanted::Wanted;
 
 const SIZES: [u16; 2] = [60, 1514];
 /// Every frame matches after each of its tests.

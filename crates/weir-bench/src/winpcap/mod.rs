@@ -16,8 +16,8 @@ pub(crate) mod gains;
 pub(crate) mod send;
 pub(crate) mod statistics;
 
-use crate::bars::Wanted;
 use crate::experiment::{Judged, Outcome};
+use crate::wanted::Wanted;
 
 /// What differs in all of them.
 const DIFFERS: &str = "Frames come from a veth pair at the rate of a processor, not from a wire of 100 Mbit/s; libpcap and tcpdump are in \

@@ -4,7 +4,6 @@
 use std::path::Path;
 
 use super::{DIFFERS, Pair};
-use crate::bars::Wanted;
 use crate::contestants::{Contestant, Way, receiving};
 use crate::experiment::{About, Contest, Experiment, Judged, Outcome, Settings, TIME};
 use crate::failed;
@@ -13,6 +12,7 @@ use crate::libpcap::counter;
 use crate::program::Program;
 use crate::stat::counting_by;
 use crate::tidy;
+use crate::wanted::Wanted;
 
 /// That of the frames by which the counting program is checked.
 const SIZES: [u16; 1] = [60];

@@ -16,12 +16,12 @@ use super::pace::{Over, Pace};
 use super::rings::{self, Kind};
 use super::simulate::engine::{Arrival, Design};
 use super::trace::{STEP, Trace};
-use crate::bars::Wanted;
 use crate::experiment::{About, Experiment, Found, Judged, Outcome, Settings, Taken, Turn};
 use crate::failed;
 use crate::failure::Failure;
 use crate::queues::{Check, Threads, settle};
 use crate::sample::GENERATOR_CPU;
+use crate::wanted::Wanted;
 
 /// Of a frame whose record is as long as a cell of WireCAP.
 const FRAME: usize = 2016;

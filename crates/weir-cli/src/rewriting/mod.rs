@@ -19,7 +19,7 @@ use crate::style;
 pub(crate) struct RewritingArgs {
     /// Set the MAC address that packets go to.
     ///
-    /// Packets without an Ethernet header, from captures on `any`, tunnels or loopback interfaces, get one. Packets to
+    /// Packets without an Ethernet header, from captures on `any`, tunnels, loopback interfaces, 802.11 or PPP, get one. Packets to
     /// multicast groups or to everybody keep, or get, the address of the group.
     #[arg(hide_short_help = true, long, value_name = "MAC", value_parser = mac)]
     dst_mac: Option<[u8; 6]>,

@@ -39,7 +39,7 @@ impl Segment<'_> {
 }
 
 impl Printer<'_> {
-    /// Hands a payload to who reads them. `sequence`: the number of its first byte.
+    /// Passes a payload to its reader. `sequence`: the number of its first byte.
     pub(crate) fn read_segment(&mut self, segment: &Segment<'_>, sequence: Option<u32>) {
         let Some(read) = self.segments.as_deref_mut() else { return };
         let Segment { protocol, around, source, destination, payload } = *segment;

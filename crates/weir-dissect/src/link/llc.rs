@@ -7,7 +7,7 @@ use crate::base::text::put;
 use crate::registry::ethertypes::{self, LARGEST_LENGTH};
 use crate::registry::llc;
 
-/// Cisco's bridges, behind which EtherTypes are as behind 0 (tcpdump knows them, too).
+/// Bridges (IEEE 802.1H), which tcpdump calls Cisco's: EtherTypes follow as behind 0.
 const BRIDGES: u32 = 0xf8;
 const SNAP: u8 = 0xaa;
 /// Control field of unnumbered information.

@@ -231,6 +231,11 @@ pub fn begin_of_wlan(link_type: u16, frame: &[u8]) -> Option<usize> {
     }
 }
 
+/// Returns who sent a data frame of 802.11 and who is to have it, behind any number of access points.
+pub fn ends_of_wlan(link_type: u16, frame: &[u8]) -> Option<[[u8; 6]; 2]> {
+    wlan::ends(frame, begin_of_wlan(link_type, frame)?)
+}
+
 /// Returns the outermost VLAN tag of a frame, even if what it carries is cut.
 #[inline]
 pub fn outermost_tag(link_type: u16, frame: &[u8]) -> Option<Tag> {

@@ -20,6 +20,24 @@ const AGGREGATE: u8 = 0x80;
 /// In the sequence control: the number of the fragment.
 const FRAGMENT: u8 = 0x0f;
 
+/// Returns the source and the destination of the data frame that begins at `at` (IEEE 802.11-2020, table 9-30).
+pub(super) fn ends(frame: &[u8], at: usize) -> Option<[[u8; 6]; 2]> {
+    const ENTERS: u16 = 0x0100;
+    const LEAVES: u16 = 0x0200;
+    let control = le16(frame, at)?;
+    if control & TYPE != DATA {
+        return None;
+    }
+    let address = |offset| frame.get(at + offset..)?.first_chunk().copied();
+    let (first, second, third) = (address(4)?, address(10)?, address(16)?);
+    Some(match control & BETWEEN {
+        0 => [second, first],
+        ENTERS => [second, third],
+        LEAVES => [third, first],
+        _ => [address(24)?, third],
+    })
+}
+
 pub(super) fn frame(frame: &[u8]) -> Found {
     behind(frame, 0, false)
 }

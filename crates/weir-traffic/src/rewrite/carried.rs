@@ -27,6 +27,7 @@ pub(super) fn carried(link_type: u16, frame: &[u8]) -> Option<Carried> {
         0x88e7 => Some(Carried::Packet("802.1ah")),
         0x88cc => Some(Carried::Message("LLDP")),
         // A length: the EtherType is behind the headers of LLC and SNAP.
+        ..ethertype::FIRST if packet.starts_with(&[6, 6, 3]) => Some(Carried::Packet("802.2")),
         ..ethertype::FIRST if packet.starts_with(&[0xaa, 0xaa, 3]) => match be16(packet, 6)? {
             IPV4 | IPV6 => Some(Carried::Packet("SNAP")),
             0x2000 => Some(Carried::Message("CDP")),
@@ -124,6 +125,7 @@ mod tests {
             (100, &[0xaa, 0xaa, 3, 0, 0, 0xc, 0x20, 0], Some(Message("CDP"))),
             (100, &[0xaa, 0xaa, 3, 0, 0, 0, 9, 9], None),
             (100, &[0x42, 0x42, 3, 0, 0, 0, 8, 0], None),
+            (100, &[6, 6, 3, 0x45], Some(Packet("802.2"))),
             (1536, &[0xaa, 0xaa, 3, 0, 0, 0, 8, 0], None),
             (0x1234, &[], None),
         ] {

@@ -5,7 +5,7 @@ use weir_packet::link;
 use weir_packet::link_type::NFLOG;
 use weir_packet::protocol::TCP;
 
-use super::complete;
+use super::{complete, trailer};
 use crate::checksum::sum;
 use crate::layout::{Layout, network};
 
@@ -55,8 +55,11 @@ struct Plan<'a> {
 impl<'a> Plan<'a> {
     fn of(link_type: u16, frame: &'a [u8], longest: usize) -> Option<Self> {
         let (IPV4 | IPV6, network) = network(link_type, frame)? else { return None };
-        // The header of a session has a length, too, and so has the attribute that is a packet.
-        if link_type == NFLOG || link::payload(link_type, frame)?.behind_tags(frame).kind == PPPOE {
+        // The header of a session has a length, too, and so has the attribute that is a packet; 802.11 may have a checksum.
+        if link_type == NFLOG
+            || trailer::covered(link_type, frame).is_some()
+            || link::payload(link_type, frame)?.behind_tags(frame).kind == PPPOE
+        {
             return None;
         }
         let packet = frame.get(network..)?;

@@ -92,7 +92,10 @@ impl Told {
             _ => {
                 let (kind, begin) = network(link_type, packet)?;
                 let kind = of_ethernet(kind, packet.get(begin..)?)?;
-                return Some(Self { kind, begin, source: None, to_all: false });
+                let ends = link::ends_of_wlan(link_type, packet);
+                let to_all = ends.is_some_and(|[_, destination]| destination == BROADCAST);
+                let to_all = to_all || asks(packet, kind, begin);
+                return Some(Self { kind, begin, source: ends.map(|[source, _]| source), to_all });
             }
         };
         let [sent_as, hardware, length, address] = fields;
@@ -100,10 +103,14 @@ impl Told {
         let kind = of_ethernet(be16(packet, if link_type == COOKED { 14 } else { 0 })?, carried)?;
         let is_ethernet = be16(packet, hardware)? == ARPHRD_ETHER;
         let source = packet[address..].first_chunk().copied().filter(|_| is_ethernet && packet[length] == 6);
-        // An ARP request of this host's own does not say that it went to everybody.
-        let asks = kind == ARP && be16(packet, begin + 6) == Some(1);
-        Some(Self { kind, begin, source, to_all: packet[sent_as] == PACKET_BROADCAST || asks })
+        let to_all = packet[sent_as] == PACKET_BROADCAST || asks(packet, kind, begin);
+        Some(Self { kind, begin, source, to_all })
     }
+}
+
+/// Returns whether this is an ARP request: one of this host's own does not say that it went to everybody.
+fn asks(packet: &[u8], kind: u16, begin: usize) -> bool {
+    kind == ARP && be16(packet, begin + 6) == Some(1)
 }
 
 /// Returns the address of the group that the IP packet in a frame goes to.
@@ -148,6 +155,8 @@ mod tests {
         let cooked_2 = |sent_as: u8, kind: [u8; 2]| {
             [&kind[..], &[0, 0, 0, 0, 0, 7, 0, 1, sent_as, 6], &NAMED, &[0; 2]].concat()
         };
+        // To an access point, or from it: the other end is the third.
+        let wlan = |way: u8| [&[8, way, 0, 0][..], &BROADCAST, &NAMED, &GIVEN, &[0, 0]].concat();
         let loopback = [&[0, 0, 3, 4, 0, 6][..], &[0; 8], &[8, 0]].concat();
         let tag = [0, 7, 8, 0];
         let asks = [&[0, 1, 8, 0, 6, 4, 0, 1][..], &[0; 20]].concat();
@@ -159,8 +168,9 @@ mod tests {
             (0, vec![&[2, 0, 0, 0], &single], TO, OWN, [8, 0], &single),
             (108, vec![&[0, 0, 0, 30], &ipv6([2; 16])], TO, OWN, [0x86, 0xdd], &ipv6([2; 16])),
             (9, vec![&[0x21], &group], group_of, OWN, [8, 0], &group),
-            (105, vec![&[8], &[0; 23], &[0xaa, 0xaa, 3, 0, 0, 0, 8, 6], &asks], TO, OWN, [8, 6], &asks),
-            (105, vec![&[8], &[0; 23], &[0x42, 0x42, 3]], TO, OWN, [0, 3], &[0x42, 0x42, 3]),
+            (105, vec![&wlan(1), &[0xaa, 0xaa, 3, 0, 0, 0, 8, 6], &asks], BROADCAST, NAMED, [8, 6], &asks),
+            (105, vec![&wlan(1), &[0xaa, 0xaa, 3, 0, 0, 0, 8, 0], &single], TO, NAMED, [8, 0], &single),
+            (105, vec![&wlan(2), &[0x42, 0x42, 3]], BROADCAST, GIVEN, [0, 3], &[0x42, 0x42, 3]),
             (101, vec![&group], group_of, OWN, [8, 0], &group),
             (101, vec![&ipv4([255; 4])], BROADCAST, OWN, [8, 0], &ipv4([255; 4])),
             (229, vec![&ipv6(all_nodes)], [0x33, 0x33, 0, 0, 0, 1], OWN, [0x86, 0xdd], &ipv6(all_nodes)),

@@ -21,7 +21,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use weir_packet::bytes::be16;
 use weir_packet::ethertype::{ARP, IPV4, IPV6, is_tag};
-use weir_packet::link_type::{ETHERNET, NFLOG};
+use weir_packet::link_type::{ETHERNET, NFLOG, PPI};
 use weir_packet::protocol::{ICMP, ICMPV6, IGMP, TCP, UDP, UDP_LITE};
 use weir_packet::{address, link};
 
@@ -65,9 +65,17 @@ impl Rewrite {
 
     /// Whether the header of a frame's link layer should change, and does not.
     fn keeps_link(&self, link_type: u16, frame: &[u8]) -> bool {
-        let has_addresses = || link_type == NFLOG || link::begin_of_wlan(link_type, frame).is_some();
-        let tags = matches!(self.tag, Some(Tag::Id(_) | Tag::Two(..))) && link_type != ETHERNET;
-        tags || !self.macs.is_empty() && has_addresses()
+        if link_type == ETHERNET {
+            return false;
+        }
+        let has_addresses =
+            || matches!(link_type, NFLOG | PPI) || link::begin_of_wlan(link_type, frame).is_some();
+        let tag = match self.tag {
+            None => false,
+            Some(Tag::None) => link::outermost_tag(link_type, frame).is_some(),
+            Some(Tag::Id(_) | Tag::Two(..)) => true,
+        };
+        tag || !self.macs.is_empty() && has_addresses()
     }
 
     fn maps_mac(&self, mac: &[u8]) -> bool {

@@ -50,16 +50,19 @@ impl Rewriter {
             COOKED_2 => [8, 11, 12],
             _ => return,
         };
-        if !self.is_strict() || frame.len() < address + 8 {
+        let changes = self.is_strict() || !self.rules.macs.is_empty();
+        if !changes || frame.len() < address + 8 {
             return;
         }
         let length = if link_type == COOKED { frame[length + 1] } else { frame[length] };
         let is_ethernet = be16(frame, kind) == Some(ARPHRD_ETHER) && length == 6;
-        match is_ethernet {
-            true => self.mac(&mut frame[address..address + 6]),
-            false => frame[address..address + 8].fill(0),
+        if is_ethernet {
+            self.mac(&mut frame[address..address + 6]);
         }
-        frame[address + 6..address + 8].fill(0);
+        if self.is_strict() {
+            let unknown = if is_ethernet { address + 6 } else { address };
+            frame[unknown..address + 8].fill(0);
+        }
     }
 
     /// Overwrites what is not understood, and what is behind a packet.
