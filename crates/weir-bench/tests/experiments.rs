@@ -108,8 +108,8 @@ fn balanced(name: &str, series: usize) -> Value {
     assert!(measured > law - 5.0 && (law - simulated).abs() < 1.0, "{told}");
     for (series, _, helped) in &helped {
         let is_advanced = series.starts_with("advanced-100") || series.starts_with("t-");
-        // Where the generator was too slow to fill a pool, nobody has to help.
-        assert!(!is_advanced || *helped > 0.0 || law < 1.0, "{series}: {told}");
+        // Where the generator was too slow to fill a pool by more than what is allowed above, nobody has to help.
+        assert!(!is_advanced || *helped > 0.0 || law < 5.0, "{series}: {told}");
         assert!(*helped == 0.0 || is_advanced || series.starts_with("advanced"), "{series}: {told}");
     }
     let pools = sent.iter().filter(|(series, ..)| !series.ends_with("ring")).count();
