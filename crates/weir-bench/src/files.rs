@@ -61,7 +61,7 @@ const PATIENCE: Duration = Duration::from_secs(300);
 #[derive(Debug)]
 struct Contestant {
     name: &'static str,
-    /// None is this program itself.
+    /// A name as `find` takes it.
     program: &'static str,
     package: &'static str,
     arguments: &'static [&'static str],

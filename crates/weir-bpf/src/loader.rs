@@ -67,7 +67,7 @@ impl Loader {
                     let program = hook.program(graph, sets.members, verdicts)?;
                     let words = sets.words(&program, |symbol| match symbol {
                         Symbol::Outcomes => outcomes.as_raw_fd(),
-                        other => unreachable!("an outcome counts, without {other}"),
+                        other => unreachable!("such a filter has no {other}"),
                     });
                     Ok(program::load(hook.kind(), NAME, &words)?)
                 };
@@ -151,7 +151,7 @@ impl BoundParts {
         let context = Context::XdpTagged { fragments, interface: Some(index) };
         let filter = ebpf::emit(graph, sets.members, context, ending)?;
         let filter =
-            sets.words(&filter, |symbol| unreachable!("it answers by what it returns, without {symbol}"));
+            sets.words(&filter, |symbol| unreachable!("a filter that returns its verdict has no {symbol}"));
         let put = |around: &[bpf_insn]| {
             let kind = ProgramKind::Xdp { fragments, bound_to: Some(index) };
             program::load(kind, NAME, &Code::new(around).with_room(&filter))

@@ -1,6 +1,9 @@
 //! Any input results in a line: no panic, limited length, safe for a terminal.
 #![forbid(unsafe_code)]
 
+#[allow(dead_code, reason = "the comparison with tcpdump needs the rest")]
+mod lines;
+
 use std::sync::LazyLock;
 
 use proptest::prelude::*;
@@ -29,15 +32,8 @@ fn frames() -> Vec<(u16, Vec<u8>)> {
         include_str!("systems.txt"),
         &named,
     ];
-    let lines = texts.into_iter().flat_map(str::lines).filter(|line| !line.starts_with('#'));
-    let frame = |line: &str| {
-        let mut fields = line.split(' ');
-        let link_type = fields.next().unwrap().parse().unwrap();
-        let digits: Vec<u8> = fields.nth(1).unwrap().bytes().filter(|digit| *digit != b'-').collect();
-        let byte = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap();
-        (link_type, digits.chunks(2).map(byte).collect())
-    };
-    lines.filter(|line| !line.starts_with('#')).map(frame).collect()
+    let all = texts.into_iter().flat_map(lines::frames);
+    all.map(|frame| (frame.link_type, frame.data)).collect()
 }
 
 fn all_options() -> impl Iterator<Item = Options> {

@@ -1,8 +1,12 @@
 //! The payloads that a line comes by are those that a walk finds without printing.
 #![forbid(unsafe_code)]
 
+#[allow(dead_code, reason = "the comparison with tcpdump needs the rest")]
+mod lines;
+
 use std::collections::BTreeSet;
 
+use lines::Frame;
 use weir_dissect::{Dissector, Names, Options};
 use weir_parse::segments;
 
@@ -35,20 +39,13 @@ fn a_line_comes_by_the_segments_that_a_walk_finds() {
         include_str!("systems.txt"),
     ];
     let mut met = BTreeSet::new();
-    for frame in texts.into_iter().flat_map(str::lines).filter(|line| !line.starts_with('#')) {
-        let fields: Vec<&str> = frame.split(' ').collect();
-        let (link_type, length) =
-            (fields[0].parse().expect("a link type"), fields[1].parse().expect("a length"));
-        let digits: Vec<u8> = fields[2].bytes().filter(|digit| *digit != b'-').collect();
-        let byte =
-            |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).expect("ASCII"), 16).expect("hex");
-        let data: Vec<u8> = digits.chunks(2).map(byte).collect();
+    for Frame { link_type, original_len, data } in texts.into_iter().flat_map(lines::frames) {
         let (mut line, mut printed) = (Vec::new(), Vec::new());
         let facts = Dissector::new(Options::default()).packet_with_segments(
             &Names::new(),
             link_type,
             &data,
-            length,
+            original_len,
             &mut line,
             &mut |segment| {
                 printed.push(format!("{segment:?}"));
@@ -56,7 +53,7 @@ fn a_line_comes_by_the_segments_that_a_walk_finds() {
             },
         );
         let walked: Vec<_> =
-            segments(link_type, &data, length).map(|segment| format!("{segment:?}")).collect();
+            segments(link_type, &data, original_len).map(|segment| format!("{segment:?}")).collect();
         if printed == walked {
             continue;
         }
@@ -64,7 +61,7 @@ fn a_line_comes_by_the_segments_that_a_walk_finds() {
         let is_macsec = facts.ethertype.is_some() && data.get(12..14) == Some(&[0x88, 0xe5]);
         let listed = |(words, _): &&(&str, &str)| line.contains(words) || *words == "macsec" && is_macsec;
         let Some((words, _)) = DIFFERENCES.iter().find(listed) else {
-            panic!("{frame}\n{line}\nprinted {printed:#?}\nwalked {walked:#?}")
+            panic!("{link_type} {data:02x?}\n{line}\nprinted {printed:#?}\nwalked {walked:#?}")
         };
         met.insert(*words);
     }

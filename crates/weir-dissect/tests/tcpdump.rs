@@ -1,6 +1,8 @@
 //! Compares lines with those of Debian's tcpdump, packet by packet.
 #![forbid(unsafe_code)]
 
+mod lines;
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
@@ -8,36 +10,14 @@ use std::net::IpAddr;
 use std::path::Path;
 use std::process::{Command, Output};
 
+use lines::{Frame, bytes, frames};
 use weir_dissect::{Dissector, Dump, Names, Options, Payload, Resolve};
 use weir_sys::skip;
-
-struct Frame {
-    link_type: u16,
-    original_len: u32,
-    data: Vec<u8>,
-}
 
 /// Packets whose lines are tcpdump's.
 const FRAMES: &str = include_str!("frames.txt");
 /// Packets whose lines are tcpdump's also with `-v`, `-vv` and `-vvv`.
 const PAYLOADS: &str = include_str!("payloads.txt");
-
-fn frames(text: &str) -> Vec<Frame> {
-    let lines = text.lines().filter(|line| !line.starts_with('#'));
-    lines
-        .map(|line| {
-            let mut fields = line.split(' ');
-            let mut field = || fields.next().expect("three fields");
-            let (link_type, original_len) = (field().parse().unwrap(), field().parse().unwrap());
-            Frame { link_type, original_len, data: bytes(field()) }
-        })
-        .collect()
-}
-
-fn bytes(hex: &str) -> Vec<u8> {
-    let digits: Vec<u8> = hex.bytes().filter(|digit| *digit != b'-').collect();
-    digits.chunks(2).map(|pair| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap()).collect()
-}
 
 /// Returns a pcap file: little-endian, microseconds.
 fn pcap(link_type: u16, frames: &[&Frame]) -> Vec<u8> {

@@ -72,7 +72,7 @@ impl<'a> Bytes<'a> {
         self.data.get(at).copied().ok_or(Cut)
     }
 
-    /// Reads 16 bits in network byte order, as all that do not say otherwise.
+    /// Reads 16 bits in network byte order, which all use but those that begin with `le`.
     pub fn u16(self, at: usize) -> Result<u16, Cut> {
         self.array(at).map(u16::from_be_bytes)
     }

@@ -17,7 +17,7 @@ const SCHEMES: [&[u8]; 4] = [b"sip:", b"sips:", b"tel:", b"urn:"];
 pub(crate) enum Kind {
     Http,
     Sip,
-    /// One of both, perhaps: more of the first line will tell.
+    /// Perhaps one of the two: more of the first line will tell.
     Open,
 }
 

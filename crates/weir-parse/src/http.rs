@@ -41,7 +41,7 @@ impl Http {
         while let Some((name, value)) = head.field() {
             http.field(name, value);
         }
-        if head.ended() { Reading::Whole(http) } else { Reading::Part(Some(http)) }
+        Reading::of(http, head.ended())
     }
 
     fn request_line(line: Part<'_>) -> Option<Self> {

@@ -19,7 +19,7 @@ const MOST: usize = 1024;
 const RECENT: usize = 1 << 20;
 
 /// Reads segments in the order in which they were captured, and keeps what a message needs until its end comes: at most
-/// 36 MiB. A message is no longer waited for if a part of it is missing, or more of it has come than anybody sends.
+/// 36 MiB. It gives up a message of which a part is missing, or that is longer than 18 KiB (as some zone transfers are).
 #[derive(Debug, Default)]
 pub struct Reader {
     /// Messages that have begun lately, and those that had begun before the last [`MOST`].
@@ -123,6 +123,9 @@ impl Reader {
                 return;
             }
         } else if whole {
+            return;
+        }
+        if rest.len > LONGEST {
             return;
         }
         self.keep(key, Unfinished { bytes: rest.data.to_vec(), next });

@@ -12,6 +12,11 @@ pub enum Reading<T> {
 }
 
 impl<T> Reading<T> {
+    /// Returns a message, which is there to its end or not.
+    pub(crate) fn of(message: T, whole: bool) -> Self {
+        if whole { Self::Whole(message) } else { Self::Part(Some(message)) }
+    }
+
     /// Makes something else of the message.
     pub fn map<U>(self, make: impl FnOnce(T) -> U) -> Reading<U> {
         match self {

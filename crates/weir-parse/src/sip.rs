@@ -53,7 +53,7 @@ impl Sip {
         while let Some((name, value)) = head.field() {
             sip.field(name.trim_ascii_end(), value);
         }
-        if head.ended() { Reading::Whole(sip) } else { Reading::Part(Some(sip)) }
+        Reading::of(sip, head.ended())
     }
 
     fn request_line(line: Part<'_>) -> Option<Self> {

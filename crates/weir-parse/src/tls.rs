@@ -48,10 +48,10 @@ pub(crate) fn may_be_hello(bytes: Bytes<'_>) -> bool {
 impl Tls {
     /// Reads a hello at the start of a segment.
     pub(crate) fn read(payload: Bytes<'_>) -> Reading<Self> {
-        let whole = Self::length(payload).is_some_and(|len| len <= payload.len);
-        match Self::read_records(payload) {
-            Ok(Some(tls)) if whole => Reading::Whole(tls),
-            Ok(Some(tls)) => Reading::Part(Some(tls)),
+        let Ok(records) = Records::of(payload) else { return Reading::Part(None) };
+        let whole = records.needed <= payload.data.len();
+        match Self::read_records(&records) {
+            Ok(Some(tls)) => Reading::of(tls, whole),
             Err(Cut) if !whole => Reading::Part(None),
             _ => Reading::Nothing,
         }
@@ -62,8 +62,7 @@ impl Tls {
         Some(Records::of(payload).ok()?.needed)
     }
 
-    fn read_records(payload: Bytes<'_>) -> Result<Option<Self>, Cut> {
-        let records = Records::of(payload)?;
+    fn read_records(records: &Records<'_>) -> Result<Option<Self>, Cut> {
         let message = records.message();
         let kind = message.u8(0)?;
         let hello = message.from(4).first(message.u24(1)? as usize);

@@ -217,7 +217,7 @@ fn a_hello_that_ends_early_names_the_server_but_not_the_version() {
     let named = 5 + 4 + 2 + 32 + 7 + 2 + 12 + 4 + name.len();
     for len in 11..whole.len() {
         let found = read(&packet[..start + len], packet.len()).expect("a hello");
-        assert_eq!((found.protocol, found.at, found.whole), ("tls", Some(start), true));
+        assert_eq!((found.protocol, found.at, found.whole), ("tls", Some(start), false));
         let Message::Tls(tls) = found.message else { panic!("a hello") };
         assert_eq!(text(tls.server_name.as_ref()), Some("a.test").filter(|_| len >= named), "{len}");
         assert_eq!(tls.version, None, "{len}");

@@ -171,7 +171,7 @@ impl File {
     }
 }
 
-/// How much longer one takes.
+/// Times as a multiple of the other library's.
 pub(super) fn bars(outcome: &Outcome) -> Vec<Judged> {
     let ratio = |work: &Work, pair: [&Library; 2], measure| {
         let [slow, fast] = &pair.map(|library| work.series(library));

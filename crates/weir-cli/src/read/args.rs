@@ -157,8 +157,8 @@ pub(crate) struct ReadArgs {
     /// cseq_method, user_agent, server, content_type), dhcp (type, id, response, client_mac, client_address, your_address,
     /// next_server, relay, requested_address, server_id, lease_seconds, host_name, fqdn, vendor_class, subnet_mask, routers,
     /// name_servers, domain) and dhcp6 (type, id, client_duid, addresses, prefixes, fqdn, name_servers). Words are those of
-    /// the protocols: A, NXDOMAIN, INVITE, ACK. A message in several segments of TCP is told with the last; until then, and
-    /// if it is cut, the object has "incomplete":true.
+    /// the protocols: A, NXDOMAIN, INVITE, ACK. A message in several segments of TCP is told with the last; what the first
+    /// says of it already, and what is left of one that is cut, has "incomplete":true.
     #[arg(long, conflicts_with_all = ["write", "only_count"], help_heading = "Output")]
     pub(super) json: bool,
 

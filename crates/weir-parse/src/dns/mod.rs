@@ -82,11 +82,7 @@ pub struct DnsRecord {
 impl Dns {
     /// Reads a message.
     pub fn read(message: Bytes<'_>) -> Reading<Self> {
-        match Self::read_header(message) {
-            Some(dns) if message.whole() => Reading::Whole(dns),
-            Some(dns) => Reading::Part(Some(dns)),
-            None => Reading::Nothing,
-        }
+        Self::read_header(message).map_or(Reading::Nothing, |dns| Reading::of(dns, message.whole()))
     }
 
     /// Reads a message behind its length, as it is sent over TCP (RFC 1035, section 4.2.2).

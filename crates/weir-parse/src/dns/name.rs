@@ -7,7 +7,7 @@ const POINTERS: usize = 64;
 /// Longest name in bytes, including label lengths (RFC 1035, section 2.3.4).
 pub const NAME: usize = 255;
 
-/// Returns a name with dots between its labels; `.` for the root. A loop is as good as a name that is not there.
+/// Returns a name with dots between its labels; `.` for the root. A loop counts as a name that is cut.
 pub(crate) fn name(message: Bytes<'_>, mut at: usize) -> Result<String, Cut> {
     let mut name = String::new();
     let (mut pointers, mut total) = (0, 0);

@@ -13,7 +13,7 @@ pub(super) struct Contestant {
     pub(super) simulated: Option<&'static str>,
 }
 
-/// Who does the same work has its turns one after the other.
+/// Contestants that do the same work take their turns one after another.
 pub(super) const CONTESTANTS: [Contestant; 8] = [
     Contestant {
         name: "kernel",
