@@ -11,9 +11,7 @@ use weir::{Capture, SourceChoice};
 use weir_lab::{FrameSender, Generator, Rate, SendReport, Traffic};
 
 use crate::contestants;
-use crate::experiment::{
-    About, Better, Experiment, Judged, Measure, Outcome, Role, Series, Settings, Taken, Turn,
-};
+use crate::experiment::{About, Experiment, Judged, Measure, Outcome, Role, Series, Settings, Taken, Turn};
 use crate::failed;
 use crate::failure::Failure;
 use crate::program::{READER_CPU, WEIR, find};
@@ -55,7 +53,6 @@ pub(super) fn make(settings: &Settings) -> Result<Box<dyn Experiment>, Failure> 
 
 impl Experiment for Trials {
     fn about(&self) -> About {
-        let measure = |name, title, unit| Measure::new(name, title, unit, Better::Lower);
         About {
             name: "trials".to_owned(),
             title: "Capture: bursts, the host's own packets, the first packet, lone packets, idling".to_owned(),
@@ -65,11 +62,11 @@ impl Experiment for Trials {
                      capture on an interface where nothing comes takes some processor time."
                 .to_owned(),
             measures: vec![
-                measure(BURST, "packets of a burst that are lost", "packets"),
-                measure(HOST, "packets to this host that its stack has not seen", "packets"),
-                measure(START, "start to first packet", "ms"),
-                measure(LATENCY, "lone packet to handler, median", "ms"),
-                measure(IDLE, "processor time of an idle capture", "% CPU"),
+                Measure::lower(BURST, "packets of a burst that are lost", "packets"),
+                Measure::lower(HOST, "packets to this host that its stack has not seen", "packets"),
+                Measure::lower(START, "start to first packet", "ms"),
+                Measure::lower(LATENCY, "lone packet to handler, median", "ms"),
+                Measure::lower(IDLE, "processor time of an idle capture", "% CPU"),
             ],
             series: vec![Series::new(OURS, "weir", Role::Ours)],
             ..About::default()

@@ -196,6 +196,16 @@ impl Measure {
     pub(crate) fn new(name: &str, title: &str, unit: &str, better: Better) -> Self {
         Self { name: name.to_owned(), title: title.to_owned(), unit: unit.to_owned(), better }
     }
+
+    /// One of which less is better.
+    pub(crate) fn lower(name: &str, title: &str, unit: &str) -> Self {
+        Self::new(name, title, unit, Better::Lower)
+    }
+
+    /// One that is neither good nor bad.
+    pub(crate) fn fact(name: &str, title: &str, unit: &str) -> Self {
+        Self::new(name, title, unit, Better::Neither)
+    }
 }
 
 impl Judged {

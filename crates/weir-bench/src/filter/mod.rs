@@ -17,7 +17,7 @@ pub(super) use self::compile::run_once;
 use self::exchange::SOURCES;
 use self::xdp::Xdp;
 use crate::experiment::{
-    About, Better, Experiment, Found, Judged, Measure, Outcome, Role, Series, Settings, Taken, Turn,
+    About, Experiment, Found, Judged, Measure, Outcome, Role, Series, Settings, Taken, Turn,
 };
 use crate::failure::Failure;
 use crate::style;
@@ -60,8 +60,6 @@ const XDP: &str = "XDP";
 
 impl Experiment for Filters {
     fn about(&self) -> About {
-        let lower = |name, title, unit| Measure::new(name, title, unit, Better::Lower);
-        let fact = |name, title, unit| Measure::new(name, title, unit, Better::Neither);
         let names =
             speed::EXPRESSIONS.into_iter().chain([CORPUS]).chain(compile::TURNS.map(|(name, ..)| name));
         let names = names.chain(xdp::SERIES).chain(SOURCES.map(|(name, _)| name));
@@ -76,23 +74,23 @@ impl Experiment for Filters {
                 self.libpcap.version()
             ),
             measures: vec![
-                lower("ours", "native code, of a packet", "ns"),
-                lower("theirs", "pcap_offline_filter, of a packet", "ns"),
-                lower("instructions", "our instructions", ""),
-                lower("libpcap", "libpcap's instructions, optimised", ""),
-                lower("longer", "expressions of which ours is longer by over a tenth", ""),
-                lower("compile", "time to compile", "ms"),
-                lower("memory", "memory to compile", "MiB"),
-                lower("added", "processor time added to a packet", "ns"),
-                lower("met", "exchange: until a packet has met the filter", "us"),
-                lower("made", "exchange: compiled, loaded and put in place", "us"),
-                lower("busy", "the same in processor time", "us"),
-                lower("settled", "exchange: until no packet is in the program before", "us"),
-                lower("process", "all of `weir ctl filter`", "us"),
-                fact("wrong", "packets that were lost, doubled or late in an exchange", "packets"),
-                fact("exchanges", "exchanges", "exchanges"),
-                fact("lost", "packets that found no room in the pool", "packets"),
-                fact("matched", "packets that match", "packets"),
+                Measure::lower("ours", "native code, of a packet", "ns"),
+                Measure::lower("theirs", "pcap_offline_filter, of a packet", "ns"),
+                Measure::lower("instructions", "our instructions", ""),
+                Measure::lower("libpcap", "libpcap's instructions, optimised", ""),
+                Measure::lower("longer", "expressions of which ours is longer by over a tenth", ""),
+                Measure::lower("compile", "time to compile", "ms"),
+                Measure::lower("memory", "memory to compile", "MiB"),
+                Measure::lower("added", "processor time added to a packet", "ns"),
+                Measure::lower("met", "exchange: until a packet has met the filter", "us"),
+                Measure::lower("made", "exchange: compiled, loaded and put in place", "us"),
+                Measure::lower("busy", "the same in processor time", "us"),
+                Measure::lower("settled", "exchange: until no packet is in the program before", "us"),
+                Measure::lower("process", "all of `weir ctl filter`", "us"),
+                Measure::fact("wrong", "packets that were lost, doubled or late in an exchange", "packets"),
+                Measure::fact("exchanges", "exchanges", "exchanges"),
+                Measure::fact("lost", "packets that found no room in the pool", "packets"),
+                Measure::fact("matched", "packets that match", "packets"),
             ],
             series: names.map(|name| Series::new(name, name, Role::Ours)).collect(),
             ..About::default()

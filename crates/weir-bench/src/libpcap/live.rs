@@ -83,7 +83,7 @@ pub(super) fn measure(
     Ok(taken)
 }
 
-/// What the program has got, and what it says that it has not, is all that there was.
+/// Returns what is wrong, unless packets captured and packets reported as dropped add up to all packets.
 fn unaccounted(delivered: u64, dropped: Option<u64>, accepted: u64) -> Option<String> {
     let dropped = dropped.unwrap_or(0);
     (delivered + dropped != accepted)

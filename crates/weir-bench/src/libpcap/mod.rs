@@ -182,8 +182,6 @@ impl Experiment for Programs {
         let missing = self.jobs.iter().filter(|job| self.is_missing(job));
         let why =
             |job: &Job| [job.series.clone(), "tcpdump is not installed (apt-get install tcpdump)".to_owned()];
-        let lower = |name, title, unit| Measure::new(name, title, unit, Better::Lower);
-        let fact = |name, title| Measure::new(name, title, "packets", Better::Neither);
         let [libpcap, weir] = &self.versions;
         About {
             name: "libpcap".to_owned(),
@@ -195,17 +193,21 @@ impl Experiment for Programs {
             ),
             measures: vec![
                 Measure::new("rate", "packets received", "Mpps", Better::Higher),
-                lower("lost", "packets lost", "%"),
-                lower("kernel", "processor time of a packet in the kernel, where none was lost", "ns"),
-                lower("reader", "processor time of a packet in the program", "ns"),
-                lower("file", "time for a packet of a file", "ns"),
-                lower("file-cpu", "processor time for a packet of a file", "ns"),
-                lower("compile", "time to compile", "ms"),
-                lower("compile-cpu", "processor time to compile", "ms"),
-                lower("instructions", "instructions of the filter", ""),
-                fact("sent", "packets sent"),
-                fact("received", "packets received"),
-                fact("stack", "packets that reached the network stack"),
+                Measure::lower("lost", "packets lost", "%"),
+                Measure::lower(
+                    "kernel",
+                    "processor time of a packet in the kernel, where none was lost",
+                    "ns",
+                ),
+                Measure::lower("reader", "processor time of a packet in the program", "ns"),
+                Measure::lower("file", "time for a packet of a file", "ns"),
+                Measure::lower("file-cpu", "processor time for a packet of a file", "ns"),
+                Measure::lower("compile", "time to compile", "ms"),
+                Measure::lower("compile-cpu", "processor time to compile", "ms"),
+                Measure::lower("instructions", "instructions of the filter", ""),
+                Measure::fact("sent", "packets sent", "packets"),
+                Measure::fact("received", "packets received", "packets"),
+                Measure::fact("stack", "packets that reached the network stack", "packets"),
                 Measure::new(
                     "verified",
                     "whether bytes and order are known to be right",

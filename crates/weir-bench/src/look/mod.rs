@@ -42,7 +42,7 @@ pub(crate) struct LookArgs {
     #[command(flatten)]
     how: experiment::How,
 
-    /// Sending time at each rate, three times as long with a terminal; default: 1s.
+    /// Sending time at each rate, three times as long with a terminal; default: 1s, with --quick 50ms.
     #[arg(long, value_name = "TIME", value_parser = units::duration)]
     duration: Option<Duration>,
 
@@ -130,8 +130,6 @@ impl Experiment for Look {
             let is_peer = title.contains("tcpdump") || title.contains("tshark");
             Series::new(title, title, if is_peer { Role::Peer } else { Role::Ours })
         };
-        let lower = |name, title, unit| Measure::new(name, title, unit, Better::Lower);
-        let fact = |name, title| Measure::new(name, title, "packets", Better::Neither);
         About {
             name: "look".to_owned(),
             title: "Lines on a terminal".to_owned(),
@@ -142,17 +140,17 @@ impl Experiment for Look {
                 .to_owned(),
             measures: vec![
                 Measure::new("rate", "packets printed without loss, or written", "kpps", Better::Higher),
-                lower("p50", "lone packet to line, half of them", "ms"),
-                lower("p99", "lone packet to line, 99 % of them", "ms"),
-                lower("longest", "lone packet to line", "ms"),
-                lower("lost", "packets that are not in the file", "%"),
-                lower("kernel", "processor time of a packet in the kernel", "ns"),
+                Measure::lower("p50", "lone packet to line, half of them", "ms"),
+                Measure::lower("p99", "lone packet to line, 99 % of them", "ms"),
+                Measure::lower("longest", "lone packet to line", "ms"),
+                Measure::lower("lost", "packets that are not in the file", "%"),
+                Measure::lower("kernel", "processor time of a packet in the kernel", "ns"),
                 Measure::new("tried", "rates tried", "rates", Better::Neither),
-                fact("sent", "packets sent"),
-                fact("written", "packets in the file"),
-                fact("lines", "lines on the terminal"),
-                fact("not-printed", "packets that the terminal says were not printed"),
-                fact("untold", "packets about which the terminal says too little or too much"),
+                Measure::fact("sent", "packets sent", "packets"),
+                Measure::fact("written", "packets in the file", "packets"),
+                Measure::fact("lines", "lines on the terminal", "packets"),
+                Measure::fact("not-printed", "packets that the terminal says were not printed", "packets"),
+                Measure::fact("untold", "packets about which the terminal says too little or too much", "packets"),
             ],
             series: self.all().iter().map(series).collect(),
             versus: lines::VERSUS.map(|pair| pair.map(str::to_owned)).to_vec(),

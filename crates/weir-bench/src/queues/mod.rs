@@ -93,8 +93,6 @@ impl Experiment for Queues {
     fn about(&self) -> About {
         let names = [drain::series(), imbalance::series(), look::series(), burst::series()].concat();
         let names = names.into_iter().map(str::to_owned).chain(hand_over::series());
-        let lower = |name, title, unit| Measure::new(name, title, unit, Better::Lower);
-        let fact = |name, title, unit| Measure::new(name, title, unit, Better::Neither);
         About {
             name: "queues".to_owned(),
             title: "Handlers that help one another".to_owned(),
@@ -104,23 +102,23 @@ impl Experiment for Queues {
                 .to_owned(),
             measures: vec![
                 Measure::new("rate", "packets handled", "Mpps", Better::Higher),
-                lower("lost", "packets lost", "packets"),
-                lower("reordered", "packets behind a later one of their flow", "packets"),
-                lower("off", "lost, away from arithmetic", "%"),
-                lower("off-count", "lost, away from what was handled", "%"),
-                lower("chunk", "processor time of a chunk", "ns"),
-                lower("packet", "processor time of a packet", "ns"),
+                Measure::lower("lost", "packets lost", "packets"),
+                Measure::lower("reordered", "packets behind a later one of their flow", "packets"),
+                Measure::lower("off", "lost, away from arithmetic", "%"),
+                Measure::lower("off-count", "lost, away from what was handled", "%"),
+                Measure::lower("chunk", "processor time of a chunk", "ns"),
+                Measure::lower("packet", "processor time of a packet", "ns"),
                 Measure::new("longest", "longest burst without loss", "packets", Better::Higher),
-                fact("law", "longest burst by arithmetic", "packets"),
-                fact("law-of-cells", "the same of as much memory in cells", "packets"),
-                fact("sent", "packets that came", "packets"),
-                fact("offloaded", "chunks that another handler took", "chunks"),
-                fact("most-ready", "chunks that waited at once, at most", "chunks"),
-                fact("busy", "part of a processor that the handler of the busy queue had", "%"),
-                fact("helper", "part of a processor that the other had", "%"),
-                fact("stolen", "part of a processor that other guests had", "%"),
-                fact(drain::TIMES, "rate as a multiple of another's", ""),
-                fact(drain::TIMES_BY_CPU, "the same by processor time", ""),
+                Measure::fact("law", "longest burst by arithmetic", "packets"),
+                Measure::fact("law-of-cells", "the same of as much memory in cells", "packets"),
+                Measure::fact("sent", "packets that came", "packets"),
+                Measure::fact("offloaded", "chunks that another handler took", "chunks"),
+                Measure::fact("most-ready", "chunks that waited at once, at most", "chunks"),
+                Measure::fact("busy", "part of a processor that the handler of the busy queue had", "%"),
+                Measure::fact("helper", "part of a processor that the other had", "%"),
+                Measure::fact("stolen", "part of a processor that other guests had", "%"),
+                Measure::fact(drain::TIMES, "rate as a multiple of another's", ""),
+                Measure::fact(drain::TIMES_BY_CPU, "the same by processor time", ""),
             ],
             series: names.map(|name| Series::new(&name, &name, Role::Ours)).collect(),
             ..About::default()

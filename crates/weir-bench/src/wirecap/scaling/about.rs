@@ -96,15 +96,12 @@ pub(super) const MEMORIES: [Memory; 3] = [
 
 /// `simulated`: queues of the machines that are simulated.
 pub(super) fn about(name: &str, size: usize, simulated: &[u32]) -> About {
-    let series =
-        |name: &str, title: &str, role| Series { name: name.to_owned(), title: title.to_owned(), role };
-    let contestants = CONTESTANTS.iter().map(|one| series(one.name, one.title, one.role));
-    let memories = MEMORIES.iter().map(|memory| series(memory.name, memory.title, Role::Limit));
+    let contestants = CONTESTANTS.iter().map(|one| Series::new(one.name, one.title, one.role));
+    let memories = MEMORIES.iter().map(|memory| Series::new(memory.name, memory.title, Role::Limit));
     let models = CONTESTANTS.iter().filter(|_| !simulated.is_empty()).filter_map(|one| {
         let title = format!("simulated: {}", one.title.trim_start_matches("weir, "));
-        Some(series(one.simulated?, &title, Role::Model))
+        Some(Series::new(one.simulated?, &title, Role::Model))
     });
-    let neither = |name: &str, title: &str, unit: &str| Measure::new(name, title, unit, Better::Neither);
     let mut differs: Vec<String> = DIFFERS.map(str::to_owned).to_vec();
     if !simulated.is_empty() {
         differs.push(SIMULATION.to_owned());
@@ -124,11 +121,11 @@ pub(super) fn about(name: &str, size: usize, simulated: &[u32]) -> About {
             Measure::new(LOST, "packets lost", "%", Better::Lower),
             Measure::new("cpu", "processor time of a packet that was forwarded", "ns", Better::Lower),
             Measure::new("bandwidth", "memory read and written", "GB/s", Better::Higher),
-            neither("offered", "packets that the devices took, both ways together", "Mpps"),
-            neither("sent", "packets that the devices took", "packets"),
-            neither("received", "packets that arrived at the far ends", "packets"),
-            neither("dropped", "packets that the engine itself counts as lost", "packets"),
-            neither("no-room", "packets for which the way out had no room", "packets"),
+            Measure::fact("offered", "packets that the devices took, both ways together", "Mpps"),
+            Measure::fact("sent", "packets that the devices took", "packets"),
+            Measure::fact("received", "packets that arrived at the far ends", "packets"),
+            Measure::fact("dropped", "packets that the engine itself counts as lost", "packets"),
+            Measure::fact("no-room", "packets for which the way out had no room", "packets"),
         ],
         series: contestants.chain(memories).chain(models).collect(),
         versus: VERSUS.map(|pair| pair.map(str::to_owned)).to_vec(),
