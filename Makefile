@@ -81,7 +81,7 @@ miri: setup ## the same code under Miri (needs a nightly toolchain with it)
 	  echo "miri: skipped, not there: rustup toolchain install nightly --component miri,rust-src"; \
 	fi
 
-mutants: RUST := $(addprefix --package weir-,ring filter native savefile traffic dissect service)
+mutants: RUST := $(addprefix --package weir-,ring filter native savefile traffic packet parse dissect render service)
 mutants: ## change single lines of the C and Rust code, MUTANTS (50) of each: would the tests notice? takes hours (root)
 	@scripts/setup test
 	@mkdir -p out

@@ -100,6 +100,19 @@ fn the_checksum_of_a_wireless_frame_stays_right_and_a_wrong_one_wrong() {
 
 /// Zero would mean that there is none (RFC 768).
 #[test]
+fn a_datagram_without_a_checksum_gets_none() {
+    let rules = Rewrite {
+        networks: vec!["10.0.0.0/8=11.0.0.0/8".parse().expect("a map")],
+        ports: vec!["7=8".parse().expect("a map")],
+        ..Rewrite::default()
+    };
+    let head = [0x45, 0, 0, 29, 0, 0, 0, 0, 64, 17, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2];
+    let packet = [&head[..], &[0, 7, 0, 9, 0, 9, 0, 0], b"x"].concat();
+    let changed = rewritten(&rules, weir_packet::link_type::RAW, &packet);
+    assert_eq!((&changed[12..16], &changed[20..]), (&[11, 0, 0, 1][..], &[0, 8, 0, 9, 0, 9, 0, 0, b'x'][..]));
+}
+
+#[test]
 fn the_checksum_of_udp_never_becomes_zero() {
     let mut tried = 0;
     for frame in frames() {

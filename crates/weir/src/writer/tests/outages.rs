@@ -180,7 +180,7 @@ fn root_a_full_disk_does_not_end_a_file() {
         if format == Format::Pcapng {
             let (_, comments) = statistics(&path);
             let count = |part: &str| comments.iter().filter(|comment| comment.contains(part)).count();
-            assert!(count("no room on the disk for 0.0 s: ") >= 2, "{comments:?}");
+            assert!(count("no room on the disk for ") >= 2, "{comments:?}");
             assert_eq!(count("an event without room"), 2, "{comments:?}");
         }
         fs::remove_file(&path).unwrap();
