@@ -88,8 +88,9 @@ pub fn is_mended(link_type: u16, text: &str) -> bool {
 /// Returns whether a generated expression may differ from libpcap: in the ways above, or because libpcap reads a
 /// register that is unset or has been overwritten, in tunnels and with a variable payload offset.
 pub fn may_be_mended(link_type: u16, text: &str) -> bool {
+    let arithmetic = text.contains(['=', '<', '>', '[']);
     let tunnel = text.contains("geneve") || text.contains("pppoes");
     is_mended(link_type, text)
-        || (text.contains("geneve") && text.contains('['))
-        || (is_variable(link_type) && (tunnel || text.contains(['=', '<', '>', '['])))
+        || (text.contains("geneve") && arithmetic)
+        || (is_variable(link_type) && (tunnel || arithmetic))
 }
