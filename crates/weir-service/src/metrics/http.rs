@@ -2,6 +2,8 @@
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
+use httparse::Status;
+
 use crate::page::Form;
 
 /// A parsed request.
@@ -15,6 +17,8 @@ pub(super) enum Request {
 
 /// Longest request head; that of a scrape has a few hundred bytes.
 pub(super) const LONGEST: usize = 8 << 10;
+/// Most header fields; a scrape has about ten.
+const MOST_FIELDS: usize = 64;
 
 impl Request {
     const fn error(status: &'static str, text: &'static str) -> Self {
@@ -24,53 +28,47 @@ impl Request {
     /// Parses the request head at the start of `bytes`; `None` if it is not complete yet. `any_host`: whatever the client
     /// calls this host.
     pub(super) fn parse(bytes: &[u8], any_host: bool) -> Option<Self> {
-        let end = bytes.windows(4).position(|window| window == b"\r\n\r\n");
-        let Some(end) = end.filter(|end| *end <= LONGEST) else {
-            let long = bytes.len() >= LONGEST;
-            return long.then(|| Self::error("431 Request Header Fields Too Large", "request too long\n"));
-        };
-        Some(Self::of_head(&bytes[..end], any_host))
+        const LONG: Request = Request::error("431 Request Header Fields Too Large", "request too long\n");
+        let mut fields = [httparse::EMPTY_HEADER; MOST_FIELDS];
+        let mut request = httparse::Request::new(&mut fields);
+        match request.parse(bytes) {
+            Ok(Status::Complete(end)) if end <= LONGEST => Some(Self::of_head(&request, any_host)),
+            Ok(Status::Partial) if bytes.len() < LONGEST => None,
+            Ok(_) | Err(httparse::Error::TooManyHeaders) => Some(LONG),
+            Err(_) => Some(Self::error("400 Bad Request", "not an HTTP request\n")),
+        }
     }
 
-    fn of_head(head: &[u8], any_host: bool) -> Self {
-        const BAD: Request = Request::error("400 Bad Request", "not an HTTP request\n");
-        let Ok(head) = str::from_utf8(head) else { return BAD };
-        let mut lines = head.split("\r\n");
-        let mut words = lines.next().unwrap_or_default().split(' ');
-        let (Some(method), Some(target), Some(version), None) =
-            (words.next(), words.next(), words.next(), words.next())
-        else {
-            return BAD;
-        };
-        if !version.starts_with("HTTP/1.") {
-            return BAD;
-        }
-        let body = match method {
-            "GET" => true,
-            "HEAD" => false,
+    fn of_head(request: &httparse::Request<'_, '_>, any_host: bool) -> Self {
+        let body = match request.method {
+            Some("GET") => true,
+            Some("HEAD") => false,
             _ => return Self::error("405 Method Not Allowed", "GET and HEAD only\n"),
         };
+        let mut hosts = values(request, "host");
         // A page of the web whose name now leads here must not read this (DNS rebinding): its browser sends that name.
-        let mut hosts = lines.clone().filter_map(|line| line.split_once(':'));
-        let strange = hosts.any(|(name, host)| name.eq_ignore_ascii_case("host") && !is_ours(host.trim()));
-        if strange && !any_host {
+        if !any_host && hosts.any(|host| !is_ours(host)) {
             return Self::error(
                 "421 Misdirected Request",
                 "use an IP address, localhost or this host's name as the host\n",
             );
         }
-        match target.split('?').next() {
+        match request.path.and_then(|target| target.split('?').next()) {
             Some("/metrics") => {
-                let accepts = lines
-                    .filter_map(|line| line.split_once(':'))
-                    .filter(|(name, _)| name.eq_ignore_ascii_case("accept"))
-                    .any(|(_, value)| value.contains("application/openmetrics-text"));
+                let mut kinds = values(request, "accept");
+                let accepts = kinds.any(|kinds| kinds.contains("application/openmetrics-text"));
                 Self::Metrics { form: if accepts { Form::OpenMetrics } else { Form::Prometheus }, body }
             }
             Some("/") => Self::Other { status: "200 OK", text: "weir: the metrics are at /metrics\n", body },
             _ => Self::Other { status: "404 Not Found", text: "the metrics are at /metrics\n", body },
         }
     }
+}
+
+/// Returns the values of a header field; one that is not UTF-8 is empty, which is neither a host nor a media type.
+fn values<'a>(request: &'a httparse::Request<'_, '_>, name: &'a str) -> impl Iterator<Item = &'a str> {
+    let fields = request.headers.iter().filter(move |field| field.name.eq_ignore_ascii_case(name));
+    fields.map(|field| str::from_utf8(field.value).unwrap_or_default().trim())
 }
 
 /// Returns whether a `Host` field has a name that nobody else can make lead here: an IP address, localhost or this host's
@@ -167,13 +165,16 @@ mod tests {
             ("POST /metrics HTTP/1.1\r\n\r\n", "405"),
             ("GET /metrics\r\n\r\n", "400"),
             ("GET /metrics HTTP/2\r\n\r\n", "400"),
-            ("\r\n\r\n", "400"),
-            ("\u{16}\u{3}\u{1}\u{2}", "more"),
+            ("\u{16}\u{3}\u{1}\u{2}", "400"),
+            ("", "more"),
             ("GET /metrics HTTP/1.1\r\n", "more"),
         ] {
             assert_eq!(status(request), expected, "{request:?}");
         }
         assert_eq!(status(&"x".repeat(LONGEST)), "431");
         assert_eq!(status(&format!("GET /metrics HTTP/1.1\r\nA: {}\r\n\r\n", "x".repeat(LONGEST))), "431");
+        let fields = |count| format!("GET /metrics HTTP/1.1\r\n{}\r\n", "A: b\r\n".repeat(count));
+        assert_eq!(status(&fields(MOST_FIELDS)), "Prometheus true");
+        assert_eq!(status(&fields(MOST_FIELDS + 1)), "431");
     }
 }
