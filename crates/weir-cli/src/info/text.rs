@@ -4,6 +4,7 @@ use std::fmt::Write;
 use std::time::Duration;
 
 use weir_render::harmless;
+use weir_savefile::link_types::LinkType;
 
 use super::gather::{Doubt, InterfaceSummary, Loss, SIZES, Summary, float};
 use super::total::Total;
@@ -203,20 +204,12 @@ fn name(interface: &InterfaceSummary) -> String {
     interface.name.as_deref().map_or_else(|| "(unnamed)".to_owned(), harmless)
 }
 
+/// Returns a link type in tcpdump's words.
 fn link_type(link_type: u16) -> String {
-    let name = match link_type {
-        0 => "BSD loopback",
-        1 => "Ethernet",
-        9 => "PPP",
-        12 | 101 => "raw IP",
-        105 => "IEEE 802.11",
-        108 => "OpenBSD loopback",
-        113 => "Linux cooked v1",
-        127 => "IEEE 802.11 with radiotap",
-        276 => "Linux cooked v2",
-        _ => return format!("link type {link_type}"),
-    };
-    format!("{name} ({link_type})")
+    LinkType::from_number(link_type).map_or_else(
+        || format!("link type {link_type}"),
+        |known| format!("{} ({link_type})", known.description()),
+    )
 }
 
 /// Appends the timeline of losses, with counts and interfaces.
@@ -375,6 +368,14 @@ mod tests {
         assert!(heights.windows(2).all(|pair| pair[0] < pair[1]), "{heights:?}");
         assert_eq!(picture(&[1]).trim().chars().count(), 1);
         assert_eq!(picture(&[]), "");
+    }
+
+    #[test]
+    fn link_types_are_told_in_tcpdumps_words() {
+        assert_eq!(
+            [1, 107, 239, 999].map(link_type),
+            ["Ethernet (1)", "Frame Relay (107)", "Linux netfilter log messages (239)", "link type 999"]
+        );
     }
 
     #[test]
