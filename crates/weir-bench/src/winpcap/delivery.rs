@@ -1,4 +1,4 @@
-//! Packets of 88 to 1514 bytes that an application gets, and does nothing with but count and read them.
+//! Packets of 88 to 1514 bytes delivered to an application that only counts and reads them.
 
 use std::path::Path;
 
@@ -13,7 +13,7 @@ use crate::tidy;
 
 const SIZES: [u16; 4] = [88, 500, 1000, 1514];
 const LIBPCAP: &str = "libpcap";
-/// The stack gets all, as with libpcap.
+/// Sources that leave all packets to the stack, as libpcap does.
 const PASS: [&str; 3] = ["weir-xdp", "weir-tc", "weir-af-packet"];
 
 fn contestants(counting: &Path) -> Vec<Contestant> {
@@ -29,7 +29,7 @@ fn contestants(counting: &Path) -> Vec<Contestant> {
     ]
 }
 
-/// What libpcap's program says, if packets are whole and in order: as long as one of the sizes.
+/// Parses the output of libpcap's program if all packets are whole, in order and of one of the sizes.
 fn same_size(stdout: &str, _: &str) -> Option<Counts> {
     let counted = Counted::parse(stdout)?;
     let right = SIZES.iter().any(|&size| counted.is_right(size.into()));
@@ -43,8 +43,8 @@ pub(crate) fn make(settings: &Settings) -> Result<Box<dyn Experiment>, Failure> 
     let about = About {
         name: "winpcap-delivery".to_owned(),
         title: "Packets delivered to an application (WinPcap)".to_owned(),
-        method: "Frames come at full rate, and an application counts them. weir's reads all bytes, which have to be right where \
-                 nothing was lost; libpcap's reads the numbers of the frames."
+        method: "Frames come at full rate, and an application counts them. weir's reads all bytes, which must be right if nothing \
+                 was lost; libpcap's reads the numbers of the frames."
             .to_owned(),
         differs: vec![DIFFERS.to_owned()],
         versus: PASS.map(|ours| [ours, LIBPCAP].map(str::to_owned)).to_vec(),

@@ -1,4 +1,4 @@
-//! Dumps to a file: the first 68 bytes of each packet, and whole packets.
+//! Dumps to a file: the first 68 bytes of each packet, or whole packets.
 
 use super::{DIFFERS, Pair};
 use crate::contestants::{Contestant, Way, ours};
@@ -10,9 +10,9 @@ use crate::program::{Program, WEIR};
 use crate::tidy;
 use crate::wanted::Wanted;
 
-/// Of a frame. Each is longer than what is kept of it.
+/// Bytes of a frame, all more than are kept of it.
 const SIZES: [u16; 3] = [88, 500, 1514];
-/// Bytes that are kept of a packet; what tcpdump kept by default.
+/// Bytes kept of a packet: tcpdump's default at the time.
 const KEPT: [&str; 2] = ["-s", "68"];
 
 const OURS: [&str; 4] = ["weir-exclusive-68", "weir-68", "weir-exclusive-whole", "weir-whole"];
@@ -46,9 +46,9 @@ pub(crate) fn make(settings: &Settings) -> Result<Box<dyn Experiment>, Failure> 
         name: "winpcap-dump".to_owned(),
         title: "Dumps to a file (WinPcap)".to_owned(),
         method: "Frames come at full rate, and a program writes them to a file in memory: the first 68 bytes of each, or all. \
-                 Afterwards the file is read; it has to hold these bytes in this order."
+                 The file is then read back, and must hold these bytes in this order."
             .to_owned(),
-        differs: vec![DIFFERS.to_owned(), "The file is in memory (tmpfs), so that no disk is measured.".to_owned()],
+        differs: vec![DIFFERS.to_owned(), "The file is in memory (tmpfs), so no disk is measured.".to_owned()],
         versus: versus.map(|(ours, theirs)| [ours, theirs].map(str::to_owned)).to_vec(),
         ..About::default()
     };
@@ -56,7 +56,7 @@ pub(crate) fn make(settings: &Settings) -> Result<Box<dyn Experiment>, Failure> 
     Ok(Box::new(Contest::new(settings, about, contestants(), &SIZES, dir, bars)?))
 }
 
-/// Rates beside those of tcpdump.
+/// Rates against tcpdump's.
 fn bars(outcome: &Outcome) -> Vec<Judged> {
     let bars = |name, contestants| {
         let (measure, wanted) = ("rate", Wanted::AtLeast(1.0));

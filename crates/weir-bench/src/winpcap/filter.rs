@@ -1,4 +1,4 @@
-//! Receiving through a filter that accepts nothing: what is left is the way to the filter, and the filter.
+//! Receiving through a filter that accepts nothing, which leaves only the path to the filter, and the filter itself.
 
 use std::path::{Path, PathBuf};
 
@@ -14,14 +14,14 @@ use crate::program::Program;
 use crate::sample::{Lab, Limits};
 use crate::tidy;
 
-/// Filters by the instructions of libpcap's program that are about the packets: of the first three are run, of the second all
-/// but the one that accepts.
+/// Filters, and instructions of libpcap's program: of the first, the three that run for a packet; of the second, all 13, of
+/// which only the one that accepts does not run.
 const FILTERS: [(u64, &str); 2] = [(3, "arp"), (13, "ip and udp port 53")];
 
 const STACK: &str = "stack";
 const LIBPCAP: &str = "libpcap";
 const TCPDUMP: &str = "tcpdump";
-/// weir's sources. Only the socket's program does not tell how many packets it rejects.
+/// weir's sources.
 const OURS: [(&str, &str, &str); 3] = [
     ("weir-xdp", "weir xdp", "xdp"),
     ("weir-tc", "weir tc", "tc"),
@@ -32,7 +32,7 @@ struct Filtering {
     lab: Lab,
     limits: Limits,
     counting: PathBuf,
-    /// Has the C program; removed in the end.
+    /// Holds the C program; removed at the end.
     _dir: tempfile::TempDir,
 }
 
@@ -80,10 +80,10 @@ impl Experiment for Filtering {
             name: "winpcap-filter".to_owned(),
             title: "Filters that accept nothing (WinPcap)".to_owned(),
             method: format!(
-                "Frames of 60 bytes come at full rate to programs whose filter accepts none: \"{short}\", of which libpcap's program \
-                 runs 3 instructions for such a frame, and \"{long}\", whose program has 13. The filter runs in the kernel, on the \
-                 processor that sends; the rate is what it gets through. The stack has to get all packets and the program none, and \
-                 weir has to have counted all as filtered."
+                "Frames of 60 bytes come at full rate to programs whose filter accepts none of them: \"{short}\", of which libpcap's \
+                 program runs 3 instructions for such a frame, and \"{long}\", whose program has 13. The filter runs in the kernel, \
+                 on the processor that sends; the rate is what gets through. The stack must get all packets and the program none, and \
+                 weir must count all as filtered."
             ),
             differs: vec![
                 DIFFERS.to_owned(),
@@ -168,7 +168,7 @@ mod tests {
     use super::*;
     use weir_judge::{Libpcap, Setup};
 
-    /// libpcap decides how long its programs are. Of the first one instruction accepts, and is not run.
+    /// libpcap decides how long its programs are. In the first, one instruction accepts and never runs.
     #[test]
     fn filters_have_so_many_instructions() {
         let libpcap = Libpcap::open().expect("libpcap");

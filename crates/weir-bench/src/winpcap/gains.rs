@@ -1,6 +1,6 @@
-//! What each improvement gains alone: the filter compiled, time stamps made otherwise, a copy less.
+//! What each improvement gains by itself: a compiled filter, cheaper timestamps, one copy less.
 //!
-//! Only one thing changes between two captures that are compared. All are exclusive, since a stack would hide much of it.
+//! Compared captures differ in one thing only. All are exclusive, since the stack would hide much of the difference.
 
 use super::{DIFFERS, Pair};
 use crate::contestants::{Contestant, limit, receive};
@@ -12,7 +12,7 @@ use crate::tidy;
 use crate::wanted::Wanted;
 
 const SIZES: [u16; 2] = [60, 1514];
-/// Every frame matches after each of its tests.
+/// Every frame matches, after all of its tests.
 const FILTER: &str = "ip and udp port 9";
 
 const STAMPS: [&str; 3] = ["stamps-none", "stamps-batch", "stamps-kernel"];
@@ -44,21 +44,21 @@ pub(crate) fn make(settings: &Settings) -> Result<Box<dyn Experiment>, Failure> 
     let about = About {
         name: "winpcap-gains".to_owned(),
         title: "The gain of each improvement alone (WinPcap)".to_owned(),
-        method: "Captures that differ in one thing only. The filter runs in the application, where the same filter can run as \
-                 machine code and in an interpreter; every frame matches. Stamps are those of the program in the kernel: none, one for \
-                 a batch, one for each packet. A capture of weir copies a packet once; a second and a third copy are made in \
-                 the application, as captures do that have a buffer in the kernel and one in the application. A gain is how \
-                 many more packets the same processor time, in the kernel and in the application, is enough for."
+        method: "Compared captures differ in one thing only. The filter runs in the application, as machine code or in an \
+                 interpreter; every frame matches. The program in the kernel makes timestamps: none, one for a batch, or one for each \
+                 packet. A capture of weir copies a packet once; the application makes a second and a third copy, as captures with a \
+                 buffer in the kernel and another in the application do. A gain is how many more packets the same processor time, \
+                 in kernel and application, suffices for."
             .to_owned(),
         differs: vec![
             DIFFERS.to_owned(),
-            "WinPcap ran its compiled filter in the kernel. There Linux compiles all filters, unless that is switched off for the \
+            "WinPcap ran its compiled filter in the kernel. There Linux compiles all filters, unless this is switched off for the \
              whole machine, which an experiment should not do."
                 .to_owned(),
-            "WinPcap replaced a clock that took microseconds to read by the processor's counter. Linux reads that counter in any \
-             case."
+            "WinPcap replaced a clock that took microseconds to read with the processor's counter. Linux reads that \
+             counter anyway."
                 .to_owned(),
-            "WinPcap's copy less was a function of the driver's interface replaced by memcpy.".to_owned(),
+            "WinPcap made a copy cheaper: memcpy replaced a function of the driver's interface.".to_owned(),
         ],
         ..About::default()
     };
@@ -78,7 +78,7 @@ pub(crate) fn make(settings: &Settings) -> Result<Box<dyn Experiment>, Failure> 
     Ok(Box::new(Contest::new(settings, about, contestants(), &SIZES, dir, bars)?))
 }
 
-/// Gains in percent, beside the published ones where these are of the same thing.
+/// Gains in percent, with published ones as targets where they measure the same thing.
 fn bars(outcome: &Outcome) -> Vec<Judged> {
     let gain = |name, contestants, least| {
         let (wanted, value) = (Wanted::AtLeast(least), |times: f64| 100.0 * (1.0 / times - 1.0));

@@ -1,10 +1,10 @@
 /*
- * Sends the frame in a file again and again, for a while, one for each call.
+ * Sends the frame in a file repeatedly for a given time, one frame per call.
  *
  *   inject version                                  prints the library's version
  *   inject pcap|sendto IF FILE MILLISECONDS
  *
- * The result is a line of JSON on standard output: frames that were sent, and calls that failed.
+ * The result is a line of JSON on standard output: frames sent, and calls that failed.
  */
 #include <net/if.h>
 #include <linux/if_packet.h>
@@ -17,7 +17,7 @@
 #include <time.h>
 
 #define SNAPSHOT 96
-/* Frames between two looks at the clock. */
+/* Frames sent before the clock is read again. */
 #define LOOK 64
 
 static unsigned char frame[65536];
@@ -78,7 +78,7 @@ int main(int argc, char **argv)
 			fail(argv[2], error);
 		inject = by_pcap;
 	} else {
-		/* Of no protocol, so that it receives nothing. */
+		/* Protocol 0, so that it receives nothing. */
 		packet_socket = socket(AF_PACKET, SOCK_RAW, 0);
 		if (packet_socket < 0)
 			fail("socket", "not permitted");

@@ -3,9 +3,9 @@
 //! | file | asks |
 //! |---|---|
 //! | `send.rs` | how fast packets are sent, by size |
-//! | `filter.rs` | what a filter costs that accepts nothing |
-//! | `delivery.rs` | how fast an application gets packets, by size |
-//! | `dump.rs` | how fast they get to a file, whole or their first 68 bytes |
+//! | `filter.rs` | what a filter that accepts nothing costs |
+//! | `delivery.rs` | how fast packets reach an application, by size |
+//! | `dump.rs` | how fast they reach a file, whole or cut to 68 bytes |
 //! | `statistics.rs` | counting in the kernel beside counting in user space |
 //! | `gains.rs` | what each improvement gains alone |
 
@@ -19,24 +19,24 @@ pub(crate) mod statistics;
 use crate::experiment::{Judged, Outcome};
 use crate::wanted::Wanted;
 
-/// What differs in all of them.
-const DIFFERS: &str = "Frames come from a veth pair at the rate of a processor, not from a wire of 100 Mbit/s; libpcap and tcpdump are in \
-                       the place of the other systems' captures, weir is in that of WinPcap.";
+/// What differs from every published experiment.
+const DIFFERS: &str = "Frames come from a veth pair as fast as a processor makes them, not from a wire of 100 Mbit/s. libpcap and tcpdump \
+                       replace the captures of the other systems, weir replaces WinPcap.";
 
-/// Two contestants that are compared round by round.
+/// Two contestants, compared round by round.
 struct Pair<'a> {
-    /// Of the target.
+    /// The target's.
     name: &'a str,
     contestants: [&'static str; 2],
     measure: &'static str,
     wanted: Wanted,
     unit: &'static str,
-    /// What is made of how many times the second the first is.
+    /// From the ratio, first to second, to the value that is judged.
     value: fn(f64) -> f64,
 }
 
 impl Pair<'_> {
-    /// A target for each size of frames that was measured.
+    /// A target for each measured frame size.
     fn bars(&self, outcome: &Outcome) -> Vec<Judged> {
         let bar = |size: f64| {
             let ratios = outcome.ratios(self.contestants, self.measure, Some(size));

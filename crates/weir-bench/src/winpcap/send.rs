@@ -17,7 +17,7 @@ use crate::libpcap::counter::compile_source;
 use crate::sample::GENERATOR_CPU;
 use crate::send::{Contestant as Sender, Lab, PATIENCE, Turn as Lasting, watched};
 
-/// Bytes of a frame. Its sender in the study was fastest with the first.
+/// Bytes of a frame. The study's sender was fastest with the first.
 const SIZES: [u64; 5] = [88, 200, 400, 800, 1514];
 const QUICK: [u64; 2] = [88, 1514];
 
@@ -33,9 +33,9 @@ struct Contestant {
 }
 
 enum Way {
-    /// As `weir-bench send` has it.
+    /// A contestant of `weir-bench send`.
     Sender(Sender),
-    /// The C program: a call for each packet, of a function on a library.
+    /// The C program: one call of a function per packet, on a library.
     Call(&'static str, &'static Library),
 }
 
@@ -67,11 +67,11 @@ struct Send {
     sizes: &'static [u64],
     time: Duration,
     quick: bool,
-    /// Both libraries with the C program in their folder, or why there is none.
+    /// Both libraries, and the C program in their folder; or why there are none.
     calls: Result<(Both, PathBuf), String>,
 }
 
-/// What the C program says.
+/// The output of the C program.
 #[derive(Debug, Deserialize)]
 struct Injected {
     sent: u64,
@@ -84,7 +84,7 @@ pub(crate) fn make(settings: &Settings) -> Result<Box<dyn Experiment>, Failure> 
     let compile = || {
         let both = Both::find(None)?;
         let program = compile_source(both.dir(), NAME, SOURCE)?;
-        // Whether the libraries are what they are taken for.
+        // Checks that each library is the intended one.
         both.versions(&program, "version")?;
         Ok((both, program))
     };
@@ -102,7 +102,7 @@ impl Send {
         }
     }
 
-    /// Has the C program send: packets sent and arrived, and those that have arrived a second.
+    /// Runs the C program. Returns packets sent, packets arrived, and arrivals per second.
     fn call(&self, lab: &Lab<'_>, function: &str, library: &Library) -> Result<(u64, u64, f64), Failure> {
         let (both, program) = self.calls.as_ref().expect("turns are of those who are present");
         let file = lab.file("frame");
@@ -140,14 +140,14 @@ impl Experiment for Send {
         About {
             name: "winpcap-send".to_owned(),
             title: "Packets sent, by size (WinPcap)".to_owned(),
-            method: "One processor sends as fast as it can; at the other end of the pair an XDP program counts packets, and drops \
-                     them. What was sent has to arrive. A rate is that of arrivals. sendto and pcap_inject send a packet with each \
+            method: "One processor sends as fast as it can; at the other end of the pair an XDP program counts packets and drops \
+                     them. All packets sent must arrive. The rate is that of arrivals. sendto and pcap_inject send one packet per \
                      call; weir and tcpreplay may send several."
                 .to_owned(),
             differs: vec![
                 DIFFERS.to_owned(),
-                "On a wire the rate falls with the size, and above some size is that of the wire. Here it is that of the \
-                 processor for any size."
+                "On a wire the rate falls with the size and, above some size, is the wire's. Here it is the \
+                 processor's for any size."
                     .to_owned(),
             ],
             axis: Some(Axis::frame()),

@@ -1,5 +1,5 @@
 //! Monitoring: packets and bytes counted in the kernel (`weir stat`, WinPcap's statistics mode), and by a program that gets each
-//! packet that matches.
+//! matching packet.
 
 use std::path::Path;
 
@@ -14,9 +14,9 @@ use crate::stat::counting_by;
 use crate::tidy;
 use crate::wanted::Wanted;
 
-/// That of the frames by which the counting program is checked.
+/// Bytes of the frames by which the counting program is checked.
 const SIZES: [u16; 1] = [60];
-/// What all of them count; every frame matches. Its name in `weir stat` says so.
+/// What all contestants count; every frame matches, as its name in `weir stat` says.
 const FILTER: &str = "udp dst port 9";
 const NAMED: &str = "all of the service: udp dst port 9";
 
@@ -54,8 +54,8 @@ pub(crate) fn make(settings: &Settings) -> Result<Box<dyn Experiment>, Failure> 
     let about = About {
         name: "winpcap-statistics".to_owned(),
         title: "Monitoring in the kernel and in user space (WinPcap)".to_owned(),
-        method: "Frames of 60 bytes come at full rate; how many match a filter, and their bytes, are to be known. Every frame \
-                 does. weir stat counts in the kernel, the others get each packet and count it."
+        method: "Frames of 60 bytes come at full rate, and those that match a filter are counted, with their bytes. Every frame \
+                 matches. weir stat counts in the kernel; the others get each packet and count it."
             .to_owned(),
         differs: vec![DIFFERS.to_owned()],
         versus: pairs.map(|pair| pair.map(str::to_owned)).to_vec(),
@@ -64,7 +64,7 @@ pub(crate) fn make(settings: &Settings) -> Result<Box<dyn Experiment>, Failure> 
     Ok(Box::new(Contest::new(settings, about, contestants, &SIZES, dir, bars)?))
 }
 
-/// Counting in the kernel takes less processor time than counting in user space.
+/// Processor time of counting in the kernel, against that of counting in user space.
 fn bars(outcome: &Outcome) -> Vec<Judged> {
     let bars = |(kernel, user): (&'static str, &'static str)| {
         let (name, wanted) = (format!("processor time of a packet: {kernel} / {user}"), Wanted::AtMost(1.0));
