@@ -1,7 +1,7 @@
 //! Comparisons of arithmetic expressions.
 //!
-//! An accessor implies that its protocol is present. libpcap tests for that before it computes anything, and only for
-//! the leftmost accessors of either side: `1 + tcp[0]` does not test for TCP.
+//! An accessor implies that its protocol is present. libpcap tests this before it computes anything, and only for the
+//! leftmost accessors of either side: `1 + tcp[0]` does not test for TCP.
 
 use std::collections::BTreeSet;
 
@@ -26,7 +26,7 @@ impl Lowering<'_> {
         Ok(Condition::All(parts))
     }
 
-    /// Returns the value of an expression. Not recursive: it is nested as deep as its text is long.
+    /// Returns the value of an expression. Not recursive: expressions can be nested as deep as their text is long.
     fn arithmetic(&mut self, root: ArithId) -> Result<ValueId, Refusal> {
         let ast = self.ast;
         let node = |id: ArithId| &ast.arithmetic[id.0 as usize];
@@ -64,7 +64,7 @@ impl Lowering<'_> {
     /// Loads bytes of a header at `index`.
     fn accessor(&mut self, protocol: Protocol, index: ValueId, size: u8) -> Result<ValueId, Refusal> {
         use Protocol as P;
-        // The implied test must be possible, even where it is not made.
+        // The implied test must be possible, even where libpcap omits it.
         let _ = self.implied_by(protocol)?;
         let width = match size {
             1 => Width::Byte,

@@ -181,7 +181,7 @@ impl Lowering<'_> {
             ISO_SAP | IP_SAP | NETBEUI_SAP => self.access_points(protocol << 8 | protocol),
             APPLETALK => self.apple_snap(APPLETALK),
             0..=LONGEST => self.field(From::Payload, 0, Width::Byte, protocol),
-            // A SNAP header is taken for granted.
+            // Assumes a SNAP header.
             _ => self.field(From::Payload, 6, Width::Half, protocol),
         }
     }
@@ -225,8 +225,8 @@ impl Lowering<'_> {
         self.field(From::Link, 0, Width::Word, number)
     }
 
-    /// Restricts a condition on an Ethernet header to where there is one: not to other payloads of a tunnel, nor to
-    /// control frames of ATM's LAN emulation.
+    /// Restricts a condition on an Ethernet header to packets that have one: not other payloads of a tunnel, nor control
+    /// frames of ATM's LAN emulation.
     pub(super) fn in_frame(&mut self, condition: Condition) -> Condition {
         if self.layers.tunnel {
             let (header, payload) = (self.layers.link_header, self.layers.payload);

@@ -110,7 +110,7 @@ pub(super) struct Layers {
     pub(super) labels: u32,
     /// Number of VLAN tags passed.
     pub(super) tags: u32,
-    /// Whether the innermost link layer is in a tunnel that may carry other things than frames.
+    /// Whether the innermost link layer is in a tunnel that can carry something other than a frame.
     pub(super) tunnel: bool,
 }
 

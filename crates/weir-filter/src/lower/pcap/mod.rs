@@ -49,7 +49,7 @@ struct Lowering<'a> {
     outermost: Link,
     /// Bytes before the header of the message transfer part.
     mtp_header: u32,
-    /// Slots that their term assigns whatever its answer. Other slots are assigned only if it is true.
+    /// Slots that their term assigns whether or not it is true. Other slots are assigned only if it is.
     assigned_always: HashSet<Slot>,
 }
 
@@ -164,7 +164,7 @@ impl<'a> Lowering<'a> {
             let occurrence = &occurrences[index];
             let mut way = |to: NodeId, answer: bool| {
                 let Some(&next) = begins.get(&to) else { return to };
-                // Slots of a skipped term are zero: libpcap reads a register there that nothing has set.
+                // Slots of a skipped term are zero: libpcap reads a register that nothing has set.
                 let unset = |slot: &Slot| {
                     owners.get(slot).is_some_and(|&owner| {
                         let own = owner == index && !answer && !assigned_always.contains(slot);
@@ -186,8 +186,8 @@ impl<'a> Lowering<'a> {
         })
     }
 
-    /// Tests the link type in a PPI header, which may be any: it must be 802.11, unless `pppoes` or a tunnel has
-    /// entered another layer.
+    /// Tests that a PPI header, which can precede any link type, precedes 802.11, unless `pppoes` or a tunnel has entered
+    /// another layer.
     fn check_ppi(&mut self, root: NodeId) -> NodeId {
         if self.layers.link != Link::Ppi {
             return root;
@@ -196,7 +196,7 @@ impl<'a> Lowering<'a> {
         self.graph.equals(link_type, 105u32.swap_bytes(), (root, Graph::REFUSE), TermId::NONE)
     }
 
-    /// Returns the message that `what` cannot be tested here.
+    /// Returns a message saying that `what` cannot be tested here.
     fn cannot(&self, what: &str) -> Refusal {
         let link_type = self.options.link_type;
         if self.layers.link == self.outermost {

@@ -60,7 +60,7 @@ impl Lowering<'_> {
     }
 }
 
-/// Returns a number as it is in the header's bytes when they are read as big-endian.
+/// Returns what a number in the header reads as in big-endian byte order.
 fn in_header(field: MtpField, number: u32) -> u32 {
     match field {
         MtpField::Sio => number,

@@ -38,7 +38,7 @@ impl Lowering<'_> {
         Ok(found)
     }
 
-    /// Lowers `vxlan` (RFC 7348), which libpcap supports since 1.11. It always carries a frame.
+    /// Lowers `vxlan` (RFC 7348), which libpcap supports from 1.11 on. It always carries a frame.
     pub(super) fn vxlan(&mut self, network: Option<u32>) -> Lowered {
         let (is_vxlan, header) =
             self.over_udp(4789, network, |this, transport| this.field(transport, 8, Width::Byte, 0x08))?;
