@@ -1,4 +1,4 @@
-//! `weir-bench NAME`: a benchmark by itself, which is an experiment with options of its own.
+//! `weir-bench NAME`: one experiment as a command, with options of its own.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -10,7 +10,7 @@ use super::{Entry, Settings};
 use crate::failure::Failure;
 use crate::units;
 
-/// What all benchmarks can be told.
+/// Options of all benchmarks.
 #[derive(Debug, Args)]
 pub(crate) struct How {
     /// Number of rounds; default: 5, with --quick 1. With four or fewer nothing is called a difference.
@@ -30,7 +30,7 @@ pub(crate) struct How {
     html: Option<PathBuf>,
 }
 
-/// A benchmark whose turns last for some time.
+/// Options of a benchmark with timed turns.
 #[derive(Debug, Args)]
 pub(crate) struct Timed {
     #[command(flatten)]
@@ -41,7 +41,7 @@ pub(crate) struct Timed {
     duration: Option<Duration>,
 }
 
-/// One with frames of several sizes.
+/// Options of one with frames of several sizes.
 #[derive(Debug, Args)]
 pub(crate) struct Sized {
     #[command(flatten)]
@@ -52,7 +52,7 @@ pub(crate) struct Sized {
     sizes: Option<Vec<u16>>,
 }
 
-/// One that writes files.
+/// Options of one that writes files.
 #[derive(Debug, Args)]
 pub(crate) struct Stored {
     #[command(flatten)]
@@ -105,7 +105,7 @@ impl Stored {
     }
 }
 
-/// Parts of a benchmark as they are on the command line.
+/// Parts of a benchmark, as named on the command line.
 pub(crate) fn names<P: ValueEnum>(parts: &[P]) -> Vec<String> {
     parts.iter().filter_map(|part| Some(part.to_possible_value()?.get_name().to_owned())).collect()
 }

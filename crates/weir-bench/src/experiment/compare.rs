@@ -41,7 +41,7 @@ pub(crate) struct CompareArgs {
     fail: bool,
 }
 
-/// What became of a value.
+/// How a value has changed.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Change {
     Better,
@@ -57,7 +57,7 @@ struct Found {
     same: usize,
     unknown: usize,
     worse: usize,
-    /// Of what the machine does without a capture.
+    /// Limits: what the machine does without a capture.
     limits: Vec<f64>,
 }
 

@@ -1,30 +1,30 @@
 //! What a handful of values says, and how surely.
 //!
-//! No distribution is assumed: the median of what is measured lies between the k-th smallest and the k-th largest of n
-//! values unless fewer than k of them fell on one side of it, as of n coins.
+//! No distribution is assumed: the true median lies between the k-th smallest and the k-th largest of n values unless
+//! fewer than k of them fall on one side of it, as n tossed coins do.
 
 use serde::{Deserialize, Serialize};
 
 /// The confidence asked for. With five rounds the whole range has 0.9375, with six 0.969.
 const WANTED: f64 = 0.95;
-/// With less, nothing is called a difference.
+/// With less, there is no telling a difference.
 pub(crate) const LEAST: f64 = 0.9;
-/// Differences below this are noise of the machine, however surely they were measured.
+/// Smaller differences are the machine's noise, however surely they were measured.
 pub(crate) const NOISE: f64 = 0.02;
 
-/// A median, and where that of endless rounds lies. In a file it is a list of its fields.
+/// A median, and the interval in which that of endless rounds lies. In a file it is a list of its fields.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Serialize)]
 #[serde(from = "[f64; 4]", into = "[f64; 4]")]
 pub(crate) struct Estimate {
     pub(crate) median: f64,
     pub(crate) low: f64,
     pub(crate) high: f64,
-    /// With which probability: 0 to 1.
+    /// The interval's probability: 0 to 1.
     pub(crate) confidence: f64,
 }
 
 impl Estimate {
-    /// Of finite values; none, if there are none.
+    /// Estimates from finite values; `None` without any.
     pub(crate) fn of(values: impl IntoIterator<Item = f64>) -> Option<Self> {
         let mut values: Vec<f64> = values.into_iter().filter(|value| value.is_finite()).collect();
         values.sort_by(f64::total_cmp);
@@ -32,13 +32,13 @@ impl Estimate {
         let middle = count / 2;
         let upper = *values.get(middle)?;
         let median = if count % 2 == 1 { upper } else { f64::midpoint(values[middle - 1], upper) };
-        // The narrowest that is sure enough, or else the widest.
+        // The narrowest interval that is sure enough, or else the widest.
         let cut = (0..middle).rev().find(|&cut| confidence(count, cut) >= WANTED).unwrap_or(0);
         let (low, high) = (values[cut], values[count - 1 - cut]);
         Some(Self { median, low, high, confidence: confidence(count, cut) })
     }
 
-    /// Whether the two can be told apart: both sure enough, with nothing in common, farther apart than noise.
+    /// Whether the two differ: both are sure enough, do not overlap, and are farther apart than noise.
     pub(crate) fn differs_from(&self, other: &Self) -> bool {
         let sure = self.confidence >= LEAST && other.confidence >= LEAST;
         let apart = self.low > other.high || self.high < other.low;
@@ -87,7 +87,8 @@ pub(crate) enum Side {
 }
 
 impl Comparison {
-    /// By rounds that both have; none if there is no such round, or if all their values are 0. `higher`: is better.
+    /// Compares rounds that both have; `None` if there is no such round, or if all values are 0. `higher`: more is
+    /// better.
     pub(crate) fn of(ours: &[(u32, f64)], theirs: &[(u32, f64)], higher: bool) -> Option<Self> {
         let ratios = ours.iter().filter_map(|&(round, value)| {
             let (_, other) = theirs.iter().find(|(number, _)| *number == round)?;

@@ -18,7 +18,7 @@ pub(crate) struct Contest {
     lab: Lab,
     limits: Limits,
     judge: fn(&Outcome) -> Vec<Judged>,
-    /// Programs that were compiled for it, removed in the end.
+    /// Programs compiled for it, removed at the end.
     _programs: tempfile::TempDir,
 }
 

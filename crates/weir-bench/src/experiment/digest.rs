@@ -1,4 +1,4 @@
-//! What the rounds of an experiment say: tables, figures, the report and documents are made of it.
+//! Summaries of an experiment's rounds, from which tables, figures, the report and documents are made.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::confidence::{Comparison, Estimate};
 use super::result::{About, Better, Fault, Judged, Outcome};
 
-/// With fewer places on the axis bars are easier to read.
+/// With fewer places on the axis, bars are easier to read.
 const LINES: usize = 4;
 
 /// By places on the axis.
@@ -19,7 +19,7 @@ pub(crate) struct Digest {
     /// Without the measures that are neither good nor bad.
     pub(crate) about: About,
     pub(crate) rounds: u32,
-    /// How much more or less the repetition of the first round gave: 0.01 for a percent more.
+    /// The relative change from the first round to its repetition: 0.01 for a percent more.
     pub(crate) drift: Option<f64>,
     /// By series and measure.
     pub(super) estimates: BTreeMap<String, BTreeMap<String, ByPlace>>,
@@ -29,7 +29,7 @@ pub(crate) struct Digest {
     pub(crate) faults: Vec<Fault>,
 }
 
-/// A comparison of two who do the same work.
+/// A comparison of two series that do the same work.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub(crate) struct Versus {
     /// Series.
@@ -100,12 +100,12 @@ impl Digest {
         in_order(measured.map(|(at, _)| *at))
     }
 
-    /// Whether places are points of lines, and not each a field of bars.
+    /// Whether places are points of lines rather than groups of bars.
     pub(crate) fn is_curve(&self) -> bool {
         self.about.axis.as_ref().is_some_and(|axis| axis.logarithmic || self.places().len() >= LINES)
     }
 
-    /// Whether the targets say all there is: values of many kinds, a target for each.
+    /// Whether the targets say it all: values of many kinds, with a target each.
     pub(crate) fn is_of_targets(&self) -> bool {
         !self.bars.is_empty() && self.about.measures.first().is_some_and(|measure| measure.unit.is_empty())
     }

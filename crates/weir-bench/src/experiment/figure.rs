@@ -1,4 +1,4 @@
-//! Figures as SVG: bars where nothing varies but who is measured, lines along an axis.
+//! Figures as SVG: bars where only the contestant varies, lines along an axis.
 
 use std::error::Error;
 
@@ -20,7 +20,7 @@ const NAMES: u32 = 330;
 /// Pixels of lines' field, and of a line of their legend.
 const FIELD: u32 = 420;
 const LEGEND: i32 = 18;
-/// How many times the lowest the highest has to be for a logarithmic scale.
+/// Ratio of the highest value to the lowest that calls for a logarithmic scale.
 const FAR: f64 = 100.0;
 /// Pixels of a line below a figure.
 const NOTE: u32 = 18;
@@ -67,7 +67,7 @@ pub(crate) struct Line {
     points: Vec<(f64, Estimate)>,
 }
 
-/// The figures of an experiment by its first measure. None if nothing was measured.
+/// The figures of an experiment, by its first measure. None if nothing was measured.
 pub(crate) fn figures(digest: &Digest) -> Vec<Figure> {
     // Values of many kinds have no scale in common.
     let measure = digest.about.measures.first().filter(|measure| !measure.unit.is_empty());
@@ -95,7 +95,7 @@ pub(crate) fn figures(digest: &Digest) -> Vec<Figure> {
     }
 }
 
-/// What is to be drawn of a value; of a damaged file, not what no axis can hold.
+/// The value to draw; not what no axis can hold, as in a damaged file.
 fn length(digest: &Digest, series: &str, measure: &str, at: Option<f64>) -> Option<Estimate> {
     let estimate = digest.estimate(series, measure, at)?;
     let Estimate { median, low, high, .. } = estimate;
@@ -138,7 +138,7 @@ impl Figure {
         Self::Bars { caption, rows: values.iter().map(row).collect(), longest }
     }
 
-    /// One that only says something.
+    /// A figure with only a caption.
     pub(crate) fn empty(caption: String) -> Self {
         Self::Bars { caption, rows: Vec::new(), longest: 0.0 }
     }
@@ -256,7 +256,7 @@ fn draw_lines(area: &Area<'_>, caption: &str, axis: &Axis, lines: &[Line]) -> Dr
     names(&legend, lines)
 }
 
-/// Values that have little in common, as those of a limit far beyond all others, are drawn on a logarithmic scale.
+/// Values far apart, such as a limit far beyond all others, are drawn on a logarithmic scale.
 fn draw_along<X>(
     builder: &mut ChartBuilder<'_, '_, SVGBackend<'_>>,
     x: X,

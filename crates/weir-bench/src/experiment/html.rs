@@ -1,4 +1,4 @@
-//! The report: one page that needs nothing but itself.
+//! The report: one self-contained page.
 
 use std::error::Error;
 use std::fmt::Write as _;
@@ -45,7 +45,7 @@ pub(crate) fn page(run: &Run) -> Result<String, Box<dyn Error>> {
     Ok(page)
 }
 
-/// All that is known of it; older files say nothing.
+/// All that is known about the machine; older files say nothing.
 fn machine(page: &mut String, run: &Run) {
     let rows = place::rows(&run.machine);
     if rows.is_empty() {
@@ -57,7 +57,7 @@ fn machine(page: &mut String, run: &Run) {
     page.push_str("</details>\n");
 }
 
-/// What a reader has to know first: where weir is behind, what was missed and what failed.
+/// What a reader must know first: where weir is behind, which targets were missed, what failed.
 fn summary(page: &mut String, run: &Run) {
     let mut behind = Vec::new();
     let mut ahead = 0;
@@ -163,7 +163,7 @@ fn section(page: &mut String, outcome: &Outcome) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// What was published, drawn in the same way, and what differs.
+/// The published results, drawn in the same way, and what differs.
 fn published(page: &mut String, outcome: &Outcome) -> Result<(), Box<dyn Error>> {
     let about = &outcome.about;
     if about.published.is_empty() && about.differs.is_empty() {

@@ -1,4 +1,5 @@
-//! Experiments: everybody measured in turn, round after round; raw values in a file; tables, figures and one report.
+//! Experiments: every contestant is measured in turn, round after round; raw values go to a file, then tables, figures
+//! and a report.
 //!
 //! ```text
 //!  experiment: what it asks of whom -> turns -> rounds.rs -> result.rs: raw values, in a file
@@ -41,7 +42,7 @@ use crate::wanted::Wanted;
 /// One that can be run by its name.
 pub(crate) struct Entry {
     pub(crate) name: &'static str,
-    /// What it answers.
+    /// The question it answers.
     pub(crate) question: &'static str,
     pub(crate) make: fn(&Settings) -> Result<Box<dyn Experiment>, Failure>,
 }
@@ -49,19 +50,19 @@ pub(crate) struct Entry {
 /// How to measure.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Settings {
-    /// Everything as short as can be: whether it works, not how fast it is.
+    /// As short as possible: whether it works, not how fast it is.
     pub(crate) quick: bool,
     /// For files of captures; a tmpfs by default.
     pub(crate) dir: PathBuf,
     /// Interfaces to send and to receive on; none: a private network.
     pub(crate) cards: Option<[String; 2]>,
-    /// For how long to measure in a turn, whatever the experiment would.
+    /// How long to measure in a turn, instead of the experiment's own time.
     pub(crate) duration: Option<Duration>,
-    /// Bytes of frames, whatever the experiment has.
+    /// Bytes of frames, instead of the experiment's own.
     pub(crate) sizes: Option<Vec<u16>>,
-    /// The only contestants or parts by name; all of them if there is none.
+    /// Names of the only contestants or parts to measure; if empty, all of them.
     pub(crate) only: Vec<String>,
-    /// Packets of a file, whatever the experiment has.
+    /// Packets of a file, instead of the experiment's own number.
     pub(crate) packets: Option<u64>,
     /// Work for a packet, as in `weir count`.
     pub(crate) load: Option<u32>,
@@ -71,21 +72,21 @@ pub(crate) struct Settings {
     pub(crate) library: Option<PathBuf>,
 }
 
-/// Something that is measured. Its making prepares all that is not part of a measurement; its end leaves nothing behind.
+/// Something to measure. Making it prepares everything outside the measurement; dropping it leaves nothing behind.
 pub(crate) trait Experiment {
     fn about(&self) -> About;
 
     /// All that is measured in a round, in this order.
     fn turns(&self) -> Vec<Turn>;
 
-    /// Takes one turn. What is measured has to be right as well: what is not is among the problems.
+    /// Takes one turn. The result must also be right: whatever is not is among the problems.
     ///
     /// # Errors
     ///
-    /// Where there is nothing to measure with, or it failed. The other turns go on.
+    /// If there is nothing to measure with, or measuring fails. The other turns go on.
     fn take(&mut self, turn: &Turn, round: u32) -> Result<Taken, Failure>;
 
-    /// What is to be reached, and whether it is.
+    /// Targets, and whether they are met.
     fn bars(&self, outcome: &Outcome) -> Vec<Judged> {
         let _none = outcome;
         Vec::new()
@@ -95,7 +96,7 @@ pub(crate) trait Experiment {
 /// A part of a round.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) struct Turn {
-    /// Different from that of all other turns.
+    /// Different from those of all other turns.
     pub(crate) name: String,
     pub(crate) series: String,
     /// On the axis: bytes of a frame, packets of a burst.
@@ -103,7 +104,7 @@ pub(crate) struct Turn {
 }
 
 impl Settings {
-    /// For how long to measure in a turn: so many milliseconds, or a twentieth of that.
+    /// How long to measure in a turn: so many milliseconds, or a twentieth of that.
     pub(crate) fn time(&self, milliseconds: u64) -> Duration {
         let usual = Duration::from_millis(if self.quick { milliseconds / 20 } else { milliseconds });
         self.duration.unwrap_or(usual)
@@ -123,7 +124,7 @@ impl Settings {
         all.iter().filter(is_wanted).cloned().collect()
     }
 
-    /// For experiments that measure something else than two interfaces: an error if there are any.
+    /// For experiments that do not measure two interfaces: an error if any are given.
     pub(crate) fn without_cards(&self, experiment: &str) -> Result<(), Failure> {
         if self.cards.is_none() {
             return Ok(());
@@ -148,11 +149,11 @@ impl Turn {
     }
 }
 
-/// What came of a turn.
+/// The result of a turn.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Taken {
     pub(crate) found: Vec<Found>,
-    /// What is not as it has to be; the values are kept, and the run fails.
+    /// What is wrong; the values are kept, and the run fails.
     pub(crate) problems: Vec<String>,
 }
 
@@ -197,19 +198,19 @@ impl Measure {
         Self { name: name.to_owned(), title: title.to_owned(), unit: unit.to_owned(), better }
     }
 
-    /// One of which less is better.
+    /// A measure of which less is better.
     pub(crate) fn lower(name: &str, title: &str, unit: &str) -> Self {
         Self::new(name, title, unit, Better::Lower)
     }
 
-    /// One that is neither good nor bad.
+    /// A measure that is neither good nor bad.
     pub(crate) fn fact(name: &str, title: &str, unit: &str) -> Self {
         Self::new(name, title, unit, Better::Neither)
     }
 }
 
 impl Judged {
-    /// None of the values may be beyond what is wanted.
+    /// Judged by the worst value: none may miss the target.
     pub(crate) fn worst(
         name: &str,
         most: f64,

@@ -1,11 +1,11 @@
-//! The machine of a run, as rows of a table; and what differs between the machines of two runs.
+//! The machine of a run as rows of a table, and what differs between the machines of two runs.
 
 use serde_json::Value;
 
-/// What no two runs have in common; `compare` shows them in other words.
+/// Fields that differ in every run; `compare` shows them in other ways.
 const PASSING: [&str; 4] = ["time", "load", "commit", "weir"];
 
-/// Name and value of all that is known: `interfaces rx0 driver`, `veth`.
+/// Name and value of each known field: `interfaces rx0 driver`, `veth`.
 pub(crate) fn rows(machine: &Value) -> Vec<[String; 2]> {
     let mut rows = Vec::new();
     flatten("", machine, &mut rows);

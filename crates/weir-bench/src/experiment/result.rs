@@ -1,4 +1,4 @@
-//! What was measured, as it is kept in a file: raw values, and all that is needed to make tables and figures of them.
+//! The measurements as a file keeps them: raw values, and everything needed to make tables and figures of them.
 
 use std::fs;
 use std::io::Write as _;
@@ -19,7 +19,7 @@ const FORMAT: &str = "weir-bench 1";
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub(crate) struct Run {
     format: String,
-    /// The machine in one line, and the day.
+    /// The machine and the date, in one line.
     pub(crate) summary: String,
     /// The same by fields.
     pub(crate) machine: serde_json::Value,
@@ -42,24 +42,24 @@ pub(crate) struct Outcome {
     pub(crate) seconds: f64,
 }
 
-/// What an experiment asks, and of whom.
+/// The question of an experiment, and its contestants.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 pub(crate) struct About {
     /// On the command line.
     pub(crate) name: String,
     pub(crate) title: String,
-    /// How it is done, in a few sentences.
+    /// The method, in a few sentences.
     pub(crate) method: String,
-    /// What differs from the published experiment, a sentence each.
+    /// Differences from the published experiment, a sentence each.
     pub(crate) differs: Vec<String>,
-    /// What the values depend on beside the series; none if on nothing.
+    /// What the values depend on besides the series, if anything.
     pub(crate) axis: Option<Axis>,
     /// The first is the one that figures show.
     pub(crate) measures: Vec<Measure>,
     pub(crate) series: Vec<Series>,
     /// Series that cannot be measured here, and why.
     pub(crate) missing: Vec<[String; 2]>,
-    /// Who does the same work: the first of each pair is ours.
+    /// Pairs that do the same work, ours first.
     pub(crate) versus: Vec<[String; 2]>,
     pub(crate) published: Vec<Published>,
 }
@@ -99,7 +99,7 @@ pub(crate) struct Series {
     pub(crate) role: Role,
 }
 
-/// What a series is to the others.
+/// The role of a series.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Role {
@@ -134,13 +134,13 @@ pub(crate) struct Value {
     pub(crate) turn: String,
 }
 
-/// A target, and what came of it.
+/// A target, and its outcome.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 pub(crate) struct Judged {
     pub(crate) name: String,
     pub(crate) wanted: String,
     pub(crate) unit: String,
-    /// Median, or the worst, and the range; none where what it compares was not measured.
+    /// Median, or the worst, and the range; none if what it compares was not measured.
     pub(crate) measured: Option<[f64; 3]>,
     pub(crate) met: Option<bool>,
     /// The same from the processor time of a packet: what it would be if nobody else used the processor.
@@ -148,7 +148,7 @@ pub(crate) struct Judged {
     pub(crate) by_cpu_time: Option<f64>,
 }
 
-/// Something that could not be measured, or that is not right.
+/// Something that could not be measured, or whose result is wrong.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub(crate) struct Fault {
     pub(crate) turn: String,
@@ -215,19 +215,20 @@ impl Outcome {
         };
         self.values.iter().filter(of).map(|value| (value.round, value.value)).collect()
     }
-    /// How many times the value of `theirs` that of `ours` is, in each round that has both.
+    /// The ratio of `ours` to `theirs`, in each round that has both.
     pub(crate) fn ratios(&self, pair: [&str; 2], measure: &str, at: Option<f64>) -> Vec<f64> {
         let both = self.in_rounds(pair, measure, at);
         both.map(|(_, [ours, theirs])| ours / theirs).collect()
     }
 
-    /// What the first has more than the second, in each round that has both.
+    /// The first minus the second, in each round that has both.
     pub(crate) fn added(&self, pair: [&str; 2], measure: &str, at: Option<f64>) -> Vec<(u32, f64)> {
         let both = self.in_rounds(pair, measure, at);
         both.map(|(round, [with, without])| (round, with - without)).collect()
     }
 
-    /// What the first pair differs by, as a share of what the second does. Nothing can be said of a round in which that was not above 0.
+    /// The difference of the first pair, as a share of the second's. Rounds in which the second's is not above 0 are
+    /// left out.
     pub(crate) fn shares(
         &self,
         ours: [&str; 2],

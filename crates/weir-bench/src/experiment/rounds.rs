@@ -1,5 +1,5 @@
-//! Rounds of turns: everybody in each round, so that a disturbance of the machine meets all. After the last round the first
-//! is repeated, as round 0: how far the machine has drifted meanwhile.
+//! Rounds of turns: every contestant has its turn in each round, so a disturbance of the machine affects all of them.
+//! After the last round the first is repeated, as round 0, which shows how far the machine has drifted.
 
 use std::time::Instant;
 
@@ -20,7 +20,7 @@ pub(crate) fn take(
 ) -> Result<(), Failure> {
     let turns = experiment.turns();
     let name = outcome.about.name.clone();
-    // A single round has no drift worth its time.
+    // Measuring the drift of a single round is not worth the time.
     let again = (outcome.rounds > 1).then_some(AGAIN);
     let rounds: Vec<u32> = (1..=outcome.rounds).chain(again).collect();
     let total = rounds.len() * turns.len();
@@ -37,7 +37,7 @@ pub(crate) fn take(
             let said = outcome.add(turn, round, taken);
             style::say(format_args!("{name} [{done:>3}/{total}] {:<44} {said}", turn.name));
         }
-        // Some know all their series only then.
+        // Some know all their series only now.
         outcome.about = experiment.about();
         keep(outcome)?;
     }
@@ -50,7 +50,7 @@ impl Outcome {
         self.values.iter().any(|value| value.turn == turn.name && value.round == round)
     }
 
-    /// Adds what came of a turn. Gives what to say of it.
+    /// Adds the result of a turn. Returns what to print about it.
     fn add(&mut self, turn: &Turn, round: u32, taken: Result<super::Taken, Failure>) -> String {
         self.faults.retain(|fault| fault.turn != turn.name || fault.round != round);
         let fault = |message: String| Fault { turn: turn.name.clone(), round, message };
@@ -62,7 +62,7 @@ impl Outcome {
             }
         };
         let mut said = Vec::new();
-        // A turn that measures several series is none of them: it says one value of each.
+        // A turn that measures several series is none of them: it gives one value of each.
         let is_several = !self.about.series.iter().any(|series| series.name == turn.series);
         let main = taken.found.first().map(|found| found.measure.clone());
         for super::Found { series, measure, at, value } in taken.found {
@@ -85,7 +85,7 @@ impl Outcome {
         said.join(if is_several { "; " } else { ", " })
     }
 
-    /// How much more or less the repetition of the first round gave: the median over all series of the first measure,
+    /// The relative change from the first round to its repetition: the median over all series of the first measure,
     /// 0.01 for a percent more.
     pub(crate) fn drift(&self) -> Option<f64> {
         let measure = &self.about.measures.first()?.name;
@@ -109,7 +109,7 @@ mod tests {
     use super::super::{Found, Taken, result};
     use super::*;
 
-    /// Two series of which the second fails in the second round, and has drifted at the end.
+    /// Two series; the second fails in the second round, and has drifted at the end.
     #[derive(Default)]
     struct Two(Vec<(String, u32)>);
 

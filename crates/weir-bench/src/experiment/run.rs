@@ -92,7 +92,7 @@ pub(crate) fn run(args: &RunArgs, all: &'static [Entry]) -> Result<(), Failure> 
 
 pub(super) fn measure(plan: &Plan<'_>, entries: &[&Entry]) -> Result<(), Failure> {
     two_processors()?;
-    // Before anything is written, and whether or not a run is resumed: they may be refused.
+    // Before anything is written, and also if a run is resumed: they may be refused.
     let interfaces = interfaces::used(plan.settings.cards.as_ref())?;
     let mut run = begin(plan, interfaces)?;
     style::say(format_args!("{}", run.summary));
@@ -100,7 +100,7 @@ pub(super) fn measure(plan: &Plan<'_>, entries: &[&Entry]) -> Result<(), Failure
         let warning = "a debug build, many times slower than others: the figures mean nothing";
         style::say(format_args!("{}", style::stderr().yellow(warning)));
     }
-    // Better now than after all measurements.
+    // Fails now rather than after all measurements.
     plan.save(&run)?;
     let began = Instant::now();
     for (number, entry) in (1..).zip(entries) {
@@ -196,7 +196,7 @@ fn write(path: &Path, text: &str) -> Result<(), Failure> {
     std::fs::write(path, text).map_err(failed(format_args!("write {}", path.display())))
 }
 
-/// Whether everything was measured. A target that is missed is an answer, not a failure.
+/// Whether everything was measured. A missed target is a result, not a failure.
 fn verdict(run: &Run) -> Result<(), Failure> {
     let bars = || run.outcomes.iter().flat_map(|outcome| &outcome.bars);
     let met = bars().filter(|bar| bar.met == Some(true)).count();

@@ -117,7 +117,7 @@ fn with_unit(Measure { name, unit, .. }: &Measure) -> String {
     if unit.is_empty() { name.clone() } else { format!("{name}, {unit}") }
 }
 
-/// What was measured of a series at a place; none where nothing was.
+/// The measurement of a series at a place, if there is one.
 fn row(digest: &Digest, series: &Series, at: Option<f64>) -> Option<Vec<String>> {
     let measures = digest.about.measures.iter();
     cells_of(series, measures.map(|measure| digest.estimate(&series.name, &measure.name, at)).collect())
@@ -135,7 +135,7 @@ pub(crate) fn versus(digest: &Digest) -> Vec<Vec<String>> {
     digest.versus.iter().map(|versus| compared(digest, versus).to_vec()).collect()
 }
 
-/// Both, and by how much.
+/// Both contestants, and the ratio.
 pub(crate) fn compared(digest: &Digest, versus: &Versus) -> [String; 4] {
     let about = &digest.about;
     let title = |name: &str| {
@@ -184,7 +184,7 @@ pub(crate) fn bars(bars: &[Judged]) -> Vec<Vec<String>> {
     std::iter::once(row(head.map(str::to_owned))).chain(rows).collect()
 }
 
-/// The median, and where it lies.
+/// The median and its interval.
 pub(crate) fn interval(estimate: Estimate) -> String {
     let Estimate { median, low, high, .. } = estimate;
     if low == high {
@@ -194,7 +194,7 @@ pub(crate) fn interval(estimate: Estimate) -> String {
     }
 }
 
-/// Three digits that mean something.
+/// Three significant digits.
 pub(crate) fn number(value: f64) -> String {
     let digits = match value.abs() {
         _ if value.fract() == 0.0 => 0,

@@ -17,19 +17,19 @@ use crate::tidy;
 /// A library, and how it captures.
 #[derive(Debug)]
 pub(crate) struct Library {
-    /// In files.
+    /// Its name in files.
     pub(crate) name: &'static str,
-    /// In tables.
+    /// Its name in tables.
     pub(crate) title: &'static str,
-    /// What the library reads of the environment; none for the system's.
+    /// Environment variables that the library reads; none for the system's.
     settings: Option<&'static [(&'static str, &'static str)]>,
     /// Whether the network stack still gets the packets.
     pub(crate) stack: bool,
 }
 
-/// The one that programs are linked with.
+/// The library that programs are linked with.
 pub(crate) const SYSTEM: Library = Library { name: "libpcap", title: "libpcap", settings: None, stack: true };
-/// weir's, where no device is opened.
+/// weir's, if no device is opened.
 pub(crate) const WEIR: Library = Library { name: "weir", title: "weir", settings: Some(&[]), stack: true };
 pub(crate) const PACKET: Library = Library {
     name: "weir-af-packet",
@@ -73,7 +73,7 @@ impl Both {
         let own = env::current_exe().map_err(failed("find this program"))?;
         let built = || {
             let beside = own.with_file_name(BUILT);
-            // Where cargo leaves it if something else needs it.
+            // Where cargo leaves it when it is only a dependency.
             let deps = own.with_file_name("deps").join(BUILT);
             if beside.exists() || !deps.exists() { beside } else { deps }
         };
@@ -119,7 +119,7 @@ impl Both {
         command
     }
 
-    /// What a program says of the library that it runs on: the system's, and weir's. It fails where it is not that.
+    /// What a program says about the library it runs on, the system's and weir's. Fails if it is another.
     pub(crate) fn versions(&self, program: &Path, argument: &str) -> Result<[String; 2], Failure> {
         let version = |library: &Library| {
             let output = self.command(program, library).arg(argument).output();

@@ -10,14 +10,14 @@ use crate::failure::Failure;
 use crate::spread::Spread;
 use crate::wanted::Wanted;
 
-/// What is asked for is asked for this many hosts.
+/// The target is for this many hosts.
 pub(super) const HOSTS: u32 = 1000;
 
-/// What the C program says.
+/// The output of the C program.
 #[derive(Debug, Deserialize)]
 struct Compiled {
     instructions: u32,
-    /// Addresses about which the filter errs.
+    /// Addresses for which the filter is wrong.
     wrong: u32,
     nanoseconds: u64,
     cpu_nanoseconds: u64,
@@ -49,7 +49,7 @@ pub(super) fn measure(programs: &Programs, library: &Library, turn: &Turn) -> Re
     Ok(taken)
 }
 
-/// The system's one measurement beside each of ours. Fewer hosts say nothing of it.
+/// The system's one measurement against each of ours. Fewer hosts say nothing about the target.
 pub(super) fn bars(outcome: &Outcome) -> Vec<Judged> {
     let ratios = |measure| {
         let [ours, theirs] =

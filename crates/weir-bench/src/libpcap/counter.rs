@@ -15,10 +15,10 @@ use crate::program::{Counts, Program, find};
 /// Its file.
 pub(crate) const NAME: &str = "count";
 const SOURCE: &str = include_str!("count.c");
-/// Debian's packages of what it takes to compile it.
+/// Debian's packages needed to compile it.
 const PACKAGES: &str = "apt-get install gcc libc6-dev libpcap-dev";
 
-/// What the C program says of the packets it has counted.
+/// What the C program says about the packets it has counted.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Counted {
     pub(crate) packets: u64,
@@ -30,7 +30,7 @@ pub(crate) struct Counted {
 }
 
 impl Counted {
-    /// From its output.
+    /// Parses its output.
     pub(crate) fn parse(stdout: &str) -> Option<Self> {
         serde_json::from_str(stdout).ok()
     }
@@ -90,7 +90,7 @@ pub(crate) fn counting(place: PathBuf, function: &'static str) -> Program {
     }
 }
 
-/// The same where packets come from several queues.
+/// The same for packets from several queues.
 pub(crate) fn counting_queues(place: PathBuf, function: &'static str) -> Program {
     let parse = |stdout: &str, _: &str| {
         Some(Counted::parse(stdout).filter(|counted| counted.is_whole(SIZE))?.counts())

@@ -67,7 +67,7 @@ pub(super) fn measure(
     taken.problems.extend(unaccounted(sample.delivered, sample.dropped, sample.accepted));
     taken.add(turn, "rate", sample.rate / 1e6);
     taken.add(turn, "lost", sample.lost as f64 * 100.0 / sample.accepted.max(1) as f64);
-    // Where packets were lost, a packet has taken less time than it takes to deliver one.
+    // If packets were lost, the average is less than it takes to deliver a packet.
     let kernel = (sample.lost == 0).then_some(sample.kernel_ns);
     for (measure, time) in [("kernel", kernel), ("reader", sample.reader_ns)] {
         if let Some(time) = time {
@@ -90,7 +90,7 @@ fn unaccounted(delivered: u64, dropped: Option<u64>, accepted: u64) -> Option<St
         .then(|| format!("{delivered} captured and {dropped} reported as dropped of {accepted} packets"))
 }
 
-/// Rates as a multiple of the system's library, and that none loses more packets than that.
+/// Rates as multiples of the system's library, and no more packets lost than with it.
 pub(super) fn bars(outcome: &Outcome) -> Vec<Judged> {
     let of = |work: &Work| {
         let pair = |library: &Library| [library, &SYSTEM].map(|library| work.series(library));

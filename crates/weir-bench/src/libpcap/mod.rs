@@ -5,8 +5,8 @@
 //!  generator -> veth -> NAPI -> packet socket, or weir's program  -|-> tcpdump, count: on libpcap, or on weir's library
 //! ```
 //!
-//! In each round the libraries take turns with the same program and the same work. What captures is measured as by
-//! `weir-bench capture`: a rate is what the program has got of the packets sent, a second of sending.
+//! In each round the libraries take turns with the same program and the same work. Captures are measured as by
+//! `weir-bench capture`: a rate is the number of packets that the program got per second of sending.
 
 pub(crate) mod both;
 mod compiling;
@@ -109,7 +109,7 @@ enum Work {
 struct Programs {
     jobs: Vec<Job>,
     both: Both,
-    /// What the libraries say they are.
+    /// The libraries' versions, as they say.
     versions: [String; 2],
     tcpdump: Option<PathBuf>,
     /// Where devices are opened.
@@ -231,7 +231,7 @@ impl Experiment for Programs {
         match job.work {
             Work::Live(work) => live::measure(self, work, job.library, turn),
             Work::File(work) => saved::measure(self, work, job.library, turn),
-            // Most of a minute for libpcap.
+            // Takes libpcap most of a minute.
             Work::Compile if job.library.name == SYSTEM.name && round != 1 => Ok(Taken::default()),
             Work::Compile => compiling::measure(self, job.library, turn),
         }

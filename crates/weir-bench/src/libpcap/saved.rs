@@ -28,7 +28,7 @@ pub(super) struct Work {
 
 #[derive(Clone, Copy)]
 enum Action {
-    /// tcpdump writes to `/dev/null` what matches: all packets, or none.
+    /// tcpdump writes matching packets, all or none, to `/dev/null`.
     Filter(&'static str, bool),
     /// The C program counts with a function of libpcap.
     Count(&'static str),
@@ -68,11 +68,11 @@ struct Sample {
     ns: f64,
     /// Processor time; the C program's only.
     cpu_ns: Option<f64>,
-    /// What is not as it has to be.
+    /// What is wrong.
     problem: Option<String>,
 }
 
-/// The file, gone when this is dropped.
+/// The file, removed on drop.
 pub(super) struct File {
     dir: TempDir,
     packets: u64,
@@ -119,7 +119,7 @@ impl File {
         Sample { ns: nanoseconds / self.packets as f64, cpu_ns: None, problem }
     }
 
-    /// tcpdump, on the clock; and once more, to see what it writes.
+    /// Times tcpdump, then runs it once more to see what it writes.
     fn filter(
         &self,
         tcpdump: &Path,
@@ -171,7 +171,7 @@ impl File {
     }
 }
 
-/// Times as a multiple of the other library's.
+/// Times as multiples of the other library's.
 pub(super) fn bars(outcome: &Outcome) -> Vec<Judged> {
     let ratio = |work: &Work, pair: [&Library; 2], measure| {
         let [slow, fast] = &pair.map(|library| work.series(library));

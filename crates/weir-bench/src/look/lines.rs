@@ -21,13 +21,13 @@ use crate::wanted::Wanted;
 
 /// Bytes of a frame.
 const SIZE: usize = 60;
-/// The lowest rate is this much below the highest that the interface takes: tshark is that slow.
+/// The lowest rate is the highest that the interface takes divided by this: tshark is that slow.
 const RANGE: f64 = 1024.0;
 /// Share of the sending time for which a program may be busy after it, but at least [`LEAST_BEHIND`], beyond what it takes at the
 /// lowest rate: one that keeps up has little left then, whatever its buffers hold. tshark is always half a second behind dumpcap.
 const BEHIND: u32 = 10;
 const LEAST_BEHIND: Duration = Duration::from_millis(150);
-/// How long one that does not keep up gets for the rest, beyond the sending time.
+/// How long a program that does not keep up gets for the rest, beyond the sending time.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// A program that prints packets to a file.
@@ -42,7 +42,7 @@ pub(super) struct Contestant {
 enum Text {
     /// A line for each packet: the time, and what is the same for all of them.
     Lines,
-    /// An object for each packet that begins with this. Others are about something else.
+    /// An object for each packet, which begins with this. Others are about something else.
     Objects { begin: &'static str, length: &'static str },
 }
 
@@ -69,7 +69,7 @@ pub(super) fn contestants() -> [Contestant; 4] {
     ]
 }
 
-/// `batch`: milliseconds for which packets may lie around.
+/// `batch`: milliseconds for which packets may wait.
 pub(super) fn program(
     name: &'static str,
     package: &'static str,
@@ -86,7 +86,7 @@ pub(super) fn program(
         ready,
         batch: Duration::from_millis(batch),
         spins: false,
-        // What it says is not asked for: its output is counted.
+        // Its output is counted, not parsed.
         parse: |_, _| Some(Counts::of(0)),
     }
 }
@@ -111,7 +111,7 @@ impl Step {
     }
 }
 
-/// Packets a second that the interface takes where nobody captures.
+/// Packets per second that the interface takes when nobody captures.
 pub(super) fn fastest(lab: &Lab) -> Result<f64, Failure> {
     let (_, mut generator) = lab.generator(SIZE)?;
     let sent = generator.send_for(Duration::from_millis(100)).map_err(failed("send"))?;
@@ -148,7 +148,7 @@ fn step(
     problem: &mut Option<String>,
 ) -> Result<Step, Failure> {
     let lab = &look.lab;
-    // Of its own: tshark leaves a file in it if it is killed.
+    // A folder of its own: tshark leaves a file in it if it is killed.
     let dir = tidy::folder_in(&look.dir).map_err(failed("create a directory"))?;
     let path = dir.path().join("output");
     let file = File::create(&path).map_err(failed("create a file"))?;
@@ -168,7 +168,7 @@ fn step(
     };
     match reader.finish() {
         Ok(_) => {}
-        // tshark once did not end after Ctrl-C: nobody knows what it would have printed.
+        // tshark once did not end after Ctrl-C: there is no knowing what it would have printed.
         Err(_) if contestant.program.name != WEIR => {
             return Ok(Step { rate, accepted, printed: None, behind_seconds: None });
         }
@@ -186,7 +186,7 @@ fn step(
 }
 
 impl Text {
-    /// Counts the packets, and looks at what is said of them.
+    /// Counts the packets, and checks what is printed of them.
     fn count(self, mut file: impl BufRead, problem: &mut Option<String>) -> std::io::Result<u64> {
         let (mut line, mut first, mut count) = (Vec::new(), Vec::new(), 0);
         loop {
@@ -195,7 +195,7 @@ impl Text {
                 return Ok(count);
             }
             match self {
-                // A mark for what was not printed; what tcpdump says to Ctrl-C.
+                // A mark for what was not printed; what tcpdump prints on Ctrl-C.
                 Self::Lines if line.starts_with(b"[") || line == b"\n" => continue,
                 Self::Lines => {
                     let packet = packet(&line);
@@ -208,7 +208,7 @@ impl Text {
                     }
                 }
                 Self::Objects { begin, .. } if !line.starts_with(begin.as_bytes()) => continue,
-                // To parse all of them would take longer than to print them.
+                // Parsing all of them would take longer than printing them.
                 Self::Objects { length, .. } if count % 1024 == 0 => {
                     let object: Option<Value> = serde_json::from_slice(&line).ok();
                     let length = object.as_ref().and_then(|object| object.pointer(length));
@@ -224,7 +224,7 @@ impl Text {
     }
 }
 
-/// Of a line, what it says of the packet: neither when it came nor what was lost before it.
+/// The part of a line that describes the packet: neither when it came nor what was lost before it.
 fn packet(line: &[u8]) -> &[u8] {
     let line = line.trim_ascii_end();
     let line = line.strip_suffix(b" lost before]").map_or(line, |line| {

@@ -21,7 +21,7 @@ use crate::wanted::Wanted;
 
 /// Bytes of a frame.
 const SIZE: usize = 60;
-/// Time between two packets: long enough for everybody to fall asleep.
+/// Time between two packets: long enough for all threads to fall asleep.
 const SPACING: Duration = Duration::from_millis(10);
 /// Packets before those that count.
 const WARM_UP: usize = 10;
@@ -58,14 +58,14 @@ pub(super) fn measure(look: &Look, contestant: &Contestant, turn: &Turn) -> Resu
     let port = &lab.pair().rx;
     let reader = contestant.program.start_to(port, None, Stdio::from(input))?;
     let lines = lines(output);
-    // A thread of its own, for it stays on its processor.
+    // A thread of its own, since it stays on its processor.
     let (times, lines) = thread::scope(|scope| {
         let sending = scope.spawn(move || (times(lab, look.lone, &lines), lines));
         sending.join().expect("sending does not panic")
     });
     let (mut times, mut problem) = times?;
     reader.finish()?;
-    // tcpdump says an empty line to Ctrl-C.
+    // tcpdump prints an empty line on Ctrl-C.
     let more = lines.iter().filter(|(_, line)| line != "\n").count();
     if more > 0 {
         problem.get_or_insert_with(|| format!("{more} lines for no packet"));
@@ -78,7 +78,7 @@ pub(super) fn measure(look: &Look, contestant: &Contestant, turn: &Turn) -> Resu
     Ok(taken)
 }
 
-/// Reads lines until there are no more, with the time of each.
+/// Reads lines, with the time of each, until there are no more.
 fn lines(output: PipeReader) -> Receiver<(Instant, String)> {
     let (sender, lines) = channel();
     thread::spawn(move || {

@@ -14,10 +14,10 @@ use rustix::thread::{CpuSet, sched_setaffinity};
 
 use crate::program::READER_CPU;
 
-/// Time between looks whether to read on.
+/// Time between checks whether to read on.
 const LOOK: Duration = Duration::from_millis(5);
 
-/// What was on the terminal.
+/// What the terminal showed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Shown {
     pub(super) bytes: u64,
@@ -49,7 +49,7 @@ impl Terminal {
         let thread = thread::spawn({
             let stopped = Arc::clone(&stopped);
             move || {
-                // Beside the program: the other processor makes packets, whoever prints.
+                // On the program's processor: the other one makes packets, whoever prints.
                 let mut only = CpuSet::new();
                 only.set(READER_CPU as usize);
                 let _anywhere = sched_setaffinity(None, &only);
@@ -114,7 +114,7 @@ mod tests {
         program.write_all(b"[IP] is no mark\n").expect("room");
         drop(program);
         let shown = terminal.finish();
-        // Each line feed is a carriage return more on a terminal.
+        // On a terminal each line feed comes with a carriage return.
         assert_eq!(shown, Shown { bytes: 61 + 3, lines: 2, not_printed: 1204 });
     }
 }

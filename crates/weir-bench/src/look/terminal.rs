@@ -19,10 +19,10 @@ use crate::witness::Witness;
 
 /// Bytes of a frame.
 const SIZE: usize = 60;
-/// How many times as long is sent as at a rate: some seconds.
+/// How many times as long to send as at a rate: some seconds.
 const LONGER: u32 = 3;
 
-/// What the terminal has to do.
+/// What the terminal does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Way {
     /// Nothing: there is no `--print`.
@@ -68,7 +68,7 @@ pub(super) fn measure(look: &Look, way: Way, turn: &Turn) -> Result<Taken, Failu
     let sent = generator.send_for(look.duration * LONGER).map_err(failed("send"))?;
     reader.settle()?;
     terminal.stop(false);
-    // What lies in the terminal is read, and then what waits behind that is printed.
+    // What the terminal holds is read, then what waits behind it is printed.
     reader.settle()?;
     let counts = reader.finish()?;
     let shown = terminal.finish();
@@ -106,7 +106,7 @@ pub(super) fn measure(look: &Look, way: Way, turn: &Turn) -> Result<Taken, Failu
     Ok(taken)
 }
 
-/// Beside the turn of the same round that prints nothing.
+/// Compared with the turn of the same round that prints nothing.
 pub(super) fn bars(outcome: &Outcome) -> Vec<Judged> {
     let [quiet, scrolling, stopped] = WAYS.map(Way::title);
     let ratios = |pair, measure| outcome.ratios(pair, measure, None);

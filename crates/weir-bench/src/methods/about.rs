@@ -1,4 +1,4 @@
-//! What the comparison of methods asks, how, and what was published.
+//! The question and method of the comparison, and what was published.
 
 use super::method::Method;
 use crate::experiment::{About, Better, Measure, Published};

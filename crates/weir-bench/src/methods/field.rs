@@ -1,4 +1,4 @@
-//! Where methods intercept: a network of their own for each of them, which nothing of it outlives.
+//! Where methods intercept: each in a network of its own, which it does not outlive.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -15,9 +15,9 @@ use crate::failed;
 use crate::failure::Failure;
 use crate::program::installed;
 
-/// How long packets may take from one end to the other.
+/// How long packets may take from end to end.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// The least time after which TCP repeats a packet is 200 ms (`TCP_RTO_MIN`), and doubles each time.
+/// TCP repeats a packet after 200 ms at the earliest (`TCP_RTO_MIN`), and doubles the time on each attempt.
 const STILL: Duration = Duration::from_millis(700);
 /// Frames that are sent at a time.
 const FEW: usize = 100;
@@ -28,7 +28,7 @@ pub(super) struct Field {
     network: Network,
 }
 
-/// What came of a method.
+/// The result of a method.
 #[derive(Debug)]
 pub(super) struct Held<T> {
     /// Of the traffic.
@@ -55,7 +55,7 @@ impl Field {
     ) -> Result<Held<T>, Failure> {
         let pair = self.network.pair();
         if method == Method::Nfqueue {
-            // Better than after the reader has begun.
+            // Before the reader has begun.
             installed(IPTABLES, IPTABLES)?;
         }
         let program = method.reader(libpcap);
@@ -103,7 +103,8 @@ pub(super) fn ends(pair: &Pair) -> Ends {
     Ends { source: address(&pair.tx), destination: address(&pair.rx) }
 }
 
-/// Sends frames, a few at a time, for a processor's backlog holds no more than a thousand. Waits until they have arrived.
+/// Sends frames, a few at a time, since a processor's backlog holds no more than a thousand. Waits until they have
+/// arrived.
 pub(super) fn send(pair: &Pair, frames: &[Vec<u8>]) -> Result<(), Failure> {
     let before = Arrived::read(pair)?;
     let sender = FrameSender::new(&pair.tx).map_err(failed("prepare to send"))?;
@@ -121,7 +122,7 @@ pub(super) fn send(pair: &Pair, frames: &[Vec<u8>]) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Waits until nothing has arrived for a while: when iperf3 has ended, TCP still sends again what was lost.
+/// Waits until nothing has arrived for a while: after iperf3 has ended, TCP still resends what was lost.
 pub(super) fn still(pair: &Pair) -> Result<(), Failure> {
     let begun = Instant::now();
     let (mut last, mut since) = (Arrived::read(pair)?.frames, begun);
@@ -144,7 +145,7 @@ fn without_gro(pair: &Pair) -> Result<(), Failure> {
 
 const IPTABLES: &str = "iptables";
 
-/// Hands all that arrives to the netfilter queue, before anything else looks at it.
+/// Passes everything that arrives to the netfilter queue, before anything else looks at it.
 fn queue(pair: &Pair) -> Result<(), Failure> {
     let mut rule = Command::new(installed(IPTABLES, IPTABLES)?);
     rule.args(["-w", "-t", "raw", "-A", "PREROUTING", "-i", &pair.rx.name, "-j", "NFQUEUE"]);

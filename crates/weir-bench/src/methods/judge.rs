@@ -1,5 +1,5 @@
-//! Whether a method has done its work: what it says is compared with the kernel's counters, and with the checksums that the
-//! sender has put into the packets.
+//! Checks that a method has done its work: compares its result with the kernel's counters, and with the checksums that
+//! the sender put into the packets.
 
 use std::net::Ipv4Addr;
 
@@ -22,7 +22,7 @@ pub(super) struct Ends {
     pub(super) destination: Ipv4Addr,
 }
 
-/// What is wrong with packets of iperf3.
+/// Returns what is wrong with packets of iperf3.
 pub(super) fn stream(seen: &Seen, arrived: &Arrived, ends: &Ends) -> Vec<String> {
     let mut problems = counts(seen, arrived);
     if !sums_up(seen, ends) {
@@ -34,14 +34,14 @@ pub(super) fn stream(seen: &Seen, arrived: &Arrived, ends: &Ends) -> Vec<String>
     problems
 }
 
-/// What is wrong with frames whose bytes are known.
+/// Returns what is wrong with frames whose bytes are known.
 pub(super) fn burst(seen: &Seen, arrived: &Arrived, frames: &[Vec<u8>]) -> Vec<String> {
     let mut problems = counts(seen, arrived);
     if arrived.packets != frames.len() as u64 {
         problems.push(format!("{} of {} frames arrived", arrived.packets, frames.len()));
     }
     let sum = frames.iter().filter_map(|frame| frame.get(14..)).fold(0, add);
-    // All ones are another zero.
+    // All ones also mean zero.
     if seen.lost == 0 && seen.sum % u64::MAX != sum % u64::MAX {
         problems.push(format!(
             "the sum of {} packets is {:016x} instead of {sum:016x}: not every byte was copied",
@@ -117,7 +117,7 @@ mod tests {
         Arrived { packets, bytes, frames: packets }
     }
 
-    /// What a method sees that does with each frame, by its number, what `step` says.
+    /// What a method sees that treats each frame, by its number, as `step` says.
     fn seen(frames: &[Vec<u8>], step: impl Fn(usize, &mut Work, &[u8])) -> Seen {
         let mut work = Work::new(ENDS.destination);
         frames.iter().enumerate().for_each(|(number, frame)| step(number, &mut work, frame));

@@ -1,4 +1,4 @@
-//! `weir-bench run methods`: what it costs TCP that packets are intercepted, and by which method.
+//! `weir-bench run methods`: what each method of intercepting packets costs TCP.
 //!
 //! ```text
 //!  iperf3 -> tx0 -> rx0 -> the method: check, copy, sum, call -> stack -> iperf3
@@ -111,7 +111,7 @@ impl Experiment for Methods {
 }
 
 impl Methods {
-    /// Has a method intercept frames whose bytes are known. What is wrong with that?
+    /// Has a method intercept frames whose bytes are known. Returns what is wrong.
     fn known(&mut self, method: Method) -> Result<Vec<String>, Failure> {
         let Held { came: frames, seen, arrived, .. } = self.held(method, |pair| {
             let frames = traffic::frames([pair.tx.mac, pair.rx.mac], field::ends(pair), KNOWN)?;
@@ -121,7 +121,7 @@ impl Methods {
         Ok(seen.map_or_else(Vec::new, |seen| judge::burst(&seen, &arrived, &frames)))
     }
 
-    /// Has a method intercept all that `traffic` makes arrive, in a network of its own.
+    /// Has a method intercept everything that `traffic` sends, in a network of its own.
     fn held<T>(
         &mut self,
         method: Method,
@@ -144,7 +144,7 @@ fn percent(seen: &Seen, arrived: &Arrived) -> f64 {
     100.0 * arrived.packets.saturating_sub(seen.packets) as f64 / arrived.packets.max(1) as f64
 }
 
-/// A method of weir's beside libpcap, round by round.
+/// A method of weir against libpcap, round by round.
 fn bars(ours: &str, outcome: &Outcome) -> Vec<Judged> {
     let of = |series: &str, measure: &str| outcome.rounds_of(series, measure, None);
     let pairs = |measure: &str| {

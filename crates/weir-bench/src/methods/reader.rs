@@ -1,4 +1,4 @@
-//! The readers of the methods but libpcap's: a hidden command, so that each is a process of its own.
+//! The readers of all methods except libpcap's: a hidden command, so that each is a process of its own.
 
 use std::net::Ipv4Addr;
 use std::os::fd::AsFd;
@@ -22,11 +22,11 @@ use crate::failure::Failure;
 use crate::receive::{interrupted, print, take_all};
 use crate::style;
 
-/// Packets that a netfilter queue may hold beside its socket's buffer: as many as fit in that.
+/// Packets that a netfilter queue may hold in addition to its socket's buffer: as many as fit in that.
 const LENGTH: u32 = 1 << 16;
 /// Packets for which a netfilter queue gets one verdict.
 const BATCH: u32 = 64;
-/// A signal ends the wait; this is for the one that comes just before it.
+/// A signal ends the wait; this is for one that comes just before it begins.
 const WAIT: Duration = Duration::from_millis(50);
 
 #[derive(Debug, Args)]
@@ -73,7 +73,7 @@ fn library(args: &InterceptArgs, source: SourceChoice, stop: &AtomicBool) -> Res
     Ok(work.seen(lost + errors))
 }
 
-/// With a program inside the kernel, which has no queue that could be full.
+/// With a program in the kernel, which has no queue that could be full.
 fn inline(args: &InterceptArgs, hook: Hook, stop: &AtomicBool) -> Result<Seen, Failure> {
     let links = link::links().map_err(failed("list interfaces"))?;
     let port = links.iter().find(|link| link.name == args.interface);
@@ -103,7 +103,7 @@ fn nfqueue(args: &InterceptArgs, stop: &AtomicBool) -> Result<Seen, Failure> {
     let mut work = Work::new(args.address);
     let wait = Timespec::try_from(WAIT).expect("a short time");
     loop {
-        // What has arrived before the signal is taken.
+        // Takes what arrived before the signal.
         let ends = stop.load(Ordering::Relaxed);
         let mut taken = 0;
         while taken < BATCH

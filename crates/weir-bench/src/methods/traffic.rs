@@ -8,7 +8,7 @@ use super::judge::Ends;
 use crate::failure::Failure;
 use crate::{failed, iperf};
 
-/// Of the known frames, bytes: their last words have from 1 to 8 of them.
+/// Bytes of the known frames, whose last words have 1 to 8 bytes.
 const SIZES: [u32; 8] = [72, 73, 78, 128, 595, 1000, 1513, 1514];
 
 /// How to run iperf3.
@@ -16,7 +16,7 @@ const SIZES: [u32; 8] = [72, 73, 78, 128, 595, 1000, 1513, 1514];
 pub(super) struct Streams {
     pub(super) count: u32,
     pub(super) seconds: u32,
-    /// Seconds for which a rate is told.
+    /// Seconds per reported rate.
     pub(super) interval: f64,
 }
 
@@ -48,7 +48,7 @@ fn tables(macs: [[u8; 6]; 2], ends: Ends, size: u32) -> Result<Tables, String> {
     Tables::new(&description).map_err(|refusal| refusal.to_string())
 }
 
-/// What came of iperf3.
+/// The result of iperf3.
 #[derive(Clone, Debug)]
 pub(super) struct Received {
     pub(super) bytes: f64,
@@ -98,7 +98,7 @@ pub(super) fn run(pair: &Pair, streams: Streams) -> Result<Received, Failure> {
         .ok_or_else(|| Failure::new("cannot read the report of iperf3's server: it has no intervals"))
 }
 
-/// From a receiver's report. What is left over at the end, and much shorter than an interval, has no rate of its own.
+/// From a receiver's report. The rest at the end, much shorter than an interval, has no rate of its own.
 fn received(report: &Value, interval: f64) -> Option<Received> {
     let bytes = report.pointer("/end/sum_received/bytes")?.as_f64()?;
     let number = |sum: &Value, name: &str| sum.get(name).and_then(Value::as_f64);

@@ -24,12 +24,12 @@ pub(super) struct Seen {
     /// Packets that are not TCP over IPv4 to the address.
     pub(super) others: u64,
     pub(super) lost: u64,
-    /// Whether `lost` has packets that this host has sent, too.
+    /// Whether `lost` also counts packets that this host has sent.
     #[serde(default)]
     pub(super) lost_both_ways: bool,
 }
 
-/// Does it.
+/// Does the work.
 #[derive(Debug)]
 pub(super) struct Work {
     address: [u8; 4],
@@ -154,7 +154,7 @@ mod tests {
                 testrun::run(inline.program(), &frame, 1).expect("it runs");
                 work.frame(&frame);
                 let Seen { packets, bytes, sum, others, .. } = work.seen(0);
-                // All ones are another zero, and a run may be on another processor than the one before.
+                // All ones also mean zero, and each run may be on a different processor.
                 let found = inline.intercepted();
                 let found = Intercepted { sum: found.sum % u64::MAX, ..found };
                 let expected = Intercepted { packets, bytes, sum: sum % u64::MAX, others };

@@ -1,7 +1,7 @@
 //! The longest burst without loss. While `a` packets a second come to a handler that can do `s`, a pool with room for C packets
-//! overflows behind C a / (a - s) of them.
+//! overflows after C a / (a - s) of them.
 //!
-//! It is found by one burst that is longer: what was captured before the first loss is the longest burst that loses nothing.
+//! One longer burst finds it: what was captured before the first loss is the longest burst that loses nothing.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -22,9 +22,9 @@ use crate::wanted::Wanted;
 
 const HELD: &str = "burst, handler held up";
 const HALF: &str = "burst, handler half as fast";
-/// Bytes of a cell of WireCAP, which holds one packet.
+/// Bytes of a WireCAP cell, which holds one packet.
 const CELL: f64 = 2048.0;
-/// How much longer than the law says the burst is.
+/// How many times as long as the law says the burst is.
 const LONGER: f64 = 2.0;
 
 pub(super) fn series() -> Vec<&'static str> {
@@ -89,7 +89,7 @@ fn turn(field: &Field, arriving: Option<u64>, taken: &mut Taken) -> Result<(), F
 struct Unbroken(Arc<AtomicU64>);
 
 impl Unbroken {
-    /// Work that is counted.
+    /// Counted work.
     fn of(
         &self,
         traffic: &Traffic,

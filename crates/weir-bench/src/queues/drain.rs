@@ -1,6 +1,6 @@
-//! How fast handlers empty a pool that was filled beforehand: nobody takes processor time from them meanwhile.
+//! How fast handlers empty a full pool, while nobody else takes processor time.
 //!
-//! They do it in turns, a part of the pool each time: when the machine changes its speed, it does so for all of them.
+//! They take turns, a part of the pool each time, so a change of the machine's speed affects all of them.
 
 use weir::{Order, Plan};
 
@@ -18,7 +18,7 @@ struct Sample {
     packets: u64,
     /// From the beginning until the last packet was handled.
     seconds: f64,
-    /// Of these, without what others took from the handlers.
+    /// The same, without the time that others took from the handlers.
     undisturbed_seconds: f64,
     /// Processor time of the first handler.
     busy_seconds: f64,
@@ -27,7 +27,7 @@ struct Sample {
 
 struct Contestant {
     name: &'static str,
-    /// How many queues have packets.
+    /// Number of queues that have packets.
     queues: usize,
     plan: fn(&Field) -> Plan,
     keeps_order: bool,
@@ -36,7 +36,7 @@ struct Contestant {
 /// Turns of a round.
 const TURNS: u32 = 4;
 
-/// Percent. Any chunk that waits is too many: who has nothing to do helps to the end.
+/// Percent. Any waiting chunk is too many, so an idle handler helps to the end.
 const AT_ONCE: u8 = 1;
 
 const ONE: &str = "one handler";
@@ -56,12 +56,12 @@ const CONTESTANTS: [Contestant; 4] = [
     },
 ];
 
-/// What is compared, and how many times as fast it has to be. What two handlers with a queue each do is what the machine can: its
-/// processors may have less than twice the work of one in them.
+/// What is compared, and the ratio it must reach. Two handlers with a queue each show what the machine can do: two
+/// processors may do less than twice the work of one.
 const TARGETS: [([usize; 2], f64); 5] =
     [([1, 0], 1.8), ([2, 0], 1.8), ([3, 0], 1.8), ([2, 1], 0.9), ([3, 1], 0.9)];
 
-/// Each turn as a multiple of the one beside it, of which the median: facts of the target.
+/// Medians of the ratios of turns to the turns beside them: facts of the target.
 pub(super) const TIMES: &str = "times";
 pub(super) const TIMES_BY_CPU: &str = "times by CPU time";
 
@@ -103,11 +103,11 @@ pub(super) fn measure(field: &Field) -> Result<Taken, Failure> {
     Ok(taken)
 }
 
-/// Fills so many chunks, and has them emptied.
+/// Fills this many chunks, then has them emptied.
 fn empty(field: &Field, contestant: &Contestant, chunks: u32) -> Result<Sample, Failure> {
     let traffic = field.traffic()?;
     let mut capture = field.open()?;
-    // All chunks but one, so that none is lost.
+    // All chunks but one, so that no packet is lost.
     let each = field.room(chunks - 1) / contestant.queues as u64;
     let (mut frames, mut accepted) = (0, 0);
     for queue in 0..contestant.queues {

@@ -1,4 +1,4 @@
-//! Where it is measured: the network, the pool, and who runs where.
+//! Where things are measured: the network, the pool, and who runs where.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
@@ -19,20 +19,20 @@ pub(super) const QUEUES: u32 = 2;
 const RECORD: u64 = 92;
 /// Bytes kept of a packet, for which there is room behind each chunk: as many as a cell of WireCAP holds.
 const SNAP_LEN: u32 = 2048;
-/// As many as keep the order of flows from being a matter of one handler.
+/// Enough that flow order does not leave all work to one handler.
 const FLOWS: u32 = 64;
 /// In a second.
 const BURSTS: u64 = 200;
-/// How long what has to happen may take, on the busiest machine.
+/// How long an event may take on the busiest machine.
 pub(super) const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Two queues with a pool each. All traffic comes on the first, but for that which has to be balanced.
+/// Two queues with a pool each. All traffic comes on the first, except in balanced turns.
 #[derive(Debug)]
 pub(super) struct Field {
     network: Network,
-    /// By queue: the processor whose frames arrive there.
+    /// By queue: the processor whose frames arrive on it.
     generators: [u32; 2],
-    /// By handler. Where there are but two processors, the second handler's is the generator's, too.
+    /// By handler. With only two processors, the second handler's is also the generator's.
     handlers: [u32; 2],
     load: u32,
     /// Of a queue.
@@ -53,7 +53,7 @@ impl Field {
         Ok(Self { network, generators, handlers, load, chunks, chunk_size })
     }
 
-    /// Packets that so many chunks of the pool have room for.
+    /// Packets for which this many chunks of the pool have room.
     pub(super) fn room(&self, chunks: u32) -> u64 {
         u64::from(chunks) * packets_of(self.chunk_size)
     }
@@ -64,7 +64,7 @@ impl Field {
         Ok(traffic.scattered().between(self.network.pair()))
     }
 
-    /// Sends to `queue` frames that are numbered from `first`.
+    /// Sends frames numbered from `first` to `queue`.
     pub(super) fn generator(
         &self,
         traffic: &Traffic,
@@ -91,7 +91,7 @@ impl Field {
         Ok(self.network.rx().run(|| builder.chunks(chunks).chunk_size(chunk_size).open())?)
     }
 
-    /// So many handlers in basic mode, at most two, each on its processor.
+    /// Handlers in basic mode, at most two, each on its processor.
     pub(super) fn plan(&self, handlers: usize) -> Plan {
         Plan::new(handlers).pin(self.handlers[..handlers].iter().copied())
     }
@@ -126,12 +126,12 @@ impl Field {
     }
 }
 
-/// Packets that a chunk of so many bytes has room for: a record may begin in it anywhere.
+/// Packets for which a chunk of this many bytes has room: a record may begin anywhere in it.
 pub(super) fn packets_of(chunk_size: u32) -> u64 {
     u64::from(chunk_size).div_ceil(RECORD)
 }
 
-/// Waits until all that the interface has accepted has come to the capture.
+/// Waits until all packets that the interface accepted have reached the capture.
 pub(crate) fn settle(capture: &mut Capture, accepted: u64) -> Result<(), Failure> {
     let began = Instant::now();
     while capture.account()?.total().seen < accepted && began.elapsed() < PATIENCE {
@@ -140,7 +140,7 @@ pub(crate) fn settle(capture: &mut Capture, accepted: u64) -> Result<(), Failure
     Ok(())
 }
 
-/// Sees every packet, in the order in which handlers do them.
+/// Sees every packet, in the order in which handlers take them.
 #[derive(Clone, Debug)]
 pub(crate) struct Check(Arc<Mutex<SequenceCheck>>);
 
@@ -155,7 +155,7 @@ impl Check {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).frame(frame);
     }
 
-    /// Work that is checked.
+    /// Checked work.
     pub(crate) fn of(
         &self,
         mut work: impl FnMut(&Packet<'_>) + Send + 'static,

@@ -1,4 +1,4 @@
-//! What it takes to take a chunk from the queue of a buddy and to give it back: all that the library does for it, in processor
+//! The cost of taking a chunk from a buddy's queue and giving it back: all that the library does for it, in processor
 //! time, with handlers that look at no packet.
 
 use std::thread;
@@ -36,7 +36,7 @@ pub(super) fn series() -> Vec<String> {
 pub(super) fn measure(field: &Field) -> Result<Taken, Failure> {
     let mut taken = Taken::default();
     for size in [SMALL, LARGE] {
-        // In a thread of its own: handlers keep the thread that asks them on their processor.
+        // In a thread of its own: handlers keep the thread that calls them on their processor.
         let apart = thread::scope(|scope| scope.spawn(|| turn(field, size)).join());
         let (times, problem) = apart.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
         for (series, time) in names(size).iter().zip(times) {
@@ -68,7 +68,7 @@ fn turn(field: &Field, size: u32) -> Result<([f64; 2], Option<String>), Failure>
         settle(&mut capture, accepted)?;
         let (handler, times) =
             if fill % 2 == 0 { (&mut buddy, &mut of_buddy) } else { (&mut home, &mut of_home) };
-        // It may be a moment until the buddy is told.
+        // It may take a moment until the buddy hears of it.
         take(handler, PATIENCE)?;
         let before = thread_time();
         for _ in 0..TIMED {
@@ -93,7 +93,7 @@ pub(super) fn bars(outcome: &Outcome) -> Vec<Judged> {
     let added = outcome.added([&large, &small], "chunk", None).into_iter().map(|(_, time)| time / more);
     vec![
         Judged::new("a chunk to a buddy and back", Wanted::AtMost(2.0), "us", chunk),
-        // Some caches' worth of noise: what is done for a packet takes more.
+        // Allows for noise of the caches: work for a packet takes more.
         Judged::new("and for each packet in it", Wanted::AtMost(0.5), "ns", added),
     ]
 }

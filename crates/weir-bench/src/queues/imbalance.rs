@@ -1,4 +1,4 @@
-//! More than one handler can do comes on one queue, while the handler of the other has nothing to do.
+//! One queue gets more than its handler can do, while the handler of the other has nothing to do.
 
 use std::time::Duration;
 
@@ -19,12 +19,12 @@ use crate::wanted::Wanted;
 struct Sample {
     /// How long packets came.
     seconds: f64,
-    /// The part of a processor that each handler had while packets came: where some were lost, whether anybody could have done
-    /// more.
+    /// The share of a processor that each handler had while packets came: if some were lost, this shows whether anybody
+    /// could have done more.
     busy: [f64; 2],
-    /// And that of what the hypervisor gave to others, of both processors.
+    /// The share of both processors that the hypervisor gave to others.
     stolen: f64,
-    /// Packets that the handler of this queue has done by then.
+    /// Packets that the handler of this queue had done by then.
     meanwhile: u64,
     accepted: u64,
     lost: u64,
@@ -43,7 +43,7 @@ const BASIC: &str = "basic";
 const ADVANCED: &str = "advanced, T = 60 %";
 const IN_ORDER: &str = "advanced, T = 60 %, order flow";
 
-/// Its name, and what is asked of the handlers.
+/// Its name, and how the handlers work.
 type Mode = (&'static str, fn(&Field) -> Plan);
 
 const MODES: [Mode; 3] = [
@@ -58,11 +58,11 @@ pub(super) fn series() -> Vec<&'static str> {
 
 pub(super) fn measure(field: &Field, duration: Duration) -> Result<Taken, Failure> {
     let mut taken = Taken::default();
-    // Around each, for the machine's speed drifts.
+    // Around each, since the machine's speed drifts.
     let mut rate = rate_of_one(field)?;
     let room = field.room(field.chunks) as f64;
     for (mode, plan) in MODES {
-        // A pool holds what is too much for a while. Three times as long, most of it is lost.
+        // A pool holds the excess for a while. In three times that long, most of it is lost.
         let full = room / (rate * (TOO_MUCH - 1.0));
         let least = if mode == BASIC { Duration::from_secs_f64(3.0 * full) } else { Duration::ZERO };
         let sample = turn(field, &plan(field), rate, duration.max(least))?;
@@ -88,7 +88,7 @@ pub(super) fn measure(field: &Field, duration: Duration) -> Result<Taken, Failur
             for (measure, handled) in [("off", by_rate), ("off-count", sample.meanwhile as f64)] {
                 let wanted = (sample.accepted as f64 - handled - room).max(0.0);
                 let off = (sample.lost as f64 / wanted - 1.0).abs() * 100.0;
-                // Of no worth where nothing had to be lost.
+                // Meaningless where nothing had to be lost.
                 if off.is_finite() {
                     of.add(measure, off);
                 }

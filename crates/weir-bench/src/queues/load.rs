@@ -1,5 +1,5 @@
-//! Work of a known size: a filter is asked many times about each packet, as WireCAP's `pkt_handler` does; by the classic-BPF
-//! interpreter, so that it is comparable.
+//! Work of a known size: the classic-BPF interpreter runs a filter many times on each packet, as WireCAP's
+//! `pkt_handler` does.
 
 use std::hint::black_box;
 
@@ -22,7 +22,7 @@ pub(super) struct Load {
 }
 
 impl Load {
-    /// Asks `times` times about each packet of `interface`.
+    /// Runs the filter `times` times on each packet of `interface`.
     pub(super) fn new(times: u32, interface: &Interface) -> Result<Self, Failure> {
         let filter = Filter::new(FILTER).dialect(Dialect::Pcap);
         let compiled = filter.compile_for_file(interface.link_type, false).map_err(weir::Error::from)?;

@@ -1,4 +1,4 @@
-//! What the order of flows costs while a queue is helped: each packet is looked at once more, and each chunk is divided.
+//! The cost of flow order while a queue gets help: each packet is looked at once more, and each chunk is divided.
 
 use std::thread;
 use std::time::Duration;
@@ -24,7 +24,7 @@ pub(super) fn series() -> Vec<&'static str> {
 pub(super) fn measure(field: &Field) -> Result<Taken, Failure> {
     let mut taken = Taken::default();
     for (name, order) in ORDERS {
-        // In a thread of its own: handlers keep the thread that asks them on their processor.
+        // In a thread of its own: handlers keep the thread that calls them on their processor.
         let apart = thread::scope(|scope| scope.spawn(|| turn(field, order)).join());
         let (time, problem) = apart.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
         Of { taken: &mut taken, series: name }.add("packet", time);
@@ -46,7 +46,7 @@ fn turn(field: &Field, order: Order) -> Result<(f64, Option<String>), Failure> {
         accepted += sent.accepted;
         settle(&mut capture, accepted)?;
         let (mut packets, before) = (0, thread_time());
-        // The buddy first: it may be a moment until it is told.
+        // The buddy first: it may take a moment until it hears of the chunk.
         let mut wait = PATIENCE;
         while packets < sent.accepted {
             let taken = packets;

@@ -1,12 +1,13 @@
-//! `weir-bench queues`: handlers that help one another, held against arithmetic.
+//! `weir-bench queues`: handlers that help one another, compared with arithmetic.
 //!
 //! ```text
 //!  generator -> veth -> XDP program -> queue 0 -> handler 0: work of a known size
 //!                                      queue 1 -> handler 1: nothing comes here; it helps
 //! ```
 //!
-//! What one handler can do, two can, and what a pool holds is measured with the pool filled beforehand, so that the generator takes
-//! nothing from the handlers. Only what is lost in the long run, and by a burst, takes traffic at the same time.
+//! The pool is filled before it is measured what one handler can do, what two can, and what a pool holds, so that the
+//! generator takes nothing from the handlers. Only losses, in the long run and by a burst, are measured while packets
+//! come.
 
 mod burst;
 mod drain;
@@ -71,7 +72,7 @@ pub(super) fn run(args: &QueuesArgs, all: &'static [Entry]) -> Result<(), Failur
 
 struct Queues {
     field: Field,
-    /// Of an overload.
+    /// Duration of an overload.
     duration: Duration,
 }
 

@@ -17,11 +17,12 @@ use crate::process::{thread_time, thread_waited};
 #[derive(Debug)]
 pub(crate) struct Threads {
     progress: Arc<[Progress]>,
-    /// They give the time for which others had their processor.
+    /// Each returns how long others had its processor.
     threads: Vec<JoinHandle<Result<Duration, weir::Error>>>,
 }
 
-/// How far a handler has come, at the end of its last share. It writes. Relaxed: each is told for itself.
+/// How far a handler had come at the end of its last share. The handler writes; relaxed, since each value stands for
+/// itself.
 #[derive(Debug, Default)]
 struct Progress {
     packets: AtomicU64,
@@ -39,7 +40,7 @@ pub(crate) struct Done {
     pub(crate) busy_seconds: f64,
     /// When the last was done, since the beginning.
     pub(super) seconds: f64,
-    /// How long it was ready to run, and others had its processor.
+    /// How long it was ready to run while others had its processor.
     pub(super) waited_seconds: f64,
 }
 
@@ -73,12 +74,12 @@ impl Threads {
         Self { progress, threads }
     }
 
-    /// What they have done so far, but for times that are known at the end.
+    /// What they have done so far, except for times known only at the end.
     pub(super) fn so_far(&self) -> Vec<Done> {
         self.progress.iter().map(Progress::done).collect()
     }
 
-    /// Waits until they have handled so many packets.
+    /// Waits until they have handled this many packets.
     pub(super) fn wait_for(&self, packets: u64) -> Result<(), Failure> {
         let (mut handled, mut since) = (0, Instant::now());
         while handled < packets {

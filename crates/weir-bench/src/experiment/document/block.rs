@@ -1,4 +1,4 @@
-//! What a block says: a table, beside what was published; targets, who is ahead, and where that was measured.
+//! The contents of a block: a table, with published values; targets, who is ahead, and where it was measured.
 
 use std::fmt::Write as _;
 
@@ -67,7 +67,7 @@ impl Tables {
     }
 }
 
-/// What others have published, a row for each, in the columns of ours.
+/// Published values, a row for each series, in the columns of ours.
 fn published(digest: &Digest, measures: &[Measure], places: &[Option<f64>]) -> Vec<Vec<String>> {
     let shown: Vec<&Published> =
         digest.about.published.iter().filter(|value| is_in_table(digest, value)).collect();
@@ -100,7 +100,7 @@ fn is_in_table(digest: &Digest, value: &Published) -> bool {
     }
 }
 
-/// What was published of something else than the columns: a line for each measure and place.
+/// Published values that fit no column: a line for each measure and place.
 fn elsewhere(digest: &Digest, lines: &mut Vec<String>) {
     let mut told: Vec<(String, Vec<String>)> = Vec::new();
     for value in digest.about.published.iter().filter(|value| !is_in_table(digest, value)) {
@@ -116,7 +116,7 @@ fn elsewhere(digest: &Digest, lines: &mut Vec<String>) {
     lines.extend(told.iter().map(|(what, texts)| format!("Published ({what}): {}", texts.join("; "))));
 }
 
-/// How many were met, and which were not unless the table says so.
+/// How many targets were met, and which were missed, unless the table says so.
 fn targets(digest: &Digest, lines: &mut Vec<String>) {
     if digest.bars.is_empty() {
         return;

@@ -1,4 +1,4 @@
-//! The blocks of a document in Markdown that are made, between markers on lines of their own.
+//! The generated blocks of a Markdown document, between markers on lines of their own.
 
 use super::block;
 use super::results::Results;

@@ -1,4 +1,4 @@
-//! `weir-bench document`: results as they stand in the documentation.
+//! `weir-bench document`: puts results into the documentation.
 //!
 //! ```text
 //!  weir-bench.json -> results.json -> blocks of experiments.md (markers.rs, block.rs)
@@ -35,7 +35,7 @@ Examples:
 A table of experiments.md stands between the lines <!-- weir-bench: NAME --> and <!-- /weir-bench -->. Everything between them \
 is replaced.";
 
-/// What to do where there are no documents.
+/// What to do if there are no documents.
 const ELSEWHERE: &str =
     "try it in the folder of the sources, or with --docs; results of a run are read by --from";
 
@@ -60,7 +60,7 @@ pub(crate) struct DocumentArgs {
     docs: PathBuf,
 }
 
-/// A document, and what has to be in it.
+/// A document and its contents.
 struct Document {
     path: PathBuf,
     text: String,
@@ -114,7 +114,7 @@ fn documents(
     Ok(documents)
 }
 
-/// The first figure of an experiment, with what was measured where and when below it.
+/// The first figure of an experiment, with what, where and when was measured below it.
 fn figure(results: &Results, name: &str) -> Drawn<String> {
     let found = results.find(name);
     let found = found.and_then(|(digest, origin)| Some((figures(digest).into_iter().next()?, origin)));
@@ -127,7 +127,7 @@ fn figure(results: &Results, name: &str) -> Drawn<String> {
     }
 }
 
-/// Lines that are short enough for a figure.
+/// Wraps text into lines short enough for a figure.
 fn wrapped(text: &str) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in text.split(' ') {

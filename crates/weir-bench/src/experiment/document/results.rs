@@ -1,5 +1,5 @@
-//! The file that documents are made from: what the rounds of runs say, without the raw values. Of each experiment it has the
-//! newest.
+//! The file from which documents are made: summaries of rounds, without the raw values, of each experiment's newest
+//! run.
 
 use std::path::Path;
 
@@ -43,7 +43,7 @@ impl Results {
         load(path, FORMAT)
     }
 
-    /// Takes the results of a run in; those of other experiments stay.
+    /// Adds the results of a run; those of other experiments stay.
     pub(super) fn add(&mut self, run: &Run) {
         let is_measured = |name: &str| run.outcomes.iter().any(|outcome| outcome.about.name == name);
         for old in &mut self.runs {
@@ -77,7 +77,7 @@ impl Results {
     }
 }
 
-/// What documents show of it: along an axis the first measure, the digits that are printed, and no sentences.
+/// What documents show of it: along an axis only the first measure, only the printed digits, and no sentences.
 fn brief(mut digest: Digest) -> Digest {
     let of_targets = digest.is_of_targets();
     let about = &mut digest.about;
