@@ -6,47 +6,40 @@ use std::{env, fs};
 
 use libbpf_cargo::SkeletonBuilder;
 
-/// What only the feature `lab` has.
-const LAB: [&str; 6] = ["bare", "inline", "lab", "limit", "tag", "xsk"];
-
 fn main() {
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR for build scripts"));
-    println!("cargo:rerun-if-changed=src");
+    let headers = env::current_dir().expect("cargo starts build scripts in the crate").join("src");
+    println!("cargo::rerun-if-changed=src");
     fs::write(out.join("numbers.h"), weir_packet::c_header()).expect("OUT_DIR can be written to");
+    let arguments = arguments(&[&headers, &out]);
+    // For the build of weir-lab, which has programs of its own.
+    println!("cargo::metadata=headers={}", headers.display());
+    println!("cargo::metadata=clang={}", arguments.join("\t"));
     for entry in fs::read_dir("src").expect("src is readable") {
         let source = entry.expect("src is readable").path();
         let Some(name) = source.file_name().and_then(|n| n.to_str()).and_then(|n| n.strip_suffix(".bpf.c"))
         else {
             continue;
         };
-        if LAB.contains(&name) && env::var_os("CARGO_FEATURE_LAB").is_none() {
-            continue;
-        }
-        build(&source, &out.join(format!("{name}.bpf.o")), &out.join(format!("{name}.skel.rs")));
+        build(&source, &arguments, &out.join(format!("{name}.bpf.o")), &out.join(format!("{name}.skel.rs")));
     }
 }
 
-/// Debian keeps `asm/types.h`, which `linux/bpf.h` includes, in a folder that is named for the machine.
-fn include() -> String {
-    let arch = env::var("CARGO_CFG_TARGET_ARCH").expect("cargo sets the target for build scripts");
-    format!("-I/usr/include/{arch}-linux-gnu")
+/// Returns clang's arguments. Debian keeps `asm/types.h`, which `linux/bpf.h` includes, in a folder that is named for the
+/// machine. `-mcpu=v3` (Linux 5.12) gives the atomic exchange that the pool's hand-over needs.
+fn arguments(headers: &[&Path]) -> Vec<String> {
+    let machine = env::var("CARGO_CFG_TARGET_ARCH").expect("cargo sets the target for build scripts");
+    let system = format!("-I/usr/include/{machine}-linux-gnu");
+    let ours = headers.iter().map(|folder| format!("-I{}", folder.display()));
+    let others = ["-mcpu=v3", "-Wall", "-Wextra", "-Werror", "-Wno-unused-parameter"].map(str::to_owned);
+    [system].into_iter().chain(ours).chain(others).collect()
 }
 
-/// `numbers.h` is beside the object. `-mcpu=v3` (Linux 5.12) gives the atomic exchange that the pool's hand-over needs.
-fn build(source: &Path, object: &Path, skeleton: &Path) {
-    let numbers = format!("-I{}", object.parent().expect("a folder").display());
+fn build(source: &Path, arguments: &[String], object: &Path, skeleton: &Path) {
     SkeletonBuilder::new()
         .source(source)
         .obj(object)
-        .clang_args([
-            &include(),
-            &numbers,
-            "-mcpu=v3",
-            "-Wall",
-            "-Wextra",
-            "-Werror",
-            "-Wno-unused-parameter",
-        ])
+        .clang_args(arguments)
         // A path without a program leaves the skeleton unformatted: not every toolchain has rustfmt.
         .rustfmt("no-rustfmt")
         .build_and_generate(skeleton)

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use signal_hook::consts::SIGINT;
 use signal_hook::flag;
 use weir::{Account, Capture, Chunk, Delivery, Filter, Mode, SourceChoice, Tally, Timestamps};
-use weir_bpf::xsk::Redirect;
+use weir_lab::programs::xsk::Redirect;
 use weir_sys::bpf::{XdpHook, XdpLink};
 use weir_sys::link;
 use weir_sys::xsk::{FrameSize, Umem, UmemOptions, XskOptions, XskSocket};

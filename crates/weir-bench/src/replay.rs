@@ -19,8 +19,7 @@ use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 use weir::traffic::{Description, Order, Sizes, Tables};
-use weir_bpf::lab::Verdict;
-use weir_lab::{Hook, Network, Veth};
+use weir_lab::{Hook, Network, Verdict, Veth};
 
 use crate::experiment::{
     About, Better, Experiment, Judged, Measure, Outcome, Role, Series, Settings, Taken, Turn,

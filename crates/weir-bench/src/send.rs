@@ -22,8 +22,8 @@ use tempfile::TempDir;
 use weir::send::{Backend, Due, Pace, Sender};
 use weir::traffic::{Description, Order, Sizes, Tables};
 use weir_bpf::Parked;
-use weir_bpf::lab::{TransmitAll, Verdict};
-use weir_lab::{Hook, Network, Traffic, Veth};
+use weir_lab::programs::hooks::TransmitAll;
+use weir_lab::{Hook, Network, Traffic, Verdict, Veth};
 use weir_sys::testrun;
 
 use crate::experiment::{

@@ -9,12 +9,13 @@ use std::sync::Arc;
 use libbpf_rs::libbpf_sys::bpf_insn;
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
 use libbpf_rs::{MapCore, MapFlags, MapHandle};
+use weir_filter::graph::Verdict;
 use weir_sys::CallError;
 use weir_sys::bpf::XdpHook;
 
 pub use self::arrival::Arrival;
 use crate::attached::Attached;
-use crate::filter::{Body, Bound, Device, Gate, Hook, gate, held};
+use crate::filter::{Body, Bound, Calls, Device, Gate, Hook, held};
 use crate::layout::{get, order, queue, set};
 use crate::log::{LoadError, logged};
 use crate::pool::{Sampling, Stamp, prepare_sampling};
@@ -127,10 +128,14 @@ impl Program {
             None => {
                 let interface = options.native_on.and_then(Driven::only);
                 let hook = Hook::Xdp { fragments: options.fragments, interface };
-                let outcomes =
-                    [(hook.wanted(), &loaded.progs.wanted), (hook.unwanted(), &loaded.progs.unwanted)];
+                let outcomes = [
+                    (hook, Verdict::ACCEPT, &loaded.progs.wanted),
+                    (hook, Verdict::REFUSE, &loaded.progs.unwanted),
+                ];
+                let (filters, places) = (&loaded.maps.filters, &loaded.maps.outcomes);
+                let calls = Calls::new(vec![hook], filters, places, outcomes)?;
                 let program = loaded.progs.redirect.as_fd().try_clone_to_owned()?;
-                (Kind::Free(program), gate!(loaded, vec![hook], outcomes))
+                (Kind::Free(program), Gate::Calls(calls))
             }
         };
         let maps = Maps {

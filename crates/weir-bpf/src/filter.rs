@@ -34,7 +34,6 @@ use weir_sys::bpf::program::{ProgramKind, Refused};
 
 pub use bound::{Body, Bound, BoundParts, Device};
 pub use calls::Calls;
-pub(crate) use calls::gate;
 pub(crate) use held::held;
 pub use set_map::{Changed, SetChange, SetKind, SetMap};
 pub use socket::{Refusals, SocketFilter};
@@ -62,7 +61,7 @@ pub enum Hook {
 }
 
 /// Number of attached programs that `filters` has slots for (gate.h).
-pub(crate) const HOOKS: u32 = 2;
+pub const HOOKS: u32 = 2;
 
 /// Why a filter cannot be installed.
 #[derive(Debug, thiserror::Error)]
@@ -102,19 +101,9 @@ impl Hook {
         }
     }
 
-    /// Returns the index in `outcomes` of the program for matching packets.
-    pub(crate) fn wanted(self) -> u32 {
-        self.outcome(Verdict::ACCEPT)
-    }
-
-    /// Returns the index in `outcomes` of the program for other packets.
-    pub(crate) fn unwanted(self) -> u32 {
-        self.outcome(Verdict::REFUSE)
-    }
-
     /// Returns the index in `outcomes` of the program for packets with this verdict. A process that asks for a filter
     /// may have another build: the first four stay.
-    pub(crate) fn outcome(self, verdict: Verdict) -> u32 {
+    fn outcome(self, verdict: Verdict) -> u32 {
         match verdict {
             Verdict::ACCEPT => 2 * self.index(),
             Verdict::REFUSE => 2 * self.index() + 1,

@@ -2,21 +2,20 @@
 
 use std::io;
 use std::mem::MaybeUninit;
-#[cfg(feature = "lab")]
-use std::os::fd::BorrowedFd;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 use std::sync::Arc;
 
 use libbpf_rs::libbpf_sys::bpf_insn;
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
 use libbpf_rs::{Link, MapCore, MapFlags, MapHandle};
+use weir_filter::graph::Verdict;
 use weir_sys::CallError;
 use weir_sys::bpf::XdpHook;
 use weir_sys::bpf::pin::pin;
 
 use crate::attached::Attached;
-use crate::filter::{Body, Bound, Device, Gate, Hook, gate, held};
+use crate::filter::{Body, Bound, Calls, Device, Gate, Hook, held};
 use crate::layout::get;
 use crate::log::{LoadError, logged};
 use crate::pool::{PoolMaps, PoolOptions, keep_maps, prepare};
@@ -79,7 +78,6 @@ struct Shared {
 }
 
 /// The programs that track redirected packets, and the kernel's IDs of the maps that they ask for.
-#[cfg(feature = "lab")]
 #[derive(Debug)]
 pub struct Witnesses {
     /// Runs for `xdp_devmap_xmit`.
@@ -241,10 +239,14 @@ impl Forward {
             None => {
                 let interface = options.from.only();
                 let hook = Hook::Xdp { fragments: options.fragments, interface };
-                let outcomes =
-                    [(hook.wanted(), &loaded.progs.wanted), (hook.unwanted(), &loaded.progs.unwanted)];
+                let outcomes = [
+                    (hook, Verdict::ACCEPT, &loaded.progs.wanted),
+                    (hook, Verdict::REFUSE, &loaded.progs.unwanted),
+                ];
+                let (filters, places) = (&loaded.maps.filters, &loaded.maps.outcomes);
+                let calls = Calls::new(vec![hook], filters, places, outcomes)?;
                 let program = loaded.progs.forward.as_fd().try_clone_to_owned()?;
-                (Kind::Free(program), gate!(loaded, vec![hook], outcomes))
+                (Kind::Free(program), Gate::Calls(calls))
             }
         };
         let gate = Arc::new(gate);
@@ -315,7 +317,6 @@ impl Forward {
     /// # Panics
     ///
     /// If this is a way back, which has none.
-    #[cfg(feature = "lab")]
     pub fn witnesses(&self) -> Result<Witnesses, libbpf_rs::Error> {
         let [(_, sent), (_, refused)] = &self.witnesses[..] else { panic!("a way back has no witnesses") };
         let program = |link: &Link| libbpf_rs::Program::fd_from_id(link.info()?.prog_id);
@@ -328,7 +329,6 @@ impl Forward {
     }
 
     /// Returns the program that is attached, to run it in a test.
-    #[cfg(feature = "lab")]
     pub fn program(&self) -> BorrowedFd<'_> {
         self.program.as_fd()
     }

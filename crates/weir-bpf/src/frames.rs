@@ -123,11 +123,19 @@ fn bytes(flow: &Head) -> [u8; size_of::<head>()] {
 }
 
 /// Writes all entries of an array.
-pub(crate) fn fill<const N: usize>(
+///
+/// # Errors
+///
+/// There are more values than entries, or memory is short.
+///
+/// # Panics
+///
+/// With 2^32 values.
+pub fn fill<const N: usize>(
     map: &impl MapCore,
     values: impl ExactSizeIterator<Item = [u8; N]>,
 ) -> libbpf_rs::Result<()> {
-    let count = u32::try_from(values.len()).expect("checked with the table's length");
+    let count = u32::try_from(values.len()).expect("fewer than 2^32 values");
     let keys: Vec<u8> = (0..count).flat_map(u32::to_ne_bytes).collect();
     let values: Vec<u8> = values.flatten().collect();
     map.update_batch(&keys, &values, count, MapFlags::ANY, MapFlags::ANY)

@@ -12,7 +12,7 @@ skeleton!("layout");
 pub(crate) use skeleton::types::{arrival, order, progress, queue, stray};
 
 /// A number, as the processor has it in memory.
-pub(crate) trait Number: Sized {
+pub trait Number: Sized {
     /// Reads it from the beginning of `bytes`.
     fn read(bytes: &[u8]) -> Self;
 
@@ -53,7 +53,7 @@ impl<T: Number, const N: usize> Number for [T; N] {
 
 /// Reads the field at `at` of an `S`. `_` gives its type.
 #[inline]
-pub(crate) fn read<S, F: Number>(bytes: &[u8], at: usize, _: fn(&S) -> F) -> F {
+pub fn read<S, F: Number>(bytes: &[u8], at: usize, _: fn(&S) -> F) -> F {
     F::read(&bytes[at..])
 }
 
@@ -69,12 +69,13 @@ pub(crate) const fn width<S, F>(_: fn(&S) -> &F) -> usize {
 }
 
 /// `get!(bytes, queue.seen)`: the field `seen` of the `queue` at the beginning of `bytes`.
+#[macro_export]
 macro_rules! get {
     ($bytes:expr, $struct:ident.$($field:ident).+) => {
         $crate::layout::read($bytes, std::mem::offset_of!($struct, $($field).+), |of: &$struct| of.$($field).+)
     };
 }
-pub(crate) use get;
+pub use get;
 
 /// `set!(bytes, queue.seen = 1)` sets that field.
 macro_rules! set {

@@ -2,11 +2,14 @@
 //!
 //! A loader sets the constants of one capture, has the verifier check the program, and keeps only descriptors. A
 //! program lives while it is attached or someone holds a descriptor of it; a map lives while it is used or held.
+#![deny(unsafe_code)]
 
-/// Defines the module `skeleton`: what libbpf-cargo generated for `NAME.bpf.c`.
+/// Defines the module `skeleton`: what libbpf-cargo generated for `NAME.bpf.c` of the crate that uses this.
+#[macro_export]
 macro_rules! skeleton {
     ($name:literal) => {
         #[allow(
+            unsafe_code,
             clippy::all,
             clippy::pedantic,
             clippy::undocumented_unsafe_blocks,
@@ -26,42 +29,34 @@ macro_rules! skeleton {
 }
 
 mod attached;
-mod layout;
-#[cfg(feature = "lab")]
-mod limit;
+pub mod layout;
 mod log;
 mod parked;
 mod strays;
 
 pub mod af_xdp;
-#[cfg(feature = "lab")]
-pub mod bare;
 pub mod filter;
 pub mod forward;
 pub mod frames;
-#[cfg(feature = "lab")]
-pub mod inline;
-#[cfg(feature = "lab")]
-pub mod lab;
 pub mod loader;
 pub mod pool;
 pub mod stack;
 pub mod stat;
-#[cfg(feature = "lab")]
-pub mod tag;
 pub mod tc;
 pub mod trace;
 pub mod writers;
 pub mod xdp;
-#[cfg(feature = "lab")]
-pub mod xsk;
 
-pub use log::LoadError;
+pub use log::{LoadError, logged};
 pub use parked::Parked;
 pub use strays::Strays;
 
 /// Excludes every program and map of `object` from loading; the caller re-enables those it needs.
-fn leave_out_all(object: &mut libbpf_rs::OpenObject) -> libbpf_rs::Result<()> {
+///
+/// # Errors
+///
+/// None in practice.
+pub fn leave_out_all(object: &mut libbpf_rs::OpenObject) -> libbpf_rs::Result<()> {
     object.progs_mut().for_each(|mut program| program.set_autoload(false));
     object.maps_mut().try_for_each(|mut map| map.set_autocreate(false))
 }

@@ -47,7 +47,11 @@ thread_local! {
 }
 
 /// Runs `load` and adds libbpf's output to its error.
-pub(crate) fn logged<T>(
+///
+/// # Errors
+///
+/// Those of `load`.
+pub fn logged<T>(
     program: &'static str,
     load: impl FnOnce() -> Result<T, libbpf_rs::Error>,
 ) -> Result<T, LoadError> {

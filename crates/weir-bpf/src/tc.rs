@@ -6,9 +6,10 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
+use weir_filter::graph::Verdict;
 use weir_sys::cpu::Processors;
 
-use crate::filter::{Hook, gate};
+use crate::filter::{Calls, Gate, Hook};
 use crate::log::{LoadError, logged};
 use crate::pool::{
     PoolMaps, PoolOptions, Sampling, Steering, keep_maps, prepare, prepare_sampling, prepare_steering,
@@ -102,9 +103,11 @@ impl Programs {
         let (mut hooks, mut outcomes) = (Vec::new(), Vec::new());
         for (_, hook, program) in sides {
             hooks.push(hook);
-            outcomes.extend([(hook.wanted(), program), (hook.unwanted(), &loaded.progs.unwanted)]);
+            outcomes
+                .extend([(hook, Verdict::ACCEPT, program), (hook, Verdict::REFUSE, &loaded.progs.unwanted)]);
         }
-        let gate = Arc::new(gate!(loaded, hooks, outcomes));
+        let calls = Calls::new(hooks, &loaded.maps.filters, &loaded.maps.outcomes, outcomes)?;
+        let gate = Arc::new(Gate::Calls(calls));
         Ok((programs, keep_maps!(loaded, &options.pool, gate)))
     }
 

@@ -8,11 +8,12 @@ use std::sync::Arc;
 use libbpf_rs::libbpf_sys::bpf_insn;
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
 use libbpf_rs::{OpenMapMut, OpenProgramMut};
+use weir_filter::graph::Verdict;
 use weir_sys::bpf::{XdpHook, XdpLink, probe};
 use weir_sys::{CallError, testrun};
 
 pub use crate::attached::Attached;
-use crate::filter::{Body, Bound, Device, Gate, Hook, gate, held};
+use crate::filter::{Body, Bound, Calls, Device, Gate, Hook, held};
 use crate::leave_out_all;
 use crate::log::{LoadError, logged};
 use crate::pool::{
@@ -60,7 +61,7 @@ pub(crate) enum Kind {
 }
 
 /// `BPF_F_XDP_HAS_FRAGS` (linux/bpf.h, Linux 5.18).
-pub(crate) const HAS_FRAGMENTS: u32 = 1 << 5;
+pub const HAS_FRAGMENTS: u32 = 1 << 5;
 /// `BPF_F_XDP_DEV_BOUND_ONLY` (linux/bpf.h, Linux 6.3).
 const DEVICE_BOUND: u32 = 1 << 6;
 
@@ -119,10 +120,14 @@ impl Program {
                     Writers::Processors(_) => None,
                 };
                 let hook = Hook::Xdp { fragments: options.fragments, interface };
-                let outcomes =
-                    [(hook.wanted(), &loaded.progs.wanted), (hook.unwanted(), &loaded.progs.unwanted)];
+                let outcomes = [
+                    (hook, Verdict::ACCEPT, &loaded.progs.wanted),
+                    (hook, Verdict::REFUSE, &loaded.progs.unwanted),
+                ];
+                let (filters, places) = (&loaded.maps.filters, &loaded.maps.outcomes);
+                let calls = Calls::new(vec![hook], filters, places, outcomes)?;
                 let program = loaded.progs.capture.as_fd().try_clone_to_owned()?;
-                (Kind::Free(program), gate!(loaded, vec![hook], outcomes))
+                (Kind::Free(program), Gate::Calls(calls))
             }
         };
         Ok((Self(kind), keep_maps!(loaded, &options.pool, Arc::new(gate))))

@@ -4,7 +4,6 @@
 use std::os::fd::{AsFd as _, AsRawFd};
 
 use proptest::prelude::*;
-use weir_bpf::bare::{Bare, Decision};
 use weir_bpf::filter::{Changed, Gate, Hook, Refusals, SetChange, SetMap, SocketFilter};
 use weir_bpf::loader::Loader;
 use weir_filter::emit::ebpf::Context;
@@ -16,6 +15,7 @@ use weir_filter::{Beside, Dialect, Options};
 use weir_judge::ebpf::{self, CONTEXTS};
 use weir_judge::graphs::{Dice, bytes, graph_of, metadata, sets};
 use weir_judge::{corpus, share};
+use weir_lab::programs::bare::{Bare, Decision};
 use weir_sys::bpf::map::{Map, MapKind};
 use weir_sys::{skip, testrun};
 

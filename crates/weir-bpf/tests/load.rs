@@ -9,8 +9,9 @@ use weir_bpf::frames::Frames;
 use weir_bpf::pool::{PoolOptions, SampleBy, Sampling, Stamp, SteerBy, Steering};
 use weir_bpf::trace::{self, Trace};
 use weir_bpf::writers::{Chosen, Driven, Writers};
-use weir_bpf::{LoadError, af_xdp, bare, forward, inline, lab, stack, tag, tc, xdp, xsk};
+use weir_bpf::{LoadError, af_xdp, forward, stack, tc, xdp};
 use weir_judge::share;
+use weir_lab::programs::{bare, hooks, inline, tag, xsk};
 use weir_sys::cpu::Processors;
 use weir_sys::netns::NetNs;
 use weir_sys::{kernel, link, skip, veth};
@@ -319,11 +320,11 @@ fn root_tools() {
             loaded.load(|| format!("xsk {fragments}"), false, || xsk::Redirect::load(4, fragments));
         }
         let tables = Tables::new(&Description { flows: 4, ..Description::new(false) }).expect("possible");
-        loaded.load(|| "check".to_owned(), false, || lab::Check::load(&tables, 4));
-        for verdict in [lab::Verdict::Drop, lab::Verdict::Pass, lab::Verdict::Write] {
-            loaded.load(|| format!("{verdict:?}"), false, || lab::Count::load(verdict, 4));
+        loaded.load(|| "check".to_owned(), false, || hooks::Check::load(&tables, 4));
+        for verdict in [hooks::Verdict::Drop, hooks::Verdict::Pass, hooks::Verdict::Write] {
+            loaded.load(|| format!("{verdict:?}"), false, || hooks::Count::load(verdict, 4));
         }
-        loaded.load(|| "redirect".to_owned(), false, || lab::RedirectTo::load(device));
+        loaded.load(|| "redirect".to_owned(), false, || hooks::RedirectTo::load(device));
         loaded.end("tools");
     });
 }

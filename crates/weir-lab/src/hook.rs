@@ -3,9 +3,9 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-use weir_bpf::lab::{CHECKED, Check, Checked, Count, Verdict};
 use weir_sys::bpf::{XdpHook, XdpLink};
 
+use crate::programs::hooks::{CHECKED, Check, Checked, Count, Verdict};
 use crate::{Error, Port, Traffic};
 
 /// A counting XDP program, attached to a port in native mode until it is dropped.

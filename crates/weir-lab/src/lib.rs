@@ -20,7 +20,7 @@
 //! # Ok(())
 //! # }
 //! ```
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 mod borrowed;
 mod counters;
@@ -29,6 +29,8 @@ mod generator;
 #[cfg(feature = "hooks")]
 mod hook;
 mod network;
+#[cfg(feature = "hooks")]
+pub mod programs;
 mod refuse;
 mod root;
 mod sender;
@@ -45,6 +47,8 @@ pub use generator::{Generator, Rate, SendReport};
 #[cfg(feature = "hooks")]
 pub use hook::{FrameCheck, Hook};
 pub use network::{Network, Pair, Port, Veth};
+#[cfg(feature = "hooks")]
+pub use programs::hooks::{Checked, Verdict};
 pub use refuse::{Call, refuse};
 pub use root::{require_kernel, require_root};
 pub use sender::FrameSender;
@@ -54,7 +58,5 @@ pub use tagging::Tagging;
 pub use tcp::{TcpReport, tcp_transfer};
 pub use traffic::{Checker, Corrupt, Traffic};
 pub use udp::UdpSink;
-#[cfg(feature = "hooks")]
-pub use weir_bpf::lab::{Checked, Verdict};
 pub use weir_lab_test::root_test;
 pub use weir_sys::netns::NetNs;

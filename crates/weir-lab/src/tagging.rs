@@ -1,8 +1,8 @@
 //! VLAN tags as metadata of frames, without VLAN interfaces.
 
-use weir_bpf::tag::Tag;
 use weir_sys::bpf::{Place, TcxHook, TcxLink};
 
+use crate::programs::tag::Tag;
 use crate::{Error, Port};
 
 /// Tags everything that a port's stack sends, until it is dropped. As with a VLAN interface, the tag is metadata of the

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use weir_bpf::xsk::Redirect;
+use weir_lab::programs::xsk::Redirect;
 use weir_lab::{
     FrameSender, Generator, Network, Port, SequenceCheck, StackCounters, Traffic, Veth, root_test,
 };

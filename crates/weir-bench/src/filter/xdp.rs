@@ -9,9 +9,9 @@ use std::fmt::Display;
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::Duration;
 
-use weir_bpf::bare::Bare;
 use weir_filter::Dialect;
 use weir_judge::packets::{self, Captured};
+use weir_lab::programs::bare::Bare;
 use weir_sys::bpf::program::{self, ProgramKind};
 use weir_sys::testrun;
 

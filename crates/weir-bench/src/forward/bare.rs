@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use weir_bpf::lab::RedirectTo;
-use weir_bpf::xsk::Redirect;
+use weir_lab::programs::hooks::RedirectTo;
+use weir_lab::programs::xsk::Redirect;
 use weir_sys::bpf::{XdpHook, XdpLink};
 use weir_sys::xsk::{Frame, FrameSize, Umem, UmemOptions, XskOptions, XskSocket};
 

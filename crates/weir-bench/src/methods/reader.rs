@@ -10,7 +10,7 @@ use clap::Args;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use weir::{Capture, Direction, Mode, SourceChoice, Tally};
-use weir_bpf::inline::{Hook, Inline, Intercepted};
+use weir_lab::programs::inline::{Hook, Inline, Intercepted};
 use weir_sys::bpf::{Place, TcxHook, TcxLink, XdpHook, XdpLink};
 use weir_sys::link;
 use weir_sys::nfqueue::Queue;

@@ -1,4 +1,4 @@
-//! The work that every method does for a packet. `intercept.c` and `weir-bpf/src/inline.bpf.c` do the same.
+//! The work that every method does for a packet. `intercept.c` and `weir-lab/bpf/inline.bpf.c` do the same.
 
 use std::hint::black_box;
 use std::net::Ipv4Addr;
@@ -94,7 +94,7 @@ fn call_out(copy: &[u8]) {
 
 #[cfg(test)]
 mod tests {
-    use weir_bpf::inline::{Hook, Inline, Intercepted};
+    use weir_lab::programs::inline::{Hook, Inline, Intercepted};
     use weir_lab::root_test;
     use weir_sys::testrun;
 

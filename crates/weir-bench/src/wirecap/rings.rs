@@ -5,8 +5,8 @@ use std::ops::ControlFlow;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use weir_bpf::xsk::Redirect;
 use weir_lab::Port;
+use weir_lab::programs::xsk::Redirect;
 use weir_sys::bpf::{XdpHook, XdpLink};
 use weir_sys::packet::{PacketRing, RingOptions, Traffic};
 use weir_sys::xsk::{FrameSize, Umem, UmemOptions, XskOptions, XskSocket};

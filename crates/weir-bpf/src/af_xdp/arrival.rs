@@ -48,7 +48,6 @@ impl Arrival {
     /// # Panics
     ///
     /// If there are fewer than [`BYTES`](Self::BYTES).
-    #[cfg(feature = "lab")]
     pub fn leave(&self, bytes: &mut [u8]) {
         let [p0, p1, t0, t1] = self.tag.unwrap_or_default();
         set!(bytes, arrival.timestamp = self.timestamp);

@@ -1,12 +1,13 @@
 //! A filter in front of attached programs, by tail calls.
 
-use std::io;
 use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd, OwnedFd};
 
+use libbpf_rs::{MapCore, MapFlags, MapHandle, MapMut};
+use weir_filter::graph::Verdict;
 use weir_sys::CallError;
 use weir_sys::bpf::map::{Map, MapKind};
 
-use super::{Filter, Hook};
+use super::{Filter, HOOKS, Hook};
 
 /// The gate of attached programs that take a filter in front. The kernel empties both arrays once nobody holds a
 /// descriptor of them, so this lives as long as the capture.
@@ -18,10 +19,38 @@ pub struct Calls {
 }
 
 impl Calls {
-    /// Creates the gate of programs attached at `hooks`, with descriptors of `filters` and `outcomes` (gate.h).
-    pub(crate) fn new(hooks: Vec<Hook>, filters: OwnedFd, outcomes: OwnedFd) -> io::Result<Self> {
+    /// Creates the gate of programs attached at `hooks`, with the maps of gate.h, and fills in the program for each hook and
+    /// verdict.
+    ///
+    /// A process that asks for another filter gets a descriptor of `outcomes`, so that is frozen and cannot be changed any
+    /// more (since Linux 5.2). It has room for as many verdicts as each hook has outcomes: the size tells whoever loads a
+    /// filter.
+    ///
+    /// # Errors
+    ///
+    /// No descriptor is left.
+    ///
+    /// # Panics
+    ///
+    /// If a verdict has no program at some hook.
+    pub fn new<P: AsFd>(
+        hooks: Vec<Hook>,
+        filters: &MapMut<'_>,
+        outcomes: &MapMut<'_>,
+        programs: impl IntoIterator<Item = (Hook, Verdict, P)>,
+    ) -> Result<Self, libbpf_rs::Error> {
+        let mut filled = 0;
+        for (hook, verdict, program) in programs {
+            let program = program.as_fd().as_raw_fd().to_ne_bytes();
+            outcomes.update(&hook.outcome(verdict).to_ne_bytes(), &program, MapFlags::ANY)?;
+            filled += 1;
+        }
+        let room = hooks.len() * (outcomes.max_entries() / HOOKS) as usize;
+        assert_eq!(filled, room, "each verdict has an outcome at each hook");
+        MapHandle::try_from(outcomes)?.freeze()?;
+        let filters = filters.as_fd().try_clone_to_owned()?;
         let filters = Map::received(filters, MapKind::Programs, 4, 4).map_err(|error| error.source)?;
-        Ok(Self { hooks, filters, outcomes })
+        Ok(Self { hooks, filters, outcomes: outcomes.as_fd().try_clone_to_owned()? })
     }
 
     /// Returns the hooks for which a filter needs programs.
@@ -50,26 +79,3 @@ impl Calls {
         })
     }
 }
-
-/// Fills in the outcomes of a loaded skeleton, freezes them, and makes its gate. A process that asks for another filter
-/// gets a descriptor of the outcomes; frozen, the array cannot be changed any more (since Linux 5.2). It has room for as
-/// many verdicts as each hook has outcomes: the size tells whoever loads a filter.
-macro_rules! gate {
-    ($loaded:expr, $hooks:expr, $outcomes:expr) => {{
-        use libbpf_rs::MapCore;
-        use std::os::fd::AsRawFd;
-        let (hooks, outcomes) = ($hooks, $outcomes);
-        let room = hooks.len() * ($loaded.maps.outcomes.max_entries() / $crate::filter::HOOKS) as usize;
-        assert_eq!(outcomes.len(), room, "each verdict has an outcome at each hook");
-        for (index, program) in outcomes {
-            let program = program.as_fd().as_raw_fd();
-            let flags = libbpf_rs::MapFlags::ANY;
-            $loaded.maps.outcomes.update(&u32::to_ne_bytes(index), &program.to_ne_bytes(), flags)?;
-        }
-        libbpf_rs::MapHandle::try_from(&$loaded.maps.outcomes)?.freeze()?;
-        let filters = $loaded.maps.filters.as_fd().try_clone_to_owned()?;
-        let outcomes = $loaded.maps.outcomes.as_fd().try_clone_to_owned()?;
-        $crate::filter::Gate::Calls($crate::filter::Calls::new(hooks, filters, outcomes)?)
-    }};
-}
-pub(crate) use gate;

@@ -7,7 +7,7 @@ use std::process::Command;
 use weir::{
     Account, Builder, Capture, Direction, Error, Filter, Mode, Setting, SourceChoice, SourceKind, Steer,
 };
-use weir_bpf::lab::{Count, Verdict};
+use weir_lab::programs::hooks::{Count, Verdict};
 use weir_lab::{FrameSender, Hook, Network, StackCounters, Traffic, Veth, root_test};
 use weir_sys::bpf::{XdpHook, XdpLink};
 use weir_sys::link::links;

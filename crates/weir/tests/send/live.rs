@@ -8,8 +8,7 @@ use std::time::Duration;
 use weir::ErrorKind;
 use weir::send::{Due, LiveFrames, SendQueue, SendReason, Sender};
 use weir::traffic::{Description, Signature, Sizes, Tables};
-use weir_bpf::lab::Verdict;
-use weir_lab::{Hook, LinkCounters, Network, Veth, root_test};
+use weir_lab::{Hook, LinkCounters, Network, Verdict, Veth, root_test};
 use weir_sys::ethtool::Ethtool;
 use weir_sys::kernel;
 

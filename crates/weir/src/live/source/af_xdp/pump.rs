@@ -225,7 +225,7 @@ impl SocketPump {
 mod tests {
     use std::time::Instant;
 
-    use weir_bpf::xsk::Redirect;
+    use weir_lab::programs::xsk::Redirect;
     use weir_lab::{Generator, Network, Traffic, Veth, root_test};
     use weir_sys::bpf::{XdpHook, XdpLink};
     use weir_sys::xsk::{FrameSize, UmemOptions, XskOptions};

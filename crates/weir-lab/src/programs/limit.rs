@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use libbpf_rs::MapHandle;
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
 
-skeleton!("limit");
+weir_bpf::skeleton!("limit");
 
 /// Chunks of 1 MiB that a queue has.
 const CHUNKS: u32 = 64;

@@ -4,13 +4,12 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, OwnedFd};
 
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
+use weir_bpf::filter::{Calls, Gate, HOOKS, Hook};
+use weir_bpf::{LoadError, logged};
 use weir_filter::graph::Verdict;
 use weir_sys::{CallError, testrun};
 
-use crate::filter::{Gate, HOOKS, Hook, gate};
-use crate::log::{LoadError, logged};
-
-skeleton!("bare");
+weir_bpf::skeleton!("bare");
 
 /// The loaded program, and the gate in front of it.
 #[derive(Debug)]
@@ -46,12 +45,13 @@ impl Bare {
             let loaded = open.load()?;
             let hook = Hook::Xdp { fragments: false, interface: None };
             let outcomes = [
-                (hook.wanted(), &loaded.progs.bare_wanted),
-                (hook.unwanted(), &loaded.progs.bare_unwanted),
-                (hook.outcome(Verdict(2)), &loaded.progs.bare_third),
+                (hook, Verdict::ACCEPT, &loaded.progs.bare_wanted),
+                (hook, Verdict::REFUSE, &loaded.progs.bare_unwanted),
+                (hook, Verdict(2), &loaded.progs.bare_third),
             ];
             let program = loaded.progs.bare.as_fd().try_clone_to_owned()?;
-            Ok(Self { program, gate: gate!(loaded, vec![hook], outcomes) })
+            let calls = Calls::new(vec![hook], &loaded.maps.filters, &loaded.maps.outcomes, outcomes)?;
+            Ok(Self { program, gate: Gate::Calls(calls) })
         })
     }
 

@@ -6,10 +6,10 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
 use libbpf_rs::{MapCore, MapFlags, MapHandle};
 
-use crate::log::{LoadError, logged};
-use crate::xdp::HAS_FRAGMENTS;
+use weir_bpf::xdp::HAS_FRAGMENTS;
+use weir_bpf::{LoadError, logged};
 
-skeleton!("xsk");
+weir_bpf::skeleton!("xsk");
 
 /// A loaded program that redirects each packet to the socket of its receive queue, or passes it to the stack if the
 /// queue has none.

@@ -5,9 +5,9 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
 
-use crate::log::{LoadError, logged};
+use weir_bpf::{LoadError, logged};
 
-skeleton!("tag");
+weir_bpf::skeleton!("tag");
 
 /// A loaded program.
 #[derive(Debug)]

@@ -7,10 +7,9 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
 use libbpf_rs::{MapCore, MapFlags, MapHandle};
 
-use crate::layout::get;
-use crate::log::{LoadError, logged};
+use weir_bpf::{LoadError, get, logged};
 
-skeleton!("inline");
+weir_bpf::skeleton!("inline");
 
 use skeleton::types::seen;
 

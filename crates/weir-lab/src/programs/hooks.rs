@@ -1,4 +1,4 @@
-//! The lab's programs (`lab.bpf.c`): two hooks that only count, one that checks, and one that only redirects; and one that
+//! Programs that receive (`hooks.bpf.c`): two hooks that only count, one that checks, and one that only redirects; and one that
 //! writes what a capture would (`limit.bpf.c`).
 
 use std::mem::MaybeUninit;
@@ -6,19 +6,17 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
 use libbpf_rs::{MapCore, MapFlags, MapHandle};
+use weir_bpf::frames::fill;
+use weir_bpf::{LoadError, get, leave_out_all, logged};
 use weir_traffic::{Signature, Tables};
 
-use crate::frames::fill;
-use crate::layout::get;
-use crate::leave_out_all;
-use crate::limit;
-use crate::log::{LoadError, logged};
+use super::limit;
 
-skeleton!("lab");
+weir_bpf::skeleton!("hooks");
 
 use skeleton::types::{checked, count, head};
 
-use crate::limit::skeleton::types::place;
+use super::limit::skeleton::types::place;
 
 /// What a counting program does with every packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,7 +58,7 @@ impl Count {
 
     fn try_load(verdict: Verdict, queues: u32) -> Result<Self, libbpf_rs::Error> {
         let mut storage = MaybeUninit::uninit();
-        let mut open = skeleton::LabSkelBuilder::default().open(&mut storage)?;
+        let mut open = skeleton::HooksSkelBuilder::default().open(&mut storage)?;
         leave_out_all(open.open_object_mut())?;
         open.progs.drop_all.set_autoload(verdict == Verdict::Drop);
         open.progs.pass_all.set_autoload(verdict == Verdict::Pass);
@@ -144,7 +142,7 @@ impl Check {
         let signature = Signature { stream: 0, sequence: 0, time: 0 }.to_bytes();
         logged("check_all", || {
             let mut storage = MaybeUninit::uninit();
-            let mut open = skeleton::LabSkelBuilder::default().open(&mut storage)?;
+            let mut open = skeleton::HooksSkelBuilder::default().open(&mut storage)?;
             leave_out_all(open.open_object_mut())?;
             open.progs.check_all.set_autoload(true);
             open.maps.rodata.set_autocreate(true)?;
@@ -200,7 +198,7 @@ impl RedirectTo {
     pub fn load(interface: u32) -> Result<Self, LoadError> {
         logged("redirect_all", || {
             let mut storage = MaybeUninit::uninit();
-            let mut open = skeleton::LabSkelBuilder::default().open(&mut storage)?;
+            let mut open = skeleton::HooksSkelBuilder::default().open(&mut storage)?;
             leave_out_all(open.open_object_mut())?;
             open.progs.redirect_all.set_autoload(true);
             open.maps.out.set_autocreate(true)?;
@@ -231,7 +229,7 @@ impl TransmitAll {
     pub fn load() -> Result<Self, LoadError> {
         logged("transmit_all", || {
             let mut storage = MaybeUninit::uninit();
-            let mut open = skeleton::LabSkelBuilder::default().open(&mut storage)?;
+            let mut open = skeleton::HooksSkelBuilder::default().open(&mut storage)?;
             leave_out_all(open.open_object_mut())?;
             open.progs.transmit_all.set_autoload(true);
             let loaded = open.load()?;
