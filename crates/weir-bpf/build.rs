@@ -1,4 +1,4 @@
-//! Compiles each `src/*.bpf.c` with clang, with the numbers of protocols that `weir-packet` has, and generates its typed
+//! Compiles each `.bpf.c` below `bpf` with clang, with the numbers of protocols that `weir-packet` has, and generates its typed
 //! skeleton.
 
 use std::path::{Path, PathBuf};
@@ -8,20 +8,27 @@ use libbpf_cargo::SkeletonBuilder;
 
 fn main() {
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR for build scripts"));
-    let headers = env::current_dir().expect("cargo starts build scripts in the crate").join("src");
-    println!("cargo::rerun-if-changed=src");
+    let headers = env::current_dir().expect("cargo starts build scripts in the crate").join("bpf");
+    println!("cargo::rerun-if-changed=bpf");
     fs::write(out.join("numbers.h"), weir_packet::c_header()).expect("OUT_DIR can be written to");
     let arguments = arguments(&[&headers, &out]);
     // For the build of weir-lab, which has programs of its own.
     println!("cargo::metadata=headers={}", headers.display());
     println!("cargo::metadata=clang={}", arguments.join("\t"));
-    for entry in fs::read_dir("src").expect("src is readable") {
-        let source = entry.expect("src is readable").path();
-        let Some(name) = source.file_name().and_then(|n| n.to_str()).and_then(|n| n.strip_suffix(".bpf.c"))
-        else {
-            continue;
-        };
-        build(&source, &arguments, &out.join(format!("{name}.bpf.o")), &out.join(format!("{name}.skel.rs")));
+    build_all(Path::new("bpf"), &arguments, &out);
+}
+
+/// Builds the programs in a folder and in those below it.
+fn build_all(folder: &Path, arguments: &[String], out: &Path) {
+    for entry in fs::read_dir(folder).expect("bpf is readable") {
+        let path = entry.expect("bpf is readable").path();
+        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        if path.is_dir() {
+            build_all(&path, arguments, out);
+        } else if let Some(name) = name.strip_suffix(".bpf.c") {
+            let (object, skeleton) = (format!("{name}.bpf.o"), format!("{name}.skel.rs"));
+            build(&path, arguments, &out.join(object), &out.join(skeleton));
+        }
     }
 }
 

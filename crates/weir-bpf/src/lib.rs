@@ -29,27 +29,24 @@ macro_rules! skeleton {
 }
 
 mod attached;
-pub mod layout;
+mod capture;
 mod log;
 mod parked;
-mod strays;
+mod send;
 
-pub mod af_xdp;
 pub mod filter;
 pub mod forward;
-pub mod frames;
+pub mod layout;
 pub mod loader;
 pub mod pool;
-pub mod stack;
 pub mod stat;
-pub mod tc;
-pub mod trace;
-pub mod writers;
-pub mod xdp;
 
+pub use capture::{af_xdp, tc, xdp};
+pub use forward::stack;
 pub use log::{LoadError, logged};
 pub use parked::Parked;
-pub use strays::Strays;
+pub use pool::{Strays, writers};
+pub use send::{frames, trace};
 
 /// Excludes every program and map of `object` from loading; the caller re-enables those it needs.
 ///

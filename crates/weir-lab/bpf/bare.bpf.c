@@ -6,7 +6,7 @@
  *           attach it to an interface.
  * Maps:     gate.h.
  * Kernel:   6.1. */
-#include "gate.h"
+#include "filter/gate.h"
 
 SEC("xdp")
 int bare(struct xdp_md *ctx)

@@ -15,7 +15,7 @@
 #include <linux/pkt_cls.h>
 #include <bpf/bpf_endian.h>
 #include <bpf/bpf_helpers.h>
-#include "bounds.h"
+#include "packet/bounds.h"
 
 const volatile __u32 address = 0; /* the destination, as it is in packets */
 

@@ -9,7 +9,7 @@
 #include <bpf/bpf_helpers.h>
 
 #define CONTEXT struct xdp_md
-#include "copy.h"
+#include "packet/copy.h"
 
 #define CHUNK (1u << 20)
 #define LONGEST 2048u

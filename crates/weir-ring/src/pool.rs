@@ -70,7 +70,7 @@ pub struct Fill {
     pub held: u32,
 }
 
-/// The descriptors of the four maps shared with a kernel program (`crates/weir-bpf/src/writer.h`).
+/// The descriptors of the four maps shared with a kernel program (`crates/weir-bpf/bpf/pool/writer.h`).
 #[cfg(not(loom))]
 #[derive(Debug)]
 pub struct SharedMaps<'a> {

@@ -1,4 +1,4 @@
-//! What a pool's two sides share besides the chunks' bytes. These structs are also in `crates/weir-bpf/src/pool.h`, and
+//! What a pool's two sides share besides the chunks' bytes. These structs are also in `crates/weir-bpf/bpf/pool/pool.h`, and
 //! weir-bpf does not compile if they differ there.
 
 use crate::sync::{AtomicI64, AtomicU32, AtomicU64};

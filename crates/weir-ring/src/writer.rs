@@ -1,4 +1,4 @@
-//! A writer in this process: the Rust counterpart of the kernel program in `crates/weir-bpf/src/writer.h`. Sources that
+//! A writer in this process: the Rust counterpart of the kernel program in `crates/weir-bpf/bpf/pool/writer.h`. Sources that
 //! get their packets in user space use it, and tests use it in place of the kernel.
 
 use crate::layout::Commit;

@@ -3,7 +3,7 @@
 //! A flow is defined by its two endpoints and the protocol. An endpoint is an address, and a port if the transport has
 //! ports. VLAN tags, MPLS labels and PPPoE session headers are skipped; for a tunnel the outer flow counts. Later
 //! fragments, which have no ports, follow the first one. `weir_packet` finds all of this; the programs that steer packets
-//! use the same definition (`crates/weir-bpf/src/hash.h`).
+//! use the same definition (`crates/weir-bpf/bpf/packet/hash.h`).
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::BuildHasher;

@@ -14,7 +14,7 @@ use crate::live::source::Ready;
 const NAP: Duration = Duration::from_micros(250);
 /// Bytes of records that are delivered without a nap.
 const BATCH: u32 = 128 << 10;
-/// How long to sleep before one more check after arming the doorbell (`commit` in crates/weir-bpf/src/writer.h).
+/// How long to sleep before one more check after arming the doorbell (`commit` in crates/weir-bpf/bpf/pool/writer.h).
 const RECHECK: Duration = Duration::from_millis(1);
 
 /// The queues of one thread, numbered from 0, and what it sleeps on.

@@ -1,4 +1,4 @@
-//! What the programs of statistics find in a packet (`weir-bpf/src/key.h`, `spread.h`), for packets of files.
+//! What the programs of statistics find in a packet (`weir-bpf/bpf/stat/key.h`, `spread.h`), for packets of files.
 
 use weir_packet::{link, link_type};
 

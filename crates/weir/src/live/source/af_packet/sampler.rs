@@ -1,4 +1,4 @@
-//! Sampling in the pump, with the rules of the programs (`crates/weir-bpf/src/sample.h`).
+//! Sampling in the pump, with the rules of the programs (`crates/weir-bpf/bpf/pool/sample.h`).
 
 use weir_bpf::pool::SampleBy;
 use weir_sys::packet::Packet;
