@@ -369,6 +369,10 @@ fn each_verdict_has_its_outcome() {
     // The gate has outcomes for three verdicts.
     let error = loader.load(&verdicts_by_protocol(Verdict(3)), &[]).unwrap_err().to_string();
     assert_eq!(error, "the filter has 4 verdicts, but its receiver knows 3");
+    // A packet socket takes a packet or does not.
+    let refusals = Refusals::new().unwrap();
+    let error = SocketFilter::load(&verdicts_by_protocol(Verdict(2)), &[], refusals.as_fd()).unwrap_err();
+    assert_eq!(error.to_string(), "the filter has 3 verdicts, but its receiver knows 2");
 }
 
 /// A filter that looks at the byte whose place is made from the VLAN tag beside the frame by `steps`, and `offset`.

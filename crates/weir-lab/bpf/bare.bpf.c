@@ -2,7 +2,7 @@
 /* Runs a filter without a writer, to see what it decides and what it costs. The return value tells the decision.
  *
  * Input:    struct xdp_md.
- * Verdicts: 10 without a filter, 11 wanted, 12 not wanted, 13 the verdict after these. These are not XDP actions: do not
+ * Returns:  10 without a filter, 11 wanted, 12 not wanted, 13 the verdict after these. These are not XDP actions: do not
  *           attach it to an interface.
  * Maps:     gate.h.
  * Kernel:   6.1. */

@@ -2,10 +2,10 @@
 /* The lab's programs: two hooks that only count, one that checks, and one that only redirects.
  *
  * drop_all, pass_all
- *           Input: any packet. Verdict: XDP_DROP, XDP_PASS. Map: `counts`. Kernel 5.18 (XDP with fragments).
- * check_all Input: any packet. Verdict: XDP_DROP. Map: `checked`. Kernel 5.18.
+ *           Input: any packet. Action: XDP_DROP, XDP_PASS. Map: `counts`. Kernel 5.18 (XDP with fragments).
+ * check_all Input: any packet. Action: XDP_DROP. Map: `checked`. Kernel 5.18.
  * redirect_all
- *           Input: any packet. Verdict: XDP_REDIRECT to the interface in `out`. Kernel 5.18. */
+ *           Input: any packet. Action: XDP_REDIRECT to the interface in `out`. Kernel 5.18. */
 #include <stdbool.h>
 #include <linux/bpf.h>
 #include <bpf/bpf_endian.h>

@@ -4,7 +4,7 @@
  * does nothing, and passes the packet on.
  *
  * Input:    Ethernet frames without a VLAN tag: struct xdp_md (`inline_xdp`), struct __sk_buff (`inline_tc`).
- * Verdicts: XDP_PASS, TC_ACT_UNSPEC (tcx lets the next program decide).
+ * Actions:  XDP_PASS, TC_ACT_UNSPEC (tcx lets the next program decide).
  * Maps:     `copies`, `seen`.
  * Kernel:   5.18 (bpf_xdp_load_bytes), 6.6 (tcx). */
 #include <stdbool.h>

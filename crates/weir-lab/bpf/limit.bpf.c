@@ -2,7 +2,7 @@
 /* The practical limit of any engine with one copy: writes the bytes of a capture's records in sequence into as much memory,
  * and drops. No filter, no account but a number, nobody who reads.
  *
- * write_all Input: any packet; longer ones than LONGEST are not written. Verdict: XDP_DROP. Maps: `memory`, `places`.
+ * write_all Input: any packet; longer ones than LONGEST are not written. Action: XDP_DROP. Maps: `memory`, `places`.
  *           Kernel 5.18 (XDP with fragments). */
 #include <stdbool.h>
 #include <linux/bpf.h>

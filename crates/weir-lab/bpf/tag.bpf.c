@@ -3,7 +3,7 @@
  * packet already has a tag there, that one is inserted into the frame and replaced by the new one.
  *
  * Input:    struct __sk_buff on its way out.
- * Verdicts: TC_ACT_UNSPEC: tcx lets the next program decide.
+ * Actions:  TC_ACT_UNSPEC: tcx lets the next program decide.
  * Kernel:   6.6 (tcx). */
 #include <linux/bpf.h>
 #include <linux/pkt_cls.h>

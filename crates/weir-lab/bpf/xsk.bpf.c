@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: (MIT OR Apache-2.0) */
 /* Sends packets to AF_XDP sockets.
  *
- * redirect  Input: any packet. Verdict: XDP_REDIRECT to the socket of its receive queue, or XDP_PASS if it has none.
- *           Map: `sockets`. Kernel 5.3 (the fallback verdict). */
+ * redirect  Input: any packet. Action: XDP_REDIRECT to the socket of its receive queue, or XDP_PASS if it has none.
+ *           Map: `sockets`. Kernel 5.3 (the fallback action). */
 #include <linux/bpf.h>
 #include <bpf/bpf_helpers.h>
 

@@ -2,7 +2,7 @@
 /* The `af_xdp` source: sends each packet to the AF_XDP socket of its receive queue, preceded by its metadata.
  *
  * Input:    struct xdp_md, linear or with fragments.
- * Verdicts: XDP_REDIRECT; XDP_PASS for a packet that does not match the filter or is sampled out, or on a queue that was
+ * Actions:  XDP_REDIRECT; XDP_PASS for a packet that does not match the filter or is sampled out, or on a queue that was
  *           not chosen or has no socket.
  * Maps:     `sockets`; from writer.h `queues` (the first counters, and when the clock was read), `orders` (the clock's
  *           offset) and `strays`; hash.h. The process writes the records, so the pool's maps are not created.
@@ -77,10 +77,10 @@ static __always_inline int deliver(struct xdp_md *ctx, const struct tag *tag)
 			arrival->unused = 0;
 		}
 	}
-	int verdict = bpf_redirect_map(&sockets, place_of_queue(ctx), XDP_PASS);
-	if (verdict != XDP_REDIRECT)
+	int action = bpf_redirect_map(&sockets, place_of_queue(ctx), XDP_PASS);
+	if (action != XDP_REDIRECT)
 		count(&record.queue->errors);
-	return verdict;
+	return action;
 }
 
 static __always_inline int pass_by(struct xdp_md *ctx)

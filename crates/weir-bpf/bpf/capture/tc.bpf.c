@@ -2,7 +2,7 @@
 /* The `tc` source: copies each packet between an interface and the network stack into the pool, and lets it pass.
  *
  * Input:    struct __sk_buff as tcx and cls_bpf give it: from the link-layer header on, the outer VLAN tag beside it.
- * Verdict:  always TC_ACT_UNSPEC: the next program or filter decides as if this one were not there.
+ * Action:   always TC_ACT_UNSPEC: the next program or filter decides as if this one were not there.
  * Maps:     writer.h, hash.h, processor.h; both programs share them.
  * Kernel:   6.1 (bpf_ktime_get_tai_ns). */
 #include <linux/pkt_cls.h>

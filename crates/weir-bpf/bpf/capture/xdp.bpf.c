@@ -2,7 +2,7 @@
 /* The `xdp` source: copies each packet that an interface receives into the pool, then passes or drops it.
  *
  * Input:    struct xdp_md, linear or with fragments.
- * Verdicts: XDP_PASS (mode pass) or XDP_DROP (mode exclusive), whether or not the copy succeeded. Packets that do not
+ * Actions:  XDP_PASS (mode pass) or XDP_DROP (mode exclusive), whether or not the copy succeeded. Packets that do not
  *           match the filter or are sampled out pass in both modes, as do those on queues that were not chosen:
  *           exclusive mode only takes what was asked for.
  * Maps:     writer.h, hash.h, processor.h.
@@ -15,7 +15,7 @@
 #include "pool/steer.h"
 #include "packet/stripped.h"
 
-const volatile __u32 verdict = XDP_PASS;
+const volatile __u32 action = XDP_PASS;
 const volatile __u32 queues_of = 0; /* writers are receive queues of the interface with this index; 0: processors */
 
 /* Returns the packet's writer. If it has none, counts it as a stray and returns NO_WRITER. */
@@ -34,19 +34,19 @@ static __always_inline int deliver(struct xdp_md *ctx, const struct tag *tag)
 	struct record record;
 	__u32 writer = writer_of(ctx);
 	if (unlikely(writer == NO_WRITER))
-		return verdict;
+		return action;
 	__u64 flow = needed_hash(ctx, writer);
 	if (!arrive(&record, steer(ctx, writer, flow, tag->there, tag->tci)))
-		return verdict;
+		return action;
 	if (!sample(&record, flow))
 		return XDP_PASS;
 	if (!begin(&record, packet_length(ctx) + (tag->there ? TAG : 0)))
-		return verdict;
+		return action;
 	if (tag->there ? load_tagged(ctx, &record, tag->protocol, tag->tci) : load_plain(ctx, &record))
 		commit(&record, INBOUND);
 	else
 		record.queue->errors++;
-	return verdict;
+	return action;
 }
 
 static __always_inline int pass_by(struct xdp_md *ctx)

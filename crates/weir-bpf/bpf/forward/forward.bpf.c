@@ -2,10 +2,10 @@
 /* Forwards packets from one interface to another, in the kernel or through AF_XDP sockets.
  *
  * forward, wanted, forward_tagged, filter_tagged
- *           Input: struct xdp_md, linear or with fragments. Verdict: XDP_REDIRECT to the socket of the receive queue if
+ *           Input: struct xdp_md, linear or with fragments. Action: XDP_REDIRECT to the socket of the receive queue if
  *           sockets are asked for, or to the interface in `target`; XDP_DROP if there is none.
  * unwanted
- *           Packets that do not match the filter. Verdict: XDP_PASS.
+ *           Packets that do not match the filter. Action: XDP_PASS.
  * sent, refused
  *           Kernel tracepoints that report the fate of redirected packets: XDP queues them and hands them to the driver
  *           sixteen at a time, long after the program has returned. If packets are forwarded both ways, the programs of

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: (MIT OR Apache-2.0) */
 /* Makes frames of test traffic from tables: the headers of each flow, the order of the flows, the sizes in turn.
  *
- * make   Input: live frames of BPF_PROG_TEST_RUN, all copies of one template of the largest size. Verdict: XDP_TX, so
+ * make   Input: live frames of BPF_PROG_TEST_RUN, all copies of one template of the largest size. Action: XDP_TX, so
  *        that a test run sends on the device that the frames seem to come from. Kernel 5.18
  *        (BPF_F_TEST_XDP_LIVE_FRAMES).
  *

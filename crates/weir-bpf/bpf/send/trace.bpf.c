@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: (MIT OR Apache-2.0) */
 /* Sends packets that are kept in maps, in turn.
  *
- * repeat Input: live frames of BPF_PROG_TEST_RUN, of the longest packet's size. Verdict: XDP_TX, so that a test run
+ * repeat Input: live frames of BPF_PROG_TEST_RUN, of the longest packet's size. Action: XDP_TX, so that a test run
  *        sends on the device that the frames seem to come from. Kernel 5.18 (BPF_F_TEST_XDP_LIVE_FRAMES). */
 #include <linux/bpf.h>
 #include <bpf/bpf_helpers.h>

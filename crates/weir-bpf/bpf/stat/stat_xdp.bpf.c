@@ -3,7 +3,7 @@
  * there for nothing but counting.
  *
  * Input:   struct xdp_md, linear or with fragments.
- * Verdict: XDP_PASS, or XDP_DROP of a counted packet if `exclusive`.
+ * Action: XDP_PASS, or XDP_DROP of a counted packet if `exclusive`.
  * Maps:    stat.h, and strays of writer.h.
  * Kernel:  6.1. Programs bound to their device need 6.8 and a driver that reports stripped VLAN tags. */
 #define CONTEXT struct xdp_md
@@ -25,7 +25,7 @@ static __always_inline bool is_counted(struct xdp_md *ctx)
 	return false;
 }
 
-static __always_inline enum xdp_action verdict(void)
+static __always_inline enum xdp_action action(void)
 {
 	return exclusive ? XDP_DROP : XDP_PASS;
 }
@@ -36,7 +36,7 @@ int stat_xdp(struct xdp_md *ctx)
 	if (!is_counted(ctx))
 		return XDP_PASS;
 	count(ctx, RECEIVED, packet_length(ctx), 0);
-	return verdict();
+	return action();
 }
 
 /* For a device that strips tags; the program is bound to it. */
@@ -47,7 +47,7 @@ int stat_xdp_tagged(struct xdp_md *ctx)
 		return XDP_PASS;
 	struct tag tag = ask(ctx);
 	count(ctx, RECEIVED, packet_length(ctx) + (tag.there ? TAG : 0), packed(tag.there, tag.protocol, tag.tci));
-	return verdict();
+	return action();
 }
 
 char _license[] SEC("license") = "Dual MIT/GPL";

@@ -82,7 +82,7 @@ impl Program {
         let constants = prepare!(open, &options.pool);
         prepare_sampling!(open, constants, options.sampling);
         prepare_steering!(open, constants, options.steering);
-        constants.verdict = if options.exclusive { XDP_DROP } else { XDP_PASS };
+        constants.action = if options.exclusive { XDP_DROP } else { XDP_PASS };
         constants.fragments = options.fragments;
         constants.queues_of = match options.writers {
             Writers::Queues(driven) => driven.constant(),
@@ -225,6 +225,6 @@ pub(crate) fn bind(program: &mut OpenProgramMut<'_>, device: Device) -> Result<(
 const BLINDED: &str =
     "device-bound programs are not used while net.core.bpf_jit_harden makes the kernel blind constants";
 
-/// Verdicts, as in `enum xdp_action`.
+/// Actions, as in `enum xdp_action`.
 const XDP_DROP: u32 = 1;
 const XDP_PASS: u32 = 2;

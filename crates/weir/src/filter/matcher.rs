@@ -26,7 +26,12 @@ enum Engine {
 impl Matcher {
     /// Generates machine code. If the filter is too large, the processor is not supported, or executable memory is
     /// forbidden, the filter is interpreted instead, which is many times slower but gives the same answers.
+    ///
+    /// # Panics
+    ///
+    /// If the filter may decide something else than whether a packet matches. No expression says that.
     pub fn new(compiled: &Compiled) -> Self {
+        assert_eq!(compiled.graph.verdicts(), 2, "a matcher knows two verdicts: yes and no");
         let engine = match Native::new(&compiled.graph, &compiled.ast.sets) {
             Ok(native) => Engine::Native(Box::new(native)),
             Err(error) => {
@@ -139,5 +144,21 @@ impl FileFilter {
         let compiled = filter.compile_for_file(link_type, swapped)?;
         self.programs().made.insert((link_type, swapped), Arc::new(Matcher::new(&compiled)));
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use weir_filter::graph::Verdict;
+
+    use super::*;
+
+    #[test]
+    #[should_panic(expected = "a matcher knows two verdicts: yes and no")]
+    fn a_third_verdict_is_not_taken_for_a_no() {
+        let mut compiled = Filter::new("tcp").compile_for_file(1, false).expect("an expression");
+        let root = compiled.graph.end(Verdict(2));
+        compiled.graph.set_root(root);
+        Matcher::new(&compiled);
     }
 }
