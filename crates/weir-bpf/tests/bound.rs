@@ -14,7 +14,8 @@ use weir_filter::names::NoNames;
 use weir_filter::{Beside, Dialect, Options as FilterOptions};
 use weir_judge::{corpus, share};
 use weir_sys::netns::NetNs;
-use weir_sys::{link, skip, veth};
+use weir_sys::{link, veth};
+use weir_test::skip;
 
 /// A namespace of its own, in which loading is permitted; the environment says whether it may be missing.
 fn namespace() -> Option<NetNs> {

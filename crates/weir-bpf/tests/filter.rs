@@ -17,7 +17,8 @@ use weir_judge::graphs::{Dice, bytes, graph_of, metadata, sets};
 use weir_judge::{corpus, share};
 use weir_lab::programs::bare::{Bare, Decision};
 use weir_sys::bpf::map::{Map, MapKind};
-use weir_sys::{skip, testrun};
+use weir_sys::testrun;
+use weir_test::skip;
 
 /// Programs take privileges that tests may run without; the environment says whether that is in order.
 fn permitted() -> bool {

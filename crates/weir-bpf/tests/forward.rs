@@ -11,9 +11,10 @@ use weir_sys::bpf::XdpHook;
 use weir_sys::link::{self, Links};
 use weir_sys::netns::NetNs;
 use weir_sys::packet::Sender;
+use weir_sys::testrun;
 use weir_sys::veth::{self, End};
 use weir_sys::xsk::{FrameSize, Umem, UmemOptions, XskOptions, XskSocket};
-use weir_sys::{skip, testrun};
+use weir_test::skip;
 
 const XDP_REDIRECT: u32 = 4;
 

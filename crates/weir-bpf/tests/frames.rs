@@ -3,7 +3,8 @@
 use rustix::time::{ClockId, Timespec, clock_gettime};
 use weir_bpf::frames::Frames;
 use weir_sys::netns::NetNs;
-use weir_sys::{skip, testrun};
+use weir_sys::testrun;
+use weir_test::skip;
 use weir_traffic::{Description, Order, Payload, Protocol, Signature, Sizes, Tables, Vxlan};
 
 const STREAM: u16 = 0x1234;

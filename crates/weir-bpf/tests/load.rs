@@ -14,7 +14,8 @@ use weir_judge::share;
 use weir_lab::programs::{bare, hooks, inline, tag, xsk};
 use weir_sys::cpu::Processors;
 use weir_sys::netns::NetNs;
-use weir_sys::{kernel, link, skip, veth};
+use weir_sys::{kernel, link, veth};
+use weir_test::skip;
 use weir_traffic::{Description, Payload, Protocol, Sizes, Tables, Vxlan};
 
 const STAMPS: [Stamp; 3] = [Stamp::None, Stamp::Packet, Stamp::Batch];

@@ -24,7 +24,8 @@ use weir_filter::set::Set;
 use weir_filter::{Beside, Dialect, Filter, Options};
 use weir_judge::{corpus, packets, share};
 use weir_sys::netns::NetNs;
-use weir_sys::{link, skip, testrun, veth};
+use weir_sys::{link, testrun, veth};
+use weir_test::skip;
 
 /// A namespace of its own, in which loading is permitted; the environment says whether it may be missing.
 fn namespace() -> Option<NetNs> {

@@ -14,7 +14,8 @@ use weir_sys::bpf::{XdpHook, XdpLink};
 use weir_sys::cpu::Processors;
 use weir_sys::netns::NetNs;
 use weir_sys::packet::Sender;
-use weir_sys::{link, skip, testrun};
+use weir_sys::{link, testrun};
+use weir_test::skip;
 
 /// Far longer than packets take.
 const PATIENCE: Duration = Duration::from_secs(30);

@@ -19,7 +19,7 @@ const LAYERS: &[&[&str]] = &[
     &["weir-bpf", "weir-native"],
     &["weir-filter", "weir-ring", "weir-savefile", "weir-sys", "weir-traffic"],
     &["weir-parse"],
-    &["weir-packet", "weir-lab-test"],
+    &["weir-packet", "weir-lab-test", "weir-test"],
 ];
 
 /// Circles that stay, each with its crate and parent, and why. Nothing may be added to one.

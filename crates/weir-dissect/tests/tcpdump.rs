@@ -12,7 +12,7 @@ use std::process::{Command, Output};
 
 use lines::{Frame, bytes, frames};
 use weir_dissect::{Dissector, Dump, Names, Options, Payload, Resolve};
-use weir_sys::skip;
+use weir_test::skip;
 
 /// Packets whose lines are tcpdump's.
 const FRAMES: &str = include_str!("frames.txt");

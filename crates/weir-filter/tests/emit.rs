@@ -6,7 +6,7 @@
 mod packets;
 
 use packets::{Random, answer};
-use weir_filter::cbpf::{Instruction, LiftError, Program, Rules};
+use weir_filter::cbpf::{LiftError, Program, Rules};
 use weir_filter::emit::cbpf::{Target, emit};
 use weir_filter::interpret::{Interpreter, Packet};
 use weir_judge::{Libpcap, Setup};
@@ -142,10 +142,8 @@ const EXPRESSIONS: &[&str] = &[
 /// What libpcap compiles, without its optimiser.
 fn libpcap(text: &str) -> Program {
     let setup = Setup { optimise: false, ..Setup::new(1) };
-    let program =
-        Libpcap::open().unwrap().compile(text, &setup).unwrap_or_else(|error| panic!("{text}: {error}"));
-    let instruction = |(code, jt, jf, k)| Instruction { code, jt, jf, k };
-    Program { instructions: program.instructions().into_iter().map(instruction).collect() }
+    let program = Libpcap::open().unwrap().compile(text, &setup);
+    program.unwrap_or_else(|error| panic!("{text}: {error}")).classic()
 }
 
 /// Random bytes, some of which are what `program` compares them with.

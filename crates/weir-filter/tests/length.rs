@@ -5,7 +5,7 @@ mod common;
 mod packets;
 
 use packets::{Random, answer};
-use weir_filter::cbpf::{Instruction, Program};
+use weir_filter::cbpf::Program;
 use weir_filter::emit::cbpf::{Target, emit};
 use weir_filter::interpret::Packet;
 use weir_filter::{Dialect, compile};
@@ -35,9 +35,7 @@ fn reason(link_type: u16, text: &str) -> Option<&'static str> {
 /// What libpcap compiles; nothing, if it says that nothing matches.
 fn libpcap(libpcap: &Libpcap, text: &str, link_type: u16, optimise: bool) -> Option<Program> {
     let setup = Setup { optimise, ..Setup::new(link_type) };
-    let program = libpcap.compile(text, &setup).ok()?;
-    let instruction = |(code, jt, jf, k)| Instruction { code, jt, jf, k };
-    Some(Program { instructions: program.instructions().into_iter().map(instruction).collect() })
+    Some(libpcap.compile(text, &setup).ok()?.classic())
 }
 
 fn ours(text: &str, link_type: u16, names: &common::Files) -> Program {

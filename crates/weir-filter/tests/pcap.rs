@@ -9,7 +9,7 @@ use weir_judge::compiled::{self, by_libpcap, by_libpcap_live, is_mended, may_be_
 use weir_judge::expressions::{self, Words};
 use weir_judge::packets::{self, Captured};
 use weir_judge::{Choices, Libpcap, corpus, share};
-use weir_sys::skip;
+use weir_test::skip;
 
 const NETMASK: u32 = 0xffff_ff00;
 

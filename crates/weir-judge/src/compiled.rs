@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use weir_filter::cbpf::{self, Instruction};
+use weir_filter::cbpf;
 use weir_filter::names::Names;
 use weir_filter::{Beside, Dialect, Options};
 
@@ -47,10 +47,8 @@ pub fn by_libpcap(
     optimise: bool,
 ) -> Result<cbpf::Program, String> {
     let Options { link_type, snap_len, swapped, netmask, .. } = *options;
-    let program = libpcap.compile(text, &Setup { link_type, snap_len, swapped, optimise, netmask })?;
-    let instructions = program.instructions().into_iter();
-    let instructions = instructions.map(|(code, jt, jf, k)| Instruction { code, jt, jf, k }).collect();
-    Ok(cbpf::Program { instructions })
+    let setup = Setup { link_type, snap_len, swapped, optimise, netmask };
+    libpcap.compile(text, &setup).map(|program| program.classic())
 }
 
 /// Compiles with libpcap for packets of an interface with Ethernet headers, whose tags and directions are metadata.

@@ -8,7 +8,8 @@ use weir_filter::graph::{Graph, Verdict};
 use weir_filter::interpret::{Metadata, VlanTag};
 use weir_filter::set::{Set, SetId};
 use weir_sys::bpf::program::{self, ProgramKind};
-use weir_sys::{skip, testrun};
+use weir_sys::testrun;
+use weir_test::skip;
 
 /// All contexts that a test run supports.
 pub const CONTEXTS: [Context; 7] = [

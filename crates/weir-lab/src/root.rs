@@ -3,7 +3,8 @@
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use weir_sys::netns::NetNs;
-use weir_sys::{CallError, kernel, skip};
+use weir_sys::{CallError, kernel};
+use weir_test::skip;
 
 /// The namespace from [`require_root`]'s trial, until it is used.
 static SPARE: Mutex<Option<NetNs>> = Mutex::new(None);

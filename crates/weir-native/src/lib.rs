@@ -8,6 +8,8 @@
 //! Long alternatives become sets. Small sets are compared range by range, sets of ports are bit tables, and all others
 //! are looked up by calling back into safe code.
 //!
+//! [`libpcap`] runs filters with the system's libpcap, to compare them.
+//!
 //! # What the unsafe code relies on
 //!
 //! - N1: this crate compiled the function for the signature it is called with, and the function lives as long as its
@@ -21,6 +23,7 @@
 
 mod code;
 mod group;
+pub mod libpcap;
 mod machine;
 mod plan;
 mod scope;

@@ -9,7 +9,7 @@ use std::thread;
 use programs::Program;
 use weir_lab::root_test;
 use weir_sys::netns::NetNs;
-use weir_sys::skip;
+use weir_test::skip;
 
 /// A log of packets.
 const LOG: &str = "

@@ -18,7 +18,7 @@ use beside::{BOTH, Bench, Library, Outcome, packets, sorted};
 use programs::Program;
 use weir_lab::{Network, UdpSink, Veth, root_test};
 use weir_sys::netns::NetNs;
-use weir_sys::skip;
+use weir_test::skip;
 
 /// Frames of each kind that [`frames`] makes.
 const OF_A_KIND: u8 = 5;

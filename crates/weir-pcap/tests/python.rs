@@ -10,7 +10,7 @@ use programs::library;
 use tempfile::TempDir;
 use weir_lab::root_test;
 use weir_sys::netns::NetNs;
-use weir_sys::skip;
+use weir_test::skip;
 
 /// A capture with packets of several protocols.
 const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fuzz/corpus/weir.pcapng");

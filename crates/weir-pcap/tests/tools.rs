@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 use tempfile::TempDir;
-use weir_sys::skip;
+use weir_test::skip;
 
 /// Frames of many protocols: link type, bytes on the wire, bytes captured.
 const FRAMES: &str = include_str!("../../weir-dissect/tests/frames.txt");

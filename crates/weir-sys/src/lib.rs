@@ -15,19 +15,19 @@ pub mod fork;
 pub mod inherited;
 pub mod kernel;
 pub mod landlock;
-pub mod libpcap;
 pub mod link;
 pub mod lock;
 pub mod names;
 pub mod netdev;
 mod netlink;
 pub mod netns;
+#[cfg(feature = "lab")]
 pub mod nfqueue;
 pub mod packet;
 pub mod privilege;
 pub mod route;
 pub mod signals;
-pub mod skip;
+#[cfg(feature = "lab")]
 pub mod tap;
 pub mod testrun;
 pub mod thread;

@@ -128,7 +128,7 @@ mod tests {
     use rustix::thread::{UnshareFlags, unshare_unsafe};
 
     use super::*;
-    use crate::skip;
+    use weir_test::skip;
 
     #[test]
     fn localhost_is_this_machine_and_nobody_has_an_unknown_name() {

@@ -9,8 +9,6 @@ use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, 
 
 /// Protocol of links, addresses and queueing disciplines.
 pub(crate) const ROUTE: u32 = libc::NETLINK_ROUTE.cast_unsigned();
-/// Protocol of netfilter's subsystems.
-pub(crate) const NETFILTER: u32 = libc::NETLINK_NETFILTER.cast_unsigned();
 /// Protocol of the families with a name instead of a number.
 pub(crate) const GENERIC: u32 = libc::NETLINK_GENERIC.cast_unsigned();
 
@@ -40,6 +38,7 @@ impl Request {
     }
 
     /// Creates a message that the kernel answers only if it cannot do what it says.
+    #[cfg(feature = "lab")]
     pub(crate) fn unanswered(kind: u16, header: &[u8]) -> Self {
         Self::with_flags(kind, 0, header)
     }

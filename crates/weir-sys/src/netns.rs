@@ -274,7 +274,7 @@ fn spawn_for_life(command: &mut Command) -> io::Result<Child> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::skip;
+    use weir_test::skip;
 
     fn identity(namespace: &NetNs) -> (u64, u64) {
         namespace.identity().expect("fstat")

@@ -7,8 +7,9 @@ use rustix::io::{Errno, retry_on_intr};
 use rustix::net::{RecvFlags, SendFlags, recv, send, sockopt};
 
 use crate::CallError;
-use crate::netlink::{self, NETFILTER, NLMSG_ERROR, Request, Socket};
+use crate::netlink::{self, NLMSG_ERROR, Request, Socket};
 
+const NETFILTER: u32 = libc::NETLINK_NETFILTER.cast_unsigned();
 const SUBSYSTEM: u16 = 3 << 8;
 const PACKET: u16 = SUBSYSTEM;
 const CONFIG: u16 = SUBSYSTEM | 2;

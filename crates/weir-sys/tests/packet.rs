@@ -9,8 +9,8 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use weir_sys::link::{self, Link, Links};
 use weir_sys::netns::NetNs;
 use weir_sys::packet::{PacketRing, Promiscuous, RingOptions, Sender, Traffic, Walk};
-use weir_sys::skip;
 use weir_sys::veth::{self, End};
+use weir_test::skip;
 
 /// Runs `test` in a new namespace with the interfaces `va` and `vb`, joined and up, without traffic of their own.
 fn between(test: impl FnOnce(u32, u32) + Send) {

@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use rustix::mount::{
     FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, fsconfig_set_string, fsmount, fsopen,
 };
-use weir_sys::skip;
 use weir_sys::uring::DiskRing;
+use weir_test::skip;
 
 const PIECE: usize = 64 * 1024;
 

@@ -4,7 +4,7 @@ use std::env;
 use std::path::Path;
 use std::process::{Command, Output};
 
-use weir_sys::skip;
+use weir_test::skip;
 
 /// Runs an example, which cargo builds next to this test.
 fn example(name: &str, arguments: &[&str]) -> Output {

@@ -431,7 +431,7 @@ impl Queues {
 mod tests {
     use libbpf_rs::MapType;
     use libbpf_rs::libbpf_sys::bpf_map_create_opts;
-    use weir_sys::skip;
+    use weir_test::skip;
 
     use super::*;
 

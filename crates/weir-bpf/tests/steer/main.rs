@@ -21,7 +21,8 @@ use weir_packet::{Flow, Layer, Walk, link_type};
 use weir_ring::{Gauge, Pool, Reader, Shape, SharedMaps};
 use weir_sys::bpf::map::{Map, MapKind};
 use weir_sys::cpu::Processors;
-use weir_sys::{skip, testrun};
+use weir_sys::testrun;
+use weir_test::skip;
 
 /// Programs take privileges that tests may run without; the environment says whether that is in order.
 fn permitted() -> bool {

@@ -11,7 +11,8 @@ use weir_filter::names::NoNames;
 use weir_filter::{Beside, Dialect, Filter, Options};
 use weir_packet::{Ip, Layer, Walk, link, link_type};
 use weir_sys::bpf::map::{Map, MapKind};
-use weir_sys::{skip, testrun};
+use weir_sys::testrun;
+use weir_test::skip;
 use weir_traffic::{Rewrite, Rewriter};
 
 /// A way to read a packet.

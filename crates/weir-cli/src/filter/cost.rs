@@ -2,9 +2,9 @@
 
 use serde::Serialize;
 use weir::filter::Compiled;
-use weir_filter::cbpf::{Instruction, Program};
-use weir_judge::{Libpcap, Setup};
+use weir_filter::cbpf::Program;
 use weir_native::Native;
+use weir_native::libpcap::{Libpcap, Setup};
 
 use super::{emit, link_types, print, print_json};
 use crate::failure::Failure;
@@ -59,9 +59,7 @@ pub(super) fn run(compiled: &Compiled, link_type: u16, json: bool, plainly: bool
 fn libpcap(text: &str, setup: &Setup) -> Result<Cost, String> {
     let libpcap = Libpcap::open().map_err(|error| error.to_string())?;
     let program = libpcap.compile(text, setup).map_err(|error| format!("libpcap: {error}"))?;
-    let instructions = program.instructions().into_iter();
-    let instructions = instructions.map(|(code, jt, jf, k)| Instruction { code, jt, jf, k }).collect();
-    Ok(Cost::of(&Program { instructions }, program.may_loop()))
+    Ok(Cost::of(&program.classic(), program.may_loop()))
 }
 
 impl Cost {

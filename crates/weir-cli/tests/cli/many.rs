@@ -8,7 +8,7 @@ use std::thread;
 use rustix::process::Signal;
 use serde_json::Value;
 use weir_lab::{Network, root_test};
-use weir_sys::skip;
+use weir_test::skip;
 
 use crate::harness::{Ended, Running, directory, network, output, path, until, weir};
 

@@ -12,7 +12,7 @@ use rustix::fs::{CWD, Mode, OFlags, mkfifoat, open};
 use rustix::process::Signal;
 use serde_json::Value;
 use weir_lab::{FrameSender, Network, Traffic, Veth, root_test};
-use weir_sys::skip;
+use weir_test::skip;
 
 use crate::harness::{
     Running, arrive, capture, directory, network, output, path, root_tests, run, send, send_each, start,

@@ -5,7 +5,7 @@ use std::process::{Command, Output};
 
 use tempfile::TempDir;
 use weir_lab::root_test;
-use weir_sys::skip;
+use weir_test::skip;
 
 use crate::harness::{Mounts, capture, directory, network, path, weir};
 use crate::terminal::Terminal;

@@ -3,7 +3,7 @@
 use std::process::Command;
 
 use weir_lab::Network;
-use weir_sys::skip;
+use weir_test::skip;
 
 use crate::harness::{output, until};
 

@@ -9,7 +9,7 @@ use std::thread;
 
 use serde_json::Value;
 use weir_lab::{Network, Veth, root_test};
-use weir_sys::skip;
+use weir_test::skip;
 
 use crate::support::{Guarded, Place, judge, record, succeeds, until};
 

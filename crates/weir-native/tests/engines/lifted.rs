@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use weir_filter::cbpf::{Instruction, LiftError, Program, Rules};
+use weir_filter::cbpf::{LiftError, Rules};
 use weir_judge::ebpf::can_load;
 use weir_judge::packets::{self, Captured};
 use weir_judge::{Engines, Kernel, Libpcap, Setup, corpus};
@@ -21,9 +21,7 @@ fn each_engine_agrees(optimise: bool, kernel: Kernel) {
         if theirs.may_loop() {
             continue;
         }
-        let instructions = theirs.instructions().into_iter();
-        let instructions = instructions.map(|(code, jt, jf, k)| Instruction { code, jt, jf, k }).collect();
-        let graph = match (Program { instructions }).lift(Rules::Library) {
+        let graph = match theirs.classic().lift(Rules::Library) {
             Ok(graph) => graph,
             // Such as `ether[len - 20]`: a graph would find something in short packets.
             Err(LiftError::Wraps { .. }) => {

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 use weir_lab::{FrameSender, Network, Veth};
 use weir_sys::netns::NetNs;
-use weir_sys::skip;
+use weir_test::skip;
 
 use crate::programs::library;
 

@@ -142,8 +142,8 @@ mod tests {
     use rustix::process::geteuid;
     use weir::writer::{Rotation, WriterOptions};
     use weir_sys::fork::in_a_test;
-    use weir_sys::skip;
     use weir_sys::user::User;
+    use weir_test::skip;
 
     use super::*;
 

@@ -587,7 +587,7 @@ fn root_without_room_in_the_socket_the_process_asks_and_the_remedy_helps() {
     network.rx().run(|| {
         // Of this namespace alone, or else of the whole machine.
         if weir_sys::kernel::version() < (6, 9) {
-            return weir_sys::skip::this_test(
+            return weir_test::skip::this_test(
                 "before Linux 6.9 sockets of all namespaces have the same room",
             );
         }

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::Command;
 
 use weir::reader::{ByteOrder, Reader};
-use weir_sys::skip;
+use weir_test::skip;
 
 use crate::files::Bytes;
 use crate::{Kept, all};

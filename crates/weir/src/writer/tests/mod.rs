@@ -21,7 +21,7 @@ use rustix::mount::{
 };
 use weir_savefile::Notes;
 use weir_savefile::record::{INBOUND, OUTBOUND, RecordHeader, encode};
-use weir_sys::skip;
+use weir_test::skip;
 
 use super::piece::Content;
 use super::*;

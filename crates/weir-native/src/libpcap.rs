@@ -1,11 +1,12 @@
-//! The system's libpcap, loaded at run time: its filter compiler and interpreter. For tests, benchmarks and
-//! comparisons; capturing does not need it.
+//! The system's libpcap, loaded at run time: its filter compiler and interpreter, to compare weir's with. Nothing else
+//! needs it.
 
 use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};
 use std::ptr;
 use std::sync::{Mutex, PoisonError};
 
 use libloading::Library;
+use weir_filter::cbpf;
 
 /// A classic BPF instruction: `code`, `jt`, `jf` and `k` of `struct bpf_insn` (pcap/bpf.h), which has the layout of
 /// `struct sock_filter` (linux/filter.h).
@@ -85,6 +86,13 @@ impl Program {
     /// Returns the program's instructions.
     pub fn instructions(&self) -> Vec<Instruction> {
         self.instructions.iter().map(|i| (i.code, i.jt, i.jf, i.k)).collect()
+    }
+
+    /// Returns the program as weir's own, to list it or to count what it costs.
+    pub fn classic(&self) -> cbpf::Program {
+        let instruction =
+            |i: &libc::sock_filter| cbpf::Instruction { code: i.code, jt: i.jt, jf: i.jf, k: i.k };
+        cbpf::Program { instructions: self.instructions.iter().map(instruction).collect() }
     }
 
     /// Returns whether the program jumps back, as `protochain` does. Such a program may never end: after an

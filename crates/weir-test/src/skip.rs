@@ -73,7 +73,7 @@ mod tests {
     }
 
     /// Set for the process that runs [`child`].
-    const REASON: &str = "WEIR_SYS_TEST_REASON";
+    const REASON: &str = "WEIR_TEST_REASON";
 
     /// Not a test by itself; run as one, it does nothing. The next test starts it in a process of its own.
     #[test]
