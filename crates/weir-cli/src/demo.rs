@@ -3,18 +3,26 @@
 //! The commands are those that a user would type, run as separate programs; the capture in the receiving namespace.
 
 use std::env;
+use std::fmt::Display;
 use std::fs::{self, DirBuilder};
-use std::io::{self, Read};
+use std::io::{self, Read, Write as _};
+use std::net::{Shutdown, TcpListener, TcpStream};
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{self, Child, Command, Stdio};
+use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use clap::Args;
+use rustix::net::sockopt;
 use rustix::process::{Pid, Signal, kill_process};
 use weir::internal::command;
-use weir_lab::{Generator, Network, Traffic, Veth, tcp_transfer};
+use weir::send::{Due, LiveReport, Sender};
+use weir_sys::CallError;
+use weir_sys::netns::NetNs;
+use weir_sys::pair::{self, Pair, Port, Veth};
+use weir_traffic::{Description, Sizes, Tables};
 
 use crate::failure::Failure;
 use crate::{program, style, units};
@@ -24,7 +32,7 @@ const TRANSFER: u64 = 64 << 20;
 /// Number of packets in the burst.
 const BURST: u64 = 1_000_000;
 /// Size of the smallest Ethernet frame, without its checksum.
-const SMALL: usize = 60;
+const SMALL: u32 = 60;
 /// Longest wait for the capture to begin; normally, it takes some hundred milliseconds.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// Time for packets in transit to arrive, after the sender has finished.
@@ -52,8 +60,7 @@ pub(crate) fn run(args: &DemoArgs) -> Result<(), Failure> {
     say("");
     say(&format!("{}: real traffic in a private network", paint.bold("weir demo")));
     say("");
-    let network = Network::new(Veth::default().ipv4().queues(2)).map_err(cannot_build)?;
-    let pair = network.pair();
+    let pair = network().map_err(|error| cannot_build(&error))?;
     say(&format!("   tx0 10.77.0.1 {} rx0 10.77.0.2", paint.cyan("────── veth ──────")));
     say(&paint.dim("   network namespace    network namespace"));
     say("");
@@ -61,32 +68,29 @@ pub(crate) fn run(args: &DemoArgs) -> Result<(), Failure> {
     let directory = private_directory(&args.dir)?;
     let file = directory.join("demo.pcapng");
     // A directory with a file in it stays.
-    let mut capture = Capture::start(&network, &file).inspect_err(|_| drop(fs::remove_dir(&directory)))?;
+    let mut capture = Capture::start(&pair.rx, &file).inspect_err(|_| drop(fs::remove_dir(&directory)))?;
     say(&paint.dim(format!("# a TCP transfer of {}", units::bytes(TRANSFER))));
-    let transfer = tcp_transfer(pair, TRANSFER).map_err(cannot_send)?;
-    let traffic = Traffic::new(SMALL).map_err(cannot_send)?.between(pair);
-    let mut generator = Generator::new(pair, &traffic).map_err(cannot_send)?;
+    let transfer = transfer(&pair).map_err(cannot_send)?;
     say(&paint.dim(format!(
         "# {} packets of {SMALL} bytes, as fast as this machine can send them",
         units::grouped(BURST)
     )));
-    let burst = generator.send(BURST).map_err(cannot_send)?;
+    let burst = burst(&pair)?;
     thread::sleep(SETTLE);
     let account = capture.finish()?;
-    drop(network);
+    drop(pair);
 
-    let rate = |amount: f64, time: Duration| units::scaled(amount / time.as_secs_f64());
     #[expect(clippy::cast_precision_loss, reason = "three digits are shown")]
-    let bits = transfer.bytes as f64 * 8.0;
+    let rate = |amount: u64, time: Duration| units::scaled(amount as f64 / time.as_secs_f64());
     say("");
     say(&paint.bold("Sent and captured"));
-    say(&format!("  TCP      {}, at {}bit/s", units::bytes(transfer.bytes), rate(bits, transfer.elapsed)));
+    say(&format!("  TCP      {}, at {}bit/s", units::bytes(TRANSFER), rate(TRANSFER * 8, transfer)));
     say(&format!(
         "  burst    {} packets, at {}pps",
-        units::grouped(burst.accepted),
-        units::scaled(burst.rate())
+        units::grouped(burst.sent),
+        rate(burst.made.packets, burst.elapsed)
     ));
-    let others = account.captured.saturating_sub(burst.accepted);
+    let others = account.captured.saturating_sub(burst.sent);
     say(&format!(
         "  captured {} packets: the burst and {} TCP packets",
         units::grouped(account.captured),
@@ -110,7 +114,47 @@ pub(crate) fn run(args: &DemoArgs) -> Result<(), Failure> {
     }
     say("");
     say(&paint.dim("The network was removed; only the file remains."));
-    account.verdict(burst.accepted)
+    account.verdict(burst.sent)
+}
+
+/// Creates the network. It lives as long as the pair.
+fn network() -> Result<Pair, CallError> {
+    Veth::default().ipv4().queues(2).connect(&Arc::new(NetNs::new()?), &Arc::new(NetNs::new()?), 0)
+}
+
+/// Moves bytes between two sockets, and returns how long it took.
+fn transfer(pair: &Pair) -> io::Result<Duration> {
+    let address = pair.rx.ipv4.expect("the pair has addresses");
+    let listener = pair.rx.netns.run(|| TcpListener::bind((address, 0)))?;
+    // TCP fills a super-frame to at most half of the window, which the kernel opens only as fast as the reader reads.
+    sockopt::set_socket_recv_buffer_size_force(&listener, 8 << 20)?;
+    let address = listener.local_addr()?;
+    let mut out = pair.tx.netns.run(|| TcpStream::connect_timeout(&address, PATIENCE))?;
+    let (mut back, _) = listener.accept()?;
+    out.set_write_timeout(Some(PATIENCE))?;
+    back.set_read_timeout(Some(PATIENCE))?;
+    let start = Instant::now();
+    let (received, sent) = thread::scope(|scope| {
+        let sender = scope.spawn(move || {
+            let block: Vec<u8> = (0..64 << 10).map(|at: u32| at.to_le_bytes()[0]).collect();
+            (0..TRANSFER / block.len() as u64).try_for_each(|_| out.write_all(&block))?;
+            out.shutdown(Shutdown::Write)
+        });
+        (io::copy(&mut back, &mut io::sink()), sender.join().expect("sending does not panic"))
+    });
+    sent.and(received).map(|_| start.elapsed())
+}
+
+/// Sends the burst.
+fn burst(pair: &Pair) -> Result<LiveReport, Failure> {
+    let (macs, sizes) = ([pair.tx.mac, pair.rx.mac], Some(Sizes::Fixed(SMALL)));
+    let description = Description { macs, sizes, ..Description::new(false) };
+    let tables = Tables::new(&description).map_err(cannot_send)?;
+    pair.tx.netns.run(|| {
+        let mut frames = Sender::to(&pair.tx.name).live(&tables, 0).map_err(cannot_send)?;
+        let due = |made, _| if made < BURST { Due::Now(BURST - made) } else { Due::Over };
+        frames.run(0, due).map_err(cannot_send)
+    })
 }
 
 /// Creates a directory for this user alone.
@@ -164,8 +208,7 @@ struct Account {
 }
 
 impl Capture {
-    fn start(network: &Network, file: &Path) -> Result<Self, Failure> {
-        let port = &network.pair().rx;
+    fn start(port: &Port, file: &Path) -> Result<Self, Failure> {
         // An interface with an address is in use by the host, so `auto` would choose an unobtrusive source.
         let mut words = vec!["capture", "-i", &port.name, "--source", "xdp", "-B", "128MiB", "-w"];
         let name = file.display().to_string();
@@ -199,7 +242,7 @@ impl Capture {
 
     /// Sends Ctrl-C and returns the account.
     fn finish(&mut self) -> Result<Account, Failure> {
-        let cannot = |what: &str, error: &dyn std::fmt::Display| {
+        let cannot = |what: &str, error: &dyn Display| {
             Failure::new(format_args!("cannot {what} weir capture: {error}"))
         };
         kill_process(Pid::from_child(&self.program), Signal::INT).map_err(|error| cannot("stop", &error))?;
@@ -246,8 +289,9 @@ fn say(line: &str) {
     style::say(format_args!("{line}"));
 }
 
-fn cannot_build(error: weir_lab::Error) -> Failure {
-    let failure = Failure::new(format_args!("cannot create a private network: {error}"));
+fn cannot_build(error: &CallError) -> Failure {
+    let remedy = pair::remedy(error);
+    let failure = Failure::new(format_args!("cannot create a private network: {error}{remedy}"));
     if rustix::process::geteuid().is_root() {
         failure
     } else {
@@ -255,6 +299,6 @@ fn cannot_build(error: weir_lab::Error) -> Failure {
     }
 }
 
-fn cannot_send(error: weir_lab::Error) -> Failure {
+fn cannot_send(error: impl Display) -> Failure {
     Failure::new(format_args!("cannot send traffic: {error}"))
 }

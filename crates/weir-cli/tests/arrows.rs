@@ -84,6 +84,30 @@ fn crates_depend_only_on_crates_below_them() {
     assert!(seen > 20, "only {seen} dependencies: these are not all crates");
 }
 
+/// Those on which nothing depends that is installed.
+const FOR_TESTS: [&str; 5] = ["weir-bench", "weir-judge", "weir-lab", "weir-lab-test", "weir-test"];
+
+#[test]
+fn what_is_installed_needs_no_crate_for_tests() {
+    let packages = packages();
+    let needs = |name: &str| {
+        let package = packages.iter().find(|package| package["name"] == name).expect("a crate");
+        let all = package["dependencies"].as_array().expect("dependencies").clone();
+        all.into_iter()
+            .filter(|to| to["kind"].is_null())
+            .filter_map(|to| to["name"].as_str().map(str::to_owned))
+    };
+    let (mut needed, mut next) = (BTreeSet::new(), vec!["weir-cli".to_owned(), "weir-pcap".to_owned()]);
+    while let Some(name) = next.pop() {
+        let below = needs(&name).filter(|to| to.starts_with("weir"));
+        next.extend(below.filter(|to| !needed.contains(to)));
+        needed.insert(name);
+    }
+    assert!(needed.len() > 10, "these are not all: {needed:?}");
+    let wrong: Vec<_> = FOR_TESTS.iter().filter(|name| needed.contains(**name)).collect();
+    assert!(wrong.is_empty(), "{wrong:?}");
+}
+
 /// The names of a module and all it is in, from the crate's root.
 type Module = Vec<String>;
 

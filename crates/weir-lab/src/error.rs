@@ -1,18 +1,17 @@
 //! Errors of making and using a network.
 
 use std::io;
-use std::time::Duration;
 
 use weir::send::SendError;
 use weir_bpf::LoadError;
-use weir_sys::CallError;
+use weir_sys::{CallError, pair};
 
 /// An error of the lab.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// A kernel call failed.
-    #[error("{0}{remedy}", remedy = remedy(.0))]
+    #[error("{0}{remedy}", remedy = pair::remedy(.0))]
     Call(#[from] CallError),
     /// The driver lacks a counter that the lab needs.
     #[error("the driver of {interface} has no counter {counter}: the generator needs veth")]
@@ -39,14 +38,6 @@ pub enum Error {
         /// The operating system's error.
         source: io::Error,
     },
-    /// An interface has no carrier.
-    #[error("interface {interface} did not come up within {waited:?}")]
-    NoCarrier {
-        /// Interface name.
-        interface: String,
-        /// How long the lab waited for it.
-        waited: Duration,
-    },
     /// A number outside its range.
     #[error("{what} of {value}: must be from {least} to {most}")]
     OutOfRange {
@@ -67,17 +58,6 @@ pub enum Error {
         /// Frame length in bytes.
         size: usize,
     },
-}
-
-/// Returns advice on a kernel error, if there is any.
-fn remedy(error: &CallError) -> &'static str {
-    match error.errno() {
-        libc::EPERM => ": run as root, or with CAP_SYS_ADMIN, CAP_NET_ADMIN and CAP_BPF",
-        libc::ENOSPC if error.operation.contains("namespace") => ": see /proc/sys/user/max_net_namespaces",
-        libc::EOPNOTSUPP if error.operation.contains("veth pair") => ": load the module veth",
-        _ if error.operation.starts_with("switch feature") => ": `ethtool -k` has what can be switched",
-        _ => "",
-    }
 }
 
 impl Error {

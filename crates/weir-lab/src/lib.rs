@@ -1,4 +1,4 @@
-//! Private networks for tests, demonstrations and measurements, with traffic that is known packet by packet.
+//! Private networks for tests and measurements, with traffic that is known packet by packet.
 //!
 //! A [`Network`] consists of two namespaces, `tx` and `rx`, connected by veth pairs. A [`Generator`] fills a pair with
 //! numbered frames at full or limited rate, a [`FrameSender`] sends any frame of any size, and [`tcp_transfer`] moves
@@ -46,7 +46,7 @@ pub use error::Error;
 pub use generator::{Generator, Rate, SendReport};
 #[cfg(feature = "hooks")]
 pub use hook::{FrameCheck, Hook};
-pub use network::{Network, Pair, Port, Veth};
+pub use network::Network;
 #[cfg(feature = "hooks")]
 pub use programs::hooks::{Checked, Verdict};
 pub use refuse::{Call, refuse};
@@ -60,3 +60,4 @@ pub use traffic::{Checker, Corrupt, Traffic};
 pub use udp::UdpSink;
 pub use weir_lab_test::root_test;
 pub use weir_sys::netns::NetNs;
+pub use weir_sys::pair::{Pair, Port, Veth};

@@ -24,6 +24,7 @@ pub mod netns;
 #[cfg(feature = "lab")]
 pub mod nfqueue;
 pub mod packet;
+pub mod pair;
 pub mod privilege;
 pub mod route;
 pub mod signals;
