@@ -10,7 +10,7 @@ use clap::Args;
 use serde::{Deserialize, Serialize};
 use signal_hook::consts::SIGINT;
 use signal_hook::flag;
-use weir::{Account, Capture, Chunk, Delivery, Filter, Mode, SourceChoice, Tally, Timestamps};
+use weir::{Capture, CaptureStats, Chunk, Delivery, Filter, Mode, PacketCounters, SourceChoice, Timestamps};
 use weir_lab::programs::xsk::Redirect;
 use weir_sys::bpf::{XdpHook, XdpLink};
 use weir_sys::link;
@@ -141,7 +141,7 @@ pub(super) fn run(args: &ReceiveArgs) -> Result<(), Failure> {
     })?;
     let queues = account.interfaces.iter().flat_map(|interface| &interface.queues);
     let queues = queues.map(|queue| Queue { pool: Pool { total: queue.pool.total } }).collect();
-    let Tally { captured, filtered, lost, errors, .. } = account.total();
+    let PacketCounters { captured, filtered, lost, errors, .. } = account.total();
     print(&Received { captured, filtered, lost, errors, queues, witness: Some(witness) })
 }
 
@@ -150,7 +150,7 @@ pub(super) fn take_all(
     mut capture: Capture,
     stop: &AtomicBool,
     mut take: impl FnMut(&[u8]),
-) -> Result<Account, Failure> {
+) -> Result<CaptureStats, Failure> {
     let mut take = |chunk: Chunk| chunk.packets().for_each(|packet| take(packet.data));
     while !stop.load(Ordering::Relaxed) {
         if let Some(chunk) = capture.next(WAIT)? {
@@ -161,7 +161,7 @@ pub(super) fn take_all(
     while let Some(chunk) = capture.next(Duration::ZERO)? {
         take(chunk);
     }
-    Ok(capture.account()?)
+    Ok(capture.stats()?)
 }
 
 /// The same with an AF_XDP socket and as little as possible around it; asks again without ever sleeping, which is the

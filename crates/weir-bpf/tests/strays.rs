@@ -9,7 +9,7 @@ use rustix::thread::{CpuSet, sched_getcpu, sched_setaffinity};
 use weir_bpf::pool::{PoolMaps, PoolOptions, Stamp};
 use weir_bpf::writers::{Driven, Writers};
 use weir_bpf::{Strays, af_xdp, stat, tc, xdp};
-use weir_ring::{Pool, Reader, Shape, SharedMaps};
+use weir_ring::{Consumer, Pool, Shape, SharedMaps};
 use weir_sys::bpf::{XdpHook, XdpLink};
 use weir_sys::cpu::Processors;
 use weir_sys::netns::NetNs;
@@ -68,8 +68,8 @@ fn capture(writers: Writers, queues: u32) -> (xdp::Program, PoolMaps) {
 fn seen(maps: &PoolMaps, shape: Shape) -> u64 {
     let shared =
         SharedMaps { pool: maps.pool(), chunks: maps.chunks(), queues: maps.queues(), orders: maps.orders() };
-    let readers = Pool::shared(shape, &shared).expect("it fits");
-    let counters = readers.iter().map(Reader::gauge).map(|gauge| gauge.counters());
+    let consumers = Pool::shared(shape, &shared).expect("it fits");
+    let counters = consumers.iter().map(Consumer::gauge).map(|gauge| gauge.counters());
     counters
         .inspect(|queue| assert_eq!(queue.seen, queue.captured + queue.lost, "{queue:?}"))
         .map(|queue| queue.seen)
@@ -112,13 +112,13 @@ fn send(far: u32, counted: impl Fn() -> u64) {
 #[test]
 fn root_packets_of_other_interfaces_are_foreign() {
     with_pair(|[near, far]| {
-        let foreign = Strays { foreign: FRAMES, ..Strays::default() };
+        let other_interface = Strays { other_interface: FRAMES, ..Strays::default() };
         let from = Driven { index: far, hands_on: true };
 
         let (program, maps) = capture(Writers::Queues(from), 2);
         let attached = program.attach(near, XdpHook::Native).expect("it is attached");
         send(far, || maps.strays().nobodys() + seen(&maps, shape(2)));
-        assert_eq!((maps.strays(), seen(&maps, shape(2))), (foreign, 0));
+        assert_eq!((maps.strays(), seen(&maps, shape(2))), (other_interface, 0));
         drop(attached);
 
         let options = af_xdp::Options {
@@ -135,7 +135,7 @@ fn root_packets_of_other_interfaces_are_foreign() {
         let met = || (0..2).map(|queue| maps.met(queue).expect("it has counters").seen).sum::<u64>();
         let attached = program.attach(near, XdpHook::Native).expect("it is attached");
         send(far, || maps.strays().nobodys() + met());
-        assert_eq!((maps.strays(), met()), (foreign, 0));
+        assert_eq!((maps.strays(), met()), (other_interface, 0));
         drop(attached);
 
         let place =
@@ -146,7 +146,7 @@ fn root_packets_of_other_interfaces_are_foreign() {
             .expect("attached");
         let all = || counters.read().expect("counters").all[0].packets;
         send(far, || counters.strays().nobodys() + all());
-        assert_eq!((counters.strays(), all()), (foreign, 0));
+        assert_eq!((counters.strays(), all()), (other_interface, 0));
     });
 }
 
@@ -175,10 +175,10 @@ fn root_packets_on_a_processor_that_came_later_are_apart() {
         let run = |program: BorrowedFd<'_>| {
             testrun::run(program, &frame(7), 1).expect("it runs");
         };
-        for (processors, apart) in
+        for (processors, late_cpu) in
             [(Processors::of(&[here], here + 1), 0), (Processors::of(&[here + 1], here + 2), 2)]
         {
-            let expected = (Strays { apart, ..Strays::default() }, 2 - apart);
+            let expected = (Strays { late_cpu, ..Strays::default() }, 2 - late_cpu);
             let (program, maps) = capture(Writers::Processors(processors.clone()), 1);
             program.run(&frame(7), 2).expect("it runs");
             assert_eq!((maps.strays(), seen(&maps, shape(1))), expected, "{processors:?}");

@@ -38,7 +38,7 @@ fn option(setting: Setting) -> String {
         Setting::Advanced => "--advanced",
         Setting::Threshold => "--threshold",
         Setting::Group => "--group",
-        Setting::Ends => "IN, OUT",
+        Setting::Endpoints => "IN, OUT",
         Setting::OnExit => "--on-exit",
         Setting::Copy => "-w",
         Setting::Filters => "FILTER",
@@ -108,11 +108,11 @@ pub(crate) fn hint(error: &Error) -> Option<String> {
             let [from, to] = [from, to].map(|end| command::word(end));
             format!("to end it: weir forward --end {from} {to}")
         }
-        Error::NoSuchEnd { .. } => {
+        Error::NoSuchEndpoint { .. } => {
             "to list everything forwarded, even between deleted interfaces: weir forward --list".to_owned()
         }
-        Error::ForwardingHidden { ends, .. } => {
-            let again = ends.as_ref().map_or_else(
+        Error::ForwardingHidden { endpoints, .. } => {
+            let again = endpoints.as_ref().map_or_else(
                 || "--list".to_owned(),
                 |[from, to]| format!("--end {} {}", outside(from), outside(to)),
             );
@@ -132,7 +132,7 @@ pub(crate) fn ethtool(letter: &str, interfaces: impl Iterator<Item: AsRef<str>>,
 }
 
 /// Returns what there is to say of `packets` that may have lost a VLAN tag on these interfaces.
-pub(crate) fn untold_tags(packets: u64, interfaces: impl Iterator<Item: AsRef<str>>) -> String {
+pub(crate) fn tag_unknown(packets: u64, interfaces: impl Iterator<Item: AsRef<str>>) -> String {
     format!(
         "VLAN tags: for {} the driver did not report whether it stripped a tag; to keep tags: {}",
         units::packets(packets),
@@ -270,8 +270,8 @@ mod tests {
         assert_eq!(unsupported(&[Xdp, Tc], "end that program").unwrap(), end);
         assert_eq!(unsupported(&[], "end that program").unwrap(), "end that program");
         assert_eq!(unsupported(&[], ""), None);
-        let ends = Some(["rx0".to_owned(), "web/eth0".to_owned()]);
-        let told = hint(&Error::ForwardingHidden { place: "/sys/fs/bpf", ends }).expect("advice");
+        let endpoints = Some(["rx0".to_owned(), "web/eth0".to_owned()]);
+        let told = hint(&Error::ForwardingHidden { place: "/sys/fs/bpf", endpoints }).expect("advice");
         assert!(told.ends_with("weir forward --end NAMESPACE/rx0 web/eth0"), "{told}");
     }
 }

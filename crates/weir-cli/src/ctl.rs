@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 
 use clap::{Args, Subcommand, ValueEnum};
 use weir::Filter;
-use weir::exchange::{Changed, Place, PlaceKind, PortableMembers, SetChange};
 use weir::filter::SystemNames;
+use weir::filter_control::{Changed, FilterSlot, FilterSlotKind, PortableMembers, SetChange};
 use weir_render::json;
 use weir_service::ClientError;
 use weir_service::control::client::{About, Done, Running};
@@ -195,7 +195,7 @@ fn show_statistics(target: &TargetArgs) -> Result<(), Failure> {
 fn exchange(target: &TargetArgs, filter: Option<&Filter>, json: bool) -> Result<(), Failure> {
     let begun = Instant::now();
     let capture = target.find()?;
-    let (places, made_here) = capture.places()?;
+    let (places, made_here) = capture.slots()?;
     let (made, done) = if made_here {
         say(&capture, &places, filter, begun)
     } else {
@@ -216,12 +216,12 @@ fn exchange(target: &TargetArgs, filter: Option<&Filter>, json: bool) -> Result<
         });
         return out::print(format!("{times}\n").as_bytes());
     }
-    let asks = |place: &&Place| matches!(place.kind, PlaceKind::Process);
+    let asks = |place: &&FilterSlot| matches!(place.kind, FilterSlotKind::Process);
     for place in places.iter().filter(asks).filter(|_| filter.is_some()) {
         style::say(format_args!(
             "{}: {} runs the new filter in the process, interpreted; a filter given at the start would be faster",
             style::stderr().yellow("note"),
-            place.seat.name
+            place.target.name
         ));
     }
     let now = filter.map_or_else(
@@ -239,11 +239,11 @@ fn exchange(target: &TargetArgs, filter: Option<&Filter>, json: bool) -> Result<
 /// Sends a filter that the capture compiles itself. Returns the time from `begun` until it was sent.
 fn say(
     capture: &Running,
-    places: &[Place],
+    places: &[FilterSlot],
     filter: Option<&Filter>,
     begun: Instant,
 ) -> Result<(Duration, Done), Failure> {
-    let receivers: Vec<_> = places.iter().map(|place| place.seat.receiver).collect();
+    let receivers: Vec<_> = places.iter().map(|place| place.target.receiver).collect();
     let portable = filter.map(|filter| filter.portable(&receivers)).transpose().map_err(weir::Error::from)?;
     let (portable, is_never) = portable.unzip();
     let made = begun.elapsed();
@@ -254,11 +254,11 @@ fn say(
 /// Compiles a filter here and sends its programs. Returns the time from `begun` until they were sent.
 fn make(
     capture: &Running,
-    places: &[Place],
+    places: &[FilterSlot],
     filter: Option<&Filter>,
     begun: Instant,
 ) -> Result<(Duration, Done), Failure> {
-    let programs = Place::make_all(places, filter)?;
+    let programs = FilterSlot::make_all(places, filter)?;
     let made = begun.elapsed();
     warn_of_never(!programs.is_empty() && programs.iter().all(|program| program.is_never));
     Ok((made, capture.put(filter.map(Filter::label), &programs)?))

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 use std::time::Duration;
 
 use weir::writer::Written;
-use weir::{Account, PoolFill, Tally};
+use weir::{CaptureStats, PacketCounters, PoolFill};
 
 use crate::style::{self, Paint};
 use crate::units;
@@ -22,7 +22,7 @@ const DIGITS: [char; 8] = ['0', '1', '2', '3', '4', '5', '6', '7'];
 pub(crate) struct Live {
     paint: Paint,
     bars: [char; 8],
-    last: (Duration, Tally),
+    last: (Duration, PacketCounters),
 }
 
 impl Live {
@@ -32,13 +32,13 @@ impl Live {
         style::terminal().then(|| Self {
             paint: style::stderr(),
             bars,
-            last: (Duration::ZERO, Tally::default()),
+            last: (Duration::ZERO, PacketCounters::default()),
         })
     }
 
     /// Redraws the line, unless the shell is using the terminal for something else. `written` only if a file is
     /// written.
-    pub(crate) fn draw(&mut self, account: &Account, written: Option<&Written>) {
+    pub(crate) fn draw(&mut self, account: &CaptureStats, written: Option<&Written>) {
         if !style::foreground() {
             return;
         }
@@ -55,7 +55,7 @@ impl Live {
         put("\r\x1b[K");
     }
 
-    fn line(&mut self, account: &Account, written: Option<&Written>, width: usize) -> String {
+    fn line(&mut self, account: &CaptureStats, written: Option<&Written>, width: usize) -> String {
         let total = account.total();
         let (then, before) = std::mem::replace(&mut self.last, (account.elapsed, total));
         let seconds = account.elapsed.saturating_sub(then).as_secs_f64();
@@ -96,7 +96,7 @@ impl Live {
     }
 
     /// Returns a bar per queue, and the fullest one in percent.
-    fn pool(&self, account: &Account) -> Piece {
+    fn pool(&self, account: &CaptureStats) -> Piece {
         let fills = account
             .interfaces
             .iter()
@@ -173,32 +173,36 @@ fn put(text: &str) {
 
 #[cfg(test)]
 mod tests {
-    use weir::{InterfaceAccount, ModeKind, QueueAccount, SourceKind};
+    use weir::{InterfaceStats, ModeKind, QueueStats, SourceKind};
 
     use super::*;
 
-    fn account(seconds: u64, captured: u64, lost: u64, held: &[u32]) -> Account {
+    fn account(seconds: u64, captured: u64, lost: u64, held: &[u32]) -> CaptureStats {
         let share = u64::try_from(held.len()).expect("small");
-        let tally = Tally {
+        let counters = PacketCounters {
             seen: captured + lost,
             captured: captured / share,
             lost: lost / share,
             bytes: captured / share * 60,
-            ..Tally::default()
+            ..PacketCounters::default()
         };
-        let queues = held.iter().zip(0..).map(|(&held, queue)| QueueAccount {
+        let queues = held.iter().zip(0..).map(|(&held, queue)| QueueStats {
             queue,
-            tally,
+            counters,
             pool: PoolFill { free: 99 - held, open: 1, ready: 0, held, total: 100 },
-            ..QueueAccount::default()
+            ..QueueStats::default()
         });
-        let mut interface = InterfaceAccount::new(0, "veth0", SourceKind::Xdp, ModeKind::Pass);
+        let mut interface = InterfaceStats::new(0, "veth0", SourceKind::Xdp, ModeKind::Pass);
         interface.queues = queues.collect();
-        Account { elapsed: Duration::from_secs(seconds), interfaces: vec![interface], ..Account::default() }
+        CaptureStats {
+            elapsed: Duration::from_secs(seconds),
+            interfaces: vec![interface],
+            ..CaptureStats::default()
+        }
     }
 
     fn plain() -> Live {
-        Live { paint: Paint::PLAIN, bars: BARS, last: (Duration::ZERO, Tally::default()) }
+        Live { paint: Paint::PLAIN, bars: BARS, last: (Duration::ZERO, PacketCounters::default()) }
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use weir::{Account, Error, Opening};
+use weir::{CaptureStats, Error, Opening};
 use weir_service::summary::Summary;
 use weir_service::{Stop, Until};
 
@@ -69,7 +69,7 @@ impl Unopened {
         if unwritten.is_none() {
             self.say(quiet, "captured")?;
         }
-        let mut summary = report::summary(&[], &Account::default(), None);
+        let mut summary = report::summary(&[], &CaptureStats::default(), None);
         summary.close(0, Ok(Stop::Signal));
         summary.error = unwritten.as_ref().map(|failure| failure.message().to_owned());
         style::print(&report::closing(&summary));

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use weir::internal::command;
 use weir::writer::Written;
-use weir::{Account, HandlerState, Interface, Strays, TimeOrder};
+use weir::{CaptureStats, HandlerState, Interface, Strays, TimeOrder};
 use weir_service::session::Opened;
 use weir_service::summary::{Counters, StatisticsSummary, Summary};
 
@@ -17,7 +17,11 @@ use crate::units;
 use crate::unsorted;
 
 /// Returns the summary of a run so far, with warnings that name the options of this program.
-pub(crate) fn summary(interfaces: &[Interface], account: &Account, written: Option<&Written>) -> Summary {
+pub(crate) fn summary(
+    interfaces: &[Interface],
+    account: &CaptureStats,
+    written: Option<&Written>,
+) -> Summary {
     let mut summary = Summary::new(interfaces, account, written);
     for interface in &mut summary.interfaces {
         if let Some(about) = interfaces.iter().find(|about| about.id == interface.id) {
@@ -40,8 +44,12 @@ pub(crate) struct Losses {
 
 impl Losses {
     pub(crate) fn of(summary: &Summary) -> Self {
-        let (nic, tally) = (summary.nic(), summary.counters.tally);
-        Self { nic: nic.missed + nic.fifo_errors, pool: tally.lost + tally.errors, disk: summary.not_written }
+        let (nic, counters) = (summary.nic(), summary.counters.packets);
+        Self {
+            nic: nic.missed + nic.fifo_errors,
+            pool: counters.lost + counters.errors,
+            disk: summary.not_written,
+        }
     }
 
     fn total(self) -> u64 {
@@ -131,8 +139,9 @@ fn statistics(all: &[StatisticsSummary], paint: Paint) -> String {
 /// Returns a line for each target, and a note on fragments whose flow is unknown.
 fn targets(summary: &Summary) -> String {
     let mut text = String::new();
-    for (target, Counters { tally, .. }) in summary.targets.iter().enumerate() {
-        let (captured, lost) = (units::grouped(tally.captured), units::grouped(tally.lost + tally.errors));
+    for (target, Counters { packets: counters, .. }) in summary.targets.iter().enumerate() {
+        let (captured, lost) =
+            (units::grouped(counters.captured), units::grouped(counters.lost + counters.errors));
         let _infallible = writeln!(text, "target {target}: {captured} packets captured, {lost} lost");
     }
     let orphans: u64 = summary.queues.iter().map(|queue| queue.orphans).sum();
@@ -222,16 +231,16 @@ const STALLED: f64 = 1.0;
 /// Returns one line in place of [`account`] and [`closing`] for a run that only printed packets and lost none, with what else
 /// there is to say; `None`: the run needs them.
 pub(crate) fn brief(summary: &Summary, paint: Paint) -> Option<String> {
-    let tally = summary.counters.tally;
+    let counters = summary.counters.packets;
     let in_order = summary.time_order.as_ref().is_none_or(|order| order.late + order.early == 0);
     let is_plain = summary.file.is_none() && summary.error.is_none() && summary.statistics.is_empty();
-    if !is_plain || !in_order || Losses::of(summary).total() + tally.errors > 0 {
+    if !is_plain || !in_order || Losses::of(summary).total() + counters.errors > 0 {
         return None;
     }
-    let of = if tally.seen == summary.kept {
+    let of = if counters.seen == summary.kept {
         String::new()
     } else {
-        format!(" of {} seen", units::grouped(tally.seen))
+        format!(" of {} seen", units::grouped(counters.seen))
     };
     let (kept, verdict) = (summary.kept, paint.green("nothing lost"));
     // The number is written as tcpdump writes it.
@@ -240,9 +249,9 @@ pub(crate) fn brief(summary: &Summary, paint: Paint) -> Option<String> {
 
 /// Returns the closing lines of tcpdump, word for word.
 pub(crate) fn closing(summary: &Summary) -> String {
-    let tally = summary.counters.tally;
+    let counters = summary.counters.packets;
     // As with libpcap on Linux: packets that passed the filter, whatever became of them.
-    let received = tally.sampled_out + tally.captured + tally.lost + tally.errors;
+    let received = counters.sampled_out + counters.captured + counters.lost + counters.errors;
     let losses = Losses::of(summary);
     let lines = [
         (summary.kept, "captured"),
@@ -265,16 +274,16 @@ const NOT_COUNTED: &str = "?";
 
 /// In the order in which a packet passes the stages.
 const COLUMNS: [Column; 10] = [
-    ("seen", |counters| Some(counters.tally.seen), true),
-    ("filtered", |counters| counters.tally.filtered, false),
-    ("sampled out", |counters| Some(counters.tally.sampled_out), false),
-    ("captured", |counters| Some(counters.tally.captured), true),
-    ("lost", |counters| Some(counters.tally.lost), true),
-    ("errors", |counters| Some(counters.tally.errors), false),
+    ("seen", |counters| Some(counters.packets.seen), true),
+    ("filtered", |counters| counters.packets.filtered, false),
+    ("sampled out", |counters| Some(counters.packets.sampled_out), false),
+    ("captured", |counters| Some(counters.packets.captured), true),
+    ("lost", |counters| Some(counters.packets.lost), true),
+    ("errors", |counters| Some(counters.packets.errors), false),
     ("queued", |counters| Some(counters.queued), false),
-    ("delivered", |counters| Some(counters.tally.delivered), true),
-    ("discarded", |counters| Some(counters.tally.discarded), false),
-    ("written", |counters| Some(counters.tally.written), false),
+    ("delivered", |counters| Some(counters.packets.delivered), true),
+    ("discarded", |counters| Some(counters.packets.discarded), false),
+    ("written", |counters| Some(counters.packets.written), false),
 ];
 
 fn table(summary: &Summary, paint: Paint) -> String {
@@ -290,7 +299,7 @@ fn table(summary: &Summary, paint: Paint) -> String {
         });
         let mut cells = vec![name.to_owned(), queue];
         cells.extend(numbers);
-        cells.push(units::bytes(counters.tally.bytes));
+        cells.push(units::bytes(counters.packets.bytes));
         cells
     };
 
@@ -298,7 +307,7 @@ fn table(summary: &Summary, paint: Paint) -> String {
     head.extend(columns.iter().map(|(title, ..)| (*title).to_owned()));
     head.push("bytes".to_owned());
     let mut rows = vec![head];
-    let busy = summary.queues.iter().filter(|queue| queue.counters.tally.seen > 0);
+    let busy = summary.queues.iter().filter(|queue| queue.counters.packets.seen > 0);
     rows.extend(busy.map(|queue| row(&queue.interface, queue.queue.to_string(), &queue.counters)));
     let idle = summary.queues.len() + 1 - rows.len();
     rows.push(row("total", String::new(), total));
@@ -340,8 +349,8 @@ pub(crate) fn loss(summary: &Summary) -> Option<String> {
 
 /// Returns the number lost of the packets that should be there.
 fn lost(summary: &Summary) -> Option<String> {
-    let (tally, losses) = (summary.counters.tally, Losses::of(summary));
-    let all = tally.captured + losses.pool + losses.nic;
+    let (counters, losses) = (summary.counters.packets, Losses::of(summary));
+    let all = counters.captured + losses.pool + losses.nic;
     (losses.total() > 0).then(|| some_lost(losses.total(), all, "packet"))
 }
 
@@ -363,7 +372,7 @@ fn stages(summary: &Summary) -> String {
 fn verdict(summary: &Summary, paint: Paint) -> String {
     let verdict = lost(summary).map_or_else(|| paint.green("Nothing lost"), |lost| paint.red(lost));
     let mut text = format!("{verdict} ({})\n", stages(summary));
-    if summary.counters.tally.filtered.is_none() {
+    if summary.counters.packets.filtered.is_none() {
         text.push_str(
             "  filtered: unknown; the kernel does not count packets that classic BPF rejects (with cap_bpf, weir uses eBPF, which counts them)\n",
         );
@@ -373,7 +382,7 @@ fn verdict(summary: &Summary, paint: Paint) -> String {
 
 /// Returns what there is to say of losses, of packets that were not seen or printed, and of files.
 fn remarks(summary: &Summary, paint: Paint) -> String {
-    let tally = summary.counters.tally;
+    let counters = summary.counters.packets;
     let losses = Losses::of(summary);
     let mut text = String::new();
     if losses.nic > 0 {
@@ -392,7 +401,7 @@ fn remarks(summary: &Summary, paint: Paint) -> String {
         );
         let _infallible = writeln!(text, "{}", paint.dim(note));
     }
-    if tally.lost > 0 {
+    if counters.lost > 0 {
         text.push_str("  pool: every chunk was full; a larger pool (-B) absorbs a longer burst\n");
     }
     text.push_str(&errors(summary));
@@ -411,10 +420,10 @@ fn remarks(summary: &Summary, paint: Paint) -> String {
         );
         let _infallible = writeln!(text, "{}", paint.yellow(note));
     }
-    let untold: u64 = summary.interfaces.iter().map(|interface| interface.untold_tags).sum();
-    if untold > 0 {
-        let those = summary.interfaces.iter().filter(|one| one.untold_tags > 0);
-        let told = advice::untold_tags(untold, those.map(|one| one.name.as_str()));
+    let tag_unknown: u64 = summary.interfaces.iter().map(|interface| interface.tag_unknown).sum();
+    if tag_unknown > 0 {
+        let those = summary.interfaces.iter().filter(|one| one.tag_unknown > 0);
+        let told = advice::tag_unknown(tag_unknown, those.map(|one| one.name.as_str()));
         let _infallible = writeln!(text, "  {told}");
     }
     if losses.disk > 0 {
@@ -439,11 +448,11 @@ fn errors(summary: &Summary) -> String {
     let sum = |of: fn(&Strays) -> u64| summary.interfaces.iter().map(|interface| of(&interface.strays)).sum();
     let known = [
         (
-            sum(|strays| strays.foreign),
+            sum(|strays| strays.other_interface),
             "from other interfaces that run the driver's program; --source tc excludes them",
         ),
         (
-            sum(|strays| strays.apart),
+            sum(|strays| strays.late_cpu),
             "on CPUs that came online after the capture started; restart it to capture them",
         ),
         (
@@ -451,7 +460,8 @@ fn errors(summary: &Summary) -> String {
             "on receive queues added after the capture started; restart it to capture them",
         ),
     ];
-    let others = summary.counters.tally.errors.saturating_sub(known.iter().map(|(packets, _)| packets).sum());
+    let others =
+        summary.counters.packets.errors.saturating_sub(known.iter().map(|(packets, _)| packets).sum());
     let mut text = String::new();
     for (packets, what) in known.into_iter().chain([(others, "that could not be recorded")]) {
         if packets > 0 {
@@ -488,7 +498,7 @@ fn files(summary: &Summary) -> String {
     } else {
         format!("{bytes} compressed to {}", units::bytes(summary.file_bytes))
     };
-    let packets = summary.counters.tally.written;
+    let packets = summary.counters.packets.written;
     let (count, plural) = (units::grouped(packets), plural(packets));
     let mut text = format!("{name}: {count} packet{plural}, {bytes} in {}\n", units::elapsed(elapsed));
     text.push_str(&sorting(summary, file));
@@ -497,7 +507,7 @@ fn files(summary: &Summary) -> String {
 
 /// Returns how to sort files whose packets came on several queues and are not in order.
 fn sorting(summary: &Summary, file: &str) -> String {
-    let queues = summary.queues.iter().filter(|queue| queue.counters.tally.written > 0).count();
+    let queues = summary.queues.iter().filter(|queue| queue.counters.packets.written > 0).count();
     let (what, by_time) = match summary.time_order.map(|order| order.unsorted) {
         Some(None) => return String::new(),
         Some(Some(unsorted)) => (unsorted::told(unsorted), true),
@@ -533,7 +543,7 @@ fn pattern(first: &str, last: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use weir::{InterfaceAccount, ModeKind, NicCounters, PoolFill, QueueAccount, SourceKind, Tally};
+    use weir::{InterfaceStats, ModeKind, NicCounters, PacketCounters, PoolFill, QueueStats, SourceKind};
     use weir_service::Stop;
 
     use super::*;
@@ -556,25 +566,28 @@ mod tests {
     }
 
     fn summary(nic: NicCounters, result: Result<Stop, &str>) -> Summary {
-        let tally = Tally {
+        let counters = PacketCounters {
             seen: 1_000_100,
             captured: 1_000_000,
             lost: 99,
             errors: 1,
             delivered: 1_000_000,
             bytes: 60_000_000,
-            ..Tally::default()
+            ..PacketCounters::default()
         };
-        let busy = QueueAccount { queue: 0, tally, pool: PoolFill::default(), ..QueueAccount::default() };
-        let idle = QueueAccount { queue: 1, ..QueueAccount::default() };
-        let mut interface = InterfaceAccount::new(0, "eth0", SourceKind::Xdp, ModeKind::Pass);
+        let busy = QueueStats { queue: 0, counters, pool: PoolFill::default(), ..QueueStats::default() };
+        let idle = QueueStats { queue: 1, ..QueueStats::default() };
+        let mut interface = InterfaceStats::new(0, "eth0", SourceKind::Xdp, ModeKind::Pass);
         interface.queues = vec![busy, idle];
-        interface.strays = Strays { no_queue: 0, foreign: 0, apart: 1 };
-        interface.untold_tags = 2;
+        interface.strays = Strays { no_queue: 0, other_interface: 0, late_cpu: 1 };
+        interface.tag_unknown = 2;
         interface.sent_unseen = 1100;
         interface.nic = Some(nic);
-        let account =
-            Account { elapsed: Duration::from_secs(2), interfaces: vec![interface], ..Account::default() };
+        let account = CaptureStats {
+            elapsed: Duration::from_secs(2),
+            interfaces: vec![interface],
+            ..CaptureStats::default()
+        };
         let written = Written {
             packets: 999_990,
             bytes: 1 << 20,
@@ -629,22 +642,23 @@ mod tests {
             "that could not be recorded",
         ];
         for numbers in [[2000, 1, 30, 4], [1, 0, 0, 0], [0, 0, 1, 0], [0, 1, 0, 1], [0; 4]] {
-            let [foreign, apart, no_queue, _] = numbers;
+            let [other_interface, late_cpu, no_queue, _] = numbers;
             let errors = numbers.iter().sum();
-            let tally = Tally { seen: errors + 10, captured: 10, errors, ..Tally::default() };
-            let queue = |tally| QueueAccount { tally, ..QueueAccount::default() };
-            let interface = |id, strays, tally| {
+            let counters =
+                PacketCounters { seen: errors + 10, captured: 10, errors, ..PacketCounters::default() };
+            let queue = |counters| QueueStats { counters, ..QueueStats::default() };
+            let interface = |id, strays, counters| {
                 let name = format!("eth{id}");
-                let mut interface = InterfaceAccount::new(id, name, SourceKind::Xdp, ModeKind::Pass);
-                (interface.queues, interface.strays) = (vec![queue(tally)], strays);
+                let mut interface = InterfaceStats::new(id, name, SourceKind::Xdp, ModeKind::Pass);
+                (interface.queues, interface.strays) = (vec![queue(counters)], strays);
                 interface
             };
             // Of two interfaces; the last are no strays.
             let interfaces = vec![
-                interface(0, Strays { foreign, ..Strays::default() }, tally),
-                interface(1, Strays { no_queue, apart, ..Strays::default() }, Tally::default()),
+                interface(0, Strays { other_interface, ..Strays::default() }, counters),
+                interface(1, Strays { no_queue, late_cpu, ..Strays::default() }, PacketCounters::default()),
             ];
-            let account = Account { interfaces, ..Account::default() };
+            let account = CaptureStats { interfaces, ..CaptureStats::default() };
             let text = super::account(&Summary::new(&[], &account, None), Paint::PLAIN);
             let told: Vec<&str> =
                 text.lines().filter_map(|line| line.strip_prefix("  pool, errors: ")).collect();
@@ -669,17 +683,17 @@ mod tests {
 
     #[test]
     fn targets_have_a_line_each_and_orphans_one() {
-        let tally = Tally { seen: 1500, captured: 1200, lost: 300, ..Tally::default() };
-        let queue = |queue, target, orphans| QueueAccount {
+        let counters = PacketCounters { seen: 1500, captured: 1200, lost: 300, ..PacketCounters::default() };
+        let queue = |queue, target, orphans| QueueStats {
             queue,
             target: Some(target),
-            tally,
+            counters,
             orphans,
-            ..QueueAccount::default()
+            ..QueueStats::default()
         };
-        let mut interface = InterfaceAccount::new(0, "eth0", SourceKind::Xdp, ModeKind::Pass);
+        let mut interface = InterfaceStats::new(0, "eth0", SourceKind::Xdp, ModeKind::Pass);
         interface.queues = vec![queue(0, 0, 1), queue(1, 1, 0), queue(2, 0, 0), queue(3, 1, 0)];
-        let account = Account { interfaces: vec![interface], ..Account::default() };
+        let account = CaptureStats { interfaces: vec![interface], ..CaptureStats::default() };
         let text = targets(&Summary::new(&[], &account, None));
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(

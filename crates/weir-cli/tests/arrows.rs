@@ -31,8 +31,8 @@ const CIRCLES: &[(&str, &[&str], &str)] = &[
     ),
     (
         "weir-ring",
-        &["pool", "reader", "writer"],
-        "a pool makes its readers and writers, and they keep it alive",
+        &["consumer", "pool", "producer"],
+        "a pool makes its consumers and producers, and they keep it alive",
     ),
     ("weir-sys xsk", &["frame", "umem"], "the memory hands out frames, and they keep it alive"),
 ];

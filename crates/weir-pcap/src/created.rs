@@ -176,7 +176,7 @@ pub unsafe extern "C-unwind" fn pcap_activate(pcap: *mut Pcap) -> c_int {
             Err(refusal) => return pcap.fail(refusal.code, &refusal.text),
         };
         // Release, paired with the load in `ring`.
-        pcap.bell.store(begun.live.bell().as_raw_fd(), Ordering::Release);
+        pcap.notifier.store(begun.live.notifier().as_raw_fd(), Ordering::Release);
         (handle.link_type, handle.snapshot) = (begun.link_type, begun.snapshot);
         handle.source = Source::Live(Box::new(begun.live));
         let (status, text) = begun.warning.unwrap_or_default();

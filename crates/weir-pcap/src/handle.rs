@@ -37,7 +37,7 @@ pub struct Pcap {
     /// Set by `pcap_breakloop`.
     pub(crate) stop: AtomicBool,
     /// The descriptor that wakes a sleeping reader; negative: nobody sleeps.
-    pub(crate) bell: AtomicI32,
+    pub(crate) notifier: AtomicI32,
     /// How often a packet was asked for.
     pub(crate) steps: Cell<u32>,
     /// What `pcap_geterr` returns.
@@ -92,7 +92,7 @@ impl Pcap {
     pub(crate) fn allocate_with(handle: Handle, foreign: Option<Foreign>) -> *mut Self {
         Box::into_raw(Box::new(Self {
             stop: AtomicBool::new(false),
-            bell: AtomicI32::new(-1),
+            notifier: AtomicI32::new(-1),
             steps: Cell::new(0),
             error: UnsafeCell::new([0; PCAP_ERRBUF_SIZE + 1]),
             packet: UnsafeCell::new(Packet::NONE),

@@ -314,7 +314,7 @@ pub unsafe extern "C-unwind" fn pcap_breakloop(pcap: *mut Pcap) {
     // SAFETY: C1.
     if let Some(pcap) = unsafe { pcap.as_ref() } {
         pcap.stop.store(true, Ordering::Relaxed);
-        live::ring(&pcap.bell);
+        live::ring(&pcap.notifier);
         if let Some(foreign) = &pcap.foreign {
             foreign.break_loop();
         }

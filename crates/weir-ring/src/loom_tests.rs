@@ -1,4 +1,4 @@
-//! Tests of every interleaving of writer, reader and a thread that gives chunks back, in loom's memory model.
+//! Tests of every interleaving of producer, consumer and a thread that gives chunks back, in loom's memory model.
 //!
 //! Run with `make loom`.
 
@@ -7,20 +7,20 @@ use loom::sync::Arc;
 use loom::thread;
 
 use crate::layout::{RECORD_MIN, Shape};
-use crate::{Claim, Part, Piece, Pool, Reader, Strands, Writer};
+use crate::{Claim, Consumer, Part, Piece, Pool, Producer, Strands};
 
 /// Creates a pool with one queue and `chunks` chunks, each closed by `records` records of the smallest size.
-fn pool(chunks: u32, records: u32) -> (Writer, Reader) {
+fn pool(chunks: u32, records: u32) -> (Producer, Consumer) {
     let shape = Shape::with_measures(1, chunks, records * RECORD_MIN);
-    let (mut writers, mut readers) = Pool::private(shape).expect("a model needs no system");
-    (writers.pop().expect("one queue"), readers.pop().expect("one queue"))
+    let (mut producers, mut consumers) = Pool::private(shape).expect("a model needs no system");
+    (producers.pop().expect("one queue"), consumers.pop().expect("one queue"))
 }
 
 /// Writes record number `value` if there is room.
-fn write(writer: &mut Writer, value: u64) -> bool {
-    let Some(place) = writer.place() else { return false };
-    writer.pool().data.store(place, value);
-    writer.commit(RECORD_MIN);
+fn write(producer: &mut Producer, value: u64) -> bool {
+    let Some(place) = producer.place() else { return false };
+    producer.pool().data.store(place, value);
+    producer.commit(RECORD_MIN);
     true
 }
 
@@ -34,22 +34,22 @@ fn read(part: &Part) -> Vec<u64> {
 #[test]
 fn what_is_committed_arrives_in_order_and_once() {
     loom::model(|| {
-        let (mut writer, mut reader) = pool(2, 1);
+        let (mut producer, mut consumer) = pool(2, 1);
         let writing =
-            thread::spawn(move || (1..=3).filter(|&value| write(&mut writer, value)).collect::<Vec<_>>());
+            thread::spawn(move || (1..=3).filter(|&value| write(&mut producer, value)).collect::<Vec<_>>());
         let mut read_so_far = Vec::new();
         for _ in 0..2 {
-            if let Some(part) = reader.take().expect("our own writer") {
+            if let Some(part) = consumer.take().expect("our own producer") {
                 read_so_far.extend(read(&part));
             }
             thread::yield_now();
         }
         let written = writing.join().expect("the writer does not panic");
-        while let Some(part) = reader.take().expect("our own writer") {
+        while let Some(part) = consumer.take().expect("our own producer") {
             read_so_far.extend(read(&part));
         }
         assert_eq!(read_so_far, written);
-        let fill = reader.fill();
+        let fill = consumer.fill();
         assert_eq!((fill.free, fill.open, fill.ready, fill.held), (2, 0, 0, 0));
     });
 }
@@ -57,36 +57,36 @@ fn what_is_committed_arrives_in_order_and_once() {
 #[test]
 fn an_open_chunk_can_be_read_while_it_is_written() {
     loom::model(|| {
-        let (mut writer, mut reader) = pool(2, 2);
+        let (mut producer, mut consumer) = pool(2, 2);
         let writing = thread::spawn(move || {
-            assert!(write(&mut writer, 1) && write(&mut writer, 2));
+            assert!(write(&mut producer, 1) && write(&mut producer, 2));
         });
         let mut values = Vec::new();
-        let first = reader.take().expect("our own writer");
+        let first = consumer.take().expect("our own producer");
         values.extend(first.iter().flat_map(read));
         writing.join().expect("the writer does not panic");
-        let second = reader.take().expect("our own writer");
+        let second = consumer.take().expect("our own producer");
         values.extend(second.iter().flat_map(read));
         assert_eq!(values, [1, 2]);
         // Parts of one chunk, dropped in the wrong order: the chunk goes back with the last one.
-        assert_eq!(reader.fill().held, 1);
+        assert_eq!(consumer.fill().held, 1);
         drop(second);
         drop(first);
-        assert_eq!(reader.fill().free, 2);
+        assert_eq!(consumer.fill().free, 2);
     });
 }
 
 #[test]
 fn a_chunk_that_is_opened_again_is_not_taken_for_full() {
     loom::model(|| {
-        let (mut writer, mut reader) = pool(1, 1);
-        assert!(write(&mut writer, 1));
-        assert_eq!(read(&reader.take().expect("our own writer").expect("it is there")), [1]);
-        let writing = thread::spawn(move || assert!(write(&mut writer, 2)));
+        let (mut producer, mut consumer) = pool(1, 1);
+        assert!(write(&mut producer, 1));
+        assert_eq!(read(&consumer.take().expect("our own producer").expect("it is there")), [1]);
+        let writing = thread::spawn(move || assert!(write(&mut producer, 2)));
         // Loom reports it if this reads before the record is written.
-        let early = reader.take().expect("our own writer").map(|part| read(&part));
+        let early = consumer.take().expect("our own producer").map(|part| read(&part));
         writing.join().expect("the writer does not panic");
-        let late = reader.take().expect("our own writer").map(|part| read(&part));
+        let late = consumer.take().expect("our own producer").map(|part| read(&part));
         assert_eq!(early.xor(late), Some(vec![2]));
     });
 }
@@ -97,14 +97,14 @@ fn anyone_may_ask_where_the_chunks_are() {
     let mut model = loom::model::Builder::new();
     model.preemption_bound = Some(2);
     model.check(|| {
-        let (mut writer, mut reader) = pool(1, 1);
-        assert!(write(&mut writer, 1));
-        let first = reader.take().expect("our own writer").expect("it is there");
-        let gauge = reader.gauge();
+        let (mut producer, mut consumer) = pool(1, 1);
+        assert!(write(&mut producer, 1));
+        let first = consumer.take().expect("our own producer").expect("it is there");
+        let gauge = consumer.gauge();
         let asking = thread::spawn(move || gauge.fill());
         drop(first);
-        assert!(write(&mut writer, 2));
-        assert!(reader.take().expect("our own writer").is_some());
+        assert!(write(&mut producer, 2));
+        assert!(consumer.take().expect("our own producer").is_some());
         assert!(asking.join().expect("does not panic").held <= 1);
     });
 }
@@ -112,10 +112,10 @@ fn anyone_may_ask_where_the_chunks_are() {
 #[test]
 fn a_chunk_is_not_written_again_before_its_last_part_is_dropped_elsewhere() {
     loom::model(|| {
-        let (mut writer, mut reader) = pool(2, 1);
-        assert!(write(&mut writer, 1) && write(&mut writer, 2));
-        let first = reader.take().expect("our own writer").expect("it is there");
-        let second = reader.take().expect("our own writer").expect("it is there");
+        let (mut producer, mut consumer) = pool(2, 1);
+        assert!(write(&mut producer, 1) && write(&mut producer, 2));
+        let first = consumer.take().expect("our own producer").expect("it is there");
+        let second = consumer.take().expect("our own producer").expect("it is there");
         let holder = thread::spawn(move || {
             assert_eq!(read(&first), [1]);
             drop(first);
@@ -124,14 +124,14 @@ fn a_chunk_is_not_written_again_before_its_last_part_is_dropped_elsewhere() {
             assert_eq!(read(&second), [2]);
             drop(second);
         });
-        let third = write(&mut writer, 3);
+        let third = write(&mut producer, 3);
         holder.join().expect("does not panic");
         other.join().expect("does not panic");
-        let fourth = write(&mut writer, 4);
+        let fourth = write(&mut producer, 4);
         let wanted: Vec<u64> =
             [(third, 3), (fourth, 4)].iter().filter(|(done, _)| *done).map(|&(_, v)| v).collect();
         let mut values = Vec::new();
-        while let Some(part) = reader.take().expect("our own writer") {
+        while let Some(part) = consumer.take().expect("our own producer") {
             values.extend(read(&part));
         }
         assert!(fourth, "both chunks were back");
@@ -142,10 +142,10 @@ fn a_chunk_is_not_written_again_before_its_last_part_is_dropped_elsewhere() {
 #[test]
 fn a_chunk_is_not_written_again_before_both_its_parts_are_dropped_elsewhere() {
     loom::model(|| {
-        let (mut writer, mut reader) = pool(1, 2);
+        let (mut producer, mut consumer) = pool(1, 2);
         let mut part = |value| {
-            assert!(write(&mut writer, value));
-            reader.take().expect("our own writer").expect("it is there")
+            assert!(write(&mut producer, value));
+            consumer.take().expect("our own producer").expect("it is there")
         };
         let parts = [part(1), part(2)];
         let holders = parts.map(|part| {
@@ -155,11 +155,11 @@ fn a_chunk_is_not_written_again_before_both_its_parts_are_dropped_elsewhere() {
             })
         });
         // Loom reports it if somebody may still be reading what this overwrites.
-        let again = write(&mut writer, 3);
+        let again = write(&mut producer, 3);
         let values = holders.map(|holder| holder.join().expect("does not panic"));
         assert_eq!(values, [1, 2]);
-        assert!(again || write(&mut writer, 3), "the chunk was back");
-        assert_eq!(read(&reader.take().expect("our own writer").expect("it is there")), [3]);
+        assert!(again || write(&mut producer, 3), "the chunk was back");
+        assert_eq!(read(&consumer.take().expect("our own producer").expect("it is there")), [3]);
     });
 }
 
@@ -169,40 +169,40 @@ fn chunks_that_are_given_a_lap_apart_are_all_found() {
     let mut model = loom::model::Builder::new();
     model.preemption_bound = Some(2);
     model.check(|| {
-        let (mut writer, mut reader) = pool(2, 1);
-        assert!(write(&mut writer, 1) && write(&mut writer, 2));
+        let (mut producer, mut consumer) = pool(2, 1);
+        assert!(write(&mut producer, 1) && write(&mut producer, 2));
         let givers = [(); 2].map(|()| {
-            let part = reader.take().expect("our own writer").expect("it is there");
+            let part = consumer.take().expect("our own producer").expect("it is there");
             thread::spawn(move || drop(part))
         });
         // What one of them has given goes back here, and the other one may be the next to use its slot.
         for value in [3, 4] {
-            if write(&mut writer, value) {
-                drop(reader.take().expect("our own writer").expect("it is there"));
+            if write(&mut producer, value) {
+                drop(consumer.take().expect("our own producer").expect("it is there"));
             }
         }
         givers.into_iter().for_each(|giver| giver.join().expect("does not panic"));
-        assert!(write(&mut writer, 5) && write(&mut writer, 6), "both chunks were back");
+        assert!(write(&mut producer, 5) && write(&mut producer, 6), "both chunks were back");
     });
 }
 
 #[test]
 fn two_who_claim_a_queue_read_it_once_and_chunks_go_home() {
     loom::model(|| {
-        let (mut writer, reader) = pool(2, 1);
-        assert!(write(&mut writer, 1) && write(&mut writer, 2));
-        let gauge = reader.gauge();
-        let queue = Arc::new(Claim::new(reader));
-        let take = |queue: Arc<Claim<Reader>>| {
-            let part = queue.try_claim().and_then(|mut reader| reader.take().expect("our own writer"));
+        let (mut producer, consumer) = pool(2, 1);
+        assert!(write(&mut producer, 1) && write(&mut producer, 2));
+        let gauge = consumer.gauge();
+        let queue = Arc::new(Claim::new(consumer));
+        let take = |queue: Arc<Claim<Consumer>>| {
+            let part = queue.try_claim().and_then(|mut consumer| consumer.take().expect("our own producer"));
             part.map_or_else(Vec::new, |part| read(&part)) // dropped here, by the thread that took it
         };
         let buddy = Arc::clone(&queue);
         let buddy = thread::spawn(move || take(buddy));
         let mut values = take(Arc::clone(&queue));
-        let third = write(&mut writer, 3);
+        let third = write(&mut producer, 3);
         values.extend(buddy.join().expect("does not panic"));
-        while let Some(part) = queue.try_claim().expect("nobody else").take().expect("our own writer") {
+        while let Some(part) = queue.try_claim().expect("nobody else").take().expect("our own producer") {
             values.extend(read(&part));
         }
         values.sort_unstable();

@@ -1,22 +1,22 @@
-//! The state that a pool's readers, writers and holders share.
+//! The state that a pool's consumers, producers and holders share.
 
 use std::io;
 
+use crate::consumer::Consumer;
 use crate::layout::{Commit, Shape};
-use crate::reader::Reader;
+use crate::producer::Producer;
 use crate::shared::{self, Order, Progress};
 use crate::sync::{Arc, AtomicU32, AtomicU64, Ordering, fence};
 use crate::words::{Data, Table};
-use crate::writer::Writer;
 
-/// The shared memory of chunks, and the rings through which chunks return to the writers.
+/// The shared memory of chunks, and the rings through which chunks return to the producers.
 #[derive(Debug)]
 pub struct Pool {
     shape: Shape,
     pub(crate) data: Data,
-    /// Written by the writer.
+    /// Written by the producer.
     progress: Table<Progress>,
-    /// Written by the writer.
+    /// Written by the producer.
     queues: Table<shared::Queue>,
     /// Written by us; a kernel program exchanges `wake_at`.
     orders: Table<Order>,
@@ -32,9 +32,9 @@ const WARM: u64 = if cfg!(loom) { 1 } else { 4 };
 /// One of a queue's two rings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ring {
-    /// The chunks returned last; the writer takes these first.
+    /// The chunks returned last; the producer takes these first.
     Warm = 0,
-    /// All others, for when the reader falls behind.
+    /// All others, for when the consumer falls behind.
     Cold = 1,
 }
 
@@ -42,7 +42,7 @@ pub(crate) enum Ring {
 #[derive(Debug)]
 struct Queue {
     rings: [Given; 2],
-    /// Chunks that the reader has finished. Written by the reader.
+    /// Chunks that the consumer has finished. Written by the consumer.
     read: AtomicU64,
     /// Finished chunks that are still held.
     held: AtomicU32,
@@ -85,12 +85,12 @@ pub struct SharedMaps<'a> {
 }
 
 impl Pool {
-    /// Creates a pool whose writers are in this process.
+    /// Creates a pool whose producers are in this process.
     ///
     /// # Errors
     ///
     /// If there is no address space for it.
-    pub fn private(shape: Shape) -> io::Result<(Vec<Writer>, Vec<Reader>)> {
+    pub fn private(shape: Shape) -> io::Result<(Vec<Producer>, Vec<Consumer>)> {
         let pool = Arc::new(Self {
             data: Data::new(usize::try_from(shape.data_bytes()).map_err(io::Error::other)?)?,
             progress: Table::new(shape.chunks_total() as usize, 0)?,
@@ -100,17 +100,17 @@ impl Pool {
             given: given(shape),
             shape,
         });
-        let writers = (0..shape.queues()).map(|queue| Writer::new(Arc::clone(&pool), queue)).collect();
-        Ok((writers, Self::readers(&pool)))
+        let producers = (0..shape.queues()).map(|queue| Producer::new(Arc::clone(&pool), queue)).collect();
+        Ok((producers, Self::consumers(&pool)))
     }
 
-    /// Creates a pool whose writer is a kernel program, which must not run yet.
+    /// Creates a pool whose producer is a kernel program, which must not run yet.
     ///
     /// # Errors
     ///
     /// The error of `mmap` for the map that failed.
     #[cfg(not(loom))]
-    pub fn shared(shape: Shape, maps: &SharedMaps<'_>) -> io::Result<Vec<Reader>> {
+    pub fn shared(shape: Shape, maps: &SharedMaps<'_>) -> io::Result<Vec<Consumer>> {
         use crate::region::Region;
 
         let map = |fd, bytes: usize, writable| {
@@ -127,18 +127,18 @@ impl Pool {
             given: given(shape),
             shape,
         });
-        Ok(Self::readers(&pool))
+        Ok(Self::consumers(&pool))
     }
 
-    /// Gives every chunk to its queue's ring, and makes one reader per queue (R1).
-    fn readers(pool: &Arc<Self>) -> Vec<Reader> {
+    /// Gives every chunk to its queue's ring, and makes one consumer per queue (R1).
+    fn consumers(pool: &Arc<Self>) -> Vec<Consumer> {
         for queue in 0..pool.shape.queues() {
             pool.wake_at(queue).store(u64::MAX, Ordering::Relaxed);
         }
         for chunk in 0..pool.shape.chunks_total() {
             pool.give(chunk);
         }
-        (0..pool.shape.queues()).map(|queue| Reader::new(Arc::clone(pool), queue)).collect()
+        (0..pool.shape.queues()).map(|queue| Consumer::new(Arc::clone(pool), queue)).collect()
     }
 
     /// Returns the pool's dimensions.
@@ -149,7 +149,7 @@ impl Pool {
     /// Puts an empty chunk into one of its queue's rings. Called once each time its holders drop to zero (R2).
     ///
     /// Any thread may call this. Threads that give at once take different positions. If one is interrupted between
-    /// taking its position and filling it, the writer finds that slot empty and waits there, as if the chunk were still
+    /// taking its position and filling it, the producer finds that slot empty and waits there, as if the chunk were still
     /// held.
     fn give(&self, chunk: u32) {
         let queue = self.shape.home(chunk);
@@ -163,9 +163,9 @@ impl Pool {
         // before the earlier ones were taken, so the chunk that was in this slot a lap ago has been opened (R6).
         let position = given.count.fetch_add(1, Ordering::AcqRel);
         let slot = slot_word(position, chunk);
-        // Release, paired with the load in `chunk_at`: the writer orders the two as well, but it is not ours to rely on (R5).
+        // Release, paired with the load in `chunk_at`: the producer orders the two as well, but it is not ours to rely on (R5).
         given.slots[self.slot(position)].store(slot, Ordering::Release);
-        // Release, paired with the writer's load of the slot: it must not open the chunk before we have finished with
+        // Release, paired with the producer's load of the slot: it must not open the chunk before we have finished with
         // it.
         self.shared_slot(queue, ring, position).store(slot, Ordering::Release);
     }
@@ -178,7 +178,7 @@ impl Pool {
         (tag == tag_of(position)).then_some(chunk)
     }
 
-    /// Like `chunk_at`, but as the writer sees it, in shared memory.
+    /// Like `chunk_at`, but as the producer sees it, in shared memory.
     pub(crate) fn offered(&self, queue: u32, ring: Ring, position: u64) -> Option<u32> {
         // Acquire, paired with the store in `give`.
         let (tag, chunk) = split_slot(self.shared_slot(queue, ring, position).load(Ordering::Acquire));
@@ -188,12 +188,12 @@ impl Pool {
     /// Returns how far `chunk` is filled, if it was opened as number `position`.
     pub(crate) fn progress(&self, chunk: u32, position: u64) -> Option<Commit> {
         let progress = self.progress.get(chunk as usize);
-        // Acquire, paired with `publish(&progress->position)` in writer.h and the store in `Writer::open`. The commit
+        // Acquire, paired with `publish(&progress->position)` in writer.h and the store in `Producer::open`. The commit
         // word was reset before that, so the next load gets its value for this turn, not the chunk's previous turn.
         if progress.position.load(Ordering::Acquire) != position + 1 {
             return None;
         }
-        // Acquire, paired with `publish(&progress->commit)` in writer.h and the store in `Writer::commit`: the records
+        // Acquire, paired with `publish(&progress->commit)` in writer.h and the store in `Producer::commit`: the records
         // are complete.
         Some(Commit::from_word(progress.commit.load(Ordering::Acquire)))
     }
@@ -206,7 +206,7 @@ impl Pool {
         self.progress.get(chunk as usize).commit.store(commit.to_word(), ordering);
     }
 
-    /// Records what the writer has opened: the number of chunks, how many came from the warm ring, and the last chunk.
+    /// Records what the producer has opened: the number of chunks, how many came from the warm ring, and the last chunk.
     pub(crate) fn set_opened(&self, queue: u32, opened: u64, warm: u64, chunk: u32) {
         // Relaxed, as in writer.h: see `fill`.
         let queue = self.queue(queue);
@@ -219,7 +219,7 @@ impl Pool {
         &self.orders.get(queue as usize).wake_at
     }
 
-    /// Adds a holder to a chunk that the caller already holds, or that its reader has just reached.
+    /// Adds a holder to a chunk that the caller already holds, or that its consumer has just reached.
     pub(crate) fn hold(&self, chunk: u32) {
         // Relaxed: only a holder adds a holder, so the count cannot drop to zero meanwhile.
         self.holders[chunk as usize].fetch_add(1, Ordering::Relaxed);
@@ -235,7 +235,7 @@ impl Pool {
         }
     }
 
-    /// Notes that the reader has finished a chunk of `queue`, `read` chunks in total.
+    /// Notes that the consumer has finished a chunk of `queue`, `read` chunks in total.
     pub(crate) fn retire(&self, queue: u32, read: u64) {
         let queue = &self.given[queue as usize];
         queue.held.fetch_add(1, Ordering::Relaxed);
@@ -268,7 +268,7 @@ impl Pool {
 
     #[cfg(not(loom))]
     pub(crate) fn counters(&self, queue: u32) -> crate::layout::Counters {
-        // Relaxed: each counter is read on its own. They are consistent once the writer has stopped.
+        // Relaxed: each counter is read on its own. They are consistent once the producer has stopped.
         let now = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let queue = self.queue(queue);
         crate::layout::Counters {
@@ -308,7 +308,7 @@ impl Pool {
         self.orders.word(queue as usize, slot).store(value, Ordering::Release);
     }
 
-    /// Overwrites what the writer records about its chunks.
+    /// Overwrites what the producer records about its chunks.
     #[cfg(all(test, not(loom)))]
     pub(crate) fn scribble_queue(&self, queue: u32, value: u64) {
         let queue = self.queue(queue);
@@ -370,15 +370,15 @@ mod tests {
     use super::*;
     use crate::layout::Counters;
 
-    fn pool(queues: u32, chunks: u32) -> (Vec<Writer>, Vec<Reader>) {
+    fn pool(queues: u32, chunks: u32) -> (Vec<Producer>, Vec<Consumer>) {
         let shape = Shape::new(queues, chunks, 4096, 60).expect("a pool can have these measures");
         Pool::private(shape).expect("there is memory")
     }
 
     #[test]
     fn each_counter_is_read_from_its_place_and_its_queue() {
-        let (_, readers) = pool(2, 2);
-        let pool = readers[0].pool();
+        let (_, consumers) = pool(2, 2);
+        let pool = consumers[0].pool();
         let queue = pool.queue(1);
         let counters = [
             (&queue.opened, 100),
@@ -405,14 +405,14 @@ mod tests {
             sampled_out: 117,
             orphans: 115,
         };
-        assert_eq!(readers[1].gauge().counters(), expected);
-        assert_eq!(readers[0].gauge().counters(), Counters::default());
+        assert_eq!(consumers[1].gauge().counters(), expected);
+        assert_eq!(consumers[0].gauge().counters(), Counters::default());
     }
 
     #[test]
-    fn a_writer_rests_when_each_packet_that_it_has_seen_has_ended() {
-        let (_, readers) = pool(2, 2);
-        let (pool, gauge) = (readers[0].pool(), readers[1].gauge());
+    fn a_producer_rests_when_each_packet_that_it_has_seen_has_ended() {
+        let (_, consumers) = pool(2, 2);
+        let (pool, gauge) = (consumers[0].pool(), consumers[1].gauge());
         let queue = pool.queue(1);
         assert_eq!(gauge.at_rest(), Some(0));
         let ends = [&queue.captured, &queue.lost, &queue.errors, &queue.filtered, &queue.sampled_out];
@@ -430,9 +430,9 @@ mod tests {
 
     #[test]
     fn the_clock_of_one_queue_is_set_and_nothing_else() {
-        let (_, readers) = pool(2, 2);
-        let pool = readers[0].pool();
-        readers[1].gauge().set_clock_offset(-2);
+        let (_, consumers) = pool(2, 2);
+        let pool = consumers[0].pool();
+        consumers[1].gauge().set_clock_offset(-2);
         let orders = |queue| {
             let order = pool.orders.get(queue);
             (order.wake_at.load(Ordering::Relaxed), order.clock_offset.load(Ordering::Relaxed))
@@ -442,26 +442,26 @@ mod tests {
 
     /// Those that were read last are still in the caches.
     #[test]
-    fn a_reader_that_keeps_up_makes_do_with_a_few_chunks() {
-        let (mut writers, mut readers) = pool(1, 16);
+    fn a_consumer_that_keeps_up_makes_do_with_a_few_chunks() {
+        let (mut producers, mut consumers) = pool(1, 16);
         let mut used = BTreeSet::new();
         for _ in 0..64 {
-            used.insert(writers[0].open().expect("a chunk is empty"));
-            writers[0].commit(4096);
-            readers[0].take().expect("our own writer").expect("there is a record");
+            used.insert(producers[0].open().expect("a chunk is empty"));
+            producers[0].commit(4096);
+            consumers[0].take().expect("our own producer").expect("there is a record");
         }
         assert_eq!(used, (0..4).collect());
     }
 
     #[test]
     fn each_chunk_may_be_full_to_its_end() {
-        let (mut writers, mut readers) = pool(1, 2);
+        let (mut producers, mut consumers) = pool(1, 2);
         for value in [1, 2] {
-            writers[0].room().expect("a chunk is empty").fill(value);
-            writers[0].commit(8192);
+            producers[0].room().expect("a chunk is empty").fill(value);
+            producers[0].commit(8192);
         }
         for value in [1, 2] {
-            let part = readers[0].take().expect("our own writer").expect("there is a record");
+            let part = consumers[0].take().expect("our own producer").expect("there is a record");
             assert_eq!(part.as_ref(), [value; 8192]);
         }
     }
@@ -469,8 +469,8 @@ mod tests {
     #[test]
     #[should_panic(expected = "runs out of its chunk")]
     fn a_record_that_runs_out_of_its_chunk_is_not_published() {
-        let (mut writers, _readers) = pool(1, 2);
-        writers[0].open();
-        writers[0].commit(8196);
+        let (mut producers, _consumers) = pool(1, 2);
+        producers[0].open();
+        producers[0].commit(8196);
     }
 }

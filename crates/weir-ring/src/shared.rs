@@ -23,7 +23,7 @@ macro_rules! shared {
 #[cfg(not(loom))]
 shared!(AtomicU64, Progress, Queue, Order);
 
-/// Progress of one chunk. The writer writes it, the reader reads it. 64 bytes, so that a reader polling the open chunk
+/// Progress of one chunk. The producer writes it, the consumer reads it. 64 bytes, so that a consumer polling the open chunk
 /// shares no cache line with anything else that is written per packet.
 #[derive(Debug, Default)]
 #[repr(C)]
@@ -36,9 +36,9 @@ pub struct Progress {
     pub unused: [AtomicU64; 6],
 }
 
-/// One writer's state: its open chunk and its counters. The kernel program writes it; the process only reads.
+/// One producer's state: its open chunk and its counters. The kernel program writes it; the process only reads.
 ///
-/// A [`Writer`](crate::Writer) keeps its state to itself, and publishes `opened`, `chunk` and `warm` here.
+/// A [`Producer`](crate::Producer) keeps its state to itself, and publishes `opened`, `chunk` and `warm` here.
 #[derive(Debug, Default)]
 #[repr(C)]
 pub struct Queue {
@@ -86,7 +86,7 @@ pub struct Queue {
     pub unused: [AtomicU64; 6],
 }
 
-/// The process's instructions to one writer, followed by its rings. The process writes, the kernel program only reads,
+/// The process's instructions to one producer, followed by its rings. The process writes, the kernel program only reads,
 /// except for `wake_at`, which it exchanges when it rings.
 #[derive(Debug, Default)]
 #[repr(C)]

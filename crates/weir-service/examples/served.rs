@@ -26,7 +26,7 @@ impl Policy for Counting {
     type Error = Box<dyn Error>;
 
     fn account(&mut self) -> Result<Summary, Self::Error> {
-        let mut summary = Summary::new(self.capture.interfaces(), &self.capture.account()?, None);
+        let mut summary = Summary::new(self.capture.interfaces(), &self.capture.stats()?, None);
         summary.confinement.clone_from(&self.confinement);
         Ok(summary)
     }

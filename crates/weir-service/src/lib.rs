@@ -6,10 +6,10 @@
 //! to the program.
 #![forbid(unsafe_code)]
 
+pub mod broker;
 pub mod confine;
 pub mod control;
 mod error;
-pub mod keeper;
 pub mod metrics;
 mod page;
 mod ready;

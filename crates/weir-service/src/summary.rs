@@ -5,7 +5,10 @@
 use serde::Serialize;
 use weir::statistics::{Counts, Switch};
 use weir::writer::{FileList, Written};
-use weir::{Account, HandlerAccount, Interface, NicCounters, PoolFill, Statistics, Strays, Tally, TimeOrder};
+use weir::{
+    CaptureStats, HandlerStats, Interface, NicCounters, PacketCounters, PoolFill, Statistics, Strays,
+    TimeOrder,
+};
 
 use crate::Stop;
 use crate::confine::Confinement;
@@ -57,7 +60,7 @@ pub struct Summary {
     pub targets: Vec<Counters>,
     /// `weir count --handlers` only.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub handlers: Vec<HandlerAccount>,
+    pub handlers: Vec<HandlerStats>,
     /// `--order time` only.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub time_order: Option<TimeOrder>,
@@ -148,12 +151,12 @@ impl From<FileList> for FilesSummary {
     }
 }
 
-/// The counters of [`Tally`] and values derived from them.
+/// The counters of [`PacketCounters`] and values derived from them.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub struct Counters {
     /// The counters.
     #[serde(flatten)]
-    pub tally: Tally,
+    pub packets: PacketCounters,
     /// Packets captured but not yet delivered.
     pub queued: u64,
 }
@@ -190,7 +193,7 @@ pub struct InterfaceSummary {
     /// other interfaces.
     pub strays: Strays,
     /// Packets that may have lost a VLAN tag, because the driver did not report it.
-    pub untold_tags: u64,
+    pub tag_unknown: u64,
     /// Packets that the host sent on it meanwhile, as far as the driver has counted them, and that its source does not see.
     pub sent_unseen: u64,
     /// Memory of its pools in bytes, with the source's own packet memory.
@@ -230,20 +233,20 @@ pub struct QueueSummary {
 }
 
 impl Counters {
-    fn of(tally: Tally) -> Self {
-        let gone = tally.delivered.saturating_add(tally.discarded);
-        Self { tally, queued: tally.captured.saturating_sub(gone) }
+    fn of(counters: PacketCounters) -> Self {
+        let gone = counters.delivered.saturating_add(counters.discarded);
+        Self { packets: counters, queued: counters.captured.saturating_sub(gone) }
     }
 
     fn add(&mut self, other: &Self) {
-        self.tally += other.tally;
+        self.packets += other.packets;
         self.queued += other.queued;
     }
 }
 
 impl Summary {
     /// Combines the engine's account with the descriptions of the interfaces, and with what is known to be in the file.
-    pub fn new(interfaces: &[Interface], account: &Account, written: Option<&Written>) -> Self {
+    pub fn new(interfaces: &[Interface], account: &CaptureStats, written: Option<&Written>) -> Self {
         let mut summary = Self {
             r#type: "account",
             version: env!("CARGO_PKG_VERSION"),
@@ -274,11 +277,12 @@ impl Summary {
             let about = interfaces.iter().find(|about| about.id == interface.id);
             let mut sum = Counters::default();
             for queue in &interface.queues {
-                let mut tally = queue.tally;
+                let mut counters = queue.counters;
                 let place = (interface.id, queue.queue);
-                tally.written = written.and_then(|written| written.queues.get(&place).copied()).unwrap_or(0);
+                counters.written =
+                    written.and_then(|written| written.queues.get(&place).copied()).unwrap_or(0);
                 let not_written = written.and_then(|written| written.lost.get(&place).copied()).unwrap_or(0);
-                let counters = Counters::of(tally);
+                let counters = Counters::of(counters);
                 sum.add(&counters);
                 summary.queues.push(QueueSummary {
                     interface: interface.name.clone(),
@@ -311,7 +315,7 @@ impl Summary {
                 sample: about.and_then(|about| about.sample).map(|sample| sample.to_string()),
                 counters: sum,
                 strays: interface.strays,
-                untold_tags: interface.untold_tags,
+                tag_unknown: interface.tag_unknown,
                 sent_unseen: interface.sent_unseen,
                 memory: interface.memory,
                 nic: interface.nic,
@@ -323,12 +327,12 @@ impl Summary {
     /// Completes the account: `handled` packets were taken from the engine, and this is the
     /// result of the run, or the message of its error.
     pub fn close(&mut self, handled: u64, result: Result<Stop, &str>) {
-        self.kept = if self.file.is_some() { self.counters.tally.written } else { handled };
+        self.kept = if self.file.is_some() { self.counters.packets.written } else { handled };
         self.not_written = handled.saturating_sub(self.kept);
         if self.file.is_some() {
             for queue in &mut self.queues {
                 queue.not_written =
-                    queue.counters.tally.delivered.saturating_sub(queue.counters.tally.written);
+                    queue.counters.packets.delivered.saturating_sub(queue.counters.packets.written);
             }
         }
         match result {

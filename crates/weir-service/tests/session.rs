@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
-use weir::exchange::Exchange;
+use weir::filter_control::FilterControl;
 use weir_lab::{Generator, Network, Traffic, Veth, root_test};
 use weir_service::control::client::Running;
 use weir_service::control::{Change, Told};
@@ -53,7 +53,7 @@ fn another_program_is_confined_answers_and_leaves_nothing() {
 struct Nothing;
 
 impl Engine for Nothing {
-    fn exchange(&self) -> Exchange {
+    fn filter_control(&self) -> FilterControl {
         panic!("nobody can change its filters")
     }
 }

@@ -18,6 +18,6 @@ fn main() -> Result<(), weir::Error> {
     }
 
     capture.stop()?;
-    println!("{packets} packets, {bytes} bytes, {} lost", capture.account()?.total().lost);
+    println!("{packets} packets, {bytes} bytes, {} lost", capture.stats()?.total().lost);
     Ok(())
 }

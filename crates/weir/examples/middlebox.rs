@@ -88,7 +88,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         return Err("usage: middlebox IN OUT PORT PORT-BEHIND".into());
     };
     let (outer, inner) = (outer.parse()?, inner.parse()?);
-    let rewrite = move |lane: Lane| match lane.way {
+    let rewrite = move |lane: Lane| match lane.direction {
         0 => Rewrite { of_destination: true, from: outer, to: inner },
         _ => Rewrite { of_destination: false, from: inner, to: outer },
     };
@@ -97,7 +97,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         for event in forward.wait(Duration::from_secs(1))? {
             println!("{event}");
         }
-        let total = forward.account()?.total();
+        let total = forward.stats()?.total();
         println!("{} forwarded, {} of them changed, {} lost", total.forwarded, total.changed, total.lost());
     }
 }

@@ -35,7 +35,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
     for capture in &mut captures {
         capture.stop()?;
-        println!("{:?}", capture.account()?.total());
+        println!("{:?}", capture.stats()?.total());
     }
     Ok(())
 }

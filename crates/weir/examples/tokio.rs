@@ -30,7 +30,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         }
     }
 
-    let total = capture.get_ref().account()?.total();
+    let total = capture.get_ref().stats()?.total();
     println!("{packets} packets, {} captured, {} lost", total.captured, total.lost);
     Ok(())
 }

@@ -9,7 +9,7 @@ use std::error::Error;
 use std::path::Path;
 
 use weir::writer::{Writer, WriterOptions};
-use weir::{Account, Direction, FileInterface, Notes, Packet};
+use weir::{CaptureStats, Direction, FileInterface, Notes, Packet};
 
 /// Headers of a packet from 192.0.2.1, port 7000, to 192.0.2.2, port 7001, with two bytes of data.
 const HEADERS: [u8; 42] = [
@@ -36,5 +36,5 @@ fn main() -> Result<(), Box<dyn Error>> {
             notes: Notes::default(),
         })?;
     }
-    Ok(writer.close(&Account::default())?)
+    Ok(writer.close(&CaptureStats::default())?)
 }

@@ -228,7 +228,7 @@ pub struct Packet<'a> {
     pub original_len: u32,
     /// Number of the interface in the capture.
     pub interface: u32,
-    /// The packet's queue, numbered as in [`crate::QueueAccount::queue`].
+    /// The packet's queue, numbered as in [`crate::QueueStats::queue`].
     pub queue: u32,
     /// [`Direction::In`] or [`Direction::Out`], if the source knows.
     pub direction: Option<Direction>,

@@ -10,7 +10,7 @@
 //! that the kernel wrote. Borrow each chunk in a callback ([`Capture::run`]), or own it and drop it later, on any
 //! thread ([`Capture::next`]). Several threads can take chunks at once, each through a [`Handler`]; or one thread can
 //! take the packets of all queues in timestamp order ([`Builder::by_time`]). Event loops poll the capture's descriptor and
-//! call [`Capture::try_next`]. An [`Account`] says what happened to every packet; an [`Observer`] reads it in another
+//! call [`Capture::try_next`]. A [`CaptureStats`] says what happened to every packet; an [`Observer`] reads it in another
 //! thread, and a [`StopHandle`] stops the capture from anywhere.
 //!
 //! ```no_run
@@ -70,21 +70,23 @@
 
 #![forbid(unsafe_code)]
 
-pub mod account;
 pub mod filter;
 #[cfg(feature = "forward")]
 pub mod forward;
 pub mod reader;
 #[cfg(feature = "live")]
 pub mod send;
+pub mod stats;
 pub mod writer;
 
 /// Replacing the filter of a running capture, or the members of its sets, from this process or another one.
 #[cfg(feature = "live")]
-pub mod exchange {
+pub mod filter_control {
     pub use weir_bpf::filter::{Body, Changed, Hook, SetChange};
 
-    pub use crate::live::exchange::{Exchange, Form, Place, PlaceKind, PoolKind, Program, Seat};
+    pub use crate::live::filter_control::{
+        CompiledFilter, CompiledForm, FilterControl, FilterSlot, FilterSlotKind, FilterTarget, PoolKind,
+    };
     pub use crate::live::sets::{MemberKind, PortableMembers, SetLabel};
 }
 
@@ -114,10 +116,6 @@ mod kind;
 mod live;
 mod units;
 
-pub use account::{
-    Account, HandlerAccount, HandlerState, InterfaceAccount, NicCounters, PoolFill, QueueAccount, Strays,
-    Tally, TimeOrder, Unsorted,
-};
 pub use chunk::{Chunk, DEFAULT_SNAP_LEN, Direction, Packet, Packets};
 #[cfg(feature = "live")]
 pub use copies::Copies;
@@ -126,6 +124,10 @@ pub use filter::Filter;
 #[cfg(feature = "forward")]
 pub use forward::Forward;
 pub use kind::{ModeKind, SourceKind};
+pub use stats::{
+    CaptureStats, HandlerState, HandlerStats, InterfaceStats, NicCounters, PacketCounters, PoolFill,
+    QueueStats, Strays, TimeOrder, Unsorted,
+};
 #[cfg(feature = "live")]
 pub use weir_traffic as traffic;
 
@@ -159,7 +161,7 @@ pub mod internal {
     pub use crate::live::{
         builder::tc_filters,
         capture::next_or_rest,
-        choose::{Choice, choice, untold_tags},
+        choose::{Choice, choice, tag_unknown},
         command,
         error::is_root,
         holders::holders,

@@ -76,7 +76,7 @@ fn root_a_connection_is_captured_byte_by_byte() {
                 transfer.join().unwrap()
             });
             drain(&mut capture, |chunk| chunk.packets().for_each(|packet| stream.add(packet.data)));
-            let total = capture.account().unwrap().total();
+            let total = capture.stats().unwrap().total();
             assert_eq!(total.lost, 0, "MTU {mtu}: {total:?}");
             assert!(stream.longest > 60_000, "no super-frame came: {}", stream.longest);
             let content = stream.content();
@@ -159,7 +159,7 @@ fn root_stripped_tags_are_back_in_their_place() {
                 .map(|frame| (frame[..frame.len().min(snap_len as usize)].to_vec(), frame.len()))
                 .collect();
             assert_eq!(received, expected, "snap length {snap_len}");
-            assert_eq!(capture.account().unwrap().total().bytes, sent.iter().map(|f| f.len() as u64).sum());
+            assert_eq!(capture.stats().unwrap().total().bytes, sent.iter().map(|f| f.len() as u64).sum());
         }
     });
 }
@@ -188,7 +188,7 @@ fn root_directions_are_told_and_chosen() {
                 seen.iter_mut().for_each(|(_, told)| *told = told.filter(|&told| told != direction));
             }
             assert_eq!(seen, expected);
-            let total = capture.account().unwrap().total();
+            let total = capture.stats().unwrap().total();
             assert_eq!((total.seen, total.captured), (expected.len() as u64, expected.len() as u64));
         }
     });
@@ -215,7 +215,7 @@ fn root_packets_of_the_loopback_come_once() {
             });
             drain(&mut capture, |_| panic!("everything was taken"));
             assert_eq!(numbers, (0..50).map(|number| (number, told)).collect::<Vec<_>>());
-            assert_eq!(capture.account().unwrap().total().seen, 50);
+            assert_eq!(capture.stats().unwrap().total().seen, 50);
         }
     });
 }
@@ -264,7 +264,7 @@ fn root_a_burst_fits_into_the_pool_while_the_handler_is_stopped() {
         let mut gaps = Gaps::new(&traffic);
         drain(&mut capture, |chunk| chunk.packets().for_each(|packet| gaps.add(&packet)));
         assert_eq!((gaps.next, gaps.missing), (BURST, 0));
-        let total = capture.account().unwrap().total();
+        let total = capture.stats().unwrap().total();
         assert_eq!((total.seen, total.captured, total.lost), (BURST, BURST, 0));
     });
 }
@@ -282,7 +282,7 @@ fn root_losses_are_told_where_they_happened() {
             let count = if burst < 3 { BURST } else { 1 };
             assert_eq!(generator.send(count).unwrap().accepted, count);
             if burst == 1 {
-                capture.account().unwrap(); // a look at the counters moves nothing
+                capture.stats().unwrap(); // a look at the counters moves nothing
             }
             let before = gaps.missing;
             sent += count;
@@ -291,11 +291,11 @@ fn root_losses_are_told_where_they_happened() {
             // an older frame, which lay in its ring meanwhile; but in the end there is none that was not missed.
             let told = format!("burst {burst}: {} missing, {} told", gaps.missing, gaps.told);
             assert_eq!(burst > 0, gaps.missing - before > BURST / 8, "{told}");
-            assert!(gaps.told <= capture.account().unwrap().total().lost, "{told}");
+            assert!(gaps.told <= capture.stats().unwrap().total().lost, "{told}");
         }
         assert_eq!(gaps.told, gaps.missing);
         drain(&mut capture, |_| panic!("everything was taken"));
-        let total = capture.account().unwrap().total();
+        let total = capture.stats().unwrap().total();
         assert_eq!((total.seen, total.lost), (3 * BURST + 1, gaps.missing));
         assert_eq!((total.captured, total.errors), (total.seen - total.lost, 0));
     });
@@ -319,12 +319,12 @@ fn root_with_a_slow_reader_every_packet_is_captured_or_counted() {
                 look(&chunk);
                 std::thread::sleep(Duration::from_millis(5));
             }
-            let now = capture.account().unwrap().total();
+            let now = capture.stats().unwrap().total();
             assert_eq!(now.seen, now.captured + now.lost + now.errors);
         }
         let accepted = sending.join().unwrap().accepted;
         drain(&mut capture, |chunk| look(&chunk));
-        let total = capture.account().unwrap().total();
+        let total = capture.stats().unwrap().total();
         assert_eq!((total.seen, total.errors), (accepted, 0));
         assert_eq!((total.captured, total.delivered), (accepted - total.lost, total.captured));
         assert!(total.lost > 0, "the reader was not slow");
@@ -350,7 +350,7 @@ fn root_what_the_pool_has_no_room_for_is_not_lost_by_stopping() {
         hold_all(&mut capture, held, 3);
 
         capture.stop().unwrap();
-        let stopped = capture.account().unwrap().total();
+        let stopped = capture.stats().unwrap().total();
         while let Some(chunk) = capture.next(Duration::ZERO).unwrap() {
             held.push(chunk);
         }
@@ -359,12 +359,12 @@ fn root_what_the_pool_has_no_room_for_is_not_lost_by_stopping() {
             chunk.packets().for_each(|packet| gaps.add(&packet));
         }
         assert_eq!((gaps.next, gaps.missing, gaps.told), (COUNT, 0, 0));
-        let total = capture.account().unwrap().total();
+        let total = capture.stats().unwrap().total();
         assert_eq!((total.seen, total.captured, total.delivered), (COUNT, COUNT, COUNT));
         // Stopping had already copied everything.
         assert_eq!((stopped.seen, stopped.captured, stopped.bytes), (COUNT, COUNT, COUNT * 60));
         held.clear();
-        let pool = capture.account().unwrap().interfaces[0].queues[0].pool;
+        let pool = capture.stats().unwrap().interfaces[0].queues[0].pool;
         assert_eq!((pool.free + pool.open, pool.held, pool.total), (3, 0, 3));
     });
 }
@@ -372,8 +372,8 @@ fn root_what_the_pool_has_no_room_for_is_not_lost_by_stopping() {
 /// Takes chunks and holds them until all of so many are held.
 fn hold_all(capture: &mut Capture, held: &mut Vec<Chunk>, chunks: u32) {
     let began = Instant::now();
-    while capture.account().unwrap().interfaces[0].queues[0].pool.held < chunks {
-        assert!(began.elapsed() < PATIENCE, "{:?}", capture.account());
+    while capture.stats().unwrap().interfaces[0].queues[0].pool.held < chunks {
+        assert!(began.elapsed() < PATIENCE, "{:?}", capture.stats());
         held.extend(capture.next(Duration::from_millis(10)).unwrap());
     }
 }

@@ -147,7 +147,7 @@ fn root_both_ports_of_a_bond_at_once_make_one_whole_file() {
         });
         wait_for(&mut capture, |account| account.total().captured + account.total().lost >= accepted);
         drain(&mut capture, |chunk| writer.write(chunk).expect("it is written"));
-        let account = capture.account().expect("an account");
+        let account = capture.stats().expect("an account");
         let total = account.total();
         writer.finish(&account).1.expect("the file is whole");
         // Where the machine is slow, not all that is generated finds room in a ring.
@@ -231,7 +231,7 @@ fn try_way(network: &Network, way: (SourceChoice, Mode)) -> Said {
         }
         capture.stop().expect("it stops");
         while capture.next(Duration::ZERO).expect("what was captured can be taken").is_some() {}
-        let total = capture.account().expect("an account").total();
+        let total = capture.stats().expect("an account").total();
         let ends = total.filtered.unwrap_or(0) + total.captured + total.lost + total.errors;
         if total.lost + total.errors > 0 || (total.filtered.is_some() && total.seen != ends) {
             return Said::Wrong(format!("{total:?}; {detail}"));
@@ -249,7 +249,7 @@ fn try_way(network: &Network, way: (SourceChoice, Mode)) -> Said {
 fn send(capture: &mut Capture, network: &Network, traffic: &Traffic, wanted: u64) -> Vec<Vec<u8>> {
     /// How long to wait for what a card has lost.
     const PATIENCE: Duration = Duration::from_secs(5);
-    let before = ended(&capture.account().expect("an account").total());
+    let before = ended(&capture.stats().expect("an account").total());
     let sender = FrameSender::new(&network.pair().tx).expect("a socket");
     sender.send_frames(&traffic.frames(0..BURST)).expect("frames are sent");
     let (mut came, mut last) = (Vec::new(), Instant::now());
@@ -261,7 +261,7 @@ fn send(capture: &mut Capture, network: &Network, traffic: &Traffic, wanted: u64
             came.extend(ours.map(|packet| (packet.timestamp, packet.data.to_vec())));
             last = Instant::now();
         }
-        let total = capture.account().expect("an account").total();
+        let total = capture.stats().expect("an account").total();
         let all = came.len() as u64 >= wanted && ended(&total) - before >= BURST;
         if all && total.delivered == total.captured || last.elapsed() > PATIENCE {
             came.sort_by_key(|&(timestamp, _)| timestamp);

@@ -85,7 +85,7 @@ fn two_namespaces_with_the_same_interface_are_one_file(source: SourceChoice) {
     }
     wait_for(&mut capture, |account| account.total().captured >= FRAMES.iter().sum());
     drain(&mut capture, |chunk| writer.write(chunk).unwrap());
-    let account = capture.account().unwrap();
+    let account = capture.stats().unwrap();
     assert_eq!(account.interfaces.iter().map(|one| one.total().captured).collect::<Vec<_>>(), FRAMES);
     writer.finish(&account).1.unwrap();
 
@@ -177,7 +177,7 @@ fn root_any_sees_what_tcpdump_does() {
     });
     wait_for(&mut capture, |account| account.total().captured >= 175);
     drain(&mut capture, |chunk| writer.write(chunk).unwrap());
-    let account = capture.account().unwrap();
+    let account = capture.stats().unwrap();
     assert_eq!((account.total().seen, account.total().captured), (175, 175), "{account:?}");
     writer.finish(&account).1.unwrap();
     wait_until(|| pcap_packets(&theirs) >= 175, || format!("tcpdump has {} packets", pcap_packets(&theirs)));
@@ -239,7 +239,7 @@ fn root_any_keeps_every_tag_of_a_frame() {
     wait_for(&mut narrow, |account| account.total().captured >= 6);
     let mut lengths = Vec::new();
     drain(&mut narrow, |chunk| lengths.extend(chunk.packets().map(|packet| packet.data.len())));
-    assert_eq!((lengths, narrow.account().unwrap().total().seen), (vec![40; 6], whole));
+    assert_eq!((lengths, narrow.stats().unwrap().total().seen), (vec![40; 6], whole));
 }
 
 /// Whole packets in a pcap file that is being written.
@@ -284,7 +284,7 @@ fn root_any_takes_a_bridged_frame_once_and_new_interfaces_by_itself() {
         let bridge_too = if stacked { Some(FRAMES) } else { None };
         assert_eq!(by_interface.get(&pair.rx.index), Some(&FRAMES), "stacked {stacked}: {by_interface:?}");
         assert_eq!(by_interface.get(&sender.index).copied(), bridge_too, "{by_interface:?}");
-        let total = capture.account().unwrap().total();
+        let total = capture.stats().unwrap().total();
         let filtered = total.filtered.expect("counted");
         assert_eq!(total.seen, total.captured + filtered, "{total:?}");
         assert_eq!(filtered >= FRAMES, !stacked, "{total:?}");
@@ -303,7 +303,7 @@ fn count_of_66(by_interface: &mut BTreeMap<u32, u64>, chunk: &Chunk) {
 fn take_of_66(capture: &mut Capture, packets: u64) -> BTreeMap<u32, u64> {
     let (began, mut by_interface) = (Instant::now(), BTreeMap::new());
     while by_interface.values().sum::<u64>() < packets {
-        assert!(began.elapsed() < PATIENCE, "{by_interface:?} {:?}", capture.account());
+        assert!(began.elapsed() < PATIENCE, "{by_interface:?} {:?}", capture.stats());
         let chunk = capture.next(Duration::from_millis(10)).expect("the capture goes on");
         chunk.iter().for_each(|chunk| count_of_66(&mut by_interface, chunk));
     }
@@ -361,7 +361,7 @@ fn an_interface_that_goes_down_comes_back(source: SourceChoice) {
     send();
     take(&mut capture, 3, |chunk| packets += chunk.len());
     assert_eq!(packets, 2, "{source:?}");
-    assert_eq!(capture.account().unwrap().interfaces[0].name, name);
+    assert_eq!(capture.stats().unwrap().interfaces[0].name, name);
 }
 
 /// Waits until both ends of the pair carry packets again: what is sent before that the kernel drops.
@@ -435,7 +435,7 @@ fn the_others_go_on_when_one_is_gone(source: SourceChoice, filters: bool) {
     };
     assert!(matches!(&error, Error::InterfaceGone { name } if name.ends_with("/rx1")), "{error:?}");
     drain(&mut capture, |_| panic!("everything was taken"));
-    let account = capture.account().unwrap();
+    let account = capture.stats().unwrap();
     let seen: Vec<_> =
         account.interfaces.iter().map(|one| (one.total().seen, one.total().captured)).collect();
     assert_eq!(seen, [(FRAMES, FRAMES), (2 * FRAMES, 2 * FRAMES)], "{source:?}");
@@ -498,6 +498,6 @@ fn a_namespace_ends_with_what_it_was_named_by(source: SourceChoice, name: &str) 
     };
     assert!(matches!(error, Error::InterfaceGone { .. }), "{error:?}");
     assert_eq!(capture.events().last().map(|event| event.change.clone()), Some(Change::Gone));
-    assert_eq!(capture.account().unwrap().total().captured, 10);
+    assert_eq!(capture.stats().unwrap().total().captured, 10);
     assert!(Namespace::find(&inside.id().to_string()).is_err());
 }

@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use weir::exchange::{Exchange, Place};
-use weir::{Account, Capture, Error, Filter, Packet, SourceChoice};
+use weir::filter_control::{FilterControl, FilterSlot};
+use weir::{Capture, CaptureStats, Error, Filter, Packet, SourceChoice};
 use weir_lab::{Generator, Network, SendReport, SequenceCheck, Traffic, Veth};
 
 use super::ctl;
@@ -128,11 +128,11 @@ fn under_load(
     generator: &mut Generator,
     frames: u64,
     mut each: impl FnMut(u32, &Packet<'_>),
-) -> Result<(Vec<Sample>, SendReport, Account), Failure> {
+) -> Result<(Vec<Sample>, SendReport, CaptureStats), Failure> {
     let filters = texts.map(Filter::new);
     let builder = Capture::builder().interface("rx0").source(source).filter(filters[0].clone());
     let mut capture = builder.open()?;
-    let (exchange, done) = (capture.exchange(), AtomicBool::new(false));
+    let (exchange, done) = (capture.filter_control(), AtomicBool::new(false));
     let (exchanges, sent) = thread::scope(|scope| {
         let changing = scope.spawn(|| change(&exchange, &filters, &done));
         let sending = scope.spawn(move || generator.send(frames));
@@ -145,7 +145,7 @@ fn under_load(
     })?;
     capture.stop()?;
     take(&mut capture, || true, &mut each)?;
-    Ok((exchanges, sent, capture.account()?))
+    Ok((exchanges, sent, capture.stats()?))
 }
 
 /// Takes packets until `ended`, and then what is left.
@@ -163,13 +163,13 @@ fn take(
     }
 }
 
-fn change(exchange: &Exchange, filters: &[Filter; 2], done: &AtomicBool) -> Result<Vec<Sample>, Error> {
+fn change(exchange: &FilterControl, filters: &[Filter; 2], done: &AtomicBool) -> Result<Vec<Sample>, Error> {
     let mut samples = Vec::new();
     while !done.load(Ordering::Relaxed) {
         let filter = &filters[(samples.len() + 1) % 2];
-        let places = exchange.places()?;
+        let places = exchange.slots()?;
         let (start, busy) = (Instant::now(), thread_time());
-        let make = |place: &Place| place.make(Some(filter));
+        let make = |place: &FilterSlot| place.make(Some(filter));
         let programs = places.iter().map(make).collect::<Result<Vec<_>, Error>>()?;
         let made = start.elapsed();
         let begun = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 use weir::Forward;
-use weir::forward::ForwardTally;
+use weir::forward::ForwardCounters;
 use weir_lab::{Checked, FrameCheck, Generator, Network, SendReport, Traffic, Veth};
 
 use super::{SIZE, pass};
@@ -42,7 +42,7 @@ struct Way {
     /// Of these, those that came behind a later one, or twice.
     backward: u64,
     /// What weir says.
-    account: ForwardTally,
+    account: ForwardCounters,
 }
 
 impl Way {
@@ -105,12 +105,12 @@ fn check(
     thread::sleep(ON_THEIR_WAY);
     forward.stop()?;
     thread::sleep(ON_THEIR_WAY);
-    let account = forward.account()?;
+    let account = forward.stats()?;
     let mut ways = Vec::new();
     for (from, _, check) in &senders {
         let Checked { packets, wrong, backward } = check.checked();
-        let way = account.ways.iter().find(|way| way.from == *from);
-        let account = way.map(weir::forward::WayAccount::total).unwrap_or_default();
+        let way = account.directions.iter().find(|way| way.from == *from);
+        let account = way.map(weir::forward::DirectionStats::total).unwrap_or_default();
         let accepted = sent.remove(0).accepted;
         ways.push(Way {
             contestant,

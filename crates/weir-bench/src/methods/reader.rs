@@ -9,7 +9,7 @@ use std::time::Duration;
 use clap::Args;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
-use weir::{Capture, Direction, Mode, SourceChoice, Tally};
+use weir::{Capture, Direction, Mode, PacketCounters, SourceChoice};
 use weir_lab::programs::inline::{Hook, Inline, Intercepted};
 use weir_sys::bpf::{Place, TcxHook, TcxLink, XdpHook, XdpLink};
 use weir_sys::link;
@@ -69,7 +69,7 @@ fn library(args: &InterceptArgs, source: SourceChoice, stop: &AtomicBool) -> Res
     style::say(format_args!("ready"));
     let mut work = Work::new(args.address);
     let account = take_all(capture, stop, |frame| work.frame(frame))?;
-    let Tally { lost, errors, .. } = account.total();
+    let PacketCounters { lost, errors, .. } = account.total();
     Ok(work.seen(lost + errors))
 }
 

@@ -66,7 +66,7 @@ fn turn(field: &Field, arriving: Option<u64>, taken: &mut Taken) -> Result<(), F
     };
     settle(&mut capture, sent.accepted)?;
     let done = threads.finish(&mut capture)?;
-    let total = capture.account()?.total();
+    let total = capture.stats()?.total();
     let longest = (total.lost > 0 && sent.refused == 0).then(|| unbroken.0.load(Relaxed));
     let seconds = sent.elapsed.as_secs_f64();
     let (arriving, handled) = (sent.accepted as f64 / seconds, handled as f64 / seconds);

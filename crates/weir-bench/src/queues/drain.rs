@@ -122,7 +122,7 @@ fn empty(field: &Field, contestant: &Contestant, chunks: u32) -> Result<Sample, 
     let threads = Threads::start(handlers, works);
     threads.wait_for(accepted)?;
     let handlers = threads.finish(&mut capture)?;
-    let total = capture.account()?.total();
+    let total = capture.stats()?.total();
     let (report, problem) = check.finish(&total, accepted);
     let problem = problem.or_else(|| {
         let wrong = total.lost > 0 || contestant.keeps_order && report.total.reordered > 0;

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use weir::{Capture, Handler, Mode, Packet, Plan, SourceChoice, Tally};
+use weir::{Capture, Handler, Mode, Packet, PacketCounters, Plan, SourceChoice};
 use weir_lab::{Generator, Network, Rate, SequenceCheck, SequenceReport, Traffic};
 
 use super::load::Load;
@@ -134,7 +134,7 @@ pub(super) fn packets_of(chunk_size: u32) -> u64 {
 /// Waits until all packets that the interface accepted have reached the capture.
 pub(crate) fn settle(capture: &mut Capture, accepted: u64) -> Result<(), Failure> {
     let began = Instant::now();
-    while capture.account()?.total().seen < accepted && began.elapsed() < PATIENCE {
+    while capture.stats()?.total().seen < accepted && began.elapsed() < PATIENCE {
         thread::sleep(Duration::from_millis(1));
     }
     Ok(())
@@ -174,9 +174,9 @@ impl Check {
     }
 
     /// What became of `accepted` frames, when all threads have ended; and what is wrong with that or with the account.
-    pub(crate) fn finish(self, total: &Tally, accepted: u64) -> (SequenceReport, Option<String>) {
+    pub(crate) fn finish(self, total: &PacketCounters, accepted: u64) -> (SequenceReport, Option<String>) {
         let report = self.report();
-        let Tally { seen, captured, lost, errors, delivered, .. } = *total;
+        let PacketCounters { seen, captured, lost, errors, delivered, .. } = *total;
         let found = report.total;
         let closes = seen == accepted && seen == captured + lost && errors == 0 && captured == delivered;
         let whole = found.received == delivered && found.duplicated + report.corrupt == 0;

@@ -78,7 +78,7 @@ fn turn(field: &Field, size: u32) -> Result<([f64; 2], Option<String>), Failure>
         while home.next(Duration::ZERO)?.is_some() {}
     }
     capture.stop()?;
-    let account = capture.account()?;
+    let account = capture.stats()?;
     let (total, chunks) = (account.total(), account.interfaces[0].queues[0].offloaded);
     let expected = u64::from(FILLS * (TIMED + 1));
     let right = whole && chunks == expected && total.delivered == accepted;

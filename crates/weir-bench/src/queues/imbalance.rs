@@ -115,7 +115,7 @@ fn turn(field: &Field, plan: &Plan, rate: f64, duration: Duration) -> Result<Sam
     let after = field.processors().map(stolen);
     settle(&mut capture, sent.accepted)?;
     threads.finish(&mut capture)?;
-    let account = capture.account()?;
+    let account = capture.stats()?;
     let (total, queue) = (account.total(), account.interfaces[0].queues[0]);
     let (report, problem) = check.finish(&total, sent.accepted);
     let part = |seconds: f64| seconds / sent.elapsed.as_secs_f64();

@@ -61,7 +61,7 @@ fn turn(field: &Field, order: Order) -> Result<(f64, Option<String>), Failure> {
         times.push((thread_time() - before).as_secs_f64() * 1e9 / packets as f64);
     }
     capture.stop()?;
-    let account = capture.account()?;
+    let account = capture.stats()?;
     let (total, offloaded) = (account.total(), account.interfaces[0].queues[0].offloaded);
     let right = total.delivered == accepted && offloaded > 0;
     let problem = (!right).then(|| format!("{accepted} accepted, {offloaded} chunks taken over, {total:?}"));

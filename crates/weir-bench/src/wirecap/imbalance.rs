@@ -236,7 +236,7 @@ impl Imbalance {
         let sent = sent?;
         settle(&mut capture, sent.accepted)?;
         threads.finish(&mut capture)?;
-        let account = capture.account()?;
+        let account = capture.stats()?;
         let total = account.total();
         let (_, problem) = check.finish(&total, sent.accepted);
         let queues = account.interfaces.iter().flat_map(|interface| &interface.queues);

@@ -51,7 +51,7 @@ static __always_inline bool meet(struct xdp_md *ctx, struct record *record)
 {
 	if (queues_of == 0 || is_ours(ctx, queues_of))
 		return find(record, place_of_queue(ctx));
-	beside(FOREIGN);
+	beside(OTHER_INTERFACE);
 	return false;
 }
 

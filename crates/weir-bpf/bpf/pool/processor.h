@@ -15,13 +15,13 @@ struct {
 	__uint(max_entries, 1);
 } processors SEC(".maps");
 
-/* Returns this processor's writer. If the processor came up later, counts the packet as APART and returns NO_WRITER. */
+/* Returns this processor's writer. If the processor came up later, counts the packet as LATE_CPU and returns NO_WRITER. */
 static __always_inline __u32 this_processor(void)
 {
 	__u32 processor = bpf_get_smp_processor_id();
 	__u32 *writer = bpf_map_lookup_elem(&processors, &processor);
 	if (likely(writer && *writer != NO_WRITER))
 		return *writer;
-	beside(APART);
+	beside(LATE_CPU);
 	return NO_WRITER;
 }

@@ -11,11 +11,11 @@ pub struct Strays {
     /// Packets on a receive queue that has no pool.
     pub no_queue: u64,
     /// Packets from another interface, to which the driver has handed the program on.
-    pub foreign: u64,
+    pub other_interface: u64,
     /// Packets on a processor that came up later and has no queue.
-    pub apart: u64,
+    pub late_cpu: u64,
     /// Packets whose driver could not tell whether it stripped a VLAN tag. They are also in a queue's counters.
-    pub untold: u64,
+    pub tag_unknown: u64,
 }
 
 impl Strays {
@@ -28,15 +28,15 @@ impl Strays {
         };
         Self {
             no_queue: packets(stray::NO_QUEUE),
-            foreign: packets(stray::FOREIGN),
-            apart: packets(stray::APART),
-            untold: packets(stray::UNTOLD),
+            other_interface: packets(stray::OTHER_INTERFACE),
+            late_cpu: packets(stray::LATE_CPU),
+            tag_unknown: packets(stray::TAG_UNKNOWN),
         }
     }
 
     /// Returns the number of packets that are in no queue's counters.
     pub fn nobodys(&self) -> u64 {
-        self.no_queue + self.foreign + self.apart
+        self.no_queue + self.other_interface + self.late_cpu
     }
 }
 
@@ -46,9 +46,9 @@ impl std::ops::Add for Strays {
     fn add(self, other: Self) -> Self {
         Self {
             no_queue: self.no_queue + other.no_queue,
-            foreign: self.foreign + other.foreign,
-            apart: self.apart + other.apart,
-            untold: self.untold + other.untold,
+            other_interface: self.other_interface + other.other_interface,
+            late_cpu: self.late_cpu + other.late_cpu,
+            tag_unknown: self.tag_unknown + other.tag_unknown,
         }
     }
 }

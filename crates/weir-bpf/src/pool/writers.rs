@@ -8,7 +8,7 @@ use weir_sys::cpu::Processors;
 pub enum Writers {
     /// The receive queues of an interface, or those [`Chosen`].
     Queues(Driven),
-    /// These processors, in order. Packets on others are counted as [`Strays::apart`](crate::Strays::apart).
+    /// These processors, in order. Packets on others are counted as [`Strays::late_cpu`](crate::Strays::late_cpu).
     Processors(Processors),
 }
 

@@ -13,7 +13,7 @@ use weir_bpf::pool::{PoolMaps, PoolOptions, Stamp};
 use weir_bpf::writers::{Driven, Writers};
 use weir_bpf::{tc, xdp};
 use weir_filter::graph::{Graph, TermId, Width};
-use weir_ring::{Counters, Doorbell, Pool, Reader, Shape, SharedMaps};
+use weir_ring::{Consumer, Counters, Doorbell, Pool, Shape, SharedMaps};
 use weir_sys::bpf::map::{Map, MapKind};
 use weir_sys::cpu::Processors;
 use weir_sys::testrun;
@@ -48,7 +48,7 @@ struct Writer {
     hook: Hook,
     xdp: Option<xdp::Program>,
     tc: Option<tc::Programs>,
-    readers: Vec<Reader>,
+    consumers: Vec<Consumer>,
     maps: PoolMaps,
 }
 
@@ -130,8 +130,8 @@ impl Writer {
             queues: maps.queues(),
             orders: maps.orders(),
         };
-        let readers = Pool::shared(shape, &shared).unwrap();
-        Self { hook, xdp: ours, tc: theirs, readers, maps }
+        let consumers = Pool::shared(shape, &shared).unwrap();
+        Self { hook, xdp: ours, tc: theirs, consumers, maps }
     }
 
     fn tc(&self) -> BorrowedFd<'_> {
@@ -149,8 +149,8 @@ impl Writer {
     /// All records that were written since the last time.
     fn take(&mut self) -> Vec<Record> {
         let mut records = Vec::new();
-        for reader in &mut self.readers {
-            while let Some(part) = reader.take().unwrap() {
+        for consumer in &mut self.consumers {
+            while let Some(part) = consumer.take().unwrap() {
                 let before = records.len();
                 parse(part.as_ref(), &mut records);
                 assert_eq!(records.len() - before, part.records() as usize);
@@ -161,8 +161,8 @@ impl Writer {
 
     fn counters(&self) -> Counters {
         let mut sum = Counters::default();
-        for reader in &self.readers {
-            let counters = reader.gauge().counters();
+        for consumer in &self.consumers {
+            let counters = consumer.gauge().counters();
             sum.seen += counters.seen;
             sum.captured += counters.captured;
             sum.bytes += counters.bytes;
@@ -354,8 +354,8 @@ fn records_have_the_time_at_which_they_were_written() {
     const LATER: u64 = 0x1234_5678_9abc;
     for hook in [Hook::Xdp { fragments: false }, Hook::Ingress { segments: false }] {
         let mut writer = Writer::load(hook, Settings { stamp: Stamp::Packet, ..PLAIN });
-        for reader in &writer.readers {
-            reader.gauge().set_clock_offset(i64::try_from(LATER).expect("it fits"));
+        for consumer in &writer.consumers {
+            consumer.gauge().set_clock_offset(i64::try_from(LATER).expect("it fits"));
         }
         let mut before = now();
         for _ in 0..100 {
@@ -407,17 +407,17 @@ fn the_doorbell_rings_once_when_as_much_is_written_as_was_asked_for() {
         doorbell.quiet();
         rung
     };
-    let [reader] = &writer.readers[..] else { panic!("XDP has one queue") };
-    reader.wake_never();
+    let [consumer] = &writer.consumers[..] else { panic!("XDP has one queue") };
+    consumer.wake_never();
     assert!(!rings_after_one());
     // With one of 92 bytes before.
-    reader.wake_after(92 * 3);
+    consumer.wake_after(92 * 3);
     assert_eq!([(); 4].map(|()| rings_after_one()), [false, true, false, false]);
-    reader.wake_after(92 * 6 + 1);
+    consumer.wake_after(92 * 6 + 1);
     assert_eq!([(); 4].map(|()| rings_after_one()), [false, true, false, false]);
-    reader.wake_after(0);
+    consumer.wake_after(0);
     assert_eq!([(); 2].map(|()| rings_after_one()), [true, false]);
-    reader.wake_never();
+    consumer.wake_never();
     assert!(!rings_after_one());
 }
 

@@ -18,7 +18,7 @@ use weir_bpf::writers::{Driven, Writers};
 use weir_bpf::{tc, xdp};
 use weir_judge::share;
 use weir_packet::{Flow, Layer, Walk, link_type};
-use weir_ring::{Gauge, Pool, Reader, Shape, SharedMaps};
+use weir_ring::{Consumer, Gauge, Pool, Shape, SharedMaps};
 use weir_sys::bpf::map::{Map, MapKind};
 use weir_sys::cpu::Processors;
 use weir_sys::testrun;
@@ -133,8 +133,8 @@ impl Steered {
             queues: maps.queues(),
             orders: maps.orders(),
         };
-        let readers = Pool::shared(shape, &shared).unwrap();
-        Self { program, gauges: readers.iter().map(Reader::gauge).collect(), targets, _maps: maps }
+        let consumers = Pool::shared(shape, &shared).unwrap();
+        Self { program, gauges: consumers.iter().map(Consumer::gauge).collect(), targets, _maps: maps }
     }
 
     /// The target of a frame. It must have one, and end in a counter there.

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use rustix::fs::FileType;
 use weir::writer::Writer;
-use weir::{Account, Builder, Capture, Chunk, FileInterface, Interface, PoolFill};
+use weir::{Builder, Capture, CaptureStats, Chunk, FileInterface, Interface, PoolFill};
 use weir_render::{Column, json};
 use weir_service::confine::Confinement;
 use weir_service::control::{Change, Marks, What};
@@ -163,7 +163,7 @@ impl Policy for Run<'_> {
     type Error = Failure;
 
     fn account(&mut self) -> Result<Summary, Failure> {
-        let account = self.capture.account()?;
+        let account = self.capture.stats()?;
         let statistics = self.statistics()?;
         Ok(self.summary(&account, statistics))
     }
@@ -178,7 +178,7 @@ impl Policy for Run<'_> {
 
     /// Writes everything captured so far to the file.
     fn flush(&mut self, until: &Until) -> Result<(), Failure> {
-        let captured = self.capture.account()?.total().captured;
+        let captured = self.capture.stats()?.total().captured;
         self.capture.hurry();
         while self.handled < captured && until.reached(Instant::now()).is_none() {
             let Some(chunk) = self.capture.next(LONGEST_FLUSH)? else { break };
@@ -228,7 +228,7 @@ impl Policy for Run<'_> {
         let Some(writer) = &mut self.writer else { return Ok(None) };
         if writer.is_due() {
             // Starts the next file, whose time has come.
-            writer.tick(&self.capture.account()?)?;
+            writer.tick(&self.capture.stats()?)?;
         }
         Ok(match writer {
             writer if writer.is_complete() => Some(Stop::Files),
@@ -266,9 +266,9 @@ impl Policy for Run<'_> {
         let drained = self.drain().and_then(|()| self.finish_backlog()).and_then(|()| self.mark_unsorted());
         let changes = changes();
         let drained = drained.and_then(|()| self.mark_changes(changes, |marks, _| marks.last()));
-        let (account, counted) = match self.capture.account() {
+        let (account, counted) = match self.capture.stats() {
             Ok(account) => (account, Ok(())),
-            Err(error) => (Account::default(), Err(error.into())),
+            Err(error) => (CaptureStats::default(), Err(error.into())),
         };
         let (statistics, read) = match self.statistics() {
             // The end switches none off.
@@ -344,7 +344,7 @@ impl Run<'_> {
             return Ok(false);
         }
         let is_half_full = |fill: PoolFill| fill.ready + fill.held >= fill.total / 2;
-        let account = self.capture.account()?;
+        let account = self.capture.stats()?;
         let mut queues = account.interfaces.iter().flat_map(|interface| &interface.queues);
         Ok(!queues.any(|queue| is_half_full(queue.pool)) && !printer.wait_for_room(longest.min(ROOM_PERIOD)))
     }
@@ -376,7 +376,7 @@ impl Run<'_> {
         }
         let Some(writer) = &mut self.writer else { return Ok(()) };
         if file_ends {
-            writer.note(&self.capture.account()?);
+            writer.note(&self.capture.stats()?);
         }
         Ok(self.backlog.write(writer, chunk)?)
     }
@@ -385,12 +385,12 @@ impl Run<'_> {
     fn mark_changes(
         &mut self,
         changes: Vec<Change>,
-        due: impl Fn(&mut Marks, &Account) -> Option<Change>,
+        due: impl Fn(&mut Marks, &CaptureStats) -> Option<Change>,
     ) -> Result<(), Failure> {
         if changes.is_empty() && self.marks.is_empty() {
             return Ok(());
         }
-        let account = self.capture.account()?;
+        let account = self.capture.stats()?;
         for change in changes {
             if !self.args.is_quiet() {
                 self.live.iter().for_each(Live::clear);
@@ -447,7 +447,7 @@ impl Run<'_> {
 
     fn redraw(&mut self) -> Result<(), Failure> {
         if let Some(live) = &mut self.live {
-            let account = self.capture.account()?;
+            let account = self.capture.stats()?;
             live.draw(&account, self.writer.as_ref().map(Writer::written).as_ref());
         }
         Ok(())
@@ -458,7 +458,7 @@ impl Run<'_> {
         if self.waits_for_reader() {
             return Ok(());
         }
-        let account = self.capture.account()?;
+        let account = self.capture.stats()?;
         let total = account.total();
         let now = total.lost + total.errors + self.lost_on_disk();
         if now > self.lost
@@ -478,7 +478,7 @@ impl Run<'_> {
         if let Some(writer) = &mut self.writer
             && let Some(unsorted) = self.capture.unsorted()
         {
-            writer.said(&self.capture.account()?, unsorted.last, &unsorted::mark(unsorted))?;
+            writer.said(&self.capture.stats()?, unsorted.last, &unsorted::mark(unsorted))?;
         }
         Ok(())
     }
@@ -488,7 +488,7 @@ impl Run<'_> {
         if !self.waits_for_reader()
             && let Some(writer) = &mut self.writer
         {
-            writer.statistics(&self.capture.account()?)?;
+            writer.statistics(&self.capture.stats()?)?;
         }
         Ok(())
     }
@@ -499,7 +499,7 @@ impl Run<'_> {
         Ok(all.collect::<Result<_, _>>()?)
     }
 
-    fn summary(&self, account: &Account, statistics: Vec<StatisticsSummary>) -> Summary {
+    fn summary(&self, account: &CaptureStats, statistics: Vec<StatisticsSummary>) -> Summary {
         let written = self.writer.as_ref().map(Writer::written);
         let mut summary = report::summary(&self.interfaces, account, written.as_ref());
         summary.statistics = statistics;

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 use std::time::Duration;
 
 use serde::Serialize;
-use weir::{Account, Tally};
+use weir::{CaptureStats, PacketCounters};
 
 use super::CountArgs;
 use crate::live::rate;
@@ -48,14 +48,14 @@ struct QueueGrowth {
 }
 
 impl Growth {
-    fn between(before: &Tally, now: &Tally, seconds: f64) -> Self {
-        let since = |value: fn(&Tally) -> u64| value(now).saturating_sub(value(before));
+    fn between(before: &PacketCounters, now: &PacketCounters, seconds: f64) -> Self {
+        let since = |value: fn(&PacketCounters) -> u64| value(now).saturating_sub(value(before));
         Self {
-            packets: since(|tally| tally.captured),
-            bytes: since(|tally| tally.bytes),
+            packets: since(|counters| counters.captured),
+            bytes: since(|counters| counters.bytes),
             packets_per_second: rate(before.captured, now.captured, seconds),
             bits_per_second: rate(before.bytes, now.bytes, seconds) * 8.0,
-            lost: since(|tally| tally.lost + tally.errors),
+            lost: since(|counters| counters.lost + counters.errors),
         }
     }
 }
@@ -63,7 +63,7 @@ impl Growth {
 /// Prints intervals. It remembers the last counters, from which the growth is computed.
 pub(super) struct Lines<'a> {
     args: &'a CountArgs,
-    last: Option<Account>,
+    last: Option<CaptureStats>,
     headed: bool,
 }
 
@@ -72,7 +72,7 @@ impl<'a> Lines<'a> {
         Self { args, last: None, headed: false }
     }
 
-    pub(super) fn print(&mut self, account: &Account) -> io::Result<()> {
+    pub(super) fn print(&mut self, account: &CaptureStats) -> io::Result<()> {
         let interval = self.interval(account);
         self.last = Some(account.clone());
         let mut stdout = out::stdout();
@@ -89,20 +89,20 @@ impl<'a> Lines<'a> {
         stdout.flush()
     }
 
-    fn interval(&self, account: &Account) -> Interval {
+    fn interval(&self, account: &CaptureStats) -> Interval {
         let then = self.last.as_ref().map_or(Duration::ZERO, |last| last.elapsed);
         let seconds = account.elapsed.saturating_sub(then).as_secs_f64();
-        let before = self.last.as_ref().map(Account::total).unwrap_or_default();
+        let before = self.last.as_ref().map(CaptureStats::total).unwrap_or_default();
         let mut queues = Vec::new();
         for (position, interface) in account.interfaces.iter().enumerate() {
             let last = self.last.as_ref().and_then(|last| last.interfaces.get(position));
             for queue in &interface.queues {
                 let last = last.and_then(|last| last.queues.iter().find(|last| last.queue == queue.queue));
-                let before = last.map(|last| last.tally).unwrap_or_default();
+                let before = last.map(|last| last.counters).unwrap_or_default();
                 queues.push(QueueGrowth {
                     interface: interface.name.clone(),
                     queue: queue.queue,
-                    growth: Growth::between(&before, &queue.tally, seconds),
+                    growth: Growth::between(&before, &queue.counters, seconds),
                     ready: queue.pool.ready,
                 });
             }
@@ -131,7 +131,7 @@ impl<'a> Lines<'a> {
     }
 }
 
-fn nic_lost(account: &Account) -> u64 {
+fn nic_lost(account: &CaptureStats) -> u64 {
     account
         .interfaces
         .iter()

@@ -87,7 +87,7 @@ impl Policy for Run<'_> {
     type Error = Failure;
 
     fn account(&mut self) -> Result<Summary, Failure> {
-        Ok(report::summary(&self.interfaces, &self.capture.account()?, None))
+        Ok(report::summary(&self.interfaces, &self.capture.stats()?, None))
     }
 
     fn report(&mut self) -> Result<(), Failure> {
@@ -119,7 +119,7 @@ impl Policy for Run<'_> {
         // Lines follow the schedule, so that they do not drift; missed ones are skipped.
         let interval = self.args.interval;
         self.next = if now < self.next + interval { self.next + interval } else { now + interval };
-        match self.lines.print(&self.capture.account()?) {
+        match self.lines.print(&self.capture.stats()?) {
             Ok(()) => Ok(None),
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(Some(Stop::Pipe)),
             Err(error) => Err(failure::unprinted(&error)),
@@ -144,7 +144,7 @@ impl Policy for Run<'_> {
     ) -> Result<(), Failure> {
         let (others, drained) = self.drain();
         interfaces::tell_events(&mut self.capture, None);
-        let account = match self.capture.account() {
+        let account = match self.capture.stats() {
             Ok(account) => account,
             Err(error) => return failure::ended(end, [drained, Err(error.into())]).map(|_| ()),
         };

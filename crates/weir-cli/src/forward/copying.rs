@@ -134,8 +134,8 @@ fn write(
     }
     // Reads to the end so that the totals add up: packets from here on count as errors.
     let stopped = drain(&mut capture, stop);
-    let account = capture.account();
-    let total = account.as_ref().map(weir::Account::total).unwrap_or_default();
+    let account = capture.stats();
+    let total = account.as_ref().map(weir::CaptureStats::total).unwrap_or_default();
     let closed = account.map_err(Failure::from).and_then(|account| Ok(writer.close(&account)?));
     for warning in writer.warnings() {
         style::say(format_args!("weir: {warning}"));

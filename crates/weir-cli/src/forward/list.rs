@@ -65,7 +65,7 @@ fn in_words(forwards: &[One]) -> String {
 
 impl One {
     fn of(pinned: &Pinned) -> Result<Self, Failure> {
-        let ([from, to], total) = (pinned.ends().map(str::to_owned), pinned.account()?.total());
+        let ([from, to], total) = (pinned.endpoints().map(str::to_owned), pinned.stats()?.total());
         Ok(Self {
             from,
             to,

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use weir::forward::ForwardAccount;
+use weir::forward::ForwardStats;
 
 use super::rates;
 use crate::style::{self, Paint};
@@ -15,17 +15,17 @@ pub(super) const PERIOD: Duration = Duration::from_millis(500);
 #[derive(Debug)]
 pub(super) struct Live {
     paint: Paint,
-    last: ForwardAccount,
+    last: ForwardStats,
 }
 
 impl Live {
     /// Returns a live line if standard error is a terminal that can redraw one.
     pub(super) fn on_terminal() -> Option<Self> {
-        style::terminal().then(|| Self { paint: style::stderr(), last: ForwardAccount::default() })
+        style::terminal().then(|| Self { paint: style::stderr(), last: ForwardStats::default() })
     }
 
     /// Redraws the line, unless the shell is using the terminal for something else.
-    pub(super) fn draw(&mut self, account: &ForwardAccount) {
+    pub(super) fn draw(&mut self, account: &ForwardStats) {
         let line = self.line(account);
         self.last = account.clone();
         // A line that wraps could not be redrawn.
@@ -41,7 +41,7 @@ impl Live {
         }
     }
 
-    fn line(&self, account: &ForwardAccount) -> String {
+    fn line(&self, account: &ForwardStats) -> String {
         let (packets, bits) = rates(&self.last, account);
         let total = account.total();
         let lost = format!("{} lost", units::grouped(total.lost()));
@@ -61,22 +61,28 @@ const WIDEST: usize = 110;
 
 #[cfg(test)]
 mod tests {
-    use weir::forward::{ForwardQueue, ForwardTally, WayAccount};
+    use weir::forward::{DirectionStats, ForwardCounters, ForwardQueue};
 
     use super::*;
 
-    fn account(seconds: u64, forwarded: u64, no_room: u64) -> ForwardAccount {
-        let tally = ForwardTally {
+    fn account(seconds: u64, forwarded: u64, no_room: u64) -> ForwardStats {
+        let counters = ForwardCounters {
             seen: forwarded + no_room,
             forwarded,
             no_room,
             bytes: forwarded.saturating_mul(60),
-            ..ForwardTally::default()
+            ..ForwardCounters::default()
         };
-        let queues = vec![ForwardQueue { queue: 0, tally }];
-        let way =
-            WayAccount { from: "a".into(), to: "b".into(), queues, untold_tags: 0, nic: None, sender: None };
-        ForwardAccount { elapsed: Duration::from_secs(seconds), ways: vec![way] }
+        let queues = vec![ForwardQueue { queue: 0, counters }];
+        let way = DirectionStats {
+            from: "a".into(),
+            to: "b".into(),
+            queues,
+            tag_unknown: 0,
+            nic: None,
+            sender: None,
+        };
+        ForwardStats { elapsed: Duration::from_secs(seconds), directions: vec![way] }
     }
 
     #[test]

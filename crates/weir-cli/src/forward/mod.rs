@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use clap::{Args, ValueEnum};
 use weir::Forward;
-use weir::forward::{ForwardAccount, ForwardBuilder, OnExit, Pinned};
+use weir::forward::{ForwardBuilder, ForwardStats, OnExit, Pinned};
 use weir::internal::command;
 use weir_render::json;
 use weir_service::Stop;
@@ -226,7 +226,7 @@ pub(crate) fn run(args: &ForwardArgs) -> Result<(), Failure> {
     style::print(&crate::report::service(&opened, args.quiet, args.verbose));
     let live = if args.quiet { None } else { Live::on_terminal() };
     let redraw = live.is_some().then(Instant::now);
-    let filter = forward.ways().into_iter().find_map(|way| way.filter);
+    let filter = forward.directions().into_iter().find_map(|way| way.filter);
     let confinement = opened.confinement().cloned();
     let run = Run { args, forward, copying, confinement, live, redraw, filter };
     opened.serve(run)?.run()
@@ -270,8 +270,8 @@ impl Policy for Run<'_> {
     type Error = Failure;
 
     fn account(&mut self) -> Result<Summary, Failure> {
-        let account = self.forward.account()?;
-        let mut summary = Summary::new(&self.forward.ways(), &account, self.forward.pinned());
+        let account = self.forward.stats()?;
+        let mut summary = Summary::new(&self.forward.directions(), &account, self.forward.pinned());
         summary.confinement.clone_from(&self.confinement);
         summary.set_filter(self.filter.as_ref());
         Ok(summary)
@@ -302,7 +302,7 @@ impl Policy for Run<'_> {
             && now >= time
         {
             self.redraw = Some(now + live::PERIOD);
-            live.draw(&self.forward.account()?);
+            live.draw(&self.forward.stats()?);
         }
         Ok(None)
     }
@@ -356,7 +356,7 @@ fn print_json(args: &ForwardArgs, summary: &Summary) -> Result<(), Failure> {
 }
 
 /// Returns the packets and bits forwarded per second.
-fn rates(before: &ForwardAccount, now: &ForwardAccount) -> (f64, f64) {
+fn rates(before: &ForwardStats, now: &ForwardStats) -> (f64, f64) {
     let seconds = now.elapsed.saturating_sub(before.elapsed).as_secs_f64();
     let (then, total) = (before.total(), now.total());
     let bits = crate::live::rate(then.bytes, total.bytes, seconds) * 8.0;

@@ -14,7 +14,7 @@ use crate::units;
 /// Returns a line for each direction, with possible problems and how it ends.
 pub(super) fn opened(forward: &Forward, (from, to): (&str, &str), paint: Paint) -> String {
     let mut text = String::new();
-    for way in forward.ways() {
+    for way in forward.directions() {
         let name = paint.bold(format!("{} -> {}", way.from, way.to));
         let _infallible = writeln!(text, "{name}: {}", way.detail);
         if let Some(filter) = way.filter {
@@ -51,13 +51,13 @@ type Column = (&'static str, fn(&Counters) -> u64, bool);
 
 /// In the order in which a packet passes the stages.
 const COLUMNS: [Column; 9] = [
-    ("seen", |counters| counters.tally.seen, true),
-    ("filtered", |counters| counters.tally.filtered, false),
-    ("forwarded", |counters| counters.tally.forwarded, true),
-    ("no room", |counters| counters.tally.no_room, false),
-    ("too long", |counters| counters.tally.too_long, false),
-    ("unable", |counters| counters.tally.unable, false),
-    ("errors", |counters| counters.tally.errors, false),
+    ("seen", |counters| counters.packets.seen, true),
+    ("filtered", |counters| counters.packets.filtered, false),
+    ("forwarded", |counters| counters.packets.forwarded, true),
+    ("no room", |counters| counters.packets.no_room, false),
+    ("too long", |counters| counters.packets.too_long, false),
+    ("unable", |counters| counters.packets.unable, false),
+    ("errors", |counters| counters.packets.errors, false),
     ("vanished", |counters| counters.vanished, false),
     ("lost", |counters| counters.lost, true),
 ];
@@ -77,7 +77,7 @@ pub(super) fn loss(summary: &Summary) -> Option<String> {
 fn lost(summary: &Summary) -> Option<String> {
     let (counters, nic) = (summary.counters, summary.nic_lost());
     let lost = counters.lost + nic;
-    (lost > 0).then(|| some_lost(lost, counters.tally.forwarded + lost, "packet"))
+    (lost > 0).then(|| some_lost(lost, counters.packets.forwarded + lost, "packet"))
 }
 
 /// Returns the number of packets lost at each stage.
@@ -88,33 +88,33 @@ fn stages(summary: &Summary) -> String {
 /// Returns the table, with a line for each queue that saw packets, followed by losses and their causes.
 pub(super) fn account(summary: &Summary, paint: Paint) -> String {
     let mut text = format!("\n{}", table(summary, paint));
-    let (tally, nic) = (summary.counters.tally, summary.nic_lost());
+    let (counters, nic) = (summary.counters.packets, summary.nic_lost());
     let verdict = lost(summary).map_or_else(|| paint.green("Nothing lost"), |lost| paint.red(lost));
     let _infallible = writeln!(text, "{verdict} ({})", stages(summary));
-    let untold: u64 = summary.ways.iter().map(|way| way.untold_tags).sum();
+    let untold: u64 = summary.ways.iter().map(|way| way.tag_unknown).sum();
     let of = |concerned: fn(&WaySummary) -> bool| {
         summary.ways.iter().filter(move |way| concerned(way)).map(|way| way.from.as_str())
     };
     let more = advice::ethtool("G", of(|way| way.nic_lost() > 0), "rx N");
-    let told = advice::untold_tags(untold, of(|way| way.untold_tags > 0));
+    let told = advice::tag_unknown(untold, of(|way| way.tag_unknown > 0));
     let short = format!("NIC: the card or its driver ran out of receive buffers; to add more: {more}");
     let reasons = [
         (untold, &*told),
         (nic, &*short),
         (
-            tally.no_room,
+            counters.no_room,
             "no room: the sending driver's queue was full; it is slower than the arriving traffic",
         ),
-        (tally.too_long, "too long: longer than the sending interface's MTU"),
+        (counters.too_long, "too long: longer than the sending interface's MTU"),
         (
-            tally.unable,
+            counters.unable,
             "unable: the sending interface was down, or its driver accepted no redirected packets",
         ),
         (
             summary.counters.vanished,
             "vanished: dropped by the kernel without a report, or by a handler that ended early",
         ),
-        (tally.errors, "errors: the sending interface was gone, or a VLAN tag could not be restored"),
+        (counters.errors, "errors: the sending interface was gone, or a VLAN tag could not be restored"),
     ];
     for (_, reason) in reasons.iter().filter(|(packets, _)| *packets > 0) {
         let _infallible = writeln!(text, "  {reason}");
@@ -138,13 +138,13 @@ fn table(summary: &Summary, paint: Paint) -> String {
         COLUMNS.iter().filter(|(_, value, always)| *always || value(&summary.counters) > 0).collect();
     let row = |name: String, queue: String, counters: &Counters| {
         let numbers = columns.iter().map(|(_, value, _)| units::grouped(value(counters)));
-        let bytes = units::bytes(counters.tally.bytes);
+        let bytes = units::bytes(counters.packets.bytes);
         [name, queue].into_iter().chain(numbers).chain([bytes]).collect::<Vec<String>>()
     };
     let titles = columns.iter().map(|(title, ..)| (*title).to_owned());
     let head = ["way", "queue"].map(str::to_owned).into_iter().chain(titles).chain(["bytes".to_owned()]);
     let mut rows = vec![head.collect::<Vec<String>>()];
-    for queue in summary.queues.iter().filter(|queue| queue.counters.tally.seen > 0) {
+    for queue in summary.queues.iter().filter(|queue| queue.counters.packets.seen > 0) {
         rows.push(row(format!("{} -> {}", queue.from, queue.to), queue.queue.to_string(), &queue.counters));
     }
     rows.push(row("total".to_owned(), String::new(), &summary.counters));
@@ -169,14 +169,14 @@ fn table(summary: &Summary, paint: Paint) -> String {
 #[cfg(test)]
 mod tests {
     use weir::NicCounters;
-    use weir::forward::{ForwardAccount, ForwardQueue, ForwardTally, WayAccount};
+    use weir::forward::{DirectionStats, ForwardCounters, ForwardQueue, ForwardStats};
     use weir_service::Stop;
 
     use super::*;
 
     #[test]
     fn each_loss_is_told_with_its_reason() {
-        let tally = ForwardTally {
+        let counters = ForwardCounters {
             seen: 1_000_010,
             filtered: 4,
             forwarded: 1_000_000,
@@ -184,12 +184,13 @@ mod tests {
             too_long: 2,
             bytes: 60_000_000,
             errors: 1,
-            ..ForwardTally::default()
+            ..ForwardCounters::default()
         };
         let nic = Some(NicCounters { missed: 5, fifo_errors: 2, dropped: 9 });
-        let queues = vec![ForwardQueue { queue: 0, tally }, ForwardQueue::default()];
-        let way = WayAccount { from: "a".into(), to: "b".into(), queues, untold_tags: 3, nic, sender: None };
-        let account = ForwardAccount { ways: vec![way], ..ForwardAccount::default() };
+        let queues = vec![ForwardQueue { queue: 0, counters }, ForwardQueue::default()];
+        let way =
+            DirectionStats { from: "a".into(), to: "b".into(), queues, tag_unknown: 3, nic, sender: None };
+        let account = ForwardStats { directions: vec![way], ..ForwardStats::default() };
         let text = super::account(&Summary::new(&[], &account, None), Paint::PLAIN);
         for part in [
             "way     queue       seen  filtered  forwarded  no room  too long  errors  lost",
@@ -206,11 +207,18 @@ mod tests {
 
     #[test]
     fn what_never_arrived_is_lost_once_all_has_ended() {
-        let tally = ForwardTally { seen: 100, filtered: 10, forwarded: 20, ..ForwardTally::default() };
-        let queues = vec![ForwardQueue { queue: 0, tally }];
-        let way =
-            WayAccount { from: "a".into(), to: "b".into(), queues, untold_tags: 0, nic: None, sender: None };
-        let account = ForwardAccount { ways: vec![way], ..ForwardAccount::default() };
+        let counters =
+            ForwardCounters { seen: 100, filtered: 10, forwarded: 20, ..ForwardCounters::default() };
+        let queues = vec![ForwardQueue { queue: 0, counters }];
+        let way = DirectionStats {
+            from: "a".into(),
+            to: "b".into(),
+            queues,
+            tag_unknown: 0,
+            nic: None,
+            sender: None,
+        };
+        let account = ForwardStats { directions: vec![way], ..ForwardStats::default() };
         let mut summary = Summary::new(&[], &account, None);
         assert_eq!((summary.counters.lost, summary.counters.in_flight), (0, 70));
         summary.close(Ok(Stop::Signal));

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use serde::Serialize;
 use weir::NicCounters;
-use weir::forward::{ForwardAccount, ForwardTally, SendCounters, WayInfo};
+use weir::forward::{DirectionInfo, ForwardCounters, ForwardStats, SendCounters};
 use weir_service::Stop;
 use weir_service::confine::Confinement;
 use weir_service::control::Told;
@@ -36,11 +36,11 @@ pub(super) struct Summary {
     pub(super) queues: Vec<QueueSummary>,
 }
 
-/// The counters of [`ForwardTally`] and values derived from them.
+/// The counters of [`ForwardCounters`] and values derived from them.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub(super) struct Counters {
     #[serde(flatten)]
-    pub(super) tally: ForwardTally,
+    pub(super) packets: ForwardCounters,
     /// Packets that should have been forwarded but were not: no room, too long, unable, errors, vanished.
     pub(super) lost: u64,
     /// Packets that are being handed over.
@@ -59,7 +59,7 @@ pub(super) struct WaySummary {
     #[serde(flatten)]
     counters: Counters,
     /// Packets that may have lost a VLAN tag, because the driver did not report it.
-    pub(super) untold_tags: u64,
+    pub(super) tag_unknown: u64,
     nic: Option<NicCounters>,
     sender: Option<SendCounters>,
 }
@@ -73,9 +73,9 @@ pub(super) struct QueueSummary {
     pub(super) counters: Counters,
 }
 
-impl From<ForwardTally> for Counters {
-    fn from(tally: ForwardTally) -> Self {
-        Self { tally, lost: tally.lost(), in_flight: tally.in_flight(), vanished: 0 }
+impl From<ForwardCounters> for Counters {
+    fn from(counters: ForwardCounters) -> Self {
+        Self { packets: counters, lost: counters.lost(), in_flight: counters.in_flight(), vanished: 0 }
     }
 }
 
@@ -106,11 +106,11 @@ impl WaySummary {
 
 impl Summary {
     /// Combines the account with the descriptions of the directions, in the same order if there are any.
-    pub(super) fn new(infos: &[WayInfo], account: &ForwardAccount, goes_on: Option<&Path>) -> Self {
+    pub(super) fn new(infos: &[DirectionInfo], account: &ForwardStats, goes_on: Option<&Path>) -> Self {
         let mut infos = infos.iter();
         let mut ways = Vec::new();
         let mut queues = Vec::new();
-        for way in &account.ways {
+        for way in &account.directions {
             let info = infos.next();
             ways.push(WaySummary {
                 from: way.from.clone(),
@@ -118,7 +118,7 @@ impl Summary {
                 detail: info.map(|info| info.detail.clone()).unwrap_or_default(),
                 filter: info.and_then(|info| info.filter.clone()),
                 counters: way.total().into(),
-                untold_tags: way.untold_tags,
+                tag_unknown: way.tag_unknown,
                 nic: way.nic,
                 sender: way.sender,
             });
@@ -126,7 +126,7 @@ impl Summary {
                 from: way.from.clone(),
                 to: way.to.clone(),
                 queue: queue.queue,
-                counters: queue.tally.into(),
+                counters: queue.counters.into(),
             }));
         }
         Self {

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use weir::send::Sent;
 use weir::writer::{Compression, Format, WriteError, Writer, WriterOptions};
-use weir::{Account, FileInterface, Notes, Packet};
+use weir::{CaptureStats, FileInterface, Notes, Packet};
 
 use super::frames::Frames;
 use super::plan::Plan;
@@ -65,7 +65,7 @@ fn try_write(
         })?;
         *sent += Sent { packets: 1, bytes: original_len.into() };
     }
-    writer.finish(&Account::default()).1
+    writer.finish(&CaptureStats::default()).1
 }
 
 pub(super) fn nanoseconds(time: Duration) -> u64 {

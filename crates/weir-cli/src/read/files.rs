@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use weir::reader::{self, InterfaceStatistics, Reader, Run};
 use weir::writer::{Compression, Format, WriteError, Writer, WriterOptions};
-use weir::{Account, Direction, FileInterface, Packet};
+use weir::{CaptureStats, Direction, FileInterface, Packet};
 
 use super::ends::{Cut, Ends};
 use super::input::descriptors;
@@ -245,7 +245,7 @@ impl Parts {
         self.total.cut += part.writer.cut();
         self.total.too_long += part.writer.too_long();
         self.total.too_late += part.writer.too_late();
-        let (written, result) = part.writer.finish(&Account::default());
+        let (written, result) = part.writer.finish(&CaptureStats::default());
         self.total.packets += written.packets;
         self.total.bytes += written.bytes;
         Ok(result?)

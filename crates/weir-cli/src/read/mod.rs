@@ -29,8 +29,8 @@ use std::path::{Path, PathBuf};
 use weir::reader::{ReadError, ReadReason, Section};
 use weir::writer::WriterOptions;
 use weir_render::Column;
+use weir_service::broker::Helpers;
 use weir_service::confine::{self, Needs};
-use weir_service::keeper::Helpers;
 use weir_service::resolver::Resolver;
 
 pub(crate) use self::args::ReadArgs;
@@ -75,7 +75,7 @@ pub(crate) fn run(args: &ReadArgs) -> Result<(), Failure> {
     let names = (prints && args.line.names(args.json)).then(Resolver::start).transpose()?;
     let column = if args.interfaces { Column::Always } else { Column::Never };
     let text = prints.then(|| args.line.text(args.json, args.nano, names, None, column));
-    options.keeper = helpers.as_ref().map(Helpers::keeper);
+    options.broker = helpers.as_ref().map(Helpers::broker);
     let held = args.confine.confine(|| {
         let needs = Needs::to_read(&files, args.write.as_deref().filter(|_| single.is_none()));
         let needs = if args.follow { needs.read_beside(&files[0]) } else { needs };

@@ -26,9 +26,9 @@ impl Measured for Summary {
         page.counts("weir_filter", "that match a filter.", &rows.collect::<Vec<_>>());
         self.put_keys(page);
         self.put_spread(page);
-        page.counter("weir_untold_tag_packets", "Packets that may have lost a VLAN tag.");
+        page.counter("weir_tag_unknown_packets", "Packets that may have lost a VLAN tag.");
         for one in self.each() {
-            page.count("weir_untold_tag_packets", &labels(one), one.untold_tags);
+            page.count("weir_tag_unknown_packets", &labels(one), one.tag_unknown);
         }
         page.counter("weir_lost_packets", "Received packets that the card or its driver had no room for.");
         for one in self.each() {

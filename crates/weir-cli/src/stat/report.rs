@@ -55,8 +55,8 @@ pub(super) fn account(summary: &Summary, paint: Paint) -> String {
             units::packets(whole.nic_lost())
         );
     }
-    if whole.untold_tags > 0 {
-        let told = advice::untold_tags(whole.untold_tags, summary.names(|one| one.untold_tags > 0));
+    if whole.tag_unknown > 0 {
+        let told = advice::tag_unknown(whole.tag_unknown, summary.names(|one| one.tag_unknown > 0));
         let _infallible = writeln!(text, "  {told}");
     }
     text
@@ -79,7 +79,7 @@ mod tests {
                 .zip(counted)
                 .map(|(number, &(untold, missed)): (u32, _)| {
                     let mut reading = Reading::default();
-                    reading.untold_tags = untold;
+                    reading.tag_unknown = untold;
                     reading.nic = NicCounters { missed, fifo_errors: 1, dropped: 7 };
                     let origin = Origin::file(format!("eth{number}"), String::new());
                     Counted { origin, filters: Vec::new(), reading }

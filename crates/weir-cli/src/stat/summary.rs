@@ -79,7 +79,7 @@ pub(super) struct Account {
     #[serde(flatten)]
     pub(super) rows: Rows<Row>,
     /// Packets that may have lost a VLAN tag, because the driver did not report it.
-    pub(super) untold_tags: u64,
+    pub(super) tag_unknown: u64,
     /// Received packets that the card or its driver has dropped, which nothing could count.
     nic: NicCounters,
 }
@@ -163,7 +163,7 @@ impl Account {
             origin,
             elapsed_seconds: reading.elapsed.as_secs_f64(),
             rows,
-            untold_tags: reading.untold_tags,
+            tag_unknown: reading.tag_unknown,
             nic: reading.nic,
         }
     }

@@ -133,7 +133,7 @@ fn root_packets_on_a_processor_that_came_later_are_told() {
         let numbers = ["seen", "captured", "written", "errors", "lost"].map(|field| account.number(field));
         assert_eq!(numbers, [500, 300, 300, 200, 0], "{}", account.0);
         let strays = &account.0["interfaces"][0]["strays"];
-        assert_eq!(*strays, json!({"no_queue": 0, "foreign": 0, "apart": 200}), "{}", account.0);
+        assert_eq!(*strays, json!({"no_queue": 0, "other_interface": 0, "late_cpu": 200}), "{}", account.0);
     }
 }
 

@@ -428,7 +428,7 @@ fn root_who_may_capture_may_nothing_more() {
     // gives its user none, though it puts filters in force;
     let nothing = r#"{"interface":0,"form":{"classic":[[6,0,0,0]]},"sets":[],"descriptors":0}"#;
     let put = format!(r#"{{"put":{{"filter":null,"programs":[{nothing}]}}}}"#);
-    for (ask, expected) in [(r#""places""#, r#""made_here":true"#), (&put, "only root may send programs")] {
+    for (ask, expected) in [(r#""slots""#, r#""made_here":true"#), (&put, "only root may send programs")] {
         let request = format!(r#"{{"version":{VERSION},"ask":{ask}}}"#);
         let (answer, descriptors) = as_member(&socket, NOBODY, |stream| told(&stream, &request));
         assert!(answer.contains(expected) && descriptors.is_empty(), "{answer}");

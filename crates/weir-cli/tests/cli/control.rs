@@ -352,7 +352,7 @@ fn root_who_speaks_another_version_of_the_protocol_is_told_so() {
     let (network, directory) = (network(), directory());
     let socket = path(&directory, "socket");
     let running = start(&network, &["count", "-i", "rx0", "--source", "tc", "--control", &socket]);
-    for words in [r#"{"version":1,"ask":"places"}"#, r#"{"version":4000000000,"ask":{"unheard_of":[1]}}"#] {
+    for words in [r#"{"version":1,"ask":"slots"}"#, r#"{"version":4000000000,"ask":{"unheard_of":[1]}}"#] {
         let (_, answer) = say(&socket, words);
         assert!(answer.starts_with(r#"{"refused""#) && answer.contains("protocol version"), "{answer}");
     }
@@ -434,7 +434,7 @@ fn a_member_exchanges_filters_and_is_given_nothing_else(source: &str) {
     let args =
         ["-i", "rx0", "--source", source, "--json", "--control-group", "nogroup", "--control", &socket];
     let running = start(&network, &[&["count"], &args[..]].concat());
-    let (answer, descriptors) = told_a_member(&socket, &format!(r#"{{"version":{VERSION},"ask":"places"}}"#));
+    let (answer, descriptors) = told_a_member(&socket, &format!(r#"{{"version":{VERSION},"ask":"slots"}}"#));
     assert!(answer.contains("\"made_here\":true"), "{answer}");
     assert_eq!(descriptors.len(), 0, "{answer}");
     // A program that takes nothing, under another name.
@@ -484,7 +484,7 @@ pub(crate) const NAMES: &str =
     r#"{"hosts":{},"networks":{},"ethernets":{},"services":{},"protocols":{},"sets":{}}"#;
 
 /// The version of the protocol.
-pub(crate) const VERSION: u32 = 5;
+pub(crate) const VERSION: u32 = 6;
 
 /// Works as this user of the group `nogroup`.
 pub(crate) fn as_user<T: Send>(user: u32, work: impl FnOnce() -> T + Send) -> T {
@@ -510,7 +510,7 @@ pub(crate) type Message = (String, Vec<OwnedFd>);
 /// What root is told of the places of filters, with all that it takes to build programs for them.
 pub(crate) fn places(socket: &str) -> Message {
     let stream = UnixStream::connect(socket).expect("it listens");
-    told(&stream, &format!(r#"{{"version":{VERSION},"ask":"places"}}"#))
+    told(&stream, &format!(r#"{{"version":{VERSION},"ask":"slots"}}"#))
 }
 
 /// Listens at `socket` as `user`, and tells the client that `work` runs of these places. What the client asks next.

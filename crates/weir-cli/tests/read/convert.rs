@@ -6,7 +6,7 @@ use std::process::Stdio;
 
 use weir::reader::InterfaceStatistics;
 use weir::writer::{Format, Writer, WriterOptions};
-use weir::{Account, FileInterface, Packet};
+use weir::{CaptureStats, FileInterface, Packet};
 
 use crate::support::{
     EPOCH, Guarded, Place, frames, judge, packet, packets, pcap, stderr, succeeds, weir, write,
@@ -314,7 +314,7 @@ fn a_capture_of_several_queues_comes_out_in_order() {
                 InterfaceStatistics { interface: lane % 2, received: Some(7), ..Default::default() };
             writer.interface_statistics(&statistics).expect("statistics");
         }
-        writer.finish(&Account::default()).1.expect("whole");
+        writer.finish(&CaptureStats::default()).1.expect("whole");
     }
     let fields =
         ["-T", "fields", "-e", "frame.time_epoch", "-e", "frame.interface_name", "-e", "frame.packet_flags"];

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use weir::writer::{Writer, WriterOptions};
-use weir::{Account, FileInterface, Packet};
+use weir::{CaptureStats, FileInterface, Packet};
 
 use crate::support::{EPOCH, Place, judge, packet, stderr, succeeds, weir};
 
@@ -34,7 +34,7 @@ fn file(place: &Place, name: &str, time: impl Fn(u64) -> u64) -> PathBuf {
     let mut writer =
         Writer::create(&path, &[interface("eth0"), interface("eth1")], &options).expect("a file");
     packets.iter().for_each(|packet| writer.packet(packet).expect("a packet"));
-    writer.finish(&Account::default()).1.expect("whole");
+    writer.finish(&CaptureStats::default()).1.expect("whole");
     path
 }
 

@@ -8,7 +8,7 @@ use std::process::Stdio;
 use serde_json::Value;
 use weir::reader::{ByteOrder, InterfaceStatistics, Item, Reader};
 use weir::writer::{Format, Writer, WriterOptions};
-use weir::{Account, FileInterface, Packet};
+use weir::{CaptureStats, FileInterface, Packet};
 
 use crate::files::Bytes;
 use crate::support::{
@@ -101,7 +101,7 @@ fn a_part_of_a_capture_has_no_share_of_loss() {
             ..Default::default()
         };
         writer.interface_statistics(&statistics).expect("statistics");
-        writer.finish(&Account::default()).1.expect("whole");
+        writer.finish(&CaptureStats::default()).1.expect("whole");
         succeeds(&["read", "--sort", "1s", "-f", "len >= 1", "-w"], &[&sorted, &whole]);
         for file in [&whole, &sorted] {
             assert_eq!((&object(file)["partial"], &object(file)["lost"]), (&false.into(), &10.into()));
@@ -152,7 +152,7 @@ fn a_cut_says_what_belongs_to_its_packets() {
             ..Default::default()
         };
         writer.interface_statistics(&statistics).expect("statistics");
-        writer.finish(&Account::default()).1.expect("whole");
+        writer.finish(&CaptureStats::default()).1.expect("whole");
         let of = |object: &Value, fields: &[&str]| -> Vec<Option<u64>> {
             fields.iter().map(|field| object["interfaces"][0][field].as_u64()).collect()
         };
@@ -222,7 +222,7 @@ fn told(path: &Path, seconds: u64, dropped: Option<u64>) {
         let statistics = InterfaceStatistics { received: Some(9), dropped, timestamp, ..Default::default() };
         writer.interface_statistics(&statistics).expect("statistics");
     }
-    writer.finish(&Account::default()).1.expect("whole");
+    writer.finish(&CaptureStats::default()).1.expect("whole");
 }
 
 /// Losses add up if every part of a capture knows its own; otherwise nobody knows them.
@@ -438,7 +438,7 @@ fn packets_of_any_are_told_by_the_interfaces_that_they_passed() {
     for (number, index) in (0..).zip([12, 1, 12, 13]) {
         writer.packet(&packet(EPOCH + number, &cooked(index))).expect("a packet");
     }
-    writer.finish(&Account::default()).1.expect("whole");
+    writer.finish(&CaptureStats::default()).1.expect("whole");
 
     let beneath = object(&file)["interfaces"][0]["beneath"].clone();
     let told: Vec<_> = beneath

@@ -9,7 +9,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use weir::statistics::KeyField;
 use weir::writer::{Format, Writer, WriterOptions};
-use weir::{Account, FileInterface, Packet};
+use weir::{CaptureStats, FileInterface, Packet};
 use weir_lab::{FrameSender, Network, Pair, Veth, tcp_transfer};
 
 use crate::support::{
@@ -302,7 +302,7 @@ fn nothing_in_a_file_or_its_name_is_an_order_to_the_terminal() {
         let packet = Packet { interface, comment: Some(ORDERS), ..packet(EPOCH, &frame) };
         writer.packet(&packet).expect("a packet");
     }
-    writer.finish(&Account::default()).1.expect("whole");
+    writer.finish(&CaptureStats::default()).1.expect("whole");
     pcap(&other);
     let damaged = place.path(&format!("3{ORDERS}.pcapng"));
     let bytes = fs::read(&file).expect("the file");

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 use weir::writer::{Format, Writer, WriterOptions};
-use weir::{Account, Direction, FileInterface, Notes, Packet};
+use weir::{CaptureStats, Direction, FileInterface, Notes, Packet};
 use weir_lab::{FrameSender, Network, Traffic};
 
 use crate::contract;
@@ -134,7 +134,7 @@ pub(crate) fn write_with(
     for packet in packets {
         writer.packet(packet).expect("a packet");
     }
-    writer.finish(&Account::default()).1.expect("whole");
+    writer.finish(&CaptureStats::default()).1.expect("whole");
 }
 
 /// All frames, a millisecond apart, in a pcap file as tcpdump writes it.

@@ -19,7 +19,7 @@ pub(crate) struct Dump {
     /// Tells the thread to end.
     pub(crate) quit: Arc<AtomicBool>,
     /// Wakes it.
-    pub(crate) bell: OwnedFd,
+    pub(crate) notifier: OwnedFd,
     /// Readable once it has nothing left to do.
     pub(crate) over: Arc<OwnedFd>,
 }
@@ -51,7 +51,7 @@ impl Drop for Dump {
         }
         self.quit.store(true, Ordering::Relaxed);
         // A full counter has woken it already.
-        let _ = rustix::io::write(&self.bell, &1u64.to_ne_bytes());
+        let _ = rustix::io::write(&self.notifier, &1u64.to_ne_bytes());
         drop(self.join());
     }
 }

@@ -5,7 +5,7 @@
 //!
 //! ```text
 //!   program, without rights           weir-filter
-//!     --- instructions, 8 bytes each -->  Place::make_classic
+//!     --- instructions, 8 bytes each -->  FilterSlot::make_classic
 //!     <-- descriptors, or why not ------
 //! ```
 
@@ -22,7 +22,7 @@ use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage,
     SendFlags, recv, recvmsg, send, sendmsg,
 };
-use weir::exchange::{Exchange, Form, Place, Program};
+use weir::filter_control::{CompiledFilter, CompiledForm, FilterControl, FilterSlot};
 use weir_filter::cbpf::{Instruction, Program as Classic};
 use weir_sys::fork::{Forked, hidden};
 use weir_sys::landlock::{Files, restrict};
@@ -57,12 +57,12 @@ impl Maker {
     /// # Errors
     ///
     /// This process has threads, which a fork would leave in an unknown state, or no resources.
-    pub(super) fn start(exchange: &Exchange) -> io::Result<Self> {
-        let places = exchange.places().map_err(io::Error::other)?;
-        let [place] = &places[..] else { return Err(io::Error::other("not one interface")) };
-        let interface = place.seat.interface;
-        let kept: Vec<_> = place.descriptors.iter().map(OwnedFd::as_fd).collect();
-        let process = hidden(c"weir-filter", &kept, |socket| work(place, &socket))?;
+    pub(super) fn start(filter_control: &FilterControl) -> io::Result<Self> {
+        let slots = filter_control.slots().map_err(io::Error::other)?;
+        let [slot] = &slots[..] else { return Err(io::Error::other("not one interface")) };
+        let interface = slot.target.interface;
+        let kept: Vec<_> = slot.descriptors.iter().map(OwnedFd::as_fd).collect();
+        let process = hidden(c"weir-filter", &kept, |socket| work(slot, &socket))?;
         Ok(Self { process, interface, lost: Cell::new(false) })
     }
 
@@ -71,7 +71,7 @@ impl Maker {
     /// # Errors
     ///
     /// It has not been made, and why.
-    pub(super) fn make(&self, filter: &Classic) -> Result<Program, String> {
+    pub(super) fn make(&self, filter: &Classic) -> Result<CompiledFilter, String> {
         let answer = || {
             retry_on_intr(|| send(self.process.socket(), &written(filter), SendFlags::NOSIGNAL))?;
             self.answer()
@@ -86,9 +86,9 @@ impl Maker {
         if !why.is_empty() {
             return Err(why);
         }
-        Ok(Program {
+        Ok(CompiledFilter {
             interface: self.interface,
-            form: Form::Programs,
+            form: CompiledForm::Programs,
             is_never: false,
             sets: Vec::new(),
             descriptors,
@@ -129,7 +129,7 @@ impl Maker {
 const MADE: u8 = 0;
 
 /// Makes programs until the capture ends.
-fn work(place: &Place, socket: &OwnedFd) {
+fn work(slot: &FilterSlot, socket: &OwnedFd) {
     let confined = || -> io::Result<()> {
         let rights = effective().map_err(io::Error::other)?;
         keep_only(rights & RIGHTS).map_err(io::Error::other)?;
@@ -142,9 +142,9 @@ fn work(place: &Place, socket: &OwnedFd) {
     }
     let mut bytes = vec![0; LONGEST];
     while let Ok((length @ 1.., _)) = recv(socket, &mut bytes, RecvFlags::empty()) {
-        let made = place.make_classic(&read(&bytes[..length])).map_err(|error| error.to_string());
+        let made = slot.make_classic(&read(&bytes[..length])).map_err(|error| error.to_string());
         let made = made.and_then(|program| match program.form {
-            Form::Programs => Ok(program),
+            CompiledForm::Programs => Ok(program),
             _ => Err("this takes no right".to_owned()),
         });
         let descriptors: &[OwnedFd] = made.as_ref().map_or(&[], |program| &program.descriptors);

@@ -4,11 +4,11 @@
 //! if the user asks for it. Both are read in place, without a thread of ours: a program may fork and go on in the child,
 //! and no handler of its signals runs in a thread that it does not know. Only `pcap_live_dump` has a thread.
 
-mod bell;
 mod device;
 mod engine;
 mod form;
 mod maker;
+mod notifier;
 mod open;
 mod pool;
 mod renew;
@@ -23,9 +23,9 @@ use std::time::{Duration, Instant};
 use libc::timeval;
 use rustix::net::{SendFlags, send};
 
-pub(crate) use self::bell::{Bell, ring};
 use self::device::{Device, Presence};
 use self::engine::Wish;
+pub(crate) use self::notifier::{Notifier, ring};
 use self::pool::Pool;
 use self::report::Report;
 use self::socket::Socket;
@@ -51,7 +51,7 @@ pub(crate) struct Live {
     report: Option<Report>,
     /// How long a read waits then.
     timeout: Duration,
-    bell: Bell,
+    notifier: Notifier,
     /// Whether reading never waits.
     pub(crate) nonblocking: bool,
     /// Whether the interface went down; nothing tells when it is up again or gone.
@@ -120,7 +120,7 @@ impl Live {
         polled.then(|| Instant::now() + self.timeout)
     }
 
-    /// Waits until there may be packets, or somebody rings the bell, at most until `deadline`. A signal may end it early.
+    /// Waits until there may be packets, or somebody notifies, at most until `deadline`. A signal may end it early.
     /// Only for a thread of ours: [`Self::sleep`] and [`Self::woken`] are the halves of it between which a thread of the
     /// program's waits.
     pub(crate) fn wait(&mut self, deadline: Option<Instant>) -> Result<(), String> {
@@ -132,12 +132,12 @@ impl Live {
     pub(crate) fn sleep(&self, deadline: Option<Instant>) -> Wait {
         let look = self.down.then(|| Instant::now() + WHILE_DOWN);
         let until = deadline.into_iter().chain(look).min();
-        Wait::Ready { fds: [self.packets().as_raw_fd(), self.bell.as_fd().as_raw_fd()], until }
+        Wait::Ready { fds: [self.packets().as_raw_fd(), self.notifier.as_fd().as_raw_fd()], until }
     }
 
     /// Returns an error if no packet will arrive any more, after a wait.
     pub(crate) fn woken(&mut self, woken: Woken) -> Result<(), String> {
-        self.bell.silence();
+        self.notifier.silence();
         match woken {
             Woken::Events(events) if events & !libc::POLLIN == 0 && !self.down => Ok(()),
             Woken::Events(_) => self.health(),
@@ -274,8 +274,8 @@ impl Live {
         self.packets().as_raw_fd()
     }
 
-    pub(crate) fn bell(&self) -> BorrowedFd<'_> {
-        self.bell.as_fd()
+    pub(crate) fn notifier(&self) -> BorrowedFd<'_> {
+        self.notifier.as_fd()
     }
 }
 

@@ -7,9 +7,9 @@ use weir::{ErrorKind, Mode, SourceChoice, SourceKind};
 use weir_sys::packet::{RingOptions, Traffic};
 use weir_sys::{CallError, cut_off};
 
-use super::bell::Bell;
 use super::device::Device;
 use super::engine::Wish;
+use super::notifier::Notifier;
 use super::pool::Pool;
 use super::socket::Socket;
 use super::{Engine, Live, Refusal};
@@ -64,7 +64,8 @@ impl Live {
             Some(pool) => Engine::Pool(Box::new(pool)),
             None => Engine::Socket(Box::new(socket(&device, settings, snap_len, nanoseconds)?)),
         };
-        let bell = Bell::new().map_err(|error| Refusal::from(format!("eventfd: {}", text_of(&error))))?;
+        let notifier =
+            Notifier::new().map_err(|error| Refusal::from(format!("eventfd: {}", text_of(&error))))?;
         // libpcap has the text, but not the code that its manual page promises.
         let all = (settings.promiscuous && device.is_any())
             .then(|| (0, "Promiscuous mode not supported on the \"any\" device".to_owned()));
@@ -78,7 +79,7 @@ impl Live {
             snap_len,
             report,
             timeout,
-            bell,
+            notifier,
             nonblocking,
             down: false,
             lost_before,

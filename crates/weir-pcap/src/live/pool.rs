@@ -5,7 +5,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::SystemTime;
 
-use weir::exchange::{Exchange, Form, Program};
+use weir::filter_control::{CompiledFilter, CompiledForm, FilterControl};
 use weir::internal::next_or_rest;
 use weir::{Capture, Chunk, Direction, Error, ErrorKind, InterfaceWarning, SourceChoice, Window};
 use weir_filter::interpret::{Metadata, Packet as Seen, VlanTag};
@@ -27,7 +27,7 @@ const BUFFER: u64 = 64 << 20;
 /// A capture, and the chunk that C has a packet of.
 pub(super) struct Pool {
     capture: Capture,
-    exchange: Exchange,
+    filter_control: FilterControl,
     /// `None`: the process has threads, and makes its filters itself.
     maker: Option<Maker>,
     /// Where the filter runs, for the report.
@@ -123,10 +123,10 @@ impl Pool {
             },
         }?;
         let ethernet = capture.interfaces()[0].link_type == 1;
-        let exchange = capture.exchange();
+        let filter_control = capture.filter_control();
         let mut pool = Self {
-            maker: Maker::start(&exchange).ok(),
-            exchange,
+            maker: Maker::start(&filter_control).ok(),
+            filter_control,
             filtered: Filtered::NoFilter,
             filtered_since: None,
             index,
@@ -227,12 +227,12 @@ impl Pool {
     /// are still there.
     pub(super) fn set_filter(&mut self, filter: &Filter) {
         let put = self.made(filter).and_then(|program| {
-            let loaded = program.form == Form::Programs;
-            self.exchange.put(&[program]).map_err(|error| error.to_string())?;
+            let loaded = program.form == CompiledForm::Programs;
+            self.filter_control.put(&[program]).map_err(|error| error.to_string())?;
             Ok(loaded)
         });
         self.filtered_since = match put {
-            Ok(true) if self.exchange.settle().is_ok() => Some(now()),
+            Ok(true) if self.filter_control.settle().is_ok() => Some(now()),
             _ => None,
         };
         self.filtered = match put {
@@ -240,15 +240,15 @@ impl Pool {
             Ok(false) => Filtered::Here("this source has no other place".to_owned()),
             Err(why) => {
                 // If even this fails, the previous filter stays, and the new one cannot get back what it rejects.
-                let _ = self.exchange.put(&[every(0)]);
+                let _ = self.filter_control.put(&[every(0)]);
                 Filtered::Here(why)
             }
         };
     }
 
     /// Makes a program: where the right to do so is, or here, which takes a thread of ours for a moment.
-    fn made(&self, filter: &Filter) -> Result<Program, String> {
-        let places = self.exchange.places().map_err(|error| error.to_string())?;
+    fn made(&self, filter: &Filter) -> Result<CompiledFilter, String> {
+        let places = self.filter_control.slots().map_err(|error| error.to_string())?;
         let place = places.first().ok_or("nothing is captured any more")?;
         let there = |program| match &self.maker {
             Some(maker) => maker.make(program),
@@ -269,7 +269,7 @@ impl Pool {
 
     /// Counts packets as libpcap does: received are those that match, and those that found no room in the pool.
     pub(super) fn counts(&self) -> Result<Statistics, String> {
-        let account = self.capture.account().map_err(|error| error.to_string())?;
+        let account = self.capture.stats().map_err(|error| error.to_string())?;
         let total = account.total();
         Ok(Statistics {
             packets: (total.captured + total.lost).saturating_sub(self.rejected),
@@ -279,7 +279,7 @@ impl Pool {
 
     /// Counts what became of each packet.
     pub(super) fn all_counts(&self) -> Result<Counts, String> {
-        let account = self.capture.account().map_err(|error| error.to_string())?;
+        let account = self.capture.stats().map_err(|error| error.to_string())?;
         let total = account.total();
         Ok(Counts {
             device_lost: 0,
@@ -329,9 +329,9 @@ fn now() -> u64 {
 }
 
 /// The program for this interface that accepts every packet.
-fn every(interface: u32) -> Program {
+fn every(interface: u32) -> CompiledFilter {
     let (sets, descriptors) = (Vec::new(), Vec::new());
-    Program { interface, form: Form::All, is_never: false, sets, descriptors }
+    CompiledFilter { interface, form: CompiledForm::All, is_never: false, sets, descriptors }
 }
 
 impl AsFd for Pool {

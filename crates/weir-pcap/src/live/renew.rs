@@ -46,7 +46,7 @@ impl Live {
         new.count_only(old.counting);
         new.nonblocking = self.nonblocking;
         // `pcap_breakloop` may be about to ring this one.
-        mem::swap(&mut new.bell, &mut self.bell);
+        mem::swap(&mut new.notifier, &mut self.notifier);
         // No line for a capture that goes on.
         self.report = None;
         *self = new;

@@ -102,8 +102,8 @@ fn begin(pcap: &Pcap, handle: &mut Handle, name: Option<&CStr>, limits: Limits) 
     let name = name.ok_or("A null pointer was supplied as the file name")?;
     let shown = name.to_string_lossy().into_owned();
     let header = header(handle, &shown)?;
-    let bell = handle.live().ok_or("there is no capture")?.bell().try_clone_to_owned();
-    let bell = bell.map_err(|error| format!("cannot dump packets: {}", text_of(&error)))?;
+    let notifier = handle.live().ok_or("there is no capture")?.notifier().try_clone_to_owned();
+    let notifier = notifier.map_err(|error| format!("cannot dump packets: {}", text_of(&error)))?;
     let wrong = |error: io::Error| format!("{shown}: {}", text_of(&error));
     // Not a `FILE`: the program may flush all of those, or fork while one has half a record.
     let mut file =
@@ -132,7 +132,7 @@ fn begin(pcap: &Pcap, handle: &mut Handle, name: Option<&CStr>, limits: Limits) 
     };
     let thread = spawn_deaf("weir-dump", work);
     let thread = thread.map_err(|error| format!("cannot dump packets: {}", text_of(&error)))?;
-    let dump = Dump { thread: Some(thread), process: process::id(), quit, bell, over };
+    let dump = Dump { thread: Some(thread), process: process::id(), quit, notifier, over };
     if let Source::Live(live) = mem::replace(&mut handle.source, Source::Dumping(Box::new(dump))) {
         // It has room for one, and the thread waits for it.
         let _ = give.send((live, handle.filter.take()));

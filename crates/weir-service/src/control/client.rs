@@ -8,11 +8,13 @@ use std::time::Duration;
 
 use rustix::net::sockopt::socket_peercred;
 use serde_json::value::RawValue;
-use weir::exchange::{Changed, Place, PortableMembers, Program, Seat, SetChange, SetLabel};
 use weir::filter::PortableFilter;
+use weir::filter_control::{
+    Changed, CompiledFilter, FilterSlot, FilterTarget, PortableMembers, SetChange, SetLabel,
+};
 
 pub use super::message::About;
-use super::message::{Answer, Ask, Request, SentPlace, SentProgram, VERSION};
+use super::message::{Answer, Ask, Request, SentProgram, SentSlot, VERSION};
 use super::{socket, wire};
 use crate::{ClientError, Error};
 
@@ -122,12 +124,12 @@ impl Running {
     /// # Errors
     ///
     /// If the capture does not answer, or refuses.
-    pub fn places(&self) -> Result<(Vec<Place>, bool), Error> {
-        self.send(Ask::Places, &[])?;
+    pub fn slots(&self) -> Result<(Vec<FilterSlot>, bool), Error> {
+        self.send(Ask::Slots, &[])?;
         match self.receive()? {
-            (Answer::Places { places, made_here }, descriptors) => {
+            (Answer::Slots { slots, made_here }, descriptors) => {
                 let is_of_root = socket_peercred(&self.stream).is_ok_and(|peer| peer.uid.is_root());
-                Ok((SentPlace::received(places, descriptors)?, made_here || !is_of_root))
+                Ok((SentSlot::received(slots, descriptors)?, made_here || !is_of_root))
             }
             (other, _) => Err(unexpected(other).into()),
         }
@@ -147,7 +149,7 @@ impl Running {
     /// # Errors
     ///
     /// If the capture does not answer, or an interface rejects its program.
-    pub fn put(&self, label: Option<String>, programs: &[Program]) -> Result<Done, ClientError> {
+    pub fn put(&self, label: Option<String>, programs: &[CompiledFilter]) -> Result<Done, ClientError> {
         let sent = programs.iter().map(SentProgram::of).collect();
         let beside = programs.iter().flat_map(|program| &program.descriptors).map(OwnedFd::as_fd);
         self.replace(Ask::Put { filter: label, programs: sent }, &beside.collect::<Vec<_>>())
@@ -167,9 +169,9 @@ impl Running {
     /// # Errors
     ///
     /// If the capture does not answer, or refuses.
-    pub fn sets(&self) -> Result<Vec<(Seat, Vec<SetLabel>)>, ClientError> {
+    pub fn sets(&self) -> Result<Vec<(FilterTarget, Vec<SetLabel>)>, ClientError> {
         match self.ask(Ask::Sets)? {
-            Answer::Sets(seats) => Ok(seats),
+            Answer::Sets(targets) => Ok(targets),
             other => Err(unexpected(other)),
         }
     }

@@ -5,7 +5,7 @@
 //!   member, owner                 capture, confined                  weir-programs
 //!     --- an expression, names --->  --- the same ------------------>  learns the places before the first packet,
 //!                                    <-- programs, descriptors ------  uses a separate process for each expression
-//!     <-- done -------------------  Exchange::put
+//!     <-- done -------------------  FilterControl::put
 //! ```
 //!
 //! They need no privileges and receive no descriptors, and a filter can do only what its expression says.
@@ -22,11 +22,11 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::SocketType;
 use serde::{Deserialize, Serialize};
 use weir::Filter;
-use weir::exchange::{Exchange, Place, Program};
 use weir::filter::PortableFilter;
+use weir::filter_control::{CompiledFilter, FilterControl, FilterSlot};
 use weir_sys::fork::{Forked, Limits, apart, fork_with};
 
-use super::message::{SentPlace, SentProgram, borrowed};
+use super::message::{SentProgram, SentSlot, borrowed};
 use super::wire;
 use crate::Error;
 use crate::confine::{Needs, confine};
@@ -79,19 +79,19 @@ impl Maker {
     }
 
     /// Sends the places, which can be done only once, and while they are still accessible.
-    pub(super) fn begin(&self, exchange: &Exchange) -> Result<(), Error> {
+    pub(super) fn begin(&self, filter_control: &FilterControl) -> Result<(), Error> {
         let said = self.ask(|stream| {
-            for place in exchange.places().map_err(io::Error::other)? {
-                let beside = borrowed([&place.descriptors].into_iter());
-                wire::send(stream, &Some(SentPlace::of(&place)), &beside)?;
+            for slot in filter_control.slots().map_err(io::Error::other)? {
+                let beside = borrowed([&slot.descriptors].into_iter());
+                wire::send(stream, &Some(SentSlot::of(&slot)), &beside)?;
             }
-            wire::send(stream, &None::<SentPlace>, &[])
+            wire::send(stream, &None::<SentSlot>, &[])
         });
         said.map(drop).map_err(|why| not_started(&why))
     }
 
     /// Builds the programs of this filter.
-    pub(super) fn make(&self, filter: &PortableFilter) -> Result<Vec<Program>, String> {
+    pub(super) fn make(&self, filter: &PortableFilter) -> Result<Vec<CompiledFilter>, String> {
         let (programs, descriptors) = self.ask(|stream| wire::send(stream, filter, &[]))?;
         SentProgram::received(programs, descriptors).map_err(|error| error.to_string())
     }
@@ -166,14 +166,14 @@ fn heard(stream: &UnixStream) -> io::Result<Result<Made, String>> {
 
 /// Builds programs until the capture ends.
 fn work(stream: &UnixStream) {
-    let Some(places) = places(stream) else { return };
+    let Some(slots) = slots(stream) else { return };
     if let Err(error) = confine(&Needs::to_make()) {
         let _nobody_listens = wire::send(stream, &Said::Refused(error.to_string()), &[]);
         return;
     }
     let _nobody_listens = wire::send(stream, &Said::Begun, &[]);
     while let Ok(Some((filter, _))) = wire::receive::<Box<serde_json::value::RawValue>>(stream) {
-        let made = match apart(LIMITS, |socket| make(&places, filter.get(), &socket.into())) {
+        let made = match apart(LIMITS, |socket| make(&slots, filter.get(), &socket.into())) {
             Ok(process) => pass_on(&process, stream),
             Err(error) => wire::send(stream, &Said::Refused(format!("cannot start a process: {error}")), &[]),
         };
@@ -184,25 +184,25 @@ fn work(stream: &UnixStream) {
 }
 
 /// Receives the places. `None`: the capture did not start.
-fn places(stream: &UnixStream) -> Option<Vec<Place>> {
-    let mut places = Vec::new();
+fn slots(stream: &UnixStream) -> Option<Vec<FilterSlot>> {
+    let mut slots = Vec::new();
     loop {
-        match wire::receive::<Option<SentPlace>>(stream).ok()?? {
-            (Some(place), descriptors) => {
-                places.extend(SentPlace::received(vec![place], descriptors).ok()?);
+        match wire::receive::<Option<SentSlot>>(stream).ok()?? {
+            (Some(slot), descriptors) => {
+                slots.extend(SentSlot::received(vec![slot], descriptors).ok()?);
             }
-            (None, _) => return Some(places),
+            (None, _) => return Some(slots),
         }
     }
 }
 
 /// Builds the programs of one filter and sends them.
-fn make(places: &[Place], filter: &str, to: &UnixStream) {
-    let made = || -> Result<Vec<Program>, String> {
+fn make(slots: &[FilterSlot], filter: &str, to: &UnixStream) {
+    let made = || -> Result<Vec<CompiledFilter>, String> {
         let filter: PortableFilter =
             serde_json::from_str(filter).map_err(|error| format!("unknown kind of filter: {error}"))?;
         let filter = Filter::from(filter);
-        Place::make_all(places, Some(&filter)).map_err(|error| error.to_string())
+        FilterSlot::make_all(slots, Some(&filter)).map_err(|error| error.to_string())
     };
     let said = made().and_then(|programs| {
         programs.iter().try_for_each(|program| {

@@ -6,7 +6,7 @@
 
 use std::collections::VecDeque;
 
-use weir::Account;
+use weir::CaptureStats;
 
 use super::Change;
 
@@ -18,8 +18,8 @@ pub struct Marks {
 
 impl Marks {
     /// Adds a change, with the current account.
-    pub fn wait(&mut self, account: &Account, change: Change) {
-        let captured = tallies(account).map(|tally| tally.captured).collect();
+    pub fn wait(&mut self, account: &CaptureStats, change: Change) {
+        let captured = tallies(account).map(|counters| counters.captured).collect();
         self.waiting.push_back((captured, change));
     }
 
@@ -29,9 +29,9 @@ impl Marks {
     }
 
     /// Returns the oldest change, if everything captured before it has been delivered.
-    pub fn due(&mut self, account: &Account) -> Option<Change> {
+    pub fn due(&mut self, account: &CaptureStats) -> Option<Change> {
         let (captured, _) = self.waiting.front()?;
-        let handed = tallies(account).map(|tally| tally.delivered + tally.discarded);
+        let handed = tallies(account).map(|counters| counters.delivered + counters.discarded);
         let due = captured.iter().zip(handed).all(|(&captured, handed)| captured <= handed);
         if due { self.waiting.pop_front().map(|(_, change)| change) } else { None }
     }
@@ -42,25 +42,25 @@ impl Marks {
     }
 }
 
-fn tallies(account: &Account) -> impl Iterator<Item = weir::Tally> {
-    account.interfaces.iter().flat_map(|interface| interface.queues.iter().map(|queue| queue.tally))
+fn tallies(account: &CaptureStats) -> impl Iterator<Item = weir::PacketCounters> {
+    account.interfaces.iter().flat_map(|interface| interface.queues.iter().map(|queue| queue.counters))
 }
 
 #[cfg(test)]
 mod tests {
-    use weir::{InterfaceAccount, ModeKind, QueueAccount, SourceKind, Tally};
+    use weir::{InterfaceStats, ModeKind, PacketCounters, QueueStats, SourceKind};
 
     use super::super::What;
     use super::*;
 
-    fn account(queues: [(u64, u64); 2]) -> Account {
-        let queues = queues.map(|(captured, delivered)| QueueAccount {
-            tally: Tally { captured, delivered, ..Tally::default() },
-            ..QueueAccount::default()
+    fn account(queues: [(u64, u64); 2]) -> CaptureStats {
+        let queues = queues.map(|(captured, delivered)| QueueStats {
+            counters: PacketCounters { captured, delivered, ..PacketCounters::default() },
+            ..QueueStats::default()
         });
-        let mut interface = InterfaceAccount::new(0, "eth0", SourceKind::Tc, ModeKind::Pass);
+        let mut interface = InterfaceStats::new(0, "eth0", SourceKind::Tc, ModeKind::Pass);
         interface.queues = queues.to_vec();
-        Account { interfaces: vec![interface], ..Account::default() }
+        CaptureStats { interfaces: vec![interface], ..CaptureStats::default() }
     }
 
     #[test]

@@ -5,13 +5,16 @@ use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
-use weir::exchange::{Form, Place, PlaceKind, PortableMembers, Program, Seat, SetChange, SetLabel};
 use weir::filter::PortableFilter;
+use weir::filter_control::{
+    CompiledFilter, CompiledForm, FilterSlot, FilterSlotKind, FilterTarget, PortableMembers, SetChange,
+    SetLabel,
+};
 
 use crate::Error;
 
 /// Version of the protocol. It changes with the format of any message, or of its parts. Other versions are rejected.
-pub(super) const VERSION: u32 = 5;
+pub(super) const VERSION: u32 = 6;
 
 /// A request. Its body has the format of [`Ask`] only if the version is [`VERSION`], so the version is read first.
 #[derive(Debug, Serialize, Deserialize)]
@@ -29,7 +32,7 @@ pub(super) enum Ask {
     /// The account so far.
     Status,
     /// List the places of filters.
-    Places,
+    Slots,
     /// Install these programs. `filter`: its text for files and people; null: no filter.
     Put { filter: Option<String>, programs: Vec<SentProgram> },
     /// Build programs of this filter and install them; null: no filter.
@@ -62,8 +65,8 @@ pub(super) enum Answer {
     About(About),
     /// The account, as `--json` prints it.
     Status(Box<RawValue>),
-    Places {
-        places: Vec<SentPlace>,
+    Slots {
+        slots: Vec<SentSlot>,
         /// The client receives no descriptors and must send its filter as [`Ask::Filter`].
         made_here: bool,
     },
@@ -77,7 +80,7 @@ pub(super) enum Answer {
     /// Acknowledged.
     Noted,
     /// The name of each interface, and its sets that can change.
-    Sets(Vec<(Seat, Vec<SetLabel>)>),
+    Sets(Vec<(FilterTarget, Vec<SetLabel>)>),
     /// The set has changed, by this many members.
     Changed {
         added: usize,
@@ -109,53 +112,56 @@ pub struct About {
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct SentPlace {
-    seat: Seat,
-    kind: PlaceKind,
+pub(super) struct SentSlot {
+    target: FilterTarget,
+    kind: FilterSlotKind,
     descriptors: usize,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct SentProgram {
     interface: u32,
-    form: Form,
+    form: CompiledForm,
     sets: Vec<SetLabel>,
     descriptors: usize,
 }
 
-impl SentPlace {
+impl SentSlot {
     /// Returns the description of a place without its descriptors.
-    pub(super) fn described(place: &Place) -> Self {
-        Self { descriptors: 0, ..Self::of(place) }
+    pub(super) fn described(slot: &FilterSlot) -> Self {
+        Self { descriptors: 0, ..Self::of(slot) }
     }
 
-    pub(super) fn of(place: &Place) -> Self {
-        Self { seat: place.seat.clone(), kind: place.kind.clone(), descriptors: place.descriptors.len() }
+    pub(super) fn of(slot: &FilterSlot) -> Self {
+        Self { target: slot.target.clone(), kind: slot.kind.clone(), descriptors: slot.descriptors.len() }
     }
 
-    pub(super) fn received(places: Vec<Self>, descriptors: Vec<OwnedFd>) -> Result<Vec<Place>, Error> {
+    pub(super) fn received(slots: Vec<Self>, descriptors: Vec<OwnedFd>) -> Result<Vec<FilterSlot>, Error> {
         let mut descriptors = descriptors.into_iter();
-        let place = |sent: Self| {
+        let slot = |sent: Self| {
             let descriptors = take(&mut descriptors, sent.descriptors)?;
-            Ok(Place { seat: sent.seat, kind: sent.kind, descriptors })
+            Ok(FilterSlot { target: sent.target, kind: sent.kind, descriptors })
         };
-        places.into_iter().map(place).collect()
+        slots.into_iter().map(slot).collect()
     }
 }
 
 impl SentProgram {
-    pub(super) fn of(program: &Program) -> Self {
-        let Program { interface, form, is_never: _, sets, descriptors } = program;
+    pub(super) fn of(program: &CompiledFilter) -> Self {
+        let CompiledFilter { interface, form, is_never: _, sets, descriptors } = program;
         let (form, sets) = (form.clone(), sets.clone());
         Self { interface: *interface, form, sets, descriptors: descriptors.len() }
     }
 
-    pub(super) fn received(programs: Vec<Self>, descriptors: Vec<OwnedFd>) -> Result<Vec<Program>, Error> {
+    pub(super) fn received(
+        programs: Vec<Self>,
+        descriptors: Vec<OwnedFd>,
+    ) -> Result<Vec<CompiledFilter>, Error> {
         let mut descriptors = descriptors.into_iter();
         let program = |sent: Self| {
             let descriptors = take(&mut descriptors, sent.descriptors)?;
             let Self { interface, form, sets, .. } = sent;
-            Ok(Program { interface, form, is_never: false, sets, descriptors })
+            Ok(CompiledFilter { interface, form, is_never: false, sets, descriptors })
         };
         programs.into_iter().map(program).collect()
     }
@@ -182,38 +188,38 @@ mod tests {
     use super::*;
 
     /// Two places of one and two descriptors.
-    fn places() -> [Place; 2] {
+    fn slots() -> [FilterSlot; 2] {
         [1, 2].map(|number| {
             let receiver =
                 Receiver { link_type: 1, metadata: true, swapped: false, netmask: None, tags_lost: false };
-            let seat = Seat { interface: number, name: format!("eth{number}"), receiver };
+            let target = FilterTarget { interface: number, name: format!("eth{number}"), receiver };
             let descriptors = (0..number).map(|_| File::open("/dev/null").expect("a file").into()).collect();
-            Place { seat, kind: PlaceKind::Process, descriptors }
+            FilterSlot { target, kind: FilterSlotKind::Process, descriptors }
         })
     }
 
-    fn numbers(places: &[Place]) -> Vec<Vec<i32>> {
-        let of = |place: &Place| place.descriptors.iter().map(OwnedFd::as_raw_fd).collect();
-        places.iter().map(of).collect()
+    fn numbers(slots: &[FilterSlot]) -> Vec<Vec<i32>> {
+        let of = |slot: &FilterSlot| slot.descriptors.iter().map(OwnedFd::as_raw_fd).collect();
+        slots.iter().map(of).collect()
     }
 
     #[test]
     fn each_place_has_its_own_descriptors() {
-        let sent = places();
-        let (texts, expected) = (sent.each_ref().map(SentPlace::of).into(), numbers(&sent));
-        let descriptors = sent.into_iter().flat_map(|place| place.descriptors).collect();
-        let received = SentPlace::received(texts, descriptors).expect("as many as are said");
+        let sent = slots();
+        let (texts, expected) = (sent.each_ref().map(SentSlot::of).into(), numbers(&sent));
+        let descriptors = sent.into_iter().flat_map(|slot| slot.descriptors).collect();
+        let received = SentSlot::received(texts, descriptors).expect("as many as are said");
         assert_eq!(numbers(&received), expected);
-        let names: Vec<_> = received.iter().map(|place| place.seat.name.as_str()).collect();
+        let names: Vec<_> = received.iter().map(|slot| slot.target.name.as_str()).collect();
         assert_eq!(names, ["eth1", "eth2"]);
     }
 
     #[test]
     fn a_place_that_is_described_comes_without_descriptors() {
-        let sent = places();
-        let received = SentPlace::received(sent.each_ref().map(SentPlace::described).into(), Vec::new());
+        let sent = slots();
+        let received = SentSlot::received(sent.each_ref().map(SentSlot::described).into(), Vec::new());
         assert_eq!(numbers(&received.expect("none are said")), [const { Vec::<i32>::new() }; 2]);
-        let received = SentPlace::received(sent.each_ref().map(SentPlace::of).into(), Vec::new());
+        let received = SentSlot::received(sent.each_ref().map(SentSlot::of).into(), Vec::new());
         assert!(matches!(received, Err(Error::Descriptors)), "{received:?}");
     }
 }

@@ -22,7 +22,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::Uid;
 use serde_json::value::RawValue;
-use weir::exchange::Exchange;
+use weir::filter_control::FilterControl;
 
 use self::maker::Maker;
 pub use self::marks::Marks;
@@ -109,22 +109,22 @@ impl Listening {
     }
 
     /// Passes the places of filters to the processes that build them, while privileges are still available.
-    pub(crate) fn prepare(&self, exchange: &Exchange) -> Result<(), Error> {
+    pub(crate) fn prepare(&self, filter_control: &FilterControl) -> Result<(), Error> {
         let mut makers = self.maker.iter().chain(&self.members_maker);
-        makers.try_for_each(|maker| maker.begin(exchange))
+        makers.try_for_each(|maker| maker.begin(filter_control))
     }
 
     /// Starts the threads that serve `command`.
     pub(crate) fn serve(
         self,
         command: &'static str,
-        exchange: Exchange,
+        filter_control: FilterControl,
         first: impl Told + 'static,
     ) -> Result<Control, Error> {
         let shared = Arc::new(Shared {
             command,
             file: first.file(),
-            exchange,
+            filter_control,
             owner: self.owner,
             maker: self.maker,
             members_maker: self.members_maker,

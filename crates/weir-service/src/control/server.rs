@@ -15,11 +15,11 @@ use rustix::net::sockopt::socket_peercred;
 use rustix::process::Uid;
 use serde_json::value::RawValue;
 use weir::Filter;
-use weir::exchange::{Changed, Exchange, PortableMembers, Program, SetChange};
 use weir::filter::PortableFilter;
+use weir::filter_control::{Changed, CompiledFilter, FilterControl, PortableMembers, SetChange};
 
 use super::maker::Maker;
-use super::message::{About, Answer, Ask, Request, SentPlace, SentProgram, VERSION, borrowed};
+use super::message::{About, Answer, Ask, Request, SentProgram, SentSlot, VERSION, borrowed};
 use super::{Change, Told, What, wire};
 use crate::Error;
 
@@ -49,7 +49,7 @@ const PAUSE: Duration = Duration::from_millis(100);
 pub(super) struct Shared {
     pub(super) command: &'static str,
     pub(super) file: Option<String>,
-    pub(super) exchange: Exchange,
+    pub(super) filter_control: FilterControl,
     /// User who may connect besides root.
     pub(super) owner: Uid,
     /// Builds filters for a capture that takes no [programs](Shared::takes_programs_of).
@@ -198,15 +198,14 @@ impl Talk<'_> {
         let answer = match ask {
             Ask::About => Answer::About(shared.about()),
             Ask::Status => Answer::Status(shared.fresh().json()?),
-            Ask::Places => match shared.exchange.places() {
-                Ok(places) if !self.supplies => Answer::Places {
-                    places: places.iter().map(SentPlace::described).collect(),
-                    made_here: true,
-                },
-                Ok(places) => {
-                    let sent = places.iter().map(SentPlace::of).collect();
-                    let answer = Answer::Places { places: sent, made_here: false };
-                    let beside = borrowed(places.iter().map(|place| &place.descriptors));
+            Ask::Slots => match shared.filter_control.slots() {
+                Ok(slots) if !self.supplies => {
+                    Answer::Slots { slots: slots.iter().map(SentSlot::described).collect(), made_here: true }
+                }
+                Ok(slots) => {
+                    let sent = slots.iter().map(SentSlot::of).collect();
+                    let answer = Answer::Slots { slots: sent, made_here: false };
+                    let beside = borrowed(slots.iter().map(|slot| &slot.descriptors));
                     return wire::send(&self.stream, &answer, &beside);
                 }
                 Err(error) => refused(error.into()),
@@ -233,7 +232,7 @@ impl Talk<'_> {
             }
             Ask::Count { on } => {
                 let _turn = shared.turn();
-                match shared.exchange.count(on) {
+                match shared.filter_control.count(on) {
                     Ok(()) => {
                         change = Some(What::Counting(on));
                         Answer::Noted
@@ -241,7 +240,9 @@ impl Talk<'_> {
                     Err(error) => refused(error.into()),
                 }
             }
-            Ask::Sets => shared.exchange.sets().map_or_else(|error| refused(error.into()), Answer::Sets),
+            Ask::Sets => {
+                shared.filter_control.sets().map_or_else(|error| refused(error.into()), Answer::Sets)
+            }
             Ask::ChangeSet { name, change: how, members } => {
                 let (answer, changed) = self.change_set(name, how, &members);
                 change = changed;
@@ -265,9 +266,9 @@ impl Talk<'_> {
         let made = match &filter {
             None => self
                 .shared
-                .exchange
-                .places()
-                .and_then(|places| places.iter().map(|place| place.make(None)).collect::<Result<Vec<_>, _>>())
+                .filter_control
+                .slots()
+                .and_then(|slots| slots.iter().map(|slot| slot.make(None)).collect::<Result<Vec<_>, _>>())
                 .map_err(Error::from),
             Some(filter) => match self.maker() {
                 Some(maker) => maker.make(filter).map_err(Error::Filter),
@@ -283,11 +284,15 @@ impl Talk<'_> {
     }
 
     /// Installs programs. Also returns the resulting change, if there is one.
-    fn put(&self, filter: Option<String>, programs: &[Program]) -> (Result<Answer, Error>, Option<What>) {
+    fn put(
+        &self,
+        filter: Option<String>,
+        programs: &[CompiledFilter],
+    ) -> (Result<Answer, Error>, Option<What>) {
         let shared = self.shared;
         let _turn = shared.turn();
         let begun = Instant::now();
-        match shared.exchange.put(programs) {
+        match shared.filter_control.put(programs) {
             Ok(()) => {
                 let nanoseconds = u64::try_from(begun.elapsed().as_nanos()).unwrap_or(u64::MAX);
                 let sets = programs.iter().flat_map(|program| &program.sets);
@@ -311,7 +316,7 @@ impl Talk<'_> {
     ) -> (Result<Answer, Error>, Option<What>) {
         let shared = self.shared;
         let _turn = shared.turn();
-        match shared.exchange.change_set(&name, change, members) {
+        match shared.filter_control.change_set(&name, change, members) {
             Ok(Changed { added, removed }) => {
                 shared.touch(&name);
                 (Ok(Answer::Changed { added, removed }), Some(What::Set { name, added, removed }))
@@ -384,7 +389,7 @@ impl Shared {
             self.filter.lock().unwrap_or_else(PoisonError::into_inner).clone_from(filter);
         }
         let told = told();
-        if self.exchange.settle().is_err() {
+        if self.filter_control.settle().is_err() {
             thread::sleep(UNSETTLED);
         }
         let time = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
@@ -406,9 +411,9 @@ mod tests {
     fn who_speaks_another_version_is_told_so() {
         let raw = |ask: serde_json::Value| RawValue::from_string(ask.to_string()).expect("JSON");
         let ask = |version, ask| understood(Request { version, ask: raw(ask) });
-        assert!(matches!(ask(VERSION, json!("places")), Ok(Ask::Places)));
+        assert!(matches!(ask(VERSION, json!("slots")), Ok(Ask::Slots)));
         for version in [VERSION - 1, VERSION + 1] {
-            for question in [json!("places"), json!({ "unheard_of": [] })] {
+            for question in [json!("slots"), json!({ "unheard_of": [] })] {
                 let why = ask(version, question).expect_err("another version");
                 let told = format!("protocol version {VERSION}, the request version {version}");
                 assert!(why.contains(&told) && why.contains("/exe ctl"), "{why}");

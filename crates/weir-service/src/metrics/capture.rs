@@ -10,21 +10,25 @@ type OfQueue = fn(&QueueSummary) -> Option<u64>;
 
 /// Counters of a queue: name, help text, value.
 const QUEUE_COUNTERS: [(&str, &str, OfQueue); 11] = [
-    ("weir_seen_packets", "Packets that reached the hook.", |queue| Some(queue.counters.tally.seen)),
-    ("weir_filtered_packets", "Packets rejected by the filter.", |queue| queue.counters.tally.filtered),
+    ("weir_seen_packets", "Packets that reached the hook.", |queue| Some(queue.counters.packets.seen)),
+    ("weir_filtered_packets", "Packets rejected by the filter.", |queue| queue.counters.packets.filtered),
     ("weir_sampled_out_packets", "Packets skipped by sampling.", |queue| {
-        Some(queue.counters.tally.sampled_out)
+        Some(queue.counters.packets.sampled_out)
     }),
-    ("weir_captured_packets", "Packets written to the pool.", |queue| Some(queue.counters.tally.captured)),
-    ("weir_captured_bytes", "Original length of captured packets.", |queue| Some(queue.counters.tally.bytes)),
-    ("weir_error_packets", "Packets that could not be read.", |queue| Some(queue.counters.tally.errors)),
+    ("weir_captured_packets", "Packets written to the pool.", |queue| Some(queue.counters.packets.captured)),
+    ("weir_captured_bytes", "Original length of captured packets.", |queue| {
+        Some(queue.counters.packets.bytes)
+    }),
+    ("weir_error_packets", "Packets that could not be read.", |queue| Some(queue.counters.packets.errors)),
     ("weir_delivered_packets", "Packets delivered from the pool.", |queue| {
-        Some(queue.counters.tally.delivered)
+        Some(queue.counters.packets.delivered)
     }),
     ("weir_discarded_packets", "Packets captured but discarded by -c.", |queue| {
-        Some(queue.counters.tally.discarded)
+        Some(queue.counters.packets.discarded)
     }),
-    ("weir_written_packets", "Packets known to be in the file.", |queue| Some(queue.counters.tally.written)),
+    ("weir_written_packets", "Packets known to be in the file.", |queue| {
+        Some(queue.counters.packets.written)
+    }),
     (
         "weir_offloaded_chunks",
         "Chunks taken by handlers of other queues, or shared among handlers.",
@@ -62,7 +66,7 @@ impl Measured for Summary {
                 let labels = [of_queue(queue), vec![("stage", &stage as &dyn Display)]].concat();
                 page.count("weir_lost_packets", &labels, packets);
             };
-            count("pool", queue.counters.tally.lost);
+            count("pool", queue.counters.packets.lost);
             if summary.file.is_some() {
                 count("disk", queue.not_written);
             }
@@ -154,7 +158,9 @@ fn put_statistics(page: &mut Page, statistics: &[StatisticsSummary]) {
 mod tests {
     use weir::statistics::{Count, Counts};
     use weir::writer::Written;
-    use weir::{Account, InterfaceAccount, ModeKind, NicCounters, PoolFill, QueueAccount, SourceKind, Tally};
+    use weir::{
+        CaptureStats, InterfaceStats, ModeKind, NicCounters, PacketCounters, PoolFill, QueueStats, SourceKind,
+    };
 
     use super::*;
     use crate::Stop;
@@ -164,11 +170,11 @@ mod tests {
 
     /// An account whose numbers all differ: of eth0, with a queue of two targets, and of lo, where nobody counts what is
     /// filtered.
-    fn account() -> Account {
-        let queue = |queue, target, base: u64| QueueAccount {
+    fn account() -> CaptureStats {
+        let queue = |queue, target, base: u64| QueueStats {
             queue,
             target,
-            tally: Tally {
+            counters: PacketCounters {
                 seen: base + 1,
                 filtered: target.map(|_| base + 2),
                 sampled_out: base + 3,
@@ -183,17 +189,21 @@ mod tests {
             pool: PoolFill { free: 11, open: 12, ready: 13, held: 14, total: 50 },
             offloaded: base + 9,
             orphans: base + 10,
-            ..QueueAccount::default()
+            ..QueueStats::default()
         };
-        let mut eth0 = InterfaceAccount::new(0, "eth0", SourceKind::Xdp, ModeKind::Exclusive);
+        let mut eth0 = InterfaceStats::new(0, "eth0", SourceKind::Xdp, ModeKind::Exclusive);
         eth0.queues = vec![queue(3, Some(0), 1000), queue(4, Some(1), 2000)];
         eth0.nic = Some(NicCounters { missed: 21, fifo_errors: 22, dropped: 24 });
-        let mut lo = InterfaceAccount::new(1, "lo", SourceKind::AfPacket, ModeKind::Pass);
+        let mut lo = InterfaceStats::new(1, "lo", SourceKind::AfPacket, ModeKind::Pass);
         lo.queues = vec![queue(0, None, 3000)];
         lo.memory = 64;
         eth0.memory = 32;
         let interfaces = vec![eth0, lo];
-        Account { interfaces, elapsed: std::time::Duration::from_millis(1500), ..Account::default() }
+        CaptureStats {
+            interfaces,
+            elapsed: std::time::Duration::from_millis(1500),
+            ..CaptureStats::default()
+        }
     }
 
     fn written() -> Written {
@@ -289,13 +299,16 @@ mod tests {
         assert_eq!((summary.source, summary.mode), ("mixed", "mixed"));
         assert_eq!((summary.memory, summary.file_bytes, summary.plain_bytes), (96, 5000, 6000));
         assert_eq!(summary.not_written, 3, "known to be lost");
-        let tally = summary.counters.tally;
-        assert_eq!((tally.seen, tally.filtered, tally.lost, tally.bytes), (6003, None, 6012, 6024));
-        assert_eq!((tally.delivered, tally.written, summary.counters.queued), (6018, 1045, 3 * 77));
+        let counters = summary.counters.packets;
+        assert_eq!(
+            (counters.seen, counters.filtered, counters.lost, counters.bytes),
+            (6003, None, 6012, 6024)
+        );
+        assert_eq!((counters.delivered, counters.written, summary.counters.queued), (6018, 1045, 3 * 77));
         let eth0 = summary.interfaces[0].counters;
-        assert_eq!((eth0.tally.filtered, eth0.queued), (Some(3004), 2 * 77));
+        assert_eq!((eth0.packets.filtered, eth0.queued), (Some(3004), 2 * 77));
         assert_eq!(summary.queues.iter().map(|queue| queue.not_written).collect::<Vec<_>>(), [1, 2, 0]);
-        let targets: Vec<u64> = summary.targets.iter().map(|target| target.tally.seen).collect();
+        let targets: Vec<u64> = summary.targets.iter().map(|target| target.packets.seen).collect();
         assert_eq!(targets, [1001, 2001]);
         assert_eq!(summary.nic(), NicCounters { missed: 21, fifo_errors: 22, dropped: 24 });
         // What clients are told.
@@ -326,6 +339,6 @@ mod tests {
         let summary = Summary::new(&[], &one, None);
         assert_eq!((summary.source, summary.mode), ("xdp", "exclusive"));
         assert_eq!((summary.file_bytes, summary.plain_bytes, summary.not_written), (0, 0, 0));
-        assert_eq!(Summary::new(&[], &Account::default(), None).source, "none");
+        assert_eq!(Summary::new(&[], &CaptureStats::default(), None).source, "none");
     }
 }

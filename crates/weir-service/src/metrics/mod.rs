@@ -138,7 +138,7 @@ mod tests {
 
     #[test]
     fn a_page_is_made_once_for_each_copy_of_the_account() {
-        let account = || Summary::new(&[], &weir::Account::default(), None);
+        let account = || Summary::new(&[], &weir::CaptureStats::default(), None);
         let snapshot = || Snapshot::of(Box::new(account()));
         let latest = Latest(Mutex::new(Arc::new(snapshot())));
         for form in [Form::Prometheus, Form::OpenMetrics] {

@@ -146,7 +146,7 @@ mod tests {
     /// A connection ends when the peer has closed it, and not when all is sent.
     #[test]
     fn a_client_is_answered_in_pieces_and_closes_itself() {
-        let summary = Summary::new(&[], &weir::Account::default(), None);
+        let summary = Summary::new(&[], &weir::CaptureStats::default(), None);
         let latest = Latest(Mutex::new(Arc::new(Snapshot::of(Box::new(summary)))));
         let (mut theirs, ours) = UnixStream::pair().expect("a pair");
         ours.set_nonblocking(true).expect("a socket");

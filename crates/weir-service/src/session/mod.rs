@@ -27,15 +27,15 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use weir::exchange::Exchange;
+use weir::filter_control::FilterControl;
 use weir::writer::WriterOptions;
 use weir::{Capture, Forward, Statistics};
 
 pub use self::policy::Policy;
 use self::policy::Service;
+use crate::broker::Helpers;
 use crate::confine::{self, Become, Confinement, Needs};
 use crate::control::{Listening, Socket, Told as _};
-use crate::keeper::Helpers;
 use crate::metrics::{Address, Bound};
 use crate::ready::Ready;
 use crate::resolver::Resolver;
@@ -79,25 +79,25 @@ pub enum Identity {
 /// What packets come from, and where its filters can be replaced.
 pub trait Engine {
     /// Returns a handle that replaces filters.
-    fn exchange(&self) -> Exchange;
+    fn filter_control(&self) -> FilterControl;
 }
 
 impl Engine for Capture {
-    fn exchange(&self) -> Exchange {
-        Self::exchange(self)
+    fn filter_control(&self) -> FilterControl {
+        Self::filter_control(self)
     }
 }
 
 impl Engine for Forward {
-    fn exchange(&self) -> Exchange {
-        Self::exchange(self)
+    fn filter_control(&self) -> FilterControl {
+        Self::filter_control(self)
     }
 }
 
 /// The filters of statistics stay as they are.
 impl Engine for Vec<Statistics> {
-    fn exchange(&self) -> Exchange {
-        Exchange::default()
+    fn filter_control(&self) -> FilterControl {
+        FilterControl::default()
     }
 }
 
@@ -121,7 +121,7 @@ pub struct Prepared {
 impl Prepared {
     /// Prepares a session. Must be called before there are other threads, which forking would break.
     ///
-    /// `file`: the file that the program will write, with the options of its writer, which get the keeper that can still
+    /// `file`: the file that the program will write, with the options of its writer, which get the broker that can still
     /// open it once the process is confined.
     ///
     /// # Errors
@@ -154,7 +154,7 @@ impl Prepared {
         } else {
             None
         };
-        options.keeper = helpers.as_ref().filter(|_| confine).map(Helpers::keeper);
+        options.broker = helpers.as_ref().filter(|_| confine).map(Helpers::broker);
         let resolver = names.then(|| Resolver::start_as(user.user())).transpose()?;
         user.threads_too();
         Ok(Self {
@@ -192,9 +192,9 @@ impl Prepared {
         until.begin();
         let control = match listening {
             Some(listening) => {
-                let exchange = engine.exchange();
-                listening.prepare(&exchange)?;
-                Some((listening, exchange))
+                let filter_control = engine.filter_control();
+                listening.prepare(&filter_control)?;
+                Some((listening, filter_control))
             }
             None => None,
         };
@@ -216,7 +216,7 @@ pub struct Opened {
     until: Until,
     ready: Ready,
     metrics: Option<Bound>,
-    control: Option<(Listening, Exchange)>,
+    control: Option<(Listening, FilterControl)>,
     confinement: Option<Confinement>,
     warn: fn(&Warning),
     /// Last, because dropping it removes the sockets of the fields above.
@@ -256,8 +256,8 @@ impl Opened {
             let measured = policy.account()?.into_metrics().ok_or(Error::NoMetrics(command))?;
             service.metrics = Some(bound.serve(measured)?);
         }
-        if let Some((listening, exchange)) = control {
-            service.control = Some(listening.serve(command, exchange, policy.account()?)?);
+        if let Some((listening, filter_control)) = control {
+            service.control = Some(listening.serve(command, filter_control, policy.account()?)?);
         }
         Ok(Session { policy, ready, warn, service })
     }

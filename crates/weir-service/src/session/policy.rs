@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use crate::broker::Helpers;
 use crate::control::{Change, Control, Told};
-use crate::keeper::Helpers;
 use crate::metrics::Metrics;
 use crate::{Error, Stop, Until};
 

@@ -3,11 +3,11 @@
 use weir_bpf::pool::{PoolMaps, PoolOptions};
 use weir_ring::Shape;
 
-use super::end::End;
+use super::endpoint::Endpoint;
 use crate::live::builder::Builder;
+use crate::live::capture_interface::CaptureInterface;
 use crate::live::choose::Opener;
 use crate::live::memory::Need;
-use crate::live::port::Port;
 use crate::live::request::Settings;
 use crate::live::size;
 use crate::live::source::programmed::{self, AtGateInForce, Programmed, pool_options};
@@ -48,17 +48,17 @@ pub(super) fn settings(how: Builder) -> Result<Settings, Error> {
 
 impl<'a> Copy<'a> {
     /// Plans the pool for packets that `from` receives.
-    pub(super) fn plan(from: &End, id: u32, settings: &'a Settings) -> Result<Self, Error> {
+    pub(super) fn plan(from: &Endpoint, id: u32, settings: &'a Settings) -> Result<Self, Error> {
         let shape = settings.pool.shape(&from.device.link.name, Self::need(from, settings))?;
         Ok(Self { settings, id, snap_len: Self::snap_len(from, settings), shape })
     }
 
     /// Returns the resources needed.
-    pub(super) fn need(from: &End, settings: &Settings) -> Need {
+    pub(super) fn need(from: &Endpoint, settings: &Settings) -> Need {
         programmed::need(from.device.rx_queues, Self::snap_len(from, settings))
     }
 
-    fn snap_len(from: &End, settings: &Settings) -> u32 {
+    fn snap_len(from: &Endpoint, settings: &Settings) -> u32 {
         settings.snap_len.min(xdp::largest_native(&from.device))
     }
 
@@ -68,7 +68,12 @@ impl<'a> Copy<'a> {
     }
 
     /// Opens the process's side; `in_force` is the filter of this direction.
-    pub(super) fn port(self, from: &End, maps: PoolMaps, in_force: &AtGateInForce) -> Result<Port, Error> {
+    pub(super) fn port(
+        self,
+        from: &Endpoint,
+        maps: PoolMaps,
+        in_force: &AtGateInForce,
+    ) -> Result<CaptureInterface, Error> {
         let device = &from.device;
         let mut source = Programmed::new(device, None, self.shape, maps)?;
         source.in_force = in_force.clone();
@@ -81,6 +86,6 @@ impl<'a> Copy<'a> {
         let opener = Opener { device, id: self.id, settings: self.settings, link_type: device.link_type()? };
         let (source, interface) = opener.describe(SourceKind::Forward, source, self.snap_len, detail, why);
         let opened = (source, Interface { mode: ModeKind::Forward, ..interface });
-        Port::new(from.name(), device, self.id as usize, Some(Direction::In), opened)
+        CaptureInterface::new(from.name(), device, self.id as usize, Some(Direction::In), opened)
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use super::account::ForwardTally;
+use super::stats::ForwardCounters;
 
 /// Counters for the packets of one lane that reached its thread. Only that thread writes them, except for the last two.
 #[derive(Debug, Default)]
@@ -24,13 +24,13 @@ impl Counters {
     }
 
     /// Adds them to the kernel's counters.
-    pub(super) fn add_to(&self, tally: &mut ForwardTally) {
-        tally.forwarded += self.forwarded.load(Relaxed);
-        tally.changed += self.changed.load(Relaxed);
-        tally.dropped += self.dropped.load(Relaxed);
-        tally.no_room += self.no_room.load(Relaxed);
-        tally.unable += self.unable.load(Relaxed);
-        tally.passed += self.passed.load(Relaxed);
-        tally.errors += self.errors.load(Relaxed);
+    pub(super) fn add_to(&self, counters: &mut ForwardCounters) {
+        counters.forwarded += self.forwarded.load(Relaxed);
+        counters.changed += self.changed.load(Relaxed);
+        counters.dropped += self.dropped.load(Relaxed);
+        counters.no_room += self.no_room.load(Relaxed);
+        counters.unable += self.unable.load(Relaxed);
+        counters.passed += self.passed.load(Relaxed);
+        counters.errors += self.errors.load(Relaxed);
     }
 }

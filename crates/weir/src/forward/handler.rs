@@ -15,8 +15,8 @@ pub enum Verdict {
     /// keeps most others away from the handler.
     ///
     /// Requires Linux 5.18, and `CAP_SYS_ADMIN`, without which each packet takes tens of milliseconds. Packets are lost
-    /// if there is [no room](super::ForwardTally::no_room), or if they exceed about 3500 bytes
-    /// ([errors](super::ForwardTally::errors)).
+    /// if there is [no room](super::ForwardCounters::no_room), or if they exceed about 3500 bytes
+    /// ([errors](super::ForwardCounters::errors)).
     Stack,
 }
 
@@ -37,7 +37,7 @@ impl<F: FnMut(&mut Packet<'_, '_>) -> Verdict + Send + 'static> Handler for F {
 #[non_exhaustive]
 pub struct Lane {
     /// The direction: 0 from the first interface to the second, 1 back.
-    pub way: usize,
+    pub direction: usize,
     /// The number of the queue on the receiving interface.
     pub queue: u32,
 }

@@ -9,17 +9,17 @@
 //! With a handler ([`ForwardBuilder::open_with`]) packets arrive through AF_XDP sockets in memory of the process, may
 //! be changed there, and are sent from the same memory.
 
-mod account;
 mod copy;
 mod counters;
+mod direction;
 mod directory;
-mod end;
+mod endpoint;
 mod handler;
 mod pinned;
 mod pins;
 mod pump;
 mod stack;
-mod way;
+mod stats;
 
 use std::time::{Duration, Instant};
 
@@ -27,16 +27,16 @@ use rustix::event::{PollFd, Timespec, poll};
 use rustix::io::Errno;
 use weir_sys::CallError;
 
-pub use self::account::{ForwardAccount, ForwardQueue, ForwardTally, SendCounters, WayAccount};
 use self::copy::Copy;
-use self::end::End;
+use self::direction::{Both, OneDirection};
+use self::endpoint::Endpoint;
 pub use self::handler::{Handler, Lane, Packet, Verdict};
 pub use self::pinned::Pinned;
 use self::pins::Pins;
 use self::pump::Pumps;
-use self::way::{Both, Way};
+pub use self::stats::{DirectionStats, ForwardCounters, ForwardQueue, ForwardStats, SendCounters};
 use crate::live::builder::Builder;
-use crate::live::exchange::{Exchange, Turn};
+use crate::live::filter_control::{FilterControl, Turn};
 use crate::live::interface::Tags;
 use crate::live::memory::{self, Memory};
 use crate::live::request::{Settings, Wanted};
@@ -57,7 +57,7 @@ pub enum OnExit {
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct ForwardBuilder {
-    ends: [Wanted; 2],
+    endpoints: [Wanted; 2],
     both: bool,
     filter: Option<Filter>,
     on_exit: OnExit,
@@ -69,8 +69,8 @@ pub struct ForwardBuilder {
 /// Active forwarding between two interfaces.
 #[derive(Debug)]
 pub struct Forward {
-    ends: [End; 2],
-    ways: Vec<Way>,
+    endpoints: [Endpoint; 2],
+    directions: Vec<OneDirection>,
     pumps: Option<Pumps>,
     copy: Option<Capture>,
     pins: Option<Pins>,
@@ -83,7 +83,7 @@ pub struct Forward {
 /// A description of one direction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct WayInfo {
+pub struct DirectionInfo {
     /// The receiving interface.
     pub from: String,
     /// The sending interface.
@@ -99,8 +99,8 @@ pub struct WayInfo {
 impl ForwardBuilder {
     /// Sets the network namespaces of the receiving and the sending interface; `None`: that of the calling thread.
     pub fn namespaces(mut self, from: Option<&Namespace>, to: Option<&Namespace>) -> Self {
-        self.ends[0].namespace = from.cloned();
-        self.ends[1].namespace = to.cloned();
+        self.endpoints[0].namespace = from.cloned();
+        self.endpoints[1].namespace = to.cloned();
         self
     }
 
@@ -150,8 +150,8 @@ impl ForwardBuilder {
     /// # Errors
     ///
     /// Nothing is forwarded between them, or the interfaces do not exist.
-    pub fn end(self) -> Result<ForwardAccount, Error> {
-        Pinned::between(&self.ends)?.end()
+    pub fn end(self) -> Result<ForwardStats, Error> {
+        Pinned::between(&self.endpoints)?.end()
     }
 
     /// Starts forwarding.
@@ -178,39 +178,41 @@ impl ForwardBuilder {
     /// See [`open`](Self::open).
     pub fn open_with<H: Handler>(self, handler: impl FnMut(Lane) -> H) -> Result<Forward, Error> {
         let on_exit = self.on_exit;
-        self.begin(Some(on_exit), |ends, ways| Pumps::start(ends, ways, handler).map(Some))
+        self.begin(Some(on_exit), |endpoints, directions| {
+            Pumps::start(endpoints, directions, handler).map(Some)
+        })
     }
 
     fn begin(
         self,
         sockets: Option<OnExit>,
-        pumps: impl FnOnce(&[End; 2], &[Way]) -> Result<Option<Pumps>, Error>,
+        pumps: impl FnOnce(&[Endpoint; 2], &[OneDirection]) -> Result<Option<Pumps>, Error>,
     ) -> Result<Forward, Error> {
-        let [from, to] = &self.ends;
+        let [from, to] = &self.endpoints;
         if self.copied.is_some() && self.on_exit == OnExit::Open {
             let why = "forwarding that stays open outlives the process, but a copy does not; choose one";
             return Err(Error::conflict(Setting::OnExit, Setting::Copy, why));
         }
-        let mut ends = [end::find(from, 0)?, end::find(to, 1)?];
-        Pins::check(&ends)?;
+        let mut endpoints = [endpoint::find(from, 0)?, endpoint::find(to, 1)?];
+        Pins::check(&endpoints)?;
         // Lock before checking the interfaces: if two processes start at once, the later one would otherwise find the
         // program of the other and report an unknown one.
         let mut pins = match self.on_exit {
-            OnExit::Open => Some(Pins::make(&ends)?),
+            OnExit::Open => Some(Pins::make(&endpoints)?),
             OnExit::Closed => None,
         };
-        let keeps_tags = |end: &End| match end.device.tags {
-            Tags::Untold(_) => way::keeps_tags(end, self.filter.as_ref(), self.lose_tags),
+        let keeps_tags = |endpoint: &Endpoint| match endpoint.device.tags {
+            Tags::Untold(_) => direction::keeps_tags(endpoint, self.filter.as_ref(), self.lose_tags),
             // Unless the driver then takes no program that is bound to it.
             Tags::Told(_) | Tags::InFrame => Ok(()),
         };
-        end::check(&ends, self.both, keeps_tags)?;
+        endpoint::check(&endpoints, self.both, keeps_tags)?;
         let numbers: &[(usize, usize)] = if self.both { &[(0, 1), (1, 0)] } else { &[(0, 1)] };
         let copied = self.copied.map(copy::settings).transpose()?;
         let sizes = match &copied {
             Some(settings) => {
                 let need = |&(from, _): &(usize, usize)| {
-                    (ends[from].name(), vec![vec![Copy::need(&ends[from], settings)]])
+                    (endpoints[from].name(), vec![vec![Copy::need(&endpoints[from], settings)]])
                 };
                 let needs: Vec<_> = numbers.iter().map(need).collect();
                 memory::shares(&needs, settings.pool, Memory::now())?
@@ -219,44 +221,51 @@ impl ForwardBuilder {
         };
         let copies = sizes.into_iter().flat_map(|pool| Some(Settings { pool, ..copied.clone()? }));
         let copies: Vec<Settings> = copies.collect();
-        let (mut ways, mut ports, mut sites) = (Vec::<Way>::new(), Vec::new(), Vec::new());
+        let (mut directions, mut ports, mut contexts) = (Vec::<OneDirection>::new(), Vec::new(), Vec::new());
         for (id, &(from, to)) in (0..).zip(numbers) {
-            let pair = [&ends[from], &ends[to]];
-            let both = match ways.first() {
+            let pair = [&endpoints[from], &endpoints[to]];
+            let both = match directions.first() {
                 Some(forth) => Both::Back(forth),
                 None if self.both => Both::Forth,
                 None => Both::No,
             };
             let copy =
                 copies.get(id as usize).map(|settings| Copy::plan(pair[0], id, settings)).transpose()?;
-            let (way, port) =
-                Way::load([from, to], pair, both, self.filter.as_ref(), sockets, copy, self.lose_tags)?;
-            ways.push(way);
+            let (direction, port) = OneDirection::load(
+                [from, to],
+                pair,
+                both,
+                self.filter.as_ref(),
+                sockets,
+                copy,
+                self.lose_tags,
+            )?;
+            directions.push(direction);
             ports.extend(port);
-            sites.push(end::site(pair[0])?);
+            contexts.push(endpoint::context(pair[0])?);
         }
-        let copy = copied.map(|settings| Capture::of(ports, sites, &settings)).transpose()?;
-        let pumps = pumps(&ends, &ways)?;
+        let copy = copied.map(|settings| Capture::of(ports, contexts, &settings)).transpose()?;
+        let pumps = pumps(&endpoints, &directions)?;
         // Everything is loaded before anything is attached, since attaching may make a driver pause its traffic.
-        for (way, name) in ways.iter_mut().zip(pins::WAYS) {
-            way.attach(&ends[way.from()])?;
+        for (direction, name) in directions.iter_mut().zip(pins::DIRECTIONS) {
+            direction.attach(&endpoints[direction.from()])?;
             if let Some(pins) = &pins {
-                way.pin(&pins.way(name)?)?;
+                direction.pin(&pins.direction(name)?)?;
             }
             if self.promiscuous {
-                let end = &mut ends[way.from()];
+                let endpoint = &mut endpoints[direction.from()];
                 match &pins {
-                    Some(pins) => end::make_promiscuous(end, &pins.promiscuous(name))?,
-                    None => end.make_promiscuous()?,
+                    Some(pins) => endpoint::make_promiscuous(endpoint, &pins.promiscuous(name))?,
+                    None => endpoint.make_promiscuous()?,
                 }
             }
         }
         if let Some(pins) = &mut pins {
             pins.keep();
         }
-        let events = ends.iter().filter_map(End::first_event).collect();
+        let events = endpoints.iter().filter_map(Endpoint::first_event).collect();
         let (began, exchanging) = (Instant::now(), Turn::default());
-        Ok(Forward { ends, ways, pumps, copy, pins, events, began, ended: None, exchanging })
+        Ok(Forward { endpoints, directions, pumps, copy, pins, events, began, ended: None, exchanging })
     }
 }
 
@@ -266,7 +275,7 @@ impl Forward {
     pub fn between(from: impl Into<String>, to: impl Into<String>) -> ForwardBuilder {
         let here = |name: String| Wanted { namespace: None, name, queues: None };
         ForwardBuilder {
-            ends: [here(from.into()), here(to.into())],
+            endpoints: [here(from.into()), here(to.into())],
             both: false,
             filter: None,
             on_exit: OnExit::default(),
@@ -277,9 +286,9 @@ impl Forward {
     }
 
     /// Returns the directions in which packets are forwarded.
-    pub fn ways(&self) -> Vec<WayInfo> {
+    pub fn directions(&self) -> Vec<DirectionInfo> {
         let how = self.pumps.as_ref().map_or_else(|| "in the kernel".to_owned(), Pumps::detail);
-        self.ways.iter().map(|way| way.info(&self.ends, &how)).collect()
+        self.directions.iter().map(|direction| direction.info(&self.endpoints, &how)).collect()
     }
 
     /// Returns the copy of forwarded packets, if requested; only once. It is complete if forwarding is
@@ -295,9 +304,13 @@ impl Forward {
 
     /// Returns a handle for changing the filters from any thread. The interface number of a seat is that of the
     /// direction.
-    pub fn exchange(&self) -> Exchange {
-        let seats = self.ways.iter().zip(0..).map(|(way, id)| way.seat(&self.ends[way.from()], id));
-        Exchange::new(seats, &self.exchanging)
+    pub fn filter_control(&self) -> FilterControl {
+        let targets = self
+            .directions
+            .iter()
+            .zip(0..)
+            .map(|(direction, id)| direction.filter_target(&self.endpoints[direction.from()], id));
+        FilterControl::new(targets, &self.exchanging)
     }
 
     /// Waits up to `wait` for changes of the interfaces. Returns early on a signal.
@@ -307,20 +320,20 @@ impl Forward {
     /// [`Error::InterfaceGone`], after that event was returned.
     pub fn wait(&mut self, wait: Duration) -> Result<Vec<Event>, Error> {
         if self.events.is_empty() {
-            if let Some(end) = self.ends.iter().find(|end| end.is_gone()) {
-                return Err(Error::InterfaceGone { name: end.name().to_owned() });
+            if let Some(endpoint) = self.endpoints.iter().find(|endpoint| endpoint.is_gone()) {
+                return Err(Error::InterfaceGone { name: endpoint.name().to_owned() });
             }
             if self.ended.is_none() && self.pumps.as_ref().is_some_and(Pumps::is_broken) {
                 let what = "a handler panicked; its packets are no longer forwarded".to_owned();
                 return Err(Error::Forward { what, mend: "its panic message says where".to_owned() });
             }
-            let mut fds: Vec<PollFd<'_>> = self.ends.iter().filter_map(End::fd).collect();
+            let mut fds: Vec<PollFd<'_>> = self.endpoints.iter().filter_map(Endpoint::fd).collect();
             match poll(&mut fds, Some(&Timespec::try_from(wait).unwrap_or(FOREVER))) {
                 Ok(_) | Err(Errno::INTR) => {}
                 Err(error) => return Err(CallError::new("wait for interface events", error).into()),
             }
-            for end in &mut self.ends {
-                self.events.extend(end.listen()?);
+            for endpoint in &mut self.endpoints {
+                self.events.extend(endpoint.listen()?);
             }
         }
         Ok(std::mem::take(&mut self.events))
@@ -331,20 +344,20 @@ impl Forward {
     /// # Errors
     ///
     /// The kernel could not be queried.
-    pub fn account(&mut self) -> Result<ForwardAccount, Error> {
-        for end in &mut self.ends {
-            end.count()?;
+    pub fn stats(&mut self) -> Result<ForwardStats, Error> {
+        for endpoint in &mut self.endpoints {
+            endpoint.count()?;
         }
         let elapsed = self.ended.unwrap_or_else(Instant::now) - self.began;
         let pumps = self.pumps.as_ref();
-        let account = |(number, way): (usize, &Way)| {
-            let add = |queue, tally: &mut ForwardTally| {
-                pumps.into_iter().for_each(|pumps| pumps.add_to(Lane { way: number, queue }, tally));
+        let account = |(number, direction): (usize, &OneDirection)| {
+            let add = |queue, counters: &mut ForwardCounters| {
+                pumps.into_iter().for_each(|pumps| pumps.add_to(Lane { direction: number, queue }, counters));
             };
-            way.account(&self.ends, add)
+            direction.stats(&self.endpoints, add)
         };
-        let ways = self.ways.iter().enumerate().map(account).collect::<Result<_, _>>()?;
-        Ok(ForwardAccount { elapsed, ways })
+        let directions = self.directions.iter().enumerate().map(account).collect::<Result<_, _>>()?;
+        Ok(ForwardStats { elapsed, directions })
     }
 
     /// Stops forwarding, unless it should continue ([`OnExit::Open`]). When this returns, nothing is forwarded any more
@@ -358,8 +371,8 @@ impl Forward {
             return Ok(());
         }
         let mut result = Ok(());
-        for way in &mut self.ways {
-            let detached = way.detach();
+        for direction in &mut self.directions {
+            let detached = direction.detach();
             result = result.and(detached);
         }
         // Packets queued for the other driver are handed over in the same softirq, so before the grace period ends.

@@ -11,13 +11,13 @@ use weir_sys::bpf::grace::Grace;
 use weir_sys::link::{Link, links, set_promiscuous};
 use weir_sys::netns;
 
-use super::account::{ForwardAccount, WayAccount};
+use super::direction;
 use super::directory::privileged;
-use super::pins::{self, BPFFS, Key, LINK, PROMISCUOUS, Pins, WAYS};
-use super::way;
+use super::pins::{self, BPFFS, DIRECTIONS, Key, LINK, PROMISCUOUS, Pins};
+use super::stats::{DirectionStats, ForwardStats};
 use crate::live::namespace;
+use crate::live::namespace_context::inside;
 use crate::live::request::Wanted;
-use crate::live::site::inside;
 use crate::live::source::programmed::off;
 use crate::{Error, Namespace};
 
@@ -26,7 +26,7 @@ use crate::{Error, Namespace};
 #[derive(Clone, Debug)]
 pub struct Pinned {
     directory: PathBuf,
-    ends: [Place; 2],
+    endpoints: [Place; 2],
 }
 
 /// One of the interfaces.
@@ -67,8 +67,8 @@ impl Pinned {
         if all.is_empty() {
             return Ok(Vec::new());
         }
-        let sites = Scope::all()?;
-        Ok(all.into_iter().map(|(directory, keys)| Self::of(directory, keys, &sites)).collect())
+        let contexts = Scope::all()?;
+        Ok(all.into_iter().map(|(directory, keys)| Self::of(directory, keys, &contexts)).collect())
     }
 
     /// Finds the one with this [`directory`](Self::directory).
@@ -88,18 +88,20 @@ impl Pinned {
     pub fn receiving_on(index: u32) -> Option<Self> {
         let here = Key { namespace: netns::cookie().ok()?, index };
         let is_there = |one: &Self| {
-            let mut ways = WAYS.iter().zip(&one.ends);
-            ways.any(|(way, end)| end.key == here && one.directory.join(way).join(LINK).exists())
+            let mut directions = DIRECTIONS.iter().zip(&one.endpoints);
+            directions.any(|(direction, endpoint)| {
+                endpoint.key == here && one.directory.join(direction).join(LINK).exists()
+            })
         };
         Self::all().ok()?.into_iter().find(is_there)
     }
 
     /// Finds the one between these interfaces.
-    pub(super) fn between(ends: &[Wanted; 2]) -> Result<Self, Error> {
-        let [from, to] = ends.each_ref().map(Wanted::label);
+    pub(super) fn between(endpoints: &[Wanted; 2]) -> Result<Self, Error> {
+        let [from, to] = endpoints.each_ref().map(Wanted::label);
         visible(Some([&from, &to]))?;
         pins::own_if_there(&pins::root())?;
-        let [one, other] = ends;
+        let [one, other] = endpoints;
         let keys = [key(one)?, key(other)?];
         let directory = pins::place(&pins::root(), keys);
         if !directory.is_dir() {
@@ -111,13 +113,16 @@ impl Pinned {
             let known = inside(one.namespace.as_ref(), || Self::all().map(|all| told(&all)))??;
             return Err(Error::NotForwarding { what, known });
         }
-        let place =
-            |key, label, end: &Wanted| Place { key, label, found: Found::There(end.namespace.clone()) };
-        Ok(Self { directory, ends: [place(keys[0], from, one), place(keys[1], to, other)] })
+        let place = |key, label, endpoint: &Wanted| Place {
+            key,
+            label,
+            found: Found::There(endpoint.namespace.clone()),
+        };
+        Ok(Self { directory, endpoints: [place(keys[0], from, one), place(keys[1], to, other)] })
     }
 
-    fn of(directory: PathBuf, keys: [Key; 2], sites: &[Scope]) -> Self {
-        Self { directory, ends: keys.map(|key| Place::find(key, sites)) }
+    fn of(directory: PathBuf, keys: [Key; 2], contexts: &[Scope]) -> Self {
+        Self { directory, endpoints: keys.map(|key| Place::find(key, contexts)) }
     }
 
     /// Returns its directory in a bpffs.
@@ -126,18 +131,18 @@ impl Pinned {
     }
 
     /// Returns the names of the two interfaces, the receiving one first, or a description if they have none.
-    pub fn ends(&self) -> [&str; 2] {
-        self.ends.each_ref().map(|end| end.label.as_str())
+    pub fn endpoints(&self) -> [&str; 2] {
+        self.endpoints.each_ref().map(|endpoint| endpoint.label.as_str())
     }
 
     /// Returns whether packets are also forwarded in the other direction.
     pub fn both(&self) -> bool {
-        WAYS.iter().all(|way| self.directory.join(way).is_dir())
+        DIRECTIONS.iter().all(|direction| self.directory.join(direction).is_dir())
     }
 
     /// Returns whether one of its interfaces was deleted, so that it no longer forwards in both directions.
     pub fn is_dead(&self) -> bool {
-        self.ends.iter().any(|end| matches!(end.found, Found::Gone))
+        self.endpoints.iter().any(|endpoint| matches!(endpoint.found, Found::Gone))
     }
 
     /// Returns what happened to every packet so far.
@@ -145,23 +150,23 @@ impl Pinned {
     /// # Errors
     ///
     /// The kernel could not be queried, or forwarding has just been ended.
-    pub fn account(&self) -> Result<ForwardAccount, Error> {
-        let mut ways = Vec::new();
-        for (name, [from, to]) in WAYS.into_iter().zip([[0, 1], [1, 0]]) {
+    pub fn stats(&self) -> Result<ForwardStats, Error> {
+        let mut directions = Vec::new();
+        for (name, [from, to]) in DIRECTIONS.into_iter().zip([[0, 1], [1, 0]]) {
             let directory = self.directory.join(name);
             if !directory.is_dir() {
                 continue;
             }
-            ways.push(WayAccount {
-                from: self.ends[from].label.clone(),
-                to: self.ends[to].label.clone(),
-                queues: way::queues(&Queues::pinned(&directory)?)?,
-                untold_tags: 0,
+            directions.push(DirectionStats {
+                from: self.endpoints[from].label.clone(),
+                to: self.endpoints[to].label.clone(),
+                queues: direction::queues(&Queues::pinned(&directory)?)?,
+                tag_unknown: 0,
                 nic: None,
                 sender: None,
             });
         }
-        Ok(ForwardAccount { elapsed: Duration::ZERO, ways })
+        Ok(ForwardStats { elapsed: Duration::ZERO, directions })
     }
 
     /// Ends it, even if its interfaces were deleted, and returns the account since it began.
@@ -169,12 +174,12 @@ impl Pinned {
     /// # Errors
     ///
     /// Another process is ending it, or privileges are missing.
-    pub fn end(self) -> Result<ForwardAccount, Error> {
-        let [from, to] = self.ends();
+    pub fn end(self) -> Result<ForwardStats, Error> {
+        let [from, to] = self.endpoints();
         let Some(mut pins) = Pins::taken(&self.directory)? else {
             return Err(pins::begins(&self.directory, from, to));
         };
-        for (name, end) in WAYS.into_iter().zip(&self.ends) {
+        for (name, endpoint) in DIRECTIONS.into_iter().zip(&self.endpoints) {
             let directory = self.directory.join(name);
             match XdpLink::pinned(&directory.join(LINK)) {
                 Ok(link) => off(link.detach())?,
@@ -184,15 +189,15 @@ impl Pinned {
                     return Err(privileged(error));
                 }
             }
-            if let Found::There(namespace) = &end.found
+            if let Found::There(namespace) = &endpoint.found
                 && directory.join(PROMISCUOUS).is_dir()
             {
-                let undo = || set_promiscuous(end.key.index, false);
+                let undo = || set_promiscuous(endpoint.key.index, false);
                 inside(namespace.as_ref(), undo)??;
             }
         }
         let waited = Grace::new().wait();
-        let account = self.account()?;
+        let account = self.stats()?;
         drop(pins);
         waited?;
         Ok(account)
@@ -200,14 +205,14 @@ impl Pinned {
 }
 
 impl Place {
-    fn find(key: Key, sites: &[Scope]) -> Self {
-        let site = sites.iter().find(|site| site.cookie == key.namespace);
-        let link = site.and_then(|site| site.links.iter().find(|link| link.index == key.index));
-        let (label, found) = match (site, link) {
-            (Some(site), Some(link)) => {
-                let namespace = site.namespace.as_ref().map(|one| format!("{}/", one.name()));
+    fn find(key: Key, contexts: &[Scope]) -> Self {
+        let context = contexts.iter().find(|context| context.cookie == key.namespace);
+        let link = context.and_then(|context| context.links.iter().find(|link| link.index == key.index));
+        let (label, found) = match (context, link) {
+            (Some(context), Some(link)) => {
+                let namespace = context.namespace.as_ref().map(|one| format!("{}/", one.name()));
                 let label = format!("{}{}", namespace.unwrap_or_default(), link.name);
-                (label, Found::There(site.namespace.clone()))
+                (label, Found::There(context.namespace.clone()))
             }
             (Some(_), None) => (format!("interface {}, which is gone", key.index), Found::Gone),
             (None, _) => (format!("interface {} in another namespace", key.index), Found::Elsewhere),
@@ -219,10 +224,10 @@ impl Place {
 impl Scope {
     /// Returns the namespace of the calling thread, and all named ones that may be entered.
     fn all() -> Result<Vec<Self>, Error> {
-        let mut sites = vec![Self::look(None)?];
+        let mut contexts = vec![Self::look(None)?];
         let named = namespace::names().into_iter().filter_map(|name| Namespace::find(&name).ok());
-        sites.extend(named.filter_map(|namespace| Self::look(Some(namespace)).ok()));
-        Ok(sites)
+        contexts.extend(named.filter_map(|namespace| Self::look(Some(namespace)).ok()));
+        Ok(contexts)
     }
 
     fn look(namespace: Option<Namespace>) -> Result<Self, Error> {
@@ -233,26 +238,29 @@ impl Scope {
 
 /// Describes what is forwarded.
 fn told(all: &[Pinned]) -> String {
-    let pairs: Vec<String> = all.iter().map(|one| one.ends().join(" to ")).collect();
+    let pairs: Vec<String> = all.iter().map(|one| one.endpoints().join(" to ")).collect();
     match pairs.as_slice() {
         [] => "nothing is being forwarded".to_owned(),
         pairs => format!("currently forwarded: {}", pairs.join("; ")),
     }
 }
 
-/// Fails if bpffs is not visible; `ends` is what was asked for.
-fn visible(ends: Option<[&String; 2]>) -> Result<(), Error> {
+/// Fails if bpffs is not visible; `endpoints` is what was asked for.
+fn visible(endpoints: Option<[&String; 2]>) -> Result<(), Error> {
     if pins::is_bpffs() {
         return Ok(());
     }
-    Err(Error::ForwardingHidden { place: BPFFS, ends: ends.map(|ends| ends.map(String::clone)) })
+    Err(Error::ForwardingHidden {
+        place: BPFFS,
+        endpoints: endpoints.map(|endpoints| endpoints.map(String::clone)),
+    })
 }
 
 fn key(wanted: &Wanted) -> Result<Key, Error> {
-    let site = Scope::look(wanted.namespace.clone())?;
-    let index = site.links.into_iter().find(|link| link.name == wanted.name).map(|link| link.index);
-    let gone = || Error::NoSuchEnd { name: wanted.label() };
-    Ok(Key { namespace: site.cookie, index: index.ok_or_else(gone)? })
+    let context = Scope::look(wanted.namespace.clone())?;
+    let index = context.links.into_iter().find(|link| link.name == wanted.name).map(|link| link.index);
+    let gone = || Error::NoSuchEndpoint { name: wanted.label() };
+    Ok(Key { namespace: context.cookie, index: index.ok_or_else(gone)? })
 }
 
 /// Returns the directories, and the interfaces that their names stand for.

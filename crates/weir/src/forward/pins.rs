@@ -22,13 +22,13 @@ use weir_sys::CallError;
 use weir_sys::netns;
 
 use super::directory::{make_directory, privileged};
-use super::end::End;
+use super::endpoint::Endpoint;
 use crate::Error;
 
 pub(super) const BPFFS: &str = "/sys/fs/bpf";
 const BPF_FS_MAGIC: u32 = 0xcafe_4a11;
 /// Directories of the two directions.
-pub(super) const WAYS: [&str; 2] = ["forth", "back"];
+pub(super) const DIRECTIONS: [&str; 2] = ["forth", "back"];
 /// The program's link, pinned last: without it nothing else has any effect.
 pub(super) const LINK: &str = "link";
 pub(super) const PROMISCUOUS: &str = "promiscuous";
@@ -52,7 +52,7 @@ pub(super) struct Key {
 
 impl Pins {
     /// Creates the directory for forwarding that is about to begin.
-    pub(super) fn make(ends: &[End; 2]) -> Result<Self, Error> {
+    pub(super) fn make(endpoints: &[Endpoint; 2]) -> Result<Self, Error> {
         if !is_bpffs() {
             return Err(Error::Forward {
                 what: format!("forwarding cannot outlive the process without a bpffs at {BPFFS}"),
@@ -62,8 +62,8 @@ impl Pins {
         let root = root();
         make_directory(&root)?;
         own(&root)?;
-        let directory = place(&root, keys(ends)?);
-        let [from, to] = ends;
+        let directory = place(&root, keys(endpoints)?);
+        let [from, to] = endpoints;
         let Some(locked) = lock(&directory, true)? else {
             return Err(begins(&directory, from.name(), to.name()));
         };
@@ -77,13 +77,13 @@ impl Pins {
     }
 
     /// Fails if this is forwarded already, as far as a directory says that can be trusted.
-    pub(super) fn check(ends: &[End; 2]) -> Result<(), Error> {
-        let [from, to] = ends;
+    pub(super) fn check(endpoints: &[Endpoint; 2]) -> Result<(), Error> {
+        let [from, to] = endpoints;
         // What somebody else has put there is not ours to end, and forwarding without pins does not need it.
         if own_if_there(&root()).is_err() {
             return Ok(());
         }
-        if goes_on(&place(&root(), keys(ends)?)) { Err(already(from.name(), to.name())) } else { Ok(()) }
+        if goes_on(&place(&root(), keys(endpoints)?)) { Err(already(from.name(), to.name())) } else { Ok(()) }
     }
 
     /// Returns the directory.
@@ -92,7 +92,7 @@ impl Pins {
     }
 
     /// Creates the directory of a direction.
-    pub(super) fn way(&self, name: &str) -> Result<PathBuf, Error> {
+    pub(super) fn direction(&self, name: &str) -> Result<PathBuf, Error> {
         let directory = self.directory.join(name);
         make_directory(&directory)?;
         Ok(directory)
@@ -115,7 +115,7 @@ impl Pins {
     }
 
     fn empty(&self) -> Result<(), Error> {
-        WAYS.iter().try_for_each(|way| removed(&self.directory.join(way)))
+        DIRECTIONS.iter().try_for_each(|direction| removed(&self.directory.join(direction)))
     }
 }
 
@@ -129,9 +129,11 @@ impl Drop for Pins {
     }
 }
 
-fn keys(ends: &[End; 2]) -> Result<[Key; 2], Error> {
-    let key = |end: &End| Ok::<_, Error>(Key { namespace: end.inside(netns::cookie)??, index: end.index() });
-    Ok([key(&ends[0])?, key(&ends[1])?])
+fn keys(endpoints: &[Endpoint; 2]) -> Result<[Key; 2], Error> {
+    let key = |endpoint: &Endpoint| {
+        Ok::<_, Error>(Key { namespace: endpoint.inside(netns::cookie)??, index: endpoint.index() })
+    };
+    Ok([key(&endpoints[0])?, key(&endpoints[1])?])
 }
 
 pub(super) fn root() -> PathBuf {
@@ -145,7 +147,7 @@ pub(super) fn place(root: &Path, [from, to]: [Key; 2]) -> PathBuf {
 }
 
 fn goes_on(directory: &Path) -> bool {
-    WAYS.iter().any(|way| directory.join(way).join(LINK).exists())
+    DIRECTIONS.iter().any(|direction| directory.join(direction).join(LINK).exists())
 }
 
 fn already(from: &str, to: &str) -> Error {

@@ -22,12 +22,12 @@ use weir_sys::CallError;
 use weir_sys::thread::spawn_bare;
 use weir_sys::xsk::{Frame, FrameSize, Umem, UmemOptions, XskOptions, XskSocket};
 
-use super::account::ForwardTally;
 use super::counters::Counters;
-use super::end::End;
+use super::direction::OneDirection;
+use super::endpoint::Endpoint;
 use super::handler::{Handler, Lane, Packet, Verdict};
 use super::stack::{Door, Stack};
-use super::way::Way;
+use super::stats::ForwardCounters;
 use crate::Error;
 use crate::live::memory;
 
@@ -59,50 +59,58 @@ pub(super) struct Pumps {
 impl Pumps {
     /// Opens the sockets, redirects the directions to them, and starts the threads.
     pub(super) fn start<H: Handler>(
-        ends: &[End; 2],
-        ways: &[Way],
+        endpoints: &[Endpoint; 2],
+        directions: &[OneDirection],
         mut handler: impl FnMut(Lane) -> H,
     ) -> Result<Self, Error> {
-        let frame_size = frame_size(ends)?;
-        let queues = [0, 1].map(|end: usize| ends[end].device.rx_queues);
+        let frame_size = frame_size(endpoints)?;
+        let queues = [0, 1].map(|endpoint: usize| endpoints[endpoint].device.rx_queues);
         let threads = queues[0].min(queues[1]);
-        let all: u32 = ways.iter().map(|way| queues[way.from()]).sum();
+        let all: u32 = directions.iter().map(|direction| queues[direction.from()]).sum();
         let bytes = u64::from(all) * u64::from(FRAMES) * u64::from(frame_size.bytes());
-        memory::check(ends[0].name(), bytes)?;
-        let stacks = ways.iter().map(|way| Stack::start(&ends[way.from()])).collect::<Result<_, _>>()?;
+        memory::check(endpoints[0].name(), bytes)?;
+        let stacks = directions
+            .iter()
+            .map(|direction| Stack::start(&endpoints[direction.from()]))
+            .collect::<Result<_, _>>()?;
         let mut pumps =
             Self { lanes: Vec::new(), stop: Arc::default(), threads: Vec::new(), stacks, zero_copy: true };
         let mut workers = Vec::new();
         for thread in 0..threads {
-            let mine = |end: usize| (thread..queues[end]).step_by(threads as usize);
-            let received = |end: usize| ways.iter().any(|way| way.from() == end);
-            let receivers: usize =
-                [0, 1].into_iter().filter(|&end| received(end)).map(|end| mine(end).count()).sum();
+            let mine = |endpoint: usize| (thread..queues[endpoint]).step_by(threads as usize);
+            let received = |endpoint: usize| directions.iter().any(|direction| direction.from() == endpoint);
+            let receivers: usize = [0, 1]
+                .into_iter()
+                .filter(|&endpoint| received(endpoint))
+                .map(|endpoint| mine(endpoint).count())
+                .sum();
             let frames = u32::try_from(receivers).unwrap_or(u32::MAX).saturating_mul(FRAMES);
             let umem = Umem::new(UmemOptions { frames, frame_size, zero_copy: true, segments: false })?;
             let mut worker =
                 Worker { umem, sockets: Vec::new(), lanes: Vec::new(), stop: Arc::clone(&pumps.stop) };
             // The index of the first socket of each end, which is the one used for sending.
             let mut first = [0; 2];
-            for end in [0, 1] {
-                first[end] = worker.sockets.len();
-                for queue in mine(end).take(if received(end) { usize::MAX } else { 1 }) {
-                    let sent = ways.iter().any(|way| way.to() == end) && queue == thread;
+            for endpoint in [0, 1] {
+                first[endpoint] = worker.sockets.len();
+                for queue in mine(endpoint).take(if received(endpoint) { usize::MAX } else { 1 }) {
+                    let sent =
+                        directions.iter().any(|direction| direction.to() == endpoint) && queue == thread;
                     let ring = |wanted: bool| if wanted { RING } else { 0 };
-                    let options = XskOptions { receive: ring(received(end)), send: ring(sent) };
-                    let (umem, index) = (&worker.umem, ends[end].index());
-                    let socket = ends[end].inside(|| XskSocket::bind(umem, index, queue, options))??;
+                    let options = XskOptions { receive: ring(received(endpoint)), send: ring(sent) };
+                    let (umem, index) = (&worker.umem, endpoints[endpoint].index());
+                    let socket =
+                        endpoints[endpoint].inside(|| XskSocket::bind(umem, index, queue, options))??;
                     pumps.zero_copy &= socket.zero_copy();
                     worker.sockets.push(Socket { xsk: socket, leaving: VecDeque::new(), unsent: 0 });
                 }
             }
-            for (number, way) in ways.iter().enumerate() {
-                for (place, queue) in mine(way.from()).enumerate() {
-                    let lane = Lane { way: number, queue };
+            for (number, direction) in directions.iter().enumerate() {
+                for (place, queue) in mine(direction.from()).enumerate() {
+                    let lane = Lane { direction: number, queue };
                     let counters = Arc::<Counters>::default();
                     pumps.lanes.push((lane, Arc::clone(&counters)));
-                    let (from, to) = (first[way.from()] + place, first[way.to()]);
-                    way.insert(queue, &worker.sockets[from].xsk)?;
+                    let (from, to) = (first[direction.from()] + place, first[direction.to()]);
+                    direction.insert(queue, &worker.sockets[from].xsk)?;
                     let stack = pumps.stacks[number].door();
                     worker.lanes.push(Working { handler: handler(lane), counters, stack, from, to });
                 }
@@ -124,9 +132,9 @@ impl Pumps {
     }
 
     /// Adds what the thread has done with packets of `lane` to the kernel's counters.
-    pub(super) fn add_to(&self, lane: Lane, tally: &mut ForwardTally) {
+    pub(super) fn add_to(&self, lane: Lane, sum: &mut ForwardCounters) {
         if let Some((_, counters)) = self.lanes.iter().find(|(one, _)| *one == lane) {
-            counters.add_to(tally);
+            counters.add_to(sum);
         }
     }
 
@@ -153,10 +161,10 @@ impl Drop for Pumps {
 }
 
 /// Chooses a frame size that holds the longest packet, with VLAN tags and headroom.
-fn frame_size(ends: &[End; 2]) -> Result<FrameSize, Error> {
+fn frame_size(endpoints: &[Endpoint; 2]) -> Result<FrameSize, Error> {
     /// Ethernet header and two VLAN tags.
     const HEADERS: u32 = 14 + 8;
-    let mtu = ends.iter().map(|end| end.device.link.mtu).max().unwrap_or_default();
+    let mtu = endpoints.iter().map(|endpoint| endpoint.device.link.mtu).max().unwrap_or_default();
     match mtu.saturating_add(HEADERS) {
         0..=1792 => Ok(FrameSize::TwoKib),
         1793..=3840 => Ok(FrameSize::FourKib),
@@ -210,8 +218,8 @@ impl<H: Handler> Worker<H> {
             let leaving = self.sockets.iter().any(|socket| !socket.leaving.is_empty());
             let leaving = leaving || waiting.iter().any(|waiting| !waiting.is_empty());
             if self.stop.load(Relaxed) {
-                let end = *ending.get_or_insert_with(|| Instant::now() + LINGER);
-                if !moved && (!leaving || Instant::now() >= end) {
+                let at_last = *ending.get_or_insert_with(|| Instant::now() + LINGER);
+                if !moved && (!leaving || Instant::now() >= at_last) {
                     break;
                 }
             }

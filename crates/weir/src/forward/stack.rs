@@ -12,7 +12,7 @@ use weir_bpf::stack::Receive;
 use weir_sys::CallError;
 
 use super::counters::Counters;
-use super::end::End;
+use super::endpoint::Endpoint;
 use crate::Error;
 
 /// Maximum number of waiting packets.
@@ -38,7 +38,7 @@ struct Letter {
 
 impl Stack {
     /// Starts the thread in the namespace of the receiving interface.
-    pub(super) fn start(from: &End) -> Result<Self, Error> {
+    pub(super) fn start(from: &Endpoint) -> Result<Self, Error> {
         let (sender, letters) = sync_channel(MOST_WAITING);
         let index = from.index();
         let thread = thread::Builder::new().name("weir-stack".to_owned());

@@ -211,7 +211,7 @@ impl Builder {
     ///
     /// The kernel runs the filter before it copies a packet: as part of the eBPF program with xdp and tc, as a socket
     /// filter with af_packet. If the socket gets classic BPF, for lack of the capability to load a program, the packets
-    /// it rejects are not counted ([`crate::Tally::filtered`]). For `any`, and if the filter is too long for classic
+    /// it rejects are not counted ([`crate::PacketCounters::filtered`]). For `any`, and if the filter is too long for classic
     /// BPF, it runs before packets are copied into the pool.
     pub fn filter(mut self, filter: Filter) -> Self {
         self.settings.filter = Some(filter);
@@ -231,7 +231,7 @@ impl Builder {
     }
 
     /// Captures only a sample of the packets that match the filter. The others count as sampled out
-    /// ([`crate::Tally::sampled_out`]) and pass unaffected, in exclusive mode too.
+    /// ([`crate::PacketCounters::sampled_out`]) and pass unaffected, in exclusive mode too.
     ///
     /// With xdp, tc and af_xdp the kernel selects packets before it copies them; with af_packet, and for `any`, they are
     /// selected in this process, before they are copied into the pool. If large packets are cut

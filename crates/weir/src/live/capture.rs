@@ -7,27 +7,27 @@ use std::time::{Duration, Instant};
 
 use weir_sys::cpu;
 
-use crate::account::{Account, Unsorted};
 use crate::chunk::Chunk;
 use crate::filter::Filter;
+use crate::live::capture_interface::CaptureInterface;
+use crate::live::capture_interfaces::Shared;
 use crate::live::choose;
 use crate::live::event::{Event, Heard};
-use crate::live::exchange::{Exchange, Place, Turn, Turns};
+use crate::live::filter_control::{FilterControl, FilterSlot, Turn, Turns};
 use crate::live::handlers::{Handler, Plan, Team, Watcher};
 use crate::live::interface::{Census, Device, Interface};
 use crate::live::memory::{self, Memory};
 use crate::live::merge::Merge;
+use crate::live::namespace_context::{self, NamespaceContext};
 use crate::live::observer::Observer;
 use crate::live::opened::Opened;
-use crate::live::patience::{Patience, Queues as _, Step, Woken};
-use crate::live::port::Port;
-use crate::live::ports::Shared;
 use crate::live::promiscuity::Promiscuity;
 use crate::live::request::{Opening, Settings, Wanted};
 use crate::live::settings::{Delivery, PoolSize, Timestamps, Window};
 use crate::live::side_by_side::side_by_side;
-use crate::live::site::{self, Site};
 use crate::live::stop::StopHandle;
+use crate::live::wait_strategy::{Queues as _, Step, WaitStrategy, Woken};
+use crate::stats::{CaptureStats, Unsorted};
 use crate::{Error, Setting, SourceKind, Statistics};
 
 /// A running capture, which yields chunks and the account.
@@ -35,7 +35,7 @@ use crate::{Error, Setting, SourceKind, Statistics};
 pub struct Capture {
     interfaces: Vec<Interface>,
     opened: Opened,
-    patience: Patience,
+    wait_strategy: WaitStrategy,
     /// Set if packets are delivered in timestamp order.
     merge: Option<Merge>,
     crew: Option<Crew>,
@@ -85,14 +85,14 @@ impl Capture {
         settings: &Settings,
         mut tell: impl FnMut(Opening<'_>) -> ControlFlow<()>,
     ) -> Result<Self, Error> {
-        let mut sites: Vec<Site> = Vec::new();
+        let mut contexts: Vec<NamespaceContext> = Vec::new();
         let mut places = Vec::new();
         for (number, one) in wanted.iter().enumerate() {
-            let place = match sites.iter().position(|site| site.is_of(one)) {
+            let place = match contexts.iter().position(|context| context.is_of(one)) {
                 Some(place) => place,
                 None => {
-                    sites.push(Site::open(one.namespace.as_ref())?);
-                    sites.len() - 1
+                    contexts.push(NamespaceContext::open(one.namespace.as_ref())?);
+                    contexts.len() - 1
                 }
             };
             for (other, &there) in wanted[..number].iter().zip(&places) {
@@ -103,7 +103,7 @@ impl Capture {
             places.push(place);
         }
         // Find all devices before opening the first: opening one may make its driver pause traffic.
-        let mut censuses: Vec<Option<Census>> = sites.iter().map(|_| None).collect();
+        let mut censuses: Vec<Option<Census>> = contexts.iter().map(|_| None).collect();
         let mut devices = Vec::new();
         for (one, &place) in wanted.iter().zip(&places) {
             let census = &mut censuses[place];
@@ -114,7 +114,7 @@ impl Capture {
                 };
                 Device::find_in(census, one)
             };
-            devices.push(site::inside(one.namespace.as_ref(), find)??);
+            devices.push(namespace_context::inside(one.namespace.as_ref(), find)??);
         }
         let mut settings = settings.clone();
         if let Some(filter) = settings.filter.take() {
@@ -129,7 +129,7 @@ impl Capture {
             needs.push((device.link.name.as_str(), choose::needs(device, settings)?));
         }
         let sizes = memory::shares(&needs, settings.pool, Memory::now())?;
-        let promiscuity: Vec<_> = sites.iter().map(|_| Promiscuity::default()).collect();
+        let promiscuity: Vec<_> = contexts.iter().map(|_| Promiscuity::default()).collect();
         let planned = wanted.iter().zip(&devices).zip(&places).zip(sizes).zip(0u32..);
         let planned: Vec<Planned<'_>> =
             planned.map(|((((one, device), place), pool), id)| (one, device, *place, pool, id)).collect();
@@ -139,15 +139,19 @@ impl Capture {
         let ports = side_by_side(&planned, tell, |&(one, device, place, pool, id)| {
             let shared_promiscuity = promiscuity[place].clone();
             let settings = Settings { pool, shared_promiscuity, ..settings.clone() };
-            let open = || Port::open(one, device, id, place, &settings);
-            site::inside(one.namespace.as_ref(), open)?
+            let open = || CaptureInterface::open(one, device, id, place, &settings);
+            namespace_context::inside(one.namespace.as_ref(), open)?
         });
-        Self::of(ports?, sites, settings)
+        Self::of(ports?, contexts, settings)
     }
 
-    /// Makes a capture of open sources. `Port::site` is an index into `sites`.
-    pub(crate) fn of(mut ports: Vec<Port>, sites: Vec<Site>, settings: &Settings) -> Result<Self, Error> {
-        let outlets: Vec<_> = ports.iter_mut().flat_map(Port::give_outlets).collect();
+    /// Makes a capture of open sources. `CaptureInterface::context` is an index into `contexts`.
+    pub(crate) fn of(
+        mut ports: Vec<CaptureInterface>,
+        contexts: Vec<NamespaceContext>,
+        settings: &Settings,
+    ) -> Result<Self, Error> {
+        let outlets: Vec<_> = ports.iter_mut().flat_map(CaptureInterface::give_outlets).collect();
         // The kernel's programs write the records of a queue one after the other: a single queue is in order.
         let written_by_programs = ports.iter().all(|port| {
             matches!(port.interface.source, SourceKind::Xdp | SourceKind::Tc | SourceKind::XdpTc)
@@ -173,12 +177,12 @@ impl Capture {
             }
         });
         let interfaces = ports.iter().map(|port| port.interface.clone()).collect();
-        let bells = ports.iter().flat_map(|port| port.source.bells()).collect();
+        let notifiers = ports.iter().flat_map(|port| port.source.notifiers()).collect();
         let order = merge.as_ref().map(Merge::counts).cloned();
         Ok(Self {
             interfaces,
-            opened: Opened::new(outlets, bells, Shared::new(ports, sites, order))?,
-            patience: Patience::new(settings.delivery),
+            opened: Opened::new(outlets, notifiers, Shared::new(ports, contexts, order))?,
+            wait_strategy: WaitStrategy::new(settings.delivery),
             merge,
             crew: None,
             ended: false,
@@ -196,11 +200,14 @@ impl Capture {
     }
 
     /// Returns a handle that replaces the interfaces' filters, from any thread or on behalf of another process.
-    pub fn exchange(&self) -> Exchange {
+    pub fn filter_control(&self) -> FilterControl {
         let switch = |one: &Statistics| Some(Arc::new(one.switch()?.clone()) as Arc<dyn Turns>);
         let switches = self.statistics.iter().filter_map(switch).collect();
-        Exchange::new(self.opened.shared.lock().list.iter().map(Port::seat), &self.exchanging)
-            .switching(switches)
+        FilterControl::new(
+            self.opened.shared.lock().list.iter().map(CaptureInterface::filter_target),
+            &self.exchanging,
+        )
+        .switching(switches)
     }
 
     /// Replaces the filter of all interfaces; `None` captures everything. Each packet meets either the old or the new
@@ -211,8 +218,8 @@ impl Capture {
     /// The expression is wrong, a source cannot run the program, or the process may not load one. All interfaces keep
     /// the previous filter; [`Error::FilterPutBack`] if some had the new one for a moment.
     pub fn set_filter(&mut self, filter: Option<&Filter>) -> Result<(), Error> {
-        let exchange = self.exchange();
-        exchange.put(&Place::make_all(&exchange.places()?, filter)?)?;
+        let filter_control = self.filter_control();
+        filter_control.put(&FilterSlot::make_all(&filter_control.slots()?, filter)?)?;
         for interface in &mut self.interfaces {
             interface.filter = filter.map(Filter::label);
         }
@@ -259,14 +266,14 @@ impl Capture {
         }
         let targets = self.interfaces.iter().find_map(|interface| interface.targets);
         let seating = plan.fit(self.opened.outlets.len(), targets, cpu::possible()?)?;
-        let delivery = self.patience.delivery();
+        let delivery = self.wait_strategy.delivery();
         let team = Arc::new(Team::new(std::mem::take(&mut self.opened.outlets), seating));
         let handlers = Handler::all(&team, delivery);
         self.opened.shared.give_to(&team);
         let crew = self.crew.insert(Crew { watcher: None, team });
-        // The watcher waits for the bells now, and this thread has no queue to poll.
-        crew.watcher = Some(Watcher::start(&crew.team, self.opened.give_bells())?);
-        self.patience = Patience::new(Delivery::Adaptive);
+        // The watcher waits for the notifiers now, and this thread has no queue to poll.
+        crew.watcher = Some(Watcher::start(&crew.team, self.opened.give_notifiers())?);
+        self.wait_strategy = WaitStrategy::new(Delivery::Adaptive);
         Ok(handlers)
     }
 
@@ -306,7 +313,7 @@ impl Capture {
                 Step::Over => return Ok(None),
                 step => {
                     let step = step.by(Some(self.checked + CHECK));
-                    let again = self.patience.wait(&mut self.opened, step, deadline)?;
+                    let again = self.wait_strategy.wait(&mut self.opened, step, deadline)?;
                     if !again && !self.is_to_end() {
                         return Ok(None);
                     }
@@ -342,8 +349,8 @@ impl Capture {
     ///
     /// Those of [`Capture::next`].
     pub fn try_next(&mut self) -> Result<Option<Chunk>, Error> {
-        if self.opened.waker.is_asleep() && self.opened.sleep(Duration::ZERO)? == Woken::Bell {
-            self.patience.rung(&mut self.opened);
+        if self.opened.waker.is_asleep() && self.opened.sleep(Duration::ZERO)? == Woken::Notified {
+            self.wait_strategy.rung(&mut self.opened);
         }
         let now = Instant::now();
         let step = self.look(now).map(|step| step.by(Some(self.checked + CHECK)));
@@ -400,7 +407,7 @@ impl Capture {
                 (chunk, _) => Ok(chunk.map_or(Step::Over, Step::Taken)),
             };
         }
-        let Some(merge) = &mut self.merge else { return self.patience.step(&mut self.opened, now) };
+        let Some(merge) = &mut self.merge else { return self.wait_strategy.step(&mut self.opened, now) };
         loop {
             if let Some(chunk) = merge.rushed(&mut self.opened.outlets)? {
                 return Ok(Step::Taken(chunk));
@@ -408,7 +415,7 @@ impl Capture {
             if let Some(chunk) = merge.next() {
                 return Ok(Step::Taken(chunk));
             }
-            if let Some(until) = self.patience.napping(now) {
+            if let Some(until) = self.wait_strategy.napping(now) {
                 return Ok(Step::Nap(until).by(merge.due()));
             }
             let found = merge.found();
@@ -418,16 +425,16 @@ impl Capture {
                 merge.lull(&mut self.opened.outlets, |outlet| outlet.gauge().at_rest(), Instant::now)?;
             }
             if merge.found() > found {
-                self.patience.busy(&mut self.opened, now);
+                self.wait_strategy.busy(&mut self.opened, now);
             }
             if merge.is_due() {
                 continue;
             }
-            match self.patience.step(&mut self.opened, now)? {
+            match self.wait_strategy.step(&mut self.opened, now)? {
                 Step::Taken(chunk) => merge.put(chunk),
                 step => {
                     // Whoever takes batches is not woken for each window.
-                    let slack = match self.patience.delivery() {
+                    let slack = match self.wait_strategy.delivery() {
                         Delivery::Batched { timeout, .. } => timeout.min(SLACK),
                         Delivery::Adaptive | Delivery::Active => Duration::ZERO,
                     };
@@ -445,7 +452,7 @@ impl Capture {
     /// Makes [`Capture::next`] deliver what is captured by now instead of waiting for a full batch
     /// ([`Delivery::Batched`]).
     pub fn hurry(&mut self) {
-        self.patience.hurry();
+        self.wait_strategy.hurry();
         // If it fails, the event loop wakes when the batch is due.
         let _ = self.opened.waker.stay_awake();
     }
@@ -453,7 +460,7 @@ impl Capture {
     /// Returns the next of the remaining chunks, when nothing more arrives.
     fn rest(&mut self) -> Result<Option<Chunk>, Error> {
         match &mut self.merge {
-            None => self.patience.rest(&mut self.opened),
+            None => self.wait_strategy.rest(&mut self.opened),
             Some(merge) => merge.rest(&mut self.opened.outlets),
         }
     }
@@ -502,8 +509,8 @@ impl Capture {
     /// # Errors
     ///
     /// The kernel does not report the devices' counters.
-    pub fn account(&self) -> Result<Account, Error> {
-        self.opened.shared.account()
+    pub fn stats(&self) -> Result<CaptureStats, Error> {
+        self.opened.shared.stats()
     }
 
     /// Checks interfaces and namespaces once a second.
@@ -516,19 +523,19 @@ impl Capture {
     }
 }
 
-/// Like [`Capture::try_next`], but if nothing is there, returns once the bells are certain to ring, after about a millisecond.
+/// Like [`Capture::try_next`], but if nothing is there, returns once the notifiers are certain to ring, after about a millisecond.
 /// Until then, event loops are woken only to check the queues once more.
 ///
 /// # Errors
 ///
 /// Those of [`Capture::next`].
 pub fn next_or_rest(capture: &mut Capture) -> Result<Option<Chunk>, Error> {
-    while !capture.patience.is_at_rest() {
+    while !capture.wait_strategy.is_at_rest() {
         let now = Instant::now();
         match capture.look(now)? {
             Step::Taken(chunk) => return Ok(Some(chunk)),
             Step::Spin | Step::Over => break,
-            step => _ = capture.patience.wait(&mut capture.opened, step, now + SOON)?,
+            step => _ = capture.wait_strategy.wait(&mut capture.opened, step, now + SOON)?,
         }
     }
     capture.try_next()

@@ -6,10 +6,10 @@ use weir_sys::netdev::{self, XdpAbilities};
 
 use crate::live::interface::{Device, Interface, Tags, Usage};
 use crate::live::memory::Alternatives;
+use crate::live::namespace_context;
 use crate::live::queues;
 use crate::live::request::{Settings, Wanted};
 use crate::live::settings::{Mode, SourceChoice};
-use crate::live::site;
 use crate::live::source::{Source, af_packet, af_xdp, tc, xdp, xdp_tc};
 use crate::{Direction, Error, Filter, InterfaceWarning, ModeKind, Namespace, Setting, SourceKind};
 
@@ -296,7 +296,7 @@ pub struct Choice {
 /// The interface is unknown or down, or no source can capture on its kind.
 pub fn choice(namespace: Option<&Namespace>, name: &str) -> Result<Choice, Error> {
     let wanted = Wanted { namespace: namespace.cloned(), name: name.to_owned(), queues: None };
-    let device = site::inside(namespace, || Device::find(&wanted))??;
+    let device = namespace_context::inside(namespace, || Device::find(&wanted))??;
     if !device.link.is_up() {
         return Err(Error::InterfaceDown { name: device.link.name });
     }
@@ -320,9 +320,9 @@ pub fn choice(namespace: Option<&Namespace>, name: &str) -> Result<Choice, Error
 /// # Errors
 ///
 /// The interface is unknown.
-pub fn untold_tags(namespace: Option<&Namespace>, name: &str) -> Result<Option<String>, Error> {
+pub fn tag_unknown(namespace: Option<&Namespace>, name: &str) -> Result<Option<String>, Error> {
     let wanted = Wanted { namespace: namespace.cloned(), name: name.to_owned(), queues: None };
-    let device = site::inside(namespace, || Device::find(&wanted))??;
+    let device = namespace_context::inside(namespace, || Device::find(&wanted))??;
     Ok(matches!(device.tags, Tags::Untold(_)).then(|| device.leave_tags()))
 }
 

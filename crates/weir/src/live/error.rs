@@ -217,7 +217,7 @@ pub enum Error {
     },
     /// One of the interfaces whose forwarding was asked for does not exist, or no longer exists.
     #[error("no interface named `{name}`")]
-    NoSuchEnd {
+    NoSuchEndpoint {
         /// The name as given.
         name: String,
     },
@@ -227,7 +227,7 @@ pub enum Error {
         /// Where the bpffs should be.
         place: &'static str,
         /// The interfaces that were asked for; `None`: all.
-        ends: Option<[String; 2]>,
+        endpoints: Option<[String; 2]>,
     },
     /// An interface did not accept a filter that others had accepted.
     #[error("{source}{}", had_it(back, kept))]
@@ -411,7 +411,7 @@ impl Error {
             Self::AlreadyForwarding { .. } => Some("end it first".into()),
             Self::ForwardingChanges { .. } => Some("try again".into()),
             Self::NotForwarding { known, .. } => Some(known.clone()),
-            Self::NoSuchEnd { .. } => {
+            Self::NoSuchEndpoint { .. } => {
                 Some("everything forwarded can be listed, even between deleted interfaces".into())
             }
             Self::ForwardingHidden { .. } => Some("`ip netns exec` hides it; run this outside".into()),

@@ -46,7 +46,7 @@ impl Error {
             | Self::Namespace { .. }
             | Self::NotForwarding { .. }
             | Self::NoSuchSet { .. }
-            | Self::NoSuchEnd { .. } => ErrorKind::NotFound,
+            | Self::NoSuchEndpoint { .. } => ErrorKind::NotFound,
             Self::Privilege { .. } => ErrorKind::PermissionDenied,
             Self::Busy { .. }
             | Self::QueueBusy { .. }

@@ -33,9 +33,9 @@ use weir_ring::{Fill, Part};
 use weir_savefile::record::Timestamps;
 
 use crate::Error;
-use crate::account::{TimeOrder, Unsorted};
 use crate::chunk::{Chunk, Lane};
 use crate::live::outlet::Outlet;
+use crate::stats::{TimeOrder, Unsorted};
 
 /// Bytes of records for which a lull is looked for. With more, packets soon arrive all the time.
 const FEW: usize = 4096;
@@ -103,7 +103,7 @@ struct Disorder {
 
 impl OrderCounts {
     /// Returns the counters for the account.
-    pub(crate) fn account(&self) -> TimeOrder {
+    pub(crate) fn stats(&self) -> TimeOrder {
         TimeOrder {
             window_seconds: self.window.as_secs_f64(),
             // Relaxed: each counter stands alone.

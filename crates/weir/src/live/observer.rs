@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use crate::Error;
-use crate::account::Account;
+use crate::live::capture_interfaces::Shared;
 use crate::live::event::{Event, Heard};
-use crate::live::ports::Shared;
+use crate::stats::CaptureStats;
 
 /// Reads a capture's counters and events from any thread; from [`crate::Capture::observer`].
 ///
@@ -27,8 +27,8 @@ impl Observer {
     /// # Errors
     ///
     /// The kernel does not report the devices' counters.
-    pub fn account(&self) -> Result<Account, Error> {
-        self.shared.account()
+    pub fn stats(&self) -> Result<CaptureStats, Error> {
+        self.shared.stats()
     }
 
     /// Returns the events since this observer's last call, at most the latest thousand. The capturing thread detects them.

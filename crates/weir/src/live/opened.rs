@@ -1,4 +1,4 @@
-//! The part of a capture that belongs to the thread that takes packets: queues, bells, and what the thread sleeps on.
+//! The part of a capture that belongs to the thread that takes packets: queues, notifiers, and what the thread sleeps on.
 
 use std::os::fd::AsFd as _;
 use std::sync::Arc;
@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use crate::Error;
 use crate::chunk::Chunk;
+use crate::live::capture_interfaces::Shared;
 use crate::live::outlet::Outlet;
-use crate::live::patience::{Queues, Woken};
-use crate::live::ports::Shared;
-use crate::live::source::{Bell, Ready};
+use crate::live::source::{Notifier, Ready};
 use crate::live::stop::StopHandle;
+use crate::live::wait_strategy::{Queues, Woken};
 use crate::live::waker::Waker;
 
 /// Queues, and what wakes their reader.
@@ -18,7 +18,7 @@ use crate::live::waker::Waker;
 pub(crate) struct Opened {
     /// The outlets of all ports, port by port.
     pub(crate) outlets: Vec<Outlet>,
-    bells: Vec<Arc<dyn Bell>>,
+    notifiers: Vec<Arc<dyn Notifier>>,
     pub(crate) waker: Waker,
     pub(crate) stop: StopHandle,
     pub(crate) shared: Arc<Shared>,
@@ -29,20 +29,20 @@ pub(crate) struct Opened {
 impl Opened {
     pub(crate) fn new(
         outlets: Vec<Outlet>,
-        bells: Vec<Arc<dyn Bell>>,
+        notifiers: Vec<Arc<dyn Notifier>>,
         shared: Shared,
     ) -> Result<Self, Error> {
         let (waker, stop) = (Waker::new()?, StopHandle::new()?);
-        bells.iter().try_for_each(|bell| waker.add_bell(bell.fd()))?;
+        notifiers.iter().try_for_each(|notifier| waker.add_notifier(notifier.fd()))?;
         waker.add_news(stop.as_fd())?;
         shared.lock().fds().try_for_each(|fd| waker.add_news(fd))?;
-        Ok(Self { outlets, bells, waker, stop, shared: Arc::new(shared), gone: false })
+        Ok(Self { outlets, notifiers, waker, stop, shared: Arc::new(shared), gone: false })
     }
 
-    /// Hands the bells over to another thread.
-    pub(crate) fn give_bells(&mut self) -> Vec<Arc<dyn Bell>> {
-        self.bells.iter().for_each(|bell| self.waker.remove(bell.fd()));
-        std::mem::take(&mut self.bells)
+    /// Hands the notifiers over to another thread.
+    pub(crate) fn give_notifiers(&mut self) -> Vec<Arc<dyn Notifier>> {
+        self.notifiers.iter().for_each(|notifier| self.waker.remove(notifier.fd()));
+        std::mem::take(&mut self.notifiers)
     }
 
     /// Runs once a second: does the sources' periodic work, and looks for events of interfaces and namespaces.
@@ -86,14 +86,14 @@ impl Queues for Opened {
 
     fn disarm(&mut self) {
         self.outlets.iter_mut().for_each(|outlet| outlet.queue.wake_never());
-        self.bells.iter().for_each(|bell| bell.quiet());
+        self.notifiers.iter().for_each(|notifier| notifier.quiet());
     }
 
     fn sleep(&mut self, longest: Duration) -> Result<Woken, Error> {
         match self.waker.sleep(longest)? {
             // The change may be to an interface that is not captured.
             Woken::Time => Ok(Woken::Time),
-            Woken::Bell => Ok(Woken::Bell),
+            Woken::Notified => Ok(Woken::Notified),
             Woken::News => {
                 Ok(if self.listen()? || self.stop.is_stopped() { Woken::News } else { Woken::Time })
             }

@@ -14,7 +14,7 @@ use crate::{Error, Setting};
 #[non_exhaustive]
 pub enum Sample {
     /// One in so many packets: of each queue, the first one and then every n-th. A queue belongs to a receive queue or a
-    /// CPU ([`crate::QueueAccount::queue`]); with k of them up to k packets more are captured. Regular traffic may be in
+    /// CPU ([`crate::QueueStats::queue`]); with k of them up to k packets more are captured. Regular traffic may be in
     /// step with the count; [`Probability`](Self::Probability) never is.
     OneIn(NonZeroU32),
     /// Each packet with this probability, above 0 and up to 1, independent of all others. It is applied in units of

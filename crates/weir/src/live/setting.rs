@@ -52,7 +52,7 @@ pub enum Setting {
     /// [`Plan::group`](crate::Plan::group).
     Group,
     /// The two interfaces between which packets are forwarded.
-    Ends,
+    Endpoints,
     /// What happens to forwarding when the process ends.
     OnExit,
     /// The copy of forwarded packets.
@@ -88,7 +88,7 @@ impl Setting {
         Self::Advanced,
         Self::Threshold,
         Self::Group,
-        Self::Ends,
+        Self::Endpoints,
         Self::OnExit,
         Self::Copy,
         Self::Filters,

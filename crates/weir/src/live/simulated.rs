@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use weir_ring::{Gauge, Part, Pool, Reader, Shape, Writer};
+use weir_ring::{Consumer, Gauge, Part, Pool, Producer, Shape};
 use weir_savefile::record::{self, RecordHeader};
 
 use crate::Error;
@@ -10,9 +10,9 @@ use crate::chunk::Lane;
 use crate::live::outlet::Outlet;
 use crate::live::source::{Queue, Ready};
 
-/// A queue filled by a [`Writer`] of the test.
+/// A queue filled by a [`Producer`] of the test.
 #[derive(Debug)]
-struct Simulated(Reader);
+struct Simulated(Consumer);
 
 impl Queue for Simulated {
     fn ready(&mut self) -> Result<Ready, Error> {
@@ -38,20 +38,21 @@ impl Queue for Simulated {
 }
 
 /// Makes queues of `chunks` chunks of 4 KiB each, with their writers.
-pub(crate) fn queues(queues: u32, chunks: u32) -> (Vec<Writer>, Vec<Outlet>) {
+pub(crate) fn queues(queues: u32, chunks: u32) -> (Vec<Producer>, Vec<Outlet>) {
     let shape = Shape::new(queues, chunks, 4096, 1514).expect("a pool can have these measures");
-    let (writers, readers) = Pool::private(shape).expect("there is memory");
-    let outlet =
-        |(queue, reader)| Outlet::new(Box::new(Simulated(reader)), Arc::new(Lane::new(0, queue, 1, None)));
-    (writers, (0..).zip(readers).map(outlet).collect())
+    let (producers, consumers) = Pool::private(shape).expect("there is memory");
+    let outlet = |(queue, consumer)| {
+        Outlet::new(Box::new(Simulated(consumer)), Arc::new(Lane::new(0, queue, 1, None)))
+    };
+    (producers, (0..).zip(consumers).map(outlet).collect())
 }
 
 /// Writes a packet and returns true, if there is room.
-pub(crate) fn write(writer: &mut Writer, timestamp: u64, packet: &[u8]) -> bool {
-    let Some(room) = writer.room() else { return false };
+pub(crate) fn write(producer: &mut Producer, timestamp: u64, packet: &[u8]) -> bool {
+    let Some(room) = producer.room() else { return false };
     let original_len = u32::try_from(packet.len()).expect("a short packet");
     let header = RecordHeader { original_len, timestamp, ..RecordHeader::default() };
     let bytes = record::encode(room, &header, &[packet]).expect("there is room for the largest");
-    writer.commit(u32::try_from(bytes).expect("a small record"));
+    producer.commit(u32::try_from(bytes).expect("a small record"));
     true
 }

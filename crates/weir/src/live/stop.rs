@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use weir_sys::CallError;
 
-use crate::live::bell::EventBell;
+use crate::live::notifier::EventNotifier;
 
 /// Stops a capture from any thread or signal handler; from [`crate::Capture::stop_handle`]. It may outlive the capture.
 #[derive(Clone, Debug)]
@@ -17,12 +17,12 @@ pub struct StopHandle {
 #[derive(Debug)]
 struct Asked {
     given: AtomicBool,
-    bell: EventBell,
+    notifier: EventNotifier,
 }
 
 impl StopHandle {
     pub(crate) fn new() -> Result<Self, CallError> {
-        Ok(Self { asked: Arc::new(Asked { given: AtomicBool::new(false), bell: EventBell::new()? }) })
+        Ok(Self { asked: Arc::new(Asked { given: AtomicBool::new(false), notifier: EventNotifier::new()? }) })
     }
 
     /// Stops the capture like [`crate::Capture::stop`]: the thread in [`Capture::next`](crate::Capture::next) wakes at once,
@@ -32,7 +32,7 @@ impl StopHandle {
     pub fn stop(&self) {
         // Relaxed: it carries no data, and the system call below orders it before the wake-up.
         self.asked.given.store(true, Ordering::Relaxed);
-        self.asked.bell.ring();
+        self.asked.notifier.notify();
     }
 
     /// Returns whether a stop was asked for.
@@ -44,6 +44,6 @@ impl StopHandle {
 impl AsFd for StopHandle {
     /// Borrows a descriptor that becomes readable with the first [`StopHandle::stop`] and stays so.
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.asked.bell.as_fd()
+        self.asked.notifier.as_fd()
     }
 }

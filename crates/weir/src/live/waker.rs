@@ -1,7 +1,7 @@
 //! What a capture sleeps on, and what event loops wait for.
 //!
 //! ```text
-//!   event loop --> outer epoll --+--> inner epoll --+--> bells of the sources
+//!   event loop --> outer epoll --+--> inner epoll --+--> notifiers of the sources
 //!                                |                  +--> netlink sockets of the namespaces
 //!                                |                  '--> the stop handle
 //!                                '--> alarm (timerfd)
@@ -21,7 +21,7 @@ use rustix::time::{
 };
 use weir_sys::CallError;
 
-use crate::live::patience::{Woken, timespec};
+use crate::live::wait_strategy::{Woken, timespec};
 
 /// The descriptors, and the state of the alarm.
 #[derive(Debug)]
@@ -58,8 +58,8 @@ impl Waker {
         Ok(waker)
     }
 
-    /// Adds a bell.
-    pub(crate) fn add_bell(&self, fd: BorrowedFd<'_>) -> Result<(), CallError> {
+    /// Adds a notifier.
+    pub(crate) fn add_notifier(&self, fd: BorrowedFd<'_>) -> Result<(), CallError> {
         self.add(fd, BELL)
     }
 
@@ -91,7 +91,7 @@ impl Waker {
         Ok(match events.is_empty() {
             true => Woken::Time,
             false if news => Woken::News,
-            false => Woken::Bell,
+            false => Woken::Notified,
         })
     }
 

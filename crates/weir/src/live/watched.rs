@@ -6,12 +6,12 @@ use weir_sys::CallError;
 use weir_sys::link::{Link, LinkChange};
 use weir_sys::packet::Promiscuous;
 
-use crate::account::NicCounters;
 use crate::live::error::NEEDS;
 use crate::live::event::{Change, Event, Known};
 use crate::live::interface::Device;
+use crate::live::namespace_context::{self, NamespaceContext};
 use crate::live::request::Wanted;
-use crate::live::site::{self, Site};
+use crate::stats::NicCounters;
 use crate::{Error, Namespace};
 
 /// An interface that is being watched.
@@ -20,7 +20,7 @@ pub(crate) struct Watched {
     id: u32,
     pub(crate) namespace: Option<Namespace>,
     pub(crate) device: Device,
-    pub(crate) site: Site,
+    pub(crate) context: NamespaceContext,
     known: Known,
     /// Its state, with the device's own counters, when it was found and when last looked at.
     pub(crate) began: Link,
@@ -32,8 +32,8 @@ pub(crate) struct Watched {
 impl Watched {
     /// Finds an interface, which is not `any`, and begins to watch it. Its events have the number `id`.
     pub(crate) fn find(wanted: &Wanted, id: u32) -> Result<Self, Error> {
-        let site = Site::open(wanted.namespace.as_ref())?;
-        let device = site::inside(wanted.namespace.as_ref(), || Device::find(wanted))??;
+        let context = NamespaceContext::open(wanted.namespace.as_ref())?;
+        let device = namespace_context::inside(wanted.namespace.as_ref(), || Device::find(wanted))??;
         let link = Link { name: wanted.name.clone(), ..device.link.clone() };
         Ok(Self {
             id,
@@ -42,7 +42,7 @@ impl Watched {
             began: link.clone(),
             now: link,
             device,
-            site,
+            context,
             gone: false,
             promiscuous: None,
         })
@@ -59,7 +59,7 @@ impl Watched {
 
     /// Runs `work` in its namespace.
     pub(crate) fn inside<R: Send>(&self, work: impl FnOnce() -> R + Send) -> Result<R, Error> {
-        site::inside(self.namespace.as_ref(), work)
+        namespace_context::inside(self.namespace.as_ref(), work)
     }
 
     /// Makes the interface promiscuous while this process lives, or until it is [calm](Self::calm) again.
@@ -98,7 +98,7 @@ impl Watched {
     /// Returns what has changed since the last call.
     pub(crate) fn listen(&mut self) -> Result<Vec<Event>, Error> {
         let mut events = Vec::new();
-        for change in self.site.changes()? {
+        for change in self.context.changes()? {
             match change {
                 LinkChange::Is(link) if link.index == self.index() => events.extend(self.follow(link)),
                 LinkChange::Gone(link) if link.index == self.index() => {
@@ -106,7 +106,7 @@ impl Watched {
                     events.extend(self.end());
                 }
                 LinkChange::Missed => {
-                    let links = self.site.links()?;
+                    let links = self.context.links()?;
                     match links.into_iter().find(|link| link.index == self.index()) {
                         Some(link) => events.extend(self.follow(link)),
                         None => events.extend(self.end()),
@@ -115,9 +115,9 @@ impl Watched {
                 _ => {}
             }
         }
-        if !self.gone && self.site.is_over() {
+        if !self.gone && self.context.is_over() {
             events.extend(self.end());
-            self.site.close();
+            self.context.close();
         }
         Ok(events)
     }
@@ -139,13 +139,13 @@ impl Watched {
 
     /// Returns a descriptor that is readable when something has changed.
     pub(crate) fn fd(&self) -> Option<PollFd<'_>> {
-        Some(PollFd::from_borrowed_fd(self.site.fd()?, PollFlags::IN))
+        Some(PollFd::from_borrowed_fd(self.context.fd()?, PollFlags::IN))
     }
 
     /// Reads the device's own counters.
     pub(crate) fn count(&mut self) -> Result<(), Error> {
         let index = self.index();
-        if let Some(link) = self.site.links()?.into_iter().find(|link| link.index == index) {
+        if let Some(link) = self.context.links()?.into_iter().find(|link| link.index == index) {
             self.now = link;
         }
         Ok(())

@@ -10,8 +10,8 @@ use super::batch::Batch;
 use super::destination::Destination;
 use super::outlet::{Backend, Outlet, Way};
 use super::sender::Sender;
+use crate::live::namespace_context::inside;
 use crate::live::request::Wanted;
-use crate::live::site::inside;
 use crate::{Error, Namespace};
 
 /// A builder for a [`Sender`]; see [`Sender::to`].

@@ -5,8 +5,8 @@ use weir_sys::link::{Link, Links};
 use super::error::SendReason;
 use crate::Error;
 use crate::live::interface::{link_type, unknown};
+use crate::live::namespace_context::inside;
 use crate::live::request::Wanted;
-use crate::live::site::inside;
 
 /// The header of an Ethernet frame, and of a VLAN tag in it.
 const ETHERNET: u32 = 14;

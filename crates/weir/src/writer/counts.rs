@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::Account;
+use crate::CaptureStats;
 
 /// The counters of an interface since the start.
 #[derive(Debug, Clone, Copy, Default)]
@@ -45,7 +45,7 @@ impl Count {
 pub(super) struct Counts(BTreeMap<u32, Count>);
 
 impl Counts {
-    pub(super) fn of(account: &Account) -> Self {
+    pub(super) fn of(account: &CaptureStats) -> Self {
         let each = account.interfaces.iter().map(|interface| {
             let total = interface.total();
             let (captured, lost, errors) = (total.captured, total.lost, total.errors);

@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
 
+use super::broker::{FileBroker, Opening};
 use super::error::is_full;
 use super::finished::Finished;
-use super::here::Here;
-use super::keeper::{Keeper, Opening};
+use super::local_broker::LocalBroker;
 use super::names::Names;
 use super::open::{Opened, open, refusal, stdout, unlock};
 use super::piece::{Counted, Piece};
@@ -122,7 +122,7 @@ pub struct FileList {
 #[derive(Debug)]
 pub(super) struct Files {
     pub(super) options: WriterOptions,
-    pub(super) keeper: Arc<dyn Keeper>,
+    pub(super) broker: Arc<dyn FileBroker>,
     template: Template,
     names: Names,
     pub(super) finished: Finished,
@@ -138,16 +138,16 @@ impl Files {
         if options.rotation.rotates() && path == Path::new("-") {
             return Err(WriteError::NoRotation { name: "standard output".to_owned() });
         }
-        let here = || Arc::new(Here { group_readable: options.group_readable }) as Arc<dyn Keeper>;
-        let keeper = options.keeper.clone().unwrap_or_else(here);
+        let here = || Arc::new(LocalBroker { group_readable: options.group_readable }) as Arc<dyn FileBroker>;
+        let broker = options.broker.clone().unwrap_or_else(here);
         Ok(Self {
             options: options.clone(),
             template: Template::new(path, options),
             names: Names::new(path, options.strftime, options.rotation.ring()),
-            finished: Finished::new(options, &keeper)?,
+            finished: Finished::new(options, &broker)?,
             list: FileList::default(),
-            ring: Ring::new(options, &keeper).map(Arc::new),
-            keeper,
+            ring: Ring::new(options, &broker).map(Arc::new),
+            broker,
             largest: 0,
         })
     }
@@ -197,7 +197,7 @@ impl Files {
                 return Ok((path.clone(), stdout(&self.options)?));
             }
             let handed = loop {
-                match self.keeper.open(path, opening) {
+                match self.broker.open(path, opening) {
                     Err(Refusal::Io(error)) if is_full(&error) && self.give_way() => {}
                     handed => break handed,
                 }
@@ -232,7 +232,7 @@ impl Files {
         if fs::metadata(path).is_ok_and(|there| there.file_type().is_fifo()) {
             return Err(WriteError::NoRotation { name: path.display().to_string() });
         }
-        let regular = match self.keeper.open(path, Opening::Look) {
+        let regular = match self.broker.open(path, Opening::Look) {
             Ok(there) => !there.inherited && there.file.metadata().is_ok_and(|data| data.is_file()),
             Err(Refusal::Unread) => false,
             Err(refused) => return Err(refusal(path, refused)),
@@ -254,7 +254,7 @@ impl Files {
             ));
             return Ok(());
         }
-        let found = match self.keeper.list(&self.template) {
+        let found = match self.broker.list(&self.template) {
             Ok(found) => found,
             Err(error) => {
                 self.finished
@@ -295,7 +295,7 @@ impl Files {
 
     /// Removes a file for which not even the header could be written.
     pub(super) fn discard(&self, path: &Path) {
-        let _it_stays = self.keeper.remove(path);
+        let _it_stays = self.broker.remove(path);
     }
 }
 

@@ -10,8 +10,8 @@ use std::thread::JoinHandle;
 
 use weir_sys::thread::spawn_deaf;
 
-use super::here::can_run;
-use super::keeper::Keeper;
+use super::broker::FileBroker;
+use super::local_broker::can_run;
 use super::{WriteError, WriterOptions};
 
 /// Maximum number of programs that run at once.
@@ -38,7 +38,7 @@ struct FinishedFile {
 
 #[derive(Debug)]
 struct Shared {
-    keeper: Arc<dyn Keeper>,
+    broker: Arc<dyn FileBroker>,
     fsync: bool,
     command: Option<OsString>,
     /// Finished files that are waiting to be processed.
@@ -56,15 +56,15 @@ impl Finished {
     /// # Errors
     ///
     /// The program was not found.
-    pub(super) fn new(options: &WriterOptions, keeper: &Arc<dyn Keeper>) -> Result<Self, WriteError> {
-        // Another keeper has checked this where it runs the program.
-        let wanted = options.command.as_deref().filter(|_| options.keeper.is_none());
+    pub(super) fn new(options: &WriterOptions, broker: &Arc<dyn FileBroker>) -> Result<Self, WriteError> {
+        // Another broker has checked this where it runs the program.
+        let wanted = options.command.as_deref().filter(|_| options.broker.is_none());
         if let Some(command) = wanted.filter(|command| !can_run(command)) {
             return Err(WriteError::Command { command: command.to_string_lossy().into_owned() });
         }
         let (files, queue) = channel();
         let shared = Shared {
-            keeper: Arc::clone(keeper),
+            broker: Arc::clone(broker),
             fsync: options.fsync,
             command: options.command.clone(),
             waiting: AtomicUsize::new(0),
@@ -151,7 +151,7 @@ impl Shared {
             // The directory holds the name, so it needs `fsync` too.
             let synced = file
                 .filter(|_| self.fsync)
-                .map(|file| file.sync_all().and_then(|()| self.keeper.directory(&path)?.sync_all()));
+                .map(|file| file.sync_all().and_then(|()| self.broker.directory(&path)?.sync_all()));
             if let Some(Err(error)) = synced {
                 let failed = WriteError::Sync { path: path.clone(), source: Arc::new(error) };
                 self.failed.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(failed);
@@ -163,7 +163,7 @@ impl Shared {
     }
 
     fn run(&self, command: &OsStr, path: &Path) {
-        let Err(reason) = self.keeper.run(command, path) else { return };
+        let Err(reason) = self.broker.run(command, path) else { return };
         if self.failures.fetch_add(1, Ordering::Relaxed) == 0 {
             let command = command.to_string_lossy();
             self.warn(format!("`{command} {}` failed: {reason}; the file itself is intact", path.display()));

@@ -16,7 +16,7 @@
 //! - `piece`: the pieces that make up a file. `encode`: everything in a file except chunks; conversion to pcap.
 //! - `rotate`: when a file is full. `files`: all files of a run; `names`: their names; `finished`: what happens to
 //!   finished files.
-//! - `keeper`: opens and removes files, with checks; `way`: which links are followed; `open`: turns an open file into
+//! - `broker`: opens and removes files, with checks; `way`: which links are followed; `open`: turns an open file into
 //!   an output.
 //! - `outage`: going on when the disk is full.
 //! - `rest`: files that are closed temporarily.
@@ -30,6 +30,7 @@
 //! pool, and every call fails with the same error. With [`WriterOptions::keep_going`] a full disk is none: what follows is
 //! lost, and counted, until there is room again.
 
+mod broker;
 mod compressed;
 mod compression;
 mod counts;
@@ -39,8 +40,7 @@ mod error;
 mod files;
 mod finished;
 mod frame;
-mod here;
-mod keeper;
+mod local_broker;
 mod names;
 mod open;
 mod options;
@@ -67,6 +67,7 @@ use std::io;
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+pub use self::broker::{FileBroker, OpenedFile, Opening};
 pub use self::compression::Compression;
 use self::counts::{Accepted, Counts};
 use self::encode::Occasion;
@@ -74,8 +75,7 @@ use self::error::is_full;
 pub use self::error::{Kept, WriteError};
 pub use self::files::FileList;
 use self::files::{Files, OutFile};
-pub use self::here::{Here, can_run};
-pub use self::keeper::{Handed, Keeper, Opening};
+pub use self::local_broker::{LocalBroker, can_run};
 pub use self::options::{Rotation, WriterOptions};
 use self::outage::Outages;
 use self::piece::{Load, Outcome, Piece};
@@ -84,7 +84,7 @@ pub use self::refusal::Refusal;
 use self::rotate::Clock;
 pub use self::template::{Found, Template};
 pub use crate::format::Format;
-use crate::{Account, FileInterface, codec};
+use crate::{CaptureStats, FileInterface, codec};
 
 /// What is known to be written: whole records, without a gap from the start of each file.
 ///
@@ -349,7 +349,7 @@ impl Writer {
     }
 
     /// Calls [`close`](Self::close), and returns what was written in total.
-    pub fn finish(mut self, account: &Account) -> (Written, Result<(), WriteError>) {
+    pub fn finish(mut self, account: &CaptureStats) -> (Written, Result<(), WriteError>) {
         let result = self.close(account);
         (self.written(), result)
     }
@@ -360,7 +360,7 @@ impl Writer {
     /// # Errors
     ///
     /// The error of the first call that failed, if any; otherwise [`WriteError::Sync`].
-    pub fn close(&mut self, account: &Account) -> Result<(), WriteError> {
+    pub fn close(&mut self, account: &CaptureStats) -> Result<(), WriteError> {
         let result = self.usable().and_then(|()| {
             self.note(account);
             if self.outages.is_open() {

@@ -10,10 +10,10 @@ use std::sync::Arc;
 use rustix::fs::{FlockOperation, flock};
 use weir_sys::lock;
 
+use super::broker::OpenedFile;
 use super::compressed::Compressed;
 use super::disk::Disk;
-use super::here::{exposed, mode};
-use super::keeper::Handed;
+use super::local_broker::{exposed, mode};
 use super::refusal::Refusal;
 use super::ring::Ring;
 use super::state::State;
@@ -47,7 +47,7 @@ fn stream(file: File, name: String, options: &WriterOptions) -> io::Result<Opene
 
 /// Starts writing the file opened as `path`. `ring`: its files are deleted if the disk is full.
 pub(super) fn open(
-    Handed { file, created, inherited }: Handed,
+    OpenedFile { file, created, inherited }: OpenedFile,
     path: &Path,
     options: &WriterOptions,
     ring: Option<&Arc<Ring>>,

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::keeper::Keeper;
+use super::broker::FileBroker;
 use super::template::Template;
 use super::{Compression, DiskQueue};
 use crate::format::Format;
@@ -94,8 +94,8 @@ pub struct WriterOptions {
     pub fsync: bool,
     /// Whether new files are readable by their group, and not just by their owner.
     pub group_readable: bool,
-    /// Opens and removes the files; `None`: this process does ([`Here`](super::Here)).
-    pub keeper: Option<Arc<dyn Keeper>>,
+    /// Opens and removes the files; `None`: this process does ([`LocalBroker`](super::LocalBroker)).
+    pub broker: Option<Arc<dyn FileBroker>>,
     /// The io_uring used to write regular files.
     pub queue: DiskQueue,
     /// A program to run for each finished file, with the file's path as its argument; no shell is involved.

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use weir_sys::thread::spawn_deaf;
 
 use super::WriterOptions;
-use super::keeper::Keeper;
+use super::broker::FileBroker;
 use super::template::Found;
 
 /// How many files that could not be deleted are retried before another file begins.
@@ -16,7 +16,7 @@ const RETRIED_AT_ONCE: usize = 8;
 /// Shared by the code that begins files and the code that finds the disk full.
 #[derive(Debug)]
 pub(super) struct Ring {
-    keeper: Arc<dyn Keeper>,
+    broker: Arc<dyn FileBroker>,
     most_files: Option<usize>,
     most_bytes: Option<u64>,
     fsync: bool,
@@ -43,11 +43,11 @@ pub(super) struct Gone {
 
 impl Ring {
     /// `None`: every file is kept.
-    pub(super) fn new(options: &WriterOptions, keeper: &Arc<dyn Keeper>) -> Option<Self> {
+    pub(super) fn new(options: &WriterOptions, broker: &Arc<dyn FileBroker>) -> Option<Self> {
         let rotation = &options.rotation;
         let most_files = rotation.ring().map(|files| files as usize);
         (most_files.is_some() || rotation.keep_bytes.is_some()).then(|| Self {
-            keeper: Arc::clone(keeper),
+            broker: Arc::clone(broker),
             most_files,
             most_bytes: rotation.keep_bytes,
             fsync: options.fsync,
@@ -105,10 +105,10 @@ impl Ring {
     /// none.
     fn delete_oldest(&self, state: &mut State, at_once: bool) -> bool {
         while let Some((oldest, bytes)) = state.files.pop_front() {
-            match self.keeper.remove(&oldest) {
+            match self.broker.remove(&oldest) {
                 Ok(held) => {
                     state.gone.deleted += 1;
-                    let directory = self.fsync.then(|| self.keeper.directory(&oldest));
+                    let directory = self.fsync.then(|| self.broker.directory(&oldest));
                     let rest = move || {
                         drop(held);
                         // A deleted file may reappear after a power cut and take up space, hence the `fsync`.
@@ -135,7 +135,7 @@ impl Ring {
     fn retry(&self, state: &mut State) {
         for _ in 0..state.stuck.len().min(RETRIED_AT_ONCE) {
             let Some((path, bytes)) = state.stuck.pop_front() else { return };
-            match self.keeper.remove(&path) {
+            match self.broker.remove(&path) {
                 Ok(_) => state.gone.deleted += 1,
                 Err(_) => state.stuck.push_back((path, bytes)),
             }
@@ -157,13 +157,13 @@ fn told(path: &Path, error: &std::io::Error) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::writer::{Here, Rotation};
+    use crate::writer::{LocalBroker, Rotation};
 
     /// How many of four files of 100 bytes stay, once there is room for another one of `next` bytes.
     fn stay(rotation: Rotation, next: u64) -> usize {
-        let keeper: Arc<dyn Keeper> = Arc::new(Here::default());
+        let broker: Arc<dyn FileBroker> = Arc::new(LocalBroker::default());
         let options = WriterOptions { rotation, ..WriterOptions::default() };
-        let ring = Ring::new(&options, &keeper).expect("a ring");
+        let ring = Ring::new(&options, &broker).expect("a ring");
         let directory = tempfile::tempdir().unwrap();
         for number in 0..4 {
             let path = directory.path().join(number.to_string());

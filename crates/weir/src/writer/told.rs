@@ -4,7 +4,7 @@ use super::counts::Counts;
 use super::encode::{self, Occasion};
 use super::piece::Load;
 use super::{Format, WriteError, Writer, now};
-use crate::Account;
+use crate::CaptureStats;
 
 impl Writer {
     /// Writes the current counters (Interface Statistics Blocks).
@@ -15,7 +15,7 @@ impl Writer {
     /// # Errors
     ///
     /// See [`write`](Self::write).
-    pub fn statistics(&mut self, account: &Account) -> Result<(), WriteError> {
+    pub fn statistics(&mut self, account: &CaptureStats) -> Result<(), WriteError> {
         self.usable()?;
         self.note(account);
         self.put_statistics(Occasion::Now, now())
@@ -32,7 +32,7 @@ impl Writer {
     /// See [`write`](Self::write).
     pub fn filter_changed(
         &mut self,
-        account: &Account,
+        account: &CaptureStats,
         time: u64,
         filter: Option<&str>,
     ) -> Result<(), WriteError> {
@@ -53,14 +53,14 @@ impl Writer {
     /// # Errors
     ///
     /// See [`write`](Self::write).
-    pub fn said(&mut self, account: &Account, time: u64, what: &str) -> Result<(), WriteError> {
+    pub fn said(&mut self, account: &CaptureStats, time: u64, what: &str) -> Result<(), WriteError> {
         self.usable()?;
         self.note(account);
         self.put_statistics(Occasion::Event(what), time)
     }
 
     /// Stores the counters for the closing statistics, in case the file ends before the next account.
-    pub fn note(&mut self, account: &Account) {
+    pub fn note(&mut self, account: &CaptureStats) {
         let elapsed = u64::try_from(account.elapsed.as_nanos()).unwrap_or(u64::MAX);
         self.began.get_or_insert_with(|| now().saturating_sub(elapsed));
         self.counts = Some(Counts::of(account));

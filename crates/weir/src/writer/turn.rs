@@ -8,7 +8,7 @@ use super::outage::Outages;
 use super::piece::{Load, Piece};
 use super::rotate::{Clock, Room};
 use super::{Format, Rotation, WriteError, Writer, now};
-use crate::{Account, Chunk, FileInterface};
+use crate::{CaptureStats, Chunk, FileInterface};
 
 impl Writer {
     /// Returns whether the file will end within this chunk, which is the moment to [`note`](Self::note) an account.
@@ -38,7 +38,7 @@ impl Writer {
     /// # Errors
     ///
     /// See [`write`](Self::write).
-    pub fn tick(&mut self, account: &Account) -> Result<(), WriteError> {
+    pub fn tick(&mut self, account: &CaptureStats) -> Result<(), WriteError> {
         self.usable()?;
         if !self.is_due() {
             return Ok(());

@@ -41,10 +41,10 @@ fn root_each_queue_has_its_socket_and_its_account() {
         }
         drain(&mut capture, |_| panic!("everything was taken"));
         assert!(check.finish().is_perfect());
-        let account = capture.account().unwrap();
+        let account = capture.stats().unwrap();
         assert_closed(&account);
         let captured: Vec<u64> =
-            account.interfaces[0].queues.iter().map(|queue| queue.tally.captured).collect();
+            account.interfaces[0].queues.iter().map(|queue| queue.counters.captured).collect();
         assert_eq!(captured, [COUNT, 2 * COUNT]);
     });
 }
@@ -65,7 +65,7 @@ fn root_polling_busily_nothing_is_lost() {
         take(&mut capture, COUNT, |chunk| chunk.packets().for_each(|packet| check.frame(packet.data)));
         drain(&mut capture, |_| panic!("everything was taken"));
         assert!(check.finish().is_perfect());
-        assert_closed(&capture.account().unwrap());
+        assert_closed(&capture.stats().unwrap());
     });
 }
 
@@ -82,7 +82,7 @@ fn root_frames_that_run_out_are_counted_and_what_they_hold_is_delivered() {
         // Nobody has taken anything: the pool is full, and all frames are. When the capture ends both are emptied.
         let mut check = SequenceCheck::new(&traffic, 0..COUNT);
         drain(&mut capture, |chunk| chunk.packets().for_each(|packet| check.frame(packet.data)));
-        let account = capture.account().unwrap();
+        let account = capture.stats().unwrap();
         assert_closed(&account);
         let total = account.total();
         let report = check.finish();
@@ -125,7 +125,7 @@ fn root_what_the_filter_does_not_want_goes_to_the_stack() {
         capture.set_filter(None).unwrap();
         assert_eq!(round(&mut capture), (COUNT, 0));
         drain(&mut capture, drop);
-        let account = capture.account().unwrap();
+        let account = capture.stats().unwrap();
         assert_closed(&account);
         assert_eq!((account.total().seen, account.total().filtered), (3 * COUNT, Some(3 * COUNT / 2)));
     });
@@ -175,6 +175,6 @@ fn root_in_the_stack_where_the_driver_has_no_xdp() {
             assert!(socket.recv(&mut [0; 64]).is_err(), "the host has it, too");
         }
         drain(&mut capture, drop);
-        assert_closed(&capture.account().unwrap());
+        assert_closed(&capture.stats().unwrap());
     });
 }

@@ -26,7 +26,7 @@ fn next(capture: &mut Capture) -> Chunk {
         if let Some(chunk) = capture.next(Duration::from_millis(100)).unwrap() {
             return chunk;
         }
-        assert!(start.elapsed() < PATIENCE, "{:?}", capture.account());
+        assert!(start.elapsed() < PATIENCE, "{:?}", capture.stats());
     }
 }
 
@@ -81,7 +81,7 @@ fn packets_of_all_queues_and_interfaces_come_in_the_order_of_time(source: Source
             assert_eq!((total.received, total.lost, report.corrupt), (2 * COUNT, 0, 0), "{source:?}");
         }
         drain(&mut capture, |_| panic!("everything was taken"));
-        let account = capture.account().unwrap();
+        let account = capture.stats().unwrap();
         assert_closed(&account);
         let order = account.time_order.unwrap();
         assert_eq!((order.late, order.early), (0, 0), "{source:?}: {account:?}");
@@ -108,12 +108,12 @@ fn a_quiet_interface_delays_a_busy_one_by_the_window_at_most(source: SourceChoic
         FrameSender::new(&network.pair().tx).unwrap().send(&frame).unwrap();
         wait_for(&mut capture, |account| account.total().captured > 0);
         if capture.next(Duration::from_millis(20)).unwrap().is_none() {
-            let total = capture.account().unwrap().total();
+            let total = capture.stats().unwrap().total();
             assert_eq!((total.captured, total.delivered), (1, 0), "{source:?}: it is held back");
             assert_eq!(next(&mut capture).len(), 1);
         }
         assert!(sent.elapsed() >= WINDOW, "{source:?}: it has to wait");
-        assert_eq!(capture.account().unwrap().total().delivered, 1);
+        assert_eq!(capture.stats().unwrap().total().delivered, 1);
     });
 }
 
@@ -130,7 +130,7 @@ fn a_lone_packet_does_not_wait(source: SourceChoice, mode: Mode) {
             sender.send(&traffic.frame(number)).unwrap();
             assert_eq!(next(&mut capture).len(), 1, "{source:?}");
         }
-        let account = capture.account().unwrap();
+        let account = capture.stats().unwrap();
         let order = account.time_order.unwrap();
         assert_eq!((order.late, order.early), (0, 0), "{source:?}: {account:?}");
         assert_eq!(account.total().delivered, FRAMES);
@@ -170,14 +170,14 @@ fn a_pool_that_fills_does_not_wait(source: SourceChoice, mode: Mode) {
         let start = Instant::now();
         let before = loop {
             capture.next(Duration::from_millis(20)).unwrap().map(&mut take);
-            let total = capture.account().unwrap().total();
+            let total = capture.stats().unwrap().total();
             if total.captured + total.lost == COUNT && total.delivered + 350 >= total.captured {
                 break total;
             }
             assert!(start.elapsed() < PATIENCE, "{source:?}: {total:?}");
         };
         drain(&mut capture, |chunk| _ = take(chunk));
-        let account = capture.account().unwrap();
+        let account = capture.stats().unwrap();
         assert_closed(&account);
         let (order, total) = (account.time_order.unwrap(), account.total());
         assert_eq!(packets, total.captured, "{source:?}: {total:?}");
@@ -236,7 +236,7 @@ fn an_interface_that_vanishes_leaves_its_packets_in_their_order(source: SourceCh
         assert!(matches!(error, Error::InterfaceGone { .. }), "{error:?}");
         assert_eq!(packets, [FRAMES, 2 * FRAMES], "{source:?}");
         drain(&mut capture, |_| panic!("everything was taken"));
-        assert_closed(&capture.account().unwrap());
+        assert_closed(&capture.stats().unwrap());
     });
 }
 
@@ -261,7 +261,7 @@ fn root_a_single_queue_holds_nothing_back() {
     network.rx().run(|| {
         let window = |builder: Builder| {
             let capture = builder.by_time(Window::Usual).open().unwrap();
-            capture.account().unwrap().time_order.unwrap().window_seconds
+            capture.stats().unwrap().time_order.unwrap().window_seconds
         };
         assert_eq!(window(on_rx(&network).source(SourceChoice::Xdp)), 0.0);
         assert_eq!(window(on_rx(&network).source(SourceChoice::AfPacket)), 0.03);

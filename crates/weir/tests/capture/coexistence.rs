@@ -115,7 +115,7 @@ fn an_interface_that_goes_is_told_and_what_was_captured_is_there(source: SourceC
         while let Some(chunk) = capture.next(Duration::ZERO).unwrap() {
             packets += chunk.len();
         }
-        assert_eq!(packets, 100, "{source:?}: {:?}", capture.account());
+        assert_eq!(packets, 100, "{source:?}: {:?}", capture.stats());
     });
 }
 

@@ -108,7 +108,7 @@ fn super_frames_are_captured_whole(source: SourceChoice, interface: &str) {
             transfer.join().expect("the transfer does not panic");
         });
         drain(&mut capture, |chunk| look(&chunk));
-        let account = capture.account().unwrap();
+        let account = capture.stats().unwrap();
         assert_closed(&account);
         let total = account.total();
         assert_eq!(total.lost, 0, "{source:?} {interface}: {total:?}");
@@ -243,7 +243,7 @@ fn root_generic_xdp_captures_where_the_driver_has_none() {
         let mut buffer = [0; 64];
         assert_eq!(socket.recv(&mut buffer).unwrap(), 40);
         drain(&mut capture, |_| panic!("everything was taken"));
-        assert_closed(&capture.account().unwrap());
+        assert_closed(&capture.stats().unwrap());
     });
 }
 

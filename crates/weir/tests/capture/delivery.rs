@@ -29,7 +29,7 @@ fn a_lone_packet_rings(source: SourceChoice, mode: Mode) {
                 capture.next(3 * PATIENCE).unwrap().expect("the packet arrives")
             });
             assert_eq!(chunk.len(), 1);
-            // The benchmark measures how soon; here it must be the bell that wakes, not the end of the wait.
+            // The benchmark measures how soon; here it must be the notifier that wakes, not the end of the wait.
             assert!(began.elapsed() < 2 * PATIENCE, "{source:?}: {:?}", began.elapsed());
         }
     });

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, Signal, kill_process};
 use rustix::thread::gettid;
-use weir::{Account, Capture, Change, Chunk, Delivery, Mode, SourceChoice, Window};
+use weir::{Capture, CaptureStats, Change, Chunk, Delivery, Mode, SourceChoice, Window};
 use weir_lab::{FrameSender, Generator, Network, SequenceCheck, Traffic, Veth, root_test};
 
 use crate::common::{PATIENCE, example, used, wait_until, wait_until_asleep};
@@ -51,7 +51,7 @@ fn whoever_polls_gets_each_packet(source: SourceChoice, mode: Mode) {
         let mut sent = 0;
         while sent < 20 {
             sent += generator.send(1).unwrap().accepted;
-            assert!(is_readable(&capture, PATIENCE), "{source:?}: {:?}", capture.account());
+            assert!(is_readable(&capture, PATIENCE), "{source:?}: {:?}", capture.stats());
             let chunks = settle(&mut capture);
             assert_eq!(chunks.iter().map(Chunk::len).sum::<usize>(), 1, "{source:?}");
             chunks.iter().flat_map(Chunk::packets).for_each(|packet| check.frame(packet.data));
@@ -60,8 +60,8 @@ fn whoever_polls_gets_each_packet(source: SourceChoice, mode: Mode) {
         let sender = thread::spawn(move || generator.send(COUNT - sent).unwrap());
         let (mut packets, began) = (sent, Instant::now());
         while packets < COUNT {
-            assert!(began.elapsed() < PATIENCE, "{source:?}: {packets} {:?}", capture.account());
-            assert!(is_readable(&capture, PATIENCE), "{source:?}: {packets} {:?}", capture.account());
+            assert!(began.elapsed() < PATIENCE, "{source:?}: {packets} {:?}", capture.stats());
+            assert!(is_readable(&capture, PATIENCE), "{source:?}: {packets} {:?}", capture.stats());
             while let Some(chunk) = capture.try_next().unwrap() {
                 packets += chunk.len() as u64;
                 chunk.packets().for_each(|packet| check.frame(packet.data));
@@ -73,7 +73,7 @@ fn whoever_polls_gets_each_packet(source: SourceChoice, mode: Mode) {
         capture.stop().unwrap();
         assert!(capture.try_next().unwrap().is_none() && capture.is_over());
         assert!(is_readable(&capture, Duration::ZERO), "whoever waits hears that it is over");
-        assert_closed(&capture.account().unwrap());
+        assert_closed(&capture.stats().unwrap());
     });
 }
 
@@ -125,7 +125,7 @@ fn a_silent_capture_is_stopped_from_elsewhere(source: SourceChoice, mode: Mode) 
         });
         assert!(stop.is_stopped());
         assert!(capture.next(Duration::MAX).unwrap().is_none(), "nothing comes any more");
-        let account = capture.account().unwrap();
+        let account = capture.stats().unwrap();
         assert_eq!((packets, account.total().delivered), (7, 7), "{source:?}");
         assert_closed(&account);
         drop(capture);
@@ -170,7 +170,7 @@ fn root_batches_and_packets_by_time_wake_an_event_loop_when_they_are_due() {
             sender.send(&frame).unwrap();
             let (mut packets, mut looks) = (0, 0);
             while packets == 0 {
-                assert!(is_readable(&capture, PATIENCE), "{:?}", capture.account());
+                assert!(is_readable(&capture, PATIENCE), "{:?}", capture.stats());
                 packets += capture.try_next().unwrap().map_or(0, |chunk| chunk.len());
                 looks += 1;
             }
@@ -199,8 +199,8 @@ fn root_observers_see_what_the_capture_sees_and_hold_nothing_open() {
         let mut packets = 0;
         thread::scope(|scope| {
             let other = scope.spawn(|| {
-                let seen = |account: Account| account.total().delivered;
-                wait_until(|| seen(observer.account().unwrap()) == 9, || "9 packets are not seen".to_owned());
+                let seen = |account: CaptureStats| account.total().delivered;
+                wait_until(|| seen(observer.stats().unwrap()) == 9, || "9 packets are not seen".to_owned());
                 ip("down");
                 let mut events = Vec::new();
                 let heard = || {
@@ -223,9 +223,9 @@ fn root_observers_see_what_the_capture_sees_and_hold_nothing_open() {
         ip("up");
         drop(capture);
         on_rx(&network).source(SourceChoice::Xdp).open().expect("the interface is free");
-        let last = early.account().unwrap();
+        let last = early.stats().unwrap();
         assert_eq!((last.total().delivered, last.interfaces.len()), (9, 1));
-        assert_eq!(early.account().unwrap().elapsed, last.elapsed);
+        assert_eq!(early.stats().unwrap().elapsed, last.elapsed);
     });
 }
 

@@ -6,10 +6,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use weir::exchange::{Exchange, Place, PlaceKind};
 use weir::filter::{Dialect, Matcher, Receiver, SystemNames};
+use weir::filter_control::{FilterControl, FilterSlot, FilterSlotKind};
 use weir::{
-    Account, Capture, Chunk, Direction, Error, Filter, InterfaceWarning, Mode, Namespace, SourceChoice,
+    Capture, CaptureStats, Chunk, Direction, Error, Filter, InterfaceWarning, Mode, Namespace, SourceChoice,
 };
 use weir_filter::interpret::Packet;
 use weir_lab::{
@@ -29,7 +29,12 @@ fn filter(text: &str) -> Filter {
 }
 
 /// Sends `count` frames while `capture` runs, and says what became of them.
-fn run(network: &Network, capture: &mut Capture, traffic: &Traffic, count: u64) -> (SequenceReport, Account) {
+fn run(
+    network: &Network,
+    capture: &mut Capture,
+    traffic: &Traffic,
+    count: u64,
+) -> (SequenceReport, CaptureStats) {
     let mut generator = Generator::new(network.pair(), traffic).expect("the generator loads").cpu(1);
     let mut check = SequenceCheck::new(traffic, 0..count);
     let sending = thread::spawn(move || generator.send(count).expect("frames are sent"));
@@ -41,7 +46,7 @@ fn run(network: &Network, capture: &mut Capture, traffic: &Traffic, count: u64) 
     assert_eq!(sending.join().expect("the sender does not panic").accepted, count);
     take(capture, count, |chunk| chunk.packets().for_each(|packet| check.frame(packet.data)));
     drain(capture, |chunk| chunk.packets().for_each(|packet| check.frame(packet.data)));
-    (check.finish(), capture.account().expect("the account can be had"))
+    (check.finish(), capture.stats().expect("the account can be had"))
 }
 
 each_way!(what_a_filter_does_not_want_is_counted_and_not_captured);
@@ -80,7 +85,7 @@ fn root_what_classic_bpf_refuses_is_told_as_not_counted() {
         // What is refused is in no counter; but the last that is not comes behind the first that is.
         take(&mut capture, 2, |chunk| taken.extend(chunk.packets().map(|packet| packet.data[0])));
         drain(&mut capture, |_| panic!("everything was taken"));
-        let total = capture.account().unwrap().total();
+        let total = capture.stats().unwrap().total();
         assert_eq!(taken, [0, 2]);
         assert_eq!((total.filtered, total.seen, total.captured), (None, 2, 2));
     });
@@ -105,7 +110,7 @@ fn root_all_interfaces_are_filtered_as_they_are_saved() {
             }
         });
         drain(&mut capture, drop);
-        let account = capture.account().unwrap();
+        let account = capture.stats().unwrap();
         assert_closed(&account);
         assert_eq!(odd, COUNT / 2);
         assert!(account.total().filtered.is_some_and(|filtered| filtered >= COUNT / 2));
@@ -113,13 +118,15 @@ fn root_all_interfaces_are_filtered_as_they_are_saved() {
 }
 
 /// Exchanges the filter between `texts` until `done`; counts how often.
-fn alternate(exchange: &Exchange, texts: [&str; 2], exchanged: &AtomicU64, done: &AtomicBool) {
+fn alternate(filter_control: &FilterControl, texts: [&str; 2], exchanged: &AtomicU64, done: &AtomicBool) {
     let programs = texts.map(|text| {
-        let places = exchange.places().expect("the places can be had").into_iter();
-        places.map(|place: Place| place.make(Some(&filter(text))).expect("a program")).collect::<Vec<_>>()
+        let places = filter_control.slots().expect("the places can be had").into_iter();
+        places
+            .map(|place: FilterSlot| place.make(Some(&filter(text))).expect("a program"))
+            .collect::<Vec<_>>()
     });
     for programs in programs.iter().rev().cycle() {
-        exchange.put(programs).expect("it is put in place");
+        filter_control.put(programs).expect("it is put in place");
         exchanged.fetch_add(1, Ordering::Relaxed);
         if done.load(Ordering::Relaxed) {
             return;
@@ -143,12 +150,13 @@ fn an_exchange_at_full_rate_loses_and_doubles_nothing(source: SourceChoice, mode
         network.rx().run(|| {
             let builder = on_rx_with_room(&network, COUNT, 60).source(source).mode(mode);
             let mut capture = builder.filter(filter(texts[0])).open().unwrap();
-            let (exchange, exchanged, done) = (capture.exchange(), AtomicU64::new(0), AtomicBool::new(false));
+            let (filter_control, exchanged, done) =
+                (capture.filter_control(), AtomicU64::new(0), AtomicBool::new(false));
             let mut check = SequenceCheck::new(&traffic, 0..COUNT);
             let mut look = |chunk: &Chunk| chunk.packets().for_each(|packet| check.frame(packet.data));
             thread::scope(|scope| {
                 let _done = AtEnd(&done);
-                scope.spawn(|| alternate(&exchange, texts, &exchanged, &done));
+                scope.spawn(|| alternate(&filter_control, texts, &exchanged, &done));
                 let sending = scope.spawn(|| {
                     let exchanged = || exchanged.load(Ordering::Relaxed);
                     for part in 0..PARTS {
@@ -167,7 +175,7 @@ fn an_exchange_at_full_rate_loses_and_doubles_nothing(source: SourceChoice, mode
                 take(&mut capture, COUNT, &mut look);
             });
             drain(&mut capture, |chunk| look(&chunk));
-            let (report, account) = (check.finish(), capture.account().unwrap());
+            let (report, account) = (check.finish(), capture.stats().unwrap());
             assert_closed(&account);
             let total = account.total();
             let told = format!("{source:?} {mode:?} {texts:?}: {total:?} {report:?}");
@@ -210,7 +218,7 @@ fn a_filter_comes_and_goes_while_the_capture_runs(source: SourceChoice, mode: Mo
         capture.set_filter(None).unwrap();
         assert_eq!(captured(&mut capture, &mut generator), COUNT, "{source:?}");
         drain(&mut capture, |_| panic!("everything was taken"));
-        assert_closed(&capture.account().unwrap());
+        assert_closed(&capture.stats().unwrap());
     });
 }
 
@@ -307,7 +315,7 @@ fn root_a_filter_that_is_too_long_is_asked_in_the_process_and_told() {
 }
 
 /// What two captures have taken of one transfer over TCP, the first without a filter and the second with `text`.
-fn side_by_side(text: &str, segment: bool) -> [(Vec<Vec<u8>>, Account); 2] {
+fn side_by_side(text: &str, segment: bool) -> [(Vec<Vec<u8>>, CaptureStats); 2] {
     let network = Network::new(Veth::default().ipv4()).unwrap();
     let pair = network.pair().clone();
     network.rx().run(|| {
@@ -333,9 +341,9 @@ fn side_by_side(text: &str, segment: bool) -> [(Vec<Vec<u8>>, Account); 2] {
         captures.iter_mut().zip(&mut taken).for_each(|(capture, taken)| {
             drain(capture, |chunk| taken.extend(chunk.packets().map(|packet| packet.data.to_vec())));
         });
-        let accounts = captures.map(|capture| capture.account().unwrap());
+        let stats = captures.map(|capture| capture.stats().unwrap());
         let mut taken = taken.into_iter();
-        accounts.map(|account| {
+        stats.map(|account| {
             assert_closed(&account);
             let total = account.total();
             assert_eq!((total.lost, total.errors), (0, 0), "{text}: {total:?}");
@@ -421,7 +429,7 @@ fn root_what_classic_bpf_has_no_room_for_the_process_asks() {
         let mut taken = Vec::new();
         take(&mut capture, 4, |chunk| taken.extend(chunk.packets().map(|packet| packet.data[51])));
         drain(&mut capture, |_| panic!("everything was taken"));
-        let account = capture.account().unwrap();
+        let account = capture.stats().unwrap();
         assert_closed(&account);
         assert_eq!(taken, [1, 3]);
         // The neighbours may have something to say of their own.
@@ -486,13 +494,13 @@ fn a_filter_that_is_not_taken_everywhere_is_put_back(source: SourceChoice, mode:
     network.rx().run(|| {
         let builder = names.iter().fold(common::capture(), |builder, name| builder.interface(name));
         let mut capture = builder.source(source).mode(mode).filter(filter(ODD)).open().unwrap();
-        let exchange = capture.exchange();
-        let make = |place: Place| place.make(Some(&filter("tcp"))).unwrap();
-        let mut programs: Vec<_> = exchange.places().unwrap().into_iter().map(make).collect();
+        let filter_control = capture.filter_control();
+        let make = |place: FilterSlot| place.make(Some(&filter("tcp"))).unwrap();
+        let mut programs: Vec<_> = filter_control.slots().unwrap().into_iter().map(make).collect();
         // No program, as the kernel will find; with several hooks those in front of it are taken.
         let last = programs[1].descriptors.last_mut().unwrap();
         *last = File::open("/dev/null").unwrap().into();
-        match exchange.put(&programs).unwrap_err() {
+        match filter_control.put(&programs).unwrap_err() {
             Error::FilterPutBack { back, kept, .. } => {
                 assert_eq!((back, kept), (vec![names[0].clone()], Vec::new()));
             }
@@ -502,17 +510,17 @@ fn a_filter_that_is_not_taken_everywhere_is_put_back(source: SourceChoice, mode:
         // Where nobody has had it there is nothing to tell of.
         programs.reverse();
         programs[0].interface = 0;
-        let refused = exchange.put(&programs).unwrap_err();
+        let refused = filter_control.put(&programs).unwrap_err();
         assert!(!matches!(refused, Error::FilterPutBack { .. }), "{source:?}: {refused}");
         assert_eq!(captured(&mut capture, &mut generator), COUNT / 2, "{source:?}");
         // No filter is put back as well.
         capture.set_filter(None).unwrap();
         programs.reverse();
         programs[1].interface = 1;
-        assert!(matches!(exchange.put(&programs), Err(Error::FilterPutBack { .. })));
+        assert!(matches!(filter_control.put(&programs), Err(Error::FilterPutBack { .. })));
         assert_eq!(captured(&mut capture, &mut generator), COUNT, "{source:?}");
         drain(&mut capture, drop);
-        assert_closed(&capture.account().unwrap());
+        assert_closed(&capture.stats().unwrap());
     });
 }
 
@@ -534,11 +542,11 @@ fn root_a_filter_in_the_process_is_exchanged_and_put_back() {
             .unwrap();
         let mut parity = |capture: &mut Capture| {
             // Others may have something to say on their loopback.
-            let known = |account: &Account| {
+            let known = |account: &CaptureStats| {
                 let total = account.interfaces[0].total();
                 total.captured + total.filtered.expect("counted")
             };
-            let sent = known(&capture.account().unwrap()) + generator.send(COUNT).unwrap().accepted;
+            let sent = known(&capture.stats().unwrap()) + generator.send(COUNT).unwrap().accepted;
             wait_for(capture, |account| known(account) >= sent);
             let mut numbers = Vec::new();
             take(capture, 0, |chunk| {
@@ -550,15 +558,15 @@ fn root_a_filter_in_the_process_is_exchanged_and_put_back() {
             numbers
         };
         assert_eq!(parity(&mut capture), [0]);
-        let exchange = capture.exchange();
-        let make = |place: Place| place.make(Some(&filter(texts[1]))).unwrap();
-        let mut programs: Vec<_> = exchange.places().unwrap().into_iter().map(make).collect();
-        exchange.put(&programs[..1]).unwrap();
+        let filter_control = capture.filter_control();
+        let make = |place: FilterSlot| place.make(Some(&filter(texts[1]))).unwrap();
+        let mut programs: Vec<_> = filter_control.slots().unwrap().into_iter().map(make).collect();
+        filter_control.put(&programs[..1]).unwrap();
         assert_eq!(parity(&mut capture), [1]);
-        let make = |place: Place| place.make(Some(&filter(texts[0]))).unwrap();
-        programs = exchange.places().unwrap().into_iter().map(make).collect();
+        let make = |place: FilterSlot| place.make(Some(&filter(texts[0]))).unwrap();
+        programs = filter_control.slots().unwrap().into_iter().map(make).collect();
         programs[1].interface = 7;
-        match exchange.put(&programs) {
+        match filter_control.put(&programs) {
             Err(Error::FilterPutBack { back, .. }) => assert_eq!(back, ["any"]),
             other => panic!("{other:?}"),
         }
@@ -566,7 +574,7 @@ fn root_a_filter_in_the_process_is_exchanged_and_put_back() {
         // When the pump has ended nobody waits for it.
         capture.stop().unwrap();
         programs[1].interface = 1;
-        exchange.put(&programs).unwrap();
+        filter_control.put(&programs).unwrap();
         // Where a sandbox forbids executable memory the filter is interpreted, which is told.
         refuse(Call::Code);
         let builder = common::capture().interface("any").source(SourceChoice::AfPacket);
@@ -608,12 +616,12 @@ fn root_without_room_in_the_socket_the_process_asks_and_the_remedy_helps() {
         told(why);
         assert_eq!(captured(&mut capture, &mut generator), COUNT / 2);
         drain(&mut capture, drop);
-        assert_closed(&capture.account().unwrap());
+        assert_closed(&capture.stats().unwrap());
 
         set_room("131072");
         let mut capture = open(EVEN);
-        let exchange = capture.exchange();
-        let program = || exchange.places().unwrap().remove(0).make(Some(&filter(&long))).unwrap();
+        let filter_control = capture.filter_control();
+        let program = || filter_control.slots().unwrap().remove(0).make(Some(&filter(&long))).unwrap();
         let mut parity = |capture: &mut Capture| {
             let mut numbers = Vec::new();
             take_of(
@@ -631,14 +639,14 @@ fn root_without_room_in_the_socket_the_process_asks_and_the_remedy_helps() {
         // The room is gone when the program comes: the filter before stays.
         let roomy = program();
         set_room("1500");
-        told(&exchange.put(&[roomy]).unwrap_err().to_string());
+        told(&filter_control.put(&[roomy]).unwrap_err().to_string());
         assert_eq!(parity(&mut capture), [0]);
         // One that is made for that room moves into the process.
-        exchange.put(&[program()]).unwrap();
-        assert!(matches!(exchange.places().unwrap()[0].kind, PlaceKind::Process));
+        filter_control.put(&[program()]).unwrap();
+        assert!(matches!(filter_control.slots().unwrap()[0].kind, FilterSlotKind::Process));
         assert_eq!(parity(&mut capture), [1]);
         drain(&mut capture, drop);
-        assert_closed(&capture.account().unwrap());
+        assert_closed(&capture.stats().unwrap());
 
         set_room("131072");
         assert!(open(&long).interfaces()[0].warnings.is_empty(), "as it was told");

@@ -50,14 +50,14 @@ fn root_a_buddy_takes_the_chunks_of_a_handler_that_is_held_up() {
                     capture.next(Duration::from_millis(10)).unwrap().is_none(),
                     "handlers have the queues"
                 );
-                let queue = capture.account().unwrap().interfaces[0].queues[0];
+                let queue = capture.stats().unwrap().interfaces[0].queues[0];
                 // Half of what can wait, but for what is not closed.
                 if queue.offloaded > 5 && queue.pool.ready <= 32 {
                     break;
                 }
                 assert!(began.elapsed() < PATIENCE, "{queue:?}");
             }
-            let stuck = capture.account().unwrap().handlers[0];
+            let stuck = capture.stats().unwrap().handlers[0];
             assert!(stuck.in_hand_seconds.is_some() && stuck.chunks == 1, "{stuck:?}");
             drop(release);
             capture.stop().unwrap();
@@ -65,10 +65,10 @@ fn root_a_buddy_takes_the_chunks_of_a_handler_that_is_held_up() {
         let report = check.into_inner().unwrap().finish();
         let total = report.total;
         assert_eq!((total.received, total.lost, total.duplicated, report.corrupt), (COUNT, 0, 0, 0));
-        let account = capture.account().unwrap();
+        let account = capture.stats().unwrap();
         assert_closed(&account);
         let (queue, handlers) = (account.interfaces[0].queues[0], &account.handlers);
-        assert_eq!(queue.tally.delivered, COUNT);
+        assert_eq!(queue.counters.delivered, COUNT);
         assert!(queue.most_ready > 32, "{queue:?}");
         assert!(queue.mean_ready > 0.0 && queue.mean_ready < f64::from(queue.most_ready), "{queue:?}");
         assert_eq!(handlers[1].taken_over, queue.offloaded);
@@ -102,7 +102,7 @@ fn a_lone_packet_wakes_the_handler_of_its_queue(source: SourceChoice, mode: Mode
             })
         });
         let thread = thread.recv().unwrap();
-        // It must be the bell that wakes, not the end of a sleep: it comes before that can be. A busy machine may take longer.
+        // It must be the notifier that wakes, not the end of a sleep: it comes before that can be. A busy machine may take longer.
         let mut waits = Vec::new();
         while waits.iter().filter(|&&wait| wait < LONGEST_SLEEP).count() < 3 {
             assert!(waits.len() < 50, "{source:?}: {waits:?}");
@@ -114,7 +114,7 @@ fn a_lone_packet_wakes_the_handler_of_its_queue(source: SourceChoice, mode: Mode
         }
         capture.stop().unwrap();
         handling.join().unwrap().unwrap();
-        assert_closed(&capture.account().unwrap());
+        assert_closed(&capture.stats().unwrap());
     });
 }
 
@@ -135,7 +135,7 @@ fn root_handlers_that_leave_are_missed() {
         let mut taken = 0;
         drain(&mut capture, |chunk| taken += chunk.len() as u64);
         assert_eq!(taken, COUNT);
-        let account = capture.account().unwrap();
+        let account = capture.stats().unwrap();
         assert_closed(&account);
         assert_eq!(account.handlers[0].state, HandlerState::Left);
     });
@@ -172,7 +172,7 @@ fn root_flows_keep_their_order_while_their_queue_is_helped() {
         });
         let report = check.into_inner().unwrap().finish();
         assert!(report.is_perfect(), "{report:?}");
-        let account = capture.account().unwrap();
+        let account = capture.stats().unwrap();
         assert_closed(&account);
         assert!(account.interfaces[0].queues[0].offloaded > 0, "{account:?}");
         assert!(account.handlers.iter().all(|handler| handler.packets > 0), "{account:?}");
@@ -243,7 +243,7 @@ fn whatever_happens_to_handlers_flows_keep_their_order(test: &str, seed: u64) {
             let report = check.into_inner().unwrap().finish();
             assert!(report.is_perfect(), "seed {seed}: {:?}", report.total);
         }
-        let account = capture.account().unwrap();
+        let account = capture.stats().unwrap();
         assert_closed(&account);
         let state = |number: usize| account.handlers[number].state;
         let gone = if seed % 2 == 1 { HandlerState::Left } else { HandlerState::Panicked };

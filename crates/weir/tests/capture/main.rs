@@ -29,7 +29,6 @@ macro_rules! each_way {
     };
 }
 
-mod account;
 mod af_xdp;
 mod by_time;
 mod coexistence;
@@ -43,6 +42,7 @@ mod queues;
 mod refused;
 mod sample;
 mod segment;
+mod stats;
 mod steering;
 mod tagged;
 mod tc;
@@ -50,7 +50,7 @@ mod writers;
 
 use std::time::Duration;
 
-use weir::{Account, Builder, Capture};
+use weir::{Builder, Capture, CaptureStats};
 use weir_lab::{FrameSender, Generator, Network, Port, SendReport, SequenceCheck, SequenceReport, Traffic};
 
 use common::{drain, on_one_processor, take, take_of, with_room_for};
@@ -87,14 +87,17 @@ fn send_and_take(capture: &mut Capture, tx: &Port, frames: &[Vec<u8>]) -> Vec<(V
 }
 
 /// The sums of the account that always close, and those that close once everything was taken.
-fn assert_closed(account: &Account) {
+fn assert_closed(account: &CaptureStats) {
     for interface in &account.interfaces {
         for queue in &interface.queues {
-            let tally = queue.tally;
-            let ends =
-                tally.filtered.unwrap_or(0) + tally.sampled_out + tally.captured + tally.lost + tally.errors;
-            assert_eq!(tally.seen, ends, "{tally:?}");
-            assert_eq!(tally.captured, tally.delivered + tally.discarded, "{tally:?}");
+            let counters = queue.counters;
+            let ends = counters.filtered.unwrap_or(0)
+                + counters.sampled_out
+                + counters.captured
+                + counters.lost
+                + counters.errors;
+            assert_eq!(counters.seen, ends, "{counters:?}");
+            assert_eq!(counters.captured, counters.delivered + counters.discarded, "{counters:?}");
             let pool = queue.pool;
             assert_eq!(pool.free + pool.open + pool.ready + pool.held, pool.total, "{pool:?}");
             assert_eq!((pool.ready, pool.held), (0, 0), "{pool:?}");
@@ -108,7 +111,7 @@ fn capture_frames(
     builder: Builder,
     traffic: &Traffic,
     count: u64,
-) -> (SequenceReport, Account) {
+) -> (SequenceReport, CaptureStats) {
     let mut generator = Generator::new(network.pair(), traffic).expect("the generator loads").cpu(1);
     network.rx().run(|| {
         let mut capture = builder.open().expect("the capture opens");
@@ -123,6 +126,6 @@ fn capture_frames(
         assert_eq!(report.accepted, count, "{report:?}");
         take(&mut capture, count, |chunk| chunk.packets().for_each(|packet| check.frame(packet.data)));
         drain(&mut capture, |chunk| chunk.packets().for_each(|packet| check.frame(packet.data)));
-        (check.finish(), capture.account().expect("the account can be had"))
+        (check.finish(), capture.stats().expect("the account can be had"))
     })
 }

@@ -38,7 +38,7 @@ fn root_packets_that_weir_sends_are_left_out_in_their_namespace() {
                 };
                 take(&mut capture, 40, &mut look);
                 drain(&mut capture, |chunk| look(&chunk));
-                let account = capture.account().unwrap();
+                let account = capture.stats().unwrap();
                 assert_closed(&account);
                 let each = if filter.is_some() { 5 } else { 10 };
                 let total = account.total();

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::process::Command;
 
 use weir::{
-    Account, Builder, Capture, Direction, Error, Filter, Mode, Setting, SourceChoice, SourceKind, Steer,
+    Builder, Capture, CaptureStats, Direction, Error, Filter, Mode, Setting, SourceChoice, SourceKind, Steer,
 };
 use weir_lab::programs::hooks::{Count, Verdict};
 use weir_lab::{FrameSender, Hook, Network, StackCounters, Traffic, Veth, root_test};
@@ -71,9 +71,9 @@ fn taken(capture: &mut Capture, packets: u64) -> BTreeMap<u32, u64> {
 }
 
 /// Returns the packets that were captured on each queue.
-fn captured(account: &Account) -> BTreeMap<u32, u64> {
+fn captured(account: &CaptureStats) -> BTreeMap<u32, u64> {
     let queues = account.interfaces[0].queues.iter();
-    queues.map(|queue| (queue.queue, queue.tally.captured)).collect()
+    queues.map(|queue| (queue.queue, queue.counters.captured)).collect()
 }
 
 each_way!(chosen_queues_are_captured_and_what_arrives_on_others_is_the_hosts:
@@ -110,7 +110,7 @@ fn chosen_queues_are_captured_and_what_arrives_on_others_is_the_hosts(source: So
             lab.send();
             lab.wait_for_stack(before + left + all);
             drain(&mut capture, |_| panic!("everything was taken"));
-            let account = capture.account().unwrap();
+            let account = capture.stats().unwrap();
             assert_closed(&account);
             assert_eq!(captured(&account), chosen);
             let total = account.total();
@@ -136,7 +136,7 @@ fn root_a_single_queue_is_steered_to_targets() {
         // Receive queue 3 has the numbers 6 and 7, as it has among all queues.
         assert_eq!(taken(&mut capture, ours), BTreeMap::from([(6, ours.div_ceil(2)), (7, ours / 2)]));
         drain(&mut capture, drop);
-        let account = capture.account().unwrap();
+        let account = capture.stats().unwrap();
         assert_closed(&account);
         let targets: Vec<_> = account.interfaces[0].queues.iter().map(|queue| queue.target).collect();
         assert_eq!(targets, [Some(0), Some(1)]);
@@ -194,7 +194,7 @@ fn root_in_the_stack_queues_are_chosen_as_the_kernel_numbers_them() {
                 let ours = spread[queue as usize];
                 assert_eq!(taken(&mut capture, ours).values().sum::<u64>(), ours, "{source:?}");
                 drain(&mut capture, |_| panic!("everything was taken"));
-                let account = capture.account().unwrap();
+                let account = capture.stats().unwrap();
                 assert_closed(&account);
                 assert_eq!((account.total().seen, account.total().captured), (ours, ours), "{source:?}");
             }

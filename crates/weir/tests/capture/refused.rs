@@ -38,7 +38,7 @@ fn a_capture_ends_without_the_calls_of_its_end(source: SourceChoice, mode: Mode)
         let mut capture = open();
         sees_all(&mut capture);
         drain(&mut capture, drop);
-        assert_closed(&capture.account().unwrap());
+        assert_closed(&capture.stats().unwrap());
         drop(capture);
 
         // A program that stays is told, and goes with the capture.

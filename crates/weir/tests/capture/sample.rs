@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::net::UdpSocket;
 use std::ops::RangeInclusive;
 
-use weir::{Account, Builder, Direction, Filter, Mode, Sample, SourceChoice, Steer};
+use weir::{Builder, CaptureStats, Direction, Filter, Mode, Sample, SourceChoice, Steer};
 use weir_lab::{FrameSender, Generator, Network, StackCounters, Traffic, Veth, root_test, tcp_transfer};
 
 use crate::common::{drain, take, wait_for};
@@ -60,7 +60,7 @@ fn sample(text: &str) -> Sample {
 type Captured = BTreeMap<u32, Vec<Vec<u8>>>;
 
 /// Captures what `send` sends, of which so many packets arrive.
-fn captured(builder: Builder, packets: u64, send: impl FnOnce()) -> (Captured, Account) {
+fn captured(builder: Builder, packets: u64, send: impl FnOnce()) -> (Captured, CaptureStats) {
     let mut capture = builder.open().unwrap();
     let mut captured = Captured::new();
     let mut look = |chunk: &weir::Chunk| {
@@ -71,7 +71,7 @@ fn captured(builder: Builder, packets: u64, send: impl FnOnce()) -> (Captured, A
     send();
     take(&mut capture, packets, &mut look);
     drain(&mut capture, |chunk| look(&chunk));
-    let account = capture.account().unwrap();
+    let account = capture.stats().unwrap();
     assert_closed(&account);
     let total = account.total();
     assert_eq!((total.seen, total.lost, total.errors), (packets, 0, 0), "{account:?}");
@@ -123,7 +123,7 @@ fn every_nth_packet_of_a_queue_is_captured(source: SourceChoice, mode: Mode) {
                 for queue in &account.interfaces[0].queues {
                     let all = whole.get(&queue.queue).map_or(0, Vec::len);
                     let left_out = all - all.div_ceil(n);
-                    assert_eq!(queue.tally.sampled_out, left_out as u64, "{source:?} {account:?}");
+                    assert_eq!(queue.counters.sampled_out, left_out as u64, "{source:?} {account:?}");
                 }
             }
         }
@@ -256,7 +256,7 @@ fn fragments_are_captured_with_their_flow(source: SourceChoice, mode: Mode) {
                 account.total().captured + account.total().sampled_out >= 4 * u64::from(FLOWS)
             });
             drain(&mut capture, |chunk| frames.extend(chunk.packets().map(|packet| packet.data.to_vec())));
-            (frames, capture.account().unwrap())
+            (frames, capture.stats().unwrap())
         });
         assert_closed(&account);
         // Sent one after the other: four packets of each selected flow follow each other, in one queue.
@@ -319,13 +319,13 @@ fn root_segments_are_sampled_one_by_one() {
         let mut capture = builder.sample(sample("1/10")).open().unwrap();
         tcp_transfer(network.pair(), 1 << 20).expect("the transfer succeeds");
         drain(&mut capture, drop);
-        capture.account().unwrap()
+        capture.stats().unwrap()
     });
     assert_closed(&account);
     // 1 MiB has at least so many segments.
     assert!(account.total().seen > 700, "{account:?}");
     for queue in &account.interfaces[0].queues {
-        assert_eq!(queue.tally.captured, queue.tally.seen.div_ceil(10), "{account:?}");
+        assert_eq!(queue.counters.captured, queue.counters.seen.div_ceil(10), "{account:?}");
     }
 }
 
@@ -346,7 +346,7 @@ fn root_any_is_sampled_by_the_packets_that_it_keeps() {
                 account.total().captured + account.total().sampled_out >= u64::from(FLOWS)
             });
             drain(&mut capture, |chunk| frames.extend(chunk.packets().map(|packet| packet.data.to_vec())));
-            (frames, capture.account().unwrap())
+            (frames, capture.stats().unwrap())
         });
         assert_closed(&account);
         assert!(likely(FLOWS as usize, p).contains(&captured.len()), "{text} {account:?}");

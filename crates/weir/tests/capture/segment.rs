@@ -46,8 +46,8 @@ fn captured_transfer(
         let report = transfer.join().expect("the transfer does not panic");
         drain(&mut capture, &mut look);
         // The writer holds chunks until it has written them.
-        writer.finish(&capture.account().unwrap()).1.unwrap();
-        let account = capture.account().unwrap();
+        writer.finish(&capture.stats().unwrap()).1.unwrap();
+        let account = capture.stats().unwrap();
         assert_closed(&account);
         let total = account.total();
         assert_eq!((total.lost, total.errors), (0, 0), "{total:?}");
@@ -268,7 +268,7 @@ fn the_longest_headers_fit(network: &Network, socket: &Sender) {
     let mut frames = Vec::new();
     take(&mut capture, 1, |chunk| frames.extend(chunk.packets().map(|packet| packet.data.to_vec())));
     assert_eq!(frames, [whole]);
-    let total = capture.account().unwrap().total();
+    let total = capture.stats().unwrap().total();
     assert_eq!((total.captured, total.errors), (1, 0));
 }
 

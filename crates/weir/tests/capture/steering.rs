@@ -6,7 +6,9 @@ use std::net::UdpSocket;
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
-use weir::{Account, Builder, Direction, Error, Filter, Mode, Plan, SourceChoice, Steer, Tally};
+use weir::{
+    Builder, CaptureStats, Direction, Error, Filter, Mode, PacketCounters, Plan, SourceChoice, Steer,
+};
 use weir_lab::{FrameSender, Generator, Network, Tagging, Traffic, Veth, root_test};
 
 use crate::common::{self, PATIENCE};
@@ -20,7 +22,7 @@ const TARGETS: u32 = 4;
 type Given = Vec<Vec<Vec<u8>>>;
 
 /// Has as many handlers as targets take packets until so many were wanted or not, and says what became of all.
-fn handle(builder: Builder, packets: u64, send: impl FnOnce()) -> (Given, Account) {
+fn handle(builder: Builder, packets: u64, send: impl FnOnce()) -> (Given, CaptureStats) {
     let mut capture = builder.open().unwrap();
     let handlers = capture.handlers(&Plan::new(HANDLERS)).unwrap();
     let threads = handlers.into_iter().map(|handler| {
@@ -36,17 +38,17 @@ fn handle(builder: Builder, packets: u64, send: impl FnOnce()) -> (Given, Accoun
     let threads: Vec<_> = threads.collect();
     send();
     let began = Instant::now();
-    let all_came = |total: &Tally| {
+    let all_came = |total: &PacketCounters| {
         let ended = total.captured + total.filtered.expect("counted") + total.lost + total.errors;
         ended >= packets && total.delivered == total.captured
     };
-    while !all_came(&capture.account().unwrap().total()) {
-        assert!(began.elapsed() < PATIENCE, "{:?}", capture.account().unwrap());
+    while !all_came(&capture.stats().unwrap().total()) {
+        assert!(began.elapsed() < PATIENCE, "{:?}", capture.stats().unwrap());
         assert!(capture.next(Duration::from_millis(10)).unwrap().is_none(), "handlers have the queues");
     }
     capture.stop().unwrap();
     let given = threads.into_iter().map(|thread| thread.join().unwrap().unwrap()).collect();
-    let account = capture.account().unwrap();
+    let account = capture.stats().unwrap();
     assert_closed(&account);
     assert_adds_up(&account);
     (given, account)
@@ -58,10 +60,10 @@ fn arriving(network: &Network, source: SourceChoice, mode: Mode) -> Builder {
 }
 
 /// Each packet is in the sum of one target, queues are those of their targets, and each handler has what is for its target.
-fn assert_adds_up(account: &Account) {
+fn assert_adds_up(account: &CaptureStats) {
     let targets = account.targets();
-    let mut total = Tally::default();
-    targets.iter().for_each(|&tally| total += tally);
+    let mut total = PacketCounters::default();
+    targets.iter().for_each(|&counters| total += counters);
     assert_eq!((total, targets.len()), (account.total(), TARGETS as usize));
     for queue in account.interfaces.iter().flat_map(|interface| &interface.queues) {
         assert_eq!(queue.target, Some(queue.queue % TARGETS));
@@ -283,8 +285,9 @@ fn root_queues_and_interfaces_have_the_same_targets() {
     });
     let at = divided(&given, ports);
     assert_eq!((at.len(), handlers_with_some(&at)), (100, HANDLERS));
-    let busy =
-        |number: usize| account.interfaces[number].queues.iter().filter(|queue| queue.tally.seen > 0).count();
+    let busy = |number: usize| {
+        account.interfaces[number].queues.iter().filter(|queue| queue.counters.seen > 0).count()
+    };
     assert_eq!((busy(0), busy(1)), (2 * HANDLERS, HANDLERS), "{account:?}");
 }
 

@@ -70,7 +70,7 @@ fn filters_find_tags_wherever_they_are(source: SourceChoice, mode: Mode) {
                 assert_eq!(taken, expected.map(wire).collect::<Vec<_>>(), "{what}");
             }
             drain(&mut capture, drop);
-            let account = capture.account().unwrap();
+            let account = capture.stats().unwrap();
             assert_closed(&account);
             let total = account.total();
             assert_eq!((total.captured, total.lost, total.errors), (captured, 0, 0), "{source:?}");
@@ -99,11 +99,11 @@ fn root_a_filter_is_exchanged_from_another_namespace() {
         captured += wanted as u64;
     }
     // A place that is over takes any filter, and none is asked for.
-    let exchange = capture.exchange();
+    let filter_control = capture.filter_control();
     drain(&mut capture, drop);
-    assert!(exchange.places().unwrap().is_empty());
+    assert!(filter_control.slots().unwrap().is_empty());
     capture.set_filter(Some(&Filter::new("udp"))).unwrap();
-    let account = capture.account().unwrap();
+    let account = capture.stats().unwrap();
     assert_closed(&account);
     assert_eq!((account.total().captured, account.total().filtered), (captured, Some(4)));
 }

@@ -77,7 +77,7 @@ fn both_directions(source: SourceChoice, wanted: Direction) {
                 Direction::Out => (none, all),
             };
             assert_eq!((whole(&arrived), whole(&left)), expected, "{source:?} {wanted:?} {filters}");
-            let account = capture.account().unwrap();
+            let account = capture.stats().unwrap();
             assert_closed(&account);
             assert_eq!(account.total().lost, 0, "{account:?}");
         });
@@ -111,7 +111,7 @@ fn root_the_loopback_shows_each_packet_once() {
             });
             assert_eq!(times, (0..200).map(|number| (number, 1)).collect(), "{wanted:?}");
             drain(&mut capture, |_| panic!("everything was taken"));
-            assert_closed(&capture.account().unwrap());
+            assert_closed(&capture.stats().unwrap());
         }
     });
 }

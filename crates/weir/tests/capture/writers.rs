@@ -68,7 +68,7 @@ fn many_writers_of_a_tap_make_one_whole_file(source: SourceChoice, mode: Mode) {
         });
         // Chunks go home when they are written.
         writer.flush().expect("it is written");
-        let account = capture.account().expect("an account");
+        let account = capture.stats().expect("an account");
         assert_closed(&account);
         let total = account.total();
         assert!(taken.values().all(|&times| times == 1), "a frame came twice");

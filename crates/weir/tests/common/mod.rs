@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::Pid;
 use rustix::thread::{CpuSet, sched_setaffinity};
-use weir::{Account, Builder, Capture, Chunk, DEFAULT_CHUNK_SIZE, DEFAULT_CHUNKS, Tally};
+use weir::{Builder, Capture, CaptureStats, Chunk, DEFAULT_CHUNK_SIZE, DEFAULT_CHUNKS, PacketCounters};
 
 /// Longest wait for what comes in any case, on a busy machine too.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
@@ -52,7 +52,7 @@ pub(crate) fn allow_large_pools(reason: &str) {
 }
 
 /// Many tests run at the same time, and none is to take the memory of the others.
-fn check_memory(account: &Account) {
+fn check_memory(account: &CaptureStats) {
     let queues = account.interfaces.iter().flat_map(|interface| &interface.queues);
     let bytes = queues.map(|queue| {
         let chunks = queue.pool.total;
@@ -70,7 +70,7 @@ fn check_memory(account: &Account) {
 }
 
 /// Packets of which it is known what became of them.
-pub(crate) fn ended(total: &Tally) -> u64 {
+pub(crate) fn ended(total: &PacketCounters) -> u64 {
     total.filtered.unwrap_or(0) + total.sampled_out + total.captured + total.lost + total.errors
 }
 
@@ -84,7 +84,7 @@ pub(crate) fn take(capture: &mut Capture, packets: u64, mut each: impl FnMut(&Ch
             each(&chunk);
             wait = Duration::ZERO;
         }
-        let account = capture.account().expect("the account can be had");
+        let account = capture.stats().expect("the account can be had");
         check_memory(&account);
         let total = account.total();
         if ended(&total) >= packets && total.delivered + total.discarded >= total.captured {
@@ -97,14 +97,14 @@ pub(crate) fn take(capture: &mut Capture, packets: u64, mut each: impl FnMut(&Ch
 
 /// Has `send` send packets and say how many, and takes all that is captured of them.
 pub(crate) fn take_of(capture: &mut Capture, send: impl FnOnce() -> u64, each: impl FnMut(&Chunk)) {
-    let before = ended(&capture.account().expect("the account can be had").total());
+    let before = ended(&capture.stats().expect("the account can be had").total());
     let sent = send();
     take(capture, before + sent, each);
 }
 
 /// Stops, and takes what is left.
 pub(crate) fn drain(capture: &mut Capture, mut each: impl FnMut(Chunk)) {
-    check_memory(&capture.account().expect("the account can be had"));
+    check_memory(&capture.stats().expect("the account can be had"));
     capture.stop().expect("the capture stops");
     while let Some(chunk) = capture.next(Duration::ZERO).expect("what was captured can be taken") {
         each(chunk);
@@ -123,10 +123,10 @@ pub(crate) fn wait_until(mut is_so: impl FnMut() -> bool, told: impl FnOnce() ->
 }
 
 /// Waits until the account of a capture is like that.
-pub(crate) fn wait_for(capture: &mut Capture, is_so: impl Fn(&Account) -> bool) {
+pub(crate) fn wait_for(capture: &mut Capture, is_so: impl Fn(&CaptureStats) -> bool) {
     let began = Instant::now();
     loop {
-        let account = capture.account().expect("the account can be had");
+        let account = capture.stats().expect("the account can be had");
         if is_so(&account) {
             return;
         }

@@ -38,7 +38,7 @@ fn both_ways(queues: (u32, u32)) {
     const COUNT: u64 = 20_000;
     let network = lab(Veth::default().queues(queues.0), Veth::default().queues(queues.1));
     let forward = open_with(&network, forth().both(true), |_| pass).expect("it forwards");
-    assert!(forward.ways()[1].detail.contains("AF_XDP, "), "{:?}", forward.ways());
+    assert!(forward.directions()[1].detail.contains("AF_XDP, "), "{:?}", forward.directions());
     let [here, there] = [0, 1].map(|number| &network.pairs()[number]);
     let captures = [at(there), at(here)];
     let traffics = [here, there].map(|pair| Traffic::new(60).unwrap().flows(8).unwrap().between(pair));
@@ -52,20 +52,20 @@ fn both_ways(queues: (u32, u32)) {
     });
     let account = closed(forward);
     for (((capture, traffic), way), accepted) in
-        captures.into_iter().zip(&traffics).zip(&account.ways).zip(accepted)
+        captures.into_iter().zip(&traffics).zip(&account.directions).zip(accepted)
     {
         let mut check = SequenceCheck::new(traffic, 0..COUNT);
-        let tally = way.total();
-        frames(capture, tally.forwarded).iter().for_each(|frame| check.frame(frame));
+        let counters = way.total();
+        frames(capture, counters.forwarded).iter().for_each(|frame| check.frame(frame));
         let report = check.finish();
         // A machine that is busy elsewhere may be too slow for a handler; then the account says so. In a guest not all that
         // is generated finds room in the ring before it.
         let total = report.total;
         assert_eq!((total.duplicated, total.reordered, report.corrupt), (0, 0, 0), "{queues:?} {total:?}");
-        let lost = tally.no_room + COUNT - accepted;
-        assert_eq!((total.received, total.lost), (tally.forwarded, lost), "{queues:?} {tally:?}");
-        assert_eq!((tally.seen, tally.bytes), (accepted, accepted * 60), "{queues:?}");
-        assert!(accepted > COUNT / 10 && tally.forwarded > 0, "{queues:?} {accepted} {tally:?}");
+        let lost = counters.no_room + COUNT - accepted;
+        assert_eq!((total.received, total.lost), (counters.forwarded, lost), "{queues:?} {counters:?}");
+        assert_eq!((counters.seen, counters.bytes), (accepted, accepted * 60), "{queues:?}");
+        assert!(accepted > COUNT / 10 && counters.forwarded > 0, "{queues:?} {accepted} {counters:?}");
     }
 }
 
@@ -77,7 +77,7 @@ fn root_a_packet_is_changed_ended_or_never_comes() {
     let network = two();
     // Of four flows one ends here, one is made longer at both ends, one is for the stack, and one passes as it is.
     let handler = |lane: Lane| {
-        assert_eq!((lane.way, lane.queue), (0, 0));
+        assert_eq!((lane.direction, lane.queue), (0, 0));
         |packet: &mut Packet<'_, '_>| match packet.data()[35] & 3 {
             0 => Verdict::Drop,
             1 => {
@@ -97,16 +97,20 @@ fn root_a_packet_is_changed_ended_or_never_comes() {
         assert_eq!(generator.send(ONCE).expect("frames").accepted, ONCE);
         wait_for(&mut forward, sent);
     }
-    let tally = closed(forward).total();
+    let counters = closed(forward).total();
     let each = COUNT / 4;
-    assert_eq!((tally.seen, tally.filtered, tally.dropped + tally.no_room), (COUNT, each, each), "{tally:?}");
-    assert_eq!((tally.forwarded, tally.changed, tally.no_room), (2 * each, each, 0), "{tally:?}");
+    assert_eq!(
+        (counters.seen, counters.filtered, counters.dropped + counters.no_room),
+        (COUNT, each, each),
+        "{counters:?}"
+    );
+    assert_eq!((counters.forwarded, counters.changed, counters.no_room), (2 * each, each, 0), "{counters:?}");
     let expected = (0..COUNT).filter_map(|number| match number % 4 {
         1 => Some([b"head", &traffic.frame(number)[..], b"tail"].concat()),
         3 => Some(traffic.frame(number)),
         _ => None,
     });
-    assert!(frames(capture, tally.forwarded).into_iter().eq(expected));
+    assert!(frames(capture, counters.forwarded).into_iter().eq(expected));
 }
 
 /// What a handler gives to the host's stack, the sockets of the host receive; a handler that gives too much loses it and says so.
@@ -138,15 +142,19 @@ fn root_what_is_for_the_host_reaches_its_sockets() {
     let other = Traffic::new(60).unwrap().between(&network.pairs()[1]).frame(1);
     FrameSender::new(&pair.tx).expect("a socket").send(&other).expect("it is sent");
     assert_eq!(frames(capture, 1), [other]);
-    let tally = closed(forward).total();
-    assert_eq!((tally.passed, tally.forwarded, tally.lost()), (u64::from(COUNT), 1, 0), "{tally:?}");
+    let counters = closed(forward).total();
+    assert_eq!(
+        (counters.passed, counters.forwarded, counters.lost()),
+        (u64::from(COUNT), 1, 0),
+        "{counters:?}"
+    );
 
     let everything = |_| |_: &mut Packet<'_, '_>| Verdict::Stack;
     let forward = open_with(&network, forth(), everything).expect("it forwards");
     let traffic = Traffic::new(60).unwrap().between(pair);
     let accepted = Generator::new(pair, &traffic).expect("it loads").send(100_000).expect("frames").accepted;
-    let tally = closed(forward).total();
-    assert_eq!((tally.seen, tally.passed + tally.no_room), (accepted, accepted), "{tally:?}");
+    let counters = closed(forward).total();
+    assert_eq!((counters.seen, counters.passed + counters.no_room), (accepted, accepted), "{counters:?}");
 }
 
 #[root_test]
@@ -168,20 +176,20 @@ fn root_a_handler_that_panics_is_told_and_its_packets_go_nowhere() {
     assert!(error.to_string().contains("a handler panicked"), "{error}");
     // The kernel takes the socket out of its map a moment after it is closed; what comes before that is as the first one is.
     let (start, mut before) = (Instant::now(), 1);
-    while forward.account().expect("it counts").total().errors == 0 {
-        assert!(start.elapsed() < PATIENCE, "{:?}", forward.account());
+    while forward.stats().expect("it counts").total().errors == 0 {
+        assert!(start.elapsed() < PATIENCE, "{:?}", forward.stats());
         before += generator.send(1).expect("a frame").accepted;
     }
     let after = generator.send(10).expect("frames").accepted;
     wait_until(
-        || forward.account().is_ok_and(|account| account.total().seen == before + after),
+        || forward.stats().is_ok_and(|account| account.total().seen == before + after),
         || "not all are seen".to_owned(),
     );
     forward.stop().expect("it stops");
-    let tally = forward.account().expect("it counts").total();
-    assert_eq!((tally.seen, tally.forwarded), (before + after, 0), "{tally:?}");
-    assert!(tally.errors > after && tally.errors < tally.seen, "{tally:?}");
-    assert_eq!(tally.in_flight(), tally.seen - tally.errors, "{tally:?}");
+    let counters = forward.stats().expect("it counts").total();
+    assert_eq!((counters.seen, counters.forwarded), (before + after, 0), "{counters:?}");
+    assert!(counters.errors > after && counters.errors < counters.seen, "{counters:?}");
+    assert_eq!(counters.in_flight(), counters.seen - counters.errors, "{counters:?}");
     assert!(frames(capture, 0).is_empty());
 }
 
@@ -219,7 +227,7 @@ fn root_a_middlebox_between_real_sockets_keeps_checksums_right() {
     const BYTES: usize = 1 << 20;
     let host = || Network::new(Veth::default().ipv4().ipv6().wire_packets()).expect("a private network");
     let (here, there) = (host(), host());
-    let rewrite = |lane: Lane| match lane.way {
+    let rewrite = |lane: Lane| match lane.direction {
         0 => Rewrite { of_destination: true, from: 8080, to: 80 },
         _ => Rewrite { of_destination: false, from: 80, to: 8080 },
     };
@@ -266,9 +274,9 @@ fn root_a_middlebox_between_real_sockets_keeps_checksums_right() {
         }
     }
     let account = closed(forward);
-    for way in &account.ways {
-        let tally = way.total();
-        assert!(tally.changed > 100 && tally.changed <= tally.forwarded, "{tally:?}");
+    for way in &account.directions {
+        let counters = way.total();
+        assert!(counters.changed > 100 && counters.changed <= counters.forwarded, "{counters:?}");
     }
 }
 

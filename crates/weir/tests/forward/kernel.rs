@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use weir::forward::{ForwardBuilder, ForwardTally};
+use weir::forward::{ForwardBuilder, ForwardCounters};
 use weir::{Error, Event, Filter};
 use weir_bpf::forward::{Forward as Programs, Options};
 use weir_bpf::writers::Driven;
@@ -46,9 +46,17 @@ fn root_both_ways_at_once_each_packet_arrives_as_it_was() {
             assert!(report.is_perfect(), "{queues:?}: {:?} {:?}", report.total, report.first_corrupt);
         }
         let account = closed(forward);
-        let all =
-            ForwardTally { seen: COUNT, forwarded: COUNT, bytes: COUNT * 60, ..ForwardTally::default() };
-        assert_eq!(account.ways.iter().map(|way| way.total()).collect::<Vec<_>>(), [all, all], "{queues:?}");
+        let all = ForwardCounters {
+            seen: COUNT,
+            forwarded: COUNT,
+            bytes: COUNT * 60,
+            ..ForwardCounters::default()
+        };
+        assert_eq!(
+            account.directions.iter().map(|way| way.total()).collect::<Vec<_>>(),
+            [all, all],
+            "{queues:?}"
+        );
         assert!(!ip(&network, "-d link show").contains("xdp"), "nothing is left");
     }
 }
@@ -59,7 +67,7 @@ fn root_a_filter_is_exchanged_and_the_rest_is_for_the_stack() {
     let network = two();
     let pair = network.pair();
     let forward = open(&network, forth().filter(Filter::new("udp src port 1024"))).expect("it forwards");
-    let exchange = forward.exchange();
+    let filter_control = forward.filter_control();
     let capture = at(&network.pairs()[1]);
     let traffic = Traffic::new(60).unwrap().flows(4).unwrap().between(pair);
     let mut generator = Generator::new(pair, &traffic).expect("it loads").rate(RATE).expect("a rate");
@@ -68,15 +76,16 @@ fn root_a_filter_is_exchanged_and_the_rest_is_for_the_stack() {
     while !sending.is_finished() {
         for text in ["udp src port 1024 or 1025", "udp src port 1024"] {
             let filter = Filter::new(text);
-            let make = |place: weir::exchange::Place| place.make(Some(&filter)).expect("a program");
-            let programs: Vec<_> = exchange.places().expect("places").into_iter().map(make).collect();
-            exchange.put(&programs).expect("it is exchanged");
+            let make =
+                |place: weir::filter_control::FilterSlot| place.make(Some(&filter)).expect("a program");
+            let programs: Vec<_> = filter_control.slots().expect("places").into_iter().map(make).collect();
+            filter_control.put(&programs).expect("it is exchanged");
             exchanges += 1;
         }
     }
     assert_eq!(sending.join().expect("no panic"), COUNT);
-    let tally = closed(forward).total();
-    let frames = frames(capture, tally.forwarded);
+    let counters = closed(forward).total();
+    let frames = frames(capture, counters.forwarded);
     // Each packet met one filter or the other: flow 0 always came through, flow 1 sometimes, the others never.
     let flows = |flow: u16| {
         let port = (1024 + flow).to_be_bytes();
@@ -85,7 +94,7 @@ fn root_a_filter_is_exchanged_and_the_rest_is_for_the_stack() {
     assert_eq!((flows(0), flows(2), flows(3)), (COUNT / 4, 0, 0));
     assert!(flows(1) <= COUNT / 4 && exchanges > 1, "{} after {exchanges} exchanges", flows(1));
     let forwarded = flows(0) + flows(1);
-    assert_eq!((tally.seen, tally.forwarded, tally.filtered), (COUNT, forwarded, COUNT - forwarded));
+    assert_eq!((counters.seen, counters.forwarded, counters.filtered), (COUNT, forwarded, COUNT - forwarded));
 }
 
 #[root_test]
@@ -95,7 +104,7 @@ fn root_a_tag_beside_the_frame_is_in_it_at_the_other_end() {
         let error = open(&network, forth().lose_tags(false)).expect_err("tags would be lost");
         assert!(error.to_string().contains("tagged packets would lose their tags"), "{error}");
         assert!(error.hint().is_some_and(|hint| hint.contains("accept the loss")), "{error:?}");
-        let way = open(&network, forth()).expect("it was asked for").ways().remove(0);
+        let way = open(&network, forth()).expect("it was asked for").directions().remove(0);
         assert!(way.notes.iter().any(|note| note.contains("lose their tags")), "{:?}", way.notes);
         let error = open(&network, forth().filter(Filter::new("vlan 6"))).expect_err("it matches nothing");
         assert!(error.to_string().contains("cannot match them"), "{error}");
@@ -135,9 +144,9 @@ fn root_a_filter_finds_a_tag_beside_the_frame_and_it_is_forwarded() {
     for first in [None, Some("vlan 5 and udp")] {
         let builder = first.map(Filter::new).into_iter().fold(forth(), ForwardBuilder::filter);
         let mut forward = open(&network, builder).expect("it forwards");
-        let way = &forward.ways()[0];
+        let way = &forward.directions()[0];
         assert!(!way.notes.iter().any(|note| note.contains("tags")), "{:?}", way.notes);
-        let exchange = forward.exchange();
+        let filter_control = forward.filter_control();
         let mut forwarded = 0;
         for (number, (filter, wanted)) in
             [(first, true), (Some("not vlan"), false), (Some("vlan 5"), true), (None, true)]
@@ -146,9 +155,11 @@ fn root_a_filter_finds_a_tag_beside_the_frame_and_it_is_forwarded() {
         {
             if number > 0 {
                 let filter = filter.map(Filter::new);
-                let make = |place: weir::exchange::Place| place.make(filter.as_ref()).expect("a program");
-                let programs: Vec<_> = exchange.places().expect("places").into_iter().map(make).collect();
-                exchange.put(&programs).expect("it is exchanged");
+                let make =
+                    |place: weir::filter_control::FilterSlot| place.make(filter.as_ref()).expect("a program");
+                let programs: Vec<_> =
+                    filter_control.slots().expect("places").into_iter().map(make).collect();
+                filter_control.put(&programs).expect("it is exchanged");
             }
             let capture = at(&network.pairs()[1]);
             let mut frame = traffic.frame(number as u64);
@@ -159,8 +170,8 @@ fn root_a_filter_finds_a_tag_beside_the_frame_and_it_is_forwarded() {
             assert_eq!(frames(capture, wanted.into()), expected, "{first:?} {filter:?}");
             forwarded += u64::from(wanted);
         }
-        let tally = closed(forward).total();
-        assert_eq!((tally.seen, tally.forwarded, tally.filtered), (4, forwarded, 4 - forwarded));
+        let counters = closed(forward).total();
+        assert_eq!((counters.seen, counters.forwarded, counters.filtered), (4, forwarded, 4 - forwarded));
     }
 }
 
@@ -188,8 +199,8 @@ fn root_what_is_forwarded_is_copied_as_it_goes_out() {
     let traffic = Traffic::new(60).unwrap().flows(2).unwrap().between(there);
     let mut generator = Generator::new(there, &traffic).expect("it loads").rate(RATE).expect("a rate");
     assert_eq!(generator.send(COUNT).expect("frames").accepted, COUNT);
-    let tally = closed(forward).total();
-    assert_eq!((tally.forwarded, tally.filtered), (5 + COUNT / 2, COUNT / 2));
+    let counters = closed(forward).total();
+    assert_eq!((counters.forwarded, counters.filtered), (5 + COUNT / 2, COUNT / 2));
     copy.stop().expect("it stops");
     let (mut back, mut check) = (Vec::new(), SequenceCheck::new(&traffic, 0..COUNT));
     while let Some(chunk) = copy.next(Duration::ZERO).expect("what was copied can be taken") {
@@ -203,7 +214,7 @@ fn root_what_is_forwarded_is_copied_as_it_goes_out() {
     assert_eq!(back, sent);
     let report = check.finish();
     assert_eq!((report.total.received, report.corrupt), (COUNT / 2, 0));
-    let total = copy.account().expect("it counts").total();
+    let total = copy.stats().expect("it counts").total();
     assert_eq!((total.seen, total.captured, total.lost, total.errors), (5 + COUNT / 2, 5 + COUNT / 2, 0, 0));
 }
 
@@ -233,8 +244,8 @@ fn root_long_frames_in_several_buffers_arrive_whole() {
     let sent = sizes.map(|size| Traffic::new(size).unwrap().between(network.pair()).frame(size as u64));
     sent.iter().for_each(|frame| sender.send(frame).expect("it is sent"));
     assert_eq!(frames(capture, sent.len() as u64), sent);
-    let tally = closed(forward).total();
-    assert_eq!((tally.forwarded, tally.bytes), (5, sizes.iter().sum::<usize>() as u64));
+    let counters = closed(forward).total();
+    assert_eq!((counters.forwarded, counters.bytes), (5, sizes.iter().sum::<usize>() as u64));
 }
 
 #[root_test]
@@ -271,8 +282,8 @@ fn root_what_does_not_arrive_is_counted_with_its_reason() {
     let told: Vec<String> = events.iter().map(Event::to_string).collect();
     assert!(told.iter().any(|text| text.starts_with("rx1 is down")), "{told:?}");
     assert!(told.last().is_some_and(|text| text.starts_with("rx1 is gone")), "{told:?}");
-    let tally = closed(forward).total();
-    assert_eq!((tally.seen, tally.lost()), (3 + 5 + 7 + 11, 5 + 7 + 11));
+    let counters = closed(forward).total();
+    assert_eq!((counters.seen, counters.lost()), (3 + 5 + 7 + 11, 5 + 7 + 11));
 }
 
 /// What becomes of packets when a process with handlers is gone, and its sockets with it.
@@ -336,7 +347,7 @@ fn root_what_does_not_go_together_is_refused_with_nothing_attached() {
     // Without GRO at its other end veth takes no redirected packets.
     let network = lab(Veth::default(), Veth::default().feature("gro", false));
     if kernel::version() < REDIRECTED {
-        let way = open(&network, forth()).expect("nobody tells").ways().remove(0);
+        let way = open(&network, forth()).expect("nobody tells").directions().remove(0);
         assert!(way.notes.iter().any(|note| note.contains("ethtool -K PEER gro on")), "{:?}", way.notes);
     } else {
         let error = open(&network, forth()).expect_err("must be refused");
@@ -361,7 +372,7 @@ fn root_what_does_not_go_together_is_refused_with_nothing_attached() {
     ip(&network, "link add near type veth peer name far");
     ip(&network, "link set near up");
     ip(&network, "link set far up");
-    let notes = || open(&network, between("near", "rx1")).expect("it forwards").ways().remove(0).notes;
+    let notes = || open(&network, between("near", "rx1")).expect("it forwards").directions().remove(0).notes;
     assert!(notes().iter().any(|note| note.ends_with("ethtool -K far tx off")), "{:?}", notes());
     let checksums = || {
         let ethtool = Ethtool::new().expect("a socket");
@@ -378,7 +389,7 @@ fn root_what_does_not_go_together_is_refused_with_nothing_attached() {
     let error = open(&network, between("rx1", "near")).expect_err("must be refused");
     assert!(error.hint().is_some_and(|hint| hint.ends_with("ethtool -K far gro on")), "{error:?}");
     network.rx().run(|| Ethtool::new()?.set_features("far", &[("rx-gro", true)])).expect("it is on");
-    let notes = open(&network, between("rx1", "near")).expect("it forwards").ways().remove(0).notes;
+    let notes = open(&network, between("rx1", "near")).expect("it forwards").directions().remove(0).notes;
     assert!(!notes.iter().any(|note| note.contains("GRO")), "{notes:?}");
 
     let others = Hook::attach(&network.pair().rx, Verdict::Pass).expect("a program");

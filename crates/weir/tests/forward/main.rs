@@ -18,7 +18,7 @@ use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use weir::forward::{ForwardAccount, ForwardBuilder, ForwardTally, Handler, Lane};
+use weir::forward::{ForwardBuilder, ForwardCounters, ForwardStats, Handler, Lane};
 use weir::{Capture, Error, Forward, Mode, SourceChoice};
 use weir_lab::{Network, Pair, Rate, Veth};
 
@@ -70,33 +70,34 @@ fn frames(mut capture: Capture, packets: u64) -> Vec<Vec<u8>> {
     common::wait_for(&mut capture, |account| account.total().captured >= packets);
     let mut frames = Vec::new();
     common::drain(&mut capture, |chunk| frames.extend(chunk.packets().map(|packet| packet.data.to_vec())));
-    assert_eq!(capture.account().expect("it counts").total().lost, 0);
+    assert_eq!(capture.stats().expect("it counts").total().lost, 0);
     frames
 }
 
 /// Waits until it is known what became of so many packets.
-fn wait_for(forward: &mut Forward, packets: u64) -> ForwardTally {
+fn wait_for(forward: &mut Forward, packets: u64) -> ForwardCounters {
     let began = Instant::now();
     loop {
-        let tally = forward.account().expect("it counts").total();
-        if tally.seen >= packets && tally.in_flight() == 0 {
-            return tally;
+        let counters = forward.stats().expect("it counts").total();
+        if counters.seen >= packets && counters.in_flight() == 0 {
+            return counters;
         }
-        assert!(began.elapsed() < common::PATIENCE, "{packets} are on their way: {tally:?}");
+        assert!(began.elapsed() < common::PATIENCE, "{packets} are on their way: {counters:?}");
         thread::sleep(Duration::from_millis(1));
     }
 }
 
 /// The account at the end, which closes.
-fn closed(mut forward: Forward) -> ForwardAccount {
+fn closed(mut forward: Forward) -> ForwardStats {
     forward.stop().expect("it stops");
-    let account = forward.account().expect("it counts");
-    for way in &account.ways {
+    let account = forward.stats().expect("it counts");
+    for way in &account.directions {
         for queue in &way.queues {
-            assert_eq!(queue.tally.in_flight(), 0, "{queue:?}");
-            let tally = queue.tally;
-            let ends = tally.filtered + tally.forwarded + tally.dropped + tally.passed + tally.lost();
-            assert_eq!(tally.seen, ends, "{queue:?}");
+            assert_eq!(queue.counters.in_flight(), 0, "{queue:?}");
+            let counters = queue.counters;
+            let ends =
+                counters.filtered + counters.forwarded + counters.dropped + counters.passed + counters.lost();
+            assert_eq!(counters.seen, ends, "{queue:?}");
         }
     }
     account

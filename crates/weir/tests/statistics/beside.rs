@@ -96,7 +96,7 @@ fn root_counted_beside_a_capture() {
         }
         let all = frames.len() as u64 * 2;
         assert_eq!((beside.total.received.packets * rounds, alone.total.received.packets), (all, all));
-        let total = capture.account().expect("the account").total();
+        let total = capture.stats().expect("the account").total();
         assert_eq!((total.seen, total.captured, total.filtered), (all, 80, Some(all - 80)));
     }
 }

@@ -133,8 +133,8 @@ impl Running {
         Ok(match self {
             Self::Forward(mut forward) => {
                 forward.stop()?;
-                let ways = forward.account()?.ways;
-                let tallies = [0, 1].map(|way| ways.get(way).map(weir::forward::WayAccount::total));
+                let ways = forward.stats()?.directions;
+                let tallies = [0, 1].map(|way| ways.get(way).map(weir::forward::DirectionStats::total));
                 let tallies = tallies.map(Option::unwrap_or_default);
                 let is_right = (0..2).all(|way| {
                     let tally = &tallies[way];
@@ -146,9 +146,9 @@ impl Running {
             Self::Pools(mut capture, threads) => {
                 settle(&mut capture, accepted.iter().sum())?;
                 let done = threads.finish(&mut capture)?;
-                let account = capture.account()?;
+                let account = capture.stats()?;
                 let tallies = [0, 1].map(|id: usize| {
-                    account.interfaces.get(id).map(weir::InterfaceAccount::total).unwrap_or_default()
+                    account.interfaces.get(id).map(weir::InterfaceStats::total).unwrap_or_default()
                 });
                 let is_right = (0..2).all(|way| {
                     let tally = &tallies[way];

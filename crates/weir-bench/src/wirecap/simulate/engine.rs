@@ -7,7 +7,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use weir_ring::{FULL, Gauge, Limit, Neediest, Part, Pool, Reader, Shape, Writer};
+use weir_ring::{Consumer, FULL, Gauge, Limit, Neediest, Part, Pool, Producer, Shape};
 
 use crate::failed;
 use crate::failure::Failure;
@@ -68,8 +68,8 @@ struct Simulation {
 }
 
 struct Queue {
-    writer: Writer,
-    reader: Reader,
+    producer: Producer,
+    consumer: Consumer,
     gauge: Gauge,
     /// Packets of the chunk that is being written.
     written: u32,
@@ -98,15 +98,15 @@ impl Simulation {
     fn new(design: Design) -> Result<Self, Failure> {
         let Design { queues, chunks, threshold, .. } = design;
         let shape = Shape::new(queues, chunks, CHUNK, 0).map_err(failed("simulate such a pool"))?;
-        let (writers, readers) = Pool::private(shape).map_err(failed("get memory for such a pool"))?;
-        let queue = |(writer, reader): (Writer, Reader)| {
-            let gauge = reader.gauge();
-            Queue { writer, reader, gauge, written: 0 }
+        let (producers, consumers) = Pool::private(shape).map_err(failed("get memory for such a pool"))?;
+        let queue = |(producer, consumer): (Producer, Consumer)| {
+            let gauge = consumer.gauge();
+            Queue { producer, consumer, gauge, written: 0 }
         };
         Ok(Self {
             design,
             limit: Limit::new(chunks, threshold.unwrap_or(100)),
-            queues: writers.into_iter().zip(readers).map(queue).collect(),
+            queues: producers.into_iter().zip(consumers).map(queue).collect(),
             held: (0..queues).map(|_| None).collect(),
             busy: BinaryHeap::new(),
             alarm: false,
@@ -138,7 +138,7 @@ impl Simulation {
         while left > 0 {
             let queue = &mut self.queues[number];
             if queue.written == 0 {
-                if queue.writer.room().is_none() {
+                if queue.producer.room().is_none() {
                     self.came.lost += left;
                     break;
                 }
@@ -149,7 +149,7 @@ impl Simulation {
             queue.written += u32::try_from(some).unwrap_or(cells);
             left -= some;
             if queue.written == cells {
-                queue.writer.commit(CHUNK);
+                queue.producer.commit(CHUNK);
                 queue.written = 0;
                 self.wake(number, crate::units::whole(at))?;
             }
@@ -177,7 +177,7 @@ impl Simulation {
     /// Has an idle handler take a chunk: of the queue that needs help most, or else of its own.
     fn begin(&mut self, handler: usize, now: u64) -> Result<(), Failure> {
         let needy = self.needy(handler);
-        let part = self.queues[needy.unwrap_or(handler)].reader.take().map_err(failed("take a chunk"))?;
+        let part = self.queues[needy.unwrap_or(handler)].consumer.take().map_err(failed("take a chunk"))?;
         if let Some(part) = part {
             self.came.helped += u64::from(needy.is_some());
             self.held[handler] = Some(part);

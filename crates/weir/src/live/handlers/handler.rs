@@ -12,10 +12,10 @@ use super::seat::Seat;
 use super::share::Share;
 use super::team::{Duties, Team};
 use crate::Error;
-use crate::account::HandlerState;
-use crate::live::patience::{Patience, Queues, Woken};
 use crate::live::settings::Delivery;
 use crate::live::source::Ready;
+use crate::live::wait_strategy::{Queues, WaitStrategy, Woken};
+use crate::stats::HandlerState;
 
 /// Takes packets from a capture, alongside other handlers and in its own thread: [`crate::Capture::handlers`].
 ///
@@ -24,7 +24,7 @@ use crate::live::source::Ready;
 pub struct Handler {
     team: Arc<Team>,
     number: usize,
-    patience: Patience,
+    wait_strategy: WaitStrategy,
     duties: Duties,
     begun: bool,
     ended: bool,
@@ -41,7 +41,7 @@ impl Handler {
         let handler = |number| Self {
             team: Arc::clone(team),
             number,
-            patience: Patience::new(delivery),
+            wait_strategy: WaitStrategy::new(delivery),
             duties: Duties::default(),
             begun: false,
             ended: false,
@@ -119,7 +119,7 @@ impl Handler {
         loop {
             if self.team.has_moved(&self.duties) {
                 self.duties = self.team.duties(self.number);
-                self.patience.begin_anew();
+                self.wait_strategy.begin_anew();
             }
             // Help before taking from our own queues: the other one may be about to lose packets.
             if let Some(desk) = self.team.needy(&self.duties)
@@ -134,8 +134,8 @@ impl Handler {
             let until = if self.may_be_due_soon() { deadline.min(Instant::now() + SOON) } else { deadline };
             let mut homes = Homes { team: &self.team, seat: self.number, homes: &self.duties.homes };
             let share = match stopped {
-                true => self.patience.rest(&mut homes)?,
-                false => self.patience.next(&mut homes, until)?,
+                true => self.wait_strategy.rest(&mut homes)?,
+                false => self.wait_strategy.next(&mut homes, until)?,
             };
             if share.is_some() {
                 return Ok((share, false));
@@ -169,7 +169,7 @@ impl Handler {
         Ok(None)
     }
 
-    /// Returns whether there may be work that no bell announces.
+    /// Returns whether there may be work that no notifier announces.
     fn may_be_due_soon(&self) -> bool {
         self.team.keeps_flows() && self.team.reachable(&self.duties).any(|desk| desk.is_unsettled())
     }

@@ -8,7 +8,7 @@
 //!
 //! Work is pulled, not pushed. The closed chunks that nobody has read yet form the capture queue, and an idle handler
 //! of the group claims the next one. A claim is a single compare-and-exchange, and nobody waits for one. A chunk goes
-//! back when it is dropped, as always. A thread of the library watches the bells and wakes sleeping handlers. While any
+//! back when it is dropped, as always. A thread of the library watches the notifiers and wakes sleeping handlers. While any
 //! handler is awake, it also checks all queues every millisecond, so that a handler that is held up gets help too.
 
 mod desk;

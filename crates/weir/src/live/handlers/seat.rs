@@ -4,8 +4,8 @@ use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use crate::account::{HandlerAccount, HandlerState};
-use crate::live::patience::Woken;
+use crate::live::wait_strategy::Woken;
+use crate::stats::{HandlerState, HandlerStats};
 
 impl HandlerState {
     fn of(word: u8) -> Self {
@@ -20,7 +20,7 @@ pub(super) struct Seat {
     state: AtomicU8,
     /// Why it was woken, until it notices; written by any thread.
     rung: Mutex<Option<Woken>>,
-    bell: Condvar,
+    notifier: Condvar,
     asleep: AtomicBool,
     packets: AtomicU64,
     chunks: AtomicU64,
@@ -38,7 +38,7 @@ impl Seat {
             processor,
             state: AtomicU8::new(HandlerState::Running as u8),
             rung: Mutex::new(None),
-            bell: Condvar::new(),
+            notifier: Condvar::new(),
             asleep: AtomicBool::new(false),
             packets: AtomicU64::new(0),
             chunks: AtomicU64::new(0),
@@ -71,7 +71,7 @@ impl Seat {
         // Relaxed: if another thread misses this, the handler finds the work before it sleeps, or is rung a millisecond
         // later.
         self.asleep.store(true, Ordering::Relaxed);
-        let waited = self.bell.wait_timeout_while(rung, longest, |rung| rung.is_none());
+        let waited = self.notifier.wait_timeout_while(rung, longest, |rung| rung.is_none());
         let (mut rung, _) = waited.unwrap_or_else(PoisonError::into_inner);
         self.asleep.store(false, Ordering::Relaxed);
         rung.take().unwrap_or(Woken::Time)
@@ -87,7 +87,7 @@ impl Seat {
         if *rung != Some(Woken::News) {
             *rung = Some(what);
         }
-        self.bell.notify_one();
+        self.notifier.notify_one();
     }
 
     /// Records that it takes `packets` packets, perhaps from another handler's queue.
@@ -106,11 +106,11 @@ impl Seat {
         }
     }
 
-    pub(super) fn account(&self, number: usize) -> HandlerAccount {
+    pub(super) fn stats(&self, number: usize) -> HandlerStats {
         let since = self.since.load(Ordering::Relaxed);
         let in_hand = since.checked_sub(1).map(|since| self.now().saturating_sub(since));
         let get = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        HandlerAccount {
+        HandlerStats {
             handler: number,
             processor: self.processor,
             state: self.state(),

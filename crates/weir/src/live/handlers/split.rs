@@ -19,7 +19,7 @@ use super::share::Share;
 use super::team::Team;
 use crate::Error;
 use crate::chunk::Chunk;
-use crate::live::patience::Woken;
+use crate::live::wait_strategy::Woken;
 
 impl Team {
     /// Takes a share for a helping handler: a part if flows stay in order, otherwise a whole chunk, or what is left of

@@ -8,10 +8,10 @@ use super::desk::Desk;
 use super::plan::{Order, Seating, members};
 use super::seat::Seat;
 use crate::Error;
-use crate::account::{HandlerAccount, HandlerState};
 use crate::chunk::Chunk;
 use crate::live::outlet::Outlet;
-use crate::live::patience::Woken;
+use crate::live::wait_strategy::Woken;
+use crate::stats::{HandlerState, HandlerStats};
 
 /// The queues and handlers of a capture, and which handlers help each other.
 #[derive(Debug)]
@@ -56,8 +56,8 @@ impl Team {
     }
 
     /// Returns the account of each handler so far.
-    pub(crate) fn account(&self) -> Vec<HandlerAccount> {
-        self.seats.iter().enumerate().map(|(number, seat)| seat.account(number)).collect()
+    pub(crate) fn stats(&self) -> Vec<HandlerStats> {
+        self.seats.iter().enumerate().map(|(number, seat)| seat.stats(number)).collect()
     }
 
     /// Returns whether any handler is still running.
@@ -196,7 +196,7 @@ impl Team {
             {
                 // The handler will see the error.
                 if stock.both().0.ready().map_or(true, |ready| ready.bytes > 0) {
-                    seat.ring(Woken::Bell);
+                    seat.ring(Woken::Notified);
                 }
             }
             if desk.group().is_some() {
@@ -230,7 +230,7 @@ impl Team {
         homes.any(|desk| !desk.is_divided() && desk.ready_chunks() > 0)
     }
 
-    /// Returns whether a queue may fill up without ringing a bell.
+    /// Returns whether a queue may fill up without notifying.
     pub(super) fn must_be_watched(&self) -> bool {
         !self.groups.is_empty() && self.seats.iter().any(|seat| seat.is_running() && !seat.is_asleep())
     }

@@ -3,7 +3,7 @@
 use std::cell::Cell;
 
 use proptest::prelude::*;
-use weir_ring::{Gauge, Writer};
+use weir_ring::{Gauge, Producer};
 
 use super::*;
 use crate::live::simulated;
@@ -11,7 +11,7 @@ use crate::live::simulated;
 const WINDOW: Duration = Duration::from_micros(1000);
 
 struct Bench {
-    writers: Vec<Writer>,
+    producers: Vec<Producer>,
     outlets: Vec<Outlet>,
     merge: Merge,
     /// Start of the clock.
@@ -19,8 +19,8 @@ struct Bench {
 }
 
 fn bench(queues: u32, chunks: u32, window: Duration) -> Bench {
-    let (writers, outlets) = simulated::queues(queues, chunks);
-    Bench { writers, outlets, merge: Merge::new(window), began: Instant::now() }
+    let (producers, outlets) = simulated::queues(queues, chunks);
+    Bench { producers, outlets, merge: Merge::new(window), began: Instant::now() }
 }
 
 impl Bench {
@@ -28,7 +28,7 @@ impl Bench {
     fn write(&mut self, queue: usize, stamp: u64, number: u64) -> bool {
         let mut packet = [0; 140];
         packet[..8].copy_from_slice(&number.to_be_bytes());
-        simulated::write(&mut self.writers[queue], stamp, &packet)
+        simulated::write(&mut self.producers[queue], stamp, &packet)
     }
 
     /// Takes a look at `time`, in microseconds.
@@ -149,7 +149,7 @@ proptest! {
             prop_assert_eq!(bench.delivered(), found.len() as u64, "what is held back is not delivered");
         }
         found.extend(bench.rest());
-        let order = bench.merge.counts().account();
+        let order = bench.merge.counts().stats();
         prop_assert_eq!((order.late, order.early), (out_of_order(&found), 0));
         if packets.iter().all(|packet| packet.lag <= 1000) {
             prop_assert_eq!(order.late, 0);
@@ -190,7 +190,7 @@ proptest! {
         }
         let early = found.len() as u64;
         found.extend(bench.rest());
-        let order = bench.merge.counts().account();
+        let order = bench.merge.counts().stats();
         prop_assert_eq!((order.late, order.early), (0, early));
         prop_assert!(found.iter().map(|(_, number)| *number).eq(0..written));
         prop_assert!(bench.is_at_rest());
@@ -223,7 +223,7 @@ fn what_comes_too_late_goes_next_and_is_counted() {
     bench.look(2600);
     let stamps: Vec<u64> = bench.due().into_iter().map(|(stamp, _)| stamp).collect();
     assert_eq!(stamps, [90, 91, 92, 1500]);
-    assert_eq!((bench.merge.counts().account().late, bench.merge.counts().account().early), (3, 0));
+    assert_eq!((bench.merge.counts().stats().late, bench.merge.counts().stats().early), (3, 0));
 }
 
 #[test]
@@ -254,7 +254,7 @@ fn a_wall_clock_that_is_set_back_holds_nothing_back() {
     bench.look(1002);
     bench.look(2002);
     assert_eq!(bench.due(), [(6, 2), (7, 3)]);
-    assert_eq!(bench.merge.counts().account().late, 2);
+    assert_eq!(bench.merge.counts().stats().late, 2);
 }
 
 #[test]
@@ -316,7 +316,7 @@ fn a_packet_waits_while_another_is_on_its_way() {
     assert!(bench.write(1, 9, 1));
     bench.merge.lull(&mut bench.outlets, |_| Some(1), &clock).expect("our own writers");
     assert_eq!(bench.due(), [(9, 1), (10, 0)]);
-    assert_eq!(bench.merge.counts().account().late, 0);
+    assert_eq!(bench.merge.counts().stats().late, 0);
 }
 
 #[test]
@@ -371,7 +371,7 @@ fn in_a_rush_packets_go_as_they_came_until_nothing_waits() {
     let mut found: Vec<_> = chunks.iter().flat_map(contents).collect();
     drop(chunks);
     assert!(each_queue_is_in_order(&found) && out_of_order(&found) > 0);
-    let told = bench.merge.counts().account();
+    let told = bench.merge.counts().stats();
     assert_eq!((told.late, told.early), (0, found.len() as u64));
     let unsorted = told.unsorted.expect("it is out of order");
     // The first chunk alone is in order.
@@ -392,7 +392,7 @@ fn in_a_rush_packets_go_as_they_came_until_nothing_waits() {
     assert_eq!(bench.delivered(), written);
     assert!(bench.is_at_rest());
     // Those that others have overtaken went out of order because of the rush, too.
-    assert_eq!(bench.merge.counts().account().late, 0);
+    assert_eq!(bench.merge.counts().stats().late, 0);
 }
 
 #[test]
@@ -416,7 +416,7 @@ fn without_leave_to_give_up_everything_is_sorted() {
     let found = bench.rest();
     assert_eq!(found.len() as u64, written);
     assert!(found.is_sorted());
-    assert_eq!(bench.merge.counts().account().unsorted, None);
+    assert_eq!(bench.merge.counts().stats().unsorted, None);
 }
 
 #[test]
@@ -427,7 +427,7 @@ fn a_busy_queue_beside_an_idle_one_stays_in_order_in_a_rush() {
     let next = |bench: &mut Bench| bench.merge.rushed(&mut bench.outlets).expect("our own writers");
     let found: Vec<_> = std::iter::from_fn(|| next(&mut bench)).flat_map(|chunk| contents(&chunk)).collect();
     assert!(found.len() > written / 2 && found.is_sorted());
-    let told = bench.merge.counts().account();
+    let told = bench.merge.counts().stats();
     assert_eq!((told.early, told.unsorted), (found.len() as u64, None));
 }
 

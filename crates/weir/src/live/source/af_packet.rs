@@ -42,8 +42,8 @@ use self::stack::Stack;
 use super::losses::Losses;
 use super::pumped::{Finished, PumpedQueue, private_pool};
 use super::signals::{Order, Signals};
-use super::{Bell, DIRECTION_BYTES, Queue, Source};
-use crate::live::exchange::{Gate, classic, counting, for_the_kernel};
+use super::{DIRECTION_BYTES, Notifier, Queue, Source};
+use crate::live::filter_control::{Gate, classic, counting, for_the_kernel};
 use crate::live::interface::Device;
 use crate::live::memory::{Beside, Need, Planned};
 use crate::live::request::Settings;
@@ -181,7 +181,7 @@ pub(crate) fn open(device: &Device, id: u32, settings: &Settings) -> Result<Open
         .map_err(|error| refused(name, error))?;
     let stack = (device.any && !settings.stacked).then(Stack::open).transpose()?;
     let failed = |error| CallError::new(format!("create the pool for `{name}`"), error);
-    let (writer, reader) = private_pool(shape).map_err(failed)?;
+    let (producer, consumer) = private_pool(shape).map_err(failed)?;
     let shared = Arc::new(Shared::new()?);
     if matches!(in_kernel, Some((InKernel::Classic(_), _))) {
         shared.stop_counting();
@@ -200,7 +200,7 @@ pub(crate) fn open(device: &Device, id: u32, settings: &Settings) -> Result<Open
     });
     let pump = RingPump {
         ring,
-        writer,
+        producer,
         form: Form {
             interface: id,
             snap_len: snap_len as usize,
@@ -226,8 +226,8 @@ pub(crate) fn open(device: &Device, id: u32, settings: &Settings) -> Result<Open
         size::binary(shape.limit().into()),
         interpreted.unwrap_or_default(),
     );
-    let gauge = reader.gauge();
-    let queue = PumpedQueue::new(name, reader, Arc::clone(&shared.signals), refused);
+    let gauge = consumer.gauge();
+    let queue = PumpedQueue::new(name, consumer, Arc::clone(&shared.signals), refused);
     let (queue, pump) = (Some(Box::new(queue)), Some(pump));
     let memory = shape.data_bytes() + u64::from(ring_bytes);
     let source = AfPacket { queue, gauge, memory, shared, pump, promiscuous, gate };
@@ -307,7 +307,7 @@ impl Source for AfPacket {
         self.queue.take().into_iter().map(|queue| queue as Box<dyn Queue>).collect()
     }
 
-    fn bells(&self) -> Vec<Arc<dyn Bell>> {
+    fn notifiers(&self) -> Vec<Arc<dyn Notifier>> {
         vec![Arc::<Signals>::clone(&self.shared.signals)]
     }
 

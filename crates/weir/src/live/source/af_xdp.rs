@@ -26,7 +26,7 @@ use rustix::io::Errno;
 use weir_bpf::Strays;
 use weir_bpf::af_xdp::{Maps, Met, Options, Program};
 use weir_bpf::xdp::Attached;
-use weir_ring::{Counters, Fill, Gauge, Pool, Reader, Shape, Writer};
+use weir_ring::{Consumer, Counters, Fill, Gauge, Pool, Producer, Shape};
 use weir_sys::CallError;
 use weir_sys::bpf::XdpHook;
 use weir_sys::bpf::grace::Grace;
@@ -41,8 +41,8 @@ use super::programmed::{self, AtGateInForce, not_loaded, stamp};
 use super::pumped::{Counts, Finished, PumpedQueue};
 use super::signals::{Order, Signals};
 use super::writers::{self, Native};
-use super::{Bell, DIRECTION_BYTES, Queue, Source, xdp};
-use crate::live::exchange::Gate;
+use super::{DIRECTION_BYTES, Notifier, Queue, Source, xdp};
+use crate::live::filter_control::Gate;
 use crate::live::interface::{Device, Tags};
 use crate::live::memory::{Beside, Need};
 use crate::live::queues;
@@ -260,7 +260,7 @@ fn open_at(
     let gate = programmed::gate_of(name, maps.gate(), &in_force);
 
     let failed = |error| CallError::new(format!("create the pool for `{name}`"), error);
-    let (writers, readers) = Pool::private(shape).map_err(failed)?;
+    let (producers, consumers) = Pool::private(shape).map_err(failed)?;
     let promiscuous = settings.promiscuity().map(|shared| shared.include(device.link.index)).transpose();
     let promiscuous = promiscuous.map_err(|error| refused(name, error))?;
     let (attached, sockets, clock_offset) = (None, Vec::new(), 0);
@@ -286,7 +286,7 @@ fn open_at(
         shape,
     };
     let mut zero_copy = true;
-    for ((place, writer), reader) in (0..queues).zip(writers).zip(readers) {
+    for ((place, producer), consumer) in (0..queues).zip(producers).zip(consumers) {
         // Each queue has its own memory: what one holds is not missing in the others.
         let umem = Umem::new(frames)?;
         let mut socket = bind(&umem, device, first + place)?;
@@ -296,7 +296,7 @@ fn open_at(
         zero_copy &= socket.zero_copy();
         let inserted = source.maps.insert(place, &socket).map_err(std::io::Error::other);
         inserted.map_err(|error| CallError::new(format!("redirect packets from `{name}`"), error))?;
-        source.sockets.push(Socket::start(name, (socket, umem), (writer, reader), how)?);
+        source.sockets.push(Socket::start(name, (socket, umem), (producer, consumer), how)?);
     }
     let attached = program.attach(device.link.index, hook);
     source.attached = Some(attached.map_err(|error| xdp::refused(device, error))?);
@@ -392,7 +392,7 @@ impl Socket {
     fn start(
         name: &str,
         (socket, umem): (XskSocket, Umem),
-        (writer, reader): (Writer, Reader),
+        (producer, consumer): (Producer, Consumer),
         how: How,
     ) -> Result<Self, CallError> {
         let shared = Arc::new(Shared { counts: Counts::default(), signals: Arc::new(Signals::new()?) });
@@ -400,7 +400,7 @@ impl Socket {
             losses: Losses::new(umem.options().frames),
             socket,
             umem,
-            writer,
+            producer,
             form: how.form,
             stamped: how.stamped,
             active: how.active,
@@ -410,8 +410,8 @@ impl Socket {
         };
         let pump = pump.start();
         let pump = pump.map_err(|error| CallError::new(format!("start a thread for `{name}`"), error))?;
-        let gauge = reader.gauge();
-        let queue = PumpedQueue::new(name, reader, Arc::clone(&shared.signals), refused);
+        let gauge = consumer.gauge();
+        let queue = PumpedQueue::new(name, consumer, Arc::clone(&shared.signals), refused);
         Ok(Self { queue: Some(Box::new(queue)), gauge, shared, pump: Some(pump), met: None })
     }
 
@@ -437,9 +437,10 @@ impl Source for AfXdp {
         queues.map(|queue| queue as Box<dyn Queue>).collect()
     }
 
-    fn bells(&self) -> Vec<Arc<dyn Bell>> {
-        let bell = |socket: &Socket| -> Arc<dyn Bell> { Arc::<Signals>::clone(&socket.shared.signals) };
-        self.sockets.iter().map(bell).collect()
+    fn notifiers(&self) -> Vec<Arc<dyn Notifier>> {
+        let notifier =
+            |socket: &Socket| -> Arc<dyn Notifier> { Arc::<Signals>::clone(&socket.shared.signals) };
+        self.sockets.iter().map(notifier).collect()
     }
 
     fn detach(&mut self) -> Result<(), Error> {

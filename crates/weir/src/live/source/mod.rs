@@ -21,7 +21,7 @@ use weir_ring::{Counters, Fill, Gauge, Part};
 use weir_sys::CallError;
 
 use crate::Error;
-use crate::live::exchange::Gate;
+use crate::live::filter_control::Gate;
 
 /// Bytes of the direction in a record, which a [`weir_ring::Shape`] does not include.
 const DIRECTION_BYTES: u32 = 8;
@@ -43,7 +43,7 @@ pub(crate) trait Queue: std::fmt::Debug + Send {
     /// Takes it, up to the end of a chunk.
     fn take(&mut self) -> Result<Option<Part>, Error>;
 
-    /// Makes the source ring a bell once `bytes` more are ready. The caller checks [`Queue::ready`] again before it
+    /// Makes the source notify once `bytes` more are ready. The caller checks [`Queue::ready`] again before it
     /// sleeps.
     fn wake_after(&mut self, bytes: u32);
 
@@ -55,7 +55,7 @@ pub(crate) trait Queue: std::fmt::Debug + Send {
 }
 
 /// What a source rings when somebody waits for its queues.
-pub(crate) trait Bell: std::fmt::Debug + Send + Sync {
+pub(crate) trait Notifier: std::fmt::Debug + Send + Sync {
     /// Returns a descriptor that is readable after a ring.
     fn fd(&self) -> BorrowedFd<'_>;
 
@@ -76,8 +76,8 @@ pub(crate) trait Source: std::fmt::Debug + Send {
     /// Gives away the queues, once. The source keeps what is not needed to take packets.
     fn give_queues(&mut self) -> Vec<Box<dyn Queue>>;
 
-    /// Returns the bells that ring when queues should be checked.
-    fn bells(&self) -> Vec<Arc<dyn Bell>>;
+    /// Returns the notifiers that ring when queues should be checked.
+    fn notifiers(&self) -> Vec<Arc<dyn Notifier>>;
 
     /// Begins to stop: detaches programs, and orders pumps to finish. [`finish`](Self::finish) does the rest.
     fn detach(&mut self) -> Result<(), Error>;

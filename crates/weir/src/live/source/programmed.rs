@@ -9,15 +9,15 @@ use std::time::Duration;
 use rustix::io::Errno;
 use weir_bpf::pool::{PoolMaps, PoolOptions, Stamp};
 use weir_bpf::{LoadError, Strays, filter};
-use weir_ring::{Counters, Doorbell, Fill, Gauge, Part, Pool, Reader, Shape, SharedMaps};
+use weir_ring::{Consumer, Counters, Doorbell, Fill, Gauge, Part, Pool, Shape, SharedMaps};
 use weir_sys::bpf::grace::Grace;
 use weir_sys::packet::Promiscuous;
 use weir_sys::{CallError, clock};
 
-use super::{Bell, DIRECTION_BYTES, Queue, Ready, Source};
+use super::{DIRECTION_BYTES, Notifier, Queue, Ready, Source};
 use crate::live::error::NEEDS;
-use crate::live::exchange;
-use crate::live::exchange::{Form, Gate, PlaceKind, PoolKind, Program, Undo};
+use crate::live::filter_control;
+use crate::live::filter_control::{CompiledFilter, CompiledForm, FilterSlotKind, Gate, PoolKind, Undo};
 use crate::live::interface::Device;
 use crate::live::memory::{Beside, Need};
 use crate::live::promiscuity::Promiscuity;
@@ -49,7 +49,7 @@ pub(crate) struct Programmed {
     grace: Grace,
     first_number: u32,
     /// Empty once they are given away.
-    readers: Vec<Reader>,
+    consumers: Vec<Consumer>,
     gauges: Vec<Gauge>,
     doorbell: Arc<Doorbell>,
     /// Held until the source is stopped.
@@ -111,12 +111,12 @@ pub(crate) fn pool_options(
     }
 }
 
-/// Describes a pool for people; `writer` is what fills a queue.
-pub(super) fn describe(settings: &Settings, shape: &Shape, writers: u32, writer: &str) -> String {
-    let plural = if writers == 1 { "" } else { "s" };
+/// Describes a pool for people; `producer` is what fills a queue.
+pub(super) fn describe(settings: &Settings, shape: &Shape, producers: u32, producer: &str) -> String {
+    let plural = if producers == 1 { "" } else { "s" };
     let steered = settings.steering.map(|steering| format!(", each steered {}", steering.describe()));
     format!(
-        "{writers} {writer}{plural}{} of {} chunks of {}",
+        "{producers} {producer}{plural}{} of {} chunks of {}",
         steered.unwrap_or_default(),
         shape.chunks(),
         size::binary(shape.limit().into()),
@@ -167,7 +167,7 @@ impl Programmed {
             orders: maps.orders(),
         };
         let failed = |error| CallError::new(format!("map the pool for `{name}`"), error);
-        let readers = Pool::shared(shape, &shared).map_err(failed)?;
+        let consumers = Pool::shared(shape, &shared).map_err(failed)?;
         let doorbell = maps.doorbell().try_clone_to_owned().and_then(Doorbell::new).map_err(failed)?;
         let promiscuous = promiscuous.map(|shared| shared.include(device.link.index)).transpose();
         let promiscuous = promiscuous.map_err(|error| match Errno::from_raw_os_error(error.errno()) {
@@ -184,8 +184,8 @@ impl Programmed {
             detached: false,
             grace: Grace::new(),
             first_number: 0,
-            gauges: readers.iter().map(Reader::gauge).collect(),
-            readers,
+            gauges: consumers.iter().map(Consumer::gauge).collect(),
+            consumers,
             doorbell: Arc::new(doorbell),
             promiscuous,
             clock_offset: 0,
@@ -237,15 +237,15 @@ pub(crate) type AtGateInForce = InForce<Option<filter::Filter>>;
 type AtGate = (Option<filter::Filter>, Vec<Labelled>);
 
 impl Gate for ProgramGate {
-    fn place(&self) -> Result<Option<(PlaceKind, Vec<OwnedFd>)>, Error> {
+    fn slot(&self) -> Result<Option<(FilterSlotKind, Vec<OwnedFd>)>, Error> {
         let pools = self.gates.iter().map(|(gate, _)| PoolKind::of(gate));
         let pools = pools.collect::<io::Result<Option<Vec<_>>>>();
         let Some(pools) = pools.map_err(duplicating)? else { return Ok(None) };
         let (kinds, descriptors): (_, Vec<_>) = pools.into_iter().unzip();
-        Ok(Some((PlaceKind::Programs(kinds), descriptors.into_iter().flatten().collect())))
+        Ok(Some((FilterSlotKind::Programs(kinds), descriptors.into_iter().flatten().collect())))
     }
 
-    fn put(&self, program: &Program) -> Result<Undo<'_>, Error> {
+    fn put(&self, program: &CompiledFilter) -> Result<Undo<'_>, Error> {
         let before = self.put_all(self.divided(program)?)?;
         Ok(Box::new(move || self.put_all(before).map(drop)))
     }
@@ -258,12 +258,12 @@ impl Gate for ProgramGate {
 
 impl ProgramGate {
     /// Divides `program` among the gates.
-    fn divided(&self, program: &Program) -> Result<Vec<AtGate>, Error> {
+    fn divided(&self, program: &CompiledFilter) -> Result<Vec<AtGate>, Error> {
         let refused = |what: &str| Error::FilterRefused { name: self.name.clone(), what: what.to_owned() };
         match program.form {
-            Form::All => Ok(self.gates.iter().map(|_| (None, Vec::new())).collect()),
-            Form::Classic(_) => Err(refused("eBPF is needed here")),
-            Form::Programs => {
+            CompiledForm::All => Ok(self.gates.iter().map(|_| (None, Vec::new())).collect()),
+            CompiledForm::Classic(_) => Err(refused("eBPF is needed here")),
+            CompiledForm::Programs => {
                 let hooks: usize = self.gates.iter().map(|(gate, _)| gate.programs()).sum();
                 if program.programs().len() != hooks {
                     return Err(refused("a program for each hook is needed"));
@@ -319,7 +319,7 @@ pub(crate) fn put_first(
     let Some(loader) = gate.loader().map_err(duplicating)? else { return Ok(()) };
     let compiled = wanted.compile_for(&loader, device.receiver()?)?;
     let loaded = loader.load(&compiled.graph, &compiled.ast.sets);
-    let loaded = loaded.map_err(|error| exchange::not_loaded(name, error))?;
+    let loaded = loaded.map_err(|error| filter_control::not_loaded(name, error))?;
     gate.set(Some(&loaded))?;
     let sets = labelled(loaded.sets())?;
     in_force.replace((Some(loaded), sets));
@@ -330,33 +330,33 @@ pub(crate) fn put_first(
 #[derive(Debug)]
 struct PoolQueue {
     interface: Arc<str>,
-    reader: Reader,
+    consumer: Consumer,
 }
 
 impl Queue for PoolQueue {
     fn ready(&mut self) -> Result<Ready, Error> {
-        let (bytes, closed) = self.reader.ready();
+        let (bytes, closed) = self.consumer.ready();
         Ok(Ready { bytes, closed })
     }
 
     fn take(&mut self) -> Result<Option<Part>, Error> {
-        self.reader.take().map_err(|source| Error::Corrupt { name: self.interface.to_string(), source })
+        self.consumer.take().map_err(|source| Error::Corrupt { name: self.interface.to_string(), source })
     }
 
     fn wake_after(&mut self, bytes: u32) {
-        self.reader.wake_after(bytes);
+        self.consumer.wake_after(bytes);
     }
 
     fn wake_never(&mut self) {
-        self.reader.wake_never();
+        self.consumer.wake_never();
     }
 
     fn gauge(&self) -> Gauge {
-        self.reader.gauge()
+        self.consumer.gauge()
     }
 }
 
-impl Bell for Doorbell {
+impl Notifier for Doorbell {
     fn fd(&self) -> BorrowedFd<'_> {
         self.as_fd()
     }
@@ -377,12 +377,13 @@ impl Source for Programmed {
 
     fn give_queues(&mut self) -> Vec<Box<dyn Queue>> {
         let interface: Arc<str> = self.name.as_str().into();
-        let queue =
-            |reader| -> Box<dyn Queue> { Box::new(PoolQueue { interface: Arc::clone(&interface), reader }) };
-        std::mem::take(&mut self.readers).into_iter().map(queue).collect()
+        let queue = |consumer| -> Box<dyn Queue> {
+            Box::new(PoolQueue { interface: Arc::clone(&interface), consumer })
+        };
+        std::mem::take(&mut self.consumers).into_iter().map(queue).collect()
     }
 
-    fn bells(&self) -> Vec<Arc<dyn Bell>> {
+    fn notifiers(&self) -> Vec<Arc<dyn Notifier>> {
         vec![Arc::<Doorbell>::clone(&self.doorbell)]
     }
 

@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use rustix::event::{PollFd, Timespec, poll};
 use rustix::io::Errno;
-use weir_ring::Reader;
+use weir_ring::Consumer;
 use weir_sys::CallError;
 
-use super::Bell;
-use crate::live::bell::EventBell;
+use super::Notifier;
+use crate::live::notifier::EventNotifier;
 
 /// An order to the pump.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,7 +27,7 @@ pub(super) enum Order {
 /// State shared by source, queue and pump.
 #[derive(Debug)]
 pub(super) struct Signals {
-    /// Ring the bell once this many bytes of records have been written since the start; `u64::MAX`: never. The source
+    /// Notify once this many bytes of records have been written since the start; `u64::MAX`: never. The source
     /// writes it; the pump resets it by exchange when it rings.
     wake_at: AtomicU64,
     /// Records have waited long enough. Set by the pump, cleared by the source.
@@ -36,13 +36,13 @@ pub(super) struct Signals {
     troubled: AtomicBool,
     trouble: Mutex<Option<CallError>>,
     /// Records of a finished pump that did not fit into the pool, until the queue takes them.
-    rest: Mutex<Option<Reader>>,
+    rest: Mutex<Option<Consumer>>,
     /// Written by the source.
     order: AtomicU8,
     /// Rung by the pump when there is something to check.
-    bell: EventBell,
+    notifier: EventNotifier,
     /// Rung by the source when there is a new order.
-    pub(super) call: EventBell,
+    pub(super) call: EventNotifier,
 }
 
 impl Signals {
@@ -54,8 +54,8 @@ impl Signals {
             trouble: Mutex::new(None),
             rest: Mutex::new(None),
             order: AtomicU8::new(Order::Pump as u8),
-            bell: EventBell::new()?,
-            call: EventBell::new()?,
+            notifier: EventNotifier::new()?,
+            call: EventNotifier::new()?,
         })
     }
 
@@ -74,7 +74,7 @@ impl Signals {
     fn ring(&self) {
         fence(Ordering::SeqCst); // as above
         if self.wake_at.swap(u64::MAX, Ordering::Relaxed) != u64::MAX {
-            self.bell.ring();
+            self.notifier.notify();
         }
     }
 
@@ -128,21 +128,21 @@ impl Signals {
     }
 
     /// Source: the pump has finished, and these records did not fit into the pool.
-    pub(super) fn leave_rest(&self, rest: Option<Reader>) {
+    pub(super) fn leave_rest(&self, rest: Option<Consumer>) {
         if let Ok(mut place) = self.rest.lock() {
             *place = rest;
         }
     }
 
     /// Queue: takes those records, once.
-    pub(super) fn take_rest(&self) -> Option<Reader> {
+    pub(super) fn take_rest(&self) -> Option<Consumer> {
         self.rest.lock().ok()?.take()
     }
 
     /// Source: gives the pump an order.
     pub(super) fn give(&self, order: Order) {
         self.order.store(order as u8, Ordering::Relaxed);
-        self.call.ring();
+        self.call.notify();
     }
 
     /// Pump: returns the current order.
@@ -157,13 +157,13 @@ impl Signals {
     }
 }
 
-impl Bell for Signals {
+impl Notifier for Signals {
     fn fd(&self) -> BorrowedFd<'_> {
-        self.bell.as_fd()
+        self.notifier.as_fd()
     }
 
     fn quiet(&self) {
-        self.bell.quiet();
+        self.notifier.quiet();
     }
 }
 

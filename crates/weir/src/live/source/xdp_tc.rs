@@ -10,8 +10,8 @@ use weir_sys::bpf::XdpHook;
 use weir_sys::cpu::Processors;
 
 use super::programmed::{self, Programmed};
-use super::{Bell, Queue, Source, tc, xdp};
-use crate::live::exchange::Gate;
+use super::{Notifier, Queue, Source, tc, xdp};
+use crate::live::filter_control::Gate;
 use crate::live::interface::Device;
 use crate::live::memory;
 use crate::live::request::Settings;
@@ -72,10 +72,10 @@ impl Source for XdpTc {
         queues
     }
 
-    fn bells(&self) -> Vec<Arc<dyn Bell>> {
-        let mut bells = self.xdp.bells();
-        bells.extend(self.tc.bells());
-        bells
+    fn notifiers(&self) -> Vec<Arc<dyn Notifier>> {
+        let mut notifiers = self.xdp.notifiers();
+        notifiers.extend(self.tc.notifiers());
+        notifiers
     }
 
     fn detach(&mut self) -> Result<(), Error> {

@@ -11,7 +11,7 @@ use weir_sys::bpf::{XdpHook, XdpLink};
 
 use super::{StatisticsBuilder, Switch};
 use crate::filter::{Compiled, Receiver};
-use crate::live::exchange;
+use crate::live::filter_control;
 use crate::live::interface::{Device, Tags};
 use crate::live::queues;
 use crate::live::settings::{Mode, SourceChoice};
@@ -89,7 +89,8 @@ impl Opener<'_> {
         // What is sent on loopback is also received there: count it once.
         let egress = !self.device.link.is_loopback();
         let programs = self.load(&Place::Tc { ingress: true, egress })?;
-        let idle = idle().map_err(|refused| exchange::not_loaded(self.watched.name(), refused.into()))?;
+        let idle =
+            idle().map_err(|refused| filter_control::not_loaded(self.watched.name(), refused.into()))?;
         let (received, sent) = (programs.received.as_ref(), programs.sent.as_ref());
         let (received, sent) = (received.map(OwnedFd::as_fd), sent.map(OwnedFd::as_fd));
         let index = self.watched.index();
@@ -206,7 +207,7 @@ impl Opener<'_> {
                            fewer, or sets instead of many terms";
                 Error::setting(Setting::Filters, why)
             }
-            error => exchange::not_loaded(self.watched.name(), error),
+            error => filter_control::not_loaded(self.watched.name(), error),
         })
     }
 

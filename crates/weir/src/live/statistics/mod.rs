@@ -338,7 +338,7 @@ impl Statistics {
                 Vec::new()
             },
             first: spread.first.into(),
-            untold_tags: self.hooked.counters.strays().untold,
+            tag_unknown: self.hooked.counters.strays().tag_unknown,
             nic: self.watched.nic(),
         })
     }

@@ -33,7 +33,7 @@ pub struct Reading {
     /// With [`StatisticsBuilder::gaps`], packets that had none before on their CPU. They and those of `gaps` are all.
     pub first: Counts,
     /// Packets whose driver could not tell whether it stripped a VLAN tag.
-    pub untold_tags: u64,
+    pub tag_unknown: u64,
     /// Received packets that the device or its driver has dropped, which nothing could count.
     pub nic: NicCounters,
 }
@@ -62,7 +62,7 @@ impl Reading {
         add_buckets(&mut self.sizes, &other.sizes);
         add_buckets(&mut self.gaps, &other.gaps);
         self.first = self.first + other.first;
-        self.untold_tags += other.untold_tags;
+        self.tag_unknown += other.tag_unknown;
         self.nic.missed += other.nic.missed;
         self.nic.fifo_errors += other.nic.fifo_errors;
         self.nic.dropped += other.nic.dropped;

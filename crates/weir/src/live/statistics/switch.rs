@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use weir_sys::CallError;
 
 use crate::Error;
-use crate::live::exchange::Turns;
+use crate::live::filter_control::Turns;
 use crate::live::source::programmed::Attachment;
 use crate::live::source::tc::Hold;
 

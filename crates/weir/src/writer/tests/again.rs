@@ -17,7 +17,7 @@ fn a_file_begun_again_is_as_if_nothing_had_been_taken() {
         let mut judge = Writer::create(&other, &interfaces(), &options).unwrap();
         for writer in [&mut writer, &mut judge] {
             put(writer, &chunk(1, 500, 7)).unwrap();
-            writer.close(&Account::default()).unwrap();
+            writer.close(&CaptureStats::default()).unwrap();
         }
         assert_eq!(writer.written(), judge.written());
         assert!(fs::read(&one).unwrap() == fs::read(&other).unwrap(), "{compression:?}");

@@ -56,7 +56,7 @@ fn what_comes_out_is_what_an_uncompressed_file_holds() {
         write(&mut writer);
         writer.flush().unwrap();
         assert_eq!((writer.written().packets, writer.written().plain_bytes), (12_000, plain.len() as u64));
-        let (written, result) = writer.finish(&Account::default());
+        let (written, result) = writer.finish(&CaptureStats::default());
         result.unwrap();
         assert_eq!((written.bytes, written.plain_bytes), (len_of(&path), plain.len() as u64));
         assert!(written.bytes < written.plain_bytes / 2);

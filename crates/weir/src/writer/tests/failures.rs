@@ -224,10 +224,10 @@ fn a_chunk_that_is_no_run_of_records_ends_a_pcap_file() {
 
 /// Replaces the descriptors of directories.
 #[derive(Debug)]
-struct OtherDirectories(Here, fn() -> io::Result<File>);
+struct OtherDirectories(LocalBroker, fn() -> io::Result<File>);
 
-impl Keeper for OtherDirectories {
-    fn open(&self, path: &Path, opening: Opening) -> Result<Handed, Refusal> {
+impl FileBroker for OtherDirectories {
+    fn open(&self, path: &Path, opening: Opening) -> Result<OpenedFile, Refusal> {
         self.0.open(path, opening)
     }
 
@@ -253,8 +253,9 @@ fn a_name_that_cannot_be_brought_to_the_disk_is_an_error() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("f");
     let finish = |fsync, other| {
-        let keeper: Option<Arc<dyn Keeper>> = Some(Arc::new(OtherDirectories(Here::default(), other)));
-        let options = WriterOptions { fsync, keeper, ..options(Format::Pcapng) };
+        let broker: Option<Arc<dyn FileBroker>> =
+            Some(Arc::new(OtherDirectories(LocalBroker::default(), other)));
+        let options = WriterOptions { fsync, broker, ..options(Format::Pcapng) };
         let mut writer = Writer::create(&path, &interfaces(), &options).unwrap();
         put(&mut writer, &chunk(0, 0, 10)).unwrap();
         writer.finish(&account()).1

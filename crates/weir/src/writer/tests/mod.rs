@@ -25,7 +25,7 @@ use weir_test::skip;
 
 use super::piece::Content;
 use super::*;
-use crate::{InterfaceAccount, ModeKind, NicCounters, QueueAccount, SourceKind, Strays, Tally};
+use crate::{InterfaceStats, ModeKind, NicCounters, PacketCounters, QueueStats, SourceKind, Strays};
 
 /// Another user: `nobody` on Debian.
 const NOBODY: u32 = 65_534;
@@ -144,21 +144,28 @@ fn options(format: Format) -> WriterOptions {
 }
 
 /// Ten packets seen, of which the filter rejected one and two were lost; another was lost on the card.
-fn account() -> Account {
-    let tally = Tally { seen: 10, filtered: Some(1), captured: 7, lost: 2, delivered: 7, ..Tally::default() };
-    let interfaces = [0, 1].map(|id| InterfaceAccount {
+fn account() -> CaptureStats {
+    let counters = PacketCounters {
+        seen: 10,
+        filtered: Some(1),
+        captured: 7,
+        lost: 2,
+        delivered: 7,
+        ..PacketCounters::default()
+    };
+    let interfaces = [0, 1].map(|id| InterfaceStats {
         id,
         name: format!("veth{id}"),
         source: SourceKind::Xdp,
         mode: ModeKind::Pass,
-        queues: vec![QueueAccount { queue: 7, tally, ..QueueAccount::default() }],
+        queues: vec![QueueStats { queue: 7, counters, ..QueueStats::default() }],
         strays: Strays::default(),
-        untold_tags: 0,
+        tag_unknown: 0,
         sent_unseen: 0,
         memory: 0,
         nic: Some(NicCounters { missed: 1, fifo_errors: 0, dropped: 7 }),
     });
-    Account { elapsed: Duration::from_secs(5), interfaces: interfaces.into(), ..Account::default() }
+    CaptureStats { elapsed: Duration::from_secs(5), interfaces: interfaces.into(), ..CaptureStats::default() }
 }
 
 /// A private tmpfs that is not mounted anywhere, and that disappears with its descriptor.

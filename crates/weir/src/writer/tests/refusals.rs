@@ -172,9 +172,9 @@ fn root_what_somebody_else_has_put_there_is_refused() {
     for (owner, refused) in [(NOBODY, true), (0, false)] {
         lchown(&way, Some(owner), None).unwrap();
         let path = way.join("f");
-        let opened = Here::default().open(&path, Opening::Any);
-        let directory = Here::default().directory(&path);
-        let removed = Here::default().remove(&path);
+        let opened = LocalBroker::default().open(&path, Opening::Any);
+        let directory = LocalBroker::default().directory(&path);
+        let removed = LocalBroker::default().remove(&path);
         assert_eq!((directory.is_err(), removed.is_err()), (refused, refused));
         match opened {
             Err(Refusal::Link { owner: NOBODY }) => assert!(refused),

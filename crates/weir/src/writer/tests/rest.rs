@@ -24,7 +24,7 @@ fn write(path: &Path, format: Format, compression: Compression, between: fn(&mut
         writer.packet(&packet.whole()).unwrap();
         between(&mut writer);
     }
-    let (written, result) = writer.finish(&Account::default());
+    let (written, result) = writer.finish(&CaptureStats::default());
     result.unwrap();
     assert_eq!((written.packets, written.bytes), (404, len_of(path)));
     fs::read(path).unwrap()

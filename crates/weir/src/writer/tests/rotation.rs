@@ -99,12 +99,12 @@ fn each_file_has_its_own_statistics_although_the_account_is_ahead() {
     ahead.interfaces[0].nic = None;
     let filtered = 70;
     let all_lost = told(&packets) + BEHIND;
-    ahead.interfaces[0].queues[0].tally = Tally {
+    ahead.interfaces[0].queues[0].counters = PacketCounters {
         seen: 1000 + all_lost + filtered,
         filtered: Some(filtered),
         captured: 1000,
         lost: all_lost,
-        ..Tally::default()
+        ..PacketCounters::default()
     };
     for (number, some) in packets.chunks(130).enumerate() {
         writer.note(&ahead);
@@ -153,7 +153,7 @@ fn a_full_pcap_file_does_not_wait_to_tell_of_losses() {
         let mut writer = Writer::create(&directory.path().join("f"), &interfaces(), &options).unwrap();
         let packets = chunk(0, 0, 20);
         let mut ahead = account();
-        ahead.interfaces[0].queues[0].tally.lost = told(&packets) + 1;
+        ahead.interfaces[0].queues[0].counters.lost = told(&packets) + 1;
         writer.note(&ahead);
         put(&mut writer, &packets).unwrap();
         assert_eq!(writer.file.is_some(), format == Format::Pcapng, "{format:?}");
@@ -175,7 +175,7 @@ fn a_file_that_a_packet_fills_to_the_byte_ends_with_it() {
                 false => put(&mut writer, &packets).unwrap(),
             }
             assert!(writer.files().count > 1);
-            writer.finish(&Account::default()).1.unwrap();
+            writer.finish(&CaptureStats::default()).1.unwrap();
             if format == Format::Pcapng { packet_bytes(&file, &options) } else { len_of(&file) }
         };
         let [ten, eleven] =
@@ -197,7 +197,7 @@ fn packets_one_by_one_fill_files_exactly() {
     for packet in &packets {
         writer.packet(&packet.whole()).unwrap();
     }
-    writer.finish(&Account::default()).1.unwrap();
+    writer.finish(&CaptureStats::default()).1.unwrap();
     let names = names(directory.path());
     assert_eq!(names, ["f", "f1", "f2"]);
     for (name, here) in names.iter().zip(packets.chunks(700)) {

@@ -9,19 +9,19 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use proptest::prelude::*;
-use weir_ring::{Gauge, Writer};
+use weir_ring::{Gauge, Producer};
 
 use super::{Handler, Plan, Share, Team};
-use crate::account::HandlerState;
 use crate::chunk::Lane;
 use crate::live::settings::Delivery;
 use crate::live::simulated;
+use crate::stats::HandlerState;
 
 /// Size of a packet in bytes: 24 records fill a chunk of 4 KiB.
 const PACKET: usize = 140;
 
 struct Bench {
-    writers: Vec<Writer>,
+    producers: Vec<Producer>,
     team: Arc<Team>,
     handlers: Vec<Handler>,
     lanes: Vec<Arc<Lane>>,
@@ -29,23 +29,23 @@ struct Bench {
 }
 
 fn bench(queues: u32, chunks: u32, plan: &Plan, delivery: Delivery) -> Bench {
-    let (writers, outlets) = simulated::queues(queues, chunks);
+    let (producers, outlets) = simulated::queues(queues, chunks);
     let lanes = outlets.iter().map(|outlet| Arc::clone(&outlet.lane)).collect();
     let gauges = outlets.iter().map(|outlet| outlet.gauge().clone()).collect();
     let seating = plan.fit(outlets.len(), None, 64).expect("the plan can be");
     let team = Arc::new(Team::new(outlets, seating));
     let handlers = Handler::all(&team, delivery);
-    Bench { writers, team, handlers, lanes, gauges }
+    Bench { producers, team, handlers, lanes, gauges }
 }
 
 /// Writes a UDP packet with this `number`, in flow `flow`.
-fn write_of(writer: &mut Writer, flow: u16, number: u64) -> bool {
-    write_fragment(writer, flow, number, [0, 0])
+fn write_of(producer: &mut Producer, flow: u16, number: u64) -> bool {
+    write_fragment(producer, flow, number, [0, 0])
 }
 
 /// Writes a fragment, with its datagram's identification, and its offset as in the header. Later fragments have no
 /// ports; the flow is stored in the same place for the test.
-fn write_fragment(writer: &mut Writer, flow: u16, number: u64, [datagram, place]: [u16; 2]) -> bool {
+fn write_fragment(producer: &mut Producer, flow: u16, number: u64, [datagram, place]: [u16; 2]) -> bool {
     let mut packet = [0; PACKET];
     packet[12..14].copy_from_slice(&[8, 0]);
     packet[14] = 0x45;
@@ -54,11 +54,11 @@ fn write_fragment(writer: &mut Writer, flow: u16, number: u64, [datagram, place]
     packet[23] = 17;
     packet[34..36].copy_from_slice(&flow.to_be_bytes());
     packet[NUMBER..NUMBER + 8].copy_from_slice(&number.to_be_bytes());
-    simulated::write(writer, number, &packet)
+    simulated::write(producer, number, &packet)
 }
 
-fn write(writer: &mut Writer, number: u64) -> bool {
-    write_of(writer, 0, number)
+fn write(producer: &mut Producer, number: u64) -> bool {
+    write_of(producer, 0, number)
 }
 
 /// Where a packet stores its number, after the headers.
@@ -112,7 +112,7 @@ proptest! {
         percent in 1u8..99,
     ) {
         let plan = Plan::new(handlers).advanced(percent);
-        let Bench { mut writers, team, handlers, lanes, gauges } = bench(queues, chunks, &plan, Delivery::Active);
+        let Bench { mut producers, team, handlers, lanes, gauges } = bench(queues, chunks, &plan, Delivery::Active);
         let mut handlers: Vec<Option<Handler>> = handlers.into_iter().map(Some).collect();
         let (mut next, mut written) = (0, Vec::new());
         let (mut held, mut handled): (Vec<Share>, Vec<u64>) = (Vec::new(), Vec::new());
@@ -120,9 +120,9 @@ proptest! {
             match step {
                 Step::Write(queue, packets) => {
                     // A few queues receive nearly all traffic.
-                    let queue = queue.index(writers.len()) / 8;
+                    let queue = queue.index(producers.len()) / 8;
                     for _ in 0..packets {
-                        if write(&mut writers[queue], next) {
+                        if write(&mut producers[queue], next) {
                             written.push(next);
                         }
                         next += 1;
@@ -159,10 +159,10 @@ proptest! {
         }
         handled.sort_unstable();
         prop_assert_eq!(&handled, &written);
-        let accounts = team.account();
-        prop_assert_eq!(accounts.iter().map(|one| one.packets).sum::<u64>(), written.len() as u64);
+        let stats = team.stats();
+        prop_assert_eq!(stats.iter().map(|one| one.packets).sum::<u64>(), written.len() as u64);
         let offloaded: u64 = lanes.iter().map(|lane| lane.offloaded.load(Ordering::Relaxed)).sum();
-        prop_assert_eq!(accounts.iter().map(|one| one.taken_over).sum::<u64>(), offloaded);
+        prop_assert_eq!(stats.iter().map(|one| one.taken_over).sum::<u64>(), offloaded);
         let delivered: u64 = lanes.iter().map(|lane| lane.delivered.load(Ordering::Relaxed)).sum();
         prop_assert_eq!(delivered, written.len() as u64);
         for gauge in &gauges {
@@ -172,8 +172,8 @@ proptest! {
 }
 
 /// Writes `packets` packets to a queue, as fast as there is room.
-fn fill(writer: &mut Writer, packets: u64) {
-    (0..packets).for_each(|number| until_there_is_room(|| write(writer, number)));
+fn fill(producer: &mut Producer, packets: u64) {
+    (0..packets).for_each(|number| until_there_is_room(|| write(producer, number)));
 }
 
 /// Writes as soon as there is room.
@@ -196,9 +196,9 @@ impl Drop for StoppedAtEnd<'_> {
 
 #[test]
 fn in_basic_mode_a_queue_has_one_handler() {
-    let Bench { mut writers, team, handlers, .. } = bench(4, 8, &Plan::new(2), Delivery::Active);
-    for (queue, writer) in (0u64..).zip(&mut writers) {
-        (0..100).for_each(|_| assert!(write(writer, queue)));
+    let Bench { mut producers, team, handlers, .. } = bench(4, 8, &Plan::new(2), Delivery::Active);
+    for (queue, producer) in (0u64..).zip(&mut producers) {
+        (0..100).for_each(|_| assert!(write(producer, queue)));
     }
     team.stop();
     for (number, mut handler) in (0u64..).zip(handlers) {
@@ -206,13 +206,13 @@ fn in_basic_mode_a_queue_has_one_handler() {
             assert_eq!(u64::from(chunk.queue()) % 2, number);
         }
     }
-    assert!(team.account().iter().all(|one| one.packets == 200 && one.taken_over == 0));
+    assert!(team.stats().iter().all(|one| one.packets == 200 && one.taken_over == 0));
 }
 
 #[test]
 fn a_handler_that_is_held_up_is_relieved() {
     const PACKETS: u64 = 20_000;
-    let Bench { mut writers, team, handlers, lanes, .. } =
+    let Bench { mut producers, team, handlers, lanes, .. } =
         bench(2, 8, &Plan::new(2).advanced(50), Delivery::Adaptive);
     let watcher = super::Watcher::start(&team, Vec::new()).unwrap();
     let handled = AtomicU64::new(0);
@@ -236,16 +236,16 @@ fn a_handler_that_is_held_up_is_relieved() {
             })
         });
         // Many times what the pool holds: this only finishes if somebody reads.
-        fill(&mut writers[0], PACKETS);
+        fill(&mut producers[0], PACKETS);
         drop(release);
         team.stop();
     });
     drop(watcher);
     assert_eq!(handled.into_inner(), PACKETS);
     assert!(lanes[0].offloaded.load(Ordering::Relaxed) > 100, "{lanes:?}");
-    let accounts = team.account();
-    assert!(accounts.iter().all(|one| one.state == HandlerState::Ended), "{accounts:?}");
-    assert!(accounts[1].taken_over > 100 && accounts[1].busy_seconds > 0.0, "{accounts:?}");
+    let stats = team.stats();
+    assert!(stats.iter().all(|one| one.state == HandlerState::Ended), "{stats:?}");
+    assert!(stats[1].taken_over > 100 && stats[1].busy_seconds > 0.0, "{stats:?}");
 }
 
 #[test]
@@ -253,7 +253,7 @@ fn a_handler_that_panics_leaves_its_chunks_and_its_queues() {
     const PACKETS: u64 = 20_000;
     // In basic mode too, since nobody else would ever read that queue.
     for plan in [Plan::new(3), Plan::new(3).advanced(50)] {
-        let Bench { mut writers, team, handlers, gauges, .. } = bench(3, 8, &plan, Delivery::Adaptive);
+        let Bench { mut producers, team, handlers, gauges, .. } = bench(3, 8, &plan, Delivery::Adaptive);
         let watcher = super::Watcher::start(&team, Vec::new()).unwrap();
         let handled = AtomicU64::new(0);
         let mut cut_short = 0;
@@ -280,15 +280,15 @@ fn a_handler_that_panics_leaves_its_chunks_and_its_queues() {
                     })
                 })
                 .collect();
-            fill(&mut writers[0], PACKETS);
+            fill(&mut producers[0], PACKETS);
             team.stop();
             cut_short = threads.into_iter().map(|thread| thread.join().unwrap()).sum();
         });
         drop(watcher);
         assert_eq!(handled.into_inner() + cut_short, PACKETS, "{plan:?}");
-        let accounts = team.account();
-        assert_eq!(accounts[0].state, HandlerState::Panicked, "{accounts:?}");
-        assert_eq!(accounts.iter().map(|one| one.packets).sum::<u64>(), PACKETS);
+        let stats = team.stats();
+        assert_eq!(stats[0].state, HandlerState::Panicked, "{stats:?}");
+        assert_eq!(stats.iter().map(|one| one.packets).sum::<u64>(), PACKETS);
         assert!(gauges.iter().all(|gauge| gauge.fill().held == 0));
     }
 }

@@ -68,7 +68,7 @@ impl Datagrams {
     }
 
     /// Writes the next fragment, if its datagram's first was written and there is room.
-    fn write(&mut self, writer: &mut Writer, number: u64) -> bool {
+    fn write(&mut self, producer: &mut Producer, number: u64) -> bool {
         let (flow, round) = (self.sent % Self::FLOWS, self.sent / Self::FLOWS);
         self.sent += 1;
         let place = [0x2000, 0x2001, 2][round % 3];
@@ -77,7 +77,7 @@ impl Datagrams {
         }
         let short = |number: usize| u16::try_from(number).expect("few datagrams");
         let datagram = short(round / 3 * Self::FLOWS + flow);
-        let written = write_fragment(writer, short(flow), number, [datagram, place]);
+        let written = write_fragment(producer, short(flow), number, [datagram, place]);
         self.headless[flow] = place == 0x2000 && !written;
         written
     }
@@ -98,11 +98,11 @@ proptest! {
         fragmented: bool,
     ) {
         let plan = Plan::new(handlers).advanced(percent).order(Order::Flow);
-        let Bench { mut writers, team, handlers, lanes, gauges } = bench(queues, chunks, &plan, Delivery::Active);
+        let Bench { mut producers, team, handlers, lanes, gauges } = bench(queues, chunks, &plan, Delivery::Active);
         let mut handlers: Vec<Option<(Handler, Option<Share>)>> =
             handlers.into_iter().map(|handler| Some((handler, None))).collect();
         let (mut judge, mut next, mut written) = (Judge::default(), 0u64, 0);
-        let mut datagrams = vec![Datagrams::new(); writers.len()];
+        let mut datagrams = vec![Datagrams::new(); producers.len()];
         let ask = |place: usize, one: &mut Option<(Handler, Option<Share>)>, judge: &mut Judge| {
             if let Some((handler, in_hand)) = one {
                 *in_hand = None;
@@ -118,14 +118,14 @@ proptest! {
             match step {
                 Move::Write(queue, packets) => {
                     // The first queue has most of the traffic.
-                    let queue = queue.index(writers.len()) / 4;
+                    let queue = queue.index(producers.len()) / 4;
                     for _ in 0..packets {
-                        let writer = &mut writers[queue];
+                        let producer = &mut producers[queue];
                         written += u64::from(match fragmented {
-                            true => datagrams[queue].write(writer, next),
+                            true => datagrams[queue].write(producer, next),
                             false => {
                                 let flow = u16::try_from(next % u64::from(FLOWS)).expect("few flows");
-                                write_of(writer, flow, next)
+                                write_of(producer, flow, next)
                             }
                         });
                         next += 1;
@@ -172,7 +172,7 @@ proptest! {
 fn threads_that_share_a_queue_keep_its_flows_in_order() {
     const PACKETS: u64 = 60_000;
     let plan = Plan::new(3).advanced(40).order(Order::Flow);
-    let Bench { mut writers, team, handlers, lanes, .. } = bench(2, 16, &plan, Delivery::Adaptive);
+    let Bench { mut producers, team, handlers, lanes, .. } = bench(2, 16, &plan, Delivery::Adaptive);
     let watcher = crate::live::handlers::Watcher::start(&team, Vec::new()).unwrap();
     let last: Vec<AtomicU64> = (0..FLOWS).map(|_| AtomicU64::new(0)).collect();
     let handled: Vec<AtomicU64> = (0..3).map(|_| AtomicU64::new(0)).collect();
@@ -195,7 +195,7 @@ fn threads_that_share_a_queue_keep_its_flows_in_order() {
         }
         for number in 0..PACKETS {
             let flow = u16::try_from(number % u64::from(FLOWS)).unwrap();
-            until_there_is_room(|| write_of(&mut writers[0], flow, number));
+            until_there_is_room(|| write_of(&mut producers[0], flow, number));
         }
         team.stop();
     });
@@ -204,6 +204,6 @@ fn threads_that_share_a_queue_keep_its_flows_in_order() {
     assert_eq!(handled.iter().sum::<u64>(), PACKETS);
     assert!(handled.iter().all(|&packets| packets > 0), "{handled:?}");
     assert!(lanes[0].offloaded.load(Ordering::Relaxed) > 0);
-    let accounts = team.account();
-    assert!(accounts.iter().all(|one| one.state == HandlerState::Ended), "{accounts:?}");
+    let stats = team.stats();
+    assert!(stats.iter().all(|one| one.state == HandlerState::Ended), "{stats:?}");
 }

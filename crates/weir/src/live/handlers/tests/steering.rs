@@ -121,7 +121,7 @@ fn root_programs_and_handlers_have_one_idea_of_flows() {
             let each = chunk.packets().map(|packet| (packet.timestamp, packet.queue, packet.data.to_vec()));
             packets.extend(each);
         }
-        let account = capture.account().expect("the account can be had");
+        let account = capture.stats().expect("the account can be had");
         let orphans = account.interfaces[0].queues.iter().map(|queue| queue.orphans).sum::<u64>();
         (packets, orphans)
     });

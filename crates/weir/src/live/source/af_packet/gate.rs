@@ -13,7 +13,9 @@ use weir_sys::packet::{self, FilterPlace, Instruction};
 use super::shared::Shared;
 use super::sieve::Sieve;
 use crate::live::command;
-use crate::live::exchange::{Form, Gate, PlaceKind, Program, Undo, checked, for_the_kernel};
+use crate::live::filter_control::{
+    CompiledFilter, CompiledForm, FilterSlotKind, Gate, Undo, checked, for_the_kernel,
+};
 use crate::live::sets::{InForce, Labelled};
 use crate::{DEFAULT_SNAP_LEN, Error};
 
@@ -63,11 +65,11 @@ impl SocketGate {
         Error::FilterRefused { name: self.name.clone(), what: what.to_string() }
     }
 
-    fn put_in_pump(&self, form: &Form) -> Result<Undo<'_>, Error> {
+    fn put_in_pump(&self, form: &CompiledForm) -> Result<Undo<'_>, Error> {
         let sieve = match form {
-            Form::All => None,
-            Form::Programs => return Err(self.refused("classic BPF is needed here")),
-            Form::Classic(instructions) => {
+            CompiledForm::All => None,
+            CompiledForm::Programs => return Err(self.refused("classic BPF is needed here")),
+            CompiledForm::Classic(instructions) => {
                 Some(Sieve::classic(checked(instructions).map_err(|flaw| self.refused(flaw))?))
             }
         };
@@ -109,15 +111,15 @@ impl SocketGate {
     }
 
     /// Returns the filter in the form that the kernel runs.
-    fn for_kernel(&self, program: &Program) -> Result<InKernel, Error> {
+    fn for_kernel(&self, program: &CompiledFilter) -> Result<InKernel, Error> {
         match (&program.form, program.programs()) {
-            (Form::All, _) => Ok(InKernel::All),
-            (Form::Programs, [program]) => {
+            (CompiledForm::All, _) => Ok(InKernel::All),
+            (CompiledForm::Programs, [program]) => {
                 let program = program.try_clone();
                 Ok(InKernel::Counting(program.map_err(|error| CallError::new(DUPLICATE, error))?))
             }
-            (Form::Programs, _) => Err(self.refused("one program is needed")),
-            (Form::Classic(instructions), _) => {
+            (CompiledForm::Programs, _) => Err(self.refused("one program is needed")),
+            (CompiledForm::Classic(instructions), _) => {
                 let program = checked(instructions).map_err(|flaw| self.refused(flaw))?;
                 Ok(InKernel::Classic(for_the_kernel(&program)))
             }
@@ -151,9 +153,9 @@ pub(super) const ENOMEM: i32 = Errno::NOMEM.raw_os_error();
 const DUPLICATE: &str = "duplicate a descriptor";
 
 impl Gate for SocketGate {
-    fn place(&self) -> Result<Option<(PlaceKind, Vec<OwnedFd>)>, Error> {
+    fn slot(&self) -> Result<Option<(FilterSlotKind, Vec<OwnedFd>)>, Error> {
         if self.is_in_pump() {
-            return Ok(Some((PlaceKind::Process, Vec::new())));
+            return Ok(Some((FilterSlotKind::Process, Vec::new())));
         }
         // If there is no room for two filters of this size, there is none for the next filter.
         let roomy = self.in_force.ask(|filter| match filter {
@@ -164,16 +166,16 @@ impl Gate for SocketGate {
             self.refusals.iter().filter(|_| roomy).map(|refusals| refusals.as_fd().try_clone_to_owned());
         let refusals = refusals.collect::<io::Result<_>>();
         let refusals = refusals.map_err(|error| CallError::new(DUPLICATE, error))?;
-        Ok(Some((PlaceKind::Socket { snap_len: self.snap_len }, refusals)))
+        Ok(Some((FilterSlotKind::Socket { snap_len: self.snap_len }, refusals)))
     }
 
-    fn put(&self, program: &Program) -> Result<Undo<'_>, Error> {
+    fn put(&self, program: &CompiledFilter) -> Result<Undo<'_>, Error> {
         if self.is_in_pump() {
             return self.put_in_pump(&program.form);
         }
         match (self.put_in_kernel((self.for_kernel(program)?, program.labelled()?)), &program.form) {
             (Ok(before), _) => Ok(Box::new(move || self.put_in_kernel(before).map(drop))),
-            (Err(Error::Call(error)), Form::Classic(instructions)) if error.errno() == ENOMEM => {
+            (Err(Error::Call(error)), CompiledForm::Classic(instructions)) if error.errno() == ENOMEM => {
                 self.move_to_pump(instructions)
             }
             (Err(Error::Call(error)), _) if error.errno() == ENOMEM => Err(self.refused(no_room(&self.name))),

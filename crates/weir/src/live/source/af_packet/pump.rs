@@ -8,7 +8,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags};
-use weir_ring::{Reader, Shape, Writer};
+use weir_ring::{Consumer, Producer, Shape};
 use weir_sys::CallError;
 use weir_sys::packet::{PacketRing, Walk};
 use weir_sys::thread::spawn_bare;
@@ -31,10 +31,10 @@ const GRACE: Duration = Duration::from_millis(100);
 /// packets.
 const READ_EVERY: u64 = 4096;
 
-/// The pump: nothing else touches the kernel's ring or the pool's writer.
+/// The pump: nothing else touches the kernel's ring or the pool's producer.
 pub(super) struct RingPump {
     pub(super) ring: PacketRing,
-    pub(super) writer: Writer,
+    pub(super) producer: Producer,
     pub(super) form: Form,
     pub(super) losses: Losses,
     /// The interfaces whose frames are skipped, because they are captured below too.
@@ -109,7 +109,7 @@ impl RingPump {
     /// Copies the next block or the rest of it, as long as the pool has room.
     fn copy_block(&mut self) -> Step {
         let Some(block) = self.ring.ready() else { return Step::Empty };
-        let Self { ring, writer, form, losses, stack, sieve, sampler, shared, tally, .. } = self;
+        let Self { ring, producer, form, losses, stack, sieve, sampler, shared, tally, .. } = self;
         let walk = ring.walk(|packet| {
             if stack.as_ref().is_some_and(|stack| stack.is_upper(packet.origin.interface()))
                 || sieve.as_mut().is_some_and(|sieve| !sieve.wants(packet, form))
@@ -117,7 +117,7 @@ impl RingPump {
                 tally.filtered += 1;
                 return ControlFlow::Continue(());
             }
-            let Some(room) = writer.room() else { return ControlFlow::Break(()) };
+            let Some(room) = producer.room() else { return ControlFlow::Break(()) };
             // Behind the check for room, so that a packet that has to wait is drawn once.
             if sampler.as_mut().is_some_and(|sampler| !sampler.selects(packet, form)) {
                 tally.sampled_out += 1;
@@ -132,7 +132,7 @@ impl RingPump {
             tally.bytes += u64::from(original_len);
             tally.written += bytes as u64;
             shared.counts.count(tally.captured, tally.bytes);
-            writer.commit(u32::try_from(bytes).expect("a record is no longer than its chunk"));
+            producer.commit(u32::try_from(bytes).expect("a record is no longer than its chunk"));
             if lost.is_some() {
                 losses.told(block.number);
             }
@@ -207,7 +207,7 @@ impl Pump for RingPump {
 
     /// Lets nothing more in, and copies what is in the ring, even if the first step fails or the kernel does not report
     /// how much there is. Each packet that cannot be copied is an error.
-    fn finish(&mut self, rest: &mut Option<Reader>) -> Result<(), CallError> {
+    fn finish(&mut self, rest: &mut Option<Consumer>) -> Result<(), CallError> {
         let mut trouble = self.ring.shut();
         let expected = self.read_losses();
         // The kernel closes its last block when it expires.
@@ -219,9 +219,9 @@ impl Pump for RingPump {
                 Step::Copied => {}
                 // A record takes less space than its packet in the ring.
                 Step::Stalled => match pumped::last_pool(self.shape, self.ring_bytes.into()) {
-                    Ok((writer, reader)) => {
-                        self.writer = writer;
-                        *rest = Some(reader);
+                    Ok((producer, consumer)) => {
+                        self.producer = producer;
+                        *rest = Some(consumer);
                     }
                     Err(error) => {
                         trouble = trouble.and(Err(error));

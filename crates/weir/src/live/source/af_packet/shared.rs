@@ -94,12 +94,12 @@ impl Shared {
         }
         // Release: pairs with the exchange in `take_sieve`.
         self.exchanged.store(true, Ordering::Release);
-        self.signals.call.ring();
+        self.signals.call.notify();
         left.recv().ok()
     }
 
     /// Pump, between two blocks: takes the new sieve, if there is one. Must be called before it checks for orders,
-    /// because this clears the bell that is rung for both.
+    /// because this clears the notifier that is rung for both.
     #[inline]
     pub(super) fn take_sieve(&self, sieve: &mut Option<Sieve>) {
         if !self.exchanged.load(Ordering::Relaxed) || !self.exchanged.swap(false, Ordering::Acquire) {

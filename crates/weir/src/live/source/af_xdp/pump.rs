@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use weir_ring::{Reader, Shape, Writer};
+use weir_ring::{Consumer, Producer, Shape};
 use weir_sys::CallError;
 use weir_sys::thread::spawn_bare;
 use weir_sys::xsk::{Frame, Umem, XskSocket};
@@ -25,11 +25,11 @@ const PAUSE: Duration = Duration::from_micros(100);
 /// Number of packets without a pause that make a stream.
 const STREAM: u32 = 256;
 
-/// The pump: nothing else touches the socket's rings or the writer of its queue.
+/// The pump: nothing else touches the socket's rings or the producer of its queue.
 pub(super) struct SocketPump {
     pub(super) socket: XskSocket,
     pub(super) umem: Umem,
-    pub(super) writer: Writer,
+    pub(super) producer: Producer,
     pub(super) form: Form,
     /// Whether each packet gets a timestamp.
     pub(super) stamped: bool,
@@ -118,7 +118,7 @@ impl Pump for Pumping<'_> {
     }
 
     /// Copies what is left, whatever fails; nothing more arrives. Each packet without room is an error.
-    fn finish(&mut self, rest: &mut Option<Reader>) -> Result<(), CallError> {
+    fn finish(&mut self, rest: &mut Option<Consumer>) -> Result<(), CallError> {
         let Self { pump, umem, frames, spare } = self;
         let mut result = pump.read_losses();
         let mut room = true;
@@ -136,9 +136,9 @@ impl Pump for Pumping<'_> {
             } else if !pump.copy(frames, spare) {
                 // A record takes less space than its frames.
                 match pumped::last_pool(pump.shape, umem.bytes()) {
-                    Ok((writer, reader)) => {
-                        pump.writer = writer;
-                        *rest = Some(reader);
+                    Ok((producer, consumer)) => {
+                        pump.producer = producer;
+                        *rest = Some(consumer);
                     }
                     Err(error) => {
                         result = result.and(Err(error));
@@ -178,7 +178,7 @@ impl SocketPump {
         while done < frames.len() {
             let length = frames[done..].iter().take_while(|frame| frame.continues()).count() + 1;
             let packet = &mut frames[done..done + length];
-            let Some(room) = self.writer.room() else { break };
+            let Some(room) = self.producer.room() else { break };
             let lost = self.losses.to_tell(self.tally.done);
             let arrival = Arrival::take(&mut packet[0], self.stamped);
             // A packet that differs from the one that arrived is an error, and not delivered.
@@ -189,7 +189,7 @@ impl SocketPump {
                     self.tally.bytes += u64::from(original_len);
                     self.tally.written += bytes as u64;
                     self.shared.counts.count(self.tally.captured, self.tally.bytes);
-                    self.writer.commit(u32::try_from(bytes).expect("a record is no longer than its chunk"));
+                    self.producer.commit(u32::try_from(bytes).expect("a record is no longer than its chunk"));
                     if lost.is_some() {
                         self.losses.told(self.tally.done);
                     }
@@ -258,14 +258,14 @@ mod tests {
             redirect.insert(generator.queue(), &socket).unwrap();
             let _link = XdpLink::attach(redirect.program(), pair.rx.index, XdpHook::Native).unwrap();
             let shape = Shape::new(1, 8, 1 << 20, 2048).unwrap();
-            let (writer, _reader) = private_pool(shape).unwrap();
+            let (producer, _consumer) = private_pool(shape).unwrap();
             let signals = Arc::new(Signals::new().unwrap());
             let shared = Arc::new(Shared { counts: Counts::default(), signals });
             let pump = SocketPump {
                 losses: Losses::new(FRAMES),
                 socket,
                 umem,
-                writer,
+                producer,
                 form: Form { interface: 0, snap_len: 2048, directions: false },
                 stamped: false,
                 active: false,

@@ -7,7 +7,7 @@ mod pump;
 
 use std::sync::Arc;
 
-use weir_ring::{Gauge, Part, Reader};
+use weir_ring::{Consumer, Gauge, Part};
 use weir_sys::CallError;
 
 pub(super) use self::counts::{Counts, Pumped};
@@ -21,12 +21,12 @@ use crate::Error;
 #[derive(Debug)]
 pub(super) struct PumpedQueue {
     interface: String,
-    reader: Reader,
+    consumer: Consumer,
     signals: Arc<Signals>,
     /// Converts the pump's error.
     meaning: fn(&str, CallError) -> Error,
     /// After a stop, the records that did not fit into the pool.
-    rest: Option<Reader>,
+    rest: Option<Consumer>,
     /// Bytes of records taken, to compare with what the pump has written.
     taken: u64,
 }
@@ -34,17 +34,17 @@ pub(super) struct PumpedQueue {
 impl PumpedQueue {
     pub(super) fn new(
         interface: &str,
-        reader: Reader,
+        consumer: Consumer,
         signals: Arc<Signals>,
         meaning: fn(&str, CallError) -> Error,
     ) -> Self {
-        Self { interface: interface.to_owned(), reader, signals, meaning, rest: None, taken: 0 }
+        Self { interface: interface.to_owned(), consumer, signals, meaning, rest: None, taken: 0 }
     }
 }
 
 impl Queue for PumpedQueue {
     fn ready(&mut self) -> Result<Ready, Error> {
-        let (mut bytes, mut closed) = self.reader.ready();
+        let (mut bytes, mut closed) = self.consumer.ready();
         if bytes == 0 {
             self.rest = self.rest.take().or_else(|| self.signals.take_rest());
             if let Some(rest) = &self.rest {
@@ -65,7 +65,7 @@ impl Queue for PumpedQueue {
     fn take(&mut self) -> Result<Option<Part>, Error> {
         self.signals.take_aged();
         let corrupt = |source| Error::Corrupt { name: self.interface.clone(), source };
-        let part = match (self.reader.take().map_err(corrupt)?, &mut self.rest) {
+        let part = match (self.consumer.take().map_err(corrupt)?, &mut self.rest) {
             (None, Some(rest)) => rest.take().map_err(corrupt)?,
             (part, _) => part,
         };
@@ -82,6 +82,6 @@ impl Queue for PumpedQueue {
     }
 
     fn gauge(&self) -> Gauge {
-        self.reader.gauge()
+        self.consumer.gauge()
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
-use weir_ring::{Pool, Reader, Shape, Writer};
+use weir_ring::{Consumer, Pool, Producer, Shape};
 use weir_sys::CallError;
 
 use crate::live::source::signals::{Order, Signals, wait};
@@ -14,7 +14,7 @@ use crate::live::source::signals::{Order, Signals, wait};
 /// How long to wait for an empty chunk before checking again: nobody rings when one returns.
 pub(in crate::live::source) const STALL: Duration = Duration::from_millis(1);
 
-/// A pump: nothing else touches its socket's rings or the writer of its queue.
+/// A pump: nothing else touches its socket's rings or the producer of its queue.
 pub(in crate::live::source) trait Pump {
     fn signals(&self) -> &Signals;
 
@@ -31,7 +31,7 @@ pub(in crate::live::source) trait Pump {
     fn step(&mut self) -> Result<(), CallError>;
 
     /// Copies everything that is left. What does not fit into the pool goes to `rest`.
-    fn finish(&mut self, rest: &mut Option<Reader>) -> Result<(), CallError>;
+    fn finish(&mut self, rest: &mut Option<Consumer>) -> Result<(), CallError>;
 
     /// Sleeps until there is something to copy or a new order.
     fn sleep(&self) -> Result<(), CallError> {
@@ -59,7 +59,7 @@ pub(in crate::live::source) fn unless_gone(result: Result<(), CallError>) -> Res
 /// What a finished pump leaves.
 pub(in crate::live::source) struct Finished {
     /// Records that did not fit into the pool.
-    pub(in crate::live::source) rest: Option<Reader>,
+    pub(in crate::live::source) rest: Option<Consumer>,
     pub(in crate::live::source) result: Result<(), CallError>,
 }
 
@@ -85,14 +85,17 @@ pub(in crate::live::source) fn run(mut pump: impl Pump) -> Finished {
 }
 
 /// Makes a pool with one queue.
-pub(in crate::live::source) fn private_pool(shape: Shape) -> io::Result<(Writer, Reader)> {
-    let (writers, readers) = Pool::private(shape)?;
-    let one = writers.into_iter().zip(readers).next();
+pub(in crate::live::source) fn private_pool(shape: Shape) -> io::Result<(Producer, Consumer)> {
+    let (producers, consumers) = Pool::private(shape)?;
+    let one = producers.into_iter().zip(consumers).next();
     Ok(one.expect("a shape has at least one queue"))
 }
 
 /// Makes a pool with one queue and chunks as in `shape`, for the last records of up to `bytes` in total.
-pub(in crate::live::source) fn last_pool(shape: Shape, bytes: u64) -> Result<(Writer, Reader), CallError> {
+pub(in crate::live::source) fn last_pool(
+    shape: Shape,
+    bytes: u64,
+) -> Result<(Producer, Consumer), CallError> {
     let (limit, largest) = (shape.limit(), shape.stride() - shape.limit());
     let failed = |error| CallError::new("make room for the last packets", error);
     let chunks = u32::try_from(bytes / u64::from(limit) + 2).unwrap_or(u32::MAX);

@@ -31,7 +31,7 @@ pub(crate) trait Queues {
     /// Takes it.
     fn take(&mut self, queue: usize) -> Result<Option<Self::Taken>, Error>;
 
-    /// Arms the bells, so that a sleep ends once any queue has `bytes` more. Returns whether they are certain to ring.
+    /// Arms the notifiers, so that a sleep ends once any queue has `bytes` more. Returns whether they are certain to ring.
     fn arm(&mut self, bytes: u32) -> bool;
 
     /// Cancels [`Queues::arm`].
@@ -45,7 +45,7 @@ pub(crate) trait Queues {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Woken {
     /// A queue has something.
-    Bell,
+    Notified,
     /// Something else happened that the caller wants to know about.
     News,
     /// The time is up.
@@ -59,9 +59,9 @@ pub(crate) enum Step<T> {
     Taken(T),
     /// Nothing is ready; check again at once.
     Spin,
-    /// Too little is ready; check again at that time. No bell is armed.
+    /// Too little is ready; check again at that time. No notifier is armed.
     Nap(Instant),
-    /// Nothing is ready; check again when a bell rings, or at that time.
+    /// Nothing is ready; check again when a notifier fires, or at that time.
     Sleep(Option<Instant>),
     /// Nothing is left, and nothing more will arrive.
     Over,
@@ -82,7 +82,7 @@ impl<T> Step<T> {
 
 /// The state of a thread between busy and asleep.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Patience {
+pub(crate) struct WaitStrategy {
     delivery: Delivery,
     /// The queue to check next.
     turn: usize,
@@ -107,7 +107,7 @@ enum Armed {
     Surely,
 }
 
-impl Patience {
+impl WaitStrategy {
     pub(crate) fn new(delivery: Delivery) -> Self {
         Self { delivery, turn: 0, round: 0, found: true, nap: None, armed: Armed::No, due: Instant::now() }
     }
@@ -193,7 +193,7 @@ impl Patience {
                     return Ok(false);
                 }
                 match queues.sleep(until.map_or(longest, |until| left(until).min(longest)))? {
-                    Woken::Bell => self.rung(queues),
+                    Woken::Notified => self.rung(queues),
                     Woken::News => return Ok(false),
                     Woken::Time => {}
                 }
@@ -202,7 +202,7 @@ impl Patience {
         }
     }
 
-    /// Reacts to a bell: the next round delivers any amount.
+    /// Reacts to a notifier: the next round delivers any amount.
     pub(crate) fn rung(&mut self, queues: &mut impl Queues) {
         self.disarm(queues);
         if self.delivery == Delivery::Adaptive {
@@ -316,7 +316,7 @@ impl Patience {
         queues.take(queue)
     }
 
-    /// Arms the bells for `bytes` in any queue. Returns `None` if a queue has them already, else the time at which to check
+    /// Arms the notifiers for `bytes` in any queue. Returns `None` if a queue has them already, else the time at which to check
     /// again even if none rings.
     fn arm(
         &mut self,
@@ -366,16 +366,16 @@ pub(crate) fn timespec(length: Duration) -> Timespec {
 mod tests {
     use super::*;
 
-    /// Queues whose bells ring only if a test says so.
+    /// Queues whose notifiers ring only if a test says so.
     #[derive(Default)]
     struct Silent {
         /// Bytes in each queue, and whether its chunk is closed.
         queues: Vec<(u32, bool)>,
-        /// What the bells are armed for.
+        /// What the notifiers are armed for.
         armed: Option<u32>,
         /// Bells cannot be relied on.
         unsure: bool,
-        /// Arrives in queue 0 while the bells are being armed: none rings for it.
+        /// Arrives in queue 0 while the notifiers are being armed: none rings for it.
         meanwhile: u32,
         /// What ends the next sleep.
         woken: Option<Woken>,
@@ -420,9 +420,9 @@ mod tests {
     }
 
     /// What a step says, in a form that can be compared.
-    fn step(patience: &mut Patience, queues: &mut Silent, now: Instant) -> String {
+    fn step(wait_strategy: &mut WaitStrategy, queues: &mut Silent, now: Instant) -> String {
         let since = |time: Instant| format!("{:?}", time - now);
-        match patience.step(queues, now).expect("no error") {
+        match wait_strategy.step(queues, now).expect("no error") {
             Step::Taken((queue, bytes)) => format!("{bytes} of {queue}"),
             Step::Spin => "spin".to_owned(),
             Step::Nap(until) => format!("nap {}", since(until)),
@@ -433,119 +433,123 @@ mod tests {
         }
     }
 
-    /// A patience that has armed the bells and sleeps, and the time.
-    fn asleep(queues: &mut Silent) -> (Patience, Instant) {
-        let (mut patience, now) = (Patience::new(Delivery::Adaptive), Instant::now());
-        assert_eq!(step(&mut patience, queues, now), "nap 250µs");
-        assert_eq!(step(&mut patience, queues, now + NAP / 2), "nap 125µs");
-        assert_eq!(step(&mut patience, queues, now + NAP), "sleep 1ms");
-        (patience, now + NAP)
+    /// A strategy that has armed the notifiers and sleeps, and the time.
+    fn asleep(queues: &mut Silent) -> (WaitStrategy, Instant) {
+        let (mut wait_strategy, now) = (WaitStrategy::new(Delivery::Adaptive), Instant::now());
+        assert_eq!(step(&mut wait_strategy, queues, now), "nap 250µs");
+        assert_eq!(step(&mut wait_strategy, queues, now + NAP / 2), "nap 125µs");
+        assert_eq!(step(&mut wait_strategy, queues, now + NAP), "sleep 1ms");
+        (wait_strategy, now + NAP)
     }
 
     #[test]
     fn a_missed_ring_is_made_up_for_within_a_millisecond() {
         let mut queues = Silent::with(2);
-        let (mut patience, now) = asleep(&mut queues);
+        let (mut wait_strategy, now) = asleep(&mut queues);
         assert_eq!(queues.armed, Some(1));
         // As long as that check is due, a sleep that something else ended does not forget it.
-        assert_eq!(step(&mut patience, &mut queues, now + RECHECK / 4), "sleep 750µs");
-        assert!(!patience.is_at_rest());
+        assert_eq!(step(&mut wait_strategy, &mut queues, now + RECHECK / 4), "sleep 750µs");
+        assert!(!wait_strategy.is_at_rest());
         queues.queues[1].0 = 60;
-        assert_eq!(step(&mut patience, &mut queues, now + RECHECK), "60 of 1");
+        assert_eq!(step(&mut wait_strategy, &mut queues, now + RECHECK), "60 of 1");
     }
 
     #[test]
     fn after_one_more_check_bells_are_trusted() {
         let mut queues = Silent::with(1);
-        let (mut patience, now) = asleep(&mut queues);
-        assert_eq!(step(&mut patience, &mut queues, now + RECHECK), "sleep");
-        assert!(patience.is_at_rest());
+        let (mut wait_strategy, now) = asleep(&mut queues);
+        assert_eq!(step(&mut wait_strategy, &mut queues, now + RECHECK), "sleep");
+        assert!(wait_strategy.is_at_rest());
         // What is found without a ring is no reason to arm them again.
         queues.queues[0].0 = BATCH;
-        assert_eq!(step(&mut patience, &mut queues, now + RECHECK), format!("{BATCH} of 0"));
-        assert_eq!(step(&mut patience, &mut queues, now + RECHECK), "sleep");
+        assert_eq!(step(&mut wait_strategy, &mut queues, now + RECHECK), format!("{BATCH} of 0"));
+        assert_eq!(step(&mut wait_strategy, &mut queues, now + RECHECK), "sleep");
         queues.queues[0].0 = 60;
-        patience.rung(&mut queues);
-        assert_eq!((queues.armed, patience.is_at_rest()), (None, false));
-        assert_eq!(step(&mut patience, &mut queues, now + RECHECK * 2), "60 of 0");
+        wait_strategy.rung(&mut queues);
+        assert_eq!((queues.armed, wait_strategy.is_at_rest()), (None, false));
+        assert_eq!(step(&mut wait_strategy, &mut queues, now + RECHECK * 2), "60 of 0");
     }
 
     #[test]
     fn bells_that_may_not_ring_are_never_trusted() {
         let mut queues = Silent { unsure: true, ..Silent::with(1) };
-        let (mut patience, now) = asleep(&mut queues);
+        let (mut wait_strategy, now) = asleep(&mut queues);
         for checks in 1..4 {
             queues.armed = None;
-            assert_eq!(step(&mut patience, &mut queues, now + RECHECK * checks), "sleep 1ms");
-            assert_eq!((queues.armed, patience.is_at_rest()), (Some(1), false));
+            assert_eq!(step(&mut wait_strategy, &mut queues, now + RECHECK * checks), "sleep 1ms");
+            assert_eq!((queues.armed, wait_strategy.is_at_rest()), (Some(1), false));
         }
     }
 
     #[test]
     fn what_comes_while_bells_are_armed_is_taken() {
         let mut queues = Silent::with(1);
-        let (mut patience, now) = (Patience::new(Delivery::Adaptive), Instant::now());
-        assert_eq!(step(&mut patience, &mut queues, now), "nap 250µs");
+        let (mut wait_strategy, now) = (WaitStrategy::new(Delivery::Adaptive), Instant::now());
+        assert_eq!(step(&mut wait_strategy, &mut queues, now), "nap 250µs");
         queues.meanwhile = 60;
-        assert_eq!(step(&mut patience, &mut queues, now + NAP), "60 of 0");
+        assert_eq!(step(&mut wait_strategy, &mut queues, now + NAP), "60 of 0");
         assert_eq!(queues.armed, None);
     }
 
     #[test]
     fn few_packets_are_awaited_in_a_nap_and_many_are_taken_at_once() {
         let mut queues = Silent::with(2);
-        let (mut patience, now) = asleep(&mut queues);
+        let (mut wait_strategy, now) = asleep(&mut queues);
         queues.queues = vec![(60, false), (60, false)];
-        patience.rung(&mut queues);
-        assert_eq!(step(&mut patience, &mut queues, now), "60 of 0");
+        wait_strategy.rung(&mut queues);
+        assert_eq!(step(&mut wait_strategy, &mut queues, now), "60 of 0");
         queues.queues[0] = (60, false);
-        assert_eq!(step(&mut patience, &mut queues, now), "60 of 1");
+        assert_eq!(step(&mut wait_strategy, &mut queues, now), "60 of 1");
         // Each queue has had its turn in this round.
-        assert_eq!(step(&mut patience, &mut queues, now), "nap 250µs");
-        assert_eq!(step(&mut patience, &mut queues, now + NAP), "60 of 0");
+        assert_eq!(step(&mut wait_strategy, &mut queues, now), "nap 250µs");
+        assert_eq!(step(&mut wait_strategy, &mut queues, now + NAP), "60 of 0");
         queues.queues[1] = (BATCH - 1, false);
-        assert_eq!(step(&mut patience, &mut queues, now + NAP), format!("{} of 1", BATCH - 1), "its turn");
+        assert_eq!(
+            step(&mut wait_strategy, &mut queues, now + NAP),
+            format!("{} of 1", BATCH - 1),
+            "its turn"
+        );
         queues.queues[1] = (BATCH - 1, false);
-        assert_eq!(step(&mut patience, &mut queues, now + NAP), "nap 250µs");
-        patience.hurry();
+        assert_eq!(step(&mut wait_strategy, &mut queues, now + NAP), "nap 250µs");
+        wait_strategy.hurry();
         queues.queues[1] = (BATCH, false);
-        assert!(step(&mut patience, &mut queues, now + NAP).ends_with(" of 1"));
+        assert!(step(&mut wait_strategy, &mut queues, now + NAP).ends_with(" of 1"));
         queues.queues[0] = (1, true);
-        patience.begin_anew();
-        assert_eq!(step(&mut patience, &mut queues, now + NAP), "1 of 0");
+        wait_strategy.begin_anew();
+        assert_eq!(step(&mut wait_strategy, &mut queues, now + NAP), "1 of 0");
     }
 
     #[test]
     fn a_batch_comes_when_it_is_large_enough_or_its_time_is_up() {
         let timeout = Duration::from_millis(40);
         let mut queues = Silent::with(1);
-        let mut patience = Patience::new(Delivery::Batched { min_bytes: 1000, timeout });
-        let now = patience.due;
+        let mut wait_strategy = WaitStrategy::new(Delivery::Batched { min_bytes: 1000, timeout });
+        let now = wait_strategy.due;
         // The first round is due at once.
-        assert_eq!(step(&mut patience, &mut queues, now), "sleep 1ms");
+        assert_eq!(step(&mut wait_strategy, &mut queues, now), "sleep 1ms");
         assert_eq!(queues.armed, Some(1000));
         queues.queues[0].0 = 999;
-        assert_eq!(step(&mut patience, &mut queues, now + RECHECK), "sleep 39ms");
+        assert_eq!(step(&mut wait_strategy, &mut queues, now + RECHECK), "sleep 39ms");
         queues.queues[0].0 = 1000;
-        assert_eq!(step(&mut patience, &mut queues, now + RECHECK), "1000 of 0");
+        assert_eq!(step(&mut wait_strategy, &mut queues, now + RECHECK), "1000 of 0");
         queues.queues[0] = (10, true);
-        assert_eq!(step(&mut patience, &mut queues, now + RECHECK), "10 of 0", "its chunk is closed");
+        assert_eq!(step(&mut wait_strategy, &mut queues, now + RECHECK), "10 of 0", "its chunk is closed");
         queues.queues[0].0 = 1;
-        assert_eq!(step(&mut patience, &mut queues, now + timeout - RECHECK), "sleep 1ms");
-        assert_eq!(step(&mut patience, &mut queues, now + timeout), "1 of 0");
+        assert_eq!(step(&mut wait_strategy, &mut queues, now + timeout - RECHECK), "sleep 1ms");
+        assert_eq!(step(&mut wait_strategy, &mut queues, now + timeout), "1 of 0");
         queues.queues[0].0 = 1;
-        assert_eq!(step(&mut patience, &mut queues, now + timeout), "sleep 40ms", "due again later");
-        patience.hurry();
-        assert_eq!(step(&mut patience, &mut queues, now + timeout), "1 of 0");
+        assert_eq!(step(&mut wait_strategy, &mut queues, now + timeout), "sleep 40ms", "due again later");
+        wait_strategy.hurry();
+        assert_eq!(step(&mut wait_strategy, &mut queues, now + timeout), "1 of 0");
     }
 
     #[test]
     fn active_delivery_never_sleeps() {
         let mut queues = Silent::with(2);
-        let (mut patience, now) = (Patience::new(Delivery::Active), Instant::now());
-        assert_eq!(step(&mut patience, &mut queues, now), "spin");
+        let (mut wait_strategy, now) = (WaitStrategy::new(Delivery::Active), Instant::now());
+        assert_eq!(step(&mut wait_strategy, &mut queues, now), "spin");
         queues.queues = vec![(1, false), (1, false)];
-        let mut taken = [(); 3].map(|()| step(&mut patience, &mut queues, now));
+        let mut taken = [(); 3].map(|()| step(&mut wait_strategy, &mut queues, now));
         taken.sort();
         assert_eq!(taken, ["1 of 0", "1 of 1", "spin"]);
         assert_eq!(queues.armed, None);
@@ -554,19 +558,19 @@ mod tests {
     #[test]
     fn a_wait_ends_with_news_and_goes_on_after_a_bell() {
         let mut queues = Silent::with(1);
-        let (mut patience, _) = asleep(&mut queues);
+        let (mut wait_strategy, _) = asleep(&mut queues);
         let later = Instant::now() + Duration::from_secs(60);
         let mut wait = |woken, deadline| {
             queues.woken = Some(woken);
-            let goes_on = patience.wait(&mut queues, Step::Sleep(None), deadline).expect("no error");
+            let goes_on = wait_strategy.wait(&mut queues, Step::Sleep(None), deadline).expect("no error");
             (goes_on, queues.armed.is_some())
         };
         assert_eq!(wait(Woken::News, later), (false, true));
         assert_eq!(wait(Woken::Time, later), (true, true));
-        assert_eq!(wait(Woken::Bell, Instant::now()), (false, true), "the time is up");
-        assert_eq!(wait(Woken::Bell, later), (true, false));
+        assert_eq!(wait(Woken::Notified, Instant::now()), (false, true), "the time is up");
+        assert_eq!(wait(Woken::Notified, later), (true, false));
         queues.queues[0].0 = 60;
-        assert_eq!(patience.next(&mut queues, later).expect("no error"), Some((0, 60)));
-        assert_eq!(patience.rest(&mut queues).expect("no error"), None);
+        assert_eq!(wait_strategy.next(&mut queues, later).expect("no error"), Some((0, 60)));
+        assert_eq!(wait_strategy.rest(&mut queues).expect("no error"), None);
     }
 }

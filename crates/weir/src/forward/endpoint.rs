@@ -4,65 +4,65 @@ use std::path::Path;
 
 use weir_sys::link::{Link, set_promiscuous};
 
-use super::account::SendCounters;
 use super::directory::make_directory;
+use super::stats::SendCounters;
 use crate::live::command;
+use crate::live::namespace_context::NamespaceContext;
 use crate::live::request::Wanted;
-use crate::live::site::Site;
 use crate::live::source::writers::{self, Native};
 use crate::live::source::xdp;
 use crate::live::watched::Watched;
 use crate::{Error, Setting};
 
 /// One of the two interfaces.
-pub(super) type End = Watched;
+pub(super) type Endpoint = Watched;
 
 /// Finds an interface. Its events have the number `id`.
-pub(super) fn find(wanted: &Wanted, id: u32) -> Result<End, Error> {
+pub(super) fn find(wanted: &Wanted, id: u32) -> Result<Endpoint, Error> {
     if wanted.is_any() {
-        return Err(Error::setting(Setting::Ends, "cannot forward to or from `any`; name an interface"));
+        return Err(Error::setting(Setting::Endpoints, "cannot forward to or from `any`; name an interface"));
     }
     Watched::find(wanted, id)
 }
 
 /// Opens the interface's namespace again.
-pub(super) fn site(end: &End) -> Result<Site, Error> {
-    Site::open(end.namespace.as_ref())
+pub(super) fn context(endpoint: &Endpoint) -> Result<NamespaceContext, Error> {
+    NamespaceContext::open(endpoint.namespace.as_ref())
 }
 
 /// Makes the interface promiscuous until forwarding is ended, with or without this process. `mark` is a directory to be
 /// created as a mark of that.
-pub(super) fn make_promiscuous(end: &End, mark: &Path) -> Result<(), Error> {
-    if end.began.is_promiscuous() {
+pub(super) fn make_promiscuous(endpoint: &Endpoint, mark: &Path) -> Result<(), Error> {
+    if endpoint.began.is_promiscuous() {
         return Ok(());
     }
     make_directory(mark)?;
-    let index = end.index();
-    end.inside(|| set_promiscuous(index, true))?.map_err(|error| end.not_promiscuous(error))
+    let index = endpoint.index();
+    endpoint.inside(|| set_promiscuous(index, true))?.map_err(|error| endpoint.not_promiscuous(error))
 }
 
 /// Returns the device's losses while sending.
-pub(super) fn losses_sending(end: &End) -> SendCounters {
-    let grown = |of: fn(&Link) -> u64| of(&end.now).saturating_sub(of(&end.began));
+pub(super) fn losses_sending(endpoint: &Endpoint) -> SendCounters {
+    let grown = |of: fn(&Link) -> u64| of(&endpoint.now).saturating_sub(of(&endpoint.began));
     SendCounters { errors: grown(|link| link.tx_errors), dropped: grown(|link| link.tx_dropped) }
 }
 
 /// Rejects combinations that do not work, before anything is attached, with all that has to be changed. `tags`: checks that
 /// packets from an interface keep their VLAN tags.
 pub(super) fn check(
-    ends: &[End; 2],
+    endpoints: &[Endpoint; 2],
     both: bool,
-    tags: impl Fn(&End) -> Result<(), Error>,
+    tags: impl Fn(&Endpoint) -> Result<(), Error>,
 ) -> Result<(), Error> {
-    let [from, to] = ends;
+    let [from, to] = endpoints;
     let (from_name, to_name) = (from.name(), to.name());
-    if from.index() == to.index() && from.site.identity == to.site.identity {
+    if from.index() == to.index() && from.context.identity == to.context.identity {
         let why = format!("cannot forward `{from_name}` to itself: name two interfaces");
-        return Err(Error::setting(Setting::Ends, why));
+        return Err(Error::setting(Setting::Endpoints, why));
     }
-    for end in ends {
-        if !end.device.link.is_up() {
-            return Err(Error::InterfaceDown { name: end.name().to_owned() });
+    for endpoint in endpoints {
+        if !endpoint.device.link.is_up() {
+            return Err(Error::InterfaceDown { name: endpoint.name().to_owned() });
         }
     }
     let (here, there) = (from.device.link_type()?, to.device.link_type()?);
@@ -72,10 +72,11 @@ pub(super) fn check(
         );
         return Err(Error::Forward { what, mend: "name two Ethernet interfaces".into() });
     }
-    let ways: &[_] = if both { &[(from, to), (to, from)] } else { &[(from, to)] };
-    let checks = ways.iter().flat_map(|(from, to)| [receives(from), tags(from), sends(to), fits(from, to)]);
+    let directions: &[_] = if both { &[(from, to), (to, from)] } else { &[(from, to)] };
+    let checks =
+        directions.iter().flat_map(|(from, to)| [receives(from), tags(from), sends(to), fits(from, to)]);
     let faults = checks.filter_map(Result::err).collect();
-    together(faults, ways.iter().flat_map(|(from, to)| doubts(from, to)))
+    together(faults, directions.iter().flat_map(|(from, to)| doubts(from, to)))
 }
 
 /// Returns all that has to be changed in one error.
@@ -96,21 +97,22 @@ fn together(mut faults: Vec<Error>, doubts: impl Iterator<Item = Error>) -> Resu
 }
 
 /// Checks that a program can be attached to the interface.
-fn receives(end: &End) -> Result<(), Error> {
-    if end.device.link.xdp_program.is_some() {
-        return Err(refused(xdp::busy(&end.device)));
+fn receives(endpoint: &Endpoint) -> Result<(), Error> {
+    if endpoint.device.link.xdp_program.is_some() {
+        return Err(refused(xdp::busy(&endpoint.device)));
     }
-    if let Native::Processors(why) | Native::Nowhere(why) = writers::native(&end.device) {
+    if let Native::Processors(why) | Native::Nowhere(why) = writers::native(&endpoint.device) {
         let what = format!(
             "`{}`: {why}; packets of one queue may therefore arrive on several CPUs at once",
-            end.name()
+            endpoint.name()
         );
         let mend = "forward from a port below it, or use a bridge".into();
         return Err(Error::Forward { what, mend });
     }
-    if end.device.abilities.is_some_and(|can| !can.redirect()) {
-        let driver = end.device.driver.as_deref().unwrap_or("unknown");
-        let what = format!("`{}`: its driver ({driver}) cannot redirect packets in native XDP", end.name());
+    if endpoint.device.abilities.is_some_and(|can| !can.redirect()) {
+        let driver = endpoint.device.driver.as_deref().unwrap_or("unknown");
+        let what =
+            format!("`{}`: its driver ({driver}) cannot redirect packets in native XDP", endpoint.name());
         return Err(Error::ForwardDriver { what, mend: "a Linux bridge works with any interface" });
     }
     Ok(())
@@ -135,19 +137,19 @@ pub(super) fn refused(error: Error) -> Error {
 }
 
 /// Checks that the interface can send redirected packets.
-fn sends(end: &End) -> Result<(), Error> {
-    if end.device.takes_redirected() != Some(false) {
+fn sends(endpoint: &Endpoint) -> Result<(), Error> {
+    if endpoint.device.takes_redirected() != Some(false) {
         return Ok(());
     }
-    let name = end.name();
-    if end.device.driver.as_deref() == Some("veth") {
+    let name = endpoint.name();
+    if endpoint.device.driver.as_deref() == Some("veth") {
         let what = format!(
             "`{name}` accepts no redirected packets: veth requires GRO or an XDP program on its other end"
         );
-        let mend = format!("enable GRO there while it is up: {}", end.device.peer_with("gro on"));
+        let mend = format!("enable GRO there while it is up: {}", endpoint.device.peer_with("gro on"));
         return Err(Error::Forward { what, mend });
     }
-    let driver = end.device.driver.as_deref().unwrap_or("unknown");
+    let driver = endpoint.device.driver.as_deref().unwrap_or("unknown");
     let what = format!("`{name}`: its driver ({driver}) accepts no redirected packets in this configuration");
     let (inside, device) = command::place(name);
     let mend = format!(
@@ -158,8 +160,8 @@ fn sends(end: &End) -> Result<(), Error> {
 }
 
 /// Returns what is no reason to refuse: packets may not be accepted, or their checksums stay incomplete.
-pub(super) fn doubts(from: &End, to: &End) -> impl Iterator<Item = Error> {
-    let is_veth = |end: &End| end.device.driver.as_deref() == Some("veth");
+pub(super) fn doubts(from: &Endpoint, to: &Endpoint) -> impl Iterator<Item = Error> {
+    let is_veth = |endpoint: &Endpoint| endpoint.device.driver.as_deref() == Some("veth");
     let redirected = (is_veth(to) && to.device.takes_redirected().is_none()).then(|| Error::Forward {
         what: format!("this kernel does not report whether {} accepts redirected packets", to.name()),
         mend: format!("to be sure that it does: {}", to.device.peer_with("gro on")),
@@ -176,7 +178,7 @@ pub(super) fn doubts(from: &End, to: &End) -> impl Iterator<Item = Error> {
 }
 
 /// Checks that packets of one interface fit through the other.
-fn fits(from: &End, to: &End) -> Result<(), Error> {
+fn fits(from: &Endpoint, to: &Endpoint) -> Result<(), Error> {
     let (here, there) = (from.device.link.mtu, to.device.link.mtu);
     if here <= there {
         return Ok(());

@@ -12,7 +12,7 @@ use crate::{ModeKind, SourceKind};
 /// All but `bytes` count packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
-pub struct Tally {
+pub struct PacketCounters {
     /// Packets that reached the source.
     pub seen: u64,
     /// Rejected by a filter. `None`: not counted, because the kernel does not report them (classic BPF on a packet
@@ -36,7 +36,7 @@ pub struct Tally {
     pub bytes: u64,
 }
 
-impl Default for Tally {
+impl Default for PacketCounters {
     /// No packets, with all counters available.
     fn default() -> Self {
         Self {
@@ -54,7 +54,7 @@ impl Default for Tally {
     }
 }
 
-impl std::ops::AddAssign for Tally {
+impl std::ops::AddAssign for PacketCounters {
     fn add_assign(&mut self, other: Self) {
         self.seen += other.seen;
         self.filtered = self.filtered.zip(other.filtered).map(|(one, other)| one + other);
@@ -88,7 +88,7 @@ pub struct PoolFill {
 /// One queue's account.
 #[derive(Clone, Copy, Debug, Default)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
-pub struct QueueAccount {
+pub struct QueueStats {
     /// Number of the receive queue. With generic XDP and tc (and with native XDP if [`crate::Interface::detail`] says
     /// so) it is the index of a CPU among those online when the capture started. It is 0 if the source does not
     /// distinguish queues. If packets are steered to t targets, receive queue (or CPU) q has the numbers q * t to q * t
@@ -97,7 +97,7 @@ pub struct QueueAccount {
     /// The target of its packets, if they are steered.
     pub target: Option<u32>,
     /// Packet counters.
-    pub tally: Tally,
+    pub counters: PacketCounters,
     /// Chunks.
     pub pool: PoolFill,
     /// Highest number of closed chunks that were seen waiting at once.
@@ -131,16 +131,16 @@ pub struct Strays {
     /// Arrived on a receive queue that did not exist when the capture started.
     pub no_queue: u64,
     /// Belong to another interface, for which the driver ran the program too. Its receive queues have the same numbers.
-    pub foreign: u64,
+    pub other_interface: u64,
     /// Arrived on a CPU that came online after the capture started.
-    pub apart: u64,
+    pub late_cpu: u64,
 }
 
 /// One interface's account.
 #[derive(Clone, Debug)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
-pub struct InterfaceAccount {
+pub struct InterfaceStats {
     /// Number of the interface in the capture and in its file.
     pub id: u32,
     /// Name of the interface.
@@ -150,11 +150,11 @@ pub struct InterfaceAccount {
     /// What happens to its packets after they are captured.
     pub mode: ModeKind,
     /// One account per queue.
-    pub queues: Vec<QueueAccount>,
+    pub queues: Vec<QueueStats>,
     /// Packets that could not be assigned to a queue.
     pub strays: Strays,
     /// Packets captured without a VLAN tag because the driver, when asked, could not say whether it had stripped one.
-    pub untold_tags: u64,
+    pub tag_unknown: u64,
     /// Packets that the interface has sent and that were not captured, although both directions were asked for: its source
     /// sees received packets only. As far as the driver has counted them, since the capture started.
     pub sent_unseen: u64,
@@ -164,7 +164,7 @@ pub struct InterfaceAccount {
     pub nic: Option<NicCounters>,
 }
 
-impl InterfaceAccount {
+impl InterfaceStats {
     /// Returns the account of an interface without queues.
     pub fn new(id: u32, name: impl Into<String>, source: SourceKind, mode: ModeKind) -> Self {
         Self {
@@ -174,7 +174,7 @@ impl InterfaceAccount {
             mode,
             queues: Vec::new(),
             strays: Strays::default(),
-            untold_tags: 0,
+            tag_unknown: 0,
             sent_unseen: 0,
             memory: 0,
             nic: None,
@@ -182,10 +182,10 @@ impl InterfaceAccount {
     }
 
     /// Returns the sum over the queues.
-    pub fn total(&self) -> Tally {
-        let mut total = Tally::default();
+    pub fn total(&self) -> PacketCounters {
+        let mut total = PacketCounters::default();
         for queue in &self.queues {
-            total += queue.tally;
+            total += queue.counters;
         }
         total
     }
@@ -211,7 +211,7 @@ pub enum HandlerState {
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
-pub struct HandlerAccount {
+pub struct HandlerStats {
     /// Number of the handler.
     pub handler: usize,
     /// CPU it was asked to run on.
@@ -275,36 +275,36 @@ impl Unsorted {
 /// The whole account. As text, it is one line:
 ///
 /// ```
-/// # use weir::{Account, InterfaceAccount, ModeKind, QueueAccount, SourceKind, Tally};
-/// let mut eth0 = InterfaceAccount::new(0, "eth0", SourceKind::Tc, ModeKind::Pass);
-/// let tally = Tally { seen: 10, captured: 6, filtered: Some(3), lost: 1, ..Tally::default() };
-/// eth0.queues.push(QueueAccount { tally, ..QueueAccount::default() });
-/// let account = Account { interfaces: vec![eth0], ..Account::default() };
+/// # use weir::{CaptureStats, InterfaceStats, ModeKind, QueueStats, SourceKind, PacketCounters};
+/// let mut eth0 = InterfaceStats::new(0, "eth0", SourceKind::Tc, ModeKind::Pass);
+/// let counters = PacketCounters { seen: 10, captured: 6, filtered: Some(3), lost: 1, ..PacketCounters::default() };
+/// eth0.queues.push(QueueStats { counters, ..QueueStats::default() });
+/// let account = CaptureStats { interfaces: vec![eth0], ..CaptureStats::default() };
 /// assert_eq!(account.to_string(), "10 packets seen: 6 captured, 3 filtered, 1 lost");
 /// ```
 #[derive(Clone, Debug, Default)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
-pub struct Account {
+pub struct CaptureStats {
     /// Time since the capture started, until it was stopped.
     #[cfg_attr(feature = "serde", serde(skip))]
     pub elapsed: Duration,
     /// One account per interface.
-    pub interfaces: Vec<InterfaceAccount>,
+    pub interfaces: Vec<InterfaceStats>,
     /// One account per handler, if there are any ([`crate::Capture::handlers`]). Their packets are part of `delivered`
     /// of their queues.
-    pub handlers: Vec<HandlerAccount>,
+    pub handlers: Vec<HandlerStats>,
     /// Set if packets are delivered in timestamp order.
     pub time_order: Option<TimeOrder>,
 }
 
-impl Account {
+impl CaptureStats {
     /// Returns the sum for each target, if packets are steered.
-    pub fn targets(&self) -> Vec<Tally> {
-        let mut targets: Vec<Tally> = Vec::new();
+    pub fn targets(&self) -> Vec<PacketCounters> {
+        let mut targets: Vec<PacketCounters> = Vec::new();
         for queue in self.interfaces.iter().flat_map(|interface| &interface.queues) {
             let Some(target) = queue.target.map(|target| target as usize) else { continue };
-            targets.resize(targets.len().max(target + 1), Tally::default());
-            targets[target] += queue.tally;
+            targets.resize(targets.len().max(target + 1), PacketCounters::default());
+            targets[target] += queue.counters;
         }
         targets
     }
@@ -315,8 +315,8 @@ impl Account {
     }
 
     /// Returns the sum over the interfaces.
-    pub fn total(&self) -> Tally {
-        let mut total = Tally::default();
+    pub fn total(&self) -> PacketCounters {
+        let mut total = PacketCounters::default();
         for interface in &self.interfaces {
             total += interface.total();
         }
@@ -324,9 +324,9 @@ impl Account {
     }
 }
 
-impl fmt::Display for Account {
+impl fmt::Display for CaptureStats {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Tally { seen, filtered, sampled_out, captured, lost, errors, .. } = self.total();
+        let PacketCounters { seen, filtered, sampled_out, captured, lost, errors, .. } = self.total();
         write!(f, "{seen} packets seen: {captured} captured")?;
         if let Some(filtered) = filtered {
             write!(f, ", {filtered} filtered")?;
@@ -350,8 +350,8 @@ mod tests {
     use super::*;
 
     /// Counters that all differ.
-    fn tally(base: u64) -> Tally {
-        Tally {
+    fn counters(base: u64) -> PacketCounters {
+        PacketCounters {
             seen: base + 1,
             filtered: Some(base + 2),
             sampled_out: base + 3,
@@ -367,9 +367,9 @@ mod tests {
 
     #[test]
     fn tallies_add_up() {
-        let mut sum = tally(100);
-        sum += tally(2000);
-        let expected = Tally {
+        let mut sum = counters(100);
+        sum += counters(2000);
+        let expected = PacketCounters {
             seen: 2102,
             filtered: Some(2104),
             sampled_out: 2106,
@@ -383,21 +383,21 @@ mod tests {
         };
         assert_eq!(sum, expected);
         // Where one does not count what is filtered, the sum is not known.
-        sum += Tally { filtered: None, ..Tally::default() };
-        assert_eq!(sum, Tally { filtered: None, ..expected });
+        sum += PacketCounters { filtered: None, ..PacketCounters::default() };
+        assert_eq!(sum, PacketCounters { filtered: None, ..expected });
     }
 
     #[test]
     fn an_account_is_the_sum_of_its_parts() {
-        let queue = |target, base| QueueAccount { target, tally: tally(base), ..QueueAccount::default() };
-        let mut eth0 = InterfaceAccount::new(0, "eth0", SourceKind::Tc, ModeKind::Pass);
+        let queue = |target, base| QueueStats { target, counters: counters(base), ..QueueStats::default() };
+        let mut eth0 = InterfaceStats::new(0, "eth0", SourceKind::Tc, ModeKind::Pass);
         eth0.queues = vec![queue(Some(0), 10), queue(Some(2), 100), queue(Some(0), 1000)];
         eth0.memory = 64;
-        let mut eth1 = InterfaceAccount::new(1, "eth1", SourceKind::Tc, ModeKind::Pass);
+        let mut eth1 = InterfaceStats::new(1, "eth1", SourceKind::Tc, ModeKind::Pass);
         eth1.queues = vec![queue(Some(2), 10_000), queue(None, 100_000)];
         eth1.memory = 128;
         eth1.nic = Some(NicCounters { missed: 7, fifo_errors: 70, dropped: 700 });
-        let mut account = Account { interfaces: vec![eth0, eth1], ..Account::default() };
+        let mut account = CaptureStats { interfaces: vec![eth0, eth1], ..CaptureStats::default() };
         assert_eq!(account.interfaces[0].total().seen, 1113);
         assert_eq!((account.total().seen, account.memory()), (111_115, 192));
         let targets: Vec<u64> = account.targets().iter().map(|target| target.seen).collect();
@@ -407,13 +407,13 @@ mod tests {
             "111115 packets seen: 111130 captured, 111120 filtered, 111135 lost, 111125 sampled out, 111140 errors, \
              7 missed by the card"
         );
-        account.interfaces[1].queues[0].tally.filtered = None;
+        account.interfaces[1].queues[0].counters.filtered = None;
         account.interfaces[1].nic = None;
         assert_eq!(
             account.to_string(),
             "111115 packets seen: 111130 captured, 111135 lost, 111125 sampled out, 111140 errors"
         );
-        assert_eq!(Account::default().to_string(), "0 packets seen: 0 captured, 0 filtered, 0 lost");
+        assert_eq!(CaptureStats::default().to_string(), "0 packets seen: 0 captured, 0 filtered, 0 lost");
     }
 
     #[cfg(feature = "live")]

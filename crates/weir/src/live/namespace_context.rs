@@ -13,8 +13,8 @@ pub(crate) type Sockets = (Links, LinkMonitor);
 
 /// A namespace of a capture. Its sockets belong to the namespace, and can be used from any other.
 #[derive(Debug)]
-pub(crate) struct Site {
-    /// The same for each `Site` of a namespace.
+pub(crate) struct NamespaceContext {
+    /// The same for each `NamespaceContext` of a namespace.
     pub(crate) identity: Option<(u64, u64)>,
     /// `None`: the capture was opened in it.
     watch: Option<Watch>,
@@ -22,7 +22,7 @@ pub(crate) struct Site {
     sockets: Option<Sockets>,
 }
 
-impl Site {
+impl NamespaceContext {
     /// Opens the sockets.
     pub(crate) fn open(namespace: Option<&Namespace>) -> Result<Self, Error> {
         // Open the monitor first: it catches changes in between.

@@ -8,24 +8,24 @@ use weir_bpf::xdp::Attached;
 use weir_sys::bpf::XdpHook;
 use weir_sys::xsk::XskSocket;
 
-use super::account::{ForwardQueue, ForwardTally, WayAccount};
 use super::copy::Copy;
-use super::end::{self, End};
-use super::{OnExit, WayInfo, pins};
+use super::endpoint::{self, Endpoint};
+use super::stats::{DirectionStats, ForwardCounters, ForwardQueue};
+use super::{DirectionInfo, OnExit, pins};
 use crate::filter::Receiver;
+use crate::live::capture_interface::CaptureInterface;
 use crate::live::command;
-use crate::live::exchange::{Gate, Seat};
+use crate::live::filter_control::{FilterTarget, Gate};
 use crate::live::interface::{Device, Tags};
-use crate::live::port::Port;
 use crate::live::source::programmed::{self, AtGateInForce};
 use crate::live::source::xdp;
 use crate::{Error, Filter};
 
 /// Forwarding in one direction.
 #[derive(Debug)]
-pub(super) struct Way {
+pub(super) struct OneDirection {
     /// The indexes of the receiving and the sending end.
-    ends: [usize; 2],
+    endpoints: [usize; 2],
     programs: Programs,
     attached: Option<Arc<Attached>>,
     /// The filter in force.
@@ -41,24 +41,24 @@ pub(super) enum Both<'a> {
     No,
     Forth,
     /// After that one.
-    Back(&'a Way),
+    Back(&'a OneDirection),
 }
 
-impl Way {
+impl OneDirection {
     /// Loads the programs with the filter in place, and the pool if packets are copied. `both`: the way forth is loaded
     /// for both, or has been, if this is the way back.
     pub(super) fn load(
-        ends: [usize; 2],
-        [from, to]: [&End; 2],
+        endpoints: [usize; 2],
+        [from, to]: [&Endpoint; 2],
         both: Both<'_>,
         filter: Option<&Filter>,
         sockets: Option<OnExit>,
         copy: Option<Copy<'_>>,
         lose_tags: bool,
-    ) -> Result<(Self, Option<Port>), Error> {
+    ) -> Result<(Self, Option<CaptureInterface>), Error> {
         let (device, name) = (&from.device, from.name());
         let told = |doubt: Error| format!("{doubt}; {}", doubt.hint().unwrap_or_default());
-        let mut notes: Vec<String> = end::doubts(from, to).map(told).collect();
+        let mut notes: Vec<String> = endpoint::doubts(from, to).map(told).collect();
         // Bound to the device, so that it can ask the driver for stripped tags.
         let bound = matches!(device.tags, Tags::Told(_));
         let options = Options {
@@ -99,12 +99,12 @@ impl Way {
         from.inside(|| programmed::put_first(name, programs.gate(), &in_force, device, filter))??;
         let port = copy.zip(maps).map(|(copy, maps)| copy.port(from, maps, &in_force)).transpose()?;
         let filter = filter.map(Filter::label);
-        let way = Self { ends, programs, attached: None, in_force, receiver, notes, filter };
-        Ok((way, port))
+        let direction = Self { endpoints, programs, attached: None, in_force, receiver, notes, filter };
+        Ok((direction, port))
     }
 
     /// Attaches the program to the receiving interface.
-    pub(super) fn attach(&mut self, from: &End) -> Result<(), Error> {
+    pub(super) fn attach(&mut self, from: &Endpoint) -> Result<(), Error> {
         let (programs, index) = (&self.programs, from.index());
         let attached = from.inside(|| programs.attach(index, XdpHook::Native))?;
         let too_long = xdp::takes_fragments(&from.device) && !takes_fragments(&from.device);
@@ -120,7 +120,7 @@ impl Way {
                 );
                 Error::Forward { what, mend }
             }
-            error => end::refused(error),
+            error => endpoint::refused(error),
         };
         self.attached = Some(attached.map_err(refused)?);
         Ok(())
@@ -134,11 +134,11 @@ impl Way {
     }
 
     pub(super) fn from(&self) -> usize {
-        self.ends[0]
+        self.endpoints[0]
     }
 
     pub(super) fn to(&self) -> usize {
-        self.ends[1]
+        self.endpoints[1]
     }
 
     /// Redirects packets of a queue to a socket.
@@ -147,11 +147,11 @@ impl Way {
     }
 
     /// Describes the direction; `how` says what forwards its packets.
-    pub(super) fn info(&self, ends: &[End; 2], how: &str) -> WayInfo {
-        let [from, to] = self.ends.map(|end| &ends[end]);
+    pub(super) fn info(&self, endpoints: &[Endpoint; 2], how: &str) -> DirectionInfo {
+        let [from, to] = self.endpoints.map(|endpoint| &endpoints[endpoint]);
         let queues = from.device.rx_queues;
         let queues = format!("{queues} {}", if queues == 1 { "queue" } else { "queues" });
-        WayInfo {
+        DirectionInfo {
             from: from.name().to_owned(),
             to: to.name().to_owned(),
             detail: format!("native XDP, {queues}, {how}"),
@@ -161,29 +161,29 @@ impl Way {
     }
 
     /// Returns the place where its filter is changed.
-    pub(super) fn seat(&self, from: &End, id: u32) -> (Seat, Arc<dyn Gate>) {
-        let seat = Seat { interface: id, name: from.name().to_owned(), receiver: self.receiver };
-        (seat, programmed::gate_of(from.name(), self.programs.gate(), &self.in_force))
+    pub(super) fn filter_target(&self, from: &Endpoint, id: u32) -> (FilterTarget, Arc<dyn Gate>) {
+        let target = FilterTarget { interface: id, name: from.name().to_owned(), receiver: self.receiver };
+        (target, programmed::gate_of(from.name(), self.programs.gate(), &self.in_force))
     }
 
     /// Returns its account; `add` adds what a thread did with the packets of a queue.
-    pub(super) fn account(
+    pub(super) fn stats(
         &self,
-        ends: &[End; 2],
-        add: impl Fn(u32, &mut ForwardTally),
-    ) -> Result<WayAccount, Error> {
-        let [from, to] = self.ends.map(|end| &ends[end]);
+        endpoints: &[Endpoint; 2],
+        add: impl Fn(u32, &mut ForwardCounters),
+    ) -> Result<DirectionStats, Error> {
+        let [from, to] = self.endpoints.map(|endpoint| &endpoints[endpoint]);
         let mut queues = queues(self.programs.queues())?;
-        for ForwardQueue { queue, tally } in &mut queues {
-            add(*queue, tally);
+        for ForwardQueue { queue, counters } in &mut queues {
+            add(*queue, counters);
         }
-        Ok(WayAccount {
-            untold_tags: self.programs.strays().untold,
+        Ok(DirectionStats {
+            tag_unknown: self.programs.strays().tag_unknown,
             from: from.name().to_owned(),
             to: to.name().to_owned(),
             queues,
             nic: Some(from.nic()),
-            sender: Some(end::losses_sending(to)),
+            sender: Some(endpoint::losses_sending(to)),
         })
     }
 
@@ -194,7 +194,7 @@ impl Way {
 }
 
 /// Checks that nobody misses the VLAN tags of an interface whose driver strips them and does not report them.
-pub(super) fn keeps_tags(from: &End, filter: Option<&Filter>, lose_tags: bool) -> Result<(), Error> {
+pub(super) fn keeps_tags(from: &Endpoint, filter: Option<&Filter>, lose_tags: bool) -> Result<(), Error> {
     let device = &from.device;
     let lost = |filtered| {
         Err(Error::ForwardTags { name: from.name().to_owned(), keep: device.leave_tags(), filtered })
@@ -213,11 +213,13 @@ fn takes_fragments(device: &Device) -> bool {
 }
 
 /// Returns how many receive queues the device can have, not just those in use, so that every packet is counted.
-fn queues_of(end: &End) -> u32 {
-    end.device.link.rx_queues.max(end.device.rx_queues)
+fn queues_of(endpoint: &Endpoint) -> u32 {
+    endpoint.device.link.rx_queues.max(endpoint.device.rx_queues)
 }
 
 /// Reads the counters of all receive queues.
 pub(super) fn queues(queues: &weir_bpf::forward::Queues) -> Result<Vec<ForwardQueue>, Error> {
-    (0..queues.len()).map(|queue| Ok(ForwardQueue { queue, tally: queues.counters(queue)?.into() })).collect()
+    (0..queues.len())
+        .map(|queue| Ok(ForwardQueue { queue, counters: queues.counters(queue)?.into() }))
+        .collect()
 }

@@ -1,14 +1,14 @@
 //! Replacing a filter while packets flow, by this process or another one.
 //!
 //! ```text
-//!   requester, with privileges                      capture, confined
-//!                         <--- Place, descriptors --- Exchange::places
-//!   Place::make(filter)
-//!                         --- Program, descriptors -> Exchange::put: one update of a map or a link, or one socket option
+//!   requester, with privileges                            capture, confined
+//!                         <--- FilterSlot, descriptors ------ FilterControl::slots
+//!   FilterSlot::make(filter)
+//!                         --- CompiledFilter, descriptors --> FilterControl::put: one update of a map or a link, or one socket option
 //! ```
 //!
 //! A capture may have dropped the privileges needed to load a program. So the process that wants another filter creates
-//! the program, for a [`Place`] that the capture describes, and the capture only installs it. Each packet meets either
+//! the program, for a [`FilterSlot`] that the capture describes, and the capture only installs it. Each packet meets either
 //! the old filter or the new one, never both or neither.
 
 use std::fmt::Debug;
@@ -42,9 +42,9 @@ const OUTGOING: u32 = 4;
 /// A handle for replacing the filters of a capture, and for switching its statistics, usable from any thread. The default one
 /// has none of them.
 #[derive(Clone, Debug, Default)]
-pub struct Exchange {
+pub struct FilterControl {
     switches: Vec<Arc<dyn Turns>>,
-    seats: Vec<(Seat, Arc<dyn Gate>)>,
+    targets: Vec<(FilterTarget, Arc<dyn Gate>)>,
     turn: Turn,
 }
 
@@ -58,7 +58,7 @@ pub(crate) struct Turn {
 
 /// An interface whose filter can be replaced.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Seat {
+pub struct FilterTarget {
     /// The number of the interface in the capture.
     pub interface: u32,
     /// The name of the interface.
@@ -69,19 +69,19 @@ pub struct Seat {
 
 /// The place of a filter: everything needed to create a program for it.
 #[derive(Debug)]
-pub struct Place {
+pub struct FilterSlot {
     /// The interface.
-    pub seat: Seat,
+    pub target: FilterTarget,
     /// The kind of place.
-    pub kind: PlaceKind,
+    pub kind: FilterSlotKind,
     /// Maps, depending on the kind.
     pub descriptors: Vec<OwnedFd>,
 }
 
-/// The kind of a [`Place`].
+/// The kind of a [`FilterSlot`].
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum PlaceKind {
+pub enum FilterSlotKind {
     /// In the programs that fill pools, one per pool. Descriptors: those of each pool.
     Programs(Vec<PoolKind>),
     /// A packet socket's own filter, in the kernel. Descriptor: the counter of rejected packets
@@ -114,13 +114,13 @@ pub enum PoolKind {
     },
 }
 
-/// A program for a [`Place`].
+/// A program for a [`FilterSlot`].
 #[derive(Debug)]
-pub struct Program {
+pub struct CompiledFilter {
     /// The number of the interface.
     pub interface: u32,
     /// The form of the program.
-    pub form: Form,
+    pub form: CompiledForm,
     /// Whether it is known that no packet can match; always false for a program from another process.
     pub is_never: bool,
     /// The sets that can be changed while it runs.
@@ -129,10 +129,10 @@ pub struct Program {
     pub descriptors: Vec<OwnedFd>,
 }
 
-/// The form of a [`Program`].
+/// The form of a [`CompiledFilter`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Form {
+pub enum CompiledForm {
     /// No filter: every packet matches.
     All,
     /// Classic BPF; each instruction is four numbers: `code`, `jt`, `jf`, `k`.
@@ -153,11 +153,11 @@ pub(crate) trait Turns: Debug + Send + Sync {
 /// Installs programs in one place.
 pub(crate) trait Gate: Debug + Send + Sync {
     /// Describes the place; `None`: nothing is captured there any more.
-    fn place(&self) -> Result<Option<(PlaceKind, Vec<OwnedFd>)>, Error>;
+    fn slot(&self) -> Result<Option<(FilterSlotKind, Vec<OwnedFd>)>, Error>;
 
     /// Installs a program for all packets from now on. Returns how to restore the previous one, which stays if this
     /// fails.
-    fn put(&self, program: &Program) -> Result<Undo<'_>, Error>;
+    fn put(&self, program: &CompiledFilter) -> Result<Undo<'_>, Error>;
 
     /// Returns the changeable sets of the current filter.
     fn sets(&self) -> Result<Vec<Labelled>, Error>;
@@ -173,9 +173,9 @@ impl Filter {
     }
 }
 
-impl Exchange {
-    pub(crate) fn new(gates: impl Iterator<Item = (Seat, Arc<dyn Gate>)>, turn: &Turn) -> Self {
-        Self { switches: Vec::new(), seats: gates.collect(), turn: turn.clone() }
+impl FilterControl {
+    pub(crate) fn new(gates: impl Iterator<Item = (FilterTarget, Arc<dyn Gate>)>, turn: &Turn) -> Self {
+        Self { switches: Vec::new(), targets: gates.collect(), turn: turn.clone() }
     }
 
     /// Adds the switches of statistics.
@@ -201,12 +201,12 @@ impl Exchange {
     /// # Errors
     ///
     /// No free descriptor.
-    pub fn places(&self) -> Result<Vec<Place>, Error> {
-        let place = |(seat, gate): &(Seat, Arc<dyn Gate>)| {
-            let place = gate.place().transpose()?;
-            Some(place.map(|(kind, descriptors)| Place { seat: seat.clone(), kind, descriptors }))
+    pub fn slots(&self) -> Result<Vec<FilterSlot>, Error> {
+        let slot = |(target, gate): &(FilterTarget, Arc<dyn Gate>)| {
+            let slot = gate.slot().transpose()?;
+            Some(slot.map(|(kind, descriptors)| FilterSlot { target: target.clone(), kind, descriptors }))
         };
-        self.seats.iter().filter_map(place).collect()
+        self.targets.iter().filter_map(slot).collect()
     }
 
     /// Returns the interfaces whose filters can be replaced, with the changeable sets of their current filters: those
@@ -215,11 +215,11 @@ impl Exchange {
     /// # Errors
     ///
     /// No free descriptor.
-    pub fn sets(&self) -> Result<Vec<(Seat, Vec<SetLabel>)>, Error> {
-        let sets = |(seat, gate): &(Seat, Arc<dyn Gate>)| {
-            Ok((seat.clone(), gate.sets()?.into_iter().map(|(label, _)| label).collect()))
+    pub fn sets(&self) -> Result<Vec<(FilterTarget, Vec<SetLabel>)>, Error> {
+        let sets = |(target, gate): &(FilterTarget, Arc<dyn Gate>)| {
+            Ok((target.clone(), gate.sets()?.into_iter().map(|(label, _)| label).collect()))
         };
-        self.seats.iter().map(sets).collect()
+        self.targets.iter().map(sets).collect()
     }
 
     /// Changes the set `name` of each interface's current filter, and returns what changed; on several interfaces, the
@@ -238,29 +238,29 @@ impl Exchange {
         // Otherwise the set could belong to a replaced filter.
         let _turn = self.turn.turn.lock().unwrap_or_else(PoisonError::into_inner);
         let mut chosen = Vec::new();
-        for (seat, gate) in &self.seats {
+        for (target, gate) in &self.targets {
             let before = chosen.len();
             chosen.extend(gate.sets()?.into_iter().filter(|(label, _)| label.name == name));
             if chosen.len() == before {
-                return Err(Error::NoSuchSet { name: seat.name.clone() });
+                return Err(Error::NoSuchSet { name: target.name.clone() });
             }
         }
         change_all(name, chosen, change, members)
     }
 
     /// Installs each program in its place, one after another. All packets that arrive from now on meet the new program.
-    /// One that a CPU is just processing may still meet the old one: see [`Exchange::settle`].
+    /// One that a CPU is just processing may still meet the old one: see [`FilterControl::settle`].
     ///
     /// # Errors
     ///
     /// A program is invalid or does not belong to its place. All interfaces then keep their previous filters;
     /// [`Error::FilterPutBack`] if some had the new one for a moment.
-    pub fn put(&self, programs: &[Program]) -> Result<(), Error> {
+    pub fn put(&self, programs: &[CompiledFilter]) -> Result<(), Error> {
         let _turn = self.turn.turn.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut done: Vec<(&Seat, Undo<'_>)> = Vec::new();
+        let mut done: Vec<(&FilterTarget, Undo<'_>)> = Vec::new();
         for program in programs {
-            let put = match self.seats.iter().find(|(seat, _)| seat.interface == program.interface) {
-                Some((seat, gate)) => gate.put(program).map(|undo| (seat, undo)),
+            let put = match self.targets.iter().find(|(target, _)| target.interface == program.interface) {
+                Some((target, gate)) => gate.put(program).map(|undo| (target, undo)),
                 None => Err(Error::NoSuchNumber { number: program.interface }),
             };
             match put {
@@ -284,34 +284,34 @@ impl Exchange {
 }
 
 /// Undoes what was done before `error`.
-fn put_back(done: Vec<(&Seat, Undo<'_>)>, error: Error) -> Error {
+fn put_back(done: Vec<(&FilterTarget, Undo<'_>)>, error: Error) -> Error {
     let mut back = Vec::new();
     let mut kept = Vec::new();
-    for (seat, undo) in done.into_iter().rev() {
+    for (target, undo) in done.into_iter().rev() {
         match undo() {
-            Ok(()) => back.push(seat.name.clone()),
-            Err(why) => kept.push(format!("{}: {why}", seat.name)),
+            Ok(()) => back.push(target.name.clone()),
+            Err(why) => kept.push(format!("{}: {why}", target.name)),
         }
     }
     Error::FilterPutBack { back, kept, source: Box::new(error) }
 }
 
-impl Seat {
+impl FilterTarget {
     pub(crate) fn of(interface: &Interface, receiver: Receiver) -> Self {
         Self { interface: interface.id, name: interface.name.clone(), receiver }
     }
 }
 
-impl Place {
-    /// Compiles `filter` for all `places` of a capture; `None`: every packet matches.
+impl FilterSlot {
+    /// Compiles `filter` for all `slots` of a capture; `None`: every packet matches.
     ///
     /// # Errors
     ///
     /// The expression is invalid, or a place cannot take the program.
-    pub fn make_all(places: &[Self], filter: Option<&Filter>) -> Result<Vec<Program>, Error> {
-        let link_types = || places.iter().map(|place| place.seat.receiver.link_type);
+    pub fn make_all(slots: &[Self], filter: Option<&Filter>) -> Result<Vec<CompiledFilter>, Error> {
+        let link_types = || slots.iter().map(|slot| slot.target.receiver.link_type);
         let filter = filter.map(|filter| filter.clone().among(link_types()));
-        places.iter().map(|place| place.make(filter.as_ref())).collect()
+        slots.iter().map(|slot| slot.make(filter.as_ref())).collect()
     }
 
     /// Compiles `filter` for this place; `None`: every packet matches.
@@ -319,17 +319,17 @@ impl Place {
     /// # Errors
     ///
     /// The expression is invalid, or the place cannot take the program.
-    pub fn make(&self, filter: Option<&Filter>) -> Result<Program, Error> {
+    pub fn make(&self, filter: Option<&Filter>) -> Result<CompiledFilter, Error> {
         let Some(filter) = filter else {
-            return Ok(Program::plain(self.seat.interface, Form::All));
+            return Ok(CompiledFilter::plain(self.target.interface, CompiledForm::All));
         };
-        let receiver = self.seat.receiver;
+        let receiver = self.target.receiver;
         self.made(|loader| {
             let compiled = match loader {
                 Some(loader) => filter.compile_for(loader, receiver),
                 None => filter.compile(receiver),
             };
-            compiled.map_err(|error| error.on(&self.seat.name).into())
+            compiled.map_err(|error| error.on(&self.target.name).into())
         })
     }
 
@@ -339,8 +339,8 @@ impl Place {
     /// # Errors
     ///
     /// The program cannot run here; the error says why.
-    pub fn make_classic(&self, program: &cbpf::Program) -> Result<Program, Error> {
-        let Receiver { link_type, metadata, .. } = self.seat.receiver;
+    pub fn make_classic(&self, program: &cbpf::Program) -> Result<CompiledFilter, Error> {
+        let Receiver { link_type, metadata, .. } = self.target.receiver;
         self.made(|loader| {
             let beside = loader.map_or(metadata, |loader| !loader.tag_is_inside());
             let compiled =
@@ -356,42 +356,51 @@ impl Place {
     }
 
     fn refused(&self, what: &dyn ToString) -> Error {
-        Error::FilterRefused { name: self.seat.name.clone(), what: what.to_string() }
+        Error::FilterRefused { name: self.target.name.clone(), what: what.to_string() }
     }
 
     /// Creates the program of a filter, which `compile` returns for each loader, or for a socket or this process.
-    fn made(&self, compile: impl Fn(Option<&Loader>) -> Result<Compiled, Error>) -> Result<Program, Error> {
-        let interface = self.seat.interface;
+    fn made(
+        &self,
+        compile: impl Fn(Option<&Loader>) -> Result<Compiled, Error>,
+    ) -> Result<CompiledFilter, Error> {
+        let interface = self.target.interface;
         match &self.kind {
-            PlaceKind::Programs(pools) => {
+            FilterSlotKind::Programs(pools) => {
                 let mut given = self.descriptors.iter();
                 let (mut descriptors, mut sets, mut is_never) = (Vec::new(), Vec::new(), true);
                 for pool in pools {
                     let loader = pool.loader(&mut given).map_err(|what| self.refused(&what))?;
                     let compiled = compile(Some(&loader))?;
                     let loaded = loader.load(&compiled.graph, &compiled.ast.sets);
-                    let loaded = loaded.map_err(|error| not_loaded(&self.seat.name, error))?;
+                    let loaded = loaded.map_err(|error| not_loaded(&self.target.name, error))?;
                     let (programs, maps) = loaded.into_parts();
                     descriptors.extend(programs);
                     sets.extend(maps);
                     is_never &= compiled.is_never();
                 }
-                Ok(Program { is_never, ..Program::loaded(interface, descriptors, &sets)? })
+                Ok(CompiledFilter { is_never, ..CompiledFilter::loaded(interface, descriptors, &sets)? })
             }
-            PlaceKind::Socket { .. } | PlaceKind::Process => {
+            FilterSlotKind::Socket { .. } | FilterSlotKind::Process => {
                 let compiled = compile(None)?;
                 let is_never = compiled.is_never();
-                if let (PlaceKind::Socket { snap_len }, Some(refusals)) =
+                if let (FilterSlotKind::Socket { snap_len }, Some(refusals)) =
                     (&self.kind, self.descriptors.first())
                     && let Ok(loaded) = counting(&compiled, *snap_len, refusals.as_fd())
                     // Otherwise the capture gets a program that its process can run as well.
                     && packet::has_room_for_two(loaded.program())
                 {
                     let (program, sets) = loaded.into_parts();
-                    return Ok(Program { is_never, ..Program::loaded(interface, vec![program], &sets)? });
+                    return Ok(CompiledFilter {
+                        is_never,
+                        ..CompiledFilter::loaded(interface, vec![program], &sets)?
+                    });
                 }
                 let program = classic(&compiled).map_err(|error| self.refused(&error))?;
-                Ok(Program { is_never, ..Program::plain(interface, Form::of(&program)) })
+                Ok(CompiledFilter {
+                    is_never,
+                    ..CompiledFilter::plain(interface, CompiledForm::of(&program))
+                })
             }
         }
     }
@@ -454,9 +463,9 @@ impl PoolKind {
     }
 }
 
-impl Program {
+impl CompiledFilter {
     /// A program without sets and descriptors.
-    fn plain(interface: u32, form: Form) -> Self {
+    fn plain(interface: u32, form: CompiledForm) -> Self {
         Self { interface, form, is_never: false, sets: Vec::new(), descriptors: Vec::new() }
     }
 
@@ -464,7 +473,7 @@ impl Program {
     fn loaded(interface: u32, mut descriptors: Vec<OwnedFd>, sets: &[SetMap]) -> Result<Self, Error> {
         let (sets, maps): (Vec<_>, Vec<_>) = labelled(sets)?.into_iter().unzip();
         descriptors.extend(maps);
-        Ok(Self { interface, form: Form::Programs, is_never: false, sets, descriptors })
+        Ok(Self { interface, form: CompiledForm::Programs, is_never: false, sets, descriptors })
     }
 
     /// Returns the descriptors of its programs.
@@ -488,7 +497,7 @@ pub(crate) fn not_loaded(name: &str, error: NotLoaded) -> Error {
     Error::FilterRefused { name, what: error.to_string() }
 }
 
-impl Form {
+impl CompiledForm {
     /// Converts a program in classic BPF.
     fn of(program: &cbpf::Program) -> Self {
         let numbers = |i: &cbpf::Instruction| [i.code.into(), i.jt.into(), i.jf.into(), i.k];

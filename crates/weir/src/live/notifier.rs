@@ -1,4 +1,4 @@
-//! A bell that threads of this process ring.
+//! A notifier for threads of this process.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
@@ -7,18 +7,18 @@ use weir_sys::CallError;
 
 /// A descriptor that is readable after a ring, until it is quieted.
 #[derive(Debug)]
-pub(crate) struct EventBell {
+pub(crate) struct EventNotifier {
     fd: OwnedFd,
 }
 
-impl EventBell {
+impl EventNotifier {
     pub(crate) fn new() -> Result<Self, CallError> {
         let fd = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
             .map_err(|error| CallError::new("create an event descriptor", error))?;
         Ok(Self { fd })
     }
 
-    pub(crate) fn ring(&self) {
+    pub(crate) fn notify(&self) {
         // This fails only if the 64-bit counter is full, and then the descriptor is readable.
         let _ = rustix::io::write(&self.fd, &1u64.to_ne_bytes());
     }
@@ -29,7 +29,7 @@ impl EventBell {
     }
 }
 
-impl AsFd for EventBell {
+impl AsFd for EventNotifier {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()
     }

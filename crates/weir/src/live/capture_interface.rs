@@ -5,26 +5,26 @@ use std::sync::atomic::Ordering;
 
 use weir_sys::link::{Link, LinkChange};
 
-use crate::account::{InterfaceAccount, NicCounters, PoolFill, QueueAccount, Strays, Tally};
 use crate::chunk::Lane;
 use crate::filter::Receiver;
 use crate::live::choose;
 use crate::live::event::{Change, Event, Known};
-use crate::live::exchange::{Gate, Seat};
+use crate::live::filter_control::{FilterTarget, Gate};
 use crate::live::interface::{Device, Interface};
 use crate::live::outlet::Outlet;
 use crate::live::request::{Settings, Wanted};
 use crate::live::source::Source;
+use crate::stats::{InterfaceStats, NicCounters, PacketCounters, PoolFill, QueueStats, Strays};
 use crate::{Direction, Error, SourceKind};
 
 /// An interface's source, with its counters.
 #[derive(Debug)]
-pub(crate) struct Port {
+pub(crate) struct CaptureInterface {
     pub(crate) interface: Interface,
     pub(crate) source: Box<dyn Source>,
     pub(crate) lanes: Vec<Arc<Lane>>,
     /// Index of its namespace in the capture.
-    pub(crate) site: usize,
+    pub(crate) context: usize,
     /// `None`: it stands for all interfaces.
     watched: Option<Watched>,
     gone: bool,
@@ -50,13 +50,13 @@ struct Counted {
     sent: u64,
 }
 
-impl Port {
+impl CaptureInterface {
     /// Opens a source on `device`, in this thread's namespace.
     pub(crate) fn open(
         wanted: &Wanted,
         device: &Device,
         id: u32,
-        site: usize,
+        context: usize,
         settings: &Settings,
     ) -> Result<Self, Error> {
         let opened = choose::open(device, id, settings)?;
@@ -67,14 +67,14 @@ impl Port {
             one => Some(one),
         };
         let misses_sent = direction == Some(Direction::In) && settings.direction == Direction::Both;
-        Ok(Self { misses_sent, ..Self::new(&wanted.name, device, site, direction, opened)? })
+        Ok(Self { misses_sent, ..Self::new(&wanted.name, device, context, direction, opened)? })
     }
 
     /// Makes a port on `device`, which the user calls `name`. `direction` is that of all packets, if there is only one.
     pub(crate) fn new(
         name: &str,
         device: &Device,
-        site: usize,
+        context: usize,
         direction: Option<Direction>,
         (source, interface): (Box<dyn Source>, Interface),
     ) -> Result<Self, Error> {
@@ -88,7 +88,7 @@ impl Port {
         Ok(Self {
             lanes: (source.first_number()..).take(source.queues() as usize).map(lane).collect(),
             source,
-            site,
+            context,
             watched: (!device.any).then(|| Watched {
                 index: device.link.index,
                 known: Known::of(&Link { name: name.to_owned(), ..device.link.clone() }),
@@ -109,8 +109,8 @@ impl Port {
     }
 
     /// Returns where the filter is replaced.
-    pub(crate) fn seat(&self) -> (Seat, Arc<dyn Gate>) {
-        (Seat::of(&self.interface, self.receiver), self.source.gate())
+    pub(crate) fn filter_target(&self) -> (FilterTarget, Arc<dyn Gate>) {
+        (FilterTarget::of(&self.interface, self.receiver), self.source.gate())
     }
 
     /// Whether the interface is gone, so that nothing more arrives.
@@ -164,29 +164,34 @@ impl Port {
     }
 
     /// Returns the account of its packets. `links` are the interfaces of its namespace.
-    pub(crate) fn account(&mut self, links: &[Link]) -> InterfaceAccount {
+    pub(crate) fn stats(&mut self, links: &[Link]) -> InterfaceStats {
         if let Some(watched) = &mut self.watched
             && let Some(link) = links.iter().find(|link| link.index == watched.index)
         {
             watched.now = Counted::of(link);
         }
-        let mut queues: Vec<QueueAccount> =
-            (0..).zip(&self.lanes).map(|(place, lane)| self.queue_account(place, lane)).collect();
+        let mut queues: Vec<QueueStats> =
+            (0..).zip(&self.lanes).map(|(place, lane)| self.queue_stats(place, lane)).collect();
         // Counted with the first queue: packets without a queue, and packets that the source filtered.
         let (strays, filtered) = (self.source.strays(), self.source.filtered());
         if let Some(first) = queues.first_mut() {
-            first.tally.seen += strays.nobodys() + filtered.unwrap_or(0);
-            first.tally.errors += strays.nobodys();
-            first.tally.filtered = filtered.zip(first.tally.filtered).map(|(source, queue)| source + queue);
+            first.counters.seen += strays.nobodys() + filtered.unwrap_or(0);
+            first.counters.errors += strays.nobodys();
+            first.counters.filtered =
+                filtered.zip(first.counters.filtered).map(|(source, queue)| source + queue);
         }
-        InterfaceAccount {
+        InterfaceStats {
             id: self.interface.id,
             name: self.interface.name.clone(),
             source: self.interface.source,
             mode: self.interface.mode,
             queues,
-            strays: Strays { no_queue: strays.no_queue, foreign: strays.foreign, apart: strays.apart },
-            untold_tags: strays.untold,
+            strays: Strays {
+                no_queue: strays.no_queue,
+                other_interface: strays.other_interface,
+                late_cpu: strays.late_cpu,
+            },
+            tag_unknown: strays.tag_unknown,
             sent_unseen: self.watched.as_ref().filter(|_| self.misses_sent).map_or(0, Watched::sent),
             memory: self.source.memory(),
             nic: self.watched.as_ref().map(Watched::growth),
@@ -194,14 +199,14 @@ impl Port {
     }
 
     /// Returns the account of the source's queue at `place`, which has this lane.
-    fn queue_account(&self, place: u32, lane: &Lane) -> QueueAccount {
+    fn queue_stats(&self, place: u32, lane: &Lane) -> QueueStats {
         let counters = self.source.counters(place);
         let fill = self.source.fill(place);
-        QueueAccount {
+        QueueStats {
             queue: lane.queue,
             target: self.interface.targets.map(|targets| lane.queue % targets),
             orphans: counters.orphans,
-            tally: Tally {
+            counters: PacketCounters {
                 seen: counters.seen,
                 captured: counters.captured,
                 lost: counters.lost,
@@ -211,7 +216,7 @@ impl Port {
                 bytes: counters.bytes,
                 delivered: lane.delivered.load(Ordering::Relaxed),
                 discarded: lane.discarded.load(Ordering::Relaxed),
-                ..Tally::default()
+                ..PacketCounters::default()
             },
             most_ready: lane.most_ready.load(Ordering::Relaxed),
             mean_ready: lane.waited.load(Ordering::Relaxed) as f64

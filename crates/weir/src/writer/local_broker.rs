@@ -16,14 +16,14 @@ use rustix::io::Errno;
 use weir_sys::inherited::inherited;
 use weir_sys::lock;
 
-use super::keeper::{Handed, Keeper, Opening};
+use super::broker::{FileBroker, OpenedFile, Opening};
 use super::refusal::Refusal;
 use super::template::{Found, Template};
 use super::way::{self, Goal, MOST_LINKS, openat, parent};
 
-/// A [`Keeper`] that opens and removes files in this process.
+/// A [`FileBroker`] that opens and removes files in this process.
 #[derive(Debug, Clone, Default)]
-pub struct Here {
+pub struct LocalBroker {
     /// Whether new files are also readable by their group.
     pub group_readable: bool,
 }
@@ -34,8 +34,8 @@ pub(super) fn mode(group_readable: bool) -> Mode {
     if group_readable { own | Mode::RGRP } else { own }
 }
 
-impl Keeper for Here {
-    fn open(&self, path: &Path, opening: Opening) -> Result<Handed, Refusal> {
+impl FileBroker for LocalBroker {
+    fn open(&self, path: &Path, opening: Opening) -> Result<OpenedFile, Refusal> {
         open_in(CWD, path, opening, mode(self.group_readable), &mut { MOST_LINKS })
     }
 
@@ -85,12 +85,12 @@ fn open_in(
     opening: Opening,
     mode: Mode,
     links: &mut u32,
-) -> Result<Handed, Refusal> {
+) -> Result<OpenedFile, Refusal> {
     let Some(name) = path.file_name() else { return Err(Errno::ISDIR.into()) };
     let directory = way::walk(base, parent(path), links)?;
     let flags = OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     match openat(&directory, name, flags | OFlags::CREATE | OFlags::EXCL, mode) {
-        Ok(file) => return Ok(Handed { file: file.into(), created: true, inherited: false }),
+        Ok(file) => return Ok(OpenedFile { file: file.into(), created: true, inherited: false }),
         Err(Errno::EXIST) if opening != Opening::New => {}
         Err(error) => return Err(error.into()),
     }
@@ -103,7 +103,7 @@ fn open_in(
             if opening == Opening::Any {
                 restrict(&file, &there, mode);
             }
-            Ok(Handed { file: file.into(), created: false, inherited: false })
+            Ok(OpenedFile { file: file.into(), created: false, inherited: false })
         }
         Err(Errno::LOOP) => follow(directory.as_fd(), name, opening, mode, links),
         Err(Errno::NXIO) if is_fifo(directory.as_fd(), name) => Err(Refusal::Unread),
@@ -155,15 +155,15 @@ fn follow(
     opening: Opening,
     mode: Mode,
     links: &mut u32,
-) -> Result<Handed, Refusal> {
+) -> Result<OpenedFile, Refusal> {
     match way::goal(directory, name, links)? {
         Goal::Path(goal) => open_in(directory, &goal, opening, mode, links),
         Goal::Open => {
             if let Some(file) = already_open(directory, name) {
-                return Ok(Handed { file: file.into(), created: false, inherited: true });
+                return Ok(OpenedFile { file: file.into(), created: false, inherited: true });
             }
             let file = open_there(directory, name, OFlags::WRONLY | OFlags::CLOEXEC)?;
-            Ok(Handed { file: file.into(), created: false, inherited: false })
+            Ok(OpenedFile { file: file.into(), created: false, inherited: false })
         }
     }
 }

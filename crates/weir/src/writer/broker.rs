@@ -12,13 +12,13 @@ use super::refusal::Refusal;
 use super::template::{Found, Template};
 
 /// Opens and removes the files of a [`Writer`](super::Writer), and runs the program for finished files.
-pub trait Keeper: fmt::Debug + Send + Sync {
+pub trait FileBroker: fmt::Debug + Send + Sync {
     /// Opens `path` for writing, without truncating it.
     ///
     /// # Errors
     ///
     /// The error from the kernel, or what another user has put there.
-    fn open(&self, path: &Path, opening: Opening) -> Result<Handed, Refusal>;
+    fn open(&self, path: &Path, opening: Opening) -> Result<OpenedFile, Refusal>;
 
     /// Removes a file.
     ///
@@ -66,7 +66,7 @@ pub enum Opening {
 
 /// An opened file.
 #[derive(Debug)]
-pub struct Handed {
+pub struct OpenedFile {
     /// The file, open for writing.
     pub file: File,
     /// Whether the file was created.

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, UNIX_EPOCH};
 
-use weir::writer::{Found, Handed, Keeper as _, Refusal};
+use weir::writer::{FileBroker as _, Found, OpenedFile, Refusal};
 use weir_sys::fork::end_with;
 use weir_sys::privilege;
 
@@ -63,7 +63,7 @@ fn answer(task: &Task, ask: Ask, socket: &OwnedFd) -> io::Result<()> {
     }
     match ask {
         Ask::Open { opening, .. } => match task.here.open(&path, opening) {
-            Ok(Handed { file, created, inherited }) => {
+            Ok(OpenedFile { file, created, inherited }) => {
                 say(Answer::Opened { created, inherited }, Some(file.into()))
             }
             Err(Refusal::Io(error)) => say(errno(&error), None),
@@ -127,7 +127,7 @@ pub(super) fn run_programs(task: &Task, needs: &Needs, socket: &OwnedFd) {
 #[cfg(test)]
 mod tests {
     use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
-    use weir::writer::{Here, Opening, Rotation, Template, WriterOptions};
+    use weir::writer::{LocalBroker, Opening, Rotation, Template, WriterOptions};
 
     use super::*;
 
@@ -148,7 +148,7 @@ mod tests {
         let options = WriterOptions { rotation, strftime: true, ..WriterOptions::default() };
         let task = Task {
             template: Template::new(&directory.path().join("t-%s.pcapng"), &options),
-            here: Here::default(),
+            here: LocalBroker::default(),
             command: None,
             sockets: Vec::new(),
             user: None,

@@ -24,7 +24,7 @@ fn root_a_burst_fits_into_the_pool_while_the_handler_is_stopped() {
             drain(&mut capture, |chunk| chunk.packets().for_each(|packet| check.frame(packet.data)));
             let report = check.finish();
             assert!(report.is_perfect(), "{source:?}: {report:?}");
-            let account = capture.account().unwrap();
+            let account = capture.stats().unwrap();
             assert_closed(&account);
             assert_eq!((account.total().captured, account.total().lost), (BURST, 0), "{source:?}");
         });
@@ -60,7 +60,7 @@ fn what_found_no_room_is_counted_and_told_where_it_happened(source: SourceChoice
         };
         take_of(&mut capture, send_one, &mut look);
         drain(&mut capture, |chunk| look(&chunk));
-        let account = capture.account().unwrap();
+        let account = capture.stats().unwrap();
         assert_closed(&account);
         let total = account.total();
         assert_eq!((total.seen, total.captured), (accepted + one, packets), "{source:?} {mode:?}: {total:?}");
@@ -113,7 +113,7 @@ fn root_chunks_that_other_threads_hold_come_back() {
         assert_eq!(slow.join().unwrap(), taken);
         // The threads that panicked may still be on their way.
         wait_for(&mut capture, |account| account.interfaces[0].queues[0].pool.held == 0);
-        let account = capture.account().unwrap();
+        let account = capture.stats().unwrap();
         assert_closed(&account);
         assert_eq!(account.total().seen, COUNT, "{account:?}");
         assert_eq!(account.total().delivered, taken, "{account:?}");
@@ -197,10 +197,10 @@ fn root_every_queue_and_interface_has_its_own_account() {
             let report = check.finish();
             assert_eq!((report.total.lost, report.corrupt, report.total.duplicated), (0, 0, 0), "{report:?}");
         }
-        let account = capture.account().unwrap();
+        let account = capture.stats().unwrap();
         assert_closed(&account);
         for interface in &account.interfaces {
-            assert!(interface.queues.iter().all(|queue| queue.tally.captured == COUNT), "{interface:?}");
+            assert!(interface.queues.iter().all(|queue| queue.counters.captured == COUNT), "{interface:?}");
         }
     });
 }
@@ -222,9 +222,9 @@ fn root_what_a_handler_cuts_off_is_discarded() {
         assert!(chunk.is_empty() && chunk.bytes().is_empty());
         drop(chunk);
         drain(&mut capture, drop);
-        let total = capture.account().unwrap().total();
+        let total = capture.stats().unwrap().total();
         assert_eq!((total.captured, total.discarded, total.delivered), (1000, all as u64, 1000 - all as u64));
-        assert_closed(&capture.account().unwrap());
+        assert_closed(&capture.stats().unwrap());
     });
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde::Serialize;
 use weir_bpf::forward::Counters;
 
-use crate::account::NicCounters;
+use crate::stats::NicCounters;
 
 /// Counters that add up: each packet that reaches the program ends in exactly one of them.
 ///
@@ -14,7 +14,7 @@ use crate::account::NicCounters;
 ///
 /// All of them count packets, except `bytes`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct ForwardTally {
+pub struct ForwardCounters {
     /// Packets that reached the program.
     pub seen: u64,
     /// Rejected by the filter and left to this host's stack.
@@ -45,7 +45,7 @@ pub struct ForwardQueue {
     /// The number of the queue.
     pub queue: u32,
     /// Its counters.
-    pub tally: ForwardTally,
+    pub counters: ForwardCounters,
 }
 
 /// Counters of the sending device since forwarding began. They may include packets that its driver did not accept, and
@@ -61,7 +61,7 @@ pub struct SendCounters {
 
 /// The account of one direction.
 #[derive(Clone, Debug, Serialize)]
-pub struct WayAccount {
+pub struct DirectionStats {
     /// The receiving interface.
     pub from: String,
     /// The sending interface.
@@ -69,7 +69,7 @@ pub struct WayAccount {
     /// One entry per receive queue.
     pub queues: Vec<ForwardQueue>,
     /// Packets for which the driver did not report whether it had stripped a VLAN tag; they were forwarded without one.
-    pub untold_tags: u64,
+    pub tag_unknown: u64,
     /// Losses before the program; absent unless they were watched from the beginning.
     pub nic: Option<NicCounters>,
     /// Counters of the sending device; absent in the same case.
@@ -78,15 +78,15 @@ pub struct WayAccount {
 
 /// The account of forwarding.
 #[derive(Clone, Debug, Default, Serialize)]
-pub struct ForwardAccount {
+pub struct ForwardStats {
     /// Time from the beginning until forwarding was stopped; zero if unknown.
     #[serde(skip)]
     pub elapsed: Duration,
     /// One entry per direction.
-    pub ways: Vec<WayAccount>,
+    pub directions: Vec<DirectionStats>,
 }
 
-impl ForwardTally {
+impl ForwardCounters {
     /// Returns the number of packets that should have been forwarded but were not.
     pub fn lost(&self) -> u64 {
         self.no_room + self.too_long + self.unable + self.errors
@@ -100,7 +100,7 @@ impl ForwardTally {
     }
 }
 
-impl From<Counters> for ForwardTally {
+impl From<Counters> for ForwardCounters {
     fn from(counters: Counters) -> Self {
         let Counters { seen, filtered, bytes, errors, forwarded, no_room, too_long, unable, handed: _ } =
             counters;
@@ -108,7 +108,7 @@ impl From<Counters> for ForwardTally {
     }
 }
 
-impl std::ops::AddAssign for ForwardTally {
+impl std::ops::AddAssign for ForwardCounters {
     fn add_assign(&mut self, other: Self) {
         self.seen += other.seen;
         self.filtered += other.filtered;
@@ -124,20 +124,20 @@ impl std::ops::AddAssign for ForwardTally {
     }
 }
 
-impl WayAccount {
+impl DirectionStats {
     /// Returns the sum over all queues.
-    pub fn total(&self) -> ForwardTally {
-        let mut total = ForwardTally::default();
-        self.queues.iter().for_each(|queue| total += queue.tally);
+    pub fn total(&self) -> ForwardCounters {
+        let mut total = ForwardCounters::default();
+        self.queues.iter().for_each(|queue| total += queue.counters);
         total
     }
 }
 
-impl ForwardAccount {
+impl ForwardStats {
     /// Returns the sum over both directions.
-    pub fn total(&self) -> ForwardTally {
-        let mut total = ForwardTally::default();
-        self.ways.iter().for_each(|way| total += way.total());
+    pub fn total(&self) -> ForwardCounters {
+        let mut total = ForwardCounters::default();
+        self.directions.iter().for_each(|direction| total += direction.total());
         total
     }
 }

@@ -20,7 +20,7 @@ use std::fmt::Display;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-use weir::writer::{Here, Keeper, Template, WriterOptions};
+use weir::writer::{FileBroker, LocalBroker, Template, WriterOptions};
 use weir_sys::fork::{Forked, fork};
 use weir_sys::user::User;
 
@@ -32,7 +32,7 @@ use crate::confine::Needs;
 #[derive(Debug)]
 struct Task {
     template: Template,
-    here: Here,
+    here: LocalBroker,
     command: Option<OsString>,
     /// Sockets to remove at the end of the capture.
     sockets: Vec<PathBuf>,
@@ -99,7 +99,7 @@ impl Helpers {
         let (sockets, apart) = if user.is_some() { (Vec::new(), sockets) } else { (sockets, Vec::new()) };
         let task = Task {
             template: Template::new(path, options),
-            here: Here { group_readable: options.group_readable },
+            here: LocalBroker { group_readable: options.group_readable },
             command: options.command.clone(),
             sockets,
             user: user.cloned(),
@@ -126,9 +126,9 @@ impl Helpers {
         Ok(Some(Arc::new(Self { files: Mutex::new(files), runner: runner.map(Mutex::new), sockets })))
     }
 
-    /// Returns the keeper for a writer.
-    pub fn keeper(self: &Arc<Self>) -> Arc<dyn Keeper> {
-        Arc::clone(self) as Arc<dyn Keeper>
+    /// Returns the broker for a writer.
+    pub fn broker(self: &Arc<Self>) -> Arc<dyn FileBroker> {
+        Arc::clone(self) as Arc<dyn FileBroker>
     }
 }
 

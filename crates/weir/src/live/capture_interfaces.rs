@@ -7,46 +7,50 @@ use std::time::{Duration, Instant};
 use weir_sys::link::LinkChange;
 
 use crate::Error;
-use crate::account::Account;
+use crate::live::capture_interface::CaptureInterface;
 use crate::live::event::{Event, Heard, Log};
 use crate::live::handlers::Team;
 use crate::live::merge::OrderCounts;
-use crate::live::port::Port;
+use crate::live::namespace_context::{NamespaceContext, Sockets};
 use crate::live::side_by_side::drop_side_by_side;
-use crate::live::site::{Site, Sockets};
+use crate::stats::CaptureStats;
 
 /// State that a capture shares with its observers. The capturing thread locks it once a second and for events, but never
 /// for a packet.
 #[derive(Debug)]
 pub(crate) struct Shared {
-    ports: Mutex<Ports>,
+    ports: Mutex<CaptureInterfaces>,
     team: OnceLock<Arc<Team>>,
     order: Option<Arc<OrderCounts>>,
 }
 
 /// The interfaces, until the capture is dropped.
 #[derive(Debug)]
-pub(crate) struct Ports {
-    pub(crate) list: Vec<Port>,
-    sites: Vec<Site>,
+pub(crate) struct CaptureInterfaces {
+    pub(crate) list: Vec<CaptureInterface>,
+    contexts: Vec<NamespaceContext>,
     log: Log,
     began: Instant,
     ended: Option<Instant>,
     /// The last account of a dropped capture.
-    last: Option<Account>,
+    last: Option<CaptureStats>,
 }
 
 impl Shared {
-    /// Shares `ports`; `Port::site` is an index into `sites`.
-    pub(crate) fn new(ports: Vec<Port>, sites: Vec<Site>, order: Option<Arc<OrderCounts>>) -> Self {
+    /// Shares `ports`; `CaptureInterface::context` is an index into `contexts`.
+    pub(crate) fn new(
+        ports: Vec<CaptureInterface>,
+        contexts: Vec<NamespaceContext>,
+        order: Option<Arc<OrderCounts>>,
+    ) -> Self {
         let mut log = Log::default();
-        ports.iter().filter_map(Port::first_event).for_each(|event| log.push(event));
+        ports.iter().filter_map(CaptureInterface::first_event).for_each(|event| log.push(event));
         let (began, ended, last) = (Instant::now(), None, None);
-        let ports = Mutex::new(Ports { list: ports, sites, log, began, ended, last });
+        let ports = Mutex::new(CaptureInterfaces { list: ports, contexts, log, began, ended, last });
         Self { ports, team: OnceLock::new(), order }
     }
 
-    pub(crate) fn lock(&self) -> MutexGuard<'_, Ports> {
+    pub(crate) fn lock(&self) -> MutexGuard<'_, CaptureInterfaces> {
         // A panic in another thread leaves nothing half done here.
         self.ports.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -57,17 +61,17 @@ impl Shared {
     }
 
     /// Returns the counters.
-    pub(crate) fn account(&self) -> Result<Account, Error> {
+    pub(crate) fn stats(&self) -> Result<CaptureStats, Error> {
         let mut ports = self.lock();
         if let Some(last) = &ports.last {
             return Ok(last.clone());
         }
-        let (elapsed, interfaces) = (ports.elapsed(), ports.accounts()?);
-        Ok(Account {
+        let (elapsed, interfaces) = (ports.elapsed(), ports.stats()?);
+        Ok(CaptureStats {
             elapsed,
             interfaces,
-            handlers: self.team.get().map(|team| team.account()).unwrap_or_default(),
-            time_order: self.order.as_ref().map(|order| order.account()),
+            handlers: self.team.get().map(|team| team.stats()).unwrap_or_default(),
+            time_order: self.order.as_ref().map(|order| order.stats()),
         })
     }
 
@@ -80,18 +84,18 @@ impl Shared {
     pub(crate) fn close(&self) {
         // If detaching fails, closing the descriptors below detaches as well.
         let _ = self.lock().stop();
-        let last = self.account().unwrap_or_default();
+        let last = self.stats().unwrap_or_default();
         let mut ports = self.lock();
         ports.last = Some(last);
         ports.release();
     }
 }
 
-impl Ports {
+impl CaptureInterfaces {
     /// Releases everything, several interfaces at a time: each socket that is closed waits for a grace period.
     pub(crate) fn release(&mut self) {
         drop_side_by_side(std::mem::take(&mut self.list));
-        self.sites.clear();
+        self.contexts.clear();
     }
 
     /// Detaches all sources: nothing more arrives.
@@ -115,12 +119,12 @@ impl Ports {
     pub(crate) fn check(&mut self) -> Result<Vec<Sockets>, Error> {
         self.listen()?;
         let mut closed = Vec::new();
-        for place in 0..self.sites.len() {
-            if self.sites[place].is_over() {
-                for port in self.list.iter_mut().filter(|port| port.site == place && !port.is_gone()) {
+        for place in 0..self.contexts.len() {
+            if self.contexts[place].is_over() {
+                for port in self.list.iter_mut().filter(|port| port.context == place && !port.is_gone()) {
                     self.log.push(port.end()?);
                 }
-                closed.extend(self.sites[place].close());
+                closed.extend(self.contexts[place].close());
             }
         }
         for port in self.list.iter_mut().filter(|port| !port.is_gone()) {
@@ -132,10 +136,10 @@ impl Ports {
     /// Processes the kernel's messages about interfaces. Returns whether they include events.
     pub(crate) fn listen(&mut self) -> Result<bool, Error> {
         let before = self.log.len();
-        for (place, site) in self.sites.iter_mut().enumerate() {
-            for change in site.changes()? {
-                let links = if change == LinkChange::Missed { Some(site.links()?) } else { None };
-                for port in self.list.iter_mut().filter(|port| port.site == place) {
+        for (place, context) in self.contexts.iter_mut().enumerate() {
+            for change in context.changes()? {
+                let links = if change == LinkChange::Missed { Some(context.links()?) } else { None };
+                for port in self.list.iter_mut().filter(|port| port.context == place) {
                     let events = match &links {
                         Some(links) => port.look(links)?,
                         None => port.hear(&change)?,
@@ -149,20 +153,20 @@ impl Ports {
 
     /// Returns the descriptors that are readable when there are messages.
     pub(crate) fn fds(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
-        self.sites.iter().filter_map(Site::fd)
+        self.contexts.iter().filter_map(NamespaceContext::fd)
     }
 
     /// Whether every interface is gone.
     pub(crate) fn are_gone(&self) -> bool {
-        self.list.iter().all(Port::is_gone)
+        self.list.iter().all(CaptureInterface::is_gone)
     }
 
     fn elapsed(&self) -> Duration {
         self.ended.unwrap_or_else(Instant::now) - self.began
     }
 
-    fn accounts(&mut self) -> Result<Vec<crate::InterfaceAccount>, Error> {
-        let links = self.sites.iter().map(Site::links).collect::<Result<Vec<_>, Error>>()?;
-        Ok(self.list.iter_mut().map(|port| port.account(&links[port.site])).collect())
+    fn stats(&mut self) -> Result<Vec<crate::InterfaceStats>, Error> {
+        let links = self.contexts.iter().map(NamespaceContext::links).collect::<Result<Vec<_>, Error>>()?;
+        Ok(self.list.iter_mut().map(|port| port.stats(&links[port.context])).collect())
     }
 }

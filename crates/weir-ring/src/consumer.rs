@@ -1,12 +1,12 @@
-//! The reader of a queue, and the parts of chunks that it returns.
+//! The consumer of a queue, and the parts of chunks that it returns.
 
 use crate::layout::{Commit, RECORD_MIN};
 use crate::pool::{Fill, Pool, Ring};
 use crate::sync::{Arc, Ordering, fence};
 
-/// The only reader of a queue. It takes what the writer has committed, in order.
+/// The only consumer of a queue. It takes what the producer has committed, in order.
 #[derive(Debug)]
-pub struct Reader {
+pub struct Consumer {
     pool: Arc<Pool>,
     queue: u32,
     /// Chunks read to the end; also the position of the current chunk among all opened chunks.
@@ -15,7 +15,7 @@ pub struct Reader {
     warm: u64,
     /// What has been taken of the current chunk.
     taken: Commit,
-    /// Bytes of records taken since the start: the reader's counterpart of the writer's `written`.
+    /// Bytes of records taken since the start: the consumer's counterpart of the producer's `written`.
     taken_bytes: u64,
 }
 
@@ -42,7 +42,7 @@ pub struct Corrupt {
 
 const NOTHING: Commit = Commit { bytes: 0, records: 0, closed: false };
 
-impl Reader {
+impl Consumer {
     pub(crate) fn new(pool: Arc<Pool>, queue: u32) -> Self {
         Self { pool, queue, position: 0, warm: 0, taken: NOTHING, taken_bytes: 0 }
     }
@@ -60,14 +60,14 @@ impl Reader {
     ///
     /// # Errors
     ///
-    /// [`Corrupt`] if the writer's words contradict themselves or earlier words.
+    /// [`Corrupt`] if the producer's words contradict themselves or earlier words.
     pub fn take(&mut self) -> Result<Option<Part>, Corrupt> {
         // At most two iterations: a chunk that was closed after its last taken record has nothing left.
         while let Some((ring, chunk, commit)) = self.current() {
             self.check(chunk, commit)?;
             let (from, records) = (self.taken.bytes, commit.records - self.taken.records);
             if from == 0 && commit.bytes > 0 {
-                self.pool.hold(chunk); // the reader's own hold, until the chunk is closed
+                self.pool.hold(chunk); // the consumer's own hold, until the chunk is closed
             }
             self.taken_bytes += u64::from(commit.bytes - from);
             if commit.closed {
@@ -79,7 +79,7 @@ impl Reader {
                 self.taken = commit;
             }
             match (commit.bytes > from, commit.closed) {
-                // The last part takes over the reader's hold.
+                // The last part takes over the consumer's hold.
                 (true, true) => {}
                 (true, false) => self.pool.hold(chunk),
                 (false, true) => {
@@ -93,8 +93,8 @@ impl Reader {
         Ok(None)
     }
 
-    /// Asks the writer to ring once it has committed `bytes` more than were taken. A fence makes sure that the request
-    /// precedes all later loads; the caller then checks [`Reader::ready`] before it sleeps.
+    /// Asks the producer to ring once it has committed `bytes` more than were taken. A fence makes sure that the request
+    /// precedes all later loads; the caller then checks [`Consumer::ready`] before it sleeps.
     pub fn wake_after(&self, bytes: u32) {
         self.pool
             .wake_at(self.queue)
@@ -103,7 +103,7 @@ impl Reader {
         fence(Ordering::SeqCst);
     }
 
-    /// Asks the writer not to ring.
+    /// Asks the producer not to ring.
     pub fn wake_never(&self) {
         self.pool.wake_at(self.queue).store(u64::MAX, Ordering::Relaxed);
     }
@@ -123,7 +123,7 @@ impl Reader {
         Arc::clone(&self.pool)
     }
 
-    /// Returns the chunk to read next, its ring, and how far it is filled, if the writer has opened it. It is the next
+    /// Returns the chunk to read next, its ring, and how far it is filled, if the producer has opened it. It is the next
     /// chunk of either ring; the positions in the chunks tell which.
     fn current(&self) -> Option<(Ring, u32, Commit)> {
         [(Ring::Warm, self.warm), (Ring::Cold, self.position - self.warm)].into_iter().find_map(
@@ -160,7 +160,7 @@ impl Reader {
     }
 }
 
-/// A view of a queue for any thread. It disturbs neither the writer nor the reader.
+/// A view of a queue for any thread. It disturbs neither the producer nor the consumer.
 #[derive(Clone, Debug)]
 pub struct Gauge {
     pool: Arc<Pool>,
@@ -173,13 +173,13 @@ impl Gauge {
         self.pool.fill(self.queue)
     }
 
-    /// Returns the writer's counters.
+    /// Returns the producer's counters.
     #[cfg(not(loom))]
     pub fn counters(&self) -> crate::Counters {
         self.pool.counters(self.queue)
     }
 
-    /// Returns the number of records written so far, if the writer was not working on a packet just now. One that it begins
+    /// Returns the number of records written so far, if the producer was not working on a packet just now. One that it begins
     /// from now on gets a later timestamp, unless `seen` was still in a processor's store buffer, where it
     /// stays for a moment.
     #[cfg(not(loom))]
@@ -187,7 +187,7 @@ impl Gauge {
         self.pool.at_rest(self.queue)
     }
 
-    /// Sets the offset from the writer's clock to the Unix epoch, in nanoseconds.
+    /// Sets the offset from the producer's clock to the Unix epoch, in nanoseconds.
     #[cfg(not(loom))]
     pub fn set_clock_offset(&self, nanoseconds: i64) {
         self.pool.set_clock_offset(self.queue, nanoseconds);
@@ -205,7 +205,7 @@ pub struct Part {
 }
 
 impl Part {
-    /// Returns the number of records, as counted by the writer.
+    /// Returns the number of records, as counted by the producer.
     pub fn records(&self) -> u32 {
         self.records
     }
@@ -282,64 +282,64 @@ mod tests {
 
     use super::*;
     use crate::layout::Shape;
-    use crate::writer::Writer;
+    use crate::producer::Producer;
 
-    fn one_queue() -> (Writer, Reader) {
+    fn one_queue() -> (Producer, Consumer) {
         let shape = Shape::new(1, 2, 4096, 60).expect("a pool can have these measures");
-        let (mut writers, mut readers) = Pool::private(shape).expect("there is memory");
-        (writers.remove(0), readers.remove(0))
+        let (mut producers, mut consumers) = Pool::private(shape).expect("there is memory");
+        (producers.remove(0), consumers.remove(0))
     }
 
     /// Writes records of the smallest size, numbered from 0.
-    fn write(writer: &mut Writer, records: u8) {
+    fn write(producer: &mut Producer, records: u8) {
         for number in 0..records {
-            let room = writer.room().expect("a chunk is empty");
+            let room = producer.room().expect("a chunk is empty");
             room[..RECORD_MIN as usize].fill(number);
-            writer.commit(RECORD_MIN);
+            producer.commit(RECORD_MIN);
         }
     }
 
-    fn take(reader: &mut Reader) -> Part {
-        reader.take().expect("our own writer").expect("there are records")
+    fn take(consumer: &mut Consumer) -> Part {
+        consumer.take().expect("our own producer").expect("there are records")
     }
 
     #[test]
     fn what_was_taken_is_no_longer_ready() {
-        let (mut writer, mut reader) = one_queue();
-        assert_eq!(reader.ready(), (0, false));
-        write(&mut writer, 3);
-        assert_eq!(reader.ready(), (96, false));
-        take(&mut reader);
-        assert_eq!(reader.ready(), (0, false));
-        write(&mut writer, 125);
-        assert_eq!(reader.ready(), (4000, true), "the first chunk is full");
-        write(&mut writer, 1);
-        assert_eq!(reader.ready(), (4000, true), "the first comes first");
-        take(&mut reader);
-        assert_eq!(reader.ready(), (32, false));
+        let (mut producer, mut consumer) = one_queue();
+        assert_eq!(consumer.ready(), (0, false));
+        write(&mut producer, 3);
+        assert_eq!(consumer.ready(), (96, false));
+        take(&mut consumer);
+        assert_eq!(consumer.ready(), (0, false));
+        write(&mut producer, 125);
+        assert_eq!(consumer.ready(), (4000, true), "the first chunk is full");
+        write(&mut producer, 1);
+        assert_eq!(consumer.ready(), (4000, true), "the first comes first");
+        take(&mut consumer);
+        assert_eq!(consumer.ready(), (32, false));
     }
 
     #[test]
-    fn the_writer_is_to_ring_after_more_than_was_taken() {
-        let (mut writer, mut reader) = one_queue();
-        let pool = reader.pool();
+    fn the_producer_is_to_ring_after_more_than_was_taken() {
+        let (mut producer, mut consumer) = one_queue();
+        let pool = consumer.pool();
         let wake_at = || pool.wake_at(0).load(Ordering::Relaxed);
         assert_eq!(wake_at(), u64::MAX, "not before it is asked");
         for (records, taken) in [(3, 96), (2, 160), (123, 4096), (1, 4128)] {
-            write(&mut writer, records);
-            take(&mut reader);
-            reader.wake_after(1000);
+            write(&mut producer, records);
+            take(&mut consumer);
+            consumer.wake_after(1000);
             assert_eq!(wake_at(), taken + 1000);
         }
-        reader.wake_never();
+        consumer.wake_never();
         assert_eq!(wake_at(), u64::MAX);
     }
 
     #[test]
     fn a_part_gets_shorter_at_either_end() {
-        let (mut writer, mut reader) = one_queue();
-        write(&mut writer, 5);
-        let mut part = take(&mut reader);
+        let (mut producer, mut consumer) = one_queue();
+        write(&mut producer, 5);
+        let mut part = take(&mut consumer);
         let numbers = |part: &Part| part.as_ref().iter().step_by(32).copied().collect::<Vec<_>>();
         let first = part.take_first(32, 1);
         assert_eq!((first.records(), numbers(&first)), (1, vec![0]));

@@ -1,13 +1,14 @@
-//! A writer in this process: the Rust counterpart of the kernel program in `crates/weir-bpf/bpf/pool/writer.h`. Sources that
+//! A producer in this process: the Rust counterpart of the kernel program in `crates/weir-bpf/bpf/pool/writer.h`.
+//! Sources that
 //! get their packets in user space use it, and tests use it in place of the kernel.
 
 use crate::layout::Commit;
 use crate::pool::{Pool, Ring};
 use crate::sync::{Arc, Ordering};
 
-/// The only writer of a queue.
+/// The only producer of a queue.
 #[derive(Debug)]
-pub struct Writer {
+pub struct Producer {
     pool: Arc<Pool>,
     queue: u32,
     /// Chunks opened, in total and from the warm ring.
@@ -23,14 +24,14 @@ struct Open {
     records: u32,
 }
 
-impl Writer {
+impl Producer {
     pub(crate) fn new(pool: Arc<Pool>, queue: u32) -> Self {
         Self { pool, queue, opened: 0, warm: 0, open: None }
     }
 
     /// Returns the rest of the open chunk, which has room for at least one record of the largest size. Opens the next
     /// chunk if none is open; returns `None` if there is no empty one. Nobody sees what is written here before
-    /// [`Writer::commit`].
+    /// [`Producer::commit`].
     #[cfg(not(loom))]
     pub fn room(&mut self) -> Option<&mut [u8]> {
         self.open()?;
@@ -41,7 +42,7 @@ impl Writer {
         Some(unsafe { self.pool.data.write(at, (shape.stride() - open.offset) as usize) })
     }
 
-    /// Publishes the first `bytes` of what [`Writer::room`] returned, which are one whole record.
+    /// Publishes the first `bytes` of what [`Producer::room`] returned, which are one whole record.
     ///
     /// # Panics
     ///

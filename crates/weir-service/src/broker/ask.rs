@@ -10,7 +10,7 @@ use std::sync::{MutexGuard, PoisonError};
 use std::time::UNIX_EPOCH;
 
 use rustix::pipe::{PipeFlags, pipe_with};
-use weir::writer::{Found, Handed, Keeper, Opening, Refusal, Template};
+use weir::writer::{FileBroker, Found, OpenedFile, Opening, Refusal, Template};
 use weir_sys::fork::Forked;
 
 use super::Helpers;
@@ -58,11 +58,11 @@ fn error(answer: Answer) -> io::Error {
     }
 }
 
-impl Keeper for Helpers {
-    fn open(&self, path: &Path, opening: Opening) -> Result<Handed, Refusal> {
+impl FileBroker for Helpers {
+    fn open(&self, path: &Path, opening: Opening) -> Result<OpenedFile, Refusal> {
         match self.ask(&Ask::Open { path: bytes(path), opening })? {
             (Answer::Opened { created, inherited }, Some(file)) => {
-                Ok(Handed { file: file.into(), created, inherited })
+                Ok(OpenedFile { file: file.into(), created, inherited })
             }
             (answer, _) => Err(refused(answer)),
         }
