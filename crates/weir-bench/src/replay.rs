@@ -18,8 +18,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
-use weir::traffic::{Description, Order, Sizes, Tables};
 use weir_lab::{Hook, Network, Verdict, Veth};
+use weir_traffic::{Description, Order, Sizes, Tables};
 
 use crate::experiment::{
     About, Better, Experiment, Judged, Measure, Outcome, Role, Series, Settings, Taken, Turn,

@@ -20,11 +20,11 @@ use std::time::{Duration, Instant};
 use rustix::thread::{CpuSet, sched_setaffinity};
 use tempfile::TempDir;
 use weir::send::{Backend, Due, Pace, Sender};
-use weir::traffic::{Description, Order, Sizes, Tables};
 use weir_bpf::Parked;
 use weir_lab::programs::hooks::TransmitAll;
 use weir_lab::{Hook, Network, Traffic, Verdict, Veth};
 use weir_sys::testrun;
+use weir_traffic::{Description, Order, Sizes, Tables};
 
 use crate::experiment::{
     self, About, Axis, Better, Experiment, Judged, Measure, Outcome, Role, Series, Settings, Taken,

@@ -1,7 +1,7 @@
 //! The library's errors and warnings in terms of the command line: the options that its settings have, and advice that
 //! names options and other commands of weir.
 
-use weir::internal::command;
+use weir::parts::command;
 use weir::reader::{ReadError, ReadReason};
 use weir::writer::WriteError;
 use weir::{Direction, Error, Fit, InterfaceWarning, Mode, Setting, SourceChoice};
@@ -173,7 +173,7 @@ pub(crate) fn unread(error: &ReadError) -> Option<&'static str> {
 
 /// Returns how to run the command with these capabilities.
 fn grant(needs: &str) -> String {
-    if weir::internal::is_root(needs) {
+    if weir::parts::is_root(needs) {
         return format!("run as root (sudo {} ...)", program::path());
     }
     format!("run as root, or grant the capabilities: setcap {needs}+ep {}", program::path())

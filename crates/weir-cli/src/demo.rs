@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use rustix::net::sockopt;
 use rustix::process::{Pid, Signal, kill_process};
-use weir::internal::command;
+use weir::parts::command;
 use weir::send::{Due, LiveReport, Sender};
 use weir_sys::CallError;
 use weir_sys::netns::NetNs;

@@ -4,8 +4,8 @@ use std::ops::RangeInclusive;
 use std::path::Path;
 
 use weir::filter::FileFilter;
-use weir::internal::split_name;
 use weir::link::{self, Link};
+use weir::parts::split_name;
 use weir::statistics::StatisticsBuilder;
 use weir::{Builder, Capture, Change, Error, Event, Filter, Namespace, Statistics};
 

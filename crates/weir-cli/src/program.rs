@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{Access, access};
-use weir::internal::command;
+use weir::parts::command;
 
 /// Where a program is searched without `PATH`.
 const DEFAULT_PATH: &str = "/bin:/usr/bin";

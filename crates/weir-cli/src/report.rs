@@ -3,7 +3,7 @@
 use std::fmt::Write;
 use std::time::Duration;
 
-use weir::internal::command;
+use weir::parts::command;
 use weir::writer::Written;
 use weir::{CaptureStats, HandlerState, Interface, Strays, TimeOrder};
 use weir_service::session::Opened;

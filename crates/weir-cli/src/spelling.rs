@@ -2,7 +2,7 @@
 //! that are almost weir's.
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use weir::internal::distance;
+use weir::parts::distance;
 
 use crate::failure::Failure;
 

@@ -4,7 +4,7 @@ use std::env;
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 
-use weir::internal::command;
+use weir::parts::command;
 
 /// Returns the command in which the words from `words[from]` on follow `--`. The `words` were given in this order, with
 /// options anywhere between them.

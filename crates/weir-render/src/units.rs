@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-pub use weir::internal::{grouped, packets};
+pub use weir::parts::{grouped, packets};
 
 /// Formats three significant digits with a decimal prefix: `12.4 M`, `950 `. The unit follows directly.
 pub fn scaled(value: f64) -> String {

@@ -79,14 +79,12 @@ pub mod send;
 pub mod stats;
 pub mod writer;
 
-/// Replacing the filter of a running capture, or the members of its sets, from this process or another one.
+/// Replacing the filter of a running capture, or the members of its sets, from any thread.
 #[cfg(feature = "live")]
 pub mod filter_control {
-    pub use weir_bpf::filter::{Body, Changed, Hook, SetChange};
+    pub use weir_bpf::filter::{Changed, SetChange};
 
-    pub use crate::live::filter_control::{
-        CompiledFilter, CompiledForm, FilterControl, FilterSlot, FilterSlotKind, FilterTarget, PoolKind,
-    };
+    pub use crate::live::filter_control::{FilterControl, FilterTarget};
     pub use crate::live::sets::{MemberKind, PortableMembers, SetLabel};
 }
 
@@ -114,6 +112,8 @@ mod format;
 mod kind;
 #[cfg(feature = "live")]
 mod live;
+#[doc(hidden)]
+pub mod parts;
 mod units;
 
 pub use chunk::{Chunk, DEFAULT_SNAP_LEN, Direction, Packet, Packets};
@@ -124,13 +124,6 @@ pub use filter::Filter;
 #[cfg(feature = "forward")]
 pub use forward::Forward;
 pub use kind::{ModeKind, SourceKind};
-pub use stats::{
-    CaptureStats, HandlerState, HandlerStats, InterfaceStats, NicCounters, PacketCounters, PoolFill,
-    QueueStats, Strays, TimeOrder, Unsorted,
-};
-#[cfg(feature = "live")]
-pub use weir_traffic as traffic;
-
 #[cfg(feature = "live")]
 pub use live::{
     builder::Builder,
@@ -152,37 +145,16 @@ pub use live::{
     stop::StopHandle,
     warning::InterfaceWarning,
 };
+pub use stats::{
+    CaptureStats, HandlerState, HandlerStats, InterfaceStats, NicCounters, PacketCounters, PoolFill,
+    QueueStats, Strays, TimeOrder, Unsorted,
+};
+// The parts of errors that lower crates tell.
+#[cfg(feature = "live")]
+pub use weir_bpf::LoadError;
+#[cfg(feature = "live")]
+pub use weir_ring::{Corrupt, ShapeError};
 pub use weir_savefile::Notes;
-
-/// For the program `weir` and the tests of this workspace; other programs should not use it. It may change with any
-/// version, without notice.
-pub mod internal {
-    #[cfg(feature = "live")]
-    pub use crate::live::{
-        builder::tc_filters,
-        capture::next_or_rest,
-        choose::{Choice, choice, tag_unknown},
-        command,
-        error::is_root,
-        holders::holders,
-        interface::distance,
-        memory::pool_of,
-        probe,
-        queues::split_name,
-        source::af_packet::as_in_the_kernel,
-        statistics::twin::{buckets, key_of},
-        statistics::{by_tc_filters, check_statistics},
-    };
-    pub use crate::units::{grouped, packets};
-
-    /// Returns the uncompressed bytes of a file that is at its beginning; `None`: the file is not compressed, and still at
-    /// its beginning.
-    ///
-    /// # Errors
-    ///
-    /// The file cannot be read, or this build lacks the format.
-    #[cfg(feature = "live")]
-    pub fn unpacked(file: &std::fs::File) -> std::io::Result<Option<Box<dyn std::io::Read + Send>>> {
-        crate::reader::unpacked(file)
-    }
-}
+pub use weir_savefile::record::Malformed;
+#[cfg(feature = "live")]
+pub use weir_sys::CallError;

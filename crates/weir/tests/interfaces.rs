@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use weir::internal::tc_filters;
+use weir::parts::tc_filters;
 use weir::writer::{Writer, WriterOptions};
 use weir::{
     Capture, Change, Chunk, Error, Event, FileInterface, Filter, Namespace, SourceChoice, SourceKind,

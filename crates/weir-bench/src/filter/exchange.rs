@@ -9,7 +9,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use weir::filter_control::{FilterControl, FilterSlot};
+use weir::filter_control::FilterControl;
+use weir::parts::FilterSlot;
 use weir::{Capture, CaptureStats, Error, Filter, Packet, SourceChoice};
 use weir_lab::{Generator, Network, SendReport, SequenceCheck, Traffic, Veth};
 

@@ -64,7 +64,7 @@ impl PoolArgs {
     /// Sets pool and delivery; `usual` is the delivery if the user requested none.
     pub(crate) fn apply(&self, mut builder: Builder, usual: Delivery) -> Builder {
         if let Some(bytes) = self.buffer_size {
-            let (chunks, chunk_size) = weir::internal::pool_of(bytes, self.chunk_size);
+            let (chunks, chunk_size) = weir::parts::pool_of(bytes, self.chunk_size);
             builder = builder.chunks(chunks).chunk_size(chunk_size);
         } else {
             if let Some(chunks) = self.chunks {
@@ -118,7 +118,7 @@ mod tests {
     fn a_pool_size_becomes_chunks() {
         let divide = |args: &[&str]| {
             let pool = capture(args).expect("parses").live.pool;
-            weir::internal::pool_of(pool.buffer_size.expect("-B"), pool.chunk_size)
+            weir::parts::pool_of(pool.buffer_size.expect("-B"), pool.chunk_size)
         };
         let table: [(&[&str], (u32, u32)); 6] = [
             (&["-B", "64MiB"], (64, 1 << 20)),

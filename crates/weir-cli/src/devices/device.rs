@@ -5,8 +5,8 @@ use std::fs;
 
 use serde::Serialize;
 use weir::forward::Pinned;
-use weir::internal::{self, command, holders};
 use weir::link::Link;
+use weir::parts::{self, command, holders};
 use weir::{Namespace, SourceKind};
 use weir_sys::bpf::query;
 use weir_sys::ethtool::{Channels, Ethtool, Rings};
@@ -284,7 +284,7 @@ impl Survey {
 
 impl Auto {
     fn of(netns: Option<&Namespace>, name: &str) -> Self {
-        match internal::choice(netns, name) {
+        match parts::choice(netns, name) {
             Ok(choice) => Self { source: Some(choice.source), why: choice.why },
             Err(error) => {
                 let hint = advice::hint(&error).map(|hint| format!("; {hint}")).unwrap_or_default();

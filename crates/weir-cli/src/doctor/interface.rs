@@ -1,7 +1,7 @@
 //! Checks how an interface changes packets before or after anybody can see them.
 
 use weir::Namespace;
-use weir::internal::{self, command};
+use weir::parts::{self, command};
 
 use super::check::Check;
 use crate::devices::Device;
@@ -146,7 +146,7 @@ fn tags(device: &Device) -> Check {
     const NAME: &str = "VLAN tags";
     const OFFLOADS: [&str; 2] = ["rx-vlan-hw-parse", "rx-vlan-stag-hw-parse"];
     let namespace = device.netns.as_deref().map(Namespace::find).transpose();
-    let untold = namespace.and_then(|namespace| internal::tag_unknown(namespace.as_ref(), &device.name));
+    let untold = namespace.and_then(|namespace| parts::tag_unknown(namespace.as_ref(), &device.name));
     match untold {
         Ok(Some(mend)) => Check::weak(NAME, "stripped, and not reported to XDP")
             .why("xdp captures packets without them; tc and af_packet restore them")

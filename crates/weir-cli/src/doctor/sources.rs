@@ -4,7 +4,7 @@
 use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
-use weir::{Builder, Capture, ErrorKind, Filter, SourceChoice, internal};
+use weir::{Builder, Capture, ErrorKind, Filter, SourceChoice, parts};
 use weir_sys::netns::NetNs;
 use weir_sys::packet::{PacketRing, RingOptions, Sender, Traffic};
 use weir_sys::{CallError, link, veth};
@@ -112,7 +112,7 @@ impl Lab {
 
     fn try_clsact(&self) -> Check {
         // As on a kernel without tcx.
-        self.try_way("clsact", |builder| internal::tc_filters(builder.source(SourceChoice::Tc), true))
+        self.try_way("clsact", |builder| parts::tc_filters(builder.source(SourceChoice::Tc), true))
             .why("without tcx, the tc source needs sch_ingress and cls_bpf")
             .mend("modprobe -a sch_ingress cls_bpf")
             .unless_ok()
@@ -150,7 +150,7 @@ impl Lab {
 
     fn try_bound(&self) -> Check {
         const NAME: &str = "VLAN tags in xdp";
-        match self.netns.run(|| internal::probe::load_bound(self.receiver)) {
+        match self.netns.run(|| parts::probe::load_bound(self.receiver)) {
             Ok(()) => Check::ok(NAME, THERE),
             Err(error) => Check::weak(NAME, first_line(&error.to_string()))
                 .why("if a driver strips VLAN tags, xdp captures packets without them (Linux 6.8 reports them)")
@@ -186,7 +186,7 @@ fn try_loading(source: SourceChoice) -> Check {
             Err(error) => Check::missing(name, error.to_string()),
         };
     }
-    match internal::probe::load(source) {
+    match parts::probe::load(source) {
         Ok(()) => Check::ok(name, format!("its program loads; {UNATTACHED}")),
         Err(error) if error.kind() == ErrorKind::PermissionDenied => {
             Check::missing(name, "not permitted to load its program").mend(setcap())

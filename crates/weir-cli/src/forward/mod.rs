@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use clap::{Args, ValueEnum};
 use weir::Forward;
 use weir::forward::{ForwardBuilder, ForwardStats, OnExit, Pinned};
-use weir::internal::command;
+use weir::parts::command;
 use weir_render::json;
 use weir_service::Stop;
 use weir_service::confine::Confinement;

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use weir::Forward;
-use weir::internal::command;
+use weir::parts::command;
 
 use super::summary::{Counters, Summary, WaySummary};
 use crate::advice;

@@ -218,7 +218,7 @@ impl All {
             };
             match to.check(&frame) {
                 Err(SendReason::TooLong { bytes, most, mtu }) => {
-                    let (inside, short) = weir::internal::command::place(&to.name);
+                    let (inside, short) = weir::parts::command::place(&to.name);
                     let hint = format!("try {inside}ip link set {short} mtu {mtu}");
                     let why = format!("it has {bytes} bytes; the interface takes up to {most}");
                     return Err(refused(why).hint(hint));

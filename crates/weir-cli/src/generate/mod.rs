@@ -224,7 +224,7 @@ fn fits(tables: &Tables, destination: &Destination) -> Result<(), Failure> {
     tables.write(longest as u64, 0, 0, &mut frame);
     let Err(SendReason::TooLong { bytes, most, mtu }) = destination.check(&frame) else { return Ok(()) };
     let why = format!("frames have up to {bytes} bytes; the interface takes up to {most}");
-    let (inside, short) = weir::internal::command::place(&destination.name);
+    let (inside, short) = weir::parts::command::place(&destination.name);
     let hint = format!("try {inside}ip link set {short} mtu {mtu}, or --size up to {most}");
     Err(Failure::new(format_args!("cannot send on `{name}`: {why}")).hint(hint))
 }

@@ -127,7 +127,7 @@ impl Survey {
         }
         if let Some(SendReason::TooLong { bytes, most, mtu }) = self.longest {
             let why = format!("they are longer than {most} bytes (up to {bytes})");
-            let (inside, name) = weir::internal::command::place(&self.destination.name);
+            let (inside, name) = weir::parts::command::place(&self.destination.name);
             // A filter sees packets as they are in the file.
             let least = if self.reframes { self.shortest.saturating_sub(1) } else { most };
             let hint = format!(

@@ -216,7 +216,7 @@ impl Counting {
         let named = |builder: weir::statistics::StatisticsBuilder, (name, filter): &(String, Filter)| {
             builder.filter(name, filter.clone())
         };
-        weir::internal::check_statistics(&self.filters.iter().fold(builder, named))?;
+        weir::parts::check_statistics(&self.filters.iter().fold(builder, named))?;
         let (names, filters): (Vec<_>, Vec<_>) = self.filters.into_iter().unzip();
         let filters: Result<Vec<_>, _> = filters.into_iter().map(FileFilter::new).collect();
         let what = What {

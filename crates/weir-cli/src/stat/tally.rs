@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use weir::filter::Matcher;
-use weir::internal::{buckets, key_of};
+use weir::parts::{buckets, key_of};
 use weir::statistics::{Bucket, Counts, FilterCounts, Key, KeyCounts, KeyField, Reading};
 use weir::{Direction, FileInterface, Packet};
 use weir_filter::interpret::{Metadata, Packet as Asked};

@@ -4,7 +4,7 @@ use std::env;
 use std::ffi::{CStr, CString, OsString};
 use std::ops::RangeInclusive;
 
-use weir::internal::split_name;
+use weir::parts::split_name;
 use weir::{Mode, SourceChoice};
 
 use super::device::Device;

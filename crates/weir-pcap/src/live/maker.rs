@@ -22,7 +22,8 @@ use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage,
     SendFlags, recv, recvmsg, send, sendmsg,
 };
-use weir::filter_control::{CompiledFilter, CompiledForm, FilterControl, FilterSlot};
+use weir::filter_control::FilterControl;
+use weir::parts::{CompiledFilter, CompiledForm, FilterSlot};
 use weir_filter::cbpf::{Instruction, Program as Classic};
 use weir_sys::fork::{Forked, hidden};
 use weir_sys::landlock::{Files, restrict};

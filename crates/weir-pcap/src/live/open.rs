@@ -156,7 +156,7 @@ fn leaves_the_host_its_traffic(device: &str) -> Result<(), Refusal> {
 /// Returns the source that weir chooses, but never one for received packets only, as programs expect both directions;
 /// `None`: the packet socket.
 fn automatically(wish: &Wish) -> Option<SourceChoice> {
-    match weir::internal::choice(None, wish.device.to_str().ok()?).ok()?.source {
+    match weir::parts::choice(None, wish.device.to_str().ok()?).ok()?.source {
         SourceKind::Xdp | SourceKind::XdpTc => Some(SourceChoice::XdpTc),
         SourceKind::Tc => Some(SourceChoice::Tc),
         _ => None,

@@ -5,8 +5,9 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::SystemTime;
 
-use weir::filter_control::{CompiledFilter, CompiledForm, FilterControl};
-use weir::internal::next_or_rest;
+use weir::filter_control::FilterControl;
+use weir::parts::next_or_rest;
+use weir::parts::{CompiledFilter, CompiledForm};
 use weir::{Capture, Chunk, Direction, Error, ErrorKind, InterfaceWarning, SourceChoice, Window};
 use weir_filter::interpret::{Metadata, Packet as Seen, VlanTag};
 use weir_packet::ethertype::TAGS_OF_LINUX;

@@ -4,7 +4,7 @@ use std::ffi::c_int;
 use std::ops::ControlFlow;
 use std::os::fd::{AsFd, BorrowedFd};
 
-use weir::internal::as_in_the_kernel;
+use weir::parts::as_in_the_kernel;
 use weir_filter::cbpf::{self, Program as Classic, Rules};
 use weir_filter::interpret::{Metadata, Packet as Seen};
 use weir_sys::CallError;

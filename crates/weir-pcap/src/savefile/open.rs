@@ -33,7 +33,7 @@ fn bytes(file: File) -> io::Result<(Bytes, bool)> {
         file.set_buffer(PIPE_BUFFER);
         return Ok((Bytes::exactly(file), false));
     }
-    Ok(match weir::internal::unpacked(&input)? {
+    Ok(match weir::parts::unpacked(&input)? {
         Some(unpacked) => (Bytes::ahead(unpacked), false),
         None => (Bytes::ahead(Box::new(Direct(input))), true),
     })

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, UNIX_EPOCH};
 
-use weir::writer::{FileBroker as _, Found, OpenedFile, Refusal};
+use weir::parts::{FileBroker as _, Found, OpenedFile, Refusal};
 use weir_sys::fork::end_with;
 use weir_sys::privilege;
 
@@ -127,7 +127,8 @@ pub(super) fn run_programs(task: &Task, needs: &Needs, socket: &OwnedFd) {
 #[cfg(test)]
 mod tests {
     use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
-    use weir::writer::{LocalBroker, Opening, Rotation, Template, WriterOptions};
+    use weir::parts::{LocalBroker, Purpose, Template};
+    use weir::writer::{Rotation, WriterOptions};
 
     use super::*;
 
@@ -155,7 +156,7 @@ mod tests {
         };
         let bytes = |path: &Path| path.as_os_str().as_bytes().to_vec();
         let name = |name: &str| bytes(&directory.path().join(name));
-        let of = |path| answers(&task, Ask::Open { path, opening: Opening::New });
+        let of = |path| answers(&task, Ask::Open { path, opening: Purpose::New });
         assert!(matches!(
             of(name("t-17.pcapng")),
             (Answer::Opened { created: true, inherited: false }, true)
@@ -172,7 +173,7 @@ mod tests {
             bytes(Path::new("/etc/passwd")),
         ] {
             for ask in [
-                Ask::Open { path: other.clone(), opening: Opening::Any },
+                Ask::Open { path: other.clone(), opening: Purpose::Any },
                 Ask::Remove { path: other.clone() },
                 Ask::Directory { path: other.clone() },
                 Ask::Run { path: other.clone() },

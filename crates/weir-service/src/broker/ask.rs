@@ -10,7 +10,7 @@ use std::sync::{MutexGuard, PoisonError};
 use std::time::UNIX_EPOCH;
 
 use rustix::pipe::{PipeFlags, pipe_with};
-use weir::writer::{FileBroker, Found, OpenedFile, Opening, Refusal, Template};
+use weir::parts::{FileBroker, Found, OpenedFile, Purpose, Refusal, Template};
 use weir_sys::fork::Forked;
 
 use super::Helpers;
@@ -59,7 +59,7 @@ fn error(answer: Answer) -> io::Error {
 }
 
 impl FileBroker for Helpers {
-    fn open(&self, path: &Path, opening: Opening) -> Result<OpenedFile, Refusal> {
+    fn open(&self, path: &Path, opening: Purpose) -> Result<OpenedFile, Refusal> {
         match self.ask(&Ask::Open { path: bytes(path), opening })? {
             (Answer::Opened { created, inherited }, Some(file)) => {
                 Ok(OpenedFile { file: file.into(), created, inherited })
@@ -169,9 +169,9 @@ mod tests {
             let template = Template::new(Path::new("-"), &WriterOptions::default());
             assert_eq!(helpers.list(&template).expect("an empty list"), []);
             let path = place.join("t-17.pcapng");
-            let handed = helpers.open(&path, Opening::New).expect("a file");
+            let handed = helpers.open(&path, Purpose::New).expect("a file");
             assert!(handed.created && !handed.inherited, "{handed:?}");
-            let again = helpers.open(&path, Opening::New);
+            let again = helpers.open(&path, Purpose::New);
             assert!(
                 matches!(&again, Err(Refusal::Io(error)) if error.kind() == io::ErrorKind::AlreadyExists),
                 "{again:?}"
@@ -199,7 +199,7 @@ mod tests {
                 assert_eq!(held.is_some(), there);
                 assert!(!path.exists());
             }
-            let why = helpers.open(&place.join("other"), Opening::Any).expect_err("of nobody");
+            let why = helpers.open(&place.join("other"), Purpose::Any).expect_err("of nobody");
             assert!(matches!(&why, Refusal::Io(error) if error.to_string().contains("declared")), "{why:?}");
             let why = helpers.run("true".as_ref(), &path).expect_err("no program was named");
             assert!(why.contains("not found"), "{why}");
@@ -251,12 +251,12 @@ mod tests {
                 let helpers = Helpers::start(Some(&file), &options, user, vec![socket.clone()]);
                 let helpers = helpers.expect("they start").expect("a file needs them");
                 if let Some(process) = &helpers.sockets {
-                    let ask = Ask::Open { path: bytes(&file), opening: Opening::Any };
+                    let ask = Ask::Open { path: bytes(&file), opening: Purpose::Any };
                     send(process.socket(), &ask, None).expect("it listens");
                     let answer = receive(process.socket()).expect("it answers").map(|(answer, _)| answer);
                     assert!(matches!(answer, Some(Answer::NotOurs)), "it has no file: {answer:?}");
                 }
-                helpers.open(&file, Opening::New).expect("a file");
+                helpers.open(&file, Purpose::New).expect("a file");
                 assert!(socket.exists(), "until the end");
                 drop(helpers);
                 assert!(!socket.exists());

@@ -20,7 +20,8 @@ use std::fmt::Display;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-use weir::writer::{FileBroker, LocalBroker, Template, WriterOptions};
+use weir::parts::{FileBroker, LocalBroker, Template};
+use weir::writer::WriterOptions;
 use weir_sys::fork::{Forked, fork};
 use weir_sys::user::User;
 
@@ -90,7 +91,7 @@ impl Helpers {
             return Ok(None);
         }
         let path = file.unwrap_or_else(|| Path::new("-"));
-        if let Some(command) = options.command.as_deref().filter(|command| !weir::writer::can_run(command)) {
+        if let Some(command) = options.command.as_deref().filter(|command| !weir::parts::can_run(command)) {
             let command = command.to_string_lossy().into_owned();
             return Err(weir::writer::WriteError::Command { command }.into());
         }

@@ -13,7 +13,7 @@ use rustix::net::{
 };
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use weir::writer::Opening;
+use weir::parts::Purpose;
 
 /// Longest message: a path of 4096 bytes, each a number and a comma.
 const LONGEST: usize = 32 << 10;
@@ -26,7 +26,7 @@ const PATIENCE: usize = 100;
 pub(super) enum Ask {
     Open {
         path: Vec<u8>,
-        opening: Opening,
+        opening: Purpose,
     },
     Remove {
         path: Vec<u8>,
@@ -59,11 +59,11 @@ pub(super) enum Answer {
     ThatIsAll,
     /// The kernel's error.
     Errno(i32),
-    /// [`weir::writer::Refusal::Link`]
+    /// [`weir::parts::Refusal::Link`]
     Link { owner: u32 },
-    /// [`weir::writer::Refusal::Foreign`]
+    /// [`weir::parts::Refusal::Foreign`]
     Foreign { owner: u32 },
-    /// [`weir::writer::Refusal::Unread`]
+    /// [`weir::parts::Refusal::Unread`]
     Unread,
     /// The path is not a file of this capture.
     NotOurs,

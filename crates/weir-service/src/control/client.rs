@@ -9,9 +9,8 @@ use std::time::Duration;
 use rustix::net::sockopt::socket_peercred;
 use serde_json::value::RawValue;
 use weir::filter::PortableFilter;
-use weir::filter_control::{
-    Changed, CompiledFilter, FilterSlot, FilterTarget, PortableMembers, SetChange, SetLabel,
-};
+use weir::filter_control::{Changed, FilterTarget, PortableMembers, SetChange, SetLabel};
+use weir::parts::{CompiledFilter, FilterSlot};
 
 pub use super::message::About;
 use super::message::{Answer, Ask, Request, SentProgram, SentSlot, VERSION};

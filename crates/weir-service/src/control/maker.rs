@@ -23,7 +23,8 @@ use rustix::net::SocketType;
 use serde::{Deserialize, Serialize};
 use weir::Filter;
 use weir::filter::PortableFilter;
-use weir::filter_control::{CompiledFilter, FilterControl, FilterSlot};
+use weir::filter_control::FilterControl;
+use weir::parts::{CompiledFilter, FilterSlot};
 use weir_sys::fork::{Forked, Limits, apart, fork_with};
 
 use super::message::{SentProgram, SentSlot, borrowed};

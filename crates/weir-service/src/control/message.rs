@@ -6,10 +6,8 @@ use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use weir::filter::PortableFilter;
-use weir::filter_control::{
-    CompiledFilter, CompiledForm, FilterSlot, FilterSlotKind, FilterTarget, PortableMembers, SetChange,
-    SetLabel,
-};
+use weir::filter_control::{FilterTarget, PortableMembers, SetChange, SetLabel};
+use weir::parts::{CompiledFilter, CompiledForm, FilterSlot, FilterSlotKind};
 
 use crate::Error;
 

@@ -16,7 +16,8 @@ use rustix::process::Uid;
 use serde_json::value::RawValue;
 use weir::Filter;
 use weir::filter::PortableFilter;
-use weir::filter_control::{Changed, CompiledFilter, FilterControl, PortableMembers, SetChange};
+use weir::filter_control::{Changed, FilterControl, PortableMembers, SetChange};
+use weir::parts::CompiledFilter;
 
 use super::maker::Maker;
 use super::message::{About, Answer, Ask, Request, SentProgram, SentSlot, VERSION, borrowed};

@@ -20,7 +20,9 @@ pub use self::names::SystemNames;
 pub use self::portable::PortableFilter;
 use self::remembered::Remembered;
 use weir_filter::Beside;
-pub use weir_filter::names::{Names, NoNames};
+pub use weir_filter::error::Error as ExpressionError;
+pub use weir_filter::interpret::Packet as PacketView;
+pub use weir_filter::names::{Names, NoNames, Service};
 pub use weir_filter::{Dialect, Filter as Compiled};
 #[cfg(feature = "jit")]
 use weir_native as native;

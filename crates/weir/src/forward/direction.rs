@@ -220,6 +220,6 @@ fn queues_of(endpoint: &Endpoint) -> u32 {
 /// Reads the counters of all receive queues.
 pub(super) fn queues(queues: &weir_bpf::forward::Queues) -> Result<Vec<ForwardQueue>, Error> {
     (0..queues.len())
-        .map(|queue| Ok(ForwardQueue { queue, counters: queues.counters(queue)?.into() }))
+        .map(|queue| Ok(ForwardQueue { queue, counters: ForwardCounters::of(queues.counters(queue)?) }))
         .collect()
 }

@@ -100,8 +100,9 @@ impl ForwardCounters {
     }
 }
 
-impl From<Counters> for ForwardCounters {
-    fn from(counters: Counters) -> Self {
+impl ForwardCounters {
+    /// Converts the counters of the program.
+    pub(super) fn of(counters: Counters) -> Self {
         let Counters { seen, filtered, bytes, errors, forwarded, no_room, too_long, unable, handed: _ } =
             counters;
         Self { seen, filtered, forwarded, no_room, too_long, unable, errors, bytes, ..Self::default() }

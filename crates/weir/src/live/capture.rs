@@ -13,7 +13,7 @@ use crate::live::capture_interface::CaptureInterface;
 use crate::live::capture_interfaces::Shared;
 use crate::live::choose;
 use crate::live::event::{Event, Heard};
-use crate::live::filter_control::{FilterControl, FilterSlot, Turn, Turns};
+use crate::live::filter_control::{FilterControl, Turn, Turns};
 use crate::live::handlers::{Handler, Plan, Team, Watcher};
 use crate::live::interface::{Census, Device, Interface};
 use crate::live::memory::{self, Memory};
@@ -218,8 +218,7 @@ impl Capture {
     /// The expression is wrong, a source cannot run the program, or the process may not load one. All interfaces keep
     /// the previous filter; [`Error::FilterPutBack`] if some had the new one for a moment.
     pub fn set_filter(&mut self, filter: Option<&Filter>) -> Result<(), Error> {
-        let filter_control = self.filter_control();
-        filter_control.put(&FilterSlot::make_all(&filter_control.slots()?, filter)?)?;
+        self.filter_control().set_filter(filter)?;
         for interface in &mut self.interfaces {
             interface.filter = filter.map(Filter::label);
         }

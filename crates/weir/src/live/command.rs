@@ -10,7 +10,7 @@ pub(crate) const DIRECTORIES: [&str; 2] = ["/run/netns", "/var/run/docker/netns"
 /// own name, as a word of the shell.
 ///
 /// ```
-/// let (inside, name) = weir::internal::command::place("4711/eth0");
+/// let (inside, name) = weir::parts::command::place("4711/eth0");
 /// assert_eq!(format!("{inside}ip link set {name} up"), "nsenter -t 4711 -n ip link set eth0 up");
 /// ```
 pub fn place(label: &str) -> (String, String) {

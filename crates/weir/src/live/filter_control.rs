@@ -201,6 +201,7 @@ impl FilterControl {
     /// # Errors
     ///
     /// No free descriptor.
+    #[doc(hidden)]
     pub fn slots(&self) -> Result<Vec<FilterSlot>, Error> {
         let slot = |(target, gate): &(FilterTarget, Arc<dyn Gate>)| {
             let slot = gate.slot().transpose()?;
@@ -255,6 +256,7 @@ impl FilterControl {
     ///
     /// A program is invalid or does not belong to its place. All interfaces then keep their previous filters;
     /// [`Error::FilterPutBack`] if some had the new one for a moment.
+    #[doc(hidden)]
     pub fn put(&self, programs: &[CompiledFilter]) -> Result<(), Error> {
         let _turn = self.turn.turn.lock().unwrap_or_else(PoisonError::into_inner);
         let mut done: Vec<(&FilterTarget, Undo<'_>)> = Vec::new();
@@ -270,6 +272,15 @@ impl FilterControl {
             }
         }
         Ok(())
+    }
+
+    /// Replaces the filter of all interfaces; `None`: every packet matches. See [`Capture::set_filter`](crate::Capture::set_filter).
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Capture::set_filter`](crate::Capture::set_filter).
+    pub fn set_filter(&self, filter: Option<&Filter>) -> Result<(), Error> {
+        self.put(&FilterSlot::make_all(&self.slots()?, filter)?)
     }
 
     /// Waits until no packet is in a program that has been replaced, which takes some milliseconds. Packets with a

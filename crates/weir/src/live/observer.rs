@@ -22,7 +22,7 @@ impl Observer {
         Self { shared: Arc::clone(shared), heard: Heard::default() }
     }
 
-    /// Returns the counters, like [`crate::Capture::account`].
+    /// Returns the counters, like [`crate::Capture::stats`].
     ///
     /// # Errors
     ///

@@ -111,12 +111,12 @@ impl Known {
                 (doubt, None)
             }
             Found::Interface { description, time, more, doubt } => {
-                self.interfaces.push(FileInterface { more, ..(*description).into() });
+                self.interfaces.push(FileInterface { more, ..FileInterface::described(*description) });
                 self.details.push(Details { time });
                 (doubt, Some(Seen::Interface))
             }
             Found::Statistics(statistics, doubt) => {
-                (doubt, Some(Seen::Statistics(Box::new(statistics.into()))))
+                (doubt, Some(Seen::Statistics(Box::new(InterfaceStatistics::of(statistics)))))
             }
             Found::Block { kind, body, order: ByteOrder::NATIVE } => {
                 (None, Some(Seen::Block { kind, body: Some(body) }))
@@ -183,8 +183,8 @@ fn own(section: pcapng::SectionHeader<'_>, more: Vec<u8>) -> Section {
     }
 }
 
-impl From<pcapng::InterfaceDescription<'_>> for FileInterface {
-    fn from(description: pcapng::InterfaceDescription<'_>) -> Self {
+impl FileInterface {
+    fn described(description: pcapng::InterfaceDescription<'_>) -> Self {
         let owned = |text: Option<&str>| text.map(str::to_owned);
         Self {
             link_type: description.link_type,
@@ -203,8 +203,8 @@ impl From<pcapng::InterfaceDescription<'_>> for FileInterface {
     }
 }
 
-impl From<pcapng::InterfaceStatistics<'_>> for InterfaceStatistics {
-    fn from(statistics: pcapng::InterfaceStatistics<'_>) -> Self {
+impl InterfaceStatistics {
+    fn of(statistics: pcapng::InterfaceStatistics<'_>) -> Self {
         Self {
             interface: statistics.interface,
             timestamp: statistics.timestamp,

@@ -132,6 +132,7 @@ impl SenderBuilder {
     ///
     /// As [`find`](Self::find); without the privileges; the frames are longer than the interface takes, or than a page
     /// holds; or the driver takes no redirected packets.
+    #[doc(hidden)]
     pub fn live(&self, tables: &Tables, stream: u16) -> Result<LiveFrames, Error> {
         let destination = self.find()?;
         let template = tables.template();

@@ -22,8 +22,7 @@
 //! for its device, and has not dropped it in the queue before the device. A packet that finds this queue full waits and
 //! is tried again. An error says how many packets were sent before it ([`SendError::sent`]).
 //!
-//! [`SenderBuilder::live`] has the kernel make [test traffic](crate::traffic) itself, and
-//! [`SenderBuilder::live_queue`] has it send copies of packets that it keeps.
+//! [`SenderBuilder::live_queue`] has the kernel send copies of packets that it keeps.
 //!
 //! Every packet has the mark [`MARK`], or the one that was [chosen](SenderBuilder::mark).
 //!

@@ -1,4 +1,4 @@
-//! Opening and removing files: in this process, or through another one, so that the process that handles packets needs
+//! Purpose and removing files: in this process, or through another one, so that the process that handles packets needs
 //! no access to directories.
 
 use std::ffi::OsStr;
@@ -18,7 +18,7 @@ pub trait FileBroker: fmt::Debug + Send + Sync {
     /// # Errors
     ///
     /// The error from the kernel, or what another user has put there.
-    fn open(&self, path: &Path, opening: Opening) -> Result<OpenedFile, Refusal>;
+    fn open(&self, path: &Path, opening: Purpose) -> Result<OpenedFile, Refusal>;
 
     /// Removes a file.
     ///
@@ -55,7 +55,7 @@ pub trait FileBroker: fmt::Debug + Send + Sync {
 /// The purpose of opening a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-pub enum Opening {
+pub enum Purpose {
     /// Create a file to write; fails with [`io::ErrorKind::AlreadyExists`] if it exists.
     New,
     /// Write a file, whether it exists or not. An existing file of our own gets the mode of a new one.

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use super::broker::{FileBroker, Opening};
+use super::broker::{FileBroker, Purpose};
 use super::error::is_full;
 use super::finished::Finished;
 use super::local_broker::LocalBroker;
@@ -190,7 +190,7 @@ impl Files {
     /// Opens the first free name; without rotation the only name, even if the file exists.
     fn open_next(&mut self) -> Result<(PathBuf, Opened), WriteError> {
         let rotates = self.options.rotation.rotates();
-        let opening = if rotates || self.options.no_clobber { Opening::New } else { Opening::Any };
+        let opening = if rotates || self.options.no_clobber { Purpose::New } else { Purpose::Any };
         for candidate in self.names.next(SystemTime::now())? {
             let path = &candidate.path;
             if path == Path::new("-") {
@@ -228,11 +228,11 @@ impl Files {
         if self.options.no_clobber && self.ring.is_none() {
             return Err(WriteError::Exists { path: path.to_owned() });
         }
-        // Opening and closing a FIFO would signal the end to its reader.
+        // Purpose and closing a FIFO would signal the end to its reader.
         if fs::metadata(path).is_ok_and(|there| there.file_type().is_fifo()) {
             return Err(WriteError::NoRotation { name: path.display().to_string() });
         }
-        let regular = match self.broker.open(path, Opening::Look) {
+        let regular = match self.broker.open(path, Purpose::Look) {
             Ok(there) => !there.inherited && there.file.metadata().is_ok_and(|data| data.is_file()),
             Err(Refusal::Unread) => false,
             Err(refused) => return Err(refusal(path, refused)),

@@ -16,7 +16,7 @@ use rustix::io::Errno;
 use weir_sys::inherited::inherited;
 use weir_sys::lock;
 
-use super::broker::{FileBroker, OpenedFile, Opening};
+use super::broker::{FileBroker, OpenedFile, Purpose};
 use super::refusal::Refusal;
 use super::template::{Found, Template};
 use super::way::{self, Goal, MOST_LINKS, openat, parent};
@@ -35,7 +35,7 @@ pub(super) fn mode(group_readable: bool) -> Mode {
 }
 
 impl FileBroker for LocalBroker {
-    fn open(&self, path: &Path, opening: Opening) -> Result<OpenedFile, Refusal> {
+    fn open(&self, path: &Path, opening: Purpose) -> Result<OpenedFile, Refusal> {
         open_in(CWD, path, opening, mode(self.group_readable), &mut { MOST_LINKS })
     }
 
@@ -82,7 +82,7 @@ impl FileBroker for LocalBroker {
 fn open_in(
     base: BorrowedFd<'_>,
     path: &Path,
-    opening: Opening,
+    opening: Purpose,
     mode: Mode,
     links: &mut u32,
 ) -> Result<OpenedFile, Refusal> {
@@ -91,7 +91,7 @@ fn open_in(
     let flags = OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     match openat(&directory, name, flags | OFlags::CREATE | OFlags::EXCL, mode) {
         Ok(file) => return Ok(OpenedFile { file: file.into(), created: true, inherited: false }),
-        Err(Errno::EXIST) if opening != Opening::New => {}
+        Err(Errno::EXIST) if opening != Purpose::New => {}
         Err(error) => return Err(error.into()),
     }
     match open_there(directory.as_fd(), name, flags) {
@@ -100,7 +100,7 @@ fn open_in(
             if let Some(owner) = foreigner(&there, &around) {
                 return Err(Refusal::Foreign { owner });
             }
-            if opening == Opening::Any {
+            if opening == Purpose::Any {
                 restrict(&file, &there, mode);
             }
             Ok(OpenedFile { file: file.into(), created: false, inherited: false })
@@ -152,7 +152,7 @@ pub(super) fn exposed(file: &File, mode: Mode) -> Option<(u32, u32)> {
 fn follow(
     directory: BorrowedFd<'_>,
     name: &OsStr,
-    opening: Opening,
+    opening: Purpose,
     mode: Mode,
     links: &mut u32,
 ) -> Result<OpenedFile, Refusal> {

@@ -30,7 +30,7 @@
 //! pool, and every call fails with the same error. With [`WriterOptions::keep_going`] a full disk is none: what follows is
 //! lost, and counted, until there is room again.
 
-mod broker;
+pub(crate) mod broker;
 mod compressed;
 mod compression;
 mod counts;
@@ -40,21 +40,21 @@ mod error;
 mod files;
 mod finished;
 mod frame;
-mod local_broker;
+pub(crate) mod local_broker;
 mod names;
 mod open;
 mod options;
 mod outage;
 mod piece;
 mod queue;
-mod refusal;
+pub(crate) mod refusal;
 mod rest;
 mod ring;
 mod rotate;
 mod state;
 mod stream;
 mod take;
-mod template;
+pub(crate) mod template;
 #[cfg(test)]
 mod tests;
 mod told;
@@ -67,7 +67,6 @@ use std::io;
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-pub use self::broker::{FileBroker, OpenedFile, Opening};
 pub use self::compression::Compression;
 use self::counts::{Accepted, Counts};
 use self::encode::Occasion;
@@ -75,14 +74,11 @@ use self::error::is_full;
 pub use self::error::{Kept, WriteError};
 pub use self::files::FileList;
 use self::files::{Files, OutFile};
-pub use self::local_broker::{LocalBroker, can_run};
 pub use self::options::{Rotation, WriterOptions};
 use self::outage::Outages;
 use self::piece::{Load, Outcome, Piece};
 pub use self::queue::DiskQueue;
-pub use self::refusal::Refusal;
 use self::rotate::Clock;
-pub use self::template::{Found, Template};
 pub use crate::format::Format;
 use crate::{CaptureStats, FileInterface, codec};
 

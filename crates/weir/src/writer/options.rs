@@ -94,7 +94,8 @@ pub struct WriterOptions {
     pub fsync: bool,
     /// Whether new files are readable by their group, and not just by their owner.
     pub group_readable: bool,
-    /// Opens and removes the files; `None`: this process does ([`LocalBroker`](super::LocalBroker)).
+    /// Opens and removes the files; `None`: this process does (`LocalBroker`).
+    #[doc(hidden)]
     pub broker: Option<Arc<dyn FileBroker>>,
     /// The io_uring used to write regular files.
     pub queue: DiskQueue,

@@ -4,7 +4,7 @@ use std::io;
 use std::os::unix::fs::MetadataExt as _;
 use std::sync::Arc;
 
-use super::broker::Opening;
+use super::broker::Purpose;
 use super::files::{Files, OutFile};
 use super::open::{go_on, refusal};
 use super::piece::{Load, Piece};
@@ -94,7 +94,7 @@ impl Files {
         let Some((state, place)) = file.output.resting() else { return Ok(()) };
         let path = &file.path;
         let changed = || WriteError::Changed { path: path.clone() };
-        let handed = self.broker.open(path, Opening::Any).map_err(|refused| refusal(path, refused))?;
+        let handed = self.broker.open(path, Purpose::Any).map_err(|refused| refusal(path, refused))?;
         if handed.created {
             self.discard(path);
             return Err(changed());

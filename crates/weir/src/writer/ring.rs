@@ -157,7 +157,8 @@ fn told(path: &Path, error: &std::io::Error) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::writer::{LocalBroker, Rotation};
+    use crate::writer::Rotation;
+    use crate::writer::local_broker::LocalBroker;
 
     /// How many of four files of 100 bytes stay, once there is room for another one of `next` bytes.
     fn stay(rotation: Rotation, next: u64) -> usize {

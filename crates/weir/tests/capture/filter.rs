@@ -7,7 +7,8 @@ use std::thread;
 use std::time::Duration;
 
 use weir::filter::{Dialect, Matcher, Receiver, SystemNames};
-use weir::filter_control::{FilterControl, FilterSlot, FilterSlotKind};
+use weir::filter_control::FilterControl;
+use weir::parts::{FilterSlot, FilterSlotKind};
 use weir::{
     Capture, CaptureStats, Chunk, Direction, Error, Filter, InterfaceWarning, Mode, Namespace, SourceChoice,
 };

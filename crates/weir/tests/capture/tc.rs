@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::process::Command;
 use std::time::Duration;
 
-use weir::internal::tc_filters;
+use weir::parts::tc_filters;
 use weir::{Direction, SourceChoice};
 use weir_lab::{
     FrameSender, Generator, Network, SequenceCheck, SequenceReport, Tagging, Traffic, Veth, root_test,

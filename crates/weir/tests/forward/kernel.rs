@@ -76,8 +76,7 @@ fn root_a_filter_is_exchanged_and_the_rest_is_for_the_stack() {
     while !sending.is_finished() {
         for text in ["udp src port 1024 or 1025", "udp src port 1024"] {
             let filter = Filter::new(text);
-            let make =
-                |place: weir::filter_control::FilterSlot| place.make(Some(&filter)).expect("a program");
+            let make = |place: weir::parts::FilterSlot| place.make(Some(&filter)).expect("a program");
             let programs: Vec<_> = filter_control.slots().expect("places").into_iter().map(make).collect();
             filter_control.put(&programs).expect("it is exchanged");
             exchanges += 1;
@@ -155,8 +154,7 @@ fn root_a_filter_finds_a_tag_beside_the_frame_and_it_is_forwarded() {
         {
             if number > 0 {
                 let filter = filter.map(Filter::new);
-                let make =
-                    |place: weir::filter_control::FilterSlot| place.make(filter.as_ref()).expect("a program");
+                let make = |place: weir::parts::FilterSlot| place.make(filter.as_ref()).expect("a program");
                 let programs: Vec<_> =
                     filter_control.slots().expect("places").into_iter().map(make).collect();
                 filter_control.put(&programs).expect("it is exchanged");

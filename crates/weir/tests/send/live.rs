@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use weir::ErrorKind;
 use weir::send::{Due, LiveFrames, SendQueue, SendReason, Sender};
-use weir::traffic::{Description, Signature, Sizes, Tables};
 use weir_lab::{Hook, LinkCounters, Network, Verdict, Veth, root_test};
 use weir_sys::ethtool::Ethtool;
 use weir_sys::kernel;
+use weir_traffic::{Description, Signature, Sizes, Tables};
 
 use crate::{PATIENCE, Tcpdump, bytes, ip, network};
 

@@ -3,7 +3,7 @@
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use weir::internal::tc_filters;
+use weir::parts::tc_filters;
 use weir::statistics::Reading;
 use weir::{Capture, Change, Error, Event, Filter, SourceChoice, Statistics};
 use weir_lab::{FrameSender, Network, Veth, root_test};

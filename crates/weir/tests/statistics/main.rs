@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
-use weir::internal::by_tc_filters;
+use weir::parts::by_tc_filters;
 use weir::statistics::{Count, Counts, MOST_FILTERS, Reading, StatisticsBuilder};
 use weir::{Error, Filter, Mode, Namespace, SourceChoice, SourceKind, Statistics};
 use weir_lab::{

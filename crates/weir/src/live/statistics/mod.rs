@@ -320,24 +320,23 @@ impl Statistics {
         let elapsed = self.ended.unwrap_or_else(Instant::now) - self.began;
         let Counted { all, filters, keys, others, spread } = self.hooked.counters.read()?;
         let names = self.info.filters.iter().map(|(name, _)| name.clone());
-        let filter = |(name, counts): (String, [_; 2])| FilterCounts { name, counts: counts.into() };
+        let filter = |(name, counts): (String, [_; 2])| FilterCounts { name, counts: Counts::of(counts) };
         Ok(Reading {
             elapsed,
-            total: all.into(),
+            total: Counts::of(all),
             filters: names.zip(filters).map(filter).collect(),
-            keys: keys.into_iter().map(|(key, counts)| KeyCounts { key, counts: counts.into() }).collect(),
-            others: others.into(),
+            keys: keys
+                .into_iter()
+                .map(|(key, counts)| KeyCounts { key, counts: Counts::of(counts) })
+                .collect(),
+            others: Counts::of(others),
             sizes: if self.info.sizes {
-                spread.sizes.into_iter().map(Bucket::from).collect()
+                spread.sizes.into_iter().map(Bucket::of).collect()
             } else {
                 Vec::new()
             },
-            gaps: if self.info.gaps {
-                spread.gaps.into_iter().map(Bucket::from).collect()
-            } else {
-                Vec::new()
-            },
-            first: spread.first.into(),
+            gaps: if self.info.gaps { spread.gaps.into_iter().map(Bucket::of).collect() } else { Vec::new() },
+            first: Counts::of(spread.first),
             tag_unknown: self.hooked.counters.strays().tag_unknown,
             nic: self.watched.nic(),
         })

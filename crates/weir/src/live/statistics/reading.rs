@@ -118,9 +118,9 @@ pub struct Bucket {
     pub counts: Counts,
 }
 
-impl From<stat::Bucket> for Bucket {
-    fn from(stat::Bucket { from, to, counts }: stat::Bucket) -> Self {
-        Self { from, to, counts: counts.into() }
+impl Bucket {
+    pub(super) fn of(stat::Bucket { from, to, counts }: stat::Bucket) -> Self {
+        Self { from, to, counts: Counts::of(counts) }
     }
 }
 
@@ -183,8 +183,8 @@ impl std::iter::Sum for Counts {
     }
 }
 
-impl From<[stat::Count; 2]> for Counts {
-    fn from(ways: [stat::Count; 2]) -> Self {
+impl Counts {
+    pub(super) fn of(ways: [stat::Count; 2]) -> Self {
         let [received, sent] = ways.map(|stat::Count { packets, bytes }| Count { packets, bytes });
         Self { received, sent }
     }

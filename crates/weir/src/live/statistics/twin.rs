@@ -38,6 +38,6 @@ pub fn key_of(fields: &[KeyField], link: u16, packet: &[u8]) -> Key {
 /// Returns the buckets of sizes, which include the checksum, and of gaps, all empty.
 pub fn buckets() -> (Vec<Bucket>, Vec<Bucket>) {
     let weir_bpf::stat::Spread { sizes, gaps, .. } = weir_bpf::stat::Spread::empty();
-    let all = |buckets: Vec<weir_bpf::stat::Bucket>| buckets.into_iter().map(Bucket::from).collect();
+    let all = |buckets: Vec<weir_bpf::stat::Bucket>| buckets.into_iter().map(Bucket::of).collect();
     (all(sizes), all(gaps))
 }

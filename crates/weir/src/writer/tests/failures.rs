@@ -7,10 +7,14 @@ use std::sync::Arc;
 
 use weir_savefile::{pcap, record};
 
+use super::super::broker::{FileBroker, OpenedFile, Purpose};
 use super::super::disk::Disk;
+use super::super::local_broker::LocalBroker;
 use super::super::open::Opened;
 use super::super::queue::DiskQueue;
+use super::super::refusal::Refusal;
 use super::super::stream::Stream;
+use super::super::template::{Found, Template};
 use super::*;
 
 /// Writes until it fails; returns the error and all packets tried.
@@ -227,7 +231,7 @@ fn a_chunk_that_is_no_run_of_records_ends_a_pcap_file() {
 struct OtherDirectories(LocalBroker, fn() -> io::Result<File>);
 
 impl FileBroker for OtherDirectories {
-    fn open(&self, path: &Path, opening: Opening) -> Result<OpenedFile, Refusal> {
+    fn open(&self, path: &Path, opening: Purpose) -> Result<OpenedFile, Refusal> {
         self.0.open(path, opening)
     }
 

@@ -6,6 +6,9 @@ use std::os::unix::fs::{PermissionsExt as _, chown, lchown, symlink};
 
 use rustix::io::{FdFlags, fcntl_setfd};
 
+use super::super::broker::{FileBroker as _, Purpose};
+use super::super::local_broker::LocalBroker;
+use super::super::refusal::Refusal;
 use super::*;
 
 fn refused(path: &Path) -> (WriteError, String) {
@@ -172,7 +175,7 @@ fn root_what_somebody_else_has_put_there_is_refused() {
     for (owner, refused) in [(NOBODY, true), (0, false)] {
         lchown(&way, Some(owner), None).unwrap();
         let path = way.join("f");
-        let opened = LocalBroker::default().open(&path, Opening::Any);
+        let opened = LocalBroker::default().open(&path, Purpose::Any);
         let directory = LocalBroker::default().directory(&path);
         let removed = LocalBroker::default().remove(&path);
         assert_eq!((directory.is_err(), removed.is_err()), (refused, refused));

@@ -1,0 +1,40 @@
+//! What the programs of this workspace need of the library and nobody else does: `weir`, its service, its libpcap, benches and tests.
+//!
+//! None of this is part of the library's interface. It may change or disappear with any version, without notice.
+
+#[cfg(feature = "live")]
+pub use weir_bpf::filter::{Body, Hook};
+
+#[cfg(feature = "live")]
+pub use crate::live::{
+    builder::tc_filters,
+    capture::next_or_rest,
+    choose::{Choice, choice, tag_unknown},
+    command,
+    error::is_root,
+    filter_control::{CompiledFilter, CompiledForm, FilterSlot, FilterSlotKind, PoolKind},
+    holders::holders,
+    interface::distance,
+    memory::pool_of,
+    probe,
+    queues::split_name,
+    source::af_packet::as_in_the_kernel,
+    statistics::twin::{buckets, key_of},
+    statistics::{by_tc_filters, check_statistics},
+};
+pub use crate::units::{grouped, packets};
+pub use crate::writer::broker::{FileBroker, OpenedFile, Purpose};
+pub use crate::writer::local_broker::{LocalBroker, can_run};
+pub use crate::writer::refusal::Refusal;
+pub use crate::writer::template::{Found, Template};
+
+/// Returns the uncompressed bytes of a file that is at its beginning; `None`: the file is not compressed, and still at
+/// its beginning.
+///
+/// # Errors
+///
+/// The file cannot be read, or this build lacks the format.
+#[cfg(feature = "live")]
+pub fn unpacked(file: &std::fs::File) -> std::io::Result<Option<Box<dyn std::io::Read + Send>>> {
+    crate::reader::unpacked(file)
+}
