@@ -10,6 +10,7 @@ use weir_bpf::pool::{PoolOptions, Stamp, SteerBy, Steering};
 use weir_bpf::writers::{Driven, Writers};
 use weir_bpf::xdp::{Options, Program};
 use weir_lab::Traffic;
+use weir_ring::Shape;
 
 use crate::experiment::{About, Better, Experiment, Found, Measure, Role, Series, Settings, Taken, Turn};
 use crate::failure::Failure;
@@ -110,18 +111,18 @@ const TURNS: u32 = 15;
 /// The program of a capture in mode exclusive without timestamps, with a small pool.
 fn load(by: Option<SteerBy>) -> Result<Program, Failure> {
     const TARGETS: u32 = 4;
-    const LIMIT: u32 = 4 << 10;
-    const SLOTS: u32 = 2;
+    const SNAP_LEN: u32 = 2048;
     /// Its index in each namespace (`LOOPBACK_IFINDEX`, net/net_namespace.h).
     const LOOPBACK: u32 = 1;
+    let shape = Shape::new(TARGETS, 2, 4 << 10, SNAP_LEN).expect("possible");
     let pool = PoolOptions {
-        queues: TARGETS,
-        chunks: TARGETS * SLOTS,
-        stride: 2 * LIMIT,
-        limit: LIMIT,
-        slots: SLOTS,
-        order_bytes: 64 + 2 * 8 * SLOTS,
-        snap_len: 2048,
+        queues: shape.queues(),
+        chunks: shape.chunks_total(),
+        stride: shape.stride(),
+        limit: shape.limit(),
+        slots: shape.slots(),
+        order_bytes: shape.order_bytes(),
+        snap_len: SNAP_LEN,
         interface_id: 0,
         stamp: Stamp::None,
         directions: false,

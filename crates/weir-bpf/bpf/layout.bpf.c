@@ -4,9 +4,20 @@
 #include <linux/bpf.h>
 #include "capture/arrival.h"
 #include "pool/pool.h"
+#include "shared.h"
 
 struct progress progress;
 struct queue queue;
 struct order order;
 enum stray stray;
 struct arrival arrival;
+enum timestamps timestamps;
+enum steering steering;
+enum sampling sampling;
+enum key_field key_field;
+enum direction direction;
+enum way way;
+enum hooks hooks;
+enum no_number no_number;
+enum mark mark;
+enum commit commit;

@@ -1,15 +1,18 @@
-//! Structs that a program shares with this process. Each is written once, in C: libbpf-cargo makes a Rust type of what
-//! clang says about it, and its fields are read from bytes, and written to bytes, by their names.
+//! Structs and numbers that a program shares with this process. Each is written once, in C: libbpf-cargo makes a Rust type
+//! of what clang says about it. A struct's fields are read from bytes, and written to bytes, by their names.
 //!
 //! weir-ring is built without clang and has structs of its own; [`same`] compares them when this crate is compiled.
 
 use std::array;
 
-use weir_ring::shared::{Order, Progress, Queue};
+use weir_ring::shared::{CLOSED, Order, Progress, Queue};
 
 skeleton!("layout");
 
-pub(crate) use skeleton::types::{arrival, order, progress, queue, stray};
+pub(crate) use skeleton::types::{
+    arrival, direction, hooks, key_field, mark, no_number, order, progress, queue, sampling, steering, stray,
+    timestamps, way,
+};
 
 /// A number, as the processor has it in memory.
 pub trait Number: Sized {
@@ -119,6 +122,10 @@ macro_rules! same {
 }
 pub(crate) use same;
 
+const _: () = assert!(
+    CLOSED == skeleton::types::commit::COMMIT_CLOSED.0 as u64,
+    "`COMMIT_CLOSED` is another bit in C than in Rust"
+);
 same!(Progress, progress: position, commit, unused);
 same!(Order, order: wake_at, clock_offset, unused, slots);
 same!(

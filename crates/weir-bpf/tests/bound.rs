@@ -13,6 +13,7 @@ use weir_filter::graph::{Graph, Node, Operation, TermId, Value, Verdict, Width};
 use weir_filter::names::NoNames;
 use weir_filter::{Beside, Dialect, Options as FilterOptions};
 use weir_judge::{corpus, share};
+use weir_ring::Shape;
 use weir_sys::netns::NetNs;
 use weir_sys::{link, veth};
 use weir_test::skip;
@@ -23,19 +24,23 @@ fn namespace() -> Option<NetNs> {
 }
 
 /// The smallest pool.
-const POOL: PoolOptions = PoolOptions {
-    queues: 4,
-    chunks: 8,
-    stride: 128 << 10,
-    limit: 64 << 10,
-    slots: 4,
-    order_bytes: 64 + 2 * 8 * 4,
-    snap_len: 9000,
-    interface_id: 0,
-    stamp: Stamp::Packet,
-    directions: true,
-    ethernet: true,
-};
+fn pool() -> PoolOptions {
+    const SNAP_LEN: u32 = 9000;
+    let shape = Shape::new(4, 2, 64 << 10, SNAP_LEN).expect("possible");
+    PoolOptions {
+        queues: shape.queues(),
+        chunks: shape.chunks_total(),
+        stride: shape.stride(),
+        limit: shape.limit(),
+        slots: shape.slots(),
+        order_bytes: shape.order_bytes(),
+        snap_len: SNAP_LEN,
+        interface_id: 0,
+        stamp: Stamp::Packet,
+        directions: true,
+        ethernet: true,
+    }
+}
 
 fn driven(index: u32) -> Driven {
     Driven { index, hands_on: false }
@@ -45,7 +50,7 @@ fn driven(index: u32) -> Driven {
 fn program(device: u32, fragments: bool, steering: Option<SteerBy>) -> (Program, PoolMaps) {
     let steering = steering.map(|by| Steering { by, targets: 4, seed: 1 });
     let options = Options {
-        pool: POOL,
+        pool: pool(),
         steering,
         sampling: None,
         exclusive: false,
@@ -84,7 +89,7 @@ fn loaders(device: u32, fragments: bool, steered: &[Option<SteerBy>]) -> Vec<Loa
         copies: None,
     };
     let (forward, _) = forward::Forward::load(&options).expect("it is loaded");
-    let options = forward::Options { copies: Some(POOL), ..options };
+    let options = forward::Options { copies: Some(pool()), ..options };
     let (copying, _maps) = forward::Forward::load(&options).expect("it is loaded");
     let gates = captures.iter().map(|capture| capture.gate());
     let gates = gates.chain([af_xdp.gate(), forward.gate(), copying.gate()]);

@@ -12,6 +12,7 @@ use weir_bpf::writers::{Chosen, Driven, Writers};
 use weir_bpf::{LoadError, af_xdp, forward, stack, tc, xdp};
 use weir_judge::share;
 use weir_lab::programs::{bare, hooks, inline, tag, xsk};
+use weir_ring::Shape;
 use weir_sys::cpu::Processors;
 use weir_sys::netns::NetNs;
 use weir_sys::{kernel, link, veth};
@@ -128,13 +129,15 @@ fn with_device(test: impl FnOnce(u32) + Send) {
 /// A small pool of 4 queues, with the values of five places of a row: [`STAMPS`], [`SNAP_LENGTHS`], both ways, Ethernet,
 /// [`STEERED`].
 fn pool(row: &[usize]) -> (PoolOptions, Option<Steering>) {
+    // The room behind the limit is for the longest packets.
+    let shape = Shape::new(4, 2, 1 << 19, 1 << 18).expect("possible");
     let options = PoolOptions {
-        queues: 4,
-        chunks: 8,
-        stride: 1 << 20,
-        limit: 1 << 19,
-        slots: 4,
-        order_bytes: 64 + 2 * 8 * 4,
+        queues: shape.queues(),
+        chunks: shape.chunks_total(),
+        stride: shape.stride(),
+        limit: shape.limit(),
+        slots: shape.slots(),
+        order_bytes: shape.order_bytes(),
         snap_len: SNAP_LENGTHS[row[1]],
         interface_id: 0,
         stamp: STAMPS[row[0]],

@@ -1,5 +1,6 @@
 //! The dimensions of a pool, and what its words mean.
 
+use crate::shared::CLOSED;
 #[cfg(not(loom))]
 use crate::shared::Order;
 
@@ -20,18 +21,12 @@ pub(crate) struct Commit {
 }
 
 impl Commit {
-    const CLOSED: u64 = 1 << 31;
-
     pub(crate) fn to_word(self) -> u64 {
-        u64::from(self.records) << 32 | u64::from(self.bytes) | if self.closed { Self::CLOSED } else { 0 }
+        u64::from(self.records) << 32 | u64::from(self.bytes) | if self.closed { CLOSED } else { 0 }
     }
 
     pub(crate) fn from_word(word: u64) -> Self {
-        Self {
-            bytes: (word & (Self::CLOSED - 1)) as u32,
-            records: (word >> 32) as u32,
-            closed: word & Self::CLOSED != 0,
-        }
+        Self { bytes: (word & (CLOSED - 1)) as u32, records: (word >> 32) as u32, closed: word & CLOSED != 0 }
     }
 }
 

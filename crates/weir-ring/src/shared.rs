@@ -1,4 +1,4 @@
-//! What a pool's two sides share besides the chunks' bytes. These structs are also in `crates/weir-bpf/bpf/pool/pool.h`, and
+//! What a pool's two sides share besides the chunks' bytes. This is also in `crates/weir-bpf/bpf` (`pool/pool.h`, `shared.h`), and
 //! weir-bpf does not compile if they differ there.
 
 use crate::sync::{AtomicI64, AtomicU32, AtomicU64};
@@ -22,6 +22,9 @@ macro_rules! shared {
 
 #[cfg(not(loom))]
 shared!(AtomicU64, Progress, Queue, Order);
+
+/// The bit of [`Progress::commit`] that says that the chunk is closed.
+pub const CLOSED: u64 = 1 << 31;
 
 /// Progress of one chunk. The producer writes it, the consumer reads it. 64 bytes, so that a consumer polling the open chunk
 /// shares no cache line with anything else that is written per packet.

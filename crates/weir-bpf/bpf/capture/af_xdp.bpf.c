@@ -14,6 +14,7 @@
 #include "packet/buffers.h"
 #include "pool/chosen.h"
 #include "pool/sample.h"
+#include "shared.h"
 #include "packet/stripped.h"
 #include "pool/writer.h"
 

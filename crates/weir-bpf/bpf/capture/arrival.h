@@ -12,5 +12,3 @@ struct arrival {
 	__u32 length; /* of the packet, in all its buffers */
 	__u32 unused;
 };
-
-#define ARRIVAL 0x77656972

@@ -3,6 +3,7 @@
 #pragma once
 #include <linux/bpf.h>
 #include <bpf/bpf_helpers.h>
+#include "shared.h"
 
 /* A slot for a filter for each attached program. Filters are replaced here while packets arrive. An empty slot costs
  * one jump. */
@@ -10,7 +11,7 @@ struct {
 	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);
 	__type(key, __u32);
 	__type(value, __u32);
-	__uint(max_entries, 2);
+	__uint(max_entries, HOOKS);
 } filters SEC(".maps");
 
 /* The programs a filter continues with, one for each verdict. Each attached program has two: one that writes the packet,
@@ -19,8 +20,5 @@ struct {
 	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);
 	__type(key, __u32);
 	__type(value, __u32);
-	__uint(max_entries, 4);
+	__uint(max_entries, 2 * HOOKS);
 } outcomes SEC(".maps");
-
-#define FIRST 0
-#define SECOND 1

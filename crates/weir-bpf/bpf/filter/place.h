@@ -3,8 +3,7 @@
 #pragma once
 #include <linux/bpf.h>
 #include <bpf/bpf_helpers.h>
-
-#define PLACE 0x706c6163
+#include "shared.h"
 
 /* Stands for the filter; the loader finds it by the number PLACE. Returns whether the packet is wanted. `tagged`: the
  * device stripped a VLAN tag, with EtherType `protocol` and contents `tci`, both in host byte order. */

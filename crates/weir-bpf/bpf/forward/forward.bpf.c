@@ -16,6 +16,7 @@
 #define CONTEXT struct xdp_md
 #include "packet/buffers.h"
 #include "packet/stripped.h"
+#include "shared.h"
 
 const volatile bool copies = false;     /* forwarded packets are also written to a pool */
 const volatile bool to_sockets = false; /* packets go to sockets first */
@@ -27,10 +28,6 @@ const volatile __u32 first_socket = 0;  /* of the first receive queue */
  * attaches anything. */
 __u32 target_id;
 __u32 sockets_id;
-
-#define FORTH 0
-#define BACK 1
-#define WAYS 2
 
 /* The interface that sends the packets of each way. The kernel removes the entry when the interface goes away. */
 struct {

@@ -2,6 +2,7 @@
 /* XDP packets, in one buffer or several. A program defines CONTEXT as struct xdp_md first. */
 #pragma once
 #include "packet/packet.h"
+#include "shared.h"
 
 const volatile bool fragments = false; /* packets may have fragments: loaded with BPF_F_XDP_HAS_FRAGS */
 
@@ -27,9 +28,6 @@ static __always_inline __u32 packet_length(struct xdp_md *ctx)
 {
 	return fragments ? bpf_xdp_get_buff_len(ctx) : ctx->data_end - ctx->data;
 }
-
-/* Stands for every interface: the driver never hands the program on to another one. */
-#define ANY_INTERFACE 0xffffffffu
 
 /* Returns whether the packet arrived on this interface. With ANY_INTERFACE, reading the packet's interface would be
  * dangerous: veth with GRO clears `rxq->dev` (veth_disable_xdp) while the program may still run. */

@@ -11,8 +11,6 @@ struct progress {
 	__u64 unused[6];
 };
 
-#define COMMIT_CLOSED (1ull << 31)
-
 /* One writer's state: its open chunk and its counters. The kernel program writes it; the process only reads the
  * counters. The first cache line holds what every packet changes. */
 struct queue {
@@ -91,7 +89,3 @@ struct epb_lost {
 
 #define INBOUND 1
 #define OUTBOUND 2
-
-#define TIMESTAMP_NONE 0
-#define TIMESTAMP_KERNEL 1
-#define TIMESTAMP_BATCH 2

@@ -3,8 +3,7 @@
  * hundred more that never come up. */
 #pragma once
 #include "pool/writer.h"
-
-#define NO_WRITER ~0u
+#include "shared.h"
 
 /* Maps a processor's number to its writer, or to NO_WRITER. The loader sizes this map for every possible processor, and
  * fills it before it attaches anything. */

@@ -2,11 +2,7 @@
 /* Sampling: of the packets that match the filter, only some are written. The others count as sampled out. */
 #pragma once
 #include "packet/hash.h"
-
-#define SAMPLE_ALL 0
-#define SAMPLE_TURNS 1  /* of each queue, the first packet and every `sample_every`th after it */
-#define SAMPLE_CHANCE 2 /* packets for which a random number is below `sample_below` */
-#define SAMPLE_FLOWS 3  /* flows for which the low half of the hash is; steering uses the high half */
+#include "shared.h"
 
 const volatile __u32 sampling = SAMPLE_ALL;
 const volatile __u64 sample_every = 1;

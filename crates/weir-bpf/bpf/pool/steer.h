@@ -3,12 +3,7 @@
  * the packets of one target are spread over as many queues as there are writers. */
 #pragma once
 #include "pool/sample.h"
-
-#define STEER_NONE 0
-#define STEER_FLOW 1        /* by the outermost flow */
-#define STEER_INNER 2       /* by the innermost flow (`inner_flows`) */
-#define STEER_ROUND_ROBIN 3 /* in turn */
-#define STEER_VLAN 4        /* by the outermost VLAN ID, modulo the number of targets */
+#include "shared.h"
 
 const volatile __u32 steering = STEER_NONE;
 const volatile __u32 targets = 1; /* queues per writer */

@@ -13,6 +13,7 @@
 #include "packet/bounds.h"
 #include "filter/gate.h"
 #include "pool/pool.h"
+#include "shared.h"
 
 /* The loader sets the value sizes and numbers of entries for each capture. */
 struct {

@@ -3,15 +3,7 @@
  * missing from its key, so every packet has one. Fields are those of the outermost IP header, as walk.h finds it. */
 #pragma once
 #include "packet/walk.h"
-
-/* The fields; crates/weir-bpf/src/stat/key.rs has the same bits. */
-#define BY_SOURCE 1
-#define BY_DESTINATION 2
-#define BY_SOURCE_PORT 4
-#define BY_DESTINATION_PORT 8
-#define BY_PORT 16 /* the lower of the two ports */
-#define BY_PROTOCOL 32
-#define BY_VLAN 64 /* of the outermost tag */
+#include "shared.h"
 
 #define BY_ADDRESSES (BY_SOURCE | BY_DESTINATION)
 #define BY_PORTS (BY_SOURCE_PORT | BY_DESTINATION_PORT | BY_PORT)

@@ -4,6 +4,7 @@
 #pragma once
 #include "stat/key.h"
 #include "filter/place.h"
+#include "shared.h"
 
 struct counter {
 	__u64 packets;
@@ -27,9 +28,6 @@ struct {
 	__uint(value_size, sizeof(struct counter));
 	__uint(max_entries, 2);
 } counters SEC(".maps");
-
-#define RECEIVED 0
-#define SENT 1
 
 /* Packets of a key, by direction. */
 struct ways {

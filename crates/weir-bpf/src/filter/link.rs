@@ -15,8 +15,10 @@ use std::ops::Range;
 use libbpf_rs::libbpf_sys::bpf_insn;
 use weir_filter::emit::ebpf::{Instruction, Register};
 
-/// The number that marks the placeholder function: `PLACE` in place.h.
-const PLACE: i32 = 0x706c_6163;
+use crate::layout;
+
+/// The number that marks the placeholder function, as an instruction has it.
+const PLACE: i32 = layout::mark::PLACE.0.cast_signed();
 
 /// A program with a placeholder for a filter.
 #[derive(Debug)]

@@ -39,6 +39,7 @@ pub use set_map::{Changed, SetChange, SetKind, SetMap};
 pub use socket::{Refusals, SocketFilter};
 
 use crate::LoadError;
+use crate::layout::hooks;
 
 /// The hook of an attached program that can have a filter in front.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -60,8 +61,8 @@ pub enum Hook {
     Egress,
 }
 
-/// Number of attached programs that `filters` has slots for (gate.h).
-pub const HOOKS: u32 = 2;
+/// Number of attached programs that `filters` has slots for.
+pub const HOOKS: u32 = hooks::HOOKS.0;
 
 /// Why a filter cannot be installed.
 #[derive(Debug, thiserror::Error)]
@@ -96,8 +97,8 @@ impl Hook {
     /// Returns the hook's index in `filters`.
     fn index(self) -> u32 {
         match self {
-            Self::Xdp { .. } | Self::Ingress => 0,
-            Self::Egress => 1,
+            Self::Xdp { .. } | Self::Ingress => hooks::FIRST.0,
+            Self::Egress => hooks::SECOND.0,
         }
     }
 

@@ -18,7 +18,7 @@ use weir_sys::bpf::pin::pin;
 
 use crate::attached::Attached;
 use crate::filter::{Body, Bound, Calls, Device, Gate, Hook, held};
-use crate::layout::get;
+use crate::layout::{self, get};
 use crate::log::{LoadError, logged};
 use crate::pool::{PoolMaps, PoolOptions, keep_maps, prepare};
 use crate::writers::Driven;
@@ -124,9 +124,9 @@ pub struct Queues {
     map: MapHandle,
 }
 
-/// The ways, in `forward.bpf.c`.
-const FORTH: u32 = 0;
-const BACK: u32 = 1;
+/// The ways.
+const FORTH: u32 = layout::way::FORTH.0;
+const BACK: u32 = layout::way::BACK.0;
 
 /// Names of the pinned objects.
 const QUEUES: &str = "accounts";

@@ -11,30 +11,32 @@ use libbpf_rs::{MapCore, MapFlags, MapHandle};
 
 pub use self::strays::Strays;
 use crate::filter::Gate;
-use crate::layout::{queue, set};
+use crate::layout::{queue, set, steering, timestamps};
 
-/// When a program reads the clock. The numbers are those in `pool.h`.
+/// When a program reads the clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
 pub enum Stamp {
     /// Never.
-    None = 0,
+    None = timestamps::TIMESTAMP_NONE.0,
     /// For each packet.
-    Packet = 1,
+    Packet = timestamps::TIMESTAMP_KERNEL.0,
     /// For each packet while there are few, otherwise once per group.
-    Batch = 2,
+    Batch = timestamps::TIMESTAMP_BATCH.0,
 }
 
-/// What decides a packet's target. The numbers are those in `steer.h`.
+/// What decides a packet's target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
 pub enum SteerBy {
     /// The outermost flow.
-    Flow = 1,
+    Flow = steering::STEER_FLOW.0,
     /// The innermost flow.
-    Inner = 2,
+    Inner = steering::STEER_INNER.0,
     /// The previous packet's target: targets take turns.
-    RoundRobin = 3,
+    RoundRobin = steering::STEER_ROUND_ROBIN.0,
     /// The outermost VLAN.
-    Vlan = 4,
+    Vlan = steering::STEER_VLAN.0,
 }
 
 /// How each writer spreads its packets over queues.
@@ -193,18 +195,17 @@ macro_rules! prepare_sampling {
         if let Some(sampling) = $sampling {
             let sampling: $crate::pool::Sampling = sampling;
             $constants.flow_seed = sampling.seed;
-            // The numbers are those in `sample.h`.
             match sampling.by {
                 $crate::pool::SampleBy::Turns(every) => {
-                    $constants.sampling = 1;
+                    $constants.sampling = $crate::layout::sampling::SAMPLE_TURNS.0;
                     $constants.sample_every = every.get().into();
                 }
                 $crate::pool::SampleBy::Chance(below) => {
-                    $constants.sampling = 2;
+                    $constants.sampling = $crate::layout::sampling::SAMPLE_CHANCE.0;
                     $constants.sample_below = below;
                 }
                 $crate::pool::SampleBy::Flows(below) => {
-                    $constants.sampling = 3;
+                    $constants.sampling = $crate::layout::sampling::SAMPLE_FLOWS.0;
                     $constants.sample_below = below;
                     $open.maps.datagrams.set_max_entries($crate::pool::DATAGRAMS)?;
                 }

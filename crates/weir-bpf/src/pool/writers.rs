@@ -3,6 +3,8 @@
 use libbpf_rs::{MapCore, MapFlags, OpenMapMut};
 use weir_sys::cpu::Processors;
 
+use crate::layout::no_number;
+
 /// The writers of a pool. Each has a queue of its own, or one per target if packets are steered.
 #[derive(Clone, Debug)]
 pub enum Writers {
@@ -35,8 +37,7 @@ pub struct Driven {
 impl Driven {
     /// Returns the constant that tells programs the interface.
     pub(crate) fn constant(self) -> u32 {
-        const ANY_INTERFACE: u32 = u32::MAX;
-        if self.hands_on { self.index } else { ANY_INTERFACE }
+        if self.hands_on { self.index } else { no_number::ANY_INTERFACE.0 }
     }
 
     /// Returns the only interface that packets can come from, if there is just one.
@@ -65,10 +66,9 @@ pub(crate) fn measure(
 
 /// Writes each processor's writer into the map.
 pub(crate) fn enter(map: &impl MapCore, processors: Option<&Processors>) -> Result<(), libbpf_rs::Error> {
-    const NO_WRITER: u32 = u32::MAX;
     let Some(processors) = processors else { return Ok(()) };
     for processor in 0..processors.possible() {
-        let writer = processors.place(processor).unwrap_or(NO_WRITER);
+        let writer = processors.place(processor).unwrap_or(no_number::NO_WRITER.0);
         map.update(&processor.to_ne_bytes(), &writer.to_ne_bytes(), MapFlags::ANY)?;
     }
     Ok(())

@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::str::FromStr;
 
 use super::xdp::skeleton::types::key;
-use crate::layout::get;
+use crate::layout::{get, key_field};
 
 /// A field of a packet by which packets are counted: of its outermost IP header, behind VLAN tags, MPLS labels and PPPoE.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -51,17 +51,18 @@ impl KeyField {
         }
     }
 
-    /// Returns its bit in `key.h`.
-    pub(super) fn bit(self) -> u8 {
-        match self {
-            Self::Source => 1,
-            Self::Destination => 2,
-            Self::SourcePort => 4,
-            Self::DestinationPort => 8,
-            Self::Port => 16,
-            Self::Protocol => 32,
-            Self::Vlan => 64,
-        }
+    /// Returns its bit.
+    pub(super) fn bit(self) -> u32 {
+        let bit = match self {
+            Self::Source => key_field::BY_SOURCE,
+            Self::Destination => key_field::BY_DESTINATION,
+            Self::SourcePort => key_field::BY_SOURCE_PORT,
+            Self::DestinationPort => key_field::BY_DESTINATION_PORT,
+            Self::Port => key_field::BY_PORT,
+            Self::Protocol => key_field::BY_PROTOCOL,
+            Self::Vlan => key_field::BY_VLAN,
+        };
+        bit.0
     }
 }
 
@@ -128,7 +129,7 @@ impl Key {
     /// If it has another size.
     pub(super) fn from_bytes(bytes: &[u8]) -> Self {
         assert_eq!(bytes.len(), size_of::<key>(), "the size of a key");
-        let has = |field: KeyField| get!(bytes, key.there) & field.bit() != 0;
+        let has = |field: KeyField| u32::from(get!(bytes, key.there)) & field.bit() != 0;
         let address = |long: [u8; 16]| match long {
             [a, b, c, d, ..] if get!(bytes, key.ip6) == 0 => IpAddr::from(Ipv4Addr::new(a, b, c, d)),
             long => IpAddr::from(Ipv6Addr::from(long)),

@@ -29,7 +29,7 @@ use self::xdp::skeleton::types::{counter, ways};
 use crate::Strays;
 use crate::filter::link::Code;
 use crate::filter::{FilterError, Sets};
-use crate::layout::{get, same};
+use crate::layout::{self, get, same};
 use crate::log::logged;
 use crate::writers::{Chosen, Driven};
 
@@ -132,9 +132,9 @@ pub struct By {
 }
 
 impl By {
-    /// Returns the fields as `key.h` has them.
+    /// Returns the fields as the programs have them.
     fn bits(&self) -> u32 {
-        self.fields.iter().fold(0, |bits, field| bits | u32::from(field.bit()))
+        self.fields.iter().fold(0, |bits, field| bits | field.bit())
     }
 }
 
@@ -304,8 +304,9 @@ impl Counters {
 /// Returns the sums over all CPUs of the first `counters` counters in a map with a row of them for each direction.
 fn sums(map: &MapHandle, counters: usize) -> Result<Vec<[Count; 2]>, CallError> {
     let mut both = vec![[Count::default(); 2]; counters];
-    for way in [0, 1] {
-        let per_cpu = map.lookup_percpu(&u32::to_ne_bytes(u32::from(way == 1)), MapFlags::ANY);
+    const WAYS: [u32; 2] = [layout::direction::RECEIVED.0, layout::direction::SENT.0];
+    for (way, key) in WAYS.into_iter().enumerate() {
+        let per_cpu = map.lookup_percpu(&key.to_ne_bytes(), MapFlags::ANY);
         let failed = |error| CallError::new("read counters", io::Error::other(error));
         let mut sums = vec![Count::default(); counters];
         per_cpu.map_err(failed)?.into_iter().flatten().for_each(|value| add(&mut sums, &value));

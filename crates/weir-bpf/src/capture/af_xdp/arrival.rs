@@ -1,9 +1,8 @@
 //! What the program leaves in front of a packet.
 
-use crate::layout::{arrival, get, set};
+use crate::layout::{arrival, get, mark, set};
 
-/// `ARRIVAL` in `arrival.h`.
-const MARK: u32 = 0x7765_6972;
+const MARK: u32 = mark::ARRIVAL.0;
 
 /// What the program knows about a packet (`struct arrival`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: (MIT OR Apache-2.0) */
+/* Numbers that programs share with the process. They are written here alone: weir-bpf/src/layout.rs has what clang says about
+ * them (layout.bpf.c). */
+#pragma once
+
+/* When a program reads the clock. */
+enum timestamps {
+	TIMESTAMP_NONE,
+	TIMESTAMP_KERNEL, /* for each packet */
+	TIMESTAMP_BATCH,  /* for each packet while there are few, otherwise once per group */
+};
+
+/* What decides a packet's target. */
+enum steering {
+	STEER_NONE,
+	STEER_FLOW,        /* the outermost flow */
+	STEER_INNER,       /* the innermost flow (`inner_flows`) */
+	STEER_ROUND_ROBIN, /* the previous packet's target: in turn */
+	STEER_VLAN,        /* the outermost VLAN ID, modulo the number of targets */
+};
+
+/* Which packets are selected. */
+enum sampling {
+	SAMPLE_ALL,
+	SAMPLE_TURNS,  /* of each queue, the first packet and every `sample_every`th after it */
+	SAMPLE_CHANCE, /* packets for which a random number is below `sample_below` */
+	SAMPLE_FLOWS,  /* flows for which the low half of the hash is; steering uses the high half */
+};
+
+/* The fields of a key, as bits. */
+enum key_field {
+	BY_SOURCE = 1 << 0,
+	BY_DESTINATION = 1 << 1,
+	BY_SOURCE_PORT = 1 << 2,
+	BY_DESTINATION_PORT = 1 << 3,
+	BY_PORT = 1 << 4, /* the lower of the two ports */
+	BY_PROTOCOL = 1 << 5,
+	BY_VLAN = 1 << 6, /* of the outermost tag */
+};
+
+/* The directions of statistics. */
+enum direction {
+	RECEIVED,
+	SENT,
+};
+
+/* The ways of forwarding. */
+enum way {
+	FORTH,
+	BACK,
+	WAYS,
+};
+
+/* The attached programs that can have a filter in front. */
+enum hooks {
+	FIRST,
+	SECOND,
+	HOOKS,
+};
+
+/* Where a number stands for none, or for any. */
+enum no_number {
+	NO_WRITER = ~0u,     /* a processor without a writer */
+	ANY_INTERFACE = ~0u, /* every interface: the driver never hands the program on to another one */
+};
+
+/* Marks. */
+enum mark {
+	ARRIVAL = 0x77656972, /* `struct arrival` was written for this packet */
+	PLACE = 0x706c6163,   /* the function that stands for a filter */
+};
+
+enum commit {
+	COMMIT_CLOSED = 1u << 31,
+};
