@@ -1,7 +1,7 @@
 //! Structs and numbers that a program shares with this process. Each is written once, in C: libbpf-cargo makes a Rust type
 //! of what clang says about it. A struct's fields are read from bytes, and written to bytes, by their names.
 //!
-//! weir-ring is built without clang and has structs of its own; [`same`] compares them when this crate is compiled.
+//! weir-ring is built without clang and has structs of its own; `same!` compares them when this crate is compiled.
 
 use std::array;
 

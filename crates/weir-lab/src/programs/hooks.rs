@@ -105,6 +105,7 @@ pub const CHECKED: usize = 60;
 /// Bytes of their headers, and of an entry of the map that has them.
 const HEAD: usize = 42;
 const ENTRY: usize = size_of::<head>();
+const _: () = assert!(ENTRY == HEAD.next_multiple_of(4), "as `HEAD` in C");
 
 /// Program `check_all`, loaded: checks each byte of each frame, at full rate.
 #[derive(Debug)]
