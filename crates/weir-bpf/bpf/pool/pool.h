@@ -52,10 +52,10 @@ struct order {
 
 /* Why a packet is counted outside the queues. */
 enum stray {
-	NO_QUEUE, /* on a queue for which the capture has no pool */
+	NO_QUEUE,        /* on a queue for which the capture has no pool */
 	OTHER_INTERFACE, /* from another interface, to which the driver has handed the program on */
-	LATE_CPU, /* on a processor that has no queue */
-	TAG_UNKNOWN, /* the driver could not tell whether it stripped a VLAN tag; also counted by a queue */
+	LATE_CPU,        /* on a processor that has no queue */
+	TAG_UNKNOWN,     /* the driver could not tell whether it stripped a VLAN tag; also counted by a queue */
 	STRAYS,
 };
 
