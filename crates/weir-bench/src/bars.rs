@@ -6,7 +6,6 @@
 use std::collections::BTreeSet;
 
 use super::experiment::{Judged, Outcome};
-use super::spread::Spread;
 use super::wanted::Wanted;
 
 /// All targets of the capture contest, for all sizes of frames that were measured.
@@ -30,11 +29,8 @@ impl OfSize<'_> {
         let (outcome, at) = (self.outcome, Some(self.size));
         let named = |name: &str| format!("{name}, {} B", self.size);
         let times = |name, wanted, of, over| {
-            let by_cpu_time = Spread::of(outcome.ratios([over, of], "kernel", at));
-            Judged {
-                by_cpu_time: by_cpu_time.map(|times| times.median),
-                ..Judged::new(&named(name), wanted, "times", outcome.ratios([of, over], "rate", at))
-            }
+            let judged = Judged::new(&named(name), wanted, "times", outcome.ratios([of, over], "rate", at));
+            judged.by_cpu_time(outcome.ratios([over, of], "kernel", at))
         };
         // Over the same way `without` a capture, as a share of what tcpdump adds over the stack alone.
         let cost = |name, of, without| {
@@ -83,8 +79,7 @@ impl OfSize<'_> {
     }
 
     fn of(&self, series: &str, measure: &str) -> Vec<f64> {
-        let rounds = self.outcome.rounds_of(series, measure, Some(self.size));
-        rounds.into_iter().map(|(_, value)| value).collect()
+        self.outcome.values_of(series, measure, Some(self.size))
     }
 }
 

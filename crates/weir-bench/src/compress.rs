@@ -12,13 +12,13 @@ use weir_lab::{Rate, Traffic};
 
 use crate::contestants::compress;
 use crate::experiment::{
-    About, Axis, Better, Experiment, Judged, Measure, Outcome, Role, Series, Settings, Taken, Turn,
+    About, Axis, Experiment, Judged, Measure, Outcome, Role, Series, Settings, Taken, Turn,
 };
-use crate::failure::Failure;
+use crate::failure::{Failure, failed};
 use crate::program::{Program, installed};
 use crate::sample::Lab;
 use crate::witness::Witness;
-use crate::{failed, peers, tidy};
+use crate::{peers, tidy};
 
 /// No file holds more bytes of packets.
 const LARGEST: u64 = 1 << 30;
@@ -56,10 +56,10 @@ impl Experiment for Compress {
                 .to_owned(),
             axis: Some(Axis::frame()),
             measures: vec![
-                Measure::new("rate", "rate that tcpdump holds, and that weir is offered", "Mpps", Better::Higher),
-                Measure::new("lost", "packets that weir has lost", "packets", Better::Lower),
-                Measure::new("share", "compressed file over the bytes of its packets", "%", Better::Lower),
-                Measure::new("sent", "packets that weir was offered", "packets", Better::Neither),
+                Measure::higher("rate", "rate that tcpdump holds, and that weir is offered", "Mpps"),
+                Measure::lower("lost", "packets that weir has lost", "packets"),
+                Measure::lower("share", "compressed file over the bytes of its packets", "%"),
+                Measure::fact("sent", "packets that weir was offered", "packets"),
             ],
             series: vec![Series::new(WEIR, "weir, compressing, at tcpdump's rate", Role::Ours)],
             ..About::default()
@@ -87,8 +87,8 @@ impl Experiment for Compress {
     fn bars(&self, outcome: &Outcome) -> Vec<Judged> {
         let bar = |size: &u16| {
             let name = format!("compressed at the rate that tcpdump holds plain: lost, {size} B");
-            let lost = outcome.rounds_of(WEIR, "lost", Some(f64::from(*size)));
-            Judged::worst(&name, 0.0, "packets", lost.into_iter().map(|(_, lost)| lost))
+            let lost = outcome.values_of(WEIR, "lost", Some(f64::from(*size)));
+            Judged::worst(&name, 0.0, "packets", lost)
         };
         self.sizes.iter().map(bar).collect()
     }

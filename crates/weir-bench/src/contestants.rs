@@ -1,7 +1,5 @@
 //! Who is measured.
 
-use std::time::Duration;
-
 use weir_lab::Verdict;
 
 use super::peers;
@@ -50,10 +48,7 @@ impl Contestant {
     /// Why it cannot take part.
     pub(super) fn missing(&self) -> Option<String> {
         match &self.way {
-            Way::Program(program) if program.path().is_none() => {
-                let name = program.name;
-                Some(format!("{name} is not installed (apt-get install {})", program.package))
-            }
+            Way::Program(program) => program.missing(),
             _ => None,
         }
     }
@@ -65,24 +60,14 @@ pub(super) fn all() -> Vec<Contestant> {
     let program = Contestant::program;
     vec![
         limit(),
-        Contestant {
-            name: "limit-write",
-            title: "XDP that copies and drops: the limit with a copy",
-            way: Way::Hook(Verdict::Write),
-            stack: false,
-        },
+        hook("limit-write", "XDP that copies and drops: the limit with a copy", Verdict::Write, false),
         program("weir-exclusive", "weir exclusive, no stamps", false, exclusive("none")),
         program("weir-exclusive-batch", "weir exclusive, batch stamps", false, exclusive("batch")),
         program("weir-exclusive-kernel", "weir exclusive, kernel stamps", false, exclusive("kernel")),
         program("weir-file", "weir exclusive to tmpfs, kernel stamps", false, write()),
         program("af-xdp", "AF_XDP, copy mode, bare loop", false, receive_af_xdp()),
         program("weir-af-xdp", "weir af_xdp, no stamps", false, receive("af_xdp", "exclusive", "none")),
-        Contestant {
-            name: "limit-pass",
-            title: "XDP pass: the limit with a stack",
-            way: Way::Hook(Verdict::Pass),
-            stack: true,
-        },
+        hook("limit-pass", "XDP pass: the limit with a stack", Verdict::Pass, true),
         program("weir-pass", "weir pass, no stamps", true, receive("xdp", "pass", "none")),
         program("weir-pass-kernel", "weir pass, kernel stamps", true, receive_and_pass()),
         Contestant { name: "stack", title: "stack alone", way: Way::Stack, stack: true },
@@ -97,8 +82,11 @@ pub(super) fn all() -> Vec<Contestant> {
 
 /// What the machine can do without keeping a packet.
 pub(super) fn limit() -> Contestant {
-    let way = Way::Hook(Verdict::Drop);
-    Contestant { name: "limit", title: "XDP drop: the limit", way, stack: false }
+    hook("limit", "XDP drop: the limit", Verdict::Drop, false)
+}
+
+fn hook(name: &'static str, title: &'static str, verdict: Verdict, stack: bool) -> Contestant {
+    Contestant { name, title, way: Way::Hook(verdict), stack }
 }
 
 /// Those of them that do the same work; the first is weir.
@@ -140,7 +128,7 @@ pub(super) fn receive_and_pass() -> Program {
 
 /// The same with room for 50 MiB a queue.
 pub(super) fn receive_into_50_mib() -> Program {
-    ours(OWN, "ready", &["receive", "--source", "xdp", "--mode", "exclusive", "--chunks", "50"])
+    ours(OWN, "ready", &words("receive --source xdp --mode exclusive --chunks 50"))
 }
 
 /// Captures that differ in the size of their chunks, beside the limit with a copy; each has 64 MiB a queue.
@@ -185,25 +173,13 @@ pub(super) fn capture_on_host(ready: &'static str, source: &'static str) -> Prog
 
 /// What a user types to have the file compressed.
 pub(super) fn compress() -> Program {
-    let how =
-        ["--source", "xdp", "--mode", "exclusive", "--chunks", "64", "--compress", "zstd", "-w", "{file}"];
-    ours(WEIR, "source xdp", &[&["capture", "--json"], &how[..]].concat())
+    let how = "capture --json --source xdp --mode exclusive --chunks 64 --compress zstd -w {file}";
+    ours(WEIR, "source xdp", &words(how))
 }
 
 fn write() -> Program {
-    let how = [
-        "--source",
-        "xdp",
-        "--mode",
-        "exclusive",
-        "--timestamps",
-        "kernel",
-        "--chunks",
-        "64",
-        "-w",
-        "{file}",
-    ];
-    ours(WEIR, "source xdp", &[&["capture", "--json"], &how[..]].concat())
+    let how = "capture --json --source xdp --mode exclusive --timestamps kernel --chunks 64 -w {file}";
+    ours(WEIR, "source xdp", &words(how))
 }
 
 /// The loop that has nothing of weir in it but the interface's set-up.
@@ -211,29 +187,24 @@ fn receive_af_xdp() -> Program {
     Program { spins: true, ..ours(OWN, "ready", &["receive-af-xdp", "--queue", "1"]) }
 }
 
+/// The words of a command.
+pub(super) fn words(text: &'static str) -> Vec<&'static str> {
+    text.split(' ').collect()
+}
+
 /// A reader that tells its account as JSON.
 pub(super) fn ours(name: &'static str, ready: &'static str, arguments: &[&'static str]) -> Program {
-    Program {
-        name,
-        package: "",
-        place: None,
-        environment: Vec::new(),
-        arguments: [arguments, &["-i", "{interface}"]].concat(),
-        ready,
-        batch: Duration::from_millis(50),
-        spins: false,
-        parse: |stdout, _| {
-            let received: Received = serde_json::from_str(stdout).ok()?;
-            let chunks: u64 = received.queues.iter().map(|queue| u64::from(queue.pool.total)).sum();
-            Some(Counts {
-                delivered: received.witness.map_or(received.captured, |witness| witness.packets),
-                dropped: Some(received.lost + received.errors),
-                filtered: received.filtered,
-                chunks: Some(chunks).filter(|&chunks| chunks > 0),
-                witness: received.witness,
-            })
-        },
-    }
+    Program::new([name, ""], ready, 50, [arguments, &["-i", "{interface}"]].concat(), |stdout, _| {
+        let received: Received = serde_json::from_str(stdout).ok()?;
+        let chunks: u64 = received.queues.iter().map(|queue| u64::from(queue.pool.total)).sum();
+        Some(Counts {
+            delivered: received.witness.map_or(received.captured, |witness| witness.packets),
+            dropped: Some(received.lost + received.errors),
+            filtered: received.filtered,
+            chunks: Some(chunks).filter(|&chunks| chunks > 0),
+            witness: received.witness,
+        })
+    })
 }
 
 #[cfg(test)]

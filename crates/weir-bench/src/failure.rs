@@ -5,6 +5,11 @@ use std::process::ExitCode;
 
 use crate::style;
 
+/// `cannot {what}: {error}`, for `map_err`.
+pub(crate) fn failed<E: Display>(what: impl Display) -> impl FnOnce(E) -> Failure {
+    move |error| Failure::new(format_args!("cannot {what}: {error}"))
+}
+
 /// The end of a benchmark that did not succeed.
 #[derive(Debug)]
 pub(crate) struct Failure {

@@ -18,14 +18,14 @@ use tempfile::TempDir;
 use weir_lab::Traffic;
 
 use crate::experiment::{
-    self, About, Better, Experiment, Judged, Measure, Outcome, Role, Series, Settings, Taken, Turn,
+    self, About, Experiment, Judged, Measure, Outcome, Role, Series, Settings, Taken, Turn,
 };
-use crate::failure::Failure;
+use crate::failure::{Failure, failed};
 use crate::process::Memory;
-use crate::program::{WEIR, find};
+use crate::program::{WEIR, find, missing};
 use crate::wanted::Wanted;
 use crate::witness::Witness;
-use crate::{failed, tidy, units};
+use crate::{tidy, units};
 
 #[derive(Debug, Args)]
 pub(super) struct ReadArgs {
@@ -199,11 +199,8 @@ impl Experiment for Files {
             };
             Series::new(one.name, one.name, role)
         };
-        let missing = CONTESTANTS.iter().filter(|one| one.path().is_none());
-        let why = |one: &Contestant| {
-            let why = format!("{} is not installed (apt-get install {})", one.program, one.package);
-            [one.name.to_owned(), why]
-        };
+        let absent = CONTESTANTS.iter().filter(|one| one.path().is_none());
+        let why = |one: &Contestant| [one.name.to_owned(), missing(one.program, one.package)];
         let faster = TARGETS.iter().filter(|(_, wanted, _)| matches!(wanted, Wanted::AtLeast(_)));
         About {
             name: "read".to_owned(),
@@ -214,12 +211,12 @@ impl Experiment for Files {
                 units::grouped(self.packets)
             ),
             measures: vec![
-                Measure::new("time", "time for the file", "s", Better::Lower),
-                Measure::new("rate", "packets read a second", "Mpps", Better::Higher),
-                Measure::new("memory", "most memory while reading", "MiB", Better::Lower),
+                Measure::lower("time", "time for the file", "s"),
+                Measure::higher("rate", "packets read a second", "Mpps"),
+                Measure::lower("memory", "most memory while reading", "MiB"),
             ],
             series: CONTESTANTS.iter().map(series).collect(),
-            missing: missing.map(why).collect(),
+            missing: absent.map(why).collect(),
             versus: faster.map(|(.., [slow, fast])| [fast, slow].map(|name| (*name).to_owned())).collect(),
             ..About::default()
         }
@@ -254,7 +251,7 @@ impl Experiment for Files {
         let times = |(name, wanted, pair): (&str, Wanted, [&str; 2])| {
             Judged::new(name, wanted, "times", outcome.ratios(pair, "time", None))
         };
-        let peaks = outcome.rounds_of(LONG_FILE, "memory", None).into_iter().map(|(_, peak)| peak);
+        let peaks = outcome.values_of(LONG_FILE, "memory", None);
         let memory = Judged::worst("memory while reading a long file", 64.0, "MiB", peaks);
         TARGETS.into_iter().map(times).chain([memory]).collect()
     }

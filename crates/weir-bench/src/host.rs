@@ -4,24 +4,21 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rustix::thread::{CpuSet, sched_setaffinity};
 use serde_json::Value;
 use weir_lab::{FrameSender, Network, Traffic, Veth};
 
 use crate::contestants::capture_on_host;
-use crate::experiment::{
-    About, Better, Experiment, Judged, Measure, Outcome, Role, Series, Settings, Taken, Turn,
-};
-use crate::failure::Failure;
-use crate::process::thread_time;
+use crate::experiment::{About, Experiment, Judged, Measure, Outcome, Role, Series, Settings, Taken, Turn};
+use crate::failure::{Failure, failed};
+use crate::process::{pin, thread_time};
 use crate::program::{Counts, Program, Reader, installed};
 use crate::wanted::Wanted;
-use crate::{failed, iperf, peers, units};
+use crate::{iperf, peers, units};
 
 /// Bytes of the small packets.
 const SIZE: usize = 60;
 /// The processor that sends them.
-const SENDER_CPU: usize = 1;
+const SENDER_CPU: u32 = 1;
 /// Small packets between two looks at the clock.
 const RUN: u64 = 256;
 /// Who captures meanwhile; the first is nobody.
@@ -69,14 +66,14 @@ impl Experiment for Host {
                      that it has lost it."
                 .to_owned(),
             measures: vec![
-                Measure::new("sent", "processor time of a small packet sent", "ns", Better::Lower),
-                Measure::new("rate", "small packets sent a second", "Mpps", Better::Higher),
-                Measure::new("tcp-out", "TCP that the captured host sends", "Gbit/s", Better::Higher),
-                Measure::new("tcp-in", "TCP that the captured host receives", "Gbit/s", Better::Higher),
-                Measure::new("tcp-lost", "TCP packets that the capture has lost", "%", Better::Lower),
-                Measure::new("packets", "small packets sent", "packets", Better::Neither),
-                Measure::new("captured", "small packets captured", "packets", Better::Neither),
-                Measure::new("lost", "small packets lost", "packets", Better::Neither),
+                Measure::lower("sent", "processor time of a small packet sent", "ns"),
+                Measure::higher("rate", "small packets sent a second", "Mpps"),
+                Measure::higher("tcp-out", "TCP that the captured host sends", "Gbit/s"),
+                Measure::higher("tcp-in", "TCP that the captured host receives", "Gbit/s"),
+                Measure::lower("tcp-lost", "TCP packets that the capture has lost", "%"),
+                Measure::fact("packets", "small packets sent", "packets"),
+                Measure::fact("captured", "small packets captured", "packets"),
+                Measure::fact("lost", "small packets lost", "packets"),
             ],
             series: CONTESTANTS.map(|(name, title, role)| Series::new(name, title, role)).to_vec(),
             versus: vec![[OURS, THEIRS].map(str::to_owned)],
@@ -125,7 +122,7 @@ impl Experiment for Host {
         let times = |name, wanted, measured: Vec<f64>| Judged::new(name, wanted, "times", measured);
         let ratios = |measure| outcome.ratios([OURS, THEIRS], measure, None);
         let shares = outcome.shares([OURS, NOBODY], [THEIRS, NOBODY], "sent", None);
-        let lost = outcome.rounds_of(OURS, "tcp-lost", None).into_iter().map(|(_, lost)| lost);
+        let lost = outcome.values_of(OURS, "tcp-lost", None);
         vec![
             times("60 bytes sent, tc: added ns / tcpdump's", AtMost(0.5), shares),
             times("60 bytes sent, tc: rate / tcpdump's", AtLeast(1.0), ratios("rate")),
@@ -155,9 +152,7 @@ fn send(network: &Network, time: Duration) -> Result<Sent, Failure> {
     // A thread of its own, for it stays on its processor.
     thread::scope(|scope| {
         let sending = scope.spawn(|| {
-            let mut only = CpuSet::new();
-            only.set(SENDER_CPU);
-            sched_setaffinity(None, &only).map_err(failed("pin to one processor"))?;
+            pin(SENDER_CPU)?;
             let (start, before) = (Instant::now(), thread_time());
             let mut packets = 0;
             while start.elapsed() < time {

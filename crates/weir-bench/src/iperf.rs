@@ -8,8 +8,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 use weir_lab::Port;
 
-use crate::failed;
-use crate::failure::Failure;
+use crate::failure::{Failure, failed};
 use crate::program::installed;
 
 /// How long it may take beyond the time that it sends.

@@ -3,164 +3,55 @@
 use std::io::{self, Write};
 
 use crate::experiment::{About, Contest, Entry, Experiment, Settings};
-use crate::failure::Failure;
+use crate::failure::{Failure, failed};
 use crate::table::table;
 use crate::{
-    bars, compress, contestants, failed, files, filter, forward, host, libpcap, look, methods, ndr, pf_ring,
-    queues, replay, send, stat, steer, tidy, trials, winpcap, wirecap,
+    bars, compress, contestants, files, filter, forward, host, libpcap, look, methods, ndr, pf_ring, queues,
+    replay, send, stat, steer, tidy, trials, winpcap, wirecap,
 };
 
+type Make = fn(&Settings) -> Result<Box<dyn Experiment>, Failure>;
+
+const fn entry(name: &'static str, question: &'static str, make: Make) -> Entry {
+    Entry { name, question, make }
+}
+
 /// In the order in which they run.
+#[rustfmt::skip]
 pub(super) const ALL: &[Entry] = &[
-    Entry {
-        name: "capture",
-        question: "how many packets a second each program captures, beside what the machine can do",
-        make: capture,
-    },
-    Entry {
-        name: "trials",
-        question: "a burst while the reader is stopped, the first packet, lone packets, a capture that is idle",
-        make: trials::make,
-    },
-    Entry {
-        name: "chunks",
-        question: "what the size of a chunk does to the rate of an exclusive capture",
-        make: chunks,
-    },
-    Entry {
-        name: "ndr",
-        question: "the highest rate without loss, by size, to /dev/null, tmpfs and disk (RFC 2544)",
-        make: ndr::make,
-    },
-    Entry {
-        name: "ndr-host",
-        question: "the same beside a host whose application wants the packets, too",
-        make: ndr::make_host,
-    },
-    Entry {
-        name: "ndr-burst",
-        question: "the longest burst at full rate that 64 MiB hold without loss",
-        make: ndr::make_burst,
-    },
-    Entry {
-        name: "methods",
-        question: "what interception costs TCP: libpcap, weir, BPF programs in the kernel, netfilter queues",
-        make: methods::make,
-    },
-    Entry {
-        name: "stat",
-        question: "how fast packets are counted by filter, in the kernel and in user space",
-        make: stat::make,
-    },
-    Entry {
-        name: "bursts",
-        question: "what is lost of a burst while the reader is held up, beside arithmetic (WireCAP, Fig. 10)",
-        make: wirecap::bursts::make,
-    },
-    Entry {
-        name: "imbalance",
-        question: "what is lost when one queue gets too much: basic, advanced, without a pool (WireCAP, Fig. 11)",
-        make: wirecap::imbalance::make,
-    },
-    Entry {
-        name: "threshold",
-        question: "how full a queue should be before others help (WireCAP, Fig. 12)",
-        make: wirecap::imbalance::make_threshold,
-    },
-    Entry {
-        name: "forwarding",
-        question: "what is lost on the way through handlers when one queue gets too much (WireCAP, Fig. 13)",
-        make: wirecap::imbalance::make_forwarding,
-    },
-    Entry {
-        name: "scaling",
-        question: "how forwarding both ways grows with queues, beside what memory allows, 60 bytes (WireCAP, Fig. 14)",
-        make: wirecap::scaling::make,
-    },
-    Entry {
-        name: "scaling-96",
-        question: "the same with 96 bytes (WireCAP, Fig. 14)",
-        make: wirecap::scaling::make_longer,
-    },
-    Entry {
-        name: "simulate",
-        question: "what 64 queues at 100 Gbit/s would lose, by load: a simulation",
-        make: wirecap::simulate::make,
-    },
-    Entry {
-        name: "counters",
-        question: "packet counters on a ring and on libpcap, by mode, waiting, queues and NAPI (PF_RING)",
-        make: pf_ring::counters::make,
-    },
-    Entry {
-        name: "winpcap-send",
-        question: "how fast packets of 88 to 1514 bytes are sent, beside sendto, pcap_inject and tcpreplay (WinPcap)",
-        make: winpcap::send::make,
-    },
-    Entry {
-        name: "winpcap-filter",
-        question: "what filters of 3 and 13 instructions cost that accept nothing (WinPcap)",
-        make: winpcap::filter::make,
-    },
-    Entry {
-        name: "winpcap-delivery",
-        question: "how fast an application gets packets of 88 to 1514 bytes (WinPcap)",
-        make: winpcap::delivery::make,
-    },
-    Entry {
-        name: "winpcap-dump",
-        question: "how fast packets get to a file, whole or their first 68 bytes (WinPcap)",
-        make: winpcap::dump::make,
-    },
-    Entry {
-        name: "winpcap-statistics",
-        question: "counting in the kernel beside counting in user space (WinPcap)",
-        make: winpcap::statistics::make,
-    },
-    Entry {
-        name: "winpcap-gains",
-        question: "what a compiled filter, other time stamps and a copy less gain alone (WinPcap)",
-        make: winpcap::gains::make,
-    },
-    Entry { name: "host", question: "what capturing costs a host that is busy itself", make: host::make },
-    Entry {
-        name: "filter",
-        question: "filters beside libpcap's: length, speed, time to compile, cost in XDP",
-        make: filter::make,
-    },
-    Entry {
-        name: "queues",
-        question: "handlers that help one another, beside arithmetic",
-        make: queues::make,
-    },
-    Entry { name: "steer", question: "what steering adds to a packet", make: steer::make },
-    Entry {
-        name: "forward",
-        question: "forwarding beside XDP redirect, AF_XDP, the bridge and tc mirred",
-        make: forward::make,
-    },
-    Entry {
-        name: "read",
-        question: "reading and rewriting files beside tcpdump, tshark and editcap",
-        make: files::make,
-    },
-    Entry {
-        name: "compress",
-        question: "compression on the fly at the highest rate that tcpdump sustains without it",
-        make: compress::make,
-    },
-    Entry { name: "libpcap", question: "unchanged programs on libpcap and on weir's", make: libpcap::make },
-    Entry { name: "look", question: "lines and objects beside tcpdump and tshark", make: look::make },
-    Entry {
-        name: "send",
-        question: "sending beside a bare live-frames loop, trafgen and tcpreplay",
-        make: send::make,
-    },
-    Entry {
-        name: "replay",
-        question: "replaying a file beside tcpreplay: top speed, and gaps",
-        make: replay::make,
-    },
+    entry("capture", "how many packets a second each program captures, beside what the machine can do", capture),
+    entry("trials", "a burst while the reader is stopped, the first packet, lone packets, a capture that is idle", trials::make),
+    entry("chunks", "what the size of a chunk does to the rate of an exclusive capture", chunks),
+    entry("ndr", "the highest rate without loss, by size, to /dev/null, tmpfs and disk (RFC 2544)", ndr::make),
+    entry("ndr-host", "the same beside a host whose application wants the packets, too", ndr::make_host),
+    entry("ndr-burst", "the longest burst at full rate that 64 MiB hold without loss", ndr::make_burst),
+    entry("methods", "what interception costs TCP: libpcap, weir, BPF programs in the kernel, netfilter queues", methods::make),
+    entry("stat", "how fast packets are counted by filter, in the kernel and in user space", stat::make),
+    entry("bursts", "what is lost of a burst while the reader is held up, beside arithmetic (WireCAP, Fig. 10)", wirecap::bursts::make),
+    entry("imbalance", "what is lost when one queue gets too much: basic, advanced, without a pool (WireCAP, Fig. 11)", wirecap::imbalance::make),
+    entry("threshold", "how full a queue should be before others help (WireCAP, Fig. 12)", wirecap::imbalance::make_threshold),
+    entry("forwarding", "what is lost on the way through handlers when one queue gets too much (WireCAP, Fig. 13)", wirecap::imbalance::make_forwarding),
+    entry("scaling", "how forwarding both ways grows with queues, beside what memory allows, 60 bytes (WireCAP, Fig. 14)", wirecap::scaling::make),
+    entry("scaling-96", "the same with 96 bytes (WireCAP, Fig. 14)", wirecap::scaling::make_longer),
+    entry("simulate", "what 64 queues at 100 Gbit/s would lose, by load: a simulation", wirecap::simulate::make),
+    entry("counters", "packet counters on a ring and on libpcap, by mode, waiting, queues and NAPI (PF_RING)", pf_ring::counters::make),
+    entry("winpcap-send", "how fast packets of 88 to 1514 bytes are sent, beside sendto, pcap_inject and tcpreplay (WinPcap)", winpcap::send::make),
+    entry("winpcap-filter", "what filters of 3 and 13 instructions cost that accept nothing (WinPcap)", winpcap::filter::make),
+    entry("winpcap-delivery", "how fast an application gets packets of 88 to 1514 bytes (WinPcap)", winpcap::delivery::make),
+    entry("winpcap-dump", "how fast packets get to a file, whole or their first 68 bytes (WinPcap)", winpcap::dump::make),
+    entry("winpcap-statistics", "counting in the kernel beside counting in user space (WinPcap)", winpcap::statistics::make),
+    entry("winpcap-gains", "what a compiled filter, other time stamps and a copy less gain alone (WinPcap)", winpcap::gains::make),
+    entry("host", "what capturing costs a host that is busy itself", host::make),
+    entry("filter", "filters beside libpcap's: length, speed, time to compile, cost in XDP", filter::make),
+    entry("queues", "handlers that help one another, beside arithmetic", queues::make),
+    entry("steer", "what steering adds to a packet", steer::make),
+    entry("forward", "forwarding beside XDP redirect, AF_XDP, the bridge and tc mirred", forward::make),
+    entry("read", "reading and rewriting files beside tcpdump, tshark and editcap", files::make),
+    entry("compress", "compression on the fly at the highest rate that tcpdump sustains without it", compress::make),
+    entry("libpcap", "unchanged programs on libpcap and on weir's", libpcap::make),
+    entry("look", "lines and objects beside tcpdump and tshark", look::make),
+    entry("send", "sending beside a bare live-frames loop, trafgen and tcpreplay", send::make),
+    entry("replay", "replaying a file beside tcpreplay: top speed, and gaps", replay::make),
 ];
 
 /// Prints the table of them.

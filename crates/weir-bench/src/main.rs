@@ -52,7 +52,6 @@ mod winpcap;
 mod wirecap;
 mod witness;
 
-use std::fmt::Display;
 use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -61,7 +60,7 @@ use std::thread;
 
 use clap::{Args, Parser, Subcommand};
 
-use failure::Failure;
+use failure::{Failure, failed};
 
 const CAPTURE: &str = "\
 Examples:
@@ -223,11 +222,6 @@ fn run(cli: &Cli) -> Result<(), Failure> {
         What::Receive(args) => receive::run(args),
         What::ReceiveAfXdp(args) => receive::run_af_xdp(args),
     }
-}
-
-/// `cannot {what}: {error}`, for `map_err`.
-fn failed<E: Display>(what: impl Display) -> impl FnOnce(E) -> Failure {
-    move |error| Failure::new(format_args!("cannot {what}: {error}"))
 }
 
 /// The contest, and what is not a rate.

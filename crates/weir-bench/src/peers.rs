@@ -3,8 +3,6 @@
 //! Each gets 128 MiB for packets, as much as weir's pool of two queues, all of it for the one queue that has traffic; no
 //! filter, no name resolution, and whole packets, as is their default.
 
-use std::time::Duration;
-
 use super::program::{Counts, Program};
 
 /// libpcap, with the time-out of a second that tcpdump asks for. It keeps its privileges, which it would have to give up
@@ -15,21 +13,12 @@ pub(super) fn tcpdump(output: &'static str) -> Program {
 
 /// The same with so many KiB for packets.
 pub(super) fn tcpdump_with(kibibytes: &'static str, output: &'static str) -> Program {
-    Program {
-        name: "tcpdump",
-        package: "tcpdump",
-        place: None,
-        environment: Vec::new(),
-        arguments: vec!["-i", "{interface}", "-n", "-Z", "root", "-B", kibibytes, "-w", output],
-        ready: "listening on",
-        batch: Duration::from_millis(1200),
-        spins: false,
-        parse: |_, stderr| {
-            let count = |words: &str| leading(stderr, words);
-            let dropped = Some(count("packet dropped by kernel")?);
-            Some(Counts { dropped, ..Counts::of(count("packet captured")?) })
-        },
-    }
+    let words = vec!["-i", "{interface}", "-n", "-Z", "root", "-B", kibibytes, "-w", output];
+    Program::new(["tcpdump", "tcpdump"], "listening on", 1200, words, |_, stderr| {
+        let count = |words: &str| leading(stderr, words);
+        let dropped = Some(count("packet dropped by kernel")?);
+        Some(Counts { dropped, ..Counts::of(count("packet captured")?) })
+    })
 }
 
 /// libpcap, with a time-out of 250 ms; writes pcapng.
@@ -39,22 +28,13 @@ pub(super) fn dumpcap() -> Program {
 
 /// The same with so many MiB for packets.
 pub(super) fn dumpcap_with(mebibytes: &'static str) -> Program {
-    Program {
-        name: "dumpcap",
-        package: "wireshark-common",
-        place: None,
-        environment: Vec::new(),
-        arguments: vec!["-i", "{interface}", "-q", "-B", mebibytes, "-w", "{file}"],
-        ready: "File: ",
-        batch: Duration::from_millis(500),
-        spins: false,
-        parse: |_, stderr| {
-            let dropped = stderr.lines().find_map(|line| line.split_once("': "));
-            let dropped = dropped.and_then(|(_, numbers)| numbers.split_once('/'));
-            let dropped = Some(first_number(dropped?.1)?);
-            Some(Counts { dropped, ..Counts::of(following(stderr, "Packets captured: ")?) })
-        },
-    }
+    let words = vec!["-i", "{interface}", "-q", "-B", mebibytes, "-w", "{file}"];
+    Program::new(["dumpcap", "wireshark-common"], "File: ", 500, words, |_, stderr| {
+        let dropped = stderr.lines().find_map(|line| line.split_once("': "));
+        let dropped = dropped.and_then(|(_, numbers)| numbers.split_once('/'));
+        let dropped = Some(first_number(dropped?.1)?);
+        Some(Counts { dropped, ..Counts::of(following(stderr, "Packets captured: ")?) })
+    })
 }
 
 /// TPACKET_V3 without libpcap. Settings of the machine are left as they are.
@@ -64,30 +44,12 @@ pub(super) fn netsniff_ng() -> Program {
 
 /// The same with so much for packets.
 pub(super) fn netsniff_ng_with(ring: &'static str) -> Program {
-    Program {
-        name: "netsniff-ng",
-        package: "netsniff-ng",
-        place: None,
-        environment: Vec::new(),
-        arguments: vec![
-            "--in",
-            "{interface}",
-            "--out",
-            "/dev/null",
-            "--silent",
-            "--ring-size",
-            ring,
-            "--no-sock-mem",
-            "--notouch-irq",
-        ],
-        ready: "Running!",
-        batch: Duration::from_millis(300),
-        spins: false,
-        parse: |stdout, _| {
-            let dropped = Some(leading(stdout, "packet failed filter (out of space)")?);
-            Some(Counts { dropped, ..Counts::of(leading(stdout, "packet incoming")?) })
-        },
-    }
+    let mut words = vec!["--in", "{interface}", "--out", "/dev/null", "--silent", "--ring-size", ring];
+    words.extend(["--no-sock-mem", "--notouch-irq"]);
+    Program::new(["netsniff-ng", "netsniff-ng"], "Running!", 300, words, |stdout, _| {
+        let dropped = Some(leading(stdout, "packet failed filter (out of space)")?);
+        Some(Counts { dropped, ..Counts::of(leading(stdout, "packet incoming")?) })
+    })
 }
 
 /// The number before these words, at the beginning of a line; `packet` stands for the plural, too.

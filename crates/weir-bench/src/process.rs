@@ -5,7 +5,10 @@ use std::io;
 use std::time::Duration;
 
 use rustix::process::Pid;
+use rustix::thread::{CpuSet, sched_setaffinity};
 use rustix::time::{ClockId, clock_gettime};
+
+use crate::failure::{Failure, failed};
 
 /// Memory of a process, bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,6 +85,13 @@ pub(super) fn is_runnable(pid: Pid) -> io::Result<bool> {
 /// From a `stat`: behind the name, which may hold anything.
 fn state(stat: &str) -> Option<char> {
     stat.rsplit_once(") ")?.1.chars().next()
+}
+
+/// Keeps the calling thread on one processor.
+pub(super) fn pin(cpu: u32) -> Result<(), Failure> {
+    let mut only = CpuSet::new();
+    only.set(usize::try_from(cpu).expect("a small number"));
+    sched_setaffinity(None, &only).map_err(failed(format_args!("pin to processor {cpu}")))
 }
 
 /// Processor time of this thread, in the program and in the kernel for it.

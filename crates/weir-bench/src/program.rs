@@ -2,9 +2,10 @@
 
 use std::env;
 use std::ffi::OsString;
-use std::io::Read;
+use std::fmt::Display;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
@@ -13,11 +14,10 @@ use rustix::process::{Pid, Signal, kill_process};
 use weir::DEFAULT_CHUNK_SIZE;
 use weir_lab::Port;
 
-use super::process::{cpu_time, is_runnable};
+use super::process::{Memory, cpu_time, is_runnable};
 use super::tidy;
 use super::witness::Witness;
-use super::{failed, process::Memory};
-use crate::failure::Failure;
+use crate::failure::{Failure, failed};
 
 /// Where readers run.
 pub(super) const READER_CPU: u32 = 0;
@@ -71,6 +71,23 @@ impl Counts {
 }
 
 impl Program {
+    /// One that is installed. `package`: Debian's name of the package that has it, none for ours; `batch`: milliseconds.
+    pub(super) fn new(
+        [name, package]: [&'static str; 2],
+        ready: &'static str,
+        batch: u64,
+        arguments: Vec<&'static str>,
+        parse: fn(&str, &str) -> Option<Counts>,
+    ) -> Self {
+        let (environment, batch) = (Vec::new(), Duration::from_millis(batch));
+        Self { name, package, place: None, environment, arguments, ready, batch, spins: false, parse }
+    }
+
+    /// Why it does not run here, if it does not.
+    pub(super) fn missing(&self) -> Option<String> {
+        self.path().is_none().then(|| missing(self.name, self.package))
+    }
+
     /// Where it is.
     pub(super) fn path(&self) -> Option<PathBuf> {
         self.place.clone().or_else(|| find(self.name))
@@ -165,6 +182,21 @@ pub(super) fn find(name: &str) -> Option<PathBuf> {
     let path = env::var_os("PATH").unwrap_or_default();
     let places = env::split_paths(&path).chain(["/usr/sbin".into(), "/sbin".into()]);
     places.map(|place| place.join(name)).find(|path| path.is_file())
+}
+
+/// What is wrong with one that is not there.
+pub(super) fn missing(name: &str, package: &str) -> String {
+    format!("{name} is not installed (apt-get install {package})")
+}
+
+/// What a program has said, if it succeeded.
+pub(super) fn succeeded(what: impl Display, ran: io::Result<Output>) -> Result<Output, Failure> {
+    let output = ran.map_err(failed(format_args!("run {what}")))?;
+    if output.status.success() {
+        return Ok(output);
+    }
+    let said = String::from_utf8_lossy(&output.stderr);
+    Err(Failure::new(format_args!("{what} failed: {}", said.trim())))
 }
 
 /// Where a program of others is; `package`: Debian's name of the package that has it.

@@ -13,13 +13,12 @@ use signal_hook::flag;
 use weir::{Capture, CaptureStats, Chunk, Delivery, Filter, Mode, PacketCounters, SourceChoice, Timestamps};
 use weir_lab::programs::xsk::Redirect;
 use weir_sys::bpf::{XdpHook, XdpLink};
-use weir_sys::link;
+use weir_sys::link::Links;
 use weir_sys::xsk::{FrameSize, Umem, UmemOptions, XskOptions, XskSocket};
 
-use super::failed;
 use super::steps::{StepArgs, Steps};
 use super::witness::Witness;
-use crate::failure::Failure;
+use crate::failure::{Failure, failed};
 use crate::style;
 
 /// A signal ends the wait; this is for the one that comes just before it.
@@ -54,13 +53,9 @@ pub(super) struct ReceiveArgs {
 }
 
 fn source(text: &str) -> Result<SourceChoice, String> {
-    match text {
-        "xdp" => Ok(SourceChoice::Xdp),
-        "tc" => Ok(SourceChoice::Tc),
-        "af_packet" => Ok(SourceChoice::AfPacket),
-        "af_xdp" => Ok(SourceChoice::AfXdp),
-        _ => Err("no such source".to_owned()),
-    }
+    use SourceChoice::{AfPacket, AfXdp, Tc, Xdp};
+    let source = [Xdp, Tc, AfPacket, AfXdp].into_iter().find(|source| source.as_str() == text);
+    source.ok_or_else(|| "no such source".to_owned())
 }
 
 fn mode(text: &str) -> Result<Mode, String> {
@@ -164,35 +159,60 @@ pub(super) fn take_all(
     Ok(capture.stats()?)
 }
 
+/// An AF_XDP socket with its memory, and what brings packets to it.
+pub(super) struct Bare {
+    pub(super) umem: Umem,
+    pub(super) socket: XskSocket,
+    _program: (Redirect, XdpLink),
+}
+
+impl Bare {
+    /// On one queue of so many, with so many frames that wait for packets.
+    pub(super) fn open(
+        interface: u32,
+        [queue, queues]: [u32; 2],
+        frames: u32,
+        frame_size: FrameSize,
+    ) -> Result<Self, Failure> {
+        let redirect = Redirect::load(queues, false).map_err(failed("load the AF_XDP program"))?;
+        let options = UmemOptions { frames, frame_size, zero_copy: false, segments: false };
+        let umem = Umem::new(options).map_err(failed("allocate packet memory"))?;
+        let socket = XskSocket::bind(&umem, interface, queue, XskOptions { receive: frames, send: 0 });
+        let mut socket = socket.map_err(failed("open an AF_XDP socket"))?;
+        let mut all = Vec::new();
+        umem.take(frames as usize, &mut all);
+        socket.refill(&mut all);
+        drop(all);
+        redirect.insert(queue, &socket).map_err(failed("redirect to the socket"))?;
+        let link = XdpLink::attach(redirect.program(), interface, XdpHook::Native);
+        let link = link.map_err(failed("attach"))?;
+        Ok(Self { umem, socket, _program: (redirect, link) })
+    }
+
+    /// Packets for which there was no room.
+    pub(super) fn lost(&self) -> Result<u64, Failure> {
+        let loss = self.socket.loss().map_err(failed("read the loss counters"))?;
+        Ok(loss.dropped + loss.ring_full)
+    }
+}
+
 /// The same with an AF_XDP socket and as little as possible around it; asks again without ever sleeping, which is the
 /// fastest way to read one.
 pub(super) fn run_af_xdp(args: &AfXdpArgs) -> Result<(), Failure> {
     /// Packets whose frames go back at once.
     const BATCH: u32 = 256;
     let stop = interrupted()?;
-    let links = link::links().map_err(failed("list interfaces"))?;
-    let port = links.iter().find(|link| link.name == args.interface);
-    let port = port.ok_or_else(|| Failure::new(format_args!("cannot find {}", args.interface)))?;
-    let redirect = Redirect::load(port.rx_queues, false).map_err(failed("load the AF_XDP program"))?;
-    let options =
-        UmemOptions { frames: args.frames, frame_size: FrameSize::TwoKib, zero_copy: false, segments: false };
-    let umem = Umem::new(options).map_err(failed("allocate packet memory"))?;
-    let mut socket =
-        XskSocket::bind(&umem, port.index, args.queue, XskOptions { receive: args.frames, send: 0 })
-            .map_err(failed("open an AF_XDP socket"))?;
-    let mut frames = Vec::new();
-    umem.take(args.frames as usize, &mut frames);
-    socket.refill(&mut frames);
-    redirect.insert(args.queue, &socket).map_err(failed("redirect to the socket"))?;
-    let _link = XdpLink::attach(redirect.program(), port.index, XdpHook::Native).map_err(failed("attach"))?;
+    let port = Links::open().and_then(|links| links.get(&args.interface)).map_err(Failure::new)?;
+    let mut bare = Bare::open(port.index, [args.queue, port.rx_queues], args.frames, FrameSize::TwoKib)?;
+    let Bare { umem, socket, .. } = &mut bare;
     style::say(format_args!("ready"));
-    let mut witness = Witness::default();
+    let (mut frames, mut witness) = (Vec::new(), Witness::default());
     loop {
         // What has arrived before the signal is taken.
         let ends = stop.load(Ordering::Relaxed);
         // Some may have found no room in the fill ring: the kernel shows packets before it shows that it took frames.
         let seen = frames.len();
-        if socket.receive(&umem, BATCH, &mut frames) == 0 {
+        if socket.receive(umem, BATCH, &mut frames) == 0 {
             if ends {
                 break;
             }
@@ -201,9 +221,9 @@ pub(super) fn run_af_xdp(args: &AfXdpArgs) -> Result<(), Failure> {
         frames[seen..].iter().for_each(|frame| witness.take(frame.bytes()));
         socket.refill(&mut frames);
     }
-    let loss = socket.loss().map_err(failed("read the loss counters"))?;
-    let lost = loss.dropped + loss.ring_full;
     let (captured, errors) = (witness.packets, socket.counts().refused);
+    drop(frames);
+    let lost = bare.lost()?;
     print(&Received { captured, filtered: None, lost, errors, queues: Vec::new(), witness: Some(witness) })
 }
 

@@ -21,16 +21,14 @@ use tempfile::TempDir;
 use weir_lab::{Hook, Network, Verdict, Veth};
 use weir_traffic::{Description, Order, Sizes, Tables};
 
-use crate::experiment::{
-    About, Better, Experiment, Judged, Measure, Outcome, Role, Series, Settings, Taken, Turn,
-};
-use crate::failure::Failure;
-use crate::program::{READER_CPU, WEIR, find, installed};
+use crate::experiment::{About, Experiment, Judged, Measure, Outcome, Role, Series, Settings, Taken, Turn};
+use crate::failure::{Failure, failed};
+use crate::program::{READER_CPU, WEIR, find, installed, succeeded};
 use crate::sample::GENERATOR_CPU;
 use crate::send::{PATIENCE, watched};
 use crate::spread::percentile;
 use crate::wanted::Wanted;
-use crate::{failed, tidy, units};
+use crate::{tidy, units};
 
 /// A program and its arguments, without file and interface.
 #[derive(Debug)]
@@ -40,30 +38,29 @@ struct Contestant {
     arguments: &'static [&'static str],
 }
 
+const fn weir(name: &'static str, arguments: &'static [&'static str]) -> Contestant {
+    Contestant { name, program: WEIR, arguments }
+}
+
+const fn tcpreplay(name: &'static str, arguments: &'static [&'static str]) -> Contestant {
+    Contestant { name, program: TCPREPLAY, arguments }
+}
+
 /// As fast as possible. `--loop N` follows.
 const TOP: [Contestant; 3] = [
-    Contestant {
-        name: "weir replay --top-speed --backend live",
-        program: WEIR,
-        arguments: &["replay", "--quiet", "--top-speed", "--backend", "live"],
-    },
-    Contestant {
-        name: "weir replay --top-speed --preload",
-        program: WEIR,
-        arguments: &["replay", "--quiet", "--top-speed", "--preload"],
-    },
-    Contestant {
-        name: "tcpreplay --topspeed --preload-pcap",
-        program: TCPREPLAY,
-        arguments: &["--topspeed", "--preload-pcap"],
-    },
+    weir(
+        "weir replay --top-speed --backend live",
+        &["replay", "--quiet", "--top-speed", "--backend", "live"],
+    ),
+    weir("weir replay --top-speed --preload", &["replay", "--quiet", "--top-speed", "--preload"]),
+    tcpreplay("tcpreplay --topspeed --preload-pcap", &["--topspeed", "--preload-pcap"]),
 ];
 
 /// With the gaps of the file.
 const RECORDED: [Contestant; 3] = [
-    Contestant { name: "weir replay", program: WEIR, arguments: &["replay", "--quiet"] },
-    Contestant { name: "tcpreplay", program: TCPREPLAY, arguments: &[] },
-    Contestant { name: "tcpreplay --timer=nano", program: TCPREPLAY, arguments: &["--timer=nano"] },
+    weir("weir replay", &["replay", "--quiet"]),
+    tcpreplay("tcpreplay", &[]),
+    tcpreplay("tcpreplay --timer=nano", &["--timer=nano"]),
 ];
 
 const TCPREPLAY: &str = "tcpreplay";
@@ -106,13 +103,10 @@ fn trace(packets: usize) -> Result<Vec<Packet>, Failure> {
     Ok((0..packets as u64).map(&mut packet).collect())
 }
 
-/// Returns a number from 0 to below 1, evenly distributed, the same for the same place: SplitMix64 (Steele, Lea, Flood:
-/// Fast Splittable Pseudorandom Number Generators).
+/// Returns a number from 0 to below 1, evenly distributed, the same for the same place.
 fn even(place: u64) -> f64 {
-    let mut z = place.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    ((z ^ (z >> 31)) >> 11) as f64 / (1_u64 << 53) as f64
+    let number = units::mixed(place.wrapping_add(1).wrapping_mul(units::GAMMA));
+    (number >> 11) as f64 / (1_u64 << 53) as f64
 }
 
 /// Returns a pcap file with times in microseconds.
@@ -217,11 +211,11 @@ impl Experiment for Replay {
                 bytes / self.packets.len()
             ),
             measures: vec![
-                Measure::new("rate", "packets that arrived at top speed", "Mpps", Better::Higher),
-                Measure::new("p50", "half of the gaps are off by less than", "us", Better::Lower),
-                Measure::new("p99", "99 % of the gaps are off by less than", "us", Better::Lower),
-                Measure::new("max", "gap that is off most", "us", Better::Lower),
-                Measure::new("longer", "how much too long the whole took", "%", Better::Lower),
+                Measure::higher("rate", "packets that arrived at top speed", "Mpps"),
+                Measure::lower("p50", "half of the gaps are off by less than", "us"),
+                Measure::lower("p99", "99 % of the gaps are off by less than", "us"),
+                Measure::lower("max", "gap that is off most", "us"),
+                Measure::lower("longer", "how much too long the whole took", "%"),
             ],
             series: contestants().map(series).collect(),
             versus: [live, ring].map(|ours| [ours, theirs].map(|one| one.name.to_owned())).to_vec(),
@@ -284,12 +278,7 @@ impl Replay {
         command.args(["-c", &GENERATOR_CPU.to_string()]).arg(program).args(contestant.arguments);
         command.args(["-i", "tx0", "--loop", &rounds.to_string()]).arg(self.file());
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
-        let output =
-            self.network.tx().run(|| command.output()).map_err(failed(format_args!("run {name}")))?;
-        if !output.status.success() {
-            let said = String::from_utf8_lossy(&output.stderr);
-            return Err(Failure::new(format_args!("{name} failed: {}", said.trim())));
-        }
+        succeeded(name, self.network.tx().run(|| command.output()))?;
         Ok(rounds * self.packets.len() as u64)
     }
 

@@ -13,11 +13,10 @@ use tempfile::NamedTempFile;
 use weir_lab::{Generator, Hook, Network, Pair, SendReport, StackCounters, Traffic, Veth};
 
 use super::contestants::{Contestant, Way};
-use super::failed;
 use super::process::{Memory, cpu_time, ksoftirqd};
 use super::program::{Counts, Reader};
 use super::witness::Witness;
-use crate::failure::Failure;
+use crate::failure::{Failure, failed};
 use crate::tidy;
 
 /// Queues of the interface: one for each processor that takes part.

@@ -17,7 +17,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rustix::thread::{CpuSet, sched_setaffinity};
 use tempfile::TempDir;
 use weir::send::{Backend, Due, Pace, Sender};
 use weir_bpf::Parked;
@@ -27,12 +26,12 @@ use weir_sys::testrun;
 use weir_traffic::{Description, Order, Sizes, Tables};
 
 use crate::experiment::{
-    self, About, Axis, Better, Experiment, Judged, Measure, Outcome, Role, Series, Settings, Taken,
+    self, About, Axis, Experiment, Judged, Measure, Outcome, Role, Series, Settings, Taken,
 };
-use crate::failed;
-use crate::failure::Failure;
+use crate::failure::{Failure, failed};
 use crate::files::write_pcap;
-use crate::program::find;
+use crate::process::pin;
+use crate::program::{find, missing, succeeded};
 use crate::sample::GENERATOR_CPU;
 use crate::tidy;
 use crate::units;
@@ -91,7 +90,7 @@ impl Contestant {
     /// Why it cannot send here.
     pub(crate) fn missing(self) -> Option<String> {
         let (program, package) = self.program().filter(|(program, _)| find(program).is_none())?;
-        Some(format!("{program} is not installed (apt-get install {package})"))
+        Some(missing(program, package))
     }
 }
 
@@ -151,9 +150,9 @@ impl Experiment for Sending {
                 .to_owned(),
             axis: Some(Axis::frame()),
             measures: vec![
-                Measure::new("rate", "packets that arrived", "Mpps", Better::Higher),
-                Measure::new("sent", "packets sent", "packets", Better::Neither),
-                Measure::new("arrived", "packets that arrived", "packets", Better::Neither),
+                Measure::higher("rate", "packets that arrived", "Mpps"),
+                Measure::fact("sent", "packets sent", "packets"),
+                Measure::fact("arrived", "packets that arrived", "packets"),
             ],
             series: series.to_vec(),
             missing: missing.filter_map(|one| Some([one.name().to_owned(), one.missing()?])).collect(),
@@ -163,12 +162,8 @@ impl Experiment for Sending {
     }
 
     fn turns(&self) -> Vec<experiment::Turn> {
-        let of = |size: &u16| {
-            let (size, all) = (u64::from(*size), Contestant::ALL.into_iter());
-            let present = all.filter(|contestant| contestant.missing().is_none());
-            present.map(move |contestant| experiment::Turn::of(contestant.name(), Some(size)))
-        };
-        self.sizes.iter().flat_map(of).collect()
+        let present = Contestant::ALL.into_iter().filter(|contestant| contestant.missing().is_none());
+        experiment::Turn::each(self.sizes.iter().copied(), present.map(Contestant::name))
     }
 
     fn take(&mut self, turn: &experiment::Turn, _round: u32) -> Result<Taken, Failure> {
@@ -244,7 +239,7 @@ impl<'a> Lab<'a> {
             }
             _ => watched(&hook, || {
                 self.network.tx().run(|| {
-                    pin()?;
+                    pin(GENERATOR_CPU)?;
                     self.send(contestant, turn.duration)
                 })
             })?,
@@ -314,12 +309,7 @@ impl<'a> Lab<'a> {
             command.args(["--loop", &(packets / LOOP).to_string()]).arg(file);
         }
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
-        let output =
-            self.network.tx().run(|| command.output()).map_err(failed(format_args!("run {program}")))?;
-        if !output.status.success() {
-            let said = String::from_utf8_lossy(&output.stderr);
-            return Err(Failure::new(format_args!("{program} failed: {}", said.trim())));
-        }
+        succeeded(program, self.network.tx().run(|| command.output()))?;
         Ok(packets)
     }
 }
@@ -371,11 +361,4 @@ pub(super) fn watched(
         }
         Ok((sent, (last - first) as f64 / seconds))
     })
-}
-
-/// Keeps the calling thread on the processor of senders.
-fn pin() -> Result<(), Failure> {
-    let mut only = CpuSet::new();
-    only.set(usize::try_from(GENERATOR_CPU).expect("a small number"));
-    sched_setaffinity(None, &only).map_err(failed("pin to one processor"))
 }

@@ -23,6 +23,11 @@ impl Spread {
     }
 }
 
+/// The median of finite values; NaN, if there are none.
+pub(super) fn median(values: impl IntoIterator<Item = f64>) -> f64 {
+    Spread::of(values).map_or(f64::NAN, |spread| spread.median)
+}
+
 /// Of sorted values, the one that this share of them does not exceed.
 pub(super) fn percentile<T: Copy + Default>(sorted: &[T], percent: usize) -> T {
     let rank = (sorted.len() * percent).div_ceil(100).max(1);

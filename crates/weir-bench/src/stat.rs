@@ -10,15 +10,13 @@
 //! The frames match some filters and not the others. weir's counts have to say so, and be those of all frames sent.
 
 use std::path::Path;
-use std::time::Duration;
 
 use serde::Deserialize;
 use weir_lab::Verdict;
 
 use crate::contestants::{Contestant, Way};
 use crate::experiment::{About, Contest, Experiment, Judged, Outcome, Settings, TIME};
-use crate::failed;
-use crate::failure::Failure;
+use crate::failure::{Failure, failed};
 use crate::files::SIZE;
 use crate::libpcap::counter;
 use crate::program::{Counts, Program, WEIR};
@@ -77,17 +75,8 @@ fn contestants(counting: &Path) -> Vec<Contestant> {
 
 /// What a user types to count by these filters.
 pub(super) fn counting_by(how: &[&'static str], filters: &[&'static str]) -> Program {
-    Program {
-        name: WEIR,
-        package: "",
-        place: None,
-        environment: Vec::new(),
-        arguments: [&["stat", "--json", "-i", "{interface}"], how, filters].concat(),
-        ready: "source ",
-        batch: Duration::from_millis(50),
-        spins: false,
-        parse: |stdout, _| Account::read(stdout)?.counted(),
-    }
+    let words = [&["stat", "--json", "-i", "{interface}"], how, filters].concat();
+    Program::new([WEIR, ""], "source ", 50, words, |stdout, _| Account::read(stdout)?.counted())
 }
 
 /// The last line of `weir stat --json`.

@@ -12,7 +12,7 @@ use weir_bpf::xdp::{Options, Program};
 use weir_lab::Traffic;
 use weir_ring::Shape;
 
-use crate::experiment::{About, Better, Experiment, Found, Measure, Role, Series, Settings, Taken, Turn};
+use crate::experiment::{About, Experiment, Found, Measure, Role, Series, Settings, Taken, Turn};
 use crate::failure::Failure;
 use crate::process::thread_time;
 use crate::spread::Spread;
@@ -47,7 +47,7 @@ impl Experiment for Steer {
     fn about(&self) -> About {
         let measure = |(packet, _): &(&str, _)| {
             let title = format!("processor time added to a packet, {packet}");
-            Measure::new(packet, &title, "ns", Better::Lower)
+            Measure::lower(packet, &title, "ns")
         };
         let series = |(kind, _): &(&str, _)| Series::new(kind, &format!("steering by {kind}"), Role::Ours);
         About {

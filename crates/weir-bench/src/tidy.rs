@@ -16,8 +16,7 @@ use signal_hook::low_level::emulate_default_handler;
 use tempfile::{NamedTempFile, TempDir};
 use weir_sys::signals::is_ignored;
 
-use crate::failed;
-use crate::failure::Failure;
+use crate::failure::{Failure, failed};
 use crate::process::children_of;
 use crate::style;
 

@@ -6,18 +6,17 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
-use rustix::thread::{CpuSet, sched_setaffinity};
 use weir::{Capture, SourceChoice};
 use weir_lab::{FrameSender, Generator, Rate, SendReport, Traffic};
 
 use crate::contestants;
 use crate::experiment::{About, Experiment, Judged, Measure, Outcome, Role, Series, Settings, Taken, Turn};
-use crate::failed;
-use crate::failure::Failure;
+use crate::failure::{Failure, failed};
+use crate::process::pin;
 use crate::program::{READER_CPU, WEIR, find};
 use crate::sample::{GENERATOR_CPU, Lab};
 use crate::savefile::Packets;
-use crate::spread::Spread;
+use crate::spread::median;
 use crate::wanted::Wanted;
 use crate::witness::Witness;
 
@@ -97,7 +96,7 @@ impl Experiment for Trials {
     }
 
     fn bars(&self, outcome: &Outcome) -> Vec<Judged> {
-        let of = |measure| outcome.rounds_of(OURS, measure, None).into_iter().map(|(_, value)| value);
+        let of = |measure| outcome.values_of(OURS, measure, None);
         let most = |name, most, unit, measure| Judged::new(name, Wanted::AtMost(most), unit, of(measure));
         vec![
             Judged::worst("burst of 400,000 into 50 MiB, lost", 0.0, "packets", of(BURST)),
@@ -221,7 +220,7 @@ fn latency(lab: &Lab, packets: u64) -> Result<f64, Failure> {
             }
             let times = arrivals.iter().zip(&departures);
             let milliseconds = times.map(|(arrival, departure)| (*arrival - *departure).as_secs_f64() * 1e3);
-            Ok(Spread::of(milliseconds).map_or(f64::NAN, |spread| spread.median))
+            Ok(median(milliseconds))
         })
     })
 }
@@ -235,11 +234,4 @@ fn idle(lab: &Lab, rest: Duration) -> Result<f64, Failure> {
     let (seconds, used) = (start.elapsed().as_secs_f64(), reader.cpu_time()?.saturating_sub(before));
     reader.finish()?;
     Ok(100.0 * used.as_secs_f64() / seconds)
-}
-
-/// Keeps the calling thread on one processor.
-fn pin(cpu: u32) -> Result<(), Failure> {
-    let mut only = CpuSet::new();
-    only.set(usize::try_from(cpu).expect("a small number"));
-    sched_setaffinity(None, &only).map_err(failed(format_args!("pin to processor {cpu}")))
 }

@@ -12,6 +12,17 @@ pub(crate) fn rate(text: &str) -> Result<f64, String> {
     }
 }
 
+/// A number that looks random, the same for the same number: the finalizer of SplitMix64 (Steele, Lea, Flood: Fast Splittable
+/// Pseudorandom Number Generators).
+pub(crate) fn mixed(number: u64) -> u64 {
+    let number = (number ^ number >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let number = (number ^ number >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    number ^ number >> 31
+}
+
+/// What SplitMix64 adds to its state.
+pub(crate) const GAMMA: u64 = 0x9e37_79b9_7f4a_7c15;
+
 /// Packets, of which there cannot be too many.
 #[expect(
     clippy::cast_possible_truncation,

@@ -73,6 +73,12 @@ fn run() -> Value {
     })
 }
 
+/// Documents from the run in the folder, and what this said.
+fn from_run(place: &TempDir) -> (bool, String) {
+    let from = place.path().join("run.json");
+    document(place.path(), &["--from", from.to_str().expect("a path")])
+}
+
 /// A folder of documents, with results beside it.
 fn place(experiments: &str, run: &Value) -> TempDir {
     let place = tempfile::tempdir().expect("a folder");
@@ -113,8 +119,7 @@ fn every_experiment_has_its_block() {
 #[test]
 fn a_block_says_what_was_measured_published_met_and_missed() {
     let place = place(&blocks(), &run());
-    let from = place.path().join("run.json");
-    let (success, told) = document(place.path(), &["--from", from.to_str().expect("a path")]);
+    let (success, told) = from_run(&place);
     assert!(success, "{told}");
     let expected = "\
 # Before
@@ -164,8 +169,7 @@ fn figures_say_where_they_are_from() {
     run["quick"] = json!(true);
     run["outcomes"][0]["about"]["name"] = json!("capture");
     let place = place("<!-- weir-bench: capture -->\n<!-- /weir-bench -->\n", &run);
-    let from = place.path().join("run.json");
-    let (success, told) = document(place.path(), &["--from", from.to_str().expect("a path")]);
+    let (success, told) = from_run(&place);
     assert!(success, "{told}");
     let [figure, text] = ["figures/capture.svg", "experiments.md"].map(|name| read(place.path(), name));
     for document in [&figure, &text] {
@@ -185,8 +189,7 @@ fn values_that_no_axis_can_hold_are_not_drawn() {
     run["outcomes"][0]["values"][0]["value"] = json!(1.7e308);
     run["outcomes"][0]["values"][1]["at"] = json!(-1.7e308);
     let place = place("<!-- weir-bench: imbalance -->\n<!-- /weir-bench -->\n", &run);
-    let from = place.path().join("run.json");
-    let (success, told) = document(place.path(), &["--from", from.to_str().expect("a path")]);
+    let (success, told) = from_run(&place);
     assert!(success, "{told}");
     let figure = read(place.path(), "figures/imbalance.svg");
     assert!(figure.contains("a ring") && !figure.contains("inf"), "{figure}");
@@ -225,7 +228,7 @@ fn results_of_other_experiments_stay() {
     let from = place.path().join("run.json");
     let put = |run: &Value| {
         fs::write(&from, run.to_string()).expect("write");
-        let (success, told) = document(place.path(), &["--from", from.to_str().expect("a path")]);
+        let (success, told) = from_run(&place);
         assert!(success, "{told}");
         read(place.path(), "experiments.md")
     };
@@ -244,7 +247,7 @@ fn results_of_other_experiments_stay() {
     assert!(!newer.contains("(first)") && !results.contains("(first)"), "{results}");
 
     fs::write(place.path().join("results.json"), "{\"format\":\"weir-bench results 1\"}").expect("write");
-    let (success, told) = document(place.path(), &["--from", from.to_str().expect("a path")]);
+    let (success, told) = from_run(&place);
     assert!(!success && told.contains("its format is") && told.contains("hint: "), "{told}");
 }
 
@@ -263,8 +266,7 @@ fn wrong_markers_are_refused() {
         ("text\n", "the results of bursts have no block; try the lines <!-- weir-bench: bursts -->"),
     ] {
         let place = place(document_text, &run());
-        let from = place.path().join("run.json");
-        let (success, told) = document(place.path(), &["--from", from.to_str().expect("a path")]);
+        let (success, told) = from_run(&place);
         assert!(!success && told.contains("cannot make") && told.contains(expected), "{told}");
         assert_eq!(read(place.path(), "experiments.md"), document_text);
         assert!(!place.path().join("results.json").exists(), "{document_text}");
@@ -282,8 +284,7 @@ fn other_files_are_no_results() {
         (json!([1, 2]), "as results of weir-bench: "),
     ] {
         let place = place(&blocks(), &run);
-        let from = place.path().join("run.json");
-        let (success, told) = document(place.path(), &["--from", from.to_str().expect("a path")]);
+        let (success, told) = from_run(&place);
         assert!(!success && told.contains("cannot read") && told.contains(expected), "{told}");
     }
 }

@@ -16,14 +16,25 @@ use weir_lab::{NetNs, root_test};
 use weir_sys::link::Links;
 use weir_sys::veth;
 
-use results::{experiment_by, told, values};
+use results::{Row, experiment_by, missing, told, values};
 
 /// How long a benchmark may take to begin, or its programs to end.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// The results of a short `weir-bench run`, its words and its page.
+/// The outcome of a short `weir-bench run`, its words and its page.
 fn experiment(name: &str) -> (Value, String, String) {
-    experiment_by(&["run", name], Command::output)
+    let (results, told, page) = experiment_by(&["run", name], Command::output);
+    (results["outcomes"][0].clone(), told, page)
+}
+
+/// Whether what was sent is what was received and what was lost, by this measure; how often that was measured.
+fn adds_up(outcome: &Value, lost: &str) -> usize {
+    let [sent, received, lost] = ["sent", "received", lost].map(|measure| values(outcome, measure));
+    for ((sent, received), lost) in sent.iter().zip(&received).zip(&lost) {
+        assert!(sent.2 > 0.0 && sent.2 == received.2 + lost.2, "{sent:?} {received:?} {lost:?}");
+    }
+    assert_eq!((received.len(), lost.len()), (sent.len(), sent.len()), "{outcome}");
+    sent.len()
 }
 
 /// Processes that have this variable in their environment.
@@ -35,15 +46,10 @@ fn processes_with(variable: &str) -> usize {
 
 #[root_test]
 fn root_experiments_end_in_a_report() {
-    let (results, told, page) = experiment("stat");
+    let (results, told, page) = experiment_by(&["run", "stat"], Command::output);
     let outcome = &results["outcomes"][0];
-    let [sent, received, lost] = ["sent", "received", "lost"].map(|measure| values(outcome, measure));
-    assert_eq!(sent.len(), 11, "{told}");
-    for ((sent, received), lost) in sent.iter().zip(&received).zip(&lost) {
-        assert!(sent.2 > 0.0 && sent.2 == received.2 + lost.2, "{sent:?} {received:?} {lost:?}");
-    }
-    let series = outcome["about"]["series"].as_array().expect("a list");
-    assert_eq!(series.len(), sent.len());
+    assert_eq!(adds_up(outcome, "lost"), 11, "{told}");
+    assert_eq!(outcome["about"]["series"].as_array().map(Vec::len), Some(11));
     assert!(outcome["faults"].as_array().is_some_and(Vec::is_empty), "{told}");
     assert!(told.contains("weir, xdp, 1 filter / libpcap, 1 filter"), "{told}");
     assert_eq!(page.matches("<svg").count(), 1, "a figure for the one size");
@@ -60,28 +66,19 @@ fn root_experiments_end_in_a_report() {
 
 #[root_test]
 fn root_captures_with_chunks_of_all_sizes_add_up() {
-    let (results, told, _) = experiment("chunks");
-    let [sent, received, lost] =
-        ["sent", "received", "lost"].map(|measure| values(&results["outcomes"][0], measure));
-    assert_eq!(sent.len(), 6, "{told}");
-    for ((sent, received), lost) in sent.iter().zip(&received).zip(&lost) {
-        assert!(received.2 > 0.0 && sent.2 == received.2 + lost.2, "{sent:?} {received:?} {lost:?}");
-    }
+    let (outcome, told, _) = experiment("chunks");
+    assert_eq!(adds_up(&outcome, "lost"), 6, "{told}");
+    assert!(values(&outcome, "received").iter().all(|(.., packets)| *packets > 0.0), "{told}");
 }
 
 #[root_test]
 fn root_bursts_lose_what_arithmetic_says() {
-    let (results, told, page) = experiment("bursts");
-    let outcome = &results["outcomes"][0];
-    let [sent, received, dropped, lost] =
-        ["sent", "received", "dropped", "lost"].map(|measure| values(outcome, measure));
-    assert_eq!(sent.len(), 3 * 6, "{told}");
-    for ((sent, received), dropped) in sent.iter().zip(&received).zip(&dropped) {
-        assert!(sent.2 > 0.0 && sent.2 == received.2 + dropped.2, "{sent:?} {received:?} {dropped:?}");
-    }
+    let (outcome, told, page) = experiment("bursts");
+    let lost = values(&outcome, "lost");
+    assert_eq!(adds_up(&outcome, "dropped"), 3 * 6, "{told}");
     // 25,600 cells, to the packet.
     for series in ["weir-64-400", "weir-128-200", "weir-256-100", "law"] {
-        let of = |(name, at, _): &&(&str, Option<f64>, f64)| *name == series && *at == Some(100_000.0);
+        let of = |(name, at, _): &&Row<'_>| *name == series && *at == Some(100_000.0);
         let [(_, _, lost), ..] = lost.iter().filter(of).collect::<Vec<_>>()[..] else { panic!("{told}") };
         assert!((lost - 74.4).abs() < 1e-9, "{series}: {lost}");
     }
@@ -91,15 +88,12 @@ fn root_bursts_lose_what_arithmetic_says() {
 /// What came is what was done and what was lost. A handler is never faster than its pace, so basic mode loses no less than
 /// arithmetic and the simulation say, which agree; and others help in advanced mode only. Gives the outcome.
 fn balanced(name: &str, series: usize) -> Value {
-    let (results, told, page) = experiment(name);
-    let outcome = &results["outcomes"][0];
-    let [sent, received, dropped, lost, helped] =
-        ["sent", "received", "dropped", "lost", "helped"].map(|measure| values(outcome, measure));
-    assert_eq!((sent.len(), dropped.len()), (series, series), "{told}");
-    for ((sent, received), dropped) in sent.iter().zip(&received).zip(&dropped) {
-        assert!(received.2 > 0.0 && sent.2 == received.2 + dropped.2, "{sent:?} {received:?} {dropped:?}");
-    }
-    let of = |values: &[(&str, Option<f64>, f64)], name: &str| {
+    let (outcome, told, page) = experiment(name);
+    let [sent, received, lost, helped] =
+        ["sent", "received", "lost", "helped"].map(|measure| values(&outcome, measure));
+    assert_eq!(adds_up(&outcome, "dropped"), series, "{told}");
+    assert!(received.iter().all(|(.., packets)| *packets > 0.0), "{told}");
+    let of = |values: &[Row<'_>], name: &str| {
         values.iter().find(|(series, ..)| *series == name).expect("a value").2
     };
     let [measured, law, simulated] =
@@ -146,11 +140,10 @@ fn root_what_handlers_forward_is_counted_at_the_far_end() {
 
 /// Frames of both ways have arrived or are counted where they were lost; every series has a rate, and memory allows more.
 fn scales(name: &str, size: u32) {
-    let (results, told, page) = experiment(name);
-    let outcome = &results["outcomes"][0];
+    let (outcome, told, page) = experiment(name);
     let [rate, lost, sent, received, dropped, no_room, bandwidth] =
         ["rate", "lost", "sent", "received", "dropped", "no-room", "bandwidth"]
-            .map(|measure| values(outcome, measure));
+            .map(|measure| values(&outcome, measure));
     let contestants =
         ["kernel", "redirect", "handler", "nic-ring", "basic-100", "advanced-100", "advanced-500", "ring"];
     assert_eq!(sent.iter().map(|(series, ..)| *series).collect::<Vec<_>>(), contestants, "{told}");
@@ -166,8 +159,7 @@ fn scales(name: &str, size: u32) {
     }
     let lines = f64::from(size.next_multiple_of(64));
     for (memory, times) in [("memory", 1.0), ("memory-copied", 3.0), ("memory-one", 1.0)] {
-        let of =
-            |values: &[(&str, Option<f64>, f64)]| values.iter().find(|value| value.0 == memory).map(|v| v.2);
+        let of = |values: &[Row<'_>]| values.iter().find(|value| value.0 == memory).map(|v| v.2);
         let (rate, bandwidth) = of(&rate).zip(of(&bandwidth)).expect("both");
         assert!((rate - bandwidth * 1e3 / (2.0 * lines * times)).abs() < 1e-6, "{memory}: {told}");
     }
@@ -194,12 +186,11 @@ fn root_longer_frames_are_forwarded_both_ways() {
 
 #[test]
 fn simulated_machines_lose_what_arithmetic_says() {
-    let (results, told, page) = experiment("simulate");
-    let outcome = &results["outcomes"][0];
-    let [packets, done, lost] = ["packets", "done", "lost"].map(|measure| values(outcome, measure));
+    let (outcome, told, page) = experiment("simulate");
+    let [packets, done, lost] = ["packets", "done", "lost"].map(|measure| values(&outcome, measure));
     assert_eq!((packets.len(), lost.len()), (3 * 5, 3 * 6), "{told}");
     let of = |name: &str, load: f64| {
-        let of = |value: &&(&str, Option<f64>, f64)| value.0 == name && value.1 == Some(load);
+        let of = |value: &&Row<'_>| value.0 == name && value.1 == Some(load);
         lost.iter().find(of).expect("a value").2
     };
     for ((series, load, packets), (.., done)) in packets.iter().zip(&done) {
@@ -235,18 +226,19 @@ fn a_machine_is_simulated_from_the_command_line() {
 
 #[root_test]
 fn root_counters_of_packets_miss_none() {
-    let (results, told, page) = experiment("counters");
-    let outcome = &results["outcomes"][0];
+    let (outcome, told, page) = experiment("counters");
     assert_eq!(outcome["about"]["series"].as_array().map(Vec::len), Some(20));
-    let [rate, sent, received, dropped, stack] =
-        ["rate", "sent", "received", "dropped", "stack"].map(|measure| values(outcome, measure));
+    let [rate, sent, received, stack] =
+        ["rate", "sent", "received", "stack"].map(|measure| values(&outcome, measure));
     // With threads of NAPI there is one, unless the kernel has none.
     let threaded =
         rate.iter().filter(|(name, at, _)| name.ends_with("-threaded") && *at == Some(2.0)).count();
     let has_none = outcome["about"]["missing"].as_array().is_some_and(|missing| !missing.is_empty());
     assert!((rate.len(), threaded) == (11, 1) || has_none, "{told}");
-    for (((sent, received), dropped), stack) in sent.iter().zip(&received).zip(&dropped).zip(&stack) {
-        assert!(received.2 > 0.0 && sent.2 == received.2 + dropped.2, "{sent:?} {received:?} {dropped:?}");
+    assert!(
+        adds_up(&outcome, "dropped") == rate.len() && received.iter().all(|(.., packets)| *packets > 0.0)
+    );
+    for (sent, stack) in sent.iter().zip(&stack) {
         let passed = if sent.0.contains("-2") { 0.0 } else { sent.2 };
         assert!(stack.2 == passed, "{stack:?} of {sent:?}");
     }
@@ -255,78 +247,43 @@ fn root_counters_of_packets_miss_none() {
 }
 
 /// Runs one of WinPcap's experiments in which contestants take the same frames. All that is sent is received or lost.
-fn contest(name: &str, all: &[&str]) -> Value {
-    let (results, told, page) = experiment(name);
-    let outcome = results["outcomes"][0].clone();
-    let missing = outcome["about"]["missing"].as_array().expect("a list").len();
-    let [rate, sent, received, lost] =
-        ["rate", "sent", "received", "lost"].map(|measure| values(&outcome, measure));
+fn contest(name: &str, all: &str) -> Value {
+    let (outcome, told, page) = experiment(name);
+    let rate = values(&outcome, "rate").len();
     let series = outcome["about"]["series"].as_array().expect("a list").iter();
     let series: Vec<_> = series.map(|series| series["name"].as_str().expect("a name")).collect();
-    assert_eq!(series, all, "{told}");
-    assert_eq!(rate.len(), all.len() - missing, "{told}");
-    for ((sent, received), lost) in sent.iter().zip(&received).zip(&lost) {
-        assert!(sent.2 > 0.0 && sent.2 == received.2 + lost.2, "{sent:?} {received:?} {lost:?}");
-    }
+    assert_eq!(series.join(" "), all, "{told}");
+    let present = series.len() - missing(&outcome);
+    assert_eq!((rate, adds_up(&outcome, "lost")), (present, present), "{told}");
     assert_eq!(page.matches("<svg").count(), 1, "a figure for the one size");
     outcome
 }
 
 #[root_test]
 fn root_delivery_is_measured() {
-    contest(
-        "winpcap-delivery",
-        &["weir-exclusive", "stack", "weir-xdp", "weir-tc", "weir-af-packet", "libpcap"],
-    );
+    contest("winpcap-delivery", "weir-exclusive stack weir-xdp weir-tc weir-af-packet libpcap");
 }
 
 #[root_test]
 fn root_dumps_are_measured() {
-    let all = [
-        "stack",
-        "weir-exclusive-68",
-        "weir-68",
-        "tcpdump-68",
-        "dumpcap-68",
-        "weir-exclusive-whole",
-        "weir-whole",
-        "tcpdump-whole",
-        "dumpcap-whole",
-    ];
-    let outcome = contest("winpcap-dump", &all);
+    let all = "stack weir-exclusive-68 weir-68 tcpdump-68 \
+               dumpcap-68 weir-exclusive-whole weir-whole tcpdump-whole dumpcap-whole";
+    let outcome = contest("winpcap-dump", all);
     assert_eq!(outcome["bars"].as_array().map(Vec::len), Some(2), "{outcome}");
 }
 
 #[root_test]
 fn root_statistics_are_measured_beside_user_space() {
-    let all = [
-        "stack",
-        "stat-tc",
-        "user-tc",
-        "stat-xdp",
-        "user-xdp",
-        "libpcap",
-        "stat-exclusive",
-        "user-exclusive",
-    ];
-    let outcome = contest("winpcap-statistics", &all);
+    let all = "stack stat-tc user-tc stat-xdp user-xdp libpcap stat-exclusive user-exclusive";
+    let outcome = contest("winpcap-statistics", all);
     assert_eq!(outcome["bars"].as_array().map(Vec::len), Some(3), "{outcome}");
 }
 
 #[root_test]
 fn root_each_improvement_is_measured_alone() {
-    let all = [
-        "limit",
-        "stamps-none",
-        "stamps-batch",
-        "stamps-kernel",
-        "copies-1",
-        "copies-2",
-        "copies-3",
-        "filter-native",
-        "filter-interpreted",
-    ];
-    let outcome = contest("winpcap-gains", &all);
+    let all = "limit stamps-none stamps-batch stamps-kernel \
+               copies-1 copies-2 copies-3 filter-native filter-interpreted";
+    let outcome = contest("winpcap-gains", all);
     let published = outcome["about"]["published"].as_array().expect("a list").iter();
     let published: Vec<_> = published.filter_map(|row| row["value"].as_f64()).collect();
     assert_eq!(published, [8.0, 27.0, 5.0]);
@@ -335,20 +292,18 @@ fn root_each_improvement_is_measured_alone() {
 
 #[root_test]
 fn root_filters_that_accept_nothing_are_measured() {
-    let (results, told, page) = experiment("winpcap-filter");
-    let outcome = &results["outcomes"][0];
+    let (outcome, told, page) = experiment("winpcap-filter");
     let [rate, sent, received, stack] =
-        ["rate", "sent", "received", "stack"].map(|measure| values(outcome, measure));
-    let missing = outcome["about"]["missing"].as_array().expect("a list").len();
-    assert_eq!(rate.len(), 2 * (6 - missing), "{told}");
+        ["rate", "sent", "received", "stack"].map(|measure| values(&outcome, measure));
+    assert_eq!(rate.len(), 2 * (6 - missing(&outcome)), "{told}");
     for ((sent, received), stack) in sent.iter().zip(&received).zip(&stack) {
         assert!(sent.2 > 0.0 && received.2 == 0.0 && stack.2 == sent.2, "{sent:?} {received:?} {stack:?}");
     }
-    let filtered = values(outcome, "filtered");
+    let filtered = values(&outcome, "filtered");
     for series in ["weir-xdp", "weir-tc"] {
         for place in [3.0, 13.0] {
-            let of = |values: &[(&str, Option<f64>, f64)]| {
-                let of = |(name, at, _): &&(&str, Option<f64>, f64)| *name == series && *at == Some(place);
+            let of = |values: &[Row<'_>]| {
+                let of = |(name, at, _): &&Row<'_>| *name == series && *at == Some(place);
                 values.iter().find(of).map(|(.., value)| *value)
             };
             assert!(of(&filtered).is_some() && of(&filtered) == of(&sent), "{series}: {told}");
@@ -359,11 +314,9 @@ fn root_filters_that_accept_nothing_are_measured() {
 
 #[root_test]
 fn root_sending_by_size_is_measured() {
-    let (results, told, page) = experiment("winpcap-send");
-    let outcome = &results["outcomes"][0];
-    let [rate, sent, arrived] = ["rate", "sent", "arrived"].map(|measure| values(outcome, measure));
-    let missing = outcome["about"]["missing"].as_array().expect("a list").len();
-    assert_eq!(rate.len(), 2 * (8 - missing), "{told}");
+    let (outcome, told, page) = experiment("winpcap-send");
+    let [rate, sent, arrived] = ["rate", "sent", "arrived"].map(|measure| values(&outcome, measure));
+    assert_eq!(rate.len(), 2 * (8 - missing(&outcome)), "{told}");
     assert!(rate.iter().all(|(.., rate)| *rate > 0.0) && sent == arrived, "{told}");
     assert_eq!(page.matches("<svg").count(), 2, "a figure for each size");
 }
@@ -396,11 +349,9 @@ fn root_a_signal_leaves_neither_files_nor_programs() {
 
 #[root_test]
 fn root_the_highest_rate_without_loss_is_found() {
-    let (results, told, _) = experiment("ndr");
-    let outcome = &results["outcomes"][0];
-    let [rates, offered] = ["rate", "offered"].map(|measure| values(outcome, measure));
-    let missing = outcome["about"]["missing"].as_array().expect("a list").len();
-    assert_eq!(rates.len() + missing, 13, "{told}");
+    let (outcome, told, _) = experiment("ndr");
+    let [rates, offered] = ["rate", "offered"].map(|measure| values(&outcome, measure));
+    assert_eq!(rates.len() + missing(&outcome), 13, "{told}");
     for (rate, offered) in rates.iter().zip(&offered) {
         assert!(rate.2 >= 0.0 && offered.2 > 0.0 && rate.2 <= offered.2 * 1.05, "{rate:?} {offered:?}");
     }
@@ -411,31 +362,28 @@ fn root_the_highest_rate_without_loss_is_found() {
 #[root_test]
 fn root_a_host_that_works_reads_what_is_captured() {
     // That the application and its socket have got every packet is checked in each turn.
-    let (results, told, page) = experiment("ndr-host");
-    let outcome = &results["outcomes"][0];
-    let [rates, offered, served] = ["rate", "offered", "served"].map(|measure| values(outcome, measure));
-    let missing = outcome["about"]["missing"].as_array().expect("a list").len();
-    assert_eq!((rates.len(), offered.len()), (2 * (5 - missing), 2 * (5 - missing)), "{told}");
+    let (outcome, told, page) = experiment("ndr-host");
+    let [rates, offered, served] = ["rate", "offered", "served"].map(|measure| values(&outcome, measure));
+    assert_eq!(
+        (rates.len(), offered.len()),
+        (2 * (5 - missing(&outcome)), 2 * (5 - missing(&outcome))),
+        "{told}"
+    );
     assert!(rates.iter().any(|(.., rate)| *rate > 0.0), "{told}");
     for (series, _, share) in &served {
         assert!(series.ends_with("-beside") && (0.0..=100.0).contains(share), "{series} {share}: {told}");
     }
-    let kept_up = |(series, _, rate): &&(&str, Option<f64>, f64)| series.ends_with("-beside") && *rate > 0.0;
+    let kept_up = |(series, _, rate): &&Row<'_>| series.ends_with("-beside") && *rate > 0.0;
     assert_eq!(served.len(), rates.iter().filter(kept_up).count(), "{told}");
     assert_eq!(page.matches("<svg").count(), 1, "a figure for the one size");
 }
 
 #[root_test]
 fn root_bursts_that_64_mib_hold_are_found() {
-    let (results, told, page) = experiment("ndr-burst");
-    let outcome = &results["outcomes"][0];
-    let [burst, bytes, lost_of, sent, received, dropped] =
-        ["burst", "bytes", "lost-of", "sent", "received", "dropped"].map(|measure| values(outcome, measure));
-    let missing = outcome["about"]["missing"].as_array().expect("a list").len();
-    assert_eq!(burst.len(), 6 - missing, "{told}");
-    for ((sent, received), dropped) in sent.iter().zip(&received).zip(&dropped) {
-        assert!(sent.2 > 0.0 && sent.2 == received.2 + dropped.2, "{sent:?} {received:?} {dropped:?}");
-    }
+    let (outcome, told, page) = experiment("ndr-burst");
+    let [burst, bytes, lost_of] = ["burst", "bytes", "lost-of"].map(|measure| values(&outcome, measure));
+    let present = 6 - missing(&outcome);
+    assert_eq!((burst.len(), adds_up(&outcome, "dropped")), (present, present), "{told}");
     for ((burst, bytes), lost_of) in burst.iter().zip(&bytes).zip(&lost_of) {
         let expected = burst.2 * 1514.0 / f64::from(1 << 20);
         // Both are means: they are rounded in another order. Nothing at all is an answer, too: of two bursts a ring that is
@@ -493,12 +441,7 @@ fn root_cards_are_measured_and_come_back_as_they_were() {
     let words = ["run", "winpcap-delivery", "--rx", rx, "--tx", tx];
     let (results, told, page) = experiment_by(&words, |bench| run_in(&home, bench));
     let outcome = &results["outcomes"][0];
-    let [sent, received, lost] = ["sent", "received", "lost"].map(|measure| values(outcome, measure));
-    let missing = outcome["about"]["missing"].as_array().expect("a list").len();
-    assert_eq!(sent.len(), 6 - missing, "{told}");
-    for ((sent, received), lost) in sent.iter().zip(&received).zip(&lost) {
-        assert!(sent.2 > 0.0 && sent.2 == received.2 + lost.2, "{sent:?} {received:?} {lost:?}");
-    }
+    assert_eq!(adds_up(outcome, "lost"), 6 - missing(outcome), "{told}");
     let described = &results["machine"]["interfaces"];
     for (number, card) in cards.iter().enumerate() {
         let card_of = &described[number];
@@ -567,9 +510,7 @@ fn runs_are_compared_and_nonsense_is_refused() {
     let compare = |words: &[&str]| {
         let output = Command::new(env!("CARGO_BIN_EXE_weir-bench")).arg("compare").args(words).output();
         let output = output.expect("run weir-bench");
-        let told =
-            format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-        (output.status.success(), told)
+        (output.status.success(), told(&output))
     };
     let [old, new] = [&old, &new].map(|path| path.to_str().expect("a path"));
     let (right, told) = compare(&[old, new]);

@@ -9,10 +9,9 @@ use clap::Args;
 use super::confidence::LEAST;
 use super::digest::Digest;
 use super::result::Run;
-use super::text::{amount, interval};
+use super::text::interval;
 use super::{Better, Estimate, Role, place};
-use crate::failed;
-use crate::failure::Failure;
+use crate::failure::{Failure, failed};
 use crate::table::table;
 
 const EXAMPLES: &str = "\
@@ -100,11 +99,9 @@ impl Found {
                         Change::Unknown => self.unknown += 1,
                         Change::Better | Change::Worse => {
                             self.worse += usize::from(change == Change::Worse);
-                            let place = at.zip(earlier.about.axis.as_ref());
-                            let place = place.map(|(at, axis)| format!(", {}", amount(at, &axis.unit)));
                             self.rows.push(vec![
                                 format!("{}: {}", earlier.about.name, series.title),
-                                format!("{}, {}{}", measure.name, measure.unit, place.unwrap_or_default()),
+                                format!("{}, {}{}", measure.name, measure.unit, earlier.place(at)),
                                 interval(a),
                                 interval(b),
                                 difference(a, b),

@@ -1,6 +1,6 @@
 //! Experiments in which contestants take the same frames in turn: [`Lab::sample`] by size.
 
-use super::{About, Axis, Better, Experiment, Judged, Measure, Outcome, Role, Series, Settings, Taken, Turn};
+use super::{About, Axis, Experiment, Judged, Measure, Outcome, Role, Series, Settings, Taken, Turn};
 use crate::contestants::{Contestant, Way};
 use crate::failure::Failure;
 use crate::sample::{Lab, Limits, Sample};
@@ -52,20 +52,19 @@ impl Contest {
         let about = About {
             axis: Some(Axis::frame()),
             measures: vec![
-                Measure::new("rate", "packets that reached the reader", "Mpps", Better::Higher),
-                Measure::new(
+                Measure::higher("rate", "packets that reached the reader", "Mpps"),
+                Measure::lower(
                     "kernel",
                     "processor time of a packet in the kernel, with the generator's",
                     "ns",
-                    Better::Lower,
                 ),
-                Measure::new("reader", "processor time of a packet in the program", "ns", Better::Lower),
-                Measure::new("lost", "packets lost", "packets", Better::Lower),
-                Measure::new("memory", "memory of the program beyond its pool", "MiB", Better::Lower),
-                Measure::new(TIME, "processor time of a packet, in both", "ns", Better::Neither),
-                Measure::new("sent", "packets that the interface took", "packets", Better::Neither),
-                Measure::new("received", "packets that reached the reader", "packets", Better::Neither),
-                Measure::new("stack", "packets that reached the network stack", "packets", Better::Neither),
+                Measure::lower("reader", "processor time of a packet in the program", "ns"),
+                Measure::lower("lost", "packets lost", "packets"),
+                Measure::lower("memory", "memory of the program beyond its pool", "MiB"),
+                Measure::fact(TIME, "processor time of a packet, in both", "ns"),
+                Measure::fact("sent", "packets that the interface took", "packets"),
+                Measure::fact("received", "packets that reached the reader", "packets"),
+                Measure::fact("stack", "packets that reached the network stack", "packets"),
             ],
             series: series.collect(),
             missing: missing.collect(),
@@ -81,12 +80,8 @@ impl Experiment for Contest {
     }
 
     fn turns(&self) -> Vec<Turn> {
-        let of = |size: &u16| {
-            let size = u64::from(*size);
-            let present = self.contestants.iter().filter(|contestant| contestant.missing().is_none());
-            present.map(move |contestant| Turn::of(contestant.name, Some(size)))
-        };
-        self.sizes.iter().flat_map(of).collect()
+        let present = self.contestants.iter().filter(|contestant| contestant.missing().is_none());
+        Turn::each(self.sizes.iter().copied(), present.map(|contestant| contestant.name))
     }
 
     fn take(&mut self, turn: &Turn, _round: u32) -> Result<Taken, Failure> {

@@ -63,8 +63,8 @@ impl Digest {
         for series in &self.about.series {
             for measure in &self.about.measures {
                 let at = |&at: &Option<f64>| {
-                    let values = outcome.rounds_of(&series.name, &measure.name, at);
-                    Some((at, Estimate::of(values.into_iter().map(|(_, value)| value))?))
+                    let values = outcome.values_of(&series.name, &measure.name, at);
+                    Some((at, Estimate::of(values)?))
                 };
                 let found: Vec<_> = places.iter().filter_map(at).collect();
                 if !found.is_empty() {

@@ -34,8 +34,7 @@ use std::time::Duration;
 use clap::ValueEnum;
 use weir_lab::{Network, Veth};
 
-use crate::failed;
-use crate::failure::Failure;
+use crate::failure::{Failure, failed};
 use crate::spread::Spread;
 use crate::wanted::Wanted;
 
@@ -147,6 +146,16 @@ impl Turn {
         let name = at.map_or_else(|| series.to_owned(), |at| format!("{series} {at}"));
         Self { name, series: series.to_owned(), at }
     }
+
+    /// Of all series at each place.
+    pub(crate) fn each<S: AsRef<str>>(
+        places: impl IntoIterator<Item = impl Into<u64>>,
+        series: impl IntoIterator<Item = S>,
+    ) -> Vec<Self> {
+        let series: Vec<S> = series.into_iter().collect();
+        let at = |at: u64| series.iter().map(move |series| Self::of(series.as_ref(), Some(at)));
+        places.into_iter().flat_map(|place| at(place.into())).collect()
+    }
 }
 
 /// The result of a turn.
@@ -176,7 +185,12 @@ impl Taken {
     /// Adds a value of the series and place of `turn`.
     pub(crate) fn add(&mut self, turn: &Turn, measure: &str, value: f64) {
         let at = turn.at.map(|at| at as f64);
-        self.found.push(Found::new(&turn.series, measure, at, value));
+        self.put(&turn.series, measure, at, value);
+    }
+
+    /// Adds a value.
+    pub(crate) fn put(&mut self, series: &str, measure: &str, at: Option<f64>, value: f64) {
+        self.found.push(Found::new(series, measure, at, value));
     }
 }
 
@@ -193,9 +207,20 @@ impl Series {
     }
 }
 
+impl Published {
+    pub(crate) fn new(series: impl Into<String>, measure: &str, at: Option<f64>, value: f64) -> Self {
+        Self { series: series.into(), measure: measure.to_owned(), at, value }
+    }
+}
+
 impl Measure {
     pub(crate) fn new(name: &str, title: &str, unit: &str, better: Better) -> Self {
         Self { name: name.to_owned(), title: title.to_owned(), unit: unit.to_owned(), better }
+    }
+
+    /// A measure of which more is better.
+    pub(crate) fn higher(name: &str, title: &str, unit: &str) -> Self {
+        Self::new(name, title, unit, Better::Higher)
     }
 
     /// A measure of which less is better.
@@ -228,6 +253,11 @@ impl Judged {
         measured: impl IntoIterator<Item = f64>,
     ) -> Self {
         Self::by(name, wanted, unit, Spread::of(measured), |spread| spread.median)
+    }
+
+    /// Judged by processor time, too: what it would be if nobody else used the processor.
+    pub(crate) fn by_cpu_time(self, measured: impl IntoIterator<Item = f64>) -> Self {
+        Self { by_cpu_time: Spread::of(measured).map(|spread| spread.median), ..self }
     }
 
     fn by(

@@ -8,8 +8,7 @@ use std::path::Path;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::failed;
-use crate::failure::Failure;
+use crate::failure::{Failure, failed};
 use crate::tidy;
 
 /// The first word of the file, so that nothing else is taken for one.
@@ -215,6 +214,12 @@ impl Outcome {
         };
         self.values.iter().filter(of).map(|value| (value.round, value.value)).collect()
     }
+
+    /// The same without the numbers of rounds.
+    pub(crate) fn values_of(&self, series: &str, measure: &str, at: Option<f64>) -> Vec<f64> {
+        self.rounds_of(series, measure, at).into_iter().map(|(_, value)| value).collect()
+    }
+
     /// The ratio of `ours` to `theirs`, in each round that has both.
     pub(crate) fn ratios(&self, pair: [&str; 2], measure: &str, at: Option<f64>) -> Vec<f64> {
         let both = self.in_rounds(pair, measure, at);

@@ -115,12 +115,7 @@ mod tests {
 
     impl Experiment for Two {
         fn about(&self) -> result::About {
-            let measure = Measure {
-                name: "rate".to_owned(),
-                title: "rate".to_owned(),
-                unit: "pps".to_owned(),
-                better: Better::Higher,
-            };
+            let measure = Measure::higher("rate", "rate", "pps");
             result::About { name: "two".to_owned(), measures: vec![measure], ..result::About::default() }
         }
 

@@ -9,10 +9,10 @@ use clap::Args;
 use super::digest::Digest;
 use super::result::{Fault, Run};
 use super::{Entry, Outcome, Settings, html, rounds, text};
-use crate::failure::Failure;
+use crate::failure::{Failure, failed};
 use crate::interfaces::Interface;
 use crate::machine::Machine;
-use crate::{failed, interfaces, style, two_processors, units};
+use crate::{interfaces, style, two_processors, units};
 
 const EXAMPLES: &str = "\
 Examples:

@@ -143,8 +143,6 @@ pub(crate) fn compared(digest: &Digest, versus: &Versus) -> [String; 4] {
         series.map_or_else(|| name.to_owned(), |series| series.title.clone())
     };
     let measure = about.measures.first().map_or("", |measure| &measure.name);
-    let place = versus.at.zip(about.axis.as_ref());
-    let place = place.map(|(at, axis)| format!(", {}", amount(at, &axis.unit)));
     let Comparison { ratio, ahead } = versus.comparison;
     let verdict = match ahead {
         Some(Side::Ours) => "ahead",
@@ -154,10 +152,18 @@ pub(crate) fn compared(digest: &Digest, versus: &Versus) -> [String; 4] {
     };
     [
         format!("{} / {}", title(&versus.ours), title(&versus.theirs)),
-        format!("{measure}{}", place.unwrap_or_default()),
+        format!("{measure}{}", digest.place(versus.at)),
         interval(ratio),
         verdict.to_owned(),
     ]
+}
+
+impl Digest {
+    /// A place on the axis as text behind other: `, 60 bytes`.
+    pub(crate) fn place(&self, at: Option<f64>) -> String {
+        let place = at.zip(self.about.axis.as_ref());
+        place.map(|(at, axis)| format!(", {}", amount(at, &axis.unit))).unwrap_or_default()
+    }
 }
 
 /// The targets as a table.

@@ -2,12 +2,12 @@
 
 use std::env;
 use std::fmt::Write as _;
-use std::fs;
 use std::io::{self, Write as _};
 use std::process::Command;
 use std::time::Instant;
 
 use clap::Args;
+use rustix::process::getpid;
 use serde::{Deserialize, Serialize};
 use weir_filter::Dialect;
 use weir_filter::emit::ebpf::{self, Context, Ending};
@@ -15,8 +15,9 @@ use weir_judge::{Libpcap, Setup};
 
 use super::compile;
 use crate::experiment::{Judged, Outcome, Taken, Turn};
-use crate::failed;
-use crate::failure::Failure;
+use crate::failure::{Failure, failed};
+use crate::process::Memory;
+use crate::program::succeeded;
 use crate::wanted::Wanted;
 
 /// The process that compiles once.
@@ -52,7 +53,7 @@ pub(crate) fn run_once(args: &OnceArgs) -> Result<(), Failure> {
         ebpf::emit(&filter.graph, &filter.ast.sets, context, ending).map_err(Failure::new)?;
     }
     let milliseconds = begin.elapsed().as_secs_f64() * 1e3;
-    let once = Once { milliseconds, mebibytes: (peak()? - before) / 1024.0 };
+    let once = Once { milliseconds, mebibytes: peak()? - before };
     let text = serde_json::to_string(&once).map_err(failed("make JSON"))?;
     writeln!(io::stdout().lock(), "{text}").map_err(failed("write to standard output"))
 }
@@ -74,12 +75,10 @@ fn hosts(count: u32, set: bool) -> String {
     text + if set { "}" } else { "" }
 }
 
-/// The most memory that this process has had, in KiB (proc(5), `VmHWM`).
+/// The most memory that this process has had, in MiB.
 fn peak() -> Result<f64, Failure> {
-    let status = fs::read_to_string("/proc/self/status").map_err(failed("read /proc/self/status"))?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
-    let number = line.and_then(|line| line.trim().strip_suffix("kB")?.trim().parse().ok());
-    number.ok_or_else(|| Failure::new("cannot read /proc/self/status: it does not report peak memory"))
+    let memory = Memory::of(getpid()).map_err(failed("read the memory of this process"))?;
+    Ok(memory.peak as f64 / f64::from(1 << 20))
 }
 
 /// Who compiles how many hosts. libpcap would need minutes and gigabytes for more.
@@ -94,11 +93,7 @@ pub(super) fn measure((_, hosts, options): &(&str, u32, &[&str]), turn: &Turn) -
     let program = env::current_exe().map_err(failed("find this program"))?;
     let mut command = Command::new(&program);
     command.args(["compile-once", &hosts.to_string()]).args(*options);
-    let output = command.output().map_err(failed("start this program"))?;
-    if !output.status.success() {
-        let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        return Err(Failure::new(format_args!("cannot compile {}: {}", turn.name, said.trim())));
-    }
+    let output = succeeded(format_args!("compiling {}", turn.name), command.output())?;
     let once: Once = serde_json::from_slice(&output.stdout).map_err(failed("read the result"))?;
     let mut taken = Taken::default();
     taken.add(turn, "compile", once.milliseconds);
@@ -107,7 +102,7 @@ pub(super) fn measure((_, hosts, options): &(&str, u32, &[&str]), turn: &Turn) -
 }
 
 pub(super) fn bars(outcome: &Outcome) -> Vec<Judged> {
-    let of = |series, measure| outcome.rounds_of(series, measure, None).into_iter().map(|(_, value)| value);
+    let of = |series, measure| outcome.values_of(series, measure, None);
     vec![
         Judged::new("1000 hosts compiled", Wanted::AtMost(5.0), "ms", of(THOUSAND, "compile")),
         Judged::worst("1000 hosts compiled, memory", 10.0, "MiB", of(THOUSAND, "memory")),

@@ -8,10 +8,9 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 use weir_lab::Network;
 
-use crate::failed;
-use crate::failure::Failure;
-use crate::program::{WEIR, find};
-use crate::spread::Spread;
+use crate::failure::{Failure, failed};
+use crate::program::{WEIR, find, succeeded};
+use crate::spread::median;
 use crate::tidy;
 
 /// How long a capture may take to listen.
@@ -64,11 +63,8 @@ pub(super) fn measure(network: &Network, source: &str, times: u32) -> Result<f64
     let mut samples = Vec::new();
     for number in 0..times {
         let (process, output) = call(["tcp port 443 and net 10.0.0.0/8", "udp"][number as usize % 2])?;
-        if !output.status.success() {
-            let said = String::from_utf8_lossy(&output.stderr);
-            return Err(Failure::new(format_args!("weir ctl filter: {}", said.trim())));
-        }
+        succeeded("weir ctl filter", Ok(output))?;
         samples.push(process.as_secs_f64() * 1e6);
     }
-    Ok(Spread::of(samples).map_or(f64::NAN, |spread| spread.median))
+    Ok(median(samples))
 }

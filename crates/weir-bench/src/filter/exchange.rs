@@ -247,15 +247,11 @@ fn tell_of_queue(turns: &[Turn], exchanges: &mut [Sample]) -> u64 {
 }
 
 pub(super) fn bars(outcome: &Outcome) -> Vec<Judged> {
-    let of = |measure| {
-        let rounds = SOURCES.map(|(series, _)| outcome.rounds_of(series, measure, None)).concat();
-        rounds.into_iter().map(|(_, value)| value)
-    };
+    let of = |measure| SOURCES.map(|(series, _)| outcome.values_of(series, measure, None)).concat();
     let time = |name, measure| Judged::new(name, Wanted::AtMost(1000.0), "us", of(measure));
-    let by_cpu_time = Spread::of(of("busy")).map(|time| time.median);
     vec![
         time("exchange: in force, by the packets", "met"),
-        Judged { by_cpu_time, ..time("exchange: compiled, loaded and put in place", "made") },
+        time("exchange: compiled, loaded and put in place", "made").by_cpu_time(of("busy")),
         time("exchange: all of `weir ctl filter`", "process"),
         Judged::worst("exchange at full rate: lost, doubled or late", 0.0, "packets", of("wrong")),
     ]

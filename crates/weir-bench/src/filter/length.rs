@@ -44,8 +44,8 @@ pub(super) fn measure(libpcap: &Libpcap, turn: &Turn, round: u32) -> Taken {
 }
 
 pub(super) fn bars(outcome: &Outcome) -> Vec<Judged> {
-    let of = |measure| outcome.rounds_of(CORPUS, measure, None).into_iter().map(|(_, value)| value);
-    let total = of("instructions").zip(of("libpcap")).map(|(ours, theirs)| ours / theirs);
+    let of = |measure| outcome.values_of(CORPUS, measure, None);
+    let total = of("instructions").into_iter().zip(of("libpcap")).map(|(ours, theirs)| ours / theirs);
     vec![
         Judged::new("classic BPF over the corpus / libpcap, optimised", Wanted::AtMost(1.0), "times", total),
         Judged::new("expressions longer by over a tenth", Wanted::AtMost(0.0), "of them", of("longer")),

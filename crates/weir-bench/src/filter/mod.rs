@@ -129,14 +129,8 @@ impl Experiment for Filters {
     }
 
     fn bars(&self, outcome: &Outcome) -> Vec<Judged> {
-        [
-            length::bars(outcome),
-            speed::bars(outcome),
-            compile::bars(outcome),
-            xdp::bars(outcome),
-            exchange::bars(outcome),
-        ]
-        .concat()
+        let parts = [length::bars, speed::bars, compile::bars, xdp::bars, exchange::bars];
+        parts.map(|bars: fn(&Outcome) -> Vec<Judged>| bars(outcome)).concat()
     }
 }
 

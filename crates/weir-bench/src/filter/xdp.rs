@@ -19,7 +19,7 @@ use super::compile;
 use crate::experiment::{Judged, Outcome};
 use crate::failure::Failure;
 use crate::process::thread_time;
-use crate::spread::Spread;
+use crate::spread::median;
 use crate::wanted::Wanted;
 
 const TYPICAL: &str = "tcp port 443 and net 10.0.0.0/8";
@@ -73,7 +73,7 @@ impl Xdp {
                 added.push(both[1] - both[0]);
             }
         }
-        Ok(added.map(|added| Spread::of(added).map_or(f64::NAN, |spread| spread.median)))
+        Ok(added.map(median))
     }
 }
 
@@ -86,7 +86,7 @@ fn time<E: Display>(run: impl FnOnce() -> Result<(), E>) -> Result<Duration, Fai
 
 pub(super) fn bars(outcome: &Outcome) -> Vec<Judged> {
     let bar = |name, most, series| {
-        let added = outcome.rounds_of(series, "added", None).into_iter().map(|(_, added)| added);
+        let added = outcome.values_of(series, "added", None);
         Judged::new(name, Wanted::AtMost(most), "ns", added)
     };
     vec![bar("XDP: an empty place adds", 1.0, SERIES[0]), bar("XDP: a typical filter adds", 5.0, SERIES[1])]

@@ -10,8 +10,7 @@ use weir_lab::programs::xsk::Redirect;
 use weir_sys::bpf::{XdpHook, XdpLink};
 use weir_sys::xsk::{Frame, FrameSize, Umem, UmemOptions, XskOptions, XskSocket};
 
-use crate::failed;
-use crate::failure::Failure;
+use crate::failure::{Failure, failed};
 
 /// A program that sends all that comes on one interface out of another, until it is dropped.
 pub(crate) struct Redirecting {

@@ -15,8 +15,8 @@ use weir::forward::ForwardCounters;
 use weir_lab::{Checked, FrameCheck, Generator, Network, SendReport, Traffic, Veth};
 
 use super::{SIZE, pass};
-use crate::failure::Failure;
-use crate::{believable, failed};
+use crate::believable;
+use crate::failure::{Failure, failed};
 use crate::{style, units};
 
 /// Flows of each way: their addresses differ, too.

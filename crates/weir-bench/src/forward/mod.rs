@@ -20,21 +20,20 @@ use std::thread;
 use std::time::Duration;
 
 use clap::Args;
-use rustix::thread::{CpuSet, sched_setaffinity};
 use weir::Forward;
 use weir::forward::{Packet, Verdict};
 use weir_lab::{Generator, Hook, Network, Traffic, Verdict as Hooked, Veth};
 
 use self::bare::{Loop, Ways};
 use crate::experiment::{
-    self, About, Better, Entry, Experiment, Found, Judged, Measure, Outcome, Role, Series, Settings, Taken,
-    Turn,
+    self, About, Entry, Experiment, Found, Judged, Measure, Outcome, Role, Series, Settings, Taken, Turn,
 };
-use crate::failure::Failure;
-use crate::process::{cpu_time, ksoftirqd};
-use crate::spread::Spread;
+use crate::failure::{Failure, failed};
+use crate::process::{cpu_time, ksoftirqd, pin};
+use crate::program::succeeded;
+use crate::spread::median;
 use crate::wanted::Wanted;
-use crate::{create, failed, save, units};
+use crate::{create, save, units};
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:
@@ -113,20 +112,20 @@ impl Sample {
 
     /// Median.
     fn of(&self, value: fn(&Slice) -> f64) -> f64 {
-        Spread::of(self.slices.iter().map(value)).map_or(f64::NAN, |values| values.median)
+        median(self.slices.iter().map(value))
     }
 
     /// How many times `other`, slice by slice: median.
     fn times(&self, other: &Self, of: fn(&Slice) -> f64) -> f64 {
         let slices = self.slices.iter().zip(&other.slices);
-        Spread::of(slices.map(|(slice, other)| of(slice) / of(other))).map_or(f64::NAN, |ratio| ratio.median)
+        median(slices.map(|(slice, other)| of(slice) / of(other)))
     }
 }
 
 /// Bytes of a frame, without its checksum.
 const SIZE: usize = 60;
 const GENERATOR_CPU: u32 = 1;
-const READER_CPU: usize = 0;
+const READER_CPU: u32 = 0;
 /// Turns that each has in a round.
 const SLICES: u32 = 10;
 /// If nothing has arrived for so long, nothing is on its way.
@@ -182,12 +181,12 @@ impl Experiment for Forwarding {
                      that are beside each other."
                 .to_owned(),
             measures: vec![
-                Measure::new("rate", "frames that came out", "Mpps", Better::Higher),
-                Measure::new("kernel", "processor time of a frame in the kernel", "ns", Better::Lower),
-                Measure::new("sent", "frames that the first interface took", "packets", Better::Neither),
-                Measure::new("arrived", "frames that came out", "packets", Better::Neither),
-                Measure::new(TIMES, "rate as a multiple of another's", "", Better::Neither),
-                Measure::new(TIMES_BY_CPU, "the same by processor time", "", Better::Neither),
+                Measure::higher("rate", "frames that came out", "Mpps"),
+                Measure::lower("kernel", "processor time of a frame in the kernel", "ns"),
+                Measure::fact("sent", "frames that the first interface took", "packets"),
+                Measure::fact("arrived", "frames that came out", "packets"),
+                Measure::fact(TIMES, "rate as a multiple of another's", ""),
+                Measure::fact(TIMES_BY_CPU, "the same by processor time", ""),
             ],
             series: CONTESTANTS.map(|(name, role, _)| Series::new(name, name, role)).to_vec(),
             versus: TARGETS.map(|(_, pair, ..)| pair.map(|place| CONTESTANTS[place].0.to_owned())).to_vec(),
@@ -205,9 +204,7 @@ impl Experiment for Forwarding {
         // generator goes elsewhere by itself.
         let samples = thread::scope(|scope| {
             let round = scope.spawn(|| {
-                let mut only = CpuSet::new();
-                only.set(READER_CPU);
-                sched_setaffinity(None, &only).map_err(failed("pin to one processor"))?;
+                pin(READER_CPU)?;
                 round(self.duration)
             });
             round.join().expect("a round does not panic")
@@ -221,7 +218,7 @@ impl Experiment for Forwarding {
                 ("sent", *accepted as f64),
                 ("arrived", *arrived as f64),
             ] {
-                taken.found.push(Found::new(name, measure, None, value));
+                taken.put(name, measure, None, value);
             }
             // No more can arrive than were sent.
             if !(1..=*accepted).contains(arrived) {
@@ -241,9 +238,9 @@ impl Experiment for Forwarding {
 
     fn bars(&self, outcome: &Outcome) -> Vec<Judged> {
         let bar = |(name, _, least, in_kernel): (&str, _, f64, bool)| {
-            let of = |measure| outcome.rounds_of(name, measure, None).into_iter().map(|(_, times)| times);
-            let by_cpu_time = Spread::of(of(TIMES_BY_CPU)).filter(|_| in_kernel).map(|times| times.median);
-            Judged { by_cpu_time, ..Judged::new(name, Wanted::AtLeast(least), "times", of(TIMES)) }
+            let of = |measure| outcome.values_of(name, measure, None);
+            let judged = Judged::new(name, Wanted::AtLeast(least), "times", of(TIMES));
+            if in_kernel { judged.by_cpu_time(of(TIMES_BY_CPU)) } else { judged }
         };
         TARGETS.map(bar).to_vec()
     }
@@ -332,10 +329,5 @@ impl Drop for Undo {
 }
 
 fn tool(name: &str, line: &str) -> Result<(), Failure> {
-    let output =
-        Command::new(name).args(line.split(' ')).output().map_err(failed(format_args!("run {name}")))?;
-    if output.status.success() {
-        return Ok(());
-    }
-    Err(Failure::new(format_args!("{name} {line}: {}", String::from_utf8_lossy(&output.stderr).trim())))
+    succeeded(format_args!("{name} {line}"), Command::new(name).args(line.split(' ')).output()).map(drop)
 }

@@ -9,8 +9,7 @@ use std::process::{Command, Stdio};
 use tempfile::TempDir;
 
 use super::counter;
-use crate::failed;
-use crate::failure::Failure;
+use crate::failure::{Failure, failed};
 use crate::program::Program;
 use crate::tidy;
 
@@ -22,39 +21,42 @@ pub(crate) struct Library {
     /// Its name in tables.
     pub(crate) title: &'static str,
     /// Environment variables that the library reads; none for the system's.
-    settings: Option<&'static [(&'static str, &'static str)]>,
+    settings: Option<Variables>,
     /// Whether the network stack still gets the packets.
     pub(crate) stack: bool,
 }
 
+type Variables = &'static [(&'static str, &'static str)];
+
+const fn library(
+    name: &'static str,
+    title: &'static str,
+    settings: Option<Variables>,
+    stack: bool,
+) -> Library {
+    Library { name, title, settings, stack }
+}
+
 /// The library that programs are linked with.
-pub(crate) const SYSTEM: Library = Library { name: "libpcap", title: "libpcap", settings: None, stack: true };
+pub(crate) const SYSTEM: Library = library("libpcap", "libpcap", None, true);
 /// weir's, if no device is opened.
-pub(crate) const WEIR: Library = Library { name: "weir", title: "weir", settings: Some(&[]), stack: true };
-pub(crate) const PACKET: Library = Library {
-    name: "weir-af-packet",
-    title: "weir, packet socket",
-    settings: Some(&[("WEIR_SOURCE", "af_packet"), ("WEIR_MODE", "pass")]),
-    stack: true,
-};
-pub(crate) const TC: Library = Library {
-    name: "weir-tc",
-    title: "weir, tc",
-    settings: Some(&[("WEIR_SOURCE", "tc"), ("WEIR_MODE", "pass")]),
-    stack: true,
-};
-pub(crate) const PASS: Library = Library {
-    name: "weir-xdp",
-    title: "weir, xdp",
-    settings: Some(&[("WEIR_SOURCE", "xdp"), ("WEIR_MODE", "pass")]),
-    stack: true,
-};
-pub(crate) const EXCLUSIVE: Library = Library {
-    name: "weir-xdp-exclusive",
-    title: "weir, xdp, exclusive",
-    settings: Some(&[("WEIR_SOURCE", "xdp"), ("WEIR_MODE", "exclusive"), ("WEIR_FORCE", "1")]),
-    stack: false,
-};
+pub(crate) const WEIR: Library = library("weir", "weir", Some(&[]), true);
+pub(crate) const PACKET: Library =
+    passing("weir-af-packet", "weir, packet socket", &[PASSING, ("WEIR_SOURCE", "af_packet")]);
+pub(crate) const TC: Library = passing("weir-tc", "weir, tc", &[PASSING, ("WEIR_SOURCE", "tc")]);
+pub(crate) const PASS: Library = passing("weir-xdp", "weir, xdp", &[PASSING, ("WEIR_SOURCE", "xdp")]);
+pub(crate) const EXCLUSIVE: Library = library(
+    "weir-xdp-exclusive",
+    "weir, xdp, exclusive",
+    Some(&[("WEIR_SOURCE", "xdp"), ("WEIR_MODE", "exclusive"), ("WEIR_FORCE", "1")]),
+    false,
+);
+
+const PASSING: (&str, &str) = ("WEIR_MODE", "pass");
+
+const fn passing(name: &'static str, title: &'static str, settings: Variables) -> Library {
+    library(name, title, Some(settings), true)
+}
 
 /// The names by which programs look for the library.
 const NAMES: [&str; 2] = ["libpcap.so.0.8", "libpcap.so.1"];

@@ -5,9 +5,8 @@ use serde::Deserialize;
 use super::Programs;
 use super::both::{Library, SYSTEM, WEIR};
 use crate::experiment::{Judged, Outcome, Taken, Turn};
-use crate::failed;
-use crate::failure::Failure;
-use crate::spread::Spread;
+use crate::failure::{Failure, failed};
+use crate::program::succeeded;
 use crate::wanted::Wanted;
 
 /// The target is for this many hosts.
@@ -32,11 +31,7 @@ pub(super) fn measure(programs: &Programs, library: &Library, turn: &Turn) -> Re
     let (both, hosts) = (&programs.both, programs.hosts);
     let mut command = both.command(&both.counter(), library);
     let output = command.args(["compile", &hosts.to_string()]).output();
-    let output = output.map_err(failed("run the compiling program"))?;
-    if !output.status.success() {
-        let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        return Err(Failure::new(format_args!("{}: {hosts} hosts: {}", library.title, said.trim())));
-    }
+    let output = succeeded(format_args!("compiling {hosts} hosts with {}", library.title), output)?;
     let compiled: Compiled = serde_json::from_slice(&output.stdout).map_err(failed("read the result"))?;
     let Compiled { instructions, wrong, nanoseconds, cpu_nanoseconds } = compiled;
     let mut taken = Taken::default();
@@ -58,6 +53,6 @@ pub(super) fn bars(outcome: &Outcome) -> Vec<Judged> {
         ours.into_iter().filter_map(move |(_, ours)| Some(theirs? / ours))
     };
     let name = format!("pcap_compile of {HOSTS} hosts: weir / libpcap");
-    let by_cpu_time = Spread::of(ratios("compile-cpu")).map(|times| times.median);
-    vec![Judged { by_cpu_time, ..Judged::new(&name, Wanted::AtLeast(1000.0), "times", ratios("compile")) }]
+    let judged = Judged::new(&name, Wanted::AtLeast(1000.0), "times", ratios("compile"));
+    vec![judged.by_cpu_time(ratios("compile-cpu"))]
 }

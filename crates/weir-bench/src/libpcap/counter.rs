@@ -3,12 +3,10 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::Duration;
 
 use serde::Deserialize;
 
-use crate::failed;
-use crate::failure::Failure;
+use crate::failure::{Failure, failed};
 use crate::files::SIZE;
 use crate::program::{Counts, Program, find};
 
@@ -76,18 +74,12 @@ pub(crate) fn compile_source(dir: &Path, name: &str, text: &str) -> Result<PathB
 
 /// The program at `place` as a reader of packets of [`SIZE`] bytes from a device.
 pub(crate) fn counting(place: PathBuf, function: &'static str) -> Program {
-    Program {
-        name: "count",
-        package: "",
-        place: Some(place),
-        environment: Vec::new(),
-        arguments: vec![function, "device", "{interface}"],
-        ready: "ready",
-        // It asks for a time-out of 100 ms.
-        batch: Duration::from_millis(300),
-        spins: false,
-        parse: |stdout, _| Some(Counted::parse(stdout).filter(|counted| counted.is_right(SIZE))?.counts()),
-    }
+    // It asks for a time-out of 100 ms.
+    let program =
+        Program::new([NAME, ""], "ready", 300, vec![function, "device", "{interface}"], |stdout, _| {
+            Some(Counted::parse(stdout).filter(|counted| counted.is_right(SIZE))?.counts())
+        });
+    Program { place: Some(place), ..program }
 }
 
 /// The same for packets from several queues.

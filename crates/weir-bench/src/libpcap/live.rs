@@ -8,7 +8,6 @@ use crate::failure::Failure;
 use crate::files::SIZE;
 use crate::peers;
 use crate::program::Program;
-use crate::spread::Spread;
 use crate::wanted::Wanted;
 
 /// What a program does.
@@ -98,11 +97,11 @@ pub(super) fn bars(outcome: &Outcome) -> Vec<Judged> {
             let name = format!("{}: {} / {}, {SIZE} B", work.title, library.title, SYSTEM.title);
             let [ours, theirs] = &pair(library);
             let rates = outcome.ratios([ours, theirs], "rate", None);
-            let by_cpu_time = Spread::of(outcome.ratios([theirs, ours], "kernel", None));
-            Judged {
-                by_cpu_time: by_cpu_time.map(|times| times.median),
-                ..Judged::new(&name, Wanted::AtLeast(least), "times", rates)
-            }
+            Judged::new(&name, Wanted::AtLeast(least), "times", rates).by_cpu_time(outcome.ratios(
+                [theirs, ours],
+                "kernel",
+                None,
+            ))
         };
         let loss = |library: &Library| {
             let (work, ours, theirs) = (work.title, library.title, SYSTEM.title);

@@ -20,11 +20,10 @@ use clap::{Args, ValueEnum};
 
 use self::both::{Both, Library, SYSTEM};
 use crate::experiment::{
-    self, About, Better, Entry, Experiment, Judged, Measure, Outcome, Role, Series, Settings, Taken, Turn,
+    self, About, Entry, Experiment, Judged, Measure, Outcome, Role, Series, Settings, Taken, Turn,
 };
-use crate::failed;
-use crate::failure::Failure;
-use crate::program::find;
+use crate::failure::{Failure, failed};
+use crate::program::{find, missing};
 use crate::sample::{Lab, Limits};
 
 pub(crate) const EXAMPLES: &str = "\
@@ -179,9 +178,8 @@ impl Experiment for Programs {
             let role = if job.library.name == SYSTEM.name { Role::Peer } else { Role::Ours };
             Series::new(&job.series, &job.series, role)
         };
-        let missing = self.jobs.iter().filter(|job| self.is_missing(job));
-        let why =
-            |job: &Job| [job.series.clone(), "tcpdump is not installed (apt-get install tcpdump)".to_owned()];
+        let absent = self.jobs.iter().filter(|job| self.is_missing(job));
+        let why = |job: &Job| [job.series.clone(), missing("tcpdump", "tcpdump")];
         let [libpcap, weir] = &self.versions;
         About {
             name: "libpcap".to_owned(),
@@ -192,7 +190,7 @@ impl Experiment for Programs {
                  packets. The libraries: {libpcap}; {weir}."
             ),
             measures: vec![
-                Measure::new("rate", "packets received", "Mpps", Better::Higher),
+                Measure::higher("rate", "packets received", "Mpps"),
                 Measure::lower("lost", "packets lost", "%"),
                 Measure::lower(
                     "kernel",
@@ -208,15 +206,10 @@ impl Experiment for Programs {
                 Measure::fact("sent", "packets sent", "packets"),
                 Measure::fact("received", "packets received", "packets"),
                 Measure::fact("stack", "packets that reached the network stack", "packets"),
-                Measure::new(
-                    "verified",
-                    "whether bytes and order are known to be right",
-                    "",
-                    Better::Neither,
-                ),
+                Measure::fact("verified", "whether bytes and order are known to be right", ""),
             ],
             series: self.jobs.iter().map(series).collect(),
-            missing: missing.map(why).collect(),
+            missing: absent.map(why).collect(),
             ..About::default()
         }
     }

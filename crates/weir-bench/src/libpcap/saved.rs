@@ -12,10 +12,8 @@ use super::Programs;
 use super::both::{Both, Library, SYSTEM, WEIR};
 use super::counter::Counted;
 use crate::experiment::{Judged, Outcome, Taken, Turn};
-use crate::failed;
-use crate::failure::Failure;
+use crate::failure::{Failure, failed};
 use crate::files::{SIZE, write_pcap};
-use crate::spread::Spread;
 use crate::tidy;
 use crate::wanted::Wanted;
 use crate::witness::Witness;
@@ -184,6 +182,5 @@ pub(super) fn bars(outcome: &Outcome) -> Vec<Judged> {
     let next_ex = |measure| ratio(&NEXT_EX, [&SYSTEM, &WEIR], measure);
     let name = format!("{}: weir / libpcap", NEXT_EX.title);
     let speed = Judged::new(&name, Wanted::AtLeast(2.0), "times", next_ex("file"));
-    let by_cpu_time = Spread::of(next_ex("file-cpu")).map(|times| times.median);
-    vec![filter(&NONE), filter(&ALL), Judged { by_cpu_time, ..speed }]
+    vec![filter(&NONE), filter(&ALL), speed.by_cpu_time(next_ex("file-cpu"))]
 }

@@ -10,8 +10,7 @@ use weir_lab::Rate;
 
 use super::Look;
 use crate::experiment::{Judged, Outcome, Taken, Turn};
-use crate::failed;
-use crate::failure::Failure;
+use crate::failure::{Failure, failed};
 use crate::highest::highest;
 use crate::program::{Counts, Program, WEIR};
 use crate::sample::Lab;
@@ -77,18 +76,8 @@ pub(super) fn program(
     batch: u64,
     arguments: Vec<&'static str>,
 ) -> Program {
-    Program {
-        name,
-        package,
-        place: None,
-        environment: Vec::new(),
-        arguments,
-        ready,
-        batch: Duration::from_millis(batch),
-        spins: false,
-        // Its output is counted, not parsed.
-        parse: |_, _| Some(Counts::of(0)),
-    }
+    // Its output is counted, not parsed.
+    Program::new([name, package], ready, batch, arguments, |_, _| Some(Counts::of(0)))
 }
 
 /// One rate.

@@ -6,14 +6,13 @@ use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rustix::thread::{CpuSet, sched_setaffinity};
 use weir_lab::{FrameSender, Traffic};
 
 use super::Look;
 use super::lines::program;
 use crate::experiment::{Judged, Outcome, Taken, Turn};
-use crate::failed;
-use crate::failure::Failure;
+use crate::failure::{Failure, failed};
+use crate::process::pin;
 use crate::program::{Program, WEIR};
 use crate::sample::{GENERATOR_CPU, Lab};
 use crate::spread::percentile;
@@ -99,9 +98,7 @@ fn times(
     packets: usize,
     lines: &Receiver<(Instant, String)>,
 ) -> Result<(Vec<Duration>, Option<String>), Failure> {
-    let mut only = CpuSet::new();
-    only.set(GENERATOR_CPU as usize);
-    sched_setaffinity(None, &only).map_err(failed("pin to one processor"))?;
+    pin(GENERATOR_CPU)?;
     let sender = FrameSender::new(&lab.pair().tx).map_err(failed("prepare to send"))?;
     let (mut times, mut problem) = (Vec::new(), None);
     for number in 0..WARM_UP + packets {
@@ -124,7 +121,7 @@ fn times(
 
 pub(super) fn bars(outcome: &Outcome) -> Vec<Judged> {
     let times = outcome.ratios([OURS, THEIRS], "p99", None);
-    let ours = outcome.rounds_of(OURS, "p99", None).into_iter().map(|(_, time)| time);
+    let ours = outcome.values_of(OURS, "p99", None);
     vec![
         Judged::new("lone packet to line, p99: weir / tcpdump", Wanted::AtMost(1.5), "times", times),
         Judged::worst("lone packet to line, p99: weir", 20.0, "ms", ours),

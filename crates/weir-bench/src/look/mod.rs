@@ -18,7 +18,7 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 
 use crate::experiment::{
-    self, About, Better, Entry, Experiment, Judged, Measure, Outcome, Role, Series, Settings, Taken, Turn,
+    self, About, Entry, Experiment, Judged, Measure, Outcome, Role, Series, Settings, Taken, Turn,
 };
 use crate::failure::Failure;
 use crate::program::installed;
@@ -139,13 +139,13 @@ impl Experiment for Look {
                      lines and packets that were not printed have to be all packets."
                 .to_owned(),
             measures: vec![
-                Measure::new("rate", "packets printed without loss, or written", "kpps", Better::Higher),
+                Measure::higher("rate", "packets printed without loss, or written", "kpps"),
                 Measure::lower("p50", "lone packet to line, half of them", "ms"),
                 Measure::lower("p99", "lone packet to line, 99 % of them", "ms"),
                 Measure::lower("longest", "lone packet to line", "ms"),
                 Measure::lower("lost", "packets that are not in the file", "%"),
                 Measure::lower("kernel", "processor time of a packet in the kernel", "ns"),
-                Measure::new("tried", "rates tried", "rates", Better::Neither),
+                Measure::fact("tried", "rates tried", "rates"),
                 Measure::fact("sent", "packets sent", "packets"),
                 Measure::fact("written", "packets in the file", "packets"),
                 Measure::fact("lines", "lines on the terminal", "packets"),

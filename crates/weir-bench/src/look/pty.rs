@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use rustix::fs::{Mode, OFlags, open};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
-use rustix::thread::{CpuSet, sched_setaffinity};
 
+use crate::process::pin;
 use crate::program::READER_CPU;
 
 /// Time between checks whether to read on.
@@ -49,10 +49,8 @@ impl Terminal {
         let thread = thread::spawn({
             let stopped = Arc::clone(&stopped);
             move || {
-                // On the program's processor: the other one makes packets, whoever prints.
-                let mut only = CpuSet::new();
-                only.set(READER_CPU as usize);
-                let _anywhere = sched_setaffinity(None, &only);
+                // On the program's processor: the other processor makes packets, whoever prints.
+                let _anywhere = pin(READER_CPU);
                 read(File::from(ours), &stopped)
             }
         });

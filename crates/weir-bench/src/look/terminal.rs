@@ -8,11 +8,9 @@ use super::Look;
 use super::lines::program;
 use super::pty::Terminal;
 use crate::experiment::{Judged, Outcome, Taken, Turn};
-use crate::failed;
-use crate::failure::Failure;
+use crate::failure::{Failure, failed};
 use crate::peers::leading;
 use crate::program::{Counts, Program, WEIR};
-use crate::spread::Spread;
 use crate::tidy;
 use crate::wanted::Wanted;
 use crate::witness::Witness;
@@ -114,14 +112,13 @@ pub(super) fn bars(outcome: &Outcome) -> Vec<Judged> {
         let lost = outcome.added([way, quiet], "lost", None).into_iter().map(|(_, more)| more.max(0.0));
         Judged::worst(name, 0.0, "% of the packets", lost)
     };
-    let untold = [scrolling, stopped].into_iter().flat_map(|way| outcome.rounds_of(way, "untold", None));
+    let untold = [scrolling, stopped].into_iter().flat_map(|way| outcome.values_of(way, "untold", None));
     let rate = ratios([scrolling, quiet], "rate");
-    let by_cpu_time = Spread::of(ratios([quiet, scrolling], "kernel")).map(|times| times.median);
-    let name = "file, scrolling / not printed, 60 B";
+    let rate = Judged::new("file, scrolling / not printed, 60 B", Wanted::AtLeast(0.97), "times", rate);
     vec![
-        Judged { by_cpu_time, ..Judged::new(name, Wanted::AtLeast(0.97), "times", rate) },
+        rate.by_cpu_time(ratios([quiet, scrolling], "kernel")),
         more("file, scrolling: lost beyond not printed, 60 B", scrolling),
         more("file, output stopped: lost beyond not printed, 60 B", stopped),
-        Judged::worst("neither a line nor counted, 60 B", 0.0, "packets", untold.map(|(_, packets)| packets)),
+        Judged::worst("neither a line nor counted, 60 B", 0.0, "packets", untold),
     ]
 }

@@ -46,12 +46,7 @@ pub(super) fn about() -> About {
         ("intercepted", "packets intercepted", "packets", Better::Neither),
     ];
     let published = PUBLISHED.iter().flat_map(|(series, figures)| {
-        RATES.iter().zip(figures).map(|(measure, &value)| Published {
-            series: (*series).to_owned(),
-            measure: (*measure).to_owned(),
-            at: None,
-            value,
-        })
+        RATES.iter().zip(figures).map(|(measure, &value)| Published::new(*series, measure, None, value))
     });
     About {
         name: "methods".to_owned(),
@@ -61,7 +56,7 @@ pub(super) fn about() -> About {
         measures: measures
             .map(|(name, title, unit, better)| Measure::new(name, title, unit, better))
             .to_vec(),
-        series: Method::ALL.map(Method::series).to_vec(),
+        series: Method::all().map(Method::series).to_vec(),
         published: published.collect(),
         ..About::default()
     }

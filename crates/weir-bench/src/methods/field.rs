@@ -11,8 +11,7 @@ use weir_sys::ethtool::Ethtool;
 use super::judge::{Arrived, Ends};
 use super::method::{Method, QUEUE};
 use super::work::Seen;
-use crate::failed;
-use crate::failure::Failure;
+use crate::failure::{Failure, failed};
 use crate::program::installed;
 
 /// How long packets may take from end to end.

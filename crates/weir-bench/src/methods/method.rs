@@ -26,69 +26,51 @@ pub(super) enum Method {
     Nfqueue,
 }
 
+/// In the order of their turns, with their titles.
+const ALL: [(Method, &str, &str, Role); 8] = [
+    (Method::None, "none", "nobody intercepts", Role::Limit),
+    (Method::Libpcap, "libpcap", "libpcap (WinPcap's place)", Role::Peer),
+    (Method::Xdp, "xdp", "weir xdp, pass", Role::Ours),
+    (Method::Tc, "tc", "weir tc", Role::Ours),
+    (Method::AfPacket, "af_packet", "weir af_packet", Role::Ours),
+    (Method::InlineXdp, "inline-xdp", "XDP program (NDIS's place)", Role::Peer),
+    (Method::InlineTc, "inline-tc", "tc program (NDIS's place)", Role::Peer),
+    (Method::Nfqueue, "nfqueue", "netfilter queue (WFP's place)", Role::Peer),
+];
+
 impl Method {
     /// In the order of their turns.
-    pub(super) const ALL: [Self; 8] = [
-        Self::None,
-        Self::Libpcap,
-        Self::Xdp,
-        Self::Tc,
-        Self::AfPacket,
-        Self::InlineXdp,
-        Self::InlineTc,
-        Self::Nfqueue,
-    ];
+    pub(super) fn all() -> [Self; 8] {
+        ALL.map(|(method, ..)| method)
+    }
+
+    fn known(self) -> (Self, &'static str, &'static str, Role) {
+        ALL.into_iter().find(|(method, ..)| *method == self).expect("all methods are there")
+    }
 
     pub(super) fn name(self) -> &'static str {
-        match self {
-            Self::None => "none",
-            Self::Libpcap => "libpcap",
-            Self::Xdp => "xdp",
-            Self::Tc => "tc",
-            Self::AfPacket => "af_packet",
-            Self::InlineXdp => "inline-xdp",
-            Self::InlineTc => "inline-tc",
-            Self::Nfqueue => "nfqueue",
-        }
+        self.known().1
     }
 
     /// For the command line.
     pub(super) fn parse(text: &str) -> Result<Self, String> {
-        let names = Self::ALL.map(Self::name).join(", ");
+        let names = Self::all().map(Self::name).join(", ");
         let of = |method: &Self| method.name() == text;
-        Self::ALL.into_iter().find(of).ok_or_else(|| format!("available: {names}"))
+        Self::all().into_iter().find(of).ok_or_else(|| format!("available: {names}"))
     }
 
     pub(super) fn series(self) -> Series {
-        let (title, role) = match self {
-            Self::None => ("nobody intercepts", Role::Limit),
-            Self::Libpcap => ("libpcap (WinPcap's place)", Role::Peer),
-            Self::Xdp => ("weir xdp, pass", Role::Ours),
-            Self::Tc => ("weir tc", Role::Ours),
-            Self::AfPacket => ("weir af_packet", Role::Ours),
-            Self::InlineXdp => ("XDP program (NDIS's place)", Role::Peer),
-            Self::InlineTc => ("tc program (NDIS's place)", Role::Peer),
-            Self::Nfqueue => ("netfilter queue (WFP's place)", Role::Peer),
-        };
-        Series { name: self.name().to_owned(), title: title.to_owned(), role }
+        let (_, name, title, role) = self.known();
+        Series::new(name, title, role)
     }
 
     /// Its reader, if there is one. `libpcap`: where that of libpcap was compiled to.
     pub(super) fn reader(self, libpcap: Option<&Path>) -> Option<Program> {
-        let ours = Program {
-            name: OWN,
-            package: "",
-            place: None,
-            environment: Vec::new(),
-            arguments: vec!["intercept", self.name(), "-i", "{interface}", "--address", "{address}"],
-            ready: "ready",
-            batch: Duration::from_millis(100),
-            spins: false,
-            parse: |stdout, _| {
-                let seen: super::work::Seen = serde_json::from_str(stdout).ok()?;
-                Some(Counts { dropped: Some(seen.lost), ..Counts::of(seen.packets) })
-            },
-        };
+        let words = vec!["intercept", self.name(), "-i", "{interface}", "--address", "{address}"];
+        let ours = Program::new([OWN, ""], "ready", 100, words, |stdout, _| {
+            let seen: super::work::Seen = serde_json::from_str(stdout).ok()?;
+            Some(Counts { dropped: Some(seen.lost), ..Counts::of(seen.packets) })
+        });
         match self {
             Self::None => None,
             Self::Libpcap => Some(Program {

@@ -23,8 +23,7 @@ use tempfile::TempDir;
 use weir_lab::Pair;
 
 use crate::experiment::{About, Experiment, Judged, Outcome, Settings, Taken, Turn};
-use crate::failed;
-use crate::failure::Failure;
+use crate::failure::{Failure, failed};
 use crate::libpcap::counter;
 use crate::process::busy;
 use crate::tidy;
@@ -65,7 +64,7 @@ impl Experiment for Methods {
     }
 
     fn turns(&self) -> Vec<Turn> {
-        Method::ALL.map(|method| Turn::of(method.name(), None)).to_vec()
+        Method::all().map(|method| Turn::of(method.name(), None)).to_vec()
     }
 
     fn take(&mut self, turn: &Turn, _: u32) -> Result<Taken, Failure> {

@@ -12,13 +12,12 @@ use rustix::io::Errno;
 use weir::{Capture, Direction, Mode, PacketCounters, SourceChoice};
 use weir_lab::programs::inline::{Hook, Inline, Intercepted};
 use weir_sys::bpf::{Place, TcxHook, TcxLink, XdpHook, XdpLink};
-use weir_sys::link;
+use weir_sys::link::Links;
 use weir_sys::nfqueue::Queue;
 
 use super::method::{BUFFER, Method, QUEUE};
 use super::work::{Seen, Work};
-use crate::failed;
-use crate::failure::Failure;
+use crate::failure::{Failure, failed};
 use crate::receive::{interrupted, print, take_all};
 use crate::style;
 
@@ -75,9 +74,7 @@ fn library(args: &InterceptArgs, source: SourceChoice, stop: &AtomicBool) -> Res
 
 /// With a program in the kernel, which has no queue that could be full.
 fn inline(args: &InterceptArgs, hook: Hook, stop: &AtomicBool) -> Result<Seen, Failure> {
-    let links = link::links().map_err(failed("list interfaces"))?;
-    let port = links.iter().find(|link| link.name == args.interface);
-    let port = port.ok_or_else(|| Failure::new(format_args!("cannot find {}", args.interface)))?.index;
+    let port = Links::open().and_then(|links| links.get(&args.interface)).map_err(Failure::new)?.index;
     let inline = Inline::load(hook, args.address).map_err(Failure::new)?;
     let attach = || {
         Ok(match hook {

@@ -5,8 +5,8 @@ use weir_lab::Pair;
 use weir_traffic::{Addresses, Description, Payload, Protocol, Sizes, Tables};
 
 use super::judge::Ends;
-use crate::failure::Failure;
-use crate::{failed, iperf};
+use crate::failure::{Failure, failed};
+use crate::iperf;
 
 /// Bytes of the known frames, whose last words have 1 to 8 bytes.
 const SIZES: [u32; 8] = [72, 73, 78, 128, 595, 1000, 1513, 1514];

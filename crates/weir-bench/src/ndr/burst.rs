@@ -9,9 +9,8 @@ use tempfile::NamedTempFile;
 use weir_lab::{Generator, Traffic};
 
 use super::contestant::{self, Contestant, To};
-use crate::experiment::{About, Axis, Better, Experiment, Measure, Settings, Taken, Turn};
-use crate::failed;
-use crate::failure::Failure;
+use crate::experiment::{About, Axis, Experiment, Measure, Settings, Taken, Turn};
+use crate::failure::{Failure, failed};
 use crate::peers;
 use crate::sample::{GENERATOR_CPU, Lab, Limits};
 
@@ -90,13 +89,13 @@ impl Experiment for Burst {
             differs: Vec::new(),
             axis: Some(Axis::frame()),
             measures: vec![
-                Measure::new("burst", "longest burst without loss", "packets", Better::Higher),
-                Measure::new("bytes", "its frames", "MiB", Better::Higher),
-                Measure::new("lost-of", "shortest burst that lost a packet", "packets", Better::Neither),
-                Measure::new("trials", "trials", "", Better::Neither),
-                Measure::new("sent", "packets of all trials", "packets", Better::Neither),
-                Measure::new("received", "those that reached the reader", "packets", Better::Neither),
-                Measure::new("dropped", "those that the program counts as lost", "packets", Better::Neither),
+                Measure::higher("burst", "longest burst without loss", "packets"),
+                Measure::higher("bytes", "its frames", "MiB"),
+                Measure::fact("lost-of", "shortest burst that lost a packet", "packets"),
+                Measure::fact("trials", "trials", ""),
+                Measure::fact("sent", "packets of all trials", "packets"),
+                Measure::fact("received", "those that reached the reader", "packets"),
+                Measure::fact("dropped", "those that the program counts as lost", "packets"),
             ],
             series: self.contestants.iter().map(Contestant::series).collect(),
             missing: contestant::missing(&self.contestants),

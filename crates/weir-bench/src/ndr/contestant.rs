@@ -6,8 +6,7 @@ use tempfile::NamedTempFile;
 
 use crate::contestants::ours;
 use crate::experiment::{Role, Series, Turn};
-use crate::failed;
-use crate::failure::Failure;
+use crate::failure::{Failure, failed};
 use crate::program::{Program, WEIR};
 use crate::tidy;
 
@@ -44,7 +43,7 @@ impl Contestant {
     }
 
     pub(super) fn series(&self) -> Series {
-        Series { name: self.name.to_owned(), title: self.title.to_owned(), role: self.role }
+        Series::new(self.name, self.title, self.role)
     }
 
     /// The file for its packets.
@@ -61,17 +60,13 @@ impl Contestant {
 
 /// Those that are not installed, and why they are missing.
 pub(super) fn missing(all: &[Contestant]) -> Vec<[String; 2]> {
-    let why = |contestant: &Contestant| {
-        let Program { name, package, .. } = contestant.program;
-        [contestant.title.to_owned(), format!("{name} is not installed (apt-get install {package})")]
-    };
-    all.iter().filter(|contestant| !contestant.is_present()).map(why).collect()
+    all.iter().filter_map(|one| Some([one.title.to_owned(), one.program.missing()?])).collect()
 }
 
 /// A turn of each with every size.
 pub(super) fn turns(all: &[Contestant], sizes: &[u64]) -> Vec<Turn> {
-    let present = || all.iter().filter(|contestant| contestant.is_present());
-    sizes.iter().flat_map(|size| present().map(|one| Turn::of(one.name, Some(*size)))).collect()
+    let present = all.iter().filter(|contestant| contestant.is_present());
+    Turn::each(sizes.iter().copied(), present.map(|one| one.name))
 }
 
 /// The one whose turn it is.

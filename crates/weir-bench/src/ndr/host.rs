@@ -5,9 +5,8 @@ use weir_lab::{Network, Port, StackCounters, Traffic, UdpSink, Veth};
 
 use super::contestant::{self, Contestant, To};
 use super::search::{LEAST_BEHIND, Sending, duration, measures, search, steps, trial};
-use crate::experiment::{About, Axis, Better, Experiment, Measure, Role, Series, Settings, Taken, Turn};
-use crate::failed;
-use crate::failure::Failure;
+use crate::experiment::{About, Axis, Experiment, Measure, Role, Series, Settings, Taken, Turn};
+use crate::failure::{Failure, failed};
 use crate::peers;
 use crate::sample::QUEUES;
 
@@ -92,12 +91,7 @@ impl Experiment for Host {
             axis: Some(Axis::frame()),
             measures: [
                 measures(),
-                vec![Measure::new(
-                    "served",
-                    "packets that the application read at that rate",
-                    "%",
-                    Better::Neither,
-                )],
+                vec![Measure::fact("served", "packets that the application read at that rate", "%")],
             ]
             .concat(),
             series: both.map(of).collect(),
@@ -108,11 +102,8 @@ impl Experiment for Host {
     }
 
     fn turns(&self) -> Vec<Turn> {
-        let of = |size: &u64| {
-            let size = *size;
-            self.present().map(move |(contestant, beside)| Turn::of(&series(contestant, beside), Some(size)))
-        };
-        self.sizes.iter().flat_map(of).collect()
+        let present = self.present().map(|(contestant, beside)| series(contestant, beside));
+        Turn::each(self.sizes.iter().copied(), present)
     }
 
     fn take(&mut self, turn: &Turn, _round: u32) -> Result<Taken, Failure> {

@@ -20,8 +20,7 @@ use tempfile::NamedTempFile;
 use weir_lab::Traffic;
 
 use crate::experiment::{About, Axis, Experiment, Settings, Taken, Turn};
-use crate::failed;
-use crate::failure::Failure;
+use crate::failure::{Failure, failed};
 use crate::peers;
 use crate::sample::{Lab, Limits};
 

@@ -4,9 +4,8 @@ use std::time::Duration;
 
 use weir_lab::{Generator, Pair, Rate, Traffic};
 
-use crate::experiment::{Better, Measure, Settings, Taken, Turn};
-use crate::failed;
-use crate::failure::Failure;
+use crate::experiment::{Measure, Settings, Taken, Turn};
+use crate::failure::{Failure, failed};
 use crate::highest::highest;
 use crate::program::Reader;
 use crate::sample::GENERATOR_CPU;
@@ -128,8 +127,8 @@ impl Found {
 /// What a search gives.
 pub(super) fn measures() -> Vec<Measure> {
     vec![
-        Measure::new("rate", "highest rate without loss", "Mpps", Better::Higher),
-        Measure::new("offered", "highest rate that was tried", "Mpps", Better::Neither),
-        Measure::new("trials", "trials", "", Better::Neither),
+        Measure::higher("rate", "highest rate without loss", "Mpps"),
+        Measure::fact("offered", "highest rate that was tried", "Mpps"),
+        Measure::fact("trials", "trials", ""),
     ]
 }

@@ -14,10 +14,9 @@ use weir_lab::{Generator, Port, SendReport, Traffic};
 
 use super::readers::{self, Reader};
 use crate::experiment::{
-    About, Axis, Better, Experiment, Judged, Measure, Outcome, Published, Series, Settings, Taken, Turn,
+    About, Axis, Experiment, Judged, Measure, Outcome, Published, Series, Settings, Taken, Turn,
 };
-use crate::failed;
-use crate::failure::Failure;
+use crate::failure::{Failure, failed};
 use crate::files::SIZE;
 use crate::libpcap::both::Both;
 use crate::process::{cpu_time, named};
@@ -139,30 +138,18 @@ impl Experiment for Counters {
             differs: DIFFERS.map(str::to_owned).to_vec(),
             axis: Some(Axis { title: "receive".to_owned(), unit: "queues".to_owned(), logarithmic: false }),
             measures: vec![
-                Measure::new("rate", "packets that the counter got", "Mpps", Better::Higher),
-                Measure::new(
-                    "cpu",
-                    "processor time of a packet, with that of making frames",
-                    "ns",
-                    Better::Lower,
-                ),
-                Measure::new("lost", "packets lost", "packets", Better::Lower),
-                Measure::new("sent", "packets that the interface took", "packets", Better::Neither),
-                Measure::new("received", "packets that the counter got", "packets", Better::Neither),
-                Measure::new("dropped", "packets that it says it has lost", "packets", Better::Neither),
-                Measure::new("stack", "packets that reached the network stack", "packets", Better::Neither),
-                Measure::new(
-                    "refused",
-                    "frames that the interface had no room for",
-                    "packets",
-                    Better::Neither,
-                ),
+                Measure::higher("rate", "packets that the counter got", "Mpps"),
+                Measure::lower("cpu", "processor time of a packet, with that of making frames", "ns"),
+                Measure::lower("lost", "packets lost", "packets"),
+                Measure::fact("sent", "packets that the interface took", "packets"),
+                Measure::fact("received", "packets that the counter got", "packets"),
+                Measure::fact("dropped", "packets that it says it has lost", "packets"),
+                Measure::fact("stack", "packets that reached the network stack", "packets"),
+                Measure::fact("refused", "frames that the interface had no room for", "packets"),
             ],
             series: all()
-                .map(|(reader, threaded)| Series {
-                    name: series(reader.name, threaded),
-                    title: title(reader, threaded),
-                    role: reader.role,
+                .map(|(reader, threaded)| {
+                    Series::new(&series(reader.name, threaded), &title(reader, threaded), reader.role)
                 })
                 .collect(),
             missing: all()
@@ -318,12 +305,7 @@ fn published() -> Vec<Published> {
     });
     let unclear = ("pcount, igb with TNAPI, mode unclear".to_owned(), 2, 1.48);
     rows.chain([unclear])
-        .map(|(series, queues, value)| Published {
-            series,
-            measure: "rate".to_owned(),
-            at: Some(f64::from(queues)),
-            value,
-        })
+        .map(|(series, queues, value)| Published::new(series, "rate", Some(f64::from(queues)), value))
         .collect()
 }
 

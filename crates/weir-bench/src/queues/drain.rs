@@ -8,9 +8,8 @@ use super::Of;
 use super::field::{Check, Field, SIZE, settle};
 use super::threads::Threads;
 use crate::experiment::{Judged, Outcome, Taken};
-use crate::failed;
-use crate::failure::Failure;
-use crate::spread::Spread;
+use crate::failure::{Failure, failed};
+use crate::spread::median;
 use crate::wanted::Wanted;
 
 /// One turn.
@@ -93,8 +92,7 @@ pub(super) fn measure(field: &Field) -> Result<Taken, Failure> {
         let times = |seconds: fn(&Sample) -> f64| {
             let [one, other] = pair.map(|place| &samples[place]);
             let rate = |sample: &Sample| sample.packets as f64 / seconds(sample);
-            let times = Spread::of(one.iter().zip(other).map(|(one, other)| rate(one) / rate(other)));
-            times.map_or(f64::NAN, |times| times.median)
+            median(one.iter().zip(other).map(|(one, other)| rate(one) / rate(other)))
         };
         let mut of = Of { taken: &mut taken, series: &target(pair) };
         of.add(TIMES, times(|sample| sample.seconds));
@@ -153,9 +151,8 @@ pub(super) fn rate_of_one(field: &Field) -> Result<f64, Failure> {
 pub(super) fn bars(outcome: &Outcome) -> Vec<Judged> {
     let bar = |(pair, least)| {
         let name = target(pair);
-        let of = |measure| outcome.rounds_of(&name, measure, None).into_iter().map(|(_, times)| times);
-        let by_cpu_time = Spread::of(of(TIMES_BY_CPU)).map(|times| times.median);
-        Judged { by_cpu_time, ..Judged::new(&name, Wanted::AtLeast(least), "times", of(TIMES)) }
+        let of = |measure| outcome.values_of(&name, measure, None);
+        Judged::new(&name, Wanted::AtLeast(least), "times", of(TIMES)).by_cpu_time(of(TIMES_BY_CPU))
     };
     TARGETS.map(bar).to_vec()
 }

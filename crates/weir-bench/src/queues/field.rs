@@ -8,8 +8,7 @@ use weir::{Capture, Handler, Mode, Packet, PacketCounters, Plan, SourceChoice};
 use weir_lab::{Generator, Network, Rate, SequenceCheck, SequenceReport, Traffic};
 
 use super::load::Load;
-use crate::failed;
-use crate::failure::Failure;
+use crate::failure::{Failure, failed};
 
 /// Bytes of a frame, without its checksum.
 pub(super) const SIZE: usize = 60;

@@ -9,10 +9,9 @@ use weir::{Handler, Plan};
 use super::Of;
 use super::field::{Field, PATIENCE, packets_of, settle};
 use crate::experiment::{Judged, Outcome, Taken};
-use crate::failed;
-use crate::failure::Failure;
+use crate::failure::{Failure, failed};
 use crate::process::thread_time;
-use crate::spread::Spread;
+use crate::spread::median;
 use crate::wanted::Wanted;
 
 /// Bytes of a chunk.
@@ -83,13 +82,13 @@ fn turn(field: &Field, size: u32) -> Result<([f64; 2], Option<String>), Failure>
     let expected = u64::from(FILLS * (TIMED + 1));
     let right = whole && chunks == expected && total.delivered == accepted;
     let problem = (!right).then(|| format!("{chunks} of {expected} chunks taken by the buddy, {total:?}"));
-    Ok(([of_buddy, of_home].map(|times| Spread::of(times).map_or(f64::NAN, |all| all.median)), problem))
+    Ok(([of_buddy, of_home].map(median), problem))
 }
 
 pub(super) fn bars(outcome: &Outcome) -> Vec<Judged> {
     let [[small, _], [large, _]] = [SMALL, LARGE].map(names);
     let more = (packets_of(LARGE) - packets_of(SMALL)) as f64;
-    let chunk = outcome.rounds_of(&large, "chunk", None).into_iter().map(|(_, time)| time / 1e3);
+    let chunk = outcome.values_of(&large, "chunk", None).into_iter().map(|time| time / 1e3);
     let added = outcome.added([&large, &small], "chunk", None).into_iter().map(|(_, time)| time / more);
     vec![
         Judged::new("a chunk to a buddy and back", Wanted::AtMost(2.0), "us", chunk),

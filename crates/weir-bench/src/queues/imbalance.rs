@@ -9,8 +9,7 @@ use super::drain::rate_of_one;
 use super::field::{Check, Field, SIZE, settle};
 use super::threads::Threads;
 use crate::experiment::{Judged, Outcome, Taken};
-use crate::failed;
-use crate::failure::Failure;
+use crate::failure::{Failure, failed};
 use crate::process::stolen;
 use crate::units;
 use crate::wanted::Wanted;
@@ -135,7 +134,7 @@ fn turn(field: &Field, plan: &Plan, rate: f64, duration: Duration) -> Result<Sam
 }
 
 pub(super) fn bars(outcome: &Outcome) -> Vec<Judged> {
-    let of = |mode, measure| outcome.rounds_of(mode, measure, None).into_iter().map(|(_, value)| value);
+    let of = |mode, measure| outcome.values_of(mode, measure, None);
     let never = |name: &str, mode, measure| {
         Judged::worst(&format!("{name}, {SIZE} B"), 0.0, "packets", of(mode, measure))
     };

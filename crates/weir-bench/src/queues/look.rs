@@ -8,10 +8,9 @@ use weir::{Handler, Order, Plan};
 use super::Of;
 use super::field::{Field, PATIENCE, settle};
 use crate::experiment::Taken;
-use crate::failed;
-use crate::failure::Failure;
+use crate::failure::{Failure, failed};
 use crate::process::thread_time;
-use crate::spread::Spread;
+use crate::spread::median;
 
 const FILLS: u32 = 10;
 
@@ -65,5 +64,5 @@ fn turn(field: &Field, order: Order) -> Result<(f64, Option<String>), Failure> {
     let (total, offloaded) = (account.total(), account.interfaces[0].queues[0].offloaded);
     let right = total.delivered == accepted && offloaded > 0;
     let problem = (!right).then(|| format!("{accepted} accepted, {offloaded} chunks taken over, {total:?}"));
-    Ok((Spread::of(times).map_or(f64::NAN, |all| all.median), problem))
+    Ok((median(times), problem))
 }

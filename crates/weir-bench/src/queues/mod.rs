@@ -28,7 +28,7 @@ use weir_lab::Veth;
 
 use self::field::{Field, QUEUES};
 use crate::experiment::{
-    self, About, Better, Entry, Experiment, Judged, Measure, Outcome, Role, Series, Settings, Taken, Turn,
+    self, About, Entry, Experiment, Judged, Measure, Outcome, Role, Series, Settings, Taken, Turn,
 };
 use crate::failure::Failure;
 use crate::units;
@@ -102,14 +102,14 @@ impl Experiment for Queues {
                      hand-over and the order of flows take; and the longest burst that a pool holds, beside arithmetic."
                 .to_owned(),
             measures: vec![
-                Measure::new("rate", "packets handled", "Mpps", Better::Higher),
+                Measure::higher("rate", "packets handled", "Mpps"),
                 Measure::lower("lost", "packets lost", "packets"),
                 Measure::lower("reordered", "packets behind a later one of their flow", "packets"),
                 Measure::lower("off", "lost, away from arithmetic", "%"),
                 Measure::lower("off-count", "lost, away from what was handled", "%"),
                 Measure::lower("chunk", "processor time of a chunk", "ns"),
                 Measure::lower("packet", "processor time of a packet", "ns"),
-                Measure::new("longest", "longest burst without loss", "packets", Better::Higher),
+                Measure::higher("longest", "longest burst without loss", "packets"),
                 Measure::fact("law", "longest burst by arithmetic", "packets"),
                 Measure::fact("law-of-cells", "the same of as much memory in cells", "packets"),
                 Measure::fact("sent", "packets that came", "packets"),
@@ -155,6 +155,6 @@ struct Of<'a> {
 
 impl Of<'_> {
     fn add(&mut self, measure: &str, value: f64) {
-        self.taken.found.push(experiment::Found::new(self.series, measure, None, value));
+        self.taken.put(self.series, measure, None, value);
     }
 }

@@ -9,8 +9,7 @@ use std::time::{Duration, Instant};
 use weir::{Capture, Handler, Packet};
 
 use super::field::PATIENCE;
-use crate::failed;
-use crate::failure::Failure;
+use crate::failure::{Failure, failed};
 use crate::process::{thread_time, thread_waited};
 
 /// One thread for each handler.

@@ -9,11 +9,9 @@ use weir_lab::{Generator, Network, Traffic, Veth};
 
 use crate::contestants::held_up;
 use crate::experiment::{
-    About, Axis, Better, Experiment, Found, Judged, Measure, Outcome, Published, Role, Series, Settings,
-    Taken, Turn,
+    About, Axis, Experiment, Judged, Measure, Outcome, Published, Role, Series, Settings, Taken, Turn,
 };
-use crate::failed;
-use crate::failure::Failure;
+use crate::failure::{Failure, failed};
 use crate::peers;
 use crate::program::Program;
 use crate::sample::{GENERATOR_CPU, QUEUES};
@@ -103,25 +101,12 @@ fn law(room: u64, burst: u64) -> f64 {
 
 impl Experiment for Bursts {
     fn about(&self) -> About {
-        let series = self.contestants.iter().map(|contestant| Series {
-            name: contestant.name.to_owned(),
-            title: contestant.title.to_owned(),
-            role: contestant.role,
-        });
-        let model = |name: &str, title: &str| Series {
-            name: name.to_owned(),
-            title: title.to_owned(),
-            role: Role::Model,
-        };
-        let models = [
-            model(LAW, "arithmetic: 1 - R M / P"),
-            model(SHORT_LAW, "arithmetic: 60-byte frames, records of 92 bytes in 50 MiB"),
-        ];
-        let published = [(100_000.0, 74.4), (1_000_000.0, 97.4)].map(|(at, value)| Published {
-            series: "WireCAP-B, R M = 25,600 (from its own formula)".to_owned(),
-            measure: LOST.to_owned(),
-            at: Some(at),
-            value,
+        let series = self.contestants.iter().map(|one| Series::new(one.name, one.title, one.role));
+        let short = "arithmetic: 60-byte frames, records of 92 bytes in 50 MiB";
+        let models = [(LAW, "arithmetic: 1 - R M / P"), (SHORT_LAW, short)];
+        let models = models.map(|(name, title)| Series::new(name, title, Role::Model));
+        let published = [(100_000.0, 74.4), (1_000_000.0, 97.4)].map(|(at, value)| {
+            Published::new("WireCAP-B, R M = 25,600 (from its own formula)", LOST, Some(at), value)
         });
         About {
             name: "bursts".to_owned(),
@@ -141,11 +126,11 @@ impl Experiment for Bursts {
             ],
             axis: Some(Axis { title: "burst".to_owned(), unit: "packets".to_owned(), logarithmic: true }),
             measures: vec![
-                Measure::new(LOST, "packets lost", "%", Better::Lower),
-                Measure::new("sent", "packets that the interface took", "packets", Better::Neither),
-                Measure::new("received", "packets that reached the reader", "packets", Better::Neither),
-                Measure::new("dropped", "packets that the engine itself counts as lost", "packets", Better::Neither),
-                Measure::new("arrived", "rate of the burst", "Mpps", Better::Neither),
+                Measure::lower(LOST, "packets lost", "%"),
+                Measure::fact("sent", "packets that the interface took", "packets"),
+                Measure::fact("received", "packets that reached the reader", "packets"),
+                Measure::fact("dropped", "packets that the engine itself counts as lost", "packets"),
+                Measure::fact("arrived", "rate of the burst", "Mpps"),
             ],
             series: series.chain(models).collect(),
             versus: ["ring", "nic-ring"].map(|peer| ["weir-256-100", peer].map(str::to_owned)).to_vec(),
@@ -155,11 +140,7 @@ impl Experiment for Bursts {
     }
 
     fn turns(&self) -> Vec<Turn> {
-        let of = |burst: &u64| {
-            let burst = *burst;
-            self.contestants.iter().map(move |contestant| Turn::of(contestant.name, Some(burst)))
-        };
-        self.bursts.iter().flat_map(of).collect()
+        Turn::each(self.bursts.iter().copied(), self.contestants.iter().map(|one| one.name))
     }
 
     fn take(&mut self, turn: &Turn, _round: u32) -> Result<Taken, Failure> {
@@ -193,7 +174,7 @@ impl Experiment for Bursts {
         }
         if let Some(room) = contestant.room {
             let model = if contestant.frame == SHORT_FRAME { SHORT_LAW } else { LAW };
-            taken.found.push(Found::new(model, LOST, Some(burst as f64), law(room, sent.accepted)));
+            taken.put(model, LOST, Some(burst as f64), law(room, sent.accepted));
         }
         Ok(taken)
     }
@@ -202,9 +183,9 @@ impl Experiment for Bursts {
         let ours = self.contestants.iter().filter(|contestant| contestant.room.is_some());
         ours.map(|contestant| {
             let off = self.bursts.iter().flat_map(|&burst| {
-                let lost = outcome.rounds_of(contestant.name, LOST, Some(burst as f64));
+                let lost = outcome.values_of(contestant.name, LOST, Some(burst as f64));
                 let room = contestant.room.unwrap_or_default();
-                lost.into_iter().map(move |(_, lost)| (lost - law(room, burst)).abs()).collect::<Vec<_>>()
+                lost.into_iter().map(move |lost| (lost - law(room, burst)).abs()).collect::<Vec<_>>()
             });
             Judged::worst(
                 &format!("{}: away from arithmetic", contestant.title),

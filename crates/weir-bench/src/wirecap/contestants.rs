@@ -1,7 +1,7 @@
 //! Who takes packets from the queues, and what is asked of them.
 
 use super::rings::{BYTES, Kind};
-use crate::experiment::{About, Axis, Better, Measure, Role, Series};
+use crate::experiment::{About, Axis, Measure, Role, Series};
 
 pub(super) const LOST: &str = "lost";
 const SMALL: u32 = 100;
@@ -24,40 +24,40 @@ pub(super) struct Contestant {
     pub(super) law: Option<&'static str>,
 }
 
-pub(super) const BASIC: Contestant = Contestant {
-    name: "basic-100",
-    title: "weir, basic, M = 256, R = 100",
-    engine: Engine::Pool(SMALL, None),
-    law: Some(SMALL_LAW),
-};
+const fn contestant(
+    name: &'static str,
+    title: &'static str,
+    engine: Engine,
+    law: Option<&'static str>,
+) -> Contestant {
+    Contestant { name, title, engine, law }
+}
+
+pub(super) const BASIC: Contestant =
+    contestant("basic-100", "weir, basic, M = 256, R = 100", Engine::Pool(SMALL, None), Some(SMALL_LAW));
 
 const fn advanced(name: &'static str, title: &'static str, chunks: u32, threshold: u8) -> Contestant {
-    Contestant { name, title, engine: Engine::Pool(chunks, Some(threshold)), law: None }
+    contestant(name, title, Engine::Pool(chunks, Some(threshold)), None)
 }
 
 /// Basic and advanced mode, and rings without either.
 pub(super) const FIGURE_11: [Contestant; 6] = [
     BASIC,
-    Contestant {
-        name: "basic-500",
-        title: "weir, basic, M = 256, R = 500",
-        engine: Engine::Pool(LARGE, None),
-        law: Some("law-500"),
-    },
+    contestant("basic-500", "weir, basic, M = 256, R = 500", Engine::Pool(LARGE, None), Some("law-500")),
     advanced("advanced-100", "weir, advanced, M = 256, R = 100, T = 60 %", SMALL, 60),
     advanced("advanced-500", "weir, advanced, M = 256, R = 500, T = 60 %", LARGE, 60),
-    Contestant {
-        name: "ring",
-        title: "copying rings without a pool: TPACKET_V3 of 50 MiB each",
-        engine: Engine::Ring(Kind::Copying(BYTES)),
-        law: None,
-    },
-    Contestant {
-        name: "nic-ring",
-        title: "bare rings of a NIC's size: AF_XDP with 4096 frames each",
-        engine: Engine::Ring(Kind::Short),
-        law: None,
-    },
+    contestant(
+        "ring",
+        "copying rings without a pool: TPACKET_V3 of 50 MiB each",
+        Engine::Ring(Kind::Copying(BYTES)),
+        None,
+    ),
+    contestant(
+        "nic-ring",
+        "bare rings of a NIC's size: AF_XDP with 4096 frames each",
+        Engine::Ring(Kind::Short),
+        None,
+    ),
 ];
 
 /// Thresholds.
@@ -83,10 +83,9 @@ impl Contestant {
 }
 
 pub(super) fn about(name: &str, title: &str, contestants: &[Contestant]) -> About {
-    let series = contestants.iter().map(|contestant| Series {
-        name: contestant.name.to_owned(),
-        title: contestant.title.to_owned(),
-        role: if matches!(contestant.engine, Engine::Ring(_)) { Role::Peer } else { Role::Ours },
+    let series = contestants.iter().map(|one| {
+        let role = if matches!(one.engine, Engine::Ring(_)) { Role::Peer } else { Role::Ours };
+        Series::new(one.name, one.title, role)
     });
     let models = contestants.iter().flat_map(|contestant| {
         let model = |name: String, how: &str| {
@@ -104,16 +103,11 @@ pub(super) fn about(name: &str, title: &str, contestants: &[Contestant]) -> Abou
         differs: DIFFERS.map(str::to_owned).to_vec(),
         axis: Some(Axis { title: "queues".to_owned(), unit: "queues".to_owned(), logarithmic: false }),
         measures: vec![
-            Measure::new(LOST, "packets lost", "%", Better::Lower),
-            Measure::new("sent", "packets that the interfaces took", "packets", Better::Neither),
-            Measure::new("received", "packets that handlers have done", "packets", Better::Neither),
-            Measure::new(
-                "dropped",
-                "packets that the engine itself counts as lost",
-                "packets",
-                Better::Neither,
-            ),
-            Measure::new("helped", "chunks that handlers of other queues took", "chunks", Better::Neither),
+            Measure::lower(LOST, "packets lost", "%"),
+            Measure::fact("sent", "packets that the interfaces took", "packets"),
+            Measure::fact("received", "packets that handlers have done", "packets"),
+            Measure::fact("dropped", "packets that the engine itself counts as lost", "packets"),
+            Measure::fact("helped", "chunks that handlers of other queues took", "chunks"),
         ],
         series: series.chain(models).collect(),
         versus: rings.map(|ring| ["advanced-100", ring.name].map(str::to_owned)).collect(),

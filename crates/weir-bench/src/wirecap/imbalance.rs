@@ -16,9 +16,8 @@ use super::pace::{Over, Pace};
 use super::rings::{self, Kind};
 use super::simulate::engine::{Arrival, Design};
 use super::trace::{STEP, Trace};
-use crate::experiment::{About, Experiment, Found, Judged, Outcome, Settings, Taken, Turn};
-use crate::failed;
-use crate::failure::Failure;
+use crate::experiment::{About, Experiment, Judged, Outcome, Settings, Taken, Turn};
+use crate::failure::{Failure, failed};
 use crate::queues::{Check, Threads, settle};
 use crate::sample::GENERATOR_CPU;
 use crate::wanted::Wanted;
@@ -129,8 +128,7 @@ impl Experiment for Imbalance {
     }
 
     fn turns(&self) -> Vec<Turn> {
-        let of = |&queues: &u64| self.contestants.iter().map(move |one| Turn::of(one.name, Some(queues)));
-        self.queues.iter().flat_map(of).collect()
+        Turn::each(self.queues.iter().copied(), self.contestants.iter().map(|one| one.name))
     }
 
     fn take(&mut self, turn: &Turn, _round: u32) -> Result<Taken, Failure> {
@@ -164,7 +162,7 @@ impl Experiment for Imbalance {
         let Engine::Pool(chunks, threshold) = contestant.engine else { return Ok(taken) };
         let mut model = |series: &str, lost: f64| {
             let lost = percent(lost, came.accepted);
-            taken.found.push(Found::new(series, LOST, Some(queues as f64), lost));
+            taken.put(series, LOST, Some(queues as f64), lost);
         };
         if let Some(law) = contestant.law {
             model(law, trace.lost(f64::from(chunks * CELLS), &came.handled()));

@@ -6,14 +6,12 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use weir_lab::Port;
-use weir_lab::programs::xsk::Redirect;
-use weir_sys::bpf::{XdpHook, XdpLink};
 use weir_sys::packet::{PacketRing, RingOptions, Traffic};
-use weir_sys::xsk::{FrameSize, Umem, UmemOptions, XskOptions, XskSocket};
+use weir_sys::xsk::FrameSize;
 
 use super::pace::Over;
-use crate::failed;
 use crate::failure::Failure;
+use crate::receive::Bare;
 
 /// Which of them.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -65,7 +63,7 @@ pub(super) fn start(
     let mut ring = port.netns.run(|| -> Result<Box<dyn Ring>, Failure> {
         Ok(match kind {
             Kind::Copying(bytes) => Box::new(copying(port.index, bytes)?),
-            Kind::Short => Box::new(Bare::open(port.index)?),
+            Kind::Short => Box::new(Bare::open(port.index, [0, 1], FRAMES, FrameSize::FourKib)?),
         })
     })?;
     let over = over.clone();
@@ -115,39 +113,13 @@ impl Ring for PacketRing {
     }
 }
 
-/// An AF_XDP socket, and what brings packets to it.
-struct Bare {
-    umem: Umem,
-    socket: XskSocket,
-    _program: (Redirect, XdpLink),
-}
-
-impl Bare {
-    fn open(interface: u32) -> Result<Self, Failure> {
-        let options =
-            UmemOptions { frames: FRAMES, frame_size: FrameSize::FourKib, zero_copy: false, segments: false };
-        let umem = Umem::new(options).map_err(Failure::new)?;
-        let rings = XskOptions { receive: FRAMES, send: 0 };
-        let mut socket = XskSocket::bind(&umem, interface, 0, rings).map_err(Failure::new)?;
-        refill(&umem, &mut socket);
-        let redirect = Redirect::load(1, false).map_err(Failure::new)?;
-        redirect.insert(0, &socket).map_err(failed("redirect to an AF_XDP socket"))?;
-        let link = XdpLink::attach(redirect.program(), interface, XdpHook::Native).map_err(Failure::new)?;
-        Ok(Self { umem, socket, _program: (redirect, link) })
-    }
-}
-
-/// Gives the kernel what is free. What it has no room for stays free.
-fn refill(umem: &Umem, socket: &mut XskSocket) {
-    let mut frames = Vec::new();
-    umem.take(umem.free(), &mut frames);
-    socket.refill(&mut frames);
-}
-
 impl Ring for Bare {
     fn take(&mut self, each: &mut dyn FnMut(&[u8])) -> Result<bool, Failure> {
-        refill(&self.umem, &mut self.socket);
         let mut frames = Vec::new();
+        // What the kernel has no room for stays free.
+        self.umem.take(self.umem.free(), &mut frames);
+        self.socket.refill(&mut frames);
+        frames.clear();
         if self.socket.receive(&self.umem, BATCH, &mut frames) == 0 {
             self.socket.wake().map_err(Failure::new)?;
         }
@@ -156,7 +128,6 @@ impl Ring for Bare {
     }
 
     fn lost(&mut self) -> Result<u64, Failure> {
-        let loss = self.socket.loss().map_err(Failure::new)?;
-        Ok(loss.dropped + loss.ring_full + self.socket.counts().refused)
+        Ok(Self::lost(self)? + self.socket.counts().refused)
     }
 }

@@ -27,9 +27,17 @@ pub(crate) fn told(output: &Output) -> String {
 }
 
 /// The values of a measure by series and place.
-pub(crate) fn values<'a>(outcome: &'a Value, measure: &str) -> Vec<(&'a str, Option<f64>, f64)> {
+pub(crate) fn values<'a>(outcome: &'a Value, measure: &str) -> Vec<Row<'a>> {
     let values = outcome["values"].as_array().expect("a list").iter();
     let of = values.filter(|value| value["measure"] == measure);
     let number = |value: &Value| value["value"].as_f64().expect("a number");
     of.map(|value| (value["series"].as_str().expect("a name"), value["at"].as_f64(), number(value))).collect()
+}
+
+/// A value by series, place and value.
+pub(crate) type Row<'a> = (&'a str, Option<f64>, f64);
+
+/// Series that cannot be measured here.
+pub(crate) fn missing(outcome: &Value) -> usize {
+    outcome["about"]["missing"].as_array().expect("a list").len()
 }

@@ -6,7 +6,7 @@ use super::results::Results;
 use crate::experiment::confidence::{LEAST, Side};
 use crate::experiment::digest::{Digest, in_order};
 use crate::experiment::result::Fault;
-use crate::experiment::text::{along, amount, apart, bars, compared, interval, number, whole};
+use crate::experiment::text::{along, apart, bars, compared, interval, number, whole};
 use crate::experiment::{Estimate, Judged, Measure, Published};
 use crate::table::markdown;
 
@@ -104,9 +104,7 @@ fn is_in_table(digest: &Digest, value: &Published) -> bool {
 fn elsewhere(digest: &Digest, lines: &mut Vec<String>) {
     let mut told: Vec<(String, Vec<String>)> = Vec::new();
     for value in digest.about.published.iter().filter(|value| !is_in_table(digest, value)) {
-        let place = value.at.zip(digest.about.axis.as_ref());
-        let place = place.map(|(at, axis)| format!(", {}", amount(at, &axis.unit))).unwrap_or_default();
-        let what = format!("{}{place}", value.measure);
+        let what = format!("{}{}", value.measure, digest.place(value.at));
         let text = format!("{} {}", value.series, number(value.value));
         match told.iter_mut().find(|(known, _)| *known == what) {
             Some((_, texts)) => texts.push(text),

@@ -18,8 +18,7 @@ use self::results::Results;
 use super::Entry;
 use super::figure::{Drawn, Figure, figures};
 use super::result::{Run, json, replace};
-use crate::failed;
-use crate::failure::Failure;
+use crate::failure::{Failure, failed};
 use crate::style;
 
 const EXAMPLES: &str = "\

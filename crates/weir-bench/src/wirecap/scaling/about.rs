@@ -2,76 +2,49 @@
 
 use super::engines::{CHUNKS, Engine};
 use super::{LOST, RATE};
-use crate::experiment::{About, Axis, Better, Measure, Published, Role, Series};
+use crate::experiment::{About, Axis, Measure, Published, Role, Series};
 
 pub(super) struct Contestant {
     pub(super) name: &'static str,
     pub(super) title: &'static str,
     pub(super) role: Role,
     pub(super) engine: Engine,
+    /// Whether more of its queues are simulated.
+    is_simulated: bool,
+}
+
+impl Contestant {
     /// The series of its simulation.
-    pub(super) simulated: Option<&'static str>,
+    pub(super) fn simulated(&self) -> Option<String> {
+        self.is_simulated.then(|| format!("simulated-{}", self.name))
+    }
+}
+
+const fn one(name: &'static str, title: &'static str, role: Role, engine: Engine) -> Contestant {
+    Contestant { name, title, role, engine, is_simulated: false }
+}
+
+const fn simulated(name: &'static str, title: &'static str, threshold: Option<u8>) -> Contestant {
+    let engine = Engine::Pools(CHUNKS, threshold);
+    Contestant { name, title, role: Role::Ours, engine, is_simulated: true }
 }
 
 /// Contestants that do the same work take their turns one after another.
-pub(super) const CONTESTANTS: [Contestant; 8] = [
-    Contestant {
-        name: "kernel",
-        title: "weir, in the kernel",
-        role: Role::Ours,
-        engine: Engine::Kernel,
-        simulated: None,
-    },
-    Contestant {
-        name: "redirect",
-        title: "bare XDP redirect",
-        role: Role::Peer,
-        engine: Engine::Redirect,
-        simulated: None,
-    },
-    Contestant {
-        name: "handler",
-        title: "weir, with a handler",
-        role: Role::Ours,
-        engine: Engine::Handler,
-        simulated: None,
-    },
-    Contestant {
-        name: "nic-ring",
-        title: "bare rings of a NIC's size: AF_XDP with 4096 frames each",
-        role: Role::Peer,
-        engine: Engine::Loop,
-        simulated: None,
-    },
-    Contestant {
-        name: "basic-100",
-        title: "weir, basic, M = 256, R = 100",
-        role: Role::Ours,
-        engine: Engine::Pools(CHUNKS, None),
-        simulated: Some("simulated-basic-100"),
-    },
-    Contestant {
-        name: "advanced-100",
-        title: "weir, advanced, M = 256, R = 100, T = 60 %",
-        role: Role::Ours,
-        engine: Engine::Pools(CHUNKS, Some(60)),
-        simulated: Some("simulated-advanced-100"),
-    },
-    Contestant {
-        name: "advanced-500",
-        title: "weir, advanced, M = 256, R = 500, T = 60 %",
-        role: Role::Ours,
-        engine: Engine::Pools(500, Some(60)),
-        simulated: None,
-    },
-    Contestant {
-        name: "ring",
-        title: "copying rings without a pool: TPACKET_V3",
-        role: Role::Peer,
-        engine: Engine::Copying,
-        simulated: None,
-    },
-];
+pub(super) const CONTESTANTS: [Contestant; 8] = {
+    use Role::{Ours, Peer};
+    let short = "bare rings of a NIC's size: AF_XDP with 4096 frames each";
+    let large = "weir, advanced, M = 256, R = 500, T = 60 %";
+    [
+        one("kernel", "weir, in the kernel", Ours, Engine::Kernel),
+        one("redirect", "bare XDP redirect", Peer, Engine::Redirect),
+        one("handler", "weir, with a handler", Ours, Engine::Handler),
+        one("nic-ring", short, Peer, Engine::Loop),
+        simulated("basic-100", "weir, basic, M = 256, R = 100", None),
+        simulated("advanced-100", "weir, advanced, M = 256, R = 100, T = 60 %", Some(60)),
+        one("advanced-500", large, Ours, Engine::Pools(500, Some(60))),
+        one("ring", "copying rings without a pool: TPACKET_V3", Peer, Engine::Copying),
+    ]
+};
 
 /// What memory allows.
 pub(super) struct Memory {
@@ -83,15 +56,14 @@ pub(super) struct Memory {
     pub(super) times: u32,
 }
 
+const fn memory(name: &'static str, title: &'static str, all: bool, times: u32) -> Memory {
+    Memory { name, title, all, times }
+}
+
 pub(super) const MEMORIES: [Memory; 3] = [
-    Memory { name: "memory", title: "memory, all threads, each byte moved once", all: true, times: 1 },
-    Memory {
-        name: "memory-copied",
-        title: "memory, all threads, each byte moved three times",
-        all: true,
-        times: 3,
-    },
-    Memory { name: "memory-one", title: "memory, one thread, each byte moved once", all: false, times: 1 },
+    memory("memory", "memory, all threads, each byte moved once", true, 1),
+    memory("memory-copied", "memory, all threads, each byte moved three times", true, 3),
+    memory("memory-one", "memory, one thread, each byte moved once", false, 1),
 ];
 
 /// `simulated`: queues of the machines that are simulated.
@@ -100,7 +72,7 @@ pub(super) fn about(name: &str, size: usize, simulated: &[u32]) -> About {
     let memories = MEMORIES.iter().map(|memory| Series::new(memory.name, memory.title, Role::Limit));
     let models = CONTESTANTS.iter().filter(|_| !simulated.is_empty()).filter_map(|one| {
         let title = format!("simulated: {}", one.title.trim_start_matches("weir, "));
-        Some(Series::new(one.simulated?, &title, Role::Model))
+        Some(Series::new(&one.simulated()?, &title, Role::Model))
     });
     let mut differs: Vec<String> = DIFFERS.map(str::to_owned).to_vec();
     if !simulated.is_empty() {
@@ -117,10 +89,10 @@ pub(super) fn about(name: &str, size: usize, simulated: &[u32]) -> About {
             logarithmic: true,
         }),
         measures: vec![
-            Measure::new(RATE, "forwarded, both ways together", "Mpps", Better::Higher),
-            Measure::new(LOST, "packets lost", "%", Better::Lower),
-            Measure::new("cpu", "processor time of a packet that was forwarded", "ns", Better::Lower),
-            Measure::new("bandwidth", "memory read and written", "GB/s", Better::Higher),
+            Measure::higher(RATE, "forwarded, both ways together", "Mpps"),
+            Measure::lower(LOST, "packets lost", "%"),
+            Measure::lower("cpu", "processor time of a packet that was forwarded", "ns"),
+            Measure::higher("bandwidth", "memory read and written", "GB/s"),
             Measure::fact("offered", "packets that the devices took, both ways together", "Mpps"),
             Measure::fact("sent", "packets that the devices took", "packets"),
             Measure::fact("received", "packets that arrived at the far ends", "packets"),
@@ -139,13 +111,8 @@ const VERSUS: [[&str; 2]; 4] =
 
 /// What the text of the publication says of frames of 100 bytes, checksum included.
 fn published() -> Vec<Published> {
-    let lost = |series: &str| Published {
-        series: format!("{series}, 100 bytes at wire rate, 1 to 6 queues"),
-        measure: LOST.to_owned(),
-        at: None,
-        value: 0.0,
-    };
-    vec![lost("DNA"), lost("WireCAP-A")]
+    let lost = |series| format!("{series}, 100 bytes at wire rate, 1 to 6 queues");
+    ["DNA", "WireCAP-A"].map(|series| Published::new(lost(series), LOST, None, 0.0)).to_vec()
 }
 
 const METHOD: &str = "\

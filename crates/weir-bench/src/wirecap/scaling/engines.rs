@@ -14,8 +14,7 @@ use weir_lab::{FrameSender, Network};
 
 use super::super::pace::Over;
 use super::super::rings::{self, Counts, Kind as Ring};
-use crate::failed;
-use crate::failure::Failure;
+use crate::failure::{Failure, failed};
 use crate::forward::bare::{self, Loop, Redirecting, Ways};
 use crate::forward::pass;
 use crate::queues::{Threads, settle};

@@ -12,8 +12,7 @@ use rustix::process::Pid;
 use weir_lab::{Generator, Hook, LinkCounters, Network, SendReport, Traffic, Verdict, Veth};
 
 use crate::experiment::Settings;
-use crate::failed;
-use crate::failure::Failure;
+use crate::failure::{Failure, failed};
 use crate::process::{cpu_time, ksoftirqd, own_time};
 
 /// Two pairs with as many queues each.

@@ -14,7 +14,7 @@ use self::engines::{CELLS, Engine};
 use self::field::{Field, Totals};
 use super::simulate::engine::Design;
 use super::simulate::skewed;
-use crate::experiment::{About, Experiment, Found, Settings, Taken, Turn};
+use crate::experiment::{About, Experiment, Settings, Taken, Turn};
 use crate::failure::Failure;
 
 const RATE: &str = "rate";
@@ -99,12 +99,9 @@ impl Experiment for Scaling {
     }
 
     fn turns(&self) -> Vec<Turn> {
-        let of = |(queues, _): &(u32, Field)| {
-            let queues = u64::from(*queues);
-            CONTESTANTS.iter().map(move |one| Turn::of(one.name, Some(queues)))
-        };
         let memory = Turn { name: "memory".to_owned(), ..Turn::of(MEMORIES[0].name, None) };
-        [memory].into_iter().chain(self.fields.iter().flat_map(of)).collect()
+        let queues = self.fields.iter().map(|(queues, _)| *queues);
+        [vec![memory], Turn::each(queues, CONTESTANTS.iter().map(|one| one.name))].concat()
     }
 
     fn take(&mut self, turn: &Turn, _round: u32) -> Result<Taken, Failure> {
@@ -115,8 +112,8 @@ impl Experiment for Scaling {
         let (_, field) = field.expect("turns are of so many queues");
         let (mut taken, each) = forward(field, contestant.engine, turn, self.size, self.time)?;
         let is_first = self.fields.first().is_some_and(|(fewest, _)| u64::from(*fewest) == queues);
-        if let Some((name, each)) = contestant.simulated.zip(each).filter(|_| is_first) {
-            self.simulate(contestant.engine, name, each, &mut taken)?;
+        if let Some((name, each)) = contestant.simulated().zip(each).filter(|_| is_first) {
+            self.simulate(contestant.engine, &name, each, &mut taken)?;
         }
         Ok(taken)
     }
@@ -190,8 +187,8 @@ impl Scaling {
             for (queues, _) in &self.fields {
                 let at = Some(f64::from(*queues));
                 let rate = allowed(bandwidth, self.size, memory.times) / MPPS;
-                taken.found.push(Found::new(memory.name, RATE, at, rate));
-                taken.found.push(Found::new(memory.name, "bandwidth", at, bandwidth / 1e9));
+                taken.put(memory.name, RATE, at, rate);
+                taken.put(memory.name, "bandwidth", at, bandwidth / 1e9);
             }
         }
         Ok(taken)
@@ -207,8 +204,8 @@ impl Scaling {
             let seconds = self.simulated.as_secs_f64().max(came.ended as f64 / 1e9);
             let at = Some(f64::from(queues));
             let lost = 100.0 * came.lost as f64 / came.packets.max(1) as f64;
-            taken.found.push(Found::new(name, RATE, at, 2.0 * came.done as f64 / seconds / MPPS));
-            taken.found.push(Found::new(name, LOST, at, lost));
+            taken.put(name, RATE, at, 2.0 * came.done as f64 / seconds / MPPS);
+            taken.put(name, LOST, at, lost);
             if came.packets != came.done + came.lost {
                 taken.problems.push(format!("simulation, {queues} queues: {came:?}"));
             }

@@ -9,8 +9,7 @@ use std::collections::BinaryHeap;
 
 use weir_ring::{Consumer, FULL, Gauge, Limit, Neediest, Part, Pool, Producer, Shape};
 
-use crate::failed;
-use crate::failure::Failure;
+use crate::failure::{Failure, failed};
 
 /// What is simulated.
 #[derive(Clone, Copy, Debug)]

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::engine::Design;
 use super::{memory, skewed};
 use crate::experiment::{
-    About, Axis, Better, Experiment, Found, Judged, Measure, Outcome, Role, Series, Settings, Taken, Turn,
+    About, Axis, Experiment, Judged, Measure, Outcome, Role, Series, Settings, Taken, Turn,
 };
 use crate::failure::Failure;
 
@@ -31,45 +31,25 @@ struct Machine {
     threshold: Option<u8>,
 }
 
+const fn machine(
+    name: &'static str,
+    title: &'static str,
+    queues: u32,
+    chunks: u32,
+    threshold: Option<u8>,
+) -> Machine {
+    Machine { name, title, queues, chunks, threshold }
+}
+
 const ONE: &str = "one";
 const LAW: &str = "law";
 
 const MACHINES: [Machine; 5] = [
-    Machine {
-        name: "basic",
-        title: "simulation: 64 queues, basic, R = 100",
-        queues: 64,
-        chunks: CHUNKS,
-        threshold: None,
-    },
-    Machine {
-        name: "advanced",
-        title: "simulation: 64 queues, advanced, R = 100, T = 60 %",
-        queues: 64,
-        chunks: CHUNKS,
-        threshold: Some(60),
-    },
-    Machine {
-        name: "advanced-500",
-        title: "simulation: 64 queues, advanced, R = 500, T = 60 %",
-        queues: 64,
-        chunks: 500,
-        threshold: Some(60),
-    },
-    Machine {
-        name: "advanced-8",
-        title: "simulation: 8 queues, advanced, R = 100, T = 60 %",
-        queues: 8,
-        chunks: CHUNKS,
-        threshold: Some(60),
-    },
-    Machine {
-        name: ONE,
-        title: "simulation: one queue, R = 100",
-        queues: 1,
-        chunks: CHUNKS,
-        threshold: None,
-    },
+    machine("basic", "simulation: 64 queues, basic, R = 100", 64, CHUNKS, None),
+    machine("advanced", "simulation: 64 queues, advanced, R = 100, T = 60 %", 64, CHUNKS, Some(60)),
+    machine("advanced-500", "simulation: 64 queues, advanced, R = 500, T = 60 %", 64, 500, Some(60)),
+    machine("advanced-8", "simulation: 8 queues, advanced, R = 100, T = 60 %", 8, CHUNKS, Some(60)),
+    machine(ONE, "simulation: one queue, R = 100", 1, CHUNKS, None),
 ];
 
 struct Simulate {
@@ -105,26 +85,19 @@ impl Experiment for Simulate {
             ],
             axis: Some(Axis { title: "load".to_owned(), unit: "%".to_owned(), logarithmic: false }),
             measures: vec![
-                Measure::new(LOST, "packets lost", "%", Better::Lower),
-                Measure::new(MEMORY, "cells in use at once, at most", "MiB", Better::Lower),
-                Measure::new("packets", "packets that came", "packets", Better::Neither),
-                Measure::new("done", "packets that handlers have done", "packets", Better::Neither),
-                Measure::new("helped", "chunks that handlers of other queues took", "chunks", Better::Neither),
+                Measure::lower(LOST, "packets lost", "%"),
+                Measure::lower(MEMORY, "cells in use at once, at most", "MiB"),
+                Measure::fact("packets", "packets that came", "packets"),
+                Measure::fact("done", "packets that handlers have done", "packets"),
+                Measure::fact("helped", "chunks that handlers of other queues took", "chunks"),
             ],
-            series: series
-                .map(|(name, title)| Series {
-                    name: name.to_owned(),
-                    title: title.to_owned(),
-                    role: Role::Model,
-                })
-                .collect(),
+            series: series.map(|(name, title)| Series::new(name, title, Role::Model)).collect(),
             ..About::default()
         }
     }
 
     fn turns(&self) -> Vec<Turn> {
-        let of = |&load: &u64| MACHINES.iter().map(move |machine| Turn::of(machine.name, Some(load)));
-        self.loads.iter().flat_map(of).collect()
+        Turn::each(self.loads.iter().copied(), MACHINES.iter().map(|machine| machine.name))
     }
 
     fn take(&mut self, turn: &Turn, _round: u32) -> Result<Taken, Failure> {
@@ -148,7 +121,7 @@ impl Experiment for Simulate {
         if machine.name == ONE {
             let done = self.time.as_secs_f64() * 1e9 / EACH;
             let lost = (came.packets as f64 - done - f64::from(chunks * CELLS)).max(0.0);
-            taken.found.push(Found::new(LAW, LOST, Some(load), percent(lost)));
+            taken.put(LAW, LOST, Some(load), percent(lost));
         }
         Ok(taken)
     }

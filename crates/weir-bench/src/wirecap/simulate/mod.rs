@@ -11,8 +11,7 @@ use std::time::Duration;
 use clap::Args;
 
 use self::engine::{Arrival, Came, Design};
-use crate::failed;
-use crate::failure::Failure;
+use crate::failure::{Failure, failed};
 use crate::table::table;
 use crate::units;
 
