@@ -52,9 +52,7 @@ mod winpcap;
 mod wirecap;
 mod witness;
 
-use std::fs::File;
-use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::thread;
 
@@ -238,25 +236,4 @@ fn two_processors() -> Result<(), Failure> {
         ));
     }
     Ok(())
-}
-
-/// Whether the measurements can be believed: not if so many were found to be wrong.
-fn believable(wrong: usize) -> Result<(), Failure> {
-    if wrong == 0 {
-        return Ok(());
-    }
-    Err(Failure::new(format_args!("wrong measurements: {wrong}; see above")))
-}
-
-fn create(path: Option<&Path>) -> Result<Option<(&Path, File)>, Failure> {
-    let create = |path| File::create(path).map(|file| (path, file)).map_err(cannot_write(path));
-    path.map(create).transpose()
-}
-
-fn save(path: &Path, mut file: File, text: &str) -> Result<(), Failure> {
-    writeln!(file, "{}", text.trim_end()).map_err(cannot_write(path))
-}
-
-fn cannot_write(path: &Path) -> impl FnOnce(io::Error) -> Failure {
-    failed(format!("write {}", path.display()))
 }

@@ -54,28 +54,19 @@ pub(crate) enum Contestant {
     Tcpreplay,
 }
 
+const ALL: [(Contestant, &str, Role); 7] = [
+    (Contestant::Bare, "live frames, bare loop: the limit", Role::Limit),
+    (Contestant::Live, "weir, live frames", Role::Ours),
+    (Contestant::LiveFlows, "weir, live frames, 10,000 flows", Role::Ours),
+    (Contestant::Ring, "weir, ring", Role::Ours),
+    (Contestant::Plain, "weir, sendmmsg", Role::Ours),
+    (Contestant::Trafgen, "trafgen", Role::Peer),
+    (Contestant::Tcpreplay, "tcpreplay --topspeed", Role::Peer),
+];
+
 impl Contestant {
-    const ALL: [Self; 7] =
-        [Self::Bare, Self::Live, Self::LiveFlows, Self::Ring, Self::Plain, Self::Trafgen, Self::Tcpreplay];
-
     fn name(self) -> &'static str {
-        match self {
-            Self::Bare => "live frames, bare loop: the limit",
-            Self::Live => "weir, live frames",
-            Self::LiveFlows => "weir, live frames, 10,000 flows",
-            Self::Ring => "weir, ring",
-            Self::Plain => "weir, sendmmsg",
-            Self::Trafgen => "trafgen",
-            Self::Tcpreplay => "tcpreplay --topspeed",
-        }
-    }
-
-    fn role(self) -> Role {
-        match self {
-            Self::Bare => Role::Limit,
-            Self::Trafgen | Self::Tcpreplay => Role::Peer,
-            _ => Role::Ours,
-        }
+        ALL.into_iter().find(|(one, ..)| *one == self).map_or("", |(_, name, _)| name)
     }
 
     /// The program that it needs, and its package.
@@ -140,8 +131,7 @@ pub(super) fn make(settings: &Settings) -> Result<Box<dyn Experiment>, Failure> 
 
 impl Experiment for Sending {
     fn about(&self) -> About {
-        let series = Contestant::ALL.map(|one| Series::new(one.name(), one.name(), one.role()));
-        let missing = Contestant::ALL.into_iter();
+        let series = ALL.map(|(_, name, role)| Series::new(name, name, role));
         About {
             name: "send".to_owned(),
             title: "Sending".to_owned(),
@@ -155,23 +145,23 @@ impl Experiment for Sending {
                 Measure::fact("arrived", "packets that arrived", "packets"),
             ],
             series: series.to_vec(),
-            missing: missing.filter_map(|one| Some([one.name().to_owned(), one.missing()?])).collect(),
+            missing: ALL.iter().filter_map(|(one, name, _)| Some([(*name).to_owned(), one.missing()?])).collect(),
             versus: OTHERS[1..].iter().map(|(other, _)| pair(*other).map(str::to_owned)).collect(),
             ..About::default()
         }
     }
 
     fn turns(&self) -> Vec<experiment::Turn> {
-        let present = Contestant::ALL.into_iter().filter(|contestant| contestant.missing().is_none());
-        experiment::Turn::each(self.sizes.iter().copied(), present.map(Contestant::name))
+        let present = ALL.into_iter().filter(|(contestant, ..)| contestant.missing().is_none());
+        experiment::Turn::each(self.sizes.iter().copied(), present.map(|(_, name, _)| name))
     }
 
     fn take(&mut self, turn: &experiment::Turn, _round: u32) -> Result<Taken, Failure> {
-        let contestant = Contestant::ALL.into_iter().find(|contestant| contestant.name() == turn.series);
+        let contestant = ALL.into_iter().find(|(_, name, _)| *name == turn.series);
         let size = u16::try_from(turn.at.expect("turns have a size")).expect("frames are short");
         let lab = Lab::new(&self.network, size)?;
         let Sample { sent, arrived, rate } =
-            lab.sample(contestant.expect("turns are of contestants"), self.turn)?;
+            lab.sample(contestant.expect("turns are of contestants").0, self.turn)?;
         let mut taken = Taken::default();
         taken.add(turn, "rate", rate / 1e6);
         taken.add(turn, "sent", sent as f64);

@@ -14,7 +14,9 @@ pub(crate) mod bare;
 mod check;
 
 use std::any::Any;
-use std::fs;
+use std::fs::{self, File};
+use std::io::Write as _;
+use std::path::Path;
 use std::process::Command;
 use std::thread;
 use std::time::Duration;
@@ -32,8 +34,8 @@ use crate::failure::{Failure, failed};
 use crate::process::{cpu_time, ksoftirqd, pin};
 use crate::program::succeeded;
 use crate::spread::median;
+use crate::units;
 use crate::wanted::Wanted;
-use crate::{create, save, units};
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:
@@ -62,9 +64,12 @@ pub(crate) struct ForwardArgs {
 pub(crate) fn run(args: &ForwardArgs, all: &'static [Entry]) -> Result<(), Failure> {
     match args.check {
         Some(time) => {
-            let json = create(args.timed.how.json())?;
+            let json = args.timed.how.json();
+            let cannot = || failed(format!("write {}", json.unwrap_or_else(|| Path::new("-")).display()));
+            // Better now than after all that time.
+            let file = json.map(File::create).transpose().map_err(cannot())?;
             let report = check::run(time)?;
-            json.map_or(Ok(()), |(path, file)| save(path, file, &report))
+            file.map_or(Ok(()), |mut file| writeln!(file, "{report}")).map_err(cannot())
         }
         None => args.timed.how.run(args.timed.settings(), &["forward"], all),
     }

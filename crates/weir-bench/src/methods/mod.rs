@@ -145,21 +145,14 @@ fn percent(seen: &Seen, arrived: &Arrived) -> f64 {
 
 /// A method of weir against libpcap, round by round.
 fn bars(ours: &str, outcome: &Outcome) -> Vec<Judged> {
-    let of = |series: &str, measure: &str| outcome.rounds_of(series, measure, None);
-    let pairs = |measure: &str| {
-        let theirs = of(Method::Libpcap.name(), measure);
-        of(ours, measure).into_iter().filter_map(move |(round, value)| {
-            Some((value, theirs.iter().find(|(number, _)| *number == round)?.1))
-        })
-    };
-    let rates = pairs("rate").map(|(ours, theirs)| ours / theirs);
+    let both = [ours, Method::Libpcap.name()];
     let worst =
         |what: &str, values: Vec<f64>| Judged::worst(&format!("weir {ours}: {what}"), 0.0, "%", values);
-    let beyond = pairs("lost").map(|(ours, theirs)| ours - theirs).collect();
-    let lost = of(ours, "lost").into_iter().map(|(_, lost)| lost).collect();
+    let beyond = outcome.added(both, "lost", None).into_iter().map(|(_, more)| more).collect();
+    let rates = outcome.ratios(both, "rate", None);
     vec![
         Judged::new(&format!("weir {ours}: rate / libpcap's"), Wanted::AtLeast(1.0), "times", rates),
         worst("lost beyond libpcap's", beyond),
-        worst("lost", lost),
+        worst("lost", outcome.values_of(ours, "lost", None)),
     ]
 }

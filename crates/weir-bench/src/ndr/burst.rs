@@ -86,7 +86,6 @@ impl Experiment for Burst {
                      af_packet and af_xdp the kernel fills a ring of 32 MiB, from which weir takes packets into its 64 MiB: \
                      the ring is all that counts while it is stopped."
                 .to_owned(),
-            differs: Vec::new(),
             axis: Some(Axis::frame()),
             measures: vec![
                 Measure::higher("burst", "longest burst without loss", "packets"),
@@ -100,7 +99,7 @@ impl Experiment for Burst {
             series: self.contestants.iter().map(Contestant::series).collect(),
             missing: contestant::missing(&self.contestants),
             versus: versus.map(|pair| pair.map(str::to_owned)).to_vec(),
-            published: Vec::new(),
+            ..About::default()
         }
     }
 

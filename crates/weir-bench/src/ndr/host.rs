@@ -97,7 +97,7 @@ impl Experiment for Host {
             series: both.map(of).collect(),
             missing: contestant::missing(&self.contestants),
             versus: versus.collect(),
-            published: Vec::new(),
+            ..About::default()
         }
     }
 

@@ -115,7 +115,7 @@ impl Experiment for Ndr {
             series: self.contestants.iter().map(Contestant::series).collect(),
             missing: contestant::missing(&self.contestants),
             versus: versus.map(|pair| pair.map(str::to_owned)).to_vec(),
-            published: Vec::new(),
+            ..About::default()
         }
     }
 

@@ -242,12 +242,8 @@ impl Experiment for Counters {
 
     /// The published gains: with one queue, over libpcap without PF_RING.
     fn bars(&self, outcome: &Outcome) -> Vec<Judged> {
-        let of = |series: &str| outcome.rounds_of(series, "rate", Some(1.0));
         let gain = |ours: &str, published: f64| {
-            let theirs = of("libpcap");
-            let ratios = of(ours).into_iter().filter_map(|(round, rate)| {
-                Some(rate / theirs.iter().find(|(number, _)| *number == round)?.1)
-            });
+            let ratios = outcome.ratios([ours, "libpcap"], "rate", Some(1.0));
             let title = self.readers.iter().find(|reader| reader.name == ours).map(|reader| reader.title);
             let name = format!("{} / libpcap, one queue", title.unwrap_or(ours));
             Judged::new(&name, Wanted::AtLeast(published), "times", ratios)

@@ -187,8 +187,8 @@ impl Experiment for Imbalance {
             for contestant in self.contestants {
                 let lost = of(contestant.name);
                 let off = |model: &str| {
-                    let pairs = lost.iter().zip(of(model));
-                    pairs.map(|((_, lost), (_, model))| (lost - model).abs()).collect::<Vec<_>>()
+                    let off = outcome.added([contestant.name, model], LOST, Some(queues as f64));
+                    off.into_iter().map(|(_, off)| off.abs()).collect()
                 };
                 let mut bar = |what: &str, most, unit, values: Vec<f64>| {
                     let name = name(&format!("{}: {what}", contestant.title));

@@ -101,8 +101,8 @@ pub(super) fn about(name: &str, size: usize, simulated: &[u32]) -> About {
         ],
         series: contestants.chain(memories).chain(models).collect(),
         versus: VERSUS.map(|pair| pair.map(str::to_owned)).to_vec(),
-        missing: Vec::new(),
         published: if size == 60 { Vec::new() } else { published() },
+        ..About::default()
     }
 }
 
