@@ -100,7 +100,9 @@ pub(crate) fn hint(error: &Error) -> Option<String> {
         Error::ForwardFaults { faults } => {
             faults.iter().filter_map(hint).collect::<Vec<_>>().join("; then: ")
         }
-        Error::ForwardDriver { mend, .. } => format!("{mend}; `weir devices` shows what drivers support"),
+        Error::ForwardDriver(problem) => {
+            format!("{}; `weir devices` shows what drivers support", problem.remedy())
+        }
         Error::ForwardTags { keep, filtered: false, .. } => {
             format!("to keep the tags: {keep}; to accept the loss: --lose-tags")
         }

@@ -147,30 +147,31 @@ impl FilesArgs {
     }
 
     fn rotation(&self) -> Rotation {
-        Rotation {
-            size: self.rotate_size,
-            packets: self.rotate_count,
-            period: self.rotate_time,
-            aligned: self.align,
-            files: self.rotate_files,
-            keep_bytes: self.keep_size,
-            in_all: self.size,
-        }
+        weir::with!(
+            Rotation::default(),
+            size = self.rotate_size,
+            packets = self.rotate_count,
+            period = self.rotate_time,
+            aligned = self.align,
+            files = self.rotate_files,
+            keep_bytes = self.keep_size,
+            in_all = self.size
+        )
     }
 
     /// Applies these arguments to `options`.
     pub(crate) fn apply(&self, options: WriterOptions, file: Option<&Path>) -> WriterOptions {
-        WriterOptions {
-            compression: self.compress.or_else(|| file.and_then(Compression::of_name)).unwrap_or_default(),
-            rotation: self.rotation(),
-            strftime: true,
-            keep_going: self.keep_going,
-            no_clobber: self.no_clobber,
-            fsync: self.fsync,
-            group_readable: self.group_readable,
-            command: self.postrotate.clone(),
-            ..options
-        }
+        weir::with!(
+            options,
+            compression = self.compress.or_else(|| file.and_then(Compression::of_name)).unwrap_or_default(),
+            rotation = self.rotation(),
+            strftime = true,
+            keep_going = self.keep_going,
+            no_clobber = self.no_clobber,
+            fsync = self.fsync,
+            group_readable = self.group_readable,
+            command = self.postrotate.clone()
+        )
     }
 }
 

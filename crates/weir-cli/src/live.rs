@@ -179,26 +179,35 @@ mod tests {
 
     fn account(seconds: u64, captured: u64, lost: u64, held: &[u32]) -> CaptureStats {
         let share = u64::try_from(held.len()).expect("small");
-        let counters = PacketCounters {
-            seen: captured + lost,
-            captured: captured / share,
-            lost: lost / share,
-            bytes: captured / share * 60,
-            ..PacketCounters::default()
-        };
-        let queues = held.iter().zip(0..).map(|(&held, queue)| QueueStats {
-            queue,
-            counters,
-            pool: PoolFill { free: 99 - held, open: 1, ready: 0, held, total: 100 },
-            ..QueueStats::default()
+        let counters = weir::with!(
+            PacketCounters::default(),
+            seen = captured + lost,
+            captured = captured / share,
+            lost = lost / share,
+            bytes = captured / share * 60
+        );
+        let queues = held.iter().zip(0..).map(|(&held, queue)| {
+            weir::with!(
+                QueueStats::default(),
+                queue,
+                counters,
+                pool = weir::with!(
+                    PoolFill::default(),
+                    free = 99 - held,
+                    open = 1,
+                    ready = 0,
+                    held,
+                    total = 100
+                )
+            )
         });
         let mut interface = InterfaceStats::new(0, "veth0", SourceKind::Xdp, ModeKind::Pass);
         interface.queues = queues.collect();
-        CaptureStats {
-            elapsed: Duration::from_secs(seconds),
-            interfaces: vec![interface],
-            ..CaptureStats::default()
-        }
+        weir::with!(
+            CaptureStats::default(),
+            elapsed = Duration::from_secs(seconds),
+            interfaces = vec![interface]
+        )
     }
 
     fn plain() -> Live {

@@ -160,8 +160,8 @@ fn targets(summary: &Summary) -> String {
 fn handlers(summary: &Summary, paint: Paint) -> String {
     let mut text = String::new();
     for one in &summary.handlers {
-        let share = 100.0 * one.busy_seconds / summary.elapsed_seconds.max(f64::MIN_POSITIVE);
-        let end = match (one.state, one.in_hand_seconds) {
+        let share = 100.0 * one.busy.as_secs_f64() / summary.elapsed_seconds.max(f64::MIN_POSITIVE);
+        let end = match (one.state, one.in_hand.map(|time| time.as_secs_f64())) {
             (HandlerState::Panicked, _) => paint.red("; panicked, others took over its queues"),
             (HandlerState::Left, _) => paint.yellow("; stopped, others took over its queues"),
             (_, Some(seconds)) if seconds > STALLED => {
@@ -198,11 +198,12 @@ fn handlers(summary: &Summary, paint: Paint) -> String {
 
 /// Returns how well time order was kept.
 fn time_order(summary: &Summary, paint: Paint) -> String {
-    let Some(TimeOrder { window_seconds, late, early, unsorted, .. }) = summary.time_order else {
+    let Some(TimeOrder { window, late, early, unsorted, .. }) = summary.time_order else {
         return String::new();
     };
-    let window = units::elapsed(Duration::from_secs_f64(window_seconds));
-    let mut text = if late == 0 && (window_seconds == 0.0 || unsorted.is_some()) {
+    let is_single = window.is_zero();
+    let window = units::elapsed(window);
+    let mut text = if late == 0 && (is_single || unsorted.is_some()) {
         // A single queue, which is in order; or early ones came out of order.
         String::new()
     } else if late == 0 {
@@ -566,28 +567,28 @@ mod tests {
     }
 
     fn summary(nic: NicCounters, result: Result<Stop, &str>) -> Summary {
-        let counters = PacketCounters {
-            seen: 1_000_100,
-            captured: 1_000_000,
-            lost: 99,
-            errors: 1,
-            delivered: 1_000_000,
-            bytes: 60_000_000,
-            ..PacketCounters::default()
-        };
-        let busy = QueueStats { queue: 0, counters, pool: PoolFill::default(), ..QueueStats::default() };
-        let idle = QueueStats { queue: 1, ..QueueStats::default() };
+        let counters = weir::with!(
+            PacketCounters::default(),
+            seen = 1_000_100,
+            captured = 1_000_000,
+            lost = 99,
+            errors = 1,
+            delivered = 1_000_000,
+            bytes = 60_000_000
+        );
+        let busy = weir::with!(QueueStats::default(), queue = 0, counters, pool = PoolFill::default());
+        let idle = weir::with!(QueueStats::default(), queue = 1);
         let mut interface = InterfaceStats::new(0, "eth0", SourceKind::Xdp, ModeKind::Pass);
         interface.queues = vec![busy, idle];
-        interface.strays = Strays { no_queue: 0, other_interface: 0, late_cpu: 1 };
+        interface.strays = weir::with!(Strays::default(), late_cpu = 1);
         interface.tag_unknown = 2;
         interface.sent_unseen = 1100;
         interface.nic = Some(nic);
-        let account = CaptureStats {
-            elapsed: Duration::from_secs(2),
-            interfaces: vec![interface],
-            ..CaptureStats::default()
-        };
+        let account = weir::with!(
+            CaptureStats::default(),
+            elapsed = Duration::from_secs(2),
+            interfaces = vec![interface]
+        );
         let written = Written {
             packets: 999_990,
             bytes: 1 << 20,
@@ -603,7 +604,7 @@ mod tests {
 
     #[test]
     fn each_loss_is_told_with_its_stage() {
-        let nic = NicCounters { missed: 5, fifo_errors: 2, dropped: 3 };
+        let nic = weir::with!(NicCounters::default(), missed = 5, fifo_errors = 2, dropped = 3);
         let summary = summary(nic, Err("no more room"));
         assert_eq!(Losses::of(&summary), Losses { nic: 7, pool: 100, disk: 10 });
         let text = account(&summary, Paint::PLAIN);
@@ -644,9 +645,8 @@ mod tests {
         for numbers in [[2000, 1, 30, 4], [1, 0, 0, 0], [0, 0, 1, 0], [0, 1, 0, 1], [0; 4]] {
             let [other_interface, late_cpu, no_queue, _] = numbers;
             let errors = numbers.iter().sum();
-            let counters =
-                PacketCounters { seen: errors + 10, captured: 10, errors, ..PacketCounters::default() };
-            let queue = |counters| QueueStats { counters, ..QueueStats::default() };
+            let counters = weir::with!(PacketCounters::default(), seen = errors + 10, captured = 10, errors);
+            let queue = |counters| weir::with!(QueueStats::default(), counters);
             let interface = |id, strays, counters| {
                 let name = format!("eth{id}");
                 let mut interface = InterfaceStats::new(id, name, SourceKind::Xdp, ModeKind::Pass);
@@ -655,10 +655,10 @@ mod tests {
             };
             // Of two interfaces; the last are no strays.
             let interfaces = vec![
-                interface(0, Strays { other_interface, ..Strays::default() }, counters),
-                interface(1, Strays { no_queue, late_cpu, ..Strays::default() }, PacketCounters::default()),
+                interface(0, weir::with!(Strays::default(), other_interface), counters),
+                interface(1, weir::with!(Strays::default(), no_queue, late_cpu), PacketCounters::default()),
             ];
-            let account = CaptureStats { interfaces, ..CaptureStats::default() };
+            let account = weir::with!(CaptureStats::default(), interfaces);
             let text = super::account(&Summary::new(&[], &account, None), Paint::PLAIN);
             let told: Vec<&str> =
                 text.lines().filter_map(|line| line.strip_prefix("  pool, errors: ")).collect();
@@ -683,17 +683,13 @@ mod tests {
 
     #[test]
     fn targets_have_a_line_each_and_orphans_one() {
-        let counters = PacketCounters { seen: 1500, captured: 1200, lost: 300, ..PacketCounters::default() };
-        let queue = |queue, target, orphans| QueueStats {
-            queue,
-            target: Some(target),
-            counters,
-            orphans,
-            ..QueueStats::default()
+        let counters = weir::with!(PacketCounters::default(), seen = 1500, captured = 1200, lost = 300);
+        let queue = |queue, target, orphans| {
+            weir::with!(QueueStats::default(), queue, target = Some(target), counters, orphans)
         };
         let mut interface = InterfaceStats::new(0, "eth0", SourceKind::Xdp, ModeKind::Pass);
         interface.queues = vec![queue(0, 0, 1), queue(1, 1, 0), queue(2, 0, 0), queue(3, 1, 0)];
-        let account = CaptureStats { interfaces: vec![interface], ..CaptureStats::default() };
+        let account = weir::with!(CaptureStats::default(), interfaces = vec![interface]);
         let text = targets(&Summary::new(&[], &account, None));
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(

@@ -348,10 +348,13 @@ impl Summary {
     pub fn nic(&self) -> NicCounters {
         self.interfaces.iter().filter_map(|interface| interface.nic).fold(
             NicCounters::default(),
-            |sum, nic| NicCounters {
-                missed: sum.missed + nic.missed,
-                fifo_errors: sum.fifo_errors + nic.fifo_errors,
-                dropped: sum.dropped + nic.dropped,
+            |sum, nic| {
+                weir::with!(
+                    NicCounters::default(),
+                    missed = sum.missed + nic.missed,
+                    fifo_errors = sum.fifo_errors + nic.fifo_errors,
+                    dropped = sum.dropped + nic.dropped
+                )
             },
         )
     }

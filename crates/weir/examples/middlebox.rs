@@ -14,7 +14,7 @@ use std::error::Error;
 use std::time::Duration;
 
 use weir::Forward;
-use weir::forward::{Handler, Lane, Packet, Verdict};
+use weir::forward::{ForwardHandler, ForwardLane, ForwardPacket, Verdict};
 use weir_packet::bytes::be16;
 use weir_packet::{link, link_type, protocol};
 
@@ -29,8 +29,8 @@ pub(crate) struct Rewrite {
     pub(crate) to: u16,
 }
 
-impl Handler for Rewrite {
-    fn packet(&mut self, packet: &mut Packet<'_, '_>) -> Verdict {
+impl ForwardHandler for Rewrite {
+    fn packet(&mut self, packet: &mut ForwardPacket<'_, '_>) -> Verdict {
         if let Some((ports, checksum)) = transport(packet.data()) {
             let port = if self.of_destination { ports + 2 } else { ports };
             if be16(packet.data(), port) == Some(self.from) {
@@ -88,7 +88,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         return Err("usage: middlebox IN OUT PORT PORT-BEHIND".into());
     };
     let (outer, inner) = (outer.parse()?, inner.parse()?);
-    let rewrite = move |lane: Lane| match lane.direction {
+    let rewrite = move |lane: ForwardLane| match lane.direction {
         0 => Rewrite { of_destination: true, from: outer, to: inner },
         _ => Rewrite { of_destination: false, from: inner, to: outer },
     };

@@ -9,7 +9,7 @@ use std::error::Error;
 use std::path::Path;
 
 use weir::writer::{Writer, WriterOptions};
-use weir::{CaptureStats, Direction, FileInterface, Notes, Packet};
+use weir::{CaptureStats, Direction, FileInterface, Packet};
 
 /// Headers of a packet from 192.0.2.1, port 7000, to 192.0.2.2, port 7001, with two bytes of data.
 const HEADERS: [u8; 42] = [
@@ -20,21 +20,14 @@ const HEADERS: [u8; 42] = [
 
 fn main() -> Result<(), Box<dyn Error>> {
     let file = env::args().nth(1).ok_or("usage: write FILE")?;
-    let ethernet =
-        FileInterface { link_type: 1, name: Some("made-up".to_owned()), ..FileInterface::default() };
+    let mut ethernet = FileInterface::new(1);
+    ethernet.name = Some("made-up".to_owned());
     let mut writer = Writer::create(Path::new(&file), &[ethernet], &WriterOptions::default())?;
     for number in 0..100u16 {
-        writer.packet(&Packet {
-            data: &[&HEADERS[..], &number.to_be_bytes()].concat(),
-            timestamp: 1_700_000_000_000_000_000 + u64::from(number) * 1_000_000,
-            original_len: 44,
-            interface: 0,
-            queue: 0,
-            direction: Some(Direction::Out),
-            lost_before: 0,
-            comment: None,
-            notes: Notes::default(),
-        })?;
+        let data = [&HEADERS[..], &number.to_be_bytes()].concat();
+        let mut packet = Packet::new(1_700_000_000_000_000_000 + u64::from(number) * 1_000_000, &data);
+        packet.direction = Some(Direction::Out);
+        writer.packet(&packet)?;
     }
     Ok(writer.close(&CaptureStats::default())?)
 }

@@ -217,8 +217,9 @@ impl Direction {
     }
 }
 
-/// A packet: a view of its record.
-#[derive(Clone, Copy, Debug)]
+/// A packet: a view of its record. For writing, [`Packet::new`] makes one whose fields can then be set.
+#[derive(Clone, Copy, Debug, Default)]
+#[non_exhaustive]
 pub struct Packet<'a> {
     /// The captured bytes, from the link-layer header on.
     pub data: &'a [u8],
@@ -239,6 +240,15 @@ pub struct Packet<'a> {
     /// Other information about the packet in a file, in its original form: all comments, hashes, how it was received.
     /// It is kept when the packet is written to pcapng.
     pub notes: Notes<'a>,
+}
+
+impl<'a> Packet<'a> {
+    /// Makes a packet of the first interface, of which nothing was cut off: its time in nanoseconds since the Unix epoch, and its
+    /// bytes from the link-layer header on.
+    pub fn new(timestamp: u64, data: &'a [u8]) -> Self {
+        let original_len = u32::try_from(data.len()).unwrap_or(u32::MAX);
+        Self { data, timestamp, original_len, ..Self::default() }
+    }
 }
 
 /// An iterator over the packets of a chunk. It ends early if the pool's memory was overwritten; see [`Packets::error`].

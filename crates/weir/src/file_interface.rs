@@ -5,6 +5,7 @@ use std::fs;
 
 /// An interface in a capture file, from pcapng's Interface Description Block or the header of a pcap file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct FileInterface {
     /// `LINKTYPE_*` (tcpdump.org/linktypes.html): 1 Ethernet, 101 raw IP, 276 Linux cooked v2.
     pub link_type: u16,
@@ -34,6 +35,11 @@ pub struct FileInterface {
 }
 
 impl FileInterface {
+    /// Describes an interface with packets of this link type (`LINKTYPE_*`), whose other fields can then be set.
+    pub fn new(link_type: u16) -> Self {
+        Self { link_type, ..Self::default() }
+    }
+
     /// Returns, for a file of `any`, the names of the interfaces at the start of the capture, by the index that packets
     /// contain. Interfaces that were added later are missing.
     pub fn others(&self) -> BTreeMap<u32, String> {

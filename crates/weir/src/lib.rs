@@ -126,9 +126,9 @@ pub use forward::Forward;
 pub use kind::{ModeKind, SourceKind};
 #[cfg(feature = "live")]
 pub use live::{
-    builder::Builder,
+    builder::{Builder, SocketCookie},
     capture::Capture,
-    error::{Error, Fit},
+    error::{Error, Fit, Problem},
     error_kind::ErrorKind,
     event::{Change, Event},
     handlers::{DEFAULT_THRESHOLD, Handler, Order, Plan, Share, SharePackets},

@@ -38,3 +38,21 @@ pub use crate::writer::template::{Found, Template};
 pub fn unpacked(file: &std::fs::File) -> std::io::Result<Option<Box<dyn std::io::Read + Send>>> {
     crate::reader::unpacked(file)
 }
+
+/// Returns a value with some fields set: `with!(WriterOptions::default(), format, fsync = true)`. Outside of the library, nothing else
+/// makes a struct that may grow in one expression.
+#[macro_export]
+#[doc(hidden)]
+macro_rules! with {
+    (@set $of:ident, $field:ident, $value:expr) => {
+        $of.$field = $value
+    };
+    (@set $of:ident, $field:ident) => {
+        $of.$field = $field
+    };
+    ($base:expr $(, $field:ident $(= $value:expr)?)+ $(,)?) => {{
+        let mut value = $base;
+        $($crate::with!(@set value, $field $(, $value)?);)+
+        value
+    }};
+}

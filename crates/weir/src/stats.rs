@@ -12,6 +12,7 @@ use crate::{ModeKind, SourceKind};
 /// All but `bytes` count packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[non_exhaustive]
 pub struct PacketCounters {
     /// Packets that reached the source.
     pub seen: u64,
@@ -72,6 +73,7 @@ impl std::ops::AddAssign for PacketCounters {
 /// Where the chunks of a queue are. The numbers add up to `total` while nothing moves.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[non_exhaustive]
 pub struct PoolFill {
     /// Empty.
     pub free: u32,
@@ -88,6 +90,7 @@ pub struct PoolFill {
 /// One queue's account.
 #[derive(Clone, Copy, Debug, Default)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[non_exhaustive]
 pub struct QueueStats {
     /// Number of the receive queue. With generic XDP and tc (and with native XDP if [`crate::Interface::detail`] says
     /// so) it is the index of a CPU among those online when the capture started. It is 0 if the source does not
@@ -114,6 +117,7 @@ pub struct QueueStats {
 /// Losses before the source, if the device reports them, since the capture started.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[non_exhaustive]
 pub struct NicCounters {
     /// `rx_missed_errors`: the device had no room.
     pub missed: u64,
@@ -127,6 +131,7 @@ pub struct NicCounters {
 /// first queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[non_exhaustive]
 pub struct Strays {
     /// Arrived on a receive queue that did not exist when the capture started.
     pub no_queue: u64,
@@ -225,9 +230,22 @@ pub struct HandlerStats {
     /// Chunks, or parts of one, that came from queues of other handlers.
     pub taken_over: u64,
     /// Time during which it held a chunk.
-    pub busy_seconds: f64,
+    #[cfg_attr(feature = "serde", serde(rename = "busy_seconds", serialize_with = "seconds"))]
+    pub busy: Duration,
     /// How long it has held the current chunk, if it has one.
-    pub in_hand_seconds: Option<f64>,
+    #[cfg_attr(feature = "serde", serde(rename = "in_hand_seconds", serialize_with = "maybe_seconds"))]
+    pub in_hand: Option<Duration>,
+}
+
+/// Times are numbers of seconds in JSON.
+#[cfg(feature = "serde")]
+fn seconds<S: serde::Serializer>(time: &Duration, to: S) -> Result<S::Ok, S::Error> {
+    to.serialize_f64(time.as_secs_f64())
+}
+
+#[cfg(feature = "serde")]
+fn maybe_seconds<S: serde::Serializer>(time: &Option<Duration>, to: S) -> Result<S::Ok, S::Error> {
+    serde::Serialize::serialize(&time.map(|time| time.as_secs_f64()), to)
 }
 
 /// Packet counters of delivery in timestamp order ([`crate::Builder::by_time`]).
@@ -236,7 +254,8 @@ pub struct HandlerStats {
 #[non_exhaustive]
 pub struct TimeOrder {
     /// Shortest time for which packets were held back.
-    pub window_seconds: f64,
+    #[cfg_attr(feature = "serde", serde(rename = "window_seconds", serialize_with = "seconds"))]
+    pub window: Duration,
     /// Delivered after a packet with a later timestamp.
     pub late: u64,
     /// Delivered while older packets could still arrive, or found older than such packets, because a pool was more than half
@@ -275,15 +294,19 @@ impl Unsorted {
 /// The whole account. As text, it is one line:
 ///
 /// ```
-/// # use weir::{CaptureStats, InterfaceStats, ModeKind, QueueStats, SourceKind, PacketCounters};
+/// # use weir::{CaptureStats, InterfaceStats, ModeKind, QueueStats, SourceKind};
 /// let mut eth0 = InterfaceStats::new(0, "eth0", SourceKind::Tc, ModeKind::Pass);
-/// let counters = PacketCounters { seen: 10, captured: 6, filtered: Some(3), lost: 1, ..PacketCounters::default() };
-/// eth0.queues.push(QueueStats { counters, ..QueueStats::default() });
-/// let account = CaptureStats { interfaces: vec![eth0], ..CaptureStats::default() };
+/// let mut queue = QueueStats::default();
+/// let counters = &mut queue.counters;
+/// (counters.seen, counters.captured, counters.filtered, counters.lost) = (10, 6, Some(3), 1);
+/// eth0.queues.push(queue);
+/// let mut account = CaptureStats::default();
+/// account.interfaces.push(eth0);
 /// assert_eq!(account.to_string(), "10 packets seen: 6 captured, 3 filtered, 1 lost");
 /// ```
 #[derive(Clone, Debug, Default)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[non_exhaustive]
 pub struct CaptureStats {
     /// Time since the capture started, until it was stopped.
     #[cfg_attr(feature = "serde", serde(skip))]

@@ -23,7 +23,7 @@ use std::time::Duration;
 
 use clap::Args;
 use weir::Forward;
-use weir::forward::{Packet, Verdict};
+use weir::forward::{ForwardPacket, Verdict};
 use weir_lab::{Generator, Hook, Network, Traffic, Verdict as Hooked, Veth};
 
 use self::bare::{Loop, Ways};
@@ -286,7 +286,7 @@ fn all_arrived(hook: &Hook) -> u64 {
 }
 
 /// A handler that forwards all.
-pub(crate) fn pass(_: &mut Packet<'_, '_>) -> Verdict {
+pub(crate) fn pass(_: &mut ForwardPacket<'_, '_>) -> Verdict {
     Verdict::Forward
 }
 

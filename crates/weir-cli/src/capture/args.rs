@@ -196,13 +196,13 @@ impl CaptureArgs {
 
     /// Returns the options of the writer.
     pub(crate) fn writer_options(&self) -> WriterOptions {
-        let options = WriterOptions {
-            format: self.format(),
-            flush_each: self.packet_buffered,
-            comment: self.comment.clone(),
-            user_application: concat!("weir ", env!("CARGO_PKG_VERSION")).to_owned(),
-            ..WriterOptions::default()
-        };
+        let options = weir::with!(
+            WriterOptions::default(),
+            format = self.format(),
+            flush_each = self.packet_buffered,
+            comment = self.comment.clone(),
+            user_application = concat!("weir ", env!("CARGO_PKG_VERSION")).to_owned()
+        );
         self.files.apply(options, self.write.as_deref())
     }
 

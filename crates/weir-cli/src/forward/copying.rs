@@ -80,10 +80,10 @@ impl CopyArgs {
 
     /// Returns the writer's options.
     pub(super) fn options() -> WriterOptions {
-        WriterOptions {
-            user_application: concat!("weir ", env!("CARGO_PKG_VERSION")).to_owned(),
-            ..WriterOptions::default()
-        }
+        weir::with!(
+            WriterOptions::default(),
+            user_application = concat!("weir ", env!("CARGO_PKG_VERSION")).to_owned()
+        )
     }
 
     /// Returns the configuration of the pool, if there is a copy.

@@ -66,23 +66,16 @@ mod tests {
     use super::*;
 
     fn account(seconds: u64, forwarded: u64, no_room: u64) -> ForwardStats {
-        let counters = ForwardCounters {
-            seen: forwarded + no_room,
+        let counters = weir::with!(
+            ForwardCounters::default(),
+            seen = forwarded + no_room,
             forwarded,
             no_room,
-            bytes: forwarded.saturating_mul(60),
-            ..ForwardCounters::default()
-        };
-        let queues = vec![ForwardQueue { queue: 0, counters }];
-        let way = DirectionStats {
-            from: "a".into(),
-            to: "b".into(),
-            queues,
-            tag_unknown: 0,
-            nic: None,
-            sender: None,
-        };
-        ForwardStats { elapsed: Duration::from_secs(seconds), directions: vec![way] }
+            bytes = forwarded.saturating_mul(60)
+        );
+        let queues = vec![weir::with!(ForwardQueue::default(), queue = 0, counters)];
+        let way = weir::with!(DirectionStats::default(), from = "a".into(), to = "b".into(), queues);
+        weir::with!(ForwardStats::default(), elapsed = Duration::from_secs(seconds), directions = vec![way])
     }
 
     #[test]

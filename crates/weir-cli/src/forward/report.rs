@@ -176,21 +176,27 @@ mod tests {
 
     #[test]
     fn each_loss_is_told_with_its_reason() {
-        let counters = ForwardCounters {
-            seen: 1_000_010,
-            filtered: 4,
-            forwarded: 1_000_000,
-            no_room: 3,
-            too_long: 2,
-            bytes: 60_000_000,
-            errors: 1,
-            ..ForwardCounters::default()
-        };
-        let nic = Some(NicCounters { missed: 5, fifo_errors: 2, dropped: 9 });
-        let queues = vec![ForwardQueue { queue: 0, counters }, ForwardQueue::default()];
-        let way =
-            DirectionStats { from: "a".into(), to: "b".into(), queues, tag_unknown: 3, nic, sender: None };
-        let account = ForwardStats { directions: vec![way], ..ForwardStats::default() };
+        let counters = weir::with!(
+            ForwardCounters::default(),
+            seen = 1_000_010,
+            filtered = 4,
+            forwarded = 1_000_000,
+            no_room = 3,
+            too_long = 2,
+            bytes = 60_000_000,
+            errors = 1
+        );
+        let nic = Some(weir::with!(NicCounters::default(), missed = 5, fifo_errors = 2, dropped = 9));
+        let queues = vec![weir::with!(ForwardQueue::default(), queue = 0, counters), ForwardQueue::default()];
+        let way = weir::with!(
+            DirectionStats::default(),
+            from = "a".into(),
+            to = "b".into(),
+            queues,
+            tag_unknown = 3,
+            nic
+        );
+        let account = weir::with!(ForwardStats::default(), directions = vec![way]);
         let text = super::account(&Summary::new(&[], &account, None), Paint::PLAIN);
         for part in [
             "way     queue       seen  filtered  forwarded  no room  too long  errors  lost",
@@ -207,18 +213,10 @@ mod tests {
 
     #[test]
     fn what_never_arrived_is_lost_once_all_has_ended() {
-        let counters =
-            ForwardCounters { seen: 100, filtered: 10, forwarded: 20, ..ForwardCounters::default() };
-        let queues = vec![ForwardQueue { queue: 0, counters }];
-        let way = DirectionStats {
-            from: "a".into(),
-            to: "b".into(),
-            queues,
-            tag_unknown: 0,
-            nic: None,
-            sender: None,
-        };
-        let account = ForwardStats { directions: vec![way], ..ForwardStats::default() };
+        let counters = weir::with!(ForwardCounters::default(), seen = 100, filtered = 10, forwarded = 20);
+        let queues = vec![weir::with!(ForwardQueue::default(), queue = 0, counters)];
+        let way = weir::with!(DirectionStats::default(), from = "a".into(), to = "b".into(), queues);
+        let account = weir::with!(ForwardStats::default(), directions = vec![way]);
         let mut summary = Summary::new(&[], &account, None);
         assert_eq!((summary.counters.lost, summary.counters.in_flight), (0, 70));
         summary.close(Ok(Stop::Signal));

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use weir::send::Sent;
 use weir::writer::{Compression, Format, WriteError, Writer, WriterOptions};
-use weir::{CaptureStats, FileInterface, Notes, Packet};
+use weir::{CaptureStats, FileInterface, Packet};
 
 use super::frames::Frames;
 use super::plan::Plan;
@@ -35,13 +35,13 @@ fn try_write(
     sent: &mut Sent,
 ) -> Result<(), WriteError> {
     let pcap = FormatArg::of_name(path).is_some_and(|format| matches!(format, FormatArg::Pcap));
-    let options = WriterOptions {
-        format: if pcap { Format::Pcap { nanoseconds: true } } else { Format::Pcapng },
-        compression: Compression::of_name(path).unwrap_or_default(),
-        user_application: concat!("weir ", env!("CARGO_PKG_VERSION")).to_owned(),
-        ..WriterOptions::default()
-    };
-    let interface = FileInterface { link_type: frames.link_type(), ..FileInterface::default() };
+    let options = weir::with!(
+        WriterOptions::default(),
+        format = if pcap { Format::Pcap { nanoseconds: true } } else { Format::Pcapng },
+        compression = Compression::of_name(path).unwrap_or_default(),
+        user_application = concat!("weir ", env!("CARGO_PKG_VERSION")).to_owned()
+    );
+    let interface = FileInterface::new(frames.link_type());
     let mut writer = Writer::create(path, &[interface], &options)?;
     let (began, start) = (Instant::now(), super::now());
     let mut frame = Vec::new();
@@ -52,17 +52,7 @@ fn try_write(
         let timestamp = start.saturating_add(nanoseconds(since));
         frames.write(turn.sequence, timestamp, stream, &mut frame);
         let original_len = u32::try_from(frame.len()).expect("a frame is short");
-        writer.packet(&Packet {
-            data: &frame,
-            timestamp,
-            original_len,
-            interface: 0,
-            queue: 0,
-            direction: None,
-            lost_before: 0,
-            comment: None,
-            notes: Notes::default(),
-        })?;
+        writer.packet(&weir::with!(Packet::new(timestamp, &frame), original_len))?;
         *sent += Sent { packets: 1, bytes: original_len.into() };
     }
     writer.finish(&CaptureStats::default()).1

@@ -112,15 +112,15 @@ impl Sink for Changed<'_> {
             len if self.snap_len.is_some() => len,
             len => len.max(len.saturating_add(self.editor.growth()).min(LONGEST)),
         };
-        let mut described = FileInterface { snap_len, ..interface.clone() };
+        let mut described = weir::with!(interface.clone(), snap_len);
         if self.editor.is_anonymous() {
             let FileInterface { link_type, snap_len, speed_bits, fcs_len, .. } = described;
-            let bare = FileInterface { link_type, snap_len, speed_bits, fcs_len, ..FileInterface::default() };
+            let bare = weir::with!(FileInterface::new(link_type), snap_len, speed_bits, fcs_len);
             self.without.descriptions |= bare != described;
             described = bare;
         }
         let link_type = self.editor.link_type(described.link_type);
-        let number = self.describe(&FileInterface { link_type, ..described.clone() })?;
+        let number = self.describe(&weir::with!(described.clone(), link_type))?;
         self.interfaces.push(Interface { described, number, unframed: None });
         Ok(())
     }
@@ -168,15 +168,15 @@ impl Sink for Changed<'_> {
                 Err(_) => packet.original_len,
             };
             let kept = snap_len.map_or(data.len(), |len| data.len().min(len as usize));
-            sink.packet(&Packet {
-                data: &data[..kept],
+            sink.packet(&weir::with!(
+                *packet,
+                data = &data[..kept],
                 original_len,
-                interface: odd.filter(|_| link_type != after).unwrap_or(usual),
-                lost_before: if later { 0 } else { packet.lost_before },
-                comment: packet.comment.filter(|_| !later && !anonymous),
-                notes: said,
-                ..*packet
-            })
+                interface = odd.filter(|_| link_type != after).unwrap_or(usual),
+                lost_before = if later { 0 } else { packet.lost_before },
+                comment = packet.comment.filter(|_| !later && !anonymous),
+                notes = said
+            ))
         })
     }
 

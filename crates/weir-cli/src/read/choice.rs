@@ -114,7 +114,7 @@ impl Choice {
     pub(crate) fn described<'a>(&self, interface: &'a FileInterface) -> Cow<'a, FileInterface> {
         match self.snap_len {
             Some(len) if interface.snap_len != len => {
-                Cow::Owned(FileInterface { snap_len: len, ..interface.clone() })
+                Cow::Owned(weir::with!(interface.clone(), snap_len = len))
             }
             _ => Cow::Borrowed(interface),
         }

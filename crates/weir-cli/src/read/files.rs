@@ -361,7 +361,7 @@ impl Sink for Files {
     fn interface(&mut self, interface: &FileInterface, fine: bool) -> Result<(), End> {
         // The start of the file has been written, so comments of later sections go to their first interface.
         let more = [&interface.more[..], &std::mem::take(&mut self.comments)].concat();
-        let interface = &FileInterface { more, ..interface.clone() };
+        let interface = &weir::with!(interface.clone(), more);
         if let Format::Pcap { nanoseconds } = &mut self.parts.options.format {
             *nanoseconds = self.nanoseconds.unwrap_or(fine);
         }
@@ -428,7 +428,7 @@ impl Sink for Files {
         let packet = if interface == packet.interface {
             packet
         } else {
-            renumbered = Packet { interface, ..*packet };
+            renumbered = weir::with!(*packet, interface);
             &renumbered
         };
         self.timeless += u64::from(packet.notes.is_timeless() && !part.writer.stays_timeless(packet));

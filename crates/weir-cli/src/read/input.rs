@@ -8,7 +8,7 @@ use rustix::process::{Resource, getrlimit};
 use weir::FileInterface;
 use weir::filter::FileFilter;
 use weir::reader::{
-    self, ByteOrder, Item, Merge, Meter, Order, ReadError, ReadReason, Reader, Run, Section, TimeUnit,
+    self, ByteOrder, Item, LaneOrder, Merge, Meter, ReadError, ReadReason, Reader, Run, Section, TimeUnit,
     Warning,
 };
 
@@ -239,7 +239,7 @@ fn in_order(
         if !by_queue(&readers[number]) || path == Path::new("-") {
             continue;
         }
-        let order = Order::of(Reader::open_sparing(path).map_err(|error| unopened(error, paths))?);
+        let order = LaneOrder::of(Reader::open_sparing(path).map_err(|error| unopened(error, paths))?);
         if !order.is_strict() {
             let others: Result<Vec<_>, _> = order.lanes().skip(1).map(|_| open(path, true)).collect();
             unsorted.push((number, order, others?));

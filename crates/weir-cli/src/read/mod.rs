@@ -106,14 +106,13 @@ pub(crate) fn run(args: &ReadArgs) -> Result<(), Failure> {
         through(editor, args.snap_len, false, &mut stream, |sink| pass(&mut reading, sink))
     } else if let Some(path) = &args.write {
         let described = reading.input.section().is_some();
-        let options = WriterOptions {
-            format: args.format(&reading.input),
-            // Without one, the file would say where it was written.
-            section: if anonymous { Some(Section::default()) } else { reading.input.section() },
-            compression: args.compression(),
-            user_application: concat!("weir ", env!("CARGO_PKG_VERSION")).to_owned(),
-            ..options
-        };
+        let options = weir::with!(
+            options,
+            format = args.format(&reading.input),
+            section = if anonymous { Some(Section::default()) } else { reading.input.section() },
+            compression = args.compression(),
+            user_application = concat!("weir ", env!("CARGO_PKG_VERSION")).to_owned()
+        );
         let hope = (hopes && reading.input.is_by_queue()).then(Hope::default);
         is_hoping = hope.is_some();
         let split = args.split.map(|split| (split, args.max_files));

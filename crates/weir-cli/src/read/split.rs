@@ -224,7 +224,6 @@ pub(crate) fn name(pattern: &Path, label: &str) -> PathBuf {
 
 #[cfg(test)]
 mod tests {
-    use weir::Notes;
 
     use super::*;
 
@@ -254,30 +253,19 @@ mod tests {
     }
 
     fn packet(interface: u32, data: &[u8]) -> Packet<'_> {
-        Packet {
-            data,
-            timestamp: 0,
-            original_len: 60,
-            interface,
-            queue: 0,
-            direction: None,
-            lost_before: 0,
-            comment: None,
-            notes: Notes::default(),
-        }
+        weir::with!(Packet::new(0, data), original_len = 60, interface)
     }
 
     #[test]
     fn packets_of_any_go_to_the_file_of_the_interface_that_they_passed() {
         let mut sorter = Sorter::new(Split::Interface);
-        let any = FileInterface {
-            link_type: 276,
-            name: Some("any".to_owned()),
-            description: Some("1 lo, 12 eth0".to_owned()),
-            ..FileInterface::default()
-        };
+        let any = weir::with!(
+            FileInterface::new(276),
+            name = Some("any".to_owned()),
+            description = Some("1 lo, 12 eth0".to_owned())
+        );
         sorter.interface(&any);
-        sorter.interface(&FileInterface { name: Some("lo".to_owned()), ..FileInterface::default() });
+        sorter.interface(&weir::with!(FileInterface::default(), name = Some("lo".to_owned())));
         let mut label = |interface, bytes: &[u8]| {
             let file = sorter.file_of(&packet(interface, bytes), 0, || 0);
             sorter.label(file)
@@ -300,7 +288,7 @@ mod tests {
         let mut sorter = Sorter::new(Split::Interface);
         let names = ["eth0", "a/b", "interface3", "", "eth0", "a:b", "eth0", "eth0-2", "eth0.2"];
         for name in names {
-            sorter.interface(&FileInterface { name: Some(name.to_owned()), ..FileInterface::default() });
+            sorter.interface(&weir::with!(FileInterface::default(), name = Some(name.to_owned())));
         }
         let mut labels = Vec::new();
         for interface in 0..9 {

@@ -80,7 +80,7 @@ mod tests {
                 .map(|(number, &(untold, missed)): (u32, _)| {
                     let mut reading = Reading::default();
                     reading.tag_unknown = untold;
-                    reading.nic = NicCounters { missed, fifo_errors: 1, dropped: 7 };
+                    reading.nic = weir::with!(NicCounters::default(), missed, fifo_errors = 1, dropped = 7);
                     let origin = Origin::file(format!("eth{number}"), String::new());
                     Counted { origin, filters: Vec::new(), reading }
                 })

@@ -182,23 +182,13 @@ mod tests {
         *data = vec![0; 28];
         (data[0], data[9], data[15], data[19]) = (0x45, 17, 1, 2);
         data[20..22].copy_from_slice(&port.to_be_bytes());
-        Packet {
-            data,
-            timestamp: time,
-            original_len: 100,
-            interface: 0,
-            queue: 0,
-            direction: Some(direction),
-            lost_before: 0,
-            comment: None,
-            notes: weir::reader::Notes::default(),
-        }
+        weir::with!(Packet::new(time, data), original_len = 100, direction = Some(direction))
     }
 
     #[test]
     fn every_packet_is_in_one_row_of_each_kind() {
         let mut tally = Tally::new(what(&[KeyField::SourcePort]));
-        let interface = FileInterface { link_type: 101, ..FileInterface::default() };
+        let interface = FileInterface::new(101);
         tally.interface(&interface, Vec::new());
         let mut data = Vec::new();
         for (number, port) in [1, 2, 1, 3, 4, 5, 4, 1].into_iter().enumerate() {
@@ -233,7 +223,7 @@ mod tests {
         let mut tally = Tally::new(what(&[]));
         let named = |name: &str| {
             let name = Some(name.to_owned()).filter(|name| !name.is_empty());
-            FileInterface { link_type: 101, name, ..FileInterface::default() }
+            weir::with!(FileInterface::new(101), name)
         };
         for name in ["eth0", "", "eth1", "eth0", ""] {
             tally.interface(&named(name), Vec::new());

@@ -75,9 +75,9 @@ fn frames_of_several_queues_and_files_are_in_the_order_of_time() {
     // First those of one queue, then those of the other, as a capture of two queues may write them.
     let queue = |queue| {
         let some = sound().filter(move |packet| packet.timestamp / 1_000 % 2 == u64::from(queue));
-        some.map(move |packet| Packet { queue, ..packet })
+        some.map(move |packet| weir::with!(packet, queue))
     };
-    let options = WriterOptions { user_application: "weir 0.1.0".to_owned(), ..WriterOptions::default() };
+    let options = weir::with!(WriterOptions::default(), user_application = "weir 0.1.0".to_owned());
     write_with(&one, &options, &[("eth0", 1)], &queue(0).chain(queue(1)).collect::<Vec<_>>());
     let reordered = |args: &[&str], files: &[&std::path::Path]| {
         let text = succeeds(&[&["read", "--check", "--json"], args].concat(), files);

@@ -6,7 +6,7 @@ use std::process::Stdio;
 
 use weir::reader::InterfaceStatistics;
 use weir::writer::{Format, Writer, WriterOptions};
-use weir::{CaptureStats, FileInterface, Packet};
+use weir::{CaptureStats, FileInterface};
 
 use crate::support::{
     EPOCH, Guarded, Place, frames, judge, packet, packets, pcap, stderr, succeeds, weir, write,
@@ -289,25 +289,21 @@ fn a_capture_of_several_queues_comes_out_in_order() {
     let [theirs, ours, other, out] =
         ["a.pcapng", "b.pcapng", "c.pcapng", "d.pcapng"].map(|name| place.path(name));
     let frame = frames().swap_remove(20);
-    let interfaces = ["eth0", "eth1"].map(|name| FileInterface {
-        name: Some(name.to_owned()),
-        link_type: 1,
-        snap_len: 262_144,
-        ..FileInterface::default()
-    });
+    let interfaces = ["eth0", "eth1"]
+        .map(|name| weir::with!(FileInterface::new(1), name = Some(name.to_owned()), snap_len = 262_144));
     for (path, application) in [(&ours, "weir 0.1.0"), (&theirs, "someone else")] {
-        let options = WriterOptions { user_application: application.to_owned(), ..WriterOptions::default() };
+        let options = weir::with!(WriterOptions::default(), user_application = application.to_owned());
         let mut writer = Writer::create(path, &interfaces, &options).expect("a file");
         // Six lanes, each of ten seconds, one behind the other; one of them goes back within itself.
         for lane in 0..6 {
             for n in 0..100 {
                 let time = EPOCH + (n ^ u64::from(lane == 4)) * 100_000_000 + u64::from(lane);
-                let packet = Packet {
-                    interface: lane % 2,
-                    queue: lane / 2,
-                    lost_before: n % 3,
-                    ..packet(time, &frame)
-                };
+                let packet = weir::with!(
+                    packet(time, &frame),
+                    interface = lane % 2,
+                    queue = lane / 2,
+                    lost_before = n % 3
+                );
                 writer.packet(&packet).expect("a packet");
             }
             let statistics =

@@ -3,9 +3,9 @@
 use std::fs;
 use std::path::Path;
 
+use weir::Direction;
 use weir::reader::Reader;
 use weir::writer::Format;
-use weir::{Direction, Packet};
 use weir_judge::packets::fixed;
 
 use crate::support::{
@@ -338,7 +338,7 @@ fn directions_are_those_that_the_file_tells() {
     let frames = frames();
     let directions = [Some(Direction::In), Some(Direction::Out), None, Some(Direction::Out)];
     let packets = (EPOCH..).zip(&frames).zip(directions.into_iter().cycle());
-    let packets = packets.map(|((time, data), direction)| Packet { direction, ..packet(time, data) });
+    let packets = packets.map(|((time, data), direction)| weir::with!(packet(time, data), direction));
     write_packets(&file, Format::Pcapng, &[("eth0", 1)], &packets.collect::<Vec<_>>());
     for (expression, judgement) in [
         ("inbound", "frame.packet_flags_direction == 1"),

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use weir::writer::{Writer, WriterOptions};
-use weir::{CaptureStats, FileInterface, Packet};
+use weir::{CaptureStats, FileInterface};
 
 use crate::support::{EPOCH, Place, judge, packet, stderr, succeeds, weir};
 
@@ -21,16 +21,12 @@ fn file(place: &Place, name: &str, time: impl Fn(u64) -> u64) -> PathBuf {
         .map(|n| {
             // Runs of a hundred.
             let lane = u32::try_from(n / 100 % 4).expect("small");
-            Packet { interface: lane % 2, queue: lane / 2, ..packet(EPOCH + time(n) * 1000, &data) }
+            weir::with!(packet(EPOCH + time(n) * 1000, &data), interface = lane % 2, queue = lane / 2)
         })
         .collect();
-    let interface = |name: &str| FileInterface {
-        name: Some(name.to_owned()),
-        link_type: 1,
-        snap_len: 262_144,
-        ..FileInterface::default()
-    };
-    let options = WriterOptions { user_application: "weir 0.1.0".to_owned(), ..WriterOptions::default() };
+    let interface =
+        |name: &str| weir::with!(FileInterface::new(1), name = Some(name.to_owned()), snap_len = 262_144);
+    let options = weir::with!(WriterOptions::default(), user_application = "weir 0.1.0".to_owned());
     let mut writer =
         Writer::create(&path, &[interface("eth0"), interface("eth1")], &options).expect("a file");
     packets.iter().for_each(|packet| writer.packet(packet).expect("a packet"));

@@ -8,7 +8,7 @@ use std::process::Stdio;
 use serde_json::Value;
 use weir::reader::{ByteOrder, InterfaceStatistics, Item, Reader};
 use weir::writer::{Format, Writer, WriterOptions};
-use weir::{CaptureStats, FileInterface, Packet};
+use weir::{CaptureStats, FileInterface};
 
 use crate::files::Bytes;
 use crate::support::{
@@ -86,7 +86,7 @@ fn a_part_of_a_capture_has_no_share_of_loss() {
     let [whole, part, sorted] = ["a.pcapng", "b.pcapng", "c.pcapng"].map(|name| place.path(name));
     let frame = frames().swap_remove(20);
     for counts in [[None, Some(90)], [Some(100), None]] {
-        let interface = FileInterface { link_type: 1, snap_len: 262_144, ..FileInterface::default() };
+        let interface = weir::with!(FileInterface::new(1), snap_len = 262_144);
         let mut writer = Writer::create(&whole, &[interface], &WriterOptions::default()).expect("a file");
         for n in 0..90 {
             writer.packet(&packet(EPOCH + (n ^ 1) * 1_000_000, &frame)).expect("a packet");
@@ -125,22 +125,21 @@ fn a_part_of_a_capture_has_no_share_of_loss() {
 fn a_cut_says_what_belongs_to_its_packets() {
     let place = Place::new();
     let [whole, part] = ["a.pcapng", "b.pcapng"].map(|name| place.path(name));
-    let interface = FileInterface {
-        name: Some("eth0".to_owned()),
-        link_type: 1,
-        snap_len: 262_144,
-        os: Some("Linux".to_owned()),
-        ..FileInterface::default()
-    };
+    let interface = weir::with!(
+        FileInterface::new(1),
+        name = Some("eth0".to_owned()),
+        snap_len = 262_144,
+        os = Some("Linux".to_owned())
+    );
     let all = frames();
     let frame = |number: usize| &all[number % all.len()];
     // A filter of the capture rejected 100 more; losses that no packet tells of, at the end.
     for (rejected, behind) in [(0, 0), (100, 0), (0, 1)] {
-        let options = WriterOptions { user_application: "weir 1".to_owned(), ..WriterOptions::default() };
+        let options = weir::with!(WriterOptions::default(), user_application = "weir 1".to_owned());
         let mut writer = Writer::create(&whole, std::slice::from_ref(&interface), &options).expect("a file");
         for (number, second, lost_before) in [(0, 0, 3), (1, 1, 5), (1, 1, 0), (2, 2, 7)] {
             let packet = packet(EPOCH + second * 1_000_000_000, frame(number));
-            writer.packet(&Packet { lost_before, ..packet }).expect("a packet");
+            writer.packet(&weir::with!(packet, lost_before)).expect("a packet");
         }
         let dropped = 15 + behind;
         let statistics = InterfaceStatistics {
@@ -204,14 +203,13 @@ fn a_cut_says_what_belongs_to_its_packets() {
 
 /// An interface of a capture: `dropped` at its end, if it came to its end.
 fn told(path: &Path, seconds: u64, dropped: Option<u64>) {
-    let interface = FileInterface {
-        name: Some("eth0".to_owned()),
-        link_type: 1,
-        snap_len: 262_144,
-        os: Some("Linux".to_owned()),
-        ..FileInterface::default()
-    };
-    let options = WriterOptions { user_application: "weir 1".to_owned(), ..WriterOptions::default() };
+    let interface = weir::with!(
+        FileInterface::new(1),
+        name = Some("eth0".to_owned()),
+        snap_len = 262_144,
+        os = Some("Linux".to_owned())
+    );
+    let options = weir::with!(WriterOptions::default(), user_application = "weir 1".to_owned());
     let mut writer = Writer::create(path, &[interface], &options).expect("a file");
     // Unordered, so that the file is sorted.
     for n in [1, 0, 2] {
@@ -425,13 +423,12 @@ fn changes_of_the_filter_are_events() {
 fn packets_of_any_are_told_by_the_interfaces_that_they_passed() {
     let place = Place::new();
     let file = place.path("any.pcapng");
-    let any = FileInterface {
-        name: Some("any".to_owned()),
-        description: Some("1 lo, 12 eth0".to_owned()),
-        link_type: 276,
-        snap_len: 262_144,
-        ..FileInterface::default()
-    };
+    let any = weir::with!(
+        FileInterface::new(276),
+        name = Some("any".to_owned()),
+        description = Some("1 lo, 12 eth0".to_owned()),
+        snap_len = 262_144
+    );
     let mut writer = Writer::create(&file, &[any], &WriterOptions::default()).expect("a file");
     let frame = frames().swap_remove(20);
     let cooked = |index: u8| [&[8, 0, 0, 0, 0, 0, 0, index, 0, 1, 0, 6][..], &[2; 8], &frame[14..]].concat();

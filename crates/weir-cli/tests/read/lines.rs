@@ -9,7 +9,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use weir::statistics::KeyField;
 use weir::writer::{Format, Writer, WriterOptions};
-use weir::{CaptureStats, FileInterface, Packet};
+use weir::{CaptureStats, FileInterface};
 use weir_lab::{FrameSender, Network, Pair, Veth, tcp_transfer};
 
 use crate::support::{
@@ -285,21 +285,20 @@ fn nothing_in_a_file_or_its_name_is_an_order_to_the_terminal() {
     let place = Place::new();
     let [file, other] = [format!("1{ORDERS}.pcapng"), "2.pcap".to_owned()].map(|name| place.path(&name));
     let said = || Some(ORDERS.to_owned());
-    let interface = FileInterface {
-        name: said(),
-        description: said(),
-        filter: said(),
-        os: said(),
-        comment: said(),
-        link_type: 1,
-        snap_len: 262_144,
-        ..FileInterface::default()
-    };
+    let interface = weir::with!(
+        FileInterface::new(1),
+        name = said(),
+        description = said(),
+        filter = said(),
+        os = said(),
+        comment = said(),
+        snap_len = 262_144
+    );
     let options =
-        WriterOptions { comment: said(), user_application: ORDERS.to_owned(), ..WriterOptions::default() };
+        weir::with!(WriterOptions::default(), comment = said(), user_application = ORDERS.to_owned());
     let mut writer = Writer::create(&file, &[interface.clone(), interface], &options).expect("a file");
     for (interface, frame) in [(0, dns(ORDERS)), (1, dns("plain"))] {
-        let packet = Packet { interface, comment: Some(ORDERS), ..packet(EPOCH, &frame) };
+        let packet = weir::with!(packet(EPOCH, &frame), interface, comment = Some(ORDERS));
         writer.packet(&packet).expect("a packet");
     }
     writer.finish(&CaptureStats::default()).1.expect("whole");

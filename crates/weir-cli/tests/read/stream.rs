@@ -177,9 +177,8 @@ fn what_is_missing_is_shown_where_it_was() {
     let mut fragment = udp(false, 5000, b"part");
     fragment[20] = 0x20;
     let frames: Vec<_> = whole.iter().chain([&fragment]).map(|data| &data[..data.len().min(64)]).collect();
-    let packets = frames.iter().zip(whole.iter().chain([&fragment])).map(|(data, whole)| weir::Packet {
-        original_len: u32::try_from(whole.len()).expect("short"),
-        ..packet(EPOCH, data)
+    let packets = frames.iter().zip(whole.iter().chain([&fragment])).map(|(data, whole)| {
+        weir::with!(packet(EPOCH, data), original_len = u32::try_from(whole.len()).expect("short"))
     });
     let cut = place.path("cut.pcapng");
     write_packets(&cut, Format::Pcapng, &[("eth0", 1)], &packets.collect::<Vec<_>>());

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 use weir::writer::{Format, Writer, WriterOptions};
-use weir::{CaptureStats, Direction, FileInterface, Notes, Packet};
+use weir::{CaptureStats, Direction, FileInterface, Packet};
 use weir_lab::{FrameSender, Network, Traffic};
 
 use crate::contract;
@@ -85,33 +85,25 @@ pub(crate) fn frames() -> Vec<Vec<u8>> {
 
 /// Writes a file with weir's own writer: each packet as (interface, time, bytes, lost before).
 pub(crate) fn write(path: &Path, format: Format, names: &[(&str, u16)], packets: &[(u32, u64, &[u8], u64)]) {
-    let packets = packets.iter().map(|&(interface, timestamp, data, lost_before)| Packet {
-        interface,
-        direction: Some(Direction::In).filter(|_| lost_before > 0),
-        lost_before,
-        ..packet(timestamp, data)
+    let packets = packets.iter().map(|&(interface, timestamp, data, lost_before)| {
+        weir::with!(
+            packet(timestamp, data),
+            interface,
+            direction = Some(Direction::In).filter(|_| lost_before > 0),
+            lost_before
+        )
     });
     write_packets(path, format, names, &packets.collect::<Vec<_>>());
 }
 
 /// A whole packet of the first interface.
 pub(crate) fn packet(timestamp: u64, data: &[u8]) -> Packet<'_> {
-    Packet {
-        data,
-        timestamp,
-        original_len: u32::try_from(data.len()).expect("short"),
-        interface: 0,
-        queue: 0,
-        direction: None,
-        lost_before: 0,
-        comment: None,
-        notes: Notes::default(),
-    }
+    weir::with!(Packet::new(timestamp, data), original_len = u32::try_from(data.len()).expect("short"))
 }
 
 /// The same of whole packets.
 pub(crate) fn write_packets(path: &Path, format: Format, names: &[(&str, u16)], packets: &[Packet<'_>]) {
-    write_with(path, &WriterOptions { format, ..WriterOptions::default() }, names, packets);
+    write_with(path, &weir::with!(WriterOptions::default(), format), names, packets);
 }
 
 /// The same with any options.
@@ -123,11 +115,8 @@ pub(crate) fn write_with(
 ) {
     let interfaces: Vec<_> = names
         .iter()
-        .map(|(name, link_type)| FileInterface {
-            name: Some((*name).to_owned()),
-            link_type: *link_type,
-            snap_len: 262_144,
-            ..FileInterface::default()
+        .map(|(name, link_type)| {
+            weir::with!(FileInterface::new(*link_type), name = Some((*name).to_owned()), snap_len = 262_144)
         })
         .collect();
     let mut writer = Writer::create(path, &interfaces, options).expect("a file");

@@ -8,7 +8,9 @@ use std::time::SystemTime;
 use weir::filter_control::FilterControl;
 use weir::parts::next_or_rest;
 use weir::parts::{CompiledFilter, CompiledForm};
-use weir::{Capture, Chunk, Direction, Error, ErrorKind, InterfaceWarning, SourceChoice, Window};
+use weir::{
+    Capture, Chunk, Direction, Error, ErrorKind, InterfaceWarning, SocketCookie, SourceChoice, Window,
+};
 use weir_filter::interpret::{Metadata, Packet as Seen, VlanTag};
 use weir_packet::ethertype::TAGS_OF_LINUX;
 use weir_sys::packet::{Sender, Statistics};
@@ -99,7 +101,7 @@ impl Pool {
         // A packet socket does not receive what it sends, either.
         let own = sender.cookie()?;
         let builder = || {
-            let builder = Capture::builder().leave_out(own).interface(&*name);
+            let builder = Capture::builder().leave_out(SocketCookie(own)).interface(&*name);
             let builder = match &wish.queues {
                 Some(queues) => builder.queues(queues.clone()),
                 None => builder,
@@ -391,17 +393,7 @@ mod tests {
     use super::*;
 
     fn packet(data: &[u8]) -> weir::Packet<'_> {
-        weir::Packet {
-            data,
-            timestamp: 0,
-            original_len: 100,
-            interface: 0,
-            queue: 0,
-            direction: None,
-            lost_before: 0,
-            comment: None,
-            notes: weir::Notes::default(),
-        }
+        weir::with!(weir::Packet::new(0, data), original_len = 100)
     }
 
     #[test]

@@ -145,8 +145,8 @@ mod tests {
     fn files_of_the_capture_and_no_others() {
         let directory = tempfile::tempdir().expect("a directory");
         fs::write(directory.path().join("authorized_keys"), "mine").expect("room");
-        let rotation = Rotation { size: Some(1), ..Rotation::default() };
-        let options = WriterOptions { rotation, strftime: true, ..WriterOptions::default() };
+        let rotation = weir::with!(Rotation::default(), size = Some(1));
+        let options = weir::with!(WriterOptions::default(), rotation, strftime = true);
         let task = Task {
             template: Template::new(&directory.path().join("t-%s.pcapng"), &options),
             here: LocalBroker::default(),

@@ -152,9 +152,9 @@ mod tests {
         let directory = tempfile::tempdir().expect("a directory");
         let place = directory.path();
         let said = in_a_test(|| {
-            let rotation = Rotation { size: Some(1), ..Rotation::default() };
+            let rotation = weir::with!(Rotation::default(), size = Some(1));
             let command = command.map(Into::into);
-            let options = WriterOptions { rotation, strftime: true, command, ..WriterOptions::default() };
+            let options = weir::with!(WriterOptions::default(), rotation, strftime = true, command);
             let file = place.join("t-%s.pcapng");
             let helpers = Helpers::for_file(Some(&file), &options).expect("they start");
             work(place, &helpers.expect("a file needs them"));

@@ -54,13 +54,15 @@ mod tests {
     use super::*;
 
     fn account(queues: [(u64, u64); 2]) -> CaptureStats {
-        let queues = queues.map(|(captured, delivered)| QueueStats {
-            counters: PacketCounters { captured, delivered, ..PacketCounters::default() },
-            ..QueueStats::default()
+        let queues = queues.map(|(captured, delivered)| {
+            weir::with!(
+                QueueStats::default(),
+                counters = weir::with!(PacketCounters::default(), captured, delivered)
+            )
         });
         let mut interface = InterfaceStats::new(0, "eth0", SourceKind::Tc, ModeKind::Pass);
         interface.queues = queues.to_vec();
-        CaptureStats { interfaces: vec![interface], ..CaptureStats::default() }
+        weir::with!(CaptureStats::default(), interfaces = vec![interface])
     }
 
     #[test]

@@ -105,7 +105,7 @@ impl Measured for Summary {
                 page.sample(
                     "weir_handler_busy_seconds_total",
                     labels,
-                    format_args!("{:.6}", one.busy_seconds),
+                    format_args!("{:.6}", one.busy.as_secs_f64()),
                 );
             }
         }
@@ -171,39 +171,39 @@ mod tests {
     /// An account whose numbers all differ: of eth0, with a queue of two targets, and of lo, where nobody counts what is
     /// filtered.
     fn account() -> CaptureStats {
-        let queue = |queue, target, base: u64| QueueStats {
-            queue,
-            target,
-            counters: PacketCounters {
-                seen: base + 1,
-                filtered: target.map(|_| base + 2),
-                sampled_out: base + 3,
-                captured: base + 90,
-                lost: base + 4,
-                errors: base + 5,
-                delivered: base + 6,
-                discarded: 7,
-                written: 0,
-                bytes: base + 8,
-            },
-            pool: PoolFill { free: 11, open: 12, ready: 13, held: 14, total: 50 },
-            offloaded: base + 9,
-            orphans: base + 10,
-            ..QueueStats::default()
+        let queue = |queue, target, base: u64| {
+            weir::with!(
+                QueueStats::default(),
+                queue,
+                target,
+                counters = weir::with!(
+                    PacketCounters::default(),
+                    seen = base + 1,
+                    filtered = target.map(|_| base + 2),
+                    sampled_out = base + 3,
+                    captured = base + 90,
+                    lost = base + 4,
+                    errors = base + 5,
+                    delivered = base + 6,
+                    discarded = 7,
+                    written = 0,
+                    bytes = base + 8
+                ),
+                pool =
+                    weir::with!(PoolFill::default(), free = 11, open = 12, ready = 13, held = 14, total = 50),
+                offloaded = base + 9,
+                orphans = base + 10
+            )
         };
         let mut eth0 = InterfaceStats::new(0, "eth0", SourceKind::Xdp, ModeKind::Exclusive);
         eth0.queues = vec![queue(3, Some(0), 1000), queue(4, Some(1), 2000)];
-        eth0.nic = Some(NicCounters { missed: 21, fifo_errors: 22, dropped: 24 });
+        eth0.nic = Some(weir::with!(NicCounters::default(), missed = 21, fifo_errors = 22, dropped = 24));
         let mut lo = InterfaceStats::new(1, "lo", SourceKind::AfPacket, ModeKind::Pass);
         lo.queues = vec![queue(0, None, 3000)];
         lo.memory = 64;
         eth0.memory = 32;
         let interfaces = vec![eth0, lo];
-        CaptureStats {
-            interfaces,
-            elapsed: std::time::Duration::from_millis(1500),
-            ..CaptureStats::default()
-        }
+        weir::with!(CaptureStats::default(), interfaces, elapsed = std::time::Duration::from_millis(1500))
     }
 
     fn written() -> Written {
@@ -310,7 +310,10 @@ mod tests {
         assert_eq!(summary.queues.iter().map(|queue| queue.not_written).collect::<Vec<_>>(), [1, 2, 0]);
         let targets: Vec<u64> = summary.targets.iter().map(|target| target.packets.seen).collect();
         assert_eq!(targets, [1001, 2001]);
-        assert_eq!(summary.nic(), NicCounters { missed: 21, fifo_errors: 22, dropped: 24 });
+        assert_eq!(
+            summary.nic(),
+            weir::with!(NicCounters::default(), missed = 21, fifo_errors = 22, dropped = 24)
+        );
         // What clients are told.
         assert_eq!(summary.interfaces(), ["eth0", "lo"]);
         assert_eq!((summary.filter(), summary.file()), (None, None));

@@ -13,7 +13,7 @@ use std::io::{self, BufRead, Read};
 /// The compression of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Compression {
+pub enum CompressionKind {
     /// No compression.
     None,
     /// gzip (RFC 1952), with one or more members.
@@ -24,7 +24,7 @@ pub enum Compression {
     Lz4,
 }
 
-impl fmt::Display for Compression {
+impl fmt::Display for CompressionKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::None => "uncompressed",
@@ -43,42 +43,42 @@ pub(crate) type Decode = fn(Packed) -> io::Result<Box<dyn Read + Send>>;
 pub(crate) type Encode = Box<dyn FnMut(&[u8], &mut Vec<u8>) -> io::Result<()> + Send>;
 
 /// Returns whether this build supports the format.
-pub(crate) fn has(compression: Compression) -> bool {
-    compression == Compression::None || decoder(compression).is_some()
+pub(crate) fn has(compression: CompressionKind) -> bool {
+    compression == CompressionKind::None || decoder(compression).is_some()
 }
 
 /// Returns a decoder, or `None` if none is needed or this build lacks the format.
-pub(crate) fn decoder(compression: Compression) -> Option<Decode> {
+pub(crate) fn decoder(compression: CompressionKind) -> Option<Decode> {
     match compression {
         #[cfg(feature = "gzip")]
-        Compression::Gzip => Some(gzip::decoder),
+        CompressionKind::Gzip => Some(gzip::decoder),
         #[cfg(feature = "lz4")]
-        Compression::Lz4 => Some(lz4::decoder),
+        CompressionKind::Lz4 => Some(lz4::decoder),
         #[cfg(feature = "zstd")]
-        Compression::Zstd => Some(zstd::decoder),
+        CompressionKind::Zstd => Some(zstd::decoder),
         _ => None,
     }
 }
 
 /// The bytes in front of and behind all that [`encoder`] returns, for a file that is a single frame.
-pub(crate) fn ends(compression: Compression) -> Option<[&'static [u8]; 2]> {
+pub(crate) fn ends(compression: CompressionKind) -> Option<[&'static [u8]; 2]> {
     match compression {
         #[cfg(feature = "lz4")]
-        Compression::Lz4 => Some([&lz4::HEADER, &lz4::END]),
+        CompressionKind::Lz4 => Some([&lz4::HEADER, &lz4::END]),
         _ => None,
     }
 }
 
 /// Returns a compressor, or `None` if none is needed or this build lacks the format. `level` is for zstd.
 #[cfg_attr(not(feature = "zstd"), expect(unused_variables, reason = "only zstd has levels"))]
-pub(crate) fn encoder(compression: Compression, level: i32) -> io::Result<Option<Encode>> {
+pub(crate) fn encoder(compression: CompressionKind, level: i32) -> io::Result<Option<Encode>> {
     match compression {
         #[cfg(feature = "gzip")]
-        Compression::Gzip => Ok(Some(Box::new(gzip::encode))),
+        CompressionKind::Gzip => Ok(Some(Box::new(gzip::encode))),
         #[cfg(feature = "lz4")]
-        Compression::Lz4 => Ok(Some(Box::new(lz4::encode))),
+        CompressionKind::Lz4 => Ok(Some(Box::new(lz4::encode))),
         #[cfg(feature = "zstd")]
-        Compression::Zstd => zstd::encoder(level).map(Some),
+        CompressionKind::Zstd => zstd::encoder(level).map(Some),
         _ => Ok(None),
     }
 }

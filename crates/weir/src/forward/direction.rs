@@ -15,6 +15,7 @@ use super::{DirectionInfo, OnExit, pins};
 use crate::filter::Receiver;
 use crate::live::capture_interface::CaptureInterface;
 use crate::live::command;
+use crate::live::error::Problem;
 use crate::live::filter_control::{FilterTarget, Gate};
 use crate::live::interface::{Device, Tags};
 use crate::live::source::programmed::{self, AtGateInForce};
@@ -118,7 +119,7 @@ impl OneDirection {
                 let mend = format!(
                     "use a smaller MTU (with veth, at both ends: {inside}ip link set {device} mtu 3498), or Linux 6.3 or later"
                 );
-                Error::Forward { what, mend }
+                Error::Forward(Problem::new(what, mend))
             }
             error => endpoint::refused(error),
         };

@@ -7,6 +7,7 @@ use weir_sys::link::{Link, set_promiscuous};
 use super::directory::make_directory;
 use super::stats::SendCounters;
 use crate::live::command;
+use crate::live::error::Problem;
 use crate::live::namespace_context::NamespaceContext;
 use crate::live::request::Wanted;
 use crate::live::source::writers::{self, Native};
@@ -70,7 +71,7 @@ pub(super) fn check(
         let what = format!(
             "`{from_name}` has link type {here}, `{to_name}` has {there}: cannot forward between different link types"
         );
-        return Err(Error::Forward { what, mend: "name two Ethernet interfaces".into() });
+        return Err(Error::Forward(Problem::new(what, "name two Ethernet interfaces")));
     }
     let directions: &[_] = if both { &[(from, to), (to, from)] } else { &[(from, to)] };
     let checks =
@@ -106,34 +107,32 @@ fn receives(endpoint: &Endpoint) -> Result<(), Error> {
             "`{}`: {why}; packets of one queue may therefore arrive on several CPUs at once",
             endpoint.name()
         );
-        let mend = "forward from a port below it, or use a bridge".into();
-        return Err(Error::Forward { what, mend });
+        let mend = "forward from a port below it, or use a bridge";
+        return Err(Error::Forward(Problem::new(what, mend)));
     }
     if endpoint.device.abilities.is_some_and(|can| !can.redirect()) {
         let driver = endpoint.device.driver.as_deref().unwrap_or("unknown");
         let what =
             format!("`{}`: its driver ({driver}) cannot redirect packets in native XDP", endpoint.name());
-        return Err(Error::ForwardDriver { what, mend: "a Linux bridge works with any interface" });
+        return Err(Error::ForwardDriver(Problem::new(what, "a Linux bridge works with any interface")));
     }
     Ok(())
 }
 
 /// Converts an error so that its advice fits forwarding, which has no other way to attach.
 pub(super) fn refused(error: Error) -> Error {
-    match &error {
-        Error::Busy { holder: Some(holder), .. } => {
-            Error::Forward { what: error.to_string(), mend: format!("end process {}", holder.pid) }
-        }
+    let mend = match &error {
+        Error::Busy { holder: Some(holder), .. } => format!("end process {}", holder.pid),
         Error::Busy { name, .. } => {
             let (inside, device) = command::place(name);
-            let mend = format!("to see whose it is: {inside}bpftool net show dev {device}");
-            Error::Forward { what: error.to_string(), mend }
+            format!("to see whose it is: {inside}bpftool net show dev {device}")
         }
         Error::Unsupported { .. } => {
-            Error::ForwardDriver { what: error.to_string(), mend: "try a smaller MTU or fewer queues" }
+            return Error::ForwardDriver(Problem::of(error, "try a smaller MTU or fewer queues"));
         }
-        _ => error,
-    }
+        _ => return error,
+    };
+    Error::Forward(Problem::of(error, mend))
 }
 
 /// Checks that the interface can send redirected packets.
@@ -147,7 +146,7 @@ fn sends(endpoint: &Endpoint) -> Result<(), Error> {
             "`{name}` accepts no redirected packets: veth requires GRO or an XDP program on its other end"
         );
         let mend = format!("enable GRO there while it is up: {}", endpoint.device.peer_with("gro on"));
-        return Err(Error::Forward { what, mend });
+        return Err(Error::Forward(Problem::new(what, mend)));
     }
     let driver = endpoint.device.driver.as_deref().unwrap_or("unknown");
     let what = format!("`{name}`: its driver ({driver}) accepts no redirected packets in this configuration");
@@ -156,23 +155,27 @@ fn sends(endpoint: &Endpoint) -> Result<(), Error> {
         "some drivers require an XDP program on the interface, or a queue per CPU: {inside}ethtool -l \
          {device}"
     );
-    Err(Error::Forward { what, mend })
+    Err(Error::Forward(Problem::new(what, mend)))
 }
 
 /// Returns what is no reason to refuse: packets may not be accepted, or their checksums stay incomplete.
 pub(super) fn doubts(from: &Endpoint, to: &Endpoint) -> impl Iterator<Item = Error> {
     let is_veth = |endpoint: &Endpoint| endpoint.device.driver.as_deref() == Some("veth");
-    let redirected = (is_veth(to) && to.device.takes_redirected().is_none()).then(|| Error::Forward {
-        what: format!("this kernel does not report whether {} accepts redirected packets", to.name()),
-        mend: format!("to be sure that it does: {}", to.device.peer_with("gro on")),
+    let redirected = (is_veth(to) && to.device.takes_redirected().is_none()).then(|| {
+        Error::Forward(Problem::new(
+            format!("this kernel does not report whether {} accepts redirected packets", to.name()),
+            format!("to be sure that it does: {}", to.device.peer_with("gro on")),
+        ))
     });
     let unfinished = from.device.peer.as_ref().is_none_or(|peer| peer.checksums);
-    let checksums = (is_veth(from) && unfinished).then(|| Error::Forward {
-        what: format!(
-            "the other end of {} leaves checksums to its device, so they stay incomplete",
-            from.name()
-        ),
-        mend: format!("to have them computed: {}", from.device.peer_with("tx off")),
+    let checksums = (is_veth(from) && unfinished).then(|| {
+        Error::Forward(Problem::new(
+            format!(
+                "the other end of {} leaves checksums to its device, so they stay incomplete",
+                from.name()
+            ),
+            format!("to have them computed: {}", from.device.peer_with("tx off")),
+        ))
     });
     redirected.into_iter().chain(checksums)
 }
@@ -186,7 +189,7 @@ fn fits(from: &Endpoint, to: &Endpoint) -> Result<(), Error> {
     let what =
         format!("packets from `{}` (MTU {here}) are too long for `{}` (MTU {there})", from.name(), to.name());
     let (inside, device) = command::place(to.name());
-    Err(Error::Forward { what, mend: format!("{inside}ip link set {device} mtu {here}") })
+    Err(Error::Forward(Problem::new(what, format!("{inside}ip link set {device} mtu {here}"))))
 }
 
 #[cfg(test)]
@@ -195,7 +198,7 @@ mod tests {
 
     #[test]
     fn what_the_other_end_leaves_to_its_device_is_told_with_its_tags() {
-        let fault = |what: &str| Error::Forward { what: what.into(), mend: format!("mend {what}") };
+        let fault = |what: &str| Error::Forward(Problem::new(what, format!("mend {what}")));
         let tags = || Error::ForwardTags { name: "v0".into(), keep: "ethtool -K v1".into(), filtered: false };
         let told = |faults, doubts: Vec<Error>| {
             together(faults, doubts.into_iter()).map_err(|error| error.hint().expect("a hint"))
@@ -205,7 +208,7 @@ mod tests {
         assert_eq!(told(vec![fault("mtu")], doubt()), Err("mend mtu".into()));
         let all = "to keep the tags: ethtool -K v1; or accept the loss of the tags; then: mend mtu; then: mend checksums";
         assert_eq!(told(vec![tags(), fault("mtu")], doubt()), Err(all.into()));
-        let driver = Error::ForwardDriver { what: "lo".into(), mend: "a bridge" };
+        let driver = Error::ForwardDriver(Problem::new("lo", "a bridge"));
         assert_eq!(told(vec![tags(), driver], doubt()), Err("a bridge".into()));
     }
 }

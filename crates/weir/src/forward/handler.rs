@@ -21,13 +21,13 @@ pub enum Verdict {
 }
 
 /// A function that inspects, and may change, each packet of one receive queue, in a thread without privileges.
-pub trait Handler: Send + 'static {
+pub trait ForwardHandler: Send + 'static {
     /// Decides what to do with `packet`.
-    fn packet(&mut self, packet: &mut Packet<'_, '_>) -> Verdict;
+    fn packet(&mut self, packet: &mut ForwardPacket<'_, '_>) -> Verdict;
 }
 
-impl<F: FnMut(&mut Packet<'_, '_>) -> Verdict + Send + 'static> Handler for F {
-    fn packet(&mut self, packet: &mut Packet<'_, '_>) -> Verdict {
+impl<F: FnMut(&mut ForwardPacket<'_, '_>) -> Verdict + Send + 'static> ForwardHandler for F {
+    fn packet(&mut self, packet: &mut ForwardPacket<'_, '_>) -> Verdict {
         self(packet)
     }
 }
@@ -35,7 +35,7 @@ impl<F: FnMut(&mut Packet<'_, '_>) -> Verdict + Send + 'static> Handler for F {
 /// A receive queue with its own handler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub struct Lane {
+pub struct ForwardLane {
     /// The direction: 0 from the first interface to the second, 1 back.
     pub direction: usize,
     /// The number of the queue on the receiving interface.
@@ -44,12 +44,12 @@ pub struct Lane {
 
 /// A packet being forwarded, from its Ethernet header, including VLAN tags.
 #[derive(Debug)]
-pub struct Packet<'a, 'memory> {
+pub struct ForwardPacket<'a, 'memory> {
     frame: &'a mut Frame<'memory>,
     changed: bool,
 }
 
-impl<'a, 'memory> Packet<'a, 'memory> {
+impl<'a, 'memory> ForwardPacket<'a, 'memory> {
     pub(super) fn new(frame: &'a mut Frame<'memory>) -> Self {
         Self { frame, changed: false }
     }

@@ -30,12 +30,13 @@ use weir_sys::CallError;
 use self::copy::Copy;
 use self::direction::{Both, OneDirection};
 use self::endpoint::Endpoint;
-pub use self::handler::{Handler, Lane, Packet, Verdict};
+pub use self::handler::{ForwardHandler, ForwardLane, ForwardPacket, Verdict};
 pub use self::pinned::Pinned;
 use self::pins::Pins;
 use self::pump::Pumps;
 pub use self::stats::{DirectionStats, ForwardCounters, ForwardQueue, ForwardStats, SendCounters};
 use crate::live::builder::Builder;
+use crate::live::error::Problem;
 use crate::live::filter_control::{FilterControl, Turn};
 use crate::live::interface::Tags;
 use crate::live::memory::{self, Memory};
@@ -176,7 +177,10 @@ impl ForwardBuilder {
     /// # Errors
     ///
     /// See [`open`](Self::open).
-    pub fn open_with<H: Handler>(self, handler: impl FnMut(Lane) -> H) -> Result<Forward, Error> {
+    pub fn open_with<H: ForwardHandler>(
+        self,
+        handler: impl FnMut(ForwardLane) -> H,
+    ) -> Result<Forward, Error> {
         let on_exit = self.on_exit;
         self.begin(Some(on_exit), |endpoints, directions| {
             Pumps::start(endpoints, directions, handler).map(Some)
@@ -325,7 +329,7 @@ impl Forward {
             }
             if self.ended.is_none() && self.pumps.as_ref().is_some_and(Pumps::is_broken) {
                 let what = "a handler panicked; its packets are no longer forwarded".to_owned();
-                return Err(Error::Forward { what, mend: "its panic message says where".to_owned() });
+                return Err(Error::Forward(Problem::new(what, "its panic message says where")));
             }
             let mut fds: Vec<PollFd<'_>> = self.endpoints.iter().filter_map(Endpoint::fd).collect();
             match poll(&mut fds, Some(&Timespec::try_from(wait).unwrap_or(FOREVER))) {
@@ -352,7 +356,9 @@ impl Forward {
         let pumps = self.pumps.as_ref();
         let account = |(number, direction): (usize, &OneDirection)| {
             let add = |queue, counters: &mut ForwardCounters| {
-                pumps.into_iter().for_each(|pumps| pumps.add_to(Lane { direction: number, queue }, counters));
+                pumps
+                    .into_iter()
+                    .for_each(|pumps| pumps.add_to(ForwardLane { direction: number, queue }, counters));
             };
             direction.stats(&self.endpoints, add)
         };

@@ -15,6 +15,7 @@ use super::direction;
 use super::directory::privileged;
 use super::pins::{self, BPFFS, DIRECTIONS, Key, LINK, PROMISCUOUS, Pins};
 use super::stats::{DirectionStats, ForwardStats};
+use crate::live::error::Problem;
 use crate::live::namespace;
 use crate::live::namespace_context::inside;
 use crate::live::request::Wanted;
@@ -81,7 +82,7 @@ impl Pinned {
         let what = || format!("no forwarding named {}", directory.display());
         let known = told(&all);
         let found = all.into_iter().find(|one| one.directory == directory);
-        found.ok_or_else(|| Error::NotForwarding { what: what(), known })
+        found.ok_or_else(|| Error::NotForwarding(Problem::new(what(), known)))
     }
 
     /// Finds the one that receives on this interface of the calling thread's network namespace, if it is visible here.
@@ -111,7 +112,7 @@ impl Pinned {
             );
             // As seen from the namespace of the first interface.
             let known = inside(one.namespace.as_ref(), || Self::all().map(|all| told(&all)))??;
-            return Err(Error::NotForwarding { what, known });
+            return Err(Error::NotForwarding(Problem::new(what, known)));
         }
         let place = |key, label, endpoint: &Wanted| Place {
             key,

@@ -24,6 +24,7 @@ use weir_sys::netns;
 use super::directory::{make_directory, privileged};
 use super::endpoint::Endpoint;
 use crate::Error;
+use crate::live::error::Problem;
 
 pub(super) const BPFFS: &str = "/sys/fs/bpf";
 const BPF_FS_MAGIC: u32 = 0xcafe_4a11;
@@ -54,10 +55,10 @@ impl Pins {
     /// Creates the directory for forwarding that is about to begin.
     pub(super) fn make(endpoints: &[Endpoint; 2]) -> Result<Self, Error> {
         if !is_bpffs() {
-            return Err(Error::Forward {
-                what: format!("forwarding cannot outlive the process without a bpffs at {BPFFS}"),
-                mend: format!("mount -t bpf -o mode=0700 bpf {BPFFS}"),
-            });
+            return Err(Error::Forward(Problem::new(
+                format!("forwarding cannot outlive the process without a bpffs at {BPFFS}"),
+                format!("mount -t bpf -o mode=0700 bpf {BPFFS}"),
+            )));
         }
         let root = root();
         make_directory(&root)?;
@@ -198,10 +199,10 @@ fn own(directory: &Path) -> Result<(), Error> {
     // Not "remove": pins of somebody else's may be in it.
     let refused = |what: &str| {
         let owner = fs::symlink_metadata(directory).map(|found| format!(" (of user ID {})", found.uid()));
-        Error::Forward {
-            what: format!("weir does not trust {path}{}: it {what}", owner.unwrap_or_default()),
-            mend: format!("look who has put it there, and move it away as root: mv {path} {path}-untrusted"),
-        }
+        Error::Forward(Problem::new(
+            format!("weir does not trust {path}{}: it {what}", owner.unwrap_or_default()),
+            format!("look who has put it there, and move it away as root: mv {path} {path}-untrusted"),
+        ))
     };
     let failed =
         |error: io::Error| privileged(CallError::new(format!("inspect {}", directory.display()), error));
@@ -223,7 +224,7 @@ fn own(directory: &Path) -> Result<(), Error> {
     let around = fs::metadata(parent).map_err(failed)?;
     if around.mode() & 0o002 != 0 && around.mode() & 0o1000 == 0 {
         let what = format!("{} is writable by everybody", parent.display());
-        return Err(Error::Forward { what, mend: format!("chmod 0700 {}", parent.display()) });
+        return Err(Error::Forward(Problem::new(what, format!("chmod 0700 {}", parent.display()))));
     }
     if found.mode() & 0o077 != 0 {
         opened.set_permissions(Permissions::from_mode(0o700)).map_err(failed)?;

@@ -25,10 +25,11 @@ use weir_sys::xsk::{Frame, FrameSize, Umem, UmemOptions, XskOptions, XskSocket};
 use super::counters::Counters;
 use super::direction::OneDirection;
 use super::endpoint::Endpoint;
-use super::handler::{Handler, Lane, Packet, Verdict};
+use super::handler::{ForwardHandler, ForwardLane, ForwardPacket, Verdict};
 use super::stack::{Door, Stack};
 use super::stats::ForwardCounters;
 use crate::Error;
+use crate::live::error::Problem;
 use crate::live::memory;
 
 /// Entries in each ring.
@@ -48,7 +49,7 @@ const LINGER: Duration = Duration::from_millis(500);
 /// The threads and their counters.
 #[derive(Debug)]
 pub(super) struct Pumps {
-    lanes: Vec<(Lane, Arc<Counters>)>,
+    lanes: Vec<(ForwardLane, Arc<Counters>)>,
     stop: Arc<AtomicBool>,
     threads: Vec<JoinHandle<()>>,
     /// The stacks of the receiving interfaces, by direction.
@@ -58,10 +59,10 @@ pub(super) struct Pumps {
 
 impl Pumps {
     /// Opens the sockets, redirects the directions to them, and starts the threads.
-    pub(super) fn start<H: Handler>(
+    pub(super) fn start<H: ForwardHandler>(
         endpoints: &[Endpoint; 2],
         directions: &[OneDirection],
-        mut handler: impl FnMut(Lane) -> H,
+        mut handler: impl FnMut(ForwardLane) -> H,
     ) -> Result<Self, Error> {
         let frame_size = frame_size(endpoints)?;
         let queues = [0, 1].map(|endpoint: usize| endpoints[endpoint].device.rx_queues);
@@ -106,7 +107,7 @@ impl Pumps {
             }
             for (number, direction) in directions.iter().enumerate() {
                 for (place, queue) in mine(direction.from()).enumerate() {
-                    let lane = Lane { direction: number, queue };
+                    let lane = ForwardLane { direction: number, queue };
                     let counters = Arc::<Counters>::default();
                     pumps.lanes.push((lane, Arc::clone(&counters)));
                     let (from, to) = (first[direction.from()] + place, first[direction.to()]);
@@ -132,7 +133,7 @@ impl Pumps {
     }
 
     /// Adds what the thread has done with packets of `lane` to the kernel's counters.
-    pub(super) fn add_to(&self, lane: Lane, sum: &mut ForwardCounters) {
+    pub(super) fn add_to(&self, lane: ForwardLane, sum: &mut ForwardCounters) {
         if let Some((_, counters)) = self.lanes.iter().find(|(one, _)| *one == lane) {
             counters.add_to(sum);
         }
@@ -168,10 +169,10 @@ fn frame_size(endpoints: &[Endpoint; 2]) -> Result<FrameSize, Error> {
     match mtu.saturating_add(HEADERS) {
         0..=1792 => Ok(FrameSize::TwoKib),
         1793..=3840 => Ok(FrameSize::FourKib),
-        _ => Err(Error::Forward {
-            what: format!("a handler needs each packet in one page, which is too small for an MTU of {mtu}"),
-            mend: "the largest possible MTU is 3818".into(),
-        }),
+        _ => Err(Error::Forward(Problem::new(
+            format!("a handler needs each packet in one page, which is too small for an MTU of {mtu}"),
+            "the largest possible MTU is 3818",
+        ))),
     }
 }
 
@@ -200,7 +201,7 @@ struct Working<H> {
     to: usize,
 }
 
-impl<H: Handler> Worker<H> {
+impl<H: ForwardHandler> Worker<H> {
     fn run(mut self) {
         let umem = self.umem.clone();
         let mut spare = Vec::new();
@@ -254,7 +255,7 @@ impl<H: Handler> Worker<H> {
             came = socket.xsk.receive(umem, BATCH, waiting);
             let (mut changed, mut kept, mut dropped) = (0, 0, 0);
             for place in 0..came {
-                let mut packet = Packet::new(&mut waiting[place]);
+                let mut packet = ForwardPacket::new(&mut waiting[place]);
                 match lane.handler.packet(&mut packet) {
                     Verdict::Forward => {
                         changed += usize::from(packet.is_changed());

@@ -14,6 +14,7 @@ use crate::stats::NicCounters;
 ///
 /// All of them count packets, except `bytes`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct ForwardCounters {
     /// Packets that reached the program.
     pub seen: u64,
@@ -41,6 +42,7 @@ pub struct ForwardCounters {
 
 /// The account of one receive queue.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
+#[non_exhaustive]
 pub struct ForwardQueue {
     /// The number of the queue.
     pub queue: u32,
@@ -60,7 +62,8 @@ pub struct SendCounters {
 }
 
 /// The account of one direction.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Default, Serialize)]
+#[non_exhaustive]
 pub struct DirectionStats {
     /// The receiving interface.
     pub from: String,
@@ -78,6 +81,7 @@ pub struct DirectionStats {
 
 /// The account of forwarding.
 #[derive(Clone, Debug, Default, Serialize)]
+#[non_exhaustive]
 pub struct ForwardStats {
     /// Time from the beginning until forwarding was stopped; zero if unknown.
     #[serde(skip)]

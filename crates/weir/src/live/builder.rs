@@ -35,6 +35,10 @@ impl Capture {
     }
 }
 
+/// What identifies a socket on this host: `SO_COOKIE` (socket(7)).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct SocketCookie(pub u64);
+
 impl Builder {
     /// Adds an interface, by name, in the network namespace of the thread that calls [`open`](Self::open). Interfaces
     /// are numbered in the order in which they are added.
@@ -142,11 +146,11 @@ impl Builder {
         self
     }
 
-    /// Leaves out packets that a socket sends, by its cookie (`SO_COOKIE`, socket(7)): those of a program that answers what
+    /// Leaves out packets that a socket sends, by its [cookie](SocketCookie): those of a program that answers what
     /// it captures. They count nowhere. Only the sources that capture sent packets with tc do this:
     /// [`Tc`](crate::SourceChoice::Tc) and [`XdpTc`](crate::SourceChoice::XdpTc).
-    pub fn leave_out(mut self, socket: u64) -> Self {
-        self.settings.left_out = Some(socket);
+    pub fn leave_out(mut self, socket: SocketCookie) -> Self {
+        self.settings.left_out = Some(socket.0);
         self
     }
 

@@ -1,10 +1,13 @@
 //! Errors of a capture, with hints.
 
+use std::borrow::Cow;
+use std::fmt;
+
 use weir_bpf::LoadError;
 use weir_ring::{Corrupt, ShapeError};
 use weir_sys::CallError;
 
-use crate::filter::FilterError;
+use crate::filter::{ExpressionError, FilterError};
 use crate::live::command;
 use crate::live::holders::Holder;
 use crate::live::setting::Setting;
@@ -73,14 +76,12 @@ pub enum Error {
         all: usize,
     },
     /// A network namespace does not exist, or the name refers to something else.
-    #[error("network namespace `{name}`: {what}")]
+    #[error("network namespace `{name}`: {source}")]
     Namespace {
         /// The name as given.
         name: String,
         /// What is wrong with it.
-        what: String,
-        /// What to do.
-        mend: String,
+        source: Problem,
     },
     /// The process lacks privileges.
     #[error("cannot {operation}: permission denied")]
@@ -127,20 +128,20 @@ pub enum Error {
     #[error("{0}")]
     Filter(#[from] FilterError),
     /// The source cannot run a filter.
-    #[error("filter of interface `{name}`: {what}")]
+    #[error("filter of interface `{name}`: {source}")]
     FilterRefused {
         /// The interface.
         name: String,
         /// Why it cannot.
-        what: String,
+        source: Box<dyn std::error::Error + Send + Sync>,
     },
     /// Members for a set of a filter are invalid.
-    #[error("members of `@{set}`: {why}")]
+    #[error("members of `@{set}`: {}", .source.message)]
     Members {
         /// The name of the set.
         set: String,
         /// What is wrong with them.
-        why: String,
+        source: ExpressionError,
     },
     /// The filter of an interface has no set of the name that was asked for that can be changed.
     #[error("the filter on `{name}` has no set of this name that can be changed")]
@@ -157,13 +158,8 @@ pub enum Error {
         source: Box<Self>,
     },
     /// Packets cannot be forwarded between two interfaces in their present state.
-    #[error("{what}")]
-    Forward {
-        /// Why.
-        what: String,
-        /// What to do.
-        mend: String,
-    },
+    #[error(transparent)]
+    Forward(Problem),
     /// There are several reasons why packets cannot be forwarded.
     #[error("{}", joined(faults, "; ", |fault| Some(fault.to_string())))]
     ForwardFaults {
@@ -171,13 +167,8 @@ pub enum Error {
         faults: Vec<Self>,
     },
     /// A driver does not run the program that forwards packets.
-    #[error("{what}")]
-    ForwardDriver {
-        /// Which one, and why.
-        what: String,
-        /// What to do.
-        mend: &'static str,
-    },
+    #[error(transparent)]
+    ForwardDriver(Problem),
     /// Forwarded packets would lose their VLAN tags, or the filter needs the lost tags.
     #[error(
         "the driver of `{name}` strips VLAN tags and does not report them to XDP: {}",
@@ -207,14 +198,9 @@ pub enum Error {
         /// The sending interface.
         to: String,
     },
-    /// Nothing is forwarded there.
-    #[error("{what}")]
-    NotForwarding {
-        /// Where.
-        what: String,
-        /// What is forwarded.
-        known: String,
-    },
+    /// Nothing is forwarded there. What is, is told as the remedy.
+    #[error(transparent)]
+    NotForwarding(Problem),
     /// One of the interfaces whose forwarding was asked for does not exist, or no longer exists.
     #[error("no interface named `{name}`")]
     NoSuchEndpoint {
@@ -316,6 +302,48 @@ pub enum Error {
     Call(#[from] CallError),
 }
 
+/// What is wrong, and what to do about it, in words.
+#[derive(Debug)]
+pub struct Problem {
+    what: String,
+    remedy: Cow<'static, str>,
+    source: Option<Box<dyn std::error::Error + Send + Sync>>,
+}
+
+impl Problem {
+    pub(crate) fn new(what: impl Into<String>, remedy: impl Into<Cow<'static, str>>) -> Self {
+        Self { what: what.into(), remedy: remedy.into(), source: None }
+    }
+
+    /// Makes a problem of an error, whose text it has.
+    #[cfg(any(feature = "forward", test))]
+    pub(crate) fn of(error: Error, remedy: impl Into<Cow<'static, str>>) -> Self {
+        Self::new(error.to_string(), remedy).because(error)
+    }
+
+    /// Adds the error behind it.
+    pub(crate) fn because(self, error: impl std::error::Error + Send + Sync + 'static) -> Self {
+        Self { source: Some(Box::new(error)), ..self }
+    }
+
+    /// Returns what to do.
+    pub fn remedy(&self) -> &str {
+        &self.remedy
+    }
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.what)
+    }
+}
+
+impl std::error::Error for Problem {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.source.as_deref().map(|error| error as _)
+    }
+}
+
 /// Settings for which there is enough memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -401,16 +429,17 @@ impl Error {
                 let (inside, name) = command::place(name);
                 Some(format!("bring it up: {inside}ip link set {name} up"))
             }
-            Self::Namespace { mend, .. } | Self::Forward { mend, .. } => Some(mend.clone()),
+            Self::Namespace { source: problem, .. }
+            | Self::Forward(problem)
+            | Self::ForwardDriver(problem)
+            | Self::NotForwarding(problem) => Some(problem.remedy().to_owned()),
             Self::ForwardFaults { faults } => Some(joined(faults, "; then: ", Self::hint)),
-            Self::ForwardDriver { mend, .. } => Some((*mend).into()),
             Self::ForwardTags { keep, filtered: true, .. } => Some(format!("to keep the tags: {keep}")),
             Self::ForwardTags { keep, .. } => {
                 Some(format!("to keep the tags: {keep}; or accept the loss of the tags"))
             }
             Self::AlreadyForwarding { .. } => Some("end it first".into()),
             Self::ForwardingChanges { .. } => Some("try again".into()),
-            Self::NotForwarding { known, .. } => Some(known.clone()),
             Self::NoSuchEndpoint { .. } => {
                 Some("everything forwarded can be listed, even between deleted interfaces".into())
             }
@@ -466,6 +495,22 @@ mod tests {
         assert_eq!(error(&["eth0", "eth1"], &[]), back);
         let kept = "no; it stays active where the previous filter could not be restored (eth0: no memory)";
         assert_eq!(error(&[], &["eth0: no memory"]), kept);
+    }
+
+    #[test]
+    fn a_problem_says_what_its_cause_does_and_keeps_it() {
+        let busy = || Error::Busy { name: "eth0".into(), program: Some(7), what: None, holder: None };
+        let error = Error::Forward(Problem::of(busy(), "end it"));
+        assert_eq!((error.to_string(), error.hint()), (busy().to_string(), Some("end it".into())));
+        let source = std::error::Error::source(&error).expect("a cause");
+        assert!(matches!(source.downcast_ref(), Some(Error::Busy { program: Some(7), .. })), "{source:?}");
+
+        let gone = CallError::new("open it", std::io::Error::from_raw_os_error(2));
+        let source = Problem::new("no such file: x", "look").because(gone);
+        let error = Error::Namespace { name: "x".into(), source };
+        assert_eq!(error.to_string(), "network namespace `x`: no such file: x");
+        let problem = std::error::Error::source(&error).expect("what is wrong");
+        assert!(problem.source().expect("a cause").is::<CallError>(), "{problem:?}");
     }
 
     #[test]

@@ -44,7 +44,7 @@ impl Error {
             Self::NoInterface
             | Self::NoSuchInterface { .. }
             | Self::Namespace { .. }
-            | Self::NotForwarding { .. }
+            | Self::NotForwarding(_)
             | Self::NoSuchSet { .. }
             | Self::NoSuchEndpoint { .. } => ErrorKind::NotFound,
             Self::Privilege { .. } => ErrorKind::PermissionDenied,
@@ -54,8 +54,8 @@ impl Error {
             | Self::ForwardingChanges { .. } => ErrorKind::Busy,
             Self::Unsupported { .. }
             | Self::FilterRefused { .. }
-            | Self::Forward { .. }
-            | Self::ForwardDriver { .. }
+            | Self::Forward(_)
+            | Self::ForwardDriver(_)
             | Self::ForwardFaults { .. }
             | Self::ForwardTags { .. }
             | Self::ForwardingHidden { .. } => ErrorKind::Unsupported,
@@ -97,6 +97,7 @@ fn of_call(error: &CallError) -> ErrorKind {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::filter::ExpressionError;
     use crate::{Capture, Filter, Setting};
 
     #[test]
@@ -115,7 +116,10 @@ mod tests {
             (Error::AlreadyForwarding { from: name(), to: name() }, ErrorKind::Busy),
             (Error::setting(Setting::SnapLen, "no"), ErrorKind::InvalidSetting),
             (Error::conflict(Setting::Segment, Setting::Interface, "no"), ErrorKind::InvalidSetting),
-            (Error::Members { set: name(), why: name() }, ErrorKind::InvalidFilter),
+            (
+                Error::Members { set: name(), source: ExpressionError::new(name(), 0..1) },
+                ErrorKind::InvalidFilter,
+            ),
             (filter.into(), ErrorKind::InvalidFilter),
             (Error::Budget { what: name(), least: 2, budget: 1, enough: 2 }, ErrorKind::MemoryLimit),
             (call(Errno::NOMEM), ErrorKind::OutOfMemory),
@@ -123,7 +127,7 @@ mod tests {
             (call(Errno::NODEV), ErrorKind::InterfaceGone),
             (call(Errno::OPNOTSUPP), ErrorKind::Unsupported),
             (call(Errno::INVAL), ErrorKind::Other),
-            (put_back(Error::FilterRefused { name: name(), what: name() }), ErrorKind::Unsupported),
+            (put_back(Error::FilterRefused { name: name(), source: name().into() }), ErrorKind::Unsupported),
             (put_back(call(Errno::BUSY)), ErrorKind::Busy),
         ];
         for (error, kind) in table {

@@ -362,12 +362,12 @@ impl FilterSlot {
                     true => Err("it asks for the packet type".to_owned()),
                     false => Ok(compiled),
                 });
-            compiled.map_err(|what| self.refused(&what))
+            compiled.map_err(|what| self.refused(what))
         })
     }
 
-    fn refused(&self, what: &dyn ToString) -> Error {
-        Error::FilterRefused { name: self.target.name.clone(), what: what.to_string() }
+    fn refused(&self, source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Error {
+        Error::FilterRefused { name: self.target.name.clone(), source: source.into() }
     }
 
     /// Creates the program of a filter, which `compile` returns for each loader, or for a socket or this process.
@@ -381,7 +381,7 @@ impl FilterSlot {
                 let mut given = self.descriptors.iter();
                 let (mut descriptors, mut sets, mut is_never) = (Vec::new(), Vec::new(), true);
                 for pool in pools {
-                    let loader = pool.loader(&mut given).map_err(|what| self.refused(&what))?;
+                    let loader = pool.loader(&mut given).map_err(|what| self.refused(what))?;
                     let compiled = compile(Some(&loader))?;
                     let loaded = loader.load(&compiled.graph, &compiled.ast.sets);
                     let loaded = loaded.map_err(|error| not_loaded(&self.target.name, error))?;
@@ -407,7 +407,7 @@ impl FilterSlot {
                         ..CompiledFilter::loaded(interface, vec![program], &sets)?
                     });
                 }
-                let program = classic(&compiled).map_err(|error| self.refused(&error))?;
+                let program = classic(&compiled).map_err(|error| self.refused(error))?;
                 Ok(CompiledFilter {
                     is_never,
                     ..CompiledFilter::plain(interface, CompiledForm::of(&program))
@@ -505,7 +505,7 @@ pub(crate) fn not_loaded(name: &str, error: NotLoaded) -> Error {
         let operation = format!("load the filter of `{name}`");
         return Error::Privilege { operation, needs: NEEDS };
     }
-    Error::FilterRefused { name, what: error.to_string() }
+    Error::FilterRefused { name, source: error.into() }
 }
 
 impl CompiledForm {

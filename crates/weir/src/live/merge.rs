@@ -105,7 +105,7 @@ impl OrderCounts {
     /// Returns the counters for the account.
     pub(crate) fn stats(&self) -> TimeOrder {
         TimeOrder {
-            window_seconds: self.window.as_secs_f64(),
+            window: self.window,
             // Relaxed: each counter stands alone.
             late: self.late.load(Ordering::Relaxed),
             early: self.early.load(Ordering::Relaxed),

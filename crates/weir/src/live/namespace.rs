@@ -15,6 +15,7 @@ use weir_sys::netns::NetNs;
 
 use crate::Error;
 use crate::live::command::{DIRECTORIES, is_process};
+use crate::live::error::Problem;
 
 /// Capabilities needed to enter a namespace and open a packet socket there.
 const TO_ENTER: &str = "cap_sys_admin,cap_net_raw";
@@ -160,8 +161,10 @@ fn path_of(name: &str) -> Result<PathBuf, Error> {
         };
         Error::Namespace {
             name: name.to_owned(),
-            what: "no such namespace".to_owned(),
-            mend: format!("{known}; for a container, give the ID of one of its processes"),
+            source: Problem::new(
+                "no such namespace",
+                format!("{known}; for a container, give the ID of one of its processes"),
+            ),
         }
     })
 }
@@ -195,7 +198,7 @@ fn refused(name: &str, path: &Path, error: CallError) -> Error {
         ),
         _ => return error.into(),
     };
-    Error::Namespace { name: name.to_owned(), what, mend: mend.to_owned() }
+    Error::Namespace { name: name.to_owned(), source: Problem::new(what, mend).because(error) }
 }
 
 #[cfg(test)]

@@ -91,7 +91,7 @@ impl fmt::Debug for PortableMembers {
 impl SetLabel {
     fn members(&self, text: &str, names: &dyn Names) -> Result<Vec<Contents>, Error> {
         let read = parse::members(text, self.kind.holds(), names);
-        read.map_err(|error| Error::Members { set: self.name.clone(), why: error.message })
+        read.map_err(|source| Error::Members { set: self.name.clone(), source })
     }
 }
 

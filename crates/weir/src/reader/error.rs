@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use weir_savefile::decode::{Doubt, Fault};
 
-use super::Compression;
+use super::CompressionKind;
 use crate::filter::FilterError;
 
 /// A file that cannot be read, or not completely. All intact data before the error has been delivered.
@@ -59,12 +59,12 @@ pub enum ReadReason {
     },
     /// The compressed data is truncated.
     #[error("truncated {0} data")]
-    CompressedCut(Compression),
+    CompressedCut(CompressionKind),
     /// The compressed data is damaged, or followed by something else.
     #[error("damaged {compression} data: {source}")]
     CompressedDamaged {
         /// The compression format.
-        compression: Compression,
+        compression: CompressionKind,
         /// The error from the decoder.
         source: Arc<io::Error>,
     },
@@ -72,7 +72,7 @@ pub enum ReadReason {
     #[error(
         "{0} data, which this program cannot read: it was built without the feature `{0}` of the library weir"
     )]
-    NoCodec(Compression),
+    NoCodec(CompressionKind),
     /// The filter tests something that packets of this interface do not have.
     #[error("interface {interface}: {error}")]
     Filter {

@@ -13,14 +13,14 @@ use rustix::io::Errno;
 
 use super::follow::Overwritten;
 use super::stream::{Any, Stream};
-use super::{Compression, Meter, ReadReason, unpack};
+use super::{CompressionKind, Meter, ReadReason, unpack};
 use crate::codec;
 
 /// The source of a capture's bytes.
 pub(super) struct Input {
     /// The uncompressed bytes.
     pub(super) bytes: Box<dyn Stream>,
-    pub(super) compression: Compression,
+    pub(super) compression: CompressionKind,
     /// Counts the bytes of the file itself.
     pub(super) meter: Meter,
 }
@@ -92,7 +92,7 @@ fn sized(file: File) -> (File, Option<u64>) {
 pub(super) fn sniff(input: Box<dyn Stream>, ahead: bool) -> Result<Input, ReadReason> {
     let meter = Meter::new();
     let mut input = Counted { input, meter: meter.clone() };
-    let failed = |error| explain(Compression::None, error);
+    let failed = |error| explain(CompressionKind::None, error);
     let first = up_to(&mut input, 4).map_err(failed)?;
     if first.is_empty() {
         return Err(ReadReason::Empty);
@@ -104,17 +104,17 @@ pub(super) fn sniff(input: Box<dyn Stream>, ahead: bool) -> Result<Input, ReadRe
         let skipped = io::copy(&mut (&mut input).take(length), &mut io::sink()).map_err(failed)?;
         magic = up_to(&mut input, 4).map_err(failed)?;
         if skipped < length || magic.len() < 4 {
-            return Err(ReadReason::CompressedCut(Compression::Zstd));
+            return Err(ReadReason::CompressedCut(CompressionKind::Zstd));
         }
         front.clone_from(&magic);
     }
     let whole = Whole { front: Cursor::new(front), rest: input };
     let compression = match magic[..] {
-        [0x1f, 0x8b, ..] => Compression::Gzip,
-        [0x28, 0xb5, 0x2f, 0xfd] => Compression::Zstd,
-        [0x04, 0x22, 0x4d, 0x18] => Compression::Lz4,
+        [0x1f, 0x8b, ..] => CompressionKind::Gzip,
+        [0x28, 0xb5, 0x2f, 0xfd] => CompressionKind::Zstd,
+        [0x04, 0x22, 0x4d, 0x18] => CompressionKind::Lz4,
         _ => {
-            return Ok(Input { bytes: Box::new(whole), compression: Compression::None, meter });
+            return Ok(Input { bytes: Box::new(whole), compression: CompressionKind::None, meter });
         }
     };
     let packed = BufReader::with_capacity(128 << 10, whole);
@@ -127,7 +127,7 @@ pub(super) fn sniff(input: Box<dyn Stream>, ahead: bool) -> Result<Input, ReadRe
 #[cfg(feature = "live")]
 pub(crate) fn unpacked(mut file: &File) -> io::Result<Option<Box<dyn Read + Send>>> {
     let found: Option<Box<dyn Read + Send>> = match sniff(Box::new(file.try_clone()?), false) {
-        Ok(input) if input.compression != Compression::None => Some(Box::new(input.bytes)),
+        Ok(input) if input.compression != CompressionKind::None => Some(Box::new(input.bytes)),
         Ok(_) | Err(ReadReason::Empty) => None,
         // Whoever reads the file meets it again.
         Err(ReadReason::Io(error)) if error.raw_os_error().is_some() => None,
@@ -156,12 +156,12 @@ fn up_to(input: &mut Counted, bytes: u64) -> io::Result<Vec<u8>> {
 }
 
 /// Converts an error of [`Input::bytes`].
-pub(super) fn explain(compression: Compression, error: io::Error) -> ReadReason {
+pub(super) fn explain(compression: CompressionKind, error: io::Error) -> ReadReason {
     if let Some(Overwritten { unread }) = error.get_ref().and_then(|error| error.downcast_ref()) {
         return ReadReason::Overwritten { unread: *unread };
     }
     // Errors from the system have a number; errors from decoders do not.
-    if compression == Compression::None || error.raw_os_error().is_some() {
+    if compression == CompressionKind::None || error.raw_os_error().is_some() {
         return ReadReason::Io(Arc::new(error));
     }
     match error.kind() {

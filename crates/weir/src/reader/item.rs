@@ -5,7 +5,7 @@ use weir_savefile::decode::{Header, TimeUnit};
 
 use super::InterfaceStatistics;
 use crate::Packet;
-use crate::codec::Compression;
+use crate::codec::CompressionKind;
 
 /// The format of a file that a [`Reader`](super::Reader) reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,7 +18,7 @@ pub struct FileFormat {
     /// Resolution of the timestamps; for pcapng, of the first interface, once that is known.
     pub resolution: Option<TimeUnit>,
     /// How the file is compressed.
-    pub compression: Compression,
+    pub compression: CompressionKind,
 }
 
 /// pcap or pcapng.

@@ -5,7 +5,7 @@ use std::collections::BinaryHeap;
 use std::time::Duration;
 
 use super::sums::Sums;
-use super::{Item, Lane, ReadError, Reader, Seen};
+use super::{FileLane, Item, ReadError, Reader, Seen};
 use crate::{FileInterface, Packet};
 use weir_savefile::decode::PacketAt;
 
@@ -55,13 +55,13 @@ struct Input {
 /// Which packets of a file an input returns.
 #[derive(Debug)]
 enum Which {
-    AllBut(Vec<Lane>),
-    Only(Lane),
+    AllBut(Vec<FileLane>),
+    Only(FileLane),
 }
 
 impl Which {
     fn has(&self, packet: &PacketAt) -> bool {
-        let of = Lane { interface: packet.interface, queue: packet.queue };
+        let of = FileLane { interface: packet.interface, queue: packet.queue };
         match self {
             Self::AllBut(others) => !others.contains(&of),
             Self::Only(lane) => *lane == of,
@@ -106,7 +106,7 @@ impl Merge {
     pub fn lanes(
         mut self,
         number: usize,
-        lanes: impl IntoIterator<Item = Lane>,
+        lanes: impl IntoIterator<Item = FileLane>,
         others: Vec<Reader>,
     ) -> Self {
         let others: Vec<_> = lanes.into_iter().skip(1).zip(others).collect();

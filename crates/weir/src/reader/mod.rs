@@ -67,12 +67,12 @@ use self::known::Known;
 pub use self::known::{InterfaceStatistics, Section};
 pub use self::merge::{MOST_HELD, Merge};
 pub use self::meter::Meter;
-pub use self::order::{Lane, Order};
+pub use self::order::{FileLane, LaneOrder};
 pub use self::repair::{Further, Joined, RepairError, Repaired, repair, repair_stream};
 use self::sieve::Sieve;
 use self::stream::{Any, Stream};
 use self::window::{Supply, Window};
-pub use crate::codec::Compression;
+pub use crate::codec::CompressionKind;
 use crate::filter::FileFilter;
 use crate::format::Format;
 use crate::{Direction, FileInterface, Packet};
@@ -81,7 +81,7 @@ use crate::{Direction, FileInterface, Packet};
 pub struct Reader {
     name: String,
     size: Option<u64>,
-    compression: Compression,
+    compression: CompressionKind,
     meter: Meter,
     window: Window,
     decoder: Decoder,
@@ -216,7 +216,7 @@ impl Reader {
             Ok(input) => input,
             Err(reason) => return Err(unopened(name, reason)),
         };
-        let blocks = blocks.filter(|_| input.compression == Compression::None);
+        let blocks = blocks.filter(|_| input.compression == CompressionKind::None);
         // Reading by blocks starts over at the beginning, and so does counting.
         let by_blocks = Meter::new();
         let blocks = blocks.and_then(|file| Fetch::begin(file, by_blocks.clone()));
@@ -333,7 +333,7 @@ impl Reader {
     /// ahead.
     pub fn position(&self) -> u64 {
         match self.compression {
-            Compression::None => self.window.position(),
+            CompressionKind::None => self.window.position(),
             _ => self.meter.taken(),
         }
     }
@@ -621,7 +621,7 @@ impl Reader {
             }
             Err(error) => Err(match input::explain(self.compression, error) {
                 // Of a packet that began before.
-                ReadReason::Overwritten { unread } if self.compression == Compression::None => {
+                ReadReason::Overwritten { unread } if self.compression == CompressionKind::None => {
                     let unread = unread + self.window.bytes().len() as u64;
                     self.fail(ReadReason::Overwritten { unread })
                 }
@@ -645,7 +645,7 @@ impl Reader {
         ReadError {
             file: self.name.clone(),
             position: Some(self.window.position()),
-            compressed: (self.compression != Compression::None).then(|| self.position()),
+            compressed: (self.compression != CompressionKind::None).then(|| self.position()),
             packets: self.packets + self.filtered(),
             reason,
         }

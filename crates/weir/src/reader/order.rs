@@ -7,7 +7,7 @@ use super::Reader;
 
 /// The packets of one interface and queue, which a capture writes in order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Lane {
+pub struct FileLane {
     /// The number of the interface in the file.
     pub interface: u32,
     /// The queue that received the packets.
@@ -16,16 +16,16 @@ pub struct Lane {
 
 /// The order of the packets in a file.
 #[derive(Debug, Clone, Default)]
-pub struct Order {
+pub struct LaneOrder {
     /// The latest time in each lane.
-    lanes: BTreeMap<Lane, u64>,
+    lanes: BTreeMap<FileLane, u64>,
     latest: u64,
     late: u64,
     /// The longest time by which a packet is older than an earlier one in its lane, in nanoseconds.
     back: u64,
 }
 
-impl Order {
+impl LaneOrder {
     /// Reads a file to its end, or up to the first damage.
     pub fn of(mut reader: Reader) -> Self {
         let mut order = Self::default();
@@ -33,7 +33,8 @@ impl Order {
             if packet.notes.is_timeless() {
                 continue;
             }
-            let (lane, time) = (Lane { interface: packet.interface, queue: packet.queue }, packet.timestamp);
+            let (lane, time) =
+                (FileLane { interface: packet.interface, queue: packet.queue }, packet.timestamp);
             let latest = order.lanes.entry(lane).or_insert(time);
             order.back = order.back.max(latest.saturating_sub(time));
             *latest = time.max(*latest);
@@ -49,7 +50,7 @@ impl Order {
     }
 
     /// Returns the lanes of the file.
-    pub fn lanes(&self) -> impl ExactSizeIterator<Item = Lane> {
+    pub fn lanes(&self) -> impl ExactSizeIterator<Item = FileLane> {
         self.lanes.keys().copied()
     }
 

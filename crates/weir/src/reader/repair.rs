@@ -17,7 +17,7 @@ use weir_savefile::pcap::Resolution;
 
 use super::stream::Any;
 use super::window::{Supply, Window};
-use super::{Compression, ReadError, ReadReason, input, unopened};
+use super::{CompressionKind, ReadError, ReadReason, input, unopened};
 
 /// Maximum number of ranges of lost bytes to report.
 const MOST_RANGES: usize = 1000;
@@ -194,7 +194,7 @@ enum Next {
 
 struct Rescue {
     window: Window,
-    compression: Compression,
+    compression: CompressionKind,
     decoder: Decoder,
     /// The times of trusted packets.
     times: Times,

@@ -31,12 +31,12 @@ impl Compression {
     pub const ZSTD_LEVEL: i32 = -1;
 
     /// Returns the compression, without its level.
-    pub(super) fn kind(self) -> codec::Compression {
+    pub(super) fn kind(self) -> codec::CompressionKind {
         match self {
-            Self::None => codec::Compression::None,
-            Self::Zstd { .. } => codec::Compression::Zstd,
-            Self::Gzip => codec::Compression::Gzip,
-            Self::Lz4 => codec::Compression::Lz4,
+            Self::None => codec::CompressionKind::None,
+            Self::Zstd { .. } => codec::CompressionKind::Zstd,
+            Self::Gzip => codec::CompressionKind::Gzip,
+            Self::Lz4 => codec::CompressionKind::Lz4,
         }
     }
 

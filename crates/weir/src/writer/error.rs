@@ -140,7 +140,7 @@ pub enum WriteError {
     #[error(
         "cannot compress with {0}: this program was built without the feature `{0}` of the library weir; write the file uncompressed"
     )]
-    NoCodec(reader::Compression),
+    NoCodec(reader::CompressionKind),
     /// A packet or block does not fit into any file.
     #[error("cannot write a packet: {reason}")]
     Packet {

@@ -14,6 +14,7 @@ use crate::reader::Section;
 /// When one file ends and the next begins, and which files are kept. If several conditions are given, the first one met
 /// ends a file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Rotation {
     /// A file ends with the packet that brings it to this many bytes before compression. Closing statistics may follow.
     pub size: Option<u64>,
@@ -61,8 +62,9 @@ impl Template {
     }
 }
 
-/// Options of a [`Writer`](super::Writer).
+/// Options of a [`Writer`](super::Writer). More are added with time: begin with the default and set fields.
 #[derive(Debug, Clone, Default)]
+#[non_exhaustive]
 pub struct WriterOptions {
     /// The format of the files.
     pub format: Format,

@@ -261,7 +261,7 @@ fn root_a_single_queue_holds_nothing_back() {
     network.rx().run(|| {
         let window = |builder: Builder| {
             let capture = builder.by_time(Window::Usual).open().unwrap();
-            capture.stats().unwrap().time_order.unwrap().window_seconds
+            capture.stats().unwrap().time_order.unwrap().window.as_secs_f64()
         };
         assert_eq!(window(on_rx(&network).source(SourceChoice::Xdp)), 0.0);
         assert_eq!(window(on_rx(&network).source(SourceChoice::AfPacket)), 0.03);

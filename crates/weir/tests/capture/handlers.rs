@@ -58,7 +58,7 @@ fn root_a_buddy_takes_the_chunks_of_a_handler_that_is_held_up() {
                 assert!(began.elapsed() < PATIENCE, "{queue:?}");
             }
             let stuck = capture.stats().unwrap().handlers[0];
-            assert!(stuck.in_hand_seconds.is_some() && stuck.chunks == 1, "{stuck:?}");
+            assert!(stuck.in_hand.is_some() && stuck.chunks == 1, "{stuck:?}");
             drop(release);
             capture.stop().unwrap();
         });

@@ -6,7 +6,7 @@ use std::os::fd::{AsFd as _, AsRawFd as _};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use weir::forward::{Lane, Packet, Verdict};
+use weir::forward::{ForwardLane, ForwardPacket, Verdict};
 use weir::{Error, Filter, Namespace};
 use weir_lab::{FrameSender, Generator, NetNs, Network, SequenceCheck, Traffic, Veth, root_test};
 use weir_sys::kernel;
@@ -17,7 +17,7 @@ use crate::middlebox::{Rewrite, transport};
 use crate::{RATE, at, between, closed, forth, frames, lab, open_with, two, wait_for};
 
 /// All are forwarded as they are.
-fn pass(_: &mut Packet<'_, '_>) -> Verdict {
+fn pass(_: &mut ForwardPacket<'_, '_>) -> Verdict {
     Verdict::Forward
 }
 
@@ -76,9 +76,9 @@ fn root_a_packet_is_changed_ended_or_never_comes() {
     const ONCE: u64 = 200;
     let network = two();
     // Of four flows one ends here, one is made longer at both ends, one is for the stack, and one passes as it is.
-    let handler = |lane: Lane| {
+    let handler = |lane: ForwardLane| {
         assert_eq!((lane.direction, lane.queue), (0, 0));
-        |packet: &mut Packet<'_, '_>| match packet.data()[35] & 3 {
+        |packet: &mut ForwardPacket<'_, '_>| match packet.data()[35] & 3 {
             0 => Verdict::Drop,
             1 => {
                 packet.grow_head(4).expect("room").copy_from_slice(b"head");
@@ -122,7 +122,7 @@ fn root_what_is_for_the_host_reaches_its_sockets() {
     let address = pair.rx.ipv4.expect("it has one");
     let own = pair.rx.mac;
     let handler = move |_| {
-        move |packet: &mut Packet<'_, '_>| {
+        move |packet: &mut ForwardPacket<'_, '_>| {
             if packet.data()[..6] == own { Verdict::Stack } else { Verdict::Forward }
         }
     };
@@ -149,7 +149,7 @@ fn root_what_is_for_the_host_reaches_its_sockets() {
         "{counters:?}"
     );
 
-    let everything = |_| |_: &mut Packet<'_, '_>| Verdict::Stack;
+    let everything = |_| |_: &mut ForwardPacket<'_, '_>| Verdict::Stack;
     let forward = open_with(&network, forth(), everything).expect("it forwards");
     let traffic = Traffic::new(60).unwrap().between(pair);
     let accepted = Generator::new(pair, &traffic).expect("it loads").send(100_000).expect("frames").accepted;
@@ -160,7 +160,7 @@ fn root_what_is_for_the_host_reaches_its_sockets() {
 #[root_test]
 fn root_a_handler_that_panics_is_told_and_its_packets_go_nowhere() {
     let network = two();
-    let panics = |_| |_: &mut Packet<'_, '_>| -> Verdict { panic!("the test wants that") };
+    let panics = |_| |_: &mut ForwardPacket<'_, '_>| -> Verdict { panic!("the test wants that") };
     let mut forward = open_with(&network, forth(), panics).expect("it forwards");
     let capture = at(&network.pairs()[1]);
     let traffic = Traffic::new(60).unwrap().between(network.pair());
@@ -197,7 +197,7 @@ fn root_a_handler_that_panics_is_told_and_its_packets_go_nowhere() {
 fn root_packets_that_do_not_fit_into_a_frame_are_refused_before_they_come() {
     let jumbo = || Veth::default().mtu(9000);
     let error = open_with(&lab(jumbo(), jumbo()), forth(), |_| pass).expect_err("must be refused");
-    assert!(matches!(&error, Error::Forward { what, .. } if what.contains("9000")), "{error}");
+    assert!(matches!(&error, Error::Forward(problem) if problem.to_string().contains("9000")), "{error}");
     // A frame holds more than veth has in one buffer, and older kernels do not redirect several.
     let mtu = if kernel::version() < REDIRECTED { 3498 } else { 3818 };
     let long = || Veth::default().mtu(mtu);
@@ -227,7 +227,7 @@ fn root_a_middlebox_between_real_sockets_keeps_checksums_right() {
     const BYTES: usize = 1 << 20;
     let host = || Network::new(Veth::default().ipv4().ipv6().wire_packets()).expect("a private network");
     let (here, there) = (host(), host());
-    let rewrite = |lane: Lane| match lane.direction {
+    let rewrite = |lane: ForwardLane| match lane.direction {
         0 => Rewrite { of_destination: true, from: 8080, to: 80 },
         _ => Rewrite { of_destination: false, from: 80, to: 8080 },
     };

@@ -46,12 +46,8 @@ fn root_both_ways_at_once_each_packet_arrives_as_it_was() {
             assert!(report.is_perfect(), "{queues:?}: {:?} {:?}", report.total, report.first_corrupt);
         }
         let account = closed(forward);
-        let all = ForwardCounters {
-            seen: COUNT,
-            forwarded: COUNT,
-            bytes: COUNT * 60,
-            ..ForwardCounters::default()
-        };
+        let all =
+            weir::with!(ForwardCounters::default(), seen = COUNT, forwarded = COUNT, bytes = COUNT * 60);
         assert_eq!(
             account.directions.iter().map(|way| way.total()).collect::<Vec<_>>(),
             [all, all],

@@ -18,7 +18,7 @@ use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use weir::forward::{ForwardBuilder, ForwardCounters, ForwardStats, Handler, Lane};
+use weir::forward::{ForwardBuilder, ForwardCounters, ForwardHandler, ForwardLane, ForwardStats};
 use weir::{Capture, Error, Forward, Mode, SourceChoice};
 use weir_lab::{Network, Pair, Rate, Veth};
 
@@ -49,10 +49,10 @@ fn open(network: &Network, builder: ForwardBuilder) -> Result<Forward, Error> {
     network.rx().run(|| builder.open())
 }
 
-fn open_with<H: Handler>(
+fn open_with<H: ForwardHandler>(
     network: &Network,
     builder: ForwardBuilder,
-    handler: impl FnMut(Lane) -> H + Send,
+    handler: impl FnMut(ForwardLane) -> H + Send,
 ) -> Result<Forward, Error> {
     network.rx().run(|| builder.open_with(handler))
 }

@@ -2,7 +2,7 @@
 
 use std::io::{self, Read, Write as _};
 
-use weir::reader::{ByteOrder, Compression, ReadReason, Reader};
+use weir::reader::{ByteOrder, CompressionKind, ReadReason, Reader};
 
 use crate::files::Bytes;
 use crate::{all, reader};
@@ -37,8 +37,8 @@ fn lz4(bytes: &[u8]) -> Vec<u8> {
 }
 
 type Pack = fn(&[u8]) -> Vec<u8>;
-const PACKS: [(Compression, Pack); 3] =
-    [(Compression::Gzip, gzip), (Compression::Zstd, zstd), (Compression::Lz4, lz4)];
+const PACKS: [(CompressionKind, Pack); 3] =
+    [(CompressionKind::Gzip, gzip), (CompressionKind::Zstd, zstd), (CompressionKind::Lz4, lz4)];
 
 /// A frame that decoders of zstd and lz4 pass over.
 const SKIPPABLE: [u8; 13] = [0x53, 0x2a, 0x4d, 0x18, 5, 0, 0, 0, 1, 2, 3, 4, 5];

@@ -104,7 +104,7 @@ impl Sink for Continued<'_> {
 
     fn packet(&mut self, packet: &Packet<'_>) -> Result<(), End> {
         let interface = self.numbers.get(packet.interface as usize).copied().unwrap_or(packet.interface);
-        self.sink.packet(&Packet { interface, ..*packet })
+        self.sink.packet(&weir::with!(*packet, interface))
     }
 
     fn pause(&mut self) -> Result<(), End> {

@@ -117,8 +117,8 @@ impl Seat {
             packets: get(&self.packets),
             chunks: get(&self.chunks),
             taken_over: get(&self.taken_over),
-            busy_seconds: seconds(get(&self.busy) + in_hand.unwrap_or(0)),
-            in_hand_seconds: in_hand.map(seconds),
+            busy: Duration::from_nanos(get(&self.busy) + in_hand.unwrap_or(0)),
+            in_hand: in_hand.map(Duration::from_nanos),
         }
     }
 
@@ -131,8 +131,4 @@ impl Seat {
 fn add(counter: &AtomicU64, more: u64) {
     // Relaxed: the counters are independent.
     counter.store(counter.load(Ordering::Relaxed) + more, Ordering::Relaxed);
-}
-
-fn seconds(nanoseconds: u64) -> f64 {
-    Duration::from_nanos(nanoseconds).as_secs_f64()
 }

@@ -259,7 +259,7 @@ impl Gate for ProgramGate {
 impl ProgramGate {
     /// Divides `program` among the gates.
     fn divided(&self, program: &CompiledFilter) -> Result<Vec<AtGate>, Error> {
-        let refused = |what: &str| Error::FilterRefused { name: self.name.clone(), what: what.to_owned() };
+        let refused = |what: &str| Error::FilterRefused { name: self.name.clone(), source: what.into() };
         match program.form {
             CompiledForm::All => Ok(self.gates.iter().map(|_| (None, Vec::new())).collect()),
             CompiledForm::Classic(_) => Err(refused("eBPF is needed here")),

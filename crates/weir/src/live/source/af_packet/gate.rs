@@ -61,8 +61,8 @@ impl SocketGate {
         self.refusals.as_ref().map_or(Some(0), |refusals| refusals.count().ok())
     }
 
-    fn refused(&self, what: impl ToString) -> Error {
-        Error::FilterRefused { name: self.name.clone(), what: what.to_string() }
+    fn refused(&self, source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Error {
+        Error::FilterRefused { name: self.name.clone(), source: source.into() }
     }
 
     fn put_in_pump(&self, form: &CompiledForm) -> Result<Undo<'_>, Error> {
