@@ -278,7 +278,7 @@ fn warn_of_never(is_never: bool) {
 fn set(target: &TargetArgs, name: &str, change: SetChange, text: &str) -> Result<(), Failure> {
     let capture = target.find()?;
     let mut labels = Vec::new();
-    for (seat, sets) in capture.sets()? {
+    for (target, sets) in capture.sets()? {
         let mut names: Vec<String> = sets.iter().map(|set| format!("`{}`", set.name)).collect();
         names.sort();
         names.dedup();
@@ -289,7 +289,7 @@ fn set(target: &TargetArgs, name: &str, change: SetChange, text: &str) -> Result
             let failure = Failure::new(format_args!(
                 "the filter on {} has no set `{name}` that can be changed while it runs (changeable: \
                  {names}); sets of filters in classic BPF or in the process cannot be changed",
-                seat.name
+                target.name
             ));
             return Err(failure.hint("to replace the whole filter: weir ctl filter EXPRESSION"));
         }

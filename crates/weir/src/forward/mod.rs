@@ -306,7 +306,7 @@ impl Forward {
         self.pins.as_ref().map(Pins::directory)
     }
 
-    /// Returns a handle for changing the filters from any thread. The interface number of a seat is that of the
+    /// Returns a handle for changing the filters from any thread. The interface number of a target is that of the
     /// direction.
     pub fn filter_control(&self) -> FilterControl {
         let targets = self

@@ -14,7 +14,7 @@ use crate::live::capture_interfaces::Shared;
 use crate::live::choose;
 use crate::live::event::{Event, Heard};
 use crate::live::filter_control::{FilterControl, Turn, Turns};
-use crate::live::handlers::{Handler, Plan, Team, Watcher};
+use crate::live::handlers::{Handler, Plan, Watcher, WorkerGroup};
 use crate::live::interface::{Census, Device, Interface};
 use crate::live::memory::{self, Memory};
 use crate::live::merge::Merge;
@@ -38,7 +38,7 @@ pub struct Capture {
     wait_strategy: WaitStrategy,
     /// Set if packets are delivered in timestamp order.
     merge: Option<Merge>,
-    crew: Option<Crew>,
+    workers: Option<Workers>,
     ended: bool,
     /// It was stopped, and everything was taken.
     over: bool,
@@ -50,14 +50,14 @@ pub struct Capture {
 
 /// The handlers that have the queues. The watcher ends first.
 #[derive(Debug)]
-struct Crew {
+struct Workers {
     watcher: Option<Watcher>,
-    team: Arc<Team>,
+    group: Arc<WorkerGroup>,
 }
 
-impl Drop for Crew {
+impl Drop for Workers {
     fn drop(&mut self) {
-        self.team.stop();
+        self.group.stop();
     }
 }
 
@@ -184,7 +184,7 @@ impl Capture {
             opened: Opened::new(outlets, notifiers, Shared::new(ports, contexts, order))?,
             wait_strategy: WaitStrategy::new(settings.delivery),
             merge,
-            crew: None,
+            workers: None,
             ended: false,
             over: false,
             heard: Heard::default(),
@@ -256,7 +256,7 @@ impl Capture {
     ///
     /// The plan does not fit the queues; handlers were requested before; or the watcher thread cannot be started.
     pub fn handlers(&mut self, plan: &Plan) -> Result<Vec<Handler>, Error> {
-        if self.crew.is_some() {
+        if self.workers.is_some() {
             return Err(Error::setting(Setting::Handlers, "the queues already belong to handlers"));
         }
         if self.merge.is_some() {
@@ -264,14 +264,14 @@ impl Capture {
             return Err(Error::conflict(Setting::ByTime, Setting::Handlers, why));
         }
         let targets = self.interfaces.iter().find_map(|interface| interface.targets);
-        let seating = plan.fit(self.opened.outlets.len(), targets, cpu::possible()?)?;
+        let assignment = plan.fit(self.opened.outlets.len(), targets, cpu::possible()?)?;
         let delivery = self.wait_strategy.delivery();
-        let team = Arc::new(Team::new(std::mem::take(&mut self.opened.outlets), seating));
-        let handlers = Handler::all(&team, delivery);
-        self.opened.shared.give_to(&team);
-        let crew = self.crew.insert(Crew { watcher: None, team });
+        let group = Arc::new(WorkerGroup::new(std::mem::take(&mut self.opened.outlets), assignment));
+        let handlers = Handler::all(&group, delivery);
+        self.opened.shared.give_to(&group);
+        let workers = self.workers.insert(Workers { watcher: None, group });
         // The watcher waits for the notifiers now, and this thread has no queue to poll.
-        crew.watcher = Some(Watcher::start(&crew.team, self.opened.give_notifiers())?);
+        workers.watcher = Some(Watcher::start(&workers.group, self.opened.give_notifiers())?);
         self.wait_strategy = WaitStrategy::new(Delivery::Adaptive);
         Ok(handlers)
     }
@@ -389,15 +389,16 @@ impl Capture {
             self.stop()?;
         }
         if self.ended {
-            let chunk = match &self.crew {
-                Some(crew) => crew.team.rest()?,
+            let chunk = match &self.workers {
+                Some(workers) => workers.group.rest()?,
                 None => self.rest()?,
             };
-            self.over = chunk.is_none() && self.crew.as_ref().is_none_or(|crew| !crew.team.is_manned());
+            self.over =
+                chunk.is_none() && self.workers.as_ref().is_none_or(|workers| !workers.group.is_running());
             return Ok(chunk.map_or(Step::Over, Step::Taken));
         }
         self.check(now)?;
-        if self.crew.as_ref().is_some_and(|crew| !crew.team.is_manned()) {
+        if self.workers.as_ref().is_some_and(|workers| !workers.group.is_running()) {
             return Err(Error::NoHandlers);
         }
         if self.opened.gone {
@@ -492,9 +493,9 @@ impl Capture {
             return Ok(());
         }
         let result = self.opened.shared.lock().stop();
-        if let Some(crew) = &mut self.crew {
-            crew.team.stop();
-            crew.watcher = None;
+        if let Some(workers) = &mut self.workers {
+            workers.group.stop();
+            workers.watcher = None;
         }
         self.ended = true;
         let counted = self.statistics.iter_mut().map(Statistics::stop).fold(Ok(()), Result::and);

@@ -9,7 +9,7 @@ use weir_sys::link::LinkChange;
 use crate::Error;
 use crate::live::capture_interface::CaptureInterface;
 use crate::live::event::{Event, Heard, Log};
-use crate::live::handlers::Team;
+use crate::live::handlers::WorkerGroup;
 use crate::live::merge::OrderCounts;
 use crate::live::namespace_context::{NamespaceContext, Sockets};
 use crate::live::side_by_side::drop_side_by_side;
@@ -20,7 +20,7 @@ use crate::stats::CaptureStats;
 #[derive(Debug)]
 pub(crate) struct Shared {
     ports: Mutex<CaptureInterfaces>,
-    team: OnceLock<Arc<Team>>,
+    group: OnceLock<Arc<WorkerGroup>>,
     order: Option<Arc<OrderCounts>>,
 }
 
@@ -47,7 +47,7 @@ impl Shared {
         ports.iter().filter_map(CaptureInterface::first_event).for_each(|event| log.push(event));
         let (began, ended, last) = (Instant::now(), None, None);
         let ports = Mutex::new(CaptureInterfaces { list: ports, contexts, log, began, ended, last });
-        Self { ports, team: OnceLock::new(), order }
+        Self { ports, group: OnceLock::new(), order }
     }
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, CaptureInterfaces> {
@@ -55,9 +55,9 @@ impl Shared {
         self.ports.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Notes that the queues were handed over to `team`.
-    pub(crate) fn give_to(&self, team: &Arc<Team>) {
-        let _ = self.team.set(Arc::clone(team)); // queues are handed over once
+    /// Notes that the queues were handed over to `group`.
+    pub(crate) fn give_to(&self, group: &Arc<WorkerGroup>) {
+        let _ = self.group.set(Arc::clone(group)); // queues are handed over once
     }
 
     /// Returns the counters.
@@ -70,7 +70,7 @@ impl Shared {
         Ok(CaptureStats {
             elapsed,
             interfaces,
-            handlers: self.team.get().map(|team| team.stats()).unwrap_or_default(),
+            handlers: self.group.get().map(|group| group.stats()).unwrap_or_default(),
             time_order: self.order.as_ref().map(|order| order.stats()),
         })
     }

@@ -8,9 +8,9 @@ use std::time::{Duration, Instant};
 use rustix::thread::{CpuSet, sched_setaffinity};
 use weir_sys::CallError;
 
-use super::seat::Seat;
 use super::share::Share;
-use super::team::{Duties, Team};
+use super::worker::Worker;
+use super::worker_group::{Duties, WorkerGroup};
 use crate::Error;
 use crate::live::settings::Delivery;
 use crate::live::source::Ready;
@@ -22,7 +22,7 @@ use crate::stats::HandlerState;
 /// When a handler is dropped, even by a panic, the others take over its queues and its chunks go back to the pool.
 #[derive(Debug)]
 pub struct Handler {
-    team: Arc<Team>,
+    group: Arc<WorkerGroup>,
     number: usize,
     wait_strategy: WaitStrategy,
     duties: Duties,
@@ -36,17 +36,17 @@ const LONGEST_SLEEP: Duration = Duration::from_millis(100);
 const SOON: Duration = Duration::from_micros(100);
 
 impl Handler {
-    /// Returns the handlers of a team.
-    pub(crate) fn all(team: &Arc<Team>, delivery: Delivery) -> Vec<Self> {
+    /// Returns the handlers of a group.
+    pub(crate) fn all(group: &Arc<WorkerGroup>, delivery: Delivery) -> Vec<Self> {
         let handler = |number| Self {
-            team: Arc::clone(team),
+            group: Arc::clone(group),
             number,
             wait_strategy: WaitStrategy::new(delivery),
             duties: Duties::default(),
             begun: false,
             ended: false,
         };
-        (0..team.seats.len()).map(handler).collect()
+        (0..group.workers.len()).map(handler).collect()
     }
 
     /// Returns the number of the handler, counted from 0.
@@ -65,11 +65,11 @@ impl Handler {
     /// The thread may not run on that processor, or shared memory was overwritten.
     pub fn next(&mut self, wait: Duration) -> Result<Option<Share>, Error> {
         self.begin()?;
-        self.seat().end();
+        self.worker().end();
         let deadline = Instant::now() + wait;
         let (share, taken_over) = self.find(deadline)?;
         if let Some(share) = &share {
-            self.seat().begin(share.len(), taken_over);
+            self.worker().begin(share.len(), taken_over);
         }
         Ok(share)
     }
@@ -96,14 +96,14 @@ impl Handler {
         Ok(())
     }
 
-    fn seat(&self) -> &Seat {
-        &self.team.seats[self.number]
+    fn worker(&self) -> &Worker {
+        &self.group.workers[self.number]
     }
 
     fn begin(&mut self) -> Result<(), Error> {
         if !self.begun {
             self.begun = true;
-            if let Some(processor) = self.seat().processor() {
+            if let Some(processor) = self.worker().processor() {
                 let mut only = CpuSet::new();
                 only.set(processor as usize);
                 sched_setaffinity(None, &only).map_err(|error| {
@@ -117,22 +117,22 @@ impl Handler {
     /// Finds the next share; also returns whether it is from another handler's queue.
     fn find(&mut self, deadline: Instant) -> Result<(Option<Share>, bool), Error> {
         loop {
-            if self.team.has_moved(&self.duties) {
-                self.duties = self.team.duties(self.number);
+            if self.group.has_moved(&self.duties) {
+                self.duties = self.group.duties(self.number);
                 self.wait_strategy.begin_anew();
             }
             // Help before taking from our own queues: the other one may be about to lose packets.
-            if let Some(desk) = self.team.needy(&self.duties)
-                && let Some(share) = self.team.help(desk, self.number)?
+            if let Some(queue) = self.group.needy(&self.duties)
+                && let Some(share) = self.group.help(queue, self.number)?
             {
                 return Ok((Some(share), true));
             }
             if let Some((share, taken_over)) = self.part()? {
                 return Ok((Some(share), taken_over));
             }
-            let stopped = self.team.is_stopped();
+            let stopped = self.group.is_stopped();
             let until = if self.may_be_due_soon() { deadline.min(Instant::now() + SOON) } else { deadline };
-            let mut homes = Homes { team: &self.team, seat: self.number, homes: &self.duties.homes };
+            let mut homes = Homes { group: &self.group, number: self.number, homes: &self.duties.homes };
             let share = match stopped {
                 true => self.wait_strategy.rest(&mut homes)?,
                 false => self.wait_strategy.next(&mut homes, until)?,
@@ -156,14 +156,14 @@ impl Handler {
     /// Takes a part of the fullest divided queue, unless whole chunks are waiting in our own queues. Also returns
     /// whether the queue is another handler's.
     fn part(&self) -> Result<Option<(Share, bool)>, Error> {
-        if !self.team.keeps_flows() || self.team.has_whole(&self.duties) {
+        if !self.group.keeps_flows() || self.group.has_whole(&self.duties) {
             return Ok(None);
         }
-        let mut divided: Vec<_> = self.team.divided(&self.duties).collect();
-        divided.sort_by_cached_key(|desk| Reverse(desk.fullness()));
-        for desk in divided {
-            if let Some(share) = self.team.part(desk, self.number)? {
-                return Ok(Some((share, desk.home() != self.number)));
+        let mut divided: Vec<_> = self.group.divided(&self.duties).collect();
+        divided.sort_by_cached_key(|queue| Reverse(queue.fullness()));
+        for queue in divided {
+            if let Some(share) = self.group.part(queue, self.number)? {
+                return Ok(Some((share, queue.home() != self.number)));
             }
         }
         Ok(None)
@@ -171,19 +171,19 @@ impl Handler {
 
     /// Returns whether there may be work that no notifier announces.
     fn may_be_due_soon(&self) -> bool {
-        self.team.keeps_flows() && self.team.reachable(&self.duties).any(|desk| desk.is_unsettled())
+        self.group.keeps_flows() && self.group.reachable(&self.duties).any(|queue| queue.is_unsettled())
     }
 
     /// Returns whether certainly nothing is left for this handler to do.
     fn nothing_is_left(&mut self) -> Result<bool, Error> {
-        for desk in self.team.reachable(&self.duties) {
-            let helped = self.team.keeps_flows() || desk.home() == self.number;
-            let Some(is_empty) = desk.is_empty()? else { return Ok(false) };
+        for queue in self.group.reachable(&self.duties) {
+            let helped = self.group.keeps_flows() || queue.home() == self.number;
+            let Some(is_empty) = queue.is_empty()? else { return Ok(false) };
             if helped && !is_empty {
                 return Ok(false);
             }
         }
-        Ok(!self.team.has_moved(&self.duties))
+        Ok(!self.group.has_moved(&self.duties))
     }
 }
 
@@ -194,14 +194,14 @@ impl Drop for Handler {
             false if std::thread::panicking() => HandlerState::Panicked,
             false => HandlerState::Left,
         };
-        self.team.leave(self.number, state);
+        self.group.leave(self.number, state);
     }
 }
 
 /// The queues of a handler. One that is claimed at the moment appears empty.
 struct Homes<'a> {
-    team: &'a Team,
-    seat: usize,
+    group: &'a WorkerGroup,
+    number: usize,
     homes: &'a [usize],
 }
 
@@ -213,30 +213,30 @@ impl Queues for Homes<'_> {
     }
 
     fn ready(&mut self, queue: usize) -> Result<Ready, Error> {
-        self.team.desks[self.homes[queue]].ready()
+        self.group.queues[self.homes[queue]].ready()
     }
 
     fn take(&mut self, queue: usize) -> Result<Option<Share>, Error> {
-        let desk = &self.team.desks[self.homes[queue]];
-        let (share, waiting) = desk.take()?;
-        self.team.note(desk, waiting);
+        let queue = &self.group.queues[self.homes[queue]];
+        let (share, waiting) = queue.take()?;
+        self.group.note(queue, waiting);
         Ok(share)
     }
 
     fn arm(&mut self, bytes: u32) -> bool {
-        let stocks = self.homes.iter().map(|&home| self.team.desks[home].try_claim());
-        stocks
-            .map(|stock| stock.map(|mut stock| stock.both().0.queue.wake_after(bytes)))
+        let contents = self.homes.iter().map(|&home| self.group.queues[home].try_claim());
+        contents
+            .map(|contents| contents.map(|mut contents| contents.both().0.queue.wake_after(bytes)))
             .all(|armed| armed.is_some())
     }
 
     fn disarm(&mut self) {
-        for mut stock in self.homes.iter().filter_map(|&home| self.team.desks[home].try_claim()) {
-            stock.both().0.queue.wake_never();
+        for mut contents in self.homes.iter().filter_map(|&home| self.group.queues[home].try_claim()) {
+            contents.both().0.queue.wake_never();
         }
     }
 
     fn sleep(&mut self, longest: Duration) -> Result<Woken, Error> {
-        Ok(self.team.seats[self.seat].sleep(longest.min(LONGEST_SLEEP)))
+        Ok(self.group.workers[self.number].sleep(longest.min(LONGEST_SLEEP)))
     }
 }

@@ -11,20 +11,20 @@
 //! back when it is dropped, as always. A thread of the library watches the notifiers and wakes sleeping handlers. While any
 //! handler is awake, it also checks all queues every millisecond, so that a handler that is held up gets help too.
 
-mod desk;
 mod handler;
 mod layout;
 mod plan;
-mod seat;
 mod share;
 mod split;
-mod team;
 #[cfg(test)]
 mod tests;
 mod watch;
+mod work_queue;
+mod worker;
+mod worker_group;
 
 pub use self::handler::Handler;
 pub use self::plan::{DEFAULT_THRESHOLD, Order, Plan};
 pub use self::share::{Share, SharePackets};
-pub(crate) use self::team::Team;
 pub(crate) use self::watch::Watcher;
+pub(crate) use self::worker_group::WorkerGroup;

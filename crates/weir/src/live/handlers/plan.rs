@@ -35,9 +35,9 @@ pub struct Plan {
     order: Order,
 }
 
-/// A plan fitted to the existing queues.
+/// A plan fitted to the existing queues: who gets what.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Seating {
+pub(crate) struct Assignment {
     /// The processor of each handler.
     pub(super) processors: Vec<Option<u32>>,
     /// The queues of each group. Empty in basic mode.
@@ -90,7 +90,12 @@ impl Plan {
 
     /// Fits the plan to `queues` queues, for `targets` targets if packets are steered, on a machine with `processors`
     /// processors.
-    pub(crate) fn fit(&self, queues: usize, targets: Option<u32>, processors: u32) -> Result<Seating, Error> {
+    pub(crate) fn fit(
+        &self,
+        queues: usize,
+        targets: Option<u32>,
+        processors: u32,
+    ) -> Result<Assignment, Error> {
         let wrong = |setting, why: String| Err(Error::setting(setting, why));
         let conflict = |one, other, why: String| Err(Error::conflict(one, other, why));
         let handlers = self.handlers;
@@ -138,7 +143,12 @@ impl Plan {
                     ),
                 );
             }
-            return Ok(Seating { processors: pins, groups: Vec::new(), threshold: 100, order: Order::None });
+            return Ok(Assignment {
+                processors: pins,
+                groups: Vec::new(),
+                threshold: 100,
+                order: Order::None,
+            });
         };
         if !(1..=99).contains(&threshold) {
             return wrong(
@@ -180,7 +190,7 @@ impl Plan {
                 );
             }
         }
-        Ok(Seating { processors: pins, groups, threshold, order: self.order })
+        Ok(Assignment { processors: pins, groups, threshold, order: self.order })
     }
 }
 

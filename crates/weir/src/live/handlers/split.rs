@@ -14,71 +14,71 @@ use std::sync::atomic::Ordering;
 
 use weir_ring::Strands;
 
-use super::desk::Desk;
 use super::share::Share;
-use super::team::Team;
+use super::work_queue::WorkQueue;
+use super::worker_group::WorkerGroup;
 use crate::Error;
 use crate::chunk::Chunk;
 use crate::live::wait_strategy::Woken;
 
-impl Team {
+impl WorkerGroup {
     /// Takes a share for a helping handler: a part if flows stay in order, otherwise a whole chunk, or what is left of
     /// one.
-    pub(super) fn help(&self, desk: &Desk, seat: usize) -> Result<Option<Share>, Error> {
-        if desk.strands().is_some() {
-            return self.part(desk, seat);
+    pub(super) fn help(&self, queue: &WorkQueue, number: usize) -> Result<Option<Share>, Error> {
+        if queue.strands().is_some() {
+            return self.part(queue, number);
         }
-        let Some(mut stock) = desk.try_claim() else { return Ok(None) };
-        if !desk.is_too_full_with(desk.ready_chunks()) || !stock.both().0.ready()?.closed {
+        let Some(mut contents) = queue.try_claim() else { return Ok(None) };
+        if !queue.is_too_full_with(queue.ready_chunks()) || !contents.both().0.ready()?.closed {
             return Ok(None);
         }
-        let chunk = stock.both().0.take()?;
+        let chunk = contents.both().0.take()?;
         if chunk.is_some() {
             // Relaxed: an independent counter.
-            desk.lane().offloaded.fetch_add(1, Ordering::Relaxed);
+            queue.lane().offloaded.fetch_add(1, Ordering::Relaxed);
         }
         Ok(chunk.map(Share::from))
     }
 
-    /// Takes a part for handler `seat`.
-    pub(super) fn part(&self, desk: &Desk, seat: usize) -> Result<Option<Share>, Error> {
-        let Some(strands) = desk.strands() else { return Ok(None) };
+    /// Takes a part for handler `number`.
+    pub(super) fn part(&self, queue: &WorkQueue, number: usize) -> Result<Option<Share>, Error> {
+        let Some(strands) = queue.strands() else { return Ok(None) };
         // Lays out one chunk beyond the current one, so that nobody waits while the next is sorted.
         let mut ahead = 1;
         loop {
-            let more = strands.waiting() <= ahead && self.divide(desk, strands)?;
-            if let Some(taken) = strands.take(seat, desk.parts()) {
+            let more = strands.waiting() <= ahead && self.divide(queue, strands)?;
+            if let Some(taken) = strands.take(number, queue.parts()) {
                 return Ok(Some(Share::of_strands(taken)));
             }
-            if ahead == desk.parts() && !more {
+            if ahead == queue.parts() && !more {
                 return Ok(None);
             }
             // All strands are in use, so lay out more chunks, but only up to a limit: they no longer count as waiting.
-            ahead = desk.parts();
+            ahead = queue.parts();
         }
     }
 
     /// Lays out the next closed chunk. If none is waiting and everything is done, ends the division. Returns whether
     /// there is more now.
-    fn divide(&self, desk: &Desk, strands: &Strands<Arc<Chunk>>) -> Result<bool, Error> {
-        let Some(mut stock) = desk.try_claim() else { return Ok(false) };
-        let (outlet, Some(flows)) = stock.both() else { return Ok(false) };
-        if !desk.is_divided() && !desk.is_too_full_with(desk.ready_chunks()) {
+    fn divide(&self, queue: &WorkQueue, strands: &Strands<Arc<Chunk>>) -> Result<bool, Error> {
+        let Some(mut contents) = queue.try_claim() else { return Ok(false) };
+        let (outlet, Some(flows)) = contents.both() else { return Ok(false) };
+        if !queue.is_divided() && !queue.is_too_full_with(queue.ready_chunks()) {
             return Ok(false);
         }
-        if desk.ready_chunks() == 0 || !outlet.ready()?.closed {
-            if desk.is_divided() && strands.is_done() {
-                desk.set_divided(false);
-                self.seats[desk.home()].ring(Woken::News);
+        if queue.ready_chunks() == 0 || !outlet.ready()?.closed {
+            if queue.is_divided() && strands.is_done() {
+                queue.set_divided(false);
+                self.workers[queue.home()].ring(Woken::News);
             }
             return Ok(false);
         }
         let Some(chunk) = outlet.take()? else { return Ok(false) };
         strands.lay_out(flows.sort(chunk));
-        desk.set_divided(true);
-        desk.lane().offloaded.fetch_add(1, Ordering::Relaxed);
-        drop(stock);
-        self.call(desk);
+        queue.set_divided(true);
+        queue.lane().offloaded.fetch_add(1, Ordering::Relaxed);
+        drop(contents);
+        self.call(queue);
         Ok(true)
     }
 }

@@ -9,7 +9,7 @@ use rustix::event::{PollFd, PollFlags, poll};
 use weir_sys::CallError;
 use weir_sys::thread::spawn_deaf;
 
-use super::team::Team;
+use super::worker_group::WorkerGroup;
 use crate::Error;
 use crate::live::notifier::EventNotifier;
 use crate::live::source::Notifier;
@@ -29,10 +29,10 @@ pub(crate) struct Watcher {
 
 impl Watcher {
     /// Starts the thread.
-    pub(crate) fn start(team: &Arc<Team>, notifiers: Vec<Arc<dyn Notifier>>) -> Result<Self, Error> {
+    pub(crate) fn start(group: &Arc<WorkerGroup>, notifiers: Vec<Arc<dyn Notifier>>) -> Result<Self, Error> {
         let call = Arc::new(EventNotifier::new()?);
-        let (team, theirs) = (Arc::clone(team), Arc::clone(&call));
-        let thread = spawn_deaf("weir-watch", move || watch(&team, &notifiers, &theirs))
+        let (group, theirs) = (Arc::clone(group), Arc::clone(&call));
+        let thread = spawn_deaf("weir-watch", move || watch(&group, &notifiers, &theirs))
             .map_err(|error| CallError::new("start the thread that watches handlers", error))?;
         Ok(Self { thread: Some(thread), call })
     }
@@ -47,11 +47,11 @@ impl Drop for Watcher {
     }
 }
 
-fn watch(team: &Team, notifiers: &[Arc<dyn Notifier>], call: &EventNotifier) {
+fn watch(group: &WorkerGroup, notifiers: &[Arc<dyn Notifier>], call: &EventNotifier) {
     loop {
         let fds = notifiers.iter().map(|notifier| notifier.fd()).chain([call.as_fd()]);
         let mut fds: Vec<PollFd<'_>> = fds.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)).collect();
-        let longest = if team.must_be_watched() { LOOK } else { REST };
+        let longest = if group.must_be_watched() { LOOK } else { REST };
         if poll(&mut fds, Some(&timespec(longest))).is_err() {
             std::thread::sleep(LOOK); // the kernel is out of memory: worth another try
         }
@@ -63,6 +63,6 @@ fn watch(team: &Team, notifiers: &[Arc<dyn Notifier>], call: &EventNotifier) {
                 notifier.quiet();
             }
         }
-        team.look();
+        group.look();
     }
 }

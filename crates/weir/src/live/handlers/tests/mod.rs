@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use proptest::prelude::*;
 use weir_ring::{Gauge, Producer};
 
-use super::{Handler, Plan, Share, Team};
+use super::{Handler, Plan, Share, WorkerGroup};
 use crate::chunk::Lane;
 use crate::live::settings::Delivery;
 use crate::live::simulated;
@@ -22,7 +22,7 @@ const PACKET: usize = 140;
 
 struct Bench {
     producers: Vec<Producer>,
-    team: Arc<Team>,
+    group: Arc<WorkerGroup>,
     handlers: Vec<Handler>,
     lanes: Vec<Arc<Lane>>,
     gauges: Vec<Gauge>,
@@ -32,10 +32,10 @@ fn bench(queues: u32, chunks: u32, plan: &Plan, delivery: Delivery) -> Bench {
     let (producers, outlets) = simulated::queues(queues, chunks);
     let lanes = outlets.iter().map(|outlet| Arc::clone(&outlet.lane)).collect();
     let gauges = outlets.iter().map(|outlet| outlet.gauge().clone()).collect();
-    let seating = plan.fit(outlets.len(), None, 64).expect("the plan can be");
-    let team = Arc::new(Team::new(outlets, seating));
-    let handlers = Handler::all(&team, delivery);
-    Bench { producers, team, handlers, lanes, gauges }
+    let assignment = plan.fit(outlets.len(), None, 64).expect("the plan can be");
+    let group = Arc::new(WorkerGroup::new(outlets, assignment));
+    let handlers = Handler::all(&group, delivery);
+    Bench { producers, group, handlers, lanes, gauges }
 }
 
 /// Writes a UDP packet with this `number`, in flow `flow`.
@@ -112,7 +112,7 @@ proptest! {
         percent in 1u8..99,
     ) {
         let plan = Plan::new(handlers).advanced(percent);
-        let Bench { mut producers, team, handlers, lanes, gauges } = bench(queues, chunks, &plan, Delivery::Active);
+        let Bench { mut producers, group, handlers, lanes, gauges } = bench(queues, chunks, &plan, Delivery::Active);
         let mut handlers: Vec<Option<Handler>> = handlers.into_iter().map(Some).collect();
         let (mut next, mut written) = (0, Vec::new());
         let (mut held, mut handled): (Vec<Share>, Vec<u64>) = (Vec::new(), Vec::new());
@@ -150,7 +150,7 @@ proptest! {
             }
         }
         held.clear();
-        team.stop();
+        group.stop();
         for handler in handlers.iter_mut().flatten() {
             while let Some(chunk) = handler.next(Duration::ZERO).expect("our own writer") {
                 handled.extend(numbers(&chunk));
@@ -159,7 +159,7 @@ proptest! {
         }
         handled.sort_unstable();
         prop_assert_eq!(&handled, &written);
-        let stats = team.stats();
+        let stats = group.stats();
         prop_assert_eq!(stats.iter().map(|one| one.packets).sum::<u64>(), written.len() as u64);
         let offloaded: u64 = lanes.iter().map(|lane| lane.offloaded.load(Ordering::Relaxed)).sum();
         prop_assert_eq!(stats.iter().map(|one| one.taken_over).sum::<u64>(), offloaded);
@@ -185,8 +185,8 @@ fn until_there_is_room(mut write: impl FnMut() -> bool) {
     }
 }
 
-/// Stops a team when dropped, even by a panic, so that its handlers end and the panic is reported.
-struct StoppedAtEnd<'a>(&'a Team);
+/// Stops a group when dropped, even by a panic, so that its handlers end and the panic is reported.
+struct StoppedAtEnd<'a>(&'a WorkerGroup);
 
 impl Drop for StoppedAtEnd<'_> {
     fn drop(&mut self) {
@@ -196,28 +196,28 @@ impl Drop for StoppedAtEnd<'_> {
 
 #[test]
 fn in_basic_mode_a_queue_has_one_handler() {
-    let Bench { mut producers, team, handlers, .. } = bench(4, 8, &Plan::new(2), Delivery::Active);
+    let Bench { mut producers, group, handlers, .. } = bench(4, 8, &Plan::new(2), Delivery::Active);
     for (queue, producer) in (0u64..).zip(&mut producers) {
         (0..100).for_each(|_| assert!(write(producer, queue)));
     }
-    team.stop();
+    group.stop();
     for (number, mut handler) in (0u64..).zip(handlers) {
         while let Some(chunk) = handler.next(Duration::ZERO).unwrap() {
             assert_eq!(u64::from(chunk.queue()) % 2, number);
         }
     }
-    assert!(team.stats().iter().all(|one| one.packets == 200 && one.taken_over == 0));
+    assert!(group.stats().iter().all(|one| one.packets == 200 && one.taken_over == 0));
 }
 
 #[test]
 fn a_handler_that_is_held_up_is_relieved() {
     const PACKETS: u64 = 20_000;
-    let Bench { mut producers, team, handlers, lanes, .. } =
+    let Bench { mut producers, group, handlers, lanes, .. } =
         bench(2, 8, &Plan::new(2).advanced(50), Delivery::Adaptive);
-    let watcher = super::Watcher::start(&team, Vec::new()).unwrap();
+    let watcher = super::Watcher::start(&group, Vec::new()).unwrap();
     let handled = AtomicU64::new(0);
     std::thread::scope(|scope| {
-        let _stopped = StoppedAtEnd(&team);
+        let _stopped = StoppedAtEnd(&group);
         let mut handlers = handlers.into_iter();
         let (stuck, buddy) = (handlers.next().unwrap(), handlers.next().unwrap());
         let (release, held) = std::sync::mpsc::channel::<()>();
@@ -238,12 +238,12 @@ fn a_handler_that_is_held_up_is_relieved() {
         // Many times what the pool holds: this only finishes if somebody reads.
         fill(&mut producers[0], PACKETS);
         drop(release);
-        team.stop();
+        group.stop();
     });
     drop(watcher);
     assert_eq!(handled.into_inner(), PACKETS);
     assert!(lanes[0].offloaded.load(Ordering::Relaxed) > 100, "{lanes:?}");
-    let stats = team.stats();
+    let stats = group.stats();
     assert!(stats.iter().all(|one| one.state == HandlerState::Ended), "{stats:?}");
     assert!(stats[1].taken_over > 100 && stats[1].busy > Duration::ZERO, "{stats:?}");
 }
@@ -253,12 +253,12 @@ fn a_handler_that_panics_leaves_its_chunks_and_its_queues() {
     const PACKETS: u64 = 20_000;
     // In basic mode too, since nobody else would ever read that queue.
     for plan in [Plan::new(3), Plan::new(3).advanced(50)] {
-        let Bench { mut producers, team, handlers, gauges, .. } = bench(3, 8, &plan, Delivery::Adaptive);
-        let watcher = super::Watcher::start(&team, Vec::new()).unwrap();
+        let Bench { mut producers, group, handlers, gauges, .. } = bench(3, 8, &plan, Delivery::Adaptive);
+        let watcher = super::Watcher::start(&group, Vec::new()).unwrap();
         let handled = AtomicU64::new(0);
         let mut cut_short = 0;
         std::thread::scope(|scope| {
-            let _stopped = StoppedAtEnd(&team);
+            let _stopped = StoppedAtEnd(&group);
             let threads: Vec<_> = handlers
                 .into_iter()
                 .map(|handler| {
@@ -281,12 +281,12 @@ fn a_handler_that_panics_leaves_its_chunks_and_its_queues() {
                 })
                 .collect();
             fill(&mut producers[0], PACKETS);
-            team.stop();
+            group.stop();
             cut_short = threads.into_iter().map(|thread| thread.join().unwrap()).sum();
         });
         drop(watcher);
         assert_eq!(handled.into_inner() + cut_short, PACKETS, "{plan:?}");
-        let stats = team.stats();
+        let stats = group.stats();
         assert_eq!(stats[0].state, HandlerState::Panicked, "{stats:?}");
         assert_eq!(stats.iter().map(|one| one.packets).sum::<u64>(), PACKETS);
         assert!(gauges.iter().all(|gauge| gauge.fill().held == 0));

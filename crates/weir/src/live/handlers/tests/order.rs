@@ -98,7 +98,7 @@ proptest! {
         fragmented: bool,
     ) {
         let plan = Plan::new(handlers).advanced(percent).order(Order::Flow);
-        let Bench { mut producers, team, handlers, lanes, gauges } = bench(queues, chunks, &plan, Delivery::Active);
+        let Bench { mut producers, group, handlers, lanes, gauges } = bench(queues, chunks, &plan, Delivery::Active);
         let mut handlers: Vec<Option<(Handler, Option<Share>)>> =
             handlers.into_iter().map(|handler| Some((handler, None))).collect();
         let (mut judge, mut next, mut written) = (Judge::default(), 0u64, 0);
@@ -147,7 +147,7 @@ proptest! {
                 Move::Leave(_) => {}
             }
         }
-        team.stop();
+        group.stop();
         for _ in 0..10_000 {
             for (place, one) in handlers.iter_mut().enumerate() {
                 ask(place, one, &mut judge)?;
@@ -172,12 +172,12 @@ proptest! {
 fn threads_that_share_a_queue_keep_its_flows_in_order() {
     const PACKETS: u64 = 60_000;
     let plan = Plan::new(3).advanced(40).order(Order::Flow);
-    let Bench { mut producers, team, handlers, lanes, .. } = bench(2, 16, &plan, Delivery::Adaptive);
-    let watcher = crate::live::handlers::Watcher::start(&team, Vec::new()).unwrap();
+    let Bench { mut producers, group, handlers, lanes, .. } = bench(2, 16, &plan, Delivery::Adaptive);
+    let watcher = crate::live::handlers::Watcher::start(&group, Vec::new()).unwrap();
     let last: Vec<AtomicU64> = (0..FLOWS).map(|_| AtomicU64::new(0)).collect();
     let handled: Vec<AtomicU64> = (0..3).map(|_| AtomicU64::new(0)).collect();
     std::thread::scope(|scope| {
-        let _stopped = StoppedAtEnd(&team);
+        let _stopped = StoppedAtEnd(&group);
         for handler in handlers {
             let (last, handled) = (&last, &handled[handler.number()]);
             scope.spawn(move || {
@@ -197,13 +197,13 @@ fn threads_that_share_a_queue_keep_its_flows_in_order() {
             let flow = u16::try_from(number % u64::from(FLOWS)).unwrap();
             until_there_is_room(|| write_of(&mut producers[0], flow, number));
         }
-        team.stop();
+        group.stop();
     });
     drop(watcher);
     let handled: Vec<u64> = handled.into_iter().map(AtomicU64::into_inner).collect();
     assert_eq!(handled.iter().sum::<u64>(), PACKETS);
     assert!(handled.iter().all(|&packets| packets > 0), "{handled:?}");
     assert!(lanes[0].offloaded.load(Ordering::Relaxed) > 0);
-    let stats = team.stats();
+    let stats = group.stats();
     assert!(stats.iter().all(|one| one.state == HandlerState::Ended), "{stats:?}");
 }

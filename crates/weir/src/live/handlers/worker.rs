@@ -1,4 +1,4 @@
-//! The state of a handler that others see, and how it is woken.
+//! The state of a handler's thread that others see, and how it is woken.
 
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, PoisonError};
@@ -13,9 +13,9 @@ impl HandlerState {
     }
 }
 
-/// The seat of a handler. Only the handler writes, unless noted otherwise.
+/// The thread of a handler. Only the handler writes, unless noted otherwise.
 #[derive(Debug)]
-pub(super) struct Seat {
+pub(super) struct Worker {
     processor: Option<u32>,
     state: AtomicU8,
     /// Why it was woken, until it notices; written by any thread.
@@ -32,7 +32,7 @@ pub(super) struct Seat {
     began: Instant,
 }
 
-impl Seat {
+impl Worker {
     pub(super) fn new(processor: Option<u32>) -> Self {
         Self {
             processor,

@@ -14,8 +14,8 @@ use crate::live::source::Ready;
 
 /// A queue, its home handler, and what helpers need.
 #[derive(Debug)]
-pub(super) struct Desk {
-    stock: Claim<Stock>,
+pub(super) struct WorkQueue {
+    contents: Claim<Contents>,
     /// The chunks laid out by flow, if the order of flows is kept.
     strands: Option<Strands<Arc<Chunk>>>,
     /// Number of parts that a chunk is handed out in, and roughly how many chunks may be laid out.
@@ -26,33 +26,33 @@ pub(super) struct Desk {
     lane: Arc<Lane>,
     /// The handler that takes from it as long as that handler runs.
     home: AtomicUsize,
-    group: Option<usize>,
+    buddy_group: Option<usize>,
     /// Others help beyond it.
     limit: Limit,
 }
 
 /// The part of a queue that has to be claimed.
 #[derive(Debug)]
-pub(super) struct Stock {
+pub(super) struct Contents {
     outlet: Outlet,
     /// Present if the order of flows is kept.
     flows: Option<Flows>,
 }
 
-impl Stock {
+impl Contents {
     /// Returns the queue and its flows.
     pub(super) fn both(&mut self) -> (&mut Outlet, Option<&mut Flows>) {
         (&mut self.outlet, self.flows.as_mut())
     }
 }
 
-impl Desk {
-    /// Creates a queue whose home is handler `home`. Handlers of `group` help once more than `threshold` percent of the
+impl WorkQueue {
+    /// Creates a queue whose home is handler `home`. Handlers of `buddy_group` help once more than `threshold` percent of the
     /// chunks that can wait are waiting. `keeps_flows`: how many handlers take from it, if the order of flows is kept.
     pub(super) fn new(
         outlet: Outlet,
         home: usize,
-        group: Option<usize>,
+        buddy_group: Option<usize>,
         threshold: u8,
         keeps_flows: Option<usize>,
     ) -> Self {
@@ -62,14 +62,14 @@ impl Desk {
         let lane = Arc::clone(&outlet.lane);
         let flows = keeps_flows.map(|_| Flows::new(lane.link_type));
         Self {
-            stock: Claim::new(Stock { outlet, flows }),
+            contents: Claim::new(Contents { outlet, flows }),
             strands: keeps_flows.map(|_| Strands::new()),
             parts: keeps_flows.unwrap_or_default() * PARTS,
             divided: AtomicBool::new(false),
             gauge,
             lane,
             home: AtomicUsize::new(home),
-            group,
+            buddy_group,
             limit: Limit::new(chunks, threshold),
         }
     }
@@ -87,8 +87,8 @@ impl Desk {
         self.home.store(handler, Ordering::Relaxed);
     }
 
-    pub(super) fn group(&self) -> Option<usize> {
-        self.group
+    pub(super) fn buddy_group(&self) -> Option<usize> {
+        self.buddy_group
     }
 
     pub(super) fn lane(&self) -> &Lane {
@@ -127,15 +127,15 @@ impl Desk {
         self.divided.store(divided, Ordering::Relaxed);
     }
 
-    pub(super) fn try_claim(&self) -> Option<Claimed<'_, Stock>> {
-        self.stock.try_claim()
+    pub(super) fn try_claim(&self) -> Option<Claimed<'_, Contents>> {
+        self.contents.try_claim()
     }
 
     /// Waits for the claim: for a handler that leaves and is not in a hurry.
-    pub(super) fn claim(&self) -> Claimed<'_, Stock> {
+    pub(super) fn claim(&self) -> Claimed<'_, Contents> {
         loop {
-            if let Some(stock) = self.stock.try_claim() {
-                return stock;
+            if let Some(contents) = self.contents.try_claim() {
+                return contents;
             }
             std::thread::yield_now();
         }
@@ -144,15 +144,15 @@ impl Desk {
     /// Returns what the home handler can take; nothing if the queue is divided or claimed.
     pub(super) fn ready(&self) -> Result<Ready, Error> {
         match self.try_claim() {
-            Some(mut stock) if !self.is_divided() => stock.outlet.ready(),
+            Some(mut contents) if !self.is_divided() => contents.outlet.ready(),
             _ => Ok(Ready::default()),
         }
     }
 
     /// Takes a share for the home handler; also returns how many closed chunks were waiting.
     pub(super) fn take(&self) -> Result<(Option<Share>, u32), Error> {
-        let Some(mut stock) = self.try_claim() else { return Ok((None, 0)) };
-        let (outlet, flows) = stock.both();
+        let Some(mut contents) = self.try_claim() else { return Ok((None, 0)) };
+        let (outlet, flows) = contents.both();
         // The queue may have been divided, or emptied, since it was checked.
         let lease = self.strands.as_ref().map(Strands::lease);
         if matches!(lease, Some(None)) || self.is_divided() || outlet.ready()?.bytes == 0 {
@@ -167,8 +167,8 @@ impl Desk {
 
     /// Returns whether nothing is left to do here; `None`: someone has claimed it.
     pub(super) fn is_empty(&self) -> Result<Option<bool>, Error> {
-        let Some(mut stock) = self.try_claim() else { return Ok(None) };
-        Ok(Some(!self.is_divided() && stock.outlet.ready()?.bytes == 0))
+        let Some(mut contents) = self.try_claim() else { return Ok(None) };
+        Ok(Some(!self.is_divided() && contents.outlet.ready()?.bytes == 0))
     }
 
     /// Discards what was laid out, because no handler is left.
