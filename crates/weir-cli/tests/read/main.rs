@@ -1,0 +1,25 @@
+//! `weir read`, judged by tcpdump, tshark, capinfos, editcap and mergecap.
+#![forbid(unsafe_code)]
+
+#[path = "../contract/mod.rs"]
+mod contract;
+#[path = "../../../weir/tests/reader/files.rs"]
+#[allow(dead_code, reason = "tests of the library take the rest of this file")]
+mod files;
+mod signed;
+mod support;
+
+mod anonymised;
+mod changed;
+mod check;
+mod convert;
+mod damage;
+mod filter;
+mod hope;
+mod info;
+mod lines;
+mod notes;
+mod output;
+mod payloads;
+mod split;
+mod stream;
