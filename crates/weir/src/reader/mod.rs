@@ -20,7 +20,7 @@
 //!
 //! - `input`: from a path to uncompressed bytes; `stream`: whether reading would wait; `unpack`: decompressing ahead; `follow`: a file that grows.
 //! - `window`: the part of the file in memory; `fetch`: reads ahead in a large file.
-//! - `sieve`: which packets match a filter.
+//! - `packet_filter`: which packets match a filter.
 //! - `meter`: the progress of reading.
 //! - `order`: whether a file is in order of time; `merge`: several files in order of time; `repair`: the intact parts
 //!   of a damaged file.
@@ -35,8 +35,8 @@ mod known;
 mod merge;
 mod meter;
 mod order;
+mod packet_filter;
 mod repair;
-mod sieve;
 mod stream;
 mod sums;
 mod unpack;
@@ -68,8 +68,8 @@ pub use self::known::{InterfaceStatistics, Section};
 pub use self::merge::{MOST_HELD, Merge};
 pub use self::meter::Meter;
 pub use self::order::{FileLane, LaneOrder};
+use self::packet_filter::PacketFilter;
 pub use self::repair::{Further, Joined, RepairError, Repaired, repair, repair_stream};
-use self::sieve::Sieve;
 use self::stream::{Any, Stream};
 use self::window::{Supply, Window};
 pub use crate::codec::CompressionKind;
@@ -92,7 +92,7 @@ pub struct Reader {
     /// A packet has been found.
     begun: bool,
     /// The filter; `None`: all packets are returned.
-    sieve: Option<Sieve>,
+    filter: Option<PacketFilter>,
     /// Losses recorded in packets that the filter rejected before the last match.
     lost: u64,
     /// Number of interfaces already reported as [`Item::Interface`].
@@ -231,7 +231,7 @@ impl Reader {
             place: 0,
             packets: 0,
             begun: false,
-            sieve: None,
+            filter: None,
             lost: 0,
             named: 0,
             pauses: Pauses::Unwanted,
@@ -259,7 +259,7 @@ impl Reader {
             // An error is reported with the first packet.
             let _made = filter.program(link_type, order != ByteOrder::NATIVE);
         }
-        self.sieve = Some(Sieve::new(filter));
+        self.filter = Some(PacketFilter::new(filter));
         self
     }
 
@@ -355,7 +355,7 @@ impl Reader {
 
     /// Returns the number of packets that did not match the filter.
     pub fn filtered(&self) -> u64 {
-        self.sieve.as_ref().map_or(0, |sieve| sieve.filtered)
+        self.filter.as_ref().map_or(0, |filter| filter.filtered)
     }
 
     /// Returns the warnings so far.
@@ -425,7 +425,7 @@ impl Reader {
             return None;
         }
         let (mut run, mut passed_over, mut last) = (None, 0, 0);
-        let (sieve, interfaces) = (&mut self.sieve, &self.known.interfaces);
+        let (filter, interfaces) = (&mut self.filter, &self.known.interfaces);
         let mut longest = 0;
         let length = self.decoder.plain_while(self.window.bytes(), |record, used| {
             let (lane, _, packets) = run.get_or_insert_with(|| {
@@ -436,10 +436,10 @@ impl Reader {
             if *lane != (record.interface, record.queue) || record.data.len() > longest {
                 return false;
             }
-            let wanted = sieve.as_mut().map_or(Some(true), |sieve| sieve.wants(record));
+            let wanted = filter.as_mut().map_or(Some(true), |filter| filter.wants(record));
             // Losses before rejected packets are not in the record.
             let takes = wanted == Some(true)
-                && !sieve.as_ref().is_some_and(|sieve| sieve.has_lost(lane.0))
+                && !filter.as_ref().is_some_and(|filter| filter.has_lost(lane.0))
                 && record.timestamp >= last;
             if takes {
                 *packets += 1;
@@ -481,8 +481,8 @@ impl Reader {
         let plain = self.decoder.plain(self.window.bytes())?;
         self.place = self.window.take(plain.used);
         self.packets += 1;
-        if let Some(sieve) = &mut self.sieve {
-            self.lost = sieve.take_lost(plain.record.interface);
+        if let Some(filter) = &mut self.filter {
+            self.lost = filter.take_lost(plain.record.interface);
         }
         Some(plain)
     }
@@ -490,14 +490,14 @@ impl Reader {
     /// Skips packets that do not match; `false`: the next item needs special handling, as the first packet does.
     #[inline]
     fn pass_over(&mut self) -> bool {
-        self.begun && (self.sieve.is_none() || self.sift())
+        self.begun && (self.filter.is_none() || self.skip_rejected())
     }
 
-    fn sift(&mut self) -> bool {
-        let Some(sieve) = &mut self.sieve else { return true };
+    fn skip_rejected(&mut self) -> bool {
+        let Some(filter) = &mut self.filter else { return true };
         let mut wanted = None;
         let passed = self.decoder.plain_while(self.window.bytes(), |record, _| {
-            wanted = sieve.wants(record);
+            wanted = filter.wants(record);
             wanted == Some(false)
         });
         self.window.take(passed);
@@ -572,7 +572,7 @@ impl Reader {
 
     /// Returns whether the next packet matches.
     fn wants(&mut self, packet: &PacketAt) -> Result<bool, ReadError> {
-        let Some(sieve) = &mut self.sieve else { return Ok(true) };
+        let Some(filter) = &mut self.filter else { return Ok(true) };
         let asked = Record {
             data: &self.window.bytes()[packet.data.clone()],
             timestamp: packet.timestamp,
@@ -583,11 +583,11 @@ impl Reader {
             flags: packet.flags,
             notes: &[],
         };
-        let wanted = match sieve.wants(&asked) {
+        let wanted = match filter.wants(&asked) {
             Some(wanted) => wanted,
             None => {
                 let order = order(&self.decoder);
-                match sieve.prepare(packet.interface, &self.known.interfaces, order) {
+                match filter.prepare(packet.interface, &self.known.interfaces, order) {
                     Ok(true) => self.known.warn(Oddity::NeverMatches, self.window.position()),
                     Ok(false) => {}
                     Err(error) => {
@@ -596,10 +596,10 @@ impl Reader {
                         return Err(self.fail(reason));
                     }
                 }
-                sieve.wants(&asked).expect("it was just made ready")
+                filter.wants(&asked).expect("it was just made ready")
             }
         };
-        self.lost = if wanted { sieve.take_lost(packet.interface) } else { 0 };
+        self.lost = if wanted { filter.take_lost(packet.interface) } else { 0 };
         Ok(wanted)
     }
 

@@ -10,8 +10,8 @@ use weir_bpf::filter::Refusals;
 use weir_sys::CallError;
 use weir_sys::packet::{self, FilterPlace, Instruction};
 
+use super::pump_filter::PumpFilter;
 use super::shared::Shared;
-use super::sieve::Sieve;
 use crate::live::command;
 use crate::live::filter_control::{
     CompiledFilter, CompiledForm, FilterSlotKind, Gate, Undo, checked, for_the_kernel,
@@ -66,19 +66,19 @@ impl SocketGate {
     }
 
     fn put_in_pump(&self, form: &CompiledForm) -> Result<Undo<'_>, Error> {
-        let sieve = match form {
+        let filter = match form {
             CompiledForm::All => None,
             CompiledForm::Programs => return Err(self.refused("classic BPF is needed here")),
             CompiledForm::Classic(instructions) => {
-                Some(Sieve::classic(checked(instructions).map_err(|flaw| self.refused(flaw))?))
+                Some(PumpFilter::classic(checked(instructions).map_err(|flaw| self.refused(flaw))?))
             }
         };
         // The kernel no longer cuts packets, since a filter must see them whole.
         self.socket.open_to(DEFAULT_SNAP_LEN)?;
-        let before = self.shared.exchange(sieve);
+        let before = self.shared.exchange(filter);
         Ok(Box::new(move || {
-            if let Some(sieve) = before {
-                self.shared.exchange(sieve);
+            if let Some(filter) = before {
+                self.shared.exchange(filter);
             }
             Ok(())
         }))
@@ -90,7 +90,7 @@ impl SocketGate {
     fn move_to_pump(&self, instructions: &[[u32; 4]]) -> Result<Undo<'_>, Error> {
         let program = checked(instructions).map_err(|flaw| self.refused(flaw))?;
         // `None`: the pump has ended, and nothing more arrives.
-        let _none_before = self.shared.exchange(Some(Sieve::classic(program).behind(self.snap_len)));
+        let _none_before = self.shared.exchange(Some(PumpFilter::classic(program).behind(self.snap_len)));
         if let Err(error) = self.socket.open_to(DEFAULT_SNAP_LEN) {
             self.shared.exchange(None);
             return Err(error.into());

@@ -15,9 +15,9 @@
 mod form;
 mod gate;
 mod pump;
+mod pump_filter;
 mod sampler;
 mod shared;
-mod sieve;
 mod stack;
 
 use std::os::fd::AsFd as _;
@@ -34,10 +34,10 @@ use weir_sys::packet::{self, PacketRing, Promiscuous, RingOptions, Traffic};
 use self::form::Form;
 use self::gate::{ENOMEM, InKernel, SocketGate};
 use self::pump::RingPump;
+use self::pump_filter::PumpFilter;
+pub use self::pump_filter::as_in_the_kernel;
 use self::sampler::Sampler;
 use self::shared::Shared;
-use self::sieve::Sieve;
-pub use self::sieve::as_in_the_kernel;
 use self::stack::Stack;
 use super::losses::Losses;
 use super::pumped::{Finished, PumpedQueue, private_pool};
@@ -160,13 +160,13 @@ pub(crate) fn open(device: &Device, id: u32, settings: &Settings) -> Result<Open
         warnings.push(slower(gate::no_room(name)));
     }
     let in_pump = device.any || device.filter.is_some() && in_kernel.is_none();
-    let sieve = device.filter.as_ref().filter(|_| in_pump).map(Sieve::new);
-    let interpreted = sieve.as_ref().and_then(Sieve::why_interpreted);
+    let pump_filter = device.filter.as_ref().filter(|_| in_pump).map(PumpFilter::new);
+    let interpreted = pump_filter.as_ref().and_then(PumpFilter::why_interpreted);
     let interpreted = interpreted.map(|why| format!(", filter interpreted (slower): {why}"));
     // Filters see packets before they are cut. `any` replaces each link-layer header, which may be longer than the
     // cooked one.
     let kept_len = if device.any { needed_len.saturating_add(LONGEST_HEADER) } else { needed_len };
-    let asked_len = if sieve.is_some() { DEFAULT_SNAP_LEN } else { kept_len };
+    let asked_len = if pump_filter.is_some() { DEFAULT_SNAP_LEN } else { kept_len };
     let wanted = RingOptions { snap_len: asked_len, ..wanted };
     let front = in_kernel.as_ref().map_or(packet::Program::All, |(filter, _)| filter.program());
     let (ring, options) =
@@ -208,7 +208,7 @@ pub(crate) fn open(device: &Device, id: u32, settings: &Settings) -> Result<Open
             cooked: device.any,
         },
         stack,
-        sieve,
+        filter: pump_filter,
         sampler: settings.sampling.map(|sampling| Sampler::new(sampling, link_type)),
         losses: Losses::new(options.blocks),
         shared: Arc::clone(&shared),

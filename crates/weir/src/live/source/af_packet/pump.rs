@@ -14,9 +14,9 @@ use weir_sys::packet::{PacketRing, Walk};
 use weir_sys::thread::spawn_bare;
 
 use super::form::Form;
+use super::pump_filter::PumpFilter;
 use super::sampler::Sampler;
 use super::shared::Shared;
-use super::sieve::Sieve;
 use super::stack::Stack;
 use crate::live::source::losses::Losses;
 use crate::live::source::pumped::{self, Finished, Pump, STALL};
@@ -40,7 +40,7 @@ pub(super) struct RingPump {
     /// The interfaces whose frames are skipped, because they are captured below too.
     pub(super) stack: Option<Stack>,
     /// The filter that runs here.
-    pub(super) sieve: Option<Sieve>,
+    pub(super) filter: Option<PumpFilter>,
     /// What selects the packets to copy.
     pub(super) sampler: Option<Sampler>,
     pub(super) shared: Arc<Shared>,
@@ -109,10 +109,10 @@ impl RingPump {
     /// Copies the next block or the rest of it, as long as the pool has room.
     fn copy_block(&mut self) -> Step {
         let Some(block) = self.ring.ready() else { return Step::Empty };
-        let Self { ring, producer, form, losses, stack, sieve, sampler, shared, tally, .. } = self;
+        let Self { ring, producer, form, losses, stack, filter, sampler, shared, tally, .. } = self;
         let walk = ring.walk(|packet| {
             if stack.as_ref().is_some_and(|stack| stack.is_upper(packet.origin.interface()))
-                || sieve.as_mut().is_some_and(|sieve| !sieve.wants(packet, form))
+                || filter.as_mut().is_some_and(|filter| !filter.wants(packet, form))
             {
                 tally.filtered += 1;
                 return ControlFlow::Continue(());
@@ -182,7 +182,7 @@ impl Pump for RingPump {
     }
 
     fn prepare(&mut self) {
-        self.shared.take_sieve(&mut self.sieve);
+        self.shared.take_filter(&mut self.filter);
     }
 
     fn step(&mut self) -> Result<(), CallError> {

@@ -7,16 +7,16 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use weir_ring::Counters;
 use weir_sys::CallError;
 
-use super::sieve::Sieve;
+use super::pump_filter::PumpFilter;
 use crate::live::source::pumped::{Counts, Pumped};
 use crate::live::source::signals::Signals;
 
-/// A sieve on its way to the pump.
+/// A filter on its way to the pump.
 #[derive(Debug)]
 enum Handover {
     Nothing,
-    /// The new sieve, if any, and where to leave the old one.
-    Wanted(Option<Sieve>, SyncSender<Option<Sieve>>),
+    /// The new filter, if any, and where to leave the old one.
+    Wanted(Option<PumpFilter>, SyncSender<Option<PumpFilter>>),
     /// The pump has ended.
     Ended,
 }
@@ -32,9 +32,9 @@ pub(super) struct Shared {
     orphans: AtomicU64,
     /// The kernel has rejected packets without a count. Never reset once packets were rejected.
     uncounted: AtomicBool,
-    /// Whether there is a sieve for the pump, and which.
+    /// Whether there is a filter for the pump, and which.
     exchanged: AtomicBool,
-    sieve: Mutex<Handover>,
+    handover: Mutex<Handover>,
     pub(super) signals: Arc<Signals>,
 }
 
@@ -47,7 +47,7 @@ impl Shared {
             orphans: AtomicU64::new(0),
             uncounted: AtomicBool::new(false),
             exchanged: AtomicBool::new(false),
-            sieve: Mutex::new(Handover::Nothing),
+            handover: Mutex::new(Handover::Nothing),
             signals: Arc::new(Signals::new()?),
         })
     }
@@ -81,33 +81,33 @@ impl Shared {
         self.uncounted.store(false, Ordering::Relaxed);
     }
 
-    /// Makes the pump use `sieve`, waits until it has finished the current block, and returns the old sieve; `None` if
+    /// Makes the pump use `filter`, waits until it has finished the current block, and returns the old filter; `None` if
     /// the pump has ended.
-    pub(super) fn exchange(&self, sieve: Option<Sieve>) -> Option<Option<Sieve>> {
+    pub(super) fn exchange(&self, filter: Option<PumpFilter>) -> Option<Option<PumpFilter>> {
         let (leave, left) = mpsc::sync_channel(1);
         {
             let mut place = self.handover();
             if matches!(*place, Handover::Ended) {
                 return None;
             }
-            *place = Handover::Wanted(sieve, leave);
+            *place = Handover::Wanted(filter, leave);
         }
-        // Release: pairs with the exchange in `take_sieve`.
+        // Release: pairs with the exchange in `take_filter`.
         self.exchanged.store(true, Ordering::Release);
         self.signals.call.notify();
         left.recv().ok()
     }
 
-    /// Pump, between two blocks: takes the new sieve, if there is one. Must be called before it checks for orders,
+    /// Pump, between two blocks: takes the new filter, if there is one. Must be called before it checks for orders,
     /// because this clears the notifier that is rung for both.
     #[inline]
-    pub(super) fn take_sieve(&self, sieve: &mut Option<Sieve>) {
+    pub(super) fn take_filter(&self, filter: &mut Option<PumpFilter>) {
         if !self.exchanged.load(Ordering::Relaxed) || !self.exchanged.swap(false, Ordering::Acquire) {
             return;
         }
         self.signals.call.quiet();
         if let Handover::Wanted(wanted, leave) = std::mem::replace(&mut *self.handover(), Handover::Nothing) {
-            let _nobody_waits_any_more = leave.send(std::mem::replace(sieve, wanted));
+            let _nobody_waits_any_more = leave.send(std::mem::replace(filter, wanted));
         }
     }
 
@@ -117,7 +117,7 @@ impl Shared {
     }
 
     fn handover(&self) -> MutexGuard<'_, Handover> {
-        self.sieve.lock().unwrap_or_else(PoisonError::into_inner)
+        self.handover.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Source: returns all counters. A packet in the kernel's ring is counted as seen when it is copied, so that the

@@ -15,7 +15,7 @@ use crate::filter::{self, Compiled};
 
 /// A filter for packets of the ring.
 #[derive(Debug)]
-pub(super) struct Sieve {
+pub(super) struct PumpFilter {
     matcher: Matcher,
     /// Buffer for a packet as it will be saved.
     saved: Vec<u8>,
@@ -30,12 +30,12 @@ enum Matcher {
     Classic(cbpf::Program),
 }
 
-impl Sieve {
+impl PumpFilter {
     pub(super) fn new(filter: &Arc<Compiled>) -> Self {
         Self { matcher: Matcher::Own(filter::Matcher::new(filter)), saved: Vec::new(), cut: None }
     }
 
-    /// Makes a sieve from a classic BPF program that was checked before.
+    /// Makes a filter from a classic BPF program that was checked before.
     pub(super) fn classic(program: cbpf::Program) -> Self {
         Self { matcher: Matcher::Classic(program), saved: Vec::new(), cut: None }
     }
