@@ -1,4 +1,4 @@
-//! Compression in front of an output: threads compress each piece into a frame, and frames are written in order.
+//! Compression in front of an output: threads compress each request into a frame, and frames are written in order.
 
 use std::collections::VecDeque;
 use std::io;
@@ -11,8 +11,8 @@ use std::time::Duration;
 use weir_sys::thread::spawn_deaf;
 
 use super::frame::{Around, Codec};
-use super::piece::{Content, Load, Piece};
-use super::state::State;
+use super::resume_point::ResumePoint;
+use super::write_request::{Content, Data, WriteRequest};
 use super::{Compression, Output, Written};
 
 /// More threads would compress faster than a disk writes.
@@ -24,9 +24,9 @@ pub(super) struct Compressed {
     jobs: Option<Sender<Job>>,
     done: Receiver<Done>,
     threads: Vec<JoinHandle<()>>,
-    /// The pieces being compressed, in order; a finished one waits here for its turn.
+    /// The requests being compressed, in order; a finished one waits here for its turn.
     waiting: VecDeque<Option<Done>>,
-    /// Number of the first piece in `waiting`.
+    /// Number of the first request in `waiting`.
     first: u64,
     around: Around,
     spare: Option<Vec<u8>>,
@@ -36,7 +36,7 @@ pub(super) struct Compressed {
 
 struct Job {
     number: u64,
-    piece: Piece,
+    request: WriteRequest,
     /// The buffer for the frame.
     out: Vec<u8>,
 }
@@ -48,7 +48,7 @@ struct Done {
     /// Its size before compression.
     plain: u64,
     content: Content,
-    /// The buffer of the piece, if it had one; a chunk has gone back to its pool.
+    /// The buffer of the request, if it had one; a chunk has gone back to its pool.
     buffer: Option<Vec<u8>>,
 }
 
@@ -86,7 +86,7 @@ impl Compressed {
         self
     }
 
-    /// Waits until at most `most` pieces are in progress.
+    /// Waits until at most `most` requests are in progress.
     fn wait(&mut self, most: usize) -> io::Result<()> {
         while self.waiting.len() > most {
             let done = self.done.recv().map_err(|_| io::Error::other("a compression thread has ended"))?;
@@ -97,7 +97,7 @@ impl Compressed {
 
     /// Stores a finished frame, and writes all frames whose turn it is.
     fn place(&mut self, done: Done) -> io::Result<()> {
-        let at = usize::try_from(done.number - self.first).expect("numbers of pieces on their way");
+        let at = usize::try_from(done.number - self.first).expect("numbers of requests on their way");
         self.waiting[at] = Some(done);
         while let Some(Some(_)) = self.waiting.front() {
             let Some(Some(mut done)) = self.waiting.pop_front() else { unreachable!("it was looked at") };
@@ -105,8 +105,8 @@ impl Compressed {
             self.spare = done.buffer.or_else(|| self.spare.take());
             done.result?;
             self.around.push(&mut done.frame, done.plain);
-            let load = Load::Frame { bytes: done.frame, plain: done.plain };
-            self.output.put(Piece { load, content: done.content })?;
+            let data = Data::Frame { bytes: done.frame, plain: done.plain };
+            self.output.put(WriteRequest { data, content: done.content })?;
         }
         Ok(())
     }
@@ -117,13 +117,13 @@ fn work(queue: &Mutex<Receiver<Job>>, results: &Sender<Done>, mut codec: Codec) 
     loop {
         // The thread waiting for a job holds the lock; the others wait for the lock.
         let job = queue.lock().unwrap_or_else(PoisonError::into_inner).recv();
-        let Ok(Job { number, mut piece, mut out }) = job else { return };
-        let plain = piece.load.as_ref().len() as u64;
+        let Ok(Job { number, mut request, mut out }) = job else { return };
+        let plain = request.data.as_ref().len() as u64;
         // If a panic ended the thread, its frame would never arrive.
-        let result = catch_unwind(AssertUnwindSafe(|| codec.frame(piece.load.as_ref(), &mut out)))
+        let result = catch_unwind(AssertUnwindSafe(|| codec.frame(request.data.as_ref(), &mut out)))
             .unwrap_or_else(|_| Err(io::Error::other("a compression thread died")));
-        let content = std::mem::take(&mut piece.content);
-        let done = Done { number, result, frame: out, plain, content, buffer: piece.into_buffer() };
+        let content = std::mem::take(&mut request.content);
+        let done = Done { number, result, frame: out, plain, content, buffer: request.into_buffer() };
         if results.send(done).is_err() {
             return;
         }
@@ -131,12 +131,12 @@ fn work(queue: &Mutex<Receiver<Job>>, results: &Sender<Done>, mut codec: Codec) 
 }
 
 impl Output for Compressed {
-    fn put(&mut self, piece: Piece) -> io::Result<()> {
+    fn put(&mut self, request: WriteRequest) -> io::Result<()> {
         while let Ok(done) = self.done.try_recv() {
             self.place(done)?;
         }
         self.wait(self.threads.len() * 2)?;
-        let job = Job { number: self.first + self.waiting.len() as u64, piece, out: self.output.buffer() };
+        let job = Job { number: self.first + self.waiting.len() as u64, request, out: self.output.buffer() };
         let sent = self.jobs.as_ref().is_some_and(|jobs| jobs.send(job).is_ok());
         assert!(sent, "the queue is there as long as this is");
         self.waiting.push_back(None);
@@ -160,16 +160,16 @@ impl Output for Compressed {
     fn close(&mut self) -> io::Result<()> {
         self.settle()?;
         if let Some(bytes) = std::mem::replace(&mut self.around, Around::Nothing).end() {
-            self.output.put(Load::Frame { bytes, plain: 0 }.into())?;
+            self.output.put(Data::Frame { bytes, plain: 0 }.into())?;
         }
         self.output.close()
     }
 
-    fn pause(&mut self) -> io::Result<Option<State>> {
+    fn pause(&mut self) -> io::Result<Option<ResumePoint>> {
         self.settle()?;
         let state = self.output.pause()?;
         let around = std::mem::replace(&mut self.around, Around::Nothing);
-        Ok(state.map(|state| State { around: Some(around), ..state }))
+        Ok(state.map(|state| ResumePoint { around: Some(around), ..state }))
     }
 
     fn empty(&mut self) -> io::Result<bool> {
@@ -184,7 +184,7 @@ impl Output for Compressed {
     fn recover(&mut self) -> bool {
         while self.waiting.iter().any(Option::is_none) {
             let Ok(done) = self.done.recv() else { return false };
-            let at = usize::try_from(done.number - self.first).expect("numbers of pieces on their way");
+            let at = usize::try_from(done.number - self.first).expect("numbers of requests on their way");
             self.waiting[at] = Some(done);
         }
         self.first += self.waiting.len() as u64;
@@ -197,7 +197,7 @@ impl Output for Compressed {
     fn give_up(&mut self) {
         self.failed = true;
         if let Some(bytes) = self.around.cut() {
-            let _ = self.output.put(Load::Frame { bytes, plain: 0 }.into());
+            let _ = self.output.put(Data::Frame { bytes, plain: 0 }.into());
         }
     }
 
@@ -217,7 +217,7 @@ impl Drop for Compressed {
             && self.settle().is_ok()
             && let Some(bytes) = self.around.cut()
         {
-            let _ = self.output.put(Load::Frame { bytes, plain: 0 }.into());
+            let _ = self.output.put(Data::Frame { bytes, plain: 0 }.into());
         }
         self.jobs = None;
         for thread in self.threads.drain(..) {

@@ -1,8 +1,8 @@
-//! A regular file. The position of each piece is known when it is accepted, so several can be in flight at once.
+//! A regular file. The position of each request is known when it is accepted, so several can be in flight at once.
 //!
-//! Pieces are written with io_uring, straight from their own memory. They may complete in any order, but are counted in
+//! Requests are written with io_uring, straight from their own memory. They may complete in any order, but are counted in
 //! the order of their positions, so that there is never a gap before what is counted. If io_uring is not available, and
-//! for a small piece with nothing in flight before it, a plain write is used.
+//! for a small request with nothing in flight before it, a plain write is used.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -13,10 +13,10 @@ use std::sync::Arc;
 use weir_sys::uring::{Completion, DiskRing};
 
 use super::error::is_full;
-use super::piece::{Outcome, Piece, write_all};
 use super::queue::{DEPTH, DiskQueue, Part};
+use super::resume_point::ResumePoint;
 use super::ring::Ring;
-use super::state::State;
+use super::write_request::{Outcome, WriteRequest, write_all};
 use super::{Format, Output, Written};
 
 /// Up to this size in bytes a plain write is faster than handing the data to a kernel thread, as io_uring does for
@@ -29,9 +29,9 @@ pub(super) struct Disk {
     ring: Option<DiskRing<Part>>,
     /// The queue that `ring` is returned to.
     queue: DiskQueue,
-    /// The pieces after `written`, ordered by position; those in flight have no outcome yet.
+    /// The requests after `written`, ordered by position; those in flight have no outcome yet.
     pending: VecDeque<Pending>,
-    /// The position of the next piece.
+    /// The position of the next request.
     end: u64,
     format: Format,
     written: Written,
@@ -41,7 +41,7 @@ pub(super) struct Disk {
 }
 
 struct Pending {
-    /// The position of the piece in the file.
+    /// The position of the request in the file.
     place: u64,
     outcome: Option<Outcome>,
 }
@@ -95,22 +95,22 @@ impl Disk {
         self.ring_of_files.as_ref().map_or(0, |ring| ring.gone().for_room)
     }
 
-    /// Writes a piece synchronously.
-    fn write_now(&self, piece: &mut Piece, place: u64) -> Outcome {
+    /// Writes a request synchronously.
+    fn write_now(&self, request: &mut WriteRequest, place: u64) -> Outcome {
         let (arrived, result) =
-            write_all(piece.load.as_ref(), |rest, at| match self.file.write_at(rest, place + at as u64) {
+            write_all(request.data.as_ref(), |rest, at| match self.file.write_at(rest, place + at as u64) {
                 Err(error) if self.made_room(&error, u64::MAX) => Err(io::ErrorKind::Interrupted.into()),
                 written => written,
             });
         match result {
-            Ok(()) => piece.complete(),
-            Err(error) => piece.cut(arrived, error, self.format),
+            Ok(()) => request.complete(),
+            Err(error) => request.cut(arrived, error, self.format),
         }
     }
 
-    /// Submits the piece at `place`, except for its first `from` bytes, to the io_uring, which has room for it.
-    fn submit(&mut self, piece: Piece, from: usize, place: u64) {
-        let part = Part { piece, from, gone: self.gone() };
+    /// Submits the request at `place`, except for its first `from` bytes, to the io_uring, which has room for it.
+    fn submit(&mut self, request: WriteRequest, from: usize, place: u64) {
+        let part = Part { request, from, gone: self.gone() };
         let offset = place + from as u64;
         let taken = self.ring.as_mut().is_some_and(|ring| ring.write_at(&self.file, part, offset).is_ok());
         assert!(taken, "the ring has room");
@@ -144,9 +144,9 @@ impl Disk {
         Ok(failed)
     }
 
-    /// Records the outcome, or continues a partial write. Returns whether the piece has failed.
+    /// Records the outcome, or continues a partial write. Returns whether the request has failed.
     fn landed(&mut self, completion: Completion<Part>) -> bool {
-        let Completion { buffer: Part { mut piece, from, gone }, offset, result } = completion;
+        let Completion { buffer: Part { mut request, from, gone }, offset, result } = completion;
         let place = offset - from as u64;
         let (arrived, error) = match result {
             Ok(0) => (from, Some(io::ErrorKind::WriteZero.into())),
@@ -157,14 +157,14 @@ impl Disk {
             Err(error) => (from, Some(error)),
         };
         let outcome = match error {
-            None if arrived < piece.load.as_ref().len() => {
-                self.submit(piece, arrived, place);
+            None if arrived < request.data.as_ref().len() => {
+                self.submit(request, arrived, place);
                 return false;
             }
-            None => piece.complete(),
-            Some(error) => piece.cut(arrived, error, self.format),
+            None => request.complete(),
+            Some(error) => request.cut(arrived, error, self.format),
         };
-        self.recycle(piece);
+        self.recycle(request);
         let failed = outcome.error.is_some();
         if let Some(pending) = self.pending.iter_mut().find(|pending| pending.place == place) {
             pending.outcome = Some(outcome);
@@ -172,7 +172,7 @@ impl Disk {
         failed
     }
 
-    /// Counts pieces up to the first one in flight. Nothing counts after a failed piece, where the file ends.
+    /// Counts requests up to the first one in flight. Nothing counts after a failed request, where the file ends.
     fn account(&mut self) -> io::Result<()> {
         while let Some(outcome) = self.pending.front_mut().and_then(|pending| pending.outcome.take()) {
             self.pending.pop_front();
@@ -188,22 +188,22 @@ impl Disk {
         Ok(())
     }
 
-    fn recycle(&mut self, piece: Piece) {
+    fn recycle(&mut self, request: WriteRequest) {
         if self.spare.len() < usize::from(DEPTH) {
-            self.spare.extend(piece.into_buffer());
+            self.spare.extend(request.into_buffer());
         }
     }
 }
 
 impl Output for Disk {
-    fn put(&mut self, mut piece: Piece) -> io::Result<()> {
+    fn put(&mut self, mut request: WriteRequest) -> io::Result<()> {
         self.collect(0)?;
-        let len = piece.load.as_ref().len();
+        let len = request.data.as_ref().len();
         let place = self.end;
         self.end += len as u64;
         if self.ring.is_none() || (len <= SMALL && self.pending.is_empty()) {
-            let outcome = self.write_now(&mut piece, place);
-            self.recycle(piece);
+            let outcome = self.write_now(&mut request, place);
+            self.recycle(request);
             self.pending.push_back(Pending { place, outcome: Some(outcome) });
             return self.account();
         }
@@ -211,7 +211,7 @@ impl Output for Disk {
             self.collect(1)?;
         }
         self.pending.push_back(Pending { place, outcome: None });
-        self.submit(piece, 0, place);
+        self.submit(request, 0, place);
         Ok(())
     }
 
@@ -222,9 +222,9 @@ impl Output for Disk {
         Ok(())
     }
 
-    fn pause(&mut self) -> io::Result<Option<State>> {
+    fn pause(&mut self) -> io::Result<Option<ResumePoint>> {
         self.settle()?;
-        Ok(Some(State { written: self.written.clone(), around: None }))
+        Ok(Some(ResumePoint { written: self.written.clone(), around: None }))
     }
 
     fn empty(&mut self) -> io::Result<bool> {
@@ -262,11 +262,11 @@ mod tests {
     use rustix::io::Errno;
     use weir_savefile::record::{RecordHeader, encode};
 
-    use super::super::piece::{Content, Load};
+    use super::super::write_request::{Content, Data};
     use super::super::{Kept, WriteError};
     use super::*;
 
-    /// The third of four pieces fails after the fourth was written.
+    /// The third of four requests fails after the fourth was written.
     #[test]
     fn nothing_counts_behind_a_failure() {
         let file = Arc::new(tempfile::tempfile().unwrap());
@@ -283,15 +283,15 @@ mod tests {
         ]
         .into();
         disk.account().unwrap();
-        assert_eq!(disk.written(), &Written::default(), "the first piece is on its way");
+        assert_eq!(disk.written(), &Written::default(), "the first request is on its way");
 
         disk.pending[0].outcome = outcome(100, 1, None);
         assert_eq!(disk.account().unwrap_err().kind(), io::ErrorKind::StorageFull);
         assert_eq!((disk.written.packets, disk.written.bytes), (1 + 2 + 3, 260));
         assert_eq!(file.metadata().unwrap().len(), 260);
     }
-    /// What becomes of a piece of two records, written up to within the second one, with which the io_uring ends like this: the
-    /// outcome, what is counted, what is in the file, and the piece.
+    /// What becomes of a request of two records, written up to within the second one, with which the io_uring ends like this: the
+    /// outcome, what is counted, what is in the file, and the request.
     fn landing(result: io::Result<usize>) -> (io::Result<()>, Written, Vec<u8>, Vec<u8>) {
         let file = Arc::new(tempfile::tempfile().unwrap());
         let mut bytes = vec![0; 256];
@@ -306,9 +306,9 @@ mod tests {
         file.write_all_at(&bytes[..arrived.min(len)], 0).unwrap();
         disk.end = len as u64;
         disk.pending.push_back(Pending { place: 0, outcome: None });
-        let piece = Piece { load: Load::Bytes(bytes.clone()), content: Content::of_queue(0, 3, 2) };
+        let request = WriteRequest { data: Data::Bytes(bytes.clone()), content: Content::of_queue(0, 3, 2) };
         let failed =
-            disk.landed(Completion { buffer: Part { piece, from, gone: 0 }, offset: from as u64, result });
+            disk.landed(Completion { buffer: Part { request, from, gone: 0 }, offset: from as u64, result });
         let outcome = if failed { disk.account() } else { disk.settle().and_then(|()| disk.account()) };
         let mut there = vec![0; usize::try_from(file.metadata().unwrap().len()).unwrap()];
         file.read_exact_at(&mut there, 0).unwrap();

@@ -13,10 +13,10 @@ use super::finished::Finished;
 use super::local_broker::LocalBroker;
 use super::names::Names;
 use super::open::{Opened, open, refusal, stdout, unlock};
-use super::piece::{Counted, Piece};
 use super::refusal::Refusal;
 use super::ring::Ring;
 use super::template::{Found, Template};
+use super::write_request::{Counted, WriteRequest};
 use super::{Output, WriteError, WriterOptions, Written};
 
 /// The file being written.
@@ -75,13 +75,13 @@ impl OutFile {
         Ok(emptied)
     }
 
-    pub(super) fn put(&mut self, piece: Piece) -> io::Result<()> {
-        self.bytes += piece.load.as_ref().len() as u64;
-        for run in piece.content.runs() {
+    pub(super) fn put(&mut self, request: WriteRequest) -> io::Result<()> {
+        self.bytes += request.data.as_ref().len() as u64;
+        for run in request.content.runs() {
             self.packets += run.count;
             *self.queues.entry((run.interface, run.queue)).or_default() += run.count;
         }
-        self.output.put(piece)
+        self.output.put(request)
     }
 
     /// Makes the file usable again after a failed write. Returns the packets that were accepted and are not in it; `None`:
@@ -278,7 +278,7 @@ impl Files {
         Ok(())
     }
 
-    /// Closes a file whose last piece is written.
+    /// Closes a file whose last request is written.
     pub(super) fn finish(&mut self, file: OutFile) {
         let OutFile { output, path, regular, .. } = file;
         let bytes = output.written().bytes;

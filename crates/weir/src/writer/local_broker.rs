@@ -17,9 +17,9 @@ use weir_sys::inherited::inherited;
 use weir_sys::lock;
 
 use super::broker::{FileBroker, OpenedFile, Purpose};
+use super::path_resolution::{self, LinkTarget, MOST_LINKS, openat, parent};
 use super::refusal::Refusal;
 use super::template::{Found, Template};
-use super::way::{self, Goal, MOST_LINKS, openat, parent};
 
 /// A [`FileBroker`] that opens and removes files in this process.
 #[derive(Debug, Clone, Default)]
@@ -41,7 +41,7 @@ impl FileBroker for LocalBroker {
 
     fn remove(&self, path: &Path) -> io::Result<Option<OwnedFd>> {
         let Some(name) = path.file_name() else { return Err(Errno::ISDIR.into()) };
-        let directory = match way::directory(path) {
+        let directory = match path_resolution::directory(path) {
             Err(Refusal::Io(error)) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             directory => directory?,
         };
@@ -57,7 +57,7 @@ impl FileBroker for LocalBroker {
 
     fn directory(&self, path: &Path) -> io::Result<File> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        Ok(openat(way::directory(path)?, ".", flags, Mode::empty())?.into())
+        Ok(openat(path_resolution::directory(path)?, ".", flags, Mode::empty())?.into())
     }
 
     fn list(&self, template: &Template) -> io::Result<Vec<Found>> {
@@ -87,7 +87,7 @@ fn open_in(
     links: &mut u32,
 ) -> Result<OpenedFile, Refusal> {
     let Some(name) = path.file_name() else { return Err(Errno::ISDIR.into()) };
-    let directory = way::walk(base, parent(path), links)?;
+    let directory = path_resolution::walk(base, parent(path), links)?;
     let flags = OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     match openat(&directory, name, flags | OFlags::CREATE | OFlags::EXCL, mode) {
         Ok(file) => return Ok(OpenedFile { file: file.into(), created: true, inherited: false }),
@@ -156,9 +156,9 @@ fn follow(
     mode: Mode,
     links: &mut u32,
 ) -> Result<OpenedFile, Refusal> {
-    match way::goal(directory, name, links)? {
-        Goal::Path(goal) => open_in(directory, &goal, opening, mode, links),
-        Goal::Open => {
+    match path_resolution::link_target(directory, name, links)? {
+        LinkTarget::Path(target) => open_in(directory, &target, opening, mode, links),
+        LinkTarget::Open => {
             if let Some(file) = already_open(directory, name) {
                 return Ok(OpenedFile { file: file.into(), created: false, inherited: true });
             }

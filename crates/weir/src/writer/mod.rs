@@ -6,22 +6,23 @@
 //! packets are encoded into records and written in larger pieces.
 //!
 //! ```text
-//! chunks, packets -> Writer -> pieces -> [compressed: threads] -> disk, stream
-//!                      '-> files: names, open, finished; rotate: when one ends
+//! chunks, packets -> Writer -> requests -> [compressed: threads] -> disk, stream
+//!                      '-> files: names, open, finished; limits: when one ends
 //! ```
 //!
-//! - `take`: accepting chunks and packets; `told`: statistics and events of the capture; `turn`: switching files.
+//! - `accept`: accepting chunks and packets; `interface_statistics`: counters and events of the capture; `rotation`:
+//!   switching files.
 //! - `options`: the options of a writer.
 //! - `counts`: what these statistics count.
-//! - `piece`: the pieces that make up a file. `encode`: everything in a file except chunks; conversion to pcap.
-//! - `rotate`: when a file is full. `files`: all files of a run; `names`: their names; `finished`: what happens to
+//! - `write_request`: what is to be written. `encode`: everything in a file except chunks; conversion to pcap.
+//! - `limits`: when a file is full. `files`: all files of a run; `names`: their names; `finished`: what happens to
 //!   finished files.
-//! - `broker`: opens and removes files, with checks; `way`: which links are followed; `open`: turns an open file into
-//!   an output.
+//! - `broker`: opens and removes files, with checks; `path_resolution`: which links are followed; `open`: turns an open
+//!   file into an output.
 //! - `outage`: going on when the disk is full.
-//! - `rest`: files that are closed temporarily.
+//! - `rest`: files that are closed temporarily; `resume_point`: what they need to go on.
 //! - `ring`: deletes the oldest files; `template`: finds the files of earlier runs that belong to the ring.
-//! - `compressed`: compresses pieces into frames, in threads of its own; `frame`: a single frame.
+//! - `compressed`: compresses requests into frames, in threads of its own; `frame`: a single frame.
 //! - `disk`: a regular file, with several writes in flight. `stream`: anything else, such as a pipe; one write at a
 //!   time.
 //!
@@ -30,6 +31,7 @@
 //! pool, and every call fails with the same error. With [`WriterOptions::keep_going`] a full disk is none: what follows is
 //! lost, and counted, until there is room again.
 
+mod accept;
 pub(crate) mod broker;
 mod compressed;
 mod compression;
@@ -40,26 +42,25 @@ mod error;
 mod files;
 mod finished;
 mod frame;
+mod interface_statistics;
+mod limits;
 pub(crate) mod local_broker;
 mod names;
 mod open;
 mod options;
 mod outage;
-mod piece;
+mod path_resolution;
 mod queue;
 pub(crate) mod refusal;
 mod rest;
+mod resume_point;
 mod ring;
-mod rotate;
-mod state;
+mod rotation;
 mod stream;
-mod take;
 pub(crate) mod template;
 #[cfg(test)]
 mod tests;
-mod told;
-mod turn;
-mod way;
+mod write_request;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -74,11 +75,11 @@ use self::error::is_full;
 pub use self::error::{Kept, WriteError};
 pub use self::files::FileList;
 use self::files::{Files, OutFile};
+use self::limits::Clock;
 pub use self::options::{Rotation, WriterOptions};
 use self::outage::Outages;
-use self::piece::{Load, Outcome, Piece};
 pub use self::queue::DiskQueue;
-use self::rotate::Clock;
+use self::write_request::{Data, Outcome, WriteRequest};
 pub use crate::format::Format;
 use crate::{CaptureStats, FileInterface, codec};
 
@@ -111,18 +112,18 @@ impl Written {
     }
 }
 
-/// Writes pieces of a file in order.
+/// Writes a file in order.
 trait Output: Send {
-    /// Accepts a piece, which may be written later. After an error all intact data is counted, the rest is truncated,
+    /// Accepts a request, which may be written later. After an error all intact data is counted, the rest is truncated,
     /// and the output is not used again.
-    fn put(&mut self, piece: Piece) -> io::Result<()>;
-    /// Waits until all pieces are written.
+    fn put(&mut self, request: WriteRequest) -> io::Result<()>;
+    /// Waits until all requests are written.
     fn settle(&mut self) -> io::Result<()>;
     /// Does the same, but waits at most this long for the reader of a FIFO.
     fn settle_within(&mut self, _longest: Duration) -> io::Result<()> {
         self.settle()
     }
-    /// Returns whether pieces wait for the reader of a FIFO.
+    /// Returns whether requests wait for the reader of a FIFO.
     fn is_behind(&self) -> bool {
         false
     }
@@ -132,11 +133,11 @@ trait Output: Send {
     }
     /// Waits like [`settle`](Self::settle), and returns the state needed to continue the file later; `None`: not
     /// supported.
-    fn pause(&mut self) -> io::Result<Option<state::State>> {
+    fn pause(&mut self) -> io::Result<Option<resume_point::ResumePoint>> {
         Ok(None)
     }
     /// Returns that state and the file's device and inode, if this stands in for the output of a closed file.
-    fn resting(&mut self) -> Option<(&mut state::State, (u64, u64))> {
+    fn resting(&mut self) -> Option<(&mut resume_point::ResumePoint, (u64, u64))> {
         None
     }
     /// Waits for the writes in flight, then empties the file. Returns whether this was possible.
@@ -145,7 +146,7 @@ trait Output: Send {
     }
     /// What is written, without a gap.
     fn written(&self) -> &Written;
-    /// After an error: forgets all pieces that are not [written](Self::written), so that others can follow what is. Returns
+    /// After an error: forgets all requests that are not [written](Self::written), so that others can follow what is. Returns
     /// whether this was possible.
     fn recover(&mut self) -> bool {
         false
@@ -167,8 +168,8 @@ pub struct Writer {
     file: Option<OutFile>,
     /// The interfaces described in each file.
     interfaces: Vec<FileInterface>,
-    /// Single packets that are not written as a piece yet.
-    batch: Piece,
+    /// Single packets that are not passed on as a request yet.
+    batch: WriteRequest,
     clock: Option<Clock>,
     complete: bool,
     /// What the files before the current one contain.
@@ -239,7 +240,7 @@ impl Writer {
             files,
             file,
             interfaces: interfaces.to_vec(),
-            batch: Piece::default(),
+            batch: WriteRequest::default(),
             clock: Clock::new(&options.rotation),
             complete: false,
             before: Written::default(),
@@ -330,7 +331,7 @@ impl Writer {
 
     /// Returns the size of the current file in bytes before compression, including data not written yet.
     pub fn size(&self) -> u64 {
-        self.file.as_ref().map_or(0, |file| file.bytes) + self.batch.load.as_ref().len() as u64
+        self.file.as_ref().map_or(0, |file| file.bytes) + self.batch.data.as_ref().len() as u64
     }
 
     /// Returns which files were written.
@@ -384,30 +385,30 @@ impl Writer {
     }
 
     fn put_batch(&mut self) -> Result<(), WriteError> {
-        if self.batch.load.as_ref().is_empty() {
+        if self.batch.data.as_ref().is_empty() {
             return Ok(());
         }
-        let next = Load::Bytes(self.buffer()).into();
+        let next = Data::Bytes(self.buffer()).into();
         let batch = std::mem::replace(&mut self.batch, next);
         self.put(batch)
     }
 
-    fn put(&mut self, piece: Piece) -> Result<(), WriteError> {
+    fn put(&mut self, request: WriteRequest) -> Result<(), WriteError> {
         if self.outages.is_open() {
-            self.outages.lose_all(&piece.content);
+            self.outages.lose_all(&request.content);
             return Ok(());
         }
         self.wake()?;
-        if self.outages.ends_with(&piece.content) {
-            self.put_behind_outage(piece)
+        if self.outages.ends_with(&request.content) {
+            self.put_behind_outage(request)
         } else {
-            self.put_piece(piece)
+            self.put_request(request)
         }
     }
 
-    fn put_piece(&mut self, piece: Piece) -> Result<(), WriteError> {
+    fn put_request(&mut self, request: WriteRequest) -> Result<(), WriteError> {
         let Some(file) = &mut self.file else { return Ok(()) };
-        let put = file.put(piece);
+        let put = file.put(request);
         let settle = |()| file.output.settle_within(Duration::ZERO);
         let put = if self.options.flush_each { put.and_then(settle) } else { put };
         put.or_else(|source| self.fail_write(source))

@@ -14,11 +14,11 @@ use super::broker::OpenedFile;
 use super::compressed::Compressed;
 use super::disk::Disk;
 use super::local_broker::{exposed, mode};
+use super::path_resolution::parent;
 use super::refusal::Refusal;
+use super::resume_point::ResumePoint;
 use super::ring::Ring;
-use super::state::State;
 use super::stream::Stream;
-use super::way::parent;
 use super::{Compression, Output, WriteError, WriterOptions};
 
 pub(super) struct Opened {
@@ -78,7 +78,7 @@ pub(super) fn go_on(
     file: Arc<File>,
     path: &Path,
     options: &WriterOptions,
-    state: State,
+    state: ResumePoint,
 ) -> Result<Box<dyn Output>, WriteError> {
     lock(&file, path)?;
     let output = Box::new(Disk::new(file, options.format, &options.queue).behind(state.written));

@@ -11,7 +11,7 @@ use weir_savefile::record::{Records, append_with_loss};
 
 use super::encode::{self, Occasion};
 use super::files::OutFile;
-use super::piece::{Content, Counted, Load, Piece};
+use super::write_request::{Content, Counted, Data, WriteRequest};
 use super::{Format, WriteError, Writer, now};
 use crate::units;
 
@@ -150,12 +150,12 @@ impl Outages {
     }
 
     /// Adds to the first record of each queue what was lost before it, and returns that.
-    fn tell(&mut self, piece: &mut Piece) -> Counted {
+    fn tell(&mut self, request: &mut WriteRequest) -> Counted {
         let mut told = Counted::new();
-        let bytes = piece.load.as_ref();
+        let bytes = request.data.as_ref();
         let mut out = Vec::with_capacity(bytes.len() + 64);
         let (mut records, mut at) = (Records::new(bytes), 0);
-        for run in piece.content.runs() {
+        for run in request.content.runs() {
             let queue = (run.interface, run.queue);
             for _ in 0..run.count {
                 let Some(Ok(_)) = records.next() else { break };
@@ -172,7 +172,7 @@ impl Outages {
         }
         if !told.is_empty() {
             out.extend_from_slice(&bytes[at..]);
-            piece.load = Load::Bytes(out);
+            request.data = Data::Bytes(out);
         }
         told
     }
@@ -243,7 +243,7 @@ impl Writer {
             let place = self.file.as_ref().map_or(0, |file| file.bytes) + encode::DESCRIPTION_SNAP;
             let mut buffer = self.buffer();
             encode::interface(&interface, &mut buffer);
-            self.put(Load::Bytes(buffer).into())?;
+            self.put(Data::Bytes(buffer).into())?;
             if self.options.keep_going {
                 self.settle()?;
             }
@@ -257,21 +257,21 @@ impl Writer {
 
     /// Writes the first packets after an outage, and tells of it.
     #[cold]
-    pub(super) fn put_behind_outage(&mut self, mut piece: Piece) -> Result<(), WriteError> {
+    pub(super) fn put_behind_outage(&mut self, mut request: WriteRequest) -> Result<(), WriteError> {
         // Whether a record has arrived is only seen if no other is on its way.
         self.settle()?;
         if self.outages.is_open() {
-            self.outages.lose_all(&piece.content);
+            self.outages.lose_all(&request.content);
             return Ok(());
         }
         let mut told = Counted::new();
         if self.options.format == Format::Pcapng {
-            told = self.outages.tell(&mut piece);
+            told = self.outages.tell(&mut request);
         } else {
             self.outages.before_next.clear();
         }
         let before = self.here();
-        self.put_piece(piece)?;
+        self.put_request(request)?;
         self.settle()?;
         let here = self.here();
         for (queue, packets) in told.into_iter().filter(|(queue, _)| before.get(queue) == here.get(queue)) {

@@ -5,9 +5,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use weir_sys::uring::DiskRing;
 
-use super::piece::Piece;
+use super::write_request::WriteRequest;
 
-/// Maximum number of pieces in flight. Linux executes buffered writes to one file one by one, so a few keep it busy;
+/// Maximum number of requests in flight. Linux executes buffered writes to one file one by one, so a few keep it busy;
 /// more would only withhold chunks from the pool.
 pub(super) const DEPTH: u16 = 4;
 
@@ -46,9 +46,9 @@ impl fmt::Debug for DiskQueue {
     }
 }
 
-/// The part of a piece that is not written yet.
+/// The part of a request that is not written yet.
 pub(super) struct Part {
-    pub(super) piece: Piece,
+    pub(super) request: WriteRequest,
     pub(super) from: usize,
     /// How many files had been deleted for room when the write was submitted.
     pub(super) gone: u64,
@@ -56,6 +56,6 @@ pub(super) struct Part {
 
 impl AsRef<[u8]> for Part {
     fn as_ref(&self) -> &[u8] {
-        &self.piece.load.as_ref()[self.from..]
+        &self.request.data.as_ref()[self.from..]
     }
 }

@@ -7,19 +7,19 @@ use std::sync::Arc;
 use super::broker::Purpose;
 use super::files::{Files, OutFile};
 use super::open::{go_on, refusal};
-use super::piece::{Load, Piece};
-use super::state::State;
+use super::resume_point::ResumePoint;
+use super::write_request::{Data, WriteRequest};
 use super::{Output, WriteError, Writer, Written};
 
 /// Stands in for the output of a closed file.
 struct Resting {
-    state: State,
+    state: ResumePoint,
     /// Device and inode.
     file: (u64, u64),
 }
 
 impl Output for Resting {
-    fn put(&mut self, _: Piece) -> io::Result<()> {
+    fn put(&mut self, _: WriteRequest) -> io::Result<()> {
         Err(io::Error::other("the file is closed"))
     }
 
@@ -35,7 +35,7 @@ impl Output for Resting {
         Vec::new()
     }
 
-    fn resting(&mut self) -> Option<(&mut State, (u64, u64))> {
+    fn resting(&mut self) -> Option<(&mut ResumePoint, (u64, u64))> {
         Some((&mut self.state, self.file))
     }
 }
@@ -51,7 +51,7 @@ impl Writer {
     pub fn rest(&mut self) -> Result<(), WriteError> {
         self.usable()?;
         let rested = self.file.as_mut().map_or(Ok(()), rest);
-        if let Load::Bytes(bytes) = &mut self.batch.load {
+        if let Data::Bytes(bytes) = &mut self.batch.data {
             bytes.shrink_to_fit();
         }
         rested.or_else(|source| self.fail_write(source))
@@ -64,7 +64,7 @@ impl Writer {
 
     /// Returns the number of bytes of single packets gathered in memory.
     pub fn gathered(&self) -> usize {
-        self.batch.load.as_ref().len()
+        self.batch.data.as_ref().len()
     }
 
     /// Reopens a file closed by [`rest`](Self::rest).

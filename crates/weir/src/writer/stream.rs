@@ -1,5 +1,5 @@
 //! Pipes, terminals, devices, and standard output, whatever it is. One write at a time, in order, at the current
-//! position. Where writing does not wait, as with a FIFO, pieces wait here for their reader.
+//! position. Where writing does not wait, as with a FIFO, requests wait here for their reader.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -9,10 +9,10 @@ use std::time::Duration;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
-use super::piece::Piece;
+use super::write_request::WriteRequest;
 use super::{Format, Output, Written};
 
-/// Most pieces that wait for their reader unless whoever writes [asks](Output::is_behind) before: as many as compression
+/// Most requests that wait for their reader unless whoever writes [asks](Output::is_behind) before: as many as compression
 /// may give at once, and some more.
 const MOST: usize = 16;
 
@@ -22,8 +22,8 @@ pub(super) struct Stream {
     regular: bool,
     format: Format,
     written: Written,
-    /// Pieces that are not written completely.
-    waiting: VecDeque<Piece>,
+    /// Requests that are not written completely.
+    waiting: VecDeque<WriteRequest>,
     /// Bytes written of the first of them.
     at: usize,
     spare: Option<Vec<u8>>,
@@ -38,17 +38,17 @@ impl Stream {
 
     /// Writes until everything is written, or the next write would wait.
     fn advance(&mut self) -> io::Result<()> {
-        while let Some(mut piece) = self.waiting.pop_front() {
-            let outcome = match self.write(piece.load.as_ref()) {
-                Ok(true) => piece.complete(),
+        while let Some(mut request) = self.waiting.pop_front() {
+            let outcome = match self.write(request.data.as_ref()) {
+                Ok(true) => request.complete(),
                 Ok(false) => {
-                    self.waiting.push_front(piece);
+                    self.waiting.push_front(request);
                     return Ok(());
                 }
-                Err(error) => piece.cut(self.at, error, self.format),
+                Err(error) => request.cut(self.at, error, self.format),
             };
             self.written.add(&outcome);
-            self.spare = piece.into_buffer().or_else(|| self.spare.take());
+            self.spare = request.into_buffer().or_else(|| self.spare.take());
             let at = std::mem::take(&mut self.at);
             let Some(error) = outcome.error else { continue };
             self.waiting.clear();
@@ -61,10 +61,10 @@ impl Stream {
         Ok(())
     }
 
-    /// Writes the rest of a piece. Returns `false` if that would wait.
-    fn write(&mut self, piece: &[u8]) -> io::Result<bool> {
-        while self.at < piece.len() {
-            match self.file.write(&piece[self.at..]) {
+    /// Writes the rest of a request. Returns `false` if that would wait.
+    fn write(&mut self, bytes: &[u8]) -> io::Result<bool> {
+        while self.at < bytes.len() {
+            match self.file.write(&bytes[self.at..]) {
                 Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
                 Ok(written) => self.at += written,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
@@ -84,7 +84,7 @@ impl Stream {
         }
     }
 
-    /// Waits until no more than `most` pieces wait.
+    /// Waits until no more than `most` requests wait.
     fn wait_for(&mut self, most: usize) -> io::Result<()> {
         self.advance()?;
         while self.waiting.len() > most {
@@ -106,8 +106,8 @@ impl Stream {
 }
 
 impl Output for Stream {
-    fn put(&mut self, piece: Piece) -> io::Result<()> {
-        self.waiting.push_back(piece);
+    fn put(&mut self, request: WriteRequest) -> io::Result<()> {
+        self.waiting.push_back(request);
         self.wait_for(MOST)
     }
 

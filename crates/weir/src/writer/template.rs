@@ -10,7 +10,7 @@ use std::time::SystemTime;
 
 use jiff::fmt::strtime::{self, BrokenDownTime};
 
-use super::{names, way};
+use super::{names, path_resolution};
 use crate::reader::{FileKind, Reader};
 
 /// How many bytes of a file are read to find out which program wrote it.
@@ -131,7 +131,7 @@ impl Template {
                 continue;
             }
             let ours = self.part_matches(part, &name, true).is_some() && there.is_file() && there.uid() == us;
-            let locked = ours && way::is_locked(&path);
+            let locked = ours && path_resolution::is_locked(&path);
             // A file that is being written may have no header yet.
             let is_marked = ours && self.needs_mark(part, &name);
             let ours =
@@ -154,7 +154,7 @@ impl Template {
     /// Returns whether the file's header is from this program, and says that the file is one of several, if it has to be
     /// `marked`. A pcap file does not say which program wrote it.
     fn has_written(&self, path: &Path, marked: bool) -> bool {
-        let Ok(file) = way::look(path) else { return false };
+        let Ok(file) = path_resolution::look(path) else { return false };
         let Ok(reader) = Reader::from_read(Box::new(file.take(START)), "") else { return false };
         let by = reader.sections().first().and_then(|section| section.user_application.as_deref());
         let by = by.unwrap_or_default();

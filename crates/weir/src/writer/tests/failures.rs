@@ -176,7 +176,7 @@ fn a_slow_reader_of_a_pipe_that_does_not_block() {
     });
     let packets = chunk(0, 0, 500);
     let content = Content::of_queue(0, 0, 500);
-    stream.put(Piece { load: Load::Bytes(records(&packets)), content }).unwrap();
+    stream.put(WriteRequest { data: Data::Bytes(records(&packets)), content }).unwrap();
     drop(stream);
     assert!(reader.join().unwrap() == records(&packets));
 }
@@ -219,7 +219,7 @@ fn a_chunk_that_is_no_run_of_records_ends_a_pcap_file() {
     let mut writer = Writer::create(file.path(), &interfaces(), &options(format)).unwrap();
     put(&mut writer, &chunk(0, 0, 100)).unwrap();
     let content = Content::of_queue(0, 0, 1);
-    let error = writer.write_records(Load::Bytes(vec![0xff; 64]), content).unwrap_err();
+    let error = writer.write_records(Data::Bytes(vec![0xff; 64]), content).unwrap_err();
     assert!(matches!(error, WriteError::Malformed(_)));
     assert_eq!(put(&mut writer, &chunk(0, 0, 1)).unwrap_err().to_string(), error.to_string());
     assert_eq!(writer.written().packets, 100);

@@ -23,7 +23,7 @@ use weir_savefile::Notes;
 use weir_savefile::record::{INBOUND, OUTBOUND, RecordHeader, encode};
 use weir_test::skip;
 
-use super::piece::Content;
+use super::write_request::Content;
 use super::*;
 use crate::{InterfaceStats, ModeKind, NicCounters, PacketCounters, QueueStats, SourceKind, Strays};
 
@@ -105,7 +105,7 @@ fn records(packets: &[Packet]) -> Vec<u8> {
 
 /// Returns the losses that the records of `packets` tell of.
 fn told(packets: &[Packet]) -> u64 {
-    Load::Bytes(records(packets)).lost()
+    Data::Bytes(records(packets)).lost()
 }
 
 /// Creates what the tests write as one chunk.
@@ -116,7 +116,7 @@ fn chunk(interface: u32, first: u32, count: u32) -> Vec<Packet> {
 fn put(writer: &mut Writer, packets: &[Packet]) -> Result<(), WriteError> {
     let interface = packets[0].interface;
     let content = Content::of_queue(interface, 7, packets.len() as u64);
-    writer.write_records(Load::Bytes(records(packets)), content)
+    writer.write_records(Data::Bytes(records(packets)), content)
 }
 
 fn interface(name: &str, link_type: u16) -> FileInterface {

@@ -1,9 +1,9 @@
-//! Accepting chunks and packets, and assembling them into pieces of the file.
+//! Accepting chunks and packets, and assembling them into requests to write.
 
 use weir_savefile::record::Malformed;
 use weir_savefile::{pcap, pcapng};
 
-use super::piece::{Content, Load, Piece};
+use super::write_request::{Content, Data, WriteRequest};
 use super::{Compression, Format, WriteError, Writer, encode};
 use crate::reader::InterfaceStatistics;
 use crate::{Chunk, Packet, reader};
@@ -24,7 +24,7 @@ impl Writer {
     /// This write or an earlier one failed.
     pub fn write(&mut self, chunk: Chunk) -> Result<(), WriteError> {
         let content = Content::of_queue(chunk.interface(), chunk.queue(), chunk.len() as u64);
-        self.write_records(Load::Chunk(chunk), content)
+        self.write_records(Data::Chunk(chunk), content)
     }
 
     /// Writes a chunk that may hold only a few packets ([`crate::Builder::by_time`]).
@@ -51,7 +51,7 @@ impl Writer {
             self.outages.lose(chunk.interface(), chunk.queue(), chunk.len() as u64);
             return Ok(());
         }
-        let Load::Bytes(bytes) = &mut self.batch.load else { unreachable!("a batch is in a buffer") };
+        let Data::Bytes(bytes) = &mut self.batch.data else { unreachable!("a batch is in a buffer") };
         let before = bytes.len();
         match self.options.format.pcap() {
             None => bytes.extend_from_slice(chunk.bytes()),
@@ -67,35 +67,35 @@ impl Writer {
         if size >= BATCH { self.put_batch() } else { Ok(()) }
     }
 
-    pub(super) fn write_records(&mut self, mut load: Load, mut content: Content) -> Result<(), WriteError> {
+    pub(super) fn write_records(&mut self, mut data: Data, mut content: Content) -> Result<(), WriteError> {
         self.usable()?;
         self.put_batch()?;
         let compressed = self.options.compression != Compression::None;
-        while !load.as_ref().is_empty() {
+        while !data.as_ref().is_empty() {
             if !self.ensure_file()? {
-                self.accept(&load, &content);
+                self.accept(&data, &content);
                 self.outages.lose_all(&content);
                 return Ok(());
             }
-            let cut = self.room().cut(self.options.format, compressed, load.as_ref(), content.count());
+            let cut = self.room().cut(self.options.format, compressed, data.as_ref(), content.count());
             let Some((bytes, packets)) = cut else {
-                self.accept(&load, &content);
-                self.put_records(load, content)?;
+                self.accept(&data, &content);
+                self.put_records(data, content)?;
                 return self.finish_full_file();
             };
-            let (first, rest) = load.split(bytes);
+            let (first, rest) = data.split(bytes);
             let packets = content.split(packets);
             self.accept(&first, &packets);
             self.put_records(first, packets)?;
-            load = rest;
+            data = rest;
         }
         Ok(())
     }
 
     /// Counts records, which are of one interface.
-    fn accept(&mut self, load: &Load, content: &Content) {
+    fn accept(&mut self, data: &Data, content: &Content) {
         if let Some(run) = content.runs().first() {
-            self.accepted.add(run.interface, content.count(), self.told(|| load.lost()));
+            self.accepted.add(run.interface, content.count(), self.told(|| data.lost()));
         }
     }
 
@@ -105,15 +105,15 @@ impl Writer {
         if self.options.format == Format::Pcapng { lost() } else { 0 }
     }
 
-    fn put_records(&mut self, load: Load, content: Content) -> Result<(), WriteError> {
+    fn put_records(&mut self, data: Data, content: Content) -> Result<(), WriteError> {
         let Some(resolution) = self.options.format.pcap() else {
-            return self.put(Piece { load, content });
+            return self.put(WriteRequest { data, content });
         };
         let mut buffer = self.buffer();
-        let converted = encode::to_pcap(resolution, load.as_ref(), &mut buffer);
-        drop(load);
+        let converted = encode::to_pcap(resolution, data.as_ref(), &mut buffer);
+        drop(data);
         match converted {
-            Ok(()) => self.put(Piece { load: Load::Bytes(buffer), content }),
+            Ok(()) => self.put(WriteRequest { data: Data::Bytes(buffer), content }),
             Err(malformed) => self.fail_records(malformed),
         }
     }
@@ -160,7 +160,7 @@ impl Writer {
             data = self.fit(packet, most, longest)?;
             snap_len = self.interfaces[packet.interface as usize].snap_len;
         }
-        let Load::Bytes(bytes) = &mut self.batch.load else { unreachable!("a batch is in a buffer") };
+        let Data::Bytes(bytes) = &mut self.batch.data else { unreachable!("a batch is in a buffer") };
         if encode::packet(self.options.format, packet, data, snap_len, bytes).is_none() {
             return Err(WriteError::Packet { reason: format!("{} bytes are too many", data.len()) });
         }
@@ -254,7 +254,7 @@ impl Writer {
             self.outages.lose(run.interface, run.queue, run.packets);
             return Ok(());
         }
-        let Load::Bytes(bytes) = &mut self.batch.load else { unreachable!("a batch is in a buffer") };
+        let Data::Bytes(bytes) = &mut self.batch.data else { unreachable!("a batch is in a buffer") };
         bytes.extend_from_slice(run.bytes);
         let size = bytes.len();
         self.batch.content.push(run.interface, run.queue, run.packets);
@@ -278,7 +278,7 @@ impl Writer {
         if pcapng::append_block(&mut buffer, kind, body).is_none() {
             return Err(WriteError::Packet { reason: format!("{} bytes are too many", body.len()) });
         }
-        self.put(Load::Bytes(buffer).into())
+        self.put(Data::Bytes(buffer).into())
     }
 
     /// Writes the counters of an interface as read from another file, with the interface's number in this file. A pcap
@@ -296,6 +296,6 @@ impl Writer {
         self.ensure_file()?;
         let mut buffer = self.buffer();
         encode::interface_statistics(statistics, &mut buffer);
-        self.put(Load::Bytes(buffer).into())
+        self.put(Data::Bytes(buffer).into())
     }
 }

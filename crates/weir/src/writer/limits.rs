@@ -5,7 +5,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use weir_savefile::pcap;
 use weir_savefile::record::{OVERHEAD, Records};
 
-use super::piece::Content;
+use super::write_request::Content;
 use super::{Format, Rotation, frame, names};
 
 /// The room left in a file.

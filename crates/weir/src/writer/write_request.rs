@@ -1,4 +1,4 @@
-//! The pieces that make up a file.
+//! Requests to write: the pieces that make up a file.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -13,24 +13,24 @@ use crate::Chunk;
 
 /// Bytes of a file, and which packets they hold.
 #[derive(Default)]
-pub(super) struct Piece {
-    pub(super) load: Load,
+pub(super) struct WriteRequest {
+    pub(super) data: Data,
     pub(super) content: Content,
 }
 
 /// The memory that holds the bytes.
-pub(super) enum Load {
+pub(super) enum Data {
     /// In the pool; dropping the chunk returns the memory.
     Chunk(Chunk),
     /// In our own buffer.
     Bytes(Vec<u8>),
-    /// Part of another load, which is dropped with its last part.
+    /// Part of other data, which is dropped with its last part.
     Range(Arc<Self>, Range<usize>),
     /// A compressed frame and its uncompressed size; worthless unless complete.
     Frame { bytes: Vec<u8>, plain: u64 },
 }
 
-impl Load {
+impl Data {
     /// Splits after the first `at` bytes.
     pub(super) fn split(self, at: usize) -> (Self, Self) {
         let (whole, Range { start, end }) = match self {
@@ -45,7 +45,7 @@ impl Load {
     }
 }
 
-impl Load {
+impl Data {
     /// Returns the number of lost packets that the records tell of.
     pub(super) fn lost(&self) -> u64 {
         match self {
@@ -62,7 +62,7 @@ impl Load {
     }
 }
 
-impl AsRef<[u8]> for Load {
+impl AsRef<[u8]> for Data {
     fn as_ref(&self) -> &[u8] {
         match self {
             Self::Chunk(chunk) => chunk.bytes(),
@@ -75,7 +75,7 @@ impl AsRef<[u8]> for Load {
 /// Numbers of packets by interface and queue.
 pub(super) type Counted = BTreeMap<(u32, u32), u64>;
 
-/// The packets in a piece, in order; none for the file header and statistics.
+/// The packets in a request, in order; none for the file header and statistics.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Content {
     runs: Vec<Run>,
@@ -143,10 +143,10 @@ impl Content {
     }
 }
 
-/// The result of writing a piece.
+/// The result of writing a request.
 #[derive(Debug)]
 pub(super) struct Outcome {
-    /// Number of valid bytes from the start of the piece: all of it, or whole records.
+    /// Number of valid bytes from the start of the request: all of it, or whole records.
     pub(super) bytes: u64,
     /// The same before compression.
     pub(super) plain: u64,
@@ -156,34 +156,34 @@ pub(super) struct Outcome {
     pub(super) error: Option<io::Error>,
 }
 
-impl Default for Load {
+impl Default for Data {
     fn default() -> Self {
         Self::Bytes(Vec::new())
     }
 }
 
-impl From<Load> for Piece {
+impl From<Data> for WriteRequest {
     /// Wraps bytes without packets.
-    fn from(load: Load) -> Self {
-        Self { load, content: Content::default() }
+    fn from(data: Data) -> Self {
+        Self { data, content: Content::default() }
     }
 }
 
-impl Piece {
-    /// The whole piece was written.
+impl WriteRequest {
+    /// The whole request was written.
     pub(super) fn complete(&mut self) -> Outcome {
-        let bytes = self.load.as_ref().len() as u64;
-        let plain = if let Load::Frame { plain, .. } = self.load { plain } else { bytes };
+        let bytes = self.data.as_ref().len() as u64;
+        let plain = if let Data::Frame { plain, .. } = self.data { plain } else { bytes };
         Outcome { bytes, plain, content: std::mem::take(&mut self.content), error: None }
     }
 
-    /// Only the first `written` bytes were written. Only here are the records of a piece parsed.
+    /// Only the first `written` bytes were written. Only here are its records parsed.
     pub(super) fn cut(&mut self, written: usize, error: io::Error, format: Format) -> Outcome {
         let mut content = std::mem::take(&mut self.content);
-        let (count, bytes) = match self.load {
-            Load::Frame { .. } => (0, 0),
+        let (count, bytes) = match self.data {
+            Data::Frame { .. } => (0, 0),
             _ if content.runs.is_empty() => (0, 0),
-            _ => whole_records(format, &self.load.as_ref()[..written]),
+            _ => whole_records(format, &self.data.as_ref()[..written]),
         };
         content.truncate(count as u64);
         Outcome { bytes: bytes as u64, plain: bytes as u64, content, error: Some(error) }
@@ -191,9 +191,9 @@ impl Piece {
 
     /// Returns the buffer, emptied for reuse; a chunk goes back to its pool.
     pub(super) fn into_buffer(self) -> Option<Vec<u8>> {
-        match self.load {
-            Load::Chunk(_) | Load::Range(..) => None,
-            Load::Bytes(mut bytes) | Load::Frame { mut bytes, .. } => {
+        match self.data {
+            Data::Chunk(_) | Data::Range(..) => None,
+            Data::Bytes(mut bytes) | Data::Frame { mut bytes, .. } => {
                 bytes.clear();
                 Some(bytes)
             }

@@ -4,9 +4,9 @@ use std::time::Instant;
 
 use super::counts::{Accepted, Counts};
 use super::encode::{self, Occasion};
+use super::limits::{Clock, Room};
 use super::outage::Outages;
-use super::piece::{Load, Piece};
-use super::rotate::{Clock, Room};
+use super::write_request::{Data, WriteRequest};
 use super::{Format, Rotation, WriteError, Writer, now};
 use crate::{CaptureStats, Chunk, FileInterface};
 
@@ -16,7 +16,7 @@ impl Writer {
         if !self.options.rotation.is_ring() {
             return false;
         }
-        let bytes = (chunk.bytes().len() + self.batch.load.as_ref().len()) as u64;
+        let bytes = (chunk.bytes().len() + self.batch.data.as_ref().len()) as u64;
         let packets = chunk.len() as u64 + self.batch.content.count();
         let room = self.room();
         room.bytes <= bytes || room.packets <= packets
@@ -108,7 +108,7 @@ impl Writer {
             }
         }
         self.outages = Outages::default();
-        self.batch = Piece::default();
+        self.batch = WriteRequest::default();
         self.interfaces = interfaces.to_vec();
         (self.counts, self.base, self.began) = (None, Counts::default(), None);
         self.accepted = Accepted::default();
@@ -161,7 +161,7 @@ impl Writer {
         if let Some(file) = &mut self.file {
             file.described = self.interfaces.len();
         }
-        self.put(Load::Bytes(start).into())
+        self.put(Data::Bytes(start).into())
     }
 
     /// Ends the current file if it is full, and all losses known so far are told: otherwise it may be the last, which tells of

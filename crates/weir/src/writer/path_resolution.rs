@@ -21,7 +21,7 @@ pub(super) const MOST_LINKS: u32 = 8;
 const PROC: i64 = 0x9fa0;
 
 /// The target of a link.
-pub(super) enum Goal {
+pub(super) enum LinkTarget {
     /// An open file of a process, such as `/dev/stdout`: it has no path, and nobody can replace it.
     Open,
     /// To another path.
@@ -63,9 +63,9 @@ pub(super) fn walk(base: BorrowedFd<'_>, path: &Path, links: &mut u32) -> Result
             Component::RootDir | Component::CurDir | Component::Prefix(_) => continue,
         };
         here = match openat(&here, name, flags | OFlags::NOFOLLOW, Mode::empty()) {
-            Err(Errno::NOTDIR | Errno::LOOP) => match goal(here.as_fd(), name, links)? {
-                Goal::Open => openat(&here, name, flags, Mode::empty())?,
-                Goal::Path(goal) => walk(here.as_fd(), &goal, links)?,
+            Err(Errno::NOTDIR | Errno::LOOP) => match link_target(here.as_fd(), name, links)? {
+                LinkTarget::Open => openat(&here, name, flags, Mode::empty())?,
+                LinkTarget::Path(target) => walk(here.as_fd(), &target, links)?,
             },
             opened => opened?,
         };
@@ -74,21 +74,25 @@ pub(super) fn walk(base: BorrowedFd<'_>, path: &Path, links: &mut u32) -> Result
 }
 
 /// Reads the link `name`, if root or this user owns it.
-pub(super) fn goal(directory: BorrowedFd<'_>, name: &OsStr, links: &mut u32) -> Result<Goal, Refusal> {
+pub(super) fn link_target(
+    directory: BorrowedFd<'_>,
+    name: &OsStr,
+    links: &mut u32,
+) -> Result<LinkTarget, Refusal> {
     let link = openat(directory, name, OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())?;
     let there = fstat(&link)?;
     if FileType::from_raw_mode(there.st_mode) != FileType::Symlink {
         return Err(Errno::NOTDIR.into());
     }
     if fstatfs(&link)?.f_type == PROC {
-        return Ok(Goal::Open);
+        return Ok(LinkTarget::Open);
     }
     if there.st_uid != 0 && there.st_uid != rustix::process::geteuid().as_raw() {
         return Err(Refusal::Link { owner: there.st_uid });
     }
     *links = links.checked_sub(1).ok_or(Errno::LOOP)?;
-    let goal = readlinkat(&link, "", Vec::new())?;
-    Ok(Goal::Path(PathBuf::from(OsStr::from_bytes(goal.as_bytes()))))
+    let target = readlinkat(&link, "", Vec::new())?;
+    Ok(LinkTarget::Path(PathBuf::from(OsStr::from_bytes(target.as_bytes()))))
 }
 
 /// Opens `path` for reading, without following a link.

@@ -2,7 +2,7 @@
 
 use super::counts::Counts;
 use super::encode::{self, Occasion};
-use super::piece::Load;
+use super::write_request::Data;
 use super::{Format, WriteError, Writer, now};
 use crate::CaptureStats;
 
@@ -98,7 +98,7 @@ impl Writer {
         if buffer.is_empty() {
             return Ok(true);
         }
-        self.put(Load::Bytes(buffer).into())?;
+        self.put(Data::Bytes(buffer).into())?;
         let is_event = matches!(occasion, Occasion::Event(_));
         if self.options.keep_going && (is_event || self.outages.is_unmarked()) {
             self.settle()?;
