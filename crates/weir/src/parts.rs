@@ -19,7 +19,7 @@ pub use crate::live::{
     probe,
     queues::split_name,
     source::af_packet::as_in_the_kernel,
-    statistics::twin::{buckets, key_of},
+    statistics::userspace::{buckets, key_of},
     statistics::{by_tc_filters, check_statistics},
 };
 pub use crate::units::{grouped, packets};

@@ -8,22 +8,22 @@ use super::directory::make_directory;
 use super::stats::SendCounters;
 use crate::live::command;
 use crate::live::error::Problem;
+use crate::live::monitored_interface::MonitoredInterface;
 use crate::live::namespace_context::NamespaceContext;
 use crate::live::request::Wanted;
 use crate::live::source::writers::{self, Native};
 use crate::live::source::xdp;
-use crate::live::watched::Watched;
 use crate::{Error, Setting};
 
 /// One of the two interfaces.
-pub(super) type Endpoint = Watched;
+pub(super) type Endpoint = MonitoredInterface;
 
 /// Finds an interface. Its events have the number `id`.
 pub(super) fn find(wanted: &Wanted, id: u32) -> Result<Endpoint, Error> {
     if wanted.is_any() {
         return Err(Error::setting(Setting::Endpoints, "cannot forward to or from `any`; name an interface"));
     }
-    Watched::find(wanted, id)
+    MonitoredInterface::find(wanted, id)
 }
 
 /// Opens the interface's namespace again.

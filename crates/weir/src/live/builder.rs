@@ -7,7 +7,7 @@ use crate::live::capture::Capture;
 use crate::live::request::{Opening, Settings, Wanted};
 use crate::live::sampling::{Sample, Sampling};
 use crate::live::settings::{Delivery, Mode, SourceChoice, Timestamps, Window};
-use crate::live::statistics::beside;
+use crate::live::statistics::with_capture;
 use crate::live::steering::{Steer, Steering};
 use crate::{Direction, Error, Filter, Namespace, Setting, Statistics};
 
@@ -292,7 +292,7 @@ impl Builder {
         if self.statistics.is_empty() {
             return Capture::open(&self.interfaces, &settings, tell);
         }
-        let statistics = beside::builders(&self.interfaces, &settings, &self.statistics)?;
+        let statistics = with_capture::builders(&self.interfaces, &settings, &self.statistics)?;
         let mut capture = Capture::open(&self.interfaces, &settings, &mut tell)?;
         capture.statistics = Statistics::start_all_telling(statistics, tell)?;
         Ok(capture)

@@ -26,7 +26,7 @@ pub(crate) struct CaptureInterface {
     /// Index of its namespace in the capture.
     pub(crate) context: usize,
     /// `None`: it stands for all interfaces.
-    watched: Option<Watched>,
+    link_state: Option<LinkState>,
     gone: bool,
     /// Sent packets were asked for, and the source does not see them.
     misses_sent: bool,
@@ -35,7 +35,7 @@ pub(crate) struct CaptureInterface {
 
 /// An interface whose state is tracked.
 #[derive(Debug)]
-struct Watched {
+struct LinkState {
     index: u32,
     known: Known,
     /// The device's counters when the capture started, and the last ones reported.
@@ -89,7 +89,7 @@ impl CaptureInterface {
             lanes: (source.first_number()..).take(source.queues() as usize).map(lane).collect(),
             source,
             context,
-            watched: (!device.any).then(|| Watched {
+            link_state: (!device.any).then(|| LinkState {
                 index: device.link.index,
                 known: Known::of(&Link { name: name.to_owned(), ..device.link.clone() }),
                 began: counters,
@@ -120,21 +120,21 @@ impl CaptureInterface {
 
     /// Returns the event to report at the start.
     pub(crate) fn first_event(&self) -> Option<Event> {
-        let lacks = self.watched.as_ref().is_some_and(|watched| watched.known.lacks_carrier());
+        let lacks = self.link_state.as_ref().is_some_and(|link_state| link_state.known.lacks_carrier());
         lacks.then(|| self.event(Change::NoCarrier))
     }
 
     /// Processes a change in its namespace, and returns the resulting events.
     pub(crate) fn hear(&mut self, change: &LinkChange) -> Result<Vec<Event>, Error> {
-        let Some(watched) = self.watched.as_mut().filter(|_| !self.gone) else { return Ok(Vec::new()) };
+        let Some(link_state) = self.link_state.as_mut().filter(|_| !self.gone) else { return Ok(Vec::new()) };
         match change {
-            LinkChange::Is(link) if link.index == watched.index => {
-                watched.now = Counted::of(link);
-                let changes = watched.known.follow(link);
+            LinkChange::Is(link) if link.index == link_state.index => {
+                link_state.now = Counted::of(link);
+                let changes = link_state.known.follow(link);
                 Ok(changes.into_iter().map(|change| self.event(change)).collect())
             }
-            LinkChange::Gone(link) if link.index == watched.index => {
-                watched.now = Counted::of(link);
+            LinkChange::Gone(link) if link.index == link_state.index => {
+                link_state.now = Counted::of(link);
                 Ok(vec![self.end()?])
             }
             _ => Ok(Vec::new()),
@@ -143,7 +143,8 @@ impl CaptureInterface {
 
     /// Does the same from a list of all interfaces in its namespace.
     pub(crate) fn look(&mut self, links: &[Link]) -> Result<Vec<Event>, Error> {
-        let Some(index) = self.watched.as_ref().filter(|_| !self.gone).map(|watched| watched.index) else {
+        let Some(index) = self.link_state.as_ref().filter(|_| !self.gone).map(|link_state| link_state.index)
+        else {
             return Ok(Vec::new());
         };
         match links.iter().find(|link| link.index == index) {
@@ -165,10 +166,10 @@ impl CaptureInterface {
 
     /// Returns the account of its packets. `links` are the interfaces of its namespace.
     pub(crate) fn stats(&mut self, links: &[Link]) -> InterfaceStats {
-        if let Some(watched) = &mut self.watched
-            && let Some(link) = links.iter().find(|link| link.index == watched.index)
+        if let Some(link_state) = &mut self.link_state
+            && let Some(link) = links.iter().find(|link| link.index == link_state.index)
         {
-            watched.now = Counted::of(link);
+            link_state.now = Counted::of(link);
         }
         let mut queues: Vec<QueueStats> =
             (0..).zip(&self.lanes).map(|(place, lane)| self.queue_stats(place, lane)).collect();
@@ -192,9 +193,9 @@ impl CaptureInterface {
                 late_cpu: strays.late_cpu,
             },
             tag_unknown: strays.tag_unknown,
-            sent_unseen: self.watched.as_ref().filter(|_| self.misses_sent).map_or(0, Watched::sent),
+            sent_unseen: self.link_state.as_ref().filter(|_| self.misses_sent).map_or(0, LinkState::sent),
             memory: self.source.memory(),
-            nic: self.watched.as_ref().map(Watched::growth),
+            nic: self.link_state.as_ref().map(LinkState::growth),
         }
     }
 
@@ -233,7 +234,7 @@ impl CaptureInterface {
     }
 }
 
-impl Watched {
+impl LinkState {
     fn growth(&self) -> NicCounters {
         let (now, began) = (self.now.losses, self.began.losses);
         NicCounters {

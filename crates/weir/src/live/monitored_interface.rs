@@ -16,7 +16,7 @@ use crate::{Error, Namespace};
 
 /// An interface that is being watched.
 #[derive(Debug)]
-pub(crate) struct Watched {
+pub(crate) struct MonitoredInterface {
     id: u32,
     pub(crate) namespace: Option<Namespace>,
     pub(crate) device: Device,
@@ -29,7 +29,7 @@ pub(crate) struct Watched {
     promiscuous: Option<Promiscuous>,
 }
 
-impl Watched {
+impl MonitoredInterface {
     /// Finds an interface, which is not `any`, and begins to watch it. Its events have the number `id`.
     pub(crate) fn find(wanted: &Wanted, id: u32) -> Result<Self, Error> {
         let context = NamespaceContext::open(wanted.namespace.as_ref())?;

@@ -13,13 +13,13 @@ use super::{StatisticsBuilder, Switch};
 use crate::filter::{Compiled, Receiver};
 use crate::live::filter_control;
 use crate::live::interface::{Device, Tags};
+use crate::live::monitored_interface::MonitoredInterface;
 use crate::live::queues;
 use crate::live::settings::{Mode, SourceChoice};
 use crate::live::source::programmed::{self, Attachment};
 use crate::live::source::tc::{self, Hold};
 use crate::live::source::writers::{self, Native};
 use crate::live::source::xdp;
-use crate::live::watched::Watched;
 use crate::{Error, Filter, InterfaceWarning, Setting, SourceKind};
 
 /// The verifier's answers to a program that takes it too long: too many steps, or too many pending branches.
@@ -45,12 +45,15 @@ pub(super) struct How {
 }
 
 /// Attaches the programs that count what was asked for.
-pub(super) fn attach(watched: &Watched, asked: &StatisticsBuilder) -> Result<(Hooked, How), Error> {
-    let opener = Opener { watched, device: &watched.device, asked };
+pub(super) fn attach(
+    monitored: &MonitoredInterface,
+    asked: &StatisticsBuilder,
+) -> Result<(Hooked, How), Error> {
+    let opener = Opener { monitored, device: &monitored.device, asked };
     let as_requested = || "as requested".to_owned();
     let attached = match asked.source {
         SourceChoice::Xdp => opener.xdp(as_requested()),
-        SourceChoice::Auto if watched.device.chosen.is_some() => {
+        SourceChoice::Auto if monitored.device.chosen.is_some() => {
             opener.xdp("only xdp knows receive queues".to_owned())
         }
         SourceChoice::Auto if asked.mode == Mode::Exclusive => {
@@ -79,7 +82,7 @@ fn advised(error: Error) -> Error {
 }
 
 struct Opener<'a> {
-    watched: &'a Watched,
+    monitored: &'a MonitoredInterface,
     device: &'a Device,
     asked: &'a StatisticsBuilder,
 }
@@ -90,17 +93,17 @@ impl Opener<'_> {
         let egress = !self.device.link.is_loopback();
         let programs = self.load(&Place::Tc { ingress: true, egress })?;
         let idle =
-            idle().map_err(|refused| filter_control::not_loaded(self.watched.name(), refused.into()))?;
+            idle().map_err(|refused| filter_control::not_loaded(self.monitored.name(), refused.into()))?;
         let (received, sent) = (programs.received.as_ref(), programs.sent.as_ref());
         let (received, sent) = (received.map(OwnedFd::as_fd), sent.map(OwnedFd::as_fd));
-        let index = self.watched.index();
-        let hold = self.watched.inside(|| Hold::attach(received, sent, index, self.asked.tc_filters))?;
+        let index = self.monitored.index();
+        let hold = self.monitored.inside(|| Hold::attach(received, sent, index, self.asked.tc_filters))?;
         let hold = hold.map_err(|error| tc::refused(self.device, error))?;
         let sides = if egress { "ingress and egress" } else { "ingress" };
         let detail = format!("{} {sides}", hold.name());
         let how = How { source: SourceKind::Tc, detail, why, warnings: Vec::new() };
         let counting = [programs.received, programs.sent].into_iter().flatten().collect();
-        let switch = Switch::new(self.watched.name(), hold, counting, idle);
+        let switch = Switch::new(self.monitored.name(), hold, counting, idle);
         let attachment: Box<dyn Attachment> = Box::new(switch.clone());
         let switch = Some(switch);
         Ok((Hooked { counters: programs.counters, attachment: Some(attachment), switch }, how))
@@ -172,13 +175,13 @@ impl Opener<'_> {
             fragments: !native || xdp::takes_fragments(self.device),
             from: by_queue.then(|| self.device.driven()),
             chosen: self.device.chosen,
-            tags_of: tags.then_some(self.watched.index()),
+            tags_of: tags.then_some(self.monitored.index()),
             exclusive: self.asked.mode == Mode::Exclusive,
         };
         let programs = self.load(&Place::Xdp(program))?;
         let attached = programs.received.as_ref().expect("it was loaded").as_fd();
-        let index = self.watched.index();
-        let link = self.watched.inside(|| XdpLink::attach(attached, index, hook))?;
+        let index = self.monitored.index();
+        let link = self.monitored.inside(|| XdpLink::attach(attached, index, hook))?;
         let link = link.map_err(|error| xdp::refused(self.device, error))?;
         let note = queues::note(self.device).map(|note| format!("; {note}")).unwrap_or_default();
         let kind = if native { "native" } else { "generic" };
@@ -199,15 +202,15 @@ impl Opener<'_> {
         });
         let details = Details { by, sizes: self.asked.sizes, gaps: self.asked.gaps };
         // A program that is bound to a device is loaded in the device's namespace.
-        let loaded = self.watched.inside(|| Programs::load(place, &filters, &details))?;
+        let loaded = self.monitored.inside(|| Programs::load(place, &filters, &details))?;
         loaded.map_err(|error| match error {
-            LoadingFailed::Load(error) => programmed::not_loaded(self.watched.name(), error),
+            LoadingFailed::Load(error) => programmed::not_loaded(self.monitored.name(), error),
             LoadingFailed::Refused(refused) if TOO_MUCH.contains(&refused.source.errno()) => {
                 let why = "cannot count these filters at once: all together are too much for the kernel's verifier; try \
                            fewer, or sets instead of many terms";
                 Error::setting(Setting::Filters, why)
             }
-            error => filter_control::not_loaded(self.watched.name(), error),
+            error => filter_control::not_loaded(self.monitored.name(), error),
         })
     }
 
@@ -220,7 +223,7 @@ impl Opener<'_> {
             compiled.map_or_else(|| filter.compile(receiver), Ok)
         };
         let each = self.asked.filters.iter().map(|(name, filter)| {
-            let compiled = one(filter).map_err(|error| error.on(self.watched.name()))?;
+            let compiled = one(filter).map_err(|error| error.on(self.monitored.name()))?;
             Ok((name.as_str(), compiled))
         });
         each.collect()

@@ -3,12 +3,12 @@
 //! One program per direction runs all filters, one after another, and adds to counters of its CPU. Reading them is one
 //! call per direction, however many packets there are; with keys, one more per 1024 keys.
 
-pub(crate) mod beside;
 mod hook;
 mod reading;
 mod several;
 mod switch;
-pub(crate) mod twin;
+pub(crate) mod userspace;
+pub(crate) mod with_capture;
 
 use std::ops::RangeInclusive;
 use std::time::{Duration, Instant};
@@ -20,10 +20,10 @@ use weir_sys::bpf::grace::Grace;
 use self::hook::Hooked;
 pub use self::reading::{Bucket, Count, Counts, FilterCounts, KeyCounts, Reading};
 pub use self::switch::Switch;
+use crate::live::monitored_interface::MonitoredInterface;
 use crate::live::request::Wanted;
 use crate::live::settings::SourceChoice;
 use crate::live::source::programmed::off;
-use crate::live::watched::Watched;
 use crate::{Error, Event, Filter, InterfaceWarning, Mode, Namespace, Setting, SourceKind};
 
 /// A builder for [`Statistics`]; see [`Statistics::on`].
@@ -69,7 +69,7 @@ const MOST_KEYS: u32 = 10_000_000;
 /// Counting ends when this is dropped or the process ends, however that happens. Other programs on the interface stay.
 #[derive(Debug)]
 pub struct Statistics {
-    watched: Watched,
+    monitored: MonitoredInterface,
     info: StatisticsInfo,
     hooked: Hooked,
     grace: Grace,
@@ -187,17 +187,17 @@ impl StatisticsBuilder {
     /// Starts to count; events have this number.
     fn start_as(self, number: u32) -> Result<Statistics, Error> {
         self.check()?;
-        let mut watched = Watched::find(&self.wanted, number)?;
-        if !watched.device.link.is_up() {
-            return Err(Error::InterfaceDown { name: watched.name().to_owned() });
+        let mut monitored = MonitoredInterface::find(&self.wanted, number)?;
+        if !monitored.device.link.is_up() {
+            return Err(Error::InterfaceDown { name: monitored.name().to_owned() });
         }
-        let (hooked, how) = hook::attach(&watched, &self)?;
+        let (hooked, how) = hook::attach(&monitored, &self)?;
         if self.promiscuous {
-            watched.make_promiscuous()?;
+            monitored.make_promiscuous()?;
         }
         let labels = self.filters.into_iter().map(|(name, filter)| (name, filter.label()));
         let info = StatisticsInfo {
-            name: watched.name().to_owned(),
+            name: monitored.name().to_owned(),
             source: how.source,
             detail: how.detail,
             why: how.why,
@@ -207,9 +207,9 @@ impl StatisticsBuilder {
             sizes: self.sizes,
             gaps: self.gaps,
         };
-        let events = watched.first_event().into_iter().collect();
+        let events = monitored.first_event().into_iter().collect();
         Ok(Statistics {
-            watched,
+            monitored,
             info,
             hooked,
             grace: Grace::new(),
@@ -316,7 +316,7 @@ impl Statistics {
     ///
     /// The kernel could not be queried.
     pub fn read(&mut self) -> Result<Reading, Error> {
-        self.watched.count()?;
+        self.monitored.count()?;
         let elapsed = self.ended.unwrap_or_else(Instant::now) - self.began;
         let Counted { all, filters, keys, others, spread } = self.hooked.counters.read()?;
         let names = self.info.filters.iter().map(|(name, _)| name.clone());
@@ -338,7 +338,7 @@ impl Statistics {
             gaps: if self.info.gaps { spread.gaps.into_iter().map(Bucket::of).collect() } else { Vec::new() },
             first: Counts::of(spread.first),
             tag_unknown: self.hooked.counters.strays().tag_unknown,
-            nic: self.watched.nic(),
+            nic: self.monitored.nic(),
         })
     }
 
@@ -358,7 +358,7 @@ impl Statistics {
 
     /// Returns whether the interface is gone, so that nothing more is counted.
     pub fn is_gone(&self) -> bool {
-        self.watched.is_gone()
+        self.monitored.is_gone()
     }
 
     /// Stops counting. When this returns, the numbers are final. Further calls do nothing.
@@ -373,7 +373,7 @@ impl Statistics {
         drop(attachment);
         let waited = self.grace.wait();
         self.ended = Some(Instant::now());
-        self.watched.calm();
+        self.monitored.calm();
         Ok(detached.and(waited)?)
     }
 }

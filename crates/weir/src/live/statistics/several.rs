@@ -66,13 +66,13 @@ impl Statistics {
                 return Err(Error::InterfaceGone { name: last.info.name.clone() });
             }
             let wait = Timespec::try_from(wait).unwrap_or(FOREVER);
-            let mut fds: Vec<_> = all.iter().filter_map(|one| one.watched.fd()).collect();
+            let mut fds: Vec<_> = all.iter().filter_map(|one| one.monitored.fd()).collect();
             match poll(&mut fds, Some(&wait)) {
                 Ok(_) | Err(Errno::INTR) => {}
                 Err(error) => return Err(CallError::new("wait for interface events", error).into()),
             }
             for one in &mut *all {
-                one.events = one.watched.listen()?;
+                one.events = one.monitored.listen()?;
             }
         }
         Ok(all.iter_mut().flat_map(|one| std::mem::take(&mut one.events)).collect())
