@@ -1,6 +1,6 @@
 //! VLAN tags as metadata of frames, without VLAN interfaces.
 
-use weir_sys::bpf::{Place, TcxHook, TcxLink};
+use weir_sys::bpf::{AttachPosition, TcxHook, TcxLink};
 
 use crate::programs::tag::Tag;
 use crate::{Error, Port};
@@ -19,7 +19,7 @@ impl Tagging {
     ///
     /// Missing privileges, or a kernel without tcx (6.6).
     pub fn on(port: &Port, protocol: u16, tci: u16) -> Result<Self, Error> {
-        Self::at(port, protocol, tci, Place::Last)
+        Self::at(port, protocol, tci, AttachPosition::Last)
     }
 
     /// Does what [`on`](Self::on) does, before existing programs such as a capture.
@@ -28,12 +28,12 @@ impl Tagging {
     ///
     /// As [`on`](Self::on).
     pub fn in_front(port: &Port, protocol: u16, tci: u16) -> Result<Self, Error> {
-        Self::at(port, protocol, tci, Place::First)
+        Self::at(port, protocol, tci, AttachPosition::First)
     }
 
-    fn at(port: &Port, protocol: u16, tci: u16, place: Place) -> Result<Self, Error> {
+    fn at(port: &Port, protocol: u16, tci: u16, position: AttachPosition) -> Result<Self, Error> {
         let tag = Tag::load(protocol, tci)?;
-        let attach = || TcxLink::attach(tag.program(), port.index, TcxHook::Egress, place);
+        let attach = || TcxLink::attach(tag.program(), port.index, TcxHook::Egress, position);
         Ok(Self { _link: port.netns.run(attach)? })
     }
 
@@ -45,7 +45,7 @@ impl Tagging {
     /// As [`on`](Self::on).
     pub fn off(port: &Port) -> Result<Self, Error> {
         let untag = Tag::load_untagging()?;
-        let attach = || TcxLink::attach(untag.program(), port.index, TcxHook::Ingress, Place::Last);
+        let attach = || TcxLink::attach(untag.program(), port.index, TcxHook::Ingress, AttachPosition::Last);
         Ok(Self { _link: port.netns.run(attach)? })
     }
 }

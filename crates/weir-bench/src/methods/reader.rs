@@ -11,7 +11,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use weir::{Capture, Direction, Mode, PacketCounters, SourceChoice};
 use weir_lab::programs::inline::{Hook, Inline, Intercepted};
-use weir_sys::bpf::{Place, TcxHook, TcxLink, XdpHook, XdpLink};
+use weir_sys::bpf::{AttachPosition, TcxHook, TcxLink, XdpHook, XdpLink};
 use weir_sys::link::Links;
 use weir_sys::nfqueue::Queue;
 
@@ -79,9 +79,10 @@ fn inline(args: &InterceptArgs, hook: Hook, stop: &AtomicBool) -> Result<Seen, F
     let attach = || {
         Ok(match hook {
             Hook::Xdp => (Some(XdpLink::attach(inline.program(), port, XdpHook::Native)?), None),
-            Hook::Tc => {
-                (None, Some(TcxLink::attach(inline.program(), port, TcxHook::Ingress, Place::First)?))
-            }
+            Hook::Tc => (
+                None,
+                Some(TcxLink::attach(inline.program(), port, TcxHook::Ingress, AttachPosition::First)?),
+            ),
         })
     };
     let _links = attach().map_err(|error: weir_sys::CallError| Failure::new(error))?;

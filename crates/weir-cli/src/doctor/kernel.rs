@@ -6,7 +6,7 @@ use std::io;
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
 use weir_sys::bpf::grace::Grace;
-use weir_sys::bpf::probe::{Part, make};
+use weir_sys::bpf::probe::{Feature, make};
 use weir_sys::bpf::query;
 use weir_sys::filter::Side;
 use weir_sys::landlock::{self, Enforced, Files};
@@ -16,19 +16,19 @@ use super::check::{Check, NOT_PERMITTED, THERE};
 use super::privileges::setcap;
 
 /// The features that programs use, and their purpose.
-const PARTS: [(&str, Part, &str); 6] = [
-    ("XDP programs", Part::Xdp, "required by the xdp source"),
-    ("tc programs", Part::Tc, "required by the tc source"),
-    ("CLOCK_TAI in eBPF", Part::TaiClock, "xdp and tc take timestamps from it (Linux 6.1)"),
-    ("mappable arrays", Part::MappableArray(1 << 16), "xdp and tc keep packets in one (Linux 5.5)"),
-    ("BPF ring buffer", Part::RingBuffer, "xdp and tc wake the reader with it (Linux 5.8)"),
-    ("tail calls", Part::TailCall, "required by filters"),
+const FEATURES: [(&str, Feature, &str); 6] = [
+    ("XDP programs", Feature::Xdp, "required by the xdp source"),
+    ("tc programs", Feature::Tc, "required by the tc source"),
+    ("CLOCK_TAI in eBPF", Feature::TaiClock, "xdp and tc take timestamps from it (Linux 6.1)"),
+    ("mappable arrays", Feature::MappableArray(1 << 16), "xdp and tc keep packets in one (Linux 5.5)"),
+    ("BPF ring buffer", Feature::RingBuffer, "xdp and tc wake the reader with it (Linux 5.8)"),
+    ("tail calls", Feature::TailCall, "required by filters"),
 ];
 
 /// Returns all checks, including those from the private network.
 pub(super) fn checks(shown: Vec<Check>) -> Vec<Check> {
     let mut checks = vec![syscall()];
-    checks.extend(PARTS.map(|(name, part, why)| made(name, part, why)));
+    checks.extend(FEATURES.map(|(name, feature, why)| made(name, feature, why)));
     checks.push(tcx());
     checks.extend(shown);
     checks.extend([af_xdp(), grace(), io_uring(), landlock(), seccomp(), btf(), jit()]);
@@ -37,7 +37,7 @@ pub(super) fn checks(shown: Vec<Check>) -> Vec<Check> {
 
 fn syscall() -> Check {
     const NAME: &str = "bpf(2)";
-    match make(Part::Map) {
+    match make(Feature::Map) {
         Ok(()) => Check::ok(NAME, THERE),
         Err(error) if is(&error, Errno::PERM) => {
             Check::missing(NAME, refusal()).why("xdp and tc are eBPF programs").mend(setcap())
@@ -59,8 +59,8 @@ fn refusal() -> String {
     words.join("; ")
 }
 
-fn made(name: &'static str, part: Part, why: &str) -> Check {
-    match make(part) {
+fn made(name: &'static str, feature: Feature, why: &str) -> Check {
+    match make(feature) {
         Ok(()) => Check::ok(name, THERE),
         Err(error) if is(&error, Errno::PERM) => Check::unknown(name, NOT_PERMITTED),
         Err(error) => Check::missing(name, error.source.to_string()).why(why),

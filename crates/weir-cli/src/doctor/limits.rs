@@ -4,7 +4,7 @@ use std::fs;
 
 use rustix::process::{Resource, getrlimit};
 use weir::{DEFAULT_CHUNK_SIZE, DEFAULT_CHUNKS};
-use weir_sys::bpf::probe::{Part, make};
+use weir_sys::bpf::probe::{Feature, make};
 use weir_sys::packet;
 
 use super::check::{Check, NOT_PERMITTED};
@@ -27,7 +27,7 @@ fn pool() -> Check {
     let Ok(bytes) = u32::try_from(POOL) else {
         return Check::unknown(NAME, "larger than one eBPF map can be");
     };
-    match make(Part::MappableArray(bytes)) {
+    match make(Feature::MappableArray(bytes)) {
         Ok(()) => Check::ok(NAME, format!("{} per queue is available", units::bytes(POOL))),
         Err(error) if error.errno() == rustix::io::Errno::PERM.raw_os_error() => {
             Check::unknown(NAME, NOT_PERMITTED)

@@ -8,7 +8,9 @@ use weir::parts::as_in_the_kernel;
 use weir_filter::cbpf::{self, Program as Classic, Rules};
 use weir_filter::interpret::{Metadata, Packet as Seen};
 use weir_sys::CallError;
-use weir_sys::packet::{FilterPlace, Instruction, PacketRing, Program, Promiscuous, RingOptions, Statistics};
+use weir_sys::packet::{
+    FilterPlace, Instruction, PacketRing, Promiscuous, RingOptions, SocketFilter, Statistics,
+};
 
 use super::form::Form;
 use super::{IN, OUT, time};
@@ -145,7 +147,7 @@ impl Socket {
             instructions.map(one).collect::<Vec<_>>()
         });
         if let Some(there) = there
-            && self.place.put(Program::Classic(&there)).is_ok()
+            && self.place.put(SocketFilter::Classic(&there)).is_ok()
         {
             // The kernel may have put packets into the block that is open before it had the filter.
             self.filtered_from = Some(self.ring.look_ahead(0).1 + 1);
@@ -153,7 +155,7 @@ impl Socket {
         }
         self.filtered_from = None;
         // If even this fails, the previous filter stays, and the new one cannot get back what it rejects.
-        let _ = self.place.put(Program::All);
+        let _ = self.place.put(SocketFilter::All);
     }
 
     pub(super) fn set_link_type(&mut self, link_type: c_int) {

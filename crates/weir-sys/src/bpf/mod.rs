@@ -39,7 +39,7 @@ pub enum TcxHook {
 
 /// The position among the tcx programs already attached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum AttachPosition {
     /// Before the others.
     First,
     /// After the others: it gets packets that they leave undecided.
@@ -103,15 +103,15 @@ impl TcxLink {
         program: BorrowedFd<'_>,
         ifindex: u32,
         hook: TcxHook,
-        place: Place,
+        position: AttachPosition,
     ) -> Result<Self, CallError> {
         let attach_type = match hook {
             TcxHook::Ingress => BPF_TCX_INGRESS,
             TcxHook::Egress => BPF_TCX_EGRESS,
         };
-        let flags = match place {
-            Place::First => BPF_F_BEFORE,
-            Place::Last => BPF_F_AFTER,
+        let flags = match position {
+            AttachPosition::First => BPF_F_BEFORE,
+            AttachPosition::Last => BPF_F_AFTER,
         };
         Link::create(program, ifindex, attach_type, flags)
             .map(Self)

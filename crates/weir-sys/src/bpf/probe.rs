@@ -37,7 +37,7 @@ fn map_address(map: &OwnedFd) -> [u64; 2] {
 
 /// A kernel feature that weir's programs use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Part {
+pub enum Feature {
     /// A map: `bpf(2)` exists and is permitted.
     Map,
     /// An array of this many bytes that a process can map into its memory.
@@ -59,18 +59,18 @@ pub enum Part {
 /// # Errors
 ///
 /// `EPERM` without the capabilities, `EINVAL` if the kernel does not support it, `ENOSYS` on a kernel without eBPF.
-pub fn make(part: Part) -> Result<(), CallError> {
-    let failed = |error| CallError::new(format!("create eBPF {part:?}"), error);
+pub fn make(feature: Feature) -> Result<(), CallError> {
+    let failed = |error| CallError::new(format!("create eBPF {feature:?}"), error);
     let page = u32::try_from(rustix::param::page_size()).expect("a page is small");
     let array = MapKind::Array as u32;
-    let made = match part {
-        Part::Map => map::create(array, 4, 8, 1, 0),
-        Part::MappableArray(bytes) => map::create(array, 4, bytes, 1, BPF_F_MMAPABLE),
-        Part::RingBuffer => map::create(BPF_MAP_TYPE_RINGBUF, 0, 0, page, 0),
-        Part::Xdp => load(XDP, &[ZERO, EXIT]),
-        Part::Tc => load(ProgramKind::Tc, &[ZERO, EXIT]),
-        Part::TaiClock => load(XDP, &[call(BPF_FUNC_KTIME_GET_TAI_NS), ZERO, EXIT]),
-        Part::TailCall => map::create(MapKind::Programs as u32, 4, 4, 1, 0).and_then(|programs| {
+    let made = match feature {
+        Feature::Map => map::create(array, 4, 8, 1, 0),
+        Feature::MappableArray(bytes) => map::create(array, 4, bytes, 1, BPF_F_MMAPABLE),
+        Feature::RingBuffer => map::create(BPF_MAP_TYPE_RINGBUF, 0, 0, page, 0),
+        Feature::Xdp => load(XDP, &[ZERO, EXIT]),
+        Feature::Tc => load(ProgramKind::Tc, &[ZERO, EXIT]),
+        Feature::TaiClock => load(XDP, &[call(BPF_FUNC_KTIME_GET_TAI_NS), ZERO, EXIT]),
+        Feature::TailCall => map::create(MapKind::Programs as u32, 4, 4, 1, 0).and_then(|programs| {
             let [low, high] = map_address(&programs);
             load(XDP, &[low, high, ZERO_THIRD, call(BPF_FUNC_TAIL_CALL), ZERO, EXIT])
         }),
@@ -105,18 +105,18 @@ mod tests {
     #[test]
     fn parts_are_made_or_refused_for_want_of_privilege() {
         let parts = [
-            Part::Map,
-            Part::MappableArray(1 << 16),
-            Part::RingBuffer,
-            Part::Xdp,
-            Part::Tc,
-            Part::TaiClock,
-            Part::TailCall,
+            Feature::Map,
+            Feature::MappableArray(1 << 16),
+            Feature::RingBuffer,
+            Feature::Xdp,
+            Feature::Tc,
+            Feature::TaiClock,
+            Feature::TailCall,
         ];
-        for part in parts {
-            match make(part) {
+        for feature in parts {
+            match make(feature) {
                 Ok(()) => {}
-                Err(error) => assert_eq!(error.errno(), libc::EPERM, "{part:?}: {error}"),
+                Err(error) => assert_eq!(error.errno(), libc::EPERM, "{feature:?}: {error}"),
             }
         }
     }

@@ -10,7 +10,7 @@ use rustix::net::{
     socketpair,
 };
 
-use super::{Alive, Plan, RTM_NEWTFILTER};
+use super::{Alive, GuardMessages, RTM_NEWTFILTER};
 use crate::netlink::{NLMSG_DONE, NLMSG_ERROR, split};
 use crate::thread;
 
@@ -18,7 +18,7 @@ use crate::thread;
 /// socket is closed, which happens however we end.
 #[derive(Debug)]
 pub(super) struct Guard {
-    plan: Plan,
+    messages: GuardMessages,
     netlink: OwnedFd,
     control: Option<OwnedFd>,
     pid: libc::pid_t,
@@ -71,10 +71,10 @@ impl Outcome {
 }
 
 impl Guard {
-    /// Forks the guard, which carries out `plan`, and returns the outcome. On failure, nothing stays attached.
+    /// Forks the guard, which carries out `messages`, and returns the outcome. On failure, nothing stays attached.
     ///
     /// The guard keeps `alive` open while there are filters to remove, and so should the caller.
-    pub(super) fn start(plan: Plan, alive: &Alive) -> io::Result<(Self, Outcome)> {
+    pub(super) fn start(messages: GuardMessages, alive: &Alive) -> io::Result<(Self, Outcome)> {
         let netlink = socket_with(AddressFamily::NETLINK, SocketType::RAW, SocketFlags::CLOEXEC, None)?;
         connect(&netlink, &SocketAddrNetlink::new(0, 0))?;
         let (ours, theirs) =
@@ -85,11 +85,11 @@ impl Guard {
         // process.
         let pid = unsafe { libc::fork() };
         if pid == 0 {
-            guard(&plan, netlink.as_fd(), theirs.as_fd(), alive.as_raw_fd());
+            guard(&messages, netlink.as_fd(), theirs.as_fd(), alive.as_raw_fd());
         }
         let forked = if pid < 0 { Err(io::Error::last_os_error()) } else { Ok(pid) };
         thread::mask(&before)?;
-        let mut guard = Self { plan, netlink, control: Some(ours), pid: forked? };
+        let mut guard = Self { messages, netlink, control: Some(ours), pid: forked? };
         drop(theirs);
         // If the guard was killed this early, dropping `guard` removes what it may have left.
         let told = guard.control.as_ref().and_then(|control| hear(control.as_fd()));
@@ -107,7 +107,7 @@ impl Guard {
         let asked = send(&control, &[1], SendFlags::NOSIGNAL);
         // If the guard was killed, its work is left to us.
         let outcome = asked.ok().and_then(|_| hear(control.as_fd()));
-        let outcome = outcome.unwrap_or_else(|| end(&self.plan, self.netlink.as_fd()));
+        let outcome = outcome.unwrap_or_else(|| end(&self.messages, self.netlink.as_fd()));
         drop(control);
         self.reap();
         Some(outcome)
@@ -140,19 +140,19 @@ fn hear(control: BorrowedFd<'_>) -> Option<Outcome> {
 // From here on, the code of the forked process. It has one thread, but its parent may have had more. It only makes
 // system calls on existing memory: it does not allocate, take locks or panic.
 
-fn guard(plan: &Plan, netlink: BorrowedFd<'_>, control: BorrowedFd<'_>, alive: RawFd) -> ! {
+fn guard(messages: &GuardMessages, netlink: BorrowedFd<'_>, control: BorrowedFd<'_>, alive: RawFd) -> ! {
     // A name of its own, so that `killall weir` does not hit it.
     let _ = rustix::thread::set_name(c"tc-guard");
-    let program = |side: usize| plan.sides.get(side).map_or(-1, |side| side.program);
+    let program = |side: usize| messages.sides.get(side).map_or(-1, |side| side.program);
     close_all_but([netlink.as_raw_fd(), control.as_raw_fd(), alive, program(0), program(1)]);
-    let outcome = begin(plan, netlink);
+    let outcome = begin(messages, netlink);
     tell(control, outcome);
     if outcome.errno == 0 {
         // The filters keep their programs alive.
         close_all_but([netlink.as_raw_fd(), control.as_raw_fd(), alive, -1, -1]);
         // Wait for an order, or for the end of the other side.
         let _ = retry_on_intr(|| recv(control, &mut [0; 1], RecvFlags::empty()));
-        tell(control, end(plan, netlink));
+        tell(control, end(messages, netlink));
     }
     // SAFETY: ends the process without running its parent's exit handlers.
     unsafe { libc::_exit(0) }
@@ -185,17 +185,17 @@ fn close_range(first: libc::c_uint, last: libc::c_uint) {
 }
 
 /// Creates the discipline and the filters, or nothing.
-fn begin(plan: &Plan, netlink: BorrowedFd<'_>) -> Outcome {
-    if let Some(make) = &plan.make_discipline {
+fn begin(messages: &GuardMessages, netlink: BorrowedFd<'_>) -> Outcome {
+    if let Some(make) = &messages.make_discipline {
         let errno = carry_out(netlink, make);
         if errno != 0 {
             return Outcome { step: Step::Discipline, errno };
         }
     }
-    for side in &plan.sides {
+    for side in &messages.sides {
         let errno = carry_out(netlink, &side.make);
         if errno != 0 {
-            end(plan, netlink);
+            end(messages, netlink);
             return Outcome { step: side.step, errno };
         }
     }
@@ -203,16 +203,16 @@ fn begin(plan: &Plan, netlink: BorrowedFd<'_>) -> Outcome {
 }
 
 /// Removes the filters, and also the discipline if it is ours and has no other filters.
-fn end(plan: &Plan, netlink: BorrowedFd<'_>) -> Outcome {
+fn end(messages: &GuardMessages, netlink: BorrowedFd<'_>) -> Outcome {
     let mut outcome = Outcome { step: Step::Egress, errno: 0 };
-    for side in &plan.sides {
+    for side in &messages.sides {
         let errno = carry_out(netlink, &side.remove);
         if outcome.errno == 0 {
             outcome = Outcome { step: side.step, errno };
         }
     }
-    let unused = || plan.list.iter().all(|list| !has_filters(netlink, list));
-    if let Some(remove) = plan.remove_discipline.as_ref().filter(|_| unused()) {
+    let unused = || messages.list.iter().all(|list| !has_filters(netlink, list));
+    if let Some(remove) = messages.remove_discipline.as_ref().filter(|_| unused()) {
         // The interface may be gone, and the discipline with it.
         carry_out(netlink, remove);
     }

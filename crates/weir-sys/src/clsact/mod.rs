@@ -80,10 +80,10 @@ impl Clsact {
             let ask = |error| CallError::new(format!("list the tc filters of interface {ifindex}"), error);
             let there = discipline_of(ifindex).map_err(ask)?;
             let mark = Mark::new(inherited || there.is_none());
-            let plan = Plan::new([ingress, egress], ifindex, there.as_deref(), mark)?;
+            let messages = GuardMessages::new([ingress, egress], ifindex, there.as_deref(), mark)?;
             let alive = mark.hold().map_err(|error| failed("mark the filters as in use", error))?;
             let (guard, outcome) =
-                Guard::start(plan, &alive).map_err(|error| failed("start a guard process", error))?;
+                Guard::start(messages, &alive).map_err(|error| failed("start a guard process", error))?;
             let Outcome { step, errno } = outcome;
             attempt += 1;
             match errno {
@@ -116,7 +116,7 @@ impl Clsact {
 
 /// All messages that the guard may send. They are built before the fork, because the guard cannot allocate.
 #[derive(Debug)]
-struct Plan {
+struct GuardMessages {
     /// `None`: the discipline exists.
     make_discipline: Option<Vec<u8>>,
     /// `None`: the discipline is not ours.
@@ -135,7 +135,7 @@ struct Side {
     remove: Vec<u8>,
 }
 
-impl Plan {
+impl GuardMessages {
     fn new(
         [ingress, egress]: [Option<BorrowedFd<'_>>; 2],
         ifindex: u32,

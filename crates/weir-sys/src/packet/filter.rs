@@ -10,7 +10,7 @@ use crate::bpf::query;
 
 /// The program that decides in the kernel which packets of the chosen traffic are put into the ring.
 #[derive(Clone, Copy, Debug)]
-pub enum Program<'a> {
+pub enum SocketFilter<'a> {
     /// No program: all packets match.
     All,
     /// Classic BPF (`SO_ATTACH_FILTER`, socket(7)): at most 4096 instructions, a few of which are needed to check the
@@ -54,18 +54,18 @@ impl FilterPlace {
     ///
     /// The error of `setsockopt(2)`: `EINVAL` for an invalid program, `ENOMEM` for one that is too long
     /// (`net.core.optmem_max`).
-    pub fn put(&self, program: Program<'_>) -> Result<(), CallError> {
+    pub fn put(&self, program: SocketFilter<'_>) -> Result<(), CallError> {
         put(&self.socket, &self.options, program)
     }
 
-    /// Removes the program, like [`put`](Self::put) with [`Program::All`], and keeps up to `snap_len` bytes of a
+    /// Removes the program, like [`put`](Self::put) with [`SocketFilter::All`], and keeps up to `snap_len` bytes of a
     /// packet.
     ///
     /// # Errors
     ///
     /// The errors of [`put`](Self::put).
     pub fn open_to(&self, snap_len: u32) -> Result<(), CallError> {
-        put(&self.socket, &RingOptions { snap_len, ..self.options }, Program::All)
+        put(&self.socket, &RingOptions { snap_len, ..self.options }, SocketFilter::All)
     }
 }
 
@@ -74,7 +74,7 @@ impl FilterPlace {
 /// # Errors
 ///
 /// The errors of [`FilterPlace::put`], and `EPERM` without `CAP_NET_RAW`.
-pub fn try_filter(options: &RingOptions, program: Program<'_>) -> Result<(), CallError> {
+pub fn try_filter(options: &RingOptions, program: SocketFilter<'_>) -> Result<(), CallError> {
     put(&packet_socket()?, options, program)
 }
 
@@ -100,11 +100,15 @@ pub fn has_room_for_two(program: BorrowedFd<'_>) -> bool {
 }
 
 /// Sets the filter of a ring's socket.
-pub(super) fn put(socket: &OwnedFd, options: &RingOptions, program: Program<'_>) -> Result<(), CallError> {
+pub(super) fn put(
+    socket: &OwnedFd,
+    options: &RingOptions,
+    program: SocketFilter<'_>,
+) -> Result<(), CallError> {
     match program {
-        Program::All => attach(socket, &mut filter(options, &[])),
-        Program::Classic(behind) => attach(socket, &mut filter(options, behind)),
-        Program::Extended(program) => {
+        SocketFilter::All => attach(socket, &mut filter(options, &[])),
+        SocketFilter::Classic(behind) => attach(socket, &mut filter(options, behind)),
+        SocketFilter::Extended(program) => {
             set(socket, libc::SOL_SOCKET, libc::SO_ATTACH_BPF, &program.as_raw_fd())
                 .map_err(|error| CallError::new("attach an eBPF filter to a packet socket", error))
         }

@@ -31,7 +31,8 @@ use rustix::net::sockopt::socket_error;
 
 pub use self::block::{Origin, Packet};
 pub use self::filter::{
-    ENOUGH_ROOM, FilterPlace, Instruction, Program, attach_filter, filter_room, has_room_for_two, try_filter,
+    ENOUGH_ROOM, FilterPlace, Instruction, SocketFilter, attach_filter, filter_room, has_room_for_two,
+    try_filter,
 };
 use self::filter::{attach, put, verdict};
 use self::ring::Ring;
@@ -139,7 +140,7 @@ impl PacketRing {
     ///
     /// `EPERM`: without `CAP_NET_RAW`. `ENOMEM`: no memory for the ring. `ENODEV`: no such interface.
     pub fn open(options: &RingOptions) -> Result<Self, CallError> {
-        Self::open_behind(options, Program::All)
+        Self::open_behind(options, SocketFilter::All)
     }
 
     /// Like [`open`](Self::open), with `program` in front: packets that it rejects never arrive.
@@ -147,7 +148,7 @@ impl PacketRing {
     /// # Errors
     ///
     /// The errors of [`open`](Self::open) and [`FilterPlace::put`].
-    pub fn open_behind(options: &RingOptions, program: Program<'_>) -> Result<Self, CallError> {
+    pub fn open_behind(options: &RingOptions, program: SocketFilter<'_>) -> Result<Self, CallError> {
         // Without a protocol, no packets arrive before the socket is bound.
         let socket = packet_socket()?;
         let option = |name, value: i32, what: &str| {

@@ -1,7 +1,7 @@
 //! The process's ends of one socket's four rings. Everything that comes out is checked, so that a faulty driver or
 //! kernel can neither lead outside the memory nor to a frame twice.
 
-use super::frame::{Frame, Part};
+use super::frame::{Frame, FrameDescriptor};
 use super::ring::{Consumer, Descriptor, Producer};
 use super::umem::Umem;
 
@@ -38,7 +38,7 @@ pub(super) struct Ends {
     pub(super) fill_number: u32,
     pub(super) sent_number: u32,
     /// Parts of a packet whose end has not arrived yet.
-    pub(super) begun: Vec<Part>,
+    pub(super) begun: Vec<FrameDescriptor>,
     /// One of its parts was refused, and so the whole packet.
     pub(super) spoilt: bool,
     pub(super) counts: XskCounts,
@@ -63,7 +63,7 @@ impl Ends {
             let descriptor = received.get(ahead);
             let continues = descriptor.options & CONTINUES != 0;
             let part = umem.0.locate(descriptor.address).and_then(|(index, start)| {
-                let part = Part { index, start, length: descriptor.length, continues };
+                let part = FrameDescriptor { index, start, length: descriptor.length, continues };
                 umem.0.fetch(index, self.fill_number).then_some(part)
             });
             if self.begun.is_empty() && !continues && !self.spoilt {
@@ -109,7 +109,7 @@ impl Ends {
         let mut ahead = 0;
         for frame in frames.drain(frames.len() - count..) {
             assert!(std::ptr::eq(frame.memory(), &raw const *self.umem.0), "the socket has another memory");
-            let part = frame.into_part();
+            let part = frame.into_descriptor();
             self.umem.0.put(part.index, self.fill_number);
             self.fill.set(ahead, self.umem.0.address(part.index, 0));
             ahead += 1;
@@ -133,7 +133,7 @@ impl Ends {
                 self.counts.refused += 1;
                 continue;
             }
-            let part = frame.into_part();
+            let part = frame.into_descriptor();
             self.umem.0.put(part.index, self.sent_number);
             let address = self.umem.0.address(part.index, part.start);
             let options = if part.continues { CONTINUES } else { 0 };

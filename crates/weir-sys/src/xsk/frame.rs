@@ -29,10 +29,10 @@ impl<'u> Frame<'u> {
 
     /// Like [`empty`](Self::empty), with the `length` bytes from `start`. If they are not inside the frame, frees it
     /// and returns `None`.
-    pub(super) fn full(memory: &'u Memory, part: Part) -> Option<Self> {
+    pub(super) fn full(memory: &'u Memory, part: FrameDescriptor) -> Option<Self> {
         let frame = Self::empty(memory, part.index);
         let end = part.start.checked_add(part.length)?;
-        let Part { start, length, continues, .. } = part;
+        let FrameDescriptor { start, length, continues, .. } = part;
         (end <= memory.frame_size()).then_some(())?;
         let mut frame = frame;
         (frame.start, frame.length, frame.continues) = (start, length, continues);
@@ -40,9 +40,14 @@ impl<'u> Frame<'u> {
     }
 
     /// Gives up the frame, to put it into a ring.
-    pub(super) fn into_part(self) -> Part {
+    pub(super) fn into_descriptor(self) -> FrameDescriptor {
         let frame = ManuallyDrop::new(self);
-        Part { index: frame.index, start: frame.start, length: frame.length, continues: frame.continues }
+        FrameDescriptor {
+            index: frame.index,
+            start: frame.start,
+            length: frame.length,
+            continues: frame.continues,
+        }
     }
 
     /// Returns the memory that the frame belongs to.
@@ -161,7 +166,7 @@ impl Drop for Frame<'_> {
 /// A frame in transit between a ring and a [`Frame`]. It does not hold the frame: its bytes are not accessed through
 /// this.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Part {
+pub(super) struct FrameDescriptor {
     pub(super) index: u32,
     pub(super) start: u32,
     pub(super) length: u32,

@@ -14,7 +14,7 @@ use weir::reader::Reader;
 use weir::send::{Backend, MARK, Pace, SendError, SendQueue, SendReason, Sender, Sent};
 use weir::{Error, ErrorKind};
 use weir_lab::{LinkCounters, NetNs, Network, Veth, require_root};
-use weir_sys::packet::{Instruction, PacketRing, Program, RingOptions, Traffic};
+use weir_sys::packet::{Instruction, PacketRing, RingOptions, SocketFilter, Traffic};
 use weir_sys::tap::Tap;
 
 /// Longest wait for what comes in any case.
@@ -406,5 +406,5 @@ fn witness(network: &Network, mark: u32) -> PacketRing {
         blocks: 2,
         retire_ms: 10,
     };
-    network.tx().run(|| PacketRing::open_behind(&options, Program::Classic(&program))).unwrap()
+    network.tx().run(|| PacketRing::open_behind(&options, SocketFilter::Classic(&program))).unwrap()
 }

@@ -7,7 +7,7 @@ use rustix::io::Errno;
 use weir_bpf::pool::PoolOptions;
 use weir_bpf::tc::{Options, Programs, Segments};
 use weir_sys::CallError;
-use weir_sys::bpf::{Place, TcxHook, TcxLink};
+use weir_sys::bpf::{AttachPosition, TcxHook, TcxLink};
 use weir_sys::clsact::Clsact;
 use weir_sys::cpu::Processors;
 
@@ -105,7 +105,8 @@ impl Hold {
         if !filters {
             let sides = [(ingress, TcxHook::Ingress), (egress, TcxHook::Egress)];
             let sides = sides.into_iter().filter_map(|(program, hook)| Some((program?, hook)));
-            let links = sides.map(|(program, hook)| TcxLink::attach(program, ifindex, hook, Place::First));
+            let links =
+                sides.map(|(program, hook)| TcxLink::attach(program, ifindex, hook, AttachPosition::First));
             match links.collect() {
                 Err(error) if error.errno() == EINVAL => {}
                 links => return links.map(Self::Links),

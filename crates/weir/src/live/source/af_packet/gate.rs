@@ -46,11 +46,11 @@ pub(super) enum InKernel {
 }
 
 impl InKernel {
-    pub(super) fn program(&self) -> packet::Program<'_> {
+    pub(super) fn program(&self) -> packet::SocketFilter<'_> {
         match self {
-            Self::All => packet::Program::All,
-            Self::Counting(program) => packet::Program::Extended(program.as_fd()),
-            Self::Classic(instructions) => packet::Program::Classic(instructions),
+            Self::All => packet::SocketFilter::All,
+            Self::Counting(program) => packet::SocketFilter::Extended(program.as_fd()),
+            Self::Classic(instructions) => packet::SocketFilter::Classic(instructions),
         }
     }
 }

@@ -168,7 +168,7 @@ pub(crate) fn open(device: &Device, id: u32, settings: &Settings) -> Result<Open
     let kept_len = if device.any { needed_len.saturating_add(LONGEST_HEADER) } else { needed_len };
     let asked_len = if pump_filter.is_some() { DEFAULT_SNAP_LEN } else { kept_len };
     let wanted = RingOptions { snap_len: asked_len, ..wanted };
-    let front = in_kernel.as_ref().map_or(packet::Program::All, |(filter, _)| filter.program());
+    let front = in_kernel.as_ref().map_or(packet::SocketFilter::All, |(filter, _)| filter.program());
     let (ring, options) =
         open_ring(device, ring_bytes, wanted, front).map_err(|error| refused(name, error))?;
     let ring_bytes = options.blocks * options.block_bytes;
@@ -259,7 +259,7 @@ fn open_ring(
     device: &Device,
     mut bytes: u32,
     mut options: RingOptions,
-    front: packet::Program<'_>,
+    front: packet::SocketFilter<'_>,
 ) -> Result<(PacketRing, RingOptions), CallError> {
     loop {
         options.block_bytes = block_bytes(device, bytes);
