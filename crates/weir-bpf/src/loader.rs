@@ -21,10 +21,10 @@ use crate::{af_xdp, forward, xdp};
 
 /// A loader of filters for a capture of this or another process.
 #[derive(Debug)]
-pub struct Loader(Way);
+pub struct Loader(LoaderKind);
 
 #[derive(Debug)]
-enum Way {
+enum LoaderKind {
     Calls { hooks: Vec<Hook>, outcomes: OwnedFd },
     Bound(BoundParts),
 }
@@ -32,20 +32,20 @@ enum Way {
 impl Loader {
     /// Creates a loader for programs attached at `hooks`. `outcomes` is a descriptor of [`Calls::outcomes`](crate::filter::Calls::outcomes).
     pub fn calls(hooks: Vec<Hook>, outcomes: OwnedFd) -> Self {
-        Self(Way::Calls { hooks, outcomes })
+        Self(LoaderKind::Calls { hooks, outcomes })
     }
 
     /// Creates a loader for a program that is bound to its device.
     pub fn bound(parts: BoundParts) -> Self {
-        Self(Way::Bound(parts))
+        Self(LoaderKind::Bound(parts))
     }
 
     /// Returns whether a packet's outer VLAN tag, if any, is inside its bytes. With XDP it is, except in programs that
     /// ask the driver for stripped tags.
     pub fn tag_is_inside(&self) -> bool {
         match &self.0 {
-            Way::Calls { hooks, .. } => hooks.iter().all(|hook| matches!(hook, Hook::Xdp { .. })),
-            Way::Bound(_) => false,
+            LoaderKind::Calls { hooks, .. } => hooks.iter().all(|hook| matches!(hook, Hook::Xdp { .. })),
+            LoaderKind::Bound(_) => false,
         }
     }
 
@@ -60,8 +60,8 @@ impl Loader {
     pub fn load(&self, graph: &Graph, sets: &[Set]) -> Result<Filter, FilterError> {
         let sets = Sets::new(sets)?;
         let programs = match &self.0 {
-            Way::Bound(parts) => vec![parts.load(graph, &sets)?],
-            Way::Calls { hooks, outcomes } => {
+            LoaderKind::Bound(parts) => vec![parts.load(graph, &sets)?],
+            LoaderKind::Calls { hooks, outcomes } => {
                 let verdicts = known(graph, outcomes.as_fd())?;
                 let load = |hook: &Hook| {
                     let program = hook.program(graph, sets.members, verdicts)?;

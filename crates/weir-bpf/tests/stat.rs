@@ -15,7 +15,7 @@ use frames::{
 use rustix::thread::{CpuSet, sched_getcpu, sched_setaffinity};
 use rustix::time::{ClockId, Timespec, clock_gettime};
 use weir_bpf::filter::FilterError;
-use weir_bpf::stat::{By, Count, Details, Key, KeyField, MOST_FILTERS, Place, Programs, Xdp};
+use weir_bpf::stat::{AttachPoint, By, Count, Details, Key, KeyField, MOST_FILTERS, Programs, Xdp};
 use weir_bpf::writers::Driven;
 use weir_filter::graph::Graph;
 use weir_filter::interpret::{Interpreter, Packet};
@@ -58,12 +58,13 @@ fn pairs(filters: &[Filter]) -> Vec<(&Graph, &[Set])> {
 }
 
 /// All places of a program: in front of `device` if it is XDP.
-fn places(device: u32) -> Vec<Place> {
+fn places(device: u32) -> Vec<AttachPoint> {
     let from = Some(Driven { index: device, hands_on: false });
-    let xdp =
-        |fragments, tags_of| Place::Xdp(Xdp { fragments, from, chosen: None, tags_of, exclusive: false });
+    let xdp = |fragments, tags_of| {
+        AttachPoint::Xdp(Xdp { fragments, from, chosen: None, tags_of, exclusive: false })
+    };
     vec![
-        Place::Tc { ingress: true, egress: true },
+        AttachPoint::Tc { ingress: true, egress: true },
         xdp(false, None),
         xdp(true, None),
         xdp(false, Some(device)),
@@ -199,7 +200,7 @@ fn every_packet_has_a_key_at_every_place() {
                     let loaded = Programs::load(&place, &pairs(filters), &details);
                     let loaded = loaded.unwrap_or_else(|error| panic!("{place:?}, {by:?}: {error}"));
                     // The kernel runs bound programs on packets of their device only.
-                    if matches!(place, Place::Xdp(Xdp { tags_of: Some(_), .. })) {
+                    if matches!(place, AttachPoint::Xdp(Xdp { tags_of: Some(_), .. })) {
                         continue;
                     }
                     let received = loaded.received.as_ref().expect("it was asked for");

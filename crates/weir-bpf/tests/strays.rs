@@ -140,7 +140,7 @@ fn root_packets_of_other_interfaces_are_foreign() {
 
         let place =
             stat::Xdp { fragments: false, from: Some(from), chosen: None, tags_of: None, exclusive: false };
-        let programs = stat::Programs::load(&stat::Place::Xdp(place), &[], &stat::Details::default());
+        let programs = stat::Programs::load(&stat::AttachPoint::Xdp(place), &[], &stat::Details::default());
         let stat::Programs { received, counters, .. } = programs.expect("it is loaded");
         let _link = XdpLink::attach(received.as_ref().expect("there is one").as_fd(), near, XdpHook::Native)
             .expect("attached");

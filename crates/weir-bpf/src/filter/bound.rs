@@ -18,20 +18,20 @@ use crate::attached::Attached;
 
 /// The place of a filter inside a bound program; clones share it.
 #[derive(Clone, Debug)]
-pub struct Bound(Arc<Place>);
+pub struct Bound(Arc<BoundSlot>);
 
 #[derive(Debug)]
-struct Place {
+struct BoundSlot {
     body: Body,
     device: Device,
     maps: Vec<OwnedFd>,
     /// The program without a filter.
     plain: OwnedFd,
-    state: Mutex<State>,
+    state: Mutex<AttachState>,
 }
 
 #[derive(Debug)]
-enum State {
+enum AttachState {
     /// Not attached yet; this program will be, with its filter inside, or the plain one.
     Awaited(Option<OwnedFd>),
     /// Attached now or in the past.
@@ -109,7 +109,13 @@ impl Bound {
         debug_assert_eq!(maps.len(), body.maps(), "{body:?}");
         let plain = plain.try_clone_to_owned()?;
         let maps = maps.iter().map(|map| map.try_clone_to_owned()).collect::<io::Result<_>>()?;
-        Ok(Self(Arc::new(Place { body, device, maps, plain, state: Mutex::new(State::Awaited(None)) })))
+        Ok(Self(Arc::new(BoundSlot {
+            body,
+            device,
+            maps,
+            plain,
+            state: Mutex::new(AttachState::Awaited(None)),
+        })))
     }
 
     /// Returns the program without a filter.
@@ -124,8 +130,8 @@ impl Bound {
     /// No descriptor is left.
     pub fn parts(&self) -> io::Result<Option<BoundParts>> {
         let namespace = match &*self.state() {
-            State::Awaited(_) => None,
-            State::Attached(attached) => match attached.upgrade() {
+            AttachState::Awaited(_) => None,
+            AttachState::Attached(attached) => match attached.upgrade() {
                 None => return Ok(None),
                 Some(attached) => attached.namespace.as_ref().map(NetNs::try_clone).transpose()?,
             },
@@ -138,12 +144,12 @@ impl Bound {
     /// more.
     pub(crate) fn set(&self, program: Option<&OwnedFd>) -> Result<(), CallError> {
         match &mut *self.state() {
-            State::Awaited(awaited) => {
+            AttachState::Awaited(awaited) => {
                 let program = program.map(OwnedFd::try_clone).transpose();
                 *awaited = program.map_err(|error| CallError::new("duplicate a descriptor", error))?;
                 Ok(())
             }
-            State::Attached(attached) => match attached.upgrade() {
+            AttachState::Attached(attached) => match attached.upgrade() {
                 Some(attached) => attached.link.exchange(program.unwrap_or(&self.0.plain).as_fd()),
                 None => Ok(()),
             },
@@ -154,17 +160,17 @@ impl Bound {
     pub(crate) fn attach(&self, interface: u32, hook: XdpHook) -> Result<Arc<Attached>, CallError> {
         let mut state = self.state();
         let program = match &*state {
-            State::Awaited(Some(program)) => program,
+            AttachState::Awaited(Some(program)) => program,
             _ => &self.0.plain,
         };
         let namespace = Some(NetNs::current()?);
         let link = XdpLink::attach(program.as_fd(), interface, hook)?;
         let attached = Arc::new(Attached { link, namespace });
-        *state = State::Attached(Arc::downgrade(&attached));
+        *state = AttachState::Attached(Arc::downgrade(&attached));
         Ok(attached)
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, AttachState> {
         self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -41,7 +41,7 @@ pub const MOST_FILTERS: usize = 128;
 
 /// Where packets are counted.
 #[derive(Clone, Copy, Debug)]
-pub enum Place {
+pub enum AttachPoint {
     /// By XDP.
     Xdp(Xdp),
     /// By tc, in these directions.
@@ -68,7 +68,7 @@ pub struct Xdp {
     pub exclusive: bool,
 }
 
-impl Place {
+impl AttachPoint {
     /// Returns whether a packet's outer VLAN tag, if any, is inside its bytes.
     pub fn tag_is_inside(&self) -> bool {
         matches!(self, Self::Xdp(Xdp { tags_of: None, .. }))
@@ -140,12 +140,12 @@ impl By {
 
 /// What the programs count.
 #[derive(Debug)]
-struct Plan<'a> {
+struct Counting<'a> {
     filters: usize,
     details: &'a Details,
 }
 
-impl Plan<'_> {
+impl Counting<'_> {
     /// Returns the bytes of the counters of a direction and CPU.
     fn counter_bytes(&self) -> u32 {
         let counters = 1 + self.filters + usize::from(self.details.by.is_some());
@@ -155,20 +155,20 @@ impl Plan<'_> {
 
 /// Sets the constants and maps of `stat.h`. Returns the constants.
 macro_rules! prepare {
-    ($open:expr, $plan:expr) => {{
-        let plan: &$crate::stat::Plan<'_> = $plan;
+    ($open:expr, $counting:expr) => {{
+        let counting: &$crate::stat::Counting<'_> = $counting;
         $crate::leave_out_all($open.open_object_mut())?;
         let maps = &mut $open.maps;
         for map in [&mut maps.counters, &mut maps.strays, &mut maps.rodata] {
             map.set_autocreate(true)?;
         }
-        maps.counters.set_value_size(plan.counter_bytes())?;
+        maps.counters.set_value_size(counting.counter_bytes())?;
         let constants = maps.rodata_data.as_deref_mut().expect("the program has constants");
-        constants.of_filter = plan.details.any() && plan.filters > 0;
-        constants.by_size = plan.details.sizes;
-        constants.by_gap = plan.details.gaps;
-        maps.spreads.set_autocreate(plan.details.spread())?;
-        if let Some(by) = &plan.details.by {
+        constants.of_filter = counting.details.any() && counting.filters > 0;
+        constants.by_size = counting.details.sizes;
+        constants.by_gap = counting.details.gaps;
+        maps.spreads.set_autocreate(counting.details.spread())?;
+        if let Some(by) = &counting.details.by {
             maps.keyed.set_autocreate(true)?;
             maps.keyed.set_max_entries(by.most)?;
             constants.key_fields = by.bits();
@@ -193,10 +193,11 @@ struct Loaded {
 
 /// Keeps the maps of a loaded skeleton.
 macro_rules! keep {
-    ($loaded:expr, $plan:expr, $programs:expr) => {{
-        let keyed = $plan.details.by.as_ref();
+    ($loaded:expr, $counting:expr, $programs:expr) => {{
+        let keyed = $counting.details.by.as_ref();
         let keyed = keyed.map(|_| std::os::fd::AsFd::as_fd(&$loaded.maps.keyed).try_clone_to_owned());
-        let spreads = $plan.details.spread().then(|| libbpf_rs::MapHandle::try_from(&$loaded.maps.spreads));
+        let spreads =
+            $counting.details.spread().then(|| libbpf_rs::MapHandle::try_from(&$loaded.maps.spreads));
         $crate::stat::Loaded {
             programs: $programs,
             counters: libbpf_rs::MapHandle::try_from(&$loaded.maps.counters)?,
@@ -212,7 +213,7 @@ impl Programs {
     /// Loads the programs that count what each of these filters accepts. They run once attached. `details` are those of
     /// all packets; if there is a filter, of what that accepts.
     ///
-    /// Offsets in the graphs are offsets in the data that the program gets: unless [`Place::tag_is_inside`], the outer
+    /// Offsets in the graphs are offsets in the data that the program gets: unless [`AttachPoint::tag_is_inside`], the outer
     /// VLAN tag is beside the packet.
     ///
     /// # Errors
@@ -222,7 +223,11 @@ impl Programs {
     /// # Panics
     ///
     /// If there are more than [`MOST_FILTERS`], or more than one with `details`.
-    pub fn load(place: &Place, filters: &[(&Graph, &[Set])], details: &Details) -> Result<Self, FilterError> {
+    pub fn load(
+        place: &AttachPoint,
+        filters: &[(&Graph, &[Set])],
+        details: &Details,
+    ) -> Result<Self, FilterError> {
         assert!(filters.len() <= if details.any() { 1 } else { MOST_FILTERS }, "too many filters");
         let members: Vec<Set> = filters.iter().flat_map(|(_, sets)| sets.iter().cloned()).collect();
         let sets = Sets::new(&members)?;
@@ -234,11 +239,11 @@ impl Programs {
             let whole = if is_bound { code.with_room(&words) } else { code.with(&words) };
             Ok(program::load(kind, NAME, &whole)?)
         };
-        let plan = Plan { filters: filters.len(), details };
+        let counting = Counting { filters: filters.len(), details };
         let Loaded { programs, counters: map, keyed: keyed_map, spreads, strays } =
             logged("stat", || match place {
-                Place::Xdp(xdp) => xdp::load(xdp, &plan, &link),
-                Place::Tc { ingress, egress } => tc::load([*ingress, *egress], &plan, &link),
+                AttachPoint::Xdp(xdp) => xdp::load(xdp, &counting, &link),
+                AttachPoint::Tc { ingress, egress } => tc::load([*ingress, *egress], &counting, &link),
             })?;
         let [received, sent] = programs?;
         let ways_bytes = u32::try_from(size_of::<ways>()).expect("a few words");

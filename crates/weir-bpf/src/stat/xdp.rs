@@ -6,7 +6,7 @@ use libbpf_rs::skel::{OpenSkel, SkelBuilder};
 use weir_filter::emit::ebpf::Context;
 use weir_sys::bpf::program::ProgramKind;
 
-use super::{Link, Loaded, Plan, Xdp, keep, prepare};
+use super::{Counting, Link, Loaded, Xdp, keep, prepare};
 use crate::filter::Device;
 use crate::writers::{Driven, prepare_chosen};
 use crate::xdp::{HAS_FRAGMENTS, bind};
@@ -14,11 +14,11 @@ use crate::xdp::{HAS_FRAGMENTS, bind};
 skeleton!("stat_xdp");
 
 /// Loads the program without filters, and has it linked.
-pub(super) fn load(xdp: &Xdp, plan: &Plan<'_>, link: Link<'_>) -> Result<Loaded, libbpf_rs::Error> {
+pub(super) fn load(xdp: &Xdp, counting: &Counting<'_>, link: Link<'_>) -> Result<Loaded, libbpf_rs::Error> {
     let &Xdp { fragments, from, chosen, tags_of, exclusive } = xdp;
     let mut storage = MaybeUninit::uninit();
     let mut open = skeleton::StatXdpSkelBuilder::default().open(&mut storage)?;
-    let constants = prepare!(open, plan);
+    let constants = prepare!(open, counting);
     constants.fragments = fragments;
     constants.exclusive = exclusive;
     if let Some(from) = from {
@@ -40,5 +40,5 @@ pub(super) fn load(xdp: &Xdp, plan: &Plan<'_>, link: Link<'_>) -> Result<Loaded,
         None => (Context::Xdp { fragments, interface }, &loaded.progs.stat_xdp),
     };
     let linked = link(context, kind, program.insns()).map(|program| [Some(program), None]);
-    Ok(keep!(loaded, plan, linked))
+    Ok(keep!(loaded, counting, linked))
 }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::net::IpAddr;
 use std::os::fd::AsFd as _;
 
-use weir_bpf::stat::{By, Count, Details, Key, KeyField, Place, Programs, Xdp};
+use weir_bpf::stat::{AttachPoint, By, Count, Details, Key, KeyField, Programs, Xdp};
 use weir_dissect::Dissector;
 use weir_filter::interpret::{Interpreter, Packet};
 use weir_filter::names::NoNames;
@@ -145,7 +145,7 @@ fn kernel() -> Reads {
     let by = By { fields: KeyField::ALL.to_vec(), most: 4000, ethernet: true };
     let details = Details { by: Some(by), ..Details::default() };
     let place =
-        Place::Xdp(Xdp { fragments: false, from: None, chosen: None, tags_of: None, exclusive: false });
+        AttachPoint::Xdp(Xdp { fragments: false, from: None, chosen: None, tags_of: None, exclusive: false });
     let programs = Programs::load(&place, &[], &details).expect("it is loaded");
     let mut before: HashMap<Key, Count> = HashMap::new();
     Box::new(move |_, frame| {

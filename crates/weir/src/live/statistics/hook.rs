@@ -4,7 +4,7 @@ use std::os::fd::{AsFd as _, OwnedFd};
 
 use rustix::io::Errno;
 use weir_bpf::filter::FilterError as LoadingFailed;
-use weir_bpf::stat::{By, Counters, Details, KeyField, Place, Programs, Xdp, idle};
+use weir_bpf::stat::{AttachPoint, By, Counters, Details, KeyField, Programs, Xdp, idle};
 use weir_filter::graph::Graph;
 use weir_filter::set::Set;
 use weir_sys::bpf::{XdpHook, XdpLink};
@@ -91,7 +91,7 @@ impl Opener<'_> {
     fn tc(&self, why: String) -> Result<(Hooked, How), Error> {
         // What is sent on loopback is also received there: count it once.
         let egress = !self.device.link.is_loopback();
-        let programs = self.load(&Place::Tc { ingress: true, egress })?;
+        let programs = self.load(&AttachPoint::Tc { ingress: true, egress })?;
         let idle =
             idle().map_err(|refused| filter_control::not_loaded(self.monitored.name(), refused.into()))?;
         let (received, sent) = (programs.received.as_ref(), programs.sent.as_ref());
@@ -178,7 +178,7 @@ impl Opener<'_> {
             tags_of: tags.then_some(self.monitored.index()),
             exclusive: self.asked.mode == Mode::Exclusive,
         };
-        let programs = self.load(&Place::Xdp(program))?;
+        let programs = self.load(&AttachPoint::Xdp(program))?;
         let attached = programs.received.as_ref().expect("it was loaded").as_fd();
         let index = self.monitored.index();
         let link = self.monitored.inside(|| XdpLink::attach(attached, index, hook))?;
@@ -191,7 +191,7 @@ impl Opener<'_> {
         Ok((Hooked { counters: programs.counters, attachment: Some(Box::new(link)), switch: None }, how))
     }
 
-    fn load(&self, place: &Place) -> Result<Programs, Error> {
+    fn load(&self, place: &AttachPoint) -> Result<Programs, Error> {
         let compiled = self.compiled(!place.tag_is_inside())?;
         let filters = compiled.iter().map(|(_, one)| (&one.graph, &one.ast.sets[..]));
         let filters: Vec<(&Graph, &[Set])> = filters.collect();
