@@ -10,7 +10,7 @@ pub(crate) const NEVER: u64 = u64::MAX;
 const ROUNDS: usize = 40;
 
 /// Facts about a graph.
-pub(crate) struct Plan {
+pub(crate) struct Analysis {
     /// For each reachable node that does something, the nodes that it immediately dominates, in execution order.
     pub(crate) dominated: Vec<Vec<NodeId>>,
     /// Bytes a packet needs to be accepted from each node on; [`NEVER`] if none is accepted.
@@ -19,7 +19,7 @@ pub(crate) struct Plan {
     pub(crate) limits: Vec<u32>,
 }
 
-impl Plan {
+impl Analysis {
     pub(crate) fn new(graph: &Graph) -> Self {
         let needs = needs(graph);
         Self { dominated: dominated(graph, &needs), limits: limits(graph), needs }
@@ -79,7 +79,7 @@ fn needs(graph: &Graph) -> Vec<u64> {
 /// ancestor in logarithmic time (Myers, "An applicative random-access stack", 1983). Without them, a long chain of
 /// terms with one common exit would take quadratic time.
 #[derive(Clone, Copy, Default)]
-struct Place {
+struct TreeNode {
     parent: usize,
     depth: usize,
     jump: usize,
@@ -89,18 +89,18 @@ struct Place {
 /// is accepted.
 fn dominated(graph: &Graph, needs: &[u64]) -> Vec<Vec<NodeId>> {
     let count = graph.nodes().len();
-    let (mut places, mut dominated) = (vec![Place::default(); count], vec![Vec::new(); count]);
+    let (mut tree, mut dominated) = (vec![TreeNode::default(); count], vec![Vec::new(); count]);
     let root = graph.root().0 as usize;
     let mut dominators = vec![None; count];
-    places[root] = Place { parent: root, depth: 0, jump: root };
+    tree[root] = TreeNode { parent: root, depth: 0, jump: root };
     // Predecessors have larger numbers, so a node's dominator is known by the time it is visited.
     for index in (2..=root).rev() {
         if let Some(parent) = dominators[index] {
-            let above: Place = places[parent];
-            let (first, second) = (places[above.jump], places[places[above.jump].jump]);
+            let above: TreeNode = tree[parent];
+            let (first, second) = (tree[above.jump], tree[tree[above.jump].jump]);
             let even = above.depth - first.depth == first.depth - second.depth;
-            places[index] =
-                Place { parent, depth: above.depth + 1, jump: if even { first.jump } else { parent } };
+            tree[index] =
+                TreeNode { parent, depth: above.depth + 1, jump: if even { first.jump } else { parent } };
             dominated[parent].push(graph_id(index));
         } else if index != root {
             continue;
@@ -109,25 +109,25 @@ fn dominated(graph: &Graph, needs: &[u64]) -> Vec<Vec<NodeId>> {
             continue;
         }
         for next in graph.nodes()[index].successors().map(|next| next.0 as usize) {
-            dominators[next] = Some(dominators[next].map_or(index, |other| nearest(&places, index, other)));
+            dominators[next] = Some(dominators[next].map_or(index, |other| nearest(&tree, index, other)));
         }
     }
     dominated
 }
 
 /// Returns the nearest common dominator.
-fn nearest(places: &[Place], mut one: usize, mut other: usize) -> usize {
+fn nearest(tree: &[TreeNode], mut one: usize, mut other: usize) -> usize {
     let raised = |mut node: usize, depth: usize| {
-        while places[node].depth > depth {
-            let place = places[node];
-            node = if places[place.jump].depth >= depth { place.jump } else { place.parent };
+        while tree[node].depth > depth {
+            let place = tree[node];
+            node = if tree[place.jump].depth >= depth { place.jump } else { place.parent };
         }
         node
     };
-    one = raised(one, places[other].depth);
-    other = raised(other, places[one].depth);
+    one = raised(one, tree[other].depth);
+    other = raised(other, tree[one].depth);
     while one != other {
-        let (a, b) = (places[one], places[other]);
+        let (a, b) = (tree[one], tree[other]);
         (one, other) = if a.jump == b.jump { (a.parent, b.parent) } else { (a.jump, b.jump) };
     }
     one
@@ -237,7 +237,7 @@ mod tests {
             let mut dice = Dice::new(seed);
             let sets = graphs::sets(&mut dice);
             let graph = graphs::graph(dice, &sets, count);
-            let Plan { dominated, needs, .. } = Plan::new(&graph);
+            let Analysis { dominated, needs, .. } = Analysis::new(&graph);
             let root = graph.root().0 as usize;
             let reached = |without: usize| {
                 let mut reached = vec![false; graph.nodes().len()];
@@ -345,10 +345,10 @@ mod tests {
         let never = graph.equals(far, 5, (Graph::REFUSE, Graph::REFUSE), term);
         let indirect = graph.equals(behind, 5, (other, never), term);
         let read = graph.push(Node::Read { value: far, next: skipped });
-        let plan = Plan::new(&graph);
+        let analysis = Analysis::new(&graph);
         let needs =
-            [one, other, either, skipped, never, indirect, read].map(|node| plan.needs[node.0 as usize]);
+            [one, other, either, skipped, never, indirect, read].map(|node| analysis.needs[node.0 as usize]);
         assert_eq!(needs, [44, 24, 24, 0, NEVER, 61, 44]);
-        assert!(plan.hopeless(never) && !plan.hopeless(skipped));
+        assert!(analysis.hopeless(never) && !analysis.hopeless(skipped));
     }
 }

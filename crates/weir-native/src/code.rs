@@ -13,7 +13,7 @@ use weir_filter::graph::{
 };
 use weir_filter::set::SetId;
 
-use crate::plan::{NEVER, Plan, evaluated, operands};
+use crate::analysis::{Analysis, NEVER, evaluated, operands};
 use crate::scope::Scope;
 
 /// How code looks a key up in a set.
@@ -86,7 +86,7 @@ pub(crate) fn emit(
     builder: &mut FunctionBuilder<'_>,
     calls: &[SigRef],
 ) {
-    let plan = Plan::new(graph);
+    let analysis = Analysis::new(graph);
     let first = builder.create_block();
     builder.append_block_params_for_function_params(first);
     builder.switch_to_block(first);
@@ -105,7 +105,7 @@ pub(crate) fn emit(
     let scope = Scope::new(graph.values().len());
     let mut maker = Maker {
         graph,
-        plan,
+        analysis,
         questions,
         calls,
         builder,
@@ -125,7 +125,7 @@ pub(crate) fn emit(
 
 struct Maker<'a, 'f> {
     graph: &'a Graph,
-    plan: Plan,
+    analysis: Analysis,
     questions: &'a [Option<Question>],
     /// Signatures of [`Question::Call`], by number of words.
     calls: &'a [SigRef],
@@ -147,7 +147,7 @@ impl Maker<'_, '_> {
     fn block(&mut self, node: NodeId) -> Block {
         match node {
             Graph::ACCEPT => self.accept,
-            node if self.plan.hopeless(node) => self.refuse,
+            node if self.analysis.hopeless(node) => self.refuse,
             node => *self.blocks[node.0 as usize].get_or_insert_with(|| self.builder.create_block()),
         }
     }
@@ -164,7 +164,7 @@ impl Maker<'_, '_> {
         while let Some(task) = tasks.pop() {
             match task {
                 Task::Forget(mark) => self.scope.forget(mark),
-                Task::Make(node) if node == Graph::ACCEPT || self.plan.hopeless(node) => {}
+                Task::Make(node) if node == Graph::ACCEPT || self.analysis.hopeless(node) => {}
                 Task::Make(node) => {
                     tasks.push(Task::Forget(self.scope.mark()));
                     let block = self.block(node);
@@ -172,7 +172,7 @@ impl Maker<'_, '_> {
                     self.builder.seal_block(block);
                     self.node(node);
                     tasks.extend(
-                        self.plan.dominated[node.0 as usize].iter().rev().map(|&node| Task::Make(node)),
+                        self.analysis.dominated[node.0 as usize].iter().rev().map(|&node| Task::Make(node)),
                     );
                 }
             }
@@ -196,7 +196,7 @@ impl Maker<'_, '_> {
     }
 
     fn node(&mut self, id: NodeId) {
-        self.require(self.plan.needs[id.0 as usize]);
+        self.require(self.analysis.needs[id.0 as usize]);
         let node = self.graph.node(id);
         match node {
             Node::End(verdict) => self.end(verdict),
@@ -331,7 +331,7 @@ impl Maker<'_, '_> {
     /// Returns the address and remaining offset for a load from `base`, after checking that it lies within the packet.
     fn address(&mut self, base: ValueId, offset: u64, end: u64) -> (ir::Value, u64) {
         let start = self.made(base);
-        let wraps = u64::from(self.plan.limits[base.0 as usize]) + end > u64::from(u32::MAX);
+        let wraps = u64::from(self.analysis.limits[base.0 as usize]) + end > u64::from(u32::MAX);
         if wraps {
             let start = self.builder.ins().iadd_imm_u(start, offset.cast_signed());
             let start = self.builder.ins().uextend(I64, start);

@@ -21,11 +21,11 @@
 //!
 //! [Cranelift]: https://cranelift.dev
 
+mod analysis;
 mod code;
 mod group;
 pub mod libpcap;
 mod machine;
-mod plan;
 mod scope;
 mod table;
 

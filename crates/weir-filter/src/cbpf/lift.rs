@@ -17,7 +17,7 @@ const X: usize = 1;
 const REGISTERS: usize = 2 + MEMORY_WORDS;
 
 /// Register contents.
-type State = [ValueId; REGISTERS];
+type RegisterContents = [ValueId; REGISTERS];
 
 /// A program that has no graph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -172,7 +172,7 @@ impl Lifter<'_> {
     fn run(&mut self) -> Result<(), LiftError> {
         let zero = self.graph.constant(0);
         // For each instruction, the states in which it is reached and from where.
-        let mut arrivals: Vec<Vec<(usize, State)>> = vec![Vec::new(); self.program.len()];
+        let mut arrivals: Vec<Vec<(usize, RegisterContents)>> = vec![Vec::new(); self.program.len()];
         for at in 0..self.program.len() {
             if self.graph.slots() > MOST_SLOTS {
                 return Err(LiftError::Slots);
@@ -193,7 +193,7 @@ impl Lifter<'_> {
     }
 
     /// Merges the states in which `at` is reached; returns `None` if it is unreachable.
-    fn meet(&mut self, at: usize, arrivals: Vec<(usize, State)>) -> Option<State> {
+    fn meet(&mut self, at: usize, arrivals: Vec<(usize, RegisterContents)>) -> Option<RegisterContents> {
         let (_, mut state) = *arrivals.first()?;
         for (register, value) in state.iter_mut().enumerate() {
             let same = arrivals.iter().all(|(_, other)| other[register] == *value);
@@ -209,7 +209,7 @@ impl Lifter<'_> {
         Some(state)
     }
 
-    fn step(&mut self, at: usize, state: &mut State) -> Result<Effect, LiftError> {
+    fn step(&mut self, at: usize, state: &mut RegisterContents) -> Result<Effect, LiftError> {
         let instruction = self.program.instructions[at];
         let k = instruction.k;
         let word = 2 + k as usize;
@@ -346,7 +346,7 @@ impl Lifter<'_> {
     }
 }
 
-fn operand(graph: &mut Graph, from: Operand, k: u32, state: &State) -> ValueId {
+fn operand(graph: &mut Graph, from: Operand, k: u32, state: &RegisterContents) -> ValueId {
     match from {
         Operand::Constant => graph.constant(k),
         Operand::X => state[X],

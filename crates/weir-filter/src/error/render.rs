@@ -25,7 +25,7 @@ impl Error {
     /// did you mean `port`?
     /// ```
     pub fn render(&self, text: &str) -> String {
-        let place = Place::find(text, &self.span);
+        let place = SourceLine::find(text, &self.span);
         let mut rendered = self.message.clone();
         if place.lines > 1 {
             write!(rendered, " (line {})", place.number).expect("a string takes everything");
@@ -40,7 +40,7 @@ impl Error {
 }
 
 /// The line where a span begins.
-struct Place<'t> {
+struct SourceLine<'t> {
     line: &'t str,
     /// Line number, from 1.
     number: usize,
@@ -50,7 +50,7 @@ struct Place<'t> {
     marked: Range<usize>,
 }
 
-impl<'t> Place<'t> {
+impl<'t> SourceLine<'t> {
     fn find(text: &'t str, span: &Range<usize>) -> Self {
         let within = |mut at: usize| {
             at = at.min(text.len());

@@ -1,6 +1,6 @@
 //! Parser for arithmetic and relations: `ip[0] & 0xf != 5`.
 
-use super::level::Place;
+use super::level::OperandStart;
 use super::{Parser, is_pcap};
 use crate::Error;
 use crate::ast::words;
@@ -54,7 +54,7 @@ impl Parser<'_, '_> {
 
     /// Parses a relation that begins at `start`, part of which has been consumed.
     pub(super) fn relation(&mut self, taken: Stack, mut start: usize) -> Result<(), Error> {
-        if self.place() == Place::Id {
+        if self.may_begin() == OperandStart::Id {
             let error = self.expected("an address, a port or a number");
             let net = self.at_sign("/");
             return Err(if net { error.help("write networks with dots: `net 10.0.0.0/8`") } else { error });
@@ -64,7 +64,7 @@ impl Parser<'_, '_> {
             return Err(self.expected("a comparison (`=`, `!=`, `<`, `<=`, `>`, `>=`) or an operator"));
         };
         self.take()?;
-        self.decide(Place::Term)?;
+        self.decide(OperandStart::Term)?;
         let right = self.arithmetic(Stack::default(), None)?;
         self.add_term(Primitive::Relation { left, comparison, right }, start, None)
     }

@@ -1,7 +1,7 @@
 //! Parser for ids: addresses, ports, numbers and names, read according to their qualifiers.
 
 use super::address::{left_justified, lower_half, named_network};
-use super::level::Place;
+use super::level::OperandStart;
 use super::{IdKind, Parser, Qualifiers, is_pcap, unnamed};
 use crate::Error;
 use crate::ast::words;
@@ -34,10 +34,10 @@ impl Parser<'_, '_> {
 
     /// Establishes that `token` begins an id; returns its qualifiers and the start of the term.
     fn id_begins(&mut self, token: Token<'_>) -> Result<(Qualifiers, usize), Error> {
-        if self.place() == Place::Term {
+        if self.may_begin() == OperandStart::Term {
             return Err(self.no_id(token));
         }
-        self.decide(Place::Id)?;
+        self.decide(OperandStart::Id)?;
         let Some(qualifiers) = self.inherited() else { return Err(self.no_id(token)) };
         Ok((qualifiers, self.top().begin().unwrap_or(token.start)))
     }

@@ -6,7 +6,7 @@ use crate::ast::{Expr, ExprId};
 
 /// What may begin an operand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum OperandStart {
     /// A term.
     Term,
     /// A bare address, port or number.
@@ -33,7 +33,7 @@ pub(super) enum Encloses {
 pub(super) struct Level {
     encloses: Encloses,
     /// What was allowed where it was opened.
-    place: Place,
+    may_begin: OperandStart,
     /// Whether it directly follows another opening parenthesis.
     directly: bool,
     /// Start in the source.
@@ -55,10 +55,15 @@ pub(super) struct Level {
 }
 
 impl Level {
-    pub(super) fn new(encloses: Encloses, place: Place, inherits: Option<Qualifiers>, open: usize) -> Self {
+    pub(super) fn new(
+        encloses: Encloses,
+        may_begin: OperandStart,
+        inherits: Option<Qualifiers>,
+        open: usize,
+    ) -> Self {
         Self {
             encloses,
-            place,
+            may_begin,
             directly: false,
             open,
             inherits,
@@ -101,15 +106,15 @@ impl Parser<'_, '_> {
     }
 
     /// Returns what may begin at the current token.
-    pub(super) fn place(&self) -> Place {
+    pub(super) fn may_begin(&self) -> OperandStart {
         // Between definitions, no level is open.
-        let Some(level) = self.levels.last() else { return Place::Term };
+        let Some(level) = self.levels.last() else { return OperandStart::Term };
         match level.encloses {
-            _ if level.head.is_some() => Place::Id,
-            Encloses::Ids => Place::Id,
-            Encloses::Unknown => level.place,
-            Encloses::Terms | Encloses::Inner if level.operands.is_empty() => Place::Term,
-            Encloses::Terms | Encloses::Inner => Place::Either,
+            _ if level.head.is_some() => OperandStart::Id,
+            Encloses::Ids => OperandStart::Id,
+            Encloses::Unknown => level.may_begin,
+            Encloses::Terms | Encloses::Inner if level.operands.is_empty() => OperandStart::Term,
+            Encloses::Terms | Encloses::Inner => OperandStart::Either,
         }
     }
 
@@ -125,23 +130,26 @@ impl Parser<'_, '_> {
             let message = format!("parentheses nested more than {DEEPEST} deep");
             return Err(Error::new(message, open..open + 1));
         }
-        let (place, inherits) = (self.place(), self.inherited());
+        let (may_begin, inherits) = (self.may_begin(), self.inherited());
         let inherits = if encloses == Encloses::Inner { None } else { inherits };
         let directly = self.top().is_fresh();
-        let mut level = Level::new(encloses, place, inherits, open);
+        let mut level = Level::new(encloses, may_begin, inherits, open);
         level.directly = directly;
         self.levels.push(level);
         Ok(())
     }
 
     /// Fixes the content of open parentheses once a term or an id is found.
-    pub(super) fn decide(&mut self, found: Place) -> Result<(), Error> {
-        let what = if found == Place::Id { Encloses::Ids } else { Encloses::Terms };
+    pub(super) fn decide(&mut self, found: OperandStart) -> Result<(), Error> {
+        let what = if found == OperandStart::Id { Encloses::Ids } else { Encloses::Terms };
         let pcap = is_pcap(self.options.dialect);
-        let error = (self.place() != found && self.place() != Place::Either).then(|| match found {
-            Place::Id => self.expected("a term").help("say what it is with `host`, `net`, `port` or `proto`"),
-            Place::Term | Place::Either => self.expected("an address, a port or a number"),
-        });
+        let error =
+            (self.may_begin() != found && self.may_begin() != OperandStart::Either).then(|| match found {
+                OperandStart::Id => {
+                    self.expected("a term").help("say what it is with `host`, `net`, `port` or `proto`")
+                }
+                OperandStart::Term | OperandStart::Either => self.expected("an address, a port or a number"),
+            });
         if let Some(error) = error {
             return Err(error);
         }
@@ -149,7 +157,7 @@ impl Parser<'_, '_> {
             if level.encloses != Encloses::Unknown {
                 break;
             }
-            if pcap && found == Place::Id && level.directly {
+            if pcap && found == OperandStart::Id && level.directly {
                 let open = level.open;
                 return Err(Error::new(
                     "libpcap does not accept a parenthesis right after another one here",

@@ -29,7 +29,7 @@ use crate::lex::{Kind, Lexer, Token};
 use crate::set::{Holds, SetId};
 use crate::{Dialect, Error, Options, spelling};
 use arithmetic::Stack;
-use level::{Encloses, Level, Place};
+use level::{Encloses, Level, OperandStart};
 
 /// Maximum number of terms in a filter, with named expressions expanded.
 const MOST_TERMS: usize = 1 << 20;
@@ -178,7 +178,7 @@ impl<'t, 'o> Parser<'t, 'o> {
         match self.token.kind {
             Kind::Name(name) => self.help_for(name),
             Kind::Word(word @ ("and" | "or" | "not")) if word == text => None,
-            Kind::Word(word) if word == text && self.place() == Place::Id => {
+            Kind::Word(word) if word == text && self.may_begin() == OperandStart::Id => {
                 Some(format!("`{word}` is a keyword; to use it as a name, write `\\{word}`"))
             }
             _ => None,
@@ -222,7 +222,7 @@ impl<'t, 'o> Parser<'t, 'o> {
 
     /// Parses an expression, up to the end of the text or the `;` after a definition.
     fn expression(&mut self) -> Result<ExprId, Error> {
-        self.levels.push(Level::new(Encloses::Terms, Place::Term, None, self.token.start));
+        self.levels.push(Level::new(Encloses::Terms, OperandStart::Term, None, self.token.start));
         loop {
             self.operand()?;
             while self.at_sign(")") {
@@ -258,16 +258,16 @@ impl<'t, 'o> Parser<'t, 'o> {
                     self.take()?;
                     self.open(Encloses::Unknown, token.start)?;
                 }
-                Kind::Word("inner") if self.place() != Place::Id => {
+                Kind::Word("inner") if self.may_begin() != OperandStart::Id => {
                     self.take()?;
                     self.demand("(")?;
-                    self.decide(Place::Term)?;
+                    self.decide(OperandStart::Term)?;
                     self.open(Encloses::Inner, token.start)?;
                 }
                 Kind::Number(number) => return self.number(number),
                 Kind::Name(name) if self.names_expression(name) => {
                     let named = self.named[name];
-                    self.decide(Place::Term)?;
+                    self.decide(OperandStart::Term)?;
                     self.take()?;
                     self.count(named.terms, token)?;
                     let last = self.inherited();
@@ -280,18 +280,18 @@ impl<'t, 'o> Parser<'t, 'o> {
                 | Kind::Mac(_)
                 | Kind::ArcNet(_)
                 | Kind::Word("in") => return self.id(),
-                Kind::Word("len" | "length") | Kind::Sign("-") if self.place() != Place::Id => {
+                Kind::Word("len" | "length") | Kind::Sign("-") if self.may_begin() != OperandStart::Id => {
                     return self.relation(Stack::default(), token.start);
                 }
-                Kind::Word(word) if self.place() != Place::Id => {
+                Kind::Word(word) if self.may_begin() != OperandStart::Id => {
                     if self.term(word)? {
                         return Ok(());
                     }
                 }
                 _ => {
-                    let what = match self.place() {
-                        Place::Id => "an address, a port or a number",
-                        Place::Term | Place::Either => "a term",
+                    let what = match self.may_begin() {
+                        OperandStart::Id => "an address, a port or a number",
+                        OperandStart::Term | OperandStart::Either => "a term",
                     };
                     return Err(self.expected(what));
                 }
@@ -301,7 +301,7 @@ impl<'t, 'o> Parser<'t, 'o> {
 
     /// Returns whether `name`, written without `\`, is a named expression and may be used here.
     fn names_expression(&self, name: &str) -> bool {
-        self.place() != Place::Id
+        self.may_begin() != OperandStart::Id
             && self.named.contains_key(name)
             && !self.source(self.token).starts_with('\\')
     }

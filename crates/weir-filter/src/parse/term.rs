@@ -1,6 +1,6 @@
 //! Parser for terms that begin with a keyword, and for qualifiers of ids.
 
-use super::level::Place;
+use super::level::OperandStart;
 use super::{IdKind, Parser, Qualifiers};
 use crate::Error;
 use crate::ast::words;
@@ -65,7 +65,7 @@ impl Parser<'_, '_> {
                 None => return Err(self.expected("a term")),
             },
         };
-        self.decide(Place::Term)?;
+        self.decide(OperandStart::Term)?;
         self.add_term(primitive, start, None)?;
         Ok(true)
     }
@@ -86,7 +86,7 @@ impl Parser<'_, '_> {
             }
             _ => self.protocol_alone(protocol, token)?,
         };
-        self.decide(Place::Term)?;
+        self.decide(OperandStart::Term)?;
         self.add_term(primitive, token.start, None)?;
         Ok(true)
     }
@@ -112,7 +112,7 @@ impl Parser<'_, '_> {
 
     /// Notes qualifiers. The operand is not complete: its id follows.
     fn head(&mut self, qualifiers: Qualifiers, start: usize) -> Result<bool, Error> {
-        self.decide(Place::Term)?;
+        self.decide(OperandStart::Term)?;
         self.top().qualify(qualifiers, start);
         Ok(false)
     }

@@ -7,7 +7,7 @@
 
 use weir_packet::ethertype::TAGS_OF_LINUX;
 
-use super::rewrite::{Form, Load, copy};
+use super::rewrite::{Load, PacketLayout, copy};
 use super::stripped_tag::{LENGTH, TAG};
 use crate::graph::{Graph, Meta, Operation, TermId, Value, ValueId, Width};
 
@@ -37,7 +37,7 @@ pub fn inner_tag(graph: &Graph, beside: bool) -> Option<Graph> {
 /// A frame that contains a tag.
 struct Tagged;
 
-impl Form for Tagged {
+impl PacketLayout for Tagged {
     fn meta(&self, to: &mut Graph, meta: Meta) -> ValueId {
         match meta {
             Meta::VlanPresent => to.constant(1),
@@ -78,7 +78,7 @@ impl Form for Tagged {
 /// A frame without a tag.
 struct Untagged;
 
-impl Form for Untagged {
+impl PacketLayout for Untagged {
     fn meta(&self, to: &mut Graph, meta: Meta) -> ValueId {
         match meta {
             Meta::VlanPresent | Meta::VlanProtocol | Meta::VlanTag => to.constant(0),

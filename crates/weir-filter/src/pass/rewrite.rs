@@ -29,7 +29,7 @@ impl Load {
 }
 
 /// Where the copied graph finds what the original reads: at the same place, unless a form says otherwise.
-pub(super) trait Form {
+pub(super) trait PacketLayout {
     /// Returns the equivalent of a metadata field.
     fn meta(&self, to: &mut Graph, meta: Meta) -> ValueId {
         to.meta(meta)
@@ -58,10 +58,10 @@ pub(super) trait Form {
 
 /// Adds a copy of `from`, whose values and slots `to` has, and returns its root. Returns `None` if that needs too many
 /// slots, which are used for offsets computed from the packet.
-pub(super) fn copy(from: &Graph, to: &mut Graph, form: &impl Form) -> Option<NodeId> {
-    let reached = reached(from, form);
+pub(super) fn copy(from: &Graph, to: &mut Graph, layout: &impl PacketLayout) -> Option<NodeId> {
+    let reached = reached(from, layout);
     let bounds = Bounds::of(from, &reached);
-    let mut copy = Copy { bounds, from, to, form, values: Vec::new() };
+    let mut copy = Copy { bounds, from, to, layout, values: Vec::new() };
     for &value in from.values() {
         let translated = copy.translate(value, &HashMap::default());
         copy.values.push(translated);
@@ -70,12 +70,12 @@ pub(super) fn copy(from: &Graph, to: &mut Graph, form: &impl Form) -> Option<Nod
 }
 
 /// Returns whether each node is reachable in packets of this form.
-fn reached(graph: &Graph, form: &impl Form) -> Vec<bool> {
+fn reached(graph: &Graph, layout: &impl PacketLayout) -> Vec<bool> {
     let mut reached = vec![false; graph.nodes().len()];
     reached[graph.root().0 as usize] = true;
     for (index, &node) in graph.nodes().iter().enumerate().rev() {
         if reached[index] {
-            match form.shortcut(graph, node) {
+            match layout.shortcut(graph, node) {
                 Some(next) => reached[next.0 as usize] = true,
                 None => node.successors().for_each(|next| reached[next.0 as usize] = true),
             }
@@ -89,12 +89,12 @@ struct Copy<'a, F> {
     bounds: Bounds,
     from: &'a Graph,
     to: &'a mut Graph,
-    form: &'a F,
+    layout: &'a F,
     /// For each value, its equivalent; `None` if it needs a slot at each node that evaluates it.
     values: Vec<Option<ValueId>>,
 }
 
-impl<F: Form> Copy<'_, F> {
+impl<F: PacketLayout> Copy<'_, F> {
     fn nodes(&mut self, reached: &[bool]) -> Option<NodeId> {
         let mut nodes: Vec<NodeId> = vec![Graph::REFUSE, Graph::ACCEPT];
         for (index, &node) in self.from.nodes().iter().enumerate().skip(2) {
@@ -102,7 +102,7 @@ impl<F: Form> Copy<'_, F> {
                 nodes.push(Graph::REFUSE);
                 continue;
             }
-            if let Some(next) = self.form.shortcut(self.from, node) {
+            if let Some(next) = self.layout.shortcut(self.from, node) {
                 nodes.push(nodes[next.0 as usize]);
                 continue;
             }
@@ -164,8 +164,8 @@ impl<F: Form> Copy<'_, F> {
     fn translate(&mut self, value: Value, own: &HashMap<ValueId, ValueId>) -> Option<ValueId> {
         Some(match value {
             Value::Constant(_) | Value::Slot(_) => self.to.value(value),
-            Value::Meta(meta) => self.form.meta(self.to, meta),
-            Value::Length => self.form.length(self.to),
+            Value::Meta(meta) => self.layout.meta(self.to, meta),
+            Value::Length => self.layout.length(self.to),
             Value::Binary { operation, left, right } => {
                 let (left, right) = (self.operand(left, own)?, self.operand(right, own)?);
                 self.to.binary(operation, left, right)
@@ -176,7 +176,7 @@ impl<F: Form> Copy<'_, F> {
                     Some(base) => Some(self.operand(base, own)?),
                     None => None,
                 };
-                return self.form.load(self.to, Load { base, offset, width, span });
+                return self.layout.load(self.to, Load { base, offset, width, span });
             }
         })
     }
@@ -200,7 +200,7 @@ impl<F: Form> Copy<'_, F> {
         let mut number = None;
         for byte in 0..width as u32 {
             let at = self.to.with(Operation::Add, first, byte);
-            let piece = self.form.byte_at(self.to, at);
+            let piece = self.layout.byte_at(self.to, at);
             number = Some(match number {
                 None => piece,
                 Some(before) => {

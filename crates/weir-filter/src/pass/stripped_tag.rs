@@ -9,7 +9,7 @@
 
 use weir_packet::ethertype::TAGS_OF_LIBPCAP;
 
-use super::rewrite::{Form, Load, copy};
+use super::rewrite::{Load, PacketLayout, copy};
 use crate::graph::{Graph, Meta, Node, NodeId, Operation, Relation, TermId, Test, Value, ValueId, Width};
 
 /// Offset of the tag in the frame.
@@ -35,7 +35,7 @@ pub fn stripped_tag(graph: &Graph) -> Option<Graph> {
 /// A frame whose tag was stripped.
 struct Stripped;
 
-impl Form for Stripped {
+impl PacketLayout for Stripped {
     fn length(&self, to: &mut Graph) -> ValueId {
         let length = to.value(Value::Length);
         to.with(Operation::Add, length, LENGTH)

@@ -24,7 +24,7 @@ pub(super) fn thread_by(graph: &Graph, insight: Insight) -> Graph {
         graph,
         dominators: Dominators::new(graph),
         facts: Facts::new(graph, insight),
-        plans: vec![None; graph.nodes().len()],
+        replacements: vec![None; graph.nodes().len()],
         steps_left: 64 + 16 * graph.nodes().len(),
     };
     let root = threader.follow(graph.root());
@@ -38,13 +38,13 @@ struct Threader<'a> {
     dominators: Dominators,
     facts: Facts<'a>,
     /// Replacement of each node that is still reachable.
-    plans: Vec<Option<Plan>>,
+    replacements: Vec<Option<Replacement>>,
     /// Limits the work: once used up, tests stay.
     steps_left: usize,
 }
 
 #[derive(Clone)]
-enum Plan {
+enum Replacement {
     /// Not determined yet, or an end.
     Reached,
     /// The node with these successors.
@@ -67,8 +67,8 @@ impl Threader<'_> {
                 Visit::Enter(id) => {
                     visits.push(Visit::Leave(self.facts.scope()));
                     self.learn_from_edges(id);
-                    if self.plans[id.0 as usize].is_some() {
-                        self.plans[id.0 as usize] = Some(self.plan(id));
+                    if self.replacements[id.0 as usize].is_some() {
+                        self.replacements[id.0 as usize] = Some(self.replace(id));
                     }
                     self.learn_from_node(self.graph.node(id));
                     let children = std::mem::take(&mut self.dominators.children[id.0 as usize]);
@@ -79,7 +79,7 @@ impl Threader<'_> {
     }
 
     fn reach(&mut self, id: NodeId) -> NodeId {
-        self.plans[id.0 as usize].get_or_insert(Plan::Reached);
+        self.replacements[id.0 as usize].get_or_insert(Replacement::Reached);
         id
     }
 
@@ -123,30 +123,30 @@ impl Threader<'_> {
         }
     }
 
-    fn plan(&mut self, id: NodeId) -> Plan {
+    fn replace(&mut self, id: NodeId) -> Replacement {
         let node = self.graph.node(id);
         let scope = self.facts.scope();
         let plan = match node {
-            Node::End(_) => Plan::Reached,
+            Node::End(_) => Replacement::Reached,
             Node::Branch { test, then, other, .. } => {
                 let decided = self.facts.decide(test);
                 let values = node.values().filter(|value| !self.facts.is_evaluated(*value));
                 let reads: Vec<ValueId> = values.collect();
                 self.learn_from_node(node);
                 match decided {
-                    Some(answer) => Plan::Reads(reads, self.go(if answer { then } else { other })),
-                    None => Plan::Node(self.go_if(test, true, then), self.go_if(test, false, other)),
+                    Some(answer) => Replacement::Reads(reads, self.go(if answer { then } else { other })),
+                    None => Replacement::Node(self.go_if(test, true, then), self.go_if(test, false, other)),
                 }
             }
             Node::Read { value, next } => {
                 let reads = if self.facts.is_evaluated(value) { Vec::new() } else { vec![value] };
                 self.learn_from_node(node);
-                Plan::Reads(reads, self.go(next))
+                Replacement::Reads(reads, self.go(next))
             }
             Node::Assign { next, .. } => {
                 self.learn_from_node(node);
                 let next = self.go(next);
-                Plan::Node(next, next)
+                Replacement::Node(next, next)
             }
         };
         self.facts.forget(scope);
@@ -218,24 +218,24 @@ impl Threader<'_> {
 
     fn build(self, root: NodeId) -> Graph {
         let mut threaded = self.graph.without_nodes();
-        let mut nodes = vec![Graph::REFUSE; self.plans.len()];
+        let mut nodes = vec![Graph::REFUSE; self.replacements.len()];
         nodes[Graph::ACCEPT.0 as usize] = Graph::ACCEPT;
-        for (index, plan) in self.plans.into_iter().enumerate().skip(2) {
-            nodes[index] = match plan {
-                Some(Plan::Node(first, second)) => {
+        for (index, replacement) in self.replacements.into_iter().enumerate().skip(2) {
+            nodes[index] = match replacement {
+                Some(Replacement::Node(first, second)) => {
                     let mut ways = [first, second].into_iter().map(|next| nodes[next.0 as usize]);
                     let node = self.graph.nodes()[index];
                     let node = node.map(|value| value, |_| ways.next().expect("a node has two ways at most"));
                     threaded.push(node)
                 }
-                Some(Plan::Reads(values, next)) => {
+                Some(Replacement::Reads(values, next)) => {
                     let next = nodes[next.0 as usize];
                     values
                         .into_iter()
                         .rev()
                         .fold(next, |next, value| threaded.push(Node::Read { value, next }))
                 }
-                Some(Plan::Reached) => threaded.push(self.graph.nodes()[index]),
+                Some(Replacement::Reached) => threaded.push(self.graph.nodes()[index]),
                 None => continue,
             };
         }

@@ -5,7 +5,7 @@ use crate::graph::{Graph, Node, Operation, Value, ValueId};
 
 /// Facts about each node or value, by number.
 #[derive(Debug)]
-pub(super) struct Plan {
+pub(super) struct Analysis {
     /// For each node, the length that a packet needs to be accepted from there on, whatever its content; `u32::MAX` if
     /// none is accepted.
     pub(super) certain: Vec<u32>,
@@ -24,7 +24,7 @@ pub(super) struct Plan {
     pub(super) needs_slow: bool,
 }
 
-impl Plan {
+impl Analysis {
     pub(super) fn new(graph: &Graph) -> Self {
         let (mut ends, mut kept) = (Vec::new(), Vec::new());
         let mut sizes = Vec::<u64>::new();
@@ -40,7 +40,7 @@ impl Plan {
                 jumps.push(all(own, jumps));
             }
         }
-        let mut plan = Self {
+        let mut analysis = Self {
             certain: vec![u32::MAX, 0],
             waiting: vec![0, 0],
             kept,
@@ -51,29 +51,30 @@ impl Plan {
         };
         for node in &graph.nodes()[2..] {
             let own = node.values().map(|id| ends[id.0 as usize]).max().unwrap_or(0);
-            let after = node.successors().map(|next| plan.certain[next.0 as usize]).min().unwrap_or(0);
-            plan.certain.push(own.max(after));
-            let waiting: Vec<u32> = node.successors().map(|next| plan.waiting[next.0 as usize]).collect();
-            plan.waiting.push(match waiting[..] {
+            let after = node.successors().map(|next| analysis.certain[next.0 as usize]).min().unwrap_or(0);
+            analysis.certain.push(own.max(after));
+            let waiting: Vec<u32> = node.successors().map(|next| analysis.waiting[next.0 as usize]).collect();
+            analysis.waiting.push(match waiting[..] {
                 [a, b] => (a.min(b) + 1).max(a.max(b)),
                 [a] => a,
                 _ => 0,
             });
-            plan.jumps = plan.jumps.map(|jumps| jumps + u64::from(matches!(node, Node::Branch { .. })));
+            analysis.jumps =
+                analysis.jumps.map(|jumps| jumps + u64::from(matches!(node, Node::Branch { .. })));
             for id in node.values() {
-                plan.size = plan.size.saturating_add(sizes[id.0 as usize]);
-                for (all, jumps) in plan.jumps.iter_mut().zip(&jumps) {
+                analysis.size = analysis.size.saturating_add(sizes[id.0 as usize]);
+                for (all, jumps) in analysis.jumps.iter_mut().zip(&jumps) {
                     *all = all.saturating_add(jumps[id.0 as usize]);
                 }
-                plan.most_kept = plan.most_kept.max(plan.kept[id.0 as usize]);
+                analysis.most_kept = analysis.most_kept.max(analysis.kept[id.0 as usize]);
             }
         }
-        plan.needs_slow = graph.values().iter().any(|value| match value {
+        analysis.needs_slow = graph.values().iter().any(|value| match value {
             Value::Load { base: None, .. } => end(*value, &[]) == 0,
             Value::Load { base: Some(_), .. } => true,
             _ => false,
         });
-        plan
+        analysis
     }
 }
 

@@ -14,11 +14,11 @@
 //! A socket filter has no direct access and only this path. It has an instruction of its own for loads, which costs less
 //! than the helper's copy of a few bytes.
 
+mod analysis;
 mod assembler;
 mod code;
 mod counter;
 mod instruction;
-mod plan;
 mod slots;
 mod stack;
 mod tally;
@@ -33,8 +33,8 @@ pub use tally::tally;
 
 use crate::graph::Graph;
 use crate::set::{Set, SetId};
+use analysis::Analysis;
 use assembler::Assembler;
-use plan::Plan;
 
 /// Where a program runs, which determines its argument and how it reads the packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -171,30 +171,30 @@ const LINEAR_MOST: u32 = 0x7fff;
 /// Fails if the program would be too long for the kernel or needs more memory than a program has, or if `ending` lacks a
 /// verdict.
 pub fn emit(graph: &Graph, sets: &[Set], context: Context, ending: Ending<'_>) -> Result<Program, Error> {
-    let (plan, (cells, _)) = planned(graph, ending.verdicts())?;
+    let (analysis, (cells, _)) = analysed(graph, ending.verdicts())?;
     let outcome = code::Outcome::End(ending);
-    let code = code::Code::new(graph, sets, context, outcome, &plan, cells, Assembler::default());
-    short_enough(code.run(), plan.size)
+    let code = code::Code::new(graph, sets, context, outcome, &analysis, cells, Assembler::default());
+    short_enough(code.run(), analysis.size)
 }
 
-/// Returns the plan of a graph with at most `known` verdicts, the stack cell of each of its slots, and the number of
+/// Returns the analysis of a graph with at most `known` verdicts, the stack cell of each of its slots, and the number of
 /// cells.
-fn planned(graph: &Graph, known: usize) -> Result<(Plan, (Vec<usize>, usize)), Error> {
+fn analysed(graph: &Graph, known: usize) -> Result<(Analysis, (Vec<usize>, usize)), Error> {
     let needed = graph.verdicts();
     if needed > known {
         return Err(Error::Verdicts { needed, known });
     }
-    let plan = Plan::new(graph);
-    if plan.size > MOST_INSTRUCTIONS {
-        return Err(Error::TooLong(plan.size));
+    let analysis = Analysis::new(graph);
+    if analysis.size > MOST_INSTRUCTIONS {
+        return Err(Error::TooLong(analysis.size));
     }
     let (cells, count) = slots::cells(graph);
-    for (needed, most) in [(plan.most_kept, stack::TEMPORARIES), (count, stack::CELLS)] {
+    for (needed, most) in [(analysis.most_kept, stack::TEMPORARIES), (count, stack::CELLS)] {
         if needed > most {
             return Err(Error::TooManyResults { needed, most });
         }
     }
-    Ok((plan, (cells, count)))
+    Ok((analysis, (cells, count)))
 }
 
 /// Returns the program, if there is one that the kernel may take. `size`: how long it is at least, if there is none.

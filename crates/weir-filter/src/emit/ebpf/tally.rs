@@ -13,13 +13,13 @@
 //! has little to remember between two of them of how the first one has decided. It does not forget everything: among
 //! many large filters its work multiplies. So no function has more than [`TOGETHER`], and one calls all functions.
 
+use super::analysis::Analysis;
 use super::assembler::Assembler;
 use super::code::{CONTEXT, Code, Outcome};
 use super::counter::{COUNTERS, Counter};
 use super::instruction::{Alu, FP, Instruction, R0, R1, R2, R3, R4, Register, Size};
-use super::plan::Plan;
 use super::stack::{self, LENGTH};
-use super::{Context, Error, Program, Relocation, Symbol, planned, short_enough};
+use super::{Context, Error, Program, Relocation, Symbol, analysed, short_enough};
 use crate::graph::Graph;
 use crate::set::{Set, SetId};
 
@@ -44,14 +44,14 @@ const TOGETHER: u64 = 2000;
 pub fn tally(filters: &[(&Graph, &[Set])], context: Context) -> Result<Program, Error> {
     let (mut functions, mut group, mut size, mut sets_before) = (Vec::new(), Vec::new(), 0, 0);
     for (number, (graph, sets)) in filters.iter().enumerate() {
-        let (plan, (cells, count)) = planned(graph, 2)?;
-        if size + plan.size > TOGETHER && !group.is_empty() {
+        let (analysis, (cells, count)) = analysed(graph, 2)?;
+        if size + analysis.size > TOGETHER && !group.is_empty() {
             functions.push(function(&std::mem::take(&mut group), context)?);
             size = 0;
         }
-        size += plan.size;
+        size += analysis.size;
         let counter = Counter::of(number);
-        group.push(Member { graph, sets, plan, cells, count, counter, sets_before });
+        group.push(Member { graph, sets, analysis, cells, count, counter, sets_before });
         sets_before += u32::try_from(sets.len()).expect("a filter has few sets");
     }
     functions.push(function(&group, context)?);
@@ -65,7 +65,7 @@ pub fn tally(filters: &[(&Graph, &[Set])], context: Context) -> Result<Program, 
 struct Member<'a> {
     graph: &'a Graph,
     sets: &'a [Set],
-    plan: Plan,
+    analysis: Analysis,
     /// The stack cell of each slot.
     cells: Vec<usize>,
     /// Number of cells.
@@ -85,15 +85,15 @@ fn function(members: &[Member<'_>], context: Context) -> Result<Program, Error> 
         save_tag(&mut out);
     }
     let cells = members.iter().map(|member| member.count).max().unwrap_or(0);
-    let kept = members.iter().map(|member| member.plan.most_kept).max().unwrap_or(0);
+    let kept = members.iter().map(|member| member.analysis.most_kept).max().unwrap_or(0);
     let keys = members.iter().any(|member| !member.sets.is_empty());
     for word in stack::words(cells, kept, keys) {
         out.push(Instruction::store(Size::Word, FP, word, R3));
     }
-    for Member { graph, sets, plan, cells, counter, sets_before, .. } in members {
+    for Member { graph, sets, analysis, cells, counter, sets_before, .. } in members {
         let outcome = Outcome::Count(*counter);
         let relocated = out.relocations.len();
-        out = Code::new(graph, sets, context, outcome, plan, cells.clone(), out).append();
+        out = Code::new(graph, sets, context, outcome, analysis, cells.clone(), out).append();
         for Relocation { symbol, .. } in &mut out.relocations[relocated..] {
             if let Symbol::Set(set) = symbol {
                 *set = SetId(sets_before + set.0);
@@ -102,7 +102,7 @@ fn function(members: &[Member<'_>], context: Context) -> Result<Program, Error> 
     }
     out.push(Instruction::alu_number(Alu::Move, R0, 0));
     out.push(Instruction::exit());
-    short_enough(out.program(context), members.iter().map(|member| member.plan.size).sum())
+    short_enough(out.program(context), members.iter().map(|member| member.analysis.size).sum())
 }
 
 /// Generates a function that calls all of these with its own arguments.
@@ -195,7 +195,7 @@ mod tests {
     fn many_large_filters_are_several_functions() {
         let large = filter("host in {10.1.2.3, 10.1.2.4} and (tcp or udp) and not port 53");
         let small = filter("tcp");
-        let size = planned(&large.graph, 2).expect("it fits").0.size;
+        let size = analysed(&large.graph, 2).expect("it fits").0.size;
         let fit = usize::try_from(TOGETHER / size).expect("small");
         let large = (&large.graph, &large.ast.sets[..]);
         let filters = [vec![large; 2 * fit + 1], vec![(&small.graph, &small.ast.sets[..])]].concat();

@@ -60,14 +60,14 @@ type Held = Vec<ValueId>;
 
 /// Known contents of registers and memory.
 #[derive(Clone, Debug, Default)]
-struct State {
+struct RegisterContents {
     a: Held,
     x: Held,
     /// Temporary values, in words that no slot uses.
     memory: [Option<ValueId>; MEMORY_WORDS],
 }
 
-impl State {
+impl RegisterContents {
     fn meet(&mut self, other: &Self) {
         self.a.retain(|value| other.a.contains(value));
         self.x.retain(|value| other.x.contains(value));
@@ -80,7 +80,7 @@ impl State {
 struct Selector<'a> {
     graph: &'a Graph,
     words: &'a Words,
-    state: State,
+    state: RegisterContents,
     code: Vec<Instruction>,
     /// Number of pending uses of each temporary.
     pinned: [u32; MEMORY_WORDS],
@@ -93,12 +93,12 @@ pub(super) fn select(graph: &Graph, layout: &[NodeId], words: &Words) -> Result<
     let mut selector = Selector {
         graph,
         words,
-        state: State::default(),
+        state: RegisterContents::default(),
         code: Vec::new(),
         pinned: [0; MEMORY_WORDS],
         needs_x: evaluate::needs_x(graph),
     };
-    let mut states: Vec<Option<State>> = vec![None; graph.nodes().len()];
+    let mut states: Vec<Option<RegisterContents>> = vec![None; graph.nodes().len()];
     let mut blocks = Vec::with_capacity(layout.len());
     for &id in layout {
         selector.state = states[id.0 as usize].take().unwrap_or_default();

@@ -9,7 +9,7 @@ use crate::emit::ebpf::stack::BUFFER;
 use crate::emit::ebpf::{Context, LINEAR_MOST};
 use crate::graph::{Graph, Width};
 
-pub(super) enum Form {
+pub(super) enum ByteOrder {
     /// The number they stand for.
     Number,
     /// The bytes in packet order: the number they are compared with was swapped instead.
@@ -18,15 +18,15 @@ pub(super) enum Form {
 
 impl Code<'_> {
     /// Loads from a fixed offset. Where [`Code::is_leaf`] holds, no register except `r2` is clobbered.
-    pub(super) fn load_fixed(&mut self, offset: u32, width: Width, form: Form, register: Register) {
+    pub(super) fn load_fixed(&mut self, offset: u32, width: Width, order: ByteOrder, register: Register) {
         if let Some(end) = self.end_of_direct(offset, width) {
             self.show(end);
             let offset = i16::try_from(offset).expect("below the most that is read directly");
             self.out.push(Instruction::load(size(width), register, DATA, offset));
-            self.turn(width, form, register);
+            self.turn(width, order, register);
         } else {
             self.out.push(Instruction::alu_number(Alu::Move, R0, offset));
-            self.load(0, width, form);
+            self.load(0, width, order);
         }
     }
 
@@ -41,7 +41,7 @@ impl Code<'_> {
         if self.known >= end {
             return;
         }
-        let certain = self.plan.certain[self.node as usize];
+        let certain = self.analysis.certain[self.node as usize];
         let end = if certain == u32::MAX { end } else { end.max(certain) };
         let bytes = i32::try_from(end).expect("below the most that is read directly");
         self.out.push(Instruction::alu64(Alu::Move, R2, DATA));
@@ -63,7 +63,7 @@ impl Code<'_> {
     }
 
     /// Sets `r0` to the bytes of the packet at `r0 + offset`.
-    pub(super) fn load(&mut self, offset: u32, width: Width, form: Form) {
+    pub(super) fn load(&mut self, offset: u32, width: Width, order: ByteOrder) {
         if offset != 0 {
             self.out.push(Instruction::alu_number(Alu::Add, R0, offset));
         }
@@ -77,7 +77,7 @@ impl Code<'_> {
         } else {
             self.load_by_helper(width)
         }
-        self.turn(width, form, R0);
+        self.turn(width, order, R0);
     }
 
     fn load_direct(&mut self, width: Width) {
@@ -132,12 +132,12 @@ impl Code<'_> {
         self.context == Context::Socket
     }
 
-    fn turn(&mut self, width: Width, form: Form, register: Register) {
-        match (form, width) {
+    fn turn(&mut self, width: Width, order: ByteOrder, register: Register) {
+        match (order, width) {
             _ if self.loads_numbers() => {}
-            (Form::Wire, _) | (Form::Number, Width::Byte) => {}
-            (Form::Number, Width::Half) => self.out.push(Instruction::swap(register, 16)),
-            (Form::Number, Width::Word) => self.out.push(Instruction::swap(register, 32)),
+            (ByteOrder::Wire, _) | (ByteOrder::Number, Width::Byte) => {}
+            (ByteOrder::Number, Width::Half) => self.out.push(Instruction::swap(register, 16)),
+            (ByteOrder::Number, Width::Word) => self.out.push(Instruction::swap(register, 32)),
         }
     }
 }

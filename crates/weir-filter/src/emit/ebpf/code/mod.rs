@@ -5,12 +5,12 @@ mod load;
 mod question;
 mod value;
 
+use super::analysis::Analysis;
 use super::assembler::{Assembler, Label};
 use super::counter::Counter;
 use super::instruction::{
     Alu, FP, Instruction, Jump, MAP_LOOKUP_ELEM, R0, R1, R2, R3, Register, Size, TAIL_CALL,
 };
-use super::plan::Plan;
 use super::stack::{self, KEY};
 use super::{Context, Ending, Program, Symbol};
 use crate::graph::{Graph, Node, NodeId, TermId, Test, ValueId, Verdict};
@@ -46,7 +46,7 @@ pub(super) struct Code<'a> {
     sets: &'a [Set],
     context: Context,
     outcome: Outcome<'a>,
-    plan: &'a Plan,
+    analysis: &'a Analysis,
     /// Stack cell of each slot.
     cells: Vec<usize>,
     out: Assembler,
@@ -73,20 +73,21 @@ impl<'a> Code<'a> {
         sets: &'a [Set],
         context: Context,
         outcome: Outcome<'a>,
-        plan: &'a Plan,
+        analysis: &'a Analysis,
         cells: Vec<usize>,
         out: Assembler,
     ) -> Self {
         let nodes = graph.nodes().len();
-        let [fast_jumps, slow_jumps] = plan.jumps;
-        let both = if plan.needs_slow || !is_linear(context) { fast_jumps + slow_jumps } else { fast_jumps };
+        let [fast_jumps, slow_jumps] = analysis.jumps;
+        let both =
+            if analysis.needs_slow || !is_linear(context) { fast_jumps + slow_jumps } else { fast_jumps };
         let fast = context != Context::Socket && both <= MOST_JUMPS;
         Self {
             graph,
             sets,
             context,
             outcome,
-            plan,
+            analysis,
             cells,
             out,
             shown: vec![None; nodes],

@@ -1,7 +1,7 @@
 //! Tests: comparisons, look-ups and branches.
 
 use super::Code;
-use super::load::Form;
+use super::load::ByteOrder;
 use super::value::Task;
 use crate::emit::ebpf::Symbol;
 use crate::emit::ebpf::instruction::{Alu, FP, Instruction, Jump, R0, R1, Size};
@@ -23,10 +23,10 @@ impl Code<'_> {
                     self.held = None;
                     match self.graph.get(value) {
                         Value::Load { base: None, offset, width } => {
-                            self.load_fixed(offset, width, Form::Wire, R0);
+                            self.load_fixed(offset, width, ByteOrder::Wire, R0);
                         }
                         Value::Load { base: Some(base), offset, width } => {
-                            let load = Task::Load { offset, width, form: Form::Wire };
+                            let load = Task::Load { offset, width, order: ByteOrder::Wire };
                             self.tasks(vec![load, Task::Value(base, 0)]);
                         }
                         _ => self.value(value),
@@ -122,7 +122,7 @@ impl Code<'_> {
     /// Returns whether to jump to `other` and fall through to `then`. The verifier follows the fall-through first and
     /// keeps the jump pending.
     fn jumps_to_other(&self, then: NodeId, other: NodeId, next: Option<NodeId>) -> bool {
-        let waiting = |node: NodeId| self.plan.waiting[node.0 as usize];
+        let waiting = |node: NodeId| self.analysis.waiting[node.0 as usize];
         if self.patient { waiting(other) > waiting(then) } else { next == Some(then) }
     }
 

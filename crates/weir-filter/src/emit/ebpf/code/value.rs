@@ -1,7 +1,7 @@
 //! Evaluation of values, without recursion.
 
 use super::Code;
-use super::load::Form;
+use super::load::ByteOrder;
 use crate::emit::ebpf::assembler::Label;
 use crate::emit::ebpf::instruction::{Alu, FP, Instruction, Jump, R0, R1, Register, Size};
 use crate::emit::ebpf::stack::temporary;
@@ -12,7 +12,7 @@ pub(super) enum Task {
     /// Computes a value into `r0`. Temporaries from this index on are free.
     Value(ValueId, usize),
     /// Loads what is at `r0 + offset` into `r0`.
-    Load { offset: u32, width: Width, form: Form },
+    Load { offset: u32, width: Width, order: ByteOrder },
     /// Loads a value that needs no computation into a register, without clobbering `r0` unless it is that register.
     Leaf(ValueId, Register),
     /// Saves `r0` to a temporary.
@@ -46,11 +46,11 @@ impl Code<'_> {
                 Task::Value(id, free) => match self.graph.get(id) {
                     _ if self.is_leaf(id) => self.leaf(id, R0),
                     Value::Load { base: Some(base), offset, width } => {
-                        tasks.push(Task::Load { offset, width, form: Form::Number });
+                        tasks.push(Task::Load { offset, width, order: ByteOrder::Number });
                         tasks.push(Task::Value(base, free));
                     }
                     Value::Load { base: None, offset, width } => {
-                        self.load_fixed(offset, width, Form::Number, R0);
+                        self.load_fixed(offset, width, ByteOrder::Number, R0);
                     }
                     Value::Binary { operation, left, right } => {
                         let by_number =
@@ -66,7 +66,7 @@ impl Code<'_> {
                     Value::Length => self.length_of_all_buffers(),
                     value => unreachable!("{value:?} is not computed"),
                 },
-                Task::Load { offset, width, form } => self.load(offset, width, form),
+                Task::Load { offset, width, order } => self.load(offset, width, order),
                 Task::Leaf(id, register) => self.leaf(id, register),
                 Task::Save(place) => {
                     self.out.push(Instruction::store(Size::Word, FP, temporary(place), R0));
@@ -85,7 +85,7 @@ impl Code<'_> {
 
     /// Returns the tasks that compute `left` into `r0` and `right` into `r1`, in reverse order.
     fn operands(&self, left: ValueId, right: ValueId, free: usize) -> Vec<Task> {
-        let kept = |id: ValueId| self.plan.kept[id.0 as usize];
+        let kept = |id: ValueId| self.analysis.kept[id.0 as usize];
         if self.is_leaf(right) {
             vec![Task::Leaf(right, R1), Task::Value(left, free)]
         } else if self.is_leaf(left) {
@@ -120,7 +120,7 @@ impl Code<'_> {
             }
             Value::Meta(meta) => self.meta(meta, register),
             Value::Length => self.length(register),
-            Value::Load { offset, width, .. } => self.load_fixed(offset, width, Form::Number, register),
+            Value::Load { offset, width, .. } => self.load_fixed(offset, width, ByteOrder::Number, register),
             value @ Value::Binary { .. } => unreachable!("{value:?} is computed"),
         }
     }
