@@ -26,7 +26,7 @@ pub struct Flow {
 
 /// Which way a packet of a flow goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Way {
+pub enum FlowDirection {
     /// From the lower end to the higher one.
     Up,
     /// From the higher end to the lower one.
@@ -36,17 +36,17 @@ pub enum Way {
 impl Flow {
     /// Returns the flow from one end to another, and which way that is.
     #[inline]
-    pub fn between(protocol: u8, from: Endpoint, to: Endpoint) -> (Self, Way) {
+    pub fn between(protocol: u8, from: Endpoint, to: Endpoint) -> (Self, FlowDirection) {
         if from <= to {
-            (Self { protocol, ends: [from, to] }, Way::Up)
+            (Self { protocol, ends: [from, to] }, FlowDirection::Up)
         } else {
-            (Self { protocol, ends: [to, from] }, Way::Down)
+            (Self { protocol, ends: [to, from] }, FlowDirection::Down)
         }
     }
 
     /// Returns the flow of an IP packet with this header.
     #[inline]
-    pub fn of(ip: &Ip, packet: &[u8]) -> (Self, Way) {
+    pub fn of(ip: &Ip, packet: &[u8]) -> (Self, FlowDirection) {
         let [source, destination] = ip.ends(packet);
         let [from, to] = ip.ports(packet).unwrap_or_default();
         let (from, to) =
@@ -56,14 +56,14 @@ impl Flow {
 
     /// Returns the flow of the outermost IP packet in a frame.
     #[inline]
-    pub fn outer(link_type: u16, frame: &[u8]) -> Option<(Self, Way)> {
+    pub fn outer(link_type: u16, frame: &[u8]) -> Option<(Self, FlowDirection)> {
         let (ip, packet) = link::outermost_ip(link_type, frame)?.ip(frame)?;
         Some(Self::of(&ip, packet))
     }
 
     /// Returns the flow of the innermost IP packet in a frame, behind an EtherType wherever Ethernet has one or a length: not
     /// behind LLC.
-    pub fn inner(link_type: u16, frame: &[u8]) -> Option<(Self, Way)> {
+    pub fn inner(link_type: u16, frame: &[u8]) -> Option<(Self, FlowDirection)> {
         let ip = |layer| match layer {
             Layer::Ip { at, ip } => Some((at, ip)),
             _ => None,

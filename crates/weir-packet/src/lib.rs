@@ -31,7 +31,7 @@ mod walk;
 #[cfg(test)]
 mod tests;
 
-pub use self::flow::{Endpoint, Flow, Way};
+pub use self::flow::{Endpoint, Flow, FlowDirection};
 pub use self::ip::{Extension, Extensions, Extent, Fragment, Ip, Version, address, is_extension};
 pub use self::link::{Payload, Tag};
 pub use self::numbers::{c_header, ethertype, link_type, most, port, ppp, protocol};

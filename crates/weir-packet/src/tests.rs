@@ -390,7 +390,7 @@ fn both_ways_are_one_flow() {
     let there = ip4(protocol::UDP, &udp(9, b""));
     let flow = |packet: &[u8]| Flow::outer(link_type::RAW, packet).expect("it has a flow");
     let (one, other) = (flow(&there), flow(&turned(there.clone())));
-    assert_eq!((one.0, one.1, other.1), (other.0, Way::Down, Way::Up));
+    assert_eq!((one.0, one.1, other.1), (other.0, FlowDirection::Down, FlowDirection::Up));
     let [low, high] = one.0.ends;
     assert_eq!((low.port, high.port, one.0.protocol), (9, 0x15b3, protocol::UDP));
     assert_eq!(low.address.to_string(), "10.0.0.1");

@@ -74,13 +74,13 @@ fn begin(data: &[u8], word: &[u8]) -> Begin {
 
 /// Part of a line, or of several that are one field.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Part<'a> {
+pub(crate) struct Span<'a> {
     pub(crate) bytes: &'a [u8],
     /// Where it begins.
     at: usize,
 }
 
-impl Part<'_> {
+impl Span<'_> {
     /// Returns what is in front of the byte at `at`, and what is behind it.
     pub(crate) fn split(self, at: usize) -> (Self, Self) {
         let behind = self.bytes.get(at + 1..).unwrap_or_default();
@@ -119,7 +119,7 @@ impl Part<'_> {
 /// The lines of a head that are there as a whole.
 #[derive(Clone, Debug)]
 pub(crate) struct Head<'a> {
-    rest: Part<'a>,
+    rest: Span<'a>,
     /// The empty line was there, or the head is too long to be read on.
     ended: bool,
     /// A line that begins with a space goes on with the field before it (RFC 3261, section 7.3.1).
@@ -130,7 +130,7 @@ impl<'a> Head<'a> {
     pub(crate) fn new(bytes: Bytes<'a>) -> Self {
         let len = bytes.data.len().min(LONGEST);
         let ended = bytes.data.len() > LONGEST;
-        Self { rest: Part { bytes: &bytes.data[..len], at: bytes.at }, ended, folded: false }
+        Self { rest: Span { bytes: &bytes.data[..len], at: bytes.at }, ended, folded: false }
     }
 
     /// The same with fields that may go on in the next line.
@@ -139,14 +139,14 @@ impl<'a> Head<'a> {
     }
 
     /// Returns the next line; `Err`: it goes on beyond what is there.
-    pub(crate) fn line(&mut self) -> Result<Part<'a>, Cut> {
+    pub(crate) fn line(&mut self) -> Result<Span<'a>, Cut> {
         let (line, rest) = self.rest.split_at_first(b'\n').ok_or(Cut)?;
         self.rest = rest;
-        Ok(Part { bytes: line.bytes.strip_suffix(b"\r").unwrap_or(line.bytes), ..line })
+        Ok(Span { bytes: line.bytes.strip_suffix(b"\r").unwrap_or(line.bytes), ..line })
     }
 
     /// Returns the next line, with those that it goes on in; `Err`: it goes on beyond what is there, or may do so.
-    fn whole_line(&mut self) -> Result<Part<'a>, Cut> {
+    fn whole_line(&mut self) -> Result<Span<'a>, Cut> {
         let from = self.rest;
         let first = self.line()?;
         if !self.folded || first.bytes.is_empty() {
@@ -155,13 +155,13 @@ impl<'a> Head<'a> {
         let mut all = first;
         while matches!(self.rest.bytes.first().ok_or(Cut)?, b' ' | b'\t') {
             let more = self.line()?;
-            all = Part { bytes: &from.bytes[..more.at - from.at + more.bytes.len()], ..from };
+            all = Span { bytes: &from.bytes[..more.at - from.at + more.bytes.len()], ..from };
         }
         Ok(all)
     }
 
     /// Returns the next field, its name and its value; `None`: there are no more. A line without a colon is left out.
-    pub(crate) fn field(&mut self) -> Option<(&'a [u8], Part<'a>)> {
+    pub(crate) fn field(&mut self) -> Option<(&'a [u8], Span<'a>)> {
         loop {
             let line = self.whole_line().ok()?;
             if line.bytes.is_empty() {
@@ -181,7 +181,7 @@ impl<'a> Head<'a> {
 }
 
 /// Returns the method of a request, its target and its version.
-pub(crate) fn request(line: Part<'_>) -> Option<[Part<'_>; 3]> {
+pub(crate) fn request(line: Span<'_>) -> Option<[Span<'_>; 3]> {
     let (method, rest) = line.split_at_first(b' ')?;
     let (target, version) = rest.split_at_last(b' ')?;
     let is_method = !method.bytes.is_empty() && method.bytes.iter().all(|&byte| in_method(byte));
@@ -189,7 +189,7 @@ pub(crate) fn request(line: Part<'_>) -> Option<[Part<'_>; 3]> {
 }
 
 /// Returns the version of a response, its status of three digits, and the reason, if there is one.
-pub(crate) fn response(line: Part<'_>) -> Option<(Part<'_>, u16, Option<Part<'_>>)> {
+pub(crate) fn response(line: Span<'_>) -> Option<(Span<'_>, u16, Option<Span<'_>>)> {
     let (version, rest) = line.split_at_first(b' ')?;
     let (word, reason) = match rest.split_at_first(b' ') {
         Some((word, reason)) => (word.bytes, Some(reason)),

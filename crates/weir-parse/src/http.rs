@@ -1,7 +1,7 @@
 //! Heads of HTTP/1 messages (RFC 9112).
 
 use crate::bytes::Bytes;
-use crate::head::{Head, Kind, Part, request, response};
+use crate::head::{Head, Kind, Span, request, response};
 use crate::placed::Placed;
 use crate::reading::Reading;
 
@@ -44,19 +44,19 @@ impl Http {
         Reading::of(http, head.ended())
     }
 
-    fn request_line(line: Part<'_>) -> Option<Self> {
+    fn request_line(line: Span<'_>) -> Option<Self> {
         let [method, path, last] = request(line)?;
         let version = version(last.bytes)?;
         Some(Self { method: Some(method.text()), path: Some(path.text()), version, ..Self::default() })
     }
 
-    fn status_line(line: Part<'_>) -> Option<Self> {
+    fn status_line(line: Span<'_>) -> Option<Self> {
         let (first, status, reason) = response(line)?;
         let version = version(first.bytes)?;
-        Some(Self { status: Some(status), reason: reason.map(Part::text), version, ..Self::default() })
+        Some(Self { status: Some(status), reason: reason.map(Span::text), version, ..Self::default() })
     }
 
-    fn field(&mut self, name: &[u8], value: Part<'_>) {
+    fn field(&mut self, name: &[u8], value: Span<'_>) {
         let place = match name {
             name if name.eq_ignore_ascii_case(b"host") => &mut self.host,
             name if name.eq_ignore_ascii_case(b"user-agent") => &mut self.user_agent,

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::mem;
 
-use weir_packet::{Flow, Way};
+use weir_packet::{Flow, FlowDirection};
 
 use crate::bytes::Bytes;
 use crate::message::Found;
@@ -27,7 +27,7 @@ pub struct Reader {
     old: HashMap<Key, Unfinished>,
 }
 
-type Key = (Flow, Way);
+type Key = (Flow, FlowDirection);
 
 /// A message whose end is missing.
 #[derive(Debug)]
@@ -49,17 +49,17 @@ impl Reader {
         if waiting && segment.is_tcp() && payload.len > 0 {
             let key = key();
             if let Some(message) = self.young.remove(&key).or_else(|| self.old.remove(&key)) {
-                match message.place(segment) {
-                    Place::Next { known } => return self.go_on(key, message, segment, known),
-                    Place::Known => {
+                match message.position(segment) {
+                    SegmentPosition::Next { known } => return self.go_on(key, message, segment, known),
+                    SegmentPosition::Known => {
                         self.keep(key, message);
                         return None;
                     }
-                    Place::Earlier => {
+                    SegmentPosition::Earlier => {
                         self.keep(key, message);
                         sequence = None;
                     }
-                    Place::Elsewhere => {}
+                    SegmentPosition::Elsewhere => {}
                 }
             }
         }
@@ -157,7 +157,7 @@ fn is_worth_reading(parser: &dyn Parser, bytes: Bytes<'_>, more: &[u8]) -> bool 
 }
 
 /// Where a segment is, seen from what is missing.
-enum Place {
+enum SegmentPosition {
     /// It goes on there.
     Next {
         /// How many of its bytes came before.
@@ -172,15 +172,15 @@ enum Place {
 }
 
 impl Unfinished {
-    fn place(&self, segment: &Segment<'_>) -> Place {
-        let Some(sequence) = segment.sequence else { return Place::Elsewhere };
+    fn position(&self, segment: &Segment<'_>) -> SegmentPosition {
+        let Some(sequence) = segment.sequence else { return SegmentPosition::Elsewhere };
         let (back, there) = (self.next.wrapping_sub(sequence) as usize, self.bytes.len());
         match back {
-            _ if back <= there && segment.payload.data.len() > back => Place::Next { known: back },
-            0 => Place::Next { known: 0 },
-            _ if back < there => Place::Known,
-            _ if back < RECENT => Place::Earlier,
-            _ => Place::Elsewhere,
+            _ if back <= there && segment.payload.data.len() > back => SegmentPosition::Next { known: back },
+            0 => SegmentPosition::Next { known: 0 },
+            _ if back < there => SegmentPosition::Known,
+            _ if back < RECENT => SegmentPosition::Earlier,
+            _ => SegmentPosition::Elsewhere,
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Heads of SIP messages (RFC 3261).
 
 use crate::bytes::Bytes;
-use crate::head::{Head, Kind, Part, request, response};
+use crate::head::{Head, Kind, Span, request, response};
 use crate::placed::Placed;
 use crate::reading::Reading;
 
@@ -56,20 +56,20 @@ impl Sip {
         Reading::of(sip, head.ended())
     }
 
-    fn request_line(line: Part<'_>) -> Option<Self> {
+    fn request_line(line: Span<'_>) -> Option<Self> {
         let [method, uri, version] = request(line)?;
         let sip = Self { method: Some(method.text()), uri: Some(uri.text()), ..Self::default() };
         Some(sip).filter(|_| is_version(version))
     }
 
-    fn status_line(line: Part<'_>) -> Option<Self> {
+    fn status_line(line: Span<'_>) -> Option<Self> {
         let (version, status, reason) = response(line)?;
-        let sip = Self { status: Some(status), reason: reason.map(Part::text), ..Self::default() };
+        let sip = Self { status: Some(status), reason: reason.map(Span::text), ..Self::default() };
         Some(sip).filter(|_| is_version(version))
     }
 
     /// Reads a field, which may have its compact name (RFC 3261, section 7.3.3).
-    fn field(&mut self, name: &[u8], value: Part<'_>) {
+    fn field(&mut self, name: &[u8], value: Span<'_>) {
         let is = |known: &str, compact: &str| {
             name.eq_ignore_ascii_case(known.as_bytes()) || name.eq_ignore_ascii_case(compact.as_bytes())
         };
@@ -88,7 +88,7 @@ impl Sip {
     }
 
     /// Reads a number, and the method that it counts.
-    fn sequence(&mut self, value: Part<'_>) {
+    fn sequence(&mut self, value: Span<'_>) {
         let end = value.bytes.iter().position(u8::is_ascii_whitespace).unwrap_or(value.bytes.len());
         let (number, method) = value.split(end);
         let number = number.text();
@@ -102,13 +102,13 @@ impl Sip {
 }
 
 /// Its case does not matter (RFC 3261, section 7.1).
-fn is_version(word: Part<'_>) -> bool {
+fn is_version(word: Span<'_>) -> bool {
     word.bytes.eq_ignore_ascii_case(b"SIP/2.0")
 }
 
 /// Returns the address in the value of a field (RFC 3261, section 20.10): what is in angle brackets, with its parameters, or
 /// what is in front of the field's.
-fn address(value: Part<'_>) -> Part<'_> {
+fn address(value: Span<'_>) -> Span<'_> {
     let (mut quoted, mut escaped) = (false, false);
     for (at, byte) in value.bytes.iter().enumerate() {
         match byte {

@@ -12,7 +12,9 @@ use std::time::Instant;
 use crate::abi::*;
 use crate::cancel::{self, Woken, held};
 use crate::filter::Filter;
-use crate::handle::{DUMPING, Handle, NOT_ACTIVATED, Pcap, Source, Step, Turn, forward, with, with_packets};
+use crate::handle::{
+    DUMPING, Handle, NOT_ACTIVATED, Pcap, Source, Step, StepContext, forward, with, with_packets,
+};
 use crate::live::{self, Live};
 use crate::savefile::{self, Packet, Savefile};
 
@@ -36,17 +38,17 @@ pub(crate) unsafe fn step(pcap: *mut Pcap, begun: bool, to: &mut Packet) -> Step
             cancel::point();
         }
     }
-    let mut turn = Turn { begun, deadline: None, woken: None };
+    let mut context = StepContext { begun, deadline: None, woken: None };
     loop {
         // SAFETY: the caller's promise.
         let step = unsafe {
             with_packets(pcap, Step::Failed(PCAP_ERROR), |pcap, handle| match handle.special {
-                None => accepted(pcap, handle, &mut turn, to),
-                Some(_) => sampled(pcap, handle, &mut turn, to),
+                None => accepted(pcap, handle, &mut context, to),
+                Some(_) => sampled(pcap, handle, &mut context, to),
             })
         };
         match step {
-            Step::Wait(wait) => turn.woken = Some(wait.now()),
+            Step::Wait(wait) => context.woken = Some(wait.now()),
             // Here, libpcap has asked the kernel for more.
             Step::End | Step::Nothing => {
                 cancel::point();
@@ -72,10 +74,10 @@ pub(crate) unsafe fn beside(pcap: *mut Pcap, to: &mut Packet) -> bool {
 }
 
 #[inline]
-fn accepted(pcap: &Pcap, handle: &mut Handle, turn: &mut Turn, to: &mut Packet) -> Step {
+fn accepted(pcap: &Pcap, handle: &mut Handle, context: &mut StepContext, to: &mut Packet) -> Step {
     match &mut handle.source {
-        Source::File(file) => next(pcap, file, handle.filter.as_deref(), turn, to),
-        Source::Live(live) => arrived(pcap, live, handle.filter.as_deref(), turn, to),
+        Source::File(file) => next(pcap, file, handle.filter.as_deref(), context, to),
+        Source::Live(live) => arrived(pcap, live, handle.filter.as_deref(), context, to),
         Source::Created(_) => Step::Failed(pcap.fail(PCAP_ERROR_NOT_ACTIVATED, NOT_ACTIVATED)),
         Source::Foreign => {
             Step::Failed(pcap.fail(PCAP_ERROR, "the system's libpcap serves this device: use its functions"))
@@ -90,14 +92,14 @@ fn accepted(pcap: &Pcap, handle: &mut Handle, turn: &mut Turn, to: &mut Packet) 
 
 /// Reads statistics, or the next packet of a sample.
 #[cold]
-fn sampled(pcap: &Pcap, handle: &mut Handle, turn: &mut Turn, to: &mut Packet) -> Step {
+fn sampled(pcap: &Pcap, handle: &mut Handle, context: &mut StepContext, to: &mut Packet) -> Step {
     if let (Source::Live(live), Some(special)) = (&mut handle.source, &mut handle.special)
         && let Some(statistics) = &mut special.statistics
     {
-        return statistics.step(pcap, live, handle.filter.as_deref(), turn, to, handle.precision);
+        return statistics.step(pcap, live, handle.filter.as_deref(), context, to, handle.precision);
     }
     loop {
-        let step = accepted(pcap, handle, turn, to);
+        let step = accepted(pcap, handle, context, to);
         let Some(special) = &mut handle.special else { return step };
         if !matches!(step, Step::Packet) || special.sampling.takes(pcap, &to.header, handle.precision) {
             return step;
@@ -107,12 +109,18 @@ fn sampled(pcap: &Pcap, handle: &mut Handle, turn: &mut Turn, to: &mut Packet) -
 
 /// Reads the next packet of a file, once there are bytes if it is a pipe.
 #[inline]
-fn next(pcap: &Pcap, file: &mut Savefile, filter: Option<&Filter>, turn: &mut Turn, to: &mut Packet) -> Step {
+fn next(
+    pcap: &Pcap,
+    file: &mut Savefile,
+    filter: Option<&Filter>,
+    context: &mut StepContext,
+    to: &mut Packet,
+) -> Step {
     loop {
-        if turn.is_broken(pcap) {
+        if context.is_broken(pcap) {
             return Step::Break;
         }
-        match turn.woken.take() {
+        match context.woken.take() {
             None => {
                 if let Some(wait) = file.wait() {
                     return Step::Wait(wait);
@@ -134,12 +142,18 @@ fn next(pcap: &Pcap, file: &mut Savefile, filter: Option<&Filter>, turn: &mut Tu
 
 /// Takes a packet of a device, or tells how to wait for it, unless some were already read in this call.
 #[inline]
-fn arrived(pcap: &Pcap, live: &mut Live, filter: Option<&Filter>, turn: &mut Turn, to: &mut Packet) -> Step {
-    let found = match turn.woken.take() {
+fn arrived(
+    pcap: &Pcap,
+    live: &mut Live,
+    filter: Option<&Filter>,
+    context: &mut StepContext,
+    to: &mut Packet,
+) -> Step {
+    let found = match context.woken.take() {
         Some(woken) => held(|| live.woken(woken)),
         None => Ok(()),
     };
-    if found.is_ok() && turn.is_broken(pcap) {
+    if found.is_ok() && context.is_broken(pcap) {
         return Step::Break;
     }
     match found.and_then(|()| live.next(filter, to)) {
@@ -147,14 +161,14 @@ fn arrived(pcap: &Pcap, live: &mut Live, filter: Option<&Filter>, turn: &mut Tur
         Ok(false) => {}
         Err(text) => return Step::Failed(pcap.fail(PCAP_ERROR, &text)),
     }
-    if turn.begun {
+    if context.begun {
         return Step::Nothing;
     }
-    if turn.deadline.is_none() {
-        turn.deadline = live.deadline();
+    if context.deadline.is_none() {
+        context.deadline = live.deadline();
     }
-    if !live.nonblocking && turn.deadline.is_none_or(|deadline| Instant::now() < deadline) {
-        return Step::Wait(live.sleep(turn.deadline));
+    if !live.nonblocking && context.deadline.is_none_or(|deadline| Instant::now() < deadline) {
+        return Step::Wait(live.sleep(context.deadline));
     }
     match held(|| live.health()) {
         Ok(()) => Step::Nothing,

@@ -7,14 +7,14 @@ use weir::statistics::Counts;
 
 /// The format of the metrics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Form {
+pub(crate) enum ExpositionFormat {
     /// Prometheus' text format, version 0.0.4.
     Prometheus,
     /// OpenMetrics text, version 1.0.0.
     OpenMetrics,
 }
 
-impl Form {
+impl ExpositionFormat {
     pub(crate) fn content_type(self) -> &'static str {
         match self {
             Self::Prometheus => "text/plain; version=0.0.4; charset=utf-8",
@@ -38,17 +38,17 @@ pub type OwnLabels<'a> = Vec<(&'static str, &'a dyn Display)>;
 #[derive(Debug)]
 pub struct Page {
     text: String,
-    form: Form,
+    format: ExpositionFormat,
 }
 
 impl Page {
-    pub(crate) fn new(form: Form) -> Self {
-        Self { text: String::new(), form }
+    pub(crate) fn new(format: ExpositionFormat) -> Self {
+        Self { text: String::new(), format }
     }
 
     /// Returns the text.
     pub(crate) fn finish(mut self) -> String {
-        if self.form == Form::OpenMetrics {
+        if self.format == ExpositionFormat::OpenMetrics {
             self.text.push_str("# EOF\n");
         }
         self.text
@@ -61,7 +61,7 @@ impl Page {
 
     /// Describes a counter, whose `name` lacks `_total`, which OpenMetrics omits here: its samples follow.
     pub fn counter(&mut self, name: &str, help: &str) {
-        let total = if self.form == Form::Prometheus { "_total" } else { "" };
+        let total = if self.format == ExpositionFormat::Prometheus { "_total" } else { "" };
         self.put(format_args!("# HELP {name}{total} {help}\n# TYPE {name}{total} counter\n"));
     }
 

@@ -139,7 +139,7 @@ impl FromStr for Protocol {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
     /// The part of the description.
-    pub place: Place,
+    pub field: DescriptionField,
     /// What is wrong with it.
     pub why: String,
     /// What to try.
@@ -149,7 +149,7 @@ pub struct Refusal {
 /// A part of a [`Description`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "named as the fields of a description")]
-pub enum Place {
+pub enum DescriptionField {
     Vlans,
     Vxlan,
     Destinations,
@@ -161,16 +161,16 @@ pub enum Place {
 
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let place = match self.place {
-            Place::Vlans => "these VLAN tags",
-            Place::Vxlan => "this tunnel",
-            Place::Destinations => "these destination addresses",
-            Place::Flows => "so many flows",
-            Place::Order => "this order of flows",
-            Place::Sizes => "these sizes",
-            Place::Payload => "this payload",
+        let field = match self.field {
+            DescriptionField::Vlans => "these VLAN tags",
+            DescriptionField::Vxlan => "this tunnel",
+            DescriptionField::Destinations => "these destination addresses",
+            DescriptionField::Flows => "so many flows",
+            DescriptionField::Order => "this order of flows",
+            DescriptionField::Sizes => "these sizes",
+            DescriptionField::Payload => "this payload",
         };
-        write!(f, "cannot make frames with {place}: {}; try {}", self.why, self.remedy)
+        write!(f, "cannot make frames with {field}: {}; try {}", self.why, self.remedy)
     }
 }
 

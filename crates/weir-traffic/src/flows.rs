@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::net::IpAddr;
 
-use crate::description::{Description, Place, Refusal};
+use crate::description::{Description, DescriptionField, Refusal};
 use crate::random::Random;
 
 /// The most flows: their headers take 140 MB.
@@ -41,8 +41,9 @@ pub(crate) fn flows(description: &Description, random: &mut Random) -> Result<Ve
     let more = [sources.more(), destinations.more(), source_ports.more(), destination_ports.more()];
     let counts = more.map(|more| more.saturating_add(1));
     let possible = counts.iter().fold(1, |all: u128, &count| all.saturating_mul(count));
-    let refused =
-        |why: String, remedy: &str| Err(Refusal { place: Place::Flows, why, remedy: remedy.to_owned() });
+    let refused = |why: String, remedy: &str| {
+        Err(Refusal { field: DescriptionField::Flows, why, remedy: remedy.to_owned() })
+    };
     match *flows {
         0 => return refused("there is no traffic without a flow".to_owned(), "1 or more"),
         flows if flows > MOST => return refused(format!("the most are {MOST}"), "fewer"),
@@ -147,7 +148,7 @@ mod tests {
             few(description);
             description.flows = 769;
         });
-        assert!(refused.place == Place::Flows && refused.why.contains("give 768"), "{refused}");
+        assert!(refused.field == DescriptionField::Flows && refused.why.contains("give 768"), "{refused}");
         assert!(refusal(|description| description.flows = 0).to_string().contains("try 1 or more"));
         assert!(refusal(|description| description.flows = MOST + 1).why.contains("1048576"));
     }

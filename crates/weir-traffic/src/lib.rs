@@ -35,7 +35,7 @@ mod tables;
 mod templates;
 
 pub use self::check::{Bucket, Checker, Frame, Latency, Report, STREAMS, StreamReport, Tally, WINDOW};
-pub use self::description::{Description, Place, Protocol, Refusal, Vxlan};
+pub use self::description::{Description, DescriptionField, Protocol, Refusal, Vxlan};
 pub use self::headers::{Checksum, Length};
 pub use self::order::Order;
 pub use self::payload::Payload;

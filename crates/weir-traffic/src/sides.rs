@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use weir_packet::bytes::be16;
 use weir_packet::ethertype::{ARP, IPV4, IPV6};
 use weir_packet::protocol::{TCP, has_ports};
-use weir_packet::{Endpoint, Flow, Way, address};
+use weir_packet::{Endpoint, Flow, FlowDirection, address};
 
 use crate::layout::{Layout, network};
 use crate::ranges::Addresses;
@@ -59,8 +59,8 @@ impl Sides {
             && let Some(told) = Told::of(&layout, packet)
             && let Some(begins) = told.begins
         {
-            let (flow, way) = Flow::between(layout.protocol, told.from, told.to);
-            self.flows.entry(flow).or_insert(begins == (way == Way::Up));
+            let (flow, direction) = Flow::between(layout.protocol, told.from, told.to);
+            self.flows.entry(flow).or_insert(begins == (direction == FlowDirection::Up));
         }
     }
 
@@ -93,8 +93,8 @@ impl Sides {
         let Some(told) = Told::of(&layout, packet) else { return Some(self.side(between, None, true)) };
         let flow = Flow::between(layout.protocol, told.from, told.to);
         let side = self.side(flow, told.begins, told.is_of_client(layout.protocol));
-        let (hosts, way) = between;
-        self.flows.entry(hosts).or_insert((side == Side::Client) == (way == Way::Up));
+        let (hosts, direction) = between;
+        self.flows.entry(hosts).or_insert((side == Side::Client) == (direction == FlowDirection::Up));
         Some(side)
     }
 
@@ -109,8 +109,8 @@ impl Sides {
 
     /// `begins`: whether the packet is the first of its flow, or answers it, if it says so. `guess`: whether it is the
     /// client's, if nothing else tells.
-    fn side(&mut self, (flow, way): (Flow, Way), begins: Option<bool>, guess: bool) -> Side {
-        let is_lower = way == Way::Up;
+    fn side(&mut self, (flow, direction): (Flow, FlowDirection), begins: Option<bool>, guess: bool) -> Side {
+        let is_lower = direction == FlowDirection::Up;
         if !self.clients.is_empty() {
             let from = flow.ends[usize::from(!is_lower)].address;
             let is_client = self.clients.iter().any(|clients| clients.contains(from));
@@ -161,7 +161,7 @@ impl Told {
 }
 
 /// Returns all packets between two hosts, and which way one goes.
-fn between(from: IpAddr, to: IpAddr) -> (Flow, Way) {
+fn between(from: IpAddr, to: IpAddr) -> (Flow, FlowDirection) {
     Flow::between(ANY, Endpoint { address: from, port: 0 }, Endpoint { address: to, port: 0 })
 }
 

@@ -1,7 +1,7 @@
 //! Tables from which frames are written.
 
 use crate::checksum::fold;
-use crate::description::{Description, Place, Refusal};
+use crate::description::{Description, DescriptionField, Refusal};
 use crate::flows::flows;
 use crate::headers::{Checksum, Headers, Length};
 use crate::payload::{Payload, TAIL, tail};
@@ -63,7 +63,7 @@ impl Tables {
         let head_length = first.bytes.len();
         if head_length > LONGEST_HEAD {
             let why = format!("headers have {head_length} bytes, {LONGEST_HEAD} at most are possible");
-            return refused(Place::Vlans, why, "fewer tags");
+            return refused(DescriptionField::Vlans, why, "fewer tags");
         }
         let sizes = sizes(description, head_length, &mut random)?;
         let room = sizes[0] as usize - head_length - SIGNATURE_LENGTH;
@@ -149,30 +149,38 @@ fn low(number: u32) -> u16 {
     u16::try_from(number).expect("16 bits")
 }
 
-fn refused<T>(place: Place, why: String, remedy: impl Into<String>) -> Result<T, Refusal> {
-    Err(Refusal { place, why, remedy: remedy.into() })
+fn refused<T>(field: DescriptionField, why: String, remedy: impl Into<String>) -> Result<T, Refusal> {
+    Err(Refusal { field, why, remedy: remedy.into() })
 }
 
 /// Checks what needs no tables.
 fn check(description: &Description) -> Result<(), Refusal> {
     let Description { vlans, vxlan, sources, destinations, order, sizes, .. } = description;
     if vlans.len() > 2 {
-        return refused(Place::Vlans, format!("there are {} tags", vlans.len()), "one or two");
+        return refused(DescriptionField::Vlans, format!("there are {} tags", vlans.len()), "one or two");
     }
     if let Some(id) = vlans.iter().find(|id| **id > 4094) {
-        return refused(Place::Vlans, format!("{id} is no ID of a VLAN"), "0 to 4094");
+        return refused(DescriptionField::Vlans, format!("{id} is no ID of a VLAN"), "0 to 4094");
     }
     if let Some(vxlan) = vxlan.filter(|vxlan| vxlan.vni >= 1 << 24) {
-        return refused(Place::Vxlan, format!("{} has more than 24 bits", vxlan.vni), "0 to 16777215");
+        return refused(
+            DescriptionField::Vxlan,
+            format!("{} has more than 24 bits", vxlan.vni),
+            "0 to 16777215",
+        );
     }
     if sources.is_ipv6() != destinations.is_ipv6() {
         let why = "sources and destinations are of different IP versions".to_owned();
-        return refused(Place::Destinations, why, "both of IPv4, or both of IPv6");
+        return refused(DescriptionField::Destinations, why, "both of IPv4, or both of IPv6");
     }
     if description.payload == Payload::Pattern && !matches!(sizes, None | Some(Sizes::Fixed(_))) {
-        return refused(Place::Payload, "frames of several sizes have zeros".to_owned(), "one size");
+        return refused(
+            DescriptionField::Payload,
+            "frames of several sizes have zeros".to_owned(),
+            "one size",
+        );
     }
-    order.mistake().map_or(Ok(()), |why| refused(Place::Order, why, "1.1"))
+    order.mistake().map_or(Ok(()), |why| refused(DescriptionField::Order, why, "1.1"))
 }
 
 /// Returns the sizes in turn.
@@ -181,15 +189,23 @@ fn sizes(description: &Description, head: usize, random: &mut Random) -> Result<
     let sizes = description.sizes.unwrap_or_else(|| Sizes::Fixed(least.max(SHORTEST)));
     let (first, last) = sizes.limits(least);
     if first > last {
-        return refused(Place::Sizes, format!("{last} is less than {first}"), format!("{last}-{first}"));
+        return refused(
+            DescriptionField::Sizes,
+            format!("{last} is less than {first}"),
+            format!("{last}-{first}"),
+        );
     }
     if first < least {
         let why =
             format!("{first} bytes have no room for {head} of headers and {SIGNATURE_LENGTH} of signature");
-        return refused(Place::Sizes, why, format!("{least} or more"));
+        return refused(DescriptionField::Sizes, why, format!("{least} or more"));
     }
     if last > LONGEST {
-        return refused(Place::Sizes, format!("{last} bytes are too many"), format!("up to {LONGEST}"));
+        return refused(
+            DescriptionField::Sizes,
+            format!("{last} bytes are too many"),
+            format!("up to {LONGEST}"),
+        );
     }
     Ok(sizes.table(least, random))
 }

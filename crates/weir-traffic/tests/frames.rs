@@ -3,7 +3,9 @@
 use std::collections::HashSet;
 
 use proptest::prelude::*;
-use weir_traffic::{Description, Order, Place, Protocol, SIGNATURE_LENGTH, Signature, Sizes, Tables, Vxlan};
+use weir_traffic::{
+    Description, DescriptionField, Order, Protocol, SIGNATURE_LENGTH, Signature, Sizes, Tables, Vxlan,
+};
 
 const STREAM: u16 = 0xbeef;
 
@@ -197,26 +199,41 @@ fn no_udp_checksum_is_absent() {
 #[test]
 fn what_cannot_be_is_refused_with_a_remedy() {
     type Change = fn(&mut Description);
-    let cases: [(Change, Place, &str, &str); 8] = [
-        (|wanted| wanted.vlans = vec![1, 2, 3], Place::Vlans, "3 tags", "one or two"),
-        (|wanted| wanted.vlans = vec![4095], Place::Vlans, "4095 is no ID", "0 to 4094"),
-        (|wanted| wanted.vxlan = Some(Vxlan::new(1 << 24)), Place::Vxlan, "24 bits", "16777215"),
-        (|wanted| wanted.order = Order::Zipf(0.0), Place::Order, "0 is no exponent", "1.1"),
-        (|wanted| wanted.sizes = Some(Sizes::Fixed(59)), Place::Sizes, "59 bytes have no room", "60 or more"),
-        (|wanted| wanted.sizes = Some(Sizes::Range(60, 65_550)), Place::Sizes, "too many", "up to 65549"),
-        (|wanted| wanted.sizes = Some(Sizes::Range(70, 60)), Place::Sizes, "60 is less than 70", "60-70"),
+    let cases: [(Change, DescriptionField, &str, &str); 8] = [
+        (|wanted| wanted.vlans = vec![1, 2, 3], DescriptionField::Vlans, "3 tags", "one or two"),
+        (|wanted| wanted.vlans = vec![4095], DescriptionField::Vlans, "4095 is no ID", "0 to 4094"),
+        (|wanted| wanted.vxlan = Some(Vxlan::new(1 << 24)), DescriptionField::Vxlan, "24 bits", "16777215"),
+        (|wanted| wanted.order = Order::Zipf(0.0), DescriptionField::Order, "0 is no exponent", "1.1"),
+        (
+            |wanted| wanted.sizes = Some(Sizes::Fixed(59)),
+            DescriptionField::Sizes,
+            "59 bytes have no room",
+            "60 or more",
+        ),
+        (
+            |wanted| wanted.sizes = Some(Sizes::Range(60, 65_550)),
+            DescriptionField::Sizes,
+            "too many",
+            "up to 65549",
+        ),
+        (
+            |wanted| wanted.sizes = Some(Sizes::Range(70, 60)),
+            DescriptionField::Sizes,
+            "60 is less than 70",
+            "60-70",
+        ),
         (
             |wanted| wanted.destinations = Description::new(true).destinations,
-            Place::Destinations,
+            DescriptionField::Destinations,
             "different IP versions",
             "both of IPv4",
         ),
     ];
-    for (change, place, why, remedy) in cases {
+    for (change, field, why, remedy) in cases {
         let mut description = Description::new(false);
         change(&mut description);
         let refusal = Tables::new(&description).expect_err(why);
-        assert_eq!(refusal.place, place, "{refusal}");
+        assert_eq!(refusal.field, field, "{refusal}");
         assert!(refusal.why.contains(why) && refusal.remedy.contains(remedy), "{refusal}");
     }
     let mut long = Description { protocol: Protocol::Tcp(2), ..Description::new(true) };

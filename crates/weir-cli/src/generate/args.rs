@@ -7,7 +7,9 @@ use std::time::Duration;
 use clap::Args;
 use weir::Namespace;
 use weir::send::{Destination, Pace};
-use weir_traffic::{Addresses, Description, Framing, Order, Payload, Place, Ports, Protocol, Sizes, Vxlan};
+use weir_traffic::{
+    Addresses, Description, DescriptionField, Framing, Order, Payload, Ports, Protocol, Sizes, Vxlan,
+};
 
 use super::frames::{Frames, Template};
 use super::plan::{Burst, Plan, Speed};
@@ -318,15 +320,15 @@ impl GenArgs {
 }
 
 /// Returns the option for a part of a description.
-pub(super) fn option(place: Place) -> &'static str {
-    match place {
-        Place::Vlans => "--vlan",
-        Place::Vxlan => "--vxlan",
-        Place::Destinations => "--dst",
-        Place::Flows => "--flows",
-        Place::Order => "--order",
-        Place::Sizes => "--size",
-        Place::Payload => "--payload",
+pub(super) fn option(field: DescriptionField) -> &'static str {
+    match field {
+        DescriptionField::Vlans => "--vlan",
+        DescriptionField::Vxlan => "--vxlan",
+        DescriptionField::Destinations => "--dst",
+        DescriptionField::Flows => "--flows",
+        DescriptionField::Order => "--order",
+        DescriptionField::Sizes => "--size",
+        DescriptionField::Payload => "--payload",
     }
 }
 

@@ -206,8 +206,8 @@ fn handle_signals(stop: &Arc<AtomicBool>) -> Result<(), Failure> {
 }
 
 fn tables(description: &Description) -> Result<Tables, Failure> {
-    Tables::new(description).map_err(|Refusal { place, why, remedy }| {
-        Failure::usage(format!("cannot use {}: {why}", option(place))).hint(format!("try {remedy}"))
+    Tables::new(description).map_err(|Refusal { field, why, remedy }| {
+        Failure::usage(format!("cannot use {}: {why}", option(field))).hint(format!("try {remedy}"))
     })
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use weir_packet::{Endpoint, Flow, Way, protocol};
+use weir_packet::{Endpoint, Flow, FlowDirection, protocol};
 
 /// Connections in one generation; two of them take about 12 MiB of memory.
 const GENERATION: usize = 1 << 16;
@@ -45,8 +45,8 @@ impl Streams {
         sequence: u32,
         acknowledgement: u32,
     ) -> (Relative, u32) {
-        let (flow, way) = Flow::between(protocol::TCP, from, to);
-        let reverse = way == Way::Down;
+        let (flow, direction) = Flow::between(protocol::TCP, from, to);
+        let reverse = direction == FlowDirection::Down;
         let known = self.find(&flow).filter(|_| !syn);
         let start = known.unwrap_or_else(|| {
             let peer = acknowledgement.wrapping_sub(1);

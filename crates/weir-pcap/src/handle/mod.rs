@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicBool, AtomicI32};
 pub(crate) use self::dump::{Dump, Ended};
 pub(crate) use self::special::{Shared, Special};
 pub(crate) use self::statistics::Statistics;
-pub(crate) use self::step::{Step, Turn};
+pub(crate) use self::step::{Step, StepContext};
 pub(crate) use self::theirs::forward;
 use crate::abi::*;
 use crate::filter::Filter;

@@ -6,7 +6,7 @@
 use std::ffi::c_int;
 use std::time::{Duration, Instant, SystemTime};
 
-use super::{Pcap, Step, Turn};
+use super::{Pcap, Step, StepContext};
 use crate::abi::*;
 use crate::cancel::held;
 use crate::filter::Filter;
@@ -35,15 +35,15 @@ impl Statistics {
         pcap: &Pcap,
         live: &mut Live,
         filter: Option<&Filter>,
-        turn: &mut Turn,
+        context: &mut StepContext,
         to: &mut Packet,
         precision: c_int,
     ) -> Step {
-        let found = match turn.woken.take() {
+        let found = match context.woken.take() {
             Some(woken) => held(|| live.woken(woken)),
             None => Ok(()),
         };
-        if found.is_ok() && turn.is_broken(pcap) {
+        if found.is_ok() && context.is_broken(pcap) {
             return Step::Break;
         }
         if let Err(text) = found.and_then(|()| self.count(live, filter, to)) {
@@ -53,7 +53,7 @@ impl Statistics {
             self.tell(to, precision == PCAP_TSTAMP_PRECISION_NANO);
             return Step::Packet;
         }
-        if turn.begun {
+        if context.begun {
             return Step::Nothing;
         }
         if !live.nonblocking {

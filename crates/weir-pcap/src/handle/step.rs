@@ -26,7 +26,7 @@ pub(crate) enum Step {
 
 /// What a step that is taken again knows of the times before.
 #[derive(Clone, Copy)]
-pub(crate) struct Turn {
+pub(crate) struct StepContext {
     /// Packets were already read in this call, so it does not wait, and a break stays for the next one.
     pub(crate) begun: bool,
     /// When it gives up; `None`: not yet known, or never.
@@ -35,7 +35,7 @@ pub(crate) struct Turn {
     pub(crate) woken: Option<Woken>,
 }
 
-impl Turn {
+impl StepContext {
     /// Returns whether somebody has called `pcap_breakloop`, and forgets it unless it is for the next call.
     #[inline]
     pub(crate) fn is_broken(&self, pcap: &Pcap) -> bool {

@@ -12,7 +12,7 @@ const ADDRESSES: usize = 12;
 
 /// The header of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Form {
+pub(super) enum LinkHeader {
     /// That of its interface.
     Own,
     /// `DLT_LINUX_SLL`.
@@ -21,7 +21,7 @@ pub(super) enum Form {
     Sll2,
 }
 
-impl Form {
+impl LinkHeader {
     pub(super) fn of(link_type: c_int) -> Self {
         match link_type {
             LINUX_SLL => Self::Sll,
@@ -141,37 +141,38 @@ mod tests {
     const FRAME: [u8; 18] = [1, 1, 1, 1, 1, 1, 2, 2, 2, 2, 2, 2, 8, 0, 0x45, 9, 9, 9];
     const TAG: [u8; 4] = [0x81, 0, 0, 5];
 
-    fn laid(form: Form, tag: Option<[u8; 4]>, snap_len: usize) -> (Vec<u8>, u32) {
+    fn laid(link_header: LinkHeader, tag: Option<[u8; 4]>, snap_len: usize) -> (Vec<u8>, u32) {
         let mut room = vec![7; 3];
-        let length = form.lay(&packet(&FRAME, tag), snap_len, &mut room);
+        let length = link_header.lay(&packet(&FRAME, tag), snap_len, &mut room);
         (room, length)
     }
 
     #[test]
     fn a_tag_is_behind_the_addresses() {
-        assert_eq!(laid(Form::Own, None, 99), (FRAME.to_vec(), 100));
+        assert_eq!(laid(LinkHeader::Own, None, 99), (FRAME.to_vec(), 100));
         let tagged = [&FRAME[..12], &TAG, &FRAME[12..]].concat();
-        assert_eq!(laid(Form::Own, Some(TAG), 99), (tagged.clone(), 104));
-        assert_eq!(laid(Form::Own, Some(TAG), 15), (tagged[..15].to_vec(), 104));
-        assert_eq!(laid(Form::Own, None, 3), (FRAME[..3].to_vec(), 100));
+        assert_eq!(laid(LinkHeader::Own, Some(TAG), 99), (tagged.clone(), 104));
+        assert_eq!(laid(LinkHeader::Own, Some(TAG), 15), (tagged[..15].to_vec(), 104));
+        assert_eq!(laid(LinkHeader::Own, None, 3), (FRAME[..3].to_vec(), 100));
     }
 
     #[test]
     fn cooked_headers_replace_the_ethernet_header() {
         let address = [1, 2, 3, 4, 5, 6, 0, 0];
         let one = [&[0, 4, 0, 1, 0, 6][..], &address, &[8, 0], &FRAME[14..]].concat();
-        assert_eq!(laid(Form::Sll, None, 99), (one.clone(), 102));
+        assert_eq!(laid(LinkHeader::Sll, None, 99), (one.clone(), 102));
         let two = [&[8, 0, 0, 0, 0, 0, 0, 7, 0, 1, 4, 6][..], &address, &FRAME[14..]].concat();
-        assert_eq!(laid(Form::Sll2, None, 99), (two.clone(), 106));
-        assert_eq!(laid(Form::Sll2, Some(TAG), 99), (two.clone(), 106));
+        assert_eq!(laid(LinkHeader::Sll2, None, 99), (two.clone(), 106));
+        assert_eq!(laid(LinkHeader::Sll2, Some(TAG), 99), (two.clone(), 106));
         let sent = [&FRAME[..12], &TAG, &FRAME[12..]].concat();
         let mut room = Vec::new();
-        assert_eq!(Form::Sll2.lay(&packet(&sent, None), 99, &mut room), 102);
+        assert_eq!(LinkHeader::Sll2.lay(&packet(&sent, None), 99, &mut room), 102);
         assert_eq!(room, two);
-        let mut filtered = |packet: &Packet<'_>| (Form::Sll.lay_for_filter(packet, &mut room), room.clone());
+        let mut filtered =
+            |packet: &Packet<'_>| (LinkHeader::Sll.lay_for_filter(packet, &mut room), room.clone());
         assert_eq!(filtered(&packet(&FRAME, Some(TAG))), (102, one.clone()));
         assert_eq!(filtered(&packet(&sent, None)).1[14..16], [0x81, 0]);
         let tagged = [&[0, 4, 0, 1, 0, 6][..], &address, &[0x81, 0, 0, 5, 8, 0], &FRAME[14..]].concat();
-        assert_eq!(laid(Form::Sll, Some(TAG), 99), (tagged, 106));
+        assert_eq!(laid(LinkHeader::Sll, Some(TAG), 99), (tagged, 106));
     }
 }

@@ -6,7 +6,7 @@
 
 mod device;
 mod engine;
-mod form;
+mod link_header;
 mod maker;
 mod notifier;
 mod open;

@@ -12,7 +12,7 @@ use weir_sys::packet::{
     FilterPlace, Instruction, PacketRing, Promiscuous, RingOptions, SocketFilter, Statistics,
 };
 
-use super::form::Form;
+use super::link_header::LinkHeader;
 use super::{IN, OUT, time};
 use crate::abi::*;
 use crate::filter::Filter;
@@ -23,7 +23,7 @@ pub(super) struct Socket {
     ring: PacketRing,
     place: FilterPlace,
     _promiscuous: Option<Promiscuous>,
-    form: Form,
+    link_header: LinkHeader,
     snap_len: usize,
     pub(super) nanoseconds: bool,
     /// Whether the reader wants only the lengths of packets.
@@ -58,7 +58,7 @@ impl Socket {
             place: ring.filter_place()?,
             ring,
             _promiscuous: interface.map(Promiscuous::new).transpose()?,
-            form: Form::of(link_type),
+            link_header: LinkHeader::of(link_type),
             snap_len: options.snap_len as usize,
             nanoseconds,
             counting: false,
@@ -80,7 +80,7 @@ impl Socket {
         let Some(block) = self.ring.ready() else { return false };
         let Self {
             ring,
-            form,
+            link_header,
             snap_len,
             nanoseconds,
             counting,
@@ -109,20 +109,22 @@ impl Socket {
                 return ControlFlow::Continue(());
             }
             // A filter sees a frame as in the kernel, with the stripped tag beside it.
-            if *form == Form::Own && filter.is_some_and(|filter| !filter.accepts(&as_in_the_kernel(packet))) {
+            if *link_header == LinkHeader::Own
+                && filter.is_some_and(|filter| !filter.accepts(&as_in_the_kernel(packet)))
+            {
                 *rejected += 1;
                 return ControlFlow::Continue(());
             }
-            if *form != Form::Own
+            if *link_header != LinkHeader::Own
                 && let Some(filter) = filter
             {
-                let length = form.lay_for_filter(packet, data);
+                let length = link_header.lay_for_filter(packet, data);
                 if !filter.accepts(&Seen { data, length, meta: Metadata::default() }) {
                     *rejected += 1;
                     return ControlFlow::Continue(());
                 }
             }
-            let length = form.lay(packet, wanted, data);
+            let length = link_header.lay(packet, wanted, data);
             to.header = PcapPkthdr {
                 ts: time(packet.timestamp, *nanoseconds),
                 caplen: u32::try_from(data.len()).unwrap_or(u32::MAX),
@@ -139,7 +141,8 @@ impl Socket {
     /// Has the kernel run the filter, if it can; otherwise it accepts every packet.
     pub(super) fn set_filter(&mut self, program: Option<&Classic>) {
         self.filters = true;
-        let takes = |program: &&Classic| self.form == Form::Own && program.check(Rules::Kernel).is_ok();
+        let takes =
+            |program: &&Classic| self.link_header == LinkHeader::Own && program.check(Rules::Kernel).is_ok();
         let there = program.filter(takes).map(|program| {
             let instructions = program.instructions.iter();
             let one =
@@ -159,7 +162,7 @@ impl Socket {
     }
 
     pub(super) fn set_link_type(&mut self, link_type: c_int) {
-        self.form = Form::of(link_type);
+        self.link_header = LinkHeader::of(link_type);
     }
 
     /// Returns whether a filter runs here, because the kernel does not take it.
@@ -168,7 +171,7 @@ impl Socket {
     }
 
     pub(super) fn has_metadata(&self) -> bool {
-        self.form == Form::Own
+        self.link_header == LinkHeader::Own
     }
 
     pub(super) fn counts(&mut self) -> Result<Statistics, String> {

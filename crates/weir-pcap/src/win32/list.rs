@@ -6,7 +6,7 @@ use std::path::Path;
 use std::{fs, ptr};
 
 use super::open::remote;
-use super::source::{Place, told};
+use super::source::{SourceLocation, told};
 use crate::abi::{PCAP_ERROR, PcapIf};
 use crate::allocate::{copy, place, release};
 use crate::devices::{pcap_findalldevs, pcap_freealldevs};
@@ -37,17 +37,17 @@ pub unsafe extern "C-unwind" fn pcap_findalldevs_ex(
     unsafe { list.write(ptr::null_mut()) };
     let find = || {
         let source = source.ok_or("A null pointer was supplied as the source")?;
-        match Place::parse(source.to_bytes())? {
-            Place::File(directory) => {
+        match SourceLocation::parse(source.to_bytes())? {
+            SourceLocation::File(directory) => {
                 privileged::refuse_file(directory)?;
                 files(directory).map(Some)
             }
-            Place::Local(b"") => Ok(None),
-            Place::Local(name) => {
+            SourceLocation::Local(b"") => Ok(None),
+            SourceLocation::Local(name) => {
                 let name = String::from_utf8_lossy(name);
                 Err(format!("cannot list {name}: devices are listed by rpcap://, files by file://DIRECTORY/"))
             }
-            Place::Remote { host, .. } => Err(remote(host)),
+            SourceLocation::Remote { host, .. } => Err(remote(host)),
         }
     };
     guard(PCAP_ERROR, || match caught(Err(BUG.to_owned()), find) {
@@ -82,7 +82,7 @@ unsafe fn devices(list: *mut *mut PcapIf, error: *mut c_char) -> c_int {
             let name = unsafe { word(device.name) }.unwrap_or_default();
             // SAFETY: as above.
             let shown = unsafe { word(device.description) }.unwrap_or(name).to_string_lossy();
-            let source = Place::Local(name.to_bytes()).print();
+            let source = SourceLocation::Local(name.to_bytes()).print();
             let about = format!("Network adapter '{shown}' on this host");
             // SAFETY: the name is of malloc, and nobody else uses it.
             let named = unsafe { set(&mut device.name, &source) };
@@ -152,7 +152,7 @@ fn files(directory: &[u8]) -> Result<*mut PcapIf, String> {
 
 /// Makes C's entry for a file in front of `next`; `None` without memory.
 fn entry(path: &CStr, shown: &str, next: *mut PcapIf) -> Option<*mut PcapIf> {
-    let name = for_c(&Place::File(path.to_bytes()).print());
+    let name = for_c(&SourceLocation::File(path.to_bytes()).print());
     let description = for_c(format!("Packets in the file {shown}").as_bytes());
     let entry = match name.is_null() || description.is_null() {
         true => ptr::null_mut(),

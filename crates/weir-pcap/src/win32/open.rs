@@ -3,7 +3,7 @@
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::ptr;
 
-use super::source::{Place, told};
+use super::source::{SourceLocation, told};
 use crate::created::{
     activated, pcap_create, pcap_set_immediate_mode, pcap_set_promisc, pcap_set_snaplen, pcap_set_timeout,
 };
@@ -68,12 +68,12 @@ enum Source {
 
 fn of(source: &CStr) -> Result<Source, String> {
     let text = |bytes: &[u8]| CString::new(bytes).unwrap_or_default();
-    match Place::parse(source.to_bytes())? {
-        Place::File(b"") => Err("The name of the file is missing".to_owned()),
-        Place::File(name) => privileged::refuse_file(name).map(|()| Source::File(text(name))),
-        Place::Local(b"") => first().map(Source::Device),
-        Place::Local(name) => Ok(Source::Device(text(name))),
-        Place::Remote { host, .. } => Err(remote(host)),
+    match SourceLocation::parse(source.to_bytes())? {
+        SourceLocation::File(b"") => Err("The name of the file is missing".to_owned()),
+        SourceLocation::File(name) => privileged::refuse_file(name).map(|()| Source::File(text(name))),
+        SourceLocation::Local(b"") => first().map(Source::Device),
+        SourceLocation::Local(name) => Ok(Source::Device(text(name))),
+        SourceLocation::Remote { host, .. } => Err(remote(host)),
     }
 }
 

@@ -15,7 +15,7 @@ const PCAP_SRC_IFREMOTE: c_int = 4;
 
 /// Where packets come from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Place<'a> {
+pub(super) enum SourceLocation<'a> {
     File(&'a [u8]),
     /// A device of this host; empty: the first.
     Local(&'a [u8]),
@@ -26,7 +26,7 @@ pub(super) enum Place<'a> {
     },
 }
 
-impl<'a> Place<'a> {
+impl<'a> SourceLocation<'a> {
     /// Reads a source string. Without a scheme, it is the name of a device.
     pub(super) fn parse(source: &'a [u8]) -> Result<Self, String> {
         if source.len() >= PCAP_BUF_SIZE {
@@ -106,9 +106,9 @@ pub unsafe extern "C-unwind" fn pcap_createsrcstr(
             _ if source.is_null() => return Err("A null pointer was supplied for the source".to_owned()),
             (PCAP_SRC_FILE, _, []) => return Err("The name of the file is missing".to_owned()),
             (PCAP_SRC_IFREMOTE, [], _) => return Err("The name of the host is missing".to_owned()),
-            (PCAP_SRC_FILE, ..) => Place::File(name),
-            (PCAP_SRC_IFLOCAL, ..) => Place::Local(name),
-            (PCAP_SRC_IFREMOTE, ..) => Place::Remote { host, port, name },
+            (PCAP_SRC_FILE, ..) => SourceLocation::File(name),
+            (PCAP_SRC_IFLOCAL, ..) => SourceLocation::Local(name),
+            (PCAP_SRC_IFREMOTE, ..) => SourceLocation::Remote { host, port, name },
             _ => return Err(format!("cannot make a source of type {kind}: there is no such type")),
         };
         let made = place.print();
@@ -142,10 +142,10 @@ pub unsafe extern "C-unwind" fn pcap_parsesrcstr(
     let source = unsafe { word(source) };
     let parse = || {
         let source = source.ok_or("A null pointer was supplied as the source")?;
-        let (number, parts) = match Place::parse(source.to_bytes())? {
-            Place::File(name) => (PCAP_SRC_FILE, [&[], &[], name]),
-            Place::Local(name) => (PCAP_SRC_IFLOCAL, [&[], &[], name]),
-            Place::Remote { host, port, name } => (PCAP_SRC_IFREMOTE, [host, port, name]),
+        let (number, parts) = match SourceLocation::parse(source.to_bytes())? {
+            SourceLocation::File(name) => (PCAP_SRC_FILE, [&[], &[], name]),
+            SourceLocation::Local(name) => (PCAP_SRC_IFLOCAL, [&[], &[], name]),
+            SourceLocation::Remote { host, port, name } => (PCAP_SRC_IFREMOTE, [host, port, name]),
         };
         if !kind.is_null() {
             // SAFETY: C1, and not null.
@@ -198,33 +198,33 @@ mod tests {
 
     #[test]
     fn sources_are_read_and_written() {
-        let remote = |host, port, name| Place::Remote { host, port, name };
-        let round: [(&[u8], Place<'_>); 7] = [
-            (b"file:///a/b c.pcap", Place::File(b"/a/b c.pcap")),
-            (b"rpcap://eth0", Place::Local(b"eth0")),
-            (b"rpcap://", Place::Local(b"")),
+        let remote = |host, port, name| SourceLocation::Remote { host, port, name };
+        let round: [(&[u8], SourceLocation<'_>); 7] = [
+            (b"file:///a/b c.pcap", SourceLocation::File(b"/a/b c.pcap")),
+            (b"rpcap://eth0", SourceLocation::Local(b"eth0")),
+            (b"rpcap://", SourceLocation::Local(b"")),
             (b"rpcap://a.example/eth0", remote(b"a.example", b"", b"eth0")),
             (b"rpcap://10.0.0.1:2002/", remote(b"10.0.0.1", b"2002", b"")),
             (b"rpcap://[1:2::3]/eth0", remote(b"1:2::3", b"", b"eth0")),
             (b"rpcap://[1:2::3]:http/eth0", remote(b"1:2::3", b"http", b"eth0")),
         ];
         for (text, place) in round {
-            assert_eq!(Place::parse(text), Ok(place));
+            assert_eq!(SourceLocation::parse(text), Ok(place));
             assert_eq!(place.print(), text);
         }
         for (text, place) in [
-            (&b"eth0:1"[..], Place::Local(b"eth0:1")),
-            (b"xdp!:eth0", Place::Local(b"xdp!:eth0")),
-            (b"RPCAPS:///eth0", Place::Local(b"eth0")),
+            (&b"eth0:1"[..], SourceLocation::Local(b"eth0:1")),
+            (b"xdp!:eth0", SourceLocation::Local(b"xdp!:eth0")),
+            (b"RPCAPS:///eth0", SourceLocation::Local(b"eth0")),
             (b"rpcap://[10.0.0.1]:7/e", remote(b"10.0.0.1", b"7", b"e")),
         ] {
-            assert_eq!(Place::parse(text), Ok(place));
+            assert_eq!(SourceLocation::parse(text), Ok(place));
         }
         for wrong in
             ["http://a/", "rpcap://[1::2/eth0", "rpcap://a:/eth0", "rpcap://:7/eth0", "rpcap://[1]7/e"]
         {
-            Place::parse(wrong.as_bytes()).expect_err(wrong);
+            SourceLocation::parse(wrong.as_bytes()).expect_err(wrong);
         }
-        Place::parse(&[b'a'; PCAP_BUF_SIZE]).expect_err("too long");
+        SourceLocation::parse(&[b'a'; PCAP_BUF_SIZE]).expect_err("too long");
     }
 }

@@ -165,7 +165,7 @@ mod tests {
     use super::*;
     use crate::Stop;
     use crate::control::Told as _;
-    use crate::page::Form;
+    use crate::page::ExpositionFormat;
     use crate::summary::FilterSummary;
 
     /// An account whose numbers all differ: of eth0, with a queue of two targets, and of lo, where nobody counts what is
@@ -232,7 +232,7 @@ mod tests {
             total: counts(70),
             filters: vec![filter],
         }];
-        let mut page = Page::new(Form::Prometheus);
+        let mut page = Page::new(ExpositionFormat::Prometheus);
         summary.put(&mut page);
         let text = page.finish();
         let mut metrics: Vec<(&str, Vec<&str>)> = Vec::new();
@@ -285,7 +285,7 @@ mod tests {
             assert!(text.lines().any(|there| there == line), "{line}\n{text}");
         }
         // OpenMetrics describes a counter without its ending, and says where the page ends.
-        let mut page = Page::new(Form::OpenMetrics);
+        let mut page = Page::new(ExpositionFormat::OpenMetrics);
         summary.put(&mut page);
         let open = page.finish();
         assert!(open.contains("# TYPE weir_seen_packets counter\nweir_seen_packets_total{"), "{open}");

@@ -4,13 +4,13 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 
 use httparse::Status;
 
-use crate::page::Form;
+use crate::page::ExpositionFormat;
 
 /// A parsed request.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Request {
     /// The metrics; without `body`, only the response head.
-    Metrics { form: Form, body: bool },
+    Metrics { format: ExpositionFormat, body: bool },
     /// Anything else, with the status and text of the response.
     Other { status: &'static str, text: &'static str, body: bool },
 }
@@ -57,7 +57,14 @@ impl Request {
             Some("/metrics") => {
                 let mut kinds = values(request, "accept");
                 let accepts = kinds.any(|kinds| kinds.contains("application/openmetrics-text"));
-                Self::Metrics { form: if accepts { Form::OpenMetrics } else { Form::Prometheus }, body }
+                Self::Metrics {
+                    format: if accepts {
+                        ExpositionFormat::OpenMetrics
+                    } else {
+                        ExpositionFormat::Prometheus
+                    },
+                    body,
+                }
             }
             Some("/") => Self::Other { status: "200 OK", text: "weir: the metrics are at /metrics\n", body },
             _ => Self::Other { status: "404 Not Found", text: "the metrics are at /metrics\n", body },
@@ -121,7 +128,7 @@ mod tests {
     fn status(request: &str) -> String {
         match Request::parse(request.as_bytes(), false) {
             None => "more".to_owned(),
-            Some(Request::Metrics { form, body }) => format!("{form:?} {body}"),
+            Some(Request::Metrics { format, body }) => format!("{format:?} {body}"),
             Some(Request::Other { status, .. }) => status[..3].to_owned(),
         }
     }

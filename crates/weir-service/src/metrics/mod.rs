@@ -19,7 +19,7 @@ pub use self::address::Address;
 use self::address::Listener;
 use crate::Error;
 use crate::control::Removed;
-use crate::page::Form;
+use crate::page::ExpositionFormat;
 pub use crate::page::{Labels, Measured, OwnLabels, Page};
 
 /// Time between two copies of the account.
@@ -93,7 +93,7 @@ struct Snapshot {
     measured: Box<dyn Measured>,
     /// Time since the Unix epoch.
     taken: Duration,
-    /// The response in each [`Form`], built once, at the first request.
+    /// The response in each [`ExpositionFormat`], built once, at the first request.
     pages: [OnceLock<Arc<[u8]>>; 2],
 }
 
@@ -104,9 +104,9 @@ impl Snapshot {
     }
 
     /// Returns the response to a request for the metrics; without `body`, only its head.
-    fn answer(&self, form: Form, body: bool) -> Arc<[u8]> {
-        let page = self.pages[form as usize].get_or_init(|| {
-            http::answer("200 OK", form.content_type(), &text::encode(self, form), true).into()
+    fn answer(&self, format: ExpositionFormat, body: bool) -> Arc<[u8]> {
+        let page = self.pages[format as usize].get_or_init(|| {
+            http::answer("200 OK", format.content_type(), &text::encode(self, format), true).into()
         });
         if body { Arc::clone(page) } else { http::head_of(page).into() }
     }
@@ -141,13 +141,13 @@ mod tests {
         let account = || Summary::new(&[], &weir::CaptureStats::default(), None);
         let snapshot = || Snapshot::of(Box::new(account()));
         let latest = Latest(Mutex::new(Arc::new(snapshot())));
-        for form in [Form::Prometheus, Form::OpenMetrics] {
-            let page = latest.get().answer(form, true);
-            assert!(Arc::ptr_eq(&page, &latest.get().answer(form, true)));
-            let head = latest.get().answer(form, false);
+        for format in [ExpositionFormat::Prometheus, ExpositionFormat::OpenMetrics] {
+            let page = latest.get().answer(format, true);
+            assert!(Arc::ptr_eq(&page, &latest.get().answer(format, true)));
+            let head = latest.get().answer(format, false);
             assert!(page.starts_with(&head) && head.ends_with(b"\r\n\r\n") && head.len() < page.len());
             latest.put(snapshot());
-            assert!(!Arc::ptr_eq(&page, &latest.get().answer(form, true)));
+            assert!(!Arc::ptr_eq(&page, &latest.get().answer(format, true)));
         }
     }
 }

@@ -126,7 +126,7 @@ fn lasts(error: &std::io::Error) -> bool {
 
 fn answer(request: &Request, latest: &Latest) -> Arc<[u8]> {
     match request {
-        Request::Metrics { form, body } => latest.get().answer(*form, *body),
+        Request::Metrics { format, body } => latest.get().answer(*format, *body),
         Request::Other { status, text, body } => {
             http::answer(status, "text/plain; charset=utf-8", text, *body).into()
         }
@@ -140,7 +140,7 @@ mod tests {
 
     use super::super::Snapshot;
     use super::*;
-    use crate::page::Form;
+    use crate::page::ExpositionFormat;
     use crate::summary::Summary;
 
     /// A connection ends when the peer has closed it, and not when all is sent.
@@ -159,7 +159,7 @@ mod tests {
         }
         theirs.write_all(b"\n").expect("room");
         assert!(client.go_on(&latest));
-        let page = latest.get().answer(Form::Prometheus, true);
+        let page = latest.get().answer(ExpositionFormat::Prometheus, true);
         assert_eq!(client.answer.as_ref().map(|(answer, sent)| (&**answer, *sent)), Some((&*page, 0)));
         assert!(client.go_on(&latest));
         let mut received = Vec::new();

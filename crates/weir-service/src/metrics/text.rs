@@ -1,11 +1,11 @@
 //! All metrics as one page.
 
 use super::Snapshot;
-use crate::page::{Form, Page};
+use crate::page::{ExpositionFormat, Page};
 
 /// Returns all metrics as one page.
-pub(super) fn encode(snapshot: &Snapshot, form: Form) -> String {
-    let mut page = Page::new(form);
+pub(super) fn encode(snapshot: &Snapshot, format: ExpositionFormat) -> String {
+    let mut page = Page::new(format);
     page.gauge("weir_build_info", "Version of the program.");
     page.sample("weir_build_info", &[("version", &env!("CARGO_PKG_VERSION"))], 1);
     page.gauge("weir_account_timestamp_seconds", "Time of these numbers, since the Unix epoch.");

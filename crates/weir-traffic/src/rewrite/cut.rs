@@ -27,14 +27,14 @@ pub fn cut<E>(
     longest: usize,
     mut take: impl FnMut(&[u8]) -> Result<(), E>,
 ) -> Result<Option<u64>, E> {
-    let Some(plan) = Plan::of(link_type, frame, longest) else { return Ok(None) };
-    let mut segment = Vec::with_capacity(plan.headers.len() + plan.size);
+    let Some(segmentation) = Segmentation::of(link_type, frame, longest) else { return Ok(None) };
+    let mut segment = Vec::with_capacity(segmentation.headers.len() + segmentation.size);
     let mut count = 0;
-    for piece in plan.payload.chunks(plan.size) {
+    for piece in segmentation.payload.chunks(segmentation.size) {
         segment.clear();
-        segment.extend_from_slice(&plan.headers);
+        segment.extend_from_slice(&segmentation.headers);
         segment.extend_from_slice(piece);
-        plan.finish(&mut segment, count, piece.len());
+        segmentation.finish(&mut segment, count, piece.len());
         take(&segment)?;
         count += 1;
     }
@@ -42,7 +42,7 @@ pub fn cut<E>(
 }
 
 /// How a packet is cut.
-struct Plan<'a> {
+struct Segmentation<'a> {
     /// All headers of a segment.
     headers: Vec<u8>,
     /// Where the IP header begins in them.
@@ -52,7 +52,7 @@ struct Plan<'a> {
     size: usize,
 }
 
-impl<'a> Plan<'a> {
+impl<'a> Segmentation<'a> {
     fn of(link_type: u16, frame: &'a [u8], longest: usize) -> Option<Self> {
         let (IPV4 | IPV6, network) = network(link_type, frame)? else { return None };
         // The header of a session has a length, too, and so has the attribute that is a packet; 802.11 may have a checksum.
