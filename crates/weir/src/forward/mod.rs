@@ -37,7 +37,7 @@ use self::pump::Pumps;
 pub use self::stats::{DirectionStats, ForwardCounters, ForwardQueue, ForwardStats, SendCounters};
 use crate::live::builder::Builder;
 use crate::live::error::Problem;
-use crate::live::filter_control::{FilterControl, Turn};
+use crate::live::filter_control::{FilterControl, UpdateLock};
 use crate::live::interface::Tags;
 use crate::live::memory::{self, Memory};
 use crate::live::request::{Settings, Wanted};
@@ -78,7 +78,7 @@ pub struct Forward {
     events: Vec<Event>,
     began: Instant,
     ended: Option<Instant>,
-    exchanging: Turn,
+    update_lock: UpdateLock,
 }
 
 /// A description of one direction.
@@ -268,8 +268,8 @@ impl ForwardBuilder {
             pins.keep();
         }
         let events = endpoints.iter().filter_map(Endpoint::first_event).collect();
-        let (began, exchanging) = (Instant::now(), Turn::default());
-        Ok(Forward { endpoints, directions, pumps, copy, pins, events, began, ended: None, exchanging })
+        let (began, update_lock) = (Instant::now(), UpdateLock::default());
+        Ok(Forward { endpoints, directions, pumps, copy, pins, events, began, ended: None, update_lock })
     }
 }
 
@@ -314,7 +314,7 @@ impl Forward {
             .iter()
             .zip(0..)
             .map(|(direction, id)| direction.filter_target(&self.endpoints[direction.from()], id));
-        FilterControl::new(targets, &self.exchanging)
+        FilterControl::new(targets, &self.update_lock)
     }
 
     /// Waits up to `wait` for changes of the interfaces. Returns early on a signal.
@@ -382,7 +382,7 @@ impl Forward {
             result = result.and(detached);
         }
         // Packets queued for the other driver are handed over in the same softirq, so before the grace period ends.
-        let waited = self.exchanging.grace.wait().map_err(Error::from);
+        let waited = self.update_lock.grace.wait().map_err(Error::from);
         result = result.and(waited);
         self.pumps.iter_mut().for_each(Pumps::stop);
         self.ended = Some(Instant::now());

@@ -27,12 +27,12 @@ use crate::{Error, Namespace};
 #[derive(Clone, Debug)]
 pub struct Pinned {
     directory: PathBuf,
-    endpoints: [Place; 2],
+    endpoints: [PinnedEndpoint; 2],
 }
 
 /// One of the interfaces.
 #[derive(Clone, Debug)]
-struct Place {
+struct PinnedEndpoint {
     key: Key,
     label: String,
     found: Found,
@@ -114,16 +114,16 @@ impl Pinned {
             let known = inside(one.namespace.as_ref(), || Self::all().map(|all| told(&all)))??;
             return Err(Error::NotForwarding(Problem::new(what, known)));
         }
-        let place = |key, label, endpoint: &Wanted| Place {
+        let endpoint = |key, label, endpoint: &Wanted| PinnedEndpoint {
             key,
             label,
             found: Found::There(endpoint.namespace.clone()),
         };
-        Ok(Self { directory, endpoints: [place(keys[0], from, one), place(keys[1], to, other)] })
+        Ok(Self { directory, endpoints: [endpoint(keys[0], from, one), endpoint(keys[1], to, other)] })
     }
 
     fn of(directory: PathBuf, keys: [Key; 2], contexts: &[Scope]) -> Self {
-        Self { directory, endpoints: keys.map(|key| Place::find(key, contexts)) }
+        Self { directory, endpoints: keys.map(|key| PinnedEndpoint::find(key, contexts)) }
     }
 
     /// Returns its directory in a bpffs.
@@ -205,7 +205,7 @@ impl Pinned {
     }
 }
 
-impl Place {
+impl PinnedEndpoint {
     fn find(key: Key, contexts: &[Scope]) -> Self {
         let context = contexts.iter().find(|context| context.cookie == key.namespace);
         let link = context.and_then(|context| context.links.iter().find(|link| link.index == key.index));

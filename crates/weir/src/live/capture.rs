@@ -13,7 +13,7 @@ use crate::live::capture_interface::CaptureInterface;
 use crate::live::capture_interfaces::Shared;
 use crate::live::choose;
 use crate::live::event::{Event, Heard};
-use crate::live::filter_control::{FilterControl, Turn, Turns};
+use crate::live::filter_control::{FilterControl, Toggle, UpdateLock};
 use crate::live::handlers::{Handler, Plan, Watcher, WorkerGroup};
 use crate::live::interface::{Census, Device, Interface};
 use crate::live::memory::{self, Memory};
@@ -44,7 +44,7 @@ pub struct Capture {
     over: bool,
     heard: Heard,
     checked: Instant,
-    exchanging: Turn,
+    update_lock: UpdateLock,
     pub(crate) statistics: Vec<Statistics>,
 }
 
@@ -189,7 +189,7 @@ impl Capture {
             over: false,
             heard: Heard::default(),
             checked: Instant::now(),
-            exchanging: Turn::default(),
+            update_lock: UpdateLock::default(),
             statistics: Vec::new(),
         })
     }
@@ -201,11 +201,11 @@ impl Capture {
 
     /// Returns a handle that replaces the interfaces' filters, from any thread or on behalf of another process.
     pub fn filter_control(&self) -> FilterControl {
-        let switch = |one: &Statistics| Some(Arc::new(one.switch()?.clone()) as Arc<dyn Turns>);
+        let switch = |one: &Statistics| Some(Arc::new(one.switch()?.clone()) as Arc<dyn Toggle>);
         let switches = self.statistics.iter().filter_map(switch).collect();
         FilterControl::new(
             self.opened.shared.lock().list.iter().map(CaptureInterface::filter_target),
-            &self.exchanging,
+            &self.update_lock,
         )
         .switching(switches)
     }

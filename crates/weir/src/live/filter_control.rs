@@ -43,16 +43,16 @@ const OUTGOING: u32 = 4;
 /// has none of them.
 #[derive(Clone, Debug, Default)]
 pub struct FilterControl {
-    switches: Vec<Arc<dyn Turns>>,
+    switches: Vec<Arc<dyn Toggle>>,
     targets: Vec<(FilterTarget, Arc<dyn Gate>)>,
-    turn: Turn,
+    update_lock: UpdateLock,
 }
 
 /// Serializes replacements, and lets the caller wait until they take effect.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Turn {
+pub(crate) struct UpdateLock {
     /// Held while replacing the filters of all interfaces of a capture.
-    turn: Arc<Mutex<()>>,
+    lock: Arc<Mutex<()>>,
     pub(crate) grace: Arc<Grace>,
 }
 
@@ -145,7 +145,7 @@ pub enum CompiledForm {
 pub(crate) type Undo<'a> = Box<dyn FnOnce() -> Result<(), Error> + 'a>;
 
 /// Switches the statistics of one interface.
-pub(crate) trait Turns: Debug + Send + Sync {
+pub(crate) trait Toggle: Debug + Send + Sync {
     /// Switches counting on or off.
     fn turn(&self, on: bool) -> Result<(), Error>;
 }
@@ -174,12 +174,15 @@ impl Filter {
 }
 
 impl FilterControl {
-    pub(crate) fn new(gates: impl Iterator<Item = (FilterTarget, Arc<dyn Gate>)>, turn: &Turn) -> Self {
-        Self { switches: Vec::new(), targets: gates.collect(), turn: turn.clone() }
+    pub(crate) fn new(
+        gates: impl Iterator<Item = (FilterTarget, Arc<dyn Gate>)>,
+        update_lock: &UpdateLock,
+    ) -> Self {
+        Self { switches: Vec::new(), targets: gates.collect(), update_lock: update_lock.clone() }
     }
 
     /// Adds the switches of statistics.
-    pub(crate) fn switching(self, switches: Vec<Arc<dyn Turns>>) -> Self {
+    pub(crate) fn switching(self, switches: Vec<Arc<dyn Toggle>>) -> Self {
         Self { switches, ..self }
     }
 
@@ -237,7 +240,7 @@ impl FilterControl {
         members: &PortableMembers,
     ) -> Result<Changed, Error> {
         // Otherwise the set could belong to a replaced filter.
-        let _turn = self.turn.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        let _lock = self.update_lock.lock.lock().unwrap_or_else(PoisonError::into_inner);
         let mut chosen = Vec::new();
         for (target, gate) in &self.targets {
             let before = chosen.len();
@@ -258,7 +261,7 @@ impl FilterControl {
     /// [`Error::FilterPutBack`] if some had the new one for a moment.
     #[doc(hidden)]
     pub fn put(&self, programs: &[CompiledFilter]) -> Result<(), Error> {
-        let _turn = self.turn.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        let _lock = self.update_lock.lock.lock().unwrap_or_else(PoisonError::into_inner);
         let mut done: Vec<(&FilterTarget, Undo<'_>)> = Vec::new();
         for program in programs {
             let put = match self.targets.iter().find(|(target, _)| target.interface == program.interface) {
@@ -290,7 +293,7 @@ impl FilterControl {
     ///
     /// `EINVAL`: the capture was opened without `CAP_BPF`, on a kernel with `nohz_full` processors.
     pub fn settle(&self) -> Result<(), Error> {
-        Ok(self.turn.grace.wait()?)
+        Ok(self.update_lock.grace.wait()?)
     }
 }
 

@@ -39,14 +39,14 @@ pub(super) struct Flow {
 
 /// The group of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Place {
+pub(super) enum FlowGroup {
     /// The packet belongs to this group.
     Group(u8),
     /// A later fragment of a datagram whose first fragment was not seen; all of these are in this group.
     Orphan(u8),
 }
 
-impl Place {
+impl FlowGroup {
     pub(super) fn group(self) -> u8 {
         match self {
             Self::Group(group) | Self::Orphan(group) => group,
@@ -74,11 +74,11 @@ impl Sorter {
         self.remembered.clear();
     }
 
-    /// Returns the place of a packet with this link type (`LINKTYPE_*`).
-    pub(super) fn place(&mut self, link_type: u16, packet: &[u8]) -> Place {
+    /// Returns the group of a packet with this link type (`LINKTYPE_*`).
+    pub(super) fn group_of(&mut self, link_type: u16, packet: &[u8]) -> FlowGroup {
         let Flow { hash, orphan } = self.flow(link_type, packet);
         let [group, ..] = hash.to_le_bytes();
-        if orphan { Place::Orphan(group) } else { Place::Group(group) }
+        if orphan { FlowGroup::Orphan(group) } else { FlowGroup::Group(group) }
     }
 
     /// Returns the flow of a packet with this link type (`LINKTYPE_*`). For packets other than IP, link-layer addresses
@@ -153,8 +153,8 @@ mod tests {
         let mut sorter = Sorter::new();
         let mut seen = [false; 256];
         for port in 0..2000 {
-            let there = sorter.place(ETHERNET, &udp(1, 2, [port, 53]));
-            assert_eq!(sorter.place(ETHERNET, &udp(2, 1, [53, port])), there);
+            let there = sorter.group_of(ETHERNET, &udp(1, 2, [port, 53]));
+            assert_eq!(sorter.group_of(ETHERNET, &udp(2, 1, [53, port])), there);
             seen[usize::from(there.group())] = true;
         }
         assert!(seen.iter().filter(|seen| **seen).count() > 240);
@@ -165,16 +165,16 @@ mod tests {
         let mut sorter = Sorter::new();
         for port in 0..100 {
             let plain = udp(1, 2, [port, 53]);
-            let group = sorter.place(ETHERNET, &plain);
+            let group = sorter.group_of(ETHERNET, &plain);
             let tagged = [&plain[..12], &[0x81, 0, 0, 5, 0x81, 0, 0, 6], &plain[12..]].concat();
-            assert_eq!(sorter.place(ETHERNET, &tagged), group);
-            assert_eq!(sorter.place(101, &plain[14..]), group);
+            assert_eq!(sorter.group_of(ETHERNET, &tagged), group);
+            assert_eq!(sorter.group_of(101, &plain[14..]), group);
             let cooked = [&[8, 0], &[0; 18][..], &plain[14..]].concat();
-            assert_eq!(sorter.place(276, &cooked), group);
+            assert_eq!(sorter.group_of(276, &cooked), group);
             let labelled = [&plain[..12], &[0x88, 0x47, 0, 1, 0, 64, 0, 2, 1, 64], &plain[14..]].concat();
-            assert_eq!(sorter.place(ETHERNET, &labelled), group);
+            assert_eq!(sorter.group_of(ETHERNET, &labelled), group);
             let session = [&plain[..12], &[0x88, 0x64, 0x11, 0, 0, 9, 0, 30, 0, 0x21], &plain[14..]].concat();
-            assert_eq!(sorter.place(ETHERNET, &session), group);
+            assert_eq!(sorter.group_of(ETHERNET, &session), group);
         }
     }
 
@@ -182,20 +182,23 @@ mod tests {
     fn fragments_follow_the_first() {
         let mut sorter = Sorter::new();
         for number in 0..100u16 {
-            let whole = sorter.place(ETHERNET, &udp(1, 2, [number, 53]));
+            let whole = sorter.group_of(ETHERNET, &udp(1, 2, [number, 53]));
             let part = |place: u16| {
                 let mut packet = udp(1, 2, if place & 0x1fff == 0 { [number, 53] } else { [7, 7] });
                 packet[18..20].copy_from_slice(&number.to_be_bytes());
                 packet[20..22].copy_from_slice(&place.to_be_bytes());
                 packet
             };
-            assert!(matches!(sorter.place(ETHERNET, &part(2)), Place::Orphan(_)), "its first was not seen");
-            assert_eq!(sorter.place(ETHERNET, &part(0x2000)), whole);
-            assert_eq!(sorter.place(ETHERNET, &part(0x2001)), whole);
-            assert_eq!(sorter.place(ETHERNET, &part(2)), whole);
+            assert!(
+                matches!(sorter.group_of(ETHERNET, &part(2)), FlowGroup::Orphan(_)),
+                "its first was not seen"
+            );
+            assert_eq!(sorter.group_of(ETHERNET, &part(0x2000)), whole);
+            assert_eq!(sorter.group_of(ETHERNET, &part(0x2001)), whole);
+            assert_eq!(sorter.group_of(ETHERNET, &part(2)), whole);
             if number % 2 == 0 {
                 sorter.forget();
-                assert!(matches!(sorter.place(ETHERNET, &part(2)), Place::Orphan(_)));
+                assert!(matches!(sorter.group_of(ETHERNET, &part(2)), FlowGroup::Orphan(_)));
             }
         }
         // The same in IPv6: header, fragment header, UDP.
@@ -210,9 +213,9 @@ mod tests {
                 packet.extend([0, port, 0, 53, 0, 8, 0, 0]);
                 packet
             };
-            let whole = sorter.place(229, &packet(None, number));
-            assert_eq!(sorter.place(229, &packet(Some([0, 1]), number)), whole);
-            assert_eq!(sorter.place(229, &packet(Some([0, 8]), 99)), whole);
+            let whole = sorter.group_of(229, &packet(None, number));
+            assert_eq!(sorter.group_of(229, &packet(Some([0, 1]), number)), whole);
+            assert_eq!(sorter.group_of(229, &packet(Some([0, 8]), 99)), whole);
         }
     }
 
@@ -220,8 +223,8 @@ mod tests {
         #[test]
         fn any_bytes_have_a_group(link_type in prop::sample::select(vec![0u16, 1, 101, 105, 113, 276]), bytes: Vec<u8>) {
             let mut sorter = Sorter::new();
-            let place = sorter.place(link_type, &bytes);
-            prop_assert_eq!(sorter.place(link_type, &bytes), place);
+            let group = sorter.group_of(link_type, &bytes);
+            prop_assert_eq!(sorter.group_of(link_type, &bytes), group);
         }
     }
 }

@@ -39,12 +39,12 @@ pub(super) struct Block {
 
 struct Shared {
     file: File,
-    state: Mutex<State>,
+    state: Mutex<BlockQueue>,
     /// Signals a change of `state`.
     changed: Condvar,
 }
 
-struct State {
+struct BlockQueue {
     /// The first block that no thread is reading.
     next: u64,
     /// Finished blocks by number.
@@ -58,7 +58,7 @@ impl Fetch {
     /// Starts reading a file from the beginning, counting bytes in `meter`. `None`: a thread could not be started.
     pub(super) fn begin(file: File, meter: Meter) -> Option<Self> {
         let spare = (0..AHEAD).map(|_| vec![0; HEADROOM + BLOCK]).collect();
-        let state = State { next: 0, ready: BTreeMap::new(), spare, over: false };
+        let state = BlockQueue { next: 0, ready: BTreeMap::new(), spare, over: false };
         let shared = Arc::new(Shared { file, state: Mutex::new(state), changed: Condvar::new() });
         let helper = Arc::clone(&shared);
         thread::Builder::new().name("read-ahead".to_owned()).spawn(move || helper.read_ahead()).ok()?;
@@ -109,7 +109,7 @@ impl Drop for Fetch {
 }
 
 impl Shared {
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, BlockQueue> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -129,7 +129,11 @@ impl Shared {
     }
 
     /// Reads the first unclaimed block; the state is unlocked meanwhile.
-    fn read_next<'a>(&'a self, mut state: MutexGuard<'a, State>, buffer: Vec<u8>) -> MutexGuard<'a, State> {
+    fn read_next<'a>(
+        &'a self,
+        mut state: MutexGuard<'a, BlockQueue>,
+        buffer: Vec<u8>,
+    ) -> MutexGuard<'a, BlockQueue> {
         let number = state.next;
         state.next += 1;
         drop(state);

@@ -8,7 +8,7 @@ use weir_sys::packet::{self, TxRing};
 use super::MARK;
 use super::batch::Batch;
 use super::destination::Destination;
-use super::outlet::{Backend, Outlet, Way};
+use super::outlet::{Backend, Outlet, TxPath};
 use super::sender::Sender;
 use crate::live::namespace_context::inside;
 use crate::live::request::Wanted;
@@ -67,14 +67,14 @@ impl SenderBuilder {
         let destination = self.find()?;
         let opened = inside(self.wanted.namespace.as_ref(), || {
             let links = Links::open()?;
-            let way = match self.backend {
+            let path = match self.backend {
                 Backend::Plain => self.plain(&destination),
                 Backend::Ring => self.ring(&destination),
             };
-            Ok((links, way?))
+            Ok((links, path?))
         })?;
-        let (links, way) = opened.map_err(|error: CallError| refused(&destination.name, error))?;
-        Ok(Sender::new(Outlet::new(destination, way, links)))
+        let (links, path) = opened.map_err(|error: CallError| refused(&destination.name, error))?;
+        Ok(Sender::new(Outlet::new(destination, path, links)))
     }
 
     fn socket(&self, destination: &Destination) -> Result<packet::Sender, CallError> {
@@ -83,12 +83,12 @@ impl SenderBuilder {
         Ok(socket)
     }
 
-    fn ring(&self, destination: &Destination) -> Result<Way, CallError> {
-        Ok(Way::Ring(TxRing::new(self.socket(destination)?, destination.room())?))
+    fn ring(&self, destination: &Destination) -> Result<TxPath, CallError> {
+        Ok(TxPath::Ring(TxRing::new(self.socket(destination)?, destination.room())?))
     }
 
-    fn plain(&self, destination: &Destination) -> Result<Way, CallError> {
-        Ok(Way::Plain(Batch::new(self.socket(destination)?)))
+    fn plain(&self, destination: &Destination) -> Result<TxPath, CallError> {
+        Ok(TxPath::Plain(Batch::new(self.socket(destination)?)))
     }
 }
 

@@ -39,12 +39,12 @@ impl fmt::Display for Backend {
 }
 
 #[derive(Debug)]
-pub(super) enum Way {
+pub(super) enum TxPath {
     Ring(TxRing),
     Plain(Batch),
 }
 
-impl Way {
+impl TxPath {
     fn put(&mut self, packet: &[u8]) -> bool {
         match self {
             Self::Ring(ring) => ring.put(packet),
@@ -84,7 +84,7 @@ const NAP: Duration = Duration::from_micros(50);
 #[derive(Debug)]
 pub(super) struct Outlet {
     pub(super) destination: Destination,
-    way: Way,
+    path: TxPath,
     /// The interfaces of the destination's namespace.
     links: Links,
     pub(super) stop: Arc<AtomicBool>,
@@ -96,10 +96,10 @@ pub(super) struct Outlet {
 }
 
 impl Outlet {
-    pub(super) fn new(destination: Destination, way: Way, links: Links) -> Self {
+    pub(super) fn new(destination: Destination, path: TxPath, links: Links) -> Self {
         Self {
             destination,
-            way,
+            path,
             links,
             stop: Arc::default(),
             pending: VecDeque::new(),
@@ -110,9 +110,9 @@ impl Outlet {
     }
 
     pub(super) fn backend(&self) -> Backend {
-        match self.way {
-            Way::Ring(_) => Backend::Ring,
-            Way::Plain(_) => Backend::Plain,
+        match self.path {
+            TxPath::Ring(_) => Backend::Ring,
+            TxPath::Plain(_) => Backend::Plain,
         }
     }
 
@@ -148,10 +148,10 @@ impl Outlet {
             self.flush()?;
             return Err(self.failed(reason));
         }
-        while !self.way.put(packet) {
+        while !self.path.put(packet) {
             // Once nothing is on the way, the driver still has packets in all slots of the ring.
             if self.pending.is_empty() {
-                let (_, answer) = self.way.send(true);
+                let (_, answer) = self.path.send(true);
                 answer.or_else(|error| self.judge(error))?;
             }
             self.flush()?;
@@ -166,7 +166,7 @@ impl Outlet {
     /// Sends a packet now that is due then, behind what is on the way.
     pub(super) fn send(&mut self, packet: &[u8], due: Duration, now: Duration) -> Result<(), SendError> {
         let alone = self.pending.is_empty() && self.destination.check(packet).is_ok();
-        if alone && self.way.send_alone(packet) {
+        if alone && self.path.send_alone(packet) {
             self.count_one(packet.len(), Some(due), now);
             return Ok(());
         }
@@ -180,7 +180,7 @@ impl Outlet {
         let (mut wait, mut progress) = (false, None);
         while !self.pending.is_empty() {
             let at = self.elapsed();
-            let (sent, answer) = self.way.send(wait);
+            let (sent, answer) = self.path.send(wait);
             self.count(sent, at);
             let Err(error) = answer else { continue };
             if sent > 0 {
@@ -213,7 +213,7 @@ impl Outlet {
 
     fn forget(&mut self) {
         self.pending.clear();
-        self.way.forget();
+        self.path.forget();
     }
 
     /// Decides whether to try again after this error, and when.

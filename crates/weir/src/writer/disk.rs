@@ -13,7 +13,7 @@ use std::sync::Arc;
 use weir_sys::uring::{Completion, DiskRing};
 
 use super::error::is_full;
-use super::queue::{DEPTH, DiskQueue, Part};
+use super::queue::{DEPTH, DiskQueue, Unwritten};
 use super::resume_point::ResumePoint;
 use super::ring::Ring;
 use super::write_request::{Outcome, WriteRequest, write_all};
@@ -26,7 +26,7 @@ const SMALL: usize = 32 * 1024;
 pub(super) struct Disk {
     file: Arc<File>,
     /// `None`: io_uring is not available, or another file is using the queue.
-    ring: Option<DiskRing<Part>>,
+    ring: Option<DiskRing<Unwritten>>,
     /// The queue that `ring` is returned to.
     queue: DiskQueue,
     /// The requests after `written`, ordered by position; those in flight have no outcome yet.
@@ -110,9 +110,10 @@ impl Disk {
 
     /// Submits the request at `place`, except for its first `from` bytes, to the io_uring, which has room for it.
     fn submit(&mut self, request: WriteRequest, from: usize, place: u64) {
-        let part = Part { request, from, gone: self.gone() };
+        let unwritten = Unwritten { request, from, gone: self.gone() };
         let offset = place + from as u64;
-        let taken = self.ring.as_mut().is_some_and(|ring| ring.write_at(&self.file, part, offset).is_ok());
+        let taken =
+            self.ring.as_mut().is_some_and(|ring| ring.write_at(&self.file, unwritten, offset).is_ok());
         assert!(taken, "the ring has room");
     }
 
@@ -145,8 +146,8 @@ impl Disk {
     }
 
     /// Records the outcome, or continues a partial write. Returns whether the request has failed.
-    fn landed(&mut self, completion: Completion<Part>) -> bool {
-        let Completion { buffer: Part { mut request, from, gone }, offset, result } = completion;
+    fn landed(&mut self, completion: Completion<Unwritten>) -> bool {
+        let Completion { buffer: Unwritten { mut request, from, gone }, offset, result } = completion;
         let place = offset - from as u64;
         let (arrived, error) = match result {
             Ok(0) => (from, Some(io::ErrorKind::WriteZero.into())),
@@ -307,8 +308,11 @@ mod tests {
         disk.end = len as u64;
         disk.pending.push_back(Pending { place: 0, outcome: None });
         let request = WriteRequest { data: Data::Bytes(bytes.clone()), content: Content::of_queue(0, 3, 2) };
-        let failed =
-            disk.landed(Completion { buffer: Part { request, from, gone: 0 }, offset: from as u64, result });
+        let failed = disk.landed(Completion {
+            buffer: Unwritten { request, from, gone: 0 },
+            offset: from as u64,
+            result,
+        });
         let outcome = if failed { disk.account() } else { disk.settle().and_then(|()| disk.account()) };
         let mut there = vec![0; usize::try_from(file.metadata().unwrap().len()).unwrap()];
         file.read_exact_at(&mut there, 0).unwrap();

@@ -16,7 +16,7 @@ pub(super) const DEPTH: u16 = 4;
 /// It is meant for a process that may no longer create one, since a new one would allow more than writing to open
 /// files. While one file uses it, others are written without io_uring.
 #[derive(Clone)]
-pub struct DiskQueue(Arc<Mutex<Option<DiskRing<Part>>>>);
+pub struct DiskQueue(Arc<Mutex<Option<DiskRing<Unwritten>>>>);
 
 impl DiskQueue {
     /// Creates the io_uring, if the kernel allows it; otherwise files are written with plain system calls.
@@ -29,7 +29,7 @@ impl DiskQueue {
         Self(Arc::default())
     }
 
-    pub(super) fn lock(&self) -> MutexGuard<'_, Option<DiskRing<Part>>> {
+    pub(super) fn lock(&self) -> MutexGuard<'_, Option<DiskRing<Unwritten>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -47,14 +47,14 @@ impl fmt::Debug for DiskQueue {
 }
 
 /// The part of a request that is not written yet.
-pub(super) struct Part {
+pub(super) struct Unwritten {
     pub(super) request: WriteRequest,
     pub(super) from: usize,
     /// How many files had been deleted for room when the write was submitted.
     pub(super) gone: u64,
 }
 
-impl AsRef<[u8]> for Part {
+impl AsRef<[u8]> for Unwritten {
     fn as_ref(&self) -> &[u8] {
         &self.request.data.as_ref()[self.from..]
     }

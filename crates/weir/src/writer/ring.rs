@@ -20,11 +20,11 @@ pub(super) struct Ring {
     most_files: Option<usize>,
     most_bytes: Option<u64>,
     fsync: bool,
-    state: Mutex<State>,
+    state: Mutex<RingFiles>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct RingFiles {
     /// Paths and sizes, oldest first.
     files: VecDeque<(PathBuf, u64)>,
     /// Files that could not be deleted when it was their turn.
@@ -103,7 +103,7 @@ impl Ring {
 
     /// Deletes the oldest file that can be deleted. `at_once`: frees its blocks before returning. `false`: there is
     /// none.
-    fn delete_oldest(&self, state: &mut State, at_once: bool) -> bool {
+    fn delete_oldest(&self, state: &mut RingFiles, at_once: bool) -> bool {
         while let Some((oldest, bytes)) = state.files.pop_front() {
             match self.broker.remove(&oldest) {
                 Ok(held) => {
@@ -132,7 +132,7 @@ impl Ring {
     }
 
     /// Tries again to delete files that could not be deleted: a few at a time, as there may be many.
-    fn retry(&self, state: &mut State) {
+    fn retry(&self, state: &mut RingFiles) {
         for _ in 0..state.stuck.len().min(RETRIED_AT_ONCE) {
             let Some((path, bytes)) = state.stuck.pop_front() else { return };
             match self.broker.remove(&path) {
@@ -142,7 +142,7 @@ impl Ring {
         }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, RingFiles> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use weir_ring::Piece;
 
 use crate::chunk::Chunk;
-use crate::live::flow::{Place, Sorter};
+use crate::live::flow::{FlowGroup, Sorter};
 
 /// The flows of a queue.
 #[derive(Debug)]
@@ -41,9 +41,9 @@ impl Flows {
         let mut has_orphans = false;
         let mut groups = Vec::with_capacity(chunk.len());
         for (begin, packet) in chunk.places() {
-            let place = self.sorter.place(self.link_type, packet.data);
-            has_orphans |= matches!(place, Place::Orphan(_));
-            groups.push((begin, place.group()));
+            let group = self.sorter.group_of(self.link_type, packet.data);
+            has_orphans |= matches!(group, FlowGroup::Orphan(_));
+            groups.push((begin, group.group()));
         }
         let chunk = Arc::new(chunk);
         if has_orphans && self.sorted <= MOST_WHOLE {

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use weir_sys::CallError;
 
 use crate::Error;
-use crate::live::filter_control::Turns;
+use crate::live::filter_control::Toggle;
 use crate::live::source::programmed::Attachment;
 use crate::live::source::tc::Hold;
 
@@ -70,7 +70,7 @@ impl Switch {
     }
 }
 
-impl Turns for Switch {
+impl Toggle for Switch {
     fn turn(&self, on: bool) -> Result<(), Error> {
         Self::turn(self, on)
     }

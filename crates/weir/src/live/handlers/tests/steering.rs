@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use weir_lab::{FrameSender, Network, Veth, root_test};
 
-use crate::live::flow::{Place, Sorter};
+use crate::live::flow::{FlowGroup, Sorter};
 use crate::{Capture, SourceChoice, Steer};
 
 /// Pseudo-random numbers (Knuth's MMIX).
@@ -129,12 +129,12 @@ fn root_programs_and_handlers_have_one_idea_of_flows() {
     assert!(packets.iter().map(|(.., data)| data).eq(&frames), "all of them, in this order");
 
     let mut sorters: Vec<Sorter> = (0..8).map(|_| Sorter::new()).collect();
-    let mut target_of: HashMap<Vec<Place>, (u32, &[u8])> = HashMap::new();
+    let mut target_of: HashMap<Vec<FlowGroup>, (u32, &[u8])> = HashMap::new();
     let mut met = 0;
     for (_, target, data) in &packets {
         // The places in eight sorters identify the flow.
-        let flow: Vec<Place> = sorters.iter_mut().map(|sorter| sorter.place(ETHERNET, data)).collect();
-        met += u64::from(matches!(flow[0], Place::Orphan(_)));
+        let flow: Vec<FlowGroup> = sorters.iter_mut().map(|sorter| sorter.group_of(ETHERNET, data)).collect();
+        met += u64::from(matches!(flow[0], FlowGroup::Orphan(_)));
         let (known, first) = *target_of.entry(flow).or_insert((*target, data));
         assert_eq!(known, *target, "{first:02x?} {data:02x?}");
     }

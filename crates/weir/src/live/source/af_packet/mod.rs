@@ -12,10 +12,10 @@
 //! Counters: the kernel counts packets that it has put into the ring and packets that it has dropped. Packets in the
 //! ring are counted as seen once they are copied.
 
-mod form;
 mod gate;
 mod pump;
 mod pump_filter;
+mod record_encoder;
 mod sampler;
 mod shared;
 mod stack;
@@ -31,11 +31,11 @@ use weir_ring::{Counters, Fill, Gauge};
 use weir_sys::CallError;
 use weir_sys::packet::{self, PacketRing, Promiscuous, RingOptions, Traffic};
 
-use self::form::Form;
 use self::gate::{ENOMEM, InKernel, SocketGate};
 use self::pump::RingPump;
 use self::pump_filter::PumpFilter;
 pub use self::pump_filter::as_in_the_kernel;
+use self::record_encoder::RecordEncoder;
 use self::sampler::Sampler;
 use self::shared::Shared;
 use self::stack::Stack;
@@ -201,7 +201,7 @@ pub(crate) fn open(device: &Device, id: u32, settings: &Settings) -> Result<Open
     let pump = RingPump {
         ring,
         producer,
-        form: Form {
+        encoder: RecordEncoder {
             interface: id,
             snap_len: snap_len as usize,
             directions: settings.tells_direction(settings.direction == Direction::Both),

@@ -13,8 +13,8 @@ use weir_sys::CallError;
 use weir_sys::packet::{PacketRing, Walk};
 use weir_sys::thread::spawn_bare;
 
-use super::form::Form;
 use super::pump_filter::PumpFilter;
+use super::record_encoder::RecordEncoder;
 use super::sampler::Sampler;
 use super::shared::Shared;
 use super::stack::Stack;
@@ -35,7 +35,7 @@ const READ_EVERY: u64 = 4096;
 pub(super) struct RingPump {
     pub(super) ring: PacketRing,
     pub(super) producer: Producer,
-    pub(super) form: Form,
+    pub(super) encoder: RecordEncoder,
     pub(super) losses: Losses,
     /// The interfaces whose frames are skipped, because they are captured below too.
     pub(super) stack: Option<Stack>,
@@ -109,22 +109,22 @@ impl RingPump {
     /// Copies the next block or the rest of it, as long as the pool has room.
     fn copy_block(&mut self) -> Step {
         let Some(block) = self.ring.ready() else { return Step::Empty };
-        let Self { ring, producer, form, losses, stack, filter, sampler, shared, tally, .. } = self;
+        let Self { ring, producer, encoder, losses, stack, filter, sampler, shared, tally, .. } = self;
         let walk = ring.walk(|packet| {
             if stack.as_ref().is_some_and(|stack| stack.is_upper(packet.origin.interface()))
-                || filter.as_mut().is_some_and(|filter| !filter.wants(packet, form))
+                || filter.as_mut().is_some_and(|filter| !filter.wants(packet, encoder))
             {
                 tally.filtered += 1;
                 return ControlFlow::Continue(());
             }
             let Some(room) = producer.room() else { return ControlFlow::Break(()) };
             // Behind the check for room, so that a packet that has to wait is drawn once.
-            if sampler.as_mut().is_some_and(|sampler| !sampler.selects(packet, form)) {
+            if sampler.as_mut().is_some_and(|sampler| !sampler.selects(packet, encoder)) {
                 tally.sampled_out += 1;
                 return ControlFlow::Continue(());
             }
             let lost = losses.to_tell(block.number);
-            let Some((bytes, original_len)) = form.lay(room, packet, lost) else {
+            let Some((bytes, original_len)) = encoder.encode(room, packet, lost) else {
                 tally.errors += 1;
                 return ControlFlow::Continue(());
             };

@@ -10,7 +10,7 @@ use weir_filter::cbpf;
 use weir_filter::interpret::{Metadata, Packet as Asked, VlanTag};
 use weir_sys::packet::Packet;
 
-use super::form::{self, Form};
+use super::record_encoder::{self, RecordEncoder};
 use crate::filter::{self, Compiled};
 
 /// A filter for packets of the ring.
@@ -54,9 +54,9 @@ impl PumpFilter {
     }
 
     /// Whether `packet` matches.
-    pub(super) fn wants(&mut self, packet: &Packet<'_>, form: &Form) -> bool {
-        let asked = if form.cooked {
-            let length = form::whole(packet, &mut self.saved);
+    pub(super) fn wants(&mut self, packet: &Packet<'_>, encoder: &RecordEncoder) -> bool {
+        let asked = if encoder.cooked {
+            let length = record_encoder::whole(packet, &mut self.saved);
             Asked { data: &self.saved, length, meta: Metadata::default() }
         } else {
             let length = u32::try_from(packet.data.len()).ok();

@@ -3,7 +3,7 @@
 use weir_bpf::pool::SampleBy;
 use weir_sys::packet::Packet;
 
-use super::form::{self, Form};
+use super::record_encoder::{self, RecordEncoder};
 use crate::live::flow::Sorter;
 use crate::live::sampling::Sampling;
 
@@ -37,15 +37,15 @@ impl Sampler {
     }
 
     /// Whether `packet` is selected. To be asked once for each packet.
-    pub(super) fn selects(&mut self, packet: &Packet<'_>, form: &Form) -> bool {
+    pub(super) fn selects(&mut self, packet: &Packet<'_>, encoder: &RecordEncoder) -> bool {
         let turn = self.turns;
         self.turns += 1;
         match self.by {
             SampleBy::Turns(every) => turn.is_multiple_of(every.get().into()),
             SampleBy::Chance(below) => u64::from(self.dice.roll()) < below,
             SampleBy::Flows(below) => {
-                let data = if form.cooked {
-                    form::whole(packet, &mut self.saved);
+                let data = if encoder.cooked {
+                    record_encoder::whole(packet, &mut self.saved);
                     &self.saved
                 } else {
                     packet.data

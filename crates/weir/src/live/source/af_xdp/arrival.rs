@@ -50,7 +50,7 @@ fn now() -> u64 {
 
 /// Settings shared by all records of a source.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Form {
+pub(super) struct RecordEncoder {
     /// Number of the interface in the capture.
     pub(super) interface: u32,
     /// Bytes kept of each packet.
@@ -59,12 +59,12 @@ pub(super) struct Form {
     pub(super) directions: bool,
 }
 
-impl Form {
+impl RecordEncoder {
     /// Writes a packet as a record to the start of `room`, with a stripped tag reinserted. Returns the size of the
     /// record in bytes, and the packet's length before anything was stripped or cut. Returns `None` if there is not
     /// enough room.
     #[inline]
-    pub(super) fn lay(
+    pub(super) fn encode(
         &self,
         room: &mut [u8],
         packet: &[Frame<'_>],
@@ -171,9 +171,9 @@ mod tests {
                 for snap_len in [3, 12, 14, 16, 25, 40, 44, 100] {
                     for (lost, directions) in [(None, false), (Some(3), false), (None, true), (Some(3), true)]
                     {
-                        let form = Form { interface: 2, snap_len, directions };
+                        let encoder = RecordEncoder { interface: 2, snap_len, directions };
                         let arrival = Arrival { timestamp: 99, tag, length: None };
-                        let (bytes, original_len) = form.lay(&mut room, packet, arrival, lost).unwrap();
+                        let (bytes, original_len) = encoder.encode(&mut room, packet, arrival, lost).unwrap();
                         let record = Records::new(&room[..bytes]).next().unwrap().unwrap();
                         assert_eq!(record.data, &wire[..wire.len().min(snap_len as usize)]);
                         assert_eq!((original_len as usize, record.original_len), (wire.len(), original_len));
@@ -184,7 +184,7 @@ mod tests {
                 }
             }
         }
-        let form = Form { interface: 0, snap_len: 100, directions: false };
-        assert_eq!(form.lay(&mut room[..71], &one, nothing(), None), None);
+        let encoder = RecordEncoder { interface: 0, snap_len: 100, directions: false };
+        assert_eq!(encoder.encode(&mut room[..71], &one, nothing(), None), None);
     }
 }

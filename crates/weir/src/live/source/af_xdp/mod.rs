@@ -34,7 +34,7 @@ use weir_sys::netdev::{self, XdpAbilities};
 use weir_sys::packet::Promiscuous;
 use weir_sys::xsk::{FrameSize, Umem, UmemOptions, XskOptions, XskSocket};
 
-use self::arrival::Form;
+use self::arrival::RecordEncoder;
 use self::pump::{SocketPump, Tally};
 use super::losses::Losses;
 use super::programmed::{self, AtGateInForce, not_loaded, stamp};
@@ -99,7 +99,7 @@ struct Socket {
 /// Settings shared by all pumps of a source.
 #[derive(Clone, Copy, Debug)]
 struct How {
-    form: Form,
+    encoder: RecordEncoder,
     stamped: bool,
     active: bool,
     shape: Shape,
@@ -220,7 +220,7 @@ fn open_at(
     let (first, queues) = device.queues();
     let largest = largest(device, hook);
     let (snap_len, directions) = (settings.snap_len.min(largest), settings.tells_direction(false));
-    let form = Form { interface: id, snap_len, directions };
+    let encoder = RecordEncoder { interface: id, snap_len, directions };
     // If the kernel cannot report zero-copy support, any driver except veth's may belong to a card.
     let tells = |all: Vec<XdpAbilities>| {
         let mut all = all.into_iter();
@@ -280,7 +280,7 @@ fn open_at(
     };
     source.tick()?;
     let how = How {
-        form,
+        encoder,
         stamped: settings.timestamps != Timestamps::None,
         active: settings.delivery == Delivery::Active,
         shape,
@@ -312,7 +312,7 @@ fn open_at(
         shape.chunks(),
         size::binary(shape.limit().into()),
     );
-    let opened = Opened { source, snap_len: form.snap_len, detail, warnings: Vec::new() };
+    let opened = Opened { source, snap_len: encoder.snap_len, detail, warnings: Vec::new() };
     Ok(notes.iter().fold(opened, |opened, note| opened.note(note)))
 }
 
@@ -401,7 +401,7 @@ impl Socket {
             socket,
             umem,
             producer,
-            form: how.form,
+            encoder: how.encoder,
             stamped: how.stamped,
             active: how.active,
             shared: Arc::clone(&shared),

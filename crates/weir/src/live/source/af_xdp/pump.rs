@@ -12,7 +12,7 @@ use weir_sys::thread::spawn_bare;
 use weir_sys::xsk::{Frame, Umem, XskSocket};
 
 use super::Shared;
-use super::arrival::{Arrival, Form};
+use super::arrival::{Arrival, RecordEncoder};
 use crate::live::source::losses::Losses;
 use crate::live::source::pumped::{self, Finished, Pump, STALL};
 use crate::live::source::signals::Signals;
@@ -30,7 +30,7 @@ pub(super) struct SocketPump {
     pub(super) socket: XskSocket,
     pub(super) umem: Umem,
     pub(super) producer: Producer,
-    pub(super) form: Form,
+    pub(super) encoder: RecordEncoder,
     /// Whether each packet gets a timestamp.
     pub(super) stamped: bool,
     /// Whether it never sleeps, and drives the queue itself.
@@ -183,7 +183,7 @@ impl SocketPump {
             let arrival = Arrival::take(&mut packet[0], self.stamped);
             // A packet that differs from the one that arrived is an error, and not delivered.
             let whole = arrival.is_whole(packet);
-            match whole.then(|| self.form.lay(room, packet, arrival, lost)).flatten() {
+            match whole.then(|| self.encoder.encode(room, packet, arrival, lost)).flatten() {
                 Some((bytes, original_len)) => {
                     self.tally.captured += 1;
                     self.tally.bytes += u64::from(original_len);
@@ -266,7 +266,7 @@ mod tests {
                 socket,
                 umem,
                 producer,
-                form: Form { interface: 0, snap_len: 2048, directions: false },
+                encoder: RecordEncoder { interface: 0, snap_len: 2048, directions: false },
                 stamped: false,
                 active: false,
                 shared: Arc::clone(&shared),

@@ -14,7 +14,7 @@ const _: () = assert!(COOKED as usize == cooked::HEADER);
 
 /// Settings shared by all records of a source.
 #[derive(Debug)]
-pub(super) struct Form {
+pub(super) struct RecordEncoder {
     /// Number of the interface in the capture.
     pub(super) interface: u32,
     /// Bytes kept of each packet.
@@ -25,12 +25,12 @@ pub(super) struct Form {
     pub(super) cooked: bool,
 }
 
-impl Form {
+impl RecordEncoder {
     /// Writes `packet` as a record to the start of `room`, with a stripped tag reinserted. Returns the size of the
     /// record in bytes, and the packet's length before anything was stripped or cut. Returns `None` if there is not
     /// enough room.
     #[inline]
-    pub(super) fn lay(
+    pub(super) fn encode(
         &self,
         room: &mut [u8],
         packet: &Packet<'_>,
@@ -117,13 +117,13 @@ mod tests {
 
     #[test]
     fn a_cooked_packet_keeps_its_tag() {
-        let form = Form { interface: 0, snap_len: 100, directions: false, cooked: true };
+        let encoder = RecordEncoder { interface: 0, snap_len: 100, directions: false, cooked: true };
         let mut room = [0; 200];
         let mut lay = |tag| {
             let data = &[2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 8, 0, 9, 9, 9, 9, 9, 9];
             let origin = origin(0);
             let packet = Packet { data, link_header: 14, original_len: 74, timestamp: 99, tag, origin };
-            let (bytes, original_len) = form.lay(&mut room, &packet, None).unwrap();
+            let (bytes, original_len) = encoder.encode(&mut room, &packet, None).unwrap();
             let record = Records::new(&room[..bytes]).next().unwrap().unwrap();
             (record.data.to_vec(), original_len)
         };
@@ -156,8 +156,8 @@ mod tests {
             (tagged, 3, None, data[..3].to_vec()),
         ] {
             for directions in [false, true] {
-                let form = Form { interface: 2, snap_len, directions, cooked: false };
-                let (bytes, original_len) = form.lay(&mut room, &packet, lost).unwrap();
+                let encoder = RecordEncoder { interface: 2, snap_len, directions, cooked: false };
+                let (bytes, original_len) = encoder.encode(&mut room, &packet, lost).unwrap();
                 assert_eq!(original_len, if packet.tag.is_some() { 64 } else { 60 });
                 let record = Records::new(&room[..bytes]).next().unwrap().unwrap();
                 assert_eq!(record.data, expected);
@@ -168,7 +168,7 @@ mod tests {
             }
         }
         assert_eq!(
-            Form { interface: 0, snap_len: 20, directions: false, cooked: false }.lay(
+            RecordEncoder { interface: 0, snap_len: 20, directions: false, cooked: false }.encode(
                 &mut room[..51],
                 &packet,
                 None
