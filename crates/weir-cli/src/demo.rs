@@ -200,7 +200,7 @@ struct Capture {
 
 /// The part of the account that the demo uses.
 #[derive(serde::Deserialize)]
-struct Account {
+struct CaptureSummary {
     captured: u64,
     lost: u64,
     errors: u64,
@@ -241,7 +241,7 @@ impl Capture {
     }
 
     /// Sends Ctrl-C and returns the account.
-    fn finish(&mut self) -> Result<Account, Failure> {
+    fn finish(&mut self) -> Result<CaptureSummary, Failure> {
         let cannot = |what: &str, error: &dyn Display| {
             Failure::new(format_args!("cannot {what} weir capture: {error}"))
         };
@@ -264,7 +264,7 @@ impl Drop for Capture {
     }
 }
 
-impl Account {
+impl CaptureSummary {
     fn verdict(&self, sent: u64) -> Result<(), Failure> {
         let lost = self.lost + self.errors;
         if lost > 0 {

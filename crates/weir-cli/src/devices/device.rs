@@ -13,7 +13,7 @@ use weir_sys::ethtool::{Channels, Ethtool, Rings};
 use weir_sys::netdev::{self, XdpAbilities};
 use weir_sys::{address, link, packet};
 
-use super::programs::{self, Owner, Program};
+use super::programs::{self, AttachedProgram, Owner};
 use crate::advice;
 use crate::failure::Failure;
 
@@ -43,7 +43,7 @@ pub(crate) struct Device {
     pub(crate) rss: Option<Spread>,
     /// Null before Linux 6.3.
     pub(crate) xdp: Option<Xdp>,
-    pub(crate) programs: Vec<Program>,
+    pub(crate) programs: Vec<AttachedProgram>,
     pub(crate) time_stamping: Option<Stamps>,
     pub(crate) flow_control: Option<FlowControl>,
     /// Offloads by the kernel's names.

@@ -4,7 +4,7 @@ use weir_sys::packet;
 
 use super::Device;
 use super::device::{Driver, Queues, Stamps, Xdp};
-use super::programs::Program;
+use super::programs::AttachedProgram;
 use crate::style::{Paint, wrap};
 use crate::units;
 
@@ -221,12 +221,12 @@ fn offloads(device: &Device) -> String {
     or_none(&on.join(", "))
 }
 
-fn programs(programs: &[Program]) -> String {
+fn programs(programs: &[AttachedProgram]) -> String {
     let lines: Vec<String> = programs.iter().map(program).collect();
     or_none(&lines.join("\n"))
 }
 
-fn program(program: &Program) -> String {
+fn program(program: &AttachedProgram) -> String {
     let name = program.name.as_deref().filter(|name| !name.is_empty()).unwrap_or("(name unknown)");
     let id = program.id.map(|id| format!(" (id {id})")).unwrap_or_default();
     let owners: Vec<String> =

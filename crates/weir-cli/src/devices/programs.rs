@@ -12,7 +12,7 @@ pub(crate) const NATIVE: &str = "xdp native";
 
 /// A program or filter on an interface.
 #[derive(Clone, Debug, Serialize)]
-pub(crate) struct Program {
+pub(crate) struct AttachedProgram {
     /// `xdp native`, `tcx ingress`, `clsact egress`, ... .
     pub(crate) hook: &'static str,
     /// ID of the eBPF program; null for other filters.
@@ -41,11 +41,11 @@ impl From<&Holder> for Owner {
 
 /// Returns the programs of an interface in the order in which packets meet them, incoming first, then outgoing.
 /// Information that only others may see is added to `not_told`.
-pub(crate) fn attached(link: &Link, not_told: &mut Vec<String>) -> Vec<Program> {
-    let program = |hook, id| Program { hook, id, name: None, owners: Vec::new(), forward: None };
+pub(crate) fn attached(link: &Link, not_told: &mut Vec<String>) -> Vec<AttachedProgram> {
+    let program = |hook, id| AttachedProgram { hook, id, name: None, owners: Vec::new(), forward: None };
     let xdp =
         [("xdp offload", link.xdp.offload), (NATIVE, link.xdp.native), ("xdp generic", link.xdp.generic)];
-    let mut all: Vec<Program> =
+    let mut all: Vec<AttachedProgram> =
         xdp.into_iter().filter(|(_, id)| id.is_some()).map(|(hook, id)| program(hook, id)).collect();
     let sides =
         [(Side::Ingress, "tcx ingress", "clsact ingress"), (Side::Egress, "tcx egress", "clsact egress")];
@@ -58,7 +58,7 @@ pub(crate) fn attached(link: &Link, not_told: &mut Vec<String>) -> Vec<Program> 
         // An interface that no longer exists has no filters.
         for filter in filter::filters(link.index, side).unwrap_or_default() {
             let name = filter.name.unwrap_or(filter.kind);
-            all.push(Program { name: Some(name), ..program(clsact, filter.program) });
+            all.push(AttachedProgram { name: Some(name), ..program(clsact, filter.program) });
         }
     }
     all

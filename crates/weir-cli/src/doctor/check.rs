@@ -5,7 +5,7 @@ use serde::Serialize;
 /// The result of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum State {
+pub(crate) enum CheckState {
     /// Good.
     Ok,
     /// Normal, and good to know.
@@ -28,7 +28,7 @@ pub(crate) struct Check {
     /// `sources`, `kernel`, `privileges`, `limits`, `machine`, or `interface NAME`.
     pub(crate) group: String,
     pub(crate) name: &'static str,
-    pub(crate) state: State,
+    pub(crate) state: CheckState,
     /// What was found.
     pub(crate) found: String,
     /// Why it matters; null if nothing is wrong.
@@ -39,23 +39,23 @@ pub(crate) struct Check {
 
 impl Check {
     pub(crate) fn ok(name: &'static str, found: impl Into<String>) -> Self {
-        Self::new(name, State::Ok, found)
+        Self::new(name, CheckState::Ok, found)
     }
 
     pub(crate) fn note(name: &'static str, found: impl Into<String>) -> Self {
-        Self::new(name, State::Note, found)
+        Self::new(name, CheckState::Note, found)
     }
 
     pub(crate) fn weak(name: &'static str, found: impl Into<String>) -> Self {
-        Self::new(name, State::Weak, found)
+        Self::new(name, CheckState::Weak, found)
     }
 
     pub(crate) fn missing(name: &'static str, found: impl Into<String>) -> Self {
-        Self::new(name, State::Missing, found)
+        Self::new(name, CheckState::Missing, found)
     }
 
     pub(crate) fn unknown(name: &'static str, found: impl Into<String>) -> Self {
-        Self::new(name, State::Unknown, found)
+        Self::new(name, CheckState::Unknown, found)
     }
 
     pub(crate) fn why(self, why: impl Into<String>) -> Self {
@@ -68,10 +68,10 @@ impl Check {
 
     /// Removes the reason and the fix if nothing is wrong.
     pub(crate) fn unless_ok(self) -> Self {
-        if self.state == State::Ok { Self { why: None, mend: None, ..self } } else { self }
+        if self.state == CheckState::Ok { Self { why: None, mend: None, ..self } } else { self }
     }
 
-    fn new(name: &'static str, state: State, found: impl Into<String>) -> Self {
+    fn new(name: &'static str, state: CheckState, found: impl Into<String>) -> Self {
         Self { group: String::new(), name, state, found: found.into(), why: None, mend: None }
     }
 }

@@ -16,7 +16,7 @@ use clap::Args;
 use serde::Serialize;
 use weir::SourceKind;
 
-use check::{Check, State, group};
+use check::{Check, CheckState, group};
 
 use crate::devices::{self, Auto, Device};
 use crate::failure::Failure;
@@ -101,7 +101,7 @@ pub(crate) fn run(args: &DoctorArgs) -> Result<(), Failure> {
 
 fn diagnose(devices: &[Device]) -> Diagnosis {
     let tried = sources::try_all();
-    let working = tried.sources.iter().filter(|check| check.state == State::Ok);
+    let working = tried.sources.iter().filter(|check| check.state == CheckState::Ok);
     let works: Vec<&'static str> = working.map(|check| check.name).collect();
     let captures = works.len() == tried.sources.len();
     let mut checks = group("sources", tried.sources);
@@ -116,8 +116,8 @@ fn diagnose(devices: &[Device]) -> Diagnosis {
     Diagnosis {
         r#type: "doctor",
         version: env!("CARGO_PKG_VERSION"),
-        missing: count(State::Missing),
-        weak: count(State::Weak),
+        missing: count(CheckState::Missing),
+        weak: count(CheckState::Weak),
         best: devices.iter().map(|device| best(device, &works)).collect(),
         works,
         checks,

@@ -1,6 +1,6 @@
 //! Prints the checks.
 
-use super::check::{Check, NOT_PERMITTED, State, THERE};
+use super::check::{Check, CheckState, NOT_PERMITTED, THERE};
 use crate::style::{Paint, wrap};
 
 /// Widths of the state and name columns.
@@ -21,7 +21,7 @@ pub(super) fn report(checks: &[Check], conclusion: &str, columns: usize, paint: 
             }
             group = &check.group;
             text.push_str(&format!("{}\n", paint.bold(title(group))));
-            for (state, found) in [(State::Ok, THERE), (State::Unknown, NOT_PERMITTED)] {
+            for (state, found) in [(CheckState::Ok, THERE), (CheckState::Unknown, NOT_PERMITTED)] {
                 let same = checks.iter().filter(|other| other.group == group && is(other, state, found));
                 let names: Vec<&str> = same.map(|check| check.name).collect();
                 if !names.is_empty() {
@@ -31,7 +31,7 @@ pub(super) fn report(checks: &[Check], conclusion: &str, columns: usize, paint: 
             }
             last_mend = None;
         }
-        if is(check, State::Ok, THERE) || is(check, State::Unknown, NOT_PERMITTED) {
+        if is(check, CheckState::Ok, THERE) || is(check, CheckState::Unknown, NOT_PERMITTED) {
             continue;
         }
         // A repeated fix is printed once.
@@ -47,7 +47,7 @@ pub(super) fn report(checks: &[Check], conclusion: &str, columns: usize, paint: 
     text
 }
 
-fn is(check: &Check, state: State, found: &str) -> bool {
+fn is(check: &Check, state: CheckState, found: &str) -> bool {
     check.state == state && check.found == found
 }
 
@@ -59,11 +59,11 @@ fn title(group: &str) -> String {
 
 fn line(check: &Check, width: usize, paint: Paint) -> String {
     let state = match check.state {
-        State::Ok => paint.green(format!("{:<STATE$}", "ok")),
-        State::Note => paint.cyan(format!("{:<STATE$}", "note")),
-        State::Weak => paint.yellow(format!("{:<STATE$}", "weak")),
-        State::Missing => paint.red(format!("{:<STATE$}", "missing")),
-        State::Unknown => paint.dim(format!("{:<STATE$}", "?")),
+        CheckState::Ok => paint.green(format!("{:<STATE$}", "ok")),
+        CheckState::Note => paint.cyan(format!("{:<STATE$}", "note")),
+        CheckState::Weak => paint.yellow(format!("{:<STATE$}", "weak")),
+        CheckState::Missing => paint.red(format!("{:<STATE$}", "missing")),
+        CheckState::Unknown => paint.dim(format!("{:<STATE$}", "?")),
     };
     let said = match &check.why {
         Some(why) => format!("{}: {why}", check.found),

@@ -9,7 +9,7 @@ use weir_sys::netns::NetNs;
 use weir_sys::packet::{PacketRing, RingOptions, Sender, Traffic};
 use weir_sys::{CallError, link, veth};
 
-use super::check::{Check, NOT_PERMITTED, State, THERE};
+use super::check::{Check, CheckState, NOT_PERMITTED, THERE};
 use super::privileges::setcap;
 use crate::advice;
 
@@ -131,7 +131,7 @@ impl Lab {
             let check = self.try_way("filters", |builder| front(builder.source(source)));
             Check { found: format!("{}: {}", source.as_str(), check.found), ..check }
         });
-        let failed = tried.into_iter().find(|check| check.state != State::Ok);
+        let failed = tried.into_iter().find(|check| check.state != CheckState::Ok);
         failed.map_or_else(
             || Check::ok("filters", THERE),
             |check| check.why("packets are captured only without a filter or with another --source"),

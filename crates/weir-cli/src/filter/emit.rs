@@ -6,21 +6,21 @@ use weir_filter::emit::cbpf::{self, Target};
 use weir_filter::emit::ebpf::{self, Context, Ending};
 use weir_native::Native;
 
-use super::Form;
+use super::EmitFormat;
 use crate::failure::Failure;
 
 /// `XDP_DROP` and `XDP_PASS` (linux/bpf.h), for a program that only filters.
 const ENDING: Ending<'static> = Ending::Return(&[1, 2]);
 
 /// Returns the requested form. `plainly`: classic BPF as with `-O`.
-pub(super) fn text(compiled: &Compiled, form: Form, plainly: bool) -> Result<String, Failure> {
+pub(super) fn text(compiled: &Compiled, format: EmitFormat, plainly: bool) -> Result<String, Failure> {
     let (graph, sets) = (&compiled.graph, &compiled.ast.sets);
-    match form {
-        Form::Cbpf => classic(compiled, 1, plainly),
-        Form::Ebpf => Ok(ebpf(compiled)?.to_string()),
-        Form::Asm => Native::listing(graph, sets).map_err(Failure::new),
-        Form::Ir => Ok(graph.to_string()),
-        Form::Ast => Ok(compiled.ast.to_string()),
+    match format {
+        EmitFormat::Cbpf => classic(compiled, 1, plainly),
+        EmitFormat::Ebpf => Ok(ebpf(compiled)?.to_string()),
+        EmitFormat::Asm => Native::listing(graph, sets).map_err(Failure::new),
+        EmitFormat::Ir => Ok(graph.to_string()),
+        EmitFormat::Ast => Ok(compiled.ast.to_string()),
     }
 }
 

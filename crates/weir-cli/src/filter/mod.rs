@@ -68,7 +68,7 @@ pub(crate) struct FilterCommandArgs {
 
     /// Print the compiled filter in this form.
     #[arg(long, value_name = "FORM", value_enum, help_heading = "Output")]
-    emit: Option<Form>,
+    emit: Option<EmitFormat>,
 
     /// Explain what each term matches (the default).
     #[arg(long, help_heading = "Output")]
@@ -103,7 +103,7 @@ pub(crate) struct FilterCommandArgs {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Form {
+enum EmitFormat {
     /// Classic BPF.
     Cbpf,
     /// eBPF for XDP.
@@ -136,7 +136,7 @@ pub(crate) fn run(args: &FilterCommandArgs) -> Result<(), Failure> {
         needs.told().into_iter().for_each(|told| style::say(format_args!("{told}")));
     }
     match (args.dump, args.emit) {
-        (0, Some(form)) => print(&emit::text(&compiled, form, args.no_optimise)?),
+        (0, Some(format)) => print(&emit::text(&compiled, format, args.no_optimise)?),
         (1.., _) => print(&emit::classic(&compiled, args.dump, args.no_optimise)?),
         (0, None) if args.cost => cost::run(&compiled, args.link_type, args.json, args.no_optimise),
         (0, None) => explain::run(&compiled, needs, args.link_type, args.how_to_explain()),
@@ -159,7 +159,8 @@ impl FilterCommandArgs {
         let receiver =
             Receiver { link_type, metadata: false, swapped: false, netmask: None, tags_lost: false };
         let for_file = || {
-            let is_bpf = self.dump > 0 || self.cost || matches!(self.emit, Some(Form::Cbpf | Form::Ebpf));
+            let is_bpf =
+                self.dump > 0 || self.cost || matches!(self.emit, Some(EmitFormat::Cbpf | EmitFormat::Ebpf));
             if is_bpf { None } else { filter.compile_for_file(link_type, false).ok() }
         };
         filter.compile(receiver).map(|compiled| (compiled, Needs::Bytes)).or_else(|error| {

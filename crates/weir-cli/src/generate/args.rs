@@ -12,7 +12,7 @@ use weir_traffic::{
 };
 
 use super::frames::{Frames, Template};
-use super::plan::{Burst, Plan, Speed};
+use super::schedule::{Burst, Schedule, Speed};
 use crate::args::{ConfineArgs, MORE};
 use crate::failure::Failure;
 use crate::sending::{SendingArgs, Snapped, mac, rate};
@@ -299,14 +299,14 @@ impl GenArgs {
         self.template.iter().filter_map(Template::file).map(PathBuf::from).collect()
     }
 
-    pub(super) fn plan(&self) -> Plan {
+    pub(super) fn schedule(&self) -> Schedule {
         let speed = match (self.burst, self.rate) {
             (Some(burst), _) => Speed::Bursts(burst),
             (None, Some(Pace::PacketsPerSecond(rate))) => Speed::PacketsPerSecond(rate),
             (None, Some(Pace::BitsPerSecond(rate))) => Speed::BitsPerSecond(rate),
             (None, _) => Speed::Top,
         };
-        Plan::new(speed, self.count, self.duration)
+        Schedule::new(speed, self.count, self.duration)
     }
 
     /// Returns where to send.

@@ -9,7 +9,7 @@ use weir::writer::{Compression, Format, WriteError, Writer, WriterOptions};
 use weir::{CaptureStats, FileInterface, Packet};
 
 use super::frames::Frames;
-use super::plan::Plan;
+use super::schedule::Schedule;
 use crate::files::FormatArg;
 
 /// Writes the frames of the plan. Times are those at which they are due, or at which they were made. Returns how many
@@ -18,11 +18,11 @@ pub(super) fn write(
     path: &Path,
     frames: &Frames,
     stream: u16,
-    plan: &mut Plan,
+    schedule: &mut Schedule,
     stop: &AtomicBool,
 ) -> (Sent, Result<(), WriteError>) {
     let mut sent = Sent::default();
-    let result = try_write(path, frames, stream, plan, stop, &mut sent);
+    let result = try_write(path, frames, stream, schedule, stop, &mut sent);
     (sent, result)
 }
 
@@ -30,7 +30,7 @@ fn try_write(
     path: &Path,
     frames: &Frames,
     stream: u16,
-    plan: &mut Plan,
+    schedule: &mut Schedule,
     stop: &AtomicBool,
     sent: &mut Sent,
 ) -> Result<(), WriteError> {
@@ -46,11 +46,11 @@ fn try_write(
     let (began, start) = (Instant::now(), super::now());
     let mut frame = Vec::new();
     while !stop.load(Ordering::Relaxed)
-        && let Some(turn) = plan.next(|sequence| frames.size(sequence), || began.elapsed())
+        && let Some(next) = schedule.next(|sequence| frames.size(sequence), || began.elapsed())
     {
-        let since = turn.due.unwrap_or_else(|| began.elapsed());
+        let since = next.due.unwrap_or_else(|| began.elapsed());
         let timestamp = start.saturating_add(nanoseconds(since));
-        frames.write(turn.sequence, timestamp, stream, &mut frame);
+        frames.write(next.sequence, timestamp, stream, &mut frame);
         let original_len = u32::try_from(frame.len()).expect("a frame is short");
         writer.packet(&weir::with!(Packet::new(timestamp, &frame), original_len))?;
         *sent += Sent { packets: 1, bytes: original_len.into() };

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use weir::send::{LiveFrames, LiveReport};
 use weir_traffic::Tables;
 
-use super::plan::Plan;
+use super::schedule::Schedule;
 use crate::failure::Failure;
 use crate::sending::failure;
 
@@ -13,7 +13,7 @@ use crate::sending::failure;
 pub(super) fn send(
     live: &mut LiveFrames,
     tables: &Tables,
-    plan: &mut Plan,
+    schedule: &mut Schedule,
     passed: &AtomicU64,
 ) -> (LiveReport, Result<(), Failure>) {
     let sum: u64 = tables.sizes.iter().map(|&size| u64::from(size)).sum();
@@ -21,12 +21,12 @@ pub(super) fn send(
     let mean_bits = sum as f64 * 8.0 / tables.sizes.len() as f64;
     let ran = live.run(0, |made, elapsed| {
         passed.store(made, Ordering::Relaxed);
-        plan.batch(made, elapsed, mean_bits)
+        schedule.batch(made, elapsed, mean_bits)
     });
     let (report, result) = match ran {
         Ok(report) => (report, Ok(())),
         Err(error) => (LiveReport::of(error.sent), Err(failure(error))),
     };
-    plan.made(report.made);
+    schedule.made(report.made);
     (report, result)
 }

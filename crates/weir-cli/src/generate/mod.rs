@@ -2,15 +2,15 @@
 //!
 //! ```text
 //! options -> Description -> Tables, or --template -> Templates: frame n --.
-//!         -> Plan: when is it due? ---------------------------------------+-> live frames, Transmission, or file (-w)
+//!         -> Schedule: when is it due? -----------------------------------+-> live frames, Transmission, or file (-w)
 //! ```
 
 mod args;
 mod file;
 mod frames;
 mod kernel;
-mod plan;
 mod report;
+mod schedule;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -27,8 +27,8 @@ use weir_traffic::{Description, Refusal, Tables};
 pub(crate) use self::args::GenArgs;
 use self::args::option;
 use self::frames::Frames;
-use self::plan::Plan;
 use self::report::{Summary, named};
+use self::schedule::Schedule;
 use crate::failure::Failure;
 use crate::read::Progress;
 use crate::sending::{Off, SendingArgs, all_taken, failure, print_summary, sent};
@@ -60,7 +60,7 @@ type Outcome = Result<(Summary, Result<(), Failure>), Failure>;
 fn to_interface(args: &GenArgs, description: &mut Description) -> Outcome {
     let (namespace, name) = args.place()?;
     grant::more_than_capture("send packets")?;
-    let mut plan = args.plan();
+    let mut schedule = args.schedule();
     let builder = args.sending.builder(namespace.as_ref(), &name);
     let destination = builder.find()?;
     description.macs[0] = match args.source_mac {
@@ -74,9 +74,9 @@ fn to_interface(args: &GenArgs, description: &mut Description) -> Outcome {
     } else {
         None
     };
-    let live = described.as_ref().filter(|_| args.sending.is_live() || plan.is_top());
-    let mut way = Way::open(&builder, &args.sending, live, args.stream)?;
-    if let Way::Socket(_) = way {
+    let live = described.as_ref().filter(|_| args.sending.is_live() || schedule.is_top());
+    let mut backend = Backend::open(&builder, &args.sending, live, args.stream)?;
+    if let Backend::Socket(_) = backend {
         args.confine.confine(|| Needs::to_read(&args.files(), None).send())?;
     }
     let frames = match described {
@@ -84,25 +84,25 @@ fn to_interface(args: &GenArgs, description: &mut Description) -> Outcome {
         None => args.read_templates(Some(&destination), description.macs[0])?,
     };
     // Until now, a signal ends the process: a FIFO may have no writer.
-    handle_signals(&way.stop_flag())?;
+    handle_signals(&backend.stop_flag())?;
 
     let passed = Arc::new(AtomicU64::new(0));
     let position = Arc::clone(&passed);
     let total = args.count.filter(|_| !args.quiet);
     let position = move || position.load(Ordering::Relaxed);
     let mut progress = Progress::of(position, total, false, units::packets);
-    let (mut summary, result) = match (&mut way, &frames) {
-        (Way::Kernel(live), Frames::Described(tables)) => {
-            let (report, result) = kernel::send(live, tables, &mut plan, &passed);
+    let (mut summary, result) = match (&mut backend, &frames) {
+        (Backend::Kernel(live), Frames::Described(tables)) => {
+            let (report, result) = kernel::send(live, tables, &mut schedule, &passed);
             let result = result.and_then(|()| all_taken(&destination.name, &report, args.count.is_some()));
-            let mut summary = Summary::new(sent(&report), Some(report.elapsed), &plan);
+            let mut summary = Summary::new(sent(&report), Some(report.elapsed), &schedule);
             (summary.refused, summary.stopped) = (report.made.packets - report.sent, report.stopped);
             (summary, result)
         }
-        (Way::Kernel(_), Frames::Templates { .. }) => unreachable!("templates are sent by a socket"),
-        (Way::Socket(sender), frames) => {
-            let (report, result) = send(sender, frames, args.stream, &mut plan, &passed);
-            let mut summary = Summary::new(report.sent, Some(report.elapsed), &plan);
+        (Backend::Kernel(_), Frames::Templates { .. }) => unreachable!("templates are sent by a socket"),
+        (Backend::Socket(sender), frames) => {
+            let (report, result) = send(sender, frames, args.stream, &mut schedule, &passed);
+            let mut summary = Summary::new(report.sent, Some(report.elapsed), &schedule);
             (summary.gaps, summary.stopped) = (Off::of(report.gaps), report.stopped);
             (summary, result)
         }
@@ -110,19 +110,19 @@ fn to_interface(args: &GenArgs, description: &mut Description) -> Outcome {
     (summary.templates, summary.unsigned) = (frames.templates(), frames.unsigned());
     progress.clear();
     summary.interface = Some(destination.name);
-    summary.backend = Some(way.name());
+    summary.backend = Some(backend.name());
     Ok((summary, result))
 }
 
 /// How frames reach the driver.
-enum Way {
+enum Backend {
     /// This process makes them.
     Socket(Sender),
     /// The kernel makes them.
     Kernel(LiveFrames),
 }
 
-impl Way {
+impl Backend {
     /// Opens the way that is wanted. `live`: what the kernel may make; where the choice is free, it does if it can.
     fn open(
         builder: &SenderBuilder,
@@ -161,19 +161,19 @@ fn send(
     sender: &mut Sender,
     frames: &Frames,
     stream: u16,
-    plan: &mut Plan,
+    schedule: &mut Schedule,
     passed: &AtomicU64,
 ) -> (Report, Result<(), Failure>) {
-    let mut transmission = sender.begin(plan.pace());
+    let mut transmission = sender.begin(schedule.pace());
     let began = Instant::now();
     let mut frame = Vec::new();
     let mut result = Ok(true);
     while matches!(result, Ok(true))
-        && let Some(turn) = plan.next(|sequence| frames.size(sequence), || began.elapsed())
+        && let Some(next) = schedule.next(|sequence| frames.size(sequence), || began.elapsed())
     {
-        let (due, frame) = (turn.due.map(file::nanoseconds), &mut frame);
-        result = transmission.packet_made(due, frames.size(turn.sequence) as usize, || {
-            frames.write(turn.sequence, now(), stream, frame);
+        let (due, frame) = (next.due.map(file::nanoseconds), &mut frame);
+        result = transmission.packet_made(due, frames.size(next.sequence) as usize, || {
+            frames.write(next.sequence, now(), stream, frame);
             frame
         });
         passed.fetch_add(1, Ordering::Relaxed);
@@ -192,9 +192,9 @@ fn to_file(args: &GenArgs, path: &Path, description: &Description) -> Outcome {
     };
     let stop = Arc::default();
     handle_signals(&stop)?;
-    let mut plan = args.plan();
-    let (sent, result) = file::write(path, &frames, args.stream, &mut plan, &stop);
-    let mut summary = Summary::new(sent, None, &plan);
+    let mut schedule = args.schedule();
+    let (sent, result) = file::write(path, &frames, args.stream, &mut schedule, &stop);
+    let mut summary = Summary::new(sent, None, &schedule);
     summary.file = Some(named(path));
     (summary.templates, summary.unsigned) = (frames.templates(), frames.unsigned());
     summary.stopped = stop.load(Ordering::Relaxed);

@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde::Serialize;
 use weir::send::Sent;
 
-use super::plan::Plan;
+use super::schedule::Schedule;
 use crate::sending::{Amount, Asked, Off};
 use crate::{style, units};
 
@@ -41,9 +41,9 @@ pub(super) struct Summary {
 
 impl Summary {
     /// `elapsed`: the time that it took; `None` for a file.
-    pub(super) fn new(sent: Sent, elapsed: Option<Duration>, plan: &Plan) -> Self {
-        let (packets_per_second, bits_per_second) = plan.asked();
-        let reached = elapsed.and_then(|elapsed| plan.is_reached(elapsed));
+    pub(super) fn new(sent: Sent, elapsed: Option<Duration>, schedule: &Schedule) -> Self {
+        let (packets_per_second, bits_per_second) = schedule.asked();
+        let reached = elapsed.and_then(|elapsed| schedule.is_reached(elapsed));
         Self {
             interface: None,
             file: None,

@@ -22,7 +22,7 @@ pub(super) enum Speed {
 
 /// The frames so far, and those that may come.
 #[derive(Debug)]
-pub(super) struct Plan {
+pub(super) struct Schedule {
     speed: Speed,
     /// The most frames.
     count: u64,
@@ -34,13 +34,13 @@ pub(super) struct Plan {
 
 /// A frame that is to be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Turn {
+pub(super) struct DueFrame {
     pub(super) sequence: u64,
     /// How long after the start it is due; `None`: at once.
     pub(super) due: Option<Duration>,
 }
 
-impl Plan {
+impl Schedule {
     pub(super) fn new(speed: Speed, count: Option<u64>, duration: Option<Duration>) -> Self {
         Self { speed, count: count.unwrap_or(u64::MAX), duration, frames: 0, bits: 0 }
     }
@@ -56,7 +56,7 @@ impl Plan {
         &mut self,
         size: impl Fn(u64) -> u32,
         elapsed: impl FnOnce() -> Duration,
-    ) -> Option<Turn> {
+    ) -> Option<DueFrame> {
         if self.frames == self.count {
             return None;
         }
@@ -70,7 +70,7 @@ impl Plan {
         let sequence = self.frames;
         self.frames += 1;
         self.bits += u64::from(size(sequence)) * 8;
-        Some(Turn { sequence, due })
+        Some(DueFrame { sequence, due })
     }
 
     /// Whether frames come as fast as possible.
@@ -179,11 +179,11 @@ mod tests {
     const BEGIN: fn() -> Duration = || Duration::ZERO;
 
     /// When frames of 125 bytes are due, in microseconds.
-    fn dues(plan: &mut Plan) -> Vec<Option<u128>> {
+    fn dues(schedule: &mut Schedule) -> Vec<Option<u128>> {
         let mut dues = Vec::new();
-        while let Some(turn) = plan.next(|_| 125, BEGIN) {
-            assert_eq!(turn.sequence, dues.len() as u64);
-            dues.push(turn.due.map(|due| due.as_micros()));
+        while let Some(frame) = schedule.next(|_| 125, BEGIN) {
+            assert_eq!(frame.sequence, dues.len() as u64);
+            dues.push(frame.due.map(|due| due.as_micros()));
         }
         dues
     }
@@ -202,30 +202,30 @@ mod tests {
             (BURST, micros(&[0, 0, 0, 10_000])),
             (Speed::Top, vec![None; 4]),
         ] {
-            assert_eq!(dues(&mut Plan::new(speed, Some(4), None)), expected);
+            assert_eq!(dues(&mut Schedule::new(speed, Some(4), None)), expected);
         }
     }
 
     #[test]
     fn a_duration_ends_what_is_due_later() {
-        let plan = |speed, count| Plan::new(speed, count, Some(Duration::from_millis(20)));
-        assert_eq!(dues(&mut plan(Speed::PacketsPerSecond(1e3), None)).len(), 20);
-        assert_eq!(dues(&mut plan(Speed::PacketsPerSecond(1e3), Some(7))).len(), 7);
-        assert_eq!(dues(&mut plan(BURST, None)).len(), 6);
+        let schedule = |speed, count| Schedule::new(speed, count, Some(Duration::from_millis(20)));
+        assert_eq!(dues(&mut schedule(Speed::PacketsPerSecond(1e3), None)).len(), 20);
+        assert_eq!(dues(&mut schedule(Speed::PacketsPerSecond(1e3), Some(7))).len(), 7);
+        assert_eq!(dues(&mut schedule(BURST, None)).len(), 6);
         // And what would be sent later.
         for speed in [Speed::Top, BURST] {
-            let mut plan = plan(speed, None);
-            assert!(plan.next(|_| 60, || Duration::from_millis(19)).is_some());
-            assert!(plan.next(|_| 60, || Duration::from_millis(20)).is_none());
+            let mut schedule = schedule(speed, None);
+            assert!(schedule.next(|_| 60, || Duration::from_millis(19)).is_some());
+            assert!(schedule.next(|_| 60, || Duration::from_millis(20)).is_none());
         }
     }
 
     #[test]
     fn it_is_known_whether_the_speed_was_reached() {
         let after = |speed, frames, millis| {
-            let mut plan = Plan::new(speed, Some(frames), None);
-            dues(&mut plan);
-            plan.is_reached(Duration::from_millis(millis))
+            let mut schedule = Schedule::new(speed, Some(frames), None);
+            dues(&mut schedule);
+            schedule.is_reached(Duration::from_millis(millis))
         };
         let rate = Speed::PacketsPerSecond(1e3);
         assert_eq!(
@@ -235,14 +235,14 @@ mod tests {
         assert_eq!([20, 21].map(|millis| after(BURST, 6, millis)), [Some(true), Some(false)]);
         assert_eq!([20, 21].map(|millis| after(BURST, 5, millis)), [Some(true), Some(false)]);
         assert_eq!(after(Speed::Top, 5, 1), None);
-        assert_eq!(Plan::new(rate, None, None).is_reached(Duration::ZERO), None);
+        assert_eq!(Schedule::new(rate, None, None).is_reached(Duration::ZERO), None);
     }
 
     /// How many frames of 125 bytes are made by these microseconds, and whether that is all.
-    fn batches(plan: &Plan, times: &[u64]) -> (Vec<u64>, bool) {
+    fn batches(schedule: &Schedule, times: &[u64]) -> (Vec<u64>, bool) {
         let (mut made, mut over) = (0, false);
         let counts = times.iter().map(|&time| {
-            match plan.batch(made, Duration::from_micros(time), 1000.0) {
+            match schedule.batch(made, Duration::from_micros(time), 1000.0) {
                 Due::Now(frames) => made += frames,
                 Due::In(wait) => assert!(wait > Duration::ZERO),
                 Due::Over => over = true,
@@ -255,25 +255,28 @@ mod tests {
     #[test]
     fn what_is_due_meanwhile_is_made_at_once() {
         for speed in [Speed::PacketsPerSecond(1e3), Speed::BitsPerSecond(1e6)] {
-            let plan = Plan::new(speed, Some(9), None);
-            assert_eq!(batches(&plan, &[0, 500, 1100, 4100, 50_000, 50_000]), (vec![1, 1, 2, 5, 9, 9], true));
-            let plan = Plan::new(speed, None, Some(Duration::from_millis(20)));
-            assert_eq!(batches(&plan, &[0, 19_100, 25_000, 26_000]), (vec![1, 20, 20, 20], true));
-            assert_eq!(batches(&plan, &[25_000, 26_000]), (vec![20, 20], true));
+            let schedule = Schedule::new(speed, Some(9), None);
+            assert_eq!(
+                batches(&schedule, &[0, 500, 1100, 4100, 50_000, 50_000]),
+                (vec![1, 1, 2, 5, 9, 9], true)
+            );
+            let schedule = Schedule::new(speed, None, Some(Duration::from_millis(20)));
+            assert_eq!(batches(&schedule, &[0, 19_100, 25_000, 26_000]), (vec![1, 20, 20, 20], true));
+            assert_eq!(batches(&schedule, &[25_000, 26_000]), (vec![20, 20], true));
         }
-        let plan = Plan::new(BURST, Some(8), None);
-        assert_eq!(batches(&plan, &[0, 9_000, 10_001, 20_001, 20_002]), (vec![3, 3, 6, 8, 8], true));
-        let plan = Plan::new(Speed::Top, Some(8), None);
-        assert_eq!(batches(&plan, &[0, 1]), (vec![8, 8], true));
-        let plan = Plan::new(Speed::Top, None, Some(Duration::from_millis(1)));
-        assert_eq!(plan.batch(5, Duration::ZERO, 1.0), Due::Now(u64::MAX - 5));
-        assert_eq!(plan.batch(5, Duration::from_millis(1), 1.0), Due::Over);
+        let schedule = Schedule::new(BURST, Some(8), None);
+        assert_eq!(batches(&schedule, &[0, 9_000, 10_001, 20_001, 20_002]), (vec![3, 3, 6, 8, 8], true));
+        let schedule = Schedule::new(Speed::Top, Some(8), None);
+        assert_eq!(batches(&schedule, &[0, 1]), (vec![8, 8], true));
+        let schedule = Schedule::new(Speed::Top, None, Some(Duration::from_millis(1)));
+        assert_eq!(schedule.batch(5, Duration::ZERO, 1.0), Due::Now(u64::MAX - 5));
+        assert_eq!(schedule.batch(5, Duration::from_millis(1), 1.0), Due::Over);
     }
 
     #[test]
     fn a_wait_ends_when_the_next_frame_is_due() {
         let wait = |speed, made, micros| {
-            Plan::new(speed, None, None).batch(made, Duration::from_micros(micros), 1000.0)
+            Schedule::new(speed, None, None).batch(made, Duration::from_micros(micros), 1000.0)
         };
         assert_eq!(wait(Speed::PacketsPerSecond(1e3), 1, 400), Due::In(Duration::from_micros(600)));
         assert_eq!(wait(BURST, 3, 400), Due::In(Duration::from_micros(9_600)));
@@ -281,7 +284,7 @@ mod tests {
 
     #[test]
     fn what_was_asked_for() {
-        let asked = |speed| Plan::new(speed, None, None).asked();
+        let asked = |speed| Schedule::new(speed, None, None).asked();
         assert_eq!(asked(BURST), (Some(300.0), None));
         assert_eq!(asked(Speed::BitsPerSecond(5.0)), (None, Some(5.0)));
         assert_eq!(asked(Speed::Top), (None, None));

@@ -27,7 +27,7 @@ const MOST_KEPT: usize = 16 << 20;
 
 /// The output files.
 pub(crate) struct Files {
-    parts: Parts,
+    outputs: OutputFiles,
     sorter: Option<Sorter>,
     interfaces: Vec<FileInterface>,
     /// Whether pcap files keep nanoseconds; `None`: only if the input has any.
@@ -47,11 +47,11 @@ pub(crate) struct Files {
 }
 
 /// The files.
-struct Parts {
+struct OutputFiles {
     path: PathBuf,
     options: WriterOptions,
     /// Unfinished files.
-    open: BTreeMap<usize, Part>,
+    open: BTreeMap<usize, OutputFile>,
     /// The only file, to be started again.
     again: Option<Writer>,
     /// Those that have a descriptor, and the most that may.
@@ -82,7 +82,7 @@ pub(crate) struct Total {
     too_late: u64,
 }
 
-struct Part {
+struct OutputFile {
     writer: Writer,
     /// The number in this file of each interface in the input.
     numbers: Vec<Option<u32>>,
@@ -102,7 +102,7 @@ impl Files {
         let (sorter, most) = split.map(|(split, most)| (Sorter::new(split), most)).unzip();
         let most = most.flatten();
         let comments = options.section.as_ref().is_some_and(|section| section.comments().next().is_some());
-        let parts = Parts {
+        let outputs = OutputFiles {
             path,
             options,
             open: BTreeMap::new(),
@@ -116,7 +116,7 @@ impl Files {
             total: Total::default(),
         };
         Self {
-            parts,
+            outputs,
             sorter,
             interfaces: Vec::new(),
             nanoseconds,
@@ -147,43 +147,43 @@ impl Files {
 
     /// Returns what is known to be written, after [`Sink::finish`] or [`Sink::give_up`].
     pub(crate) fn total(&self) -> Total {
-        self.parts.total
+        self.outputs.total
     }
 
     /// Returns the only file. Starts it if necessary, with all interfaces so far.
-    fn whole(&mut self) -> Result<&mut Part, End> {
-        if !self.parts.open.contains_key(&0) {
-            let path = self.parts.path.clone();
+    fn whole(&mut self) -> Result<&mut OutputFile, End> {
+        if !self.outputs.open.contains_key(&0) {
+            let path = self.outputs.path.clone();
             // A pcap file takes its interfaces from packets: an interface without packets may have another link type.
-            let known = if self.parts.pcap() {
+            let known = if self.outputs.pcap() {
                 &self.interfaces[..self.interfaces.len().min(1)]
             } else {
                 &self.interfaces
             };
-            self.parts.begin(0, path, known)?;
+            self.outputs.begin(0, path, known)?;
         }
-        Ok(self.parts.open.get_mut(&0).expect("it was just begun"))
+        Ok(self.outputs.open.get_mut(&0).expect("it was just begun"))
     }
 
     fn put_statistics(&mut self, statistics: InterfaceStatistics) -> Result<(), End> {
         let number = statistics.interface;
         let interface = self.interfaces.get(number as usize).cloned();
         let sorting = self.sorting;
-        let part = self.whole()?;
+        let output = self.whole()?;
         match interface {
             Some(interface) => {
-                let interface = part.number(number, &interface)?;
+                let interface = output.number(number, &interface)?;
                 let comment =
                     statistics.comment.clone().filter(|comment| !(sorting && unsorted::is_mark(comment)));
                 let statistics = InterfaceStatistics { interface, comment, ..statistics };
-                Ok(part.writer.interface_statistics(&statistics)?)
+                Ok(output.writer.interface_statistics(&statistics)?)
             }
             None => Ok(()),
         }
     }
 }
 
-impl Parts {
+impl OutputFiles {
     fn pcap(&self) -> bool {
         self.options.format != Format::Pcapng
     }
@@ -197,13 +197,13 @@ impl Parts {
 
     /// Returns the size of the current file with one more packet, for files that follow each other.
     fn size_with(&self, packet: &Packet<'_>, interface: &FileInterface) -> u64 {
-        let Some(part) = self.open.values().next() else { return 0 };
-        let described = match part.numbers.get(packet.interface as usize) {
+        let Some(output) = self.open.values().next() else { return 0 };
+        let described = match output.numbers.get(packet.interface as usize) {
             Some(Some(_)) => 0,
             _ => room_of(interface),
         };
         let data = packet.data.len();
-        part.writer.size() + described + if self.pcap() { data as u64 + 16 } else { room(packet, data) }
+        output.writer.size() + described + if self.pcap() { data as u64 + 16 } else { room(packet, data) }
     }
 
     fn begin(&mut self, file: usize, path: PathBuf, known: &[FileInterface]) -> Result<(), End> {
@@ -223,7 +223,7 @@ impl Parts {
             writer.block(*kind, body)?;
         }
         let numbers = (0..known.len()).map(|number| u32::try_from(number).ok()).collect();
-        self.open.insert(file, Part { writer, numbers, used: self.clock });
+        self.open.insert(file, OutputFile { writer, numbers, used: self.clock });
         self.total.files += 1;
         Ok(())
     }
@@ -239,13 +239,13 @@ impl Parts {
     }
 
     fn close(&mut self, file: usize) -> Result<(), End> {
-        let Some(part) = self.open.remove(&file) else { return Ok(()) };
+        let Some(output) = self.open.remove(&file) else { return Ok(()) };
         self.awake.retain(|other| *other != file);
-        self.gathered = self.gathered.saturating_sub(part.writer.gathered());
-        self.total.cut += part.writer.cut();
-        self.total.too_long += part.writer.too_long();
-        self.total.too_late += part.writer.too_late();
-        let (written, result) = part.writer.finish(&CaptureStats::default());
+        self.gathered = self.gathered.saturating_sub(output.writer.gathered());
+        self.total.cut += output.writer.cut();
+        self.total.too_long += output.writer.too_long();
+        self.total.too_late += output.writer.too_late();
+        let (written, result) = output.writer.finish(&CaptureStats::default());
         self.total.packets += written.packets;
         self.total.bytes += written.bytes;
         Ok(result?)
@@ -262,17 +262,17 @@ impl Parts {
     /// Limits the number of open files, after a write to this one.
     #[inline]
     fn settle(&mut self, file: usize) -> Result<(), End> {
-        let open = self.open.get(&file).is_some_and(|part| part.writer.is_open());
+        let open = self.open.get(&file).is_some_and(|output| output.writer.is_open());
         if open && !self.awake.contains(&file) { self.woken(file) } else { Ok(()) }
     }
 
     #[cold]
     fn woken(&mut self, file: usize) -> Result<(), End> {
         if self.awake.len() >= self.most_awake {
-            let used = |file: &usize| self.open.get(file).map(|part| part.used);
+            let used = |file: &usize| self.open.get(file).map(|output| output.used);
             let oldest = (0..self.awake.len()).min_by_key(|place| used(&self.awake[*place]));
             let oldest = self.awake.swap_remove(oldest.unwrap_or_default());
-            self.open.get_mut(&oldest).map_or(Ok(()), |part| part.writer.rest())?;
+            self.open.get_mut(&oldest).map_or(Ok(()), |output| output.writer.rest())?;
         }
         self.awake.push(file);
         Ok(())
@@ -281,10 +281,10 @@ impl Parts {
     /// Writes the buffered packets of each file.
     #[cold]
     fn scatter(&mut self) -> Result<(), End> {
-        let waiting = |(file, part): (&usize, &Part)| (part.writer.gathered() > 0).then_some(*file);
+        let waiting = |(file, output): (&usize, &OutputFile)| (output.writer.gathered() > 0).then_some(*file);
         let files: Vec<usize> = self.open.iter().filter_map(waiting).collect();
         for file in files {
-            self.open.get_mut(&file).map_or(Ok(()), |part| part.writer.flush())?;
+            self.open.get_mut(&file).map_or(Ok(()), |output| output.writer.flush())?;
             self.settle(file)?;
         }
         self.gathered = 0;
@@ -326,7 +326,7 @@ fn room_of(interface: &FileInterface) -> u64 {
     (texts + more.len() + 72) as u64
 }
 
-impl Part {
+impl OutputFile {
     /// Returns the number in this file of an interface in the input.
     #[inline]
     fn number(&mut self, number: u32, interface: &FileInterface) -> Result<u32, End> {
@@ -362,7 +362,7 @@ impl Sink for Files {
         // The start of the file has been written, so comments of later sections go to their first interface.
         let more = [&interface.more[..], &std::mem::take(&mut self.comments)].concat();
         let interface = &weir::with!(interface.clone(), more);
-        if let Format::Pcap { nanoseconds } = &mut self.parts.options.format {
+        if let Format::Pcap { nanoseconds } = &mut self.outputs.options.format {
             *nanoseconds = self.nanoseconds.unwrap_or(fine);
         }
         self.unheld.names |= interface.name.is_some();
@@ -372,11 +372,11 @@ impl Sink for Files {
         self.interfaces.push(interface.clone());
         let number = u32::try_from(self.interfaces.len() - 1).unwrap_or(u32::MAX);
         // An open pcapng file receives every interface at once, even one without packets.
-        if !self.parts.pcap()
+        if !self.outputs.pcap()
             && self.sorter.is_none()
-            && let Some(part) = self.parts.open.get_mut(&0)
+            && let Some(output) = self.outputs.open.get_mut(&0)
         {
-            part.number(number, interface)?;
+            output.number(number, interface)?;
         }
         Ok(())
     }
@@ -389,7 +389,7 @@ impl Sink for Files {
         {
             return Err(End::Unordered);
         }
-        if self.parts.pcap() {
+        if self.outputs.pcap() {
             self.unheld.note(packet);
         }
         let Some(interface) = self.interfaces.get(packet.interface as usize) else {
@@ -399,31 +399,31 @@ impl Sink for Files {
         let file = match &mut self.sorter {
             None => 0,
             Some(sorter) => {
-                sorter.file_of(packet, interface.link_type, || self.parts.size_with(packet, interface))
+                sorter.file_of(packet, interface.link_type, || self.outputs.size_with(packet, interface))
             }
         };
-        self.parts.clock += 1;
-        if !self.parts.open.contains_key(&file) {
+        self.outputs.clock += 1;
+        if !self.outputs.open.contains_key(&file) {
             let following = self.sorter.as_ref().is_some_and(Sorter::one_after_another);
             if following {
-                self.parts.close_all()?;
+                self.outputs.close_all()?;
             }
-            let path = self.parts.name(file, self.sorter.as_ref());
-            match self.sorter.is_none() && !self.parts.pcap() {
-                true => self.parts.begin(file, path, &self.interfaces)?,
+            let path = self.outputs.name(file, self.sorter.as_ref());
+            match self.sorter.is_none() && !self.outputs.pcap() {
+                true => self.outputs.begin(file, path, &self.interfaces)?,
                 false => {
-                    self.parts.begin(file, path, std::slice::from_ref(interface))?;
-                    let part = self.parts.open.get_mut(&file).expect("it was just begun");
+                    self.outputs.begin(file, path, std::slice::from_ref(interface))?;
+                    let output = self.outputs.open.get_mut(&file).expect("it was just begun");
                     // This is the only interface so far, whatever its number in the input.
-                    part.numbers = vec![None; packet.interface as usize];
-                    part.numbers.push(Some(0));
+                    output.numbers = vec![None; packet.interface as usize];
+                    output.numbers.push(Some(0));
                 }
             }
         }
-        let part = self.parts.open.get_mut(&file).expect("it is open");
-        part.used = self.parts.clock;
-        let before = part.writer.gathered();
-        let interface = part.number(packet.interface, interface)?;
+        let output = self.outputs.open.get_mut(&file).expect("it is open");
+        output.used = self.outputs.clock;
+        let before = output.writer.gathered();
+        let interface = output.number(packet.interface, interface)?;
         let renumbered;
         let packet = if interface == packet.interface {
             packet
@@ -431,14 +431,14 @@ impl Sink for Files {
             renumbered = weir::with!(*packet, interface);
             &renumbered
         };
-        self.timeless += u64::from(packet.notes.is_timeless() && !part.writer.stays_timeless(packet));
-        part.writer.packet(packet)?;
+        self.timeless += u64::from(packet.notes.is_timeless() && !output.writer.stays_timeless(packet));
+        output.writer.packet(packet)?;
         self.ends.taken(number, 1, packet.lost_before);
         if self.sorter.is_some() {
-            self.parts.gathered = self.parts.gathered + part.writer.gathered() - before;
-            self.parts.settle(file)?;
-            if self.parts.gathered > MOST_GATHERED {
-                self.parts.scatter()?;
+            self.outputs.gathered = self.outputs.gathered + output.writer.gathered() - before;
+            self.outputs.settle(file)?;
+            if self.outputs.gathered > MOST_GATHERED {
+                self.outputs.scatter()?;
             }
         }
         Ok(())
@@ -451,25 +451,25 @@ impl Sink for Files {
     /// Writes what was taken, since nobody knows when more follows. Pieces that are compressed wait, unless `-U` asks for
     /// them: short ones are larger in the end.
     fn pause(&mut self) -> Result<(), End> {
-        if self.parts.options.compression != Compression::None && !self.eager {
+        if self.outputs.options.compression != Compression::None && !self.eager {
             return Ok(());
         }
         if self.sorter.is_some() {
-            return self.parts.scatter();
+            return self.outputs.scatter();
         }
         // The reader of the output waits for its head.
         if self.interfaces.is_empty() { Ok(()) } else { Ok(self.whole()?.writer.flush()?) }
     }
 
     fn takes_runs(&self, input: &Reader) -> bool {
-        self.sorter.is_none() && input.is_copied_to(self.parts.options.format)
+        self.sorter.is_none() && input.is_copied_to(self.outputs.options.format)
     }
 
     fn run(&mut self, run: &Run<'_>) -> Result<(), End> {
         if self.hope.as_mut().is_some_and(|hope| !hope.holds(run.first, run.last)) {
             return Err(End::Unordered);
         }
-        self.parts.clock += run.packets;
+        self.outputs.clock += run.packets;
         self.ends.taken(run.interface, run.packets, 0);
         Ok(self.whole()?.writer.run(run)?)
     }
@@ -477,7 +477,7 @@ impl Sink for Files {
     fn statistics(&mut self, statistics: &InterfaceStatistics) -> Result<(), End> {
         self.unheld.statistics = true;
         // Counters of a whole capture would be wrong for a part of it.
-        if self.parts.pcap() || self.sorter.is_some() {
+        if self.outputs.pcap() || self.sorter.is_some() {
             return Ok(());
         }
         match self.ends.told(statistics.clone()) {
@@ -488,7 +488,7 @@ impl Sink for Files {
 
     fn block(&mut self, kind: u32, body: &[u8]) -> Result<(), End> {
         self.unheld.blocks = true;
-        if self.parts.pcap() {
+        if self.outputs.pcap() {
             return Ok(());
         }
         let Some(body) = reader::to_copy(kind, body) else { return Ok(()) };
@@ -496,69 +496,69 @@ impl Sink for Files {
         if self.sorter.is_none() {
             return Ok(self.whole()?.writer.block(kind, body)?);
         }
-        let kept: usize = self.parts.blocks.iter().map(|(_, body)| body.len()).sum();
+        let kept: usize = self.outputs.blocks.iter().map(|(_, body)| body.len()).sum();
         if kept + body.len() <= MOST_KEPT {
-            self.parts.blocks.push((kind, body.to_vec()));
+            self.outputs.blocks.push((kind, body.to_vec()));
         }
-        self.parts.scatter()?;
-        let files: Vec<usize> = self.parts.open.keys().copied().collect();
+        self.outputs.scatter()?;
+        let files: Vec<usize> = self.outputs.open.keys().copied().collect();
         for file in files {
-            self.parts.open.get_mut(&file).map_or(Ok(()), |part| part.writer.block(kind, body))?;
-            self.parts.settle(file)?;
+            self.outputs.open.get_mut(&file).map_or(Ok(()), |output| output.writer.block(kind, body))?;
+            self.outputs.settle(file)?;
         }
         Ok(())
     }
 
     fn begin_again(&mut self) -> Result<(), End> {
-        let Parts { path, options, open, .. } = &mut self.parts;
-        let again = open.remove(&0).map(|part| part.writer);
+        let OutputFiles { path, options, open, .. } = &mut self.outputs;
+        let again = open.remove(&0).map(|output| output.writer);
         let new = Self::new(path.clone(), options.clone(), self.nanoseconds, None, None);
         *self = new.eager(self.eager).sorting(self.sorting).cut(self.ends.cut());
-        self.parts.again = again;
+        self.outputs.again = again;
         Ok(())
     }
 
     fn give_up(&mut self) {
         // Each remaining file gets as much as possible.
-        while !self.parts.open.is_empty() {
-            let _told_before = self.parts.close_all();
+        while !self.outputs.open.is_empty() {
+            let _told_before = self.outputs.close_all();
         }
     }
 
     fn finish(&mut self) -> Result<(), End> {
         // Without any packets, write an empty file.
-        if self.sorter.is_none() && self.parts.total.files == 0 {
+        if self.sorter.is_none() && self.outputs.total.files == 0 {
             self.whole()?;
         }
         for statistics in self.ends.last() {
             self.put_statistics(statistics)?;
         }
-        self.parts.close_all()?;
-        if self.parts.pcap() {
+        self.outputs.close_all()?;
+        if self.outputs.pcap() {
             self.unheld.say();
         } else if !self.comments.is_empty() {
             note(format_args!("comments of a section without interfaces are dropped"));
         }
-        if self.parts.total.cut > 0 {
+        if self.outputs.total.cut > 0 {
             note(format_args!(
                 "{} cut to the snap length of the interface, which cannot be raised later in a pipe or \
                  compressed file; -s 262144 keeps packets whole",
-                units::packets(self.parts.total.cut)
+                units::packets(self.outputs.total.cut)
             ));
         }
-        if self.parts.total.too_long > 0 {
+        if self.outputs.total.too_long > 0 {
             style::say(format_args!(
                 "{}: {} cut to 262144 bytes: other programs reject files with longer packets",
                 style::stderr().yellow("warning"),
-                units::packets(self.parts.total.too_long)
+                units::packets(self.outputs.total.too_long)
             ));
         }
-        if self.parts.total.too_late > 0 {
+        if self.outputs.total.too_late > 0 {
             style::say(format_args!(
                 "{}: {} after 2106-02-07 06:28:15 UTC, the last second that pcap can store, written with \
                  that time; pcapng keeps the times",
                 style::stderr().yellow("warning"),
-                units::packets(self.parts.total.too_late)
+                units::packets(self.outputs.total.too_late)
             ));
         }
         if self.timeless > 0 {

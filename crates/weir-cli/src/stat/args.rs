@@ -10,7 +10,7 @@ use weir_service::session::Settings;
 
 use super::file::Counting;
 use super::named::{self, Named};
-use super::plan::{Form, Plan};
+use super::output_options::{OutputFormat, OutputOptions};
 use super::top::{Busiest, Choice};
 use crate::args::{ConfineArgs, MORE, MetricsArgs, ModeArg, ReadyArgs, UserArgs};
 use crate::failure::Failure;
@@ -260,10 +260,10 @@ impl StatArgs {
     }
 
     /// Returns what is printed, and when.
-    pub(super) fn plan(&self) -> Plan {
+    pub(super) fn output_options(&self) -> OutputOptions {
         let choice = Choice { most: usize::try_from(self.top).unwrap_or(usize::MAX), by: self.busiest };
-        Plan {
-            form: Form::new(self.json, self.csv, self.quiet),
+        OutputOptions {
+            format: OutputFormat::new(self.json, self.csv, self.quiet),
             quiet: self.quiet,
             verbose: self.verbose,
             every: self.every,

@@ -14,10 +14,10 @@ use weir_service::Stop;
 use weir_service::confine::{self, Confinement, Needs};
 
 use super::output::Output;
-use super::plan::{Form, Plan};
+use super::output_options::{OutputFormat, OutputOptions};
 use super::report;
 use super::rows::View;
-use super::summary::{Counted, Origin, Part, Summary};
+use super::summary::{Counted, InterfaceReading, Origin, Summary};
 use super::tally::{Tally, What};
 use crate::args::ConfineArgs;
 use crate::failure::{self, Failure};
@@ -37,7 +37,11 @@ pub(super) struct Counting {
 }
 
 /// Counts the packets of these files.
-pub(super) fn run(files: &[PathBuf], counting: Counting, plan: &Plan) -> Result<(), Failure> {
+pub(super) fn run(
+    files: &[PathBuf],
+    counting: Counting,
+    output_options: &OutputOptions,
+) -> Result<(), Failure> {
     let confine = counting.confine;
     let (filters, what) = counting.checked()?;
     let held = confine.confine(|| {
@@ -45,17 +49,18 @@ pub(super) fn run(files: &[PathBuf], counting: Counting, plan: &Plan) -> Result<
         if filters.is_empty() { needs } else { needs.make_code() }
     })?;
     // Only intervals need packets in order.
-    let divided = !plan.conversations && (plan.every.is_some() || plan.count.is_some());
+    let divided =
+        !output_options.conversations && (output_options.every.is_some() || output_options.count.is_some());
     let sort = if divided { Sort::ByQueue } else { Sort::Never };
     let mut input = Input::open_until_signal(files, sort, None)?;
-    let prints = divided && matches!(plan.form, Form::Table | Form::Lines);
+    let prints = divided && matches!(output_options.format, OutputFormat::Table | OutputFormat::Lines);
     let mut progress = Progress::new(input.meters(), input.size(), prints);
-    let view = plan.view(what.fields.clone());
+    let view = output_options.view(what.fields.clone());
     let labels: Vec<_> =
         what.filters.iter().cloned().zip(filters.iter().map(|filter| filter.filter().label())).collect();
     let mut tally = Tally::new(what);
-    let mut output = Output::new(plan, view.clone());
-    let mut intervals = divided.then(|| Intervals::new(plan));
+    let mut output = Output::new(output_options, view.clone());
+    let mut intervals = divided.then(|| Intervals::new(output_options));
     let mut damage = Vec::new();
     let counted = count(&mut input, &filters, held.as_ref(), &mut tally, &mut damage, |tally, time| {
         intervals.as_mut().map_or(Ok(()), |intervals| intervals.turn(tally, time, &mut output))
@@ -68,21 +73,23 @@ pub(super) fn run(files: &[PathBuf], counting: Counting, plan: &Plan) -> Result<
     };
     let printed = match (stop, &intervals) {
         (Some(_), _) => Ok(()),
-        (None, Some(_)) => output.print(parts(&tally, tally.span())),
-        (None, None) => output.print_all(parts(&tally, tally.span())),
+        (None, Some(_)) => output.print(readings(&tally, tally.span())),
+        (None, None) => output.print_all(readings(&tally, tally.span())),
     };
     let names: Vec<_> = files.iter().map(|path| path.display().to_string()).collect();
     let mut summary = account(&tally, &labels, &names.join(", "), &view);
     summary.confinement = held;
     summary.ended_by(stop);
-    let quiet = plan.quiet || stop == Some(Stop::Pipe);
+    let quiet = output_options.quiet || stop == Some(Stop::Pipe);
     if !quiet && divided {
         style::print(&report::account(&summary, style::stderr()));
     }
     if !quiet {
         read::say_odd(&input, sort);
     }
-    let json = plan.form == Form::Json && !plan.conversations && stop != Some(Stop::Pipe);
+    let json = output_options.format == OutputFormat::Json
+        && !output_options.conversations
+        && stop != Some(Stop::Pipe);
     let printed = printed.and_then(|()| if json { json::line(out::stdout(), &summary) } else { Ok(()) });
     let printed = failure::printed(printed).err();
     Failure::each(damage.into_iter().map(read::failure).chain(printed).collect())
@@ -161,8 +168,14 @@ struct Intervals {
 }
 
 impl Intervals {
-    fn new(plan: &Plan) -> Self {
-        Self { every: plan.every(), most: plan.count, printed: 0, first: None, end: plan.every() }
+    fn new(output_options: &OutputOptions) -> Self {
+        Self {
+            every: output_options.every(),
+            most: output_options.count,
+            printed: 0,
+            first: None,
+            end: output_options.every(),
+        }
     }
 
     /// Prints what was counted before a packet of this time, if its interval is a later one.
@@ -185,7 +198,7 @@ impl Intervals {
     }
 
     fn print(&mut self, tally: &Tally, output: &mut Output) -> Result<(), End> {
-        output.print(parts(tally, self.end)).map_err(|error| match error.kind() {
+        output.print(readings(tally, self.end)).map_err(|error| match error.kind() {
             io::ErrorKind::BrokenPipe => End::Enough(Stop::Pipe),
             _ => End::Failed(failure::unprinted(&error)),
         })?;
@@ -195,9 +208,10 @@ impl Intervals {
 }
 
 /// Returns what was counted, to be printed.
-fn parts(tally: &Tally, elapsed: Duration) -> Vec<Part> {
-    let part = |(name, reading): (&str, _)| Part { name: name.to_owned(), is_over: false, reading };
-    tally.readings(elapsed).map(part).collect()
+fn readings(tally: &Tally, elapsed: Duration) -> Vec<InterfaceReading> {
+    let interface =
+        |(name, reading): (&str, _)| InterfaceReading { name: name.to_owned(), is_over: false, reading };
+    tally.readings(elapsed).map(interface).collect()
 }
 
 fn account(tally: &Tally, filters: &[(String, String)], files: &str, view: &View) -> Summary {

@@ -8,7 +8,7 @@ mod label;
 mod metrics;
 mod named;
 mod output;
-mod plan;
+mod output_options;
 mod report;
 mod rows;
 mod summary;
@@ -30,9 +30,9 @@ use weir_service::session::{Policy, Prepared, Settings};
 pub(crate) use self::args::StatArgs;
 pub(crate) use self::named::Named;
 use self::output::Output;
-use self::plan::{Form, Plan};
+use self::output_options::{OutputFormat, OutputOptions};
 use self::rows::View;
-use self::summary::{Counted, Origin, Part, Summary};
+use self::summary::{Counted, InterfaceReading, Origin, Summary};
 pub(crate) use self::talkers::TopArgs;
 use crate::failure::{self, Failure};
 use crate::opening::{self, Unopened};
@@ -41,56 +41,56 @@ use crate::{out, style};
 /// Runs the command.
 pub(crate) fn run(args: &StatArgs) -> Result<(), Failure> {
     match args.files() {
-        [] => live(args.plan(), args.settings(), || args.builders()),
-        files => file::run(files, args.counting()?, &args.plan()),
+        [] => live(args.output_options(), args.settings(), || args.builders()),
+        files => file::run(files, args.counting()?, &args.output_options()),
     }
 }
 
 /// Runs `weir top`.
 pub(crate) fn top(args: &TopArgs) -> Result<(), Failure> {
     match args.files() {
-        [] => live(args.plan(), args.settings(), || args.builders()),
-        files => file::run(files, args.counting()?, &args.plan()),
+        [] => live(args.output_options(), args.settings(), || args.builders()),
+        files => file::run(files, args.counting()?, &args.output_options()),
     }
 }
 
 /// Counts on interfaces.
 fn live(
-    plan: Plan,
+    output_options: OutputOptions,
     settings: Settings,
     builders: impl FnOnce() -> Result<Vec<StatisticsBuilder>, Failure>,
 ) -> Result<(), Failure> {
     let prepared = Prepared::new(settings, None)?;
     let opened = prepared.open(|until| -> Result<_, Unopened> {
-        let progress = opening::progress(until, plan.quiet);
+        let progress = opening::progress(until, output_options.quiet);
         Ok(Statistics::start_all_telling(builders()?, progress)?)
     });
     let (statistics, opened) = match opened {
         Ok(opened) => opened,
         Err(unopened) => {
-            unopened.say(plan.quiet, "counted")?;
-            let mut summary = Summary::new(&[], &plan.view(Vec::new()));
+            unopened.say(output_options.quiet, "counted")?;
+            let mut summary = Summary::new(&[], &output_options.view(Vec::new()));
             summary.close(Ok(Stop::Signal));
-            let json = plan.form == Form::Json && !plan.conversations;
+            let json = output_options.format == OutputFormat::Json && !output_options.conversations;
             return if json { failure::printed(json::line(out::stdout(), &summary)) } else { Ok(()) };
         }
     };
     let paint = style::stderr();
-    style::print(&report::opened(&statistics, plan.quiet, paint));
-    style::print(&crate::report::service(&opened, plan.quiet, plan.verbose));
+    style::print(&report::opened(&statistics, output_options.quiet, paint));
+    style::print(&crate::report::service(&opened, output_options.quiet, output_options.verbose));
     let confinement = opened.confinement().cloned();
-    let next = Instant::now() + plan.every();
+    let next = Instant::now() + output_options.every();
     let fields = statistics.first().map(|one| one.info().fields.clone()).unwrap_or_default();
-    let view = plan.view(fields);
-    let output = Output::new(&plan, view.clone());
+    let view = output_options.view(fields);
+    let output = Output::new(&output_options, view.clone());
     let over = vec![false; statistics.len()];
-    let run = Run { plan, statistics, over, view, confinement, output, next, intervals: 0 };
+    let run = Run { output_options, statistics, over, view, confinement, output, next, intervals: 0 };
     opened.serve(run)?.run()
 }
 
 /// Counting that is being watched.
 struct Run {
-    plan: Plan,
+    output_options: OutputOptions,
     /// Those of each interface.
     statistics: Vec<Statistics>,
     /// Which interfaces are gone, with their last rows printed.
@@ -137,12 +137,14 @@ impl Policy for Run {
             return Ok(None);
         }
         // Intervals follow the schedule, so that they do not drift; missed ones are skipped.
-        let every = self.plan.every();
+        let every = self.output_options.every();
         self.next = if now < self.next + every { self.next + every } else { now + every };
         self.intervals += 1;
-        let parts = self.parts()?;
-        match self.output.print(parts) {
-            Ok(()) => Ok(self.plan.count.filter(|&count| self.intervals >= count).map(|_| Stop::Count)),
+        let readings = self.readings()?;
+        match self.output.print(readings) {
+            Ok(()) => {
+                Ok(self.output_options.count.filter(|&count| self.intervals >= count).map(|_| Stop::Count))
+            }
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(Some(Stop::Pipe)),
             Err(error) => Err(failure::unprinted(&error)),
         }
@@ -179,13 +181,17 @@ impl Policy for Run {
         // The last, shorter interval, so that the intervals add up to the account; unless enough were printed, or whoever
         // closed the pipe wants no more.
         let piped = matches!(end, Ok(Stop::Pipe));
-        let conversations = self.plan.conversations;
+        let conversations = self.output_options.conversations;
         let printed = if piped || (!conversations && matches!(end, Ok(Stop::Count))) {
             Ok(())
         } else {
-            self.parts().and_then(|parts| {
+            self.readings().and_then(|readings| {
                 let output = &mut self.output;
-                failure::printed(if conversations { output.print_all(parts) } else { output.print(parts) })
+                failure::printed(if conversations {
+                    output.print_all(readings)
+                } else {
+                    output.print(readings)
+                })
             })
         };
         let result = failure::ended(end, [stopped, printed]);
@@ -197,24 +203,27 @@ impl Policy for Run {
             Err(error) => return failure::ended(result, [Err(error)]).map(|_| ()),
         };
         summary.close(result.as_ref().copied().map_err(Failure::message));
-        if !self.plan.quiet {
+        if !self.output_options.quiet {
             style::print(&report::account(&summary, style::stderr()));
         }
-        let printed =
-            if self.plan.form == Form::Json && !piped { json::line(out::stdout(), &summary) } else { Ok(()) };
+        let printed = if self.output_options.format == OutputFormat::Json && !piped {
+            json::line(out::stdout(), &summary)
+        } else {
+            Ok(())
+        };
         result.and_then(|_| failure::printed(printed))
     }
 }
 
 impl Run {
     /// Reads the counters, to be printed.
-    fn parts(&mut self) -> Result<Vec<Part>, Failure> {
-        let mut parts = Vec::new();
+    fn readings(&mut self) -> Result<Vec<InterfaceReading>, Failure> {
+        let mut readings = Vec::new();
         for (one, over) in self.statistics.iter_mut().zip(&mut self.over) {
             let is_over = std::mem::replace(over, one.is_gone());
             let reading = one.read()?;
-            parts.push(Part { name: one.info().name.clone(), is_over, reading });
+            readings.push(InterfaceReading { name: one.info().name.clone(), is_over, reading });
         }
-        Ok(parts)
+        Ok(readings)
     }
 }

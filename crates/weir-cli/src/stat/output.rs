@@ -8,33 +8,33 @@ use weir_render::json;
 
 use super::conversations::{self, Conversations};
 use super::label::{self, cut};
-use super::plan::{Form, Plan};
+use super::output_options::{OutputFormat, OutputOptions};
 use super::rows::{Growth, Line, View};
-use super::summary::{Interval, Part};
+use super::summary::{InterfaceReading, Interval};
 use super::top;
 use crate::{out, style, units};
 
 /// Prints intervals. It remembers the last reading, from which rates are computed.
 #[derive(Debug)]
 pub(super) struct Output {
-    form: Form,
+    format: OutputFormat,
     view: View,
     /// Conversations are printed, of all interfaces together.
     conversations: bool,
-    last: Vec<Part>,
+    last: Vec<InterfaceReading>,
     headed: bool,
     /// Lines of the table on the screen, if it is there.
     drawn: usize,
 }
 
 impl Output {
-    pub(super) fn new(plan: &Plan, view: View) -> Self {
-        let conversations = plan.conversations;
-        Self { form: plan.form, view, conversations, last: Vec::new(), headed: false, drawn: 0 }
+    pub(super) fn new(output_options: &OutputOptions, view: View) -> Self {
+        let conversations = output_options.conversations;
+        Self { format: output_options.format, view, conversations, last: Vec::new(), headed: false, drawn: 0 }
     }
 
     /// Prints what was counted since the last call, on each interface.
-    pub(super) fn print(&mut self, now: Vec<Part>) -> io::Result<()> {
+    pub(super) fn print(&mut self, now: Vec<InterfaceReading>) -> io::Result<()> {
         if self.conversations {
             return self.print_conversations(now);
         }
@@ -42,10 +42,10 @@ impl Output {
         let fields = &self.view.fields;
         let mut stdout = out::stdout();
         let headed = std::mem::replace(&mut self.headed, true);
-        match self.form {
-            Form::Nothing => {}
-            Form::Json => json::line(&mut stdout, &interval)?,
-            Form::Csv => {
+        match self.format {
+            OutputFormat::Nothing => {}
+            OutputFormat::Json => json::line(&mut stdout, &interval)?,
+            OutputFormat::Csv => {
                 if !headed {
                     writeln!(stdout, "{}", csv_head(&interval, fields))?;
                 }
@@ -53,7 +53,7 @@ impl Output {
                     writeln!(stdout, "{}", csv(&interval, fields, line))?;
                 }
             }
-            Form::Lines => {
+            OutputFormat::Lines => {
                 let mut lines = lines(&interval, fields, usize::MAX).into_iter();
                 let head = lines.next().unwrap_or_default();
                 // Keys, and with them columns, differ from interval to interval.
@@ -65,19 +65,19 @@ impl Output {
                     writeln!(stdout, "{:>9}  {line}", units::elapsed(elapsed))?;
                 }
             }
-            Form::Table if style::foreground() => {
+            OutputFormat::Table if style::foreground() => {
                 let table = table(&interval, fields, style::rows(), style::columns());
                 draw(&mut stdout, &table, &mut self.drawn)?;
             }
-            Form::Table => {}
+            OutputFormat::Table => {}
         }
         self.last = now;
         stdout.flush()
     }
 
     /// Redraws the table of conversations, on a terminal; elsewhere there is only one at the end.
-    fn print_conversations(&mut self, now: Vec<Part>) -> io::Result<()> {
-        if self.form == Form::Table && style::foreground() {
+    fn print_conversations(&mut self, now: Vec<InterfaceReading>) -> io::Result<()> {
+        if self.format == OutputFormat::Table && style::foreground() {
             let all = conversations(&self.last, &now, &self.view);
             let width = style::columns().saturating_sub(1);
             let mut lines = conversation_lines(&all, width);
@@ -93,10 +93,11 @@ impl Output {
     }
 
     /// Prints what was counted in one interval that is all there is.
-    pub(super) fn print_all(&mut self, now: Vec<Part>) -> io::Result<()> {
-        let is_text = matches!(self.form, Form::Table | Form::Lines);
+    pub(super) fn print_all(&mut self, now: Vec<InterfaceReading>) -> io::Result<()> {
+        let is_text = matches!(self.format, OutputFormat::Table | OutputFormat::Lines);
         let mut stdout = out::stdout();
-        let width = if self.form == Form::Table { style::columns().saturating_sub(1) } else { usize::MAX };
+        let width =
+            if self.format == OutputFormat::Table { style::columns().saturating_sub(1) } else { usize::MAX };
         let lines = if self.conversations {
             let all = conversations(&[], &now, &self.view);
             if !is_text {
@@ -192,8 +193,10 @@ fn lines(interval: &Interval, fields: &[KeyField], most: usize) -> Vec<String> {
 }
 
 /// Returns a row for all conversations of all interfaces.
-fn conversations(before: &[Part], now: &[Part], view: &View) -> Conversations {
-    let sum = |parts: &[Part]| -> Reading { parts.iter().map(|part| &part.reading).sum() };
+fn conversations(before: &[InterfaceReading], now: &[InterfaceReading], view: &View) -> Conversations {
+    let sum = |readings: &[InterfaceReading]| -> Reading {
+        readings.iter().map(|interface| &interface.reading).sum()
+    };
     Conversations::between(&sum(before), &sum(now), view)
 }
 
@@ -256,8 +259,8 @@ mod tests {
     }
 
     /// What one interface has counted.
-    fn one(reading: &Reading) -> [Part; 1] {
-        [Part { name: "eth0".to_owned(), is_over: false, reading: reading.clone() }]
+    fn one(reading: &Reading) -> [InterfaceReading; 1] {
+        [InterfaceReading { name: "eth0".to_owned(), is_over: false, reading: reading.clone() }]
     }
 
     #[test]
@@ -330,15 +333,17 @@ mod tests {
 
     #[test]
     fn interfaces_have_rows_and_their_sum_as_long_as_they_are_there() {
-        let part = |name: &str, is_over, packets| Part {
+        let interface = |name: &str, is_over, packets| InterfaceReading {
             name: name.to_owned(),
             is_over,
             reading: keys::reading(&[(53, packets, 100)], 0),
         };
-        let (before, now) =
-            ([part("a", false, 1), part("b", false, 5)], [part("a", false, 3), part("b", false, 5)]);
+        let (before, now) = (
+            [interface("a", false, 1), interface("b", false, 5)],
+            [interface("a", false, 3), interface("b", false, 5)],
+        );
         let fields = [KeyField::DestinationPort];
-        let rows = |before: &[Part], now: &[Part], apart: bool| -> Vec<String> {
+        let rows = |before: &[InterfaceReading], now: &[InterfaceReading], apart: bool| -> Vec<String> {
             let interval = Interval::between(before, now, &View { apart, ..view(&fields, 1) });
             assert_eq!(
                 csv_head(&interval, &[]),
@@ -355,7 +360,7 @@ mod tests {
         assert_eq!(apart[0], "a,(key),53,2,200,0,0");
         assert_eq!(apart.last().expect("a row"), "(sum),(all),,2,200,0,0");
         assert!(!apart.concat().contains("(sum),(key)"), "{apart:?}");
-        let later = [part("a", false, 7), part("b", true, 5)];
+        let later = [interface("a", false, 7), interface("b", true, 5)];
         let left = rows(&now, &later, false);
         assert!(!left.concat().contains("b,"), "{left:?}");
         assert_eq!(left[0], "a,(all),,4,400,0,0");

@@ -11,7 +11,7 @@ use crate::style;
 
 /// The form of the output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Form {
+pub(super) enum OutputFormat {
     Table,
     Lines,
     Csv,
@@ -21,8 +21,8 @@ pub(super) enum Form {
 
 /// What is printed, and when.
 #[derive(Debug)]
-pub(super) struct Plan {
-    pub(super) form: Form,
+pub(super) struct OutputOptions {
+    pub(super) format: OutputFormat,
     pub(super) quiet: bool,
     pub(super) verbose: bool,
     /// The length of intervals, if somebody said it.
@@ -36,7 +36,7 @@ pub(super) struct Plan {
     pub(super) conversations: bool,
 }
 
-impl Form {
+impl OutputFormat {
     pub(super) fn new(json: bool, csv: bool, quiet: bool) -> Self {
         match (json, csv, quiet) {
             (true, ..) => Self::Json,
@@ -48,7 +48,7 @@ impl Form {
     }
 }
 
-impl Plan {
+impl OutputOptions {
     /// Returns the length of intervals.
     pub(super) fn every(&self) -> Duration {
         self.every.unwrap_or(Duration::from_secs(1))

@@ -14,7 +14,7 @@ use super::rows::{Growth, Line, Row, Rows, SUM, View};
 
 /// A reading of one interface.
 #[derive(Clone, Debug)]
-pub(super) struct Part {
+pub(super) struct InterfaceReading {
     pub(super) name: String,
     /// The interface is gone, and its last rows were shown.
     pub(super) is_over: bool,
@@ -106,17 +106,19 @@ pub(super) struct Origin {
 
 impl Interval {
     /// Computes the growth from one reading of each interface to the next.
-    pub(super) fn between(before: &[Part], now: &[Part], view: &View) -> Self {
-        let sum = |parts: &[Part]| -> Reading { parts.iter().map(|part| &part.reading).sum() };
+    pub(super) fn between(before: &[InterfaceReading], now: &[InterfaceReading], view: &View) -> Self {
+        let sum = |readings: &[InterfaceReading]| -> Reading {
+            readings.iter().map(|interface| &interface.reading).sum()
+        };
         let (all_before, all) = (sum(before), sum(now));
         let several = now.len() > 1;
         let nothing = Reading::default();
-        let of = |(number, part): (usize, &Part)| {
-            let before = before.get(number).map_or(&nothing, |part| &part.reading);
-            let rows = Rows::grown(before, &part.reading, view, view.apart);
-            OfInterface { interface: part.name.clone(), rows }
+        let of = |(number, interface): (usize, &InterfaceReading)| {
+            let before = before.get(number).map_or(&nothing, |interface| &interface.reading);
+            let rows = Rows::grown(before, &interface.reading, view, view.apart);
+            OfInterface { interface: interface.name.clone(), rows }
         };
-        let there = || now.iter().enumerate().filter(|(_, part)| !part.is_over).map(of).collect();
+        let there = || now.iter().enumerate().filter(|(_, interface)| !interface.is_over).map(of).collect();
         Self {
             r#type: "interval",
             elapsed_seconds: all.elapsed.as_secs_f64(),

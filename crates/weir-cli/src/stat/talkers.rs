@@ -11,7 +11,7 @@ use weir_service::session::Settings;
 
 use super::conversations;
 use super::file::Counting;
-use super::plan::{Form, Plan};
+use super::output_options::{OutputFormat, OutputOptions};
 use super::top::{Busiest, Choice};
 use crate::args::{ConfineArgs, MORE, UserArgs};
 use crate::failure::Failure;
@@ -133,14 +133,14 @@ impl TopArgs {
         }
     }
 
-    pub(super) fn plan(&self) -> Plan {
-        let form = match Form::new(self.json, false, false) {
-            Form::Table if self.once => Form::Lines,
-            form => form,
+    pub(super) fn output_options(&self) -> OutputOptions {
+        let format = match OutputFormat::new(self.json, false, false) {
+            OutputFormat::Table if self.once => OutputFormat::Lines,
+            format => format,
         };
         let most = usize::try_from(self.top).unwrap_or(usize::MAX);
-        Plan {
-            form,
+        OutputOptions {
+            format,
             quiet: self.quiet,
             verbose: false,
             every: self.read.is_empty().then_some(self.every),

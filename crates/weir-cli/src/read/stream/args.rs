@@ -49,7 +49,7 @@ pub(super) enum WayArg {
 
 /// How a stream is printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Form {
+pub(super) enum StreamFormat {
     Text,
     Hex,
     Raw,
@@ -70,11 +70,11 @@ impl StreamArgs {
         }
     }
 
-    pub(super) fn form(&self) -> Form {
+    pub(super) fn format(&self) -> StreamFormat {
         match (self.raw, self.hex) {
-            (true, _) => Form::Raw,
-            (_, true) => Form::Hex,
-            _ => Form::Text,
+            (true, _) => StreamFormat::Raw,
+            (_, true) => StreamFormat::Hex,
+            _ => StreamFormat::Text,
         }
     }
 

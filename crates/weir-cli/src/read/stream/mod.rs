@@ -1,7 +1,7 @@
 //! `weir read --stream`: what the two ends of one stream have sent, in order.
 //!
 //! ```text
-//! packets -> Choice (which stream) -> Way (TCP: in order, once) -> Printer
+//! packets -> Choice (which stream) -> HalfStream (TCP: in order, once) -> Printer
 //! ```
 
 mod args;
@@ -19,8 +19,8 @@ use weir_packet::{Transport, protocol};
 
 pub(crate) use self::args::StreamArgs;
 use self::printer::Printer;
-use self::reassembly::{MOST_WAITING, Piece, Way};
-use self::wanted::{Choice, Part, Protocol, Told, Wanted};
+use self::reassembly::{HalfStream, MOST_WAITING, Piece};
+use self::wanted::{Choice, Membership, Protocol, Told, Wanted};
 use super::sink::{End, Sink};
 use crate::failure::Failure;
 use crate::{out, style, units};
@@ -37,7 +37,7 @@ pub(super) struct Stream<'a> {
     printer: Printer<Box<dyn Write>>,
     /// The end that was seen first, and the other; `None`: nothing was seen.
     ends: Option<[SocketAddr; 2]>,
-    ways: [Way; 2],
+    halves: [HalfStream; 2],
     sums: [Sums; 2],
     /// Fragments between any two ends, which are left out.
     fragments: u64,
@@ -81,23 +81,23 @@ impl<'a> Stream<'a> {
             quiet,
             link_types: Vec::new(),
             choice: Choice::new(wanted.clone()),
-            printer: Printer::new(args.form(), out),
+            printer: Printer::new(args.format(), out),
             ends: None,
-            ways: Default::default(),
+            halves: Default::default(),
             sums: Default::default(),
             fragments: 0,
         }
     }
 
     fn segment(&mut self, segment: &Segment<'_>) -> Result<(), End> {
-        match self.choice.part(&segment.told) {
-            Part::None => return Ok(()),
-            Part::Begins => {
+        match self.choice.membership(&segment.told) {
+            Membership::None => return Ok(()),
+            Membership::Begins => {
                 self.end_connection()?;
                 self.ends = Some(segment.told.ends);
                 self.put(|printer| printer.begin(&segment.told.ends))?;
             }
-            Part::Continues => {}
+            Membership::Continues => {}
         }
         let way = usize::from(self.ends.is_some_and(|ends| ends != segment.told.ends));
         let Segment { told, acknowledgement, payload, sent } = *segment;
@@ -111,14 +111,14 @@ impl<'a> Stream<'a> {
             return self.put(Printer::end_line);
         }
         if told.ack {
-            self.ways[1 - way].confirmed(acknowledgement, &mut |piece| pieces.push((1 - way, piece)));
+            self.halves[1 - way].confirmed(acknowledgement, &mut |piece| pieces.push((1 - way, piece)));
         }
         if told.syn {
-            self.ways[way].begin(told.sequence, &mut |piece| pieces.push((way, piece)));
+            self.halves[way].begin(told.sequence, &mut |piece| pieces.push((way, piece)));
         }
         // SYN takes a number of its own.
         let sequence = told.sequence.wrapping_add(u32::from(told.syn));
-        self.ways[way].segment(sequence, payload, sent, &mut |piece| pieces.push((way, piece)));
+        self.halves[way].segment(sequence, payload, sent, &mut |piece| pieces.push((way, piece)));
         self.print(pieces)
     }
 
@@ -146,7 +146,7 @@ impl<'a> Stream<'a> {
 
     /// Prints what is left of a connection.
     fn end_connection(&mut self) -> Result<(), End> {
-        for (number, mut way) in std::mem::take(&mut self.ways).into_iter().enumerate() {
+        for (number, mut way) in std::mem::take(&mut self.halves).into_iter().enumerate() {
             let mut pieces = Vec::new();
             way.finish(&mut |piece| pieces.push((number, piece)));
             self.print(pieces)?;

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::io::{self, BufWriter, Write};
 use std::net::SocketAddr;
 
-use super::args::Form;
+use super::args::StreamFormat;
 use super::reassembly::Piece;
 use crate::{style, units};
 
@@ -15,7 +15,7 @@ const MARKS: [&str; 2] = ["> ", "< "];
 
 /// Prints pieces of two ways.
 pub(super) struct Printer<W: Write> {
-    form: Form,
+    format: StreamFormat,
     out: BufWriter<W>,
     /// The way of the last piece.
     way: usize,
@@ -28,13 +28,13 @@ pub(super) struct Printer<W: Write> {
 }
 
 impl<W: Write> Printer<W> {
-    pub(super) fn new(form: Form, out: W) -> Self {
-        Self { form, out: BufWriter::new(out), way: 0, line: Vec::new(), begun: false, offsets: [0; 2] }
+    pub(super) fn new(format: StreamFormat, out: W) -> Self {
+        Self { format, out: BufWriter::new(out), way: 0, line: Vec::new(), begun: false, offsets: [0; 2] }
     }
 
     /// Begins with a connection: says who talks.
     pub(super) fn begin(&mut self, [one, other]: &[SocketAddr; 2]) -> io::Result<()> {
-        if self.form == Form::Raw {
+        if self.format == StreamFormat::Raw {
             return Ok(());
         }
         self.end_line()?;
@@ -43,7 +43,7 @@ impl<W: Write> Printer<W> {
     }
 
     pub(super) fn piece(&mut self, way: usize, piece: &Piece) -> io::Result<()> {
-        if self.form == Form::Raw {
+        if self.format == StreamFormat::Raw {
             return match piece {
                 Piece::Bytes(bytes) => self.out.write_all(bytes),
                 Piece::Missing(_) => Ok(()),
@@ -61,7 +61,7 @@ impl<W: Write> Printer<W> {
                 let plural = if *count == 1 { "byte" } else { "bytes" };
                 writeln!(self.out, "{}[{} {plural} missing]", MARKS[way], units::grouped(*count))
             }
-            Piece::Bytes(bytes) if self.form == Form::Hex => self.hex(way, bytes),
+            Piece::Bytes(bytes) if self.format == StreamFormat::Hex => self.hex(way, bytes),
             Piece::Bytes(bytes) => self.text(bytes),
         }
     }
@@ -159,8 +159,8 @@ fn visible(line: &[u8]) -> String {
 mod tests {
     use super::*;
 
-    fn printed(form: Form, pieces: &[(usize, &[u8])]) -> String {
-        let mut printer = Printer::new(form, Vec::new());
+    fn printed(format: StreamFormat, pieces: &[(usize, &[u8])]) -> String {
+        let mut printer = Printer::new(format, Vec::new());
         for (way, bytes) in pieces {
             let piece = if *bytes == b"?" { Piece::Missing(1448) } else { Piece::Bytes(bytes.to_vec()) };
             printer.piece(*way, &piece).expect("memory");
@@ -183,16 +183,17 @@ mod tests {
         ];
         let expected = "> GET / HTTP/1.1\n> Host: a\n>\n< HTTP/1.1 200 OK\n< [1,448 bytes missing]\n< half\n> x\n\
                         < \tend\n< [1,448 bytes missing]\n";
-        assert_eq!(printed(Form::Text, &pieces), expected);
+        assert_eq!(printed(StreamFormat::Text, &pieces), expected);
     }
 
     #[test]
     fn nothing_gets_to_the_terminal_as_a_command() {
-        let text = printed(Form::Text, &[(0, b"\x1b[31m\x07\r.\xc3"), (0, b"\xa4\xff\x9b2J\xe2\x80\xae\n")]);
+        let text =
+            printed(StreamFormat::Text, &[(0, b"\x1b[31m\x07\r.\xc3"), (0, b"\xa4\xff\x9b2J\xe2\x80\xae\n")]);
         assert_eq!(text, "> \\u{1b}[31m\\u{7}\\r.\u{e4}\\xff\\x9b2J\\u{202e}\n");
         let long = [b"\xe2\x82\xac".repeat(50_000), b"\r\n".to_vec()].concat();
         let parts: Vec<(usize, &[u8])> = long.chunks(1000).map(|part| (0, part)).collect();
-        assert_eq!(printed(Form::Text, &parts), format!("> {}\n", "\u{20ac}".repeat(50_000)));
+        assert_eq!(printed(StreamFormat::Text, &parts), format!("> {}\n", "\u{20ac}".repeat(50_000)));
     }
 
     #[test]
@@ -206,7 +207,7 @@ mod tests {
             "> [1,448 bytes missing]\n".to_owned(),
             row('>', "000005ba", "69", "i"),
         ];
-        assert_eq!(printed(Form::Hex, &pieces), rows.concat());
-        assert_eq!(printed(Form::Raw, &pieces), "0123456789abcdefgh\0i");
+        assert_eq!(printed(StreamFormat::Hex, &pieces), rows.concat());
+        assert_eq!(printed(StreamFormat::Raw, &pieces), "0123456789abcdefgh\0i");
     }
 }

@@ -19,7 +19,7 @@ pub(super) const MOST_WAITING: usize = 8 << 20;
 
 /// The bytes that one end sends.
 #[derive(Debug, Default)]
-pub(super) struct Way {
+pub(super) struct HalfStream {
     /// The sequence number of position 0; `None`: no segment was seen.
     zero: Option<u32>,
     /// Position 0 is where the way begins. Without a SYN this is not known until something is confirmed.
@@ -45,7 +45,7 @@ pub(super) struct Way {
 /// Ranges given up that are remembered.
 const MOST_GIVEN_UP: usize = 1024;
 
-impl Way {
+impl HalfStream {
     /// Learns that the way begins behind this sequence number.
     pub(super) fn begin(&mut self, syn: u32, out: &mut impl FnMut(Piece)) {
         if self.begun {
@@ -220,15 +220,15 @@ mod tests {
 
     /// What comes of these segments; `None`: the other end confirms everything up to here.
     fn all(begin: Option<u32>, segments: &[(u32, &[u8])]) -> String {
-        let mut way = Way::default();
+        let mut half = HalfStream::default();
         let mut text = String::new();
         let mut out = |piece: Piece| match piece {
             Piece::Bytes(bytes) => text.push_str(&String::from_utf8(bytes).expect("text")),
             Piece::Missing(count) => text.push_str(&format!("[{count}]")),
         };
-        begin.into_iter().for_each(|syn| way.begin(syn, &mut out));
-        segments.iter().for_each(|(at, bytes)| way.segment(*at, bytes, bytes.len(), &mut out));
-        way.finish(&mut out);
+        begin.into_iter().for_each(|syn| half.begin(syn, &mut out));
+        segments.iter().for_each(|(at, bytes)| half.segment(*at, bytes, bytes.len(), &mut out));
+        half.finish(&mut out);
         text
     }
 
@@ -255,50 +255,50 @@ mod tests {
 
     #[test]
     fn what_is_confirmed_is_not_waited_for() {
-        let mut way = Way::default();
+        let mut half = HalfStream::default();
         let mut seen = Vec::new();
-        way.begin(0, &mut |_| {});
-        way.segment(1, b"ab", 2, &mut |piece| seen.push(piece));
-        way.segment(5, b"ef", 2, &mut |piece| seen.push(piece));
-        way.confirmed(3, &mut |piece| seen.push(piece));
+        half.begin(0, &mut |_| {});
+        half.segment(1, b"ab", 2, &mut |piece| seen.push(piece));
+        half.segment(5, b"ef", 2, &mut |piece| seen.push(piece));
+        half.confirmed(3, &mut |piece| seen.push(piece));
         assert_eq!(seen, [Piece::Bytes(b"ab".to_vec())], "the third and fourth may come");
-        way.confirmed(7, &mut |piece| seen.push(piece));
+        half.confirmed(7, &mut |piece| seen.push(piece));
         assert_eq!(seen[1..], [Piece::Missing(2), Piece::Bytes(b"ef".to_vec())]);
-        way.segment(2, b"bcde", 4, &mut |piece| seen.push(piece));
-        assert_eq!((seen.len(), way.late()), (3, 2));
+        half.segment(2, b"bcde", 4, &mut |piece| seen.push(piece));
+        assert_eq!((seen.len(), half.late()), (3, 2));
         // A wrong number gives nothing up that was never seen.
-        way.confirmed(1_500_000_000, &mut |piece| seen.push(piece));
+        half.confirmed(1_500_000_000, &mut |piece| seen.push(piece));
         assert_eq!(seen.len(), 3);
         // Half of a segment was captured.
-        way.segment(7, b"gh", 10, &mut |piece| seen.push(piece));
-        way.finish(&mut |piece| seen.push(piece));
+        half.segment(7, b"gh", 10, &mut |piece| seen.push(piece));
+        half.finish(&mut |piece| seen.push(piece));
         assert_eq!(seen[3..], [Piece::Bytes(b"gh".to_vec()), Piece::Missing(8)]);
 
         // What was confirmed last was not captured; but FIN has a number, too.
         for (acknowledgement, expected) in [(4, vec![]), (5, vec![Piece::Missing(2)])] {
-            let (mut way, mut seen) = (Way::default(), Vec::new());
-            way.begin(0, &mut |_| {});
-            way.segment(1, b"ab", 2, &mut |_| {});
-            way.confirmed(acknowledgement, &mut |piece| seen.push(piece));
-            way.finish(&mut |piece| seen.push(piece));
+            let (mut half, mut seen) = (HalfStream::default(), Vec::new());
+            half.begin(0, &mut |_| {});
+            half.segment(1, b"ab", 2, &mut |_| {});
+            half.confirmed(acknowledgement, &mut |piece| seen.push(piece));
+            half.finish(&mut |piece| seen.push(piece));
             assert_eq!(seen, expected);
         }
     }
 
     #[test]
     fn memory_has_a_limit() {
-        let mut way = Way::default();
+        let mut half = HalfStream::default();
         let (mut bytes, mut missing) = (0, 0);
-        way.begin(0, &mut |_| {});
+        half.begin(0, &mut |_| {});
         let segment = vec![7; 60_000];
         for number in 0..1000u32 {
-            way.segment(100 + number * 60_000, &segment, segment.len(), &mut |piece| match piece {
+            half.segment(100 + number * 60_000, &segment, segment.len(), &mut |piece| match piece {
                 Piece::Bytes(piece) => bytes += piece.len(),
                 Piece::Missing(count) => missing += count,
             });
-            assert!(way.held <= MOST_WAITING);
+            assert!(half.held <= MOST_WAITING);
         }
-        assert_eq!((bytes, missing, way.overfull), (60_000_000, 99, true));
+        assert_eq!((bytes, missing, half.overfull), (60_000_000, 99, true));
     }
 
     proptest! {
@@ -309,7 +309,7 @@ mod tests {
             events in prop::collection::vec((0..4u8, 0..9000u32, 0..2000usize, 0..2000usize), 0..80),
             far in any::<u32>(),
         ) {
-            let mut way = Way::default();
+            let mut half = HalfStream::default();
             let bytes = [0; 2000];
             let (mut returned, mut missing) = (0i64, 0u64);
             let mut out = |piece: Piece| match piece {
@@ -319,20 +319,20 @@ mod tests {
             for (number, (kind, at, length, cut)) in events.iter().enumerate() {
                 let sequence = if number % 20 == 19 { far } else { base.wrapping_add(*at) };
                 match kind {
-                    0 => way.begin(sequence, &mut out),
-                    1 => way.confirmed(sequence, &mut out),
-                    _ => way.segment(sequence, &bytes[..*length], length + cut, &mut out),
+                    0 => half.begin(sequence, &mut out),
+                    1 => half.confirmed(sequence, &mut out),
+                    _ => half.segment(sequence, &bytes[..*length], length + cut, &mut out),
                 }
-                let held: usize = way.waiting.values().map(|bytes| cost(bytes)).sum();
-                prop_assert_eq!(held, way.held);
-                let mut end = if way.begun { way.next + 1 } else { i64::MIN };
-                for (at, bytes) in &way.waiting {
+                let held: usize = half.waiting.values().map(|bytes| cost(bytes)).sum();
+                prop_assert_eq!(held, half.held);
+                let mut end = if half.begun { half.next + 1 } else { i64::MIN };
+                for (at, bytes) in &half.waiting {
                     prop_assert!(*at >= end && !bytes.is_empty());
                     end = at + super::length(bytes);
                 }
             }
-            way.finish(&mut out);
-            prop_assert!(way.waiting.is_empty() && way.held == 0);
+            half.finish(&mut out);
+            prop_assert!(half.waiting.is_empty() && half.held == 0);
             prop_assert!(returned.unsigned_abs() <= events.iter().map(|(_, _, length, _)| *length as u64).sum());
         }
 
@@ -351,7 +351,7 @@ mod tests {
             let mut segments: Vec<(usize, usize)> = cuts.into_iter().chain(whole).collect();
             let turn = order.index(segments.len());
             segments.rotate_left(turn);
-            let mut way = Way::default();
+            let mut half = HalfStream::default();
             let mut got = Vec::new();
             let mut out = |piece: Piece| match piece {
                 Piece::Bytes(bytes) => got.extend(bytes),
@@ -360,13 +360,13 @@ mod tests {
             let begin = segments.len() / 2;
             for (number, (at, length)) in segments.iter().enumerate() {
                 if number == begin {
-                    way.begin(syn, &mut out);
+                    half.begin(syn, &mut out);
                 }
                 let bytes = &sent[*at..(at + length).min(sent.len())];
                 let sequence = syn.wrapping_add(1).wrapping_add(u32::try_from(*at).expect("short"));
-                way.segment(sequence, bytes, bytes.len(), &mut out);
+                half.segment(sequence, bytes, bytes.len(), &mut out);
             }
-            way.finish(&mut out);
+            half.finish(&mut out);
             prop_assert_eq!(got, sent);
         }
     }

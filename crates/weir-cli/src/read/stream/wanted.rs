@@ -95,7 +95,7 @@ struct Connection {
 
 /// What a packet is to the stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Part {
+pub(super) enum Membership {
     /// It belongs to another one.
     None,
     /// Another connection with the same ends begins with it.
@@ -109,14 +109,14 @@ impl Choice {
     }
 
     /// Finds the stream of a packet.
-    pub(super) fn part(&mut self, told: &Told) -> Part {
+    pub(super) fn membership(&mut self, told: &Told) -> Membership {
         let mut ends = told.ends;
         ends.sort_unstable();
         let way = usize::from(ends != told.ends);
         if let Which::Ends(mut wanted) = self.wanted.which {
             wanted.sort_unstable();
             if wanted != ends {
-                return Part::None;
+                return Membership::None;
             }
         }
         // Beyond the wanted number, only that one is of interest.
@@ -134,7 +134,7 @@ impl Choice {
                 one.first[way].get_or_insert(first);
                 false
             }
-            None if passed => return Part::None,
+            None if passed => return Membership::None,
             other => {
                 let mut new = Connection { number, ..Connection::default() };
                 new.first[way] = Some(first);
@@ -151,9 +151,9 @@ impl Choice {
             Which::Ends(_) => true,
         };
         match (is_it, begins) {
-            (false, _) => Part::None,
-            (true, true) => Part::Begins,
-            (true, false) => Part::Continues,
+            (false, _) => Membership::None,
+            (true, true) => Membership::Begins,
+            (true, false) => Membership::Continues,
         }
     }
 }
@@ -197,9 +197,9 @@ mod tests {
         ];
         let parts = |wanted: &str| -> Vec<usize> {
             let mut choice = Choice::new(wanted.parse().expect("a stream"));
-            let mut parts = packets.iter().map(|told| choice.part(told)).zip(0..);
-            let its: Vec<_> = parts.by_ref().filter(|(part, _)| *part != Part::None).collect();
-            assert_eq!(its[0].0, Part::Begins);
+            let mut parts = packets.iter().map(|told| choice.membership(told)).zip(0..);
+            let its: Vec<_> = parts.by_ref().filter(|(part, _)| *part != Membership::None).collect();
+            assert_eq!(its[0].0, Membership::Begins);
             its.into_iter().map(|(_, at)| at).collect()
         };
         assert_eq!(parts("0"), [0, 2, 3]);
