@@ -1,6 +1,6 @@
 //! Who is measured.
 
-use weir_lab::Verdict;
+use weir_lab::Action;
 
 use super::peers;
 use super::program::{Counts, OWN, Program, WEIR};
@@ -23,7 +23,7 @@ pub(super) enum Way {
     /// Nothing but the network stack.
     Stack,
     /// A program in the kernel that looks at nothing.
-    Hook(Verdict),
+    Hook(Action),
     /// A reader.
     Program(Program),
 }
@@ -60,14 +60,14 @@ pub(super) fn all() -> Vec<Contestant> {
     let program = Contestant::program;
     vec![
         limit(),
-        hook("limit-write", "XDP that copies and drops: the limit with a copy", Verdict::Write, false),
+        hook("limit-write", "XDP that copies and drops: the limit with a copy", Action::Write, false),
         program("weir-exclusive", "weir exclusive, no stamps", false, exclusive("none")),
         program("weir-exclusive-batch", "weir exclusive, batch stamps", false, exclusive("batch")),
         program("weir-exclusive-kernel", "weir exclusive, kernel stamps", false, exclusive("kernel")),
         program("weir-file", "weir exclusive to tmpfs, kernel stamps", false, write()),
         program("af-xdp", "AF_XDP, copy mode, bare loop", false, receive_af_xdp()),
         program("weir-af-xdp", "weir af_xdp, no stamps", false, receive("af_xdp", "exclusive", "none")),
-        hook("limit-pass", "XDP pass: the limit with a stack", Verdict::Pass, true),
+        hook("limit-pass", "XDP pass: the limit with a stack", Action::Pass, true),
         program("weir-pass", "weir pass, no stamps", true, receive("xdp", "pass", "none")),
         program("weir-pass-kernel", "weir pass, kernel stamps", true, receive_and_pass()),
         Contestant { name: "stack", title: "stack alone", way: Way::Stack, stack: true },
@@ -82,11 +82,11 @@ pub(super) fn all() -> Vec<Contestant> {
 
 /// What the machine can do without keeping a packet.
 pub(super) fn limit() -> Contestant {
-    hook("limit", "XDP drop: the limit", Verdict::Drop, false)
+    hook("limit", "XDP drop: the limit", Action::Drop, false)
 }
 
-fn hook(name: &'static str, title: &'static str, verdict: Verdict, stack: bool) -> Contestant {
-    Contestant { name, title, way: Way::Hook(verdict), stack }
+fn hook(name: &'static str, title: &'static str, action: Action, stack: bool) -> Contestant {
+    Contestant { name, title, way: Way::Hook(action), stack }
 }
 
 /// Those of them that do the same work; the first is weir.

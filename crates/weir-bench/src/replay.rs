@@ -18,7 +18,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
-use weir_lab::{Hook, Network, Verdict, Veth};
+use weir_lab::{Action, Hook, Network, Veth};
 use weir_traffic::{Description, Order, Sizes, Tables};
 
 use crate::experiment::{About, Experiment, Judged, Measure, Outcome, Role, Series, Settings, Taken, Turn};
@@ -284,7 +284,7 @@ impl Replay {
 
     /// A short run, by which the length of the turn is chosen, and the turn: a second of sending.
     fn top_speed(&self, contestant: &Contestant) -> Result<f64, Failure> {
-        let hook = Hook::attach(&self.network.pair().rx, Verdict::Drop).map_err(failed("count packets"))?;
+        let hook = Hook::attach(&self.network.pair().rx, Action::Drop).map_err(failed("count packets"))?;
         let (trial, rate) = watched(&hook, || self.replay(contestant, 1))?;
         let rounds = (units::whole(rate) / trial).max(1);
         let (sent, rate) =

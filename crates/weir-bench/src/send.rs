@@ -21,7 +21,7 @@ use tempfile::TempDir;
 use weir::send::{Backend, Due, Pace, Sender};
 use weir_bpf::Parked;
 use weir_lab::programs::hooks::TransmitAll;
-use weir_lab::{Hook, Network, Traffic, Verdict, Veth};
+use weir_lab::{Action, Hook, Network, Traffic, Veth};
 use weir_sys::testrun;
 use weir_traffic::{Description, Order, Sizes, Tables};
 
@@ -219,7 +219,7 @@ impl<'a> Lab<'a> {
     }
 
     pub(crate) fn sample(&self, contestant: Contestant, turn: Turn) -> Result<Sample, Failure> {
-        let hook = Hook::attach(&self.network.pair().rx, Verdict::Drop).map_err(failed("count packets"))?;
+        let hook = Hook::attach(&self.network.pair().rx, Action::Drop).map_err(failed("count packets"))?;
         let (sent, rate) = match contestant {
             Contestant::Trafgen | Contestant::Tcpreplay => {
                 let (_, rate) = watched(&hook, || self.run(contestant, TRIAL))?;

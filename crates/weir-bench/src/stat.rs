@@ -12,7 +12,7 @@
 use std::path::Path;
 
 use serde::Deserialize;
-use weir_lab::Verdict;
+use weir_lab::Action;
 
 use crate::contestants::{Contestant, Way};
 use crate::experiment::{About, Contest, Experiment, Judged, Outcome, Settings, TIME};
@@ -59,12 +59,12 @@ fn contestants(counting: &Path) -> Vec<Contestant> {
     let mut libpcap = counter::counting(counting.to_owned(), "loop");
     libpcap.arguments.push(FIRST);
     vec![
-        other(LIMIT, Way::Hook(Verdict::Drop), false),
+        other(LIMIT, Way::Hook(Action::Drop), false),
         ours(EXCLUSIVE[0], exclusive, 0),
         ours(EXCLUSIVE[1], exclusive, 1),
         ours(EXCLUSIVE[2], exclusive, 10),
         other(STACK, Way::Stack, true),
-        other(PASS, Way::Hook(Verdict::Pass), true),
+        other(PASS, Way::Hook(Action::Pass), true),
         ours(XDP[0], xdp, 1),
         ours(XDP[1], xdp, 10),
         ours(TC[0], tc, 1),

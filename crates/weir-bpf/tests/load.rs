@@ -325,8 +325,8 @@ fn root_tools() {
         }
         let tables = Tables::new(&Description { flows: 4, ..Description::new(false) }).expect("possible");
         loaded.load(|| "check".to_owned(), false, || hooks::Check::load(&tables, 4));
-        for verdict in [hooks::Verdict::Drop, hooks::Verdict::Pass, hooks::Verdict::Write] {
-            loaded.load(|| format!("{verdict:?}"), false, || hooks::Count::load(verdict, 4));
+        for action in [hooks::Action::Drop, hooks::Action::Pass, hooks::Action::Write] {
+            loaded.load(|| format!("{action:?}"), false, || hooks::Count::load(action, 4));
         }
         loaded.load(|| "redirect".to_owned(), false, || hooks::RedirectTo::load(device));
         loaded.end("tools");

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use weir_sys::bpf::{XdpHook, XdpLink};
 
-use crate::programs::hooks::{CHECKED, Check, Checked, Count, Verdict};
+use crate::programs::hooks::{Action, CHECKED, Check, Checked, Count};
 use crate::{Error, Port, Traffic};
 
 /// A counting XDP program, attached to a port in native mode until it is dropped.
@@ -22,13 +22,13 @@ impl Hook {
     /// # Errors
     ///
     /// Missing privileges (`CAP_BPF`, `CAP_NET_ADMIN`), or another XDP program is attached.
-    pub fn attach(port: &Port, verdict: Verdict) -> Result<Self, Error> {
-        let count = Count::load(verdict, port.queues)?;
+    pub fn attach(port: &Port, action: Action) -> Result<Self, Error> {
+        let count = Count::load(action, port.queues)?;
         let _link = port.netns.run(|| XdpLink::attach(count.program(), port.index, XdpHook::Native))?;
         Ok(Self { count, _link })
     }
 
-    /// Returns the first MiB that [`Verdict::Write`] has written of the first queue's packets.
+    /// Returns the first MiB that [`Action::Write`] has written of the first queue's packets.
     pub fn written(&self) -> Vec<u8> {
         self.count.written()
     }

@@ -9,11 +9,11 @@
 //! that created them, however it ends.
 //!
 //! ```no_run
-//! use weir_lab::{Generator, Hook, Network, Traffic, Verdict, Veth};
+//! use weir_lab::{Generator, Hook, Network, Traffic, Action, Veth};
 //!
 //! # fn main() -> Result<(), weir_lab::Error> {
 //! let network = Network::new(Veth::default())?;
-//! let hook = Hook::attach(&network.pair().rx, Verdict::Drop)?;
+//! let hook = Hook::attach(&network.pair().rx, Action::Drop)?;
 //! let traffic = Traffic::new(60)?.flows(8)?.between(network.pair());
 //! let report = Generator::new(network.pair(), &traffic)?.send(1_000_000)?;
 //! assert_eq!(hook.packets(), report.accepted);
@@ -48,7 +48,7 @@ pub use generator::{Generator, Rate, SendReport};
 pub use hook::{FrameCheck, Hook};
 pub use network::Network;
 #[cfg(feature = "hooks")]
-pub use programs::hooks::{Checked, Verdict};
+pub use programs::hooks::{Action, Checked};
 pub use refuse::{Call, refuse};
 pub use root::{require_kernel, require_root};
 pub use sender::FrameSender;

@@ -8,7 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use libbpf_rs::query::{LinkInfoIter, MapInfoIter, ProgInfoIter};
-use weir_lab::{Generator, Hook, NetNs, Network, Traffic, Verdict, Veth, root_test};
+use weir_lab::{Action, Generator, Hook, NetNs, Network, Traffic, Veth, root_test};
 use weir_sys::link::links;
 
 /// How the process of [`child`] ends: with a `panic` when its standard input ends, or not on its own; with `sending`,
@@ -28,7 +28,7 @@ fn child() {
     let witness = ["link", "add", WITNESS, "type", "veth", "peer", "name", "inside", "netns", &inside];
     assert!(Command::new("ip").args(witness).status().expect("ip").success());
 
-    let hook = Hook::attach(&network.pair().rx, Verdict::Drop).expect("hook");
+    let hook = Hook::attach(&network.pair().rx, Action::Drop).expect("hook");
     let traffic = Traffic::new(60).expect("size");
     let mut generator = Generator::new(network.pair(), &traffic).expect("generator");
     let sleeper = network.rx().spawn(Command::new("sleep").arg("60")).expect("sleep");

@@ -3,7 +3,7 @@
 
 use std::process::{Command, Stdio};
 
-use weir_lab::{Generator, Hook, NetNs, Network, Traffic, Verdict, Veth, root_test};
+use weir_lab::{Action, Generator, Hook, NetNs, Network, Traffic, Veth, root_test};
 use weir_sys::ethtool::Ethtool;
 use weir_sys::link::{Link, links};
 use weir_sys::{netdev, veth};
@@ -101,7 +101,7 @@ fn root_a_link_tells_of_queues_and_programs() {
     let port = &network.pair().rx;
     let before = link(&port.netns, &port.name);
     assert_eq!((before.rx_queues, before.tx_queues, before.xdp_program), (3, 3, None));
-    let hook = Hook::attach(port, Verdict::Drop).expect("a program");
+    let hook = Hook::attach(port, Action::Drop).expect("a program");
     let during = link(&port.netns, &port.name);
     assert!(during.xdp.native.is_some() && during.xdp.generic.is_none(), "{during:?}");
     assert_eq!(during.xdp_program, during.xdp.native);

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 use std::{iter, thread};
 
-use weir_lab::{Error, Generator, Hook, Network, Rate, Traffic, Verdict, Veth, root_test};
+use weir_lab::{Action, Error, Generator, Hook, Network, Rate, Traffic, Veth, root_test};
 
 const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -12,7 +12,7 @@ fn root_every_frame_that_was_accepted_arrives() {
     let network = Network::new(Veth::default().queues(2)).expect("network");
     let pair = network.pair();
     for (size, flows, cpu) in [(60, 1, 0), (60, 1000, 1), (256, 7, 0), (1514, 3, 1), (1514, 1, 0)] {
-        let hook = Hook::attach(&pair.rx, Verdict::Drop).expect("hook");
+        let hook = Hook::attach(&pair.rx, Action::Drop).expect("hook");
         let traffic = Traffic::new(size).expect("size").flows(flows).expect("flows").between(pair);
         let mut generator = Generator::new(pair, &traffic).expect("generator").cpu(cpu);
         let mut accepted = 0;
@@ -32,7 +32,7 @@ fn root_every_frame_that_was_accepted_arrives() {
 fn root_two_generators_fill_two_queues_at_the_same_time() {
     let network = Network::new(Veth::default().queues(2)).expect("network");
     let pair = network.pair();
-    let hook = Hook::attach(&pair.rx, Verdict::Drop).expect("hook");
+    let hook = Hook::attach(&pair.rx, Action::Drop).expect("hook");
     let traffic = Traffic::new(60).expect("size").between(pair);
     let send = |cpu| {
         let generator = Generator::numbered_from(u64::from(cpu) * 1_000_000, pair, &traffic);

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use std::{fs, thread};
 
 use weir_lab::{
-    FrameSender, Generator, Hook, LinkCounters, NetNs, Network, StackCounters, Traffic, Verdict, Veth,
+    Action, FrameSender, Generator, Hook, LinkCounters, NetNs, Network, StackCounters, Traffic, Veth,
     root_test, tcp_transfer,
 };
 use weir_sys::link::{Link, links};
@@ -93,7 +93,7 @@ fn root_pairs_are_separate() {
     assert_eq!((second.tx.mac, second.rx.mac), macs);
 
     let hooks: Vec<_> =
-        network.pairs().iter().map(|pair| Hook::attach(&pair.rx, Verdict::Drop).expect("hook")).collect();
+        network.pairs().iter().map(|pair| Hook::attach(&pair.rx, Action::Drop).expect("hook")).collect();
     let traffic = Traffic::new(60).expect("size").between(&second);
     Generator::new(&second, &traffic).expect("generator").send(1000).expect("send");
     assert_eq!(hooks[1].wait_for(1000, PATIENCE), 1000);

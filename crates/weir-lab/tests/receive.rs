@@ -7,8 +7,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use weir_lab::{
-    Checked, FrameCheck, FrameSender, Generator, Hook, LinkCounters, Network, Port, Rate, SequenceCheck,
-    StackCounters, Traffic, UdpSink, Verdict, Veth, root_test,
+    Action, Checked, FrameCheck, FrameSender, Generator, Hook, LinkCounters, Network, Port, Rate,
+    SequenceCheck, StackCounters, Traffic, UdpSink, Veth, root_test,
 };
 
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -136,7 +136,7 @@ fn root_single_frames_of_any_size_arrive_whole() {
 fn root_the_stack_gets_what_the_hook_passes() {
     let network = Network::new(Veth::default().ipv4()).expect("network");
     let pair = network.pair();
-    let hook = Hook::attach(&pair.rx, Verdict::Pass).expect("hook");
+    let hook = Hook::attach(&pair.rx, Action::Pass).expect("hook");
 
     // The address does not exist: packets are counted and dropped without a reply.
     let before = StackCounters::read(network.rx()).expect("counters");
@@ -159,7 +159,7 @@ fn root_the_stack_gets_what_the_hook_passes() {
 fn root_a_socket_gets_every_datagram_in_order() {
     let network = Network::new(Veth::default().ipv4()).expect("network");
     let pair = network.pair();
-    let hook = Hook::attach(&pair.rx, Verdict::Pass).expect("hook");
+    let hook = Hook::attach(&pair.rx, Action::Pass).expect("hook");
     let (datagrams, arrived) = mpsc::channel();
     let sink = UdpSink::start(&pair.rx, 4000, move |payload, sender| {
         datagrams.send((payload.to_vec(), sender.port())).expect("the test waits");
@@ -187,7 +187,7 @@ fn root_a_socket_gets_every_datagram_in_order() {
 fn root_the_limit_with_a_copy_writes_every_byte() {
     for size in [60, 61, 256, 1514] {
         let network = Network::new(Veth::default()).expect("a private network");
-        let hook = Hook::attach(&network.pair().rx, Verdict::Write).expect("a program");
+        let hook = Hook::attach(&network.pair().rx, Action::Write).expect("a program");
         let traffic = Traffic::new(size).expect("a size");
         let mut generator = Generator::new(network.pair(), &traffic).expect("a generator");
         assert_eq!(generator.send(100).expect("sent").accepted, 100);

@@ -24,7 +24,7 @@ use std::time::Duration;
 use clap::Args;
 use weir::Forward;
 use weir::forward::{ForwardPacket, Verdict};
-use weir_lab::{Generator, Hook, Network, Traffic, Verdict as Hooked, Veth};
+use weir_lab::{Action, Generator, Hook, Network, Traffic, Veth};
 
 use self::bare::{Loop, Ways};
 use crate::experiment::{
@@ -257,7 +257,7 @@ fn round(duration: Duration) -> Result<[Sample; 6], Failure> {
     let mut network = Network::new(Veth::default()).map_err(cannot)?;
     network.connect(Veth::default()).map_err(cannot)?;
     let [here, there] = [0, 1].map(|number| network.pairs()[number].clone());
-    let hook = Hook::attach(&there.tx, Hooked::Drop).map_err(cannot)?;
+    let hook = Hook::attach(&there.tx, Action::Drop).map_err(cannot)?;
     // To the far end: a bridge would keep what is for its own ports.
     let mut ends = here.clone();
     ends.rx.mac = there.tx.mac;

@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use serde::Deserialize;
-use weir_lab::{Hook, Network, Verdict, Veth};
+use weir_lab::{Action, Hook, Network, Veth};
 
 use super::DIFFERS;
 use crate::experiment::{About, Axis, Better, Experiment, Measure, Role, Series, Settings, Taken, Turn};
@@ -111,7 +111,7 @@ impl Send {
         command.args(["-c", &GENERATOR_CPU.to_string()]).arg(program).args([function, "tx0"]).arg(file);
         command.arg(self.time.as_millis().to_string()).envs(both.environment(library));
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let hook = Hook::attach(&self.network.pair().rx, Verdict::Drop).map_err(failed("count packets"))?;
+        let hook = Hook::attach(&self.network.pair().rx, Action::Drop).map_err(failed("count packets"))?;
         let (sent, rate) = watched(&hook, || {
             let output = self.network.tx().run(|| command.output()).map_err(failed("run inject"))?;
             let said = String::from_utf8_lossy(&output.stdout);

@@ -4,7 +4,7 @@ use std::os::fd::{AsFd, AsRawFd};
 use std::process::Command;
 
 use serde_json::Value;
-use weir_lab::{Hook, Network, Verdict, Veth, root_test};
+use weir_lab::{Action, Hook, Network, Veth, root_test};
 
 use crate::harness::{Ended, Running, run, weir};
 
@@ -76,7 +76,7 @@ fn root_it_agrees_with_iproute2_and_ethtool() {
 fn root_programs_are_those_of_bpftool() {
     let network = Network::new(Veth::default()).expect("a private network");
     let port = &network.pair().rx;
-    let _hook = Hook::attach(port, Verdict::Drop).expect("a program");
+    let _hook = Hook::attach(port, Action::Drop).expect("a program");
     tc(&network, "qdisc add dev rx0 clsact");
     tc(&network, "filter add dev rx0 egress prio 7 u32 match u32 0 0 flowid 1:1");
     tc(&network, "filter add dev rx0 ingress prio 3 bpf bytecode 1,6~0~0~0 flowid 1:1");

@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 
 use serde_json::Value;
-use weir_lab::{Hook, Network, Verdict, Veth, root_test};
+use weir_lab::{Action, Hook, Network, Veth, root_test};
 
 use crate::harness::{Ended, Running, network, run, weir};
 
@@ -74,7 +74,7 @@ fn root_all_sources_work_and_nothing_is_left() {
 #[root_test]
 fn root_an_interface_is_told_what_changes_packets() {
     let network = Network::new(Veth::default().ipv4()).expect("a private network");
-    let _hook = Hook::attach(&network.pair().rx, Verdict::Pass).expect("a program");
+    let _hook = Hook::attach(&network.pair().rx, Action::Pass).expect("a program");
     let ended = run(&network, &["doctor", "-i", "rx0", "--json"]).succeeded();
     let all = diagnosis(&ended);
     let group = "interface rx0";
@@ -110,7 +110,7 @@ fn root_an_interface_is_told_what_changes_packets() {
 #[root_test]
 fn root_what_it_advises_for_another_namespace_is_done_there() {
     let network = Network::new(Veth::default().ipv4()).expect("a private network");
-    let _hook = Hook::attach(&network.pair().rx, Verdict::Pass).expect("a program");
+    let _hook = Hook::attach(&network.pair().rx, Action::Pass).expect("a program");
     let path = format!("/proc/{}/fd/{}", std::process::id(), network.rx().as_fd().as_raw_fd());
     let look = || {
         let output = weir(&["doctor", "-i", "rx0", "--netns", &path, "--json"]).output().expect("weir runs");

@@ -4,7 +4,7 @@ use std::process::Command;
 
 use rustix::process::Signal;
 use serde_json::Value;
-use weir_lab::{FrameSender, Hook, LinkCounters, Network, Traffic, Verdict, Veth, root_test};
+use weir_lab::{Action, FrameSender, Hook, LinkCounters, Network, Traffic, Veth, root_test};
 
 use crate::harness::{self, Ended, Mounts, Running, directory, path, softirqs_end, tshark, until, weir};
 use crate::namespaces::inside;
@@ -30,7 +30,7 @@ fn start(network: &Network, command: &mut Command) -> Running {
 /// Sends numbered frames into the first pair; how many came out of the second.
 fn send(network: &Network, frames: u64) -> u64 {
     let [_, out, ..] = network.pairs() else { panic!("two pairs") };
-    let hook = Hook::attach(&out.tx, Verdict::Drop).expect("a program");
+    let hook = Hook::attach(&out.tx, Action::Drop).expect("a program");
     let counters = || LinkCounters::read(&out.tx).expect("counters");
     let before = counters();
     harness::send(network, frames);

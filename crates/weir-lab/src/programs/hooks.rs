@@ -20,7 +20,7 @@ use super::limit::skeleton::types::place;
 
 /// What a counting program does with every packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum Action {
     /// `drop_all`: the least work a receiver can do.
     Drop,
     /// `pass_all`: to the network stack.
@@ -45,28 +45,28 @@ impl Count {
     /// # Errors
     ///
     /// Missing privileges (`CAP_BPF` and `CAP_NET_ADMIN`), or a kernel without a function that the program calls.
-    pub fn load(verdict: Verdict, queues: u32) -> Result<Self, LoadError> {
-        match verdict {
-            Verdict::Drop => logged("drop_all", || Self::try_load(verdict, queues)),
-            Verdict::Pass => logged("pass_all", || Self::try_load(verdict, queues)),
-            Verdict::Write => logged("write_all", || {
+    pub fn load(action: Action, queues: u32) -> Result<Self, LoadError> {
+        match action {
+            Action::Drop => logged("drop_all", || Self::try_load(action, queues)),
+            Action::Pass => logged("pass_all", || Self::try_load(action, queues)),
+            Action::Write => logged("write_all", || {
                 let limit = limit::load(queues)?;
                 Ok(Self { program: limit.program, counts: limit.places, memory: Some(limit.memory), queues })
             }),
         }
     }
 
-    fn try_load(verdict: Verdict, queues: u32) -> Result<Self, libbpf_rs::Error> {
+    fn try_load(action: Action, queues: u32) -> Result<Self, libbpf_rs::Error> {
         let mut storage = MaybeUninit::uninit();
         let mut open = skeleton::HooksSkelBuilder::default().open(&mut storage)?;
         leave_out_all(open.open_object_mut())?;
-        open.progs.drop_all.set_autoload(verdict == Verdict::Drop);
-        open.progs.pass_all.set_autoload(verdict == Verdict::Pass);
+        open.progs.drop_all.set_autoload(action == Action::Drop);
+        open.progs.pass_all.set_autoload(action == Action::Pass);
         open.maps.counts.set_autocreate(true)?;
         open.maps.counts.set_max_entries(queues)?;
 
         let loaded = open.load()?;
-        let program = if verdict == Verdict::Pass { &loaded.progs.pass_all } else { &loaded.progs.drop_all };
+        let program = if action == Action::Pass { &loaded.progs.pass_all } else { &loaded.progs.drop_all };
         Ok(Self {
             program: program.as_fd().try_clone_to_owned()?,
             counts: MapHandle::try_from(&loaded.maps.counts)?,
@@ -80,8 +80,8 @@ impl Count {
         self.program.as_fd()
     }
 
-    /// Returns what [`Verdict::Write`] has written into the first MiB of the first queue: records as a capture has them.
-    /// Of other verdicts, nothing.
+    /// Returns what [`Action::Write`] has written into the first MiB of the first queue: records as a capture has them.
+    /// Of other actions, nothing.
     pub fn written(&self) -> Vec<u8> {
         let Some(memory) = &self.memory else { return Vec::new() };
         let chunk =

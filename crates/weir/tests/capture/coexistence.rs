@@ -6,7 +6,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use weir::{Builder, Direction, Error, Filter, Mode, Setting, SourceChoice, SourceKind};
-use weir_lab::{FrameSender, Hook, Network, Traffic, Verdict, Veth, root_test};
+use weir_lab::{Action, FrameSender, Hook, Network, Traffic, Veth, root_test};
 
 use crate::common::{PATIENCE, take_of, wait_for};
 use crate::on_rx;
@@ -14,7 +14,7 @@ use crate::on_rx;
 #[root_test]
 fn root_a_program_of_someone_else_stays() {
     let network = Network::new(Veth::default()).unwrap();
-    let theirs = Hook::attach(&network.pair().rx, Verdict::Pass).unwrap();
+    let theirs = Hook::attach(&network.pair().rx, Action::Pass).unwrap();
     let frames = Traffic::new(60).unwrap().between(network.pair()).frames(0..5);
     network.rx().run(|| {
         let refused = on_rx(&network).source(SourceChoice::Xdp).open();

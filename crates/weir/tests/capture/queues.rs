@@ -7,7 +7,7 @@ use std::process::Command;
 use weir::{
     Builder, Capture, CaptureStats, Direction, Error, Filter, Mode, Setting, SourceChoice, SourceKind, Steer,
 };
-use weir_lab::programs::hooks::{Count, Verdict};
+use weir_lab::programs::hooks::{Action, Count};
 use weir_lab::{FrameSender, Hook, Network, StackCounters, Traffic, Veth, root_test};
 use weir_sys::bpf::{XdpHook, XdpLink};
 use weir_sys::link::links;
@@ -32,7 +32,7 @@ impl Lab {
     fn new(veth: Veth) -> Self {
         let network = Network::new(veth.queues(4)).unwrap();
         let frames = Traffic::new(60).unwrap().between(network.pair()).flows(64).unwrap().frames(0..FRAMES);
-        let hook = Hook::attach(&network.pair().rx, Verdict::Pass).unwrap();
+        let hook = Hook::attach(&network.pair().rx, Action::Pass).unwrap();
         send(&network, &frames);
         assert_eq!(hook.wait_for(FRAMES, PATIENCE), FRAMES);
         let spread = hook.by_queue();
@@ -159,7 +159,7 @@ fn root_in_the_stack_queues_are_chosen_as_the_kernel_numbers_them() {
         let sender = Sender::new(index("far0")).unwrap();
         let send = || frames.iter().for_each(|frame| assert_eq!(sender.send(frame), Ok(60)));
 
-        let count = Count::load(Verdict::Pass, 2).unwrap();
+        let count = Count::load(Action::Pass, 2).unwrap();
         let link = XdpLink::attach(count.program(), index("near0"), XdpHook::Generic).unwrap();
         send();
         let spread = || count.packets();

@@ -7,7 +7,7 @@ use weir::{Error, Event, Filter};
 use weir_bpf::forward::{Forward as Programs, Options};
 use weir_bpf::writers::Driven;
 use weir_lab::{
-    FrameSender, Generator, Hook, SequenceCheck, Tagging, Traffic, Verdict, Veth, require_kernel, root_test,
+    Action, FrameSender, Generator, Hook, SequenceCheck, Tagging, Traffic, Veth, require_kernel, root_test,
 };
 use weir_sys::bpf::XdpHook;
 use weir_sys::ethtool::{Ethtool, Feature};
@@ -386,7 +386,7 @@ fn root_what_does_not_go_together_is_refused_with_nothing_attached() {
     let notes = open(&network, between("rx1", "near")).expect("it forwards").directions().remove(0).notes;
     assert!(!notes.iter().any(|note| note.contains("GRO")), "{notes:?}");
 
-    let others = Hook::attach(&network.pair().rx, Verdict::Pass).expect("a program");
+    let others = Hook::attach(&network.pair().rx, Action::Pass).expect("a program");
     let error = open(&network, forth().both(true)).expect_err("must be refused");
     assert!(error.to_string().contains("another XDP program is attached to `rx0`"), "{error}");
     assert!(error.hint().is_some_and(|hint| hint.contains("end process ")), "{error:?}");

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use weir::ErrorKind;
 use weir::send::{Due, LiveFrames, SendQueue, SendReason, Sender};
-use weir_lab::{Hook, LinkCounters, Network, Verdict, Veth, root_test};
+use weir_lab::{Action, Hook, LinkCounters, Network, Veth, root_test};
 use weir_sys::ethtool::Ethtool;
 use weir_sys::kernel;
 use weir_traffic::{Description, Signature, Sizes, Tables};
@@ -100,7 +100,7 @@ fn root_live_frames_arrive_in_order() {
 #[root_test]
 fn root_live_frames_are_counted_exactly() {
     let network = network();
-    let hook = Hook::attach(&network.pair().rx, Verdict::Drop).unwrap();
+    let hook = Hook::attach(&network.pair().rx, Action::Drop).unwrap();
     let mut live = generator(&network, Sizes::Fixed(60)).unwrap();
     let mut all = 0;
     for frames in [0, 1, 64, 65, 65_537, 500_000] {
@@ -161,7 +161,7 @@ fn root_live_frames_need_a_driver_that_takes_them() {
 fn root_live_frames_say_how_many_went_out_before_an_error() {
     for (change, reason) in [("link set tx0 down", SendReason::Down), ("link del tx0", SendReason::Gone)] {
         let network = network();
-        let hook = Hook::attach(&network.pair().rx, Verdict::Drop).unwrap();
+        let hook = Hook::attach(&network.pair().rx, Action::Drop).unwrap();
         let mut live = generator(&network, Sizes::Fixed(60)).unwrap();
         let mut is_changed = false;
         let due = |made, _| {

@@ -16,8 +16,7 @@ use weir::parts::by_tc_filters;
 use weir::statistics::{Count, Counts, MOST_FILTERS, Reading, StatisticsBuilder};
 use weir::{Error, Filter, Mode, Namespace, SourceChoice, SourceKind, Statistics};
 use weir_lab::{
-    FrameSender, Hook, Network, Port, Tagging, Traffic, Verdict, Veth, require_kernel, require_root,
-    root_test,
+    Action, FrameSender, Hook, Network, Port, Tagging, Traffic, Veth, require_kernel, require_root, root_test,
 };
 use weir_sys::bpf::query;
 use weir_sys::filter::Side;
@@ -273,7 +272,7 @@ fn wait_for(statistics: &mut Statistics, packets: u64) -> Reading {
 #[root_test]
 fn root_a_program_of_someone_else_stays() {
     let network = Network::new(Veth::default()).expect("a private network");
-    let theirs = Hook::attach(&network.pair().rx, Verdict::Pass).expect("a program");
+    let theirs = Hook::attach(&network.pair().rx, Action::Pass).expect("a program");
     network.rx().run(|| {
         let refused = on_rx(&network, SourceChoice::Xdp).start();
         let Err(error @ Error::Busy { program: Some(_), .. }) = refused else { panic!("{refused:?}") };

@@ -9,7 +9,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::process::Pid;
-use weir_lab::{Generator, Hook, LinkCounters, Network, SendReport, Traffic, Verdict, Veth};
+use weir_lab::{Action, Generator, Hook, LinkCounters, Network, SendReport, Traffic, Veth};
 
 use crate::experiment::Settings;
 use crate::failure::{Failure, failed};
@@ -84,7 +84,7 @@ impl Field {
                 generators.push((way, Generator::new(&pairs[way], &traffic).map_err(cannot)?.cpu(cpu)));
             }
         }
-        let hook = |way: usize| Hook::attach(&pairs[1 - way].tx, Verdict::Drop).map_err(cannot);
+        let hook = |way: usize| Hook::attach(&pairs[1 - way].tx, Action::Drop).map_err(cannot);
         let hooks = [hook(0)?, hook(1)?];
         let ksoftirqds = (0..processors).filter_map(ksoftirqd).collect();
         Ok(Self { hooks, generators, ksoftirqds, network })
