@@ -105,7 +105,7 @@ impl SocketGate {
         }))
     }
 
-    /// Relaxed: exchanges happen one at a time ([`crate::filter::UpdateLock`]).
+    /// Relaxed: exchanges happen one at a time ([`crate::live::filter_control::UpdateLock`]).
     fn is_in_pump(&self) -> bool {
         self.in_pump.load(Ordering::Relaxed)
     }
