@@ -12,7 +12,7 @@ use super::frames::Frames;
 use super::schedule::Schedule;
 use crate::files::FormatArg;
 
-/// Writes the frames of the plan. Times are those at which they are due, or at which they were made. Returns how many
+/// Writes the frames of the schedule. Times are those at which they are due, or at which they were made. Returns how many
 /// were written.
 pub(super) fn write(
     path: &Path,

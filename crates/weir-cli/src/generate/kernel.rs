@@ -9,7 +9,7 @@ use super::schedule::Schedule;
 use crate::failure::Failure;
 use crate::sending::failure;
 
-/// Sends the frames of the plan, and returns what the driver has sent.
+/// Sends the frames of the schedule, and returns what the driver has sent.
 pub(super) fn send(
     live: &mut LiveFrames,
     tables: &Tables,

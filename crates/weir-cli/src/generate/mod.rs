@@ -156,7 +156,7 @@ impl Backend {
     }
 }
 
-/// Sends the frames of the plan by the sender.
+/// Sends the frames of the schedule by the sender.
 fn send(
     sender: &mut Sender,
     frames: &Frames,

@@ -28,7 +28,7 @@ impl Load {
     }
 }
 
-/// Where the copied graph finds what the original reads: at the same place, unless a form says otherwise.
+/// Where the copied graph finds what the original reads: at the same place, unless a layout says otherwise.
 pub(super) trait PacketLayout {
     /// Returns the equivalent of a metadata field.
     fn meta(&self, to: &mut Graph, meta: Meta) -> ValueId {
@@ -50,7 +50,7 @@ pub(super) trait PacketLayout {
         to.load(Some(at), 0, Width::Byte)
     }
 
-    /// Returns where a node certainly continues in packets of this form.
+    /// Returns where a node certainly continues in packets of this layout.
     fn shortcut(&self, _graph: &Graph, _node: Node) -> Option<NodeId> {
         None
     }
@@ -69,7 +69,7 @@ pub(super) fn copy(from: &Graph, to: &mut Graph, layout: &impl PacketLayout) -> 
     copy.nodes(&reached)
 }
 
-/// Returns whether each node is reachable in packets of this form.
+/// Returns whether each node is reachable in packets of this layout.
 fn reached(graph: &Graph, layout: &impl PacketLayout) -> Vec<bool> {
     let mut reached = vec![false; graph.nodes().len()];
     reached[graph.root().0 as usize] = true;

@@ -88,7 +88,7 @@ impl Clsact {
             attempt += 1;
             match errno {
                 0 => return Ok(Self { guard, ifindex, _alive: alive }),
-                // The filters have changed since the plan was made.
+                // The filters have changed since the messages were made.
                 libc::EEXIST | libc::EINVAL if attempt < ATTEMPTS => {}
                 _ => return Err(failed(step.what(), io::Error::from_raw_os_error(errno))),
             }
