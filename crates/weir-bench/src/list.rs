@@ -19,8 +19,8 @@ const fn entry(name: &'static str, question: &'static str, make: Make) -> Entry 
 /// In the order in which they run.
 #[rustfmt::skip]
 pub(super) const ALL: &[Entry] = &[
-    entry("capture", "how many packets a second each program captures, beside what the machine can do", capture),
-    entry("trials", "a burst while the reader is stopped, the first packet, lone packets, a capture that is idle", trials::make),
+    entry("capture", "how many packets per second each program captures, compared with the machine's limits", capture),
+    entry("trials", "a burst while the reader is stopped, the first packet, lone packets, an idle capture", trials::make),
     entry("chunks", "what the size of a chunk does to the rate of an exclusive capture", chunks),
     entry("ndr", "the highest rate without loss, by size, to /dev/null, tmpfs and disk (RFC 2544)", ndr::make),
     entry("ndr-host", "the same beside a host whose application wants the packets, too", ndr::make_host),
@@ -64,7 +64,7 @@ pub(super) fn list() -> Result<(), Failure> {
 fn capture(settings: &Settings) -> Result<Box<dyn Experiment>, Failure> {
     let about = About {
         name: "capture".to_owned(),
-        title: "Capture: packets a second".to_owned(),
+        title: "Capture: packets per second".to_owned(),
         method: "One processor makes frames of one flow and receives them, the other reads. Every reader touches every byte; \
                  bytes and order are checked where nothing was lost. Exclusive captures take packets from the network stack, \
                  as on a mirror port; all others leave them to it."

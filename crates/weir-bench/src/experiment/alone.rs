@@ -13,7 +13,7 @@ use crate::units;
 /// Options of all benchmarks.
 #[derive(Debug, Args)]
 pub(crate) struct How {
-    /// Number of rounds; default: 5, with --quick 1. With four or fewer nothing is called a difference.
+    /// Number of rounds; default: 5, with --quick 1. Four or fewer never show a difference.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
     rounds: Option<u32>,
 

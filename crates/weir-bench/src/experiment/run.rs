@@ -37,7 +37,7 @@ pub(crate) struct RunArgs {
     #[arg(required = true, value_name = "NAME")]
     names: Vec<String>,
 
-    /// Number of rounds; default: 5. With four or fewer nothing is called a difference.
+    /// Number of rounds; default: 5. Four or fewer never show a difference.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
     rounds: Option<u32>,
 

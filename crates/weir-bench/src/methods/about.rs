@@ -15,11 +15,10 @@ one packet where XDP, which switches them off, gets some forty, so that a packet
 const DIFFERS: [&str; 6] = [
     "A veth pair on one machine instead of 10 Gbit/s cards: sender, receiver and reader share its processors, and no wire \
      limits the rate.",
-    "Linux instead of Windows Server 2008 R2: libpcap is in the place of WinPcap, BPF programs in that of NDIS, a netfilter \
-     queue in that of WFP.",
+    "Linux instead of Windows Server 2008 R2: libpcap replaces WinPcap, BPF programs NDIS, a netfilter queue WFP.",
     "Every method does the work that the article describes. The published programs do not: WinPcap's counts in the kernel \
      (MODE_STAT) and copies nothing, NDIS's passes packets on untouched, and WFP's blocks, clones and re-injects them.",
-    "Only what the receiving host receives is intercepted.",
+    "Only received packets are intercepted.",
     "Native XDP on veth copies each packet that a socket has sent before the program sees it, and delivers by NAPI instead of \
      the backlog of a processor.",
     "Three of the four published deviations are greater than any sample with that minimum and maximum can have; here that \

@@ -1,4 +1,4 @@
-//! The highest rate without loss beside a host that works: the packets are for an application of the captured host, which
+//! The highest rate without loss beside a busy host: the packets are for an application of the captured host, which
 //! reads each of them from a UDP socket. It competes with the capture for the processors, as the network stack does.
 
 use weir_lab::{Network, Port, StackCounters, Traffic, UdpSink, Veth};
@@ -50,7 +50,7 @@ pub(crate) fn make(settings: &Settings) -> Result<Box<dyn Experiment>, Failure> 
 }
 
 impl Host {
-    /// Every contestant that is there, alone and beside a host that works.
+    /// Every contestant that is there, alone and beside a busy host.
     fn present(&self) -> impl Iterator<Item = (&Contestant, bool)> {
         let present = self.contestants.iter().filter(|contestant| contestant.is_present());
         present.flat_map(|contestant| [(contestant, false), (contestant, true)])
@@ -66,8 +66,7 @@ impl Experiment for Host {
         let both = self.contestants.iter().flat_map(|contestant| [(contestant, false), (contestant, true)]);
         let of = |(contestant, beside): (&Contestant, bool)| Series {
             name: series(contestant, beside),
-            title: contestant.title.to_owned()
-                + if beside { ", beside a host that works" } else { ", alone" },
+            title: contestant.title.to_owned() + if beside { ", beside a busy host" } else { ", alone" },
             ..contestant.series()
         };
         let ours = self.contestants.iter().filter(|contestant| contestant.role == Role::Ours);
@@ -78,7 +77,7 @@ impl Experiment for Host {
         });
         About {
             name: "ndr-host".to_owned(),
-            title: "The highest rate without loss beside a host that works".to_owned(),
+            title: "The highest rate without loss beside a busy host".to_owned(),
             method: format!(
                 "Trials of {} ms as in ndr, to /dev/null, with 64 MiB for packets. Alone: the packets are for others, and the \
                  stack drops them at once. Beside a host: they are for an application of this host, which reads each from a \

@@ -269,10 +269,10 @@ on the processor that sends or, as in TNAPI, in threads of the kernel, a thread 
 the counter got and what it says it has lost, and the stack has to get all of it, or nothing.";
 
 const DIFFERS: [&str; 5] = [
-    "Frames come from a veth pair at the rate of a processor, and not from a wire at 1.48 Mpps: a rate is not limited by that.",
-    "Who sends needs a processor, too. With two queues both processors send, and the counter shares one of them.",
-    "PF_RING is not part of a stock kernel. weir has its place as the ring, and each of its sources that of a mode.",
-    "Threaded NAPI of Linux is in the place of TNAPI; the scheduler chooses where the threads run.",
+    "Frames come from a veth pair as fast as a processor makes them; no wire of 1.48 Mpps limits the rate.",
+    "The sender needs a processor, too. With two queues both processors send, and the counter shares one of them.",
+    "PF_RING is not part of a stock kernel. weir replaces the ring, and each of its sources one mode.",
+    "Threaded NAPI of Linux stands for TNAPI; the scheduler chooses where the threads run.",
     "The article gives one figure for pcount on TNAPI, and not its mode.",
 ];
 

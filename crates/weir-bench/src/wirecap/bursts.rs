@@ -120,7 +120,7 @@ impl Experiment for Bursts {
                  no speed in it."
                     .to_owned(),
                 "Frames come from a veth pair at the rate of one processor, not from 10 GbE.".to_owned(),
-                "PF_RING, DNA and netmap are not part of a stock kernel. In their place are engines of the same kind: a copying \
+                "PF_RING, DNA and netmap are not part of a stock kernel. Engines of the same kind stand in for them: a copying \
                  ring without a pool, and a bare ring as short as that of a NIC."
                     .to_owned(),
             ],

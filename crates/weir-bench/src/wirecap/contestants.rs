@@ -127,6 +127,6 @@ const DIFFERS: [&str; 4] = [
     "The trace is made, not recorded at Fermilab's border router; its skew is chosen so that basic mode loses.",
     "WireCAP's handlers ran a filter 300 times for each packet on a core each; here a handler waits for as long as such work takes.",
     "A queue is an interface (one veth pair for each) instead of a receive queue of one card.",
-    "PF_RING, DNA and netmap are not part of a stock kernel. In their place are engines of the same kind: copying rings without a \
+    "PF_RING, DNA and netmap are not part of a stock kernel. Engines of the same kind stand in for them: copying rings without a \
      pool, and bare rings as short as those of a NIC.",
 ];

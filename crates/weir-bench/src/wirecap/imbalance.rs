@@ -58,7 +58,13 @@ pub(crate) fn make(settings: &Settings) -> Result<Box<dyn Experiment>, Failure> 
 
 /// Figure 12: from which fill on others help.
 pub(crate) fn make_threshold(settings: &Settings) -> Result<Box<dyn Experiment>, Failure> {
-    prepare(settings, "threshold", "From which fill on others help (WireCAP, Fig. 12)", &FIGURE_12, false)
+    prepare(
+        settings,
+        "threshold",
+        "How full a queue is before others help (WireCAP, Fig. 12)",
+        &FIGURE_12,
+        false,
+    )
 }
 
 /// Figure 13: as Figure 11, and what is done is forwarded.

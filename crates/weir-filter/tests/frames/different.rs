@@ -1,4 +1,4 @@
-//! What the dialects think otherwise of, on purpose (docs/filter.md).
+//! Where the dialects differ on purpose (docs/filter.md).
 
 /// Words by which the dialects differ, and what libpcap forgets: to ask for the header of an operand on the right.
 const DIFFERENT: [&str; 12] = [

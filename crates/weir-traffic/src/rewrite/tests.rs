@@ -87,13 +87,10 @@ fn the_checksum_of_a_wireless_frame_stays_right_and_a_wrong_one_wrong() {
             assert_eq!(framing.apply(link_type, &mut framed), ETHERNET);
             assert_eq!(framed[14..], frame[14..], "without the checksum");
             // A frame for which there is no header, with its checksum.
-            let beacon = [
-                &[0x80][..],
-                &whole[1..20],
-                &crc(OF_FRAMES, &[&[0x80], &whole[1..20]].concat()).to_le_bytes(),
-            ];
-            let mut kept = beacon.concat();
-            assert_eq!((framing.apply(105, &mut kept), kept), (105, beacon.concat()));
+            let header = [&[0x80], &whole[1..20]].concat();
+            let beacon = [&header[..], &crc(OF_FRAMES, &header).to_le_bytes()].concat();
+            let mut kept = beacon.clone();
+            assert_eq!((framing.apply(105, &mut kept), kept), (105, beacon));
         }
     }
 }

@@ -128,10 +128,10 @@ program's memory and from there to the kernel's: three times as many bytes. Pack
 const DIFFERS: [&str; 5] = [
     "WireCAP forwarded 64 and 100 bytes with the checksum at 10 GbE's wire rate, 10^9 packets on each of two cards. Here veth pairs \
      take as many as the machine makes, and making them needs the same processors; so the rate says more than the share lost.",
-    "WireCAP and DNA send by the card from the memory in which a packet came. Of weir that is forwarding with a handler, which \
+    "WireCAP and DNA send a packet from the memory in which it arrived. In weir, forwarding with a handler does so, which \
      has no pool behind it; captures in basic and advanced mode send by packet sockets, and so do copying rings.",
     "A chunk has room for 256 packets, as one of WireCAP's has, but records are as long as their packets.",
-    "DNA is not part of a stock kernel. In its place are engines of the same kind: bare rings as short as that of a NIC, and copying \
+    "DNA is not part of a stock kernel. Engines of the same kind stand in for it: bare rings as short as that of a NIC, and copying \
      rings without a pool, one for each device whatever its queues.",
     "The publication says that at 64 bytes about 30 Mpps came, the bus was full, and DNA and WireCAP both lost packets. Its curves have \
      no figures in the text, so none are shown.",
@@ -140,4 +140,4 @@ const DIFFERS: [&str; 5] = [
 const SIMULATION: &str = "\
 For more queues than this machine has processors, pools are simulated, not measured: in virtual time, two 10 GbE cards at wire rate \
 whose packets are spread evenly, and handlers that take for a packet as much processor time as in the same round with the fewest queues, \
-each on a processor of its own. Caches and memory have no speed there.";
+each on a processor of its own. The speed of caches and memory is not modelled there.";

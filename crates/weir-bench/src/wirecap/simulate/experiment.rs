@@ -80,8 +80,8 @@ impl Experiment for Simulate {
                      compares the simulation with measurements."
                 .to_owned(),
             differs: vec![
-                "A handler is awake the moment there is work, and a chunk is passed on in no time.".to_owned(),
-                "Caches and memory have no speed: what helping costs a handler is not in it.".to_owned(),
+                "A handler is awake the moment there is work, and a chunk is passed on instantly.".to_owned(),
+                "The speed of caches and memory is not modelled: what helping costs a handler is not in it.".to_owned(),
             ],
             axis: Some(Axis { title: "load".to_owned(), unit: "%".to_owned(), logarithmic: false }),
             measures: vec![
