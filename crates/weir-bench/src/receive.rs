@@ -148,12 +148,12 @@ pub(super) fn take_all(
 ) -> Result<CaptureStats, Failure> {
     let mut take = |chunk: Chunk| chunk.packets().for_each(|packet| take(packet.data));
     while !stop.load(Ordering::Relaxed) {
-        if let Some(chunk) = capture.next(WAIT)? {
+        if let Some(chunk) = capture.next(WAIT)?.taken() {
             take(chunk);
         }
     }
     capture.stop()?;
-    while let Some(chunk) = capture.next(Duration::ZERO)? {
+    while let Some(chunk) = capture.next(Duration::ZERO)?.taken() {
         take(chunk);
     }
     Ok(capture.stats()?)

@@ -198,7 +198,7 @@ fn latency(lab: &Lab, packets: u64) -> Result<f64, Failure> {
                 pin(READER_CPU)?;
                 let (start, mut arrivals) = (Instant::now(), Vec::new());
                 while (arrivals.len() as u64) < packets && start.elapsed() < PATIENCE {
-                    if let Some(chunk) = capture.next(Duration::from_millis(100))? {
+                    if let Some(chunk) = capture.next(Duration::from_millis(100))?.taken() {
                         let now = Instant::now();
                         arrivals.extend(chunk.packets().map(|_| now));
                     }

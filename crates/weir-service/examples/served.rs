@@ -50,7 +50,7 @@ impl Policy for Counting {
     }
 
     fn receive(&mut self, longest: Duration) -> Result<(), Self::Error> {
-        if let Some(chunk) = self.capture.next(longest)? {
+        if let Some(chunk) = self.capture.next(longest)?.taken() {
             self.packets += self.budget.take(chunk.len()) as u64;
         }
         Ok(())

@@ -3,13 +3,15 @@
 
 use std::time::{Duration, Instant};
 
+use weir::Next;
+
 fn main() -> Result<(), weir::Error> {
     let interface = std::env::args().nth(1).unwrap_or_else(|| "lo".to_owned());
     let mut capture = weir::Capture::builder().interface(interface).open()?;
     let (end, mut packets, mut bytes) = (Instant::now() + Duration::from_secs(10), 0u64, 0u64);
 
     while Instant::now() < end {
-        if let Some(chunk) = capture.next(Duration::from_millis(100))? {
+        if let Next::Taken(chunk) = capture.next(Duration::from_millis(100))? {
             for packet in &chunk {
                 packets += 1;
                 bytes += u64::from(packet.original_len);

@@ -6,7 +6,7 @@ use std::error::Error;
 use std::io::{Read, stdin};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use weir::Capture;
+use weir::{Capture, Next};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let open = |interface| Capture::builder().interface(interface).open();
@@ -21,7 +21,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         let ready: Vec<bool> = ready.iter().map(|fd| !fd.revents().is_empty()).collect();
 
         for (number, capture) in captures.iter_mut().enumerate().filter(|&(number, _)| ready[number]) {
-            while let Some(chunk) = capture.try_next()? {
+            while let Next::Taken(chunk) = capture.try_next()? {
                 packets[number] += chunk.len();
             }
             capture.events().iter().for_each(|event| println!("{event}"));

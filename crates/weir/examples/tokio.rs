@@ -5,7 +5,7 @@ use std::error::Error;
 
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
-use weir::Capture;
+use weir::{Capture, Next};
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn Error>> {
@@ -22,11 +22,12 @@ async fn main() -> Result<(), Box<dyn Error>> {
     #[allow(deprecated, reason = "tokio before 1.54 has no other")]
     let mut capture = AsyncFd::with_interest(capture, Interest::READABLE)?;
     let mut packets = 0;
-    while !capture.get_ref().is_over() {
+    loop {
         let mut ready = capture.readable_mut().await?;
         match ready.get_inner_mut().try_next()? {
-            Some(chunk) => packets += chunk.len(),
-            None => ready.clear_ready(),
+            Next::Taken(chunk) => packets += chunk.len(),
+            Next::NotYet => ready.clear_ready(),
+            Next::Over => break,
         }
     }
 

@@ -11,7 +11,7 @@ use crate::chunk::{Chunk, Lane, Packet, Packets};
 /// # fn main() -> Result<(), weir::Error> {
 /// # let mut capture = weir::Capture::builder().interface("eth0").open()?;
 /// let mut copies = weir::Copies::default();
-/// while let Some(chunk) = capture.try_next()? {
+/// while let weir::Next::Taken(chunk) = capture.try_next()? {
 ///     copies.add(&chunk);
 /// }
 /// for packet in copies.packets() {

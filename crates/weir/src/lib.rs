@@ -135,6 +135,7 @@ pub use live::{
     holders::Holder,
     interface::Interface,
     namespace::Namespace,
+    next::Next,
     observer::Observer,
     request::Opening,
     sampling::Sample,

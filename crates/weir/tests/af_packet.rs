@@ -69,7 +69,7 @@ fn root_a_connection_is_captured_byte_by_byte() {
             let report = std::thread::scope(|scope| {
                 let transfer = scope.spawn(|| tcp_transfer(network.pair(), BYTES).unwrap());
                 while !transfer.is_finished() {
-                    if let Some(chunk) = capture.next(Duration::from_millis(10)).unwrap() {
+                    if let Some(chunk) = capture.next(Duration::from_millis(10)).unwrap().taken() {
                         chunk.packets().for_each(|packet| stream.add(packet.data));
                     }
                 }
@@ -315,7 +315,7 @@ fn root_with_a_slow_reader_every_packet_is_captured_or_counted() {
         };
         let sending = std::thread::spawn(move || generator.send(COUNT).unwrap());
         while !sending.is_finished() {
-            if let Some(chunk) = capture.next(Duration::from_millis(10)).unwrap() {
+            if let Some(chunk) = capture.next(Duration::from_millis(10)).unwrap().taken() {
                 look(&chunk);
                 std::thread::sleep(Duration::from_millis(5));
             }
@@ -351,7 +351,7 @@ fn root_what_the_pool_has_no_room_for_is_not_lost_by_stopping() {
 
         capture.stop().unwrap();
         let stopped = capture.stats().unwrap().total();
-        while let Some(chunk) = capture.next(Duration::ZERO).unwrap() {
+        while let Some(chunk) = capture.next(Duration::ZERO).unwrap().taken() {
             held.push(chunk);
         }
         let mut gaps = Gaps::new(&traffic);
@@ -374,7 +374,7 @@ fn hold_all(capture: &mut Capture, held: &mut Vec<Chunk>, chunks: u32) {
     let began = Instant::now();
     while capture.stats().unwrap().interfaces[0].queues[0].pool.held < chunks {
         assert!(began.elapsed() < PATIENCE, "{:?}", capture.stats());
-        held.extend(capture.next(Duration::from_millis(10)).unwrap());
+        held.extend(capture.next(Duration::from_millis(10)).unwrap().taken());
     }
 }
 
@@ -389,12 +389,12 @@ fn root_a_full_pool_is_waited_for_asleep() {
         assert_eq!(generator.send(COUNT).unwrap().accepted, COUNT);
         let mut held = Vec::new();
         hold_all(&mut capture, &mut held, 2);
-        while let Some(chunk) = capture.next(Duration::ZERO).unwrap() {
+        while let Some(chunk) = capture.next(Duration::ZERO).unwrap().taken() {
             held.push(chunk);
         }
         let taken: usize = held.iter().map(Chunk::len).sum();
         let before = used().0;
-        assert!(capture.next(Duration::from_millis(400)).unwrap().is_none());
+        assert!(capture.next(Duration::from_millis(400)).unwrap().taken().is_none());
         let used = used().0 - before;
         // Whoever spins takes a good part of the 400 ms, on a busy machine too.
         assert!(used < Duration::from_millis(80), "{used:?} of 400 ms");
@@ -407,7 +407,7 @@ fn root_a_full_pool_is_waited_for_asleep() {
                 wait_until_asleep(waiter);
                 drop(held);
             });
-            packets += capture.next(3 * PATIENCE).unwrap().expect("there is room again").len() as u64;
+            packets += capture.next(3 * PATIENCE).unwrap().taken().expect("there is room again").len() as u64;
         });
         assert!(began.elapsed() < 2 * PATIENCE, "{:?}", began.elapsed());
         take(&mut capture, COUNT, |chunk| packets += chunk.len() as u64);
@@ -423,7 +423,7 @@ fn root_a_batch_is_handed_over_when_its_time_has_come() {
     network.rx().run(|| {
         let delivery = Delivery::Batched { min_bytes: 1 << 20, timeout: Duration::from_millis(200) };
         let mut capture = on(&network.pair().rx.name).delivery(delivery).open().unwrap();
-        assert!(capture.next(Duration::from_millis(10)).unwrap().is_none());
+        assert!(capture.next(Duration::from_millis(10)).unwrap().taken().is_none());
         let patience = Duration::from_secs(30);
         let start = Instant::now();
         let mut in_time = 0;
@@ -433,7 +433,8 @@ fn root_a_batch_is_handed_over_when_its_time_has_come() {
             // Far less than a batch. The time-out may come between two of them.
             let mut packets = 0;
             while packets < 10 {
-                packets += capture.next(patience).unwrap().expect("the time-out hands them over").len();
+                packets +=
+                    capture.next(patience).unwrap().taken().expect("the time-out hands them over").len();
             }
             assert_eq!(packets, 10);
             // A busy machine may be late, but not always.

@@ -139,7 +139,7 @@ fn root_both_ports_of_a_bond_at_once_make_one_whole_file() {
                 .map(|mut generator| scope.spawn(move || generator.send(COUNT).expect("frames").accepted))
                 .collect();
             while !sending.iter().all(|one| one.is_finished()) {
-                if let Some(chunk) = capture.next(Duration::from_millis(10)).expect("it goes on") {
+                if let Some(chunk) = capture.next(Duration::from_millis(10)).expect("it goes on").taken() {
                     writer.write(chunk).expect("it is written");
                 }
             }
@@ -230,7 +230,7 @@ fn try_way(network: &Network, way: (SourceChoice, Mode)) -> Said {
             }
         }
         capture.stop().expect("it stops");
-        while capture.next(Duration::ZERO).expect("what was captured can be taken").is_some() {}
+        while capture.next(Duration::ZERO).expect("what was captured can be taken").taken().is_some() {}
         let total = capture.stats().expect("an account").total();
         let ends = total.filtered.unwrap_or(0) + total.captured + total.lost + total.errors;
         if total.lost + total.errors > 0 || (total.filtered.is_some() && total.seen != ends) {
@@ -254,7 +254,8 @@ fn send(capture: &mut Capture, network: &Network, traffic: &Traffic, wanted: u64
     sender.send_frames(&traffic.frames(0..BURST)).expect("frames are sent");
     let (mut came, mut last) = (Vec::new(), Instant::now());
     loop {
-        while let Some(chunk) = capture.next(Duration::from_millis(10)).expect("the capture goes on") {
+        while let Some(chunk) = capture.next(Duration::from_millis(10)).expect("the capture goes on").taken()
+        {
             // The system may have something to say of its own.
             let ours =
                 chunk.packets().filter(|packet| packet.data.get(6..12) == Some(&network.pair().tx.mac[..]));

@@ -53,7 +53,7 @@ fn events(capture: &mut Capture, number: usize) -> Vec<Event> {
     let (start, mut events) = (Instant::now(), Vec::new());
     while events.len() < number {
         assert!(start.elapsed() < PATIENCE, "only {events:?}");
-        capture.next(Duration::from_millis(50)).expect("the capture goes on");
+        drop(capture.next(Duration::from_millis(50)).expect("the capture goes on"));
         events.extend(capture.events());
     }
     events
@@ -304,7 +304,7 @@ fn take_of_66(capture: &mut Capture, packets: u64) -> BTreeMap<u32, u64> {
     let (began, mut by_interface) = (Instant::now(), BTreeMap::new());
     while by_interface.values().sum::<u64>() < packets {
         assert!(began.elapsed() < PATIENCE, "{by_interface:?} {:?}", capture.stats());
-        let chunk = capture.next(Duration::from_millis(10)).expect("the capture goes on");
+        let chunk = capture.next(Duration::from_millis(10)).expect("the capture goes on").taken();
         chunk.iter().for_each(|chunk| count_of_66(&mut by_interface, chunk));
     }
     by_interface
@@ -334,7 +334,7 @@ fn an_interface_that_goes_down_comes_back(source: SourceChoice) {
     let send = || FrameSender::new(&network.pair().tx).unwrap().send(&frame).unwrap();
     assert_eq!(capture.events(), []);
     send();
-    assert_eq!(capture.next(PATIENCE).unwrap().expect("a packet").len(), 1);
+    assert_eq!(capture.next(PATIENCE).unwrap().taken().expect("a packet").len(), 1);
 
     ip(network.rx(), "link set rx0 down");
     assert_eq!(changes(&events(&mut capture, 1)), [(name.as_str(), &Change::Down)], "{source:?}");
@@ -414,7 +414,7 @@ fn the_others_go_on_when_one_is_gone(source: SourceChoice, filters: bool) {
     let (start, mut gone) = (Instant::now(), Vec::new());
     while gone.is_empty() {
         assert!(start.elapsed() < PATIENCE, "{source:?}: nothing is told");
-        if let Some(chunk) = capture.next(Duration::from_millis(50)).unwrap() {
+        if let Some(chunk) = capture.next(Duration::from_millis(50)).unwrap().taken() {
             packets[chunk.interface() as usize] += chunk.len() as u64;
         }
         gone = capture.events();

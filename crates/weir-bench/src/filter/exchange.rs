@@ -156,7 +156,7 @@ fn take(
     each: &mut impl FnMut(u32, &Packet<'_>),
 ) -> Result<(), Failure> {
     loop {
-        match capture.next(Duration::from_millis(20))? {
+        match capture.next(Duration::from_millis(20))?.taken() {
             Some(chunk) => chunk.packets().for_each(|packet| each(chunk.queue(), &packet)),
             None if ended() => return Ok(()),
             None => {}

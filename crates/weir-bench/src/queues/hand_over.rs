@@ -57,7 +57,7 @@ fn turn(field: &Field, size: u32) -> Result<([f64; 2], Option<String>), Failure>
     let (mut of_buddy, mut of_home) = (Vec::new(), Vec::new());
     let (mut accepted, mut whole) = (0, true);
     let mut take = |handler: &mut Handler, wait| {
-        let taken = handler.next(wait)?.map(|share| share.len() as u64);
+        let taken = handler.next(wait)?.taken().map(|share| share.len() as u64);
         whole &= taken == Some(packets_of_chunk);
         Ok::<_, Failure>(())
     };
@@ -74,7 +74,7 @@ fn turn(field: &Field, size: u32) -> Result<([f64; 2], Option<String>), Failure>
             take(handler, Duration::ZERO)?;
         }
         times.push((thread_time() - before).as_secs_f64() * 1e9 / f64::from(TIMED));
-        while home.next(Duration::ZERO)?.is_some() {}
+        while home.next(Duration::ZERO)?.taken().is_some() {}
     }
     capture.stop()?;
     let account = capture.stats()?;

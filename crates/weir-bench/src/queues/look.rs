@@ -50,7 +50,7 @@ fn turn(field: &Field, order: Order) -> Result<(f64, Option<String>), Failure> {
         while packets < sent.accepted {
             let taken = packets;
             for handler in handlers.iter_mut().rev() {
-                packets += handler.next(wait)?.map_or(0, |share| share.len() as u64);
+                packets += handler.next(wait)?.taken().map_or(0, |share| share.len() as u64);
                 wait = Duration::ZERO;
             }
             if taken == packets {

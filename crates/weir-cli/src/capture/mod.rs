@@ -181,7 +181,7 @@ impl Policy for Run<'_> {
         let captured = self.capture.stats()?.total().captured;
         self.capture.hurry();
         while self.handled < captured && until.reached(Instant::now()).is_none() {
-            let Some(chunk) = self.capture.next(LONGEST_FLUSH)? else { break };
+            let Some(chunk) = self.capture.next(LONGEST_FLUSH)?.taken() else { break };
             self.take(chunk)?;
         }
         if let Some(writer) = &mut self.writer {
@@ -308,7 +308,7 @@ impl Run<'_> {
     /// Returns the next chunk. Before sleeping, it completes pending writes, so that their chunks return to the pool.
     fn next(&mut self, wait: Duration) -> Result<Option<Chunk>, Failure> {
         if let Some(writer) = &mut self.writer {
-            if let Some(chunk) = self.capture.next(wait.min(LULL))? {
+            if let Some(chunk) = self.capture.next(wait.min(LULL))?.taken() {
                 return Ok(Some(chunk));
             }
             writer.flush_within(wait.min(ROOM_PERIOD))?;
@@ -316,7 +316,7 @@ impl Run<'_> {
                 return Ok(None);
             }
         }
-        Ok(self.capture.next(wait)?)
+        Ok(self.capture.next(wait)?.taken())
     }
 
     /// Returns whether the reader of a FIFO has yet to take packets.
@@ -428,7 +428,7 @@ impl Run<'_> {
     /// Takes everything left in the pool, because packets that the writer rejects must be counted, too.
     fn drain(&mut self) -> Result<(), Failure> {
         let mut result = Ok(());
-        while let Some(chunk) = self.capture.next(Duration::ZERO)? {
+        while let Some(chunk) = self.capture.next(Duration::ZERO)?.taken() {
             if let Some(printer) = self.printer.as_mut().filter(|_| self.writer.is_none()) {
                 printer.wait_patiently();
             }

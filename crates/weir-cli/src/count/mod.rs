@@ -11,7 +11,7 @@ use std::io;
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
-use weir::{Builder, Capture, Interface};
+use weir::{Builder, Capture, Interface, Next};
 use weir_render::json;
 use weir_service::Stop;
 use weir_service::confine::Confinement;
@@ -131,7 +131,7 @@ impl Policy for Run<'_> {
     }
 
     fn receive(&mut self, longest: Duration) -> Result<(), Failure> {
-        if let Some(chunk) = self.capture.next(longest)? {
+        if let Some(chunk) = self.capture.next(longest)?.taken() {
             self.own.take(chunk.into());
         }
         Ok(())
@@ -192,8 +192,9 @@ impl Run<'_> {
         let (done, joined) = self.crew.take().map_or((Vec::new(), Ok(())), Crew::join);
         let rest = loop {
             match self.capture.next(Duration::ZERO) {
-                Ok(Some(chunk)) => self.own.take(chunk.into()),
-                Ok(None) => break Ok(()),
+                Ok(Next::Taken(chunk)) => self.own.take(chunk.into()),
+                Ok(Next::NotYet) => {}
+                Ok(Next::Over) => break Ok(()),
                 Err(error) => break Err(error.into()),
             }
         };

@@ -101,7 +101,7 @@ impl Lab {
         while start.elapsed() < PATIENCE {
             let sent = sender.send(&frame);
             sent.map_err(|error| Trouble::Call(CallError::new("send a frame", error)))?;
-            if let Some(chunk) = capture.next(Duration::from_millis(50)).map_err(Trouble::Weir)?
+            if let Some(chunk) = capture.next(Duration::from_millis(50)).map_err(Trouble::Weir)?.taken()
                 && chunk.into_iter().any(|packet| packet.data == frame)
             {
                 return Ok(detail.unwrap_or_default());

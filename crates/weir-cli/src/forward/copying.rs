@@ -157,26 +157,26 @@ fn drain(capture: &mut Capture, stop: &AtomicBool) -> Result<(), Failure> {
         drop(capture.next(WAIT)?);
     }
     capture.stop()?;
-    while capture.next(Duration::ZERO)?.is_some() {}
+    while capture.next(Duration::ZERO)?.taken().is_some() {}
     Ok(())
 }
 
 /// Writes packets until it is told to stop, then those that are left.
 fn take(capture: &mut Capture, writer: &mut Writer, stop: &AtomicBool) -> Result<(), Failure> {
     while !stop.load(Ordering::Relaxed) {
-        match capture.next(Duration::ZERO)? {
+        match capture.next(Duration::ZERO)?.taken() {
             Some(chunk) => writer.write(chunk)?,
             None => {
                 // Completes pending writes before sleeping, so that their chunks return to the pool.
                 writer.flush()?;
-                if let Some(chunk) = capture.next(WAIT)? {
+                if let Some(chunk) = capture.next(WAIT)?.taken() {
                     writer.write(chunk)?;
                 }
             }
         }
     }
     capture.stop()?;
-    while let Some(chunk) = capture.next(Duration::ZERO)? {
+    while let Some(chunk) = capture.next(Duration::ZERO)?.taken() {
         writer.write(chunk)?;
     }
     Ok(())

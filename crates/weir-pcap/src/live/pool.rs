@@ -9,7 +9,7 @@ use weir::filter_control::FilterControl;
 use weir::parts::next_or_rest;
 use weir::parts::{CompiledFilter, CompiledForm};
 use weir::{
-    Capture, Chunk, Direction, Error, ErrorKind, InterfaceWarning, SocketCookie, SourceChoice, Window,
+    Capture, Chunk, Direction, Error, ErrorKind, InterfaceWarning, Next, SocketCookie, SourceChoice, Window,
 };
 use weir_filter::interpret::{Metadata, Packet as Seen, VlanTag};
 use weir_packet::ethertype::TAGS_OF_LINUX;
@@ -317,9 +317,9 @@ impl Pool {
 }
 
 /// Returns a chunk, or an error, as a program meets it.
-fn ahead(taken: Result<Option<Chunk>, Error>) -> Option<Result<Chunk, String>> {
-    match taken {
-        Ok(chunk) => chunk.map(Ok),
+fn ahead(next: Result<Next<Chunk>, Error>) -> Option<Result<Chunk, String>> {
+    match next {
+        Ok(next) => next.taken().map(Ok),
         Err(error) if error.kind() == ErrorKind::InterfaceGone => Some(Err(GONE.to_owned())),
         Err(error) => Some(Err(error.to_string())),
     }

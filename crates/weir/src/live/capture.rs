@@ -19,6 +19,7 @@ use crate::live::interface::{Census, Device, Interface};
 use crate::live::memory::{self, Memory};
 use crate::live::merge::Merge;
 use crate::live::namespace_context::{self, NamespaceContext};
+use crate::live::next::Next;
 use crate::live::observer::Observer;
 use crate::live::opened::Opened;
 use crate::live::promiscuity::Promiscuity;
@@ -40,8 +41,6 @@ pub struct Capture {
     merge: Option<Merge>,
     workers: Option<Workers>,
     ended: bool,
-    /// It was stopped, and everything was taken.
-    over: bool,
     heard: Heard,
     checked: Instant,
     update_lock: UpdateLock,
@@ -186,7 +185,6 @@ impl Capture {
             merge,
             workers: None,
             ended: false,
-            over: false,
             heard: Heard::default(),
             checked: Instant::now(),
             update_lock: UpdateLock::default(),
@@ -293,28 +291,47 @@ impl Capture {
         self.opened.shared.events(&mut self.heard)
     }
 
-    /// Returns the next chunk, waiting up to `wait` for one. `None` means that there was no chunk, that a signal
-    /// arrived, or that something happened to an interface ([`Capture::events`]). After [`Capture::stop`] it does not
-    /// wait, and `None` means that nothing is left.
+    /// Returns the next chunk, waiting up to `wait` for one. [`Next::NotYet`] means that there was none, that a signal
+    /// arrived, or that something happened to an interface ([`Capture::events`]). After [`Capture::stop`] this returns what
+    /// is left, waiting only for handlers that are still taking it, and then [`Next::Over`].
+    ///
+    /// ```no_run
+    /// # fn main() -> Result<(), weir::Error> {
+    /// # use std::time::Duration;
+    /// use weir::Next;
+    /// let mut capture = weir::Capture::builder().interface("eth0").open()?;
+    /// let stop = capture.stop_handle(); // for another thread
+    /// loop {
+    ///     match capture.next(Duration::from_secs(1))? {
+    ///         Next::Taken(chunk) => println!("{} packets", chunk.len()),
+    ///         Next::NotYet => println!("nothing to do"),
+    ///         Next::Over => break,
+    ///     }
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     ///
     /// [`Error::InterfaceGone`] once the last interface is gone and its packets were taken (handlers may still be
     /// taking them); [`Error::NoHandlers`]; shared memory was overwritten. Call [`Capture::stop`] to take what was
     /// captured before.
-    pub fn next(&mut self, wait: Duration) -> Result<Option<Chunk>, Error> {
+    pub fn next(&mut self, wait: Duration) -> Result<Next<Chunk>, Error> {
         let mut now = Instant::now();
         let deadline = now.checked_add(wait).unwrap_or(now + AGES);
         self.opened.waker.stay_awake()?;
         loop {
             match self.look(now)? {
-                Step::Taken(chunk) => return Ok(Some(chunk)),
-                Step::Over => return Ok(None),
+                Step::Taken(chunk) => return Ok(Next::Taken(chunk)),
+                Step::Over => return Ok(Next::Over),
+                // A nap alone does not heed the deadline.
+                Step::Nap(_) if self.ended && now >= deadline => return Ok(Next::NotYet),
                 step => {
                     let step = step.by(Some(self.checked + CHECK));
                     let again = self.wait_strategy.wait(&mut self.opened, step, deadline)?;
                     if !again && !self.is_to_end() {
-                        return Ok(None);
+                        return Ok(Next::NotYet);
                     }
                 }
             }
@@ -322,22 +339,24 @@ impl Capture {
         }
     }
 
-    /// Returns the next chunk without waiting. `None` means that none is ready yet or, after a stop, that none is left
-    /// ([`Capture::is_over`]). [`Delivery`](crate::Delivery) decides what is handed over and how soon, as in
-    /// [`Capture::next`].
+    /// Returns the next chunk without waiting. [`Delivery`](crate::Delivery) decides what is handed over and how soon, as
+    /// in [`Capture::next`].
     ///
-    /// The capture's descriptor ([`AsFd`]) is readable until this returns `None`, and then again when there is something to
-    /// take, an event, or an error. An event loop waits for the descriptor, calls this until it returns `None`, and
-    /// then asks for [`Capture::events`].
+    /// The capture's descriptor ([`AsFd`]) is readable until this returns [`Next::NotYet`], and then again when there is
+    /// something to take, an event, or an error, or when the capture is over. An event loop waits for the descriptor, calls
+    /// this until it returns [`Next::NotYet`], and then asks for [`Capture::events`]. Once it is [`Next::Over`], the
+    /// descriptor stays readable.
     ///
     /// ```no_run
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// use rustix::event::{PollFd, PollFlags, poll};
+    /// use weir::Next;
     /// let mut capture = weir::Capture::builder().interface("eth0").open()?;
-    /// while !capture.is_over() {
-    ///     poll(&mut [PollFd::new(&capture, PollFlags::IN)], None)?;
-    ///     while let Some(chunk) = capture.try_next()? {
-    ///         println!("{} packets", chunk.len());
+    /// loop {
+    ///     match capture.try_next()? {
+    ///         Next::Taken(chunk) => println!("{} packets", chunk.len()),
+    ///         Next::NotYet => _ = poll(&mut [PollFd::new(&capture, PollFlags::IN)], None)?,
+    ///         Next::Over => break,
     ///     }
     /// }
     /// # Ok(())
@@ -347,7 +366,7 @@ impl Capture {
     /// # Errors
     ///
     /// Those of [`Capture::next`].
-    pub fn try_next(&mut self) -> Result<Option<Chunk>, Error> {
+    pub fn try_next(&mut self) -> Result<Next<Chunk>, Error> {
         if self.opened.waker.is_asleep() && self.opened.sleep(Duration::ZERO)? == Woken::Notified {
             self.wait_strategy.rung(&mut self.opened);
         }
@@ -357,20 +376,13 @@ impl Capture {
         match step {
             Ok(Step::Nap(until)) => waker.sleep_until(until)?,
             Ok(Step::Sleep(until)) => waker.sleep_until(until.unwrap_or(now + CHECK))?,
-            // Handlers are still taking what is left.
-            Ok(Step::Over) if !self.over => waker.sleep_until(now + SOON)?,
             Ok(Step::Taken(_) | Step::Spin | Step::Over) | Err(_) => waker.stay_awake()?,
         }
         Ok(match step? {
-            Step::Taken(chunk) => Some(chunk),
-            _ => None,
+            Step::Taken(chunk) => Next::Taken(chunk),
+            Step::Spin | Step::Nap(_) | Step::Sleep(_) => Next::NotYet,
+            Step::Over => Next::Over,
         })
-    }
-
-    /// Returns whether the capture was stopped and everything it captured was taken: from now on [`Capture::next`] returns
-    /// `None`.
-    pub fn is_over(&self) -> bool {
-        self.over
     }
 
     /// Returns a handle that stops the capture from another thread or a signal handler.
@@ -393,9 +405,14 @@ impl Capture {
                 Some(workers) => workers.group.rest()?,
                 None => self.rest()?,
             };
-            self.over =
-                chunk.is_none() && self.workers.as_ref().is_none_or(|workers| !workers.group.is_running());
-            return Ok(chunk.map_or(Step::Over, Step::Taken));
+            return Ok(match chunk {
+                Some(chunk) => Step::Taken(chunk),
+                // Handlers are still taking what is left.
+                None if self.workers.as_ref().is_some_and(|workers| workers.group.is_running()) => {
+                    Step::Nap(now + SOON)
+                }
+                None => Step::Over,
+            });
         }
         self.check(now)?;
         if self.workers.as_ref().is_some_and(|workers| !workers.group.is_running()) {
@@ -467,7 +484,7 @@ impl Capture {
 
     /// Calls `handler` with each chunk until it returns [`ControlFlow::Break`], then stops the capture. What is left in
     /// the pool can still be taken with [`Capture::next`]. After [`StopHandle::stop`], `handler` gets what is left before this
-    /// returns.
+    /// returns; if the queues belong to [handlers](Capture::handlers), this returns once they have finished.
     ///
     /// # Errors
     ///
@@ -475,9 +492,9 @@ impl Capture {
     pub fn run(&mut self, mut handler: impl FnMut(&Chunk) -> ControlFlow<()>) -> Result<(), Error> {
         loop {
             match self.next(CHECK)? {
-                Some(chunk) if handler(&chunk).is_break() => return self.stop(),
-                None if self.ended => return Ok(()),
-                _ => {}
+                Next::Taken(chunk) if handler(&chunk).is_break() => return self.stop(),
+                Next::Taken(_) | Next::NotYet => {}
+                Next::Over => return Ok(()),
             }
         }
     }
@@ -529,11 +546,11 @@ impl Capture {
 /// # Errors
 ///
 /// Those of [`Capture::next`].
-pub fn next_or_rest(capture: &mut Capture) -> Result<Option<Chunk>, Error> {
+pub fn next_or_rest(capture: &mut Capture) -> Result<Next<Chunk>, Error> {
     while !capture.wait_strategy.is_at_rest() {
         let now = Instant::now();
         match capture.look(now)? {
-            Step::Taken(chunk) => return Ok(Some(chunk)),
+            Step::Taken(chunk) => return Ok(Next::Taken(chunk)),
             Step::Spin | Step::Over => break,
             step => _ = capture.wait_strategy.wait(&mut capture.opened, step, now + SOON)?,
         }

@@ -19,6 +19,7 @@ pub(crate) mod merge;
 pub(crate) mod monitored_interface;
 pub(crate) mod namespace;
 pub(crate) mod namespace_context;
+pub(crate) mod next;
 pub(crate) mod notifier;
 pub(crate) mod observer;
 pub(crate) mod opened;

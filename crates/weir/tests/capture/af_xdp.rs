@@ -168,7 +168,7 @@ fn root_in_the_stack_where_the_driver_has_no_xdp() {
         for length in [40, 4000, 20_000, 65_000] {
             let payload: Vec<u8> = (0..=250).cycle().take(length).collect();
             socket.send_to(&payload, to).unwrap();
-            let chunk = capture.next(PATIENCE).unwrap().expect("it is captured");
+            let chunk = capture.next(PATIENCE).unwrap().taken().expect("it is captured");
             let packet = chunk.packets().next().unwrap();
             assert_eq!(packet.original_len as usize, 42 + length, "{:x?}", &packet.data[..60]);
             assert!(packet.data[42..] == payload, "{length}");

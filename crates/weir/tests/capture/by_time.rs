@@ -23,7 +23,7 @@ fn network() -> Network {
 fn next(capture: &mut Capture) -> Chunk {
     let start = Instant::now();
     loop {
-        if let Some(chunk) = capture.next(Duration::from_millis(100)).unwrap() {
+        if let Some(chunk) = capture.next(Duration::from_millis(100)).unwrap().taken() {
             return chunk;
         }
         assert!(start.elapsed() < PATIENCE, "{:?}", capture.stats());
@@ -107,7 +107,7 @@ fn a_quiet_interface_delays_a_busy_one_by_the_window_at_most(source: SourceChoic
         let sent = Instant::now();
         FrameSender::new(&network.pair().tx).unwrap().send(&frame).unwrap();
         wait_for(&mut capture, |account| account.total().captured > 0);
-        if capture.next(Duration::from_millis(20)).unwrap().is_none() {
+        if capture.next(Duration::from_millis(20)).unwrap().taken().is_none() {
             let total = capture.stats().unwrap().total();
             assert_eq!((total.captured, total.delivered), (1, 0), "{source:?}: it is held back");
             assert_eq!(next(&mut capture).len(), 1);
@@ -162,14 +162,14 @@ fn a_pool_that_fills_does_not_wait(source: SourceChoice, mode: Mode) {
         };
         for frames in (0..COUNT).step_by(50) {
             sender.send_frames(&traffic.frames(frames..frames + 50)).unwrap();
-            while let Some(chunk) = capture.next(Duration::from_millis(5)).unwrap() {
+            while let Some(chunk) = capture.next(Duration::from_millis(5)).unwrap().taken() {
                 take(chunk);
             }
         }
         // A packet socket takes the rest into its own ring, and af_xdp into frames, until there is room.
         let start = Instant::now();
         let before = loop {
-            capture.next(Duration::from_millis(20)).unwrap().map(&mut take);
+            capture.next(Duration::from_millis(20)).unwrap().taken().map(&mut take);
             let total = capture.stats().unwrap().total();
             if total.captured + total.lost == COUNT && total.delivered + 350 >= total.captured {
                 break total;
@@ -214,7 +214,7 @@ fn an_interface_that_vanishes_leaves_its_packets_in_their_order(source: SourceCh
         vanish(&network.pair().rx.name);
         let start = Instant::now();
         while !capture.events().iter().any(|event| event.change == Change::Gone) {
-            assert!(capture.next(Duration::from_millis(50)).unwrap().is_none(), "{source:?}");
+            assert!(capture.next(Duration::from_millis(50)).unwrap().taken().is_none(), "{source:?}");
             assert!(start.elapsed() < PATIENCE, "{source:?}");
         }
         senders[1].send_frames(&traffic[1].frames(FRAMES..2 * FRAMES)).unwrap();
@@ -224,7 +224,7 @@ fn an_interface_that_vanishes_leaves_its_packets_in_their_order(source: SourceCh
         let start = Instant::now();
         let error = loop {
             match capture.next(Duration::from_millis(50)) {
-                Ok(chunk) => chunk.iter().flatten().for_each(|packet| {
+                Ok(next) => next.taken().iter().flatten().for_each(|packet| {
                     assert!(packet.timestamp >= last, "{source:?}");
                     last = packet.timestamp;
                     packets[packet.interface as usize] += 1;

@@ -82,7 +82,7 @@ fn root_captures_come_and_go_while_packets_arrive() {
                 let builder =
                     filter.into_iter().fold(on_rx(&network).source(SourceChoice::Xdp), Builder::filter);
                 let mut capture = builder.open().unwrap();
-                capture.next(Duration::from_millis(5)).unwrap();
+                drop(capture.next(Duration::from_millis(5)).unwrap());
                 capture.stop().unwrap();
             }
         });
@@ -105,14 +105,14 @@ fn an_interface_that_goes_is_told_and_what_was_captured_is_there(source: SourceC
         let mut packets = 0;
         let error = loop {
             match capture.next(Duration::from_millis(100)) {
-                Ok(chunk) => packets += chunk.map_or(0, |chunk| chunk.len()),
+                Ok(next) => packets += next.taken().map_or(0, |chunk| chunk.len()),
                 Err(error) => break error,
             }
             assert!(began.elapsed() < PATIENCE, "{source:?}: nobody noticed");
         };
         assert!(matches!(error, Error::InterfaceGone { .. } | Error::InterfaceDown { .. }), "{error:?}");
         capture.stop().unwrap();
-        while let Some(chunk) = capture.next(Duration::ZERO).unwrap() {
+        while let Some(chunk) = capture.next(Duration::ZERO).unwrap().taken() {
             packets += chunk.len();
         }
         assert_eq!(packets, 100, "{source:?}: {:?}", capture.stats());

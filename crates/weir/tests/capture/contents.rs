@@ -103,7 +103,7 @@ fn super_frames_are_captured_whole(source: SourceChoice, interface: &str) {
         std::thread::scope(|scope| {
             let transfer = scope.spawn(|| tcp_transfer(&pair, BYTES).expect("the transfer succeeds"));
             while !transfer.is_finished() {
-                capture.next(Duration::from_millis(10)).unwrap().iter().for_each(&mut look);
+                capture.next(Duration::from_millis(10)).unwrap().taken().iter().for_each(&mut look);
             }
             transfer.join().expect("the transfer does not panic");
         });

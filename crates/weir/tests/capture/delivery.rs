@@ -26,7 +26,7 @@ fn a_lone_packet_rings(source: SourceChoice, mode: Mode) {
                     wait_until_asleep(sleeper);
                     sender.send(&frame).unwrap();
                 });
-                capture.next(3 * PATIENCE).unwrap().expect("the packet arrives")
+                capture.next(3 * PATIENCE).unwrap().taken().expect("the packet arrives")
             });
             assert_eq!(chunk.len(), 1);
             // The benchmark measures how soon; here it must be the notifier that wakes, not the end of the wait.
@@ -41,10 +41,10 @@ fn an_idle_capture_takes_no_processor_time(source: SourceChoice, mode: Mode) {
     let network = Network::new(Veth::default()).unwrap();
     network.rx().run(|| {
         let mut capture = on_rx(&network).source(source).mode(mode).open().unwrap();
-        assert!(capture.next(Duration::from_millis(50)).unwrap().is_none());
+        assert!(capture.next(Duration::from_millis(50)).unwrap().taken().is_none());
         let before = used();
         for _ in 0..2 {
-            assert!(capture.next(Duration::from_millis(300)).unwrap().is_none());
+            assert!(capture.next(Duration::from_millis(300)).unwrap().taken().is_none());
         }
         let after = used();
         let (time, sleeps) = (after.0 - before.0, after.1 - before.1);
@@ -66,21 +66,24 @@ fn root_batches_wait_for_their_size_or_their_time() {
         // Each record has 92 bytes: ten are too few, two hundred enough.
         let mut capture = open(batched(16 << 10, Duration::from_secs(60)));
         // The first look is due at once; the batches begin behind it.
-        assert!(capture.next(Duration::from_millis(10)).unwrap().is_none());
+        assert!(capture.next(Duration::from_millis(10)).unwrap().taken().is_none());
         sender.send_frames(&traffic.frames(0..10)).unwrap();
         wait_for(&mut capture, |account| account.total().captured == 10);
-        assert!(capture.next(Duration::from_millis(50)).unwrap().is_none(), "ten packets are no batch");
+        assert!(
+            capture.next(Duration::from_millis(50)).unwrap().taken().is_none(),
+            "ten packets are no batch"
+        );
         sender.send_frames(&traffic.frames(10..200)).unwrap();
-        let chunk = capture.next(PATIENCE).unwrap().expect("a batch is there");
+        let chunk = capture.next(PATIENCE).unwrap().taken().expect("a batch is there");
         assert!(chunk.bytes().len() >= 16 << 10);
         drop(capture);
 
         let mut capture = open(batched(1 << 20, Duration::from_millis(100)));
-        assert!(capture.next(Duration::from_millis(10)).unwrap().is_none());
+        assert!(capture.next(Duration::from_millis(10)).unwrap().taken().is_none());
         sender.send_frames(&traffic.frames(0..10)).unwrap();
         wait_for(&mut capture, |account| account.total().captured == 10);
         let began = Instant::now();
-        let chunk = capture.next(3 * PATIENCE).unwrap().expect("the time-out hands them over");
+        let chunk = capture.next(3 * PATIENCE).unwrap().taken().expect("the time-out hands them over");
         assert_eq!(chunk.len(), 10);
         // Not the end of the wait.
         assert!(began.elapsed() < 2 * PATIENCE, "{:?}", began.elapsed());
@@ -88,7 +91,7 @@ fn root_batches_wait_for_their_size_or_their_time() {
 
         let mut capture = open(Delivery::Active);
         sender.send_frames(&traffic.frames(0..1)).unwrap();
-        assert_eq!(capture.next(PATIENCE).unwrap().expect("it is there").len(), 1);
-        assert!(capture.next(Duration::from_millis(20)).unwrap().is_none());
+        assert_eq!(capture.next(PATIENCE).unwrap().taken().expect("it is there").len(), 1);
+        assert!(capture.next(Duration::from_millis(20)).unwrap().taken().is_none());
     });
 }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, Signal, kill_process};
 use rustix::thread::gettid;
-use weir::{Capture, CaptureStats, Change, Chunk, Delivery, Mode, SourceChoice, Window};
+use weir::{Capture, CaptureStats, Change, Chunk, Delivery, Mode, Next, SourceChoice, Window};
 use weir_lab::{FrameSender, Generator, Network, SequenceCheck, Traffic, Veth, root_test};
 
 use crate::common::{PATIENCE, example, used, wait_until, wait_until_asleep};
@@ -25,7 +25,7 @@ fn settle(capture: &mut Capture) -> Vec<Chunk> {
     let (mut chunks, began) = (Vec::new(), Instant::now());
     loop {
         assert!(is_readable(capture, PATIENCE), "it is readable until it has said that there is nothing");
-        while let Some(chunk) = capture.try_next().unwrap() {
+        while let Some(chunk) = capture.try_next().unwrap().taken() {
             chunks.push(chunk);
         }
         // It looks again within a millisecond, and then sleeps until the next second.
@@ -62,7 +62,7 @@ fn whoever_polls_gets_each_packet(source: SourceChoice, mode: Mode) {
         while packets < COUNT {
             assert!(began.elapsed() < PATIENCE, "{source:?}: {packets} {:?}", capture.stats());
             assert!(is_readable(&capture, PATIENCE), "{source:?}: {packets} {:?}", capture.stats());
-            while let Some(chunk) = capture.try_next().unwrap() {
+            while let Some(chunk) = capture.try_next().unwrap().taken() {
                 packets += chunk.len() as u64;
                 chunk.packets().for_each(|packet| check.frame(packet.data));
             }
@@ -71,7 +71,8 @@ fn whoever_polls_gets_each_packet(source: SourceChoice, mode: Mode) {
         let report = check.finish();
         assert!(report.is_perfect(), "{source:?}: {report:?}");
         capture.stop().unwrap();
-        assert!(capture.try_next().unwrap().is_none() && capture.is_over());
+        let last = capture.try_next().unwrap();
+        assert!(matches!(last, Next::Over), "{source:?}: {last:?}");
         assert!(is_readable(&capture, Duration::ZERO), "whoever waits hears that it is over");
         assert_closed(&capture.stats().unwrap());
     });
@@ -86,14 +87,14 @@ fn asking_never_sleeps_and_an_idle_loop_takes_no_processor_time(source: SourceCh
         settle(&mut capture);
         let before = used();
         for _ in 0..2_000 {
-            assert!(capture.try_next().unwrap().is_none());
+            assert!(matches!(capture.try_next().unwrap(), Next::NotYet));
         }
         let sleeps = used().1 - before.1;
         assert!(sleeps < 20, "{source:?}: asked 2000 times it slept {sleeps} times");
         let (before, began, mut looks) = (used(), Instant::now(), 0);
         while began.elapsed() < Duration::from_millis(2_500) {
             is_readable(&capture, Duration::from_secs(1));
-            assert!(capture.try_next().unwrap().is_none());
+            assert!(capture.try_next().unwrap().taken().is_none());
             looks += 1;
         }
         let time = used().0 - before.0;
@@ -110,6 +111,10 @@ fn a_silent_capture_is_stopped_from_elsewhere(source: SourceChoice, mode: Mode) 
     network.rx().run(|| {
         let mut capture = on_rx(&network).source(source).mode(mode).open().unwrap();
         let (stop, sleeper) = (capture.stop_handle(), gettid());
+        for wait in [0, 10] {
+            let next = capture.next(Duration::from_millis(wait)).unwrap();
+            assert!(matches!(next, Next::NotYet), "{source:?}: {next:?}");
+        }
         generator.send(7).unwrap();
         let mut packets = 0;
         thread::scope(|scope| {
@@ -118,13 +123,18 @@ fn a_silent_capture_is_stopped_from_elsewhere(source: SourceChoice, mode: Mode) 
                 stop.clone().stop();
             });
             let began = Instant::now();
-            while !capture.is_over() {
-                packets += capture.next(Duration::MAX).unwrap().map_or(0, |chunk| chunk.len());
+            loop {
+                match capture.next(Duration::MAX).unwrap() {
+                    Next::Taken(chunk) => packets += chunk.len(),
+                    Next::NotYet => {}
+                    Next::Over => break,
+                }
+                assert!(began.elapsed() < PATIENCE);
             }
-            assert!(began.elapsed() < PATIENCE);
         });
         assert!(stop.is_stopped());
-        assert!(capture.next(Duration::MAX).unwrap().is_none(), "nothing comes any more");
+        let last = capture.next(Duration::MAX).unwrap();
+        assert!(matches!(last, Next::Over), "nothing comes any more: {last:?}");
         let account = capture.stats().unwrap();
         assert_eq!((packets, account.total().delivered), (7, 7), "{source:?}");
         assert_closed(&account);
@@ -146,9 +156,12 @@ fn root_an_event_loop_hears_of_the_order_to_stop() {
                 thread::sleep(Duration::from_millis(20));
                 stop.stop();
             });
-            while !capture.is_over() {
-                assert!(is_readable(&capture, PATIENCE));
-                assert!(capture.try_next().unwrap().is_none());
+            loop {
+                match capture.try_next().unwrap() {
+                    Next::Taken(chunk) => panic!("{} packets from nowhere", chunk.len()),
+                    Next::NotYet => assert!(is_readable(&capture, PATIENCE)),
+                    Next::Over => break,
+                }
             }
         });
         assert!(last.events().is_empty());
@@ -165,13 +178,13 @@ fn root_batches_and_packets_by_time_wake_an_event_loop_when_they_are_due() {
     network.rx().run(|| {
         for builder in [on_rx(&network).delivery(batched), on_rx(&network).by_time(Window::Of(time))] {
             let mut capture = builder.open().unwrap();
-            assert!(capture.try_next().unwrap().is_none());
+            assert!(capture.try_next().unwrap().taken().is_none());
             let sent = Instant::now();
             sender.send(&frame).unwrap();
             let (mut packets, mut looks) = (0, 0);
             while packets == 0 {
                 assert!(is_readable(&capture, PATIENCE), "{:?}", capture.stats());
-                packets += capture.try_next().unwrap().map_or(0, |chunk| chunk.len());
+                packets += capture.try_next().unwrap().taken().map_or(0, |chunk| chunk.len());
                 looks += 1;
             }
             assert!(sent.elapsed() < PATIENCE);
@@ -211,7 +224,8 @@ fn root_observers_see_what_the_capture_sees_and_hold_nothing_open() {
                 events
             });
             while !other.is_finished() {
-                packets += capture.next(Duration::from_millis(100)).unwrap().map_or(0, |chunk| chunk.len());
+                packets +=
+                    capture.next(Duration::from_millis(100)).unwrap().taken().map_or(0, |chunk| chunk.len());
             }
             let events = other.join().unwrap();
             assert_eq!(events[0].change, Change::Down);

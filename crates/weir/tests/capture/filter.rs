@@ -40,7 +40,7 @@ fn run(
     let mut check = SequenceCheck::new(traffic, 0..count);
     let sending = thread::spawn(move || generator.send(count).expect("frames are sent"));
     while !sending.is_finished() {
-        if let Some(chunk) = capture.next(Duration::from_millis(10)).expect("the capture goes on") {
+        if let Some(chunk) = capture.next(Duration::from_millis(10)).expect("the capture goes on").taken() {
             chunk.packets().for_each(|packet| check.frame(packet.data));
         }
     }
@@ -170,7 +170,12 @@ fn an_exchange_at_full_rate_loses_and_doubles_nothing(source: SourceChoice, mode
                     }
                 });
                 while !sending.is_finished() {
-                    capture.next(Duration::from_millis(10)).expect("it goes on").iter().for_each(&mut look);
+                    capture
+                        .next(Duration::from_millis(10))
+                        .expect("it goes on")
+                        .taken()
+                        .iter()
+                        .for_each(&mut look);
                 }
                 sending.join().expect("all is sent");
                 take(&mut capture, COUNT, &mut look);
@@ -333,7 +338,7 @@ fn side_by_side(text: &str, segment: bool) -> [(Vec<Vec<u8>>, CaptureStats); 2] 
         while !last {
             last = transfer.is_finished();
             for (capture, taken) in captures.iter_mut().zip(&mut taken) {
-                while let Some(chunk) = capture.next(Duration::from_millis(10)).unwrap() {
+                while let Some(chunk) = capture.next(Duration::from_millis(10)).unwrap().taken() {
                     taken.extend(chunk.packets().map(|packet| packet.data.to_vec()));
                 }
             }

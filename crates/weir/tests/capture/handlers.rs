@@ -6,7 +6,7 @@ use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use rustix::thread::gettid;
-use weir::{Error, HandlerState, Mode, Order, Plan, Setting, SourceChoice};
+use weir::{Error, HandlerState, Mode, Next, Order, Plan, Setting, SourceChoice};
 use weir_lab::{FrameSender, Generator, Network, SequenceCheck, Traffic, Veth, require_root, root_test};
 
 use crate::common::{self, PATIENCE, StoppedAtEnd, drain, wait_until_asleep};
@@ -47,7 +47,7 @@ fn root_a_buddy_takes_the_chunks_of_a_handler_that_is_held_up() {
             let began = Instant::now();
             loop {
                 assert!(
-                    capture.next(Duration::from_millis(10)).unwrap().is_none(),
+                    capture.next(Duration::from_millis(10)).unwrap().taken().is_none(),
                     "handlers have the queues"
                 );
                 let queue = capture.stats().unwrap().interfaces[0].queues[0];
@@ -59,8 +59,15 @@ fn root_a_buddy_takes_the_chunks_of_a_handler_that_is_held_up() {
             }
             let stuck = capture.stats().unwrap().handlers[0];
             assert!(stuck.in_hand.is_some() && stuck.chunks == 1, "{stuck:?}");
-            drop(release);
             capture.stop().unwrap();
+            for wait in [0, 10] {
+                let next = capture.next(Duration::from_millis(wait)).unwrap();
+                assert!(matches!(next, Next::NotYet), "a handler still has a chunk: {next:?}");
+            }
+            assert!(matches!(capture.try_next().unwrap(), Next::NotYet));
+            drop(release);
+            capture.run(|_| panic!("handlers have taken everything")).unwrap();
+            assert!(matches!(capture.next(Duration::ZERO).unwrap(), Next::Over), "handlers have finished");
         });
         let report = check.into_inner().unwrap().finish();
         let total = report.total;

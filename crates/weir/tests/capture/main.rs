@@ -118,7 +118,8 @@ fn capture_frames(
         let mut check = SequenceCheck::new(traffic, 0..count);
         let sending = std::thread::spawn(move || generator.send(count).expect("frames are sent"));
         while !sending.is_finished() {
-            if let Some(chunk) = capture.next(Duration::from_millis(10)).expect("the capture goes on") {
+            if let Some(chunk) = capture.next(Duration::from_millis(10)).expect("the capture goes on").taken()
+            {
                 chunk.packets().for_each(|packet| check.frame(packet.data));
             }
         }

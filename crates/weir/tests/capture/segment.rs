@@ -41,7 +41,7 @@ fn captured_transfer(
         };
         let transfer = std::thread::spawn(move || tcp_transfer(&pair, BYTES).expect("the transfer succeeds"));
         while !transfer.is_finished() {
-            capture.next(Duration::from_millis(10)).unwrap().into_iter().for_each(&mut look);
+            capture.next(Duration::from_millis(10)).unwrap().taken().into_iter().for_each(&mut look);
         }
         let report = transfer.join().expect("the transfer does not panic");
         drain(&mut capture, &mut look);

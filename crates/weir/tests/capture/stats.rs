@@ -99,7 +99,7 @@ fn root_chunks_that_other_threads_hold_come_back() {
         let sending = std::thread::spawn(move || generator.send(COUNT).unwrap());
         let mut taken = 0;
         while !sending.is_finished() {
-            if let Some(chunk) = capture.next(Duration::from_millis(10)).unwrap() {
+            if let Some(chunk) = capture.next(Duration::from_millis(10)).unwrap().taken() {
                 taken += chunk.len() as u64;
                 to_slow.send(chunk).unwrap();
             }
@@ -188,7 +188,7 @@ fn root_every_queue_and_interface_has_its_own_account() {
                 }
             };
             while !sending.is_finished() {
-                capture.next(Duration::from_millis(10)).unwrap().iter().for_each(&mut look);
+                capture.next(Duration::from_millis(10)).unwrap().taken().iter().for_each(&mut look);
             }
             drain(&mut capture, |chunk| look(&chunk));
         });
@@ -213,7 +213,7 @@ fn root_what_a_handler_cuts_off_is_discarded() {
     network.rx().run(|| {
         let mut capture = on_rx(&network).source(SourceChoice::Xdp).mode(Mode::Exclusive).open().unwrap();
         generator.send(1000).unwrap();
-        let mut chunk = capture.next(common::PATIENCE).unwrap().expect("there are packets");
+        let mut chunk = capture.next(common::PATIENCE).unwrap().taken().expect("there are packets");
         let all = chunk.len();
         chunk.keep_first(10);
         let frames: Vec<Vec<u8>> = chunk.packets().map(|packet| packet.data.to_vec()).collect();

@@ -44,7 +44,10 @@ fn handle(builder: Builder, packets: u64, send: impl FnOnce()) -> (Given, Captur
     };
     while !all_came(&capture.stats().unwrap().total()) {
         assert!(began.elapsed() < PATIENCE, "{:?}", capture.stats().unwrap());
-        assert!(capture.next(Duration::from_millis(10)).unwrap().is_none(), "handlers have the queues");
+        assert!(
+            capture.next(Duration::from_millis(10)).unwrap().taken().is_none(),
+            "handlers have the queues"
+        );
     }
     capture.stop().unwrap();
     let given = threads.into_iter().map(|thread| thread.join().unwrap().unwrap()).collect();
@@ -321,6 +324,9 @@ fn root_what_cannot_be_steered_is_refused() {
         options(capture.handlers(&Plan::new(8).advanced(50)).unwrap_err(), "4 targets for 8 handlers");
         let two = capture.handlers(&Plan::new(2)).unwrap();
         assert_eq!(two.len(), 2);
-        assert!(capture.next(Duration::from_millis(10)).unwrap().is_none(), "handlers have the queues");
+        assert!(
+            capture.next(Duration::from_millis(10)).unwrap().taken().is_none(),
+            "handlers have the queues"
+        );
     });
 }

@@ -59,7 +59,7 @@ fn both_directions(source: SourceChoice, wanted: Direction) {
                     (0..COUNT).for_each(|number| sender.send(&sent.frame(number)).unwrap());
                 });
                 while !(there.is_finished() && back.is_finished()) {
-                    capture.next(Duration::from_millis(10)).unwrap().iter().for_each(&mut look);
+                    capture.next(Duration::from_millis(10)).unwrap().taken().iter().for_each(&mut look);
                 }
             });
             let expected = if wanted == Direction::Both { 2 * COUNT } else { COUNT };

@@ -56,7 +56,7 @@ fn many_writers_of_a_tap_make_one_whole_file(source: SourceChoice, mode: Mode) {
             });
             let writers: Vec<_> = writers.collect();
             while !writers.iter().all(|writer| writer.is_finished()) {
-                if let Some(chunk) = capture.next(Duration::from_millis(10)).expect("it goes on") {
+                if let Some(chunk) = capture.next(Duration::from_millis(10)).expect("it goes on").taken() {
                     note(&chunk);
                     writer.write(chunk).expect("it is written");
                 }

@@ -80,7 +80,7 @@ pub(crate) fn take(capture: &mut Capture, packets: u64, mut each: impl FnMut(&Ch
     let began = Instant::now();
     let mut wait = Duration::ZERO;
     loop {
-        while let Some(chunk) = capture.next(wait).expect("the capture goes on") {
+        while let Some(chunk) = capture.next(wait).expect("the capture goes on").taken() {
             each(&chunk);
             wait = Duration::ZERO;
         }
@@ -106,7 +106,7 @@ pub(crate) fn take_of(capture: &mut Capture, send: impl FnOnce() -> u64, each: i
 pub(crate) fn drain(capture: &mut Capture, mut each: impl FnMut(Chunk)) {
     check_memory(&capture.stats().expect("the account can be had"));
     capture.stop().expect("the capture stops");
-    while let Some(chunk) = capture.next(Duration::ZERO).expect("what was captured can be taken") {
+    while let Some(chunk) = capture.next(Duration::ZERO).expect("what was captured can be taken").taken() {
         each(chunk);
     }
 }

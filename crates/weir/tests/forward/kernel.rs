@@ -197,7 +197,7 @@ fn root_what_is_forwarded_is_copied_as_it_goes_out() {
     assert_eq!((counters.forwarded, counters.filtered), (5 + COUNT / 2, COUNT / 2));
     copy.stop().expect("it stops");
     let (mut back, mut check) = (Vec::new(), SequenceCheck::new(&traffic, 0..COUNT));
-    while let Some(chunk) = copy.next(Duration::ZERO).expect("what was copied can be taken") {
+    while let Some(chunk) = copy.next(Duration::ZERO).expect("what was copied can be taken").taken() {
         for packet in &chunk {
             match packet.interface {
                 0 => back.push(packet.data.to_vec()),

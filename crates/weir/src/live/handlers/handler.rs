@@ -12,6 +12,7 @@ use super::share::Share;
 use super::worker::Worker;
 use super::worker_group::{Duties, WorkerGroup};
 use crate::Error;
+use crate::live::next::Next;
 use crate::live::settings::Delivery;
 use crate::live::source::Ready;
 use crate::live::wait_strategy::{Queues, WaitStrategy, Woken};
@@ -56,27 +57,25 @@ impl Handler {
 
     /// Returns the next packets, waiting up to `wait`.
     ///
-    /// Calling this also means that the previous share is done. `None`: there were no packets, or the capture was
-    /// stopped and nothing is left ([`is_done`](Self::is_done)). The first call binds the thread to its processor, if
-    /// one was requested.
+    /// Calling this also means that the previous share is done. [`Next::Over`]: the capture was stopped, and nothing is left
+    /// for this handler. The first call binds the thread to its processor, if one was requested.
     ///
     /// # Errors
     ///
     /// The thread may not run on that processor, or shared memory was overwritten.
-    pub fn next(&mut self, wait: Duration) -> Result<Option<Share>, Error> {
+    pub fn next(&mut self, wait: Duration) -> Result<Next<Share>, Error> {
         self.begin()?;
         self.worker().end();
         let deadline = Instant::now() + wait;
         let (share, taken_over) = self.find(deadline)?;
-        if let Some(share) = &share {
-            self.worker().begin(share.len(), taken_over);
-        }
-        Ok(share)
-    }
-
-    /// Returns whether the capture was stopped and this handler has taken everything left for it.
-    pub fn is_done(&self) -> bool {
-        self.ended
+        Ok(match share {
+            Some(share) => {
+                self.worker().begin(share.len(), taken_over);
+                Next::Taken(share)
+            }
+            None if self.ended => Next::Over,
+            None => Next::NotYet,
+        })
     }
 
     /// Calls `work` with each share until the capture was stopped and everything is taken. If `work` returns
@@ -86,14 +85,17 @@ impl Handler {
     ///
     /// See [`next`](Self::next).
     pub fn run(mut self, mut work: impl FnMut(Share) -> ControlFlow<()>) -> Result<(), Error> {
-        while !self.ended {
-            if let Some(share) = self.next(LONGEST_SLEEP)?
-                && work(share).is_break()
-            {
-                break;
+        loop {
+            match self.next(LONGEST_SLEEP)? {
+                Next::Taken(share) => {
+                    if work(share).is_break() {
+                        return Ok(());
+                    }
+                }
+                Next::NotYet => {}
+                Next::Over => return Ok(()),
             }
         }
-        Ok(())
     }
 
     fn worker(&self) -> &Worker {

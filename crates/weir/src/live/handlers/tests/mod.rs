@@ -13,6 +13,7 @@ use weir_ring::{Gauge, Producer};
 
 use super::{Handler, Plan, Share, WorkerGroup};
 use crate::chunk::Lane;
+use crate::live::next::Next;
 use crate::live::settings::Delivery;
 use crate::live::simulated;
 use crate::stats::HandlerState;
@@ -130,11 +131,14 @@ proptest! {
                 }
                 Step::Ask(handler) => {
                     let place = handler.index(handlers.len());
-                    if let Some(handler) = &mut handlers[place]
-                        && let Some(chunk) = handler.next(Duration::ZERO).expect("our own writer")
-                    {
-                        handled.extend(numbers(&chunk));
-                        held.push(chunk);
+                    let ask = |handler: &mut Handler| handler.next(Duration::ZERO).expect("our own writer");
+                    match handlers[place].as_mut().map(ask) {
+                        Some(Next::Taken(chunk)) => {
+                            handled.extend(numbers(&chunk));
+                            held.push(chunk);
+                        }
+                        Some(Next::NotYet) | None => {}
+                        Some(Next::Over) => prop_assert!(false, "nobody has stopped it"),
                     }
                 }
                 Step::Drop(chunk) if !held.is_empty() => _ = held.swap_remove(chunk.index(held.len())),
@@ -152,10 +156,12 @@ proptest! {
         held.clear();
         group.stop();
         for handler in handlers.iter_mut().flatten() {
-            while let Some(chunk) = handler.next(Duration::ZERO).expect("our own writer") {
+            let mut last = handler.next(Duration::ZERO).expect("our own writer");
+            while let Next::Taken(chunk) = last {
                 handled.extend(numbers(&chunk));
+                last = handler.next(Duration::ZERO).expect("our own writer");
             }
-            prop_assert!(handler.is_done());
+            prop_assert!(matches!(last, Next::Over));
         }
         handled.sort_unstable();
         prop_assert_eq!(&handled, &written);
@@ -202,7 +208,7 @@ fn in_basic_mode_a_queue_has_one_handler() {
     }
     group.stop();
     for (number, mut handler) in (0u64..).zip(handlers) {
-        while let Some(chunk) = handler.next(Duration::ZERO).unwrap() {
+        while let Some(chunk) = handler.next(Duration::ZERO).unwrap().taken() {
             assert_eq!(u64::from(chunk.queue()) % 2, number);
         }
     }

@@ -7,6 +7,9 @@ use crate::live::handlers::Order;
 
 const FLOWS: u16 = 64;
 
+/// A handler, unless it has left, and its last answer.
+type Asked = Option<(Handler, Option<Next<Share>>)>;
+
 #[derive(Clone, Debug)]
 enum Move {
     /// Write this many packets to one of the queues, cycling through the flows.
@@ -99,16 +102,16 @@ proptest! {
     ) {
         let plan = Plan::new(handlers).advanced(percent).order(Order::Flow);
         let Bench { mut producers, group, handlers, lanes, gauges } = bench(queues, chunks, &plan, Delivery::Active);
-        let mut handlers: Vec<Option<(Handler, Option<Share>)>> =
+        let mut handlers: Vec<Asked> =
             handlers.into_iter().map(|handler| Some((handler, None))).collect();
         let (mut judge, mut next, mut written) = (Judge::default(), 0u64, 0);
         let mut datagrams = vec![Datagrams::new(); producers.len()];
-        let ask = |place: usize, one: &mut Option<(Handler, Option<Share>)>, judge: &mut Judge| {
-            if let Some((handler, in_hand)) = one {
-                *in_hand = None;
+        let ask = |place: usize, one: &mut Asked, judge: &mut Judge| {
+            if let Some((handler, answer)) = one {
+                *answer = None;
                 judge.ends(place);
-                *in_hand = handler.next(Duration::ZERO).expect("our own writer");
-                if let Some(share) = in_hand {
+                *answer = Some(handler.next(Duration::ZERO).expect("our own writer"));
+                if let Some(Next::Taken(share)) = answer {
                     judge.begins(place, share)?;
                 }
             }
@@ -138,8 +141,8 @@ proptest! {
                 Move::Leave(handler) if handlers.iter().flatten().count() > 1 => {
                     let place = handler.index(handlers.len());
                     // Its share is done first, as when a thread unwinds.
-                    if let Some((handler, in_hand)) = handlers[place].take() {
-                        drop(in_hand);
+                    if let Some((handler, answer)) = handlers[place].take() {
+                        drop(answer);
                         judge.ends(place);
                         drop(handler);
                     }
@@ -148,15 +151,18 @@ proptest! {
             }
         }
         group.stop();
+        let are_done = |handlers: &[Asked]| {
+            handlers.iter().flatten().all(|(_, answer)| matches!(answer, Some(Next::Over)))
+        };
         for _ in 0..10_000 {
             for (place, one) in handlers.iter_mut().enumerate() {
                 ask(place, one, &mut judge)?;
             }
-            if handlers.iter().flatten().all(|(handler, _)| handler.is_done()) {
+            if are_done(&handlers) {
                 break;
             }
         }
-        prop_assert!(handlers.iter().flatten().all(|(handler, _)| handler.is_done()));
+        prop_assert!(are_done(&handlers));
         prop_assert_eq!(judge.handled, written);
         let delivered: u64 = lanes.iter().map(|lane| lane.delivered.load(Ordering::Relaxed)).sum();
         prop_assert_eq!(delivered, written);

@@ -117,7 +117,8 @@ fn root_programs_and_handlers_have_one_idea_of_flows() {
         assert_eq!(sender.send_frames(&frames).expect("frames are sent"), FRAMES as u64);
         capture.stop().expect("the capture stops");
         let mut packets = Vec::new();
-        while let Some(chunk) = capture.next(Duration::ZERO).expect("what was captured can be taken") {
+        while let Some(chunk) = capture.next(Duration::ZERO).expect("what was captured can be taken").taken()
+        {
             let each = chunk.packets().map(|packet| (packet.timestamp, packet.queue, packet.data.to_vec()));
             packets.extend(each);
         }
