@@ -193,8 +193,8 @@ impl Lab {
         let port = &self.pair().rx;
         match &contestant.way {
             Way::Stack => Ok(Receiver::Stack),
-            Way::Hook(verdict) => {
-                Hook::attach(port, *verdict).map(Receiver::Hook).map_err(failed("attach a program"))
+            Way::Hook(action) => {
+                Hook::attach(port, *action).map(Receiver::Hook).map_err(failed("attach a program"))
             }
             Way::Program(program) => {
                 let make = || tidy::file_in(&limits.dir);

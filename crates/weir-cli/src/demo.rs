@@ -123,16 +123,26 @@ fn network() -> Result<Pair, CallError> {
 }
 
 /// Moves bytes between two sockets, and returns how long it took.
-fn transfer(pair: &Pair) -> io::Result<Duration> {
+fn transfer(pair: &Pair) -> Result<Duration, CallError> {
+    let cannot = |what: &'static str| move |error: io::Error| CallError::new(what, error);
     let address = pair.rx.ipv4.expect("the pair has addresses");
-    let listener = pair.rx.netns.run(|| TcpListener::bind((address, 0)))?;
+    let listener = pair
+        .rx
+        .netns
+        .run(|| TcpListener::bind((address, 0)))
+        .map_err(cannot("listen for a TCP connection"))?;
     // TCP fills a super-frame to at most half of the window, which the kernel opens only as fast as the reader reads.
-    sockopt::set_socket_recv_buffer_size_force(&listener, 8 << 20)?;
-    let address = listener.local_addr()?;
-    let mut out = pair.tx.netns.run(|| TcpStream::connect_timeout(&address, PATIENCE))?;
-    let (mut back, _) = listener.accept()?;
-    out.set_write_timeout(Some(PATIENCE))?;
-    back.set_read_timeout(Some(PATIENCE))?;
+    sockopt::set_socket_recv_buffer_size_force(&listener, 8 << 20)
+        .map_err(|error| CallError::new("enlarge a socket's buffer", error))?;
+    let address = listener.local_addr().map_err(cannot("find the port of a socket"))?;
+    let mut out = pair
+        .tx
+        .netns
+        .run(|| TcpStream::connect_timeout(&address, PATIENCE))
+        .map_err(cannot("connect by TCP"))?;
+    let (mut back, _) = listener.accept().map_err(cannot("accept a TCP connection"))?;
+    out.set_write_timeout(Some(PATIENCE)).map_err(cannot("set a socket's timeout"))?;
+    back.set_read_timeout(Some(PATIENCE)).map_err(cannot("set a socket's timeout"))?;
     let start = Instant::now();
     let (received, sent) = thread::scope(|scope| {
         let sender = scope.spawn(move || {
@@ -142,7 +152,7 @@ fn transfer(pair: &Pair) -> io::Result<Duration> {
         });
         (io::copy(&mut back, &mut io::sink()), sender.join().expect("sending does not panic"))
     });
-    sent.and(received).map(|_| start.elapsed())
+    sent.and(received).map(|_| start.elapsed()).map_err(cannot("send by TCP"))
 }
 
 /// Sends the burst.

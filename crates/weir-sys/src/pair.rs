@@ -230,7 +230,7 @@ pub fn with_carrier(netns: &NetNs, name: &str) -> Result<Link, CallError> {
 /// Returns advice on an error of making a network, to follow its text; empty, if there is none.
 pub fn remedy(error: &CallError) -> &'static str {
     match error.errno() {
-        libc::EPERM => ": run as root, or with CAP_SYS_ADMIN, CAP_NET_ADMIN and CAP_BPF",
+        libc::EPERM => ": run as root, or with CAP_SYS_ADMIN and CAP_NET_ADMIN",
         libc::ENOSPC if error.operation.contains("namespace") => ": see /proc/sys/user/max_net_namespaces",
         libc::EOPNOTSUPP if error.operation.contains("veth pair") => ": load the module veth",
         _ if error.operation.starts_with("switch feature") => ": `ethtool -k` has what can be switched",

@@ -47,7 +47,7 @@
 //! # }
 //! ```
 //!
-//! An error's text ([`Display`](std::fmt::Display)) says what failed, on which object, and what to do. `main` prints the other form
+//! An error's text ([`Display`](std::fmt::Display)) says what failed, and on which object; [`Error::hint`] says what to do. `main` prints the other form
 //! ([`Debug`](std::fmt::Debug)) of an error that it returns, whose fields are for programmers; so print the text: `eprintln!("{error}")`.
 //!
 //! # Features
@@ -107,6 +107,7 @@ mod chunk;
 mod codec;
 #[cfg(feature = "live")]
 mod copies;
+mod deadline;
 mod file_interface;
 mod format;
 mod kind;

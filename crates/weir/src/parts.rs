@@ -1,4 +1,4 @@
-//! What the programs of this workspace need of the library and nobody else does: `weir`, its service, its libpcap, benches and tests.
+//! What only the programs of this workspace need: `weir`, its service, its libpcap, benches and tests.
 //!
 //! None of this is part of the library's interface. It may change or disappear with any version, without notice.
 

@@ -3,7 +3,7 @@
  * does not compile if they differ. */
 #pragma once
 
-/* Progress of one chunk. The kernel program writes it, the process reads it. 64 bytes, so that a reader polling the
+/* Progress of one chunk. The kernel program writes it, the process reads it. 64 bytes, so that a consumer polling the
  * open chunk shares no cache line with anything else that is written per packet. */
 struct progress {
 	__u64 position; /* 1 + how many chunks the queue opened before this one; written before `commit` */

@@ -75,7 +75,7 @@ const volatile bool directions = false; /* each record states its packet's direc
 /* After those, the packets that share one timestamp. */
 #define BATCH_SHARE 32
 
-/* Stores `value` with release semantics: a process that loads it with acquire (crates/weir-ring/src/reader.rs) sees all
+/* Stores `value` with release semantics: a process that loads it with acquire (crates/weir-ring/src/consumer.rs) sees all
  * earlier stores. x86 keeps stores in order; other architectures need an exchange, which is a full barrier. */
 static __always_inline void publish(__u64 *word, __u64 value)
 {
@@ -270,9 +270,9 @@ static __always_inline void commit(struct record *record, __u32 direction)
 	queue->offset = offset;
 	queue->written += total;
 	publish(&record->progress->commit, (__u64)records << 32 | offset | (offset >= chunk_limit ? COMMIT_CLOSED : 0));
-	/* The reader stores `wake_at` and then checks `commit` again; this side stores `commit` and then loads
+	/* The consumer stores `wake_at` and then checks `commit` again; this side stores `commit` and then loads
 	 * `wake_at`. Without a full fence, which would slow down every packet, the load may overtake the store, and
-	 * each side may miss the other. The reader closes this hole: it checks again after a first short sleep
+	 * each side may miss the other. The consumer closes this hole: it checks again after a first short sleep
 	 * (crates/weir/src/live/wait_strategy.rs, `RECHECK`), long after the store has left this CPU's store buffer. */
 	if (unlikely(queue->written >= *(volatile __u64 *)&record->order->wake_at))
 		ring_doorbell(record->order);

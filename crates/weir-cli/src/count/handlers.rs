@@ -185,9 +185,9 @@ impl Work {
 
 /// The handler threads.
 #[derive(Debug)]
-pub(super) struct Crew(Vec<JoinHandle<Result<Work, weir::Error>>>);
+pub(super) struct Workers(Vec<JoinHandle<Result<Work, weir::Error>>>);
 
-impl Crew {
+impl Workers {
     /// Starts a thread for each handler of `plan`.
     pub(super) fn start(
         capture: &mut Capture,

@@ -20,7 +20,7 @@ use weir_service::session::{Policy, Prepared};
 use weir_service::summary::Summary;
 
 pub(crate) use self::args::CountArgs;
-use self::handlers::{Crew, HandlersArgs, Work};
+use self::handlers::{HandlersArgs, Work, Workers};
 use self::lines::Lines;
 use self::load::{LoadArgs, LoadFindings};
 use crate::check::Findings;
@@ -55,14 +55,14 @@ pub(crate) fn run(args: &CountArgs) -> Result<(), Failure> {
     let mut own = work()?;
     let link_types = || interfaces.iter().map(|interface| interface.link_type).collect();
     own.check = args.check.start().map(|check| (check, link_types()));
-    let crew = args
+    let workers = args
         .handlers
         .plan(args.order.of_handlers())
-        .map(|plan| Crew::start(&mut capture, &plan, work))
+        .map(|plan| Workers::start(&mut capture, &plan, work))
         .transpose()?;
     let confinement = opened.confinement().cloned();
     let next = Instant::now() + args.interval;
-    let run = Run { args, capture, interfaces, confinement, lines: Lines::new(args), next, own, crew };
+    let run = Run { args, capture, interfaces, confinement, lines: Lines::new(args), next, own, workers };
     opened.serve(run)?.run()
 }
 
@@ -79,7 +79,7 @@ struct Run<'a> {
     /// The work of this thread.
     own: Work,
     /// The handlers, which receive all packets; `None`: this thread does.
-    crew: Option<Crew>,
+    workers: Option<Workers>,
 }
 
 impl Policy for Run<'_> {
@@ -189,7 +189,7 @@ impl Run<'_> {
     /// Processes what is left. Returns the work of the handlers, if there are any.
     fn drain(&mut self) -> (Vec<Work>, Result<(), Failure>) {
         let stopped = self.capture.stop().map_err(Failure::from);
-        let (done, joined) = self.crew.take().map_or((Vec::new(), Ok(())), Crew::join);
+        let (done, joined) = self.workers.take().map_or((Vec::new(), Ok(())), Workers::join);
         let rest = loop {
             match self.capture.next(Duration::ZERO) {
                 Ok(Next::Taken(chunk)) => self.own.take(chunk.into()),

@@ -29,7 +29,7 @@ pub enum Action {
     Write,
 }
 
-/// Program `drop_all` or `pass_all`, loaded.
+/// Program `drop_all`, `pass_all` or `write_all`, loaded.
 #[derive(Debug)]
 pub struct Count {
     program: OwnedFd,

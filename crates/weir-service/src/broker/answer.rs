@@ -62,7 +62,7 @@ fn answer(task: &Task, ask: Ask, socket: &OwnedFd) -> io::Result<()> {
         return say(Answer::NotOurs, None);
     }
     match ask {
-        Ask::Open { opening, .. } => match task.here.open(&path, opening) {
+        Ask::Open { purpose, .. } => match task.here.open(&path, purpose) {
             Ok(OpenedFile { file, created, inherited }) => {
                 say(Answer::Opened { created, inherited }, Some(file.into()))
             }
@@ -156,7 +156,7 @@ mod tests {
         };
         let bytes = |path: &Path| path.as_os_str().as_bytes().to_vec();
         let name = |name: &str| bytes(&directory.path().join(name));
-        let of = |path| answers(&task, Ask::Open { path, opening: Purpose::New });
+        let of = |path| answers(&task, Ask::Open { path, purpose: Purpose::New });
         assert!(matches!(
             of(name("t-17.pcapng")),
             (Answer::Opened { created: true, inherited: false }, true)
@@ -173,7 +173,7 @@ mod tests {
             bytes(Path::new("/etc/passwd")),
         ] {
             for ask in [
-                Ask::Open { path: other.clone(), opening: Purpose::Any },
+                Ask::Open { path: other.clone(), purpose: Purpose::Any },
                 Ask::Remove { path: other.clone() },
                 Ask::Directory { path: other.clone() },
                 Ask::Run { path: other.clone() },

@@ -59,8 +59,8 @@ fn error(answer: Answer) -> io::Error {
 }
 
 impl FileBroker for Helpers {
-    fn open(&self, path: &Path, opening: Purpose) -> Result<OpenedFile, Refusal> {
-        match self.ask(&Ask::Open { path: bytes(path), opening })? {
+    fn open(&self, path: &Path, purpose: Purpose) -> Result<OpenedFile, Refusal> {
+        match self.ask(&Ask::Open { path: bytes(path), purpose })? {
             (Answer::Opened { created, inherited }, Some(file)) => {
                 Ok(OpenedFile { file: file.into(), created, inherited })
             }
@@ -251,7 +251,7 @@ mod tests {
                 let helpers = Helpers::start(Some(&file), &options, user, vec![socket.clone()]);
                 let helpers = helpers.expect("they start").expect("a file needs them");
                 if let Some(process) = &helpers.sockets {
-                    let ask = Ask::Open { path: bytes(&file), opening: Purpose::Any };
+                    let ask = Ask::Open { path: bytes(&file), purpose: Purpose::Any };
                     send(process.socket(), &ask, None).expect("it listens");
                     let answer = receive(process.socket()).expect("it answers").map(|(answer, _)| answer);
                     assert!(matches!(answer, Some(Answer::NotOurs)), "it has no file: {answer:?}");

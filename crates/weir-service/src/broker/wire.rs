@@ -19,14 +19,14 @@ use weir::parts::Purpose;
 const LONGEST: usize = 32 << 10;
 
 /// Number of attempts to send or receive a message.
-const PATIENCE: usize = 100;
+const ATTEMPTS: usize = 100;
 
 /// A request of a capture. Paths are bytes.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) enum Ask {
     Open {
         path: Vec<u8>,
-        opening: Purpose,
+        purpose: Purpose,
     },
     Remove {
         path: Vec<u8>,
@@ -90,7 +90,7 @@ pub(super) fn send(
 
 /// Retries when memory is short for a moment, because a helper process must live exactly as long as the capture.
 fn insist<T>(mut call: impl FnMut() -> rustix::io::Result<T>) -> rustix::io::Result<T> {
-    for _ in 0..PATIENCE {
+    for _ in 0..ATTEMPTS {
         match retry_on_intr(&mut call) {
             Err(Errno::NOMEM | Errno::NOBUFS) => thread::sleep(Duration::from_millis(1)),
             done => return done,

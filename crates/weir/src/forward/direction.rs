@@ -116,10 +116,10 @@ impl OneDirection {
                     from.device.link.mtu
                 );
                 let (inside, device) = command::place(from.name());
-                let mend = format!(
+                let remedy = format!(
                     "use a smaller MTU (with veth, at both ends: {inside}ip link set {device} mtu 3498), or Linux 6.3 or later"
                 );
-                Error::Forward(Problem::new(what, mend))
+                Error::Forward(Problem::new(what, remedy))
             }
             error => endpoint::refused(error),
         };

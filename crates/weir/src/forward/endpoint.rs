@@ -107,8 +107,8 @@ fn receives(endpoint: &Endpoint) -> Result<(), Error> {
             "`{}`: {why}; packets of one queue may therefore arrive on several CPUs at once",
             endpoint.name()
         );
-        let mend = "forward from a port below it, or use a bridge";
-        return Err(Error::Forward(Problem::new(what, mend)));
+        let remedy = "forward from a port below it, or use a bridge";
+        return Err(Error::Forward(Problem::new(what, remedy)));
     }
     if endpoint.device.abilities.is_some_and(|can| !can.redirect()) {
         let driver = endpoint.device.driver.as_deref().unwrap_or("unknown");
@@ -121,7 +121,7 @@ fn receives(endpoint: &Endpoint) -> Result<(), Error> {
 
 /// Converts an error so that its advice fits forwarding, which has no other way to attach.
 pub(super) fn refused(error: Error) -> Error {
-    let mend = match &error {
+    let remedy = match &error {
         Error::Busy { holder: Some(holder), .. } => format!("end process {}", holder.pid),
         Error::Busy { name, .. } => {
             let (inside, device) = command::place(name);
@@ -132,7 +132,7 @@ pub(super) fn refused(error: Error) -> Error {
         }
         _ => return error,
     };
-    Error::Forward(Problem::of(error, mend))
+    Error::Forward(Problem::of(error, remedy))
 }
 
 /// Checks that the interface can send redirected packets.
@@ -145,17 +145,17 @@ fn sends(endpoint: &Endpoint) -> Result<(), Error> {
         let what = format!(
             "`{name}` accepts no redirected packets: veth requires GRO or an XDP program on its other end"
         );
-        let mend = format!("enable GRO there while it is up: {}", endpoint.device.peer_with("gro on"));
-        return Err(Error::Forward(Problem::new(what, mend)));
+        let remedy = format!("enable GRO there while it is up: {}", endpoint.device.peer_with("gro on"));
+        return Err(Error::Forward(Problem::new(what, remedy)));
     }
     let driver = endpoint.device.driver.as_deref().unwrap_or("unknown");
     let what = format!("`{name}`: its driver ({driver}) accepts no redirected packets in this configuration");
     let (inside, device) = command::place(name);
-    let mend = format!(
+    let remedy = format!(
         "some drivers require an XDP program on the interface, or a queue per CPU: {inside}ethtool -l \
          {device}"
     );
-    Err(Error::Forward(Problem::new(what, mend)))
+    Err(Error::Forward(Problem::new(what, remedy)))
 }
 
 /// Returns what is no reason to refuse: packets may not be accepted, or their checksums stay incomplete.

@@ -206,7 +206,7 @@ impl ForwardBuilder {
             OnExit::Closed => None,
         };
         let keeps_tags = |endpoint: &Endpoint| match endpoint.device.tags {
-            Tags::Untold(_) => direction::keeps_tags(endpoint, self.filter.as_ref(), self.lose_tags),
+            Tags::Unreported(_) => direction::keeps_tags(endpoint, self.filter.as_ref(), self.lose_tags),
             // Unless the driver then takes no program that is bound to it.
             Tags::Told(_) | Tags::InFrame => Ok(()),
         };

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use weir_sys::cpu;
 
 use crate::chunk::Chunk;
+use crate::deadline::after;
 use crate::filter::Filter;
 use crate::live::capture_interface::CaptureInterface;
 use crate::live::capture_interfaces::Shared;
@@ -71,9 +72,6 @@ const SLACK: Duration = Duration::from_millis(8);
 
 /// Time between checks whether handlers have finished.
 const SOON: Duration = Duration::from_millis(1);
-
-/// The wait if the deadline does not fit an [`Instant`].
-const AGES: Duration = Duration::from_secs(1 << 32);
 
 /// The longest tick of a kernel's timer: with [`Timestamps::Batch`] a timestamp may be this old.
 const TICK: Duration = Duration::from_millis(10);
@@ -319,7 +317,7 @@ impl Capture {
     /// captured before.
     pub fn next(&mut self, wait: Duration) -> Result<Next<Chunk>, Error> {
         let mut now = Instant::now();
-        let deadline = now.checked_add(wait).unwrap_or(now + AGES);
+        let deadline = after(now, wait);
         self.opened.waker.stay_awake()?;
         loop {
             match self.look(now)? {
@@ -328,7 +326,7 @@ impl Capture {
                 // A nap alone does not heed the deadline.
                 Step::Nap(_) if self.ended && now >= deadline => return Ok(Next::NotYet),
                 step => {
-                    let step = step.by(Some(self.checked + CHECK));
+                    let step = step.by(self.next_check());
                     let again = self.wait_strategy.wait(&mut self.opened, step, deadline)?;
                     if !again && !self.is_to_end() {
                         return Ok(Next::NotYet);
@@ -371,7 +369,7 @@ impl Capture {
             self.wait_strategy.rung(&mut self.opened);
         }
         let now = Instant::now();
-        let step = self.look(now).map(|step| step.by(Some(self.checked + CHECK)));
+        let step = self.look(now).map(|step| step.by(self.next_check()));
         let waker = &mut self.opened.waker;
         match step {
             Ok(Step::Nap(until)) => waker.sleep_until(until)?,
@@ -538,16 +536,21 @@ impl Capture {
         self.checked = now;
         self.opened.check()
     }
+
+    /// Returns when the interfaces are looked at again. After the stop nobody does.
+    fn next_check(&self) -> Option<Instant> {
+        (!self.ended).then(|| self.checked + CHECK)
+    }
 }
 
 /// Like [`Capture::try_next`], but if nothing is there, returns once the notifiers are certain to ring, after about a millisecond.
-/// Until then, event loops are woken only to check the queues once more.
+/// Until then, event loops are woken only to check the queues once more. After the stop nothing rings.
 ///
 /// # Errors
 ///
 /// Those of [`Capture::next`].
 pub fn next_or_rest(capture: &mut Capture) -> Result<Next<Chunk>, Error> {
-    while !capture.wait_strategy.is_at_rest() {
+    while !capture.ended && !capture.wait_strategy.is_at_rest() {
         let now = Instant::now();
         match capture.look(now)? {
             Step::Taken(chunk) => return Ok(Next::Taken(chunk)),

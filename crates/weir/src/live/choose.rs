@@ -323,7 +323,7 @@ pub fn choice(namespace: Option<&Namespace>, name: &str) -> Result<Choice, Error
 pub fn tag_unknown(namespace: Option<&Namespace>, name: &str) -> Result<Option<String>, Error> {
     let wanted = Wanted { namespace: namespace.cloned(), name: name.to_owned(), queues: None };
     let device = namespace_context::inside(namespace, || Device::find(&wanted))??;
-    Ok(matches!(device.tags, Tags::Untold(_)).then(|| device.leave_tags()))
+    Ok(matches!(device.tags, Tags::Unreported(_)).then(|| device.leave_tags()))
 }
 
 /// Returns what is known in advance to keep `auto` from using xdp.
@@ -370,7 +370,7 @@ fn prefer(device: &Device, settings: &Settings) -> (Fit, String) {
     } else if device.usage == Usage::Unknown && settings.direction == Direction::Both {
         let why = "tc captures both directions; if this is a mirror port, xdp, which sees received packets, is faster";
         (Fit::Tc, why)
-    } else if let Tags::Untold(_) = device.tags {
+    } else if let Tags::Unreported(_) = device.tags {
         let why = format!(
             "the device strips VLAN tags and its driver does not report them to XDP; to use xdp: {}",
             device.leave_tags()
@@ -455,13 +455,13 @@ mod tests {
             (Stripping { customer: false, ..both }, "ethtool -K enp1s0 rx-vlan-stag-hw-parse off"),
             (both, "ethtool -K enp1s0 rxvlan off rx-vlan-stag-hw-parse off"),
         ] {
-            let (fit, why) = prefer(&port(Tags::Untold(stripping)), &settings);
+            let (fit, why) = prefer(&port(Tags::Unreported(stripping)), &settings);
             assert!(fit == Fit::Tc && why.ends_with(mend), "{why}");
             assert_eq!(prefer(&port(Tags::Told(stripping)), &settings).0, Fit::Xdp);
         }
         assert_eq!(prefer(&port(Tags::InFrame), &settings).0, Fit::Xdp);
         // Only xdp can do that, with tags or without.
         let exclusive = Settings { mode: Mode::Exclusive, ..settings };
-        assert_eq!(prefer(&port(Tags::Untold(both)), &exclusive).0, Fit::Xdp);
+        assert_eq!(prefer(&port(Tags::Unreported(both)), &exclusive).0, Fit::Xdp);
     }
 }

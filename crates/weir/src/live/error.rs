@@ -198,7 +198,7 @@ pub enum Error {
         /// The sending interface.
         to: String,
     },
-    /// Nothing is forwarded there. What is, is told as the remedy.
+    /// Nothing is forwarded there. The remedy lists what is forwarded.
     #[error(transparent)]
     NotForwarding(Problem),
     /// One of the interfaces whose forwarding was asked for does not exist, or no longer exists.
@@ -315,7 +315,7 @@ impl Problem {
         Self { what: what.into(), remedy: remedy.into(), source: None }
     }
 
-    /// Makes a problem of an error, whose text it has.
+    /// Makes a problem with the text of `error`, which is its source.
     #[cfg(any(feature = "forward", test))]
     pub(crate) fn of(error: Error, remedy: impl Into<Cow<'static, str>>) -> Self {
         Self::new(error.to_string(), remedy).because(error)

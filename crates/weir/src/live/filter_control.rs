@@ -67,12 +67,12 @@ pub struct FilterTarget {
     pub receiver: Receiver,
 }
 
-/// The place of a filter: everything needed to create a program for it.
+/// The slot of a filter: everything needed to create a program for it.
 #[derive(Debug)]
 pub struct FilterSlot {
     /// The interface.
     pub target: FilterTarget,
-    /// The kind of place.
+    /// The kind of slot.
     pub kind: FilterSlotKind,
     /// Maps, depending on the kind.
     pub descriptors: Vec<OwnedFd>,

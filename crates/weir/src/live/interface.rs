@@ -163,7 +163,7 @@ pub(crate) enum Tags {
     /// The device strips these, and its driver reports them to XDP.
     Told(Stripping),
     /// The device strips these, and its driver does not report them.
-    Untold(Stripping),
+    Unreported(Stripping),
 }
 
 impl Tags {
@@ -188,7 +188,7 @@ impl Tags {
         } else if abilities.is_some_and(|can| can.vlan_tag()) && !blinded {
             Self::Told(stripping)
         } else {
-            Self::Untold(stripping)
+            Self::Unreported(stripping)
         }
     }
 }
@@ -212,7 +212,7 @@ impl Device {
         let (inside, name) = command::place(&self.link.name);
         match self.tags {
             Tags::Told(Stripping { service: true, customer })
-            | Tags::Untold(Stripping { service: true, customer }) => {
+            | Tags::Unreported(Stripping { service: true, customer }) => {
                 let both = if customer { "rxvlan off " } else { "" };
                 format!("{inside}ethtool -K {name} {both}rx-vlan-stag-hw-parse off")
             }
@@ -447,10 +447,10 @@ mod tests {
         let peer = |inserts| Some(Peer { label: "far/v1".into(), inserts, checksums: true, gro: false });
         let tags = |driver, own, peer: Option<Peer>| Tags::of(own, Some(driver), peer.as_ref(), None, false);
         assert_eq!(tags("veth", of(true, true), peer(of(false, false))), Tags::InFrame);
-        assert_eq!(tags("veth", of(false, false), peer(of(true, true))), Tags::Untold(of(true, true)));
-        assert_eq!(tags("veth", of(false, false), peer(of(false, true))), Tags::Untold(of(false, true)));
-        assert_eq!(tags("veth", of(false, false), None), Tags::Untold(of(true, true)), "nobody can tell");
+        assert_eq!(tags("veth", of(false, false), peer(of(true, true))), Tags::Unreported(of(true, true)));
+        assert_eq!(tags("veth", of(false, false), peer(of(false, true))), Tags::Unreported(of(false, true)));
+        assert_eq!(tags("veth", of(false, false), None), Tags::Unreported(of(true, true)), "nobody can tell");
         assert_eq!(tags("igb", of(false, false), None), Tags::InFrame);
-        assert_eq!(tags("igb", of(true, false), None), Tags::Untold(of(true, false)));
+        assert_eq!(tags("igb", of(true, false), None), Tags::Unreported(of(true, false)));
     }
 }

@@ -181,7 +181,7 @@ pub(crate) fn names() -> Vec<String> {
 /// Translates the kernel's error when it does not open a namespace.
 fn refused(name: &str, path: &Path, error: CallError) -> Error {
     let is_process = path.starts_with("/proc") && !name.contains('/');
-    let (what, mend) = match Errno::from_raw_os_error(error.errno()) {
+    let (what, remedy) = match Errno::from_raw_os_error(error.errno()) {
         Errno::ACCESS | Errno::PERM => {
             return Error::Privilege {
                 operation: format!("inspect network namespace `{name}`"),
@@ -198,7 +198,7 @@ fn refused(name: &str, path: &Path, error: CallError) -> Error {
         ),
         _ => return error.into(),
     };
-    Error::Namespace { name: name.to_owned(), source: Problem::new(what, mend).because(error) }
+    Error::Namespace { name: name.to_owned(), source: Problem::new(what, remedy).because(error) }
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! The answer to the question for the next packets.
+//! What is next: packets, none yet, or no more.
 
 /// What [`Capture::next`](crate::Capture::next) and [`Handler::next`](crate::Handler::next) answer: packets, none yet, or no
 /// more. There is no fourth answer.
@@ -9,7 +9,8 @@ pub enum Next<T> {
     Taken(T),
     /// There are none yet: the time is up, a signal arrived, or something happened to an interface. Ask again.
     NotYet,
-    /// The capture was stopped, and everything that it captured was taken. Nothing follows.
+    /// The capture was stopped, and everything that it captured was taken; for a handler: nothing is left for it. Nothing
+    /// follows.
     Over,
 }
 

@@ -6,6 +6,7 @@ use rustix::event::Timespec;
 use rustix::thread::{NanosleepRelativeResult, nanosleep};
 
 use crate::Error;
+use crate::deadline::after;
 use crate::live::settings::Delivery;
 use crate::live::source::Ready;
 
@@ -267,7 +268,7 @@ impl WaitStrategy {
                 return Ok(Step::Taken(chunk));
             }
             if now >= self.due {
-                self.due = now + timeout;
+                self.due = after(now, timeout);
                 self.begin_round(queues);
                 continue;
             }
@@ -373,7 +374,7 @@ mod tests {
         queues: Vec<(u32, bool)>,
         /// What the notifiers are armed for.
         armed: Option<u32>,
-        /// Bells cannot be relied on.
+        /// Notifiers cannot be relied on.
         unsure: bool,
         /// Arrives in queue 0 while the notifiers are being armed: none rings for it.
         meanwhile: u32,
@@ -455,7 +456,7 @@ mod tests {
     }
 
     #[test]
-    fn after_one_more_check_bells_are_trusted() {
+    fn after_one_more_check_notifiers_are_trusted() {
         let mut queues = Silent::with(1);
         let (mut wait_strategy, now) = asleep(&mut queues);
         assert_eq!(step(&mut wait_strategy, &mut queues, now + RECHECK), "sleep");
@@ -471,7 +472,7 @@ mod tests {
     }
 
     #[test]
-    fn bells_that_may_not_ring_are_never_trusted() {
+    fn notifiers_that_may_not_fire_are_never_trusted() {
         let mut queues = Silent { unsure: true, ..Silent::with(1) };
         let (mut wait_strategy, now) = asleep(&mut queues);
         for checks in 1..4 {
@@ -482,7 +483,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_while_bells_are_armed_is_taken() {
+    fn what_comes_while_notifiers_are_armed_is_taken() {
         let mut queues = Silent::with(1);
         let (mut wait_strategy, now) = (WaitStrategy::new(Delivery::Adaptive), Instant::now());
         assert_eq!(step(&mut wait_strategy, &mut queues, now), "nap 250µs");
@@ -556,7 +557,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wait_ends_with_news_and_goes_on_after_a_bell() {
+    fn a_wait_ends_with_news_and_goes_on_after_a_notifier() {
         let mut queues = Silent::with(1);
         let (mut wait_strategy, _) = asleep(&mut queues);
         let later = Instant::now() + Duration::from_secs(60);

@@ -34,7 +34,7 @@ pub(crate) struct Waker {
     until: Option<Instant>,
 }
 
-const BELL: u64 = 0;
+const NOTIFIED: u64 = 0;
 const NEWS: u64 = 1;
 /// Maximum number of descriptors reported by one wait; the rest are reported by the next.
 const MOST: usize = 8;
@@ -60,7 +60,7 @@ impl Waker {
 
     /// Adds a notifier.
     pub(crate) fn add_notifier(&self, fd: BorrowedFd<'_>) -> Result<(), CallError> {
-        self.add(fd, BELL)
+        self.add(fd, NOTIFIED)
     }
 
     /// Adds a descriptor that signals news.

@@ -1,4 +1,4 @@
-//! Purpose and removing files: in this process, or through another one, so that the process that handles packets needs
+//! Opening and removing files: in this process, or through another one, so that the process that handles packets needs
 //! no access to directories.
 
 use std::ffi::OsStr;
@@ -18,7 +18,7 @@ pub trait FileBroker: fmt::Debug + Send + Sync {
     /// # Errors
     ///
     /// The error from the kernel, or what another user has put there.
-    fn open(&self, path: &Path, opening: Purpose) -> Result<OpenedFile, Refusal>;
+    fn open(&self, path: &Path, purpose: Purpose) -> Result<OpenedFile, Refusal>;
 
     /// Removes a file.
     ///

@@ -228,7 +228,7 @@ impl Files {
         if self.options.no_clobber && self.ring.is_none() {
             return Err(WriteError::Exists { path: path.to_owned() });
         }
-        // Purpose and closing a FIFO would signal the end to its reader.
+        // Opening and closing a FIFO would signal the end to its reader.
         if fs::metadata(path).is_ok_and(|there| there.file_type().is_fifo()) {
             return Err(WriteError::NoRotation { name: path.display().to_string() });
         }

@@ -7,6 +7,7 @@ use weir_savefile::record::{OVERHEAD, Records};
 
 use super::write_request::Content;
 use super::{Format, Rotation, frame, names};
+use crate::deadline::after;
 
 /// The room left in a file.
 #[derive(Debug, Clone, Copy)]
@@ -90,7 +91,7 @@ impl Clock {
         let due = if rotation.aligned {
             Due::Wall(boundary(SystemTime::now(), period))
         } else {
-            Due::Steady(Instant::now() + period)
+            Due::Steady(after(Instant::now(), period))
         };
         Some(Self { period, due })
     }

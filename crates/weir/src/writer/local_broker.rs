@@ -35,8 +35,8 @@ pub(super) fn mode(group_readable: bool) -> Mode {
 }
 
 impl FileBroker for LocalBroker {
-    fn open(&self, path: &Path, opening: Purpose) -> Result<OpenedFile, Refusal> {
-        open_in(CWD, path, opening, mode(self.group_readable), &mut { MOST_LINKS })
+    fn open(&self, path: &Path, purpose: Purpose) -> Result<OpenedFile, Refusal> {
+        open_in(CWD, path, purpose, mode(self.group_readable), &mut { MOST_LINKS })
     }
 
     fn remove(&self, path: &Path) -> io::Result<Option<OwnedFd>> {
@@ -82,7 +82,7 @@ impl FileBroker for LocalBroker {
 fn open_in(
     base: BorrowedFd<'_>,
     path: &Path,
-    opening: Purpose,
+    purpose: Purpose,
     mode: Mode,
     links: &mut u32,
 ) -> Result<OpenedFile, Refusal> {
@@ -91,7 +91,7 @@ fn open_in(
     let flags = OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     match openat(&directory, name, flags | OFlags::CREATE | OFlags::EXCL, mode) {
         Ok(file) => return Ok(OpenedFile { file: file.into(), created: true, inherited: false }),
-        Err(Errno::EXIST) if opening != Purpose::New => {}
+        Err(Errno::EXIST) if purpose != Purpose::New => {}
         Err(error) => return Err(error.into()),
     }
     match open_there(directory.as_fd(), name, flags) {
@@ -100,12 +100,12 @@ fn open_in(
             if let Some(owner) = foreigner(&there, &around) {
                 return Err(Refusal::Foreign { owner });
             }
-            if opening == Purpose::Any {
+            if purpose == Purpose::Any {
                 restrict(&file, &there, mode);
             }
             Ok(OpenedFile { file: file.into(), created: false, inherited: false })
         }
-        Err(Errno::LOOP) => follow(directory.as_fd(), name, opening, mode, links),
+        Err(Errno::LOOP) => follow(directory.as_fd(), name, purpose, mode, links),
         Err(Errno::NXIO) if is_fifo(directory.as_fd(), name) => Err(Refusal::Unread),
         Err(error) => Err(error.into()),
     }
@@ -152,12 +152,12 @@ pub(super) fn exposed(file: &File, mode: Mode) -> Option<(u32, u32)> {
 fn follow(
     directory: BorrowedFd<'_>,
     name: &OsStr,
-    opening: Purpose,
+    purpose: Purpose,
     mode: Mode,
     links: &mut u32,
 ) -> Result<OpenedFile, Refusal> {
     match path_resolution::link_target(directory, name, links)? {
-        LinkTarget::Path(target) => open_in(directory, &target, opening, mode, links),
+        LinkTarget::Path(target) => open_in(directory, &target, purpose, mode, links),
         LinkTarget::Open => {
             if let Some(file) = already_open(directory, name) {
                 return Ok(OpenedFile { file: file.into(), created: false, inherited: true });

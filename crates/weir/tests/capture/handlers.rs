@@ -6,6 +6,7 @@ use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use rustix::thread::gettid;
+use rustix::time::{ClockId, clock_gettime};
 use weir::{Error, HandlerState, Mode, Next, Order, Plan, Setting, SourceChoice};
 use weir_lab::{FrameSender, Generator, Network, SequenceCheck, Traffic, Veth, require_root, root_test};
 
@@ -65,6 +66,11 @@ fn root_a_buddy_takes_the_chunks_of_a_handler_that_is_held_up() {
                 assert!(matches!(next, Next::NotYet), "a handler still has a chunk: {next:?}");
             }
             assert!(matches!(capture.try_next().unwrap(), Next::NotYet));
+            // Whoever waits longer than interfaces stay unchecked sleeps all the same.
+            let used = || Duration::try_from(clock_gettime(ClockId::ThreadCPUTime)).unwrap();
+            let (wait, before) = (Duration::from_millis(1500), used());
+            assert!(matches!(capture.next(wait).unwrap(), Next::NotYet));
+            assert!(used() - before < wait / 5, "{:?} of work in {wait:?}", used() - before);
             drop(release);
             capture.run(|_| panic!("handlers have taken everything")).unwrap();
             assert!(matches!(capture.next(Duration::ZERO).unwrap(), Next::Over), "handlers have finished");

@@ -12,6 +12,7 @@ use super::share::Share;
 use super::worker::Worker;
 use super::worker_group::{Duties, WorkerGroup};
 use crate::Error;
+use crate::deadline::after;
 use crate::live::next::Next;
 use crate::live::settings::Delivery;
 use crate::live::source::Ready;
@@ -64,9 +65,12 @@ impl Handler {
     ///
     /// The thread may not run on that processor, or shared memory was overwritten.
     pub fn next(&mut self, wait: Duration) -> Result<Next<Share>, Error> {
+        if self.ended {
+            return Ok(Next::Over);
+        }
         self.begin()?;
         self.worker().end();
-        let deadline = Instant::now() + wait;
+        let deadline = after(Instant::now(), wait);
         let (share, taken_over) = self.find(deadline)?;
         Ok(match share {
             Some(share) => {
@@ -144,7 +148,7 @@ impl Handler {
             }
             if stopped {
                 if self.nothing_is_left()? {
-                    self.ended = true;
+                    self.end();
                     return Ok((None, false));
                 }
                 std::thread::sleep(SOON); // a queue is claimed, or others have to finish first
@@ -153,6 +157,12 @@ impl Handler {
                 return Ok((None, false));
             }
         }
+    }
+
+    /// This handler has nothing left to do: nobody waits for it, even if it lives on.
+    fn end(&mut self) {
+        self.ended = true;
+        self.group.leave(self.number, HandlerState::Ended);
     }
 
     /// Takes a part of the fullest divided queue, unless whole chunks are waiting in our own queues. Also returns
@@ -191,12 +201,10 @@ impl Handler {
 
 impl Drop for Handler {
     fn drop(&mut self) {
-        let state = match self.ended {
-            true => HandlerState::Ended,
-            false if std::thread::panicking() => HandlerState::Panicked,
-            false => HandlerState::Left,
-        };
-        self.group.leave(self.number, state);
+        if !self.ended {
+            let state = if std::thread::panicking() { HandlerState::Panicked } else { HandlerState::Left };
+            self.group.leave(self.number, state);
+        }
     }
 }
 

@@ -18,7 +18,7 @@ pub(super) struct Losses {
     total: u64,
     /// Losses not reported yet: the block after the gap, and the number of packets. In order, with no more entries than
     /// the ring has blocks.
-    untold: VecDeque<(u64, u64)>,
+    unreported: VecDeque<(u64, u64)>,
     /// Number of the block that was open at the last reading. Marks of earlier blocks have been handled.
     open: u64,
 }
@@ -26,7 +26,7 @@ pub(super) struct Losses {
 impl Losses {
     /// Starts without losses, for a ring with this many blocks.
     pub(super) fn new(blocks: u32) -> Self {
-        Self { untold: VecDeque::with_capacity(blocks as usize + 1), ..Self::default() }
+        Self { unreported: VecDeque::with_capacity(blocks as usize + 1), ..Self::default() }
     }
 
     /// Returns the first block whose mark has not been handled.
@@ -41,10 +41,10 @@ impl Losses {
         self.total += fresh;
         self.open = open;
         let before = marked.unwrap_or(open);
-        match self.untold.back_mut() {
+        match self.unreported.back_mut() {
             _ if fresh == 0 => {}
             Some((last, packets)) if *last >= before => *packets += fresh,
-            _ => self.untold.push_back((before, fresh)),
+            _ => self.unreported.push_back((before, fresh)),
         }
     }
 
@@ -57,14 +57,14 @@ impl Losses {
     #[inline]
     pub(super) fn to_tell(&self, number: u64) -> Option<u64> {
         let due =
-            self.untold.iter().take_while(|&&(before, _)| before <= number).map(|&(_, packets)| packets);
+            self.unreported.iter().take_while(|&&(before, _)| before <= number).map(|&(_, packets)| packets);
         Some(due.sum()).filter(|&packets| packets > 0)
     }
 
     /// Notes that the losses up to block `number` are reported.
     pub(super) fn told(&mut self, number: u64) {
-        while self.untold.front().is_some_and(|&(before, _)| before <= number) {
-            self.untold.pop_front();
+        while self.unreported.front().is_some_and(|&(before, _)| before <= number) {
+            self.unreported.pop_front();
         }
     }
 }

@@ -47,7 +47,7 @@ pub(crate) fn open(
     // Bind the program to the device, so that it can ask the driver for stripped tags; if that fails, do without.
     let native = match device.tags {
         Tags::InFrame => attach(device, id, settings, XdpHook::Native, false),
-        Tags::Untold(_) => without(XdpHook::Native),
+        Tags::Unreported(_) => without(XdpHook::Native),
         Tags::Told(_) => match attach(device, id, settings, XdpHook::Native, true) {
             Err(Error::Load { source, .. }) if !source.is_permission() && !source.is_memory() => {
                 without(XdpHook::Native)

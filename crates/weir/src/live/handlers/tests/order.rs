@@ -163,6 +163,7 @@ proptest! {
             }
         }
         prop_assert!(are_done(&handlers));
+        prop_assert!(!group.is_running(), "nobody waits for handlers that are done, but not dropped");
         prop_assert_eq!(judge.handled, written);
         let delivered: u64 = lanes.iter().map(|lane| lane.delivered.load(Ordering::Relaxed)).sum();
         prop_assert_eq!(delivered, written);

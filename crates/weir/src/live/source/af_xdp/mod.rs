@@ -153,7 +153,7 @@ pub(crate) fn open(device: &Device, id: u32, settings: &Settings) -> Result<Open
         }),
         // The kernel's own rings of a socket serve one context at a time, so unknown drivers can be trusted with them.
         (Native::Queues | Native::Unknown, Tags::InFrame) => native(false),
-        (Native::Queues | Native::Unknown, Tags::Untold(_)) => without(),
+        (Native::Queues | Native::Unknown, Tags::Unreported(_)) => without(),
         (Native::Queues | Native::Unknown, Tags::Told(_)) => match native(true) {
             Err(Error::Load { source, .. }) if !source.is_permission() && !source.is_memory() => without(),
             other => other,
