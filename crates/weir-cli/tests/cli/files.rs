@@ -642,14 +642,11 @@ fn after_kill_9_files_read_up_to_their_end(source: &str, name: &str, size: &str)
             let info = weir(&["info", "--json", &file.display().to_string()]).output().expect("weir runs");
             let info: Value = serde_json::from_slice(&info.stdout).unwrap_or_default();
             here_unfinished += u64::from(info["unfinished"] == true);
-            let compressed = file.extension().is_some();
+            // A fatal signal ends a write between two pages (generic_perform_write, mm/filemap.c). Of a compressed frame that
+            // is cut, zstd gives whole blocks of its own, which end anywhere in a packet.
             let (here, behind) = left(&plain(&file), &mut check);
             packets += here;
-            assert!(
-                behind < if compressed { 1 } else { 1600 },
-                "round {round}: {behind} bytes of {}",
-                file.display()
-            );
+            assert!(behind < 1600, "round {round}: {behind} bytes of {}", file.display());
         }
         // The last one, unless the next was just to begin; and the one before, if its end was still on its way.
         assert!(here_unfinished <= 2, "round {round}: {here_unfinished}");
