@@ -5,6 +5,8 @@ export PATH := $(PATH):$(HOME)/.cargo/bin:/usr/sbin:/sbin
 ROOT := $(if $(filter 0,$(shell id -u)),,sudo)
 PREFIX ?= /usr/local
 TARGET := $(or $(CARGO_TARGET_DIR),target)
+# Cargo runs libbpf's Makefile, which would install there, too.
+CARGO := env -u DESTDIR -u PREFIX -u MAKEFLAGS cargo
 
 .PHONY: help setup build install uninstall demo test test-all check bench deb test-deb test-kernels faults soak loom miri mutants fuzz clean
 .DEFAULT_GOAL := help
@@ -16,7 +18,7 @@ setup: ## install what building and running needs, if anything is missing
 	@scripts/setup
 
 build: setup ## target/release/weir, and libweir_pcap.so for programs that use libpcap
-	@cargo build --release --package weir-cli --package weir-pcap
+	@$(CARGO) build --release --package weir-cli --package weir-pcap
 
 demo: build ## capture real traffic in a private network (root, by sudo if need be)
 	@$(ROOT) $(TARGET)/release/weir demo
@@ -31,7 +33,7 @@ check: ## formatting, lints, features of the library, documentation, licences
 
 bench: build ## measure capturing, filtering, forwarding, reading and writing against the limits and other programs (root)
 	@scripts/setup bench
-	@cargo build --release --package weir-bench
+	@$(CARGO) build --release --package weir-bench
 	@mkdir -p out
 	@$(ROOT) $(TARGET)/release/weir-bench run --json out/bench.json --html out/bench.html \
 		capture trials host filter queues steer forward read compress libpcap look
