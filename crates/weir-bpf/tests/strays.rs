@@ -110,7 +110,7 @@ fn send(far: u32, counted: impl Fn() -> u64) {
 
 /// The driver of `near` runs the program although the writers are the receive queues of `far`.
 #[test]
-fn root_packets_of_other_interfaces_are_foreign() {
+fn root_packets_of_other_interfaces_are_counted_apart_from_queues() {
     with_pair(|[near, far]| {
         let other_interface = Strays { other_interface: FRAMES, ..Strays::default() };
         let from = Driven { index: far, hands_on: true };
@@ -166,7 +166,7 @@ fn root_packets_on_a_queue_without_a_pool_have_no_queue() {
 
 /// The processor that runs the programs came after those that have queues.
 #[test]
-fn root_packets_on_a_processor_that_came_later_are_apart() {
+fn root_packets_on_a_processor_that_came_later_are_in_no_queue() {
     with_pair(|_| {
         let here = u32::try_from(sched_getcpu()).expect("a processor");
         let mut only = CpuSet::new();

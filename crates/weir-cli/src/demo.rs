@@ -300,12 +300,11 @@ fn say(line: &str) {
 }
 
 fn cannot_build(error: &CallError) -> Failure {
-    let remedy = pair::remedy(error);
-    let failure = Failure::new(format_args!("cannot create a private network: {error}{remedy}"));
+    let text = format!("cannot create a private network: {error}");
     if rustix::process::geteuid().is_root() {
-        failure
+        Failure::new(text + pair::remedy(error))
     } else {
-        failure.hint(format!("run as root: sudo {} demo", program::path()))
+        Failure::new(text).hint(format!("run as root: sudo {} demo", program::path()))
     }
 }
 

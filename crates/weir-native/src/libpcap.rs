@@ -51,7 +51,7 @@ const NETMASK_UNKNOWN: u32 = u32::MAX;
 
 /// An error loading libpcap.
 #[derive(Debug, thiserror::Error)]
-#[error("libpcap cannot be loaded (Debian has it in libpcap0.8): {0}")]
+#[error("cannot load libpcap: {0}; try apt-get install libpcap0.8")]
 pub struct LibpcapError(#[from] libloading::Error);
 
 /// The target that libpcap compiles for.

@@ -15,8 +15,8 @@ use crate::segment::Segment;
 use crate::sip::Sip;
 use crate::tls::{self, Tls};
 
-/// Reads the messages of a protocol. It keeps nothing: what lies in several segments is read again with each of them, from its
-/// beginning on.
+/// Reads the messages of a protocol. It keeps nothing: a message in several segments is read again from its
+/// beginning, once [`length`](Parser::length) or the end of a line says that more can be told.
 pub trait Parser: fmt::Debug + Sync {
     /// The name of the protocol: `dns`, `mdns`, `tls`, ...; empty if it cannot be told yet.
     fn protocol(&self) -> &'static str;

@@ -1,6 +1,5 @@
-//! A producer in this process: the Rust counterpart of the kernel program in `crates/weir-bpf/bpf/pool/writer.h`.
-//! Sources that
-//! get their packets in user space use it, and tests use it in place of the kernel.
+//! A producer in this process: the Rust counterpart of the kernel program in `crates/weir-bpf/bpf/pool/writer.h`. Sources
+//! that get their packets in user space use it, and tests use it in place of the kernel.
 
 use crate::layout::Commit;
 use crate::pool::{Pool, Ring};

@@ -151,7 +151,7 @@ pub use stats::{
     CaptureStats, HandlerState, HandlerStats, InterfaceStats, NicCounters, PacketCounters, PoolFill,
     QueueStats, Strays, TimeOrder, Unsorted,
 };
-// The parts of errors that lower crates tell.
+// Errors of lower crates that ours contain.
 #[cfg(feature = "live")]
 pub use weir_bpf::LoadError;
 #[cfg(feature = "live")]

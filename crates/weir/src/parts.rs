@@ -39,8 +39,8 @@ pub fn unpacked(file: &std::fs::File) -> std::io::Result<Option<Box<dyn std::io:
     crate::reader::unpacked(file)
 }
 
-/// Returns a value with some fields set: `with!(WriterOptions::default(), format, fsync = true)`. Outside of the library, nothing else
-/// makes a struct that may grow in one expression.
+/// Returns a value with some fields set: `with!(WriterOptions::default(), format, fsync = true)`. Other crates
+/// cannot write a `#[non_exhaustive]` struct as one expression otherwise.
 #[macro_export]
 #[doc(hidden)]
 macro_rules! with {

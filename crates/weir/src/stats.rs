@@ -389,7 +389,7 @@ mod tests {
     }
 
     #[test]
-    fn tallies_add_up() {
+    fn counters_add_up() {
         let mut sum = counters(100);
         sum += counters(2000);
         let expected = PacketCounters {

@@ -65,7 +65,9 @@ impl Outcome {
         // A turn that measures several series is none of them: it gives one value of each.
         let is_several = !self.about.series.iter().any(|series| series.name == turn.series);
         let main = taken.found.first().map(|found| found.measure.clone());
-        for super::Found { series, measure, at, value } in taken.found {
+        // JSON has no infinity and no NaN: a ratio to nothing is no value.
+        let finite = taken.found.into_iter().filter(|found| found.value.is_finite());
+        for super::Found { series, measure, at, value } in finite {
             let known = self.about.measures.iter().find(|known| known.name == measure);
             if let Some(Measure { unit, .. }) = known.filter(|known| known.better != Better::Neither) {
                 let number = number(value);
@@ -131,6 +133,16 @@ mod tests {
             let value = if round == AGAIN { 11.0 } else { 10.0 };
             Ok(Taken { found: vec![Found::new(&turn.series, "rate", None, value)], problems: Vec::new() })
         }
+    }
+
+    #[test]
+    fn what_is_no_number_is_no_value() {
+        let (mut outcome, mut taken) = (Outcome::default(), Taken::default());
+        for value in [f64::NAN, f64::INFINITY, 1.0] {
+            taken.put("a", "rate", None, value);
+        }
+        let _said = outcome.add(&Turn::of("a", None), 1, Ok(taken));
+        assert_eq!(outcome.values.len(), 1);
     }
 
     #[test]

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: (MIT OR Apache-2.0) */
-/* The entry points of a program that has a filter in front, or inside: see filter.rs.
+/* The entry points of a program that has a filter in front, or inside: see weir-bpf/src/filter/mod.rs.
  *
  * Before it includes this, a program defines
  *   ENTRY         the name of the program to attach,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: (MIT OR Apache-2.0) */
-/* The slots for filters in front of attached programs: see filter.rs. */
+/* The slots for filters in front of attached programs: see weir-bpf/src/filter/mod.rs. */
 #pragma once
 #include <linux/bpf.h>
 #include <bpf/bpf_helpers.h>

@@ -2,7 +2,7 @@
 /* Statistics by tc: counts packets between an interface and the network stack, and lets them pass.
  *
  * Input:   struct __sk_buff as in tc.bpf.c.
- * Action: TC_ACT_UNSPEC.
+ * Action:  TC_ACT_UNSPEC.
  * Maps:    stat.h.
  * Kernel:  6.1. */
 #include <linux/pkt_cls.h>

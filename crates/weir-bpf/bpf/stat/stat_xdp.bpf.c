@@ -3,7 +3,7 @@
  * there for nothing but counting.
  *
  * Input:   struct xdp_md, linear or with fragments.
- * Action: XDP_PASS, or XDP_DROP of a counted packet if `exclusive`.
+ * Action:  XDP_PASS, or XDP_DROP of a counted packet if `exclusive`.
  * Maps:    stat.h, and strays of writer.h.
  * Kernel:  6.1. Programs bound to their device need 6.8 and a driver that reports stripped VLAN tags. */
 #define CONTEXT struct xdp_md

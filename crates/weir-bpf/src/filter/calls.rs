@@ -53,6 +53,22 @@ impl Calls {
         Ok(Self { hooks, filters, outcomes: outcomes.as_fd().try_clone_to_owned()? })
     }
 
+    /// Creates the gate of a program with one hook, whose filters accept or refuse.
+    ///
+    /// # Errors
+    ///
+    /// No descriptor is left.
+    pub(crate) fn one(
+        hook: Hook,
+        filters: &MapMut<'_>,
+        outcomes: &MapMut<'_>,
+        wanted: impl AsFd,
+        unwanted: impl AsFd,
+    ) -> Result<Self, libbpf_rs::Error> {
+        let programs = [(hook, Verdict::ACCEPT, wanted.as_fd()), (hook, Verdict::REFUSE, unwanted.as_fd())];
+        Self::new(vec![hook], filters, outcomes, programs)
+    }
+
     /// Returns the hooks for which a filter needs programs.
     pub fn hooks(&self) -> &[Hook] {
         &self.hooks

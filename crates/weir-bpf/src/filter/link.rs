@@ -17,7 +17,7 @@ use weir_filter::emit::ebpf::{Instruction, Register};
 
 use crate::layout;
 
-/// The number that marks the placeholder function, as an instruction has it.
+/// The number in the function that a filter's instructions replace, as an instruction has it.
 const PLACE: i32 = layout::mark::PLACE.0.cast_signed();
 
 /// A program with a placeholder for a filter.

@@ -11,7 +11,6 @@ use std::sync::Arc;
 use libbpf_rs::libbpf_sys::bpf_insn;
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
 use libbpf_rs::{Link, MapCore, MapFlags, MapHandle};
-use weir_filter::graph::Verdict;
 use weir_sys::CallError;
 use weir_sys::bpf::XdpHook;
 use weir_sys::bpf::pin::pin;
@@ -241,12 +240,8 @@ impl Forward {
             None => {
                 let interface = options.from.only();
                 let hook = Hook::Xdp { fragments: options.fragments, interface };
-                let outcomes = [
-                    (hook, Verdict::ACCEPT, &loaded.progs.wanted),
-                    (hook, Verdict::REFUSE, &loaded.progs.unwanted),
-                ];
-                let (filters, places) = (&loaded.maps.filters, &loaded.maps.outcomes);
-                let calls = Calls::new(vec![hook], filters, places, outcomes)?;
+                let (maps, progs) = (&loaded.maps, &loaded.progs);
+                let calls = Calls::one(hook, &maps.filters, &maps.outcomes, &progs.wanted, &progs.unwanted)?;
                 let program = loaded.progs.forward.as_fd().try_clone_to_owned()?;
                 (Kind::Free(program), Gate::Calls(calls))
             }

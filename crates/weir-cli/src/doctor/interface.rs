@@ -146,8 +146,8 @@ fn tags(device: &Device) -> Check {
     const NAME: &str = "VLAN tags";
     const OFFLOADS: [&str; 2] = ["rx-vlan-hw-parse", "rx-vlan-stag-hw-parse"];
     let namespace = device.netns.as_deref().map(Namespace::find).transpose();
-    let untold = namespace.and_then(|namespace| parts::tag_unknown(namespace.as_ref(), &device.name));
-    match untold {
+    let tag_unknown = namespace.and_then(|namespace| parts::tag_unknown(namespace.as_ref(), &device.name));
+    match tag_unknown {
         Ok(Some(mend)) => Check::weak(NAME, "stripped, and not reported to XDP")
             .why("xdp captures packets without them; tc and af_packet restore them")
             .mend(mend),

@@ -73,13 +73,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn untold_tags_and_losses_of_the_card_are_told_with_their_interfaces() {
+    fn unknown_tags_and_losses_of_the_card_are_told_with_their_interfaces() {
         let text = |counted: &[(u64, u64)]| {
             let counted: Vec<Counted> = (0..)
                 .zip(counted)
-                .map(|(number, &(untold, missed)): (u32, _)| {
+                .map(|(number, &(tag_unknown, missed)): (u32, _)| {
                     let mut reading = Reading::default();
-                    reading.tag_unknown = untold;
+                    reading.tag_unknown = tag_unknown;
                     reading.nic = weir::with!(NicCounters::default(), missed, fifo_errors = 1, dropped = 7);
                     let origin = Origin::file(format!("eth{number}"), String::new());
                     Counted { origin, filters: Vec::new(), reading }

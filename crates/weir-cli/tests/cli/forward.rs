@@ -284,11 +284,7 @@ fn root_what_goes_on_is_listed_and_ended_where_its_interface_is_gone() {
     };
     shell("mkdir /sys/fs/bpf/weir && chown 65534 /sys/fs/bpf/weir");
     for args in [&open[..], &["forward", "--list"]] {
-        weir(args).failed(&[
-            "(of user ID 65534): it belongs to another user",
-            "hint: look who",
-            "-untrusted",
-        ]);
+        weir(args).failed(&["(of user ID 65534): it belongs to another user", "hint: see who", "-untrusted"]);
     }
     start(&network, &mut bpffs.weir(&["forward", "rx0", "rx1"])).interrupt().succeeded();
     shell("mv /sys/fs/bpf/weir /sys/fs/bpf/weir-untrusted");

@@ -9,7 +9,7 @@ const DATA: u16 = 0x0008;
 /// Bits of the subtype: there is no data; there is a field for quality of service.
 const NO_DATA: u16 = 0x0040;
 const QUALITY: u16 = 0x0080;
-/// Both: from one access point to another, with four addresses.
+/// To DS and From DS: from one access point to another, with four addresses.
 const BETWEEN: u16 = 0x0300;
 const PROTECTED: u16 = 0x4000;
 /// With a field for quality of service: one for high throughput, too.
@@ -22,8 +22,8 @@ const FRAGMENT: u8 = 0x0f;
 
 /// Returns the source and the destination of the data frame that begins at `at` (IEEE 802.11-2020, table 9-30).
 pub(super) fn ends(frame: &[u8], at: usize) -> Option<[[u8; 6]; 2]> {
-    const ENTERS: u16 = 0x0100;
-    const LEAVES: u16 = 0x0200;
+    const TO_DS: u16 = 0x0100;
+    const FROM_DS: u16 = 0x0200;
     let control = le16(frame, at)?;
     if control & TYPE != DATA {
         return None;
@@ -32,8 +32,8 @@ pub(super) fn ends(frame: &[u8], at: usize) -> Option<[[u8; 6]; 2]> {
     let (first, second, third) = (address(4)?, address(10)?, address(16)?);
     Some(match control & BETWEEN {
         0 => [second, first],
-        ENTERS => [second, third],
-        LEAVES => [third, first],
+        TO_DS => [second, third],
+        FROM_DS => [third, first],
         _ => [address(24)?, third],
     })
 }

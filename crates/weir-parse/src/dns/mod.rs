@@ -149,8 +149,8 @@ impl Dns {
     }
 }
 
-/// Returns whether this can be a message: a capture may have begun in the midst of one. The operation is known, the bit that
-/// must be zero is (RFC 1035, section 4.1.1; RFC 2535), and what is announced has room.
+/// Returns whether this can be a message: a capture may have begun in the middle of one. Its opcode must be known,
+/// the reserved bit zero (RFC 1035, section 4.1.1; RFC 2535), and it must have room for the records that it announces.
 fn is_plausible(message: Bytes<'_>) -> Result<bool, Cut> {
     const ZERO: u16 = 0x40;
     const QUESTION: usize = 5;

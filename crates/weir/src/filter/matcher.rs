@@ -29,7 +29,7 @@ impl Matcher {
     ///
     /// # Panics
     ///
-    /// If the filter may decide something else than whether a packet matches. No expression says that.
+    /// If the filter has more than two verdicts. No expression makes such a filter.
     pub fn new(compiled: &Compiled) -> Self {
         assert_eq!(compiled.graph.verdicts(), 2, "a matcher knows two verdicts: yes and no");
         let engine = match Native::new(&compiled.graph, &compiled.ast.sets) {

@@ -201,7 +201,7 @@ fn own(directory: &Path) -> Result<(), Error> {
         let owner = fs::symlink_metadata(directory).map(|found| format!(" (of user ID {})", found.uid()));
         Error::Forward(Problem::new(
             format!("weir does not trust {path}{}: it {what}", owner.unwrap_or_default()),
-            format!("look who has put it there, and move it away as root: mv {path} {path}-untrusted"),
+            format!("see who put it there, then move it away as root: mv {path} {path}-untrusted"),
         ))
     };
     let failed =

@@ -35,7 +35,7 @@ impl Capture {
     }
 }
 
-/// What identifies a socket on this host: `SO_COOKIE` (socket(7)).
+/// Identifies a socket among all of this host: `SO_COOKIE` (getsockopt, Linux 4.12).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct SocketCookie(pub u64);
 

@@ -323,7 +323,7 @@ impl Capture {
             match self.look(now)? {
                 Step::Taken(chunk) => return Ok(Next::Taken(chunk)),
                 Step::Over => return Ok(Next::Over),
-                // A nap alone does not heed the deadline.
+                // A nap that the deadline ends asks for one more check; here that would go on until handlers finish.
                 Step::Nap(_) if self.ended && now >= deadline => return Ok(Next::NotYet),
                 step => {
                     let step = step.by(self.next_check());

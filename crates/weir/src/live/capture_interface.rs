@@ -70,7 +70,7 @@ impl CaptureInterface {
         Ok(Self { misses_sent, ..Self::new(&wanted.name, device, context, direction, opened)? })
     }
 
-    /// Makes a port on `device`, which the user calls `name`. `direction` is that of all packets, if there is only one.
+    /// Makes a capture interface on `device`, which the user calls `name`. `direction` is that of all packets, if there is only one.
     pub(crate) fn new(
         name: &str,
         device: &Device,
@@ -153,7 +153,7 @@ impl CaptureInterface {
         }
     }
 
-    /// Ends the port, because the interface is gone. What was captured can still be taken.
+    /// Ends it, because the interface is gone. What was captured can still be taken.
     pub(crate) fn end(&mut self) -> Result<Event, Error> {
         self.gone = true;
         self.source.stop()?;

@@ -450,13 +450,13 @@ mod tests {
     fn auto_takes_no_source_that_loses_tags_and_says_what_keeps_them() {
         let both = Stripping { customer: true, service: true };
         let settings = Settings::default();
-        for (stripping, mend) in [
+        for (stripping, remedy) in [
             (Stripping { service: false, ..both }, "ethtool -K enp1s0 rxvlan off"),
             (Stripping { customer: false, ..both }, "ethtool -K enp1s0 rx-vlan-stag-hw-parse off"),
             (both, "ethtool -K enp1s0 rxvlan off rx-vlan-stag-hw-parse off"),
         ] {
             let (fit, why) = prefer(&port(Tags::Unreported(stripping)), &settings);
-            assert!(fit == Fit::Tc && why.ends_with(mend), "{why}");
+            assert!(fit == Fit::Tc && why.ends_with(remedy), "{why}");
             assert_eq!(prefer(&port(Tags::Told(stripping)), &settings).0, Fit::Xdp);
         }
         assert_eq!(prefer(&port(Tags::InFrame), &settings).0, Fit::Xdp);

@@ -94,7 +94,7 @@ pub enum FilterSlotKind {
     Process,
 }
 
-/// The place of a pool's filter (`weir_bpf::filter`).
+/// The slot of a pool's filter (`weir_bpf::filter`).
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PoolKind {
@@ -150,9 +150,9 @@ pub(crate) trait Toggle: Debug + Send + Sync {
     fn turn(&self, on: bool) -> Result<(), Error>;
 }
 
-/// Installs programs in one place.
+/// Installs programs in one slot.
 pub(crate) trait Gate: Debug + Send + Sync {
-    /// Describes the place; `None`: nothing is captured there any more.
+    /// Describes the slot; `None`: nothing is captured there any more.
     fn slot(&self) -> Result<Option<(FilterSlotKind, Vec<OwnedFd>)>, Error>;
 
     /// Installs a program for all packets from now on. Returns how to restore the previous one, which stays if this
@@ -199,7 +199,7 @@ impl FilterControl {
         self.switches.iter().try_for_each(|switch| switch.turn(on))
     }
 
-    /// Describes each place, except where nothing is captured any more.
+    /// Describes each slot, except where nothing is captured any more.
     ///
     /// # Errors
     ///
@@ -252,12 +252,12 @@ impl FilterControl {
         change_all(name, chosen, change, members)
     }
 
-    /// Installs each program in its place, one after another. All packets that arrive from now on meet the new program.
+    /// Installs each program in its slot, one after another. All packets that arrive from now on meet the new program.
     /// One that a CPU is just processing may still meet the old one: see [`FilterControl::settle`].
     ///
     /// # Errors
     ///
-    /// A program is invalid or does not belong to its place. All interfaces then keep their previous filters;
+    /// A program is invalid or does not belong to its slot. All interfaces then keep their previous filters;
     /// [`Error::FilterPutBack`] if some had the new one for a moment.
     #[doc(hidden)]
     pub fn put(&self, programs: &[CompiledFilter]) -> Result<(), Error> {
@@ -321,18 +321,18 @@ impl FilterSlot {
     ///
     /// # Errors
     ///
-    /// The expression is invalid, or a place cannot take the program.
+    /// The expression is invalid, or a slot cannot take the program.
     pub fn make_all(slots: &[Self], filter: Option<&Filter>) -> Result<Vec<CompiledFilter>, Error> {
         let link_types = || slots.iter().map(|slot| slot.target.receiver.link_type);
         let filter = filter.map(|filter| filter.clone().among(link_types()));
         slots.iter().map(|slot| slot.make(filter.as_ref())).collect()
     }
 
-    /// Compiles `filter` for this place; `None`: every packet matches.
+    /// Compiles `filter` for this slot; `None`: every packet matches.
     ///
     /// # Errors
     ///
-    /// The expression is invalid, or the place cannot take the program.
+    /// The expression is invalid, or the slot cannot take the program.
     pub fn make(&self, filter: Option<&Filter>) -> Result<CompiledFilter, Error> {
         let Some(filter) = filter else {
             return Ok(CompiledFilter::plain(self.target.interface, CompiledForm::All));
@@ -347,7 +347,7 @@ impl FilterSlot {
         })
     }
 
-    /// Compiles a program in classic BPF for this place. Like those for a packet socket, it expects the outer VLAN tag
+    /// Compiles a program in classic BPF for this slot. Like those for a packet socket, it expects the outer VLAN tag
     /// in the metadata and not in the frame, wherever it is here.
     ///
     /// # Errors

@@ -1,7 +1,7 @@
-//! What is next: packets, none yet, or no more.
+//! The answer to a request for packets.
 
 /// What [`Capture::next`](crate::Capture::next) and [`Handler::next`](crate::Handler::next) answer: packets, none yet, or no
-/// more. There is no fourth answer.
+/// more.
 #[derive(Debug)]
 #[must_use = "it may hold packets, which count as delivered"]
 pub enum Next<T> {

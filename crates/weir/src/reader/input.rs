@@ -123,7 +123,7 @@ pub(super) fn sniff(input: Box<dyn Stream>, ahead: bool) -> Result<Input, ReadRe
     Ok(Input { bytes: if ahead { unpack::ahead(bytes) } else { Box::new(Any(bytes)) }, compression, meter })
 }
 
-/// See `internal::unpacked`.
+/// See [`crate::parts::unpacked`].
 #[cfg(feature = "live")]
 pub(crate) fn unpacked(mut file: &File) -> io::Result<Option<Box<dyn Read + Send>>> {
     let found: Option<Box<dyn Read + Send>> = match sniff(Box::new(file.try_clone()?), false) {

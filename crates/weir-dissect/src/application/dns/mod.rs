@@ -304,7 +304,7 @@ impl Printer<'_> {
         Ok(Some(data + len))
     }
 
-    /// Prints seconds as `1y2w3d4h5m6s`, without the units of which there are none.
+    /// Prints seconds as `1y2w3d4h5m6s`, leaving out units that are 0.
     fn duration(&mut self, mut seconds: u32) {
         if seconds == 0 {
             return self.text("0s");
@@ -369,7 +369,7 @@ impl Printer<'_> {
             self.text(".");
             return Ok(());
         }
-        // Where a pointer must lead in front of, so that there is an end.
+        // A pointer must lead to before this, so that following them ends.
         let (mut limit, mut total) = (at, 0);
         loop {
             let first = bytes.u8(at)?;

@@ -20,7 +20,7 @@ pub(super) struct Worker {
     state: AtomicU8,
     /// Why it was woken, until it notices; written by any thread.
     rung: Mutex<Option<Woken>>,
-    notifier: Condvar,
+    wake: Condvar,
     asleep: AtomicBool,
     packets: AtomicU64,
     chunks: AtomicU64,
@@ -38,7 +38,7 @@ impl Worker {
             processor,
             state: AtomicU8::new(HandlerState::Running as u8),
             rung: Mutex::new(None),
-            notifier: Condvar::new(),
+            wake: Condvar::new(),
             asleep: AtomicBool::new(false),
             packets: AtomicU64::new(0),
             chunks: AtomicU64::new(0),
@@ -71,7 +71,7 @@ impl Worker {
         // Relaxed: if another thread misses this, the handler finds the work before it sleeps, or is rung a millisecond
         // later.
         self.asleep.store(true, Ordering::Relaxed);
-        let waited = self.notifier.wait_timeout_while(rung, longest, |rung| rung.is_none());
+        let waited = self.wake.wait_timeout_while(rung, longest, |rung| rung.is_none());
         let (mut rung, _) = waited.unwrap_or_else(PoisonError::into_inner);
         self.asleep.store(false, Ordering::Relaxed);
         rung.take().unwrap_or(Woken::Time)
@@ -87,7 +87,7 @@ impl Worker {
         if *rung != Some(Woken::News) {
             *rung = Some(what);
         }
-        self.notifier.notify_one();
+        self.wake.notify_one();
     }
 
     /// Records that it takes `packets` packets, perhaps from another handler's queue.

@@ -58,7 +58,7 @@ impl WorkerGroup {
         }
     }
 
-    /// Returns the account of each handler so far.
+    /// Returns the stats of each handler so far.
     pub(crate) fn stats(&self) -> Vec<HandlerStats> {
         self.workers.iter().enumerate().map(|(number, worker)| worker.stats(number)).collect()
     }
