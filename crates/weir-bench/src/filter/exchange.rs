@@ -24,10 +24,10 @@ use crate::wanted::Wanted;
 /// Both want all of the traffic: what is missing was lost in an exchange.
 const SAME: [&str; 2] = ["udp", "ip and not tcp port 443"];
 /// Each wants the frames with a number that the other does not want: even ones, and odd ones.
-const TURNS: [&str; 2] = ["udp[17] & 1 = 0", "udp[17] & 1 = 1"];
-/// Where the last byte of a frame's number is: behind the headers of Ethernet, IPv4 and UDP.
-const NUMBER: usize = 14 + 20 + 15;
-/// Between two exchanges.
+const TURNS: [&str; 2] = ["ether[51] & 1 = 0", "ether[51] & 1 = 1"];
+/// Where the last byte of a frame's number is, as in [`TURNS`].
+const NUMBER: usize = 51;
+/// Between two exchanges. The clock of packets and that of this process differ by much less.
 const PAUSE: Duration = Duration::from_millis(1);
 
 /// Captures by these sources.
@@ -230,15 +230,16 @@ impl Turns {
 fn tell_of_queue(turns: &[Turn], exchanges: &mut [Sample]) -> u64 {
     let mut late = 0;
     let mut turns = turns.iter().peekable();
+    let pause = u64::from(PAUSE.subsec_nanos());
     for index in 0..exchanges.len() {
-        let end = exchanges.get(index + 1).map_or(u64::MAX, |next| next.begun);
+        let end = exchanges.get(index + 1).map_or(u64::MAX, |next| next.begun.saturating_sub(pause));
         let (sample, odd) = (&mut exchanges[index], index % 2 == 0);
         let mut met = None;
         while let Some(turn) = turns.next_if(|turn| turn.first < end) {
             if turn.odd != odd {
                 late += if met.is_some() { turn.packets } else { 0 };
-            } else if turn.first >= sample.begun {
-                met = met.or(Some((turn.first - sample.begun) as f64 / 1e3));
+            } else {
+                met = met.or_else(|| Some(turn.first.saturating_sub(sample.begun) as f64 / 1e3));
             }
         }
         sample.met = [sample.met, met].into_iter().flatten().reduce(f64::min);
@@ -259,12 +260,33 @@ pub(super) fn bars(outcome: &Outcome) -> Vec<Judged> {
 
 #[cfg(test)]
 mod tests {
+    use weir_filter::interpret::Interpreter;
+
     use super::*;
 
     #[test]
+    fn filters_want_frames_by_the_byte_that_is_looked_at() {
+        let traffic = Traffic::new(60).expect("traffic");
+        for number in [0, 1, 100, 0x1_0000, 0x1_0001] {
+            let frame = traffic.frame(number);
+            let odd = number & 1 == 1;
+            assert_eq!(frame[NUMBER] & 1 == 1, odd, "{number}");
+            let packet = weir_filter::interpret::Packet { data: &frame, length: 60, ..Default::default() };
+            let wanted = TURNS.map(|text| {
+                let filter = super::super::compile(text, weir_filter::Dialect::Weir, 1).expect("a filter");
+                Interpreter::new(&filter.graph, &filter.ast.sets).run(&packet) != 0
+            });
+            assert_eq!(wanted, [!odd, odd], "{number}");
+        }
+    }
+
+    #[test]
     fn packets_tell_when_they_met_a_filter() {
-        let sample = |begun| Sample { begun, made: 0.0, put: 0.0, met: None, settled: 0.0, busy: 0.0 };
-        let turn = |odd, first| Turn { odd, first, packets: 10 };
+        // Times in units of 10 us, so that a pause has 100 of them.
+        const UNIT: u64 = 10_000;
+        let sample =
+            |begun| Sample { begun: begun * UNIT, made: 0.0, put: 0.0, met: None, settled: 0.0, busy: 0.0 };
+        let turn = |odd, first| Turn { odd, first: first * UNIT, packets: 10 };
         let all = |queues: &[&[(bool, u64)]]| {
             let of = |turns: &&[(bool, u64)]| turns.iter().map(|&(odd, first)| turn(odd, first)).collect();
             let turns = Turns((0..).zip(queues.iter().map(of)).collect());
@@ -273,12 +295,15 @@ mod tests {
             (late, samples.map(|sample| sample.met))
         };
         let met = |turns: &[(bool, u64)]| all(&[turns]);
-        assert_eq!(met(&[(false, 10), (true, 3000), (false, 9500)]), (0, [Some(2.0), Some(0.5)]));
-        assert_eq!(met(&[(false, 10), (true, 3000)]), (0, [Some(2.0), None]));
+        let (first, second) = (Some(20_000.0), Some(5_000.0));
+        assert_eq!(met(&[(false, 10), (true, 3000), (false, 9500)]), (0, [first, second]));
+        assert_eq!(met(&[(false, 10), (true, 3000)]), (0, [first, None]));
         let flickers = [(false, 10), (true, 3000), (false, 3001), (true, 3002), (false, 9500)];
-        assert_eq!(met(&flickers), (10, [Some(2.0), Some(0.5)]));
+        assert_eq!(met(&flickers), (10, [first, second]));
+        // The clock of packets may be a little behind ours.
+        assert_eq!(met(&[(false, 10), (true, 3000), (false, 8990)]), (0, [first, Some(0.0)]));
         // The chunks of one queue may be taken after later ones of another.
         let [one, other] = [&[(false, 10), (true, 3000)], &[(false, 2500), (true, 2900)]];
-        assert_eq!(all(&[one, other]), (0, [Some(1.9), None]));
+        assert_eq!(all(&[one, other]), (0, [Some(19_000.0), None]));
     }
 }
