@@ -18,7 +18,7 @@ const LAYERS: &[&[&str]] = &[
     &["weir", "weir-dissect", "weir-judge"],
     &["weir-bpf", "weir-native"],
     &["weir-filter", "weir-ring", "weir-savefile", "weir-sys", "weir-traffic"],
-    &["weir-parse"],
+    &["weir-classify", "weir-parse"],
     &["weir-packet", "weir-lab-test", "weir-test"],
 ];
 

@@ -62,6 +62,8 @@ pub mod ethertype {
         IPV4: u16 = 0x0800;
         /// ARP.
         ARP: u16 = 0x0806;
+        /// Reverse ARP (RFC 903).
+        RARP: u16 = 0x8035;
         /// Ethernet as the payload of a tunnel (RFC 7637).
         BRIDGED: u16 = 0x6558;
         /// VLAN tag of a customer (IEEE 802.1Q).

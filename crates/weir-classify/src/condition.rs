@@ -1,0 +1,191 @@
+//! Conditions on the fields of a packet.
+
+use std::net::IpAddr;
+use std::ops::RangeInclusive;
+
+use crate::fields::{Fields, Kind};
+
+/// The addresses with the same first bits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Prefix {
+    first: IpAddr,
+    length: u8,
+}
+
+impl Prefix {
+    /// Returns the addresses whose first `length` bits are those of `address`; `None`: it has fewer bits.
+    pub fn new(address: IpAddr, length: u8) -> Option<Self> {
+        let first: IpAddr = match address {
+            IpAddr::V4(address) => {
+                let mask = u32::MAX.checked_shl(32_u32.checked_sub(length.into())?).unwrap_or(0);
+                std::net::Ipv4Addr::from_bits(address.to_bits() & mask).into()
+            }
+            IpAddr::V6(address) => {
+                let mask = u128::MAX.checked_shl(128_u32.checked_sub(length.into())?).unwrap_or(0);
+                std::net::Ipv6Addr::from_bits(address.to_bits() & mask).into()
+            }
+        };
+        Some(Self { first, length })
+    }
+
+    /// Returns whether an address is one of these.
+    pub fn contains(&self, address: IpAddr) -> bool {
+        Self::new(address, self.length) == Some(*self)
+    }
+
+    /// Returns whether all addresses of the family are in it.
+    pub fn is_all(&self) -> bool {
+        self.length == 0
+    }
+
+    /// Returns the addresses that are in both, if there are any.
+    fn and(self, other: Self) -> Option<Self> {
+        let (wide, narrow) = if self.length <= other.length { (self, other) } else { (other, self) };
+        (narrow.first.is_ipv4() == wide.first.is_ipv4() && wide.contains(narrow.first)).then_some(narrow)
+    }
+
+    /// Returns the first and the last address as numbers, and whether they are of IPv6.
+    pub(crate) fn range(&self) -> (RangeInclusive<u128>, bool) {
+        let (first, rest, is_ipv6) = match self.first {
+            IpAddr::V4(first) => (first.to_bits().into(), 32 - u32::from(self.length), false),
+            IpAddr::V6(first) => (first.to_bits(), 128 - u32::from(self.length), true),
+        };
+        let last = first | 1_u128.checked_shl(rest).map_or(u128::MAX, |bit| bit - 1);
+        (first..=last, is_ipv6)
+    }
+}
+
+/// How many numbers [`Kinds`] distinguishes for each kind: no protocol, and each of them.
+pub(crate) const PROTOCOLS: usize = 257;
+/// How many in all.
+pub(crate) const KINDS: usize = 5 * PROTOCOLS;
+const WORDS: usize = KINDS.div_ceil(64);
+
+/// Kinds of packets, with protocols of IP.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Kinds([u64; WORDS]);
+
+impl Kinds {
+    /// All packets.
+    pub const ALL: Self = Self([u64::MAX; WORDS]);
+    /// None.
+    pub const NONE: Self = Self([0; WORDS]);
+
+    /// Packets of a kind, whatever their protocol.
+    pub fn of(kind: Kind) -> Self {
+        (0..PROTOCOLS).fold(Self::NONE, |kinds, protocol| kinds.with(kind as usize * PROTOCOLS + protocol))
+    }
+
+    /// Packets of IPv4 and IPv6 with this protocol.
+    pub fn of_protocol(protocol: u8) -> Self {
+        Self::NONE.with(number(Kind::Ipv4, Some(protocol))).with(number(Kind::Ipv6, Some(protocol)))
+    }
+
+    fn with(mut self, number: usize) -> Self {
+        self.0[number / 64] |= 1 << (number % 64);
+        self
+    }
+
+    /// Returns the packets that are in both.
+    #[must_use]
+    pub fn and(self, other: Self) -> Self {
+        Self(std::array::from_fn(|word| self.0[word] & other.0[word]))
+    }
+
+    /// Returns the packets that are in either.
+    #[must_use]
+    pub fn or(self, other: Self) -> Self {
+        Self(std::array::from_fn(|word| self.0[word] | other.0[word]))
+    }
+
+    /// Returns all other packets.
+    #[must_use]
+    pub fn complement(self) -> Self {
+        Self(self.0.map(|word| !word))
+    }
+
+    /// Returns whether no packet is in it.
+    pub fn is_empty(&self) -> bool {
+        (0..KINDS).all(|number| !self.contains(number))
+    }
+
+    pub(crate) fn contains(&self, number: usize) -> bool {
+        self.0[number / 64] >> (number % 64) & 1 == 1
+    }
+}
+
+/// The number of a kind with a protocol.
+pub(crate) fn number(kind: Kind, protocol: Option<u8>) -> usize {
+    kind as usize * PROTOCOLS + protocol.map_or(0, |protocol| usize::from(protocol) + 1)
+}
+
+/// What a packet's fields must be; `None`: anything, also missing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Condition {
+    /// Kind and protocol.
+    pub kinds: Kinds,
+    /// The source, or the sender in ARP.
+    pub source: Option<Prefix>,
+    /// The destination, or the target in ARP.
+    pub destination: Option<Prefix>,
+    /// The source port.
+    pub source_ports: Option<RangeInclusive<u16>>,
+    /// The destination port.
+    pub destination_ports: Option<RangeInclusive<u16>>,
+}
+
+impl Condition {
+    /// Every packet.
+    pub const ALL: Self = Self {
+        kinds: Kinds::ALL,
+        source: None,
+        destination: None,
+        source_ports: None,
+        destination_ports: None,
+    };
+
+    /// Returns what holds where both do; `None`: there is no such packet.
+    pub fn and(&self, other: &Self) -> Option<Self> {
+        let kinds = self.kinds.and(other.kinds);
+        let ports = |a: &RangeInclusive<u16>, b: &RangeInclusive<u16>| {
+            let both = *a.start().max(b.start())..=*a.end().min(b.end());
+            (!both.is_empty()).then_some(both)
+        };
+        let condition = Self {
+            kinds,
+            source: both(&self.source, &other.source, |a, b| a.and(*b))?,
+            destination: both(&self.destination, &other.destination, |a, b| a.and(*b))?,
+            source_ports: both(&self.source_ports, &other.source_ports, ports)?,
+            destination_ports: both(&self.destination_ports, &other.destination_ports, ports)?,
+        };
+        (!kinds.is_empty()).then_some(condition)
+    }
+
+    /// Returns whether it is about no more than kinds.
+    pub fn is_of_kinds(&self) -> bool {
+        *self == Self { kinds: self.kinds, ..Self::ALL }
+    }
+
+    /// Returns whether a packet with these fields meets the condition.
+    pub fn holds(&self, fields: &Fields) -> bool {
+        let address = |wanted: Option<Prefix>, address: Option<IpAddr>| {
+            wanted.is_none_or(|prefix| address.is_some_and(|address| prefix.contains(address)))
+        };
+        let port = |wanted: &Option<RangeInclusive<u16>>, port: Option<u16>| {
+            wanted.as_ref().is_none_or(|range| port.is_some_and(|port| range.contains(&port)))
+        };
+        self.kinds.contains(number(fields.kind, fields.protocol))
+            && address(self.source, fields.addresses[0])
+            && address(self.destination, fields.addresses[1])
+            && port(&self.source_ports, fields.ports[0])
+            && port(&self.destination_ports, fields.ports[1])
+    }
+}
+
+/// Combines what two conditions want of a field; the outer `None`: nothing is both.
+fn both<T: Clone>(a: &Option<T>, b: &Option<T>, and: impl Fn(&T, &T) -> Option<T>) -> Option<Option<T>> {
+    match (a, b) {
+        (Some(a), Some(b)) => and(a, b).map(Some),
+        (one, other) => Some(one.clone().or_else(|| other.clone())),
+    }
+}

@@ -1,0 +1,131 @@
+//! Tables find what a list that is searched in order finds.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::ops::RangeInclusive;
+
+use proptest::prelude::*;
+use weir_classify::{Condition, Error, Fields, Kind, Kinds, Prefix, Tables};
+
+const LIMIT: usize = 64 << 20;
+
+/// Addresses of which many share prefixes, and the ends of the space.
+fn address() -> impl Strategy<Value = IpAddr> {
+    let byte = prop_oneof![Just(0), Just(1), Just(127), Just(128), Just(255)];
+    let ipv4 = prop::array::uniform4(byte.clone()).prop_map(|bytes| Ipv4Addr::from(bytes).into());
+    let ipv6 = prop::array::uniform4(byte).prop_map(|[a, b, c, d]| {
+        let mut bytes = [a; 16];
+        (bytes[7], bytes[8], bytes[15]) = (b, c, d);
+        Ipv6Addr::from(bytes).into()
+    });
+    prop_oneof![ipv4, ipv6]
+}
+
+fn prefix() -> impl Strategy<Value = Prefix> {
+    (address(), any::<prop::sample::Index>()).prop_map(|(address, length)| {
+        let bits = if address.is_ipv4() { 33 } else { 129 };
+        Prefix::new(address, u8::try_from(length.index(bits)).expect("few bits")).expect("a prefix")
+    })
+}
+
+fn port() -> impl Strategy<Value = u16> {
+    prop_oneof![Just(0), Just(u16::MAX), 50..60_u16]
+}
+
+fn ports() -> impl Strategy<Value = RangeInclusive<u16>> {
+    (port(), port()).prop_map(|(a, b)| a.min(b)..=a.max(b))
+}
+
+fn kind() -> impl Strategy<Value = Kind> {
+    prop_oneof![
+        Just(Kind::Ipv4),
+        Just(Kind::Ipv6),
+        Just(Kind::Arp),
+        Just(Kind::ReverseArp),
+        Just(Kind::Other)
+    ]
+}
+
+fn kinds() -> impl Strategy<Value = Kinds> {
+    let protocol = prop_oneof![Just(0), Just(6), Just(17), Just(255)].prop_map(Kinds::of_protocol);
+    let one = prop_oneof![Just(Kinds::ALL), kind().prop_map(Kinds::of), protocol];
+    (one.clone(), one, any::<bool>()).prop_map(|(a, b, both)| if both { a.and(b) } else { a.or(b) })
+}
+
+fn condition() -> impl Strategy<Value = Condition> {
+    let addresses = [prop::option::of(prefix()), prop::option::of(prefix())];
+    let ranges = [prop::option::of(ports()), prop::option::of(ports())];
+    (prop_oneof![Just(Kinds::ALL), kinds()], addresses, ranges).prop_map(
+        |(kinds, [source, destination], [source_ports, destination_ports])| Condition {
+            kinds,
+            source,
+            destination,
+            source_ports,
+            destination_ports,
+        },
+    )
+}
+
+fn fields() -> impl Strategy<Value = Fields> {
+    let protocol = prop::option::of(prop_oneof![Just(0), Just(6), Just(17), Just(255)]);
+    let addresses = [prop::option::of(address()), prop::option::of(address())];
+    let ports = [prop::option::of(port()), prop::option::of(port())];
+    (kind(), protocol, addresses, ports).prop_map(|(kind, protocol, addresses, ports)| Fields {
+        kind,
+        protocol,
+        addresses,
+        ports,
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(40))]
+
+    /// Every condition that holds, in order.
+    #[test]
+    fn tables_find_what_a_list_finds(
+        conditions in prop::collection::vec(condition(), 0..150),
+        packets in prop::collection::vec(fields(), 1..50),
+    ) {
+        let tables = Tables::new(&conditions, LIMIT).expect("few conditions");
+        for packet in packets {
+            let mut from = 0;
+            loop {
+                let expected = (from..conditions.len()).find(|&one| conditions[one].holds(&packet));
+                prop_assert_eq!(tables.find(&packet, from), expected, "{:?} from {}", packet, from);
+                let Some(found) = expected else { break };
+                from = found + 1;
+            }
+        }
+    }
+}
+
+/// Each condition is for one host; a packet of the last one meets no other.
+#[test]
+fn the_last_of_many_is_found() {
+    let host = |number: u32| Ipv4Addr::from_bits(0x0a00_0000 + number * 7);
+    let wanted = |number| Condition { source: Prefix::new(host(number).into(), 32), ..Condition::ALL };
+    let conditions: Vec<Condition> = (0..10_000).map(wanted).collect();
+    let tables = Tables::new(&conditions, 256 << 20).expect("they have room");
+    for number in [0, 1, 63, 64, 4095, 4096, 9_999] {
+        let addresses = [Some(host(number).into()), None];
+        let packet = Fields { kind: Kind::Ipv4, addresses, ..Fields::NONE };
+        assert_eq!(tables.find(&packet, 0), Some(number as usize));
+        let between = Ipv4Addr::from_bits(host(number).to_bits() + 1);
+        let packet = Fields { addresses: [Some(between.into()), None], ..packet };
+        assert_eq!(tables.find(&packet, 0), None);
+    }
+}
+
+#[test]
+fn what_has_no_room_is_refused() {
+    let host = |number| Prefix::new(Ipv4Addr::from_bits(number).into(), 32);
+    let conditions: Vec<Condition> =
+        (0..1000).map(|number| Condition { source: host(number), ..Condition::ALL }).collect();
+    let error = Tables::new(&conditions, 100_000).expect_err("too much");
+    assert!(matches!(error, Error::Memory { needed, limit: 100_000 } if needed > 100_000), "{error}");
+    let many = vec![Condition::ALL; weir_classify::MOST_CONDITIONS + 1];
+    assert_eq!(Tables::new(&many, LIMIT).expect_err("too many"), Error::Conditions(16_385));
+    assert_eq!(Tables::new(&[], LIMIT).expect("none").find(&Fields::NONE, 0), None);
+    assert_eq!(Tables::new(&[Condition::ALL], LIMIT).expect("one").find(&Fields::NONE, 0), Some(0));
+    assert_eq!(Prefix::new(Ipv4Addr::LOCALHOST.into(), 33), None);
+}
