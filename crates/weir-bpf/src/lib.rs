@@ -39,6 +39,7 @@ pub mod forward;
 pub mod layout;
 pub mod loader;
 pub mod pool;
+pub mod rules;
 pub mod stat;
 
 pub use capture::{af_xdp, tc, xdp};
