@@ -22,6 +22,7 @@ pub mod interpret;
 pub mod names;
 pub mod parse;
 pub mod pass;
+pub mod regions;
 pub mod set;
 
 mod lex;

@@ -31,9 +31,10 @@ use self::link::Link;
 use self::place::{Level, MOST_EXTENSIONS, Slots};
 use self::plan::{Nodes, Plan, Position, What};
 use self::stage::{Kind, Layer, Stage};
-use self::terms::{Site, asks, layer, walks_chain};
+pub(crate) use self::terms::walks_chain;
+use self::terms::{Site, asks, layer};
 use self::tunnel::{Door, Entry};
-use crate::ast::{Ast, Expr};
+use crate::ast::{Ast, Expr, Protocol};
 use crate::graph::{Graph, NodeId, Slot, TermId};
 use crate::lower::{Ways, is_asked_elsewhere, pcap};
 use crate::set::Set;
@@ -100,6 +101,11 @@ pub(crate) fn lower(ast: &Ast, options: &Options<'_>) -> Result<(Graph, Vec<Set>
 /// Returns whether this is the EtherType of a VLAN tag.
 pub(crate) fn is_tag(number: u32) -> bool {
     link::TAGS.contains(&number)
+}
+
+/// Returns the number of the protocol over IP that a keyword stands for, if any, and whether IPv4 and IPv6 carry it.
+pub(crate) fn over_ip(protocol: Protocol) -> Option<(u32, bool, bool)> {
+    terms::over_ip(protocol).map(|over| (over.number, over.ip4, over.ip6))
 }
 
 /// Returns whether `leaf` applies to the link type in `options`.

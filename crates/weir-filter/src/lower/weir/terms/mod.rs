@@ -144,7 +144,7 @@ pub(super) fn layer(ast: &Ast, primitive: &Primitive) -> Layer {
 }
 
 /// Returns whether a term walks a chain of headers itself. Where it does not, as in IPv4, its formula is used.
-pub(super) fn walks_chain(primitive: &Primitive) -> bool {
+pub(crate) fn walks_chain(primitive: &Primitive) -> bool {
     match *primitive {
         Primitive::ProtoChain { .. } | Primitive::Protocol(Protocol::Ah) => true,
         Primitive::Proto { protocol: None | Some(Protocol::Ip6), number } => is_extension(number),
