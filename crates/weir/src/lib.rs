@@ -84,8 +84,8 @@ pub mod writer;
 pub mod filter_control {
     pub use weir_bpf::filter::{Changed, SetChange};
 
+    pub use crate::live::filter_control::sets::{MemberKind, PortableMembers, SetLabel};
     pub use crate::live::filter_control::{FilterControl, FilterTarget};
-    pub use crate::live::sets::{MemberKind, PortableMembers, SetLabel};
 }
 
 /// Packets and bytes by filter, counted in the kernel; see [`Statistics`].
@@ -127,25 +127,25 @@ pub use forward::Forward;
 pub use kind::{ModeKind, SourceKind};
 #[cfg(feature = "live")]
 pub use live::{
-    builder::{Builder, SocketCookie},
     capture::Capture,
+    capture::builder::{Builder, SocketCookie},
+    capture::observer::Observer,
+    error::holders::Holder,
+    error::kind::ErrorKind,
+    error::setting::Setting,
     error::{Error, Fit, Problem},
-    error_kind::ErrorKind,
-    event::{Change, Event},
     handlers::{DEFAULT_THRESHOLD, Handler, Order, Plan, Share, SharePackets},
-    holders::Holder,
     interface::Interface,
+    interface::event::{Change, Event},
+    interface::warning::InterfaceWarning,
     namespace::Namespace,
-    next::Next,
-    observer::Observer,
     request::Opening,
-    sampling::Sample,
-    setting::Setting,
+    request::sampling::Sample,
+    request::steering::{MOST_TARGETS, Steer},
     settings::{DEFAULT_CHUNK_SIZE, DEFAULT_CHUNKS, Delivery, Mode, SourceChoice, Timestamps, Window},
     statistics::Statistics,
-    steering::{MOST_TARGETS, Steer},
-    stop::StopHandle,
-    warning::InterfaceWarning,
+    wait::next::Next,
+    wait::stop::StopHandle,
 };
 pub use stats::{
     CaptureStats, HandlerState, HandlerStats, InterfaceStats, NicCounters, PacketCounters, PoolFill,

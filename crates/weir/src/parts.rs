@@ -7,18 +7,18 @@ pub use weir_bpf::filter::{Body, Hook};
 
 #[cfg(feature = "live")]
 pub use crate::live::{
-    builder::tc_filters,
+    capture::builder::tc_filters,
+    capture::choose::{Choice, choice, tag_unknown},
     capture::next_or_rest,
-    choose::{Choice, choice, tag_unknown},
-    command,
+    error::command,
+    error::holders::holders,
     error::is_root,
     filter_control::{CompiledFilter, CompiledForm, FilterSlot, FilterSlotKind, PoolKind},
-    holders::holders,
     interface::distance,
-    memory::pool_of,
-    probe,
-    queues::split_name,
+    interface::queues::split_name,
+    request::memory::pool_of,
     source::af_packet::as_in_the_kernel,
+    source::probe,
     statistics::userspace::{buckets, key_of},
     statistics::{by_tc_filters, check_statistics},
 };

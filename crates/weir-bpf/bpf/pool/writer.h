@@ -273,7 +273,7 @@ static __always_inline void commit(struct record *record, __u32 direction)
 	/* The consumer stores `wake_at` and then checks `commit` again; this side stores `commit` and then loads
 	 * `wake_at`. Without a full fence, which would slow down every packet, the load may overtake the store, and
 	 * each side may miss the other. The consumer closes this hole: it checks again after a first short sleep
-	 * (crates/weir/src/live/wait_strategy.rs, `RECHECK`), long after the store has left this CPU's store buffer. */
+	 * (crates/weir/src/live/wait/strategy.rs, `RECHECK`), long after the store has left this CPU's store buffer. */
 	if (unlikely(queue->written >= *(volatile __u64 *)&record->order->wake_at))
 		ring_doorbell(record->order);
 }

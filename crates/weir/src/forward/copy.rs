@@ -4,12 +4,12 @@ use weir_bpf::pool::{PoolMaps, PoolOptions};
 use weir_ring::Shape;
 
 use super::endpoint::Endpoint;
-use crate::live::builder::Builder;
-use crate::live::capture_interface::CaptureInterface;
-use crate::live::choose::Opener;
-use crate::live::memory::Need;
+use crate::live::capture::builder::Builder;
+use crate::live::capture::choose::Opener;
+use crate::live::capture::interface::CaptureInterface;
+use crate::live::error::size;
 use crate::live::request::Settings;
-use crate::live::size;
+use crate::live::request::memory::Need;
 use crate::live::source::programmed::{self, AtGateInForce, Programmed, pool_options};
 use crate::live::source::xdp;
 use crate::{Direction, Error, Interface, ModeKind, Setting, SourceKind};

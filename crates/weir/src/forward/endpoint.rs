@@ -6,10 +6,10 @@ use weir_sys::link::{Link, set_promiscuous};
 
 use super::directory::make_directory;
 use super::stats::SendCounters;
-use crate::live::command;
 use crate::live::error::Problem;
-use crate::live::monitored_interface::MonitoredInterface;
-use crate::live::namespace_context::NamespaceContext;
+use crate::live::error::command;
+use crate::live::interface::monitored::MonitoredInterface;
+use crate::live::namespace::context::NamespaceContext;
 use crate::live::request::Wanted;
 use crate::live::source::writers::{self, Native};
 use crate::live::source::xdp;

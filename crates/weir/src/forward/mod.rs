@@ -35,11 +35,11 @@ pub use self::pinned::Pinned;
 use self::pins::Pins;
 use self::pump::Pumps;
 pub use self::stats::{DirectionStats, ForwardCounters, ForwardQueue, ForwardStats, SendCounters};
-use crate::live::builder::Builder;
+use crate::live::capture::builder::Builder;
 use crate::live::error::Problem;
 use crate::live::filter_control::{FilterControl, UpdateLock};
 use crate::live::interface::Tags;
-use crate::live::memory::{self, Memory};
+use crate::live::request::memory::{self, Memory};
 use crate::live::request::{Settings, Wanted};
 use crate::{Capture, Error, Event, Filter, Namespace, Setting};
 

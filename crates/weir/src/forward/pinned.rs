@@ -17,7 +17,7 @@ use super::pins::{self, BPFFS, DIRECTIONS, Key, LINK, PROMISCUOUS, Pins};
 use super::stats::{DirectionStats, ForwardStats};
 use crate::live::error::Problem;
 use crate::live::namespace;
-use crate::live::namespace_context::inside;
+use crate::live::namespace::context::inside;
 use crate::live::request::Wanted;
 use crate::live::source::programmed::off;
 use crate::{Error, Namespace};

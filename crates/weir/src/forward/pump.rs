@@ -30,7 +30,7 @@ use super::stack::{Door, Stack};
 use super::stats::ForwardCounters;
 use crate::Error;
 use crate::live::error::Problem;
-use crate::live::memory;
+use crate::live::request::memory;
 
 /// Entries in each ring.
 const RING: u32 = 2048;

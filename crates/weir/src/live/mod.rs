@@ -1,46 +1,16 @@
 //! Capturing from interfaces: everything that needs the eBPF programs of `weir-bpf`.
 
-pub(crate) mod builder;
 pub(crate) mod capture;
-pub(crate) mod capture_interface;
-pub(crate) mod capture_interfaces;
-pub(crate) mod choose;
-pub mod command;
 pub(crate) mod error;
-pub(crate) mod error_kind;
-pub(crate) mod event;
 pub(crate) mod filter_control;
 mod flow;
 pub(crate) mod handlers;
-pub(crate) mod holders;
 pub(crate) mod interface;
-pub(crate) mod memory;
 pub(crate) mod merge;
-pub(crate) mod monitored_interface;
 pub(crate) mod namespace;
-pub(crate) mod namespace_context;
-pub(crate) mod next;
-pub(crate) mod notifier;
-pub(crate) mod observer;
-pub(crate) mod opened;
-pub(crate) mod outlet;
-pub(crate) mod peer;
-pub mod probe;
-mod promiscuity;
-pub(crate) mod queues;
 pub(crate) mod request;
-pub(crate) mod sampling;
-pub(crate) mod sets;
-pub(crate) mod setting;
 pub(crate) mod settings;
 pub(crate) mod side_by_side;
-#[cfg(test)]
-pub(crate) mod simulated;
-pub(crate) mod size;
 pub(crate) mod source;
 pub(crate) mod statistics;
-pub(crate) mod steering;
-pub(crate) mod stop;
-pub(crate) mod wait_strategy;
-pub(crate) mod waker;
-pub(crate) mod warning;
+pub(crate) mod wait;

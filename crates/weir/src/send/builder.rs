@@ -10,7 +10,7 @@ use super::batch::Batch;
 use super::destination::Destination;
 use super::outlet::{Backend, Outlet, TxPath};
 use super::sender::Sender;
-use crate::live::namespace_context::inside;
+use crate::live::namespace::context::inside;
 use crate::live::request::Wanted;
 use crate::{Error, Namespace};
 

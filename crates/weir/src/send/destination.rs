@@ -5,7 +5,7 @@ use weir_sys::link::{Link, Links};
 use super::error::SendReason;
 use crate::Error;
 use crate::live::interface::{link_type, unknown};
-use crate::live::namespace_context::inside;
+use crate::live::namespace::context::inside;
 use crate::live::request::Wanted;
 
 /// The header of an Ethernet frame, and of a VLAN tag in it.

@@ -4,7 +4,7 @@ use std::io;
 use std::ops::AddAssign;
 use std::time::Duration;
 
-use crate::live::command;
+use crate::live::error::command;
 
 /// Longest time that a packet waits for room before the device.
 pub(super) const PATIENCE: Duration = Duration::from_secs(30);

@@ -21,7 +21,7 @@ use super::destination::Destination;
 use super::error::{SendError, SendReason, Sent};
 use super::queue::SendQueue;
 use crate::live::interface::Device;
-use crate::live::namespace_context::inside;
+use crate::live::namespace::context::inside;
 use crate::live::source::programmed::not_loaded;
 use crate::{Error, Namespace};
 

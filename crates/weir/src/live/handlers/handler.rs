@@ -13,10 +13,10 @@ use super::worker::Worker;
 use super::worker_group::{Duties, WorkerGroup};
 use crate::Error;
 use crate::deadline::after;
-use crate::live::next::Next;
 use crate::live::settings::Delivery;
-use crate::live::source::Ready;
-use crate::live::wait_strategy::{Queues, WaitStrategy, Woken};
+use crate::live::wait::Ready;
+use crate::live::wait::next::Next;
+use crate::live::wait::strategy::{Queues, WaitStrategy, Woken};
 use crate::stats::HandlerState;
 
 /// Takes packets from a capture, alongside other handlers and in its own thread: [`crate::Capture::handlers`].

@@ -19,7 +19,7 @@ use super::work_queue::WorkQueue;
 use super::worker_group::WorkerGroup;
 use crate::Error;
 use crate::chunk::Chunk;
-use crate::live::wait_strategy::Woken;
+use crate::live::wait::strategy::Woken;
 
 impl WorkerGroup {
     /// Takes a share for a helping handler: a part if flows stay in order, otherwise a whole chunk, or what is left of

@@ -11,9 +11,9 @@ use weir_sys::thread::spawn_deaf;
 
 use super::worker_group::WorkerGroup;
 use crate::Error;
-use crate::live::notifier::EventNotifier;
-use crate::live::source::Notifier;
-use crate::live::wait_strategy::timespec;
+use crate::live::wait::Notifier;
+use crate::live::wait::notifier::EventNotifier;
+use crate::live::wait::strategy::timespec;
 
 /// Interval while a queue may fill up without notifying.
 const LOOK: Duration = Duration::from_millis(1);

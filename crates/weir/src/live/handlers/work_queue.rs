@@ -9,8 +9,8 @@ use super::layout::{Flows, PARTS};
 use super::share::Share;
 use crate::Error;
 use crate::chunk::{Chunk, Lane};
-use crate::live::outlet::Outlet;
-use crate::live::source::Ready;
+use crate::live::source::outlet::Outlet;
+use crate::live::wait::Ready;
 
 /// A queue, its home handler, and what helpers need.
 #[derive(Debug)]

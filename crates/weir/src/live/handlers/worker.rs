@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use crate::live::wait_strategy::Woken;
+use crate::live::wait::strategy::Woken;
 use crate::stats::{HandlerState, HandlerStats};
 
 impl HandlerState {

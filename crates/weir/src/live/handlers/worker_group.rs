@@ -9,8 +9,8 @@ use super::work_queue::WorkQueue;
 use super::worker::Worker;
 use crate::Error;
 use crate::chunk::Chunk;
-use crate::live::outlet::Outlet;
-use crate::live::wait_strategy::Woken;
+use crate::live::source::outlet::Outlet;
+use crate::live::wait::strategy::Woken;
 use crate::stats::{HandlerState, HandlerStats};
 
 /// The queues and handlers of a capture, and which handlers help each other.

@@ -34,7 +34,7 @@ use weir_savefile::record::Timestamps;
 
 use crate::Error;
 use crate::chunk::{Chunk, Lane};
-use crate::live::outlet::Outlet;
+use crate::live::source::outlet::Outlet;
 use crate::stats::{TimeOrder, Unsorted};
 
 /// Bytes of records for which a lull is looked for. With more, packets soon arrive all the time.

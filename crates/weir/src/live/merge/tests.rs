@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use weir_ring::{Gauge, Producer};
 
 use super::*;
-use crate::live::simulated;
+use crate::live::source::simulated;
 
 const WINDOW: Duration = Duration::from_micros(1000);
 

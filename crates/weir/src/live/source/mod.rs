@@ -4,15 +4,18 @@
 pub(crate) mod af_packet;
 pub(crate) mod af_xdp;
 mod losses;
+pub(crate) mod outlet;
+pub mod probe;
 pub(crate) mod programmed;
 mod pumped;
 mod signals;
+#[cfg(test)]
+pub(crate) mod simulated;
 pub(crate) mod tc;
 pub(crate) mod writers;
 pub(crate) mod xdp;
 pub(crate) mod xdp_tc;
 
-use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -22,18 +25,10 @@ use weir_sys::CallError;
 
 use crate::Error;
 use crate::live::filter_control::Gate;
+use crate::live::wait::{Notifier, Ready};
 
 /// Bytes of the direction in a record, which a [`weir_ring::Shape`] does not include.
 const DIRECTION_BYTES: u32 = 8;
-
-/// What can be taken from a queue in one go.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Ready {
-    /// Bytes of records.
-    pub(crate) bytes: u32,
-    /// Nothing more will be added: there is no point in waiting.
-    pub(crate) closed: bool,
-}
 
 /// One of a source's queues. Any thread may use it, one at a time.
 pub(crate) trait Queue: std::fmt::Debug + Send {
@@ -52,15 +47,6 @@ pub(crate) trait Queue: std::fmt::Debug + Send {
 
     /// Returns a view of the queue for other threads.
     fn gauge(&self) -> Gauge;
-}
-
-/// What a source rings when somebody waits for its queues.
-pub(crate) trait Notifier: std::fmt::Debug + Send + Sync {
-    /// Returns a descriptor that is readable after a ring.
-    fn fd(&self) -> BorrowedFd<'_>;
-
-    /// Clears all rings so far. The caller checks the queues next.
-    fn quiet(&self);
 }
 
 /// An open interface. Queues are numbered from 0 without gaps.

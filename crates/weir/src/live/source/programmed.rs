@@ -14,17 +14,18 @@ use weir_sys::bpf::grace::Grace;
 use weir_sys::packet::Promiscuous;
 use weir_sys::{CallError, clock};
 
-use super::{DIRECTION_BYTES, Notifier, Queue, Ready, Source};
+use super::{DIRECTION_BYTES, Queue, Source};
 use crate::live::error::NEEDS;
+use crate::live::error::size;
 use crate::live::filter_control;
+use crate::live::filter_control::sets::{InForce, Labelled, labelled};
 use crate::live::filter_control::{CompiledFilter, CompiledForm, FilterSlotKind, Gate, PoolKind, Undo};
 use crate::live::interface::Device;
-use crate::live::memory::{Beside, Need};
-use crate::live::promiscuity::Promiscuity;
+use crate::live::namespace::promiscuity::Promiscuity;
 use crate::live::request::Settings;
-use crate::live::sets::{InForce, Labelled, labelled};
+use crate::live::request::memory::{Beside, Need};
 use crate::live::settings::Timestamps;
-use crate::live::size;
+use crate::live::wait::{Notifier, Ready};
 use crate::{Error, Filter, InterfaceWarning};
 
 /// The program makes a packet visible microseconds after it sets the timestamp, unless interrupts or a hypervisor

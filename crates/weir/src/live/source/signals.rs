@@ -10,8 +10,8 @@ use rustix::io::Errno;
 use weir_ring::Consumer;
 use weir_sys::CallError;
 
-use super::Notifier;
-use crate::live::notifier::EventNotifier;
+use crate::live::wait::Notifier;
+use crate::live::wait::notifier::EventNotifier;
 
 /// An order to the pump.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -14,11 +14,11 @@ use weir_sys::cpu::Processors;
 use super::programmed::{self, Attachment, Opened, Programmed, describe, not_loaded, pool_options};
 use crate::live::error::NEEDS;
 use crate::live::interface::Device;
-use crate::live::memory::Need;
 use crate::live::request::Settings;
-use crate::live::sampling::Sampling;
+use crate::live::request::memory::Need;
+use crate::live::request::sampling::Sampling;
+use crate::live::request::steering::Steering;
 use crate::live::settings::SourceChoice;
-use crate::live::steering::Steering;
 use crate::{DEFAULT_SNAP_LEN, Direction, Error};
 
 /// Opens the source on `device`.

@@ -13,14 +13,14 @@ use weir_sys::cpu::Processors;
 use super::programmed::{self, Attachment, Opened, Programmed, describe, not_loaded, pool_options};
 use super::writers::{self, Native};
 use crate::live::error::NEEDS;
-use crate::live::holders::holders;
+use crate::live::error::holders::holders;
+use crate::live::interface::queues;
 use crate::live::interface::{Device, Tags};
-use crate::live::memory::Need;
-use crate::live::queues;
 use crate::live::request::Settings;
-use crate::live::sampling::Sampling;
+use crate::live::request::memory::Need;
+use crate::live::request::sampling::Sampling;
+use crate::live::request::steering::Steering;
 use crate::live::settings::{Mode, SourceChoice};
-use crate::live::steering::Steering;
 use crate::{Error, InterfaceWarning};
 
 /// Largest packet that `bpf_xdp_load_bytes` can copy, in two steps (`load` in xdp.bpf.c).

@@ -10,11 +10,12 @@ use weir_sys::bpf::XdpHook;
 use weir_sys::cpu::Processors;
 
 use super::programmed::{self, Programmed};
-use super::{Notifier, Queue, Source, tc, xdp};
+use super::{Queue, Source, tc, xdp};
 use crate::live::filter_control::Gate;
 use crate::live::interface::Device;
-use crate::live::memory;
 use crate::live::request::Settings;
+use crate::live::request::memory;
+use crate::live::wait::Notifier;
 use crate::{Error, InterfaceWarning};
 
 #[derive(Debug)]

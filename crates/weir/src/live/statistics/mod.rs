@@ -20,7 +20,7 @@ use weir_sys::bpf::grace::Grace;
 use self::hook::Hooked;
 pub use self::reading::{Bucket, Count, Counts, FilterCounts, KeyCounts, Reading};
 pub use self::switch::Switch;
-use crate::live::monitored_interface::MonitoredInterface;
+use crate::live::interface::monitored::MonitoredInterface;
 use crate::live::request::Wanted;
 use crate::live::settings::SourceChoice;
 use crate::live::source::programmed::off;

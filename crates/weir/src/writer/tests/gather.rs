@@ -1,7 +1,7 @@
 //! Chunks of a few packets each, written together.
 
 use super::*;
-use crate::live::simulated;
+use crate::live::source::simulated;
 use crate::reader::Reader;
 
 const PACKETS: u64 = 300;

@@ -13,9 +13,9 @@ use weir_ring::{Gauge, Producer};
 
 use super::{Handler, Plan, Share, WorkerGroup};
 use crate::chunk::Lane;
-use crate::live::next::Next;
 use crate::live::settings::Delivery;
-use crate::live::simulated;
+use crate::live::source::simulated;
+use crate::live::wait::next::Next;
 use crate::stats::HandlerState;
 
 /// Size of a packet in bytes: 24 records fill a chunk of 4 KiB.

@@ -12,11 +12,11 @@ use weir_sys::packet::{self, FilterPlace, Instruction};
 
 use super::pump_filter::PumpFilter;
 use super::shared::Shared;
-use crate::live::command;
+use crate::live::error::command;
+use crate::live::filter_control::sets::{InForce, Labelled};
 use crate::live::filter_control::{
     CompiledFilter, CompiledForm, FilterSlotKind, Gate, Undo, checked, for_the_kernel,
 };
-use crate::live::sets::{InForce, Labelled};
 use crate::{DEFAULT_SNAP_LEN, Error};
 
 /// The filter's place: in the kernel or in the pump, depending on how the capture started.

@@ -42,14 +42,15 @@ use self::stack::Stack;
 use super::losses::Losses;
 use super::pumped::{Finished, PumpedQueue, private_pool};
 use super::signals::{Order, Signals};
-use super::{DIRECTION_BYTES, Notifier, Queue, Source};
+use super::{DIRECTION_BYTES, Queue, Source};
+use crate::live::error::size;
+use crate::live::filter_control::sets::{InForce, Labelled, labelled};
 use crate::live::filter_control::{Gate, classic, counting, for_the_kernel};
 use crate::live::interface::Device;
-use crate::live::memory::{Beside, Need, Planned};
 use crate::live::request::Settings;
-use crate::live::sets::{InForce, Labelled, labelled};
+use crate::live::request::memory::{Beside, Need, Planned};
 use crate::live::settings::Delivery;
-use crate::live::size;
+use crate::live::wait::Notifier;
 use crate::{DEFAULT_SNAP_LEN, Direction, Error, InterfaceWarning};
 
 /// Size of the ring in bytes, unless many interfaces share the memory. A capture may use 64 MiB in addition to the pool.

@@ -5,7 +5,7 @@ use weir_sys::packet::Packet;
 
 use super::record_encoder::{self, RecordEncoder};
 use crate::live::flow::Sorter;
-use crate::live::sampling::Sampling;
+use crate::live::request::sampling::Sampling;
 
 /// Selects packets of the ring.
 #[derive(Debug)]

@@ -41,15 +41,16 @@ use super::programmed::{self, AtGateInForce, not_loaded, stamp};
 use super::pumped::{Counts, Finished, PumpedQueue};
 use super::signals::{Order, Signals};
 use super::writers::{self, Native};
-use super::{DIRECTION_BYTES, Notifier, Queue, Source, xdp};
+use super::{DIRECTION_BYTES, Queue, Source, xdp};
+use crate::live::error::size;
 use crate::live::filter_control::Gate;
+use crate::live::interface::queues;
 use crate::live::interface::{Device, Tags};
-use crate::live::memory::{Beside, Need};
-use crate::live::queues;
 use crate::live::request::Settings;
-use crate::live::sampling::Sampling;
+use crate::live::request::memory::{Beside, Need};
+use crate::live::request::sampling::Sampling;
 use crate::live::settings::{Delivery, SourceChoice, Timestamps};
-use crate::live::size;
+use crate::live::wait::Notifier;
 use crate::{Error, InterfaceWarning};
 
 /// Bytes of the frames of all queues, if that leaves each at least [`FEWEST_FRAMES`], and unless many interfaces share the

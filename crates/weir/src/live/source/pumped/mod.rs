@@ -13,9 +13,10 @@ use weir_sys::CallError;
 pub(super) use self::counts::{Counts, Pumped};
 pub(super) use self::parts::{first, with_tag};
 pub(super) use self::pump::{Finished, Pump, STALL, last_pool, private_pool, run, unless_gone};
+use super::Queue;
 use super::signals::Signals;
-use super::{Queue, Ready};
 use crate::Error;
+use crate::live::wait::Ready;
 
 /// A queue filled by a pump.
 #[derive(Debug)]

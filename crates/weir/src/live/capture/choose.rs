@@ -4,10 +4,10 @@ use weir_sys::bpf::XdpHook;
 use weir_sys::cpu::Processors;
 use weir_sys::netdev::{self, XdpAbilities};
 
+use crate::live::interface::queues;
 use crate::live::interface::{Device, Interface, Tags, Usage};
-use crate::live::memory::Alternatives;
-use crate::live::namespace_context;
-use crate::live::queues;
+use crate::live::namespace::context::inside;
+use crate::live::request::memory::Alternatives;
 use crate::live::request::{Settings, Wanted};
 use crate::live::settings::{Mode, SourceChoice};
 use crate::live::source::{Source, af_packet, af_xdp, tc, xdp, xdp_tc};
@@ -296,7 +296,7 @@ pub struct Choice {
 /// The interface is unknown or down, or no source can capture on its kind.
 pub fn choice(namespace: Option<&Namespace>, name: &str) -> Result<Choice, Error> {
     let wanted = Wanted { namespace: namespace.cloned(), name: name.to_owned(), queues: None };
-    let device = namespace_context::inside(namespace, || Device::find(&wanted))??;
+    let device = inside(namespace, || Device::find(&wanted))??;
     if !device.link.is_up() {
         return Err(Error::InterfaceDown { name: device.link.name });
     }
@@ -322,7 +322,7 @@ pub fn choice(namespace: Option<&Namespace>, name: &str) -> Result<Choice, Error
 /// The interface is unknown.
 pub fn tag_unknown(namespace: Option<&Namespace>, name: &str) -> Result<Option<String>, Error> {
     let wanted = Wanted { namespace: namespace.cloned(), name: name.to_owned(), queues: None };
-    let device = namespace_context::inside(namespace, || Device::find(&wanted))??;
+    let device = inside(namespace, || Device::find(&wanted))??;
     Ok(matches!(device.tags, Tags::Unreported(_)).then(|| device.leave_tags()))
 }
 

@@ -4,14 +4,14 @@ use std::os::fd::AsFd as _;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::interfaces::Shared;
 use crate::Error;
 use crate::chunk::Chunk;
-use crate::live::capture_interfaces::Shared;
-use crate::live::outlet::Outlet;
-use crate::live::source::{Notifier, Ready};
-use crate::live::stop::StopHandle;
-use crate::live::wait_strategy::{Queues, Woken};
-use crate::live::waker::Waker;
+use crate::live::source::outlet::Outlet;
+use crate::live::wait::stop::StopHandle;
+use crate::live::wait::strategy::{Queues, Woken};
+use crate::live::wait::waker::Waker;
+use crate::live::wait::{Notifier, Ready};
 
 /// Queues, and what wakes their reader.
 #[derive(Debug)]

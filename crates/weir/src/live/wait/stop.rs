@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use weir_sys::CallError;
 
-use crate::live::notifier::EventNotifier;
+use super::notifier::EventNotifier;
 
 /// Stops a capture from any thread or signal handler; from [`crate::Capture::stop_handle`]. It may outlive the capture.
 #[derive(Clone, Debug)]

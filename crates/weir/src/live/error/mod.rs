@@ -1,5 +1,11 @@
 //! Errors of a capture, with hints.
 
+pub mod command;
+pub(crate) mod holders;
+pub(crate) mod kind;
+pub(crate) mod setting;
+pub(crate) mod size;
+
 use std::borrow::Cow;
 use std::fmt;
 
@@ -7,12 +13,11 @@ use weir_bpf::LoadError;
 use weir_ring::{Corrupt, ShapeError};
 use weir_sys::CallError;
 
+use self::holders::Holder;
+use self::setting::Setting;
+use self::size::binary;
 use crate::filter::{ExpressionError, FilterError};
-use crate::live::command;
-use crate::live::holders::Holder;
-use crate::live::setting::Setting;
 use crate::live::settings::SourceChoice;
-use crate::live::size::binary;
 
 /// The capabilities that programs need: for themselves and their maps; for a length as the difference of two pointers,
 /// which the verifier allows only to those who may trace the kernel; for attaching; and for promiscuous mode.
@@ -482,7 +487,7 @@ fn joined(faults: &[Error], between: &str, said: impl Fn(&Error) -> Option<Strin
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::live::holders::tests::holder;
+    use crate::live::error::holders::tests::holder;
 
     #[test]
     fn which_interfaces_had_a_filter_is_told() {

@@ -3,12 +3,12 @@
 use std::num::NonZeroU32;
 use std::ops::{ControlFlow, RangeInclusive};
 
-use crate::live::capture::Capture;
+use super::Capture;
+use crate::live::request::sampling::{Sample, Sampling};
+use crate::live::request::steering::{Steer, Steering};
 use crate::live::request::{Opening, Settings, Wanted};
-use crate::live::sampling::{Sample, Sampling};
 use crate::live::settings::{Delivery, Mode, SourceChoice, Timestamps, Window};
 use crate::live::statistics::with_capture;
-use crate::live::steering::{Steer, Steering};
 use crate::{Direction, Error, Filter, Namespace, Setting, Statistics};
 
 /// A builder for a [`Capture`]; see [`Capture::builder`].

@@ -5,15 +5,15 @@ use std::sync::atomic::Ordering;
 
 use weir_sys::link::{Link, LinkChange};
 
+use super::choose;
 use crate::chunk::Lane;
 use crate::filter::Receiver;
-use crate::live::choose;
-use crate::live::event::{Change, Event, Known};
 use crate::live::filter_control::{FilterTarget, Gate};
+use crate::live::interface::event::{Change, Event, Known};
 use crate::live::interface::{Device, Interface};
-use crate::live::outlet::Outlet;
 use crate::live::request::{Settings, Wanted};
 use crate::live::source::Source;
+use crate::live::source::outlet::Outlet;
 use crate::stats::{InterfaceStats, NicCounters, PacketCounters, PoolFill, QueueStats, Strays};
 use crate::{Direction, Error, SourceKind};
 

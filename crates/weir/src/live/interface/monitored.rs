@@ -6,10 +6,10 @@ use weir_sys::CallError;
 use weir_sys::link::{Link, LinkChange};
 use weir_sys::packet::Promiscuous;
 
+use super::Device;
+use super::event::{Change, Event, Known};
 use crate::live::error::NEEDS;
-use crate::live::event::{Change, Event, Known};
-use crate::live::interface::Device;
-use crate::live::namespace_context::{self, NamespaceContext};
+use crate::live::namespace::context::{NamespaceContext, inside};
 use crate::live::request::Wanted;
 use crate::stats::NicCounters;
 use crate::{Error, Namespace};
@@ -33,7 +33,7 @@ impl MonitoredInterface {
     /// Finds an interface, which is not `any`, and begins to watch it. Its events have the number `id`.
     pub(crate) fn find(wanted: &Wanted, id: u32) -> Result<Self, Error> {
         let context = NamespaceContext::open(wanted.namespace.as_ref())?;
-        let device = namespace_context::inside(wanted.namespace.as_ref(), || Device::find(wanted))??;
+        let device = inside(wanted.namespace.as_ref(), || Device::find(wanted))??;
         let link = Link { name: wanted.name.clone(), ..device.link.clone() };
         Ok(Self {
             id,
@@ -59,7 +59,7 @@ impl MonitoredInterface {
 
     /// Runs `work` in its namespace.
     pub(crate) fn inside<R: Send>(&self, work: impl FnOnce() -> R + Send) -> Result<R, Error> {
-        namespace_context::inside(self.namespace.as_ref(), work)
+        inside(self.namespace.as_ref(), work)
     }
 
     /// Makes the interface promiscuous while this process lives, or until it is [calm](Self::calm) again.

@@ -4,9 +4,8 @@ use std::os::fd::{AsFd, BorrowedFd};
 
 use weir_sys::link::{Link, LinkChange, LinkMonitor, Links};
 
+use super::{Namespace, Watch, here};
 use crate::Error;
-use crate::live::namespace::{Namespace, Watch, here};
-use crate::live::request::Wanted;
 
 /// The sockets that query a namespace and listen to it.
 pub(crate) type Sockets = (Links, LinkMonitor);
@@ -34,9 +33,9 @@ impl NamespaceContext {
         })
     }
 
-    /// Whether `wanted` is in this namespace.
-    pub(crate) fn is_of(&self, wanted: &Wanted) -> bool {
-        match &wanted.namespace {
+    /// Whether this is `namespace`; `None`: the one in which the capture was opened.
+    pub(crate) fn is(&self, namespace: Option<&Namespace>) -> bool {
+        match namespace {
             Some(namespace) => self.identity == Some(namespace.identity()),
             None => self.watch.is_none(),
         }

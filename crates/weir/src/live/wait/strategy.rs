@@ -5,10 +5,10 @@ use std::time::{Duration, Instant};
 use rustix::event::Timespec;
 use rustix::thread::{NanosleepRelativeResult, nanosleep};
 
+use super::Ready;
 use crate::Error;
 use crate::deadline::after;
 use crate::live::settings::Delivery;
-use crate::live::source::Ready;
 
 /// Time between two checks of nearly empty queues with adaptive delivery: short enough to deliver a lone packet within
 /// a millisecond, long enough to collect thousands at full load.

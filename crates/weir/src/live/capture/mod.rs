@@ -1,5 +1,12 @@
 //! A running capture.
 
+pub(crate) mod builder;
+pub(crate) mod choose;
+pub(crate) mod interface;
+mod interfaces;
+pub(crate) mod observer;
+mod opened;
+
 use std::ops::ControlFlow;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 use std::sync::Arc;
@@ -7,28 +14,27 @@ use std::time::{Duration, Instant};
 
 use weir_sys::cpu;
 
+use self::interface::CaptureInterface;
+use self::interfaces::Shared;
+use self::observer::Observer;
+use self::opened::Opened;
 use crate::chunk::Chunk;
 use crate::deadline::after;
 use crate::filter::Filter;
-use crate::live::capture_interface::CaptureInterface;
-use crate::live::capture_interfaces::Shared;
-use crate::live::choose;
-use crate::live::event::{Event, Heard};
 use crate::live::filter_control::{FilterControl, Toggle, UpdateLock};
 use crate::live::handlers::{Handler, Plan, Watcher, WorkerGroup};
+use crate::live::interface::event::{Event, Heard};
 use crate::live::interface::{Census, Device, Interface};
-use crate::live::memory::{self, Memory};
 use crate::live::merge::Merge;
-use crate::live::namespace_context::{self, NamespaceContext};
-use crate::live::next::Next;
-use crate::live::observer::Observer;
-use crate::live::opened::Opened;
-use crate::live::promiscuity::Promiscuity;
+use crate::live::namespace::context::{NamespaceContext, inside};
+use crate::live::namespace::promiscuity::Promiscuity;
+use crate::live::request::memory::{self, Memory};
 use crate::live::request::{Opening, Settings, Wanted};
 use crate::live::settings::{Delivery, PoolSize, Timestamps, Window};
 use crate::live::side_by_side::side_by_side;
-use crate::live::stop::StopHandle;
-use crate::live::wait_strategy::{Queues as _, Step, WaitStrategy, Woken};
+use crate::live::wait::next::Next;
+use crate::live::wait::stop::StopHandle;
+use crate::live::wait::strategy::{Queues as _, Step, WaitStrategy, Woken};
 use crate::stats::{CaptureStats, Unsorted};
 use crate::{Error, Setting, SourceKind, Statistics};
 
@@ -85,7 +91,7 @@ impl Capture {
         let mut contexts: Vec<NamespaceContext> = Vec::new();
         let mut places = Vec::new();
         for (number, one) in wanted.iter().enumerate() {
-            let place = match contexts.iter().position(|context| context.is_of(one)) {
+            let place = match contexts.iter().position(|context| context.is(one.namespace.as_ref())) {
                 Some(place) => place,
                 None => {
                     contexts.push(NamespaceContext::open(one.namespace.as_ref())?);
@@ -111,7 +117,7 @@ impl Capture {
                 };
                 Device::find_in(census, one)
             };
-            devices.push(namespace_context::inside(one.namespace.as_ref(), find)??);
+            devices.push(inside(one.namespace.as_ref(), find)??);
         }
         let mut settings = settings.clone();
         if let Some(filter) = settings.filter.take() {
@@ -137,7 +143,7 @@ impl Capture {
             let shared_promiscuity = promiscuity[place].clone();
             let settings = Settings { pool, shared_promiscuity, ..settings.clone() };
             let open = || CaptureInterface::open(one, device, id, place, &settings);
-            namespace_context::inside(one.namespace.as_ref(), open)?
+            inside(one.namespace.as_ref(), open)?
         });
         Self::of(ports?, contexts, settings)
     }

@@ -21,7 +21,7 @@ use rustix::time::{
 };
 use weir_sys::CallError;
 
-use crate::live::wait_strategy::{Woken, timespec};
+use super::strategy::{Woken, timespec};
 
 /// The descriptors, and the state of the alarm.
 #[derive(Debug)]

@@ -5,7 +5,7 @@ use std::ops::RangeInclusive;
 
 use weir_bpf::writers::Chosen;
 
-use crate::live::interface::Device;
+use super::Device;
 use crate::live::request::Settings;
 use crate::live::settings::SourceChoice;
 use crate::{Direction, Error, Setting};

@@ -6,12 +6,12 @@ use std::time::{Duration, Instant};
 
 use weir_sys::link::LinkChange;
 
+use super::interface::CaptureInterface;
 use crate::Error;
-use crate::live::capture_interface::CaptureInterface;
-use crate::live::event::{Event, Heard, Log};
 use crate::live::handlers::WorkerGroup;
+use crate::live::interface::event::{Event, Heard, Log};
 use crate::live::merge::OrderCounts;
-use crate::live::namespace_context::{NamespaceContext, Sockets};
+use crate::live::namespace::context::{NamespaceContext, Sockets};
 use crate::live::side_by_side::drop_side_by_side;
 use crate::stats::CaptureStats;
 

@@ -7,12 +7,12 @@ use weir_sys::ethtool::{Ethtool, Stripping};
 use weir_sys::link::{Link, links};
 use weir_sys::netns::NetNs;
 
-use crate::live::command::DIRECTORIES;
+use crate::live::error::command::DIRECTORIES;
 
 /// The other end, if it can be found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Peer {
-    /// Its name, in the form for [`command::place`](crate::live::command::place).
+    /// Its name, in the form for [`command::place`](crate::live::error::command::place).
     pub(crate) label: String,
     /// The tags that it leaves to its device.
     pub(crate) inserts: Stripping,

@@ -6,9 +6,10 @@ use std::time::Instant;
 
 use weir_ring::Gauge;
 
+use super::Queue;
 use crate::Error;
 use crate::chunk::{Chunk, Lane};
-use crate::live::source::{Queue, Ready};
+use crate::live::wait::Ready;
 
 /// A queue, with the state that its chunks share.
 #[derive(Debug)]

@@ -11,6 +11,8 @@
 //! the program, for a [`FilterSlot`] that the capture describes, and the capture only installs it. Each packet meets either
 //! the old filter or the new one, never both or neither.
 
+pub(crate) mod sets;
+
 use std::fmt::Debug;
 use std::io;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
@@ -30,10 +32,10 @@ use weir_sys::bpf::grace::Grace;
 use weir_sys::netns::NetNs;
 use weir_sys::packet::{self, Instruction};
 
+use self::sets::{Labelled, PortableMembers, SetLabel, change_all, duplicated, labelled};
 use crate::filter::{Compiled, Filter, FilterError, Receiver};
 use crate::live::error::NEEDS;
 use crate::live::interface::Interface;
-use crate::live::sets::{Labelled, PortableMembers, SetLabel, change_all, duplicated, labelled};
 use crate::{Error, Setting};
 
 /// `PACKET_OUTGOING` (linux/if_packet.h).

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
+use super::interfaces::Shared;
 use crate::Error;
-use crate::live::capture_interfaces::Shared;
-use crate::live::event::{Event, Heard};
+use crate::live::interface::event::{Event, Heard};
 use crate::stats::CaptureStats;
 
 /// Reads a capture's counters and events from any thread; from [`crate::Capture::observer`].

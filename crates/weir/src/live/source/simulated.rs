@@ -5,10 +5,11 @@ use std::sync::Arc;
 use weir_ring::{Consumer, Gauge, Part, Pool, Producer, Shape};
 use weir_savefile::record::{self, RecordHeader};
 
+use super::Queue;
+use super::outlet::Outlet;
 use crate::Error;
 use crate::chunk::Lane;
-use crate::live::outlet::Outlet;
-use crate::live::source::{Queue, Ready};
+use crate::live::wait::Ready;
 
 /// A queue filled by a [`Producer`] of the test.
 #[derive(Debug)]

@@ -1,15 +1,19 @@
 //! What was requested: interfaces and settings.
 
+pub(crate) mod memory;
+pub(crate) mod sampling;
+pub(crate) mod steering;
+
 use std::num::NonZeroU32;
 use std::ops::{ControlFlow, RangeInclusive};
 use std::time::Duration;
 
 use weir_bpf::writers::Chosen;
 
-use crate::live::promiscuity::Promiscuity;
-use crate::live::sampling::Sampling;
+use self::sampling::Sampling;
+use self::steering::Steering;
+use crate::live::namespace::promiscuity::Promiscuity;
 use crate::live::settings::{Delivery, Mode, PoolSize, SourceChoice, Timestamps, Window};
-use crate::live::steering::Steering;
 use crate::{DEFAULT_SNAP_LEN, Direction, Error, Filter, Namespace, Setting};
 
 /// The longest [`Window`] accepted: more than any source needs.

@@ -1,5 +1,11 @@
 //! An interface of a capture, described for files and people.
 
+pub(crate) mod event;
+pub(crate) mod monitored;
+mod peer;
+pub(crate) mod queues;
+pub(crate) mod warning;
+
 use std::sync::Arc;
 
 use weir_bpf::writers::{Chosen, Driven};
@@ -8,12 +14,12 @@ use weir_sys::ethtool::{Ethtool, Stripping};
 use weir_sys::link::{Address, Link, Links};
 use weir_sys::netdev::{XdpAbilities, xdp_abilities};
 
+use self::peer::Peer;
 use crate::file_interface;
 use crate::filter::{Compiled, Filter, Receiver};
-use crate::live::command;
-use crate::live::peer::Peer;
+use crate::live::error::command;
 use crate::live::request::Wanted;
-use crate::live::sampling::Sample;
+use crate::live::request::sampling::Sample;
 use crate::{Error, FileInterface, InterfaceWarning, ModeKind, SourceKind};
 
 /// An interface of a capture.

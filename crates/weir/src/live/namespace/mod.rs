@@ -1,5 +1,8 @@
 //! Network namespaces in which interfaces are captured.
 
+pub(crate) mod context;
+pub(crate) mod promiscuity;
+
 use std::fs;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt;
@@ -14,8 +17,8 @@ use weir_sys::link::{self, Link};
 use weir_sys::netns::NetNs;
 
 use crate::Error;
-use crate::live::command::{DIRECTORIES, is_process};
 use crate::live::error::Problem;
+use crate::live::error::command::{DIRECTORIES, is_process};
 
 /// Capabilities needed to enter a namespace and open a packet socket there.
 const TO_ENTER: &str = "cap_sys_admin,cap_net_raw";

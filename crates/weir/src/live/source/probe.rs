@@ -5,11 +5,11 @@ use weir_bpf::{LoadError, tc, xdp};
 use weir_ring::Shape;
 use weir_sys::cpu::Processors;
 
+use super::programmed::pool_options;
 use crate::Error;
 use crate::live::error::NEEDS;
 use crate::live::request::Settings;
 use crate::live::settings::SourceChoice;
-use crate::live::source::programmed::pool_options;
 
 /// Bytes of a packet for which the pool has room.
 const SNAP_LEN: u32 = 256;
