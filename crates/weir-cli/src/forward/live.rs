@@ -74,8 +74,12 @@ mod tests {
             bytes = forwarded.saturating_mul(60)
         );
         let queues = vec![weir::with!(ForwardQueue::default(), queue = 0, counters)];
-        let way = weir::with!(DirectionStats::default(), from = "a".into(), to = "b".into(), queues);
-        weir::with!(ForwardStats::default(), elapsed = Duration::from_secs(seconds), directions = vec![way])
+        let direction = weir::with!(DirectionStats::default(), from = "a".into(), to = "b".into(), queues);
+        weir::with!(
+            ForwardStats::default(),
+            elapsed = Duration::from_secs(seconds),
+            directions = vec![direction]
+        )
     }
 
     #[test]

@@ -226,7 +226,7 @@ pub(crate) fn run(args: &ForwardArgs) -> Result<(), Failure> {
     style::print(&crate::report::service(&opened, args.quiet, args.verbose));
     let live = if args.quiet { None } else { Live::on_terminal() };
     let redraw = live.is_some().then(Instant::now);
-    let filter = forward.directions().into_iter().find_map(|way| way.filter);
+    let filter = forward.directions().into_iter().find_map(|direction| direction.filter);
     let confinement = opened.confinement().cloned();
     let run = Run { args, forward, copying, confinement, live, redraw, filter };
     opened.serve(run)?.run()

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use weir::Forward;
 use weir::parts::command;
 
-use super::summary::{Counters, Summary, WaySummary};
+use super::summary::{Counters, DirectionSummary, Summary};
 use crate::advice;
 use crate::report::some_lost;
 use crate::style::Paint;
@@ -14,14 +14,14 @@ use crate::units;
 /// Returns a line for each direction, with possible problems and how it ends.
 pub(super) fn opened(forward: &Forward, (from, to): (&str, &str), paint: Paint) -> String {
     let mut text = String::new();
-    for way in forward.directions() {
-        let name = paint.bold(format!("{} -> {}", way.from, way.to));
-        let _infallible = writeln!(text, "{name}: {}", way.detail);
-        if let Some(filter) = way.filter {
+    for direction in forward.directions() {
+        let name = paint.bold(format!("{} -> {}", direction.from, direction.to));
+        let _infallible = writeln!(text, "{name}: {}", direction.detail);
+        if let Some(filter) = direction.filter {
             let _infallible =
                 writeln!(text, "{name}: filter `{filter}`; other packets go to the host's stack");
         }
-        for note in way.notes {
+        for note in direction.notes {
             let _infallible = writeln!(text, "{}: {note}", paint.yellow("note"));
         }
     }
@@ -91,12 +91,16 @@ pub(super) fn account(summary: &Summary, paint: Paint) -> String {
     let (counters, nic) = (summary.counters.packets, summary.nic_lost());
     let verdict = lost(summary).map_or_else(|| paint.green("Nothing lost"), |lost| paint.red(lost));
     let _infallible = writeln!(text, "{verdict} ({})", stages(summary));
-    let untold: u64 = summary.ways.iter().map(|way| way.tag_unknown).sum();
-    let of = |concerned: fn(&WaySummary) -> bool| {
-        summary.ways.iter().filter(move |way| concerned(way)).map(|way| way.from.as_str())
+    let untold: u64 = summary.directions.iter().map(|direction| direction.tag_unknown).sum();
+    let of = |concerned: fn(&DirectionSummary) -> bool| {
+        summary
+            .directions
+            .iter()
+            .filter(move |direction| concerned(direction))
+            .map(|direction| direction.from.as_str())
     };
-    let more = advice::ethtool("G", of(|way| way.nic_lost() > 0), "rx N");
-    let told = advice::tag_unknown(untold, of(|way| way.tag_unknown > 0));
+    let more = advice::ethtool("G", of(|direction| direction.nic_lost() > 0), "rx N");
+    let told = advice::tag_unknown(untold, of(|direction| direction.tag_unknown > 0));
     let short = format!("NIC: the card or its driver ran out of receive buffers; to add more: {more}");
     let reasons = [
         (untold, &*told),
@@ -142,7 +146,8 @@ fn table(summary: &Summary, paint: Paint) -> String {
         [name, queue].into_iter().chain(numbers).chain([bytes]).collect::<Vec<String>>()
     };
     let titles = columns.iter().map(|(title, ..)| (*title).to_owned());
-    let head = ["way", "queue"].map(str::to_owned).into_iter().chain(titles).chain(["bytes".to_owned()]);
+    let head =
+        ["direction", "queue"].map(str::to_owned).into_iter().chain(titles).chain(["bytes".to_owned()]);
     let mut rows = vec![head.collect::<Vec<String>>()];
     for queue in summary.queues.iter().filter(|queue| queue.counters.packets.seen > 0) {
         rows.push(row(format!("{} -> {}", queue.from, queue.to), queue.queue.to_string(), &queue.counters));
@@ -188,7 +193,7 @@ mod tests {
         );
         let nic = Some(weir::with!(NicCounters::default(), missed = 5, fifo_errors = 2, dropped = 9));
         let queues = vec![weir::with!(ForwardQueue::default(), queue = 0, counters), ForwardQueue::default()];
-        let way = weir::with!(
+        let direction = weir::with!(
             DirectionStats::default(),
             from = "a".into(),
             to = "b".into(),
@@ -196,11 +201,11 @@ mod tests {
             tag_unknown = 3,
             nic
         );
-        let account = weir::with!(ForwardStats::default(), directions = vec![way]);
+        let account = weir::with!(ForwardStats::default(), directions = vec![direction]);
         let text = super::account(&Summary::new(&[], &account, None), Paint::PLAIN);
         for part in [
-            "way     queue       seen  filtered  forwarded  no room  too long  errors  lost",
-            "a -> b      0  1,000,010         4  1,000,000        3         2       1     6",
+            "direction  queue       seen  filtered  forwarded  no room  too long  errors  lost",
+            "a -> b         0  1,000,010         4  1,000,000        3         2       1     6",
             "13 of 1,000,013 packets lost (NIC 7, forwarding 6)",
             "too long: longer than",
             "  VLAN tags: for 3 packets the driver did not report",
@@ -215,8 +220,8 @@ mod tests {
     fn what_never_arrived_is_lost_once_all_has_ended() {
         let counters = weir::with!(ForwardCounters::default(), seen = 100, filtered = 10, forwarded = 20);
         let queues = vec![weir::with!(ForwardQueue::default(), queue = 0, counters)];
-        let way = weir::with!(DirectionStats::default(), from = "a".into(), to = "b".into(), queues);
-        let account = weir::with!(ForwardStats::default(), directions = vec![way]);
+        let direction = weir::with!(DirectionStats::default(), from = "a".into(), to = "b".into(), queues);
+        let account = weir::with!(ForwardStats::default(), directions = vec![direction]);
         let mut summary = Summary::new(&[], &account, None);
         assert_eq!((summary.counters.lost, summary.counters.in_flight), (0, 70));
         summary.close(Ok(Stop::Signal));

@@ -32,7 +32,7 @@ pub(super) struct Summary {
     pub(super) copy: Option<CopySummary>,
     /// The restrictions of the process; null with `--no-confine`.
     pub(super) confinement: Option<Confinement>,
-    pub(super) ways: Vec<WaySummary>,
+    pub(super) directions: Vec<DirectionSummary>,
     pub(super) queues: Vec<QueueSummary>,
 }
 
@@ -50,7 +50,7 @@ pub(super) struct Counters {
 }
 
 #[derive(Clone, Debug, Serialize)]
-pub(super) struct WaySummary {
+pub(super) struct DirectionSummary {
     pub(super) from: String,
     to: String,
     /// How packets are forwarded; empty for a run that was not monitored from the start.
@@ -81,11 +81,14 @@ impl From<ForwardCounters> for Counters {
 
 impl Told for Summary {
     fn interfaces(&self) -> Vec<String> {
-        self.ways.first().map(|way| vec![way.from.clone(), way.to.clone()]).unwrap_or_default()
+        self.directions
+            .first()
+            .map(|direction| vec![direction.from.clone(), direction.to.clone()])
+            .unwrap_or_default()
     }
 
     fn filter(&self) -> Option<String> {
-        self.ways.first()?.filter.clone()
+        self.directions.first()?.filter.clone()
     }
 
     fn file(&self) -> Option<String> {
@@ -97,7 +100,7 @@ impl Told for Summary {
     }
 }
 
-impl WaySummary {
+impl DirectionSummary {
     /// Returns how many packets the card or its driver has dropped.
     pub(super) fn nic_lost(&self) -> u64 {
         self.nic.map_or(0, |nic| nic.missed + nic.fifo_errors)
@@ -108,23 +111,23 @@ impl Summary {
     /// Combines the account with the descriptions of the directions, in the same order if there are any.
     pub(super) fn new(infos: &[DirectionInfo], account: &ForwardStats, goes_on: Option<&Path>) -> Self {
         let mut infos = infos.iter();
-        let mut ways = Vec::new();
+        let mut directions = Vec::new();
         let mut queues = Vec::new();
-        for way in &account.directions {
+        for direction in &account.directions {
             let info = infos.next();
-            ways.push(WaySummary {
-                from: way.from.clone(),
-                to: way.to.clone(),
+            directions.push(DirectionSummary {
+                from: direction.from.clone(),
+                to: direction.to.clone(),
                 detail: info.map(|info| info.detail.clone()).unwrap_or_default(),
                 filter: info.and_then(|info| info.filter.clone()),
-                counters: way.total().into(),
-                tag_unknown: way.tag_unknown,
-                nic: way.nic,
-                sender: way.sender,
+                counters: direction.total().into(),
+                tag_unknown: direction.tag_unknown,
+                nic: direction.nic,
+                sender: direction.sender,
             });
-            queues.extend(way.queues.iter().map(|queue| QueueSummary {
-                from: way.from.clone(),
-                to: way.to.clone(),
+            queues.extend(direction.queues.iter().map(|queue| QueueSummary {
+                from: direction.from.clone(),
+                to: direction.to.clone(),
                 queue: queue.queue,
                 counters: queue.counters.into(),
             }));
@@ -139,7 +142,7 @@ impl Summary {
             goes_on: goes_on.map(|path| path.display().to_string()),
             copy: None,
             confinement: None,
-            ways,
+            directions,
             queues,
         }
     }
@@ -160,9 +163,9 @@ impl Summary {
 
     /// Counts packets that seem to be in flight as vanished, since none can be any more.
     pub(super) fn end_flights(&mut self) {
-        let ways = self.ways.iter_mut().map(|way| &mut way.counters);
+        let directions = self.directions.iter_mut().map(|direction| &mut direction.counters);
         let queues = self.queues.iter_mut().map(|queue| &mut queue.counters);
-        for counters in ways.chain(queues).chain([&mut self.counters]) {
+        for counters in directions.chain(queues).chain([&mut self.counters]) {
             counters.vanished = std::mem::take(&mut counters.in_flight);
             counters.lost += counters.vanished;
         }
@@ -170,11 +173,11 @@ impl Summary {
 
     /// Returns the number of packets that the network cards or drivers of the receiving interfaces had no room for.
     pub(super) fn nic_lost(&self) -> u64 {
-        self.ways.iter().map(WaySummary::nic_lost).sum()
+        self.directions.iter().map(DirectionSummary::nic_lost).sum()
     }
 
     /// Sets the filter in force.
     pub(super) fn set_filter(&mut self, filter: Option<&String>) {
-        self.ways.iter_mut().for_each(|way| way.filter = filter.cloned());
+        self.directions.iter_mut().for_each(|direction| direction.filter = filter.cloned());
     }
 }

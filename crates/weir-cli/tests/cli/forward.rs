@@ -52,7 +52,7 @@ fn account(ended: &Ended) -> Value {
         serde_json::from_slice(&ended.stdout).unwrap_or_else(|e| panic!("{e}: {}", ended.stderr));
     let number =
         |value: &Value, field: &str| value[field].as_u64().unwrap_or_else(|| panic!("{field}: {value}"));
-    let parts = ["ways", "queues"].map(|field| account[field].as_array().expect("an array"));
+    let parts = ["directions", "queues"].map(|field| account[field].as_array().expect("an array"));
     for part in parts {
         for field in ["seen", "filtered", "forwarded", "lost", "bytes"] {
             let sum: u64 = part.iter().map(|part| number(part, field)).sum();
@@ -94,13 +94,15 @@ fn root_each_way_has_its_account() {
         (&1000.into(), &1000.into(), &60_000.into())
     );
     assert_eq!((&account["stopped_by"], &account["goes_on"]), (&"signal".into(), &Value::Null));
-    let ways: Vec<(&str, u64)> = account["ways"]
+    let directions: Vec<(&str, u64)> = account["directions"]
         .as_array()
         .expect("an array")
         .iter()
-        .map(|way| (way["from"].as_str().expect("a name"), way["forwarded"].as_u64().expect("a number")))
+        .map(|direction| {
+            (direction["from"].as_str().expect("a name"), direction["forwarded"].as_u64().expect("a number"))
+        })
         .collect();
-    assert_eq!(ways, [("rx0", 1000), ("rx1", 0)]);
+    assert_eq!(directions, [("rx0", 1000), ("rx1", 0)]);
     assert!(ended.stderr.contains("Nothing lost (NIC 0, forwarding 0)"), "{}", ended.stderr);
     assert!(is_as_before(&network), "{}", links(&network));
 }
@@ -186,7 +188,7 @@ fn root_a_filter_is_exchanged_by_ctl() {
     assert_eq!(status["type"], "forward");
     let account = account(&running.interrupt().succeeded());
     assert_eq!((&account["filtered"], &account["forwarded"]), (&100.into(), &200.into()));
-    assert_eq!(account["ways"][0]["filter"], "udp");
+    assert_eq!(account["directions"][0]["filter"], "udp");
     assert!(!std::path::Path::new(&socket).exists());
 }
 
