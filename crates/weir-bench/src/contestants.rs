@@ -13,13 +13,13 @@ pub(super) struct Contestant {
     pub(super) name: &'static str,
     /// In tables.
     pub(super) title: &'static str,
-    pub(super) way: Way,
+    pub(super) kind: ContestantKind,
     /// Whether the network stack still gets the packets.
     pub(super) stack: bool,
 }
 
 #[derive(Clone, Debug)]
-pub(super) enum Way {
+pub(super) enum ContestantKind {
     /// Nothing but the network stack.
     Stack,
     /// A program in the kernel that looks at nothing.
@@ -30,25 +30,25 @@ pub(super) enum Way {
 
 impl Contestant {
     pub(super) fn program(name: &'static str, title: &'static str, stack: bool, program: Program) -> Self {
-        Self { name, title, way: Way::Program(program), stack }
+        Self { name, title, kind: ContestantKind::Program(program), stack }
     }
 
     /// Bytes that it keeps of a packet.
     pub(super) fn kept(&self) -> usize {
-        let Way::Program(program) = &self.way else { return usize::MAX };
+        let ContestantKind::Program(program) = &self.kind else { return usize::MAX };
         program.snap_len().unwrap_or(usize::MAX)
     }
 
     /// Bytes of a pool of so many chunks.
     pub(super) fn pool(&self, chunks: u64) -> u64 {
-        let Way::Program(program) = &self.way else { return 0 };
+        let ContestantKind::Program(program) = &self.kind else { return 0 };
         chunks * program.chunk_size()
     }
 
     /// Why it cannot take part.
     pub(super) fn missing(&self) -> Option<String> {
-        match &self.way {
-            Way::Program(program) => program.missing(),
+        match &self.kind {
+            ContestantKind::Program(program) => program.missing(),
             _ => None,
         }
     }
@@ -70,7 +70,7 @@ pub(super) fn all() -> Vec<Contestant> {
         hook("limit-pass", "XDP pass: the limit with a stack", Action::Pass, true),
         program("weir-pass", "weir pass, no stamps", true, receive("xdp", "pass", "none")),
         program("weir-pass-kernel", "weir pass, kernel stamps", true, receive_and_pass()),
-        Contestant { name: "stack", title: "stack alone", way: Way::Stack, stack: true },
+        Contestant { name: "stack", title: "stack alone", kind: ContestantKind::Stack, stack: true },
         program("weir-tc", "weir tc, kernel stamps", true, receive("tc", "pass", "kernel")),
         program("weir-af-packet", "weir af_packet", true, receive("af_packet", "pass", "kernel")),
         program("tcpdump", "tcpdump to /dev/null", true, peers::tcpdump("/dev/null")),
@@ -86,7 +86,7 @@ pub(super) fn limit() -> Contestant {
 }
 
 fn hook(name: &'static str, title: &'static str, action: Action, stack: bool) -> Contestant {
-    Contestant { name, title, way: Way::Hook(action), stack }
+    Contestant { name, title, kind: ContestantKind::Hook(action), stack }
 }
 
 /// Those of them that do the same work; the first is weir.

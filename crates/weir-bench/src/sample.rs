@@ -12,7 +12,7 @@ use serde_json::Value;
 use tempfile::NamedTempFile;
 use weir_lab::{Generator, Hook, Network, Pair, SendReport, StackCounters, Traffic, Veth};
 
-use super::contestants::{Contestant, Way};
+use super::contestants::{Contestant, ContestantKind};
 use super::process::{Memory, cpu_time, ksoftirqd};
 use super::program::{Counts, Reader};
 use super::witness::Witness;
@@ -191,12 +191,12 @@ impl Lab {
 
     fn start(&self, contestant: &Contestant, limits: &Limits) -> Result<Receiver, Failure> {
         let port = &self.pair().rx;
-        match &contestant.way {
-            Way::Stack => Ok(Receiver::Stack),
-            Way::Hook(action) => {
+        match &contestant.kind {
+            ContestantKind::Stack => Ok(Receiver::Stack),
+            ContestantKind::Hook(action) => {
                 Hook::attach(port, *action).map(Receiver::Hook).map_err(failed("attach a program"))
             }
-            Way::Program(program) => {
+            ContestantKind::Program(program) => {
                 let make = || tidy::file_in(&limits.dir);
                 let file = program.writes().then(make).transpose();
                 let file = file.map_err(failed(format_args!("create a file in {}", limits.dir.display())))?;

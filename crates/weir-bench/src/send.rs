@@ -97,7 +97,7 @@ pub(crate) struct Sample {
 
 /// How much is sent in a turn.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Turn {
+pub(crate) struct SendLimits {
     pub(crate) duration: Duration,
     pub(crate) quick: bool,
 }
@@ -119,14 +119,14 @@ const SIZES: [u16; 6] = [60, 128, 256, 512, 1024, 1514];
 struct Sending {
     network: Network,
     sizes: Vec<u16>,
-    turn: Turn,
+    limits: SendLimits,
 }
 
 /// Makes the network.
 pub(super) fn make(settings: &Settings) -> Result<Box<dyn Experiment>, Failure> {
     let network = settings.network("send", Veth::default())?;
-    let turn = Turn { duration: settings.time(1000), quick: settings.quick };
-    Ok(Box::new(Sending { network, sizes: settings.sizes(&SIZES), turn }))
+    let limits = SendLimits { duration: settings.time(1000), quick: settings.quick };
+    Ok(Box::new(Sending { network, sizes: settings.sizes(&SIZES), limits }))
 }
 
 impl Experiment for Sending {
@@ -161,7 +161,7 @@ impl Experiment for Sending {
         let size = u16::try_from(turn.at.expect("turns have a size")).expect("frames are short");
         let lab = Lab::new(&self.network, size)?;
         let Sample { sent, arrived, rate } =
-            lab.sample(contestant.expect("turns are of contestants").0, self.turn)?;
+            lab.sample(contestant.expect("turns are of contestants").0, self.limits)?;
         let mut taken = Taken::default();
         taken.add(turn, "rate", rate / 1e6);
         taken.add(turn, "sent", sent as f64);
@@ -218,23 +218,23 @@ impl<'a> Lab<'a> {
         self.directory.path().join(name)
     }
 
-    pub(crate) fn sample(&self, contestant: Contestant, turn: Turn) -> Result<Sample, Failure> {
+    pub(crate) fn sample(&self, contestant: Contestant, limits: SendLimits) -> Result<Sample, Failure> {
         let hook = Hook::attach(&self.network.pair().rx, Action::Drop).map_err(failed("count packets"))?;
         let (sent, rate) = match contestant {
             Contestant::Trafgen | Contestant::Tcpreplay => {
                 let (_, rate) = watched(&hook, || self.run(contestant, TRIAL))?;
                 let enough =
-                    units::whole(rate * turn.duration.as_secs_f64()).max(TRIAL).next_multiple_of(LOOP);
-                if turn.quick { (TRIAL, rate) } else { watched(&hook, || self.run(contestant, enough))? }
+                    units::whole(rate * limits.duration.as_secs_f64()).max(TRIAL).next_multiple_of(LOOP);
+                if limits.quick { (TRIAL, rate) } else { watched(&hook, || self.run(contestant, enough))? }
             }
             _ => watched(&hook, || {
                 self.network.tx().run(|| {
                     pin(GENERATOR_CPU)?;
-                    self.send(contestant, turn.duration)
+                    self.send(contestant, limits.duration)
                 })
             })?,
         };
-        let trial = if contestant.program().is_some() && !turn.quick { TRIAL } else { 0 };
+        let trial = if contestant.program().is_some() && !limits.quick { TRIAL } else { 0 };
         let arrived = hook.wait_for(trial + sent, PATIENCE) - trial;
         Ok(Sample { sent, arrived, rate })
     }

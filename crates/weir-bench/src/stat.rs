@@ -14,7 +14,7 @@ use std::path::Path;
 use serde::Deserialize;
 use weir_lab::Action;
 
-use crate::contestants::{Contestant, Way};
+use crate::contestants::{Contestant, ContestantKind};
 use crate::experiment::{About, Contest, Experiment, Judged, Outcome, Settings, TIME};
 use crate::failure::{Failure, failed};
 use crate::files::SIZE;
@@ -50,38 +50,42 @@ const LIBPCAP: &str = "libpcap, 1 filter";
 
 /// All of them, in the order of their turns. `counting`: the C program.
 fn contestants(counting: &Path) -> Vec<Contestant> {
-    let other = |title, way, stack| Contestant { name: title, title, way, stack };
+    let other = |title, kind, stack| Contestant { name: title, title, kind, stack };
     let ours = |title, how: &[&'static str], filters: usize| {
-        other(title, Way::Program(counting_by(how, &FILTERS[..filters])), !how.contains(&"exclusive"))
+        other(
+            title,
+            ContestantKind::Program(counting_by(how, &FILTERS[..filters])),
+            !how.contains(&"exclusive"),
+        )
     };
     let exclusive: &[&str] = &["--source", "xdp", "--mode", "exclusive"];
     let (xdp, tc): (&[&str], &[&str]) = (&["--source", "xdp"], &["--source", "tc"]);
     let mut libpcap = counter::counting(counting.to_owned(), "loop");
     libpcap.arguments.push(FIRST);
     vec![
-        other(LIMIT, Way::Hook(Action::Drop), false),
+        other(LIMIT, ContestantKind::Hook(Action::Drop), false),
         ours(EXCLUSIVE[0], exclusive, 0),
         ours(EXCLUSIVE[1], exclusive, 1),
         ours(EXCLUSIVE[2], exclusive, 10),
-        other(STACK, Way::Stack, true),
-        other(PASS, Way::Hook(Action::Pass), true),
+        other(STACK, ContestantKind::Stack, true),
+        other(PASS, ContestantKind::Hook(Action::Pass), true),
         ours(XDP[0], xdp, 1),
         ours(XDP[1], xdp, 10),
         ours(TC[0], tc, 1),
         ours(TC[1], tc, 10),
-        other(LIBPCAP, Way::Program(libpcap), true),
+        other(LIBPCAP, ContestantKind::Program(libpcap), true),
     ]
 }
 
 /// What a user types to count by these filters.
 pub(super) fn counting_by(how: &[&'static str], filters: &[&'static str]) -> Program {
     let words = [&["stat", "--json", "-i", "{interface}"], how, filters].concat();
-    Program::new([WEIR, ""], "source ", 50, words, |stdout, _| Account::read(stdout)?.counted())
+    Program::new([WEIR, ""], "source ", 50, words, |stdout, _| StatSummary::read(stdout)?.counted())
 }
 
 /// The last line of `weir stat --json`.
 #[derive(Debug, Deserialize)]
-struct Account {
+struct StatSummary {
     total: Row,
     filters: Vec<Row>,
 }
@@ -93,7 +97,7 @@ struct Row {
     bytes: u64,
 }
 
-impl Account {
+impl StatSummary {
     fn read(stdout: &str) -> Option<Self> {
         serde_json::from_str(stdout.lines().last()?).ok()
     }

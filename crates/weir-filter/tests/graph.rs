@@ -77,7 +77,7 @@ fn a_receiver_must_know_all_verdicts_that_are_reached() {
     assert_eq!(known(&graph, Ending::Return(&[0; 5])), missing(5));
     assert_eq!(known(&graph, Ending::Call { outcomes: &[0; 3], otherwise: 0 }), missing(3));
     assert_eq!(known(&graph, Ending::Counted { accept: 1 }), missing(2));
-    assert_eq!(ebpf::tally(&[(&graph, &[])], Context::Socket).map(drop), missing(2));
+    assert_eq!(ebpf::counting(&[(&graph, &[])], Context::Socket).map(drop), missing(2));
     let classic = cbpf::emit(&graph, &[], Target::Kernel).unwrap_err();
     assert_eq!(classic, EmitError::Verdicts { verdicts: 6 });
     assert!(classic.to_string().contains("classic BPF only accepts or rejects"), "{classic}");

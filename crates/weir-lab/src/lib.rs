@@ -52,7 +52,7 @@ pub use programs::hooks::{Action, Checked};
 pub use refuse::{Call, refuse};
 pub use root::{require_kernel, require_root};
 pub use sender::FrameSender;
-pub use sequence::{FlowTally, SequenceCheck, SequenceReport};
+pub use sequence::{FlowCounters, SequenceCheck, SequenceReport};
 #[cfg(feature = "hooks")]
 pub use tagging::Tagging;
 pub use tcp::{TcpReport, tcp_transfer};

@@ -21,14 +21,14 @@ pub struct SequenceCheck {
 
 #[derive(Clone, Debug, Default)]
 struct Flow {
-    tally: FlowTally,
+    counters: FlowCounters,
     /// Highest number that has arrived.
     last: Option<u64>,
 }
 
 /// Counters for one flow or all flows. `sent = received - duplicated + lost`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct FlowTally {
+pub struct FlowCounters {
     /// Intact frames received.
     pub received: u64,
     /// Numbers for which no intact frame arrived.
@@ -43,9 +43,9 @@ pub struct FlowTally {
 #[derive(Clone, Debug)]
 pub struct SequenceReport {
     /// Sums over all flows.
-    pub total: FlowTally,
+    pub total: FlowCounters,
     /// Counters by flow number.
-    pub flows: Vec<FlowTally>,
+    pub flows: Vec<FlowCounters>,
     /// Frames that match none of those sent: changed, of another length, or foreign.
     pub corrupt: u64,
     /// The error in the first of them.
@@ -55,7 +55,7 @@ pub struct SequenceReport {
 impl SequenceReport {
     /// Returns whether every frame arrived once, intact and in order within its flow, and nothing else did.
     pub fn is_perfect(&self) -> bool {
-        let FlowTally { lost, duplicated, reordered, .. } = self.total;
+        let FlowCounters { lost, duplicated, reordered, .. } = self.total;
         lost == 0 && duplicated == 0 && reordered == 0 && self.corrupt == 0
     }
 }
@@ -104,14 +104,14 @@ impl SequenceCheck {
     fn arrive(&mut self, sequence: u64) {
         let (word, bit) = place(sequence - self.sent.start);
         let flow = &mut self.flows[index(self.traffic.flow(sequence))];
-        flow.tally.received += 1;
+        flow.counters.received += 1;
         if self.arrived[word] & bit != 0 {
-            flow.tally.duplicated += 1;
+            flow.counters.duplicated += 1;
             return;
         }
         self.arrived[word] |= bit;
         if flow.last > Some(sequence) {
-            flow.tally.reordered += 1;
+            flow.counters.reordered += 1;
         } else {
             flow.last = Some(sequence);
         }
@@ -122,11 +122,11 @@ impl SequenceCheck {
         for sequence in self.sent.clone() {
             let (word, bit) = place(sequence - self.sent.start);
             if self.arrived[word] & bit == 0 {
-                self.flows[index(self.traffic.flow(sequence))].tally.lost += 1;
+                self.flows[index(self.traffic.flow(sequence))].counters.lost += 1;
             }
         }
-        let flows: Vec<_> = self.flows.iter().map(|flow| flow.tally).collect();
-        let total = flows.iter().fold(FlowTally::default(), |a, b| FlowTally {
+        let flows: Vec<_> = self.flows.iter().map(|flow| flow.counters).collect();
+        let total = flows.iter().fold(FlowCounters::default(), |a, b| FlowCounters {
             received: a.received + b.received,
             lost: a.lost + b.lost,
             duplicated: a.duplicated + b.duplicated,
@@ -171,13 +171,13 @@ mod tests {
         assert!(report(&[101, 102, 100, 103, 105, 104, 106, 109, 107, 108]).is_perfect());
         // 100 and 103 belong to the same flow.
         let report = report(&[103, 101, 102, 100, 104, 105, 106, 107, 108, 109]);
-        assert_eq!(report.total, FlowTally { received: 10, reordered: 1, ..FlowTally::default() });
+        assert_eq!(report.total, FlowCounters { received: 10, reordered: 1, ..FlowCounters::default() });
     }
 
     #[test]
     fn gaps_and_doubles_are_counted_in_their_flows() {
         let report = report(&[100, 100, 101, 103, 104, 106, 107, 109, 109, 109]);
-        assert_eq!(report.total, FlowTally { received: 10, lost: 3, duplicated: 3, reordered: 0 });
+        assert_eq!(report.total, FlowCounters { received: 10, lost: 3, duplicated: 3, reordered: 0 });
         // 102, 105 and 108 belong to flow 0, 100 and 109 to flow 1.
         assert_eq!(report.flows[0].lost, 3);
         assert_eq!(report.flows[1].duplicated, 3);

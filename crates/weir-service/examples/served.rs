@@ -22,10 +22,10 @@ struct Counting {
 }
 
 impl Policy for Counting {
-    type Account = Summary;
+    type Summary = Summary;
     type Error = Box<dyn Error>;
 
-    fn account(&mut self) -> Result<Summary, Self::Error> {
+    fn summary(&mut self) -> Result<Summary, Self::Error> {
         let mut summary = Summary::new(self.capture.interfaces(), &self.capture.stats()?, None);
         summary.confinement.clone_from(&self.confinement);
         Ok(summary)

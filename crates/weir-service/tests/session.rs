@@ -77,10 +77,10 @@ impl Told for Nothing {
 }
 
 impl Policy for Nothing {
-    type Account = Self;
+    type Summary = Self;
     type Error = Error;
 
-    fn account(&mut self) -> Result<Self, Error> {
+    fn summary(&mut self) -> Result<Self, Error> {
         Ok(Self)
     }
 

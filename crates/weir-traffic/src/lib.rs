@@ -34,7 +34,9 @@ mod sizes;
 mod tables;
 mod templates;
 
-pub use self::check::{Bucket, Checker, Frame, Latency, Report, STREAMS, StreamReport, Tally, WINDOW};
+pub use self::check::{
+    Bucket, Checker, Frame, FrameCounters, Latency, Report, STREAMS, StreamReport, WINDOW,
+};
 pub use self::description::{Description, DescriptionField, Protocol, Refusal, Vxlan};
 pub use self::headers::{Checksum, Length};
 pub use self::order::Order;

@@ -1,7 +1,7 @@
 //! Experiments in which contestants take the same frames in turn: [`Lab::sample`] by size.
 
 use super::{About, Axis, Experiment, Judged, Measure, Outcome, Role, Series, Settings, Taken, Turn};
-use crate::contestants::{Contestant, Way};
+use crate::contestants::{Contestant, ContestantKind};
 use crate::failure::Failure;
 use crate::sample::{Lab, Limits, Sample};
 
@@ -39,10 +39,10 @@ impl Contest {
         };
         let contestants: Vec<Contestant> = contestants.into_iter().filter(is_wanted).collect();
         let series = contestants.iter().map(|contestant| {
-            let role = match contestant.way {
-                Way::Program(_) if contestant.title.starts_with("weir") => Role::Ours,
-                Way::Program(_) => Role::Peer,
-                Way::Stack | Way::Hook(_) => Role::Limit,
+            let role = match contestant.kind {
+                ContestantKind::Program(_) if contestant.title.starts_with("weir") => Role::Ours,
+                ContestantKind::Program(_) => Role::Peer,
+                ContestantKind::Stack | ContestantKind::Hook(_) => Role::Limit,
             };
             Series::new(contestant.name, contestant.title, role)
         });

@@ -108,10 +108,10 @@ fn by_one(
     let (same, sent, account) =
         under_load(source, SAME, generator, frames, |_, packet| check.frame(packet.data))?;
     let (report, total) = (check.finish().total, account.total());
-    let mut turns = Turns::default();
-    let each = |queue, packet: &Packet<'_>| turns.packet(queue, packet);
+    let mut stretches = Stretches::default();
+    let each = |queue, packet: &Packet<'_>| stretches.packet(queue, packet);
     let (mut exchanges, ..) = under_load(source, TURNS, generator, frames, each)?;
-    let late = turns.tell(&mut exchanges);
+    let late = stretches.tell(&mut exchanges);
     exchanges.extend(same);
     Ok(Run {
         exchanges,
@@ -198,7 +198,7 @@ fn microseconds(time: Duration) -> f64 {
 
 /// Packets of one queue that follow one another and met the same filter.
 #[derive(Debug)]
-struct Turn {
+struct Stretch {
     odd: bool,
     /// Timestamp of the first.
     first: u64,
@@ -207,39 +207,39 @@ struct Turn {
 
 /// What packets tell of [`TURNS`], by queue: the kernel may move the generator's to another processor, and so to another queue.
 #[derive(Debug, Default)]
-struct Turns(BTreeMap<u32, Vec<Turn>>);
+struct Stretches(BTreeMap<u32, Vec<Stretch>>);
 
-impl Turns {
+impl Stretches {
     fn packet(&mut self, queue: u32, packet: &Packet<'_>) {
         let Some(number) = packet.data.get(NUMBER) else { return };
         let odd = number & 1 == 1;
-        let turns = self.0.entry(queue).or_default();
-        match turns.last_mut().filter(|turn| turn.odd == odd) {
-            Some(turn) => turn.packets += 1,
-            None => turns.push(Turn { odd, first: packet.timestamp, packets: 1 }),
+        let stretches = self.0.entry(queue).or_default();
+        match stretches.last_mut().filter(|stretch| stretch.odd == odd) {
+            Some(stretch) => stretch.packets += 1,
+            None => stretches.push(Stretch { odd, first: packet.timestamp, packets: 1 }),
         }
     }
 
     /// Tells the exchanges when they were met, of which the first is one to odd numbers. How many packets met a filter that was
     /// not in force any more.
     fn tell(&self, exchanges: &mut [Sample]) -> u64 {
-        self.0.values().map(|turns| tell_of_queue(turns, exchanges)).sum()
+        self.0.values().map(|stretches| tell_of_queue(stretches, exchanges)).sum()
     }
 }
 
-fn tell_of_queue(turns: &[Turn], exchanges: &mut [Sample]) -> u64 {
+fn tell_of_queue(stretches: &[Stretch], exchanges: &mut [Sample]) -> u64 {
     let mut late = 0;
-    let mut turns = turns.iter().peekable();
+    let mut stretches = stretches.iter().peekable();
     let pause = u64::from(PAUSE.subsec_nanos());
     for index in 0..exchanges.len() {
         let end = exchanges.get(index + 1).map_or(u64::MAX, |next| next.begun.saturating_sub(pause));
         let (sample, odd) = (&mut exchanges[index], index % 2 == 0);
         let mut met = None;
-        while let Some(turn) = turns.next_if(|turn| turn.first < end) {
-            if turn.odd != odd {
-                late += if met.is_some() { turn.packets } else { 0 };
+        while let Some(stretch) = stretches.next_if(|stretch| stretch.first < end) {
+            if stretch.odd != odd {
+                late += if met.is_some() { stretch.packets } else { 0 };
             } else {
-                met = met.or_else(|| Some(turn.first.saturating_sub(sample.begun) as f64 / 1e3));
+                met = met.or_else(|| Some(stretch.first.saturating_sub(sample.begun) as f64 / 1e3));
             }
         }
         sample.met = [sample.met, met].into_iter().flatten().reduce(f64::min);
@@ -286,15 +286,17 @@ mod tests {
         const UNIT: u64 = 10_000;
         let sample =
             |begun| Sample { begun: begun * UNIT, made: 0.0, put: 0.0, met: None, settled: 0.0, busy: 0.0 };
-        let turn = |odd, first| Turn { odd, first: first * UNIT, packets: 10 };
+        let stretch = |odd, first| Stretch { odd, first: first * UNIT, packets: 10 };
         let all = |queues: &[&[(bool, u64)]]| {
-            let of = |turns: &&[(bool, u64)]| turns.iter().map(|&(odd, first)| turn(odd, first)).collect();
-            let turns = Turns((0..).zip(queues.iter().map(of)).collect());
+            let of = |stretches: &&[(bool, u64)]| {
+                stretches.iter().map(|&(odd, first)| stretch(odd, first)).collect()
+            };
+            let stretches = Stretches((0..).zip(queues.iter().map(of)).collect());
             let mut samples = [sample(1000), sample(9000)];
-            let late = turns.tell(&mut samples);
+            let late = stretches.tell(&mut samples);
             (late, samples.map(|sample| sample.met))
         };
-        let met = |turns: &[(bool, u64)]| all(&[turns]);
+        let met = |stretches: &[(bool, u64)]| all(&[stretches]);
         let (first, second) = (Some(20_000.0), Some(5_000.0));
         assert_eq!(met(&[(false, 10), (true, 3000), (false, 9500)]), (0, [first, second]));
         assert_eq!(met(&[(false, 10), (true, 3000)]), (0, [first, None]));

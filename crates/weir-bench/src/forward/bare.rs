@@ -27,12 +27,12 @@ pub(crate) fn redirect(from: u32, to: u32) -> Result<Redirecting, Failure> {
 
 /// From the first end to the second, or both ways.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Ways {
+pub(crate) enum Directions {
     One,
     Both,
 }
 
-impl Ways {
+impl Directions {
     /// From which end to which.
     fn numbers(self) -> &'static [(usize, usize)] {
         match self {
@@ -57,15 +57,20 @@ const LINGER: Duration = Duration::from_millis(500);
 
 impl Loop {
     /// Between interfaces of this thread's namespace, by index, with as many queues each. `ring`: entries of each ring.
-    pub(crate) fn start(ends: [u32; 2], ways: Ways, queues: u32, ring: u32) -> Result<Self, Failure> {
-        let ways = ways.numbers();
+    pub(crate) fn start(
+        ends: [u32; 2],
+        directions: Directions,
+        queues: u32,
+        ring: u32,
+    ) -> Result<Self, Failure> {
+        let directions = directions.numbers();
         let load = || Redirect::load(queues, false).map_err(failed("load the AF_XDP program"));
-        let redirects: Vec<Redirect> = ways.iter().map(|_| load()).collect::<Result<_, _>>()?;
+        let redirects: Vec<Redirect> = directions.iter().map(|_| load()).collect::<Result<_, _>>()?;
         let stop = Arc::<AtomicBool>::default();
         let mut workers = Vec::new();
         for queue in 0..queues {
-            let worker = Worker::new(ends, ways, queue, ring)?;
-            for (&(from, _), redirect) in ways.iter().zip(&redirects) {
+            let worker = Worker::new(ends, directions, queue, ring)?;
+            for (&(from, _), redirect) in directions.iter().zip(&redirects) {
                 let inserted = redirect.insert(queue, &worker.sockets[from]);
                 inserted.map_err(failed("redirect to the socket"))?;
             }
@@ -75,7 +80,7 @@ impl Loop {
             let link = XdpLink::attach(redirect.program(), ends[from], XdpHook::Native);
             Ok((link.map_err(failed("attach"))?, redirect))
         };
-        let programs = ways.iter().zip(redirects).map(attach).collect::<Result<_, Failure>>()?;
+        let programs = directions.iter().zip(redirects).map(attach).collect::<Result<_, Failure>>()?;
         let start = |worker: Worker| {
             let stop = Arc::clone(&stop);
             thread::spawn(move || worker.run(&stop))
@@ -110,25 +115,30 @@ impl Drop for Loop {
 struct Worker {
     umem: Umem,
     sockets: [XskSocket; 2],
-    ways: &'static [(usize, usize)],
+    directions: &'static [(usize, usize)],
 }
 
 impl Worker {
-    fn new(ends: [u32; 2], ways: &'static [(usize, usize)], queue: u32, ring: u32) -> Result<Self, Failure> {
+    fn new(
+        ends: [u32; 2],
+        directions: &'static [(usize, usize)],
+        queue: u32,
+        ring: u32,
+    ) -> Result<Self, Failure> {
         // Filled and empty ones of each end that receives.
-        let frames = 2 * ring * u32::try_from(ways.len()).unwrap_or(1);
+        let frames = 2 * ring * u32::try_from(directions.len()).unwrap_or(1);
         let options =
             UmemOptions { frames, frame_size: FrameSize::TwoKib, zero_copy: false, segments: false };
         let umem = Umem::new(options).map_err(failed("allocate packet memory"))?;
         let bind = |end: usize| {
             let if_any = |is: bool| if is { ring } else { 0 };
-            let receive = if_any(ways.iter().any(|(from, _)| *from == end));
-            let send = if_any(ways.iter().any(|(_, to)| *to == end));
+            let receive = if_any(directions.iter().any(|(from, _)| *from == end));
+            let send = if_any(directions.iter().any(|(_, to)| *to == end));
             XskSocket::bind(&umem, ends[end], queue, XskOptions { receive, send })
                 .map_err(failed("open an AF_XDP socket"))
         };
         let sockets = [bind(0)?, bind(1)?];
-        Ok(Self { umem, sockets, ways })
+        Ok(Self { umem, sockets, directions })
     }
 
     fn run(mut self, stop: &AtomicBool) -> Result<[u64; 2], Failure> {
@@ -139,7 +149,7 @@ impl Worker {
         let mut end = None;
         loop {
             let mut moved = false;
-            for &(from, to) in self.ways {
+            for &(from, to) in self.directions {
                 let out = &mut out[from];
                 self.sockets[from].refill(&mut spare);
                 if out.is_empty() {
@@ -158,7 +168,7 @@ impl Worker {
             }
         }
         let mut lost = [0; 2];
-        for &(from, _) in self.ways {
+        for &(from, _) in self.directions {
             let socket = &self.sockets[from];
             let loss = socket.loss().map_err(Failure::new)?;
             lost[from] = loss.dropped + loss.ring_full + socket.counts().refused;

@@ -29,7 +29,7 @@ const PERIOD: Duration = Duration::from_secs(10);
 
 /// What became of the frames of one way.
 #[derive(Debug, Serialize)]
-struct Way {
+struct DirectionReport {
     contestant: &'static str,
     from: String,
     /// Frames that the interface took.
@@ -44,7 +44,7 @@ struct Way {
     account: ForwardCounters,
 }
 
-impl Way {
+impl DirectionReport {
     /// Each frame arrived as it was and in its turn, or is in the account.
     fn is_right(&self) -> bool {
         let Self { account, .. } = self;
@@ -59,23 +59,23 @@ impl Way {
 /// Checks forwarding in the kernel, and with a handler. Gives the report as JSON.
 pub(super) fn run(time: Duration) -> Result<String, Failure> {
     let open = || Forward::between("rx0", "rx1").both(true);
-    let mut ways = check("in the kernel", time, || open().open())?;
-    ways.extend(check("with a handler", time, || open().open_with(|_| pass))?);
-    let wrong = ways.iter().filter(|way| !way.is_right()).count();
-    let json = serde_json::to_string_pretty(&ways).map_err(failed("make JSON"))?;
+    let mut reports = check("in the kernel", time, || open().open())?;
+    reports.extend(check("with a handler", time, || open().open_with(|_| pass))?);
+    let wrong = reports.iter().filter(|report| !report.is_right()).count();
+    let json = serde_json::to_string_pretty(&reports).map_err(failed("make JSON"))?;
     let mut stdout = io::stdout().lock();
-    for way in &ways {
-        let lost = units::grouped(way.account.lost());
+    for report in &reports {
+        let lost = units::grouped(report.account.lost());
         writeln!(
             stdout,
             "{:<15} from {}: {} frames, {} arrived, {lost} lost and counted, {} wrong, {} out of order{}",
-            way.contestant,
-            way.from,
-            units::grouped(way.accepted),
-            units::grouped(way.arrived),
-            units::grouped(way.wrong),
-            units::grouped(way.backward),
-            if way.is_right() { "" } else { ": WRONG" },
+            report.contestant,
+            report.from,
+            units::grouped(report.accepted),
+            units::grouped(report.arrived),
+            units::grouped(report.wrong),
+            units::grouped(report.backward),
+            if report.is_right() { "" } else { ": WRONG" },
         )
         .map_err(failed("write to standard output"))?;
     }
@@ -89,7 +89,7 @@ fn check(
     contestant: &'static str,
     time: Duration,
     open: impl FnOnce() -> Result<Forward, weir::Error> + Send,
-) -> Result<Vec<Way>, Failure> {
+) -> Result<Vec<DirectionReport>, Failure> {
     let cannot = |error| failed::<weir_lab::Error>(contestant)(error);
     let mut network = Network::new(Veth::default()).map_err(cannot)?;
     network.connect(Veth::default()).map_err(cannot)?;
@@ -108,13 +108,13 @@ fn check(
     forward.stop()?;
     thread::sleep(ON_THEIR_WAY);
     let account = forward.stats()?;
-    let mut ways = Vec::new();
+    let mut reports = Vec::new();
     for (from, _, check) in &senders {
         let Checked { packets, wrong, backward } = check.checked();
-        let way = account.directions.iter().find(|way| way.from == *from);
-        let account = way.map(weir::forward::DirectionStats::total).unwrap_or_default();
+        let direction = account.directions.iter().find(|direction| direction.from == *from);
+        let account = direction.map(weir::forward::DirectionStats::total).unwrap_or_default();
         let accepted = sent.remove(0).accepted;
-        ways.push(Way {
+        reports.push(DirectionReport {
             contestant,
             from: from.clone(),
             accepted,
@@ -124,7 +124,7 @@ fn check(
             account,
         });
     }
-    Ok(ways)
+    Ok(reports)
 }
 
 /// All send at once; says how far they are from time to time.

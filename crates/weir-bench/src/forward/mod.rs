@@ -26,7 +26,7 @@ use weir::Forward;
 use weir::forward::{ForwardPacket, Verdict};
 use weir_lab::{Action, Generator, Hook, Network, Traffic, Veth};
 
-use self::bare::{Loop, Ways};
+use self::bare::{Directions, Loop};
 use crate::experiment::{
     self, About, Entry, Experiment, Found, Judged, Measure, Outcome, Role, Series, Settings, Taken, Turn,
 };
@@ -297,7 +297,7 @@ fn bare_redirect(network: &Network) -> Joined {
 
 fn bare_loop(network: &Network) -> Joined {
     let ends = [0, 1].map(|number| network.pairs()[number].rx.index);
-    Ok(Box::new(Loop::start(ends, Ways::One, 1, 2048)?))
+    Ok(Box::new(Loop::start(ends, Directions::One, 1, 2048)?))
 }
 
 /// Without the spanning tree protocol its ports forward at once. Without IPv6, and without following multicast groups, for which

@@ -1,8 +1,8 @@
 //! Programs that capture at the full rate of the smallest frames.
 
 use super::both::{Both, EXCLUSIVE, Library, PACKET, PASS, SYSTEM};
-use super::{Part, Programs};
-use crate::contestants::{Contestant, Way};
+use super::{LibpcapPart, Programs};
+use crate::contestants::{Contestant, ContestantKind};
 use crate::experiment::{Judged, Outcome, Taken, Turn};
 use crate::failure::Failure;
 use crate::files::SIZE;
@@ -13,18 +13,18 @@ use crate::wanted::Wanted;
 /// What a program does.
 pub(super) struct Work {
     title: &'static str,
-    pub(super) part: Part,
+    pub(super) part: LibpcapPart,
     /// Whether it writes to a disk.
     disk: bool,
     program: fn(&Both) -> Program,
 }
 
 const fn tcpdump(title: &'static str, disk: bool, program: fn(&Both) -> Program) -> Work {
-    Work { title, part: Part::Tcpdump, disk, program }
+    Work { title, part: LibpcapPart::Tcpdump, disk, program }
 }
 
 const fn count(title: &'static str, program: fn(&Both) -> Program) -> Work {
-    Work { title, part: Part::Count, disk: false, program }
+    Work { title, part: LibpcapPart::Count, disk: false, program }
 }
 
 pub(super) const WORKS: [Work; 6] = [
@@ -56,7 +56,7 @@ pub(super) fn measure(
     let contestant = Contestant {
         name: library.name,
         title: library.title,
-        way: Way::Program(program),
+        kind: ContestantKind::Program(program),
         stack: library.stack,
     };
     let lab = programs.lab.as_ref().expect("there is a network where devices are opened");
@@ -111,7 +111,9 @@ pub(super) fn bars(outcome: &Outcome) -> Vec<Judged> {
             Judged::worst(&name, 0.0, "% of the packets", lost.map(|(_, more)| more.max(0.0)))
         };
         match work.part {
-            Part::Tcpdump => vec![rate(&PASS, 1.5), loss(&PASS), rate(&EXCLUSIVE, 2.0), loss(&EXCLUSIVE)],
+            LibpcapPart::Tcpdump => {
+                vec![rate(&PASS, 1.5), loss(&PASS), rate(&EXCLUSIVE, 2.0), loss(&EXCLUSIVE)]
+            }
             _ => vec![rate(&EXCLUSIVE, 2.5)],
         }
     };

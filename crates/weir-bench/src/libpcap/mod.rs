@@ -50,7 +50,7 @@ pub(crate) struct LibpcapArgs {
 
     /// Run only these parts.
     #[arg(long, value_name = "PART,...", value_delimiter = ',')]
-    only: Vec<Part>,
+    only: Vec<LibpcapPart>,
 
     /// Directory for files; should be a tmpfs with 2 GiB to spare.
     #[arg(long, value_name = "DIR", default_value = "/dev/shm")]
@@ -67,7 +67,7 @@ pub(crate) struct LibpcapArgs {
 
 /// What can be measured alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Part {
+enum LibpcapPart {
     /// tcpdump writes packets of a device.
     Tcpdump,
     /// A C program counts packets of a device.
@@ -144,17 +144,17 @@ pub(crate) fn make(settings: &Settings) -> Result<Box<dyn Experiment>, Failure> 
 }
 
 /// In the order of their turns.
-fn jobs(parts: &[Part], hosts: u32) -> Vec<Job> {
+fn jobs(parts: &[LibpcapPart], hosts: u32) -> Vec<Job> {
     let mut jobs = Vec::new();
     for work in live::WORKS.iter().filter(|work| parts.contains(&work.part)) {
         let job = |library| Job { series: work.series(library), library, work: Work::Live(work) };
         jobs.extend(live::LIBRARIES.iter().map(job));
     }
-    for work in saved::WORKS.iter().filter(|_| parts.contains(&Part::Files)) {
+    for work in saved::WORKS.iter().filter(|_| parts.contains(&LibpcapPart::Files)) {
         let job = |library| Job { series: work.series(library), library, work: Work::File(work) };
         jobs.extend(saved::LIBRARIES.iter().map(job));
     }
-    if parts.contains(&Part::Compile) {
+    if parts.contains(&LibpcapPart::Compile) {
         let job = |library| Job { series: compiling::series(hosts, library), library, work: Work::Compile };
         jobs.extend(saved::LIBRARIES.iter().map(job));
     }
@@ -164,7 +164,7 @@ fn jobs(parts: &[Part], hosts: u32) -> Vec<Job> {
 impl Programs {
     fn is_missing(&self, job: &Job) -> bool {
         let needs_tcpdump = match job.work {
-            Work::Live(work) => work.part == Part::Tcpdump,
+            Work::Live(work) => work.part == LibpcapPart::Tcpdump,
             Work::File(work) => work.needs_tcpdump(),
             Work::Compile => false,
         };

@@ -48,7 +48,7 @@ pub(crate) struct LookArgs {
 
     /// Run only these parts.
     #[arg(long, value_name = "PART,...", value_delimiter = ',')]
-    only: Vec<Part>,
+    only: Vec<LookPart>,
 
     /// Directory for files; should be a tmpfs with 2 GiB to spare.
     #[arg(long, value_name = "DIR", default_value = "/dev/shm")]
@@ -57,7 +57,7 @@ pub(crate) struct LookArgs {
 
 /// What can be measured alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Part {
+enum LookPart {
     /// The highest rate at which every packet gets its line or object in a file.
     Lines,
     /// The time until a lone packet's line is in a pipe.
@@ -76,7 +76,7 @@ pub(crate) fn run(args: &LookArgs, all: &'static [Entry]) -> Result<(), Failure>
 /// The network, and how to measure.
 struct Look {
     lab: Lab,
-    parts: Vec<Part>,
+    parts: Vec<LookPart>,
     duration: Duration,
     /// Steps to the highest rate.
     steps: u32,
@@ -91,10 +91,10 @@ struct Look {
 pub(crate) fn make(settings: &Settings) -> Result<Box<dyn Experiment>, Failure> {
     settings.without_cards("look")?;
     let parts = settings.parts();
-    if parts != [Part::Terminal] {
+    if parts != [LookPart::Terminal] {
         installed("tcpdump", "tcpdump")?;
     }
-    if parts.contains(&Part::Lines) {
+    if parts.contains(&LookPart::Lines) {
         installed("tshark", "tshark")?;
     }
     let (steps, lone) = if settings.quick { (3, 20) } else { (8, 400) };
@@ -104,10 +104,10 @@ pub(crate) fn make(settings: &Settings) -> Result<Box<dyn Experiment>, Failure> 
 
 impl Look {
     /// Part and title of each turn.
-    fn all(&self) -> Vec<(Part, &'static str)> {
-        let lines = lines::contestants().map(|contestant| (Part::Lines, contestant.title));
-        let lone = lone::contestants().map(|contestant| (Part::Lone, contestant.title));
-        let terminal = terminal::WAYS.map(|way| (Part::Terminal, way.title()));
+    fn all(&self) -> Vec<(LookPart, &'static str)> {
+        let lines = lines::contestants().map(|contestant| (LookPart::Lines, contestant.title));
+        let lone = lone::contestants().map(|contestant| (LookPart::Lone, contestant.title));
+        let terminal = terminal::OUTPUTS.map(|output| (LookPart::Terminal, output.title()));
         let all = lines.into_iter().chain(lone).chain(terminal);
         all.filter(|(part, _)| self.parts.contains(part)).collect()
     }
@@ -126,7 +126,7 @@ impl Look {
 
 impl Experiment for Look {
     fn about(&self) -> About {
-        let series = |(_, title): &(Part, &str)| {
+        let series = |(_, title): &(LookPart, &str)| {
             let is_peer = title.contains("tcpdump") || title.contains("tshark");
             Series::new(title, title, if is_peer { Role::Peer } else { Role::Ours })
         };
@@ -170,8 +170,8 @@ impl Experiment for Look {
         if let Some(contestant) = lone::contestants().iter().find(|one| one.title == turn.series) {
             return lone::measure(self, contestant, turn);
         }
-        let way = terminal::WAYS.into_iter().find(|way| way.title() == turn.series);
-        terminal::measure(self, way.expect("turns are of contestants"), turn)
+        let output = terminal::OUTPUTS.into_iter().find(|output| output.title() == turn.series);
+        terminal::measure(self, output.expect("turns are of contestants"), turn)
     }
 
     fn bars(&self, outcome: &Outcome) -> Vec<Judged> {

@@ -22,7 +22,7 @@ const LONGER: u32 = 3;
 
 /// What the terminal does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Way {
+pub(super) enum Output {
     /// Nothing: there is no `--print`.
     Quiet,
     /// Lines that are read as fast as they can be.
@@ -31,9 +31,9 @@ pub(super) enum Way {
     Stopped,
 }
 
-pub(super) const WAYS: [Way; 3] = [Way::Quiet, Way::Scrolling, Way::Stopped];
+pub(super) const OUTPUTS: [Output; 3] = [Output::Quiet, Output::Scrolling, Output::Stopped];
 
-impl Way {
+impl Output {
     pub(super) fn title(self) -> &'static str {
         match self {
             Self::Quiet => "-w, nothing printed",
@@ -55,14 +55,14 @@ impl Way {
     }
 }
 
-pub(super) fn measure(look: &Look, way: Way, turn: &Turn) -> Result<Taken, Failure> {
+pub(super) fn measure(look: &Look, output: Output, turn: &Turn) -> Result<Taken, Failure> {
     let lab = &look.lab;
     let file = tidy::file_in(&look.dir).map_err(failed("create a file"))?;
     let (terminal, screen) = Terminal::open().map_err(failed("open a terminal"))?;
-    let program = way.program();
+    let program = output.program();
     let reader = program.start_to(&lab.pair().rx, Some(file.path()), Stdio::from(screen))?;
     let (traffic, mut generator) = lab.generator(SIZE)?;
-    terminal.stop(way == Way::Stopped);
+    terminal.stop(output == Output::Stopped);
     let sent = generator.send_for(look.duration * LONGER).map_err(failed("send"))?;
     reader.settle()?;
     terminal.stop(false);
@@ -74,7 +74,7 @@ pub(super) fn measure(look: &Look, way: Way, turn: &Turn) -> Result<Taken, Failu
 
     let (accepted, written) = (sent.accepted, witness.packets);
     let (share, told) = (written as f64 / accepted.max(1) as f64, shown.lines + shown.not_printed);
-    let untold = told.abs_diff(if way == Way::Quiet { 0 } else { written });
+    let untold = told.abs_diff(if output == Output::Quiet { 0 } else { written });
     let mut taken = Taken::default();
     for (measure, value) in [
         ("rate", accepted as f64 / sent.elapsed.as_secs_f64() * share / 1e3),
@@ -106,13 +106,14 @@ pub(super) fn measure(look: &Look, way: Way, turn: &Turn) -> Result<Taken, Failu
 
 /// Compared with the turn of the same round that prints nothing.
 pub(super) fn bars(outcome: &Outcome) -> Vec<Judged> {
-    let [quiet, scrolling, stopped] = WAYS.map(Way::title);
+    let [quiet, scrolling, stopped] = OUTPUTS.map(Output::title);
     let ratios = |pair, measure| outcome.ratios(pair, measure, None);
-    let more = |name, way| {
-        let lost = outcome.added([way, quiet], "lost", None).into_iter().map(|(_, more)| more.max(0.0));
+    let more = |name, output| {
+        let lost = outcome.added([output, quiet], "lost", None).into_iter().map(|(_, more)| more.max(0.0));
         Judged::worst(name, 0.0, "% of the packets", lost)
     };
-    let untold = [scrolling, stopped].into_iter().flat_map(|way| outcome.values_of(way, "untold", None));
+    let untold =
+        [scrolling, stopped].into_iter().flat_map(|output| outcome.values_of(output, "untold", None));
     let rate = ratios([scrolling, quiet], "rate");
     let rate = Judged::new("file, scrolling / not printed, 60 B", Wanted::AtLeast(0.97), "times", rate);
     vec![

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::DIFFERS;
-use crate::contestants::{Contestant, Way, receiving};
+use crate::contestants::{Contestant, ContestantKind, receiving};
 use crate::experiment::{About, Contest, Experiment, Settings};
 use crate::failed;
 use crate::failure::Failure;
@@ -21,7 +21,7 @@ fn contestants(counting: &Path) -> Vec<Contestant> {
     let libpcap = Program { parse: same_size, ..counter::counting(counting.to_owned(), "loop") };
     vec![
         program("weir-exclusive", "weir xdp, exclusive", false, receiving("xdp", "exclusive", false)),
-        Contestant { name: "stack", title: "stack alone", way: Way::Stack, stack: true },
+        Contestant { name: "stack", title: "stack alone", kind: ContestantKind::Stack, stack: true },
         program(PASS[0], "weir xdp", true, receiving("xdp", "pass", false)),
         program(PASS[1], "weir tc", true, receiving("tc", "pass", false)),
         program(PASS[2], "weir af_packet", true, receiving("af_packet", "pass", false)),

@@ -1,7 +1,7 @@
 //! Dumps to a file: the first 68 bytes of each packet, or whole packets.
 
 use super::{DIFFERS, Pair};
-use crate::contestants::{Contestant, Way, ours};
+use crate::contestants::{Contestant, ContestantKind, ours};
 use crate::experiment::{About, Contest, Experiment, Judged, Outcome, Settings};
 use crate::failed;
 use crate::failure::Failure;
@@ -27,7 +27,7 @@ fn contestants() -> Vec<Contestant> {
     let exclusive: &[&str] = &["--mode", "exclusive"];
     let program = Contestant::program;
     vec![
-        Contestant { name: "stack", title: "stack alone", way: Way::Stack, stack: true },
+        Contestant { name: "stack", title: "stack alone", kind: ContestantKind::Stack, stack: true },
         program(OURS[0], "weir exclusive, 68 bytes", false, kept(weir(exclusive))),
         program(OURS[1], "weir, 68 bytes", true, kept(weir(&[]))),
         program(PEERS[0], "tcpdump, 68 bytes", true, kept(peers::tcpdump("{file}"))),

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::DIFFERS;
-use crate::contestants::{Contestant, Way, receiving};
+use crate::contestants::{Contestant, ContestantKind, receiving};
 use crate::experiment::{About, Axis, Better, Experiment, Measure, Role, Series, Settings, Taken, Turn};
 use crate::failed;
 use crate::failure::Failure;
@@ -55,7 +55,7 @@ fn contestants(counting: &Path, filter: &'static str) -> Vec<Contestant> {
     let ours = OURS.map(|(name, title, source)| {
         program(name, title, with(receiving(source, "pass", false), &["--filter", filter]))
     });
-    let stack = Contestant { name: STACK, title: "stack alone", way: Way::Stack, stack: true };
+    let stack = Contestant { name: STACK, title: "stack alone", kind: ContestantKind::Stack, stack: true };
     let others = [program(LIBPCAP, "libpcap", libpcap), program(TCPDUMP, "tcpdump", tcpdump)];
     [stack].into_iter().chain(ours).chain(others).collect()
 }

@@ -15,7 +15,7 @@ use crate::failure::Failure;
 use crate::libpcap::both::{Both, Library, PACKET, SYSTEM};
 use crate::libpcap::counter::compile_source;
 use crate::sample::GENERATOR_CPU;
-use crate::send::{Contestant as Sender, Lab, PATIENCE, Turn as Lasting, watched};
+use crate::send::{Contestant as Sender, Lab, PATIENCE, SendLimits, watched};
 
 /// Bytes of a frame. The study's sender was fastest with the first.
 const SIZES: [u64; 5] = [88, 200, 400, 800, 1514];
@@ -29,10 +29,10 @@ struct Contestant {
     name: &'static str,
     title: &'static str,
     role: Role,
-    way: Way,
+    kind: SenderKind,
 }
 
-enum Way {
+enum SenderKind {
     /// A contestant of `weir-bench send`.
     Sender(Sender),
     /// The C program: one call of a function per packet, on a library.
@@ -40,18 +40,18 @@ enum Way {
 }
 
 const ALL: [Contestant; 8] = {
-    const fn row(name: &'static str, title: &'static str, role: Role, way: Way) -> Contestant {
-        Contestant { name, title, role, way }
+    const fn row(name: &'static str, title: &'static str, role: Role, kind: SenderKind) -> Contestant {
+        Contestant { name, title, role, kind }
     }
     [
-        row("limit", "live frames, bare loop: the limit", Role::Limit, Way::Sender(Sender::Bare)),
-        row("weir-live", "weir, live frames", Role::Ours, Way::Sender(Sender::Live)),
-        row("weir-ring", "weir, ring", Role::Ours, Way::Sender(Sender::Ring)),
-        row("weir-sendmmsg", "weir, sendmmsg", Role::Ours, Way::Sender(Sender::Plain)),
-        row("weir-inject", "pcap_inject on weir", Role::Ours, Way::Call("pcap", &PACKET)),
-        row("libpcap-inject", "pcap_inject on libpcap", Role::Peer, Way::Call("pcap", &SYSTEM)),
-        row("sendto", "sendto", Role::Peer, Way::Call("sendto", &SYSTEM)),
-        row("tcpreplay", "tcpreplay --topspeed", Role::Peer, Way::Sender(Sender::Tcpreplay)),
+        row("limit", "live frames, bare loop: the limit", Role::Limit, SenderKind::Sender(Sender::Bare)),
+        row("weir-live", "weir, live frames", Role::Ours, SenderKind::Sender(Sender::Live)),
+        row("weir-ring", "weir, ring", Role::Ours, SenderKind::Sender(Sender::Ring)),
+        row("weir-sendmmsg", "weir, sendmmsg", Role::Ours, SenderKind::Sender(Sender::Plain)),
+        row("weir-inject", "pcap_inject on weir", Role::Ours, SenderKind::Call("pcap", &PACKET)),
+        row("libpcap-inject", "pcap_inject on libpcap", Role::Peer, SenderKind::Call("pcap", &SYSTEM)),
+        row("sendto", "sendto", Role::Peer, SenderKind::Call("sendto", &SYSTEM)),
+        row("tcpreplay", "tcpreplay --topspeed", Role::Peer, SenderKind::Sender(Sender::Tcpreplay)),
     ]
 };
 
@@ -96,9 +96,9 @@ pub(crate) fn make(settings: &Settings) -> Result<Box<dyn Experiment>, Failure> 
 
 impl Send {
     fn missing(&self, contestant: &Contestant) -> Option<String> {
-        match contestant.way {
-            Way::Sender(sender) => sender.missing(),
-            Way::Call(..) => self.calls.as_ref().err().cloned(),
+        match contestant.kind {
+            SenderKind::Sender(sender) => sender.missing(),
+            SenderKind::Call(..) => self.calls.as_ref().err().cloned(),
         }
     }
 
@@ -177,13 +177,13 @@ impl Experiment for Send {
         let contestant = ALL.iter().find(|contestant| contestant.name == turn.series);
         let size = u16::try_from(turn.at.expect("turns have a size")).expect("frames are short");
         let lab = Lab::new(&self.network, size)?;
-        let (sent, arrived, rate) = match contestant.expect("turns are of contestants").way {
-            Way::Sender(sender) => {
-                let lasting = Lasting { duration: self.time, quick: self.quick };
-                let sample = lab.sample(sender, lasting)?;
+        let (sent, arrived, rate) = match contestant.expect("turns are of contestants").kind {
+            SenderKind::Sender(sender) => {
+                let limits = SendLimits { duration: self.time, quick: self.quick };
+                let sample = lab.sample(sender, limits)?;
                 (sample.sent, sample.arrived, sample.rate)
             }
-            Way::Call(function, library) => self.call(&lab, function, library)?,
+            SenderKind::Call(function, library) => self.call(&lab, function, library)?,
         };
         let mut taken = Taken::default();
         taken.add(turn, "rate", rate / 1e6);

@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use super::{DIFFERS, Pair};
-use crate::contestants::{Contestant, Way, receiving};
+use crate::contestants::{Contestant, ContestantKind, receiving};
 use crate::experiment::{About, Contest, Experiment, Judged, Outcome, Settings, TIME};
 use crate::failed;
 use crate::failure::Failure;
@@ -35,7 +35,7 @@ fn contestants(counting: &Path) -> Vec<Contestant> {
     let program = Contestant::program;
     let exclusive = ["--source", "xdp", "--mode", "exclusive"];
     vec![
-        Contestant { name: "stack", title: "stack alone", way: Way::Stack, stack: true },
+        Contestant { name: "stack", title: "stack alone", kind: ContestantKind::Stack, stack: true },
         program(KERNEL[0], "weir stat, tc", true, stat(&["--source", "tc"])),
         program(USER[0], "weir, counted in user space, tc", true, user("tc", "pass")),
         program(KERNEL[1], "weir stat, xdp", true, stat(&["--source", "xdp"])),

@@ -44,7 +44,7 @@ struct {
 
 const volatile bool of_filter = false; /* only what the one filter accepts is counted by key, size and gap */
 
-/* Stands for the filters, and for what counts the packets they accept (weir-filter/src/emit/ebpf/tally.rs). `tag` is a
+/* Stands for the filters, and for what counts the packets they accept (weir-filter/src/emit/ebpf/counting.rs). `tag` is a
  * stripped VLAN tag: presence << 32 | EtherType << 16 | contents, in host byte order. */
 static __noinline __u32 place_all(void *ctx, struct counter *all, __u64 length, __u64 tag)
 {

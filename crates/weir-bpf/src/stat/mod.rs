@@ -232,8 +232,8 @@ impl Programs {
         let members: Vec<Set> = filters.iter().flat_map(|(_, sets)| sets.iter().cloned()).collect();
         let sets = Sets::new(&members)?;
         let link = |context, kind, around: &[bpf_insn]| -> Result<OwnedFd, FilterError> {
-            let tally = ebpf::tally(filters, context)?;
-            let words = sets.words(&tally, |symbol| unreachable!("it counts by itself, without {symbol}"));
+            let counting = ebpf::counting(filters, context)?;
+            let words = sets.words(&counting, |symbol| unreachable!("it counts by itself, without {symbol}"));
             let code = Code::new(around);
             let is_bound = matches!(kind, ProgramKind::Xdp { bound_to: Some(_), .. });
             let whole = if is_bound { code.with_room(&words) } else { code.with(&words) };

@@ -159,20 +159,20 @@ struct Run<'a> {
 }
 
 impl Policy for Run<'_> {
-    type Account = Summary;
+    type Summary = Summary;
     type Error = Failure;
 
-    fn account(&mut self) -> Result<Summary, Failure> {
+    fn summary(&mut self) -> Result<Summary, Failure> {
         let account = self.capture.stats()?;
         let statistics = self.statistics()?;
-        Ok(self.summary(&account, statistics))
+        Ok(self.summary_of(&account, statistics))
     }
 
     fn report(&mut self) -> Result<(), Failure> {
         if let Some(live) = &self.live {
             live.clear();
         }
-        style::print(&report::account(&self.account()?, style::stderr()));
+        style::print(&report::account(&self.summary()?, style::stderr()));
         Ok(())
     }
 
@@ -291,7 +291,7 @@ impl Policy for Run<'_> {
         }
         self.warn();
         let result = failure::ended(end, [stopped, drained, closed, counted, read, printed]);
-        let mut summary = self.summary(&account, statistics);
+        let mut summary = self.summary_of(&account, statistics);
         summary.close(self.handled, result.as_ref().copied().map_err(Failure::message));
         let paint = style::stderr();
         let brief = if self.args.line.verbose > 0 { None } else { report::brief(&summary, paint) };
@@ -499,7 +499,7 @@ impl Run<'_> {
         Ok(all.collect::<Result<_, _>>()?)
     }
 
-    fn summary(&self, account: &CaptureStats, statistics: Vec<StatisticsSummary>) -> Summary {
+    fn summary_of(&self, account: &CaptureStats, statistics: Vec<StatisticsSummary>) -> Summary {
         let written = self.writer.as_ref().map(Writer::written);
         let mut summary = report::summary(&self.interfaces, account, written.as_ref());
         summary.statistics = statistics;

@@ -5,7 +5,7 @@ mod text;
 use clap::Args;
 use serde::Serialize;
 use weir::Packet;
-use weir_traffic::{Checker, Frame, Report, Tally};
+use weir_traffic::{Checker, Frame, FrameCounters, Report};
 
 use crate::failure::Failure;
 use crate::style::Paint;
@@ -90,8 +90,8 @@ impl Findings {
         if self.perfect {
             return Ok(());
         }
-        let Report { tally, beyond_streams, unexpected, .. } = &self.report;
-        let Tally { intact, duplicate, corrupt, missing, beyond_window, .. } = tally;
+        let Report { counters, beyond_streams, unexpected, .. } = &self.report;
+        let FrameCounters { intact, duplicate, corrupt, missing, beyond_window, .. } = counters;
         let named = [
             (*missing, "missing"),
             (*duplicate, "duplicate"),

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 use std::time::Duration;
 
-use weir_traffic::{Bucket, Latency, Report, STREAMS, StreamReport, Tally, WINDOW};
+use weir_traffic::{Bucket, FrameCounters, Latency, Report, STREAMS, StreamReport, WINDOW};
 
 use super::Findings;
 use crate::style::{self, Paint};
@@ -30,8 +30,8 @@ pub(super) fn full(findings: &Findings, paint: Paint) -> String {
 
 /// Returns a line for each stream, and one for all.
 fn table(report: &Report, paint: Paint) -> String {
-    let row = |name: String, sequences: String, tally: &Tally, latency: Option<Latency>| {
-        let Tally { intact, missing, duplicate, corrupt, reordered, .. } = *tally;
+    let row = |name: String, sequences: String, counters: &FrameCounters, latency: Option<Latency>| {
+        let FrameCounters { intact, missing, duplicate, corrupt, reordered, .. } = *counters;
         let mut cells = vec![name, sequences];
         cells.extend([intact, missing, duplicate, corrupt, reordered].map(grouped));
         if let Some(Latency { frames, min_ns, p50_ns, p99_ns, max_ns, .. }) = latency {
@@ -45,10 +45,10 @@ fn table(report: &Report, paint: Paint) -> String {
         head.extend(["min", "p50", "p99", "max"]);
     }
     let mut rows = vec![head.into_iter().map(str::to_owned).collect::<Vec<_>>()];
-    rows.extend(report.streams.iter().map(|StreamReport { stream, lowest, highest, tally, latency }| {
-        row(stream.to_string(), format!("{} to {}", grouped(*lowest), grouped(*highest)), tally, *latency)
+    rows.extend(report.streams.iter().map(|StreamReport { stream, lowest, highest, counters, latency }| {
+        row(stream.to_string(), format!("{} to {}", grouped(*lowest), grouped(*highest)), counters, *latency)
     }));
-    rows.push(row("total".to_owned(), String::new(), &report.tally, report.latency));
+    rows.push(row("total".to_owned(), String::new(), &report.counters, report.latency));
     let width = |column: usize| rows.iter().map(|row| row[column].len()).max().unwrap_or(0);
     let widths: Vec<usize> = (0..rows[0].len()).map(width).collect();
     let mut text = String::new();
@@ -71,8 +71,8 @@ fn table(report: &Report, paint: Paint) -> String {
 
 /// Returns where each frame ended.
 fn frames(report: &Report) -> String {
-    let Report { frames, other, beyond_streams, tally, .. } = report;
-    let Tally { intact, duplicate, corrupt, beyond_window, .. } = tally;
+    let Report { frames, other, beyond_streams, counters, .. } = report;
+    let FrameCounters { intact, duplicate, corrupt, beyond_window, .. } = counters;
     let mut text = format!(
         "{} = {} intact + {} duplicate + {} corrupt + {} other",
         units::packets(*frames),
@@ -92,8 +92,8 @@ fn frames(report: &Report) -> String {
 
 /// Returns how much is missing, beside what the capture itself lost.
 fn missing(findings: &Findings, paint: Paint) -> String {
-    let Report { expected, unexpected, tally, .. } = &findings.report;
-    let mut text = match tally.missing {
+    let Report { expected, unexpected, counters, .. } = &findings.report;
+    let mut text = match counters.missing {
         0 => paint.green("Nothing missing"),
         missing => paint.red(format_args!("{} missing", grouped(missing))),
     };
@@ -115,7 +115,7 @@ fn missing(findings: &Findings, paint: Paint) -> String {
 
 /// Returns lines on what limits the result.
 fn doubts(report: &Report, paint: Paint) -> String {
-    let tally = &report.tally;
+    let counters = &report.counters;
     let mut text = String::new();
     let mut note = |said: String| {
         let _infallible = writeln!(text, "{}: {said}", paint.cyan("note"));
@@ -127,13 +127,13 @@ fn doubts(report: &Report, paint: Paint) -> String {
             grouped(*lowest)
         ));
     }
-    if tally.reordered > 0 {
+    if counters.reordered > 0 {
         note(format!(
             "reordered frames came at most {} behind the highest number",
-            grouped(tally.furthest_behind)
+            grouped(counters.furthest_behind)
         ));
     }
-    if tally.beyond_window > 0 {
+    if counters.beyond_window > 0 {
         note(format!(
             "frames more than {} numbers behind may be late or duplicates; they are among the missing",
             grouped(WINDOW)
@@ -142,10 +142,10 @@ fn doubts(report: &Report, paint: Paint) -> String {
     if report.beyond_streams > 0 {
         note(format!("only {STREAMS} streams are told apart"));
     }
-    if tally.unchecked > 0 {
+    if counters.unchecked > 0 {
         note(format!(
             "{} frames could be corrupt unnoticed: no checksum, cut off, a fragment, or left to a card by the sender",
-            grouped(tally.unchecked)
+            grouped(counters.unchecked)
         ));
     }
     text

@@ -83,15 +83,15 @@ struct Run<'a> {
 }
 
 impl Policy for Run<'_> {
-    type Account = Summary;
+    type Summary = Summary;
     type Error = Failure;
 
-    fn account(&mut self) -> Result<Summary, Failure> {
+    fn summary(&mut self) -> Result<Summary, Failure> {
         Ok(report::summary(&self.interfaces, &self.capture.stats()?, None))
     }
 
     fn report(&mut self) -> Result<(), Failure> {
-        let summary = self.account()?;
+        let summary = self.summary()?;
         style::print(&report::account(&summary, style::stderr()));
         if let Some(findings) = self.findings(&summary) {
             style::print(&findings.text(style::stderr()));

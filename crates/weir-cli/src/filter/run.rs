@@ -18,7 +18,7 @@ use crate::units::grouped;
 
 /// Numbers of packets by result.
 #[derive(Debug, Default, Serialize)]
-struct Tally {
+struct MatchCounts {
     packets: u64,
     matched: u64,
     terms: Vec<Decided>,
@@ -37,7 +37,7 @@ struct Decided {
 pub(super) fn run(filter: &Filter, path: &Path, json: bool) -> Result<(), Failure> {
     let mut reader = Reader::open(path).map_err(failure)?;
     let swapped = reader.format().byte_order != ByteOrder::NATIVE;
-    let mut tally = Tally::default();
+    let mut counts = MatchCounts::default();
     let mut compiled: HashMap<u16, (Compiled, Interpreter<'static>)> = HashMap::new();
     let mut link_types: Vec<u16> = Vec::new();
     loop {
@@ -48,7 +48,7 @@ pub(super) fn run(filter: &Filter, path: &Path, json: bool) -> Result<(), Failur
         for link_type in &link_types {
             if !compiled.contains_key(link_type) {
                 let made = filter.compile_for_file(*link_type, swapped).map_err(|error| wrong(&error))?;
-                tally.know(&made);
+                counts.know(&made);
                 let interpreter = Interpreter::owning(made.lowered.clone(), &made.ast.sets);
                 compiled.insert(*link_type, (made, interpreter));
             }
@@ -60,15 +60,15 @@ pub(super) fn run(filter: &Filter, path: &Path, json: bool) -> Result<(), Failur
                 let outgoing = packet.direction.map(|direction| direction == Direction::Out);
                 let meta = Metadata::of_direction(outgoing);
                 let packet = Packet { data: packet.data, length: packet.original_len, meta };
-                tally.count(interpreter.trace(&packet));
+                counts.count(interpreter.trace(&packet));
             }
             Some(_) => {}
         }
     }
-    if json { print_json(&tally) } else { print(&tally.text()) }
+    if json { print_json(&counts) } else { print(&counts.text()) }
 }
 
-impl Tally {
+impl MatchCounts {
     /// Adds the terms, which are the same for each link type.
     fn know(&mut self, compiled: &Compiled) {
         if self.terms.is_empty() {

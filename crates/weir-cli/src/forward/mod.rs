@@ -266,10 +266,10 @@ struct Run<'a> {
 }
 
 impl Policy for Run<'_> {
-    type Account = Summary;
+    type Summary = Summary;
     type Error = Failure;
 
-    fn account(&mut self) -> Result<Summary, Failure> {
+    fn summary(&mut self) -> Result<Summary, Failure> {
         let account = self.forward.stats()?;
         let mut summary = Summary::new(&self.forward.directions(), &account, self.forward.pinned());
         summary.confinement.clone_from(&self.confinement);
@@ -278,7 +278,7 @@ impl Policy for Run<'_> {
     }
 
     fn report(&mut self) -> Result<(), Failure> {
-        let summary = self.account()?;
+        let summary = self.summary()?;
         self.live.iter().for_each(Live::clear);
         style::print(&report::account(&summary, style::stderr()));
         Ok(())
@@ -331,7 +331,7 @@ impl Policy for Run<'_> {
         let (copy, copied) = self.copying.take().map(Copying::finish).unzip();
         self.live.iter().for_each(Live::clear);
         let result = failure::ended(end, std::iter::once(stopped).chain(copied));
-        let mut summary = match self.account() {
+        let mut summary = match self.summary() {
             Ok(summary) => summary,
             Err(error) => return failure::ended(result, [Err(error)]).map(|_| ()),
         };

@@ -13,12 +13,12 @@ use weir_render::json;
 use weir_service::Stop;
 use weir_service::confine::{self, Confinement, Needs};
 
+use super::file_counter::{FileCounter, What};
 use super::output::Output;
 use super::output_options::{OutputFormat, OutputOptions};
 use super::report;
 use super::rows::View;
 use super::summary::{Counted, InterfaceReading, Origin, Summary};
-use super::tally::{Tally, What};
 use crate::args::ConfineArgs;
 use crate::failure::{self, Failure};
 use crate::read::{self, Input, Progress, Sort};
@@ -58,12 +58,12 @@ pub(super) fn run(
     let view = output_options.view(what.fields.clone());
     let labels: Vec<_> =
         what.filters.iter().cloned().zip(filters.iter().map(|filter| filter.filter().label())).collect();
-    let mut tally = Tally::new(what);
+    let mut counter = FileCounter::new(what);
     let mut output = Output::new(output_options, view.clone());
     let mut intervals = divided.then(|| Intervals::new(output_options));
     let mut damage = Vec::new();
-    let counted = count(&mut input, &filters, held.as_ref(), &mut tally, &mut damage, |tally, time| {
-        intervals.as_mut().map_or(Ok(()), |intervals| intervals.turn(tally, time, &mut output))
+    let counted = count(&mut input, &filters, held.as_ref(), &mut counter, &mut damage, |counter, time| {
+        intervals.as_mut().map_or(Ok(()), |intervals| intervals.turn(counter, time, &mut output))
     });
     progress.clear();
     let stop = match counted {
@@ -73,11 +73,11 @@ pub(super) fn run(
     };
     let printed = match (stop, &intervals) {
         (Some(_), _) => Ok(()),
-        (None, Some(_)) => output.print(readings(&tally, tally.span())),
-        (None, None) => output.print_all(readings(&tally, tally.span())),
+        (None, Some(_)) => output.print(readings(&counter, counter.span())),
+        (None, None) => output.print_all(readings(&counter, counter.span())),
     };
     let names: Vec<_> = files.iter().map(|path| path.display().to_string()).collect();
-    let mut summary = account(&tally, &labels, &names.join(", "), &view);
+    let mut summary = account(&counter, &labels, &names.join(", "), &view);
     summary.confinement = held;
     summary.ended_by(stop);
     let quiet = output_options.quiet || stop == Some(Stop::Pipe);
@@ -110,9 +110,9 @@ fn count(
     input: &mut Input,
     filters: &[FileFilter],
     held: Option<&Confinement>,
-    tally: &mut Tally,
+    counter: &mut FileCounter,
     damage: &mut Vec<ReadError>,
-    mut turn: impl FnMut(&Tally, u64) -> Result<(), End>,
+    mut turn: impl FnMut(&FileCounter, u64) -> Result<(), End>,
 ) -> Result<(), End> {
     let mut has_code = !filters.is_empty();
     loop {
@@ -121,8 +121,8 @@ fn count(
                 if std::mem::take(&mut has_code) {
                     confine::end_of_code(held).map_err(|error| End::Failed(error.into()))?;
                 }
-                turn(tally, packet.timestamp)?;
-                tally.packet(&packet);
+                turn(counter, packet.timestamp)?;
+                counter.packet(&packet);
                 continue;
             }
             Ok(Some(Item::Interface(number))) => number as usize,
@@ -151,7 +151,8 @@ fn count(
             filter.program(interface.link_type, swapped)
         };
         let programs: Result<Vec<Arc<Matcher>>, _> = filters.iter().map(program).collect();
-        tally.interface(interface, programs.map_err(|error| End::Failed(Failure::usage(error.to_string())))?);
+        counter
+            .interface(interface, programs.map_err(|error| End::Failed(Failure::usage(error.to_string())))?);
     }
 }
 
@@ -179,26 +180,26 @@ impl Intervals {
     }
 
     /// Prints what was counted before a packet of this time, if its interval is a later one.
-    fn turn(&mut self, tally: &Tally, time: u64, output: &mut Output) -> Result<(), End> {
+    fn turn(&mut self, counter: &FileCounter, time: u64, output: &mut Output) -> Result<(), End> {
         let first = *self.first.get_or_insert(time);
         let passed = Duration::from_nanos(time.saturating_sub(first));
         if passed < self.end {
             return Ok(());
         }
-        self.print(tally, output)?;
+        self.print(counter, output)?;
         // Without packets, several intervals are one.
         let begun = passed.as_nanos() / self.every.as_nanos();
         let begun = Duration::from_nanos_u128(begun * self.every.as_nanos());
         if begun > self.end {
             self.end = begun;
-            self.print(tally, output)?;
+            self.print(counter, output)?;
         }
         self.end = begun.saturating_add(self.every);
         Ok(())
     }
 
-    fn print(&mut self, tally: &Tally, output: &mut Output) -> Result<(), End> {
-        output.print(readings(tally, self.end)).map_err(|error| match error.kind() {
+    fn print(&mut self, counter: &FileCounter, output: &mut Output) -> Result<(), End> {
+        output.print(readings(counter, self.end)).map_err(|error| match error.kind() {
             io::ErrorKind::BrokenPipe => End::Enough(Stop::Pipe),
             _ => End::Failed(failure::unprinted(&error)),
         })?;
@@ -208,14 +209,14 @@ impl Intervals {
 }
 
 /// Returns what was counted, to be printed.
-fn readings(tally: &Tally, elapsed: Duration) -> Vec<InterfaceReading> {
+fn readings(counter: &FileCounter, elapsed: Duration) -> Vec<InterfaceReading> {
     let interface =
         |(name, reading): (&str, _)| InterfaceReading { name: name.to_owned(), is_over: false, reading };
-    tally.readings(elapsed).map(interface).collect()
+    counter.readings(elapsed).map(interface).collect()
 }
 
-fn account(tally: &Tally, filters: &[(String, String)], files: &str, view: &View) -> Summary {
-    let counted = tally.readings(tally.span()).map(|(name, reading)| {
+fn account(counter: &FileCounter, filters: &[(String, String)], files: &str, view: &View) -> Summary {
+    let counted = counter.readings(counter.span()).map(|(name, reading)| {
         let origin = Origin::file(name.to_owned(), files.to_owned());
         Counted { origin, filters: filters.to_vec(), reading }
     });

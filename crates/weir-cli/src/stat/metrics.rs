@@ -6,7 +6,7 @@ use weir::statistics::Key;
 use weir_service::metrics::{Measured, OwnLabels, Page};
 
 use super::rows::{InBucket, Row, Spread};
-use super::summary::{Account, Summary};
+use super::summary::{InterfaceSummary, Summary};
 use super::top;
 
 impl Measured for Summary {
@@ -39,15 +39,16 @@ impl Measured for Summary {
 }
 
 /// Returns the label of an account: the interface, if it is of one.
-fn labels(account: &Account) -> OwnLabels<'_> {
+fn labels(account: &InterfaceSummary) -> OwnLabels<'_> {
     let interface = account.origin().map(|origin| ("interface", &origin.interface as &dyn Display));
     interface.into_iter().collect()
 }
 
 impl Summary {
     /// Returns the accounts with keys, sizes and gaps: those of each interface, or that of all together, which has no label.
-    fn detailed(&self) -> impl Iterator<Item = &Account> {
-        let has = |account: &&Account| account.rows.keyed.is_some() || !account.rows.spread.is_empty();
+    fn detailed(&self) -> impl Iterator<Item = &InterfaceSummary> {
+        let has =
+            |account: &&InterfaceSummary| account.rows.keyed.is_some() || !account.rows.spread.is_empty();
         let several = (self.each().len() > 1).then(|| self.whole());
         self.each().iter().chain(several).filter(has)
     }

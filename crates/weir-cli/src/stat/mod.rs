@@ -4,6 +4,7 @@
 mod args;
 mod conversations;
 mod file;
+mod file_counter;
 mod label;
 mod metrics;
 mod named;
@@ -13,7 +14,6 @@ mod report;
 mod rows;
 mod summary;
 mod talkers;
-mod tally;
 mod top;
 
 use std::io;
@@ -106,10 +106,10 @@ struct Run {
 }
 
 impl Policy for Run {
-    type Account = Summary;
+    type Summary = Summary;
     type Error = Failure;
 
-    fn account(&mut self) -> Result<Summary, Failure> {
+    fn summary(&mut self) -> Result<Summary, Failure> {
         let mut counted = Vec::new();
         for one in &mut self.statistics {
             let reading = one.read()?;
@@ -122,7 +122,7 @@ impl Policy for Run {
     }
 
     fn report(&mut self) -> Result<(), Failure> {
-        let summary = self.account()?;
+        let summary = self.summary()?;
         self.output.leave();
         style::print(&report::account(&summary, style::stderr()));
         Ok(())
@@ -198,7 +198,7 @@ impl Policy for Run {
         if conversations {
             return result.map(|_| ());
         }
-        let mut summary = match self.account() {
+        let mut summary = match self.summary() {
             Ok(summary) => summary,
             Err(error) => return failure::ended(result, [Err(error)]).map(|_| ()),
         };

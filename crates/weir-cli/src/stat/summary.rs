@@ -54,10 +54,10 @@ pub(super) struct Summary {
     version: &'static str,
     /// Of all interfaces.
     #[serde(flatten)]
-    whole: Account,
+    whole: InterfaceSummary,
     /// Of each interface, if there are several.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    interfaces: Vec<Account>,
+    interfaces: Vec<InterfaceSummary>,
     /// Reason for the end; null while it runs, and at the end of files.
     stopped_by: Option<Stop>,
     /// The error; null if there is none.
@@ -71,7 +71,7 @@ pub(super) struct Summary {
 
 /// The account of one interface, or of several together.
 #[derive(Clone, Debug, Serialize)]
-pub(super) struct Account {
+pub(super) struct InterfaceSummary {
     /// Absent for several.
     #[serde(flatten)]
     origin: Option<Origin>,
@@ -159,7 +159,7 @@ impl Origin {
     }
 }
 
-impl Account {
+impl InterfaceSummary {
     fn new(origin: Option<Origin>, reading: &Reading, rows: Rows<Row>) -> Self {
         Self {
             origin,
@@ -191,7 +191,7 @@ impl Summary {
     pub(super) fn new(counted: &[Counted], view: &View) -> Self {
         let account = |one: &Counted, details| {
             let rows = Rows::whole(&one.reading, &one.filters, view, details);
-            Account::new(Some(one.origin.clone()), &one.reading, rows)
+            InterfaceSummary::new(Some(one.origin.clone()), &one.reading, rows)
         };
         let (whole, interfaces) = match counted {
             [one] => (account(one, true), Vec::new()),
@@ -200,7 +200,7 @@ impl Summary {
                 let filters = several.first().map_or(&[][..], |one| &one.filters);
                 let rows = Rows::whole(&sum, filters, view, !view.apart);
                 let each = several.iter().map(|one| account(one, view.apart)).collect();
-                (Account::new(None, &sum, rows), each)
+                (InterfaceSummary::new(None, &sum, rows), each)
             }
         };
         Self {
@@ -222,12 +222,12 @@ impl Summary {
     }
 
     /// Returns the account of all interfaces.
-    pub(super) fn whole(&self) -> &Account {
+    pub(super) fn whole(&self) -> &InterfaceSummary {
         &self.whole
     }
 
     /// Returns the names of the interfaces for whose accounts `holds`.
-    pub(super) fn names(&self, holds: impl Fn(&Account) -> bool) -> impl Iterator<Item = &str> {
+    pub(super) fn names(&self, holds: impl Fn(&InterfaceSummary) -> bool) -> impl Iterator<Item = &str> {
         self.each()
             .iter()
             .filter(move |one| holds(one))
@@ -235,7 +235,7 @@ impl Summary {
     }
 
     /// Returns the account of each interface.
-    pub(super) fn each(&self) -> &[Account] {
+    pub(super) fn each(&self) -> &[InterfaceSummary] {
         if self.interfaces.is_empty() { std::slice::from_ref(&self.whole) } else { &self.interfaces }
     }
 
@@ -253,7 +253,7 @@ impl Summary {
 
 impl Told for Summary {
     fn interfaces(&self) -> Vec<String> {
-        self.each().iter().filter_map(Account::interface).map(str::to_owned).collect()
+        self.each().iter().filter_map(InterfaceSummary::interface).map(str::to_owned).collect()
     }
 
     fn filter(&self) -> Option<String> {

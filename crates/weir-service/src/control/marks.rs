@@ -19,7 +19,7 @@ pub struct Marks {
 impl Marks {
     /// Adds a change, with the current account.
     pub fn wait(&mut self, account: &CaptureStats, change: Change) {
-        let captured = tallies(account).map(|counters| counters.captured).collect();
+        let captured = counters(account).map(|counters| counters.captured).collect();
         self.waiting.push_back((captured, change));
     }
 
@@ -31,7 +31,7 @@ impl Marks {
     /// Returns the oldest change, if everything captured before it has been delivered.
     pub fn due(&mut self, account: &CaptureStats) -> Option<Change> {
         let (captured, _) = self.waiting.front()?;
-        let handed = tallies(account).map(|counters| counters.delivered + counters.discarded);
+        let handed = counters(account).map(|counters| counters.delivered + counters.discarded);
         let due = captured.iter().zip(handed).all(|(&captured, handed)| captured <= handed);
         if due { self.waiting.pop_front().map(|(_, change)| change) } else { None }
     }
@@ -42,7 +42,7 @@ impl Marks {
     }
 }
 
-fn tallies(account: &CaptureStats) -> impl Iterator<Item = weir::PacketCounters> {
+fn counters(account: &CaptureStats) -> impl Iterator<Item = weir::PacketCounters> {
     account.interfaces.iter().flat_map(|interface| interface.queues.iter().map(|queue| queue.counters))
 }
 

@@ -253,11 +253,11 @@ impl Opened {
         let Self { command, until, ready, metrics, control, warn, helpers, .. } = self;
         let mut service = Service { until, metrics: None, control: None, _helpers: helpers };
         if let Some(bound) = metrics {
-            let measured = policy.account()?.into_metrics().ok_or(Error::NoMetrics(command))?;
+            let measured = policy.summary()?.into_metrics().ok_or(Error::NoMetrics(command))?;
             service.metrics = Some(bound.serve(measured)?);
         }
         if let Some((listening, filter_control)) = control {
-            service.control = Some(listening.serve(command, filter_control, policy.account()?)?);
+            service.control = Some(listening.serve(command, filter_control, policy.summary()?)?);
         }
         Ok(Session { policy, ready, warn, service })
     }

@@ -10,17 +10,17 @@ use crate::{Error, Stop, Until};
 
 /// What a program does with packets, when it stops, and what it does in between.
 pub trait Policy: Sized {
-    /// The account of a run.
-    type Account: Told + 'static;
+    /// What a run has counted, and how it ended.
+    type Summary: Told + 'static;
     /// What can go wrong.
     type Error: From<Error>;
 
-    /// Returns the account so far, for metrics and clients.
+    /// Returns the summary so far, for metrics and clients.
     ///
     /// # Errors
     ///
     /// If the counters cannot be read.
-    fn account(&mut self) -> Result<Self::Account, Self::Error>;
+    fn summary(&mut self) -> Result<Self::Summary, Self::Error>;
 
     /// Shows the account so far to the user, who asked by SIGUSR1.
     ///
@@ -100,7 +100,7 @@ impl Service {
                 policy.flush(&self.until)?;
             }
             if let Some(metrics) = self.metrics.as_mut().filter(|metrics| now >= metrics.due())
-                && let Some(measured) = policy.account()?.into_metrics()
+                && let Some(measured) = policy.summary()?.into_metrics()
             {
                 metrics.publish(now, measured);
             }
@@ -108,7 +108,7 @@ impl Service {
             if let Some(control) = &mut self.control
                 && control.is_due(now)
             {
-                control.publish(now, policy.account()?);
+                control.publish(now, policy.summary()?);
             }
             if let Some(stop) = policy.tick(now)? {
                 return Ok(stop);

@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 
 pub use self::histogram::{Bucket, Latency};
 pub(crate) use self::integrity::{Integrity, integrity};
-pub use self::report::{Report, StreamReport, Tally};
+pub use self::report::{FrameCounters, Report, StreamReport};
 use self::stream::Stream;
 pub use self::window::WINDOW;
 use crate::{Found, Signature};
@@ -82,18 +82,18 @@ impl Checker {
     pub fn report(&self, expected: Option<u64>) -> Report {
         let streams: Vec<_> =
             self.streams.iter().map(|(&number, stream)| stream.report(number, self.timed)).collect();
-        let (mut tally, mut times) = (Tally::default(), histogram::Histogram::default());
-        streams.iter().for_each(|stream| tally.add(&stream.tally));
+        let (mut counters, mut times) = (FrameCounters::default(), histogram::Histogram::default());
+        streams.iter().for_each(|stream| counters.add(&stream.counters));
         self.streams.values().for_each(|stream| times.merge(&stream.times));
         let sent: u64 = self.streams.values().map(Stream::sent).sum();
-        tally.missing += expected.map_or(0, |expected| expected.saturating_sub(sent));
+        counters.missing += expected.map_or(0, |expected| expected.saturating_sub(sent));
         Report {
             frames: self.frames,
             other: self.other,
             beyond_streams: self.beyond_streams,
             expected,
             unexpected: expected.map_or(0, |expected| sent.saturating_sub(expected)),
-            tally,
+            counters,
             latency: self.timed.then(|| times.latency()),
             histogram: times.buckets(),
             streams,

@@ -6,7 +6,7 @@ use super::histogram::{Bucket, Latency};
 
 /// Frames of a stream, or of all streams. Each frame is in exactly one of the first four fields.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Tally {
+pub struct FrameCounters {
     /// The first intact frame of its sequence.
     pub intact: u64,
     /// Another intact frame of the same sequence.
@@ -40,7 +40,7 @@ pub struct StreamReport {
     pub highest: u64,
     /// Its frames.
     #[serde(flatten)]
-    pub tally: Tally,
+    pub counters: FrameCounters,
     /// How long those intact frames took that have a time; `None`: no frame has.
     pub latency: Option<Latency>,
 }
@@ -60,7 +60,7 @@ pub struct Report {
     pub unexpected: u64,
     /// The sums over all streams. What was announced and is in no stream is missing, too.
     #[serde(flatten)]
-    pub tally: Tally,
+    pub counters: FrameCounters,
     /// How long the intact frames of all streams took.
     pub latency: Option<Latency>,
     /// How often each time occurred.
@@ -69,7 +69,7 @@ pub struct Report {
     pub streams: Vec<StreamReport>,
 }
 
-impl Tally {
+impl FrameCounters {
     /// Adds the counts of another stream.
     pub(super) fn add(&mut self, other: &Self) {
         self.intact += other.intact;
@@ -87,8 +87,8 @@ impl Report {
     /// Returns whether all that was sent has arrived once and intact, as far as is known: in any order, and with any other
     /// frames in between. Nothing at all is not perfect.
     pub fn is_perfect(&self) -> bool {
-        let Self { beyond_streams, unexpected, tally, .. } = self;
-        let Tally { intact, duplicate, corrupt, beyond_window, missing, .. } = tally;
+        let Self { beyond_streams, unexpected, counters, .. } = self;
+        let FrameCounters { intact, duplicate, corrupt, beyond_window, missing, .. } = counters;
         *intact > 0 && duplicate + corrupt + beyond_window + missing + beyond_streams + unexpected == 0
     }
 }

@@ -2,7 +2,7 @@
 
 use super::histogram::Histogram;
 use super::integrity::Integrity;
-use super::report::{StreamReport, Tally};
+use super::report::{FrameCounters, StreamReport};
 use super::window::Window;
 use crate::Signature;
 
@@ -13,7 +13,7 @@ pub(super) struct Stream {
     /// Sequences of which a frame has arrived.
     arrived: u64,
     /// Without `missing`, which is known at the end.
-    tally: Tally,
+    counters: FrameCounters,
     pub(super) times: Histogram,
 }
 
@@ -23,7 +23,7 @@ impl Stream {
             lowest: u64::MAX,
             window: Window::new(),
             arrived: 0,
-            tally: Tally::default(),
+            counters: FrameCounters::default(),
             times: Histogram::default(),
         }
     }
@@ -34,21 +34,21 @@ impl Stream {
         let arrival = self.window.add(signature.sequence, intact);
         self.arrived += u64::from(arrival.is_some_and(|arrival| arrival.first));
         if !intact {
-            self.tally.corrupt += 1;
+            self.counters.corrupt += 1;
             return;
         }
         let Some(arrival) = arrival else {
-            self.tally.beyond_window += 1;
+            self.counters.beyond_window += 1;
             return;
         };
-        self.tally.unchecked += u64::from(integrity == Integrity::Untold);
+        self.counters.unchecked += u64::from(integrity == Integrity::Untold);
         if !arrival.first_intact {
-            self.tally.duplicate += 1;
+            self.counters.duplicate += 1;
             return;
         }
-        self.tally.intact += 1;
-        self.tally.reordered += u64::from(arrival.behind > 0);
-        self.tally.furthest_behind = self.tally.furthest_behind.max(arrival.behind);
+        self.counters.intact += 1;
+        self.counters.reordered += u64::from(arrival.behind > 0);
+        self.counters.furthest_behind = self.counters.furthest_behind.max(arrival.behind);
         if let Some(time) = time {
             self.times.add(signature.age(time));
         }
@@ -64,7 +64,7 @@ impl Stream {
             stream,
             lowest: self.lowest,
             highest: self.window.highest().unwrap_or(0),
-            tally: Tally { missing: self.sent() - self.arrived, ..self.tally },
+            counters: FrameCounters { missing: self.sent() - self.arrived, ..self.counters },
             latency: timed.then(|| self.times.latency()),
         }
     }

@@ -93,23 +93,23 @@ proptest! {
         prop_assert_eq!(report.frames, arriving.len() as u64);
         prop_assert_eq!(report.other, of(Fate::LosesItsSignature));
         let overtaken = of(Fate::IsOvertaken);
-        let expected = Tally {
+        let expected = FrameCounters {
             intact: sent - missing - of(Fate::IsFlipped),
             duplicate: of(Fate::ArrivesTwice),
             corrupt: of(Fate::IsFlipped),
             missing: missing + 3,
             reordered: overtaken,
             furthest_behind: overtaken.min(1),
-            ..Tally::default()
+            ..FrameCounters::default()
         };
-        prop_assert_eq!(report.tally, expected);
-        prop_assert_eq!(report.streams[0].tally, Tally { missing, ..expected });
+        prop_assert_eq!(report.counters, expected);
+        prop_assert_eq!(report.streams[0].counters, FrameCounters { missing, ..expected });
         prop_assert!(!report.is_perfect());
         let latency = report.latency.expect("times");
         prop_assert!(latency.min_ns >= 1_000 && latency.max_ns < 1_000 + arriving.len() as u64);
         prop_assert_eq!((latency.frames, latency.negative), (expected.intact, 0));
         let unexpected = checker.report(Some(sent - 1));
-        prop_assert_eq!((unexpected.unexpected, unexpected.tally.missing), (1, missing));
+        prop_assert_eq!((unexpected.unexpected, unexpected.counters.missing), (1, missing));
     }
 }
 
@@ -117,43 +117,43 @@ proptest! {
 type Arrived = (u16, u64, bool, bool, i64);
 
 /// Judges by looking at everything that arrived before.
-fn slow(arrived: &[Arrived]) -> (HashMap<u16, Tally>, u64) {
-    let mut tallies: HashMap<u16, Tally> = HashMap::new();
+fn slow(arrived: &[Arrived]) -> (HashMap<u16, FrameCounters>, u64) {
+    let mut all: HashMap<u16, FrameCounters> = HashMap::new();
     let mut before: HashMap<u16, Vec<(u64, bool)>> = HashMap::new();
     let mut seen: HashMap<u16, HashSet<u64>> = HashMap::new();
     let mut beyond_streams = 0;
     for &(stream, sequence, flipped, cut, _) in arrived {
-        if tallies.len() == STREAMS && !tallies.contains_key(&stream) {
+        if all.len() == STREAMS && !all.contains_key(&stream) {
             beyond_streams += 1;
             continue;
         }
-        let (tally, before) = (tallies.entry(stream).or_default(), before.entry(stream).or_default());
+        let (counters, before) = (all.entry(stream).or_default(), before.entry(stream).or_default());
         let damaged = flipped && !cut;
         let behind = before.iter().map(|&(other, _)| other.saturating_sub(sequence)).max().unwrap_or(0);
         if behind < WINDOW {
             seen.entry(stream).or_default().insert(sequence);
         }
         match () {
-            () if damaged => tally.corrupt += 1,
-            () if behind >= WINDOW => tally.beyond_window += 1,
+            () if damaged => counters.corrupt += 1,
+            () if behind >= WINDOW => counters.beyond_window += 1,
             () => {
-                tally.unchecked += u64::from(cut);
+                counters.unchecked += u64::from(cut);
                 if before.contains(&(sequence, false)) {
-                    tally.duplicate += 1;
+                    counters.duplicate += 1;
                 } else {
-                    tally.intact += 1;
-                    tally.reordered += u64::from(behind > 0);
-                    tally.furthest_behind = tally.furthest_behind.max(behind);
+                    counters.intact += 1;
+                    counters.reordered += u64::from(behind > 0);
+                    counters.furthest_behind = counters.furthest_behind.max(behind);
                 }
             }
         }
         before.push((sequence, damaged));
     }
-    for (stream, tally) in &mut tallies {
+    for (stream, counters) in &mut all {
         let highest = before[stream].iter().map(|&(sequence, _)| sequence).max().expect("a frame");
-        tally.missing = highest + 1 - seen[stream].len() as u64;
+        counters.missing = highest + 1 - seen[stream].len() as u64;
     }
-    (tallies, beyond_streams)
+    (all, beyond_streams)
 }
 
 fn arrived() -> impl Strategy<Value = Arrived> {
@@ -175,12 +175,12 @@ proptest! {
             let whole = whole(&bytes, START.strict_add_signed(latency));
             checker.add(&Frame { data: &bytes[..kept], ..whole });
         }
-        let (tallies, beyond_streams) = slow(&arrived);
+        let (all, beyond_streams) = slow(&arrived);
         let report = checker.report(None);
-        let found: HashMap<u16, Tally> = report.streams.iter().map(|one| (one.stream, one.tally)).collect();
-        prop_assert_eq!(&found, &tallies);
+        let found: HashMap<u16, FrameCounters> = report.streams.iter().map(|one| (one.stream, one.counters)).collect();
+        prop_assert_eq!(&found, &all);
         prop_assert_eq!(report.beyond_streams, beyond_streams);
-        let Tally { intact, duplicate, corrupt, beyond_window, .. } = report.tally;
+        let FrameCounters { intact, duplicate, corrupt, beyond_window, .. } = report.counters;
         prop_assert_eq!(intact + duplicate + corrupt + beyond_window + beyond_streams, report.frames);
         let latency = report.latency.expect("times");
         prop_assert_eq!(latency.frames + latency.negative, intact);
@@ -210,14 +210,14 @@ fn the_window_slides_over_a_long_stream() {
             arrive(too_late);
         }
     }
-    let tally = checker.report(Some(sent)).tally;
+    let counters = checker.report(Some(sent)).counters;
     let highest = |step: u64, first: u64, window: u64| (sent - window - first).div_ceil(step);
-    assert_eq!(tally.beyond_window, highest(20, 10, WINDOW));
-    assert_eq!(tally.reordered, highest(20, 0, WINDOW - 1));
-    assert_eq!(tally.furthest_behind, WINDOW - 1);
-    assert_eq!(tally.missing, sent.div_ceil(10) - tally.reordered);
-    assert_eq!(tally.intact, sent - sent.div_ceil(10) + tally.reordered);
-    assert_eq!((tally.duplicate, tally.corrupt), (0, 0));
+    assert_eq!(counters.beyond_window, highest(20, 10, WINDOW));
+    assert_eq!(counters.reordered, highest(20, 0, WINDOW - 1));
+    assert_eq!(counters.furthest_behind, WINDOW - 1);
+    assert_eq!(counters.missing, sent.div_ceil(10) - counters.reordered);
+    assert_eq!(counters.intact, sent - sent.div_ceil(10) + counters.reordered);
+    assert_eq!((counters.duplicate, counters.corrupt), (0, 0));
 }
 
 #[test]
@@ -229,7 +229,7 @@ fn streams_are_bounded_and_all_of_them_counted() {
         }
     }
     let report = checker.report(None);
-    assert_eq!((report.frames, report.tally.intact, report.beyond_streams), (300, 192, 108));
+    assert_eq!((report.frames, report.counters.intact, report.beyond_streams), (300, 192, 108));
     assert_eq!(report.streams.iter().map(|one| one.stream).collect::<Vec<_>>(), (0..64).collect::<Vec<_>>());
     assert!(!report.is_perfect());
 }
@@ -246,6 +246,6 @@ fn perfect_is_once_and_intact_in_any_order() {
     without_time(&[0xff; 60], &mut checker);
     let report = checker.report(Some(3));
     assert!(report.is_perfect() && report.latency.is_none(), "{report:?}");
-    assert_eq!((report.tally.reordered, report.other), (1, 1));
+    assert_eq!((report.counters.reordered, report.other), (1, 1));
     assert!(!checker.report(Some(4)).is_perfect() && !checker.report(Some(2)).is_perfect());
 }

@@ -15,7 +15,7 @@ use weir_lab::{FrameSender, Network};
 use super::super::pace::Over;
 use super::super::rings::{self, Counts, Kind as Ring};
 use crate::failure::{Failure, failed};
-use crate::forward::bare::{self, Loop, Redirecting, Ways};
+use crate::forward::bare::{self, Directions, Loop, Redirecting};
 use crate::forward::pass;
 use crate::queues::{Threads, settle};
 
@@ -92,7 +92,7 @@ impl Engine {
                 Self::Redirect => {
                     Running::Redirect([bare::redirect(index, other)?, bare::redirect(other, index)?])
                 }
-                Self::Loop => Running::Loop(Loop::start([index, other], Ways::Both, queues, RING)?),
+                Self::Loop => Running::Loop(Loop::start([index, other], Directions::Both, queues, RING)?),
                 Self::Copying => {
                     let over = Over::default();
                     let start = |from: usize| {
@@ -132,32 +132,32 @@ impl Running {
         Ok(match self {
             Self::Forward(mut forward) => {
                 forward.stop()?;
-                let ways = forward.stats()?.directions;
-                let tallies = [0, 1].map(|way| ways.get(way).map(weir::forward::DirectionStats::total));
-                let tallies = tallies.map(Option::unwrap_or_default);
+                let directions = forward.stats()?.directions;
+                let totals = [0, 1].map(|way| directions.get(way).map(weir::forward::DirectionStats::total));
+                let totals = totals.map(Option::unwrap_or_default);
                 let is_right = (0..2).all(|way| {
-                    let tally = &tallies[way];
-                    tally.seen == accepted[way] && tally.seen == tally.forwarded + tally.lost()
+                    let total = &totals[way];
+                    total.seen == accepted[way] && total.seen == total.forwarded + total.lost()
                 });
-                let problem = (!is_right).then(|| format!("{accepted:?} accepted, {tallies:?}"));
-                Said { lost: tallies.map(|tally| tally.lost()), knows_way_out: true, problem, ..said }
+                let problem = (!is_right).then(|| format!("{accepted:?} accepted, {totals:?}"));
+                Said { lost: totals.map(|total| total.lost()), knows_way_out: true, problem, ..said }
             }
             Self::Pools(mut capture, threads) => {
                 settle(&mut capture, accepted.iter().sum())?;
                 let done = threads.finish(&mut capture)?;
                 let account = capture.stats()?;
-                let tallies = [0, 1].map(|id: usize| {
+                let totals = [0, 1].map(|id: usize| {
                     account.interfaces.get(id).map(weir::InterfaceStats::total).unwrap_or_default()
                 });
                 let is_right = (0..2).all(|way| {
-                    let tally = &tallies[way];
-                    tally.seen == accepted[way] && tally.seen == tally.delivered + tally.lost
+                    let total = &totals[way];
+                    total.seen == accepted[way] && total.seen == total.delivered + total.lost
                 });
-                let problem = (!is_right).then(|| format!("{accepted:?} accepted, {tallies:?}"));
+                let problem = (!is_right).then(|| format!("{accepted:?} accepted, {totals:?}"));
                 let packets: u64 = done.iter().map(|done| done.packets).sum();
                 let seconds: f64 = done.iter().map(|done| done.busy_seconds).sum();
                 let each = (packets > 0).then(|| seconds * 1e9 / packets as f64);
-                Said { lost: tallies.map(|tally| tally.lost), each, problem, ..said }
+                Said { lost: totals.map(|total| total.lost), each, problem, ..said }
             }
             Self::Redirect(_until_now) => said,
             Self::Loop(running) => Said { lost: running.finish()?, ..said },

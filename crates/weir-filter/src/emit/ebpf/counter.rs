@@ -1,4 +1,4 @@
-//! The counters of a [tally](super::tally).
+//! The counters of a [counting](super::counting) function.
 
 use std::mem::offset_of;
 

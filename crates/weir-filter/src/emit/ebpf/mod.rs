@@ -18,18 +18,18 @@ mod analysis;
 mod assembler;
 mod code;
 mod counter;
+mod counting;
 mod instruction;
 mod slots;
 mod stack;
-mod tally;
 #[cfg(test)]
 mod tests;
 
 use std::fmt;
 
 pub use counter::Count;
+pub use counting::counting;
 pub use instruction::{Instruction, Register};
-pub use tally::tally;
 
 use crate::graph::Graph;
 use crate::set::{Set, SetId};

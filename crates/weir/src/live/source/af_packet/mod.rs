@@ -217,7 +217,7 @@ pub(crate) fn open(device: &Device, id: u32, settings: &Settings) -> Result<Open
         ring_bytes,
         blocks: options.blocks,
         retire,
-        tally: pump::Tally::default(),
+        counters: pump::PumpCounters::default(),
     };
     let pump = pump.start().map_err(|error| CallError::new(format!("start a thread for `{name}`"), error))?;
     let detail = format!(

@@ -51,12 +51,12 @@ pub(super) struct RingPump {
     pub(super) blocks: u32,
     /// Time after which the kernel closes a block.
     pub(super) retire: Duration,
-    pub(super) tally: Tally,
+    pub(super) counters: PumpCounters,
 }
 
 /// Counters of the pump.
 #[derive(Default)]
-pub(super) struct Tally {
+pub(super) struct PumpCounters {
     /// Packets written to the pool, and their original bytes.
     captured: u64,
     bytes: u64,
@@ -73,7 +73,7 @@ pub(super) struct Tally {
     full: bool,
 }
 
-impl Tally {
+impl PumpCounters {
     /// Returns the number of packets of the kernel's ring that were processed.
     fn met(&self) -> u64 {
         self.captured + self.errors + self.filtered + self.sampled_out
@@ -109,29 +109,29 @@ impl RingPump {
     /// Copies the next block or the rest of it, as long as the pool has room.
     fn copy_block(&mut self) -> Step {
         let Some(block) = self.ring.ready() else { return Step::Empty };
-        let Self { ring, producer, encoder, losses, stack, filter, sampler, shared, tally, .. } = self;
+        let Self { ring, producer, encoder, losses, stack, filter, sampler, shared, counters, .. } = self;
         let walk = ring.walk(|packet| {
             if stack.as_ref().is_some_and(|stack| stack.is_upper(packet.origin.interface()))
                 || filter.as_mut().is_some_and(|filter| !filter.wants(packet, encoder))
             {
-                tally.filtered += 1;
+                counters.filtered += 1;
                 return ControlFlow::Continue(());
             }
             let Some(room) = producer.room() else { return ControlFlow::Break(()) };
             // Behind the check for room, so that a packet that has to wait is drawn once.
             if sampler.as_mut().is_some_and(|sampler| !sampler.selects(packet, encoder)) {
-                tally.sampled_out += 1;
+                counters.sampled_out += 1;
                 return ControlFlow::Continue(());
             }
             let lost = losses.to_tell(block.number);
             let Some((bytes, original_len)) = encoder.encode(room, packet, lost) else {
-                tally.errors += 1;
+                counters.errors += 1;
                 return ControlFlow::Continue(());
             };
-            tally.captured += 1;
-            tally.bytes += u64::from(original_len);
-            tally.written += bytes as u64;
-            shared.counts.count(tally.captured, tally.bytes);
+            counters.captured += 1;
+            counters.bytes += u64::from(original_len);
+            counters.written += bytes as u64;
+            shared.counts.count(counters.captured, counters.bytes);
             producer.commit(u32::try_from(bytes).expect("a record is no longer than its chunk"));
             if lost.is_some() {
                 losses.told(block.number);
@@ -140,9 +140,9 @@ impl RingPump {
         });
         let step = match walk {
             Walk::Done { damaged } => {
-                tally.errors += u64::from(damaged);
-                tally.streak = tally.streak.saturating_add(1);
-                tally.full |= !block.aged;
+                counters.errors += u64::from(damaged);
+                counters.streak = counters.streak.saturating_add(1);
+                counters.full |= !block.aged;
                 if block.aged {
                     shared.signals.set_aged();
                 }
@@ -150,10 +150,10 @@ impl RingPump {
             }
             Walk::Stopped => Step::Stalled,
         };
-        shared.counts.count_missing(losses.total(), tally.errors);
-        shared.count_filtered(tally.filtered);
-        shared.count_sampled(tally.sampled_out, sampler.as_ref().map_or(0, Sampler::orphans));
-        shared.signals.ring_if_due(tally.written);
+        shared.counts.count_missing(losses.total(), counters.errors);
+        shared.count_filtered(counters.filtered);
+        shared.count_sampled(counters.sampled_out, sampler.as_ref().map_or(0, Sampler::orphans));
+        shared.signals.ring_if_due(counters.written);
         step
     }
 
@@ -163,7 +163,7 @@ impl RingPump {
         let (marked, open) = self.ring.look_ahead(self.losses.open());
         let statistics = self.ring.statistics()?;
         self.losses.read(statistics.drops, marked, open);
-        self.shared.counts.count_missing(self.losses.total(), self.tally.errors);
+        self.shared.counts.count_missing(self.losses.total(), self.counters.errors);
         Ok(statistics.packets - statistics.drops)
     }
 }
@@ -191,11 +191,11 @@ impl Pump for RingPump {
             Step::Copied => {}
             Step::Empty => {
                 // With less than three quarters of its ring in use, the kernel drops nothing.
-                if self.tally.streak > self.blocks / 2 {
+                if self.counters.streak > self.blocks / 2 {
                     self.read_losses()?;
                 }
-                self.tally.streak = 0;
-                if std::mem::take(&mut self.tally.full) { self.nap(PAUSE) } else { self.sleep()? }
+                self.counters.streak = 0;
+                if std::mem::take(&mut self.counters.full) { self.nap(PAUSE) } else { self.sleep()? }
             }
             Step::Stalled => {
                 self.read_losses()?;
@@ -212,7 +212,7 @@ impl Pump for RingPump {
         let expected = self.read_losses();
         // The kernel closes its last block when it expires.
         let deadline = Instant::now() + 2 * self.retire + GRACE;
-        while expected.as_ref().map_or(true, |expected| self.tally.met() < *expected) {
+        while expected.as_ref().map_or(true, |expected| self.counters.met() < *expected) {
             let asked = self.ask_ahead();
             trouble = trouble.and(asked);
             match self.copy_block() {
@@ -240,9 +240,9 @@ impl Pump for RingPump {
             }
         }
         // Packets that the kernel announced and that are not there must be counted.
-        self.tally.errors +=
-            expected.as_ref().map_or(0, |expected| expected.saturating_sub(self.tally.met()));
-        self.shared.counts.count_missing(self.losses.total(), self.tally.errors);
+        self.counters.errors +=
+            expected.as_ref().map_or(0, |expected| expected.saturating_sub(self.counters.met()));
+        self.shared.counts.count_missing(self.losses.total(), self.counters.errors);
         let told = expected.map(drop);
         trouble.and(told)
     }

@@ -35,7 +35,7 @@ use weir_sys::packet::Promiscuous;
 use weir_sys::xsk::{FrameSize, Umem, UmemOptions, XskOptions, XskSocket};
 
 use self::arrival::RecordEncoder;
-use self::pump::{SocketPump, Tally};
+use self::pump::{PumpCounters, SocketPump};
 use super::losses::Losses;
 use super::programmed::{self, AtGateInForce, not_loaded, stamp};
 use super::pumped::{Counts, Finished, PumpedQueue};
@@ -407,7 +407,7 @@ impl Socket {
             active: how.active,
             shared: Arc::clone(&shared),
             shape: how.shape,
-            tally: Tally::default(),
+            counters: PumpCounters::default(),
         };
         let pump = pump.start();
         let pump = pump.map_err(|error| CallError::new(format!("start a thread for `{name}`"), error))?;

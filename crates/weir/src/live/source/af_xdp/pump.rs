@@ -39,12 +39,12 @@ pub(super) struct SocketPump {
     pub(super) shared: Arc<Shared>,
     /// Dimensions of the pool.
     pub(super) shape: Shape,
-    pub(super) tally: Tally,
+    pub(super) counters: PumpCounters,
 }
 
 /// Counters of the pump.
 #[derive(Default)]
-pub(super) struct Tally {
+pub(super) struct PumpCounters {
     /// Packets written to the pool, and their original bytes.
     captured: u64,
     bytes: u64,
@@ -90,14 +90,14 @@ impl Pump for Pumping<'_> {
             pump.receive(umem, frames)?;
         }
         if frames.is_empty() && pump.active {
-            if std::mem::take(&mut pump.tally.streak) > 0 {
+            if std::mem::take(&mut pump.counters.streak) > 0 {
                 pump.read_losses()?;
             }
             // This call drives the queue: the card's interrupts are off as long as somebody does.
             return pumped::unless_gone(pump.socket.wake());
         }
         if frames.is_empty() {
-            if std::mem::take(&mut pump.tally.streak) >= STREAM {
+            if std::mem::take(&mut pump.counters.streak) >= STREAM {
                 pump.socket.wake()?;
                 self.nap(PAUSE);
                 return Ok(());
@@ -132,7 +132,7 @@ impl Pump for Pumping<'_> {
                 return result;
             }
             if !room {
-                pump.tally.errors += frames.drain(..).filter(|frame| !frame.continues()).count() as u64;
+                pump.counters.errors += frames.drain(..).filter(|frame| !frame.continues()).count() as u64;
             } else if !pump.copy(frames, spare) {
                 // A record takes less space than its frames.
                 match pumped::last_pool(pump.shape, umem.bytes()) {
@@ -166,8 +166,9 @@ impl SocketPump {
         // If the kernel has no frame left, it has been dropping packets that belong after all those in the ring.
         let starved = self.socket.starved();
         let packets = self.socket.receive(umem, BATCH, frames);
-        self.tally.taken += frames.len() as u64;
-        self.tally.streak = self.tally.streak.saturating_add(u32::try_from(packets).unwrap_or(u32::MAX));
+        self.counters.taken += frames.len() as u64;
+        self.counters.streak =
+            self.counters.streak.saturating_add(u32::try_from(packets).unwrap_or(u32::MAX));
         if starved { self.read_losses() } else { Ok(()) }
     }
 
@@ -179,36 +180,36 @@ impl SocketPump {
             let length = frames[done..].iter().take_while(|frame| frame.continues()).count() + 1;
             let packet = &mut frames[done..done + length];
             let Some(room) = self.producer.room() else { break };
-            let lost = self.losses.to_tell(self.tally.done);
+            let lost = self.losses.to_tell(self.counters.done);
             let arrival = Arrival::take(&mut packet[0], self.stamped);
             // A packet that differs from the one that arrived is an error, and not delivered.
             let whole = arrival.is_whole(packet);
             match whole.then(|| self.encoder.encode(room, packet, arrival, lost)).flatten() {
                 Some((bytes, original_len)) => {
-                    self.tally.captured += 1;
-                    self.tally.bytes += u64::from(original_len);
-                    self.tally.written += bytes as u64;
-                    self.shared.counts.count(self.tally.captured, self.tally.bytes);
+                    self.counters.captured += 1;
+                    self.counters.bytes += u64::from(original_len);
+                    self.counters.written += bytes as u64;
+                    self.shared.counts.count(self.counters.captured, self.counters.bytes);
                     self.producer.commit(u32::try_from(bytes).expect("a record is no longer than its chunk"));
                     if lost.is_some() {
-                        self.losses.told(self.tally.done);
+                        self.losses.told(self.counters.done);
                     }
                 }
-                None => self.tally.errors += 1,
+                None => self.counters.errors += 1,
             }
-            self.tally.done += length as u64;
+            self.counters.done += length as u64;
             done += length;
         }
         spare.extend(frames.drain(..done));
         self.socket.refill(spare);
         self.show_missing();
-        self.shared.signals.ring_if_due(self.tally.written);
+        self.shared.signals.ring_if_due(self.counters.written);
         frames.is_empty()
     }
 
     /// Reads the kernel's drop count. The drops belong after all packets that were taken or are in the ring.
     fn read_losses(&mut self) -> Result<(), CallError> {
-        let behind = self.tally.taken + u64::from(self.socket.waiting());
+        let behind = self.counters.taken + u64::from(self.socket.waiting());
         let loss = self.socket.loss()?;
         self.losses.read(loss.dropped + loss.ring_full, None, behind);
         self.show_missing();
@@ -216,7 +217,7 @@ impl SocketPump {
     }
 
     fn show_missing(&self) {
-        let errors = self.tally.errors + self.socket.counts().refused;
+        let errors = self.counters.errors + self.socket.counts().refused;
         self.shared.counts.count_missing(self.losses.total(), errors);
     }
 }
@@ -271,7 +272,7 @@ mod tests {
                 active: false,
                 shared: Arc::clone(&shared),
                 shape,
-                tally: Tally::default(),
+                counters: PumpCounters::default(),
             };
             let pump = pump.start().unwrap();
             let (mut sent, start) = (0, Instant::now());

@@ -41,7 +41,7 @@ const TOGETHER: u64 = 2000;
 /// # Panics
 ///
 /// If there are more than 1000 filters.
-pub fn tally(filters: &[(&Graph, &[Set])], context: Context) -> Result<Program, Error> {
+pub fn counting(filters: &[(&Graph, &[Set])], context: Context) -> Result<Program, Error> {
     let (mut functions, mut group, mut size, mut sets_before) = (Vec::new(), Vec::new(), 0, 0);
     for (number, (graph, sets)) in filters.iter().enumerate() {
         let (analysis, (cells, count)) = analysed(graph, 2)?;
@@ -178,7 +178,7 @@ mod tests {
         for context in
             [Context::Tc { outgoing: false }, Context::XdpTagged { fragments: false, interface: None }]
         {
-            let program = tally(&filters, context).expect("it fits");
+            let program = counting(&filters, context).expect("it fits");
             let is_store = |code: &&Instruction| {
                 code.destination == COUNTERS
                     && **code == Instruction::store(Size::Double, COUNTERS, code.offset, R0)
@@ -200,7 +200,7 @@ mod tests {
         let large = (&large.graph, &large.ast.sets[..]);
         let filters = [vec![large; 2 * fit + 1], vec![(&small.graph, &small.ast.sets[..])]].concat();
         let context = Context::Tc { outgoing: false };
-        let program = tally(&filters, context).expect("it fits");
+        let program = counting(&filters, context).expect("it fits");
         let count = |what: &dyn Fn(&Instruction) -> bool| {
             program.instructions.iter().filter(|code| what(code)).count()
         };
@@ -221,7 +221,7 @@ mod tests {
         let filters = texts.map(filter);
         let filters: Vec<_> = filters.iter().map(|one| (&one.graph, &one.ast.sets[..])).collect();
         let context = Context::Tc { outgoing: false };
-        let program = tally(&filters, context).expect("it fits");
+        let program = counting(&filters, context).expect("it fits");
         let (mut expected, mut before) = (Vec::new(), 0);
         for (graph, sets) in &filters {
             let alone = emit(graph, sets, context, Ending::Return(&[0, 1])).expect("it fits");

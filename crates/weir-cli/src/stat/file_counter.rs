@@ -24,7 +24,7 @@ pub(super) struct What {
 
 /// Counters, by interface.
 #[derive(Debug)]
-pub(super) struct Tally {
+pub(super) struct FileCounter {
     what: What,
     /// The interfaces of the input, by number.
     interfaces: Vec<Interface>,
@@ -54,7 +54,7 @@ pub(super) struct Counters {
     last: HashMap<(u32, u32, bool), u64>,
 }
 
-impl Tally {
+impl FileCounter {
     pub(super) fn new(what: What) -> Self {
         Self { what, interfaces: Vec::new(), counters: Vec::new(), times: None }
     }
@@ -187,16 +187,16 @@ mod tests {
 
     #[test]
     fn every_packet_is_in_one_row_of_each_kind() {
-        let mut tally = Tally::new(what(&[KeyField::SourcePort]));
+        let mut counter = FileCounter::new(what(&[KeyField::SourcePort]));
         let interface = FileInterface::new(101);
-        tally.interface(&interface, Vec::new());
+        counter.interface(&interface, Vec::new());
         let mut data = Vec::new();
         for (number, port) in [1, 2, 1, 3, 4, 5, 4, 1].into_iter().enumerate() {
             let direction = if port == 3 { Direction::Out } else { Direction::In };
-            tally.packet(&udp(port, 1000 + 1000 * number as u64, direction, &mut data));
+            counter.packet(&udp(port, 1000 + 1000 * number as u64, direction, &mut data));
         }
-        assert_eq!(tally.span(), Duration::from_nanos(7000));
-        let (name, reading) = tally.readings(tally.span()).next().expect("an interface");
+        assert_eq!(counter.span(), Duration::from_nanos(7000));
+        let (name, reading) = counter.readings(counter.span()).next().expect("an interface");
         let keys: Vec<_> = reading
             .keys
             .iter()
@@ -220,15 +220,15 @@ mod tests {
 
     #[test]
     fn interfaces_of_one_name_are_one() {
-        let mut tally = Tally::new(what(&[]));
+        let mut counter = FileCounter::new(what(&[]));
         let named = |name: &str| {
             let name = Some(name.to_owned()).filter(|name| !name.is_empty());
             weir::with!(FileInterface::new(101), name)
         };
         for name in ["eth0", "", "eth1", "eth0", ""] {
-            tally.interface(&named(name), Vec::new());
+            counter.interface(&named(name), Vec::new());
         }
-        let names: Vec<_> = tally.readings(Duration::ZERO).map(|(name, _)| name.to_owned()).collect();
+        let names: Vec<_> = counter.readings(Duration::ZERO).map(|(name, _)| name.to_owned()).collect();
         assert_eq!(names, ["eth0", "#1", "eth1"]);
     }
 }
