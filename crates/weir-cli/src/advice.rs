@@ -146,8 +146,8 @@ pub(crate) fn tag_unknown(packets: u64, interfaces: impl Iterator<Item: AsRef<st
 pub(crate) fn warning(warning: &InterfaceWarning) -> String {
     match *warning {
         InterfaceWarning::Slower { failed, ref why, needs } => {
-            let mend = needs.map_or_else(|| "see weir doctor".to_owned(), grant);
-            format!("slower than it could be, as source {failed} failed: {why}; {mend}")
+            let remedy = needs.map_or_else(|| "see weir doctor".to_owned(), grant);
+            format!("slower than it could be, as source {failed} failed: {why}; {remedy}")
         }
         ref other => other.to_string(),
     }

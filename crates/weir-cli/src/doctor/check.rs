@@ -34,7 +34,7 @@ pub(crate) struct Check {
     /// Why it matters; null if nothing is wrong.
     pub(crate) why: Option<String>,
     /// The command or step that fixes it.
-    pub(crate) mend: Option<String>,
+    pub(crate) remedy: Option<String>,
 }
 
 impl Check {
@@ -62,17 +62,17 @@ impl Check {
         Self { why: Some(why.into()), ..self }
     }
 
-    pub(crate) fn mend(self, mend: impl Into<String>) -> Self {
-        Self { mend: Some(mend.into()), ..self }
+    pub(crate) fn remedy(self, remedy: impl Into<String>) -> Self {
+        Self { remedy: Some(remedy.into()), ..self }
     }
 
     /// Removes the reason and the fix if nothing is wrong.
     pub(crate) fn unless_ok(self) -> Self {
-        if self.state == CheckState::Ok { Self { why: None, mend: None, ..self } } else { self }
+        if self.state == CheckState::Ok { Self { why: None, remedy: None, ..self } } else { self }
     }
 
     fn new(name: &'static str, state: CheckState, found: impl Into<String>) -> Self {
-        Self { group: String::new(), name, state, found: found.into(), why: None, mend: None }
+        Self { group: String::new(), name, state, found: found.into(), why: None, remedy: None }
     }
 }
 

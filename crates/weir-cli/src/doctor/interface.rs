@@ -30,7 +30,7 @@ fn state(device: &Device) -> Check {
             .why("nothing arrives until the cable or the other end is connected"),
         (false, _) => Check::missing(NAME, "down")
             .why("nothing can be captured on it")
-            .mend(device.command(|name| format!("ip link set {name} up"))),
+            .remedy(device.command(|name| format!("ip link set {name} up"))),
     }
 }
 
@@ -45,7 +45,7 @@ fn programs(device: &Device) -> Check {
     match xdp {
         Some(xdp) => Check::weak(NAME, list.join(", "))
             .why("another XDP program is attached and weir never replaces it; use tc or af_packet")
-            .mend(match &xdp.forward {
+            .remedy(match &xdp.forward {
                 Some(path) => format!("to end it: weir forward --end {}", path.display()),
                 None => format!("to see whose it is: {}", page_of(device)),
             }),
@@ -77,7 +77,7 @@ fn xdp(device: &Device) -> Option<Check> {
                 format!("native in {driver}, but an MTU of {} needs multi-buffer XDP", device.mtu),
             )
             .why("the driver will not attach a program with this MTU")
-            .mend(device.command(|name| format!("ip link set {name} mtu {ONE_PAGE_MTU}"))),
+            .remedy(device.command(|name| format!("ip link set {name} mtu {ONE_PAGE_MTU}"))),
         );
     }
     Some(Check::ok(
@@ -112,11 +112,11 @@ fn offload(device: &Device, name: &'static str, offloads: &[(&str, &str)], off: 
     }
     let check = Check::note(name, found.join("; ")).why(why);
     if switchable.is_empty() {
-        return check.mend(SEGMENT);
+        return check.remedy(SEGMENT);
     }
     let words: Vec<String> = switchable.iter().map(|word| format!("{word} off")).collect();
     let command = device.command(|name| format!("ethtool -K {name} {}", words.join(" ")));
-    check.mend(format!("{SEGMENT}; or, with more CPU time for all traffic: {command}"))
+    check.remedy(format!("{SEGMENT}; or, with more CPU time for all traffic: {command}"))
 }
 
 fn merging(device: &Device) -> Check {
@@ -148,9 +148,9 @@ fn tags(device: &Device) -> Check {
     let namespace = device.netns.as_deref().map(Namespace::find).transpose();
     let tag_unknown = namespace.and_then(|namespace| parts::tag_unknown(namespace.as_ref(), &device.name));
     match tag_unknown {
-        Ok(Some(mend)) => Check::weak(NAME, "stripped, and not reported to XDP")
+        Ok(Some(remedy)) => Check::weak(NAME, "stripped, and not reported to XDP")
             .why("xdp captures packets without them; tc and af_packet restore them")
-            .mend(mend),
+            .remedy(remedy),
         Ok(None) if OFFLOADS.iter().any(|feature| device.has(feature)) => {
             Check::ok(NAME, "stripped by the device, restored by weir")
         }
@@ -174,7 +174,7 @@ fn queues(device: &Device) -> Option<Check> {
     Some(
         Check::weak(NAME, found)
             .why("more CPUs could share the receive load")
-            .mend(device.command(|name| format!("ethtool -L {name} {kind} {wanted}"))),
+            .remedy(device.command(|name| format!("ethtool -L {name} {kind} {wanted}"))),
     )
 }
 
@@ -188,7 +188,7 @@ fn ring(device: &Device) -> Option<Check> {
     Some(
         Check::weak(NAME, found)
             .why("packets wait there while the CPU is busy, or are lost as rx_missed")
-            .mend(device.command(|name| format!("ethtool -G {name} rx {}", rings.max_rx))),
+            .remedy(device.command(|name| format!("ethtool -G {name} rx {}", rings.max_rx))),
     )
 }
 
@@ -201,7 +201,7 @@ fn flow_control(device: &Device) -> Option<Check> {
     Some(
         Check::note(NAME, "pauses the sender when buffers are full")
             .why("a slow capture can throttle the traffic it watches, and the switch drops packets uncounted")
-            .mend(device.command(|name| format!("ethtool -A {name} rx off tx off"))),
+            .remedy(device.command(|name| format!("ethtool -A {name} rx off tx off"))),
     )
 }
 
@@ -215,7 +215,7 @@ fn spread(device: &Device) -> Option<Check> {
     Some(
         Check::note(NAME, format!("over {} queues, not symmetric", rss.queues))
             .why("the two directions of a connection arrive on different queues and are not sorted against each other")
-            .mend(device.command(|name| format!("ethtool -X {name} xfrm symmetric-xor"))),
+            .remedy(device.command(|name| format!("ethtool -X {name} xfrm symmetric-xor"))),
     )
 }
 

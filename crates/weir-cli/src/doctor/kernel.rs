@@ -40,7 +40,7 @@ fn syscall() -> Check {
     match make(Feature::Map) {
         Ok(()) => Check::ok(NAME, THERE),
         Err(error) if is(&error, Errno::PERM) => {
-            Check::missing(NAME, refusal()).why("xdp and tc are eBPF programs").mend(setcap())
+            Check::missing(NAME, refusal()).why("xdp and tc are eBPF programs").remedy(setcap())
         }
         Err(error) => Check::missing(NAME, error.source.to_string()).why("xdp and tc are eBPF programs"),
     }
@@ -110,7 +110,7 @@ fn io_uring() -> Check {
             };
             let check =
                 Check::weak(NAME, found).why("files are written with plain write(2) calls, one at a time");
-            if setting.is_some() { check.mend("sysctl -w kernel.io_uring_disabled=0") } else { check }
+            if setting.is_some() { check.remedy("sysctl -w kernel.io_uring_disabled=0") } else { check }
         }
     }
 }
@@ -125,7 +125,7 @@ fn landlock() -> Check {
         Ok(Ok(Enforced::Partly)) => Check::ok(NAME, "partly supported"),
         Ok(Ok(Enforced::Not)) => Check::weak(NAME, "missing, or not enabled at boot")
             .why(WHY)
-            .mend("add landlock to lsm= on the kernel command line"),
+            .remedy("add landlock to lsm= on the kernel command line"),
         Ok(Err(error)) => Check::weak(NAME, error.to_string()).why(WHY),
         Err(_) => Check::weak(NAME, "the test thread failed").why(WHY),
     }
@@ -156,7 +156,7 @@ fn jit() -> Check {
     match read("/proc/sys/net/core/bpf_jit_enable").as_deref() {
         Some("0") => Check::weak(NAME, "off: eBPF is interpreted")
             .why("every packet costs several times as much with xdp and tc")
-            .mend("sysctl -w net.core.bpf_jit_enable=1"),
+            .remedy("sysctl -w net.core.bpf_jit_enable=1"),
         Some(_) => Check::ok(NAME, THERE),
         None => Check::unknown(NAME, "net.core.bpf_jit_enable cannot be read"),
     }

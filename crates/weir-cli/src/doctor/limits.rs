@@ -35,7 +35,7 @@ fn pool() -> Check {
         Err(error) => {
             Check::missing(NAME, format!("{} is not available: {}", units::bytes(POOL), error.source))
                 .why("xdp and tc keep packets in such a map")
-                .mend("use a smaller buffer (-B 8MiB), or raise the cgroup's memory limit")
+                .remedy("use a smaller buffer (-B 8MiB), or raise the cgroup's memory limit")
         }
     }
 }
@@ -59,7 +59,7 @@ fn enough(name: &'static str, bytes: u64, what: &str) -> Check {
     }
     Check::weak(name, found)
         .why(format!("a queue takes {} by default", units::bytes(POOL)))
-        .mend("use a smaller buffer: -B 8MiB")
+        .remedy("use a smaller buffer: -B 8MiB")
 }
 
 /// Checks the lowest limit of this process's control groups.
@@ -95,7 +95,7 @@ fn descriptors() -> Check {
     match getrlimit(Resource::Nofile).current {
         Some(limit) if limit < ENOUGH => Check::weak(NAME, format!("{limit} at most"))
             .why("each interface takes about twenty")
-            .mend("ulimit -n 1024"),
+            .remedy("ulimit -n 1024"),
         limit => {
             Check::ok(NAME, limit.map_or_else(|| "no limit".to_owned(), |limit| format!("{limit} at most")))
         }
@@ -119,7 +119,7 @@ fn filter_room() -> Check {
         Some(bytes) if bytes < packet::ENOUGH_ROOM => {
             Check::weak(NAME, format!("{} in a packet socket", units::bytes(bytes)))
                 .why("larger filters run in the process, which is slower (af_packet)")
-                .mend("sysctl -w net.core.optmem_max=131072")
+                .remedy("sysctl -w net.core.optmem_max=131072")
         }
         Some(bytes) => Check::ok(NAME, format!("{} in a packet socket", units::bytes(bytes))),
     }

@@ -44,7 +44,7 @@ fn container(captures: bool) -> Check {
     }
     Check::weak(NAME, found)
         .why("a container has only the interfaces, capabilities and system calls that it was given")
-        .mend("docker run --network host --cap-add BPF --cap-add PERFMON --cap-add NET_ADMIN --cap-add NET_RAW ...")
+        .remedy("docker run --network host --cap-add BPF --cap-add PERFMON --cap-add NET_ADMIN --cap-add NET_RAW ...")
 }
 
 /// Returns whether a line of `mountinfo` is an overlay root. The fifth field is the mount point, and the field after
@@ -69,8 +69,8 @@ fn clock_source() -> Check {
     let check = Check::weak(NAME, format!("{current}; available: {others}"))
         .why("every timestamp reads it, which takes about a microsecond");
     match others.split(' ').find(|other| !slow.contains(other)) {
-        Some(better) => check.mend(format!("echo {better} > {DIR}/current_clocksource")),
-        None => check.mend("--timestamps batch"),
+        Some(better) => check.remedy(format!("echo {better} > {DIR}/current_clocksource")),
+        None => check.remedy("--timestamps batch"),
     }
 }
 
@@ -96,7 +96,7 @@ fn clock_cost() -> Check {
     }
     Check::weak(NAME, found)
         .why("every timestamp costs about that much")
-        .mend("--timestamps batch, or another clock source")
+        .remedy("--timestamps batch, or another clock source")
 }
 
 fn processors() -> Check {
@@ -127,7 +127,7 @@ fn governor() -> Option<Check> {
     } else {
         Check::note("governor", found)
             .why("a CPU that must first speed up loses the start of a burst")
-            .mend("cpupower frequency-set -g performance")
+            .remedy("cpupower frequency-set -g performance")
     })
 }
 
@@ -156,7 +156,7 @@ fn stack() -> Vec<Check> {
         let more = backlog.parse::<u64>().map_or(10_000, |backlog| backlog.saturating_mul(4));
         Check::weak("backlog", found)
             .why("loopback, tunnels and generic XDP with steering use it")
-            .mend(sysctl("netdev_max_backlog", more))
+            .remedy(sysctl("netdev_max_backlog", more))
     };
     let found = format!("{budget}; {squeezed} rounds cut short since boot");
     // An occasional one is normal under load.
@@ -166,7 +166,7 @@ fn stack() -> Vec<Check> {
         let more = budget.parse::<u64>().map_or(600, |budget| budget.saturating_mul(2));
         Check::weak("budget", found)
             .why("packets wait in the card's ring, which may overflow")
-            .mend(sysctl("netdev_budget", more))
+            .remedy(sysctl("netdev_budget", more))
     };
     vec![first, second]
 }

@@ -28,7 +28,7 @@ Examples:
         Try every source in a private network and check the interfaces that are up.
   weir doctor -i eth0
         Try every source, and check eth0 only.
-  weir doctor --json | jq -r '.checks[] | select(.state == \"missing\") | .mend'
+  weir doctor --json | jq -r '.checks[] | select(.state == \"missing\") | .remedy'
         Print how to fix everything that is missing.
 
 Results:

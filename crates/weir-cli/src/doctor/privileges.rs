@@ -45,7 +45,7 @@ fn needs(name: &'static str, needed: Capabilities, effective: Capabilities) -> C
     if lacking.is_empty() {
         return Check::ok(name, listed(needed));
     }
-    Check::missing(name, format!("without {}", listed(lacking))).mend(setcap())
+    Check::missing(name, format!("without {}", listed(lacking))).remedy(setcap())
 }
 
 fn needs_lab(effective: Capabilities) -> Check {
@@ -55,7 +55,7 @@ fn needs_lab(effective: Capabilities) -> Check {
     }
     Check::note(NAME, "without cap_sys_admin")
         .why("weir cannot enter other network namespaces or create one for tests")
-        .mend("run as root")
+        .remedy("run as root")
 }
 
 /// Checks the capabilities that the program file grants.

@@ -13,7 +13,7 @@ pub(super) fn report(checks: &[Check], conclusion: &str, columns: usize, paint: 
     let width = columns.clamp(60, 120) - INDENT;
     let mut text = String::new();
     let mut group = "";
-    let mut last_mend = None;
+    let mut last_remedy = None;
     for check in checks {
         if check.group != group {
             if !group.is_empty() {
@@ -29,15 +29,15 @@ pub(super) fn report(checks: &[Check], conclusion: &str, columns: usize, paint: 
                     text.push_str(&line(&Check { state, ..Check::ok(found, words) }, width, paint));
                 }
             }
-            last_mend = None;
+            last_remedy = None;
         }
         if is(check, CheckState::Ok, THERE) || is(check, CheckState::Unknown, NOT_PERMITTED) {
             continue;
         }
         // A repeated fix is printed once.
-        let repeated = check.mend.is_some() && check.mend.as_ref() == last_mend;
-        let shown = if repeated { Check { mend: None, ..check.clone() } } else { check.clone() };
-        last_mend = check.mend.as_ref().or(last_mend);
+        let repeated = check.remedy.is_some() && check.remedy.as_ref() == last_remedy;
+        let shown = if repeated { Check { remedy: None, ..check.clone() } } else { check.clone() };
+        last_remedy = check.remedy.as_ref().or(last_remedy);
         text.push_str(&line(&shown, width, paint));
     }
     text.push('\n');
@@ -77,8 +77,8 @@ fn line(check: &Check, width: usize, paint: Paint) -> String {
         }
     }
     // Not wrapped, so that it can be copied.
-    if let Some(mend) = &check.mend {
-        text.push_str(&format!("{:INDENT$}{} {mend}\n", "", paint.cyan("->")));
+    if let Some(remedy) = &check.remedy {
+        text.push_str(&format!("{:INDENT$}{} {remedy}\n", "", paint.cyan("->")));
     }
     text
 }
@@ -88,8 +88,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_check_says_what_why_and_how_to_mend() {
-        let check = Check::weak("ring", "256 of 4096").why("it overruns").mend("ethtool -G eth0 rx 4096");
+    fn a_check_says_what_why_and_how_to_fix_it() {
+        let check = Check::weak("ring", "256 of 4096").why("it overruns").remedy("ethtool -G eth0 rx 4096");
         let text = line(&check, 50, Paint::PLAIN);
         let expected = format!(
             "  weak     {:<NAME$}  256 of 4096: it overruns\n{:INDENT$}-> ethtool -G eth0 rx 4096\n",

@@ -78,7 +78,7 @@ impl Lab {
             }
             Err(Trouble::Weir(error)) => {
                 let check = Check::missing(name, first_line(&error.to_string()));
-                advice::hint(&error).into_iter().fold(check, Check::mend)
+                advice::hint(&error).into_iter().fold(check, Check::remedy)
             }
             Err(Trouble::Call(error)) => Check::missing(name, error.to_string()),
             Err(Trouble::Silent) => Check::missing(name, "it opens, but a test frame did not arrive")
@@ -114,7 +114,7 @@ impl Lab {
         // As on a kernel without tcx.
         self.try_way("clsact", |builder| parts::tc_filters(builder.source(SourceChoice::Tc), true))
             .why("without tcx, the tc source needs sch_ingress and cls_bpf")
-            .mend("modprobe -a sch_ingress cls_bpf")
+            .remedy("modprobe -a sch_ingress cls_bpf")
             .unless_ok()
     }
 
@@ -154,7 +154,7 @@ impl Lab {
             Ok(()) => Check::ok(NAME, THERE),
             Err(error) => Check::weak(NAME, first_line(&error.to_string()))
                 .why("if a driver strips VLAN tags, xdp captures packets without them (Linux 6.8 reports them)")
-                .mend("ethtool -K IF rxvlan off, or --source tc"),
+                .remedy("ethtool -K IF rxvlan off, or --source tc"),
         }
     }
 }
@@ -181,7 +181,7 @@ fn try_loading(source: SourceChoice) -> Check {
         return match PacketRing::open(&options) {
             Ok(_) => Check::ok(name, "a TPACKET_V3 ring opens"),
             Err(error) if error.errno() == Errno::PERM.raw_os_error() => {
-                Check::missing(name, "not permitted to open a packet socket").mend(setcap())
+                Check::missing(name, "not permitted to open a packet socket").remedy(setcap())
             }
             Err(error) => Check::missing(name, error.to_string()),
         };
@@ -189,11 +189,11 @@ fn try_loading(source: SourceChoice) -> Check {
     match parts::probe::load(source) {
         Ok(()) => Check::ok(name, format!("its program loads; {UNATTACHED}")),
         Err(error) if error.kind() == ErrorKind::PermissionDenied => {
-            Check::missing(name, "not permitted to load its program").mend(setcap())
+            Check::missing(name, "not permitted to load its program").remedy(setcap())
         }
         Err(error) => {
             let check = Check::missing(name, first_line(&error.to_string()));
-            advice::hint(&error).into_iter().fold(check, Check::mend)
+            advice::hint(&error).into_iter().fold(check, Check::remedy)
         }
     }
 }

@@ -40,8 +40,8 @@ fn check<'a>(diagnosis: &'a Value, group: &str, name: &str) -> &'a Value {
 }
 
 /// The command in an advice that begins with an option.
-fn command_of(mend: &str) -> &str {
-    mend.split_once(": ").expect("a command after the option").1
+fn command_of(remedy: &str) -> &str {
+    remedy.split_once(": ").expect("a command after the option").1
 }
 
 /// Everything of the receiving namespace that a probe could have changed.
@@ -78,31 +78,31 @@ fn root_an_interface_is_told_what_changes_packets() {
     let ended = run(&network, &["doctor", "-i", "rx0", "--json"]).succeeded();
     let all = diagnosis(&ended);
     let group = "interface rx0";
-    let mends = [
+    let remedies = [
         ("merging", "ethtool -K rx0 gro off"),
         ("cutting", "ethtool -K rx0 tso off gso off"),
         ("checksums", "ethtool -K rx0 tx off"),
     ];
-    for (name, mend) in mends {
+    for (name, remedy) in remedies {
         let check = check(&all, group, name);
         assert_eq!(check["state"], "note", "every host has it: {check}");
-        let found = check["mend"].as_str().expect("a command");
+        let found = check["remedy"].as_str().expect("a command");
         assert!(found.starts_with("use --segment; ") && found.contains("CPU"), "{check}");
-        assert!(command_of(found).starts_with(mend), "{check}");
+        assert!(command_of(found).starts_with(remedy), "{check}");
     }
     let programs = check(&all, group, "programs");
     assert_eq!(programs["state"], "weak", "xdp is taken: {programs}");
     assert_eq!(all["best"][0]["source"], "tc");
 
     // What it advises is what it then finds.
-    for (name, _) in mends {
-        let mend = check(&all, group, name)["mend"].as_str().expect("a command").to_owned();
-        let mut words = command_of(&mend).split(' ');
+    for (name, _) in remedies {
+        let remedy = check(&all, group, name)["remedy"].as_str().expect("a command").to_owned();
+        let mut words = command_of(&remedy).split(' ');
         let mut command = Command::new(words.next().expect("a program"));
         Running::spawn(&network, command.args(words)).wait().succeeded();
     }
     let all = diagnosis(&run(&network, &["doctor", "-i", "rx0", "--json"]).succeeded());
-    for (name, _) in mends {
+    for (name, _) in remedies {
         assert_eq!(check(&all, group, name)["state"], "ok", "{}", check(&all, group, name));
     }
 }
@@ -121,13 +121,13 @@ fn root_what_it_advises_for_another_namespace_is_done_there() {
     let all = look();
     let group = "interface rx0";
     for name in ["merging", "cutting", "checksums"] {
-        let mend = command_of(check(&all, group, name)["mend"].as_str().expect("a command"));
-        assert!(mend.starts_with(&format!("nsenter --net={path} ethtool -K rx0 ")), "{mend}");
-        let pasted = paste(mend);
-        assert!(pasted.status.success(), "{mend}: {pasted:?}");
+        let remedy = command_of(check(&all, group, name)["remedy"].as_str().expect("a command"));
+        assert!(remedy.starts_with(&format!("nsenter --net={path} ethtool -K rx0 ")), "{remedy}");
+        let pasted = paste(remedy);
+        assert!(pasted.status.success(), "{remedy}: {pasted:?}");
     }
-    let mend = check(&all, group, "programs")["mend"].as_str().expect("a command");
-    assert!(mend.starts_with(&format!("to see whose it is: weir devices --netns {path} rx0")), "{mend}");
+    let remedy = check(&all, group, "programs")["remedy"].as_str().expect("a command");
+    assert!(remedy.starts_with(&format!("to see whose it is: weir devices --netns {path} rx0")), "{remedy}");
     let all = look();
     for name in ["merging", "cutting", "checksums"] {
         assert_eq!(check(&all, group, name)["state"], "ok", "{}", check(&all, group, name));
@@ -146,9 +146,9 @@ fn root_without_privilege_it_says_what_is_missing() {
     {
         let check = check(&all, group, name);
         assert_eq!(check["state"], "missing", "{check}");
-        let mend = check["mend"].as_str().expect("a command");
-        assert!(mend.contains("setcap cap_bpf"), "{check}");
-        assert!(mend.ends_with(env!("CARGO_BIN_EXE_weir")), "it is not on the PATH: {check}");
+        let remedy = check["remedy"].as_str().expect("a command");
+        assert!(remedy.contains("setcap cap_bpf"), "{check}");
+        assert!(remedy.ends_with(env!("CARGO_BIN_EXE_weir")), "it is not on the PATH: {check}");
     }
     assert_eq!(
         check(&all, "kernel", "CLOCK_TAI in eBPF")["state"],
@@ -166,8 +166,9 @@ fn root_the_capabilities_it_names_are_enough() {
     let network = network();
     let ended = as_nobody(&network, env!("CARGO_BIN_EXE_weir"), &["doctor", "--json"]);
     let all = diagnosis(&ended);
-    let mend = check(&all, "sources", "xdp")["mend"].as_str().expect("a command").to_owned();
-    let granted = mend.split("setcap ").nth(1).and_then(|rest| rest.split(' ').next()).expect("capabilities");
+    let remedy = check(&all, "sources", "xdp")["remedy"].as_str().expect("a command").to_owned();
+    let granted =
+        remedy.split("setcap ").nth(1).and_then(|rest| rest.split(' ').next()).expect("capabilities");
 
     let dir = tempfile::tempdir().expect("a directory");
     fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o755)).expect("permissions");

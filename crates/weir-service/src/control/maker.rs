@@ -125,10 +125,10 @@ impl Line {
                 // Half of a message may have been sent or received: what comes next would mean something else.
                 let _gone_already = self.stream.shutdown(Shutdown::Both);
             }
-            let mend =
+            let remedy =
                 if self.owed { "try again later" } else { "try again as root, or start the capture again" };
             Err(format!(
-                "cannot build the filter: the helper process weir-programs did not answer: {error}; {mend}"
+                "cannot build the filter: the helper process weir-programs did not answer: {error}; {remedy}"
             ))
         })
     }

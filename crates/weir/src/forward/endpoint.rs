@@ -198,15 +198,15 @@ mod tests {
 
     #[test]
     fn what_the_other_end_leaves_to_its_device_is_told_with_its_tags() {
-        let fault = |what: &str| Error::Forward(Problem::new(what, format!("mend {what}")));
+        let fault = |what: &str| Error::Forward(Problem::new(what, format!("fix {what}")));
         let tags = || Error::ForwardTags { name: "v0".into(), keep: "ethtool -K v1".into(), filtered: false };
         let told = |faults, doubts: Vec<Error>| {
             together(faults, doubts.into_iter()).map_err(|error| error.hint().expect("a hint"))
         };
         let doubt = || vec![fault("checksums")];
         assert_eq!(told(vec![], doubt()), Ok(()));
-        assert_eq!(told(vec![fault("mtu")], doubt()), Err("mend mtu".into()));
-        let all = "to keep the tags: ethtool -K v1; or accept the loss of the tags; then: mend mtu; then: mend checksums";
+        assert_eq!(told(vec![fault("mtu")], doubt()), Err("fix mtu".into()));
+        let all = "to keep the tags: ethtool -K v1; or accept the loss of the tags; then: fix mtu; then: fix checksums";
         assert_eq!(told(vec![tags(), fault("mtu")], doubt()), Err(all.into()));
         let driver = Error::ForwardDriver(Problem::new("lo", "a bridge"));
         assert_eq!(told(vec![tags(), driver], doubt()), Err("a bridge".into()));

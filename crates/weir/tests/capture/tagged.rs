@@ -126,7 +126,7 @@ fn root_a_filter_that_xdp_cannot_answer_is_refused() {
         run("ip link set near0 up");
         let near = || capture().interface("near0").source(SourceChoice::Xdp);
         let with = |builder: weir::Builder, text: &str| builder.filter(Filter::new(text)).open();
-        let mend = "ethtool -K far0 txvlan off tx-vlan-stag-hw-insert off";
+        let remedy = "ethtool -K far0 txvlan off tx-vlan-stag-hw-insert off";
         for text in ["vlan 5", "not vlan", "udp and not vlan in {5, 6}", "ether proto 0x8100"] {
             for builder in [
                 near(),
@@ -136,7 +136,7 @@ fn root_a_filter_that_xdp_cannot_answer_is_refused() {
             ] {
                 let refused = with(builder, text).expect_err(text);
                 assert!(matches!(refused, Error::Unsupported { .. }), "{text}: {refused}");
-                assert!(refused.to_string().contains(mend), "{text}: {refused}");
+                assert!(refused.to_string().contains(remedy), "{text}: {refused}");
                 assert!(
                     refused.hint().is_some_and(|hint| hint.contains("use the tc source")),
                     "{text}: {refused:?}"
@@ -146,11 +146,14 @@ fn root_a_filter_that_xdp_cannot_answer_is_refused() {
         for text in ["udp", "inner(vlan 5)"] {
             let mut capture = with(near(), text).expect(text);
             let interface = &capture.interfaces()[0];
-            assert!(interface.tags_lost && interface.warnings[0].to_string().contains(mend), "{interface:?}");
+            assert!(
+                interface.tags_lost && interface.warnings[0].to_string().contains(remedy),
+                "{interface:?}"
+            );
             let refused = capture.set_filter(Some(&Filter::new("vlan 5"))).expect_err("as at the beginning");
             assert!(matches!(refused, Error::Filter(_)), "{refused}");
         }
-        run(mend);
+        run(remedy);
         let mut capture = with(near(), "vlan 5").expect("tags are in the frames");
         let interface = &capture.interfaces()[0];
         assert!(!interface.tags_lost && interface.warnings.is_empty(), "{interface:?}");
