@@ -16,11 +16,10 @@ use weir_judge::{corpus, share};
 use weir_ring::Shape;
 use weir_sys::netns::NetNs;
 use weir_sys::{link, veth};
-use weir_test::skip;
 
 /// A namespace of its own, in which loading is permitted; the environment says whether it may be missing.
 fn namespace() -> Option<NetNs> {
-    NetNs::new().map_err(skip::this_test).ok()
+    NetNs::new().map_err(weir_skip::this_test).ok()
 }
 
 /// The smallest pool.

@@ -18,12 +18,11 @@ use weir_judge::{corpus, share};
 use weir_lab::programs::bare::{Bare, Decision};
 use weir_sys::bpf::map::{Map, MapKind};
 use weir_sys::testrun;
-use weir_test::skip;
 
 /// Programs take privileges that tests may run without; the environment says whether that is in order.
 fn permitted() -> bool {
     let Err(error) = Map::new(MapKind::Array, 4, 8, 1) else { return true };
-    skip::this_test(error);
+    weir_skip::this_test(error);
     false
 }
 

@@ -14,7 +14,6 @@ use weir_sys::packet::Sender;
 use weir_sys::testrun;
 use weir_sys::veth::{self, End};
 use weir_sys::xsk::{FrameSize, Umem, UmemOptions, XskOptions, XskSocket};
-use weir_test::skip;
 
 const XDP_REDIRECT: u32 = 4;
 
@@ -30,7 +29,7 @@ const ENXIO: i32 = -6;
 fn with_pair(test: impl FnOnce([u32; 2]) + Send) {
     let namespace = match NetNs::new() {
         Ok(namespace) => namespace,
-        Err(error) => return skip::this_test(error),
+        Err(error) => return weir_skip::this_test(error),
     };
     namespace.run(|| {
         // Without IPv6 there are no neighbours to look for. A kernel without it has no such file.

@@ -4,7 +4,6 @@ use rustix::time::{ClockId, Timespec, clock_gettime};
 use weir_bpf::frames::Frames;
 use weir_sys::netns::NetNs;
 use weir_sys::testrun;
-use weir_test::skip;
 use weir_traffic::{Description, Order, Payload, Protocol, Signature, Sizes, Tables, Vxlan};
 
 const STREAM: u16 = 0x1234;
@@ -49,7 +48,7 @@ fn descriptions() -> Vec<Description> {
 
 #[test]
 fn root_the_kernel_writes_the_same_frames() {
-    let Some(_namespace) = NetNs::new().map_err(skip::this_test).ok() else { return };
+    let Some(_namespace) = NetNs::new().map_err(weir_skip::this_test).ok() else { return };
     for description in descriptions() {
         let Ok(tables) = Tables::new(&description) else { panic!("{description:?}") };
         let frames = Frames::load(&tables, STREAM).expect("the verifier takes it");

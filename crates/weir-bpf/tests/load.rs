@@ -16,7 +16,6 @@ use weir_ring::Shape;
 use weir_sys::cpu::Processors;
 use weir_sys::netns::NetNs;
 use weir_sys::{kernel, link, veth};
-use weir_test::skip;
 use weir_traffic::{Description, Payload, Protocol, Sizes, Tables, Vxlan};
 
 const STAMPS: [Stamp; 3] = [Stamp::None, Stamp::Packet, Stamp::Batch];
@@ -117,7 +116,7 @@ const TAGS: (u32, u32) = (6, 8);
 fn with_device(test: impl FnOnce(u32) + Send) {
     let namespace = match NetNs::new() {
         Ok(namespace) => namespace,
-        Err(error) => return skip::this_test(error),
+        Err(error) => return weir_skip::this_test(error),
     };
     namespace.run(|| {
         veth::create("one", "other").expect("a pair");

@@ -8,7 +8,6 @@ use weir_judge::choices::Choices;
 use weir_judge::packets;
 use weir_sys::netns::NetNs;
 use weir_sys::testrun;
-use weir_test::skip;
 
 const LIMIT: usize = 256 << 20;
 
@@ -106,7 +105,7 @@ fn compare(conditions: &[Condition], frames: &[Vec<u8>], fragments: bool) -> usi
 
 #[test]
 fn each_packet_is_counted_for_the_rule_that_a_list_finds() {
-    let Some(namespace) = NetNs::new().map_err(skip::this_test).ok() else { return };
+    let Some(namespace) = NetNs::new().map_err(weir_skip::this_test).ok() else { return };
     let frames = frames();
     let fields: Vec<Fields> = frames.iter().map(|frame| Fields::of(frame)).collect();
     namespace.run(|| {

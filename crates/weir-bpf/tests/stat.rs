@@ -25,11 +25,10 @@ use weir_filter::{Beside, Dialect, Filter, Options};
 use weir_judge::{corpus, packets, share};
 use weir_sys::netns::NetNs;
 use weir_sys::{link, testrun, veth};
-use weir_test::skip;
 
 /// A namespace of its own, in which loading is permitted; the environment says whether it may be missing.
 fn namespace() -> Option<NetNs> {
-    NetNs::new().map_err(skip::this_test).ok()
+    NetNs::new().map_err(weir_skip::this_test).ok()
 }
 
 /// An interface of this thread's namespace whose driver can be asked for tags.

@@ -15,7 +15,6 @@ use weir_sys::cpu::Processors;
 use weir_sys::netns::NetNs;
 use weir_sys::packet::Sender;
 use weir_sys::{link, testrun};
-use weir_test::skip;
 
 /// Far longer than packets take.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -81,7 +80,7 @@ fn seen(maps: &PoolMaps, shape: Shape) -> u64 {
 fn with_pair(test: impl FnOnce([u32; 2]) + Send) {
     let namespace = match NetNs::new() {
         Ok(namespace) => namespace,
-        Err(error) => return skip::this_test(error),
+        Err(error) => return weir_skip::this_test(error),
     };
     let script = "
         for which in default all; do echo 1 >/proc/sys/net/ipv6/conf/$which/disable_ipv6; done

@@ -12,7 +12,6 @@ use std::process::{Command, Output};
 
 use lines::{Frame, bytes, frames};
 use weir_dissect::{Dissector, Dump, Names, Options, Payload, Resolve};
-use weir_test::skip;
 
 /// Packets whose lines are tcpdump's.
 const FRAMES: &str = include_str!("frames.txt");
@@ -54,7 +53,7 @@ fn judged(
     match command(&path) {
         Ok(output) => Some(String::from_utf8_lossy(&output.stdout).into_owned()),
         Err(error) => {
-            skip::this_test(format_args!("tcpdump: {error}"));
+            weir_skip::this_test(format_args!("tcpdump: {error}"));
             None
         }
     }

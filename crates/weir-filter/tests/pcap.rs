@@ -9,7 +9,6 @@ use weir_judge::compiled::{self, by_libpcap, by_libpcap_live, is_mended, may_be_
 use weir_judge::expressions::{self, Words};
 use weir_judge::packets::{self, Captured};
 use weir_judge::{Choices, Libpcap, corpus, share};
-use weir_test::skip;
 
 const NETMASK: u32 = 0xffff_ff00;
 
@@ -313,7 +312,7 @@ const REFUSED_OR_NOT: &[(u16, &str)] = &[
 #[test]
 fn what_is_beside_the_packets_means_what_libpcap_makes_of_it() {
     if let Err(error) = by_libpcap_live("ip", false) {
-        return skip::this_test(error);
+        return weir_skip::this_test(error);
     }
     let options = Options { metadata: Beside::All, ..options(1) };
     let packets = packets::fixed(1, 300);

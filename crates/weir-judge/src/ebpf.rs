@@ -9,7 +9,6 @@ use weir_filter::interpret::{Metadata, VlanTag};
 use weir_filter::set::{Set, SetId};
 use weir_sys::bpf::program::{self, ProgramKind};
 use weir_sys::testrun;
-use weir_test::skip;
 
 /// All contexts that a test run supports.
 pub const CONTEXTS: [Context; 7] = [
@@ -58,7 +57,7 @@ const fn instruction(code: u8, destination: u8, source: u8, offset: i16, immedia
 pub fn can_load(test: &str) -> bool {
     // r0 = 0; exit
     let Err(error) = program::load(ProgramKind::Socket, "probe", &[0xb7, 0x95]) else { return true };
-    skip::unless_required(test, error);
+    weir_skip::unless_required(test, error);
     false
 }
 

@@ -58,6 +58,6 @@ pub use tagging::Tagging;
 pub use tcp::{TcpReport, tcp_transfer};
 pub use traffic::{Checker, Corrupt, Traffic};
 pub use udp::UdpSink;
-pub use weir_lab_test::root_test;
+pub use weir_lab_macros::root_test;
 pub use weir_sys::netns::NetNs;
 pub use weir_sys::pair::{Pair, Port, Veth};

@@ -4,13 +4,12 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use weir_sys::netns::NetNs;
 use weir_sys::{CallError, kernel};
-use weir_test::skip;
 
 /// The namespace from [`require_root`]'s trial, until it is used.
 static SPARE: Mutex<Option<NetNs>> = Mutex::new(None);
 
 /// Returns whether `test`, which needs a private network, can run. If not, prints `SKIP:` and the reason
-/// ([`skip::unless_required`]).
+/// ([`weir_skip::unless_required`]).
 ///
 /// # Panics
 ///
@@ -24,7 +23,7 @@ pub fn require_root(test: &str) -> bool {
         made.err().map(|error| error.to_string())
     });
     if let Some(reason) = refused {
-        skip::unless_required(test, reason);
+        weir_skip::unless_required(test, reason);
     }
     refused.is_none()
 }
@@ -40,12 +39,15 @@ fn spare() -> MutexGuard<'static, Option<NetNs>> {
 }
 
 /// Returns whether this is Linux `version` or later, the first with `what`, which `test` needs. If not, reports it
-/// ([`skip::report`]) and never fails, because another machine has to run the test.
+/// ([`weir_skip::report`]) and never fails, because another machine has to run the test.
 pub fn require_kernel(test: &str, version: (u32, u32), what: &str) -> bool {
     let there = kernel::version() >= version;
     if !there {
         let (major, minor) = version;
-        skip::report(test, format_args!("{what} needs Linux {major}.{minor}, not {}", kernel::release()));
+        weir_skip::report(
+            test,
+            format_args!("{what} needs Linux {major}.{minor}, not {}", kernel::release()),
+        );
     }
     there
 }

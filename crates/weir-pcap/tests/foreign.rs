@@ -9,7 +9,6 @@ use std::thread;
 use programs::Program;
 use weir_lab::root_test;
 use weir_sys::netns::NetNs;
-use weir_test::skip;
 
 /// A log of packets.
 const LOG: &str = "
@@ -41,7 +40,7 @@ fn lines(output: &Output) -> Vec<String> {
 #[root_test]
 fn root_foreign() {
     if let Err(error) = Command::new("nft").arg("--version").output() {
-        return skip::this_test(format_args!("nft: {error} (scripts/setup test)"));
+        return weir_skip::this_test(format_args!("nft: {error} (scripts/setup test)"));
     }
     let program = Program::compile("foreign");
     let [system, ours] = thread::scope(|scope| {

@@ -18,7 +18,6 @@ use beside::{BOTH, Bench, Library, Outcome, packets, sorted};
 use programs::Program;
 use weir_lab::{Network, UdpSink, Veth, root_test};
 use weir_sys::netns::NetNs;
-use weir_test::skip;
 
 /// Frames of each kind that [`frames`] makes.
 const OF_A_KIND: u8 = 5;
@@ -319,7 +318,7 @@ fn root_scapy_sends_and_sniffs_the_same() {
     let veth = Veth::default().ipv4().chatter();
     let Some(bench) = Bench::new(veth, &[python]) else { return };
     if !Path::new("/usr/lib/python3/dist-packages/scapy").exists() {
-        return skip::this_test("python3-scapy is missing (scripts/setup test)");
+        return weir_skip::this_test("python3-scapy is missing (scripts/setup test)");
     }
     let rx = &bench.network.pair().rx;
     let _listens = rx.netns.run(|| TcpListener::bind("10.77.0.2:80")).expect("a listener");

@@ -10,7 +10,6 @@ use programs::library;
 use tempfile::TempDir;
 use weir_lab::root_test;
 use weir_sys::netns::NetNs;
-use weir_test::skip;
 
 /// A capture with packets of several protocols.
 const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fuzz/corpus/weir.pcapng");
@@ -46,11 +45,11 @@ impl Binding {
             symlink(library(), home.path().join(soname)).expect("a link");
         }
         match python(&home, false, &["-c", self.load]).output() {
-            Err(error) => return skip::this_test(format_args!("{PYTHON}: {error}")),
+            Err(error) => return weir_skip::this_test(format_args!("{PYTHON}: {error}")),
             Ok(output) if !output.status.success() => {
                 let errors = String::from_utf8_lossy(&output.stderr);
                 let last = errors.lines().last().unwrap_or_default();
-                return skip::this_test(format_args!("{PYTHON}: {last}"));
+                return weir_skip::this_test(format_args!("{PYTHON}: {last}"));
             }
             Ok(_) => {}
         }

@@ -7,7 +7,6 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 use tempfile::TempDir;
-use weir_test::skip;
 
 /// Frames of many protocols: link type, bytes on the wire, bytes captured.
 const FRAMES: &str = include_str!("../../weir-dissect/tests/frames.txt");
@@ -113,7 +112,7 @@ impl Bench {
     /// Returns whether a program is there, and that it uses our library if told to.
     fn has(&self, program: &str) -> bool {
         if let Err(error) = Command::new(program).arg("--version").output() {
-            skip::this_test(format_args!("{program}: {error}"));
+            weir_skip::this_test(format_args!("{program}: {error}"));
             return false;
         }
         let (output, _) = self.run(program, &["--version"], None, true);

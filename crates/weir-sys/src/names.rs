@@ -128,7 +128,6 @@ mod tests {
     use rustix::thread::{UnshareFlags, unshare_unsafe};
 
     use super::*;
-    use weir_test::skip;
 
     #[test]
     fn localhost_is_this_machine_and_nobody_has_an_unknown_name() {
@@ -169,7 +168,7 @@ mod tests {
                 assert_eq!(services[2], [None, None, Some(2905)]);
                 assert_eq!(protocol, Some(6));
             }
-            Err(error) => skip::this_test(error),
+            Err(error) => weir_skip::this_test(error),
         }
     }
 }

@@ -274,7 +274,6 @@ fn spawn_for_life(command: &mut Command) -> io::Result<Child> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use weir_test::skip;
 
     fn identity(namespace: &NetNs) -> (u64, u64) {
         namespace.identity().expect("fstat")
@@ -348,6 +347,6 @@ mod tests {
 
     /// Creates a namespace, or skips the test.
     fn namespace() -> Option<NetNs> {
-        NetNs::new().map_err(skip::this_test).ok()
+        NetNs::new().map_err(weir_skip::this_test).ok()
     }
 }

@@ -10,13 +10,12 @@ use weir_sys::link::{self, Link, Links};
 use weir_sys::netns::NetNs;
 use weir_sys::packet::{PacketRing, Promiscuous, RingOptions, Sender, Traffic, Walk};
 use weir_sys::veth::{self, End};
-use weir_test::skip;
 
 /// Runs `test` in a new namespace with the interfaces `va` and `vb`, joined and up, without traffic of their own.
 fn between(test: impl FnOnce(u32, u32) + Send) {
     let namespace = match NetNs::new() {
         Ok(namespace) => namespace,
-        Err(error) => return skip::this_test(error),
+        Err(error) => return weir_skip::this_test(error),
     };
     namespace.run(|| {
         let end = |name| End { mtu: Some(9000), ..End::named(name) };

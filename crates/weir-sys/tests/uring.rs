@@ -9,7 +9,6 @@ use rustix::mount::{
     FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, fsconfig_set_string, fsmount, fsopen,
 };
 use weir_sys::uring::DiskRing;
-use weir_test::skip;
 
 const PIECE: usize = 64 * 1024;
 
@@ -19,7 +18,7 @@ fn ring(depth: u16) -> Option<(DiskRing<Vec<u8>>, Arc<File>)> {
     match DiskRing::new(depth) {
         Ok(ring) => Some((ring, file)),
         Err(error) => {
-            skip::this_test(format!("io_uring: {error}"));
+            weir_skip::this_test(format!("io_uring: {error}"));
             None
         }
     }
@@ -91,7 +90,7 @@ fn every_buffer_is_dropped_once() {
     }
 
     let file = Arc::new(tempfile::tempfile().unwrap());
-    let Ok(mut ring) = DiskRing::new(8) else { return skip::this_test("no io_uring") };
+    let Ok(mut ring) = DiskRing::new(8) else { return weir_skip::this_test("no io_uring") };
     let drops = Arc::new(AtomicUsize::new(0));
     for number in 0..6 {
         assert!(ring.write_at(&file, Counted(piece(number), Arc::clone(&drops)), 0).is_ok());
@@ -105,7 +104,7 @@ fn every_buffer_is_dropped_once() {
 #[test]
 fn a_file_that_cannot_be_written_answers_with_its_error() {
     let file = Arc::new(File::open("/proc/self/exe").unwrap());
-    let Ok(mut ring) = DiskRing::new(2) else { return skip::this_test("no io_uring") };
+    let Ok(mut ring) = DiskRing::new(2) else { return weir_skip::this_test("no io_uring") };
     ring.write_at(&file, vec![1; 10], 0).unwrap();
     let done = ring.completions(1).unwrap().next().unwrap();
     assert_eq!(done.result.unwrap_err().raw_os_error(), Some(libc::EBADF));
@@ -117,7 +116,7 @@ fn root_a_full_disk_writes_in_part_and_then_says_so() {
     // A file system of its own that no name leads to; it goes with its descriptor.
     let context = match fsopen("tmpfs", FsOpenFlags::FSOPEN_CLOEXEC) {
         Ok(context) => context,
-        Err(error) => return skip::this_test(format!("mounting needs root: {error}")),
+        Err(error) => return weir_skip::this_test(format!("mounting needs root: {error}")),
     };
     fsconfig_set_string(&context, "size", "96k").unwrap();
     fsconfig_create(&context).unwrap();
@@ -125,7 +124,7 @@ fn root_a_full_disk_writes_in_part_and_then_says_so() {
     let file = Arc::new(File::create(format!("/proc/self/fd/{}/full", mount.as_raw_fd())).unwrap());
 
     let Ok(mut ring) = DiskRing::new(4) else {
-        return skip::this_test("no io_uring");
+        return weir_skip::this_test("no io_uring");
     };
     for number in 0..3 {
         ring.write_at(&file, piece(number), (number * PIECE) as u64).unwrap();

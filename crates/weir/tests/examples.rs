@@ -4,8 +4,6 @@ use std::env;
 use std::path::Path;
 use std::process::{Command, Output};
 
-use weir_test::skip;
-
 /// Runs an example, which cargo builds next to this test.
 fn example(name: &str, arguments: &[&str]) -> Output {
     let test = env::current_exe().unwrap();
@@ -25,7 +23,7 @@ fn judge(program: &str, arguments: &[&str]) -> Option<String> {
     match Command::new(program).args(arguments).output() {
         Ok(output) => Some(text(output)),
         Err(error) => {
-            skip::this_test(format_args!("{program}: {error}"));
+            weir_skip::this_test(format_args!("{program}: {error}"));
             None
         }
     }

@@ -426,7 +426,6 @@ impl Queues {
 mod tests {
     use libbpf_rs::MapType;
     use libbpf_rs::libbpf_sys::bpf_map_create_opts;
-    use weir_test::skip;
 
     use super::*;
 
@@ -438,7 +437,7 @@ mod tests {
         let map = |size| MapHandle::create(MapType::Array, Some("accounts"), 4, size, 2, &options);
         let (ours, other) = match (map(size), map(size - 8)) {
             (Ok(ours), Ok(other)) => (ours, other),
-            (Err(error), _) | (_, Err(error)) => return skip::this_test(error),
+            (Err(error), _) | (_, Err(error)) => return weir_skip::this_test(error),
         };
         let error = Queues::of(other).expect_err("it has other accounts").to_string();
         assert_eq!(error, "it was made by another version of weir");

@@ -17,12 +17,11 @@ use weir_ring::{Consumer, Counters, Doorbell, Pool, Shape, SharedMaps};
 use weir_sys::bpf::map::{Map, MapKind};
 use weir_sys::cpu::Processors;
 use weir_sys::testrun;
-use weir_test::skip;
 
 /// Programs take privileges that tests may run without; the environment says whether that is in order.
 fn permitted() -> bool {
     let Err(error) = Map::new(MapKind::Array, 4, 8, 1) else { return true };
-    skip::this_test(error);
+    weir_skip::this_test(error);
     false
 }
 

@@ -12,7 +12,6 @@ use weir_filter::{Beside, Dialect, Filter, Options};
 use weir_packet::{Ip, Layer, Walk, link, link_type};
 use weir_sys::bpf::map::{Map, MapKind};
 use weir_sys::testrun;
-use weir_test::skip;
 use weir_traffic::{Rewrite, Rewriter};
 
 /// A way to read a packet.
@@ -109,7 +108,7 @@ impl Reader {
             return true;
         }
         let Err(error) = Map::new(MapKind::Array, 4, 8, 1) else { return true };
-        skip::this_test(error);
+        weir_skip::this_test(error);
         false
     }
 

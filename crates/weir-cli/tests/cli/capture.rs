@@ -106,7 +106,7 @@ fn root_a_file_of_all_interfaces_names_them() {
 fn root_packets_on_a_processor_that_came_later_are_told() {
     const ONLINE: &str = "/sys/devices/system/cpu/online";
     if fs::read_to_string(ONLINE).expect("it is there").trim() == "0" {
-        return weir_test::skip::this_test("there is one processor");
+        return weir_skip::this_test("there is one processor");
     }
     let (directory, network) = (directory(), network());
     let first = path(&directory, "first");

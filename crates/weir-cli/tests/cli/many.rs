@@ -8,7 +8,6 @@ use std::thread;
 use rustix::process::Signal;
 use serde_json::Value;
 use weir_lab::{Network, root_test};
-use weir_test::skip;
 
 use crate::harness::{Ended, Running, directory, network, output, path, until, weir};
 
@@ -141,7 +140,7 @@ impl Drop for ControlGroup {
 #[root_test]
 fn root_a_capture_keeps_to_an_eighth_of_what_its_control_group_has() {
     let Some(group) = ControlGroup::with_memory(1 << 30) else {
-        return skip::unless_required(
+        return weir_skip::unless_required(
             "root_a_capture_keeps_to_an_eighth_of_what_its_control_group_has",
             "no control group can be given a limit of memory",
         );

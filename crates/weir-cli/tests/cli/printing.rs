@@ -12,7 +12,6 @@ use rustix::fs::{CWD, Mode, OFlags, mkfifoat, open};
 use rustix::process::Signal;
 use serde_json::Value;
 use weir_lab::{FrameSender, Network, Traffic, Veth, root_test};
-use weir_test::skip;
 
 use crate::harness::{
     Running, arrive, capture, directory, network, output, path, root_tests, run, send, send_each, start,
@@ -57,7 +56,7 @@ fn live_lines_are_those_of_tcpdump(letters: &str) {
         .run(|| tcpdump.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn())
     {
         Ok(judge) => judge,
-        Err(error) => return skip::this_test(format_args!("tcpdump: {error}")),
+        Err(error) => return weir_skip::this_test(format_args!("tcpdump: {error}")),
     };
     let mut said = BufReader::new(judge.stderr.take().expect("a pipe"));
     let mut line = String::new();
@@ -104,7 +103,7 @@ fn script(network: &Network, script: &str, name: &str, args: &[&str]) -> Running
 #[root_test]
 fn root_lines_go_through_grep_jq_and_tee_as_they_come() {
     if let Err(error) = Command::new("jq").arg("--version").output() {
-        return skip::this_test(format_args!("jq: {error}"));
+        return weir_skip::this_test(format_args!("jq: {error}"));
     }
     let (network, directory) = (network(), directory());
     let copy = path(&directory, "copy");

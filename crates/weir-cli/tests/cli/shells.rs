@@ -5,7 +5,6 @@ use std::process::{Command, Output};
 
 use tempfile::TempDir;
 use weir_lab::root_test;
-use weir_test::skip;
 
 use crate::harness::{Mounts, capture, directory, network, path, weir};
 use crate::terminal::Terminal;
@@ -27,7 +26,7 @@ fn own_run(directory: &TempDir) -> String {
 
 fn is_there(shell: &str) -> bool {
     let version = Command::new(shell).arg("--version").output();
-    version.map_err(|error| skip::this_test(format_args!("{shell}: {error}"))).is_ok()
+    version.map_err(|error| weir_skip::this_test(format_args!("{shell}: {error}"))).is_ok()
 }
 
 #[root_test]

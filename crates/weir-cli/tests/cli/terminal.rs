@@ -3,7 +3,6 @@
 use std::process::Command;
 
 use weir_lab::Network;
-use weir_test::skip;
 
 use crate::harness::{output, until};
 
@@ -17,7 +16,7 @@ impl<'a> Terminal<'a> {
     /// Returns whether tmux is installed; if not, the test is skipped.
     pub(crate) fn is_there() -> bool {
         let version = Command::new("tmux").arg("-V").output();
-        version.map_err(|error| skip::this_test(format_args!("tmux: {error}"))).is_ok()
+        version.map_err(|error| weir_skip::this_test(format_args!("tmux: {error}"))).is_ok()
     }
 
     pub(crate) fn start(network: &'a Network, socket: String, size: (u32, u32), command: &str) -> Self {

@@ -9,7 +9,6 @@ use std::thread;
 
 use serde_json::Value;
 use weir_lab::{Network, Veth, root_test};
-use weir_test::skip;
 
 use crate::support::{Guarded, Place, judge, record, succeeds, until};
 
@@ -382,7 +381,7 @@ const CALLS_AND_LEASES: [Field; 36] = [
 #[test]
 fn calls_and_leases_are_what_tshark_sees() {
     if !Path::new("/usr/lib/python3/dist-packages/scapy").exists() {
-        return skip::this_test("python3-scapy is missing (scripts/setup test)");
+        return weir_skip::this_test("python3-scapy is missing (scripts/setup test)");
     }
     let place = Place::new();
     let file = place.path("made.pcap");

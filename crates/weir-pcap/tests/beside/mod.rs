@@ -13,7 +13,6 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 use weir_lab::{FrameSender, Network, Veth};
 use weir_sys::netns::NetNs;
-use weir_test::skip;
 
 use crate::programs::library;
 
@@ -57,7 +56,7 @@ impl Bench {
     pub(crate) fn new(veth: Veth, programs: &[&str]) -> Option<Self> {
         for program in programs {
             if let Err(error) = Command::new(program).arg("--version").stdin(Stdio::null()).output() {
-                skip::this_test(format_args!("{program}: {error} (scripts/setup test)"));
+                weir_skip::this_test(format_args!("{program}: {error} (scripts/setup test)"));
                 return None;
             }
         }

@@ -143,7 +143,6 @@ mod tests {
     use weir::writer::{Rotation, WriterOptions};
     use weir_sys::fork::in_a_test;
     use weir_sys::user::User;
-    use weir_test::skip;
 
     use super::*;
 
@@ -238,7 +237,7 @@ mod tests {
     fn root_sockets_are_removed_at_the_end_whoever_captures() {
         const NAME: &str = "root_sockets_are_removed_at_the_end_whoever_captures";
         if !geteuid().is_root() {
-            return skip::unless_required(NAME, "another user needs root");
+            return weir_skip::unless_required(NAME, "another user needs root");
         }
         let other = User::find("nobody").expect("a database").expect("everywhere");
         for user in [None, Some(&other)] {

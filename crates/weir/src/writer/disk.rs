@@ -322,7 +322,7 @@ mod tests {
     #[test]
     fn what_a_completion_leaves_out_is_written_next() {
         if let Err(error) = weir_sys::uring::available() {
-            return weir_test::skip::this_test(format!("io_uring: {error}"));
+            return weir_skip::this_test(format!("io_uring: {error}"));
         }
         let interrupted = || Err(io::ErrorKind::Interrupted.into());
         for result in [Ok(1), Ok(40), interrupted()] {

@@ -601,9 +601,7 @@ fn root_without_room_in_the_socket_the_process_asks_and_the_remedy_helps() {
     network.rx().run(|| {
         // Of this namespace alone, or else of the whole machine.
         if weir_sys::kernel::version() < (6, 9) {
-            return weir_test::skip::this_test(
-                "before Linux 6.9 sockets of all namespaces have the same room",
-            );
+            return weir_skip::this_test("before Linux 6.9 sockets of all namespaces have the same room");
         }
         let set_room = |bytes: &str| fs::write("/proc/sys/net/core/optmem_max", bytes).unwrap();
         let told = |said: &str| {

@@ -6,7 +6,6 @@ use std::path::Path;
 use std::process::Command;
 
 use weir::reader::{ByteOrder, Reader};
-use weir_test::skip;
 
 use crate::files::Bytes;
 use crate::{Kept, all};
@@ -16,7 +15,7 @@ fn output(program: &str, arguments: &[&str], files: &[&Path]) -> Option<String> 
     let output = match Command::new(program).args(arguments).args(files).output() {
         Ok(output) => output,
         Err(error) => {
-            skip::this_test(format_args!("{program}: {error}"));
+            weir_skip::this_test(format_args!("{program}: {error}"));
             return None;
         }
     };

@@ -19,7 +19,7 @@ pub(super) fn decompress(program: &str, file: &Path) -> Option<(Vec<u8>, bool)> 
     match Command::new(program).arg("-dc").stdin(File::open(file).unwrap()).output() {
         Ok(output) => Some((output.stdout, output.status.success())),
         Err(error) => {
-            skip::this_test(format_args!("{program}: {error}"));
+            weir_skip::this_test(format_args!("{program}: {error}"));
             None
         }
     }

@@ -9,7 +9,7 @@ pub(super) fn output(program: &str, arguments: &[&str], file: &Path) -> Option<S
     let output = match Command::new(program).args(arguments).arg(file).output() {
         Ok(output) => output,
         Err(error) => {
-            skip::this_test(format_args!("{program}: {error}"));
+            weir_skip::this_test(format_args!("{program}: {error}"));
             return None;
         }
     };

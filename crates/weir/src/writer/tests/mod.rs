@@ -21,7 +21,6 @@ use rustix::mount::{
 };
 use weir_savefile::Notes;
 use weir_savefile::record::{INBOUND, OUTBOUND, RecordHeader, encode};
-use weir_test::skip;
 
 use super::write_request::Content;
 use super::*;
@@ -182,7 +181,7 @@ impl SmallDisk {
         let context = match fsopen("tmpfs", FsOpenFlags::FSOPEN_CLOEXEC) {
             Ok(context) => context,
             Err(error) => {
-                skip::this_test(format_args!("mounting needs root: {error}"));
+                weir_skip::this_test(format_args!("mounting needs root: {error}"));
                 return None;
             }
         };
