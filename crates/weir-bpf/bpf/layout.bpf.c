@@ -21,3 +21,4 @@ enum hooks hooks;
 enum no_number no_number;
 enum mark mark;
 enum commit commit;
+enum trace trace;

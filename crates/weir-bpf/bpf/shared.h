@@ -73,3 +73,9 @@ enum mark {
 enum commit {
 	COMMIT_CLOSED = 1u << 31,
 };
+
+/* How packets are kept that are sent in turn. */
+enum trace {
+	TRACE_BLOCK = 1 << 16, /* packets begin below it in a block */
+	TRACE_LONGEST = 4096,  /* bytes of a packet, a power of two; a live frame has a page */
+};

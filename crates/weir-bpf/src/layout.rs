@@ -11,7 +11,7 @@ skeleton!("layout");
 
 pub(crate) use skeleton::types::{
     arrival, direction, hooks, key_field, mark, no_number, order, progress, queue, sampling, steering, stray,
-    timestamps, way,
+    timestamps, trace, way,
 };
 
 /// A number, as the processor has it in memory.

@@ -10,6 +10,7 @@
 #include <linux/bpf.h>
 #include <bpf/bpf_endian.h>
 #include <bpf/bpf_helpers.h>
+#include "checked.h"
 
 /* One entry for each receive queue, on a cache line of its own. Native XDP runs a queue's program in one NAPI context
  * at a time, so that each entry has one writer; attached in generic mode, counts would be lost. */
@@ -45,13 +46,11 @@ SEC("xdp.frags") int pass_all(struct xdp_md *ctx)
 	return XDP_PASS;
 }
 
-/* Frames of test traffic (weir-traffic/src/tables.rs): headers of one flow, and a signature without a time. */
-#define CHECKED 60 /* bytes of frames that can be checked */
-#define HEAD 42    /* bytes of their headers */
-#define SIGNATURE (CHECKED - HEAD)
+#define SIGNATURE (CHECKED - CHECKED_HEAD)
 
+/* Whole words. */
 struct head {
-	__u8 bytes[HEAD + 2];
+	__u8 bytes[CHECKED_HEAD + 2];
 };
 
 struct {
@@ -98,7 +97,7 @@ static __always_inline bool is_whole(struct xdp_md *ctx, __u64 *sequence)
 		return false;
 	__u16 frame[CHECKED / 2];
 	__builtin_memcpy(frame, data, CHECKED);
-	__u16 *signature = frame + HEAD / 2;
+	__u16 *signature = frame + CHECKED_HEAD / 2;
 	__u64 number = 0;
 	__u32 sum = 0;
 #pragma unroll
@@ -119,7 +118,7 @@ static __always_inline bool is_whole(struct xdp_md *ctx, __u64 *sequence)
 		return false;
 	__u16 differ = 0;
 #pragma unroll
-	for (int i = 0; i < HEAD / 2; i++)
+	for (int i = 0; i < CHECKED_HEAD / 2; i++)
 		differ |= frame[i] ^ ((__u16 *)head->bytes)[i];
 	return signs && differ == 0;
 }

@@ -5,13 +5,10 @@
  *        sends on the device that the frames seem to come from. Kernel 5.18 (BPF_F_TEST_XDP_LIVE_FRAMES). */
 #include <linux/bpf.h>
 #include <bpf/bpf_helpers.h>
-
-/* trace.rs */
-#define BLOCK (1 << 16) /* packets begin below it */
-#define LONGEST 4096    /* bytes of a packet, a power of two; a live frame has a page */
+#include "shared.h"
 
 struct block {
-	__u8 bytes[BLOCK + LONGEST];
+	__u8 bytes[TRACE_BLOCK + TRACE_LONGEST];
 };
 
 /* The bytes of packets, one after another. */
@@ -56,7 +53,7 @@ SEC("xdp") int repeat(struct xdp_md *ctx)
 		return XDP_ABORTED;
 	__u32 number = place->block, at = place->at;
 	/* At least 1, so that the verifier of Linux 6.1 sees it, too. */
-	__u32 length = (place->last & (LONGEST - 1)) + 1;
+	__u32 length = (place->last & (TRACE_LONGEST - 1)) + 1;
 	struct block *block = bpf_map_lookup_elem(&blocks, &number);
 	if (!block)
 		return XDP_ABORTED;

@@ -6,19 +6,17 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
 use libbpf_rs::{MapCore, MapFlags, MapHandle};
 
-use crate::layout::{get, set};
+use crate::layout::{self, get, set};
 use crate::log::{LoadError, logged};
 
 skeleton!("trace");
 
 use skeleton::types::{block, bss, place};
 
-const _: () = assert!(size_of::<block>() == BLOCK + LONGEST, "as `BLOCK` and `LONGEST` in C");
-
 /// Most bytes of a packet. Live frames of a kernel with pages of 4 KiB are shorter.
-pub const LONGEST: usize = 4096;
+pub const LONGEST: usize = layout::trace::TRACE_LONGEST.0 as usize;
 /// In a block of packets, all begin below this.
-const BLOCK: usize = 1 << 16;
+const BLOCK: usize = layout::trace::TRACE_BLOCK.0 as usize;
 
 /// Program `repeat`, loaded, for `BPF_PROG_TEST_RUN`.
 #[derive(Debug)]

@@ -16,6 +16,7 @@ weir_bpf::skeleton!("hooks");
 
 use skeleton::types::{checked, count, head};
 
+use super::layout::checked_frame;
 use super::limit::skeleton::types::place;
 
 /// What a counting program does with every packet.
@@ -100,12 +101,11 @@ impl Count {
 }
 
 /// Size in bytes of the frames that [`Check`] can check.
-pub const CHECKED: usize = 60;
+pub const CHECKED: usize = checked_frame::CHECKED.0 as usize;
 
 /// Bytes of their headers, and of an entry of the map that has them.
-const HEAD: usize = 42;
+const HEAD: usize = checked_frame::CHECKED_HEAD.0 as usize;
 const ENTRY: usize = size_of::<head>();
-const _: () = assert!(ENTRY == HEAD.next_multiple_of(4), "as `HEAD` in C");
 
 /// Program `check_all`, loaded: checks each byte of each frame, at full rate.
 #[derive(Debug)]
@@ -138,7 +138,10 @@ impl Check {
     ///
     /// If the tables are of other traffic.
     pub fn load(tables: &Tables, queues: u32) -> Result<Self, LoadError> {
-        assert!(tables.head_length == HEAD && tables.sizes == [60], "frames of this kind");
+        assert!(
+            tables.head_length == HEAD && tables.sizes == [checked_frame::CHECKED.0],
+            "frames of this kind"
+        );
         let entries = |length: usize| u32::try_from(length).expect("a table of less than 2^32 entries");
         let signature = Signature { stream: 0, sequence: 0, time: 0 }.to_bytes();
         logged("check_all", || {

@@ -3,6 +3,7 @@
 pub mod bare;
 pub mod hooks;
 pub mod inline;
+mod layout;
 mod limit;
 pub mod tag;
 pub mod xsk;
