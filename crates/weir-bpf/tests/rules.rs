@@ -3,8 +3,14 @@
 use std::net::IpAddr;
 
 use weir_bpf::rules::{Fate, Rule, Rules};
-use weir_classify::{Condition, Fields, Kind, Kinds, Prefix, Tables};
+use weir_classify::{Condition, Fields, Kind, Kinds, Prefix};
+use weir_filter::graph::Graph;
+use weir_filter::interpret::Interpreter;
+use weir_filter::names::NoNames;
+use weir_filter::regions::{Region, regions};
+use weir_filter::{Beside, Dialect, Filter, Options};
 use weir_judge::choices::Choices;
+use weir_judge::expressions::{Words, expression};
 use weir_judge::packets;
 use weir_sys::netns::NetNs;
 use weir_sys::testrun;
@@ -71,26 +77,42 @@ fn of_one_field() -> Vec<Vec<Condition>> {
     ]
 }
 
-/// Counts all frames in the kernel, and with a list.
+const FATES: [Fate; 3] = [Fate::Pass, Fate::Block, Fate::Bounce];
+
+/// Counts all frames in the kernel, and by the conditions.
 fn compare(conditions: &[Condition], frames: &[Vec<u8>], fragments: bool) -> usize {
-    let tables = Tables::new(conditions, LIMIT).expect("they have room");
-    let fate = |index| [Fate::Pass, Fate::Block, Fate::Bounce][index % 3];
-    let rules: Vec<Rule> =
-        (0..conditions.len()).map(|index| Rule { conditions: 1, fate: fate(index) }).collect();
-    let loaded = Rules::load(&tables, &rules, fragments).unwrap_or_else(|error| panic!("{error}"));
-    let mut expected = vec![0; conditions.len() + 1];
-    for frame in frames {
+    let nothing = Graph::new(0);
+    let regions: Vec<[Region; 1]> =
+        conditions.iter().map(|condition| [Region { condition: condition.clone(), exact: true }]).collect();
+    let rules: Vec<Rule<'_>> = (regions.iter().zip(FATES.into_iter().cycle()))
+        .map(|(regions, fate)| Rule { filter: (&nothing, &[]), regions, fate })
+        .collect();
+    let first = |frame: &[u8]| {
         let fields = Fields::of(frame);
-        let first = conditions.iter().position(|one| one.holds(&fields));
-        assert_eq!(tables.find(&fields, 0), first, "{frame:x?}");
-        expected[first.unwrap_or(conditions.len())] += 1;
-        let action = match first.map(fate) {
+        conditions.iter().position(|one| one.holds(&fields))
+    };
+    judge(&rules, frames, fragments, &first)
+}
+
+/// Counts all frames in the kernel, and with a list.
+fn judge(
+    rules: &[Rule<'_>],
+    frames: &[Vec<u8>],
+    fragments: bool,
+    list: &dyn Fn(&[u8]) -> Option<usize>,
+) -> usize {
+    let loaded = Rules::load(rules, fragments, LIMIT).unwrap_or_else(|error| panic!("{error}"));
+    let mut expected = vec![0; rules.len() + 1];
+    for frame in frames {
+        let first = list(frame);
+        expected[first.unwrap_or(rules.len())] += 1;
+        let action = match first.map(|rule| rules[rule].fate) {
             None | Some(Fate::Pass) => 2,
             Some(Fate::Block) => 1,
             Some(Fate::Bounce) => 3,
         };
         let (answer, bytes) = testrun::rewrite(loaded.program(), frame, frame.len()).expect("it runs");
-        assert_eq!(answer.value, action, "{fields:?} meets {first:?}: {frame:x?}");
+        assert_eq!(answer.value, action, "{first:?}: {frame:x?}");
         let turned = [&frame[6..12], &frame[..6], &frame[12..]].concat();
         assert_eq!(&bytes, if action == 3 { &turned } else { frame }, "{first:?}");
     }
@@ -125,4 +147,72 @@ fn each_packet_is_counted_for_the_rule_that_a_list_finds() {
             assert!(met > 30, "{met} rules are met");
         }
     });
+}
+
+fn compiled(text: &str) -> Option<Filter> {
+    let options = Options {
+        dialect: Dialect::Weir,
+        link_type: 1,
+        snap_len: 65_535,
+        metadata: Beside::Nothing,
+        swapped: false,
+        others: &[],
+        netmask: None,
+        names: &NoNames,
+    };
+    weir_filter::compile(text, &options).ok()
+}
+
+/// Rules that leave much to the next ones, then others that fields decide, and any.
+const TEXTS: [&str; 12] = [
+    "tcp[13] = 2",
+    "ether host 00:11:22:33:44:55 and greater 500",
+    "ip6 and udp port 53 and not ether multicast",
+    "host in {10.1.2.0/24, 2001:db8::/32} and tcp",
+    "vlan 5 and tcp port 80",
+    "src net 10.0.0.0/8 and dst port 443",
+    "inner(udp port 53)",
+    "host 10.1.2.3 or less 60",
+    "udp portrange 1000-2000",
+    "icmp6 or arp",
+    "not ip and not ip6",
+    "port in {53, 443, 5353}",
+];
+
+#[test]
+fn filters_decide_what_fields_do_not() {
+    let Some(namespace) = NetNs::new().map_err(weir_skip::this_test).ok() else { return };
+    let packets = packets::fixed(1, 1500);
+    // The kernel takes no frame without an Ethernet header; where headers are cut, fields and filters differ.
+    let whole = packets.into_iter().filter(|packet| packet.length as usize == packet.data.len());
+    let frames: Vec<Vec<u8>> = whole.map(|packet| packet.data).filter(|data| data.len() >= 14).collect();
+    let length = |frame: &[u8]| u32::try_from(frame.len()).expect("a frame is short");
+    let accepts = |interpreter: &Interpreter<'_>, frame: &[u8]| {
+        let packet = packets::Captured { data: frame.to_vec(), length: length(frame) };
+        interpreter.run(&packet.seen()) != 0
+    };
+    // What accepts many packets would leave none to the rules behind it.
+    let is_rare = |filter: &Filter| {
+        let interpreter = Interpreter::new(&filter.graph, &filter.ast.sets);
+        (1..100).contains(&frames.iter().filter(|frame| accepts(&interpreter, frame)).count())
+    };
+    let random = (0..).map(|seed| expression(Words::Weir, &mut Choices::seeded(seed)));
+    let random = random.filter_map(|text| compiled(&text)).filter(is_rare).take(70);
+    let filters: Vec<Filter> = TEXTS.iter().filter_map(|text| compiled(text)).chain(random).collect();
+    let interpreters: Vec<Interpreter<'_>> =
+        filters.iter().map(|filter| Interpreter::new(&filter.graph, &filter.ast.sets)).collect();
+    let regions: Vec<Vec<Region>> = filters.iter().map(|filter| regions(&filter.ast)).collect();
+    for (count, fragments) in [(TEXTS.len(), false), (filters.len(), true)] {
+        // The last rules come first, or few packets would get to them.
+        let order: Vec<usize> = if fragments { (0..count).rev().collect() } else { (0..count).collect() };
+        let rules: Vec<Rule<'_>> = (order.iter().zip(FATES.into_iter().cycle()))
+            .map(|(&one, fate)| {
+                let filter = &filters[one];
+                Rule { filter: (&filter.graph, &filter.ast.sets), regions: &regions[one], fate }
+            })
+            .collect();
+        let first = |frame: &[u8]| order.iter().position(|&one| accepts(&interpreters[one], frame));
+        let met = namespace.run(|| judge(&rules, &frames, fragments, &first));
+        assert!(met >= if fragments { 40 } else { 10 }, "{met} rules are met");
+    }
 }

@@ -61,6 +61,8 @@ pub struct Shape {
     pub kinds: ValueTable,
     /// How many conditions there are.
     pub conditions: u32,
+    /// Where a vector of those conditions is that are not enough, without a summary; 0: all are.
+    pub rest: u32,
     /// Words of 64 bits in a vector.
     pub words: u32,
     /// Words of 64 bits in a vector's summary, which is in front of it.
@@ -93,12 +95,13 @@ pub struct Tables {
 }
 
 impl Tables {
-    /// Makes the tables of these conditions, of at most `limit` bytes.
+    /// Makes the tables of these conditions, of at most `limit` bytes. `rest`: those that are not enough, because something else
+    /// has to be asked, too.
     ///
     /// # Errors
     ///
     /// There are more than [`MOST_CONDITIONS`], or they need more bytes.
-    pub fn new(conditions: &[Condition], limit: usize) -> Result<Self, Error> {
+    pub fn new(conditions: &[Condition], rest: &[usize], limit: usize) -> Result<Self, Error> {
         if conditions.len() > MOST_CONDITIONS {
             return Err(Error::Conditions(conditions.len()));
         }
@@ -122,6 +125,11 @@ impl Tables {
             tables.shape.ports[index] = tables.ports(ranges, limit)?;
         }
         tables.shape.kinds = tables.kinds(conditions, limit)?;
+        if !rest.is_empty() {
+            let mut vector = vec![0_u64; words];
+            rest.iter().for_each(|&condition| vector[condition / 64] |= 1 << (condition % 64));
+            tables.shape.rest = tables.append(vector.into_iter().map(u64::to_ne_bytes));
+        }
         tables.align();
         tables.shape.last = at(tables.bytes.len());
         // Readers need not check a vector's end, only its beginning.

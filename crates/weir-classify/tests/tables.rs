@@ -86,7 +86,7 @@ proptest! {
         conditions in prop::collection::vec(condition(), 0..150),
         packets in prop::collection::vec(fields(), 1..50),
     ) {
-        let tables = Tables::new(&conditions, LIMIT).expect("few conditions");
+        let tables = Tables::new(&conditions, &[], LIMIT).expect("few conditions");
         for packet in packets {
             let mut from = 0;
             loop {
@@ -105,7 +105,7 @@ fn the_last_of_many_is_found() {
     let host = |number: u32| Ipv4Addr::from_bits(0x0a00_0000 + number * 7);
     let wanted = |number| Condition { source: Prefix::new(host(number).into(), 32), ..Condition::ALL };
     let conditions: Vec<Condition> = (0..10_000).map(wanted).collect();
-    let tables = Tables::new(&conditions, 256 << 20).expect("they have room");
+    let tables = Tables::new(&conditions, &[], 256 << 20).expect("they have room");
     for number in [0, 1, 63, 64, 4095, 4096, 9_999] {
         let addresses = [Some(host(number).into()), None];
         let packet = Fields { kind: Kind::Ipv4, addresses, ..Fields::NONE };
@@ -121,11 +121,11 @@ fn what_has_no_room_is_refused() {
     let host = |number| Prefix::new(Ipv4Addr::from_bits(number).into(), 32);
     let conditions: Vec<Condition> =
         (0..1000).map(|number| Condition { source: host(number), ..Condition::ALL }).collect();
-    let error = Tables::new(&conditions, 100_000).expect_err("too much");
+    let error = Tables::new(&conditions, &[], 100_000).expect_err("too much");
     assert!(matches!(error, Error::Memory { needed, limit: 100_000 } if needed > 100_000), "{error}");
     let many = vec![Condition::ALL; weir_classify::MOST_CONDITIONS + 1];
-    assert_eq!(Tables::new(&many, LIMIT).expect_err("too many"), Error::Conditions(16_385));
-    assert_eq!(Tables::new(&[], LIMIT).expect("none").find(&Fields::NONE, 0), None);
-    assert_eq!(Tables::new(&[Condition::ALL], LIMIT).expect("one").find(&Fields::NONE, 0), Some(0));
+    assert_eq!(Tables::new(&many, &[], LIMIT).expect_err("too many"), Error::Conditions(16_385));
+    assert_eq!(Tables::new(&[], &[], LIMIT).expect("none").find(&Fields::NONE, 0), None);
+    assert_eq!(Tables::new(&[Condition::ALL], &[], LIMIT).expect("one").find(&Fields::NONE, 0), Some(0));
     assert_eq!(Prefix::new(Ipv4Addr::LOCALHOST.into(), 33), None);
 }

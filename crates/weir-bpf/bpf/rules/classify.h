@@ -2,6 +2,7 @@
 /* Which of many conditions a packet's fields meet, by the tables of crates/weir-classify: src/tables.rs says what is where,
  * and searches the same way. The loader has the verifier know the size of the tables: no read is masked, each is compared. */
 #pragma once
+#include "filter/place.h"
 #include "packet/packet.h"
 
 /* Kinds of network header. */
@@ -42,7 +43,7 @@ struct shape {
 	struct address_tables addresses[2];
 	struct value_table ports[2];
 	struct value_table kinds;
-	__u32 conditions, words, summaries, last;
+	__u32 conditions, rest, words, summaries, last;
 };
 
 const volatile struct shape shape = {};
@@ -189,24 +190,101 @@ out:
 	return 0;
 }
 
-/* Returns the first condition from `from` on that holds; NO_CONDITION: none. */
-static __always_inline __u32 next_condition(const __u8 *block, const struct vectors *vectors, __u32 from)
+#define MOST_WORDS (MOST_SUMMARIES * SUMMARY)
+
+/* The conditions that hold for a packet and are not enough: all 0 between packets. A CPU has one, which it alone uses: bottom
+ * halves are disabled while a program runs. */
+struct candidates {
+	__u64 words[MOST_WORDS];
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__type(key, __u32);
+	__type(value, struct candidates);
+	__uint(max_entries, 1);
+} candidates SEC(".maps");
+
+/* Stands for the filters that candidates ask (weir-filter/src/emit/ebpf/first.rs), which return the first condition whose
+ * filter accepts the packet, or NO_CONDITION. `tag` is a stripped VLAN tag: presence << 32 | EtherType << 16 | contents, in
+ * host byte order. */
+static __noinline __u32 place_first(void *ctx, __u64 *words, __u64 length, __u64 tag)
+{
+	__u32 answer = PLACE;
+	asm volatile("" : "+r"(answer) : "r"(ctx), "r"(words), "r"(length), "r"(tag) : "memory");
+	return answer;
+}
+
+/* Finds the first condition that is enough, and notes those before it that are not. `noted`: which words have notes. */
+static __always_inline __u32 find_condition(const __u8 *block, const struct vectors *vectors, struct candidates *notes,
+					    __u64 *noted)
 {
 #pragma clang loop unroll(disable)
-	for (__u32 summary = from / SUMMARY / SUMMARY; summary < MOST_SUMMARIES && summary < shape.summaries; summary++) {
+	for (__u32 summary = 0; summary < MOST_SUMMARIES && summary < shape.summaries; summary++) {
 		__u64 words = word_of_all(block, vectors, summary * sizeof(__u64));
+#pragma clang loop unroll(disable)
+		for (int tried = 0; tried < SUMMARY && words; tried++) {
+			__u32 bit = lowest_bit(words), word = summary * SUMMARY + bit;
+			words &= words - 1;
+			__u64 found = word_of_all(block, vectors, (shape.summaries + word) * sizeof(__u64));
+			if (shape.rest) {
+				__u64 rest = 0;
+				TABLE(block, shape.rest + word * sizeof(__u64), &rest);
+				__u64 enough = found & ~rest;
+				rest &= found;
+				if (enough)
+					rest &= (enough & -enough) - 1;
+				if (rest && word < MOST_WORDS) {
+					notes->words[word] = rest;
+					noted[summary & (MOST_SUMMARIES - 1)] |= 1ull << bit;
+				}
+				found = enough;
+			}
+			if (found)
+				return word * SUMMARY + lowest_bit(found);
+		}
+	}
+out:
+	return NO_CONDITION;
+}
+
+/* Forgets what was noted. */
+static __always_inline void forget_notes(struct candidates *notes, const __u64 *noted)
+{
+#pragma clang loop unroll(disable)
+	for (__u32 summary = 0; summary < MOST_SUMMARIES; summary++) {
+		__u64 words = noted[summary];
 #pragma clang loop unroll(disable)
 		for (int tried = 0; tried < SUMMARY && words; tried++) {
 			__u32 word = summary * SUMMARY + lowest_bit(words);
 			words &= words - 1;
-			__u64 found = word_of_all(block, vectors, (shape.summaries + word) * sizeof(__u64));
-			if (word == from / SUMMARY)
-				found &= ~0ull << (from % SUMMARY);
-			if (found && word >= from / SUMMARY) {
-				__u32 condition = word * SUMMARY + lowest_bit(found);
-				return condition < shape.conditions ? condition : NO_CONDITION;
-			}
+			if (word < MOST_WORDS)
+				notes->words[word] = 0;
 		}
 	}
-	return NO_CONDITION;
+}
+
+/* Returns the first condition that a packet meets, by all that it asks for; NO_CONDITION: none. */
+static __always_inline __u32 classify(CONTEXT *ctx, const struct fields *fields, __u64 length, __u64 tag)
+{
+	__u32 zero = 0;
+	struct vectors vectors = {};
+	__u64 noted[MOST_SUMMARIES] = {};
+	const __u8 *block = bpf_map_lookup_elem(&tables, &zero);
+	struct candidates *notes = NULL;
+	if (!block || !find_vectors(block, fields, &vectors))
+		return NO_CONDITION;
+	if (shape.rest) {
+		notes = bpf_map_lookup_elem(&candidates, &zero);
+		if (!notes)
+			return NO_CONDITION;
+	}
+	__u32 condition = find_condition(block, &vectors, notes, noted);
+	if (shape.rest && (noted[0] | noted[1] | noted[2] | noted[3])) {
+		__u32 earlier = place_first(ctx, notes->words, length, tag);
+		forget_notes(notes, noted);
+		if (earlier != NO_CONDITION)
+			condition = earlier;
+	}
+	return condition < shape.conditions ? condition : NO_CONDITION;
 }

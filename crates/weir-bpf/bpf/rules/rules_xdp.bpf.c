@@ -3,7 +3,7 @@
  *
  * Input:   struct xdp_md, linear or with fragments.
  * Action:  the rule's; XDP_PASS without one.
- * Maps:    classify.h; rules, conditions, counters.
+ * Maps:    classify.h; rules, rule_counters.
  * Kernel:  6.1. */
 #define CONTEXT struct xdp_md
 #include "packet/buffers.h"
@@ -51,13 +51,10 @@ SEC("xdp")
 int rules_xdp(struct xdp_md *ctx)
 {
 	struct fields fields = {};
-	struct vectors vectors = {};
-	__u32 zero = 0, rule = no_rule;
+	__u32 rule = no_rule;
+	__u64 length = packet_length(ctx);
 	find_fields(ctx, &fields);
-	const __u8 *block = bpf_map_lookup_elem(&tables, &zero);
-	if (!block || !find_vectors(block, &fields, &vectors))
-		return XDP_ABORTED;
-	__u32 condition = next_condition(block, &vectors, 0);
+	__u32 condition = classify(ctx, &fields, length, 0);
 	if (condition != NO_CONDITION) {
 		__u32 *number = bpf_map_lookup_elem(&rules, &condition);
 		if (number)
@@ -67,7 +64,7 @@ int rules_xdp(struct xdp_md *ctx)
 	if (!counter)
 		return XDP_ABORTED;
 	counter->packets++;
-	counter->bytes += packet_length(ctx);
+	counter->bytes += length;
 	counter->last = bpf_ktime_get_coarse_ns();
 	__u64 action = counter->action;
 	if (action == XDP_TX)

@@ -6,8 +6,8 @@ use super::assembler::Assembler;
 use super::instruction::{Alu, FP, Instruction, R0, R1, Register, Size};
 use super::stack::LENGTH;
 
-/// The address of the counters.
-pub(super) const COUNTERS: Register = Register(9);
+/// The address of the memory that a crowd of filters is given.
+pub(super) const MEMORY: Register = Register(9);
 
 /// A counter, as it is in memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -41,12 +41,12 @@ impl Counter {
     /// If there are more than 1000 filters.
     pub(super) fn add(self, out: &mut Assembler) {
         let (packets, bytes) = (self.place(offset_of!(Count, packets)), self.place(offset_of!(Count, bytes)));
-        out.push(Instruction::load(Size::Double, R0, COUNTERS, packets));
+        out.push(Instruction::load(Size::Double, R0, MEMORY, packets));
         out.push(Instruction::alu64_number(Alu::Add, R0, 1));
-        out.push(Instruction::store(Size::Double, COUNTERS, packets, R0));
+        out.push(Instruction::store(Size::Double, MEMORY, packets, R0));
         out.push(Instruction::load(Size::Word, R1, FP, LENGTH));
-        out.push(Instruction::load(Size::Double, R0, COUNTERS, bytes));
+        out.push(Instruction::load(Size::Double, R0, MEMORY, bytes));
         out.push(Instruction::alu64(Alu::Add, R0, R1));
-        out.push(Instruction::store(Size::Double, COUNTERS, bytes, R0));
+        out.push(Instruction::store(Size::Double, MEMORY, bytes, R0));
     }
 }

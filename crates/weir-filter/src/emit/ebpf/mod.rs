@@ -19,6 +19,8 @@ mod assembler;
 mod code;
 mod counter;
 mod counting;
+mod crowd;
+mod first;
 mod instruction;
 mod slots;
 mod stack;
@@ -29,6 +31,7 @@ use std::fmt;
 
 pub use counter::Count;
 pub use counting::counting;
+pub use first::{Candidate, NONE, first};
 pub use instruction::{Instruction, Register};
 
 use crate::graph::Graph;

@@ -35,6 +35,8 @@ pub(super) enum Outcome<'a> {
     End(Ending<'a>),
     /// If it was accepted, it is counted. Then the code that follows goes on with it.
     Count(Counter),
+    /// If it was accepted, the program returns this number. If not, the code that follows goes on.
+    Answer(u32),
 }
 
 /// A value that consecutive tests may share: a slot, or a load in the packet's byte order, and the mask applied to it.
@@ -173,7 +175,11 @@ impl<'a> Code<'a> {
         let accepted = verdict == Verdict::ACCEPT;
         let ending = match self.outcome {
             Outcome::Count(counter) if accepted => return counter.add(&mut self.out),
-            Outcome::Count(_) => return,
+            Outcome::Answer(answer) if accepted => {
+                self.out.push(Instruction::alu_number(Alu::Move, R0, answer));
+                return self.out.push(Instruction::exit());
+            }
+            Outcome::Count(_) | Outcome::Answer(_) => return,
             Outcome::End(ending) => ending,
         };
         let answer = match ending {
