@@ -42,7 +42,7 @@ static __always_inline __u64 link_of(CONTEXT *ctx)
 }
 
 /* Returns the hash of the packet's flow. `first`: the writer's first queue, which counts for all its queues. */
-static __noinline __u64 flow_hash(CONTEXT *ctx, __u32 first)
+static __always_inline __u64 flow_hash(CONTEXT *ctx, __u32 first)
 {
 	__u64 hash = 0, begun[LEVELS] = {};
 	__u64 *known = NULL;
@@ -50,7 +50,7 @@ static __noinline __u64 flow_hash(CONTEXT *ctx, __u32 first)
 	__be16 kind = outermost(ctx);
 #pragma clang loop unroll(disable)
 	for (int level = 0; level < (inner_flows ? LEVELS : 1); level++) {
-		struct network network;
+		struct network network = {};
 		struct {
 			__be16 ports[2];
 		} transport = {};

@@ -21,6 +21,7 @@ struct network {
 	__u8 protocol;
 	bool later; /* a fragment that is not the first */
 	bool ip6;
+	__u8 zero[5];
 };
 
 enum found { NOTHING, CUT, FOUND };
@@ -190,9 +191,14 @@ static __always_inline __be16 pass_session(CONTEXT *ctx, __u32 *at)
 	return head.carries == bpf_htons(PPP_IPV6) ? bpf_htons(ETHERTYPE_IPV6) : 0;
 }
 
-/* Finds the network header at `at`. `kind`: its EtherType, or ETHERTYPE_BRIDGED if an Ethernet header precedes it. */
-static __always_inline enum found find_network(CONTEXT *ctx, __u32 at, __be16 kind, struct network *network)
+/* Finds the network header at `at`. `kind`: its EtherType, or ETHERTYPE_BRIDGED if an Ethernet header precedes it.
+ *
+ * Not static: the verifier checks a global function once, by itself, instead of on each path that leads to it. It demands
+ * that `*network` is initialised, to the last byte, and that a pointer is compared with NULL. */
+__noinline enum found find_network(CONTEXT *ctx, __u32 at, __be16 kind, struct network *network)
 {
+	if (!network)
+		return NOTHING;
 	if (kind == bpf_htons(ETHERTYPE_BRIDGED)) {
 		at += ADDRESSES;
 		if (!PEEK(ctx, at, &kind))

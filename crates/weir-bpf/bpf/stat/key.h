@@ -84,7 +84,7 @@ static __always_inline void find_ports(CONTEXT *ctx, const struct network *netwo
 /* Finds the packet's key. `key` is all 0. */
 static __always_inline void find_key(CONTEXT *ctx, __u64 tag, struct key *key)
 {
-	struct network network;
+	struct network network = {};
 	if (key_fields & BY_VLAN)
 		find_vlan(ctx, tag, key);
 	if (!(key_fields & ~BY_VLAN) || find_network(ctx, 0, outermost(ctx), &network) != FOUND)
