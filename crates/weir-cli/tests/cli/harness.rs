@@ -355,9 +355,11 @@ impl Running {
 
     /// Waits until standard output has as many lines as this.
     pub(crate) fn wait_for_lines(&self, lines: usize) {
+        let (mut found, mut looked_at) = (0, 0);
         until(&format!("{lines} lines on standard output"), || {
-            let found = self.run.stdout.text();
-            if found.lines().count() >= lines { Ok(()) } else { Err(found) }
+            let (more, end) = self.run.stdout.lines_since(&mut looked_at);
+            found += more;
+            if found >= lines { Ok(()) } else { Err(format!("{found} lines; the end of them: {end}")) }
         });
     }
 
@@ -549,6 +551,16 @@ impl Captured {
 
     fn add(&self, bytes: &[u8]) {
         self.0.lock().expect("no panic").extend_from_slice(bytes);
+    }
+
+    /// Counts the lines that have ended since the first `looked_at` bytes, and gives the last thousand bytes. (All of a
+    /// long text is too much to look at each time.)
+    fn lines_since(&self, looked_at: &mut usize) -> (usize, String) {
+        let bytes = self.0.lock().expect("no panic");
+        let new = &bytes[*looked_at..];
+        *looked_at = bytes.len();
+        let end = &bytes[bytes.len().saturating_sub(1000)..];
+        (new.iter().filter(|&&byte| byte == b'\n').count(), String::from_utf8_lossy(end).into_owned())
     }
 
     fn bytes(&self) -> Vec<u8> {
