@@ -16,7 +16,7 @@ const LAYERS: &[&[&str]] = &[
     &["weir-service", "weir-lab", "weir-pcap"],
     &["weir-render"],
     &["weir", "weir-dissect", "weir-judge"],
-    &["weir-bpf", "weir-native"],
+    &["weir-bpf", "weir-native", "weir-rules"],
     &["weir-filter", "weir-ring", "weir-savefile", "weir-sys", "weir-traffic"],
     &["weir-classify", "weir-parse"],
     &["weir-packet", "weir-lab-macros", "weir-skip"],

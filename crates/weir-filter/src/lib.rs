@@ -24,10 +24,10 @@ pub mod parse;
 pub mod pass;
 pub mod regions;
 pub mod set;
+pub mod spelling;
 
 mod lex;
 mod lower;
-mod spelling;
 
 pub use error::Error;
 

@@ -8,7 +8,7 @@ const SHOWN: usize = 40;
 
 /// Returns the word that `written` was probably meant to be: the one with the fewest differing letters, if they are few
 /// for its length. Among equals, one with the same first letter is preferred.
-pub(crate) fn nearest<'w>(written: &str, words: impl Iterator<Item = &'w str>) -> Option<&'w str> {
+pub fn nearest<'w>(written: &str, words: impl Iterator<Item = &'w str>) -> Option<&'w str> {
     if written.len() > LONGEST {
         return None;
     }

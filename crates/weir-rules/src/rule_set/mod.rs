@@ -1,0 +1,156 @@
+//! All rules of a file, and their filters.
+
+use std::collections::HashMap;
+use std::ops::Range;
+
+use weir_filter::{Error, Filter, Options};
+
+use crate::action::Actions;
+use crate::grammar;
+use crate::syntax::{self, Line};
+
+/// A rule.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rule {
+    /// Its name; `line-N` if it has none in the file.
+    pub name: String,
+    /// Number of its first line, from 1.
+    pub line: usize,
+    /// Its expression, without comments; empty if it is for every packet.
+    pub expression: String,
+    /// Where the expression is in the file.
+    pub place: Range<usize>,
+    /// What it does.
+    pub actions: Actions,
+}
+
+/// Rules, of which the first that matches decides.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RuleSet {
+    /// In the order of the file.
+    pub rules: Vec<Rule>,
+}
+
+impl RuleSet {
+    /// Reads a file. Expressions are not looked at before they are [compiled](Self::compile).
+    ///
+    /// # Errors
+    ///
+    /// The first mistake of each rule.
+    pub fn parse(text: &str) -> Result<Self, Vec<Error>> {
+        let plain = syntax::without_comments(text);
+        let mut rules: Vec<Rule> = Vec::new();
+        let mut lines_of_names = HashMap::new();
+        let mut mistakes = Vec::new();
+        for line in syntax::lines(text, &plain) {
+            let read = line.and_then(|line| {
+                let (rule, named) = rule(&plain, line)?;
+                match lines_of_names.insert(rule.name.clone(), rule.line) {
+                    None => Ok(rule),
+                    Some(other) => {
+                        let message = format!("the rule on line {other} is called `{}`, too", rule.name);
+                        Err(Error::new(message, named).help("each rule has a name of its own"))
+                    }
+                }
+            });
+            match read {
+                Ok(rule) => rules.push(rule),
+                Err(error) => mistakes.push(error),
+            }
+        }
+        if mistakes.is_empty() { Ok(Self { rules }) } else { Err(mistakes) }
+    }
+
+    /// Compiles the expression of each rule.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with each, and where in the file.
+    pub fn compile(&self, options: &Options<'_>) -> Result<Compiled, Vec<Error>> {
+        let (mut filters, mut mistakes) = (Vec::new(), Vec::new());
+        for rule in &self.rules {
+            let compiled = weir_filter::compile(&rule.expression, options)
+                .and_then(|filter| filter.lacks(options).map_or(Ok(filter), Err));
+            match compiled {
+                Ok(filter) => filters.push(filter),
+                Err(error) => mistakes.push(rule.in_file(error)),
+            }
+        }
+        match mistakes.is_empty() {
+            true => Ok(Compiled { link_type: options.link_type, filters }),
+            false => Err(mistakes),
+        }
+    }
+}
+
+impl Rule {
+    /// Moves an error from the expression to the file.
+    pub fn in_file(&self, error: Error) -> Error {
+        let within = |at: usize| (self.place.start + at).min(self.place.end);
+        let span = within(error.span.start)..within(error.span.end);
+        // `dns:port 53`: the name is in the expression.
+        let glued = self.expression.split_once(':').filter(|(name, _)| syntax::is_name(name));
+        match glued {
+            Some((name, _)) if error.span.end <= name.len() + 1 => {
+                let help = format!("if `{name}` is the rule's name, put a blank behind the colon");
+                Error { span, help: Some(help), ..error }
+            }
+            _ => Error { span, ..error },
+        }
+    }
+
+    /// Returns the expression on one line.
+    pub fn label(&self) -> String {
+        self.expression.split_whitespace().collect::<Vec<_>>().join(" ")
+    }
+}
+
+/// Returns a rule, and where its name is; of one without a name, its first word.
+fn rule(plain: &str, line: Line) -> Result<(Rule, Range<usize>), Error> {
+    let Line { number, name, expression: place, actions } = line;
+    let named = name.clone().unwrap_or_else(|| {
+        let begin = if place.is_empty() { actions.start } else { place.start };
+        begin..begin + plain[begin..].find(char::is_whitespace).unwrap_or(plain.len() - begin)
+    });
+    let actions = grammar::actions(plain, actions)?;
+    let name = name.map_or_else(|| format!("line-{number}"), |name| plain[name].to_owned());
+    Ok((Rule { name, line: number, expression: plain[place.clone()].to_owned(), place, actions }, named))
+}
+
+/// Renders a mistake for people: file, line and column, the message, the line with the place marked under it, and what was
+/// probably meant.
+///
+/// ```text
+/// edge.rules:3:12: unknown action `blok`
+///   bad: ip -> blok
+///              ^^^^
+/// did you mean `block`?
+/// ```
+pub fn render(error: &Error, file: &str, text: &str) -> String {
+    let (number, column, line) = place(error, text);
+    let span = column - 1..column - 1 + error.span.len();
+    let shown = Error { span, ..error.clone() }.render(line);
+    let letters = line[..column - 1].chars().count() + 1;
+    format!("{file}:{number}:{letters}: {shown}")
+}
+
+/// Returns the number of the line where the error begins, the column in bytes, both from 1, and the line.
+fn place<'t>(error: &Error, text: &'t str) -> (usize, usize, &'t str) {
+    let at = (0..=error.span.start.min(text.len())).rev().find(|&at| text.is_char_boundary(at)).unwrap_or(0);
+    let begin = text[..at].rfind('\n').map_or(0, |end| end + 1);
+    let end = text[at..].find('\n').map_or(text.len(), |end| at + end);
+    (syntax::line_number(text, at), at - begin + 1, &text[begin..end])
+}
+
+/// The filters of a rule set, for packets of one link type.
+#[derive(Clone, Debug)]
+pub struct Compiled {
+    /// Link type of the packets (`LINKTYPE_*`).
+    pub link_type: u16,
+    /// The filter of each rule, with its expression and its graph: another engine than this crate's may take from them what
+    /// it can look up at once, such as addresses, ports and protocols.
+    pub filters: Vec<Filter>,
+}
+
+#[cfg(test)]
+mod tests;
