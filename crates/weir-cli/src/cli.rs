@@ -19,6 +19,7 @@ use crate::libpcap::{LibpcapArgs, RunArgs};
 use crate::manual::ManualArgs;
 use crate::read::ReadArgs;
 use crate::replay::ReplayArgs;
+use crate::rules::RulesArgs;
 use crate::stat::{StatArgs, TopArgs};
 
 const STYLES: Styles = Styles::styled()
@@ -81,6 +82,8 @@ pub(crate) enum Command {
     Info(InfoArgs),
     /// Explain a filter expression, compile it, or test it on a file.
     Filter(FilterCommandArgs),
+    /// Check a rule set: what is captured, and what happens to packets.
+    Rules(RulesArgs),
     /// Forward packets from one interface to another in the kernel.
     Forward(ForwardArgs),
     /// Send the packets of capture files, as recorded or faster.

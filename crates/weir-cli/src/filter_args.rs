@@ -41,7 +41,7 @@ pub(crate) struct FilterArgs {
 }
 
 /// Parses a mask or a prefix length.
-fn netmask(text: &str) -> Result<Ipv4Addr, String> {
+pub(crate) fn netmask(text: &str) -> Result<Ipv4Addr, String> {
     let bits = text.strip_prefix('/').unwrap_or(text).parse::<u32>().ok().filter(|&bits| bits <= 32);
     let mask = match bits {
         Some(bits) => Some(Ipv4Addr::from_bits(u32::MAX.checked_shl(32 - bits).unwrap_or(0))),

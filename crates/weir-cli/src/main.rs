@@ -39,6 +39,7 @@ mod read;
 mod replay;
 mod report;
 mod rewriting;
+mod rules;
 mod sending;
 mod shorthand;
 mod spelling;
@@ -82,6 +83,7 @@ fn main() -> ExitCode {
         Command::Libpcap(args) => libpcap::install(args),
         Command::Read(args) => read::run(args),
         Command::Replay(args) => replay::run(args),
+        Command::Rules(args) => rules::run(args),
         Command::Run(args) => libpcap::run(args),
         Command::Stat(args) => stat::run(args),
         Command::Top(args) => stat::top(args),

@@ -9,6 +9,7 @@
 //! - `action`: what a rule does; `grammar`, `words` and `quantity`: how that is written.
 //! - `rule_set`: all rules, and their filters.
 //! - `evaluate`: the reference semantics, a list searched in order. What it remembers of earlier packets is in `state/`.
+//! - `findings`: rules that never match, and actions without effect.
 //!
 //! ```
 //! use weir_rules::{Evaluator, Fate, Limits, RuleSet};
@@ -29,6 +30,7 @@
 
 mod action;
 mod evaluate;
+mod findings;
 mod grammar;
 mod programs;
 mod quantity;
@@ -41,6 +43,7 @@ pub use weir_filter::Error;
 
 pub use self::action::{Actions, CaptureAction, Fate, Key, Learn, Log, Over, Shortcut};
 pub use self::evaluate::{Count, Decision, Evaluator, Limits, RuleCount, Unkept};
+pub use self::findings::{Finding, findings};
 pub use self::programs::{Matches, Programs};
 pub use self::quantity::Rate;
-pub use self::rule_set::{Compiled, Rule, RuleSet, render};
+pub use self::rule_set::{Compiled, Rule, RuleSet, position, render};

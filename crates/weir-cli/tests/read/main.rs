@@ -21,5 +21,6 @@ mod lines;
 mod notes;
 mod output;
 mod payloads;
+mod rules;
 mod split;
 mod stream;

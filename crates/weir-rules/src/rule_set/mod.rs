@@ -127,19 +127,23 @@ fn rule(plain: &str, line: Line) -> Result<(Rule, Range<usize>), Error> {
 /// did you mean `block`?
 /// ```
 pub fn render(error: &Error, file: &str, text: &str) -> String {
-    let (number, column, line) = place(error, text);
-    let span = column - 1..column - 1 + error.span.len();
-    let shown = Error { span, ..error.clone() }.render(line);
-    let letters = line[..column - 1].chars().count() + 1;
-    format!("{file}:{number}:{letters}: {shown}")
+    let (number, column) = position(error, text);
+    let start = line_start(error, text);
+    let line = text[start..].lines().next().unwrap_or_default();
+    let span = error.span.start.saturating_sub(start)..error.span.end.saturating_sub(start);
+    format!("{file}:{number}:{column}: {}", Error { span, ..error.clone() }.render(line))
 }
 
-/// Returns the number of the line where the error begins, the column in bytes, both from 1, and the line.
-fn place<'t>(error: &Error, text: &'t str) -> (usize, usize, &'t str) {
-    let at = (0..=error.span.start.min(text.len())).rev().find(|&at| text.is_char_boundary(at)).unwrap_or(0);
-    let begin = text[..at].rfind('\n').map_or(0, |end| end + 1);
-    let end = text[at..].find('\n').map_or(text.len(), |end| at + end);
-    (syntax::line_number(text, at), at - begin + 1, &text[begin..end])
+/// Returns the line and the column of a mistake, in letters, both from 1.
+pub fn position(error: &Error, text: &str) -> (usize, usize) {
+    let start = line_start(error, text);
+    let before = text.get(start..error.span.start).unwrap_or_default();
+    (syntax::line_number(text, start), before.chars().count() + 1)
+}
+
+/// Returns where the line begins that the error is in.
+fn line_start(error: &Error, text: &str) -> usize {
+    text.get(..error.span.start).and_then(|before| before.rfind('\n')).map_or(0, |end| end + 1)
 }
 
 /// The filters of a rule set, for packets of one link type.

@@ -1,0 +1,263 @@
+//! `weir rules check`: mistakes, what each rule does, and which never match.
+
+use std::net::Ipv4Addr;
+use std::path::PathBuf;
+
+use clap::Args;
+use serde::Serialize;
+use weir_filter::{Beside, Dialect, Options};
+use weir_render::json;
+use weir_rules::{Actions, Error, Finding, Rule, RuleSet};
+
+use super::file::RuleFile;
+use super::names::SetFile;
+use crate::failure::{Failure, printed};
+use crate::filter::link_types;
+use crate::filter_args::netmask;
+use crate::{out, style};
+
+const EXAMPLES: &str = "\
+Examples:
+  weir rules check edge.rules
+        Show what each rule does.
+  weir rules check edge.rules --set blocklist=/var/lib/blocked
+        Read @blocklist from another file than the one called blocklist beside edge.rules.
+  echo 'port 53 -> capture, block' | weir rules check -
+        Check rules from standard input.
+
+A rule set:
+  dns:   port 53                   -> capture
+  noise: udp port 5353             -> ignore
+  bad:   host in @blocklist        -> capture, block
+  bulk:  tcp port 443              -> capture first 20 of each flow
+  scan:  tcp[tcpflags] == tcp-syn  -> capture, learn block for 30s if over 100/s by src
+  all:   ip                        -> continue, log if over 1000/s by dst
+  rest:                            -> sample 1/100
+
+The first rule that matches decides twice: what the capture does with the packet (capture, ignore, \
+sample 1/N, first N of each flow), and what happens to the packet (pass, block, reflect IF, bounce). \
+Rules with continue only count, learn and log. What no rule matches is ignored and passes. \
+docs/rules.md has the details. The kernel does not apply rules yet.
+
+Exit status: 0 no mistakes, 1 mistakes, 2 usage error.";
+
+/// What to check.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct CheckRulesArgs {
+    /// File with rules; - is standard input.
+    file: PathBuf,
+
+    /// Read the set @NAME from FILE; default: the file NAME beside the rules.
+    #[arg(long = "set", value_name = "NAME=FILE", value_parser = SetFile::parse)]
+    sets: Vec<SetFile>,
+
+    /// Link type of the packets, by name or number.
+    #[arg(short = 'y', long, value_name = "LINKTYPE", value_parser = link_types::parse, default_value = "EN10MB")]
+    link_type: u16,
+
+    /// IPv4 netmask for `ip broadcast`: 255.255.255.0 or /24.
+    #[arg(hide_short_help = true, long, value_name = "MASK", value_parser = netmask)]
+    netmask: Option<Ipv4Addr>,
+
+    /// Print one JSON object.
+    #[arg(long)]
+    json: bool,
+}
+
+/// What is odd, with the number of the rule.
+type Findings = Vec<(usize, Finding)>;
+
+/// The result, as an object.
+#[derive(Debug, Serialize)]
+struct Checked<'a> {
+    file: &'a str,
+    link_type: u16,
+    /// Empty if there are mistakes.
+    rules: Vec<CheckedRule<'a>>,
+    mistakes: Vec<Mistake<'a>>,
+}
+
+#[derive(Debug, Serialize)]
+struct CheckedRule<'a> {
+    name: &'a str,
+    line: usize,
+    expression: String,
+    /// Whether the next rules are asked, too.
+    r#continue: bool,
+    /// What the capture does; a rule that continues decides nothing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    capture: Option<String>,
+    /// What happens to the packet.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    fate: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    learn: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    log: Option<String>,
+    /// What is odd about it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    warning: Option<String>,
+    /// Earlier rules that leave it no packet, or nothing to learn.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    because_of: Vec<&'a str>,
+}
+
+#[derive(Debug, Serialize)]
+struct Mistake<'a> {
+    line: usize,
+    column: usize,
+    message: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    help: Option<&'a str>,
+}
+
+/// Runs the command.
+pub(super) fn run(args: &CheckRulesArgs) -> Result<(), Failure> {
+    let file = RuleFile::read(&args.file, &args.sets)?;
+    match look(args, &file) {
+        Ok((set, findings)) if args.json => print(&checked(args, &file, &set, &findings)),
+        Ok((set, findings)) => {
+            out::print(table(&set).as_bytes())?;
+            for (number, finding) in &findings {
+                let rule = &set.rules[*number];
+                let warning = style::stderr().yellow("warning");
+                let said = said(finding, &set);
+                style::say(format_args!("{warning}: {}:{}: `{}` {said}", file.name, rule.line, rule.name));
+            }
+            Ok(())
+        }
+        Err(mistakes) if args.json => {
+            print(&Checked {
+                mistakes: mistakes.iter().map(|error| mistake(error, &file)).collect(),
+                ..empty(args, &file)
+            })?;
+            Err(file.failure(&mistakes))
+        }
+        Err(mistakes) => Err(file.failure(&mistakes)),
+    }
+}
+
+/// Returns the rules and what is odd about them, or the mistakes.
+fn look(args: &CheckRulesArgs, file: &RuleFile) -> Result<(RuleSet, Findings), Vec<Error>> {
+    let options = Options {
+        dialect: Dialect::Weir,
+        link_type: args.link_type,
+        snap_len: weir::DEFAULT_SNAP_LEN,
+        metadata: Beside::Direction,
+        swapped: false,
+        others: &[],
+        netmask: args.netmask.map(u32::from),
+        names: &file.names,
+    };
+    let set = RuleSet::parse(&file.text)?;
+    let compiled = set.compile(&options)?;
+    let findings = weir_rules::findings(&set, &compiled, &options);
+    Ok((set, findings))
+}
+
+/// Says what is odd about a rule.
+fn said(finding: &Finding, set: &RuleSet) -> String {
+    let name = |number: &usize| format!("`{}`", set.rules[*number].name);
+    match finding {
+        Finding::Never => "matches no packet".to_owned(),
+        Finding::Covered { by } => {
+            let names: Vec<_> = by.iter().map(name).collect();
+            let decide = if by.len() == 1 { "decides" } else { "decide" };
+            format!("matches no whole packet: {} {decide} before", names.join(", "))
+        }
+        Finding::NoFlow => "learns nothing: its packets are not IP, and belong to no flow".to_owned(),
+        Finding::Moot { by } => {
+            format!("learns nothing: {} has learned from all its packets before", name(by))
+        }
+    }
+}
+
+fn empty<'a>(args: &CheckRulesArgs, file: &'a RuleFile) -> Checked<'a> {
+    Checked { file: &file.name, link_type: args.link_type, rules: Vec::new(), mistakes: Vec::new() }
+}
+
+fn checked<'a>(
+    args: &CheckRulesArgs,
+    file: &'a RuleFile,
+    set: &'a RuleSet,
+    findings: &[(usize, Finding)],
+) -> Checked<'a> {
+    let rule = |(number, rule): (usize, &'a Rule)| {
+        let finding = findings.iter().find(|(of, _)| *of == number).map(|(_, finding)| finding);
+        let because_of = match finding {
+            Some(Finding::Covered { by }) => by.clone(),
+            Some(Finding::Moot { by }) => vec![*by],
+            _ => Vec::new(),
+        };
+        let [capture, fate] = decisions(&rule.actions);
+        CheckedRule {
+            name: &rule.name,
+            line: rule.line,
+            expression: rule.label(),
+            r#continue: rule.actions.continues,
+            capture,
+            fate,
+            learn: rule.actions.learn.as_ref().map(ToString::to_string),
+            log: rule.actions.log.as_ref().map(ToString::to_string),
+            warning: finding.map(|finding| said(finding, set)),
+            because_of: because_of.into_iter().map(|number| set.rules[number].name.as_str()).collect(),
+        }
+    };
+    Checked { rules: set.rules.iter().enumerate().map(rule).collect(), ..empty(args, file) }
+}
+
+/// Returns both decisions of a rule that makes them.
+fn decisions(actions: &Actions) -> [Option<String>; 2] {
+    if actions.continues {
+        return [None, None];
+    }
+    let over = actions.fate_over.map(|over| format!(" {over}")).unwrap_or_default();
+    [Some(actions.capture.to_string()), Some(format!("{}{over}", actions.fate))]
+}
+
+fn mistake<'a>(error: &'a Error, file: &RuleFile) -> Mistake<'a> {
+    let (line, column) = weir_rules::position(error, &file.text);
+    Mistake { line, column, message: &error.message, help: error.help.as_deref() }
+}
+
+fn print(object: &impl Serialize) -> Result<(), Failure> {
+    printed(json::line(out::stdout(), object))
+}
+
+/// Longest expression in a table, in letters.
+const LONGEST: usize = 60;
+
+/// Returns a row for each rule.
+fn table(set: &RuleSet) -> String {
+    let head = ["rule", "expression", "capture", "packet", "also"].map(str::to_owned);
+    let row = |rule: &Rule| {
+        let [capture, fate] =
+            decisions(&rule.actions).map(|decision| decision.unwrap_or_else(|| "-".to_owned()));
+        let (learn, log) = (&rule.actions.learn, &rule.actions.log);
+        let also = rule.actions.continues.then(|| "continue".to_owned()).into_iter();
+        let also =
+            also.chain(learn.iter().map(ToString::to_string)).chain(log.iter().map(ToString::to_string));
+        [rule.name.clone(), shortened(rule.label()), capture, fate, also.collect::<Vec<_>>().join(", ")]
+    };
+    let rows: Vec<_> = std::iter::once(head).chain(set.rules.iter().map(row)).collect();
+    let widths: [usize; 5] =
+        std::array::from_fn(|column| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0));
+    let paint = style::stdout();
+    let mut text = String::new();
+    for (number, row) in rows.iter().enumerate() {
+        let cells: Vec<_> = row.iter().zip(widths).map(|(cell, width)| format!("{cell:<width$}")).collect();
+        let line = cells.join("  ").trim_end().to_owned();
+        text += &if number == 0 { paint.dim(line) } else { line };
+        text.push('\n');
+    }
+    text
+}
+
+fn shortened(expression: String) -> String {
+    match expression.char_indices().nth(LONGEST) {
+        Some((end, _)) => format!("{}...", &expression[..end]),
+        None if expression.is_empty() => "(every packet)".to_owned(),
+        None => expression,
+    }
+}
