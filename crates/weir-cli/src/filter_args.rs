@@ -74,6 +74,11 @@ impl FilterArgs {
         Ok(Some(Expression { text, dialect: self.dialect.into() }))
     }
 
+    /// Returns the netmask that was given.
+    pub(crate) fn netmask(&self) -> Option<Ipv4Addr> {
+        self.netmask
+    }
+
     /// Returns the requested filter for the engine.
     pub(crate) fn filter(&self, words: &[String]) -> Result<Option<Filter>, Failure> {
         let expression = self.expression(words)?;

@@ -27,6 +27,7 @@ mod info;
 mod install;
 mod interfaces;
 mod libpcap;
+mod link_types;
 mod live;
 mod loss;
 mod manual;

@@ -34,6 +34,7 @@
 //!
 //! - `lines`, `clock`, `naming`: lines, their timestamps, and the names in them.
 //! - `objects`, `details`: objects, and what they say of payloads.
+//! - `ruling`: what rules decide about a packet.
 //! - `beneath`: the interfaces that one of a file stands for.
 //! - `units`: numbers as people read them; `quantities`: with their unit, as people write them.
 //! - `harmless`, `json`: text from others, safe to print on a terminal.
@@ -52,6 +53,7 @@ mod lines;
 mod naming;
 mod objects;
 pub mod quantities;
+mod ruling;
 pub mod units;
 
 use std::io;
@@ -64,6 +66,7 @@ pub use self::harmless::{harmless, is_order, visible};
 pub use self::lines::{Below, Column, Lines};
 pub use self::naming::{Directory, Naming};
 pub use self::objects::{Objects, time as rfc3339};
+pub use self::ruling::Ruling;
 
 /// Turns packets into text.
 #[derive(Debug)]
@@ -106,6 +109,14 @@ impl Text {
         match self {
             Self::Lines(lines) => lines.interface(interface),
             Self::Objects(objects) => objects.interface(interface),
+        }
+    }
+
+    /// Adds what rules decide about the next packet.
+    pub fn judged(&mut self, ruling: &Ruling) {
+        match self {
+            Self::Lines(lines) => lines.judged(ruling),
+            Self::Objects(objects) => objects.judged(ruling),
         }
     }
 

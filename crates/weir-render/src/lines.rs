@@ -7,7 +7,7 @@ use weir_dissect::{Dissector, Dump, Resolve};
 
 use crate::clock::Clock;
 use crate::harmless::harmless;
-use crate::{Naming, Printed, Ready, units};
+use crate::{Naming, Printed, Ready, Ruling, units};
 
 /// The dump below a line: its format, and whether it includes the link-layer header.
 pub type Below = Option<(Dump, bool)>;
@@ -36,12 +36,15 @@ pub struct Lines {
     interfaces: Vec<Printed>,
     /// `None`: numbers.
     naming: Option<Naming>,
+    /// Of the next packet.
+    ruling: Option<Ruling>,
 }
 
 impl Lines {
     /// `numbers`: whether each line begins with the packet's number.
     pub fn new(clock: Clock, dissector: Dissector, below: Below, numbers: bool, column: Column) -> Self {
-        Self { clock, dissector, below, numbers, count: 0, column, interfaces: Vec::new(), naming: None }
+        let (interfaces, naming, ruling) = (Vec::new(), None, None);
+        Self { clock, dissector, below, numbers, count: 0, column, interfaces, naming, ruling }
     }
 
     /// Prints names from now on.
@@ -67,6 +70,11 @@ impl Lines {
         let number = self.interfaces.len();
         let name = interface.name.as_deref().map(harmless).unwrap_or_else(|| format!("#{number}"));
         self.interfaces.push(Printed::new(interface, name));
+    }
+
+    /// Adds what rules decide about the next packet.
+    pub(crate) fn judged(&mut self, ruling: &Ruling) {
+        self.ruling = Some(ruling.clone());
     }
 
     /// Appends the line of a packet.
@@ -101,6 +109,9 @@ impl Lines {
         }
         for comment in packet.notes.comments() {
             write!(text, "  [{}]", harmless(comment))?;
+        }
+        if let Some(ruling) = self.ruling.take() {
+            write!(text, "  {ruling}")?;
         }
         if let Some((dump, whole)) = self.below {
             let from = if whole { 0 } else { facts.link_len.min(packet.data.len()) };

@@ -13,7 +13,7 @@ use weir_dissect::{Dissector, Facts, Options};
 use weir_parse::{Found, Reader};
 
 use crate::details::Payload;
-use crate::{Printed, beneath, json};
+use crate::{Printed, Ruling, beneath, json};
 
 /// A packet.
 #[derive(Debug, Serialize)]
@@ -86,6 +86,21 @@ struct Object<'a> {
     /// Length of the TCP or UDP payload in bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
     payload_length: Option<usize>,
+    /// Name of the rule that decides.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rule: Option<&'a str>,
+    /// Whether a rule decides that `rule` has learned.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    by_learned: bool,
+    /// Whether the rules capture the packet.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    capture: Option<bool>,
+    /// What the rules do with the packet.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    fate: Option<&'a str>,
+    /// What else the rules do.
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    also: &'a [String],
     #[serde(flatten)]
     payload: Payload<'a>,
     /// The line that `weir read` prints, without the timestamp.
@@ -120,19 +135,27 @@ pub struct Objects {
     line: Vec<u8>,
     count: u64,
     interfaces: Vec<Printed>,
+    /// Of the next packet.
+    ruling: Option<Ruling>,
 }
 
 impl Objects {
     /// `options` apply to the field `line`.
     pub fn new(options: Options) -> Self {
         let dissector = Dissector::new(Options { no_dump: true, ..options });
-        Self { dissector, reader: Reader::default(), line: Vec::new(), count: 0, interfaces: Vec::new() }
+        let (line, interfaces) = (Vec::new(), Vec::new());
+        Self { dissector, reader: Reader::default(), line, count: 0, interfaces, ruling: None }
     }
 
     /// Adds an interface.
     pub(crate) fn interface(&mut self, interface: &FileInterface) {
         let name = interface.name.clone().unwrap_or_else(|| format!("#{}", self.interfaces.len()));
         self.interfaces.push(Printed::new(interface, name));
+    }
+
+    /// Adds what rules decide about the next packet.
+    pub(crate) fn judged(&mut self, ruling: &Ruling) {
+        self.ruling = Some(ruling.clone());
     }
 
     /// Appends the object of a packet.
@@ -160,6 +183,8 @@ impl Objects {
             },
         );
         let ifindex = beneath::index(*link_type, data);
+        let ruling = self.ruling.take();
+        let ruling = ruling.as_ref();
         let object = Object {
             number: self.count,
             time: time(packet.timestamp).filter(|_| !packet.notes.is_timeless()),
@@ -195,6 +220,11 @@ impl Objects {
             tcp_acknowledgement: facts.tcp_acknowledgement,
             tcp_window: facts.tcp_window,
             payload_length: facts.payload_len,
+            rule: ruling.and_then(|ruling| ruling.rule.as_deref()),
+            by_learned: ruling.is_some_and(|ruling| ruling.by_learned),
+            capture: ruling.map(|ruling| ruling.capture),
+            fate: ruling.map(|ruling| ruling.fate.as_str()),
+            also: ruling.map_or(&[], |ruling| &ruling.also),
             payload: Payload::new(found.as_ref()),
             line: std::str::from_utf8(&self.line).unwrap_or_default(),
         };

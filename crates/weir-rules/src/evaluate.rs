@@ -89,7 +89,7 @@ pub struct RuleCount {
     pub matched: Count,
     /// Packets that exact rules decided on, which it has learned.
     pub by_learned: Count,
-    /// The captured ones among those it decided on.
+    /// The captured ones among those that `matched`.
     pub captured: Count,
     /// Time of the last packet, in nanoseconds since the epoch.
     pub last: Option<u64>,
@@ -215,9 +215,6 @@ impl Evaluator {
         let count = &mut self.counts[rule];
         count.by_learned.add(arrival.packet);
         count.last = Some(arrival.time);
-        if capture {
-            count.captured.add(arrival.packet);
-        }
         Decision { rule: Some(rule), by_learned: true, capture, fate, ..Decision::default() }
     }
 

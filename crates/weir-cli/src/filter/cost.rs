@@ -6,9 +6,9 @@ use weir_filter::cbpf::Program;
 use weir_native::Native;
 use weir_native::libpcap::{Libpcap, Setup};
 
-use super::{emit, link_types, print, print_json};
+use super::{emit, print, print_json};
 use crate::failure::Failure;
-use crate::style;
+use crate::{link_types, style};
 
 #[derive(Serialize)]
 struct Costs<'a> {

@@ -4,9 +4,9 @@ use serde::Serialize;
 use weir::filter::Compiled;
 use weir_filter::graph::{Graph, TermId};
 
-use super::{NEVER, Needs, link_types, print, print_json, reads, terms};
+use super::{NEVER, Needs, print, print_json, reads, terms};
 use crate::failure::Failure;
-use crate::style;
+use crate::{link_types, style};
 
 #[derive(Serialize)]
 struct Explained<'a> {

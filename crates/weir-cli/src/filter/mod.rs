@@ -4,7 +4,6 @@ mod cost;
 mod decode;
 mod emit;
 mod explain;
-pub(crate) mod link_types;
 mod reads;
 mod run;
 
@@ -20,7 +19,7 @@ use self::explain::Show;
 use crate::args::ConfineArgs;
 use crate::failure::Failure;
 use crate::filter_args::FilterArgs;
-use crate::{out, style};
+use crate::{link_types, out, style};
 
 /// Message for a filter that rejects all packets.
 const NEVER: &str = "No packet can match this.";

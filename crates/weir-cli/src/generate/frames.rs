@@ -8,10 +8,9 @@ use weir::send::{Destination, SendReason};
 use weir_traffic::{Framing, Tables, Templates, hex};
 
 use crate::failure::Failure;
-use crate::filter::link_types;
 use crate::read::{self, Input, Sort};
 use crate::sending::{Snapped, fits};
-use crate::{style, units};
+use crate::{link_types, style, units};
 
 const ETHERNET: u16 = 1;
 /// The most templates, and their bytes.

@@ -10,6 +10,7 @@ use weir::writer::{Compression, Format};
 
 use super::choice::Limits;
 use super::input::{Input, Sort};
+use super::ruled::Rules;
 use super::split::{self, Split};
 use super::stream::StreamArgs;
 use super::when::{self, When};
@@ -20,6 +21,7 @@ use crate::failure::Failure;
 use crate::files::FormatArg;
 use crate::filter_args::FilterArgs;
 use crate::rewriting::RewritingArgs;
+use crate::rules::SetFile;
 use crate::text::LineArgs;
 use crate::{files, units};
 
@@ -54,6 +56,9 @@ Examples:
         udp:0 is the first of UDP, 10.0.0.1:4321-10.0.0.2:80 one with these ends.
   weir read trace.pcapng --stream 0 --raw --way back -w answer.bin
         Save only what the other end answered.
+  weir read trace.pcapng --rules edge.rules
+        Try rules on a file: each line ends with the rule and its decisions, as in [bad: capture, block],
+        and a table has packets and bytes by rule. -w FILE writes what they would capture.
   weir read trace.pcapng --count
         Print only the number of packets.
   weir read trace.pcapng --check --expect 1000000
@@ -94,6 +99,21 @@ pub(crate) struct ReadArgs {
 
     #[command(flatten)]
     filter: FilterArgs,
+
+    /// Apply the rules in FILE, and show what they decide about each packet.
+    ///
+    /// Each line ends with the name of the rule and what it decides: `[bad: capture, block]`; objects
+    /// (--json) have rule, capture and fate. With -w, only the packets that the rules capture are
+    /// written; with --count, only those are counted. The summary has packets and bytes by rule. A filter
+    /// comes first: rules do not see other packets. See weir rules check --help, and docs/rules.md.
+    #[arg(long, value_name = "FILE", help_heading = "Selection")]
+    #[arg(conflicts_with_all = ["repair", "check", "stream"])]
+    rules: Option<PathBuf>,
+
+    /// With --rules, read the set @NAME from FILE; default: the file NAME beside the rules.
+    #[arg(hide_short_help = true, long = "set", value_name = "NAME=FILE", value_parser = SetFile::parse)]
+    #[arg(requires = "rules", help_heading = "Selection")]
+    sets: Vec<SetFile>,
 
     /// Stop after N packets.
     #[arg(short = 'c', value_name = "N", value_parser = units::count, help_heading = "Selection")]
@@ -268,11 +288,22 @@ impl ReadArgs {
         filter.map_err(|error| Failure::usage(error.to_string()))
     }
 
+    /// Returns the rules, and all that they name.
+    pub(super) fn rules(&self) -> Result<Option<Rules>, Failure> {
+        let Some(path) = &self.rules else { return Ok(None) };
+        let mut rules = Rules::read(path, &self.sets, self.filter.netmask())?;
+        rules.wants_all = self.prints();
+        rules.snap_len = self.snap_len.filter(|_| !self.rewriting.is_on());
+        rules.is_told = !(self.line.quick && self.write.is_some());
+        Ok(Some(rules))
+    }
+
     /// Checks the arguments, as far as possible without opening files.
     pub(super) fn check(&self) -> Result<(), Failure> {
         let files = self.files();
         let standard_input = files.iter().filter(|file| file.as_os_str() == "-").count();
-        if standard_input > 1 {
+        let rules = usize::from(self.rules.as_deref() == Some(Path::new("-")));
+        if standard_input + rules > 1 {
             return Err(Failure::usage("standard input (-) can be read only once"));
         }
         if self.repair && files.len() > 1 {
@@ -297,8 +328,8 @@ impl ReadArgs {
 
     /// Returns which packets are selected, besides the filter.
     pub(super) fn limits(&self) -> Limits {
-        // Headers that are cut cannot be changed.
-        let snap_len = self.snap_len.filter(|_| !self.rewriting.is_on());
+        // Headers that are cut cannot be changed, and rules see whole packets.
+        let snap_len = self.snap_len.filter(|_| !self.rewriting.is_on() && self.rules.is_none());
         Limits { count: self.count, from: self.from, to: self.to, snap_len }
     }
 
@@ -306,7 +337,8 @@ impl ReadArgs {
     pub(super) fn sort(&self) -> Sort {
         self.sort.unwrap_or_else(|| match (self.prints(), self.only_count) {
             (true, _) => Sort::ByQueue,
-            (_, true) => Sort::Never,
+            // Rules remember, so that the order matters.
+            (_, true) if self.rules.is_none() => Sort::Never,
             _ => Sort::Looked,
         })
     }

@@ -2,6 +2,7 @@
 
 use weir::reader::InterfaceStatistics;
 use weir::{FileInterface, Packet};
+use weir_render::Ruling;
 
 use super::note;
 use super::sink::{End, Sink};
@@ -130,6 +131,10 @@ impl Sink for Changed<'_> {
             true => self.without.comments |= !list.is_empty(),
             false => self.sink.comments(list),
         }
+    }
+
+    fn judged(&mut self, ruling: &Ruling) {
+        self.sink.judged(ruling);
     }
 
     fn packet(&mut self, packet: &Packet<'_>) -> Result<(), End> {

@@ -30,6 +30,10 @@ pub(crate) enum Sort {
     Within(Duration),
 }
 
+/// Link types (`LINKTYPE_*`) whose headers are the same whatever the byte order of the capturing host: Ethernet, raw IP, Linux
+/// cooked.
+pub(crate) const NETWORK_ORDER: [u16; 6] = [1, 101, 113, 228, 229, 276];
+
 /// Most files that are held open.
 const MOST_OPEN: u64 = 64;
 

@@ -2,7 +2,7 @@
 
 use weir::reader::{Reader, Run};
 use weir::{FileInterface, Packet};
-use weir_render::{Ready, Text};
+use weir_render::{Ready, Ruling, Text};
 
 use super::sink::{End, Sink};
 use crate::out;
@@ -25,6 +25,10 @@ impl Sink for Lines {
     fn interface(&mut self, interface: &FileInterface, _fine: bool) -> Result<(), End> {
         self.text.interface(interface);
         Ok(())
+    }
+
+    fn judged(&mut self, ruling: &Ruling) {
+        self.text.judged(ruling);
     }
 
     fn packet(&mut self, packet: &Packet<'_>) -> Result<(), End> {

@@ -1,7 +1,7 @@
 //! `weir read`: prints capture files as lines or JSON, or writes other capture files.
 //!
 //! ```text
-//! files -> Input (one, or merged by time) -> Choice (-c, --from, --to, -s) -> Changed (--map-ip, ...) -> Sink: lines, objects, files, count, check
+//! files -> Input (one, or merged by time) -> Choice (-c, --from, --to, -s) -> Ruled (--rules) -> Changed (--map-ip, ...) -> Sink: lines, objects, files, count, check
 //! ```
 
 mod args;
@@ -18,6 +18,7 @@ mod pass;
 mod piped;
 mod progress;
 mod repair;
+mod ruled;
 mod sink;
 mod split;
 mod stream;
@@ -40,11 +41,12 @@ pub(crate) use self::choice::{Choice, Limits, Verdict};
 use self::ends::Cut;
 use self::files::{Files, Total};
 use self::hope::Hope;
-pub(crate) use self::input::{Input, Sort};
+pub(crate) use self::input::{Input, NETWORK_ORDER, Sort};
 use self::lines::{Count, Lines};
 use self::pass::{Pass, pass};
 pub(crate) use self::piped::Piped;
 pub(crate) use self::progress::Progress;
+use self::ruled::{Ruled, Rules};
 use self::sink::Sink;
 use self::stream::Stream;
 use crate::failure::Failure;
@@ -62,6 +64,8 @@ pub(crate) fn run(args: &ReadArgs) -> Result<(), Failure> {
     let raw = args.stream.file(args.write.as_deref())?;
     // Names are looked up while this is allowed. The link types to generate code for are known once the files are open.
     let filter = args.filter()?;
+    let mut rules = args.rules()?;
+    let has_code = filter.is_some() || rules.is_some();
     let hopes = Hope::allowed(args);
     let editor = args.rewriting.copier();
     args.rewriting.say_odd();
@@ -79,31 +83,37 @@ pub(crate) fn run(args: &ReadArgs) -> Result<(), Failure> {
     let held = args.confine.confine(|| {
         let needs = Needs::to_read(&files, args.write.as_deref().filter(|_| single.is_none()));
         let needs = if args.follow { needs.read_beside(&files[0]) } else { needs };
-        if filter.is_some() { needs.make_code() } else { needs }
+        if has_code { needs.make_code() } else { needs }
     })?;
     if let (Some(path), true) = (&args.write, args.repair) {
         return repair::run(&files[0], path);
     }
-    let confined = || match filter {
-        Some(_) => confine::end_of_code(held.as_ref()),
-        None => Ok(()),
+    let end_of_code = || match has_code {
+        true => Ok(confine::end_of_code(held.as_ref())?),
+        false => Ok(()),
     };
+    // Rules get their code with the interfaces, before the first packet.
+    let is_ruled = rules.is_some();
+    let opened = || if is_ruled { Ok(()) } else { end_of_code() };
+    let mut steps = Steps { rules: rules.as_mut(), ready: &end_of_code, editor, snap_len: args.snap_len };
     let text = match text {
         Some(text) if args.follow => {
-            let (mut lines, opened) = (Lines::new(text), || Ok(confined()?));
-            return through(editor, args.snap_len, false, &mut lines, |sink| {
+            return steps.through(false, &mut Lines::new(text), |sink| {
                 follow::run(args, &files[0], filter.as_ref(), sink, opened)
             });
         }
         text => text,
     };
     let mut reading = Pass::open(args, filter.as_ref(), if hopes { Sort::Never } else { args.sort() })?;
-    confined()?;
+    opened()?;
+    if let Some(rules) = &mut steps.rules {
+        rules.swapped = reading.input.is_swapped();
+    }
     let mut is_hoping = false;
     let result = if let Some(wanted) = args.stream.wanted() {
         let raw = args.write.as_deref().zip(raw);
         let mut stream = Stream::new(&args.stream, wanted, args.line.quick, raw);
-        through(editor, args.snap_len, false, &mut stream, |sink| pass(&mut reading, sink))
+        steps.through(false, &mut stream, |sink| pass(&mut reading, sink))
     } else if let Some(path) = &args.write {
         let described = reading.input.section().is_some();
         let options = weir::with!(
@@ -118,9 +128,9 @@ pub(crate) fn run(args: &ReadArgs) -> Result<(), Failure> {
         let split = args.split.map(|split| (split, args.max_files));
         let files = Files::new(path.clone(), options, args.resolution(), split, hope);
         let sorting = args.sort() == Sort::Looked && reading.input.is_by_queue();
-        let cut = Cut { filter: filter.is_some(), time: args.from.is_some() || args.to.is_some() };
+        let cut = Cut { filter: has_code, time: args.from.is_some() || args.to.is_some() };
         let mut files = files.eager(args.packet_buffered).sorting(sorting).cut(cut);
-        let result = through(editor, args.snap_len, described, &mut files, |sink| pass(&mut reading, sink));
+        let result = steps.through(described, &mut files, |sink| pass(&mut reading, sink));
         let (total, wanted) = (files.total(), path.as_os_str() != "-" && !args.line.quick);
         // The remains of a failed conversion are reported in any case.
         if wanted || (result.is_err() && total.bytes > 0) {
@@ -129,7 +139,7 @@ pub(crate) fn run(args: &ReadArgs) -> Result<(), Failure> {
         result
     } else if let Some(text) = text {
         let mut lines = Lines::new(text);
-        let result = through(editor, args.snap_len, false, &mut lines, |sink| pass(&mut reading, sink));
+        let result = steps.through(false, &mut lines, |sink| pass(&mut reading, sink));
         if args.json && filter.is_some() && !args.line.quick {
             style::say(format_args!("{} filtered out", units::packets(reading.input.filtered())));
         }
@@ -138,7 +148,7 @@ pub(crate) fn run(args: &ReadArgs) -> Result<(), Failure> {
         let mut checked = Checked::new(check, args.json);
         pass(&mut reading, &mut checked).and_then(|()| checked.verdict())
     } else {
-        through(editor, args.snap_len, false, &mut Count::default(), |sink| pass(&mut reading, sink))
+        steps.through(false, &mut Count::default(), |sink| pass(&mut reading, sink))
     };
     // What was hoped for has come true: packets out of order are none of those chosen.
     let is_in_order = is_hoping && reading.sort == Sort::Never;
@@ -151,9 +161,13 @@ pub(crate) fn run(args: &ReadArgs) -> Result<(), Failure> {
         };
         note(format_args!("{why}; the file covers {first} to {last}"));
     }
-    if let Some(why) = filter.and_then(|filter| filter.why_interpreted()) {
+    let interpreted = [
+        ("the filter was", filter.and_then(|filter| filter.why_interpreted())),
+        ("rules were", rules.and_then(|rules| rules.why_interpreted())),
+    ];
+    for (what, why) in interpreted.into_iter().filter_map(|(what, why)| Some((what, why?))) {
         style::say(format_args!(
-            "{}: the filter was interpreted, which is slower: {why}{}",
+            "{}: {what} interpreted, which is slower: {why}{}",
             style::stderr().yellow("note"),
             if held.is_some() { "; --no-confine turns weir's sandbox off" } else { "" }
         ));
@@ -161,18 +175,36 @@ pub(crate) fn run(args: &ReadArgs) -> Result<(), Failure> {
     result
 }
 
-/// Gives `work` a sink: this one, or one that changes packets before. `described`: the input says something of itself that
-/// an anonymous copy does not have.
-fn through(
+/// What is done with packets on their way to a sink.
+struct Steps<'a> {
+    rules: Option<&'a mut Rules>,
+    /// To be called once rules have their code.
+    ready: &'a dyn Fn() -> Result<(), Failure>,
     editor: Option<Editor>,
     snap_len: Option<u32>,
-    described: bool,
-    sink: &mut dyn Sink,
-    work: impl FnOnce(&mut dyn Sink) -> Result<(), Failure>,
-) -> Result<(), Failure> {
-    match editor {
-        Some(editor) => work(&mut Changed::new(editor, snap_len, described, sink)),
-        None => work(sink),
+}
+
+impl Steps<'_> {
+    /// Gives `work` a sink: this one, behind all steps. `described`: the input says something of itself that an anonymous copy does
+    /// not have.
+    fn through(
+        self,
+        described: bool,
+        sink: &mut dyn Sink,
+        work: impl FnOnce(&mut dyn Sink) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
+        let mut changed;
+        let sink: &mut dyn Sink = match self.editor {
+            Some(editor) => {
+                changed = Changed::new(editor, self.snap_len, described, sink);
+                &mut changed
+            }
+            None => sink,
+        };
+        match self.rules {
+            Some(rules) => work(&mut Ruled::new(rules, self.ready, sink)),
+            None => work(sink),
+        }
     }
 }
 

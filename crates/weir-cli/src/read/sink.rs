@@ -5,6 +5,7 @@ use std::io;
 use weir::reader::{InterfaceStatistics, Reader, Run};
 use weir::writer::WriteError;
 use weir::{FileInterface, Packet};
+use weir_render::Ruling;
 
 use crate::failure::{self, Failure};
 
@@ -14,6 +15,8 @@ pub(crate) trait Sink {
     fn interface(&mut self, interface: &FileInterface, fine: bool) -> Result<(), End>;
     /// Adds comments of sections that have begun since the input was opened, as pcapng options.
     fn comments(&mut self, _list: &[u8]) {}
+    /// Is told what rules decide about the next packet.
+    fn judged(&mut self, _ruling: &Ruling) {}
     /// Adds a packet.
     fn packet(&mut self, packet: &Packet<'_>) -> Result<(), End>;
     /// Is told of a packet that is left out because of its time, with the number of its interface and the losses before it.

@@ -8,11 +8,10 @@ use weir_traffic::{Copies, Framing, Sides};
 use super::args::ReplayArgs;
 use super::source::Found;
 use crate::failure::Failure;
-use crate::filter::link_types;
 use crate::rewriting::Kept;
 use crate::sending::Snapped;
 use crate::sending::fits;
-use crate::{style, units};
+use crate::{link_types, style, units};
 
 /// `LINKTYPE_ETHERNET`.
 const ETHERNET: u16 = 1;

@@ -12,9 +12,8 @@ use weir_rules::{Actions, Error, Finding, Rule, RuleSet};
 use super::file::RuleFile;
 use super::names::SetFile;
 use crate::failure::{Failure, printed};
-use crate::filter::link_types;
 use crate::filter_args::netmask;
-use crate::{out, style};
+use crate::{link_types, out, style};
 
 const EXAMPLES: &str = "\
 Examples:

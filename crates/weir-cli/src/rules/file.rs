@@ -2,9 +2,12 @@
 
 use std::fs;
 use std::io::{self, Read as _};
+use std::net::Ipv4Addr;
 use std::path::Path;
 
-use weir_rules::Error;
+use weir::Filter;
+use weir::filter::FileFilter;
+use weir_rules::{Error, RuleSet};
 
 use super::names::{RuleNames, SetFile};
 use crate::failure::Failure;
@@ -12,7 +15,7 @@ use crate::style;
 
 /// A file with rules, and its text.
 #[derive(Debug)]
-pub(super) struct RuleFile {
+pub(crate) struct RuleFile {
     /// Its name, as it is shown.
     pub(super) name: String,
     pub(super) text: String,
@@ -21,7 +24,7 @@ pub(super) struct RuleFile {
 
 impl RuleFile {
     /// Reads a file; `-` is standard input.
-    pub(super) fn read(path: &Path, sets: &[SetFile]) -> Result<Self, Failure> {
+    pub(crate) fn read(path: &Path, sets: &[SetFile]) -> Result<Self, Failure> {
         let mut text = String::new();
         let (name, result) = match path.as_os_str() == "-" {
             true => ("standard input".to_owned(), io::stdin().read_to_string(&mut text).map(|_| text)),
@@ -33,6 +36,20 @@ impl RuleFile {
         Ok(Self { name, text, names: RuleNames::new(path, sets) })
     }
 
+    /// Returns the rules, each with its filter for packets of files. All names are looked up.
+    pub(crate) fn rules(&self, netmask: Option<Ipv4Addr>) -> Result<(RuleSet, Vec<FileFilter>), Failure> {
+        let set = RuleSet::parse(&self.text).map_err(|mistakes| self.failure(&mistakes))?;
+        let (mut filters, mut mistakes) = (Vec::new(), Vec::new());
+        for rule in &set.rules {
+            let filter = Filter::new(&rule.expression).names(self.names.clone()).netmask(netmask);
+            match FileFilter::new(filter) {
+                Ok(filter) => filters.push(filter),
+                Err(error) => mistakes.push(rule.in_file(error.error().clone())),
+            }
+        }
+        if mistakes.is_empty() { Ok((set, filters)) } else { Err(self.failure(&mistakes)) }
+    }
+
     /// Returns a failure with all mistakes.
     pub(super) fn failure(&self, mistakes: &[Error]) -> Failure {
         let all: Vec<_> = mistakes.iter().map(|error| self.render(error)).collect();
@@ -40,7 +57,7 @@ impl RuleFile {
     }
 
     /// Marks the place of a mistake.
-    fn render(&self, error: &Error) -> String {
+    pub(crate) fn render(&self, error: &Error) -> String {
         weir_rules::render(error, &self.name, &self.text)
     }
 }

@@ -3,10 +3,13 @@
 mod check;
 mod file;
 mod names;
+pub(crate) mod summary;
 
 use clap::{Args, Subcommand};
 
 use self::check::CheckRulesArgs;
+pub(crate) use self::file::RuleFile;
+pub(crate) use self::names::SetFile;
 use crate::failure::Failure;
 
 const EXAMPLES: &str = "\

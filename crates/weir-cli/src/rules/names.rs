@@ -8,14 +8,14 @@ use weir::filter::{Names, Service, SystemNames};
 
 /// The file of a set: `--set NAME=FILE`.
 #[derive(Clone, Debug)]
-pub(super) struct SetFile {
+pub(crate) struct SetFile {
     name: String,
     path: PathBuf,
 }
 
 impl SetFile {
     /// Parses the value of the option.
-    pub(super) fn parse(text: &str) -> Result<Self, String> {
+    pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let (name, path) =
             text.split_once('=').ok_or("expected NAME=FILE, such as blocklist=/etc/blocked")?;
         let name = name.strip_prefix('@').unwrap_or(name);
@@ -28,7 +28,7 @@ impl SetFile {
 
 /// Looks names up. The set `@NAME` is a file that was given for it, or else the file NAME beside the rules.
 #[derive(Clone, Debug)]
-pub(super) struct RuleNames {
+pub(crate) struct RuleNames {
     system: SystemNames,
     sets: Vec<SetFile>,
 }

@@ -95,10 +95,6 @@ pub(super) fn run(
     Failure::each(damage.into_iter().map(read::failure).chain(printed).collect())
 }
 
-/// Link types (`LINKTYPE_*`) whose headers are the same whatever the byte order of the capturing host: Ethernet, raw IP, Linux
-/// cooked.
-const NETWORK_ORDER: [u16; 6] = [1, 101, 113, 228, 229, 276];
-
 /// Why counting ends early.
 enum End {
     Enough(Stop),
@@ -135,7 +131,7 @@ fn count(
         };
         let all = input.interfaces();
         let Some(interface) = all.get(number) else { continue };
-        let is_network_order = NETWORK_ORDER.contains(&interface.link_type) || filters.is_empty();
+        let is_network_order = read::NETWORK_ORDER.contains(&interface.link_type) || filters.is_empty();
         let swapped = match input.is_swapped() {
             Some(swapped) => swapped,
             None if is_network_order => false,

@@ -1,13 +1,15 @@
-//! Rule sets: what `weir rules check` says of them.
+//! Rule sets: what `weir rules check` says of them, and what they decide in `weir read`.
 
 use std::fs;
 
 use serde_json::Value;
+use weir::reader::{Item, Reader};
+use weir::writer::Format;
 
-use crate::support::{Place, stderr, stdout, succeeds, weir};
+use crate::support::{EPOCH, Place, pcap, stderr, stdout, succeeds, weir, write};
 
 /// Rules with all that the language has.
-pub(crate) const RULES: &str = "\
+const RULES: &str = "\
 # comment
 dns:   port 53                            -> capture
 bad:   host in @blocklist                 -> capture, block
@@ -88,4 +90,156 @@ fn mistakes_have_places_and_fail() {
     succeeds(&["rules", "check"], &[&file]);
     assert_eq!(weir(&["rules", "check", "--set", "a"], &[&file]).status.code(), Some(2));
     assert_eq!(weir(&["rules", "check"], &[&place.path("none")]).status.code(), Some(1));
+}
+
+/// A UDP packet without link layer, from 10.0.0.`host`.
+fn udp(host: u8, port: u16) -> Vec<u8> {
+    let mut packet = vec![0x45, 0, 0, 28, 0, 0, 0, 0, 64, 17, 0, 0, 10, 0, 0, host, 10, 0, 0, 2];
+    packet.extend([4, 0]);
+    packet.extend(port.to_be_bytes());
+    packet.extend([0, 8, 0, 0]);
+    packet
+}
+
+/// The same in an Ethernet frame.
+fn framed(packet: &[u8]) -> Vec<u8> {
+    [&[2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 8, 0], packet].concat()
+}
+
+/// Packets of two interfaces, half a second apart: Ethernet and raw IP.
+fn two_kinds(place: &Place) -> std::path::PathBuf {
+    let file = place.path("a.pcapng");
+    let packets: Vec<(u32, Vec<u8>, u64)> = vec![
+        (0, framed(&udp(1, 53)), 0),
+        (1, udp(9, 9), 0),
+        (1, udp(9, 9), 3),
+        (0, framed(&udp(3, 9)), 4),
+        (0, [&[255; 6][..], &framed(&udp(3, 9))[6..]].concat(), 0),
+        (1, udp(1, 53), 0),
+    ];
+    let packets: Vec<_> = (0..)
+        .zip(&packets)
+        .map(|(n, (interface, data, lost))| (*interface, EPOCH + n * 500_000_000, data.as_slice(), *lost))
+        .collect();
+    write(&file, Format::Pcapng, &[("eth0", 1), ("tun0", 101)], &packets);
+    file
+}
+
+#[test]
+fn lines_and_objects_say_what_rules_decide_and_the_summary_adds_up() {
+    let place = Place::new();
+    let (file, rules) = (two_kinds(&place), place.path("a.rules"));
+    fs::write(
+        &rules,
+        "dns: port 53 -> capture\nall: -> continue, log if over 1/min by src\nwide: ether broadcast -> bounce\n\
+         bad: src host 10.0.0.9 -> learn block for 1m\n",
+    )
+    .expect("a file");
+    let rules = format!("--rules={}", rules.display());
+    let output = weir(&["read", "-t", &rules], &[&file]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let text = stdout(&output);
+    let ends: Vec<_> = text.lines().map(|line| &line[line.rfind("  [").expect(line) + 2..]).collect();
+    let expected = [
+        "[dns: capture, pass]",
+        "[bad: ignore, pass, learn block]",
+        "[bad, learned: ignore, block]",
+        "[no rule: ignore, pass]",
+        "[wide: ignore, bounce, log]",
+        "[dns: capture, pass]",
+    ];
+    assert_eq!(ends, expected, "{text}");
+    let said = stderr(&output);
+    let row = |name: &str| {
+        let row =
+            said.lines().find_map(|line| line.strip_prefix(name)).unwrap_or_else(|| panic!("{name}\n{said}"));
+        let number = |text: &str| text.parse::<u64>().expect("a number");
+        let words: Vec<_> = row.split_whitespace().collect();
+        (number(words[0]), number(words[1]))
+    };
+    let parts = ["dns ", "wide ", "bad ", "bad, learned ", "no rule "].map(row);
+    assert_eq!(parts.map(|(packets, _)| packets), [2, 1, 1, 1, 1]);
+    let sum = parts.iter().fold((0, 0), |sum, part| (sum.0 + part.0, sum.1 + part.1));
+    assert_eq!((sum, sum), (row("total "), (6, 3 * 42 + 3 * 28)));
+    assert_eq!(row("all (continue) ").0, 3);
+    assert!(said.contains("can match these rules: `wide`"), "raw IP has no Ethernet: {said}");
+    assert!(!said.contains("interpreted"), "there is machine code: {said}");
+
+    let objects: Vec<Value> = succeeds(&["read", "--json", &rules], &[&file])
+        .lines()
+        .map(|line| serde_json::from_str(line).expect("JSON"))
+        .collect();
+    let fields = |object: &Value| {
+        let [rule, capture, fate] = ["rule", "capture", "fate"].map(|name| object[name].to_string());
+        format!("{rule} {capture} {fate} {} {}", object["by_learned"], object["also"])
+    };
+    let expected = [
+        r#""dns" true "pass" null null"#,
+        r#""bad" false "pass" null ["learn block"]"#,
+        r#""bad" false "block" true null"#,
+        r#"null false "pass" null null"#,
+        r#""wide" false "bounce" null ["log"]"#,
+        r#""dns" true "pass" null null"#,
+    ];
+    assert_eq!(objects.iter().map(fields).collect::<Vec<_>>(), expected);
+
+    // A filter comes first, and names nothing that it has rejected.
+    let output = weir(&["read", &rules, "-f", "port 53", "--count"], &[&file]);
+    assert_eq!(stdout(&output), "2\n");
+    assert!(stderr(&output).lines().any(|line| line.starts_with("total ") && line.contains(" 2  ")));
+}
+
+#[test]
+fn a_copy_has_what_rules_capture_and_tells_all_losses() {
+    let place = Place::new();
+    let (file, copy, rules) = (two_kinds(&place), place.path("b.pcapng"), place.path("a.rules"));
+    fs::write(&rules, "net 10.0.0.0/24 and port 53 -> capture\nsrc host 10.0.0.3 -> sample 1/2\n")
+        .expect("a file");
+    let rules = format!("--rules={}", rules.display());
+    assert_eq!(succeeds(&["read", "-q", "-s", "20", &rules, "-w"], &[&copy, &file]), "");
+    let mut reader = Reader::open(&copy).expect("a file");
+    let mut found = Vec::new();
+    while let Some(item) = reader.next().expect("whole") {
+        if let Item::Packet(packet) = item {
+            found.push(((packet.timestamp - EPOCH) / 500_000_000, packet.data.len(), packet.lost_before));
+        }
+    }
+    assert_eq!(
+        found,
+        [(0, 20, 0), (3, 20, 4), (5, 20, 3)],
+        "lost before a packet that is not captured: told by the next"
+    );
+}
+
+#[test]
+fn rules_without_memory_are_a_filter() {
+    let place = Place::new();
+    let [original, ruled, filtered] = ["a.pcap", "b.pcap", "c.pcap"].map(|name| place.path(name));
+    pcap(&original);
+    let rules = place.path("a.rules");
+    fs::write(
+        &rules,
+        "tcp -> ignore\nudp port 53 -> capture, block\nip6 -> ignore\narp or icmp -> capture\n",
+    )
+    .expect("a file");
+    let rules = format!("--rules={}", rules.display());
+    succeeds(&["read", "-q", &rules, "-w"], &[&ruled, &original]);
+    let filter = "not tcp and (udp port 53 or (not ip6 and (arp or icmp)))";
+    succeeds(&["read", "-q", "-f", filter, "-w"], &[&filtered, &original]);
+    let [ruled, filtered] = [ruled, filtered].map(|path| fs::read(path).expect("a file"));
+    assert!(ruled == filtered && ruled.len() > 1000, "{} and {} bytes", ruled.len(), filtered.len());
+}
+
+#[test]
+fn wrong_rules_are_a_wrong_command_line() {
+    let place = Place::new();
+    let (file, rules) = (two_kinds(&place), place.path("a.rules"));
+    fs::write(&rules, "dns: prot 53 -> capture\n").expect("a file");
+    let output = weir(&["read", &format!("--rules={}", rules.display())], &[&file]);
+    assert_eq!((output.status.code(), stdout(&output).as_str()), (Some(2), ""));
+    assert!(
+        stderr(&output).contains("a.rules:1:6: ") && stderr(&output).contains("^^^^"),
+        "{}",
+        stderr(&output)
+    );
 }
