@@ -11,7 +11,10 @@ use weir_filter::{Filter, Options, parse, pass};
 use crate::rule_set::{Compiled, Rule, RuleSet};
 
 /// Up to so many earlier rules are asked one by one; that takes longer the more there are.
-const ASKED_ONE_BY_ONE: usize = 32;
+const ONE_BY_ONE: usize = 32;
+
+/// So many earlier rules are asked together: of more, the nearest.
+const TOGETHER: usize = 64;
 
 /// Most members of sets that are compared one by one.
 const COMPARED: usize = 4096;
@@ -65,25 +68,31 @@ struct Question<'a> {
 impl Question<'_> {
     /// Returns the earlier rules that decide on all packets of a rule: as few as are found one by one.
     fn covered(&self, number: usize) -> Option<Vec<usize>> {
+        let words = |rule: usize| self.rules[rule].expression.split_whitespace();
         let decides = |rule: &usize| !self.rules[*rule].actions.continues;
         let earlier: Vec<usize> = (0..number).filter(decides).collect();
+        let is_same = |rule: &&usize| words(**rule).next().is_none() || words(**rule).eq(words(number));
+        if let Some(one) = earlier.iter().find(is_same) {
+            return Some(vec![*one]);
+        }
+        let nearest = &earlier[earlier.len().saturating_sub(TOGETHER)..];
         let by_one =
-            || earlier.iter().find(|one| self.has_none_beside(number, &[**one])).map(|one| vec![*one]);
+            || nearest.iter().find(|one| self.has_none_beside(number, &[**one])).map(|one| vec![*one]);
         // The answer about one rule is more often found than the answer about several together.
-        if earlier.len() < ASKED_ONE_BY_ONE
+        if nearest.len() < ONE_BY_ONE
             && let Some(one) = by_one()
         {
             return Some(one);
         }
-        if !self.has_none_beside(number, &earlier) {
+        if !self.has_none_beside(number, nearest) {
             return None;
         }
         if let Some(one) = by_one() {
             return Some(one);
         }
-        let mut needed = earlier.clone();
-        for rule in earlier {
-            let others: Vec<usize> = needed.iter().copied().filter(|other| *other != rule).collect();
+        let mut needed = nearest.to_vec();
+        for rule in nearest {
+            let others: Vec<usize> = needed.iter().copied().filter(|other| other != rule).collect();
             if self.has_none_beside(number, &others) {
                 needed = others;
             }
@@ -97,7 +106,7 @@ impl Question<'_> {
             let actions = &self.rules[*rule].actions;
             actions.continues && actions.learn.as_ref().is_some_and(|learn| learn.over.is_none())
         };
-        (0..number).filter(teaches).find(|rule| self.has_none_beside(number, &[*rule]))
+        (0..number).rev().filter(teaches).take(ONE_BY_ONE).find(|rule| self.has_none_beside(number, &[*rule]))
     }
 
     /// Returns whether no whole packet matches a rule without matching one of the others.
@@ -117,13 +126,15 @@ impl Question<'_> {
 
     /// Returns whether no whole packet matches both a rule and `also`; `false` if that is not found.
     ///
-    /// It is asked in both orders, and of each term of a conjunction alone, since an answer may be found for one of them only.
+    /// It is asked in both orders, and of each term of a conjunction alone, since an answer may be found for one of them only; of terms
+    /// while there are few rules.
     fn is_never(&self, number: usize, also: &str) -> bool {
         let expression = self.rules[number].expression.as_str();
         if expression.is_empty() {
             return self.rejects_all(also);
         }
-        std::iter::once(expression).chain(self.required_terms(number)).any(|part| {
+        let terms = self.required_terms(number).filter(|_| number <= TOGETHER);
+        std::iter::once(expression).chain(terms).any(|part| {
             self.rejects_all(&format!("({part}) and {also}"))
                 || self.rejects_all(&format!("{also} and ({part})"))
         })
@@ -241,5 +252,9 @@ mod tests {
     fn many_rules_are_looked_at() {
         let rules: String = (1..41).map(|port| format!("tcp port {port} -> capture\n")).collect();
         assert_eq!(find(&format!("{rules}tcp port 37 -> block")), [(40, Finding::Covered { by: vec![36] })]);
+        // Far away, only the same words are found.
+        let rules: String = (1..80).map(|port| format!("tcp port {port} -> capture\n")).collect();
+        let rules = format!("{rules}ip and tcp port 3 -> block\ntcp  port 3 -> block");
+        assert_eq!(find(&rules), [(80, Finding::Covered { by: vec![2] })]);
     }
 }
