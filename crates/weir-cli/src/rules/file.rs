@@ -33,6 +33,8 @@ impl RuleFile {
         let name = style::visible(&name);
         let text =
             result.map_err(|error| Failure::new(format_args!("cannot read rules from {name}: {error}")))?;
+        // What some editors put in front of UTF-8.
+        let text = text.strip_prefix('\u{feff}').map(str::to_owned).unwrap_or(text);
         Ok(Self { name, text, names: RuleNames::new(path, sets) })
     }
 

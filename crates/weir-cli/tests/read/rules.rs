@@ -43,6 +43,9 @@ rest    (every packet)                 sample 1/3            pass
     let said = stderr(&output);
     assert!(said.ends_with("edge.rules:7: `late` matches no whole packet: `dns` decides before\n"), "{said}");
     assert_eq!(said.lines().count(), 1, "{said}");
+    // As an editor on Windows leaves it.
+    fs::write(&file, format!("\u{feff}{}", RULES.replace('\n', "\r\n"))).expect("a file");
+    assert_eq!(stdout(&weir(&["rules", "check"], &[&file])), expected);
 
     let object: Value =
         serde_json::from_str(&succeeds(&["rules", "check", "--json"], &[&file])).expect("JSON");
