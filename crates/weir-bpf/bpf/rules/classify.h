@@ -67,8 +67,8 @@ struct {
 	})
 
 /* Returns whether the address of an end is found, and its class. */
-static __always_inline bool class_of_ipv4(const __u8 *block, const volatile struct address_tables *tables, __u32 address,
-					  __u16 *class)
+static __always_inline bool class_of_ipv4(const __u8 *block, const volatile struct address_tables *tables,
+                                          __u32 address, __u16 *class)
 {
 	__u32 low, high, start;
 	TABLE(block, tables->roots[0] + (address >> 16) * 4, &low);
@@ -89,7 +89,7 @@ out:
 }
 
 static __always_inline bool class_of_ipv6(const __u8 *block, const volatile struct address_tables *tables,
-					  const struct rule_address *address, __u16 *class)
+                                          const struct rule_address *address, __u16 *class)
 {
 	__u32 low, high, root = address->high >> 48;
 	__u64 start;
@@ -162,11 +162,13 @@ out:
  * with a de Bruijn sequence has a number of its own in its upper six bits for each power of 2. */
 static __always_inline __u32 lowest_bit(__u64 word)
 {
+	/* clang-format off */
 	static const __u8 numbers[64] = {
 		0, 1, 48, 2, 57, 49, 28, 3, 61, 58, 50, 42, 38, 29, 17, 4, 62, 55, 59, 36, 53, 51,
 		43, 22, 45, 39, 33, 30, 24, 18, 12, 5, 63, 47, 56, 27, 60, 41, 37, 16, 54, 35, 52, 21,
 		44, 32, 23, 11, 46, 26, 40, 15, 34, 20, 31, 10, 25, 14, 19, 9, 13, 8, 7, 6,
 	};
+	/* clang-format on */
 	return numbers[(word & -word) * 0x03f79d71b4cb0a89ull >> 58];
 }
 
@@ -217,7 +219,7 @@ static __noinline __u32 place_first(void *ctx, __u64 *words, __u64 length, __u64
 
 /* Finds the first condition that is enough, and notes those before it that are not. `noted`: which words have notes. */
 static __always_inline __u32 find_condition(const __u8 *block, const struct vectors *vectors, struct candidates *notes,
-					    __u64 *noted)
+                                            __u64 *noted)
 {
 #pragma clang loop unroll(disable)
 	for (__u32 summary = 0; summary < MOST_SUMMARIES && summary < shape.summaries; summary++) {

@@ -61,14 +61,14 @@ rest    (every packet)                 sample 1/3            pass
 fn mistakes_have_places_and_fail() {
     let place = Place::new();
     let file = place.path("edge.rules");
-    fs::write(&file, "dns: port 53 -> capture\nbad: host in @elsewhere -> capture, blok\nudp -> drop\n")
+    fs::write(&file, "dns: port 53 -> capture\nbad: host in @elsewhere -> capture, blck\nudp -> drop\n")
         .expect("a file");
     let output = weir(&["rules", "check"], &[&file]);
     assert_eq!((output.status.code(), stdout(&output).as_str()), (Some(1), ""));
     let said = stderr(&output);
     for part in [
-        "edge.rules:2:37: unknown action `blok`\n",
-        "\n  bad: host in @elsewhere -> capture, blok\n                                      ^^^^\ndid you mean `block`?\n",
+        "edge.rules:2:37: unknown action `blck`\n",
+        "\n  bad: host in @elsewhere -> capture, blck\n                                      ^^^^\ndid you mean `block`?\n",
         "edge.rules:3:8: unknown action `drop`\n  udp -> drop\n         ^^^^\nweir's word is `block`\n",
     ] {
         assert!(said.contains(part), "{part}\n{said}");

@@ -121,8 +121,8 @@ fn rule(plain: &str, line: Line) -> Result<(Rule, Range<usize>), Error> {
 /// probably meant.
 ///
 /// ```text
-/// edge.rules:3:12: unknown action `blok`
-///   bad: ip -> blok
+/// edge.rules:3:12: unknown action `blck`
+///   bad: ip -> blck
 ///              ^^^^
 /// did you mean `block`?
 /// ```

@@ -126,10 +126,10 @@ fn two_decisions_and_what_else_there_is() {
 
 #[test]
 fn a_mistake_has_a_place_and_a_remedy() {
-    let rendered = mistake("# one\nbad: ip -> capture, blok\n");
+    let rendered = mistake("# one\nbad: ip -> capture, blck\n");
     assert_eq!(
         rendered,
-        "a.rules:2:21: unknown action `blok`\n  bad: ip -> capture, blok\n                      ^^^^\ndid you mean `block`?"
+        "a.rules:2:21: unknown action `blck`\n  bad: ip -> capture, blck\n                      ^^^^\ndid you mean `block`?"
     );
     let rendered = mistake("é: ip -> capture\n");
     assert!(rendered.starts_with("a.rules:1:1: unexpected `é`"), "{rendered}");
@@ -187,6 +187,6 @@ fn mistakes() {
 
 #[test]
 fn each_rule_tells_its_first_mistake() {
-    let errors = RuleSet::parse("ip -> blok, blok\nudp\ntcp -> log\n-> nothing").expect_err("mistakes");
+    let errors = RuleSet::parse("ip -> blck, blck\nudp\ntcp -> log\n-> nothing").expect_err("mistakes");
     assert_eq!(errors.len(), 3, "{errors:?}");
 }
