@@ -126,7 +126,7 @@ fn judge(
 }
 
 #[test]
-fn each_packet_is_counted_for_the_rule_that_a_list_finds() {
+fn root_each_packet_is_counted_for_the_rule_that_a_list_finds() {
     let Some(namespace) = NetNs::new().map_err(weir_skip::this_test).ok() else { return };
     let frames = frames();
     let fields: Vec<Fields> = frames.iter().map(|frame| Fields::of(frame)).collect();
@@ -180,7 +180,7 @@ const TEXTS: [&str; 12] = [
 ];
 
 #[test]
-fn filters_decide_what_fields_do_not() {
+fn root_filters_decide_what_fields_do_not() {
     let Some(namespace) = NetNs::new().map_err(weir_skip::this_test).ok() else { return };
     let packets = packets::fixed(1, 1500);
     // The kernel takes no frame without an Ethernet header; where headers are cut, fields and filters differ.
