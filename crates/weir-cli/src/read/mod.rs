@@ -57,14 +57,15 @@ use crate::{advice, style, units};
 pub(crate) fn run(args: &ReadArgs) -> Result<(), Failure> {
     args.check()?;
     let files = args.files();
-    if let Some(path) = &args.write {
-        not_onto_itself(path, &files)?;
-    }
-    // A confined process could not create it.
-    let raw = args.stream.file(args.write.as_deref())?;
     // Names are looked up while this is allowed. The link types to generate code for are known once the files are open.
     let filter = args.filter()?;
     let mut rules = args.rules()?;
+    if let Some(path) = &args.write {
+        not_onto_itself(path, &files)?;
+        not_onto_itself(path, &rules.as_ref().map(Rules::files).unwrap_or_default())?;
+    }
+    // A confined process could not create it.
+    let raw = args.stream.file(args.write.as_deref())?;
     let has_code = filter.is_some() || rules.is_some();
     let hopes = Hope::allowed(args);
     let editor = args.rewriting.copier();

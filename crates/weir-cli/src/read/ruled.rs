@@ -1,6 +1,6 @@
 //! Packets that rules decide about on their way to a sink (`--rules`).
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use weir::filter::{FileFilter, Matcher};
@@ -57,6 +57,11 @@ impl Rules {
             snap_len: None,
             is_told: true,
         })
+    }
+
+    /// Returns the files that rules and their sets were read from.
+    pub(super) fn files(&self) -> Vec<PathBuf> {
+        self.file.files()
     }
 
     /// Returns why some rules are interpreted; `None`: none is.

@@ -3,7 +3,7 @@
 use std::fs;
 use std::io::{self, Read as _};
 use std::net::Ipv4Addr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use weir::Filter;
 use weir::filter::FileFilter;
@@ -19,6 +19,7 @@ pub(crate) struct RuleFile {
     /// Its name, as it is shown.
     pub(super) name: String,
     pub(super) text: String,
+    path: PathBuf,
     pub(super) names: RuleNames,
 }
 
@@ -35,7 +36,12 @@ impl RuleFile {
             result.map_err(|error| Failure::new(format_args!("cannot read rules from {name}: {error}")))?;
         // What some editors put in front of UTF-8.
         let text = text.strip_prefix('\u{feff}').map(str::to_owned).unwrap_or(text);
-        Ok(Self { name, text, names: RuleNames::new(path, sets) })
+        Ok(Self { name, text, path: path.to_owned(), names: RuleNames::new(path, sets) })
+    }
+
+    /// Returns the files that were read: that of the rules, and those of the sets that they name.
+    pub(crate) fn files(&self) -> Vec<PathBuf> {
+        [vec![self.path.clone()], self.names.files()].concat()
     }
 
     /// Returns the rules, each with its filter for packets of files. All names are looked up.

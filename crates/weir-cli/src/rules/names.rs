@@ -3,6 +3,7 @@
 use std::fs;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use weir::filter::{Names, Service, SystemNames};
 
@@ -30,16 +31,31 @@ impl SetFile {
 #[derive(Clone, Debug)]
 pub(crate) struct RuleNames {
     system: SystemNames,
+    directory: PathBuf,
     sets: Vec<SetFile>,
+    /// The files of sets that were read, by any copy of these names.
+    read: Arc<Mutex<Vec<PathBuf>>>,
 }
 
 impl RuleNames {
     /// Creates names for the rules in `file`.
     pub(super) fn new(file: &Path, sets: &[SetFile]) -> Self {
+        let directory = file.parent().unwrap_or_else(|| Path::new(""));
         Self {
-            system: SystemNames::sets_in(file.parent().unwrap_or_else(|| Path::new(""))),
+            system: SystemNames::sets_in(directory),
+            directory: directory.to_owned(),
             sets: sets.to_vec(),
+            read: Arc::default(),
         }
+    }
+
+    /// Returns the files of sets that were read.
+    pub(super) fn files(&self) -> Vec<PathBuf> {
+        self.read.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn note(&self, path: PathBuf) {
+        self.read.lock().unwrap_or_else(PoisonError::into_inner).push(path);
     }
 }
 
@@ -70,8 +86,10 @@ impl Names for RuleNames {
 
     fn set(&self, name: &str) -> Result<String, String> {
         let Some(SetFile { path, .. }) = self.sets.iter().find(|set| set.name == name) else {
+            self.note(self.directory.join(name));
             return self.system.set(name).map_err(|error| format!("{error}; or give --set {name}=FILE"));
         };
+        self.note(path.clone());
         fs::read_to_string(path)
             .map_err(|error| format!("the set `@{name}` cannot be read from {}: {error}", path.display()))
     }

@@ -234,6 +234,26 @@ fn rules_without_memory_are_a_filter() {
 }
 
 #[test]
+fn no_copy_replaces_rules_or_their_sets() {
+    let place = Place::new();
+    let (trace, rules, set) = (two_kinds(&place), place.path("a.rules"), place.path("bad"));
+    let text = "host in @bad -> capture\nhost in @other -> capture\n";
+    fs::write(&rules, text).expect("a file");
+    fs::write(&set, "10.0.0.9").expect("a file");
+    let other = format!("other={}", place.path("more").display());
+    fs::write(place.path("more"), "10.0.0.8").expect("a file");
+    for output in [&rules, &set, &place.path("more")] {
+        let before = fs::read(output).expect("a file");
+        let words = ["read", "--rules", rules.to_str().expect("text"), "--set", &other];
+        let output_words = ["-w", output.to_str().expect("text")];
+        let done = weir(&[&words[..], &output_words].concat(), &[&trace]);
+        assert_eq!(done.status.code(), Some(2));
+        assert!(stderr(&done).contains("are the same file"), "{}", stderr(&done));
+        assert_eq!(fs::read(output).expect("a file"), before);
+    }
+}
+
+#[test]
 fn wrong_rules_are_a_wrong_command_line() {
     let place = Place::new();
     let (file, rules) = (two_kinds(&place), place.path("a.rules"));
