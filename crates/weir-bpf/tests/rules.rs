@@ -6,10 +6,10 @@ use weir_bpf::rules::{Fate, Rule, Rules};
 use weir_classify::{Condition, Fields, Kind, Kinds, Prefix};
 use weir_filter::graph::Graph;
 use weir_filter::interpret::Interpreter;
-use weir_filter::names::NoNames;
 use weir_filter::regions::{Region, regions};
-use weir_filter::{Beside, Dialect, Filter, Options};
+use weir_filter::{Dialect, Filter};
 use weir_judge::choices::Choices;
+use weir_judge::compiled::options;
 use weir_judge::expressions::{Words, expression};
 use weir_judge::packets;
 use weir_sys::netns::NetNs;
@@ -150,17 +150,7 @@ fn root_each_packet_is_counted_for_the_rule_that_a_list_finds() {
 }
 
 fn compiled(text: &str) -> Option<Filter> {
-    let options = Options {
-        dialect: Dialect::Weir,
-        link_type: 1,
-        snap_len: 65_535,
-        metadata: Beside::Nothing,
-        swapped: false,
-        others: &[],
-        netmask: None,
-        names: &NoNames,
-    };
-    weir_filter::compile(text, &options).ok()
+    weir_filter::compile(text, &options(Dialect::Weir, 1)).ok()
 }
 
 /// Rules that leave much to the next ones, then others that fields decide, and any.

@@ -2,25 +2,15 @@
 
 use weir_classify::{Fields, Kind};
 use weir_filter::interpret::Interpreter;
-use weir_filter::names::NoNames;
 use weir_filter::regions::regions;
-use weir_filter::{Beside, Dialect, Filter, Options};
+use weir_filter::{Dialect, Filter};
 use weir_judge::choices::Choices;
+use weir_judge::compiled::options;
 use weir_judge::expressions::{Words, expression};
 use weir_judge::{corpus, packets};
 
 fn compiled(text: &str) -> Option<Filter> {
-    let options = Options {
-        dialect: Dialect::Weir,
-        link_type: 1,
-        snap_len: 65_535,
-        metadata: Beside::Nothing,
-        swapped: false,
-        others: &[],
-        netmask: None,
-        names: &NoNames,
-    };
-    weir_filter::compile(text, &options).ok()
+    weir_filter::compile(text, &options(Dialect::Weir, 1)).ok()
 }
 
 #[test]
