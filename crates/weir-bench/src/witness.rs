@@ -41,9 +41,8 @@ impl Witness {
         self.next = number.wrapping_add(1);
     }
 
-    /// Whether a reader has surely seen all bytes of all packets with these numbers, in order. If it has seen all packets, they
-    /// must be right. Else those that it has seen are as long as they were, and none is missing without having been lost.
-    /// Of each packet no more than `kept` bytes count.
+    /// Returns whether the reader provably saw the first `kept` bytes of all packets with these numbers, in order. If packets were
+    /// lost, it checks only that those seen have the right lengths, and that losses explain all gaps.
     pub(super) fn is_right(
         &self,
         traffic: &Traffic,
@@ -84,7 +83,7 @@ impl Witness {
         Self::of_starts(traffic, usize::MAX, sequences)
     }
 
-    /// The same of who keeps no more than `kept` bytes of each.
+    /// The witness of a reader that keeps at most `kept` bytes of each frame.
     fn of_starts(traffic: &Traffic, kept: usize, sequences: Range<u64>) -> Self {
         let mut witness = Self { next: sequences.start, ..Self::default() };
         let mut frame = Vec::new();

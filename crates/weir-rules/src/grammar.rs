@@ -99,13 +99,21 @@ fn only(before: &mut Option<String>, word: &str, place: &Range<usize>) -> Result
             return Err(Error::new(format!("`{word}` contradicts `{other}`"), place.clone())
                 .help(format!("without the comma, `capture {word}` captures some of the packets")));
         }
-        Some(other) => return Err(Error::new(format!("`{word}` contradicts `{other}`"), place.clone())),
+        Some(other) => {
+            let help = match word {
+                "pass" | "block" | "reflect" | "bounce" => {
+                    "a rule has one of pass, block, reflect and bounce"
+                }
+                _ => "a rule has one of capture, ignore, sample and first",
+            };
+            return Err(Error::new(format!("`{word}` contradicts `{other}`"), place.clone()).help(help));
+        }
     }
     Ok(())
 }
 
 fn twice(word: &str, place: &Range<usize>) -> Error {
-    Error::new(format!("`{word}` is there twice"), place.clone())
+    Error::new(format!("`{word}` appears twice"), place.clone())
 }
 
 fn undecided(word: &str, place: &Range<usize>) -> Error {
@@ -115,10 +123,15 @@ fn undecided(word: &str, place: &Range<usize>) -> Error {
 }
 
 fn unknown(word: &str, words: &Words<'_>) -> Error {
-    let error = words.wrong(&format!("unknown action `{word}`"), &ACTIONS);
+    let message = format!("unknown action `{word}`");
+    // First, since `reject` is close to `reflect`, which is something else.
+    if let Some(meant) = meant(word) {
+        return Error::new(message, words.span()).help(meant);
+    }
+    let error = words.wrong(&message, &ACTIONS);
     match error.help {
         Some(_) => error,
-        None => error.help(meant(word).unwrap_or_else(|| format!("actions: {}", ACTIONS.join(", ")))),
+        None => error.help(format!("actions: {}", ACTIONS.join(", "))),
     }
 }
 
@@ -146,15 +159,17 @@ fn capture(word: &str, words: &mut Words<'_>) -> Result<CaptureAction, Error> {
             let text = words.value("expected which part, such as 1/100, after `sample`")?;
             let every =
                 text.strip_prefix("1/").and_then(|every| every.parse().ok()).filter(|&every| every > 0);
-            let wrong = || Error::new(format!("`{text}` is no part"), words.span());
+            let wrong = || Error::new(format!("`{text}` is not a share of packets"), words.span());
             CaptureAction::Sample(every.ok_or_else(|| wrong().help("1/100 is one packet of a hundred"))?)
         }
         "first" => {
             let text = words.value("expected how many packets after `first`")?;
-            let wrong = || Error::new(format!("`{text}` is no number of packets"), words.span());
+            let wrong = || Error::new(format!("`{text}` is not a number of packets"), words.span());
             let count = text.parse().ok().filter(|&count| count > 0);
             let count = count.ok_or_else(|| wrong().help("a number from 1: first 20 of each flow"))?;
-            words.expect(&["of", "each", "flow"])?;
+            words
+                .expect(&["of", "each", "flow"])
+                .map_err(|error| error.help("write `first 20 of each flow`"))?;
             CaptureAction::First(count)
         }
         "capture" => CaptureAction::Capture,
@@ -170,7 +185,7 @@ fn fate(word: &str, words: &mut Words<'_>) -> Result<Fate, Error> {
             let interface = words.value("expected an interface after `reflect`")?;
             // IFNAMSIZ, with the zero.
             if interface.len() > 15 || interface.contains('/') {
-                return Err(Error::new(format!("`{interface}` is no name of an interface"), words.span()));
+                return Err(Error::new(format!("`{interface}` is not an interface name"), words.span()));
             }
             Fate::Reflect(interface.into())
         }
@@ -184,10 +199,10 @@ fn learn(words: &mut Words<'_>) -> Result<Learn, Error> {
         "ignore" => Shortcut::Ignore,
         word => Shortcut::Fate(fate(word, words)?),
     };
-    words.expect(&["for"])?;
+    words.expect(&["for"]).map_err(|error| error.help("say for how long: `learn block for 30s`"))?;
     let text = words.value("expected a time, such as 30s, after `for`")?;
     let lasting = quantity::time(text)
-        .map_err(|allowed| Error::new(format!("`{text}` is no time"), words.span()).help(allowed))?;
+        .map_err(|allowed| Error::new(format!("`{text}` is not a time"), words.span()).help(allowed))?;
     let both = words.takes("in");
     if both {
         words.expect(&["both", "directions"])?;
@@ -203,8 +218,8 @@ fn over(words: &mut Words<'_>) -> Result<Option<Over>, Error> {
     words.expect(&["over"])?;
     let text = words.value("expected a rate, such as 100/s, after `over`")?;
     let rate = quantity::rate(text)
-        .map_err(|allowed| Error::new(format!("`{text}` is no rate"), words.span()).help(allowed))?;
-    words.expect(&["by"])?;
+        .map_err(|allowed| Error::new(format!("`{text}` is not a rate"), words.span()).help(allowed))?;
+    words.expect(&["by"]).map_err(|error| error.help("say of what: `by src`, `by dst` or `by flow`"))?;
     let key = match words.one_of(&["src", "dst", "flow"])? {
         "src" => Key::Source,
         "dst" => Key::Destination,
@@ -218,6 +233,7 @@ fn end(action: &str, words: &mut Words<'_>) -> Result<(), Error> {
     let Some(word) = words.next() else { return Ok(()) };
     let message = format!("unexpected `{word}` after `{action}`");
     let help = match word {
+        "in" if action == "learn" => "`in both directions` stands before `if over`",
         "if" => "`if over` belongs to block, reflect, bounce, learn and log",
         "->" => "one rule per line",
         _ if ACTIONS.contains(&word) => "a comma separates actions",

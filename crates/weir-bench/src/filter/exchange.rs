@@ -1,8 +1,8 @@
 //! How long it takes to exchange the filter of a capture, by this process at full rate and by `weir ctl`; and that no packet
 //! is lost or doubled by it.
 //!
-//! When a filter is in force packets tell: two are exchanged for one another of which each wants what the other does not, and the
-//! first packet that only the new one wants has a timestamp. The call that puts it in place may return later.
+//! Packets show when a filter is in force: two filters with opposite answers replace each other, and the first packet that only the
+//! new one wants has a timestamp. The call that puts it in place may return later.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -39,7 +39,7 @@ struct Run {
     exchanges: Vec<Sample>,
     /// Frames that found no room in the pool, and are told to be lost.
     lost_by_pool: u64,
-    /// Frames that are missing without being told, or are told lost and came.
+    /// Frames that are missing but not reported as lost, or reported and received.
     lost: u64,
     doubled: u64,
     /// Frames that came behind the first that met a newer filter, and met the one before.

@@ -1,9 +1,9 @@
 //! What the place for a filter, and a filter in it, add to an XDP program, a packet.
 //!
 //! The kernel runs three programs on the same packets (`BPF_PROG_TEST_RUN`): one that returns at once, one with a place where no
-//! filter is, and the same with a filter, which goes on with another program, as in a capture. Between two of them lies what is
-//! to be known; the loop around them falls out. They have their turns packet by packet, and it is the processor time of
-//! this thread that counts, so that neither a clock that changes its pace nor somebody else on the processor is measured.
+//! filter is, and the same with a filter, which goes on with another program, as in a capture. The differences
+//! between them are the costs; the loop around them cancels out. The programs take turns packet by packet, and only the processor
+//! time of this thread counts, so neither a change of the clock rate nor other load on the processor is measured.
 
 use std::fmt::Display;
 use std::os::fd::{AsFd, OwnedFd};

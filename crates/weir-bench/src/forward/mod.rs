@@ -6,9 +6,9 @@
 //!  processor 0: what a contestant does in user space
 //! ```
 //!
-//! In a round everybody has several short turns: when the machine changes its speed, as those with other guests do, all are affected
-//! alike. Only the contestant whose turn it is exists: otherwise, what weir attaches to the kernel's tracepoints would also be called
-//! for others.
+//! Each contestant has several short turns in a round, so that all are affected alike when the machine changes its speed, as shared
+//! ones do. Only the contestant whose turn it is exists: otherwise, the programs that weir attaches to the kernel's tracepoints would
+//! also run for others.
 
 pub(crate) mod bare;
 mod check;

@@ -37,7 +37,7 @@ const QUEUES: [u64; 3] = [4, 5, 6];
 /// Time for which packets come: in five seconds 128,000 cells, the larger pool, are full.
 const STEPS: u64 = 100;
 const QUICK_STEPS: u64 = 16;
-/// Of what basic mode loses this much, in percent, advanced mode has to lose nothing.
+/// Where basic mode loses at least this share, in percent, advanced mode must lose nothing.
 const MUCH: f64 = 10.0;
 
 struct Imbalance {

@@ -25,11 +25,11 @@ Examples:
         Check rules from standard input.
 
 A rule set:
+  bad:   host in @blocklist        -> capture, block
   dns:   port 53                   -> capture
   noise: udp port 5353             -> ignore
-  bad:   host in @blocklist        -> capture, block
   bulk:  tcp port 443              -> capture first 20 of each flow
-  scan:  tcp[tcpflags] == tcp-syn  -> capture, learn block for 30s if over 100/s by src
+  scan:  tcp[tcpflags] == tcp-syn  -> capture, block if over 100/s by src
   all:   ip                        -> continue, log if over 1000/s by dst
   rest:                            -> sample 1/100
 

@@ -1,6 +1,6 @@
 //! Devices that only the system's libpcap serves: USB, Bluetooth, netfilter, D-Bus, RDMA.
 //!
-//! A handle of such a device has one of the system's library inside, to which `handle::forward!` passes its calls on.
+//! A handle of such a device contains a handle of the system's libpcap, to which `handle::forward!` passes its calls on.
 //! Expressions are compiled and files are written here, as for all handles.
 
 mod functions;

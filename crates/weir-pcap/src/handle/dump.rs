@@ -10,7 +10,7 @@ use std::thread::JoinHandle;
 use crate::filter::Filter;
 use crate::live::Live;
 
-/// A dump that runs, or has ended and nobody has asked yet.
+/// A running dump, or one that has ended and whose result was not collected yet.
 pub(crate) struct Dump {
     /// `None`: it was waited for.
     pub(crate) thread: Option<JoinHandle<Option<Ended>>>,

@@ -1,4 +1,4 @@
-//! Handles that one of the system's library serves.
+//! Handles that pass calls on to a handle of the system's libpcap.
 
 use std::ffi::c_int;
 

@@ -48,7 +48,7 @@ impl RuleSet {
                 match lines_of_names.insert(rule.name.clone(), rule.line) {
                     None => Ok(rule),
                     Some(other) => {
-                        let message = format!("the rule on line {other} is called `{}`, too", rule.name);
+                        let message = format!("the rule on line {other} is named `{}`, too", rule.name);
                         Err(Error::new(message, named).help("each rule has a name of its own"))
                     }
                 }

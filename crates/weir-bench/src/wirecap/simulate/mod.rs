@@ -136,7 +136,7 @@ pub(super) fn skewed(
     let weights: Vec<f64> = (1..=queues).map(|queue| f64::from(queue).powf(-skew)).collect();
     let all: f64 = weights.iter().sum();
     let end = time.as_secs_f64() * 1e9;
-    // By queue: nanoseconds between two, and the next. The first comes when it has come together.
+    // By queue: nanoseconds between two chunks, and when the next is full.
     let mut next: Vec<[f64; 2]> = weights
         .iter()
         .map(|weight| f64::from(cells) * 1e9 / (rate * weight / all))
