@@ -74,6 +74,16 @@ enum commit {
 	COMMIT_CLOSED = 1u << 31,
 };
 
+/* Kinds of network header, as rules tell them apart. */
+enum rule_kind { KIND_OTHER, KIND_IPV4, KIND_IPV6, KIND_ARP, KIND_RARP };
+
+/* Dimensions of the tables of rules. */
+enum rule_tables {
+	KIND_PROTOCOLS = 257, /* of a kind: none, and each number */
+	MOST_SUMMARIES = 4,
+	SUMMARY = 64, /* words that one word of a summary is about */
+};
+
 /* How packets are kept that are sent in turn. */
 enum trace {
 	TRACE_BLOCK = 1 << 16, /* packets begin below it in a block */

@@ -56,7 +56,7 @@ impl Prefix {
 }
 
 /// How many numbers [`Kinds`] distinguishes for each kind: no protocol, and each of them.
-pub(crate) const PROTOCOLS: usize = 257;
+pub const PROTOCOLS: usize = 257;
 /// How many in all.
 pub(crate) const KINDS: usize = 5 * PROTOCOLS;
 const WORDS: usize = KINDS.div_ceil(64);

@@ -14,7 +14,7 @@ mod dimension;
 mod fields;
 mod tables;
 
-pub use self::condition::{Condition, Kinds, Prefix};
+pub use self::condition::{Condition, Kinds, PROTOCOLS, Prefix};
 pub use self::fields::{Fields, Kind};
 pub use self::tables::{AddressTables, Error, Shape, Tables, ValueTable};
 

@@ -4,18 +4,13 @@
 #pragma once
 #include "filter/place.h"
 #include "packet/packet.h"
-
-/* Kinds of network header. */
-enum { KIND_OTHER, KIND_IPV4, KIND_IPV6, KIND_ARP, KIND_RARP };
+#include "shared.h"
 
 #define HAS_PROTOCOL 1
 #define HAS_ADDRESS 2 /* the source; twice that: the destination */
 #define HAS_PORT 8    /* the same */
 
-#define PROTOCOLS 257
 #define MOST_STEPS 16 /* to find an address among 2 * 16,384 */
-#define MOST_SUMMARIES 4
-#define SUMMARY 64 /* words that one word of a summary is about */
 #define NO_CONDITION (~0u)
 
 /* An IPv4 address is in `high`. */
@@ -149,7 +144,7 @@ static __always_inline bool find_vectors(const __u8 *block, const struct fields 
 		vectors->ports[end] = table->vectors + class * stride;
 	}
 	if (shape.kinds.used) {
-		__u32 kind = fields->kind * PROTOCOLS + (fields->there & HAS_PROTOCOL ? fields->protocol + 1 : 0);
+		__u32 kind = fields->kind * KIND_PROTOCOLS + (fields->there & HAS_PROTOCOL ? fields->protocol + 1 : 0);
 		TABLE(block, shape.kinds.classes + kind * 2, &class);
 		vectors->kinds = shape.kinds.vectors + class * stride;
 	}

@@ -7,7 +7,7 @@ use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use libbpf_rs::libbpf_sys::bpf_insn;
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
 use libbpf_rs::{MapCore, MapFlags, MapHandle};
-use weir_classify::{AddressTables, Condition, Shape, Tables, ValueTable};
+use weir_classify::{AddressTables, Condition, Kind, MOST_CONDITIONS, PROTOCOLS, Shape, Tables, ValueTable};
 use weir_filter::emit::ebpf::{self, Candidate, Context};
 use weir_filter::graph::Graph;
 use weir_filter::regions::Region;
@@ -18,7 +18,7 @@ use weir_sys::bpf::program::{self, ProgramKind};
 use self::skeleton::types::{address_tables, rule_counter, shape, value_table};
 use crate::filter::link::Code;
 use crate::filter::{FilterError, Sets};
-use crate::layout::{get, same, set};
+use crate::layout::{get, rule_kind, rule_tables, same, set};
 use crate::leave_out_all;
 use crate::log::logged;
 use crate::xdp::HAS_FRAGMENTS;
@@ -28,6 +28,18 @@ skeleton!("rules_xdp");
 same!(AddressTables, address_tables: roots, starts, classes, vectors, absent, used);
 same!(ValueTable, value_table: classes, vectors, absent, used);
 same!(Shape, shape: addresses, ports, kinds, conditions, rest, words, summaries, last);
+
+// The numbers that both sides have.
+const _: () = {
+    assert!(Kind::Other as u32 == rule_kind::KIND_OTHER.0);
+    assert!(Kind::Ipv4 as u32 == rule_kind::KIND_IPV4.0);
+    assert!(Kind::Ipv6 as u32 == rule_kind::KIND_IPV6.0);
+    assert!(Kind::Arp as u32 == rule_kind::KIND_ARP.0);
+    assert!(Kind::ReverseArp as u32 == rule_kind::KIND_RARP.0);
+    assert!(PROTOCOLS == rule_tables::KIND_PROTOCOLS.0 as usize);
+    let words = rule_tables::MOST_SUMMARIES.0 * rule_tables::SUMMARY.0;
+    assert!(MOST_CONDITIONS == words as usize * 64);
+};
 
 /// The program's name in the kernel's lists.
 const NAME: &str = "weir_rules";
