@@ -22,5 +22,6 @@ enum no_number no_number;
 enum mark mark;
 enum commit commit;
 enum trace trace;
+enum rule_fate rule_fate;
 enum rule_kind rule_kind;
 enum rule_tables rule_tables;

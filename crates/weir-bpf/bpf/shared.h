@@ -77,6 +77,9 @@ enum commit {
 /* Kinds of network header, as rules tell them apart. */
 enum rule_kind { KIND_OTHER, KIND_IPV4, KIND_IPV6, KIND_ARP, KIND_RARP };
 
+/* What happens to a packet by a rule. */
+enum rule_fate { FATE_PASS, FATE_BLOCK, FATE_BOUNCE, FATE_REFLECT };
+
 /* Dimensions of the tables of rules. */
 enum rule_tables {
 	KIND_PROTOCOLS = 257, /* of a kind: none, and each number */

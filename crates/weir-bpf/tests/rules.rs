@@ -1,21 +1,42 @@
 //! Rules in the kernel: the verifier takes all their tables, and each packet is counted for the rule that a list finds.
 
-use std::net::IpAddr;
+#[path = "steer/frames.rs"]
+#[allow(dead_code, reason = "the tests of steering need the rest")]
+mod frames;
 
-use weir_bpf::rules::{Fate, Rule, Rules};
+use std::fs;
+use std::net::IpAddr;
+use std::os::fd::{AsFd as _, BorrowedFd};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use frames::{Back, There, UDP, ethernet, ip4, on_ethernet, ports, tagged};
+use weir_bpf::rules::{Fate, Places, Received, Rule, RuleCount, Rules};
 use weir_classify::{Condition, Fields, Kind, Kinds, Prefix};
 use weir_filter::graph::Graph;
-use weir_filter::interpret::Interpreter;
+use weir_filter::interpret::{Interpreter, Metadata, Packet};
 use weir_filter::regions::{Region, regions};
-use weir_filter::{Dialect, Filter};
+use weir_filter::{Beside, Dialect, Filter, Options};
 use weir_judge::choices::Choices;
 use weir_judge::compiled::options;
 use weir_judge::expressions::{Words, expression};
 use weir_judge::packets;
+use weir_sys::clsact::Clsact;
+use weir_sys::link::{self, Links};
 use weir_sys::netns::NetNs;
+use weir_sys::packet::Sender;
 use weir_sys::testrun;
+use weir_sys::veth;
 
 const LIMIT: usize = 256 << 20;
+
+/// Rules for received packets by XDP, and for sent ones.
+fn by_xdp(fragments: bool) -> Places {
+    Places { received: Some(Received::Xdp { fragments }), sent: true }
+}
+
+/// Rules by tc, for received packets.
+const BY_TC: Places = Places { received: Some(Received::Tc), sent: false };
 
 /// Frames of all kinds, and some that are cut.
 fn frames() -> Vec<Vec<u8>> {
@@ -26,8 +47,18 @@ fn frames() -> Vec<Vec<u8>> {
         .enumerate()
         .map(|(number, frame)| frame[..frame.len().min(14 + number % 60)].to_vec());
     let cut: Vec<_> = cut.collect();
-    // The kernel takes no frame without an Ethernet header.
-    [whole, cut].concat().into_iter().filter(|frame| frame.len() >= 14).collect()
+    [whole, cut].concat().into_iter().filter(|frame| is_taken(frame, true)).collect()
+}
+
+/// The kernel takes no frame for a test run without an Ethernet header, or of more than a page; nor, but for XDP, one of IP without
+/// IP's header.
+fn is_taken(frame: &[u8], xdp: bool) -> bool {
+    let least = match frame.get(12..14) {
+        Some([0x08, 0x00]) if !xdp => 34,
+        Some([0x86, 0xdd]) if !xdp => 54,
+        _ => 14,
+    };
+    (least..3000).contains(&frame.len())
 }
 
 /// A condition that a packet with these fields meets, or hardly misses.
@@ -77,50 +108,90 @@ fn of_one_field() -> Vec<Vec<Condition>> {
     ]
 }
 
-const FATES: [Fate; 3] = [Fate::Pass, Fate::Block, Fate::Bounce];
+const FATES: [Fate; 4] = [Fate::Pass, Fate::Block, Fate::Bounce, Fate::Reflect(1)];
 
 /// Counts all frames in the kernel, and by the conditions.
-fn compare(conditions: &[Condition], frames: &[Vec<u8>], fragments: bool) -> usize {
+fn compare(conditions: &[Condition], frames: &[Vec<u8>], places: Places) -> usize {
     let nothing = Graph::new(0);
     let regions: Vec<[Region; 1]> =
         conditions.iter().map(|condition| [Region { condition: condition.clone(), exact: true }]).collect();
     let rules: Vec<Rule<'_>> = (regions.iter().zip(FATES.into_iter().cycle()))
         .map(|(regions, fate)| Rule { filter: (&nothing, &[]), regions, fate })
         .collect();
-    let first = |frame: &[u8]| {
+    let first = |frame: &[u8], _| {
         let fields = Fields::of(frame);
         conditions.iter().position(|one| one.holds(&fields))
     };
-    judge(&rules, frames, fragments, &first)
+    judge(&rules, frames, places, &first)
 }
 
-/// Counts all frames in the kernel, and with a list.
+/// What a program returns for a fate.
+fn action(fate: Fate, xdp: bool) -> u32 {
+    match fate {
+        Fate::Pass => {
+            if xdp {
+                2
+            } else {
+                u32::MAX
+            }
+        }
+        Fate::Block => {
+            if xdp {
+                1
+            } else {
+                2
+            }
+        }
+        Fate::Bounce => {
+            if xdp {
+                3
+            } else {
+                7
+            }
+        }
+        Fate::Reflect(_) => {
+            if xdp {
+                4
+            } else {
+                7
+            }
+        }
+    }
+}
+
+/// The programs of rules, and whether their packets are sent.
+fn programs(rules: &Rules) -> impl Iterator<Item = (BorrowedFd<'_>, bool)> {
+    let received = rules.received.iter().map(|program| (program.as_fd(), false));
+    received.chain(rules.sent.iter().map(|program| (program.as_fd(), true)))
+}
+
+/// Counts all frames in the kernel, and with a list, which knows whether a frame is sent.
 fn judge(
     rules: &[Rule<'_>],
     frames: &[Vec<u8>],
-    fragments: bool,
-    list: &dyn Fn(&[u8]) -> Option<usize>,
+    places: Places,
+    list: &dyn Fn(&[u8], bool) -> Option<usize>,
 ) -> usize {
-    let loaded = Rules::load(rules, fragments, LIMIT).unwrap_or_else(|error| panic!("{error}"));
-    let mut expected = vec![0; rules.len() + 1];
-    for frame in frames {
-        let first = list(frame);
-        expected[first.unwrap_or(rules.len())] += 1;
-        let action = match first.map(|rule| rules[rule].fate) {
-            None | Some(Fate::Pass) => 2,
-            Some(Fate::Block) => 1,
-            Some(Fate::Bounce) => 3,
-        };
-        let (answer, bytes) = testrun::rewrite(loaded.program(), frame, frame.len()).expect("it runs");
-        assert_eq!(answer.value, action, "{first:?}: {frame:x?}");
-        let turned = [&frame[6..12], &frame[..6], &frame[12..]].concat();
-        assert_eq!(&bytes, if action == 3 { &turned } else { frame }, "{first:?}");
+    let loaded = Rules::load(rules, places, LIMIT).unwrap_or_else(|error| panic!("{error}"));
+    let (mut expected, mut all) = (vec![0; rules.len() + 1], 0);
+    for (program, sent) in programs(&loaded) {
+        let xdp = !sent && places != BY_TC;
+        for frame in frames.iter().filter(|frame| is_taken(frame, xdp)) {
+            all += frame.len() as u64;
+            let first = list(frame, sent);
+            expected[first.unwrap_or(rules.len())] += 1;
+            let fate = first.map_or(Fate::Pass, |rule| rules[rule].fate);
+            let (answer, bytes) = testrun::rewrite(program, frame, frame.len()).expect("it runs");
+            assert_eq!(answer.value, action(fate, xdp), "{first:?}, sent {sent}: {frame:x?}");
+            let turned = [&frame[6..12], &frame[..6], &frame[12..]].concat();
+            assert_eq!(&bytes, if fate == Fate::Bounce { &turned } else { frame }, "{first:?}, sent {sent}");
+        }
     }
-    let counts = loaded.counts().expect("counters");
+    let counts = loaded.counters.counts().expect("counters");
     let packets: Vec<u64> = counts.iter().map(|count| count.packets).collect();
     assert_eq!(packets, expected);
     let bytes: u64 = counts.iter().map(|count| count.bytes).sum();
-    assert_eq!(bytes, frames.iter().map(|frame| frame.len() as u64).sum::<u64>());
+    assert_eq!(bytes, all);
     assert!(counts.iter().all(|count| (count.last > 0) == (count.packets > 0)), "{counts:?}");
     expected.iter().filter(|count| **count > 0).count()
 }
@@ -131,10 +202,11 @@ fn root_each_packet_is_counted_for_the_rule_that_a_list_finds() {
     let frames = frames();
     let fields: Vec<Fields> = frames.iter().map(|frame| Fields::of(frame)).collect();
     namespace.run(|| {
-        for conditions in of_one_field() {
-            compare(&conditions, &frames, false);
+        for (conditions, places) in of_one_field().iter().zip([by_xdp(false), BY_TC].into_iter().cycle()) {
+            compare(conditions, &frames, places);
         }
-        for (count, fragments) in [(40, true), (65, false), (1000, false), (10_000, true)] {
+        let places = [by_xdp(true), BY_TC, by_xdp(false), by_xdp(true)];
+        for (count, places) in [40, 65, 1000, 10_000].into_iter().zip(places) {
             let mut choices = Choices::seeded(count as u64);
             // What holds for many packets would leave none to the conditions behind it.
             let is_rare = |one: &Condition| fields.iter().filter(|fields| one.holds(fields)).count() < 20;
@@ -143,18 +215,21 @@ fn root_each_packet_is_counted_for_the_rule_that_a_list_finds() {
                 condition(&mut choices, &about)
             };
             let conditions = std::iter::repeat_with(&mut one).filter(is_rare).take(count).collect::<Vec<_>>();
-            let met = compare(&conditions, &frames, fragments);
+            let met = compare(&conditions, &frames, places);
             assert!(met > 30, "{met} rules are met");
         }
     });
 }
 
 fn compiled(text: &str) -> Option<Filter> {
-    weir_filter::compile(text, &options(Dialect::Weir, 1)).ok()
+    let options = Options { metadata: Beside::All, ..options(Dialect::Weir, 1) };
+    weir_filter::compile(text, &options).ok()
 }
 
 /// Rules that leave much to the next ones, then others that fields decide, and any.
-const TEXTS: [&str; 12] = [
+const TEXTS: [&str; 14] = [
+    "outbound and udp port 443",
+    "inbound and tcp port 53",
     "tcp[13] = 2",
     "ether host 00:11:22:33:44:55 and greater 500",
     "ip6 and udp port 53 and not ether multicast",
@@ -173,18 +248,17 @@ const TEXTS: [&str; 12] = [
 fn root_filters_decide_what_fields_do_not() {
     let Some(namespace) = NetNs::new().map_err(weir_skip::this_test).ok() else { return };
     let packets = packets::fixed(1, 1500);
-    // The kernel takes no frame without an Ethernet header; where headers are cut, fields and filters differ.
+    // Where headers are cut, fields and filters differ.
     let whole = packets.into_iter().filter(|packet| packet.length as usize == packet.data.len());
-    let frames: Vec<Vec<u8>> = whole.map(|packet| packet.data).filter(|data| data.len() >= 14).collect();
-    let length = |frame: &[u8]| u32::try_from(frame.len()).expect("a frame is short");
-    let accepts = |interpreter: &Interpreter<'_>, frame: &[u8]| {
-        let packet = packets::Captured { data: frame.to_vec(), length: length(frame) };
-        interpreter.run(&packet.seen()) != 0
+    let frames: Vec<Vec<u8>> = whole.map(|packet| packet.data).filter(|data| is_taken(data, true)).collect();
+    let accepts = |interpreter: &Interpreter<'_>, frame: &[u8], sent: bool| {
+        let length = u32::try_from(frame.len()).expect("a frame is short");
+        interpreter.run(&Packet { data: frame, length, meta: Metadata::of_direction(Some(sent)) }) != 0
     };
     // What accepts many packets would leave none to the rules behind it.
     let is_rare = |filter: &Filter| {
         let interpreter = Interpreter::new(&filter.graph, &filter.ast.sets);
-        (1..100).contains(&frames.iter().filter(|frame| accepts(&interpreter, frame)).count())
+        (1..100).contains(&frames.iter().filter(|frame| accepts(&interpreter, frame, false)).count())
     };
     let random = (0..).map(|seed| expression(Words::Weir, &mut Choices::seeded(seed)));
     let random = random.filter_map(|text| compiled(&text)).filter(is_rare).take(70);
@@ -192,17 +266,104 @@ fn root_filters_decide_what_fields_do_not() {
     let interpreters: Vec<Interpreter<'_>> =
         filters.iter().map(|filter| Interpreter::new(&filter.graph, &filter.ast.sets)).collect();
     let regions: Vec<Vec<Region>> = filters.iter().map(|filter| regions(&filter.ast)).collect();
-    for (count, fragments) in [(TEXTS.len(), false), (filters.len(), true)] {
-        // The last rules come first, or few packets would get to them.
-        let order: Vec<usize> = if fragments { (0..count).rev().collect() } else { (0..count).collect() };
+    let all: Vec<usize> = (0..filters.len()).collect();
+    // The last rules come first, or few packets would get to them.
+    let turned: Vec<usize> = all.iter().rev().copied().collect();
+    let received = Places { sent: false, ..by_xdp(true) };
+    for (order, places) in
+        [(&all[..TEXTS.len()], BY_TC), (&turned[turned.len() - 34..], by_xdp(false)), (&turned, received)]
+    {
         let rules: Vec<Rule<'_>> = (order.iter().zip(FATES.into_iter().cycle()))
             .map(|(&one, fate)| {
                 let filter = &filters[one];
                 Rule { filter: (&filter.graph, &filter.ast.sets), regions: &regions[one], fate }
             })
             .collect();
-        let first = |frame: &[u8]| order.iter().position(|&one| accepts(&interpreters[one], frame));
-        let met = namespace.run(|| judge(&rules, &frames, fragments, &first));
-        assert!(met >= if fragments { 40 } else { 10 }, "{met} rules are met");
+        let first =
+            |frame: &[u8], sent| order.iter().position(|&one| accepts(&interpreters[one], frame, sent));
+        let met = namespace.run(|| judge(&rules, &frames, places, &first));
+        assert!(met >= order.len() / 2, "{met} rules are met");
     }
+}
+
+/// Calls `test` in a namespace of its own with a pair of interfaces, which nobody else uses, and the indices of both.
+fn with_pair(test: impl FnOnce([u32; 2]) + Send) {
+    let Some(namespace) = NetNs::new().map_err(weir_skip::this_test).ok() else { return };
+    namespace.run(|| {
+        // Without IPv6 there are no neighbours to look for. A kernel without it has no such file.
+        let _absent = fs::write("/proc/sys/net/ipv6/conf/default/disable_ipv6", "1");
+        veth::create("one", "other").expect("a pair");
+        let links = Links::open().expect("a socket");
+        let index = |name| {
+            links.bring_up(name).expect("it comes up");
+            let all = link::links().expect("interfaces");
+            all.iter().find(|link| link.name == name).expect("it is there").index
+        };
+        test([index("one"), index("other")]);
+    });
+}
+
+#[test]
+fn root_a_packet_that_goes_back_or_elsewhere_meets_no_rule_again() {
+    with_pair(|[one, other]| {
+        let texts = [
+            "outbound and vlan 5",
+            // The kernel has taken the tag out of the packet by then.
+            "inbound and vlan 5 and udp port 53",
+            "udp port 56",
+            "ether dst 02:00:00:00:00:01 and udp port 57 and inbound",
+            "udp port 58 and outbound",
+            "udp and inbound",
+        ];
+        let fates = [Fate::Pass, Fate::Block, Fate::Bounce, Fate::Bounce, Fate::Reflect(other), Fate::Pass];
+        let filters: Vec<Filter> = texts.iter().map(|text| compiled(text).expect("valid")).collect();
+        let regions: Vec<Vec<Region>> = filters.iter().map(|filter| regions(&filter.ast)).collect();
+        let rules: Vec<Rule<'_>> = (filters.iter().zip(&regions).zip(fates))
+            .map(|((filter, regions), fate)| Rule {
+                filter: (&filter.graph, &filter.ast.sets),
+                regions,
+                fate,
+            })
+            .collect();
+        let places = Places { received: Some(Received::Tc), sent: true };
+        let loaded = Rules::load(&rules, places, LIMIT).expect("it loads");
+        let programs =
+            [&loaded.received, &loaded.sent].map(|one| one.as_ref().map(|program| program.as_fd()));
+        let _attached =
+            [one, other].map(|at| Clsact::attach(programs[0], programs[1], at).expect("attached"));
+
+        let udp =
+            |way, port| on_ethernet(way, &ip4([1, 2], way, UDP, (1, 0), &ports([port, port], way, &[0; 20])));
+        let sent = [
+            // It leaves as rule 0 says, and is received no further than rule 1.
+            (tagged(0x8100, 5, &udp(There, 53)), vec![0, 1]),
+            // It does not even leave: the host gets it back.
+            (udp(There, 56), vec![2]),
+            // It leaves without a rule, comes back from the other end, and is received.
+            (udp(There, 57), vec![6, 3, 5]),
+            // It leaves through the other end instead, and is received here.
+            (udp(Back, 58), vec![4, 5]),
+            (ethernet(There, 0x88b5, &[0; 46]), vec![6, 6]),
+        ];
+        let mut expected = [(0, 0); 7];
+        let sender = Sender::new(one).expect("a socket");
+        for ((frame, meets), times) in sent.iter().zip(1..) {
+            for _ in 0..times {
+                sender.send(frame).expect("it is sent");
+            }
+            for &rule in meets {
+                expected[rule].0 += times;
+                expected[rule].1 += times * frame.len() as u64;
+            }
+        }
+        let counts = || {
+            let counts = loaded.counters.counts().expect("counters");
+            counts.iter().map(|&RuleCount { packets, bytes, .. }| (packets, bytes)).collect::<Vec<_>>()
+        };
+        let deadline = Instant::now() + Duration::from_secs(20);
+        while counts() != expected && Instant::now() < deadline {
+            sleep(Duration::from_millis(1));
+        }
+        assert_eq!(counts(), expected);
+    });
 }

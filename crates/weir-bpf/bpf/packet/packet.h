@@ -13,6 +13,12 @@ const volatile bool ethernet = true; /* frames begin with an Ethernet header; ot
 #define ADDRESSES 12 /* bytes before a VLAN tag */
 #define TAG 4
 
+/* Returns a stripped VLAN tag as one number. */
+static __always_inline __u64 packed(bool there, __be16 protocol, __u16 tci)
+{
+	return there ? 1ull << 32 | (__u64)bpf_ntohs(protocol) << 16 | tci : 0;
+}
+
 /* Copies `length` bytes of the packet, 1..=`snap_len`, from offset `from`; false if the packet is too short. */
 static __always_inline bool load(CONTEXT *ctx, __u32 from, void *to, __u64 length);
 

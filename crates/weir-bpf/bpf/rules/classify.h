@@ -193,6 +193,8 @@ out:
  * halves are disabled while a program runs. */
 struct candidates {
 	__u64 words[MOST_WORDS];
+	__u64 noted[MOST_SUMMARIES]; /* which words are not 0 */
+	__u64 answer; /* the verifier does not know what is in a map, and so sees one answer instead of many */
 };
 
 struct {
@@ -212,9 +214,9 @@ static __noinline __u32 place_first(void *ctx, __u64 *words, __u64 length, __u64
 	return answer;
 }
 
-/* Finds the first condition that is enough, and notes those before it that are not. `noted`: which words have notes. */
+/* Finds the first condition that is enough, and notes those before it that are not. Sets `has_notes` if there are such. */
 static __always_inline __u32 find_condition(const __u8 *block, const struct vectors *vectors, struct candidates *notes,
-                                            __u64 *noted)
+                                            bool *has_notes)
 {
 #pragma clang loop unroll(disable)
 	for (__u32 summary = 0; summary < MOST_SUMMARIES && summary < shape.summaries; summary++) {
@@ -233,7 +235,8 @@ static __always_inline __u32 find_condition(const __u8 *block, const struct vect
 					rest &= (enough & -enough) - 1;
 				if (rest && word < MOST_WORDS) {
 					notes->words[word] = rest;
-					noted[summary & (MOST_SUMMARIES - 1)] |= 1ull << bit;
+					notes->noted[summary & (MOST_SUMMARIES - 1)] |= 1ull << bit;
+					*has_notes = true;
 				}
 				found = enough;
 			}
@@ -246,11 +249,12 @@ out:
 }
 
 /* Forgets what was noted. */
-static __always_inline void forget_notes(struct candidates *notes, const __u64 *noted)
+static __always_inline void forget_notes(struct candidates *notes)
 {
 #pragma clang loop unroll(disable)
 	for (__u32 summary = 0; summary < MOST_SUMMARIES; summary++) {
-		__u64 words = noted[summary];
+		__u64 words = notes->noted[summary];
+		notes->noted[summary] = 0;
 #pragma clang loop unroll(disable)
 		for (int tried = 0; tried < SUMMARY && words; tried++) {
 			__u32 word = summary * SUMMARY + lowest_bit(words);
@@ -259,29 +263,4 @@ static __always_inline void forget_notes(struct candidates *notes, const __u64 *
 				notes->words[word] = 0;
 		}
 	}
-}
-
-/* Returns the first condition that a packet meets, by all that it asks for; NO_CONDITION: none. */
-static __always_inline __u32 classify(CONTEXT *ctx, const struct fields *fields, __u64 length, __u64 tag)
-{
-	__u32 zero = 0;
-	struct vectors vectors = {};
-	__u64 noted[MOST_SUMMARIES] = {};
-	const __u8 *block = bpf_map_lookup_elem(&tables, &zero);
-	struct candidates *notes = NULL;
-	if (!block || !find_vectors(block, fields, &vectors))
-		return NO_CONDITION;
-	if (shape.rest) {
-		notes = bpf_map_lookup_elem(&candidates, &zero);
-		if (!notes)
-			return NO_CONDITION;
-	}
-	__u32 condition = find_condition(block, &vectors, notes, noted);
-	if (shape.rest && (noted[0] | noted[1] | noted[2] | noted[3])) {
-		__u32 earlier = place_first(ctx, notes->words, length, tag);
-		forget_notes(notes, noted);
-		if (earlier != NO_CONDITION)
-			condition = earlier;
-	}
-	return condition < shape.conditions ? condition : NO_CONDITION;
 }

@@ -85,15 +85,16 @@ static __always_inline void find_fields6(CONTEXT *ctx, __u32 at, struct fields *
 		fields->there |= HAS_PROTOCOL;
 }
 
-/* Finds the fields of an Ethernet frame. `fields` is all 0. */
-static __always_inline void find_fields(CONTEXT *ctx, struct fields *fields)
+/* Finds the fields of an Ethernet frame. `fields` is all 0. `tag`: a stripped VLAN tag, as in classify.h; it is one of those
+ * before the network header. */
+static __always_inline void find_fields(CONTEXT *ctx, __u64 tag, struct fields *fields)
 {
 	__be16 kind;
 	__u32 at = ADDRESSES;
 	if (!PEEK(ctx, at, &kind))
 		return;
 #pragma clang loop unroll(disable)
-	for (int tag = 0; tag < MOST_RULE_TAGS && is_rule_tag(kind); tag++) {
+	for (__u32 tags = tag >> 32 & 1; tags < MOST_RULE_TAGS && is_rule_tag(kind); tags++) {
 		at += TAG;
 		if (!PEEK(ctx, at, &kind))
 			return;

@@ -76,12 +76,6 @@ static __noinline __u32 count_by_key(CONTEXT *ctx, struct counter *others, __u32
 	return 0;
 }
 
-/* Returns a stripped VLAN tag as one number. */
-static __always_inline __u64 packed(bool there, __be16 protocol, __u16 tci)
-{
-	return there ? 1ull << 32 | (__u64)bpf_ntohs(protocol) << 16 | tci : 0;
-}
-
 static __always_inline void count(CONTEXT *ctx, __u32 direction, __u64 length, __u64 tag)
 {
 	struct counter *all = bpf_map_lookup_elem(&counters, &direction);

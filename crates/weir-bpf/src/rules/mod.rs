@@ -1,33 +1,29 @@
-//! Rules by XDP (`rules_xdp.bpf.c`): each packet is counted for the first rule that it meets, and goes where that says.
+//! Rules (`rules.h`): each packet is counted for the first rule that it meets, and goes where that says.
+
+mod laid;
+mod maps;
+mod tc;
+mod xdp;
 
 use std::io;
-use std::mem::MaybeUninit;
-use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd as _, OwnedFd};
 
-use libbpf_rs::libbpf_sys::bpf_insn;
-use libbpf_rs::skel::{OpenSkel, SkelBuilder};
-use libbpf_rs::{MapCore, MapFlags, MapHandle};
-use weir_classify::{AddressTables, Condition, Kind, MOST_CONDITIONS, PROTOCOLS, Shape, Tables, ValueTable};
-use weir_filter::emit::ebpf::{self, Candidate, Context};
+use libbpf_rs::{MapCore, MapFlags, MapHandle, Program};
+use weir_classify::{Kind, MOST_CONDITIONS, PROTOCOLS, Tables};
+use weir_filter::emit::ebpf::{self, Context};
 use weir_filter::graph::Graph;
 use weir_filter::regions::Region;
 use weir_filter::set::Set;
 use weir_sys::CallError;
 use weir_sys::bpf::program::{self, ProgramKind};
 
-use self::skeleton::types::{address_tables, rule_counter, shape, value_table};
+use self::laid::Laid;
+use self::maps::{Contents, Maps};
+use self::xdp::skeleton::types::rule_counter;
 use crate::filter::link::Code;
 use crate::filter::{FilterError, Sets};
-use crate::layout::{get, rule_kind, rule_tables, same, set};
-use crate::leave_out_all;
+use crate::layout::{get, rule_kind, rule_tables};
 use crate::log::logged;
-use crate::xdp::HAS_FRAGMENTS;
-
-skeleton!("rules_xdp");
-
-same!(AddressTables, address_tables: roots, starts, classes, vectors, absent, used);
-same!(ValueTable, value_table: classes, vectors, absent, used);
-same!(Shape, shape: addresses, ports, kinds, conditions, rest, words, summaries, last);
 
 // The numbers that both sides have.
 const _: () = {
@@ -58,18 +54,22 @@ pub enum RulesError {
 /// What happens to a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
-    /// It goes on, to the host.
+    /// It goes on.
     Pass,
     /// It goes no further.
     Block,
-    /// It goes back out of the interface that it came from, with its MAC addresses swapped.
+    /// It goes back, with its MAC addresses swapped: a received packet leaves through the interface that it came from, and a sent
+    /// one is received by the host. No rule of these is asked about it again.
     Bounce,
+    /// It leaves through the interface with this index instead, unchanged. No rule of these is asked about it again.
+    Reflect(u32),
 }
 
 /// A rule of many.
 #[derive(Clone, Copy, Debug)]
 pub struct Rule<'a> {
-    /// The filter that its packets meet, for frames as on the wire.
+    /// The filter that its packets meet, compiled for packets whose outer VLAN tag may be beside them
+    /// ([`Beside::All`](weir_filter::Beside::All)), whatever the place: where it never is, the kernel removes what asks for it.
     pub filter: (&'a Graph, &'a [Set]),
     /// Where such packets are. In an exact region, the filter is not asked.
     pub regions: &'a [Region],
@@ -88,44 +88,79 @@ pub struct RuleCount {
     pub last: u64,
 }
 
-/// A loaded program, to be attached, and its counters.
+/// What meets received packets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Received {
+    /// XDP, before the stack.
+    Xdp {
+        /// Packets may span several buffers.
+        fragments: bool,
+    },
+    /// tc, at ingress. What the stack has joined to one packet (GRO) is one.
+    Tc,
+}
+
+/// Which packets of an interface meet the rules.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Places {
+    /// Received ones.
+    pub received: Option<Received>,
+    /// Sent ones, by tc at egress. What a device is to cut into several packets (GSO) is one.
+    pub sent: bool,
+}
+
+/// Loaded programs, to be attached, and their counters.
 #[derive(Debug)]
 pub struct Rules {
-    program: OwnedFd,
-    counters: MapHandle,
+    /// For received packets.
+    pub received: Option<OwnedFd>,
+    /// For sent packets.
+    pub sent: Option<OwnedFd>,
+    /// What both count.
+    pub counters: RuleCounters,
+}
+
+/// The counters of loaded programs.
+#[derive(Debug)]
+pub struct RuleCounters {
+    map: MapHandle,
     rules: usize,
 }
 
 impl Rules {
-    /// Loads the program for these rules; a packet meets the first that holds. One that meets none passes. `limit`: the most bytes
-    /// of tables.
+    /// Loads the programs of these `places`, which have tables and counters in common; a packet meets the first rule that
+    /// holds. One that meets none passes. `limit`: the most bytes of tables.
+    ///
+    /// Packets begin with an Ethernet header.
     ///
     /// # Errors
     ///
     /// The rules need more memory, a filter is too long, or privileges or memory are missing.
-    pub fn load(rules: &[Rule<'_>], fragments: bool, limit: usize) -> Result<Self, RulesError> {
+    pub fn load(rules: &[Rule<'_>], places: Places, limit: usize) -> Result<Self, RulesError> {
         let laid = Laid::of(rules);
         let tables = Tables::new(&laid.conditions, &laid.rest, limit)?;
         let sets: Vec<Set> = laid.asked.iter().flat_map(|one| one.sets.iter().cloned()).collect();
         let sets = Sets::new(&sets).map_err(FilterError::from)?;
-        let link = |around: &[bpf_insn]| -> Result<OwnedFd, FilterError> {
-            let first = ebpf::first(&laid.asked, Context::Xdp { fragments, interface: None })?;
+        let link = |context: Context, kind: ProgramKind, program: &Program<'_>| {
+            if laid.asked.is_empty() {
+                let failed = |error| CallError::new("duplicate a program's descriptor", error);
+                return Ok(program.as_fd().try_clone_to_owned().map_err(failed)?);
+            }
+            let first = ebpf::first(&laid.asked, context)?;
             let words = sets.words(&first, |symbol| unreachable!("it answers by itself, without {symbol}"));
-            let kind = ProgramKind::Xdp { fragments, bound_to: None };
-            Ok(program::load(kind, NAME, &Code::new(around).with(&words))?)
+            Ok(program::load(kind, NAME, &Code::new(program.insns()).with(&words))?)
         };
-        let fates: Vec<Fate> = rules.iter().map(|rule| rule.fate).collect();
-        let loaded = logged("rules", || load(&tables, &laid.numbers, &fates, fragments, &link));
-        let (program, counters) = loaded.map_err(FilterError::from)?;
-        Ok(Self { program: program?, counters, rules: rules.len() })
+        let fates = rules.iter().map(|rule| rule.fate).collect();
+        let contents = Contents { tables: &tables, numbers: &laid.numbers, fates };
+        let loaded = logged("rules", || load(places, &contents, &link));
+        let (programs, maps) = loaded.map_err(FilterError::from)?;
+        let [received, sent] = programs?;
+        Ok(Self { received, sent, counters: RuleCounters { map: maps.counters, rules: rules.len() } })
     }
+}
 
-    /// Returns the program.
-    pub fn program(&self) -> BorrowedFd<'_> {
-        self.program.as_fd()
-    }
-
-    /// Returns what was counted for each rule, and then for packets that met none.
+impl RuleCounters {
+    /// Returns what was counted for each rule, and then for packets that met none, in both directions together.
     ///
     /// # Errors
     ///
@@ -134,7 +169,7 @@ impl Rules {
         let of = |rule: usize| {
             let key = number(rule).to_ne_bytes();
             let failed = |error| CallError::new("read counters of rules", io::Error::other(error));
-            let values = self.counters.lookup_percpu(&key, MapFlags::ANY).map_err(failed)?;
+            let values = self.map.lookup_percpu(&key, MapFlags::ANY).map_err(failed)?;
             let add = |sum: RuleCount, one: Vec<u8>| RuleCount {
                 packets: sum.packets + get!(&one, rule_counter.packets),
                 bytes: sum.bytes + get!(&one, rule_counter.bytes),
@@ -146,135 +181,34 @@ impl Rules {
     }
 }
 
-/// Rules as tables have them.
-struct Laid<'a> {
-    /// The conditions of all rules, in order.
-    conditions: Vec<Condition>,
-    /// Those that are not enough.
-    rest: Vec<usize>,
-    /// The rule of each condition.
-    numbers: Vec<u32>,
-    /// The filters of those that are not enough.
-    asked: Vec<Candidate<'a>>,
-}
+/// Makes a program of one that was loaded without filters.
+type Link<'a> = &'a dyn Fn(Context, ProgramKind, &Program<'_>) -> Result<OwnedFd, FilterError>;
 
-impl<'a> Laid<'a> {
-    fn of(rules: &[Rule<'a>]) -> Self {
-        let mut laid =
-            Self { conditions: Vec::new(), rest: Vec::new(), numbers: Vec::new(), asked: Vec::new() };
-        for (index, &Rule { filter: (graph, sets), regions, .. }) in rules.iter().enumerate() {
-            let (exact, rest): (Vec<_>, Vec<_>) = regions.iter().partition(|region| region.exact);
-            let begin = laid.conditions.len() + exact.len();
-            laid.conditions.extend(exact.iter().chain(&rest).map(|region| region.condition.clone()));
-            laid.numbers.resize(laid.conditions.len(), number(index));
-            if !rest.is_empty() {
-                laid.rest.extend(begin..laid.conditions.len());
-                laid.asked.push(Candidate { graph, sets, bits: (number(begin), number(rest.len())) });
-            }
+/// Programs for received packets and for sent ones, of which the filters may be refused, and their maps.
+type Loaded = (Result<[Option<OwnedFd>; 2], FilterError>, Maps);
+
+/// Loads the programs, each without filters, and has them linked.
+fn load(places: Places, contents: &Contents<'_>, link: Link<'_>) -> Result<Loaded, libbpf_rs::Error> {
+    let fragments = match places.received {
+        Some(Received::Xdp { fragments }) => fragments,
+        Some(Received::Tc) | None => {
+            let (programs, maps) = tc::load([places.received.is_some(), places.sent], contents, None, link)?;
+            contents.fill(&maps)?;
+            return Ok((programs, maps));
         }
-        laid
-    }
-}
-
-/// The program, of which the filters may be refused, and its counters.
-type Loaded = (Result<OwnedFd, FilterError>, MapHandle);
-
-fn load(
-    tables: &Tables,
-    numbers: &[u32],
-    fates: &[Fate],
-    fragments: bool,
-    link: &dyn Fn(&[bpf_insn]) -> Result<OwnedFd, FilterError>,
-) -> Result<Loaded, libbpf_rs::Error> {
-    let has_rest = tables.shape().rest != 0;
-    let mut storage = MaybeUninit::uninit();
-    let mut open = skeleton::RulesXdpSkelBuilder::default().open(&mut storage)?;
-    leave_out_all(open.open_object_mut())?;
-    let maps = &mut open.maps;
-    for map in [&mut maps.tables, &mut maps.rules, &mut maps.rule_counters, &mut maps.rodata] {
-        map.set_autocreate(true)?;
-    }
-    maps.candidates.set_autocreate(has_rest)?;
-    maps.tables.set_value_size(size(tables.bytes().len()))?;
-    maps.rules.set_max_entries(size(numbers.len()).max(1))?;
-    maps.rule_counters.set_max_entries(size(fates.len() + 1))?;
-    let constants = maps.rodata_data.as_deref_mut().expect("the program has constants");
-    constants.fragments = fragments;
-    constants.no_rule = number(fates.len());
-    constants.shape = shape_of(tables.shape());
-    open.progs.rules_xdp.set_autoload(true);
-    open.progs.rules_xdp.set_flags(if fragments { HAS_FRAGMENTS } else { 0 });
-    let loaded = open.load()?;
-    loaded.maps.tables.update(&0_u32.to_ne_bytes(), tables.bytes(), MapFlags::ANY)?;
-    fill(&loaded.maps.rules, numbers.iter().map(|rule| rule.to_ne_bytes().to_vec()))?;
-    let processors = libbpf_rs::num_possible_cpus()?;
-    for (rule, fate) in fates.iter().chain([&Fate::Pass]).enumerate() {
-        let mut value = vec![0; size_of::<rule_counter>()];
-        set!(&mut value, rule_counter.action = action(*fate));
-        let values = vec![value; processors];
-        loaded.maps.rule_counters.update_percpu(&number(rule).to_ne_bytes(), &values, MapFlags::ANY)?;
-    }
-    let program = if has_rest {
-        link(loaded.progs.rules_xdp.insns())
-    } else {
-        loaded
-            .progs
-            .rules_xdp
-            .as_fd()
-            .try_clone_to_owned()
-            .map_err(|error| FilterError::from(CallError::new("duplicate a program's descriptor", error)))
     };
-    Ok((program, MapHandle::try_from(&loaded.maps.rule_counters)?))
-}
-
-/// Sets the values of an array.
-fn fill(map: &impl MapCore, values: impl Iterator<Item = Vec<u8>>) -> Result<(), libbpf_rs::Error> {
-    let mut at = 0..;
-    values
-        .zip(&mut at)
-        .try_for_each(|(value, at): (_, u32)| map.update(&at.to_ne_bytes(), &value, MapFlags::ANY))
-}
-
-/// `enum xdp_action` of linux/bpf.h.
-fn action(fate: Fate) -> u64 {
-    match fate {
-        Fate::Block => 1,
-        Fate::Pass => 2,
-        Fate::Bounce => 3,
-    }
-}
-
-fn shape_of(of: &Shape) -> shape {
-    let addresses = of.addresses.map(|one| address_tables {
-        roots: one.roots,
-        starts: one.starts,
-        classes: one.classes,
-        vectors: one.vectors,
-        absent: one.absent,
-        used: one.used,
-    });
-    let values = |one: ValueTable| value_table {
-        classes: one.classes,
-        vectors: one.vectors,
-        absent: one.absent,
-        used: one.used,
+    let (programs, maps) = xdp::load(fragments, contents, link)?;
+    contents.fill(&maps)?;
+    let programs = match programs {
+        Ok([received, _]) if places.sent => {
+            let (programs, _) = tc::load([false, true], contents, Some(&maps), link)?;
+            programs.map(|[_, sent]| [received, sent])
+        }
+        programs => programs,
     };
-    shape {
-        addresses,
-        ports: of.ports.map(values),
-        kinds: values(of.kinds),
-        conditions: of.conditions,
-        rest: of.rest,
-        words: of.words,
-        summaries: of.summaries,
-        last: of.last,
-    }
+    Ok((programs, maps))
 }
 
 fn number(index: usize) -> u32 {
-    u32::try_from(index).expect("there are few rules")
-}
-
-fn size(bytes: usize) -> u32 {
-    u32::try_from(bytes).expect("tables have a limit")
+    u32::try_from(index).expect("there are few rules, and tables have a limit")
 }
