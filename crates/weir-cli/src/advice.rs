@@ -209,6 +209,7 @@ fn size(bytes: u64) -> String {
 #[cfg(test)]
 mod tests {
     use clap::{Command, CommandFactory as _};
+    use weir::{Interfaces, Unsupported};
 
     use super::*;
     use crate::cli::Cli;
@@ -255,15 +256,26 @@ mod tests {
     #[test]
     fn advice_names_options() {
         let memory = |fit| {
-            hint(&Error::Memory { what: String::new(), asked: 9, available: 8, reserve: 1, fit })
-                .expect("advice")
+            hint(&Error::Memory {
+                interfaces: Interfaces::Several(2),
+                asked: 9,
+                available: 8,
+                reserve: 1,
+                fit,
+            })
+            .expect("advice")
         };
         assert_eq!(memory(Some(Fit::Chunks { chunks: 8, chunk_size: 512 << 10 })), "try -B 4MiB");
         assert_eq!(memory(Some(Fit::Chunks { chunks: 2, chunk_size: 4 << 10 })), "try -B 8KiB");
         assert_eq!(memory(Some(Fit::Memory(4608 << 20))), "try --memory 4608MiB");
         assert!(memory(None).ends_with("-i any"));
         let unsupported = |sources, otherwise| {
-            hint(&Error::Unsupported { name: String::new(), what: String::new(), sources, otherwise })
+            hint(&Error::Unsupported {
+                name: String::new(),
+                cause: Unsupported::AllInterfaces,
+                sources,
+                otherwise,
+            })
         };
         use SourceChoice::{Tc, Xdp};
         assert_eq!(unsupported(&[Tc], "").unwrap(), "use --source tc, which runs on any driver");

@@ -132,7 +132,7 @@ impl From<WriteError> for Failure {
 #[cfg(test)]
 mod tests {
     use rustix::io::Errno;
-    use weir::Setting;
+    use weir::{Interfaces, Setting};
     use weir_service::Stop;
 
     use super::*;
@@ -142,7 +142,10 @@ mod tests {
         let of = |error: Error| Failure::from(error).status;
         assert_eq!(of(Error::Setting { setting: Setting::SnapLen, why: String::new() }), 2);
         assert_eq!(of(Error::InterfaceTwice { name: "eth0".to_owned() }), 2);
-        assert_eq!(of(Error::Budget { what: String::new(), least: 2, budget: 1, enough: 2 }), 2);
+        assert_eq!(
+            of(Error::Budget { interfaces: Interfaces::Several(2), least: 2, budget: 1, enough: 2 }),
+            2
+        );
         assert_eq!(of(Error::InterfaceDown { name: "eth0".to_owned() }), 1);
         assert_eq!(of(Error::NoInterface), 1);
     }

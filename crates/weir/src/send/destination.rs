@@ -3,10 +3,10 @@
 use weir_sys::link::{Link, Links};
 
 use super::error::SendReason;
-use crate::Error;
 use crate::live::interface::{link_type, unknown};
 use crate::live::namespace::context::inside;
 use crate::live::request::Wanted;
+use crate::{Error, SendRefusal, Unsupported};
 
 /// The header of an Ethernet frame, and of a VLAN tag in it.
 const ETHERNET: u32 = 14;
@@ -32,9 +32,9 @@ impl Destination {
     /// Finds an interface that is up.
     pub(super) fn find(wanted: &Wanted) -> Result<Self, Error> {
         let name = wanted.label();
-        let refused = |what: String, otherwise| Error::Unsupported {
+        let refused = |refusal, otherwise| Error::Unsupported {
             name: name.clone(),
-            what: format!("cannot send: {what}"),
+            cause: Unsupported::Sending(refusal),
             sources: &[],
             otherwise,
         };
@@ -43,15 +43,14 @@ impl Destination {
             return Err(unknown(wanted, &links));
         };
         let Some(link_type) = link_type(link.hardware) else {
-            let what = format!("its link layer (ARPHRD {}) is not supported", link.hardware);
-            return Err(refused(what, "send on an Ethernet, loopback or tun interface"));
+            let refusal = SendRefusal::LinkLayer { hardware: link.hardware };
+            return Err(refused(refusal, "send on an Ethernet, loopback or tun interface"));
         };
         if !link.is_up() {
             return Err(Error::InterfaceDown { name });
         }
         if !link.has_carrier() {
-            let what = "it has no carrier, so that the kernel would drop every packet".to_owned();
-            return Err(refused(what, "plug in the cable, or bring up its other end"));
+            return Err(refused(SendRefusal::NoCarrier, "plug in the cable, or bring up its other end"));
         }
         let Link { index, mtu, ref address, .. } = *link;
         Ok(Self { name, index, link_type, mtu, address: address.as_slice().try_into().ok() })

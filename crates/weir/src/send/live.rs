@@ -23,7 +23,7 @@ use super::queue::SendQueue;
 use crate::live::interface::Device;
 use crate::live::namespace::context::inside;
 use crate::live::source::programmed::not_loaded;
-use crate::{Error, Namespace};
+use crate::{Error, LiveRefusal, Namespace, Unsupported};
 
 /// Frames that the kernel hands to the driver at once.
 const BATCH: u32 = 64;
@@ -136,7 +136,9 @@ impl SenderBuilder {
     pub fn live(&self, tables: &Tables, stream: u16) -> Result<LiveFrames, Error> {
         let destination = self.find()?;
         let template = tables.template();
-        destination.check(&template).map_err(|reason| unfit(&destination.name, &reason.to_string()))?;
+        destination
+            .check(&template)
+            .map_err(|reason| unfit(&destination.name, LiveRefusal::Packet(reason)))?;
         let sizes = tables.sizes.iter().map(|&size| u64::from(size));
         self.open_live(destination, template, sizes, || Frames::load(tables, stream).map(Maker::Tables))
     }
@@ -153,13 +155,13 @@ impl SenderBuilder {
         let packets: Vec<&[u8]> = queue.iter().map(|(_, packet)| packet).collect();
         let longest = packets.iter().map(|packet| packet.len()).max().unwrap_or(0);
         if longest == 0 {
-            return Err(unfit(&destination.name, "there are no packets"));
+            return Err(unfit(&destination.name, LiveRefusal::NoPackets));
         }
-        let unfitting = |reason: SendReason| unfit(&destination.name, &reason.to_string());
+        let unfitting = |reason: SendReason| unfit(&destination.name, LiveRefusal::Packet(reason));
         packets.iter().try_for_each(|packet| destination.check(packet)).map_err(unfitting)?;
         if longest > trace::LONGEST {
-            let what = format!("a packet has {longest} bytes, and a frame has room for {}", trace::LONGEST);
-            return Err(unfit(&destination.name, &what));
+            let refusal = LiveRefusal::TooLong { bytes: longest, most: trace::LONGEST };
+            return Err(unfit(&destination.name, refusal));
         }
         let sizes = packets.iter().map(|packet| packet.len() as u64);
         self.open_live(destination, vec![0; longest], sizes, || Trace::load(&packets).map(Maker::Queue))
@@ -179,7 +181,7 @@ impl SenderBuilder {
             Ok::<_, Error>((Links::open()?, takes))
         })??;
         if takes == Some(false) {
-            return Err(unfit(&destination.name, "its driver takes no redirected packets"));
+            return Err(unfit(&destination.name, LiveRefusal::Driver));
         }
         let maker = load().map_err(|error| not_loaded(&destination.name, error))?;
         let _parked = Parked::park(maker.program())?;
@@ -205,10 +207,10 @@ impl SenderBuilder {
     }
 }
 
-fn unfit(name: &str, what: &str) -> Error {
+fn unfit(name: &str, refusal: LiveRefusal) -> Error {
     Error::Unsupported {
         name: name.to_owned(),
-        what: format!("cannot send live frames: {what}"),
+        cause: Unsupported::LiveFrames(refusal),
         sources: &[],
         otherwise: "send them with system calls (--backend plain)",
     }

@@ -11,7 +11,9 @@ use crate::live::request::memory::Alternatives;
 use crate::live::request::{Settings, Wanted};
 use crate::live::settings::{Mode, SourceChoice};
 use crate::live::source::{Source, af_packet, af_xdp, tc, xdp, xdp_tc};
-use crate::{Direction, Error, Filter, InterfaceWarning, ModeKind, Namespace, Setting, SourceKind};
+use crate::{
+    Direction, Error, Filter, InterfaceWarning, ModeKind, Namespace, Setting, SourceKind, Unsupported,
+};
 
 type Opening = Result<(Box<dyn Source>, Interface), Error>;
 
@@ -53,7 +55,7 @@ pub(crate) fn open(device: &Device, id: u32, settings: &Settings) -> Opening {
             SourceChoice::Xdp | SourceChoice::Tc | SourceChoice::XdpTc | SourceChoice::AfXdp => {
                 Err(Error::Unsupported {
                     name: device.link.name.clone(),
-                    what: "a program attaches to one interface, not to all".into(),
+                    cause: Unsupported::AllInterfaces,
                     sources: &[SourceChoice::AfPacket],
                     otherwise: "name the interfaces",
                 })

@@ -98,6 +98,7 @@ fn of_call(error: &CallError) -> ErrorKind {
 mod tests {
     use super::*;
     use crate::filter::ExpressionError;
+    use crate::live::error::Interfaces;
     use crate::{Capture, Filter, Setting};
 
     #[test]
@@ -112,7 +113,7 @@ mod tests {
             (Error::InterfaceDown { name: name() }, ErrorKind::InterfaceDown),
             (Error::InterfaceGone { name: name() }, ErrorKind::InterfaceGone),
             (Error::Privilege { operation: name(), needs: "cap_bpf" }, ErrorKind::PermissionDenied),
-            (Error::Busy { name: name(), program: None, what: None, holder: None }, ErrorKind::Busy),
+            (Error::Busy { name: name(), program: None, program_name: None, holder: None }, ErrorKind::Busy),
             (Error::AlreadyForwarding { from: name(), to: name() }, ErrorKind::Busy),
             (Error::setting(Setting::SnapLen, "no"), ErrorKind::InvalidSetting),
             (Error::conflict(Setting::Segment, Setting::Interface, "no"), ErrorKind::InvalidSetting),
@@ -121,7 +122,10 @@ mod tests {
                 ErrorKind::InvalidFilter,
             ),
             (filter.into(), ErrorKind::InvalidFilter),
-            (Error::Budget { what: name(), least: 2, budget: 1, enough: 2 }, ErrorKind::MemoryLimit),
+            (
+                Error::Budget { interfaces: Interfaces::One(name()), least: 2, budget: 1, enough: 2 },
+                ErrorKind::MemoryLimit,
+            ),
             (call(Errno::NOMEM), ErrorKind::OutOfMemory),
             (call(Errno::PERM), ErrorKind::PermissionDenied),
             (call(Errno::NODEV), ErrorKind::InterfaceGone),

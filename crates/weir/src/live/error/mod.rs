@@ -5,6 +5,7 @@ pub(crate) mod holders;
 pub(crate) mod kind;
 pub(crate) mod setting;
 pub(crate) mod size;
+pub(crate) mod unsupported;
 
 use std::borrow::Cow;
 use std::fmt;
@@ -16,6 +17,7 @@ use weir_sys::CallError;
 use self::holders::Holder;
 use self::setting::Setting;
 use self::size::binary;
+use self::unsupported::Unsupported;
 use crate::filter::{ExpressionError, FilterError};
 use crate::live::settings::SourceChoice;
 
@@ -98,14 +100,14 @@ pub enum Error {
     },
     /// Another XDP program is attached to the interface; weir never replaces it.
     #[error("{} XDP program{} is attached to `{name}`{}", whose(.holder.as_ref()).0, whose(.holder.as_ref()).1,
-        known(*.program, .what.as_deref(), .holder.as_ref()))]
+        known(*.program, .program_name.as_deref(), .holder.as_ref()))]
     Busy {
         /// The interface.
         name: String,
         /// The program's ID.
         program: Option<u32>,
         /// The program's name, if the kernel reports it, which takes `CAP_SYS_ADMIN`.
-        what: Option<String>,
+        program_name: Option<String>,
         /// A process that holds the program, if this user may see one.
         holder: Option<Holder>,
     },
@@ -118,12 +120,12 @@ pub enum Error {
         source: CallError,
     },
     /// The interface or its driver does not support what was requested.
-    #[error("interface `{name}`: {what}")]
+    #[error("interface `{name}`: {cause}")]
     Unsupported {
         /// The interface.
         name: String,
-        /// What is not supported, and why.
-        what: String,
+        /// What is not supported.
+        cause: Unsupported,
         /// The sources that support it.
         sources: &'static [SourceChoice],
         /// What else to do; may be empty.
@@ -225,8 +227,8 @@ pub enum Error {
     FilterPutBack {
         /// Interfaces that had it for a moment, and have the previous filter again.
         back: Vec<String>,
-        /// Interfaces that keep it because the previous filter could not be restored, and why.
-        kept: Vec<String>,
+        /// Interfaces that keep it because the previous filter could not be restored.
+        kept: Vec<KeptFilter>,
         /// Why it was not accepted.
         source: Box<Self>,
     },
@@ -253,12 +255,12 @@ pub enum Error {
     Shape(#[from] ShapeError),
     /// There is not enough memory.
     #[error(
-        "cannot capture on {what}: {} is needed, but {} is available, of which {} is kept in reserve",
+        "cannot capture on {interfaces}: {} is needed, but {} is available, of which {} is kept in reserve",
         binary(*.asked), binary(*.available), binary(*.reserve)
     )]
     Memory {
-        /// The interface, or how many there are.
-        what: String,
+        /// The interfaces that share the memory.
+        interfaces: Interfaces,
         /// Bytes needed in total.
         asked: u64,
         /// Bytes available to the machine or to a control group.
@@ -270,12 +272,12 @@ pub enum Error {
     },
     /// Even with the smallest pools, the capture needs more memory than it may use.
     #[error(
-        "cannot capture on {what}: at least {} is needed, but the capture may use only {}",
+        "cannot capture on {interfaces}: at least {} is needed, but the capture may use only {}",
         binary(*.least), binary(*.budget)
     )]
     Budget {
-        /// The interface, or how many there are.
-        what: String,
+        /// The interfaces that share the memory.
+        interfaces: Interfaces,
         /// Bytes needed in total with the smallest pools.
         least: u64,
         /// What was requested, or an eighth of what is available.
@@ -305,6 +307,22 @@ pub enum Error {
     /// Another system call failed.
     #[error(transparent)]
     Call(#[from] CallError),
+}
+
+/// An interface that keeps a filter, as [`Error::FilterPutBack`] reports it.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct KeptFilter {
+    /// The interface.
+    pub name: String,
+    /// Why the previous filter could not be restored.
+    pub why: Error,
+}
+
+impl fmt::Display for KeptFilter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.name, self.why)
+    }
 }
 
 /// What is wrong, and what to do about it, in words.
@@ -349,6 +367,25 @@ impl std::error::Error for Problem {
     }
 }
 
+/// The interfaces that need the memory of [`Error::Memory`] or [`Error::Budget`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Interfaces {
+    /// One, of this name.
+    One(String),
+    /// This number of them.
+    Several(usize),
+}
+
+impl fmt::Display for Interfaces {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::One(name) => write!(f, "`{name}`"),
+            Self::Several(number) => write!(f, "{number} interfaces"),
+        }
+    }
+}
+
 /// Settings for which there is enough memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -365,7 +402,7 @@ pub enum Fit {
 }
 
 /// Says which interfaces had a filter that others did not accept.
-fn had_it(back: &[String], kept: &[String]) -> String {
+fn had_it(back: &[String], kept: &[KeptFilter]) -> String {
     let mut text = String::new();
     if !back.is_empty() {
         text = format!("; {} ran it briefly; the previous filter is active again", back.join(", "));
@@ -373,7 +410,7 @@ fn had_it(back: &[String], kept: &[String]) -> String {
     if !kept.is_empty() {
         text += &format!(
             "; it stays active where the previous filter could not be restored ({})",
-            kept.join(", ")
+            kept.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
         );
     }
     text
@@ -492,19 +529,21 @@ mod tests {
     #[test]
     fn which_interfaces_had_a_filter_is_told() {
         let error = |back: &[&str], kept: &[&str]| {
-            let owned = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect();
+            let back = back.iter().map(|&name| name.to_owned()).collect();
+            let why = || Error::setting(Setting::Filter, "no memory");
+            let kept = kept.iter().map(|&name| KeptFilter { name: name.to_owned(), why: why() }).collect();
             let source = Box::new(Error::setting(Setting::Filter, "no"));
-            Error::FilterPutBack { back: owned(back), kept: owned(kept), source }.to_string()
+            Error::FilterPutBack { back, kept, source }.to_string()
         };
         let back = "no; eth0, eth1 ran it briefly; the previous filter is active again";
         assert_eq!(error(&["eth0", "eth1"], &[]), back);
         let kept = "no; it stays active where the previous filter could not be restored (eth0: no memory)";
-        assert_eq!(error(&[], &["eth0: no memory"]), kept);
+        assert_eq!(error(&[], &["eth0"]), kept);
     }
 
     #[test]
     fn a_problem_says_what_its_cause_does_and_keeps_it() {
-        let busy = || Error::Busy { name: "eth0".into(), program: Some(7), what: None, holder: None };
+        let busy = || Error::Busy { name: "eth0".into(), program: Some(7), program_name: None, holder: None };
         let error = Error::Forward(Problem::of(busy(), "end it"));
         assert_eq!((error.to_string(), error.hint()), (busy().to_string(), Some("end it".into())));
         let source = std::error::Error::source(&error).expect("a cause");
@@ -520,13 +559,14 @@ mod tests {
 
     #[test]
     fn who_is_there_already_is_named_as_far_as_it_is_known() {
-        let busy = |program, what: Option<&str>| {
-            let what = what.map(str::to_owned);
-            Error::Busy { name: "eth0".into(), program, what, holder: None }.to_string()
+        let busy = |program, called: Option<&str>| {
+            let program_name = called.map(str::to_owned);
+            Error::Busy { name: "eth0".into(), program, program_name, holder: None }.to_string()
         };
         let held = |command: &str, line: &str| {
-            let (name, what) = ("eth0".to_owned(), Some("capture".to_owned()));
-            Error::Busy { name, program: Some(7), what, holder: Some(holder(command, line)) }.to_string()
+            let (name, program_name) = ("eth0".to_owned(), Some("capture".to_owned()));
+            Error::Busy { name, program: Some(7), program_name, holder: Some(holder(command, line)) }
+                .to_string()
         };
         assert_eq!(
             held("weir", "weir capture -i eth0"),

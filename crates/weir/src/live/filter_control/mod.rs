@@ -34,7 +34,7 @@ use weir_sys::packet::{self, Instruction};
 
 use self::sets::{Labelled, PortableMembers, SetLabel, change_all, duplicated, labelled};
 use crate::filter::{Compiled, Filter, FilterError, Receiver};
-use crate::live::error::NEEDS;
+use crate::live::error::{KeptFilter, NEEDS};
 use crate::live::interface::Interface;
 use crate::{Error, Setting};
 
@@ -306,7 +306,7 @@ fn put_back(done: Vec<(&FilterTarget, Undo<'_>)>, error: Error) -> Error {
     for (target, undo) in done.into_iter().rev() {
         match undo() {
             Ok(()) => back.push(target.name.clone()),
-            Err(why) => kept.push(format!("{}: {why}", target.name)),
+            Err(why) => kept.push(KeptFilter { name: target.name.clone(), why }),
         }
     }
     Error::FilterPutBack { back, kept, source: Box::new(error) }

@@ -20,7 +20,7 @@ use crate::filter::{Compiled, Filter, Receiver};
 use crate::live::error::command;
 use crate::live::request::Wanted;
 use crate::live::request::sampling::Sample;
-use crate::{Error, FileInterface, InterfaceWarning, ModeKind, SourceKind};
+use crate::{Error, FileInterface, InterfaceWarning, ModeKind, SourceKind, Unsupported};
 
 /// An interface of a capture.
 #[derive(Clone, Debug)]
@@ -343,7 +343,7 @@ impl Device {
         }
         link_type(self.link.hardware).ok_or_else(|| Error::Unsupported {
             name: self.link.name.clone(),
-            what: format!("its link layer (ARPHRD {}) is not supported", self.link.hardware),
+            cause: Unsupported::LinkLayer { hardware: self.link.hardware },
             sources: &[],
             otherwise: "capture on an Ethernet, loopback or tun interface",
         })

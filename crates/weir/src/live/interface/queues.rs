@@ -57,12 +57,12 @@ pub(crate) fn check(device: &Device, settings: &Settings) -> Result<(), Error> {
 pub(crate) fn advised(device: &Device, error: Error) -> Error {
     const KNOWS: &[SourceChoice] = &[SourceChoice::Xdp];
     match error {
-        Error::Unsupported { name, what, sources, otherwise }
+        Error::Unsupported { name, cause, sources, otherwise }
             if device.chosen.is_some() && sources != KNOWS =>
         {
             let lost = otherwise.is_empty() && !sources.is_empty();
             let otherwise = if lost { "capture on all of its queues" } else { otherwise };
-            Error::Unsupported { name, what, sources: &[], otherwise }
+            Error::Unsupported { name, cause, sources: &[], otherwise }
         }
         other => other,
     }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use weir_ring::Shape;
 
 use crate::live::settings::{DEFAULT_CHUNK_SIZE, DEFAULT_CHUNKS, PoolSize};
-use crate::{Error, Fit};
+use crate::{Error, Fit, Interfaces};
 
 /// By default a capture may use the available memory divided by this.
 const BUDGET: u64 = 8;
@@ -284,14 +284,14 @@ pub(crate) fn shares(
     size: PoolSize,
     memory: Option<Memory>,
 ) -> Result<Vec<PoolSize>, Error> {
-    let what = match interfaces {
-        [(name, _)] => format!("`{name}`"),
-        _ => format!("{} interfaces", interfaces.len()),
+    let named = || match interfaces {
+        [(name, _)] => Interfaces::One((*name).to_owned()),
+        _ => Interfaces::Several(interfaces.len()),
     };
     let usable = memory.map_or(u64::MAX, Memory::usable);
     let refused = |asked, fit| {
         let (available, reserve) = memory.map_or((0, 0), |memory| (memory.available, memory.reserve()));
-        Err(Error::Memory { what: what.clone(), asked, available, reserve, fit })
+        Err(Error::Memory { interfaces: named(), asked, available, reserve, fit })
     };
     if size.chunks.is_some() {
         // The other alternatives check for themselves when they are opened.
@@ -318,7 +318,12 @@ pub(crate) fn shares(
         if least > usable {
             return refused(least, None);
         }
-        return Err(Error::Budget { what, least, budget, enough: least.next_multiple_of(1 << 20) });
+        return Err(Error::Budget {
+            interfaces: named(),
+            least,
+            budget,
+            enough: least.next_multiple_of(1 << 20),
+        });
     };
     let asked = shares.iter().fold(0, |sum: u64, &share| sum.saturating_add(share));
     if asked > usable {
@@ -375,7 +380,13 @@ pub(crate) fn check(name: &str, asked: u64) -> Result<(), Error> {
     match Memory::now() {
         Some(memory) if asked > memory.usable() => {
             let (available, reserve) = (memory.available, memory.reserve());
-            Err(Error::Memory { what: format!("`{name}`"), asked, available, reserve, fit: None })
+            Err(Error::Memory {
+                interfaces: Interfaces::One(name.to_owned()),
+                asked,
+                available,
+                reserve,
+                fit: None,
+            })
         }
         _ => Ok(()),
     }

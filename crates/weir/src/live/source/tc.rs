@@ -19,7 +19,7 @@ use crate::live::request::memory::Need;
 use crate::live::request::sampling::Sampling;
 use crate::live::request::steering::Steering;
 use crate::live::settings::SourceChoice;
-use crate::{DEFAULT_SNAP_LEN, Direction, Error};
+use crate::{DEFAULT_SNAP_LEN, Direction, Error, Unsupported};
 
 /// Opens the source on `device`.
 pub(crate) fn open(device: &Device, id: u32, settings: &Settings) -> Result<Opened, Error> {
@@ -153,8 +153,7 @@ pub(crate) fn refused(device: &Device, error: CallError) -> Error {
         ENODEV => Error::InterfaceGone { name },
         ENOENT => Error::Unsupported {
             name,
-            what: "the kernel has neither tcx (Linux 6.6) nor clsact with eBPF filters (CONFIG_NET_CLS_BPF)"
-                .into(),
+            cause: Unsupported::Tc,
             sources: &[SourceChoice::AfPacket],
             otherwise: "",
         },

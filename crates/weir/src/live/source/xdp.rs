@@ -21,7 +21,7 @@ use crate::live::request::memory::Need;
 use crate::live::request::sampling::Sampling;
 use crate::live::request::steering::Steering;
 use crate::live::settings::{Mode, SourceChoice};
-use crate::{Error, InterfaceWarning};
+use crate::{Error, InterfaceWarning, TagUse, Unsupported};
 
 /// Largest packet that `bpf_xdp_load_bytes` can copy, in two steps (`load` in xdp.bpf.c).
 pub(crate) const LARGEST_COPY: u32 = 32_768 + 65_535;
@@ -56,12 +56,12 @@ pub(crate) fn open(
         },
     };
     match native {
-        Err(Error::Unsupported { what, .. }) if !native_only => {
+        Err(Error::Unsupported { cause, .. }) if !native_only => {
             let opened = match device.tags {
                 Tags::InFrame => attach(device, id, settings, XdpHook::Generic, false)?,
                 _ => without(XdpHook::Generic)?,
             };
-            Ok(opened.note(&format!("not native: {what}")))
+            Ok(opened.note(&format!("not native: {cause}")))
         }
         other => other,
     }
@@ -108,32 +108,26 @@ pub(crate) fn need(device: &Device, settings: &Settings, hook: XdpHook) -> Resul
     Ok(programmed::need(settings.queues_of(writers), snap_len))
 }
 
-/// What follows if a filter tests for tags that XDP does not get.
-pub(crate) const FILTERED: &str = ", so the filter cannot match them";
-
 /// Fails if steering or the filter needs VLAN tags that the driver does not report, or if any tags would be missing
 /// (`always`).
 pub(crate) fn keep_vlans(device: &Device, settings: &Settings, always: bool) -> Result<(), Error> {
-    let so = if settings.steering.is_some_and(|steering| steering.is_by_vlan()) {
-        ", so packets cannot be steered by VLAN"
+    let needed = if settings.steering.is_some_and(|steering| steering.is_by_vlan()) {
+        TagUse::Steering
     } else if device.filter.as_ref().is_some_and(|filter| filter.asks_for_tags()) {
-        FILTERED
+        TagUse::Filter { name: None }
     } else if always {
-        ""
+        TagUse::Packets
     } else {
         return Ok(());
     };
-    Err(tags_needed(device, so, settings.mode))
+    Err(tags_needed(device, needed, settings.mode))
 }
 
-/// Returns the error for an interface whose tags XDP does not get, but must; `so` says why.
-pub(crate) fn tags_needed(device: &Device, so: &str, mode: Mode) -> Error {
+/// Returns the error for an interface whose tags XDP does not get, but must.
+pub(crate) fn tags_needed(device: &Device, needed: TagUse, mode: Mode) -> Error {
     Error::Unsupported {
         name: device.link.name.clone(),
-        what: format!(
-            "the device strips VLAN tags and does not report them to XDP{so}; to keep them: {}",
-            device.leave_tags()
-        ),
+        cause: Unsupported::Tags { needed, keep: device.leave_tags() },
         sources: match mode {
             Mode::Pass => &[SourceChoice::Tc],
             Mode::Exclusive => &[],
@@ -173,7 +167,7 @@ fn attach(device: &Device, id: u32, settings: &Settings, hook: XdpHook, tags: bo
         Native::Nowhere(why) => {
             return Err(Error::Unsupported {
                 name: name.clone(),
-                what: why.into(),
+                cause: Unsupported::NativeXdp { why },
                 sources: &[SourceChoice::Tc],
                 otherwise: "",
             });
@@ -218,10 +212,10 @@ fn attach(device: &Device, id: u32, settings: &Settings, hook: XdpHook, tags: bo
 /// Returns the error for somebody else's program.
 pub(crate) fn busy(device: &Device) -> Error {
     let program = device.link.xdp_program;
-    let what = program.and_then(|id| query::program(id).ok().flatten()).map(|program| program.name);
+    let program_name = program.and_then(|id| query::program(id).ok().flatten()).map(|program| program.name);
     let mut holders = program.map(|id| holders(&[id].into())).unwrap_or_default();
     let holder = program.and_then(|id| holders.remove(&id)).and_then(|all| all.into_iter().next());
-    Error::Busy { name: device.link.name.clone(), program, what, holder }
+    Error::Busy { name: device.link.name.clone(), program, program_name, holder }
 }
 
 /// Translates the kernel's error when it does not attach a program.
@@ -234,12 +228,11 @@ pub(crate) fn refused(device: &Device, error: CallError) -> Error {
         }
         // `ENOSPC`: the other end of veth sends on more queues than this end receives on (veth_xdp_set).
         Errno::OPNOTSUPP | Errno::INVAL | Errno::RANGE | Errno::NOSPC => Error::Unsupported {
-            what: format!(
-                "driver {} rejects native XDP in this configuration ({}; MTU {})",
-                device.driver.as_deref().unwrap_or("(unknown)"),
-                error.source,
-                device.link.mtu
-            ),
+            cause: Unsupported::Configuration {
+                driver: device.driver.clone(),
+                mtu: device.link.mtu,
+                answer: error.source,
+            },
             name,
             sources: &[SourceChoice::Tc],
             otherwise: "",

@@ -20,7 +20,7 @@ use crate::live::source::programmed::{self, Attachment};
 use crate::live::source::tc::{self, Hold};
 use crate::live::source::writers::{self, Native};
 use crate::live::source::xdp;
-use crate::{Error, Filter, InterfaceWarning, Setting, SourceKind};
+use crate::{Error, Filter, InterfaceWarning, Setting, SourceKind, TagUse, Unsupported};
 
 /// The verifier's answers to a program that takes it too long: too many steps, or too many pending branches.
 const TOO_MUCH: [i32; 2] = [Errno::TOOBIG.raw_os_error(), Errno::FAULT.raw_os_error()];
@@ -60,7 +60,7 @@ pub(super) fn attach(
             opener.xdp("only xdp can keep packets from the host".to_owned())
         }
         SourceChoice::Auto => match opener.tc("it counts both directions, with any driver".to_owned()) {
-            Err(Error::Unsupported { what, .. }) => opener.xdp(format!("tc would fit, but {what}")),
+            Err(Error::Unsupported { cause, .. }) => opener.xdp(format!("tc would fit, but {cause}")),
             other => other,
         },
         _ => opener.tc(as_requested()),
@@ -72,10 +72,10 @@ pub(super) fn attach(
 fn advised(error: Error) -> Error {
     match error {
         Error::Load { name: Some(name), source } if !source.is_permission() && !source.is_memory() => {
-            Error::Unsupported { name, what: source.to_string(), sources: &[], otherwise: "" }
+            Error::Unsupported { name, cause: Unsupported::Program(source), sources: &[], otherwise: "" }
         }
-        Error::Unsupported { name, what, sources: [SourceChoice::AfPacket], otherwise } => {
-            Error::Unsupported { name, what, sources: &[SourceChoice::Xdp], otherwise }
+        Error::Unsupported { name, cause, sources: [SourceChoice::AfPacket], otherwise } => {
+            Error::Unsupported { name, cause, sources: &[SourceChoice::Xdp], otherwise }
         }
         other => other,
     }
@@ -115,9 +115,9 @@ impl Opener<'_> {
             return Err(xdp::busy(self.device));
         }
         match self.native(why.clone()) {
-            Err(Error::Unsupported { what, .. }) => {
+            Err(Error::Unsupported { cause, .. }) => {
                 let (hooked, mut how) = self.blind(XdpHook::Generic, why)?;
-                how.detail = format!("{}; not native: {what}", how.detail);
+                how.detail = format!("{}; not native: {cause}", how.detail);
                 Ok((hooked, how))
             }
             other => other,
@@ -125,10 +125,10 @@ impl Opener<'_> {
     }
 
     fn native(&self, why: String) -> Result<(Hooked, How), Error> {
-        if let Native::Nowhere(reason) = writers::native(self.device) {
+        if let Native::Nowhere(why) = writers::native(self.device) {
             return Err(Error::Unsupported {
                 name: self.device.link.name.clone(),
-                what: reason.into(),
+                cause: Unsupported::NativeXdp { why },
                 sources: &[SourceChoice::Tc],
                 otherwise: "",
             });
@@ -150,16 +150,12 @@ impl Opener<'_> {
         let lost = self.device.tags != Tags::InFrame;
         if lost {
             if self.asked.fields.contains(&KeyField::Vlan) {
-                return Err(xdp::tags_needed(
-                    self.device,
-                    ", so packets cannot be counted by VLAN",
-                    Mode::Pass,
-                ));
+                return Err(xdp::tags_needed(self.device, TagUse::Counting, Mode::Pass));
             }
             for (name, compiled) in self.compiled(false)? {
                 if compiled.asks_for_tags() {
-                    let so = format!("{} (`{name}`)", xdp::FILTERED);
-                    return Err(xdp::tags_needed(self.device, &so, Mode::Pass));
+                    let needed = TagUse::Filter { name: Some(name.to_owned()) };
+                    return Err(xdp::tags_needed(self.device, needed, Mode::Pass));
                 }
             }
         }

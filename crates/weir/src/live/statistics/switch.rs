@@ -6,10 +6,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use weir_sys::CallError;
 
-use crate::Error;
 use crate::live::filter_control::Toggle;
 use crate::live::source::programmed::Attachment;
 use crate::live::source::tc::Hold;
+use crate::{Error, Unsupported};
 
 /// Switches the statistics of one interface off and on, from any thread. What was counted stays.
 #[derive(Clone, Debug)]
@@ -43,11 +43,9 @@ impl Switch {
         let mut state = self.state();
         let Some(hold) = state.hold.as_ref().filter(|_| state.on != on) else { return Ok(()) };
         if let Hold::Filters(_) = hold {
-            let what =
-                "cannot switch its statistics: they are attached by clsact, for lack of tcx (Linux 6.6)";
             return Err(Error::Unsupported {
                 name: state.name.clone(),
-                what: what.to_owned(),
+                cause: Unsupported::Switch,
                 sources: &[],
                 otherwise: "",
             });

@@ -51,7 +51,7 @@ use crate::live::request::memory::{Beside, Need};
 use crate::live::request::sampling::Sampling;
 use crate::live::settings::{Delivery, SourceChoice, Timestamps};
 use crate::live::wait::Notifier;
-use crate::{Error, InterfaceWarning};
+use crate::{Error, InterfaceWarning, Unsupported};
 
 /// Bytes of the frames of all queues, if that leaves each at least [`FEWEST_FRAMES`], and unless many interfaces share the
 /// memory. They buffer what arrives while a pump is kept off its CPU.
@@ -148,7 +148,7 @@ pub(crate) fn open(device: &Device, id: u32, settings: &Settings) -> Result<Open
     let native = match (writers::native(device), device.tags) {
         (Native::Processors(why) | Native::Nowhere(why), _) => Err(Error::Unsupported {
             name: device.link.name.clone(),
-            what: why.into(),
+            cause: Unsupported::NativeXdp { why },
             sources: &[],
             otherwise: "",
         }),
@@ -161,12 +161,12 @@ pub(crate) fn open(device: &Device, id: u32, settings: &Settings) -> Result<Open
         },
     };
     match native {
-        Err(Error::Unsupported { what, .. }) => {
+        Err(Error::Unsupported { cause, .. }) => {
             if device.tags != Tags::InFrame {
                 xdp::keep_vlans(device, settings, false)?;
             }
             let opened = open_at(device, id, settings, XdpHook::Generic, false)?;
-            let opened = opened.note(&format!("not native: {what}"));
+            let opened = opened.note(&format!("not native: {cause}"));
             Ok(if device.tags == Tags::InFrame { opened } else { opened.without_tags(device) })
         }
         other => other,
@@ -352,10 +352,7 @@ fn bind(umem: &Umem, device: &Device, queue: u32) -> Result<XskSocket, Error> {
         if segments && error.errno() == Errno::INVAL.raw_os_error() {
             return Error::Unsupported {
                 name: device.link.name.clone(),
-                what: format!(
-                    "packets that span several frames (MTU {}) require Linux 6.6: {error}",
-                    device.link.mtu
-                ),
+                cause: Unsupported::LongPackets { mtu: device.link.mtu, answer: error },
                 sources: &[SourceChoice::Xdp],
                 otherwise: "",
             };
@@ -379,7 +376,7 @@ fn refused(name: &str, error: CallError) -> Error {
         Errno::BUSY => Error::QueueBusy { name, source: error },
         Errno::AFNOSUPPORT => Error::Unsupported {
             name,
-            what: "the kernel has no AF_XDP (CONFIG_XDP_SOCKETS)".into(),
+            cause: Unsupported::AfXdp,
             sources: &[SourceChoice::Xdp],
             otherwise: "",
         },
