@@ -376,7 +376,7 @@ impl Run<'_> {
         }
         let Some(writer) = &mut self.writer else { return Ok(()) };
         if file_ends {
-            writer.note(&self.capture.stats()?);
+            writer.set_stats(&self.capture.stats()?);
         }
         Ok(self.backlog.write(writer, chunk)?)
     }
@@ -407,7 +407,7 @@ impl Run<'_> {
                     What::Filter(filter) => {
                         writer.filter_changed(&account, change.time, filter.as_deref())?;
                     }
-                    _ => writer.said(&account, change.time, &change.to_string())?,
+                    _ => writer.record_event(&account, change.time, &change.to_string())?,
                 }
             }
         }
@@ -478,7 +478,7 @@ impl Run<'_> {
         if let Some(writer) = &mut self.writer
             && let Some(unsorted) = self.capture.unsorted()
         {
-            writer.said(&self.capture.stats()?, unsorted.last, &unsorted::mark(unsorted))?;
+            writer.record_event(&self.capture.stats()?, unsorted.last, &unsorted::mark(unsorted))?;
         }
         Ok(())
     }

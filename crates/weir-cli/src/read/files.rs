@@ -241,10 +241,10 @@ impl OutputFiles {
     fn close(&mut self, file: usize) -> Result<(), End> {
         let Some(output) = self.open.remove(&file) else { return Ok(()) };
         self.awake.retain(|other| *other != file);
-        self.gathered = self.gathered.saturating_sub(output.writer.gathered());
-        self.total.cut += output.writer.cut();
-        self.total.too_long += output.writer.too_long();
-        self.total.too_late += output.writer.too_late();
+        self.gathered = self.gathered.saturating_sub(output.writer.buffered());
+        self.total.cut += output.writer.packets_cut();
+        self.total.too_long += output.writer.packets_too_long();
+        self.total.too_late += output.writer.packets_too_late();
         let (written, result) = output.writer.finish(&CaptureStats::default());
         self.total.packets += written.packets;
         self.total.bytes += written.bytes;
@@ -272,7 +272,7 @@ impl OutputFiles {
             let used = |file: &usize| self.open.get(file).map(|output| output.used);
             let oldest = (0..self.awake.len()).min_by_key(|place| used(&self.awake[*place]));
             let oldest = self.awake.swap_remove(oldest.unwrap_or_default());
-            self.open.get_mut(&oldest).map_or(Ok(()), |output| output.writer.rest())?;
+            self.open.get_mut(&oldest).map_or(Ok(()), |output| output.writer.suspend())?;
         }
         self.awake.push(file);
         Ok(())
@@ -281,7 +281,7 @@ impl OutputFiles {
     /// Writes the buffered packets of each file.
     #[cold]
     fn scatter(&mut self) -> Result<(), End> {
-        let waiting = |(file, output): (&usize, &OutputFile)| (output.writer.gathered() > 0).then_some(*file);
+        let waiting = |(file, output): (&usize, &OutputFile)| (output.writer.buffered() > 0).then_some(*file);
         let files: Vec<usize> = self.open.iter().filter_map(waiting).collect();
         for file in files {
             self.open.get_mut(&file).map_or(Ok(()), |output| output.writer.flush())?;
@@ -422,7 +422,7 @@ impl Sink for Files {
         }
         let output = self.outputs.open.get_mut(&file).expect("it is open");
         output.used = self.outputs.clock;
-        let before = output.writer.gathered();
+        let before = output.writer.buffered();
         let interface = output.number(packet.interface, interface)?;
         let renumbered;
         let packet = if interface == packet.interface {
@@ -431,11 +431,11 @@ impl Sink for Files {
             renumbered = weir::with!(*packet, interface);
             &renumbered
         };
-        self.timeless += u64::from(packet.notes.is_timeless() && !output.writer.stays_timeless(packet));
+        self.timeless += u64::from(packet.notes.is_timeless() && !output.writer.can_omit_timestamp(packet));
         output.writer.packet(packet)?;
         self.ends.taken(number, 1, packet.lost_before);
         if self.sorter.is_some() {
-            self.outputs.gathered = self.outputs.gathered + output.writer.gathered() - before;
+            self.outputs.gathered = self.outputs.gathered + output.writer.buffered() - before;
             self.outputs.settle(file)?;
             if self.outputs.gathered > MOST_GATHERED {
                 self.outputs.scatter()?;

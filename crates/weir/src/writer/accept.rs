@@ -128,8 +128,8 @@ impl Writer {
     /// has them and the format supports them. Packets are gathered up to about 1 MiB before they are written.
     ///
     /// If a packet is longer than the snap length stored in the file, that is raised. In a compressed file or a pipe it
-    /// cannot be; there the packet is cut and [counted](Self::cut). Packets are always cut to the length that other
-    /// programs can read ([`too_long`](Self::too_long)).
+    /// cannot be; there the packet is cut and [counted](Self::packets_cut). Packets are always cut to the length that other
+    /// programs can read ([`packets_too_long`](Self::packets_too_long)).
     ///
     /// # Errors
     ///
@@ -211,28 +211,28 @@ impl Writer {
     }
 
     /// Returns the number of packets that [`packet`](Self::packet) has cut at the snap length of their interface.
-    pub fn cut(&self) -> u64 {
+    pub fn packets_cut(&self) -> u64 {
         self.cut
     }
 
     /// Returns the number of packets that [`packet`](Self::packet) has cut because other programs refuse files with
     /// longer ones: to 262144 bytes, except for a few link types.
-    pub fn too_long(&self) -> u64 {
+    pub fn packets_too_long(&self) -> u64 {
         self.too_long
     }
 
     /// Returns the number of packets that [`packet`](Self::packet) has written with the latest time that pcap can hold,
     /// in 2106, because theirs is later.
-    pub fn too_late(&self) -> u64 {
+    pub fn packets_too_late(&self) -> u64 {
         self.too_late
     }
 
     /// Returns whether the file can record that this packet has no timestamp; otherwise it is dated 1970.
-    pub fn stays_timeless(&self, packet: &Packet<'_>) -> bool {
+    pub fn can_omit_timestamp(&self, packet: &Packet<'_>) -> bool {
         let interface = self.interfaces.get(packet.interface as usize);
         self.options.format == Format::Pcapng
             && interface
-                .is_some_and(|interface| encode::stays_timeless(packet, packet.data, interface.snap_len))
+                .is_some_and(|interface| encode::can_omit_timestamp(packet, packet.data, interface.snap_len))
     }
 
     /// Copies records from another file without decoding them.

@@ -109,7 +109,7 @@ pub(super) fn one_link_type(interfaces: &[FileInterface]) -> Result<u16, WriteEr
 
 /// Returns whether a pcapng file can record that `packet` has no timestamp. That takes a Simple Packet Block, which
 /// only holds packets of the first interface that are not cut except at its snap length.
-pub(super) fn stays_timeless(packet: &Packet<'_>, data: &[u8], snap_len: u32) -> bool {
+pub(super) fn can_omit_timestamp(packet: &Packet<'_>, data: &[u8], snap_len: u32) -> bool {
     let limit = if snap_len == 0 { u32::MAX } else { snap_len };
     packet.notes.is_timeless()
         && (packet.timestamp, packet.interface, packet.queue, packet.lost_before) == (0, 0, 0, 0)
@@ -128,7 +128,7 @@ pub(super) fn packet(
     out: &mut Vec<u8>,
 ) -> Option<()> {
     let Some(resolution) = format.pcap() else {
-        if packet.notes.is_timeless() && stays_timeless(packet, data, snap_len) {
+        if packet.notes.is_timeless() && can_omit_timestamp(packet, data, snap_len) {
             return pcapng::append_simple_packet(out, packet.original_len, data);
         }
         let flags = packet.direction.and_then(|direction| match direction {

@@ -17,7 +17,7 @@ impl Writer {
     /// See [`write`](Self::write).
     pub fn statistics(&mut self, account: &CaptureStats) -> Result<(), WriteError> {
         self.usable()?;
-        self.note(account);
+        self.set_stats(account);
         self.put_statistics(Occasion::Now, now())
     }
 
@@ -44,7 +44,7 @@ impl Writer {
             Some(filter) => format!("filter changed to: {filter}"),
             None => "filter removed: every packet matches".to_owned(),
         };
-        self.said(account, time, &said)
+        self.record_event(account, time, &said)
     }
 
     /// Records an event at `time` (nanoseconds since the Unix epoch), as a comment on Interface Statistics Blocks with
@@ -53,14 +53,14 @@ impl Writer {
     /// # Errors
     ///
     /// See [`write`](Self::write).
-    pub fn said(&mut self, account: &CaptureStats, time: u64, what: &str) -> Result<(), WriteError> {
+    pub fn record_event(&mut self, account: &CaptureStats, time: u64, what: &str) -> Result<(), WriteError> {
         self.usable()?;
-        self.note(account);
+        self.set_stats(account);
         self.put_statistics(Occasion::Event(what), time)
     }
 
     /// Stores the counters for the closing statistics, in case the file ends before the next account.
-    pub fn note(&mut self, account: &CaptureStats) {
+    pub fn set_stats(&mut self, account: &CaptureStats) {
         let elapsed = u64::try_from(account.elapsed.as_nanos()).unwrap_or(u64::MAX);
         self.began.get_or_insert_with(|| now().saturating_sub(elapsed));
         self.counts = Some(Counts::of(account));

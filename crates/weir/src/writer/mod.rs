@@ -359,7 +359,7 @@ impl Writer {
     /// The error of the first call that failed, if any; otherwise [`WriteError::Sync`].
     pub fn close(&mut self, account: &CaptureStats) -> Result<(), WriteError> {
         let result = self.usable().and_then(|()| {
-            self.note(account);
+            self.set_stats(account);
             if self.outages.is_open() {
                 self.go_on()?;
             }

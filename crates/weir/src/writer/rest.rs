@@ -48,7 +48,7 @@ impl Writer {
     /// # Errors
     ///
     /// See [`write`](Self::write).
-    pub fn rest(&mut self) -> Result<(), WriteError> {
+    pub fn suspend(&mut self) -> Result<(), WriteError> {
         self.usable()?;
         let rested = self.file.as_mut().map_or(Ok(()), rest);
         if let Data::Bytes(bytes) = &mut self.batch.data {
@@ -63,11 +63,11 @@ impl Writer {
     }
 
     /// Returns the number of bytes of single packets gathered in memory.
-    pub fn gathered(&self) -> usize {
+    pub fn buffered(&self) -> usize {
         self.batch.data.as_ref().len()
     }
 
-    /// Reopens a file closed by [`rest`](Self::rest).
+    /// Reopens a file closed by [`suspend`](Self::suspend).
     pub(super) fn wake(&mut self) -> Result<(), WriteError> {
         match &mut self.file {
             Some(file) if file.is_resting => match self.files.wake(file) {

@@ -11,7 +11,7 @@ use super::{Format, Rotation, WriteError, Writer, now};
 use crate::{CaptureStats, Chunk, FileInterface};
 
 impl Writer {
-    /// Returns whether the file will end within this chunk, which is the moment to [`note`](Self::note) an account.
+    /// Returns whether the file will end within this chunk, which is the moment to [`set_stats`](Self::set_stats) an account.
     pub fn ends_with(&self, chunk: &Chunk) -> bool {
         if !self.options.rotation.is_ring() {
             return false;
@@ -43,7 +43,7 @@ impl Writer {
         if !self.is_due() {
             return Ok(());
         }
-        self.note(account);
+        self.set_stats(account);
         let Rotation { files, .. } = self.options.rotation;
         if !self.options.rotation.is_ring()
             && files.is_some_and(|files| self.files.list().count >= files.into())

@@ -26,7 +26,7 @@ impl Source {
         if writer.outages.is_open() {
             writer.outages.open();
         }
-        writer.note(&account());
+        writer.set_stats(&account());
         Self { writer, packets: 0, per_chunk }
     }
 
@@ -58,7 +58,7 @@ impl Source {
         );
         assert_eq!(self.writer.warnings(), <[String; 0]>::default());
         let (lost, written) = (self.lost(), self.writer.written().packets);
-        self.writer.said(&account(), 1_700_000_000_000_000_000, "an event without room").unwrap();
+        self.writer.record_event(&account(), 1_700_000_000_000_000_000, "an event without room").unwrap();
         make_room();
         self.put_until(|this| !this.writer.outages.is_open());
         (0..3).for_each(|_| self.put());

@@ -37,7 +37,7 @@ fn a_file_that_rests_becomes_what_it_would_have_been() {
     for format in [Format::Pcapng, Format::Pcap { nanoseconds: true }] {
         for compression in ALL {
             let rested = write(&one, format, compression, |writer| {
-                writer.rest().unwrap();
+                writer.suspend().unwrap();
                 assert!(!writer.is_open());
             });
             assert!(rested == write(&other, format, compression, |_| {}), "{format:?}, {compression:?}");
@@ -60,7 +60,7 @@ fn a_file_that_somebody_changed_meanwhile_is_left_alone() {
     ];
     for change in changes {
         let mut writer = Writer::create(&path, &interfaces(), &options(Format::Pcapng)).unwrap();
-        writer.rest().unwrap();
+        writer.suspend().unwrap();
         change(&path);
         let there = fs::read(&path).ok();
         let refused = put(&mut writer, &chunk(0, 0, 1)).unwrap_err();

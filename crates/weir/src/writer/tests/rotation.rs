@@ -107,7 +107,7 @@ fn each_file_has_its_own_statistics_although_the_account_is_ahead() {
         ..PacketCounters::default()
     };
     for (number, some) in packets.chunks(130).enumerate() {
-        writer.note(&ahead);
+        writer.set_stats(&ahead);
         if number == 3 {
             writer.statistics(&ahead).unwrap();
         }
@@ -154,7 +154,7 @@ fn a_full_pcap_file_does_not_wait_to_tell_of_losses() {
         let packets = chunk(0, 0, 20);
         let mut ahead = account();
         ahead.interfaces[0].queues[0].counters.lost = told(&packets) + 1;
-        writer.note(&ahead);
+        writer.set_stats(&ahead);
         put(&mut writer, &packets).unwrap();
         assert_eq!(writer.file.is_some(), format == Format::Pcapng, "{format:?}");
         writer.finish(&ahead).1.unwrap();
