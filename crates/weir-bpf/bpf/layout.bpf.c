@@ -16,7 +16,7 @@ enum steering steering;
 enum sampling sampling;
 enum key_field key_field;
 enum direction direction;
-enum way way;
+enum forward_direction forward_direction;
 enum hooks hooks;
 enum no_number no_number;
 enum mark mark;

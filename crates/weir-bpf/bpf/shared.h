@@ -44,11 +44,11 @@ enum direction {
 	SENT,
 };
 
-/* The ways of forwarding. */
-enum way {
+/* The directions of forwarding. */
+enum forward_direction {
 	FORTH,
 	BACK,
-	WAYS,
+	FORWARD_DIRECTIONS,
 };
 
 /* The attached programs that can have a filter in front. */

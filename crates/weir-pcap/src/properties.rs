@@ -206,10 +206,10 @@ pub unsafe extern "C-unwind" fn pcap_setnonblock(pcap: *mut Pcap, on: c_int, err
 const NO_SUCH_MODE: &str = "A pcap_open_dead pcap_t does not have a non-blocking mode setting";
 
 /// A status code, and what the caller's error buffer gets.
-type Told = (c_int, Option<&'static str>);
+type Outcome = (c_int, Option<&'static str>);
 
 /// Returns an error for both the handle and the caller's buffer.
-fn refused(pcap: &Pcap, text: &'static str) -> Told {
+fn refused(pcap: &Pcap, text: &'static str) -> Outcome {
     (pcap.fail(PCAP_ERROR, text), Some(text))
 }
 
@@ -221,7 +221,7 @@ fn refused(pcap: &Pcap, text: &'static str) -> Told {
 unsafe fn with_buffer(
     pcap: *mut Pcap,
     error: *mut c_char,
-    body: impl FnOnce(&Pcap, &mut Handle) -> Told,
+    body: impl FnOnce(&Pcap, &mut Handle) -> Outcome,
 ) -> c_int {
     // SAFETY: C1.
     let (status, text) = unsafe { with(pcap, (PCAP_ERROR, None), body) };

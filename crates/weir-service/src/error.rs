@@ -97,7 +97,7 @@ pub enum Error {
     /// A thread that serves the control socket did not start.
     #[error("cannot start a thread for the control socket: {0}")]
     ControlThread(io::Error),
-    /// Metrics were asked for, but the account has [none](crate::control::Told::into_metrics).
+    /// Metrics were asked for, but the account has [none](crate::control::Account::into_metrics).
     #[error("cannot serve metrics: `{0}` has none")]
     NoMetrics(&'static str),
     /// The thread that serves metrics did not start.

@@ -9,7 +9,7 @@ use serde_json::value::{RawValue, to_raw_value};
 use weir::filter_control::FilterControl;
 use weir_lab::{Generator, Network, Traffic, Veth, root_test};
 use weir_service::control::client::Running;
-use weir_service::control::{Change, Told};
+use weir_service::control::{Account, Change};
 use weir_service::session::{Engine, Identity, Policy, Prepared, Settings};
 use weir_service::{Error, Stop};
 
@@ -58,7 +58,7 @@ impl Engine for Nothing {
     }
 }
 
-impl Told for Nothing {
+impl Account for Nothing {
     fn interfaces(&self) -> Vec<String> {
         Vec::new()
     }

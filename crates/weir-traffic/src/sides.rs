@@ -56,10 +56,10 @@ impl Sides {
         let Some((IPV4 | IPV6, at)) = network(link_type, frame) else { return };
         let Some(packet) = frame.get(at..) else { return };
         if let Some(layout) = Layout::of(packet)
-            && let Some(told) = Told::of(&layout, packet)
-            && let Some(begins) = told.begins
+            && let Some(facts) = FlowFacts::of(&layout, packet)
+            && let Some(begins) = facts.begins
         {
-            let (flow, direction) = Flow::between(layout.protocol, told.from, told.to);
+            let (flow, direction) = Flow::between(layout.protocol, facts.from, facts.to);
             self.flows.entry(flow).or_insert(begins == (direction == FlowDirection::Up));
         }
     }
@@ -90,9 +90,9 @@ impl Sides {
         }
         let [source, destination] = layout.addresses().map(|place| address(&packet[place]));
         let between = between(source?, destination?);
-        let Some(told) = Told::of(&layout, packet) else { return Some(self.side(between, None, true)) };
-        let flow = Flow::between(layout.protocol, told.from, told.to);
-        let side = self.side(flow, told.begins, told.is_of_client(layout.protocol));
+        let Some(facts) = FlowFacts::of(&layout, packet) else { return Some(self.side(between, None, true)) };
+        let flow = Flow::between(layout.protocol, facts.from, facts.to);
+        let side = self.side(flow, facts.begins, facts.is_of_client(layout.protocol));
         let (hosts, direction) = between;
         self.flows.entry(hosts).or_insert((side == Side::Client) == (direction == FlowDirection::Up));
         Some(side)
@@ -126,14 +126,14 @@ impl Sides {
 
 /// What a packet with ports says about its flow.
 #[derive(Clone, Copy, Debug)]
-struct Told {
+struct FlowFacts {
     from: Endpoint,
     to: Endpoint,
     /// Whether the packet is the first, or answers it, if it says so.
     begins: Option<bool>,
 }
 
-impl Told {
+impl FlowFacts {
     fn of(layout: &Layout, packet: &[u8]) -> Option<Self> {
         const SYN: u8 = 2;
         const ACK: u8 = 16;

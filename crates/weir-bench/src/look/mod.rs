@@ -150,7 +150,7 @@ impl Experiment for Look {
                 Measure::fact("written", "packets in the file", "packets"),
                 Measure::fact("lines", "lines on the terminal", "packets"),
                 Measure::fact("not-printed", "packets that the terminal says were not printed", "packets"),
-                Measure::fact("untold", "packets about which the terminal says too little or too much", "packets"),
+                Measure::fact("unaccounted", "packets about which the terminal says too little or too much", "packets"),
             ],
             series: self.all().iter().map(series).collect(),
             versus: lines::VERSUS.map(|pair| pair.map(str::to_owned)).to_vec(),

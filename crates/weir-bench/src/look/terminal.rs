@@ -74,7 +74,7 @@ pub(super) fn measure(look: &Look, output: Output, turn: &Turn) -> Result<Taken,
 
     let (accepted, written) = (sent.accepted, witness.packets);
     let (share, told) = (written as f64 / accepted.max(1) as f64, shown.lines + shown.not_printed);
-    let untold = told.abs_diff(if output == Output::Quiet { 0 } else { written });
+    let unaccounted = told.abs_diff(if output == Output::Quiet { 0 } else { written });
     let mut taken = Taken::default();
     for (measure, value) in [
         ("rate", accepted as f64 / sent.elapsed.as_secs_f64() * share / 1e3),
@@ -84,7 +84,7 @@ pub(super) fn measure(look: &Look, output: Output, turn: &Turn) -> Result<Taken,
         ("written", written as f64),
         ("lines", shown.lines as f64),
         ("not-printed", shown.not_printed as f64),
-        ("untold", untold as f64),
+        ("unaccounted", unaccounted as f64),
     ] {
         taken.add(turn, measure, value);
     }
@@ -96,7 +96,7 @@ pub(super) fn measure(look: &Look, output: Output, turn: &Turn) -> Result<Taken,
         taken.problems.push(problem);
     } else if whole && witness != Witness::of(&traffic, sent.sequences) {
         taken.problems.push(format!("wrong bytes or order: {witness:?}"));
-    } else if untold > 0 {
+    } else if unaccounted > 0 {
         let problem =
             format!("{} lines and {} not printed of {written} packets", shown.lines, shown.not_printed);
         taken.problems.push(problem);
@@ -112,14 +112,14 @@ pub(super) fn bars(outcome: &Outcome) -> Vec<Judged> {
         let lost = outcome.added([output, quiet], "lost", None).into_iter().map(|(_, more)| more.max(0.0));
         Judged::worst(name, 0.0, "% of the packets", lost)
     };
-    let untold =
-        [scrolling, stopped].into_iter().flat_map(|output| outcome.values_of(output, "untold", None));
+    let unaccounted =
+        [scrolling, stopped].into_iter().flat_map(|output| outcome.values_of(output, "unaccounted", None));
     let rate = ratios([scrolling, quiet], "rate");
     let rate = Judged::new("file, scrolling / not printed, 60 B", Wanted::AtLeast(0.97), "times", rate);
     vec![
         rate.by_cpu_time(ratios([quiet, scrolling], "kernel")),
         more("file, scrolling: lost beyond not printed, 60 B", scrolling),
         more("file, output stopped: lost beyond not printed, 60 B", stopped),
-        Judged::worst("neither a line nor counted, 60 B", 0.0, "packets", untold),
+        Judged::worst("neither a line nor counted, 60 B", 0.0, "packets", unaccounted),
     ]
 }

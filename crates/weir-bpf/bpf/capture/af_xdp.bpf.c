@@ -52,7 +52,7 @@ static __always_inline bool meet(struct xdp_md *ctx, struct record *record)
 {
 	if (queues_of == 0 || is_ours(ctx, queues_of))
 		return find(record, place_of_queue(ctx));
-	beside(OTHER_INTERFACE);
+	count_stray(OTHER_INTERFACE);
 	return false;
 }
 

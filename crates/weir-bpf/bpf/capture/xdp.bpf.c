@@ -25,7 +25,7 @@ static __always_inline __u32 writer_of(struct xdp_md *ctx)
 		return this_processor();
 	if (is_ours(ctx, queues_of))
 		return place_of_queue(ctx);
-	beside(OTHER_INTERFACE);
+	count_stray(OTHER_INTERFACE);
 	return NO_WRITER;
 }
 

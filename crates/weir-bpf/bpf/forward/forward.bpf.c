@@ -8,8 +8,8 @@
  *           Packets that do not match the filter. Action: XDP_PASS.
  * sent, refused
  *           Kernel tracepoints that report the fate of redirected packets: XDP queues them and hands them to the driver
- *           sixteen at a time, long after the program has returned. If packets are forwarded both ways, the programs of
- *           the way forth do it for both: each costs time whenever anybody hands packets over.
+ *           sixteen at a time, long after the program has returned. If packets are forwarded in both directions, those
+ *           that forward forth do it for both: each costs time whenever anybody hands packets over.
  * Maps:     gate.h, `target`, `sockets`, `accounts`, `accounts_back`, `pending`, `strays`; with `copies` those of
  *           writer.h.
  * Kernel:   6.1. Programs bound to their device need 6.8 and a driver that reports stripped VLAN tags. */
@@ -21,7 +21,7 @@
 const volatile bool copies = false;     /* forwarded packets are also written to a pool */
 const volatile bool to_sockets = false; /* packets go to sockets first */
 const volatile bool past_them = true;   /* packets go to the interface if there is no socket */
-const volatile __u32 way = 0;           /* forth or back; the programs of the way back share the maps of the other */
+const volatile __u32 direction = 0;     /* forth or back; the programs that forward back share the maps of the other */
 const volatile __u32 first_socket = 0;  /* of the first receive queue */
 
 /* The kernel's IDs of the maps `target` and `sockets`. The loader writes them after creating the maps, before it
@@ -29,15 +29,15 @@ const volatile __u32 first_socket = 0;  /* of the first receive queue */
 __u32 target_id;
 __u32 sockets_id;
 
-/* The interface that sends the packets of each way. The kernel removes the entry when the interface goes away. */
+/* The interface that sends the packets of each direction. The kernel removes the entry when the interface goes away. */
 struct {
 	__uint(type, BPF_MAP_TYPE_DEVMAP);
 	__type(key, __u32);
 	__type(value, __u32);
-	__uint(max_entries, WAYS);
+	__uint(max_entries, FORWARD_DIRECTIONS);
 } target SEC(".maps");
 
-/* The sockets of the receive queues, those of the way forth first. The kernel removes a socket when it is closed. The
+/* The sockets of the receive queues, those that forward forth first. The kernel removes a socket when it is closed. The
  * loader sets their number. */
 struct {
 	__uint(type, BPF_MAP_TYPE_XSKMAP);
@@ -62,7 +62,7 @@ struct account {
 	__u64 unused[7];
 };
 
-/* The accounts of the way forth. The loader creates one for each receive queue that the device can ever have. */
+/* The accounts of forwarding forth. The loader creates one for each receive queue that the device can ever have. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__type(key, __u32);
@@ -70,7 +70,7 @@ struct {
 	__uint(max_entries, 1);
 } accounts SEC(".maps");
 
-/* Those of the way back. */
+/* Those of forwarding back. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__type(key, __u32);
@@ -81,7 +81,7 @@ struct {
 /* The packets that this CPU has redirected but not handed to the driver yet. All are from one queue: the kernel flushes
  * them before NAPI moves on to another queue. */
 struct pending {
-	__u32 place; /* twice the queue, plus the way */
+	__u32 place; /* twice the queue, plus the direction */
 	__u32 packets;
 };
 
@@ -98,9 +98,9 @@ static const __u32 ZERO = 0;
 #define ENOSPC 28
 #define EMSGSIZE 90
 
-static __always_inline struct account *account_of(__u32 way, __u32 queue)
+static __always_inline struct account *account_of(__u32 direction, __u32 queue)
 {
-	if (way == BACK)
+	if (direction == BACK)
 		return bpf_map_lookup_elem(&accounts_back, &queue);
 	return bpf_map_lookup_elem(&accounts, &queue);
 }
@@ -108,7 +108,7 @@ static __always_inline struct account *account_of(__u32 way, __u32 queue)
 /* Counts the packet as seen and returns its queue's account. */
 static __always_inline struct account *meet(struct xdp_md *ctx)
 {
-	struct account *account = account_of(way, ctx->rx_queue_index);
+	struct account *account = account_of(direction, ctx->rx_queue_index);
 	if (account)
 		account->seen++;
 	return account;
@@ -120,13 +120,13 @@ static __always_inline int redirect(struct xdp_md *ctx, struct account *account)
 	if (!mine)
 		return XDP_DROP; /* never happens: the map has one entry */
 	__u32 index = ctx->rx_queue_index;
-	mine->place = index * WAYS + way;
+	mine->place = index * FORWARD_DIRECTIONS + direction;
 	if (to_sockets && bpf_redirect_map(&sockets, first_socket + index, XDP_PASS) == XDP_REDIRECT) {
 		account->bytes += packet_length(ctx);
 		account->handed++;
 		return XDP_REDIRECT;
 	}
-	if ((to_sockets && !past_them) || bpf_redirect_map(&target, way, XDP_DROP) != XDP_REDIRECT) {
+	if ((to_sockets && !past_them) || bpf_redirect_map(&target, direction, XDP_DROP) != XDP_REDIRECT) {
 		account->errors++;
 		return XDP_DROP;
 	}
@@ -198,7 +198,7 @@ static __always_inline bool is_chosen(struct xdp_md *ctx)
 /* Returns the account of the queue whose packets are pending. */
 static __always_inline struct account *account_at(const struct pending *mine)
 {
-	return account_of(mine->place % WAYS, mine->place / WAYS);
+	return account_of(mine->place % FORWARD_DIRECTIONS, mine->place / FORWARD_DIRECTIONS);
 }
 
 /* Finds this CPU's pending packets and returns their account; NULL if another program redirected the packets. */

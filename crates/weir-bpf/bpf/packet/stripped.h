@@ -46,7 +46,7 @@ static __always_inline struct tag ask(struct xdp_md *ctx)
 	if (error) {
 		/* Other errors mean that there is no tag. */
 		if (unlikely(error == -EOPNOTSUPP))
-			beside(TAG_UNKNOWN);
+			count_stray(TAG_UNKNOWN);
 		return untagged;
 	}
 	tag.there = true;

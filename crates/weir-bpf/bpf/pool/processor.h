@@ -21,6 +21,6 @@ static __always_inline __u32 this_processor(void)
 	__u32 *writer = bpf_map_lookup_elem(&processors, &processor);
 	if (likely(writer && *writer != NO_WRITER))
 		return *writer;
-	beside(LATE_CPU);
+	count_stray(LATE_CPU);
 	return NO_WRITER;
 }

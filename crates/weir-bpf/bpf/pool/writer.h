@@ -160,7 +160,7 @@ struct record {
 
 #define DATA(record) ((record)->at + sizeof(struct epb))
 
-static __always_inline void beside(enum stray why)
+static __always_inline void count_stray(enum stray why)
 {
 	__u64 *packets = bpf_map_lookup_elem(&strays, &why);
 	if (packets)
@@ -173,7 +173,7 @@ static __always_inline bool find(struct record *record, __u32 queue)
 	record->queue = bpf_map_lookup_elem(&queues, &queue);
 	record->order = bpf_map_lookup_elem(&orders, &queue);
 	if (unlikely(!record->queue || !record->order)) {
-		beside(NO_QUEUE);
+		count_stray(NO_QUEUE);
 		return false;
 	}
 	return true;

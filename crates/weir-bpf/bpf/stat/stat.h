@@ -30,15 +30,15 @@ struct {
 } counters SEC(".maps");
 
 /* Packets of a key, by direction. */
-struct ways {
-	struct counter way[2];
+struct directions {
+	struct counter direction[2];
 };
 
 /* The packets of each key, by CPU. All memory is allocated before the first packet; an entry stays until the end. */
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_HASH);
 	__type(key, struct key);
-	__type(value, struct ways);
+	__type(value, struct directions);
 	__uint(max_entries, 1);
 } keyed SEC(".maps");
 
@@ -55,12 +55,12 @@ static __noinline __u32 place_all(void *ctx, struct counter *all, __u64 length, 
 }
 
 /* Returns the counters of a key, which gets an entry if there is room. */
-static __always_inline struct ways *ways_of(const struct key *key)
+static __always_inline struct directions *directions_of(const struct key *key)
 {
-	static const struct ways none;
-	struct ways *ways = bpf_map_lookup_elem(&keyed, key);
-	if (ways)
-		return ways;
+	static const struct directions none;
+	struct directions *found = bpf_map_lookup_elem(&keyed, key);
+	if (found)
+		return found;
 	/* Another CPU may be faster: then its entry counts. */
 	bpf_map_update_elem(&keyed, key, &none, BPF_NOEXIST);
 	return bpf_map_lookup_elem(&keyed, key);
@@ -71,8 +71,8 @@ static __noinline __u32 count_by_key(CONTEXT *ctx, struct counter *others, __u32
 {
 	struct key key = {};
 	find_key(ctx, tag, &key);
-	struct ways *ways = ways_of(&key);
-	add(ways ? &ways->way[direction == SENT] : others, length);
+	struct directions *counts = directions_of(&key);
+	add(counts ? &counts->direction[direction == SENT] : others, length);
 	return 0;
 }
 

@@ -21,7 +21,7 @@ static __always_inline bool is_counted(struct xdp_md *ctx)
 		return false;
 	if (is_ours(ctx, arrived_on))
 		return true;
-	beside(OTHER_INTERFACE);
+	count_stray(OTHER_INTERFACE);
 	return false;
 }
 

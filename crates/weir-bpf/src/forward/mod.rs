@@ -61,14 +61,14 @@ pub struct Forward {
     strays: MapHandle,
     queues: Queues,
     gate: Arc<Gate>,
-    way: u32,
+    direction: u32,
     first_socket: u32,
-    /// The programs that track redirected packets of both ways, attached while this lives or is pinned; those of the
-    /// way forth.
+    /// The programs that track redirected packets of both directions, attached while this lives or is pinned; those of the
+    /// direction forth.
     witnesses: Vec<(&'static str, Link)>,
 }
 
-/// The maps that both ways have in common, so that the same programs can track the packets of both.
+/// The maps that both directions have in common, so that the same programs can track the packets of both.
 #[derive(Debug)]
 struct Shared {
     target: MapHandle,
@@ -123,9 +123,9 @@ pub struct Queues {
     map: MapHandle,
 }
 
-/// The ways.
-const FORTH: u32 = layout::way::FORTH.0;
-const BACK: u32 = layout::way::BACK.0;
+/// The directions.
+const FORTH: u32 = layout::forward_direction::FORTH.0;
+const BACK: u32 = layout::forward_direction::BACK.0;
 
 /// Names of the pinned objects.
 const QUEUES: &str = "accounts";
@@ -143,7 +143,7 @@ impl Forward {
         logged("forward", || Self::try_load(options, None))
     }
 
-    /// The same for the way back. This is the way forth, whose programs track the redirected packets of both, so it
+    /// The same for the direction back. This is the one forth, whose programs track the redirected packets of both, so it
     /// must be kept.
     ///
     /// # Errors
@@ -152,9 +152,9 @@ impl Forward {
     ///
     /// # Panics
     ///
-    /// If this is a way back itself.
+    /// If this is the direction back itself.
     pub fn load_back(&self, options: &Options) -> Result<(Self, Option<PoolMaps>), LoadError> {
-        assert_eq!(self.way, FORTH, "a way back is loaded by the way forth");
+        assert_eq!(self.direction, FORTH, "the direction back is loaded by the one forth");
         logged("forward", || Self::try_load(options, Some(self)))
     }
 
@@ -175,8 +175,8 @@ impl Forward {
         constants.fragments = options.fragments;
         constants.to_sockets = options.to_sockets;
         constants.past_them = options.past_sockets;
-        let (way, first_socket) = forth.map_or((FORTH, 0), |forth| (BACK, forth.queues.len()));
-        (constants.way, constants.first_socket) = (way, first_socket);
+        let (direction, first_socket) = forth.map_or((FORTH, 0), |forth| (BACK, forth.queues.len()));
+        (constants.direction, constants.first_socket) = (direction, first_socket);
         match forth {
             None => {
                 open.maps.sockets.set_max_entries(options.queues + options.queues_back)?;
@@ -224,7 +224,7 @@ impl Forward {
             None => vec![("sent", loaded.progs.sent.attach()?), ("refused", loaded.progs.refused.attach()?)],
             Some(_) => Vec::new(),
         };
-        let accounts = if way == FORTH { &shared.accounts } else { &shared.accounts_back };
+        let accounts = if direction == FORTH { &shared.accounts } else { &shared.accounts_back };
         let queues = Queues { map: MapHandle::try_from(accounts)? };
         let (program, gate) = match device {
             Some(device) => {
@@ -251,7 +251,7 @@ impl Forward {
             Some(pool) => Some(keep_maps!(loaded, pool, Arc::clone(&gate))),
             None => None,
         };
-        Ok((Self { program, shared, strays, queues, gate, way, first_socket, witnesses }, pool))
+        Ok((Self { program, shared, strays, queues, gate, direction, first_socket, witnesses }, pool))
     }
 
     /// Sets the target: the interface with this index in the calling thread's namespace.
@@ -260,7 +260,8 @@ impl Forward {
     ///
     /// `EINVAL`: there is no such interface.
     pub fn set_target(&self, interface: u32) -> Result<(), CallError> {
-        let set = self.shared.target.update(&self.way.to_ne_bytes(), &interface.to_ne_bytes(), MapFlags::ANY);
+        let set =
+            self.shared.target.update(&self.direction.to_ne_bytes(), &interface.to_ne_bytes(), MapFlags::ANY);
         set.map_err(|error| {
             CallError::new(format!("forward to interface {interface}"), io::Error::other(error))
         })
@@ -313,9 +314,11 @@ impl Forward {
     ///
     /// # Panics
     ///
-    /// If this is a way back, which has none.
+    /// If this is the direction back, which has none.
     pub fn witnesses(&self) -> Result<Witnesses, libbpf_rs::Error> {
-        let [(_, sent), (_, refused)] = &self.witnesses[..] else { panic!("a way back has no witnesses") };
+        let [(_, sent), (_, refused)] = &self.witnesses[..] else {
+            panic!("the direction back has no witnesses")
+        };
         let program = |link: &Link| libbpf_rs::Program::fd_from_id(link.info()?.prog_id);
         Ok(Witnesses {
             sent: program(sent)?,

@@ -25,7 +25,7 @@ pub use weir_filter::emit::ebpf::Count;
 pub use self::idle::idle;
 pub use self::key::{Key, KeyField};
 pub use self::spread::{Bucket, Spread};
-use self::xdp::skeleton::types::{counter, ways};
+use self::xdp::skeleton::types::{counter, directions};
 use crate::Strays;
 use crate::filter::link::Code;
 use crate::filter::{FilterError, Sets};
@@ -246,8 +246,8 @@ impl Programs {
                 AttachPoint::Tc { ingress, egress } => tc::load([*ingress, *egress], &counting, &link),
             })?;
         let [received, sent] = programs?;
-        let ways_bytes = u32::try_from(size_of::<ways>()).expect("a few words");
-        let keyed = |fd| Map::received(fd, MapKind::PerCpuHash, Key::BYTES, ways_bytes);
+        let value_bytes = u32::try_from(size_of::<directions>()).expect("a few words");
+        let keyed = |fd| Map::received(fd, MapKind::PerCpuHash, Key::BYTES, value_bytes);
         let keyed = keyed_map.map(keyed).transpose()?;
         Ok(Self {
             received,
@@ -286,8 +286,8 @@ impl Counters {
         if let Some(keyed) = &self.keyed {
             keyed.each_per_cpu(|key, values| {
                 let mut sums = [Count::default(); 2];
-                let way = offset_of!(ways, way);
-                values.chunks_exact(size_of::<ways>()).for_each(|value| add(&mut sums, &value[way..]));
+                let at = offset_of!(directions, direction);
+                values.chunks_exact(size_of::<directions>()).for_each(|value| add(&mut sums, &value[at..]));
                 keys.push((Key::from_bytes(key), sums));
             })?;
         }
@@ -309,13 +309,13 @@ impl Counters {
 /// Returns the sums over all CPUs of the first `counters` counters in a map with a row of them for each direction.
 fn sums(map: &MapHandle, counters: usize) -> Result<Vec<[Count; 2]>, CallError> {
     let mut both = vec![[Count::default(); 2]; counters];
-    const WAYS: [u32; 2] = [layout::direction::RECEIVED.0, layout::direction::SENT.0];
-    for (way, key) in WAYS.into_iter().enumerate() {
+    const DIRECTIONS: [u32; 2] = [layout::direction::RECEIVED.0, layout::direction::SENT.0];
+    for (direction, key) in DIRECTIONS.into_iter().enumerate() {
         let per_cpu = map.lookup_percpu(&key.to_ne_bytes(), MapFlags::ANY);
         let failed = |error| CallError::new("read counters", io::Error::other(error));
         let mut sums = vec![Count::default(); counters];
         per_cpu.map_err(failed)?.into_iter().flatten().for_each(|value| add(&mut sums, &value));
-        both.iter_mut().zip(sums).for_each(|(ways, sum)| ways[way] = sum);
+        both.iter_mut().zip(sums).for_each(|(counts, sum)| counts[direction] = sum);
     }
     Ok(both)
 }

@@ -91,7 +91,7 @@ pub(super) fn account(summary: &Summary, paint: Paint) -> String {
     let (counters, nic) = (summary.counters.packets, summary.nic_lost());
     let verdict = lost(summary).map_or_else(|| paint.green("Nothing lost"), |lost| paint.red(lost));
     let _infallible = writeln!(text, "{verdict} ({})", stages(summary));
-    let untold: u64 = summary.directions.iter().map(|direction| direction.tag_unknown).sum();
+    let unknown: u64 = summary.directions.iter().map(|direction| direction.tag_unknown).sum();
     let of = |concerned: fn(&DirectionSummary) -> bool| {
         summary
             .directions
@@ -100,10 +100,10 @@ pub(super) fn account(summary: &Summary, paint: Paint) -> String {
             .map(|direction| direction.from.as_str())
     };
     let more = advice::ethtool("G", of(|direction| direction.nic_lost() > 0), "rx N");
-    let told = advice::tag_unknown(untold, of(|direction| direction.tag_unknown > 0));
+    let told = advice::tag_unknown(unknown, of(|direction| direction.tag_unknown > 0));
     let short = format!("NIC: the card or its driver ran out of receive buffers; to add more: {more}");
     let reasons = [
-        (untold, &*told),
+        (unknown, &*told),
         (nic, &*short),
         (
             counters.no_room,

@@ -9,7 +9,7 @@ use weir::NicCounters;
 use weir::forward::{DirectionInfo, ForwardCounters, ForwardStats, SendCounters};
 use weir_service::Stop;
 use weir_service::confine::Confinement;
-use weir_service::control::Told;
+use weir_service::control::Account;
 
 use super::copying::CopySummary;
 
@@ -79,7 +79,7 @@ impl From<ForwardCounters> for Counters {
     }
 }
 
-impl Told for Summary {
+impl Account for Summary {
     fn interfaces(&self) -> Vec<String> {
         self.directions
             .first()

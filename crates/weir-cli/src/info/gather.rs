@@ -120,7 +120,7 @@ pub(crate) enum Doubt {
     /// The file has no statistics.
     NoStatistics,
     /// The file has no statistics of these interfaces.
-    Untold(Vec<String>),
+    Uncounted(Vec<String>),
     /// The capture has not ended.
     Unfinished,
 }
@@ -381,13 +381,14 @@ impl Gathered {
 
     /// Returns why losses may be missing, if they may.
     fn doubt(&self, pcapng: bool, unfinished: bool) -> Option<Doubt> {
-        let untold: Vec<_> = self.interfaces.iter().filter(|interface| interface.dropped.is_none()).collect();
-        match untold.len() {
+        let uncounted: Vec<_> =
+            self.interfaces.iter().filter(|interface| interface.dropped.is_none()).collect();
+        match uncounted.len() {
             _ if !pcapng => Some(Doubt::Pcap),
             _ if unfinished => Some(Doubt::Unfinished),
             all if all == self.interfaces.len() => Some(Doubt::NoStatistics),
             0 => None,
-            _ => Some(Doubt::Untold(untold.into_iter().map(InterfaceSummary::label).collect())),
+            _ => Some(Doubt::Uncounted(uncounted.into_iter().map(InterfaceSummary::label).collect())),
         }
     }
 

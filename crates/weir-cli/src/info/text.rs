@@ -275,7 +275,7 @@ fn why(doubt: &Doubt) -> String {
     match doubt {
         Doubt::Pcap => "pcap files do not record it".to_owned(),
         Doubt::NoStatistics => "the file has no statistics of losses".to_owned(),
-        Doubt::Untold(interfaces) => {
+        Doubt::Uncounted(interfaces) => {
             let names: Vec<String> = interfaces.iter().map(|name| harmless(name)).collect();
             format!("the file has no statistics of {}", names.join(", "))
         }

@@ -128,14 +128,14 @@ impl Interface {
         };
         let is_whole = !filter && delivered(all).is_none_or(|delivered| delivered <= packets);
         let Some(lost) = lost(all) else { return blank };
-        let untold = lost.saturating_sub(here.lost + elsewhere.lost);
-        if !is_whole || untold > 0 {
-            let comment = match untold {
+        let unplaced = lost.saturating_sub(here.lost + elsewhere.lost);
+        if !is_whole || unplaced > 0 {
+            let comment = match unplaced {
                 _ if !is_whole => {
                     "losses between these times are unknown: the capture had other packets".to_owned()
                 }
                 1 => "the capture lost 1 packet at an unknown time".to_owned(),
-                _ => format!("the capture lost {} packets at unknown times", units::grouped(untold)),
+                _ => format!("the capture lost {} packets at unknown times", units::grouped(unplaced)),
             };
             // Whoever reads the copy can tell from this that it is a part.
             let delivered = delivered(all).filter(|_| !is_whole);

@@ -7,7 +7,7 @@ use weir::NicCounters;
 use weir::statistics::{KeyField, Reading, StatisticsInfo};
 use weir_service::Stop;
 use weir_service::confine::Confinement;
-use weir_service::control::Told;
+use weir_service::control::Account;
 use weir_service::metrics::Measured;
 
 use super::rows::{Growth, Line, Row, Rows, SUM, View};
@@ -251,7 +251,7 @@ impl Summary {
     }
 }
 
-impl Told for Summary {
+impl Account for Summary {
     fn interfaces(&self) -> Vec<String> {
         self.each().iter().filter_map(InterfaceSummary::interface).map(str::to_owned).collect()
     }

@@ -119,7 +119,7 @@ impl Listening {
         self,
         command: &'static str,
         filter_control: FilterControl,
-        first: impl Told + 'static,
+        first: impl Account + 'static,
     ) -> Result<Control, Error> {
         let shared = Arc::new(Shared {
             command,
@@ -151,7 +151,7 @@ impl Listening {
 }
 
 /// An account, as reported to clients.
-pub trait Told: fmt::Debug + Send + Sync {
+pub trait Account: fmt::Debug + Send + Sync {
     /// Returns the interface names.
     fn interfaces(&self) -> Vec<String>;
     /// Returns the filter.
@@ -173,7 +173,7 @@ pub trait Told: fmt::Debug + Send + Sync {
     }
 }
 
-impl Told for Summary {
+impl Account for Summary {
     fn interfaces(&self) -> Vec<String> {
         self.interfaces.iter().map(|interface| interface.name.clone()).collect()
     }
@@ -314,7 +314,7 @@ impl Control {
     }
 
     /// Replaces the account for later answers.
-    pub(crate) fn publish(&mut self, now: Instant, account: impl Told + 'static) {
+    pub(crate) fn publish(&mut self, now: Instant, account: impl Account + 'static) {
         (self.published, self.answered) = (now, self.answering);
         let latest = Latest { account: Arc::new(account), answered: self.answered };
         *self.shared.latest.lock().unwrap_or_else(PoisonError::into_inner) = latest;

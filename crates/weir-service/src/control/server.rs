@@ -21,7 +21,7 @@ use weir::parts::CompiledFilter;
 
 use super::maker::Maker;
 use super::message::{About, Answer, Ask, Request, SentProgram, SentSlot, VERSION, borrowed};
-use super::{Change, Told, What, wire};
+use super::{Account, Change, What, wire};
 use crate::Error;
 
 /// Longest time for a client to start a request, or to send or receive part of a message. Clients of a busy host may not get a
@@ -77,7 +77,7 @@ pub(super) struct Shared {
 /// The last copy of the account.
 #[derive(Debug)]
 pub(super) struct Latest {
-    pub(super) account: Arc<dyn Told>,
+    pub(super) account: Arc<dyn Account>,
     /// Number of requests made before it was taken.
     pub(super) answered: u64,
 }
@@ -346,12 +346,12 @@ impl Shared {
         client.is_root() && self.owner.is_root()
     }
 
-    fn latest(&self) -> Arc<dyn Told> {
+    fn latest(&self) -> Arc<dyn Account> {
         Arc::clone(&self.latest.lock().unwrap_or_else(PoisonError::into_inner).account)
     }
 
     /// Returns an account taken after this call, or the last one if the loop is delayed.
-    fn fresh(&self) -> Arc<dyn Told> {
+    fn fresh(&self) -> Arc<dyn Account> {
         let question = self.asked.fetch_add(1, Ordering::SeqCst) + 1;
         let latest = self.latest.lock().unwrap_or_else(PoisonError::into_inner);
         let older = |latest: &mut Latest| latest.answered < question;

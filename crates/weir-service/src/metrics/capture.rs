@@ -164,7 +164,7 @@ mod tests {
 
     use super::*;
     use crate::Stop;
-    use crate::control::Told as _;
+    use crate::control::Account as _;
     use crate::page::ExpositionFormat;
     use crate::summary::FilterSummary;
 

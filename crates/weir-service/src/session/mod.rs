@@ -35,7 +35,7 @@ pub use self::policy::Policy;
 use self::policy::Service;
 use crate::broker::Helpers;
 use crate::confine::{self, Become, Confinement, Needs};
-use crate::control::{Listening, Socket, Told as _};
+use crate::control::{Account as _, Listening, Socket};
 use crate::metrics::{Address, Bound};
 use crate::ready::Ready;
 use crate::resolver::Resolver;
@@ -56,7 +56,7 @@ pub struct Settings {
     pub identity: Identity,
     /// Write a newline to this descriptor when ready.
     pub ready: Option<RawFd>,
-    /// Serve metrics here; the account must have [some](crate::control::Told::into_metrics).
+    /// Serve metrics here; the account must have [some](crate::control::Account::into_metrics).
     pub metrics: Option<Address>,
     /// Listen for requests here.
     pub control: Option<Socket>,

@@ -4,14 +4,14 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::broker::Helpers;
-use crate::control::{Change, Control, Told};
+use crate::control::{Account, Change, Control};
 use crate::metrics::Metrics;
 use crate::{Error, Stop, Until};
 
 /// What a program does with packets, when it stops, and what it does in between.
 pub trait Policy: Sized {
     /// What a run has counted, and how it ended.
-    type Summary: Told + 'static;
+    type Summary: Account + 'static;
     /// What can go wrong.
     type Error: From<Error>;
 

@@ -16,10 +16,10 @@ pub(crate) enum Integrity {
     /// One is wrong, or a length cannot be.
     Damaged,
     /// No checksum covers the payload, or it cannot be told.
-    Untold,
+    Unknown,
 }
 
-use Integrity::{Damaged, Sound, Untold};
+use Integrity::{Damaged, Sound, Unknown};
 
 /// Checks IPv4, and the outermost TCP, UDP, ICMP, ICMPv6 or IGMP. `link_type` is that of capture files.
 pub(crate) fn integrity(link_type: u16, frame: &[u8]) -> Integrity {
@@ -27,7 +27,7 @@ pub(crate) fn integrity(link_type: u16, frame: &[u8]) -> Integrity {
     match packet {
         Some((IPV4, packet)) => ipv4(packet),
         Some((IPV6, packet)) => ipv6(packet),
-        _ => Untold,
+        _ => Unknown,
     }
 }
 
@@ -49,7 +49,7 @@ fn ipv6(packet: &[u8]) -> Integrity {
 fn payload(packet: &[u8]) -> Integrity {
     match Ip::of(packet) {
         // Longer than 65,535 bytes: from an offload.
-        Some(ip) if ip.length.is_none() || ip.extent == Extent::TooMany => return Untold,
+        Some(ip) if ip.length.is_none() || ip.extent == Extent::TooMany => return Unknown,
         _ => {}
     }
     match Layout::of(packet) {
@@ -57,7 +57,7 @@ fn payload(packet: &[u8]) -> Integrity {
             let [source, destination] = layout.addresses();
             transport(layout.protocol, &packet[source.start..destination.end], &packet[layout.transport])
         }
-        Some(layout) if layout.is_whole => Untold,
+        Some(layout) if layout.is_whole => Unknown,
         _ => Damaged,
     }
 }
@@ -70,7 +70,7 @@ fn transport(protocol: u8, addresses: &[u8], mut segment: &[u8]) -> Integrity {
         UDP => 6,
         ICMP | IGMP if !is_ipv6 => 2,
         ICMPV6 if is_ipv6 => 2,
-        _ => return Untold,
+        _ => return Unknown,
     };
     let Some(checksum) = be16(segment, at) else { return Damaged };
     if protocol == UDP {
@@ -79,7 +79,7 @@ fn transport(protocol: u8, addresses: &[u8], mut segment: &[u8]) -> Integrity {
             return Damaged;
         };
         if checksum == 0 {
-            return Untold;
+            return Unknown;
         }
         segment = datagram;
     }
@@ -91,7 +91,7 @@ fn transport(protocol: u8, addresses: &[u8], mut segment: &[u8]) -> Integrity {
     match sum(&[&pseudo.to_be_bytes(), segment]) {
         u16::MAX => Sound,
         // Left to the card by the sender's stack (`CHECKSUM_PARTIAL`), and it never came to one.
-        _ if checksum == pseudo => Untold,
+        _ if checksum == pseudo => Unknown,
         _ => Damaged,
     }
 }
@@ -142,7 +142,7 @@ mod tests {
             {
                 assert_eq!(integrity(link_type, frame), Sound, "{name} {link_type}");
             }
-            assert_eq!(integrity(127, &packet), Untold, "{name}");
+            assert_eq!(integrity(127, &packet), Unknown, "{name}");
             for bit in 0..packet.len() * 8 {
                 // In IPv6 no checksum covers the traffic class, flow label, hop limit and options, and another protocol may
                 // have none.
@@ -182,16 +182,16 @@ mod tests {
             }
             assert_eq!(
                 behind(43, [0, 0, 1, 0, 0, 0, 0], 1),
-                Untold,
+                Unknown,
                 "{name}: the last destination is another"
             );
-            assert_eq!(behind(44, [0, 0, 1, 0, 0, 0, 0], 1), Untold, "{name}: a fragment");
-            assert_eq!((behind(60, [0; 7], 8), behind(60, [0; 7], 9)), (Sound, Untold), "{name}");
+            assert_eq!(behind(44, [0, 0, 1, 0, 0, 0, 0], 1), Unknown, "{name}: a fragment");
+            assert_eq!((behind(60, [0; 7], 8), behind(60, [0; 7], 9)), (Sound, Unknown), "{name}");
         }
     }
 
     #[test]
-    fn what_no_checksum_confirms_is_untold() {
+    fn what_no_checksum_confirms_is_unknown() {
         for (name, packet) in packets().into_iter().filter(|(_, packet)| packet[0] >> 4 == 4) {
             let with_header = |change: fn(&mut Vec<u8>)| {
                 let mut packet = packet.clone();
@@ -202,11 +202,11 @@ mod tests {
                 integrity(101, &packet)
             };
             assert_eq!(with_header(|_| {}), Sound, "{name}");
-            assert_eq!(with_header(|packet| packet[6] = 0x20), Untold, "{name}: a fragment");
-            assert_eq!(with_header(|packet| packet[9] = 132), Untold, "{name}: SCTP");
-            assert_eq!(with_header(|packet| packet[2..4].fill(0)), Untold, "{name}: too long");
+            assert_eq!(with_header(|packet| packet[6] = 0x20), Unknown, "{name}: a fragment");
+            assert_eq!(with_header(|packet| packet[9] = 132), Unknown, "{name}: SCTP");
+            assert_eq!(with_header(|packet| packet[2..4].fill(0)), Unknown, "{name}: too long");
             if packet[9] == UDP {
-                assert_eq!(with_header(|packet| packet[26..28].fill(0)), Untold, "no checksum");
+                assert_eq!(with_header(|packet| packet[26..28].fill(0)), Unknown, "no checksum");
             }
             if packet[9] != ICMP {
                 let mut open = packet.clone();
@@ -214,7 +214,7 @@ mod tests {
                 let length = u16::try_from(open.len() - 20).expect("short").to_be_bytes();
                 let pseudo = sum(&[&open[12..20], &length, &[0, open[9]]]);
                 open[at..at + 2].copy_from_slice(&pseudo.to_be_bytes());
-                assert_eq!(integrity(101, &open), Untold, "{name}: left open");
+                assert_eq!(integrity(101, &open), Unknown, "{name}: left open");
             }
         }
     }

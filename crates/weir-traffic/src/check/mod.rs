@@ -69,7 +69,7 @@ impl Checker {
             return;
         }
         let is_whole = u32::try_from(frame.data.len()).is_ok_and(|length| length == frame.original_len);
-        let integrity = if is_whole { integrity(frame.link_type, frame.data) } else { Integrity::Untold };
+        let integrity = if is_whole { integrity(frame.link_type, frame.data) } else { Integrity::Unknown };
         self.timed |= frame.time.is_some();
         self.streams
             .entry(signature.stream)

@@ -41,7 +41,7 @@ impl Stream {
             self.counters.beyond_window += 1;
             return;
         };
-        self.counters.unchecked += u64::from(integrity == Integrity::Untold);
+        self.counters.unchecked += u64::from(integrity == Integrity::Unknown);
         if !arrival.first_intact {
             self.counters.duplicate += 1;
             return;

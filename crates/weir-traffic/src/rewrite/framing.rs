@@ -40,7 +40,7 @@ impl Framing {
         }
         let Some(receiver) = self.destination else { return link_type };
         let end = trailer::covered(link_type, packet).map_or(packet.len(), |covered| covered.end);
-        let Some(told) = Told::of(link_type, &packet[..end]) else { return link_type };
+        let Some(told) = LinkFacts::of(link_type, &packet[..end]) else { return link_type };
         packet.truncate(end);
         let source = self.source.or(told.source).unwrap_or(self.sender);
         packet.splice(..told.begin, [&receiver[..], &source, &told.kind.to_be_bytes()].concat());
@@ -64,7 +64,7 @@ impl Framing {
 }
 
 /// What a packet without an Ethernet header tells of the one that it could have.
-struct Told {
+struct LinkFacts {
     /// `EtherType`, or the length of an 802.2 packet.
     kind: u16,
     /// Where the packet begins that the header would carry.
@@ -74,7 +74,7 @@ struct Told {
     to_all: bool,
 }
 
-impl Told {
+impl LinkFacts {
     fn of(link_type: u16, packet: &[u8]) -> Option<Self> {
         const ARPHRD_ETHER: u16 = 1;
         const PACKET_BROADCAST: u8 = 1;

@@ -114,5 +114,5 @@ pub(crate) struct PoolSize {
     /// interface.
     pub(crate) memory: Option<u64>,
     /// The most bytes that an interface may use beside pools whose size is asked for.
-    pub(crate) beside: Option<u64>,
+    pub(crate) buffers: Option<u64>,
 }

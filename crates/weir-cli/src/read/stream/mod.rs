@@ -20,7 +20,7 @@ use weir_packet::{Transport, protocol};
 pub(crate) use self::args::StreamArgs;
 use self::printer::Printer;
 use self::reassembly::{HalfStream, MOST_WAITING, Piece};
-use self::wanted::{Choice, Membership, Protocol, Told, Wanted};
+use self::wanted::{Choice, Membership, Protocol, StreamHeader, Wanted};
 use super::sink::{End, Sink};
 use crate::failure::Failure;
 use crate::{out, style, units};
@@ -55,7 +55,7 @@ struct Sums {
 
 /// A segment or datagram.
 struct Segment<'a> {
-    told: Told,
+    told: StreamHeader,
     acknowledgement: u32,
     payload: &'a [u8],
     /// Length of the payload on the wire.
@@ -254,24 +254,28 @@ impl Sink for Stream<'_> {
 }
 
 /// Reads a TCP header: what it says, the acknowledgement number, its length, and the length of the payload.
-fn tcp(transport: &Transport<'_>) -> Option<(Told, u32, usize, usize)> {
+fn tcp(transport: &Transport<'_>) -> Option<(StreamHeader, u32, usize, usize)> {
     let header = transport.bytes.get(..20)?;
     let number = |at: usize| header[at..].first_chunk().map(|bytes| u32::from_be_bytes(*bytes));
     let length = usize::from(header[12] >> 4) * 4;
     let sent = transport.length.checked_sub(length).filter(|_| length >= 20)?;
     let flags = header[13];
-    let told =
-        Told { ends: ends(transport)?, sequence: number(4)?, syn: flags & 2 != 0, ack: flags & 16 != 0 };
+    let told = StreamHeader {
+        ends: ends(transport)?,
+        sequence: number(4)?,
+        syn: flags & 2 != 0,
+        ack: flags & 16 != 0,
+    };
     Some((told, number(8)?, length, sent))
 }
 
 /// Reads a UDP header.
-fn udp(transport: &Transport<'_>) -> Option<(Told, u32, usize, usize)> {
+fn udp(transport: &Transport<'_>) -> Option<(StreamHeader, u32, usize, usize)> {
     let header = transport.bytes.get(..8)?;
     let length = usize::from(u16::from_be_bytes([header[4], header[5]]));
     // 0: a jumbogram, or a super-frame built by offloads.
     let length = if length >= 8 { length.min(transport.length) } else { transport.length };
-    let told = Told { ends: ends(transport)?, sequence: 0, syn: false, ack: false };
+    let told = StreamHeader { ends: ends(transport)?, sequence: 0, syn: false, ack: false };
     Some((told, 0, 8, length.checked_sub(8)?))
 }
 

@@ -67,7 +67,7 @@ impl fmt::Display for Wanted {
 
 /// What a packet says of its stream.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Told {
+pub(super) struct StreamHeader {
     /// Sender and receiver.
     pub(super) ends: [SocketAddr; 2],
     /// TCP's sequence number.
@@ -109,7 +109,7 @@ impl Choice {
     }
 
     /// Finds the stream of a packet.
-    pub(super) fn membership(&mut self, told: &Told) -> Membership {
+    pub(super) fn membership(&mut self, told: &StreamHeader) -> Membership {
         let mut ends = told.ends;
         ends.sort_unstable();
         let way = usize::from(ends != told.ends);
@@ -182,7 +182,8 @@ mod tests {
     #[test]
     fn streams_are_numbered_as_they_appear() {
         let end = |number: u8| SocketAddr::from(([10, 0, 0, number], 80));
-        let packet = |from, to, sequence, syn| Told { ends: [end(from), end(to)], sequence, syn, ack: false };
+        let packet =
+            |from, to, sequence, syn| StreamHeader { ends: [end(from), end(to)], sequence, syn, ack: false };
         let packets = [
             packet(1, 2, 100, true),
             packet(3, 2, 7, false),

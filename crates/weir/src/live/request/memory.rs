@@ -118,19 +118,19 @@ pub(crate) struct Need {
     pub(crate) queues: u32,
     /// Size of the largest record's data in bytes.
     pub(crate) largest: u32,
-    /// The kernel's memory beside the pool.
-    pub(crate) beside: Beside,
+    /// The kernel's memory, besides the pool.
+    pub(crate) buffers: KernelBuffers,
 }
 
 /// Bytes that the kernel fills before they reach the pool: a ring or frames. If memory is short they are halved, down to
 /// the least.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Beside {
+pub(crate) struct KernelBuffers {
     pub(crate) usual: u64,
     pub(crate) least: u64,
 }
 
-impl Beside {
+impl KernelBuffers {
     /// Returns as much as fits `most`, but not less than the least.
     fn within(self, most: u64) -> u64 {
         let mut bytes = self.usual;
@@ -146,12 +146,12 @@ impl Beside {
 pub(crate) struct Planned {
     pub(crate) shape: Shape,
     /// Bytes beside the pool.
-    pub(crate) beside: u64,
+    pub(crate) buffers: u64,
 }
 
 impl Planned {
     pub(crate) fn bytes(&self) -> u64 {
-        self.shape.data_bytes().saturating_add(self.beside)
+        self.shape.data_bytes().saturating_add(self.buffers)
     }
 }
 
@@ -173,16 +173,16 @@ impl PoolSize {
         let (usual, least) = (self.usual(need)?, self.least(need)?);
         let memory = self.memory.unwrap_or(u64::MAX);
         if self.chunks.is_some() {
-            let beside = need.beside.within(self.beside.unwrap_or(u64::MAX));
-            return Ok(Planned { beside, ..usual });
+            let buffers = need.buffers.within(self.buffers.unwrap_or(u64::MAX));
+            return Ok(Planned { buffers, ..usual });
         }
         if usual.bytes() <= memory {
             return Ok(usual);
         }
         let left = memory.saturating_sub(least.shape.data_bytes());
-        let beside = need.beside.within((memory / BESIDE).min(left));
-        let planned = |shape| Planned { shape, beside };
-        let room = memory.saturating_sub(beside) / u64::from(need.queues);
+        let buffers = need.buffers.within((memory / BESIDE).min(left));
+        let planned = |shape| Planned { shape, buffers };
+        let room = memory.saturating_sub(buffers) / u64::from(need.queues);
         let (least, mut chunk_size) = (least.shape, usual.shape.limit());
         loop {
             let one = Shape::new(need.queues, least.chunks(), chunk_size, need.largest)?;
@@ -203,7 +203,7 @@ impl PoolSize {
             u32::try_from(share).unwrap_or(u32::MAX).clamp(FEWEST_CHUNKS, DEFAULT_CHUNKS)
         });
         let shape = Shape::new(need.queues, chunks, chunk_size, need.largest)?;
-        Ok(Planned { shape, beside: need.beside.usual })
+        Ok(Planned { shape, buffers: need.buffers.usual })
     }
 
     /// Returns the least memory that satisfies the request.
@@ -213,7 +213,7 @@ impl PoolSize {
             Self { chunk_size: Some(asked), .. } => Shape::new(need.queues, 2, asked, need.largest)?,
             _ => Shape::new(need.queues, FEWEST_CHUNKS, LEAST_CHUNK_SIZE, need.largest)?,
         };
-        Ok(Planned { shape, beside: need.beside.within(0) })
+        Ok(Planned { shape, buffers: need.buffers.within(0) })
     }
 
     /// Returns the bytes of all `needs` together, each as `planned`.
@@ -238,12 +238,12 @@ struct Want {
 
 impl Want {
     /// Returns what is wanted beside the pools: the maximum over the alternatives.
-    fn beside(alternatives: &Alternatives) -> Self {
-        let most = |of: fn(Beside) -> u64| {
-            let sums = alternatives.iter().map(|needs| needs.iter().map(|need| of(need.beside)).sum());
+    fn for_buffers(alternatives: &Alternatives) -> Self {
+        let most = |of: fn(KernelBuffers) -> u64| {
+            let sums = alternatives.iter().map(|needs| needs.iter().map(|need| of(need.buffers)).sum());
             sums.max().unwrap_or(0)
         };
-        Self { usual: most(|beside| beside.usual), least: most(|beside| beside.within(0)) }
+        Self { usual: most(|buffers| buffers.usual), least: most(|buffers| buffers.within(0)) }
     }
 
     /// Takes the maximum over the alternatives.
@@ -303,13 +303,13 @@ pub(crate) fn shares(
         }
         // The pools are as large as asked for; what the kernel needs beside them may take as much as a capture may by
         // default.
-        let wants: Vec<Want> = interfaces.iter().map(|(_, any)| Want::beside(any)).collect();
+        let wants: Vec<Want> = interfaces.iter().map(|(_, any)| Want::for_buffers(any)).collect();
         let pools = first.iter().try_fold(0, |sum: u64, &need| {
             Ok::<_, Error>(sum.saturating_add(size.usual(need)?.shape.data_bytes()))
         })?;
         let budget = memory.map_or(u64::MAX, Memory::budget).min(usable.saturating_sub(pools));
         let rest = divide(&wants, budget).unwrap_or_else(|| vec![0; wants.len()]);
-        return Ok(rest.into_iter().map(|rest| PoolSize { beside: Some(rest), ..size }).collect());
+        return Ok(rest.into_iter().map(|rest| PoolSize { buffers: Some(rest), ..size }).collect());
     }
     let wants = interfaces.iter().map(|(_, any)| Want::of(any, &size)).collect::<Result<Vec<_>, Error>>()?;
     let budget = size.memory.unwrap_or_else(|| memory.map_or(u64::MAX, Memory::budget));
@@ -401,7 +401,7 @@ mod tests {
 
     /// The need of a pool for packets of up to this length.
     fn need(queues: u32, largest: u32) -> Need {
-        Need { queues, largest, beside: Beside::default() }
+        Need { queues, largest, buffers: KernelBuffers::default() }
     }
 
     fn machine(total: u64, available: u64) -> Option<Memory> {
@@ -488,7 +488,7 @@ mod tests {
         let any = vec![
             vec![need(1, 4096)],
             vec![need(16, 65_549)],
-            vec![Need { beside: Beside { usual: 32 * MIB, least: MIB }, ..need(1, 65_549) }],
+            vec![Need { buffers: KernelBuffers { usual: 32 * MIB, least: MIB }, ..need(1, 65_549) }],
         ];
         let all = vec![("eth0", any); 40];
         let memory = machine(24 * GIB, 16 * GIB);
@@ -498,8 +498,8 @@ mod tests {
 
     /// Returns `count` interfaces with a ring each.
     fn with_rings(count: usize) -> Vec<(&'static str, Alternatives)> {
-        let beside = Beside { usual: 32 * MIB, least: MIB };
-        vec![("eth0", vec![vec![Need { beside, ..need(1, 65_549) }]]); count]
+        let buffers = KernelBuffers { usual: 32 * MIB, least: MIB };
+        vec![("eth0", vec![vec![Need { buffers, ..need(1, 65_549) }]]); count]
     }
 
     #[test]
@@ -510,7 +510,7 @@ mod tests {
             let sizes = shares(&all, size, memory).expect("enough");
             let planned = sizes[0].fitting(all[0].1[0][0]).expect("a pool");
             assert!(size.chunks.is_some() || taken(&all, &sizes) <= 2 * GIB);
-            (planned.beside / MIB, planned.shape.chunks(), planned.shape.limit())
+            (planned.buffers / MIB, planned.shape.chunks(), planned.shape.limit())
         };
         let default = PoolSize::default();
         for (count, usual) in [

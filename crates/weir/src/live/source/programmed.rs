@@ -23,7 +23,7 @@ use crate::live::filter_control::{CompiledFilter, CompiledForm, FilterSlotKind, 
 use crate::live::interface::Device;
 use crate::live::namespace::promiscuity::Promiscuity;
 use crate::live::request::Settings;
-use crate::live::request::memory::{Beside, Need};
+use crate::live::request::memory::{KernelBuffers, Need};
 use crate::live::settings::Timestamps;
 use crate::live::wait::{Notifier, Ready};
 use crate::{Error, Filter, InterfaceWarning};
@@ -86,7 +86,7 @@ const LEAST_ROOM: u32 = 16;
 
 /// Returns the memory for a pool with records of up to `largest` bytes of data.
 pub(crate) fn need(queues: u32, largest: u32) -> Need {
-    Need { queues, largest: largest.max(LEAST_ROOM) + DIRECTION_BYTES, beside: Beside::default() }
+    Need { queues, largest: largest.max(LEAST_ROOM) + DIRECTION_BYTES, buffers: KernelBuffers::default() }
 }
 
 /// Returns what a program needs to know about its pool.

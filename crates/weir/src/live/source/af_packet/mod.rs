@@ -48,7 +48,7 @@ use crate::live::filter_control::sets::{InForce, Labelled, labelled};
 use crate::live::filter_control::{Gate, classic, counting, for_the_kernel};
 use crate::live::interface::Device;
 use crate::live::request::Settings;
-use crate::live::request::memory::{Beside, Need, Planned};
+use crate::live::request::memory::{KernelBuffers, Need, Planned};
 use crate::live::settings::Delivery;
 use crate::live::wait::Notifier;
 use crate::{DEFAULT_SNAP_LEN, Direction, Error, InterfaceWarning};
@@ -103,8 +103,8 @@ fn snap_len(device: &Device, settings: &Settings) -> u32 {
 
 /// Returns the memory needed.
 pub(crate) fn need(device: &Device, settings: &Settings) -> Need {
-    let beside = Beside { usual: RING.into(), least: smallest_ring(device).into() };
-    Need { queues: 1, largest: snap_len(device, settings) + DIRECTION_BYTES, beside }
+    let buffers = KernelBuffers { usual: RING.into(), least: smallest_ring(device).into() };
+    Need { queues: 1, largest: snap_len(device, settings) + DIRECTION_BYTES, buffers }
 }
 
 /// Returns the size of a block of a ring of `ring` bytes: a power of two, to which the kernel rounds it anyway.
@@ -123,8 +123,8 @@ fn smallest_ring(device: &Device) -> u32 {
 pub(crate) fn open(device: &Device, id: u32, settings: &Settings) -> Result<Opened, Error> {
     let name = &device.link.name;
     let snap_len = snap_len(device, settings);
-    let Planned { shape, beside } = settings.pool.plan(name, need(device, settings))?;
-    let ring_bytes = u32::try_from(beside).map_or(RING, |bytes| bytes.min(RING));
+    let Planned { shape, buffers } = settings.pool.plan(name, need(device, settings))?;
+    let ring_bytes = u32::try_from(buffers).map_or(RING, |bytes| bytes.min(RING));
     let retire = match settings.delivery {
         Delivery::Adaptive | Delivery::Active => Duration::from_millis(1),
         Delivery::Batched { timeout, .. } if settings.by_time.is_some() => {

@@ -47,7 +47,7 @@ use crate::live::filter_control::Gate;
 use crate::live::interface::queues;
 use crate::live::interface::{Device, Tags};
 use crate::live::request::Settings;
-use crate::live::request::memory::{Beside, Need};
+use crate::live::request::memory::{KernelBuffers, Need};
 use crate::live::request::sampling::Sampling;
 use crate::live::settings::{Delivery, SourceChoice, Timestamps};
 use crate::live::wait::Notifier;
@@ -194,14 +194,14 @@ pub(crate) fn need(device: &Device, settings: &Settings, hook: XdpHook) -> Need 
     Need {
         queues,
         largest: snap_len + DIRECTION_BYTES,
-        beside: beside(queues, frames(queues, largest, true)),
+        buffers: buffers(queues, frames(queues, largest, true)),
     }
 }
 
 /// Returns the memory for frames of all queues, of which each needs at least [`FEWEST_FRAMES`].
-fn beside(queues: u32, frames: UmemOptions) -> Beside {
+fn buffers(queues: u32, frames: UmemOptions) -> KernelBuffers {
     let of = |number| frame_bytes(queues, UmemOptions { frames: number, ..frames });
-    Beside { usual: of(frames.frames), least: of(FEWEST_FRAMES) }
+    KernelBuffers { usual: of(frames.frames), least: of(FEWEST_FRAMES) }
 }
 
 /// Returns how many frames of each queue take `bytes` together.
@@ -240,10 +240,10 @@ fn open_at(
             frames.frame_size.room()
         ));
     }
-    let need = Need { queues, largest: snap_len + DIRECTION_BYTES, beside: beside(queues, frames) };
+    let need = Need { queues, largest: snap_len + DIRECTION_BYTES, buffers: buffers(queues, frames) };
     let planned = settings.pool.plan(name, need)?;
     let shape = planned.shape;
-    frames.frames = frames_within(queues, planned.beside, frames);
+    frames.frames = frames_within(queues, planned.buffers, frames);
 
     let (program, maps) = Program::load(&Options {
         queues,
