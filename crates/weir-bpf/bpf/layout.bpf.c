@@ -23,5 +23,7 @@ enum mark mark;
 enum commit commit;
 enum trace trace;
 enum rule_fate rule_fate;
+enum limit_key limit_key;
+enum limited limited;
 enum rule_kind rule_kind;
 enum rule_tables rule_tables;

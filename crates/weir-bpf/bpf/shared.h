@@ -61,6 +61,7 @@ enum hooks {
 /* Where a number stands for none, or for any. */
 enum no_number {
 	NO_WRITER = ~0u,     /* a processor without a writer */
+	NO_RULE = ~0u,       /* an exact rule that no rule has made */
 	ANY_INTERFACE = ~0u, /* every interface: the driver never hands the program on to another one */
 };
 
@@ -79,6 +80,12 @@ enum rule_kind { KIND_OTHER, KIND_IPV4, KIND_IPV6, KIND_ARP, KIND_RARP };
 
 /* What happens to a packet by a rule. */
 enum rule_fate { FATE_PASS, FATE_BLOCK, FATE_BOUNCE, FATE_REFLECT };
+
+/* Which packets share a limit. */
+enum limit_key { LIMIT_NONE, LIMIT_SOURCE, LIMIT_DESTINATION, LIMIT_FLOW };
+
+/* The actions of a rule that may have a limit. */
+enum limited { LIMITED_FATE, LIMITED_LEARN, LIMITED_LOG, LIMITED };
 
 /* Dimensions of the tables of rules. */
 enum rule_tables {

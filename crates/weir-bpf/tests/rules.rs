@@ -11,7 +11,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use frames::{Back, There, UDP, ethernet, ip4, on_ethernet, ports, tagged};
-use weir_bpf::rules::{Fate, Places, Received, Rule, RuleCount, Rules};
+use weir_bpf::rules::{Besides, Fate, Places, Received, Rule, RuleCount, Rules};
 use weir_classify::{Condition, Fields, Kind, Kinds, Prefix};
 use weir_filter::graph::Graph;
 use weir_filter::interpret::{Interpreter, Metadata, Packet};
@@ -116,7 +116,7 @@ fn compare(conditions: &[Condition], frames: &[Vec<u8>], places: Places) -> usiz
     let regions: Vec<[Region; 1]> =
         conditions.iter().map(|condition| [Region { condition: condition.clone(), exact: true }]).collect();
     let rules: Vec<Rule<'_>> = (regions.iter().zip(FATES.into_iter().cycle()))
-        .map(|(regions, fate)| Rule { filter: (&nothing, &[]), regions, fate })
+        .map(|(regions, fate)| Rule { filter: (&nothing, &[]), regions, fate, besides: Besides::default() })
         .collect();
     let first = |frame: &[u8], _| {
         let fields = Fields::of(frame);
@@ -276,7 +276,12 @@ fn root_filters_decide_what_fields_do_not() {
         let rules: Vec<Rule<'_>> = (order.iter().zip(FATES.into_iter().cycle()))
             .map(|(&one, fate)| {
                 let filter = &filters[one];
-                Rule { filter: (&filter.graph, &filter.ast.sets), regions: &regions[one], fate }
+                Rule {
+                    filter: (&filter.graph, &filter.ast.sets),
+                    regions: &regions[one],
+                    fate,
+                    besides: Besides::default(),
+                }
             })
             .collect();
         let first =
@@ -323,6 +328,7 @@ fn root_a_packet_that_goes_back_or_elsewhere_meets_no_rule_again() {
                 filter: (&filter.graph, &filter.ast.sets),
                 regions,
                 fate,
+                besides: Besides::default(),
             })
             .collect();
         let places = Places { received: Some(Received::Tc), sent: true };

@@ -1,6 +1,16 @@
-//! Clocks for the timestamps of records.
+//! Clocks: of records, and of programs in the kernel.
+
+use rustix::time::{ClockId, clock_gettime};
 
 use crate::CallError;
+
+/// Returns the time by `CLOCK_MONOTONIC`, in nanoseconds.
+pub fn monotonic() -> u64 {
+    let now = clock_gettime(ClockId::Monotonic);
+    let [seconds, nanoseconds] =
+        [now.tv_sec, now.tv_nsec].map(|part| u64::try_from(part).unwrap_or_default());
+    seconds * 1_000_000_000 + nanoseconds
+}
 
 /// Returns by how many seconds `CLOCK_TAI` is ahead of `CLOCK_REALTIME`: 37 if a time daemon has told the kernel,
 /// otherwise 0.

@@ -2,6 +2,7 @@
 /* What becomes of a packet by its rules: it is counted for the first one that it meets, which has a fate for it. A program
  * defines CONTEXT and `load` first. The programs of both directions share the maps. */
 #pragma once
+#include "rules/act.h"
 #include "rules/fields.h"
 
 /* By condition: the rule whose condition it is. */
@@ -12,28 +13,10 @@ struct {
 	__uint(max_entries, 1);
 } rules SEC(".maps");
 
-struct rule_counter {
-	__u64 packets, bytes;
-	__u64 last; /* CLOCK_MONOTONIC as of the last tick, ns */
-	__u32 fate; /* enum rule_fate */
-	__u32 interface;
-};
-
-/* By rule; the last is for packets without a rule. Each CPU has its own, which it alone writes: bottom halves are disabled while
- * a program runs. */
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__type(key, __u32);
-	__type(value, struct rule_counter);
-	__uint(max_entries, 1);
-} rule_counters SEC(".maps");
-
-const volatile __u32 no_rule = 0;
-
 /* Finds the first condition that a packet meets by its fields, or NO_CONDITION, and notes those before it for which a filter has to
  * be asked; the upper half of the answer is whether there are any.
  *
- * This and `settle` are functions to have stack frames of their own: filters use most of their caller's stack. */
+ * A separate function, to have a stack frame of its own: filters use most of their caller's. */
 static __noinline __u64 search(CONTEXT *ctx, __u64 tag)
 {
 	__u32 zero = 0;
@@ -77,30 +60,25 @@ static __always_inline __u32 classify(CONTEXT *ctx, __u64 length, __u64 tag)
 	return condition < shape.conditions ? condition : NO_CONDITION;
 }
 
-/* Counts a packet for the rule of its condition, and returns its fate; the upper half is the interface that it may name. */
-static __noinline __u64 settle(__u32 condition, __u64 length)
+/* Returns the rule of a condition. */
+static __always_inline __u32 rule_of(__u32 condition)
 {
-	__u32 rule = no_rule;
-	if (condition != NO_CONDITION) {
-		__u32 *number = bpf_map_lookup_elem(&rules, &condition);
-		if (number)
-			rule = *number;
-	}
-	struct rule_counter *counter = bpf_map_lookup_elem(&rule_counters, &rule);
-	if (!counter)
-		return FATE_PASS;
-	counter->packets++;
-	counter->bytes += length;
-	counter->last = bpf_ktime_get_coarse_ns();
-	return counter->fate | (__u64)counter->interface << 32;
+	if (condition == NO_CONDITION)
+		return no_rule;
+	__u32 *rule = bpf_map_lookup_elem(&rules, &condition);
+	return rule ? *rule : no_rule;
 }
 
 /* Decides about a packet. `tag`: a stripped VLAN tag, as in classify.h. */
 static __always_inline enum rule_fate decide(CONTEXT *ctx, __u64 length, __u64 tag, __u32 *interface)
 {
-	__u64 settled = settle(classify(ctx, length, tag), length);
-	*interface = settled >> 32;
-	return (__u32)settled;
+	__u64 fate = FATE_PASS;
+	if (learns || limits)
+		fate = recall(ctx, length, tag);
+	if (!(fate & IS_DECIDED))
+		fate = act(rule_of(classify(ctx, length, tag)), length);
+	*interface = fate >> 32;
+	return (__u32)fate & ~IS_DECIDED;
 }
 
 /* Swaps the MAC addresses, so that a switch takes the packet back to where it came from. */

@@ -3,9 +3,10 @@
 use libbpf_rs::{MapCore, MapFlags, MapHandle};
 use weir_classify::{AddressTables, Shape, Tables, ValueTable};
 
-use super::xdp::skeleton::types::{address_tables, rule_counter, shape, value_table};
-use super::{Fate, number};
-use crate::layout::{rule_fate, same, set};
+use super::actions::{Besides, code};
+use super::generated::types::{address_tables, rule_counter, shape, value_table};
+use super::{Fate, Rule, Settings, number};
+use crate::layout::{key_field, same, set};
 
 same!(AddressTables, address_tables: roots, starts, classes, vectors, absent, used);
 same!(ValueTable, value_table: classes, vectors, absent, used);
@@ -16,8 +17,13 @@ pub(super) struct Contents<'a> {
     pub(super) tables: &'a Tables,
     /// The rule of each condition.
     pub(super) numbers: &'a [u32],
-    /// The fate of each rule.
-    pub(super) fates: Vec<Fate>,
+    /// What each rule does.
+    pub(super) actions: Vec<(Fate, Besides)>,
+    /// The most exact rules, if there can be any.
+    pub(super) exact: Option<u32>,
+    /// The most buckets, if there are limits.
+    pub(super) buckets: Option<u32>,
+    pub(super) clock_is_given: bool,
 }
 
 /// The maps.
@@ -26,9 +32,37 @@ pub(super) struct Maps {
     pub(super) rules: MapHandle,
     pub(super) candidates: Option<MapHandle>,
     pub(super) counters: MapHandle,
+    pub(super) actions: Option<MapHandle>,
+    pub(super) passages: Option<MapHandle>,
+    pub(super) unkept: Option<MapHandle>,
+    pub(super) exact: Option<MapHandle>,
+    pub(super) buckets: Option<MapHandle>,
 }
 
-impl Contents<'_> {
+impl<'a> Contents<'a> {
+    pub(super) fn new(
+        tables: &'a Tables,
+        numbers: &'a [u32],
+        rules: &[Rule<'_>],
+        settings: &Settings,
+    ) -> Self {
+        let learns = settings.inserts || rules.iter().any(|rule| rule.besides.learn.is_some());
+        let limits = rules.iter().any(|rule| rule.besides.limits().iter().any(Option::is_some));
+        Self {
+            tables,
+            numbers,
+            actions: rules.iter().map(|rule| (rule.fate, rule.besides)).collect(),
+            exact: learns.then_some(settings.exact),
+            buckets: limits.then_some(settings.buckets),
+            clock_is_given: settings.clock_is_given,
+        }
+    }
+
+    /// Whether anything is remembered of packets.
+    pub(super) fn remembers(&self) -> bool {
+        self.exact.is_some() || self.buckets.is_some()
+    }
+
     pub(super) fn has_rest(&self) -> bool {
         self.tables.shape().rest != 0
     }
@@ -40,7 +74,8 @@ impl Contents<'_> {
             maps.rules.update(&number(condition).to_ne_bytes(), &rule.to_ne_bytes(), MapFlags::ANY)?;
         }
         let processors = libbpf_rs::num_possible_cpus()?;
-        for (rule, fate) in self.fates.iter().chain([&Fate::Pass]).enumerate() {
+        let none = (Fate::Pass, Besides::default());
+        for (rule, (fate, _)) in self.actions.iter().chain([&none]).enumerate() {
             let (fate, interface) = code(*fate);
             let mut value = vec![0; size_of::<rule_counter>()];
             set!(&mut value, rule_counter.fate = fate);
@@ -48,18 +83,25 @@ impl Contents<'_> {
             let values = vec![value; processors];
             maps.counters.update_percpu(&number(rule).to_ne_bytes(), &values, MapFlags::ANY)?;
         }
+        let Some(actions) = &maps.actions else { return Ok(()) };
+        for (rule, (_, besides)) in self.actions.iter().enumerate() {
+            actions.update(&number(rule).to_ne_bytes(), &besides.bytes(), MapFlags::ANY)?;
+        }
         Ok(())
     }
 }
 
-/// Returns a fate as programs have it, and its interface.
-fn code(fate: Fate) -> (u32, u32) {
-    match fate {
-        Fate::Pass => (rule_fate::FATE_PASS.0, 0),
-        Fate::Block => (rule_fate::FATE_BLOCK.0, 0),
-        Fate::Bounce => (rule_fate::FATE_BOUNCE.0, 0),
-        Fate::Reflect(interface) => (rule_fate::FATE_REFLECT.0, interface),
-    }
+/// The fields of a packet that rules remember it by.
+pub(super) fn fields_of_exact() -> u32 {
+    let fields = [
+        key_field::BY_VLAN,
+        key_field::BY_PROTOCOL,
+        key_field::BY_SOURCE,
+        key_field::BY_SOURCE_PORT,
+        key_field::BY_DESTINATION,
+        key_field::BY_DESTINATION_PORT,
+    ];
+    fields.into_iter().fold(0, |bits, field| bits | field.0)
 }
 
 /// Sets the constants of a program, and the sizes of its maps; with `shared`, it has those instead. Returns the constants.
@@ -73,26 +115,46 @@ macro_rules! prepare {
             map.set_autocreate(true)?;
         }
         maps.candidates.set_autocreate(contents.has_rest())?;
+        for map in [&mut maps.rule_actions, &mut maps.passages, &mut maps.unkept] {
+            map.set_autocreate(contents.remembers())?;
+        }
+        maps.exact_rules.set_autocreate(contents.exact.is_some())?;
+        maps.buckets.set_autocreate(contents.buckets.is_some())?;
         match shared {
             Some(shared) => {
-                let candidates = shared.candidates.as_ref().map(|map| (&mut maps.candidates, map));
-                let others = [
-                    (&mut maps.tables, &shared.tables),
-                    (&mut maps.rules, &shared.rules),
-                    (&mut maps.rule_counters, &shared.counters),
+                let all = [
+                    (&mut maps.tables, Some(&shared.tables)),
+                    (&mut maps.rules, Some(&shared.rules)),
+                    (&mut maps.rule_counters, Some(&shared.counters)),
+                    (&mut maps.candidates, shared.candidates.as_ref()),
+                    (&mut maps.rule_actions, shared.actions.as_ref()),
+                    (&mut maps.passages, shared.passages.as_ref()),
+                    (&mut maps.unkept, shared.unkept.as_ref()),
+                    (&mut maps.exact_rules, shared.exact.as_ref()),
+                    (&mut maps.buckets, shared.buckets.as_ref()),
                 ];
-                for (ours, map) in others.into_iter().chain(candidates) {
+                for (ours, map) in all.into_iter().filter_map(|(ours, map)| Some((ours, map?))) {
                     ours.reuse_fd(std::os::fd::AsFd::as_fd(map))?;
                 }
             }
             None => {
                 maps.tables.set_value_size($crate::rules::number(contents.tables.bytes().len()))?;
                 maps.rules.set_max_entries($crate::rules::number(contents.numbers.len()).max(1))?;
-                maps.rule_counters.set_max_entries($crate::rules::number(contents.fates.len() + 1))?;
+                let rules = $crate::rules::number(contents.actions.len());
+                maps.rule_counters.set_max_entries(rules + 1)?;
+                maps.rule_actions.set_max_entries(rules.max(1))?;
+                maps.exact_rules.set_max_entries(contents.exact.unwrap_or_default().max(1))?;
+                maps.buckets.set_max_entries(contents.buckets.unwrap_or_default().max(1))?;
             }
         }
         let constants = maps.rodata_data.as_deref_mut().expect("the program has constants");
-        constants.no_rule = $crate::rules::number(contents.fates.len());
+        constants.no_rule = $crate::rules::number(contents.actions.len());
+        constants.learns = contents.exact.is_some();
+        constants.limits = contents.buckets.is_some();
+        constants.clock_is_given = contents.clock_is_given;
+        if contents.remembers() {
+            constants.key_fields = $crate::rules::maps::fields_of_exact();
+        }
         constants.shape = $crate::rules::maps::shape_of!(contents.tables.shape());
         constants
     }};
@@ -135,14 +197,20 @@ pub(super) use shape_of;
 /// Returns the maps that a program was loaded with.
 macro_rules! keep {
     ($loaded:expr, $contents:expr) => {{
+        use libbpf_rs::MapHandle;
         let contents: &$crate::rules::maps::Contents<'_> = $contents;
-        let candidates =
-            contents.has_rest().then(|| libbpf_rs::MapHandle::try_from(&$loaded.maps.candidates));
+        let maps = &$loaded.maps;
+        let remembers = contents.remembers();
         $crate::rules::maps::Maps {
-            tables: libbpf_rs::MapHandle::try_from(&$loaded.maps.tables)?,
-            rules: libbpf_rs::MapHandle::try_from(&$loaded.maps.rules)?,
-            candidates: candidates.transpose()?,
-            counters: libbpf_rs::MapHandle::try_from(&$loaded.maps.rule_counters)?,
+            tables: MapHandle::try_from(&maps.tables)?,
+            rules: MapHandle::try_from(&maps.rules)?,
+            candidates: contents.has_rest().then(|| MapHandle::try_from(&maps.candidates)).transpose()?,
+            counters: MapHandle::try_from(&maps.rule_counters)?,
+            actions: remembers.then(|| MapHandle::try_from(&maps.rule_actions)).transpose()?,
+            passages: remembers.then(|| MapHandle::try_from(&maps.passages)).transpose()?,
+            unkept: remembers.then(|| MapHandle::try_from(&maps.unkept)).transpose()?,
+            exact: contents.exact.map(|_| MapHandle::try_from(&maps.exact_rules)).transpose()?,
+            buckets: contents.buckets.map(|_| MapHandle::try_from(&maps.buckets)).transpose()?,
         }
     }};
 }

@@ -1,7 +1,10 @@
 //! Rules (`rules.h`): each packet is counted for the first rule that it meets, and goes where that says.
 
+mod actions;
+mod generated;
 mod laid;
 mod maps;
+mod memory;
 mod tc;
 mod xdp;
 
@@ -17,9 +20,12 @@ use weir_filter::set::Set;
 use weir_sys::CallError;
 use weir_sys::bpf::program::{self, ProgramKind};
 
+pub use self::actions::{Besides, Learn, LimitKey, Over};
+use self::generated::types::rule_counter;
 use self::laid::Laid;
 use self::maps::{Contents, Maps};
-use self::xdp::skeleton::types::rule_counter;
+use self::memory::Buckets;
+pub use self::memory::{Exact, ExactEntry, ExactRule, ExactRules, Memory, Unkept};
 use crate::filter::link::Code;
 use crate::filter::{FilterError, Sets};
 use crate::layout::{get, rule_kind, rule_tables};
@@ -75,15 +81,45 @@ pub struct Rule<'a> {
     pub regions: &'a [Region],
     /// What happens to its packets.
     pub fate: Fate,
+    /// What else it does.
+    pub besides: Besides,
+}
+
+/// The sizes of what loaded rules need.
+#[derive(Clone, Copy, Debug)]
+pub struct Settings {
+    /// The most bytes of tables.
+    pub tables: usize,
+    /// The most exact rules; one for both directions counts twice. There is room for them only if a rule learns, or for `inserts`:
+    /// about 150 bytes for each.
+    pub exact: u32,
+    /// Whether exact rules can be inserted though no rule learns.
+    pub inserts: bool,
+    /// The most addresses and flows that have a limit. There is room for them only if a rule has a limit: about 130 bytes for each.
+    pub buckets: u32,
+    /// For tests: the programs' clock is [set](Memory::set_clock).
+    #[doc(hidden)]
+    pub clock_is_given: bool,
+}
+
+impl Settings {
+    /// Returns the usual ones, for this many bytes of tables.
+    pub fn new(tables: usize) -> Self {
+        Self { tables, exact: 1 << 20, inserts: false, buckets: 1 << 20, clock_is_given: false }
+    }
 }
 
 /// What was counted for a rule.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RuleCount {
-    /// Packets.
+    /// Packets that met it.
     pub packets: u64,
     /// Their bytes, from the Ethernet header on.
     pub bytes: u64,
+    /// Packets that exact rules decided on, which it has learned. For packets that met no rule: those of inserted rules.
+    pub learned_packets: u64,
+    /// Their bytes.
+    pub learned_bytes: u64,
     /// When the last one came, by `CLOCK_MONOTONIC` as of a tick of the kernel, in nanoseconds; 0: there was none.
     pub last: u64,
 }
@@ -118,6 +154,8 @@ pub struct Rules {
     pub sent: Option<OwnedFd>,
     /// What both count.
     pub counters: RuleCounters,
+    /// What both remember.
+    pub memory: Memory,
 }
 
 /// The counters of loaded programs.
@@ -128,17 +166,26 @@ pub struct RuleCounters {
 }
 
 impl Rules {
-    /// Loads the programs of these `places`, which have tables and counters in common; a packet meets the first rule that
-    /// holds. One that meets none passes. `limit`: the most bytes of tables.
+    /// Loads the programs of these `places`, with the usual [`Settings`]. `limit`: the most bytes of tables.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Rules::load_with`].
+    pub fn load(rules: &[Rule<'_>], places: Places, limit: usize) -> Result<Self, RulesError> {
+        Self::load_with(rules, places, &Settings::new(limit))
+    }
+
+    /// Loads the programs of these `places`, which have all maps in common: tables, counters, and what is remembered. An exact rule
+    /// that is in force for a packet decides on it; otherwise the first rule that holds. A packet that meets none passes.
     ///
     /// Packets begin with an Ethernet header.
     ///
     /// # Errors
     ///
     /// The rules need more memory, a filter is too long, or privileges or memory are missing.
-    pub fn load(rules: &[Rule<'_>], places: Places, limit: usize) -> Result<Self, RulesError> {
+    pub fn load_with(rules: &[Rule<'_>], places: Places, settings: &Settings) -> Result<Self, RulesError> {
         let laid = Laid::of(rules);
-        let tables = Tables::new(&laid.conditions, &laid.rest, limit)?;
+        let tables = Tables::new(&laid.conditions, &laid.rest, settings.tables)?;
         let sets: Vec<Set> = laid.asked.iter().flat_map(|one| one.sets.iter().cloned()).collect();
         let sets = Sets::new(&sets).map_err(FilterError::from)?;
         let link = |context: Context, kind: ProgramKind, program: &Program<'_>| {
@@ -150,12 +197,20 @@ impl Rules {
             let words = sets.words(&first, |symbol| unreachable!("it answers by itself, without {symbol}"));
             Ok(program::load(kind, NAME, &Code::new(program.insns()).with(&words))?)
         };
-        let fates = rules.iter().map(|rule| rule.fate).collect();
-        let contents = Contents { tables: &tables, numbers: &laid.numbers, fates };
+        let contents = Contents::new(&tables, &laid.numbers, rules, settings);
         let loaded = logged("rules", || load(places, &contents, &link));
         let (programs, maps) = loaded.map_err(FilterError::from)?;
         let [received, sent] = programs?;
-        Ok(Self { received, sent, counters: RuleCounters { map: maps.counters, rules: rules.len() } })
+        let limits = rules.iter().map(|rule| rule.besides.limits()).collect();
+        let failed = |error| FilterError::from(CallError::new("take a map of rules", error));
+        let memory = Memory {
+            exact: maps.exact.map(ExactRules::new).transpose().map_err(failed)?,
+            buckets: maps.buckets.map(|map| Buckets { map, limits }),
+            unkept: maps.unkept,
+            passages: maps.passages,
+        };
+        let counters = RuleCounters { map: maps.counters, rules: rules.len() };
+        Ok(Self { received, sent, counters, memory })
     }
 }
 
@@ -173,6 +228,8 @@ impl RuleCounters {
             let add = |sum: RuleCount, one: Vec<u8>| RuleCount {
                 packets: sum.packets + get!(&one, rule_counter.packets),
                 bytes: sum.bytes + get!(&one, rule_counter.bytes),
+                learned_packets: sum.learned_packets + get!(&one, rule_counter.learned_packets),
+                learned_bytes: sum.learned_bytes + get!(&one, rule_counter.learned_bytes),
                 last: sum.last.max(get!(&one, rule_counter.last)),
             };
             Ok(values.into_iter().flatten().fold(RuleCount::default(), add))

@@ -6,11 +6,10 @@ use libbpf_rs::skel::{OpenSkel, SkelBuilder};
 use weir_filter::emit::ebpf::Context;
 use weir_sys::bpf::program::ProgramKind;
 
+use super::generated::skeleton;
 use super::maps::{Contents, keep, prepare};
 use super::{Link, Loaded};
 use crate::xdp::HAS_FRAGMENTS;
-
-skeleton!("rules_xdp");
 
 /// Loads the program without filters, and has it linked.
 pub(super) fn load(

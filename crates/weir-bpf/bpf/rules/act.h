@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: (MIT OR Apache-2.0) */
+/* What a rule does with a packet that meets it. */
+#pragma once
+#include "rules/exact.h"
+#include "rules/limit.h"
+
+struct rule_counter {
+	__u64 packets, bytes;
+	__u64 learned_packets,
+	        learned_bytes; /* by exact rules that it has made; of the last one: by those of the process */
+	__u64 last;            /* CLOCK_MONOTONIC as of the last tick, ns */
+	__u32 fate;            /* enum rule_fate */
+	__u32 interface;
+};
+
+/* By rule; the last is for packets without a rule. Each CPU has its own, which it alone writes. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__type(key, __u32);
+	__type(value, struct rule_counter);
+	__uint(max_entries, 1);
+} rule_counters SEC(".maps");
+
+/* What a rule does besides. */
+struct rule_actions {
+	struct limit limits[LIMITED];
+	__u64 lasting; /* of an exact rule that it makes, ns; 0: it makes none */
+	__u32 fate;    /* the exact rule's */
+	__u32 interface;
+	__u32 capture;
+	__u32 both; /* in both directions */
+};
+
+/* By rule. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__type(key, __u32);
+	__type(value, struct rule_actions);
+	__uint(max_entries, 1);
+} rule_actions SEC(".maps");
+
+const volatile __u32 no_rule = 0;
+
+/* A fate, and the interface that it may name, as one number. */
+static __always_inline __u64 fate_of(__u32 fate, __u32 interface)
+{
+	return fate | (__u64)interface << 32;
+}
+
+/* Makes exact rules of a packet. */
+static __noinline __u32 learn(struct passage *passage, const struct rule_actions *actions, __u32 rule)
+{
+	if (!passage->is_flow) {
+		UNKEPT(no_flow);
+		return 0;
+	}
+	__u64 until = passage->now + actions->lasting;
+	struct exact_rule exact = {
+	        .until = until < passage->now ? ~0ull : until,
+	        .rule = rule,
+	        .fate = actions->fate,
+	        .interface = actions->interface,
+	        .capture = actions->capture,
+	};
+	bool no_room = add_exact(&passage->exact, &exact, passage->now) == TAUGHT_NO_ROOM;
+	if (actions->both) {
+		reverse(passage);
+		no_room |= add_exact(&passage->other, &exact, passage->now) == TAUGHT_NO_ROOM;
+	}
+	if (no_room)
+		UNKEPT(learned);
+	return 0;
+}
+
+/* Counts a packet for a rule that it meets, and carries out what the rule does besides. Returns its fate by the rule. */
+static __noinline __u64 act(__u32 rule, __u64 length)
+{
+	struct rule_counter *counter = bpf_map_lookup_elem(&rule_counters, &rule);
+	if (!counter)
+		return FATE_PASS;
+	counter->packets++;
+	counter->bytes += length;
+	counter->last = bpf_ktime_get_coarse_ns();
+	__u64 fate = fate_of(counter->fate, counter->interface);
+	if (!learns && !limits)
+		return fate;
+	const struct rule_actions *actions = bpf_map_lookup_elem(&rule_actions, &rule);
+	struct passage *passage = this_passage();
+	if (!actions || !passage)
+		return fate;
+	__u32 action = rule * LIMITED;
+	if (learns && actions->lasting) {
+		if (!limits || is_over(passage, &actions->limits[LIMITED_LEARN], action + LIMITED_LEARN))
+			learn(passage, actions, rule);
+	}
+	if (limits && !is_over(passage, &actions->limits[LIMITED_FATE], action + LIMITED_FATE))
+		return FATE_PASS;
+	return fate;
+}
+
+/* Set in a fate: it is decided. */
+#define IS_DECIDED (1u << 31)
+
+/* Finds what rules need to know of a packet, and whether an exact rule is in force, whose fate it returns. A separate function, to
+ * have a stack frame of its own: filters use most of their caller's. */
+static __noinline __u64 recall(CONTEXT *ctx, __u64 length, __u64 tag)
+{
+	struct passage *passage = this_passage();
+	if (!passage)
+		return FATE_PASS;
+	find_passage(ctx, tag, passage);
+	struct exact_rule *exact = learns ? find_exact(passage) : NULL;
+	if (!exact)
+		return FATE_PASS;
+	__u32 rule = exact->rule;
+	if (rule == NO_RULE) {
+		count_exact(exact, length, passage->now);
+		rule = no_rule;
+	}
+	struct rule_counter *counter = bpf_map_lookup_elem(&rule_counters, &rule);
+	if (counter) {
+		counter->learned_packets++;
+		counter->learned_bytes += length;
+		counter->last = bpf_ktime_get_coarse_ns();
+	}
+	return fate_of(exact->fate | IS_DECIDED, exact->interface);
+}

@@ -1,0 +1,313 @@
+//! What rules remember in the kernel: random sets of rules decide as the reference does, packet by packet, at the same times.
+
+#[path = "steer/frames.rs"]
+#[allow(dead_code, reason = "the tests of steering need the rest")]
+mod frames;
+
+use std::net::SocketAddr;
+use std::os::fd::{AsFd as _, BorrowedFd};
+use std::time::Duration;
+
+use frames::{Back, ICMP, TCP, There, UDP, ethernet, ip4, ip6, on_ethernet, piece6, ports, tagged};
+use rustix::thread::{CpuSet, sched_getcpu, sched_setaffinity};
+use weir_bpf::rules::{
+    Besides, Exact, ExactRule, Fate, Learn, LimitKey, Over, Places, Received, Rule, Rules, Settings,
+};
+use weir_filter::interpret::{Metadata, Packet};
+use weir_filter::regions::{Region, regions};
+use weir_filter::{Beside, Dialect, Options};
+use weir_judge::choices::Choices;
+use weir_judge::compiled::options;
+use weir_judge::packets;
+use weir_rules::{Compiled, Decision, Evaluator, Limits, RuleSet};
+use weir_sys::netns::NetNs;
+use weir_sys::testrun;
+
+const SECOND: u64 = 1_000_000_000;
+
+/// Both directions of some flows, often, and others.
+fn traffic() -> Vec<Vec<u8>> {
+    let mut all = Vec::new();
+    for way in [There, Back] {
+        for host in [1, 3] {
+            for port in [53, 443] {
+                let payload = ports([1000, port], way, &[0; 12]);
+                all.push(on_ethernet(way, &ip4([host, 2], way, UDP, (1, 0), &payload)));
+                all.push(on_ethernet(way, &ip4([host, 2], way, TCP, (1, 0), &payload)));
+                all.push(on_ethernet(way, &ip6([host, 2], way, UDP, &payload)));
+            }
+        }
+        let plain = on_ethernet(way, &ip4([1, 2], way, UDP, (1, 0), &ports([1000, 53], way, &[0; 40])));
+        all.push(tagged(0x8100, 5, &plain));
+        all.push(tagged(0x88a8, 6, &tagged(0x8100, 5, &plain)));
+        all.push(on_ethernet(way, &ip4([1, 2], way, ICMP, (1, 0), &[8; 30])));
+        // Later fragments have no ports.
+        all.push(on_ethernet(way, &ip4([1, 2], way, UDP, (1, 7), &ports([1000, 53], way, &[0; 40]))));
+        all.push(on_ethernet(way, &ip6([1, 2], way, 44, &piece6(UDP, 1, 8, &[9; 40]))));
+        all.push(ethernet(way, 0x88b5, &[0; 46]));
+        all.push(ethernet(way, 0x0806, &[1; 46]));
+    }
+    let others = packets::fixed(1, 200).into_iter().filter(|one| one.length as usize == one.data.len());
+    all.extend(others.map(|one| one.data).filter(|data| (60..1500).contains(&data.len())));
+    all
+}
+
+/// The text of a set of rules.
+fn text(choices: &mut Choices<'_>) -> String {
+    const FILTERS: [&str; 10] = [
+        "udp port 53",
+        "tcp",
+        "outbound and udp",
+        "inbound and src host 10.0.0.1",
+        "ip6 and greater 60",
+        "vlan 5",
+        "icmp or arp",
+        "src net 10.0.0.0/8 and udp",
+        "ip[8] = 64 and tcp",
+        "",
+    ];
+    const FATES: [&str; 4] = ["pass", "block", "bounce", "reflect lo"];
+    const OVER: [&str; 6] = [
+        " if over 1/s by src",
+        " if over 3/s by dst",
+        " if over 100/min by flow",
+        " if over 5/h by flow",
+        " if over 20/s by src",
+        " if over 1000000000/s by dst",
+    ];
+    const SHORTCUTS: [&str; 6] = ["capture", "ignore", "pass", "block", "reflect lo", "bounce"];
+    const TIMES: [&str; 4] = ["1ms", "700ms", "30s", "1h"];
+    let count = 2 + choices.below(5);
+    let over = |choices: &mut Choices<'_>| if choices.one_in(2) { choices.pick(&OVER) } else { "" };
+    let rule = |choices: &mut Choices<'_>, _| {
+        let filter = choices.pick(&FILTERS);
+        let fate = choices.pick(&FATES);
+        let fate_over = if fate == "pass" { "" } else { over(choices) };
+        let learn = if choices.one_in(2) {
+            let (shortcut, time) = (choices.pick(&SHORTCUTS), choices.pick(&TIMES));
+            let both = if choices.one_in(2) { " in both directions" } else { "" };
+            format!(", learn {shortcut} for {time}{both}{}", over(choices))
+        } else {
+            String::new()
+        };
+        format!("{filter} -> {fate}{fate_over}{learn}\n")
+    };
+    (0..count).map(|number| rule(choices, number)).collect()
+}
+
+fn fate(of: &weir_rules::Fate) -> Fate {
+    match of {
+        weir_rules::Fate::Pass => Fate::Pass,
+        weir_rules::Fate::Block => Fate::Block,
+        weir_rules::Fate::Reflect(_) => Fate::Reflect(1),
+        weir_rules::Fate::Bounce => Fate::Bounce,
+    }
+}
+
+fn over(of: weir_rules::Over) -> Over {
+    let by = match of.key {
+        weir_rules::Key::Source => LimitKey::Source,
+        weir_rules::Key::Destination => LimitKey::Destination,
+        weir_rules::Key::Flow => LimitKey::Flow,
+    };
+    Over { packets: of.rate.packets, period: nanoseconds(of.rate.period), by }
+}
+
+fn nanoseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).expect("a short time")
+}
+
+fn besides(of: &weir_rules::Actions) -> Besides {
+    let learn = of.learn.as_ref().map(|learn| {
+        let (capture, decided) = learn.shortcut.decisions();
+        let lasting = nanoseconds(learn.lasting);
+        Learn { fate: fate(&decided), capture, lasting, both: learn.both, over: learn.over.map(over) }
+    });
+    Besides { fate_over: of.fate_over.map(over), learn }
+}
+
+/// A set of rules, and what it consists of.
+struct Set {
+    rules: RuleSet,
+    compiled: Compiled,
+    regions: Vec<Vec<Region>>,
+}
+
+impl Set {
+    fn new(text: &str) -> Self {
+        let options = Options { metadata: Beside::All, ..options(Dialect::Weir, 1) };
+        let rules = RuleSet::parse(text).unwrap_or_else(|errors| panic!("{text}: {errors:?}"));
+        let compiled = rules.compile(&options).unwrap_or_else(|errors| panic!("{text}: {errors:?}"));
+        let regions = compiled.filters.iter().map(|filter| regions(&filter.ast)).collect();
+        Self { rules, compiled, regions }
+    }
+
+    fn load(&self, settings: &Settings) -> Rules {
+        let all = self.rules.rules.iter().zip(&self.compiled.filters).zip(&self.regions);
+        let rules: Vec<Rule<'_>> = all
+            .map(|((rule, filter), regions)| Rule {
+                filter: (&filter.graph, &filter.ast.sets),
+                regions,
+                fate: fate(&rule.actions.fate),
+                besides: besides(&rule.actions),
+            })
+            .collect();
+        let places = Places { received: Some(Received::Xdp { fragments: false }), sent: true };
+        Rules::load_with(&rules, places, settings).unwrap_or_else(|error| panic!("{error}"))
+    }
+}
+
+/// What the program for received packets or for sent ones returns for a fate.
+fn action(fate: Fate, sent: bool) -> u32 {
+    match (fate, sent) {
+        (Fate::Pass, false) | (Fate::Block, true) => 2,
+        (Fate::Pass, true) => u32::MAX,
+        (Fate::Block, false) => 1,
+        (Fate::Bounce, false) => 3,
+        (Fate::Reflect(_), false) => 4,
+        (Fate::Bounce | Fate::Reflect(_), true) => 7,
+    }
+}
+
+/// Stays on one processor, as buckets and counters of a test run are those of one packet after another; calls `test` in a namespace
+/// of its own.
+fn alone(test: impl FnOnce() + Send) {
+    let Some(namespace) = NetNs::new().map_err(weir_skip::this_test).ok() else { return };
+    namespace.run(|| {
+        let mut only = CpuSet::new();
+        only.set(sched_getcpu());
+        sched_setaffinity(None, &only).expect("this processor");
+        test();
+    });
+}
+
+/// Runs a packet, and returns what the program returns.
+fn run(program: Option<BorrowedFd<'_>>, frame: &[u8]) -> u32 {
+    testrun::run(program.expect("it was asked for"), frame, 1).expect("the kernel takes the packet").value
+}
+
+#[test]
+fn root_what_is_remembered_decides_as_in_the_reference() {
+    alone(|| {
+        let traffic = traffic();
+        let (mut by_learned, mut learned, mut over, mut none) = (0, 0, 0, [0; 3]);
+        for seed in 0..24 {
+            let mut choices = Choices::seeded(seed);
+            let text = text(&mut choices);
+            let set = Set::new(&text);
+            let small = choices.one_in(3);
+            let (exact, buckets) = if small { (6, 5) } else { (1000, 1000) };
+            let settings = Settings { exact, buckets, clock_is_given: true, ..Settings::new(256 << 20) };
+            let loaded = set.load(&settings);
+            let limits = Limits { learned: exact as usize, buckets: buckets as usize, ..Limits::default() };
+            let mut reference = Evaluator::new(set.rules.clone(), limits);
+            let programs = set.compiled.programs();
+            let mut now = SECOND * 1000;
+            for _ in 0..1500 {
+                // In a small table, the reference finds room once a second only, and the kernel when it is told.
+                let steps =
+                    if small { &[0, 1000][..] } else { &[0, 1000, 1_000_000, SECOND / 3, SECOND * 2] };
+                now += choices.pick(steps);
+                let few = if choices.one_in(4) { traffic.len() } else { 30 };
+                let frame = &traffic[choices.half() as usize % few];
+                let sent = choices.one_in(2);
+                loaded.memory.set_clock(now).expect("it is set");
+                let program = if sent { &loaded.sent } else { &loaded.received };
+                let answer = run(program.as_ref().map(|program| program.as_fd()), frame);
+                let length = u32::try_from(frame.len()).expect("it is short");
+                let packet = Packet { data: frame, length, meta: Metadata::of_direction(Some(sent)) };
+                let decision: Decision = reference.decide(&programs, &packet, now);
+                let context = || format!("{text}seed {seed}, sent {sent}, {decision:?}: {frame:x?}");
+                assert_eq!(answer, action(fate(&decision.fate), sent), "{}", context());
+                by_learned += u32::from(decision.by_learned);
+                learned += u32::from(decision.learned.is_some());
+                over += u32::from(decision.rule.is_some_and(|rule| {
+                    set.rules.rules[rule].actions.fate_over.is_some()
+                        && decision.fate != weir_rules::Fate::Pass
+                }));
+            }
+            let counts = loaded.counters.counts().expect("counters");
+            let found: Vec<[u64; 4]> = counts
+                .iter()
+                .map(|count| [count.packets, count.bytes, count.learned_packets, count.learned_bytes])
+                .collect();
+            let expected = reference.counts().iter().map(|count| {
+                let (matched, by_learned) = (count.matched, count.by_learned);
+                [matched.packets, matched.bytes, by_learned.packets, by_learned.bytes]
+            });
+            let unmatched = reference.unmatched();
+            let expected: Vec<[u64; 4]> =
+                expected.chain([[unmatched.packets, unmatched.bytes, 0, 0]]).collect();
+            assert_eq!(found, expected, "{text}");
+            let (unkept, expected) = (loaded.memory.unkept().expect("counters"), reference.unkept());
+            let unkept = [unkept.learned, unkept.no_flow, unkept.buckets];
+            assert_eq!(unkept, [expected.learned, expected.no_flow, expected.buckets], "{text}");
+            none = std::array::from_fn(|kind| none[kind] + unkept[kind]);
+        }
+        assert!(by_learned > 1000 && learned > 500 && over > 300, "{by_learned}, {learned}, {over}");
+        assert!(none.iter().all(|&packets| packets > 50), "{none:?}");
+    });
+}
+
+#[test]
+fn root_rules_are_inserted_listed_and_removed_and_what_is_over_makes_room() {
+    alone(|| {
+        let set = Set::new("udp port 53 -> learn block for 10s if over 1/s by flow\n");
+        let settings = Settings { exact: 2, buckets: 1, clock_is_given: true, ..Settings::new(256 << 20) };
+        let loaded = set.load(&settings);
+        let exact = loaded.memory.exact.as_ref().expect("a rule learns");
+        let program = loaded.received.as_ref().map(|program| program.as_fd());
+        let address = |host, port| SocketAddr::from(([10, 0, 0, host], port));
+        let one = Exact { vlan: Some(5), protocol: UDP, from: address(1, 9), to: address(2, 70) };
+        let frame = |host, port: u16| {
+            let payload = ports([9, port], There, &[0; 12]);
+            on_ethernet(There, &ip4([host, 2], There, UDP, (1, 0), &payload))
+        };
+        let inserted = tagged(0x8100, 0xe005, &frame(1, 70));
+        let rule = ExactRule { fate: Fate::Bounce, capture: true, until: u64::MAX };
+        exact.insert(&one, &rule).expect("there is room");
+        loaded.memory.set_clock(SECOND).expect("it is set");
+        assert_eq!(run(program, &inserted), 3);
+        assert_eq!(run(program, &frame(1, 70)), 2, "without a tag");
+        let [(found, entry)] = exact.list().expect("it is read")[..] else { panic!("one rule") };
+        assert_eq!((found, entry.rule, entry.by), (one, rule, None));
+        assert_eq!((entry.packets, entry.bytes, entry.last), (1, inserted.len() as u64, SECOND));
+        assert_eq!([53, 53, 53].map(|port| run(program, &frame(1, port))), [2, 2, 1]);
+        assert_eq!([53, 53, 53].map(|port| run(program, &frame(3, port))), [2, 2, 2], "no room for a limit");
+        assert_eq!(loaded.memory.unkept().expect("counters").buckets, 3);
+        assert_eq!(exact.list().expect("it is read").len(), 2);
+        let two = Exact { vlan: None, to: address(9, 1), ..one };
+        let error = exact.insert(&two, &rule).expect_err("no room");
+        assert_eq!(error.errno(), 7, "{error}");
+        // The learned rule and the full bucket make room.
+        loaded.memory.sweep_at(SECOND * 10).expect("it is swept");
+        assert_eq!(exact.list().expect("it is read").len(), 2, "no rule is over");
+        loaded.memory.sweep_at(SECOND * 11).expect("it is swept");
+        assert_eq!(exact.list().expect("it is read"), [(found, entry)]);
+        assert_eq!([53, 53, 53].map(|port| run(program, &frame(3, port))), [2, 2, 1]);
+        let learned = exact.list().expect("it is read").into_iter().find(|(_, entry)| entry.by == Some(0));
+        let (learned, entry) = learned.expect("it is there");
+        let until = SECOND * 11;
+        assert_eq!(entry.rule, ExactRule { fate: Fate::Block, capture: false, until });
+        assert_eq!((learned.vlan, learned.from, learned.to), (None, address(3, 9), address(2, 53)));
+        assert_eq!(
+            [exact.remove(&learned), exact.remove(&learned)].map(|found| found.expect("it is changed")),
+            [true, false]
+        );
+        assert!(exact.remove(&one).expect("it is changed"));
+        assert_eq!(run(program, &inserted), 2);
+        let six = Exact { from: "[fd00::1]:9".parse().expect("an address"), ..one };
+        assert!(exact.insert(&six, &rule).is_err(), "addresses of two kinds");
+        // An exact rule of IPv6, which ends.
+        let six = Exact { vlan: None, to: "[fd00::2]:70".parse().expect("an address"), ..six };
+        exact
+            .insert(&six, &ExactRule { until: SECOND * 2, fate: Fate::Block, capture: false })
+            .expect("there is room");
+        let packet = on_ethernet(There, &ip6([1, 2], There, UDP, &ports([9, 70], There, &[0; 12])));
+        assert_eq!(run(program, &packet), 1);
+        loaded.memory.set_clock(SECOND * 2).expect("it is set");
+        assert_eq!(run(program, &packet), 2);
+        let counts = loaded.counters.counts().expect("counters");
+        assert_eq!((counts[0].learned_packets, counts[1].learned_packets), (2, 2), "{counts:?}");
+    });
+}
