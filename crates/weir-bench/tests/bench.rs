@@ -180,7 +180,7 @@ fn root_handlers_that_help_are_measured() {
 fn root_filters_are_measured() {
     // Verdicts other than libpcap's, and packets that an exchange loses, would make it fail.
     let outcome = alone(&["filter"]);
-    for (measure, count) in [("ours", 6), ("libpcap", 1), ("compile", 2), ("added", 2), ("process", 2)] {
+    for (measure, count) in [("ours", 6), ("libpcap", 1), ("compile", 2), ("added", 2), ("command", 2)] {
         assert_eq!(values(&outcome, measure).len(), count, "{measure}: {outcome}");
     }
 }

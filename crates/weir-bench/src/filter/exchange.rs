@@ -78,11 +78,11 @@ pub(super) fn measure(source: SourceChoice, quick: bool, turn: &experiment::Turn
         Spread::of(run.exchanges.iter().filter_map(time)).map(|spread| spread.median)
     };
     for (measure, value) in [
-        ("met", median(|sample| sample.met)),
-        ("made", median(|sample| Some(sample.made + sample.put))),
-        ("busy", median(|sample| Some(sample.busy))),
-        ("settled", median(|sample| Some(sample.settled))),
-        ("process", Some(process)),
+        ("first_packet", median(|sample| sample.met)),
+        ("loading", median(|sample| Some(sample.made + sample.put))),
+        ("loading_cpu", median(|sample| Some(sample.busy))),
+        ("old_drained", median(|sample| Some(sample.settled))),
+        ("command", Some(process)),
         ("wrong", Some((lost + doubled + late) as f64)),
         ("exchanges", Some(run.exchanges.len() as f64)),
         ("lost", Some(run.lost_by_pool as f64)),
@@ -251,9 +251,9 @@ pub(super) fn bars(outcome: &Outcome) -> Vec<Judged> {
     let of = |measure| SOURCES.map(|(series, _)| outcome.values_of(series, measure, None)).concat();
     let time = |name, measure| Judged::new(name, Wanted::AtMost(1000.0), "us", of(measure));
     vec![
-        time("exchange: in force, by the packets", "met"),
-        time("exchange: compiled, loaded and put in place", "made").by_cpu_time(of("busy")),
-        time("exchange: all of `weir ctl filter`", "process"),
+        time("exchange: in force, by the packets", "first_packet"),
+        time("exchange: compiled, loaded and put in place", "loading").by_cpu_time(of("loading_cpu")),
+        time("exchange: all of `weir ctl filter`", "command"),
         Judged::worst("exchange at full rate: lost, doubled or late", 0.0, "packets", of("wrong")),
     ]
 }
