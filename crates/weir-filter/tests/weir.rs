@@ -409,6 +409,25 @@ fn unequal_is_unequal_of_atm_and_ss7_too() {
     }
 }
 
+/// Has a set that an editor has put a byte order mark in front of.
+#[derive(Debug)]
+struct Marked;
+
+impl Names for Marked {
+    fn set(&self, name: &str) -> Result<String, String> {
+        Ok(if name == "wrong" { "\u{feff}10.0.0.9\nno-address" } else { "\u{feff}10.1.2.3" }.to_owned())
+    }
+}
+
+#[test]
+fn a_byte_order_mark_in_front_of_a_set_is_skipped() {
+    let options = Options { names: &Marked, ..options(Dialect::Weir, ETHERNET) };
+    let packet = ethernet(&[], 0x0800, &ip4(A, B, 17, 0, &udp(1, 2, &[])));
+    assert!(accepts(&compiled("host in @marked", &options), &packet));
+    let error = compile("host in @wrong", &options).expect_err("no address");
+    assert!(error.message.starts_with("line 2 of `@wrong`"), "{error}");
+}
+
 /// Knows the sets that the documents speak of.
 #[derive(Debug)]
 struct Documented;

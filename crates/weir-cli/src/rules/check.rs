@@ -118,6 +118,13 @@ pub(super) fn run(args: &CheckRulesArgs) -> Result<(), Failure> {
         Ok((set, findings)) if args.json => print(&checked(args, &file, &set, &findings)),
         Ok((set, findings)) => {
             out::print(table(&set).as_bytes())?;
+            if set.rules.is_empty() {
+                let warning = style::stderr().yellow("warning");
+                style::say(format_args!(
+                    "{warning}: {}: there are no rules: no packet is captured",
+                    file.name
+                ));
+            }
             for (number, finding) in &findings {
                 let rule = &set.rules[*number];
                 let warning = style::stderr().yellow("warning");

@@ -254,6 +254,34 @@ fn no_copy_replaces_rules_or_their_sets() {
 }
 
 #[test]
+fn files_without_rules_warn_and_marks_of_utf_8_are_skipped() {
+    let place = Place::new();
+    let file = place.path("a.rules");
+    fs::write(&file, "# ip -> capture\n").expect("a file");
+    let output = weir(&["rules", "check"], &[&file]);
+    assert_eq!(output.status.code(), Some(0));
+    assert!(
+        stderr(&output).ends_with("a.rules: there are no rules: no packet is captured\n"),
+        "{}",
+        stderr(&output)
+    );
+    fs::write(&file, "bad: host in @blocklist -> block\n").expect("a file");
+    fs::write(place.path("blocklist"), "\u{feff}10.0.0.9\r\n").expect("a file");
+    assert_eq!(stderr(&weir(&["rules", "check"], &[&file])), "");
+    fs::write(&file, b"# one\n# \xe9\n").expect("a file");
+    let output = weir(&["rules", "check"], &[&file]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(stderr(&output).contains("a.rules: line 2 is not UTF-8\n"), "{}", stderr(&output));
+    fs::write(&file, "ip -> a\nip -> b\n").expect("a file");
+    let said = stderr(&weir(&["rules", "check"], &[&file]));
+    assert_eq!(
+        said.lines().filter(|line| line.starts_with("weir: ") && line.contains("a.rules:")).count(),
+        2,
+        "{said}"
+    );
+}
+
+#[test]
 fn wrong_rules_are_a_wrong_command_line() {
     let place = Place::new();
     let (file, rules) = (two_kinds(&place), place.path("a.rules"));

@@ -122,7 +122,8 @@ pub fn members(text: &str, holds: Holds, names: &dyn Names) -> Result<Vec<Conten
 fn read(text: &str, holds: Holds, names: &dyn Names) -> Result<Vec<Contents>, Error> {
     let (ipv4, ipv6, macs, ranges) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     let mut members = Members { holds, names, ipv4, ipv6, macs, ranges };
-    let mut at = 0;
+    // What some editors put in front of UTF-8.
+    let mut at = text.strip_prefix('\u{feff}').map_or(0, |rest| text.len() - rest.len());
     loop {
         at = lex::skip(text, at, Dialect::Weir)?;
         let rest = &text[at..];

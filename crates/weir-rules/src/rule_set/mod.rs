@@ -9,6 +9,9 @@ use crate::action::Actions;
 use crate::grammar;
 use crate::syntax::{self, Line};
 
+/// The name of what is no rule, in tables.
+const TOTAL: &str = "total";
+
 /// A rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rule {
@@ -112,6 +115,10 @@ fn rule(plain: &str, line: Line) -> Result<(Rule, Range<usize>), Error> {
         let begin = if place.is_empty() { actions.start } else { place.start };
         begin..begin + plain[begin..].find(char::is_whitespace).unwrap_or(plain.len() - begin)
     });
+    if name.clone().is_some_and(|name| &plain[name] == TOTAL) {
+        let message = format!("a rule cannot be named `{TOTAL}`");
+        return Err(Error::new(message, named).help("that is what weir calls the sum of all rules"));
+    }
     let actions = grammar::actions(plain, actions)?;
     let name = name.map_or_else(|| format!("line-{number}"), |name| plain[name].to_owned());
     Ok((Rule { name, line: number, expression: plain[place.clone()].to_owned(), place, actions }, named))

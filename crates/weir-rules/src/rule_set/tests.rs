@@ -67,6 +67,13 @@ fn the_example_is_read() {
 }
 
 #[test]
+fn no_rule_has_the_name_of_their_sum() {
+    let said = mistake("dns: port 53 -> capture\n total: ip -> capture");
+    assert!(said.starts_with("a.rules:2:2: a rule cannot be named `total`\n   total: ip"), "{said}");
+    RuleSet::parse("Total: tcp -> capture\ntotals: ip -> capture\n").expect("other names");
+}
+
+#[test]
 fn two_decisions_and_what_else_there_is() {
     let over = |packets, seconds, key| {
         Some(Over { rate: Rate { packets, period: Duration::from_secs(seconds) }, key })
