@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 use weir::Filter;
-use weir::filter::{Dialect, SystemNames};
+use weir::filter::{Dialect, Names, SystemNames};
 
 use crate::failure::Failure;
 
@@ -79,11 +79,25 @@ impl FilterArgs {
         self.netmask
     }
 
+    /// Returns the file that the filter is in (`-F`).
+    pub(crate) fn file(&self) -> Option<&Path> {
+        self.filter_file.as_deref()
+    }
+
     /// Returns the requested filter for the engine.
     pub(crate) fn filter(&self, words: &[String]) -> Result<Option<Filter>, Failure> {
+        self.filter_by(words, SystemNames::new())
+    }
+
+    /// Does the same, with names looked up by `names`.
+    pub(crate) fn filter_by(
+        &self,
+        words: &[String],
+        names: impl Names + Send + Sync + 'static,
+    ) -> Result<Option<Filter>, Failure> {
         let expression = self.expression(words)?;
         let filter = |Expression { text, dialect }| {
-            Filter::new(text).dialect(dialect).names(SystemNames::new()).netmask(self.netmask)
+            Filter::new(text).dialect(dialect).names(names).netmask(self.netmask)
         };
         Ok(expression.map(filter))
     }

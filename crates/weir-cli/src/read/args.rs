@@ -21,7 +21,7 @@ use crate::failure::Failure;
 use crate::files::FormatArg;
 use crate::filter_args::FilterArgs;
 use crate::rewriting::RewritingArgs;
-use crate::rules::SetFile;
+use crate::rules::{RuleNames, SetFile};
 use crate::text::LineArgs;
 use crate::{files, units};
 
@@ -277,14 +277,19 @@ impl ReadArgs {
             .filter(|_| self.stream.wanted().is_none())
     }
 
-    /// Returns the filter; `None`: all packets match.
-    pub(super) fn filter(&self) -> Result<Option<FileFilter>, Failure> {
+    /// Returns the files that are read besides those with packets and rules: the filter, and the key of `--anonymise`.
+    pub(super) fn other_files(&self) -> Vec<PathBuf> {
+        [self.filter.file(), self.rewriting.key_file()].into_iter().flatten().map(Path::to_owned).collect()
+    }
+
+    /// Returns the filter, whose names are looked up by `names`; `None`: all packets match.
+    pub(super) fn filter(&self, names: RuleNames) -> Result<Option<FileFilter>, Failure> {
         let mut words = Vec::new();
         if !self.read.is_empty() {
             words.extend(self.files.iter().map(|word| word.to_string_lossy().into_owned()));
         }
         words.extend(self.words.iter().cloned());
-        let filter = self.filter.filter(&words)?.map(FileFilter::new).transpose();
+        let filter = self.filter.filter_by(&words, names)?.map(FileFilter::new).transpose();
         filter.map_err(|error| Failure::usage(error.to_string()))
     }
 

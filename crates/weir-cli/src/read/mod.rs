@@ -51,6 +51,7 @@ use self::sink::Sink;
 use self::stream::Stream;
 use crate::failure::Failure;
 use crate::rewriting::Editor;
+use crate::rules::RuleNames;
 use crate::{advice, style, units};
 
 /// Runs the command.
@@ -58,11 +59,12 @@ pub(crate) fn run(args: &ReadArgs) -> Result<(), Failure> {
     args.check()?;
     let files = args.files();
     // Names are looked up while this is allowed. The link types to generate code for are known once the files are open.
-    let filter = args.filter()?;
+    let names = RuleNames::of_filter();
+    let filter = args.filter(names.clone())?;
     let mut rules = args.rules()?;
     if let Some(path) = &args.write {
-        not_onto_itself(path, &files)?;
-        not_onto_itself(path, &rules.as_ref().map(Rules::files).unwrap_or_default())?;
+        let of_rules = rules.as_ref().map(Rules::files).unwrap_or_default();
+        not_onto_itself(path, &[files.clone(), of_rules, names.files(), args.other_files()].concat())?;
     }
     // A confined process could not create it.
     let raw = args.stream.file(args.write.as_deref())?;

@@ -10,7 +10,7 @@ use std::fmt;
 use std::fs::File;
 use std::io::Read;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use aes::Aes128;
 use aes::cipher::{Array, BlockCipherEncrypt, KeyInit};
@@ -57,7 +57,7 @@ impl fmt::Debug for Key {
 
 impl Key {
     /// Parses `--anonymise`: a passphrase, or `@FILE` with 32 bytes.
-    pub(super) fn parse(text: &str) -> Result<Self, String> {
+    fn parse(text: &str) -> Result<Self, String> {
         match text.strip_prefix('@') {
             Some(path) => Self::of_file(path),
             None if Path::new(text).is_file() => Err(format!(
@@ -95,6 +95,28 @@ impl Key {
         key.map(Self).ok_or_else(|| {
             format!("cannot use {path} as a key: it has neither 32 bytes nor 64 hexadecimal digits; try head -c 32 /dev/urandom > {path}")
         })
+    }
+}
+
+/// The value of `--anonymise`: a key, and the file that it was read from.
+#[derive(Clone, Debug)]
+pub(super) struct KeyArg {
+    key: Key,
+    file: Option<PathBuf>,
+}
+
+impl KeyArg {
+    /// Parses a passphrase, or `@FILE` with 32 bytes.
+    pub(super) fn parse(text: &str) -> Result<Self, String> {
+        Ok(Self { key: Key::parse(text)?, file: text.strip_prefix('@').map(PathBuf::from) })
+    }
+
+    pub(super) fn key(&self) -> &Key {
+        &self.key
+    }
+
+    pub(super) fn file(&self) -> Option<&Path> {
+        self.file.as_deref()
     }
 }
 

@@ -3,12 +3,14 @@
 mod anonymise;
 mod kept;
 
+use std::path::Path;
+
 use clap::Args;
 use weir::send::Destination;
 use weir_packet::link_type::ETHERNET;
 use weir_traffic::{Framing, Left, NetworkMap, PortMap, Rewrite, Rewriter, Tag, cut};
 
-use self::anonymise::{CryptoPan, Key};
+use self::anonymise::{CryptoPan, KeyArg};
 pub(crate) use self::kept::Kept;
 use crate::failure::Failure;
 use crate::sending::mac;
@@ -85,8 +87,8 @@ pub(crate) struct RewritingArgs {
     /// interface names, comments, resolved names, or secrets. Payloads, tunnels (GRE, VXLAN and others) and packets
     /// that are neither IP nor ARP stay, with the addresses and names that they have, unless there is --zero-payload; notes
     /// say how many there are.
-    #[arg(long, alias = "anonymize", value_name = "KEY", value_parser = Key::parse)]
-    anonymise: Option<Key>,
+    #[arg(long, alias = "anonymize", value_name = "KEY", value_parser = KeyArg::parse)]
+    anonymise: Option<KeyArg>,
 
     /// Overwrite payloads with zeros.
     ///
@@ -145,6 +147,11 @@ impl RewritingArgs {
         }
     }
 
+    /// Returns the file that the key of `--anonymise` was read from.
+    pub(crate) fn key_file(&self) -> Option<&Path> {
+        self.anonymise.as_ref()?.file()
+    }
+
     /// Whether anything is changed.
     pub(crate) fn is_on(&self) -> bool {
         self.is_framed()
@@ -171,7 +178,7 @@ impl RewritingArgs {
     fn rewriter(&self) -> Rewriter {
         let rewriter = Rewriter::new(self.rules()).zero_payload(self.zero_payload);
         match &self.anonymise {
-            Some(key) => rewriter.pseudonyms(Box::new(CryptoPan::new(key))),
+            Some(key) => rewriter.pseudonyms(Box::new(CryptoPan::new(key.key()))),
             None => rewriter,
         }
     }

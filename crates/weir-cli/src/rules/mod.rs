@@ -9,7 +9,7 @@ use clap::{Args, Subcommand};
 
 use self::check::CheckRulesArgs;
 pub(crate) use self::file::RuleFile;
-pub(crate) use self::names::SetFile;
+pub(crate) use self::names::{RuleNames, SetFile};
 use crate::failure::Failure;
 
 const EXAMPLES: &str = "\

@@ -33,6 +33,8 @@ pub(crate) struct RuleNames {
     system: SystemNames,
     directory: PathBuf,
     sets: Vec<SetFile>,
+    /// Whether `--set` says where sets are.
+    has_option: bool,
     /// The files of sets that were read, by any copy of these names.
     read: Arc<Mutex<Vec<PathBuf>>>,
 }
@@ -45,12 +47,18 @@ impl RuleNames {
             system: SystemNames::sets_in(directory),
             directory: directory.to_owned(),
             sets: sets.to_vec(),
+            has_option: true,
             read: Arc::default(),
         }
     }
 
+    /// Creates names for a filter, whose sets are files in the working directory.
+    pub(crate) fn of_filter() -> Self {
+        Self { has_option: false, ..Self::new(Path::new(""), &[]) }
+    }
+
     /// Returns the files of sets that were read.
-    pub(super) fn files(&self) -> Vec<PathBuf> {
+    pub(crate) fn files(&self) -> Vec<PathBuf> {
         self.read.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
@@ -87,7 +95,10 @@ impl Names for RuleNames {
     fn set(&self, name: &str) -> Result<String, String> {
         let Some(SetFile { path, .. }) = self.sets.iter().find(|set| set.name == name) else {
             self.note(self.directory.join(name));
-            return self.system.set(name).map_err(|error| format!("{error}; or give --set {name}=FILE"));
+            return self.system.set(name).map_err(|error| match self.has_option {
+                true => format!("{error}; or give --set {name}=FILE"),
+                false => error,
+            });
         };
         self.note(path.clone());
         fs::read_to_string(path)

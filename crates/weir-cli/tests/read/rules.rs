@@ -254,6 +254,33 @@ fn no_copy_replaces_rules_or_their_sets() {
 }
 
 #[test]
+fn no_copy_replaces_a_key_a_filter_or_its_sets() {
+    let place = Place::new();
+    let trace = two_kinds(&place);
+    let (key, filter, set) = (place.path("key"), place.path("filter"), place.path("bad"));
+    fs::write(&key, [7; 32]).expect("a file");
+    fs::write(&set, "10.0.0.9").expect("a file");
+    let member = format!("not host in @{}", set.display());
+    fs::write(&filter, &member).expect("a file");
+    let (anonymise, in_file) = (format!("--anonymise=@{}", key.display()), filter.display().to_string());
+    for (output, words) in [
+        (&key, vec![anonymise.as_str()]),
+        (&set, vec!["-f", &member]),
+        (&set, vec!["-F", &in_file]),
+        (&filter, vec!["-F", &in_file]),
+    ] {
+        let before = fs::read(output).expect("a file");
+        let done =
+            weir(&[&["read"], &words[..], &["-w", output.to_str().expect("text")]].concat(), &[&trace]);
+        assert_eq!(done.status.code(), Some(2), "{words:?}");
+        assert!(stderr(&done).contains("are the same file"), "{words:?}: {}", stderr(&done));
+        assert_eq!(fs::read(output).expect("a file"), before);
+        let copy = place.path("copy.pcapng");
+        succeeds(&[&["read"], &words[..], &["-w", copy.to_str().expect("text")]].concat(), &[&trace]);
+    }
+}
+
+#[test]
 fn files_without_rules_warn_and_marks_of_utf_8_are_skipped() {
     let place = Place::new();
     let file = place.path("a.rules");
