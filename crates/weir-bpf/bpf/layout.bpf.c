@@ -4,6 +4,7 @@
 #include <linux/bpf.h>
 #include "capture/arrival.h"
 #include "pool/pool.h"
+#include "rules/record.h"
 #include "shared.h"
 
 struct progress progress;
@@ -25,5 +26,7 @@ enum trace trace;
 enum rule_fate rule_fate;
 enum limit_key limit_key;
 enum limited limited;
+enum log_sizes log_sizes;
+struct log_record log_record;
 enum rule_kind rule_kind;
 enum rule_tables rule_tables;

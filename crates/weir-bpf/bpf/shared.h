@@ -87,6 +87,9 @@ enum limit_key { LIMIT_NONE, LIMIT_SOURCE, LIMIT_DESTINATION, LIMIT_FLOW };
 /* The actions of a rule that may have a limit. */
 enum limited { LIMITED_FATE, LIMITED_LEARN, LIMITED_LOG, LIMITED };
 
+/* Bytes of a record of a logged packet. */
+enum log_sizes { LOG_SMALL = 128, LOG_MIDDLE = 1600, LOG_LARGE = 9728 };
+
 /* Dimensions of the tables of rules. */
 enum rule_tables {
 	KIND_PROTOCOLS = 257, /* of a kind: none, and each number */

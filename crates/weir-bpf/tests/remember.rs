@@ -11,7 +11,8 @@ use std::time::Duration;
 use frames::{Back, ICMP, TCP, There, UDP, ethernet, ip4, ip6, on_ethernet, piece6, ports, tagged};
 use rustix::thread::{CpuSet, sched_getcpu, sched_setaffinity};
 use weir_bpf::rules::{
-    Besides, Exact, ExactRule, Fate, Learn, LimitKey, Over, Places, Received, Rule, Rules, Settings,
+    Besides, Exact, ExactRule, Fate, Learn, LimitKey, LogRecord, Logging, Over, Places, Received, Rule,
+    Rules, Settings,
 };
 use weir_filter::interpret::{Metadata, Packet};
 use weir_filter::regions::{Region, regions};
@@ -53,7 +54,7 @@ fn traffic() -> Vec<Vec<u8>> {
 }
 
 /// The text of a set of rules.
-fn text(choices: &mut Choices<'_>) -> String {
+fn text(choices: &mut Choices<'_>, logs: bool) -> String {
     const FILTERS: [&str; 10] = [
         "udp port 53",
         "tcp",
@@ -90,7 +91,8 @@ fn text(choices: &mut Choices<'_>) -> String {
         } else {
             String::new()
         };
-        format!("{filter} -> {fate}{fate_over}{learn}\n")
+        let log = if logs && choices.one_in(2) { format!(", log{}", over(choices)) } else { String::new() };
+        format!("{filter} -> {fate}{fate_over}{learn}{log}\n")
     };
     (0..count).map(|number| rule(choices, number)).collect()
 }
@@ -123,7 +125,8 @@ fn besides(of: &weir_rules::Actions) -> Besides {
         let lasting = nanoseconds(learn.lasting);
         Learn { fate: fate(&decided), capture, lasting, both: learn.both, over: learn.over.map(over) }
     });
-    Besides { fate_over: of.fate_over.map(over), learn }
+    let log_over = of.log.and_then(|log| log.over).map(over);
+    Besides { fate_over: of.fate_over.map(over), learn, log: of.log.is_some(), log_over }
 }
 
 /// A set of rules, and what it consists of.
@@ -186,18 +189,49 @@ fn run(program: Option<BorrowedFd<'_>>, frame: &[u8]) -> u32 {
     testrun::run(program.expect("it was asked for"), frame, 1).expect("the kernel takes the packet").value
 }
 
+/// What is logged of a packet.
+fn logged(
+    decision: &Decision,
+    packet: &Packet<'_>,
+    sent: bool,
+    time: u64,
+    logging: &Logging,
+) -> Vec<LogRecord> {
+    let record = |rule, fate| LogRecord {
+        rule: Some(rule),
+        by_learned: decision.by_learned,
+        fate,
+        sent,
+        time,
+        length: packet.length,
+        bytes: packet.data[..packet.data.len().min(logging.snap as usize)].to_vec(),
+    };
+    let decided = fate(&decision.fate);
+    let is_other = logging.others && decided != Fate::Pass;
+    let decider = decision.rule.filter(|rule| is_other || decision.logged.contains(rule));
+    let before = decision.logged.iter().filter(|rule| Some(**rule) != decider);
+    before.map(|&rule| record(rule, Fate::Pass)).chain(decider.map(|rule| record(rule, decided))).collect()
+}
+
 #[test]
 fn root_what_is_remembered_decides_as_in_the_reference() {
     alone(|| {
         let traffic = traffic();
-        let (mut by_learned, mut learned, mut over, mut none) = (0, 0, 0, [0; 3]);
+        let (mut by_learned, mut learned, mut over, mut logs, mut none) = (0, 0, 0, 0, [0; 3]);
         for seed in 0..24 {
             let mut choices = Choices::seeded(seed);
-            let text = text(&mut choices);
+            let logging = Logging {
+                bytes: 4 << 20,
+                snap: choices.pick(&[0, 60, 100, 9000]),
+                others: choices.one_in(2),
+            };
+            let log = choices.one_in(2).then_some(logging);
+            let text = text(&mut choices, log.is_some());
             let set = Set::new(&text);
             let small = choices.one_in(3);
             let (exact, buckets) = if small { (6, 5) } else { (1000, 1000) };
-            let settings = Settings { exact, buckets, clock_is_given: true, ..Settings::new(256 << 20) };
+            let settings = Settings { exact, buckets, log, clock_is_given: true, ..Settings::new(256 << 20) };
+            let mut records = Vec::new();
             let loaded = set.load(&settings);
             let limits = Limits { learned: exact as usize, buckets: buckets as usize, ..Limits::default() };
             let mut reference = Evaluator::new(set.rules.clone(), limits);
@@ -219,6 +253,7 @@ fn root_what_is_remembered_decides_as_in_the_reference() {
                 let decision: Decision = reference.decide(&programs, &packet, now);
                 let context = || format!("{text}seed {seed}, sent {sent}, {decision:?}: {frame:x?}");
                 assert_eq!(answer, action(fate(&decision.fate), sent), "{}", context());
+                records.extend(log.iter().flat_map(|log| logged(&decision, &packet, sent, now, log)));
                 by_learned += u32::from(decision.by_learned);
                 learned += u32::from(decision.learned.is_some());
                 over += u32::from(decision.rule.is_some_and(|rule| {
@@ -240,11 +275,20 @@ fn root_what_is_remembered_decides_as_in_the_reference() {
                 expected.chain([[unmatched.packets, unmatched.bytes, 0, 0]]).collect();
             assert_eq!(found, expected, "{text}");
             let (unkept, expected) = (loaded.memory.unkept().expect("counters"), reference.unkept());
+            if let Some(log) = &loaded.log {
+                let read = log.reader().expect("a reader").read(Duration::ZERO).expect("it is read");
+                assert_eq!(read.len(), records.len(), "{text}");
+                for (number, (found, expected)) in read.iter().zip(&records).enumerate() {
+                    assert_eq!(found, expected, "{text}record {number}");
+                }
+                logs += records.len();
+            }
             let unkept = [unkept.learned, unkept.no_flow, unkept.buckets];
             assert_eq!(unkept, [expected.learned, expected.no_flow, expected.buckets], "{text}");
             none = std::array::from_fn(|kind| none[kind] + unkept[kind]);
         }
         assert!(by_learned > 1000 && learned > 500 && over > 300, "{by_learned}, {learned}, {over}");
+        assert!(logs > 1000, "{logs}");
         assert!(none.iter().all(|&packets| packets > 50), "{none:?}");
     });
 }
@@ -309,5 +353,28 @@ fn root_rules_are_inserted_listed_and_removed_and_what_is_over_makes_room() {
         assert_eq!(run(program, &packet), 2);
         let counts = loaded.counters.counts().expect("counters");
         assert_eq!((counts[0].learned_packets, counts[1].learned_packets), (2, 2), "{counts:?}");
+    });
+}
+
+#[test]
+fn root_packets_that_find_no_room_in_the_log_are_counted() {
+    alone(|| {
+        let set = Set::new("udp -> block, log\n");
+        let logging = Logging { bytes: 1, snap: 9000, others: false };
+        let loaded = set.load(&Settings { log: Some(logging), ..Settings::new(256 << 20) });
+        let program = loaded.received.as_ref().map(|program| program.as_fd());
+        let frame = on_ethernet(There, &ip4([1, 2], There, UDP, (1, 0), &ports([9, 53], There, &[3; 3000])));
+        for _ in 0..10 {
+            assert_eq!(run(program, &frame), 1);
+        }
+        let mut reader = loaded.log.as_ref().expect("it was asked for").reader().expect("a reader");
+        let records = reader.read(Duration::ZERO).expect("it is read");
+        // Six records with their headers have room in 64 KiB.
+        assert_eq!((records.len(), loaded.memory.unkept().expect("counters").logged), (6, 4));
+        assert!(records.iter().all(|record| record.bytes == frame && record.rule == Some(0)));
+        assert!(records.windows(2).all(|pair| pair[0].time <= pair[1].time));
+        assert_eq!(reader.read(Duration::ZERO).expect("it is read"), []);
+        run(program, &frame);
+        assert_eq!(reader.read(Duration::from_secs(20)).expect("it is read").len(), 1);
     });
 }

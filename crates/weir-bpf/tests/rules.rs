@@ -11,7 +11,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use frames::{Back, There, UDP, ethernet, ip4, on_ethernet, ports, tagged};
-use weir_bpf::rules::{Besides, Fate, Places, Received, Rule, RuleCount, Rules};
+use weir_bpf::rules::{Besides, Fate, Logging, Places, Received, Rule, RuleCount, Rules, Settings};
 use weir_classify::{Condition, Fields, Kind, Kinds, Prefix};
 use weir_filter::graph::Graph;
 use weir_filter::interpret::{Interpreter, Metadata, Packet};
@@ -332,7 +332,9 @@ fn root_a_packet_that_goes_back_or_elsewhere_meets_no_rule_again() {
             })
             .collect();
         let places = Places { received: Some(Received::Tc), sent: true };
-        let loaded = Rules::load(&rules, places, LIMIT).expect("it loads");
+        let log = Some(Logging { bytes: 1 << 16, snap: 60, others: true });
+        let settings = Settings { log, ..Settings::new(LIMIT) };
+        let loaded = Rules::load_with(&rules, places, &settings).expect("it loads");
         let programs =
             [&loaded.received, &loaded.sent].map(|one| one.as_ref().map(|program| program.as_fd()));
         let _attached =
@@ -371,5 +373,16 @@ fn root_a_packet_that_goes_back_or_elsewhere_meets_no_rule_again() {
             sleep(Duration::from_millis(1));
         }
         assert_eq!(counts(), expected);
+        let mut log = loaded.log.as_ref().expect("it was asked for").reader().expect("a reader");
+        let records = log.read(Duration::ZERO).expect("it is read");
+        let of_rule = |rule| records.iter().filter(move |record| record.rule == Some(rule));
+        assert_eq!([0, 1, 2, 3, 4, 5].map(|rule| of_rule(rule).count()), [0, 1, 2, 3, 4, 0]);
+        let tagged = of_rule(1).next().expect("it is blocked");
+        // 60 bytes, and the tag that was beside them.
+        assert_eq!(
+            (&tagged.bytes[..], tagged.length as usize, tagged.sent),
+            (&sent[0].0[..64], sent[0].0.len(), false)
+        );
+        assert!(of_rule(4).all(|record| record.sent && record.fate == Fate::Reflect(other)));
     });
 }

@@ -3,6 +3,7 @@
 #pragma once
 #include "rules/exact.h"
 #include "rules/limit.h"
+#include "rules/log.h"
 
 struct rule_counter {
 	__u64 packets, bytes;
@@ -29,6 +30,7 @@ struct rule_actions {
 	__u32 interface;
 	__u32 capture;
 	__u32 both; /* in both directions */
+	__u32 logs;
 };
 
 /* By rule. */
@@ -40,6 +42,12 @@ struct {
 } rule_actions SEC(".maps");
 
 const volatile __u32 no_rule = 0;
+
+/* Whether rules do more than to count packets and to have a fate for them. */
+static __always_inline bool remembers(void)
+{
+	return learns || limits || logs;
+}
 
 /* A fate, and the interface that it may name, as one number. */
 static __always_inline __u64 fate_of(__u32 fate, __u32 interface)
@@ -73,7 +81,7 @@ static __noinline __u32 learn(struct passage *passage, const struct rule_actions
 }
 
 /* Counts a packet for a rule that it meets, and carries out what the rule does besides. Returns its fate by the rule. */
-static __noinline __u64 act(__u32 rule, __u64 length)
+static __noinline __u64 act(CONTEXT *ctx, __u32 rule, __u64 length)
 {
 	struct rule_counter *counter = bpf_map_lookup_elem(&rule_counters, &rule);
 	if (!counter)
@@ -82,7 +90,7 @@ static __noinline __u64 act(__u32 rule, __u64 length)
 	counter->bytes += length;
 	counter->last = bpf_ktime_get_coarse_ns();
 	__u64 fate = fate_of(counter->fate, counter->interface);
-	if (!learns && !limits)
+	if (!remembers())
 		return fate;
 	const struct rule_actions *actions = bpf_map_lookup_elem(&rule_actions, &rule);
 	struct passage *passage = this_passage();
@@ -93,8 +101,13 @@ static __noinline __u64 act(__u32 rule, __u64 length)
 		if (!limits || is_over(passage, &actions->limits[LIMITED_LEARN], action + LIMITED_LEARN))
 			learn(passage, actions, rule);
 	}
+	bool is_logged = false;
+	if (logs && actions->logs)
+		is_logged = !limits || is_over(passage, &actions->limits[LIMITED_LOG], action + LIMITED_LOG);
 	if (limits && !is_over(passage, &actions->limits[LIMITED_FATE], action + LIMITED_FATE))
-		return FATE_PASS;
+		fate = FATE_PASS;
+	if (logs && (is_logged || (log_others && fate != FATE_PASS)))
+		log_packet(ctx, passage, rule, fate, false);
 	return fate;
 }
 
@@ -103,16 +116,18 @@ static __noinline __u64 act(__u32 rule, __u64 length)
 
 /* Finds what rules need to know of a packet, and whether an exact rule is in force, whose fate it returns. A separate function, to
  * have a stack frame of its own: filters use most of their caller's. */
-static __noinline __u64 recall(CONTEXT *ctx, __u64 length, __u64 tag)
+static __noinline __u64 recall(CONTEXT *ctx, __u64 length, __u64 tag, enum direction direction)
 {
 	struct passage *passage = this_passage();
 	if (!passage)
 		return FATE_PASS;
-	find_passage(ctx, tag, passage);
+	find_passage(ctx, tag, length, direction, passage);
 	struct exact_rule *exact = learns ? find_exact(passage) : NULL;
 	if (!exact)
 		return FATE_PASS;
 	__u32 rule = exact->rule;
+	if (logs && log_others && exact->fate != FATE_PASS)
+		log_packet(ctx, passage, rule, fate_of(exact->fate, exact->interface), true);
 	if (rule == NO_RULE) {
 		count_exact(exact, length, passage->now);
 		rule = no_rule;

@@ -5,8 +5,8 @@
 #include "stat/key.h"
 #include "shared.h"
 
-/* Rules learn, or have limits; otherwise none of this is there. */
-const volatile bool learns = false, limits = false;
+/* Rules learn, have limits, or log; otherwise none of this is there. */
+const volatile bool learns = false, limits = false, logs = false;
 
 const volatile bool clock_is_given = false; /* for tests */
 
@@ -15,6 +15,9 @@ struct passage {
 	struct key other; /* another one, for a moment */
 	__u64 now;        /* CLOCK_MONOTONIC, ns */
 	__u64 given;      /* in its place, for tests */
+	__u64 tag;        /* a stripped VLAN tag, as in classify.h */
+	__u32 length;     /* on the wire */
+	__u8 direction;   /* enum direction */
 	bool is_flow;
 };
 
@@ -54,8 +57,12 @@ static __always_inline struct passage *this_passage(void)
 
 /* Finds all that of a packet. The fields of keys (`key_fields`) are VLAN, protocol, addresses and ports: ports that are not there
  * are 0. */
-static __always_inline void find_passage(CONTEXT *ctx, __u64 tag, struct passage *passage)
+static __always_inline void find_passage(CONTEXT *ctx, __u64 tag, __u64 length, enum direction direction,
+                                         struct passage *passage)
 {
+	passage->tag = tag;
+	passage->length = length;
+	passage->direction = direction;
 	__builtin_memset(&passage->exact, 0, sizeof(passage->exact));
 	find_key(ctx, tag, &passage->exact);
 	passage->is_flow = passage->exact.there & BY_PROTOCOL;

@@ -70,13 +70,14 @@ static __always_inline __u32 rule_of(__u32 condition)
 }
 
 /* Decides about a packet. `tag`: a stripped VLAN tag, as in classify.h. */
-static __always_inline enum rule_fate decide(CONTEXT *ctx, __u64 length, __u64 tag, __u32 *interface)
+static __always_inline enum rule_fate decide(CONTEXT *ctx, enum direction direction, __u64 length, __u64 tag,
+                                             __u32 *interface)
 {
 	__u64 fate = FATE_PASS;
-	if (learns || limits)
-		fate = recall(ctx, length, tag);
+	if (remembers())
+		fate = recall(ctx, length, tag, direction);
 	if (!(fate & IS_DECIDED))
-		fate = act(rule_of(classify(ctx, length, tag)), length);
+		fate = act(ctx, rule_of(classify(ctx, length, tag)), length);
 	*interface = fate >> 32;
 	return (__u32)fate & ~IS_DECIDED;
 }

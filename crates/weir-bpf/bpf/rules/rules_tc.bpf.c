@@ -48,7 +48,7 @@ static __always_inline int rule(struct __sk_buff *ctx, enum direction direction)
 	__u32 interface = 0;
 	bool tagged = ctx->vlan_present;
 	__u64 tag = packed(tagged, ctx->vlan_proto, ctx->vlan_tci);
-	switch (decide(ctx, ctx->len + (tagged ? TAG : 0), tag, &interface)) {
+	switch (decide(ctx, direction, ctx->len + (tagged ? TAG : 0), tag, &interface)) {
 	case FATE_BLOCK:
 		return TC_ACT_SHOT;
 	case FATE_BOUNCE:

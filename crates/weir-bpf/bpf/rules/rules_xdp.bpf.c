@@ -20,7 +20,7 @@ SEC("xdp")
 int rules_xdp(struct xdp_md *ctx)
 {
 	__u32 interface = 0;
-	switch (decide(ctx, packet_length(ctx), 0, &interface)) {
+	switch (decide(ctx, RECEIVED, packet_length(ctx), 0, &interface)) {
 	case FATE_BLOCK:
 		return XDP_DROP;
 	case FATE_BOUNCE:

@@ -11,6 +11,10 @@ pub struct Besides {
     pub fate_over: Option<Over>,
     /// Which exact rule is made of a packet.
     pub learn: Option<Learn>,
+    /// Whether a packet is logged, if there is a [`Log`](super::Log).
+    pub log: bool,
+    /// Beyond which limit it is.
+    pub log_over: Option<Over>,
 }
 
 /// Makes an exact rule of a packet's flow, in force from the next packet on.
@@ -68,6 +72,7 @@ impl Besides {
         let mut limits = [None; limited::LIMITED.0 as usize];
         limits[limited::LIMITED_FATE.0 as usize] = self.fate_over;
         limits[limited::LIMITED_LEARN.0 as usize] = self.learn.and_then(|learn| learn.over);
+        limits[limited::LIMITED_LOG.0 as usize] = self.log_over;
         limits
     }
 
@@ -82,6 +87,7 @@ impl Besides {
             set!(&mut value, rule_actions.capture = u32::from(learn.capture));
             set!(&mut value, rule_actions.both = u32::from(learn.both));
         }
+        set!(&mut value, rule_actions.logs = u32::from(self.log));
         for (action, over) in self.limits().into_iter().enumerate() {
             let at = std::mem::offset_of!(rule_actions, limits) + action * size_of::<limit>();
             let Some(over) = over else { continue };

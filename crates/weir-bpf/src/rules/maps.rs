@@ -5,6 +5,7 @@ use weir_classify::{AddressTables, Shape, Tables, ValueTable};
 
 use super::actions::{Besides, code};
 use super::generated::types::{address_tables, rule_counter, shape, value_table};
+use super::log::Logging;
 use super::{Fate, Rule, Settings, number};
 use crate::layout::{key_field, same, set};
 
@@ -23,6 +24,7 @@ pub(super) struct Contents<'a> {
     pub(super) exact: Option<u32>,
     /// The most buckets, if there are limits.
     pub(super) buckets: Option<u32>,
+    pub(super) log: Option<Logging>,
     pub(super) clock_is_given: bool,
 }
 
@@ -37,6 +39,7 @@ pub(super) struct Maps {
     pub(super) unkept: Option<MapHandle>,
     pub(super) exact: Option<MapHandle>,
     pub(super) buckets: Option<MapHandle>,
+    pub(super) log: Option<MapHandle>,
 }
 
 impl<'a> Contents<'a> {
@@ -54,13 +57,14 @@ impl<'a> Contents<'a> {
             actions: rules.iter().map(|rule| (rule.fate, rule.besides)).collect(),
             exact: learns.then_some(settings.exact),
             buckets: limits.then_some(settings.buckets),
+            log: settings.log,
             clock_is_given: settings.clock_is_given,
         }
     }
 
-    /// Whether anything is remembered of packets.
+    /// Whether rules do more than to count packets and to have a fate for them.
     pub(super) fn remembers(&self) -> bool {
-        self.exact.is_some() || self.buckets.is_some()
+        self.exact.is_some() || self.buckets.is_some() || self.log.is_some()
     }
 
     pub(super) fn has_rest(&self) -> bool {
@@ -120,6 +124,7 @@ macro_rules! prepare {
         }
         maps.exact_rules.set_autocreate(contents.exact.is_some())?;
         maps.buckets.set_autocreate(contents.buckets.is_some())?;
+        maps.log_records.set_autocreate(contents.log.is_some())?;
         match shared {
             Some(shared) => {
                 let all = [
@@ -132,6 +137,7 @@ macro_rules! prepare {
                     (&mut maps.unkept, shared.unkept.as_ref()),
                     (&mut maps.exact_rules, shared.exact.as_ref()),
                     (&mut maps.buckets, shared.buckets.as_ref()),
+                    (&mut maps.log_records, shared.log.as_ref()),
                 ];
                 for (ours, map) in all.into_iter().filter_map(|(ours, map)| Some((ours, map?))) {
                     ours.reuse_fd(std::os::fd::AsFd::as_fd(map))?;
@@ -145,12 +151,20 @@ macro_rules! prepare {
                 maps.rule_actions.set_max_entries(rules.max(1))?;
                 maps.exact_rules.set_max_entries(contents.exact.unwrap_or_default().max(1))?;
                 maps.buckets.set_max_entries(contents.buckets.unwrap_or_default().max(1))?;
+                if let Some(log) = contents.log {
+                    maps.log_records.set_max_entries(log.ring())?;
+                }
             }
         }
         let constants = maps.rodata_data.as_deref_mut().expect("the program has constants");
         constants.no_rule = $crate::rules::number(contents.actions.len());
         constants.learns = contents.exact.is_some();
         constants.limits = contents.buckets.is_some();
+        if let Some(log) = contents.log {
+            constants.logs = true;
+            constants.log_snap = log.most();
+            constants.log_others = log.others;
+        }
         constants.clock_is_given = contents.clock_is_given;
         if contents.remembers() {
             constants.key_fields = $crate::rules::maps::fields_of_exact();
@@ -211,6 +225,7 @@ macro_rules! keep {
             unkept: remembers.then(|| MapHandle::try_from(&maps.unkept)).transpose()?,
             exact: contents.exact.map(|_| MapHandle::try_from(&maps.exact_rules)).transpose()?,
             buckets: contents.buckets.map(|_| MapHandle::try_from(&maps.buckets)).transpose()?,
+            log: contents.log.map(|_| MapHandle::try_from(&maps.log_records)).transpose()?,
         }
     }};
 }

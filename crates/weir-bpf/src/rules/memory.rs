@@ -61,6 +61,8 @@ pub struct Unkept {
     pub no_flow: u64,
     /// Taken to be within a limit: no room for their bucket.
     pub buckets: u64,
+    /// Not logged: no room.
+    pub logged: u64,
 }
 
 /// What loaded rules remember.
@@ -155,6 +157,7 @@ impl Memory {
             learned: sum.learned + get!(&one, unkept.learned),
             no_flow: sum.no_flow + get!(&one, unkept.no_flow),
             buckets: sum.buckets + get!(&one, unkept.buckets),
+            logged: sum.logged + get!(&one, unkept.logged),
         };
         Ok(values.into_iter().flatten().fold(Unkept::default(), add))
     }

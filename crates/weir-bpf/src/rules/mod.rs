@@ -3,6 +3,7 @@
 mod actions;
 mod generated;
 mod laid;
+mod log;
 mod maps;
 mod memory;
 mod tc;
@@ -23,6 +24,7 @@ use weir_sys::bpf::program::{self, ProgramKind};
 pub use self::actions::{Besides, Learn, LimitKey, Over};
 use self::generated::types::rule_counter;
 use self::laid::Laid;
+pub use self::log::{Log, LogReader, LogRecord, Logging};
 use self::maps::{Contents, Maps};
 use self::memory::Buckets;
 pub use self::memory::{Exact, ExactEntry, ExactRule, ExactRules, Memory, Unkept};
@@ -97,6 +99,8 @@ pub struct Settings {
     pub inserts: bool,
     /// The most addresses and flows that have a limit. There is room for them only if a rule has a limit: about 130 bytes for each.
     pub buckets: u32,
+    /// Packets are logged.
+    pub log: Option<Logging>,
     /// For tests: the programs' clock is [set](Memory::set_clock).
     #[doc(hidden)]
     pub clock_is_given: bool,
@@ -105,7 +109,7 @@ pub struct Settings {
 impl Settings {
     /// Returns the usual ones, for this many bytes of tables.
     pub fn new(tables: usize) -> Self {
-        Self { tables, exact: 1 << 20, inserts: false, buckets: 1 << 20, clock_is_given: false }
+        Self { tables, exact: 1 << 20, inserts: false, buckets: 1 << 20, log: None, clock_is_given: false }
     }
 }
 
@@ -156,6 +160,8 @@ pub struct Rules {
     pub counters: RuleCounters,
     /// What both remember.
     pub memory: Memory,
+    /// What both log, if it was asked for.
+    pub log: Option<Log>,
 }
 
 /// The counters of loaded programs.
@@ -210,7 +216,7 @@ impl Rules {
             passages: maps.passages,
         };
         let counters = RuleCounters { map: maps.counters, rules: rules.len() };
-        Ok(Self { received, sent, counters, memory })
+        Ok(Self { received, sent, counters, memory, log: maps.log.map(Log) })
     }
 }
 
