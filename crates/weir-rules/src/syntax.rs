@@ -8,7 +8,7 @@ use std::ops::Range;
 use weir_filter::Error;
 
 /// What separates the expression from the actions.
-const ARROW: &str = "->";
+pub(crate) const ARROW: &str = "->";
 
 /// A rule as it stands in the file.
 #[derive(Debug, PartialEq, Eq)]

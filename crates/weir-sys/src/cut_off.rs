@@ -1,8 +1,8 @@
 //! What the host would lose if a capture in exclusive mode took all that an interface receives: traffic for its own
 //! addresses, the login that started the program, and what it forwards to others.
 
-use std::env;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
+use std::{env, fs};
 
 use crate::CallError;
 use crate::address::{self, Address};
@@ -26,12 +26,97 @@ pub fn lost(interface: &str) -> Result<Vec<String>, CallError> {
     Ok([bridges(&through), routed(&through, &route::routes()?)].concat())
 }
 
-/// Returns this host's address from `SSH_CONNECTION`: client, its port, server, its port.
+/// The connection of a login by SSH.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Login {
+    /// Where the user is.
+    pub client: SocketAddr,
+    /// This host.
+    pub server: SocketAddr,
+}
+
+impl Login {
+    /// Reads `SSH_CONNECTION`: client, its port, server, its port.
+    fn read(connection: &str) -> Option<Self> {
+        let words: Vec<&str> = connection.split_whitespace().collect();
+        let [client, client_port, server, server_port] = words[..] else { return None };
+        // A link-local address may be followed by its interface.
+        let ip = |text: &str| Some(text.split('%').next()?.parse::<IpAddr>().ok()?.to_canonical());
+        let at = |text, port: &str| Some(SocketAddr::new(ip(text)?, port.parse().ok()?));
+        Some(Self { client: at(client, client_port)?, server: at(server, server_port)? })
+    }
+
+    /// Finds the login that this process belongs to: its own, or that of the process that started it, and so on. sudo(8) and
+    /// su(1) hide the variable from those that they start.
+    fn find() -> Option<Self> {
+        const VARIABLE: &str = "SSH_CONNECTION";
+        if let Ok(connection) = env::var(VARIABLE) {
+            return Self::read(&connection);
+        }
+        let namespace = |process: &str| fs::read_link(format!("/proc/{process}/ns/net")).ok();
+        let here = namespace("self")?;
+        let mut process = std::os::unix::process::parent_id();
+        while process > 1 && namespace(&process.to_string())? == here {
+            let variables = fs::read(format!("/proc/{process}/environ")).ok()?;
+            let value = |one: &[u8]| {
+                let value = one.strip_prefix(VARIABLE.as_bytes())?.strip_prefix(b"=")?;
+                Some(String::from_utf8_lossy(value).into_owned())
+            };
+            if let Some(connection) = variables.split(|&byte| byte == 0).find_map(value) {
+                return Self::read(&connection);
+            }
+            // Behind the name, which may have anything in it: state, parent.
+            let status = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
+            process = status.rsplit_once(')')?.1.split_whitespace().nth(1)?.parse().ok()?;
+        }
+        None
+    }
+}
+
+/// Returns the login by SSH that this process belongs to, if its packets use `interface`: this host's address is there, or the
+/// route to the client leads there. Looks in the network namespace of this thread.
+///
+/// # Errors
+///
+/// The kernel does not list links, addresses or routes.
+pub fn login_through(interface: &str) -> Result<Option<Login>, CallError> {
+    let Some(login) = Login::find() else { return Ok(None) };
+    let links = link::links()?;
+    let through = through(interface, &links);
+    let is_through = |index: u32| through.iter().any(|link| link.index == index);
+    let addresses = address::addresses()?;
+    let mut at = addresses.iter().filter(|address| address.ip == login.server.ip()).peekable();
+    // Otherwise it was inherited from another namespace.
+    let is_here = at.peek().is_some();
+    let uses = at.any(|address| is_through(address.interface))
+        || (is_here && towards(login.client.ip(), &route::routes()?).iter().any(|&index| is_through(index)));
+    Ok(uses.then_some(login))
+}
+
+/// Returns the interfaces of the most specific routes to an address.
+fn towards(client: IpAddr, routes: &[Route]) -> Vec<u32> {
+    let holds = |route: &&Route| match (route.to, client) {
+        (IpAddr::V4(to), IpAddr::V4(ip)) => {
+            has_prefix(to.to_bits().into(), ip.to_bits().into(), 32 - route.prefix.min(32))
+        }
+        (IpAddr::V6(to), IpAddr::V6(ip)) => {
+            has_prefix(to.to_bits(), ip.to_bits(), 128 - route.prefix.min(128))
+        }
+        _ => false,
+    };
+    let longest = routes.iter().filter(holds).map(|route| route.prefix).max();
+    let best = routes.iter().filter(holds).filter(|route| Some(route.prefix) == longest);
+    best.flat_map(|route| route.through.iter().copied()).collect()
+}
+
+/// Returns whether two addresses are the same, but for the last `rest` bits.
+fn has_prefix(one: u128, other: u128, rest: u8) -> bool {
+    (one ^ other).checked_shr(rest.into()).unwrap_or(0) == 0
+}
+
+/// Returns this host's address from `SSH_CONNECTION`.
 fn login(connection: &str) -> Option<IpAddr> {
-    let server = connection.split_whitespace().nth(2)?;
-    // A link-local address may be followed by its interface.
-    let address: IpAddr = server.split('%').next()?.parse().ok()?;
-    Some(address.to_canonical())
+    Login::read(connection).map(|login| login.server.ip())
 }
 
 /// Returns `interface` and those on top of it.
@@ -125,6 +210,34 @@ mod tests {
         for (connection, server) in table {
             assert_eq!(login(connection), server.map(|ip| ip.parse().expect("an address")), "{connection}");
         }
+    }
+
+    #[test]
+    fn packets_to_a_client_take_the_most_specific_route() {
+        let route = |to: &str, prefix, index| Route {
+            to: to.parse().expect("an address"),
+            prefix,
+            through: vec![index],
+        };
+        let routes = [
+            route("0.0.0.0", 0, 1),
+            route("10.0.0.0", 8, 2),
+            route("10.9.0.0", 16, 3),
+            route("10.9.0.0", 16, 4),
+            route("::", 0, 5),
+            route("2001:db8::", 32, 6),
+        ];
+        let table: [(&str, &[u32]); 5] = [
+            ("192.0.2.1", &[1]),
+            ("10.1.2.3", &[2]),
+            ("10.9.1.1", &[3, 4]),
+            ("2001:db9::1", &[5]),
+            ("2001:db8::1", &[6]),
+        ];
+        for (client, through) in table {
+            assert_eq!(towards(client.parse().expect("an address"), &routes), through, "{client}");
+        }
+        assert_eq!(towards("192.0.2.1".parse().expect("an address"), &routes[1..]), [0; 0]);
     }
 
     #[test]

@@ -102,6 +102,24 @@ impl Rule {
         }
     }
 
+    /// Returns where a word is among the rule's actions in the text of its file; without it, where the arrow is.
+    pub fn action_place(&self, text: &str, word: &str) -> Range<usize> {
+        let plain = syntax::without_comments(text);
+        let arrow =
+            plain[self.place.end..].find(syntax::ARROW).map_or(self.place.end, |at| self.place.end + at);
+        let begin = (arrow + syntax::ARROW.len()).min(plain.len());
+        let end = plain[begin..].find('\n').map_or(plain.len(), |at| begin + at);
+        let separates = |letter: char| letter == ',' || letter.is_whitespace();
+        let mut at = begin;
+        for part in plain[begin..end].split(separates) {
+            if part == word {
+                return at..at + part.len();
+            }
+            at += part.len() + plain[at + part.len()..].chars().next().map_or(0, char::len_utf8);
+        }
+        arrow..begin
+    }
+
     /// Returns the expression on one line.
     pub fn label(&self) -> String {
         self.expression.split_whitespace().collect::<Vec<_>>().join(" ")

@@ -203,3 +203,17 @@ fn each_rule_tells_its_first_mistake() {
     let errors = RuleSet::parse("ip -> blck, blck\nudp\ntcp -> log\n-> nothing").expect_err("mistakes");
     assert_eq!(errors.len(), 3, "{errors:?}");
 }
+
+#[test]
+fn the_place_of_an_action_is_found() {
+    let text = "# log\na: ip -> capture, \\\n  block if over 1/s by src,log # log\nb: udp ->pass\n";
+    let set = RuleSet::parse(text).expect("rules");
+    let place = |rule: usize, word: &str| {
+        let place = set.rules[rule].action_place(text, word);
+        (place.start, text[place].to_owned())
+    };
+    assert_eq!(place(0, "log"), (text.find("log # log\nb").expect("it"), "log".to_owned()));
+    assert_eq!(place(0, "if"), (text.find("if over").expect("it"), "if".to_owned()));
+    assert_eq!(place(1, "pass"), (text.find("pass").expect("it"), "pass".to_owned()));
+    assert_eq!(place(1, "log"), (text.rfind("->").expect("it"), "->".to_owned()));
+}
