@@ -43,6 +43,7 @@ fn option(setting: Setting) -> String {
         Setting::Copy => "-w",
         Setting::Filters => "FILTER",
         Setting::MostKeys => "--keys",
+        Setting::Rules => "--rules",
         _ => "",
     };
     name.to_owned()

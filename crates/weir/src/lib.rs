@@ -25,7 +25,7 @@
 //! # }
 //! ```
 //!
-//! [`Statistics`] counts packets and bytes by filter in the kernel and captures none.
+//! [`Statistics`] counts packets and bytes by filter in the kernel and captures none. [`Guard`] blocks packets, as rules say.
 //!
 //! A packet's bytes begin with the header of its interface's *link type*, a number of
 //! [tcpdump.org's list](https://www.tcpdump.org/linktypes.html): 1 is Ethernet, 101 begins with IP. Live, it is in
@@ -97,6 +97,14 @@ pub mod statistics {
     };
 }
 
+/// Rules that block packets of an interface or let them pass; see [`Guard`].
+#[cfg(feature = "live")]
+pub mod guard {
+    pub use crate::live::guard::{
+        Count, Fate, GuardBuilder, GuardInfo, PortableRules, Reading, RuleCount, RuleInfo, Rules,
+    };
+}
+
 /// The network interfaces of this host.
 pub mod link {
     pub use weir_sys::link::{Link, links};
@@ -135,6 +143,7 @@ pub use live::{
     error::setting::Setting,
     error::unsupported::{LiveRefusal, SendRefusal, TagUse, Unsupported},
     error::{Error, Fit, Interfaces, KeptFilter, Problem},
+    guard::Guard,
     handlers::{DEFAULT_THRESHOLD, Handler, Order, Plan, Share, SharePackets},
     interface::Interface,
     interface::event::{Change, Event},

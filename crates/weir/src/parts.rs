@@ -14,6 +14,7 @@ pub use crate::live::{
     error::holders::holders,
     error::is_root,
     filter_control::{CompiledFilter, CompiledForm, FilterSlot, FilterSlotKind, PoolKind},
+    guard::guard_by_tc_filters,
     interface::distance,
     interface::queues::split_name,
     request::memory::pool_of,

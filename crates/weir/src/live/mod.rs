@@ -4,6 +4,7 @@ pub(crate) mod capture;
 pub(crate) mod error;
 pub(crate) mod filter_control;
 mod flow;
+pub(crate) mod guard;
 pub(crate) mod handlers;
 pub(crate) mod interface;
 pub(crate) mod merge;

@@ -61,6 +61,8 @@ pub enum Setting {
     Filters,
     /// [`StatisticsBuilder::most_keys`](crate::statistics::StatisticsBuilder::most_keys).
     MostKeys,
+    /// [`GuardBuilder::rules`](crate::guard::GuardBuilder::rules).
+    Rules,
 }
 
 impl Setting {
@@ -93,5 +95,6 @@ impl Setting {
         Self::Copy,
         Self::Filters,
         Self::MostKeys,
+        Self::Rules,
     ];
 }

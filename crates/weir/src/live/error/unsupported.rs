@@ -62,9 +62,18 @@ pub enum Unsupported {
     /// Statistics that are attached by clsact, for lack of tcx, cannot be switched off and on.
     #[error("cannot switch its statistics: they are attached by clsact, for lack of tcx (Linux 6.6)")]
     Switch,
-    /// The kernel rejects the program that counts.
+    /// The kernel rejects the program that counts, or decides about packets.
     #[error("{0}")]
     Program(LoadError),
+    /// Rules are for Ethernet frames, and the interface has others.
+    #[error("cannot guard it: rules are for Ethernet frames, which it has not")]
+    NoEthernet,
+    /// Rules that are attached by clsact, for lack of tcx, cannot be replaced.
+    #[error("cannot replace its rules: they are attached by clsact, for lack of tcx (Linux 6.6)")]
+    Replacement,
+    /// The rules to be replaced are off.
+    #[error("cannot replace its rules: they are off already")]
+    RulesOff,
     /// The interface cannot send packets.
     #[error("cannot send: {0}")]
     Sending(SendRefusal),

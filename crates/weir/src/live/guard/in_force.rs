@@ -1,0 +1,153 @@
+//! The rules in force, and what they and those before them have counted.
+
+use std::collections::BTreeMap;
+use std::time::Instant;
+
+use rustix::time::{ClockId, Timespec, clock_gettime};
+use weir_bpf::rules::RuleCount as Counted;
+use weir_sys::bpf::grace::Grace;
+
+use super::hook::Hooked;
+use super::reading::{Count, Reading, RuleCount};
+use super::rules::{RuleInfo, Rules};
+use crate::{Error, Unsupported};
+
+/// Rules in force.
+#[derive(Debug)]
+pub(super) struct InForce {
+    /// `None`: they are off.
+    hooked: Option<Hooked>,
+    /// The rules in force, or that were.
+    pub(super) rules: Vec<RuleInfo>,
+    /// What rules had counted by name, when they were replaced.
+    before: BTreeMap<String, Counted>,
+    /// What had met no rule by then.
+    before_none: Counted,
+    ahead: Ahead,
+    grace: Grace,
+    began: Instant,
+    ended: Option<Instant>,
+}
+
+impl InForce {
+    pub(super) fn new(hooked: Hooked) -> Self {
+        Self {
+            rules: hooked.loaded.rules.clone(),
+            hooked: Some(hooked),
+            before: BTreeMap::new(),
+            before_none: Counted::default(),
+            ahead: Ahead::now(),
+            grace: Grace::new(),
+            began: Instant::now(),
+            ended: None,
+        }
+    }
+
+    pub(super) fn replace(&mut self, name: &str, rules: &Rules) -> Result<(), Error> {
+        let unsupported =
+            |cause, otherwise| Error::Unsupported { name: name.to_owned(), cause, sources: &[], otherwise };
+        let Some(hooked) = &self.hooked else { return Err(unsupported(Unsupported::RulesOff, "")) };
+        if hooked.hooks.are_fixed() {
+            return Err(unsupported(Unsupported::Replacement, "end the guard, and start another one"));
+        }
+        let loaded = hooked.loader.load(rules)?;
+        hooked.hooks.exchange(&loaded.programs, &hooked.loaded.programs)?;
+        // From here on no packet meets the old rules, so their numbers are final.
+        let waited = self.grace.wait();
+        let counts = hooked.loaded.programs.counters.counts()?;
+        self.keep(&counts);
+        self.rules.clone_from(&loaded.rules);
+        if let Some(hooked) = &mut self.hooked {
+            hooked.loaded = loaded;
+        }
+        Ok(waited?)
+    }
+
+    pub(super) fn read(&mut self) -> Result<Reading, Error> {
+        let counts = match &self.hooked {
+            Some(hooked) => hooked.loaded.programs.counters.counts()?,
+            None => Vec::new(),
+        };
+        self.ahead.follow();
+        let nothing = Counted::default();
+        let mut rules = Vec::new();
+        for (number, info) in self.rules.iter().enumerate() {
+            let now = counts.get(number).unwrap_or(&nothing);
+            let count = sum(self.before.get(&info.name).unwrap_or(&nothing), now);
+            rules.push(RuleCount::new(info.clone(), self.ahead.count(&count)));
+        }
+        let is_there = |name: &str| self.rules.iter().any(|rule| rule.name == name);
+        let gone = self.before.iter().filter(|(name, _)| !is_there(name)).map(|(_, count)| count);
+        let gone = gone.fold(nothing, |all, one| sum(&all, one));
+        let none = sum(&self.before_none, counts.get(self.rules.len()).unwrap_or(&nothing));
+        Ok(Reading {
+            elapsed: self.ended.unwrap_or_else(Instant::now) - self.began,
+            rules,
+            replaced: self.ahead.count(&gone),
+            no_rule: self.ahead.count(&none),
+        })
+    }
+
+    pub(super) fn stop(&mut self) -> Result<(), Error> {
+        let Some(Hooked { hooks, loaded, .. }) = self.hooked.take() else { return Ok(()) };
+        let detached = hooks.detach();
+        let waited = self.grace.wait();
+        self.ended = Some(Instant::now());
+        let counts = loaded.programs.counters.counts()?;
+        self.keep(&counts);
+        Ok(detached.and(waited)?)
+    }
+
+    /// Keeps the final numbers of the rules that were in force.
+    fn keep(&mut self, counts: &[Counted]) {
+        for (rule, count) in self.rules.iter().zip(counts) {
+            let before = self.before.entry(rule.name.clone()).or_default();
+            *before = sum(before, count);
+        }
+        if let Some(none) = counts.get(self.rules.len()) {
+            self.before_none = sum(&self.before_none, none);
+        }
+    }
+}
+
+fn sum(one: &Counted, other: &Counted) -> Counted {
+    Counted {
+        packets: one.packets + other.packets,
+        bytes: one.bytes + other.bytes,
+        learned_packets: one.learned_packets + other.learned_packets,
+        learned_bytes: one.learned_bytes + other.learned_bytes,
+        last: one.last.max(other.last),
+    }
+}
+
+/// By how much `CLOCK_REALTIME` is ahead of `CLOCK_MONOTONIC`, in nanoseconds.
+#[derive(Debug)]
+struct Ahead(u64);
+
+impl Ahead {
+    fn now() -> Self {
+        let nanoseconds = |time: Timespec| {
+            let seconds = u64::try_from(time.tv_sec).unwrap_or_default();
+            seconds.saturating_mul(1_000_000_000) + u64::try_from(time.tv_nsec).unwrap_or_default()
+        };
+        let [monotonic, real] =
+            [ClockId::Monotonic, ClockId::Realtime].map(|clock| nanoseconds(clock_gettime(clock)));
+        Self(real.saturating_sub(monotonic))
+    }
+
+    /// Follows a clock that was set. Otherwise a time stays the same each time that it is read.
+    fn follow(&mut self) {
+        /// More than the time between two looks at clocks.
+        const SET: u64 = 10_000_000;
+        let now = Self::now();
+        if now.0.abs_diff(self.0) > SET {
+            *self = now;
+        }
+    }
+
+    /// Returns a count with its time since the epoch.
+    fn count(&self, count: &Counted) -> Count {
+        let Counted { packets, bytes, last, .. } = *count;
+        Count { packets, bytes, last: (last > 0).then(|| last.saturating_add(self.0)) }
+    }
+}

@@ -1,0 +1,127 @@
+//! Compiles rules and loads their programs.
+
+use rustix::io::Errno;
+use weir_bpf::filter::FilterError as LoadingFailed;
+use weir_bpf::rules::{self as engine, Places, Received, RulesError};
+use weir_filter::regions::{Region, regions};
+use weir_sys::link::{Link, links};
+
+use super::rules::{Fate, RuleInfo, Rules};
+use crate::filter::{Compiled, Receiver};
+use crate::live::filter_control;
+use crate::live::interface::unknown;
+use crate::live::namespace::context::inside;
+use crate::live::request::Wanted;
+use crate::live::source::programmed;
+use crate::{Error, Namespace, Setting, Unsupported};
+
+/// The verifier's answers to a program that takes it too long: too many steps, or too many pending branches.
+const TOO_MUCH: [i32; 2] = [Errno::TOOBIG.raw_os_error(), Errno::FAULT.raw_os_error()];
+
+/// The most bytes of tables that the conditions of rules may need.
+const MOST_BYTES: usize = 256 << 20;
+
+/// What rules are loaded for.
+#[derive(Clone, Debug)]
+pub(super) struct Loader {
+    /// The interface.
+    pub(super) name: String,
+    /// Its namespace; `None`: that of the calling thread, which may be another one than that of the start.
+    pub(super) namespace: Option<Namespace>,
+    /// What its packets are.
+    pub(super) receiver: Receiver,
+    pub(super) places: Places,
+    /// Every packet passes.
+    pub(super) dry_run: bool,
+}
+
+/// Loaded rules.
+#[derive(Debug)]
+pub(super) struct Loaded {
+    pub(super) programs: engine::Rules,
+    pub(super) rules: Vec<RuleInfo>,
+}
+
+impl Loader {
+    pub(super) fn load(&self, rules: &Rules) -> Result<Loaded, Error> {
+        rules.check()?;
+        let compiled = self.compiled(rules)?;
+        let regions: Vec<Vec<Region>> = compiled.iter().map(|one| regions(&one.ast)).collect();
+        let fates = self.fates(rules)?;
+        let all = compiled.iter().zip(&regions).zip(fates);
+        let all: Vec<engine::Rule<'_>> = all
+            .map(|((compiled, regions), fate)| engine::Rule {
+                filter: (&compiled.graph, &compiled.ast.sets[..]),
+                regions,
+                fate,
+                besides: engine::Besides::default(),
+            })
+            .collect();
+        let programs = engine::Rules::load(&all, self.places, MOST_BYTES);
+        let programs = programs.map_err(|error| self.not_loaded(error))?;
+        Ok(Loaded { programs, rules: rules.described() })
+    }
+
+    /// Returns the fates, with the interfaces that they name, which have to be there in a dry run, too.
+    fn fates(&self, rules: &Rules) -> Result<Vec<engine::Fate>, Error> {
+        if !rules.reflects() {
+            return rules.0.iter().map(|rule| self.fate(&rule.fate, &[])).collect();
+        }
+        if matches!(self.places.received, Some(Received::Xdp { .. })) {
+            let why = "cannot reflect packets with the xdp source: the driver of the other interface might drop them unseen; try \
+                       the tc source";
+            return Err(Error::setting(Setting::Rules, why));
+        }
+        let links = inside(self.namespace.as_ref(), links)??;
+        rules.0.iter().map(|rule| self.fate(&rule.fate, &links)).collect()
+    }
+
+    fn fate(&self, fate: &Fate, links: &[Link]) -> Result<engine::Fate, Error> {
+        let fate = match fate {
+            Fate::Pass => engine::Fate::Pass,
+            Fate::Block => engine::Fate::Block,
+            Fate::Bounce => engine::Fate::Bounce,
+            Fate::Reflect(name) => {
+                let link = links.iter().find(|link| link.name == *name);
+                engine::Fate::Reflect(link.ok_or_else(|| self.unknown(name, links))?.index)
+            }
+        };
+        Ok(if self.dry_run { engine::Fate::Pass } else { fate })
+    }
+
+    fn unknown(&self, name: &str, links: &[Link]) -> Error {
+        unknown(&Wanted { namespace: self.namespace.clone(), name: name.to_owned(), queues: None }, links)
+    }
+
+    fn compiled(&self, rules: &Rules) -> Result<Vec<Compiled>, Error> {
+        let one = rules.0.iter().map(|rule| rule.filter.compile(self.receiver));
+        one.collect::<Result<_, _>>().map_err(|error| error.on(&self.name).into())
+    }
+
+    fn not_loaded(&self, error: RulesError) -> Error {
+        match error {
+            RulesError::Tables(error) => {
+                let why =
+                    format!("cannot load the rules: {error}; try fewer rules, or sets instead of many terms");
+                Error::setting(Setting::Rules, why)
+            }
+            RulesError::Filter(LoadingFailed::Refused(refused))
+                if TOO_MUCH.contains(&refused.source.errno()) =>
+            {
+                let why = "cannot load the rules: together their filters are too much for this kernel's verifier; try fewer rules \
+                           that need a filter (`weir rules check` says which), or sets instead of many terms";
+                Error::setting(Setting::Rules, why)
+            }
+            RulesError::Filter(LoadingFailed::Load(error)) if error.is_permission() || error.is_memory() => {
+                programmed::not_loaded(&self.name, error)
+            }
+            RulesError::Filter(LoadingFailed::Load(error)) => Error::Unsupported {
+                name: self.name.clone(),
+                cause: Unsupported::Program(error),
+                sources: &[],
+                otherwise: "",
+            },
+            RulesError::Filter(error) => filter_control::not_loaded(&self.name, error),
+        }
+    }
+}

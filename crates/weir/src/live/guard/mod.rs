@@ -1,0 +1,277 @@
+//! A guard: rules below the network stack, which block packets of an interface or let them pass.
+//!
+//! One program per direction finds the first rule that a packet meets, in tables, and asks filters for what tables do not say. It
+//! counts the packet for that rule. Replacing the rules exchanges the programs of the links; nothing is detached.
+
+mod hook;
+mod in_force;
+mod loader;
+mod reading;
+mod rules;
+
+use std::time::Duration;
+
+use rustix::event::{Timespec, poll};
+use rustix::io::Errno;
+use weir_sys::CallError;
+
+use self::in_force::InForce;
+pub use self::reading::{Count, Reading, RuleCount};
+pub use self::rules::{Fate, PortableRules, RuleInfo, Rules};
+use crate::live::interface::monitored::MonitoredInterface;
+use crate::live::request::Wanted;
+use crate::live::settings::SourceChoice;
+use crate::{Direction, Error, Event, InterfaceWarning, Namespace, Setting, SourceKind};
+
+/// Practically infinite.
+const FOREVER: Timespec = Timespec { tv_sec: i64::MAX, tv_nsec: 0 };
+
+/// A builder for [`Guard`]; see [`Guard::on`].
+#[derive(Clone, Debug)]
+#[must_use]
+pub struct GuardBuilder {
+    wanted: Wanted,
+    source: SourceChoice,
+    direction: Direction,
+    dry_run: bool,
+    tc_filters: bool,
+    rules: Rules,
+}
+
+/// Lets packets of an interface pass or blocks them, as rules say, before the host's network stack gets them, and before they
+/// leave.
+///
+/// ```no_run
+/// # fn main() -> Result<(), weir::Error> {
+/// # use weir::guard::{Fate, Rules};
+/// # use weir::{Filter, Guard};
+/// let rules = Rules::new()
+///     .rule("ours", Filter::new("src net 192.0.2.0/24"), Fate::Pass)
+///     .rule("telnet", Filter::new("tcp dst port 23"), Fate::Block);
+/// let mut guard = Guard::on("eth0").rules(rules).start()?;
+/// std::thread::sleep(std::time::Duration::from_secs(60));
+/// for rule in guard.read()?.rules {
+///     println!("{}: {} packets", rule.name, rule.count.packets);
+/// }
+/// guard.stop()
+/// # }
+/// ```
+///
+/// The rules are off when this is dropped or the process ends, however that happens. Other programs on the interface stay.
+#[derive(Debug)]
+pub struct Guard {
+    monitored: MonitoredInterface,
+    info: GuardInfo,
+    in_force: InForce,
+    events: Vec<Event>,
+}
+
+/// How an interface is guarded.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct GuardInfo {
+    /// The interface; `NAMESPACE/NAME` if a namespace was named.
+    pub name: String,
+    /// What decides about received packets: [`Xdp`](SourceKind::Xdp) or [`Tc`](SourceKind::Tc); `None`: nothing.
+    pub received: Option<SourceKind>,
+    /// Whether rules decide about sent packets, too, which is by tc.
+    pub sent: bool,
+    /// How the programs are attached, in words.
+    pub detail: String,
+    /// Why received packets are decided about there.
+    pub why: String,
+    /// What the rules do not see, if anything.
+    pub warnings: Vec<InterfaceWarning>,
+    /// Every packet passes; rules only count.
+    pub dry_run: bool,
+}
+
+impl GuardBuilder {
+    /// Sets the network namespace of the interface; `None`: that of the calling thread.
+    pub fn namespace(mut self, namespace: Option<&Namespace>) -> Self {
+        self.wanted.namespace = namespace.cloned();
+        self
+    }
+
+    /// Sets where received packets are decided about: [`Xdp`](SourceChoice::Xdp), before the stack spends memory on them, or
+    /// [`Tc`](SourceChoice::Tc), between driver and stack. [`Auto`](SourceChoice::Auto), the default, takes xdp in the driver,
+    /// unless that cannot run a program, runs another one, or strips VLAN tags. Sent packets are decided about by tc.
+    pub fn source(mut self, source: SourceChoice) -> Self {
+        self.source = source;
+        self
+    }
+
+    /// Sets which packets the rules are for: received ones, sent ones, or both, which is the default.
+    pub fn direction(mut self, direction: Direction) -> Self {
+        self.direction = direction;
+        self
+    }
+
+    /// Lets every packet pass, whatever the rules say; they only count. The default is no.
+    pub fn dry_run(mut self, dry_run: bool) -> Self {
+        self.dry_run = dry_run;
+        self
+    }
+
+    /// Sets the rules. The default is none.
+    pub fn rules(mut self, rules: Rules) -> Self {
+        self.rules = rules;
+        self
+    }
+
+    /// Puts the rules in force.
+    ///
+    /// # Errors
+    ///
+    /// The interface is unknown, a filter is invalid, another XDP program is attached (with xdp), or privileges or kernel support
+    /// are missing. Each error says what to do. Nothing stays attached.
+    pub fn start(self) -> Result<Guard, Error> {
+        self.check()?;
+        let monitored = MonitoredInterface::find(&self.wanted, 0)?;
+        let (hooked, how) = hook::attach(&monitored, &self)?;
+        let info = GuardInfo {
+            name: monitored.name().to_owned(),
+            received: how.received,
+            sent: how.sent,
+            detail: how.detail,
+            why: how.why,
+            warnings: how.warnings,
+            dry_run: self.dry_run,
+        };
+        let events = monitored.first_event().into_iter().collect();
+        Ok(Guard { monitored, info, in_force: InForce::new(hooked), events })
+    }
+
+    /// Checks what needs no look at the machine.
+    fn check(&self) -> Result<(), Error> {
+        if self.wanted.is_any() {
+            let why = "cannot guard `any`: a program attaches to one interface; try the name of an interface";
+            return Err(Error::setting(Setting::Interface, why));
+        }
+        if !matches!(self.source, SourceChoice::Auto | SourceChoice::Tc | SourceChoice::Xdp) {
+            let source = self.source.as_str();
+            let why = format!("cannot guard with the {source} source: it only copies packets; try tc or xdp");
+            return Err(Error::setting(Setting::Source(self.source), why));
+        }
+        if self.source == SourceChoice::Xdp && self.direction == Direction::Out {
+            let why =
+                "cannot guard sent packets with the xdp source, which does not see them; try the tc source";
+            return Err(Error::conflict(
+                Setting::Source(self.source),
+                Setting::Direction(self.direction),
+                why,
+            ));
+        }
+        self.rules.check()
+    }
+}
+
+/// Sets whether tc attaches as `clsact` filters even if the kernel has tcx, to test what older kernels use.
+pub fn guard_by_tc_filters(mut builder: GuardBuilder, filters: bool) -> GuardBuilder {
+    builder.tc_filters = filters;
+    builder
+}
+
+impl Guard {
+    /// Prepares to guard an interface, by default in the network namespace of the thread that calls [`GuardBuilder::start`].
+    pub fn on(interface: impl Into<String>) -> GuardBuilder {
+        GuardBuilder {
+            wanted: Wanted { namespace: None, name: interface.into(), queues: None },
+            source: SourceChoice::Auto,
+            direction: Direction::Both,
+            dry_run: false,
+            tc_filters: false,
+            rules: Rules::new(),
+        }
+    }
+
+    /// Returns how the interface is guarded.
+    pub fn info(&self) -> &GuardInfo {
+        &self.info
+    }
+
+    /// Returns what the rules have counted so far. After [`stop`](Self::stop) the numbers are final and exact.
+    ///
+    /// # Errors
+    ///
+    /// The kernel could not be queried.
+    pub fn read(&mut self) -> Result<Reading, Error> {
+        self.in_force.read()
+    }
+
+    /// Replaces all rules. A packet meets either all old rules or all new ones. Rules with the name of an old one go on
+    /// counting from its numbers.
+    ///
+    /// # Errors
+    ///
+    /// A filter is invalid, the kernel refuses the programs, or it has no tcx (before Linux 6.6). The old rules stay in force.
+    pub fn replace(&mut self, rules: &Rules) -> Result<(), Error> {
+        self.in_force.replace(&self.info.name, rules)
+    }
+
+    /// Returns the rules in force.
+    pub fn rules(&self) -> &[RuleInfo] {
+        &self.in_force.rules
+    }
+
+    /// Waits up to `wait` for changes of the interface. Returns early on a signal.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InterfaceGone`], after that event was returned. What was counted can still be read.
+    pub fn wait(&mut self, wait: Duration) -> Result<Vec<Event>, Error> {
+        if self.events.is_empty() {
+            if self.monitored.is_gone() {
+                return Err(Error::InterfaceGone { name: self.info.name.clone() });
+            }
+            let wait = Timespec::try_from(wait).unwrap_or(FOREVER);
+            let mut fds: Vec<_> = self.monitored.fd().into_iter().collect();
+            match poll(&mut fds, Some(&wait)) {
+                Ok(_) | Err(Errno::INTR) => {}
+                Err(error) => return Err(CallError::new("wait for interface events", error).into()),
+            }
+            self.events = self.monitored.listen()?;
+        }
+        Ok(std::mem::take(&mut self.events))
+    }
+
+    /// Returns whether the interface is gone, and the rules with it.
+    pub fn is_gone(&self) -> bool {
+        self.monitored.is_gone()
+    }
+
+    /// Takes the rules off: every packet passes. When this returns, the numbers are final. Further calls do nothing.
+    ///
+    /// # Errors
+    ///
+    /// A program cannot be detached.
+    pub fn stop(&mut self) -> Result<(), Error> {
+        self.in_force.stop()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Filter;
+
+    #[test]
+    fn what_cannot_be_guarded_is_told_before_anything_is_attached() {
+        let udp = || Filter::new("udp");
+        let twice = Rules::new().rule("a", udp(), Fate::Pass).rule("a", udp(), Fate::Block);
+        let table = [
+            (Guard::on("any"), "cannot guard `any`: "),
+            (Guard::on("lo").source(SourceChoice::AfPacket), "cannot guard with the af_packet source: "),
+            (
+                Guard::on("lo").source(SourceChoice::Xdp).direction(Direction::Out),
+                "cannot guard sent packets with the xdp source",
+            ),
+            (Guard::on("lo").rules(twice), "two rules called `a`: try "),
+            (Guard::on("no-such"), "no interface named `no-such`"),
+        ];
+        for (builder, said) in table {
+            let error = builder.start().expect_err("it cannot be").to_string();
+            assert!(error.contains(said), "{error}");
+        }
+    }
+}

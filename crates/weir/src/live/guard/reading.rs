@@ -1,0 +1,92 @@
+//! What rules have counted.
+
+use std::time::Duration;
+
+use super::rules::{Fate, RuleInfo};
+
+/// What was counted since the start. Each packet is counted once: for the rule that decided about it, or for none.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Reading {
+    /// Time since the start, until the end.
+    pub elapsed: Duration,
+    /// The packets of each rule in force, in order, in both directions together.
+    pub rules: Vec<RuleCount>,
+    /// The packets of rules that were replaced by others with other names.
+    pub replaced: Count,
+    /// The packets that met no rule, and passed.
+    pub no_rule: Count,
+}
+
+impl Reading {
+    /// Returns all packets.
+    pub fn total(&self) -> Count {
+        let rules = self.rules.iter().map(|rule| rule.count);
+        rules.chain([self.replaced, self.no_rule]).fold(Count::default(), Count::and)
+    }
+}
+
+/// What a rule has counted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct RuleCount {
+    /// Its name.
+    pub name: String,
+    /// Its filter, as shown to people.
+    pub filter: String,
+    /// What happens to its packets; in a [dry run](super::GuardBuilder::dry_run), what would happen.
+    pub fate: Fate,
+    /// Its packets.
+    pub count: Count,
+}
+
+impl RuleCount {
+    pub(super) fn new(RuleInfo { name, filter, fate }: RuleInfo, count: Count) -> Self {
+        Self { name, filter, fate, count }
+    }
+}
+
+/// Packets, their bytes, and the time of the last.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Count {
+    /// Packets. A super-frame built by offloads counts as one.
+    pub packets: u64,
+    /// Their bytes: whole frames without checksum.
+    pub bytes: u64,
+    /// When the last one came, to a few milliseconds, in nanoseconds since the Unix epoch.
+    pub last: Option<u64>,
+}
+
+impl Count {
+    fn and(self, other: Self) -> Self {
+        Self {
+            packets: self.packets + other.packets,
+            bytes: self.bytes + other.bytes,
+            last: self.last.max(other.last),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_rows_add_up() {
+        let count = |packets, last| Count { packets, bytes: 60 * packets, last };
+        let rule = |name: &str, count| RuleCount {
+            name: name.to_owned(),
+            filter: String::new(),
+            fate: Fate::Block,
+            count,
+        };
+        let reading = Reading {
+            rules: vec![rule("a", count(1, Some(5))), rule("b", count(2, None))],
+            replaced: count(4, Some(3)),
+            no_rule: count(8, Some(9)),
+            ..Reading::default()
+        };
+        assert_eq!(reading.total(), count(15, Some(9)));
+    }
+}
