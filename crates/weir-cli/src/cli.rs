@@ -14,6 +14,7 @@ use crate::doctor::DoctorArgs;
 use crate::filter::FilterCommandArgs;
 use crate::forward::ForwardArgs;
 use crate::generate::GenArgs;
+use crate::guard::GuardArgs;
 use crate::info::InfoArgs;
 use crate::libpcap::{LibpcapArgs, RunArgs};
 use crate::manual::ManualArgs;
@@ -39,6 +40,7 @@ Examples:
   weir count -i eth0 --per-queue             print rates and drops every second
   weir stat -i eth0 'dns: port 53'           count packets and bytes by filter, in the kernel
   weir top -i eth0                           show who talks to whom, busiest first
+  weir guard -i eth0 --rules edge.rules      block packets by rules, in the kernel
   weir forward eth1 eth2 --both              bridge two interfaces in the kernel
   weir replay trace.pcapng -i eth1           send the packets of a file, as recorded
   weir gen -i eth1 --rate 500kpps            send test traffic
@@ -84,6 +86,8 @@ pub(crate) enum Command {
     Filter(FilterCommandArgs),
     /// Check a rule set: what is captured, and what happens to packets.
     Rules(RulesArgs),
+    /// Block packets of an interface, or let them pass, by rules in the kernel.
+    Guard(GuardArgs),
     /// Forward packets from one interface to another in the kernel.
     Forward(ForwardArgs),
     /// Send the packets of capture files, as recorded or faster.

@@ -1,21 +1,23 @@
 //! `weir ctl`: queries running captures and replaces their filters.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use clap::{Args, Subcommand, ValueEnum};
-use weir::Filter;
 use weir::filter::SystemNames;
 use weir::filter_control::{Changed, PortableMembers, SetChange};
 use weir::parts::{FilterSlot, FilterSlotKind};
+use weir::{Direction, Filter};
 use weir_render::json;
 use weir_service::ClientError;
+use weir_service::control::Order;
 use weir_service::control::client::{About, Done, Running};
 use weir_sys::privilege;
 
 use crate::failure::Failure;
 use crate::filter_args::FilterArgs;
-use crate::{out, style};
+use crate::rules::{LiveRules, SetFile, lifeline};
+use crate::{interfaces, out, style, units};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -26,6 +28,8 @@ Examples:
   weir ctl set blocked replace @/etc/blocked   replace its members with those in a file
   weir ctl stat off                            stop counting beside the capture; on: count again
   weir ctl stat show                           print what was counted
+  weir ctl rules replace edge.rules            replace the rules of a guard; show: print them with their counts
+  weir ctl confirm                             keep the rules of weir guard --confirm in force
   weir ctl status | jq .captured               print a counter from the JSON summary
 
 Changing the filter neither loses nor duplicates packets; the capture file records the change. \
@@ -78,6 +82,16 @@ enum Command {
         #[arg(value_enum, value_name = "ACTION")]
         action: StatArg,
     },
+    /// Print or replace the rules of a running guard.
+    Rules {
+        #[command(subcommand)]
+        command: RulesCommand,
+    },
+    /// Keep the rules of a guard in force that waits for confirmation.
+    Confirm {
+        #[command(flatten)]
+        target: TargetArgs,
+    },
     /// Change a set used by the running filter, without replacing the filter.
     Set {
         #[command(flatten)]
@@ -93,6 +107,32 @@ enum Command {
         /// Members, or @FILE to read them from a file, separated by newlines, blanks or commas.
         #[arg(value_name = "MEMBER|@FILE", required = true)]
         members: Vec<String>,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+enum RulesCommand {
+    /// Print the rules and what they have counted as one JSON object.
+    Show {
+        #[command(flatten)]
+        target: TargetArgs,
+    },
+    /// Replace all rules; a packet meets all old ones or all new ones.
+    ///
+    /// Rules with the same name go on counting. If there are mistakes, the old rules stay in force.
+    Replace {
+        #[command(flatten)]
+        target: TargetArgs,
+
+        /// File with rules; - is standard input.
+        file: PathBuf,
+
+        /// Read the set @NAME from FILE; default: the file NAME beside the rules.
+        #[arg(long = "set", value_name = "NAME=FILE", value_parser = SetFile::parse)]
+        sets: Vec<SetFile>,
+
+        #[arg(long, help = lifeline::FORCE)]
+        force: bool,
     },
 }
 
@@ -140,6 +180,15 @@ pub(crate) fn run(args: &CtlArgs) -> Result<(), Failure> {
             let on = *action == StatArg::On;
             target.find()?.count(on)?;
             style::say(format_args!("statistics switched {}", if on { "on" } else { "off" }));
+            Ok(())
+        }
+        Command::Rules { command: RulesCommand::Show { target } } => show_rules(target),
+        Command::Rules { command: RulesCommand::Replace { target, file, sets, force } } => {
+            replace_rules(target, file, sets, *force)
+        }
+        Command::Confirm { target } => {
+            target.find()?.order(Order::Confirm)?;
+            style::say(format_args!("confirmed"));
             Ok(())
         }
         Command::Set { target, name, change, members } => {
@@ -191,6 +240,44 @@ fn show_statistics(target: &TargetArgs) -> Result<(), Failure> {
         }
     }
     out::print(&lines)
+}
+
+/// Returns the account of a guard.
+fn guard_account(guard: &Running) -> Result<serde_json::Value, Failure> {
+    let account: serde_json::Value = serde_json::from_str(guard.status()?.get()).map_err(Failure::new)?;
+    match account["type"].as_str() {
+        Some("guard") => Ok(account),
+        _ => Err(Failure::new("cannot do that: this is no guard, and has no rules")
+            .hint("`weir ctl list` says which process is one; choose it with --target")),
+    }
+}
+
+fn show_rules(target: &TargetArgs) -> Result<(), Failure> {
+    let mut line = Vec::new();
+    json::line(&mut line, &guard_account(&target.find()?)?).map_err(Failure::new)?;
+    out::print(&line)
+}
+
+fn replace_rules(target: &TargetArgs, file: &Path, sets: &[SetFile], force: bool) -> Result<(), Failure> {
+    let rules = LiveRules::read(file, sets)?;
+    let guard = target.find()?;
+    let account = guard_account(&guard)?;
+    let is_dry = account["dry_run"].as_bool() == Some(true);
+    if let Some(name) = account["interface"].as_str().filter(|_| !force && !is_dry) {
+        let direction = match (account["received"].is_string(), account["sent"].as_bool()) {
+            (true, Some(true)) => Direction::Both,
+            (true, _) => Direction::In,
+            _ => Direction::Out,
+        };
+        for chosen in interfaces::chosen(&[name.to_owned()], &[])? {
+            lifeline::check_login(&rules, &chosen, direction)?;
+        }
+    }
+    let portable = rules.rules().portable().map_err(weir::Error::from)?;
+    guard.order(Order::Rules(portable))?;
+    let count = units::grouped(rules.count() as u64);
+    style::say(format_args!("rules replaced: {count} in force"));
+    Ok(())
 }
 
 fn exchange(target: &TargetArgs, filter: Option<&Filter>, json: bool) -> Result<(), Failure> {

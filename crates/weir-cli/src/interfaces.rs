@@ -4,10 +4,11 @@ use std::ops::RangeInclusive;
 use std::path::Path;
 
 use weir::filter::FileFilter;
+use weir::guard::GuardBuilder;
 use weir::link::{self, Link};
 use weir::parts::split_name;
 use weir::statistics::StatisticsBuilder;
-use weir::{Builder, Capture, Change, Error, Event, Filter, Namespace, Statistics};
+use weir::{Builder, Capture, Change, Error, Event, Filter, Guard, Namespace, Statistics};
 
 use crate::failure::Failure;
 use crate::live::Live;
@@ -53,6 +54,17 @@ impl Chosen {
         match &self.queues {
             Some(queues) => builder.queues(queues.clone()),
             None => builder,
+        }
+    }
+
+    /// Returns a builder for a guard of the interface.
+    pub(crate) fn guard(&self) -> Result<GuardBuilder, Failure> {
+        match &self.queues {
+            None => Ok(Guard::on(&self.name).namespace(self.namespace.as_ref())),
+            Some(_) => Err(Failure::usage(
+                "cannot guard some receive queues: rules are for all packets of an interface",
+            )
+            .hint(format!("-i {} guards all of them", self.name))),
         }
     }
 

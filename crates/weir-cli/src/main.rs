@@ -22,6 +22,7 @@ mod filter_args;
 mod forward;
 mod generate;
 mod grant;
+mod guard;
 mod hints;
 mod info;
 mod install;
@@ -80,6 +81,7 @@ fn main() -> ExitCode {
         Command::Filter(args) => filter::run(args),
         Command::Forward(args) => forward::run(args),
         Command::Gen(args) => generate::run(args),
+        Command::Guard(args) => guard::run(args),
         Command::Info(args) => info::run(args),
         Command::Libpcap(args) => libpcap::install(args),
         Command::Read(args) => read::run(args),

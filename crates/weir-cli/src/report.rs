@@ -103,6 +103,14 @@ pub(crate) fn service(opened: &Opened, quiet: bool, verbose: bool) -> String {
     text
 }
 
+/// Returns where `weir ctl` finds a command that is not confined, unless `quiet`.
+pub(crate) fn control(opened: &Opened, quiet: bool) -> String {
+    match opened.control().filter(|_| !quiet) {
+        Some(path) => format!("control: {}\n", path.display()),
+        None => String::new(),
+    }
+}
+
 /// Returns warnings of interfaces whose packets lack VLAN tags, which are printed even with -q.
 fn lost_tags(interfaces: &[Interface], paint: Paint) -> String {
     let lost = interfaces.iter().filter(|interface| interface.tags_lost);

@@ -82,6 +82,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         metrics: None,
         control: Some(Socket { path: Some(socket.into()), group: None }),
         names: false,
+        reloads: false,
         warn: |warning| eprintln!("warning: {warning}"),
     };
     let prepared = Prepared::new(settings, None)?;

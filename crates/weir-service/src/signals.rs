@@ -18,19 +18,26 @@ pub(crate) struct Signals {
     stop: Arc<AtomicBool>,
     account: Arc<AtomicBool>,
     flush: Arc<AtomicBool>,
+    reload: Arc<AtomicBool>,
 }
 
 impl Signals {
     /// Installs handlers for SIGINT, SIGTERM, SIGHUP, SIGUSR1 and SIGUSR2. SIGPIPE stays ignored, as by default in
-    /// Rust: writing to a closed pipe returns an error.
-    pub(crate) fn install() -> io::Result<Self> {
+    /// Rust: writing to a closed pipe returns an error. `reloads`: SIGHUP is a request to read the configuration again, and does
+    /// not stop the command.
+    pub(crate) fn install(reloads: bool) -> io::Result<Self> {
         let stop = Arc::new(AtomicBool::new(false));
         let account = Arc::new(AtomicBool::new(false));
         let flush = Arc::new(AtomicBool::new(false));
-        stop_on_signals(&stop)?;
+        let reload = Arc::new(AtomicBool::new(false));
+        stop_on_interrupts(&stop)?;
+        // nohup(1) stays in force for a command that SIGHUP would stop.
+        if reloads || !is_ignored(SIGHUP) {
+            flag::register(SIGHUP, Arc::clone(if reloads { &reload } else { &stop }))?;
+        }
         flag::register(SIGUSR1, Arc::clone(&account))?;
         flag::register(SIGUSR2, Arc::clone(&flush))?;
-        Ok(Self { stop, account, flush })
+        Ok(Self { stop, account, flush, reload })
     }
 
     /// Returns whether the command is to stop.
@@ -47,6 +54,11 @@ impl Signals {
     pub(crate) fn take_flush(&self) -> bool {
         self.flush.swap(false, Ordering::Relaxed)
     }
+
+    /// Returns whether the configuration is to be read again; true once per request.
+    pub(crate) fn take_reload(&self) -> bool {
+        self.reload.swap(false, Ordering::Relaxed)
+    }
 }
 
 /// Sets the flag on SIGINT, SIGTERM and SIGHUP; another SIGINT, a second or more after the first, ends the process. For
@@ -56,14 +68,19 @@ impl Signals {
 ///
 /// The kernel refuses a handler.
 pub fn stop_on_signals(stop: &Arc<AtomicBool>) -> io::Result<()> {
-    // First, since from then on a signal ends nothing by itself.
-    flag::register(SIGINT, Arc::clone(stop))?;
-    // The process's kernel objects (programs, maps, sockets) go with its descriptors.
-    end_if_interrupted_again(CUT_SHORT)?;
-    flag::register(SIGTERM, Arc::clone(stop))?;
+    stop_on_interrupts(stop)?;
     // nohup(1) stays in force.
     if !is_ignored(SIGHUP) {
         flag::register(SIGHUP, Arc::clone(stop))?;
     }
     Ok(())
+}
+
+/// The same without SIGHUP.
+fn stop_on_interrupts(stop: &Arc<AtomicBool>) -> io::Result<()> {
+    // First, since from then on a signal ends nothing by itself.
+    flag::register(SIGINT, Arc::clone(stop))?;
+    // The process's kernel objects (programs, maps, sockets) go with its descriptors.
+    end_if_interrupted_again(CUT_SHORT)?;
+    flag::register(SIGTERM, Arc::clone(stop)).map(drop)
 }

@@ -28,6 +28,8 @@ pub enum Stop {
     Size,
     /// The reader of our output has closed it.
     Pipe,
+    /// Nobody confirmed the rules in time.
+    Unconfirmed,
     /// Something failed.
     Error,
 }
@@ -43,9 +45,13 @@ pub struct Until {
 
 impl Until {
     /// Runs until the number of packets or the time is reached, whichever is first, or until a signal. Signals are
-    /// handled from here on.
-    pub(crate) fn new(packets: Option<u64>, duration: Option<Duration>) -> Result<Self, Error> {
-        let signals = Signals::install().map_err(Error::Signals)?;
+    /// handled from here on. `reloads`: SIGHUP does not stop it.
+    pub(crate) fn new(
+        packets: Option<u64>,
+        duration: Option<Duration>,
+        reloads: bool,
+    ) -> Result<Self, Error> {
+        let signals = Signals::install(reloads).map_err(Error::Signals)?;
         Ok(Self { signals, duration, deadline: None, budget: Budget::new(packets) })
     }
 

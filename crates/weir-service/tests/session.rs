@@ -121,6 +121,7 @@ fn metrics_of_an_account_without_a_summary_are_refused() {
         metrics: Some("127.0.0.1:0".parse().expect("an address")),
         control: None,
         names: false,
+        reloads: false,
         warn: |_| {},
     };
     let prepared = Prepared::new(settings, None).expect("prepared");

@@ -65,6 +65,7 @@ impl LiveArgs {
             metrics: self.metrics.metrics.clone(),
             control: self.control.socket(),
             names: false,
+            reloads: false,
             warn: hints::warn,
         }
     }

@@ -172,6 +172,7 @@ impl ForwardArgs {
             metrics: None,
             control: self.control.socket(),
             names: false,
+            reloads: false,
             warn: hints::warn,
         }
     }

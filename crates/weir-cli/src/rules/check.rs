@@ -5,7 +5,8 @@ use std::path::PathBuf;
 
 use clap::Args;
 use serde::Serialize;
-use weir_filter::{Beside, Dialect, Options};
+use weir_filter::regions::regions;
+use weir_filter::{Beside, Dialect, Filter, Options};
 use weir_render::json;
 use weir_rules::{Actions, Error, Finding, Rule, RuleSet};
 
@@ -36,7 +37,8 @@ A rule set:
 The first rule that matches decides twice: what the capture does with the packet (capture, ignore, \
 sample 1/N, first N of each flow), and what happens to the packet (pass, block, reflect IF, bounce). \
 Rules with continue only count, learn and log. What no rule matches is ignored and passes. \
-docs/rules.md has the details. The kernel does not apply rules yet.
+docs/rules.md has the details. In the kernel (weir guard), rules about addresses, ports and protocols are looked up together, \
+however many they are; one that `needs a filter` costs time for each packet that its addresses, ports and protocols let through to it.
 
 Exit status: 0 no mistakes, 1 mistakes, 2 usage error.";
 
@@ -67,6 +69,19 @@ pub(crate) struct CheckRulesArgs {
 /// What is odd, with the number of the rule.
 type Findings = Vec<(usize, Finding)>;
 
+/// The rules, and what is known of them.
+#[derive(Debug)]
+struct Looked {
+    set: RuleSet,
+    findings: Findings,
+    /// For each rule, whether it needs a filter, because addresses, ports and protocols do not say it all; none: for packets other
+    /// than Ethernet.
+    filtered: Vec<bool>,
+}
+
+/// `LINKTYPE_ETHERNET`.
+const ETHERNET: u16 = 1;
+
 /// The result, as an object.
 #[derive(Debug, Serialize)]
 struct Checked<'a> {
@@ -94,6 +109,9 @@ struct CheckedRule<'a> {
     learn: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     log: Option<String>,
+    /// Whether the kernel has to run a filter for it, and not only look it up in tables; absent for packets other than Ethernet.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    needs_filter: Option<bool>,
     /// What is odd about it.
     #[serde(skip_serializing_if = "Option::is_none")]
     warning: Option<String>,
@@ -115,9 +133,10 @@ struct Mistake<'a> {
 pub(super) fn run(args: &CheckRulesArgs) -> Result<(), Failure> {
     let file = RuleFile::read(&args.file, &args.sets)?;
     match look(args, &file) {
-        Ok((set, findings)) if args.json => print(&checked(args, &file, &set, &findings)),
-        Ok((set, findings)) => {
-            out::print(table(&set).as_bytes())?;
+        Ok(looked) if args.json => print(&checked(args, &file, &looked)),
+        Ok(looked) => {
+            let Looked { set, findings, .. } = &looked;
+            out::print(table(&looked).as_bytes())?;
             if set.rules.is_empty() {
                 let warning = style::stderr().yellow("warning");
                 style::say(format_args!(
@@ -125,10 +144,10 @@ pub(super) fn run(args: &CheckRulesArgs) -> Result<(), Failure> {
                     file.name
                 ));
             }
-            for (number, finding) in &findings {
+            for (number, finding) in findings {
                 let rule = &set.rules[*number];
                 let warning = style::stderr().yellow("warning");
-                let said = said(finding, &set);
+                let said = said(finding, set);
                 style::say(format_args!("{warning}: {}:{}: `{}` {said}", file.name, rule.line, rule.name));
             }
             Ok(())
@@ -145,7 +164,7 @@ pub(super) fn run(args: &CheckRulesArgs) -> Result<(), Failure> {
 }
 
 /// Returns the rules and what is odd about them, or the mistakes.
-fn look(args: &CheckRulesArgs, file: &RuleFile) -> Result<(RuleSet, Findings), Vec<Error>> {
+fn look(args: &CheckRulesArgs, file: &RuleFile) -> Result<Looked, Vec<Error>> {
     let options = Options {
         dialect: Dialect::Weir,
         link_type: args.link_type,
@@ -159,7 +178,9 @@ fn look(args: &CheckRulesArgs, file: &RuleFile) -> Result<(RuleSet, Findings), V
     let set = RuleSet::parse(&file.text)?;
     let compiled = set.compile(&options)?;
     let findings = weir_rules::findings(&set, &compiled, &options);
-    Ok((set, findings))
+    let needs_filter = |filter: &Filter| regions(&filter.ast).iter().any(|region| !region.exact);
+    let ethernet = (args.link_type == ETHERNET).then(|| compiled.filters.iter().map(needs_filter).collect());
+    Ok(Looked { set, findings, filtered: ethernet.unwrap_or_default() })
 }
 
 /// Says what is odd about a rule.
@@ -186,8 +207,7 @@ fn empty<'a>(args: &CheckRulesArgs, file: &'a RuleFile) -> Checked<'a> {
 fn checked<'a>(
     args: &CheckRulesArgs,
     file: &'a RuleFile,
-    set: &'a RuleSet,
-    findings: &[(usize, Finding)],
+    Looked { set, findings, filtered }: &'a Looked,
 ) -> Checked<'a> {
     let rule = |(number, rule): (usize, &'a Rule)| {
         let finding = findings.iter().find(|(of, _)| *of == number).map(|(_, finding)| finding);
@@ -206,6 +226,7 @@ fn checked<'a>(
             fate,
             learn: rule.actions.learn.as_ref().map(ToString::to_string),
             log: rule.actions.log.as_ref().map(ToString::to_string),
+            needs_filter: filtered.get(number).copied(),
             warning: finding.map(|finding| said(finding, set)),
             because_of: because_of.into_iter().map(|number| set.rules[number].name.as_str()).collect(),
         }
@@ -235,18 +256,21 @@ fn print(object: &impl Serialize) -> Result<(), Failure> {
 const LONGEST: usize = 60;
 
 /// Returns a row for each rule.
-fn table(set: &RuleSet) -> String {
+fn table(Looked { set, filtered, .. }: &Looked) -> String {
     let head = ["rule", "expression", "capture", "packet", "also"].map(str::to_owned);
-    let row = |rule: &Rule| {
+    let row = |(number, rule): (usize, &Rule)| {
         let [capture, fate] =
             decisions(&rule.actions).map(|decision| decision.unwrap_or_else(|| "-".to_owned()));
         let (learn, log) = (&rule.actions.learn, &rule.actions.log);
+        let filter = filtered.get(number).filter(|needs| **needs).map(|_| "needs a filter".to_owned());
         let also = rule.actions.continues.then(|| "continue".to_owned()).into_iter();
-        let also =
-            also.chain(learn.iter().map(ToString::to_string)).chain(log.iter().map(ToString::to_string));
+        let also = also
+            .chain(learn.iter().map(ToString::to_string))
+            .chain(log.iter().map(ToString::to_string))
+            .chain(filter);
         [rule.name.clone(), shortened(rule.label()), capture, fate, also.collect::<Vec<_>>().join(", ")]
     };
-    let rows: Vec<_> = std::iter::once(head).chain(set.rules.iter().map(row)).collect();
+    let rows: Vec<_> = std::iter::once(head).chain(set.rules.iter().enumerate().map(row)).collect();
     let widths: [usize; 5] =
         std::array::from_fn(|column| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0));
     let paint = style::stdout();

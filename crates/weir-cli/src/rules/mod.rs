@@ -1,7 +1,10 @@
-//! `weir rules`: looks at rule sets. `weir read` applies them to packets.
+//! `weir rules`: looks at rule sets. `weir read` applies them to packets of files, `weir guard` to live ones.
 
 mod check;
 mod file;
+mod frames;
+pub(crate) mod lifeline;
+mod live;
 mod names;
 pub(crate) mod summary;
 
@@ -9,6 +12,7 @@ use clap::{Args, Subcommand};
 
 use self::check::CheckRulesArgs;
 pub(crate) use self::file::RuleFile;
+pub(crate) use self::live::LiveRules;
 pub(crate) use self::names::{RuleNames, SetFile};
 use crate::failure::Failure;
 
@@ -17,7 +21,7 @@ Example:
   weir rules check edge.rules
         Look for mistakes, and for rules that never match.
 
-docs/rules.md describes the language. Rules are applied by weir read --rules; not yet by the kernel.";
+docs/rules.md describes the language. weir guard applies rules in the kernel, weir read --rules to files.";
 
 /// Rule sets.
 #[derive(Debug, Args)]

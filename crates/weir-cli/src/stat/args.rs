@@ -255,6 +255,7 @@ impl StatArgs {
             metrics: self.metrics.metrics.clone(),
             control: None,
             names: false,
+            reloads: false,
             warn: hints::warn,
         }
     }

@@ -129,6 +129,7 @@ impl TopArgs {
             metrics: None,
             control: None,
             names: false,
+            reloads: false,
             warn: hints::warn,
         }
     }

@@ -20,6 +20,7 @@ mod filter;
 mod follow;
 mod forward;
 mod generate;
+mod guard;
 mod harness;
 mod hostile;
 mod libpcap;

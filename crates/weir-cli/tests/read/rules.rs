@@ -32,9 +32,9 @@ fn a_rule_set_is_shown_and_what_never_matches_is_told() {
     let expected = "\
 rule    expression                     capture               packet        also
 dns     port 53                        capture               pass
-bad     host in @blocklist             capture               block
+bad     host in @blocklist             capture               block         needs a filter
 bulk    tcp port 443                   first 2 of each flow  pass
-scan    tcp[tcpflags] == tcp-syn       capture               pass          learn block for 30s if over 1/s by src
+scan    tcp[tcpflags] == tcp-syn       capture               pass          learn block for 30s if over 1/s by src, needs a filter
 line-6  arp                            -                     -             continue, log if over 5/min by dst
 late    udp port 53 and host 10.0.0.1  ignore                reflect eth1
 rest    (every packet)                 sample 1/3            pass

@@ -14,6 +14,7 @@ use weir::parts::{CompiledFilter, FilterSlot};
 
 pub use super::message::About;
 use super::message::{Answer, Ask, Request, SentProgram, SentSlot, VERSION};
+use super::order::Order;
 use super::{socket, wire};
 use crate::{ClientError, Error};
 
@@ -202,6 +203,19 @@ impl Running {
     /// If the capture does not answer, or has none.
     pub fn count(&self, on: bool) -> Result<(), ClientError> {
         match self.ask(Ask::Count { on })? {
+            Answer::Noted => Ok(()),
+            other => Err(unexpected(other)),
+        }
+    }
+
+    /// Has a guard do something.
+    ///
+    /// # Errors
+    ///
+    /// If it does not answer, or refuses.
+    pub fn order(&self, order: Order) -> Result<(), ClientError> {
+        self.stream.set_read_timeout(Some(PATIENCE_FOR_CHANGE)).map_err(ClientError::Receive)?;
+        match self.ask(Ask::Order(Box::new(order)))? {
             Answer::Noted => Ok(()),
             other => Err(unexpected(other)),
         }

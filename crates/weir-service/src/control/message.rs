@@ -9,10 +9,11 @@ use weir::filter::PortableFilter;
 use weir::filter_control::{FilterTarget, PortableMembers, SetChange, SetLabel};
 use weir::parts::{CompiledFilter, CompiledForm, FilterSlot, FilterSlotKind};
 
+use super::order::Order;
 use crate::Error;
 
 /// Version of the protocol. It changes with the format of any message, or of its parts. Other versions are rejected.
-pub(super) const VERSION: u32 = 6;
+pub(super) const VERSION: u32 = 7;
 
 /// A request. Its body has the format of [`Ask`] only if the version is [`VERSION`], so the version is read first.
 #[derive(Debug, Serialize, Deserialize)]
@@ -37,6 +38,8 @@ pub(super) enum Ask {
     Filter(Option<Box<PortableFilter>>),
     /// Switch the statistics beside the capture.
     Count { on: bool },
+    /// Do this; only a guard does.
+    Order(Box<Order>),
     /// List the sets that can change.
     Sets,
     /// Change this set.

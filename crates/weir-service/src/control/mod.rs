@@ -8,6 +8,7 @@ pub mod client;
 mod maker;
 mod marks;
 mod message;
+mod order;
 mod server;
 mod socket;
 mod wire;
@@ -26,6 +27,8 @@ use weir::filter_control::FilterControl;
 
 use self::maker::Maker;
 pub use self::marks::Marks;
+pub use self::order::Order;
+use self::order::{Answer, Orders};
 use self::server::{Latest, Shared};
 pub(crate) use self::socket::listen;
 use crate::page::Measured;
@@ -136,6 +139,7 @@ impl Listening {
             changes: Mutex::default(),
             settling: Mutex::default(),
             touched: Mutex::default(),
+            orders: Orders::default(),
         });
         let members = shared.members_maker.is_some().then(|| {
             let ((to, from), theirs) = (sync_channel(server::WAITING), Arc::clone(&shared));
@@ -324,6 +328,11 @@ impl Control {
     /// Waits until [`Control::changes`] includes every change that a client knows of.
     pub(crate) fn settle(&self) {
         drop(self.shared.settling.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+
+    /// Returns the next order of a client.
+    pub(crate) fn order(&self) -> Option<(Order, Answer)> {
+        self.shared.orders.next()
     }
 
     /// Returns the changes since the last call, oldest first.

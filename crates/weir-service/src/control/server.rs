@@ -21,6 +21,7 @@ use weir::parts::CompiledFilter;
 
 use super::maker::Maker;
 use super::message::{About, Answer, Ask, Request, SentProgram, SentSlot, VERSION, borrowed};
+use super::order::Orders;
 use super::{Account, Change, What, wire};
 use crate::Error;
 
@@ -70,6 +71,8 @@ pub(super) struct Shared {
     pub(super) settling: Mutex<()>,
     /// The filter in force.
     pub(super) filter: Mutex<Option<String>>,
+    /// Orders for the loop.
+    pub(super) orders: Orders,
     /// Its sets whose members differ from those in the filter.
     pub(super) touched: Mutex<BTreeSet<String>>,
 }
@@ -241,6 +244,13 @@ impl Talk<'_> {
                     Err(error) => refused(error.into()),
                 }
             }
+            Ask::Order(_) if self.member.is_some() => {
+                Answer::Refused { why: "only root and the guard's user may change its rules".to_owned() }
+            }
+            Ask::Order(order) => match shared.orders.give(*order) {
+                Ok(()) => Answer::Noted,
+                Err(why) => Answer::Refused { why },
+            },
             Ask::Sets => {
                 shared.filter_control.sets().map_or_else(|error| refused(error.into()), Answer::Sets)
             }

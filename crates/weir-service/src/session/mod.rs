@@ -29,7 +29,7 @@ use std::time::Duration;
 
 use weir::filter_control::FilterControl;
 use weir::writer::WriterOptions;
-use weir::{Capture, Forward, Statistics};
+use weir::{Capture, Forward, Guard, Statistics};
 
 pub use self::policy::Policy;
 use self::policy::Service;
@@ -62,6 +62,8 @@ pub struct Settings {
     pub control: Option<Socket>,
     /// Start a process that finds the names of hosts.
     pub names: bool,
+    /// SIGHUP does not end the session, but has the policy [read its configuration again](Policy::reload).
+    pub reloads: bool,
     /// Is told what goes wrong without being a reason to stop.
     pub warn: fn(&Warning),
 }
@@ -101,6 +103,13 @@ impl Engine for Vec<Statistics> {
     }
 }
 
+/// A guard has rules instead.
+impl Engine for Guard {
+    fn filter_control(&self) -> FilterControl {
+        FilterControl::default()
+    }
+}
+
 /// The first step: everything that must exist before the engine opens.
 #[derive(Debug)]
 pub struct Prepared {
@@ -128,8 +137,8 @@ impl Prepared {
     ///
     /// If a setting cannot be met, or a helper process does not start.
     pub fn new(settings: Settings, file: Option<(&Path, &mut WriterOptions)>) -> Result<Self, Error> {
-        let Settings { command, packets, duration, confine, identity, names, warn, .. } = settings;
-        let until = Until::new(packets, duration)?;
+        let Settings { command, packets, duration, confine, identity, names, reloads, warn, .. } = settings;
+        let until = Until::new(packets, duration, reloads)?;
         let ready = Ready::take(settings.ready, warn)?;
         let metrics = settings.metrics.as_ref().map(Bound::to).transpose()?;
         let listening = match settings.control {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::broker::Helpers;
-use crate::control::{Account, Change, Control};
+use crate::control::{Account, Change, Control, Order};
 use crate::metrics::Metrics;
 use crate::{Error, Stop, Until};
 
@@ -36,6 +36,25 @@ pub trait Policy: Sized {
     /// If it cannot be written.
     fn flush(&mut self, _until: &Until) -> Result<(), Self::Error> {
         Ok(())
+    }
+
+    /// Reads the configuration again, which the user asked for by SIGHUP; only if the session
+    /// [reloads](super::Settings::reloads).
+    ///
+    /// # Errors
+    ///
+    /// If the run cannot go on.
+    fn reload(&mut self) -> Result<(), Self::Error> {
+        Ok(())
+    }
+
+    /// Does what a client orders.
+    ///
+    /// # Errors
+    ///
+    /// Why it is not done, for the client.
+    fn obey(&mut self, _order: Order) -> Result<(), String> {
+        Err("it has no rules".to_owned())
     }
 
     /// Takes note of filters and sets that clients have changed. Called in every round, mostly without changes.
@@ -98,6 +117,12 @@ impl Service {
             }
             if self.until.signals.take_flush() {
                 policy.flush(&self.until)?;
+            }
+            if self.until.signals.take_reload() {
+                policy.reload()?;
+            }
+            while let Some((order, answer)) = self.control.as_ref().and_then(Control::order) {
+                answer.give(policy.obey(order));
             }
             if let Some(metrics) = self.metrics.as_mut().filter(|metrics| now >= metrics.due())
                 && let Some(measured) = policy.summary()?.into_metrics()

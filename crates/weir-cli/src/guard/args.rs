@@ -1,0 +1,188 @@
+//! The command line of `weir guard`.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+use weir::guard::GuardBuilder;
+use weir::{Direction, SourceChoice};
+use weir_service::session::{Identity, Settings};
+
+use crate::args::{ControlArgs, MORE, ReadyArgs};
+use crate::failure::Failure;
+use crate::interfaces::{self, Chosen};
+use crate::rules::{SetFile, lifeline};
+use crate::{hints, units};
+
+const EXAMPLES: &str = "\
+Examples:
+  weir guard -i eth0 --rules edge.rules --dry-run
+        Count what would be blocked; every packet passes.
+  weir guard -i eth0 --rules edge.rules
+        Put the rules in force until Ctrl-C, then print what each has counted.
+  weir guard -i eth0 --rules edge.rules --confirm 60s
+        Over SSH: without confirmation within a minute, the rules are off again.
+  weir ctl rules replace edge.rules; weir ctl rules show
+        Replace the rules while packets flow; show them with their counts.
+  weir guard -i eth0 --rules edge.rules --direction in --source tc
+        Only for received packets, and without XDP.
+  weir guard -i eth0 --rules edge.rules --interval 10s --json
+        Print an object with all counts every ten seconds, and at the end.
+  weir guard -i web/eth0 --rules web.rules
+        In another network namespace.
+  echo 'tcp dst port 23 -> block' | weir guard -i eth0 --rules -
+        Rules from standard input.
+
+A rule set, of which the first rule that matches decides; what no rule matches passes:
+  bad:   host in @blocklist        -> block
+  ssh:   tcp port 22               -> pass
+  ping:  icmp or icmp6 or arp      -> pass
+  new:   tcp[tcpflags] == tcp-syn  -> block
+
+Rules are applied below the host's network stack, to received packets and to sent ones. `inbound` and `outbound` tell them apart \
+in an expression. Each packet is counted for one rule or for `no rule`. A super-frame that offloads have built \
+is one packet. docs/rules.md describes the language; weir rules check finds mistakes.
+Rules that would cut off the SSH connection of this shell are refused; --force allows them.
+weir guard runs as the user who started it, with all privileges: it reads no packet.
+
+Once the rules are in force, weir prints a line on standard error: `IF: ...; source ...`. \
+Scripts can wait with --ready-fd, systemd with Type=notify. However the process ends, its programs are gone with it, and every packet passes.
+
+SIGINT (Ctrl-C) or SIGTERM prints the account and exits; another SIGINT, a second or more later, exits at once.
+SIGHUP reads the rules again. A packet meets all old rules or all new ones; rules with the same name go on counting. If there are mistakes, the old rules stay in force.
+SIGUSR1 prints the account so far, or confirms the rules (--confirm).
+Exit status: 0 success, 1 error, such as the end of the interface, 2 usage error, such as mistakes in rules, 4 the rules were not confirmed.";
+
+#[derive(Debug, Args)]
+#[command(after_help = MORE, after_long_help = EXAMPLES)]
+pub(crate) struct GuardArgs {
+    /// Guard this interface; NAMESPACE/IF is one in another network namespace.
+    #[arg(short, long, value_name = "IF", allow_hyphen_values = true, help_heading = "Guard")]
+    interface: String,
+
+    /// Apply the rules in FILE; - is standard input.
+    #[arg(long, value_name = "FILE", help_heading = "Guard")]
+    pub(super) rules: PathBuf,
+
+    /// Read the set @NAME from FILE; default: the file NAME beside the rules.
+    #[arg(long = "set", value_name = "NAME=FILE", value_parser = SetFile::parse, help_heading = "Guard")]
+    pub(super) sets: Vec<SetFile>,
+
+    /// Select where received packets meet the rules. Sent packets meet them at tc.
+    #[arg(long, value_enum, default_value_t, help_heading = "Guard")]
+    source: SourceArg,
+
+    /// Apply the rules only to packets in this direction.
+    ///
+    /// On loopback each packet travels both ways, but meets the rules once.
+    #[arg(short = 'Q', long, value_name = "WAY", value_enum, default_value_t, help_heading = "Guard")]
+    direction: DirectionArg,
+
+    /// Let every packet pass, and count what the rules would do.
+    #[arg(long, help_heading = "Guard")]
+    pub(super) dry_run: bool,
+
+    #[arg(long, help = lifeline::FORCE, help_heading = "Guard")]
+    pub(super) force: bool,
+
+    /// Take the rules off again unless they are confirmed within TIME.
+    ///
+    /// Press Enter, run `weir ctl confirm` or send SIGUSR1, in another session, which shows that one is still possible. Without that, the
+    /// rules are off after TIME, and the exit status is 4.
+    #[arg(long, value_name = "TIME", value_parser = units::duration, allow_hyphen_values = true)]
+    #[arg(help_heading = "Guard")]
+    pub(super) confirm: Option<Duration>,
+
+    /// Stop after TIME: 500ms, 10s, 5m, 1h.
+    #[arg(long, value_name = "TIME", value_parser = units::duration, allow_hyphen_values = true)]
+    #[arg(help_heading = "Stop conditions")]
+    duration: Option<Duration>,
+
+    /// Print the counts every TIME, too.
+    #[arg(long, value_name = "TIME", value_parser = units::duration, visible_alias = "every")]
+    #[arg(allow_hyphen_values = true, help_heading = "Output")]
+    pub(super) interval: Option<Duration>,
+
+    /// Print one JSON object per interval, and then the final account, on standard output.
+    #[arg(long, help_heading = "Output")]
+    pub(super) json: bool,
+
+    /// Print only errors and warnings (and what --json prints).
+    #[arg(short, long, help_heading = "Output")]
+    pub(super) quiet: bool,
+
+    #[command(flatten)]
+    control: ControlArgs,
+    #[command(flatten)]
+    ready: ReadyArgs,
+}
+
+#[derive(Clone, Copy, Debug, Default, ValueEnum)]
+enum SourceArg {
+    /// XDP in the driver, or tc if that is not possible or other XDP programs are there.
+    #[default]
+    Auto,
+    /// Before the stack; nothing is spent on packets that are blocked.
+    Xdp,
+    /// Between driver and stack; any driver, beside any other program.
+    Tc,
+}
+
+#[derive(Clone, Copy, Debug, Default, ValueEnum)]
+enum DirectionArg {
+    /// Received packets.
+    In,
+    /// Sent packets.
+    Out,
+    /// Both.
+    #[default]
+    #[value(alias = "inout")]
+    Both,
+}
+
+impl GuardArgs {
+    /// Returns the interface.
+    pub(super) fn chosen(&self) -> Result<Chosen, Failure> {
+        let mut chosen = interfaces::chosen(std::slice::from_ref(&self.interface), &[])?;
+        match (chosen.pop(), chosen.is_empty()) {
+            (Some(one), true) => Ok(one),
+            _ => Err(Failure::usage("-i names one interface: each has a weir guard of its own")),
+        }
+    }
+
+    /// Returns the direction of packets that meet the rules.
+    pub(super) fn direction(&self) -> Direction {
+        match self.direction {
+            DirectionArg::In => Direction::In,
+            DirectionArg::Out => Direction::Out,
+            DirectionArg::Both => Direction::Both,
+        }
+    }
+
+    pub(super) fn builder(&self, chosen: &Chosen) -> Result<GuardBuilder, Failure> {
+        let source = match self.source {
+            SourceArg::Auto => SourceChoice::Auto,
+            SourceArg::Xdp => SourceChoice::Xdp,
+            SourceArg::Tc => SourceChoice::Tc,
+        };
+        Ok(chosen.guard()?.source(source).direction(self.direction()).dry_run(self.dry_run))
+    }
+
+    /// Returns the settings of a session.
+    pub(super) fn settings(&self) -> Settings {
+        Settings {
+            command: "guard",
+            packets: None,
+            duration: self.duration,
+            // It reads no packets, and loads other rules when it is asked to.
+            confine: false,
+            identity: Identity::Kept,
+            ready: self.ready.ready_fd,
+            metrics: None,
+            control: self.control.socket(),
+            names: false,
+            reloads: true,
+            warn: hints::warn,
+        }
+    }
+}

@@ -1,0 +1,223 @@
+//! `weir guard`: rules below the network stack, which block packets of an interface or let them pass.
+
+mod args;
+mod confirmation;
+mod report;
+mod summary;
+
+use std::io;
+use std::time::{Duration, Instant};
+
+use weir::guard::Rules;
+use weir::{Change as Happened, Guard};
+use weir_render::json;
+use weir_service::Stop;
+use weir_service::control::{Change, Order};
+use weir_service::session::{Policy, Prepared};
+
+pub(crate) use self::args::GuardArgs;
+use self::confirmation::Confirmation;
+use self::summary::{Interval, Summary};
+use crate::failure::{self, Failure};
+use crate::rules::{LiveRules, lifeline};
+use crate::{grant, out, style};
+
+/// Runs the command.
+pub(crate) fn run(args: &GuardArgs) -> Result<(), Failure> {
+    grant::more_than_capture("guard an interface")?;
+    let rules = LiveRules::read(&args.rules, &args.sets)?;
+    let chosen = args.chosen()?;
+    let builder = args.builder(&chosen)?.rules(rules.rules().clone());
+    if !args.dry_run && !args.force {
+        lifeline::check_login(&rules, &chosen, args.direction())?;
+    }
+    lifeline::warn_of_neighbours(&rules, &chosen, args.direction())?;
+    if rules.captures() && !args.quiet {
+        note(format_args!("weir guard captures nothing: `capture`, `sample` and `first` have no effect"));
+    }
+    let prepared = Prepared::new(args.settings(), None)?;
+    let (guard, opened) = prepared.open(|_| builder.start().map_err(Failure::from))?;
+    style::print(&report::opened(guard.info(), rules.count(), args.quiet, style::stderr()));
+    style::print(&crate::report::control(&opened, args.quiet));
+    let next = args.interval.map(|interval| Instant::now() + interval);
+    let confirmation = args.confirm.map(Confirmation::begin);
+    opened.serve(Run { args, guard, next, confirmation })?.run()
+}
+
+fn note(text: std::fmt::Arguments<'_>) {
+    style::say(format_args!("{}: {text}", style::stderr().yellow("note")));
+}
+
+/// A guard that is being watched.
+struct Run<'a> {
+    args: &'a GuardArgs,
+    guard: Guard,
+    /// End of the interval.
+    next: Option<Instant>,
+    /// `None`: the rules are confirmed, or need not be.
+    confirmation: Option<Confirmation>,
+}
+
+impl Policy for Run<'_> {
+    type Summary = Summary;
+    type Error = Failure;
+
+    fn summary(&mut self) -> Result<Summary, Failure> {
+        let reading = self.guard.read()?;
+        Ok(Summary::new(self.guard.info(), self.guard.is_gone(), reading))
+    }
+
+    fn report(&mut self) -> Result<(), Failure> {
+        if self.confirm() {
+            return Ok(());
+        }
+        let summary = self.summary()?;
+        style::print(&format!("\n{}", report::table(&summary.counted, summary.dry_run, style::stderr())));
+        Ok(())
+    }
+
+    fn reload(&mut self) -> Result<(), Failure> {
+        let done = self.read_again();
+        if let Err(failure) = done {
+            failure.report();
+            style::say(format_args!("{}: the rules stay as they were", style::stderr().yellow("notice")));
+        }
+        Ok(())
+    }
+
+    fn obey(&mut self, order: Order) -> Result<(), String> {
+        match order {
+            Order::Confirm if self.confirm() => Ok(()),
+            Order::Confirm => Err("nothing waits for confirmation".to_owned()),
+            Order::Rules(rules) => {
+                let rules = Rules::from(rules);
+                self.put(&rules).map_err(|failure| failure.message().to_owned())
+            }
+        }
+    }
+
+    fn changed(&mut self, _changes: Vec<Change>) -> Result<(), Failure> {
+        Ok(())
+    }
+
+    fn tick(&mut self, now: Instant) -> Result<Option<Stop>, Failure> {
+        if let Some(confirmation) = &mut self.confirmation {
+            if confirmation.is_given() {
+                self.confirm();
+            } else if confirmation.is_over(now) {
+                return Ok(Some(Stop::Unconfirmed));
+            }
+        }
+        let (Some(every), Some(next)) = (self.args.interval, self.next) else { return Ok(None) };
+        if now < next {
+            return Ok(None);
+        }
+        // Intervals follow the schedule, so that they do not drift; missed ones are skipped.
+        self.next = Some(if now < next + every { next + every } else { now + every });
+        match self.print_interval() {
+            Ok(()) => Ok(None),
+            Err(Unprinted::Failure(failure)) => Err(failure),
+            Err(Unprinted::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => {
+                Ok(Some(Stop::Pipe))
+            }
+            Err(Unprinted::Output(error)) => Err(failure::unprinted(&error)),
+        }
+    }
+
+    fn due(&self) -> Option<Instant> {
+        let confirmation = self.confirmation.as_ref().map(Confirmation::due);
+        self.next.into_iter().chain(confirmation).min()
+    }
+
+    fn receive(&mut self, longest: Duration) -> Result<(), Failure> {
+        for event in self.guard.wait(longest)? {
+            // That it is gone ends the run, with that message.
+            if event.change != Happened::Gone {
+                style::say(format_args!("{}: {event}", style::stderr().yellow("notice")));
+            }
+        }
+        Ok(())
+    }
+
+    fn finish(
+        mut self,
+        end: Result<Stop, Failure>,
+        _changes: impl FnOnce() -> Vec<Change>,
+    ) -> Result<(), Failure> {
+        let piped = matches!(end, Ok(Stop::Pipe));
+        let stopped = self.guard.stop().map_err(Failure::from);
+        let confirmed = match end {
+            Ok(Stop::Unconfirmed) => Err(confirmation::missing(self.args.confirm)),
+            _ => Ok(()),
+        };
+        let result = failure::ended(end, [stopped, confirmed]);
+        let mut summary = match self.summary() {
+            Ok(summary) => summary,
+            Err(error) => return failure::ended(result, [Err(error)]).map(|_| ()),
+        };
+        summary.close(result.as_ref().copied().map_err(Failure::message));
+        if !self.args.quiet {
+            style::print(&format!("\n{}", report::table(&summary.counted, summary.dry_run, style::stderr())));
+        }
+        let printed = if self.args.json && !piped { json::line(out::stdout(), &summary) } else { Ok(()) };
+        result.and_then(|_| failure::printed(printed))
+    }
+}
+
+/// Why an interval is not printed.
+enum Unprinted {
+    Failure(Failure),
+    Output(io::Error),
+}
+
+impl Run<'_> {
+    /// Confirms the rules, if that is waited for.
+    fn confirm(&mut self) -> bool {
+        let is_waited_for = self.confirmation.take().is_some();
+        if is_waited_for && !self.args.quiet {
+            style::say(format_args!("confirmed: the rules stay in force"));
+        }
+        is_waited_for
+    }
+
+    /// Reads the file of the rules again, and puts them in force.
+    fn read_again(&mut self) -> Result<(), Failure> {
+        if self.args.rules.as_os_str() == "-" {
+            let failure = Failure::new("cannot read the rules again: they came from standard input");
+            return Err(failure.hint("to replace them: weir ctl rules replace FILE"));
+        }
+        let rules = LiveRules::read(&self.args.rules, &self.args.sets)?;
+        if !self.args.dry_run && !self.args.force {
+            lifeline::check_login(&rules, &self.args.chosen()?, self.args.direction())?;
+        }
+        self.put(rules.rules())
+    }
+
+    /// Replaces the rules in force.
+    fn put(&mut self, rules: &Rules) -> Result<(), Failure> {
+        self.guard.replace(rules)?;
+        if !self.args.quiet {
+            style::say(format_args!(
+                "{}: {} in force",
+                self.guard.info().name,
+                report::rules(self.guard.rules().len())
+            ));
+        }
+        Ok(())
+    }
+
+    fn print_interval(&mut self) -> Result<(), Unprinted> {
+        let reading = self.guard.read().map_err(|error| Unprinted::Failure(error.into()))?;
+        let interval = Interval::new(reading);
+        if self.args.json {
+            return json::line(out::stdout(), &interval).map_err(Unprinted::Output);
+        }
+        if self.args.quiet {
+            return Ok(());
+        }
+        let counted = interval.counted();
+        let table = report::table(counted, self.args.dry_run, style::stdout());
+        let text = format!("\nafter {:.1} s\n{table}", counted.elapsed_seconds);
+        io::Write::write_all(&mut out::stdout(), style::lines(&text).as_bytes()).map_err(Unprinted::Output)
+    }
+}

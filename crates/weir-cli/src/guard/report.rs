@@ -1,0 +1,78 @@
+//! What is said at the start, and the table.
+
+use std::borrow::Cow;
+use std::fmt::Write as _;
+
+use weir::guard::{Fate, GuardInfo};
+
+use super::summary::{Counted, Packets};
+use crate::alike::{self, Kind};
+use crate::style::Paint;
+use crate::{advice, units};
+
+/// Returns how the interface is guarded by this many rules, unless `quiet`, and what they do not see.
+pub(super) fn opened(info: &GuardInfo, rules: usize, quiet: bool, paint: Paint) -> String {
+    let warning =
+        |warning| alike::Line { kind: Kind::Warning, name: &info.name, about: advice::warning(warning) };
+    let rules = self::rules(rules);
+    let dry = if info.dry_run { " (dry run: every packet passes)" } else { "" };
+    let source = info.received.map_or("tc", |source| source.as_str());
+    let about = format!("{}, {rules}{dry}; source {source}: {}", info.detail, info.why);
+    let fact = alike::Line { kind: Kind::Fact, name: &info.name, about };
+    let lines = (!quiet).then_some(fact).into_iter().chain(info.warnings.iter().map(warning));
+    alike::print(&lines.collect::<Vec<_>>(), paint)
+}
+
+/// Returns a number of rules.
+pub(super) fn rules(count: usize) -> String {
+    match count {
+        1 => "1 rule".to_owned(),
+        count => format!("{} rules", units::grouped(count as u64)),
+    }
+}
+
+/// Returns a row for each rule, which add up with those below to the last.
+pub(super) fn table(counted: &Counted, dry_run: bool, paint: Paint) -> String {
+    let mut rows = vec![["rule", "packets are", "packets", "bytes", "last"].map(str::to_owned)];
+    rows.extend(counted.rules.iter().map(|rule| row(&rule.name, &done(&rule.kind, dry_run), &rule.packets)));
+    if counted.replaced.packets > 0 {
+        rows.push(row("(replaced rules)", "", &counted.replaced));
+    }
+    rows.push(row("no rule", "passed", &counted.no_rule));
+    rows.push(row("total", "", &counted.total));
+    let widths: [usize; 5] =
+        std::array::from_fn(|column| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0));
+    let mut text = String::new();
+    for (number, [rule, what, packets, bytes, last]) in rows.iter().enumerate() {
+        let line = format!(
+            "{rule:<0$}  {what:<1$}  {packets:>2$}  {bytes:>3$}  {last}",
+            widths[0], widths[1], widths[2], widths[3]
+        );
+        let line = line.trim_end().to_owned();
+        let line = match number {
+            0 => paint.dim(line),
+            _ if number + 1 == rows.len() => paint.bold(line),
+            _ => line,
+        };
+        let _infallible = writeln!(text, "{line}");
+    }
+    text
+}
+
+/// Returns what is done with packets.
+fn done(fate: &Fate, dry_run: bool) -> Cow<'static, str> {
+    let done: Cow<'static, str> = match fate {
+        Fate::Pass => return "passed".into(),
+        Fate::Block => "blocked".into(),
+        Fate::Bounce => "bounced".into(),
+        Fate::Reflect(interface) => format!("reflected to {interface}").into(),
+        other => other.to_string().into(),
+    };
+    if dry_run { format!("would be {done}").into() } else { done }
+}
+
+fn row(name: &str, done: &str, counted: &Packets) -> [String; 5] {
+    let last = counted.last_at.map(units::local_time).unwrap_or_default();
+    let last = last.split('.').next().unwrap_or_default().to_owned();
+    [name.to_owned(), done.to_owned(), units::grouped(counted.packets), units::bytes(counted.bytes), last]
+}

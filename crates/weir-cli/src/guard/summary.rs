@@ -1,0 +1,165 @@
+//! What rules have counted, as plain values, for `--json` and the table.
+//!
+//! Scripts rely on field names: they may be added to, not changed.
+
+use serde::Serialize;
+use serde_json::value::RawValue;
+use weir::guard::{Count, Fate, GuardInfo, Reading, RuleCount};
+use weir_service::Stop;
+use weir_service::control::Account;
+
+/// What was counted so far, at the end of an interval.
+#[derive(Debug, Serialize)]
+pub(super) struct Interval {
+    /// Always `interval`.
+    r#type: &'static str,
+    #[serde(flatten)]
+    counted: Counted,
+}
+
+/// The account.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct Summary {
+    /// Always `guard`.
+    r#type: &'static str,
+    version: &'static str,
+    interface: String,
+    /// The source that decides about received packets; null: they do not meet the rules.
+    received: Option<&'static str>,
+    /// Whether sent packets meet the rules.
+    sent: bool,
+    detail: String,
+    why: String,
+    /// Every packet passed.
+    pub(super) dry_run: bool,
+    /// The interface is gone.
+    gone: bool,
+    #[serde(flatten)]
+    pub(super) counted: Counted,
+    /// Reason for the end; null while it runs.
+    stopped_by: Option<Stop>,
+    /// The error; null if there is none.
+    error: Option<String>,
+}
+
+/// What was counted since the start. Each packet is in one row; all rows add up to `total`.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct Counted {
+    pub(super) elapsed_seconds: f64,
+    pub(super) rules: Vec<Row>,
+    /// The packets of rules that are no longer there.
+    pub(super) replaced: Packets,
+    /// The packets that no rule matched.
+    pub(super) no_rule: Packets,
+    pub(super) total: Packets,
+}
+
+/// What a rule has counted.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct Row {
+    pub(super) name: String,
+    filter: String,
+    /// `pass`, `block`, `bounce` or `reflect IF`; in a dry run, what would happen.
+    fate: String,
+    #[serde(skip)]
+    pub(super) kind: Fate,
+    #[serde(flatten)]
+    pub(super) packets: Packets,
+}
+
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct Packets {
+    pub(super) packets: u64,
+    pub(super) bytes: u64,
+    /// When the last one came, in seconds since the epoch; null: there was none.
+    last: Option<String>,
+    /// The same in nanoseconds.
+    #[serde(skip)]
+    pub(super) last_at: Option<u64>,
+}
+
+impl Packets {
+    fn of(count: Count) -> Self {
+        const SECOND: u64 = 1_000_000_000;
+        let seconds = |time: u64| format!("{}.{:09}", time / SECOND, time % SECOND);
+        Self {
+            packets: count.packets,
+            bytes: count.bytes,
+            last: count.last.map(seconds),
+            last_at: count.last,
+        }
+    }
+}
+
+impl Counted {
+    pub(super) fn of(reading: Reading) -> Self {
+        let (elapsed_seconds, total) = (reading.elapsed.as_secs_f64(), Packets::of(reading.total()));
+        let row = |rule: RuleCount| Row {
+            name: rule.name,
+            filter: rule.filter,
+            fate: rule.fate.to_string(),
+            kind: rule.fate,
+            packets: Packets::of(rule.count),
+        };
+        Self {
+            elapsed_seconds,
+            replaced: Packets::of(reading.replaced),
+            no_rule: Packets::of(reading.no_rule),
+            total,
+            rules: reading.rules.into_iter().map(row).collect(),
+        }
+    }
+}
+
+impl Interval {
+    pub(super) fn new(reading: Reading) -> Self {
+        Self { r#type: "interval", counted: Counted::of(reading) }
+    }
+
+    pub(super) fn counted(&self) -> &Counted {
+        &self.counted
+    }
+}
+
+impl Summary {
+    pub(super) fn new(info: &GuardInfo, gone: bool, reading: Reading) -> Self {
+        Self {
+            r#type: "guard",
+            version: env!("CARGO_PKG_VERSION"),
+            interface: info.name.clone(),
+            received: info.received.map(|source| source.as_str()),
+            sent: info.sent,
+            detail: info.detail.clone(),
+            why: info.why.clone(),
+            dry_run: info.dry_run,
+            gone,
+            counted: Counted::of(reading),
+            stopped_by: None,
+            error: None,
+        }
+    }
+
+    /// Notes how it ended.
+    pub(super) fn close(&mut self, end: Result<Stop, &str>) {
+        self.stopped_by = Some(end.unwrap_or(Stop::Error));
+        self.error = end.err().map(str::to_owned);
+    }
+}
+
+impl Account for Summary {
+    fn interfaces(&self) -> Vec<String> {
+        vec![self.interface.clone()]
+    }
+
+    fn filter(&self) -> Option<String> {
+        None
+    }
+
+    fn file(&self) -> Option<String> {
+        None
+    }
+
+    fn json(&self) -> serde_json::Result<Box<RawValue>> {
+        serde_json::value::to_raw_value(self)
+    }
+}

@@ -1,0 +1,161 @@
+//! Rules for live packets, which the kernel applies: translated for [`weir::Guard`], and asked about single packets before they
+//! are in force.
+
+use std::path::Path;
+
+use weir::Filter;
+use weir::guard::{Fate, Rules};
+use weir_filter::interpret::{Metadata, Packet};
+use weir_rules::{CaptureAction, Error, Evaluator, Limits, Matches, Programs, Rule, RuleSet};
+
+use super::file::RuleFile;
+use super::names::SetFile;
+use crate::failure::Failure;
+
+/// `LINKTYPE_ETHERNET`.
+const ETHERNET: u16 = 1;
+
+/// Rules that the kernel can apply.
+#[derive(Debug)]
+pub(crate) struct LiveRules {
+    file: RuleFile,
+    set: RuleSet,
+    rules: Rules,
+    programs: Programs,
+}
+
+/// A frame, and whether the host sends it.
+#[derive(Clone, Debug)]
+pub(crate) struct Frame {
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) sent: bool,
+}
+
+impl LiveRules {
+    /// Reads a file with rules and all that they name.
+    pub(crate) fn read(path: &Path, sets: &[SetFile]) -> Result<Self, Failure> {
+        // As a wrong filter does, wrong rules make the command line wrong.
+        let usage = |failure: Failure| failure.status(2);
+        let file = RuleFile::read(path, sets).map_err(usage)?;
+        // The guard puts in the netmask of its interface.
+        let (set, filters) = file.rules(Some([255, 255, 255, 0].into())).map_err(usage)?;
+        let mistakes: Vec<Error> = set.rules.iter().flat_map(|rule| impossible(rule, &file.text)).collect();
+        if !mistakes.is_empty() {
+            return Err(usage(file.failure(&mistakes)));
+        }
+        let mut matches: Vec<Matches> = Vec::new();
+        for (rule, filter) in set.rules.iter().zip(&filters) {
+            let matcher = filter.program(ETHERNET, false);
+            let matcher =
+                matcher.map_err(|error| usage(file.failure(&[rule.in_file(error.error().clone())])))?;
+            matches.push(Box::new(move |packet: &Packet<'_>| matcher.matches(packet)));
+        }
+        let programs = Programs::new(ETHERNET, matches);
+        let rules = set.rules.iter().fold(Rules::new(), |rules, rule| {
+            let filter = Filter::new(&rule.expression).names(file.names.clone());
+            rules.rule(&rule.name, filter, fate(&rule.actions.fate))
+        });
+        Ok(Self { file, set, rules, programs })
+    }
+
+    /// Returns them for the library.
+    pub(crate) fn rules(&self) -> &Rules {
+        &self.rules
+    }
+
+    /// Returns how many there are.
+    pub(crate) fn count(&self) -> usize {
+        self.set.rules.len()
+    }
+
+    /// Returns whether a rule wants packets to be captured, which nothing does here.
+    pub(crate) fn captures(&self) -> bool {
+        self.set.rules.iter().any(|rule| rule.actions.capture != CaptureAction::Ignore)
+    }
+
+    /// Returns the rule that does not let one of these frames pass, if there is one, with its place: `` `bad` (a.rules:3)``.
+    pub(crate) fn stopping(&self, frames: &[Frame]) -> Option<String> {
+        let few = Limits { flows: 1, learned: 1, buckets: 1, ..Limits::default() };
+        let mut evaluator = Evaluator::new(self.set.clone(), few);
+        frames.iter().find_map(|Frame { bytes, sent }| {
+            let length = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
+            let packet = Packet { data: bytes, length, meta: Metadata::of_direction(Some(*sent)) };
+            let decision = evaluator.decide(&self.programs, &packet, 0);
+            let rule = &self.set.rules[decision.rule.filter(|_| decision.fate != weir_rules::Fate::Pass)?];
+            Some(format!("`{}` ({}:{})", rule.name, self.file.name, rule.line))
+        })
+    }
+}
+
+fn fate(fate: &weir_rules::Fate) -> Fate {
+    match fate {
+        weir_rules::Fate::Pass => Fate::Pass,
+        weir_rules::Fate::Block => Fate::Block,
+        weir_rules::Fate::Bounce => Fate::Bounce,
+        weir_rules::Fate::Reflect(interface) => Fate::Reflect(interface.to_string()),
+    }
+}
+
+/// Returns what a rule asks for that the kernel does not do.
+fn impossible(rule: &Rule, text: &str) -> Vec<Error> {
+    let actions = &rule.actions;
+    let said = |there: bool, word: &str, why: &str, remedy: &str| {
+        let error = || {
+            let message = format!("the kernel does not apply `{word}` yet: {why}");
+            Error::new(message, rule.action_place(text, word)).help(remedy)
+        };
+        there.then(error)
+    };
+    let alone = "take it out; `weir read --rules` applies it to files";
+    let over = actions.fate_over.is_some();
+    [
+        said(
+            actions.continues,
+            "continue",
+            "each packet is counted for one rule, which decides about it",
+            alone,
+        ),
+        said(actions.learn.is_some(), "learn", "no rule is made of a packet there", alone),
+        said(actions.log.is_some(), "log", "nothing is written there", alone),
+        said(
+            over,
+            "if",
+            "there are no limits there",
+            "without it, the rule is for every packet of its filter, not only for those beyond the limit",
+        ),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn what_the_kernel_does_not_do_has_a_place_and_a_remedy() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("a.rules");
+        let read = |text: &str| {
+            fs::write(&path, text).expect("a file");
+            LiveRules::read(&path, &[])
+        };
+        let table = [
+            ("a: ip -> continue, log", ["2:10: ", "`continue`", "2:20: ", "`log`"]),
+            ("a: ip -> learn block for 30s", ["2:10: ", "`learn`", "take it out", "weir read"]),
+            ("a: ip -> capture, block if over 5/s by src", ["2:25: ", "`if`", "no limits", "every packet"]),
+        ];
+        for (text, parts) in table {
+            let failure = read(&format!("# one\n{text}\n")).expect_err(text);
+            for part in parts {
+                assert!(failure.message().contains(part), "{part}: {failure:?}");
+            }
+        }
+        let rules = read("a: ip -> capture, block\nb: -> reflect eth1").expect("possible");
+        assert!(rules.captures() && rules.count() == 2);
+        assert!(!read("-> block").expect("possible").captures());
+    }
+}

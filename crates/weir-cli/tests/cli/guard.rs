@@ -1,0 +1,313 @@
+//! `weir guard` on real interfaces.
+
+use std::io::ErrorKind;
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::process::Command;
+use std::time::Duration;
+use std::{fs, thread};
+
+use rustix::process::Signal;
+use serde_json::Value;
+use weir_lab::{
+    Action, FrameSender, Generator, Hook, LinkCounters, NetNs, Network, Pair, StackCounters, Traffic, Veth,
+    root_test,
+};
+use weir_sys::bpf::query;
+use weir_sys::filter::Side;
+
+use crate::harness::{
+    Running, directory, generate, network, output, path, root_tests, send, start, until, weir,
+};
+
+/// `weir guard` of the receiving end, with rules of this text.
+struct Guarded {
+    running: Running,
+    _directory: tempfile::TempDir,
+}
+
+fn guard(network: &Network, rules: &str, args: &[&str]) -> Guarded {
+    let directory = directory();
+    let file = path(&directory, "edge.rules");
+    fs::write(&file, rules).expect("a file");
+    let args = [&["guard", "-i", "rx0", "--json", "--no-control", "--rules", &file], args].concat();
+    Guarded { running: start(network, &args), _directory: directory }
+}
+
+/// The packets of each rule in the account, then of none; with those of replaced ones they are all packets.
+fn counts(account: &Value) -> Vec<(String, u64)> {
+    let packets = |row: &Value| row["packets"].as_u64().expect("a number");
+    let rules = account["rules"].as_array().expect("rules").iter();
+    let rows = rules.map(|rule| (rule["name"].as_str().expect("a name").to_owned(), packets(rule)));
+    let rows: Vec<_> = rows.chain([("none".to_owned(), packets(&account["no_rule"]))]).collect();
+    let sum: u64 = rows.iter().map(|(_, packets)| packets).sum();
+    assert_eq!(sum + packets(&account["replaced"]), packets(&account["total"]), "{account}");
+    rows
+}
+
+fn named(rows: &[(&str, u64)]) -> Vec<(String, u64)> {
+    rows.iter().map(|&(name, packets)| (name.to_owned(), packets)).collect()
+}
+
+/// A frame from the receiving end, of UDP to this port.
+fn frame(pair: &Pair, port: u16, length: usize) -> Vec<u8> {
+    let ip = u16::try_from(length - 14).expect("short").to_be_bytes();
+    let udp = u16::try_from(length - 34).expect("short").to_be_bytes();
+    let head = [0x45, 0, ip[0], ip[1], 0, 0, 0, 0, 64, 17, 0, 0, 10, 77, 0, 2, 10, 77, 0, 1];
+    let ports = [0x12, 0x34, port.to_be_bytes()[0], port.to_be_bytes()[1], udp[0], udp[1], 0, 0];
+    let mut frame = [&pair.tx.mac[..], &pair.rx.mac, &[8, 0], &head, &ports].concat();
+    frame.resize(length, 0);
+    frame
+}
+
+/// What is attached to the receiving end: XDP, and tc in both directions.
+fn programs(network: &Network) -> usize {
+    let rx = &network.pair().rx;
+    rx.netns.run(|| {
+        let links = weir_sys::link::links().expect("links");
+        let link = links.into_iter().find(|link| link.index == rx.index).expect("it is there");
+        let tcx = |side| query::tcx(rx.index, side).expect("tcx").map_or(0, |ids| ids.len());
+        usize::from(link.xdp_program.is_some()) + tcx(Side::Ingress) + tcx(Side::Egress)
+    })
+}
+
+fn received(namespace: &NetNs) -> u64 {
+    StackCounters::read(namespace).expect("counters").get("IpInReceives")
+}
+
+root_tests! { each_packet_is_counted_for_the_rule_that_decides_about_it:
+    root_each_packet_is_counted_for_the_rule_that_decides_about_it_xdp("xdp");
+    root_each_packet_is_counted_for_the_rule_that_decides_about_it_tc("tc");
+}
+
+fn each_packet_is_counted_for_the_rule_that_decides_about_it(source: &str) {
+    let network = network();
+    let pair = network.pair();
+    let rules = "\
+        in9:  inbound and udp dst port 9   -> capture, block\n\
+        out9: outbound and udp dst port 9  -> pass\n\
+        long: greater 500                  -> block\n";
+    let guarded = guard(&network, rules, &["--source", source, "--interval", "20ms"]);
+    guarded.running.wait_for("weir guard captures nothing");
+    let before = (received(&pair.rx.netns), LinkCounters::read(&pair.tx).expect("counters").rx_packets);
+    send(&network, 1000);
+    let sender = FrameSender::new(&pair.rx).expect("a sender");
+    let lengths = [(9, 60, 10), (9, 600, 1), (10, 600, 3), (10, 60, 7)];
+    for (port, length, count) in lengths {
+        // One that is blocked is an error of whoever sends it.
+        (0..count).for_each(|_| drop(sender.send(&frame(pair, port, length))));
+    }
+    let arrived = || LinkCounters::read(&pair.tx).expect("counters").rx_packets - before.1;
+    until("18 frames", || if arrived() >= 18 { Ok(()) } else { Err(arrived().to_string()) });
+    guarded.running.wait_for_lines(1);
+    assert_eq!(received(&pair.rx.netns), before.0, "nothing got to the stack");
+    let ended = guarded.running.interrupt().succeeded();
+    assert_eq!((arrived(), programs(&network)), (18, 0));
+    let account = ended.account().0;
+    assert_eq!(counts(&account), named(&[("in9", 1000), ("out9", 11), ("long", 3), ("none", 7)]));
+    assert_eq!(account["rules"][0]["bytes"], 60_000, "{account}");
+    assert_eq!((&account["received"], &account["sent"]), (&source.into(), &true.into()));
+    for line in ["in9      blocked        1,000  58.6 KiB", "total                   1,021"] {
+        assert!(ended.stderr.lines().any(|found| found.starts_with(line)), "{line}: {}", ended.stderr);
+    }
+    send(&network, 5);
+    until("5 packets in the stack", || match received(&pair.rx.netns) - before.0 {
+        5.. => Ok(()),
+        fewer => Err(fewer.to_string()),
+    });
+}
+
+/// A listener at the receiving end.
+fn listen(network: &Network) -> TcpListener {
+    let rx = &network.pair().rx;
+    rx.netns.run(|| TcpListener::bind((rx.ipv4.expect("an address"), 0))).expect("a port")
+}
+
+fn is_reached(network: &Network, to: SocketAddr) -> bool {
+    let connect = || TcpStream::connect_timeout(&to, Duration::from_millis(150));
+    let connected = network.pair().tx.netns.run(connect);
+    connected.inspect_err(|error| assert_eq!(error.kind(), ErrorKind::TimedOut, "{error}")).is_ok()
+}
+
+#[root_test]
+fn root_a_blocked_port_cannot_be_reached_and_another_can() {
+    let network = Network::new(Veth::default().ipv4()).expect("a network");
+    let (open, closed) = (listen(&network), listen(&network));
+    let [open, closed] = [&open, &closed].map(|one| one.local_addr().expect("an address"));
+    let reaches =
+        |to| until("a connection", || if is_reached(&network, to) { Ok(()) } else { Err("none".into()) });
+    let rules = format!("bad: tcp dst port {} -> block\n", closed.port());
+    let guarded = guard(&network, &rules, &["--dry-run"]);
+    guarded.running.wait_for("dry run: every packet passes");
+    reaches(closed);
+    let ended = guarded.running.interrupt().succeeded();
+    assert!(ended.stderr.contains("bad      would be blocked"), "{}", ended.stderr);
+    let account = ended.account().0;
+    assert!(counts(&account)[0].1 > 0 && account["dry_run"] == true, "{account}");
+
+    let guarded = guard(&network, &rules, &["-Q", "in"]);
+    reaches(open);
+    assert!(!is_reached(&network, closed));
+    let [ports, host] = [format!("-p{},{}", open.port(), closed.port()), open.ip().to_string()];
+    let mut nmap = Command::new("nmap");
+    nmap.args(["-n", "-Pn", "-sT", "--max-retries", "1", "-oG", "-", &ports, &host]);
+    let nmap = network.pair().tx.netns.run(|| nmap.output());
+    if let Ok(nmap) = nmap.map_err(weir_skip::this_test) {
+        let said = String::from_utf8_lossy(&nmap.stdout);
+        for (at, state) in [(open, "open"), (closed, "filtered")] {
+            assert!(said.contains(&format!("{}/{state}/tcp", at.port())), "{said}");
+        }
+    }
+    let account = guarded.running.interrupt().succeeded().account().0;
+    assert!(counts(&account)[0].1 > 0, "{account}");
+
+    let rules = format!("bad: outbound and tcp src port {} -> block\n", closed.port());
+    let guarded = guard(&network, &rules, &["-Q", "out"]);
+    reaches(open);
+    assert!(!is_reached(&network, closed), "no answer gets out");
+    let account = guarded.running.interrupt().succeeded().account().0;
+    assert!(counts(&account)[0].1 > 0 && account["received"].is_null(), "{account}");
+}
+
+#[root_test]
+fn root_what_cannot_be_guarded_or_should_not_be_is_refused() {
+    let network = Network::new(Veth::default().ipv4()).expect("a network");
+    let rx = &network.pair().rx;
+    let directory = directory();
+    let file = path(&directory, "a.rules");
+    fs::write(&file, "web: tcp port 80 -> pass\nrest: tcp -> block\n").expect("a file");
+    let refused = |args: &[&str], login: &str| {
+        let mut command = weir(&[&["guard", "--no-control", "--rules", &file], args].concat());
+        let ended = Running::spawn(&network, command.env("SSH_CONNECTION", login)).wait();
+        assert!(!ended.status.success(), "{}", ended.stderr);
+        assert_eq!(programs(&network), 0);
+        ended.stderr
+    };
+    let said = refused(&["-i", "rx1"], "");
+    assert!(said.contains("no interface named `rx1`") && said.contains("did you mean `rx0`?"), "{said}");
+    let (server, client) = (rx.ipv4.expect("an address"), network.pair().tx.ipv4.expect("an address"));
+    let login = format!("{client} 50000 {server} 22");
+    let said = refused(&["-i", "rx0"], &login);
+    let rest = format!(
+        "`rest` ({file}:2) would cut off this shell, a connection from {client}:50000 to {server}:22"
+    );
+    assert!(
+        said.contains(&rest) && said.contains(&format!("host {client} and tcp port 22 -> pass")),
+        "{said}"
+    );
+    let said = refused(&["-i", "rx0", "--confirm", "1ms"], "192.0.2.1 50000 192.0.2.2 22");
+    assert!(said.contains("nobody confirmed the rules within"), "another login is not through here: {said}");
+
+    let hook = Hook::attach(rx, Action::Pass).expect("a program");
+    let attached = programs(&network);
+    let mut command = weir(&["guard", "-i", "rx0", "--no-control", "--source", "xdp", "--rules", &file]);
+    let ended = Running::spawn(&network, &mut command).wait();
+    ended.failed(&["XDP program is attached to `rx0`", "use --source tc"]);
+    let mut command = weir(&["guard", "-i", "rx0", "--no-control", "--force", "--rules", &file]);
+    let running = Running::spawn(&network, command.env("SSH_CONNECTION", login));
+    running.wait_for("; source tc: another XDP program is attached");
+    assert_eq!(programs(&network), attached + 2);
+    running.signal(Signal::KILL);
+    assert_eq!(running.wait().status.code(), None);
+    until("no programs", || match programs(&network) == attached {
+        true => Ok(()),
+        false => Err(programs(&network).to_string()),
+    });
+    drop(hook);
+}
+
+#[root_test]
+fn root_rules_are_replaced_under_traffic_and_go_on_counting() {
+    let network = network();
+    let directory = directory();
+    let (file, socket) = (path(&directory, "a.rules"), path(&directory, "socket"));
+    let write =
+        |more: &str| fs::write(&file, format!("{more}lab: udp dst port 9 -> pass\n")).expect("a file");
+    write("old: tcp port 23 -> block\n");
+    let args = ["guard", "-i", "rx0", "--json", "--control", &socket, "--rules", &file, "--source", "xdp"];
+    let running = start(&network, &args);
+    let before = received(&network.pair().rx.netns);
+    let ctl = |args: &[&str]| output(&network, &mut weir(&[&["ctl", "rules"], args].concat()));
+    let succeeds = |args: &[&str]| {
+        let output = ctl(args);
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        output.stdout
+    };
+    const ALL: u64 = 20_000;
+    thread::scope(|scope| {
+        let sent = scope.spawn(|| {
+            let traffic = Traffic::new(60).expect("size").between(network.pair());
+            let mut generator = Generator::new(network.pair(), &traffic).expect("generator");
+            (0..ALL / 1000).for_each(|_| generate(&mut generator, network.pair(), 1000));
+        });
+        let mut replaced = 0;
+        while replaced < 2 || !sent.is_finished() && replaced < 20 {
+            write(["new: tcp port 24 -> block\n", ""][replaced % 2]);
+            succeeds(&["replace", "-t", &socket, &file]);
+            replaced += 1;
+        }
+        sent.join().expect("no panic");
+    });
+    // Those with a mistake change nothing.
+    fs::write(&file, "lab: udp prot 9 -> block\n").expect("a file");
+    let refused = ctl(&["replace", "-t", &socket, &file]);
+    let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(!refused.status.success() && said.contains("a.rules:1:10: "), "{said}");
+    running.signal(Signal::HUP);
+    running.wait_for("the rules stay as they were");
+    write("gone: udp dst port 9 -> pass\nnone: tcp port 25 -> block\n");
+    running.signal(Signal::HUP);
+    running.wait_for("rx0: 3 rules in force");
+    send(&network, 7);
+    write("");
+    succeeds(&["replace", "-t", &socket, &file]);
+    let shown: Value = serde_json::from_slice(&succeeds(&["show", "-t", &socket])).expect("JSON");
+    assert_eq!(counts(&shown), named(&[("lab", ALL), ("none", 0)]));
+    assert_eq!((&shown["replaced"]["packets"], &shown["rules"][0]["fate"]), (&7.into(), &"pass".into()));
+    let account = running.interrupt().succeeded().account().0;
+    assert_eq!(counts(&account), counts(&shown));
+    assert_eq!(received(&network.pair().rx.netns) - before, ALL + 7, "none was lost meanwhile");
+}
+
+#[root_test]
+fn root_rules_that_nobody_confirms_are_off_again() {
+    let network = network();
+    let directory = directory();
+    let (file, socket) = (path(&directory, "a.rules"), path(&directory, "socket"));
+    fs::write(&file, "all: udp -> block\n").expect("a file");
+    let guard = |time, args: &[&str]| {
+        start(
+            &network,
+            &[&["guard", "-i", "rx0", "--json", "--rules", &file, "--confirm", time], args].concat(),
+        )
+    };
+    let ended = guard("50ms", &["--no-control"]).wait();
+    assert_eq!((ended.status.code(), programs(&network)), (Some(4), 0), "{}", ended.stderr);
+    assert_eq!(ended.account().0["stopped_by"], "error");
+    let said = "nobody confirmed the rules within";
+    assert!(ended.stderr.contains(said), "{}", ended.stderr);
+    let running = guard("1h", &["--control", &socket]);
+    running.wait_for("confirm within");
+    let output = output(&network, &mut weir(&["ctl", "confirm", "-t", &socket]));
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    running.wait_for("confirmed: the rules stay in force");
+    running.interrupt().succeeded();
+    let running = guard("1h", &["--no-control"]);
+    running.wait_for("confirm within");
+    running.signal(Signal::USR1);
+    running.wait_for("confirmed: the rules stay in force");
+    running.interrupt().succeeded();
+}
+
+#[test]
+fn rules_that_the_kernel_does_not_apply_are_refused_with_their_place() {
+    let directory = directory();
+    let file = path(&directory, "a.rules");
+    fs::write(&file, "a: tcp -> block if over 5/s by src\nb: udp -> continue, log\n").expect("a file");
+    let output = weir(&["guard", "-i", "lo", "--no-control", "--rules", &file]).output().expect("it starts");
+    let said = String::from_utf8_lossy(&output.stderr);
+    for part in ["a.rules:1:17: the kernel does not apply `if` yet", "a.rules:2:11: ", "`continue`", "`log`"]
+    {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+    assert_eq!(output.status.code(), Some(2), "{said}");
+}
