@@ -138,7 +138,7 @@ impl SenderBuilder {
         let template = tables.template();
         destination
             .check(&template)
-            .map_err(|reason| unfit(&destination.name, LiveRefusal::Packet(reason)))?;
+            .map_err(|reason| unfit(&destination.name, LiveRefusal::Packet(reason.into())))?;
         let sizes = tables.sizes.iter().map(|&size| u64::from(size));
         self.open_live(destination, template, sizes, || Frames::load(tables, stream).map(Maker::Tables))
     }
@@ -157,7 +157,7 @@ impl SenderBuilder {
         if longest == 0 {
             return Err(unfit(&destination.name, LiveRefusal::NoPackets));
         }
-        let unfitting = |reason: SendReason| unfit(&destination.name, LiveRefusal::Packet(reason));
+        let unfitting = |reason: SendReason| unfit(&destination.name, LiveRefusal::Packet(reason.into()));
         packets.iter().try_for_each(|packet| destination.check(packet)).map_err(unfitting)?;
         if longest > trace::LONGEST {
             let refusal = LiveRefusal::TooLong { bytes: longest, most: trace::LONGEST };

@@ -5,8 +5,6 @@ use std::io;
 use weir_bpf::LoadError;
 use weir_sys::CallError;
 
-use crate::send::SendReason;
-
 /// What an interface, its driver or the kernel does not support, as [`Error::Unsupported`](crate::Error) reports it.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -119,15 +117,15 @@ pub enum SendRefusal {
 }
 
 /// Why an interface cannot send live frames.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LiveRefusal {
     /// There are no packets.
     #[error("there are no packets")]
     NoPackets,
-    /// The interface does not take one of the packets.
+    /// The interface does not take one of the packets, for this reason: a [`SendReason`](crate::send::SendReason).
     #[error("{0}")]
-    Packet(SendReason),
+    Packet(Box<dyn std::error::Error + Send + Sync>),
     /// A packet is longer than a frame.
     #[error("a packet has {bytes} bytes, and a frame has room for {most}")]
     TooLong {
@@ -183,8 +181,8 @@ mod tests {
                     .into(),
             ),
             (
-                Unsupported::LiveFrames(LiveRefusal::Packet(SendReason::TooShort { bytes: 3, least: 14 })),
-                "cannot send live frames: a packet has 3 bytes; the shortest has 14".into(),
+                Unsupported::LiveFrames(LiveRefusal::Packet("it is too short".into())),
+                "cannot send live frames: it is too short".into(),
             ),
             (
                 Unsupported::Sending(SendRefusal::LinkLayer { hardware: 7 }),
