@@ -7,7 +7,7 @@ use crate::failure::{Failure, failed};
 use crate::table::table;
 use crate::{
     bars, compress, contestants, files, filter, forward, host, libpcap, look, methods, ndr, pf_ring, queues,
-    replay, send, stat, steer, tidy, trials, winpcap, wirecap,
+    replay, rules, send, stat, steer, tidy, trials, winpcap, wirecap,
 };
 
 type Make = fn(&Settings) -> Result<Box<dyn Experiment>, Failure>;
@@ -46,6 +46,8 @@ pub(super) const ALL: &[Entry] = &[
     entry("queues", "handlers that help one another, beside arithmetic", queues::make),
     entry("steer", "what steering adds to a packet", steer::make),
     entry("forward", "forwarding beside XDP redirect, AF_XDP, the bridge and tc mirred", forward::make),
+    entry("rules", "rules of networks and ports beside nft, dropping and passing", rules::make),
+    entry("rules-exact", "10,000 rules of single flows beside nft's sets", rules::make_exact),
     entry("read", "reading and rewriting files beside tcpdump, tshark and editcap", files::make),
     entry("compress", "compression on the fly at the highest rate that tcpdump sustains without it", compress::make),
     entry("libpcap", "unchanged programs on libpcap and on weir's", libpcap::make),

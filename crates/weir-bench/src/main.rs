@@ -34,6 +34,7 @@ mod program;
 mod queues;
 mod receive;
 mod replay;
+mod rules;
 mod sample;
 mod savefile;
 mod send;
@@ -128,6 +129,9 @@ enum What {
     /// Compare replaying a capture file with tcpreplay: top speed, and how exactly gaps are kept.
     #[command(after_help = ALONE)]
     Replay(experiment::How),
+    /// Compare rules, in what they drop and pass, with a bare XDP program and nft.
+    #[command(after_help = ALONE)]
+    Rules(experiment::Timed),
     /// Run experiments by name, all in the same way: a file of raw values, tables, one report with figures.
     Run(experiment::RunArgs),
     /// Compare sending with a bare live-frames loop, trafgen and tcpreplay.
@@ -147,6 +151,9 @@ enum What {
     /// The reader of a method of interception.
     #[command(hide = true)]
     Intercept(methods::InterceptArgs),
+    /// Rules of nft.
+    #[command(hide = true)]
+    Nft(rules::NftArgs),
     /// The reader of weir's own captures.
     #[command(hide = true)]
     Receive(receive::ReceiveArgs),
@@ -158,15 +165,15 @@ enum What {
 impl What {
     /// Whether it reads packets for another weir-bench, until a signal ends it.
     fn is_reader(&self) -> bool {
-        matches!(self, Self::Intercept(_) | Self::Receive(_) | Self::ReceiveAfXdp(_))
+        matches!(self, Self::Intercept(_) | Self::Nft(_) | Self::Receive(_) | Self::ReceiveAfXdp(_))
     }
 
     /// Whether the program is measured, and not the library alone.
     fn runs_weir(&self) -> bool {
-        use What::{Capture, Compress, Filter, Host, Look, Read, Replay, Run, Stat};
+        use What::{Capture, Compress, Filter, Host, Look, Read, Replay, Rules, Run, Stat};
         matches!(
             self,
-            Capture(_) | Compress(_) | Filter(_) | Host(_) | Look(_) | Read(_) | Replay(_) | Run(_) | Stat(_)
+            Capture(_) | Compress(_) | Filter(_) | Host(_) | Look(_) | Read(_) | Replay(_) | Rules(_) | Run(_) | Stat(_)
         )
     }
 }
@@ -209,9 +216,11 @@ fn run(cli: &Cli) -> Result<(), Failure> {
         What::Libpcap(args) => libpcap::run(args, list::ALL),
         What::List => list::list(),
         What::Look(args) => look::run(args, list::ALL),
+        What::Nft(args) => rules::run_nft(args),
         What::Queues(args) => queues::run(args, list::ALL),
         What::Read(args) => args.how.run(args.settings(), &["read"], list::ALL),
         What::Replay(how) => how.run(how.settings(), &["replay"], list::ALL),
+        What::Rules(args) => args.how.run(args.settings(), &["rules", "rules-exact"], list::ALL),
         What::Run(args) => experiment::run(args, list::ALL),
         What::Send(args) => args.timed.how.run(args.settings(), &["send"], list::ALL),
         What::Simulate(args) => wirecap::simulate::run(args),

@@ -50,6 +50,8 @@ pub(super) struct Limits {
 pub(super) struct Lab {
     pub(super) network: Network,
     ksoftirqd: Option<Pid>,
+    /// Flows of the frames, in random order.
+    pub(super) flows: u32,
 }
 
 /// What was measured in one turn. Rates are frames a second, times of a packet nanoseconds.
@@ -112,7 +114,7 @@ impl Lab {
         let network = Network::new(ends);
         let network =
             network.map_err(|error| failed("create a private network")(error).hint("run as root"))?;
-        Ok(Self { network, ksoftirqd: ksoftirqd(GENERATOR_CPU) })
+        Ok(Self { network, ksoftirqd: ksoftirqd(GENERATOR_CPU), flows: 1 })
     }
 
     /// The same with two interfaces that are there: one to send on, one to receive on.
@@ -120,16 +122,17 @@ impl Lab {
         let Some([tx, rx]) = cards else { return Self::new() };
         let network = Network::of_cards(tx, rx);
         let network = network.map_err(failed(format_args!("send on {tx} and receive on {rx}")))?;
-        Ok(Self { network, ksoftirqd: ksoftirqd(GENERATOR_CPU) })
+        Ok(Self { network, ksoftirqd: ksoftirqd(GENERATOR_CPU), flows: 1 })
     }
 
     pub(super) fn pair(&self) -> &Pair {
         self.network.pair()
     }
 
-    /// Frames of one flow, and what sends them as fast as it can.
+    /// Frames, and what sends them as fast as it can.
     pub(super) fn generator(&self, size: usize) -> Result<(Traffic, Generator), Failure> {
-        let traffic = Traffic::new(size).map_err(failed("describe frames"))?;
+        let traffic = Traffic::new(size).and_then(|traffic| traffic.flows(self.flows));
+        let traffic = traffic.map_err(failed("describe frames"))?.scattered();
         let generator = Generator::new(self.pair(), &traffic).map_err(failed("prepare to send"))?;
         Ok((traffic, generator.cpu(GENERATOR_CPU)))
     }

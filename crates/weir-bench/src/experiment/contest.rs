@@ -72,6 +72,12 @@ impl Contest {
         };
         Ok(Self { about, contestants, sizes: settings.sizes(sizes), lab, limits, judge, _programs: programs })
     }
+
+    /// Has the frames be of so many flows, in random order, instead of one.
+    pub(crate) fn flows(mut self, flows: u32) -> Self {
+        self.lab.flows = flows;
+        self
+    }
 }
 
 impl Experiment for Contest {
