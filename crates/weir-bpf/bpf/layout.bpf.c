@@ -27,6 +27,7 @@ enum rule_fate rule_fate;
 enum limit_key limit_key;
 enum limited limited;
 enum log_sizes log_sizes;
+enum continuing continuing;
 struct log_record log_record;
 enum rule_kind rule_kind;
 enum rule_tables rule_tables;

@@ -69,6 +69,7 @@ enum no_number {
 enum mark {
 	ARRIVAL = 0x77656972, /* `struct arrival` was written for this packet */
 	PLACE = 0x706c6163,   /* the function that stands for a filter */
+	OTHER_PLACE,          /* another such */
 };
 
 enum commit {
@@ -89,6 +90,9 @@ enum limited { LIMITED_FATE, LIMITED_LEARN, LIMITED_LOG, LIMITED };
 
 /* Bytes of a record of a logged packet. */
 enum log_sizes { LOG_SMALL = 128, LOG_MIDDLE = 1600, LOG_LARGE = 9728 };
+
+/* How many rules may continue. */
+enum continuing { MOST_CONTINUING = 16 };
 
 /* Dimensions of the tables of rules. */
 enum rule_tables {

@@ -10,9 +10,9 @@ use weir_ring::shared::{CLOSED, Order, Progress, Queue};
 skeleton!("layout");
 
 pub(crate) use skeleton::types::{
-    arrival, direction, forward_direction, hooks, key_field, limit_key, limited, log_record, log_sizes, mark,
-    no_number, order, progress, queue, rule_fate, rule_kind, rule_tables, sampling, steering, stray,
-    timestamps, trace,
+    arrival, continuing, direction, forward_direction, hooks, key_field, limit_key, limited, log_record,
+    log_sizes, mark, no_number, order, progress, queue, rule_fate, rule_kind, rule_tables, sampling,
+    steering, stray, timestamps, trace,
 };
 
 /// A number, as the processor has it in memory.

@@ -15,7 +15,7 @@ use weir_sys::bpf::program::{self, ProgramKind};
 use weir_sys::netns::NetNs;
 use weir_sys::thread::deafly;
 
-use crate::filter::link::Code;
+use crate::filter::link::{Code, Mark};
 use crate::filter::{Body, BoundParts, Device, Filter, FilterError, Gate, HOOKS, Hook, NAME, Sets};
 use crate::{af_xdp, forward, xdp};
 
@@ -154,7 +154,7 @@ impl BoundParts {
             sets.words(&filter, |symbol| unreachable!("a filter that returns its verdict has no {symbol}"));
         let put = |around: &[bpf_insn]| {
             let kind = ProgramKind::Xdp { fragments, bound_to: Some(index) };
-            program::load(kind, NAME, &Code::new(around).with_room(&filter))
+            program::load(kind, NAME, &Code::new(around, &[Mark::PLACE]).with_room(&filter))
         };
         Ok(match self.body {
             Body::Capture => xdp::around(self.device, &self.maps, put),

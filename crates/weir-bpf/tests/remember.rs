@@ -12,7 +12,7 @@ use frames::{Back, ICMP, TCP, There, UDP, ethernet, ip4, ip6, on_ethernet, piece
 use rustix::thread::{CpuSet, sched_getcpu, sched_setaffinity};
 use weir_bpf::rules::{
     Besides, Exact, ExactRule, Fate, Learn, LimitKey, LogRecord, Logging, Over, Places, Received, Rule,
-    Rules, Settings,
+    Rules, RulesError, Settings,
 };
 use weir_filter::interpret::{Metadata, Packet};
 use weir_filter::regions::{Region, regions};
@@ -78,7 +78,7 @@ fn text(choices: &mut Choices<'_>, logs: bool) -> String {
     ];
     const SHORTCUTS: [&str; 6] = ["capture", "ignore", "pass", "block", "reflect lo", "bounce"];
     const TIMES: [&str; 4] = ["1ms", "700ms", "30s", "1h"];
-    let count = 2 + choices.below(5);
+    let count = 2 + choices.below(8);
     let over = |choices: &mut Choices<'_>| if choices.one_in(2) { choices.pick(&OVER) } else { "" };
     let rule = |choices: &mut Choices<'_>, _| {
         let filter = choices.pick(&FILTERS);
@@ -92,6 +92,9 @@ fn text(choices: &mut Choices<'_>, logs: bool) -> String {
             String::new()
         };
         let log = if logs && choices.one_in(2) { format!(", log{}", over(choices)) } else { String::new() };
+        if choices.one_in(3) {
+            return format!("{filter} -> continue{learn}{log}\n");
+        }
         format!("{filter} -> {fate}{fate_over}{learn}{log}\n")
     };
     (0..count).map(|number| rule(choices, number)).collect()
@@ -126,7 +129,8 @@ fn besides(of: &weir_rules::Actions) -> Besides {
         Learn { fate: fate(&decided), capture, lasting, both: learn.both, over: learn.over.map(over) }
     });
     let log_over = of.log.and_then(|log| log.over).map(over);
-    Besides { fate_over: of.fate_over.map(over), learn, log: of.log.is_some(), log_over }
+    let continues = of.continues;
+    Besides { continues, fate_over: of.fate_over.map(over), learn, log: of.log.is_some(), log_over }
 }
 
 /// A set of rules, and what it consists of.
@@ -146,6 +150,10 @@ impl Set {
     }
 
     fn load(&self, settings: &Settings) -> Rules {
+        self.try_load(settings).unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    fn try_load(&self, settings: &Settings) -> Result<Rules, RulesError> {
         let all = self.rules.rules.iter().zip(&self.compiled.filters).zip(&self.regions);
         let rules: Vec<Rule<'_>> = all
             .map(|((rule, filter), regions)| Rule {
@@ -156,7 +164,7 @@ impl Set {
             })
             .collect();
         let places = Places { received: Some(Received::Xdp { fragments: false }), sent: true };
-        Rules::load_with(&rules, places, settings).unwrap_or_else(|error| panic!("{error}"))
+        Rules::load_with(&rules, places, settings)
     }
 }
 
@@ -217,7 +225,8 @@ fn logged(
 fn root_what_is_remembered_decides_as_in_the_reference() {
     alone(|| {
         let traffic = traffic();
-        let (mut by_learned, mut learned, mut over, mut logs, mut none) = (0, 0, 0, 0, [0; 3]);
+        let (mut by_learned, mut learned, mut over, mut logs, mut continued, mut none) =
+            (0, 0, 0, 0, 0, [0; 3]);
         for seed in 0..24 {
             let mut choices = Choices::seeded(seed);
             let logging = Logging {
@@ -254,6 +263,7 @@ fn root_what_is_remembered_decides_as_in_the_reference() {
                 let context = || format!("{text}seed {seed}, sent {sent}, {decision:?}: {frame:x?}");
                 assert_eq!(answer, action(fate(&decision.fate), sent), "{}", context());
                 records.extend(log.iter().flat_map(|log| logged(&decision, &packet, sent, now, log)));
+                continued += decision.continued.len();
                 by_learned += u32::from(decision.by_learned);
                 learned += u32::from(decision.learned.is_some());
                 over += u32::from(decision.rule.is_some_and(|rule| {
@@ -288,7 +298,7 @@ fn root_what_is_remembered_decides_as_in_the_reference() {
             none = std::array::from_fn(|kind| none[kind] + unkept[kind]);
         }
         assert!(by_learned > 1000 && learned > 500 && over > 300, "{by_learned}, {learned}, {over}");
-        assert!(logs > 1000, "{logs}");
+        assert!(logs > 1000 && continued > 1000, "{logs}, {continued}");
         assert!(none.iter().all(|&packets| packets > 50), "{none:?}");
     });
 }
@@ -376,5 +386,28 @@ fn root_packets_that_find_no_room_in_the_log_are_counted() {
         assert_eq!(reader.read(Duration::ZERO).expect("it is read"), []);
         run(program, &frame);
         assert_eq!(reader.read(Duration::from_secs(20)).expect("it is read").len(), 1);
+    });
+}
+
+#[test]
+fn root_few_rules_continue_and_those_behind_the_one_that_decides_do_not_act() {
+    alone(|| {
+        let continuing = |count| "udp port 53 -> continue, log\n".repeat(count);
+        let set = Set::new(&format!("{}udp -> block\n{}", continuing(15), continuing(1)));
+        let logging = Logging { bytes: 1 << 16, snap: 60, others: false };
+        let settings = Settings { log: Some(logging), ..Settings::new(256 << 20) };
+        let loaded = set.load(&settings);
+        let program = loaded.received.as_ref().map(|program| program.as_fd());
+        let frame = on_ethernet(There, &ip4([1, 2], There, UDP, (1, 0), &ports([9, 53], There, &[3; 30])));
+        assert_eq!(run(program, &frame), 1);
+        let packets: Vec<u64> =
+            loaded.counters.counts().expect("counters").iter().map(|count| count.packets).collect();
+        assert_eq!(packets, [&[1; 16][..], &[0; 2]].concat());
+        let mut reader = loaded.log.as_ref().expect("it was asked for").reader().expect("a reader");
+        let rules: Vec<Option<usize>> =
+            reader.read(Duration::ZERO).expect("it is read").iter().map(|record| record.rule).collect();
+        assert_eq!(rules, (0..15).map(Some).collect::<Vec<_>>());
+        let error = Set::new(&continuing(17)).try_load(&settings).expect_err("they are too many");
+        assert!(error.to_string().starts_with("17 rules continue"), "{error}");
     });
 }

@@ -51,6 +51,9 @@ struct {
 	__uint(max_entries, 1);
 } tables SEC(".maps");
 
+/* The key of maps with one value; not on the stack, most of which filters use. */
+static const __u32 only = 0;
+
 /* Reads a number in the tables into `to`; goes to `out` if its place is none, which cannot be. */
 #define TABLE(block, place, to)                                                                                        \
 	({                                                                                                             \
@@ -194,7 +197,7 @@ out:
 struct candidates {
 	__u64 words[MOST_WORDS];
 	__u64 noted[MOST_SUMMARIES]; /* which words are not 0 */
-	__u64 answer; /* the verifier does not know what is in a map, and so sees one answer instead of many */
+	__u32 found, has_notes, answer;
 };
 
 struct {

@@ -2,6 +2,7 @@
 /* What rules need to know of a packet to remember something of it. It is in a map, not on the stack, most of which filters
  * use. */
 #pragma once
+#include "rules/classify.h"
 #include "stat/key.h"
 #include "shared.h"
 
@@ -43,14 +44,12 @@ struct {
 
 static __always_inline struct passage *this_passage(void)
 {
-	__u32 zero = 0;
-	return bpf_map_lookup_elem(&passages, &zero);
+	return bpf_map_lookup_elem(&passages, &only);
 }
 
 #define UNKEPT(what)                                                                                                   \
 	({                                                                                                             \
-		__u32 zero = 0;                                                                                        \
-		struct unkept *counters = bpf_map_lookup_elem(&unkept, &zero);                                         \
+		struct unkept *counters = bpf_map_lookup_elem(&unkept, &only);                                         \
 		if (counters)                                                                                          \
 			counters->what++;                                                                              \
 	})

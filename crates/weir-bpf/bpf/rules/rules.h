@@ -2,7 +2,7 @@
 /* What becomes of a packet by its rules: it is counted for the first one that it meets, which has a fate for it. A program
  * defines CONTEXT and `load` first. The programs of both directions share the maps. */
 #pragma once
-#include "rules/act.h"
+#include "rules/continue.h"
 #include "rules/fields.h"
 
 /* By condition: the rule whose condition it is. */
@@ -16,70 +16,80 @@ struct {
 /* Finds the first condition that a packet meets by its fields, or NO_CONDITION, and notes those before it for which a filter has to
  * be asked; the upper half of the answer is whether there are any.
  *
- * A separate function, to have a stack frame of its own: filters use most of their caller's. */
+ * Filters use most of their caller's stack. So what is done before and after them is in functions that have stack frames of their
+ * own, and `decide` keeps hardly more than it has registers for. */
 static __noinline __u64 search(CONTEXT *ctx, __u64 tag)
 {
-	__u32 zero = 0;
 	struct fields fields = {};
 	struct vectors vectors = {};
-	const __u8 *block = bpf_map_lookup_elem(&tables, &zero);
+	const __u8 *block = bpf_map_lookup_elem(&tables, &only);
 	struct candidates *notes = NULL;
 	bool has_notes = false;
 	find_fields(ctx, tag, &fields);
 	if (!block || !find_vectors(block, &fields, &vectors))
 		return NO_CONDITION;
 	if (shape.rest) {
-		notes = bpf_map_lookup_elem(&candidates, &zero);
+		notes = bpf_map_lookup_elem(&candidates, &only);
 		if (!notes)
 			return NO_CONDITION;
 	}
 	__u32 condition = find_condition(block, &vectors, notes, &has_notes);
 	if (!shape.rest)
 		return condition;
-	notes->answer = condition | (__u64)has_notes << 32;
-	return *(volatile __u64 *)&notes->answer;
+	notes->found = condition;
+	notes->has_notes = has_notes;
+	/* The verifier does not know what is in a map, and so sees one answer instead of many. */
+	return *(volatile __u32 *)&notes->found | (__u64) * (volatile __u32 *)&notes->has_notes << 32;
+}
+
+/* Returns the first condition that a packet meets by filters and fields, and forgets what was noted. */
+static __noinline __u32 first_of(struct candidates *notes, __u32 by_filters)
+{
+	notes->answer = by_filters;
+	forget_notes(notes);
+	__u32 answer = *(volatile __u32 *)&notes->answer;
+	return answer != NO_CONDITION ? answer : notes->found;
 }
 
 /* Returns the first condition that a packet meets, by all that it asks for; NO_CONDITION: none. */
 static __always_inline __u32 classify(CONTEXT *ctx, __u64 length, __u64 tag)
 {
 	__u64 found = search(ctx, tag);
-	__u32 zero = 0, condition = found;
 	if (shape.rest && found >> 32) {
-		struct candidates *notes = bpf_map_lookup_elem(&candidates, &zero);
-		if (notes) {
-			/* Without this, clang would leave out an argument that is always 0. */
-			asm volatile("" : "+r"(tag));
-			notes->answer = place_first(ctx, notes->words, length, tag);
-			forget_notes(notes);
-			__u32 earlier = *(volatile __u64 *)&notes->answer;
-			if (earlier != NO_CONDITION)
-				condition = earlier;
-		}
+		struct candidates *notes = bpf_map_lookup_elem(&candidates, &only);
+		if (notes)
+			return first_of(notes, place_first(ctx, notes->words, length, tag));
 	}
-	return condition < shape.conditions ? condition : NO_CONDITION;
+	return found;
 }
 
 /* Returns the rule of a condition. */
-static __always_inline __u32 rule_of(__u32 condition)
+static __noinline __u32 rule_of(__u32 condition)
 {
-	if (condition == NO_CONDITION)
+	if (condition >= shape.conditions)
 		return no_rule;
 	__u32 *rule = bpf_map_lookup_elem(&rules, &condition);
 	return rule ? *rule : no_rule;
 }
 
 /* Decides about a packet. `tag`: a stripped VLAN tag, as in classify.h. */
-static __always_inline enum rule_fate decide(CONTEXT *ctx, enum direction direction, __u64 length, __u64 tag,
-                                             __u32 *interface)
+static __always_inline __u64 decide(CONTEXT *ctx, enum direction direction, __u64 length, __u64 tag)
 {
-	__u64 fate = FATE_PASS;
-	if (remembers())
-		fate = recall(ctx, length, tag, direction);
-	if (!(fate & IS_DECIDED))
-		fate = act(ctx, rule_of(classify(ctx, length, tag)), length);
-	*interface = fate >> 32;
-	return (__u32)fate & ~IS_DECIDED;
+	/* Clang would leave out an argument that is always 0, which filters use. */
+	asm volatile("" : "+r"(tag));
+	if (remembers()) {
+		__u64 fate = recall(ctx, length, tag, direction);
+		if (fate & IS_DECIDED)
+			return fate & ~(__u64)IS_DECIDED;
+	}
+	__u32 rule = rule_of(classify(ctx, length, tag));
+	if (continuing) {
+		struct continued *all = bpf_map_lookup_elem(&continued, &only);
+		if (all)
+			place_continuing(ctx, all, length, tag);
+		act_before(ctx, rule, length);
+	}
+	return act(ctx, rule, length);
 }
 
 /* Swaps the MAC addresses, so that a switch takes the packet back to where it came from. */

@@ -28,7 +28,7 @@ static __always_inline bool is_decided(struct __sk_buff *ctx, enum direction dir
 	return mark == turned + (direction == RECEIVED);
 }
 
-static __always_inline int bounce(struct __sk_buff *ctx, enum direction direction)
+static __noinline int bounce(struct __sk_buff *ctx, enum direction direction)
 {
 	__u16 addresses[ADDRESSES / sizeof(__u16)];
 	if (!fetch_addresses(ctx, addresses))
@@ -45,17 +45,17 @@ static __always_inline int rule(struct __sk_buff *ctx, enum direction direction)
 {
 	if (is_decided(ctx, direction))
 		return TC_ACT_UNSPEC;
-	__u32 interface = 0;
 	bool tagged = ctx->vlan_present;
 	__u64 tag = packed(tagged, ctx->vlan_proto, ctx->vlan_tci);
-	switch (decide(ctx, direction, ctx->len + (tagged ? TAG : 0), tag, &interface)) {
+	__u64 fate = decide(ctx, direction, ctx->len + (tagged ? TAG : 0), tag);
+	switch ((__u32)fate) {
 	case FATE_BLOCK:
 		return TC_ACT_SHOT;
 	case FATE_BOUNCE:
 		return bounce(ctx, direction);
 	case FATE_REFLECT:
 		ctx->tc_index = turned;
-		return bpf_redirect(interface, 0);
+		return bpf_redirect(fate >> 32, 0);
 	default:
 		return TC_ACT_UNSPEC;
 	}

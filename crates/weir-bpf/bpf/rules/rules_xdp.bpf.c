@@ -19,15 +19,15 @@ static __always_inline void turn(struct xdp_md *ctx)
 SEC("xdp")
 int rules_xdp(struct xdp_md *ctx)
 {
-	__u32 interface = 0;
-	switch (decide(ctx, RECEIVED, packet_length(ctx), 0, &interface)) {
+	__u64 fate = decide(ctx, RECEIVED, packet_length(ctx), 0);
+	switch ((__u32)fate) {
 	case FATE_BLOCK:
 		return XDP_DROP;
 	case FATE_BOUNCE:
 		turn(ctx);
 		return XDP_TX;
 	case FATE_REFLECT:
-		return bpf_redirect(interface, 0);
+		return bpf_redirect(fate >> 32, 0);
 	default:
 		return XDP_PASS;
 	}

@@ -17,15 +17,23 @@ use weir_filter::emit::ebpf::{Instruction, Register};
 
 use crate::layout;
 
-/// The number in the function that a filter's instructions replace, as an instruction has it.
-const PLACE: i32 = layout::mark::PLACE.0.cast_signed();
+/// The number in a function that a filter's instructions replace, as an instruction has it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Mark(i32);
 
-/// A program with a placeholder for a filter.
+impl Mark {
+    /// That of the only placeholder, or the first of two.
+    pub(crate) const PLACE: Self = Self(layout::mark::PLACE.0.cast_signed());
+    /// That of another one.
+    pub(crate) const OTHER_PLACE: Self = Self(layout::mark::OTHER_PLACE.0.cast_signed());
+}
+
+/// A program with placeholders for filters.
 #[derive(Debug)]
 pub(crate) struct Code {
     instructions: Vec<Instruction>,
-    /// The placeholder function.
-    place: Range<usize>,
+    /// The placeholder functions, in the order of their marks.
+    places: Vec<Range<usize>>,
 }
 
 impl Code {
@@ -34,43 +42,57 @@ impl Code {
     ///
     /// # Panics
     ///
-    /// If the program does not have exactly one placeholder.
-    pub(crate) fn new(instructions: &[bpf_insn]) -> Self {
-        Self::of(instructions.iter().map(instruction).collect())
+    /// If the program does not have exactly one placeholder with each of these marks.
+    pub(crate) fn new(instructions: &[bpf_insn], marks: &[Mark]) -> Self {
+        Self::of(instructions.iter().map(instruction).collect(), marks)
     }
 
-    fn of(instructions: Vec<Instruction>) -> Self {
-        let is_marked = |instruction: &Instruction| instruction.immediate == PLACE;
-        let mut marks = (0..instructions.len()).filter(|&at| is_marked(&instructions[at]));
-        let mark = marks.next().expect("the program has a place for a filter");
-        assert_eq!(marks.next(), None, "the program has the number of the place elsewhere, too");
-        let starts = || (0..instructions.len()).filter_map(|at| callee(&instructions, at));
-        let start = starts().filter(|&start| start <= mark).max().unwrap_or(0);
-        let end = starts().filter(|&start| start > mark).min().unwrap_or(instructions.len());
-        Self { instructions, place: start..end }
+    fn of(instructions: Vec<Instruction>, marks: &[Mark]) -> Self {
+        let places = marks.iter().map(|&mark| place(&instructions, mark)).collect();
+        Self { instructions, places }
     }
 
     /// Returns the instructions of a program that is bound to its device, with `filter` in place: see
     /// [`with`](Self::with).
     pub(crate) fn with_room(&self, filter: &[u64]) -> Vec<u64> {
-        self.with(&[room(filter.len()), filter.to_vec()].concat())
+        self.with(&[&[room(filter.len()), filter.to_vec()].concat()])
     }
 
-    /// Returns the program's instructions with `filter` in place: a function with the placeholder's arguments, which may
-    /// be followed by functions that it calls.
-    pub(crate) fn with(&self, filter: &[u64]) -> Vec<u64> {
-        let moved = |at: usize| if at < self.place.end { at } else { at - self.place.len() + filter.len() };
-        let word = |at: usize| {
-            let mut instruction = self.instructions[at];
-            if let Some(callee) = callee(&self.instructions, at) {
-                instruction.immediate = distance(moved(at) + 1, moved(callee));
-            }
-            instruction.to_word()
+    /// Returns the program's instructions with `filters` in their places: each is a function with the placeholder's arguments,
+    /// which may be followed by functions that it calls.
+    pub(crate) fn with(&self, filters: &[&[u64]]) -> Vec<u64> {
+        debug_assert_eq!(filters.len(), self.places.len(), "a filter for each place");
+        let filled = || self.places.iter().zip(filters);
+        let moved = |at: usize| {
+            let before = filled().filter(|(place, _)| place.end <= at);
+            before.fold(at, |at, (place, filter)| at + filter.len() - place.len())
         };
-        let before = (0..self.place.start).map(word);
-        let behind = (self.place.end..self.instructions.len()).map(word);
-        before.chain(filter.iter().copied()).chain(behind).collect()
+        let mut words = Vec::new();
+        for (at, &(mut instruction)) in self.instructions.iter().enumerate() {
+            match filled().find(|(place, _)| place.contains(&at)) {
+                Some((place, filter)) if at == place.start => words.extend_from_slice(filter),
+                Some(_) => {}
+                None => {
+                    if let Some(callee) = callee(&self.instructions, at) {
+                        instruction.immediate = distance(moved(at) + 1, moved(callee));
+                    }
+                    words.push(instruction.to_word());
+                }
+            }
+        }
+        words
     }
+}
+
+/// Returns the function that has this mark.
+fn place(instructions: &[Instruction], mark: Mark) -> Range<usize> {
+    let mut marks = (0..instructions.len()).filter(|&at| instructions[at].immediate == mark.0);
+    let at = marks.next().expect("the program has a place for a filter");
+    assert_eq!(marks.next(), None, "the program has the number of the place elsewhere, too");
+    let starts = || (0..instructions.len()).filter_map(|at| callee(instructions, at));
+    let start = starts().filter(|&start| start <= at).max().unwrap_or(0);
+    let end = starts().filter(|&start| start > at).min().unwrap_or(instructions.len());
+    start..end
 }
 
 /// Returns two instructions that never run for each of the `length` instructions of a filter. The verifier removes
@@ -112,6 +134,8 @@ fn instruction(from: &bpf_insn) -> Instruction {
 
 #[cfg(test)]
 mod tests {
+    use std::slice;
+
     use super::*;
 
     /// `code`, `source`, `immediate`.
@@ -127,7 +151,8 @@ mod tests {
     }
 
     const EXIT: (u8, u8, i32) = (0x95, 0, 0);
-    const MARK: (u8, u8, i32) = (0xb7, 0, PLACE);
+    const MARK: (u8, u8, i32) = (0xb7, 0, Mark::PLACE.0);
+    const OTHER: (u8, u8, i32) = (0xb7, 0, Mark::OTHER_PLACE.0);
 
     fn call(distance: i32) -> (u8, u8, i32) {
         (0x85, 1, distance)
@@ -141,8 +166,9 @@ mod tests {
     fn calls_follow_what_moves() {
         // A helper's number is not a distance.
         let helper = (0x85, 0, 2);
-        let code = Code::of(program(&[call(2), call(3), EXIT, MARK, EXIT, helper, call(-4), EXIT]));
-        assert_eq!(code.place, 3..5);
+        let marks = [Mark::PLACE];
+        let code = Code::of(program(&[call(2), call(3), EXIT, MARK, EXIT, helper, call(-4), EXIT]), &marks);
+        assert_eq!(code.places[..], *slice::from_ref(&(3..5)));
         assert_eq!(code.with_room(&[7, 8, 9]), {
             let mut expected = words(&[call(2), call(4 + 8), EXIT]);
             expected.extend(room(3));
@@ -150,9 +176,25 @@ mod tests {
             expected.extend(words(&[helper, call(-5 - 8), EXIT]));
             expected
         });
-        let last = Code::of(program(&[call(2), call(3), EXIT, helper, EXIT, MARK, EXIT]));
-        assert_eq!(last.place, 5..7);
-        assert_eq!(last.with(&[7]).len(), 5 + 1);
+        let last = Code::of(program(&[call(2), call(3), EXIT, helper, EXIT, MARK, EXIT]), &marks);
+        assert_eq!(last.places[..], *slice::from_ref(&(5..7)));
+        assert_eq!(last.with(&[&[7]]).len(), 5 + 1);
+    }
+
+    #[test]
+    fn two_filters_take_their_places_or_one_of_them() {
+        let all = [call(3), call(4), call(5), EXIT, OTHER, EXIT, MARK, EXIT, call(-5), EXIT];
+        let both = Code::of(program(&all), &[Mark::PLACE, Mark::OTHER_PLACE]);
+        assert_eq!(both.places, [6..8, 4..6]);
+        let mut expected = words(&[call(3), call(5), call(5), EXIT]);
+        expected.extend([7, 8, 9, 5]);
+        expected.extend(words(&[call(-5), EXIT]));
+        assert_eq!(both.with(&[&[5], &[7, 8, 9]]), expected);
+        let one = Code::of(program(&all), &[Mark::OTHER_PLACE]);
+        let mut expected = words(&[call(3), call(3), call(4), EXIT]);
+        expected.push(7);
+        expected.extend(words(&[MARK, EXIT, call(-4), EXIT]));
+        assert_eq!(one.with(&[&[7]]), expected);
     }
 
     #[test]

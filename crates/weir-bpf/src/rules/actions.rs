@@ -7,6 +7,8 @@ use crate::layout::{limit_key, limited, rule_fate, set};
 /// What a rule does with its packets besides their [`Fate`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Besides {
+    /// The rule decides nothing, and has [`Fate::Pass`]: it counts its packets, may learn and log, and the next rules are asked.
+    pub continues: bool,
     /// Beyond which limit packets have that fate; otherwise they pass.
     pub fate_over: Option<Over>,
     /// Which exact rule is made of a packet.

@@ -18,6 +18,8 @@ pub(super) struct Contents<'a> {
     pub(super) tables: &'a Tables,
     /// The rule of each condition.
     pub(super) numbers: &'a [u32],
+    /// The rules that continue.
+    pub(super) continuing: &'a [u32],
     /// What each rule does.
     pub(super) actions: Vec<(Fate, Besides)>,
     /// The most exact rules, if there can be any.
@@ -40,12 +42,14 @@ pub(super) struct Maps {
     pub(super) exact: Option<MapHandle>,
     pub(super) buckets: Option<MapHandle>,
     pub(super) log: Option<MapHandle>,
+    pub(super) continued: Option<MapHandle>,
 }
 
 impl<'a> Contents<'a> {
     pub(super) fn new(
         tables: &'a Tables,
         numbers: &'a [u32],
+        continuing: &'a [u32],
         rules: &[Rule<'_>],
         settings: &Settings,
     ) -> Self {
@@ -54,6 +58,7 @@ impl<'a> Contents<'a> {
         Self {
             tables,
             numbers,
+            continuing,
             actions: rules.iter().map(|rule| (rule.fate, rule.besides)).collect(),
             exact: learns.then_some(settings.exact),
             buckets: limits.then_some(settings.buckets),
@@ -124,6 +129,7 @@ macro_rules! prepare {
         }
         maps.exact_rules.set_autocreate(contents.exact.is_some())?;
         maps.buckets.set_autocreate(contents.buckets.is_some())?;
+        maps.continued.set_autocreate(!contents.continuing.is_empty())?;
         maps.log_records.set_autocreate(contents.log.is_some())?;
         match shared {
             Some(shared) => {
@@ -138,6 +144,7 @@ macro_rules! prepare {
                     (&mut maps.exact_rules, shared.exact.as_ref()),
                     (&mut maps.buckets, shared.buckets.as_ref()),
                     (&mut maps.log_records, shared.log.as_ref()),
+                    (&mut maps.continued, shared.continued.as_ref()),
                 ];
                 for (ours, map) in all.into_iter().filter_map(|(ours, map)| Some((ours, map?))) {
                     ours.reuse_fd(std::os::fd::AsFd::as_fd(map))?;
@@ -158,6 +165,10 @@ macro_rules! prepare {
         }
         let constants = maps.rodata_data.as_deref_mut().expect("the program has constants");
         constants.no_rule = $crate::rules::number(contents.actions.len());
+        constants.continuing = $crate::rules::number(contents.continuing.len());
+        for (constant, rule) in constants.continuing_rules.iter_mut().zip(contents.continuing) {
+            *constant = *rule;
+        }
         constants.learns = contents.exact.is_some();
         constants.limits = contents.buckets.is_some();
         if let Some(log) = contents.log {
@@ -226,6 +237,11 @@ macro_rules! keep {
             exact: contents.exact.map(|_| MapHandle::try_from(&maps.exact_rules)).transpose()?,
             buckets: contents.buckets.map(|_| MapHandle::try_from(&maps.buckets)).transpose()?,
             log: contents.log.map(|_| MapHandle::try_from(&maps.log_records)).transpose()?,
+            continued: contents
+                .continuing
+                .first()
+                .map(|_| MapHandle::try_from(&maps.continued))
+                .transpose()?,
         }
     }};
 }

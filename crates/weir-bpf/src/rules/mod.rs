@@ -28,9 +28,9 @@ pub use self::log::{Log, LogReader, LogRecord, Logging};
 use self::maps::{Contents, Maps};
 use self::memory::Buckets;
 pub use self::memory::{Exact, ExactEntry, ExactRule, ExactRules, Memory, Unkept};
-use crate::filter::link::Code;
+use crate::filter::link::{Code, Mark};
 use crate::filter::{FilterError, Sets};
-use crate::layout::{get, rule_kind, rule_tables};
+use crate::layout::{continuing, get, rule_kind, rule_tables};
 use crate::log::logged;
 
 // The numbers that both sides have.
@@ -45,6 +45,9 @@ const _: () = {
     assert!(MOST_CONDITIONS == words as usize * 64);
 };
 
+/// The most rules that [continue](Besides::continues).
+pub const MOST_CONTINUING: usize = continuing::MOST_CONTINUING.0 as usize;
+
 /// The program's name in the kernel's lists.
 const NAME: &str = "weir_rules";
 
@@ -54,6 +57,9 @@ pub enum RulesError {
     /// Their conditions are too many, or need too much memory.
     #[error("{0}")]
     Tables(#[from] weir_classify::Error),
+    /// Too many rules continue.
+    #[error("{0} rules continue, but the kernel takes at most {MOST_CONTINUING}: let some of them decide")]
+    Continuing(usize),
     /// A filter or the program is refused.
     #[error("{0}")]
     Filter(#[from] FilterError),
@@ -192,18 +198,34 @@ impl Rules {
     pub fn load_with(rules: &[Rule<'_>], places: Places, settings: &Settings) -> Result<Self, RulesError> {
         let laid = Laid::of(rules);
         let tables = Tables::new(&laid.conditions, &laid.rest, settings.tables)?;
-        let sets: Vec<Set> = laid.asked.iter().flat_map(|one| one.sets.iter().cloned()).collect();
-        let sets = Sets::new(&sets).map_err(FilterError::from)?;
+        if laid.continuing.len() > MOST_CONTINUING {
+            return Err(RulesError::Continuing(laid.continuing.len()));
+        }
+        let asked: Vec<Set> = laid.asked.iter().flat_map(|one| one.sets.iter().cloned()).collect();
+        let asked = Sets::new(&asked).map_err(FilterError::from)?;
+        let continued: Vec<Set> = laid.continued.iter().flat_map(|(_, sets)| sets.iter().cloned()).collect();
+        let continued = Sets::new(&continued).map_err(FilterError::from)?;
         let link = |context: Context, kind: ProgramKind, program: &Program<'_>| {
-            if laid.asked.is_empty() {
+            let words = |sets: &Sets<'_>, code: &ebpf::Program| {
+                sets.words(code, |symbol| unreachable!("it answers by itself, without {symbol}"))
+            };
+            let mut places = Vec::new();
+            if !laid.asked.is_empty() {
+                places.push((Mark::PLACE, words(&asked, &ebpf::first(&laid.asked, context)?)));
+            }
+            if !laid.continued.is_empty() {
+                let counting = ebpf::counting(&laid.continued, context)?;
+                places.push((Mark::OTHER_PLACE, words(&continued, &counting)));
+            }
+            if places.is_empty() {
                 let failed = |error| CallError::new("duplicate a program's descriptor", error);
                 return Ok(program.as_fd().try_clone_to_owned().map_err(failed)?);
             }
-            let first = ebpf::first(&laid.asked, context)?;
-            let words = sets.words(&first, |symbol| unreachable!("it answers by itself, without {symbol}"));
-            Ok(program::load(kind, NAME, &Code::new(program.insns()).with(&words))?)
+            let (marks, filters): (Vec<Mark>, Vec<&[u64]>) =
+                places.iter().map(|(mark, words)| (*mark, &words[..])).unzip();
+            Ok(program::load(kind, NAME, &Code::new(program.insns(), &marks).with(&filters))?)
         };
-        let contents = Contents::new(&tables, &laid.numbers, rules, settings);
+        let contents = Contents::new(&tables, &laid.numbers, &laid.continuing, rules, settings);
         let loaded = logged("rules", || load(places, &contents, &link));
         let (programs, maps) = loaded.map_err(FilterError::from)?;
         let [received, sent] = programs?;

@@ -27,7 +27,7 @@ pub use self::key::{Key, KeyField};
 pub use self::spread::{Bucket, Spread};
 use self::xdp::skeleton::types::{counter, directions};
 use crate::Strays;
-use crate::filter::link::Code;
+use crate::filter::link::{Code, Mark};
 use crate::filter::{FilterError, Sets};
 use crate::layout::{self, get, same};
 use crate::log::logged;
@@ -234,9 +234,9 @@ impl Programs {
         let link = |context, kind, around: &[bpf_insn]| -> Result<OwnedFd, FilterError> {
             let counting = ebpf::counting(filters, context)?;
             let words = sets.words(&counting, |symbol| unreachable!("it counts by itself, without {symbol}"));
-            let code = Code::new(around);
+            let code = Code::new(around, &[Mark::PLACE]);
             let is_bound = matches!(kind, ProgramKind::Xdp { bound_to: Some(_), .. });
-            let whole = if is_bound { code.with_room(&words) } else { code.with(&words) };
+            let whole = if is_bound { code.with_room(&words) } else { code.with(&[&words]) };
             Ok(program::load(kind, NAME, &whole)?)
         };
         let counting = Counting { filters: filters.len(), details };
