@@ -101,7 +101,8 @@ pub mod statistics {
 #[cfg(feature = "live")]
 pub mod guard {
     pub use crate::live::guard::{
-        Count, Fate, GuardBuilder, GuardInfo, PortableRules, Reading, RuleCount, RuleInfo, Rules,
+        Action, Count, Fate, GuardBuilder, GuardInfo, Learn, Limit, LimitKey, PortableRules, Reading,
+        RuleCount, RuleInfo, Rules, Unkept,
     };
 }
 

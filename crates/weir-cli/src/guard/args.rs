@@ -37,7 +37,7 @@ A rule set, of which the first rule that matches decides; what no rule matches p
   bad:   host in @blocklist        -> block
   ssh:   tcp port 22               -> pass
   ping:  icmp or icmp6 or arp      -> pass
-  new:   tcp[tcpflags] == tcp-syn  -> block
+  new:   tcp[tcpflags] == tcp-syn  -> block if over 100/s by src
 
 Rules are applied below the host's network stack, to received packets and to sent ones. `inbound` and `outbound` tell them apart \
 in an expression. Each packet is counted for one rule or for `no rule`. A super-frame that offloads have built \

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use weir::guard::{Fate, GuardInfo};
 
-use super::summary::{Counted, Packets};
+use super::summary::{Counted, Packets, Row};
 use crate::alike::{self, Kind};
 use crate::style::Paint;
 use crate::{advice, units};
@@ -34,7 +34,15 @@ pub(super) fn rules(count: usize) -> String {
 /// Returns a row for each rule, which add up with those below to the last.
 pub(super) fn table(counted: &Counted, dry_run: bool, paint: Paint) -> String {
     let mut rows = vec![["rule", "packets are", "packets", "bytes", "last"].map(str::to_owned)];
-    rows.extend(counted.rules.iter().map(|rule| row(&rule.name, &done(&rule.kind, dry_run), &rule.packets)));
+    for Row { name, action, packets, learned, .. } in &counted.rules {
+        let beyond = action.over.map(|limit| format!(" over {limit}")).unwrap_or_default();
+        rows.push(row(name, &format!("{}{beyond}", done(&action.fate, dry_run)), packets));
+        if let Some((learn, packets)) = action.learn.as_ref().zip(learned.as_ref())
+            && packets.packets > 0
+        {
+            rows.push(row(&format!("{name}, learned"), &done(&learn.fate, dry_run), packets));
+        }
+    }
     if counted.replaced.packets > 0 {
         rows.push(row("(replaced rules)", "", &counted.replaced));
     }
@@ -56,7 +64,23 @@ pub(super) fn table(counted: &Counted, dry_run: bool, paint: Paint) -> String {
         };
         let _infallible = writeln!(text, "{line}");
     }
+    for told in unkept(counted) {
+        let _infallible = writeln!(text, "{}: {told}", paint.yellow("note"));
+    }
     text
+}
+
+/// Says which packets something could not be remembered of.
+fn unkept(counted: &Counted) -> impl Iterator<Item = String> {
+    let table = [
+        (counted.unkept.learned, "taught no rule, or for one direction only: there was no room"),
+        (counted.unkept.no_flow, "taught no rule: they are not IP, and belong to no flow"),
+        (counted.unkept.buckets, "taken to be within a limit: there was no room to count them"),
+    ];
+    table
+        .into_iter()
+        .filter(|(packets, _)| *packets > 0)
+        .map(|(packets, what)| format!("{} {what}", units::packets(packets)))
 }
 
 /// Returns what is done with packets.

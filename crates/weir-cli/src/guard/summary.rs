@@ -4,7 +4,7 @@
 
 use serde::Serialize;
 use serde_json::value::RawValue;
-use weir::guard::{Count, Fate, GuardInfo, Reading, RuleCount};
+use weir::guard::{Action, Count, GuardInfo, Reading, RuleCount, Unkept};
 use weir_service::Stop;
 use weir_service::control::Account;
 
@@ -52,6 +52,8 @@ pub(super) struct Counted {
     /// The packets that no rule matched.
     pub(super) no_rule: Packets,
     pub(super) total: Packets,
+    /// Packets for which something could not be remembered.
+    pub(super) unkept: Unkept,
 }
 
 /// What a rule has counted.
@@ -61,10 +63,16 @@ pub(super) struct Row {
     filter: String,
     /// `pass`, `block`, `bounce` or `reflect IF`; in a dry run, what would happen.
     fate: String,
+    /// The limit beyond which that happens: `100/s by src`; absent without.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    over: Option<String>,
     #[serde(skip)]
-    pub(super) kind: Fate,
+    pub(super) action: Action,
     #[serde(flatten)]
     pub(super) packets: Packets,
+    /// The packets that exact rules have decided about, which it has learned; absent if it does not learn.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) learned: Option<Packets>,
 }
 
 #[derive(Clone, Debug, Serialize)]
@@ -97,15 +105,18 @@ impl Counted {
         let row = |rule: RuleCount| Row {
             name: rule.name,
             filter: rule.filter,
-            fate: rule.fate.to_string(),
-            kind: rule.fate,
+            fate: rule.action.fate.to_string(),
+            over: rule.action.over.map(|limit| limit.to_string()),
             packets: Packets::of(rule.count),
+            learned: rule.action.learn.is_some().then(|| Packets::of(rule.learned)),
+            action: rule.action,
         };
         Self {
             elapsed_seconds,
             replaced: Packets::of(reading.replaced),
             no_rule: Packets::of(reading.no_rule),
             total,
+            unkept: reading.unkept,
             rules: reading.rules.into_iter().map(row).collect(),
         }
     }

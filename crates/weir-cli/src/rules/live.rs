@@ -4,9 +4,11 @@
 use std::path::Path;
 
 use weir::Filter;
-use weir::guard::{Fate, Rules};
+use weir::guard::{Action, Fate, Learn, Limit, LimitKey, Rules};
 use weir_filter::interpret::{Metadata, Packet};
-use weir_rules::{CaptureAction, Error, Evaluator, Limits, Matches, Programs, Rule, RuleSet};
+use weir_rules::{
+    Actions, CaptureAction, Error, Evaluator, Key, Limits, Matches, Over, Programs, Rule, RuleSet,
+};
 
 use super::file::RuleFile;
 use super::names::SetFile;
@@ -53,7 +55,7 @@ impl LiveRules {
         let programs = Programs::new(ETHERNET, matches);
         let rules = set.rules.iter().fold(Rules::new(), |rules, rule| {
             let filter = Filter::new(&rule.expression).names(file.names.clone());
-            rules.rule(&rule.name, filter, fate(&rule.actions.fate))
+            rules.rule(&rule.name, filter, action(&rule.actions))
         });
         Ok(Self { file, set, rules, programs })
     }
@@ -73,9 +75,10 @@ impl LiveRules {
         self.set.rules.iter().any(|rule| rule.actions.capture != CaptureAction::Ignore)
     }
 
-    /// Returns the rule that does not let one of these frames pass, if there is one, with its place: `` `bad` (a.rules:3)``.
+    /// Returns the rule that does not let one of these frames pass, or learns not to, if there is one, with its place: `` `bad`
+    /// (a.rules:3)``. Limits count as not exceeded.
     pub(crate) fn stopping(&self, frames: &[Frame]) -> Option<String> {
-        let few = Limits { flows: 1, learned: 1, buckets: 1, ..Limits::default() };
+        let few = Limits { flows: 1, learned: 100, buckets: 100, ..Limits::default() };
         let mut evaluator = Evaluator::new(self.set.clone(), few);
         frames.iter().find_map(|Frame { bytes, sent }| {
             let length = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
@@ -85,6 +88,25 @@ impl LiveRules {
             Some(format!("`{}` ({}:{})", rule.name, self.file.name, rule.line))
         })
     }
+}
+
+fn action(actions: &Actions) -> Action {
+    let mut action = Action::from(fate(&actions.fate));
+    action.over = actions.fate_over.map(limit);
+    action.learn = actions.learn.as_ref().map(|learn| {
+        let (_, then) = learn.shortcut.decisions();
+        weir::with!(Learn::new(fate(&then), learn.lasting), both = learn.both, over = learn.over.map(limit))
+    });
+    action
+}
+
+fn limit(over: Over) -> Limit {
+    let by = match over.key {
+        Key::Source => LimitKey::Source,
+        Key::Destination => LimitKey::Destination,
+        Key::Flow => LimitKey::Flow,
+    };
+    Limit::new(over.rate.packets, over.rate.period, by)
 }
 
 fn fate(fate: &weir_rules::Fate) -> Fate {
@@ -107,7 +129,6 @@ fn impossible(rule: &Rule, text: &str) -> Vec<Error> {
         there.then(error)
     };
     let alone = "take it out; `weir read --rules` applies it to files";
-    let over = actions.fate_over.is_some();
     [
         said(
             actions.continues,
@@ -115,14 +136,7 @@ fn impossible(rule: &Rule, text: &str) -> Vec<Error> {
             "each packet is counted for one rule, which decides about it",
             alone,
         ),
-        said(actions.learn.is_some(), "learn", "no rule is made of a packet there", alone),
         said(actions.log.is_some(), "log", "nothing is written there", alone),
-        said(
-            over,
-            "if",
-            "there are no limits there",
-            "without it, the rule is for every packet of its filter, not only for those beyond the limit",
-        ),
     ]
     .into_iter()
     .flatten()
@@ -145,8 +159,7 @@ mod tests {
         };
         let table = [
             ("a: ip -> continue, log", ["2:10: ", "`continue`", "2:20: ", "`log`"]),
-            ("a: ip -> learn block for 30s", ["2:10: ", "`learn`", "take it out", "weir read"]),
-            ("a: ip -> capture, block if over 5/s by src", ["2:25: ", "`if`", "no limits", "every packet"]),
+            ("a: ip -> learn block for 30s, log", ["2:31: ", "`log`", "take it out", "weir read"]),
         ];
         for (text, parts) in table {
             let failure = read(&format!("# one\n{text}\n")).expect_err(text);

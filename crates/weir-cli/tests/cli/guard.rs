@@ -39,7 +39,8 @@ fn counts(account: &Value) -> Vec<(String, u64)> {
     let rules = account["rules"].as_array().expect("rules").iter();
     let rows = rules.map(|rule| (rule["name"].as_str().expect("a name").to_owned(), packets(rule)));
     let rows: Vec<_> = rows.chain([("none".to_owned(), packets(&account["no_rule"]))]).collect();
-    let sum: u64 = rows.iter().map(|(_, packets)| packets).sum();
+    let learned = account["rules"].as_array().expect("rules").iter().filter_map(|rule| rule.get("learned"));
+    let sum: u64 = rows.iter().map(|(_, packets)| *packets).chain(learned.map(packets)).sum();
     assert_eq!(sum + packets(&account["replaced"]), packets(&account["total"]), "{account}");
     rows
 }
@@ -114,6 +115,31 @@ fn each_packet_is_counted_for_the_rule_that_decides_about_it(source: &str) {
         5.. => Ok(()),
         fewer => Err(fewer.to_string()),
     });
+}
+
+#[root_test]
+fn root_rules_learn_and_have_limits() {
+    let network = network();
+    let rules = "\
+        few:  udp dst port 9 and inbound -> block if over 100/h by dst\n\
+        scan: udp dst port 10            -> block, learn pass for 1h\n";
+    let guarded = guard(&network, rules, &[]);
+    send(&network, 1000);
+    let sender = FrameSender::new(&network.pair().rx).expect("a sender");
+    (0..5).for_each(|_| drop(sender.send(&frame(network.pair(), 10, 60))));
+    let ended = guarded.running.interrupt().succeeded();
+    let account = ended.account().0;
+    assert_eq!(counts(&account), named(&[("few", 1000), ("scan", 1), ("none", 0)]));
+    assert_eq!(account["rules"][1]["learned"]["packets"], 4, "{account}");
+    assert_eq!(
+        (&account["rules"][0]["over"], account["rules"][0].get("learned")),
+        (&"100/h by dst".into(), None)
+    );
+    let passed = received(&network.pair().rx.netns);
+    assert!((1..1000).contains(&passed), "{passed} within the limit");
+    for line in ["few            blocked over 100/h by dst  ", "scan, learned  passed                     "] {
+        assert!(ended.stderr.contains(line), "{line}: {}", ended.stderr);
+    }
 }
 
 /// A listener at the receiving end.
@@ -302,10 +328,11 @@ fn root_rules_that_nobody_confirms_are_off_again() {
 fn rules_that_the_kernel_does_not_apply_are_refused_with_their_place() {
     let directory = directory();
     let file = path(&directory, "a.rules");
-    fs::write(&file, "a: tcp -> block if over 5/s by src\nb: udp -> continue, log\n").expect("a file");
+    fs::write(&file, "a: tcp -> block, log\nb: udp -> continue, log\n").expect("a file");
     let output = weir(&["guard", "-i", "lo", "--no-control", "--rules", &file]).output().expect("it starts");
     let said = String::from_utf8_lossy(&output.stderr);
-    for part in ["a.rules:1:17: the kernel does not apply `if` yet", "a.rules:2:11: ", "`continue`", "`log`"]
+    for part in
+        ["a.rules:1:18: the kernel does not apply `log` yet", "a.rules:2:11: ", "`continue`", "2:21: "]
     {
         assert!(said.contains(part), "{part}: {said}");
     }

@@ -1,14 +1,14 @@
 //! The rules in force, and what they and those before them have counted.
 
 use std::collections::BTreeMap;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use rustix::time::{ClockId, Timespec, clock_gettime};
-use weir_bpf::rules::RuleCount as Counted;
+use weir_bpf::rules::{self as engine, RuleCount as Counted};
 use weir_sys::bpf::grace::Grace;
 
 use super::hook::Hooked;
-use super::reading::{Count, Reading, RuleCount};
+use super::reading::{Count, Reading, RuleCount, Unkept};
 use super::rules::{RuleInfo, Rules};
 use crate::{Error, Unsupported};
 
@@ -23,6 +23,10 @@ pub(super) struct InForce {
     before: BTreeMap<String, Counted>,
     /// What had met no rule by then.
     before_none: Counted,
+    /// What rules could not remember that are no longer in force.
+    unkept_before: Unkept,
+    /// When the tables were last tidied up.
+    swept: Instant,
     ahead: Ahead,
     grace: Grace,
     began: Instant,
@@ -36,6 +40,8 @@ impl InForce {
             hooked: Some(hooked),
             before: BTreeMap::new(),
             before_none: Counted::default(),
+            unkept_before: Unkept::default(),
+            swept: Instant::now(),
             ahead: Ahead::now(),
             grace: Grace::new(),
             began: Instant::now(),
@@ -55,7 +61,8 @@ impl InForce {
         // From here on no packet meets the old rules, so their numbers are final.
         let waited = self.grace.wait();
         let counts = hooked.loaded.programs.counters.counts()?;
-        self.keep(&counts);
+        let unkept = hooked.loaded.programs.memory.unkept()?;
+        self.keep(&counts, unkept);
         self.rules.clone_from(&loaded.rules);
         if let Some(hooked) = &mut self.hooked {
             hooked.loaded = loaded;
@@ -68,13 +75,17 @@ impl InForce {
             Some(hooked) => hooked.loaded.programs.counters.counts()?,
             None => Vec::new(),
         };
+        let unkept = match &self.hooked {
+            Some(hooked) => hooked.loaded.programs.memory.unkept()?,
+            None => engine::Unkept::default(),
+        };
         self.ahead.follow();
         let nothing = Counted::default();
         let mut rules = Vec::new();
         for (number, info) in self.rules.iter().enumerate() {
             let now = counts.get(number).unwrap_or(&nothing);
             let count = sum(self.before.get(&info.name).unwrap_or(&nothing), now);
-            rules.push(RuleCount::new(info.clone(), self.ahead.count(&count)));
+            rules.push(RuleCount::new(info.clone(), self.ahead.counts(&count)));
         }
         let is_there = |name: &str| self.rules.iter().any(|rule| rule.name == name);
         let gone = self.before.iter().filter(|(name, _)| !is_there(name)).map(|(_, count)| count);
@@ -85,7 +96,20 @@ impl InForce {
             rules,
             replaced: self.ahead.count(&gone),
             no_rule: self.ahead.count(&none),
+            unkept: with(self.unkept_before, unkept),
         })
+    }
+
+    /// Makes room for what rules learn and limit, about once a second.
+    pub(super) fn sweep(&mut self) -> Result<(), Error> {
+        const PERIOD: Duration = Duration::from_secs(1);
+        if let Some(hooked) = &self.hooked
+            && self.swept.elapsed() >= PERIOD
+        {
+            self.swept = Instant::now();
+            hooked.loaded.programs.memory.sweep()?;
+        }
+        Ok(())
     }
 
     pub(super) fn stop(&mut self) -> Result<(), Error> {
@@ -94,12 +118,14 @@ impl InForce {
         let waited = self.grace.wait();
         self.ended = Some(Instant::now());
         let counts = loaded.programs.counters.counts()?;
-        self.keep(&counts);
+        let unkept = loaded.programs.memory.unkept()?;
+        self.keep(&counts, unkept);
         Ok(detached.and(waited)?)
     }
 
     /// Keeps the final numbers of the rules that were in force.
-    fn keep(&mut self, counts: &[Counted]) {
+    fn keep(&mut self, counts: &[Counted], unkept: engine::Unkept) {
+        self.unkept_before = with(self.unkept_before, unkept);
         for (rule, count) in self.rules.iter().zip(counts) {
             let before = self.before.entry(rule.name.clone()).or_default();
             *before = sum(before, count);
@@ -107,6 +133,14 @@ impl InForce {
         if let Some(none) = counts.get(self.rules.len()) {
             self.before_none = sum(&self.before_none, none);
         }
+    }
+}
+
+fn with(one: Unkept, other: engine::Unkept) -> Unkept {
+    Unkept {
+        learned: one.learned + other.learned,
+        no_flow: one.no_flow + other.no_flow,
+        buckets: one.buckets + other.buckets,
     }
 }
 
@@ -145,9 +179,17 @@ impl Ahead {
         }
     }
 
-    /// Returns a count with its time since the epoch.
-    fn count(&self, count: &Counted) -> Count {
-        let Counted { packets, bytes, last, .. } = *count;
-        Count { packets, bytes, last: (last > 0).then(|| last.saturating_add(self.0)) }
+    /// Returns the packets that a rule has decided about, and those that exact rules have, with times since the epoch. The time of
+    /// the last one is that of both.
+    fn counts(&self, counted: &Counted) -> [Count; 2] {
+        let last = (counted.last > 0).then(|| counted.last.saturating_add(self.0));
+        let count = |packets, bytes| Count { packets, bytes, last: last.filter(|_| packets > 0) };
+        [count(counted.packets, counted.bytes), count(counted.learned_packets, counted.learned_bytes)]
+    }
+
+    /// Returns all of these packets.
+    fn count(&self, counted: &Counted) -> Count {
+        let [own, learned] = self.counts(counted);
+        own.and(learned)
     }
 }

@@ -1,12 +1,15 @@
 //! Compiles rules and loads their programs.
 
+use std::time::Duration;
+
 use rustix::io::Errno;
 use weir_bpf::filter::FilterError as LoadingFailed;
-use weir_bpf::rules::{self as engine, Places, Received, RulesError};
+use weir_bpf::rules::{self as engine, Besides, Over, Places, Received, RulesError};
 use weir_filter::regions::{Region, regions};
 use weir_sys::link::{Link, links};
 
-use super::rules::{Fate, RuleInfo, Rules};
+use super::action::{Action, Fate, Limit, LimitKey};
+use super::rules::{RuleInfo, Rules};
 use crate::filter::{Compiled, Receiver};
 use crate::live::filter_control;
 use crate::live::interface::unknown;
@@ -47,35 +50,35 @@ impl Loader {
         rules.check()?;
         let compiled = self.compiled(rules)?;
         let regions: Vec<Vec<Region>> = compiled.iter().map(|one| regions(&one.ast)).collect();
-        let fates = self.fates(rules)?;
-        let all = compiled.iter().zip(&regions).zip(fates);
-        let all: Vec<engine::Rule<'_>> = all
-            .map(|((compiled, regions), fate)| engine::Rule {
+        let links = self.links(rules)?;
+        let all = rules.0.iter().zip(&compiled).zip(&regions).map(|((rule, compiled), regions)| {
+            Ok(engine::Rule {
                 filter: (&compiled.graph, &compiled.ast.sets[..]),
                 regions,
-                fate,
-                besides: engine::Besides::default(),
+                fate: self.fate(&rule.action.fate, &links)?,
+                besides: self.besides(&rule.action, &links)?,
             })
-            .collect();
+        });
+        let all = all.collect::<Result<Vec<_>, Error>>()?;
         let programs = engine::Rules::load(&all, self.places, MOST_BYTES);
         let programs = programs.map_err(|error| self.not_loaded(error))?;
         Ok(Loaded { programs, rules: rules.described() })
     }
 
-    /// Returns the fates, with the interfaces that they name, which have to be there in a dry run, too.
-    fn fates(&self, rules: &Rules) -> Result<Vec<engine::Fate>, Error> {
+    /// Returns the interfaces of the namespace, if rules name some.
+    fn links(&self, rules: &Rules) -> Result<Vec<Link>, Error> {
         if !rules.reflects() {
-            return rules.0.iter().map(|rule| self.fate(&rule.fate, &[])).collect();
+            return Ok(Vec::new());
         }
         if matches!(self.places.received, Some(Received::Xdp { .. })) {
             let why = "cannot reflect packets with the xdp source: the driver of the other interface might drop them unseen; try \
                        the tc source";
             return Err(Error::setting(Setting::Rules, why));
         }
-        let links = inside(self.namespace.as_ref(), links)??;
-        rules.0.iter().map(|rule| self.fate(&rule.fate, &links)).collect()
+        Ok(inside(self.namespace.as_ref(), links)??)
     }
 
+    /// Returns the fate as programs have it. Interfaces have to be there in a dry run, too.
     fn fate(&self, fate: &Fate, links: &[Link]) -> Result<engine::Fate, Error> {
         let fate = match fate {
             Fate::Pass => engine::Fate::Pass,
@@ -87,6 +90,29 @@ impl Loader {
             }
         };
         Ok(if self.dry_run { engine::Fate::Pass } else { fate })
+    }
+
+    fn besides(&self, action: &Action, links: &[Link]) -> Result<Besides, Error> {
+        let nanoseconds = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+        let over = |limit: Limit| Over {
+            packets: limit.packets,
+            period: nanoseconds(limit.period),
+            by: match limit.by {
+                LimitKey::Source => engine::LimitKey::Source,
+                LimitKey::Destination => engine::LimitKey::Destination,
+                LimitKey::Flow => engine::LimitKey::Flow,
+            },
+        };
+        let learn = action.learn.as_ref().map(|learn| {
+            Ok::<_, Error>(engine::Learn {
+                fate: self.fate(&learn.fate, links)?,
+                capture: false,
+                lasting: nanoseconds(learn.lasting),
+                both: learn.both,
+                over: learn.over.map(over),
+            })
+        });
+        Ok(Besides { fate_over: action.over.map(over), learn: learn.transpose()? })
     }
 
     fn unknown(&self, name: &str, links: &[Link]) -> Error {

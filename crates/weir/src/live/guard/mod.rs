@@ -3,6 +3,7 @@
 //! One program per direction finds the first rule that a packet meets, in tables, and asks filters for what tables do not say. It
 //! counts the packet for that rule. Replacing the rules exchanges the programs of the links; nothing is detached.
 
+mod action;
 mod hook;
 mod in_force;
 mod loader;
@@ -15,9 +16,10 @@ use rustix::event::{Timespec, poll};
 use rustix::io::Errno;
 use weir_sys::CallError;
 
+pub use self::action::{Action, Fate, Learn, Limit, LimitKey};
 use self::in_force::InForce;
-pub use self::reading::{Count, Reading, RuleCount};
-pub use self::rules::{Fate, PortableRules, RuleInfo, Rules};
+pub use self::reading::{Count, Reading, RuleCount, Unkept};
+pub use self::rules::{PortableRules, RuleInfo, Rules};
 use crate::live::interface::monitored::MonitoredInterface;
 use crate::live::request::Wanted;
 use crate::live::settings::SourceChoice;
@@ -200,7 +202,7 @@ impl Guard {
     }
 
     /// Replaces all rules. A packet meets either all old rules or all new ones. Rules with the name of an old one go on
-    /// counting from its numbers.
+    /// counting from its numbers; what was learned is forgotten.
     ///
     /// # Errors
     ///
@@ -214,12 +216,14 @@ impl Guard {
         &self.in_force.rules
     }
 
-    /// Waits up to `wait` for changes of the interface. Returns early on a signal.
+    /// Waits up to `wait` for changes of the interface. Returns early on a signal. If rules learn, or have limits, call it about once a
+    /// second: it makes room for what they remember.
     ///
     /// # Errors
     ///
     /// [`Error::InterfaceGone`], after that event was returned. What was counted can still be read.
     pub fn wait(&mut self, wait: Duration) -> Result<Vec<Event>, Error> {
+        self.in_force.sweep()?;
         if self.events.is_empty() {
             if self.monitored.is_gone() {
                 return Err(Error::InterfaceGone { name: self.info.name.clone() });

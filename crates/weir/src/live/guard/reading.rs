@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use super::rules::{Fate, RuleInfo};
+use super::action::Action;
+use super::rules::RuleInfo;
 
 /// What was counted since the start. Each packet is counted once: for the rule that decided about it, or for none.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -16,12 +17,26 @@ pub struct Reading {
     pub replaced: Count,
     /// The packets that met no rule, and passed.
     pub no_rule: Count,
+    /// Packets for which something could not be remembered.
+    pub unkept: Unkept,
+}
+
+/// Packets for which something could not be remembered.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
+#[non_exhaustive]
+pub struct Unkept {
+    /// No exact rule was made of them, or only for one direction: there was no room.
+    pub learned: u64,
+    /// No exact rule was made of them: they belong to no flow, since they are not IP.
+    pub no_flow: u64,
+    /// They were taken to be within a limit: there was no room for their address or flow.
+    pub buckets: u64,
 }
 
 impl Reading {
     /// Returns all packets.
     pub fn total(&self) -> Count {
-        let rules = self.rules.iter().map(|rule| rule.count);
+        let rules = self.rules.iter().flat_map(|rule| [rule.count, rule.learned]);
         rules.chain([self.replaced, self.no_rule]).fold(Count::default(), Count::and)
     }
 }
@@ -34,15 +49,17 @@ pub struct RuleCount {
     pub name: String,
     /// Its filter, as shown to people.
     pub filter: String,
-    /// What happens to its packets; in a [dry run](super::GuardBuilder::dry_run), what would happen.
-    pub fate: Fate,
-    /// Its packets.
+    /// What it does with its packets; in a [dry run](super::GuardBuilder::dry_run), what it would do.
+    pub action: Action,
+    /// The packets that it has decided about.
     pub count: Count,
+    /// The packets that exact rules have decided about, which it has learned.
+    pub learned: Count,
 }
 
 impl RuleCount {
-    pub(super) fn new(RuleInfo { name, filter, fate }: RuleInfo, count: Count) -> Self {
-        Self { name, filter, fate, count }
+    pub(super) fn new(RuleInfo { name, filter, action }: RuleInfo, [count, learned]: [Count; 2]) -> Self {
+        Self { name, filter, action, count, learned }
     }
 }
 
@@ -59,7 +76,7 @@ pub struct Count {
 }
 
 impl Count {
-    fn and(self, other: Self) -> Self {
+    pub(super) fn and(self, other: Self) -> Self {
         Self {
             packets: self.packets + other.packets,
             bytes: self.bytes + other.bytes,
@@ -70,6 +87,7 @@ impl Count {
 
 #[cfg(test)]
 mod tests {
+    use super::super::action::Fate;
     use super::*;
 
     #[test]
@@ -78,8 +96,9 @@ mod tests {
         let rule = |name: &str, count| RuleCount {
             name: name.to_owned(),
             filter: String::new(),
-            fate: Fate::Block,
+            action: Fate::Block.into(),
             count,
+            learned: Count { packets: 16, bytes: 16 * 60, last: None },
         };
         let reading = Reading {
             rules: vec![rule("a", count(1, Some(5))), rule("b", count(2, None))],
@@ -87,6 +106,6 @@ mod tests {
             no_rule: count(8, Some(9)),
             ..Reading::default()
         };
-        assert_eq!(reading.total(), count(15, Some(9)));
+        assert_eq!(reading.total(), count(15 + 2 * 16, Some(9)));
     }
 }

@@ -1,39 +1,10 @@
 //! Rules as the library's users give them.
 
 use std::collections::HashSet;
-use std::fmt;
 
+use super::action::{Action, Fate};
 use crate::filter::{FilterError, PortableFilter, Receiver};
 use crate::{Error, Filter, Setting};
-
-/// What happens to a packet.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
-#[non_exhaustive]
-pub enum Fate {
-    /// It goes on.
-    Pass,
-    /// It goes no further.
-    Block,
-    /// It goes back, with its MAC addresses exchanged: a received packet leaves through the interface that it came from, and a sent
-    /// one is received by the host. No rule is asked about it again.
-    Bounce,
-    /// It leaves through the interface with this name instead, which is in the same network namespace.
-    Reflect(String),
-}
-
-/// Writes it as in a rule.
-impl fmt::Display for Fate {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Pass => f.write_str("pass"),
-            Self::Block => f.write_str("block"),
-            Self::Bounce => f.write_str("bounce"),
-            Self::Reflect(interface) => write!(f, "reflect {interface}"),
-        }
-    }
-}
 
 /// Rules, in order: the first whose filter accepts a packet decides. A packet that none accepts passes.
 #[derive(Clone, Debug, Default)]
@@ -45,7 +16,7 @@ pub struct Rules(pub(super) Vec<Rule>);
 pub(super) struct Rule {
     pub(super) name: String,
     pub(super) filter: Filter,
-    pub(super) fate: Fate,
+    pub(super) action: Action,
 }
 
 impl Rules {
@@ -55,17 +26,17 @@ impl Rules {
     }
 
     /// Adds a rule behind the others, with a name of its own.
-    pub fn rule(mut self, name: impl Into<String>, filter: Filter, fate: Fate) -> Self {
-        self.0.push(Rule { name: name.into(), filter, fate });
+    pub fn rule(mut self, name: impl Into<String>, filter: Filter, action: impl Into<Action>) -> Self {
+        self.0.push(Rule { name: name.into(), filter, action: action.into() });
         self
     }
 
-    /// Returns the name of each rule, its filter as shown to people, and its fate.
+    /// Returns the name of each rule, its filter as shown to people, and what it does.
     pub fn described(&self) -> Vec<RuleInfo> {
         let info = |rule: &Rule| RuleInfo {
             name: rule.name.clone(),
             filter: rule.filter.label(),
-            fate: rule.fate.clone(),
+            action: rule.action.clone(),
         };
         self.0.iter().map(info).collect()
     }
@@ -81,14 +52,14 @@ impl Rules {
         let ethernet = Receiver { link_type: 1, metadata: true, swapped: false, netmask, tags_lost: false };
         let portable = |rule: &Rule| {
             let (filter, _) = rule.filter.portable(&[ethernet])?;
-            Ok(PortableRule { name: rule.name.clone(), filter, fate: rule.fate.clone() })
+            Ok(PortableRule { name: rule.name.clone(), filter, action: rule.action.clone() })
         };
         self.0.iter().map(portable).collect::<Result<_, _>>().map(PortableRules)
     }
 
     /// Returns whether a rule sends packets elsewhere.
     pub(super) fn reflects(&self) -> bool {
-        self.0.iter().any(|rule| matches!(rule.fate, Fate::Reflect(_)))
+        self.0.iter().flat_map(|rule| rule.action.fates()).any(|fate| matches!(fate, Fate::Reflect(_)))
     }
 
     /// Fails if two rules have the same name.
@@ -113,8 +84,8 @@ pub struct RuleInfo {
     pub name: String,
     /// Its filter, on one line; empty: every packet.
     pub filter: String,
-    /// What happens to its packets.
-    pub fate: Fate,
+    /// What it does with its packets.
+    pub action: Action,
 }
 
 /// [`Rules`] with resolved names, which another process compiles without reading files or sending queries.
@@ -127,13 +98,16 @@ pub struct PortableRules(Vec<PortableRule>);
 struct PortableRule {
     name: String,
     filter: PortableFilter,
-    fate: Fate,
+    action: Action,
 }
 
 impl From<PortableRules> for Rules {
     fn from(rules: PortableRules) -> Self {
-        let rule =
-            |PortableRule { name, filter, fate }: PortableRule| Rule { name, filter: filter.into(), fate };
+        let rule = |PortableRule { name, filter, action }: PortableRule| Rule {
+            name,
+            filter: filter.into(),
+            action,
+        };
         Self(rules.0.into_iter().map(rule).collect())
     }
 }
