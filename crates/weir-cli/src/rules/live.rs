@@ -6,9 +6,8 @@ use std::path::Path;
 use weir::Filter;
 use weir::guard::{Action, Fate, Learn, Limit, LimitKey, Rules};
 use weir_filter::interpret::{Metadata, Packet};
-use weir_rules::{
-    Actions, CaptureAction, Error, Evaluator, Key, Limits, Matches, Over, Programs, Rule, RuleSet,
-};
+use weir_filter::{Beside, Dialect, Options};
+use weir_rules::{Actions, CaptureAction, Error, Evaluator, Key, Limits, Over, Programs, Rule, RuleSet};
 
 use super::file::RuleFile;
 use super::names::SetFile;
@@ -39,25 +38,28 @@ impl LiveRules {
         // As a wrong filter does, wrong rules make the command line wrong.
         let usage = |failure: Failure| failure.status(2);
         let file = RuleFile::read(path, sets).map_err(usage)?;
-        // The guard puts in the netmask of its interface.
-        let (set, filters) = file.rules(Some([255, 255, 255, 0].into())).map_err(usage)?;
+        let set = RuleSet::parse(&file.text).map_err(|mistakes| usage(file.failure(&mistakes)))?;
+        let options = Options {
+            dialect: Dialect::Weir,
+            link_type: ETHERNET,
+            snap_len: weir::DEFAULT_SNAP_LEN,
+            metadata: Beside::All,
+            swapped: false,
+            others: &[],
+            // The guard puts in that of its interface.
+            netmask: Some(u32::MAX << 8),
+            names: &file.names,
+        };
+        let compiled = set.compile(&options).map_err(|mistakes| usage(file.failure(&mistakes)))?;
         let mistakes: Vec<Error> = set.rules.iter().flat_map(|rule| impossible(rule, &file.text)).collect();
         if !mistakes.is_empty() {
             return Err(usage(file.failure(&mistakes)));
         }
-        let mut matches: Vec<Matches> = Vec::new();
-        for (rule, filter) in set.rules.iter().zip(&filters) {
-            let matcher = filter.program(ETHERNET, false);
-            let matcher =
-                matcher.map_err(|error| usage(file.failure(&[rule.in_file(error.error().clone())])))?;
-            matches.push(Box::new(move |packet: &Packet<'_>| matcher.matches(packet)));
-        }
-        let programs = Programs::new(ETHERNET, matches);
         let rules = set.rules.iter().fold(Rules::new(), |rules, rule| {
             let filter = Filter::new(&rule.expression).names(file.names.clone());
             rules.rule(&rule.name, filter, action(&rule.actions))
         });
-        Ok(Self { file, set, rules, programs })
+        Ok(Self { set, rules, programs: compiled.programs(), file })
     }
 
     /// Returns them for the library.

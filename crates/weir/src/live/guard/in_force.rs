@@ -5,9 +5,11 @@ use std::time::{Duration, Instant};
 
 use rustix::time::{ClockId, Timespec, clock_gettime};
 use weir_bpf::rules::{self as engine, RuleCount as Counted};
+use weir_sys::CallError;
 use weir_sys::bpf::grace::Grace;
 
 use super::hook::Hooked;
+use super::loader::Loaded;
 use super::reading::{Count, Reading, RuleCount, Unkept};
 use super::rules::{RuleInfo, Rules};
 use crate::{Error, Unsupported};
@@ -60,24 +62,18 @@ impl InForce {
         hooked.hooks.exchange(&loaded.programs, &hooked.loaded.programs)?;
         // From here on no packet meets the old rules, so their numbers are final.
         let waited = self.grace.wait();
-        let counts = hooked.loaded.programs.counters.counts()?;
-        let unkept = hooked.loaded.programs.memory.unkept()?;
-        self.keep(&counts, unkept);
+        let kept = counted(&hooked.loaded).map(|(counts, unkept)| self.keep(&counts, unkept));
         self.rules.clone_from(&loaded.rules);
         if let Some(hooked) = &mut self.hooked {
             hooked.loaded = loaded;
         }
-        Ok(waited?)
+        Ok(kept.and(waited)?)
     }
 
     pub(super) fn read(&mut self) -> Result<Reading, Error> {
-        let counts = match &self.hooked {
-            Some(hooked) => hooked.loaded.programs.counters.counts()?,
-            None => Vec::new(),
-        };
-        let unkept = match &self.hooked {
-            Some(hooked) => hooked.loaded.programs.memory.unkept()?,
-            None => engine::Unkept::default(),
+        let (counts, unkept) = match &self.hooked {
+            Some(hooked) => counted(&hooked.loaded)?,
+            None => (Vec::new(), engine::Unkept::default()),
         };
         self.ahead.follow();
         let nothing = Counted::default();
@@ -117,10 +113,8 @@ impl InForce {
         let detached = hooks.detach();
         let waited = self.grace.wait();
         self.ended = Some(Instant::now());
-        let counts = loaded.programs.counters.counts()?;
-        let unkept = loaded.programs.memory.unkept()?;
-        self.keep(&counts, unkept);
-        Ok(detached.and(waited)?)
+        let kept = counted(&loaded).map(|(counts, unkept)| self.keep(&counts, unkept));
+        Ok(detached.and(waited).and(kept)?)
     }
 
     /// Keeps the final numbers of the rules that were in force.
@@ -134,6 +128,11 @@ impl InForce {
             self.before_none = sum(&self.before_none, none);
         }
     }
+}
+
+/// Returns what loaded rules have counted, and what they could not remember.
+fn counted(loaded: &Loaded) -> Result<(Vec<Counted>, engine::Unkept), CallError> {
+    Ok((loaded.programs.counters.counts()?, loaded.programs.memory.unkept()?))
 }
 
 fn with(one: Unkept, other: engine::Unkept) -> Unkept {

@@ -5,6 +5,7 @@ use std::time::Duration;
 use rustix::io::Errno;
 use weir_bpf::filter::FilterError as LoadingFailed;
 use weir_bpf::rules::{self as engine, Besides, Over, Places, Received, RulesError};
+use weir_filter::emit::ebpf::Error::TooLong;
 use weir_filter::regions::{Region, regions};
 use weir_sys::link::{Link, links};
 
@@ -134,10 +135,9 @@ impl Loader {
             RulesError::Filter(LoadingFailed::Refused(refused))
                 if TOO_MUCH.contains(&refused.source.errno()) =>
             {
-                let why = "cannot load the rules: together their filters are too much for this kernel's verifier; try fewer rules \
-                           that need a filter (`weir rules check` says which), or sets instead of many terms";
-                Error::setting(Setting::Rules, why)
+                too_much()
             }
+            RulesError::Filter(LoadingFailed::Emit(TooLong(_))) => too_much(),
             RulesError::Filter(LoadingFailed::Load(error)) if error.is_permission() || error.is_memory() => {
                 programmed::not_loaded(&self.name, error)
             }
@@ -150,4 +150,11 @@ impl Loader {
             RulesError::Filter(error) => filter_control::not_loaded(&self.name, error),
         }
     }
+}
+
+/// Returns the error of rules with too many filters, or too long ones.
+fn too_much() -> Error {
+    let why = "cannot load the rules: together their filters are too much for this kernel's verifier; try fewer rules \
+               that need a filter (`weir rules check` says which), or sets instead of many terms";
+    Error::setting(Setting::Rules, why)
 }
