@@ -139,6 +139,7 @@ fn write(dir: &Path, title: &str, text: &str) -> Result<&'static str, Failure> {
 struct Summary {
     total: Row,
     rules: Vec<Row>,
+    no_rule: Row,
 }
 
 #[derive(Debug, Deserialize)]
@@ -154,8 +155,9 @@ impl Summary {
 
     /// What it has counted; none if its rows do not add up, or frames have other lengths.
     fn counted(&self) -> Option<Counts> {
+        let rows = self.rules.iter().chain([&self.no_rule]);
         let (packets, bytes) =
-            self.rules.iter().fold((0, 0), |(packets, bytes), row| (packets + row.packets, bytes + row.bytes));
+            rows.fold((0, 0), |(packets, bytes), row| (packets + row.packets, bytes + row.bytes));
         let adds_up = (packets, bytes) == (self.total.packets, self.total.bytes);
         (adds_up && bytes == packets * u64::from(SIZE)).then(|| Counts::of(packets))
     }
@@ -192,7 +194,7 @@ mod tests {
     fn rows_that_do_not_add_up_are_no_count() {
         let counted = |total: u64, bytes: u64| {
             let text = format!(
-                r#"{{"total":{{"packets":{total},"bytes":{bytes}}},"rules":[{{"packets":3,"bytes":180}},{{"packets":4,"bytes":240}}]}}"#
+                r#"{{"total":{{"packets":{total},"bytes":{bytes}}},"rules":[{{"packets":3,"bytes":180}}],"no_rule":{{"packets":4,"bytes":240}}}}"#
             );
             Summary::read(&text).expect("JSON").counted()
         };

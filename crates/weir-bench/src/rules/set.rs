@@ -111,7 +111,7 @@ impl RuleTexts {
 fn table(set: &str, rules: &str) -> String {
     format!(
         "table netdev weir {{\n{set}chain c {{ type filter hook ingress device \"{DEVICE}\" priority 0; policy accept;\n\
-         {rules}counter\n}} }}\n"
+         {rules}counter\n}}\n}}\n"
     )
 }
 
