@@ -113,7 +113,11 @@ impl Loader {
                 over: learn.over.map(over),
             })
         });
-        Ok(Besides { fate_over: action.over.map(over), learn: learn.transpose()? })
+        Ok(Besides {
+            fate_over: action.over.map(over),
+            learn: learn.transpose()?,
+            ..Besides::default()
+        })
     }
 
     fn unknown(&self, name: &str, links: &[Link]) -> Error {
@@ -131,6 +135,9 @@ impl Loader {
                 let why =
                     format!("cannot load the rules: {error}; try fewer rules, or sets instead of many terms");
                 Error::setting(Setting::Rules, why)
+            }
+            RulesError::Continuing(_) => {
+                Error::setting(Setting::Rules, format!("cannot load the rules: {error}"))
             }
             RulesError::Filter(LoadingFailed::Refused(refused))
                 if TOO_MUCH.contains(&refused.source.errno()) =>
