@@ -31,12 +31,17 @@ pub(super) fn rules(count: usize) -> String {
     }
 }
 
-/// Returns a row for each rule, which add up with those below to the last.
+/// Returns a row for each rule, which add up with those below to the total; rules that continue come behind it.
 pub(super) fn table(counted: &Counted, dry_run: bool, paint: Paint) -> String {
     let mut rows = vec![["rule", "packets are", "packets", "bytes", "last"].map(str::to_owned)];
+    let mut continued = Vec::new();
     for Row { name, action, packets, learned, .. } in &counted.rules {
         let beyond = action.over.map(|limit| format!(" over {limit}")).unwrap_or_default();
-        rows.push(row(name, &format!("{}{beyond}", done(&action.fate, dry_run)), packets));
+        if action.continues {
+            continued.push(row(&format!("{name} (continue)"), "", packets));
+        } else {
+            rows.push(row(name, &format!("{}{beyond}", done(&action.fate, dry_run)), packets));
+        }
         if let Some((learn, packets)) = action.learn.as_ref().zip(learned.as_ref())
             && packets.packets > 0
         {
@@ -48,6 +53,8 @@ pub(super) fn table(counted: &Counted, dry_run: bool, paint: Paint) -> String {
     }
     rows.push(row("no rule", "passed", &counted.no_rule));
     rows.push(row("total", "", &counted.total));
+    let total = rows.len() - 1;
+    rows.append(&mut continued);
     let widths: [usize; 5] =
         std::array::from_fn(|column| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0));
     let mut text = String::new();
@@ -59,7 +66,7 @@ pub(super) fn table(counted: &Counted, dry_run: bool, paint: Paint) -> String {
         let line = line.trim_end().to_owned();
         let line = match number {
             0 => paint.dim(line),
-            _ if number + 1 == rows.len() => paint.bold(line),
+            _ if number == total => paint.bold(line),
             _ => line,
         };
         let _infallible = writeln!(text, "{line}");

@@ -63,6 +63,8 @@ pub(super) struct Row {
     filter: String,
     /// `pass`, `block`, `bounce` or `reflect IF`; in a dry run, what would happen.
     fate: String,
+    /// Whether the next rules are asked, too; its packets are not in `total` a second time.
+    r#continue: bool,
     /// The limit beyond which that happens: `100/s by src`; absent without.
     #[serde(skip_serializing_if = "Option::is_none")]
     over: Option<String>,
@@ -106,6 +108,7 @@ impl Counted {
             name: rule.name,
             filter: rule.filter,
             fate: rule.action.fate.to_string(),
+            r#continue: rule.action.continues,
             over: rule.action.over.map(|limit| limit.to_string()),
             packets: Packets::of(rule.count),
             learned: rule.action.learn.is_some().then(|| Packets::of(rule.learned)),

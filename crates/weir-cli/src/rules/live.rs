@@ -93,7 +93,10 @@ impl LiveRules {
 }
 
 fn action(actions: &Actions) -> Action {
-    let mut action = Action::from(fate(&actions.fate));
+    let mut action = match actions.continues {
+        true => Action::continuing(),
+        false => Action::from(fate(&actions.fate)),
+    };
     action.over = actions.fate_over.map(limit);
     action.learn = actions.learn.as_ref().map(|learn| {
         let (_, then) = learn.shortcut.decisions();
@@ -121,7 +124,7 @@ fn fate(fate: &weir_rules::Fate) -> Fate {
 }
 
 /// Returns what a rule asks for that the kernel does not do.
-fn impossible(rule: &Rule, text: &str) -> Vec<Error> {
+fn impossible(rule: &Rule, text: &str) -> Option<Error> {
     let actions = &rule.actions;
     let said = |there: bool, word: &str, why: &str, remedy: &str| {
         let error = || {
@@ -130,19 +133,8 @@ fn impossible(rule: &Rule, text: &str) -> Vec<Error> {
         };
         there.then(error)
     };
-    let alone = "take it out; `weir read --rules` applies it to files";
-    [
-        said(
-            actions.continues,
-            "continue",
-            "each packet is counted for one rule, which decides about it",
-            alone,
-        ),
-        said(actions.log.is_some(), "log", "nothing is written there", alone),
-    ]
-    .into_iter()
-    .flatten()
-    .collect()
+    let remedy = "take it out; `weir read --rules` applies it to files";
+    said(actions.log.is_some(), "log", "nothing is written there", remedy)
 }
 
 #[cfg(test)]
@@ -160,7 +152,7 @@ mod tests {
             LiveRules::read(&path, &[])
         };
         let table = [
-            ("a: ip -> continue, log", ["2:10: ", "`continue`", "2:20: ", "`log`"]),
+            ("a: ip -> continue, log", ["2:20: ", "`log`", "take it out", "weir read"]),
             ("a: ip -> learn block for 30s, log", ["2:31: ", "`log`", "take it out", "weir read"]),
         ];
         for (text, parts) in table {

@@ -31,6 +31,8 @@ pub struct Action {
     pub over: Option<Limit>,
     /// Which exact rule is made of them.
     pub learn: Option<Learn>,
+    /// The rule decides nothing: it counts its packets and may learn, and the next rules are asked, too.
+    pub continues: bool,
 }
 
 /// An exact rule that is made of a packet's flow. It is in force from the next packet on, and asked before all other rules. It has
@@ -78,11 +80,16 @@ pub enum LimitKey {
 
 impl From<Fate> for Action {
     fn from(fate: Fate) -> Self {
-        Self { fate, over: None, learn: None }
+        Self { fate, over: None, learn: None, continues: false }
     }
 }
 
 impl Action {
+    /// Decides nothing: the rule counts its packets and may learn, and the next rules are asked, too. At most 16 rules can do so.
+    pub fn continuing() -> Self {
+        Self { continues: true, ..Self::from(Fate::Pass) }
+    }
+
     /// Lets packets within a limit pass.
     #[must_use]
     pub fn over(self, limit: Limit) -> Self {

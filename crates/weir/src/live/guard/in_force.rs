@@ -21,8 +21,8 @@ pub(super) struct InForce {
     hooked: Option<Hooked>,
     /// The rules in force, or that were.
     pub(super) rules: Vec<RuleInfo>,
-    /// What rules had counted by name, when they were replaced.
-    before: BTreeMap<String, Counted>,
+    /// What rules had counted by [key], when they were replaced.
+    before: BTreeMap<Key, Counted>,
     /// What had met no rule by then.
     before_none: Counted,
     /// What rules could not remember that are no longer in force.
@@ -80,12 +80,17 @@ impl InForce {
         let mut rules = Vec::new();
         for (number, info) in self.rules.iter().enumerate() {
             let now = counts.get(number).unwrap_or(&nothing);
-            let count = sum(self.before.get(&info.name).unwrap_or(&nothing), now);
+            let count = sum(self.before.get(&key(info)).unwrap_or(&nothing), now);
             rules.push(RuleCount::new(info.clone(), self.ahead.counts(&count)));
         }
-        let is_there = |name: &str| self.rules.iter().any(|rule| rule.name == name);
-        let gone = self.before.iter().filter(|(name, _)| !is_there(name)).map(|(_, count)| count);
-        let gone = gone.fold(nothing, |all, one| sum(&all, one));
+        let is_there = |key: &Key| self.rules.iter().any(|rule| self::key(rule) == *key);
+        let gone = self.before.iter().filter(|(key, _)| !is_there(key));
+        // The packets of a rule that continued are those of others.
+        let gone = gone.map(|((_, continues), count)| match continues {
+            true => Counted { packets: 0, bytes: 0, ..*count },
+            false => *count,
+        });
+        let gone = gone.fold(nothing, |all, one| sum(&all, &one));
         let none = sum(&self.before_none, counts.get(self.rules.len()).unwrap_or(&nothing));
         Ok(Reading {
             elapsed: self.ended.unwrap_or_else(Instant::now) - self.began,
@@ -121,13 +126,20 @@ impl InForce {
     fn keep(&mut self, counts: &[Counted], unkept: engine::Unkept) {
         self.unkept_before = with(self.unkept_before, unkept);
         for (rule, count) in self.rules.iter().zip(counts) {
-            let before = self.before.entry(rule.name.clone()).or_default();
+            let before = self.before.entry(key(rule)).or_default();
             *before = sum(before, count);
         }
         if let Some(none) = counts.get(self.rules.len()) {
             self.before_none = sum(&self.before_none, none);
         }
     }
+}
+
+/// The name of a rule, and whether it continues.
+type Key = (String, bool);
+
+fn key(rule: &RuleInfo) -> Key {
+    (rule.name.clone(), rule.action.continues)
 }
 
 /// Returns what loaded rules have counted, and what they could not remember.

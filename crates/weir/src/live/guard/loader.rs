@@ -116,6 +116,7 @@ impl Loader {
         Ok(Besides {
             fate_over: action.over.map(over),
             learn: learn.transpose()?,
+            continues: action.continues,
             ..Besides::default()
         })
     }

@@ -5,7 +5,8 @@ use std::time::Duration;
 use super::action::Action;
 use super::rules::RuleInfo;
 
-/// What was counted since the start. Each packet is counted once: for the rule that decided about it, or for none.
+/// What was counted since the start. Each packet is counted once: for the rule that decided about it, or for none; and for rules that
+/// continue, too.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Reading {
@@ -36,7 +37,9 @@ pub struct Unkept {
 impl Reading {
     /// Returns all packets.
     pub fn total(&self) -> Count {
-        let rules = self.rules.iter().flat_map(|rule| [rule.count, rule.learned]);
+        // Another rule has those of one that continues, too.
+        let own = |rule: &RuleCount| if rule.action.continues { Count::default() } else { rule.count };
+        let rules = self.rules.iter().flat_map(|rule| [own(rule), rule.learned]);
         rules.chain([self.replaced, self.no_rule]).fold(Count::default(), Count::and)
     }
 }
@@ -100,8 +103,13 @@ mod tests {
             count,
             learned: Count { packets: 16, bytes: 16 * 60, last: None },
         };
+        let continues = RuleCount {
+            action: Action::continuing(),
+            learned: Count::default(),
+            ..rule("c", count(1000, None))
+        };
         let reading = Reading {
-            rules: vec![rule("a", count(1, Some(5))), rule("b", count(2, None))],
+            rules: vec![rule("a", count(1, Some(5))), rule("b", count(2, None)), continues],
             replaced: count(4, Some(3)),
             no_rule: count(8, Some(9)),
             ..Reading::default()
