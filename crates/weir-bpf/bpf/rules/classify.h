@@ -197,7 +197,8 @@ out:
 struct candidates {
 	__u64 words[MOST_WORDS];
 	__u64 noted[MOST_SUMMARIES]; /* which words are not 0 */
-	__u32 found, has_notes, answer;
+	__u64 found;                 /* as `search` answers */
+	__u32 answer;
 };
 
 struct {
@@ -255,7 +256,7 @@ out:
 static __always_inline void forget_notes(struct candidates *notes)
 {
 #pragma clang loop unroll(disable)
-	for (__u32 summary = 0; summary < MOST_SUMMARIES; summary++) {
+	for (__u32 summary = 0; summary < MOST_SUMMARIES && summary < shape.summaries; summary++) {
 		__u64 words = notes->noted[summary];
 		notes->noted[summary] = 0;
 #pragma clang loop unroll(disable)

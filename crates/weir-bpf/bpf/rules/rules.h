@@ -36,10 +36,9 @@ static __noinline __u64 search(CONTEXT *ctx, __u64 tag)
 	__u32 condition = find_condition(block, &vectors, notes, &has_notes);
 	if (!shape.rest)
 		return condition;
-	notes->found = condition;
-	notes->has_notes = has_notes;
+	notes->found = condition | (__u64)has_notes << 32;
 	/* The verifier does not know what is in a map, and so sees one answer instead of many. */
-	return *(volatile __u32 *)&notes->found | (__u64) * (volatile __u32 *)&notes->has_notes << 32;
+	return *(volatile __u64 *)&notes->found;
 }
 
 /* Returns the first condition that a packet meets by filters and fields, and forgets what was noted. */
