@@ -173,7 +173,16 @@ impl What {
         use What::{Capture, Compress, Filter, Host, Look, Read, Replay, Rules, Run, Stat};
         matches!(
             self,
-            Capture(_) | Compress(_) | Filter(_) | Host(_) | Look(_) | Read(_) | Replay(_) | Rules(_) | Run(_) | Stat(_)
+            Capture(_)
+                | Compress(_)
+                | Filter(_)
+                | Host(_)
+                | Look(_)
+                | Read(_)
+                | Replay(_)
+                | Rules(_)
+                | Run(_)
+                | Stat(_)
         )
     }
 }

@@ -113,6 +113,12 @@ impl Filter {
         Ok(Self { text: String::new(), ast: Ast::default(), lowered, graph })
     }
 
+    /// Optimises the graph.
+    #[must_use]
+    pub fn optimised(self) -> Self {
+        Self { graph: pass::optimise(&self.lowered, &self.ast.sets), ..self }
+    }
+
     /// Returns whether the filter is known to reject every packet.
     pub fn is_never(&self) -> bool {
         self.graph.root() == Graph::REFUSE
@@ -168,10 +174,14 @@ impl Filter {
 
 /// Compiles `text`. An empty expression accepts every packet.
 pub fn compile(text: &str, options: &Options<'_>) -> Result<Filter, Error> {
+    compile_plainly(text, options).map(Filter::optimised)
+}
+
+/// Compiles `text` without optimising the graph, which takes most of the time: it decides the same, but slower.
+pub fn compile_plainly(text: &str, options: &Options<'_>) -> Result<Filter, Error> {
     let mut ast = parse::parse(text, options)?;
     let lowered = lower(&mut ast, text, options)?;
-    let graph = pass::optimise(&lowered, &ast.sets);
-    Ok(Filter { text: text.to_owned(), ast, lowered, graph })
+    Ok(Filter { text: text.to_owned(), ast, graph: lowered.clone(), lowered })
 }
 
 /// Lowers an expression to a graph, and adds the sets that the graph looks up to the expression.

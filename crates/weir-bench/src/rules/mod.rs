@@ -52,7 +52,9 @@ pub(super) fn make(settings: &Settings) -> Result<Box<dyn Experiment>, Failure> 
     settings.without_cards("rules")?;
     let dir = tidy::folder().map_err(failed("create a folder"))?;
     let guard = |title, rules: usize, ends| guard(title, dir.path(), &RuleTexts::ranges(rules, ends), ends);
-    let nft = |title, rules: usize, ends, text| by_nft(title, dir.path(), &RuleTexts::ranges(rules, ends), ends, text);
+    let nft = |title, rules: usize, ends, text| {
+        by_nft(title, dir.path(), &RuleTexts::ranges(rules, ends), ends, text)
+    };
     let contestants = vec![
         limit(),
         guard(GUARD[0], 1, Ends::Blocked)?,
@@ -107,8 +109,10 @@ fn limit() -> Contestant {
 /// `weir guard`, as a user types it.
 fn guard(title: &'static str, dir: &Path, rules: &RuleTexts, ends: Ends) -> Result<Contestant, Failure> {
     let file = write(dir, title, &rules.weir())?;
-    let words = vec!["guard", "--json", "--source", "xdp", "--direction", "in", "-i", "{interface}", "--rules", file];
-    let program = Program::new([WEIR, ""], "source ", 50, words, |stdout, _| Summary::read(stdout)?.counted());
+    let words =
+        vec!["guard", "--json", "--source", "xdp", "--direction", "in", "-i", "{interface}", "--rules", file];
+    let program =
+        Program::new([WEIR, ""], "source ", 50, words, |stdout, _| Summary::read(stdout)?.counted());
     Ok(Contestant::program(title, title, ends == Ends::Passes, program))
 }
 
@@ -166,12 +170,18 @@ impl Summary {
 /// A ratio of rates within a round.
 fn rate(outcome: &Outcome, ours: &str, theirs: &str, least: f64) -> Judged {
     let name = format!("{ours} / {theirs}, {SIZE} B");
-    Judged::new(&name, Wanted::AtLeast(least), "times", outcome.ratios([ours, theirs], "rate", Some(f64::from(SIZE))))
+    Judged::new(
+        &name,
+        Wanted::AtLeast(least),
+        "times",
+        outcome.ratios([ours, theirs], "rate", Some(f64::from(SIZE))),
+    )
 }
 
 fn judge(outcome: &Outcome) -> Vec<Judged> {
     let added = outcome.shares([GUARD_PASSES, STACK], [NFT_PASSES, STACK], TIME, Some(f64::from(SIZE)));
-    let name = format!("processor time added to a packet that passes: {GUARD_PASSES} / {NFT_PASSES}, {SIZE} B");
+    let name =
+        format!("processor time added to a packet that passes: {GUARD_PASSES} / {NFT_PASSES}, {SIZE} B");
     vec![
         rate(outcome, GUARD[1], LIMIT, 0.8),
         rate(outcome, GUARD[2], GUARD[0], 0.7),

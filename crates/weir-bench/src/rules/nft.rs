@@ -30,7 +30,8 @@ pub(crate) struct NftArgs {
 /// Makes the rules, waits, and prints the number of packets.
 pub(crate) fn run(args: &NftArgs) -> Result<(), Failure> {
     let stop = interrupted()?;
-    let text = fs::read_to_string(&args.rules).map_err(failed("read rules"))?.replace(DEVICE, &args.interface);
+    let text =
+        fs::read_to_string(&args.rules).map_err(failed("read rules"))?.replace(DEVICE, &args.interface);
     nft(&["-f", "-"], &text)?;
     style::say(format_args!("ready"));
     while !stop.load(Ordering::Relaxed) {

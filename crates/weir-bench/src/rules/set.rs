@@ -40,7 +40,11 @@ impl RuleTexts {
             let length = u8::try_from(22 + index % 7).expect("up to 28");
             let net = Ipv4Addr::from(u32::from(Ipv4Addr::new(10, 0, 0, 0)) + (index << 10));
             let first = u16::try_from(index * 37 % 50_000).expect("a port");
-            RuleText { net: (net, length), ports: (first, first + 1 + u16::try_from(index % 999).expect("few")), to: None }
+            RuleText {
+                net: (net, length),
+                ports: (first, first + 1 + u16::try_from(index % 999).expect("few")),
+                to: None,
+            }
         };
         let mut all: Vec<RuleText> = (0..rules).map(other).collect();
         if ends == Ends::Blocked {
@@ -62,8 +66,11 @@ impl RuleTexts {
     /// For `weir guard`.
     pub(super) fn weir(&self) -> String {
         self.lines(|index, RuleText { net: (net, length), ports: (first, last), to }| {
-            let to = to.map(|(to, port)| format!(" and dst host {to} and dst port {port}")).unwrap_or_default();
-            format!("rule-{index}: udp and src net {net}/{length} and src portrange {first}-{last}{to} -> block\n")
+            let to =
+                to.map(|(to, port)| format!(" and dst host {to} and dst port {port}")).unwrap_or_default();
+            format!(
+                "rule-{index}: udp and src net {net}/{length} and src portrange {first}-{last}{to} -> block\n"
+            )
         })
     }
 
@@ -131,7 +138,11 @@ mod tests {
             "rule-1: udp and src net 198.18.0.0/16 and src portrange 1024-65535 -> block"
         );
         assert_eq!(last(&two.nft_list(), 2), "ip saddr 198.18.0.0/16 udp sport 1024-65535 counter drop");
-        assert!(two.nft_set().contains("\n10.0.0.0/22 . 0-1,\n198.18.0.0/16 . 1024-65535,\n"), "{}", two.nft_set());
+        assert!(
+            two.nft_set().contains("\n10.0.0.0/22 . 0-1,\n198.18.0.0/16 . 1024-65535,\n"),
+            "{}",
+            two.nft_set()
+        );
         let flow = RuleTexts::flows(1);
         assert!(flow.nft_timeouts().contains("\n198.18.0.0 . 1024 . 198.19.0.1 . 9,\n"));
     }

@@ -50,7 +50,7 @@ impl LiveRules {
             netmask: Some(u32::MAX << 8),
             names: &file.names,
         };
-        let compiled = set.compile(&options).map_err(|mistakes| usage(file.failure(&mistakes)))?;
+        let compiled = set.compile_plainly(&options).map_err(|mistakes| usage(file.failure(&mistakes)))?;
         let mistakes: Vec<Error> = set.rules.iter().flat_map(|rule| impossible(rule, &file.text)).collect();
         if !mistakes.is_empty() {
             return Err(usage(file.failure(&mistakes)));

@@ -70,9 +70,26 @@ impl RuleSet {
     ///
     /// What is wrong with each, and where in the file.
     pub fn compile(&self, options: &Options<'_>) -> Result<Compiled, Vec<Error>> {
+        self.compile_by(weir_filter::compile, options)
+    }
+
+    /// Compiles each without optimising its graph, for a few packets.
+    ///
+    /// # Errors
+    ///
+    /// As for [`compile`](Self::compile), but for link types other than Ethernet a rule that can match no packet may be none.
+    pub fn compile_plainly(&self, options: &Options<'_>) -> Result<Compiled, Vec<Error>> {
+        self.compile_by(weir_filter::compile_plainly, options)
+    }
+
+    fn compile_by(
+        &self,
+        compile: fn(&str, &Options<'_>) -> Result<Filter, Error>,
+        options: &Options<'_>,
+    ) -> Result<Compiled, Vec<Error>> {
         let (mut filters, mut mistakes) = (Vec::new(), Vec::new());
         for rule in &self.rules {
-            let compiled = weir_filter::compile(&rule.expression, options)
+            let compiled = compile(&rule.expression, options)
                 .and_then(|filter| filter.lacks(options).map_or(Ok(filter), Err));
             match compiled {
                 Ok(filter) => filters.push(filter),

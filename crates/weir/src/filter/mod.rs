@@ -23,6 +23,7 @@ use weir_filter::Beside;
 pub use weir_filter::error::Error as ExpressionError;
 pub use weir_filter::interpret::Packet as PacketView;
 pub use weir_filter::names::{Names, NoNames, Service};
+use weir_filter::regions::{Region, regions};
 pub use weir_filter::{Dialect, Filter as Compiled};
 #[cfg(feature = "jit")]
 use weir_native as native;
@@ -150,10 +151,31 @@ impl Filter {
     /// The expression is invalid, or tests something that packets of this link type do not have.
     pub fn compile(&self, receiver: Receiver) -> Result<Compiled, FilterError> {
         let beside = if receiver.metadata { Beside::All } else { Beside::Nothing };
-        self.compile_knowing(beside, receiver)
+        self.compile_knowing(weir_filter::compile, beside, receiver)
     }
 
-    fn compile_knowing(&self, metadata: Beside, receiver: Receiver) -> Result<Compiled, FilterError> {
+    /// Compiles the filter for Ethernet frames of which fields decide wherever they can, and says where they do: it is optimised only if
+    /// it has to be asked.
+    ///
+    /// # Errors
+    ///
+    /// See [`Filter::compile`].
+    pub(crate) fn compile_behind_fields(
+        &self,
+        receiver: Receiver,
+    ) -> Result<(Compiled, Vec<Region>), FilterError> {
+        let compiled = self.compile_knowing(weir_filter::compile_plainly, Beside::All, receiver)?;
+        let regions = regions(&compiled.ast);
+        let asked = regions.iter().any(|region| !region.exact);
+        Ok((if asked { compiled.optimised() } else { compiled }, regions))
+    }
+
+    fn compile_knowing(
+        &self,
+        compile: fn(&str, &weir_filter::Options<'_>) -> Result<Compiled, weir_filter::Error>,
+        metadata: Beside,
+        receiver: Receiver,
+    ) -> Result<Compiled, FilterError> {
         let others: Vec<u16> =
             self.link_types.iter().copied().filter(|&other| other != receiver.link_type).collect();
         let options = weir_filter::Options {
@@ -171,7 +193,7 @@ impl Filter {
             },
             names: &*self.names,
         };
-        weir_filter::compile(&self.text, &options)
+        compile(&self.text, &options)
             .and_then(|compiled| compiled.lacks(&options).map_or(Ok(compiled), Err))
             .and_then(|compiled| match receiver.tags_lost && compiled.asks_for_tags() {
                 true => Err(tags_lost(&self.text)),
@@ -198,6 +220,7 @@ impl Filter {
             Dialect::Weir => Beside::Direction,
         };
         self.compile_knowing(
+            weir_filter::compile,
             beside,
             Receiver { link_type, metadata: false, swapped, netmask: None, tags_lost: false },
         )

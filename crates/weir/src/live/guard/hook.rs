@@ -159,8 +159,8 @@ impl Opener<'_> {
         };
         if by_xdp && self.device.tags != Tags::InFrame {
             for rule in &self.asked.rules.0 {
-                let compiled =
-                    rule.filter.compile(loader.receiver).map_err(|error| error.on(self.monitored.name()))?;
+                let compiled = rule.filter.compile_behind_fields(loader.receiver);
+                let (compiled, _) = compiled.map_err(|error| error.on(self.monitored.name()))?;
                 if compiled.asks_for_tags() {
                     let needed = TagUse::Filter { name: Some(rule.name.clone()) };
                     return Err(xdp::tags_needed(self.device, needed, Mode::Pass));

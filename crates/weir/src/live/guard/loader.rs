@@ -6,7 +6,7 @@ use rustix::io::Errno;
 use weir_bpf::filter::FilterError as LoadingFailed;
 use weir_bpf::rules::{self as engine, Besides, Over, Places, Received, RulesError};
 use weir_filter::emit::ebpf::Error::TooLong;
-use weir_filter::regions::{Region, regions};
+use weir_filter::regions::Region;
 use weir_sys::link::{Link, links};
 
 use super::action::{Action, Fate, Limit, LimitKey};
@@ -50,9 +50,8 @@ impl Loader {
     pub(super) fn load(&self, rules: &Rules) -> Result<Loaded, Error> {
         rules.check()?;
         let compiled = self.compiled(rules)?;
-        let regions: Vec<Vec<Region>> = compiled.iter().map(|one| regions(&one.ast)).collect();
         let links = self.links(rules)?;
-        let all = rules.0.iter().zip(&compiled).zip(&regions).map(|((rule, compiled), regions)| {
+        let all = rules.0.iter().zip(&compiled).map(|(rule, (compiled, regions))| {
             Ok(engine::Rule {
                 filter: (&compiled.graph, &compiled.ast.sets[..]),
                 regions,
@@ -125,8 +124,8 @@ impl Loader {
         unknown(&Wanted { namespace: self.namespace.clone(), name: name.to_owned(), queues: None }, links)
     }
 
-    fn compiled(&self, rules: &Rules) -> Result<Vec<Compiled>, Error> {
-        let one = rules.0.iter().map(|rule| rule.filter.compile(self.receiver));
+    fn compiled(&self, rules: &Rules) -> Result<Vec<(Compiled, Vec<Region>)>, Error> {
+        let one = rules.0.iter().map(|rule| rule.filter.compile_behind_fields(self.receiver));
         one.collect::<Result<_, _>>().map_err(|error| error.on(&self.name).into())
     }
 
