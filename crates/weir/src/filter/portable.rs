@@ -28,19 +28,34 @@ impl Filter {
     ///
     /// The expression is invalid, or tests something that packets of one of the link types do not have.
     pub fn portable(&self, receivers: &[Receiver]) -> Result<(PortableFilter, bool), FilterError> {
+        self.portable_by(|filter| {
+            let filter = filter.among(receivers.iter().map(|receiver| receiver.link_type));
+            let compiled = receivers.iter().map(|&receiver| filter.compile(receiver));
+            let compiled = compiled.collect::<Result<Vec<_>, _>>()?;
+            Ok(compiled.iter().all(Compiled::is_never))
+        })
+    }
+
+    /// Does so for one receiver, with [`compile_behind_fields`](Self::compile_behind_fields).
+    pub(crate) fn portable_behind_fields(&self, receiver: Receiver) -> Result<PortableFilter, FilterError> {
+        let portable = self.portable_by(|filter| filter.compile_behind_fields(receiver).map(|_| ()));
+        portable.map(|(portable, ())| portable)
+    }
+
+    /// `compile` asks for all names.
+    fn portable_by<T>(
+        &self,
+        compile: impl FnOnce(Self) -> Result<T, FilterError>,
+    ) -> Result<(PortableFilter, T), FilterError> {
         let names = Arc::new(Remembered::new(Arc::clone(&self.names)));
-        let filter = Self { names: Arc::clone(&names) as _, ..self.clone() };
-        let filter = filter.among(receivers.iter().map(|receiver| receiver.link_type));
-        let compiled = receivers.iter().map(|&receiver| filter.compile(receiver));
-        let compiled = compiled.collect::<Result<Vec<_>, _>>()?;
-        let pcap = self.dialect == Dialect::Pcap;
+        let found = compile(Self { names: Arc::clone(&names) as _, ..self.clone() })?;
         let portable = PortableFilter {
             text: self.text.clone(),
-            pcap,
+            pcap: self.dialect == Dialect::Pcap,
             netmask: self.netmask.map(Ipv4Addr::from),
             names: names.answers(),
         };
-        Ok((portable, compiled.iter().all(Compiled::is_never)))
+        Ok((portable, found))
     }
 }
 

@@ -51,7 +51,7 @@ impl Rules {
         let netmask = Some(u32::MAX << 8);
         let ethernet = Receiver { link_type: 1, metadata: true, swapped: false, netmask, tags_lost: false };
         let portable = |rule: &Rule| {
-            let (filter, _) = rule.filter.portable(&[ethernet])?;
+            let filter = rule.filter.portable_behind_fields(ethernet)?;
             Ok(PortableRule { name: rule.name.clone(), filter, action: rule.action.clone() })
         };
         self.0.iter().map(portable).collect::<Result<_, _>>().map(PortableRules)
