@@ -42,6 +42,7 @@ struct {
 } rule_actions SEC(".maps");
 
 const volatile __u32 no_rule = 0;
+const volatile bool dry_run = false; /* every packet goes on, whatever its fate */
 
 /* Whether rules do more than to count packets and to have a fate for them. */
 static __always_inline bool remembers(void)

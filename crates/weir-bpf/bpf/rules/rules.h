@@ -71,6 +71,12 @@ static __noinline __u32 rule_of(__u32 condition)
 	return rule ? *rule : no_rule;
 }
 
+/* Returns what is done with a packet that has this fate. */
+static __always_inline __u64 carried_out(__u64 fate)
+{
+	return dry_run ? FATE_PASS : fate;
+}
+
 /* Decides about a packet. `tag`: a stripped VLAN tag, as in classify.h. */
 static __always_inline __u64 decide(CONTEXT *ctx, enum direction direction, __u64 length, __u64 tag)
 {
@@ -79,7 +85,7 @@ static __always_inline __u64 decide(CONTEXT *ctx, enum direction direction, __u6
 	if (remembers()) {
 		__u64 fate = recall(ctx, length, tag, direction);
 		if (fate & IS_DECIDED)
-			return fate & ~(__u64)IS_DECIDED;
+			return carried_out(fate & ~(__u64)IS_DECIDED);
 	}
 	__u32 rule = rule_of(classify(ctx, length, tag));
 	if (continuing) {
@@ -88,7 +94,7 @@ static __always_inline __u64 decide(CONTEXT *ctx, enum direction direction, __u6
 			place_continuing(ctx, all, length, tag);
 		act_before(ctx, rule, length);
 	}
-	return act(ctx, rule, length);
+	return carried_out(act(ctx, rule, length));
 }
 
 /* Swaps the MAC addresses, so that a switch takes the packet back to where it came from. */

@@ -1,10 +1,9 @@
 //! Logged packets, which the programs write into a ring buffer.
 
-use std::cell::RefCell;
 use std::io;
 use std::mem::take;
-use std::os::fd::RawFd;
-use std::rc::Rc;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use libbpf_rs::{MapHandle, RingBuffer, RingBufferBuilder};
@@ -45,6 +44,13 @@ impl Logging {
 #[derive(Debug)]
 pub struct Log(pub(super) MapHandle);
 
+/// It is readable, for `poll(2)`, when something is logged.
+impl AsFd for Log {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
 /// A logged packet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogRecord {
@@ -71,23 +77,24 @@ impl Log {
     ///
     /// Memory is short.
     pub fn reader(&self) -> Result<LogReader, CallError> {
-        let read = Rc::new(RefCell::new(Vec::new()));
-        let to = Rc::clone(&read);
+        let read = Arc::new(Mutex::new(Vec::new()));
+        let to = Arc::clone(&read);
         let mut builder = RingBufferBuilder::new();
         let added = builder.add(&self.0, move |bytes: &[u8]| {
-            to.borrow_mut().push(LogRecord::from_bytes(bytes));
+            to.lock().unwrap_or_else(PoisonError::into_inner).push(LogRecord::from_bytes(bytes));
             0
         });
         added.map_err(failed)?;
-        Ok(LogReader { ring: builder.build().map_err(failed)?, read })
+        Ok(LogReader { ring: Mutex::new(builder.build().map_err(failed)?), read })
     }
 }
 
 /// Reads what is logged.
 #[derive(Debug)]
 pub struct LogReader {
-    ring: RingBuffer<'static>,
-    read: Rc<RefCell<Vec<LogRecord>>>,
+    /// For [`Sync`] only.
+    ring: Mutex<RingBuffer<'static>>,
+    read: Arc<Mutex<Vec<LogRecord>>>,
 }
 
 impl LogReader {
@@ -97,13 +104,26 @@ impl LogReader {
     ///
     /// `EINTR`: a signal came.
     pub fn read(&mut self, timeout: Duration) -> Result<Vec<LogRecord>, CallError> {
-        self.ring.poll(timeout).map_err(failed)?;
-        Ok(take(&mut *self.read.borrow_mut()))
+        self.ring.get_mut().unwrap_or_else(PoisonError::into_inner).poll(timeout).map_err(failed)?;
+        Ok(self.taken())
     }
 
-    /// Returns what is readable, for `poll(2)`, when something is logged.
-    pub fn descriptor(&self) -> RawFd {
-        self.ring.epoll_fd()
+    /// Returns what is logged, in order, but no more than `most` packets. Does not wait.
+    ///
+    /// # Errors
+    ///
+    /// The kernel does not let this process read the log.
+    pub fn take(&mut self, most: usize) -> Result<Vec<LogRecord>, CallError> {
+        let taken = self.ring.get_mut().unwrap_or_else(PoisonError::into_inner).consume_raw_n(most);
+        if taken < 0 {
+            let error = io::Error::from_raw_os_error(-taken);
+            return Err(CallError::new("read the log of rules", error));
+        }
+        Ok(self.taken())
+    }
+
+    fn taken(&mut self) -> Vec<LogRecord> {
+        take(&mut *self.read.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 

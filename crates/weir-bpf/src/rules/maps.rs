@@ -27,6 +27,7 @@ pub(super) struct Contents<'a> {
     /// The most buckets, if there are limits.
     pub(super) buckets: Option<u32>,
     pub(super) log: Option<Logging>,
+    pub(super) dry_run: bool,
     pub(super) clock_is_given: bool,
 }
 
@@ -63,6 +64,7 @@ impl<'a> Contents<'a> {
             exact: learns.then_some(settings.exact),
             buckets: limits.then_some(settings.buckets),
             log: settings.log,
+            dry_run: settings.dry_run,
             clock_is_given: settings.clock_is_given,
         }
     }
@@ -176,6 +178,7 @@ macro_rules! prepare {
             constants.log_snap = log.most();
             constants.log_others = log.others;
         }
+        constants.dry_run = contents.dry_run;
         constants.clock_is_given = contents.clock_is_given;
         if contents.remembers() {
             constants.key_fields = $crate::rules::maps::fields_of_exact();

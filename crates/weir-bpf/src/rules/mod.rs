@@ -107,6 +107,8 @@ pub struct Settings {
     pub buckets: u32,
     /// Packets are logged.
     pub log: Option<Logging>,
+    /// Every packet goes on. Rules count, learn, limit and log as if it had its fate.
+    pub dry_run: bool,
     /// For tests: the programs' clock is [set](Memory::set_clock).
     #[doc(hidden)]
     pub clock_is_given: bool,
@@ -115,7 +117,15 @@ pub struct Settings {
 impl Settings {
     /// Returns the usual ones, for this many bytes of tables.
     pub fn new(tables: usize) -> Self {
-        Self { tables, exact: 1 << 20, inserts: false, buckets: 1 << 20, log: None, clock_is_given: false }
+        Self {
+            tables,
+            exact: 1 << 20,
+            inserts: false,
+            buckets: 1 << 20,
+            log: None,
+            dry_run: false,
+            clock_is_given: false,
+        }
     }
 }
 
