@@ -8,6 +8,7 @@ use weir::guard::GuardBuilder;
 use weir::{Direction, SourceChoice};
 use weir_service::session::{Identity, Settings};
 
+use super::log;
 use crate::args::{ControlArgs, MORE, ReadyArgs};
 use crate::failure::Failure;
 use crate::interfaces::{self, Chosen};
@@ -28,6 +29,8 @@ Examples:
         Only for received packets, and without XDP.
   weir guard -i eth0 --rules edge.rules --interval 10s --json
         Print an object with all counts every ten seconds, and at the end.
+  weir guard -i eth0 --rules edge.rules --log blocked.pcapng
+        Keep what is blocked; `weir read blocked.pcapng` or Wireshark shows by which rule.
   weir guard -i web/eth0 --rules web.rules
         In another network namespace.
   echo 'tcp dst port 23 -> block' | weir guard -i eth0 --rules -
@@ -43,7 +46,7 @@ Rules are applied below the host's network stack, to received packets and to sen
 in an expression. Each packet is counted for one rule or for `no rule`. A super-frame that offloads have built \
 is one packet. docs/rules.md describes the language; weir rules check finds mistakes.
 Rules that would cut off the SSH connection of this shell are refused; --force allows them.
-weir guard runs as the user who started it, with all privileges: it reads no packet.
+weir guard runs as the user who started it, with all privileges: it reads no packet, and only copies those that it logs.
 
 Once the rules are in force, weir prints a line on standard error: `IF: ...; source ...`. \
 Scripts can wait with --ready-fd, systemd with Type=notify. However the process ends, its programs are gone with it, and every packet passes.
@@ -77,6 +80,15 @@ pub(crate) struct GuardArgs {
     /// On loopback each packet travels both ways, but meets the rules once.
     #[arg(short = 'Q', long, value_name = "WAY", value_enum, default_value_t, help_heading = "Guard")]
     direction: DirectionArg,
+
+    /// Write blocked packets, and those of rules with `log`, to FILE (pcapng); - is standard output.
+    ///
+    /// Bounced and reflected packets count as blocked. Each packet has a comment: `rule bad: blocked`, `rule scan (learned): blocked`, `rule new: logged`; with
+    /// --dry-run, `rule bad: would be blocked`. A packet that several rules log is there several times. At most 9216 bytes are kept of each.
+    /// Packets that come faster than they are written are missing, and counted. If the file fails, logging ends, the rules stay in
+    /// force, and the exit status is 1 in the end. Only the owner can read the file.
+    #[arg(long, value_name = "FILE", help_heading = "Guard")]
+    pub(super) log: Option<PathBuf>,
 
     /// Let every packet pass, and count what the rules would do.
     #[arg(long, help_heading = "Guard")]
@@ -141,6 +153,18 @@ enum DirectionArg {
 }
 
 impl GuardArgs {
+    /// Checks what --log goes with.
+    pub(super) fn check(&self) -> Result<(), Failure> {
+        let Some(file) = &self.log else { return Ok(()) };
+        if file.as_os_str() == "-" && (self.json || self.interval.is_some()) {
+            let option = if self.json { "--json" } else { "--interval" };
+            return Err(Failure::usage(format!(
+                "{option} and --log - both use standard output; use --log FILE"
+            )));
+        }
+        log::check(file)
+    }
+
     /// Returns the interface.
     pub(super) fn chosen(&self) -> Result<Chosen, Failure> {
         let mut chosen = interfaces::chosen(std::slice::from_ref(&self.interface), &[])?;
@@ -165,7 +189,12 @@ impl GuardArgs {
             SourceArg::Xdp => SourceChoice::Xdp,
             SourceArg::Tc => SourceChoice::Tc,
         };
-        Ok(chosen.guard()?.source(source).direction(self.direction()).dry_run(self.dry_run))
+        Ok(chosen
+            .guard()?
+            .source(source)
+            .direction(self.direction())
+            .dry_run(self.dry_run)
+            .log(self.log.as_ref().map(|_| log::RING)))
     }
 
     /// Returns the settings of a session.

@@ -2,13 +2,14 @@
 
 mod args;
 mod confirmation;
+mod log;
 mod report;
 mod summary;
 
 use std::io;
 use std::time::{Duration, Instant};
 
-use weir::guard::Rules;
+use weir::guard::{Reading, Rules};
 use weir::{Change as Happened, Guard};
 use weir_render::json;
 use weir_service::Stop;
@@ -17,13 +18,15 @@ use weir_service::session::{Policy, Prepared};
 
 pub(crate) use self::args::GuardArgs;
 use self::confirmation::Confirmation;
-use self::summary::{Interval, Summary};
+use self::log::Log;
+use self::summary::{Interval, LogCount, Summary};
 use crate::failure::{self, Failure};
 use crate::rules::{LiveRules, lifeline};
 use crate::{grant, out, style};
 
 /// Runs the command.
 pub(crate) fn run(args: &GuardArgs) -> Result<(), Failure> {
+    args.check()?;
     grant::more_than_capture("guard an interface")?;
     let rules = LiveRules::read(&args.rules, &args.sets)?;
     let chosen = args.chosen()?;
@@ -35,13 +38,18 @@ pub(crate) fn run(args: &GuardArgs) -> Result<(), Failure> {
     if rules.captures() && !args.quiet {
         note(format_args!("weir guard captures nothing: `capture`, `sample` and `first` have no effect"));
     }
+    if rules.logs() && args.log.is_none() && !args.quiet {
+        note(format_args!("`log` writes nothing without --log FILE"));
+    }
     let prepared = Prepared::new(args.settings(), None)?;
     let (guard, opened) = prepared.open(|_| builder.start().map_err(Failure::from))?;
+    let interface = guard.file_interface();
+    let log = args.log.as_ref().map(|file| Log::begin(file, &interface, args.dry_run)).transpose()?;
     style::print(&report::opened(guard.info(), rules.count(), args.quiet, style::stderr()));
     style::print(&crate::report::control(&opened, args.quiet));
     let next = args.interval.map(|interval| Instant::now() + interval);
     let confirmation = args.confirm.map(Confirmation::begin);
-    opened.serve(Run { args, guard, next, confirmation })?.run()
+    opened.serve(Run { args, guard, log, next, confirmation })?.run()
 }
 
 fn note(text: std::fmt::Arguments<'_>) {
@@ -52,6 +60,7 @@ fn note(text: std::fmt::Arguments<'_>) {
 struct Run<'a> {
     args: &'a GuardArgs,
     guard: Guard,
+    log: Option<Log>,
     /// End of the interval.
     next: Option<Instant>,
     /// `None`: the rules are confirmed, or need not be.
@@ -63,8 +72,8 @@ impl Policy for Run<'_> {
     type Error = Failure;
 
     fn summary(&mut self) -> Result<Summary, Failure> {
-        let reading = self.guard.read()?;
-        Ok(Summary::new(self.guard.info(), self.guard.is_gone(), reading))
+        let (reading, log) = self.read()?;
+        Ok(Summary::new(self.guard.info(), self.guard.is_gone(), reading, log))
     }
 
     fn report(&mut self) -> Result<(), Failure> {
@@ -129,7 +138,13 @@ impl Policy for Run<'_> {
         self.next.into_iter().chain(confirmation).min()
     }
 
-    fn receive(&mut self, longest: Duration) -> Result<(), Failure> {
+    fn receive(&mut self, mut longest: Duration) -> Result<(), Failure> {
+        if let Some(log) = &mut self.log
+            && log.advance(&mut self.guard)?
+        {
+            Log::nap(longest);
+            longest = Duration::ZERO;
+        }
         for event in self.guard.wait(longest)? {
             // That it is gone ends the run, with that message.
             if event.change != Happened::Gone {
@@ -150,7 +165,8 @@ impl Policy for Run<'_> {
             Ok(Stop::Unconfirmed) => Err(confirmation::missing(self.args.confirm)),
             _ => Ok(()),
         };
-        let result = failure::ended(end, [stopped, confirmed]);
+        let logged = self.log.as_mut().map_or(Ok(()), |log| log.finish(&mut self.guard));
+        let result = failure::ended(end, [stopped, confirmed, logged]);
         let mut summary = match self.summary() {
             Ok(summary) => summary,
             Err(error) => return failure::ended(result, [Err(error)]).map(|_| ()),
@@ -171,6 +187,13 @@ enum Unprinted {
 }
 
 impl Run<'_> {
+    /// Returns what was counted so far.
+    fn read(&mut self) -> Result<(Reading, LogCount), Failure> {
+        let reading = self.guard.read()?;
+        let log = self.log.as_ref().map(|log| log.count(reading.log_lost)).unwrap_or_default();
+        Ok((reading, log))
+    }
+
     /// Confirms the rules, if that is waited for.
     fn confirm(&mut self) -> bool {
         let is_waited_for = self.confirmation.take().is_some();
@@ -207,8 +230,8 @@ impl Run<'_> {
     }
 
     fn print_interval(&mut self) -> Result<(), Unprinted> {
-        let reading = self.guard.read().map_err(|error| Unprinted::Failure(error.into()))?;
-        let interval = Interval::new(reading);
+        let (reading, log) = self.read().map_err(Unprinted::Failure)?;
+        let interval = Interval::new(reading, log);
         if self.args.json {
             return json::line(out::stdout(), &interval).map_err(Unprinted::Output);
         }

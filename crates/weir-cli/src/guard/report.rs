@@ -77,12 +77,13 @@ pub(super) fn table(counted: &Counted, dry_run: bool, paint: Paint) -> String {
     text
 }
 
-/// Says which packets something could not be remembered of.
+/// Says which packets something could not be remembered of, or are missing in the log.
 fn unkept(counted: &Counted) -> impl Iterator<Item = String> {
     let table = [
         (counted.unkept.learned, "taught no rule, or for one direction only: there was no room"),
         (counted.unkept.no_flow, "taught no rule: they are not IP, and belong to no flow"),
         (counted.unkept.buckets, "taken to be within a limit: there was no room to count them"),
+        (counted.log_lost, "not logged: there was no room, or the file has failed"),
     ];
     table
         .into_iter()
@@ -91,7 +92,7 @@ fn unkept(counted: &Counted) -> impl Iterator<Item = String> {
 }
 
 /// Returns what is done with packets.
-fn done(fate: &Fate, dry_run: bool) -> Cow<'static, str> {
+pub(super) fn done(fate: &Fate, dry_run: bool) -> Cow<'static, str> {
     let done: Cow<'static, str> = match fate {
         Fate::Pass => return "passed".into(),
         Fate::Block => "blocked".into(),

@@ -54,6 +54,19 @@ pub(super) struct Counted {
     pub(super) total: Packets,
     /// Packets for which something could not be remembered.
     pub(super) unkept: Unkept,
+    /// Packets in the log.
+    logged: u64,
+    /// Packets that are missing in the log: there was no room, or the file has failed.
+    pub(super) log_lost: u64,
+}
+
+/// What became of the packets to log.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct LogCount {
+    /// Those that are in the file, or will be.
+    pub(super) logged: u64,
+    /// Those that are not: the kernel's ring had no room, or the file has failed.
+    pub(super) lost: u64,
 }
 
 /// What a rule has counted.
@@ -102,7 +115,8 @@ impl Packets {
 }
 
 impl Counted {
-    pub(super) fn of(reading: Reading) -> Self {
+    /// `log`: none, if nothing is logged.
+    fn of(reading: Reading, log: LogCount) -> Self {
         let (elapsed_seconds, total) = (reading.elapsed.as_secs_f64(), Packets::of(reading.total()));
         let row = |rule: RuleCount| Row {
             name: rule.name,
@@ -120,14 +134,16 @@ impl Counted {
             no_rule: Packets::of(reading.no_rule),
             total,
             unkept: reading.unkept,
+            logged: log.logged,
+            log_lost: log.lost,
             rules: reading.rules.into_iter().map(row).collect(),
         }
     }
 }
 
 impl Interval {
-    pub(super) fn new(reading: Reading) -> Self {
-        Self { r#type: "interval", counted: Counted::of(reading) }
+    pub(super) fn new(reading: Reading, log: LogCount) -> Self {
+        Self { r#type: "interval", counted: Counted::of(reading, log) }
     }
 
     pub(super) fn counted(&self) -> &Counted {
@@ -136,7 +152,7 @@ impl Interval {
 }
 
 impl Summary {
-    pub(super) fn new(info: &GuardInfo, gone: bool, reading: Reading) -> Self {
+    pub(super) fn new(info: &GuardInfo, gone: bool, reading: Reading, log: LogCount) -> Self {
         Self {
             r#type: "guard",
             version: env!("CARGO_PKG_VERSION"),
@@ -147,7 +163,7 @@ impl Summary {
             why: info.why.clone(),
             dry_run: info.dry_run,
             gone,
-            counted: Counted::of(reading),
+            counted: Counted::of(reading, log),
             stopped_by: None,
             error: None,
         }

@@ -4,10 +4,10 @@
 use std::path::Path;
 
 use weir::Filter;
-use weir::guard::{Action, Fate, Learn, Limit, LimitKey, Rules};
+use weir::guard::{Action, Fate, Learn, Limit, LimitKey, LogAction, Rules};
 use weir_filter::interpret::{Metadata, Packet};
 use weir_filter::{Beside, Dialect, Options};
-use weir_rules::{Actions, CaptureAction, Error, Evaluator, Key, Limits, Over, Programs, Rule, RuleSet};
+use weir_rules::{Actions, CaptureAction, Evaluator, Key, Limits, Over, Programs, RuleSet};
 
 use super::file::RuleFile;
 use super::names::SetFile;
@@ -51,10 +51,6 @@ impl LiveRules {
             names: &file.names,
         };
         let compiled = set.compile_plainly(&options).map_err(|mistakes| usage(file.failure(&mistakes)))?;
-        let mistakes: Vec<Error> = set.rules.iter().flat_map(|rule| impossible(rule, &file.text)).collect();
-        if !mistakes.is_empty() {
-            return Err(usage(file.failure(&mistakes)));
-        }
         let rules = set.rules.iter().fold(Rules::new(), |rules, rule| {
             let filter = Filter::new(&rule.expression).names(file.names.clone());
             rules.rule(&rule.name, filter, action(&rule.actions))
@@ -75,6 +71,11 @@ impl LiveRules {
     /// Returns whether a rule wants packets to be captured, which nothing does here.
     pub(crate) fn captures(&self) -> bool {
         self.set.rules.iter().any(|rule| rule.actions.capture != CaptureAction::Ignore)
+    }
+
+    /// Returns whether a rule logs packets.
+    pub(crate) fn logs(&self) -> bool {
+        self.set.rules.iter().any(|rule| rule.actions.log.is_some())
     }
 
     /// Returns the rule that does not let one of these frames pass, or learns not to, if there is one, with its place: `` `bad`
@@ -98,6 +99,7 @@ fn action(actions: &Actions) -> Action {
         false => Action::from(fate(&actions.fate)),
     };
     action.over = actions.fate_over.map(limit);
+    action.log = actions.log.map(|log| weir::with!(LogAction::new(), over = log.over.map(limit)));
     action.learn = actions.learn.as_ref().map(|learn| {
         let (_, then) = learn.shortcut.decisions();
         weir::with!(Learn::new(fate(&then), learn.lasting), both = learn.both, over = learn.over.map(limit))
@@ -123,20 +125,6 @@ fn fate(fate: &weir_rules::Fate) -> Fate {
     }
 }
 
-/// Returns what a rule asks for that the kernel does not do.
-fn impossible(rule: &Rule, text: &str) -> Option<Error> {
-    let actions = &rule.actions;
-    let said = |there: bool, word: &str, why: &str, remedy: &str| {
-        let error = || {
-            let message = format!("the kernel does not apply `{word}` yet: {why}");
-            Error::new(message, rule.action_place(text, word)).help(remedy)
-        };
-        there.then(error)
-    };
-    let remedy = "take it out; `weir read --rules` applies it to files";
-    said(actions.log.is_some(), "log", "nothing is written there", remedy)
-}
-
 #[cfg(test)]
 mod tests {
     use std::fs;
@@ -144,23 +132,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_the_kernel_does_not_do_has_a_place_and_a_remedy() {
+    fn rules_say_whether_they_capture_and_log() {
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path().join("a.rules");
         let read = |text: &str| {
             fs::write(&path, text).expect("a file");
             LiveRules::read(&path, &[])
         };
-        let table = [
-            ("a: ip -> continue, log", ["2:20: ", "`log`", "take it out", "weir read"]),
-            ("a: ip -> learn block for 30s, log", ["2:31: ", "`log`", "take it out", "weir read"]),
-        ];
-        for (text, parts) in table {
-            let failure = read(&format!("# one\n{text}\n")).expect_err(text);
-            for part in parts {
-                assert!(failure.message().contains(part), "{part}: {failure:?}");
-            }
-        }
+        let over = read("a: ip -> continue, log if over 5/min by dst").expect("possible");
+        let log = over.rules().described()[0].action.log.expect("it logs");
+        assert_eq!(log.over.expect("a limit").to_string(), "5/min by dst");
+        assert!(over.logs() && !over.captures());
         let rules = read("a: ip -> capture, block\nb: -> reflect eth1").expect("possible");
         assert!(rules.captures() && rules.count() == 2);
         assert!(!read("-> block").expect("possible").captures());

@@ -2,8 +2,9 @@
 
 use std::io::ErrorKind;
 use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::unix::fs::PermissionsExt as _;
 use std::process::Command;
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use std::{fs, thread};
 
 use rustix::process::Signal;
@@ -16,7 +17,7 @@ use weir_sys::bpf::query;
 use weir_sys::filter::Side;
 
 use crate::harness::{
-    Running, directory, generate, network, output, path, root_tests, send, start, until, weir,
+    Running, directory, generate, network, output, path, root_tests, send, start, tshark, until, weir,
 };
 
 /// `weir guard` of the receiving end, with rules of this text.
@@ -328,15 +329,132 @@ fn root_rules_that_nobody_confirms_are_off_again() {
     running.interrupt().succeeded();
 }
 
+/// Comment, direction (1 is received, 2 sent), and length of each packet in a log, as tshark reads them.
+fn logged(file: &str) -> Vec<String> {
+    tshark(file.as_ref(), &["frame.comment", "frame.packet_flags_direction", "frame.len"])
+}
+
+/// The bytes and the times of the packets in a log.
+fn packets(file: &str) -> Vec<(Vec<u8>, u64)> {
+    let mut reader = weir::reader::Reader::open(file.as_ref()).expect("a file");
+    let mut packets = Vec::new();
+    while let Some(packet) = reader.next_packet().expect("it is whole") {
+        packets.push((packet.data.to_vec(), packet.timestamp));
+    }
+    packets
+}
+
+fn nanoseconds() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).expect("it is later");
+    u64::try_from(since.as_nanos()).expect("a clock")
+}
+
+root_tests! { blocked_packets_and_those_that_rules_log_are_in_the_log:
+    root_blocked_packets_and_those_that_rules_log_are_in_the_log_xdp("xdp");
+    root_blocked_packets_and_those_that_rules_log_are_in_the_log_tc("tc");
+}
+
+fn blocked_packets_and_those_that_rules_log_are_in_the_log(source: &str) {
+    let network = network();
+    let pair = network.pair();
+    let directory = directory();
+    let (rules, log) = (path(&directory, "a.rules"), path(&directory, "a.pcapng"));
+    let text = "\
+        all:  udp dst port 10                -> continue, log\n\
+        lab:  inbound and udp dst port 9     -> block\n\
+        scan: udp dst port 12                -> block, learn block for 1h\n\
+        few:  udp dst port 13                -> block if over 1/h by dst\n\
+        long: greater 500                    -> block\n";
+    fs::write(&rules, text).expect("a file");
+    let guard = |args: &[&str]| {
+        let always = ["guard", "-i", "rx0", "--json", "--no-control", "--rules", &rules, "--log", &log];
+        start(&network, &[&always[..], &["--source", source], args].concat())
+    };
+    let sent = |frames: &[Vec<u8>]| {
+        let sender = FrameSender::new(&pair.rx).expect("a sender");
+        // One that is blocked is an error of whoever sends it.
+        frames.iter().for_each(|frame| drop(sender.send(frame)));
+    };
+    let frames: Vec<_> = [(10, 60), (10, 600), (11, 60), (11, 700), (12, 61), (12, 62), (13, 63), (13, 64)]
+        .map(|(port, length)| frame(pair, port, length))
+        .into();
+    // All but the third, and the first that is within a limit; the second twice.
+    let of_sent = |blocked: &str| {
+        let lines = [
+            ("all: logged", 60),
+            ("all: logged", 600),
+            (&format!("long: {blocked}"), 600),
+            (&format!("long: {blocked}"), 700),
+            (&format!("scan: {blocked}"), 61),
+            (&format!("scan (learned): {blocked}"), 62),
+            (&format!("few: {blocked}"), 64),
+        ];
+        lines.map(|(what, length)| format!("rule {what}\t0x00000002\t{length}"))
+    };
+    let expected: Vec<_> = [0, 1, 1, 3, 4, 5, 7].map(|number: usize| frames[number].clone()).into();
+    let began = nanoseconds();
+    let running = guard(&[]);
+    sent(&frames);
+    send(&network, 1000);
+    // What the old rules have logged is there, too.
+    running.signal(Signal::HUP);
+    running.wait_for("rx0: 5 rules in force");
+    send(&network, 500);
+    let account = running.interrupt().succeeded().account().0;
+    assert_eq!((&account["logged"], &account["log_lost"]), (&1507.into(), &0.into()), "{account}");
+    let read = logged(&log);
+    assert_eq!(read[..7], of_sent("blocked"));
+    assert_eq!(read[7..], vec!["rule lab: blocked\t0x00000001\t60"; 1500]);
+    let found = packets(&log);
+    assert!(found.iter().map(|(bytes, _)| bytes).take(7).eq(&expected));
+    let times: Vec<u64> = found.iter().map(|(_, time)| *time).collect();
+    assert!(times.is_sorted() && times[0] >= began && times[1506] <= nanoseconds(), "{times:?}");
+    assert_eq!(fs::metadata(&log).expect("a file").permissions().mode() & 0o777, 0o600);
+
+    let running = guard(&["--dry-run"]);
+    sent(&frames);
+    let account = running.interrupt().succeeded().account().0;
+    assert_eq!((&account["logged"], &account["rules"][4]["packets"]), (&7.into(), &2.into()), "{account}");
+    assert_eq!(logged(&log), of_sent("would be blocked"));
+}
+
+#[root_test]
+fn root_rules_stay_in_force_when_the_log_fails() {
+    let network = network();
+    let directory = directory();
+    let (rules, fifo) = (path(&directory, "a.rules"), path(&directory, "fifo"));
+    fs::write(&rules, "all: udp -> block\n").expect("a file");
+    rustix::fs::mkfifoat(rustix::fs::CWD, &fifo, rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR)
+        .expect("a FIFO");
+    let reader = fs::File::options().read(true).write(true).open(&fifo).expect("a FIFO");
+    let running =
+        start(&network, &["guard", "-i", "rx0", "--json", "--no-control", "--rules", &rules, "--log", &fifo]);
+    drop(reader);
+    let before = received(&network.pair().rx.netns);
+    send(&network, 100);
+    running.wait_for("the log ends here, but the rules stay in force: ");
+    send(&network, 100);
+    let ended = running.interrupt().failed(&["the log ends here"]);
+    assert_eq!(received(&network.pair().rx.netns), before, "nothing got to the stack");
+    let account = ended.account().0;
+    assert_eq!((&account["logged"], &account["log_lost"]), (&0.into(), &200.into()), "{account}");
+    assert_eq!(counts(&account), named(&[("all", 200), ("none", 0)]));
+}
+
 #[test]
-fn rules_that_the_kernel_does_not_apply_are_refused_with_their_place() {
+fn a_log_that_cannot_be_is_refused() {
     let directory = directory();
     let file = path(&directory, "a.rules");
-    fs::write(&file, "a: tcp -> block, log\nb: udp -> continue, log\n").expect("a file");
-    let output = weir(&["guard", "-i", "lo", "--no-control", "--rules", &file]).output().expect("it starts");
-    let said = String::from_utf8_lossy(&output.stderr);
-    for part in ["a.rules:1:18: the kernel does not apply `log` yet", "a.rules:2:21: "] {
-        assert!(said.contains(part), "{part}: {said}");
+    fs::write(&file, "a: tcp -> block, log\n").expect("a file");
+    let table: [(&[&str], &str); 3] = [
+        (&["--log", "a.pcap"], "--log writes pcapng"),
+        (&["--log", "-", "--json"], "--json and --log - both use standard output"),
+        (&["--log", "-", "--interval", "1s"], "--interval and --log - both use standard output"),
+    ];
+    for (args, part) in table {
+        let args = [&["guard", "-i", "lo", "--no-control", "--rules", &file], args].concat();
+        let output = weir(&args).output().expect("it starts");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(said.contains(part) && output.status.code() == Some(2), "{part}: {said}");
     }
-    assert_eq!(output.status.code(), Some(2), "{said}");
 }

@@ -31,8 +31,10 @@ pub struct Action {
     pub over: Option<Limit>,
     /// Which exact rule is made of them.
     pub learn: Option<Learn>,
-    /// The rule decides nothing: it counts its packets and may learn, and the next rules are asked, too.
+    /// The rule decides nothing: it counts its packets and may learn and log, and the next rules are asked, too.
     pub continues: bool,
+    /// Whether its packets are logged, if the guard has a [log](super::GuardBuilder::log).
+    pub log: Option<LogAction>,
 }
 
 /// An exact rule that is made of a packet's flow. It is in force from the next packet on, and asked before all other rules. It has
@@ -48,6 +50,15 @@ pub struct Learn {
     /// Whether there is one for the other direction, too.
     pub both: bool,
     /// Only packets beyond this limit make one.
+    pub over: Option<Limit>,
+}
+
+/// Logs packets.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[non_exhaustive]
+pub struct LogAction {
+    /// Only packets beyond this limit.
     pub over: Option<Limit>,
 }
 
@@ -80,12 +91,12 @@ pub enum LimitKey {
 
 impl From<Fate> for Action {
     fn from(fate: Fate) -> Self {
-        Self { fate, over: None, learn: None, continues: false }
+        Self { fate, over: None, learn: None, continues: false, log: None }
     }
 }
 
 impl Action {
-    /// Decides nothing: the rule counts its packets and may learn, and the next rules are asked, too. At most 16 rules can do so.
+    /// Decides nothing: the rule counts its packets and may learn and log, and the next rules are asked, too. At most 16 rules can do so.
     pub fn continuing() -> Self {
         Self { continues: true, ..Self::from(Fate::Pass) }
     }
@@ -100,6 +111,12 @@ impl Action {
     #[must_use]
     pub fn learn(self, learn: Learn) -> Self {
         Self { learn: Some(learn), ..self }
+    }
+
+    /// Logs packets.
+    #[must_use]
+    pub fn log(self, log: LogAction) -> Self {
+        Self { log: Some(log), ..self }
     }
 
     /// Returns the fates that a packet may have by it.
@@ -124,6 +141,19 @@ impl Learn {
     #[must_use]
     pub fn over(self, limit: Limit) -> Self {
         Self { over: Some(limit), ..self }
+    }
+}
+
+impl LogAction {
+    /// Logs every packet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Logs only packets beyond a limit.
+    #[must_use]
+    pub fn over(self, limit: Limit) -> Self {
+        Self { over: Some(limit) }
     }
 }
 

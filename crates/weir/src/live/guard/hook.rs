@@ -156,6 +156,7 @@ impl Opener<'_> {
             receiver: self.device.receiver()?,
             places,
             dry_run: self.asked.dry_run,
+            log: self.asked.log,
         };
         if by_xdp && self.device.tags != Tags::InFrame {
             for rule in &self.asked.rules.0 {

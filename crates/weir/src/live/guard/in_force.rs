@@ -1,6 +1,8 @@
 //! The rules in force, and what they and those before them have counted.
 
 use std::collections::BTreeMap;
+use std::mem::take;
+use std::os::fd::{AsFd as _, BorrowedFd};
 use std::time::{Duration, Instant};
 
 use rustix::time::{ClockId, Timespec, clock_gettime};
@@ -10,6 +12,7 @@ use weir_sys::bpf::grace::Grace;
 
 use super::hook::Hooked;
 use super::loader::Loaded;
+use super::logged::LoggedPacket;
 use super::reading::{Count, Reading, RuleCount, Unkept};
 use super::rules::{RuleInfo, Rules};
 use crate::{Error, Unsupported};
@@ -27,6 +30,10 @@ pub(super) struct InForce {
     before_none: Counted,
     /// What rules could not remember that are no longer in force.
     unkept_before: Unkept,
+    /// Packets that they could not log.
+    log_lost_before: u64,
+    /// What they have logged.
+    logged_before: Vec<LoggedPacket>,
     /// When the tables were last tidied up.
     swept: Instant,
     ahead: Ahead,
@@ -43,6 +50,8 @@ impl InForce {
             before: BTreeMap::new(),
             before_none: Counted::default(),
             unkept_before: Unkept::default(),
+            log_lost_before: 0,
+            logged_before: Vec::new(),
             swept: Instant::now(),
             ahead: Ahead::now(),
             grace: Grace::new(),
@@ -64,10 +73,12 @@ impl InForce {
         let waited = self.grace.wait();
         let kept = counted(&hooked.loaded).map(|(counts, unkept)| self.keep(&counts, unkept));
         self.rules.clone_from(&loaded.rules);
+        let mut logged = Ok(());
         if let Some(hooked) = &mut self.hooked {
-            hooked.loaded = loaded;
+            let mut old = std::mem::replace(&mut hooked.loaded, loaded);
+            logged = self.keep_logged(&mut old);
         }
-        Ok(kept.and(waited)?)
+        Ok(kept.and(waited).and(logged)?)
     }
 
     pub(super) fn read(&mut self) -> Result<Reading, Error> {
@@ -98,6 +109,7 @@ impl InForce {
             replaced: self.ahead.count(&gone),
             no_rule: self.ahead.count(&none),
             unkept: with(self.unkept_before, unkept),
+            log_lost: self.log_lost_before + unkept.logged,
         })
     }
 
@@ -114,17 +126,46 @@ impl InForce {
     }
 
     pub(super) fn stop(&mut self) -> Result<(), Error> {
-        let Some(Hooked { hooks, loaded, .. }) = self.hooked.take() else { return Ok(()) };
+        let Some(Hooked { hooks, mut loaded, .. }) = self.hooked.take() else { return Ok(()) };
         let detached = hooks.detach();
         let waited = self.grace.wait();
         self.ended = Some(Instant::now());
         let kept = counted(&loaded).map(|(counts, unkept)| self.keep(&counts, unkept));
-        Ok(detached.and(waited).and(kept)?)
+        let logged = self.keep_logged(&mut loaded);
+        Ok(detached.and(waited).and(kept).and(logged)?)
+    }
+
+    /// Returns what is logged, in order: all of earlier rules, and about `most` packets of those in force.
+    pub(super) fn logged(&mut self, most: usize) -> Result<Vec<LoggedPacket>, CallError> {
+        let mut packets = take(&mut self.logged_before);
+        if let Some(hooked) = &mut self.hooked {
+            self.ahead.follow();
+            packets.extend(logged(&mut hooked.loaded, most, &self.ahead)?);
+        }
+        Ok(packets)
+    }
+
+    /// Returns whether rules that are no longer in force have logged something.
+    pub(super) fn has_logged(&self) -> bool {
+        !self.logged_before.is_empty()
+    }
+
+    /// Returns what is readable when rules in force have logged something.
+    pub(super) fn log_fd(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.hooked.as_ref()?.loaded.programs.log.as_ref()?.as_fd())
+    }
+
+    /// Keeps what rules have logged that were in force.
+    fn keep_logged(&mut self, loaded: &mut Loaded) -> Result<(), CallError> {
+        self.ahead.follow();
+        self.logged_before.extend(logged(loaded, usize::MAX, &self.ahead)?);
+        Ok(())
     }
 
     /// Keeps the final numbers of the rules that were in force.
     fn keep(&mut self, counts: &[Counted], unkept: engine::Unkept) {
         self.unkept_before = with(self.unkept_before, unkept);
+        self.log_lost_before += unkept.logged;
         for (rule, count) in self.rules.iter().zip(counts) {
             let before = self.before.entry(key(rule)).or_default();
             *before = sum(before, count);
@@ -145,6 +186,13 @@ fn key(rule: &RuleInfo) -> Key {
 /// Returns what loaded rules have counted, and what they could not remember.
 fn counted(loaded: &Loaded) -> Result<(Vec<Counted>, engine::Unkept), CallError> {
     Ok((loaded.programs.counters.counts()?, loaded.programs.memory.unkept()?))
+}
+
+/// Returns what loaded rules have logged.
+fn logged(loaded: &mut Loaded, most: usize, ahead: &Ahead) -> Result<Vec<LoggedPacket>, CallError> {
+    let Some(log) = &mut loaded.log else { return Ok(Vec::new()) };
+    let records = log.take(most)?.into_iter();
+    Ok(records.map(|record| LoggedPacket::new(record, &loaded.rules, ahead.0)).collect())
 }
 
 fn with(one: Unkept, other: engine::Unkept) -> Unkept {

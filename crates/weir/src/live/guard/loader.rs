@@ -4,12 +4,15 @@ use std::time::Duration;
 
 use rustix::io::Errno;
 use weir_bpf::filter::FilterError as LoadingFailed;
-use weir_bpf::rules::{self as engine, Besides, Over, Places, Received, RulesError};
+use weir_bpf::rules::{
+    self as engine, Besides, LogReader, Logging, Over, Places, Received, RulesError, Settings,
+};
 use weir_filter::emit::ebpf::Error::TooLong;
 use weir_filter::regions::Region;
 use weir_sys::link::{Link, links};
 
 use super::action::{Action, Fate, Limit, LimitKey};
+use super::logged;
 use super::rules::{RuleInfo, Rules};
 use crate::filter::{Compiled, Receiver};
 use crate::live::filter_control;
@@ -37,6 +40,8 @@ pub(super) struct Loader {
     pub(super) places: Places,
     /// Every packet passes.
     pub(super) dry_run: bool,
+    /// Bytes of memory for logged packets; `None`: nothing is logged.
+    pub(super) log: Option<u32>,
 }
 
 /// Loaded rules.
@@ -44,6 +49,8 @@ pub(super) struct Loader {
 pub(super) struct Loaded {
     pub(super) programs: engine::Rules,
     pub(super) rules: Vec<RuleInfo>,
+    /// What they log, if something is.
+    pub(super) log: Option<LogReader>,
 }
 
 impl Loader {
@@ -60,9 +67,12 @@ impl Loader {
             })
         });
         let all = all.collect::<Result<Vec<_>, Error>>()?;
-        let programs = engine::Rules::load(&all, self.places, MOST_BYTES);
+        let log = self.log.map(|bytes| Logging { bytes, snap: logged::SNAP_LEN, others: true });
+        let settings = Settings { log, dry_run: self.dry_run, ..Settings::new(MOST_BYTES) };
+        let programs = engine::Rules::load_with(&all, self.places, &settings);
         let programs = programs.map_err(|error| self.not_loaded(error))?;
-        Ok(Loaded { programs, rules: rules.described() })
+        let log = programs.log.as_ref().map(engine::Log::reader).transpose()?;
+        Ok(Loaded { programs, rules: rules.described(), log })
     }
 
     /// Returns the interfaces of the namespace, if rules name some.
@@ -80,7 +90,7 @@ impl Loader {
 
     /// Returns the fate as programs have it. Interfaces have to be there in a dry run, too.
     fn fate(&self, fate: &Fate, links: &[Link]) -> Result<engine::Fate, Error> {
-        let fate = match fate {
+        Ok(match fate {
             Fate::Pass => engine::Fate::Pass,
             Fate::Block => engine::Fate::Block,
             Fate::Bounce => engine::Fate::Bounce,
@@ -88,8 +98,7 @@ impl Loader {
                 let link = links.iter().find(|link| link.name == *name);
                 engine::Fate::Reflect(link.ok_or_else(|| self.unknown(name, links))?.index)
             }
-        };
-        Ok(if self.dry_run { engine::Fate::Pass } else { fate })
+        })
     }
 
     fn besides(&self, action: &Action, links: &[Link]) -> Result<Besides, Error> {
@@ -112,11 +121,14 @@ impl Loader {
                 over: learn.over.map(over),
             })
         });
+        // Without a log, its limits need no memory.
+        let log = action.log.filter(|_| self.log.is_some());
         Ok(Besides {
             fate_over: action.over.map(over),
             learn: learn.transpose()?,
             continues: action.continues,
-            ..Besides::default()
+            log: log.is_some(),
+            log_over: log.and_then(|log| log.over).map(over),
         })
     }
 

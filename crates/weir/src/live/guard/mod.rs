@@ -7,23 +7,27 @@ mod action;
 mod hook;
 mod in_force;
 mod loader;
+mod logged;
 mod reading;
 mod rules;
 
 use std::time::Duration;
 
-use rustix::event::{Timespec, poll};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use weir_sys::CallError;
 
-pub use self::action::{Action, Fate, Learn, Limit, LimitKey};
+pub use self::action::{Action, Fate, Learn, Limit, LimitKey, LogAction};
 use self::in_force::InForce;
+pub use self::logged::LoggedPacket;
 pub use self::reading::{Count, Reading, RuleCount, Unkept};
 pub use self::rules::{PortableRules, RuleInfo, Rules};
 use crate::live::interface::monitored::MonitoredInterface;
 use crate::live::request::Wanted;
 use crate::live::settings::SourceChoice;
-use crate::{Direction, Error, Event, InterfaceWarning, Namespace, Setting, SourceKind};
+use crate::{
+    Direction, Error, Event, FileInterface, InterfaceWarning, Namespace, Setting, SourceKind, file_interface,
+};
 
 /// Practically infinite.
 const FOREVER: Timespec = Timespec { tv_sec: i64::MAX, tv_nsec: 0 };
@@ -36,6 +40,7 @@ pub struct GuardBuilder {
     source: SourceChoice,
     direction: Direction,
     dry_run: bool,
+    log: Option<u32>,
     tc_filters: bool,
     rules: Rules,
 }
@@ -115,6 +120,14 @@ impl GuardBuilder {
         self
     }
 
+    /// Logs packets, into so many bytes of memory, rounded up to a power of two, until [`Guard::logged`] takes them: all that do not go on, and
+    /// those of rules that [log](Action::log). A packet takes 128, 1600 or 9728 bytes. What finds no room is counted
+    /// ([`Reading::log_lost`]). The default is `None`: nothing is logged.
+    pub fn log(mut self, bytes: Option<u32>) -> Self {
+        self.log = bytes;
+        self
+    }
+
     /// Sets the rules. The default is none.
     pub fn rules(mut self, rules: Rules) -> Self {
         self.rules = rules;
@@ -182,6 +195,7 @@ impl Guard {
             source: SourceChoice::Auto,
             direction: Direction::Both,
             dry_run: false,
+            log: None,
             tc_filters: false,
             rules: Rules::new(),
         }
@@ -216,7 +230,31 @@ impl Guard {
         &self.in_force.rules
     }
 
-    /// Waits up to `wait` for changes of the interface. Returns early on a signal. If rules learn, or have limits, call it about once a
+    /// Returns packets that were [logged](GuardBuilder::log) and not taken yet, in order: of rules in force no more than `most`, of those
+    /// that were replaced or are off, all. Does not wait; [`wait`](Self::wait) does.
+    ///
+    /// # Errors
+    ///
+    /// The kernel could not be queried.
+    pub fn logged(&mut self, most: usize) -> Result<Vec<LoggedPacket>, Error> {
+        Ok(self.in_force.logged(most)?)
+    }
+
+    /// Describes the interface for a file of [logged](Self::logged) packets.
+    pub fn file_interface(&self) -> FileInterface {
+        const ETHERNET: u16 = 1;
+        let device = &self.monitored.device;
+        FileInterface {
+            snap_len: logged::SNAP_LEN,
+            name: Some(self.info.name.clone()),
+            mac: device.link.address.as_slice().try_into().ok(),
+            speed_bits: device.speed_bits,
+            os: Some(file_interface::os()),
+            ..FileInterface::new(ETHERNET)
+        }
+    }
+
+    /// Waits up to `wait` for changes of the interface. Returns early on a signal, and when packets are logged. If rules learn, or have limits, call it about once a
     /// second: it makes room for what they remember.
     ///
     /// # Errors
@@ -229,7 +267,9 @@ impl Guard {
                 return Err(Error::InterfaceGone { name: self.info.name.clone() });
             }
             let wait = Timespec::try_from(wait).unwrap_or(FOREVER);
-            let mut fds: Vec<_> = self.monitored.fd().into_iter().collect();
+            let wait = if self.in_force.has_logged() { Timespec::default() } else { wait };
+            let log = self.in_force.log_fd().map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN));
+            let mut fds: Vec<_> = self.monitored.fd().into_iter().chain(log).collect();
             match poll(&mut fds, Some(&wait)) {
                 Ok(_) | Err(Errno::INTR) => {}
                 Err(error) => return Err(CallError::new("wait for interface events", error).into()),

@@ -20,6 +20,8 @@ pub struct Reading {
     pub no_rule: Count,
     /// Packets for which something could not be remembered.
     pub unkept: Unkept,
+    /// Packets that are missing in the [log](super::GuardBuilder::log): there was no room.
+    pub log_lost: u64,
 }
 
 /// Packets for which something could not be remembered.
