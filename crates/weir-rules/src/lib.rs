@@ -9,6 +9,7 @@
 //! - `action`: what a rule does; `grammar`, `words` and `quantity`: how that is written.
 //! - `rule_set`: all rules, and their filters.
 //! - `evaluate`: the reference semantics, a list searched in order. What it remembers of earlier packets is in `state/`.
+//! - `exact`: rules for one flow, as people write them to a running guard.
 //! - `findings`: rules that never match, and actions without effect.
 //!
 //! ```
@@ -30,6 +31,7 @@
 
 mod action;
 mod evaluate;
+mod exact;
 mod findings;
 mod grammar;
 mod programs;
@@ -43,6 +45,7 @@ pub use weir_filter::Error;
 
 pub use self::action::{Actions, CaptureAction, Fate, Key, Learn, Log, Over, Shortcut};
 pub use self::evaluate::{Count, Decision, Evaluator, Limits, RuleCount, Unkept};
+pub use self::exact::{ExactFlow, ExactPackets, ExactRule};
 pub use self::findings::{Finding, findings};
 pub use self::programs::{Matches, Programs};
 pub use self::quantity::Rate;

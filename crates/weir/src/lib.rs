@@ -101,8 +101,8 @@ pub mod statistics {
 #[cfg(feature = "live")]
 pub mod guard {
     pub use crate::live::guard::{
-        Action, Count, Fate, GuardBuilder, GuardInfo, Learn, Limit, LimitKey, LogAction, LoggedPacket,
-        PortableRules, Reading, RuleCount, RuleInfo, Rules, Unkept,
+        Action, Count, ExactEntry, ExactError, ExactFlow, ExactRule, Fate, GuardBuilder, GuardInfo, Learn,
+        Limit, LimitKey, LogAction, LoggedPacket, PortableRules, Reading, RuleCount, RuleInfo, Rules, Unkept,
     };
 }
 

@@ -25,6 +25,8 @@ Examples:
         Over SSH: without confirmation within a minute, the rules are off again.
   weir ctl rules replace edge.rules; weir ctl rules show
         Replace the rules while packets flow; show them with their counts.
+  weir guard -i eth0 --rules edge.rules --exact 100000
+        With room for exact rules, which weir ctl rules add adds while it runs.
   weir guard -i eth0 --rules edge.rules --direction in --source tc
         Only for received packets, and without XDP.
   weir guard -i eth0 --rules edge.rules --interval 10s --json
@@ -89,6 +91,13 @@ pub(crate) struct GuardArgs {
     /// force, and the exit status is 1 in the end. Only the owner can read the file.
     #[arg(long, value_name = "FILE", help_heading = "Guard")]
     pub(super) log: Option<PathBuf>,
+
+    /// Have room for N exact rules, which rules learn and `weir ctl rules add` adds.
+    ///
+    /// Default: 65536 if rules learn, otherwise none. Each takes about 150 bytes, and where there is a table, each packet is looked up in
+    /// it first. If it is full, nothing is learned or added.
+    #[arg(long, value_name = "N", value_parser = units::count, help_heading = "Guard")]
+    exact: Option<u64>,
 
     /// Let every packet pass, and count what the rules would do.
     #[arg(long, help_heading = "Guard")]
@@ -189,12 +198,12 @@ impl GuardArgs {
             SourceArg::Xdp => SourceChoice::Xdp,
             SourceArg::Tc => SourceChoice::Tc,
         };
-        Ok(chosen
-            .guard()?
-            .source(source)
-            .direction(self.direction())
-            .dry_run(self.dry_run)
-            .log(self.log.as_ref().map(|_| log::RING)))
+        let builder = chosen.guard()?.source(source).direction(self.direction()).dry_run(self.dry_run);
+        let builder = builder.log(self.log.as_ref().map(|_| log::RING));
+        Ok(match self.exact {
+            Some(most) => builder.exact(u32::try_from(most).unwrap_or(u32::MAX)),
+            None => builder,
+        })
     }
 
     /// Returns the settings of a session.

@@ -2,6 +2,7 @@
 
 mod args;
 mod confirmation;
+mod exact;
 mod log;
 mod report;
 mod summary;
@@ -13,7 +14,7 @@ use weir::guard::{Reading, Rules};
 use weir::{Change as Happened, Guard};
 use weir_render::json;
 use weir_service::Stop;
-use weir_service::control::{Change, Order};
+use weir_service::control::{Change, Obeyed, Order};
 use weir_service::session::{Policy, Prepared};
 
 pub(crate) use self::args::GuardArgs;
@@ -94,14 +95,16 @@ impl Policy for Run<'_> {
         Ok(())
     }
 
-    fn obey(&mut self, order: Order) -> Result<(), String> {
+    fn obey(&mut self, order: Order) -> Result<Obeyed, String> {
         match order {
-            Order::Confirm if self.confirm() => Ok(()),
+            Order::Confirm if self.confirm() => Ok(Obeyed::Done),
             Order::Confirm => Err("nothing waits for confirmation".to_owned()),
             Order::Rules(rules) => {
                 let rules = Rules::from(rules);
-                self.put(&rules).map_err(|failure| failure.message().to_owned())
+                let put = self.put(&rules).map_err(|failure| failure.message().to_owned());
+                put.map(|()| Obeyed::Done)
             }
+            Order::Exact(order) => exact::obey(&mut self.guard, order).map(Obeyed::from),
         }
     }
 

@@ -51,6 +51,9 @@ pub(super) fn table(counted: &Counted, dry_run: bool, paint: Paint) -> String {
     if counted.replaced.packets > 0 {
         rows.push(row("(replaced rules)", "", &counted.replaced));
     }
+    if counted.exact.packets > 0 {
+        rows.push(row("exact rules", "", &counted.exact));
+    }
     rows.push(row("no rule", "passed", &counted.no_rule));
     rows.push(row("total", "", &counted.total));
     let total = rows.len() - 1;

@@ -49,6 +49,8 @@ pub(super) struct Counted {
     pub(super) rules: Vec<Row>,
     /// The packets of rules that are no longer there.
     pub(super) replaced: Packets,
+    /// The packets that exact rules have decided about which `weir ctl rules add` has added.
+    pub(super) exact: Packets,
     /// The packets that no rule matched.
     pub(super) no_rule: Packets,
     pub(super) total: Packets,
@@ -131,6 +133,7 @@ impl Counted {
         Self {
             elapsed_seconds,
             replaced: Packets::of(reading.replaced),
+            exact: Packets::of(reading.exact),
             no_rule: Packets::of(reading.no_rule),
             total,
             unkept: reading.unkept,

@@ -26,10 +26,14 @@ fn of(direction: Direction, frames: Vec<Frame>) -> Vec<Frame> {
     frames.into_iter().filter(is_met).collect()
 }
 
+/// Returns the login by SSH that this process belongs to, if it goes through this interface.
+pub(crate) fn login(chosen: &Chosen) -> Result<Option<Login>, Failure> {
+    chosen.inside(|| cut_off::login_through(chosen.name()))?.map_err(Failure::new)
+}
+
 /// Refuses rules that would cut off the login by SSH that this process belongs to.
 pub(crate) fn check_login(rules: &LiveRules, chosen: &Chosen, direction: Direction) -> Result<(), Failure> {
-    let login = chosen.inside(|| cut_off::login_through(chosen.name()))?.map_err(Failure::new)?;
-    let Some(login) = login else { return Ok(()) };
+    let Some(login) = login(chosen)? else { return Ok(()) };
     let Some(rule) = rules.stopping(&of(direction, frames::of_login(&login))) else { return Ok(()) };
     let Login { client, server } = login;
     let what = format!(

@@ -35,14 +35,15 @@ fn guard(network: &Network, rules: &str, args: &[&str]) -> Guarded {
 }
 
 /// The packets of each rule in the account, then of none; with those of replaced ones they are all packets.
-fn counts(account: &Value) -> Vec<(String, u64)> {
+pub(crate) fn counts(account: &Value) -> Vec<(String, u64)> {
     let packets = |row: &Value| row["packets"].as_u64().expect("a number");
     let rules = account["rules"].as_array().expect("rules").iter().filter(|rule| rule["continue"] == false);
     let rows = rules.map(|rule| (rule["name"].as_str().expect("a name").to_owned(), packets(rule)));
     let rows: Vec<_> = rows.chain([("none".to_owned(), packets(&account["no_rule"]))]).collect();
     let learned = account["rules"].as_array().expect("rules").iter().filter_map(|rule| rule.get("learned"));
     let sum: u64 = rows.iter().map(|(_, packets)| *packets).chain(learned.map(packets)).sum();
-    assert_eq!(sum + packets(&account["replaced"]), packets(&account["total"]), "{account}");
+    let others = packets(&account["replaced"]) + packets(&account["exact"]);
+    assert_eq!(sum + others, packets(&account["total"]), "{account}");
     rows
 }
 
@@ -72,7 +73,7 @@ fn programs(network: &Network) -> usize {
     })
 }
 
-fn received(namespace: &NetNs) -> u64 {
+pub(crate) fn received(namespace: &NetNs) -> u64 {
     StackCounters::read(namespace).expect("counters").get("IpInReceives")
 }
 
@@ -278,6 +279,9 @@ fn root_rules_are_replaced_under_traffic_and_go_on_counting() {
         }
         sent.join().expect("no panic");
     });
+    let refused = ctl(&["add", "-t", &socket, "block udp 192.0.2.1:1 > 192.0.2.2:2"]);
+    let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(!refused.status.success() && said.contains("try weir guard --exact N"), "{said}");
     // Those with a mistake change nothing.
     fs::write(&file, "lab: udp prot 9 -> block\n").expect("a file");
     let refused = ctl(&["replace", "-t", &socket, &file]);

@@ -15,6 +15,7 @@ mod count;
 mod demo;
 mod devices;
 mod doctor;
+mod exact_rules;
 mod files;
 mod filter;
 mod follow;

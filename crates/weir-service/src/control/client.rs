@@ -12,9 +12,10 @@ use weir::filter::PortableFilter;
 use weir::filter_control::{Changed, FilterTarget, PortableMembers, SetChange, SetLabel};
 use weir::parts::{CompiledFilter, FilterSlot};
 
+use super::exact::{ExactDone, ExactOrder};
 pub use super::message::About;
 use super::message::{Answer, Ask, Request, SentProgram, SentSlot, VERSION};
-use super::order::Order;
+use super::order::{Obeyed, Order};
 use super::{socket, wire};
 use crate::{ClientError, Error};
 
@@ -213,11 +214,23 @@ impl Running {
     /// # Errors
     ///
     /// If it does not answer, or refuses.
-    pub fn order(&self, order: Order) -> Result<(), ClientError> {
+    pub fn order(&self, order: Order) -> Result<Obeyed, ClientError> {
         self.stream.set_read_timeout(Some(PATIENCE_FOR_CHANGE)).map_err(ClientError::Receive)?;
         match self.ask(Ask::Order(Box::new(order)))? {
-            Answer::Noted => Ok(()),
+            Answer::Obeyed(done) => Ok(done),
             other => Err(unexpected(other)),
+        }
+    }
+
+    /// Has a guard change or list exact rules.
+    ///
+    /// # Errors
+    ///
+    /// If it does not answer, or refuses.
+    pub fn exact(&self, order: ExactOrder) -> Result<ExactDone, ClientError> {
+        match self.order(Order::Exact(order))? {
+            Obeyed::Exact(done) => Ok(done),
+            Obeyed::Done => Err(ClientError::Unexpected("done".to_owned())),
         }
     }
 

@@ -9,11 +9,11 @@ use weir::filter::PortableFilter;
 use weir::filter_control::{FilterTarget, PortableMembers, SetChange, SetLabel};
 use weir::parts::{CompiledFilter, CompiledForm, FilterSlot, FilterSlotKind};
 
-use super::order::Order;
+use super::order::{Obeyed, Order};
 use crate::Error;
 
 /// Version of the protocol. It changes with the format of any message, or of its parts. Other versions are rejected.
-pub(super) const VERSION: u32 = 7;
+pub(super) const VERSION: u32 = 8;
 
 /// A request. Its body has the format of [`Ask`] only if the version is [`VERSION`], so the version is read first.
 #[derive(Debug, Serialize, Deserialize)]
@@ -80,6 +80,8 @@ pub(super) enum Answer {
     },
     /// Acknowledged.
     Noted,
+    /// What became of an order.
+    Obeyed(Obeyed),
     /// The name of each interface, and its sets that can change.
     Sets(Vec<(FilterTarget, Vec<SetLabel>)>),
     /// The set has changed, by this many members.

@@ -5,6 +5,7 @@
 //! account waits for that round.
 
 pub mod client;
+mod exact;
 mod maker;
 mod marks;
 mod message;
@@ -25,10 +26,11 @@ use rustix::process::Uid;
 use serde_json::value::RawValue;
 use weir::filter_control::FilterControl;
 
+pub use self::exact::{ExactDone, ExactOrder, MOST_EXACT};
 use self::maker::Maker;
 pub use self::marks::Marks;
-pub use self::order::Order;
 use self::order::{Answer, Orders};
+pub use self::order::{Obeyed, Order};
 use self::server::{Latest, Shared};
 pub(crate) use self::socket::listen;
 use crate::page::Measured;

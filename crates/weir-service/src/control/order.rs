@@ -8,6 +8,8 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use weir::guard::PortableRules;
 
+use super::exact::{ExactDone, ExactOrder};
+
 /// Longest wait for the loop. Loading large rule sets takes seconds.
 const PATIENCE: Duration = Duration::from_secs(25);
 
@@ -19,6 +21,24 @@ pub enum Order {
     Confirm,
     /// Put these rules in force instead.
     Rules(PortableRules),
+    /// Change or list exact rules.
+    Exact(ExactOrder),
+}
+
+/// What became of an order.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Obeyed {
+    /// It is done.
+    Done,
+    /// This became of exact rules.
+    Exact(ExactDone),
+}
+
+impl From<ExactDone> for Obeyed {
+    fn from(done: ExactDone) -> Self {
+        Self::Exact(done)
+    }
 }
 
 /// Orders that wait for the loop.
@@ -27,11 +47,11 @@ pub(super) struct Orders(Mutex<VecDeque<(Order, Answer)>>);
 
 /// Where the answer to an order goes.
 #[derive(Debug)]
-pub(crate) struct Answer(SyncSender<Result<(), String>>);
+pub(crate) struct Answer(SyncSender<Result<Obeyed, String>>);
 
 impl Answer {
     /// Answers; `Err`: why it was not done.
-    pub(crate) fn give(self, result: Result<(), String>) {
+    pub(crate) fn give(self, result: Result<Obeyed, String>) {
         let _client_has_gone = self.0.send(result);
     }
 }
@@ -43,7 +63,7 @@ impl Orders {
     }
 
     /// Gives an order to the loop, and waits until it is done; `Err`: why it was not.
-    pub(super) fn give(&self, order: Order) -> Result<(), String> {
+    pub(super) fn give(&self, order: Order) -> Result<Obeyed, String> {
         let (to, from) = sync_channel(1);
         self.0.lock().unwrap_or_else(PoisonError::into_inner).push_back((order, Answer(to)));
         match from.recv_timeout(PATIENCE) {

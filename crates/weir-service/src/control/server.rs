@@ -248,7 +248,7 @@ impl Talk<'_> {
                 Answer::Refused { why: "only root and the guard's user may change its rules".to_owned() }
             }
             Ask::Order(order) => match shared.orders.give(*order) {
-                Ok(()) => Answer::Noted,
+                Ok(done) => Answer::Obeyed(done),
                 Err(why) => Answer::Refused { why },
             },
             Ask::Sets => {

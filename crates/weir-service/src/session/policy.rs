@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::broker::Helpers;
-use crate::control::{Account, Change, Control, Order};
+use crate::control::{Account, Change, Control, Obeyed, Order};
 use crate::metrics::Metrics;
 use crate::{Error, Stop, Until};
 
@@ -53,7 +53,7 @@ pub trait Policy: Sized {
     /// # Errors
     ///
     /// Why it is not done, for the client.
-    fn obey(&mut self, _order: Order) -> Result<(), String> {
+    fn obey(&mut self, _order: Order) -> Result<Obeyed, String> {
         Err("it has no rules".to_owned())
     }
 

@@ -138,7 +138,7 @@ impl Opener<'_> {
             Direction::Both => !self.device.link.is_loopback(),
         };
         let loader = self.loader(Places { received, sent }, hook.is_some())?;
-        let loaded = loader.load(&self.asked.rules)?;
+        let loaded = loader.load(&self.asked.rules, false)?;
         let (hooks, detail) = self.hooks(&loaded.programs, hook.map(|(hook, _)| hook))?;
         let kind = received.map(|received| match received {
             Received::Xdp { .. } => SourceKind::Xdp,
@@ -157,6 +157,7 @@ impl Opener<'_> {
             places,
             dry_run: self.asked.dry_run,
             log: self.asked.log,
+            exact: self.asked.exact,
         };
         if by_xdp && self.device.tags != Tags::InFrame {
             for rule in &self.asked.rules.0 {

@@ -10,6 +10,7 @@ use weir_bpf::rules::{self as engine, RuleCount as Counted};
 use weir_sys::CallError;
 use weir_sys::bpf::grace::Grace;
 
+use super::exact::{Added, ExactEntry, ExactError, ExactFlow, ExactRule, Table};
 use super::hook::Hooked;
 use super::loader::Loaded;
 use super::logged::LoggedPacket;
@@ -26,7 +27,7 @@ pub(super) struct InForce {
     pub(super) rules: Vec<RuleInfo>,
     /// What rules had counted by [key], when they were replaced.
     before: BTreeMap<Key, Counted>,
-    /// What had met no rule by then.
+    /// What had met no rule by then, or an exact one that was added.
     before_none: Counted,
     /// What rules could not remember that are no longer in force.
     unkept_before: Unkept,
@@ -34,6 +35,8 @@ pub(super) struct InForce {
     log_lost_before: u64,
     /// What they have logged.
     logged_before: Vec<LoggedPacket>,
+    /// Exact rules that were added.
+    added: Added,
     /// When the tables were last tidied up.
     swept: Instant,
     ahead: Ahead,
@@ -52,6 +55,7 @@ impl InForce {
             unkept_before: Unkept::default(),
             log_lost_before: 0,
             logged_before: Vec::new(),
+            added: Added::default(),
             swept: Instant::now(),
             ahead: Ahead::now(),
             grace: Grace::new(),
@@ -67,10 +71,15 @@ impl InForce {
         if hooked.hooks.are_fixed() {
             return Err(unsupported(Unsupported::Replacement, "end the guard, and start another one"));
         }
-        let loaded = hooked.loader.load(rules)?;
+        let loaded = hooked.loader.load(rules, !self.added.is_empty())?;
+        self.added.copy(&hooked.loader.table(&loaded))?;
         hooked.hooks.exchange(&loaded.programs, &hooked.loaded.programs)?;
         // From here on no packet meets the old rules, so their numbers are final.
         let waited = self.grace.wait();
+        let added = match &hooked.loaded.programs.memory.exact {
+            Some(exact) => self.added.keep(exact),
+            None => Ok(()),
+        };
         let kept = counted(&hooked.loaded).map(|(counts, unkept)| self.keep(&counts, unkept));
         self.rules.clone_from(&loaded.rules);
         let mut logged = Ok(());
@@ -78,7 +87,7 @@ impl InForce {
             let mut old = std::mem::replace(&mut hooked.loaded, loaded);
             logged = self.keep_logged(&mut old);
         }
-        Ok(kept.and(waited).and(logged)?)
+        Ok(kept.and(added).and(waited).and(logged)?)
     }
 
     pub(super) fn read(&mut self) -> Result<Reading, Error> {
@@ -103,11 +112,13 @@ impl InForce {
         });
         let gone = gone.fold(nothing, |all, one| sum(&all, &one));
         let none = sum(&self.before_none, counts.get(self.rules.len()).unwrap_or(&nothing));
+        let [no_rule, exact] = self.ahead.counts(&none);
         Ok(Reading {
             elapsed: self.ended.unwrap_or_else(Instant::now) - self.began,
             rules,
             replaced: self.ahead.count(&gone),
-            no_rule: self.ahead.count(&none),
+            exact,
+            no_rule,
             unkept: with(self.unkept_before, unkept),
             log_lost: self.log_lost_before + unkept.logged,
         })
@@ -121,8 +132,46 @@ impl InForce {
         {
             self.swept = Instant::now();
             hooked.loaded.programs.memory.sweep()?;
+            self.added.sweep();
         }
         Ok(())
+    }
+
+    /// Adds an exact rule.
+    pub(super) fn add(&mut self, rule: &ExactRule) -> Result<(), ExactError> {
+        /// What a full table is worth looking for room in again.
+        const PAUSE: Duration = Duration::from_millis(100);
+        let Some(hooked) = &self.hooked else { return Err(ExactError::NoTable) };
+        let table = hooked.table();
+        match self.added.add(&table, rule) {
+            Err(ExactError::Full(_)) if self.swept.elapsed() >= PAUSE => {
+                self.swept = Instant::now();
+                hooked.loaded.programs.memory.sweep()?;
+                self.added.add(&table, rule)
+            }
+            done => done,
+        }
+    }
+
+    /// Removes an exact rule; returns whether there was one.
+    pub(super) fn remove(&mut self, flow: &ExactFlow) -> Result<bool, ExactError> {
+        let hooked = self.hooked.as_ref().ok_or(ExactError::NoTable)?;
+        self.added.remove(&hooked.table(), flow)
+    }
+
+    /// Removes all exact rules; returns how many there were.
+    pub(super) fn flush(&mut self) -> Result<usize, ExactError> {
+        match &self.hooked {
+            Some(hooked) => self.added.flush(&hooked.table()),
+            None => Ok(0),
+        }
+    }
+
+    /// Returns all exact rules in force.
+    pub(super) fn exact(&mut self) -> Result<Vec<ExactEntry>, ExactError> {
+        let Some(hooked) = &self.hooked else { return Ok(Vec::new()) };
+        self.ahead.follow();
+        self.added.list(&hooked.table(), &self.rules, |counted| self.ahead.counts(counted)[0])
     }
 
     pub(super) fn stop(&mut self) -> Result<(), Error> {
@@ -173,6 +222,12 @@ impl InForce {
         if let Some(none) = counts.get(self.rules.len()) {
             self.before_none = sum(&self.before_none, none);
         }
+    }
+}
+
+impl Hooked {
+    fn table(&self) -> Table<'_> {
+        self.loader.table(&self.loaded)
     }
 }
 

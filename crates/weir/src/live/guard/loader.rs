@@ -12,6 +12,7 @@ use weir_filter::regions::Region;
 use weir_sys::link::{Link, links};
 
 use super::action::{Action, Fate, Limit, LimitKey};
+use super::exact::{self, Table};
 use super::logged;
 use super::rules::{RuleInfo, Rules};
 use crate::filter::{Compiled, Receiver};
@@ -42,6 +43,8 @@ pub(super) struct Loader {
     pub(super) dry_run: bool,
     /// Bytes of memory for logged packets; `None`: nothing is logged.
     pub(super) log: Option<u32>,
+    /// The size of the table of exact rules; `None`: the usual one, if there has to be one.
+    pub(super) exact: Option<u32>,
 }
 
 /// Loaded rules.
@@ -54,7 +57,8 @@ pub(super) struct Loaded {
 }
 
 impl Loader {
-    pub(super) fn load(&self, rules: &Rules) -> Result<Loaded, Error> {
+    /// Loads rules, with a table of exact rules if they learn, if it was asked for, or if there are `exact` ones to put into it.
+    pub(super) fn load(&self, rules: &Rules, exact: bool) -> Result<Loaded, Error> {
         rules.check()?;
         let compiled = self.compiled(rules)?;
         let links = self.links(rules)?;
@@ -67,12 +71,27 @@ impl Loader {
             })
         });
         let all = all.collect::<Result<Vec<_>, Error>>()?;
-        let log = self.log.map(|bytes| Logging { bytes, snap: logged::SNAP_LEN, others: true });
-        let settings = Settings { log, dry_run: self.dry_run, ..Settings::new(MOST_BYTES) };
+        let settings = Settings {
+            log: self.log.map(|bytes| Logging { bytes, snap: logged::SNAP_LEN, others: true }),
+            dry_run: self.dry_run,
+            exact: self.exact_size(),
+            inserts: exact || self.exact.is_some(),
+            ..Settings::new(MOST_BYTES)
+        };
         let programs = engine::Rules::load_with(&all, self.places, &settings);
         let programs = programs.map_err(|error| self.not_loaded(error))?;
         let log = programs.log.as_ref().map(engine::Log::reader).transpose()?;
         Ok(Loaded { programs, rules: rules.described(), log })
+    }
+
+    /// Returns the table of exact rules of loaded ones.
+    pub(super) fn table<'a>(&self, loaded: &'a Loaded) -> Table<'a> {
+        let exact = loaded.programs.memory.exact.as_ref();
+        Table { exact, size: self.exact_size(), dry_run: self.dry_run }
+    }
+
+    fn exact_size(&self) -> u32 {
+        self.exact.unwrap_or(exact::USUAL)
     }
 
     /// Returns the interfaces of the namespace, if rules name some.

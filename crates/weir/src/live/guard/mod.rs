@@ -4,6 +4,7 @@
 //! counts the packet for that rule. Replacing the rules exchanges the programs of the links; nothing is detached.
 
 mod action;
+mod exact;
 mod hook;
 mod in_force;
 mod loader;
@@ -18,6 +19,7 @@ use rustix::io::Errno;
 use weir_sys::CallError;
 
 pub use self::action::{Action, Fate, Learn, Limit, LimitKey, LogAction};
+pub use self::exact::{ExactEntry, ExactError, ExactFlow, ExactRule};
 use self::in_force::InForce;
 pub use self::logged::LoggedPacket;
 pub use self::reading::{Count, Reading, RuleCount, Unkept};
@@ -42,6 +44,7 @@ pub struct GuardBuilder {
     dry_run: bool,
     log: Option<u32>,
     tc_filters: bool,
+    exact: Option<u32>,
     rules: Rules,
 }
 
@@ -128,6 +131,14 @@ impl GuardBuilder {
         self
     }
 
+    /// Sets how many exact rules there can be at a time, those that rules learn and those that are [added](Guard::add_exact)
+    /// together; each takes about 150 bytes. The default is 65,536 if rules learn; otherwise there is no table of them, and none can be
+    /// added. A table costs a look-up for each packet.
+    pub fn exact(mut self, most: u32) -> Self {
+        self.exact = Some(most.max(1));
+        self
+    }
+
     /// Sets the rules. The default is none.
     pub fn rules(mut self, rules: Rules) -> Self {
         self.rules = rules;
@@ -197,6 +208,7 @@ impl Guard {
             dry_run: false,
             log: None,
             tc_filters: false,
+            exact: None,
             rules: Rules::new(),
         }
     }
@@ -216,13 +228,50 @@ impl Guard {
     }
 
     /// Replaces all rules. A packet meets either all old rules or all new ones. Rules with the name of an old one go on
-    /// counting from its numbers; what was learned is forgotten.
+    /// counting from its numbers; what was learned is forgotten. Exact rules that were added stay.
     ///
     /// # Errors
     ///
     /// A filter is invalid, the kernel refuses the programs, or it has no tcx (before Linux 6.6). The old rules stay in force.
     pub fn replace(&mut self, rules: &Rules) -> Result<(), Error> {
         self.in_force.replace(&self.info.name, rules)
+    }
+
+    /// Adds an exact rule, or replaces the one for the same packets, learned or added. It is asked before all rules, for packets of
+    /// both directions of the interface.
+    ///
+    /// # Errors
+    ///
+    /// There is no table, or it is full; nothing is removed for a new rule.
+    pub fn add_exact(&mut self, rule: &ExactRule) -> Result<(), ExactError> {
+        self.in_force.add(rule)
+    }
+
+    /// Removes an exact rule, learned or added. Returns whether there was one.
+    ///
+    /// # Errors
+    ///
+    /// There is no table, or the kernel could not be asked.
+    pub fn remove_exact(&mut self, flow: &ExactFlow) -> Result<bool, ExactError> {
+        self.in_force.remove(flow)
+    }
+
+    /// Removes all exact rules, learned and added. Returns how many were in force.
+    ///
+    /// # Errors
+    ///
+    /// The kernel could not be asked.
+    pub fn flush_exact(&mut self) -> Result<usize, ExactError> {
+        self.in_force.flush()
+    }
+
+    /// Returns the exact rules in force, learned and added, in the order of their flows.
+    ///
+    /// # Errors
+    ///
+    /// The kernel could not be asked.
+    pub fn exact_rules(&mut self) -> Result<Vec<ExactEntry>, ExactError> {
+        self.in_force.exact()
     }
 
     /// Returns the rules in force.

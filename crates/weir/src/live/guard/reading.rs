@@ -5,8 +5,8 @@ use std::time::Duration;
 use super::action::Action;
 use super::rules::RuleInfo;
 
-/// What was counted since the start. Each packet is counted once: for the rule that decided about it, or for none; and for rules that
-/// continue, too.
+/// What was counted since the start. Each packet is counted once: for the rule that decided about it, for exact rules that were added, or for none; and
+/// for rules that continue, too.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Reading {
@@ -16,6 +16,8 @@ pub struct Reading {
     pub rules: Vec<RuleCount>,
     /// The packets of rules that were replaced by others with other names.
     pub replaced: Count,
+    /// The packets that [added](super::Guard::add_exact) exact rules have decided about.
+    pub exact: Count,
     /// The packets that met no rule, and passed.
     pub no_rule: Count,
     /// Packets for which something could not be remembered.
@@ -42,7 +44,7 @@ impl Reading {
         // Another rule has those of one that continues, too.
         let own = |rule: &RuleCount| if rule.action.continues { Count::default() } else { rule.count };
         let rules = self.rules.iter().flat_map(|rule| [own(rule), rule.learned]);
-        rules.chain([self.replaced, self.no_rule]).fold(Count::default(), Count::and)
+        rules.chain([self.replaced, self.exact, self.no_rule]).fold(Count::default(), Count::and)
     }
 }
 
@@ -70,6 +72,7 @@ impl RuleCount {
 
 /// Packets, their bytes, and the time of the last.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub struct Count {
     /// Packets. A super-frame built by offloads counts as one.
@@ -113,9 +116,10 @@ mod tests {
         let reading = Reading {
             rules: vec![rule("a", count(1, Some(5))), rule("b", count(2, None)), continues],
             replaced: count(4, Some(3)),
+            exact: count(32, Some(7)),
             no_rule: count(8, Some(9)),
             ..Reading::default()
         };
-        assert_eq!(reading.total(), count(15 + 2 * 16, Some(9)));
+        assert_eq!(reading.total(), count(15 + 2 * 16 + 32, Some(9)));
     }
 }

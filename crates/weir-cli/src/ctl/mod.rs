@@ -1,5 +1,7 @@
 //! `weir ctl`: queries running captures and replaces their filters.
 
+mod exact;
+
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -29,6 +31,8 @@ Examples:
   weir ctl stat off                            stop counting beside the capture; on: count again
   weir ctl stat show                           print what was counted
   weir ctl rules replace edge.rules            replace the rules of a guard; show: print them with their counts
+  weir ctl rules add 'block tcp 192.0.2.7:4444 > 198.51.100.1:80 for 10m'
+                                               have a guard block one direction of a flow; remove, list, flush
   weir ctl confirm                             keep the rules of weir guard --confirm in force
   weir ctl status | jq .captured               print a counter from the JSON summary
 
@@ -82,7 +86,7 @@ enum Command {
         #[arg(value_enum, value_name = "ACTION")]
         action: StatArg,
     },
-    /// Print or replace the rules of a running guard.
+    /// Print or replace the rules of a running guard, and add exact ones to them.
     Rules {
         #[command(subcommand)]
         command: RulesCommand,
@@ -134,6 +138,19 @@ enum RulesCommand {
         #[arg(long, help = lifeline::FORCE)]
         force: bool,
     },
+    /// Add exact rules, for one direction of a flow or both; they are asked before all others.
+    ///
+    /// The guard needs a table for them: its rules learn, or it has --exact. A rule for the same packets is replaced.
+    Add(exact::AddArgs),
+    /// Remove exact rules, added or learned.
+    Remove(exact::RemoveArgs),
+    /// Print the exact rules in force, added and learned, with the packets of those that were added.
+    List(exact::ListArgs),
+    /// Remove all exact rules, added and learned.
+    Flush {
+        #[command(flatten)]
+        target: TargetArgs,
+    },
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -182,10 +199,7 @@ pub(crate) fn run(args: &CtlArgs) -> Result<(), Failure> {
             style::say(format_args!("statistics switched {}", if on { "on" } else { "off" }));
             Ok(())
         }
-        Command::Rules { command: RulesCommand::Show { target } } => show_rules(target),
-        Command::Rules { command: RulesCommand::Replace { target, file, sets, force } } => {
-            replace_rules(target, file, sets, *force)
-        }
+        Command::Rules { command } => rules(command),
         Command::Confirm { target } => {
             target.find()?.order(Order::Confirm)?;
             style::say(format_args!("confirmed"));
@@ -249,6 +263,17 @@ fn guard_account(guard: &Running) -> Result<serde_json::Value, Failure> {
         Some("guard") => Ok(account),
         _ => Err(Failure::new("cannot do that: this is no guard, and has no rules")
             .hint("`weir ctl list` says which process is one; choose it with --target")),
+    }
+}
+
+fn rules(command: &RulesCommand) -> Result<(), Failure> {
+    match command {
+        RulesCommand::Show { target } => show_rules(target),
+        RulesCommand::Replace { target, file, sets, force } => replace_rules(target, file, sets, *force),
+        RulesCommand::Add(args) => exact::add(args),
+        RulesCommand::Remove(args) => exact::remove(args),
+        RulesCommand::List(args) => exact::list(args),
+        RulesCommand::Flush { target } => exact::flush(target),
     }
 }
 
