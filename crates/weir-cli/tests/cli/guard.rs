@@ -412,7 +412,9 @@ fn blocked_packets_and_those_that_rules_log_are_in_the_log(source: &str) {
     let found = packets(&log);
     assert!(found.iter().map(|(bytes, _)| bytes).take(7).eq(&expected));
     let times: Vec<u64> = found.iter().map(|(_, time)| *time).collect();
-    assert!(times.is_sorted() && times[0] >= began && times[1506] <= nanoseconds(), "{times:?}");
+    // Those of several CPUs are hardly in order.
+    let during = began..=nanoseconds();
+    assert!(times[..7].is_sorted() && times.iter().all(|time| during.contains(time)), "{times:?}");
     assert_eq!(fs::metadata(&log).expect("a file").permissions().mode() & 0o777, 0o600);
 
     let running = guard(&["--dry-run"]);
