@@ -9,7 +9,7 @@ use weir::{Direction, SourceChoice};
 use weir_service::session::{Identity, Settings};
 
 use super::log;
-use crate::args::{ControlArgs, MORE, ReadyArgs};
+use crate::args::{ControlArgs, MORE, MetricsArgs, ReadyArgs};
 use crate::failure::Failure;
 use crate::interfaces::{self, Chosen};
 use crate::rules::{SetFile, lifeline};
@@ -35,6 +35,8 @@ Examples:
         Keep what is blocked; `weir read blocked.pcapng` or Wireshark shows by which rule.
   weir guard -i web/eth0 --rules web.rules
         In another network namespace.
+  weir guard -i eth0 --rules edge.rules --metrics 9464
+        Serve the counts of each rule to Prometheus at http://127.0.0.1:9464/metrics.
   echo 'tcp dst port 23 -> block' | weir guard -i eth0 --rules -
         Rules from standard input.
 
@@ -133,6 +135,8 @@ pub(crate) struct GuardArgs {
     pub(super) quiet: bool,
 
     #[command(flatten)]
+    metrics: MetricsArgs,
+    #[command(flatten)]
     control: ControlArgs,
     #[command(flatten)]
     ready: ReadyArgs,
@@ -216,7 +220,7 @@ impl GuardArgs {
             confine: false,
             identity: Identity::Kept,
             ready: self.ready.ready_fd,
-            metrics: None,
+            metrics: self.metrics.metrics.clone(),
             control: self.control.socket(),
             names: false,
             reloads: true,

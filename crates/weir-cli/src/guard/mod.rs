@@ -4,6 +4,7 @@ mod args;
 mod confirmation;
 mod exact;
 mod log;
+mod metrics;
 mod report;
 mod summary;
 
@@ -47,6 +48,7 @@ pub(crate) fn run(args: &GuardArgs) -> Result<(), Failure> {
     let interface = guard.file_interface();
     let log = args.log.as_ref().map(|file| Log::begin(file, &interface, args.dry_run)).transpose()?;
     style::print(&report::opened(guard.info(), rules.count(), args.quiet, style::stderr()));
+    style::print(&crate::report::service(&opened, args.quiet, false));
     style::print(&crate::report::control(&opened, args.quiet));
     let next = args.interval.map(|interval| Instant::now() + interval);
     let confirmation = args.confirm.map(Confirmation::begin);

@@ -7,6 +7,7 @@ use serde_json::value::RawValue;
 use weir::guard::{Action, Count, GuardInfo, Reading, RuleCount, Unkept};
 use weir_service::Stop;
 use weir_service::control::Account;
+use weir_service::metrics::Measured;
 
 /// What was counted so far, at the end of an interval.
 #[derive(Debug, Serialize)]
@@ -23,7 +24,7 @@ pub(super) struct Summary {
     /// Always `guard`.
     r#type: &'static str,
     version: &'static str,
-    interface: String,
+    pub(super) interface: String,
     /// The source that decides about received packets; null: they do not meet the rules.
     received: Option<&'static str>,
     /// Whether sent packets meet the rules.
@@ -57,7 +58,7 @@ pub(super) struct Counted {
     /// Packets for which something could not be remembered.
     pub(super) unkept: Unkept,
     /// Packets in the log.
-    logged: u64,
+    pub(super) logged: u64,
     /// Packets that are missing in the log: there was no room, or the file has failed.
     pub(super) log_lost: u64,
 }
@@ -77,7 +78,7 @@ pub(super) struct Row {
     pub(super) name: String,
     filter: String,
     /// `pass`, `block`, `bounce` or `reflect IF`; in a dry run, what would happen.
-    fate: String,
+    pub(super) fate: String,
     /// Whether the next rules are asked, too; its packets are not in `total` a second time.
     r#continue: bool,
     /// The limit beyond which that happens: `100/s by src`; absent without.
@@ -90,6 +91,24 @@ pub(super) struct Row {
     /// The packets that exact rules have decided about, which it has learned; absent if it does not learn.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) learned: Option<Packets>,
+}
+
+#[cfg(test)]
+impl Row {
+    /// A rule with so many packets of 60 bytes, and as many that it has learned to decide about.
+    pub(super) fn counted(name: &str, action: &Action, packets: u64) -> Self {
+        let packets = Packets { packets, bytes: 60 * packets, last: None, last_at: None };
+        Self {
+            name: name.to_owned(),
+            filter: String::new(),
+            fate: action.fate.to_string(),
+            r#continue: action.continues,
+            over: action.over.map(|limit| limit.to_string()),
+            action: action.clone(),
+            learned: action.learn.is_some().then(|| packets.clone()),
+            packets,
+        }
+    }
 }
 
 #[derive(Clone, Debug, Serialize)]
@@ -194,5 +213,9 @@ impl Account for Summary {
 
     fn json(&self) -> serde_json::Result<Box<RawValue>> {
         serde_json::value::to_raw_value(self)
+    }
+
+    fn into_metrics(self) -> Option<Box<dyn Measured>> {
+        Some(Box::new(self))
     }
 }

@@ -100,7 +100,12 @@ impl Page {
 
     /// What is not as it was promised.
     fn differences(&self) -> Vec<String> {
-        let whose = if self.types.contains_key("weir_seen_packets_total") { "capture" } else { "stat" };
+        let has = |name: &str| self.types.contains_key(name);
+        let whose = match has("weir_seen_packets_total") {
+            true => "capture",
+            false if has("weir_guard_packets_total") => "guard",
+            false => "stat",
+        };
         let mut promised = BTreeMap::new();
         for line in PROMISED.lines().filter(|line| !line.is_empty() && !line.starts_with('#')) {
             let words: Vec<&str> = line.split(' ').collect();
@@ -477,6 +482,29 @@ fn root_statistics_are_metrics_too() {
     assert_eq!(page.sum("weir_size_packets_total", &[("from", "64"), ("to", "64")]), 500);
     let gaps = page.sum("weir_gap_packets_total", &[]) + page.sum("weir_first_packets_total", &[]);
     assert_eq!((gaps, page.sum("weir_others_packets_total", &[])), (500, 0));
+    running.interrupt().succeeded();
+}
+
+#[root_test]
+fn root_a_guard_has_metrics_of_each_rule() {
+    let network = with_loopback();
+    let directory = tempfile::tempdir().expect("a directory");
+    let [rules, log] = ["a.rules", "a.pcapng"].map(|name| directory.path().join(name).display().to_string());
+    let text = "all: udp -> continue\nlab: inbound and udp dst port 9 -> block\nrest: tcp -> pass\n";
+    std::fs::write(&rules, text).expect("a file");
+    let args = ["guard", "-i", "rx0", "--rules", &rules, "--log", &log, "--no-control", "--metrics", "9464"];
+    let running = start(&network, &args);
+    running.wait_for("metrics: http://127.0.0.1:9464/metrics");
+    send(&network, 500);
+    let page = scrape_until(&network, "weir_guard_logged_packets_total", 500);
+    for (rule, packets) in [("lab", 500), ("rest", 0), ("(replaced)", 0)] {
+        let labels = [("interface", "rx0"), ("rule", rule)];
+        assert_eq!(page.sum("weir_guard_packets_total", &labels), packets);
+        assert_eq!(page.sum("weir_guard_bytes_total", &labels), packets * 60);
+    }
+    assert_eq!(page.sum("weir_guard_continued_packets_total", &[("rule", "all")]), 500);
+    assert_eq!(page.sum("weir_guard_rule_info", &[("rule", "lab"), ("fate", "block")]), 1);
+    assert_eq!(page.sum("weir_guard_log_lost_packets_total", &[]), 0);
     running.interrupt().succeeded();
 }
 
