@@ -4,6 +4,7 @@
 #[allow(dead_code, reason = "the tests of steering need the rest")]
 mod frames;
 
+use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd as _, BorrowedFd};
 use std::time::Duration;
@@ -363,6 +364,34 @@ fn root_rules_are_inserted_listed_and_removed_and_what_is_over_makes_room() {
         assert_eq!(run(program, &packet), 2);
         let counts = loaded.counters.counts().expect("counters");
         assert_eq!((counts[0].learned_packets, counts[1].learned_packets), (2, 2), "{counts:?}");
+    });
+}
+
+#[test]
+fn root_a_large_table_is_listed_and_swept_as_a_whole() {
+    alone(|| {
+        const RULES: u16 = 15_000;
+        let set = Set::new("udp port 53 -> block\n");
+        let settings = Settings { exact: RULES.into(), inserts: true, ..Settings::new(256 << 20) };
+        let loaded = set.load(&settings);
+        let exact = loaded.memory.exact.as_ref().expect("it was asked for");
+        let of = |port| {
+            let [from, to] = [(1, port), (2, 70)].map(|(host, port)| ([10, 0, 0, host], port).into());
+            Exact { vlan: None, protocol: UDP, from, to }
+        };
+        for port in 0..RULES {
+            let until = if port % 2 == 0 { SECOND } else { u64::MAX };
+            let rule = ExactRule { fate: Fate::Block, capture: false, until };
+            exact.insert(&of(port), &rule).expect("there is room");
+        }
+        let ports = || {
+            let ports: BTreeSet<u16> =
+                exact.list().expect("it is read").iter().map(|(exact, _)| exact.from.port()).collect();
+            ports
+        };
+        assert!(ports().into_iter().eq(0..RULES));
+        loaded.memory.sweep_at(SECOND).expect("it is swept");
+        assert!(ports().into_iter().eq((0..RULES).filter(|port| port % 2 == 1)));
     });
 }
 

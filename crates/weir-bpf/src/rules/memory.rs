@@ -86,7 +86,7 @@ pub struct ExactRules {
 /// The buckets of limits.
 #[derive(Debug)]
 pub(super) struct Buckets {
-    pub(super) map: MapHandle,
+    pub(super) map: Map,
     /// The limits of all actions of each rule.
     pub(super) limits: Vec<[Option<Over>; limited::LIMITED.0 as usize]>,
 }
@@ -125,8 +125,8 @@ impl Memory {
     /// As for [`Memory::sweep`].
     #[doc(hidden)]
     pub fn sweep_at(&self, now: u64) -> Result<(), CallError> {
-        if let Some(ExactRules { all, .. }) = &self.exact {
-            remove(all, |rule| get!(rule, exact_rule.until) <= now)?;
+        if let Some(ExactRules { map, .. }) = &self.exact {
+            remove(map, |rule| get!(rule, exact_rule.until) <= now)?;
         }
         if let Some(Buckets { map, limits }) = &self.buckets {
             let is_full = |value: &[u8]| {
@@ -169,9 +169,7 @@ const fn limits_per_rule() -> usize {
 
 impl ExactRules {
     pub(super) fn new(all: MapHandle) -> io::Result<Self> {
-        let (key, value) = (all.key_size(), all.value_size());
-        let map = Map::received(all.as_fd().try_clone_to_owned()?, MapKind::Hash, key, value);
-        Ok(Self { map: map.map_err(io::Error::other)?, all })
+        Ok(Self { map: hash(&all)?, all })
     }
 
     /// Inserts a rule, or replaces the one for these packets. It counts its packets anew.
@@ -215,7 +213,7 @@ impl ExactRules {
     /// The kernel does not let this process read the map, or memory is short.
     pub fn list(&self) -> Result<Vec<(Exact, ExactEntry)>, CallError> {
         let mut all = Vec::new();
-        each(&self.all, |key, value| all.push((Exact::from_bytes(key), ExactEntry::from_bytes(value))))?;
+        self.map.each(|key, value| all.push((Exact::from_bytes(key), ExactEntry::from_bytes(value))))?;
         Ok(all)
     }
 }
@@ -282,29 +280,27 @@ fn tagged() -> u8 {
     u8::try_from(key_field::BY_VLAN.0).expect("eight fields")
 }
 
-/// How many entries one call reads or removes.
-const BATCH: u32 = 4096;
+impl Buckets {
+    pub(super) fn new(
+        map: &MapHandle,
+        limits: Vec<[Option<Over>; limited::LIMITED.0 as usize]>,
+    ) -> io::Result<Self> {
+        Ok(Self { map: hash(map)?, limits })
+    }
+}
 
-/// Calls `each` for all entries.
-fn each(map: &MapHandle, mut each: impl FnMut(&[u8], &[u8])) -> Result<(), CallError> {
-    let batches = map.lookup_batch(BATCH, MapFlags::ANY, MapFlags::ANY);
-    batches.map_err(failed("read what rules remember"))?.for_each(|(key, value)| each(&key, &value));
-    Ok(())
+/// Returns the same map as one whose errors are the kernel's, and whose entries can all be read.
+fn hash(map: &MapHandle) -> io::Result<Map> {
+    let (key, value) = (map.key_size(), map.value_size());
+    let map = Map::received(map.as_fd().try_clone_to_owned()?, MapKind::Hash, key, value);
+    map.map_err(io::Error::other)
 }
 
 /// Removes entries.
-fn remove(map: &MapHandle, is_over: impl Fn(&[u8]) -> bool) -> Result<(), CallError> {
+fn remove(map: &Map, is_over: impl Fn(&[u8]) -> bool) -> Result<(), CallError> {
     let mut over = Vec::new();
-    each(map, |key, value| over.extend(is_over(value).then(|| key.to_vec())))?;
-    for key in over {
-        match map.delete(&key) {
-            Err(error) if error.kind() != ErrorKind::NotFound => {
-                return Err(failed("remove what rules remember")(error));
-            }
-            _ => {}
-        }
-    }
-    Ok(())
+    map.each(|key, value| over.extend(is_over(value).then(|| key.to_vec())))?;
+    over.iter().try_for_each(|key| map.remove(key))
 }
 
 fn failed(what: &'static str) -> impl Fn(libbpf_rs::Error) -> CallError {

@@ -243,7 +243,7 @@ impl Rules {
         let failed = |error| FilterError::from(CallError::new("take a map of rules", error));
         let memory = Memory {
             exact: maps.exact.map(ExactRules::new).transpose().map_err(failed)?,
-            buckets: maps.buckets.map(|map| Buckets { map, limits }),
+            buckets: maps.buckets.map(|map| Buckets::new(&map, limits)).transpose().map_err(failed)?,
             unkept: maps.unkept,
             passages: maps.passages,
         };

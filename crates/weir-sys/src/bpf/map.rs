@@ -310,9 +310,28 @@ impl Map {
     /// # Panics
     ///
     /// If the map is of another kind, or its values are no multiple of 8 bytes.
-    pub fn each_per_cpu(&self, mut each: impl FnMut(&[u8], &[u8])) -> Result<(), CallError> {
-        assert!(self.cpus > 0 && self.key >= 4 && self.value.is_multiple_of(8), "the map has other sizes");
-        let values_of_one = self.value * self.cpus;
+    pub fn each_per_cpu(&self, each: impl FnMut(&[u8], &[u8])) -> Result<(), CallError> {
+        assert!(self.cpus > 0 && self.value.is_multiple_of(8), "the map has other sizes");
+        self.each_of(self.value * self.cpus, each)
+    }
+
+    /// Calls `each` with the key and the value of every entry of a [`MapKind::Hash`]. Entries that are added meanwhile may be left out.
+    ///
+    /// # Errors
+    ///
+    /// `ENOMEM`, or `EPERM` if the process may not use the map.
+    ///
+    /// # Panics
+    ///
+    /// If the map is of another kind.
+    pub fn each(&self, each: impl FnMut(&[u8], &[u8])) -> Result<(), CallError> {
+        assert!(self.cpus == 0, "the map has other sizes");
+        self.each_of(self.value, each)
+    }
+
+    /// The same of a hash table whose entries have so many bytes of values.
+    fn each_of(&self, values_of_one: usize, mut each: impl FnMut(&[u8], &[u8])) -> Result<(), CallError> {
+        assert!(self.key >= 4, "the map has other sizes");
         // Entries per call. Those that share a bucket of the hash table must fit.
         let mut most = 1024;
         let (mut keys, mut values) = (vec![0_u8; most * self.key], vec![0_u8; most * values_of_one]);
