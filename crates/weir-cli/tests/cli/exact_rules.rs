@@ -95,7 +95,7 @@ fn root_exact_rules_are_added_counted_kept_and_removed() {
     );
 
     send_each(pair, &[udp(pair, 10)]);
-    let text = format!("# too many\nblock {counted} for 1h\npass {passed}\nblock {late}\nblok {late}\n");
+    let text = format!("# too many\nblock {counted} for 1h\npass {passed}\nblock {late}\nblck {late}\n");
     fs::write(&lines, text).expect("a file");
     let mut command = weir(&["ctl", "rules", "add", "-t", &socket, "-"]);
     let refused = run(command.stdin(File::open(&lines).expect("a file")));

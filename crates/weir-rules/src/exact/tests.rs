@@ -51,7 +51,7 @@ fn both_directions_are_two_flows() {
 fn mistakes_have_a_place_and_a_remedy() {
     let table = [
         ("", "expected `block`, `pass` or `bounce`", ""),
-        ("blok tcp 192.0.2.7:1 > 192.0.2.8:2", "not `blok`", "did you mean `block`?"),
+        ("blck tcp 192.0.2.7:1 > 192.0.2.8:2", "not `blck`", "did you mean `block`?"),
         ("reflect eth1 tcp 192.0.2.7:1 > 192.0.2.8:2", "cannot reflect", "block, pass or bounce"),
         ("block tpc 192.0.2.7:1 > 192.0.2.8:2", "unknown protocol `tpc`", "did you mean `tcp`?"),
         ("block ospf 192.0.2.7 > 192.0.2.8", "unknown protocol `ospf`", "proto 89"),
