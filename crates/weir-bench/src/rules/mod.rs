@@ -41,7 +41,7 @@ const NFT_SET: &str = "nft, set of 1,000 ranges, drops";
 const NFT_LIST: &str = "nft, list of 1,000 rules, drops";
 const NFT_PASSES: &str = "nft, set of 100 ranges, passes";
 
-const EXACT: [&str; 2] = ["weir guard, 100 flows, blocks", "weir guard, 10,000 flows, blocks"];
+const EXACT: [&str; 2] = ["weir guard, 100 rules, blocks", "weir guard, 10,000 rules, blocks"];
 const NFT_EXACT: &str = "nft, set of 10,000 flows, drops";
 
 /// Flows that send in `rules-exact`.
