@@ -23,6 +23,7 @@ use weir_filter::Beside;
 pub use weir_filter::error::Error as ExpressionError;
 pub use weir_filter::interpret::Packet as PacketView;
 pub use weir_filter::names::{Names, NoNames, Service};
+#[cfg(feature = "live")]
 use weir_filter::regions::{Region, regions};
 pub use weir_filter::{Dialect, Filter as Compiled};
 #[cfg(feature = "jit")]
@@ -160,6 +161,7 @@ impl Filter {
     /// # Errors
     ///
     /// See [`Filter::compile`].
+    #[cfg(feature = "live")]
     pub(crate) fn compile_behind_fields(
         &self,
         receiver: Receiver,

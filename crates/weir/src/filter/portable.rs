@@ -37,6 +37,7 @@ impl Filter {
     }
 
     /// Does so for one receiver, with [`compile_behind_fields`](Self::compile_behind_fields).
+    #[cfg(feature = "live")]
     pub(crate) fn portable_behind_fields(&self, receiver: Receiver) -> Result<PortableFilter, FilterError> {
         let portable = self.portable_by(|filter| filter.compile_behind_fields(receiver).map(|_| ()));
         portable.map(|(portable, ())| portable)
