@@ -137,7 +137,7 @@ mod tests {
             last(&two.weir(), 0),
             "rule-1: udp and src net 198.18.0.0/16 and src portrange 1024-65535 -> block"
         );
-        assert_eq!(last(&two.nft_list(), 2), "ip saddr 198.18.0.0/16 udp sport 1024-65535 counter drop");
+        assert_eq!(last(&two.nft_list(), 3), "ip saddr 198.18.0.0/16 udp sport 1024-65535 counter drop");
         assert!(
             two.nft_set().contains("\n10.0.0.0/22 . 0-1,\n198.18.0.0/16 . 1024-65535,\n"),
             "{}",

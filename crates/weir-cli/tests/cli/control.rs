@@ -484,7 +484,7 @@ pub(crate) const NAMES: &str =
     r#"{"hosts":{},"networks":{},"ethernets":{},"services":{},"protocols":{},"sets":{}}"#;
 
 /// The version of the protocol.
-pub(crate) const VERSION: u32 = 6;
+pub(crate) const VERSION: u32 = 8;
 
 /// Works as this user of the group `nogroup`.
 pub(crate) fn as_user<T: Send>(user: u32, work: impl FnOnce() -> T + Send) -> T {
