@@ -113,7 +113,8 @@ impl Tables {
             summaries: at(summaries),
             ..Shape::default()
         };
-        let mut tables = Self { shape, bytes: Vec::new() };
+        // Nothing is at 0, which stands for what is not there.
+        let mut tables = Self { shape, bytes: vec![0; size_of::<u64>()] };
         let sources: Vec<_> = conditions.iter().map(|one| one.source).collect();
         let destinations: Vec<_> = conditions.iter().map(|one| one.destination).collect();
         for (index, prefixes) in [sources, destinations].iter().enumerate() {

@@ -129,3 +129,11 @@ fn what_has_no_room_is_refused() {
     assert_eq!(Tables::new(&[Condition::ALL], &[], LIMIT).expect("one").find(&Fields::NONE, 0), Some(0));
     assert_eq!(Prefix::new(Ipv4Addr::LOCALHOST.into(), 33), None);
 }
+
+#[test]
+fn conditions_that_are_not_enough_are_known_where_no_field_has_tables() {
+    let tables = Tables::new(&[Condition::ALL, Condition::ALL], &[1], LIMIT).expect("small tables");
+    let at = tables.shape().rest as usize;
+    assert_ne!(at, 0, "which means that all conditions are enough");
+    assert_eq!(tables.bytes()[at..at + 8], 2_u64.to_ne_bytes());
+}

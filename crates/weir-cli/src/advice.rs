@@ -233,7 +233,7 @@ mod tests {
         for &setting in Setting::ALL {
             for words in option(setting).split(", ") {
                 let name = words.split(' ').next().expect("a word");
-                let known = ["capture", "count", "stat", "forward"]
+                let known = ["capture", "count", "stat", "forward", "guard"]
                     .iter()
                     .any(|command| has(cli.find_subcommand(command).expect("a command"), name));
                 assert!(known, "{setting:?}: {name:?}");

@@ -222,7 +222,10 @@ fn comment(packet: &LoggedPacket, dry_run: bool) -> String {
         Fate::Pass => "logged".into(),
         ref fate => report::done(fate, dry_run),
     };
-    format!("rule {}{learned}: {done}", packet.rule)
+    match packet.rule.as_str() {
+        "" => format!("exact rule: {done}"),
+        rule => format!("rule {rule}{learned}: {done}"),
+    }
 }
 
 #[cfg(test)]

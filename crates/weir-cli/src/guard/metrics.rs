@@ -10,6 +10,7 @@ use super::summary::{Packets, Row, Summary};
 const MOST: usize = 1000;
 
 /// In place of the name of a rule; no rule has such a name.
+const EXACT: &str = "(exact rules)";
 const NO_RULE: &str = "(no rule)";
 const REPLACED: &str = "(replaced)";
 const OTHERS: &str = "(others)";
@@ -42,7 +43,8 @@ impl Measured for Summary {
         }
         let one = |name: &str, packets| (name.to_owned(), Sum::default().and(packets));
         let mut rows = limited(&deciding);
-        rows.extend([one(NO_RULE, &counted.no_rule), one(REPLACED, &counted.replaced)]);
+        let others = [(EXACT, &counted.exact), (NO_RULE, &counted.no_rule), (REPLACED, &counted.replaced)];
+        rows.extend(others.map(|(name, packets)| one(name, packets)));
         self.counts(page, "weir_guard", "of each rule, and of what it has learned.", &rows);
         self.counts(
             page,

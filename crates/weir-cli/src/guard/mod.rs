@@ -37,6 +37,7 @@ pub(crate) fn run(args: &GuardArgs) -> Result<(), Failure> {
         lifeline::check_login(&rules, &chosen, args.direction())?;
     }
     lifeline::warn_of_neighbours(&rules, &chosen, args.direction())?;
+    warn_of_no_rules(rules.count());
     if rules.captures() && !args.quiet {
         note(format_args!("weir guard captures nothing: `capture`, `sample` and `first` have no effect"));
     }
@@ -57,6 +58,14 @@ pub(crate) fn run(args: &GuardArgs) -> Result<(), Failure> {
 
 fn note(text: std::fmt::Arguments<'_>) {
     style::say(format_args!("{}: {text}", style::stderr().yellow("note")));
+}
+
+/// Says so if rules are none, as of a file that was truncated.
+fn warn_of_no_rules(count: usize) {
+    if count == 0 {
+        let warning = style::stderr().yellow("warning");
+        style::say(format_args!("{warning}: there are no rules: every packet passes"));
+    }
 }
 
 /// A guard that is being watched.
@@ -224,6 +233,7 @@ impl Run<'_> {
     /// Replaces the rules in force.
     fn put(&mut self, rules: &Rules) -> Result<(), Failure> {
         self.guard.replace(rules)?;
+        warn_of_no_rules(self.guard.rules().len());
         if !self.args.quiet {
             style::say(format_args!(
                 "{}: {} in force",

@@ -13,7 +13,7 @@ pub(super) const SNAP_LEN: u32 = 9216;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LoggedPacket {
-    /// The name of the rule that logs it, or has decided about it.
+    /// The name of the rule that logs it, or has decided about it; empty if an exact rule has that was added.
     pub rule: String,
     /// Whether an exact rule has decided about it, which `rule` has learned.
     pub by_learned: bool,
