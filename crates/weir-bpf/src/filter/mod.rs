@@ -91,6 +91,14 @@ impl FilterError {
             Self::Map(error) | Self::Refused(Refused { source: error, .. }) => error.errno() == EPERM,
         }
     }
+
+    /// Returns whether the program took the kernel's verifier too long: too many steps, or too many pending branches
+    /// (kernel/bpf/verifier.c).
+    pub fn is_too_much(&self) -> bool {
+        const E2BIG: i32 = 7;
+        const EFAULT: i32 = 14;
+        matches!(self, Self::Refused(refused) if [E2BIG, EFAULT].contains(&refused.source.errno()))
+    }
 }
 
 impl Hook {

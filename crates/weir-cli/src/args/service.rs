@@ -84,8 +84,8 @@ pub(crate) struct MetricsArgs {
     /// Serve Prometheus metrics at http://ADDR/metrics.
     ///
     /// ADDR is a port on 127.0.0.1 (such as 9464), an address and port (127.0.0.1:9464, `[::]:9464`) or the path of a
-    /// Unix socket. Losses are in weir_lost_packets_total, by stage; the package has alert rules
-    /// (/usr/share/doc/weir/examples/prometheus.rules.yaml). Over TCP, clients must name this host by an IP address,
+    /// Unix socket. Losses of captures are in weir_lost_packets_total, by stage; the package has alert
+    /// rules for them (/usr/share/doc/weir/examples/prometheus.rules.yaml). Over TCP, clients must name this host by an IP address,
     /// localhost or its own name: others may lead here from web pages (DNS rebinding), and are answered with status 421.
     #[arg(long, value_name = "ADDR")]
     pub(crate) metrics: Option<Address>,

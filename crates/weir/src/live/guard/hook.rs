@@ -13,7 +13,7 @@ use crate::live::interface::{Device, Tags};
 use crate::live::settings::{Mode, SourceChoice};
 use crate::live::source::programmed::{Attachment as _, off};
 use crate::live::source::tc::{self, Hold};
-use crate::live::source::writers::{self, Native};
+use crate::live::source::writers;
 use crate::live::source::xdp;
 use crate::{Direction, Error, InterfaceWarning, SourceKind, TagUse, Unsupported};
 
@@ -107,14 +107,7 @@ impl Opener<'_> {
     }
 
     fn native(&self, why: String) -> Result<(Hooked, How), Error> {
-        if let Native::Nowhere(why) = writers::native(self.device) {
-            return Err(Error::Unsupported {
-                name: self.device.link.name.clone(),
-                cause: Unsupported::NativeXdp { why },
-                sources: &[SourceChoice::Tc],
-                otherwise: "",
-            });
-        }
+        writers::check_native(self.device)?;
         let fragments = xdp::takes_fragments(self.device);
         self.attached(Some((XdpHook::Native, fragments)), None, why)
     }

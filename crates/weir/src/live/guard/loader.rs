@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use rustix::io::Errno;
 use weir_bpf::filter::FilterError as LoadingFailed;
 use weir_bpf::rules::{
     self as engine, Besides, LogReader, Logging, Over, Places, Received, RulesError, Settings,
@@ -22,9 +21,6 @@ use crate::live::namespace::context::inside;
 use crate::live::request::Wanted;
 use crate::live::source::programmed;
 use crate::{Error, Namespace, Setting, Unsupported};
-
-/// The verifier's answers to a program that takes it too long: too many steps, or too many pending branches.
-const TOO_MUCH: [i32; 2] = [Errno::TOOBIG.raw_os_error(), Errno::FAULT.raw_os_error()];
 
 /// The most bytes of tables that the conditions of rules may need.
 const MOST_BYTES: usize = 256 << 20;
@@ -170,12 +166,8 @@ impl Loader {
             RulesError::Continuing(_) => {
                 Error::setting(Setting::Rules, format!("cannot load the rules: {error}"))
             }
-            RulesError::Filter(LoadingFailed::Refused(refused))
-                if TOO_MUCH.contains(&refused.source.errno()) =>
-            {
-                too_much()
-            }
             RulesError::Filter(LoadingFailed::Emit(TooLong(_))) => too_much(),
+            RulesError::Filter(error) if error.is_too_much() => too_much(),
             RulesError::Filter(LoadingFailed::Load(error)) if error.is_permission() || error.is_memory() => {
                 programmed::not_loaded(&self.name, error)
             }

@@ -4,6 +4,8 @@
 //! packet of that queue at a time. On one CPU each does, as the program runs with bottom halves disabled.
 
 use crate::live::interface::Device;
+use crate::live::settings::SourceChoice;
+use crate::{Error, Unsupported};
 
 /// What is known about native XDP on a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,6 +65,17 @@ pub(crate) fn native(device: &Device) -> Native {
         Some("mtk_soc_eth") => Native::Nowhere("the driver runs one program for all its interfaces"),
         _ => Native::Unknown,
     }
+}
+
+/// Fails if packets of other interfaces would arrive, too.
+pub(crate) fn check_native(device: &Device) -> Result<(), Error> {
+    let Native::Nowhere(why) = native(device) else { return Ok(()) };
+    Err(Error::Unsupported {
+        name: device.link.name.clone(),
+        cause: Unsupported::NativeXdp { why },
+        sources: &[SourceChoice::Tc],
+        otherwise: "",
+    })
 }
 
 /// Whether a packet may exceed the device's buffer although the program only accepts packets in one buffer.

@@ -2,7 +2,6 @@
 
 use std::os::fd::{AsFd as _, OwnedFd};
 
-use rustix::io::Errno;
 use weir_bpf::filter::FilterError as LoadingFailed;
 use weir_bpf::stat::{AttachPoint, By, Counters, Details, KeyField, Programs, Xdp, idle};
 use weir_filter::graph::Graph;
@@ -21,9 +20,6 @@ use crate::live::source::tc::{self, Hold};
 use crate::live::source::writers::{self, Native};
 use crate::live::source::xdp;
 use crate::{Error, Filter, InterfaceWarning, Setting, SourceKind, TagUse, Unsupported};
-
-/// The verifier's answers to a program that takes it too long: too many steps, or too many pending branches.
-const TOO_MUCH: [i32; 2] = [Errno::TOOBIG.raw_os_error(), Errno::FAULT.raw_os_error()];
 
 /// Attached programs and their counters.
 #[derive(Debug)]
@@ -125,14 +121,7 @@ impl Opener<'_> {
     }
 
     fn native(&self, why: String) -> Result<(Hooked, How), Error> {
-        if let Native::Nowhere(why) = writers::native(self.device) {
-            return Err(Error::Unsupported {
-                name: self.device.link.name.clone(),
-                cause: Unsupported::NativeXdp { why },
-                sources: &[SourceChoice::Tc],
-                otherwise: "",
-            });
-        }
+        writers::check_native(self.device)?;
         // Bind the program to the device, so that it can ask the driver for stripped tags; if that fails, do without.
         match self.device.tags {
             Tags::Told(_) => match self.attached(XdpHook::Native, true, why.clone()) {
@@ -201,7 +190,7 @@ impl Opener<'_> {
         let loaded = self.monitored.inside(|| Programs::load(place, &filters, &details))?;
         loaded.map_err(|error| match error {
             LoadingFailed::Load(error) => programmed::not_loaded(self.monitored.name(), error),
-            LoadingFailed::Refused(refused) if TOO_MUCH.contains(&refused.source.errno()) => {
+            error if error.is_too_much() => {
                 let why = "cannot count these filters at once: all together are too much for the kernel's verifier; try \
                            fewer, or sets instead of many terms";
                 Error::setting(Setting::Filters, why)
