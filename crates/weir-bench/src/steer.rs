@@ -140,6 +140,7 @@ fn load(by: Option<SteerBy>) -> Result<Program, Failure> {
         writers,
         chosen: None,
         tags_of: None,
+        rules: false,
     };
     Program::load(&options).map(|(program, _)| program).map_err(Failure::new)
 }

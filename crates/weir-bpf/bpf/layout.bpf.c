@@ -24,6 +24,8 @@ enum mark mark;
 enum commit commit;
 enum trace trace;
 enum rule_fate rule_fate;
+enum rule_capture rule_capture;
+enum verdict_of_rules verdict_of_rules;
 enum limit_key limit_key;
 enum limited limited;
 enum log_sizes log_sizes;

@@ -82,6 +82,13 @@ enum rule_kind { KIND_OTHER, KIND_IPV4, KIND_IPV6, KIND_ARP, KIND_RARP };
 /* What happens to a packet by a rule. */
 enum rule_fate { FATE_PASS, FATE_BLOCK, FATE_BOUNCE, FATE_REFLECT };
 
+/* What a capture does with a packet by a rule. */
+enum rule_capture { CAPTURE_IGNORE, CAPTURE_ALL, CAPTURE_SAMPLE, CAPTURE_FIRST };
+
+/* The verdict of rules in front of a capture on a packet that does not just go on: `struct ruling` says the rest. It is behind
+ * those of filters. */
+enum verdict_of_rules { RULED = 2 };
+
 /* Which packets share a limit. */
 enum limit_key { LIMIT_NONE, LIMIT_SOURCE, LIMIT_DESTINATION, LIMIT_FLOW };
 

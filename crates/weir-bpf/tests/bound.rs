@@ -57,6 +57,7 @@ fn program(device: u32, fragments: bool, steering: Option<SteerBy>) -> (Program,
         writers: Writers::Queues(driven(device)),
         chosen: None,
         tags_of: Some(device),
+        rules: false,
     };
     Program::load(&options).expect("it is loaded")
 }
@@ -75,6 +76,7 @@ fn loaders(device: u32, fragments: bool, steered: &[Option<SteerBy>]) -> Vec<Loa
         fragments,
         native_on: tags_of.map(driven),
         tags_of,
+        rules: false,
     };
     let (_program, af_xdp) = af_xdp::Program::load(&options).expect("it is loaded");
     let options = forward::Options {

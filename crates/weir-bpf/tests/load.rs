@@ -181,8 +181,18 @@ fn root_xdp() {
             let (exclusive, fragments) = (row[5] == 1, row[6] == 1);
             let chosen = CHOSEN[row[8]];
             let sampling = sampling(row[9]);
-            let options =
-                xdp::Options { pool, steering, sampling, exclusive, fragments, writers, chosen, tags_of };
+            let rules = tags_of.is_none();
+            let options = xdp::Options {
+                pool,
+                steering,
+                sampling,
+                exclusive,
+                fragments,
+                writers,
+                chosen,
+                tags_of,
+                rules,
+            };
             loaded.load(|| format!("{options:?}"), tags_of.is_some(), || xdp::Program::load(&options));
         }
         loaded.end("xdp");
@@ -217,6 +227,8 @@ fn load_tc(payload: usize, name: &str) {
                 left_out_mark: NonZeroU32::new(7),
                 ingress,
                 egress,
+                // The programs for them have the same in them.
+                rules: payload < 2,
             };
             let inner = steering.is_some_and(|steering| matches!(steering.by, SteerBy::Inner));
             if inner && segments.is_some_and(|segments| segments.payload == 65_536) {
@@ -268,6 +280,7 @@ fn root_af_xdp() {
                 fragments,
                 native_on,
                 tags_of,
+                rules: tags_of.is_none(),
             };
             loaded.load(|| format!("{options:?}"), tags_of.is_some(), || af_xdp::Program::load(&options));
         }

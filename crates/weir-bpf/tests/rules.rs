@@ -32,7 +32,7 @@ const LIMIT: usize = 256 << 20;
 
 /// Rules for received packets by XDP, and for sent ones.
 fn by_xdp(fragments: bool) -> Places {
-    Places { received: Some(Received::Xdp { fragments }), sent: true }
+    Places { received: Some(Received::Xdp { fragments, interface: None }), sent: true }
 }
 
 /// Rules by tc, for received packets.

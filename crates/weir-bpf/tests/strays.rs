@@ -59,6 +59,7 @@ fn capture(writers: Writers, queues: u32) -> (xdp::Program, PoolMaps) {
         writers,
         chosen: None,
         tags_of: None,
+        rules: false,
     };
     xdp::Program::load(&options).expect("it is loaded")
 }
@@ -129,6 +130,7 @@ fn root_packets_of_other_interfaces_are_counted_apart_from_queues() {
             fragments: false,
             native_on: Some(from),
             tags_of: None,
+            rules: false,
         };
         let (program, maps) = af_xdp::Program::load(&options).expect("it is loaded");
         let met = || (0..2).map(|queue| maps.met(queue).expect("it has counters").seen).sum::<u64>();
@@ -192,6 +194,7 @@ fn root_packets_on_a_processor_that_came_later_are_in_no_queue() {
                 left_out_mark: None,
                 ingress: true,
                 egress: true,
+                rules: false,
             };
             let (programs, maps) = tc::Programs::load(&options).expect("they are loaded");
             run(programs.ingress().expect("it was asked for"));

@@ -17,6 +17,8 @@
 #include "shared.h"
 #include "packet/stripped.h"
 #include "pool/writer.h"
+#include "rules/fate_xdp.h"
+#include "rules/ruling.h"
 
 /* Native XDP: the index of the captured interface; the program may run on others, too. 0: generic XDP, where several
  * CPUs may process packets of one queue at a time. */
@@ -92,6 +94,15 @@ static __always_inline int pass_by(struct xdp_md *ctx)
 		count(&record.queue->filtered);
 	}
 	return XDP_PASS;
+}
+
+/* A packet that is captured is nowhere else, whatever its fate. */
+static __always_inline int end(struct xdp_md *ctx, const struct ruling *ruling)
+{
+	if (ruling->captured)
+		return deliver(ctx, &untagged);
+	pass_by(ctx);
+	return carry_out(ctx, ruling->fate, ruling->interface);
 }
 
 #define ENTRY redirect

@@ -2,14 +2,16 @@
 /* The `tc` source: copies each packet between an interface and the network stack into the pool, and lets it pass.
  *
  * Input:    struct __sk_buff as tcx and cls_bpf give it: from the link-layer header on, the outer VLAN tag beside it.
- * Action:   always TC_ACT_UNSPEC: the next program or filter decides as if this one were not there.
- * Maps:     writer.h, hash.h, processor.h; both programs share them.
+ * Action:   TC_ACT_UNSPEC: the next program or filter decides as if this one were not there. Rules in place of a filter may have
+ *           another.
+ * Maps:     writer.h, hash.h, processor.h, ruling.h; both programs share them.
  * Kernel:   6.1 (bpf_ktime_get_tai_ns). */
-#include <linux/pkt_cls.h>
 #include "packet/skb.h"
 #include "pool/processor.h"
 #include "capture/segment.h"
 #include "pool/steer.h"
+#include "rules/fate_tc.h"
+#include "rules/ruling.h"
 
 const volatile __u64 left_out = 0;      /* cookie of a socket (SO_COOKIE) whose packets are not captured, 0 for none */
 const volatile __u32 left_out_mark = 0; /* packets with this mark (SO_MARK) count as filtered, 0: none do */
@@ -82,6 +84,29 @@ SEC("tc")
 int wanted_egress(struct __sk_buff *ctx)
 {
 	return deliver(ctx, OUTBOUND);
+}
+
+/* Ends the way of a packet that does not just go on, by rules in front. */
+static __always_inline int end(struct __sk_buff *ctx, enum direction direction)
+{
+	struct ruling *ruling = this_ruling();
+	if (!ruling || !ruling->captured)
+		pass_by(ctx);
+	else
+		deliver(ctx, direction == SENT ? OUTBOUND : INBOUND);
+	return ruling ? carry_out(ctx, direction, ruling->fate, ruling->interface, ruling->turned) : TC_ACT_UNSPEC;
+}
+
+SEC("tc")
+int ruled_ingress(struct __sk_buff *ctx)
+{
+	return end(ctx, RECEIVED);
+}
+
+SEC("tc")
+int ruled_egress(struct __sk_buff *ctx)
+{
+	return end(ctx, SENT);
 }
 
 SEC("tc")

@@ -5,7 +5,8 @@
  * Actions:  XDP_PASS (mode pass) or XDP_DROP (mode exclusive), whether or not the copy succeeded. Packets that do not
  *           match the filter or are sampled out pass in both modes, as do those on queues that were not chosen:
  *           exclusive mode only takes what was asked for.
- * Maps:     writer.h, hash.h, processor.h.
+ * Rules:    in place of a filter, they may have another action for a packet, copied or not.
+ * Maps:     writer.h, hash.h, processor.h, ruling.h.
  * Kernel:   6.1 (bpf_ktime_get_tai_ns). Programs bound to their device need 6.8 and a driver that reports stripped
  *           VLAN tags. */
 #define CONTEXT struct xdp_md
@@ -14,6 +15,8 @@
 #include "pool/processor.h"
 #include "pool/steer.h"
 #include "packet/stripped.h"
+#include "rules/fate_xdp.h"
+#include "rules/ruling.h"
 
 const volatile __u32 action = XDP_PASS;
 const volatile __u32 queues_of = 0; /* writers are receive queues of the interface with this index; 0: processors */
@@ -55,6 +58,15 @@ static __always_inline int pass_by(struct xdp_md *ctx)
 	if (likely(writer != NO_WRITER))
 		filter_out(first_queue(writer), 1);
 	return XDP_PASS;
+}
+
+static __always_inline int end(struct xdp_md *ctx, const struct ruling *ruling)
+{
+	if (ruling->captured)
+		deliver(ctx, &untagged);
+	else
+		pass_by(ctx);
+	return carry_out(ctx, ruling->fate, ruling->interface);
 }
 
 #define ENTRY capture

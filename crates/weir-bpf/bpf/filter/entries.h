@@ -6,11 +6,13 @@
  *   ENTRY_TAGGED  its name for a device that strips VLAN tags,
  *   is_chosen     whether a packet is its business; others pass (chosen.h),
  *   deliver       what becomes of a packet that matches,
- *   pass_by       what becomes of a packet that does not. */
+ *   pass_by       what becomes of a packet that does not,
+ *   end           what becomes of a packet that rules have decided about. */
 #pragma once
 #include "filter/gate.h"
 #include "filter/place.h"
 #include "packet/stripped.h"
+#include "rules/ruling.h"
 
 SEC("xdp")
 int ENTRY(struct xdp_md *ctx)
@@ -32,6 +34,14 @@ SEC("xdp")
 int unwanted(struct xdp_md *ctx)
 {
 	return pass_by(ctx);
+}
+
+/* Rules in front continue here with packets that do not just go on. */
+SEC("xdp")
+int ruled(struct xdp_md *ctx)
+{
+	struct ruling *ruling = this_ruling();
+	return ruling ? end(ctx, ruling) : pass_by(ctx);
 }
 
 /* For a device whose driver reports the tags it has stripped; the program is bound to it. */

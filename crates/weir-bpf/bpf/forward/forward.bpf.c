@@ -16,6 +16,7 @@
 #define CONTEXT struct xdp_md
 #include "packet/buffers.h"
 #include "packet/stripped.h"
+#include "rules/ruling.h"
 #include "shared.h"
 
 const volatile bool copies = false;     /* forwarded packets are also written to a pool */
@@ -183,6 +184,12 @@ static __always_inline int pass_by(struct xdp_md *ctx)
 	if (account)
 		account->filtered++;
 	return XDP_PASS;
+}
+
+/* No rules are in front. */
+static __always_inline int end(struct xdp_md *ctx, const struct ruling *ruling)
+{
+	return pass_by(ctx);
 }
 
 /* All receive queues are chosen. */

@@ -2,6 +2,7 @@
 /* What a rule does with a packet that meets it. */
 #pragma once
 #include "rules/exact.h"
+#include "rules/first.h"
 #include "rules/limit.h"
 #include "rules/log.h"
 
@@ -10,8 +11,12 @@ struct rule_counter {
 	__u64 learned_packets,
 	        learned_bytes; /* by exact rules that it has made; of the last one: by those of the process */
 	__u64 last;            /* CLOCK_MONOTONIC as of the last tick, ns */
-	__u32 fate;            /* enum rule_fate */
+	__u64 captured;        /* of `packets`, those that a capture is to take */
+	__u64 number; /* of CAPTURE_SAMPLE: the first of so many packets; of CAPTURE_FIRST: so many of each flow */
+	__u32 fate;   /* enum rule_fate */
 	__u32 interface;
+	__u32 capture; /* enum rule_capture */
+	__u32 zero;
 };
 
 /* By rule; the last is for packets without a rule. Each CPU has its own, which it alone writes. */
@@ -42,12 +47,18 @@ struct {
 } rule_actions SEC(".maps");
 
 const volatile __u32 no_rule = 0;
-const volatile bool dry_run = false; /* every packet goes on, whatever its fate */
+const volatile bool dry_run = false;  /* every packet goes on, whatever its fate */
+const volatile bool captures = false; /* there is a capture, which takes packets by rules */
+
+/* What rules decide is a number, whose upper half is the interface that a fate names. In the lower half: */
+#define FATE 0xffu
+#define IS_CAPTURED (1u << 30) /* a capture is to take the packet */
+#define IS_DECIDED (1u << 31)  /* by an exact rule */
 
 /* Whether rules do more than to count packets and to have a fate for them. */
 static __always_inline bool remembers(void)
 {
-	return learns || limits || logs;
+	return learns || limits || logs || firsts;
 }
 
 /* A fate, and the interface that it may name, as one number. */
@@ -81,7 +92,19 @@ static __noinline __u32 learn(struct passage *passage, const struct rule_actions
 	return 0;
 }
 
-/* Counts a packet for a rule that it meets, and carries out what the rule does besides. Returns its fate by the rule. */
+/* Returns whether a capture is to take a packet, which its rule has counted already. */
+static __noinline __u32 is_captured(const struct rule_counter *counter, __u32 rule)
+{
+	if (counter->capture != CAPTURE_SAMPLE && counter->capture != CAPTURE_FIRST)
+		return counter->capture;
+	__u64 number = counter->number;
+	if (counter->capture == CAPTURE_SAMPLE)
+		return number <= 1 || (counter->packets - 1) % number == 0;
+	struct passage *passage = firsts ? this_passage() : NULL;
+	return !passage || is_among_first(passage, rule, number);
+}
+
+/* Counts a packet for a rule that it meets, and carries out what the rule does besides. Returns what the rule decides. */
 static __noinline __u64 act(CONTEXT *ctx, __u32 rule, __u64 length)
 {
 	struct rule_counter *counter = bpf_map_lookup_elem(&rule_counters, &rule);
@@ -91,12 +114,17 @@ static __noinline __u64 act(CONTEXT *ctx, __u32 rule, __u64 length)
 	counter->bytes += length;
 	counter->last = bpf_ktime_get_coarse_ns();
 	__u64 fate = fate_of(counter->fate, counter->interface);
+	__u64 captured = 0;
+	if (captures && is_captured(counter, rule)) {
+		counter->captured++;
+		captured = IS_CAPTURED;
+	}
 	if (!remembers())
-		return fate;
+		return fate | captured;
 	const struct rule_actions *actions = bpf_map_lookup_elem(&rule_actions, &rule);
 	struct passage *passage = this_passage();
 	if (!actions || !passage)
-		return fate;
+		return fate | captured;
 	__u32 action = rule * LIMITED;
 	if (learns && actions->lasting) {
 		if (!limits || is_over(passage, &actions->limits[LIMITED_LEARN], action + LIMITED_LEARN))
@@ -109,11 +137,8 @@ static __noinline __u64 act(CONTEXT *ctx, __u32 rule, __u64 length)
 		fate = FATE_PASS;
 	if (logs && (is_logged || (log_others && fate != FATE_PASS)))
 		log_packet(ctx, passage, rule, fate, false);
-	return fate;
+	return fate | captured;
 }
-
-/* Set in a fate: it is decided. */
-#define IS_DECIDED (1u << 31)
 
 /* Finds what rules need to know of a packet, and whether an exact rule is in force, whose fate it returns. A separate function, to
  * have a stack frame of its own: filters use most of their caller's. */
@@ -139,5 +164,5 @@ static __noinline __u64 recall(CONTEXT *ctx, __u64 length, __u64 tag, enum direc
 		counter->learned_bytes += length;
 		counter->last = bpf_ktime_get_coarse_ns();
 	}
-	return fate_of(exact->fate | IS_DECIDED, exact->interface);
+	return fate_of(exact->fate | IS_DECIDED | (captures && exact->capture ? IS_CAPTURED : 0), exact->interface);
 }

@@ -6,8 +6,8 @@
 #include "stat/key.h"
 #include "shared.h"
 
-/* Rules learn, have limits, or log; otherwise none of this is there. */
-const volatile bool learns = false, limits = false, logs = false;
+/* Rules learn, have limits, log, or capture the first packets of flows; otherwise none of this is there. */
+const volatile bool learns = false, limits = false, logs = false, firsts = false;
 
 const volatile bool clock_is_given = false; /* for tests */
 
@@ -32,7 +32,7 @@ struct {
 
 /* Packets for which something could not be remembered. */
 struct unkept {
-	__u64 learned, no_flow, buckets, logged;
+	__u64 learned, no_flow, buckets, logged, flows;
 };
 
 struct {

@@ -74,10 +74,11 @@ static __noinline __u32 rule_of(__u32 condition)
 /* Returns what is done with a packet that has this fate. */
 static __always_inline __u64 carried_out(__u64 fate)
 {
-	return dry_run ? FATE_PASS : fate;
+	return dry_run ? FATE_PASS | (fate & IS_CAPTURED) : fate;
 }
 
-/* Decides about a packet. `tag`: a stripped VLAN tag, as in classify.h. */
+/* Decides about a packet: returns its fate, the interface that this names in the upper half, and IS_CAPTURED. `tag`: a stripped
+ * VLAN tag, as in classify.h. */
 static __always_inline __u64 decide(CONTEXT *ctx, enum direction direction, __u64 length, __u64 tag)
 {
 	/* Clang would leave out an argument that is always 0, which filters use. */
@@ -95,15 +96,4 @@ static __always_inline __u64 decide(CONTEXT *ctx, enum direction direction, __u6
 		act_before(ctx, rule, length);
 	}
 	return carried_out(act(ctx, rule, length));
-}
-
-/* Swaps the MAC addresses, so that a switch takes the packet back to where it came from. */
-static __always_inline void swap_addresses(__u16 *half)
-{
-#pragma clang loop unroll(full)
-	for (int at = 0; at < 3; at++) {
-		__u16 one = half[at];
-		half[at] = half[at + 3];
-		half[at + 3] = one;
-	}
 }

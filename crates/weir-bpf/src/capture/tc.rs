@@ -9,10 +9,11 @@ use libbpf_rs::skel::{OpenSkel, SkelBuilder};
 use weir_filter::graph::Verdict;
 use weir_sys::cpu::Processors;
 
-use crate::filter::{Calls, Gate, Hook};
+use crate::filter::{Calls, Gate, Hook, RULED};
 use crate::log::{LoadError, logged};
 use crate::pool::{
-    PoolMaps, PoolOptions, Sampling, Steering, keep_maps, prepare, prepare_sampling, prepare_steering,
+    PoolMaps, PoolOptions, Sampling, Steering, keep_maps, prepare, prepare_rules, prepare_sampling,
+    prepare_steering,
 };
 use crate::writers;
 
@@ -39,6 +40,8 @@ pub struct Options {
     pub ingress: bool,
     /// Load the program for outgoing packets.
     pub egress: bool,
+    /// Whether rules can be in front.
+    pub rules: bool,
 }
 
 /// How super-frames are cut. Chunks have room for `payload` plus [`Segments::HEADERS`] bytes.
@@ -83,6 +86,9 @@ impl Programs {
             constants.segments = true;
             constants.segment_payload = segments.payload;
         }
+        prepare_rules!(open, options.rules, ruled_ingress, ruled_egress);
+        open.progs.ruled_ingress.set_autoload(options.rules && options.ingress);
+        open.progs.ruled_egress.set_autoload(options.rules && options.egress);
         open.progs.ingress.set_autoload(options.ingress);
         open.progs.egress.set_autoload(options.egress);
         open.progs.wanted_ingress.set_autoload(options.ingress);
@@ -96,17 +102,19 @@ impl Programs {
             egress: keep(options.egress, loaded.progs.egress.as_fd())?,
         };
         let sides = [
-            (options.ingress, Hook::Ingress, &loaded.progs.wanted_ingress),
-            (options.egress, Hook::Egress, &loaded.progs.wanted_egress),
+            (options.ingress, Hook::Ingress, &loaded.progs.wanted_ingress, &loaded.progs.ruled_ingress),
+            (options.egress, Hook::Egress, &loaded.progs.wanted_egress, &loaded.progs.ruled_egress),
         ];
         let sides = sides.into_iter().filter(|(wanted, ..)| *wanted);
         let (mut hooks, mut outcomes) = (Vec::new(), Vec::new());
-        for (_, hook, program) in sides {
+        for (_, hook, program, ruled) in sides {
             hooks.push(hook);
             outcomes
                 .extend([(hook, Verdict::ACCEPT, program), (hook, Verdict::REFUSE, &loaded.progs.unwanted)]);
+            outcomes.extend(options.rules.then_some((hook, RULED, ruled)));
         }
         let calls = Calls::new(hooks, &loaded.maps.filters, &loaded.maps.outcomes, outcomes)?;
+        let calls = calls.ruled_by(options.rules.then(|| loaded.maps.rulings.as_fd()))?;
         let gate = Arc::new(Gate::Calls(calls));
         Ok((programs, keep_maps!(loaded, &options.pool, gate)))
     }

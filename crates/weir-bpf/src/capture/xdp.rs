@@ -16,7 +16,8 @@ use crate::filter::{Body, Bound, Calls, Device, Gate, Hook, held};
 use crate::leave_out_all;
 use crate::log::{LoadError, logged};
 use crate::pool::{
-    PoolMaps, PoolOptions, Sampling, Steering, keep_maps, prepare, prepare_sampling, prepare_steering,
+    PoolMaps, PoolOptions, Sampling, Steering, keep_maps, prepare, prepare_rules, prepare_sampling,
+    prepare_steering,
 };
 use crate::writers::{self, Chosen, Writers, prepare_chosen};
 
@@ -44,6 +45,8 @@ pub struct Options {
     pub chosen: Option<Chosen>,
     /// Index of the interface whose driver is asked for stripped VLAN tags; the program is then bound to it.
     pub tags_of: Option<u32>,
+    /// Whether rules can be in front, of a program that is not bound.
+    pub rules: bool,
 }
 
 /// A loaded program.
@@ -90,6 +93,8 @@ impl Program {
         prepare_chosen!(constants, options.chosen);
         writers::measure(&mut open.maps.processors, options.writers.processors())?;
 
+        prepare_rules!(open, options.rules, ruled);
+        open.progs.ruled.set_flags(if options.fragments { HAS_FRAGMENTS } else { 0 });
         for program in [&mut open.progs.capture, &mut open.progs.wanted, &mut open.progs.unwanted] {
             program.set_autoload(options.tags_of.is_none());
             program.set_flags(if options.fragments { HAS_FRAGMENTS } else { 0 });
@@ -120,7 +125,15 @@ impl Program {
                 };
                 let hook = Hook::Xdp { fragments: options.fragments, interface };
                 let (maps, progs) = (&loaded.maps, &loaded.progs);
-                let calls = Calls::one(hook, &maps.filters, &maps.outcomes, &progs.wanted, &progs.unwanted)?;
+                let calls = {
+                    let (ruled, rulings) = match options.rules {
+                        true => (Some(progs.ruled.as_fd()), Some(maps.rulings.as_fd())),
+                        false => (None, None),
+                    };
+                    let (wanted, unwanted) = (&progs.wanted, &progs.unwanted);
+                    Calls::one(hook, &maps.filters, &maps.outcomes, wanted, unwanted, ruled)?
+                        .ruled_by(rulings)?
+                };
                 let program = loaded.progs.capture.as_fd().try_clone_to_owned()?;
                 (Kind::Free(program), Gate::Calls(calls))
             }
@@ -146,6 +159,13 @@ impl Program {
     /// The errors of [`XdpLink::attach`].
     pub fn attach(&self, interface: u32, hook: XdpHook) -> Result<Arc<Attached>, CallError> {
         self.0.attach(interface, hook)
+    }
+}
+
+/// Without a filter inside.
+impl AsFd for Program {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
     }
 }
 

@@ -8,6 +8,13 @@ use weir_sys::CallError;
 use weir_sys::bpf::map::{Map, MapKind};
 
 use super::{Filter, HOOKS, Hook};
+use crate::layout::verdict_of_rules;
+
+/// The verdict of rules on a packet that does not just go on.
+pub(crate) const RULED: Verdict = Verdict(verdict_of_rules::RULED.0 as u16);
+
+/// How many verdicts have an outcome if rules can be in front.
+pub(crate) const RULED_VERDICTS: u32 = verdict_of_rules::RULED.0 + 1;
 
 /// The gate of attached programs that take a filter in front. The kernel empties both arrays once nobody holds a
 /// descriptor of them, so this lives as long as the capture.
@@ -16,6 +23,15 @@ pub struct Calls {
     hooks: Vec<Hook>,
     filters: Map,
     outcomes: OwnedFd,
+    /// Where rules in front leave what they decide, if there can be any.
+    rulings: Option<OwnedFd>,
+}
+
+/// What rules in front of attached programs go on with.
+#[derive(Clone, Copy, Debug)]
+pub struct Behind<'a> {
+    pub(crate) outcomes: BorrowedFd<'a>,
+    pub(crate) rulings: BorrowedFd<'a>,
 }
 
 impl Calls {
@@ -50,10 +66,16 @@ impl Calls {
         MapHandle::try_from(outcomes)?.freeze()?;
         let filters = filters.as_fd().try_clone_to_owned()?;
         let filters = Map::received(filters, MapKind::Programs, 4, 4).map_err(|error| error.source)?;
-        Ok(Self { hooks, filters, outcomes: outcomes.as_fd().try_clone_to_owned()? })
+        Ok(Self { hooks, filters, outcomes: outcomes.as_fd().try_clone_to_owned()?, rulings: None })
     }
 
-    /// Creates the gate of a program with one hook, whose filters accept or refuse.
+    /// Lets rules be in front, if the programs were loaded with a map for their rulings.
+    pub(crate) fn ruled_by(self, rulings: Option<BorrowedFd<'_>>) -> Result<Self, libbpf_rs::Error> {
+        Ok(Self { rulings: rulings.map(|map| map.try_clone_to_owned()).transpose()?, ..self })
+    }
+
+    /// Creates the gate of a program with one hook, whose filters accept or refuse. `ruled`: ends the way of other packets of rules,
+    /// if there can be any.
     ///
     /// # Errors
     ///
@@ -64,9 +86,17 @@ impl Calls {
         outcomes: &MapMut<'_>,
         wanted: impl AsFd,
         unwanted: impl AsFd,
+        ruled: Option<BorrowedFd<'_>>,
     ) -> Result<Self, libbpf_rs::Error> {
         let programs = [(hook, Verdict::ACCEPT, wanted.as_fd()), (hook, Verdict::REFUSE, unwanted.as_fd())];
-        Self::new(vec![hook], filters, outcomes, programs)
+        let ruled = ruled.map(|program| (hook, RULED, program));
+        Self::new(vec![hook], filters, outcomes, programs.into_iter().chain(ruled))
+    }
+
+    /// Returns what rules in front go on with, if there can be any.
+    pub fn behind(&self) -> Option<Behind<'_>> {
+        let rulings = self.rulings.as_ref()?.as_fd();
+        Some(Behind { outcomes: self.outcomes.as_fd(), rulings })
     }
 
     /// Returns the hooks for which a filter needs programs.

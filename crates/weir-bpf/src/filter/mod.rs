@@ -8,7 +8,8 @@
 //! ```
 //!
 //! Each arrow is a tail call. There is an outcome for each verdict; a filter with a verdict beyond these two needs a gate
-//! that has one for it. Each packet is counted where it ends, so the totals always add up. Replacing a filter is one store
+//! that has one for it. [Rules](crate::rules) take the place of a filter; their packets may have a third outcome, which asks what
+//! they have decided. Each packet is counted where it ends, so the totals always add up. Replacing a filter is one store
 //! in the kernel: each packet meets either the old filter or the new one. A program that is bound to its device cannot make
 //! tail calls. It has its filter inside ([`Bound`]), and a new filter means a new program.
 //!
@@ -33,7 +34,8 @@ use weir_sys::CallError;
 use weir_sys::bpf::program::{ProgramKind, Refused};
 
 pub use bound::{Body, Bound, BoundParts, Device};
-pub use calls::Calls;
+pub use calls::{Behind, Calls};
+pub(crate) use calls::{RULED, RULED_VERDICTS};
 pub(crate) use held::held;
 pub use set_map::{Changed, SetChange, SetKind, SetMap};
 pub use socket::{Refusals, SocketFilter};

@@ -241,7 +241,8 @@ impl Forward {
                 let interface = options.from.only();
                 let hook = Hook::Xdp { fragments: options.fragments, interface };
                 let (maps, progs) = (&loaded.maps, &loaded.progs);
-                let calls = Calls::one(hook, &maps.filters, &maps.outcomes, &progs.wanted, &progs.unwanted)?;
+                let calls =
+                    Calls::one(hook, &maps.filters, &maps.outcomes, &progs.wanted, &progs.unwanted, None)?;
                 let program = loaded.progs.forward.as_fd().try_clone_to_owned()?;
                 (Kind::Free(program), Gate::Calls(calls))
             }

@@ -215,6 +215,20 @@ macro_rules! prepare_sampling {
 }
 pub(crate) use prepare_sampling;
 
+/// Makes room for rules in front of these programs, or leaves out what only those need. To be called before anything else chooses
+/// programs.
+macro_rules! prepare_rules {
+    ($open:expr, $rules:expr, $($ruled:ident),+) => {
+        let rules: bool = $rules;
+        $open.maps.rulings.set_autocreate(rules)?;
+        $($open.progs.$ruled.set_autoload(rules);)+
+        if rules {
+            $open.maps.outcomes.set_max_entries($crate::filter::RULED_VERDICTS * $crate::filter::HOOKS)?;
+        }
+    };
+}
+pub(crate) use prepare_rules;
+
 /// Keeps the maps of a loaded skeleton, and initializes its queues.
 macro_rules! keep_maps {
     ($loaded:expr, $options:expr, $gate:expr) => {{

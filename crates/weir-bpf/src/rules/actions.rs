@@ -2,13 +2,15 @@
 
 use super::Fate;
 use super::generated::types::{limit, rule_actions};
-use crate::layout::{limit_key, limited, rule_fate, set};
+use crate::layout::{limit_key, limited, rule_capture, rule_fate, set};
 
 /// What a rule does with its packets besides their [`Fate`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Besides {
     /// The rule decides nothing, and has [`Fate::Pass`]: it counts its packets, may learn and log, and the next rules are asked.
     pub continues: bool,
+    /// What a capture does with them, if the rules are in front of one.
+    pub capture: Capture,
     /// Beyond which limit packets have that fate; otherwise they pass.
     pub fate_over: Option<Over>,
     /// Which exact rule is made of a packet.
@@ -17,6 +19,20 @@ pub struct Besides {
     pub log: bool,
     /// Beyond which limit it is.
     pub log_over: Option<Over>,
+}
+
+/// What a capture does with packets of a rule.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Capture {
+    /// It takes none.
+    #[default]
+    Ignore,
+    /// It takes all.
+    All,
+    /// It takes the first of so many packets that a processor has met: 0 is 1.
+    Sample(u64),
+    /// It takes so many of each flow, and all that belong to none.
+    First(u64),
 }
 
 /// Makes an exact rule of a packet's flow, in force from the next packet on.
@@ -106,6 +122,18 @@ impl Besides {
             set!(to, limit.key = key.0);
         }
         value
+    }
+}
+
+impl Capture {
+    /// Returns it as programs have it, and its number.
+    pub(super) fn code(self) -> (u32, u64) {
+        match self {
+            Self::Ignore => (rule_capture::CAPTURE_IGNORE.0, 0),
+            Self::All => (rule_capture::CAPTURE_ALL.0, 0),
+            Self::Sample(number) => (rule_capture::CAPTURE_SAMPLE.0, number),
+            Self::First(number) => (rule_capture::CAPTURE_FIRST.0, number),
+        }
     }
 }
 

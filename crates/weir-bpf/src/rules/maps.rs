@@ -3,7 +3,7 @@
 use libbpf_rs::{MapCore, MapFlags, MapHandle};
 use weir_classify::{AddressTables, Shape, Tables, ValueTable};
 
-use super::actions::{Besides, code};
+use super::actions::{Besides, Capture, code};
 use super::generated::types::{address_tables, rule_counter, shape, value_table};
 use super::log::Logging;
 use super::{Fate, Rule, Settings, number};
@@ -26,6 +26,12 @@ pub(super) struct Contents<'a> {
     pub(super) exact: Option<u32>,
     /// The most buckets, if there are limits.
     pub(super) buckets: Option<u32>,
+    /// The most flows, if the first packets of some are captured.
+    pub(super) flows: Option<u32>,
+    /// After such a silence, in nanoseconds, a flow begins anew.
+    pub(super) flow_idle: u64,
+    /// There is a capture behind.
+    pub(super) captures: bool,
     pub(super) log: Option<Logging>,
     pub(super) dry_run: bool,
     pub(super) clock_is_given: bool,
@@ -42,6 +48,7 @@ pub(super) struct Maps {
     pub(super) unkept: Option<MapHandle>,
     pub(super) exact: Option<MapHandle>,
     pub(super) buckets: Option<MapHandle>,
+    pub(super) flows: Option<MapHandle>,
     pub(super) log: Option<MapHandle>,
     pub(super) continued: Option<MapHandle>,
 }
@@ -53,13 +60,18 @@ impl<'a> Contents<'a> {
         continuing: &'a [u32],
         rules: &[Rule<'_>],
         settings: &Settings,
+        captures: bool,
     ) -> Self {
         let learns = settings.inserts || rules.iter().any(|rule| rule.besides.learn.is_some());
         let limits = rules.iter().any(|rule| rule.besides.limits().iter().any(Option::is_some));
+        let firsts = rules.iter().any(|rule| matches!(rule.besides.capture, Capture::First(_)));
         Self {
             tables,
             numbers,
             continuing,
+            flows: (captures && firsts).then_some(settings.flows),
+            flow_idle: settings.flow_idle,
+            captures,
             actions: rules.iter().map(|rule| (rule.fate, rule.besides)).collect(),
             exact: learns.then_some(settings.exact),
             buckets: limits.then_some(settings.buckets),
@@ -71,7 +83,7 @@ impl<'a> Contents<'a> {
 
     /// Whether rules do more than to count packets and to have a fate for them.
     pub(super) fn remembers(&self) -> bool {
-        self.exact.is_some() || self.buckets.is_some() || self.log.is_some()
+        self.exact.is_some() || self.buckets.is_some() || self.log.is_some() || self.flows.is_some()
     }
 
     pub(super) fn has_rest(&self) -> bool {
@@ -86,11 +98,14 @@ impl<'a> Contents<'a> {
         }
         let processors = libbpf_rs::num_possible_cpus()?;
         let none = (Fate::Pass, Besides::default());
-        for (rule, (fate, _)) in self.actions.iter().chain([&none]).enumerate() {
+        for (rule, (fate, besides)) in self.actions.iter().chain([&none]).enumerate() {
             let (fate, interface) = code(*fate);
             let mut value = vec![0; size_of::<rule_counter>()];
             set!(&mut value, rule_counter.fate = fate);
             set!(&mut value, rule_counter.interface = interface);
+            let (capture, of) = besides.capture.code();
+            set!(&mut value, rule_counter.capture = capture);
+            set!(&mut value, rule_counter.number = of);
             let values = vec![value; processors];
             maps.counters.update_percpu(&number(rule).to_ne_bytes(), &values, MapFlags::ANY)?;
         }
@@ -115,9 +130,10 @@ pub(super) fn fields_of_exact() -> u32 {
     fields.into_iter().fold(0, |bits, field| bits | field.0)
 }
 
-/// Sets the constants of a program, and the sizes of its maps; with `shared`, it has those instead. Returns the constants.
+/// Sets the constants of a program, and the sizes of its maps; with `shared`, it has those instead. `behind`: what it is in front of.
+/// Returns the constants.
 macro_rules! prepare {
-    ($open:expr, $contents:expr, $shared:expr) => {{
+    ($open:expr, $contents:expr, $shared:expr, $behind:expr) => {{
         let contents: &$crate::rules::maps::Contents<'_> = $contents;
         let shared: Option<&$crate::rules::maps::Maps> = $shared;
         $crate::leave_out_all($open.open_object_mut())?;
@@ -131,6 +147,7 @@ macro_rules! prepare {
         }
         maps.exact_rules.set_autocreate(contents.exact.is_some())?;
         maps.buckets.set_autocreate(contents.buckets.is_some())?;
+        maps.flows.set_autocreate(contents.flows.is_some())?;
         maps.continued.set_autocreate(!contents.continuing.is_empty())?;
         maps.log_records.set_autocreate(contents.log.is_some())?;
         match shared {
@@ -145,6 +162,7 @@ macro_rules! prepare {
                     (&mut maps.unkept, shared.unkept.as_ref()),
                     (&mut maps.exact_rules, shared.exact.as_ref()),
                     (&mut maps.buckets, shared.buckets.as_ref()),
+                    (&mut maps.flows, shared.flows.as_ref()),
                     (&mut maps.log_records, shared.log.as_ref()),
                     (&mut maps.continued, shared.continued.as_ref()),
                 ];
@@ -160,12 +178,23 @@ macro_rules! prepare {
                 maps.rule_actions.set_max_entries(rules.max(1))?;
                 maps.exact_rules.set_max_entries(contents.exact.unwrap_or_default().max(1))?;
                 maps.buckets.set_max_entries(contents.buckets.unwrap_or_default().max(1))?;
+                maps.flows.set_max_entries(contents.flows.unwrap_or_default().max(1))?;
                 if let Some(log) = contents.log {
                     maps.log_records.set_max_entries(log.ring())?;
                 }
             }
         }
+        let behind: Option<$crate::filter::Behind<'_>> = $behind;
+        if let Some(behind) = behind {
+            for (ours, map) in [(&mut maps.outcomes, behind.outcomes), (&mut maps.rulings, behind.rulings)] {
+                ours.set_autocreate(true)?;
+                ours.reuse_fd(map)?;
+            }
+        }
         let constants = maps.rodata_data.as_deref_mut().expect("the program has constants");
+        constants.captures = contents.captures;
+        constants.firsts = contents.flows.is_some();
+        constants.flow_idle = contents.flow_idle;
         constants.no_rule = $crate::rules::number(contents.actions.len());
         constants.continuing = $crate::rules::number(contents.continuing.len());
         for (constant, rule) in constants.continuing_rules.iter_mut().zip(contents.continuing) {
@@ -239,6 +268,7 @@ macro_rules! keep {
             unkept: remembers.then(|| MapHandle::try_from(&maps.unkept)).transpose()?,
             exact: contents.exact.map(|_| MapHandle::try_from(&maps.exact_rules)).transpose()?,
             buckets: contents.buckets.map(|_| MapHandle::try_from(&maps.buckets)).transpose()?,
+            flows: contents.flows.map(|_| MapHandle::try_from(&maps.flows)).transpose()?,
             log: contents.log.map(|_| MapHandle::try_from(&maps.log_records)).transpose()?,
             continued: contents
                 .continuing

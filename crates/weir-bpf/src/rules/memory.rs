@@ -10,7 +10,7 @@ use weir_sys::{CallError, clock};
 
 use super::Fate;
 use super::actions::{Over, code, fate_of};
-use super::generated::types::{bucket, exact_rule, key, passage, unkept};
+use super::generated::types::{bucket, exact_rule, flow, key, passage, unkept};
 use crate::layout::{get, key_field, limited, no_number, set};
 
 /// Packets of one direction of a flow, in a VLAN.
@@ -63,6 +63,8 @@ pub struct Unkept {
     pub buckets: u64,
     /// Not logged: no room.
     pub logged: u64,
+    /// Captured without being counted among the first of a flow: no room for it.
+    pub flows: u64,
 }
 
 /// What loaded rules remember.
@@ -71,6 +73,7 @@ pub struct Memory {
     /// Exact rules, if there can be any.
     pub exact: Option<ExactRules>,
     pub(super) buckets: Option<Buckets>,
+    pub(super) flows: Option<Flows>,
     pub(super) unkept: Option<MapHandle>,
     pub(super) passages: Option<MapHandle>,
 }
@@ -81,6 +84,14 @@ pub struct ExactRules {
     pub(super) all: MapHandle,
     /// The same map; its errors are the kernel's.
     pub(super) map: Map,
+}
+
+/// The flows of which the first packets are captured.
+#[derive(Debug)]
+pub(super) struct Flows {
+    pub(super) map: Map,
+    /// After such a silence, in nanoseconds, a flow begins anew.
+    pub(super) idle: u64,
 }
 
 /// The buckets of limits.
@@ -141,6 +152,9 @@ impl Memory {
             };
             remove(map, is_full)?;
         }
+        if let Some(Flows { map, idle }) = &self.flows {
+            remove(map, |value| now.saturating_sub(get!(value, flow.last)) > *idle)?;
+        }
         Ok(())
     }
 
@@ -158,6 +172,7 @@ impl Memory {
             no_flow: sum.no_flow + get!(&one, unkept.no_flow),
             buckets: sum.buckets + get!(&one, unkept.buckets),
             logged: sum.logged + get!(&one, unkept.logged),
+            flows: sum.flows + get!(&one, unkept.flows),
         };
         Ok(values.into_iter().flatten().fold(Unkept::default(), add))
     }
@@ -286,6 +301,12 @@ impl Buckets {
         limits: Vec<[Option<Over>; limited::LIMITED.0 as usize]>,
     ) -> io::Result<Self> {
         Ok(Self { map: hash(map)?, limits })
+    }
+}
+
+impl Flows {
+    pub(super) fn new(map: &MapHandle, idle: u64) -> io::Result<Self> {
+        Ok(Self { map: hash(map)?, idle })
     }
 }
 

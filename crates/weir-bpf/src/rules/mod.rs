@@ -21,15 +21,15 @@ use weir_filter::set::Set;
 use weir_sys::CallError;
 use weir_sys::bpf::program::{self, ProgramKind};
 
-pub use self::actions::{Besides, Learn, LimitKey, Over};
+pub use self::actions::{Besides, Capture, Learn, LimitKey, Over};
 use self::generated::types::rule_counter;
 use self::laid::Laid;
 pub use self::log::{Log, LogReader, LogRecord, Logging};
 use self::maps::{Contents, Maps};
-use self::memory::Buckets;
+use self::memory::{Buckets, Flows};
 pub use self::memory::{Exact, ExactEntry, ExactRule, ExactRules, Memory, Unkept};
 use crate::filter::link::{Code, Mark};
-use crate::filter::{FilterError, Sets};
+use crate::filter::{Behind, FilterError, Sets};
 use crate::layout::{continuing, get, rule_kind, rule_tables};
 use crate::log::logged;
 
@@ -105,6 +105,11 @@ pub struct Settings {
     pub inserts: bool,
     /// The most addresses and flows that have a limit. There is room for them only if a rule has a limit: about 130 bytes for each.
     pub buckets: u32,
+    /// The most flows of which the first packets are captured, of each rule. There is room for them only if there is such a rule: about
+    /// 110 bytes for each.
+    pub flows: u32,
+    /// After such a silence, in nanoseconds, a flow begins anew.
+    pub flow_idle: u64,
     /// Packets are logged.
     pub log: Option<Logging>,
     /// Every packet goes on. Rules count, learn, limit and log as if it had its fate.
@@ -122,6 +127,8 @@ impl Settings {
             exact: 1 << 20,
             inserts: false,
             buckets: 1 << 20,
+            flows: 1 << 20,
+            flow_idle: 300_000_000_000,
             log: None,
             dry_run: false,
             clock_is_given: false,
@@ -140,6 +147,8 @@ pub struct RuleCount {
     pub learned_packets: u64,
     /// Their bytes.
     pub learned_bytes: u64,
+    /// Those of `packets` that a capture was to take.
+    pub captured: u64,
     /// When the last one came, by `CLOCK_MONOTONIC` as of a tick of the kernel, in nanoseconds; 0: there was none.
     pub last: u64,
 }
@@ -151,6 +160,9 @@ pub enum Received {
     Xdp {
         /// Packets may span several buffers.
         fragments: bool,
+        /// Index of the interface that all packets come from, if it must not be read from the packet
+        /// ([`Hook::Xdp`](crate::filter::Hook)).
+        interface: Option<u32>,
     },
     /// tc, at ingress. What the stack has joined to one packet (GRO) is one.
     Tc,
@@ -206,6 +218,30 @@ impl Rules {
     ///
     /// The rules need more memory, a filter is too long, or privileges or memory are missing.
     pub fn load_with(rules: &[Rule<'_>], places: Places, settings: &Settings) -> Result<Self, RulesError> {
+        Self::load_all(rules, places, settings, None)
+    }
+
+    /// Loads programs that take the place of filters: each goes on with one of the programs `behind` it, for received packets and for
+    /// sent ones. Those of tc have the same behind them.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Rules::load_with`].
+    pub fn load_before(
+        rules: &[Rule<'_>],
+        places: Places,
+        settings: &Settings,
+        behind: [Option<Behind<'_>>; 2],
+    ) -> Result<Self, RulesError> {
+        Self::load_all(rules, places, settings, Some(behind))
+    }
+
+    fn load_all(
+        rules: &[Rule<'_>],
+        places: Places,
+        settings: &Settings,
+        behind: Option<[Option<Behind<'_>>; 2]>,
+    ) -> Result<Self, RulesError> {
         let laid = Laid::of(rules);
         let tables = Tables::new(&laid.conditions, &laid.rest, settings.tables)?;
         if laid.continuing.len() > MOST_CONTINUING {
@@ -235,8 +271,10 @@ impl Rules {
                 places.iter().map(|(mark, words)| (*mark, &words[..])).unzip();
             Ok(program::load(kind, NAME, &Code::new(program.insns(), &marks).with(&filters))?)
         };
-        let contents = Contents::new(&tables, &laid.numbers, &laid.continuing, rules, settings);
-        let loaded = logged("rules", || load(places, &contents, &link));
+        let contents =
+            Contents::new(&tables, &laid.numbers, &laid.continuing, rules, settings, behind.is_some());
+        let behind = behind.unwrap_or_default();
+        let loaded = logged("rules", || load(places, &contents, behind, &link));
         let (programs, maps) = loaded.map_err(FilterError::from)?;
         let [received, sent] = programs?;
         let limits = rules.iter().map(|rule| rule.besides.limits()).collect();
@@ -244,6 +282,7 @@ impl Rules {
         let memory = Memory {
             exact: maps.exact.map(ExactRules::new).transpose().map_err(failed)?,
             buckets: maps.buckets.map(|map| Buckets::new(&map, limits)).transpose().map_err(failed)?,
+            flows: maps.flows.map(|map| Flows::new(&map, settings.flow_idle)).transpose().map_err(failed)?,
             unkept: maps.unkept,
             passages: maps.passages,
         };
@@ -268,6 +307,7 @@ impl RuleCounters {
                 bytes: sum.bytes + get!(&one, rule_counter.bytes),
                 learned_packets: sum.learned_packets + get!(&one, rule_counter.learned_packets),
                 learned_bytes: sum.learned_bytes + get!(&one, rule_counter.learned_bytes),
+                captured: sum.captured + get!(&one, rule_counter.captured),
                 last: sum.last.max(get!(&one, rule_counter.last)),
             };
             Ok(values.into_iter().flatten().fold(RuleCount::default(), add))
@@ -283,20 +323,27 @@ type Link<'a> = &'a dyn Fn(Context, ProgramKind, &Program<'_>) -> Result<OwnedFd
 type Loaded = (Result<[Option<OwnedFd>; 2], FilterError>, Maps);
 
 /// Loads the programs, each without filters, and has them linked.
-fn load(places: Places, contents: &Contents<'_>, link: Link<'_>) -> Result<Loaded, libbpf_rs::Error> {
-    let fragments = match places.received {
-        Some(Received::Xdp { fragments }) => fragments,
+fn load(
+    places: Places,
+    contents: &Contents<'_>,
+    behind: [Option<Behind<'_>>; 2],
+    link: Link<'_>,
+) -> Result<Loaded, libbpf_rs::Error> {
+    let [received, sent] = behind;
+    let (fragments, interface) = match places.received {
+        Some(Received::Xdp { fragments, interface }) => (fragments, interface),
         Some(Received::Tc) | None => {
-            let (programs, maps) = tc::load([places.received.is_some(), places.sent], contents, None, link)?;
+            let wanted = [places.received.is_some(), places.sent];
+            let (programs, maps) = tc::load(wanted, contents, None, received.or(sent), link)?;
             contents.fill(&maps)?;
             return Ok((programs, maps));
         }
     };
-    let (programs, maps) = xdp::load(fragments, contents, link)?;
+    let (programs, maps) = xdp::load(fragments, interface, contents, received, link)?;
     contents.fill(&maps)?;
     let programs = match programs {
         Ok([received, _]) if places.sent => {
-            let (programs, _) = tc::load([false, true], contents, Some(&maps), link)?;
+            let (programs, _) = tc::load([false, true], contents, Some(&maps), sent, link)?;
             programs.map(|[_, sent]| [received, sent])
         }
         programs => programs,

@@ -10,6 +10,7 @@ use weir_sys::bpf::program::ProgramKind;
 
 use super::maps::{Contents, Maps, keep, prepare};
 use super::{Link, Loaded};
+use crate::filter::Behind;
 
 skeleton!("rules_tc");
 
@@ -19,20 +20,29 @@ pub(super) fn load(
     wanted: [bool; 2],
     contents: &Contents<'_>,
     shared: Option<&Maps>,
+    behind: Option<Behind<'_>>,
     link: Link<'_>,
 ) -> Result<Loaded, libbpf_rs::Error> {
     let mut storage = MaybeUninit::uninit();
     let mut open = skeleton::RulesTcSkelBuilder::default().open(&mut storage)?;
-    let constants = prepare!(open, contents, shared);
+    let constants = prepare!(open, contents, shared, behind);
     constants.turned = mark();
-    open.progs.rules_ingress.set_autoload(wanted[0]);
-    open.progs.rules_egress.set_autoload(wanted[1]);
+    let programs = &mut open.progs;
+    let [ingress, egress] = match behind {
+        Some(_) => [&mut programs.before_ingress, &mut programs.before_egress],
+        None => [&mut programs.rules_ingress, &mut programs.rules_egress],
+    };
+    ingress.set_autoload(wanted[0]);
+    egress.set_autoload(wanted[1]);
     let loaded = open.load()?;
     let side = |outgoing, program: &Program<'_>| {
         let wanted = wanted[usize::from(outgoing)];
         wanted.then(|| link(Context::Tc { outgoing }, ProgramKind::Tc, program)).transpose()
     };
-    let (ingress, egress) = (&loaded.progs.rules_ingress, &loaded.progs.rules_egress);
+    let (ingress, egress) = match behind {
+        Some(_) => (&loaded.progs.before_ingress, &loaded.progs.before_egress),
+        None => (&loaded.progs.rules_ingress, &loaded.progs.rules_egress),
+    };
     let linked = side(false, ingress).and_then(|received| Ok([received, side(true, egress)?]));
     Ok((linked, keep!(loaded, contents)))
 }

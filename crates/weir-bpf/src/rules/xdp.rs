@@ -9,23 +9,28 @@ use weir_sys::bpf::program::ProgramKind;
 use super::generated::skeleton;
 use super::maps::{Contents, keep, prepare};
 use super::{Link, Loaded};
+use crate::filter::Behind;
 use crate::xdp::HAS_FRAGMENTS;
 
 /// Loads the program without filters, and has it linked.
 pub(super) fn load(
     fragments: bool,
+    interface: Option<u32>,
     contents: &Contents<'_>,
+    behind: Option<Behind<'_>>,
     link: Link<'_>,
 ) -> Result<Loaded, libbpf_rs::Error> {
     let mut storage = MaybeUninit::uninit();
     let mut open = skeleton::RulesXdpSkelBuilder::default().open(&mut storage)?;
-    let constants = prepare!(open, contents, None);
+    let constants = prepare!(open, contents, None, behind);
     constants.fragments = fragments;
-    open.progs.rules_xdp.set_autoload(true);
-    open.progs.rules_xdp.set_flags(if fragments { HAS_FRAGMENTS } else { 0 });
+    let program = if behind.is_some() { &mut open.progs.before_xdp } else { &mut open.progs.rules_xdp };
+    program.set_autoload(true);
+    program.set_flags(if fragments { HAS_FRAGMENTS } else { 0 });
     let loaded = open.load()?;
-    let context = Context::Xdp { fragments, interface: None };
+    let context = Context::Xdp { fragments, interface };
     let kind = ProgramKind::Xdp { fragments, bound_to: None };
-    let linked = link(context, kind, &loaded.progs.rules_xdp);
+    let program = if behind.is_some() { &loaded.progs.before_xdp } else { &loaded.progs.rules_xdp };
+    let linked = link(context, kind, program);
     Ok((linked.map(|program| [Some(program), None]), keep!(loaded, contents)))
 }

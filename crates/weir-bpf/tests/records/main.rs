@@ -101,6 +101,7 @@ impl Writer {
                 writers: Writers::Queues(Driven { index: 1, hands_on: true }),
                 chosen: None,
                 tags_of: None,
+                rules: false,
             };
             let (program, maps) = xdp::Program::load(&options).unwrap_or_else(|error| panic!("{error}"));
             ours = Some(program);
@@ -118,6 +119,7 @@ impl Writer {
                 left_out_mark: None,
                 ingress: hook != Hook::Egress,
                 egress: hook == Hook::Egress,
+                rules: false,
             };
             let (programs, maps) = tc::Programs::load(&options).unwrap_or_else(|error| panic!("{error}"));
             theirs = Some(programs);

@@ -105,6 +105,7 @@ impl Steered {
                     },
                     chosen: None,
                     tags_of: None,
+                    rules: false,
                 };
                 let (program, maps) = xdp::Program::load(&options).unwrap_or_else(|error| panic!("{error}"));
                 (Program::Xdp(program), maps)
@@ -121,6 +122,7 @@ impl Steered {
                     left_out_mark: None,
                     ingress: true,
                     egress: true,
+                    rules: false,
                 };
                 let (programs, maps) = tc::Programs::load(&options).unwrap_or_else(|error| panic!("{error}"));
                 (Program::Tc(programs), maps)

@@ -17,7 +17,7 @@ use crate::attached::Attached;
 use crate::filter::{Body, Bound, Calls, Device, Gate, Hook, held};
 use crate::layout::{get, order, queue, set};
 use crate::log::{LoadError, logged};
-use crate::pool::{Sampling, Stamp, prepare_sampling};
+use crate::pool::{Sampling, Stamp, prepare_rules, prepare_sampling};
 use crate::writers::{Chosen, Driven, prepare_chosen};
 use crate::xdp::{HAS_FRAGMENTS, Kind, bind, reuse};
 use crate::{Strays, leave_out_all};
@@ -46,6 +46,8 @@ pub struct Options {
     pub native_on: Option<Driven>,
     /// Index of the interface whose driver is asked for stripped VLAN tags; the program is then bound to it.
     pub tags_of: Option<u32>,
+    /// Whether rules can be in front, of a program that is not bound.
+    pub rules: bool,
 }
 
 /// A loaded program.
@@ -106,6 +108,8 @@ impl Program {
         open.maps.orders.set_max_entries(options.queues)?;
 
         let fragments = if options.fragments { HAS_FRAGMENTS } else { 0 };
+        prepare_rules!(open, options.rules, ruled);
+        open.progs.ruled.set_flags(if options.fragments { HAS_FRAGMENTS } else { 0 });
         for program in [&mut open.progs.redirect, &mut open.progs.wanted, &mut open.progs.unwanted] {
             program.set_autoload(options.tags_of.is_none());
             program.set_flags(fragments);
@@ -128,7 +132,15 @@ impl Program {
                 let interface = options.native_on.and_then(Driven::only);
                 let hook = Hook::Xdp { fragments: options.fragments, interface };
                 let (maps, progs) = (&loaded.maps, &loaded.progs);
-                let calls = Calls::one(hook, &maps.filters, &maps.outcomes, &progs.wanted, &progs.unwanted)?;
+                let calls = {
+                    let (ruled, rulings) = match options.rules {
+                        true => (Some(progs.ruled.as_fd()), Some(maps.rulings.as_fd())),
+                        false => (None, None),
+                    };
+                    let (wanted, unwanted) = (&progs.wanted, &progs.unwanted);
+                    Calls::one(hook, &maps.filters, &maps.outcomes, wanted, unwanted, ruled)?
+                        .ruled_by(rulings)?
+                };
                 let program = loaded.progs.redirect.as_fd().try_clone_to_owned()?;
                 (Kind::Free(program), Gate::Calls(calls))
             }

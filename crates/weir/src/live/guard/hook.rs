@@ -13,7 +13,7 @@ use crate::live::interface::{Device, Tags};
 use crate::live::settings::{Mode, SourceChoice};
 use crate::live::source::programmed::{Attachment as _, off};
 use crate::live::source::tc::{self, Hold};
-use crate::live::source::writers;
+use crate::live::source::writers::{self, Native};
 use crate::live::source::xdp;
 use crate::{Direction, Error, InterfaceWarning, SourceKind, TagUse, Unsupported};
 
@@ -112,6 +112,12 @@ impl Opener<'_> {
         self.attached(Some((XdpHook::Native, fragments)), None, why)
     }
 
+    /// Returns the interface that all packets come from, if programs must not read it from them.
+    fn only(&self, hook: XdpHook) -> Option<u32> {
+        let is_only = hook == XdpHook::Native && matches!(writers::native(self.device), Native::Queues);
+        is_only.then(|| self.monitored.index())
+    }
+
     fn without_xdp(&self, received: Option<Received>, why: String) -> Result<(Hooked, How), Error> {
         self.attached(None, received, why)
     }
@@ -123,7 +129,8 @@ impl Opener<'_> {
         received: Option<Received>,
         why: String,
     ) -> Result<(Hooked, How), Error> {
-        let received = hook.map(|(_, fragments)| Received::Xdp { fragments }).or(received);
+        let of_hook = |(hook, fragments)| Received::Xdp { fragments, interface: self.only(hook) };
+        let received = hook.map(of_hook).or(received);
         // What is sent on loopback is also received there: decide once.
         let sent = match self.asked.direction {
             Direction::In => false,

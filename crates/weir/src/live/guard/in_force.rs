@@ -264,6 +264,7 @@ fn sum(one: &Counted, other: &Counted) -> Counted {
         bytes: one.bytes + other.bytes,
         learned_packets: one.learned_packets + other.learned_packets,
         learned_bytes: one.learned_bytes + other.learned_bytes,
+        captured: one.captured + other.captured,
         last: one.last.max(other.last),
     }
 }

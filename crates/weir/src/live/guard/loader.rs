@@ -139,6 +139,7 @@ impl Loader {
         // Without a log, its limits need no memory.
         let log = action.log.filter(|_| self.log.is_some());
         Ok(Besides {
+            capture: engine::Capture::Ignore,
             fate_over: action.over.map(over),
             learn: learn.transpose()?,
             continues: action.continues,

@@ -32,6 +32,7 @@ pub fn load(source: SourceChoice) -> Result<(), Error> {
                 sampling: None,
                 ingress: true,
                 egress: true,
+                rules: false,
                 segments: None,
                 left_out: None,
                 left_out_mark: None,
@@ -65,6 +66,7 @@ fn load_xdp(tags_of: Option<u32>) -> Result<(), Error> {
         writers: Writers::Queues(Driven { index: tags_of.unwrap_or(1), hands_on: true }),
         chosen: None,
         tags_of,
+        rules: false,
     };
     xdp::Program::load(&options).map(drop).map_err(refused)
 }

@@ -49,6 +49,7 @@ pub(crate) fn open(device: &Device, id: u32, settings: &Settings) -> Result<Open
         left_out_mark: settings.left_out_mark,
         ingress,
         egress,
+        rules: false,
     })
     .map_err(|error| not_loaded(name, error))?;
     let mut source = Programmed::new(device, settings.promiscuity().filter(|_| ingress), shape, maps)?;

@@ -187,6 +187,7 @@ fn attach(device: &Device, id: u32, settings: &Settings, hook: XdpHook, tags: bo
         writers,
         chosen: device.chosen,
         tags_of: tags.then_some(device.link.index),
+        rules: false,
     })
     .map_err(|error| not_loaded(name, error))?;
     let mut source = Programmed::new(device, settings.promiscuity(), shape, maps)?;

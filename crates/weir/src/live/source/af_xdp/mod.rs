@@ -254,6 +254,7 @@ fn open_at(
         fragments: hook == XdpHook::Generic || xdp::takes_fragments(device),
         native_on: (hook == XdpHook::Native).then(|| device.driven()),
         tags_of: tags.then_some(device.link.index),
+        rules: false,
     })
     .map_err(|error| not_loaded(name, error))?;
     let in_force = AtGateInForce::default();

@@ -1,6 +1,7 @@
 //! What rules remember in the kernel: random sets of rules decide as the reference does, packet by packet, at the same times.
 
-#[path = "steer/frames.rs"]
+mod captures;
+#[path = "../steer/frames.rs"]
 #[allow(dead_code, reason = "the tests of steering need the rest")]
 mod frames;
 
@@ -9,11 +10,12 @@ use std::net::SocketAddr;
 use std::os::fd::{AsFd as _, BorrowedFd};
 use std::time::Duration;
 
+use captures::Captures;
 use frames::{Back, ICMP, TCP, There, UDP, ethernet, ip4, ip6, on_ethernet, piece6, ports, tagged};
 use rustix::thread::{CpuSet, sched_getcpu, sched_setaffinity};
 use weir_bpf::rules::{
-    Besides, Exact, ExactRule, Fate, Learn, LimitKey, LogRecord, Logging, Over, Places, Received, Rule,
-    Rules, RulesError, Settings,
+    Besides, Capture, Exact, ExactRule, Fate, Learn, LimitKey, LogRecord, Logging, Over, Places, Received,
+    Rule, Rules, RulesError, Settings,
 };
 use weir_filter::interpret::{Metadata, Packet};
 use weir_filter::regions::{Region, regions};
@@ -21,7 +23,7 @@ use weir_filter::{Beside, Dialect, Options};
 use weir_judge::choices::Choices;
 use weir_judge::compiled::options;
 use weir_judge::packets;
-use weir_rules::{Compiled, Decision, Evaluator, Limits, RuleSet};
+use weir_rules::{CaptureAction, Compiled, Decision, Evaluator, Limits, RuleSet};
 use weir_sys::netns::NetNs;
 use weir_sys::testrun;
 
@@ -69,6 +71,14 @@ fn text(choices: &mut Choices<'_>, logs: bool) -> String {
         "",
     ];
     const FATES: [&str; 4] = ["pass", "block", "bounce", "reflect lo"];
+    const CAPTURES: [&str; 6] = [
+        "",
+        "capture, ",
+        "sample 1/3, ",
+        "first 2 of each flow, ",
+        "first 5 of each flow, ",
+        "first 1 of each flow, ",
+    ];
     const OVER: [&str; 6] = [
         " if over 1/s by src",
         " if over 3/s by dst",
@@ -83,6 +93,7 @@ fn text(choices: &mut Choices<'_>, logs: bool) -> String {
     let over = |choices: &mut Choices<'_>| if choices.one_in(2) { choices.pick(&OVER) } else { "" };
     let rule = |choices: &mut Choices<'_>, _| {
         let filter = choices.pick(&FILTERS);
+        let capture = choices.pick(&CAPTURES);
         let fate = choices.pick(&FATES);
         let fate_over = if fate == "pass" { "" } else { over(choices) };
         let learn = if choices.one_in(2) {
@@ -96,7 +107,7 @@ fn text(choices: &mut Choices<'_>, logs: bool) -> String {
         if choices.one_in(3) {
             return format!("{filter} -> continue{learn}{log}\n");
         }
-        format!("{filter} -> {fate}{fate_over}{learn}{log}\n")
+        format!("{filter} -> {capture}{fate}{fate_over}{learn}{log}\n")
     };
     (0..count).map(|number| rule(choices, number)).collect()
 }
@@ -131,7 +142,13 @@ fn besides(of: &weir_rules::Actions) -> Besides {
     });
     let log_over = of.log.and_then(|log| log.over).map(over);
     let continues = of.continues;
-    Besides { continues, fate_over: of.fate_over.map(over), learn, log: of.log.is_some(), log_over }
+    let capture = match of.capture {
+        CaptureAction::Ignore => Capture::Ignore,
+        CaptureAction::Capture => Capture::All,
+        CaptureAction::Sample(every) => Capture::Sample(every),
+        CaptureAction::First(most) => Capture::First(most),
+    };
+    Besides { continues, capture, fate_over: of.fate_over.map(over), learn, log: of.log.is_some(), log_over }
 }
 
 /// A set of rules, and what it consists of.
@@ -151,10 +168,11 @@ impl Set {
     }
 
     fn load(&self, settings: &Settings) -> Rules {
-        self.try_load(settings).unwrap_or_else(|error| panic!("{error}"))
+        self.try_load(settings, None).unwrap_or_else(|error| panic!("{error}"))
     }
 
-    fn try_load(&self, settings: &Settings) -> Result<Rules, RulesError> {
+    /// Loads the rules, in front of captures if there are some.
+    fn try_load(&self, settings: &Settings, captures: Option<&Captures>) -> Result<Rules, RulesError> {
         let all = self.rules.rules.iter().zip(&self.compiled.filters).zip(&self.regions);
         let rules: Vec<Rule<'_>> = all
             .map(|((rule, filter), regions)| Rule {
@@ -164,8 +182,12 @@ impl Set {
                 besides: besides(&rule.actions),
             })
             .collect();
-        let places = Places { received: Some(Received::Xdp { fragments: false }), sent: true };
-        Rules::load_with(&rules, places, settings)
+        let places =
+            Places { received: Some(Received::Xdp { fragments: false, interface: None }), sent: true };
+        match captures {
+            Some(captures) => Rules::load_before(&rules, places, settings, captures.behind()),
+            None => Rules::load_with(&rules, places, settings),
+        }
     }
 }
 
@@ -228,6 +250,7 @@ fn root_what_is_remembered_decides_as_in_the_reference() {
         let traffic = traffic();
         let (mut by_learned, mut learned, mut over, mut logs, mut continued, mut none) =
             (0, 0, 0, 0, 0, [0; 3]);
+        let (mut taken, mut none_of_flows) = (0, 0);
         for seed in 0..24 {
             let mut choices = Choices::seeded(seed);
             let logging = Logging {
@@ -239,11 +262,27 @@ fn root_what_is_remembered_decides_as_in_the_reference() {
             let text = text(&mut choices, log.is_some());
             let set = Set::new(&text);
             let small = choices.one_in(3);
-            let (exact, buckets) = if small { (6, 5) } else { (1000, 1000) };
-            let settings = Settings { exact, buckets, log, clock_is_given: true, ..Settings::new(256 << 20) };
+            let (exact, buckets, flows) = if small { (6, 5, 4) } else { (1000, 1000, 1000) };
+            let settings = Settings {
+                exact,
+                buckets,
+                flows,
+                flow_idle: 5 * SECOND,
+                log,
+                clock_is_given: true,
+                ..Settings::new(256 << 20)
+            };
             let mut records = Vec::new();
-            let loaded = set.load(&settings);
-            let limits = Limits { learned: exact as usize, buckets: buckets as usize, ..Limits::default() };
+            let captures = (seed % 2 == 1).then(Captures::load);
+            let loaded = set.try_load(&settings, captures.as_ref()).unwrap_or_else(|error| panic!("{error}"));
+            captures.iter().for_each(|captures| captures.put(&loaded));
+            let limits = Limits {
+                learned: exact as usize,
+                buckets: buckets as usize,
+                flows: flows as usize,
+                idle: Duration::from_secs(5),
+            };
+            let mut captured = [0, 0];
             let mut reference = Evaluator::new(set.rules.clone(), limits);
             let programs = set.compiled.programs();
             let mut now = SECOND * 1000;
@@ -256,14 +295,21 @@ fn root_what_is_remembered_decides_as_in_the_reference() {
                 let frame = &traffic[choices.half() as usize % few];
                 let sent = choices.one_in(2);
                 loaded.memory.set_clock(now).expect("it is set");
-                let program = if sent { &loaded.sent } else { &loaded.received };
-                let answer = run(program.as_ref().map(|program| program.as_fd()), frame);
+                let program = match &captures {
+                    Some(captures) => Some(captures.program(sent)),
+                    None => {
+                        let program = if sent { &loaded.sent } else { &loaded.received };
+                        program.as_ref().map(|program| program.as_fd())
+                    }
+                };
+                let answer = run(program, frame);
                 let length = u32::try_from(frame.len()).expect("it is short");
                 let packet = Packet { data: frame, length, meta: Metadata::of_direction(Some(sent)) };
                 let decision: Decision = reference.decide(&programs, &packet, now);
                 let context = || format!("{text}seed {seed}, sent {sent}, {decision:?}: {frame:x?}");
                 assert_eq!(answer, action(fate(&decision.fate), sent), "{}", context());
                 records.extend(log.iter().flat_map(|log| logged(&decision, &packet, sent, now, log)));
+                captured[usize::from(!decision.capture)] += 1;
                 continued += decision.continued.len();
                 by_learned += u32::from(decision.by_learned);
                 learned += u32::from(decision.learned.is_some());
@@ -285,6 +331,15 @@ fn root_what_is_remembered_decides_as_in_the_reference() {
             let expected: Vec<[u64; 4]> =
                 expected.chain([[unmatched.packets, unmatched.bytes, 0, 0]]).collect();
             assert_eq!(found, expected, "{text}");
+            if let Some(captures) = &captures {
+                assert_eq!(captures.counts(), captured, "{text}");
+                let found = counts.iter().take(reference.counts().len()).map(|count| count.captured);
+                assert!(found.eq(reference.counts().iter().map(|count| count.captured.packets)), "{text}");
+                taken += captured[0];
+                let flows = loaded.memory.unkept().expect("counters").flows;
+                assert_eq!(flows, reference.unkept().flows, "{text}");
+                none_of_flows += flows;
+            }
             let (unkept, expected) = (loaded.memory.unkept().expect("counters"), reference.unkept());
             if let Some(log) = &loaded.log {
                 let read = log.reader().expect("a reader").read(Duration::ZERO).expect("it is read");
@@ -300,6 +355,7 @@ fn root_what_is_remembered_decides_as_in_the_reference() {
         }
         assert!(by_learned > 1000 && learned > 500 && over > 300, "{by_learned}, {learned}, {over}");
         assert!(logs > 1000 && continued > 1000, "{logs}, {continued}");
+        assert!(taken > 2000 && none_of_flows > 50, "{taken}, {none_of_flows}");
         assert!(none.iter().all(|&packets| packets > 50), "{none:?}");
     });
 }
@@ -436,7 +492,7 @@ fn root_few_rules_continue_and_those_behind_the_one_that_decides_do_not_act() {
         let rules: Vec<Option<usize>> =
             reader.read(Duration::ZERO).expect("it is read").iter().map(|record| record.rule).collect();
         assert_eq!(rules, (0..15).map(Some).collect::<Vec<_>>());
-        let error = Set::new(&continuing(17)).try_load(&settings).expect_err("they are too many");
+        let error = Set::new(&continuing(17)).try_load(&settings, None).expect_err("they are too many");
         assert!(error.to_string().starts_with("17 rules continue"), "{error}");
     });
 }
