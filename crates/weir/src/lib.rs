@@ -97,12 +97,14 @@ pub mod statistics {
     };
 }
 
-/// Rules that block packets of an interface or let them pass; see [`Guard`].
+/// Rules that block packets of an interface or let them pass; see [`Guard`]. They also say which packets are captured; see
+/// [`Builder::rules`].
 #[cfg(feature = "live")]
 pub mod guard {
-    pub use crate::live::guard::{
-        Action, Count, ExactEntry, ExactError, ExactFlow, ExactRule, Fate, GuardBuilder, GuardInfo, Learn,
-        Limit, LimitKey, LogAction, LoggedPacket, PortableRules, Reading, RuleCount, RuleInfo, Rules, Unkept,
+    pub use crate::live::guard::{GuardBuilder, GuardInfo};
+    pub use crate::live::rules::{
+        Action, CaptureAction, Count, ExactEntry, ExactError, ExactFlow, ExactRule, Fate, Learn, Limit,
+        LimitKey, LogAction, LoggedPacket, PortableRules, Reading, RuleCount, RuleInfo, Rules, Unkept,
     };
 }
 

@@ -11,7 +11,9 @@ use super::{Filter, HOOKS, Hook};
 use crate::layout::verdict_of_rules;
 
 /// The verdict of rules on a packet that does not just go on.
-pub(crate) const RULED: Verdict = Verdict(verdict_of_rules::RULED.0 as u16);
+pub(crate) const RULED: Verdict = Verdict(2);
+
+const _: () = assert!(RULED.0 as u32 == verdict_of_rules::RULED.0);
 
 /// How many verdicts have an outcome if rules can be in front.
 pub(crate) const RULED_VERDICTS: u32 = verdict_of_rules::RULED.0 + 1;

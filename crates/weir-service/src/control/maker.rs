@@ -82,7 +82,9 @@ impl Maker {
     /// Sends the places, which can be done only once, and while they are still accessible.
     pub(super) fn begin(&self, filter_control: &FilterControl) -> Result<(), Error> {
         let said = self.ask(|stream| {
-            for slot in filter_control.slots().map_err(io::Error::other)? {
+            // Rules have none.
+            let slots = if filter_control.is_ruled() { Ok(Vec::new()) } else { filter_control.slots() };
+            for slot in slots.map_err(io::Error::other)? {
                 let beside = borrowed([&slot.descriptors].into_iter());
                 wire::send(stream, &Some(SentSlot::of(&slot)), &beside)?;
             }

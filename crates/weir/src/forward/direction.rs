@@ -14,8 +14,7 @@ use super::stats::{DirectionStats, ForwardCounters, ForwardQueue};
 use super::{DirectionInfo, OnExit, pins};
 use crate::filter::Receiver;
 use crate::live::capture::interface::CaptureInterface;
-use crate::live::error::Problem;
-use crate::live::error::command;
+use crate::live::error::{Problem, command, not_loaded};
 use crate::live::filter_control::{FilterTarget, Gate};
 use crate::live::interface::{Device, Tags};
 use crate::live::source::programmed::{self, AtGateInForce};
@@ -85,7 +84,7 @@ impl OneDirection {
             }
             other => (other, bound),
         };
-        let (programs, maps) = programs.map_err(|error| programmed::not_loaded(name, error))?;
+        let (programs, maps) = programs.map_err(|error| not_loaded(name, error))?;
         if !bound && device.tags != Tags::InFrame {
             keeps_tags(from, filter, lose_tags)?;
             notes.push(format!(

@@ -10,6 +10,8 @@ pub(crate) mod interface;
 pub(crate) mod merge;
 pub(crate) mod namespace;
 pub(crate) mod request;
+pub(crate) mod ruled;
+pub(crate) mod rules;
 pub(crate) mod settings;
 pub(crate) mod side_by_side;
 pub(crate) mod source;

@@ -20,9 +20,9 @@ use super::builder::SenderBuilder;
 use super::destination::Destination;
 use super::error::{SendError, SendReason, Sent};
 use super::queue::SendQueue;
+use crate::live::error::not_loaded;
 use crate::live::interface::Device;
 use crate::live::namespace::context::inside;
-use crate::live::source::programmed::not_loaded;
 use crate::{Error, LiveRefusal, Namespace, Unsupported};
 
 /// Frames that the kernel hands to the driver at once.

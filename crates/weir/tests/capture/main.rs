@@ -40,6 +40,7 @@ mod handlers;
 mod marked;
 mod queues;
 mod refused;
+mod rules;
 mod sample;
 mod segment;
 mod stats;

@@ -7,6 +7,7 @@ use super::Capture;
 use crate::live::request::sampling::{Sample, Sampling};
 use crate::live::request::steering::{Steer, Steering};
 use crate::live::request::{Opening, Settings, Wanted};
+use crate::live::rules::Rules;
 use crate::live::settings::{Delivery, Mode, SourceChoice, Timestamps, Window};
 use crate::live::statistics::with_capture;
 use crate::{Direction, Error, Filter, Namespace, Setting, Statistics};
@@ -219,6 +220,29 @@ impl Builder {
     /// BPF, it runs before packets are copied into the pool.
     pub fn filter(mut self, filter: Filter) -> Self {
         self.settings.filter = Some(filter);
+        self
+    }
+
+    /// Sets rules, which take the filter's place: the first one whose filter accepts a packet says whether it is captured
+    /// ([`Action::capture`](crate::guard::Action::capture)), and whether it goes on. A packet that meets none is not captured, and goes on.
+    /// Packets that are not captured count as filtered. See [`Capture::rules`].
+    ///
+    /// The sources xdp, tc, xdp+tc and af_xdp have rules, on interfaces with Ethernet headers; xdp and af_xdp without VLAN tags that the
+    /// device strips. In [exclusive](Mode::Exclusive) mode a captured packet goes no further, which rules then have to say. What rules
+    /// [log](crate::guard::Action::log) is not kept.
+    ///
+    /// ```no_run
+    /// # fn main() -> Result<(), weir::Error> {
+    /// use weir::Filter;
+    /// use weir::guard::{Action, CaptureAction, Fate, Rules};
+    /// let bulk = Action::from(Fate::Pass).capture(CaptureAction::First(20));
+    /// let rules = Rules::new().rule("bulk", Filter::new("tcp port 443"), bulk);
+    /// let capture = weir::Capture::builder().interface("eth0").rules(rules).open()?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn rules(mut self, rules: Rules) -> Self {
+        self.settings.rules = Some(rules);
         self
     }
 

@@ -50,6 +50,11 @@ pub(crate) fn open(device: &Device, id: u32, settings: &Settings) -> Opening {
                 Setting::Interface,
                 "only packets of a named interface can be steered",
             ),
+            SourceChoice::Auto | SourceChoice::AfPacket if settings.rules.is_some() => refused(
+                Setting::Rules,
+                Setting::Interface,
+                "the af_packet source, which alone captures on all interfaces, has no rules; name the interfaces",
+            ),
             SourceChoice::Auto => opener.af_packet(ANY.to_owned()),
             SourceChoice::AfPacket => opener.af_packet(asked()),
             SourceChoice::Xdp | SourceChoice::Tc | SourceChoice::XdpTc | SourceChoice::AfXdp => {
@@ -100,6 +105,11 @@ pub(crate) fn open(device: &Device, id: u32, settings: &Settings) -> Opening {
         {
             refused(Setting::Segment, source, "only the tc source can split packets into segments")
         }
+        (SourceChoice::AfPacket, _) if settings.rules.is_some() => refused(
+            Setting::Rules,
+            source,
+            "the af_packet source only gets copies of packets; try the tc source",
+        ),
         (SourceChoice::AfPacket | SourceChoice::AfXdp, _) if settings.steering.is_some() => {
             refused(Setting::Steer, source, "only the sources xdp and tc can steer packets")
         }
@@ -171,7 +181,7 @@ pub(crate) struct Opener<'a> {
 
 impl Opener<'_> {
     fn xdp(&self, native_only: bool, why: String) -> Opening {
-        let opened = xdp::open(self.device, self.id, self.settings, native_only);
+        let opened = xdp::open(self.device, self.id, self.settings, native_only, None);
         let opened = opened.map_err(|error| queues::advised(self.device, error))?;
         let described = self.describe(SourceKind::Xdp, opened.source, opened.snap_len, opened.detail, why);
         Ok(warned(described, opened.warnings))
@@ -223,6 +233,7 @@ impl Opener<'_> {
                 if !self.settings.segment
                     && self.settings.left_out_mark.is_none()
                     && self.settings.steering.is_none()
+                    && self.settings.rules.is_none()
                     && !is_final(&error) =>
             {
                 let but = if first == Fit::Xdp { "tc" } else { "tc would fit, but" };
@@ -363,6 +374,12 @@ fn prefer(device: &Device, settings: &Settings) -> (Fit, String) {
         (Fit::Tc, "only tc can split packets into segments")
     } else if settings.left_out_mark.is_some() {
         (Fit::Tc, "only tc sees the marks of packets")
+    } else if settings.rules.is_some() && device.tags != Tags::InFrame {
+        (Fit::Tc, "the device strips VLAN tags, which rules would not see in xdp")
+    } else if let Some(why) =
+        settings.rules.as_ref().and_then(|rules| rules.against_xdp(device.driver.as_deref()))
+    {
+        (Fit::Tc, why)
     } else if settings.direction == Direction::Out {
         (Fit::Tc, "xdp does not see sent packets")
     } else if device.usage == Usage::Host {

@@ -110,6 +110,9 @@ impl CaptureInterfaces {
         }
         for port in &mut self.list {
             result = port.source.finish().and(result);
+            if let Some(rules) = port.source.rules() {
+                result = rules.stop().and(result);
+            }
         }
         self.ended.get_or_insert_with(Instant::now);
         result
@@ -129,6 +132,9 @@ impl CaptureInterfaces {
         }
         for port in self.list.iter_mut().filter(|port| !port.is_gone()) {
             port.source.tick()?;
+            if let Some(rules) = port.source.rules() {
+                rules.sweep()?;
+            }
         }
         Ok(closed)
     }

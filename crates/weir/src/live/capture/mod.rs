@@ -30,13 +30,15 @@ use crate::live::namespace::context::{NamespaceContext, inside};
 use crate::live::namespace::promiscuity::Promiscuity;
 use crate::live::request::memory::{self, Memory};
 use crate::live::request::{Opening, Settings, Wanted};
+use crate::live::ruled::InForce;
+use crate::live::rules::{Reading, RuleInfo, Rules};
 use crate::live::settings::{Delivery, PoolSize, Timestamps, Window};
 use crate::live::side_by_side::side_by_side;
 use crate::live::wait::next::Next;
 use crate::live::wait::stop::StopHandle;
 use crate::live::wait::strategy::{Queues as _, Step, WaitStrategy, Woken};
 use crate::stats::{CaptureStats, Unsorted};
-use crate::{Error, Setting, SourceKind, Statistics};
+use crate::{Error, ModeKind, Setting, SourceKind, Statistics};
 
 /// A running capture, which yields chunks and the account.
 #[derive(Debug)]
@@ -141,7 +143,8 @@ impl Capture {
             |&(one, ..): &Planned<'_>, before| Opening { name: &one.name, before, all }.told(&mut tell);
         let ports = side_by_side(&planned, tell, |&(one, device, place, pool, id)| {
             let shared_promiscuity = promiscuity[place].clone();
-            let settings = Settings { pool, shared_promiscuity, ..settings.clone() };
+            let namespace = one.namespace.clone();
+            let settings = Settings { pool, shared_promiscuity, namespace, ..settings.clone() };
             let open = || CaptureInterface::open(one, device, id, place, &settings);
             inside(one.namespace.as_ref(), open)?
         });
@@ -205,11 +208,10 @@ impl Capture {
     pub fn filter_control(&self) -> FilterControl {
         let switch = |one: &Statistics| Some(Arc::new(one.switch()?.clone()) as Arc<dyn Toggle>);
         let switches = self.statistics.iter().filter_map(switch).collect();
-        FilterControl::new(
-            self.opened.shared.lock().list.iter().map(CaptureInterface::filter_target),
-            &self.update_lock,
-        )
-        .switching(switches)
+        let mut interfaces = self.opened.shared.lock();
+        let ruled = interfaces.list.iter_mut().any(|port| port.source.rules().is_some());
+        let targets = interfaces.list.iter().map(CaptureInterface::filter_target);
+        FilterControl::new(targets, &self.update_lock).switching(switches).ruled(ruled)
     }
 
     /// Replaces the filter of all interfaces; `None` captures everything. Each packet meets either the old or the new
@@ -225,6 +227,56 @@ impl Capture {
             interface.filter = filter.map(Filter::label);
         }
         Ok(())
+    }
+
+    /// Returns what the [rules](crate::Builder::rules) of each interface have counted, in the order of the interfaces; nothing if there
+    /// are none. After [`stop`](Self::stop) the numbers are final.
+    ///
+    /// # Errors
+    ///
+    /// The kernel could not be queried.
+    pub fn rules(&self) -> Result<Vec<Reading>, Error> {
+        let mut interfaces = self.opened.shared.lock();
+        interfaces.list.iter_mut().filter_map(|port| port.source.rules()).map(InForce::read).collect()
+    }
+
+    /// Replaces the rules of all interfaces. A packet meets either all old rules or all new ones. A rule with the name of an old one
+    /// goes on counting from its numbers; what was learned is forgotten.
+    ///
+    /// # Errors
+    ///
+    /// The capture was opened without rules, a filter is invalid, or the kernel refuses the programs. All interfaces keep the old
+    /// rules, but those before the one that is named.
+    pub fn replace_rules(&mut self, rules: &Rules) -> Result<(), Error> {
+        if self.mode_is_exclusive() {
+            rules.check_exclusive()?;
+        }
+        let mut interfaces = self.opened.shared.lock();
+        let mut some = false;
+        for port in &mut interfaces.list {
+            let name = port.interface.name.clone();
+            if let Some(in_force) = port.source.rules() {
+                in_force.replace(&name, rules)?;
+                some = true;
+            }
+        }
+        match some {
+            true => Ok(()),
+            false => {
+                let why = "cannot replace rules: this capture was opened without; try another one with rules";
+                Err(Error::setting(Setting::Rules, why))
+            }
+        }
+    }
+
+    /// Returns the rules in force; `None`: there are none.
+    pub fn rules_in_force(&self) -> Option<Vec<RuleInfo>> {
+        let mut interfaces = self.opened.shared.lock();
+        interfaces.list.iter_mut().find_map(|port| Some(port.source.rules()?.rules.clone()))
+    }
+
+    fn mode_is_exclusive(&self) -> bool {
+        self.interfaces.iter().any(|interface| interface.mode == ModeKind::Exclusive)
     }
 
     /// Returns the statistics of each interface, in the order of the interfaces; none unless

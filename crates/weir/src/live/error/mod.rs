@@ -25,6 +25,14 @@ use crate::live::settings::SourceChoice;
 /// which the verifier allows only to those who may trace the kernel; for attaching; and for promiscuous mode.
 pub(crate) const NEEDS: &str = "cap_bpf,cap_perfmon,cap_net_admin,cap_net_raw";
 
+/// Translates the kernel's error when it does not load a program.
+pub(crate) fn not_loaded(name: &str, source: LoadError) -> Error {
+    if source.is_permission() {
+        return Error::Privilege { operation: format!("load eBPF program for `{name}`"), needs: NEEDS };
+    }
+    Error::Load { name: Some(name.to_owned()), source }
+}
+
 /// An error that keeps a capture from starting or continuing.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]

@@ -48,6 +48,8 @@ pub struct FilterControl {
     switches: Vec<Arc<dyn Toggle>>,
     targets: Vec<(FilterTarget, Arc<dyn Gate>)>,
     update_lock: UpdateLock,
+    /// Rules have the filters' place.
+    ruled: bool,
 }
 
 /// Serializes replacements, and lets the caller wait until they take effect.
@@ -180,7 +182,33 @@ impl FilterControl {
         gates: impl Iterator<Item = (FilterTarget, Arc<dyn Gate>)>,
         update_lock: &UpdateLock,
     ) -> Self {
-        Self { switches: Vec::new(), targets: gates.collect(), update_lock: update_lock.clone() }
+        Self {
+            switches: Vec::new(),
+            targets: gates.collect(),
+            update_lock: update_lock.clone(),
+            ruled: false,
+        }
+    }
+
+    /// Says whether rules have the filters' place, which then cannot be replaced.
+    pub(crate) fn ruled(self, ruled: bool) -> Self {
+        Self { ruled, ..self }
+    }
+
+    /// Returns whether rules have the filters' place.
+    #[doc(hidden)]
+    pub fn is_ruled(&self) -> bool {
+        self.ruled
+    }
+
+    fn check_not_ruled(&self) -> Result<(), Error> {
+        match self.ruled {
+            true => {
+                let why = "cannot set a filter: the capture has rules; try weir ctl rules replace FILE";
+                Err(Error::conflict(Setting::Filter, Setting::Rules, why))
+            }
+            false => Ok(()),
+        }
     }
 
     /// Adds the switches of statistics.
@@ -205,9 +233,10 @@ impl FilterControl {
     ///
     /// # Errors
     ///
-    /// No free descriptor.
+    /// No free descriptor, or rules have the filters' place.
     #[doc(hidden)]
     pub fn slots(&self) -> Result<Vec<FilterSlot>, Error> {
+        self.check_not_ruled()?;
         let slot = |(target, gate): &(FilterTarget, Arc<dyn Gate>)| {
             let slot = gate.slot().transpose()?;
             Some(slot.map(|(kind, descriptors)| FilterSlot { target: target.clone(), kind, descriptors }))
@@ -263,6 +292,7 @@ impl FilterControl {
     /// [`Error::FilterPutBack`] if some had the new one for a moment.
     #[doc(hidden)]
     pub fn put(&self, programs: &[CompiledFilter]) -> Result<(), Error> {
+        self.check_not_ruled()?;
         let _lock = self.update_lock.lock.lock().unwrap_or_else(PoisonError::into_inner);
         let mut done: Vec<(&FilterTarget, Undo<'_>)> = Vec::new();
         for program in programs {

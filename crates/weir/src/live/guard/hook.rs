@@ -7,29 +7,21 @@ use weir_sys::CallError;
 use weir_sys::bpf::{XdpHook, XdpLink};
 
 use super::GuardBuilder;
-use super::loader::{Loaded, Loader};
 use crate::live::interface::monitored::MonitoredInterface;
 use crate::live::interface::{Device, Tags};
-use crate::live::settings::{Mode, SourceChoice};
+use crate::live::ruled::{Loader, Place, Placed};
+use crate::live::settings::SourceChoice;
 use crate::live::source::programmed::{Attachment as _, off};
 use crate::live::source::tc::{self, Hold};
 use crate::live::source::writers::{self, Native};
 use crate::live::source::xdp;
-use crate::{Direction, Error, InterfaceWarning, SourceKind, TagUse, Unsupported};
+use crate::{Direction, Error, InterfaceWarning, SourceKind, Unsupported};
 
 /// What attaches the programs.
 #[derive(Debug)]
 pub(super) struct Hooks {
     xdp: Option<XdpLink>,
     tc: Option<Hold>,
-}
-
-/// Attached rules, and what later ones are loaded for.
-#[derive(Debug)]
-pub(super) struct Hooked {
-    pub(super) hooks: Hooks,
-    pub(super) loaded: Loaded,
-    pub(super) loader: Loader,
 }
 
 /// How they are attached.
@@ -44,7 +36,7 @@ pub(super) struct How {
 }
 
 /// Loads and attaches the rules that were asked for.
-pub(super) fn attach(monitored: &MonitoredInterface, asked: &GuardBuilder) -> Result<(Hooked, How), Error> {
+pub(super) fn attach(monitored: &MonitoredInterface, asked: &GuardBuilder) -> Result<(Placed, How), Error> {
     let device = &monitored.device;
     if !device.is_ethernet() {
         return Err(Error::Unsupported {
@@ -74,13 +66,13 @@ struct Opener<'a> {
 
 impl Opener<'_> {
     /// By XDP in the driver, unless something speaks against it.
-    fn auto(&self) -> Result<(Hooked, How), Error> {
+    fn auto(&self) -> Result<(Placed, How), Error> {
         let by_tc = |why: String| self.without_xdp(Some(Received::Tc), why);
         if self.device.link.xdp_program.is_some() {
             return by_tc("another XDP program is attached".to_owned());
         }
-        if self.asked.rules.reflects() {
-            return by_tc("it reflects packets to any driver".to_owned());
+        if let Some(why) = self.asked.rules.against_xdp(self.device.driver.as_deref()) {
+            return by_tc(why.to_owned());
         }
         if self.device.tags != Tags::InFrame {
             return by_tc("the device strips VLAN tags, which xdp would not see".to_owned());
@@ -92,21 +84,21 @@ impl Opener<'_> {
     }
 
     /// By XDP, in the driver if possible, otherwise in the stack.
-    fn xdp(&self, why: String) -> Result<(Hooked, How), Error> {
+    fn xdp(&self, why: String) -> Result<(Placed, How), Error> {
         if self.device.link.xdp_program.is_some() {
             return Err(xdp::busy(self.device));
         }
         match self.native(why.clone()) {
             Err(Error::Unsupported { cause, .. }) => {
-                let (hooked, mut how) = self.attached(Some((XdpHook::Generic, true)), None, why)?;
+                let (placed, mut how) = self.attached(Some((XdpHook::Generic, true)), None, why)?;
                 how.detail = format!("{}; not native: {cause}", how.detail);
-                Ok((hooked, how))
+                Ok((placed, how))
             }
             other => other,
         }
     }
 
-    fn native(&self, why: String) -> Result<(Hooked, How), Error> {
+    fn native(&self, why: String) -> Result<(Placed, How), Error> {
         writers::check_native(self.device)?;
         let fragments = xdp::takes_fragments(self.device);
         self.attached(Some((XdpHook::Native, fragments)), None, why)
@@ -118,7 +110,7 @@ impl Opener<'_> {
         is_only.then(|| self.monitored.index())
     }
 
-    fn without_xdp(&self, received: Option<Received>, why: String) -> Result<(Hooked, How), Error> {
+    fn without_xdp(&self, received: Option<Received>, why: String) -> Result<(Placed, How), Error> {
         self.attached(None, received, why)
     }
 
@@ -128,7 +120,7 @@ impl Opener<'_> {
         hook: Option<(XdpHook, bool)>,
         received: Option<Received>,
         why: String,
-    ) -> Result<(Hooked, How), Error> {
+    ) -> Result<(Placed, How), Error> {
         let of_hook = |(hook, fragments)| Received::Xdp { fragments, interface: self.only(hook) };
         let received = hook.map(of_hook).or(received);
         // What is sent on loopback is also received there: decide once.
@@ -146,7 +138,10 @@ impl Opener<'_> {
         });
         let lost = hook.is_some() && self.device.tags != Tags::InFrame;
         let warnings = lost.then(|| xdp::without_tags(self.device)).into_iter().collect();
-        Ok((Hooked { hooks, loaded, loader }, How { received: kind, sent, detail, why, warnings }))
+        Ok((
+            Placed { place: Box::new(hooks), loaded, loader },
+            How { received: kind, sent, detail, why, warnings },
+        ))
     }
 
     fn loader(&self, places: Places, by_xdp: bool) -> Result<Loader, Error> {
@@ -158,16 +153,10 @@ impl Opener<'_> {
             dry_run: self.asked.dry_run,
             log: self.asked.log,
             exact: self.asked.exact,
+            behind: Vec::new(),
         };
         if by_xdp && self.device.tags != Tags::InFrame {
-            for rule in &self.asked.rules.0 {
-                let compiled = rule.filter.compile_behind_fields(loader.receiver);
-                let (compiled, _) = compiled.map_err(|error| error.on(self.monitored.name()))?;
-                if compiled.asks_for_tags() {
-                    let needed = TagUse::Filter { name: Some(rule.name.clone()) };
-                    return Err(xdp::tags_needed(self.device, needed, Mode::Pass));
-                }
-            }
+            loader.check_tags(&self.asked.rules, self.device)?;
         }
         Ok(loader)
     }
@@ -205,18 +194,9 @@ impl Opener<'_> {
     }
 }
 
-impl Hooks {
-    /// Returns whether programs cannot be replaced.
-    pub(super) fn are_fixed(&self) -> bool {
+impl Place for Hooks {
+    fn is_fixed(&self) -> bool {
         matches!(self.tc, Some(Hold::Filters(_)))
-    }
-
-    /// Replaces the programs `old` by `new`. If one is refused, the old ones are in force.
-    pub(super) fn exchange(&self, new: &rules::Rules, old: &rules::Rules) -> Result<(), CallError> {
-        self.put(new).inspect_err(|_| {
-            // What was not replaced yet stays as it is.
-            let _first_error_counts = self.put(old);
-        })
     }
 
     fn put(&self, programs: &rules::Rules) -> Result<(), CallError> {
@@ -230,10 +210,10 @@ impl Hooks {
         self.tc.as_ref().map_or(Ok(()), |hold| hold.exchange(&programs))
     }
 
-    /// Detaches all programs, as far as the interface still has them.
-    pub(super) fn detach(self) -> Result<(), CallError> {
-        let xdp = self.xdp.as_ref().map_or(Ok(()), |link| off(link.detach()));
-        let tc = self.tc.map_or(Ok(()), |mut hold| off(hold.detach()));
+    /// Detaches all programs.
+    fn clear(&mut self) -> Result<(), CallError> {
+        let xdp = self.xdp.take().map_or(Ok(()), |link| off(link.detach()));
+        let tc = self.tc.take().map_or(Ok(()), |mut hold| off(hold.detach()));
         xdp.and(tc)
     }
 }

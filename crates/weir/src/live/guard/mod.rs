@@ -3,14 +3,7 @@
 //! One program per direction finds the first rule that a packet meets, in tables, and asks filters for what tables do not say. It
 //! counts the packet for that rule. Replacing the rules exchanges the programs of the links; nothing is detached.
 
-mod action;
-mod exact;
 mod hook;
-mod in_force;
-mod loader;
-mod logged;
-mod reading;
-mod rules;
 
 use std::time::Duration;
 
@@ -18,14 +11,12 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use weir_sys::CallError;
 
-pub use self::action::{Action, Fate, Learn, Limit, LimitKey, LogAction};
-pub use self::exact::{ExactEntry, ExactError, ExactFlow, ExactRule};
-use self::in_force::InForce;
-pub use self::logged::LoggedPacket;
-pub use self::reading::{Count, Reading, RuleCount, Unkept};
-pub use self::rules::{PortableRules, RuleInfo, Rules};
 use crate::live::interface::monitored::MonitoredInterface;
 use crate::live::request::Wanted;
+use crate::live::ruled::InForce;
+use crate::live::rules::{
+    ExactEntry, ExactError, ExactFlow, ExactRule, LOG_SNAP_LEN, LoggedPacket, Reading, RuleInfo, Rules,
+};
 use crate::live::settings::SourceChoice;
 use crate::{
     Direction, Error, Event, FileInterface, InterfaceWarning, Namespace, Setting, SourceKind, file_interface,
@@ -124,7 +115,7 @@ impl GuardBuilder {
     }
 
     /// Logs packets, into so many bytes of memory, rounded up to a power of two, until [`Guard::logged`] takes them: all that do not go on, and
-    /// those of rules that [log](Action::log). A packet takes 128, 1600 or 9728 bytes. What finds no room is counted
+    /// those of rules that [log](crate::guard::Action::log). A packet takes 128, 1600 or 9728 bytes. What finds no room is counted
     /// ([`Reading::log_lost`]). The default is `None`: nothing is logged.
     pub fn log(mut self, bytes: Option<u32>) -> Self {
         self.log = bytes;
@@ -294,7 +285,7 @@ impl Guard {
         const ETHERNET: u16 = 1;
         let device = &self.monitored.device;
         FileInterface {
-            snap_len: logged::SNAP_LEN,
+            snap_len: LOG_SNAP_LEN,
             name: Some(self.info.name.clone()),
             mac: device.link.address.as_slice().try_into().ok(),
             speed_bits: device.speed_bits,
@@ -347,6 +338,7 @@ impl Guard {
 mod tests {
     use super::*;
     use crate::Filter;
+    use crate::live::rules::Fate;
 
     #[test]
     fn what_cannot_be_guarded_is_told_before_anything_is_attached() {

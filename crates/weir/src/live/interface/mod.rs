@@ -20,7 +20,8 @@ use crate::filter::{Compiled, Filter, Receiver};
 use crate::live::error::command;
 use crate::live::request::Wanted;
 use crate::live::request::sampling::Sample;
-use crate::{Error, FileInterface, InterfaceWarning, ModeKind, SourceKind, Unsupported};
+use crate::live::settings::{Mode, SourceChoice};
+use crate::{Error, FileInterface, InterfaceWarning, ModeKind, SourceKind, TagUse, Unsupported};
 
 /// An interface of a capture.
 #[derive(Clone, Debug)]
@@ -200,6 +201,22 @@ impl Tags {
 }
 
 impl Device {
+    /// Returns the error for an interface whose tags XDP does not get, but must.
+    pub(crate) fn tags_needed(&self, needed: TagUse, mode: Mode) -> Error {
+        Error::Unsupported {
+            name: self.link.name.clone(),
+            cause: Unsupported::Tags { needed, keep: self.leave_tags() },
+            sources: match mode {
+                Mode::Pass => &[SourceChoice::Tc],
+                Mode::Exclusive => &[],
+            },
+            otherwise: match mode {
+                Mode::Pass => "keep the tags",
+                Mode::Exclusive => "keep the tags, or use the tc source, which leaves packets to the host",
+            },
+        }
+    }
+
     /// Describes the device for a program that runs in its driver. veth never runs a program for another interface.
     pub(crate) fn driven(&self) -> Driven {
         Driven { index: self.link.index, hands_on: self.driver.as_deref() != Some("veth") }

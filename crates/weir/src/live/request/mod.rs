@@ -13,6 +13,7 @@ use weir_bpf::writers::Chosen;
 use self::sampling::Sampling;
 use self::steering::Steering;
 use crate::live::namespace::promiscuity::Promiscuity;
+use crate::live::rules::Rules;
 use crate::live::settings::{Delivery, Mode, PoolSize, SourceChoice, Timestamps, Window};
 use crate::{DEFAULT_SNAP_LEN, Direction, Error, Filter, Namespace, Setting};
 
@@ -112,6 +113,10 @@ pub(crate) struct Settings {
     pub(crate) segment: bool,
     pub(crate) tc_filters: bool,
     pub(crate) filter: Option<Filter>,
+    /// Rules instead of a filter.
+    pub(crate) rules: Option<Rules>,
+    /// The namespace of the interface, in which rules name others.
+    pub(crate) namespace: Option<Namespace>,
     pub(crate) steering: Option<Steering>,
     pub(crate) sampling: Option<Sampling>,
 }
@@ -158,6 +163,16 @@ impl Settings {
         if self.snap_len == 0 {
             return Err(Error::setting(Setting::SnapLen, "the snap length must be at least 1"));
         }
+        if let Some(rules) = &self.rules {
+            rules.check()?;
+            if self.filter.is_some() {
+                let why = "cannot use a filter beside rules, which take its place: try a first rule such as `not (FILTER) -> ignore`";
+                return Err(Error::conflict(Setting::Filter, Setting::Rules, why));
+            }
+            if self.mode == Mode::Exclusive {
+                rules.check_exclusive()?;
+            }
+        }
         self.steering.iter().try_for_each(Steering::check)?;
         self.sampling.iter().try_for_each(Sampling::check)?;
         Ok(self)
@@ -185,6 +200,8 @@ impl Default for Settings {
             segment: false,
             tc_filters: false,
             filter: None,
+            rules: None,
+            namespace: None,
             steering: None,
             sampling: None,
         }

@@ -25,6 +25,7 @@ use weir_sys::CallError;
 
 use crate::Error;
 use crate::live::filter_control::Gate;
+use crate::live::ruled::InForce;
 use crate::live::wait::{Notifier, Ready};
 
 /// Bytes of the direction in a record, which a [`weir_ring::Shape`] does not include.
@@ -105,6 +106,11 @@ pub(crate) trait Source: std::fmt::Debug + Send {
     /// counted.
     fn filtered(&self) -> Option<u64> {
         Some(0)
+    }
+
+    /// Returns the rules that have the filter's place, if there are some.
+    fn rules(&mut self) -> Option<&mut InForce> {
+        None
     }
 
     /// Returns where the filter is replaced.

@@ -2,13 +2,14 @@
 
 use std::fmt::Debug;
 use std::io;
+use std::iter;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::time::Duration;
 
 use rustix::io::Errno;
 use weir_bpf::pool::{PoolMaps, PoolOptions, Stamp};
-use weir_bpf::{LoadError, Strays, filter};
+use weir_bpf::{Strays, filter};
 use weir_ring::{Consumer, Counters, Doorbell, Fill, Gauge, Part, Pool, Shape, SharedMaps};
 use weir_sys::bpf::grace::Grace;
 use weir_sys::packet::Promiscuous;
@@ -18,12 +19,13 @@ use super::{DIRECTION_BYTES, Queue, Source};
 use crate::live::error::NEEDS;
 use crate::live::error::size;
 use crate::live::filter_control;
-use crate::live::filter_control::sets::{InForce, Labelled, labelled};
+use crate::live::filter_control::sets::{self, Labelled, labelled};
 use crate::live::filter_control::{CompiledFilter, CompiledForm, FilterSlotKind, Gate, PoolKind, Undo};
 use crate::live::interface::Device;
 use crate::live::namespace::promiscuity::Promiscuity;
 use crate::live::request::Settings;
 use crate::live::request::memory::{KernelBuffers, Need};
+use crate::live::ruled::{InForce, before};
 use crate::live::settings::Timestamps;
 use crate::live::wait::{Notifier, Ready};
 use crate::{Error, Filter, InterfaceWarning};
@@ -57,6 +59,8 @@ pub(crate) struct Programmed {
     promiscuous: Option<Arc<Promiscuous>>,
     clock_offset: i64,
     pub(crate) in_force: AtGateInForce,
+    /// In the filter's place.
+    rules: Option<InForce>,
 }
 
 /// An open source with its description.
@@ -139,14 +143,6 @@ pub(super) fn clock_offset() -> Result<i64, CallError> {
     Ok(-clock::tai_offset()? * NANOSECONDS)
 }
 
-/// Translates the kernel's error when it does not load a program.
-pub(crate) fn not_loaded(name: &str, source: LoadError) -> Error {
-    if source.is_permission() {
-        return Error::Privilege { operation: format!("load eBPF program for `{name}`"), needs: NEEDS };
-    }
-    Error::Load { name: Some(name.to_owned()), source }
-}
-
 /// Ignores the error if a program was detached already, along with its interface.
 pub(crate) fn off(result: Result<(), CallError>) -> Result<(), CallError> {
     result.or_else(|error| if error.errno() == Errno::NOLINK.raw_os_error() { Ok(()) } else { Err(error) })
@@ -190,7 +186,8 @@ impl Programmed {
             doorbell: Arc::new(doorbell),
             promiscuous,
             clock_offset: 0,
-            in_force: InForce::default(),
+            in_force: AtGateInForce::default(),
+            rules: None,
         };
         source.tick()?;
         Ok(source)
@@ -232,7 +229,7 @@ struct ProgramGate {
 }
 
 /// What is in force at a gate.
-pub(crate) type AtGateInForce = InForce<Option<filter::Filter>>;
+pub(crate) type AtGateInForce = sets::InForce<Option<filter::Filter>>;
 
 /// A filter for a gate, with its sets.
 type AtGate = (Option<filter::Filter>, Vec<Labelled>);
@@ -305,6 +302,26 @@ impl Programmed {
     /// Puts the requested filter in place before anything is attached.
     pub(super) fn filter(&self, device: &Device, wanted: Option<&Filter>) -> Result<(), Error> {
         put_first(&self.name, self.maps.gate(), &self.in_force, device, wanted)
+    }
+
+    /// Puts rules in the filter's place, if there are some, before anything is attached; those of `beside`, which takes sent packets
+    /// there, are the same. `tags_lost`: the programs do not see VLAN tags.
+    pub(super) fn ruled(
+        &mut self,
+        device: &Device,
+        settings: &Settings,
+        beside: Option<&Self>,
+        tags_lost: bool,
+    ) -> Result<(), Error> {
+        let Some(rules) = &settings.rules else { return Ok(()) };
+        let gates = iter::once(&*self).chain(beside).map(|source| Arc::clone(source.maps.gate())).collect();
+        self.rules = Some(before::put(device, settings.namespace.as_ref(), rules, gates, tags_lost)?);
+        Ok(())
+    }
+
+    /// See [`Source::rules`].
+    pub(super) fn rules_in_force(&mut self) -> Option<&mut InForce> {
+        self.rules.as_mut()
     }
 }
 
@@ -415,6 +432,10 @@ impl Source for Programmed {
 
     fn memory(&self) -> u64 {
         self.memory
+    }
+
+    fn rules(&mut self) -> Option<&mut InForce> {
+        self.rules_in_force()
     }
 
     fn gate(&self) -> Arc<dyn Gate> {

@@ -11,8 +11,8 @@ use weir_sys::bpf::{AttachPosition, TcxHook, TcxLink};
 use weir_sys::clsact::Clsact;
 use weir_sys::cpu::Processors;
 
-use super::programmed::{self, Attachment, Opened, Programmed, describe, not_loaded, pool_options};
-use crate::live::error::NEEDS;
+use super::programmed::{self, Attachment, Opened, Programmed, describe, pool_options};
+use crate::live::error::{NEEDS, not_loaded};
 use crate::live::interface::Device;
 use crate::live::request::Settings;
 use crate::live::request::memory::Need;
@@ -23,6 +23,21 @@ use crate::{DEFAULT_SNAP_LEN, Direction, Error, Unsupported};
 
 /// Opens the source on `device`.
 pub(crate) fn open(device: &Device, id: u32, settings: &Settings) -> Result<Opened, Error> {
+    let mut loaded = load(device, id, settings)?;
+    loaded.source.ruled(device, settings, None, false)?;
+    loaded.attach(device, settings)
+}
+
+/// A source whose programs are not attached yet.
+pub(crate) struct Loaded {
+    pub(crate) source: Programmed,
+    programs: Programs,
+    snap_len: u32,
+    detail: String,
+}
+
+/// Loads the programs of the source, with the filter.
+pub(crate) fn load(device: &Device, id: u32, settings: &Settings) -> Result<Loaded, Error> {
     let name = &device.link.name;
     let (ingress, egress) = match settings.direction {
         _ if settings.source == SourceChoice::XdpTc => (false, true),
@@ -49,16 +64,13 @@ pub(crate) fn open(device: &Device, id: u32, settings: &Settings) -> Result<Open
         left_out_mark: settings.left_out_mark,
         ingress,
         egress,
-        rules: false,
+        rules: settings.rules.is_some(),
     })
     .map_err(|error| not_loaded(name, error))?;
-    let mut source = Programmed::new(device, settings.promiscuity().filter(|_| ingress), shape, maps)?;
+    let source = Programmed::new(device, settings.promiscuity().filter(|_| ingress), shape, maps)?;
     source.filter(device, settings.filter.as_ref())?;
-    let hold = Hold::attach(programs.ingress(), programs.egress(), device.link.index, settings.tc_filters)
-        .map_err(|error| refused(device, error))?;
     let detail = format!(
-        "{} {}, {}",
-        hold.name(),
+        "{}, {}",
         match (ingress, egress) {
             (true, true) => "ingress and egress",
             (true, false) => "ingress",
@@ -66,8 +78,20 @@ pub(crate) fn open(device: &Device, id: u32, settings: &Settings) -> Result<Open
         },
         describe(settings, &shape, writers, "per-CPU queue"),
     );
-    source.attached(hold);
-    Ok(Opened { source, snap_len, detail, warnings: Vec::new() })
+    Ok(Loaded { source, programs, snap_len, detail })
+}
+
+impl Loaded {
+    /// Attaches the programs.
+    pub(crate) fn attach(self, device: &Device, settings: &Settings) -> Result<Opened, Error> {
+        let Self { mut source, programs, snap_len, detail } = self;
+        let (ingress, egress) = (programs.ingress(), programs.egress());
+        let hold = Hold::attach(ingress, egress, device.link.index, settings.tc_filters)
+            .map_err(|error| refused(device, error))?;
+        let detail = format!("{} {detail}", hold.name());
+        source.attached(hold);
+        Ok(Opened { source, snap_len, detail, warnings: Vec::new() })
+    }
 }
 
 /// Returns the bytes kept of each packet.

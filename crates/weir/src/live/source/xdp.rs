@@ -10,10 +10,10 @@ use weir_sys::CallError;
 use weir_sys::bpf::{XdpHook, XdpLink, query};
 use weir_sys::cpu::Processors;
 
-use super::programmed::{self, Attachment, Opened, Programmed, describe, not_loaded, pool_options};
+use super::programmed::{self, Attachment, Opened, Programmed, describe, pool_options};
 use super::writers::{self, Native};
-use crate::live::error::NEEDS;
 use crate::live::error::holders::holders;
+use crate::live::error::{NEEDS, not_loaded};
 use crate::live::interface::queues;
 use crate::live::interface::{Device, Tags};
 use crate::live::request::Settings;
@@ -29,12 +29,14 @@ pub(crate) const LARGEST_COPY: u32 = 32_768 + 65_535;
 /// Up to this MTU, drivers keep each packet in one buffer.
 pub(crate) const STANDARD_MTU: u32 = 1500;
 
-/// Opens the source on `device`: in the driver if possible, otherwise (unless `native_only`) in the stack.
+/// Opens the source on `device`: in the driver if possible, otherwise (unless `native_only`) in the stack. `beside`: what takes sent
+/// packets there, to have rules in common.
 pub(crate) fn open(
     device: &Device,
     id: u32,
     settings: &Settings,
     native_only: bool,
+    beside: Option<&Programmed>,
 ) -> Result<Opened, Error> {
     if device.link.xdp_program.is_some() {
         return Err(busy(device));
@@ -42,13 +44,15 @@ pub(crate) fn open(
     let without = |hook| {
         // A user who did not ask for xdp gets a source that loses no tags.
         keep_vlans(device, settings, native_only && settings.mode == Mode::Pass)?;
-        attach(device, id, settings, hook, false).map(|opened| opened.warn(without_tags(device)))
+        attach(device, id, settings, hook, false, beside).map(|opened| opened.warn(without_tags(device)))
     };
     // Bind the program to the device, so that it can ask the driver for stripped tags; if that fails, do without.
     let native = match device.tags {
-        Tags::InFrame => attach(device, id, settings, XdpHook::Native, false),
+        Tags::InFrame => attach(device, id, settings, XdpHook::Native, false, beside),
         Tags::Unreported(_) => without(XdpHook::Native),
-        Tags::Told(_) => match attach(device, id, settings, XdpHook::Native, true) {
+        // Such a program has no rules in front.
+        Tags::Told(_) if settings.rules.is_some() => without(XdpHook::Native),
+        Tags::Told(_) => match attach(device, id, settings, XdpHook::Native, true, beside) {
             Err(Error::Load { source, .. }) if !source.is_permission() && !source.is_memory() => {
                 without(XdpHook::Native)
             }
@@ -58,7 +62,7 @@ pub(crate) fn open(
     match native {
         Err(Error::Unsupported { cause, .. }) if !native_only => {
             let opened = match device.tags {
-                Tags::InFrame => attach(device, id, settings, XdpHook::Generic, false)?,
+                Tags::InFrame => attach(device, id, settings, XdpHook::Generic, false, beside)?,
                 _ => without(XdpHook::Generic)?,
             };
             Ok(opened.note(&format!("not native: {cause}")))
@@ -120,23 +124,7 @@ pub(crate) fn keep_vlans(device: &Device, settings: &Settings, always: bool) -> 
     } else {
         return Ok(());
     };
-    Err(tags_needed(device, needed, settings.mode))
-}
-
-/// Returns the error for an interface whose tags XDP does not get, but must.
-pub(crate) fn tags_needed(device: &Device, needed: TagUse, mode: Mode) -> Error {
-    Error::Unsupported {
-        name: device.link.name.clone(),
-        cause: Unsupported::Tags { needed, keep: device.leave_tags() },
-        sources: match mode {
-            Mode::Pass => &[SourceChoice::Tc],
-            Mode::Exclusive => &[],
-        },
-        otherwise: match mode {
-            Mode::Pass => "keep the tags",
-            Mode::Exclusive => "keep the tags, or use the tc source, which leaves packets to the host",
-        },
-    }
+    Err(device.tags_needed(needed, settings.mode))
 }
 
 impl Attachment for XdpLink {
@@ -151,7 +139,14 @@ impl Attachment for Arc<Attached> {
     }
 }
 
-fn attach(device: &Device, id: u32, settings: &Settings, hook: XdpHook, tags: bool) -> Result<Opened, Error> {
+fn attach(
+    device: &Device,
+    id: u32,
+    settings: &Settings,
+    hook: XdpHook,
+    tags: bool,
+    beside: Option<&Programmed>,
+) -> Result<Opened, Error> {
     let name = &device.link.name;
     let (kind, native) = match hook {
         XdpHook::Native => ("native", writers::native(device)),
@@ -187,7 +182,7 @@ fn attach(device: &Device, id: u32, settings: &Settings, hook: XdpHook, tags: bo
         writers,
         chosen: device.chosen,
         tags_of: tags.then_some(device.link.index),
-        rules: false,
+        rules: settings.rules.is_some(),
     })
     .map_err(|error| not_loaded(name, error))?;
     let mut source = Programmed::new(device, settings.promiscuity(), shape, maps)?;
@@ -195,6 +190,7 @@ fn attach(device: &Device, id: u32, settings: &Settings, hook: XdpHook, tags: bo
         source.number_from(settings.queues_of(device.queues().0));
     }
     source.filter(device, settings.filter.as_ref())?;
+    source.ruled(device, settings, beside, device.tags != Tags::InFrame)?;
     source.attached(program.attach(device.link.index, hook).map_err(|error| refused(device, error))?);
 
     let detail = format!("{kind} XDP, {}", describe(settings, &shape, count, writer));

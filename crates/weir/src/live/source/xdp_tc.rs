@@ -15,6 +15,7 @@ use crate::live::filter_control::Gate;
 use crate::live::interface::Device;
 use crate::live::request::Settings;
 use crate::live::request::memory;
+use crate::live::ruled::InForce;
 use crate::live::wait::Notifier;
 use crate::{Error, InterfaceWarning};
 
@@ -42,8 +43,9 @@ pub(crate) fn open(device: &Device, id: u32, settings: &Settings) -> Result<Open
     let any_tc = vec![vec![tc::need(device, settings, Processors::online()?.count())]];
     let sizes = memory::shares_of([any_xdp, any_tc], settings.pool)?;
     let [of_xdp, of_tc] = sizes.map(|pool| Settings { pool, ..settings.clone() });
-    let xdp = xdp::open(device, id, &of_xdp, false)?;
-    let tc = tc::open(device, id, &of_tc)?;
+    let tc = tc::load(device, id, &of_tc)?;
+    let xdp = xdp::open(device, id, &of_xdp, false, Some(&tc.source))?;
+    let tc = tc.attach(device, &of_tc)?;
     Ok(Opened {
         snap_len: xdp.snap_len.max(tc.snap_len),
         detail: format!("{}; {}", xdp.detail, tc.detail),
@@ -105,6 +107,10 @@ impl Source for XdpTc {
 
     fn memory(&self) -> u64 {
         self.xdp.memory() + self.tc.memory()
+    }
+
+    fn rules(&mut self) -> Option<&mut InForce> {
+        self.xdp.rules_in_force()
     }
 
     fn gate(&self) -> Arc<dyn Gate> {

@@ -10,12 +10,13 @@ use weir_sys::bpf::{XdpHook, XdpLink};
 
 use super::{StatisticsBuilder, Switch};
 use crate::filter::{Compiled, Receiver};
+use crate::live::error::not_loaded;
 use crate::live::filter_control;
 use crate::live::interface::monitored::MonitoredInterface;
 use crate::live::interface::queues;
 use crate::live::interface::{Device, Tags};
 use crate::live::settings::{Mode, SourceChoice};
-use crate::live::source::programmed::{self, Attachment};
+use crate::live::source::programmed::Attachment;
 use crate::live::source::tc::{self, Hold};
 use crate::live::source::writers::{self, Native};
 use crate::live::source::xdp;
@@ -139,12 +140,12 @@ impl Opener<'_> {
         let lost = self.device.tags != Tags::InFrame;
         if lost {
             if self.asked.fields.contains(&KeyField::Vlan) {
-                return Err(xdp::tags_needed(self.device, TagUse::Counting, Mode::Pass));
+                return Err(self.device.tags_needed(TagUse::Counting, Mode::Pass));
             }
             for (name, compiled) in self.compiled(false)? {
                 if compiled.asks_for_tags() {
                     let needed = TagUse::Filter { name: Some(name.to_owned()) };
-                    return Err(xdp::tags_needed(self.device, needed, Mode::Pass));
+                    return Err(self.device.tags_needed(needed, Mode::Pass));
                 }
             }
         }
@@ -189,7 +190,7 @@ impl Opener<'_> {
         // A program that is bound to a device is loaded in the device's namespace.
         let loaded = self.monitored.inside(|| Programs::load(place, &filters, &details))?;
         loaded.map_err(|error| match error {
-            LoadingFailed::Load(error) => programmed::not_loaded(self.monitored.name(), error),
+            LoadingFailed::Load(error) => not_loaded(self.monitored.name(), error),
             error if error.is_too_much() => {
                 let why = "cannot count these filters at once: all together are too much for the kernel's verifier; try \
                            fewer, or sets instead of many terms";

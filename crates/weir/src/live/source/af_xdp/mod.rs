@@ -37,18 +37,19 @@ use weir_sys::xsk::{FrameSize, Umem, UmemOptions, XskOptions, XskSocket};
 use self::arrival::RecordEncoder;
 use self::pump::{PumpCounters, SocketPump};
 use super::losses::Losses;
-use super::programmed::{self, AtGateInForce, not_loaded, stamp};
+use super::programmed::{self, AtGateInForce, stamp};
 use super::pumped::{Counts, Finished, PumpedQueue};
 use super::signals::{Order, Signals};
 use super::writers::{self, Native};
 use super::{DIRECTION_BYTES, Queue, Source, xdp};
-use crate::live::error::size;
+use crate::live::error::{not_loaded, size};
 use crate::live::filter_control::Gate;
 use crate::live::interface::queues;
 use crate::live::interface::{Device, Tags};
 use crate::live::request::Settings;
 use crate::live::request::memory::{KernelBuffers, Need};
 use crate::live::request::sampling::Sampling;
+use crate::live::ruled::{InForce, before};
 use crate::live::settings::{Delivery, SourceChoice, Timestamps};
 use crate::live::wait::Notifier;
 use crate::{Error, InterfaceWarning, Unsupported};
@@ -83,6 +84,8 @@ pub(crate) struct AfXdp {
     first: u32,
     clock_offset: i64,
     gate: Arc<dyn Gate>,
+    /// In the filter's place.
+    rules: Option<InForce>,
 }
 
 /// The receiver of one queue's packets.
@@ -155,6 +158,8 @@ pub(crate) fn open(device: &Device, id: u32, settings: &Settings) -> Result<Open
         // The kernel's own rings of a socket serve one context at a time, so unknown drivers can be trusted with them.
         (Native::Queues | Native::Unknown, Tags::InFrame) => native(false),
         (Native::Queues | Native::Unknown, Tags::Unreported(_)) => without(),
+        // Such a program has no rules in front.
+        (Native::Queues | Native::Unknown, Tags::Told(_)) if settings.rules.is_some() => without(),
         (Native::Queues | Native::Unknown, Tags::Told(_)) => match native(true) {
             Err(Error::Load { source, .. }) if !source.is_permission() && !source.is_memory() => without(),
             other => other,
@@ -254,11 +259,16 @@ fn open_at(
         fragments: hook == XdpHook::Generic || xdp::takes_fragments(device),
         native_on: (hook == XdpHook::Native).then(|| device.driven()),
         tags_of: tags.then_some(device.link.index),
-        rules: false,
+        rules: settings.rules.is_some(),
     })
     .map_err(|error| not_loaded(name, error))?;
     let in_force = AtGateInForce::default();
     programmed::put_first(name, maps.gate(), &in_force, device, settings.filter.as_ref())?;
+    let rules = settings.rules.as_ref().map(|rules| {
+        let (namespace, gates) = (settings.namespace.as_ref(), vec![Arc::clone(maps.gate())]);
+        before::put(device, namespace, rules, gates, device.tags != Tags::InFrame)
+    });
+    let rules = rules.transpose()?;
     let gate = programmed::gate_of(name, maps.gate(), &in_force);
 
     let failed = |error| CallError::new(format!("create the pool for `{name}`"), error);
@@ -279,6 +289,7 @@ fn open_at(
         first,
         clock_offset,
         gate,
+        rules,
     };
     source.tick()?;
     let how = How {
@@ -498,6 +509,10 @@ impl Source for AfXdp {
 
     fn memory(&self) -> u64 {
         self.memory
+    }
+
+    fn rules(&mut self) -> Option<&mut InForce> {
+        self.rules.as_mut()
     }
 
     fn gate(&self) -> Arc<dyn Gate> {

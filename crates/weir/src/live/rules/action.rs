@@ -25,6 +25,9 @@ pub enum Fate {
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub struct Action {
+    /// What a capture does with them, if the rules are [in front of one](crate::Builder::rules).
+    #[cfg_attr(feature = "serde", serde(default))]
+    pub capture: CaptureAction,
     /// What happens to them.
     pub fate: Fate,
     /// Only to packets beyond this limit; the others pass.
@@ -33,8 +36,38 @@ pub struct Action {
     pub learn: Option<Learn>,
     /// The rule decides nothing: it counts its packets and may learn and log, and the next rules are asked, too.
     pub continues: bool,
-    /// Whether its packets are logged, if the guard has a [log](super::GuardBuilder::log).
+    /// Whether its packets are logged, if the guard has a [log](crate::guard::GuardBuilder::log).
     pub log: Option<LogAction>,
+}
+
+/// What a capture does with packets.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
+#[non_exhaustive]
+pub enum CaptureAction {
+    /// It takes none.
+    #[default]
+    Ignore,
+    /// It takes all.
+    Capture,
+    /// It takes the first of every so many that a processor has met.
+    Sample(u64),
+    /// It takes so many of each flow, both directions together, and all that belong to no flow. After five minutes of silence a flow
+    /// begins anew.
+    First(u64),
+}
+
+impl CaptureAction {
+    pub(crate) fn engine(self) -> weir_bpf::rules::Capture {
+        use weir_bpf::rules::Capture;
+        match self {
+            Self::Ignore => Capture::Ignore,
+            Self::Capture => Capture::All,
+            Self::Sample(every) => Capture::Sample(every),
+            Self::First(most) => Capture::First(most),
+        }
+    }
 }
 
 /// An exact rule that is made of a packet's flow. It is in force from the next packet on, and asked before all other rules. It has
@@ -43,7 +76,10 @@ pub struct Action {
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub struct Learn {
-    /// What happens to the packets of the flow.
+    /// Whether a capture takes the packets of the flow.
+    #[cfg_attr(feature = "serde", serde(default))]
+    pub capture: bool,
+    /// What happens to them.
     pub fate: Fate,
     /// How long.
     pub lasting: Duration,
@@ -91,7 +127,7 @@ pub enum LimitKey {
 
 impl From<Fate> for Action {
     fn from(fate: Fate) -> Self {
-        Self { fate, over: None, learn: None, continues: false, log: None }
+        Self { capture: CaptureAction::Ignore, fate, over: None, learn: None, continues: false, log: None }
     }
 }
 
@@ -99,6 +135,12 @@ impl Action {
     /// Decides nothing: the rule counts its packets and may learn and log, and the next rules are asked, too. At most 16 rules can do so.
     pub fn continuing() -> Self {
         Self { continues: true, ..Self::from(Fate::Pass) }
+    }
+
+    /// Has a capture take packets.
+    #[must_use]
+    pub fn capture(self, capture: CaptureAction) -> Self {
+        Self { capture, ..self }
     }
 
     /// Lets packets within a limit pass.
@@ -120,7 +162,7 @@ impl Action {
     }
 
     /// Returns the fates that a packet may have by it.
-    pub(super) fn fates(&self) -> impl Iterator<Item = &Fate> {
+    pub(crate) fn fates(&self) -> impl Iterator<Item = &Fate> {
         std::iter::once(&self.fate).chain(self.learn.as_ref().map(|learn| &learn.fate))
     }
 }
@@ -128,7 +170,13 @@ impl Action {
 impl Learn {
     /// Makes an exact rule of every packet's flow, for this time.
     pub fn new(fate: Fate, lasting: Duration) -> Self {
-        Self { fate, lasting, both: false, over: None }
+        Self { capture: false, fate, lasting, both: false, over: None }
+    }
+
+    /// Has a capture take the packets of the flow.
+    #[must_use]
+    pub fn capture(self) -> Self {
+        Self { capture: true, ..self }
     }
 
     /// Makes one for the other direction, too.
@@ -161,6 +209,18 @@ impl Limit {
     /// Makes a limit of so many packets, at least one, in this time.
     pub fn new(packets: u64, period: Duration, by: LimitKey) -> Self {
         Self { packets: packets.max(1), period, by }
+    }
+}
+
+/// Writes it as in a rule.
+impl fmt::Display for CaptureAction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Ignore => f.write_str("ignore"),
+            Self::Capture => f.write_str("capture"),
+            Self::Sample(every) => write!(f, "sample 1/{every}"),
+            Self::First(most) => write!(f, "first {most} of each flow"),
+        }
     }
 }
 

@@ -9,11 +9,11 @@ use weir_bpf::rules::{self as engine, ExactRules};
 use weir_sys::{CallError, clock};
 
 use super::action::Fate;
+use super::given::RuleInfo;
 use super::reading::Count;
-use super::rules::RuleInfo;
 
 /// The size of the table of exact rules, unless another one is asked for.
-pub(super) const USUAL: u32 = 1 << 16;
+pub(crate) const USUAL: u32 = 1 << 16;
 
 /// Packets of one direction of a flow, in a VLAN.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -79,7 +79,7 @@ impl ExactRule {
 pub struct ExactEntry {
     /// Which packets.
     pub flow: ExactFlow,
-    /// What happens to them; in a [dry run](super::GuardBuilder::dry_run), what would happen.
+    /// What happens to them; in a [dry run](crate::guard::GuardBuilder::dry_run), what would happen.
     pub fate: Fate,
     /// The name of the rule that has learned it; `None`: it was added.
     pub by: Option<String>,
@@ -93,7 +93,7 @@ pub struct ExactEntry {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ExactError {
-    /// The guard has no table of exact rules ([`GuardBuilder::exact`](super::GuardBuilder::exact)), or is off.
+    /// The guard has no table of exact rules ([`GuardBuilder::exact`](crate::guard::GuardBuilder::exact)), or is off.
     #[error("this guard has no table of exact rules")]
     NoTable,
     /// The table is full; it has room for this many.
@@ -112,7 +112,7 @@ pub enum ExactError {
 
 /// What is known of the rules that were added, besides what the kernel has.
 #[derive(Debug, Default)]
-pub(super) struct Added(HashMap<ExactFlow, One>);
+pub(crate) struct Added(HashMap<ExactFlow, One>);
 
 #[derive(Clone, Debug)]
 struct One {
@@ -124,21 +124,21 @@ struct One {
 }
 
 /// What a guard has at the moment.
-pub(super) struct Table<'a> {
+pub(crate) struct Table<'a> {
     /// `None`: there is none.
-    pub(super) exact: Option<&'a ExactRules>,
-    pub(super) size: u32,
-    pub(super) dry_run: bool,
+    pub(crate) exact: Option<&'a ExactRules>,
+    pub(crate) size: u32,
+    pub(crate) dry_run: bool,
 }
 
 impl Added {
     /// Returns whether a table is needed for them.
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
     /// Adds a rule, or replaces the one for these packets.
-    pub(super) fn add(&mut self, table: &Table<'_>, rule: &ExactRule) -> Result<(), ExactError> {
+    pub(crate) fn add(&mut self, table: &Table<'_>, rule: &ExactRule) -> Result<(), ExactError> {
         let exact = table.exact.ok_or(ExactError::NoTable)?;
         let until = rule.lasting.map_or(u64::MAX, |time| {
             clock::monotonic().saturating_add(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX))
@@ -157,14 +157,14 @@ impl Added {
     }
 
     /// Removes a rule, added or learned; returns whether there was one.
-    pub(super) fn remove(&mut self, table: &Table<'_>, flow: &ExactFlow) -> Result<bool, ExactError> {
+    pub(crate) fn remove(&mut self, table: &Table<'_>, flow: &ExactFlow) -> Result<bool, ExactError> {
         let removed = table.exact.ok_or(ExactError::NoTable)?.remove(&flow.engine());
         self.0.remove(flow);
         Ok(removed?)
     }
 
     /// Removes all rules; returns how many were in force.
-    pub(super) fn flush(&mut self, table: &Table<'_>) -> Result<usize, ExactError> {
+    pub(crate) fn flush(&mut self, table: &Table<'_>) -> Result<usize, ExactError> {
         let Some(exact) = table.exact else { return Ok(0) };
         let (mut removed, now) = (0, clock::monotonic());
         for (flow, entry) in exact.list()? {
@@ -176,7 +176,7 @@ impl Added {
     }
 
     /// Forgets those whose time is over.
-    pub(super) fn sweep(&mut self) {
+    pub(crate) fn sweep(&mut self) {
         if !self.0.is_empty() {
             let now = clock::monotonic();
             self.0.retain(|_, one| one.until > now);
@@ -184,7 +184,7 @@ impl Added {
     }
 
     /// Returns all rules in force, in the order of their flows. `count`: makes a count of what the kernel has counted.
-    pub(super) fn list(
+    pub(crate) fn list(
         &self,
         table: &Table<'_>,
         rules: &[RuleInfo],
@@ -217,7 +217,7 @@ impl Added {
     }
 
     /// Puts them into a new table, too.
-    pub(super) fn copy(&self, to: &Table<'_>) -> Result<(), CallError> {
+    pub(crate) fn copy(&self, to: &Table<'_>) -> Result<(), CallError> {
         let Some(exact) = to.exact else { return Ok(()) };
         let now = clock::monotonic();
         for (flow, one) in self.0.iter().filter(|(_, one)| one.until > now) {
@@ -229,7 +229,7 @@ impl Added {
     }
 
     /// Adds what they have counted in a table that is no longer asked.
-    pub(super) fn keep(&mut self, from: &ExactRules) -> Result<(), CallError> {
+    pub(crate) fn keep(&mut self, from: &ExactRules) -> Result<(), CallError> {
         if self.0.is_empty() {
             return Ok(());
         }

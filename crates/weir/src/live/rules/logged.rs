@@ -3,11 +3,11 @@
 use weir_bpf::rules::{Fate as Decided, LogRecord};
 
 use super::action::Fate;
-use super::rules::RuleInfo;
+use super::given::RuleInfo;
 use crate::Direction;
 
 /// The most bytes that are kept of a packet: a jumbo frame has room.
-pub(super) const SNAP_LEN: u32 = 9216;
+pub(crate) const SNAP_LEN: u32 = 9216;
 
 /// A packet that a rule has logged, or that did not go on.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,7 +17,7 @@ pub struct LoggedPacket {
     pub rule: String,
     /// Whether an exact rule has decided about it, which `rule` has learned.
     pub by_learned: bool,
-    /// What happens to it by this rule; in a [dry run](super::GuardBuilder::dry_run), what would happen. By a rule that continues it is
+    /// What happens to it by this rule; in a [dry run](crate::guard::GuardBuilder::dry_run), what would happen. By a rule that continues it is
     /// [`Pass`](Fate::Pass), whatever later ones decide.
     pub fate: Fate,
     /// Whether it was received or is sent.
@@ -32,7 +32,7 @@ pub struct LoggedPacket {
 
 impl LoggedPacket {
     /// Makes one of a record of these rules, with a clock that is so many nanoseconds ahead of the record's.
-    pub(super) fn new(record: LogRecord, rules: &[RuleInfo], ahead: u64) -> Self {
+    pub(crate) fn new(record: LogRecord, rules: &[RuleInfo], ahead: u64) -> Self {
         let rule = record.rule.and_then(|number| rules.get(number));
         let learned = rule.and_then(|rule| rule.action.learn.as_ref()).filter(|_| record.by_learned);
         let action = learned.map(|learn| &learn.fate).or_else(|| rule.map(|rule| &rule.action.fate));

@@ -2,21 +2,22 @@
 
 use std::collections::HashSet;
 
-use super::action::{Action, Fate};
+use super::action::{Action, CaptureAction, Fate};
 use crate::filter::{FilterError, PortableFilter, Receiver};
+use crate::live::settings::Mode;
 use crate::{Error, Filter, Setting};
 
 /// Rules, in order: the first whose filter accepts a packet decides. A packet that none accepts passes.
 #[derive(Clone, Debug, Default)]
 #[must_use]
-pub struct Rules(pub(super) Vec<Rule>);
+pub struct Rules(pub(crate) Vec<Rule>);
 
 /// A rule.
 #[derive(Clone, Debug)]
-pub(super) struct Rule {
-    pub(super) name: String,
-    pub(super) filter: Filter,
-    pub(super) action: Action,
+pub(crate) struct Rule {
+    pub(crate) name: String,
+    pub(crate) filter: Filter,
+    pub(crate) action: Action,
 }
 
 impl Rules {
@@ -57,13 +58,52 @@ impl Rules {
         self.0.iter().map(portable).collect::<Result<_, _>>().map(PortableRules)
     }
 
+    /// Returns why XDP in this driver is not for these rules, if so.
+    pub(crate) fn against_xdp(&self, driver: Option<&str>) -> Option<&'static str> {
+        let bounces = || self.fates().any(|fate| *fate == Fate::Bounce);
+        if self.reflects() {
+            Some("rules reflect packets to any driver")
+        } else if driver == Some("veth") && bounces() {
+            // veth_xdp_flush (drivers/net/veth.c)
+            Some("veth holds packets back that XDP bounces, unless a program is at its other end")
+        } else {
+            None
+        }
+    }
+
+    fn fates(&self) -> impl Iterator<Item = &Fate> {
+        self.0.iter().flat_map(|rule| rule.action.fates())
+    }
+
     /// Returns whether a rule sends packets elsewhere.
-    pub(super) fn reflects(&self) -> bool {
-        self.0.iter().flat_map(|rule| rule.action.fates()).any(|fate| matches!(fate, Fate::Reflect(_)))
+    pub(crate) fn reflects(&self) -> bool {
+        self.fates().any(|fate| matches!(fate, Fate::Reflect(_)))
+    }
+
+    /// Fails if a rule captures packets that do not end there, where captured packets always do.
+    pub(crate) fn check_exclusive(&self) -> Result<(), Error> {
+        let goes_on = |rule: &&Rule| {
+            let action = &rule.action;
+            let captured = action.capture != CaptureAction::Ignore
+                && (action.fate != Fate::Block || action.over.is_some());
+            let learned =
+                action.learn.as_ref().is_some_and(|learn| learn.capture && learn.fate != Fate::Block);
+            captured || learned
+        };
+        match self.0.iter().find(goes_on) {
+            Some(Rule { name, .. }) => {
+                let why = format!(
+                    "cannot let captured packets of the rule `{name}` go on in exclusive mode: try `capture, block` there, or pass \
+                     mode"
+                );
+                Err(Error::conflict(Setting::Mode(Mode::Exclusive), Setting::Rules, why))
+            }
+            None => Ok(()),
+        }
     }
 
     /// Fails if two rules have the same name.
-    pub(super) fn check(&self) -> Result<(), Error> {
+    pub(crate) fn check(&self) -> Result<(), Error> {
         let mut names = HashSet::new();
         match self.0.iter().find(|rule| !names.insert(&rule.name)) {
             Some(Rule { name, .. }) => {

@@ -10,21 +10,22 @@ use weir_bpf::rules::{self as engine, RuleCount as Counted};
 use weir_sys::CallError;
 use weir_sys::bpf::grace::Grace;
 
-use super::exact::{Added, ExactEntry, ExactError, ExactFlow, ExactRule, Table};
-use super::hook::Hooked;
 use super::loader::Loaded;
-use super::logged::LoggedPacket;
-use super::reading::{Count, Reading, RuleCount, Unkept};
-use super::rules::{RuleInfo, Rules};
+use super::place::Placed;
+use crate::live::rules::exact::{Added, Table};
+use crate::live::rules::{
+    Count, ExactEntry, ExactError, ExactFlow, ExactRule, LoggedPacket, Reading, RuleCount, RuleInfo, Rules,
+    Unkept,
+};
 use crate::{Error, Unsupported};
 
 /// Rules in force.
 #[derive(Debug)]
-pub(super) struct InForce {
+pub(crate) struct InForce {
     /// `None`: they are off.
-    hooked: Option<Hooked>,
+    placed: Option<Placed>,
     /// The rules in force, or that were.
-    pub(super) rules: Vec<RuleInfo>,
+    pub(crate) rules: Vec<RuleInfo>,
     /// What rules had counted by [key], when they were replaced.
     before: BTreeMap<Key, Counted>,
     /// What had met no rule by then, or an exact one that was added.
@@ -46,10 +47,10 @@ pub(super) struct InForce {
 }
 
 impl InForce {
-    pub(super) fn new(hooked: Hooked) -> Self {
+    pub(crate) fn new(placed: Placed) -> Self {
         Self {
-            rules: hooked.loaded.rules.clone(),
-            hooked: Some(hooked),
+            rules: placed.loaded.rules.clone(),
+            placed: Some(placed),
             before: BTreeMap::new(),
             before_none: Counted::default(),
             unkept_before: Unkept::default(),
@@ -64,35 +65,35 @@ impl InForce {
         }
     }
 
-    pub(super) fn replace(&mut self, name: &str, rules: &Rules) -> Result<(), Error> {
+    pub(crate) fn replace(&mut self, name: &str, rules: &Rules) -> Result<(), Error> {
         let unsupported =
             |cause, otherwise| Error::Unsupported { name: name.to_owned(), cause, sources: &[], otherwise };
-        let Some(hooked) = &self.hooked else { return Err(unsupported(Unsupported::RulesOff, "")) };
-        if hooked.hooks.are_fixed() {
+        let Some(placed) = &self.placed else { return Err(unsupported(Unsupported::RulesOff, "")) };
+        if placed.place.is_fixed() {
             return Err(unsupported(Unsupported::Replacement, "end the guard, and start another one"));
         }
-        let loaded = hooked.loader.load(rules, !self.added.is_empty())?;
-        self.added.copy(&hooked.loader.table(&loaded))?;
-        hooked.hooks.exchange(&loaded.programs, &hooked.loaded.programs)?;
+        let loaded = placed.loader.load(rules, !self.added.is_empty())?;
+        self.added.copy(&placed.loader.table(&loaded))?;
+        placed.place.exchange(&loaded.programs, &placed.loaded.programs)?;
         // From here on no packet meets the old rules, so their numbers are final.
         let waited = self.grace.wait();
-        let added = match &hooked.loaded.programs.memory.exact {
+        let added = match &placed.loaded.programs.memory.exact {
             Some(exact) => self.added.keep(exact),
             None => Ok(()),
         };
-        let kept = counted(&hooked.loaded).map(|(counts, unkept)| self.keep(&counts, unkept));
+        let kept = counted(&placed.loaded).map(|(counts, unkept)| self.keep(&counts, unkept));
         self.rules.clone_from(&loaded.rules);
         let mut logged = Ok(());
-        if let Some(hooked) = &mut self.hooked {
-            let mut old = std::mem::replace(&mut hooked.loaded, loaded);
+        if let Some(placed) = &mut self.placed {
+            let mut old = std::mem::replace(&mut placed.loaded, loaded);
             logged = self.keep_logged(&mut old);
         }
         Ok(kept.and(added).and(waited).and(logged)?)
     }
 
-    pub(super) fn read(&mut self) -> Result<Reading, Error> {
-        let (counts, unkept) = match &self.hooked {
-            Some(hooked) => counted(&hooked.loaded)?,
+    pub(crate) fn read(&mut self) -> Result<Reading, Error> {
+        let (counts, unkept) = match &self.placed {
+            Some(placed) => counted(&placed.loaded)?,
             None => (Vec::new(), engine::Unkept::default()),
         };
         self.ahead.follow();
@@ -101,7 +102,7 @@ impl InForce {
         for (number, info) in self.rules.iter().enumerate() {
             let now = counts.get(number).unwrap_or(&nothing);
             let count = sum(self.before.get(&key(info)).unwrap_or(&nothing), now);
-            rules.push(RuleCount::new(info.clone(), self.ahead.counts(&count)));
+            rules.push(RuleCount::new(info.clone(), self.ahead.counts(&count), count.captured));
         }
         let is_there = |key: &Key| self.rules.iter().any(|rule| self::key(rule) == *key);
         let gone = self.before.iter().filter(|(key, _)| !is_there(key));
@@ -125,28 +126,28 @@ impl InForce {
     }
 
     /// Makes room for what rules learn and limit, about once a second.
-    pub(super) fn sweep(&mut self) -> Result<(), Error> {
+    pub(crate) fn sweep(&mut self) -> Result<(), Error> {
         const PERIOD: Duration = Duration::from_secs(1);
-        if let Some(hooked) = &self.hooked
+        if let Some(placed) = &self.placed
             && self.swept.elapsed() >= PERIOD
         {
             self.swept = Instant::now();
-            hooked.loaded.programs.memory.sweep()?;
+            placed.loaded.programs.memory.sweep()?;
             self.added.sweep();
         }
         Ok(())
     }
 
     /// Adds an exact rule.
-    pub(super) fn add(&mut self, rule: &ExactRule) -> Result<(), ExactError> {
+    pub(crate) fn add(&mut self, rule: &ExactRule) -> Result<(), ExactError> {
         /// What a full table is worth looking for room in again.
         const PAUSE: Duration = Duration::from_millis(100);
-        let Some(hooked) = &self.hooked else { return Err(ExactError::NoTable) };
-        let table = hooked.table();
+        let Some(placed) = &self.placed else { return Err(ExactError::NoTable) };
+        let table = placed.table();
         match self.added.add(&table, rule) {
             Err(ExactError::Full(_)) if self.swept.elapsed() >= PAUSE => {
                 self.swept = Instant::now();
-                hooked.loaded.programs.memory.sweep()?;
+                placed.loaded.programs.memory.sweep()?;
                 self.added.add(&table, rule)
             }
             done => done,
@@ -154,29 +155,29 @@ impl InForce {
     }
 
     /// Removes an exact rule; returns whether there was one.
-    pub(super) fn remove(&mut self, flow: &ExactFlow) -> Result<bool, ExactError> {
-        let hooked = self.hooked.as_ref().ok_or(ExactError::NoTable)?;
-        self.added.remove(&hooked.table(), flow)
+    pub(crate) fn remove(&mut self, flow: &ExactFlow) -> Result<bool, ExactError> {
+        let placed = self.placed.as_ref().ok_or(ExactError::NoTable)?;
+        self.added.remove(&placed.table(), flow)
     }
 
     /// Removes all exact rules; returns how many there were.
-    pub(super) fn flush(&mut self) -> Result<usize, ExactError> {
-        match &self.hooked {
-            Some(hooked) => self.added.flush(&hooked.table()),
+    pub(crate) fn flush(&mut self) -> Result<usize, ExactError> {
+        match &self.placed {
+            Some(placed) => self.added.flush(&placed.table()),
             None => Ok(0),
         }
     }
 
     /// Returns all exact rules in force.
-    pub(super) fn exact(&mut self) -> Result<Vec<ExactEntry>, ExactError> {
-        let Some(hooked) = &self.hooked else { return Ok(Vec::new()) };
+    pub(crate) fn exact(&mut self) -> Result<Vec<ExactEntry>, ExactError> {
+        let Some(placed) = &self.placed else { return Ok(Vec::new()) };
         self.ahead.follow();
-        self.added.list(&hooked.table(), &self.rules, |counted| self.ahead.counts(counted)[0])
+        self.added.list(&placed.table(), &self.rules, |counted| self.ahead.counts(counted)[0])
     }
 
-    pub(super) fn stop(&mut self) -> Result<(), Error> {
-        let Some(Hooked { hooks, mut loaded, .. }) = self.hooked.take() else { return Ok(()) };
-        let detached = hooks.detach();
+    pub(crate) fn stop(&mut self) -> Result<(), Error> {
+        let Some(Placed { mut place, mut loaded, .. }) = self.placed.take() else { return Ok(()) };
+        let detached = place.clear();
         let waited = self.grace.wait();
         self.ended = Some(Instant::now());
         let kept = counted(&loaded).map(|(counts, unkept)| self.keep(&counts, unkept));
@@ -185,23 +186,23 @@ impl InForce {
     }
 
     /// Returns what is logged, in order: all of earlier rules, and about `most` packets of those in force.
-    pub(super) fn logged(&mut self, most: usize) -> Result<Vec<LoggedPacket>, CallError> {
+    pub(crate) fn logged(&mut self, most: usize) -> Result<Vec<LoggedPacket>, CallError> {
         let mut packets = take(&mut self.logged_before);
-        if let Some(hooked) = &mut self.hooked {
+        if let Some(placed) = &mut self.placed {
             self.ahead.follow();
-            packets.extend(logged(&mut hooked.loaded, most, &self.ahead)?);
+            packets.extend(logged(&mut placed.loaded, most, &self.ahead)?);
         }
         Ok(packets)
     }
 
     /// Returns whether rules that are no longer in force have logged something.
-    pub(super) fn has_logged(&self) -> bool {
+    pub(crate) fn has_logged(&self) -> bool {
         !self.logged_before.is_empty()
     }
 
     /// Returns what is readable when rules in force have logged something.
-    pub(super) fn log_fd(&self) -> Option<BorrowedFd<'_>> {
-        Some(self.hooked.as_ref()?.loaded.programs.log.as_ref()?.as_fd())
+    pub(crate) fn log_fd(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.placed.as_ref()?.loaded.programs.log.as_ref()?.as_fd())
     }
 
     /// Keeps what rules have logged that were in force.
@@ -225,7 +226,7 @@ impl InForce {
     }
 }
 
-impl Hooked {
+impl Placed {
     fn table(&self) -> Table<'_> {
         self.loader.table(&self.loaded)
     }
@@ -255,6 +256,7 @@ fn with(one: Unkept, other: engine::Unkept) -> Unkept {
         learned: one.learned + other.learned,
         no_flow: one.no_flow + other.no_flow,
         buckets: one.buckets + other.buckets,
+        flows: one.flows + other.flows,
     }
 }
 

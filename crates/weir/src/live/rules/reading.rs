@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::action::Action;
-use super::rules::RuleInfo;
+use super::given::RuleInfo;
 
 /// What was counted since the start. Each packet is counted once: for the rule that decided about it, for exact rules that were added, or for none; and
 /// for rules that continue, too.
@@ -16,13 +16,13 @@ pub struct Reading {
     pub rules: Vec<RuleCount>,
     /// The packets of rules that were replaced by others with other names.
     pub replaced: Count,
-    /// The packets that [added](super::Guard::add_exact) exact rules have decided about.
+    /// The packets that [added](crate::Guard::add_exact) exact rules have decided about.
     pub exact: Count,
     /// The packets that met no rule, and passed.
     pub no_rule: Count,
     /// Packets for which something could not be remembered.
     pub unkept: Unkept,
-    /// Packets that are missing in the [log](super::GuardBuilder::log): there was no room.
+    /// Packets that are missing in the [log](crate::guard::GuardBuilder::log): there was no room.
     pub log_lost: u64,
 }
 
@@ -36,6 +36,8 @@ pub struct Unkept {
     pub no_flow: u64,
     /// They were taken to be within a limit: there was no room for their address or flow.
     pub buckets: u64,
+    /// They were captured without being counted among the first of their flow: there was no room for it.
+    pub flows: u64,
 }
 
 impl Reading {
@@ -56,17 +58,23 @@ pub struct RuleCount {
     pub name: String,
     /// Its filter, as shown to people.
     pub filter: String,
-    /// What it does with its packets; in a [dry run](super::GuardBuilder::dry_run), what it would do.
+    /// What it does with its packets; in a [dry run](crate::guard::GuardBuilder::dry_run), what it would do.
     pub action: Action,
     /// The packets that it has decided about.
     pub count: Count,
     /// The packets that exact rules have decided about, which it has learned.
     pub learned: Count,
+    /// Those of `count` that a capture was to take; it may have lost some.
+    pub captured: u64,
 }
 
 impl RuleCount {
-    pub(super) fn new(RuleInfo { name, filter, action }: RuleInfo, [count, learned]: [Count; 2]) -> Self {
-        Self { name, filter, action, count, learned }
+    pub(crate) fn new(
+        RuleInfo { name, filter, action }: RuleInfo,
+        [count, learned]: [Count; 2],
+        captured: u64,
+    ) -> Self {
+        Self { name, filter, action, count, learned, captured }
     }
 }
 
@@ -84,7 +92,7 @@ pub struct Count {
 }
 
 impl Count {
-    pub(super) fn and(self, other: Self) -> Self {
+    pub(crate) fn and(self, other: Self) -> Self {
         Self {
             packets: self.packets + other.packets,
             bytes: self.bytes + other.bytes,
@@ -107,6 +115,7 @@ mod tests {
             action: Fate::Block.into(),
             count,
             learned: Count { packets: 16, bytes: 16 * 60, last: None },
+            captured: 0,
         };
         let continues = RuleCount {
             action: Action::continuing(),

@@ -1,8 +1,9 @@
 //! Compiles rules and loads their programs.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use weir_bpf::filter::FilterError as LoadingFailed;
+use weir_bpf::filter::{Behind, FilterError as LoadingFailed, Gate, Hook};
 use weir_bpf::rules::{
     self as engine, Besides, LogReader, Logging, Over, Places, Received, RulesError, Settings,
 };
@@ -10,51 +11,52 @@ use weir_filter::emit::ebpf::Error::TooLong;
 use weir_filter::regions::Region;
 use weir_sys::link::{Link, links};
 
-use super::action::{Action, Fate, Limit, LimitKey};
-use super::exact::{self, Table};
-use super::logged;
-use super::rules::{RuleInfo, Rules};
 use crate::filter::{Compiled, Receiver};
+use crate::live::error;
 use crate::live::filter_control;
-use crate::live::interface::unknown;
+use crate::live::interface::{Device, unknown};
 use crate::live::namespace::context::inside;
 use crate::live::request::Wanted;
-use crate::live::source::programmed;
-use crate::{Error, Namespace, Setting, Unsupported};
+use crate::live::rules::exact::{self, Table};
+use crate::live::rules::{Action, Fate, LOG_SNAP_LEN, Limit, LimitKey, RuleInfo, Rules};
+use crate::live::settings::Mode;
+use crate::{Error, Namespace, Setting, TagUse, Unsupported};
 
 /// The most bytes of tables that the conditions of rules may need.
 const MOST_BYTES: usize = 256 << 20;
 
 /// What rules are loaded for.
 #[derive(Clone, Debug)]
-pub(super) struct Loader {
+pub(crate) struct Loader {
     /// The interface.
-    pub(super) name: String,
+    pub(crate) name: String,
     /// Its namespace; `None`: that of the calling thread, which may be another one than that of the start.
-    pub(super) namespace: Option<Namespace>,
+    pub(crate) namespace: Option<Namespace>,
     /// What its packets are.
-    pub(super) receiver: Receiver,
-    pub(super) places: Places,
+    pub(crate) receiver: Receiver,
+    pub(crate) places: Places,
     /// Every packet passes.
-    pub(super) dry_run: bool,
+    pub(crate) dry_run: bool,
     /// Bytes of memory for logged packets; `None`: nothing is logged.
-    pub(super) log: Option<u32>,
+    pub(crate) log: Option<u32>,
     /// The size of the table of exact rules; `None`: the usual one, if there has to be one.
-    pub(super) exact: Option<u32>,
+    pub(crate) exact: Option<u32>,
+    /// The gates of programs that the rules are in front of; none: they are attached by themselves.
+    pub(crate) behind: Vec<Arc<Gate>>,
 }
 
 /// Loaded rules.
 #[derive(Debug)]
-pub(super) struct Loaded {
-    pub(super) programs: engine::Rules,
-    pub(super) rules: Vec<RuleInfo>,
+pub(crate) struct Loaded {
+    pub(crate) programs: engine::Rules,
+    pub(crate) rules: Vec<RuleInfo>,
     /// What they log, if something is.
-    pub(super) log: Option<LogReader>,
+    pub(crate) log: Option<LogReader>,
 }
 
 impl Loader {
     /// Loads rules, with a table of exact rules if they learn, if it was asked for, or if there are `exact` ones to put into it.
-    pub(super) fn load(&self, rules: &Rules, exact: bool) -> Result<Loaded, Error> {
+    pub(crate) fn load(&self, rules: &Rules, exact: bool) -> Result<Loaded, Error> {
         rules.check()?;
         let compiled = self.compiled(rules)?;
         let links = self.links(rules)?;
@@ -68,20 +70,47 @@ impl Loader {
         });
         let all = all.collect::<Result<Vec<_>, Error>>()?;
         let settings = Settings {
-            log: self.log.map(|bytes| Logging { bytes, snap: logged::SNAP_LEN, others: true }),
+            log: self.log.map(|bytes| Logging { bytes, snap: LOG_SNAP_LEN, others: true }),
             dry_run: self.dry_run,
             exact: self.exact_size(),
             inserts: exact || self.exact.is_some(),
             ..Settings::new(MOST_BYTES)
         };
-        let programs = engine::Rules::load_with(&all, self.places, &settings);
+        let programs = match self.behind.is_empty() {
+            true => engine::Rules::load_with(&all, self.places, &settings),
+            false => engine::Rules::load_before(&all, self.places, &settings, self.behind()),
+        };
         let programs = programs.map_err(|error| self.not_loaded(error))?;
         let log = programs.log.as_ref().map(engine::Log::reader).transpose()?;
         Ok(Loaded { programs, rules: rules.described(), log })
     }
 
+    /// Returns what received packets go on with, and sent ones.
+    fn behind(&self) -> [Option<Behind<'_>>; 2] {
+        let of = |wanted: fn(&Hook) -> bool| {
+            self.behind.iter().find_map(|gate| match &**gate {
+                Gate::Calls(calls) if calls.hooks().iter().any(wanted) => calls.behind(),
+                _ => None,
+            })
+        };
+        [of(|hook| *hook != Hook::Egress), of(|hook| *hook == Hook::Egress)]
+    }
+
+    /// Fails if a rule needs VLAN tags, which programs on this device do not see.
+    pub(crate) fn check_tags(&self, rules: &Rules, device: &Device) -> Result<(), Error> {
+        for rule in &rules.0 {
+            let compiled = rule.filter.compile_behind_fields(self.receiver);
+            let (compiled, _) = compiled.map_err(|error| error.on(&self.name))?;
+            if compiled.asks_for_tags() {
+                let needed = TagUse::Filter { name: Some(rule.name.clone()) };
+                return Err(device.tags_needed(needed, Mode::Pass));
+            }
+        }
+        Ok(())
+    }
+
     /// Returns the table of exact rules of loaded ones.
-    pub(super) fn table<'a>(&self, loaded: &'a Loaded) -> Table<'a> {
+    pub(crate) fn table<'a>(&self, loaded: &'a Loaded) -> Table<'a> {
         let exact = loaded.programs.memory.exact.as_ref();
         Table { exact, size: self.exact_size(), dry_run: self.dry_run }
     }
@@ -130,7 +159,7 @@ impl Loader {
         let learn = action.learn.as_ref().map(|learn| {
             Ok::<_, Error>(engine::Learn {
                 fate: self.fate(&learn.fate, links)?,
-                capture: false,
+                capture: learn.capture,
                 lasting: nanoseconds(learn.lasting),
                 both: learn.both,
                 over: learn.over.map(over),
@@ -139,7 +168,7 @@ impl Loader {
         // Without a log, its limits need no memory.
         let log = action.log.filter(|_| self.log.is_some());
         Ok(Besides {
-            capture: engine::Capture::Ignore,
+            capture: action.capture.engine(),
             fate_over: action.over.map(over),
             learn: learn.transpose()?,
             continues: action.continues,
@@ -170,7 +199,7 @@ impl Loader {
             RulesError::Filter(LoadingFailed::Emit(TooLong(_))) => too_much(),
             RulesError::Filter(error) if error.is_too_much() => too_much(),
             RulesError::Filter(LoadingFailed::Load(error)) if error.is_permission() || error.is_memory() => {
-                programmed::not_loaded(&self.name, error)
+                error::not_loaded(&self.name, error)
             }
             RulesError::Filter(LoadingFailed::Load(error)) => Error::Unsupported {
                 name: self.name.clone(),

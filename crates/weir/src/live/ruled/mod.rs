@@ -1,0 +1,11 @@
+//! Rules in force: loaded into the kernel, by themselves or in front of a capture's programs ([`before`]), and replaced while packets
+//! flow.
+
+pub(crate) mod before;
+mod in_force;
+mod loader;
+mod place;
+
+pub(crate) use self::in_force::InForce;
+pub(crate) use self::loader::Loader;
+pub(crate) use self::place::{Place, Placed};
