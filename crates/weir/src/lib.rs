@@ -101,7 +101,7 @@ pub mod statistics {
 /// [`Builder::rules`].
 #[cfg(feature = "live")]
 pub mod guard {
-    pub use crate::live::guard::{GuardBuilder, GuardInfo};
+    pub use crate::live::guard::{GuardBuilder, GuardInfo, KeptRules, OnExit};
     pub use crate::live::rules::{
         Action, CaptureAction, Count, ExactEntry, ExactError, ExactFlow, ExactRule, Fate, Learn, Limit,
         LimitKey, LogAction, LoggedPacket, PortableRules, Reading, RuleCount, RuleInfo, Rules, Unkept,

@@ -1,10 +1,10 @@
 //! The command line of `weir guard`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use weir::guard::GuardBuilder;
+use weir::guard::{GuardBuilder, OnExit};
 use weir::{Direction, SourceChoice};
 use weir_service::session::{Identity, Settings};
 
@@ -35,6 +35,10 @@ Examples:
         Keep what is blocked; `weir read blocked.pcapng` or Wireshark shows by which rule.
   weir guard -i web/eth0 --rules web.rules
         In another network namespace.
+  weir guard -i eth0 --rules edge.rules --on-exit closed
+        Keep the rules in force however the process ends, also by kill -9 ...
+  weir guard --end -i eth0
+        ... until another weir guard takes over, or this takes them off; --list lists them.
   weir guard -i eth0 --rules edge.rules --metrics 9464
         Serve the counts of each rule to Prometheus at http://127.0.0.1:9464/metrics.
   echo 'tcp dst port 23 -> block' | weir guard -i eth0 --rules -
@@ -53,7 +57,8 @@ Rules that would cut off the SSH connection of this shell are refused; --force a
 weir guard runs as the user who started it, with all privileges: it reads no packet, and only copies those that it logs.
 
 Once the rules are in force, weir prints a line on standard error: `IF: ...; source ...`. \
-Scripts can wait with --ready-fd, systemd with Type=notify. However the process ends, its programs are gone with it, and every packet passes.
+Scripts can wait with --ready-fd, systemd with Type=notify. However the process ends, its programs are gone with it, and every packet passes, \
+unless --on-exit closed keeps them.
 
 SIGINT (Ctrl-C) or SIGTERM prints the account and exits; another SIGINT, a second or more later, exits at once.
 SIGHUP reads the rules again. A packet meets all old rules or all new ones; rules with the same name go on counting. If there are mistakes, the old rules stay in force.
@@ -65,11 +70,12 @@ Exit status: 0 success, 1 error, such as the end of the interface, 2 usage error
 pub(crate) struct GuardArgs {
     /// Guard this interface; NAMESPACE/IF is one in another network namespace.
     #[arg(short, long, value_name = "IF", allow_hyphen_values = true, help_heading = "Guard")]
-    interface: String,
+    #[arg(required_unless_present = "list")]
+    interface: Option<String>,
 
     /// Apply the rules in FILE; - is standard input.
-    #[arg(long, value_name = "FILE", help_heading = "Guard")]
-    pub(super) rules: PathBuf,
+    #[arg(long, value_name = "FILE", help_heading = "Guard", required_unless_present_any = ["end", "list"])]
+    rules: Option<PathBuf>,
 
     /// Read the set @NAME from FILE; default: the file NAME beside the rules.
     #[arg(long = "set", value_name = "NAME=FILE", value_parser = SetFile::parse, help_heading = "Guard")]
@@ -107,6 +113,33 @@ pub(crate) struct GuardArgs {
 
     #[arg(long, help = lifeline::FORCE, help_heading = "Guard")]
     pub(super) force: bool,
+
+    /// What happens to packets when the process ends, also by kill -9.
+    ///
+    /// A weir guard of the same interface takes over what has stayed in force, and no packet passes unasked meanwhile. With --confirm, rules stay only once they
+    /// are confirmed. Exact rules, learned and added, and what limits have counted stay until another weir guard takes over; nothing is logged, and nothing makes room in
+    /// full tables. Needs root, a bpffs at /sys/fs/bpf, and for sent packets tcx (Linux 6.6).
+    #[arg(
+        long,
+        value_name = "HOW",
+        value_enum,
+        default_value_t,
+        help_heading = "Guard",
+        conflicts_with = "dry_run"
+    )]
+    on_exit: OnExitArg,
+
+    /// Take off the rules that `--on-exit closed` has left in force on IF.
+    ///
+    /// IF may be a path shown by --list.
+    #[arg(long, help_heading = "Guard", conflicts_with_all = ["rules", "sets", "source", "direction", "log", "exact", "dry_run", "force", "on_exit", "confirm", "duration", "interval", "json", "metrics", "control", "ready_fd"])]
+    pub(super) end: bool,
+
+    /// List the interfaces on which `--on-exit closed` keeps rules in force.
+    ///
+    /// Includes all named network namespaces.
+    #[arg(long, help_heading = "Guard", conflicts_with_all = ["interface", "rules", "sets", "source", "direction", "log", "exact", "dry_run", "force", "on_exit", "end", "confirm", "duration", "interval", "quiet", "metrics", "control", "ready_fd"])]
+    pub(super) list: bool,
 
     /// Take the rules off again unless they are confirmed within TIME.
     ///
@@ -165,7 +198,31 @@ enum DirectionArg {
     Both,
 }
 
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+enum OnExitArg {
+    /// The rules are off, and every packet passes.
+    #[default]
+    Open,
+    /// The rules stay in force in the kernel until --end.
+    Closed,
+}
+
 impl GuardArgs {
+    /// Returns the interface as given.
+    pub(super) fn interface(&self) -> &str {
+        self.interface.as_deref().unwrap_or_default()
+    }
+
+    /// Returns the file with the rules.
+    pub(super) fn rules(&self) -> &Path {
+        self.rules.as_deref().unwrap_or_else(|| Path::new("-"))
+    }
+
+    /// Returns whether the rules stay in force when the process ends.
+    pub(super) fn stays(&self) -> bool {
+        self.on_exit == OnExitArg::Closed
+    }
+
     /// Checks what --log goes with.
     pub(super) fn check(&self) -> Result<(), Failure> {
         let Some(file) = &self.log else { return Ok(()) };
@@ -180,7 +237,7 @@ impl GuardArgs {
 
     /// Returns the interface.
     pub(super) fn chosen(&self) -> Result<Chosen, Failure> {
-        let mut chosen = interfaces::chosen(std::slice::from_ref(&self.interface), &[])?;
+        let mut chosen = interfaces::chosen(&[self.interface().to_owned()], &[])?;
         match (chosen.pop(), chosen.is_empty()) {
             (Some(one), true) => Ok(one),
             _ => Err(Failure::usage("-i names one interface: each has a weir guard of its own")),
@@ -203,6 +260,8 @@ impl GuardArgs {
             SourceArg::Tc => SourceChoice::Tc,
         };
         let builder = chosen.guard()?.source(source).direction(self.direction()).dry_run(self.dry_run);
+        let on_exit = if self.stays() { OnExit::Closed } else { OnExit::Open };
+        let builder = builder.on_exit(on_exit).on_trial(self.confirm.is_some());
         let builder = builder.log(self.log.as_ref().map(|_| log::RING));
         Ok(match self.exact {
             Some(most) => builder.exact(u32::try_from(most).unwrap_or(u32::MAX)),

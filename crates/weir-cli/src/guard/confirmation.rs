@@ -69,9 +69,11 @@ impl Confirmation {
 }
 
 /// Returns the failure of rules that nobody has confirmed.
-pub(super) fn missing(time: Option<Duration>) -> Failure {
+pub(super) fn missing(time: Option<Duration>, took_over: bool) -> Failure {
     /// Unlike all other failures.
     const STATUS: u8 = 4;
     let time = units::elapsed(time.unwrap_or_default());
-    Failure::new(format_args!("nobody confirmed the rules within {time}: they are off again")).status(STATUS)
+    let before = if took_over { ", and those before are in force again" } else { "" };
+    Failure::new(format_args!("nobody confirmed the rules within {time}: they are off again{before}"))
+        .status(STATUS)
 }

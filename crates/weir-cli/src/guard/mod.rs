@@ -3,6 +3,7 @@
 mod args;
 mod confirmation;
 mod exact;
+mod left;
 mod log;
 mod metrics;
 mod report;
@@ -28,9 +29,15 @@ use crate::{grant, out, style};
 
 /// Runs the command.
 pub(crate) fn run(args: &GuardArgs) -> Result<(), Failure> {
+    if args.list {
+        return left::list(args.json);
+    }
+    if args.end {
+        return left::end(args);
+    }
     args.check()?;
     grant::more_than_capture("guard an interface")?;
-    let rules = LiveRules::read(&args.rules, &args.sets)?;
+    let rules = LiveRules::read(args.rules(), &args.sets)?;
     let chosen = args.chosen()?;
     let builder = args.builder(&chosen)?.rules(rules.rules().clone());
     if !args.dry_run && !args.force {
@@ -51,6 +58,9 @@ pub(crate) fn run(args: &GuardArgs) -> Result<(), Failure> {
     style::print(&report::opened(guard.info(), rules.count(), args.quiet, style::stderr()));
     style::print(&crate::report::service(&opened, args.quiet, false));
     style::print(&crate::report::control(&opened, args.quiet));
+    if !args.quiet {
+        style::print(&report::on_exit(args.stays(), args.confirm.is_some(), args.interface()));
+    }
     let next = args.interval.map(|interval| Instant::now() + interval);
     let confirmation = args.confirm.map(Confirmation::begin);
     opened.serve(Run { args, guard, log, next, confirmation })?.run()
@@ -85,11 +95,13 @@ impl Policy for Run<'_> {
 
     fn summary(&mut self) -> Result<Summary, Failure> {
         let (reading, log) = self.read()?;
-        Ok(Summary::new(self.guard.info(), self.guard.is_gone(), reading, log))
+        let mut summary = Summary::new(self.guard.info(), self.guard.is_gone(), reading, log);
+        summary.stays_in_force = self.guard.rules_stay();
+        Ok(summary)
     }
 
     fn report(&mut self) -> Result<(), Failure> {
-        if self.confirm() {
+        if self.is_confirmed()? {
             return Ok(());
         }
         let summary = self.summary()?;
@@ -108,8 +120,11 @@ impl Policy for Run<'_> {
 
     fn obey(&mut self, order: Order) -> Result<Obeyed, String> {
         match order {
-            Order::Confirm if self.confirm() => Ok(Obeyed::Done),
-            Order::Confirm => Err("nothing waits for confirmation".to_owned()),
+            Order::Confirm => match self.is_confirmed() {
+                Ok(true) => Ok(Obeyed::Done),
+                Ok(false) => Err("nothing waits for confirmation".to_owned()),
+                Err(failure) => Err(failure.message().to_owned()),
+            },
             Order::Rules(rules) => {
                 let rules = Rules::from(rules);
                 let put = self.put(&rules).map_err(|failure| failure.message().to_owned());
@@ -126,7 +141,7 @@ impl Policy for Run<'_> {
     fn tick(&mut self, now: Instant) -> Result<Option<Stop>, Failure> {
         if let Some(confirmation) = &mut self.confirmation {
             if confirmation.is_given() {
-                self.confirm();
+                self.is_confirmed()?;
             } else if confirmation.is_over(now) {
                 return Ok(Some(Stop::Unconfirmed));
             }
@@ -176,7 +191,9 @@ impl Policy for Run<'_> {
         let piped = matches!(end, Ok(Stop::Pipe));
         let stopped = self.guard.stop().map_err(Failure::from);
         let confirmed = match end {
-            Ok(Stop::Unconfirmed) => Err(confirmation::missing(self.args.confirm)),
+            Ok(Stop::Unconfirmed) => {
+                Err(confirmation::missing(self.args.confirm, self.guard.info().took_over))
+            }
             _ => Ok(()),
         };
         let logged = self.log.as_mut().map_or(Ok(()), |log| log.finish(&mut self.guard));
@@ -188,6 +205,9 @@ impl Policy for Run<'_> {
         summary.close(result.as_ref().copied().map_err(Failure::message));
         if !self.args.quiet {
             style::print(&format!("\n{}", report::table(&summary.counted, summary.dry_run, style::stderr())));
+            if summary.stays_in_force {
+                style::print(&report::stays(self.args.interface()));
+            }
         }
         let printed = if self.args.json && !piped { json::line(out::stdout(), &summary) } else { Ok(()) };
         result.and_then(|_| failure::printed(printed))
@@ -208,22 +228,26 @@ impl Run<'_> {
         Ok((reading, log))
     }
 
-    /// Confirms the rules, if that is waited for.
-    fn confirm(&mut self) -> bool {
-        let is_waited_for = self.confirmation.take().is_some();
-        if is_waited_for && !self.args.quiet {
+    /// Confirms the rules, if that is waited for. Returns whether it was.
+    fn is_confirmed(&mut self) -> Result<bool, Failure> {
+        if self.confirmation.is_none() {
+            return Ok(false);
+        }
+        self.guard.accept()?;
+        self.confirmation = None;
+        if !self.args.quiet {
             style::say(format_args!("confirmed: the rules stay in force"));
         }
-        is_waited_for
+        Ok(true)
     }
 
     /// Reads the file of the rules again, and puts them in force.
     fn read_again(&mut self) -> Result<(), Failure> {
-        if self.args.rules.as_os_str() == "-" {
+        if self.args.rules().as_os_str() == "-" {
             let failure = Failure::new("cannot read the rules again: they came from standard input");
             return Err(failure.hint("to replace them: weir ctl rules replace FILE"));
         }
-        let rules = LiveRules::read(&self.args.rules, &self.args.sets)?;
+        let rules = LiveRules::read(self.args.rules(), &self.args.sets)?;
         if !self.args.dry_run && !self.args.force {
             lifeline::check_login(&rules, &self.args.chosen()?, self.args.direction())?;
         }

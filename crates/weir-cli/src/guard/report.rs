@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::fmt::Write as _;
 
 use weir::guard::{Fate, GuardInfo};
+use weir::parts::command;
 
 use super::summary::{Counted, Packets, Row};
 use crate::alike::{self, Kind};
@@ -17,10 +18,30 @@ pub(super) fn opened(info: &GuardInfo, rules: usize, quiet: bool, paint: Paint) 
     let rules = self::rules(rules);
     let dry = if info.dry_run { " (dry run: every packet passes)" } else { "" };
     let source = info.received.map_or("tc", |source| source.as_str());
-    let about = format!("{}, {rules}{dry}; source {source}: {}", info.detail, info.why);
+    let took = if info.took_over { ", which take over from those left in force" } else { "" };
+    let about = format!("{}, {rules}{took}{dry}; source {source}: {}", info.detail, info.why);
     let fact = alike::Line { kind: Kind::Fact, name: &info.name, about };
     let lines = (!quiet).then_some(fact).into_iter().chain(info.warnings.iter().map(warning));
     alike::print(&lines.collect::<Vec<_>>(), paint)
+}
+
+/// Returns what happens to the rules on exit, if they are to stay: at once, or once they are confirmed.
+pub(super) fn on_exit(stay: bool, confirmed: bool, interface: &str) -> String {
+    let once = if confirmed { ", once they are confirmed" } else { "" };
+    match stay {
+        true => format!("on exit: the rules stay in force{once}; to take them off: {}\n", end(interface)),
+        false => String::new(),
+    }
+}
+
+/// Returns how rules are taken off that stay in force.
+pub(super) fn stays(interface: &str) -> String {
+    format!("the rules stay in force on {interface}; to take them off: {}\n", end(interface))
+}
+
+/// Returns the command that takes rules off.
+pub(super) fn end(interface: &str) -> String {
+    format!("weir guard --end -i {}", command::word(interface))
 }
 
 /// Returns a number of rules.

@@ -35,6 +35,8 @@ pub(super) struct Summary {
     pub(super) dry_run: bool,
     /// The interface is gone.
     gone: bool,
+    /// The guard has ended, and its rules are still in force.
+    pub(super) stays_in_force: bool,
     #[serde(flatten)]
     pub(super) counted: Counted,
     /// Reason for the end; null while it runs.
@@ -185,6 +187,7 @@ impl Summary {
             why: info.why.clone(),
             dry_run: info.dry_run,
             gone,
+            stays_in_force: false,
             counted: Counted::of(reading, log),
             stopped_by: None,
             error: None,

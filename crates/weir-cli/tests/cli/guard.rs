@@ -63,7 +63,7 @@ fn frame(pair: &Pair, port: u16, length: usize) -> Vec<u8> {
 }
 
 /// What is attached to the receiving end: XDP, and tc in both directions.
-fn programs(network: &Network) -> usize {
+pub(crate) fn programs(network: &Network) -> usize {
     let rx = &network.pair().rx;
     rx.netns.run(|| {
         let links = weir_sys::link::links().expect("links");

@@ -46,7 +46,8 @@ pub enum AttachPosition {
     Last,
 }
 
-/// A program attached to an interface with tcx (Linux 6.6). It is detached when this is dropped or the process dies.
+/// A program attached to an interface with tcx (Linux 6.6). Unless it is pinned, it is detached when this is dropped or the
+/// process dies.
 #[derive(Debug)]
 pub struct TcxLink(Link);
 
@@ -171,29 +172,49 @@ impl XdpLink {
     pub fn detach(&self) -> Result<(), CallError> {
         self.0.detach().map_err(|error| CallError::new("detach XDP program", error))
     }
-
-    /// Pins the link as `path` in a bpffs: the program stays attached until [`detach`](Self::detach), even if this is
-    /// dropped or the process ends.
-    ///
-    /// # Errors
-    ///
-    /// The errors of [`pin::pin`].
-    pub fn pin(&self, path: &Path) -> Result<(), CallError> {
-        pin::pin(self.0.fd.as_fd(), path)?;
-        // Relaxed: the drop follows all other uses.
-        self.0.stays.store(true, Ordering::Relaxed);
-        Ok(())
-    }
-
-    /// Opens the link that was pinned as `path`. The program is detached when this is dropped.
-    ///
-    /// # Errors
-    ///
-    /// The errors of [`pin::pinned`].
-    pub fn pinned(path: &Path) -> Result<Self, CallError> {
-        Ok(Self(Link { fd: pin::pinned(path)?, stays: AtomicBool::new(false) }))
-    }
 }
+
+/// What both kinds of links have.
+macro_rules! pinnable {
+    ($($link:ident),*) => {$(
+        impl $link {
+            /// Pins the link as `path` in a bpffs: the program stays attached until [`detach`](Self::detach), even if this is
+            /// dropped or the process ends.
+            ///
+            /// # Errors
+            ///
+            /// The errors of [`pin::pin`].
+            pub fn pin(&self, path: &Path) -> Result<(), CallError> {
+                self.0.pin(path)
+            }
+
+            /// Opens the link that was pinned as `path`. The program is detached when this is dropped, unless it is to
+            /// [stay](Self::stay).
+            ///
+            /// # Errors
+            ///
+            /// The errors of [`pin::pinned`].
+            pub fn pinned(path: &Path) -> Result<Self, CallError> {
+                Link::pinned(path).map(Self)
+            }
+
+            /// Sets whether the program stays attached when this is dropped: it does if the link is pinned.
+            pub fn stay(&self, stays: bool) {
+                self.0.stay(stays);
+            }
+
+            /// Returns what it attaches.
+            ///
+            /// # Errors
+            ///
+            /// None in practice.
+            pub fn attached(&self) -> Result<query::Attached, CallError> {
+                query::attached(self.0.fd.as_fd()).map_err(|error| CallError::new("query a link", error))
+            }
+        }
+    )*};
+}
+pinnable!(XdpLink, TcxLink);
 
 impl Link {
     fn create(program: BorrowedFd<'_>, ifindex: u32, attach_type: u32, flags: u32) -> std::io::Result<Self> {
@@ -202,6 +223,21 @@ impl Link {
         let fd = unsafe { bpf(BPF_LINK_CREATE, &raw const attr) }?;
         // SAFETY: a descriptor that the kernel has just created for us.
         Ok(Self { fd: unsafe { OwnedFd::from_raw_fd(fd) }, stays: AtomicBool::new(false) })
+    }
+
+    fn pin(&self, path: &Path) -> Result<(), CallError> {
+        pin::pin(self.fd.as_fd(), path)?;
+        self.stay(true);
+        Ok(())
+    }
+
+    fn pinned(path: &Path) -> Result<Self, CallError> {
+        Ok(Self { fd: pin::pinned(path)?, stays: AtomicBool::new(false) })
+    }
+
+    fn stay(&self, stays: bool) {
+        // Relaxed: the drop follows all other uses.
+        self.stays.store(stays, Ordering::Relaxed);
     }
 
     /// Updates the link, unless it is detached: then no packet meets its program.

@@ -124,18 +124,64 @@ fn ids(command: libc::c_int) -> io::Result<Vec<u32>> {
 /// `EPERM` without that capability.
 pub fn program(id: u32) -> Result<Option<ProgramInfo>, CallError> {
     let failed = |error| CallError::new(format!("query eBPF program {id}"), error);
-    let attr = ById { prog_id: id, next_id: 0, open_flags: 0 };
-    // SAFETY: `attr` begins like union bpf_attr for this command; the kernel reads no more than its size.
-    let fd = match unsafe { bpf(BPF_PROG_GET_FD_BY_ID, &raw const attr) } {
-        Err(error) if error.raw_os_error() == Some(libc::ENOENT) => return Ok(None),
-        other => other.map_err(failed)?,
-    };
-    // SAFETY: a descriptor that the kernel has just created for us.
-    let fd = unsafe { OwnedFd::from_raw_fd(fd) };
+    let Some(fd) = open_program(id)? else { return Ok(None) };
     let info = info(fd.as_fd()).map_err(failed)?;
     let end = info.name.iter().position(|&byte| byte == 0).unwrap_or(info.name.len());
     let name = String::from_utf8_lossy(&info.name[..end]).into_owned();
     Ok(Some(ProgramInfo { id: info.id, name, user: info.created_by_uid }))
+}
+
+/// Opens the program with this ID; `None` if there is none. Needs `CAP_SYS_ADMIN`.
+///
+/// # Errors
+///
+/// `EPERM` without that capability.
+pub fn open_program(id: u32) -> Result<Option<OwnedFd>, CallError> {
+    let attr = ById { prog_id: id, next_id: 0, open_flags: 0 };
+    // SAFETY: `attr` begins like union bpf_attr for this command; the kernel reads no more than its size.
+    match unsafe { bpf(BPF_PROG_GET_FD_BY_ID, &raw const attr) } {
+        // SAFETY: a descriptor that the kernel has just created for us.
+        Ok(fd) => Ok(Some(unsafe { OwnedFd::from_raw_fd(fd) })),
+        Err(error) if error.raw_os_error() == Some(libc::ENOENT) => Ok(None),
+        Err(error) => Err(CallError::new(format!("open eBPF program {id}"), error)),
+    }
+}
+
+/// What a link of XDP or tcx attaches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Attached {
+    /// ID of the program.
+    pub program: u32,
+    /// Index of the interface; 0: it is gone, or the program was detached.
+    pub interface: u32,
+}
+
+/// Returns what a link of XDP or tcx attaches.
+///
+/// # Errors
+///
+/// None in practice.
+pub(super) fn attached(link: BorrowedFd<'_>) -> io::Result<Attached> {
+    /// `struct bpf_link_info` up to the first field of XDP and tcx.
+    #[repr(C)]
+    #[derive(Default)]
+    struct LinkInfo {
+        kind: u32,
+        id: u32,
+        prog_id: u32,
+        padding: u32,
+        ifindex: u32,
+        attach_type: u32,
+    }
+    let mut info = LinkInfo::default();
+    let attr = ByFd {
+        bpf_fd: link.as_raw_fd().cast_unsigned(),
+        info_len: u32::try_from(size_of::<LinkInfo>()).expect("a few bytes"),
+        info: (&raw mut info).expose_provenance() as u64,
+    };
+    // SAFETY: as in `info`; for these links the kernel reads no lengths of further buffers.
+    unsafe { bpf(BPF_OBJ_GET_INFO_BY_FD, &raw const attr) }?;
+    Ok(Attached { program: info.prog_id, interface: info.ifindex })
 }
 
 /// Returns the number of a program's instructions after all of the kernel's rewriting. Needs `CAP_BPF`; without it,

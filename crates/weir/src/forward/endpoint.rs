@@ -4,8 +4,8 @@ use std::path::Path;
 
 use weir_sys::link::{Link, set_promiscuous};
 
-use super::directory::make_directory;
 use super::stats::SendCounters;
+use crate::live::bpffs::make_directory;
 use crate::live::error::Problem;
 use crate::live::error::command;
 use crate::live::interface::monitored::MonitoredInterface;

@@ -12,7 +12,6 @@
 mod copy;
 mod counters;
 mod direction;
-mod directory;
 mod endpoint;
 mod handler;
 mod pinned;

@@ -8,50 +8,26 @@ use rustix::io::Errno;
 use weir_bpf::forward::Queues;
 use weir_sys::bpf::XdpLink;
 use weir_sys::bpf::grace::Grace;
-use weir_sys::link::{Link, links, set_promiscuous};
+use weir_sys::link::set_promiscuous;
 use weir_sys::netns;
 
 use super::direction;
-use super::directory::privileged;
-use super::pins::{self, BPFFS, DIRECTIONS, Key, LINK, PROMISCUOUS, Pins};
+use super::pins::{self, DIRECTIONS, LINK, PROMISCUOUS, Pins};
 use super::stats::{DirectionStats, ForwardStats};
+use crate::Error;
+use crate::live::bpffs::scope::{Found, Named, Scope, key};
+use crate::live::bpffs::{self, BPFFS, Key, privileged};
 use crate::live::error::Problem;
-use crate::live::namespace;
 use crate::live::namespace::context::inside;
 use crate::live::request::Wanted;
 use crate::live::source::programmed::off;
-use crate::{Error, Namespace};
 
 /// Forwarding that stays in the kernel until it is ended ([`OnExit::Open`](super::OnExit::Open)). Its process may still
 /// be running.
 #[derive(Clone, Debug)]
 pub struct Pinned {
     directory: PathBuf,
-    endpoints: [PinnedEndpoint; 2],
-}
-
-/// One of the interfaces.
-#[derive(Clone, Debug)]
-struct PinnedEndpoint {
-    key: Key,
-    label: String,
-    found: Found,
-}
-
-#[derive(Clone, Debug)]
-enum Found {
-    /// In this namespace; `None`: that of the calling thread.
-    There(Option<Namespace>),
-    Gone,
-    /// In a namespace that has no name or may not be entered.
-    Elsewhere,
-}
-
-/// A namespace and its interfaces, used to name those of pinned forwarding.
-struct Scope {
-    namespace: Option<Namespace>,
-    cookie: u64,
-    links: Vec<Link>,
+    endpoints: [Named; 2],
 }
 
 impl Pinned {
@@ -62,7 +38,7 @@ impl Pinned {
     /// No bpffs is mounted here, or others may write to its directory.
     pub fn all() -> Result<Vec<Self>, Error> {
         visible(None)?;
-        pins::own_if_there(&pins::root())?;
+        bpffs::own_if_there(&bpffs::root())?;
         let mut all = keys();
         all.sort_by(|(one, _), (other, _)| one.cmp(other));
         if all.is_empty() {
@@ -101,10 +77,10 @@ impl Pinned {
     pub(super) fn between(endpoints: &[Wanted; 2]) -> Result<Self, Error> {
         let [from, to] = endpoints.each_ref().map(Wanted::label);
         visible(Some([&from, &to]))?;
-        pins::own_if_there(&pins::root())?;
+        bpffs::own_if_there(&bpffs::root())?;
         let [one, other] = endpoints;
         let keys = [key(one)?, key(other)?];
-        let directory = pins::place(&pins::root(), keys);
+        let directory = pins::place(&bpffs::root(), keys);
         if !directory.is_dir() {
             let what = format!(
                 "nothing is being forwarded from `{from}` to `{to}`: no directory {}",
@@ -114,7 +90,7 @@ impl Pinned {
             let known = inside(one.namespace.as_ref(), || Self::all().map(|all| told(&all)))??;
             return Err(Error::NotForwarding(Problem::new(what, known)));
         }
-        let endpoint = |key, label, endpoint: &Wanted| PinnedEndpoint {
+        let endpoint = |key, label, endpoint: &Wanted| Named {
             key,
             label,
             found: Found::There(endpoint.namespace.clone()),
@@ -123,7 +99,7 @@ impl Pinned {
     }
 
     fn of(directory: PathBuf, keys: [Key; 2], contexts: &[Scope]) -> Self {
-        Self { directory, endpoints: keys.map(|key| PinnedEndpoint::find(key, contexts)) }
+        Self { directory, endpoints: keys.map(|key| Named::find(key, contexts)) }
     }
 
     /// Returns its directory in a bpffs.
@@ -205,38 +181,6 @@ impl Pinned {
     }
 }
 
-impl PinnedEndpoint {
-    fn find(key: Key, contexts: &[Scope]) -> Self {
-        let context = contexts.iter().find(|context| context.cookie == key.namespace);
-        let link = context.and_then(|context| context.links.iter().find(|link| link.index == key.index));
-        let (label, found) = match (context, link) {
-            (Some(context), Some(link)) => {
-                let namespace = context.namespace.as_ref().map(|one| format!("{}/", one.name()));
-                let label = format!("{}{}", namespace.unwrap_or_default(), link.name);
-                (label, Found::There(context.namespace.clone()))
-            }
-            (Some(_), None) => (format!("interface {}, which is gone", key.index), Found::Gone),
-            (None, _) => (format!("interface {} in another namespace", key.index), Found::Elsewhere),
-        };
-        Self { key, label, found }
-    }
-}
-
-impl Scope {
-    /// Returns the namespace of the calling thread, and all named ones that may be entered.
-    fn all() -> Result<Vec<Self>, Error> {
-        let mut contexts = vec![Self::look(None)?];
-        let named = namespace::names().into_iter().filter_map(|name| Namespace::find(&name).ok());
-        contexts.extend(named.filter_map(|namespace| Self::look(Some(namespace)).ok()));
-        Ok(contexts)
-    }
-
-    fn look(namespace: Option<Namespace>) -> Result<Self, Error> {
-        let (cookie, links) = inside(namespace.as_ref(), || (netns::cookie(), links()))?;
-        Ok(Self { namespace, cookie: cookie?, links: links? })
-    }
-}
-
 /// Describes what is forwarded.
 fn told(all: &[Pinned]) -> String {
     let pairs: Vec<String> = all.iter().map(|one| one.endpoints().join(" to ")).collect();
@@ -248,7 +192,7 @@ fn told(all: &[Pinned]) -> String {
 
 /// Fails if bpffs is not visible; `endpoints` is what was asked for.
 fn visible(endpoints: Option<[&String; 2]>) -> Result<(), Error> {
-    if pins::is_bpffs() {
+    if bpffs::is_bpffs() {
         return Ok(());
     }
     Err(Error::ForwardingHidden {
@@ -257,16 +201,9 @@ fn visible(endpoints: Option<[&String; 2]>) -> Result<(), Error> {
     })
 }
 
-fn key(wanted: &Wanted) -> Result<Key, Error> {
-    let context = Scope::look(wanted.namespace.clone())?;
-    let index = context.links.into_iter().find(|link| link.name == wanted.name).map(|link| link.index);
-    let gone = || Error::NoSuchEndpoint { name: wanted.label() };
-    Ok(Key { namespace: context.cookie, index: index.ok_or_else(gone)? })
-}
-
 /// Returns the directories, and the interfaces that their names stand for.
 fn keys() -> Vec<(PathBuf, [Key; 2])> {
-    let entries = fs::read_dir(pins::root()).into_iter().flatten().flatten();
+    let entries = fs::read_dir(bpffs::root()).into_iter().flatten().flatten();
     entries
         .filter_map(|entry| Some((entry.path(), pins::parsed(&entry.file_name().to_string_lossy())?)))
         .collect()

@@ -1,5 +1,6 @@
 //! Capturing from interfaces: everything that needs the eBPF programs of `weir-bpf`.
 
+pub(crate) mod bpffs;
 pub(crate) mod capture;
 pub(crate) mod error;
 pub(crate) mod filter_control;

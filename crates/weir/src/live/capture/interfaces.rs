@@ -111,7 +111,7 @@ impl CaptureInterfaces {
         for port in &mut self.list {
             result = port.source.finish().and(result);
             if let Some(rules) = port.source.rules() {
-                result = rules.stop().and(result);
+                result = rules.stop(false).and(result);
             }
         }
         self.ended.get_or_insert_with(Instant::now);

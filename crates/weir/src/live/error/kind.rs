@@ -54,6 +54,7 @@ impl Error {
             | Self::ForwardingChanges { .. } => ErrorKind::Busy,
             Self::Unsupported { .. }
             | Self::FilterRefused { .. }
+            | Self::Pins(_)
             | Self::Forward(_)
             | Self::ForwardDriver(_)
             | Self::ForwardFaults { .. }

@@ -172,6 +172,9 @@ pub enum Error {
         /// Why not all.
         source: Box<Self>,
     },
+    /// What is to stay in the kernel without a process cannot be kept, or what has stayed there cannot be used.
+    #[error(transparent)]
+    Pins(Problem),
     /// Packets cannot be forwarded between two interfaces in their present state.
     #[error(transparent)]
     Forward(Problem),
@@ -480,6 +483,7 @@ impl Error {
                 Some(format!("bring it up: {inside}ip link set {name} up"))
             }
             Self::Namespace { source: problem, .. }
+            | Self::Pins(problem)
             | Self::Forward(problem)
             | Self::ForwardDriver(problem)
             | Self::NotForwarding(problem) => Some(problem.remedy().to_owned()),

@@ -4,12 +4,14 @@ use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 
 use weir_bpf::rules::{self, Places, Received};
 use weir_sys::CallError;
-use weir_sys::bpf::{XdpHook, XdpLink};
+use weir_sys::bpf::{TcxLink, XdpHook, XdpLink};
 
-use super::GuardBuilder;
+use super::pins::{AnyLink, Left, Pins, Place};
+use super::taken::{Before, Kept, Undone, not_by_filters};
+use super::{GuardBuilder, OnExit};
 use crate::live::interface::monitored::MonitoredInterface;
 use crate::live::interface::{Device, Tags};
-use crate::live::ruled::{Loader, Place, Placed};
+use crate::live::ruled::{Loader, Placed, Site};
 use crate::live::settings::SourceChoice;
 use crate::live::source::programmed::{Attachment as _, off};
 use crate::live::source::tc::{self, Hold};
@@ -22,6 +24,7 @@ use crate::{Direction, Error, InterfaceWarning, SourceKind, Unsupported};
 pub(super) struct Hooks {
     xdp: Option<XdpLink>,
     tc: Option<Hold>,
+    kept: Kept,
 }
 
 /// How they are attached.
@@ -33,6 +36,8 @@ pub(super) struct How {
     pub(super) detail: String,
     pub(super) why: String,
     pub(super) warnings: Vec<InterfaceWarning>,
+    /// Rules were in force already that a guard had left.
+    pub(super) took_over: bool,
 }
 
 /// Loads and attaches the rules that were asked for.
@@ -46,7 +51,10 @@ pub(super) fn attach(monitored: &MonitoredInterface, asked: &GuardBuilder) -> Re
             otherwise: "guard the interface below it",
         });
     }
-    let opener = Opener { monitored, device, asked };
+    // A trial of rules leaves what is in force.
+    let pins = if asked.dry_run { None } else { Pins::of(monitored, asked.on_exit)? };
+    let left = pins.as_ref().map(Pins::left).transpose()?.unwrap_or_default();
+    let mut opener = Opener { monitored, device, asked, pins, left };
     let as_requested = || "as requested".to_owned();
     match asked.source {
         _ if asked.direction == Direction::Out => {
@@ -62,30 +70,32 @@ struct Opener<'a> {
     monitored: &'a MonitoredInterface,
     device: &'a Device,
     asked: &'a GuardBuilder,
+    pins: Option<Pins>,
+    left: Left,
 }
 
 impl Opener<'_> {
     /// By XDP in the driver, unless something speaks against it.
-    fn auto(&self) -> Result<(Placed, How), Error> {
-        let by_tc = |why: String| self.without_xdp(Some(Received::Tc), why);
-        if self.device.link.xdp_program.is_some() {
-            return by_tc("another XDP program is attached".to_owned());
-        }
-        if let Some(why) = self.asked.rules.against_xdp(self.device.driver.as_deref()) {
-            return by_tc(why.to_owned());
-        }
-        if self.device.tags != Tags::InFrame {
-            return by_tc("the device strips VLAN tags, which xdp would not see".to_owned());
-        }
-        match self.native("received packets are decided before the host spends memory on them".to_owned()) {
-            Err(Error::Unsupported { cause, .. }) => by_tc(format!("xdp would be faster, but {cause}")),
-            other => other,
-        }
+    fn auto(&mut self) -> Result<(Placed, How), Error> {
+        let why = if self.is_busy() {
+            "another XDP program is attached".to_owned()
+        } else if let Some(why) = self.asked.rules.against_xdp(self.device.driver.as_deref()) {
+            why.to_owned()
+        } else if self.device.tags != Tags::InFrame {
+            "the device strips VLAN tags, which xdp would not see".to_owned()
+        } else {
+            match self.native("received packets are decided before the host spends memory on them".to_owned())
+            {
+                Err(Error::Unsupported { cause, .. }) => format!("xdp would be faster, but {cause}"),
+                other => return other,
+            }
+        };
+        self.without_xdp(Some(Received::Tc), why)
     }
 
     /// By XDP, in the driver if possible, otherwise in the stack.
-    fn xdp(&self, why: String) -> Result<(Placed, How), Error> {
-        if self.device.link.xdp_program.is_some() {
+    fn xdp(&mut self, why: String) -> Result<(Placed, How), Error> {
+        if self.is_busy() {
             return Err(xdp::busy(self.device));
         }
         match self.native(why.clone()) {
@@ -98,7 +108,16 @@ impl Opener<'_> {
         }
     }
 
-    fn native(&self, why: String) -> Result<(Placed, How), Error> {
+    /// Returns whether an XDP program is there that is not to be taken over.
+    fn is_busy(&self) -> bool {
+        self.device.link.xdp_program.is_some() && self.left.xdp.is_none()
+    }
+
+    fn native(&mut self, why: String) -> Result<(Placed, How), Error> {
+        if self.left.xdp.is_some() && self.device.link.xdp.native.is_none() {
+            // The link stays where it is.
+            return self.attached(Some((XdpHook::Generic, true)), None, why);
+        }
         writers::check_native(self.device)?;
         let fragments = xdp::takes_fragments(self.device);
         self.attached(Some((XdpHook::Native, fragments)), None, why)
@@ -110,13 +129,13 @@ impl Opener<'_> {
         is_only.then(|| self.monitored.index())
     }
 
-    fn without_xdp(&self, received: Option<Received>, why: String) -> Result<(Placed, How), Error> {
+    fn without_xdp(&mut self, received: Option<Received>, why: String) -> Result<(Placed, How), Error> {
         self.attached(None, received, why)
     }
 
     /// Attaches to `hook`, which takes packets in several buffers or not, or as `received` says.
     fn attached(
-        &self,
+        &mut self,
         hook: Option<(XdpHook, bool)>,
         received: Option<Received>,
         why: String,
@@ -131,6 +150,7 @@ impl Opener<'_> {
         };
         let loader = self.loader(Places { received, sent }, hook.is_some())?;
         let loaded = loader.load(&self.asked.rules, false)?;
+        let took_over = !self.left.is_empty();
         let (hooks, detail) = self.hooks(&loaded.programs, hook.map(|(hook, _)| hook))?;
         let kind = received.map(|received| match received {
             Received::Xdp { .. } => SourceKind::Xdp,
@@ -138,10 +158,8 @@ impl Opener<'_> {
         });
         let lost = hook.is_some() && self.device.tags != Tags::InFrame;
         let warnings = lost.then(|| xdp::without_tags(self.device)).into_iter().collect();
-        Ok((
-            Placed { place: Box::new(hooks), loaded, loader },
-            How { received: kind, sent, detail, why, warnings },
-        ))
+        let how = How { received: kind, sent, detail, why, warnings, took_over };
+        Ok((Placed { site: Box::new(hooks), loaded, loader }, how))
     }
 
     fn loader(&self, places: Places, by_xdp: bool) -> Result<Loader, Error> {
@@ -161,40 +179,98 @@ impl Opener<'_> {
         Ok(loader)
     }
 
-    /// Attaches loaded programs; says how.
-    fn hooks(&self, programs: &rules::Rules, hook: Option<XdpHook>) -> Result<(Hooks, String), Error> {
-        let index = self.monitored.index();
+    /// Attaches loaded programs, or puts them into the links that were left; says how.
+    fn hooks(&mut self, programs: &rules::Rules, hook: Option<XdpHook>) -> Result<(Hooks, String), Error> {
         let (received, sent) = (programs.received.as_ref(), programs.sent.as_ref());
         let (received, sent) = (received.map(OwnedFd::as_fd), sent.map(OwnedFd::as_fd));
-        let mut details = Vec::new();
-        let xdp = match (hook, received) {
-            (Some(hook), Some(program)) => {
-                let link = self.monitored.inside(|| XdpLink::attach(program, index, hook))?;
-                let kind = if hook == XdpHook::Native { "native" } else { "generic" };
-                details.push(format!("{kind} XDP for received packets"));
-                Some(link.map_err(|error| xdp::refused(self.device, error))?)
+        let by_xdp = hook.zip(received);
+        let ingress = received.filter(|_| by_xdp.is_none());
+        let mut places = Vec::new();
+        places.extend(by_xdp.map(|_| Place::Xdp));
+        places.extend(ingress.map(|_| Place::Ingress));
+        places.extend(sent.map(|_| Place::Egress));
+        let before = Before::of(&self.left, &places, self.asked.on_trial)?;
+        match self.put(by_xdp, [ingress, sent]) {
+            Ok((xdp, tc, detail)) => {
+                let unused = std::mem::take(&mut self.left);
+                let kept = Kept::new(self.pins.take(), self.asked.on_exit, places, before, unused);
+                let mut hooks = Hooks { xdp, tc, kept };
+                if !self.asked.on_trial {
+                    hooks.accept()?;
+                }
+                Ok((hooks, detail))
             }
-            _ => None,
-        };
-        let ingress = received.filter(|_| xdp.is_none());
-        let tc = if ingress.is_some() || sent.is_some() {
-            let hold = self.monitored.inside(|| Hold::attach(ingress, sent, index, self.asked.tc_filters))?;
-            let hold = hold.map_err(|error| tc::refused(self.device, error))?;
-            let packets = match (ingress.is_some(), sent.is_some()) {
-                (true, true) => "received and sent",
-                (true, false) => "received",
+            Err(error) => {
+                // The first error counts.
+                let _put_back = before.put_back(|place| self.left.link(place));
+                Err(error)
+            }
+        }
+    }
+
+    /// Attaches programs, by XDP and by tc.
+    fn put(
+        &mut self,
+        by_xdp: Option<(XdpHook, BorrowedFd<'_>)>,
+        by_tc: [Option<BorrowedFd<'_>>; 2],
+    ) -> Result<(Option<XdpLink>, Option<Hold>, String), Error> {
+        let index = self.monitored.index();
+        let mut details = Vec::new();
+        let mut attached = None;
+        if let Some((hook, program)) = by_xdp {
+            let refused = |error| xdp::refused(self.device, error);
+            match &self.left.xdp {
+                Some(link) => link.exchange(program).map_err(refused)?,
+                None => {
+                    let link = self.monitored.inside(|| XdpLink::attach(program, index, hook))?;
+                    attached = Some(link.map_err(refused)?);
+                }
+            }
+            let kind = if hook == XdpHook::Native { "native" } else { "generic" };
+            details.push(format!("{kind} XDP for received packets"));
+        }
+        let mut hold = None;
+        if by_tc.iter().any(Option::is_some) {
+            let refused = |error| tc::refused(self.device, error);
+            let links = [&self.left.ingress, &self.left.egress];
+            let left =
+                links.into_iter().zip(by_tc).filter_map(|(link, program)| Some((link.as_ref()?, program?)));
+            left.into_iter().try_for_each(|(link, program)| link.exchange(program)).map_err(refused)?;
+            let missing = |side: usize| by_tc[side].filter(|_| links[side].is_none());
+            let missing = [missing(0), missing(1)];
+            let mut new = Hold::Links(Vec::new());
+            if missing.iter().any(Option::is_some) {
+                let attach = || Hold::attach(missing[0], missing[1], index, self.asked.tc_filters);
+                new = self.monitored.inside(attach)?.map_err(refused)?;
+            }
+            if matches!(new, Hold::Filters(_)) && self.asked.on_exit == OnExit::Closed {
+                return Err(not_by_filters());
+            }
+            let packets = match by_tc.map(|program| program.is_some()) {
+                [true, true] => "received and sent",
+                [true, false] => "received",
                 _ => "sent",
             };
-            details.push(format!("{} for {packets} packets", hold.name()));
-            Some(hold)
-        } else {
-            None
-        };
-        Ok((Hooks { xdp, tc }, details.join(", ")))
+            details.push(format!("{} for {packets} packets", new.name()));
+            hold = Some(new);
+        }
+        // From here on nothing fails.
+        let xdp = if by_xdp.is_some() { self.left.xdp.take().or(attached) } else { None };
+        if let Some(Hold::Links(links)) = &mut hold {
+            let [ingress, egress] = by_tc.map(|program| program.is_some());
+            let mut new = std::mem::take(links).into_iter();
+            let mut one = |wanted: bool, left: &mut Option<TcxLink>| {
+                wanted.then(|| left.take().or_else(|| new.next())).flatten()
+            };
+            let ingress = one(ingress, &mut self.left.ingress);
+            let egress = one(egress, &mut self.left.egress);
+            *links = ingress.into_iter().chain(egress).collect();
+        }
+        Ok((xdp, hold, details.join(", ")))
     }
 }
 
-impl Place for Hooks {
+impl Site for Hooks {
     fn is_fixed(&self) -> bool {
         matches!(self.tc, Some(Hold::Filters(_)))
     }
@@ -210,10 +286,66 @@ impl Place for Hooks {
         self.tc.as_ref().map_or(Ok(()), |hold| hold.exchange(&programs))
     }
 
-    /// Detaches all programs.
-    fn clear(&mut self) -> Result<(), CallError> {
-        let xdp = self.xdp.take().map_or(Ok(()), |link| off(link.detach()));
-        let tc = self.tc.take().map_or(Ok(()), |mut hold| off(hold.detach()));
-        xdp.and(tc)
+    /// Accepts rules that were on trial, and sees to it that they stay when the process ends, or do not.
+    fn accept(&mut self) -> Result<(), Error> {
+        let Self { xdp, tc, kept } = self;
+        let places = kept.places().to_vec();
+        kept.settle(|place| link(xdp.as_ref(), tc.as_ref(), &places, place))
     }
+
+    fn stay(&self) -> bool {
+        self.kept.stays()
+    }
+
+    /// Those on trial give way to what was in force before.
+    fn end(&mut self, gone: bool) -> Result<(), CallError> {
+        if self.stay() {
+            if gone {
+                self.kept.forget();
+            }
+            return Ok(());
+        }
+        let undone = self.undo()?;
+        let (xdp, tc) = (self.xdp.take(), self.tc.take());
+        match (undone, tc) {
+            // Dropping a link does not detach what is in force again.
+            (Undone::Now, Some(Hold::Links(_)) | None) => Ok(()),
+            (Undone::Now, Some(mut filters)) => off(filters.detach()),
+            (Undone::Needless, tc) => {
+                let xdp = xdp.map_or(Ok(()), |link| off(link.detach()));
+                let tc = tc.map_or(Ok(()), |mut hold| off(hold.detach()));
+                xdp.and(tc)
+            }
+        }
+    }
+}
+
+impl Hooks {
+    fn undo(&mut self) -> Result<Undone, CallError> {
+        let Self { xdp, tc, kept } = self;
+        let places = kept.places().to_vec();
+        kept.undo(|place| link(xdp.as_ref(), tc.as_ref(), &places, place))
+    }
+}
+
+impl Drop for Hooks {
+    fn drop(&mut self) {
+        // Nobody is left to be told.
+        let _off = self.undo();
+    }
+}
+
+/// Returns the link of a place; tc has those of `places` that are its own, in order.
+fn link<'a>(
+    xdp: Option<&'a XdpLink>,
+    tc: Option<&'a Hold>,
+    places: &[Place],
+    place: Place,
+) -> Option<AnyLink<'a>> {
+    if place == Place::Xdp {
+        return xdp.map(AnyLink::Xdp);
+    }
+    let Some(Hold::Links(links)) = tc else { return None };
+    let number = places.iter().filter(|place| **place != Place::Xdp).position(|one| *one == place)?;
+    links.get(number).map(AnyLink::Tcx)
 }

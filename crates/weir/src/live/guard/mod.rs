@@ -4,6 +4,9 @@
 //! counts the packet for that rule. Replacing the rules exchanges the programs of the links; nothing is detached.
 
 mod hook;
+mod kept;
+mod pins;
+mod taken;
 
 use std::time::Duration;
 
@@ -11,6 +14,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use weir_sys::CallError;
 
+pub use self::kept::KeptRules;
 use crate::live::interface::monitored::MonitoredInterface;
 use crate::live::request::Wanted;
 use crate::live::ruled::InForce;
@@ -25,6 +29,17 @@ use crate::{
 /// Practically infinite.
 const FOREVER: Timespec = Timespec { tv_sec: i64::MAX, tv_nsec: 0 };
 
+/// What happens to packets when the process ends, for whatever reason.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum OnExit {
+    /// The rules are off, and every packet passes.
+    #[default]
+    Open,
+    /// The rules stay in force in the kernel until a guard of the same interface takes over, or until [`GuardBuilder::end`].
+    Closed,
+}
+
 /// A builder for [`Guard`]; see [`Guard::on`].
 #[derive(Clone, Debug)]
 #[must_use]
@@ -33,6 +48,8 @@ pub struct GuardBuilder {
     source: SourceChoice,
     direction: Direction,
     dry_run: bool,
+    on_exit: OnExit,
+    on_trial: bool,
     log: Option<u32>,
     tc_filters: bool,
     exact: Option<u32>,
@@ -58,7 +75,8 @@ pub struct GuardBuilder {
 /// # }
 /// ```
 ///
-/// The rules are off when this is dropped or the process ends, however that happens. Other programs on the interface stay.
+/// The rules are off when this is dropped or the process ends, however that happens, unless they are to [stay](OnExit::Closed). Other
+/// programs on the interface stay.
 #[derive(Debug)]
 pub struct Guard {
     monitored: MonitoredInterface,
@@ -85,6 +103,8 @@ pub struct GuardInfo {
     pub warnings: Vec<InterfaceWarning>,
     /// Every packet passes; rules only count.
     pub dry_run: bool,
+    /// Rules that an earlier guard had left in force ([`OnExit::Closed`]) have been replaced, and no packet met none.
+    pub took_over: bool,
 }
 
 impl GuardBuilder {
@@ -112,6 +132,29 @@ impl GuardBuilder {
     pub fn dry_run(mut self, dry_run: bool) -> Self {
         self.dry_run = dry_run;
         self
+    }
+
+    /// Sets what happens to packets when the process ends. Rules that an earlier guard has left in force are taken over, whatever is set. In a
+    /// [dry run](Self::dry_run) nothing stays, and nothing is taken over.
+    pub fn on_exit(mut self, on_exit: OnExit) -> Self {
+        self.on_exit = on_exit;
+        self
+    }
+
+    /// Puts the rules on trial, until they are [accepted](Guard::accept). If the guard is stopped or dropped before, they are off,
+    /// whatever is to happen [on exit](Self::on_exit), and rules that an earlier guard has left are in force again. The default is no.
+    pub fn on_trial(mut self, on_trial: bool) -> Self {
+        self.on_trial = on_trial;
+        self
+    }
+
+    /// Takes off the rules of this interface that a guard has left in force ([`OnExit::Closed`]).
+    ///
+    /// # Errors
+    ///
+    /// There are none, their guard is running, or privileges are missing.
+    pub fn end(self) -> Result<(), Error> {
+        KeptRules::of(&self.wanted)?.end()
     }
 
     /// Logs packets, into so many bytes of memory, rounded up to a power of two, until [`Guard::logged`] takes them: all that do not go on, and
@@ -154,6 +197,7 @@ impl GuardBuilder {
             why: how.why,
             warnings: how.warnings,
             dry_run: self.dry_run,
+            took_over: how.took_over,
         };
         let events = monitored.first_event().into_iter().collect();
         Ok(Guard { monitored, info, in_force: InForce::new(hooked), events })
@@ -197,6 +241,8 @@ impl Guard {
             source: SourceChoice::Auto,
             direction: Direction::Both,
             dry_run: false,
+            on_exit: OnExit::default(),
+            on_trial: false,
             log: None,
             tc_filters: false,
             exact: None,
@@ -324,13 +370,28 @@ impl Guard {
         self.monitored.is_gone()
     }
 
-    /// Takes the rules off: every packet passes. When this returns, the numbers are final. Further calls do nothing.
+    /// Accepts rules that are [on trial](GuardBuilder::on_trial). Otherwise it does nothing.
+    ///
+    /// # Errors
+    ///
+    /// They cannot be pinned, to [stay](OnExit::Closed); they are in force, and still on trial.
+    pub fn accept(&mut self) -> Result<(), Error> {
+        self.in_force.accept()
+    }
+
+    /// Returns whether the guard was stopped, and its rules are still in force ([`OnExit::Closed`]).
+    pub fn rules_stay(&self) -> bool {
+        self.in_force.stay
+    }
+
+    /// Takes the rules off: every packet passes. When this returns, the numbers are final. Rules that are to [stay](OnExit::Closed) stay in
+    /// force, and numbers are those of now. Further calls do nothing.
     ///
     /// # Errors
     ///
     /// A program cannot be detached.
     pub fn stop(&mut self) -> Result<(), Error> {
-        self.in_force.stop()
+        self.in_force.stop(self.monitored.is_gone())
     }
 }
 

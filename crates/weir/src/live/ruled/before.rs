@@ -8,7 +8,7 @@ use weir_bpf::filter::{Filter, Gate, Hook};
 use weir_bpf::rules::{Places, Received, Rules as Programs};
 use weir_sys::CallError;
 
-use super::{InForce, Loader, Place, Placed};
+use super::{InForce, Loader, Placed, Site};
 use crate::live::interface::Device;
 use crate::live::rules::Rules;
 use crate::{Error, Namespace, Unsupported};
@@ -50,16 +50,16 @@ pub(crate) fn put(
         loader.check_tags(rules, device)?;
     }
     let loaded = loader.load(rules, false)?;
-    let place = Gates(gates);
-    place.put(&loaded.programs)?;
-    Ok(InForce::new(Placed { place: Box::new(place), loaded, loader }))
+    let site = Gates(gates);
+    site.put(&loaded.programs)?;
+    Ok(InForce::new(Placed { site: Box::new(site), loaded, loader }))
 }
 
 /// The gates of an interface's programs.
 #[derive(Debug)]
 struct Gates(Vec<Arc<Gate>>);
 
-impl Place for Gates {
+impl Site for Gates {
     fn put(&self, rules: &Programs) -> Result<(), CallError> {
         for gate in &self.0 {
             let program = |hook: &Hook| match hook {
@@ -75,7 +75,7 @@ impl Place for Gates {
     }
 
     /// They go with the capture's programs.
-    fn clear(&mut self) -> Result<(), CallError> {
+    fn end(&mut self, _gone: bool) -> Result<(), CallError> {
         Ok(())
     }
 }

@@ -11,7 +11,7 @@ use weir_sys::CallError;
 use weir_sys::bpf::grace::Grace;
 
 use super::loader::Loaded;
-use super::place::Placed;
+use super::site::Placed;
 use crate::live::rules::exact::{Added, Table};
 use crate::live::rules::{
     Count, ExactEntry, ExactError, ExactFlow, ExactRule, LoggedPacket, Reading, RuleCount, RuleInfo, Rules,
@@ -44,6 +44,8 @@ pub(crate) struct InForce {
     grace: Grace,
     began: Instant,
     ended: Option<Instant>,
+    /// The rules have stayed in force when the guard was stopped.
+    pub(crate) stay: bool,
 }
 
 impl InForce {
@@ -62,6 +64,7 @@ impl InForce {
             grace: Grace::new(),
             began: Instant::now(),
             ended: None,
+            stay: false,
         }
     }
 
@@ -69,12 +72,12 @@ impl InForce {
         let unsupported =
             |cause, otherwise| Error::Unsupported { name: name.to_owned(), cause, sources: &[], otherwise };
         let Some(placed) = &self.placed else { return Err(unsupported(Unsupported::RulesOff, "")) };
-        if placed.place.is_fixed() {
+        if placed.site.is_fixed() {
             return Err(unsupported(Unsupported::Replacement, "end the guard, and start another one"));
         }
         let loaded = placed.loader.load(rules, !self.added.is_empty())?;
         self.added.copy(&placed.loader.table(&loaded))?;
-        placed.place.exchange(&loaded.programs, &placed.loaded.programs)?;
+        placed.site.exchange(&loaded.programs, &placed.loaded.programs)?;
         // From here on no packet meets the old rules, so their numbers are final.
         let waited = self.grace.wait();
         let added = match &placed.loaded.programs.memory.exact {
@@ -175,9 +178,16 @@ impl InForce {
         self.added.list(&placed.table(), &self.rules, |counted| self.ahead.counts(counted)[0])
     }
 
-    pub(crate) fn stop(&mut self) -> Result<(), Error> {
-        let Some(Placed { mut place, mut loaded, .. }) = self.placed.take() else { return Ok(()) };
-        let detached = place.clear();
+    /// Sees to it that rules which were on trial stay when the process ends, or do not.
+    pub(crate) fn accept(&mut self) -> Result<(), Error> {
+        self.placed.as_mut().map_or(Ok(()), |placed| placed.site.accept())
+    }
+
+    /// Takes the rules off, unless they stay. `gone`: the interface is.
+    pub(crate) fn stop(&mut self, gone: bool) -> Result<(), Error> {
+        let Some(Placed { mut site, mut loaded, .. }) = self.placed.take() else { return Ok(()) };
+        self.stay = site.stay() && !gone;
+        let detached = site.end(gone);
         let waited = self.grace.wait();
         self.ended = Some(Instant::now());
         let kept = counted(&loaded).map(|(counts, unkept)| self.keep(&counts, unkept));

@@ -4,8 +4,8 @@
 pub(crate) mod before;
 mod in_force;
 mod loader;
-mod place;
+mod site;
 
 pub(crate) use self::in_force::InForce;
 pub(crate) use self::loader::Loader;
-pub(crate) use self::place::{Place, Placed};
+pub(crate) use self::site::{Placed, Site};

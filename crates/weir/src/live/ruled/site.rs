@@ -6,9 +6,10 @@ use weir_bpf::rules;
 use weir_sys::CallError;
 
 use super::loader::{Loaded, Loader};
+use crate::Error;
 
 /// A place for programs, of which one set is there at a time.
-pub(crate) trait Place: Debug + Send {
+pub(crate) trait Site: Debug + Send {
     /// Returns whether programs cannot be replaced.
     fn is_fixed(&self) -> bool {
         false
@@ -25,14 +26,24 @@ pub(crate) trait Place: Debug + Send {
         })
     }
 
-    /// Takes the programs off, as far as they are still there.
-    fn clear(&mut self) -> Result<(), CallError>;
+    /// Accepts rules that were on trial.
+    fn accept(&mut self) -> Result<(), Error> {
+        Ok(())
+    }
+
+    /// Returns whether the rules stay in force without the process.
+    fn stay(&self) -> bool {
+        false
+    }
+
+    /// Takes the programs off, as far as they are still there, unless they stay. `gone`: the interface is.
+    fn end(&mut self, gone: bool) -> Result<(), CallError>;
 }
 
 /// Rules in their place, and what later ones are loaded for.
 #[derive(Debug)]
 pub(crate) struct Placed {
-    pub(crate) place: Box<dyn Place>,
+    pub(crate) site: Box<dyn Site>,
     pub(crate) loaded: Loaded,
     pub(crate) loader: Loader,
 }
