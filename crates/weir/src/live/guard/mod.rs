@@ -19,7 +19,7 @@ use crate::live::interface::monitored::MonitoredInterface;
 use crate::live::request::Wanted;
 use crate::live::ruled::InForce;
 use crate::live::rules::{
-    ExactEntry, ExactError, ExactFlow, ExactRule, LOG_SNAP_LEN, LoggedPacket, Reading, RuleInfo, Rules,
+    ExactEntry, ExactError, ExactFlow, ExactRule, LOG_SNAP_LEN, LoggedPacket, Reading, RuleInfo, Rules, exact,
 };
 use crate::live::settings::SourceChoice;
 use crate::{
@@ -166,7 +166,7 @@ impl GuardBuilder {
     }
 
     /// Sets how many exact rules there can be at a time, those that rules learn and those that are [added](Guard::add_exact)
-    /// together; each takes about 150 bytes. The default is 65,536 if rules learn; otherwise there is no table of them, and none can be
+    /// together, 16,777,216 at most; each takes about 150 bytes. The default is 65,536 if rules learn; otherwise there is no table of them, and none can be
     /// added. A table costs a look-up for each packet.
     pub fn exact(mut self, most: u32) -> Self {
         self.exact = Some(most.max(1));
@@ -223,6 +223,12 @@ impl GuardBuilder {
                 why,
             ));
         }
+        if let Some(asked) = self.exact.filter(|asked| *asked > exact::MOST) {
+            let most = exact::MOST;
+            let why =
+                format!("cannot have room for {asked} exact rules: try {most}, the most that are possible");
+            return Err(Error::setting(Setting::Rules, why));
+        }
         self.rules.check()
     }
 }
@@ -264,8 +270,8 @@ impl Guard {
         self.in_force.read()
     }
 
-    /// Replaces all rules. A packet meets either all old rules or all new ones. Rules with the name of an old one go on
-    /// counting from its numbers; what was learned is forgotten. Exact rules that were added stay.
+    /// Replaces all rules. A packet meets either all old rules or all new ones. Rules with the name and the action
+    /// of an old one go on counting from its numbers, also with another filter; with another action they count anew. What was learned is forgotten. Exact rules that were added stay.
     ///
     /// # Errors
     ///
@@ -412,6 +418,7 @@ mod tests {
                 Guard::on("lo").source(SourceChoice::Xdp).direction(Direction::Out),
                 "cannot guard sent packets with the xdp source",
             ),
+            (Guard::on("lo").exact(u32::MAX), "4294967295 exact rules: try 16777216, the most"),
             (Guard::on("lo").rules(twice), "two rules called `a`: try "),
             (Guard::on("no-such"), "no interface named `no-such`"),
         ];

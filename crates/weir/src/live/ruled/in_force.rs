@@ -1,6 +1,6 @@
 //! The rules in force, and what they and those before them have counted.
 
-use std::collections::BTreeMap;
+use std::collections::{HashMap, HashSet};
 use std::mem::take;
 use std::os::fd::{AsFd as _, BorrowedFd};
 use std::time::{Duration, Instant};
@@ -14,8 +14,8 @@ use super::loader::Loaded;
 use super::site::Placed;
 use crate::live::rules::exact::{Added, Table};
 use crate::live::rules::{
-    Count, ExactEntry, ExactError, ExactFlow, ExactRule, LoggedPacket, Reading, RuleCount, RuleInfo, Rules,
-    Unkept,
+    Action, Count, ExactEntry, ExactError, ExactFlow, ExactRule, LoggedPacket, Reading, RuleCount, RuleInfo,
+    Rules, Unkept,
 };
 use crate::{Error, Unsupported};
 
@@ -27,7 +27,7 @@ pub(crate) struct InForce {
     /// The rules in force, or that were.
     pub(crate) rules: Vec<RuleInfo>,
     /// What rules had counted by [key], when they were replaced.
-    before: BTreeMap<Key, Counted>,
+    before: HashMap<Key, Counted>,
     /// What had met no rule by then, or an exact one that was added.
     before_none: Counted,
     /// What rules could not remember that are no longer in force.
@@ -53,7 +53,7 @@ impl InForce {
         Self {
             rules: placed.loaded.rules.clone(),
             placed: Some(placed),
-            before: BTreeMap::new(),
+            before: HashMap::new(),
             before_none: Counted::default(),
             unkept_before: Unkept::default(),
             log_lost_before: 0,
@@ -107,10 +107,10 @@ impl InForce {
             let count = sum(self.before.get(&key(info)).unwrap_or(&nothing), now);
             rules.push(RuleCount::new(info.clone(), self.ahead.counts(&count), count.captured));
         }
-        let is_there = |key: &Key| self.rules.iter().any(|rule| self::key(rule) == *key);
-        let gone = self.before.iter().filter(|(key, _)| !is_there(key));
+        let there: HashSet<Key> = self.rules.iter().map(key).collect();
+        let gone = self.before.iter().filter(|(key, _)| !there.contains(key));
         // The packets of a rule that continued are those of others.
-        let gone = gone.map(|((_, continues), count)| match continues {
+        let gone = gone.map(|((_, action), count)| match action.continues {
             true => Counted { packets: 0, bytes: 0, ..*count },
             false => *count,
         });
@@ -242,11 +242,11 @@ impl Placed {
     }
 }
 
-/// The name of a rule, and whether it continues.
-type Key = (String, bool);
+/// The name of a rule, and what it does: with another action it is another rule, though its name is the same.
+type Key = (String, Action);
 
 fn key(rule: &RuleInfo) -> Key {
-    (rule.name.clone(), rule.action.continues)
+    (rule.name.clone(), rule.action.clone())
 }
 
 /// Returns what loaded rules have counted, and what they could not remember.

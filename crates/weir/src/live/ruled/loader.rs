@@ -12,7 +12,7 @@ use weir_filter::regions::Region;
 use weir_sys::link::{Link, links};
 
 use crate::filter::{Compiled, Receiver};
-use crate::live::error;
+use crate::live::error::{self, size};
 use crate::live::filter_control;
 use crate::live::interface::{Device, unknown};
 use crate::live::namespace::context::inside;
@@ -112,7 +112,7 @@ impl Loader {
     /// Returns the table of exact rules of loaded ones.
     pub(crate) fn table<'a>(&self, loaded: &'a Loaded) -> Table<'a> {
         let exact = loaded.programs.memory.exact.as_ref();
-        Table { exact, size: self.exact_size(), dry_run: self.dry_run }
+        Table { exact, size: self.exact_size() }
     }
 
     fn exact_size(&self) -> u32 {
@@ -198,6 +198,15 @@ impl Loader {
             }
             RulesError::Filter(LoadingFailed::Emit(TooLong(_))) => too_much(),
             RulesError::Filter(error) if error.is_too_much() => too_much(),
+            RulesError::Filter(LoadingFailed::Load(error))
+                if error.is_memory() && self.exact > Some(exact::USUAL) =>
+            {
+                let (exact, size) = (self.exact_size(), size::binary(u64::from(self.exact_size()) * 150));
+                let why = format!(
+                    "cannot have room for {exact} exact rules: there is no memory for them, about {size}; try fewer"
+                );
+                Error::setting(Setting::Rules, why)
+            }
             RulesError::Filter(LoadingFailed::Load(error)) if error.is_permission() || error.is_memory() => {
                 error::not_loaded(&self.name, error)
             }

@@ -21,7 +21,7 @@ pub enum Fate {
 }
 
 /// What a rule does with the packets that its filter accepts. A [`Fate`] alone is one, too.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub struct Action {
@@ -72,7 +72,7 @@ impl CaptureAction {
 
 /// An exact rule that is made of a packet's flow. It is in force from the next packet on, and asked before all other rules. It has
 /// the VLAN, the protocol, both addresses and both ports of one direction of the flow.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub struct Learn {
@@ -90,7 +90,7 @@ pub struct Learn {
 }
 
 /// Logs packets.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub struct LogAction {
@@ -99,7 +99,7 @@ pub struct LogAction {
 }
 
 /// A limit. Each address or flow has a bucket of a second's worth of packets, at least one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub struct Limit {
@@ -112,7 +112,7 @@ pub struct Limit {
 }
 
 /// Which packets share a limit. Those that are not IP share one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 #[non_exhaustive]

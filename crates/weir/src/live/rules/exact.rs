@@ -15,6 +15,9 @@ use super::reading::Count;
 /// The size of the table of exact rules, unless another one is asked for.
 pub(crate) const USUAL: u32 = 1 << 16;
 
+/// The largest one. Its memory, about 150 bytes for each rule, is taken at once.
+pub(crate) const MOST: u32 = 1 << 24;
+
 /// Packets of one direction of a flow, in a VLAN.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
@@ -128,7 +131,6 @@ pub(crate) struct Table<'a> {
     /// `None`: there is none.
     pub(crate) exact: Option<&'a ExactRules>,
     pub(crate) size: u32,
-    pub(crate) dry_run: bool,
 }
 
 impl Added {
@@ -144,7 +146,7 @@ impl Added {
             clock::monotonic().saturating_add(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX))
         });
         let one = One { fate: rule.fate.clone(), until, before: engine::RuleCount::default() };
-        let kernel = one.kernel(table.dry_run).ok_or(ExactError::Reflects)?;
+        let kernel = one.kernel().ok_or(ExactError::Reflects)?;
         match exact.insert(&rule.flow.engine(), &kernel) {
             Ok(()) => {
                 self.0.insert(rule.flow, one);
@@ -221,7 +223,7 @@ impl Added {
         let Some(exact) = to.exact else { return Ok(()) };
         let now = clock::monotonic();
         for (flow, one) in self.0.iter().filter(|(_, one)| one.until > now) {
-            if let Some(rule) = one.kernel(to.dry_run) {
+            if let Some(rule) = one.kernel() {
                 exact.insert(&flow.engine(), &rule)?;
             }
         }
@@ -244,10 +246,9 @@ impl Added {
 
 impl One {
     /// Returns the rule as the kernel has it; `None`: it has no such fate.
-    fn kernel(&self, dry_run: bool) -> Option<engine::ExactRule> {
+    fn kernel(&self) -> Option<engine::ExactRule> {
         let fate = match &self.fate {
             Fate::Reflect(_) => return None,
-            _ if dry_run => engine::Fate::Pass,
             Fate::Pass => engine::Fate::Pass,
             Fate::Block => engine::Fate::Block,
             Fate::Bounce => engine::Fate::Bounce,

@@ -14,7 +14,7 @@ pub struct Reading {
     pub elapsed: Duration,
     /// The packets of each rule in force, in order, in both directions together.
     pub rules: Vec<RuleCount>,
-    /// The packets of rules that were replaced by others with other names.
+    /// The packets of rules that were replaced by others with other names or actions.
     pub replaced: Count,
     /// The packets that [added](crate::Guard::add_exact) exact rules have decided about.
     pub exact: Count,
