@@ -92,6 +92,19 @@ fn rule(number: usize, plain: &str, range: Range<usize>) -> Result<Line, Error> 
     Ok(Line { number, name, expression: trimmed(plain, begin..arrow), actions })
 }
 
+/// Adds help to a mistake in a line that looks like a rule, and that the end of the line before has joined to another.
+pub(crate) fn explain(mistake: Error, text: &str) -> Error {
+    let Some(before) = text.get(..mistake.span.start) else { return mistake };
+    let start = before.rfind('\n').map_or(0, |end| end + 1);
+    let goes_on = text[..start].trim_end().ends_with('\\');
+    let line = text[start..].lines().next().unwrap_or_default().trim_start();
+    if !goes_on || name(line).is_none() || !line.contains(ARROW) {
+        return mistake;
+    }
+    let joined = line_number(text, start) - 1;
+    mistake.help(format!("the `\\` at the end of line {joined} joins this line to it"))
+}
+
 /// Returns the length of the name at the start of a rule, which has `:` and a blank behind it.
 fn name(text: &str) -> Option<usize> {
     let (name, behind) = text.split_once(':')?;

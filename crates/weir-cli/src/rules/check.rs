@@ -8,7 +8,7 @@ use serde::Serialize;
 use weir_filter::regions::regions;
 use weir_filter::{Beside, Dialect, Filter, Options};
 use weir_render::json;
-use weir_rules::{Actions, Error, Finding, Rule, RuleSet};
+use weir_rules::{Actions, Error, Fate, Finding, Rule, RuleSet};
 
 use super::file::RuleFile;
 use super::names::SetFile;
@@ -140,7 +140,7 @@ pub(super) fn run(args: &CheckRulesArgs) -> Result<(), Failure> {
             if set.rules.is_empty() {
                 let warning = style::stderr().yellow("warning");
                 style::say(format_args!(
-                    "{warning}: {}: there are no rules: no packet is captured",
+                    "{warning}: {}: there are no rules: no packet is captured, and every packet passes",
                     file.name
                 ));
             }
@@ -149,6 +149,14 @@ pub(super) fn run(args: &CheckRulesArgs) -> Result<(), Failure> {
                 let warning = style::stderr().yellow("warning");
                 let said = said(finding, set);
                 style::say(format_args!("{warning}: {}:{}: `{}` {said}", file.name, rule.line, rule.name));
+            }
+            let interfaces = reflected_to(set);
+            if !interfaces.is_empty() {
+                let (note, names) = (style::stderr().yellow("note"), interfaces.join("`, `"));
+                style::say(format_args!(
+                    "{note}: {}: not checked: whether `{names}` can be reflected to; weir guard looks for interfaces",
+                    file.name
+                ));
             }
             Ok(())
         }
@@ -175,12 +183,28 @@ fn look(args: &CheckRulesArgs, file: &RuleFile) -> Result<Looked, Vec<Error>> {
         netmask: args.netmask.map(u32::from),
         names: &file.names,
     };
-    let set = RuleSet::parse(&file.text)?;
-    let compiled = set.compile(&options)?;
+    let (set, compiled) = RuleSet::parse_and(&file.text, |set| set.compile(&options))?;
     let findings = weir_rules::findings(&set, &compiled, &options);
     let needs_filter = |filter: &Filter| regions(&filter.ast).iter().any(|region| !region.exact);
     let ethernet = (args.link_type == ETHERNET).then(|| compiled.filters.iter().map(needs_filter).collect());
     Ok(Looked { set, findings, filtered: ethernet.unwrap_or_default() })
+}
+
+/// Returns the interfaces that packets are reflected to, each once.
+fn reflected_to(set: &RuleSet) -> Vec<String> {
+    let fates = set.rules.iter().flat_map(|rule| {
+        let learned = rule.actions.learn.as_ref().map(|learn| learn.shortcut.decisions().1);
+        [Some(rule.actions.fate.clone()), learned].into_iter().flatten()
+    });
+    let mut names: Vec<String> = Vec::new();
+    for fate in fates {
+        if let Fate::Reflect(interface) = fate
+            && !names.iter().any(|name| **name == *interface)
+        {
+            names.push(interface.to_string());
+        }
+    }
+    names
 }
 
 /// Says what is odd about a rule.

@@ -50,16 +50,18 @@ impl RuleFile {
 
     /// Returns the rules, each with its filter for packets of files. All names are looked up.
     pub(crate) fn rules(&self, netmask: Option<Ipv4Addr>) -> Result<(RuleSet, Vec<FileFilter>), Failure> {
-        let set = RuleSet::parse(&self.text).map_err(|mistakes| self.failure(&mistakes))?;
-        let (mut filters, mut mistakes) = (Vec::new(), Vec::new());
-        for rule in &set.rules {
-            let filter = Filter::new(&rule.expression).names(self.names.clone()).netmask(netmask);
-            match FileFilter::new(filter) {
-                Ok(filter) => filters.push(filter),
-                Err(error) => mistakes.push(rule.in_file(error.error().clone())),
+        let compile = |set: &RuleSet| {
+            let (mut filters, mut mistakes) = (Vec::new(), Vec::new());
+            for rule in &set.rules {
+                let filter = Filter::new(&rule.expression).names(self.names.clone()).netmask(netmask);
+                match FileFilter::new(filter) {
+                    Ok(filter) => filters.push(filter),
+                    Err(error) => mistakes.push(rule.in_file(error.error().clone())),
+                }
             }
-        }
-        if mistakes.is_empty() { Ok((set, filters)) } else { Err(self.failure(&mistakes)) }
+            if mistakes.is_empty() { Ok(filters) } else { Err(mistakes) }
+        };
+        RuleSet::parse_and(&self.text, compile).map_err(|mistakes| self.failure(&mistakes))
     }
 
     /// Returns a failure with all mistakes, or with the first of very many. Each looks like a message of its own.

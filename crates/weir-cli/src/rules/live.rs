@@ -38,7 +38,6 @@ impl LiveRules {
         // As a wrong filter does, wrong rules make the command line wrong.
         let usage = |failure: Failure| failure.status(2);
         let file = RuleFile::read(path, sets).map_err(usage)?;
-        let set = RuleSet::parse(&file.text).map_err(|mistakes| usage(file.failure(&mistakes)))?;
         let options = Options {
             dialect: Dialect::Weir,
             link_type: ETHERNET,
@@ -50,7 +49,8 @@ impl LiveRules {
             netmask: Some(u32::MAX << 8),
             names: &file.names,
         };
-        let compiled = set.compile_plainly(&options).map_err(|mistakes| usage(file.failure(&mistakes)))?;
+        let (set, compiled) = RuleSet::parse_and(&file.text, |set| set.compile_plainly(&options))
+            .map_err(|mistakes| usage(file.failure(&mistakes)))?;
         let rules = set.rules.iter().fold(Rules::new(), |rules, rule| {
             let filter = Filter::new(&rule.expression).names(file.names.clone());
             rules.rule(&rule.name, filter, action(&rule.actions))

@@ -41,8 +41,15 @@ rest    (every packet)                 sample 1/3            pass
 ";
     assert_eq!(stdout(&output), expected);
     let said = stderr(&output);
-    assert!(said.ends_with("edge.rules:7: `late` matches no whole packet: `dns` decides before\n"), "{said}");
-    assert_eq!(said.lines().count(), 1, "{said}");
+    let lines: Vec<_> = said.lines().collect();
+    assert!(
+        lines[0].ends_with("edge.rules:7: `late` matches no whole packet: `dns` decides before"),
+        "{said}"
+    );
+    assert!(
+        lines.len() == 2 && lines[1].contains("not checked: whether `eth1` can be reflected to"),
+        "{said}"
+    );
     // As an editor on Windows leaves it.
     fs::write(&file, format!("\u{feff}{}", RULES.replace('\n', "\r\n"))).expect("a file");
     assert_eq!(stdout(&weir(&["rules", "check"], &[&file])), expected);
@@ -288,10 +295,14 @@ fn files_without_rules_warn_and_marks_of_utf_8_are_skipped() {
     let output = weir(&["rules", "check"], &[&file]);
     assert_eq!(output.status.code(), Some(0));
     assert!(
-        stderr(&output).ends_with("a.rules: there are no rules: no packet is captured\n"),
+        stderr(&output)
+            .ends_with("a.rules: there are no rules: no packet is captured, and every packet passes\n"),
         "{}",
         stderr(&output)
     );
+    fs::write(&file, "a: tcp -> reflect eth9\nb: udp -> block, learn reflect eth9 for 1s\n").expect("a file");
+    let said = stderr(&weir(&["rules", "check"], &[&file]));
+    assert!(said.contains("not checked: whether `eth9` can be reflected to"), "{said}");
     fs::write(&file, "bad: host in @blocklist -> block\n").expect("a file");
     fs::write(place.path("blocklist"), "\u{feff}10.0.0.9\r\n").expect("a file");
     assert_eq!(stderr(&weir(&["rules", "check"], &[&file])), "");

@@ -41,27 +41,49 @@ impl RuleSet {
     ///
     /// The first mistake of each rule.
     pub fn parse(text: &str) -> Result<Self, Vec<Error>> {
+        Self::parse_and(text, |_| Ok(())).map(|(set, ())| set)
+    }
+
+    /// Reads a file and compiles its expressions.
+    ///
+    /// # Errors
+    ///
+    /// The first mistake of each rule, whether it is in its expression, which `compile` finds, or elsewhere; in the order of the file.
+    pub fn parse_and<T>(
+        text: &str,
+        compile: impl FnOnce(&Self) -> Result<T, Vec<Error>>,
+    ) -> Result<(Self, T), Vec<Error>> {
+        let (set, mut mistakes) = Self::read(text);
+        match compile(&set) {
+            Ok(compiled) if mistakes.is_empty() => return Ok((set, compiled)),
+            Ok(_) => {}
+            Err(more) => mistakes.extend(more),
+        }
+        mistakes.sort_by_key(|mistake| mistake.span.start);
+        Err(mistakes.into_iter().map(|mistake| syntax::explain(mistake, text)).collect())
+    }
+
+    /// Returns the rules whose expressions can be looked at, and all other mistakes.
+    fn read(text: &str) -> (Self, Vec<Error>) {
         let plain = syntax::without_comments(text);
         let mut rules: Vec<Rule> = Vec::new();
         let mut lines_of_names = HashMap::new();
         let mut mistakes = Vec::new();
         for line in syntax::lines(text, &plain) {
-            let read = line.and_then(|line| {
-                let (rule, named) = rule(&plain, line)?;
-                match lines_of_names.insert(rule.name.clone(), rule.line) {
-                    None => Ok(rule),
-                    Some(other) => {
-                        let message = format!("the rule on line {other} is named `{}`, too", rule.name);
-                        Err(Error::new(message, named).help("each rule has a name of its own"))
-                    }
+            let (rule, named) = match line.and_then(|line| rule(&plain, line)) {
+                Ok(rule) => rule,
+                Err(error) => {
+                    mistakes.push(error);
+                    continue;
                 }
-            });
-            match read {
-                Ok(rule) => rules.push(rule),
-                Err(error) => mistakes.push(error),
+            };
+            if let Some(other) = lines_of_names.insert(rule.name.clone(), rule.line) {
+                let message = format!("the rule on line {other} is named `{}`, too", rule.name);
+                mistakes.push(Error::new(message, named).help("each rule has a name of its own"));
             }
+            rules.push(rule);
         }
-        if mistakes.is_empty() { Ok(Self { rules }) } else { Err(mistakes) }
+        (Self { rules }, mistakes)
     }
 
     /// Compiles the expression of each rule.
