@@ -38,6 +38,12 @@ impl Failure {
         Self { hint: Some(hint.into()), ..self }
     }
 
+    /// Adds advice behind the advice that there is.
+    pub(crate) fn and_hint(self, hint: &str) -> Self {
+        let hint = self.hint.as_ref().map_or_else(|| hint.to_owned(), |first| format!("{first}; {hint}"));
+        self.hint(hint)
+    }
+
     /// Reports all failures but the last, which the caller reports. The first decides the exit status.
     pub(crate) fn each(mut failures: Vec<Self>) -> Result<(), Self> {
         let Some(status) = failures.first().map(|first| first.status) else { return Ok(()) };

@@ -67,7 +67,7 @@ impl From<Error> for Failure {
 
 impl From<ClientError> for Failure {
     fn from(error: ClientError) -> Self {
-        const LIST: &str = "to list captures: weir ctl list";
+        const LIST: &str = "to list what runs: weir ctl list";
         const WHO: &str = "only its own user, its --control-group and root may query it";
         match &error {
             ClientError::Connect { error: cause, .. } if cause.kind() == io::ErrorKind::PermissionDenied => {
@@ -77,8 +77,8 @@ impl From<ClientError> for Failure {
             ClientError::SeveralRun(_) => {
                 Self::usage(format!("{error}: choose one with --target")).hint(LIST)
             }
-            ClientError::Late => {
-                Self::new(error).hint("it is stopped, or somebody else is changing its filter: try again")
+            ClientError::Late(_) => {
+                Self::new(error).hint("it is stopped, or busy with a change of somebody else: try again")
             }
             ClientError::Closed => Self::new(error).hint(WHO),
             ClientError::Refused(_) | ClientError::PartlyChanged(_) => {

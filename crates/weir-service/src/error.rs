@@ -11,36 +11,36 @@ use weir::writer::WriteError;
 #[non_exhaustive]
 pub enum ClientError {
     /// This process has no control socket in any of the usual places.
-    #[error("process {0} does not capture, or has no control socket")]
+    #[error("process {0} is no running weir, or has no control socket")]
     NoProcess(u32),
     /// The socket does not answer.
-    #[error("cannot connect to the capture at {}: {error}", path.display())]
+    #[error("cannot connect to weir at {}: {error}", path.display())]
     Connect {
         /// Path of the socket.
         path: PathBuf,
         /// The cause.
         error: io::Error,
     },
-    /// No capture listens in any of the usual places.
-    #[error("no running capture accepts control connections")]
+    /// Nothing listens in any of the usual places.
+    #[error("no weir runs that accepts control connections")]
     NoneRuns,
-    /// One of these captures must be chosen.
-    #[error("{0} captures are running")]
+    /// One of these must be chosen.
+    #[error("{0} weir processes are running")]
     SeveralRun(usize),
     /// The request could not be sent.
-    #[error("cannot send to the capture: {0}")]
+    #[error("cannot send to the running weir: {0}")]
     Send(io::Error),
     /// The answer did not come in time.
-    #[error("the capture did not answer within a few seconds")]
-    Late,
+    #[error("the running weir did not answer within {} seconds", .0.as_secs())]
+    Late(std::time::Duration),
     /// The answer could not be received.
-    #[error("cannot receive the capture's answer: {0}")]
+    #[error("cannot receive the answer of the running weir: {0}")]
     Receive(io::Error),
-    /// The capture closed the connection.
-    #[error("the capture did not answer")]
+    /// The connection was closed.
+    #[error("the running weir did not answer")]
     Closed,
-    /// The capture refused, for a reason that it sent; any text can be in it.
-    #[error("the capture refused: {0}")]
+    /// It refused, for a reason that it sent; any text can be in it.
+    #[error("the running weir refused: {0}")]
     Refused(String),
     /// Some members of a set may have changed, but not all, for a reason that the capture sent.
     #[error("cannot change the whole set: {0}")]

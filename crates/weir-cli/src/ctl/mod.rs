@@ -1,15 +1,17 @@
-//! `weir ctl`: queries running captures and replaces their filters.
+//! `weir ctl`: queries running captures and replaces their filters; `rules` are those of guards.
 
+mod answers;
 mod exact;
+mod rules;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use clap::{Args, Subcommand, ValueEnum};
+use weir::Filter;
 use weir::filter::SystemNames;
 use weir::filter_control::{Changed, PortableMembers, SetChange};
 use weir::parts::{FilterSlot, FilterSlotKind};
-use weir::{Direction, Filter};
 use weir_render::json;
 use weir_service::ClientError;
 use weir_service::control::Order;
@@ -18,8 +20,7 @@ use weir_sys::privilege;
 
 use crate::failure::Failure;
 use crate::filter_args::FilterArgs;
-use crate::rules::{LiveRules, SetFile, lifeline};
-use crate::{interfaces, out, style, units};
+use crate::{out, style};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -49,7 +50,7 @@ pub(crate) struct CtlArgs {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// List running captures and their sockets.
+    /// List what runs (captures, guards and others), and their sockets.
     List,
     /// Print the counters so far as one JSON object.
     Status {
@@ -89,7 +90,7 @@ enum Command {
     /// Print or replace the rules of a running guard, and add exact ones to them.
     Rules {
         #[command(subcommand)]
-        command: RulesCommand,
+        command: rules::RulesCommand,
     },
     /// Keep the rules of a guard in force that waits for confirmation.
     Confirm {
@@ -111,45 +112,6 @@ enum Command {
         /// Members, or @FILE to read them from a file, separated by newlines, blanks or commas.
         #[arg(value_name = "MEMBER|@FILE", required = true)]
         members: Vec<String>,
-    },
-}
-
-#[derive(Debug, Subcommand)]
-enum RulesCommand {
-    /// Print the rules and what they have counted as one JSON object.
-    Show {
-        #[command(flatten)]
-        target: TargetArgs,
-    },
-    /// Replace all rules; a packet meets all old ones or all new ones.
-    ///
-    /// Rules with the same name go on counting. If there are mistakes, the old rules stay in force.
-    Replace {
-        #[command(flatten)]
-        target: TargetArgs,
-
-        /// File with rules; - is standard input.
-        file: PathBuf,
-
-        /// Read the set @NAME from FILE; default: the file NAME beside the rules.
-        #[arg(long = "set", value_name = "NAME=FILE", value_parser = SetFile::parse)]
-        sets: Vec<SetFile>,
-
-        #[arg(long, help = lifeline::FORCE)]
-        force: bool,
-    },
-    /// Add exact rules, for one direction of a flow or both; they are asked before all others.
-    ///
-    /// The guard needs a table for them: its rules learn, or it has --exact. A rule for the same packets is replaced.
-    Add(exact::AddArgs),
-    /// Remove exact rules, added or learned.
-    Remove(exact::RemoveArgs),
-    /// Print the exact rules in force, added and learned, with the packets of those that were added.
-    List(exact::ListArgs),
-    /// Remove all exact rules, added and learned.
-    Flush {
-        #[command(flatten)]
-        target: TargetArgs,
     },
 }
 
@@ -175,7 +137,7 @@ enum StatArg {
 
 #[derive(Debug, Args)]
 struct TargetArgs {
-    /// Capture to query or change, by process ID or socket; default: the only one running.
+    /// The weir to query or change, by process ID or socket; default: the only one running.
     #[arg(short, long, value_name = "PID|PATH")]
     target: Option<String>,
 }
@@ -199,7 +161,7 @@ pub(crate) fn run(args: &CtlArgs) -> Result<(), Failure> {
             style::say(format_args!("statistics switched {}", if on { "on" } else { "off" }));
             Ok(())
         }
-        Command::Rules { command } => rules(command),
+        Command::Rules { command } => rules::run(command),
         Command::Confirm { target } => {
             target.find()?.order(Order::Confirm)?;
             style::say(format_args!("confirmed"));
@@ -229,7 +191,7 @@ fn list() -> Result<(), Failure> {
         }
     }
     if running.is_empty() {
-        style::say(format_args!("no running capture accepts control connections"));
+        style::say(format_args!("no weir runs that accepts control connections"));
     }
     out::print(text.as_bytes())
 }
@@ -254,55 +216,6 @@ fn show_statistics(target: &TargetArgs) -> Result<(), Failure> {
         }
     }
     out::print(&lines)
-}
-
-/// Returns the account of a guard.
-fn guard_account(guard: &Running) -> Result<serde_json::Value, Failure> {
-    let account: serde_json::Value = serde_json::from_str(guard.status()?.get()).map_err(Failure::new)?;
-    match account["type"].as_str() {
-        Some("guard") => Ok(account),
-        _ => Err(Failure::new("cannot do that: this is no guard, and has no rules")
-            .hint("`weir ctl list` says which process is one; choose it with --target")),
-    }
-}
-
-fn rules(command: &RulesCommand) -> Result<(), Failure> {
-    match command {
-        RulesCommand::Show { target } => show_rules(target),
-        RulesCommand::Replace { target, file, sets, force } => replace_rules(target, file, sets, *force),
-        RulesCommand::Add(args) => exact::add(args),
-        RulesCommand::Remove(args) => exact::remove(args),
-        RulesCommand::List(args) => exact::list(args),
-        RulesCommand::Flush { target } => exact::flush(target),
-    }
-}
-
-fn show_rules(target: &TargetArgs) -> Result<(), Failure> {
-    let mut line = Vec::new();
-    json::line(&mut line, &guard_account(&target.find()?)?).map_err(Failure::new)?;
-    out::print(&line)
-}
-
-fn replace_rules(target: &TargetArgs, file: &Path, sets: &[SetFile], force: bool) -> Result<(), Failure> {
-    let rules = LiveRules::read(file, sets)?;
-    let guard = target.find()?;
-    let account = guard_account(&guard)?;
-    let is_dry = account["dry_run"].as_bool() == Some(true);
-    if let Some(name) = account["interface"].as_str().filter(|_| !force && !is_dry) {
-        let direction = match (account["received"].is_string(), account["sent"].as_bool()) {
-            (true, Some(true)) => Direction::Both,
-            (true, _) => Direction::In,
-            _ => Direction::Out,
-        };
-        for chosen in interfaces::chosen(&[name.to_owned()], &[])? {
-            lifeline::check_login(&rules, &chosen, direction)?;
-        }
-    }
-    let portable = rules.rules().portable().map_err(weir::Error::from)?;
-    guard.order(Order::Rules(portable))?;
-    let count = units::grouped(rules.count() as u64);
-    style::say(format_args!("rules replaced: {count} in force"));
-    Ok(())
 }
 
 fn exchange(target: &TargetArgs, filter: Option<&Filter>, json: bool) -> Result<(), Failure> {

@@ -61,7 +61,7 @@ Scripts can wait with --ready-fd, systemd with Type=notify. However the process 
 unless --on-exit closed keeps them.
 
 SIGINT (Ctrl-C) or SIGTERM prints the account and exits; another SIGINT, a second or more later, exits at once.
-SIGHUP reads the rules again. A packet meets all old rules or all new ones; rules with the same name go on counting. If there are mistakes, the old rules stay in force.
+SIGHUP reads the rules again. A packet meets all old rules or all new ones; rules with the same name and actions go on counting. If there are mistakes, the old rules stay in force.
 SIGUSR1 prints the account so far, or confirms the rules (--confirm).
 Exit status: 0 success, 1 error, such as the end of the interface, 2 usage error, such as mistakes in rules, 4 the rules were not confirmed.";
 
@@ -102,7 +102,7 @@ pub(crate) struct GuardArgs {
 
     /// Have room for N exact rules, which rules learn and `weir ctl rules add` adds.
     ///
-    /// Default: 65536 if rules learn, otherwise none. Each takes about 150 bytes, and where there is a table, each packet is looked up in
+    /// Default: 65536 if rules learn, otherwise none; at most 16777216. Each takes about 150 bytes, and where there is a table, each packet is looked up in
     /// it first. If it is full, nothing is learned or added.
     #[arg(long, value_name = "N", value_parser = units::count, help_heading = "Guard")]
     exact: Option<u64>,
@@ -226,11 +226,8 @@ impl GuardArgs {
     /// Checks what --log goes with.
     pub(super) fn check(&self) -> Result<(), Failure> {
         let Some(file) = &self.log else { return Ok(()) };
-        if file.as_os_str() == "-" && (self.json || self.interval.is_some()) {
-            let option = if self.json { "--json" } else { "--interval" };
-            return Err(Failure::usage(format!(
-                "{option} and --log - both use standard output; use --log FILE"
-            )));
+        if file.as_os_str() == "-" && self.json {
+            return Err(Failure::usage("--json and --log - both use standard output; use --log FILE"));
         }
         log::check(file)
     }

@@ -57,6 +57,11 @@ impl Confirmation {
         }
     }
 
+    /// Returns how long it is still waited for.
+    pub(super) fn left(&self) -> Duration {
+        self.until.saturating_duration_since(Instant::now())
+    }
+
     /// Returns whether its time is over.
     pub(super) fn is_over(&self, now: Instant) -> bool {
         now >= self.until

@@ -14,7 +14,7 @@ use std::{io, panic};
 
 use weir::guard::{Fate, LoggedPacket};
 use weir::writer::{Compression, WriteError, Writer, WriterOptions};
-use weir::{CaptureStats, FileInterface, Guard, Packet};
+use weir::{CaptureStats, Guard, InterfaceStats, ModeKind, Packet, PacketCounters, QueueStats, SourceKind};
 
 use super::report;
 use super::summary::LogCount;
@@ -56,6 +56,8 @@ struct FileState {
     has_failed: AtomicBool,
     /// Packets in the file, if it has failed.
     kept: AtomicU64,
+    /// Packets that the kernel's ring had no room for, once that is known.
+    lost: AtomicU64,
 }
 
 /// Checks the name of the file.
@@ -75,7 +77,8 @@ pub(super) fn check(file: &Path) -> Result<(), Failure> {
 
 impl Log {
     /// Creates the file.
-    pub(super) fn begin(file: &Path, interface: &FileInterface, dry_run: bool) -> Result<Self, Failure> {
+    pub(super) fn begin(file: &Path, guard: &Guard, dry_run: bool) -> Result<Self, Failure> {
+        let interface = guard.file_interface();
         let options = weir::with!(
             WriterOptions::default(),
             compression = Compression::of_name(file).unwrap_or_default(),
@@ -83,12 +86,17 @@ impl Log {
             user_application = concat!("weir ", env!("CARGO_PKG_VERSION")).to_owned()
         );
         let packed = options.compression != Compression::None;
-        let writer = Writer::create(file, std::slice::from_ref(interface), &options)?;
+        let writer = Writer::create(file, std::slice::from_ref(&interface), &options)?;
+        let name = interface.name.unwrap_or_default();
+        let source = guard.info().received.unwrap_or(SourceKind::Tc);
+        let account = InterfaceStats::new(0, name, source, ModeKind::Pass);
         let (batches, received) = sync_channel(BATCHES);
         let state = Arc::<FileState>::default();
         let told = Arc::clone(&state);
         let thread = thread::Builder::new().name("weir-log".to_owned());
-        let thread = thread.spawn(move || Writing { writer, packed, dry_run }.run(&received, &told));
+        let thread = thread.spawn(move || {
+            Writing { writer, packed, dry_run, account, began: Instant::now(), put: 0 }.run(&received, &told)
+        });
         let thread = thread
             .map_err(|error| Failure::new(format_args!("cannot start a thread for the log: {error}")))?;
         Ok(Self { thread: Some(thread), batches: Some(batches), waiting: None, taken: 0, file: state })
@@ -128,6 +136,8 @@ impl Log {
             }
             taken = self.take(guard);
         }
+        let lost = guard.read().map_or(0, |reading| reading.log_lost);
+        self.file.lost.store(lost, Ordering::Release);
         self.batches = None;
         let written = self
             .thread
@@ -164,12 +174,17 @@ struct Writing {
     /// Short pieces would be compressed badly.
     packed: bool,
     dry_run: bool,
+    /// What the file says of its packets in the end.
+    account: InterfaceStats,
+    began: Instant,
+    /// Packets that were given to the writer.
+    put: u64,
 }
 
 impl Writing {
     /// Writes batches until there are no more.
     fn run(mut self, batches: &Receiver<Vec<LoggedPacket>>, state: &FileState) -> Result<(), Failure> {
-        let written = self.take(batches).and_then(|()| self.writer.close(&CaptureStats::default()));
+        let written = self.take(batches).and_then(|()| self.close(state.lost.load(Ordering::Acquire)));
         for warning in self.writer.warnings() {
             style::say(format_args!("weir: {warning}"));
         }
@@ -204,8 +219,29 @@ impl Writing {
         }
     }
 
+    /// Says in the file that it is whole, and how many packets are missing.
+    fn close(&mut self, lost: u64) -> Result<(), WriteError> {
+        let captured = self.put;
+        let counters = weir::with!(
+            PacketCounters::default(),
+            seen = captured + lost,
+            captured = captured,
+            lost = lost,
+            delivered = captured,
+            written = captured
+        );
+        self.account.queues = vec![weir::with!(QueueStats::default(), counters = counters)];
+        let account = weir::with!(
+            CaptureStats::default(),
+            elapsed = self.began.elapsed(),
+            interfaces = vec![self.account.clone()]
+        );
+        self.writer.close(&account)
+    }
+
     fn put(&mut self, packet: &LoggedPacket) -> Result<(), WriteError> {
         let comment = comment(packet, self.dry_run);
+        self.put += 1;
         self.writer.packet(&weir::with!(
             Packet::new(packet.timestamp, &packet.data),
             original_len = packet.original_len,
@@ -219,8 +255,8 @@ impl Writing {
 fn comment(packet: &LoggedPacket, dry_run: bool) -> String {
     let learned = if packet.by_learned { " (learned)" } else { "" };
     let done = match packet.fate {
-        Fate::Pass => "logged".into(),
-        ref fate => report::done(fate, dry_run),
+        Fate::Pass => "logged".to_owned(),
+        ref fate => report::done(&fate.to_string(), dry_run).into_owned(),
     };
     match packet.rule.as_str() {
         "" => format!("exact rule: {done}"),

@@ -7,6 +7,7 @@ mod left;
 mod log;
 mod metrics;
 mod report;
+mod shown;
 mod summary;
 
 use std::io;
@@ -22,6 +23,8 @@ use weir_service::session::{Policy, Prepared};
 pub(crate) use self::args::GuardArgs;
 use self::confirmation::Confirmation;
 use self::log::Log;
+pub(crate) use self::report::table as table_of;
+pub(crate) use self::shown::Shown;
 use self::summary::{Interval, LogCount, Summary};
 use crate::failure::{self, Failure};
 use crate::rules::{LiveRules, lifeline};
@@ -53,8 +56,7 @@ pub(crate) fn run(args: &GuardArgs) -> Result<(), Failure> {
     }
     let prepared = Prepared::new(args.settings(), None)?;
     let (guard, opened) = prepared.open(|_| builder.start().map_err(Failure::from))?;
-    let interface = guard.file_interface();
-    let log = args.log.as_ref().map(|file| Log::begin(file, &interface, args.dry_run)).transpose()?;
+    let log = args.log.as_ref().map(|file| Log::begin(file, &guard, args.dry_run)).transpose()?;
     style::print(&report::opened(guard.info(), rules.count(), args.quiet, style::stderr()));
     style::print(&crate::report::service(&opened, args.quiet, false));
     style::print(&crate::report::control(&opened, args.quiet));
@@ -64,6 +66,10 @@ pub(crate) fn run(args: &GuardArgs) -> Result<(), Failure> {
     let next = args.interval.map(|interval| Instant::now() + interval);
     let confirmation = args.confirm.map(Confirmation::begin);
     opened.serve(Run { args, guard, log, next, confirmation })?.run()
+}
+
+fn table(summary: &Summary) -> String {
+    report::table(&Shown::of(&summary.counted, summary.dry_run), style::stderr())
 }
 
 fn note(text: std::fmt::Arguments<'_>) {
@@ -97,6 +103,7 @@ impl Policy for Run<'_> {
         let (reading, log) = self.read()?;
         let mut summary = Summary::new(self.guard.info(), self.guard.is_gone(), reading, log);
         summary.stays_in_force = self.guard.rules_stay();
+        summary.confirm_within = self.confirmation.as_ref().map(|due| due.left().as_secs_f64());
         Ok(summary)
     }
 
@@ -105,7 +112,7 @@ impl Policy for Run<'_> {
             return Ok(());
         }
         let summary = self.summary()?;
-        style::print(&format!("\n{}", report::table(&summary.counted, summary.dry_run, style::stderr())));
+        style::print(&format!("\n{}", table(&summary)));
         Ok(())
     }
 
@@ -197,19 +204,23 @@ impl Policy for Run<'_> {
             _ => Ok(()),
         };
         let logged = self.log.as_mut().map_or(Ok(()), |log| log.finish(&mut self.guard));
-        let result = failure::ended(end, [stopped, confirmed, logged]);
+        let result = failure::ended(end, [stopped, confirmed]);
+        let only_log = result.is_ok() && logged.is_err();
+        let result = result.and_then(|stop| logged.map(|()| stop));
         let mut summary = match self.summary() {
             Ok(summary) => summary,
             Err(error) => return failure::ended(result, [Err(error)]).map(|_| ()),
         };
         summary.close(result.as_ref().copied().map_err(Failure::message));
         if !self.args.quiet {
-            style::print(&format!("\n{}", report::table(&summary.counted, summary.dry_run, style::stderr())));
+            style::print(&format!("\n{}", table(&summary)));
             if summary.stays_in_force {
                 style::print(&report::stays(self.args.interface()));
             }
         }
         let printed = if self.args.json && !piped { json::line(out::stdout(), &summary) } else { Ok(()) };
+        // Why it has failed was said when it did.
+        let result = if only_log { Err(Failure::new("the log is not complete")) } else { result };
         result.and_then(|_| failure::printed(printed))
     }
 }
@@ -278,8 +289,8 @@ impl Run<'_> {
             return Ok(());
         }
         let counted = interval.counted();
-        let table = report::table(counted, self.args.dry_run, style::stdout());
-        let text = format!("\nafter {:.1} s\n{table}", counted.elapsed_seconds);
-        io::Write::write_all(&mut out::stdout(), style::lines(&text).as_bytes()).map_err(Unprinted::Output)
+        let table = report::table(&Shown::of(counted, self.args.dry_run), style::stderr());
+        style::print(&format!("\nafter {:.1} s\n{table}", counted.elapsed_seconds));
+        Ok(())
     }
 }

@@ -3,10 +3,10 @@
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-use weir::guard::{Fate, GuardInfo};
+use weir::guard::GuardInfo;
 use weir::parts::command;
 
-use super::summary::{Counted, Packets, Row};
+use super::shown::{Shown, ShownPackets, ShownRow};
 use crate::alike::{self, Kind};
 use crate::style::Paint;
 use crate::{advice, units};
@@ -53,30 +53,31 @@ pub(super) fn rules(count: usize) -> String {
 }
 
 /// Returns a row for each rule, which add up with those below to the total; rules that continue come behind it.
-pub(super) fn table(counted: &Counted, dry_run: bool, paint: Paint) -> String {
+pub(crate) fn table(shown: &Shown, paint: Paint) -> String {
+    let dry_run = shown.dry_run;
     let mut rows = vec![["rule", "packets are", "packets", "bytes", "last"].map(str::to_owned)];
     let mut continued = Vec::new();
-    for Row { name, action, packets, learned, .. } in &counted.rules {
-        let beyond = action.over.map(|limit| format!(" over {limit}")).unwrap_or_default();
-        if action.continues {
+    for ShownRow { name, fate, continues, over, packets, learned, learns } in &shown.rules {
+        let beyond = over.as_ref().map(|limit| format!(" over {limit}")).unwrap_or_default();
+        if *continues {
             continued.push(row(&format!("{name} (continue)"), "", packets));
         } else {
-            rows.push(row(name, &format!("{}{beyond}", done(&action.fate, dry_run)), packets));
+            rows.push(row(name, &format!("{}{beyond}", done(fate, dry_run)), packets));
         }
-        if let Some((learn, packets)) = action.learn.as_ref().zip(learned.as_ref())
+        if let Some((learns, packets)) = learns.as_ref().zip(learned.as_ref())
             && packets.packets > 0
         {
-            rows.push(row(&format!("{name}, learned"), &done(&learn.fate, dry_run), packets));
+            rows.push(row(&format!("{name}, learned"), &done(learns, dry_run), packets));
         }
     }
-    if counted.replaced.packets > 0 {
-        rows.push(row("(replaced rules)", "", &counted.replaced));
+    if shown.replaced.packets > 0 {
+        rows.push(row("(replaced rules)", "", &shown.replaced));
     }
-    if counted.exact.packets > 0 {
-        rows.push(row("exact rules", "", &counted.exact));
+    if shown.exact.packets > 0 {
+        rows.push(row("exact rules", "as each says", &shown.exact));
     }
-    rows.push(row("no rule", "passed", &counted.no_rule));
-    rows.push(row("total", "", &counted.total));
+    rows.push(row("no rule", "passed", &shown.no_rule));
+    rows.push(row("total", "", &shown.total));
     let total = rows.len() - 1;
     rows.append(&mut continued);
     let widths: [usize; 5] =
@@ -95,19 +96,20 @@ pub(super) fn table(counted: &Counted, dry_run: bool, paint: Paint) -> String {
         };
         let _infallible = writeln!(text, "{line}");
     }
-    for told in unkept(counted) {
+    for told in unkept(shown) {
         let _infallible = writeln!(text, "{}: {told}", paint.yellow("note"));
     }
     text
 }
 
 /// Says which packets something could not be remembered of, or are missing in the log.
-fn unkept(counted: &Counted) -> impl Iterator<Item = String> {
+fn unkept(shown: &Shown) -> impl Iterator<Item = String> {
+    let unkept = &shown.unkept;
     let table = [
-        (counted.unkept.learned, "taught no rule, or for one direction only: there was no room"),
-        (counted.unkept.no_flow, "taught no rule: they are not IP, and belong to no flow"),
-        (counted.unkept.buckets, "taken to be within a limit: there was no room to count them"),
-        (counted.log_lost, "not logged: there was no room, or the file has failed"),
+        (unkept.learned, "taught no rule, or for one direction only: there was no room"),
+        (unkept.no_flow, "taught no rule: they are not IP, and belong to no flow"),
+        (unkept.buckets, "taken to be within a limit: there was no room to count them"),
+        (shown.log_lost, "not logged: there was no room, or the file has failed"),
     ];
     table
         .into_iter()
@@ -115,20 +117,22 @@ fn unkept(counted: &Counted) -> impl Iterator<Item = String> {
         .map(|(packets, what)| format!("{} {what}", units::packets(packets)))
 }
 
-/// Returns what is done with packets.
-pub(super) fn done(fate: &Fate, dry_run: bool) -> Cow<'static, str> {
-    let done: Cow<'static, str> = match fate {
-        Fate::Pass => return "passed".into(),
-        Fate::Block => "blocked".into(),
-        Fate::Bounce => "bounced".into(),
-        Fate::Reflect(interface) => format!("reflected to {interface}").into(),
-        other => other.to_string().into(),
+/// Returns what is done with packets of a fate, which is written as in rules.
+pub(super) fn done(fate: &str, dry_run: bool) -> Cow<'_, str> {
+    let done: Cow<'_, str> = match fate {
+        "pass" => return "passed".into(),
+        "block" => "blocked".into(),
+        "bounce" => "bounced".into(),
+        fate => match fate.strip_prefix("reflect ") {
+            Some(interface) => format!("reflected to {interface}").into(),
+            None => fate.into(),
+        },
     };
     if dry_run { format!("would be {done}").into() } else { done }
 }
 
-fn row(name: &str, done: &str, counted: &Packets) -> [String; 5] {
-    let last = counted.last_at.map(units::local_time).unwrap_or_default();
+fn row(name: &str, done: &str, counted: &ShownPackets) -> [String; 5] {
+    let last = counted.last_at().map(units::local_time).unwrap_or_default();
     let last = last.split('.').next().unwrap_or_default().to_owned();
     [name.to_owned(), done.to_owned(), units::grouped(counted.packets), units::bytes(counted.bytes), last]
 }

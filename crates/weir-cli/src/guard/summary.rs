@@ -37,6 +37,8 @@ pub(super) struct Summary {
     gone: bool,
     /// The guard has ended, and its rules are still in force.
     pub(super) stays_in_force: bool,
+    /// Within how many seconds the rules have to be confirmed; null: they need not be.
+    pub(super) confirm_within: Option<f64>,
     #[serde(flatten)]
     pub(super) counted: Counted,
     /// Reason for the end; null while it runs.
@@ -85,7 +87,7 @@ pub(super) struct Row {
     r#continue: bool,
     /// The limit beyond which that happens: `100/s by src`; absent without.
     #[serde(skip_serializing_if = "Option::is_none")]
-    over: Option<String>,
+    pub(super) over: Option<String>,
     #[serde(skip)]
     pub(super) action: Action,
     #[serde(flatten)]
@@ -93,13 +95,16 @@ pub(super) struct Row {
     /// The packets that exact rules have decided about, which it has learned; absent if it does not learn.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) learned: Option<Packets>,
+    /// What happens to those; absent if it does not learn.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) learns: Option<String>,
 }
 
 #[cfg(test)]
 impl Row {
     /// A rule with so many packets of 60 bytes, and as many that it has learned to decide about.
     pub(super) fn counted(name: &str, action: &Action, packets: u64) -> Self {
-        let packets = Packets { packets, bytes: 60 * packets, last: None, last_at: None };
+        let packets = Packets { packets, bytes: 60 * packets, last: None };
         Self {
             name: name.to_owned(),
             filter: String::new(),
@@ -108,6 +113,7 @@ impl Row {
             over: action.over.map(|limit| limit.to_string()),
             action: action.clone(),
             learned: action.learn.is_some().then(|| packets.clone()),
+            learns: action.learn.as_ref().map(|learn| learn.fate.to_string()),
             packets,
         }
     }
@@ -118,22 +124,14 @@ pub(super) struct Packets {
     pub(super) packets: u64,
     pub(super) bytes: u64,
     /// When the last one came, in seconds since the epoch; null: there was none.
-    last: Option<String>,
-    /// The same in nanoseconds.
-    #[serde(skip)]
-    pub(super) last_at: Option<u64>,
+    pub(super) last: Option<String>,
 }
 
 impl Packets {
     fn of(count: Count) -> Self {
         const SECOND: u64 = 1_000_000_000;
         let seconds = |time: u64| format!("{}.{:09}", time / SECOND, time % SECOND);
-        Self {
-            packets: count.packets,
-            bytes: count.bytes,
-            last: count.last.map(seconds),
-            last_at: count.last,
-        }
+        Self { packets: count.packets, bytes: count.bytes, last: count.last.map(seconds) }
     }
 }
 
@@ -149,6 +147,7 @@ impl Counted {
             over: rule.action.over.map(|limit| limit.to_string()),
             packets: Packets::of(rule.count),
             learned: rule.action.learn.is_some().then(|| Packets::of(rule.learned)),
+            learns: rule.action.learn.as_ref().map(|learn| learn.fate.to_string()),
             action: rule.action,
         };
         Self {
@@ -188,6 +187,7 @@ impl Summary {
             dry_run: info.dry_run,
             gone,
             stays_in_force: false,
+            confirm_within: None,
             counted: Counted::of(reading, log),
             stopped_by: None,
             error: None,

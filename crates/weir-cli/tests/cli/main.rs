@@ -22,6 +22,7 @@ mod follow;
 mod forward;
 mod generate;
 mod guard;
+mod guard_ctl;
 mod guard_exit;
 mod harness;
 mod hostile;

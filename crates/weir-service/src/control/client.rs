@@ -22,6 +22,8 @@ use crate::{ClientError, Error};
 /// Longest time for a capture to answer, or to compile a filter or change a large set.
 const PATIENCE: Duration = Duration::from_secs(5);
 const PATIENCE_FOR_CHANGE: Duration = Duration::from_secs(30);
+/// For what a guard does between two looks at its interface: 10,000 exact rules take less than a second.
+const PATIENCE_FOR_ORDER: Duration = Duration::from_secs(10);
 
 /// A connection to a running capture.
 #[derive(Debug)]
@@ -215,7 +217,11 @@ impl Running {
     ///
     /// If it does not answer, or refuses.
     pub fn order(&self, order: Order) -> Result<Obeyed, ClientError> {
-        self.stream.set_read_timeout(Some(PATIENCE_FOR_CHANGE)).map_err(ClientError::Receive)?;
+        let patience = match &order {
+            Order::Rules(_) => PATIENCE_FOR_CHANGE,
+            Order::Exact(_) | Order::Confirm => PATIENCE_FOR_ORDER,
+        };
+        self.stream.set_read_timeout(Some(patience)).map_err(ClientError::Receive)?;
         match self.ask(Ask::Order(Box::new(order)))? {
             Answer::Obeyed(done) => Ok(done),
             other => Err(unexpected(other)),
@@ -245,7 +251,10 @@ impl Running {
 
     fn receive(&self) -> Result<(Answer, Vec<OwnedFd>), ClientError> {
         let received = wire::receive(&self.stream).map_err(|error| match error.kind() {
-            io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => ClientError::Late,
+            io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => {
+                let waited = self.stream.read_timeout().ok().flatten();
+                ClientError::Late(waited.unwrap_or(PATIENCE))
+            }
             _ => ClientError::Receive(error),
         })?;
         received.ok_or(ClientError::Closed)

@@ -8,7 +8,8 @@ use weir::guard::{ExactEntry, ExactFlow};
 use weir_render::json;
 use weir_service::control::{ExactDone, ExactOrder};
 
-use super::{TargetArgs, refused};
+use super::TargetArgs;
+use crate::ctl::answers::refused;
 use crate::failure::{Failure, printed};
 use crate::{out, style, units};
 

@@ -7,15 +7,16 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use weir::guard::{ExactFlow, ExactRule, Fate};
+use weir::parts::command;
 use weir_rules::{ExactPackets, Fate as Wanted};
-use weir_service::ClientError;
 use weir_service::control::client::Running;
 use weir_service::control::{ExactDone, ExactOrder, MOST_EXACT};
 use weir_sys::cut_off::Login;
 
 use self::input::{Line, Lines};
 pub(super) use self::list::{ListArgs, list};
-use super::{TargetArgs, guard_account};
+use super::TargetArgs;
+use super::answers::{account, refused};
 use crate::failure::Failure;
 use crate::rules::lifeline;
 use crate::{interfaces, style, units};
@@ -52,7 +53,7 @@ pub(super) struct RemoveArgs {
 /// Adds exact rules.
 pub(super) fn add(args: &AddArgs) -> Result<(), Failure> {
     let guard = args.target.find()?;
-    let account = guard_account(&guard)?;
+    let account = account(&guard)?;
     let is_dry = account["dry_run"].as_bool() == Some(true);
     let login = match account["interface"].as_str().filter(|_| !args.force && !is_dry) {
         Some(name) => login(name)?,
@@ -120,7 +121,8 @@ impl Change {
             let mut all = Vec::new();
             for text in given {
                 // With a mistake in the command line nothing is done.
-                all.push(make(text).map_err(|mistake| wrong(self.what, None, text, mistake).status(2))?);
+                let made = make(text).map_err(|mistake| wrong(self.what, None, text, mistake).status(2));
+                all.push(made.map_err(|failure| of_file(failure, self.what, text))?);
             }
             let lines: Vec<_> = given.iter().map(|text| Line { number: None, text: text.clone() }).collect();
             return self.order(&lines, order(all));
@@ -132,6 +134,7 @@ impl Change {
         let mut input = Lines::standard().map_err(unread)?;
         while let Some(batch) = input.batch(MOST_EXACT).map_err(unread)? {
             let (mut lines, mut all) = (Vec::new(), Vec::new());
+            let mut told = Told::default();
             for line in batch {
                 match make(&line.text) {
                     Ok(one) => {
@@ -140,10 +143,11 @@ impl Change {
                     }
                     Err(mistake) => {
                         self.failed += 1;
-                        wrong(self.what, line.number, &line.text, mistake).report();
+                        told.tell(|| wrong(self.what, line.number, &line.text, mistake));
                     }
                 }
             }
+            told.end();
             if !all.is_empty() {
                 self.order(&lines, order(all))?;
             }
@@ -162,12 +166,17 @@ impl Change {
         };
         self.done += rules;
         self.failed += failed.len();
+        let mut told = Told::default();
         for (number, why) in failed {
             let Some(line) = lines.get(number) else { continue };
-            let place = line.number.map(|number| format!("standard input:{number}: ")).unwrap_or_default();
-            let message = format!("{place}cannot {} `{}`: {why}", self.what, line.text.trim());
-            Failure::new(style::visible(&message)).report();
+            told.tell(|| {
+                let place =
+                    line.number.map(|number| format!("standard input:{number}: ")).unwrap_or_default();
+                let message = format!("{place}cannot {} `{}`: {why}", self.what, line.text.trim());
+                Failure::new(style::visible(&message))
+            });
         }
+        told.end();
         Ok(())
     }
 
@@ -184,6 +193,37 @@ impl Change {
             }
         }
     }
+}
+
+/// Failures of many lines, of which the first are shown.
+#[derive(Default)]
+struct Told(usize);
+
+impl Told {
+    const MOST: usize = 10;
+
+    fn tell(&mut self, failure: impl FnOnce() -> Failure) {
+        self.0 += 1;
+        if self.0 <= Self::MOST {
+            failure().report();
+        }
+    }
+
+    /// Says how many are not shown.
+    fn end(self) {
+        if let Some(more @ 1..) = self.0.checked_sub(Self::MOST) {
+            style::say(format_args!("... and {} more lines", units::grouped(more as u64)));
+        }
+    }
+}
+
+/// Adds advice if a text that makes no rule is the name of a file.
+fn of_file(failure: Failure, what: &str, text: &str) -> Failure {
+    if !Path::new(text).is_file() {
+        return failure;
+    }
+    let file = command::word(text);
+    failure.and_hint(&format!("{file} is a file; to read lines from it: weir ctl rules {what} - < {file}"))
 }
 
 /// Returns the failure of a text that makes no rule.
@@ -208,14 +248,6 @@ fn wrong(what: &str, line: Option<usize>, text: &str, mistake: Mistake) -> Failu
 
 fn unread(error: std::io::Error) -> Failure {
     Failure::new(format_args!("cannot read standard input: {error}"))
-}
-
-/// Returns the failure of an order. What a guard says needs no introduction.
-fn refused(error: ClientError) -> Failure {
-    match error {
-        ClientError::Refused(why) => Failure::new(style::visible(&why)),
-        error => error.into(),
-    }
 }
 
 /// Returns the login by SSH of this shell, if it goes through the interface with this name.

@@ -1,0 +1,25 @@
+//! What guards answer.
+
+use weir_service::ClientError;
+use weir_service::control::client::Running;
+
+use crate::failure::Failure;
+use crate::style;
+
+/// Returns the account of a guard.
+pub(super) fn account(guard: &Running) -> Result<serde_json::Value, Failure> {
+    let account: serde_json::Value = serde_json::from_str(guard.status()?.get()).map_err(Failure::new)?;
+    match account["type"].as_str() {
+        Some("guard") => Ok(account),
+        _ => Err(Failure::new("cannot do that: this is no guard, and has no rules")
+            .hint("`weir ctl list` says which process is one; choose it with --target")),
+    }
+}
+
+/// Returns the failure of an order. What a guard says needs no introduction.
+pub(super) fn refused(error: ClientError) -> Failure {
+    match error {
+        ClientError::Refused(why) => Failure::new(style::visible(&why)),
+        error => error.into(),
+    }
+}

@@ -1,0 +1,99 @@
+//! What is in the table: from the counts of this process, or from the account of another one, which `weir ctl rules show` asks for.
+
+use serde::Deserialize;
+
+use super::summary::{Counted, Packets, Row};
+
+/// The counts of a guard.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Shown {
+    /// What rules say does not happen.
+    #[serde(default)]
+    pub(super) dry_run: bool,
+    pub(super) rules: Vec<ShownRow>,
+    pub(super) replaced: ShownPackets,
+    pub(super) exact: ShownPackets,
+    pub(super) no_rule: ShownPackets,
+    pub(super) total: ShownPackets,
+    pub(super) unkept: ShownUnkept,
+    pub(super) log_lost: u64,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct ShownRow {
+    pub(super) name: String,
+    pub(super) fate: String,
+    #[serde(rename = "continue")]
+    pub(super) continues: bool,
+    pub(super) over: Option<String>,
+    /// The fate that it has learned.
+    pub(super) learns: Option<String>,
+    pub(super) learned: Option<ShownPackets>,
+    #[serde(flatten)]
+    pub(super) packets: ShownPackets,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+pub(super) struct ShownPackets {
+    pub(super) packets: u64,
+    pub(super) bytes: u64,
+    /// When the last one came, in seconds since the epoch.
+    last: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct ShownUnkept {
+    pub(super) learned: u64,
+    pub(super) no_flow: u64,
+    pub(super) buckets: u64,
+}
+
+impl ShownPackets {
+    fn of(packets: &Packets) -> Self {
+        Self { packets: packets.packets, bytes: packets.bytes, last: packets.last.clone() }
+    }
+
+    /// Returns when the last one came, in nanoseconds since the epoch.
+    pub(super) fn last_at(&self) -> Option<u64> {
+        let (seconds, nanoseconds) = self.last.as_deref()?.split_once('.')?;
+        let seconds: u64 = seconds.parse().ok()?;
+        seconds.checked_mul(1_000_000_000)?.checked_add(nanoseconds.parse().ok()?)
+    }
+}
+
+impl Shown {
+    pub(super) fn of(counted: &Counted, dry_run: bool) -> Self {
+        let row = |row: &Row| ShownRow {
+            name: row.name.clone(),
+            fate: row.fate.clone(),
+            continues: row.action.continues,
+            over: row.over.clone(),
+            learns: row.learns.clone(),
+            learned: row.learned.as_ref().map(ShownPackets::of),
+            packets: ShownPackets::of(&row.packets),
+        };
+        let unkept = counted.unkept;
+        Self {
+            dry_run,
+            rules: counted.rules.iter().map(row).collect(),
+            replaced: ShownPackets::of(&counted.replaced),
+            exact: ShownPackets::of(&counted.exact),
+            no_rule: ShownPackets::of(&counted.no_rule),
+            total: ShownPackets::of(&counted.total),
+            unkept: ShownUnkept { learned: unkept.learned, no_flow: unkept.no_flow, buckets: unkept.buckets },
+            log_lost: counted.log_lost,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_time_of_the_last_packet_is_read() {
+        let at = |last: &str| ShownPackets { packets: 1, bytes: 60, last: Some(last.to_owned()) }.last_at();
+        assert_eq!(at("1700000000.000000001"), Some(1_700_000_000_000_000_001));
+        assert_eq!((at("soon"), at("99999999999999999999.0")), (None, None));
+    }
+}
