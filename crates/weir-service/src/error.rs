@@ -14,7 +14,7 @@ pub enum ClientError {
     #[error("process {0} is no running weir, or has no control socket")]
     NoProcess(u32),
     /// The socket does not answer.
-    #[error("cannot connect to weir at {}: {error}", path.display())]
+    #[error("cannot connect to the process at {}: {error}", path.display())]
     Connect {
         /// Path of the socket.
         path: PathBuf,
@@ -22,25 +22,25 @@ pub enum ClientError {
         error: io::Error,
     },
     /// Nothing listens in any of the usual places.
-    #[error("no weir runs that accepts control connections")]
+    #[error("no running weir accepts control connections")]
     NoneRuns,
     /// One of these must be chosen.
     #[error("{0} weir processes are running")]
     SeveralRun(usize),
     /// The request could not be sent.
-    #[error("cannot send to the running weir: {0}")]
+    #[error("cannot send to the process: {0}")]
     Send(io::Error),
     /// The answer did not come in time.
-    #[error("the running weir did not answer within {} seconds", .0.as_secs())]
+    #[error("the process did not answer within {} seconds", .0.as_secs())]
     Late(std::time::Duration),
     /// The answer could not be received.
-    #[error("cannot receive the answer of the running weir: {0}")]
+    #[error("cannot receive the answer of the process: {0}")]
     Receive(io::Error),
     /// The connection was closed.
-    #[error("the running weir did not answer")]
+    #[error("the process did not answer")]
     Closed,
     /// It refused, for a reason that it sent; any text can be in it.
-    #[error("the running weir refused: {0}")]
+    #[error("the process refused: {0}")]
     Refused(String),
     /// Some members of a set may have changed, but not all, for a reason that the capture sent.
     #[error("cannot change the whole set: {0}")]

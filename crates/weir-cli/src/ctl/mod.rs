@@ -191,7 +191,7 @@ fn list() -> Result<(), Failure> {
         }
     }
     if running.is_empty() {
-        style::say(format_args!("no weir runs that accepts control connections"));
+        style::say(format_args!("no running weir accepts control connections"));
     }
     out::print(text.as_bytes())
 }
