@@ -103,8 +103,8 @@ pub mod statistics {
 pub mod guard {
     pub use crate::live::guard::{GuardBuilder, GuardInfo, KeptRules, OnExit};
     pub use crate::live::rules::{
-        Action, CaptureAction, Count, ExactEntry, ExactError, ExactFlow, ExactRule, Fate, Learn, Limit,
-        LimitKey, LogAction, LoggedPacket, PortableRules, Reading, RuleCount, RuleInfo, Rules, Unkept,
+        Action, CaptureAction, Count, ExactEntry, ExactError, ExactFlow, ExactRule, Fate, FateCounts, Learn,
+        Limit, LimitKey, LogAction, LoggedPacket, PortableRules, Reading, RuleCount, RuleInfo, Rules, Unkept,
     };
 }
 

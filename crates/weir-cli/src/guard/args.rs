@@ -223,8 +223,13 @@ impl GuardArgs {
         self.on_exit == OnExitArg::Closed
     }
 
-    /// Checks what --log goes with.
+    /// Checks --exact, and what --log goes with.
     pub(super) fn check(&self) -> Result<(), Failure> {
+        if let Some(asked) = self.exact.filter(|asked| *asked > u64::from(GuardBuilder::MOST_EXACT)) {
+            let (asked, most) = (units::grouped(asked), GuardBuilder::MOST_EXACT);
+            return Err(Failure::usage(format!("cannot have room for {asked} exact rules"))
+                .hint(format!("the most that are possible: --exact {most}, with about 150 bytes for each")));
+        }
         let Some(file) = &self.log else { return Ok(()) };
         if file.as_os_str() == "-" && self.json {
             return Err(Failure::usage("--json and --log - both use standard output; use --log FILE"));

@@ -2,6 +2,7 @@
 
 use std::fmt::Display;
 
+use weir::guard::Count;
 use weir_service::metrics::{Measured, OwnLabels, Page};
 
 use super::summary::{Packets, Row, Summary};
@@ -52,6 +53,28 @@ impl Measured for Summary {
             "of rules that continue; others have them, too.",
             &limited(&continuing),
         );
+        let fates = counted.fates;
+        let fates = [
+            ("pass", fates.passed),
+            ("block", fates.blocked),
+            ("bounce", fates.bounced),
+            ("reflect", fates.reflected),
+            ("limit", fates.limited),
+            ("exact", fates.exact),
+        ];
+        for (unit, of) in
+            [("packets", (|count| count.packets) as fn(Count) -> u64), ("bytes", |count| count.bytes)]
+        {
+            let name = format!("weir_guard_fate_{unit}");
+            let title = if unit == "packets" { "Packets" } else { "Bytes" };
+            page.counter(
+                &name,
+                &format!("{title} by what rules say happens to them; of rules with a limit, and of added exact rules, apart."),
+            );
+            for (fate, count) in &fates {
+                page.count(&name, &self.of(&[("fate", fate)]), of(*count));
+            }
+        }
         page.counter("weir_guard_unkept_packets", "Packets for which something could not be remembered.");
         let unkept = counted.unkept;
         for (what, packets) in

@@ -4,7 +4,7 @@
 
 use serde::Serialize;
 use serde_json::value::RawValue;
-use weir::guard::{Action, Count, GuardInfo, Reading, RuleCount, Unkept};
+use weir::guard::{Action, Count, FateCounts, GuardInfo, Reading, RuleCount, Unkept};
 use weir_service::Stop;
 use weir_service::control::Account;
 use weir_service::metrics::Measured;
@@ -59,6 +59,8 @@ pub(super) struct Counted {
     /// The packets that no rule matched.
     pub(super) no_rule: Packets,
     pub(super) total: Packets,
+    #[serde(skip)]
+    pub(super) fates: FateCounts,
     /// Packets for which something could not be remembered.
     pub(super) unkept: Unkept,
     /// Packets in the log.
@@ -156,6 +158,7 @@ impl Counted {
             exact: Packets::of(reading.exact),
             no_rule: Packets::of(reading.no_rule),
             total,
+            fates: reading.fates,
             unkept: reading.unkept,
             logged: log.logged,
             log_lost: log.lost,

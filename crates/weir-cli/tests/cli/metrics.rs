@@ -502,6 +502,16 @@ fn root_a_guard_has_metrics_of_each_rule() {
         assert_eq!(page.sum("weir_guard_packets_total", &labels), packets);
         assert_eq!(page.sum("weir_guard_bytes_total", &labels), packets * 60);
     }
+    for (fate, packets) in [("block", 500), ("bounce", 0), ("reflect", 0), ("limit", 0), ("exact", 0)] {
+        let labels = [("interface", "rx0"), ("fate", fate)];
+        assert_eq!(page.sum("weir_guard_fate_packets_total", &labels), packets);
+        assert_eq!(page.sum("weir_guard_fate_bytes_total", &labels), packets * 60);
+    }
+    assert_eq!(
+        page.sum("weir_guard_fate_packets_total", &[]),
+        page.sum("weir_guard_packets_total", &[]),
+        "these are all packets, too"
+    );
     assert_eq!(page.sum("weir_guard_continued_packets_total", &[("rule", "all")]), 500);
     assert_eq!(page.sum("weir_guard_rule_info", &[("rule", "lab"), ("fate", "block")]), 1);
     assert_eq!(page.sum("weir_guard_log_lost_packets_total", &[]), 0);

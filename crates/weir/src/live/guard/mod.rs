@@ -108,6 +108,9 @@ pub struct GuardInfo {
 }
 
 impl GuardBuilder {
+    /// The most [exact rules](Self::exact) that are possible.
+    pub const MOST_EXACT: u32 = exact::MOST;
+
     /// Sets the network namespace of the interface; `None`: that of the calling thread.
     pub fn namespace(mut self, namespace: Option<&Namespace>) -> Self {
         self.wanted.namespace = namespace.cloned();

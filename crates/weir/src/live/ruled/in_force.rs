@@ -14,8 +14,8 @@ use super::loader::Loaded;
 use super::site::Placed;
 use crate::live::rules::exact::{Added, Table};
 use crate::live::rules::{
-    Action, Count, ExactEntry, ExactError, ExactFlow, ExactRule, LoggedPacket, Reading, RuleCount, RuleInfo,
-    Rules, Unkept,
+    Action, Count, ExactEntry, ExactError, ExactFlow, ExactRule, FateCounts, LoggedPacket, Reading,
+    RuleCount, RuleInfo, Rules, Unkept,
 };
 use crate::{Error, Unsupported};
 
@@ -109,6 +109,9 @@ impl InForce {
         }
         let there: HashSet<Key> = self.rules.iter().map(key).collect();
         let gone = self.before.iter().filter(|(key, _)| !there.contains(key));
+        let mut fates = FateCounts::default();
+        rules.iter().for_each(|rule| fates.add(&rule.action, [rule.count, rule.learned]));
+        gone.clone().for_each(|((_, action), count)| fates.add(action, self.ahead.counts(count)));
         // The packets of a rule that continued are those of others.
         let gone = gone.map(|((_, action), count)| match action.continues {
             true => Counted { packets: 0, bytes: 0, ..*count },
@@ -117,12 +120,14 @@ impl InForce {
         let gone = gone.fold(nothing, |all, one| sum(&all, &one));
         let none = sum(&self.before_none, counts.get(self.rules.len()).unwrap_or(&nothing));
         let [no_rule, exact] = self.ahead.counts(&none);
+        fates.add_none([no_rule, exact]);
         Ok(Reading {
             elapsed: self.ended.unwrap_or_else(Instant::now) - self.began,
             rules,
             replaced: self.ahead.count(&gone),
             exact,
             no_rule,
+            fates,
             unkept: with(self.unkept_before, unkept),
             log_lost: self.log_lost_before + unkept.logged,
         })

@@ -11,4 +11,4 @@ pub use self::exact::{ExactEntry, ExactError, ExactFlow, ExactRule};
 pub use self::given::{PortableRules, RuleInfo, Rules};
 pub use self::logged::LoggedPacket;
 pub(crate) use self::logged::SNAP_LEN as LOG_SNAP_LEN;
-pub use self::reading::{Count, Reading, RuleCount, Unkept};
+pub use self::reading::{Count, FateCounts, Reading, RuleCount, Unkept};

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::action::Action;
+use super::action::{Action, Fate};
 use super::given::RuleInfo;
 
 /// What was counted since the start. Each packet is counted once: for the rule that decided about it, for exact rules that were added, or for none; and
@@ -20,10 +20,61 @@ pub struct Reading {
     pub exact: Count,
     /// The packets that met no rule, and passed.
     pub no_rule: Count,
+    /// All packets, by what has happened to them.
+    pub fates: FateCounts,
     /// Packets for which something could not be remembered.
     pub unkept: Unkept,
     /// Packets that are missing in the [log](crate::guard::GuardBuilder::log): there was no room.
     pub log_lost: u64,
+}
+
+/// All packets since the start by what has happened to them, those of rules that were replaced included; in a
+/// [dry run](super::GuardBuilder::dry_run) by what would have happened.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct FateCounts {
+    /// They have gone on.
+    pub passed: Count,
+    /// They have gone no further.
+    pub blocked: Count,
+    /// They have gone back.
+    pub bounced: Count,
+    /// They have left through another interface.
+    pub reflected: Count,
+    /// Those of rules that have a limit: within it they have passed, and beyond it they have not.
+    pub limited: Count,
+    /// Those that [added](crate::Guard::add_exact) exact rules have decided about.
+    pub exact: Count,
+}
+
+impl FateCounts {
+    /// Adds the packets of a rule, and of those that it has learned.
+    pub(crate) fn add(&mut self, action: &Action, [own, learned]: [Count; 2]) {
+        if let Some(learn) = &action.learn {
+            self.of(&learn.fate, learned);
+        }
+        match action.over {
+            _ if action.continues => {}
+            Some(_) if action.fate != Fate::Pass => self.limited = self.limited.and(own),
+            _ => self.of(&action.fate, own),
+        }
+    }
+
+    fn of(&mut self, fate: &Fate, count: Count) {
+        let sum = match fate {
+            Fate::Pass => &mut self.passed,
+            Fate::Block => &mut self.blocked,
+            Fate::Bounce => &mut self.bounced,
+            Fate::Reflect(_) => &mut self.reflected,
+        };
+        *sum = sum.and(count);
+    }
+
+    /// Adds packets that met no rule, and those of exact rules that were added.
+    pub(crate) fn add_none(&mut self, [none, exact]: [Count; 2]) {
+        self.of(&Fate::Pass, none);
+        self.exact = self.exact.and(exact);
+    }
 }
 
 /// Packets for which something could not be remembered.
@@ -103,8 +154,37 @@ impl Count {
 
 #[cfg(test)]
 mod tests {
-    use super::super::action::Fate;
+    use super::super::action::{Learn, Limit, LimitKey};
     use super::*;
+
+    #[test]
+    fn packets_are_summed_by_what_has_happened_to_them() {
+        let count = |packets| Count { packets, bytes: 60 * packets, last: None };
+        let second = Duration::from_secs(1);
+        let block = Action::from(Fate::Block);
+        let limited = block.clone().over(Limit::new(1, second, LimitKey::Flow));
+        let learns = Action::from(Fate::Bounce).learn(Learn::new(Fate::Reflect("a".to_owned()), second));
+        let mut fates = FateCounts::default();
+        for (action, own, learned) in [
+            (&block, 1, 0),
+            (&block, 2, 0),
+            (&limited, 4, 0),
+            (&learns, 8, 16),
+            (&Action::continuing(), 32, 0),
+        ] {
+            fates.add(action, [count(own), count(learned)]);
+        }
+        fates.add_none([count(64), count(128)]);
+        let expected = FateCounts {
+            passed: count(64),
+            blocked: count(3),
+            bounced: count(8),
+            reflected: count(16),
+            limited: count(4),
+            exact: count(128),
+        };
+        assert_eq!(fates, expected);
+    }
 
     #[test]
     fn the_rows_add_up() {
