@@ -59,6 +59,11 @@ pub(crate) struct Expression {
 }
 
 impl FilterArgs {
+    /// Returns whether there is a filter in an option.
+    pub(crate) fn is_given(&self) -> bool {
+        self.filter.is_some() || self.filter_file.is_some()
+    }
+
     /// Returns the requested expression; `None`: every packet. `words`: those that the command itself has received.
     pub(crate) fn expression(&self, words: &[String]) -> Result<Option<Expression>, Failure> {
         let given = [self.filter.is_some(), self.filter_file.is_some(), !words.is_empty()];

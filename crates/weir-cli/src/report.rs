@@ -6,12 +6,14 @@ use std::time::Duration;
 use weir::parts::command;
 use weir::writer::Written;
 use weir::{CaptureStats, HandlerState, Interface, Strays, TimeOrder};
+use weir_service::rules::RulesSummary;
 use weir_service::session::Opened;
 use weir_service::summary::{Counters, StatisticsSummary, Summary};
 
 use crate::advice;
 use crate::alike::{self, Kind, Line};
 use crate::counts;
+use crate::rules::{self, Shown};
 use crate::style::{self, Paint};
 use crate::units;
 use crate::unsorted;
@@ -129,6 +131,7 @@ pub(crate) fn account(summary: &Summary, paint: Paint) -> String {
     text.push_str(&handlers(summary, paint));
     text.push_str(&time_order(summary, paint));
     text.push_str(&statistics(&summary.statistics, paint));
+    text.push_str(&rules(&summary.rules, paint));
     let _infallible = writeln!(text, "{}", paint.dim(format!("Memory: {}", units::bytes(summary.memory))));
     text.push_str(&verdict(summary, paint));
     text
@@ -140,6 +143,18 @@ fn statistics(all: &[StatisticsSummary], paint: Paint) -> String {
         let filters = one.filters.iter().map(|filter| (style::visible(&filter.name), filter.counts));
         let rows = filters.chain([("(all)".to_owned(), one.total)]);
         format!("{}\n", counts::table(style::visible(&one.interface), rows, paint))
+    };
+    all.iter().map(table).collect()
+}
+
+/// Returns a table of what rules have counted, for each interface.
+fn rules(all: &[RulesSummary], paint: Paint) -> String {
+    let table = |one: &RulesSummary| {
+        let interface = match all.len() {
+            1 => String::new(),
+            _ => format!("{}\n", paint.bold(style::visible(&one.interface))),
+        };
+        format!("{interface}{}\n", rules::table(&Shown::of(&one.counted, false, 0).capturing(), paint))
     };
     all.iter().map(table).collect()
 }
@@ -242,7 +257,10 @@ const STALLED: f64 = 1.0;
 pub(crate) fn brief(summary: &Summary, paint: Paint) -> Option<String> {
     let counters = summary.counters.packets;
     let in_order = summary.time_order.as_ref().is_none_or(|order| order.late + order.early == 0);
-    let is_plain = summary.file.is_none() && summary.error.is_none() && summary.statistics.is_empty();
+    let is_plain = summary.file.is_none()
+        && summary.error.is_none()
+        && summary.statistics.is_empty()
+        && summary.rules.is_empty();
     if !is_plain || !in_order || Losses::of(summary).total() + counters.errors > 0 {
         return None;
     }

@@ -14,6 +14,7 @@ pub mod metrics;
 mod page;
 mod ready;
 pub mod resolver;
+pub mod rules;
 pub mod session;
 mod signals;
 pub mod summary;

@@ -12,6 +12,7 @@ use weir::{
 
 use crate::Stop;
 use crate::confine::Confinement;
+use crate::rules::RulesSummary;
 
 /// The account of a whole run.
 #[derive(Clone, Debug, Serialize)]
@@ -67,6 +68,9 @@ pub struct Summary {
     /// Statistics beside the capture, by interface; absent without `--stat`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub statistics: Vec<StatisticsSummary>,
+    /// What rules have counted, by interface; absent without `--rules`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub rules: Vec<RulesSummary>,
     /// Packets in the file, or packets counted if there is no file.
     #[serde(skip)]
     pub kept: u64,
@@ -271,6 +275,7 @@ impl Summary {
             handlers: account.handlers.clone(),
             time_order: account.time_order,
             statistics: Vec::new(),
+            rules: Vec::new(),
             kept: 0,
         };
         for interface in &account.interfaces {

@@ -53,6 +53,11 @@ impl LiveArgs {
         Ok(filter)
     }
 
+    /// Returns whether there is a filter.
+    pub(crate) fn has_filter(&self) -> bool {
+        !self.words.is_empty() || self.filter.is_given()
+    }
+
     /// Returns the settings of a session for `command`.
     pub(crate) fn settings(&self, command: &'static str, until: &UntilArgs) -> Settings {
         Settings {

@@ -93,6 +93,11 @@ impl OriginArgs {
         }
     }
 
+    /// Returns whether the connection of this shell may be cut off.
+    pub(crate) fn is_forced(&self) -> bool {
+        self.force
+    }
+
     /// Returns whether packets have timestamps, where they have them by default.
     pub(crate) fn has_times(&self) -> bool {
         !matches!(self.timestamps, Some(TimestampsArg::None))

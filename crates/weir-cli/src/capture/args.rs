@@ -13,6 +13,7 @@ use crate::args::{LiveArgs, MORE, WHICH_DECIDES};
 use crate::files::{FilesArgs, FormatArg};
 use crate::interfaces::Chosen;
 use crate::order::{OrderArgs, Usual};
+use crate::rules::SetFile;
 use crate::stat::Named;
 use crate::stop::UntilArgs;
 use crate::text::LineArgs;
@@ -28,6 +29,8 @@ Examples:
         Print a JSON object for each packet, and the summary last; here, whom TLS clients call.
   weir capture -i eth0 -w trace.pcapng
         Capture everything on eth0 until Ctrl-C. The host keeps its traffic.
+  weir capture -i eth0 --rules sensor.rules -w trace.pcapng
+        Capture what rules say, such as `bulk: tcp port 443 -> first 20 of each flow`, and print what each has counted.
   weir capture -i eth0 -i eth1 -w both.pcapng --duration 10m
         Capture two interfaces into one file for ten minutes, in timestamp order:
         replies follow the requests they answer.
@@ -91,6 +94,20 @@ pub(crate) struct CaptureArgs {
     /// ways but is captured once.
     #[arg(short = 'Q', long, value_name = "WAY", value_enum, help_heading = "Capture")]
     direction: Option<DirectionArg>,
+
+    /// Capture by the rules in FILE instead of a filter; - is standard input.
+    ///
+    /// The first rule that matches says whether a packet is captured (`capture`, `sample 1/100`, `first 20 of each flow`), and what happens
+    /// to it (`pass`, `block`, `bounce`, `reflect IF`); what no rule matches is not captured, and passes. The kernel applies
+    /// them, by xdp or tc. The summary has the packets of each rule, and `weir ctl rules show` prints them meanwhile. See weir
+    /// rules check --help, and docs/rules.md; weir read --rules tries rules on a file.
+    #[arg(hide_short_help = true, long, value_name = "FILE", help_heading = "Capture")]
+    pub(super) rules: Option<PathBuf>,
+
+    /// With --rules, read the set @NAME from FILE; default: the file NAME beside the rules.
+    #[arg(hide_short_help = true, long = "set", value_name = "NAME=FILE", value_parser = SetFile::parse)]
+    #[arg(requires = "rules", help_heading = "Capture")]
+    pub(super) sets: Vec<SetFile>,
 
     /// Count the packets of a filter beside the capture, in the kernel; may be repeated.
     ///
@@ -178,6 +195,9 @@ pub(crate) struct CaptureArgs {
 impl CaptureArgs {
     /// Checks rules that clap cannot express.
     pub(crate) fn check(&self) -> Result<(), String> {
+        if self.rules.is_some() && self.live.has_filter() {
+            return Err("--rules and a filter: rules take the filter's place; try a first rule `not (FILTER) -> ignore`".to_owned());
+        }
         if self.micro && !self.is_pcap() {
             return Err(
                 "--micro requires --format pcap: weir's pcapng files always have nanoseconds".to_owned()
@@ -192,6 +212,11 @@ impl CaptureArgs {
         self.line.check()?;
         self.order.check(false, false)?;
         self.files.check(self.write.as_deref())
+    }
+
+    /// Returns the direction of the packets that the rules decide about.
+    pub(super) fn ruled_direction(&self) -> Direction {
+        self.direction.map_or(Direction::Both, Direction::from)
     }
 
     /// Returns the options of the writer.

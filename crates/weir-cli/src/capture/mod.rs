@@ -10,14 +10,16 @@ use std::os::fd::AsFd;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use rustix::fs::FileType;
+use weir::guard::Rules;
 use weir::writer::Writer;
 use weir::{Builder, Capture, CaptureStats, Chunk, FileInterface, Interface, PoolFill};
 use weir_render::{Column, json};
 use weir_service::confine::Confinement;
-use weir_service::control::{Change, Marks, What};
+use weir_service::control::{Change, Marks, Obeyed, Order, What};
+use weir_service::rules::{RulesCounted, RulesSummary};
 use weir_service::session::{Policy, Prepared, Settings};
 use weir_service::summary::{FilesSummary, StatisticsSummary, Summary};
 use weir_service::{Budget, Stop, Until};
@@ -26,8 +28,10 @@ pub(crate) use self::args::CaptureArgs;
 use self::backlog::Backlog;
 use self::printer::{Outcome, Printer};
 use crate::failure::{self, Failure};
+use crate::interfaces::Chosen;
 use crate::live::{self, Live};
 use crate::opening::{self, Unopened};
+use crate::rules::{LiveRules, lifeline};
 use crate::{interfaces, out, report, style, unsorted};
 
 /// Time between checks for losses, which are marked in the file.
@@ -54,6 +58,7 @@ pub(crate) fn run(args: &CaptureArgs) -> Result<(), Failure> {
             .hint("pipe it: weir capture -w - | tshark -r -"));
     }
     let filter = args.live.filter()?;
+    let rules = args.rules.as_ref().map(|file| LiveRules::read(file, &args.sets)).transpose()?;
     let mut options = args.writer_options();
     let file = args.write.as_deref().map(|path| (path, &mut options));
     let settings = args.live.settings("capture", &args.until);
@@ -67,6 +72,10 @@ pub(crate) fn run(args: &CaptureArgs) -> Result<(), Failure> {
     let opened = prepared.open(|until| -> Result<_, Unopened> {
         let chosen = args.live.origin.chosen()?;
         let builder = filter.into_iter().fold(args.builder(&chosen), Builder::filter);
+        let builder = match &rules {
+            Some(rules) => builder.rules(checked(args, rules, &chosen)?.clone()),
+            None => builder,
+        };
         Ok(builder.open_telling(opening::progress(until, args.is_quiet()))?)
     });
     let (capture, opened) = match opened {
@@ -113,9 +122,25 @@ pub(crate) fn run(args: &CaptureArgs) -> Result<(), Failure> {
         live,
         budget: opened.budget(),
         marks: Marks::default(),
+        replaced: Vec::new(),
         handled: 0,
     };
     opened.serve(run)?.run()
+}
+
+/// Returns rules, if they do not cut off this shell.
+fn checked<'a>(args: &CaptureArgs, rules: &'a LiveRules, chosen: &[Chosen]) -> Result<&'a Rules, Failure> {
+    for one in chosen.iter().filter(|_| !args.live.origin.is_forced()) {
+        lifeline::check_login(rules, one, args.ruled_direction())?;
+    }
+    let note = |text| style::say(format_args!("{}: {text}", style::stderr().yellow("note")));
+    if !rules.captures() {
+        note("no rule captures a packet");
+    }
+    if rules.logs() && !args.is_quiet() {
+        note("`log` is for weir guard, and writes nothing here");
+    }
+    Ok(rules.rules())
 }
 
 fn is_file(stream: &impl AsFd) -> bool {
@@ -154,6 +179,8 @@ struct Run<'a> {
     budget: Budget,
     /// Filter changes that are not marked in the file yet.
     marks: Marks,
+    /// Rules that were replaced since the last round.
+    replaced: Vec<Change>,
     /// Packets taken from the engine to be kept: written, or counted if there is no file.
     handled: u64,
 }
@@ -165,7 +192,8 @@ impl Policy for Run<'_> {
     fn summary(&mut self) -> Result<Summary, Failure> {
         let account = self.capture.stats()?;
         let statistics = self.statistics()?;
-        Ok(self.summary_of(&account, statistics))
+        let rules = self.rules()?;
+        Ok(self.summary_of(&account, statistics, rules))
     }
 
     fn report(&mut self) -> Result<(), Failure> {
@@ -191,7 +219,23 @@ impl Policy for Run<'_> {
         Ok(())
     }
 
-    fn changed(&mut self, changes: Vec<Change>) -> Result<(), Failure> {
+    fn obey(&mut self, order: Order) -> Result<Obeyed, String> {
+        let Order::Rules(rules) = order else {
+            return Err("a capture takes other rules, and no more".to_owned());
+        };
+        if self.confinement.is_some() && self.args.rules.is_some() {
+            return Err("it is confined, and may not load programs: start it with --no-confine".to_owned());
+        }
+        self.capture.replace_rules(&Rules::from(rules)).map_err(|error| error.to_string())?;
+        let count = self.capture.rules_in_force().map_or(0, |rules| rules.len());
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let time = u64::try_from(now.as_nanos()).unwrap_or(u64::MAX);
+        self.replaced.push(Change { time, by: None, what: What::Rules(count) });
+        Ok(Obeyed::Done)
+    }
+
+    fn changed(&mut self, mut changes: Vec<Change>) -> Result<(), Failure> {
+        changes.append(&mut self.replaced);
         let waits = self.waits_for_reader();
         self.mark_changes(changes, |marks, account| if waits { None } else { marks.due(account) })
     }
@@ -278,6 +322,10 @@ impl Policy for Run<'_> {
             }
             Err(error) => (Vec::new(), Err(error)),
         };
+        let (rules, rules_read) = match self.rules() {
+            Ok(rules) => (rules, Ok(())),
+            Err(error) => (Vec::new(), Err(error)),
+        };
         let closed = match &mut self.writer {
             Some(writer) => writer.close(&account).map_err(Failure::from),
             None => Ok(()),
@@ -290,8 +338,8 @@ impl Policy for Run<'_> {
             live.clear();
         }
         self.warn();
-        let result = failure::ended(end, [stopped, drained, closed, counted, read, printed]);
-        let mut summary = self.summary_of(&account, statistics);
+        let result = failure::ended(end, [stopped, drained, closed, counted, read, rules_read, printed]);
+        let mut summary = self.summary_of(&account, statistics, rules);
         summary.close(self.handled, result.as_ref().copied().map_err(Failure::message));
         let paint = style::stderr();
         let brief = if self.args.line.verbose > 0 { None } else { report::brief(&summary, paint) };
@@ -499,10 +547,26 @@ impl Run<'_> {
         Ok(all.collect::<Result<_, _>>()?)
     }
 
-    fn summary_of(&self, account: &CaptureStats, statistics: Vec<StatisticsSummary>) -> Summary {
+    /// Returns what rules have counted.
+    fn rules(&self) -> Result<Vec<RulesSummary>, Failure> {
+        let readings = self.capture.rules()?;
+        let summary = |(interface, reading): (&Interface, _)| RulesSummary {
+            interface: interface.name.clone(),
+            counted: RulesCounted::of(reading),
+        };
+        Ok(self.interfaces.iter().zip(readings).map(summary).collect())
+    }
+
+    fn summary_of(
+        &self,
+        account: &CaptureStats,
+        statistics: Vec<StatisticsSummary>,
+        rules: Vec<RulesSummary>,
+    ) -> Summary {
         let written = self.writer.as_ref().map(Writer::written);
         let mut summary = report::summary(&self.interfaces, account, written.as_ref());
         summary.statistics = statistics;
+        summary.rules = rules;
         summary.files = self.writer.as_ref().map(|writer| FilesSummary::from(writer.files()));
         summary.confinement.clone_from(&self.confinement);
         summary.not_printed = match (&self.printer, self.outcome) {

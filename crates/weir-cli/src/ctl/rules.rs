@@ -1,4 +1,4 @@
-//! `weir ctl rules`: shows and replaces the rules of a running guard.
+//! `weir ctl rules`: shows and replaces the rules of a running guard or capture.
 
 use std::path::{Path, PathBuf};
 
@@ -13,8 +13,7 @@ use weir_service::control::Order;
 use super::answers::{account, refused};
 use super::{TargetArgs, exact};
 use crate::failure::Failure;
-use crate::guard::{Shown, table_of};
-use crate::rules::{LiveRules, SetFile, lifeline};
+use crate::rules::{LiveRules, SetFile, Shown, lifeline, table};
 use crate::{interfaces, out, style, units};
 
 #[derive(Debug, Subcommand)]
@@ -24,13 +23,14 @@ pub(super) enum RulesCommand {
         #[command(flatten)]
         target: TargetArgs,
 
-        /// Print the whole account of the guard as one JSON object.
+        /// Print the whole account of the process as one JSON object.
         #[arg(long)]
         json: bool,
     },
     /// Replace all rules; a packet meets all old ones or all new ones.
     ///
-    /// Rules with the same name and actions go on counting. If there are mistakes, the old rules stay in force.
+    /// Rules with the same name and actions go on counting. If there are mistakes, the old rules stay in force. Guards take other
+    /// rules, and captures with --no-confine: loading them takes privileges that a confined capture has given up.
     Replace {
         #[command(flatten)]
         target: TargetArgs,
@@ -83,15 +83,44 @@ fn show(target: &TargetArgs, as_json: bool) -> Result<(), Failure> {
     if as_json {
         json::line(&mut text, &account).map_err(Failure::new)?;
     } else {
-        let shown = Shown::deserialize(&account).map_err(|error| {
-            Failure::new(format_args!("cannot read the account of the guard: {error}")).hint("try --json")
-        })?;
-        text.extend_from_slice(style::lines(&table_of(&shown, style::stdout())).as_bytes());
+        text.extend_from_slice(style::lines(&tables(&account)?).as_bytes());
         if let Some(seconds) = account["confirm_within"].as_f64() {
             say_unconfirmed(seconds);
         }
     }
     out::print(&text)
+}
+
+/// Returns the table of a guard, or those of a capture's interfaces.
+fn tables(account: &serde_json::Value) -> Result<String, Failure> {
+    let paint = style::stdout();
+    let shown = |counted: &serde_json::Value| {
+        Shown::deserialize(counted).map_err(|error| {
+            Failure::new(format_args!("cannot read the account of the process: {error}")).hint("try --json")
+        })
+    };
+    if !is_capture(account) {
+        return Ok(table(&shown(account)?, paint));
+    }
+    let mut text = String::new();
+    let all = ruled(account);
+    for one in all {
+        if all.len() > 1 {
+            let interface = style::visible(one["interface"].as_str().unwrap_or_default());
+            text += &format!("{}\n", paint.bold(interface));
+        }
+        text += &table(&shown(one)?.capturing(), paint);
+    }
+    Ok(text)
+}
+
+fn is_capture(account: &serde_json::Value) -> bool {
+    account["type"] == "account"
+}
+
+/// Returns what the rules of a capture's interfaces have counted.
+fn ruled(account: &serde_json::Value) -> &[serde_json::Value] {
+    account["rules"].as_array().map(Vec::as_slice).unwrap_or_default()
 }
 
 /// Says that rules are not confirmed yet.
@@ -118,15 +147,18 @@ fn replace(target: &TargetArgs, file: &Path, sets: &[SetFile], force: bool) -> R
     Ok(())
 }
 
-/// Returns the rules for the guard with this account, if they do not cut off this shell.
+/// Returns the rules for the process with this account, if they do not cut off this shell.
 fn checked(rules: &LiveRules, account: &serde_json::Value, force: bool) -> Result<PortableRules, Failure> {
     let is_dry = account["dry_run"].as_bool() == Some(true);
-    if let Some(name) = account["interface"].as_str().filter(|_| !force && !is_dry) {
-        let direction = match (account["received"].is_string(), account["sent"].as_bool()) {
-            (true, Some(true)) => Direction::Both,
-            (true, _) => Direction::In,
-            _ => Direction::Out,
-        };
+    let direction = match (account["received"].is_string(), account["sent"].as_bool()) {
+        _ if is_capture(account) => Direction::Both,
+        (true, Some(true)) => Direction::Both,
+        (true, _) => Direction::In,
+        _ => Direction::Out,
+    };
+    let all = if is_capture(account) { ruled(account) } else { std::slice::from_ref(account) };
+    let names = all.iter().filter_map(|one| one["interface"].as_str());
+    for name in names.filter(|_| !force && !is_dry) {
         for chosen in interfaces::chosen(&[name.to_owned()], &[])? {
             lifeline::check_login(rules, &chosen, direction)?;
         }

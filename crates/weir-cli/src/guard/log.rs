@@ -16,10 +16,10 @@ use weir::guard::{Fate, LoggedPacket};
 use weir::writer::{Compression, WriteError, Writer, WriterOptions};
 use weir::{CaptureStats, Guard, InterfaceStats, ModeKind, Packet, PacketCounters, QueueStats, SourceKind};
 
-use super::report;
 use super::summary::LogCount;
 use crate::failure::Failure;
 use crate::files::FormatArg;
+use crate::rules::done;
 use crate::style;
 
 /// Bytes of the kernel's ring: 10,000 packets of up to 1.5 KB.
@@ -256,7 +256,7 @@ fn comment(packet: &LoggedPacket, dry_run: bool) -> String {
     let learned = if packet.by_learned { " (learned)" } else { "" };
     let done = match packet.fate {
         Fate::Pass => "logged".to_owned(),
-        ref fate => report::done(&fate.to_string(), dry_run).into_owned(),
+        ref fate => done(&fate.to_string(), dry_run).into_owned(),
     };
     match packet.rule.as_str() {
         "" => format!("exact rule: {done}"),

@@ -7,7 +7,6 @@ mod left;
 mod log;
 mod metrics;
 mod report;
-mod shown;
 mod summary;
 
 use std::io;
@@ -23,11 +22,9 @@ use weir_service::session::{Policy, Prepared};
 pub(crate) use self::args::GuardArgs;
 use self::confirmation::Confirmation;
 use self::log::Log;
-pub(crate) use self::report::table as table_of;
-pub(crate) use self::shown::Shown;
 use self::summary::{Interval, LogCount, Summary};
 use crate::failure::{self, Failure};
-use crate::rules::{LiveRules, lifeline};
+use crate::rules::{LiveRules, Shown, lifeline, table};
 use crate::{grant, out, style};
 
 /// Runs the command.
@@ -68,8 +65,9 @@ pub(crate) fn run(args: &GuardArgs) -> Result<(), Failure> {
     opened.serve(Run { args, guard, log, next, confirmation })?.run()
 }
 
-fn table(summary: &Summary) -> String {
-    report::table(&Shown::of(&summary.counted, summary.dry_run), style::stderr())
+fn table_of(summary: &Summary) -> String {
+    let counted = &summary.counted;
+    table(&Shown::of(&counted.rules, summary.dry_run, counted.log_lost), style::stderr())
 }
 
 fn note(text: std::fmt::Arguments<'_>) {
@@ -112,7 +110,7 @@ impl Policy for Run<'_> {
             return Ok(());
         }
         let summary = self.summary()?;
-        style::print(&format!("\n{}", table(&summary)));
+        style::print(&format!("\n{}", table_of(&summary)));
         Ok(())
     }
 
@@ -213,7 +211,7 @@ impl Policy for Run<'_> {
         };
         summary.close(result.as_ref().copied().map_err(Failure::message));
         if !self.args.quiet {
-            style::print(&format!("\n{}", table(&summary)));
+            style::print(&format!("\n{}", table_of(&summary)));
             if summary.stays_in_force {
                 style::print(&report::stays(self.args.interface()));
             }
@@ -289,8 +287,9 @@ impl Run<'_> {
             return Ok(());
         }
         let counted = interval.counted();
-        let table = report::table(&Shown::of(counted, self.args.dry_run), style::stderr());
-        style::print(&format!("\nafter {:.1} s\n{table}", counted.elapsed_seconds));
+        let shown = Shown::of(&counted.rules, self.args.dry_run, counted.log_lost);
+        let table = table(&shown, style::stderr());
+        style::print(&format!("\nafter {:.1} s\n{table}", counted.rules.elapsed_seconds));
         Ok(())
     }
 }

@@ -4,10 +4,11 @@
 
 use serde::Serialize;
 use serde_json::value::RawValue;
-use weir::guard::{Action, Count, FateCounts, GuardInfo, Reading, RuleCount, Unkept};
+use weir::guard::{GuardInfo, Reading};
 use weir_service::Stop;
 use weir_service::control::Account;
 use weir_service::metrics::Measured;
+use weir_service::rules::RulesCounted;
 
 /// What was counted so far, at the end of an interval.
 #[derive(Debug, Serialize)]
@@ -47,22 +48,11 @@ pub(super) struct Summary {
     error: Option<String>,
 }
 
-/// What was counted since the start. Each packet is in one row; all rows add up to `total`.
+/// What was counted since the start.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Counted {
-    pub(super) elapsed_seconds: f64,
-    pub(super) rules: Vec<Row>,
-    /// The packets of rules that are no longer there.
-    pub(super) replaced: Packets,
-    /// The packets that exact rules have decided about which `weir ctl rules add` has added.
-    pub(super) exact: Packets,
-    /// The packets that no rule matched.
-    pub(super) no_rule: Packets,
-    pub(super) total: Packets,
-    #[serde(skip)]
-    pub(super) fates: FateCounts,
-    /// Packets for which something could not be remembered.
-    pub(super) unkept: Unkept,
+    #[serde(flatten)]
+    pub(super) rules: RulesCounted,
     /// Packets in the log.
     pub(super) logged: u64,
     /// Packets that are missing in the log: there was no room, or the file has failed.
@@ -78,92 +68,10 @@ pub(super) struct LogCount {
     pub(super) lost: u64,
 }
 
-/// What a rule has counted.
-#[derive(Clone, Debug, Serialize)]
-pub(super) struct Row {
-    pub(super) name: String,
-    filter: String,
-    /// `pass`, `block`, `bounce` or `reflect IF`; in a dry run, what would happen.
-    pub(super) fate: String,
-    /// Whether the next rules are asked, too; its packets are not in `total` a second time.
-    r#continue: bool,
-    /// The limit beyond which that happens: `100/s by src`; absent without.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) over: Option<String>,
-    #[serde(skip)]
-    pub(super) action: Action,
-    #[serde(flatten)]
-    pub(super) packets: Packets,
-    /// The packets that exact rules have decided about, which it has learned; absent if it does not learn.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) learned: Option<Packets>,
-    /// What happens to those; absent if it does not learn.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) learns: Option<String>,
-}
-
-#[cfg(test)]
-impl Row {
-    /// A rule with so many packets of 60 bytes, and as many that it has learned to decide about.
-    pub(super) fn counted(name: &str, action: &Action, packets: u64) -> Self {
-        let packets = Packets { packets, bytes: 60 * packets, last: None };
-        Self {
-            name: name.to_owned(),
-            filter: String::new(),
-            fate: action.fate.to_string(),
-            r#continue: action.continues,
-            over: action.over.map(|limit| limit.to_string()),
-            action: action.clone(),
-            learned: action.learn.is_some().then(|| packets.clone()),
-            learns: action.learn.as_ref().map(|learn| learn.fate.to_string()),
-            packets,
-        }
-    }
-}
-
-#[derive(Clone, Debug, Serialize)]
-pub(super) struct Packets {
-    pub(super) packets: u64,
-    pub(super) bytes: u64,
-    /// When the last one came, in seconds since the epoch; null: there was none.
-    pub(super) last: Option<String>,
-}
-
-impl Packets {
-    fn of(count: Count) -> Self {
-        const SECOND: u64 = 1_000_000_000;
-        let seconds = |time: u64| format!("{}.{:09}", time / SECOND, time % SECOND);
-        Self { packets: count.packets, bytes: count.bytes, last: count.last.map(seconds) }
-    }
-}
-
 impl Counted {
     /// `log`: none, if nothing is logged.
     fn of(reading: Reading, log: LogCount) -> Self {
-        let (elapsed_seconds, total) = (reading.elapsed.as_secs_f64(), Packets::of(reading.total()));
-        let row = |rule: RuleCount| Row {
-            name: rule.name,
-            filter: rule.filter,
-            fate: rule.action.fate.to_string(),
-            r#continue: rule.action.continues,
-            over: rule.action.over.map(|limit| limit.to_string()),
-            packets: Packets::of(rule.count),
-            learned: rule.action.learn.is_some().then(|| Packets::of(rule.learned)),
-            learns: rule.action.learn.as_ref().map(|learn| learn.fate.to_string()),
-            action: rule.action,
-        };
-        Self {
-            elapsed_seconds,
-            replaced: Packets::of(reading.replaced),
-            exact: Packets::of(reading.exact),
-            no_rule: Packets::of(reading.no_rule),
-            total,
-            fates: reading.fates,
-            unkept: reading.unkept,
-            logged: log.logged,
-            log_lost: log.lost,
-            rules: reading.rules.into_iter().map(row).collect(),
-        }
+        Self { rules: RulesCounted::of(reading).without_capture(), logged: log.logged, log_lost: log.lost }
     }
 }
 

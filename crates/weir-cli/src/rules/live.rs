@@ -1,10 +1,10 @@
-//! Rules for live packets, which the kernel applies: translated for [`weir::Guard`], and asked about single packets before they
+//! Rules for live packets, which the kernel applies: translated for [`weir::Guard`] and [`weir::Capture`], and asked about single packets before they
 //! are in force.
 
 use std::path::Path;
 
 use weir::Filter;
-use weir::guard::{Action, Fate, Learn, Limit, LimitKey, LogAction, Rules};
+use weir::guard::{Action, CaptureAction as Taken, Fate, Learn, Limit, LimitKey, LogAction, Rules};
 use weir_filter::interpret::{Metadata, Packet};
 use weir_filter::{Beside, Dialect, Options};
 use weir_rules::{Actions, CaptureAction, Evaluator, Key, Limits, Over, Programs, RuleSet};
@@ -68,9 +68,12 @@ impl LiveRules {
         self.set.rules.len()
     }
 
-    /// Returns whether a rule wants packets to be captured, which nothing does here.
+    /// Returns whether a rule wants packets to be captured.
     pub(crate) fn captures(&self) -> bool {
-        self.set.rules.iter().any(|rule| rule.actions.capture != CaptureAction::Ignore)
+        let captures = |learn: &weir_rules::Learn| learn.shortcut.decisions().0;
+        self.set.rules.iter().any(|rule| {
+            rule.actions.capture != CaptureAction::Ignore || rule.actions.learn.as_ref().is_some_and(captures)
+        })
     }
 
     /// Returns whether a rule logs packets.
@@ -98,11 +101,22 @@ fn action(actions: &Actions) -> Action {
         true => Action::continuing(),
         false => Action::from(fate(&actions.fate)),
     };
+    action.capture = match actions.capture {
+        CaptureAction::Ignore => Taken::Ignore,
+        CaptureAction::Capture => Taken::Capture,
+        CaptureAction::Sample(every) => Taken::Sample(every),
+        CaptureAction::First(most) => Taken::First(most),
+    };
     action.over = actions.fate_over.map(limit);
     action.log = actions.log.map(|log| weir::with!(LogAction::new(), over = log.over.map(limit)));
     action.learn = actions.learn.as_ref().map(|learn| {
-        let (_, then) = learn.shortcut.decisions();
-        weir::with!(Learn::new(fate(&then), learn.lasting), both = learn.both, over = learn.over.map(limit))
+        let (capture, then) = learn.shortcut.decisions();
+        weir::with!(
+            Learn::new(fate(&then), learn.lasting),
+            capture = capture,
+            both = learn.both,
+            over = learn.over.map(limit)
+        )
     });
     action
 }

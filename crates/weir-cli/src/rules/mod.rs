@@ -6,7 +6,9 @@ mod frames;
 pub(crate) mod lifeline;
 mod live;
 mod names;
+mod shown;
 pub(crate) mod summary;
+mod table;
 
 use clap::{Args, Subcommand};
 
@@ -14,6 +16,8 @@ use self::check::CheckRulesArgs;
 pub(crate) use self::file::RuleFile;
 pub(crate) use self::live::LiveRules;
 pub(crate) use self::names::{RuleNames, SetFile};
+pub(crate) use self::shown::Shown;
+pub(crate) use self::table::{done, table};
 use crate::failure::Failure;
 
 const EXAMPLES: &str = "\

@@ -36,6 +36,7 @@ mod order;
 mod printing;
 mod queues;
 mod replay;
+mod rules_capture;
 mod sample;
 mod sets;
 mod shells;

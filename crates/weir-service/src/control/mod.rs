@@ -217,6 +217,8 @@ pub struct Change {
 pub enum What {
     /// Another filter is in force, described for files and people; `None`: no filter.
     Filter(Option<String>),
+    /// So many other rules are in force.
+    Rules(usize),
     /// Not every interface accepted a new filter, and why; it was removed from the others.
     NotTaken {
         /// The filter; `None`: no filter.
@@ -253,6 +255,7 @@ impl What {
                 Self::NotTaken { filter: filter.as_deref().map(&shown), why: shown(&why) }
             }
             Self::Counting(on) => Self::Counting(on),
+            Self::Rules(count) => Self::Rules(count),
             Self::Set { name, added, removed } => Self::Set { name: shown(&name), added, removed },
             Self::SetInPart { name, why } => Self::SetInPart { name: shown(&name), why: shown(&why) },
         }
@@ -275,6 +278,7 @@ impl fmt::Display for What {
                 write!(f, "filter `{filter}` was rejected: {why}")
             }
             Self::NotTaken { filter: None, why } => write!(f, "the filter was not removed: {why}"),
+            Self::Rules(count) => write!(f, "rules replaced: {count} in force"),
             Self::Counting(true) => f.write_str("statistics switched on"),
             Self::Counting(false) => f.write_str("statistics switched off"),
             Self::Set { name, added, removed } => {

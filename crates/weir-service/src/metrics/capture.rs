@@ -2,7 +2,7 @@
 
 use std::fmt::Display;
 
-use super::{Labels, Measured, Page};
+use super::{Labels, Measured, Page, rules};
 use crate::summary::{InterfaceSummary, QueueSummary, StatisticsSummary, Summary};
 
 /// `None`: not counted, so no sample is printed.
@@ -85,6 +85,10 @@ impl Measured for Summary {
             }
         }
         put_statistics(page, &summary.statistics);
+        if !summary.rules.is_empty() {
+            let all = summary.rules.iter().map(|one| (one.interface.as_str(), &one.counted));
+            rules::put(page, "weir_rules", "weir_rules_info", all);
+        }
         if let Some(order) = &summary.time_order {
             page.counter("weir_late_packets", "Packets delivered after one with a later timestamp.");
             page.count("weir_late_packets", &[], order.late);

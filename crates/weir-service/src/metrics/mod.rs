@@ -7,6 +7,7 @@
 mod address;
 mod capture;
 mod http;
+mod rules;
 mod server;
 mod text;
 
@@ -17,6 +18,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 pub use self::address::Address;
 use self::address::Listener;
+pub use self::rules::put as put_rules;
 use crate::Error;
 use crate::control::Removed;
 use crate::page::ExpositionFormat;

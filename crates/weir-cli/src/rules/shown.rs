@@ -2,9 +2,9 @@
 
 use serde::Deserialize;
 
-use super::summary::{Counted, Packets, Row};
+use weir_service::rules::{Packets, RuleRow, RulesCounted};
 
-/// The counts of a guard.
+/// The counts of rules.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Shown {
     /// What rules say does not happen.
@@ -16,12 +16,19 @@ pub(crate) struct Shown {
     pub(super) no_rule: ShownPackets,
     pub(super) total: ShownPackets,
     pub(super) unkept: ShownUnkept,
+    #[serde(default)]
     pub(super) log_lost: u64,
+    /// They say what is captured.
+    #[serde(skip)]
+    pub(super) captures: bool,
 }
 
 #[derive(Debug, Deserialize)]
 pub(super) struct ShownRow {
     pub(super) name: String,
+    /// What a capture does with the packets.
+    pub(super) capture: Option<String>,
+    pub(super) captured: Option<u64>,
     pub(super) fate: String,
     #[serde(rename = "continue")]
     pub(super) continues: bool,
@@ -46,6 +53,7 @@ pub(super) struct ShownUnkept {
     pub(super) learned: u64,
     pub(super) no_flow: u64,
     pub(super) buckets: u64,
+    pub(super) flows: u64,
 }
 
 impl ShownPackets {
@@ -62,9 +70,16 @@ impl ShownPackets {
 }
 
 impl Shown {
-    pub(super) fn of(counted: &Counted, dry_run: bool) -> Self {
-        let row = |row: &Row| ShownRow {
+    /// Has the table say what is captured.
+    pub(crate) fn capturing(self) -> Self {
+        Self { captures: true, ..self }
+    }
+
+    pub(crate) fn of(counted: &RulesCounted, dry_run: bool, log_lost: u64) -> Self {
+        let row = |row: &RuleRow| ShownRow {
             name: row.name.clone(),
+            capture: row.capture.clone(),
+            captured: row.captured,
             fate: row.fate.clone(),
             continues: row.action.continues,
             over: row.over.clone(),
@@ -80,8 +95,14 @@ impl Shown {
             exact: ShownPackets::of(&counted.exact),
             no_rule: ShownPackets::of(&counted.no_rule),
             total: ShownPackets::of(&counted.total),
-            unkept: ShownUnkept { learned: unkept.learned, no_flow: unkept.no_flow, buckets: unkept.buckets },
-            log_lost: counted.log_lost,
+            unkept: ShownUnkept {
+                learned: unkept.learned,
+                no_flow: unkept.no_flow,
+                buckets: unkept.buckets,
+                flows: unkept.flows,
+            },
+            log_lost,
+            captures: false,
         }
     }
 }
