@@ -5,6 +5,7 @@ use std::fs;
 
 use serde::Serialize;
 use weir::forward::Pinned;
+use weir::guard::KeptRules;
 use weir::link::Link;
 use weir::parts::{self, command, holders};
 use weir::{Namespace, SourceKind};
@@ -357,7 +358,12 @@ fn identify(devices: &mut [Device]) {
     }
     let owners = holders(&ids);
     for device in devices {
+        let kept = KeptRules::on(device.index);
+        let kept_programs = kept.as_ref().and_then(|kept| kept.programs().ok()).unwrap_or_default();
         for program in &mut device.programs {
+            if program.id.is_some_and(|id| kept_programs.contains(&id)) {
+                program.guard = kept.as_ref().map(|kept| kept.directory().to_owned());
+            }
             if program.hook == programs::NATIVE {
                 let forward = Pinned::receiving_on(device.index);
                 program.forward = forward.map(|forward| forward.directory().to_owned());

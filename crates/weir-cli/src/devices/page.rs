@@ -232,7 +232,6 @@ fn program(program: &AttachedProgram) -> String {
     let owners: Vec<String> =
         program.owners.iter().map(|owner| format!("{} {}", owner.command, owner.pid)).collect();
     let owners = if owners.is_empty() { String::new() } else { format!(", held by {}", owners.join(", ")) };
-    let forward =
-        program.forward.as_ref().map(|path| format!("; to end it: weir forward --end {}", path.display()));
-    format!("{}: {name}{id}{owners}{}", program.hook, forward.unwrap_or_default())
+    let end = program.end().map(|end| format!("; {end}")).unwrap_or_default();
+    format!("{}: {name}{id}{owners}{end}", program.hook)
 }

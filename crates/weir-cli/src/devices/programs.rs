@@ -24,6 +24,20 @@ pub(crate) struct AttachedProgram {
     pub(crate) owners: Vec<Owner>,
     /// The directory by which `weir forward --on-exit open` keeps it attached; null if none is visible.
     pub(crate) forward: Option<PathBuf>,
+    /// The directory by which `weir guard --on-exit closed` keeps it attached; null if none is visible.
+    pub(crate) guard: Option<PathBuf>,
+}
+
+impl AttachedProgram {
+    /// Returns the command that detaches it, if a name in a bpffs keeps it attached.
+    pub(crate) fn end(&self) -> Option<String> {
+        let forward =
+            self.forward.as_ref().map(|path| format!("to end it: weir forward --end {}", path.display()));
+        forward.or_else(|| {
+            let path = self.guard.as_ref()?.display();
+            Some(format!("to take its rules off: weir guard --end -i {path}"))
+        })
+    }
 }
 
 /// A process.
@@ -42,7 +56,8 @@ impl From<&Holder> for Owner {
 /// Returns the programs of an interface in the order in which packets meet them, incoming first, then outgoing.
 /// Information that only others may see is added to `not_told`.
 pub(crate) fn attached(link: &Link, not_told: &mut Vec<String>) -> Vec<AttachedProgram> {
-    let program = |hook, id| AttachedProgram { hook, id, name: None, owners: Vec::new(), forward: None };
+    let program =
+        |hook, id| AttachedProgram { hook, id, name: None, owners: Vec::new(), forward: None, guard: None };
     let xdp =
         [("xdp offload", link.xdp.offload), (NATIVE, link.xdp.native), ("xdp generic", link.xdp.generic)];
     let mut all: Vec<AttachedProgram> =

@@ -45,10 +45,7 @@ fn programs(device: &Device) -> Check {
     match xdp {
         Some(xdp) => Check::weak(NAME, list.join(", "))
             .why("another XDP program is attached and weir never replaces it; use tc or af_packet")
-            .remedy(match &xdp.forward {
-                Some(path) => format!("to end it: weir forward --end {}", path.display()),
-                None => format!("to see whose it is: {}", page_of(device)),
-            }),
+            .remedy(xdp.end().unwrap_or_else(|| format!("to see whose it is: {}", page_of(device)))),
         None if list.is_empty() => Check::ok(NAME, "none"),
         None => Check::ok(NAME, list.join(", ")),
     }

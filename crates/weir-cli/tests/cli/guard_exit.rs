@@ -113,10 +113,18 @@ fn root_rules_that_stay_are_in_force_after_kill_9_and_taken_over_without_a_gap()
     let told = [&one["interface"], &one["received"], &one["sent"], &one["dead"]];
     assert_eq!(told, [&Value::from("rx0"), &true.into(), &true.into(), &false.into()]);
 
+    let path = one["path"].as_str().expect("a path");
+    let devices = String::from_utf8(lab.weir(&["devices", "rx0"]).succeeded().stdout).expect("text");
+    let words: Vec<&str> = devices.split_whitespace().collect();
+    assert!(
+        words.join(" ").contains(&format!("to take its rules off: weir guard --end -i {path}")),
+        "{devices}"
+    );
+
     // A dry run takes nothing over.
     lab.guard("pass", &["--dry-run"]).interrupt().succeeded();
     lab.nothing_passes(100);
-    let ended = lab.weir(&["guard", "--end", "-i", one["path"].as_str().expect("a path")]).succeeded();
+    let ended = lab.weir(&["guard", "--end", "-i", path]).succeeded();
     assert!(ended.stderr.contains("the rules are off"), "{}", ended.stderr);
     assert_eq!((programs(network), lab.list()), (0, Vec::new()));
     lab.all_pass(5);

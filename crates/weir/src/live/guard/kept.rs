@@ -4,6 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use weir_sys::bpf::grace::Grace;
+use weir_sys::netns;
 
 use super::pins::{self, Pins, Place};
 use crate::Error;
@@ -50,6 +51,12 @@ impl KeptRules {
         found.ok_or_else(|| none(format!("no rules named {}", directory.display()), known))
     }
 
+    /// Finds those of this interface of the calling thread's network namespace, if they are visible here.
+    pub fn on(index: u32) -> Option<Self> {
+        let here = Key { namespace: netns::cookie().ok()?, index };
+        Self::all().ok()?.into_iter().find(|one| one.interface.key == here)
+    }
+
     /// Finds those of an interface.
     pub(super) fn of(wanted: &Wanted) -> Result<Self, Error> {
         visible()?;
@@ -70,6 +77,17 @@ impl KeptRules {
     /// Returns the name of the interface, or a description if it has none.
     pub fn interface(&self) -> &str {
         &self.interface.label
+    }
+
+    /// Returns the IDs of their programs.
+    ///
+    /// # Errors
+    ///
+    /// They were just taken off, or privileges are missing.
+    pub fn programs(&self) -> Result<Vec<u32>, Error> {
+        let left = pins::left(&self.directory)?;
+        let links = left.places().into_iter().filter_map(|place| left.link(place));
+        links.map(|link| Ok(link.attached()?.program)).collect()
     }
 
     /// Returns whether received packets meet the rules.

@@ -131,12 +131,7 @@ impl Pins {
 
     /// Returns the links of programs that are still attached.
     pub(super) fn left(&self) -> Result<Left, Error> {
-        let tcx = |place| opened(TcxLink::pinned(&self.file(place)), |link| AnyLink::Tcx(link));
-        Ok(Left {
-            xdp: opened(XdpLink::pinned(&self.file(Place::Xdp)), |link| AnyLink::Xdp(link))?,
-            ingress: tcx(Place::Ingress)?,
-            egress: tcx(Place::Egress)?,
-        })
+        left(&self.directory)
     }
 
     /// Returns the name of a link.
@@ -181,6 +176,17 @@ impl Left {
             Place::Egress => self.egress.as_ref().map(AnyLink::Tcx),
         }
     }
+}
+
+/// Returns the links in a directory of programs that are still attached.
+pub(super) fn left(directory: &Path) -> Result<Left, Error> {
+    let file = |place: Place| directory.join(place.name());
+    let tcx = |place| opened(TcxLink::pinned(&file(place)), |link| AnyLink::Tcx(link));
+    Ok(Left {
+        xdp: opened(XdpLink::pinned(&file(Place::Xdp)), |link| AnyLink::Xdp(link))?,
+        ingress: tcx(Place::Ingress)?,
+        egress: tcx(Place::Egress)?,
+    })
 }
 
 /// Returns a link that was opened; `None`: there is none, or its program is no longer attached.

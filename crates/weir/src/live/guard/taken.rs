@@ -2,6 +2,7 @@
 
 use std::os::fd::{AsFd as _, OwnedFd};
 
+use rustix::io::Errno;
 use weir_sys::CallError;
 use weir_sys::bpf::query;
 
@@ -59,7 +60,14 @@ impl Before {
             let Some(link) = left.link(place) else { continue };
             match query::open_program(link.attached()?.program) {
                 Ok(program) => programs.extend(program.map(|program| (place, program))),
-                Err(error) if on_trial => return Err(error.into()),
+                Err(error) if on_trial => {
+                    return Err(match Errno::from_raw_os_error(error.errno()) {
+                        Errno::PERM => {
+                            Error::Privilege { operation: error.operation, needs: "cap_sys_admin" }
+                        }
+                        _ => error.into(),
+                    });
+                }
                 // Without the privilege, they cannot be put back if something fails.
                 Err(_) => {}
             }
