@@ -63,7 +63,10 @@ struct Analysed<'a> {
 pub(super) fn crowd(members: Vec<Member<'_>>, none: u32, context: Context) -> Result<Program, Error> {
     let (mut functions, mut group, mut size, mut sets_before) = (Vec::new(), Vec::new(), 0, 0);
     for member in members {
-        let (analysis, (cells, count)) = analysed(member.graph, 2)?;
+        let (analysis, (mut cells, count)) = analysed(member.graph, 2)?;
+        if count <= stack::FEWER_CELLS {
+            cells.iter_mut().for_each(|cell| *cell = stack::among_fewer(*cell));
+        }
         if size + analysis.size > TOGETHER && !group.is_empty() {
             functions.push(function(&std::mem::take(&mut group), none, context)?);
             size = 0;

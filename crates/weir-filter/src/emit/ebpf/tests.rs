@@ -1,5 +1,6 @@
 //! Tests that need no kernel. `weir-bpf` tests that the kernel accepts the code, and its results.
 
+use super::instruction::FP;
 use super::*;
 use crate::graph::{Graph, Node, Operation, TermId, Value, Width};
 
@@ -129,4 +130,36 @@ fn what_several_questions_in_a_row_are_about_is_loaded_once() {
     let root = graph.equals(other, 1, (root, below), TermId(0));
     graph.set_root(root);
     assert_eq!(loads(&graph), 2);
+}
+
+/// Keeps as many bytes of a packet until it has compared all of them.
+fn many_slots(count: u16) -> Graph {
+    let mut graph = Graph::new(1);
+    let slots: Vec<_> = (0..count).map(|_| graph.slot()).collect();
+    let mut node = Graph::ACCEPT;
+    for &slot in &slots {
+        let kept = graph.value(Value::Slot(slot));
+        node = graph.equals(kept, 7, (node, Graph::REFUSE), TermId(0));
+    }
+    for (place, &slot) in slots.iter().enumerate() {
+        let byte = graph.load(None, u32::try_from(place).expect("few"), Width::Byte);
+        node = graph.push(Node::Assign { slot, value: byte, next: node });
+    }
+    graph.set_root(node);
+    graph
+}
+
+#[test]
+fn a_function_of_a_crowd_leaves_room_for_two_callers() {
+    let context = Context::Xdp { fragments: true, interface: None };
+    let deepest = |graph: &Graph| {
+        let program = counting(&[(graph, &[])], context)?;
+        let on_stack = program.instructions.iter().filter(|one| [one.destination, one.source].contains(&FP));
+        Ok::<_, Error>(on_stack.map(|one| one.offset).min().expect("some are"))
+    };
+    assert_eq!(deepest(&many_slots(44)).expect("they fit"), 4 - 448);
+    assert_eq!(deepest(&many_slots(88)).expect("they fit"), -448);
+    // With more, only what newer kernels leave.
+    assert_eq!(deepest(&many_slots(89)).expect("they fit"), -480);
+    assert_eq!(deepest(&many_slots(96)).expect("they fit"), -480);
 }
