@@ -60,6 +60,8 @@ pub const PROTOCOLS: usize = 257;
 /// How many in all.
 pub(crate) const KINDS: usize = 5 * PROTOCOLS;
 const WORDS: usize = KINDS.div_ceil(64);
+/// The bits of the last word that have a meaning.
+const IN_LAST: u64 = u64::MAX >> (64 * WORDS - KINDS);
 
 /// Kinds of packets, with protocols of IP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -73,7 +75,20 @@ impl Kinds {
 
     /// Packets of a kind, whatever their protocol.
     pub fn of(kind: Kind) -> Self {
-        (0..PROTOCOLS).fold(Self::NONE, |kinds, protocol| kinds.with(kind as usize * PROTOCOLS + protocol))
+        const EACH: [Kinds; KINDS / PROTOCOLS] =
+            [Kinds::run(0), Kinds::run(1), Kinds::run(2), Kinds::run(3), Kinds::run(4)];
+        EACH[kind as usize]
+    }
+
+    /// All protocols of a kind.
+    const fn run(kind: usize) -> Self {
+        let mut words = [0; WORDS];
+        let mut number = kind * PROTOCOLS;
+        while number < (kind + 1) * PROTOCOLS {
+            words[number / 64] |= 1 << (number % 64);
+            number += 1;
+        }
+        Self(words)
     }
 
     /// Packets of IPv4 and IPv6 with this protocol.
@@ -106,7 +121,13 @@ impl Kinds {
 
     /// Returns whether no packet is in it.
     pub fn is_empty(&self) -> bool {
-        (0..KINDS).all(|number| !self.contains(number))
+        let [before @ .., last] = &self.0;
+        before.iter().all(|word| *word == 0) && last & IN_LAST == 0
+    }
+
+    /// Returns whether every packet is in it.
+    pub(crate) fn is_all(self) -> bool {
+        self.complement().is_empty()
     }
 
     pub(crate) fn contains(&self, number: usize) -> bool {

@@ -6,8 +6,10 @@
 use std::net::IpAddr;
 use std::ops::RangeInclusive;
 
+use foldhash::{HashMap, HashMapExt as _};
+
 use crate::MOST_CONDITIONS;
-use crate::condition::{Condition, KINDS, Prefix, number};
+use crate::condition::{Condition, KINDS, Kinds, Prefix, number};
 use crate::dimension::Classes;
 use crate::fields::Fields;
 
@@ -177,6 +179,7 @@ impl Tables {
         }
         self.align();
         let begin = at(self.bytes.len());
+        self.bytes.reserve(more);
         for vector in classes.vectors() {
             for part in vector.chunks(64) {
                 let bits = part.iter().enumerate().filter(|(_, word)| **word != 0);
@@ -195,7 +198,7 @@ impl Tables {
         let all: Vec<usize> = indices(prefixes, Option::is_none);
         let mut classes = Classes::new(prefixes.len());
         let mut tables = AddressTables { used: 1, ..AddressTables::default() };
-        tables.absent = classes.of_conditions(prefixes.len(), |one| prefixes[one].is_none()).into();
+        tables.absent = classes.of_conditions(all.iter().copied()).into();
         for family in [false, true] {
             let ranges = prefixes.iter().enumerate().filter_map(|(condition, prefix)| {
                 let (range, is_ipv6) = prefix.as_ref()?.range();
@@ -222,7 +225,7 @@ impl Tables {
         }
         let all: Vec<usize> = indices(ranges, Option::is_none);
         let mut classes = Classes::new(ranges.len());
-        let absent = classes.of_conditions(ranges.len(), |one| ranges[one].is_none());
+        let absent = classes.of_conditions(all.iter().copied());
         let wanted = ranges.iter().enumerate().filter_map(|(condition, range)| {
             let range = range.as_ref()?;
             Some((condition, u128::from(*range.start())..=u128::from(*range.end())))
@@ -235,12 +238,26 @@ impl Tables {
     }
 
     fn kinds(&mut self, conditions: &[Condition], limit: usize) -> Result<ValueTable, Error> {
-        if conditions.iter().all(|one| (0..KINDS).all(|number| one.kinds.contains(number))) {
+        if conditions.iter().all(|one| one.kinds.is_all()) {
             return Ok(ValueTable::default());
         }
+        // Few kinds are wanted, and most numbers are in the same ones of them.
+        let mut wanted: HashMap<Kinds, Vec<usize>> = HashMap::new();
+        for (condition, one) in conditions.iter().enumerate() {
+            wanted.entry(one.kinds).or_default().push(condition);
+        }
+        let wanted: Vec<(Kinds, Vec<usize>)> = wanted.into_iter().collect();
         let mut classes = Classes::new(conditions.len());
-        let of =
-            |number| classes.of_conditions(conditions.len(), |one| conditions[one].kinds.contains(number));
+        let mut known: HashMap<Vec<usize>, u16> = HashMap::new();
+        let of = |number| {
+            let with: Vec<usize> = indices(&wanted, |(kinds, _)| kinds.contains(number));
+            if let Some(&class) = known.get(&with) {
+                return class;
+            }
+            let class = classes.of_conditions(with.iter().flat_map(|&at| wanted[at].1.iter().copied()));
+            known.insert(with, class);
+            class
+        };
         let values = (0..KINDS).map(of).collect::<Vec<_>>();
         let table = self.append(values.into_iter().map(u16::to_ne_bytes));
         let vectors = self.vectors(&classes, limit)?;

@@ -35,6 +35,7 @@ use crate::ast::{Ast, Expr, ExprId, Primitive, Protocol};
 use crate::cbpf::{LiftError, Rules};
 use crate::graph::Graph;
 use crate::names::Names;
+use crate::regions::Region;
 
 /// The rules by which an expression is read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -93,6 +94,15 @@ pub struct Filter {
     pub graph: Graph,
 }
 
+/// An expression about Ethernet frames, where tables of their fields are asked before it ([`regions`]).
+#[derive(Clone, Debug)]
+pub struct BehindFields {
+    /// Where its packets are.
+    pub regions: Vec<Region>,
+    /// What has to be asked in regions that are not exact; `None`: the regions say it all, or it is not asked.
+    pub filter: Option<Filter>,
+}
+
 /// The link type whose VLAN tags are stripped.
 const ETHERNET: u16 = 1;
 
@@ -111,12 +121,6 @@ impl Filter {
         };
         let graph = pass::optimise(&lowered, &[]);
         Ok(Self { text: String::new(), ast: Ast::default(), lowered, graph })
-    }
-
-    /// Optimises the graph.
-    #[must_use]
-    pub fn optimised(self) -> Self {
-        Self { graph: pass::optimise(&self.lowered, &self.ast.sets), ..self }
     }
 
     /// Returns whether the filter is known to reject every packet.
@@ -174,14 +178,34 @@ impl Filter {
 
 /// Compiles `text`. An empty expression accepts every packet.
 pub fn compile(text: &str, options: &Options<'_>) -> Result<Filter, Error> {
-    compile_plainly(text, options).map(Filter::optimised)
+    let ast = parse::parse(text, options)?;
+    optimised(text, ast, options)
 }
 
-/// Compiles `text` without optimising the graph, which takes most of the time: it decides the same, but slower.
-pub fn compile_plainly(text: &str, options: &Options<'_>) -> Result<Filter, Error> {
-    let mut ast = parse::parse(text, options)?;
+/// Compiles `text` for Ethernet frames, but no further than needed: where fields decide everything, it gets no graph.
+///
+/// # Errors
+///
+/// Those of [`compile`].
+pub fn compile_behind_fields(text: &str, options: &Options<'_>) -> Result<BehindFields, Error> {
+    let ast = parse::parse(text, options)?;
+    let regions = match options.dialect {
+        Dialect::Weir => regions::regions(&ast),
+        Dialect::Pcap => Region::everything(),
+    };
+    if regions::are_enough(&regions, &ast, options) {
+        return Ok(BehindFields { regions, filter: None });
+    }
+    // A packet may be asked about it nowhere, and it be wrong all the same: `tcp and udp and ah[0] = 1`.
+    let filter = optimised(text, ast, options)?;
+    let asked = regions.iter().any(|region| !region.exact);
+    Ok(BehindFields { regions, filter: asked.then_some(filter) })
+}
+
+fn optimised(text: &str, mut ast: Ast, options: &Options<'_>) -> Result<Filter, Error> {
     let lowered = lower(&mut ast, text, options)?;
-    Ok(Filter { text: text.to_owned(), ast, graph: lowered.clone(), lowered })
+    let graph = pass::optimise(&lowered, &ast.sets);
+    Ok(Filter { text: text.to_owned(), ast, lowered, graph })
 }
 
 /// Lowers an expression to a graph, and adds the sets that the graph looks up to the expression.

@@ -8,11 +8,12 @@
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-use weir_classify::{Condition, Kind, Kinds, Prefix};
+use weir_classify::{Condition, Fields, Kind, Kinds, Prefix};
 use weir_packet::protocol::{SCTP, TCP, UDP};
 
 use crate::ast::{Ast, Direction, Expr, ExprId, Network, Primitive, Protocol};
 use crate::lower::weir::{over_ip, walks_chain};
+use crate::{Dialect, Options};
 
 /// The most regions of an expression: beyond, there is one, which is everything.
 const MOST: usize = 64;
@@ -30,8 +31,13 @@ pub struct Region {
 }
 
 impl Region {
-    fn everything() -> Vec<Self> {
+    pub(crate) fn everything() -> Vec<Self> {
         vec![Self { condition: Condition::ALL, exact: false }]
+    }
+
+    /// Returns whether an Ethernet frame is in it.
+    pub fn has(&self, frame: &[u8]) -> bool {
+        self.condition.holds(&Fields::of(frame))
     }
 }
 
@@ -45,6 +51,19 @@ pub fn regions(ast: &Ast) -> Vec<Region> {
         Some(root) => of(ast, root, 0).unwrap_or_else(Region::everything),
         None => vec![Region { condition: Condition::ALL, exact: true }],
     }
+}
+
+/// Returns whether regions say all of an expression: each of its terms is about fields, none of them refuses this link type, and the
+/// regions are exact. Then no graph has to say more.
+pub(crate) fn are_enough(regions: &[Region], ast: &Ast, options: &Options<'_>) -> bool {
+    let is_of_fields = |term: &crate::ast::Term| {
+        term_regions(&term.primitive).iter().all(|region| region.exact)
+            && crate::lower::weir::applies(ast, term, options)
+    };
+    options.dialect == Dialect::Weir
+        && regions.iter().all(|region| region.exact)
+        && !ast.nodes.iter().any(|node| matches!(node, Expr::Inner(_)))
+        && ast.terms.iter().all(is_of_fields)
 }
 
 /// `None`: there are too many, or it is nested too deeply.

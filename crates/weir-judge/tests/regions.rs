@@ -45,3 +45,33 @@ fn regions_have_all_packets_that_an_expression_accepts() {
     }
     assert!(exact > 30, "{exact} of {all} expressions need no filter");
 }
+
+#[test]
+fn an_expression_behind_fields_is_refused_as_without_and_has_a_filter_where_it_is_asked() {
+    let random = (0..300).map(|seed| expression(Words::Weir, &mut Choices::seeded(seed)));
+    let known = corpus::weir().into_iter().map(|entry| entry.text.to_owned());
+    let wrong =
+        ["tcp and udp and ah[0] = 1", "tcp host 10.0.0.1", "addr1 host 10.0.0.1 or udp", "tcp prot 80"];
+    let wrong = wrong.map(str::to_owned).into_iter();
+    let (mut without, mut refused) = (0, 0);
+    for text in known.chain(random).chain(wrong.clone()) {
+        let options = options(Dialect::Weir, 1);
+        match (weir_filter::compile(&text, &options), weir_filter::compile_behind_fields(&text, &options)) {
+            (Ok(filter), Ok(behind)) => {
+                assert_eq!(behind.regions, regions(&filter.ast), "{text}");
+                let asked = behind.regions.iter().any(|region| !region.exact);
+                assert_eq!(behind.filter.is_some(), asked, "{text}");
+                without += usize::from(!asked);
+            }
+            (Err(plain), Err(behind)) => {
+                assert_eq!(plain, behind, "{text}");
+                refused += 1;
+            }
+            (plain, behind) => panic!("{text}: {plain:?}, but behind fields {behind:?}"),
+        }
+    }
+    assert!(without > 30 && refused >= wrong.len(), "{without} without a filter, {refused} refused");
+    // Regions are of the other dialect, in which `port` and VLAN tags mean something else.
+    let of_pcap = weir_filter::compile_behind_fields("port 53", &options(Dialect::Pcap, 1)).expect("valid");
+    assert!(of_pcap.filter.is_some() && of_pcap.regions.iter().all(|region| !region.exact));
+}

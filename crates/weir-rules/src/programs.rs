@@ -2,10 +2,13 @@
 
 use std::fmt;
 
-use weir_filter::Filter;
 use weir_filter::interpret::{Interpreter, Packet};
+use weir_filter::{BehindFields, Filter};
 
 use crate::rule_set::Compiled;
+
+/// `LINKTYPE_ETHERNET`.
+const ETHERNET: u16 = 1;
 
 /// Says whether a packet matches.
 pub type Matches = Box<dyn Fn(&Packet<'_>) -> bool>;
@@ -21,17 +24,27 @@ impl Programs {
     pub fn new(link_type: u16, matches: Vec<Matches>) -> Self {
         Self { link_type, matches }
     }
+
+    /// Takes rules for Ethernet frames. A packet that ends within its headers may match though the expression refuses it.
+    pub fn behind_fields(rules: Vec<BehindFields>) -> Self {
+        let matches = rules.into_iter().map(|BehindFields { regions, filter }| match filter {
+            Some(filter) => interpret(&filter),
+            None => Box::new(move |packet: &Packet<'_>| regions.iter().any(|region| region.has(packet.data))),
+        });
+        Self::new(ETHERNET, matches.collect())
+    }
 }
 
 impl Compiled {
     /// Returns programs that interpret the filters.
     pub fn programs(&self) -> Programs {
-        let interpret = |filter: &Filter| {
-            let interpreter = Interpreter::owning(filter.graph.clone(), &filter.ast.sets);
-            Box::new(move |packet: &Packet<'_>| interpreter.run(packet) > 0) as Matches
-        };
         Programs::new(self.link_type, self.filters.iter().map(interpret).collect())
     }
+}
+
+fn interpret(filter: &Filter) -> Matches {
+    let interpreter = Interpreter::owning(filter.graph.clone(), &filter.ast.sets);
+    Box::new(move |packet: &Packet<'_>| interpreter.run(packet) > 0)
 }
 
 impl fmt::Debug for Programs {

@@ -49,13 +49,13 @@ impl LiveRules {
             netmask: Some(u32::MAX << 8),
             names: &file.names,
         };
-        let (set, compiled) = RuleSet::parse_and(&file.text, |set| set.compile_plainly(&options))
+        let (set, compiled) = RuleSet::parse_and(&file.text, |set| set.compile_behind_fields(&options))
             .map_err(|mistakes| usage(file.failure(&mistakes)))?;
         let rules = set.rules.iter().fold(Rules::new(), |rules, rule| {
             let filter = Filter::new(&rule.expression).names(file.names.clone());
             rules.rule(&rule.name, filter, action(&rule.actions))
         });
-        Ok(Self { set, rules, programs: compiled.programs(), file })
+        Ok(Self { set, rules, programs: Programs::behind_fields(compiled), file })
     }
 
     /// Returns them for the library.

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
-use weir_filter::{Error, Filter, Options};
+use weir_filter::{BehindFields, Error, Filter, Options};
 
 use crate::action::Actions;
 use crate::grammar;
@@ -92,36 +92,31 @@ impl RuleSet {
     ///
     /// What is wrong with each, and where in the file.
     pub fn compile(&self, options: &Options<'_>) -> Result<Compiled, Vec<Error>> {
-        self.compile_by(weir_filter::compile, options)
+        let filters = self.compile_by(|text| {
+            let filter = weir_filter::compile(text, options)?;
+            filter.lacks(options).map_or(Ok(filter), Err)
+        })?;
+        Ok(Compiled { link_type: options.link_type, filters })
     }
 
-    /// Compiles each without optimising its graph, for a few packets.
+    /// Compiles each for Ethernet frames, but no further than needed if their fields are looked up first.
     ///
     /// # Errors
     ///
-    /// As for [`compile`](Self::compile), but for link types other than Ethernet a rule that can match no packet may be none.
-    pub fn compile_plainly(&self, options: &Options<'_>) -> Result<Compiled, Vec<Error>> {
-        self.compile_by(weir_filter::compile_plainly, options)
+    /// As for [`compile`](Self::compile).
+    pub fn compile_behind_fields(&self, options: &Options<'_>) -> Result<Vec<BehindFields>, Vec<Error>> {
+        self.compile_by(|text| weir_filter::compile_behind_fields(text, options))
     }
 
-    fn compile_by(
-        &self,
-        compile: fn(&str, &Options<'_>) -> Result<Filter, Error>,
-        options: &Options<'_>,
-    ) -> Result<Compiled, Vec<Error>> {
-        let (mut filters, mut mistakes) = (Vec::new(), Vec::new());
+    fn compile_by<T>(&self, compile: impl Fn(&str) -> Result<T, Error>) -> Result<Vec<T>, Vec<Error>> {
+        let (mut all, mut mistakes) = (Vec::new(), Vec::new());
         for rule in &self.rules {
-            let compiled = compile(&rule.expression, options)
-                .and_then(|filter| filter.lacks(options).map_or(Ok(filter), Err));
-            match compiled {
-                Ok(filter) => filters.push(filter),
+            match compile(&rule.expression) {
+                Ok(compiled) => all.push(compiled),
                 Err(error) => mistakes.push(rule.in_file(error)),
             }
         }
-        match mistakes.is_empty() {
-            true => Ok(Compiled { link_type: options.link_type, filters }),
-            false => Err(mistakes),
-        }
+        if mistakes.is_empty() { Ok(all) } else { Err(mistakes) }
     }
 }
 

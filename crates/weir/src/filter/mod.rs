@@ -19,12 +19,12 @@ pub use self::matcher::{FileFilter, Matcher};
 pub use self::names::SystemNames;
 pub use self::portable::PortableFilter;
 use self::remembered::Remembered;
+#[cfg(feature = "live")]
+use weir_filter::BehindFields;
 use weir_filter::Beside;
 pub use weir_filter::error::Error as ExpressionError;
 pub use weir_filter::interpret::Packet as PacketView;
 pub use weir_filter::names::{Names, NoNames, Service};
-#[cfg(feature = "live")]
-use weir_filter::regions::{Region, regions};
 pub use weir_filter::{Dialect, Filter as Compiled};
 #[cfg(feature = "jit")]
 use weir_native as native;
@@ -152,32 +152,48 @@ impl Filter {
     /// The expression is invalid, or tests something that packets of this link type do not have.
     pub fn compile(&self, receiver: Receiver) -> Result<Compiled, FilterError> {
         let beside = if receiver.metadata { Beside::All } else { Beside::Nothing };
-        self.compile_knowing(weir_filter::compile, beside, receiver)
+        self.compile_knowing(beside, receiver)
     }
 
-    /// Compiles the filter for Ethernet frames of which fields decide wherever they can, and says where they do: it is optimised only if
-    /// it has to be asked.
+    /// Compiles the filter for Ethernet frames of which fields decide wherever they can, and says where they do: only where it has to be
+    /// asked is there a filter.
     ///
     /// # Errors
     ///
     /// See [`Filter::compile`].
     #[cfg(feature = "live")]
-    pub(crate) fn compile_behind_fields(
-        &self,
-        receiver: Receiver,
-    ) -> Result<(Compiled, Vec<Region>), FilterError> {
-        let compiled = self.compile_knowing(weir_filter::compile_plainly, Beside::All, receiver)?;
-        let regions = regions(&compiled.ast);
-        let asked = regions.iter().any(|region| !region.exact);
-        Ok((if asked { compiled.optimised() } else { compiled }, regions))
+    pub(crate) fn compile_behind_fields(&self, receiver: Receiver) -> Result<BehindFields, FilterError> {
+        self.compile_by(Beside::All, receiver, |options| {
+            let behind = weir_filter::compile_behind_fields(&self.text, options)?;
+            self.check_tags(receiver, behind.filter.as_ref())?;
+            Ok(behind)
+        })
     }
 
-    fn compile_knowing(
+    /// Compiles it to a graph.
+    fn compile_knowing(&self, metadata: Beside, receiver: Receiver) -> Result<Compiled, FilterError> {
+        self.compile_by(metadata, receiver, |options| {
+            let compiled = weir_filter::compile(&self.text, options)?;
+            match compiled.lacks(options) {
+                Some(error) => Err(error),
+                None => self.check_tags(receiver, Some(&compiled)).map(|()| compiled),
+            }
+        })
+    }
+
+    fn check_tags(&self, receiver: Receiver, compiled: Option<&Compiled>) -> Result<(), weir_filter::Error> {
+        match receiver.tags_lost && compiled.is_some_and(Compiled::asks_for_tags) {
+            true => Err(tags_lost(&self.text)),
+            false => Ok(()),
+        }
+    }
+
+    fn compile_by<T>(
         &self,
-        compile: fn(&str, &weir_filter::Options<'_>) -> Result<Compiled, weir_filter::Error>,
         metadata: Beside,
         receiver: Receiver,
-    ) -> Result<Compiled, FilterError> {
+        compile: impl FnOnce(&weir_filter::Options<'_>) -> Result<T, weir_filter::Error>,
+    ) -> Result<T, FilterError> {
         let others: Vec<u16> =
             self.link_types.iter().copied().filter(|&other| other != receiver.link_type).collect();
         let options = weir_filter::Options {
@@ -195,16 +211,10 @@ impl Filter {
             },
             names: &*self.names,
         };
-        compile(&self.text, &options)
-            .and_then(|compiled| compiled.lacks(&options).map_or(Ok(compiled), Err))
-            .and_then(|compiled| match receiver.tags_lost && compiled.asks_for_tags() {
-                true => Err(tags_lost(&self.text)),
-                false => Ok(compiled),
-            })
-            .map_err(|error| {
-                let is_expression = weir_filter::parse::parse(&self.text, &options).is_ok();
-                FilterError { text: self.text.clone(), error, is_expression, interface: None }
-            })
+        compile(&options).map_err(|error| {
+            let is_expression = weir_filter::parse::parse(&self.text, &options).is_ok();
+            FilterError { text: self.text.clone(), error, is_expression, interface: None }
+        })
     }
 }
 
@@ -222,7 +232,6 @@ impl Filter {
             Dialect::Weir => Beside::Direction,
         };
         self.compile_knowing(
-            weir_filter::compile,
             beside,
             Receiver { link_type, metadata: false, swapped, netmask: None, tags_lost: false },
         )

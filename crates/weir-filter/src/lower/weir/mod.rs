@@ -34,7 +34,7 @@ use self::stage::{Kind, Layer, Stage};
 pub(crate) use self::terms::walks_chain;
 use self::terms::{Site, asks, layer};
 use self::tunnel::{Door, Entry};
-use crate::ast::{Ast, Expr, Protocol};
+use crate::ast::{Ast, Expr, Protocol, Term};
 use crate::graph::{Graph, NodeId, Slot, TermId};
 use crate::lower::{Ways, is_asked_elsewhere, pcap};
 use crate::set::Set;
@@ -112,12 +112,15 @@ pub(crate) fn over_ip(protocol: Protocol) -> Option<(u32, bool, bool)> {
 pub(crate) fn can_ask(ast: &Ast, leaf: &Expr, options: &Options<'_>) -> bool {
     match (Link::of(options.link_type, options.swapped), leaf) {
         (None, _) => pcap::can_ask(ast, leaf, options),
-        (Some(link), Expr::Term(term)) => {
-            let level = Level::outermost(link, Slots::NONE);
-            check::check(ast, &ast.terms[*term as usize], &level, options).is_ok()
-        }
+        (Some(_), Expr::Term(term)) => applies(ast, &ast.terms[*term as usize], options),
         (Some(_), _) => true,
     }
+}
+
+/// Returns whether a term applies to the link type in `options`, if this dialect knows that.
+pub(crate) fn applies(ast: &Ast, term: &Term, options: &Options<'_>) -> bool {
+    Link::of(options.link_type, options.swapped)
+        .is_some_and(|link| check::check(ast, term, &Level::outermost(link, Slots::NONE), options).is_ok())
 }
 
 /// Returns the kinds of network header that the terms distinguish.

@@ -163,20 +163,17 @@ impl Opener<'_> {
     }
 
     fn loader(&self, places: Places, by_xdp: bool) -> Result<Loader, Error> {
-        let loader = Loader {
+        Ok(Loader {
             name: self.monitored.name().to_owned(),
             namespace: self.monitored.namespace.clone(),
             receiver: self.device.receiver()?,
+            keep_tags: (by_xdp && self.device.tags != Tags::InFrame).then(|| self.device.leave_tags()),
             places,
             dry_run: self.asked.dry_run,
             log: self.asked.log,
             exact: self.asked.exact,
             behind: Vec::new(),
-        };
-        if by_xdp && self.device.tags != Tags::InFrame {
-            loader.check_tags(&self.asked.rules, self.device)?;
-        }
-        Ok(loader)
+        })
     }
 
     /// Attaches loaded programs, or puts them into the links that were left; says how.

@@ -200,21 +200,26 @@ impl Tags {
     }
 }
 
+/// Returns the error for the interface with this name, where the command `keep` keeps the tags that XDP does not get.
+pub(crate) fn tags_needed(name: String, keep: String, needed: TagUse, mode: Mode) -> Error {
+    Error::Unsupported {
+        name,
+        cause: Unsupported::Tags { needed, keep },
+        sources: match mode {
+            Mode::Pass => &[SourceChoice::Tc],
+            Mode::Exclusive => &[],
+        },
+        otherwise: match mode {
+            Mode::Pass => "keep the tags",
+            Mode::Exclusive => "keep the tags, or use the tc source, which leaves packets to the host",
+        },
+    }
+}
+
 impl Device {
     /// Returns the error for an interface whose tags XDP does not get, but must.
     pub(crate) fn tags_needed(&self, needed: TagUse, mode: Mode) -> Error {
-        Error::Unsupported {
-            name: self.link.name.clone(),
-            cause: Unsupported::Tags { needed, keep: self.leave_tags() },
-            sources: match mode {
-                Mode::Pass => &[SourceChoice::Tc],
-                Mode::Exclusive => &[],
-            },
-            otherwise: match mode {
-                Mode::Pass => "keep the tags",
-                Mode::Exclusive => "keep the tags, or use the tc source, which leaves packets to the host",
-            },
-        }
+        tags_needed(self.link.name.clone(), self.leave_tags(), needed, mode)
     }
 
     /// Describes the device for a program that runs in its driver. veth never runs a program for another interface.

@@ -40,15 +40,13 @@ pub(crate) fn put(
         name: name.clone(),
         namespace: namespace.cloned(),
         receiver: device.receiver()?,
+        keep_tags: tags_lost.then(|| device.leave_tags()),
         places: Places { received, sent },
         dry_run: false,
         log: None,
         exact: None,
         behind: gates.clone(),
     };
-    if tags_lost {
-        loader.check_tags(rules, device)?;
-    }
     let loaded = loader.load(rules, false)?;
     let site = Gates(gates);
     site.put(&loaded.programs)?;

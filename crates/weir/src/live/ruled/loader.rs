@@ -7,18 +7,20 @@ use weir_bpf::filter::{Behind, FilterError as LoadingFailed, Gate, Hook};
 use weir_bpf::rules::{
     self as engine, Besides, LogReader, Logging, Over, Places, Received, RulesError, Settings,
 };
+use weir_filter::BehindFields;
 use weir_filter::emit::ebpf::Error::TooLong;
-use weir_filter::regions::Region;
+use weir_filter::graph::Graph;
 use weir_sys::link::{Link, links};
 
-use crate::filter::{Compiled, Receiver};
+use crate::filter::Receiver;
 use crate::live::error::{self, size};
 use crate::live::filter_control;
-use crate::live::interface::{Device, unknown};
+use crate::live::interface::tags_needed;
+use crate::live::interface::unknown;
 use crate::live::namespace::context::inside;
 use crate::live::request::Wanted;
 use crate::live::rules::exact::{self, Table};
-use crate::live::rules::{Action, Fate, LOG_SNAP_LEN, Limit, LimitKey, RuleInfo, Rules};
+use crate::live::rules::{Action, Fate, LOG_SNAP_LEN, Limit, LimitKey, Rule, RuleInfo, Rules};
 use crate::live::settings::Mode;
 use crate::{Error, Namespace, Setting, TagUse, Unsupported};
 
@@ -34,6 +36,8 @@ pub(crate) struct Loader {
     pub(crate) namespace: Option<Namespace>,
     /// What its packets are.
     pub(crate) receiver: Receiver,
+    /// XDP does not get VLAN tags; this command has the interface keep them.
+    pub(crate) keep_tags: Option<String>,
     pub(crate) places: Places,
     /// Every packet passes.
     pub(crate) dry_run: bool,
@@ -60,9 +64,11 @@ impl Loader {
         rules.check()?;
         let compiled = self.compiled(rules)?;
         let links = self.links(rules)?;
-        let all = rules.0.iter().zip(&compiled).map(|(rule, (compiled, regions))| {
+        let none = Graph::new(0);
+        let all = rules.0.iter().zip(&compiled).map(|(rule, BehindFields { regions, filter })| {
+            let asked = filter.as_ref().map(|filter| (&filter.graph, &filter.ast.sets[..]));
             Ok(engine::Rule {
-                filter: (&compiled.graph, &compiled.ast.sets[..]),
+                filter: asked.unwrap_or((&none, &[])),
                 regions,
                 fate: self.fate(&rule.action.fate, &links)?,
                 besides: self.besides(&rule.action, &links)?,
@@ -94,19 +100,6 @@ impl Loader {
             })
         };
         [of(|hook| *hook != Hook::Egress), of(|hook| *hook == Hook::Egress)]
-    }
-
-    /// Fails if a rule needs VLAN tags, which programs on this device do not see.
-    pub(crate) fn check_tags(&self, rules: &Rules, device: &Device) -> Result<(), Error> {
-        for rule in &rules.0 {
-            let compiled = rule.filter.compile_behind_fields(self.receiver);
-            let (compiled, _) = compiled.map_err(|error| error.on(&self.name))?;
-            if compiled.asks_for_tags() {
-                let needed = TagUse::Filter { name: Some(rule.name.clone()) };
-                return Err(device.tags_needed(needed, Mode::Pass));
-            }
-        }
-        Ok(())
     }
 
     /// Returns the table of exact rules of loaded ones.
@@ -181,9 +174,27 @@ impl Loader {
         unknown(&Wanted { namespace: self.namespace.clone(), name: name.to_owned(), queues: None }, links)
     }
 
-    fn compiled(&self, rules: &Rules) -> Result<Vec<(Compiled, Vec<Region>)>, Error> {
-        let one = rules.0.iter().map(|rule| rule.filter.compile_behind_fields(self.receiver));
-        one.collect::<Result<_, _>>().map_err(|error| error.on(&self.name).into())
+    fn compiled(&self, rules: &Rules) -> Result<Vec<BehindFields>, Error> {
+        rules.0.iter().map(|rule| self.compiled_rule(rule)).collect()
+    }
+
+    fn compiled_rule(&self, rule: &Rule) -> Result<BehindFields, Error> {
+        let behind = match rule.action.continues {
+            // No fields are asked for it.
+            true => {
+                let filter = rule.filter.compile(self.receiver).map(Some);
+                filter.map(|filter| BehindFields { regions: Vec::new(), filter })
+            }
+            false => rule.filter.compile_behind_fields(self.receiver),
+        };
+        let behind = behind.map_err(|error| error.on(&self.name))?;
+        match (&self.keep_tags, &behind.filter) {
+            (Some(keep), Some(filter)) if filter.asks_for_tags() => {
+                let needed = TagUse::Filter { name: Some(rule.name.clone()) };
+                Err(tags_needed(self.name.clone(), keep.clone(), needed, Mode::Pass))
+            }
+            _ => Ok(behind),
+        }
     }
 
     fn not_loaded(&self, error: RulesError) -> Error {

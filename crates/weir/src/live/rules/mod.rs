@@ -8,6 +8,7 @@ mod reading;
 
 pub use self::action::{Action, CaptureAction, Fate, Learn, Limit, LimitKey, LogAction};
 pub use self::exact::{ExactEntry, ExactError, ExactFlow, ExactRule};
+pub(crate) use self::given::Rule;
 pub use self::given::{PortableRules, RuleInfo, Rules};
 pub use self::logged::LoggedPacket;
 pub(crate) use self::logged::SNAP_LEN as LOG_SNAP_LEN;
