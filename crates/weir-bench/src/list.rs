@@ -48,6 +48,7 @@ pub(super) const ALL: &[Entry] = &[
     entry("forward", "forwarding beside XDP redirect, AF_XDP, the bridge and tc mirred", forward::make),
     entry("rules", "rules of networks and ports beside nft, dropping and passing", rules::make),
     entry("rules-exact", "10,000 rules of single flows beside nft's sets", rules::make_exact),
+    entry("rules-changes", "whether packets are lost or counted twice while 10,000 exact rules a second change", rules::make_changes),
     entry("read", "reading and rewriting files beside tcpdump, tshark and editcap", files::make),
     entry("compress", "compression on the fly at the highest rate that tcpdump sustains without it", compress::make),
     entry("libpcap", "unchanged programs on libpcap and on weir's", libpcap::make),

@@ -1,4 +1,4 @@
-//! `weir-bench rules`, `rules-exact`: what rules cost, beside a bare XDP program and nftables.
+//! `weir-bench rules`, `rules-exact`, `rules-changes`: what rules cost, beside a bare XDP program and nftables, and what their changes do.
 //!
 //! ```text
 //!  processor 1
@@ -10,6 +10,7 @@
 //! others than those that send. Each contestant counts by rule. What is dropped may not reach the stack, and everything that
 //! passes has to.
 
+mod changes;
 mod nft;
 mod set;
 
@@ -18,6 +19,7 @@ use std::path::Path;
 use serde::Deserialize;
 use weir_lab::Action;
 
+pub(super) use self::changes::make as make_changes;
 pub(super) use self::nft::{NftArgs, run as run_nft};
 use self::set::{Ends, RuleTexts};
 use crate::contestants::{Contestant, ContestantKind};
