@@ -87,6 +87,7 @@ fn loaders(device: u32, fragments: bool, steered: &[Option<SteerBy>]) -> Vec<Loa
         to_sockets: true,
         past_sockets: true,
         tags_of,
+        rules: false,
         copies: None,
     };
     let (forward, _) = forward::Forward::load(&options).expect("it is loaded");

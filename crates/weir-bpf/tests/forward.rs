@@ -55,6 +55,7 @@ fn options(from: u32) -> Options {
         to_sockets: false,
         past_sockets: true,
         tags_of: None,
+        rules: false,
         copies: None,
     }
 }

@@ -308,6 +308,7 @@ fn root_forward() {
                 to_sockets,
                 past_sockets,
                 tags_of,
+                rules: tags_of.is_none(),
                 copies,
             };
             let both = || {

@@ -32,11 +32,11 @@ const LIMIT: usize = 256 << 20;
 
 /// Rules for received packets by XDP, and for sent ones.
 fn by_xdp(fragments: bool) -> Places {
-    Places { received: Some(Received::Xdp { fragments, interface: None }), sent: true }
+    Places { received: Some(Received::Xdp { fragments, interface: None }), sent: true, back: None }
 }
 
 /// Rules by tc, for received packets.
-const BY_TC: Places = Places { received: Some(Received::Tc), sent: false };
+const BY_TC: Places = Places { received: Some(Received::Tc), sent: false, back: None };
 
 /// Frames of all kinds, and some that are cut.
 fn frames() -> Vec<Vec<u8>> {
@@ -335,7 +335,7 @@ fn root_a_packet_that_goes_back_or_elsewhere_meets_no_rule_again() {
                 besides: Besides::default(),
             })
             .collect();
-        let places = Places { received: Some(Received::Tc), sent: true };
+        let places = Places { received: Some(Received::Tc), sent: true, back: None };
         let log = Some(Logging { bytes: 1 << 16, snap: 60, others: true });
         let settings = Settings { log, ..Settings::new(LIMIT) };
         let loaded = Rules::load_with(&rules, places, &settings).expect("it loads");

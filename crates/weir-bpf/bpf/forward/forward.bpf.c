@@ -4,18 +4,20 @@
  * forward, wanted, forward_tagged, filter_tagged
  *           Input: struct xdp_md, linear or with fragments. Action: XDP_REDIRECT to the socket of the receive queue if
  *           sockets are asked for, or to the interface in `target`; XDP_DROP if there is none.
+ * ruled     Packets that are not copied or go elsewhere, by rules. Action: theirs.
  * unwanted
  *           Packets that do not match the filter. Action: XDP_PASS.
  * sent, refused
  *           Kernel tracepoints that report the fate of redirected packets: XDP queues them and hands them to the driver
  *           sixteen at a time, long after the program has returned. If packets are forwarded in both directions, those
  *           that forward forth do it for both: each costs time whenever anybody hands packets over.
- * Maps:     gate.h, `target`, `sockets`, `accounts`, `accounts_back`, `pending`, `strays`; with `copies` those of
+ * Maps:     gate.h, ruling.h, `target`, `sockets`, `accounts`, `accounts_back`, `pending`, `strays`; with `copies` those of
  *           writer.h.
  * Kernel:   6.1. Programs bound to their device need 6.8 and a driver that reports stripped VLAN tags. */
 #define CONTEXT struct xdp_md
 #include "packet/buffers.h"
 #include "packet/stripped.h"
+#include "rules/fate_xdp.h"
 #include "rules/ruling.h"
 #include "shared.h"
 
@@ -59,8 +61,10 @@ struct account {
 	__u64 too_long;  /* too long for the other interface's MTU or for a socket's frame */
 	__u64 unable;    /* the other interface was down, or accepts no redirected packets */
 
-	__u64 handed; /* accepted by the socket */
-	__u64 unused[7];
+	__u64 handed;  /* accepted by the socket */
+	__u64 blocked; /* went no further, by rules */
+	__u64 bounced; /* went back, by rules */
+	__u64 unused[5];
 };
 
 /* The accounts of forwarding forth. The loader creates one for each receive queue that the device can ever have. */
@@ -186,10 +190,20 @@ static __always_inline int pass_by(struct xdp_md *ctx)
 	return XDP_PASS;
 }
 
-/* No rules are in front. */
 static __always_inline int end(struct xdp_md *ctx, const struct ruling *ruling)
 {
-	return pass_by(ctx);
+	struct account *account = meet(ctx);
+	if (!account)
+		return XDP_PASS;
+	if (copies && ruling->captured)
+		lay_down(ctx);
+	if (ruling->fate == FATE_PASS)
+		return redirect(ctx, account);
+	if (ruling->fate == FATE_BLOCK)
+		account->blocked++;
+	else
+		account->bounced++;
+	return carry_out(ctx, ruling->fate, ruling->interface);
 }
 
 /* All receive queues are chosen. */

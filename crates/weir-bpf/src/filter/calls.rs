@@ -27,6 +27,8 @@ pub struct Calls {
     outcomes: OwnedFd,
     /// Where rules in front leave what they decide, if there can be any.
     rulings: Option<OwnedFd>,
+    /// The programs forward.
+    forwards: bool,
 }
 
 /// What rules in front of attached programs go on with.
@@ -34,6 +36,7 @@ pub struct Calls {
 pub struct Behind<'a> {
     pub(crate) outcomes: BorrowedFd<'a>,
     pub(crate) rulings: BorrowedFd<'a>,
+    pub(crate) forwards: bool,
 }
 
 impl Calls {
@@ -68,12 +71,23 @@ impl Calls {
         MapHandle::try_from(outcomes)?.freeze()?;
         let filters = filters.as_fd().try_clone_to_owned()?;
         let filters = Map::received(filters, MapKind::Programs, 4, 4).map_err(|error| error.source)?;
-        Ok(Self { hooks, filters, outcomes: outcomes.as_fd().try_clone_to_owned()?, rulings: None })
+        Ok(Self {
+            hooks,
+            filters,
+            outcomes: outcomes.as_fd().try_clone_to_owned()?,
+            rulings: None,
+            forwards: false,
+        })
     }
 
     /// Lets rules be in front, if the programs were loaded with a map for their rulings.
     pub(crate) fn ruled_by(self, rulings: Option<BorrowedFd<'_>>) -> Result<Self, libbpf_rs::Error> {
         Ok(Self { rulings: rulings.map(|map| map.try_clone_to_owned()).transpose()?, ..self })
+    }
+
+    /// Says that the programs forward packets that go on.
+    pub(crate) fn forwarding(self) -> Self {
+        Self { forwards: true, ..self }
     }
 
     /// Creates the gate of a program with one hook, whose filters accept or refuse. `ruled`: ends the way of other packets of rules,
@@ -98,7 +112,7 @@ impl Calls {
     /// Returns what rules in front go on with, if there can be any.
     pub fn behind(&self) -> Option<Behind<'_>> {
         let rulings = self.rulings.as_ref()?.as_fd();
-        Some(Behind { outcomes: self.outcomes.as_fd(), rulings })
+        Some(Behind { outcomes: self.outcomes.as_fd(), rulings, forwards: self.forwards })
     }
 
     /// Returns the hooks for which a filter needs programs.

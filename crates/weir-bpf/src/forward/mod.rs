@@ -19,7 +19,7 @@ use crate::attached::Attached;
 use crate::filter::{Body, Bound, Calls, Device, Gate, Hook, held};
 use crate::layout::{self, get};
 use crate::log::{LoadError, logged};
-use crate::pool::{PoolMaps, PoolOptions, keep_maps, prepare};
+use crate::pool::{PoolMaps, PoolOptions, keep_maps, prepare, prepare_rules};
 use crate::writers::Driven;
 use crate::xdp::{HAS_FRAGMENTS, Kind, bind, reuse};
 use crate::{Strays, leave_out_all};
@@ -49,6 +49,8 @@ pub struct Options {
     pub past_sockets: bool,
     /// Index of the interface whose driver is asked for stripped VLAN tags; the program is then bound to it.
     pub tags_of: Option<u32>,
+    /// Whether rules can be in front, of a program that is not bound.
+    pub rules: bool,
     /// The pool for a copy of forwarded packets.
     pub copies: Option<PoolOptions>,
 }
@@ -93,7 +95,7 @@ pub struct Witnesses {
 
 /// The fate of one receive queue's packets (`struct account` in `forward.bpf.c`).
 ///
-/// `seen = filtered + errors + forwarded + no_room + too_long + unable + handed`, apart from packets that are just
+/// `seen = filtered + errors + forwarded + no_room + too_long + unable + handed + blocked + bounced`, apart from packets that are just
 /// being handed to the driver.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
@@ -115,6 +117,10 @@ pub struct Counters {
     pub unable: u64,
     /// Packets accepted by the socket.
     pub handed: u64,
+    /// Packets that went no further, by rules.
+    pub blocked: u64,
+    /// Packets that went back, by rules.
+    pub bounced: u64,
 }
 
 /// The accounts of all receive queues.
@@ -194,7 +200,9 @@ impl Forward {
             }
         }
         let flags = if options.fragments { HAS_FRAGMENTS } else { 0 };
+        prepare_rules!(open, options.rules, ruled);
         let progs = &mut open.progs;
+        progs.ruled.set_flags(flags);
         for program in [&mut progs.forward, &mut progs.wanted, &mut progs.unwanted] {
             program.set_autoload(options.tags_of.is_none());
             program.set_flags(flags);
@@ -241,8 +249,13 @@ impl Forward {
                 let interface = options.from.only();
                 let hook = Hook::Xdp { fragments: options.fragments, interface };
                 let (maps, progs) = (&loaded.maps, &loaded.progs);
-                let calls =
-                    Calls::one(hook, &maps.filters, &maps.outcomes, &progs.wanted, &progs.unwanted, None)?;
+                let (ruled, rulings) = match options.rules {
+                    true => (Some(progs.ruled.as_fd()), Some(maps.rulings.as_fd())),
+                    false => (None, None),
+                };
+                let (wanted, unwanted) = (&progs.wanted, &progs.unwanted);
+                let calls = Calls::one(hook, &maps.filters, &maps.outcomes, wanted, unwanted, ruled)?;
+                let calls = calls.ruled_by(rulings)?.forwarding();
                 let program = loaded.progs.forward.as_fd().try_clone_to_owned()?;
                 (Kind::Free(program), Gate::Calls(calls))
             }
@@ -422,6 +435,8 @@ impl Queues {
             too_long: get!(&value, account.too_long),
             unable: get!(&value, account.unable),
             handed: get!(&value, account.handed),
+            blocked: get!(&value, account.blocked),
+            bounced: get!(&value, account.bounced),
         })
     }
 }

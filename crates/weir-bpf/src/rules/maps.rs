@@ -192,6 +192,7 @@ macro_rules! prepare {
             }
         }
         let constants = maps.rodata_data.as_deref_mut().expect("the program has constants");
+        constants.forwards = behind.is_some_and(|behind| behind.forwards);
         constants.captures = contents.captures;
         constants.firsts = contents.flows.is_some();
         constants.flow_idle = contents.flow_idle;

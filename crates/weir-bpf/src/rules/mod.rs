@@ -175,6 +175,8 @@ pub struct Places {
     pub received: Option<Received>,
     /// Sent ones, by tc at egress. What a device is to cut into several packets (GSO) is one.
     pub sent: bool,
+    /// Received ones of another interface, by XDP.
+    pub back: Option<Received>,
 }
 
 /// Loaded programs, to be attached, and their counters.
@@ -184,6 +186,8 @@ pub struct Rules {
     pub received: Option<OwnedFd>,
     /// For sent packets.
     pub sent: Option<OwnedFd>,
+    /// For packets of the other interface.
+    pub back: Option<OwnedFd>,
     /// What both count.
     pub counters: RuleCounters,
     /// What both remember.
@@ -221,8 +225,8 @@ impl Rules {
         Self::load_all(rules, places, settings, None)
     }
 
-    /// Loads programs that take the place of filters: each goes on with one of the programs `behind` it, for received packets and for
-    /// sent ones. Those of tc have the same behind them.
+    /// Loads programs that take the place of filters: each goes on with one of the programs `behind` it, for received packets, for
+    /// sent ones, and for those of the other interface. Those of tc have the same behind them.
     ///
     /// # Errors
     ///
@@ -231,7 +235,7 @@ impl Rules {
         rules: &[Rule<'_>],
         places: Places,
         settings: &Settings,
-        behind: [Option<Behind<'_>>; 2],
+        behind: [Option<Behind<'_>>; 3],
     ) -> Result<Self, RulesError> {
         Self::load_all(rules, places, settings, Some(behind))
     }
@@ -240,7 +244,7 @@ impl Rules {
         rules: &[Rule<'_>],
         places: Places,
         settings: &Settings,
-        behind: Option<[Option<Behind<'_>>; 2]>,
+        behind: Option<[Option<Behind<'_>>; 3]>,
     ) -> Result<Self, RulesError> {
         let laid = Laid::of(rules);
         let tables = Tables::new(&laid.conditions, &laid.rest, settings.tables)?;
@@ -276,7 +280,7 @@ impl Rules {
         let behind = behind.unwrap_or_default();
         let loaded = logged("rules", || load(places, &contents, behind, &link));
         let (programs, maps) = loaded.map_err(FilterError::from)?;
-        let [received, sent] = programs?;
+        let [received, sent, back] = programs?;
         let limits = rules.iter().map(|rule| rule.besides.limits()).collect();
         let failed = |error| FilterError::from(CallError::new("take a map of rules", error));
         let memory = Memory {
@@ -287,7 +291,7 @@ impl Rules {
             passages: maps.passages,
         };
         let counters = RuleCounters { map: maps.counters, rules: rules.len() };
-        Ok(Self { received, sent, counters, memory, log: maps.log.map(Log) })
+        Ok(Self { received, sent, back, counters, memory, log: maps.log.map(Log) })
     }
 }
 
@@ -319,34 +323,40 @@ impl RuleCounters {
 /// Makes a program of one that was loaded without filters.
 type Link<'a> = &'a dyn Fn(Context, ProgramKind, &Program<'_>) -> Result<OwnedFd, FilterError>;
 
-/// Programs for received packets and for sent ones, of which the filters may be refused, and their maps.
-type Loaded = (Result<[Option<OwnedFd>; 2], FilterError>, Maps);
+/// Programs, whose filters may be refused, and their maps.
+type Loaded<T> = (Result<T, FilterError>, Maps);
 
-/// Loads the programs, each without filters, and has them linked.
+/// Loads the programs for received packets, for sent ones and for those of another interface, each without filters, and has them linked.
 fn load(
     places: Places,
     contents: &Contents<'_>,
-    behind: [Option<Behind<'_>>; 2],
+    [received, sent, back]: [Option<Behind<'_>>; 3],
     link: Link<'_>,
-) -> Result<Loaded, libbpf_rs::Error> {
-    let [received, sent] = behind;
-    let (fragments, interface) = match places.received {
-        Some(Received::Xdp { fragments, interface }) => (fragments, interface),
-        Some(Received::Tc) | None => {
-            let wanted = [places.received.is_some(), places.sent];
-            let (programs, maps) = tc::load(wanted, contents, None, received.or(sent), link)?;
-            contents.fill(&maps)?;
-            return Ok((programs, maps));
+) -> Result<Loaded<[Option<OwnedFd>; 3]>, libbpf_rs::Error> {
+    if !matches!(places.received, Some(Received::Xdp { .. })) {
+        let wanted = [places.received.is_some(), places.sent];
+        let (programs, maps) = tc::load(wanted, contents, None, received.or(sent), link)?;
+        contents.fill(&maps)?;
+        return Ok((programs.map(|[received, sent]| [received, sent, None]), maps));
+    }
+    let xdp = |place: Option<Received>, shared: Option<&Maps>, behind| match place {
+        Some(Received::Xdp { fragments, interface }) => {
+            xdp::load(fragments, interface, contents, shared, behind, link).map(Some)
         }
+        Some(Received::Tc) | None => Ok(None),
     };
-    let (programs, maps) = xdp::load(fragments, interface, contents, received, link)?;
+    let (first, maps) = xdp(places.received, None, received)?.expect("it is XDP");
     contents.fill(&maps)?;
-    let programs = match programs {
-        Ok([received, _]) if places.sent => {
-            let (programs, _) = tc::load([false, true], contents, Some(&maps), sent, link)?;
-            programs.map(|[_, sent]| [received, sent])
+    let programs = match first {
+        Ok(received) => {
+            let sent = match places.sent {
+                true => tc::load([false, true], contents, Some(&maps), sent, link)?.0.map(|[_, sent]| sent),
+                false => Ok(None),
+            };
+            let back = xdp(places.back, Some(&maps), back)?.map(|(program, _)| program).transpose();
+            sent.and_then(|sent| Ok([Some(received), sent, back?]))
         }
-        programs => programs,
+        Err(error) => Err(error),
     };
     Ok((programs, maps))
 }

@@ -2,6 +2,7 @@
 
 use std::hash::{BuildHasher as _, RandomState};
 use std::mem::MaybeUninit;
+use std::os::fd::OwnedFd;
 
 use libbpf_rs::Program;
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
@@ -22,7 +23,7 @@ pub(super) fn load(
     shared: Option<&Maps>,
     behind: Option<Behind<'_>>,
     link: Link<'_>,
-) -> Result<Loaded, libbpf_rs::Error> {
+) -> Result<Loaded<[Option<OwnedFd>; 2]>, libbpf_rs::Error> {
     let mut storage = MaybeUninit::uninit();
     let mut open = skeleton::RulesTcSkelBuilder::default().open(&mut storage)?;
     let constants = prepare!(open, contents, shared, behind);

@@ -1,13 +1,14 @@
 //! Rules by XDP (`rules_xdp.bpf.c`).
 
 use std::mem::MaybeUninit;
+use std::os::fd::OwnedFd;
 
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
 use weir_filter::emit::ebpf::Context;
 use weir_sys::bpf::program::ProgramKind;
 
 use super::generated::skeleton;
-use super::maps::{Contents, keep, prepare};
+use super::maps::{Contents, Maps, keep, prepare};
 use super::{Link, Loaded};
 use crate::filter::Behind;
 use crate::xdp::HAS_FRAGMENTS;
@@ -17,12 +18,13 @@ pub(super) fn load(
     fragments: bool,
     interface: Option<u32>,
     contents: &Contents<'_>,
+    shared: Option<&Maps>,
     behind: Option<Behind<'_>>,
     link: Link<'_>,
-) -> Result<Loaded, libbpf_rs::Error> {
+) -> Result<Loaded<OwnedFd>, libbpf_rs::Error> {
     let mut storage = MaybeUninit::uninit();
     let mut open = skeleton::RulesXdpSkelBuilder::default().open(&mut storage)?;
-    let constants = prepare!(open, contents, None, behind);
+    let constants = prepare!(open, contents, shared, behind);
     constants.fragments = fragments;
     let program = if behind.is_some() { &mut open.progs.before_xdp } else { &mut open.progs.rules_xdp };
     program.set_autoload(true);
@@ -32,5 +34,5 @@ pub(super) fn load(
     let kind = ProgramKind::Xdp { fragments, bound_to: None };
     let program = if behind.is_some() { &loaded.progs.before_xdp } else { &loaded.progs.rules_xdp };
     let linked = link(context, kind, program);
-    Ok((linked.map(|program| [Some(program), None]), keep!(loaded, contents)))
+    Ok((linked, keep!(loaded, contents)))
 }

@@ -75,11 +75,12 @@ impl Captures {
     }
 
     /// What rules go on with, for received packets and for sent ones.
-    pub(crate) fn behind(&self) -> [Option<Behind<'_>>; 2] {
-        [&self.received.1, &self.sent.1].map(|maps| match &**maps.gate() {
+    pub(crate) fn behind(&self) -> [Option<Behind<'_>>; 3] {
+        let [received, sent] = [&self.received.1, &self.sent.1].map(|maps| match &**maps.gate() {
             Gate::Calls(calls) => calls.behind(),
             Gate::Bound(_) => None,
-        })
+        });
+        [received, sent, None]
     }
 
     /// Puts rules in front.

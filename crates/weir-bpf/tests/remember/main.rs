@@ -182,8 +182,11 @@ impl Set {
                 besides: besides(&rule.actions),
             })
             .collect();
-        let places =
-            Places { received: Some(Received::Xdp { fragments: false, interface: None }), sent: true };
+        let places = Places {
+            received: Some(Received::Xdp { fragments: false, interface: None }),
+            sent: true,
+            back: None,
+        };
         match captures {
             Some(captures) => Rules::load_before(&rules, places, settings, captures.behind()),
             None => Rules::load_with(&rules, places, settings),

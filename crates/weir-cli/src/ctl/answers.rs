@@ -12,6 +12,7 @@ pub(super) fn account(guard: &Running) -> Result<serde_json::Value, Failure> {
     match account["type"].as_str() {
         Some("guard") => Ok(account),
         Some("account") if account["rules"].is_array() => Ok(account),
+        Some("forward") if account["rules"].is_object() => Ok(account),
         _ => Err(Failure::new("cannot do that: the process has no rules")
             .hint("`weir ctl list` says which process is one; choose it with --target")),
     }

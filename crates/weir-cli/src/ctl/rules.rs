@@ -30,7 +30,7 @@ pub(super) enum RulesCommand {
     /// Replace all rules; a packet meets all old ones or all new ones.
     ///
     /// Rules with the same name and actions go on counting. If there are mistakes, the old rules stay in force. Guards take other
-    /// rules, and captures with --no-confine: loading them takes privileges that a confined capture has given up.
+    /// rules, and captures and forwarding with --no-confine: loading them takes privileges that a confined capture has given up.
     Replace {
         #[command(flatten)]
         target: TargetArgs,
@@ -99,6 +99,9 @@ fn tables(account: &serde_json::Value) -> Result<String, Failure> {
             Failure::new(format_args!("cannot read the account of the process: {error}")).hint("try --json")
         })
     };
+    if is_forwarding(account) {
+        return Ok(table(&shown(&account["rules"])?, paint));
+    }
     if !is_capture(account) {
         return Ok(table(&shown(account)?, paint));
     }
@@ -112,6 +115,10 @@ fn tables(account: &serde_json::Value) -> Result<String, Failure> {
         text += &table(&shown(one)?.capturing(), paint);
     }
     Ok(text)
+}
+
+fn is_forwarding(account: &serde_json::Value) -> bool {
+    account["type"] == "forward"
 }
 
 fn is_capture(account: &serde_json::Value) -> bool {
@@ -149,6 +156,10 @@ fn replace(target: &TargetArgs, file: &Path, sets: &[SetFile], force: bool) -> R
 
 /// Returns the rules for the process with this account, if they do not cut off this shell.
 fn checked(rules: &LiveRules, account: &serde_json::Value, force: bool) -> Result<PortableRules, Failure> {
+    if is_forwarding(account) {
+        // Its interfaces are not the host's own.
+        return Ok(rules.rules().portable().map_err(weir::Error::from)?);
+    }
     let is_dry = account["dry_run"].as_bool() == Some(true);
     let direction = match (account["received"].is_string(), account["sent"].as_bool()) {
         _ if is_capture(account) => Direction::Both,

@@ -6,17 +6,19 @@ mod live;
 mod report;
 mod summary;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use clap::{Args, ValueEnum};
 use weir::Forward;
 use weir::forward::{ForwardBuilder, ForwardStats, OnExit, Pinned};
+use weir::guard::Rules;
 use weir::parts::command;
 use weir_render::json;
 use weir_service::Stop;
 use weir_service::confine::Confinement;
-use weir_service::control::{Change, What};
+use weir_service::control::{Change, Obeyed, Order, What};
+use weir_service::rules::RulesCounted;
 use weir_service::session::{Identity, Policy, Prepared, Settings};
 
 use self::copying::{CopyArgs, Copying};
@@ -26,6 +28,7 @@ use crate::args::{ConfineArgs, ControlArgs, MORE, ReadyArgs};
 use crate::failure::{self, Failure};
 use crate::filter_args::FilterArgs;
 use crate::loss::LossArgs;
+use crate::rules::{LiveRules, SetFile};
 use crate::{grant, hints, interfaces, out, style, typed, units};
 
 const EXAMPLES: &str = "\
@@ -37,6 +40,8 @@ Examples:
         the host's stack, as it would without weir.
   weir ctl filter 'tcp port 443 or udp port 443'
         Change the filter while running. Each packet is tested by the old or the new one.
+  weir forward eth1 eth2 --both --rules bridge.rules
+        Bridge what rules let pass, such as `telnet: tcp port 23 -> block`; nothing gets to the host's stack.
   weir forward eth1 eth2 --both -w both.pcapng
         Bridge, and save a copy of the forwarded packets.
   weir forward eth1 eth2 --both --on-exit open
@@ -48,7 +53,7 @@ Examples:
         gone, stop its bridge with `weir forward --end PATH`.
 
 Without -w, packets never reach the process. Every packet is counted once:
-  seen = filtered + forwarded + no room + too long + unable + errors.
+  seen = filtered + blocked + bounced + forwarded + no room + too long + unable + errors.
 Once forwarding has started, weir prints a line beginning with `on exit: ` on standard error. \
 Scripts can wait with --ready-fd.
 SIGINT (Ctrl-C) or SIGTERM prints the summary and exits; SIGUSR1 prints the summary so far.
@@ -75,6 +80,19 @@ pub(crate) struct ForwardArgs {
     #[command(flatten)]
     filter: FilterArgs,
 
+    /// Forward by the rules in FILE instead of a filter; - is standard input.
+    ///
+    /// The first rule that matches says whether a packet is forwarded (`pass`), dropped (`block`) or sent back (`bounce`), in both directions; what no rule
+    /// matches is forwarded. -w saves the packets that rules capture. The summary has the packets of each rule. See weir rules check
+    /// --help, and docs/rules.md.
+    #[arg(hide_short_help = true, long, value_name = "FILE", help_heading = "Filter")]
+    rules: Option<PathBuf>,
+
+    /// With --rules, read the set @NAME from FILE; default: the file NAME beside the rules.
+    #[arg(hide_short_help = true, long = "set", value_name = "NAME=FILE", value_parser = SetFile::parse)]
+    #[arg(requires = "rules", help_heading = "Filter")]
+    sets: Vec<SetFile>,
+
     /// Also forward from OUT to IN.
     #[arg(short, long, help_heading = "Forwarding")]
     both: bool,
@@ -86,13 +104,13 @@ pub(crate) struct ForwardArgs {
     /// Stop what `--on-exit open` left running and print its summary.
     ///
     /// Takes IN and OUT, or a path shown by --list in place of IN.
-    #[arg(long, conflicts_with_all = ["words", "filter", "filter_file", "both", "on_exit", "duration", "no_promiscuous_mode", "lose_tags", "control", "write", "ready_fd"], help_heading = "Forwarding")]
+    #[arg(long, conflicts_with_all = ["words", "filter", "filter_file", "rules", "both", "on_exit", "duration", "no_promiscuous_mode", "lose_tags", "control", "write", "ready_fd"], help_heading = "Forwarding")]
     end: bool,
 
     /// List what `--on-exit open` keeps running in the kernel.
     ///
     /// Includes all named network namespaces.
-    #[arg(long, conflicts_with_all = ["from", "to", "words", "filter", "filter_file", "both", "on_exit", "end", "duration", "no_promiscuous_mode", "lose_tags", "control", "write", "ready_fd", "quiet"], help_heading = "Forwarding")]
+    #[arg(long, conflicts_with_all = ["from", "to", "words", "filter", "filter_file", "rules", "both", "on_exit", "end", "duration", "no_promiscuous_mode", "lose_tags", "control", "write", "ready_fd", "quiet"], help_heading = "Forwarding")]
     list: bool,
 
     /// Do not enable promiscuous mode.
@@ -199,6 +217,14 @@ impl ForwardArgs {
         let builder = self.between()?;
         let filter = self.filter.filter(&self.words)?;
         let builder = filter.into_iter().fold(builder, ForwardBuilder::filter);
+        let rules = self.rules.as_ref().map(|file| LiveRules::read(file, &self.sets)).transpose()?;
+        if rules.as_ref().is_some_and(LiveRules::logs) && !self.quiet {
+            style::say(format_args!(
+                "{}: `log` is for weir guard, and writes nothing here",
+                style::stderr().yellow("note")
+            ));
+        }
+        let builder = rules.iter().fold(builder, |builder, rules| builder.rules(rules.rules().clone()));
         let builder = self.copy.builder().into_iter().fold(builder, ForwardBuilder::copied);
         let builder = builder.both(self.both).on_exit(on_exit).lose_tags(self.lose_tags);
         Ok(builder.promiscuous(!self.no_promiscuous_mode))
@@ -275,6 +301,7 @@ impl Policy for Run<'_> {
         let mut summary = Summary::new(&self.forward.directions(), &account, self.forward.pinned());
         summary.confinement.clone_from(&self.confinement);
         summary.set_filter(self.filter.as_ref());
+        summary.rules = self.forward.rules()?.map(RulesCounted::of);
         Ok(summary)
     }
 
@@ -283,6 +310,19 @@ impl Policy for Run<'_> {
         self.live.iter().for_each(Live::clear);
         style::print(&report::account(&summary, style::stderr()));
         Ok(())
+    }
+
+    fn obey(&mut self, order: Order) -> Result<Obeyed, String> {
+        let Order::Rules(rules) = order else {
+            return Err("forwarding takes other rules, and no more".to_owned());
+        };
+        if self.confinement.is_some() && self.args.rules.is_some() {
+            return Err("it is confined, and may not load programs: start it with --no-confine".to_owned());
+        }
+        self.forward
+            .replace_rules(&Rules::from(rules))
+            .map(|()| Obeyed::Done)
+            .map_err(|error| error.to_string())
     }
 
     fn changed(&mut self, changes: Vec<Change>) -> Result<(), Failure> {

@@ -8,6 +8,7 @@ use weir::parts::command;
 use super::summary::{Counters, DirectionSummary, Summary};
 use crate::advice;
 use crate::report::some_lost;
+use crate::rules::{self, Shown};
 use crate::style::Paint;
 use crate::units;
 
@@ -50,9 +51,11 @@ fn end(from: &str, to: &str) -> String {
 type Column = (&'static str, fn(&Counters) -> u64, bool);
 
 /// In the order in which a packet passes the stages.
-const COLUMNS: [Column; 9] = [
+const COLUMNS: [Column; 11] = [
     ("seen", |counters| counters.packets.seen, true),
     ("filtered", |counters| counters.packets.filtered, false),
+    ("blocked", |counters| counters.packets.blocked, false),
+    ("bounced", |counters| counters.packets.bounced, false),
     ("forwarded", |counters| counters.packets.forwarded, true),
     ("no room", |counters| counters.packets.no_room, false),
     ("too long", |counters| counters.packets.too_long, false),
@@ -88,6 +91,11 @@ fn stages(summary: &Summary) -> String {
 /// Returns the table, with a line for each queue that saw packets, followed by losses and their causes.
 pub(super) fn account(summary: &Summary, paint: Paint) -> String {
     let mut text = format!("\n{}", table(summary, paint));
+    if let Some(counted) = &summary.rules {
+        let shown = Shown::of(counted, false, 0);
+        let shown = if summary.copy.is_some() { shown.capturing() } else { shown };
+        let _infallible = writeln!(text, "{}", rules::table(&shown, paint));
+    }
     let (counters, nic) = (summary.counters.packets, summary.nic_lost());
     let verdict = lost(summary).map_or_else(|| paint.green("Nothing lost"), |lost| paint.red(lost));
     let _infallible = writeln!(text, "{verdict} ({})", stages(summary));

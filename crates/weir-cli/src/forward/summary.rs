@@ -10,6 +10,7 @@ use weir::forward::{DirectionInfo, ForwardCounters, ForwardStats, SendCounters};
 use weir_service::Stop;
 use weir_service::confine::Confinement;
 use weir_service::control::Account;
+use weir_service::rules::RulesCounted;
 
 use super::copying::CopySummary;
 
@@ -34,6 +35,9 @@ pub(super) struct Summary {
     pub(super) confinement: Option<Confinement>,
     pub(super) directions: Vec<DirectionSummary>,
     pub(super) queues: Vec<QueueSummary>,
+    /// What rules have counted, in both directions together; absent without --rules.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) rules: Option<RulesCounted>,
 }
 
 /// The counters of [`ForwardCounters`] and values derived from them.
@@ -144,6 +148,7 @@ impl Summary {
             confinement: None,
             directions,
             queues,
+            rules: None,
         }
     }
 

@@ -6,7 +6,7 @@ use std::process::Output;
 use serde_json::Value;
 use weir_lab::root_test;
 
-use crate::harness::{directory, network, output, path, run, send, start, tshark, weir};
+use crate::harness::{Running, directory, network, output, path, run, send, start, tshark, weir};
 
 fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
@@ -69,6 +69,39 @@ fn root_a_capture_takes_what_rules_say_and_other_rules_if_it_is_not_confined() {
         assert_eq!((&account["captured"], &account["lost"]), (&captured.into(), &0.into()));
         assert_eq!(account["confinement"].is_null(), !is_confined);
     }
+}
+
+#[root_test]
+fn root_forwarding_has_rules_too() {
+    let mut network = network();
+    network.connect(weir_lab::Veth::default()).expect("a second pair");
+    let directory = directory();
+    let [file, socket, trace] = ["a.rules", "socket", "a.pcapng"].map(|name| path(&directory, name));
+    fs::write(&file, "lab: udp dst port 9 -> first 3 of each flow, block\n").expect("a file");
+    let args = ["forward", "rx0", "rx1", "--lose-tags", "--json", "--no-confine", "--control", &socket];
+    let args = [&args[..], &["--rules", &file, "-w", &trace]].concat();
+    let running = Running::spawn(&network, &mut weir(&args));
+    running.wait_for("on exit: ");
+    let ctl = |args: &[&str]| -> Output {
+        output(&network, &mut weir(&[&["ctl", "rules", args[0], "-t", &socket], &args[1..]].concat()))
+    };
+    send(&network, 20);
+    let table = text(&ctl(&["show"]).stdout);
+    let words = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(table.lines().any(|line| words(line).starts_with("lab blocked 20 ")), "{table}");
+    fs::write(&file, "lab: tcp -> block\n").expect("a file");
+    let replaced = ctl(&["replace", &file]);
+    assert!(replaced.status.success(), "{}", text(&replaced.stderr));
+    send(&network, 5);
+    let ended = running.interrupt().succeeded();
+    let account = ended.account().0;
+    assert_eq!(
+        ["seen", "blocked", "forwarded", "lost"].map(|key| account[key].as_u64()),
+        [25, 20, 5, 0].map(Some),
+        "{account}"
+    );
+    assert_eq!(account["rules"]["total"]["packets"], 25, "{account}");
+    assert_eq!(tshark(trace.as_ref(), &["frame.len"]).len(), 3, "{}", ended.stderr);
 }
 
 #[root_test]

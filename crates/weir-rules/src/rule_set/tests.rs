@@ -222,12 +222,14 @@ fn the_place_of_an_action_is_found() {
 fn mistakes_in_expressions_and_elsewhere_are_told_in_the_order_of_the_file() {
     let text =
         "a: udp prot 9 -> block\nb: udp -> blck\na: port 70000 -> log\nc: tcp -> block \\\nd: udp -> block\n";
-    let mistakes = RuleSet::parse_and(text, |set| set.compile_behind_fields(&options())).expect_err("mistakes");
+    let mistakes =
+        RuleSet::parse_and(text, |set| set.compile_behind_fields(&options())).expect_err("mistakes");
     let places: Vec<_> = mistakes.iter().map(|mistake| position(mistake, text)).collect();
     assert_eq!(places, [(1, 8), (2, 11), (3, 1), (3, 9), (5, 1)], "{mistakes:?}");
     let help = mistakes[4].help.as_deref().expect("help");
     assert_eq!(help, "the `\\` at the end of line 4 joins this line to it");
     let text = "c: tcp \\\n and prot 5 -> block\n";
-    let mistakes = RuleSet::parse_and(text, |set| set.compile_behind_fields(&options())).expect_err("a mistake");
+    let mistakes =
+        RuleSet::parse_and(text, |set| set.compile_behind_fields(&options())).expect_err("a mistake");
     assert!(!format!("{mistakes:?}").contains("joins"), "{mistakes:?}");
 }

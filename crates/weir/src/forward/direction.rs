@@ -30,9 +30,18 @@ pub(super) struct OneDirection {
     attached: Option<Arc<Attached>>,
     /// The filter in force.
     in_force: AtGateInForce,
-    receiver: Receiver,
+    pub(super) receiver: Receiver,
     notes: Vec<String>,
     filter: Option<String>,
+}
+
+/// What decides which packets are forwarded.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Front<'a> {
+    /// A filter, if there is one, which is put in place.
+    Filter(Option<&'a Filter>),
+    /// Rules, which are put there later.
+    Rules,
 }
 
 /// Whether packets are forwarded both ways, and which of them is loaded.
@@ -51,16 +60,21 @@ impl OneDirection {
         endpoints: [usize; 2],
         [from, to]: [&Endpoint; 2],
         both: Both<'_>,
-        filter: Option<&Filter>,
+        front: Front<'_>,
         sockets: Option<OnExit>,
         copy: Option<Copy<'_>>,
         lose_tags: bool,
     ) -> Result<(Self, Option<CaptureInterface>), Error> {
         let (device, name) = (&from.device, from.name());
+        let (filter, rules) = match front {
+            Front::Filter(filter) => (filter, false),
+            Front::Rules => (None, true),
+        };
         let told = |doubt: Error| format!("{doubt}; {}", doubt.hint().unwrap_or_default());
         let mut notes: Vec<String> = endpoint::doubts(from, to).map(told).collect();
         // Bound to the device, so that it can ask the driver for stripped tags.
-        let bound = matches!(device.tags, Tags::Told(_));
+        // A bound program has no rules in front.
+        let bound = matches!(device.tags, Tags::Told(_)) && !rules;
         let options = Options {
             from: device.driven(),
             queues: queues_of(from),
@@ -70,6 +84,7 @@ impl OneDirection {
             // After the process has ended, the kernel either forwards packets itself or nothing does.
             past_sockets: sockets != Some(OnExit::Closed),
             tags_of: bound.then_some(device.link.index),
+            rules,
             copies: copy.as_ref().map(Copy::options),
         };
         let load = |options: &Options| {
@@ -158,6 +173,11 @@ impl OneDirection {
             notes: self.notes.clone(),
             filter: self.filter.clone(),
         }
+    }
+
+    /// Returns where its filter is, or rules in its place.
+    pub(super) fn gate(&self) -> Arc<weir_bpf::filter::Gate> {
+        Arc::clone(self.programs.gate())
     }
 
     /// Returns the place where its filter is changed.

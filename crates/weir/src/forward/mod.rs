@@ -27,7 +27,7 @@ use rustix::io::Errno;
 use weir_sys::CallError;
 
 use self::copy::Copy;
-use self::direction::{Both, OneDirection};
+use self::direction::{Both, Front, OneDirection};
 use self::endpoint::Endpoint;
 pub use self::handler::{ForwardHandler, ForwardLane, ForwardPacket, Verdict};
 pub use self::pinned::Pinned;
@@ -40,6 +40,8 @@ use crate::live::filter_control::{FilterControl, UpdateLock};
 use crate::live::interface::Tags;
 use crate::live::request::memory::{self, Memory};
 use crate::live::request::{Settings, Wanted};
+use crate::live::ruled::{InForce, before};
+use crate::live::rules::{Reading, Rules};
 use crate::{Capture, Error, Event, Filter, Namespace, Setting};
 
 /// What happens to forwarding when the process ends, for whatever reason.
@@ -60,6 +62,7 @@ pub struct ForwardBuilder {
     endpoints: [Wanted; 2],
     both: bool,
     filter: Option<Filter>,
+    rules: Option<Rules>,
     on_exit: OnExit,
     promiscuous: bool,
     lose_tags: bool,
@@ -71,6 +74,7 @@ pub struct ForwardBuilder {
 pub struct Forward {
     endpoints: [Endpoint; 2],
     directions: Vec<OneDirection>,
+    rules: Option<InForce>,
     pumps: Option<Pumps>,
     copy: Option<Capture>,
     pins: Option<Pins>,
@@ -113,6 +117,15 @@ impl ForwardBuilder {
     /// Sets which packets are forwarded; all others go to this host's stack.
     pub fn filter(mut self, filter: Filter) -> Self {
         self.filter = Some(filter);
+        self
+    }
+
+    /// Sets rules, which take the filter's place: [`Pass`](crate::guard::Fate::Pass) forwards a packet, [`Block`](crate::guard::Fate::Block)
+    /// drops it, and [`Bounce`](crate::guard::Fate::Bounce) sends it back; nothing is reflected. A packet that meets no rule is forwarded, so that none gets to the
+    /// host's stack. [Copied](Self::copied) are those that rules [capture](crate::guard::Action::capture). Both directions have the same rules and tables. See
+    /// [`Forward::rules`].
+    pub fn rules(mut self, rules: Rules) -> Self {
+        self.rules = Some(rules);
         self
     }
 
@@ -196,6 +209,13 @@ impl ForwardBuilder {
             let why = "forwarding that stays open outlives the process, but a copy does not; choose one";
             return Err(Error::conflict(Setting::OnExit, Setting::Copy, why));
         }
+        if let Some(rules) = &self.rules {
+            rules.check()?;
+            if self.filter.is_some() {
+                let why = "cannot use a filter beside rules, which take its place";
+                return Err(Error::conflict(Setting::Filter, Setting::Rules, why));
+            }
+        }
         let mut endpoints = [endpoint::find(from, 0)?, endpoint::find(to, 1)?];
         Pins::check(&endpoints)?;
         // Lock before checking the interfaces: if two processes start at once, the later one would otherwise find the
@@ -206,6 +226,8 @@ impl ForwardBuilder {
         };
         let keeps_tags = |endpoint: &Endpoint| match endpoint.device.tags {
             Tags::Unreported(_) => direction::keeps_tags(endpoint, self.filter.as_ref(), self.lose_tags),
+            // With rules, the program is not bound to it.
+            Tags::Told(_) if self.rules.is_some() => direction::keeps_tags(endpoint, None, self.lose_tags),
             // Unless the driver then takes no program that is bound to it.
             Tags::Told(_) | Tags::InFrame => Ok(()),
         };
@@ -238,7 +260,7 @@ impl ForwardBuilder {
                 [from, to],
                 pair,
                 both,
-                self.filter.as_ref(),
+                if self.rules.is_some() { Front::Rules } else { Front::Filter(self.filter.as_ref()) },
                 sockets,
                 copy,
                 self.lose_tags,
@@ -247,6 +269,17 @@ impl ForwardBuilder {
             ports.extend(port);
             contexts.push(endpoint::context(pair[0])?);
         }
+        let rules = match &self.rules {
+            Some(rules) => {
+                let gates = directions.iter().map(OneDirection::gate).collect();
+                let tags_lost = directions.iter().any(|direction| direction.receiver.tags_lost);
+                let (from, namespace) = (&endpoints[0], self.endpoints[0].namespace.as_ref());
+                let device = &from.device;
+                let put = || before::put(device, namespace, rules, gates, tags_lost);
+                Some(from.inside(put)??)
+            }
+            None => None,
+        };
         let copy = copied.map(|settings| Capture::of(ports, contexts, &settings)).transpose()?;
         let pumps = pumps(&endpoints, &directions)?;
         // Everything is loaded before anything is attached, since attaching may make a driver pause its traffic.
@@ -268,7 +301,18 @@ impl ForwardBuilder {
         }
         let events = endpoints.iter().filter_map(Endpoint::first_event).collect();
         let (began, update_lock) = (Instant::now(), UpdateLock::default());
-        Ok(Forward { endpoints, directions, pumps, copy, pins, events, began, ended: None, update_lock })
+        Ok(Forward {
+            endpoints,
+            directions,
+            rules,
+            pumps,
+            copy,
+            pins,
+            events,
+            began,
+            ended: None,
+            update_lock,
+        })
     }
 }
 
@@ -281,6 +325,7 @@ impl Forward {
             endpoints: [here(from.into()), here(to.into())],
             both: false,
             filter: None,
+            rules: None,
             on_exit: OnExit::default(),
             promiscuous: true,
             lose_tags: false,
@@ -313,15 +358,43 @@ impl Forward {
             .iter()
             .zip(0..)
             .map(|(direction, id)| direction.filter_target(&self.endpoints[direction.from()], id));
-        FilterControl::new(targets, &self.update_lock)
+        FilterControl::new(targets, &self.update_lock).ruled(self.rules.is_some())
     }
 
-    /// Waits up to `wait` for changes of the interfaces. Returns early on a signal.
+    /// Returns what [rules](ForwardBuilder::rules) have counted, in both directions together; `None`: there are none.
+    ///
+    /// # Errors
+    ///
+    /// The kernel could not be queried.
+    pub fn rules(&mut self) -> Result<Option<Reading>, Error> {
+        self.rules.as_mut().map(InForce::read).transpose()
+    }
+
+    /// Replaces the rules, as [`Capture::replace_rules`] does.
+    ///
+    /// # Errors
+    ///
+    /// There are none, a filter is invalid, or the kernel refuses the programs. The old rules stay in force.
+    pub fn replace_rules(&mut self, rules: &Rules) -> Result<(), Error> {
+        let name = self.endpoints[0].name().to_owned();
+        match &mut self.rules {
+            Some(in_force) => in_force.replace(&name, rules),
+            None => {
+                let why =
+                    "cannot replace rules: this forwarding was started without; try another one with rules";
+                Err(Error::setting(Setting::Rules, why))
+            }
+        }
+    }
+
+    /// Waits up to `wait` for changes of the interfaces. Returns early on a signal. If rules learn, or have limits, call it about once a
+    /// second: it makes room for what they remember.
     ///
     /// # Errors
     ///
     /// [`Error::InterfaceGone`], after that event was returned.
     pub fn wait(&mut self, wait: Duration) -> Result<Vec<Event>, Error> {
+        self.rules.as_mut().map_or(Ok(()), InForce::sweep)?;
         if self.events.is_empty() {
             if let Some(endpoint) = self.endpoints.iter().find(|endpoint| endpoint.is_gone()) {
                 return Err(Error::InterfaceGone { name: endpoint.name().to_owned() });
@@ -383,6 +456,9 @@ impl Forward {
         // Packets queued for the other driver are handed over in the same softirq, so before the grace period ends.
         let waited = self.update_lock.grace.wait().map_err(Error::from);
         result = result.and(waited);
+        if let Some(rules) = &mut self.rules {
+            result = rules.stop(false).and(result);
+        }
         self.pumps.iter_mut().for_each(Pumps::stop);
         self.ended = Some(Instant::now());
         result

@@ -9,7 +9,7 @@ use crate::stats::NicCounters;
 
 /// Counters that add up: each packet that reaches the program ends in exactly one of them.
 ///
-/// `seen = filtered + forwarded + dropped + passed + no_room + too_long + unable + errors`. While packets arrive, those
+/// `seen = filtered + blocked + bounced + forwarded + dropped + passed + no_room + too_long + unable + errors`. While packets arrive, those
 /// [`in_flight`](Self::in_flight) have to be added.
 ///
 /// All of them count packets, except `bytes`.
@@ -20,6 +20,10 @@ pub struct ForwardCounters {
     pub seen: u64,
     /// Rejected by the filter and left to this host's stack.
     pub filtered: u64,
+    /// Went no further, as [rules](super::ForwardBuilder::rules) say.
+    pub blocked: u64,
+    /// Went back to where they came from, as rules say.
+    pub bounced: u64,
     /// Accepted by the driver of the other interface.
     pub forwarded: u64,
     /// Packets changed by a handler, among those forwarded or on their way out.
@@ -99,7 +103,8 @@ impl ForwardCounters {
     /// Returns the number of packets being handed over or processed by a handler. Any that remain after forwarding has
     /// stopped are lost: a handler panicked, its process was killed, or the kernel dropped them without counting them.
     pub fn in_flight(&self) -> u64 {
-        let ended = self.filtered + self.forwarded + self.dropped + self.passed + self.lost();
+        let ruled = self.blocked + self.bounced;
+        let ended = self.filtered + ruled + self.forwarded + self.dropped + self.passed + self.lost();
         self.seen.saturating_sub(ended)
     }
 }
@@ -107,9 +112,32 @@ impl ForwardCounters {
 impl ForwardCounters {
     /// Converts the counters of the program.
     pub(super) fn of(counters: Counters) -> Self {
-        let Counters { seen, filtered, bytes, errors, forwarded, no_room, too_long, unable, handed: _ } =
-            counters;
-        Self { seen, filtered, forwarded, no_room, too_long, unable, errors, bytes, ..Self::default() }
+        let Counters {
+            seen,
+            filtered,
+            bytes,
+            errors,
+            forwarded,
+            no_room,
+            too_long,
+            unable,
+            handed: _,
+            blocked,
+            bounced,
+        } = counters;
+        Self {
+            seen,
+            filtered,
+            blocked,
+            bounced,
+            forwarded,
+            no_room,
+            too_long,
+            unable,
+            errors,
+            bytes,
+            ..Self::default()
+        }
     }
 }
 
@@ -117,6 +145,8 @@ impl std::ops::AddAssign for ForwardCounters {
     fn add_assign(&mut self, other: Self) {
         self.seen += other.seen;
         self.filtered += other.filtered;
+        self.blocked += other.blocked;
+        self.bounced += other.bounced;
         self.forwarded += other.forwarded;
         self.changed += other.changed;
         self.dropped += other.dropped;

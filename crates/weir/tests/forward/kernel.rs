@@ -295,6 +295,7 @@ fn root_without_sockets_packets_go_past_them_or_nowhere() {
             to_sockets: true,
             past_sockets,
             tags_of: None,
+            rules: false,
             copies: None,
         };
         let (programs, attached) = network.rx().run(|| {

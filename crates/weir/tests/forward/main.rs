@@ -13,6 +13,7 @@ mod handler;
 mod kernel;
 #[path = "../../examples/middlebox.rs"]
 mod middlebox;
+mod rules;
 
 use std::process::Command;
 use std::thread;
@@ -95,8 +96,13 @@ fn closed(mut forward: Forward) -> ForwardStats {
         for queue in &way.queues {
             assert_eq!(queue.counters.in_flight(), 0, "{queue:?}");
             let counters = queue.counters;
-            let ends =
-                counters.filtered + counters.forwarded + counters.dropped + counters.passed + counters.lost();
+            let ends = counters.filtered
+                + counters.blocked
+                + counters.bounced
+                + counters.forwarded
+                + counters.dropped
+                + counters.passed
+                + counters.lost();
             assert_eq!(counters.seen, ends, "{queue:?}");
         }
     }

@@ -148,7 +148,7 @@ impl Opener<'_> {
             Direction::Out => true,
             Direction::Both => !self.device.link.is_loopback(),
         };
-        let loader = self.loader(Places { received, sent }, hook.is_some())?;
+        let loader = self.loader(Places { received, sent, back: None }, hook.is_some())?;
         let loaded = loader.load(&self.asked.rules, false)?;
         let took_over = !self.left.is_empty();
         let (hooks, detail) = self.hooks(&loaded.programs, hook.map(|(hook, _)| hook))?;

@@ -13,7 +13,8 @@ use crate::live::interface::Device;
 use crate::live::rules::Rules;
 use crate::{Error, Namespace, Unsupported};
 
-/// Puts rules at the gates of an interface's programs, before those are attached. `tags_lost`: the programs do not see VLAN tags.
+/// Puts rules at the gates of an interface's programs, before those are attached; the last gate may be of another interface that
+/// receives, too. `tags_lost`: the programs do not see VLAN tags.
 pub(crate) fn put(
     device: &Device,
     namespace: Option<&Namespace>,
@@ -30,18 +31,19 @@ pub(crate) fn put(
             otherwise: "capture with a filter",
         });
     }
-    let received = gates.iter().flat_map(|gate| hooks(gate)).find_map(|hook| match *hook {
+    let mut received = gates.iter().flat_map(|gate| hooks(gate)).filter_map(|hook| match *hook {
         Hook::Xdp { fragments, interface } => Some(Received::Xdp { fragments, interface }),
         Hook::Ingress => Some(Received::Tc),
         Hook::Egress => None,
     });
+    let (received, back) = (received.next(), received.next());
     let sent = gates.iter().flat_map(|gate| hooks(gate)).any(|hook| *hook == Hook::Egress);
     let loader = Loader {
         name: name.clone(),
         namespace: namespace.cloned(),
         receiver: device.receiver()?,
         keep_tags: tags_lost.then(|| device.leave_tags()),
-        places: Places { received, sent },
+        places: Places { received, sent, back },
         dry_run: false,
         log: None,
         exact: None,
@@ -59,10 +61,11 @@ struct Gates(Vec<Arc<Gate>>);
 
 impl Site for Gates {
     fn put(&self, rules: &Programs) -> Result<(), CallError> {
+        let mut received = [&rules.received, &rules.back].into_iter();
         for gate in &self.0 {
             let program = |hook: &Hook| match hook {
                 Hook::Egress => rules.sent.as_ref(),
-                Hook::Xdp { .. } | Hook::Ingress => rules.received.as_ref(),
+                Hook::Xdp { .. } | Hook::Ingress => received.next()?.as_ref(),
             };
             let programs: io::Result<_> =
                 hooks(gate).iter().filter_map(program).map(OwnedFd::try_clone).collect();

@@ -91,15 +91,16 @@ impl Loader {
         Ok(Loaded { programs, rules: rules.described(), log })
     }
 
-    /// Returns what received packets go on with, and sent ones.
-    fn behind(&self) -> [Option<Behind<'_>>; 2] {
+    /// Returns what received packets go on with, sent ones, and those of the other interface.
+    fn behind(&self) -> [Option<Behind<'_>>; 3] {
         let of = |wanted: fn(&Hook) -> bool| {
-            self.behind.iter().find_map(|gate| match &**gate {
+            self.behind.iter().filter_map(move |gate| match &**gate {
                 Gate::Calls(calls) if calls.hooks().iter().any(wanted) => calls.behind(),
                 _ => None,
             })
         };
-        [of(|hook| *hook != Hook::Egress), of(|hook| *hook == Hook::Egress)]
+        let mut received = of(|hook| *hook != Hook::Egress);
+        [received.next(), of(|hook| *hook == Hook::Egress).next(), received.next()]
     }
 
     /// Returns the table of exact rules of loaded ones.
