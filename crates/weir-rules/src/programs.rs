@@ -11,7 +11,7 @@ use crate::rule_set::Compiled;
 const ETHERNET: u16 = 1;
 
 /// Says whether a packet matches.
-pub type Matches = Box<dyn Fn(&Packet<'_>) -> bool>;
+pub type Matches = Box<dyn Fn(&Packet<'_>) -> bool + Send>;
 
 /// A program for each rule of a set, for packets of one link type.
 pub struct Programs {

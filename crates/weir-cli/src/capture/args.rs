@@ -99,7 +99,7 @@ pub(crate) struct CaptureArgs {
     ///
     /// The first rule that matches says whether a packet is captured (`capture`, `sample 1/100`, `first 20 of each flow`), and what happens
     /// to it (`pass`, `block`, `bounce`, `reflect IF`); what no rule matches is not captured, and passes. The kernel applies
-    /// them, by xdp or tc. The summary has the packets of each rule, and `weir ctl rules show` prints them meanwhile. See weir
+    /// them, by xdp or tc; with af_packet weir does, and no packet is blocked. The summary has the packets of each rule, and `weir ctl rules show` prints them meanwhile. See weir
     /// rules check --help, and docs/rules.md; weir read --rules tries rules on a file.
     #[arg(hide_short_help = true, long, value_name = "FILE", help_heading = "Capture")]
     pub(super) rules: Option<PathBuf>,

@@ -109,13 +109,13 @@ fn root_what_rules_of_a_capture_cannot_be_is_told_with_a_remedy() {
     let network = network();
     let directory = directory();
     let file = path(&directory, "a.rules");
-    fs::write(&file, "a: udp -> capture\n").expect("a file");
-    for (args, said) in [
-        (&["-i", "rx0", "udp"][..], "`not (FILTER) -> ignore`"),
-        (&["-i", "rx0", "--source", "af_packet"], "try the tc source"),
-        (&["-i", "rx0", "--mode", "exclusive"], "`capture, block`"),
-        (&["-i", "any"], "name the interfaces"),
+    for (rules, args, said) in [
+        ("-> capture", &["-i", "rx0", "udp"][..], "`not (FILTER) -> ignore`"),
+        ("-> capture, block", &["-i", "rx0", "--source", "af_packet"], "try the tc source"),
+        ("-> capture", &["-i", "rx0", "--mode", "exclusive"], "`capture, block`"),
+        ("-> capture, block", &["-i", "any"], "try the tc source"),
     ] {
+        fs::write(&file, rules).expect("a file");
         let args = [&["capture", "--rules", &file, "--duration", "100ms", "-w", "/dev/null"], args].concat();
         let ended = run(&network, &args);
         assert!(ended.stderr.contains(said), "{said}: {}", ended.stderr);

@@ -15,8 +15,10 @@ use crate::{assert_closed, on_rx, on_rx_with_room};
 /// The last byte of a frame's number.
 const EVEN: &str = "udp and ether[51] & 1 = 0";
 
-fn captured() -> Action {
-    Action::from(Fate::Block).capture(CaptureAction::Capture)
+/// Captures what goes no further, except where there are only copies.
+fn captured(source: SourceChoice) -> Action {
+    let fate = if source == SourceChoice::AfPacket { Fate::Pass } else { Fate::Block };
+    Action::from(fate).capture(CaptureAction::Capture)
 }
 
 /// The packets of a rule by its name.
@@ -35,6 +37,7 @@ each_way!(each_packet_meets_the_old_rules_or_the_new_ones:
     root_xdp_exclusive(Xdp, Exclusive),
     root_tc(Tc, Pass),
     root_xdp_tc(XdpTc, Pass),
+    root_af_packet(AfPacket, Pass),
     root_af_xdp(AfXdp, Exclusive),
 );
 
@@ -46,11 +49,10 @@ fn each_packet_meets_the_old_rules_or_the_new_ones(source: SourceChoice, mode: M
     let mut generator = Generator::new(network.pair(), &traffic).unwrap().cpu(1);
     let expression = |text: &str| Filter::new(text).dialect(Dialect::Pcap);
     let rules = ["even", "even too"].map(|name| {
-        Rules::new().rule("six", expression("ip6"), Fate::Pass).rule(name, expression(EVEN), captured()).rule(
-            "odd",
-            expression("udp"),
-            captured(),
-        )
+        Rules::new()
+            .rule("six", expression("ip6"), Fate::Pass)
+            .rule(name, expression(EVEN), captured(source))
+            .rule("odd", expression("udp"), captured(source))
     });
     network.rx().run(|| {
         let builder = on_rx_with_room(&network, COUNT, 60).source(source).mode(mode);
@@ -169,20 +171,66 @@ fn root_a_packet_is_captured_or_not_and_goes_on_or_not() {
     }
 }
 
+/// af_packet has only copies; it asks the rules itself, and so does `any`, which saves packets with another header.
+#[root_test]
+fn root_copies_are_captured_by_rules_too() {
+    for any in [false, true] {
+        let network = Network::new(Veth::default().ipv4()).unwrap();
+        let pair = network.pair();
+        let from = |kind: u16| Filter::new(format!("udp src portrange {}-{}", kind << 8, kind << 8 | 255));
+        let with = |capture| Action::from(Fate::Pass).capture(capture);
+        let learn = Learn::new(Fate::Pass, Duration::from_secs(60)).capture();
+        let rules = Rules::new()
+            .rule("first", from(1), with(CaptureAction::First(2)))
+            .rule("third", from(2), with(CaptureAction::Sample(3)))
+            .rule("learn", from(3), Action::from(Fate::Pass).learn(learn))
+            .rule("all", from(4), with(CaptureAction::Capture));
+        let frames: Vec<_> =
+            (1..=5).flat_map(|kind| (0..6).map(move |at| datagram(pair, kind, at % 2))).collect();
+        network.rx().run(|| {
+            let builder = if any { crate::common::capture().interface("any") } else { on_rx(&network) };
+            let builder = builder.source(SourceChoice::AfPacket).direction(Direction::In);
+            let mut capture = builder.rules(rules).open().unwrap();
+            let sender = FrameSender::new(&pair.tx).unwrap();
+            on_one_processor(|| sender.send_frames(&frames).unwrap());
+            let mut taken = Vec::new();
+            let mut look = |chunk: &Chunk| {
+                taken.extend(chunk.packets().filter_map(|packet| packet.data.last().copied()));
+            };
+            take(&mut capture, 30, &mut look);
+            let none = Rules::new().rule("all", Filter::new(""), Fate::Pass);
+            capture.replace_rules(&none).expect("they are taken");
+            on_one_processor(|| sender.send_frames(&frames).unwrap());
+            take(&mut capture, 60, &mut look);
+            drain(&mut capture, |chunk| look(&chunk));
+            assert_eq!(of_each(&taken), [4, 2, 4, 6, 0], "any {any}");
+            let (account, reading) = (capture.stats().unwrap(), reading(&capture));
+            assert_closed(&account);
+            let total = account.total();
+            assert_eq!(reading.total().packets, total.seen, "{total:?} {reading:?}");
+            // With other actions it counts anew.
+            assert_eq!(reading.rules[0].count.packets, 30, "{reading:?}");
+            assert_eq!((reading.replaced.packets, reading.no_rule.packets), (24, 6), "{reading:?}");
+            assert!(reading.rules[0].count.last > reading.replaced.last);
+        });
+    }
+}
+
 #[root_test]
 fn root_what_rules_cannot_do_is_told() {
     let network = Network::new(Veth::default()).unwrap();
     network.rx().run(|| {
         let rules = |action: Action| Rules::new().rule("a", Filter::new("udp"), action);
+        let block = || rules(Fate::Block.into());
         let pass = || rules(Action::from(Fate::Pass).capture(CaptureAction::Capture));
         let table = [
             (on_rx(&network).rules(pass()).filter(Filter::new("tcp")), "beside rules"),
-            (on_rx(&network).rules(pass()).source(SourceChoice::AfPacket), "try the tc source"),
+            (on_rx(&network).rules(block()).source(SourceChoice::AfPacket), "try the tc source"),
             (
                 on_rx(&network).rules(pass()).source(SourceChoice::Xdp).mode(Mode::Exclusive),
                 "in exclusive mode",
             ),
-            (crate::common::capture().interface("any").rules(pass()), "name the interfaces"),
+            (crate::common::capture().interface("any").rules(block()), "try the tc source"),
             (
                 crate::common::capture()
                     .interface("lo")

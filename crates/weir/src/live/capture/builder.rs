@@ -227,8 +227,8 @@ impl Builder {
     /// ([`Action::capture`](crate::guard::Action::capture)), and whether it goes on. A packet that meets none is not captured, and goes on.
     /// Packets that are not captured count as filtered. See [`Capture::rules`].
     ///
-    /// The sources xdp, tc, xdp+tc and af_xdp have rules, on interfaces with Ethernet headers; xdp and af_xdp without VLAN tags that the
-    /// device strips. In [exclusive](Mode::Exclusive) mode a captured packet goes no further, which rules then have to say. What rules
+    /// The sources xdp, tc, xdp+tc and af_xdp apply them in the kernel, on interfaces with Ethernet headers; xdp and af_xdp without VLAN tags
+    /// that the device strips. With af_packet this process applies them, and every packet goes on: other fates are refused. In [exclusive](Mode::Exclusive) mode a captured packet goes no further, which rules then have to say. What rules
     /// [log](crate::guard::Action::log) is not kept.
     ///
     /// ```no_run

@@ -50,11 +50,6 @@ pub(crate) fn open(device: &Device, id: u32, settings: &Settings) -> Opening {
                 Setting::Interface,
                 "only packets of a named interface can be steered",
             ),
-            SourceChoice::Auto | SourceChoice::AfPacket if settings.rules.is_some() => refused(
-                Setting::Rules,
-                Setting::Interface,
-                "the af_packet source, which alone captures on all interfaces, has no rules; name the interfaces",
-            ),
             SourceChoice::Auto => opener.af_packet(ANY.to_owned()),
             SourceChoice::AfPacket => opener.af_packet(asked()),
             SourceChoice::Xdp | SourceChoice::Tc | SourceChoice::XdpTc | SourceChoice::AfXdp => {
@@ -105,11 +100,6 @@ pub(crate) fn open(device: &Device, id: u32, settings: &Settings) -> Opening {
         {
             refused(Setting::Segment, source, "only the tc source can split packets into segments")
         }
-        (SourceChoice::AfPacket, _) if settings.rules.is_some() => refused(
-            Setting::Rules,
-            source,
-            "the af_packet source only gets copies of packets; try the tc source",
-        ),
         (SourceChoice::AfPacket | SourceChoice::AfXdp, _) if settings.steering.is_some() => {
             refused(Setting::Steer, source, "only the sources xdp and tc can steer packets")
         }
@@ -233,7 +223,7 @@ impl Opener<'_> {
                 if !self.settings.segment
                     && self.settings.left_out_mark.is_none()
                     && self.settings.steering.is_none()
-                    && self.settings.rules.is_none()
+                    && self.settings.rules.as_ref().is_none_or(|rules| rules.check_copies().is_ok())
                     && !is_final(&error) =>
             {
                 let but = if first == Fit::Xdp { "tc" } else { "tc would fit, but" };

@@ -11,6 +11,7 @@ use weir_sys::CallError;
 use weir_sys::bpf::grace::Grace;
 
 use super::loader::Loaded;
+use super::process::InProcess;
 use super::site::Placed;
 use crate::live::rules::exact::{Added, Table};
 use crate::live::rules::{
@@ -22,8 +23,9 @@ use crate::{Error, Unsupported};
 /// Rules in force.
 #[derive(Debug)]
 pub(crate) struct InForce {
-    /// `None`: they are off.
+    /// In the kernel; `None`: they are off, or in this process.
     placed: Option<Placed>,
+    in_process: Option<InProcess>,
     /// The rules in force, or that were.
     pub(crate) rules: Vec<RuleInfo>,
     /// What rules had counted by [key], when they were replaced.
@@ -50,9 +52,20 @@ pub(crate) struct InForce {
 
 impl InForce {
     pub(crate) fn new(placed: Placed) -> Self {
+        let rules = placed.loaded.rules.clone();
+        Self { placed: Some(placed), ..Self::idle(rules) }
+    }
+
+    /// Takes rules that this process asks.
+    pub(crate) fn in_process(in_process: InProcess, rules: &Rules) -> Self {
+        Self { in_process: Some(in_process), ..Self::idle(rules.described()) }
+    }
+
+    fn idle(rules: Vec<RuleInfo>) -> Self {
         Self {
-            rules: placed.loaded.rules.clone(),
-            placed: Some(placed),
+            rules,
+            placed: None,
+            in_process: None,
             before: HashMap::new(),
             before_none: Counted::default(),
             unkept_before: Unkept::default(),
@@ -71,6 +84,12 @@ impl InForce {
     pub(crate) fn replace(&mut self, name: &str, rules: &Rules) -> Result<(), Error> {
         let unsupported =
             |cause, otherwise| Error::Unsupported { name: name.to_owned(), cause, sources: &[], otherwise };
+        if let Some(in_process) = &self.in_process {
+            let (counts, unkept) = in_process.replace(rules)?;
+            self.keep(&counts, unkept);
+            self.rules = rules.described();
+            return Ok(());
+        }
         let Some(placed) = &self.placed else { return Err(unsupported(Unsupported::RulesOff, "")) };
         if placed.site.is_fixed() {
             return Err(unsupported(Unsupported::Replacement, "end the guard, and start another one"));
@@ -95,9 +114,10 @@ impl InForce {
     }
 
     pub(crate) fn read(&mut self) -> Result<Reading, Error> {
-        let (counts, unkept) = match &self.placed {
-            Some(placed) => counted(&placed.loaded)?,
-            None => (Vec::new(), engine::Unkept::default()),
+        let (counts, unkept) = match (&self.placed, &self.in_process) {
+            (Some(placed), _) => counted(&placed.loaded)?,
+            (None, Some(in_process)) => in_process.counted(),
+            (None, None) => (Vec::new(), engine::Unkept::default()),
         };
         self.ahead.follow();
         let nothing = Counted::default();
@@ -190,6 +210,12 @@ impl InForce {
 
     /// Takes the rules off, unless they stay. `gone`: the interface is.
     pub(crate) fn stop(&mut self, gone: bool) -> Result<(), Error> {
+        if let Some(in_process) = self.in_process.take() {
+            self.ended = Some(Instant::now());
+            let (counts, unkept) = in_process.counted();
+            self.keep(&counts, unkept);
+            return Ok(());
+        }
         let Some(Placed { mut site, mut loaded, .. }) = self.placed.take() else { return Ok(()) };
         self.stay = site.stay() && !gone;
         let detached = site.end(gone);

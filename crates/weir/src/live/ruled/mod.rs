@@ -4,8 +4,10 @@
 pub(crate) mod before;
 mod in_force;
 mod loader;
+mod process;
 mod site;
 
 pub(crate) use self::in_force::InForce;
 pub(crate) use self::loader::Loader;
+pub(crate) use self::process::{Decider, InProcess};
 pub(crate) use self::site::{Placed, Site};

@@ -44,11 +44,12 @@ use super::pumped::{Finished, PumpedQueue, private_pool};
 use super::signals::{Order, Signals};
 use super::{DIRECTION_BYTES, Queue, Source};
 use crate::live::error::size;
-use crate::live::filter_control::sets::{InForce, Labelled, labelled};
+use crate::live::filter_control::sets::{self, Labelled, labelled};
 use crate::live::filter_control::{Gate, classic, counting, for_the_kernel};
 use crate::live::interface::Device;
 use crate::live::request::Settings;
 use crate::live::request::memory::{KernelBuffers, Need, Planned};
+use crate::live::ruled::{InForce, InProcess};
 use crate::live::settings::Delivery;
 use crate::live::wait::Notifier;
 use crate::{DEFAULT_SNAP_LEN, Direction, Error, InterfaceWarning};
@@ -86,6 +87,8 @@ pub(crate) struct AfPacket {
     /// Held until the source is stopped.
     promiscuous: Option<Arc<Promiscuous>>,
     gate: Arc<SocketGate>,
+    /// In the filter's place.
+    rules: Option<InForce>,
 }
 
 /// An open source with its description.
@@ -160,8 +163,13 @@ pub(crate) fn open(device: &Device, id: u32, settings: &Settings) -> Result<Open
         in_kernel = None;
         warnings.push(slower(gate::no_room(name)));
     }
-    let in_pump = device.any || device.filter.is_some() && in_kernel.is_none();
-    let pump_filter = device.filter.as_ref().filter(|_| in_pump).map(PumpFilter::new);
+    let rules =
+        settings.rules.as_ref().map(|rules| InProcess::new(name, device.receiver()?, rules)).transpose()?;
+    let in_pump = device.any || rules.is_some() || device.filter.is_some() && in_kernel.is_none();
+    let pump_filter = match &rules {
+        Some(rules) => Some(PumpFilter::rules(rules.clone())),
+        None => device.filter.as_ref().filter(|_| in_pump).map(PumpFilter::new),
+    };
     let interpreted = pump_filter.as_ref().and_then(PumpFilter::why_interpreted);
     let interpreted = interpreted.map(|why| format!(", filter interpreted (slower): {why}"));
     // Filters see packets before they are cut. `any` replaces each link-layer header, which may be longer than the
@@ -188,7 +196,7 @@ pub(crate) fn open(device: &Device, id: u32, settings: &Settings) -> Result<Open
         shared.stop_counting();
     }
     let link_type = device.link_type()?;
-    let in_force = InForce::default();
+    let in_force = sets::InForce::default();
     in_force.replace(in_kernel.unwrap_or_default());
     let gate = Arc::new(SocketGate {
         name: name.clone(),
@@ -210,6 +218,7 @@ pub(crate) fn open(device: &Device, id: u32, settings: &Settings) -> Result<Open
         },
         stack,
         filter: pump_filter,
+        saved: Vec::new(),
         sampler: settings.sampling.map(|sampling| Sampler::new(sampling, link_type)),
         losses: Losses::new(options.blocks),
         shared: Arc::clone(&shared),
@@ -231,7 +240,8 @@ pub(crate) fn open(device: &Device, id: u32, settings: &Settings) -> Result<Open
     let queue = PumpedQueue::new(name, consumer, Arc::clone(&shared.signals), refused);
     let (queue, pump) = (Some(Box::new(queue)), Some(pump));
     let memory = shape.data_bytes() + u64::from(ring_bytes);
-    let source = AfPacket { queue, gauge, memory, shared, pump, promiscuous, gate };
+    let rules = rules.zip(settings.rules.as_ref()).map(|(rules, given)| InForce::in_process(rules, given));
+    let source = AfPacket { queue, gauge, memory, shared, pump, promiscuous, gate, rules };
     Ok(Opened { source, snap_len, detail, warnings })
 }
 
@@ -336,6 +346,10 @@ impl Source for AfPacket {
 
     fn memory(&self) -> u64 {
         self.memory
+    }
+
+    fn rules(&mut self) -> Option<&mut InForce> {
+        self.rules.as_mut()
     }
 
     fn gate(&self) -> Arc<dyn Gate> {

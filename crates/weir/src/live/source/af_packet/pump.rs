@@ -13,11 +13,12 @@ use weir_sys::CallError;
 use weir_sys::packet::{PacketRing, Walk};
 use weir_sys::thread::spawn_bare;
 
-use super::pump_filter::PumpFilter;
+use super::pump_filter::{self, PumpFilter};
 use super::record_encoder::RecordEncoder;
 use super::sampler::Sampler;
 use super::shared::Shared;
 use super::stack::Stack;
+use crate::live::ruled::InProcess;
 use crate::live::source::losses::Losses;
 use crate::live::source::pumped::{self, Finished, Pump, STALL};
 use crate::live::source::signals::{Signals, wait};
@@ -43,6 +44,8 @@ pub(super) struct RingPump {
     pub(super) filter: Option<PumpFilter>,
     /// What selects the packets to copy.
     pub(super) sampler: Option<Sampler>,
+    /// Buffer for a packet as it will be saved, of which rules are asked.
+    pub(super) saved: Vec<u8>,
     pub(super) shared: Arc<Shared>,
     /// Dimensions of the pool.
     pub(super) shape: Shape,
@@ -109,15 +112,24 @@ impl RingPump {
     /// Copies the next block or the rest of it, as long as the pool has room.
     fn copy_block(&mut self) -> Step {
         let Some(block) = self.ring.ready() else { return Step::Empty };
-        let Self { ring, producer, encoder, losses, stack, filter, sampler, shared, counters, .. } = self;
+        let Self { ring, producer, encoder, losses, stack, filter, sampler, saved, shared, counters, .. } =
+            self;
+        let in_process = filter.as_ref().and_then(PumpFilter::as_rules).cloned();
+        // For a whole block: a lock for each packet would cost more.
+        let mut rules = in_process.as_ref().map(InProcess::lock);
         let walk = ring.walk(|packet| {
             if stack.as_ref().is_some_and(|stack| stack.is_upper(packet.origin.interface()))
-                || filter.as_mut().is_some_and(|filter| !filter.wants(packet, encoder))
+                || filter.as_mut().is_some_and(|filter| rules.is_none() && !filter.wants(packet, encoder))
             {
                 counters.filtered += 1;
                 return ControlFlow::Continue(());
             }
             let Some(room) = producer.room() else { return ControlFlow::Break(()) };
+            // Behind the check for room, too: rules count a packet that has to wait once.
+            if rules.as_mut().is_some_and(|rules| !pump_filter::decide(rules, packet, encoder, saved)) {
+                counters.filtered += 1;
+                return ControlFlow::Continue(());
+            }
             // Behind the check for room, so that a packet that has to wait is drawn once.
             if sampler.as_mut().is_some_and(|sampler| !sampler.selects(packet, encoder)) {
                 counters.sampled_out += 1;
