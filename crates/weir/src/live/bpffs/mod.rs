@@ -136,6 +136,7 @@ pub(crate) fn own_if_there(directory: &Path) -> Result<(), Error> {
 }
 
 /// Removes a directory and all that is in it, if it is there.
+#[cfg_attr(not(feature = "forward"), expect(dead_code, reason = "forwarding removes its directories"))]
 pub(crate) fn removed(directory: &Path) -> Result<(), Error> {
     match fs::remove_dir_all(directory) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => {

@@ -21,6 +21,7 @@ pub(crate) struct Named {
 #[derive(Clone, Debug)]
 pub(crate) enum Found {
     /// In this namespace; `None`: that of the calling thread.
+    #[cfg_attr(not(feature = "forward"), expect(dead_code, reason = "only forwarding asks where"))]
     There(Option<Namespace>),
     Gone,
     /// In a namespace that has no name or may not be entered.

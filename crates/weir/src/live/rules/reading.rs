@@ -29,7 +29,7 @@ pub struct Reading {
 }
 
 /// All packets since the start by what has happened to them, those of rules that were replaced included; in a
-/// [dry run](super::GuardBuilder::dry_run) by what would have happened.
+/// [dry run](crate::guard::GuardBuilder::dry_run) by what would have happened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct FateCounts {
