@@ -2,7 +2,7 @@
 //!
 //! Scripts rely on field names: they may be added to, not changed.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use weir::guard::{Action, CaptureAction, Count, FateCounts, Reading, RuleCount, Unkept};
 
 /// The rules of a capture's interface.
@@ -54,6 +54,9 @@ pub struct RuleRow {
     /// The limit beyond which that happens: `100/s by src`; absent without.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub over: Option<String>,
+    /// Its packets beyond that limit; absent without.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub beyond: Option<Beyond>,
     /// What it does.
     #[serde(skip)]
     pub action: Action,
@@ -69,6 +72,15 @@ pub struct RuleRow {
     /// What happens to those; absent if it does not learn.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub learns: Option<String>,
+}
+
+/// Packets beyond a limit.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub struct Beyond {
+    /// Their number.
+    pub packets: u64,
+    /// Their bytes.
+    pub bytes: u64,
 }
 
 /// Packets.
@@ -93,7 +105,7 @@ impl Packets {
 
 impl RuleRow {
     /// Takes what was counted for a rule.
-    pub fn of(RuleCount { name, filter, action, count, learned, captured, .. }: RuleCount) -> Self {
+    pub fn of(RuleCount { name, filter, action, count, learned, captured, over, .. }: RuleCount) -> Self {
         let captures = action.capture != CaptureAction::Ignore;
         let learns = |learn: &weir::guard::Learn| match learn.capture {
             true => format!("capture, {}", learn.fate),
@@ -106,6 +118,7 @@ impl RuleRow {
             fate: action.fate.to_string(),
             r#continue: action.continues,
             over: action.over.map(|limit| limit.to_string()),
+            beyond: action.over.map(|_| Beyond { packets: over.packets, bytes: over.bytes }),
             packets: Packets::of(count),
             captured: captures.then_some(captured),
             learned: action.learn.is_some().then(|| Packets::of(learned)),

@@ -9,9 +9,10 @@
 struct rule_counter {
 	__u64 packets, bytes;
 	__u64 learned_packets,
-	        learned_bytes; /* by exact rules that it has made; of the last one: by those of the process */
-	__u64 last;            /* CLOCK_MONOTONIC as of the last tick, ns */
-	__u64 captured;        /* of `packets`, those that a capture is to take */
+	        learned_bytes;          /* by exact rules that it has made; of the last one: by those of the process */
+	__u64 last;                     /* CLOCK_MONOTONIC as of the last tick, ns */
+	__u64 captured;                 /* of `packets`, those that a capture is to take */
+	__u64 over_packets, over_bytes; /* of `packets`, those beyond the limit of their fate */
 	__u64 number; /* of CAPTURE_SAMPLE: the first of so many packets; of CAPTURE_FIRST: so many of each flow */
 	__u32 fate;   /* enum rule_fate */
 	__u32 interface;
@@ -133,8 +134,14 @@ static __noinline __u64 act(CONTEXT *ctx, __u32 rule, __u64 length)
 	bool is_logged = false;
 	if (logs && actions->logs)
 		is_logged = !limits || is_over(passage, &actions->limits[LIMITED_LOG], action + LIMITED_LOG);
-	if (limits && !is_over(passage, &actions->limits[LIMITED_FATE], action + LIMITED_FATE))
-		fate = FATE_PASS;
+	if (limits && actions->limits[LIMITED_FATE].key != LIMIT_NONE) {
+		if (is_over(passage, &actions->limits[LIMITED_FATE], action + LIMITED_FATE)) {
+			counter->over_packets++;
+			counter->over_bytes += length;
+		} else {
+			fate = FATE_PASS;
+		}
+	}
 	if (logs && (is_logged || (log_others && fate != FATE_PASS)))
 		log_packet(ctx, passage, rule, fate, false);
 	return fate | captured;

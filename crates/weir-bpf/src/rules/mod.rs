@@ -149,6 +149,10 @@ pub struct RuleCount {
     pub learned_bytes: u64,
     /// Those of `packets` that a capture was to take.
     pub captured: u64,
+    /// Those of `packets` beyond the limit of the rule's fate.
+    pub over_packets: u64,
+    /// Their bytes.
+    pub over_bytes: u64,
     /// When the last one came, by `CLOCK_MONOTONIC` as of a tick of the kernel, in nanoseconds; 0: there was none.
     pub last: u64,
 }
@@ -312,6 +316,8 @@ impl RuleCounters {
                 learned_packets: sum.learned_packets + get!(&one, rule_counter.learned_packets),
                 learned_bytes: sum.learned_bytes + get!(&one, rule_counter.learned_bytes),
                 captured: sum.captured + get!(&one, rule_counter.captured),
+                over_packets: sum.over_packets + get!(&one, rule_counter.over_packets),
+                over_bytes: sum.over_bytes + get!(&one, rule_counter.over_bytes),
                 last: sum.last.max(get!(&one, rule_counter.last)),
             };
             Ok(values.into_iter().flatten().fold(RuleCount::default(), add))

@@ -286,6 +286,7 @@ fn root_what_is_remembered_decides_as_in_the_reference() {
                 idle: Duration::from_secs(5),
             };
             let mut captured = [0, 0];
+            let mut beyond = vec![[0, 0]; set.rules.rules.len()];
             let mut reference = Evaluator::new(set.rules.clone(), limits);
             let programs = set.compiled.programs();
             let mut now = SECOND * 1000;
@@ -316,10 +317,14 @@ fn root_what_is_remembered_decides_as_in_the_reference() {
                 continued += decision.continued.len();
                 by_learned += u32::from(decision.by_learned);
                 learned += u32::from(decision.learned.is_some());
-                over += u32::from(decision.rule.is_some_and(|rule| {
-                    set.rules.rules[rule].actions.fate_over.is_some()
-                        && decision.fate != weir_rules::Fate::Pass
-                }));
+                let limited = |rule: &usize| set.rules.rules[*rule].actions.fate_over.is_some();
+                if let Some(rule) = decision.rule.filter(limited)
+                    && !decision.by_learned
+                    && decision.fate != weir_rules::Fate::Pass
+                {
+                    beyond[rule] = [beyond[rule][0] + 1, beyond[rule][1] + u64::from(length)];
+                    over += 1;
+                }
             }
             let counts = loaded.counters.counts().expect("counters");
             let found: Vec<[u64; 4]> = counts
@@ -334,6 +339,8 @@ fn root_what_is_remembered_decides_as_in_the_reference() {
             let expected: Vec<[u64; 4]> =
                 expected.chain([[unmatched.packets, unmatched.bytes, 0, 0]]).collect();
             assert_eq!(found, expected, "{text}");
+            let found = counts.iter().take(beyond.len()).map(|count| [count.over_packets, count.over_bytes]);
+            assert!(found.eq(beyond), "{text}");
             if let Some(captures) = &captures {
                 assert_eq!(captures.counts(), captured, "{text}");
                 let found = counts.iter().take(reference.counts().len()).map(|count| count.captured);

@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use weir_service::rules::{Packets, RuleRow, RulesCounted};
+use weir_service::rules::{Beyond, Packets, RuleRow, RulesCounted};
 
 /// The counts of rules.
 #[derive(Debug, Deserialize)]
@@ -33,6 +33,8 @@ pub(super) struct ShownRow {
     #[serde(rename = "continue")]
     pub(super) continues: bool,
     pub(super) over: Option<String>,
+    /// Those beyond that limit.
+    pub(super) beyond: Option<Beyond>,
     /// The fate that it has learned.
     pub(super) learns: Option<String>,
     pub(super) learned: Option<ShownPackets>,
@@ -61,6 +63,14 @@ impl ShownPackets {
         Self { packets: packets.packets, bytes: packets.bytes, last: packets.last.clone() }
     }
 
+    /// Returns the others of these packets, and `some` of them.
+    pub(super) fn divided(&self, some: Beyond) -> [Self; 2] {
+        let last = self.last.clone();
+        let within = self.packets.saturating_sub(some.packets);
+        let beyond = Self { packets: some.packets, bytes: some.bytes, last: None };
+        [Self { packets: within, bytes: self.bytes.saturating_sub(some.bytes), last }, beyond]
+    }
+
     /// Returns when the last one came, in nanoseconds since the epoch.
     pub(super) fn last_at(&self) -> Option<u64> {
         let (seconds, nanoseconds) = self.last.as_deref()?.split_once('.')?;
@@ -83,6 +93,7 @@ impl Shown {
             fate: row.fate.clone(),
             continues: row.action.continues,
             over: row.over.clone(),
+            beyond: row.beyond,
             learns: row.learns.clone(),
             learned: row.learned.as_ref().map(ShownPackets::of),
             packets: ShownPackets::of(&row.packets),

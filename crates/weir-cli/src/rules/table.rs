@@ -17,9 +17,20 @@ pub(crate) fn table(shown: &Shown, paint: Paint) -> String {
         if rule.continues {
             continued.push(row(&format!("{name} (continue)"), "", packets));
         } else {
-            let mut row = row(name, &becomes(rule, shown), packets);
-            row[3] = rule.captured.map(units::grouped).unwrap_or_default();
-            rows.push(row);
+            let (own, beyond) = match rule.beyond.zip(rule.over.as_ref()).filter(|_| rule.fate != "pass") {
+                Some((beyond, limit)) => {
+                    let [own, beyond] = packets.divided(beyond);
+                    (own, Some((beyond, limit)))
+                }
+                None => (packets.clone(), None),
+            };
+            let fate = if beyond.is_some() { "pass" } else { &rule.fate };
+            let mut own = row(name, &becomes(rule, fate, shown), &own);
+            own[3] = rule.captured.map(units::grouped).unwrap_or_default();
+            rows.push(own);
+            if let Some((beyond, limit)) = beyond {
+                rows.push(row(&format!("{name}, over {limit}"), &done(&rule.fate, shown.dry_run), &beyond));
+            }
         }
         if let Some((learns, packets)) = learns.as_ref().zip(learned.as_ref())
             && packets.packets > 0
@@ -63,17 +74,13 @@ pub(crate) fn table(shown: &Shown, paint: Paint) -> String {
     text
 }
 
-/// Returns what becomes of the packets of a rule.
-fn becomes(rule: &ShownRow, shown: &Shown) -> String {
-    let beyond = rule.over.as_ref().map(|limit| format!(" over {limit}")).unwrap_or_default();
-    let done = done(&rule.fate, shown.dry_run);
-    if !shown.captures {
-        return format!("{done}{beyond}");
-    }
-    match rule.capture.as_deref() {
-        Some("capture") => format!("captured, {done}{beyond}"),
-        Some(some) => format!("captured ({some}), {done}{beyond}"),
-        None => format!("{done}{beyond}"),
+/// Returns what becomes of packets of a rule that have this fate.
+fn becomes(rule: &ShownRow, fate: &str, shown: &Shown) -> String {
+    let done = done(fate, shown.dry_run);
+    match rule.capture.as_deref().filter(|_| shown.captures) {
+        Some("capture") => format!("captured, {done}"),
+        Some(some) => format!("captured ({some}), {done}"),
+        None => done.into_owned(),
     }
 }
 

@@ -63,9 +63,7 @@ pub fn put<'a>(
         let title = if unit == "packets" { "Packets" } else { "Bytes" };
         page.counter(
             &name,
-            &format!(
-                "{title} by what rules say happens to them; of rules with a limit, and of added exact rules, apart."
-            ),
+            &format!("{title} by what rules say happens to them; of added exact rules, apart."),
         );
         for (interface, RulesCounted { fates, .. }) in all.clone() {
             let fates = [
@@ -73,7 +71,6 @@ pub fn put<'a>(
                 ("block", fates.blocked),
                 ("bounce", fates.bounced),
                 ("reflect", fates.reflected),
-                ("limit", fates.limited),
                 ("exact", fates.exact),
             ];
             for (fate, count) in &fates {
@@ -178,6 +175,7 @@ mod tests {
             fate: action.fate.to_string(),
             r#continue: action.continues,
             over: None,
+            beyond: None,
             action: action.clone(),
             learned: action.learn.is_some().then(packets),
             learns: None,

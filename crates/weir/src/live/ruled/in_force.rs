@@ -125,13 +125,14 @@ impl InForce {
         for (number, info) in self.rules.iter().enumerate() {
             let now = counts.get(number).unwrap_or(&nothing);
             let count = sum(self.before.get(&key(info)).unwrap_or(&nothing), now);
-            rules.push(RuleCount::new(info.clone(), self.ahead.counts(&count), count.captured));
+            rules.push(RuleCount::new(info.clone(), self.ahead.counts(&count), count.captured, over(&count)));
         }
         let there: HashSet<Key> = self.rules.iter().map(key).collect();
         let gone = self.before.iter().filter(|(key, _)| !there.contains(key));
         let mut fates = FateCounts::default();
-        rules.iter().for_each(|rule| fates.add(&rule.action, [rule.count, rule.learned]));
-        gone.clone().for_each(|((_, action), count)| fates.add(action, self.ahead.counts(count)));
+        rules.iter().for_each(|rule| fates.add(&rule.action, [rule.count, rule.learned], rule.over));
+        gone.clone()
+            .for_each(|((_, action), count)| fates.add(action, self.ahead.counts(count), over(count)));
         // The packets of a rule that continued are those of others.
         let gone = gone.map(|((_, action), count)| match action.continues {
             true => Counted { packets: 0, bytes: 0, ..*count },
@@ -308,8 +309,15 @@ fn sum(one: &Counted, other: &Counted) -> Counted {
         learned_packets: one.learned_packets + other.learned_packets,
         learned_bytes: one.learned_bytes + other.learned_bytes,
         captured: one.captured + other.captured,
+        over_packets: one.over_packets + other.over_packets,
+        over_bytes: one.over_bytes + other.over_bytes,
         last: one.last.max(other.last),
     }
+}
+
+/// Returns the packets beyond a rule's limit. When the last one of them came is not known.
+fn over(counted: &Counted) -> Count {
+    Count { packets: counted.over_packets, bytes: counted.over_bytes, last: None }
 }
 
 /// By how much `CLOCK_REALTIME` is ahead of `CLOCK_MONOTONIC`, in nanoseconds.

@@ -80,6 +80,9 @@ impl Decider {
             learned_packets: count.by_learned.packets,
             learned_bytes: count.by_learned.bytes,
             captured: count.captured.packets,
+            // Every packet passes.
+            over_packets: 0,
+            over_bytes: 0,
             last: count.last.map_or(0, |last| last.saturating_sub(ahead).max(1)),
         };
         let unmatched = self.evaluator.unmatched();

@@ -41,22 +41,23 @@ pub struct FateCounts {
     pub bounced: Count,
     /// They have left through another interface.
     pub reflected: Count,
-    /// Those of rules that have a limit: within it they have passed, and beyond it they have not.
-    pub limited: Count,
     /// Those that [added](crate::Guard::add_exact) exact rules have decided about.
     pub exact: Count,
 }
 
 impl FateCounts {
-    /// Adds the packets of a rule, and of those that it has learned.
-    pub(crate) fn add(&mut self, action: &Action, [own, learned]: [Count; 2]) {
+    /// Adds the packets of a rule, of those that it has learned, and of its own those beyond its limit.
+    pub(crate) fn add(&mut self, action: &Action, [own, learned]: [Count; 2], over: Count) {
         if let Some(learn) = &action.learn {
             self.of(&learn.fate, learned);
         }
         match action.over {
             _ if action.continues => {}
-            Some(_) if action.fate != Fate::Pass => self.limited = self.limited.and(own),
-            _ => self.of(&action.fate, own),
+            Some(_) => {
+                self.of(&action.fate, over);
+                self.of(&Fate::Pass, own.without(over));
+            }
+            None => self.of(&action.fate, own),
         }
     }
 
@@ -117,6 +118,8 @@ pub struct RuleCount {
     pub learned: Count,
     /// Those of `count` that a capture was to take; it may have lost some.
     pub captured: u64,
+    /// Those of `count` beyond the rule's [limit](Action::over), which have its fate; the others have passed. Nothing without a limit.
+    pub over: Count,
 }
 
 impl RuleCount {
@@ -124,8 +127,9 @@ impl RuleCount {
         RuleInfo { name, filter, action }: RuleInfo,
         [count, learned]: [Count; 2],
         captured: u64,
+        over: Count,
     ) -> Self {
-        Self { name, filter, action, count, learned, captured }
+        Self { name, filter, action, count, learned, captured, over }
     }
 }
 
@@ -150,6 +154,11 @@ impl Count {
             last: self.last.max(other.last),
         }
     }
+
+    /// Returns the others of these packets.
+    fn without(self, some: Self) -> Self {
+        Self { packets: self.packets - some.packets, bytes: self.bytes - some.bytes, ..self }
+    }
 }
 
 #[cfg(test)]
@@ -165,22 +174,18 @@ mod tests {
         let limited = block.clone().over(Limit::new(1, second, LimitKey::Flow));
         let learns = Action::from(Fate::Bounce).learn(Learn::new(Fate::Reflect("a".to_owned()), second));
         let mut fates = FateCounts::default();
-        for (action, own, learned) in [
-            (&block, 1, 0),
-            (&block, 2, 0),
-            (&limited, 4, 0),
-            (&learns, 8, 16),
-            (&Action::continuing(), 32, 0),
-        ] {
-            fates.add(action, [count(own), count(learned)]);
+        for (action, own, learned) in
+            [(&block, 1, 0), (&block, 2, 0), (&learns, 8, 16), (&Action::continuing(), 32, 0)]
+        {
+            fates.add(action, [count(own), count(learned)], count(0));
         }
+        fates.add(&limited, [count(260), count(0)], count(4));
         fates.add_none([count(64), count(128)]);
         let expected = FateCounts {
-            passed: count(64),
-            blocked: count(3),
+            passed: count(64 + 256),
+            blocked: count(3 + 4),
             bounced: count(8),
             reflected: count(16),
-            limited: count(4),
             exact: count(128),
         };
         assert_eq!(fates, expected);
@@ -196,6 +201,7 @@ mod tests {
             count,
             learned: Count { packets: 16, bytes: 16 * 60, last: None },
             captured: 0,
+            over: Count::default(),
         };
         let continues = RuleCount {
             action: Action::continuing(),
