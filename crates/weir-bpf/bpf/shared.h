@@ -77,7 +77,7 @@ enum commit {
 };
 
 /* Kinds of network header, as rules tell them apart. */
-enum rule_kind { KIND_OTHER, KIND_IPV4, KIND_IPV6, KIND_ARP, KIND_RARP };
+enum rule_kind { KIND_OTHER, KIND_IPV4, KIND_IPV6, KIND_ARP, KIND_RARP, RULE_KINDS };
 
 /* What happens to a packet by a rule. */
 enum rule_fate { FATE_PASS, FATE_BLOCK, FATE_BOUNCE, FATE_REFLECT };

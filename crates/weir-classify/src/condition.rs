@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 use std::ops::RangeInclusive;
 
-use crate::fields::{Fields, Kind};
+use crate::fields::{Direction, Fields, Kind};
 
 /// The addresses with the same first bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -140,11 +140,60 @@ pub(crate) fn number(kind: Kind, protocol: Option<u8>) -> usize {
     kind as usize * PROTOCOLS + protocol.map_or(0, |protocol| usize::from(protocol) + 1)
 }
 
+/// Directions of packets; an unknown one is one of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Directions(u8);
+
+impl Directions {
+    /// How many there are.
+    pub(crate) const COUNT: usize = 3;
+    /// All of them.
+    pub const ALL: Self = Self((1 << Self::COUNT) - 1);
+
+    /// Returns a known one.
+    pub fn of(direction: Direction) -> Self {
+        Self(1 << Self::number(Some(direction)))
+    }
+
+    /// Returns those that are in both.
+    #[must_use]
+    pub fn and(self, other: Self) -> Self {
+        Self(self.0 & other.0)
+    }
+
+    /// Returns all others.
+    #[must_use]
+    pub fn complement(self) -> Self {
+        Self(Self::ALL.0 & !self.0)
+    }
+
+    /// Returns whether there are none.
+    pub fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    /// Returns whether all are in it.
+    pub(crate) fn is_all(self) -> bool {
+        self == Self::ALL
+    }
+
+    pub(crate) fn contains(self, number: usize) -> bool {
+        self.0 >> number & 1 == 1
+    }
+
+    /// The number of a direction.
+    pub(crate) fn number(direction: Option<Direction>) -> usize {
+        direction.map_or(Self::COUNT - 1, |direction| direction as usize)
+    }
+}
+
 /// What a packet's fields must be; `None`: anything, also missing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Condition {
     /// Kind and protocol.
     pub kinds: Kinds,
+    /// The direction.
+    pub directions: Directions,
     /// The source, or the sender in ARP.
     pub source: Option<Prefix>,
     /// The destination, or the target in ARP.
@@ -159,6 +208,7 @@ impl Condition {
     /// Every packet.
     pub const ALL: Self = Self {
         kinds: Kinds::ALL,
+        directions: Directions::ALL,
         source: None,
         destination: None,
         source_ports: None,
@@ -168,23 +218,33 @@ impl Condition {
     /// Returns what holds where both do; `None`: there is no such packet.
     pub fn and(&self, other: &Self) -> Option<Self> {
         let kinds = self.kinds.and(other.kinds);
+        let directions = self.directions.and(other.directions);
         let ports = |a: &RangeInclusive<u16>, b: &RangeInclusive<u16>| {
             let both = *a.start().max(b.start())..=*a.end().min(b.end());
             (!both.is_empty()).then_some(both)
         };
         let condition = Self {
             kinds,
+            directions,
             source: both(&self.source, &other.source, |a, b| a.and(*b))?,
             destination: both(&self.destination, &other.destination, |a, b| a.and(*b))?,
             source_ports: both(&self.source_ports, &other.source_ports, ports)?,
             destination_ports: both(&self.destination_ports, &other.destination_ports, ports)?,
         };
-        (!kinds.is_empty()).then_some(condition)
+        (!kinds.is_empty() && !directions.is_empty()).then_some(condition)
     }
 
-    /// Returns whether it is about no more than kinds.
-    pub fn is_of_kinds(&self) -> bool {
-        *self == Self { kinds: self.kinds, ..Self::ALL }
+    /// Returns conditions of which at least one holds where this one does not, and none where it does. `None`: it is about an address
+    /// or a port, and no conditions say that these are others or missing.
+    pub fn complement(&self) -> Option<Vec<Self>> {
+        let Self { kinds, directions, .. } = *self;
+        if *self != (Self { kinds, directions, ..Self::ALL }) {
+            return None;
+        }
+        let of_kinds = Self { kinds: kinds.complement(), ..Self::ALL };
+        let of_directions = Self { directions: directions.complement(), ..Self::ALL };
+        let all = [of_kinds, of_directions].into_iter();
+        Some(all.filter(|one| !one.kinds.is_empty() && !one.directions.is_empty()).collect())
     }
 
     /// Returns whether a packet with these fields meets the condition.
@@ -196,6 +256,7 @@ impl Condition {
             wanted.as_ref().is_none_or(|range| port.is_some_and(|port| range.contains(&port)))
         };
         self.kinds.contains(number(fields.kind, fields.protocol))
+            && self.directions.contains(Directions::number(fields.direction))
             && address(self.source, fields.addresses[0])
             && address(self.destination, fields.addresses[1])
             && port(&self.source_ports, fields.ports[0])

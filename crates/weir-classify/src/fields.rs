@@ -20,6 +20,15 @@ pub enum Kind {
     ReverseArp,
 }
 
+/// Which way a packet goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Direction {
+    /// The host has received it.
+    Received,
+    /// The host sends it.
+    Sent,
+}
+
 /// The fields of a packet, as filters of the dialect `weir` see them: a field is there if its bytes are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fields {
@@ -31,6 +40,8 @@ pub struct Fields {
     pub addresses: [Option<IpAddr>; 2],
     /// Source and destination port of TCP, UDP and SCTP, but for later fragments.
     pub ports: [Option<u16>; 2],
+    /// Which way it goes; `None`: nobody knows.
+    pub direction: Option<Direction>,
 }
 
 /// Length of an Ethernet header and of a VLAN tag.
@@ -47,9 +58,10 @@ fn is_tag(kind: u16) -> bool {
 
 impl Fields {
     /// Those of a packet that says nothing.
-    pub const NONE: Self = Self { kind: Kind::Other, protocol: None, addresses: [None; 2], ports: [None; 2] };
+    pub const NONE: Self =
+        Self { kind: Kind::Other, protocol: None, addresses: [None; 2], ports: [None; 2], direction: None };
 
-    /// Returns the fields of an Ethernet frame.
+    /// Returns the fields of an Ethernet frame, which does not say its direction.
     pub fn of(frame: &[u8]) -> Self {
         let mut at = ETHERNET;
         let Some(mut kind) = be16(frame, at - 2) else { return Self::NONE };
@@ -81,7 +93,7 @@ impl Fields {
         let transport = byte(packet, 0).map(|first| usize::from(first & 15) * 4);
         let ports = transport.filter(|_| !later);
         let ports = ports.map_or([None; 2], |at| ports_at(protocol, packet, at));
-        Self { kind: Kind::Ipv4, protocol, addresses: ipv4(packet, [12, 16]), ports }
+        Self { kind: Kind::Ipv4, protocol, addresses: ipv4(packet, [12, 16]), ports, ..Self::NONE }
     }
 
     fn of_ipv6(packet: &[u8]) -> Self {
@@ -92,7 +104,7 @@ impl Fields {
         };
         let later = ip.is_later();
         let ports = if later { [None; 2] } else { ports_at(Some(ip.protocol), packet, ip.payload) };
-        Self { kind: Kind::Ipv6, protocol: Some(ip.protocol), addresses, ports }
+        Self { kind: Kind::Ipv6, protocol: Some(ip.protocol), addresses, ports, ..Self::NONE }
     }
 }
 

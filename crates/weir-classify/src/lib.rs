@@ -14,8 +14,8 @@ mod dimension;
 mod fields;
 mod tables;
 
-pub use self::condition::{Condition, Kinds, PROTOCOLS, Prefix};
-pub use self::fields::{Fields, Kind};
+pub use self::condition::{Condition, Directions, Kinds, PROTOCOLS, Prefix};
+pub use self::fields::{Direction, Fields, Kind};
 pub use self::tables::{AddressTables, Error, Shape, Tables, ValueTable};
 
 /// The most conditions of [`Tables`].

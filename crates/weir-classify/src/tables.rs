@@ -9,7 +9,7 @@ use std::ops::RangeInclusive;
 use foldhash::{HashMap, HashMapExt as _};
 
 use crate::MOST_CONDITIONS;
-use crate::condition::{Condition, KINDS, Kinds, Prefix, number};
+use crate::condition::{Condition, Directions, KINDS, Kinds, Prefix, number};
 use crate::dimension::Classes;
 use crate::fields::Fields;
 
@@ -61,6 +61,9 @@ pub struct Shape {
     pub ports: [ValueTable; 2],
     /// Kind times 257, plus 1 and the protocol if there is one.
     pub kinds: ValueTable,
+    /// Whether a condition is about the direction: there are `kinds` for received packets then, behind them those for sent ones, and
+    /// those for packets of which nobody knows.
+    pub directed: u32,
     /// How many conditions there are.
     pub conditions: u32,
     /// Where a vector of those conditions is that are not enough, without a summary; 0: all are.
@@ -238,19 +241,22 @@ impl Tables {
     }
 
     fn kinds(&mut self, conditions: &[Condition], limit: usize) -> Result<ValueTable, Error> {
-        if conditions.iter().all(|one| one.kinds.is_all()) {
+        let directed = conditions.iter().any(|one| !one.directions.is_all());
+        if !directed && conditions.iter().all(|one| one.kinds.is_all()) {
             return Ok(ValueTable::default());
         }
         // Few kinds are wanted, and most numbers are in the same ones of them.
-        let mut wanted: HashMap<Kinds, Vec<usize>> = HashMap::new();
+        let mut wanted: HashMap<(Kinds, Directions), Vec<usize>> = HashMap::new();
         for (condition, one) in conditions.iter().enumerate() {
-            wanted.entry(one.kinds).or_default().push(condition);
+            wanted.entry((one.kinds, one.directions)).or_default().push(condition);
         }
-        let wanted: Vec<(Kinds, Vec<usize>)> = wanted.into_iter().collect();
+        let wanted: Vec<_> = wanted.into_iter().collect();
         let mut classes = Classes::new(conditions.len());
         let mut known: HashMap<Vec<usize>, u16> = HashMap::new();
         let of = |number| {
-            let with: Vec<usize> = indices(&wanted, |(kinds, _)| kinds.contains(number));
+            let with: Vec<usize> = indices(&wanted, |((kinds, directions), _)| {
+                kinds.contains(number % KINDS) && directions.contains(number / KINDS)
+            });
             if let Some(&class) = known.get(&with) {
                 return class;
             }
@@ -258,7 +264,9 @@ impl Tables {
             known.insert(with, class);
             class
         };
-        let values = (0..KINDS).map(of).collect::<Vec<_>>();
+        let parts = if directed { Directions::COUNT } else { 1 };
+        let values = (0..parts * KINDS).map(of).collect::<Vec<_>>();
+        self.shape.directed = directed.into();
         let table = self.append(values.into_iter().map(u16::to_ne_bytes));
         let vectors = self.vectors(&classes, limit)?;
         Ok(ValueTable { classes: table, vectors, absent: 0, used: 1 })
@@ -275,7 +283,9 @@ impl Tables {
                 vectors.push(tables.vectors + class * stride);
             }
         }
-        let kind = u16::try_from(number(fields.kind, fields.protocol)).expect("there are few kinds");
+        let part = if shape.directed == 0 { 0 } else { Directions::number(fields.direction) };
+        let kind = part * KINDS + number(fields.kind, fields.protocol);
+        let kind = u16::try_from(kind).expect("there are few kinds");
         let values = [fields.ports[0], fields.ports[1], Some(kind)];
         for (table, value) in [&shape.ports[0], &shape.ports[1], &shape.kinds].into_iter().zip(values) {
             if table.used != 0 {

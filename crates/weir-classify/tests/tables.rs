@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::ops::RangeInclusive;
 
 use proptest::prelude::*;
-use weir_classify::{Condition, Error, Fields, Kind, Kinds, Prefix, Tables};
+use weir_classify::{Condition, Direction, Directions, Error, Fields, Kind, Kinds, Prefix, Tables};
 
 const LIMIT: usize = 64 << 20;
 
@@ -51,12 +51,22 @@ fn kinds() -> impl Strategy<Value = Kinds> {
     (one.clone(), one, any::<bool>()).prop_map(|(a, b, both)| if both { a.and(b) } else { a.or(b) })
 }
 
+fn direction() -> impl Strategy<Value = Direction> + Clone {
+    prop_oneof![Just(Direction::Received), Just(Direction::Sent)]
+}
+
+fn directions() -> impl Strategy<Value = Directions> {
+    let one = direction().prop_map(Directions::of);
+    prop_oneof![Just(Directions::ALL), one.clone(), one.prop_map(Directions::complement)]
+}
+
 fn condition() -> impl Strategy<Value = Condition> {
     let addresses = [prop::option::of(prefix()), prop::option::of(prefix())];
     let ranges = [prop::option::of(ports()), prop::option::of(ports())];
-    (prop_oneof![Just(Kinds::ALL), kinds()], addresses, ranges).prop_map(
-        |(kinds, [source, destination], [source_ports, destination_ports])| Condition {
+    (prop_oneof![Just(Kinds::ALL), kinds()], directions(), addresses, ranges).prop_map(
+        |(kinds, directions, [source, destination], [source_ports, destination_ports])| Condition {
             kinds,
+            directions,
             source,
             destination,
             source_ports,
@@ -69,12 +79,15 @@ fn fields() -> impl Strategy<Value = Fields> {
     let protocol = prop::option::of(prop_oneof![Just(0), Just(6), Just(17), Just(255)]);
     let addresses = [prop::option::of(address()), prop::option::of(address())];
     let ports = [prop::option::of(port()), prop::option::of(port())];
-    (kind(), protocol, addresses, ports).prop_map(|(kind, protocol, addresses, ports)| Fields {
-        kind,
-        protocol,
-        addresses,
-        ports,
-    })
+    (kind(), protocol, addresses, ports, prop::option::of(direction())).prop_map(
+        |(kind, protocol, addresses, ports, direction)| Fields {
+            kind,
+            protocol,
+            addresses,
+            ports,
+            direction,
+        },
+    )
 }
 
 proptest! {
@@ -96,6 +109,15 @@ proptest! {
                 from = found + 1;
             }
         }
+    }
+
+    /// A packet meets a condition or one of its complement, and never both.
+    #[test]
+    fn a_complement_has_all_other_packets(kinds in kinds(), directions in directions(), packet in fields()) {
+        let condition = Condition { kinds, directions, ..Condition::ALL };
+        let others = condition.complement().expect("it is about no address");
+        let other = others.iter().any(|other| other.holds(&packet));
+        prop_assert!(other != condition.holds(&packet), "{:?}, {:?}", condition, others);
     }
 }
 

@@ -207,6 +207,11 @@ impl Metadata {
         Self { packet_type, ..Self::default() }
     }
 
+    /// Returns whether the packet is outgoing; `None`: nobody knows.
+    pub fn outgoing(&self) -> Option<bool> {
+        (self.packet_type != UNKNOWN_DIRECTION).then_some(self.packet_type == OUTGOING)
+    }
+
     /// Returns one field as a number, 0 if it is absent.
     pub fn get(&self, meta: Meta) -> u32 {
         match meta {

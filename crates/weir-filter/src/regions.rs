@@ -2,16 +2,18 @@
 //!
 //! ```text
 //! src net 10.0.0.0/8 and tcp port 80      two regions, each exact: one for each port
+//! inbound and not tcp                     one region, exact
 //! tcp and tcp[13] = 2                     one region, TCP; within it the filter decides
 //! greater 1000                            one region, everything
 //! ```
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-use weir_classify::{Condition, Fields, Kind, Kinds, Prefix};
+use weir_classify::{self as classify, Condition, Directions, Fields, Kind, Kinds, Prefix};
 use weir_packet::protocol::{SCTP, TCP, UDP};
 
 use crate::ast::{Ast, Direction, Expr, ExprId, Network, Primitive, Protocol};
+use crate::interpret::Packet;
 use crate::lower::weir::{over_ip, walks_chain};
 use crate::{Dialect, Options};
 
@@ -36,8 +38,9 @@ impl Region {
     }
 
     /// Returns whether an Ethernet frame is in it.
-    pub fn has(&self, frame: &[u8]) -> bool {
-        self.condition.holds(&Fields::of(frame))
+    pub fn has(&self, packet: &Packet<'_>) -> bool {
+        let direction = packet.meta.outgoing().map(direction_of);
+        self.condition.holds(&Fields { direction, ..Fields::of(packet.data) })
     }
 }
 
@@ -110,13 +113,29 @@ fn and(left: &[Region], right: &[Region]) -> Vec<Region> {
     both.collect()
 }
 
-/// Only kinds have a complement that a condition can express.
+/// Where none of the regions is.
 fn not(regions: &[Region]) -> Vec<Region> {
-    if !regions.iter().all(|region| region.exact && region.condition.is_of_kinds()) {
-        return Region::everything();
+    let mut others = vec![Region { condition: Condition::ALL, exact: true }];
+    for region in regions {
+        let complement = region.condition.complement().filter(|_| region.exact);
+        let Some(complement) = complement else { return Region::everything() };
+        let complement: Vec<Region> =
+            complement.into_iter().map(|condition| Region { condition, exact: true }).collect();
+        others = and(&others, &complement);
+        if others.len() > MOST {
+            return Region::everything();
+        }
     }
-    let kinds = regions.iter().fold(Kinds::NONE, |kinds, region| kinds.or(region.condition.kinds));
-    of_kinds(kinds.complement(), true)
+    others
+}
+
+fn direction_of(outgoing: bool) -> classify::Direction {
+    if outgoing { classify::Direction::Sent } else { classify::Direction::Received }
+}
+
+fn directed_to(outgoing: bool) -> Vec<Region> {
+    let directions = Directions::of(direction_of(outgoing));
+    vec![Region { condition: Condition { directions, ..Condition::ALL }, exact: true }]
 }
 
 fn of_kinds(kinds: Kinds, exact: bool) -> Vec<Region> {
@@ -145,6 +164,8 @@ fn term_regions(primitive: &Primitive) -> Vec<Region> {
         Primitive::Host { protocol, direction, networks, .. } => {
             networks.iter().flat_map(|network| host(*protocol, *direction, network)).collect()
         }
+        Primitive::Inbound => directed_to(false),
+        Primitive::Outbound => directed_to(true),
         Primitive::Port { protocol, direction, first, last, .. } => {
             let kinds = match protocol.and_then(over_ip) {
                 Some((number, ip4, ip6)) => carried(number, ip4, ip6),

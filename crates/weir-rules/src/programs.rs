@@ -29,7 +29,7 @@ impl Programs {
     pub fn behind_fields(rules: Vec<BehindFields>) -> Self {
         let matches = rules.into_iter().map(|BehindFields { regions, filter }| match filter {
             Some(filter) => interpret(&filter),
-            None => Box::new(move |packet: &Packet<'_>| regions.iter().any(|region| region.has(packet.data))),
+            None => Box::new(move |packet: &Packet<'_>| regions.iter().any(|region| region.has(packet))),
         });
         Self::new(ETHERNET, matches.collect())
     }

@@ -38,7 +38,7 @@ struct shape {
 	struct address_tables addresses[2];
 	struct value_table ports[2];
 	struct value_table kinds;
-	__u32 conditions, rest, words, summaries, last;
+	__u32 directed, conditions, rest, words, summaries, last;
 };
 
 const volatile struct shape shape = {};
@@ -118,7 +118,8 @@ struct vectors {
 	__u32 addresses[2], ports[2], kinds;
 };
 
-static __always_inline bool find_vectors(const __u8 *block, const struct fields *fields, struct vectors *vectors)
+static __always_inline bool find_vectors(const __u8 *block, const struct fields *fields, enum direction direction,
+                                         struct vectors *vectors)
 {
 	__u32 stride = (shape.summaries + shape.words) * sizeof(__u64);
 	__u16 class;
@@ -148,6 +149,8 @@ static __always_inline bool find_vectors(const __u8 *block, const struct fields 
 	}
 	if (shape.kinds.used) {
 		__u32 kind = fields->kind * KIND_PROTOCOLS + (fields->there & HAS_PROTOCOL ? fields->protocol + 1 : 0);
+		if (shape.directed)
+			kind += direction * RULE_KINDS * KIND_PROTOCOLS;
 		TABLE(block, shape.kinds.classes + kind * 2, &class);
 		vectors->kinds = shape.kinds.vectors + class * stride;
 	}

@@ -18,7 +18,7 @@ struct {
  *
  * Filters use most of their caller's stack. So what is done before and after them is in functions that have stack frames of their
  * own, and `decide` keeps hardly more than it has registers for. */
-static __noinline __u64 search(CONTEXT *ctx, __u64 tag)
+static __noinline __u64 search(CONTEXT *ctx, __u64 tag, enum direction direction)
 {
 	struct fields fields = {};
 	struct vectors vectors = {};
@@ -26,7 +26,7 @@ static __noinline __u64 search(CONTEXT *ctx, __u64 tag)
 	struct candidates *notes = NULL;
 	bool has_notes = false;
 	find_fields(ctx, tag, &fields);
-	if (!block || !find_vectors(block, &fields, &vectors))
+	if (!block || !find_vectors(block, &fields, direction, &vectors))
 		return NO_CONDITION;
 	if (shape.rest) {
 		notes = bpf_map_lookup_elem(&candidates, &only);
@@ -51,9 +51,9 @@ static __noinline __u32 first_of(struct candidates *notes, __u32 by_filters)
 }
 
 /* Returns the first condition that a packet meets, by all that it asks for; NO_CONDITION: none. */
-static __always_inline __u32 classify(CONTEXT *ctx, __u64 length, __u64 tag)
+static __always_inline __u32 classify(CONTEXT *ctx, enum direction direction, __u64 length, __u64 tag)
 {
-	__u64 found = search(ctx, tag);
+	__u64 found = search(ctx, tag, direction);
 	if (shape.rest && found >> 32) {
 		struct candidates *notes = bpf_map_lookup_elem(&candidates, &only);
 		if (notes)
@@ -88,7 +88,7 @@ static __always_inline __u64 decide(CONTEXT *ctx, enum direction direction, __u6
 		if (fate & IS_DECIDED)
 			return carried_out(fate & ~(__u64)IS_DECIDED);
 	}
-	__u32 rule = rule_of(classify(ctx, length, tag));
+	__u32 rule = rule_of(classify(ctx, direction, length, tag));
 	if (continuing) {
 		struct continued *all = bpf_map_lookup_elem(&continued, &only);
 		if (all)

@@ -13,7 +13,7 @@ use std::io;
 use std::os::fd::{AsFd as _, OwnedFd};
 
 use libbpf_rs::{MapCore, MapFlags, MapHandle, Program};
-use weir_classify::{Kind, MOST_CONDITIONS, PROTOCOLS, Tables};
+use weir_classify::{Direction, Kind, MOST_CONDITIONS, PROTOCOLS, Tables};
 use weir_filter::emit::ebpf::{self, Context};
 use weir_filter::graph::Graph;
 use weir_filter::regions::Region;
@@ -30,7 +30,7 @@ use self::memory::{Buckets, Flows};
 pub use self::memory::{Exact, ExactEntry, ExactRule, ExactRules, Memory, Unkept};
 use crate::filter::link::{Code, Mark};
 use crate::filter::{Behind, FilterError, Sets};
-use crate::layout::{continuing, get, rule_kind, rule_tables};
+use crate::layout::{continuing, direction, get, rule_kind, rule_tables};
 use crate::log::logged;
 
 // The numbers that both sides have.
@@ -40,6 +40,8 @@ const _: () = {
     assert!(Kind::Ipv6 as u32 == rule_kind::KIND_IPV6.0);
     assert!(Kind::Arp as u32 == rule_kind::KIND_ARP.0);
     assert!(Kind::ReverseArp as u32 == rule_kind::KIND_RARP.0);
+    assert!(Direction::Received as u32 == direction::RECEIVED.0);
+    assert!(Direction::Sent as u32 == direction::SENT.0);
     assert!(PROTOCOLS == rule_tables::KIND_PROTOCOLS.0 as usize);
     let words = rule_tables::MOST_SUMMARIES.0 * rule_tables::SUMMARY.0;
     assert!(MOST_CONDITIONS == words as usize * 64);

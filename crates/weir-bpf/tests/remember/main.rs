@@ -58,11 +58,15 @@ fn traffic() -> Vec<Vec<u8>> {
 
 /// The text of a set of rules.
 fn text(choices: &mut Choices<'_>, logs: bool) -> String {
-    const FILTERS: [&str; 10] = [
+    const FILTERS: [&str; 14] = [
         "udp port 53",
         "tcp",
         "outbound and udp",
         "inbound and src host 10.0.0.1",
+        "inbound and udp dst port 53 or outbound and tcp",
+        "not (outbound or tcp)",
+        "not (inbound and udp)",
+        "outbound",
         "ip6 and greater 60",
         "vlan 5",
         "icmp or arp",
