@@ -30,6 +30,9 @@ pub struct RulesCounted {
     pub no_rule: Packets,
     /// All packets.
     pub total: Packets,
+    /// Those that a capture was to take; absent if there is none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub captured: Option<u64>,
     /// The same by what happens to them.
     #[serde(skip)]
     pub fates: FateCounts,
@@ -132,6 +135,7 @@ impl RulesCounted {
     /// Leaves out what a capture does, where there is none.
     #[must_use]
     pub fn without_capture(mut self) -> Self {
+        self.captured = None;
         for row in &mut self.rules {
             (row.capture, row.captured) = (None, None);
             row.learns = row.action.learn.as_ref().map(|learn| learn.fate.to_string());
@@ -148,6 +152,7 @@ impl RulesCounted {
             exact: Packets::of(reading.exact),
             no_rule: Packets::of(reading.no_rule),
             total,
+            captured: Some(reading.captured),
             fates: reading.fates,
             unkept: reading.unkept,
             rules: reading.rules.into_iter().map(RuleRow::of).collect(),

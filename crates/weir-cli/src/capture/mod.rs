@@ -221,10 +221,12 @@ impl Policy for Run<'_> {
 
     fn obey(&mut self, order: Order) -> Result<Obeyed, String> {
         let Order::Rules(rules) = order else {
-            return Err("a capture takes other rules, and no more".to_owned());
+            return Err("cannot do that: a capture has no exact rules from outside; try weir ctl rules show or replace".to_owned());
         };
         if self.confinement.is_some() && self.args.rules.is_some() {
-            return Err("it is confined, and may not load programs: start it with --no-confine".to_owned());
+            return Err(
+                "cannot load other rules: the capture is confined; start it with --no-confine".to_owned()
+            );
         }
         self.capture.replace_rules(&Rules::from(rules)).map_err(|error| error.to_string())?;
         let count = self.capture.rules_in_force().map_or(0, |rules| rules.len());

@@ -100,7 +100,9 @@ fn tables(account: &serde_json::Value) -> Result<String, Failure> {
         })
     };
     if is_forwarding(account) {
-        return Ok(table(&shown(&account["rules"])?, paint));
+        let shown = shown(&account["rules"])?;
+        let shown = if shown.captures() { shown.capturing() } else { shown };
+        return Ok(table(&shown, paint));
     }
     if !is_capture(account) {
         return Ok(table(&shown(account)?, paint));

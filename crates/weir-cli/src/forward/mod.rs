@@ -314,10 +314,12 @@ impl Policy for Run<'_> {
 
     fn obey(&mut self, order: Order) -> Result<Obeyed, String> {
         let Order::Rules(rules) = order else {
-            return Err("forwarding takes other rules, and no more".to_owned());
+            return Err("cannot do that: forwarding has no exact rules from outside; try weir ctl rules show or replace".to_owned());
         };
         if self.confinement.is_some() && self.args.rules.is_some() {
-            return Err("it is confined, and may not load programs: start it with --no-confine".to_owned());
+            return Err(
+                "cannot load other rules: forwarding is confined; start it with --no-confine".to_owned()
+            );
         }
         self.forward
             .replace_rules(&Rules::from(rules))

@@ -15,6 +15,9 @@ pub(crate) struct Shown {
     pub(super) exact: ShownPackets,
     pub(super) no_rule: ShownPackets,
     pub(super) total: ShownPackets,
+    /// Those that a capture was to take.
+    #[serde(rename = "captured")]
+    pub(super) all_captured: Option<u64>,
     pub(super) unkept: ShownUnkept,
     #[serde(default)]
     pub(super) log_lost: u64,
@@ -80,6 +83,11 @@ impl ShownPackets {
 }
 
 impl Shown {
+    /// Returns whether a rule captures packets.
+    pub(crate) fn captures(&self) -> bool {
+        self.rules.iter().any(|rule| rule.capture.is_some())
+    }
+
     /// Has the table say what is captured.
     pub(crate) fn capturing(self) -> Self {
         Self { captures: true, ..self }
@@ -106,6 +114,7 @@ impl Shown {
             exact: ShownPackets::of(&counted.exact),
             no_rule: ShownPackets::of(&counted.no_rule),
             total: ShownPackets::of(&counted.total),
+            all_captured: counted.captured,
             unkept: ShownUnkept {
                 learned: unkept.learned,
                 no_flow: unkept.no_flow,

@@ -11,7 +11,7 @@ use crate::units;
 pub(crate) fn table(shown: &Shown, paint: Paint) -> String {
     let heading = ["rule", "packets are", "packets", "captured", "bytes", "last"].map(str::to_owned);
     let mut rows = vec![heading];
-    let mut continued = Vec::new();
+    let (mut continued, mut captured) = (Vec::new(), 0);
     for rule in &shown.rules {
         let ShownRow { name, packets, learned, learns, .. } = rule;
         if rule.continues {
@@ -35,17 +35,27 @@ pub(crate) fn table(shown: &Shown, paint: Paint) -> String {
         if let Some((learns, packets)) = learns.as_ref().zip(learned.as_ref())
             && packets.packets > 0
         {
-            rows.push(row(&format!("{name}, learned"), &by_learned(learns, shown), packets));
+            let mut row = row(&format!("{name}, learned"), &by_learned(learns, shown), packets);
+            if learns.starts_with("capture, ") {
+                row[3] = units::grouped(packets.packets);
+                captured += packets.packets;
+            }
+            rows.push(row);
         }
+        captured += rule.captured.unwrap_or(0);
     }
     if shown.replaced.packets > 0 {
-        rows.push(row("(replaced rules)", "", &shown.replaced));
+        let mut row = row("(replaced rules)", "", &shown.replaced);
+        row[3] = shown.all_captured.map(|all| units::grouped(all - captured.min(all))).unwrap_or_default();
+        rows.push(row);
     }
     if shown.exact.packets > 0 {
         rows.push(row("exact rules", "as each says", &shown.exact));
     }
     rows.push(row("no rule", "passed", &shown.no_rule));
-    rows.push(row("total", "", &shown.total));
+    let mut all = row("total", "", &shown.total);
+    all[3] = shown.all_captured.map(units::grouped).unwrap_or_default();
+    rows.push(all);
     let total = rows.len() - 1;
     rows.append(&mut continued);
     let widths: [usize; 6] =

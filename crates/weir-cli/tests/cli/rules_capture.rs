@@ -88,7 +88,12 @@ fn root_forwarding_has_rules_too() {
     send(&network, 20);
     let table = text(&ctl(&["show"]).stdout);
     let words = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(table.lines().any(|line| words(line).starts_with("lab blocked 20 ")), "{table}");
+    assert!(
+        table
+            .lines()
+            .any(|line| words(line).starts_with("lab captured (first 3 of each flow), blocked 20 3 ")),
+        "{table}"
+    );
     fs::write(&file, "lab: tcp -> block\n").expect("a file");
     let replaced = ctl(&["replace", &file]);
     assert!(replaced.status.success(), "{}", text(&replaced.stderr));

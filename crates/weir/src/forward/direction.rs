@@ -31,7 +31,7 @@ pub(super) struct OneDirection {
     /// The filter in force.
     in_force: AtGateInForce,
     pub(super) receiver: Receiver,
-    notes: Vec<String>,
+    pub(super) notes: Vec<String>,
     filter: Option<String>,
 }
 

@@ -211,6 +211,10 @@ impl ForwardBuilder {
         }
         if let Some(rules) = &self.rules {
             rules.check()?;
+            if rules.reflects() {
+                let why = "cannot reflect packets in forwarding, which sends to one interface: try a rule without `reflect`";
+                return Err(Error::setting(Setting::Rules, why));
+            }
             if self.filter.is_some() {
                 let why = "cannot use a filter beside rules, which take its place";
                 return Err(Error::conflict(Setting::Filter, Setting::Rules, why));
@@ -280,6 +284,12 @@ impl ForwardBuilder {
             }
             None => None,
         };
+        if let Some(rules) = &self.rules {
+            for direction in &mut directions {
+                let driver = endpoints[direction.from()].device.driver.as_deref();
+                direction.notes.extend(rules.against_xdp(driver).map(str::to_owned));
+            }
+        }
         let copy = copied.map(|settings| Capture::of(ports, contexts, &settings)).transpose()?;
         let pumps = pumps(&endpoints, &directions)?;
         // Everything is loaded before anything is attached, since attaching may make a driver pause its traffic.

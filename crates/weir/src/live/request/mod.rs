@@ -169,6 +169,11 @@ impl Settings {
                 let why = "cannot use a filter beside rules, which take its place: try a first rule such as `not (FILTER) -> ignore`";
                 return Err(Error::conflict(Setting::Filter, Setting::Rules, why));
             }
+            if self.sampling.is_some() {
+                let why =
+                    "cannot sample beside rules, which say what is captured: try `sample 1/N` in the rules";
+                return Err(Error::conflict(Setting::Sample, Setting::Rules, why));
+            }
             if self.mode == Mode::Exclusive {
                 rules.check_exclusive()?;
             }

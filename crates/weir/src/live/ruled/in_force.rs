@@ -28,8 +28,10 @@ pub(crate) struct InForce {
     in_process: Option<InProcess>,
     /// The rules in force, or that were.
     pub(crate) rules: Vec<RuleInfo>,
-    /// What rules had counted by [key], when they were replaced.
+    /// What rules had counted by [key] that were replaced by the same ones.
     before: HashMap<Key, Counted>,
+    /// What others had counted. It never becomes less: rules that return count anew.
+    replaced: Replaced,
     /// What had met no rule by then, or an exact one that was added.
     before_none: Counted,
     /// What rules could not remember that are no longer in force.
@@ -67,6 +69,7 @@ impl InForce {
             placed: None,
             in_process: None,
             before: HashMap::new(),
+            replaced: Replaced::default(),
             before_none: Counted::default(),
             unkept_before: Unkept::default(),
             log_lost_before: 0,
@@ -88,6 +91,7 @@ impl InForce {
             let (counts, unkept) = in_process.replace(rules)?;
             self.keep(&counts, unkept);
             self.rules = rules.described();
+            self.retire();
             return Ok(());
         }
         let Some(placed) = &self.placed else { return Err(unsupported(Unsupported::RulesOff, "")) };
@@ -105,6 +109,7 @@ impl InForce {
         };
         let kept = counted(&placed.loaded).map(|(counts, unkept)| self.keep(&counts, unkept));
         self.rules.clone_from(&loaded.rules);
+        self.retire();
         let mut logged = Ok(());
         if let Some(placed) = &mut self.placed {
             let mut old = std::mem::replace(&mut placed.loaded, loaded);
@@ -127,25 +132,17 @@ impl InForce {
             let count = sum(self.before.get(&key(info)).unwrap_or(&nothing), now);
             rules.push(RuleCount::new(info.clone(), self.ahead.counts(&count), count.captured, over(&count)));
         }
-        let there: HashSet<Key> = self.rules.iter().map(key).collect();
-        let gone = self.before.iter().filter(|(key, _)| !there.contains(key));
-        let mut fates = FateCounts::default();
+        let mut fates = self.replaced.fates;
         rules.iter().for_each(|rule| fates.add(&rule.action, [rule.count, rule.learned], rule.over));
-        gone.clone()
-            .for_each(|((_, action), count)| fates.add(action, self.ahead.counts(count), over(count)));
-        // The packets of a rule that continued are those of others.
-        let gone = gone.map(|((_, action), count)| match action.continues {
-            true => Counted { packets: 0, bytes: 0, ..*count },
-            false => *count,
-        });
-        let gone = gone.fold(nothing, |all, one| sum(&all, &one));
+        let captured: u64 = rules.iter().map(RuleCount::all_captured).sum();
         let none = sum(&self.before_none, counts.get(self.rules.len()).unwrap_or(&nothing));
         let [no_rule, exact] = self.ahead.counts(&none);
         fates.add_none([no_rule, exact]);
         Ok(Reading {
             elapsed: self.ended.unwrap_or_else(Instant::now) - self.began,
             rules,
-            replaced: self.ahead.count(&gone),
+            replaced: self.ahead.count(&self.replaced.counted),
+            captured: captured + self.replaced.captured,
             exact,
             no_rule,
             fates,
@@ -266,6 +263,36 @@ impl InForce {
             self.before_none = sum(&self.before_none, none);
         }
     }
+}
+
+impl InForce {
+    /// Sums up what rules have counted that are gone.
+    fn retire(&mut self) {
+        let there: HashSet<Key> = self.rules.iter().map(key).collect();
+        let gone = self.before.extract_if(|key, _| !there.contains(key));
+        for ((_, action), count) in gone {
+            let replaced = &mut self.replaced;
+            replaced.fates.add(&action, self.ahead.counts(&count), over(&count));
+            replaced.captured += count.captured;
+            if action.learn.as_ref().is_some_and(|learn| learn.capture) {
+                replaced.captured += count.learned_packets;
+            }
+            // The packets of a rule that continued are those of others.
+            let own = match action.continues {
+                true => Counted { packets: 0, bytes: 0, ..count },
+                false => count,
+            };
+            replaced.counted = sum(&replaced.counted, &own);
+        }
+    }
+}
+
+/// What rules had counted that are gone.
+#[derive(Debug, Default)]
+struct Replaced {
+    counted: Counted,
+    fates: FateCounts,
+    captured: u64,
 }
 
 impl Placed {

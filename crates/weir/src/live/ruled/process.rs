@@ -24,6 +24,8 @@ pub(crate) struct InProcess {
 pub(crate) struct Decider {
     evaluator: Evaluator,
     programs: Programs,
+    /// When the last packet came that met no rule, in nanoseconds since the epoch; 0: there was none.
+    last_of_none: u64,
 }
 
 /// What rules have counted, as the kernel's do.
@@ -64,16 +66,21 @@ impl Decider {
         });
         let programs = Programs::new(receiver.link_type, matches.collect::<Result<_, _>>()?);
         let set = RuleSet { rules: rules.0.iter().map(as_written).collect() };
-        Ok(Self { evaluator: Evaluator::new(set, Limits::default()), programs })
+        Ok(Self { evaluator: Evaluator::new(set, Limits::default()), programs, last_of_none: 0 })
     }
 
     /// Returns whether a packet that came at `time`, in nanoseconds since the epoch, is captured.
     pub(crate) fn wants(&mut self, packet: &Packet<'_>, time: u64) -> bool {
-        self.evaluator.decide(&self.programs, packet, time).capture
+        let decision = self.evaluator.decide(&self.programs, packet, time);
+        if decision.rule.is_none() {
+            self.last_of_none = time;
+        }
+        decision.capture
     }
 
     fn counted(&self) -> Counted {
         let ahead = ahead();
+        let since_boot = |time: u64| if time > 0 { time.saturating_sub(ahead).max(1) } else { 0 };
         let count = |count: &weir_rules::RuleCount| engine::RuleCount {
             packets: count.matched.packets,
             bytes: count.matched.bytes,
@@ -83,11 +90,15 @@ impl Decider {
             // Every packet passes.
             over_packets: 0,
             over_bytes: 0,
-            last: count.last.map_or(0, |last| last.saturating_sub(ahead).max(1)),
+            last: since_boot(count.last.unwrap_or(0)),
         };
         let unmatched = self.evaluator.unmatched();
-        let none =
-            engine::RuleCount { packets: unmatched.packets, bytes: unmatched.bytes, ..Default::default() };
+        let none = engine::RuleCount {
+            packets: unmatched.packets,
+            bytes: unmatched.bytes,
+            last: since_boot(self.last_of_none),
+            ..Default::default()
+        };
         let weir_rules::Unkept { flows, learned, no_flow, buckets } = self.evaluator.unkept();
         let unkept = engine::Unkept { flows, learned, no_flow, buckets, logged: 0 };
         (self.evaluator.counts().iter().map(count).chain([none]).collect(), unkept)
@@ -113,7 +124,7 @@ impl Rules {
             Some(Rule { name, .. }) => {
                 let why = format!(
                     "cannot carry out the rule `{name}` with the af_packet source, which only gets copies of packets: try the tc \
-                     source, or leave its packets alone"
+                     source on a named interface, or let the rule's packets pass"
                 );
                 Err(Error::setting(Setting::Rules, why))
             }

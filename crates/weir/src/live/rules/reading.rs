@@ -16,6 +16,8 @@ pub struct Reading {
     pub rules: Vec<RuleCount>,
     /// The packets of rules that were replaced by others with other names or actions.
     pub replaced: Count,
+    /// All packets that a capture was to take, those of replaced rules included; it may have lost some.
+    pub captured: u64,
     /// The packets that [added](crate::Guard::add_exact) exact rules have decided about.
     pub exact: Count,
     /// The packets that met no rule, and passed.
@@ -123,6 +125,12 @@ pub struct RuleCount {
 }
 
 impl RuleCount {
+    /// Returns all that a capture was to take, by the rule and by what it has learned.
+    pub(crate) fn all_captured(&self) -> u64 {
+        let learns = self.action.learn.as_ref().is_some_and(|learn| learn.capture);
+        self.captured + if learns { self.learned.packets } else { 0 }
+    }
+
     pub(crate) fn new(
         RuleInfo { name, filter, action }: RuleInfo,
         [count, learned]: [Count; 2],

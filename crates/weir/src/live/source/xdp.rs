@@ -195,6 +195,11 @@ fn attach(
 
     let detail = format!("{kind} XDP, {}", describe(settings, &shape, count, writer));
     let opened = Opened { source, snap_len, detail, warnings: Vec::new() };
+    let against = settings.rules.as_ref().and_then(|rules| rules.against_xdp(device.driver.as_deref()));
+    let opened = match against {
+        Some(why) => opened.note(why),
+        None => opened,
+    };
     let opened = match queues::note(device) {
         Some(note) => opened.note(&note),
         None => opened,
