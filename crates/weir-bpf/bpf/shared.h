@@ -104,6 +104,8 @@ enum continuing { MOST_CONTINUING = 16 };
 /* Dimensions of the tables of rules. */
 enum rule_tables {
 	KIND_PROTOCOLS = 257, /* of a kind: none, and each number */
+	TAG_IS_CUT = 4097,    /* the number of a VLAN tag that is; others have their VLAN ID's plus 1 */
+	MOST_RULE_TAGS = 4,   /* before the network header */
 	MOST_SUMMARIES = 4,
 	SUMMARY = 64, /* words that one word of a summary is about */
 };

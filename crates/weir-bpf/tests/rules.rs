@@ -3,6 +3,8 @@
 #[path = "steer/frames.rs"]
 #[allow(dead_code, reason = "the tests of steering need the rest")]
 mod frames;
+#[path = "rules/stripped.rs"]
+mod stripped;
 
 use std::fs;
 use std::net::IpAddr;
@@ -11,8 +13,9 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use frames::{Back, TCP, There, UDP, ethernet, ip4, on_ethernet, ports, tagged};
+use stripped::Stripper;
 use weir_bpf::rules::{Besides, Fate, Logging, Places, Received, Rule, RuleCount, Rules, Settings};
-use weir_classify::{Condition, Direction, Directions, Fields, Kind, Kinds, Prefix};
+use weir_classify::{Condition, Direction, Directions, Fields, Kind, Kinds, Prefix, Tag, Tags};
 use weir_filter::graph::Graph;
 use weir_filter::interpret::{Interpreter, Metadata, Packet};
 use weir_filter::regions::{Region, regions};
@@ -81,6 +84,11 @@ fn condition(choices: &mut Choices<'_>, fields: &Fields) -> Condition {
         true => Directions::of(choices.pick(&[Direction::Received, Direction::Received, Direction::Sent])),
         false => Directions::ALL,
     };
+    let tags = choices.one_in(3).then(|| match choices.pick(&fields.tags) {
+        Tag::Of(id) if choices.one_in(2) => Tags::Of(id..=id + choices.pick(&[0, 1, 1000])),
+        Tag::None if fields.tags[0] == Tag::None => Tags::None,
+        _ => Tags::Any,
+    });
     let kinds = match fields.protocol.filter(|_| choices.one_in(2)) {
         Some(protocol) => Kinds::of_protocol(protocol),
         None => choices.pick(&[
@@ -92,6 +100,7 @@ fn condition(choices: &mut Choices<'_>, fields: &Fields) -> Condition {
     Condition {
         kinds,
         directions,
+        tags,
         source: prefix(choices, fields.addresses[0]),
         destination: prefix(choices, fields.addresses[1]),
         source_ports: ports(choices, fields.ports[0]),
@@ -102,11 +111,14 @@ fn condition(choices: &mut Choices<'_>, fields: &Fields) -> Condition {
 /// Conditions about one field each, so that all others have no tables.
 fn of_one_field() -> Vec<Vec<Condition>> {
     let host = Prefix::new([10, 1, 2, 3].into(), 32);
+    let tagged = Condition { tags: Some(Tags::Any), ..Condition::ALL };
     vec![
         Vec::new(),
         vec![Condition::ALL],
         vec![Condition { kinds: Kinds::of_protocol(6), ..Condition::ALL }],
         vec![Condition { directions: Directions::of(Direction::Sent), ..Condition::ALL }],
+        vec![Condition { tags: Some(Tags::None), ..Condition::ALL }],
+        vec![Condition { tags: Some(Tags::Of(5..=7)), ..Condition::ALL }, tagged],
         vec![Condition { source: host, ..Condition::ALL }],
         vec![Condition { destination: host, ..Condition::ALL }],
         vec![Condition { source_ports: Some(53..=53), ..Condition::ALL }],
@@ -181,8 +193,12 @@ fn judge(
 ) -> usize {
     let loaded = Rules::load(rules, places, LIMIT).unwrap_or_else(|error| panic!("{error}"));
     let (mut expected, mut all) = (vec![0; rules.len() + 1], 0);
+    let stripper = Stripper::new();
     for (program, sent) in programs(&loaded) {
         let xdp = !sent && places != BY_TC;
+        if !xdp {
+            stripper.before(program);
+        }
         for frame in frames.iter().filter(|frame| is_taken(frame, xdp)) {
             all += frame.len() as u64;
             let first = list(frame, sent);
@@ -192,6 +208,11 @@ fn judge(
             assert_eq!(answer.value, action(fate, xdp), "{first:?}, sent {sent}: {frame:x?}");
             let turned = [&frame[6..12], &frame[..6], &frame[12..]].concat();
             assert_eq!(&bytes, if fate == Fate::Bounce { &turned } else { frame }, "{first:?}, sent {sent}");
+            if let Some(answer) = Some(&stripper).filter(|_| !xdp).and_then(|stripper| stripper.run(frame)) {
+                assert_eq!(answer, action(fate, xdp), "{first:?}, sent {sent}, a tag beside: {frame:x?}");
+                expected[first.unwrap_or(rules.len())] += 1;
+                all += frame.len() as u64;
+            }
         }
     }
     let counts = loaded.counters.counts().expect("counters");
@@ -260,10 +281,19 @@ const TEXTS: [&str; 14] = [
 
 /// A random expression, in which often are terms that are about no address, port or protocol, and that fields decide all the same.
 fn random(choices: &mut Choices<'_>) -> String {
-    const TERMS: [&str; 9] = [
+    const TERMS: [&str; 18] = [
         "inbound",
         "outbound",
         "not inbound",
+        "vlan",
+        "not vlan",
+        "vlan 5",
+        "vlan 7 and vlan 5",
+        "vlan in {5-7, 100}",
+        "(vlan 5 or inbound)",
+        "not (inbound and vlan)",
+        "not (vlan or outbound)",
+        "not (not vlan or ip6)",
         "not (outbound or udp)",
         "not (inbound and tcp)",
         "(outbound or tcp)",
@@ -283,14 +313,17 @@ fn random(choices: &mut Choices<'_>) -> String {
 }
 
 #[test]
-fn root_hundreds_of_rules_ask_for_directions_without_filters() {
+fn root_hundreds_of_rules_ask_for_directions_and_vlan_tags_without_filters() {
     let Some(namespace) = NetNs::new().map_err(weir_skip::this_test).ok() else { return };
     let text = |rule: u16| {
         let port = 1000 + rule;
-        match rule % 3 {
+        match rule % 6 {
             0 => format!("inbound and tcp dst port {port}"),
             1 => format!("outbound and udp port {port}"),
-            _ => format!("not inbound and src net 10.0.0.0/24 and tcp dst port {}", port - 2),
+            2 => format!("vlan {} and udp", 500 + rule),
+            3 => format!("not vlan and udp dst port {port}"),
+            4 => format!("vlan and inbound and udp dst port {port}"),
+            _ => format!("not inbound and src net 10.0.0.0/24 and tcp dst port {}", port - 5),
         }
     };
     let texts: Vec<String> = (0..500).map(text).collect();
@@ -308,14 +341,19 @@ fn root_hundreds_of_rules_ask_for_directions_without_filters() {
         .collect();
     let interpreters: Vec<Interpreter<'_>> =
         filters.iter().map(|filter| Interpreter::new(&filter.graph, &filter.ast.sets)).collect();
-    let frames: Vec<Vec<u8>> = (980..1520)
-        .step_by(4)
-        .flat_map(|port| [(UDP, port), (TCP, port), (TCP, port + 1)])
-        .map(|(protocol, port)| {
-            let payload = ports([9, port], There, &[0; 20]);
-            on_ethernet(There, &ip4([1, 2], There, protocol, (1, 0), &payload))
-        })
-        .collect();
+    let frame = |(protocol, port)| {
+        on_ethernet(There, &ip4([1, 2], There, protocol, (1, 0), &ports([9, port], There, &[0; 20])))
+    };
+    let numbers = || (0..520).step_by(12);
+    let plain = numbers()
+        .flat_map(|rule| [(TCP, 1000 + rule), (UDP, 1001 + rule), (UDP, 1003 + rule), (UDP, 1002 + rule)])
+        .map(frame);
+    let in_vlan = numbers().flat_map(|rule| {
+        let one = tagged(0x8100, 0xe000 | (502 + rule), &frame((UDP, 1003 + rule)));
+        let inner = tagged(0x88a8, 7, &one);
+        [tagged(0x8100, 4095, &inner), inner, tagged(0x8100, 0, &frame((UDP, 1004 + rule))), one]
+    });
+    let frames: Vec<Vec<u8>> = plain.chain(in_vlan).collect();
     let first =
         |frame: &[u8], sent| interpreters.iter().position(|interpreter| accepts(interpreter, frame, sent));
     let met = namespace.run(|| judge(&rules, &frames, by_xdp(false), &first));

@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 use std::ops::RangeInclusive;
 
-use crate::fields::{Direction, Fields, Kind};
+use crate::fields::{Direction, Fields, Kind, Tag};
 
 /// The addresses with the same first bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -187,6 +187,70 @@ impl Directions {
     }
 }
 
+/// VLAN tags of packets.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Tags {
+    /// No tag.
+    None,
+    /// At least one.
+    Any,
+    /// At least one whose VLAN ID is one of these.
+    Of(RangeInclusive<u16>),
+}
+
+/// The number of a tag that is cut: behind that of none, which is 0, and those of all VLAN IDs.
+pub const TAG_IS_CUT: u16 = 4097;
+
+impl Tags {
+    /// How many numbers a tag can have.
+    pub(crate) const COUNT: usize = TAG_IS_CUT as usize + 1;
+
+    /// Returns the numbers of tags of which a packet has to have one; of one without tags, the first counts as a tag, too.
+    pub(crate) fn range(&self) -> RangeInclusive<u16> {
+        match self {
+            Self::None => 0..=0,
+            Self::Any => 1..=TAG_IS_CUT,
+            Self::Of(ids) => ids.start() + 1..=ids.end() + 1,
+        }
+    }
+
+    /// The number of a tag.
+    pub(crate) fn number(tag: Tag) -> u16 {
+        match tag {
+            Tag::None => 0,
+            Tag::Of(id) => id + 1,
+            Tag::Cut => TAG_IS_CUT,
+        }
+    }
+
+    /// Returns the numbers of a packet's tags.
+    pub(crate) fn numbers(tags: &[Tag]) -> impl Iterator<Item = u16> {
+        let others = tags.iter().skip(1).filter(|tag| **tag != Tag::None);
+        tags.first().into_iter().chain(others).map(|tag| Self::number(*tag))
+    }
+
+    fn holds(&self, tags: &[Tag]) -> bool {
+        Self::numbers(tags).any(|number| self.range().contains(&number))
+    }
+
+    /// Returns the smaller one if the other contains it.
+    fn narrower<'a>(&'a self, other: &'a Self) -> Option<&'a Self> {
+        let within = |a: &Self, b: &Self| {
+            let (a, b) = (a.range(), b.range());
+            b.contains(a.start()) && b.contains(a.end())
+        };
+        if within(self, other) { Some(self) } else { within(other, self).then_some(other) }
+    }
+
+    fn and(&self, other: &Self) -> Option<Self> {
+        match (self, other) {
+            (Self::None, Self::Any | Self::Of(_)) | (Self::Any | Self::Of(_), Self::None) => None,
+            // A packet may have a tag of each.
+            _ => Some(self.narrower(other).unwrap_or(self).clone()),
+        }
+    }
+}
+
 /// What a packet's fields must be; `None`: anything, also missing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Condition {
@@ -194,6 +258,8 @@ pub struct Condition {
     pub kinds: Kinds,
     /// The direction.
     pub directions: Directions,
+    /// VLAN tags.
+    pub tags: Option<Tags>,
     /// The source, or the sender in ARP.
     pub source: Option<Prefix>,
     /// The destination, or the target in ARP.
@@ -209,13 +275,14 @@ impl Condition {
     pub const ALL: Self = Self {
         kinds: Kinds::ALL,
         directions: Directions::ALL,
+        tags: None,
         source: None,
         destination: None,
         source_ports: None,
         destination_ports: None,
     };
 
-    /// Returns what holds where both do; `None`: there is no such packet.
+    /// Returns what holds where both do, and nowhere else if [they agree](Self::agrees); `None`: there is no such packet.
     pub fn and(&self, other: &Self) -> Option<Self> {
         let kinds = self.kinds.and(other.kinds);
         let directions = self.directions.and(other.directions);
@@ -226,6 +293,7 @@ impl Condition {
         let condition = Self {
             kinds,
             directions,
+            tags: both(&self.tags, &other.tags, Tags::and)?,
             source: both(&self.source, &other.source, |a, b| a.and(*b))?,
             destination: both(&self.destination, &other.destination, |a, b| a.and(*b))?,
             source_ports: both(&self.source_ports, &other.source_ports, ports)?,
@@ -234,17 +302,34 @@ impl Condition {
         (!kinds.is_empty() && !directions.is_empty()).then_some(condition)
     }
 
-    /// Returns conditions of which at least one holds where this one does not, and none where it does. `None`: it is about an address
-    /// or a port, and no conditions say that these are others or missing.
+    /// Returns whether a condition can say what both want. None says of two VLAN IDs that a packet has a tag of each.
+    pub fn agrees(&self, other: &Self) -> bool {
+        match (&self.tags, &other.tags) {
+            (Some(Tags::None), Some(_)) | (Some(_), Some(Tags::None)) => true,
+            (Some(one), Some(other)) => one.narrower(other).is_some(),
+            _ => true,
+        }
+    }
+
+    /// Returns conditions of which at least one holds where this one does not, and none where it does. `None`: it is about an address,
+    /// a port or a VLAN ID, and no conditions say that these are others or missing.
     pub fn complement(&self) -> Option<Vec<Self>> {
         let Self { kinds, directions, .. } = *self;
-        if *self != (Self { kinds, directions, ..Self::ALL }) {
+        if *self != (Self { kinds, directions, tags: self.tags.clone(), ..Self::ALL }) {
             return None;
         }
+        let of_tags = match self.tags {
+            None => None,
+            Some(Tags::None) => Some(Tags::Any),
+            Some(Tags::Any) => Some(Tags::None),
+            Some(Tags::Of(_)) => return None,
+        };
+        let of_tags = of_tags.map(|tags| Self { tags: Some(tags), ..Self::ALL });
         let of_kinds = Self { kinds: kinds.complement(), ..Self::ALL };
         let of_directions = Self { directions: directions.complement(), ..Self::ALL };
         let all = [of_kinds, of_directions].into_iter();
-        Some(all.filter(|one| !one.kinds.is_empty() && !one.directions.is_empty()).collect())
+        let all = all.filter(|one| !one.kinds.is_empty() && !one.directions.is_empty());
+        Some(all.chain(of_tags).collect())
     }
 
     /// Returns whether a packet with these fields meets the condition.
@@ -257,6 +342,7 @@ impl Condition {
         };
         self.kinds.contains(number(fields.kind, fields.protocol))
             && self.directions.contains(Directions::number(fields.direction))
+            && self.tags.as_ref().is_none_or(|tags| tags.holds(&fields.tags))
             && address(self.source, fields.addresses[0])
             && address(self.destination, fields.addresses[1])
             && port(&self.source_ports, fields.ports[0])

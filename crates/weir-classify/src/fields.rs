@@ -29,6 +29,17 @@ pub enum Direction {
     Sent,
 }
 
+/// A VLAN tag of a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tag {
+    /// There is none.
+    None,
+    /// With this VLAN ID.
+    Of(u16),
+    /// The packet ends before the VLAN ID.
+    Cut,
+}
+
 /// The fields of a packet, as filters of the dialect `weir` see them: a field is there if its bytes are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fields {
@@ -40,6 +51,8 @@ pub struct Fields {
     pub addresses: [Option<IpAddr>; 2],
     /// Source and destination port of TCP, UDP and SCTP, but for later fragments.
     pub ports: [Option<u16>; 2],
+    /// VLAN tags, the outermost first.
+    pub tags: [Tag; MOST_TAGS],
     /// Which way it goes; `None`: nobody knows.
     pub direction: Option<Direction>,
 }
@@ -49,7 +62,7 @@ const ETHERNET: usize = 14;
 const TAG: usize = 4;
 
 /// How many VLAN tags there may be before the network header.
-const MOST_TAGS: usize = 4;
+pub const MOST_TAGS: usize = 4;
 
 /// Whether filters look behind such a tag.
 fn is_tag(kind: u16) -> bool {
@@ -58,24 +71,35 @@ fn is_tag(kind: u16) -> bool {
 
 impl Fields {
     /// Those of a packet that says nothing.
-    pub const NONE: Self =
-        Self { kind: Kind::Other, protocol: None, addresses: [None; 2], ports: [None; 2], direction: None };
+    pub const NONE: Self = Self {
+        kind: Kind::Other,
+        protocol: None,
+        addresses: [None; 2],
+        ports: [None; 2],
+        tags: [Tag::None; MOST_TAGS],
+        direction: None,
+    };
 
     /// Returns the fields of an Ethernet frame, which does not say its direction.
     pub fn of(frame: &[u8]) -> Self {
         let mut at = ETHERNET;
         let Some(mut kind) = be16(frame, at - 2) else { return Self::NONE };
-        for _ in 0..MOST_TAGS {
+        let mut tags = [Tag::None; MOST_TAGS];
+        for tag in &mut tags {
             if !is_tag(kind) {
                 break;
             }
+            *tag = be16(frame, at).map_or(Tag::Cut, |control| Tag::Of(control & 0x0fff));
             at += TAG;
             match be16(frame, at - 2) {
                 Some(behind) => kind = behind,
-                None => return Self::NONE,
+                None => return Self { tags, ..Self::NONE },
             }
         }
-        let packet = &frame[at..];
+        Self { tags, ..Self::behind_link(kind, &frame[at..]) }
+    }
+
+    fn behind_link(kind: u16, packet: &[u8]) -> Self {
         match kind {
             ethertype::IPV4 => Self::of_ipv4(packet),
             ethertype::IPV6 => Self::of_ipv6(packet),

@@ -14,8 +14,8 @@ mod dimension;
 mod fields;
 mod tables;
 
-pub use self::condition::{Condition, Directions, Kinds, PROTOCOLS, Prefix};
-pub use self::fields::{Direction, Fields, Kind};
+pub use self::condition::{Condition, Directions, Kinds, PROTOCOLS, Prefix, TAG_IS_CUT, Tags};
+pub use self::fields::{Direction, Fields, Kind, MOST_TAGS, Tag};
 pub use self::tables::{AddressTables, Error, Shape, Tables, ValueTable};
 
 /// The most conditions of [`Tables`].

@@ -9,7 +9,7 @@ use std::ops::RangeInclusive;
 use foldhash::{HashMap, HashMapExt as _};
 
 use crate::MOST_CONDITIONS;
-use crate::condition::{Condition, Directions, KINDS, Kinds, Prefix, number};
+use crate::condition::{Condition, Directions, KINDS, Kinds, Prefix, Tags, number};
 use crate::dimension::Classes;
 use crate::fields::Fields;
 
@@ -64,6 +64,9 @@ pub struct Shape {
     /// Whether a condition is about the direction: there are `kinds` for received packets then, behind them those for sent ones, and
     /// those for packets of which nobody knows.
     pub directed: u32,
+    /// VLAN tags: 0 stands for none, the VLAN ID plus 1 for a tag, 4097 for one that is cut. A packet with several meets the
+    /// conditions that one of them meets.
+    pub tags: ValueTable,
     /// How many conditions there are.
     pub conditions: u32,
     /// Where a vector of those conditions is that are not enough, without a summary; 0: all are.
@@ -128,9 +131,11 @@ impl Tables {
         let from: Vec<_> = conditions.iter().map(|one| one.source_ports.clone()).collect();
         let to: Vec<_> = conditions.iter().map(|one| one.destination_ports.clone()).collect();
         for (index, ranges) in [from, to].iter().enumerate() {
-            tables.shape.ports[index] = tables.ports(ranges, limit)?;
+            tables.shape.ports[index] = tables.values(ranges, 1 << 16, limit)?;
         }
         tables.shape.kinds = tables.kinds(conditions, limit)?;
+        let tags: Vec<_> = conditions.iter().map(|one| one.tags.as_ref().map(Tags::range)).collect();
+        tables.shape.tags = tables.values(&tags, Tags::COUNT, limit)?;
         if !rest.is_empty() {
             let mut vector = vec![0_u64; words];
             rest.iter().for_each(|&condition| vector[condition / 64] |= 1 << (condition % 64));
@@ -222,7 +227,13 @@ impl Tables {
         Ok(tables)
     }
 
-    fn ports(&mut self, ranges: &[Option<RangeInclusive<u16>>], limit: usize) -> Result<ValueTable, Error> {
+    /// Makes the tables of a field with `count` values.
+    fn values(
+        &mut self,
+        ranges: &[Option<RangeInclusive<u16>>],
+        count: usize,
+        limit: usize,
+    ) -> Result<ValueTable, Error> {
         if ranges.iter().all(Option::is_none) {
             return Ok(ValueTable::default());
         }
@@ -233,8 +244,8 @@ impl Tables {
             let range = range.as_ref()?;
             Some((condition, u128::from(*range.start())..=u128::from(*range.end())))
         });
-        let runs = classes.of_values(&wanted.collect::<Vec<_>>(), &all, u16::MAX.into());
-        let values = (0..=u16::MAX).map(|port| class_of(&runs, port.into()).to_ne_bytes());
+        let runs = classes.of_values(&wanted.collect::<Vec<_>>(), &all, count as u128 - 1);
+        let values = (0..count).map(|value| class_of(&runs, value as u128).to_ne_bytes());
         let table = self.append(values);
         let vectors = self.vectors(&classes, limit)?;
         Ok(ValueTable { classes: table, vectors, absent: absent.into(), used: 1 })
@@ -293,7 +304,15 @@ impl Tables {
                 vectors.push(table.vectors + class * stride);
             }
         }
-        let all = |at: u32| vectors.iter().fold(u64::MAX, |all, vector| all & self.word(vector + at * 8));
+        let tags = Tags::numbers(&fields.tags).filter(|_| shape.tags.used != 0);
+        let tags: Vec<u32> = tags
+            .map(|tag| shape.tags.vectors + self.class(shape.tags.classes, tag.into()) * stride)
+            .collect();
+        let all = |at: u32| {
+            let of_tags = tags.iter().map(|vector| self.word(vector + at * 8)).reduce(|any, word| any | word);
+            let of_tags = of_tags.unwrap_or(u64::MAX);
+            vectors.iter().fold(of_tags, |all, vector| all & self.word(vector + at * 8))
+        };
         for summary in 0..shape.summaries {
             let mut words = all(summary);
             while words != 0 {

@@ -4,7 +4,9 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::ops::RangeInclusive;
 
 use proptest::prelude::*;
-use weir_classify::{Condition, Direction, Directions, Error, Fields, Kind, Kinds, Prefix, Tables};
+use weir_classify::{
+    Condition, Direction, Directions, Error, Fields, Kind, Kinds, MOST_TAGS, Prefix, Tables, Tag, Tags,
+};
 
 const LIMIT: usize = 64 << 20;
 
@@ -60,13 +62,30 @@ fn directions() -> impl Strategy<Value = Directions> {
     prop_oneof![Just(Directions::ALL), one.clone(), one.prop_map(Directions::complement)]
 }
 
+fn vlan() -> impl Strategy<Value = u16> + Clone {
+    prop_oneof![Just(0), Just(4095), 5..8_u16]
+}
+
+fn tags() -> impl Strategy<Value = Tags> {
+    let of = (vlan(), vlan()).prop_map(|(a, b)| Tags::Of(a.min(b)..=a.max(b)));
+    prop_oneof![Just(Tags::None), Just(Tags::Any), of.clone(), of]
+}
+
+fn some_tags() -> impl Strategy<Value = [Tag; MOST_TAGS]> {
+    let tag = prop_oneof![Just(Tag::Cut), vlan().prop_map(Tag::Of), vlan().prop_map(Tag::Of)];
+    prop::collection::vec(tag, 0..=MOST_TAGS)
+        .prop_map(|tags| std::array::from_fn(|at| tags.get(at).copied().unwrap_or(Tag::None)))
+}
+
 fn condition() -> impl Strategy<Value = Condition> {
     let addresses = [prop::option::of(prefix()), prop::option::of(prefix())];
     let ranges = [prop::option::of(ports()), prop::option::of(ports())];
-    (prop_oneof![Just(Kinds::ALL), kinds()], directions(), addresses, ranges).prop_map(
-        |(kinds, directions, [source, destination], [source_ports, destination_ports])| Condition {
+    let tags = prop::option::of(tags());
+    (prop_oneof![Just(Kinds::ALL), kinds()], directions(), tags, addresses, ranges).prop_map(
+        |(kinds, directions, tags, [source, destination], [source_ports, destination_ports])| Condition {
             kinds,
             directions,
+            tags,
             source,
             destination,
             source_ports,
@@ -79,12 +98,13 @@ fn fields() -> impl Strategy<Value = Fields> {
     let protocol = prop::option::of(prop_oneof![Just(0), Just(6), Just(17), Just(255)]);
     let addresses = [prop::option::of(address()), prop::option::of(address())];
     let ports = [prop::option::of(port()), prop::option::of(port())];
-    (kind(), protocol, addresses, ports, prop::option::of(direction())).prop_map(
-        |(kind, protocol, addresses, ports, direction)| Fields {
+    (kind(), protocol, addresses, ports, some_tags(), prop::option::of(direction())).prop_map(
+        |(kind, protocol, addresses, ports, tags, direction)| Fields {
             kind,
             protocol,
             addresses,
             ports,
+            tags,
             direction,
         },
     )
@@ -113,11 +133,38 @@ proptest! {
 
     /// A packet meets a condition or one of its complement, and never both.
     #[test]
-    fn a_complement_has_all_other_packets(kinds in kinds(), directions in directions(), packet in fields()) {
-        let condition = Condition { kinds, directions, ..Condition::ALL };
+    fn a_complement_has_all_other_packets(
+        kinds in kinds(),
+        directions in directions(),
+        tags in prop_oneof![Just(None), Just(Some(Tags::None)), Just(Some(Tags::Any))],
+        packet in fields(),
+    ) {
+        let condition = Condition { kinds, directions, tags, ..Condition::ALL };
         let others = condition.complement().expect("it is about no address");
         let other = others.iter().any(|other| other.holds(&packet));
         prop_assert!(other != condition.holds(&packet), "{:?}, {:?}", condition, others);
+    }
+}
+
+proptest! {
+    /// What holds where both do has all of their packets, and no others unless it is about two VLAN IDs.
+    #[test]
+    fn both_of_two_conditions(
+        conditions in prop::collection::vec(condition(), 2),
+        packets in prop::collection::vec(fields(), 1),
+    ) {
+        let ([one, other], packet) = (&conditions[..], packets[0]) else { panic!("two conditions") };
+        let and = one.and(other).is_some_and(|both| both.holds(&packet));
+        let both = one.holds(&packet) && other.holds(&packet);
+        prop_assert!(and == both || and && !one.agrees(other), "{:?}, {:?}", one, other);
+    }
+
+    #[test]
+    fn both_of_two_conditions_about_tags(one in tags(), other in tags(), packet in fields()) {
+        let [one, other] = [one, other].map(|tags| Condition { tags: Some(tags), ..Condition::ALL });
+        let and = one.and(&other).is_some_and(|both| both.holds(&packet));
+        let both = one.holds(&packet) && other.holds(&packet);
+        prop_assert!(and == both || and && !one.agrees(&other), "{:?}, {:?}", one, other);
     }
 }
 

@@ -103,6 +103,14 @@ pub struct BehindFields {
     pub filter: Option<Filter>,
 }
 
+impl BehindFields {
+    /// Returns whether a region or the filter tests for VLAN tags explicitly: see [`Filter::asks_for_tags`].
+    pub fn asks_for_tags(&self) -> bool {
+        let by_region = self.regions.iter().any(|region| region.condition.tags.is_some());
+        by_region || self.filter.as_ref().is_some_and(Filter::asks_for_tags)
+    }
+}
+
 /// The link type whose VLAN tags are stripped.
 const ETHERNET: u16 = 1;
 

@@ -2,19 +2,22 @@
 //!
 //! ```text
 //! src net 10.0.0.0/8 and tcp port 80      two regions, each exact: one for each port
-//! inbound and not tcp                     one region, exact
+//! inbound and vlan 5 and not tcp          one region, exact
 //! tcp and tcp[13] = 2                     one region, TCP; within it the filter decides
 //! greater 1000                            one region, everything
 //! ```
 
+use std::collections::BTreeSet;
 use std::net::{Ipv4Addr, Ipv6Addr};
+use std::ops::RangeInclusive;
 
-use weir_classify::{self as classify, Condition, Directions, Fields, Kind, Kinds, Prefix};
+use weir_classify::{self as classify, Condition, Directions, Fields, Kind, Kinds, Prefix, Tags};
 use weir_packet::protocol::{SCTP, TCP, UDP};
 
 use crate::ast::{Ast, Direction, Expr, ExprId, Network, Primitive, Protocol};
 use crate::interpret::Packet;
 use crate::lower::weir::{over_ip, walks_chain};
+use crate::set::{Contents, Set};
 use crate::{Dialect, Options};
 
 /// The most regions of an expression: beyond, there is one, which is everything.
@@ -60,7 +63,7 @@ pub fn regions(ast: &Ast) -> Vec<Region> {
 /// regions are exact. Then no graph has to say more.
 pub(crate) fn are_enough(regions: &[Region], ast: &Ast, options: &Options<'_>) -> bool {
     let is_of_fields = |term: &crate::ast::Term| {
-        term_regions(&term.primitive).iter().all(|region| region.exact)
+        term_regions(ast, &term.primitive).iter().all(|region| region.exact)
             && crate::lower::weir::applies(ast, term, options)
     };
     options.dialect == Dialect::Weir
@@ -99,7 +102,7 @@ fn of(ast: &Ast, expr: ExprId, depth: u32) -> Option<Vec<Region>> {
         }
         Expr::Not(operand) => not(&of(ast, *operand, depth + 1)?),
         Expr::Inner(_) => Region::everything(),
-        Expr::Term(term) => term_regions(&ast.terms[*term as usize].primitive),
+        Expr::Term(term) => term_regions(ast, &ast.terms[*term as usize].primitive),
     };
     Some(regions)
 }
@@ -108,7 +111,7 @@ fn and(left: &[Region], right: &[Region]) -> Vec<Region> {
     let pairs = left.iter().flat_map(|one| right.iter().map(move |other| (one, other)));
     let both = pairs.filter_map(|(one, other)| {
         let condition = one.condition.and(&other.condition)?;
-        Some(Region { condition, exact: one.exact && other.exact })
+        Some(Region { condition, exact: one.exact && other.exact && one.condition.agrees(&other.condition) })
     });
     both.collect()
 }
@@ -143,7 +146,7 @@ fn of_kinds(kinds: Kinds, exact: bool) -> Vec<Region> {
     if kinds.is_empty() { Vec::new() } else { vec![region] }
 }
 
-fn term_regions(primitive: &Primitive) -> Vec<Region> {
+fn term_regions(ast: &Ast, primitive: &Primitive) -> Vec<Region> {
     match primitive {
         Primitive::Protocol(protocol) => match protocol {
             Protocol::Ip => of_kinds(Kinds::of(Kind::Ipv4), true),
@@ -164,6 +167,12 @@ fn term_regions(primitive: &Primitive) -> Vec<Region> {
         Primitive::Host { protocol, direction, networks, .. } => {
             networks.iter().flat_map(|network| host(*protocol, *direction, network)).collect()
         }
+        Primitive::Vlan(None) => tagged([Tags::Any]),
+        Primitive::Vlan(Some(number)) => match u16::try_from(*number) {
+            Ok(number) => tagged([Tags::Of(number..=number)]),
+            Err(_) => Region::everything(),
+        },
+        Primitive::VlanIn { set } => tags_in(&ast.sets[set.0 as usize]),
         Primitive::Inbound => directed_to(false),
         Primitive::Outbound => directed_to(true),
         Primitive::Port { protocol, direction, first, last, .. } => {
@@ -177,6 +186,26 @@ fn term_regions(primitive: &Primitive) -> Vec<Region> {
         }
         _ => Region::everything(),
     }
+}
+
+fn tagged(tags: impl IntoIterator<Item = Tags>) -> Vec<Region> {
+    let of = |tags| Region { condition: Condition { tags: Some(tags), ..Condition::ALL }, exact: true };
+    tags.into_iter().map(of).collect()
+}
+
+/// Packets with a tag that is in a set. The members of one with a name may change.
+fn tags_in(set: &Set) -> Vec<Region> {
+    let Set { name: None, contents: Contents::Numbers(members) } = set else { return Region::everything() };
+    let members: Result<BTreeSet<u16>, _> = members.iter().map(|&member| u16::try_from(member)).collect();
+    let Ok(members) = members else { return Region::everything() };
+    let mut runs: Vec<RangeInclusive<u16>> = Vec::new();
+    for member in members {
+        match runs.last_mut() {
+            Some(run) if member == run.end() + 1 => *run = *run.start()..=member,
+            _ => runs.push(member..=member),
+        }
+    }
+    tagged(runs.into_iter().map(Tags::Of))
 }
 
 /// Packets of IP that carry a protocol.

@@ -20,10 +20,19 @@ fn compiled(text: &str) -> Option<Filter> {
 
 /// A random expression, every other time joined to a term that fields decide.
 fn random(seed: u64) -> String {
-    const TERMS: [&str; 7] = [
+    const TERMS: [&str; 16] = [
         "inbound",
         "outbound",
         "not inbound",
+        "vlan",
+        "not vlan",
+        "vlan 5",
+        "not vlan 5",
+        "vlan 5 and vlan 7",
+        "vlan and vlan in {5, 7-9}",
+        "(vlan 5 or outbound)",
+        "not (inbound and vlan)",
+        "not (vlan or not inbound)",
         "not (outbound or udp)",
         "not (inbound and tcp)",
         "not (inbound and not (outbound or ip))",
@@ -59,7 +68,7 @@ fn regions_have_all_packets_that_an_expression_accepts() {
             (packet, seen, fields(&packet.data, outgoing))
         })
         .collect();
-    let random = (0..400).map(random);
+    let random = (0..600).map(random);
     let known =
         corpus::weir().into_iter().filter(|entry| entry.link_type == 1).map(|entry| entry.text.to_owned());
     let (mut exact, mut all) = (0, 0);

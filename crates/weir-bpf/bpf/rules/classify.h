@@ -13,6 +13,8 @@
 #define MOST_STEPS 16 /* to find an address among 2 * 16,384 */
 #define NO_CONDITION (~0u)
 
+#define TAG_BITS 16 /* of the number of a tag */
+
 /* An IPv4 address is in `high`. */
 struct rule_address {
 	__u64 high, low;
@@ -38,7 +40,9 @@ struct shape {
 	struct address_tables addresses[2];
 	struct value_table ports[2];
 	struct value_table kinds;
-	__u32 directed, conditions, rest, words, summaries, last;
+	__u32 directed;
+	struct value_table tags;
+	__u32 conditions, rest, words, summaries, last;
 };
 
 const volatile struct shape shape = {};
@@ -113,13 +117,34 @@ out:
 	return false;
 }
 
-/* Where the vectors of a packet are, for each field that a condition is about: the ends' addresses and ports, and the kind. */
+/* Where the vectors of a packet are, for each field that a condition is about: the ends' addresses and ports, the kind, and each tag:
+ * in place of one that is not there, the outermost. `has_tags` is a constant. */
 struct vectors {
 	__u32 addresses[2], ports[2], kinds;
+	__u32 *tags;
+	bool has_tags; /* a condition is about them */
 };
 
+/* `tags`: of each the number as in struct Shape, the outermost in the lowest TAG_BITS. */
+static __always_inline bool find_vectors_of_tags(const __u8 *block, __u64 tags, struct vectors *vectors)
+{
+	__u32 stride = (shape.summaries + shape.words) * sizeof(__u64);
+	__u16 class;
+#pragma clang loop unroll(full)
+	for (int tag = 0; tag < MOST_RULE_TAGS; tag++) {
+		__u32 number = tags >> tag * TAG_BITS & ((1 << TAG_BITS) - 1);
+		if (!number)
+			number = tags & ((1 << TAG_BITS) - 1);
+		TABLE(block, shape.tags.classes + number * 2, &class);
+		vectors->tags[tag] = shape.tags.vectors + class * stride;
+	}
+	return true;
+out:
+	return false;
+}
+
 static __always_inline bool find_vectors(const __u8 *block, const struct fields *fields, enum direction direction,
-                                         struct vectors *vectors)
+                                         __u64 tags, struct vectors *vectors)
 {
 	__u32 stride = (shape.summaries + shape.words) * sizeof(__u64);
 	__u16 class;
@@ -154,6 +179,8 @@ static __always_inline bool find_vectors(const __u8 *block, const struct fields 
 		TABLE(block, shape.kinds.classes + kind * 2, &class);
 		vectors->kinds = shape.kinds.vectors + class * stride;
 	}
+	if (vectors->has_tags)
+		return find_vectors_of_tags(block, tags, vectors);
 	return true;
 out:
 	return false;
@@ -188,6 +215,16 @@ static __always_inline __u64 word_of_all(const __u8 *block, const struct vectors
 	AND(ports[1], ports[1])
 	AND(kinds, kinds)
 #undef AND
+	if (vectors->has_tags) { /* what one of them meets */
+		__u64 any;
+		TABLE(block, vectors->tags[0] + at, &any);
+#pragma clang loop unroll(full)
+		for (int tag = 1; tag < MOST_RULE_TAGS; tag++) {
+			TABLE(block, vectors->tags[tag] + at, &word);
+			any |= word;
+		}
+		all &= any;
+	}
 	return all;
 out:
 	return 0;

@@ -5,8 +5,6 @@
 #include "packet/walk.h"
 #include "rules/classify.h"
 
-#define MOST_RULE_TAGS 4 /* before the network header */
-
 static __always_inline bool is_rule_tag(__be16 type)
 {
 	return type == bpf_htons(ETHERTYPE_VLAN) || type == bpf_htons(ETHERTYPE_SERVICE_VLAN) ||
@@ -85,21 +83,37 @@ static __always_inline void find_fields6(CONTEXT *ctx, __u32 at, struct fields *
 		fields->there |= HAS_PROTOCOL;
 }
 
-/* Finds the fields of an Ethernet frame. `fields` is all 0. `tag`: a stripped VLAN tag, as in classify.h; it is one of those
- * before the network header. */
-static __always_inline void find_fields(CONTEXT *ctx, __u64 tag, struct fields *fields)
+/* Returns the number of a VLAN tag, as in struct Shape. */
+static __always_inline __u64 number_of_tag(__u16 tci)
+{
+	return (tci & 0xfff) + 1;
+}
+
+/* Finds the fields of an Ethernet frame. `fields` and `tags` are all 0. `tag`: a stripped VLAN tag, as in classify.h; it is one of
+ * those before the network header. `tags` gets the numbers of all, if a condition is about them (`has_tags`). */
+static __always_inline void find_fields(CONTEXT *ctx, __u64 tag, struct fields *fields, bool has_tags, __u64 *tags)
 {
 	__be16 kind;
 	__u32 at = ADDRESSES;
 	if (!PEEK(ctx, at, &kind))
 		return;
+	__u32 count = tag >> 32 & 1;
+	if (has_tags && count)
+		*tags = number_of_tag(tag);
 #pragma clang loop unroll(disable)
-	for (__u32 tags = tag >> 32 & 1; tags < MOST_RULE_TAGS && is_rule_tag(kind); tags++) {
+	for (; count < MOST_RULE_TAGS && is_rule_tag(kind); count++) {
+		if (has_tags) {
+			__be16 tci;
+			__u64 number = PEEK(ctx, at + sizeof(kind), &tci) ? number_of_tag(bpf_ntohs(tci)) : TAG_IS_CUT;
+			*tags |= number << count * TAG_BITS;
+		}
 		at += TAG;
 		if (!PEEK(ctx, at, &kind))
 			return;
 	}
 	at = forget(ctx, at + sizeof(kind));
+	if (has_tags)
+		*tags = forget(ctx, *tags);
 	if (kind == bpf_htons(ETHERTYPE_IPV4))
 		find_fields4(ctx, at, fields);
 	else if (kind == bpf_htons(ETHERTYPE_IPV6))

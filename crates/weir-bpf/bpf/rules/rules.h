@@ -18,15 +18,17 @@ struct {
  *
  * Filters use most of their caller's stack. So what is done before and after them is in functions that have stack frames of their
  * own, and `decide` keeps hardly more than it has registers for. */
-static __noinline __u64 search(CONTEXT *ctx, __u64 tag, enum direction direction)
+static __always_inline __u64 search_by(CONTEXT *ctx, __u64 tag, enum direction direction, bool has_tags)
 {
 	struct fields fields = {};
-	struct vectors vectors = {};
+	__u32 of_tags[MOST_RULE_TAGS];
+	struct vectors vectors = {.tags = of_tags, .has_tags = has_tags};
+	__u64 tags = 0;
 	const __u8 *block = bpf_map_lookup_elem(&tables, &only);
 	struct candidates *notes = NULL;
 	bool has_notes = false;
-	find_fields(ctx, tag, &fields);
-	if (!block || !find_vectors(block, &fields, direction, &vectors))
+	find_fields(ctx, tag, &fields, has_tags, &tags);
+	if (!block || !find_vectors(block, &fields, direction, tags, &vectors))
 		return NO_CONDITION;
 	if (shape.rest) {
 		notes = bpf_map_lookup_elem(&candidates, &only);
@@ -41,6 +43,17 @@ static __noinline __u64 search(CONTEXT *ctx, __u64 tag, enum direction direction
 	return *(volatile __u64 *)&notes->found;
 }
 
+/* A packet takes no time for tags where no condition is about them: the verifier removes the other function. */
+static __noinline __u64 search(CONTEXT *ctx, __u64 tag, enum direction direction)
+{
+	return search_by(ctx, tag, direction, false);
+}
+
+static __noinline __u64 search_with_tags(CONTEXT *ctx, __u64 tag, enum direction direction)
+{
+	return search_by(ctx, tag, direction, true);
+}
+
 /* Returns the first condition that a packet meets by filters and fields, and forgets what was noted. */
 static __noinline __u32 first_of(struct candidates *notes, __u32 by_filters)
 {
@@ -53,7 +66,7 @@ static __noinline __u32 first_of(struct candidates *notes, __u32 by_filters)
 /* Returns the first condition that a packet meets, by all that it asks for; NO_CONDITION: none. */
 static __always_inline __u32 classify(CONTEXT *ctx, enum direction direction, __u64 length, __u64 tag)
 {
-	__u64 found = search(ctx, tag, direction);
+	__u64 found = shape.tags.used ? search_with_tags(ctx, tag, direction) : search(ctx, tag, direction);
 	if (shape.rest && found >> 32) {
 		struct candidates *notes = bpf_map_lookup_elem(&candidates, &only);
 		if (notes)

@@ -11,7 +11,7 @@ use crate::layout::{key_field, same, set};
 
 same!(AddressTables, address_tables: roots, starts, classes, vectors, absent, used);
 same!(ValueTable, value_table: classes, vectors, absent, used);
-same!(Shape, shape: addresses, ports, kinds, directed, conditions, rest, words, summaries, last);
+same!(Shape, shape: addresses, ports, kinds, directed, tags, conditions, rest, words, summaries, last);
 
 /// What is in the maps.
 pub(super) struct Contents<'a> {
@@ -243,6 +243,7 @@ macro_rules! shape_of {
             ports: of.ports.map(values),
             kinds: values(of.kinds),
             directed: of.directed,
+            tags: values(of.tags),
             conditions: of.conditions,
             rest: of.rest,
             words: of.words,

@@ -13,7 +13,7 @@ use std::io;
 use std::os::fd::{AsFd as _, OwnedFd};
 
 use libbpf_rs::{MapCore, MapFlags, MapHandle, Program};
-use weir_classify::{Direction, Kind, MOST_CONDITIONS, PROTOCOLS, Tables};
+use weir_classify::{Direction, Kind, MOST_CONDITIONS, MOST_TAGS, PROTOCOLS, TAG_IS_CUT, Tables};
 use weir_filter::emit::ebpf::{self, Context};
 use weir_filter::graph::Graph;
 use weir_filter::regions::Region;
@@ -43,6 +43,8 @@ const _: () = {
     assert!(Direction::Received as u32 == direction::RECEIVED.0);
     assert!(Direction::Sent as u32 == direction::SENT.0);
     assert!(PROTOCOLS == rule_tables::KIND_PROTOCOLS.0 as usize);
+    assert!(TAG_IS_CUT as u32 == rule_tables::TAG_IS_CUT.0);
+    assert!(MOST_TAGS == rule_tables::MOST_RULE_TAGS.0 as usize);
     let words = rule_tables::MOST_SUMMARIES.0 * rule_tables::SUMMARY.0;
     assert!(MOST_CONDITIONS == words as usize * 64);
 };

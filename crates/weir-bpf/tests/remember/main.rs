@@ -58,7 +58,7 @@ fn traffic() -> Vec<Vec<u8>> {
 
 /// The text of a set of rules.
 fn text(choices: &mut Choices<'_>, logs: bool) -> String {
-    const FILTERS: [&str; 14] = [
+    const FILTERS: [&str; 17] = [
         "udp port 53",
         "tcp",
         "outbound and udp",
@@ -69,6 +69,9 @@ fn text(choices: &mut Choices<'_>, logs: bool) -> String {
         "outbound",
         "ip6 and greater 60",
         "vlan 5",
+        "vlan 5 and udp or inbound and vlan",
+        "not vlan and udp",
+        "not (vlan or outbound)",
         "icmp or arp",
         "src net 10.0.0.0/8 and udp",
         "ip[8] = 64 and tcp",

@@ -37,7 +37,7 @@ A rule set:
 The first rule that matches decides twice: what the capture does with the packet (capture, ignore, \
 sample 1/N, first N of each flow), and what happens to the packet (pass, block, reflect IF, bounce). \
 Rules with continue only count, learn and log. What no rule matches is ignored and passes. \
-docs/rules.md has the details. In the kernel (weir guard), rules about addresses, ports, protocols and directions are looked up together, \
+docs/rules.md has the details. In the kernel (weir guard), rules about addresses, ports, protocols, directions and VLAN tags are looked up together, \
 however many they are; one that `needs a filter` costs time for each packet that the rest of it lets through to its filter.
 
 Exit status: 0 no mistakes, 1 mistakes, 2 usage error.";
@@ -74,7 +74,7 @@ type Findings = Vec<(usize, Finding)>;
 struct Looked {
     set: RuleSet,
     findings: Findings,
-    /// For each rule, whether it needs a filter, because addresses, ports, protocols and directions do not say it all; none: for packets other
+    /// For each rule, whether it needs a filter, because its fields do not say it all; none: for packets other
     /// than Ethernet.
     filtered: Vec<bool>,
 }

@@ -211,7 +211,7 @@ pub struct Compiled {
     /// Link type of the packets (`LINKTYPE_*`).
     pub link_type: u16,
     /// The filter of each rule, with its expression and its graph: another engine than this crate's may take from them what
-    /// it can look up at once, such as addresses, ports, protocols and directions.
+    /// it can look up at once, such as addresses, ports, protocols and VLAN tags.
     pub filters: Vec<Filter>,
 }
 

@@ -165,7 +165,7 @@ impl Filter {
     pub(crate) fn compile_behind_fields(&self, receiver: Receiver) -> Result<BehindFields, FilterError> {
         self.compile_by(Beside::All, receiver, |options| {
             let behind = weir_filter::compile_behind_fields(&self.text, options)?;
-            self.check_tags(receiver, behind.filter.as_ref())?;
+            self.check_tags(receiver, behind.asks_for_tags())?;
             Ok(behind)
         })
     }
@@ -176,13 +176,13 @@ impl Filter {
             let compiled = weir_filter::compile(&self.text, options)?;
             match compiled.lacks(options) {
                 Some(error) => Err(error),
-                None => self.check_tags(receiver, Some(&compiled)).map(|()| compiled),
+                None => self.check_tags(receiver, compiled.asks_for_tags()).map(|()| compiled),
             }
         })
     }
 
-    fn check_tags(&self, receiver: Receiver, compiled: Option<&Compiled>) -> Result<(), weir_filter::Error> {
-        match receiver.tags_lost && compiled.is_some_and(Compiled::asks_for_tags) {
+    fn check_tags(&self, receiver: Receiver, asks_for_tags: bool) -> Result<(), weir_filter::Error> {
+        match receiver.tags_lost && asks_for_tags {
             true => Err(tags_lost(&self.text)),
             false => Ok(()),
         }

@@ -189,8 +189,8 @@ impl Loader {
             false => rule.filter.compile_behind_fields(self.receiver),
         };
         let behind = behind.map_err(|error| error.on(&self.name))?;
-        match (&self.keep_tags, &behind.filter) {
-            (Some(keep), Some(filter)) if filter.asks_for_tags() => {
+        match &self.keep_tags {
+            Some(keep) if behind.asks_for_tags() => {
                 let needed = TagUse::Filter { name: Some(rule.name.clone()) };
                 Err(tags_needed(self.name.clone(), keep.clone(), needed, Mode::Pass))
             }
