@@ -6,7 +6,7 @@
 
 use std::net::Ipv4Addr;
 
-use weir_bpf::pool::{PoolOptions, Stamp, SteerBy, Steering};
+use weir_bpf::pool::{PoolOptions, SteerBy, Steering};
 use weir_bpf::writers::{Driven, Writers};
 use weir_bpf::xdp::{Options, Program};
 use weir_lab::Traffic;
@@ -115,19 +115,7 @@ fn load(by: Option<SteerBy>) -> Result<Program, Failure> {
     /// Its index in each namespace (`LOOPBACK_IFINDEX`, net/net_namespace.h).
     const LOOPBACK: u32 = 1;
     let shape = Shape::new(TARGETS, 2, 4 << 10, SNAP_LEN).expect("possible");
-    let pool = PoolOptions {
-        queues: shape.queues(),
-        chunks: shape.chunks_total(),
-        stride: shape.stride(),
-        limit: shape.limit(),
-        slots: shape.slots(),
-        order_bytes: shape.order_bytes(),
-        snap_len: SNAP_LEN,
-        interface_id: 0,
-        stamp: Stamp::None,
-        directions: false,
-        ethernet: true,
-    };
+    let pool = PoolOptions::of(&shape, SNAP_LEN);
     let steering = by.map(|by| Steering { by, targets: TARGETS, seed: 1 });
     // A program that is tried is on the loopback.
     let writers = Writers::Queues(Driven { index: LOOPBACK, hands_on: true });

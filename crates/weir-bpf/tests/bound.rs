@@ -26,19 +26,7 @@ fn namespace() -> Option<NetNs> {
 fn pool() -> PoolOptions {
     const SNAP_LEN: u32 = 9000;
     let shape = Shape::new(4, 2, 64 << 10, SNAP_LEN).expect("possible");
-    PoolOptions {
-        queues: shape.queues(),
-        chunks: shape.chunks_total(),
-        stride: shape.stride(),
-        limit: shape.limit(),
-        slots: shape.slots(),
-        order_bytes: shape.order_bytes(),
-        snap_len: SNAP_LEN,
-        interface_id: 0,
-        stamp: Stamp::Packet,
-        directions: true,
-        ethernet: true,
-    }
+    PoolOptions { stamp: Stamp::Packet, directions: true, ..PoolOptions::of(&shape, SNAP_LEN) }
 }
 
 fn driven(index: u32) -> Driven {

@@ -34,19 +34,7 @@ fn shape(queues: u32) -> Shape {
 }
 
 fn pool(shape: Shape) -> PoolOptions {
-    PoolOptions {
-        queues: shape.queues(),
-        chunks: shape.chunks_total(),
-        stride: shape.stride(),
-        limit: shape.limit(),
-        slots: shape.slots(),
-        order_bytes: shape.order_bytes(),
-        snap_len: 1500,
-        interface_id: 0,
-        stamp: Stamp::None,
-        directions: false,
-        ethernet: true,
-    }
+    PoolOptions::of(&shape, 1500)
 }
 
 fn capture(writers: Writers, queues: u32) -> (xdp::Program, PoolMaps) {

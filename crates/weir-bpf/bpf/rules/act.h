@@ -97,7 +97,7 @@ static __noinline __u32 learn(struct passage *passage, const struct rule_actions
 static __noinline __u32 is_captured(const struct rule_counter *counter, __u32 rule)
 {
 	if (counter->capture != CAPTURE_SAMPLE && counter->capture != CAPTURE_FIRST)
-		return counter->capture;
+		return counter->capture == CAPTURE_ALL;
 	__u64 number = counter->number;
 	if (counter->capture == CAPTURE_SAMPLE)
 		return number <= 1 || (counter->packets - 1) % number == 0;

@@ -125,15 +125,9 @@ impl Program {
                 };
                 let hook = Hook::Xdp { fragments: options.fragments, interface };
                 let (maps, progs) = (&loaded.maps, &loaded.progs);
-                let calls = {
-                    let (ruled, rulings) = match options.rules {
-                        true => (Some(progs.ruled.as_fd()), Some(maps.rulings.as_fd())),
-                        false => (None, None),
-                    };
-                    let (wanted, unwanted) = (&progs.wanted, &progs.unwanted);
-                    Calls::one(hook, &maps.filters, &maps.outcomes, wanted, unwanted, ruled)?
-                        .ruled_by(rulings)?
-                };
+                let ruled = options.rules.then(|| (progs.ruled.as_fd(), maps.rulings.as_fd()));
+                let (wanted, unwanted) = (&progs.wanted, &progs.unwanted);
+                let calls = Calls::one(hook, &maps.filters, &maps.outcomes, wanted, unwanted, ruled)?;
                 let program = loaded.progs.capture.as_fd().try_clone_to_owned()?;
                 (Kind::Free(program), Gate::Calls(calls))
             }

@@ -31,6 +31,9 @@ pub struct Calls {
     forwards: bool,
 }
 
+/// What ends the way of packets for rules in front, at one hook: a program, and the map of what they decide.
+pub(crate) type Ruled<'a> = (BorrowedFd<'a>, BorrowedFd<'a>);
+
 /// What rules in front of attached programs go on with.
 #[derive(Clone, Copy, Debug)]
 pub struct Behind<'a> {
@@ -102,11 +105,12 @@ impl Calls {
         outcomes: &MapMut<'_>,
         wanted: impl AsFd,
         unwanted: impl AsFd,
-        ruled: Option<BorrowedFd<'_>>,
+        ruled: Option<Ruled<'_>>,
     ) -> Result<Self, libbpf_rs::Error> {
         let programs = [(hook, Verdict::ACCEPT, wanted.as_fd()), (hook, Verdict::REFUSE, unwanted.as_fd())];
-        let ruled = ruled.map(|program| (hook, RULED, program));
-        Self::new(vec![hook], filters, outcomes, programs.into_iter().chain(ruled))
+        let last = ruled.map(|(program, _)| (hook, RULED, program));
+        let calls = Self::new(vec![hook], filters, outcomes, programs.into_iter().chain(last))?;
+        calls.ruled_by(ruled.map(|(_, rulings)| rulings))
     }
 
     /// Returns what rules in front go on with, if there can be any.

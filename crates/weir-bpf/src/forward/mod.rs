@@ -249,13 +249,10 @@ impl Forward {
                 let interface = options.from.only();
                 let hook = Hook::Xdp { fragments: options.fragments, interface };
                 let (maps, progs) = (&loaded.maps, &loaded.progs);
-                let (ruled, rulings) = match options.rules {
-                    true => (Some(progs.ruled.as_fd()), Some(maps.rulings.as_fd())),
-                    false => (None, None),
-                };
+                let ruled = options.rules.then(|| (progs.ruled.as_fd(), maps.rulings.as_fd()));
                 let (wanted, unwanted) = (&progs.wanted, &progs.unwanted);
-                let calls = Calls::one(hook, &maps.filters, &maps.outcomes, wanted, unwanted, ruled)?;
-                let calls = calls.ruled_by(rulings)?.forwarding();
+                let calls =
+                    Calls::one(hook, &maps.filters, &maps.outcomes, wanted, unwanted, ruled)?.forwarding();
                 let program = loaded.progs.forward.as_fd().try_clone_to_owned()?;
                 (Kind::Free(program), Gate::Calls(calls))
             }

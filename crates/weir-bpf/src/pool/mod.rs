@@ -8,6 +8,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
 use libbpf_rs::{MapCore, MapFlags, MapHandle};
+use weir_ring::Shape;
 
 pub use self::strays::Strays;
 use crate::filter::Gate;
@@ -96,6 +97,25 @@ pub struct PoolOptions {
     pub directions: bool,
     /// Frames begin with an Ethernet header; otherwise with an IP header.
     pub ethernet: bool,
+}
+
+impl PoolOptions {
+    /// Returns those of a pool of this shape, for Ethernet frames of the interface with number 0, without times and directions.
+    pub fn of(shape: &Shape, snap_len: u32) -> Self {
+        Self {
+            queues: shape.queues(),
+            chunks: shape.chunks_total(),
+            stride: shape.stride(),
+            limit: shape.limit(),
+            slots: shape.slots(),
+            order_bytes: shape.order_bytes(),
+            snap_len,
+            interface_id: 0,
+            stamp: Stamp::None,
+            directions: false,
+            ethernet: true,
+        }
+    }
 }
 
 /// Fragmented datagrams to remember when steering or sampling by flow. Linux itself reassembles no more at a time, because of its

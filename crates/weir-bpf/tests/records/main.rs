@@ -78,17 +78,11 @@ impl Writer {
         let room = settings.snap_len.max(1500 + tc::Segments::HEADERS);
         let shape = Shape::new(queues, CHUNKS, CHUNK, room).unwrap();
         let pool = PoolOptions {
-            queues: shape.queues(),
-            chunks: shape.chunks_total(),
-            stride: shape.stride(),
-            limit: shape.limit(),
-            slots: shape.slots(),
-            order_bytes: shape.order_bytes(),
-            snap_len: settings.snap_len,
             interface_id: INTERFACE,
             stamp: settings.stamp,
             directions: settings.directions,
             ethernet: settings.ethernet,
+            ..PoolOptions::of(&shape, settings.snap_len)
         };
         let (mut ours, mut theirs) = (None, None);
         let maps = if let Hook::Xdp { fragments } = hook {

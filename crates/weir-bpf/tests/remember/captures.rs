@@ -4,7 +4,7 @@ use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 
 use rustix::thread::sched_getcpu;
 use weir_bpf::filter::{Behind, Filter, Gate};
-use weir_bpf::pool::{PoolMaps, PoolOptions, Stamp};
+use weir_bpf::pool::{PoolMaps, PoolOptions};
 use weir_bpf::rules::Rules;
 use weir_bpf::writers::Writers;
 use weir_bpf::{tc, xdp};
@@ -25,19 +25,7 @@ fn shape() -> Shape {
 
 fn pool() -> PoolOptions {
     let shape = shape();
-    PoolOptions {
-        queues: shape.queues(),
-        chunks: shape.chunks_total(),
-        stride: shape.stride(),
-        limit: shape.limit(),
-        slots: shape.slots(),
-        order_bytes: shape.order_bytes(),
-        snap_len: 1500,
-        interface_id: 0,
-        stamp: Stamp::None,
-        directions: false,
-        ethernet: true,
-    }
+    PoolOptions::of(&shape, 1500)
 }
 
 impl Captures {

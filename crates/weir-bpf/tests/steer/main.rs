@@ -13,7 +13,7 @@ use flows::{Flows, inner_flows, outer_flows, udp4, udp6};
 use frames::{Back, There, UDP, ip4, on_ethernet, ports, tagged};
 use proptest::prelude::*;
 use rustix::thread::{CpuSet, sched_getcpu, sched_setaffinity};
-use weir_bpf::pool::{PoolMaps, PoolOptions, Stamp, SteerBy, Steering};
+use weir_bpf::pool::{PoolMaps, PoolOptions, SteerBy, Steering};
 use weir_bpf::writers::{Driven, Writers};
 use weir_bpf::{tc, xdp};
 use weir_judge::share;
@@ -76,19 +76,7 @@ impl Steered {
         let processors = Processors::online().unwrap();
         let writers = if hook == (Hook::Xdp { generic: false }) { 1 } else { processors.count() };
         let shape = Shape::new(writers * targets, 2, 4096, 4096).unwrap();
-        let pool = PoolOptions {
-            queues: shape.queues(),
-            chunks: shape.chunks_total(),
-            stride: shape.stride(),
-            limit: shape.limit(),
-            slots: shape.slots(),
-            order_bytes: shape.order_bytes(),
-            snap_len: 1500,
-            interface_id: 0,
-            stamp: Stamp::None,
-            directions: true,
-            ethernet,
-        };
+        let pool = PoolOptions { directions: true, ethernet, ..PoolOptions::of(&shape, 1500) };
         let steering = Some(Steering { by, targets, seed });
         let (program, maps) = match hook {
             Hook::Xdp { generic } => {

@@ -31,7 +31,7 @@ use crate::failure::{self, Failure};
 use crate::interfaces::Chosen;
 use crate::live::{self, Live};
 use crate::opening::{self, Unopened};
-use crate::rules::{LiveRules, lifeline};
+use crate::rules::{self, LiveRules, lifeline};
 use crate::{interfaces, out, report, style, unsorted};
 
 /// Time between checks for losses, which are marked in the file.
@@ -220,15 +220,10 @@ impl Policy for Run<'_> {
     }
 
     fn obey(&mut self, order: Order) -> Result<Obeyed, String> {
-        let Order::Rules(rules) = order else {
-            return Err("cannot do that: a capture has no exact rules from outside; try weir ctl rules show or replace".to_owned());
-        };
-        if self.confinement.is_some() && self.args.rules.is_some() {
-            return Err(
-                "cannot load other rules: the capture is confined; start it with --no-confine".to_owned()
-            );
-        }
-        self.capture.replace_rules(&Rules::from(rules)).map_err(|error| error.to_string())?;
+        // Without rules it is not confinement that refuses others.
+        let is_confined = self.confinement.is_some() && self.args.rules.is_some();
+        let rules = rules::ordered(order, "the capture", is_confined)?;
+        self.capture.replace_rules(&rules).map_err(|error| error.to_string())?;
         let count = self.capture.rules_in_force().map_or(0, |rules| rules.len());
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let time = u64::try_from(now.as_nanos()).unwrap_or(u64::MAX);

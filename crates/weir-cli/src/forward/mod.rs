@@ -12,7 +12,6 @@ use std::time::{Duration, Instant};
 use clap::{Args, ValueEnum};
 use weir::Forward;
 use weir::forward::{ForwardBuilder, ForwardStats, OnExit, Pinned};
-use weir::guard::Rules;
 use weir::parts::command;
 use weir_render::json;
 use weir_service::Stop;
@@ -28,7 +27,7 @@ use crate::args::{ConfineArgs, ControlArgs, MORE, ReadyArgs};
 use crate::failure::{self, Failure};
 use crate::filter_args::FilterArgs;
 use crate::loss::LossArgs;
-use crate::rules::{LiveRules, SetFile};
+use crate::rules::{self, LiveRules, SetFile};
 use crate::{grant, hints, interfaces, out, style, typed, units};
 
 const EXAMPLES: &str = "\
@@ -313,18 +312,9 @@ impl Policy for Run<'_> {
     }
 
     fn obey(&mut self, order: Order) -> Result<Obeyed, String> {
-        let Order::Rules(rules) = order else {
-            return Err("cannot do that: forwarding has no exact rules from outside; try weir ctl rules show or replace".to_owned());
-        };
-        if self.confinement.is_some() && self.args.rules.is_some() {
-            return Err(
-                "cannot load other rules: forwarding is confined; start it with --no-confine".to_owned()
-            );
-        }
-        self.forward
-            .replace_rules(&Rules::from(rules))
-            .map(|()| Obeyed::Done)
-            .map_err(|error| error.to_string())
+        let is_confined = self.confinement.is_some() && self.args.rules.is_some();
+        let rules = rules::ordered(order, "forwarding", is_confined)?;
+        self.forward.replace_rules(&rules).map(|()| Obeyed::Done).map_err(|error| error.to_string())
     }
 
     fn changed(&mut self, changes: Vec<Change>) -> Result<(), Failure> {

@@ -94,7 +94,7 @@ pub(super) fn account(summary: &Summary, paint: Paint) -> String {
     if let Some(counted) = &summary.rules {
         let shown = Shown::of(counted, false, 0);
         let shown = if summary.copy.is_some() { shown.capturing() } else { shown };
-        let _infallible = writeln!(text, "{}", rules::table(&shown, paint));
+        let _infallible = writeln!(text, "\n{}", rules::table(&shown, paint));
     }
     let (counters, nic) = (summary.counters.packets, summary.nic_lost());
     let verdict = lost(summary).map_or_else(|| paint.green("Nothing lost"), |lost| paint.red(lost));

@@ -11,6 +11,8 @@ pub(crate) mod summary;
 mod table;
 
 use clap::{Args, Subcommand};
+use weir::guard::Rules;
+use weir_service::control::Order;
 
 use self::check::CheckRulesArgs;
 pub(crate) use self::file::RuleFile;
@@ -39,6 +41,23 @@ pub(crate) struct RulesArgs {
 enum Command {
     /// Check a rule set, and show what each rule does.
     Check(CheckRulesArgs),
+}
+
+/// Returns the rules that a client orders a capture or forwarding (`what`) to put in force.
+///
+/// # Errors
+///
+/// Why it does not, for the client.
+pub(crate) fn ordered(order: Order, what: &str, is_confined: bool) -> Result<Rules, String> {
+    match order {
+        Order::Rules(_) if is_confined => {
+            Err(format!("cannot load other rules: {what} is confined; start it with --no-confine"))
+        }
+        Order::Rules(rules) => Ok(rules.into()),
+        Order::Confirm | Order::Exact(_) => {
+            Err(format!("cannot do that: only a guard can, not {what}; try weir ctl rules show or replace"))
+        }
+    }
 }
 
 /// Runs the command.

@@ -240,13 +240,13 @@ impl Capture {
         interfaces.list.iter_mut().filter_map(|port| port.source.rules()).map(InForce::read).collect()
     }
 
-    /// Replaces the rules of all interfaces. A packet meets either all old rules or all new ones. A rule with the name of an old one
-    /// goes on counting from its numbers; what was learned is forgotten.
+    /// Replaces the rules of all interfaces. A packet meets either all old rules or all new ones. Rules with the name and
+    /// the action of an old one go on counting; what was learned is forgotten.
     ///
     /// # Errors
     ///
-    /// The capture was opened without rules, a filter is invalid, or the kernel refuses the programs. All interfaces keep the old
-    /// rules, but those before the one that is named.
+    /// The capture was opened without rules, a filter is invalid, or the kernel refuses the programs. The interfaces before the
+    /// one that the error names have the new rules, the others keep the old ones.
     pub fn replace_rules(&mut self, rules: &Rules) -> Result<(), Error> {
         if self.mode_is_exclusive() {
             rules.check_exclusive()?;

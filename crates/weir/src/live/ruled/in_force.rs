@@ -5,11 +5,11 @@ use std::mem::take;
 use std::os::fd::{AsFd as _, BorrowedFd};
 use std::time::{Duration, Instant};
 
-use rustix::time::{ClockId, Timespec, clock_gettime};
 use weir_bpf::rules::{self as engine, RuleCount as Counted};
 use weir_sys::CallError;
 use weir_sys::bpf::grace::Grace;
 
+use super::ahead::Ahead;
 use super::loader::Loaded;
 use super::process::InProcess;
 use super::site::Placed;
@@ -345,44 +345,4 @@ fn sum(one: &Counted, other: &Counted) -> Counted {
 /// Returns the packets beyond a rule's limit. When the last one of them came is not known.
 fn over(counted: &Counted) -> Count {
     Count { packets: counted.over_packets, bytes: counted.over_bytes, last: None }
-}
-
-/// By how much `CLOCK_REALTIME` is ahead of `CLOCK_MONOTONIC`, in nanoseconds.
-#[derive(Debug)]
-struct Ahead(u64);
-
-impl Ahead {
-    fn now() -> Self {
-        let nanoseconds = |time: Timespec| {
-            let seconds = u64::try_from(time.tv_sec).unwrap_or_default();
-            seconds.saturating_mul(1_000_000_000) + u64::try_from(time.tv_nsec).unwrap_or_default()
-        };
-        let [monotonic, real] =
-            [ClockId::Monotonic, ClockId::Realtime].map(|clock| nanoseconds(clock_gettime(clock)));
-        Self(real.saturating_sub(monotonic))
-    }
-
-    /// Follows a clock that was set. Otherwise a time stays the same each time that it is read.
-    fn follow(&mut self) {
-        /// More than the time between two looks at clocks.
-        const SET: u64 = 10_000_000;
-        let now = Self::now();
-        if now.0.abs_diff(self.0) > SET {
-            *self = now;
-        }
-    }
-
-    /// Returns the packets that a rule has decided about, and those that exact rules have, with times since the epoch. The time of
-    /// the last one is that of both.
-    fn counts(&self, counted: &Counted) -> [Count; 2] {
-        let last = (counted.last > 0).then(|| counted.last.saturating_add(self.0));
-        let count = |packets, bytes| Count { packets, bytes, last: last.filter(|_| packets > 0) };
-        [count(counted.packets, counted.bytes), count(counted.learned_packets, counted.learned_bytes)]
-    }
-
-    /// Returns all of these packets.
-    fn count(&self, counted: &Counted) -> Count {
-        let [own, learned] = self.counts(counted);
-        own.and(learned)
-    }
 }

@@ -1,6 +1,7 @@
 //! Rules in force: loaded into the kernel, by themselves or in front of a capture's programs ([`before`]), and replaced while packets
 //! flow.
 
+mod ahead;
 pub(crate) mod before;
 mod in_force;
 mod loader;

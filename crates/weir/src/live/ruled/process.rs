@@ -3,13 +3,13 @@
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use rustix::time::{ClockId, Timespec, clock_gettime};
 use weir_bpf::rules as engine;
 use weir_filter::interpret::Packet;
 use weir_rules::{Actions, Evaluator, Key, Limits, Matches, Over, Programs, Rate, RuleSet, Shortcut};
 
+use super::ahead::Ahead;
 use crate::filter::{Matcher, Receiver};
-use crate::live::rules::{Action, CaptureAction, Fate, Limit, LimitKey, Rule, Rules};
+use crate::live::rules::{Action, Fate, Limit, LimitKey, Rule, Rules};
 use crate::{Error, Setting};
 
 /// Rules, which the thread of a source asks, and others read.
@@ -79,7 +79,7 @@ impl Decider {
     }
 
     fn counted(&self) -> Counted {
-        let ahead = ahead();
+        let Ahead(ahead) = Ahead::now();
         let since_boot = |time: u64| if time > 0 { time.saturating_sub(ahead).max(1) } else { 0 };
         let count = |count: &weir_rules::RuleCount| engine::RuleCount {
             packets: count.matched.packets,
@@ -103,17 +103,6 @@ impl Decider {
         let unkept = engine::Unkept { flows, learned, no_flow, buckets, logged: 0 };
         (self.evaluator.counts().iter().map(count).chain([none]).collect(), unkept)
     }
-}
-
-/// Returns by how much `CLOCK_REALTIME` is ahead of `CLOCK_MONOTONIC`, in nanoseconds.
-fn ahead() -> u64 {
-    let nanoseconds = |time: Timespec| {
-        u64::try_from(time.tv_sec).unwrap_or_default() * 1_000_000_000
-            + u64::try_from(time.tv_nsec).unwrap_or_default()
-    };
-    let [real, monotonic] =
-        [ClockId::Realtime, ClockId::Monotonic].map(|clock| nanoseconds(clock_gettime(clock)));
-    real.saturating_sub(monotonic)
 }
 
 impl Rules {
@@ -151,13 +140,7 @@ fn actions(action: &Action) -> Actions {
         both: learn.both,
         over: learn.over.map(over),
     });
-    let capture = match action.capture {
-        CaptureAction::Ignore => weir_rules::CaptureAction::Ignore,
-        CaptureAction::Capture => weir_rules::CaptureAction::Capture,
-        CaptureAction::Sample(every) => weir_rules::CaptureAction::Sample(every.max(1)),
-        CaptureAction::First(most) => weir_rules::CaptureAction::First(most),
-    };
-    Actions { continues: action.continues, capture, learn, ..Actions::default() }
+    Actions { continues: action.continues, capture: action.capture.into(), learn, ..Actions::default() }
 }
 
 fn over(limit: Limit) -> Over {

@@ -212,15 +212,21 @@ impl Limit {
     }
 }
 
+impl From<CaptureAction> for weir_rules::CaptureAction {
+    fn from(action: CaptureAction) -> Self {
+        match action {
+            CaptureAction::Ignore => Self::Ignore,
+            CaptureAction::Capture => Self::Capture,
+            CaptureAction::Sample(every) => Self::Sample(every.max(1)),
+            CaptureAction::First(most) => Self::First(most),
+        }
+    }
+}
+
 /// Writes it as in a rule.
 impl fmt::Display for CaptureAction {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Ignore => f.write_str("ignore"),
-            Self::Capture => f.write_str("capture"),
-            Self::Sample(every) => write!(f, "sample 1/{every}"),
-            Self::First(most) => write!(f, "first {most} of each flow"),
-        }
+        weir_rules::CaptureAction::from(*self).fmt(f)
     }
 }
 

@@ -101,19 +101,7 @@ pub(crate) fn pool_options(
     snap_len: u32,
     directions: bool,
 ) -> PoolOptions {
-    PoolOptions {
-        queues: shape.queues(),
-        chunks: shape.chunks_total(),
-        stride: shape.stride(),
-        limit: shape.limit(),
-        slots: shape.slots(),
-        order_bytes: shape.order_bytes(),
-        snap_len,
-        interface_id: id,
-        stamp: stamp(settings),
-        directions,
-        ethernet: true,
-    }
+    PoolOptions { interface_id: id, stamp: stamp(settings), directions, ..PoolOptions::of(shape, snap_len) }
 }
 
 /// Describes a pool for people; `producer` is what fills a queue.

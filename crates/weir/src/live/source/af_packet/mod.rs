@@ -166,16 +166,13 @@ pub(crate) fn open(device: &Device, id: u32, settings: &Settings) -> Result<Open
     let rules =
         settings.rules.as_ref().map(|rules| InProcess::new(name, device.receiver()?, rules)).transpose()?;
     let in_pump = device.any || rules.is_some() || device.filter.is_some() && in_kernel.is_none();
-    let pump_filter = match &rules {
-        Some(rules) => Some(PumpFilter::rules(rules.clone())),
-        None => device.filter.as_ref().filter(|_| in_pump).map(PumpFilter::new),
-    };
+    let pump_filter = device.filter.as_ref().filter(|_| in_pump).map(PumpFilter::new);
     let interpreted = pump_filter.as_ref().and_then(PumpFilter::why_interpreted);
     let interpreted = interpreted.map(|why| format!(", filter interpreted (slower): {why}"));
     // Filters see packets before they are cut. `any` replaces each link-layer header, which may be longer than the
     // cooked one.
     let kept_len = if device.any { needed_len.saturating_add(LONGEST_HEADER) } else { needed_len };
-    let asked_len = if pump_filter.is_some() { DEFAULT_SNAP_LEN } else { kept_len };
+    let asked_len = if pump_filter.is_some() || rules.is_some() { DEFAULT_SNAP_LEN } else { kept_len };
     let wanted = RingOptions { snap_len: asked_len, ..wanted };
     let front = in_kernel.as_ref().map_or(packet::SocketFilter::All, |(filter, _)| filter.program());
     let (ring, options) =
@@ -218,6 +215,7 @@ pub(crate) fn open(device: &Device, id: u32, settings: &Settings) -> Result<Open
         },
         stack,
         filter: pump_filter,
+        rules: rules.clone(),
         saved: Vec::new(),
         sampler: settings.sampling.map(|sampling| Sampler::new(sampling, link_type)),
         losses: Losses::new(options.blocks),

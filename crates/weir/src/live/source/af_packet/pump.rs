@@ -44,6 +44,8 @@ pub(super) struct RingPump {
     pub(super) filter: Option<PumpFilter>,
     /// What selects the packets to copy.
     pub(super) sampler: Option<Sampler>,
+    /// The rules that have the filter's place.
+    pub(super) rules: Option<InProcess>,
     /// Buffer for a packet as it will be saved, of which rules are asked.
     pub(super) saved: Vec<u8>,
     pub(super) shared: Arc<Shared>,
@@ -112,14 +114,25 @@ impl RingPump {
     /// Copies the next block or the rest of it, as long as the pool has room.
     fn copy_block(&mut self) -> Step {
         let Some(block) = self.ring.ready() else { return Step::Empty };
-        let Self { ring, producer, encoder, losses, stack, filter, sampler, saved, shared, counters, .. } =
-            self;
-        let in_process = filter.as_ref().and_then(PumpFilter::as_rules).cloned();
+        let Self {
+            ring,
+            producer,
+            encoder,
+            losses,
+            stack,
+            filter,
+            rules,
+            sampler,
+            saved,
+            shared,
+            counters,
+            ..
+        } = self;
         // For a whole block: a lock for each packet would cost more.
-        let mut rules = in_process.as_ref().map(InProcess::lock);
+        let mut rules = rules.as_ref().map(InProcess::lock);
         let walk = ring.walk(|packet| {
             if stack.as_ref().is_some_and(|stack| stack.is_upper(packet.origin.interface()))
-                || filter.as_mut().is_some_and(|filter| rules.is_none() && !filter.wants(packet, encoder))
+                || filter.as_mut().is_some_and(|filter| !filter.wants(packet, encoder))
             {
                 counters.filtered += 1;
                 return ControlFlow::Continue(());

@@ -12,7 +12,7 @@ use weir_sys::packet::Packet;
 
 use super::record_encoder::{self, RecordEncoder};
 use crate::filter::{self, Compiled};
-use crate::live::ruled::{Decider, InProcess};
+use crate::live::ruled::Decider;
 
 /// A filter for packets of the ring.
 #[derive(Debug)]
@@ -29,8 +29,6 @@ enum Matcher {
     Own(filter::Matcher),
     /// A filter made by another process: it needs no names, sets or compiler here.
     Classic(cbpf::Program),
-    /// Rules in its place, which remember packets.
-    Rules(InProcess),
 }
 
 impl PumpFilter {
@@ -43,19 +41,6 @@ impl PumpFilter {
         Self { matcher: Matcher::Classic(program), saved: Vec::new(), cut: None }
     }
 
-    /// Puts rules in the place of a filter.
-    pub(super) fn rules(rules: InProcess) -> Self {
-        Self { matcher: Matcher::Rules(rules), saved: Vec::new(), cut: None }
-    }
-
-    /// Returns the rules, if there are some: each packet has to be asked about once, by whoever has locked them.
-    pub(super) fn as_rules(&self) -> Option<&InProcess> {
-        match &self.matcher {
-            Matcher::Rules(rules) => Some(rules),
-            Matcher::Own(_) | Matcher::Classic(_) => None,
-        }
-    }
-
     /// Accepts packets that the kernel has cut to `length` for its previous filter: they can no longer be tested.
     pub(super) fn behind(self, length: u32) -> Self {
         Self { cut: Some(length), ..self }
@@ -66,7 +51,6 @@ impl PumpFilter {
         match &self.matcher {
             Matcher::Own(matcher) => matcher.why_interpreted(),
             Matcher::Classic(_) => Some("it is classic BPF"),
-            Matcher::Rules(_) => None,
         }
     }
 
@@ -85,7 +69,6 @@ impl PumpFilter {
         match &self.matcher {
             Matcher::Own(matcher) => matcher.matches(&asked),
             Matcher::Classic(program) => program.run(&asked) > 0,
-            Matcher::Rules(rules) => rules.lock().wants(&asked, packet.timestamp),
         }
     }
 }
