@@ -140,7 +140,7 @@ fn actions(action: &Action) -> Actions {
         both: learn.both,
         over: learn.over.map(over),
     });
-    Actions { continues: action.continues, capture: action.capture.into(), learn, ..Actions::default() }
+    Actions { continues: action.continues, capture: action.capture.reference(), learn, ..Actions::default() }
 }
 
 fn over(limit: Limit) -> Over {

@@ -212,13 +212,14 @@ impl Limit {
     }
 }
 
-impl From<CaptureAction> for weir_rules::CaptureAction {
-    fn from(action: CaptureAction) -> Self {
-        match action {
-            CaptureAction::Ignore => Self::Ignore,
-            CaptureAction::Capture => Self::Capture,
-            CaptureAction::Sample(every) => Self::Sample(every.max(1)),
-            CaptureAction::First(most) => Self::First(most),
+impl CaptureAction {
+    /// Returns it in the words of the reference evaluator.
+    pub(crate) fn reference(self) -> weir_rules::CaptureAction {
+        match self {
+            Self::Ignore => weir_rules::CaptureAction::Ignore,
+            Self::Capture => weir_rules::CaptureAction::Capture,
+            Self::Sample(every) => weir_rules::CaptureAction::Sample(every.max(1)),
+            Self::First(most) => weir_rules::CaptureAction::First(most),
         }
     }
 }
@@ -226,7 +227,7 @@ impl From<CaptureAction> for weir_rules::CaptureAction {
 /// Writes it as in a rule.
 impl fmt::Display for CaptureAction {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        weir_rules::CaptureAction::from(*self).fmt(f)
+        self.reference().fmt(f)
     }
 }
 
