@@ -151,6 +151,9 @@ enum What {
     /// The reader of a method of interception.
     #[command(hide = true)]
     Intercept(methods::InterceptArgs),
+    /// Exact rules of a guard.
+    #[command(hide = true)]
+    Added(rules::AddedArgs),
     /// Rules of nft.
     #[command(hide = true)]
     Nft(rules::NftArgs),
@@ -165,7 +168,10 @@ enum What {
 impl What {
     /// Whether it reads packets for another weir-bench, until a signal ends it.
     fn is_reader(&self) -> bool {
-        matches!(self, Self::Intercept(_) | Self::Nft(_) | Self::Receive(_) | Self::ReceiveAfXdp(_))
+        matches!(
+            self,
+            Self::Added(_) | Self::Intercept(_) | Self::Nft(_) | Self::Receive(_) | Self::ReceiveAfXdp(_)
+        )
     }
 
     /// Whether the program is measured, and not the library alone.
@@ -213,6 +219,7 @@ fn run(cli: &Cli) -> Result<(), Failure> {
         program::measure(cli.weir.as_deref())?;
     }
     match &cli.what {
+        What::Added(args) => rules::run_added(args),
         What::Capture(args) => capture(args),
         What::Compare(args) => experiment::compare(args),
         What::Compress(args) => args.sized.timed.how.run(args.settings(), &["compress"], list::ALL),

@@ -10,6 +10,7 @@
 //! others than those that send. Each contestant counts by rule. What is dropped may not reach the stack, and everything that
 //! passes has to.
 
+mod added;
 mod changes;
 mod nft;
 mod set;
@@ -19,6 +20,7 @@ use std::path::Path;
 use serde::Deserialize;
 use weir_lab::Action;
 
+pub(super) use self::added::{AddedArgs, run as run_added};
 pub(super) use self::changes::make as make_changes;
 pub(super) use self::nft::{NftArgs, run as run_nft};
 use self::set::{Ends, RuleTexts};
@@ -43,11 +45,16 @@ const NFT_SET: &str = "nft, set of 1,000 ranges, drops";
 const NFT_LIST: &str = "nft, list of 1,000 rules, drops";
 const NFT_PASSES: &str = "nft, set of 100 ranges, passes";
 
-const EXACT: [&str; 2] = ["weir guard, 100 rules, blocks", "weir guard, 10,000 rules, blocks"];
+const EXACT: [&str; 3] = [
+    "weir guard, 100 rules, blocks",
+    "weir guard, 10,000 rules, blocks",
+    "weir guard, 10,000 exact rules, blocks",
+];
 const NFT_EXACT: &str = "nft, set of 10,000 flows, drops";
 
 /// Flows that send in `rules-exact`.
 const FLOWS: u32 = 10_000;
+const FLOWS_TEXT: &str = "10000";
 
 /// Rules of networks and ranges of ports, and frames of one flow.
 pub(super) fn make(settings: &Settings) -> Result<Box<dyn Experiment>, Failure> {
@@ -90,15 +97,16 @@ pub(super) fn make_exact(settings: &Settings) -> Result<Box<dyn Experiment>, Fai
         limit(),
         guard(EXACT[0], dir.path(), &RuleTexts::ranges(100, Ends::Blocked), Ends::Blocked)?,
         guard(EXACT[1], dir.path(), &all, Ends::Blocked)?,
+        added(EXACT[2]),
         by_nft(NFT_EXACT, dir.path(), &all, Ends::Blocked, RuleTexts::nft_timeouts)?,
     ];
     let about = About {
         name: "rules-exact".to_owned(),
         title: "Rules of single flows".to_owned(),
         method: "As many rules as flows, each about both addresses and ports of one; frames come from all flows in random order. \
-                 Beside them, 100 rules of which the last is about all flows."
+                 weir has them in its file, or as exact rules that were added. Beside them, 100 rules of which the last is about all flows."
             .to_owned(),
-        versus: vec![[EXACT[1], NFT_EXACT].map(str::to_owned)],
+        versus: vec![[EXACT[2], NFT_EXACT].map(str::to_owned)],
         ..About::default()
     };
     Ok(Box::new(Contest::new(settings, about, contestants, &[60], dir, judge_exact)?.flows(FLOWS)))
@@ -116,6 +124,13 @@ fn guard(title: &'static str, dir: &Path, rules: &RuleTexts, ends: Ends) -> Resu
     let program =
         Program::new([WEIR, ""], "source ", 50, words, |stdout, _| Summary::read(stdout)?.counted());
     Ok(Contestant::program(title, title, ends == Ends::Passes, program))
+}
+
+/// A guard with exact rules, which a process of this program adds.
+fn added(title: &'static str) -> Contestant {
+    let words = vec!["added", "-i", "{interface}", "--flows", FLOWS_TEXT];
+    let parse = |stdout: &str, _: &str| stdout.trim().parse().ok().map(Counts::of);
+    Contestant::program(title, title, false, Program::new([OWN, ""], "ready", 50, words, parse))
 }
 
 /// nft, whose rules a process of this program makes and takes away.
@@ -195,7 +210,8 @@ fn judge(outcome: &Outcome) -> Vec<Judged> {
 }
 
 fn judge_exact(outcome: &Outcome) -> Vec<Judged> {
-    vec![rate(outcome, EXACT[1], NFT_EXACT, 2.0), rate(outcome, EXACT[1], EXACT[0], 0.6)]
+    let of = |ours| [rate(outcome, ours, NFT_EXACT, 2.0), rate(outcome, ours, EXACT[0], 0.6)];
+    [EXACT[2], EXACT[1]].into_iter().flat_map(of).collect()
 }
 
 #[cfg(test)]

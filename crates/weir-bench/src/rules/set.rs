@@ -63,6 +63,11 @@ impl RuleTexts {
         Self((0..flows).map(of).collect())
     }
 
+    /// Sender and receiver of each, if it is about a flow.
+    pub(super) fn ends(&self) -> impl Iterator<Item = ((Ipv4Addr, u16), (Ipv4Addr, u16))> {
+        self.0.iter().filter_map(|rule| Some(((rule.net.0, rule.ports.0), rule.to?)))
+    }
+
     /// For `weir guard`.
     pub(super) fn weir(&self) -> String {
         self.lines(|index, RuleText { net: (net, length), ports: (first, last), to }| {
