@@ -17,7 +17,7 @@ const LAYERS: &[&[&str]] = &[
     &["weir-render"],
     &["weir", "weir-dissect", "weir-judge"],
     &["weir-bpf", "weir-native", "weir-rules"],
-    &["weir-filter", "weir-ring", "weir-savefile", "weir-sys", "weir-traffic"],
+    &["weir-filter", "weir-flows", "weir-ring", "weir-savefile", "weir-sys", "weir-traffic"],
     &["weir-classify", "weir-parse"],
     &["weir-packet", "weir-lab-macros", "weir-skip"],
 ];

@@ -33,7 +33,7 @@ pub(crate) fn run(args: &AddedArgs) -> Result<(), Failure> {
     let mut guard = builder.exact(args.flows).rules(rules).start().map_err(failed("start a guard"))?;
     for (from, to) in RuleTexts::flows(args.flows as usize).ends() {
         let flow = ExactFlow::new(17, SocketAddr::from(from), SocketAddr::from(to));
-        let rule = ExactRule::new(flow, Fate::Block, Some(Duration::from_hours(1)));
+        let rule = ExactRule::new(flow, Fate::Block, Some(Duration::from_secs(3600)));
         guard.add_exact(&rule).map_err(failed("add an exact rule"))?;
     }
     style::say(format_args!("ready"));

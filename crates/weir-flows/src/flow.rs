@@ -1,0 +1,138 @@
+//! A flow, as it is handed out.
+
+use weir_packet::Endpoint;
+
+/// Packets between two ends, both ways, within some time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Flow {
+    /// The index of the interface that its first packet came from.
+    pub interface: u16,
+    /// Who began, and the other. The side that has sent SYN begins, else the first that was seen.
+    pub sides: [Side; 2],
+    /// The protocol of IP (IANA), behind extension headers.
+    pub protocol: u8,
+    /// The ID of the outermost VLAN tag.
+    pub vlan: Option<u16>,
+    /// The number of the tunnel that the packets are in, or which they carry: of VXLAN, Geneve, GTP-U or GRE.
+    pub tunnel: Option<u32>,
+    /// Time of its first packet, in nanoseconds since the Unix epoch.
+    pub first: u64,
+    /// Time of its last packet.
+    pub last: u64,
+    /// Why it has ended.
+    pub reason: EndReason,
+    /// The type and code of its first packet, if that is one of ICMP or ICMPv6.
+    pub icmp: Option<Icmp>,
+    /// What is known of its connection.
+    pub tcp: Option<Tcp>,
+    /// What its application said.
+    pub names: Option<Box<Names>>,
+}
+
+/// What one side has sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Side {
+    /// Its address and port. Protocols without ports have 0, as later fragments do whose first was not seen.
+    pub end: Endpoint,
+    /// Its MAC address, if the frames have some: in the first packet of the flow.
+    pub mac: Option<[u8; 6]>,
+    /// Packets.
+    pub packets: u64,
+    /// Bytes of IP, with its header, as it says them.
+    pub bytes: u64,
+    /// Lengths of the shortest and the longest packet, of at most 65535 bytes each; 0: it has sent nothing.
+    pub lengths: [u16; 2],
+    /// The smallest and the largest TTL or hop limit.
+    pub ttls: [u8; 2],
+    /// All values of the type of service or the traffic class, together.
+    pub tos: u8,
+}
+
+/// A connection of TCP, each array in the order of [`Flow::sides`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Tcp {
+    /// All flags of each side together, as the header has them.
+    pub flags: [u8; 2],
+    /// Sequence numbers of SYN.
+    pub initial_sequences: [Option<u32>; 2],
+    /// Segments whose data ends at or before data that was sent: sent again, or overtaken.
+    pub retransmissions: [u32; 2],
+    /// Segments that announce a window of 0; at most 65535.
+    pub zero_windows: [u16; 2],
+    /// Microseconds from SYN to SYN and ACK, and from there to ACK: how far away the server and the client are.
+    pub handshake: [Option<u32>; 2],
+}
+
+/// Which message of ICMP it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Icmp {
+    /// The type.
+    pub kind: u8,
+    /// The code.
+    pub code: u8,
+}
+
+/// What the application said in the first packets.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Names {
+    /// The protocol: `dns`, `tls`, `http`, ...
+    pub protocol: &'static str,
+    /// Whom the flow is about: the server's name of TLS, the host of HTTP, the name that DNS was asked for. As in the packet: it can
+    /// contain control characters.
+    pub name: Option<String>,
+}
+
+/// Why a flow has ended (`flowEndReason`, RFC 5102).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "snake_case"))]
+pub enum EndReason {
+    /// It was silent.
+    Idle,
+    /// It lasted too long; more of it may follow in another flow.
+    Active,
+    /// Both sides have sent FIN, or one RST.
+    Closed,
+    /// Somebody asked, or the input is over.
+    Forced,
+    /// Another flow needed its room.
+    NoRoom,
+}
+
+impl EndReason {
+    /// All of them.
+    pub const ALL: [Self; 5] = [Self::Idle, Self::Active, Self::Closed, Self::Forced, Self::NoRoom];
+
+    /// Returns the number that IPFIX has for it.
+    pub fn number(self) -> u8 {
+        match self {
+            Self::Idle => 1,
+            Self::Active => 2,
+            Self::Closed => 3,
+            Self::Forced => 4,
+            Self::NoRoom => 5,
+        }
+    }
+
+    /// Returns a word for it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Idle => "idle",
+            Self::Active => "active",
+            Self::Closed => "closed",
+            Self::Forced => "forced",
+            Self::NoRoom => "no_room",
+        }
+    }
+}
+
+impl Flow {
+    /// Returns the packets of both sides.
+    pub fn packets(&self) -> u64 {
+        self.sides.iter().map(|side| side.packets).sum()
+    }
+
+    /// Returns the bytes of both sides.
+    pub fn bytes(&self) -> u64 {
+        self.sides.iter().map(|side| side.bytes).sum()
+    }
+}

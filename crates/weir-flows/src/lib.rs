@@ -1,0 +1,34 @@
+#![doc = include_str!("../README.md")]
+//!
+//! # Modules
+//!
+//! ```text
+//! frame -> seen -> table -> flow, to your code
+//!            |       |
+//!            |       '- entry    what is kept of a flow, packed
+//!            |       '- wheel    when to look at it again
+//!            |       '- names    what the application said
+//!            '- fragments        ports of later fragments
+//! ```
+//!
+//! - `flow`: a flow as it is handed out, and why it has ended.
+//! - `settings`: what can be chosen.
+//! - `counts`: what became of every packet.
+
+#![forbid(unsafe_code)]
+
+mod counts;
+mod entry;
+mod flow;
+mod fragments;
+mod names;
+mod seen;
+mod settings;
+mod table;
+mod wheel;
+
+pub use self::counts::Counts;
+pub use self::flow::{EndReason, Flow, Icmp, Names, Side, Tcp};
+pub use self::seen::Observation;
+pub use self::settings::Settings;
+pub use self::table::Table;

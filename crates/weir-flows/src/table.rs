@@ -1,0 +1,316 @@
+//! The table: packets in, flows out.
+
+use std::hash::BuildHasher;
+
+use foldhash::fast::RandomState;
+
+use crate::counts::Counts;
+use crate::entry::Entry;
+use crate::flow::{EndReason, Flow};
+use crate::fragments::Fragments;
+use crate::names::{AllNames, PACKETS};
+use crate::seen::{Key, Observation, Part, Seen, Unseen, flag};
+use crate::settings::Settings;
+use crate::wheel::Wheel;
+
+const NONE: u32 = u32::MAX;
+/// How long a connection that was closed waits for its last packets.
+const CLOSING: u64 = 1_000_000_000;
+/// How long a flow that is over waits for packets that come late: those of several queues are not in order. So the flows are
+/// the same whoever hands over the packets.
+const LATE: u64 = 100_000_000;
+/// How far the packets' clock may go back without beginning anew.
+const BACK: u64 = 10_000_000_000;
+
+/// Flows that have not ended. It has the size that was asked for, and takes 192 bytes for a flow, names apart.
+///
+/// Flows are handed out as they end, by the time of the packets: each [`add`](Self::add) ends those that are over.
+#[derive(Debug)]
+pub struct Table {
+    settings: Settings,
+    idle: u64,
+    active: u64,
+    hasher: RandomState,
+    /// The first entry of each place.
+    places: Vec<u32>,
+    entries: Vec<Entry>,
+    /// The last of the entries without a flow; `chain` leads to the others.
+    free: u32,
+    wheel: Wheel,
+    /// Time of the latest packet.
+    now: u64,
+    fragments: Fragments,
+    names: AllNames,
+    counts: Counts,
+}
+
+impl Table {
+    /// Makes a table. All of its memory is reserved at once, and used as flows come.
+    pub fn new(settings: &Settings) -> Self {
+        let flows = settings.flows.clamp(1, MOST);
+        let [idle, active] = [settings.idle, settings.active]
+            .map(|time| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX).max(1));
+        Self {
+            settings: settings.clone(),
+            idle,
+            active,
+            hasher: RandomState::default(),
+            places: vec![NONE; flows as usize],
+            entries: Vec::with_capacity(flows as usize),
+            free: NONE,
+            wheel: Wheel::new(flows, idle.max(active)),
+            now: 0,
+            fragments: Fragments::default(),
+            names: AllNames::default(),
+            counts: Counts::default(),
+        }
+    }
+
+    /// Adds a packet to its flow. Flows that have ended by its time are handed out.
+    #[inline]
+    pub fn add(&mut self, observation: &Observation<'_>, ended: &mut impl FnMut(Flow)) {
+        self.counts.packets += 1;
+        self.advance(observation.time, ended);
+        let mut seen = match Seen::of(observation, &self.settings) {
+            Ok(seen) => seen,
+            Err(Unseen::NotIp) => return self.counts.not_ip += 1,
+            Err(Unseen::Cut) => return self.counts.cut += 1,
+        };
+        match seen.part {
+            Part::Whole => {}
+            Part::First(datagram) => self.fragments.keep(datagram, seen.ports()),
+            Part::Later(datagram) => match self.fragments.ports(&datagram) {
+                Some(ports) => seen.set_ports(ports),
+                None => self.counts.orphans += 1,
+            },
+        }
+        self.counts.bytes += seen.bytes;
+        let place = self.place(&seen.key);
+        let mut index = self.find(place, &seen);
+        if index != NONE
+            && let Some(reason) = self.is_over(index, &seen, observation.time)
+        {
+            self.end(index, reason, ended);
+            index = NONE;
+        }
+        if index == NONE {
+            index = self.begin(place, &seen, observation, ended);
+        }
+        self.count(index, &seen, observation);
+    }
+
+    /// Hands out the flows that are over at this time, though no packet says so. A time that is before the latest packet's
+    /// changes nothing.
+    pub fn end_until(&mut self, time: u64, ended: &mut impl FnMut(Flow)) {
+        if time > self.now {
+            self.advance(time, ended);
+        }
+    }
+
+    /// Hands out all flows.
+    pub fn end_all(&mut self, ended: &mut impl FnMut(Flow)) {
+        while let Some((index, _)) = self.wheel.pop_first() {
+            let entry = &self.entries[index as usize];
+            let reason = if entry.is_closed() { EndReason::Closed } else { EndReason::Forced };
+            self.take(index, reason, ended);
+        }
+    }
+
+    /// Returns what became of all packets.
+    pub fn counts(&self) -> Counts {
+        self.counts
+    }
+
+    /// Shows the flows that have not ended, in no order; their reason means nothing yet.
+    pub fn for_each(&self, mut show: impl FnMut(Flow)) {
+        for place in &self.places {
+            let mut index = *place;
+            while index != NONE {
+                let entry = &self.entries[index as usize];
+                let names = self.names.get(index).filter(|_| entry.has_names());
+                show(entry.flow(EndReason::Forced, names.map(|names| Box::new(names.clone()))));
+                index = entry.chain;
+            }
+        }
+    }
+
+    /// Moves on to this time.
+    #[inline]
+    fn advance(&mut self, time: u64, ended: &mut impl FnMut(Flow)) {
+        if time <= self.now {
+            if self.now - time > self.idle.max(self.active).max(BACK) {
+                self.restart(time, ended);
+            }
+            return;
+        }
+        self.now = time;
+        let tick = self.wheel.tick(time.saturating_sub(LATE));
+        if self.wheel.is_due(tick) {
+            self.end_before(tick, ended);
+        }
+    }
+
+    /// Looks at the flows whose slot is over.
+    fn end_before(&mut self, tick: u64, ended: &mut impl FnMut(Flow)) {
+        while let Some(index) = self.wheel.pop_before(tick) {
+            let (deadline, reason) = self.deadline(index);
+            if self.wheel.tick(deadline) < tick {
+                self.take(index, reason, ended);
+            } else {
+                self.wheel.insert(index, deadline);
+            }
+        }
+    }
+
+    /// The packets' clock has gone back: begins anew there.
+    #[cold]
+    fn restart(&mut self, time: u64, ended: &mut impl FnMut(Flow)) {
+        self.end_all(ended);
+        self.now = time;
+        self.wheel.restart(self.wheel.tick(time.saturating_sub(LATE)));
+        self.counts.restarts += 1;
+    }
+
+    /// When a flow is over, and why.
+    fn deadline(&self, index: u32) -> (u64, EndReason) {
+        let entry = &self.entries[index as usize];
+        let idle = entry.last.saturating_add(self.idle);
+        let active = entry.first.saturating_add(self.active);
+        let (deadline, reason) =
+            if active < idle { (active, EndReason::Active) } else { (idle, EndReason::Idle) };
+        if entry.is_closed() {
+            (deadline.min(entry.last.saturating_add(CLOSING)), EndReason::Closed)
+        } else {
+            (deadline, reason)
+        }
+    }
+
+    /// Why a packet that would belong to this flow begins another.
+    fn is_over(&self, index: u32, seen: &Seen, time: u64) -> Option<EndReason> {
+        let (deadline, reason) = self.deadline(index);
+        let entry = &self.entries[index as usize];
+        let opens = || seen.tcp.is_some_and(|tcp| tcp.flags & flag::SYN != 0);
+        (time >= deadline || entry.is_closed() && opens()).then_some(reason)
+    }
+
+    fn place(&self, key: &Key) -> usize {
+        let hash = u128::from(self.hasher.hash_one(key));
+        usize::try_from((hash * self.places.len() as u128) >> 64).expect("below the number of places")
+    }
+
+    fn find(&self, place: usize, seen: &Seen) -> u32 {
+        let mut index = self.places[place];
+        while index != NONE {
+            let entry = &self.entries[index as usize];
+            if entry.key == seen.key {
+                break;
+            }
+            index = entry.chain;
+        }
+        index
+    }
+
+    fn begin(
+        &mut self,
+        place: usize,
+        seen: &Seen,
+        observation: &Observation<'_>,
+        ended: &mut impl FnMut(Flow),
+    ) -> u32 {
+        let mut entry = Entry::new(seen, observation.time, observation.interface);
+        if self.free == NONE && self.entries.len() == self.places.len() {
+            self.make_room(ended);
+        }
+        entry.chain = self.places[place];
+        let index = self.free;
+        let index = if index == NONE {
+            self.entries.push(entry);
+            u32::try_from(self.entries.len() - 1).expect("fewer than 2^32")
+        } else {
+            self.free = self.entries[index as usize].chain;
+            self.entries[index as usize] = entry;
+            index
+        };
+        self.places[place] = index;
+        self.counts.flows += 1;
+        let (deadline, _) = self.deadline(index);
+        self.wheel.insert(index, deadline);
+        index
+    }
+
+    /// Ends the flow that has been silent longest, to a thousandth of the longest timeout.
+    #[cold]
+    fn make_room(&mut self, ended: &mut impl FnMut(Flow)) {
+        while let Some((index, tick)) = self.wheel.pop_first() {
+            let entry = &self.entries[index as usize];
+            let silent_until = entry.last.saturating_add(self.idle);
+            if entry.is_closed() {
+                return self.take(index, EndReason::Closed, ended);
+            }
+            if self.wheel.tick(silent_until) <= tick {
+                return self.take(index, EndReason::NoRoom, ended);
+            }
+            self.wheel.insert(index, silent_until);
+        }
+    }
+
+    #[inline]
+    fn count(&mut self, index: u32, seen: &Seen, observation: &Observation<'_>) {
+        let entry = &mut self.entries[index as usize];
+        let was_closed = entry.is_closed();
+        entry.add(seen, observation.time);
+        self.counts.in_table += 1;
+        let packets = entry.packets[0] + entry.packets[1];
+        if self.settings.names
+            && packets <= PACKETS
+            && self.names.read(index, observation, self.settings.inner)
+        {
+            entry.set_names();
+        }
+        if entry.is_closed() && !was_closed {
+            // The deadline comes nearer.
+            self.wheel.remove(index);
+            let (deadline, _) = self.deadline(index);
+            self.wheel.insert(index, deadline);
+        }
+    }
+
+    fn end(&mut self, index: u32, reason: EndReason, ended: &mut impl FnMut(Flow)) {
+        self.wheel.remove(index);
+        self.take(index, reason, ended);
+    }
+
+    /// Hands out a flow that the wheel no longer has.
+    fn take(&mut self, index: u32, reason: EndReason, ended: &mut impl FnMut(Flow)) {
+        let entry = &self.entries[index as usize];
+        let names = if entry.has_names() { self.names.take(index) } else { None };
+        let packets = entry.packets[0] + entry.packets[1];
+        let flow = entry.flow(reason, names);
+        self.unchain(index);
+        self.entries[index as usize].chain = self.free;
+        self.free = index;
+        self.counts.flows -= 1;
+        self.counts.in_table -= packets;
+        self.counts.exported += packets;
+        self.counts.ended[usize::from(reason.number()) - 1] += 1;
+        ended(flow);
+    }
+
+    fn unchain(&mut self, index: u32) {
+        let entry = &self.entries[index as usize];
+        let place = self.place(&entry.key);
+        let next = entry.chain;
+        let mut at = self.places[place];
+        if at == index {
+            self.places[place] = next;
+            return;
+        }
+        while self.entries[at as usize].chain != index {
+            at = self.entries[at as usize].chain;
+        }
+        self.entries[at as usize].chain = next;
+    }
+}
+
+/// Room for the links of the wheel.
+const MOST: u32 = 1 << 31;
