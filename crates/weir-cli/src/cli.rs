@@ -12,6 +12,7 @@ use crate::demo::DemoArgs;
 use crate::devices::DevicesArgs;
 use crate::doctor::DoctorArgs;
 use crate::filter::FilterCommandArgs;
+use crate::flows::FlowsArgs;
 use crate::forward::ForwardArgs;
 use crate::generate::GenArgs;
 use crate::guard::GuardArgs;
@@ -40,6 +41,7 @@ Examples:
   weir count -i eth0 --per-queue             print rates and drops every second
   weir stat -i eth0 'dns: port 53'           count packets and bytes by filter, in the kernel
   weir top -i eth0                           show who talks to whom, busiest first
+  weir flows -i eth0                         show flows, each with both directions
   weir guard -i eth0 --rules edge.rules      block packets by rules, in the kernel
   weir forward eth1 eth2 --both              bridge two interfaces in the kernel
   weir replay trace.pcapng -i eth1           send the packets of a file, as recorded
@@ -72,6 +74,8 @@ pub(crate) enum Command {
     Stat(StatArgs),
     /// Show who talks to whom, busiest first, on an interface or in capture files.
     Top(TopArgs),
+    /// Show flows: both directions of each conversation in one record, live or of capture files.
+    Flows(FlowsArgs),
     /// Query running captures or change their filters.
     Ctl(CtlArgs),
     /// List interfaces: state, queues, driver, XDP support, attached programs.

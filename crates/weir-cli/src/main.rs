@@ -7,6 +7,7 @@ mod args;
 mod capture;
 mod check;
 mod cli;
+mod columns;
 mod completions;
 mod count;
 mod counts;
@@ -19,6 +20,7 @@ mod failure;
 mod files;
 mod filter;
 mod filter_args;
+mod flows;
 mod forward;
 mod generate;
 mod grant;
@@ -79,6 +81,7 @@ fn main() -> ExitCode {
         Command::Manual(args) => manual::run(args, Cli::command()),
         Command::Doctor(args) => doctor::run(args),
         Command::Filter(args) => filter::run(args),
+        Command::Flows(args) => flows::run(args),
         Command::Forward(args) => forward::run(args),
         Command::Gen(args) => generate::run(args),
         Command::Guard(args) => guard::run(args),

@@ -209,11 +209,11 @@ const OPTIONS: [Entry; 65] = [
         "weir does not know the processes behind packets; ss -tunp lists their ports, for a filter such as 'port 443'",
     ),
     (
-        "--ipfix --netflow --sflow --flow --flows",
+        "--ipfix --netflow --sflow --flow",
         "",
-        "weir exports no flow records; to count by address and port: weir stat -i IF --by src,dst,port",
+        "weir exports no flow records to collectors; as JSON: weir flows -i IF --json, weir flows -r FILE --json",
     ),
-    ("--block --drop --deny --reject", "", "weir blocks nothing; use nftables (nft) for this"),
+    ("--block --drop --deny --reject", "", "to block packets by rules: weir guard"),
 ];
 
 const COMMANDS: [Entry; 15] = [
@@ -223,9 +223,9 @@ const COMMANDS: [Entry; 15] = [
         "to see who talks to whom: weir top -i IF, weir top -r FILE",
     ),
     (
-        "flow flows netflow ipfix",
+        "flow netflow ipfix softflowd nprobe argus",
         "",
-        "to count by address and port: weir stat -i IF --by src,dst,port, weir top -i IF --ports",
+        "to show flows, or print each as JSON: weir flows -i IF, weir flows -r FILE --json",
     ),
     ("status ps show", "", "of running captures: weir ctl status; weir ctl list"),
     ("stop kill end", "", "Ctrl-C (SIGINT) ends a capture; weir ctl list shows the processes"),
@@ -259,7 +259,7 @@ const COMMANDS: [Entry; 15] = [
     ("bridge tap mirror", "", "between two interfaces: weir forward"),
     ("check test", "", "whether capturing works here: weir doctor; what a filter does: weir filter"),
     ("set", "", "to change a set of a running capture: weir ctl set"),
-    ("block drop deny firewall", "", "weir blocks nothing; use nftables (nft) for this"),
+    ("block drop deny firewall", "", "to block packets by rules: weir guard"),
 ];
 
 #[cfg(test)]
@@ -293,7 +293,7 @@ mod tests {
             ("capture -Y dns", "tshark -r - -Y"),
             ("capture --iface eth0", "-i IF"),
             ("count --process ssh", "ss -tunp"),
-            ("capture --ipfix 1", "weir stat"),
+            ("capture --ipfix 1", "weir flows -i IF --json"),
             ("capture --block 1", "nft"),
             ("capture --timeout 5", "--duration 10s"),
             ("capture --pps 5", "weir count"),
@@ -301,7 +301,7 @@ mod tests {
             ("replay t.pcap --pps 5", "--rate 1000pps"),
             ("gen --pps 5", "--rate 1000pps"),
             ("stat -B", "--busiest bytes"),
-            ("flow", "weir stat -i IF --by"),
+            ("flow", "weir flows -i IF"),
             ("iftop", "weir top -i IF"),
             ("nethogs", "weir top -i IF"),
             ("tcpflow", "--stream N"),

@@ -1,6 +1,6 @@
 //! What is kept of a flow, packed: an entry takes 176 bytes, its links in the table 16 more.
 
-use crate::flow::{EndReason, Flow, Icmp, Names, Side, Tcp};
+use crate::flow::{EndReason, Flow, Icmp, Names, Rank, Side, Tcp, rate};
 use crate::seen::{HAS_TUNNEL, Key, Seen, TcpSeen, UNTAGGED, flag};
 use weir_packet::protocol::TCP;
 
@@ -190,6 +190,17 @@ impl Entry {
         } else if ack && !syn && !answers && self.is(state::ANSWERED) {
             self.established = after;
             self.set(state::ESTABLISHED, true);
+        }
+    }
+
+    /// Returns what [`Flow::rank`] returns.
+    pub(crate) fn rank(&self, rank: Rank) -> u64 {
+        let sum = |both: [u64; 2]| both[0] + both[1];
+        match rank {
+            Rank::Bytes => sum(self.bytes),
+            Rank::Packets => sum(self.packets),
+            Rank::Rate => rate(sum(self.bytes), self.last - self.first),
+            Rank::Retransmissions => sum(self.retransmissions.map(u64::from)),
         }
     }
 

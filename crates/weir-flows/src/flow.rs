@@ -125,7 +125,47 @@ impl EndReason {
     }
 }
 
+/// What flows are compared by.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Rank {
+    /// Bytes of both sides.
+    #[default]
+    Bytes,
+    /// Packets of both sides.
+    Packets,
+    /// Bits per second, from the first packet to the last.
+    Rate,
+    /// Retransmissions of both sides.
+    Retransmissions,
+}
+
+/// The shortest time that a rate is about: one packet alone has none.
+const SHORTEST: u64 = 1_000_000;
+
+/// Returns the bits per second of so many bytes in so many nanoseconds.
+pub(crate) fn rate(bytes: u64, time: u64) -> u64 {
+    let bits = u128::from(bytes) * 8 * 1_000_000_000 / u128::from(time.max(SHORTEST));
+    u64::try_from(bits).unwrap_or(u64::MAX)
+}
+
 impl Flow {
+    /// Returns by how much it ranks.
+    pub fn rank(&self, rank: Rank) -> u64 {
+        match rank {
+            Rank::Bytes => self.bytes(),
+            Rank::Packets => self.packets(),
+            Rank::Rate => self.rate(),
+            Rank::Retransmissions => {
+                self.tcp.map_or(0, |tcp| tcp.retransmissions.iter().copied().map(u64::from).sum())
+            }
+        }
+    }
+
+    /// Returns the bits per second of both sides, from the first packet to the last. Less than a millisecond counts as one.
+    pub fn rate(&self) -> u64 {
+        rate(self.bytes(), self.last - self.first)
+    }
+
     /// Returns the packets of both sides.
     pub fn packets(&self) -> u64 {
         self.sides.iter().map(|side| side.packets).sum()

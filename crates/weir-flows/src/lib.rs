@@ -28,7 +28,7 @@ mod table;
 mod wheel;
 
 pub use self::counts::Counts;
-pub use self::flow::{EndReason, Flow, Icmp, Names, Side, Tcp};
+pub use self::flow::{EndReason, Flow, Icmp, Names, Rank, Side, Tcp};
 pub use self::seen::Observation;
 pub use self::settings::Settings;
 pub use self::table::Table;

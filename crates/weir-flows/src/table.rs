@@ -1,12 +1,14 @@
 //! The table: packets in, flows out.
 
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, TryReserveError};
 use std::hash::BuildHasher;
 
 use foldhash::fast::RandomState;
 
 use crate::counts::Counts;
 use crate::entry::Entry;
-use crate::flow::{EndReason, Flow};
+use crate::flow::{EndReason, Flow, Rank};
 use crate::fragments::Fragments;
 use crate::names::{AllNames, PACKETS};
 use crate::seen::{Key, Observation, Part, Seen, Unseen, flag};
@@ -46,24 +48,32 @@ pub struct Table {
 
 impl Table {
     /// Makes a table. All of its memory is reserved at once, and used as flows come.
-    pub fn new(settings: &Settings) -> Self {
+    ///
+    /// # Errors
+    ///
+    /// There is not so much memory.
+    pub fn new(settings: &Settings) -> Result<Self, TryReserveError> {
         let flows = settings.flows.clamp(1, MOST);
+        let (mut places, mut entries) = (Vec::new(), Vec::new());
+        places.try_reserve_exact(flows as usize)?;
+        places.resize(flows as usize, NONE);
+        entries.try_reserve_exact(flows as usize)?;
         let [idle, active] = [settings.idle, settings.active]
             .map(|time| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX).max(1));
-        Self {
+        Ok(Self {
             settings: settings.clone(),
             idle,
             active,
             hasher: RandomState::default(),
-            places: vec![NONE; flows as usize],
-            entries: Vec::with_capacity(flows as usize),
+            places,
+            entries,
             free: NONE,
-            wheel: Wheel::new(flows, idle.max(active)),
+            wheel: Wheel::new(flows, idle.max(active))?,
             now: 0,
             fragments: Fragments::default(),
             names: AllNames::default(),
             counts: Counts::default(),
-        }
+        })
     }
 
     /// Adds a packet to its flow. Flows that have ended by its time are handed out.
@@ -126,12 +136,39 @@ impl Table {
         for place in &self.places {
             let mut index = *place;
             while index != NONE {
+                show(self.shown(index));
+                index = self.entries[index as usize].chain;
+            }
+        }
+    }
+
+    /// Shows the flows that have not ended and rank highest, at most so many, the highest first; their reason means nothing yet.
+    pub fn busiest(&self, most: usize, rank: Rank) -> Vec<Flow> {
+        // The lowest of those that are kept is on top.
+        let mut kept: BinaryHeap<Reverse<(u64, u32)>> = BinaryHeap::with_capacity(most.min(1 << 16));
+        for place in &self.places {
+            let mut index = *place;
+            while index != NONE {
                 let entry = &self.entries[index as usize];
-                let names = self.names.get(index).filter(|_| entry.has_names());
-                show(entry.flow(EndReason::Forced, names.map(|names| Box::new(names.clone()))));
+                let ranked = Reverse((entry.rank(rank), index));
+                if kept.len() < most {
+                    kept.push(ranked);
+                } else if let Some(mut lowest) = kept.peek_mut()
+                    && ranked < *lowest
+                {
+                    *lowest = ranked;
+                }
                 index = entry.chain;
             }
         }
+        kept.into_sorted_vec().into_iter().map(|Reverse((_, index))| self.shown(index)).collect()
+    }
+
+    /// Returns a flow that has not ended.
+    fn shown(&self, index: u32) -> Flow {
+        let entry = &self.entries[index as usize];
+        let names = self.names.get(index).filter(|_| entry.has_names());
+        entry.flow(EndReason::Forced, names.map(|names| Box::new(names.clone())))
     }
 
     /// Moves on to this time.
@@ -189,7 +226,8 @@ impl Table {
     fn is_over(&self, index: u32, seen: &Seen, time: u64) -> Option<EndReason> {
         let (deadline, reason) = self.deadline(index);
         let entry = &self.entries[index as usize];
-        let opens = || seen.tcp.is_some_and(|tcp| tcp.flags & flag::SYN != 0);
+        // A SYN from before that comes late is of the connection that was closed.
+        let opens = || seen.tcp.is_some_and(|tcp| tcp.flags & flag::SYN != 0) && time > entry.last;
         (time >= deadline || entry.is_closed() && opens()).then_some(reason)
     }
 

@@ -3,6 +3,8 @@
 //! A deadline that moves away leaves its flow where it is; whoever takes the flow from its slot asks for the deadline anew. So a
 //! packet that keeps its flow alive costs nothing here.
 
+use std::collections::TryReserveError;
+
 const SLOTS: u32 = 1024;
 /// Slots of the longest time that a deadline can be away; the others are for what is rounded.
 const SPAN: u64 = 1000;
@@ -31,9 +33,11 @@ struct Links {
 
 impl Wheel {
     /// For numbers below `flows`, and deadlines at most `span` nanoseconds away.
-    pub(crate) fn new(flows: u32, span: u64) -> Self {
-        let links = (0..flows + SLOTS).map(|own| Links { previous: own, next: own }).collect();
-        Self { links, slots: flows, step: (span / SPAN).max(1), now: 0, earliest: 0, len: 0 }
+    pub(crate) fn new(flows: u32, span: u64) -> Result<Self, TryReserveError> {
+        let mut links = Vec::new();
+        links.try_reserve_exact((flows + SLOTS) as usize)?;
+        links.extend((0..flows + SLOTS).map(|own| Links { previous: own, next: own }));
+        Ok(Self { links, slots: flows, step: (span / SPAN).max(1), now: 0, earliest: 0, len: 0 })
     }
 
     fn slot(&self, tick: u64) -> u32 {
@@ -135,7 +139,7 @@ mod tests {
         fn flows_come_in_the_order_of_their_slots(
             steps in prop::collection::vec((0_u8..4, 0_u32..20, 0_u64..100_000), 1..200)
         ) {
-            let mut wheel = Wheel::new(20, 100_000);
+            let mut wheel = Wheel::new(20, 100_000).expect("little memory");
             let mut expected: BTreeMap<u32, u64> = BTreeMap::new();
             let mut now = 0;
             for (what, flow, time) in steps {

@@ -24,7 +24,7 @@ fn observation(frame: &[u8], time: u64) -> Observation<'_> {
 }
 
 fn flows(settings: &Settings, frames: &[(u64, Vec<u8>)]) -> (Table, Vec<Flow>) {
-    let mut table = Table::new(settings);
+    let mut table = Table::new(settings).expect("enough memory");
     let mut flows = Vec::new();
     for (time, frame) in frames {
         table.add(&observation(frame, *time), &mut |flow| flows.push(flow));
@@ -171,7 +171,7 @@ fn tags_tunnels_and_interfaces_tell_flows_apart() {
     assert_eq!(inner.iter().map(told).collect::<Vec<_>>(), expected);
 
     for across_interfaces in [false, true] {
-        let mut table = Table::new(&Settings { across_interfaces, ..small() });
+        let mut table = Table::new(&Settings { across_interfaces, ..small() }).expect("enough memory");
         for interface in 0..2 {
             let seen = Observation { interface, ..observation(&frames[3].1, 1) };
             table.add(&seen, &mut |flow| panic!("{flow:?}"));

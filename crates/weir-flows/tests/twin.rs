@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use common::Made;
 use proptest::prelude::*;
-use weir_flows::{EndReason, Flow, Observation, Settings, Table};
+use weir_flows::{EndReason, Flow, Observation, Rank, Settings, Table};
 
 const MS: u64 = 1_000_000;
 const IDLE: u64 = 400 * MS;
@@ -84,7 +84,8 @@ impl Twin {
         };
         if let Some(at) = self.open.iter().position(is) {
             let (over_at, reason) = self.open[at].over_at();
-            if made.time >= over_at || self.open[at].closed && made.flags & 2 != 0 && made.protocol == 6 {
+            let opens = made.flags & 2 != 0 && made.protocol == 6 && made.time > self.open[at].last;
+            if made.time >= over_at || self.open[at].closed && opens {
                 let told = self.open.remove(at).told(reason);
                 self.ended.push(told);
             }
@@ -166,8 +167,16 @@ proptest! {
         let mut twin = Twin::default();
         packets.iter().for_each(|made| twin.add(made));
         let mut expected: Vec<Told> = twin.ended;
-        let mut table = Table::new(&settings(1000));
+        let mut table = Table::new(&settings(1000)).expect("enough memory");
         let mut flows = run(&mut table, &packets);
+        for rank in [Rank::Bytes, Rank::Packets, Rank::Rate, Rank::Retransmissions] {
+            let mut all = Vec::new();
+            table.for_each(|flow| all.push(flow.rank(rank)));
+            all.sort_unstable_by(|one, other| other.cmp(one));
+            all.truncate(3);
+            let busiest: Vec<_> = table.busiest(3, rank).iter().map(|flow| flow.rank(rank)).collect();
+            prop_assert_eq!(busiest, all);
+        }
         let end = packets.iter().map(|made| made.time).max().unwrap_or_default();
         // What is over before the end was handed out by then, or is forced out now: the reason differs, and nothing else.
         table.end_all(&mut |flow| flows.push(flow));
@@ -191,7 +200,7 @@ proptest! {
 
     #[test]
     fn with_too_little_room_no_packet_is_missing(packets in packets(), room in 1_u32..5) {
-        let mut table = Table::new(&settings(room));
+        let mut table = Table::new(&settings(room)).expect("enough memory");
         let mut flows = run(&mut table, &packets);
         prop_assert!(table.counts().flows <= room.into());
         table.end_all(&mut |flow| flows.push(flow));
@@ -216,7 +225,7 @@ fn the_flow_that_is_silent_longest_makes_room() {
         payload: 1,
     };
     // 1 and 2 begin, 1 goes on; 3 comes.
-    let mut table = Table::new(&settings(2));
+    let mut table = Table::new(&settings(2)).expect("enough memory");
     let flows = run(&mut table, &[packet(1, 1), packet(20, 2), packet(40, 1), packet(60, 3)]);
     let [flow] = &flows[..] else { panic!("{flows:?}") };
     assert_eq!(

@@ -34,6 +34,7 @@
 //!
 //! - `lines`, `clock`, `naming`: lines, their timestamps, and the names in them.
 //! - `objects`, `details`: objects, and what they say of payloads.
+//! - `flows`: flows as lines and objects.
 //! - `ruling`: what rules decide about a packet.
 //! - `beneath`: the interfaces that one of a file stands for.
 //! - `units`: numbers as people read them; `quantities`: with their unit, as people write them.
@@ -47,6 +48,7 @@
 mod beneath;
 pub mod clock;
 mod details;
+pub mod flows;
 mod harmless;
 pub mod json;
 mod lines;

@@ -56,6 +56,7 @@
 //! |---|---|---|
 //! | `live` | [`Capture`], [`send`] and everything else about interfaces; brings `serde` | clang, libelf and zlib, for libbpf |
 //! | `forward` | [`Forward`]; brings `live` | |
+//! | `flows` | [`flows`]: flows of packets, live or from files | |
 //! | `jit` | compiles filters of files and sockets to machine code; without it they are interpreted, which is many times slower | Cranelift |
 //! | `zstd`, `lz4`, `gzip` | reading and writing of files with this compression | for `zstd` a C compiler |
 //! | `serde` | `Serialize` for accounts, and filters that another process can compile | |
@@ -71,6 +72,8 @@
 #![forbid(unsafe_code)]
 
 pub mod filter;
+#[cfg(feature = "flows")]
+pub mod flows;
 #[cfg(feature = "forward")]
 pub mod forward;
 pub mod reader;

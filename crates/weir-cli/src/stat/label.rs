@@ -4,6 +4,7 @@ use weir::statistics::KeyField;
 
 use super::rows::{Line, Name};
 use super::top;
+use crate::columns::cut;
 use crate::style;
 
 /// Most characters of a filter's name in a table.
@@ -37,15 +38,6 @@ pub(super) fn column(fields: &[KeyField], rows: &[Line<'_, Name>]) -> Vec<String
     let interfaces: Vec<_> = ["interface".to_owned()].into_iter().chain(rows.iter().map(shown)).collect();
     let width = interfaces.iter().map(|name| name.chars().count()).max().unwrap_or_default();
     interfaces.iter().zip(labels).map(|(name, label)| format!("{name:<width$}  {label}")).collect()
-}
-
-/// Cuts a line that would be longer than `most` characters.
-pub(super) fn cut(text: &str, most: usize) -> String {
-    if text.chars().count() <= most {
-        return text.to_owned();
-    }
-    let start: String = text.chars().take(most.saturating_sub(3)).collect();
-    format!("{start}...")
 }
 
 #[cfg(test)]

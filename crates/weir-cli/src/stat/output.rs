@@ -7,11 +7,12 @@ use weir::statistics::{KeyField, Reading};
 use weir_render::json;
 
 use super::conversations::{self, Conversations};
-use super::label::{self, cut};
+use super::label;
 use super::output_options::{OutputFormat, OutputOptions};
 use super::rows::{Growth, Line, View};
 use super::summary::{InterfaceReading, Interval};
 use super::top;
+use crate::columns::{aligned, cut, draw};
 use crate::{out, style, units};
 
 /// Prints intervals. It remembers the last reading, from which rates are computed.
@@ -124,17 +125,6 @@ impl Output {
     }
 }
 
-/// Draws a table over the last one.
-fn draw(stdout: &mut impl Write, table: &[String], drawn: &mut usize) -> io::Result<()> {
-    let up = if *drawn > 0 { format!("\x1b[{drawn}A") } else { String::new() };
-    // Whatever a longer table has left below is cleared.
-    write!(stdout, "{up}\r")?;
-    table.iter().try_for_each(|line| writeln!(stdout, "{line}\x1b[K"))?;
-    write!(stdout, "\x1b[J")?;
-    *drawn = table.len();
-    stdout.flush()
-}
-
 fn csv_head(interval: &Interval, fields: &[KeyField]) -> String {
     let interface = if interval.is_of_several() { "interface," } else { "" };
     let fields: String = fields.iter().map(|field| format!("{field},")).collect();
@@ -202,32 +192,6 @@ fn conversations(before: &[InterfaceReading], now: &[InterfaceReading], view: &V
 
 fn conversation_lines(all: &Conversations, most: usize) -> Vec<String> {
     aligned("conversation", &conversations::COLUMNS, &all.rows(), most)
-}
-
-/// Returns the head and a line for each row: a label, and cells. Columns that a line of `most` characters has no room for are
-/// left out, but for the first: labels are cut for that one.
-fn aligned(
-    head: &str,
-    columns: &[(&str, usize)],
-    rows: &[(String, Vec<String>)],
-    most: usize,
-) -> Vec<String> {
-    let labels = [head].into_iter().chain(rows.iter().map(|(label, _)| label.as_str()));
-    let needed = labels.map(|label| label.chars().count()).max().unwrap_or(0);
-    let width = needed.min(most.saturating_sub(columns[0].1 + 2));
-    let fits = columns.iter().scan(width, |used, (_, column)| {
-        *used += column + 2;
-        Some(*used <= most)
-    });
-    let columns = &columns[..fits.take_while(|fits| *fits).count().max(1)];
-    let line = |label: &str, cells: &mut dyn Iterator<Item = &str>| {
-        let label = cut(label, width);
-        let cells = columns.iter().zip(cells).map(|((_, column), cell)| format!("  {cell:>column$}"));
-        cells.fold(format!("{label:<width$}"), |line, cell| line + &cell)
-    };
-    let head = line(head, &mut columns.iter().map(|(title, _)| *title));
-    let rows = rows.iter().map(|(label, cells)| line(label, &mut cells.iter().map(String::as_str)));
-    [head].into_iter().chain(rows).collect()
 }
 
 /// Returns the table for a terminal of this size. A line that wraps, or one above the screen, could not be redrawn.

@@ -205,7 +205,11 @@ fn completions_are_scripts_that_know_the_options() {
     let fish = String::from_utf8(weir(&["completions", "fish"]).stdout).expect("text");
     assert!(fish.contains("-s '#' -l number"), "{fish}");
     let interfaces: Vec<_> = fish.lines().filter(|line| line.contains("-l interface ")).collect();
-    assert_eq!(interfaces.len(), 9, "weir itself, capture, count, doctor, gen, guard, replay, stat, top");
+    assert_eq!(
+        interfaces.len(),
+        10,
+        "weir itself, capture, count, doctor, flows, gen, guard, replay, stat, top"
+    );
     assert!(interfaces.iter().all(|line| line.ends_with("-x -a \"(__weir_interfaces)\"")), "{interfaces:?}");
 }
 

@@ -156,7 +156,7 @@ fn with_a_pool<'a>(args: &[&'a str]) -> Vec<&'a str> {
 }
 
 fn takes_a_pool(args: &[&str]) -> bool {
-    args.iter().any(|arg| ["capture", "count"].contains(arg))
+    args.iter().any(|arg| ["capture", "count", "flows"].contains(arg))
         && !args.contains(&"af_xdp")
         && !args.contains(&"-D")
 }

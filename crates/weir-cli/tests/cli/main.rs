@@ -18,6 +18,7 @@ mod doctor;
 mod exact_rules;
 mod files;
 mod filter;
+mod flows;
 mod follow;
 mod forward;
 mod generate;

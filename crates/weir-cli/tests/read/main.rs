@@ -15,6 +15,7 @@ mod check;
 mod convert;
 mod damage;
 mod filter;
+mod flows;
 mod hope;
 mod info;
 mod lines;

@@ -1,0 +1,260 @@
+//! The command line of `weir flows`.
+
+use std::io::{self, IsTerminal as _};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+use weir::flows::{Rank, Settings};
+use weir::{Builder, Delivery, Plan, Steer, Timestamps};
+
+use crate::args::{LiveArgs, MORE};
+use crate::interfaces::Chosen;
+use crate::order::{OrderArgs, Usual};
+use crate::stop::UntilArgs;
+use crate::{style, units};
+
+const EXAMPLES: &str = "\
+Examples:
+  weir flows -i eth0
+        Show the busiest flows, updated every second.
+  weir flows -i eth0 --rank retransmissions --top 40 tcp
+        Show connections that send most again.
+  weir flows -i eth0 --once
+        Show the flows of one second, and end; --every 10s: of ten.
+  weir flows -i eth0 --json > flows.jsonl
+        Write an object for each flow when it ends, then the account.
+  weir flows -i eth0 --json | jq 'select(.type == \"flow\" and .dport == 443) | .name'
+        Print the names of TLS servers.
+  weir flows -r trace.pcapng
+        Show the busiest flows of a capture file.
+  weir flows -r a.pcapng -r b.pcap.zst --lines --idle-timeout 5m --active-timeout 1h
+        Print a line for each flow of two files together, with longer timeouts.
+  weir flows -i eth0 --handlers 4 --flows 4M
+        Spread flows over four threads, each with a table of a million.
+  weir flows -i tap0 --inner
+        Show the flows inside VXLAN, Geneve, GTP-U, GRE and IP-in-IP.
+
+A flow has both directions of a conversation; who has sent SYN began it, else whose packet is the first. It ends when it has been silent \
+(--idle-timeout), lasts too long (--active-timeout), is closed by FIN or RST, the run ends, or another one needs its room: then the flow that has been silent longest. \
+Times are those of the packets, so a file gives the flows that the live traffic gave. Bytes are those of IP packets.
+Every packet is in a flow, or counted as not IP, or as refused because its headers are cut.
+
+SIGINT (Ctrl-C) or SIGTERM ends all flows, prints the account and exits; another SIGINT, a second or more later, exits at once.
+SIGUSR1 prints the account so far.
+Exit status: 0 success, 1 error, 2 usage error, 3 packets were lost (with --fail-on-loss).";
+
+#[derive(Debug, Args)]
+#[command(after_help = MORE, after_long_help = EXAMPLES)]
+pub(crate) struct FlowsArgs {
+    #[command(flatten)]
+    pub(super) live: LiveArgs,
+
+    /// Read the packets of this capture file instead of an interface; - is standard input; may be repeated.
+    ///
+    /// Files are pcap or pcapng, plain or compressed; several are merged by time.
+    #[arg(short, long, value_name = "FILE", help_heading = "Capture")]
+    #[arg(conflicts_with_all = ["interfaces", "namespaces", "source", "mode", "force", "no_promiscuous_mode"])]
+    #[arg(conflicts_with_all = ["count", "duration", "metrics", "relinquish_privileges", "ready_fd", "handlers", "once", "every"])]
+    pub(super) read: Vec<PathBuf>,
+
+    #[command(flatten)]
+    pub(super) until: UntilArgs,
+    #[command(flatten)]
+    pub(super) order: OrderArgs,
+
+    /// Keep at most N flows; 4k and 1M are 4,000 and 1,000,000.
+    ///
+    /// When there are more, those that have been silent longest end. A flow takes 192 bytes, names apart.
+    #[arg(long = "flows", value_name = "N", value_parser = most_flows, default_value = "1M")]
+    #[arg(allow_hyphen_values = true, help_heading = "Flows")]
+    flows: u32,
+
+    /// End flows that have been silent for TIME.
+    #[arg(long, value_name = "TIME", value_parser = units::duration, default_value = "15s")]
+    #[arg(allow_hyphen_values = true, help_heading = "Flows")]
+    idle_timeout: Duration,
+
+    /// End flows after TIME; their next packet begins another one.
+    #[arg(long, value_name = "TIME", value_parser = units::duration, default_value = "60s")]
+    #[arg(allow_hyphen_values = true, help_heading = "Flows")]
+    active_timeout: Duration,
+
+    /// Show the flows inside tunnels, not those of the outer packets.
+    #[arg(long, help_heading = "Flows")]
+    inner: bool,
+
+    /// Let packets of several interfaces belong to one flow, as behind a tap with an interface for each direction.
+    ///
+    /// A packet that passes two interfaces then counts twice in its flow.
+    #[arg(hide_short_help = true, long, help_heading = "Flows")]
+    across_interfaces: bool,
+
+    /// Do not read what applications say in the first packets of a flow.
+    #[arg(hide_short_help = true, long, help_heading = "Flows")]
+    no_names: bool,
+
+    /// Spread flows over N threads, each with its share of --flows.
+    ///
+    /// The kernel steers packets by flow (sources xdp and tc).
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024), help_heading = "Flows")]
+    handlers: Option<u16>,
+
+    /// Pin the threads to these CPUs, one each: 0,1.
+    #[arg(hide_short_help = true, long, value_name = "CPUS", value_delimiter = ',', requires = "handlers")]
+    #[arg(help_heading = "Flows")]
+    pin: Vec<u32>,
+
+    /// Show the N busiest flows.
+    #[arg(long, value_name = "N", value_parser = units::count, default_value = "20")]
+    #[arg(allow_hyphen_values = true, help_heading = "Output")]
+    top: u64,
+
+    /// Rank flows by this.
+    #[arg(long, value_name = "UNIT", value_enum, default_value_t, help_heading = "Output")]
+    rank: RankArg,
+
+    /// Update the table every TIME.
+    #[arg(long, value_name = "TIME", value_parser = units::duration, default_value = "1s")]
+    #[arg(allow_hyphen_values = true, help_heading = "Output")]
+    pub(super) every: Duration,
+
+    /// Print the table once, and end.
+    #[arg(long, conflicts_with = "duration", help_heading = "Output")]
+    pub(super) once: bool,
+
+    /// Print a line for each flow when it ends; the default if standard output is no terminal.
+    #[arg(long, conflicts_with_all = ["json", "once"], help_heading = "Output")]
+    lines: bool,
+
+    /// Print a JSON object for each flow when it ends, then the account.
+    #[arg(long, help_heading = "Output")]
+    pub(super) json: bool,
+
+    /// Print only flows, errors and losses.
+    #[arg(short, long, help_heading = "Output")]
+    pub(super) quiet: bool,
+
+    /// Print more at startup, including the sandbox in force.
+    #[arg(short, long, conflicts_with = "quiet", help_heading = "Output")]
+    pub(super) verbose: bool,
+}
+
+/// What `--rank` accepts.
+#[derive(Clone, Copy, Debug, Default, ValueEnum)]
+enum RankArg {
+    /// Bytes of both sides.
+    #[default]
+    Bytes,
+    /// Packets of both sides.
+    Packets,
+    /// Bits per second, from the first packet to the last.
+    Rate,
+    /// Segments sent again, of both sides.
+    Retransmissions,
+}
+
+/// How flows are printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Form {
+    /// The busiest, now and then.
+    Table,
+    /// Each when it ends.
+    Lines,
+    Json,
+}
+
+/// The most flows: a table of 19 GiB.
+const MOST: u64 = 100_000_000;
+
+fn most_flows(text: &str) -> Result<u32, String> {
+    let wrong = || format!("allowed: 1 to {MOST}, such as 65536, 500k or 1M");
+    let (digits, unit) = match text.strip_suffix(['k', 'K', 'm', 'M']) {
+        Some(digits) if text.ends_with(['k', 'K']) => (digits, 1000),
+        Some(digits) => (digits, 1_000_000),
+        None => (text, 1),
+    };
+    let flows = digits.parse::<u64>().ok().and_then(|number| number.checked_mul(unit));
+    flows
+        .filter(|flows| (1..=MOST).contains(flows))
+        .and_then(|flows| u32::try_from(flows).ok())
+        .ok_or_else(wrong)
+}
+
+impl FlowsArgs {
+    /// Checks rules that clap cannot express.
+    pub(super) fn check(&self) -> Result<(), String> {
+        self.order.check(self.handlers.is_some(), false)
+    }
+
+    pub(super) fn rank(&self) -> Rank {
+        match self.rank {
+            RankArg::Bytes => Rank::Bytes,
+            RankArg::Packets => Rank::Packets,
+            RankArg::Rate => Rank::Rate,
+            RankArg::Retransmissions => Rank::Retransmissions,
+        }
+    }
+
+    pub(super) fn top(&self) -> usize {
+        usize::try_from(self.top).unwrap_or(usize::MAX)
+    }
+
+    pub(super) fn form(&self) -> Form {
+        if self.json {
+            Form::Json
+        } else if self.lines {
+            Form::Lines
+        } else if self.once || !self.read.is_empty() || (io::stdout().is_terminal() && style::terminal()) {
+            Form::Table
+        } else {
+            Form::Lines
+        }
+    }
+
+    /// Returns the settings of each thread's table.
+    pub(super) fn table(&self) -> Settings {
+        let threads = u32::from(self.handlers.unwrap_or(1));
+        Settings {
+            flows: self.flows.div_ceil(threads),
+            idle: self.idle_timeout,
+            active: self.active_timeout,
+            inner: self.inner,
+            across_interfaces: self.across_interfaces,
+            names: !self.no_names,
+        }
+    }
+
+    /// Returns the plan for the handlers; `None`: one thread does everything.
+    pub(super) fn plan(&self) -> Option<Plan> {
+        Some(Plan::new(self.handlers?.into()).pin(self.pin.iter().copied()))
+    }
+
+    pub(super) fn builder(&self, interfaces: &[Chosen]) -> Builder {
+        let builder = self.live.origin.builder(interfaces, Timestamps::Kernel);
+        let builder = match self.handlers {
+            Some(handlers) => {
+                let by = if self.inner { Steer::Inner } else { Steer::Flow };
+                self.order.apply(builder, Usual::None).steer(by, handlers.into())
+            }
+            None => self.order.apply(builder, Usual::TimeOrUnsorted),
+        };
+        self.live.pool.apply(builder, Delivery::Adaptive)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_of_flows_have_units() {
+        assert_eq!(
+            (most_flows("1M"), most_flows("500k"), most_flows("7")),
+            (Ok(1_000_000), Ok(500_000), Ok(7))
+        );
+        for text in ["0", "", "M", "1G", "-1", "1.5M", "101M", "99999999999999999999k"] {
+            assert!(most_flows(text).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,146 @@
+//! Flows of files.
+
+use serde::Serialize;
+use weir::Filter;
+use weir::filter::FileFilter;
+use weir::flows::{Flow, Rank, Table, observation};
+use weir::reader::{Item, ReadError};
+use weir_render::json;
+use weir_service::confine::{self, Needs};
+
+use super::args::{FlowsArgs, Form};
+use super::shown::{Printer, Shown};
+use super::summary::FlowCounts;
+use super::tables;
+use crate::failure::{self, Failure};
+use crate::read::{self, Input, Progress, Sort};
+use crate::{out, style};
+
+/// The account of a file.
+#[derive(Debug, Serialize)]
+struct FileAccount {
+    /// Always `account`.
+    r#type: &'static str,
+    flows: FlowCounts,
+}
+
+/// Shows the flows of the files.
+pub(super) fn run(args: &FlowsArgs, filter: Option<Filter>) -> Result<(), Failure> {
+    let files = &args.read;
+    let filter = filter.map(FileFilter::new).transpose();
+    let filter = filter.map_err(|error| Failure::usage(error.to_string()))?;
+    let held = args.live.confine.confine(|| {
+        let needs = Needs::to_read(files, None);
+        if filter.is_some() { needs.make_code() } else { needs }
+    })?;
+    // As the live traffic came, the queues of a capture together.
+    let sort = Sort::ByQueue;
+    let mut input = Input::open_until_signal(files, sort, filter.as_ref())?;
+    let form = args.form();
+    let mut progress = Progress::new(input.meters(), input.size(), form == Form::Lines);
+    let mut found = Found::new(args)?;
+    let (mut damage, mut has_code) = (Vec::new(), filter.is_some());
+    let result = loop {
+        match input.next() {
+            Ok(Some(Item::Packet(packet))) => {
+                if std::mem::take(&mut has_code) {
+                    confine::end_of_code(held.as_ref())?;
+                }
+                let link_type = found.link_types[packet.interface as usize];
+                found.table.add(&observation(&packet, link_type), &mut |flow| found.ended.push(flow));
+                if let Err(error) = found.keep() {
+                    break Err(error);
+                }
+            }
+            Ok(Some(Item::Interface(number))) => {
+                let Some(interface) = input.interfaces().get(number as usize) else { continue };
+                if let Some(filter) = &filter {
+                    filter.expect([interface.link_type]);
+                }
+                found.link_types.push(interface.link_type);
+                let name = interface.name.clone().filter(|name| !name.is_empty());
+                found.printer.interface(name.unwrap_or_else(|| format!("#{number}")));
+            }
+            Ok(Some(_)) => {}
+            Ok(None) => break Ok(()),
+            Err(error) => damage.push(error),
+        }
+    };
+    progress.clear();
+    let printed = result.and_then(|()| found.end(args));
+    let piped = printed.as_ref().is_err_and(|error| error.kind() == std::io::ErrorKind::BrokenPipe);
+    if !args.quiet && !piped {
+        style::print(&found.counts().text());
+        read::say_odd(&input, sort);
+    }
+    let printed = failure::printed(printed).err();
+    Failure::each(damage.into_iter().map(|error: ReadError| read::failure(error)).chain(printed).collect())
+}
+
+/// Flows as they are found.
+struct Found {
+    table: Table,
+    link_types: Vec<u16>,
+    form: Form,
+    rank: Rank,
+    most: usize,
+    printer: Printer,
+    ended: Vec<Flow>,
+}
+
+/// How many flows are sorted or printed at a time.
+const BATCH: usize = 10_000;
+
+impl Found {
+    fn new(args: &FlowsArgs) -> Result<Self, Failure> {
+        let form = args.form();
+        Ok(Self {
+            table: tables::table(&args.table())?,
+            link_types: Vec::new(),
+            form,
+            rank: args.rank(),
+            most: args.top(),
+            printer: Printer::new(form, Vec::new()),
+            ended: Vec::new(),
+        })
+    }
+
+    /// Prints the flows that have ended, or keeps the busiest.
+    fn keep(&mut self) -> std::io::Result<()> {
+        if self.ended.len() < BATCH.saturating_add(if self.form == Form::Table { self.most } else { 0 }) {
+            return Ok(());
+        }
+        self.put()
+    }
+
+    fn put(&mut self) -> std::io::Result<()> {
+        if self.form == Form::Table {
+            let rank = self.rank;
+            self.ended.sort_by_key(|flow| std::cmp::Reverse(flow.rank(rank)));
+            self.ended.truncate(self.most);
+            return Ok(());
+        }
+        for flow in self.ended.drain(..) {
+            self.printer.print(&flow)?;
+        }
+        self.printer.write()
+    }
+
+    /// Ends all flows, and prints what is left.
+    fn end(&mut self, args: &FlowsArgs) -> std::io::Result<()> {
+        self.table.end_all(&mut |flow| self.ended.push(flow));
+        self.put()?;
+        match self.form {
+            Form::Table => Shown::default().print(&self.ended, &self.table.counts(), self.rank, false),
+            Form::Json => json::line(out::stdout(), &FileAccount { r#type: "account", flows: self.counts() }),
+            Form::Lines => {
+                let _printed = args;
+                Ok(())
+            }
+        }
+    }
+
+    fn counts(&self) -> FlowCounts {
+        FlowCounts::new(&self.table.counts(), None)
+    }
+}

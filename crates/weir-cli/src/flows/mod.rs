@@ -1,0 +1,293 @@
+//! `weir flows`: both directions of a conversation in one record, live and of files.
+//!
+//! ```text
+//! chunk -> tables (one for each thread) -> flow -> outlet -> shown, on standard output
+//!             '- now and then: the busiest -> shown, a table
+//! ```
+
+mod args;
+mod file;
+mod outlet;
+mod shown;
+mod summary;
+mod tables;
+
+use std::io;
+use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use weir::{Builder, Capture, Interface, Next};
+use weir_render::json;
+use weir_service::Stop;
+use weir_service::confine::Confinement;
+use weir_service::control::{Change, What};
+use weir_service::session::{Policy, Prepared};
+
+pub(crate) use self::args::FlowsArgs;
+use self::args::Form;
+use self::outlet::{Outlet, OutletCounts, Writing};
+use self::shown::{Printer, Shown};
+use self::summary::{FlowCounts, FlowsSummary};
+use self::tables::{Shared, Work, Workers};
+use crate::failure::{self, Failure};
+use crate::opening::{self, Unopened};
+use crate::{interfaces, out, report, style};
+
+/// How far behind the clock packets may be that were taken and not yet added.
+const BEHIND: Duration = Duration::from_secs(1);
+/// Between two looks for flows that are over, though no packet says so.
+const LOOK: Duration = Duration::from_millis(250);
+
+/// Runs the command.
+pub(crate) fn run(args: &FlowsArgs) -> Result<(), Failure> {
+    args.check().map_err(Failure::usage)?;
+    let filter = args.live.filter()?;
+    if !args.read.is_empty() {
+        return file::run(args, filter);
+    }
+    args.live.origin.check()?;
+    let mut settings = args.live.settings("flows", &args.until);
+    if args.once {
+        settings.duration = Some(args.every);
+    }
+    let prepared = Prepared::new(settings, None)?;
+    let opened = prepared.open(|until| -> Result<_, Unopened> {
+        let chosen = args.live.origin.chosen()?;
+        let builder = filter.into_iter().fold(args.builder(&chosen), Builder::filter);
+        Ok(builder.open_telling(opening::progress(until, args.quiet))?)
+    });
+    let (mut capture, opened) = match opened {
+        Ok(opened) => opened,
+        Err(unopened) => {
+            return unopened.end(args.quiet, None, |summary| {
+                let capture = summary.clone();
+                let flows = FlowCounts::new(&weir::flows::Counts::default(), None);
+                let summary = FlowsSummary { capture, flows };
+                if args.json { failure::printed(json::line(out::stdout(), &summary)) } else { Ok(()) }
+            });
+        }
+    };
+    style::print(&report::started(capture.interfaces(), &opened, args.quiet, args.verbose));
+    let interfaces = capture.interfaces().to_vec();
+    let form = args.form();
+    let writing = match form {
+        Form::Table => None,
+        Form::Lines | Form::Json => {
+            let names = interfaces.iter().map(|interface| interface.name.clone()).collect();
+            Some(Outlet::start(Printer::new(form, names))?)
+        }
+    };
+    let link_types: Arc<[u16]> = interfaces.iter().map(|interface| interface.link_type).collect();
+    let budget = opened.budget();
+    let mut tables = Vec::new();
+    let mut work = || -> Result<Work, Failure> {
+        let table = Shared::new(&args.table())?;
+        tables.push(table.clone());
+        let outlet = writing.as_ref().map(|writing| writing.outlet().clone());
+        Ok(Work::new(table, budget.clone(), Arc::clone(&link_types), outlet))
+    };
+    let plan = args.plan();
+    let workers = plan.map(|plan| Workers::start(&mut capture, &plan, &mut work)).transpose()?;
+    // Of this thread, which takes all packets, or what handlers leave.
+    let own = work()?;
+    let confinement = opened.confinement().cloned();
+    let now = Instant::now();
+    let run = Run {
+        args,
+        capture,
+        interfaces,
+        confinement,
+        tables,
+        own,
+        workers,
+        writing,
+        shown: Shown::default(),
+        next: now + args.every,
+        look: now + LOOK,
+    };
+    opened.serve(run)?.run()
+}
+
+/// A running probe.
+struct Run<'a> {
+    args: &'a FlowsArgs,
+    capture: Capture,
+    interfaces: Vec<Interface>,
+    /// `None`: not confined.
+    confinement: Option<Confinement>,
+    /// Those of all threads.
+    tables: Vec<Shared>,
+    /// The work of this thread.
+    own: Work,
+    /// The handlers, which receive all packets; `None`: this thread does.
+    workers: Option<Workers>,
+    /// What prints each flow; `None`: the busiest are shown.
+    writing: Option<Writing>,
+    shown: Shown,
+    /// Time of the next table.
+    next: Instant,
+    /// Time of the next look for flows that are over.
+    look: Instant,
+}
+
+impl Policy for Run<'_> {
+    type Summary = FlowsSummary;
+    type Error = Failure;
+
+    fn summary(&mut self) -> Result<FlowsSummary, Failure> {
+        let capture = report::summary(&self.interfaces, &self.capture.stats()?, None);
+        let printed = self.writing.as_ref().map(|writing| writing.outlet().counts());
+        Ok(FlowsSummary { capture, flows: FlowCounts::new(&tables::counts(&self.tables), printed) })
+    }
+
+    fn report(&mut self) -> Result<(), Failure> {
+        let summary = self.summary()?;
+        self.shown.leave();
+        style::print(&report::account(&summary.capture, style::stderr()));
+        style::print(&summary.flows.text());
+        Ok(())
+    }
+
+    fn changed(&mut self, changes: Vec<Change>) -> Result<(), Failure> {
+        for change in changes {
+            if !self.args.quiet {
+                self.shown.leave();
+                style::say(format_args!("{change}"));
+            }
+            if let What::Filter(filter) = &change.what {
+                self.interfaces.iter_mut().for_each(|interface| interface.filter.clone_from(filter));
+            }
+        }
+        Ok(())
+    }
+
+    fn tick(&mut self, now: Instant) -> Result<Option<Stop>, Failure> {
+        interfaces::tell_events(&mut self.capture, None);
+        if now >= self.look {
+            self.look = now + LOOK;
+            self.end_silent();
+        }
+        if let Some(error) = self.writing.as_ref().and_then(|writing| writing.outlet().failure()) {
+            return match error.kind() {
+                io::ErrorKind::BrokenPipe => Ok(Some(Stop::Pipe)),
+                _ => Err(failure::unprinted(&error)),
+            };
+        }
+        if now < self.next {
+            return Ok(None);
+        }
+        // Tables follow the schedule, so that they do not drift; missed ones are skipped.
+        let every = self.args.every;
+        self.next = if now < self.next + every { self.next + every } else { now + every };
+        if self.writing.is_some() || self.args.once || !style::foreground() {
+            return Ok(None);
+        }
+        match self.show(true) {
+            Ok(()) => Ok(None),
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(Some(Stop::Pipe)),
+            Err(error) => Err(failure::unprinted(&error)),
+        }
+    }
+
+    fn due(&self) -> Option<Instant> {
+        Some(self.next.min(self.look))
+    }
+
+    fn receive(&mut self, longest: Duration) -> Result<(), Failure> {
+        if let Some(chunk) = self.capture.next(longest)?.taken() {
+            self.own.take(chunk.into());
+        }
+        Ok(())
+    }
+
+    fn finish(
+        mut self,
+        end: Result<Stop, Failure>,
+        _changes: impl FnOnce() -> Vec<Change>,
+    ) -> Result<(), Failure> {
+        let (others, drained) = self.drain();
+        interfaces::tell_events(&mut self.capture, None);
+        let piped = matches!(end, Ok(Stop::Pipe));
+        let shown = if self.writing.is_some() || piped { Ok(()) } else { failure::printed(self.show(false)) };
+        let mut handled = self.own.handled;
+        for mut work in others {
+            work.end_all();
+            handled += work.handled;
+        }
+        self.own.end_all();
+        // Whoever closed the pipe wants no more output.
+        let (printed, written) = match self.writing.take() {
+            Some(writing) => {
+                let (counts, result) = writing.finish();
+                (Some(counts), if piped { Ok(()) } else { failure::printed(result) })
+            }
+            None => (None, Ok(())),
+        };
+        let account = match self.capture.stats() {
+            Ok(account) => account,
+            Err(error) => return failure::ended(end, [drained, Err(error.into())]).map(|_| ()),
+        };
+        let result = failure::ended(end, [drained, shown, written]);
+        let mut capture = report::summary(&self.interfaces, &account, None);
+        capture.confinement = self.confinement;
+        capture.close(handled, result.as_ref().copied().map_err(Failure::message));
+        let flows = FlowCounts::new(&tables::counts(&self.tables), printed);
+        let summary = FlowsSummary { capture, flows };
+        if !self.args.quiet {
+            style::print(&report::account(&summary.capture, style::stderr()));
+            style::print(&summary.flows.text());
+        }
+        style::print(&report::closing(&summary.capture));
+        let said = match self.args.json && !piped {
+            true => failure::printed(json::line(out::stdout(), &summary)),
+            false => Ok(()),
+        };
+        let lost = lost(&summary, printed);
+        self.args.live.loss.end(result.and(said), lost, !self.args.quiet)
+    }
+}
+
+/// Returns what was lost, if anything was.
+fn lost(summary: &FlowsSummary, printed: Option<OutletCounts>) -> Option<String> {
+    let flows = printed.filter(|printed| printed.lost > 0);
+    report::loss(&summary.capture)
+        .or_else(|| flows.map(|printed| format!("{} flows were not printed", printed.lost)))
+}
+
+impl Run<'_> {
+    /// Ends flows that are over, though no packet says so.
+    fn end_silent(&mut self) {
+        let Ok(now) = SystemTime::now().duration_since(UNIX_EPOCH) else { return };
+        let until = u64::try_from(now.saturating_sub(BEHIND).as_nanos()).unwrap_or(u64::MAX);
+        let outlet = self.writing.as_ref().map(Writing::outlet);
+        for table in &self.tables {
+            let mut ended = Vec::new();
+            table.lock().end_until(until, &mut |flow| ended.push(flow));
+            if let Some(outlet) = outlet.filter(|_| !ended.is_empty()) {
+                outlet.give(&mut ended);
+            }
+        }
+    }
+
+    /// Shows the busiest flows.
+    fn show(&mut self, redrawn: bool) -> io::Result<()> {
+        let rank = self.args.rank();
+        let flows = tables::busiest(&self.tables, self.args.top(), rank);
+        self.shown.print(&flows, &tables::counts(&self.tables), rank, redrawn)
+    }
+
+    /// Takes what is left. Returns the work of the handlers, if there are any.
+    fn drain(&mut self) -> (Vec<Work>, Result<(), Failure>) {
+        let stopped = self.capture.stop().map_err(Failure::from);
+        let (done, joined) = self.workers.take().map_or((Vec::new(), Ok(())), Workers::join);
+        let rest = loop {
+            match self.capture.next(Duration::ZERO) {
+                Ok(Next::Taken(chunk)) => self.own.take(chunk.into()),
+                Ok(Next::NotYet) => {}
+                Ok(Next::Over) => break Ok(()),
+                Err(error) => break Err(error.into()),
+            }
+        };
+        (done, stopped.and(joined).and(rest))
+    }
+}

@@ -1,0 +1,213 @@
+//! An outlet: a thread that writes flows, and a queue in front of it with a bound, so that it never holds up a capture.
+
+use std::collections::VecDeque;
+use std::io;
+use std::mem;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+
+use serde::Serialize;
+use weir::flows::Flow;
+
+use crate::failure::Failure;
+
+/// The most flows that wait.
+const MOST: usize = 100_000;
+
+/// Where flows go.
+pub(super) trait Destination: Send {
+    /// Writes some flows.
+    fn send(&mut self, flows: &[Flow]) -> io::Result<()>;
+}
+
+/// What became of the flows that an outlet was given: `given = sent + queued + lost`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub(super) struct OutletCounts {
+    pub(super) given: u64,
+    pub(super) sent: u64,
+    pub(super) queued: u64,
+    pub(super) lost: u64,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    waiting: Mutex<Waiting>,
+    changed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct Waiting {
+    flows: VecDeque<Flow>,
+    counts: OutletCounts,
+    /// Nothing more is coming.
+    closed: bool,
+    /// Why nothing more is written.
+    failed: Option<io::Error>,
+    /// It has failed, and perhaps somebody has taken the reason.
+    is_over: bool,
+}
+
+/// Hands flows to the thread. Several threads can have it.
+#[derive(Clone, Debug)]
+pub(super) struct Outlet(Arc<Shared>);
+
+/// The end of an outlet that waits for the thread.
+#[derive(Debug)]
+pub(super) struct Writing {
+    outlet: Outlet,
+    thread: JoinHandle<()>,
+}
+
+impl Outlet {
+    /// Starts the thread.
+    pub(super) fn start(mut destination: impl Destination + 'static) -> Result<Writing, Failure> {
+        let outlet = Self(Arc::default());
+        let theirs = outlet.clone();
+        let thread = weir_sys::thread::spawn_deaf("weir-flows", move || theirs.write(&mut destination));
+        let failed = |error| Failure::new(format_args!("cannot start a thread for flows: {error}"));
+        Ok(Writing { outlet, thread: thread.map_err(failed)? })
+    }
+
+    fn waiting(&self) -> MutexGuard<'_, Waiting> {
+        self.0.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Hands over flows. Those that find no room are lost, and counted.
+    pub(super) fn give(&self, flows: &mut Vec<Flow>) {
+        let mut waiting = self.waiting();
+        let room = if waiting.is_over { 0 } else { MOST.saturating_sub(waiting.flows.len()) };
+        waiting.counts.given += flows.len() as u64;
+        waiting.counts.lost += flows.len().saturating_sub(room) as u64;
+        flows.truncate(room);
+        waiting.counts.queued += flows.len() as u64;
+        waiting.flows.extend(flows.drain(..));
+        drop(waiting);
+        self.0.changed.notify_all();
+    }
+
+    /// Returns why nothing more is written, once.
+    pub(super) fn failure(&self) -> Option<io::Error> {
+        self.waiting().failed.take()
+    }
+
+    pub(super) fn counts(&self) -> OutletCounts {
+        self.waiting().counts
+    }
+
+    fn write(&self, destination: &mut impl Destination) {
+        loop {
+            let mut waiting = self.waiting();
+            while waiting.flows.is_empty() && !waiting.closed {
+                waiting = self.0.changed.wait(waiting).unwrap_or_else(PoisonError::into_inner);
+            }
+            let flows: Vec<Flow> = mem::take(&mut waiting.flows).into();
+            drop(waiting);
+            if flows.is_empty() {
+                return;
+            }
+            let sent = destination.send(&flows);
+            let mut waiting = self.waiting();
+            waiting.counts.queued -= flows.len() as u64;
+            match sent {
+                Ok(()) => waiting.counts.sent += flows.len() as u64,
+                Err(error) => {
+                    let left = mem::take(&mut waiting.flows).len() as u64;
+                    waiting.counts.queued -= left;
+                    waiting.counts.lost += left + flows.len() as u64;
+                    (waiting.failed, waiting.is_over) = (Some(error), true);
+                    return;
+                }
+            }
+        }
+    }
+}
+
+impl Writing {
+    /// Returns what flows are handed to.
+    pub(super) fn outlet(&self) -> &Outlet {
+        &self.outlet
+    }
+
+    /// Waits until everything is written.
+    pub(super) fn finish(self) -> (OutletCounts, io::Result<()>) {
+        self.outlet.waiting().closed = true;
+        self.outlet.0.changed.notify_all();
+        let ended = self.thread.join();
+        let result = match (ended, self.outlet.failure()) {
+            (Err(_), _) => Err(io::Error::other("the thread that writes flows has panicked")),
+            (Ok(()), Some(error)) => Err(error),
+            (Ok(()), None) => Ok(()),
+        };
+        (self.outlet.counts(), result)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::{Receiver, channel};
+    use std::time::Duration;
+
+    use weir::flows::{Observation, Settings, Table};
+
+    use super::*;
+
+    /// Writes when it is told to.
+    struct Slow(Receiver<io::Result<()>>);
+
+    impl Destination for Slow {
+        fn send(&mut self, _flows: &[Flow]) -> io::Result<()> {
+            self.0.recv().unwrap_or(Ok(()))
+        }
+    }
+
+    fn flows(number: usize) -> Vec<Flow> {
+        let settings = Settings { flows: 1, ..Settings::default() };
+        let mut table = Table::new(&settings).expect("little memory");
+        let mut frame = [0; 42];
+        frame[12..15].copy_from_slice(&[8, 0, 0x45]);
+        (frame[17], frame[23]) = (28, 17);
+        let mut flows = Vec::new();
+        let packet = Observation { time: 1, interface: 0, link_type: 1, frame: &frame, length: 42 };
+        table.add(&packet, &mut |flow| flows.push(flow));
+        table.end_all(&mut |flow| flows.push(flow));
+        vec![flows.remove(0); number]
+    }
+
+    #[test]
+    fn each_flow_is_sent_or_lost() {
+        let (tell, told) = channel();
+        let writing = Outlet::start(Slow(told)).expect("a thread");
+        let outlet = writing.outlet().clone();
+        outlet.give(&mut flows(1));
+        // The thread has it, or soon will: so many more fit, and one does not.
+        while !outlet.waiting().flows.is_empty() {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        outlet.give(&mut flows(MOST + 1));
+        let counts = outlet.counts();
+        assert_eq!(
+            (counts.given, counts.sent, counts.queued, counts.lost),
+            (MOST as u64 + 2, 0, MOST as u64 + 1, 1)
+        );
+        drop(tell);
+        let (counts, result) = writing.finish();
+        assert!(result.is_ok());
+        assert_eq!((counts.sent, counts.queued, counts.lost), (MOST as u64 + 1, 0, 1));
+    }
+
+    #[test]
+    fn after_a_failure_all_are_lost() {
+        let (tell, told) = channel();
+        let writing = Outlet::start(Slow(told)).expect("a thread");
+        writing.outlet().give(&mut flows(3));
+        tell.send(Err(io::ErrorKind::BrokenPipe.into())).expect("it waits");
+        let outlet = writing.outlet().clone();
+        while !outlet.waiting().is_over {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        outlet.give(&mut flows(2));
+        let (counts, result) = writing.finish();
+        assert_eq!(result.map_err(|error| error.kind()), Err(io::ErrorKind::BrokenPipe));
+        assert_eq!((counts.sent, counts.queued, counts.lost), (0, 0, counts.given));
+    }
+}

@@ -1,0 +1,192 @@
+//! The account: what became of every packet, and of every flow.
+
+use std::fmt::Write as _;
+
+use serde::Serialize;
+use weir::flows::{Counts, EndReason};
+use weir_service::control::Account;
+use weir_service::metrics::{Measured, Page};
+use weir_service::summary::Summary;
+
+use super::outlet::OutletCounts;
+use crate::{style, units};
+
+/// What was captured, and the flows of it.
+#[derive(Debug, Serialize)]
+pub(super) struct FlowsSummary {
+    #[serde(flatten)]
+    pub(super) capture: Summary,
+    pub(super) flows: FlowCounts,
+}
+
+/// What became of packets and flows.
+#[derive(Debug, Serialize)]
+pub(super) struct FlowCounts {
+    /// `packets = exported_packets + table_packets + not_ip + cut`.
+    pub(super) packets: u64,
+    pub(super) exported_packets: u64,
+    pub(super) table_packets: u64,
+    not_ip: u64,
+    cut: u64,
+    /// Bytes of IP packets.
+    bytes: u64,
+    /// Flows that have ended; their sum.
+    pub(super) ended: u64,
+    idle: u64,
+    active: u64,
+    closed: u64,
+    forced: u64,
+    no_room: u64,
+    /// Flows that have not ended.
+    pub(super) open: u64,
+    orphans: u64,
+    restarts: u64,
+    /// Where flows go: `given = sent + queued + lost`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    printed: Option<OutletCounts>,
+}
+
+impl FlowCounts {
+    pub(super) fn new(counts: &Counts, printed: Option<OutletCounts>) -> Self {
+        let of = |reason: EndReason| counts.ended[usize::from(reason.number()) - 1];
+        Self {
+            packets: counts.packets,
+            exported_packets: counts.exported,
+            table_packets: counts.in_table,
+            not_ip: counts.not_ip,
+            cut: counts.cut,
+            bytes: counts.bytes,
+            ended: counts.all_ended(),
+            idle: of(EndReason::Idle),
+            active: of(EndReason::Active),
+            closed: of(EndReason::Closed),
+            forced: of(EndReason::Forced),
+            no_room: of(EndReason::NoRoom),
+            open: counts.flows,
+            orphans: counts.orphans,
+            restarts: counts.restarts,
+            printed,
+        }
+    }
+
+    /// Returns the account as lines.
+    pub(super) fn text(&self) -> String {
+        let reasons = [
+            ("idle", self.idle),
+            ("active too long", self.active),
+            ("closed", self.closed),
+            ("at the end", self.forced),
+            ("for lack of room", self.no_room),
+        ];
+        let reasons: Vec<_> = reasons
+            .iter()
+            .filter(|(_, flows)| *flows > 0)
+            .map(|(reason, flows)| format!("{} {reason}", units::grouped(*flows)))
+            .collect();
+        let mut text = format!("Flows: {} ended", units::grouped(self.ended));
+        if !reasons.is_empty() {
+            let _infallible = write!(text, " ({})", reasons.join(", "));
+        }
+        if self.open > 0 {
+            let _infallible = write!(text, ", {} go on", units::grouped(self.open));
+        }
+        let parts = [
+            ("in flows that have ended", self.exported_packets),
+            ("in flows that go on", self.table_packets),
+            ("not IP", self.not_ip),
+            ("refused: headers cut", self.cut),
+        ];
+        let parts: Vec<_> = parts
+            .iter()
+            .enumerate()
+            .filter(|(index, (_, packets))| *index == 0 || *packets > 0)
+            .map(|(_, (what, packets))| format!("{} {what}", units::grouped(*packets)))
+            .collect();
+        let _infallible =
+            writeln!(text, "\nPackets: {} = {}", units::grouped(self.packets), parts.join(" + "));
+        if self.orphans > 0 {
+            let _infallible = writeln!(
+                text,
+                "{} in flows without ports: fragments whose first was not seen",
+                units::packets(self.orphans)
+            );
+        }
+        if self.restarts > 0 {
+            let _infallible = writeln!(
+                text,
+                "{}: the packets' clock went back {} times, and all flows ended",
+                style::stderr().yellow("note"),
+                units::grouped(self.restarts)
+            );
+        }
+        if let Some(lost) = self.printed.map(|printed| printed.lost).filter(|lost| *lost > 0) {
+            let _infallible = writeln!(
+                text,
+                "{}: {} flows not printed: standard output is too slow",
+                style::stderr().red("lost"),
+                units::grouped(lost)
+            );
+        }
+        text
+    }
+
+    fn put(&self, page: &mut Page) {
+        page.counter("weir_flows_packets", "Packets by what became of them.");
+        let packets = [("exported", self.exported_packets), ("not_ip", self.not_ip), ("cut", self.cut)];
+        for (place, packets) in packets {
+            page.count("weir_flows_packets", &[("place", &place)], packets);
+        }
+        page.gauge("weir_flows_table_packets", "Packets in flows that have not ended.");
+        page.sample("weir_flows_table_packets", &[], self.table_packets);
+        page.gauge("weir_flows_open", "Flows that have not ended.");
+        page.sample("weir_flows_open", &[], self.open);
+        page.counter("weir_flows_ended", "Flows that have ended, by reason.");
+        let ended = [
+            ("idle", self.idle),
+            ("active", self.active),
+            ("closed", self.closed),
+            ("forced", self.forced),
+            ("no_room", self.no_room),
+        ];
+        for (reason, flows) in ended {
+            page.count("weir_flows_ended", &[("reason", &reason)], flows);
+        }
+        page.counter("weir_flows_bytes", "Bytes of IP packets.");
+        page.count("weir_flows_bytes", &[], self.bytes);
+        if let Some(printed) = self.printed {
+            page.counter("weir_flows_printed", "Flows printed.");
+            page.count("weir_flows_printed", &[], printed.sent);
+            page.counter("weir_flows_not_printed", "Flows lost because standard output was too slow.");
+            page.count("weir_flows_not_printed", &[], printed.lost);
+        }
+    }
+}
+
+impl Account for FlowsSummary {
+    fn interfaces(&self) -> Vec<String> {
+        self.capture.interfaces()
+    }
+
+    fn filter(&self) -> Option<String> {
+        self.capture.filter()
+    }
+
+    fn file(&self) -> Option<String> {
+        None
+    }
+
+    fn json(&self) -> serde_json::Result<Box<serde_json::value::RawValue>> {
+        serde_json::value::to_raw_value(self)
+    }
+
+    fn into_metrics(self) -> Option<Box<dyn Measured>> {
+        Some(Box::new(self))
+    }
+}
+
+impl Measured for FlowsSummary {
+    fn put(&self, page: &mut Page) {
+        self.capture.put(page);
+        self.flows.put(page);
+    }
+}

@@ -1,0 +1,157 @@
+//! `weir flows` on an interface. tshark, which reads what a capture beside it has written, is the judge.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use serde_json::Value;
+use weir_lab::{Generator, Network, Traffic, Veth, root_test, tcp_transfer};
+
+use crate::harness::{Ended, arrive, capture, directory, path, start, tshark, until};
+
+/// Packets and bytes of each way, by protocol and both ends, that of the lower port first.
+type Ways = BTreeMap<(u64, [(String, u64); 2]), [(u64, u64); 2]>;
+
+fn add(ways: &mut Ways, protocol: u64, ends: [(String, u64); 2], both: [(u64, u64); 2]) {
+    let [one, other] = ends;
+    let (ends, both) =
+        if one.1 <= other.1 { ([one, other], both) } else { ([other, one], [both[1], both[0]]) };
+    let sums = ways.entry((protocol, ends)).or_default();
+    for (sum, (packets, bytes)) in sums.iter_mut().zip(both) {
+        (sum.0, sum.1) = (sum.0 + packets, sum.1 + bytes);
+    }
+}
+
+/// What tshark finds in a file.
+fn judged(file: &Path) -> Ways {
+    let fields = [
+        "ip.proto",
+        "ip.src",
+        "ip.dst",
+        "tcp.srcport",
+        "tcp.dstport",
+        "udp.srcport",
+        "udp.dstport",
+        "ip.len",
+    ];
+    let mut ways = Ways::new();
+    for line in tshark(file, &fields) {
+        let [protocol, from, to, tcp_from, tcp_to, udp_from, udp_to, length] =
+            line.split('\t').collect::<Vec<_>>()[..]
+        else {
+            panic!("{line}")
+        };
+        let number = |text: &str| text.parse().expect("a number");
+        if protocol.is_empty() {
+            continue;
+        }
+        let (from_port, to_port) = if tcp_from.is_empty() { (udp_from, udp_to) } else { (tcp_from, tcp_to) };
+        let ends = [(from.to_owned(), number(from_port)), (to.to_owned(), number(to_port))];
+        add(&mut ways, number(protocol), ends, [(1, number(length)), (0, 0)]);
+    }
+    ways
+}
+
+/// The flows that weir has printed.
+fn flows(ended: &Ended) -> Vec<Value> {
+    let text = String::from_utf8_lossy(&ended.stdout).into_owned();
+    let all = text.lines().map(|line| serde_json::from_str::<Value>(line).expect("JSON"));
+    all.filter(|object| object["type"] == "flow").collect()
+}
+
+fn found(ended: &Ended) -> Ways {
+    let mut ways = Ways::new();
+    for flow in flows(ended) {
+        let number = |value: &Value| value.as_u64().expect("a number");
+        let end = |address: &str, port: &str| {
+            (flow[address].as_str().expect("text").to_owned(), number(&flow[port]))
+        };
+        let way = |name: &str| (number(&flow[name]["packets"]), number(&flow[name]["bytes"]));
+        add(
+            &mut ways,
+            number(&flow["proto"]),
+            [end("src", "sport"), end("dst", "dport")],
+            [way("src_to_dst"), way("dst_to_src")],
+        );
+    }
+    ways
+}
+
+#[root_test]
+fn root_flows_are_those_of_tshark_whoever_takes_the_packets() {
+    let network = Network::new(Veth::default().ipv4()).expect("a network");
+    let (pair, directory) = (network.pair(), directory());
+    let file = path(&directory, "a.pcapng");
+    let judge = capture(&network, &["-w", &file, "ip"]);
+    let handlers = ["--handlers", "2", "--source", "tc"];
+    let probes: Vec<_> = [&[][..], &handlers]
+        .iter()
+        .map(|more| start(&network, &[&["flows", "-i", "rx0", "--json", "ip"], *more].concat()))
+        .collect();
+    for bytes in [10, 300_000, 1_000_000] {
+        tcp_transfer(pair, bytes).expect("a transfer");
+    }
+    let traffic = Traffic::new(100).and_then(|traffic| traffic.flows(50)).expect("frames").between(pair);
+    let mut generator = Generator::new(pair, &traffic).expect("a generator");
+    arrive(pair, || generator.send(500).expect("frames").accepted);
+    let judge = judge.interrupt().succeeded();
+    judge.captured_all(judge.stderr.lines().find_map(captured).expect("a number"));
+    let expected = judged(file.as_ref());
+    assert_eq!(expected.len(), 53, "{expected:?}");
+    for probe in probes {
+        let ended = probe.interrupt().succeeded();
+        let account = ended.account();
+        account.closes();
+        assert_eq!(found(&ended), expected, "{}", ended.stderr);
+        let of = |field: &str| account.0["flows"][field].as_u64().expect("a number");
+        assert_eq!((of("packets"), of("packets")), (account.number("delivered"), of("exported_packets")));
+        assert_eq!((of("ended"), of("open"), of("not_ip"), of("cut")), (flows(&ended).len() as u64, 0, 0, 0));
+        let printed = &account.0["flows"]["printed"];
+        assert_eq!((&printed["sent"], &printed["lost"]), (&account.0["flows"]["ended"], &Value::from(0)));
+        // Connections say who began, and have ended.
+        for flow in flows(&ended).iter().filter(|flow| flow["proto"] == 6) {
+            assert_eq!(
+                (&flow["reason"], &flow["src"]),
+                (&Value::from("closed"), &address(&network)),
+                "{flow}"
+            );
+            assert_eq!(
+                flow["src_to_dst"]["tcp_flags"].as_str().map(|flags| flags.starts_with("FS")),
+                Some(true)
+            );
+        }
+    }
+}
+
+fn captured(line: &str) -> Option<u64> {
+    line.split_once(" packets captured")?.0.parse().ok()
+}
+
+fn address(network: &Network) -> Value {
+    network.pair().tx.ipv4.expect("an address").to_string().into()
+}
+
+#[root_test]
+fn root_a_flow_that_is_over_is_printed_though_nothing_follows() {
+    let network = Network::new(Veth::default()).expect("a network");
+    let pair = network.pair();
+    let probe = start(&network, &["flows", "-i", "rx0", "--json", "--idle-timeout", "100ms", "--flows", "3"]);
+    let traffic = Traffic::new(60).and_then(|traffic| traffic.flows(5)).expect("frames").between(pair);
+    let mut generator = Generator::new(pair, &traffic).expect("a generator");
+    arrive(pair, || generator.send(5).expect("frames").accepted);
+    probe.wait_for_lines(5);
+    let shown = until("five flows", || {
+        let text = probe.stdout();
+        if text.lines().count() == 5 { Ok(text) } else { Err(text) }
+    });
+    let reasons = |reason: &str| shown.matches(&format!(r#""reason":"{reason}""#)).count();
+    // How fast the frames have come decides how many had no room.
+    assert!(reasons("no_room") <= 2 && reasons("no_room") + reasons("idle") == 5, "{shown}");
+    let ended = probe.interrupt().succeeded();
+    assert_eq!(ended.account().0["flows"]["ended"], 5);
+
+    let once = start(&network, &["flows", "-i", "rx0", "--once"]);
+    arrive(pair, || generator.send(10).expect("frames").accepted);
+    let ended = once.wait().succeeded();
+    let table = String::from_utf8_lossy(&ended.stdout).into_owned();
+    assert!(table.starts_with("flows by bytes") && table.contains("(5 flows in all)"), "{table}");
+}

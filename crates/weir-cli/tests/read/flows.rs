@@ -1,0 +1,103 @@
+//! `weir flows` of files.
+
+use std::fs;
+
+use serde_json::Value;
+use weir::writer::Format;
+
+use crate::support::{EPOCH, Place, frames, pcap, stderr, stdout, succeeds, weir, write};
+
+/// What has the longest timeouts.
+const FOR_EVER: [&str; 4] = ["--idle-timeout", "1000h", "--active-timeout", "1000h"];
+
+fn objects(text: &str) -> Vec<Value> {
+    text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect()
+}
+
+#[test]
+fn each_packet_of_a_file_is_in_a_flow_or_in_a_count() {
+    let place = Place::new();
+    let file = place.path("all.pcap");
+    let packets = pcap(&file) as u64;
+    for inner in [&[][..], &["--inner"]] {
+        let args = [&["flows", "--json", "-q"], &FOR_EVER[..], inner, &["-r"]].concat();
+        let all = objects(&succeeds(&args, &[&file]));
+        let (account, flows) = all.split_last().expect("an account");
+        let of = |field: &str| account["flows"][field].as_u64().expect("a number");
+        let sum: u64 = flows.iter().map(|flow| flow["packets"].as_u64().expect("a number")).sum();
+        assert_eq!((of("packets"), of("exported_packets"), of("open")), (packets, sum, 0));
+        assert_eq!(of("packets"), sum + of("not_ip") + of("cut"), "{account}");
+        assert_eq!(of("ended"), flows.len() as u64);
+        for flow in flows {
+            let ways = ["src_to_dst", "dst_to_src"].map(|way| &flow[way]);
+            for field in ["packets", "bytes"] {
+                let sum: u64 = ways.iter().map(|way| way[field].as_u64().expect("a number")).sum();
+                assert_eq!(flow[field], sum, "{flow}");
+            }
+        }
+        let named = |name: &str| flows.iter().any(|flow| flow["application"] == name);
+        assert!(["dns", "mdns", "http", "dhcp"].iter().all(|name| named(name)));
+    }
+    let table =
+        succeeds(&[&["flows", "--rank", "packets", "--top", "3"], &FOR_EVER[..], &["-r"]].concat(), &[&file]);
+    assert!(table.starts_with("flows by packets ") && table.lines().count() == 5, "{table}");
+    let lines = succeeds(&[&["flows", "--lines"], &FOR_EVER[..], &["-r"]].concat(), &[&file]);
+    assert!(
+        lines.lines().count() > 30 && lines.lines().all(|line| line.starts_with("2023-11-15 03:43:2")),
+        "{lines}"
+    );
+}
+
+#[test]
+fn a_filter_chooses_packets_and_two_files_are_one_input() {
+    let place = Place::new();
+    let [whole, half, rest] = ["a.pcapng", "b.pcapng", "c.pcapng"].map(|name| place.path(name));
+    let frames = frames();
+    let packets: Vec<_> =
+        (0..).zip(&frames).map(|(n, data)| (0, EPOCH + n * 1_000_000, data.as_slice(), 0)).collect();
+    let (odd, even): (Vec<_>, Vec<_>) = packets.iter().partition(|packet| packet.1 % 2_000_000 > 0);
+    for (file, packets) in [(&whole, &packets), (&half, &odd), (&rest, &even)] {
+        write(file, Format::Pcapng, &[("eth9", 1)], packets);
+    }
+    let lines = |args: &[&str], files: &[&std::path::Path]| {
+        let args = [&["flows", "--lines", "-q"], &FOR_EVER[..], args].concat();
+        let files = files.iter().flat_map(|file| [std::path::Path::new("-r"), file]).collect::<Vec<_>>();
+        let mut lines: Vec<_> = succeeds(&args, &files).lines().map(str::to_owned).collect();
+        lines.sort();
+        lines
+    };
+    assert_eq!(lines(&[], &[&half, &rest]), lines(&[], &[&whole]));
+    let dns = lines(&["udp", "port", "53"], &[&whole]);
+    let expected: Vec<_> = lines(&[], &[&whole])
+        .into_iter()
+        .filter(|line| line.contains(":53 ") && line.contains(" udp "))
+        .collect();
+    assert!(!dns.is_empty());
+    assert_eq!(dns, expected);
+    let json = succeeds(&["flows", "--json", "-q", "-r"], &[&whole]);
+    assert_eq!(objects(&json)[0]["interface"], "eth9");
+}
+
+#[test]
+fn what_cannot_be_read_or_kept_is_told() {
+    let place = Place::new();
+    let file = place.path("cut.pcap");
+    pcap(&file);
+    let bytes = fs::read(&file).expect("a file");
+    fs::write(&file, &bytes[..bytes.len() - 5]).expect("a file");
+    let output = weir(&["flows", "-r"], &[&file]);
+    assert_eq!(output.status.code(), Some(1));
+    // What was there is shown all the same.
+    assert!(stdout(&output).starts_with("flows by bytes"), "{}", stdout(&output));
+    assert!(stderr(&output).contains("cut.pcap"), "{}", stderr(&output));
+    for (wrong, told) in [
+        (&["--flows", "0"][..], "allowed: 1 to 100000000"),
+        (&["--flows", "1G"], "allowed: 1 to 100000000"),
+        (&["-i", "lo"], "cannot be used with"),
+        (&["--lines", "--json"], "cannot be used with"),
+    ] {
+        let output = weir(&[&["flows"], wrong, &["-r"]].concat(), &[&file]);
+        assert_eq!(output.status.code(), Some(2), "{wrong:?}");
+        assert!(stderr(&output).contains(told), "{}", stderr(&output));
+    }
+}

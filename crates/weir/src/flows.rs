@@ -1,0 +1,48 @@
+//! Flows: both directions of a conversation in one record, in a table of a fixed size whose sums close.
+//!
+//! ```
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! use weir::flows::{Settings, Table, observation};
+//! use weir::reader::{Item, Reader};
+//!
+//! # let file = [0xa1b2_c3d4_u32, 4 << 16 | 2, 0, 0, 65_535, 101, 1_700_000_000, 5, 28, 28].map(u32::to_ne_bytes).concat();
+//! # let mut file = file; file[4..8].copy_from_slice(&[2_u16, 4].map(u16::to_ne_bytes).concat());
+//! # file.extend(*b"\x45\0\0\x1c\0\0\0\0\x40\x11\0\0\x0a\0\0\x01\x0a\0\0\x02\x04\0\x08\0\0\x08\0\0");
+//! let mut reader = Reader::from_read(Box::new(std::io::Cursor::new(file)), "a.pcap")?;
+//! let mut link_types = Vec::new();
+//! let mut table = Table::new(&Settings::default())?;
+//! let mut flows = Vec::new();
+//! while let Some(item) = reader.next()? {
+//!     match item {
+//!         Item::Packet(packet) => {
+//!             let seen = observation(&packet, link_types[packet.interface as usize]);
+//!             table.add(&seen, &mut |flow| flows.push(flow));
+//!         }
+//!         Item::Interface(number) => link_types.push(reader.interfaces()[number as usize].link_type),
+//!         _ => {}
+//!     }
+//! }
+//! table.end_all(&mut |flow| flows.push(flow));
+//! assert_eq!((flows.len(), flows[0].packets()), (1, 1));
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! A table is for one thread. [Steering](crate::Builder::steer) by flow gives each handler all packets of its flows, and so each
+//! handler can have a table of its own.
+
+pub use weir_flows::{Counts, EndReason, Flow, Icmp, Names, Observation, Rank, Settings, Side, Table, Tcp};
+pub use weir_packet::Endpoint;
+
+use crate::Packet;
+
+/// Returns what a table needs of a packet. `link_type`: that of its interface (`LINKTYPE_*`).
+pub fn observation<'a>(packet: &Packet<'a>, link_type: u16) -> Observation<'a> {
+    Observation {
+        time: packet.timestamp,
+        interface: u16::try_from(packet.interface).unwrap_or(u16::MAX),
+        link_type,
+        frame: packet.data,
+        length: packet.original_len,
+    }
+}
