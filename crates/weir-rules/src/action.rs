@@ -58,6 +58,8 @@ pub struct Learn {
     pub shortcut: Shortcut,
     /// How long it is in force.
     pub lasting: Duration,
+    /// Whether that time begins anew with each packet that matches it.
+    pub idle: bool,
     /// Whether packets of the other direction match it, too.
     pub both: bool,
     /// Beyond which rate packets make a rule.
@@ -148,7 +150,7 @@ impl fmt::Display for Shortcut {
 impl fmt::Display for Learn {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let both = if self.both { " in both directions" } else { "" };
-        write!(f, "learn {} for {}{both}", self.shortcut, quantity::time_text(self.lasting))?;
+        write!(f, "learn {} {}{both}", self.shortcut, quantity::lasting_text(self.lasting, self.idle))?;
         self.over.iter().try_for_each(|over| write!(f, " {over}"))
     }
 }

@@ -251,7 +251,7 @@ impl Evaluator {
 
     fn learn(&mut self, rule: usize, arrival: &Arrival<'_>, decision: &mut Decision) {
         let Some(learn) = &self.rules.rules[rule].actions.learn else { return };
-        let (lasting, both, over) = (learn.lasting, learn.both, learn.over);
+        let (lasting, idle, both, over) = (learn.lasting, learn.idle, learn.both, learn.over);
         if !self.is_over(rule, Limited::Learn, over, arrival) {
             return;
         }
@@ -259,8 +259,8 @@ impl Evaluator {
             self.unkept.no_flow += 1;
             return;
         };
-        let until = arrival.time.saturating_add(u64::try_from(lasting.as_nanos()).unwrap_or(u64::MAX));
-        let mut add = |exact| self.learned.add(exact, rule, arrival.time, until);
+        let lasting = u64::try_from(lasting.as_nanos()).unwrap_or(u64::MAX);
+        let mut add = |exact| self.learned.add(exact, rule, arrival.time, lasting, idle);
         let taught = [add(exact), if both { add(exact.reversed()) } else { Taught::Known }];
         if taught[0] == Taught::New {
             decision.learned = Some(rule);

@@ -1,6 +1,7 @@
 //! Parses the actions of a rule.
 
 use std::ops::Range;
+use std::time::Duration;
 
 use weir_filter::Error;
 
@@ -200,14 +201,22 @@ fn learn(words: &mut Words<'_>) -> Result<Learn, Error> {
         word => Shortcut::Fate(fate(word, words)?),
     };
     words.expect(&["for"]).map_err(|error| error.help("say for how long: `learn block for 30s`"))?;
-    let text = words.value("expected a time, such as 30s, after `for`")?;
-    let lasting = quantity::time(text)
-        .map_err(|allowed| Error::new(format!("`{text}` is not a time"), words.span()).help(allowed))?;
+    let (lasting, idle) = lasting(words, "30s")?;
     let both = words.takes("in");
     if both {
         words.expect(&["both", "directions"])?;
     }
-    Ok(Learn { shortcut, lasting, both, over: over(words)? })
+    Ok(Learn { shortcut, lasting, idle, both, over: over(words)? })
+}
+
+/// Parses how long an exact rule is in force, behind `for`: a time, such as `example`, and whether `idle` follows.
+pub(crate) fn lasting(words: &mut Words<'_>, example: &str) -> Result<(Duration, bool), Error> {
+    let text = words.value(&format!("expected a time, such as {example}, after `for`"))?;
+    let lasting = quantity::time(text).map_err(|allowed| {
+        let help = if text == "idle" { format!("write `for {example} idle`") } else { allowed };
+        Error::new(format!("`{text}` is not a time"), words.span()).help(help)
+    })?;
+    Ok((lasting, words.takes("idle")))
 }
 
 /// Parses `if over RATE by KEY`, if it follows.
@@ -234,10 +243,11 @@ fn end(action: &str, words: &mut Words<'_>) -> Result<(), Error> {
     let message = format!("unexpected `{word}` after `{action}`");
     let help = match word {
         "in" if action == "learn" => "`in both directions` stands before `if over`",
+        "idle" if action == "learn" => "`idle` stands behind the time: `for 30s idle`",
         "if" => "`if over` belongs to block, reflect, bounce, learn and log",
         "->" => "one rule per line",
         _ if ACTIONS.contains(&word) => "a comma separates actions",
-        _ => return Err(words.wrong(&message, &["if", "in"])),
+        _ => return Err(words.wrong(&message, &["if", "in", "idle"])),
     };
     Err(Error::new(message, words.span()).help(help))
 }

@@ -64,6 +64,11 @@ pub(crate) fn time_text(time: Duration) -> String {
     text(&TIMES, time)
 }
 
+/// Writes how long an exact rule is in force, as it is read: `for 30s`, `for 30s idle`.
+pub(crate) fn lasting_text(time: Duration, idle: bool) -> String {
+    format!("for {}{}", time_text(time), if idle { " idle" } else { "" })
+}
+
 /// Writes a rate as it is read.
 pub(crate) fn rate_text(rate: Rate) -> String {
     let period = u64::try_from(rate.period.as_nanos()).unwrap_or(u64::MAX);

@@ -141,10 +141,14 @@ impl Naive {
         let flow = sent.flow();
         let mut decision = Decision::default();
         if let Some(flow) = flow
-            && let Some((_, by, _)) =
-                self.learned.iter().find(|(other, _, until)| *other == flow && time < *until)
+            // One that another has replaced could be in force again where times go back.
+            && let Some((_, by, until)) =
+                self.learned.iter_mut().rev().find(|(other, _, until)| *other == flow && time < *until)
         {
             let learn = set.rules[*by].actions.learn.as_ref().expect("it has learned");
+            if learn.idle {
+                *until = (*until).max(time + u64::try_from(learn.lasting.as_nanos()).expect("a time"));
+            }
             let (capture, fate) = match learn.shortcut.to_string().as_str() {
                 "capture" => (true, Fate::Pass),
                 "ignore" | "pass" => (false, Fate::Pass),
@@ -342,12 +346,11 @@ fn rule() -> impl Strategy<Value = String> {
             },
         );
     let shortcut = words(&["capture", "ignore", "pass", "block", "reflect eth2", "bounce"]);
-    let learn = (shortcut, words(&["1s", "500ms", "1m"]), any::<bool>(), over()).prop_map(
-        |(action, time, both, over)| {
+    let learn = (shortcut, words(&["1s", "500ms", "1m", "500ms idle", "1m idle"]), any::<bool>(), over())
+        .prop_map(|(action, time, both, over)| {
             let both = if both { " in both directions" } else { "" };
             format!("learn {action} for {time}{both}{over}")
-        },
-    );
+        });
     let learn = prop_oneof![3 => Just(String::new()), 1 => learn];
     let log = prop_oneof![3 => Just(String::new()), 1 => over().prop_map(|over| format!("log{over}"))];
     (expression, prop::bool::weighted(0.2), capture, fate, learn, log).prop_map(
@@ -447,6 +450,20 @@ fn a_scan_is_learned_and_ends() {
     let count = evaluator.counts()[0];
     assert_eq!((count.matched.packets, count.by_learned.packets, count.captured.packets), (5, 1, 5));
     assert_eq!(count.last, Some(130 * SECOND));
+}
+
+#[test]
+fn what_is_learned_until_it_is_idle_ends_for_each_direction_by_itself() {
+    let back = Sent { hosts: [2, 1], ports: [53, 1024], ..PACKET };
+    let text = "-> capture, learn block for 10s idle in both directions";
+    // The one at 17 is late, and does not shorten what the one at 18 has lengthened.
+    let packets =
+        [(PACKET, 0), (PACKET, 9), (back, 10), (PACKET, 18), (back, 20), (PACKET, 17), (PACKET, 27)];
+    let (decisions, evaluator) = decide(text, 9, &packets);
+    let (learns, blocked) = ("capture pass", "ignore block");
+    assert_eq!(decisions, [learns, blocked, learns, blocked, learns, blocked, blocked]);
+    let count = evaluator.counts()[0];
+    assert_eq!((count.matched.packets, count.by_learned.packets), (3, 4));
 }
 
 #[test]

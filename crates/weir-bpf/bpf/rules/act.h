@@ -37,6 +37,7 @@ struct rule_actions {
 	__u32 capture;
 	__u32 both; /* in both directions */
 	__u32 logs;
+	__u32 idle; /* each packet of the exact rule begins that time anew */
 };
 
 /* By rule. */
@@ -78,6 +79,7 @@ static __noinline __u32 learn(struct passage *passage, const struct rule_actions
 	__u64 until = passage->now + actions->lasting;
 	struct exact_rule exact = {
 	        .until = until < passage->now ? ~0ull : until,
+	        .idle = actions->idle ? actions->lasting : 0,
 	        .rule = rule,
 	        .fate = actions->fate,
 	        .interface = actions->interface,
@@ -158,6 +160,7 @@ static __noinline __u64 recall(CONTEXT *ctx, __u64 length, __u64 tag, enum direc
 	struct exact_rule *exact = learns ? find_exact(passage) : NULL;
 	if (!exact)
 		return FATE_PASS;
+	put_off(exact, passage->now);
 	__u32 rule = exact->rule;
 	if (logs && log_others && exact->fate != FATE_PASS)
 		log_packet(ctx, passage, rule, fate_of(exact->fate, exact->interface), true);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: (MIT OR Apache-2.0) */
-/* Exact rules: each is for one direction of a flow, in its VLAN, and in force until some time. They are learned from packets, or
- * inserted by the process. */
+/* Exact rules: each is for one direction of a flow, in its VLAN, and in force until some time, which its packets may put off. They
+ * are learned from packets, or inserted by the process. */
 #pragma once
 #include "rules/passage.h"
 
@@ -8,6 +8,7 @@
 
 struct exact_rule {
 	__u64 until; /* CLOCK_MONOTONIC, ns */
+	__u64 idle;  /* each packet puts the end off until it was silent so long, ns; 0: none does */
 	__u64 packets, bytes, last;
 	__u32 rule; /* that has made it; NO_RULE: the process */
 	__u32 fate; /* enum rule_fate */
@@ -47,6 +48,18 @@ static __always_inline struct exact_rule *find_exact(const struct passage *passa
 		return NULL;
 	rule = bpf_map_lookup_elem(&exact_rules, &passage->exact);
 	return rule && passage->now < rule->until ? rule : NULL;
+}
+
+/* Puts off the end of a rule that ends when it is idle.
+ *
+ * An entry that was removed meanwhile may be another rule's by now, since the kernel uses it again at once: the end changes only
+ * if it is still the one that was read. If two CPUs do so at a time, the second may change nothing, and the end is as long after
+ * the first one's packet, which came at the same moment. */
+static __always_inline void put_off(struct exact_rule *rule, __u64 now)
+{
+	__u64 until = rule->until, idle = rule->idle;
+	if (idle)
+		__sync_val_compare_and_swap(&rule->until, until, now + idle < now ? ~0ull : now + idle);
 }
 
 /* Counts a packet for it. Several CPUs may do so at a time. */

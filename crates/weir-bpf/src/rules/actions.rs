@@ -44,6 +44,8 @@ pub struct Learn {
     pub capture: bool,
     /// How long it is in force, in nanoseconds.
     pub lasting: u64,
+    /// Whether that time begins anew with each of its packets.
+    pub idle: bool,
     /// Whether there is one for the other direction, too.
     pub both: bool,
     /// Beyond which limit packets make one.
@@ -100,6 +102,7 @@ impl Besides {
         if let Some(learn) = self.learn {
             let (fate, interface) = code(learn.fate);
             set!(&mut value, rule_actions.lasting = learn.lasting);
+            set!(&mut value, rule_actions.idle = u32::from(learn.idle));
             set!(&mut value, rule_actions.fate = fate);
             set!(&mut value, rule_actions.interface = interface);
             set!(&mut value, rule_actions.capture = u32::from(learn.capture));

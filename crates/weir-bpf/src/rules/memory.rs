@@ -35,6 +35,8 @@ pub struct ExactRule {
     pub capture: bool,
     /// The end, by `CLOCK_MONOTONIC` in nanoseconds; `u64::MAX`: never.
     pub until: u64,
+    /// Each packet puts the end off until there was none for so many nanoseconds; `None`: none does.
+    pub idle: Option<u64>,
 }
 
 /// An exact rule in the kernel.
@@ -200,6 +202,7 @@ impl ExactRules {
         let mut value = vec![0; size_of::<exact_rule>()];
         let (fate, interface) = code(rule.fate);
         set!(&mut value, exact_rule.until = rule.until);
+        set!(&mut value, exact_rule.idle = rule.idle.unwrap_or(0));
         set!(&mut value, exact_rule.rule = no_number::NO_RULE.0);
         set!(&mut value, exact_rule.fate = fate);
         set!(&mut value, exact_rule.interface = interface);
@@ -219,6 +222,17 @@ impl ExactRules {
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
             Err(error) => Err(failed("remove an exact rule")(error)),
         }
+    }
+
+    /// Returns a rule, also one that is over and not removed yet.
+    ///
+    /// # Errors
+    ///
+    /// The kernel does not let this process read the map.
+    pub fn get(&self, exact: &Exact) -> Result<Option<ExactEntry>, CallError> {
+        let Some(key) = exact.bytes() else { return Ok(None) };
+        let value = self.all.lookup(&key, MapFlags::ANY).map_err(failed("read an exact rule"))?;
+        Ok(value.map(|value| ExactEntry::from_bytes(&value)))
     }
 
     /// Returns all rules, in no order, also those that are over and not removed yet.
@@ -241,6 +255,7 @@ impl ExactEntry {
                 fate: fate_of(get!(value, exact_rule.fate), get!(value, exact_rule.interface)),
                 capture: get!(value, exact_rule.capture) != 0,
                 until: get!(value, exact_rule.until),
+                idle: Some(get!(value, exact_rule.idle)).filter(|idle| *idle > 0),
             },
             by: (by != no_number::NO_RULE.0).then_some(by as usize),
             packets: get!(value, exact_rule.packets),

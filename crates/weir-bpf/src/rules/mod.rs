@@ -103,7 +103,7 @@ pub struct Settings {
     /// The most bytes of tables.
     pub tables: usize,
     /// The most exact rules; one for both directions counts twice. There is room for them only if a rule learns, or for `inserts`:
-    /// about 150 bytes for each.
+    /// about 170 bytes for each.
     pub exact: u32,
     /// Whether exact rules can be inserted though no rule learns.
     pub inserts: bool,

@@ -105,8 +105,9 @@ fn text(choices: &mut Choices<'_>, logs: bool) -> String {
         let fate_over = if fate == "pass" { "" } else { over(choices) };
         let learn = if choices.one_in(2) {
             let (shortcut, time) = (choices.pick(&SHORTCUTS), choices.pick(&TIMES));
+            let idle = if choices.one_in(2) { " idle" } else { "" };
             let both = if choices.one_in(2) { " in both directions" } else { "" };
-            format!(", learn {shortcut} for {time}{both}{}", over(choices))
+            format!(", learn {shortcut} for {time}{idle}{both}{}", over(choices))
         } else {
             String::new()
         };
@@ -145,7 +146,14 @@ fn besides(of: &weir_rules::Actions) -> Besides {
     let learn = of.learn.as_ref().map(|learn| {
         let (capture, decided) = learn.shortcut.decisions();
         let lasting = nanoseconds(learn.lasting);
-        Learn { fate: fate(&decided), capture, lasting, both: learn.both, over: learn.over.map(over) }
+        Learn {
+            fate: fate(&decided),
+            capture,
+            lasting,
+            idle: learn.idle,
+            both: learn.both,
+            over: learn.over.map(over),
+        }
     });
     let log_over = of.log.and_then(|log| log.over).map(over);
     let continues = of.continues;
@@ -260,7 +268,7 @@ fn root_what_is_remembered_decides_as_in_the_reference() {
         let traffic = traffic();
         let (mut by_learned, mut learned, mut over, mut logs, mut continued, mut none) =
             (0, 0, 0, 0, 0, [0; 3]);
-        let (mut taken, mut none_of_flows) = (0, 0);
+        let (mut taken, mut none_of_flows, mut until_idle) = (0, 0, 0);
         for seed in 0..24 {
             let mut choices = Choices::seeded(seed);
             let logging = Logging {
@@ -323,6 +331,8 @@ fn root_what_is_remembered_decides_as_in_the_reference() {
                 captured[usize::from(!decision.capture)] += 1;
                 continued += decision.continued.len();
                 by_learned += u32::from(decision.by_learned);
+                let learn = decision.rule.and_then(|rule| set.rules.rules[rule].actions.learn.as_ref());
+                until_idle += u32::from(decision.by_learned && learn.is_some_and(|learn| learn.idle));
                 learned += u32::from(decision.learned.is_some());
                 let limited = |rule: &usize| set.rules.rules[*rule].actions.fate_over.is_some();
                 if let Some(rule) = decision.rule.filter(limited)
@@ -371,6 +381,7 @@ fn root_what_is_remembered_decides_as_in_the_reference() {
             none = std::array::from_fn(|kind| none[kind] + unkept[kind]);
         }
         assert!(by_learned > 1000 && learned > 500 && over > 300, "{by_learned}, {learned}, {over}");
+        assert!(until_idle > 300, "{until_idle}");
         assert!(logs > 1000 && continued > 1000, "{logs}, {continued}");
         assert!(taken > 2000 && none_of_flows > 50, "{taken}, {none_of_flows}");
         assert!(none.iter().all(|&packets| packets > 50), "{none:?}");
@@ -392,7 +403,7 @@ fn root_rules_are_inserted_listed_and_removed_and_what_is_over_makes_room() {
             on_ethernet(There, &ip4([host, 2], There, UDP, (1, 0), &payload))
         };
         let inserted = tagged(0x8100, 0xe005, &frame(1, 70));
-        let rule = ExactRule { fate: Fate::Bounce, capture: true, until: u64::MAX };
+        let rule = ExactRule { fate: Fate::Bounce, capture: true, until: u64::MAX, idle: None };
         exact.insert(&one, &rule).expect("there is room");
         loaded.memory.set_clock(SECOND).expect("it is set");
         assert_eq!(run(program, &inserted), 3);
@@ -416,7 +427,7 @@ fn root_rules_are_inserted_listed_and_removed_and_what_is_over_makes_room() {
         let learned = exact.list().expect("it is read").into_iter().find(|(_, entry)| entry.by == Some(0));
         let (learned, entry) = learned.expect("it is there");
         let until = SECOND * 11;
-        assert_eq!(entry.rule, ExactRule { fate: Fate::Block, capture: false, until });
+        assert_eq!(entry.rule, ExactRule { fate: Fate::Block, capture: false, until, idle: None });
         assert_eq!((learned.vlan, learned.from, learned.to), (None, address(3, 9), address(2, 53)));
         assert_eq!(
             [exact.remove(&learned), exact.remove(&learned)].map(|found| found.expect("it is changed")),
@@ -428,15 +439,29 @@ fn root_rules_are_inserted_listed_and_removed_and_what_is_over_makes_room() {
         assert!(exact.insert(&six, &rule).is_err(), "addresses of two kinds");
         // An exact rule of IPv6, which ends.
         let six = Exact { vlan: None, to: "[fd00::2]:70".parse().expect("an address"), ..six };
-        exact
-            .insert(&six, &ExactRule { until: SECOND * 2, fate: Fate::Block, capture: false })
-            .expect("there is room");
+        let ends = ExactRule { until: SECOND * 2, fate: Fate::Block, capture: false, idle: None };
+        exact.insert(&six, &ends).expect("there is room");
         let packet = on_ethernet(There, &ip6([1, 2], There, UDP, &ports([9, 70], There, &[0; 12])));
-        assert_eq!(run(program, &packet), 1);
-        loaded.memory.set_clock(SECOND * 2).expect("it is set");
-        assert_eq!(run(program, &packet), 2);
+        let at = |time| {
+            loaded.memory.set_clock(time).expect("it is set");
+            run(program, &packet)
+        };
+        assert_eq!([SECOND, SECOND * 2].map(at), [1, 2]);
+        // One that ends when it is idle.
+        assert!(exact.remove(&six).expect("it is changed"));
+        let idle = ExactRule { idle: Some(SECOND), ..ends };
+        exact.insert(&six, &idle).expect("there is room");
+        let until = || exact.get(&six).expect("it is read").map(|entry| (entry.rule.until, entry.packets));
+        assert_eq!(until(), Some((SECOND * 2, 0)));
+        assert_eq!([SECOND * 2 - 1, SECOND * 3 - 2, SECOND * 3].map(at), [1, 1, 1]);
+        assert_eq!(until(), Some((SECOND * 4, 3)));
+        loaded.memory.sweep_at(SECOND * 4 - 1).expect("it is swept");
+        assert_eq!(at(SECOND * 4), 2);
+        assert_eq!(until(), Some((SECOND * 4, 3)), "it is over, and not removed yet");
+        loaded.memory.sweep_at(SECOND * 4).expect("it is swept");
+        assert_eq!(until(), None);
         let counts = loaded.counters.counts().expect("counters");
-        assert_eq!((counts[0].learned_packets, counts[1].learned_packets), (2, 2), "{counts:?}");
+        assert_eq!((counts[0].learned_packets, counts[1].learned_packets), (2, 5), "{counts:?}");
     });
 }
 
@@ -454,7 +479,7 @@ fn root_a_large_table_is_listed_and_swept_as_a_whole() {
         };
         for port in 0..RULES {
             let until = if port % 2 == 0 { SECOND } else { u64::MAX };
-            let rule = ExactRule { fate: Fate::Block, capture: false, until };
+            let rule = ExactRule { fate: Fate::Block, capture: false, until, idle: None };
             exact.insert(&of(port), &rule).expect("there is room");
         }
         let ports = || {

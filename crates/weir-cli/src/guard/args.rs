@@ -102,7 +102,7 @@ pub(crate) struct GuardArgs {
 
     /// Have room for N exact rules, which rules learn and `weir ctl rules add` adds.
     ///
-    /// Default: 65536 if rules learn, otherwise none; at most 16777216. Each takes about 150 bytes, and where there is a table, each packet is looked up in
+    /// Default: 65536 if rules learn, otherwise none; at most 16777216. Each takes about 170 bytes, and where there is a table, each packet is looked up in
     /// it first. If it is full, nothing is learned or added.
     #[arg(long, value_name = "N", value_parser = units::count, help_heading = "Guard")]
     exact: Option<u64>,
@@ -228,7 +228,7 @@ impl GuardArgs {
         if let Some(asked) = self.exact.filter(|asked| *asked > u64::from(GuardBuilder::MOST_EXACT)) {
             let (asked, most) = (units::grouped(asked), GuardBuilder::MOST_EXACT);
             return Err(Failure::usage(format!("cannot have room for {asked} exact rules"))
-                .hint(format!("the most that are possible: --exact {most}, with about 150 bytes for each")));
+                .hint(format!("the most that are possible: --exact {most}, with about 170 bytes for each")));
         }
         let Some(file) = &self.log else { return Ok(()) };
         if file.as_os_str() == "-" && self.json {

@@ -114,6 +114,7 @@ fn action(actions: &Actions) -> Action {
         weir::with!(
             Learn::new(fate(&then), learn.lasting),
             capture = capture,
+            idle = learn.idle,
             both = learn.both,
             over = learn.over.map(limit)
         )

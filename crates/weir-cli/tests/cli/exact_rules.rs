@@ -95,7 +95,7 @@ fn root_exact_rules_are_added_counted_kept_and_removed() {
     );
 
     send_each(pair, &[udp(pair, 10)]);
-    let text = format!("# too many\nblock {counted} for 1h\npass {passed}\nblock {late}\nblck {late}\n");
+    let text = format!("# too many\nblock {counted} for 2h idle\npass {passed}\nblock {late}\nblck {late}\n");
     fs::write(&lines, text).expect("a file");
     let mut command = weir(&["ctl", "rules", "add", "-t", &socket, "-"]);
     let refused = run(command.stdin(File::open(&lines).expect("a file")));
@@ -114,8 +114,14 @@ fn root_exact_rules_are_added_counted_kept_and_removed() {
     let rules = list();
     let rule = rules.iter().find(|rule| rule["packets_of"] == *counted).expect("it is there");
     assert_eq!((&rule["packets"], &rule["bytes"], &rule["fate"]), (&9.into(), &540.into(), &"block".into()));
-    assert!(rule["seconds_left"].as_f64().expect("a time") <= 3600.0 && rule["last"].is_string(), "{rule}");
-    assert!(rules.iter().any(|rule| rule["learned_by"] == "scan" && rule["packets_of"] == *learned));
+    // It begins anew with each packet, and when the rules are replaced.
+    let left = rule["seconds_left"].as_f64().expect("a time");
+    assert!((3600.0..=7200.0).contains(&left) && rule["idle_seconds"] == 7200.0, "{rule}");
+    assert!(rule["last"].is_string(), "{rule}");
+    let scan = rules.iter().find(|rule| rule["learned_by"] == "scan").expect("it is there");
+    assert!(scan["packets_of"] == *learned && scan["idle_seconds"].is_null(), "{scan}");
+    let table = String::from_utf8(succeeds("list", &[]).stdout).expect("text");
+    assert!(table.lines().any(|line| line.contains(" of 2 h 00 min idle")), "{table}");
 
     let flushed = succeeds("flush", &[]);
     assert!(said(&flushed).contains("3 exact rules removed") && list().is_empty(), "{}", said(&flushed));

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! block tcp 192.0.2.7:4444 > 198.51.100.1:80 for 10m
+//! block tcp 192.0.2.7:4445 > 198.51.100.1:80 for 10m idle
 //! pass vlan 5 udp [2001:db8::1]:53 > [2001:db8::2]:1053 in both directions
 //! ```
 
@@ -9,15 +10,14 @@ mod endpoint;
 
 use std::fmt;
 use std::net::SocketAddr;
-use std::ops::Range;
 use std::time::Duration;
 
 use weir_filter::Error;
 use weir_packet::protocol::{self, has_ports};
 
 use crate::action::Fate;
-use crate::quantity;
 use crate::words::Words;
+use crate::{grammar, quantity};
 
 /// The protocols that have a name here: the first one with a number is written.
 const PROTOCOLS: [(&str, u8); 8] = [
@@ -46,6 +46,8 @@ pub struct ExactRule {
     pub packets: ExactPackets,
     /// How long it is in force; `None`: without end.
     pub lasting: Option<Duration>,
+    /// Whether that time begins anew with each packet that matches it.
+    pub idle: bool,
 }
 
 /// Packets of a flow.
@@ -91,7 +93,8 @@ impl ExactRule {
             },
         };
         let (packets, lasting) = packets(&mut words)?;
-        Ok(Self { fate, packets, lasting })
+        let (lasting, idle) = lasting.map_or((None, false), |(time, idle)| (Some(time), idle));
+        Ok(Self { fate, packets, lasting, idle })
     }
 }
 
@@ -123,8 +126,8 @@ impl ExactFlow {
     }
 }
 
-/// Parses which packets, and for how long.
-fn packets(words: &mut Words<'_>) -> Result<(ExactPackets, Option<Duration>), Error> {
+/// Parses which packets, and for how long, or how long idle.
+fn packets(words: &mut Words<'_>) -> Result<(ExactPackets, Option<(Duration, bool)>), Error> {
     let vlan = words.takes("vlan").then(|| vlan(words)).transpose()?;
     let protocol = protocol_of(words)?;
     let (from, from_place) = endpoint::next(words, protocol, "where the packets come from")?;
@@ -142,7 +145,7 @@ fn packets(words: &mut Words<'_>) -> Result<(ExactPackets, Option<Duration>), Er
             words.expect(&["both", "directions"])?;
             both = true;
         } else if lasting.is_none() && words.takes("for") {
-            lasting = Some(time(words)?);
+            lasting = Some(grammar::lasting(words, "10m")?);
         } else {
             break;
         }
@@ -152,10 +155,11 @@ fn packets(words: &mut Words<'_>) -> Result<(ExactPackets, Option<Duration>), Er
         None => Ok((ExactPackets { flow, both }, lasting)),
         Some(word) => {
             let message = format!("unexpected `{word}`");
-            let error = words.wrong(&message, &["for", "in"]);
+            let error = words.wrong(&message, &["for", "in", "idle"]);
             Err(match error.help {
+                _ if word == "idle" => error.help("`idle` stands behind a time: `for 10m idle`"),
                 Some(_) => error,
-                None => error.help("`for 10m` and `in both directions` may follow"),
+                None => error.help("`for 10m`, `for 10m idle` and `in both directions` may follow"),
             })
         }
     }
@@ -184,12 +188,6 @@ fn protocol_of(words: &mut Words<'_>) -> Result<u8, Error> {
         Some(_) => error,
         None => error.help("tcp, udp, sctp, icmp, icmp6, gre, or a number: `proto 89`"),
     })
-}
-
-fn time(words: &mut Words<'_>) -> Result<Duration, Error> {
-    let text = words.value("expected a time, such as 10m, after `for`")?;
-    let place: Range<usize> = words.span();
-    quantity::time(text).map_err(|allowed| Error::new(format!("`{text}` is not a time"), place).help(allowed))
 }
 
 /// Writes it as it is read.
@@ -221,7 +219,7 @@ impl fmt::Display for ExactPackets {
 impl fmt::Display for ExactRule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {}", self.fate, self.packets)?;
-        self.lasting.map_or(Ok(()), |time| write!(f, " for {}", quantity::time_text(time)))
+        self.lasting.map_or(Ok(()), |time| write!(f, " {}", quantity::lasting_text(time, self.idle)))
     }
 }
 

@@ -6,6 +6,7 @@ fn rules_are_written_as_they_are_read() {
         "block tcp 192.0.2.7:4444 > 198.51.100.1:80 for 10m",
         "pass udp [2001:db8::1]:53 > [2001:db8::2]:1053",
         "bounce vlan 5 sctp 192.0.2.7:1 > 192.0.2.8:2 in both directions for 36h",
+        "block tcp 192.0.2.7:4444 > 198.51.100.1:80 in both directions for 10m idle",
         "block icmp 192.0.2.7 > 192.0.2.8",
         "block icmp6 2001:db8::1 > 2001:db8::2 in both directions",
         "block proto 89 192.0.2.7 > 192.0.2.8",
@@ -31,6 +32,10 @@ fn the_same_may_be_written_in_several_ways() {
         (
             "block tcp 192.0.2.7:1 > 192.0.2.8:2 for 60s in both directions",
             "block tcp 192.0.2.7:1 > 192.0.2.8:2 in both directions for 1m",
+        ),
+        (
+            "block tcp 192.0.2.7:1 > 192.0.2.8:2 for 60s idle in both directions",
+            "block tcp 192.0.2.7:1 > 192.0.2.8:2 in both directions for 1m idle",
         ),
     ];
     for (one, other) in same {
@@ -70,6 +75,9 @@ fn mistakes_have_a_place_and_a_remedy() {
         ("block tcp 192.0.2.7:1 > 192.0.2.8:2 in both", "expected `directions`", ""),
         ("block tcp 192.0.2.7:1 > 192.0.2.8:2 four 10m", "unexpected `four`", "did you mean `for`?"),
         ("block tcp 192.0.2.7:1 > 192.0.2.8:2 for 1m for 2m", "unexpected `for`", ""),
+        ("block tcp 192.0.2.7:1 > 192.0.2.8:2 idle", "unexpected `idle`", "for 10m idle"),
+        ("block tcp 192.0.2.7:1 > 192.0.2.8:2 for idle", "`idle` is not a time", "for 10m idle"),
+        ("block tcp 192.0.2.7:1 > 192.0.2.8:2 for 1m idlee", "unexpected `idlee`", "did you mean `idle`?"),
     ];
     for (text, message, help) in table {
         let error = ExactRule::parse(text).expect_err(text);

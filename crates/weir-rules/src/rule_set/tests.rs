@@ -81,7 +81,7 @@ fn two_decisions_and_what_else_there_is() {
     let usual = Actions::default;
     let (block, capture) = (Fate::Block, CaptureAction::Capture);
     let learn = |shortcut, seconds, both, over| {
-        Some(Learn { shortcut, lasting: Duration::from_secs(seconds), both, over })
+        Some(Learn { shortcut, lasting: Duration::from_secs(seconds), idle: false, both, over })
     };
     let table = [
         ("ignore", usual()),
@@ -122,6 +122,14 @@ fn two_decisions_and_what_else_there_is() {
         ),
         ("learn capture for 1s", Actions { learn: learn(Shortcut::Capture, 1, false, None), ..usual() }),
         ("learn ignore for 1s", Actions { learn: learn(Shortcut::Ignore, 1, false, None), ..usual() }),
+        (
+            "learn ignore for 1s idle in both directions if over 1/s by src",
+            Actions {
+                learn: learn(Shortcut::Ignore, 1, true, over(1, 1, Key::Source))
+                    .map(|learn| Learn { idle: true, ..learn }),
+                ..usual()
+            },
+        ),
     ];
     for (text, expected) in table {
         let read = actions(text);
@@ -177,6 +185,9 @@ fn mistakes() {
         ("ip -> learn block", "1:18: expected `for`", ""),
         ("ip -> learn block for 30", "1:23: `30` is not a time", "30s"),
         ("ip -> learn block for 30s in both", "1:34: expected `directions`", ""),
+        ("ip -> learn block for 30s in both directions idle", "1:46: unexpected `idle`", "for 30s idle"),
+        ("ip -> learn block for idle", "1:23: `idle` is not a time", "for 30s idle"),
+        ("ip -> learn block for 30s idlee", "1:27: unexpected `idlee`", "did you mean `idle`?"),
         ("ip -> block if over 100 by src", "1:21: `100` is not a rate", "100/s"),
         ("ip -> block if over 100/s by source", "1:30: expected `src`, `dst` or `flow`, not `source`", ""),
         ("ip -> capture if over 100/s by src", "1:15: unexpected `if` after `capture`", "belongs to block"),

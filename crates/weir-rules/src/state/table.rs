@@ -26,8 +26,8 @@ impl<K: Eq + Hash, V> Table<K, V> {
         self.entries.is_empty()
     }
 
-    pub(crate) fn get(&self, key: &K) -> Option<&V> {
-        self.entries.get(key)
+    pub(crate) fn get(&mut self, key: &K) -> Option<&mut V> {
+        self.entries.get_mut(key)
     }
 
     /// Returns the entry of a key, which `new` creates; `None` if there is no room. `is_over`: which entries make room.

@@ -45,6 +45,8 @@ struct Listed<'a> {
     last: Option<String>,
     /// Null: without end.
     seconds_left: Option<f64>,
+    /// It ends when it has had no packet for so long; null: its packets make no difference.
+    idle_seconds: Option<f64>,
 }
 
 /// Prints all exact rules in force.
@@ -89,6 +91,7 @@ fn listed(rule: &ExactEntry) -> Listed<'_> {
             .and_then(|count| count.last)
             .map(|time| format!("{}.{:09}", time / SECOND, time % SECOND)),
         seconds_left: rule.left.map(|left| left.as_secs_f64()),
+        idle_seconds: rule.idle.map(|idle| idle.as_secs_f64()),
     }
 }
 
@@ -108,8 +111,17 @@ fn row(rule: &ExactEntry) -> [String; COLUMNS] {
         count(units::grouped, rule.count.map(|count| count.packets)),
         count(units::bytes, rule.count.map(|count| count.bytes)),
         last.split('.').next().unwrap_or_default().to_owned(),
-        rule.left.map_or_else(|| "no end".to_owned(), units::elapsed),
+        left(rule),
     ]
+}
+
+/// Says how long a rule stays in force: `9 min 58 s`, `9 min 58 s of 10 min 00 s idle`.
+fn left(rule: &ExactEntry) -> String {
+    let Some(left) = rule.left.map(units::elapsed) else { return "no end".to_owned() };
+    match rule.idle.map(units::elapsed) {
+        Some(idle) => format!("{left} of {idle} idle"),
+        None => left,
+    }
 }
 
 fn table(mut rows: Vec<[String; COLUMNS]>) -> String {

@@ -33,7 +33,8 @@ pub(super) struct AddArgs {
     ///
     /// 'block tcp 192.0.2.7:4444 > 198.51.100.1:80 for 10m'. The action is block, pass or bounce; the protocol tcp, udp, sctp, icmp,
     /// icmp6, gre, or a number (proto 89). `vlan 5` before the protocol is for packets with that tag. `in both directions` makes a
-    /// rule for answers, too. Without `for TIME` the rule stays until it is removed or the guard ends.
+    /// rule for answers, too. `for 10m idle` ends the rule when no packet has met it for that time, each direction by itself.
+    /// Without `for TIME` the rule stays until it is removed or the guard ends.
     #[arg(value_name = "RULE", required = true)]
     rules: Vec<String>,
 }
@@ -274,7 +275,7 @@ fn rules_of(rule: &weir_rules::ExactRule) -> Vec<ExactRule> {
         Wanted::Bounce => Fate::Bounce,
         Wanted::Reflect(interface) => Fate::Reflect(interface.to_string()),
     };
-    let one = |flow| ExactRule::new(flow_of(flow), fate.clone(), rule.lasting);
+    let one = |flow| weir::with!(ExactRule::new(flow_of(flow), fate.clone(), rule.lasting), idle = rule.idle);
     rule.packets.directions().map(one).collect()
 }
 

@@ -169,7 +169,7 @@ impl GuardBuilder {
     }
 
     /// Sets how many exact rules there can be at a time, those that rules learn and those that are [added](Guard::add_exact)
-    /// together, 16,777,216 at most; each takes about 150 bytes. The default is 65,536 if rules learn; otherwise there is no table of them, and none can be
+    /// together, 16,777,216 at most; each takes about 170 bytes. The default is 65,536 if rules learn; otherwise there is no table of them, and none can be
     /// added. A table costs a look-up for each packet.
     pub fn exact(mut self, most: u32) -> Self {
         self.exact = Some(most.max(1));

@@ -99,7 +99,7 @@ impl InForce {
             return Err(unsupported(Unsupported::Replacement, "end the guard, and start another one"));
         }
         let loaded = placed.loader.load(rules, !self.added.is_empty())?;
-        self.added.copy(&placed.loader.table(&loaded))?;
+        self.added.copy(&placed.table(), &placed.loader.table(&loaded))?;
         placed.site.exchange(&loaded.programs, &placed.loaded.programs)?;
         // From here on no packet meets the old rules, so their numbers are final.
         let waited = self.grace.wait();
@@ -159,7 +159,7 @@ impl InForce {
         {
             self.swept = Instant::now();
             placed.loaded.programs.memory.sweep()?;
-            self.added.sweep();
+            self.added.sweep(&placed.table())?;
         }
         Ok(())
     }

@@ -155,6 +155,7 @@ impl Loader {
                 fate: self.fate(&learn.fate, links)?,
                 capture: learn.capture,
                 lasting: nanoseconds(learn.lasting),
+                idle: learn.idle,
                 both: learn.both,
                 over: learn.over.map(over),
             })
@@ -213,7 +214,7 @@ impl Loader {
             RulesError::Filter(LoadingFailed::Load(error))
                 if error.is_memory() && self.exact > Some(exact::USUAL) =>
             {
-                let (exact, size) = (self.exact_size(), size::binary(u64::from(self.exact_size()) * 150));
+                let (exact, size) = (self.exact_size(), size::binary(u64::from(self.exact_size()) * 170));
                 let why = format!(
                     "cannot have room for {exact} exact rules: there is no memory for them, about {size}; try fewer"
                 );

@@ -137,6 +137,7 @@ fn actions(action: &Action) -> Actions {
     let learn = action.learn.as_ref().map(|learn| weir_rules::Learn {
         shortcut: if learn.capture { Shortcut::Capture } else { Shortcut::Ignore },
         lasting: learn.lasting,
+        idle: learn.idle,
         both: learn.both,
         over: learn.over.map(over),
     });

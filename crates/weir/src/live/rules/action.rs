@@ -83,6 +83,9 @@ pub struct Learn {
     pub fate: Fate,
     /// How long.
     pub lasting: Duration,
+    /// Whether that time begins anew with each of their packets, so that the rule ends when there was none for so long. Each direction ends by itself.
+    #[cfg_attr(feature = "serde", serde(default))]
+    pub idle: bool,
     /// Whether there is one for the other direction, too.
     pub both: bool,
     /// Only packets beyond this limit make one.
@@ -170,13 +173,19 @@ impl Action {
 impl Learn {
     /// Makes an exact rule of every packet's flow, for this time.
     pub fn new(fate: Fate, lasting: Duration) -> Self {
-        Self { capture: false, fate, lasting, both: false, over: None }
+        Self { capture: false, fate, lasting, idle: false, both: false, over: None }
     }
 
     /// Has a capture take the packets of the flow.
     #[must_use]
     pub fn capture(self) -> Self {
         Self { capture: true, ..self }
+    }
+
+    /// Has exact rules end when no packet has met them for that time, instead of that time after they were made.
+    #[must_use]
+    pub fn idle(self) -> Self {
+        Self { idle: true, ..self }
     }
 
     /// Makes one for the other direction, too.

@@ -15,7 +15,7 @@ use super::reading::Count;
 /// The size of the table of exact rules, unless another one is asked for.
 pub(crate) const USUAL: u32 = 1 << 16;
 
-/// The largest one. Its memory, about 150 bytes for each rule, is taken at once.
+/// The largest one. Its memory, about 170 bytes for each rule, is taken at once.
 pub(crate) const MOST: u32 = 1 << 24;
 
 /// Packets of one direction of a flow, in a VLAN.
@@ -66,12 +66,21 @@ pub struct ExactRule {
     pub fate: Fate,
     /// How long; `None`: without end.
     pub lasting: Option<Duration>,
+    /// Whether that time begins anew with each of its packets, so that the rule ends when there was none for so long.
+    #[cfg_attr(feature = "serde", serde(default))]
+    pub idle: bool,
 }
 
 impl ExactRule {
     /// A rule for a time; `None`: without end.
     pub fn new(flow: ExactFlow, fate: Fate, lasting: Option<Duration>) -> Self {
-        Self { flow, fate, lasting }
+        Self { flow, fate, lasting, idle: false }
+    }
+
+    /// Has it end when no packet has met it for its time, instead of that time after it was added. One without end has none then, either.
+    #[must_use]
+    pub fn idle(self) -> Self {
+        Self { idle: true, ..self }
     }
 }
 
@@ -90,6 +99,10 @@ pub struct ExactEntry {
     pub count: Option<Count>,
     /// How long it stays in force; `None`: without end.
     pub left: Option<Duration>,
+    /// It stays in force until it has had no packet for so long: the next one makes [`left`](Self::left) that again. `None`: its packets make no
+    /// difference.
+    #[cfg_attr(feature = "serde", serde(default))]
+    pub idle: Option<Duration>,
 }
 
 /// Why an exact rule is not added, or cannot be looked for.
@@ -120,8 +133,10 @@ pub(crate) struct Added(HashMap<ExactFlow, One>);
 #[derive(Clone, Debug)]
 struct One {
     fate: Fate,
-    /// As [`engine::ExactRule::until`].
+    /// As [`engine::ExactRule::until`]. The kernel may have put it off.
     until: u64,
+    /// As [`engine::ExactRule::idle`].
+    idle: Option<u64>,
     /// What it has counted in tables before this one.
     before: engine::RuleCount,
 }
@@ -142,10 +157,13 @@ impl Added {
     /// Adds a rule, or replaces the one for these packets.
     pub(crate) fn add(&mut self, table: &Table<'_>, rule: &ExactRule) -> Result<(), ExactError> {
         let exact = table.exact.ok_or(ExactError::NoTable)?;
-        let until = rule.lasting.map_or(u64::MAX, |time| {
-            clock::monotonic().saturating_add(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX))
-        });
-        let one = One { fate: rule.fate.clone(), until, before: engine::RuleCount::default() };
+        let lasting = rule.lasting.map(|time| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
+        let one = One {
+            fate: rule.fate.clone(),
+            until: lasting.map_or(u64::MAX, |time| clock::monotonic().saturating_add(time)),
+            idle: lasting.filter(|_| rule.idle),
+            before: engine::RuleCount::default(),
+        };
         let kernel = one.kernel().ok_or(ExactError::Reflects)?;
         match exact.insert(&rule.flow.engine(), &kernel) {
             Ok(()) => {
@@ -178,11 +196,30 @@ impl Added {
     }
 
     /// Forgets those whose time is over.
-    pub(crate) fn sweep(&mut self) {
-        if !self.0.is_empty() {
-            let now = clock::monotonic();
-            self.0.retain(|_, one| one.until > now);
+    pub(crate) fn sweep(&mut self, table: &Table<'_>) -> Result<(), CallError> {
+        if self.0.is_empty() {
+            return Ok(());
         }
+        let (now, mut failed) = (clock::monotonic(), None);
+        self.forget(now, |flow| {
+            let entry = table.exact.map_or(Ok(None), |exact| exact.get(&flow.engine()));
+            let entry = entry.unwrap_or_else(|error| {
+                failed = Some(error);
+                None
+            });
+            entry.filter(|entry| entry.by.is_none()).map(|entry| entry.rule.until)
+        });
+        failed.map_or(Ok(()), Err)
+    }
+
+    /// Forgets those whose time is over. `put_off`: says until when the kernel has put off the end of one; `None`: it is gone.
+    fn forget(&mut self, now: u64, mut put_off: impl FnMut(&ExactFlow) -> Option<u64>) {
+        self.0.retain(|flow, one| {
+            if one.until <= now && one.idle.is_some() {
+                one.until = put_off(flow).unwrap_or(0);
+            }
+            one.until > now
+        });
     }
 
     /// Returns all rules in force, in the order of their flows. `count`: makes a count of what the kernel has counted.
@@ -211,6 +248,7 @@ impl Added {
                 by: learned.map(|rule| rule.name.clone()),
                 count: entry.by.is_none().then(|| count(&counted)),
                 left: (entry.rule.until != u64::MAX).then(|| Duration::from_nanos(left)),
+                idle: entry.rule.idle.map(Duration::from_nanos),
             }
         };
         let mut entries: Vec<_> = in_force.map(entry).collect();
@@ -218,11 +256,16 @@ impl Added {
         Ok(entries)
     }
 
-    /// Puts them into a new table, too.
-    pub(crate) fn copy(&self, to: &Table<'_>) -> Result<(), CallError> {
+    /// Puts them into a new table, too. The time of those that end when they are idle begins anew: packets may put off their ends in
+    /// the old table until it is no longer asked.
+    pub(crate) fn copy(&mut self, from: &Table<'_>, to: &Table<'_>) -> Result<(), CallError> {
         let Some(exact) = to.exact else { return Ok(()) };
+        self.sweep(from)?;
         let now = clock::monotonic();
-        for (flow, one) in self.0.iter().filter(|(_, one)| one.until > now) {
+        for (flow, one) in &mut self.0 {
+            if let Some(idle) = one.idle {
+                one.until = now.saturating_add(idle);
+            }
             if let Some(rule) = one.kernel() {
                 exact.insert(&flow.engine(), &rule)?;
             }
@@ -253,7 +296,7 @@ impl One {
             Fate::Block => engine::Fate::Block,
             Fate::Bounce => engine::Fate::Bounce,
         };
-        Some(engine::ExactRule { fate, capture: false, until: self.until })
+        Some(engine::ExactRule { fate, capture: false, until: self.until, idle: self.idle })
     }
 }
 
@@ -262,4 +305,37 @@ fn follow(counted: &mut engine::RuleCount, entry: &engine::ExactEntry) {
     counted.packets += entry.packets;
     counted.bytes += entry.bytes;
     counted.last = counted.last.max(entry.last);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rule_that_ends_when_it_is_idle_is_forgotten_when_the_kernel_has_not_put_off_its_end() {
+        let flow = |port: u16| ExactFlow::new(17, ([192, 0, 2, 1], port).into(), ([192, 0, 2, 2], 53).into());
+        let one = |until, idle| One { fate: Fate::Block, until, idle, before: engine::RuleCount::default() };
+        let all = [
+            (1, one(10, None)),
+            (2, one(11, None)),
+            (3, one(10, Some(5))),
+            (4, one(9, Some(5))),
+            (5, one(8, Some(5))),
+        ];
+        let mut added = Added(all.into_iter().map(|(port, one)| (flow(port), one)).collect());
+        let mut asked = Vec::new();
+        added.forget(10, |flow| {
+            asked.push(flow.from.port());
+            match flow.from.port() {
+                3 => Some(14),
+                4 => Some(9),
+                _ => None,
+            }
+        });
+        asked.sort_unstable();
+        assert_eq!(asked, [3, 4, 5]);
+        let mut left: Vec<_> = added.0.iter().map(|(flow, one)| (flow.from.port(), one.until)).collect();
+        left.sort_unstable();
+        assert_eq!(left, [(2, 11), (3, 14)]);
+    }
 }
