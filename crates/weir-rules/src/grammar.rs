@@ -170,7 +170,7 @@ fn capture(word: &str, words: &mut Words<'_>) -> Result<CaptureAction, Error> {
             let count = count.ok_or_else(|| wrong().help("a number from 1: first 20 of each flow"))?;
             words
                 .expect(&["of", "each", "flow"])
-                .map_err(|error| error.help("write `first 20 of each flow`"))?;
+                .map_err(|error| error.help(format!("write `first {count} of each flow`")))?;
             CaptureAction::First(count)
         }
         "capture" => CaptureAction::Capture,
@@ -200,7 +200,9 @@ fn learn(words: &mut Words<'_>) -> Result<Learn, Error> {
         "ignore" => Shortcut::Ignore,
         word => Shortcut::Fate(fate(word, words)?),
     };
-    words.expect(&["for"]).map_err(|error| error.help("say for how long: `learn block for 30s`"))?;
+    words
+        .expect(&["for"])
+        .map_err(|error| error.help(format!("say for how long: `learn {shortcut} for 30s`")))?;
     let (lasting, idle) = lasting(words, "30s")?;
     let both = words.takes("in");
     if both {
@@ -247,7 +249,16 @@ fn end(action: &str, words: &mut Words<'_>) -> Result<(), Error> {
         "if" => "`if over` belongs to block, reflect, bounce, learn and log",
         "->" => "one rule per line",
         _ if ACTIONS.contains(&word) => "a comma separates actions",
-        _ => return Err(words.wrong(&message, &["if", "in", "idle"])),
+        _ => return Err(words.wrong(&message, following(action))),
     };
     Err(Error::new(message, words.span()).help(help))
+}
+
+/// Returns the words that may follow an action.
+fn following(action: &str) -> &'static [&'static str] {
+    match action {
+        "capture" => &["sample", "first"],
+        "learn" => &["if", "in", "idle"],
+        _ => &["if"],
+    }
 }

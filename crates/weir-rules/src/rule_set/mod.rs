@@ -48,7 +48,7 @@ impl RuleSet {
     ///
     /// # Errors
     ///
-    /// The first mistake of each rule, whether it is in its expression, which `compile` finds, or elsewhere; in the order of the file.
+    /// The first mistake in the expression of each rule, which `compile` finds, and the first elsewhere in it; in the order of the file.
     pub fn parse_and<T>(
         text: &str,
         compile: impl FnOnce(&Self) -> Result<T, Vec<Error>>,
@@ -70,13 +70,14 @@ impl RuleSet {
         let mut lines_of_names = HashMap::new();
         let mut mistakes = Vec::new();
         for line in syntax::lines(text, &plain) {
-            let (rule, named) = match line.and_then(|line| rule(&plain, line)) {
+            let (rule, named, mistake) = match line.and_then(|line| rule(&plain, line)) {
                 Ok(rule) => rule,
                 Err(error) => {
                     mistakes.push(error);
                     continue;
                 }
             };
+            mistakes.extend(mistake);
             if let Some(other) = lines_of_names.insert(rule.name.clone(), rule.line) {
                 let message = format!("the rule on line {other} is named `{}`, too", rule.name);
                 mistakes.push(Error::new(message, named).help("each rule has a name of its own"));
@@ -132,8 +133,26 @@ impl Rule {
                 let help = format!("if `{name}` is the rule's name, put a blank behind the colon");
                 Error { span, help: Some(help), ..error }
             }
-            _ => Error { span, ..error },
+            // A misspelt word is likelier than a name.
+            _ if error.help.as_ref().is_some_and(|help| help.starts_with("did you mean")) => {
+                Error { span, ..error }
+            }
+            _ => match self.bare_name().filter(|name| error.span == (0..name.len())) {
+                Some(name) => {
+                    let help = error.help.map(|help| format!("{help}; ")).unwrap_or_default();
+                    let help = format!("{help}if `{name}` is the rule's name, put a colon behind it");
+                    Error { span, help: Some(help), ..error }
+                }
+                None => Error { span, ..error },
+            },
         }
+    }
+
+    /// Returns the first word of several that may be the name of a rule without one.
+    fn bare_name(&self) -> Option<&str> {
+        let has_none = self.name == format!("line-{}", self.line);
+        let (first, _) = self.expression.split_once(char::is_whitespace).filter(|_| has_none)?;
+        syntax::is_name(first).then_some(first)
     }
 
     /// Returns where a word is among the rule's actions in the text of its file; without it, where the arrow is.
@@ -160,8 +179,9 @@ impl Rule {
     }
 }
 
-/// Returns a rule, and where its name is; of one without a name, its first word.
-fn rule(plain: &str, line: Line) -> Result<(Rule, Range<usize>), Error> {
+/// Returns a rule, and where its name is; of one without a name, its first word. With a mistake in its actions it has none, but an
+/// expression, in which there may be a mistake, too.
+fn rule(plain: &str, line: Line) -> Result<(Rule, Range<usize>, Option<Error>), Error> {
     let Line { number, name, expression: place, actions } = line;
     let named = name.clone().unwrap_or_else(|| {
         let begin = if place.is_empty() { actions.start } else { place.start };
@@ -171,9 +191,13 @@ fn rule(plain: &str, line: Line) -> Result<(Rule, Range<usize>), Error> {
         let message = format!("a rule cannot be named `{TOTAL}`");
         return Err(Error::new(message, named).help("that is what weir calls the sum of all rules"));
     }
-    let actions = grammar::actions(plain, actions)?;
+    let (actions, mistake) = match grammar::actions(plain, actions) {
+        Ok(actions) => (actions, None),
+        Err(mistake) => (Actions::default(), Some(mistake)),
+    };
     let name = name.map_or_else(|| format!("line-{number}"), |name| plain[name].to_owned());
-    Ok((Rule { name, line: number, expression: plain[place.clone()].to_owned(), place, actions }, named))
+    let expression = plain[place.clone()].to_owned();
+    Ok((Rule { name, line: number, expression, place, actions }, named, mistake))
 }
 
 /// Renders a mistake for people: file, line and column, the message, the line with the place marked under it, and what was

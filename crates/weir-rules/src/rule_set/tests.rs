@@ -178,11 +178,17 @@ fn mistakes() {
         ("ip -> sample 100", "1:14: `100` is not a share of packets", "1/100"),
         ("ip -> first 0 of each flow", "1:13: `0` is not a number", "from 1"),
         ("ip -> first 3 of every flow", "1:18: expected `each`, not `every`", ""),
-        ("ip -> first 3", "1:14: expected `of`", ""),
+        ("ip -> first 3", "1:14: expected `of`", "write `first 3 of each flow`"),
+        ("ip -> firstt 3 of each flow", "1:7: unknown action `firstt`", "did you mean `first`?"),
+        (
+            "ip -> capture firstt 3 of each flow",
+            "1:15: unexpected `firstt` after `capture`",
+            "did you mean `first`?",
+        ),
         ("ip -> reflect", "1:14: expected an interface", ""),
         ("ip -> learn", "1:12: expected `capture`, `ignore`", ""),
         ("ip -> learn blck for 3s", "1:13: expected `capture`", "did you mean `block`?"),
-        ("ip -> learn block", "1:18: expected `for`", ""),
+        ("ip -> learn bounce", "1:19: expected `for`", "`learn bounce for 30s`"),
         ("ip -> learn block for 30", "1:23: `30` is not a time", "30s"),
         ("ip -> learn block for 30s in both", "1:34: expected `directions`", ""),
         ("ip -> learn block for 30s in both directions idle", "1:46: unexpected `idle`", "for 30s idle"),
@@ -199,6 +205,16 @@ fn mistakes() {
         ("dns: tcp prot 53 -> capture", "1:10: expected `and`", "did you mean `port`?"),
         ("# x\nip and \\\n  prot 53 -> capture", "3:3: ", "did you mean"),
         ("dns:port 53 -> capture", "1:", "blank behind the colon"),
+        (
+            "dns port 53 -> capture",
+            "1:1: expected a term, not `dns`",
+            "; if `dns` is the rule's name, put a colon",
+        ),
+        (
+            "tpc port 80 -> capture",
+            "1:1: expected a term, not `tpc`\n  tpc port 80 -> capture\n  ^^^\ndid you mean `tcp`?",
+            "",
+        ),
         ("9dns: port 53 -> capture", "1:", ""),
         ("ip and -> capture", "1:7: ", ""),
     ];
@@ -232,12 +248,12 @@ fn the_place_of_an_action_is_found() {
 #[test]
 fn mistakes_in_expressions_and_elsewhere_are_told_in_the_order_of_the_file() {
     let text =
-        "a: udp prot 9 -> block\nb: udp -> blck\na: port 70000 -> log\nc: tcp -> block \\\nd: udp -> block\n";
+        "a: udp prot 9 -> block\nb udp -> blck\na: port 70000 -> log\nc: tcp -> block \\\nd: udp -> block\n";
     let mistakes =
         RuleSet::parse_and(text, |set| set.compile_behind_fields(&options())).expect_err("mistakes");
     let places: Vec<_> = mistakes.iter().map(|mistake| position(mistake, text)).collect();
-    assert_eq!(places, [(1, 8), (2, 11), (3, 1), (3, 9), (5, 1)], "{mistakes:?}");
-    let help = mistakes[4].help.as_deref().expect("help");
+    assert_eq!(places, [(1, 8), (2, 1), (2, 10), (3, 1), (3, 9), (5, 1)], "{mistakes:?}");
+    let help = mistakes[5].help.as_deref().expect("help");
     assert_eq!(help, "the `\\` at the end of line 4 joins this line to it");
     let text = "c: tcp \\\n and prot 5 -> block\n";
     let mistakes =
