@@ -31,6 +31,8 @@ mod lower;
 
 pub use error::Error;
 
+use weir_classify::{Direction, Directions};
+
 use crate::ast::{Ast, Expr, ExprId, Primitive, Protocol};
 use crate::cbpf::{LiftError, Rules};
 use crate::graph::Graph;
@@ -108,6 +110,13 @@ impl BehindFields {
     pub fn asks_for_tags(&self) -> bool {
         let by_region = self.regions.iter().any(|region| region.condition.tags.is_some());
         by_region || self.filter.as_ref().is_some_and(Filter::asks_for_tags)
+    }
+
+    /// Returns whether it can accept packets, but no received ones.
+    pub fn is_for_sent(&self) -> bool {
+        let received = Directions::of(Direction::Received);
+        let none = |region: &Region| region.condition.directions.and(received).is_empty();
+        !self.regions.is_empty() && self.regions.iter().all(none)
     }
 }
 

@@ -15,7 +15,9 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use rustix::fs::FileType;
 use weir::guard::Rules;
 use weir::writer::Writer;
-use weir::{Builder, Capture, CaptureStats, Chunk, FileInterface, Interface, PoolFill};
+use weir::{
+    Builder, Capture, CaptureStats, Chunk, Direction, FileInterface, Interface, PoolFill, SourceKind,
+};
 use weir_render::{Column, json};
 use weir_service::confine::Confinement;
 use weir_service::control::{Change, Marks, Obeyed, Order, What};
@@ -100,6 +102,9 @@ pub(crate) fn run(args: &CaptureArgs) -> Result<(), Failure> {
         None => None,
     };
     style::print(&report::started(&interfaces, &opened, args.is_quiet(), args.line.verbose > 0));
+    if let Some(rules) = &rules {
+        warn_of_sent(args, rules, &interfaces);
+    }
     // Lines and a status line on one terminal would be in each other's way; a pipe often ends there, too.
     let shows_lines = printer.is_some() && !is_file(&io::stdout());
     let live = if args.is_quiet() || shows_lines { None } else { Live::on_terminal() };
@@ -133,14 +138,29 @@ fn checked<'a>(args: &CaptureArgs, rules: &'a LiveRules, chosen: &[Chosen]) -> R
     for one in chosen.iter().filter(|_| !args.live.origin.is_forced()) {
         lifeline::check_login(rules, one, args.ruled_direction())?;
     }
-    let note = |text| style::say(format_args!("{}: {text}", style::stderr().yellow("note")));
     if !rules.captures() {
-        note("no rule captures a packet");
+        rules::note(rules::CAPTURE_NOTHING);
     }
     if rules.logs() && !args.is_quiet() {
-        note("`log` is for weir guard, and writes nothing here");
+        rules::note(rules::LOG_NOTHING);
     }
     Ok(rules.rules())
+}
+
+/// Warns of rules for sent packets on interfaces where none meets them.
+fn warn_of_sent(args: &CaptureArgs, rules: &LiveRules, interfaces: &[Interface]) {
+    for interface in interfaces {
+        let name = style::visible(&interface.name);
+        match interface.source {
+            source @ (SourceKind::Xdp | SourceKind::AfXdp) => {
+                rules.warn_of_sent(&name, &format!("source {source} sees received packets only"));
+            }
+            _ if args.ruled_direction() == Direction::In => {
+                rules.warn_of_sent(&name, "only received packets are captured");
+            }
+            _ => {}
+        }
+    }
 }
 
 fn is_file(stream: &impl AsFd) -> bool {

@@ -13,7 +13,7 @@ use weir_service::control::Order;
 use super::answers::{account, refused};
 use super::{TargetArgs, exact};
 use crate::failure::Failure;
-use crate::rules::{LiveRules, SetFile, Shown, lifeline, table};
+use crate::rules::{self, LiveRules, SetFile, Shown, lifeline, table};
 use crate::{interfaces, out, style, units};
 
 #[derive(Debug, Subcommand)]
@@ -150,6 +150,15 @@ fn replace(target: &TargetArgs, file: &Path, sets: &[SetFile], force: bool) -> R
     })?;
     let count = units::grouped(rules.count() as u64);
     style::say(format_args!("rules replaced: {count} in force"));
+    let is_guard = !is_capture(&account) && !is_forwarding(&account);
+    if is_capture(&account) && !rules.captures() {
+        rules::note(rules::CAPTURE_NOTHING);
+    } else if is_guard && rules.captures() {
+        rules::note(rules::GUARD_CAPTURES);
+    }
+    if !is_guard && rules.logs() {
+        rules::note(rules::LOG_NOTHING);
+    }
     if let Some(seconds) = account["confirm_within"].as_f64() {
         say_unconfirmed(seconds);
     }

@@ -217,11 +217,11 @@ impl ForwardArgs {
         let filter = self.filter.filter(&self.words)?;
         let builder = filter.into_iter().fold(builder, ForwardBuilder::filter);
         let rules = self.rules.as_ref().map(|file| LiveRules::read(file, &self.sets)).transpose()?;
-        if rules.as_ref().is_some_and(LiveRules::logs) && !self.quiet {
-            style::say(format_args!(
-                "{}: `log` is for weir guard, and writes nothing here",
-                style::stderr().yellow("note")
-            ));
+        if let Some(rules) = &rules {
+            rules.warn_of_sent(&style::visible(self.names().0), "packets to forward are received ones");
+            if rules.logs() && !self.quiet {
+                rules::note(rules::LOG_NOTHING);
+            }
         }
         let builder = rules.iter().fold(builder, |builder, rules| builder.rules(rules.rules().clone()));
         let builder = self.copy.builder().into_iter().fold(builder, ForwardBuilder::copied);

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
+use weir::Error;
 use weir::guard::KeptRules;
 use weir_render::json;
 
@@ -52,12 +53,23 @@ pub(super) fn end(args: &GuardArgs) -> Result<(), Failure> {
     if interface.starts_with('/') {
         KeptRules::at(Path::new(interface))?.end()?;
     } else {
-        args.chosen()?.guard()?.end()?;
+        args.chosen()?.guard()?.end().map_err(not_ended)?;
     }
     if !args.quiet {
         style::say(format_args!("{interface}: the rules are off"));
     }
     Ok(())
+}
+
+/// Returns the failure, with where else rules may be.
+fn not_ended(error: Error) -> Failure {
+    let is_gone = matches!(error, Error::NoSuchEndpoint { .. });
+    let failure = Failure::from(error);
+    match is_gone {
+        true => failure
+            .hint("to list all rules that stay in force, even for deleted interfaces: weir guard --list"),
+        false => failure,
+    }
 }
 
 fn in_words(guards: &[One]) -> String {

@@ -13,7 +13,7 @@ use std::io;
 use std::time::{Duration, Instant};
 
 use weir::guard::{Reading, Rules};
-use weir::{Change as Happened, Guard};
+use weir::{Change as Happened, Direction, Guard};
 use weir_render::json;
 use weir_service::Stop;
 use weir_service::control::{Change, Obeyed, Order};
@@ -24,7 +24,7 @@ use self::confirmation::Confirmation;
 use self::log::Log;
 use self::summary::{Interval, LogCount, Summary};
 use crate::failure::{self, Failure};
-use crate::rules::{LiveRules, Shown, lifeline, table};
+use crate::rules::{self, LiveRules, Shown, lifeline, table};
 use crate::{grant, out, style};
 
 /// Runs the command.
@@ -45,11 +45,14 @@ pub(crate) fn run(args: &GuardArgs) -> Result<(), Failure> {
     }
     lifeline::warn_of_neighbours(&rules, &chosen, args.direction())?;
     warn_of_no_rules(rules.count());
+    if args.direction() == Direction::In {
+        rules.warn_of_sent(&style::visible(args.interface()), "only received packets meet the rules");
+    }
     if rules.captures() && !args.quiet {
-        note(format_args!("weir guard captures nothing: `capture`, `sample` and `first` have no effect"));
+        rules::note(rules::GUARD_CAPTURES);
     }
     if rules.logs() && args.log.is_none() && !args.quiet {
-        note(format_args!("`log` writes nothing without --log FILE"));
+        rules::note("`log` writes nothing without --log FILE");
     }
     let prepared = Prepared::new(args.settings(), None)?;
     let (guard, opened) = prepared.open(|_| builder.start().map_err(Failure::from))?;
@@ -58,7 +61,8 @@ pub(crate) fn run(args: &GuardArgs) -> Result<(), Failure> {
     style::print(&crate::report::service(&opened, args.quiet, false));
     style::print(&crate::report::control(&opened, args.quiet));
     if !args.quiet {
-        style::print(&report::on_exit(args.stays(), args.confirm.is_some(), args.interface()));
+        let took_over = guard.info().took_over;
+        style::print(&report::on_exit(args.stays(), args.confirm.is_some(), took_over, args.interface()));
     }
     let next = args.interval.map(|interval| Instant::now() + interval);
     let confirmation = args.confirm.map(Confirmation::begin);
@@ -68,10 +72,6 @@ pub(crate) fn run(args: &GuardArgs) -> Result<(), Failure> {
 fn table_of(summary: &Summary) -> String {
     let counted = &summary.counted;
     table(&Shown::of(&counted.rules, summary.dry_run, counted.log_lost), style::stderr())
-}
-
-fn note(text: std::fmt::Arguments<'_>) {
-    style::say(format_args!("{}: {text}", style::stderr().yellow("note")));
 }
 
 /// Says so if rules are none, as of a file that was truncated.

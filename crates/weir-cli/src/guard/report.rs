@@ -21,12 +21,18 @@ pub(super) fn opened(info: &GuardInfo, rules: usize, quiet: bool, paint: Paint) 
     alike::print(&lines.collect::<Vec<_>>(), paint)
 }
 
-/// Returns what happens to the rules on exit, if they are to stay: at once, or once they are confirmed.
-pub(super) fn on_exit(stay: bool, confirmed: bool, interface: &str) -> String {
+/// Returns what happens to the rules on exit, if they are to stay, or if those stayed that they have taken over from: at once, or once
+/// they are confirmed.
+pub(super) fn on_exit(stay: bool, confirmed: bool, took_over: bool, interface: &str) -> String {
     let once = if confirmed { ", once they are confirmed" } else { "" };
-    match stay {
-        true => format!("on exit: the rules stay in force{once}; to take them off: {}\n", end(interface)),
-        false => String::new(),
+    match (stay, took_over) {
+        (true, _) => {
+            format!("on exit: the rules stay in force{once}; to take them off: {}\n", end(interface))
+        }
+        (false, true) => format!(
+            "on exit: the rules are off{once}, and those that were left in force do not return; to keep rules: --on-exit closed\n"
+        ),
+        (false, false) => String::new(),
     }
 }
 

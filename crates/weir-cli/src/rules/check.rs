@@ -184,6 +184,7 @@ fn look(args: &CheckRulesArgs, file: &RuleFile) -> Result<Looked, Vec<Error>> {
         names: &file.names,
     };
     let (set, compiled) = RuleSet::parse_and(&file.text, |set| set.compile(&options))?;
+    file.warn_of_sets();
     let findings = weir_rules::findings(&set, &compiled, &options);
     let needs_filter = |filter: &Filter| regions(&filter.ast).iter().any(|region| !region.exact);
     let ethernet = (args.link_type == ETHERNET).then(|| compiled.filters.iter().map(needs_filter).collect());

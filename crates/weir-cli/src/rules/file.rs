@@ -61,7 +61,21 @@ impl RuleFile {
             }
             if mistakes.is_empty() { Ok(filters) } else { Err(mistakes) }
         };
-        RuleSet::parse_and(&self.text, compile).map_err(|mistakes| self.failure(&mistakes))
+        let rules = RuleSet::parse_and(&self.text, compile).map_err(|mistakes| self.failure(&mistakes))?;
+        self.warn_of_sets();
+        Ok(rules)
+    }
+
+    /// Warns of sets that `--set` names, but no rule, once the rules are compiled.
+    pub(super) fn warn_of_sets(&self) {
+        for (set, meant) in self.names.unused() {
+            let warning = style::stderr().yellow("warning");
+            let meant = meant.map(|name| format!("; did you mean `{name}`?")).unwrap_or_default();
+            style::say(format_args!(
+                "{warning}: --set {set}: no rule in {} asks for `@{set}`{meant}",
+                self.name
+            ));
+        }
     }
 
     /// Returns a failure with all mistakes, or with the first of very many. Each looks like a message of its own.

@@ -12,6 +12,7 @@ use weir_rules::{Actions, CaptureAction, Evaluator, Key, Limits, Over, Programs,
 use super::file::RuleFile;
 use super::names::SetFile;
 use crate::failure::Failure;
+use crate::style;
 
 /// `LINKTYPE_ETHERNET`.
 const ETHERNET: u16 = 1;
@@ -23,6 +24,8 @@ pub(crate) struct LiveRules {
     set: RuleSet,
     rules: Rules,
     programs: Programs,
+    /// The rules that no received packet matches.
+    sent: Vec<usize>,
 }
 
 /// A frame, and whether the host sends it.
@@ -55,7 +58,22 @@ impl LiveRules {
             let filter = Filter::new(&rule.expression).names(file.names.clone());
             rules.rule(&rule.name, filter, action(&rule.actions))
         });
-        Ok(Self { set, rules, programs: Programs::behind_fields(compiled), file })
+        file.warn_of_sets();
+        let sent =
+            (0..).zip(&compiled).filter(|(_, rule)| rule.is_for_sent()).map(|(rule, _)| rule).collect();
+        Ok(Self { set, rules, programs: Programs::behind_fields(compiled), sent, file })
+    }
+
+    /// Warns of rules that match sent packets only, on an interface with this name on which only received packets meet them.
+    pub(crate) fn warn_of_sent(&self, interface: &str, why: &str) {
+        let Some(first) = self.sent.first().map(|rule| &self.set.rules[*rule]) else { return };
+        let place = format!("`{}` ({}:{})", first.name, self.file.name, first.line);
+        let which = match self.sent.len() {
+            1 => format!("{place} is for sent ones, and never matches"),
+            more => format!("{place} and {} more are for sent ones, and never match", more - 1),
+        };
+        let warning = style::stderr().yellow("warning");
+        style::say(format_args!("{warning}: {interface}: {why}; {which}"));
     }
 
     /// Returns them for the library.
@@ -161,5 +179,9 @@ mod tests {
         let rules = read("a: ip -> capture, block\nb: -> reflect eth1").expect("possible");
         assert!(rules.captures() && rules.count() == 2);
         assert!(!read("-> block").expect("possible").captures());
+        let sent = read(
+            "outbound and udp -> block\ninbound or tcp -> block\nnot inbound -> continue, log\ninbound and outbound -> log",
+        );
+        assert_eq!(sent.expect("possible").sent, [0, 2]);
     }
 }

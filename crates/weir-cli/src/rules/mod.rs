@@ -21,6 +21,7 @@ pub(crate) use self::names::{RuleNames, SetFile};
 pub(crate) use self::shown::Shown;
 pub(crate) use self::table::{done, table};
 use crate::failure::Failure;
+use crate::style;
 
 const EXAMPLES: &str = "\
 Example:
@@ -41,6 +42,21 @@ pub(crate) struct RulesArgs {
 enum Command {
     /// Check a rule set, and show what each rule does.
     Check(CheckRulesArgs),
+}
+
+/// What there is to say of rules for a capture that capture nothing.
+pub(crate) const CAPTURE_NOTHING: &str = "no rule captures a packet";
+
+/// What there is to say of rules with `log` elsewhere than for a guard.
+pub(crate) const LOG_NOTHING: &str = "`log` is for weir guard, and writes nothing here";
+
+/// What there is to say of rules for a guard that capture.
+pub(crate) const GUARD_CAPTURES: &str =
+    "weir guard captures nothing: `capture`, `sample` and `first` have no effect";
+
+/// Says something about rules.
+pub(crate) fn note(text: &str) {
+    style::say(format_args!("{}: {text}", style::stderr().yellow("note")));
 }
 
 /// Returns the rules that a client orders a capture or forwarding (`what`) to put in force.

@@ -3,9 +3,10 @@
 use std::fs;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use weir::filter::{Names, Service, SystemNames};
+use weir_filter::spelling;
 
 /// The file of a set: `--set NAME=FILE`.
 #[derive(Clone, Debug)]
@@ -35,8 +36,8 @@ pub(crate) struct RuleNames {
     sets: Vec<SetFile>,
     /// Whether `--set` says where sets are.
     has_option: bool,
-    /// The files of sets that were read, by any copy of these names.
-    read: Arc<Mutex<Vec<PathBuf>>>,
+    /// The sets that were read, by any copy of these names, and their files.
+    read: Arc<Mutex<Vec<(String, PathBuf)>>>,
 }
 
 impl RuleNames {
@@ -59,11 +60,26 @@ impl RuleNames {
 
     /// Returns the files of sets that were read.
     pub(crate) fn files(&self) -> Vec<PathBuf> {
-        self.read.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.read().iter().map(|(_, path)| path.clone()).collect()
     }
 
-    fn note(&self, path: PathBuf) {
-        self.read.lock().unwrap_or_else(PoisonError::into_inner).push(path);
+    /// Returns the names that files were given for, but that nobody has asked for, each with the name that was probably meant.
+    pub(super) fn unused(&self) -> Vec<(&str, Option<String>)> {
+        let read = self.read();
+        let names = || read.iter().map(|(name, _)| name.as_str());
+        let given = |name: &str| self.sets.iter().any(|set| set.name == name);
+        let unused =
+            self.sets.iter().map(|set| set.name.as_str()).filter(|set| !names().any(|name| name == *set));
+        let meant = |set| spelling::nearest(set, names().filter(|name| !given(name))).map(str::to_owned);
+        unused.map(|set| (set, meant(set))).collect()
+    }
+
+    fn note(&self, name: &str, path: PathBuf) {
+        self.read().push((name.to_owned(), path));
+    }
+
+    fn read(&self) -> MutexGuard<'_, Vec<(String, PathBuf)>> {
+        self.read.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -94,13 +110,13 @@ impl Names for RuleNames {
 
     fn set(&self, name: &str) -> Result<String, String> {
         let Some(SetFile { path, .. }) = self.sets.iter().find(|set| set.name == name) else {
-            self.note(self.directory.join(name));
+            self.note(name, self.directory.join(name));
             return self.system.set(name).map_err(|error| match self.has_option {
                 true => format!("{error}; or give --set {name}=FILE"),
                 false => error,
             });
         };
-        self.note(path.clone());
+        self.note(name, path.clone());
         fs::read_to_string(path)
             .map_err(|error| format!("the set `@{name}` cannot be read from {}: {error}", path.display()))
     }

@@ -129,6 +129,7 @@ fn root_rules_that_stay_are_in_force_after_kill_9_and_taken_over_without_a_gap()
     assert_eq!((programs(network), lab.list()), (0, Vec::new()));
     lab.all_pass(5);
     lab.weir(&["guard", "--end", "-i", "rx0"]).failed(&["no rules were left in force on `rx0`"]);
+    lab.weir(&["guard", "--end", "-i", "rx7"]).failed(&["no interface named `rx7`", "weir guard --list"]);
 }
 
 #[root_test]
@@ -153,6 +154,7 @@ fn root_rules_on_trial_give_way_to_those_that_were_left_in_force() {
     // One that does not stay takes over, too, and nothing is left.
     let open = lab.guard("block", &[]);
     open.wait_for("which take over from those left in force");
+    open.wait_for("on exit: the rules are off, and those that were left in force do not return");
     lab.nothing_passes(100);
     open.interrupt().succeeded();
     assert_eq!((programs(&lab.network), lab.list()), (0, Vec::new()));

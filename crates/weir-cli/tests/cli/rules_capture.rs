@@ -94,9 +94,10 @@ fn root_forwarding_has_rules_too() {
             .any(|line| words(line).starts_with("lab captured (first 3 of each flow), blocked 20 3 ")),
         "{table}"
     );
-    fs::write(&file, "lab: tcp -> block\n").expect("a file");
+    fs::write(&file, "lab: tcp -> block, log\n").expect("a file");
     let replaced = ctl(&["replace", &file]);
-    assert!(replaced.status.success(), "{}", text(&replaced.stderr));
+    let said = text(&replaced.stderr);
+    assert!(replaced.status.success() && said.contains("`log` is for weir guard"), "{said}");
     send(&network, 5);
     let ended = running.interrupt().succeeded();
     let account = ended.account().0;
@@ -119,6 +120,11 @@ fn root_what_rules_of_a_capture_cannot_be_is_told_with_a_remedy() {
         ("-> capture, block", &["-i", "rx0", "--source", "af_packet"], "try the tc source"),
         ("-> capture", &["-i", "rx0", "--mode", "exclusive"], "`capture, block`"),
         ("-> capture, block", &["-i", "any"], "try the tc source"),
+        (
+            "out: outbound -> capture\n-> ignore",
+            &["-i", "rx0", "--source", "xdp"],
+            "source xdp sees received packets only; `out` (",
+        ),
     ] {
         fs::write(&file, rules).expect("a file");
         let args = [&["capture", "--rules", &file, "--duration", "100ms", "-w", "/dev/null"], args].concat();

@@ -98,9 +98,13 @@ fn mistakes_have_places_and_fail() {
     );
     fs::write(place.path("list"), "10.0.0.9").expect("a file");
     let set = format!("elsewhere={}", place.path("list").display());
-    succeeds(&["rules", "check", "--set", &set], &[&file]);
+    let said = stderr(&weir(&["rules", "check", "--set", &set], &[&file]));
+    assert!(!said.contains("warning"), "{said}");
     fs::rename(place.path("list"), place.path("elsewhere")).expect("a file");
     succeeds(&["rules", "check"], &[&file]);
+    let said = stderr(&weir(&["rules", "check", "--set", "elsewhare=b"], &[&file]));
+    let wanted = "asks for `@elsewhare`; did you mean `elsewhere`?";
+    assert!(said.contains("warning: --set elsewhare: no rule in ") && said.contains(wanted), "{said}");
     assert_eq!(weir(&["rules", "check", "--set", "a"], &[&file]).status.code(), Some(2));
     assert_eq!(weir(&["rules", "check"], &[&place.path("none")]).status.code(), Some(1));
 }

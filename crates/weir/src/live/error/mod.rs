@@ -495,7 +495,7 @@ impl Error {
             Self::AlreadyForwarding { .. } => Some("end it first".into()),
             Self::ForwardingChanges { .. } => Some("try again".into()),
             Self::NoSuchEndpoint { .. } => {
-                Some("everything forwarded can be listed, even between deleted interfaces".into())
+                Some("what stays in the kernel can be listed, even for deleted interfaces".into())
             }
             Self::ForwardingHidden { .. } => Some("`ip netns exec` hides it; run this outside".into()),
             Self::Privilege { needs, .. } if is_root(needs) => Some("run as root".into()),
@@ -523,6 +523,12 @@ impl Error {
             Self::Memory { .. } => Some("capture on fewer interfaces, or on all of them as `any`".into()),
             Self::Load { source, .. } if source.is_memory() => Some("try fewer or smaller chunks".into()),
             Self::Load { .. } => Some("use the af_packet source, which needs no eBPF".into()),
+            Self::Call(error) if error.operation.starts_with("detach tc filters") => {
+                Some("the next capture or guard on the interface removes them; to see them: tc filter show dev IF ingress".into())
+            }
+            Self::Call(error) if error.operation.starts_with("detach ") => {
+                Some("to see what is still attached: bpftool net; what was not to stay goes with the process".into())
+            }
             _ => None,
         }
     }
