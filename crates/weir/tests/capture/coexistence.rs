@@ -77,7 +77,7 @@ fn root_captures_come_and_go_while_packets_arrive() {
             });
         }
         network.rx().run(|| {
-            for round in 0..50 {
+            for round in 0..24 {
                 let filter = (round % 2 == 1).then(|| Filter::new("ip6 and udp port 7 or ifindex 1"));
                 let builder =
                     filter.into_iter().fold(on_rx(&network).source(SourceChoice::Xdp), Builder::filter);

@@ -8,25 +8,30 @@ use weir::{Mode, SourceChoice, Timestamps};
 use weir_lab::{FrameSender, Network, Pair, Port, Tagging, Traffic, Veth, root_test, tcp_transfer};
 
 use crate::common::{self, drain, take};
-use crate::{assert_closed, capture_frames, on_rx, on_rx_with_room, on_wire, send_and_take};
+use crate::{assert_closed, capture_frames, on_rx, on_rx_with_room, on_wire, send_and_take, send_past};
 
 each_way!(every_byte_of_every_size_arrives_in_order);
 
 fn every_byte_of_every_size_arrives_in_order(source: SourceChoice, mode: Mode) {
     // No more than AF_XDP has frames: nothing is lost, however long a pump has to wait for its processor.
     const COUNT: u64 = 5_000;
+    let sizes = [60, 61, 62, 63, 64, 65, 127, 128, 129, 255, 256, 257, 385, 1023, 1024, 1514];
     let network = Network::new(Veth::default()).unwrap();
-    for size in [60, 61, 62, 63, 64, 65, 127, 128, 129, 255, 256, 257, 385, 1023, 1024, 1514] {
+    let builder = on_rx_with_room(&network, COUNT, 1514).source(source).mode(mode);
+    let mut capture = network.rx().run(|| builder.open().unwrap());
+    let (mut frames, mut bytes) = (0, 0);
+    for size in sizes {
         let traffic = Traffic::new(size).unwrap().flows(7).unwrap().between(network.pair());
-        let builder = on_rx_with_room(&network, COUNT, size).source(source).mode(mode);
-        let (report, account) = capture_frames(&network, builder, &traffic, COUNT);
-        let told = (&report, account.total());
+        let report = send_past(&mut capture, &network, &traffic, COUNT).finish();
+        let total = capture.stats().unwrap().total();
+        let told = (&report, &total);
         assert!(report.is_perfect(), "{source:?} {mode:?} {size}: {told:?}");
         assert_eq!(report.total.received, COUNT, "{source:?} {mode:?} {size}: {told:?}");
-        assert_closed(&account);
-        let total = account.total();
-        assert_eq!((total.captured, total.lost, total.bytes), (COUNT, 0, COUNT * size as u64));
+        (frames, bytes) = (frames + COUNT, bytes + COUNT * size as u64);
+        assert_eq!((total.captured, total.lost, total.bytes), (frames, 0, bytes), "{size}");
     }
+    drain(&mut capture, |_| panic!("everything was taken"));
+    assert_closed(&capture.stats().unwrap());
 }
 
 each_way!(longer_packets_are_cut_at_the_snap_length_and_say_so);

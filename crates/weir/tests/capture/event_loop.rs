@@ -92,13 +92,13 @@ fn asking_never_sleeps_and_an_idle_loop_takes_no_processor_time(source: SourceCh
         let sleeps = used().1 - before.1;
         assert!(sleeps < 20, "{source:?}: asked 2000 times it slept {sleeps} times");
         let (before, began, mut looks) = (used(), Instant::now(), 0);
-        while began.elapsed() < Duration::from_millis(2_500) {
+        while began.elapsed() < Duration::from_millis(1_250) {
             is_readable(&capture, Duration::from_secs(1));
             assert!(capture.try_next().unwrap().taken().is_none());
             looks += 1;
         }
         let time = used().0 - before.0;
-        assert!(looks < 20 && time < Duration::from_millis(100), "{source:?}: {looks} looks, {time:?}");
+        assert!(looks < 10 && time < Duration::from_millis(50), "{source:?}: {looks} looks, {time:?}");
     });
 }
 

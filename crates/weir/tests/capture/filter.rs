@@ -140,7 +140,7 @@ each_way!(an_exchange_at_full_rate_loses_and_doubles_nothing);
 
 fn an_exchange_at_full_rate_loses_and_doubles_nothing(source: SourceChoice, mode: Mode) {
     // In parts, each of which begins with another filter than the one before.
-    const PARTS: u64 = 25;
+    const PARTS: u64 = 10;
     const PART: u64 = 5_000;
     const COUNT: u64 = PARTS * PART;
     let network = Network::new(Veth::default()).unwrap();

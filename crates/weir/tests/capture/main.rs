@@ -113,21 +113,25 @@ fn capture_frames(
     traffic: &Traffic,
     count: u64,
 ) -> (SequenceReport, CaptureStats) {
+    let mut capture = network.rx().run(|| builder.open().expect("the capture opens"));
+    let mut check = send_past(&mut capture, network, traffic, count);
+    drain(&mut capture, |chunk| chunk.packets().for_each(|packet| check.frame(packet.data)));
+    (check.finish(), capture.stats().expect("the account can be had"))
+}
+
+/// Sends `count` frames of `traffic`, and looks at all that a capture takes of them.
+fn send_past(capture: &mut Capture, network: &Network, traffic: &Traffic, count: u64) -> SequenceCheck {
+    let before = common::ended(&capture.stats().expect("the account can be had").total());
     let mut generator = Generator::new(network.pair(), traffic).expect("the generator loads").cpu(1);
-    network.rx().run(|| {
-        let mut capture = builder.open().expect("the capture opens");
-        let mut check = SequenceCheck::new(traffic, 0..count);
-        let sending = std::thread::spawn(move || generator.send(count).expect("frames are sent"));
-        while !sending.is_finished() {
-            if let Some(chunk) = capture.next(Duration::from_millis(10)).expect("the capture goes on").taken()
-            {
-                chunk.packets().for_each(|packet| check.frame(packet.data));
-            }
+    let mut check = SequenceCheck::new(traffic, 0..count);
+    let sending = std::thread::spawn(move || generator.send(count).expect("frames are sent"));
+    while !sending.is_finished() {
+        if let Some(chunk) = capture.next(Duration::from_millis(10)).expect("the capture goes on").taken() {
+            chunk.packets().for_each(|packet| check.frame(packet.data));
         }
-        let report: SendReport = sending.join().expect("the sender does not panic");
-        assert_eq!(report.accepted, count, "{report:?}");
-        take(&mut capture, count, |chunk| chunk.packets().for_each(|packet| check.frame(packet.data)));
-        drain(&mut capture, |chunk| chunk.packets().for_each(|packet| check.frame(packet.data)));
-        (check.finish(), capture.stats().expect("the account can be had"))
-    })
+    }
+    let report: SendReport = sending.join().expect("the sender does not panic");
+    assert_eq!(report.accepted, count, "{report:?}");
+    take(capture, before + count, |chunk| chunk.packets().for_each(|packet| check.frame(packet.data)));
+    check
 }

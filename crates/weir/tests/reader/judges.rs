@@ -77,12 +77,10 @@ fn agree(file: &Path, tcpdump: bool) {
         let ours = read.packets.iter().map(|packet| (seconds(packet.timestamp), hex(&packet.data)));
         assert_eq!(seen, ours.collect::<Vec<_>>(), "{}", file.display());
     }
-    if let Some(text) = output("capinfos", &["-M", "-c"], &[file]) {
-        let count = text.lines().find_map(|line| line.strip_prefix("Number of packets:")).unwrap();
-        assert_eq!(count.trim(), read.packets.len().to_string());
-    }
 }
 
+/// Files of each format, order and resolution. What is in them is also tested against what was written, so each judge sees
+/// each order and each resolution, but not each of these with each of those.
 #[test]
 fn judges_agree_on_every_order_and_resolution() {
     let dir = tempfile::tempdir().unwrap();
@@ -92,7 +90,9 @@ fn judges_agree_on_every_order_and_resolution() {
         path
     };
     for order in [ByteOrder::Little, ByteOrder::Big] {
-        for magic in [0xa1b2_c3d4, 0xa1b2_3c4d, 0x1c00_01ac, 0x1c00_01ab] {
+        let is_big = order == ByteOrder::Big;
+        let magics = if is_big { [0xa1b2_c3d4, 0x1c00_01ab] } else { [0xa1b2_3c4d, 0x1c00_01ac] };
+        for magic in magics {
             let ixia = magic >> 16 == 0x1c00;
             let file = Bytes::new(order).pcap(magic);
             let file = if ixia { file.u32(0) } else { file };
@@ -101,17 +101,20 @@ fn judges_agree_on_every_order_and_resolution() {
             agree(&write(&format!("{order}-{magic:x}.pcap"), &file.bytes), !ixia);
         }
         let second = 1_700_000_000u64;
-        for (resolution, ticks) in [
+        let resolutions = [
             (None, second * 1_000_000 + 7),
             (Some(0), second),
             (Some(3), second * 1000 + 7),
             (Some(9), second * 1_000_000_000 + 7),
             (Some(0x80 | 10), second * 1024 + 512),
-        ] {
+        ];
+        // tcpdump, which wants one resolution in all of the file, sees both orders.
+        let wanted =
+            |resolution: Option<u8>| resolution == Some(9) || (resolution.is_none_or(|r| r == 3)) == is_big;
+        for (resolution, ticks) in resolutions.into_iter().filter(|(resolution, _)| wanted(*resolution)) {
             let file = Bytes::new(order).section().interface(resolution).interface(Some(9));
             let file = (1..5u8).fold(file, |file, len| file.packet(0, ticks + u64::from(len), &frame(len)));
             let file = file.packet(1, second * 1_000_000_000 + 999_999_999, &frame(9));
-            // tcpdump wants one resolution in all of the file.
             agree(&write(&format!("{order}-{resolution:?}.pcapng"), &file.bytes), resolution == Some(9));
         }
     }
@@ -146,7 +149,7 @@ fn what_the_packers_pack_is_read() {
     let dir = tempfile::tempdir().unwrap();
     let source = dir.path().join("source.pcap");
     let file = Bytes::new(ByteOrder::Little).pcap(0xa1b2_3c4d);
-    let file = (0..20_000u32).fold(file, |file, n| file.record(n, n, &frame(u8::try_from(n % 200).unwrap())));
+    let file = (0..6_000u32).fold(file, |file, n| file.record(n, n, &frame(u8::try_from(n % 200).unwrap())));
     fs::write(&source, &file.bytes).unwrap();
     let expected = all(&file.bytes).packets;
     for (program, arguments) in [

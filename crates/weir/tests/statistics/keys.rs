@@ -72,33 +72,40 @@ fn varied() -> Vec<Vec<u8>> {
     ]
 }
 
-/// What tshark finds in a file, by key. Nested headers, and those put together from fragments, do not count.
-fn judged(file: &Path, fields: &[KeyField], way: usize, found: &mut ByKey) {
-    const ASKED: [&str; 16] = [
-        "frame.len",
-        "vlan.id",
-        "ip.src",
-        "ipv6.src",
-        "ip.dst",
-        "ipv6.dst",
-        "ip.proto",
-        "ipv6.nxt",
-        "ipv6.hopopts.nxt",
-        "ipv6.fraghdr.nxt",
-        "tcp.srcport",
-        "udp.srcport",
-        "tcp.dstport",
-        "udp.dstport",
-        "_ws.malformed",
-        "eth.type",
-    ];
+/// What tshark is asked for.
+const ASKED: [&str; 16] = [
+    "frame.len",
+    "vlan.id",
+    "ip.src",
+    "ipv6.src",
+    "ip.dst",
+    "ipv6.dst",
+    "ip.proto",
+    "ipv6.nxt",
+    "ipv6.hopopts.nxt",
+    "ipv6.fraghdr.nxt",
+    "tcp.srcport",
+    "udp.srcport",
+    "tcp.dstport",
+    "udp.dstport",
+    "_ws.malformed",
+    "eth.type",
+];
+
+/// What tshark finds in a file: a line for each packet. Nested headers, and those put together from fragments, do not count.
+fn by_tshark(file: &Path) -> String {
     let mut command = Command::new("tshark");
     command.args(["-n", "-o", "ip.defragment:FALSE", "-o", "ipv6.defragment:FALSE", "-T", "fields"]);
     command.args(["-E", "occurrence=f", "-r"]).arg(file);
     command.args(ASKED.iter().flat_map(|field| ["-e", field]));
     let output = command.output().expect("tshark is installed");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    for row in String::from_utf8(output.stdout).expect("text").lines() {
+    String::from_utf8(output.stdout).expect("text")
+}
+
+/// Counts what tshark has found, by key.
+fn judged(rows: &str, fields: &[KeyField], way: usize, found: &mut ByKey) {
+    for row in rows.lines() {
         let cells: Vec<&str> = row.split('\t').collect();
         let cell = |name: &str| cells[ASKED.iter().position(|asked| *asked == name).expect("asked for")];
         let first = |names: &[&str]| names.iter().map(|name| cell(name)).find(|text| !text.is_empty());
@@ -140,13 +147,14 @@ fn agrees_with_tshark(source: SourceChoice, combinations: &[&[KeyField]], beside
     };
     let mut all: Vec<Statistics> = combinations.iter().map(start).collect();
     send_both_ways(&network, &received, &sent, &files);
+    let rows = files.each_ref().map(|file| by_tshark(file));
     for (statistics, fields) in all.iter_mut().zip(combinations) {
         statistics.stop().expect("it stops");
         let reading = statistics.read().expect("counters");
         let mut expected = ByKey::new();
-        judged(&files[0], fields, 0, &mut expected);
+        judged(&rows[0], fields, 0, &mut expected);
         if statistics.info().source == SourceKind::Tc {
-            judged(&files[1], fields, 1, &mut expected);
+            judged(&rows[1], fields, 1, &mut expected);
         }
         let ours = |one: &weir::statistics::KeyCounts| {
             (line(&one.key, fields), [one.counts.received, one.counts.sent])
