@@ -29,8 +29,8 @@ fn on_every_engine(dialect: Dialect, kernel: Kernel) {
     let mut packets: HashMap<u16, Vec<Captured>> = HashMap::new();
     let only_weir = if dialect == Dialect::Weir { corpus::weir() } else { Vec::new() };
     let mut compiled = 0;
-    // To load programs takes long.
-    let parts = if kernel == Kernel::Full { 4 } else { 2 };
+    // To load programs takes long; and so does to compile what looks for tags and tunnels everywhere.
+    let parts = if kernel == Kernel::Full || dialect == Dialect::Weir { 4 } else { 2 };
     for entry in share(parts, corpus::pcap().into_iter().chain(only_weir)) {
         // What a dialect leaves out it refuses; how much that may be is the business of the dialect's own tests.
         let Ok(filter) = compile(entry.text, dialect, entry.link_type) else { continue };
@@ -58,7 +58,7 @@ fn on_every_engine_with_metadata(dialect: Dialect, kernel: Kernel) {
     let packets = packets::fixed(ETHERNET, 60);
     let (mut stripped, mut accepted) = (0, 0);
     // As above.
-    let parts = if kernel == Kernel::Full { 8 } else { 2 };
+    let parts = if kernel == Kernel::Full { 8 } else { 4 };
     for text in share(parts, texts.map(|entry| entry.text)).into_iter().chain(beside) {
         let options = options(dialect, ETHERNET);
         let Ok(live) = weir_filter::compile(text, &Options { metadata: Beside::All, ..options }) else {
@@ -167,6 +167,11 @@ proptest! {
             }
         }
     }
+}
+
+proptest! {
+    // Fewer, which are larger: fuzzing (`filter_expression`) does the same all the time.
+    #![proptest_config(ProptestConfig::with_cases(share::cases(150)))]
 
     #[test]
     fn every_engine_agrees_on_expressions_made_at_random(
