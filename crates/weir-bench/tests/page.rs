@@ -71,6 +71,16 @@ fn outcome(name: &str, series: usize, places: &[f64], logarithmic: bool) -> Valu
     })
 }
 
+/// The experiment `simulate` as if each of its turns had been taken: nothing is left to do but to show it.
+fn taken() -> Value {
+    let machines = ["basic", "advanced", "advanced-500", "advanced-8", "one"];
+    let turns = [2, 50, 110].into_iter().flat_map(|load| machines.map(|machine| (machine, load)));
+    let value = |(machine, load)| json!({ "series": machine, "measure": "lost", "at": load, "round": 1, "value": load / 2, "turn": format!("{machine} {load}") });
+    let mut outcome = outcome("simulate", 0, &[60.0], false);
+    outcome["values"] = turns.map(value).collect();
+    outcome
+}
+
 #[test]
 fn a_report_is_shown_whole() {
     let place = tempfile::tempdir().expect("a folder");
@@ -80,13 +90,14 @@ fn a_report_is_shown_whole() {
         outcome("capture", 18, &[60.0, 256.0, 1514.0], false),
         outcome("bursts", 7, &packets, true),
         outcome("threshold", 3, &[60.0], false),
+        taken(),
     ];
     let run = json!({
         "format": "weir-bench 1", "summary": format!("{} <i>2 x</i> Made-up CPU", "word ".repeat(60)), "quick": true,
         "machine": { "cpu": "Made-up CPU", "kernel": "word ".repeat(80) }, "outcomes": outcomes,
     });
     fs::write(&results, run.to_string()).expect("write");
-    // The cheapest experiment; the page is of all that the file has.
+    // The page is of all that the file has.
     let mut bench = Command::new(env!("CARGO_BIN_EXE_weir-bench"));
     bench.args(["run", "simulate", "--quick", "--resume", "--json"]).arg(&results).arg("--html").arg(&page);
     let output = bench.output().expect("run weir-bench");

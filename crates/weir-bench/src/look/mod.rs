@@ -97,7 +97,7 @@ pub(crate) fn make(settings: &Settings) -> Result<Box<dyn Experiment>, Failure> 
     if parts.contains(&LookPart::Lines) {
         installed("tshark", "tshark")?;
     }
-    let (steps, lone) = if settings.quick { (3, 20) } else { (8, 400) };
+    let (steps, lone) = if settings.quick { (1, 20) } else { (8, 400) };
     let (duration, dir) = (settings.time(1000), settings.dir.clone());
     Ok(Box::new(Look { lab: Lab::new()?, parts, duration, steps, lone, dir, fastest: None }))
 }

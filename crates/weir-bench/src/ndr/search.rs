@@ -15,7 +15,7 @@ use crate::units::whole;
 const RANGE: f64 = 256.0;
 /// Halvings of that, which leave 4.4 %; and in a short run.
 const STEPS: u32 = 7;
-const FEW_STEPS: u32 = 3;
+const FEW_STEPS: u32 = 2;
 /// Share of the sending time for which a program may be busy after it, but at least [`LEAST_BEHIND`].
 const BEHIND: u32 = 10;
 pub(super) const LEAST_BEHIND: Duration = Duration::from_millis(150);

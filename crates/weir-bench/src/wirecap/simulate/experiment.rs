@@ -61,8 +61,8 @@ struct Simulate {
 #[expect(clippy::unnecessary_wraps, reason = "as all experiments are made")]
 pub(crate) fn make(settings: &Settings) -> Result<Box<dyn Experiment>, Failure> {
     let loads: &[u64] = if settings.quick { &QUICK } else { &LOADS };
-    // In the shorter of them a single queue fills its pool at 110 %, and loses as much again.
-    let time = Duration::from_millis(if settings.quick { 250 } else { 1000 });
+    // In the shorter of them a single queue fills its pool at 110 %, and loses half as much again.
+    let time = Duration::from_millis(if settings.quick { 150 } else { 1000 });
     Ok(Box::new(Simulate { loads, time }))
 }
 
