@@ -446,7 +446,7 @@ fn root_nothing_stays_behind() {
 #[root_test]
 fn root_no_pool_stays_behind() {
     for source in ["xdp", "tc"] {
-        compare_with("unload", |command| command.env("WEIR_SOURCE", source).arg("20"));
+        compare_with("unload", |command| command.env("WEIR_SOURCE", source).arg("8"));
     }
 }
 

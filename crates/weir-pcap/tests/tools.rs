@@ -193,8 +193,13 @@ fn tcpdump_filters_and_writes_the_same() {
                 read.iter().copied().chain(options.into_iter().map(OsStr::new)).collect();
             bench.compare("tcpdump", &arguments, None);
         }
+        // To a filter, the packets of the other forms are the same.
+        let is_other_form = ["nano-", "swapped-"]
+            .iter()
+            .any(|form| file.file_name().and_then(OsStr::to_str).is_some_and(|name| name.starts_with(form)));
+        let expressions = if is_other_form { &EXPRESSIONS[..2] } else { &EXPRESSIONS };
         // Without the optimiser, whose libpcap drops loads that would reject packets that are cut off.
-        for expression in EXPRESSIONS {
+        for expression in expressions {
             let with = [OsStr::new(WRITTEN), OsStr::new("-O"), OsStr::new(expression)];
             let arguments = [&read[..], &with[..]].concat();
             let system = bench.run("tcpdump", &arguments, None, false);

@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #define THREADS 4
-#define ROUNDS 25
+#define ROUNDS 10
 #define PACKETS 50
 
 static atomic_int over;
