@@ -301,6 +301,9 @@ mod tests {
     }
 
     proptest! {
+        // Each fills tables of tens of thousands of flows, which takes longer than all else.
+        #![proptest_config(ProptestConfig::with_cases(64))]
+
         #[test]
         fn a_frame_is_whole(traffic in traffic(), sequence in 0..1u64 << 48) {
             let (frame, mut checker) = (traffic.frame(sequence), Checker::new(&traffic));
