@@ -14,11 +14,13 @@
 //! - `flow`: a flow as it is handed out, and why it has ended.
 //! - `settings`: what can be chosen.
 //! - `counts`: what became of every packet.
+//! - [`export`]: flows as messages of IPFIX and NetFlow.
 
 #![forbid(unsafe_code)]
 
 mod counts;
 mod entry;
+pub mod export;
 mod flow;
 mod fragments;
 mod names;

@@ -1,0 +1,8 @@
+//! What is exported, as others read it.
+#![forbid(unsafe_code)]
+
+mod decode;
+mod made;
+mod pcap;
+mod structure;
+mod tshark;
