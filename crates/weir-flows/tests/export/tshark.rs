@@ -1,21 +1,24 @@
 //! Messages as Debian's tshark reads them: every value of every record.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
+use std::num::NonZeroU32;
 use std::process::Command;
 use std::time::Duration;
 
 use serde_json::Value;
-use weir_flows::export::{Fields, Format, Interface, Settings};
+use weir_flows::export::{Account, Encoder, Fields, Format, Interface, Sampling, Settings};
 use weir_flows::{Flow, Side};
 
-use crate::made::{DAY, NOW, SECOND, all, messages};
+use crate::made::{DAY, NOW, SECOND, all, http, messages};
 use crate::pcap::pcap;
 
 const IPFIX: u16 = 4739;
 const UNIFLOW: u16 = 4740;
 const V9: u16 = 9995;
 const V5: u16 = 9996;
+/// Tell of the exporter, not of flows.
+const OPTIONS: [u16; 2] = [4742, 9998];
 /// Miss a message. Of v5, tshark does not look at the sequence numbers.
 const GAPS: [u16; 2] = [4741, 9997];
 
@@ -32,12 +35,18 @@ struct Read {
 
 /// Returns what tshark reads, by port; `None`, with a message, if it is not installed.
 fn read(datagrams: &[(u16, &[u8])]) -> Option<BTreeMap<u16, Read>> {
+    let ports: BTreeSet<u16> = datagrams.iter().map(|(port, _)| *port).collect();
+    read_file(&pcap(datagrams), &ports)
+}
+
+/// Reads a file of packets to these ports, or of messages, which get the port 0.
+fn read_file(file: &[u8], ports: &BTreeSet<u16>) -> Option<BTreeMap<u16, Read>> {
     let directory = tempfile::tempdir().expect("a directory");
-    let path = directory.path().join("messages.pcap");
-    fs::write(&path, pcap(datagrams)).expect("room for a file");
+    let path = directory.path().join("messages");
+    fs::write(&path, file).expect("room for a file");
     let mut command = Command::new("tshark");
     command.env("TZ", "UTC").args(["-n", "-T", "json", "--no-duplicate-keys", "-r"]).arg(&path);
-    for (port, _) in datagrams {
+    for port in ports {
         command.arg("-d").arg(format!("udp.port=={port},cflow"));
     }
     let output = match command.output() {
@@ -51,7 +60,7 @@ fn read(datagrams: &[(u16, &[u8])]) -> Option<BTreeMap<u16, Read>> {
     let mut all: BTreeMap<u16, Read> = BTreeMap::new();
     for packet in packets.as_array().expect("a list of packets") {
         let layers = &packet["_source"]["layers"];
-        let port = layers["udp"]["udp.dstport"].as_str().and_then(|port| port.parse().ok()).expect("a port");
+        let port = layers["udp"]["udp.dstport"].as_str().map_or(0, |port| port.parse().expect("a port"));
         let read = all.entry(port).or_default();
         let message = &layers["cflow"];
         complaints(message, &mut read.complaints);
@@ -339,6 +348,10 @@ fn tshark_reads_every_value_of_every_record() {
     for (port, of) in GAPS.into_iter().zip([0, 2]) {
         datagrams.extend([0, 1, 3].map(|index| (port, all[of].1[index].as_slice())));
     }
+    let options = [Format::Ipfix, Format::Netflow9].map(options);
+    for (port, messages) in OPTIONS.into_iter().zip(&options) {
+        datagrams.extend(messages.iter().map(|message| (port, message.as_slice())));
+    }
     let Some(mut read) = read(&datagrams) else { return };
 
     let mut check = |port: u16, expected: Vec<Told>| {
@@ -362,4 +375,93 @@ fn tshark_reads_every_value_of_every_record() {
         let complaints = &read[&port].complaints;
         assert!(complaints.iter().any(|complaint| complaint.contains("sequence")), "{port}: {complaints:?}");
     }
+    for (port, is_ipfix) in OPTIONS.into_iter().zip([true, false]) {
+        let Read { records, complaints } = &read[&port];
+        assert_eq!(complaints, &[""; 0], "{port}");
+        let [interface, sampling, .., account] = &records[..] else { panic!("{records:?}") };
+        let octets = options[usize::from(!is_ipfix)][0].len();
+        assert_eq!([interface, sampling, account].map(Clone::clone), told_of_the_exporter(is_ipfix, octets));
+    }
+}
+
+/// Two messages of a flow, of which the second is said to be lost, and one of the account.
+fn options(format: Format) -> Vec<Vec<u8>> {
+    let settings = Settings {
+        domain: 77,
+        sampling: Some(Sampling::OneIn(NonZeroU32::new(100).expect("not 0"))),
+        interfaces: vec![Interface {
+            index: 3,
+            name: "eth0".to_owned(),
+            description: "the office".to_owned(),
+        }],
+        ..Settings::default()
+    };
+    let mut encoder = Encoder::new(format, &settings).expect("right");
+    let mut messages = Vec::new();
+    let mut send = |message: &[u8]| {
+        messages.push(message.to_vec());
+        messages.len() != 2
+    };
+    for _ in 0..2 {
+        encoder.add(&http(), NOW, &mut send);
+        encoder.flush(NOW, &mut send);
+    }
+    encoder.account(&Account { flows: 1 << 40, ignored_packets: 6 }, NOW, &mut send);
+    encoder.flush(NOW, &mut send);
+    messages
+}
+
+/// The records about an interface, about sampling, and the account. `octets`: bytes of what was sent.
+fn told_of_the_exporter(is_ipfix: bool, octets: usize) -> [Told; 3] {
+    let told = |values: &[(&str, String)]| {
+        values.iter().map(|(name, value)| (format!("cflow.{name}"), vec![value.clone()])).collect::<Told>()
+    };
+    let number = |value: usize| value.to_string();
+    let interface = [("if_name", "eth0".to_owned()), ("if_descr", "the office".to_owned())];
+    let sent = [("octetsexp", number(octets)), ("packetsexp", number(1))];
+    if !is_ipfix {
+        let system = ("scope_system", "00:00:00:4d".to_owned());
+        return [
+            told(&[("scope_interface", number(3)), interface[0].clone(), interface[1].clone()]),
+            told(&[system.clone(), ("sampling_interval", number(100)), ("sampling_algorithm", number(1))]),
+            told(&[system, sent[0].clone(), sent[1].clone(), ("flowsexp", number(2))]),
+        ];
+    }
+    let domain = ("od_id", number(77));
+    [
+        told(&[("inputint", number(3)), interface[0].clone(), interface[1].clone()]),
+        told(&[
+            domain.clone(),
+            ("selector_algorithm", number(1)),
+            ("sampling_packet_interval", number(1)),
+            ("sampling_packet_space", number(99)),
+        ]),
+        told(&[
+            domain,
+            sent[0].clone(),
+            sent[1].clone(),
+            ("flowsexp", number(1)),
+            ("flows", (1_u64 << 40).to_string()),
+            ("ignore_packets", number(6)),
+            ("notsent_flows", number(1)),
+            ("notsent_packets", http().packets().to_string()),
+            ("notsent_octets", http().bytes().to_string()),
+        ]),
+    ]
+}
+
+#[test]
+fn messages_of_ipfix_are_a_file() {
+    let settings = Settings { fields: Fields::all(), repeat: None, ..Settings::default() };
+    let flows: Vec<_> = (0..4).flat_map(|_| all()).map(|flow| (flow, NOW)).collect();
+    let messages = messages(Format::Ipfix, &settings, &flows);
+    assert!(messages.len() > 3);
+    let Some(read) = read_file(&messages.concat(), &BTreeSet::new()) else { return };
+    let Read { records, complaints } = &read[&0];
+    assert_eq!(complaints, &[""; 0]);
+    let octets = |told: &Told| {
+        told["cflow.octets"].iter().map(|octets| octets.parse::<u64>().expect("a number")).sum::<u64>()
+    };
+    let expected: Vec<_> = flows.iter().map(|(flow, _)| flow.bytes()).collect();
+    assert_eq!(records.iter().map(octets).collect::<Vec<_>>(), expected);
 }
