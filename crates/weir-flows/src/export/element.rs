@@ -9,7 +9,7 @@ pub(super) const VARIABLE: u16 = u16::MAX;
 
 /// An information element.
 ///
-/// A value that a flow does not have is 0, or an empty string.
+/// A value that a flow does not have is 0, or an empty string. Strings are cut after 254 bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Element {
     /// Its name: IANA's, nProbe's, or that of RFC 5103 for the other direction.

@@ -73,7 +73,10 @@ impl Options {
     }
 }
 
-/// Makes messages of IPFIX. The sequence number counts records of flows and of options, as RFC 7011 has it.
+/// Makes messages of IPFIX.
+///
+/// The sequence number counts records of flows and of options, as RFC 7011 has it and tshark expects it. nfcapd 1.7 counts
+/// those of flows only: it reports an error whenever interfaces, sampling or the account are told.
 #[derive(Debug)]
 pub struct Ipfix {
     outbox: Outbox,

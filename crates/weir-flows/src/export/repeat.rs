@@ -31,3 +31,22 @@ impl Repeat {
         self.last = None;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn they_are_due_at_first_and_whenever_the_time_is_over() {
+        let due = |every, times: &[u64]| {
+            let mut repeat = Repeat::new(every);
+            times.iter().map(|now| repeat.is_due(*now)).collect::<Vec<_>>()
+        };
+        let every = Some(Duration::from_nanos(10));
+        // A clock that goes back changes nothing.
+        assert_eq!(due(every, &[5, 14, 15, 3, 24, 25]), [true, false, true, false, false, true]);
+        for never in [None, Some(Duration::ZERO)] {
+            assert_eq!(due(never, &[5, 5, u64::MAX]), [true, false, false]);
+        }
+    }
+}

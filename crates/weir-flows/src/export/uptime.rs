@@ -134,9 +134,11 @@ mod tests {
         // A file of long ago.
         let old = NOW - 5000 * DAY;
         let boot = uptime.add(old, old + 1_000_000, NOW);
+        assert_eq!(uptime.add(old, old + DAY, NOW), boot);
+        assert_eq!(uptime.add(old, old, NOW), boot);
         let stamp = uptime.end(NOW);
-        assert_eq!(read(stamp, boot, old + 1_000_000), old / 1_000_000 + 1);
-        assert_eq!(u64::from(stamp.seconds), (old / 1_000_000 + 1).div_ceil(1000));
+        assert_eq!(read(stamp, boot, old + DAY), (old + DAY) / 1_000_000);
+        assert_eq!(u64::from(stamp.seconds), (old + DAY).div_ceil(1_000_000_000));
         // A message that waited for long.
         uptime.add(NOW, NOW, NOW);
         assert_eq!(u64::from(uptime.end(NOW + 60 * DAY).seconds), NOW.div_ceil(1_000_000_000));

@@ -154,6 +154,47 @@ fn a_new_session_begins_with_templates_and_the_account_says_what_was_not_sent() 
     }
 }
 
+#[test]
+fn messages_are_as_full_as_the_limit_allows() {
+    let flows: Vec<_> = (0..60).map(|_| (large(), NOW)).collect();
+    for format in [Format::Ipfix, Format::Netflow9] {
+        let align = if format == Format::Ipfix { 1 } else { 4 };
+        for limit in 300..330 {
+            let settings = Settings { uniflow: true, message: limit, ..Settings::default() };
+            let messages = messages(format, &settings, &flows);
+            let read = read(&messages);
+            let mut full = 0;
+            for (message, read) in messages.iter().zip(&read).take(messages.len() - 1) {
+                assert!(message.len() <= limit);
+                if read.templates == 0 {
+                    let records = read.records.len();
+                    let length: usize = read.records[0].values.iter().map(|(_, value)| value.len()).sum();
+                    let header = if format == Format::Ipfix { 16 } else { 20 };
+                    let of = |records: usize| header + (4 + records * length).next_multiple_of(align);
+                    assert_eq!(message.len(), of(records));
+                    assert!(of(records + 1) > limit, "{format}, {limit}");
+                    full += 1;
+                }
+            }
+            assert!(full > 5);
+        }
+    }
+}
+
+#[test]
+fn padding_is_not_taken_for_records() {
+    for fields in ["ipVersion", "ipVersion,vlanId", "ipVersion,vlanId,protocolIdentifier"] {
+        let fields = fields.parse().expect("known");
+        let settings = Settings { fields, message: 130, ..Settings::default() };
+        let flows: Vec<_> = all().into_iter().map(|flow| (flow, NOW)).collect();
+        let records: usize = read(&messages(Format::Netflow9, &settings, &flows))
+            .iter()
+            .map(|message| message.records.len())
+            .sum();
+        assert_eq!(records, 9);
+    }
+}
+
 /// Reads NetFlow v5: the header's words, and packets, bytes, times, addresses of each record.
 fn read5(message: &[u8]) -> (Vec<u64>, Vec<[u64; 6]>) {
     let count = big(&message[2..4]);
@@ -194,6 +235,23 @@ fn v5_splits_counts_beyond_32_bits_and_refuses_ipv6() {
     assert_eq!(sums[0], [forth[1].div_ceil(u32::MAX.into()), forth[0], forth[1]]);
     assert_eq!(sums[1], [256, back[0], 256 * u64::from(u32::MAX)]);
     assert_eq!(encoder.exported().sent.records, sequence);
+}
+
+#[test]
+fn the_header_of_v5_names_its_engine_and_the_sampling() {
+    for (sampling, bytes) in [
+        (Sampling::OneIn(NonZeroU32::new(100).expect("not 0")), [0x40, 100]),
+        (Sampling::FlowsOneIn(NonZeroU32::new(16_383).expect("not 0")), [0xbf, 0xff]),
+        (Sampling::Probability(0.03), [0x80, 33]),
+        (Sampling::Probability(1.0), [0x80, 1]),
+    ] {
+        let settings = Settings { domain: 0x0102, sampling: Some(sampling), ..Settings::default() };
+        let found = messages(Format::Netflow5, &settings, &[(echo(false), NOW)]);
+        assert_eq!(found[0][20..24], [0, 2, bytes[0], bytes[1]]);
+    }
+    let sampling = Some(Sampling::OneIn(NonZeroU32::new(16_384).expect("not 0")));
+    let error = Encoder::new(Format::Netflow5, &Settings { sampling, ..Settings::default() });
+    assert_eq!(error.err(), Some(Error::Sampling { interval: 16_384 }));
 }
 
 #[test]
