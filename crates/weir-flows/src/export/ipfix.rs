@@ -94,11 +94,15 @@ pub struct Ipfix {
 impl Ipfix {
     /// # Errors
     ///
-    /// If the messages are too small.
+    /// If the messages are too small, or no field is left because all are about the other direction.
     pub fn new(settings: &Settings) -> Result<Self, Error> {
         let elements = settings.fields.elements();
         let layouts = [(FLOWS[0], false), (FLOWS[1], true)]
             .map(|(id, is_v6)| Layout::ipfix(id, elements, is_v6, settings.uniflow));
+        // A template without fields would withdraw another.
+        if layouts.iter().any(|layout| layout.columns.is_empty()) {
+            return Err(Error::OnlyReverse);
+        }
         let records = layouts.iter().map(Layout::longest);
         let templates = layouts.iter().map(template_length);
         let options = [&OF_INTERFACES, &OF_ACCOUNT].map(Options::length);

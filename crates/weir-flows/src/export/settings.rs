@@ -108,6 +108,8 @@ pub enum Error {
     },
     /// NetFlow v9 has none of the fields.
     NoFields,
+    /// All fields are about the other direction, which has a record of its own.
+    OnlyReverse,
     /// NetFlow v5 has 14 bits for it.
     Sampling {
         /// One in so many packets.
@@ -125,6 +127,12 @@ impl Display for Error {
             ),
             Self::NoFields => {
                 write!(f, "cannot export these fields by NetFlow v9: it has none of them; try IPFIX")
+            }
+            Self::OnlyReverse => {
+                write!(
+                    f,
+                    "cannot export these fields for one direction: they are about both; try packetDeltaCount"
+                )
             }
             Self::Sampling { interval } => write!(
                 f,

@@ -272,6 +272,11 @@ fn what_a_format_cannot_do_is_refused_with_advice() {
     let fields = "flowEndReason".parse().expect("known");
     let none = Settings { fields, ..Settings::default() };
     assert!(error(Format::Netflow9, &none).ends_with("it has none of them; try IPFIX"));
+    let fields = "reverseOctetDeltaCount,biflowDirection".parse().expect("known");
+    let reverse = Settings { fields, ..Settings::default() };
+    assert!(Encoder::new(Format::Ipfix, &reverse).is_ok());
+    let uniflow = Settings { uniflow: true, ..reverse };
+    assert!(error(Format::Ipfix, &uniflow).starts_with("cannot export these fields for one direction: "));
     let rare = Settings { sampling: Some(Sampling::Probability(1e-5)), ..Settings::default() };
     assert!(error(Format::Netflow5, &rare).contains("one in 100000 packets"));
     assert!(Encoder::new(Format::Netflow9, &rare).is_ok());
