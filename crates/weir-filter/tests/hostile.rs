@@ -346,13 +346,13 @@ fn through_every_back_end(parts: usize, kernel: Kernel) {
 
 #[test]
 fn hostile_texts_go_through_every_back_end() {
-    through_every_back_end(30, Kernel::Classic);
+    through_every_back_end(20, Kernel::Classic);
 }
 
 #[test]
 fn root_hostile_texts_go_through_ebpf() {
     if can_load("root_hostile_texts_go_through_ebpf") {
-        through_every_back_end(12, Kernel::Full);
+        through_every_back_end(9, Kernel::Full);
     }
 }
 

@@ -30,7 +30,11 @@ fn on_every_engine(dialect: Dialect, kernel: Kernel) {
     let only_weir = if dialect == Dialect::Weir { corpus::weir() } else { Vec::new() };
     let mut compiled = 0;
     // To load programs takes long; and so does to compile what looks for tags and tunnels everywhere.
-    let parts = if kernel == Kernel::Full || dialect == Dialect::Weir { 4 } else { 2 };
+    let parts = match (kernel, dialect) {
+        (Kernel::Full, Dialect::Weir) => 8,
+        (Kernel::Full, _) | (_, Dialect::Weir) => 4,
+        _ => 2,
+    };
     for entry in share(parts, corpus::pcap().into_iter().chain(only_weir)) {
         // What a dialect leaves out it refuses; how much that may be is the business of the dialect's own tests.
         let Ok(filter) = compile(entry.text, dialect, entry.link_type) else { continue };
@@ -170,7 +174,7 @@ proptest! {
 }
 
 proptest! {
-    // Fewer, which are larger: fuzzing (`filter_expression`) does the same all the time.
+    // Fewer, which are larger: fuzzing (`fuzz_targets/filter.rs`) does the same all the time.
     #![proptest_config(ProptestConfig::with_cases(share::cases(150)))]
 
     #[test]
