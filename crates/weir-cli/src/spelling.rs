@@ -211,7 +211,7 @@ const OPTIONS: [Entry; 65] = [
     (
         "--ipfix --netflow --sflow --flow",
         "",
-        "weir exports no flow records to collectors; as JSON: weir flows -i IF --json, weir flows -r FILE --json",
+        "to export flows: weir flows -i IF --to ipfix://HOST, netflow9://HOST, netflow5://HOST; as JSON: weir flows -i IF --json",
     ),
     ("--block --drop --deny --reject", "", "to block packets by rules: weir guard"),
 ];
@@ -225,7 +225,7 @@ const COMMANDS: [Entry; 15] = [
     (
         "flow netflow ipfix softflowd nprobe argus",
         "",
-        "to show flows, or print each as JSON: weir flows -i IF, weir flows -r FILE --json",
+        "to show flows: weir flows -i IF; to export them: weir flows -i IF --to ipfix://HOST; of a file: weir flows -r FILE",
     ),
     ("status ps show", "", "of running captures: weir ctl status; weir ctl list"),
     ("stop kill end", "", "Ctrl-C (SIGINT) ends a capture; weir ctl list shows the processes"),

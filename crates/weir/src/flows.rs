@@ -31,6 +31,8 @@
 //! A table is for one thread. [Steering](crate::Builder::steer) by flow gives each handler all packets of its flows, and so each
 //! handler can have a table of its own.
 
+/// Flows as messages of IPFIX, NetFlow v9 and NetFlow v5. No I/O.
+pub use weir_flows::export;
 pub use weir_flows::{Counts, EndReason, Flow, Icmp, Names, Observation, Rank, Settings, Side, Table, Tcp};
 pub use weir_packet::Endpoint;
 

@@ -93,6 +93,11 @@ impl OriginArgs {
         }
     }
 
+    /// Returns which packets are captured, if not all.
+    pub(crate) fn sample(&self) -> Option<Sample> {
+        self.sample
+    }
+
     /// Returns whether the connection of this shell may be cut off.
     pub(crate) fn is_forced(&self) -> bool {
         self.force

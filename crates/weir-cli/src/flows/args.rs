@@ -5,9 +5,11 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
+use weir::flows::export::{self, Fields, Interface, NoSuchField, Sampling};
 use weir::flows::{Rank, Settings};
-use weir::{Builder, Delivery, Plan, Steer, Timestamps};
+use weir::{Builder, Delivery, Plan, Sample, Steer, Timestamps};
 
+use super::collector::Collector;
 use crate::args::{LiveArgs, MORE};
 use crate::interfaces::Chosen;
 use crate::order::{OrderArgs, Usual};
@@ -32,6 +34,10 @@ Examples:
         Print a line for each flow of two files together, with longer timeouts.
   weir flows -i eth0 --handlers 4 --flows 4M
         Spread flows over four threads, each with a table of a million.
+  weir flows -i eth0 --to ipfix://192.0.2.7:4739 --to netflow9://192.0.2.8:2055
+        Export flows to two collectors; on a terminal, show the busiest, too.
+  weir flows -r trace.pcapng --to ipfix://192.0.2.7 --fields all
+        Export the flows of a file, with everything that is known of them.
   weir flows -i tap0 --inner
         Show the flows inside VXLAN, Geneve, GTP-U, GRE and IP-in-IP.
 
@@ -105,6 +111,35 @@ pub(crate) struct FlowsArgs {
     #[arg(help_heading = "Flows")]
     pin: Vec<u32>,
 
+    /// Send flows to a collector when they end; may be repeated.
+    ///
+    /// ipfix://HOST:PORT, netflow9://HOST:PORT or netflow5://HOST:PORT, over UDP; without a port, 4739 or 2055. Each collector has a queue
+    /// of its own; what does not fit is lost and counted, never a packet.
+    #[arg(long, value_name = "COLLECTOR", help_heading = "Export")]
+    pub(super) to: Vec<Collector>,
+
+    /// Export these fields: basic, nprobe, all, or names of IPFIX, with commas between them.
+    ///
+    /// NetFlow v9 has fewer, NetFlow v5 always the same.
+    #[arg(long, value_name = "FIELD,...", value_parser = fields, requires = "to", default_value = "basic")]
+    #[arg(help_heading = "Export")]
+    fields: Fields,
+
+    /// Export a record for each direction, not one for both; NetFlow always has two.
+    #[arg(hide_short_help = true, long, requires = "to", help_heading = "Export")]
+    uniflow: bool,
+
+    /// Say that it is exporter N: the observation domain or source ID.
+    #[arg(
+        hide_short_help = true,
+        long,
+        value_name = "N",
+        requires = "to",
+        default_value_t = 0,
+        help_heading = "Export"
+    )]
+    domain: u32,
+
     /// Show the N busiest flows.
     #[arg(long, value_name = "N", value_parser = units::count, default_value = "20")]
     #[arg(allow_hyphen_values = true, help_heading = "Output")]
@@ -162,10 +197,16 @@ pub(super) enum Form {
     /// Each when it ends.
     Lines,
     Json,
+    /// Not at all: they are exported.
+    Nothing,
 }
 
 /// The most flows: a table of 19 GiB.
 const MOST: u64 = 100_000_000;
+
+fn fields(text: &str) -> Result<Fields, String> {
+    text.parse().map_err(|error: NoSuchField| error.to_string())
+}
 
 fn most_flows(text: &str) -> Result<u32, String> {
     let wrong = || format!("allowed: 1 to {MOST}, such as 65536, 500k or 1M");
@@ -205,10 +246,32 @@ impl FlowsArgs {
             Form::Json
         } else if self.lines {
             Form::Lines
-        } else if self.once || !self.read.is_empty() || (io::stdout().is_terminal() && style::terminal()) {
+        } else if self.once || (io::stdout().is_terminal() && style::terminal()) {
             Form::Table
-        } else {
+        } else if !self.to.is_empty() {
+            Form::Nothing
+        } else if self.read.is_empty() {
             Form::Lines
+        } else {
+            Form::Table
+        }
+    }
+
+    /// Returns how flows are exported.
+    pub(super) fn exported(&self, interfaces: &[Interface]) -> export::Settings {
+        let sampling = self.live.origin.sample().map(|sample| match sample {
+            Sample::OneIn(n) => Some(Sampling::OneIn(n)),
+            Sample::Probability(p) => Some(Sampling::Probability(p)),
+            Sample::FlowsOneIn(n) => Some(Sampling::FlowsOneIn(n)),
+            _ => None,
+        });
+        export::Settings {
+            fields: self.fields.clone(),
+            domain: self.domain,
+            uniflow: self.uniflow,
+            interfaces: interfaces.to_vec(),
+            sampling: sampling.flatten(),
+            ..export::Settings::default()
         }
     }
 

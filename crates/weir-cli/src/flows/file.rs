@@ -1,5 +1,8 @@
 //! Flows of files.
 
+use std::cmp::Reverse;
+use std::io;
+
 use serde::Serialize;
 use weir::Filter;
 use weir::filter::FileFilter;
@@ -9,6 +12,8 @@ use weir_render::json;
 use weir_service::confine::{self, Needs};
 
 use super::args::{FlowsArgs, Form};
+use super::exports::{Exports, Sockets};
+use super::outlet::{self, Outlet};
 use super::shown::{Printer, Shown};
 use super::summary::FlowCounts;
 use super::tables;
@@ -18,15 +23,16 @@ use crate::{out, style};
 
 /// The account of a file.
 #[derive(Debug, Serialize)]
-struct FileAccount {
+struct FileAccount<'a> {
     /// Always `account`.
     r#type: &'static str,
-    flows: FlowCounts,
+    flows: &'a FlowCounts,
 }
 
 /// Shows the flows of the files.
 pub(super) fn run(args: &FlowsArgs, filter: Option<Filter>) -> Result<(), Failure> {
     let files = &args.read;
+    let sockets = Sockets::open(args)?;
     let filter = filter.map(FileFilter::new).transpose();
     let filter = filter.map_err(|error| Failure::usage(error.to_string()))?;
     let held = args.live.confine.confine(|| {
@@ -38,7 +44,9 @@ pub(super) fn run(args: &FlowsArgs, filter: Option<Filter>) -> Result<(), Failur
     let mut input = Input::open_until_signal(files, sort, filter.as_ref())?;
     let form = args.form();
     let mut progress = Progress::new(input.meters(), input.size(), form == Form::Lines);
-    let mut found = Found::new(args)?;
+    // The interfaces are known as packets come, so collectors are told numbers.
+    let exports = Exports::start(sockets, args, &[])?;
+    let mut found = Found::new(args, exports.outlets().cloned().collect())?;
     let (mut damage, mut has_code) = (Vec::new(), filter.is_some());
     let result = loop {
         match input.next() {
@@ -67,14 +75,24 @@ pub(super) fn run(args: &FlowsArgs, filter: Option<Filter>) -> Result<(), Failur
         }
     };
     progress.clear();
-    let printed = result.and_then(|()| found.end(args));
-    let piped = printed.as_ref().is_err_and(|error| error.kind() == std::io::ErrorKind::BrokenPipe);
+    let printed = result.and_then(|()| found.end());
+    let counts = found.table.counts();
+    exports.set_account(counts.all_ended(), counts.not_ip + counts.cut);
+    let counts = FlowCounts::new(&counts, None, exports.finish());
+    let printed = printed.and_then(|()| match form {
+        Form::Json => json::line(out::stdout(), &FileAccount { r#type: "account", flows: &counts }),
+        Form::Table | Form::Lines | Form::Nothing => Ok(()),
+    });
+    let piped = printed.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::BrokenPipe);
     if !args.quiet && !piped {
-        style::print(&found.counts().text());
+        style::print(&counts.text());
         read::say_odd(&input, sort);
     }
     let printed = failure::printed(printed).err();
-    Failure::each(damage.into_iter().map(|error: ReadError| read::failure(error)).chain(printed).collect())
+    let result = Failure::each(
+        damage.into_iter().map(|error: ReadError| read::failure(error)).chain(printed).collect(),
+    );
+    args.live.loss.end(result, counts.loss(), !args.quiet)
 }
 
 /// Flows as they are found.
@@ -85,14 +103,17 @@ struct Found {
     rank: Rank,
     most: usize,
     printer: Printer,
+    /// All that flows are handed to.
+    outlets: Vec<Outlet>,
     ended: Vec<Flow>,
+    busiest: Vec<Flow>,
 }
 
 /// How many flows are sorted or printed at a time.
 const BATCH: usize = 10_000;
 
 impl Found {
-    fn new(args: &FlowsArgs) -> Result<Self, Failure> {
+    fn new(args: &FlowsArgs, outlets: Vec<Outlet>) -> Result<Self, Failure> {
         let form = args.form();
         Ok(Self {
             table: tables::table(&args.table())?,
@@ -101,46 +122,44 @@ impl Found {
             rank: args.rank(),
             most: args.top(),
             printer: Printer::new(form, Vec::new()),
+            outlets,
             ended: Vec::new(),
+            busiest: Vec::new(),
         })
     }
 
-    /// Prints the flows that have ended, or keeps the busiest.
-    fn keep(&mut self) -> std::io::Result<()> {
-        if self.ended.len() < BATCH.saturating_add(if self.form == Form::Table { self.most } else { 0 }) {
-            return Ok(());
-        }
-        self.put()
+    /// Exports the flows that have ended, and prints them or keeps the busiest, once there are many.
+    fn keep(&mut self) -> io::Result<()> {
+        if self.ended.len() < BATCH { Ok(()) } else { self.put() }
     }
 
-    fn put(&mut self) -> std::io::Result<()> {
-        if self.form == Form::Table {
-            let rank = self.rank;
-            self.ended.sort_by_key(|flow| std::cmp::Reverse(flow.rank(rank)));
-            self.ended.truncate(self.most);
-            return Ok(());
+    fn put(&mut self) -> io::Result<()> {
+        if !self.outlets.is_empty() {
+            outlet::give_all(&self.outlets, self.ended.clone(), Outlet::give_patiently);
         }
-        for flow in self.ended.drain(..) {
-            self.printer.print(&flow)?;
+        match self.form {
+            Form::Nothing => self.ended.clear(),
+            Form::Table => {
+                self.busiest.append(&mut self.ended);
+                let rank = self.rank;
+                self.busiest.sort_by_key(|flow| Reverse(flow.rank(rank)));
+                self.busiest.truncate(self.most);
+            }
+            Form::Lines | Form::Json => {
+                self.ended.drain(..).try_for_each(|flow| self.printer.print(&flow))?;
+                self.printer.write()?;
+            }
         }
-        self.printer.write()
+        Ok(())
     }
 
     /// Ends all flows, and prints what is left.
-    fn end(&mut self, args: &FlowsArgs) -> std::io::Result<()> {
+    fn end(&mut self) -> io::Result<()> {
         self.table.end_all(&mut |flow| self.ended.push(flow));
         self.put()?;
-        match self.form {
-            Form::Table => Shown::default().print(&self.ended, &self.table.counts(), self.rank, false),
-            Form::Json => json::line(out::stdout(), &FileAccount { r#type: "account", flows: self.counts() }),
-            Form::Lines => {
-                let _printed = args;
-                Ok(())
-            }
+        if self.form == Form::Table {
+            Shown::default().print(&self.busiest, &self.table.counts(), self.rank, false)?;
         }
-    }
-
-    fn counts(&self) -> FlowCounts {
-        FlowCounts::new(&self.table.counts(), None)
+        Ok(())
     }
 }

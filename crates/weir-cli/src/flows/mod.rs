@@ -2,10 +2,14 @@
 //!
 //! ```text
 //! chunk -> tables (one for each thread) -> flow -> outlet -> shown, on standard output
+//!             |                                   '- outlet -> exporter, to a collector
 //!             '- now and then: the busiest -> shown, a table
 //! ```
 
 mod args;
+mod collector;
+mod exporter;
+mod exports;
 mod file;
 mod outlet;
 mod shown;
@@ -16,16 +20,19 @@ use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use weir::flows::export;
 use weir::{Builder, Capture, Interface, Next};
 use weir_render::json;
 use weir_service::Stop;
 use weir_service::confine::Confinement;
 use weir_service::control::{Change, What};
 use weir_service::session::{Policy, Prepared};
+use weir_service::summary::Summary;
 
 pub(crate) use self::args::FlowsArgs;
 use self::args::Form;
-use self::outlet::{Outlet, OutletCounts, Writing};
+use self::exports::{Exports, Sockets};
+use self::outlet::{Outlet, Writing};
 use self::shown::{Printer, Shown};
 use self::summary::{FlowCounts, FlowsSummary};
 use self::tables::{Shared, Work, Workers};
@@ -46,6 +53,7 @@ pub(crate) fn run(args: &FlowsArgs) -> Result<(), Failure> {
         return file::run(args, filter);
     }
     args.live.origin.check()?;
+    let sockets = Sockets::open(args)?;
     let mut settings = args.live.settings("flows", &args.until);
     if args.once {
         settings.duration = Some(args.every);
@@ -61,7 +69,7 @@ pub(crate) fn run(args: &FlowsArgs) -> Result<(), Failure> {
         Err(unopened) => {
             return unopened.end(args.quiet, None, |summary| {
                 let capture = summary.clone();
-                let flows = FlowCounts::new(&weir::flows::Counts::default(), None);
+                let flows = FlowCounts::new(&weir::flows::Counts::default(), None, Vec::new());
                 let summary = FlowsSummary { capture, flows };
                 if args.json { failure::printed(json::line(out::stdout(), &summary)) } else { Ok(()) }
             });
@@ -71,20 +79,28 @@ pub(crate) fn run(args: &FlowsArgs) -> Result<(), Failure> {
     let interfaces = capture.interfaces().to_vec();
     let form = args.form();
     let writing = match form {
-        Form::Table => None,
+        Form::Table | Form::Nothing => None,
         Form::Lines | Form::Json => {
             let names = interfaces.iter().map(|interface| interface.name.clone()).collect();
             Some(Outlet::start(Printer::new(form, names))?)
         }
     };
+    let named = |interface: &Interface| export::Interface {
+        // 0 would be none.
+        index: interface.id + 1,
+        name: interface.name.clone(),
+        description: interface.description.clone().unwrap_or_default(),
+    };
+    let exports = Exports::start(sockets, args, &interfaces.iter().map(named).collect::<Vec<_>>())?;
+    let outlets: Arc<[Outlet]> =
+        writing.iter().map(Writing::outlet).chain(exports.outlets()).cloned().collect();
     let link_types: Arc<[u16]> = interfaces.iter().map(|interface| interface.link_type).collect();
     let budget = opened.budget();
     let mut tables = Vec::new();
     let mut work = || -> Result<Work, Failure> {
         let table = Shared::new(&args.table())?;
         tables.push(table.clone());
-        let outlet = writing.as_ref().map(|writing| writing.outlet().clone());
-        Ok(Work::new(table, budget.clone(), Arc::clone(&link_types), outlet))
+        Ok(Work::new(table, budget.clone(), Arc::clone(&link_types), Arc::clone(&outlets)))
     };
     let plan = args.plan();
     let workers = plan.map(|plan| Workers::start(&mut capture, &plan, &mut work)).transpose()?;
@@ -100,7 +116,10 @@ pub(crate) fn run(args: &FlowsArgs) -> Result<(), Failure> {
         tables,
         own,
         workers,
+        form,
         writing,
+        exports,
+        outlets: Arc::clone(&outlets),
         shown: Shown::default(),
         next: now + args.every,
         look: now + LOOK,
@@ -121,8 +140,12 @@ struct Run<'a> {
     own: Work,
     /// The handlers, which receive all packets; `None`: this thread does.
     workers: Option<Workers>,
-    /// What prints each flow; `None`: the busiest are shown.
+    form: Form,
+    /// What prints each flow.
     writing: Option<Writing>,
+    exports: Exports,
+    /// All that flows are handed to.
+    outlets: Arc<[Outlet]>,
     shown: Shown,
     /// Time of the next table.
     next: Instant,
@@ -137,7 +160,9 @@ impl Policy for Run<'_> {
     fn summary(&mut self) -> Result<FlowsSummary, Failure> {
         let capture = report::summary(&self.interfaces, &self.capture.stats()?, None);
         let printed = self.writing.as_ref().map(|writing| writing.outlet().counts());
-        Ok(FlowsSummary { capture, flows: FlowCounts::new(&tables::counts(&self.tables), printed) })
+        let counts = tables::counts(&self.tables);
+        self.set_account(&capture, &counts);
+        Ok(FlowsSummary { capture, flows: FlowCounts::new(&counts, printed, self.exports.counts()) })
     }
 
     fn report(&mut self) -> Result<(), Failure> {
@@ -166,6 +191,7 @@ impl Policy for Run<'_> {
         if now >= self.look {
             self.look = now + LOOK;
             self.end_silent();
+            self.exports.tell(|| self.shown.leave());
         }
         if let Some(error) = self.writing.as_ref().and_then(|writing| writing.outlet().failure()) {
             return match error.kind() {
@@ -179,7 +205,10 @@ impl Policy for Run<'_> {
         // Tables follow the schedule, so that they do not drift; missed ones are skipped.
         let every = self.args.every;
         self.next = if now < self.next + every { self.next + every } else { now + every };
-        if self.writing.is_some() || self.args.once || !style::foreground() {
+        if !self.exports.is_empty() {
+            self.summary()?;
+        }
+        if self.form != Form::Table || self.args.once || !style::foreground() {
             return Ok(None);
         }
         match self.show(true) {
@@ -208,7 +237,8 @@ impl Policy for Run<'_> {
         let (others, drained) = self.drain();
         interfaces::tell_events(&mut self.capture, None);
         let piped = matches!(end, Ok(Stop::Pipe));
-        let shown = if self.writing.is_some() || piped { Ok(()) } else { failure::printed(self.show(false)) };
+        let shown =
+            if self.form != Form::Table || piped { Ok(()) } else { failure::printed(self.show(false)) };
         let mut handled = self.own.handled;
         for mut work in others {
             work.end_all();
@@ -217,13 +247,19 @@ impl Policy for Run<'_> {
         self.own.end_all();
         // Whoever closed the pipe wants no more output.
         let (printed, written) = match self.writing.take() {
-            Some(writing) => {
+            Some(mut writing) => {
                 let (counts, result) = writing.finish();
                 (Some(counts), if piped { Ok(()) } else { failure::printed(result) })
             }
             None => (None, Ok(())),
         };
-        let account = match self.capture.stats() {
+        let stats = self.capture.stats();
+        let counts = tables::counts(&self.tables);
+        if let Ok(account) = &stats {
+            self.set_account(&report::summary(&self.interfaces, account, None), &counts);
+        }
+        let exports = self.exports.finish();
+        let account = match stats {
             Ok(account) => account,
             Err(error) => return failure::ended(end, [drained, Err(error.into())]).map(|_| ()),
         };
@@ -231,7 +267,7 @@ impl Policy for Run<'_> {
         let mut capture = report::summary(&self.interfaces, &account, None);
         capture.confinement = self.confinement;
         capture.close(handled, result.as_ref().copied().map_err(Failure::message));
-        let flows = FlowCounts::new(&tables::counts(&self.tables), printed);
+        let flows = FlowCounts::new(&counts, printed, exports);
         let summary = FlowsSummary { capture, flows };
         if !self.args.quiet {
             style::print(&report::account(&summary.capture, style::stderr()));
@@ -242,16 +278,9 @@ impl Policy for Run<'_> {
             true => failure::printed(json::line(out::stdout(), &summary)),
             false => Ok(()),
         };
-        let lost = lost(&summary, printed);
+        let lost = report::loss(&summary.capture).or_else(|| summary.flows.loss());
         self.args.live.loss.end(result.and(said), lost, !self.args.quiet)
     }
-}
-
-/// Returns what was lost, if anything was.
-fn lost(summary: &FlowsSummary, printed: Option<OutletCounts>) -> Option<String> {
-    let flows = printed.filter(|printed| printed.lost > 0);
-    report::loss(&summary.capture)
-        .or_else(|| flows.map(|printed| format!("{} flows were not printed", printed.lost)))
 }
 
 impl Run<'_> {
@@ -259,14 +288,19 @@ impl Run<'_> {
     fn end_silent(&mut self) {
         let Ok(now) = SystemTime::now().duration_since(UNIX_EPOCH) else { return };
         let until = u64::try_from(now.saturating_sub(BEHIND).as_nanos()).unwrap_or(u64::MAX);
-        let outlet = self.writing.as_ref().map(Writing::outlet);
         for table in &self.tables {
             let mut ended = Vec::new();
             table.lock().end_until(until, &mut |flow| ended.push(flow));
-            if let Some(outlet) = outlet.filter(|_| !ended.is_empty()) {
-                outlet.give(&mut ended);
+            if !ended.is_empty() {
+                outlet::give_all(&self.outlets, ended, Outlet::give);
             }
         }
+    }
+
+    /// Says what collectors are told.
+    fn set_account(&self, capture: &Summary, counts: &weir::flows::Counts) {
+        let lost = capture.counters.packets.lost + capture.counters.packets.errors;
+        self.exports.set_account(counts.flows + counts.all_ended(), lost + counts.not_ip + counts.cut);
     }
 
     /// Shows the busiest flows.

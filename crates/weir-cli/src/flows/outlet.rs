@@ -5,6 +5,7 @@ use std::io;
 use std::mem;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use serde::Serialize;
 use weir::flows::Flow;
@@ -18,7 +19,20 @@ const MOST: usize = 100_000;
 pub(super) trait Destination: Send {
     /// Writes some flows.
     fn send(&mut self, flows: &[Flow]) -> io::Result<()>;
+
+    /// Called where no flows wait, a few times a second.
+    fn rest(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+
+    /// Called once, behind the last flow.
+    fn finish(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }
+
+/// Between two calls of [`Destination::rest`].
+const REST: Duration = Duration::from_millis(250);
 
 /// What became of the flows that an outlet was given: `given = sent + queued + lost`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -51,11 +65,19 @@ struct Waiting {
 #[derive(Clone, Debug)]
 pub(super) struct Outlet(Arc<Shared>);
 
+/// Hands flows to all outlets.
+pub(super) fn give_all(outlets: &[Outlet], flows: Vec<Flow>, give: fn(&Outlet, Vec<Flow>)) {
+    let Some((first, others)) = outlets.split_first() else { return };
+    others.iter().for_each(|outlet| give(outlet, flows.clone()));
+    give(first, flows);
+}
+
 /// The end of an outlet that waits for the thread.
 #[derive(Debug)]
 pub(super) struct Writing {
     outlet: Outlet,
-    thread: JoinHandle<()>,
+    /// `None`: it has been waited for.
+    thread: Option<JoinHandle<()>>,
 }
 
 impl Outlet {
@@ -65,7 +87,7 @@ impl Outlet {
         let theirs = outlet.clone();
         let thread = weir_sys::thread::spawn_deaf("weir-flows", move || theirs.write(&mut destination));
         let failed = |error| Failure::new(format_args!("cannot start a thread for flows: {error}"));
-        Ok(Writing { outlet, thread: thread.map_err(failed)? })
+        Ok(Writing { outlet, thread: Some(thread.map_err(failed)?) })
     }
 
     fn waiting(&self) -> MutexGuard<'_, Waiting> {
@@ -73,14 +95,26 @@ impl Outlet {
     }
 
     /// Hands over flows. Those that find no room are lost, and counted.
-    pub(super) fn give(&self, flows: &mut Vec<Flow>) {
+    pub(super) fn give(&self, flows: Vec<Flow>) {
+        self.put(flows, self.waiting());
+    }
+
+    /// The same, but waits for room: a file can wait.
+    pub(super) fn give_patiently(&self, flows: Vec<Flow>) {
         let mut waiting = self.waiting();
+        while waiting.flows.len() + flows.len() > MOST && !waiting.flows.is_empty() && !waiting.is_over {
+            waiting = self.0.changed.wait(waiting).unwrap_or_else(PoisonError::into_inner);
+        }
+        self.put(flows, waiting);
+    }
+
+    fn put(&self, mut flows: Vec<Flow>, mut waiting: MutexGuard<'_, Waiting>) {
         let room = if waiting.is_over { 0 } else { MOST.saturating_sub(waiting.flows.len()) };
         waiting.counts.given += flows.len() as u64;
         waiting.counts.lost += flows.len().saturating_sub(room) as u64;
         flows.truncate(room);
         waiting.counts.queued += flows.len() as u64;
-        waiting.flows.extend(flows.drain(..));
+        waiting.flows.extend(flows);
         drop(waiting);
         self.0.changed.notify_all();
     }
@@ -95,30 +129,45 @@ impl Outlet {
     }
 
     fn write(&self, destination: &mut impl Destination) {
-        loop {
-            let mut waiting = self.waiting();
-            while waiting.flows.is_empty() && !waiting.closed {
-                waiting = self.0.changed.wait(waiting).unwrap_or_else(PoisonError::into_inner);
-            }
-            let flows: Vec<Flow> = mem::take(&mut waiting.flows).into();
-            drop(waiting);
-            if flows.is_empty() {
-                return;
-            }
-            let sent = destination.send(&flows);
+        while let Some(flows) = self.next() {
+            let sent = if flows.is_empty() { destination.rest() } else { destination.send(&flows) };
             let mut waiting = self.waiting();
             waiting.counts.queued -= flows.len() as u64;
             match sent {
                 Ok(()) => waiting.counts.sent += flows.len() as u64,
                 Err(error) => {
-                    let left = mem::take(&mut waiting.flows).len() as u64;
-                    waiting.counts.queued -= left;
-                    waiting.counts.lost += left + flows.len() as u64;
-                    (waiting.failed, waiting.is_over) = (Some(error), true);
-                    return;
+                    waiting.counts.lost += flows.len() as u64;
+                    return self.fail(waiting, error);
                 }
             }
         }
+        if let Err(error) = destination.finish() {
+            self.fail(self.waiting(), error);
+        }
+    }
+
+    /// Waits for flows; none if there are none for a while. `None`: nothing more is coming.
+    fn next(&self) -> Option<Vec<Flow>> {
+        let mut waiting = self.waiting();
+        if waiting.flows.is_empty() && !waiting.closed {
+            waiting = self.0.changed.wait_timeout(waiting, REST).unwrap_or_else(PoisonError::into_inner).0;
+        }
+        if waiting.flows.is_empty() && waiting.closed {
+            return None;
+        }
+        let flows = mem::take(&mut waiting.flows).into();
+        drop(waiting);
+        self.0.changed.notify_all();
+        Some(flows)
+    }
+
+    fn fail(&self, mut waiting: MutexGuard<'_, Waiting>, error: io::Error) {
+        let left = mem::take(&mut waiting.flows).len() as u64;
+        waiting.counts.queued -= left;
+        waiting.counts.lost += left;
+        (waiting.failed, waiting.is_over) = (Some(error), true);
+        drop(waiting);
+        self.0.changed.notify_all();
     }
 }
 
@@ -129,14 +178,14 @@ impl Writing {
     }
 
     /// Waits until everything is written.
-    pub(super) fn finish(self) -> (OutletCounts, io::Result<()>) {
+    pub(super) fn finish(&mut self) -> (OutletCounts, io::Result<()>) {
         self.outlet.waiting().closed = true;
         self.outlet.0.changed.notify_all();
-        let ended = self.thread.join();
+        let ended = self.thread.take().map(JoinHandle::join);
         let result = match (ended, self.outlet.failure()) {
-            (Err(_), _) => Err(io::Error::other("the thread that writes flows has panicked")),
-            (Ok(()), Some(error)) => Err(error),
-            (Ok(()), None) => Ok(()),
+            (Some(Err(_)), _) => Err(io::Error::other("the thread that writes flows has panicked")),
+            (_, Some(error)) => Err(error),
+            (_, None) => Ok(()),
         };
         (self.outlet.counts(), result)
     }
@@ -145,7 +194,6 @@ impl Writing {
 #[cfg(test)]
 mod tests {
     use std::sync::mpsc::{Receiver, channel};
-    use std::time::Duration;
 
     use weir::flows::{Observation, Settings, Table};
 
@@ -176,14 +224,14 @@ mod tests {
     #[test]
     fn each_flow_is_sent_or_lost() {
         let (tell, told) = channel();
-        let writing = Outlet::start(Slow(told)).expect("a thread");
+        let mut writing = Outlet::start(Slow(told)).expect("a thread");
         let outlet = writing.outlet().clone();
-        outlet.give(&mut flows(1));
+        outlet.give(flows(1));
         // The thread has it, or soon will: so many more fit, and one does not.
         while !outlet.waiting().flows.is_empty() {
             std::thread::sleep(Duration::from_millis(1));
         }
-        outlet.give(&mut flows(MOST + 1));
+        outlet.give(flows(MOST + 1));
         let counts = outlet.counts();
         assert_eq!(
             (counts.given, counts.sent, counts.queued, counts.lost),
@@ -198,14 +246,15 @@ mod tests {
     #[test]
     fn after_a_failure_all_are_lost() {
         let (tell, told) = channel();
-        let writing = Outlet::start(Slow(told)).expect("a thread");
-        writing.outlet().give(&mut flows(3));
+        let mut writing = Outlet::start(Slow(told)).expect("a thread");
+        writing.outlet().give(flows(3));
         tell.send(Err(io::ErrorKind::BrokenPipe.into())).expect("it waits");
         let outlet = writing.outlet().clone();
         while !outlet.waiting().is_over {
             std::thread::sleep(Duration::from_millis(1));
         }
-        outlet.give(&mut flows(2));
+        outlet.give(flows(2));
+        outlet.give_patiently(flows(MOST + 1));
         let (counts, result) = writing.finish();
         assert_eq!(result.map_err(|error| error.kind()), Err(io::ErrorKind::BrokenPipe));
         assert_eq!((counts.sent, counts.queued, counts.lost), (0, 0, counts.given));

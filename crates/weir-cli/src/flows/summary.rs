@@ -8,6 +8,7 @@ use weir_service::control::Account;
 use weir_service::metrics::{Measured, Page};
 use weir_service::summary::Summary;
 
+use super::exports::ExportCounts;
 use super::outlet::OutletCounts;
 use crate::{style, units};
 
@@ -44,10 +45,13 @@ pub(super) struct FlowCounts {
     /// Where flows go: `given = sent + queued + lost`.
     #[serde(skip_serializing_if = "Option::is_none")]
     printed: Option<OutletCounts>,
+    /// Collectors.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    exports: Vec<ExportCounts>,
 }
 
 impl FlowCounts {
-    pub(super) fn new(counts: &Counts, printed: Option<OutletCounts>) -> Self {
+    pub(super) fn new(counts: &Counts, printed: Option<OutletCounts>, exports: Vec<ExportCounts>) -> Self {
         let of = |reason: EndReason| counts.ended[usize::from(reason.number()) - 1];
         Self {
             packets: counts.packets,
@@ -66,7 +70,16 @@ impl FlowCounts {
             orphans: counts.orphans,
             restarts: counts.restarts,
             printed,
+            exports,
         }
+    }
+
+    /// Returns what was lost of flows, if anything was.
+    pub(super) fn loss(&self) -> Option<String> {
+        let printed = self.printed.filter(|printed| printed.lost > 0);
+        let printed =
+            printed.map(|printed| format!("{} flows were not printed", units::grouped(printed.lost)));
+        printed.or_else(|| self.exports.iter().find_map(ExportCounts::loss))
     }
 
     /// Returns the account as lines.
@@ -127,6 +140,7 @@ impl FlowCounts {
                 units::grouped(lost)
             );
         }
+        self.exports.iter().for_each(|export| text += &export.text());
         text
     }
 
@@ -159,6 +173,14 @@ impl FlowCounts {
             page.counter("weir_flows_not_printed", "Flows lost because standard output was too slow.");
             page.count("weir_flows_not_printed", &[], printed.lost);
         }
+        self.exports.iter().enumerate().for_each(|(index, export)| {
+            if index == 0 {
+                page.counter("weir_flows_exported", "Flows by collector and what became of them.");
+            }
+            for (place, flows) in [("sent", export.flows.sent), ("lost", export.flows.lost)] {
+                page.count("weir_flows_exported", &[("to", &export.to), ("place", &place)], flows);
+            }
+        });
     }
 }
 

@@ -1,5 +1,6 @@
 //! Tables, and the threads that fill them: one table for each.
 
+use std::mem;
 use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
@@ -8,7 +9,7 @@ use weir::flows::{Counts, Flow, Rank, Settings, Table, observation};
 use weir::{Capture, Plan, Share};
 use weir_service::Budget;
 
-use super::outlet::Outlet;
+use super::outlet::{self, Outlet};
 use crate::failure::Failure;
 
 /// A table that one thread fills and another looks at, now and then.
@@ -56,16 +57,16 @@ pub(super) struct Work {
     pub(super) table: Shared,
     budget: Budget,
     link_types: Arc<[u16]>,
-    /// `None`: flows are only looked at.
-    outlet: Option<Outlet>,
+    /// None: flows are only looked at.
+    outlets: Arc<[Outlet]>,
     ended: Vec<Flow>,
     /// Packets taken.
     pub(super) handled: u64,
 }
 
 impl Work {
-    pub(super) fn new(table: Shared, budget: Budget, link_types: Arc<[u16]>, outlet: Option<Outlet>) -> Self {
-        Self { table, budget, link_types, outlet, ended: Vec::new(), handled: 0 }
+    pub(super) fn new(table: Shared, budget: Budget, link_types: Arc<[u16]>, outlets: Arc<[Outlet]>) -> Self {
+        Self { table, budget, link_types, outlets, ended: Vec::new(), handled: 0 }
     }
 
     pub(super) fn take(&mut self, mut share: Share) {
@@ -87,10 +88,8 @@ impl Work {
     }
 
     fn hand_over(&mut self) {
-        match &self.outlet {
-            _ if self.ended.is_empty() => {}
-            Some(outlet) => outlet.give(&mut self.ended),
-            None => self.ended.clear(),
+        if !self.ended.is_empty() {
+            outlet::give_all(&self.outlets, mem::take(&mut self.ended), Outlet::give);
         }
     }
 }

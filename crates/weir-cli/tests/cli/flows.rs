@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::process::{Child, Command, Stdio};
 
 use serde_json::Value;
 use weir_lab::{Generator, Network, Traffic, Veth, root_test, tcp_transfer};
@@ -154,4 +155,96 @@ fn root_a_flow_that_is_over_is_printed_though_nothing_follows() {
     let ended = once.wait().succeeded();
     let table = String::from_utf8_lossy(&ended.stdout).into_owned();
     assert!(table.starts_with("flows by bytes") && table.contains("(5 flows in all)"), "{table}");
+}
+
+#[root_test]
+fn root_collectors_get_each_flow_and_losses_are_counted() {
+    let network = Network::new(Veth::default().ipv4()).expect("a network");
+    let (pair, directory) = (network.pair(), directory());
+    let mut up = Command::new("ip");
+    up.args(["link", "set", "lo", "up"]);
+    assert!(network.rx().spawn(&mut up).expect("ip starts").wait().expect("ip ends").success());
+    // nfdump knows no records of both directions.
+    let mut nfcapd = Command::new("nfcapd");
+    nfcapd.args(["-p", "2055", "-b", "127.0.0.1", "-l"]).arg(directory.path());
+    let nfcapd = network.rx().spawn(nfcapd.stdout(Stdio::null()).stderr(Stdio::null()));
+    let mut nfcapd = Killed(nfcapd.expect("nfcapd: `scripts/setup test` installs it"));
+    // Its socket: bytes that it has not read, and datagrams that found no room.
+    let socket = || {
+        let sockets =
+            network.rx().run(|| std::fs::read_to_string("/proc/thread-self/net/udp")).expect("sockets");
+        let own = sockets.lines().find(|line| line.contains("0100007F:0807 "))?;
+        let fields: Vec<_> = own.split_whitespace().collect();
+        Some((fields[4].to_owned(), fields[12].to_owned()))
+    };
+    until("nfcapd to listen", || socket().ok_or_else(String::new));
+    let to =
+        ["--to", "netflow9://127.0.0.1", "--to", "ipfix://127.0.0.1:2055", "--to", "netflow5://127.0.0.1:9"];
+    let args = [&["flows", "-i", "rx0", "--json", "--uniflow"], &to[..], &["ip"]].concat();
+    let probe = start(&network, &args);
+    tcp_transfer(pair, 100_000).expect("a transfer");
+    let traffic = Traffic::new(100).and_then(|traffic| traffic.flows(300)).expect("frames").between(pair);
+    let mut generator = Generator::new(pair, &traffic).expect("a generator");
+    arrive(pair, || generator.send(900).expect("frames").accepted);
+    let ended = probe.interrupt().succeeded();
+    let expected = found(&ended);
+    let account = ended.account();
+    let exports = account.0["flows"]["exports"].as_array().expect("collectors").clone();
+    let flows = account.0["flows"]["ended"].as_u64().expect("a number");
+    assert_eq!(flows, 301);
+    for (export, records) in exports.iter().zip([302, 302, 302]) {
+        let counts = ["given", "sent", "queued", "lost"].map(|field| export[field].as_u64());
+        assert_eq!(counts, [flows, flows, 0, 0].map(Some), "{export}");
+        let of = |sum: &str, field: &str| export["exported"][sum][field].as_u64();
+        assert_eq!((of("sent", "records"), of("unsent", "records")), (Some(records), Some(0)), "{export}");
+        assert_eq!(of("sent", "packets"), account.0["flows"]["exported_packets"].as_u64());
+        assert_eq!(of("sent", "bytes"), account.0["flows"]["bytes"].as_u64());
+    }
+    // Nobody listens on the last one's port.
+    assert!(exports[2]["refusals"].as_u64() > Some(0), "{exports:?}");
+    assert!(ended.stderr.contains("notice: nobody listens at netflow5://127.0.0.1:9;"), "{}", ended.stderr);
+
+    let empty = ("00000000:00000000".to_owned(), "0".to_owned());
+    until("nfcapd to read all", || {
+        let now = socket();
+        if now.as_ref() == Some(&empty) { Ok(()) } else { Err(format!("{now:?}")) }
+    });
+    nfcapd.ends();
+    let mut nfdump = Command::new("nfdump");
+    nfdump.arg("-R").arg(directory.path()).args(["-q", "-N", "-o", "fmt:%pr|%sa|%sp|%da|%dp|%pkt|%byt"]);
+    let output = nfdump.output().expect("nfdump");
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let mut twice = Ways::new();
+    for line in text.lines() {
+        let [protocol, from, from_port, to, to_port, packets, bytes] =
+            line.split('|').map(str::trim).collect::<Vec<_>>()[..]
+        else {
+            panic!("{line}")
+        };
+        let number = |text: &str| text.parse().unwrap_or_else(|_| panic!("{line}"));
+        let ends = [(from.to_owned(), number(from_port)), (to.to_owned(), number(to_port))];
+        add(&mut twice, number(protocol), ends, [(number(packets), number(bytes)), (0, 0)]);
+    }
+    // By NetFlow v9 and by IPFIX.
+    let double = |both: [(u64, u64); 2]| both.map(|(packets, bytes)| (packets * 2, bytes * 2));
+    let expected: Ways = expected.into_iter().map(|(ends, both)| (ends, double(both))).collect();
+    assert_eq!(twice, expected);
+}
+
+/// nfcapd, which writes its file when it is told to end.
+struct Killed(Child);
+
+impl Killed {
+    fn ends(&mut self) {
+        let pid = rustix::process::Pid::from_child(&self.0);
+        rustix::process::kill_process(pid, rustix::process::Signal::TERM).expect("it runs");
+        self.0.wait().expect("it ends");
+    }
+}
+
+impl Drop for Killed {
+    fn drop(&mut self) {
+        // Of no effect on one that has ended.
+        let _over = self.0.kill().and_then(|()| self.0.wait());
+    }
 }

@@ -1,6 +1,7 @@
 //! `weir flows` of files.
 
 use std::fs;
+use std::net::UdpSocket;
 
 use serde_json::Value;
 use weir::writer::Format;
@@ -100,4 +101,51 @@ fn what_cannot_be_read_or_kept_is_told() {
         assert_eq!(output.status.code(), Some(2), "{wrong:?}");
         assert!(stderr(&output).contains(told), "{}", stderr(&output));
     }
+}
+
+#[test]
+fn flows_of_a_file_are_exported_and_the_account_closes() {
+    let place = Place::new();
+    let file = place.path("all.pcap");
+    pcap(&file);
+    let collector = UdpSocket::bind("127.0.0.1:0").expect("a port");
+    let to = format!("ipfix://{}", collector.local_addr().expect("an address"));
+    let args = [&["flows", "--json", "-q", "--fields", "all", "--to", &to], &FOR_EVER[..], &["-r"]].concat();
+    let all = objects(&succeeds(&args, &[&file]));
+    let (account, flows) = all.split_last().expect("an account");
+    let export = &account["flows"]["exports"][0];
+    let of = |field: &str| export[field].as_u64().expect("a number");
+    assert_eq!((of("given"), of("sent")), (flows.len() as u64, flows.len() as u64));
+    let sent = &export["exported"]["sent"];
+    let of = |field: &str| sent[field].as_u64().expect("a number");
+    assert_eq!(
+        (of("records"), &sent["packets"]),
+        (flows.len() as u64, &account["flows"]["exported_packets"])
+    );
+    // What was sent has arrived: this is the loopback.
+    let mut datagram = [0; 2000];
+    let mut octets = 0;
+    for message in 0..of("messages") {
+        let length = collector.recv(&mut datagram).expect("a datagram");
+        assert!(length <= 1400 && datagram[..2] == [0, 10], "{message}");
+        octets += length as u64;
+    }
+    assert_eq!(octets, of("octets"));
+
+    for (wrong, told) in [
+        (&["--to", "kafka://a"][..], "allowed: ipfix://HOST:PORT"),
+        (&["--fields", "basic"], "--to <COLLECTOR>"),
+        (&["--to", &to, "--fields", "sourceIPv5Address"], "no such field; try sourceIPv4Address"),
+    ] {
+        let output = weir(&[&["flows"], wrong, &["-r"]].concat(), &[&file]);
+        assert_eq!(output.status.code(), Some(2), "{wrong:?}");
+        assert!(stderr(&output).contains(told), "{}", stderr(&output));
+    }
+    let output = weir(&["flows", "--to", "ipfix://no.such.host.invalid", "-r"], &[&file]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(
+        stderr(&output).contains("cannot send flows to ipfix://no.such.host.invalid:4739:"),
+        "{}",
+        stderr(&output)
+    );
 }
