@@ -55,6 +55,8 @@ mod state {
     pub(super) const INITIAL: u16 = 1 << 9;
     /// What was sent is known.
     pub(super) const NEXT: u16 = 1 << 11;
+    /// A packet has come after a later one: queues are not in order, and times between packets mean nothing.
+    pub(super) const DISORDERED: u16 = 1 << 13;
 }
 
 impl Entry {
@@ -100,6 +102,13 @@ impl Entry {
         entry
     }
 
+    /// Notes which end began.
+    fn begun_by(&mut self, end: usize) {
+        // What somebody sends to himself has one side.
+        let has_sides = self.key.end(0) != self.key.end(1);
+        self.set(state::SWAPPED, has_sides && end == 1);
+    }
+
     fn is(&self, bit: u16) -> bool {
         self.state & bit != 0
     }
@@ -125,10 +134,15 @@ impl Entry {
     pub(crate) fn add(&mut self, seen: &Seen, time: u64) {
         let from = seen.from;
         let is_first = self.packets[from] == 0;
+        if time < self.last {
+            self.set(state::DISORDERED, true);
+        }
+        // An earlier packet from the other end, unless SYN says who began.
+        if time < self.first && (self.flags[0] | self.flags[1]) & flag::SYN == 0 {
+            self.begun_by(from);
+        }
         self.packets[from] += 1;
         self.bytes[from] += seen.bytes;
-        self.first = self.first.min(time);
-        self.last = self.last.max(time);
         self.tos[from] |= seen.tos;
         let length = u16::try_from(seen.bytes).unwrap_or(u16::MAX);
         if is_first {
@@ -143,13 +157,18 @@ impl Entry {
         if let Some(tcp) = &seen.tcp {
             self.add_tcp(tcp, from, time);
         }
+        self.first = self.first.min(time);
+        self.last = self.last.max(time);
     }
 
     fn add_tcp(&mut self, tcp: &TcpSeen, from: usize, time: u64) {
         let (began, bit) = (self.flags == [0; 2], |bit: u16| bit << from);
+        let (syn, ack) = (tcp.flags & flag::SYN != 0, tcp.flags & flag::ACK != 0);
+        if syn && (self.flags[0] | self.flags[1]) & flag::SYN == 0 {
+            self.begun_by(if ack { 1 - from } else { from });
+        }
         self.set(state::HAS_TCP, true);
         self.flags[from] |= tcp.flags;
-        let (syn, ack) = (tcp.flags & flag::SYN != 0, tcp.flags & flag::ACK != 0);
         let swapped = usize::from(self.is(state::SWAPPED));
         // SYN and FIN take a sequence number each.
         let length = tcp.payload + u32::from(syn) + u32::from(tcp.flags & flag::FIN != 0);
@@ -165,7 +184,7 @@ impl Entry {
             }
         } else if is_after(end, self.next[from]) {
             self.next[from] = end;
-        } else if length > 0 && !is_probe(tcp, length, self.next[from]) {
+        } else if length > 0 && time >= self.last && !is_probe(tcp, length, self.next[from]) {
             self.retransmissions[from] = self.retransmissions[from].saturating_add(1);
         }
         if tcp.window == 0 && tcp.flags & (flag::SYN | flag::RST) == 0 {
@@ -222,10 +241,13 @@ impl Entry {
             initial_sequences: order.map(|end| self.is(state::INITIAL << end).then_some(self.initial[end])),
             retransmissions: order.map(|end| self.retransmissions[end]),
             zero_windows: order.map(|end| self.zero_windows[end]),
-            handshake: [
-                self.is(state::ANSWERED).then_some(self.answered),
-                self.is(state::ESTABLISHED).then(|| self.established.saturating_sub(self.answered)),
-            ],
+            handshake: match self.is(state::DISORDERED) {
+                true => [None; 2],
+                false => [
+                    self.is(state::ANSWERED).then_some(self.answered),
+                    self.is(state::ESTABLISHED).then(|| self.established.saturating_sub(self.answered)),
+                ],
+            },
         });
         Flow {
             interface: self.interface,

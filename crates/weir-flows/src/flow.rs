@@ -55,11 +55,13 @@ pub struct Tcp {
     pub flags: [u8; 2],
     /// Sequence numbers of SYN.
     pub initial_sequences: [Option<u32>; 2],
-    /// Segments whose data ends at or before data that was sent: sent again, or overtaken.
+    /// Segments whose data ends at or before data that was sent: sent again, or overtaken. Packets that come after later ones
+    /// are not judged.
     pub retransmissions: [u32; 2],
     /// Segments that announce a window of 0; at most 65535.
     pub zero_windows: [u16; 2],
-    /// Microseconds from SYN to SYN and ACK, and from there to ACK: how far away the server and the client are.
+    /// Microseconds from SYN to SYN and ACK, and from there to ACK: how far away the server and the client are. `None` also where
+    /// packets of the flow came after later ones.
     pub handshake: [Option<u32>; 2],
 }
 

@@ -91,10 +91,8 @@ impl Twin {
             }
         }
         let at = self.open.iter().position(is).unwrap_or_else(|| {
-            let answers = made.protocol == 6 && made.flags & 0x12 == 0x12;
-            let ends = if answers { [made.to, made.from] } else { [made.from, made.to] };
             self.open.push(Kept {
-                ends,
+                ends: [made.from, made.to],
                 protocol: made.protocol,
                 first: made.time,
                 last: made.time,
@@ -106,6 +104,16 @@ impl Twin {
             self.open.len() - 1
         });
         let kept = &mut self.open[at];
+        // The first SYN says who began, else the earliest packet.
+        let has_syn = (kept.flags[0] | kept.flags[1]) & 2 != 0;
+        let syn = made.protocol == 6 && made.flags & 2 != 0 && !has_syn;
+        let began = if syn && made.flags & 0x10 != 0 { made.to } else { made.from };
+        if (syn || !has_syn && made.time < kept.first) && kept.ends[0] != began {
+            kept.ends.swap(0, 1);
+            kept.packets.swap(0, 1);
+            kept.bytes.swap(0, 1);
+            kept.flags.swap(0, 1);
+        }
         let side = usize::from(kept.ends[0] != made.from);
         kept.first = kept.first.min(made.time);
         kept.last = kept.last.max(made.time);
