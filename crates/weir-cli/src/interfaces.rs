@@ -187,7 +187,8 @@ fn first_up(namespace: Option<&Namespace>) -> Result<String, Failure> {
 pub(crate) fn no_filter(word: &str, filter: &Filter, named: &[String]) -> Result<(), Failure> {
     let Err(error) = FileFilter::new(filter.clone()) else { return Ok(()) };
     if Path::new(word).is_file() {
-        let hint = format!("{word} is a file: read it with weir read, weir stat -r or weir top -r");
+        let hint =
+            format!("{word} is a file: read it with weir read, weir flows -r, weir stat -r or weir top -r");
         return Err(Failure::from(Error::Filter(error)).hint(hint));
     }
     let (name, queues) = match word.split_once('@') {

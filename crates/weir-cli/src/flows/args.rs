@@ -61,7 +61,7 @@ pub(crate) struct FlowsArgs {
     /// Files are pcap or pcapng, plain or compressed; several are merged by time.
     #[arg(short, long, value_name = "FILE", help_heading = "Capture")]
     #[arg(conflicts_with_all = ["interfaces", "namespaces", "source", "mode", "force", "no_promiscuous_mode"])]
-    #[arg(conflicts_with_all = ["count", "duration", "metrics", "relinquish_privileges", "ready_fd", "handlers", "once", "every"])]
+    #[arg(conflicts_with_all = ["count", "duration", "metrics", "relinquish_privileges", "ready_fd", "handlers", "every"])]
     pub(super) read: Vec<PathBuf>,
 
     #[command(flatten)]
@@ -114,7 +114,7 @@ pub(crate) struct FlowsArgs {
     /// Send flows to a collector when they end; may be repeated.
     ///
     /// ipfix://HOST:PORT, netflow9://HOST:PORT or netflow5://HOST:PORT, over UDP; without a port, 4739 or 2055. Each collector has a queue
-    /// of its own; what does not fit is lost and counted, never a packet.
+    /// of its own; what does not fit is lost and counted, never a packet. Flows are sent from the network namespace that weir runs in, wherever the interface is.
     #[arg(long, value_name = "COLLECTOR", help_heading = "Export")]
     pub(super) to: Vec<Collector>,
 
@@ -149,16 +149,18 @@ pub(crate) struct FlowsArgs {
     #[arg(long, value_name = "UNIT", value_enum, default_value_t, help_heading = "Output")]
     rank: RankArg,
 
-    /// Update the table every TIME.
+    /// Update the table every TIME; flows that have ended since are in it once more.
     #[arg(long, value_name = "TIME", value_parser = units::duration, default_value = "1s")]
     #[arg(allow_hyphen_values = true, help_heading = "Output")]
     pub(super) every: Duration,
 
-    /// Print the table once, and end.
+    /// Print the table once, after --every, and end.
     #[arg(long, conflicts_with = "duration", help_heading = "Output")]
     pub(super) once: bool,
 
-    /// Print a line for each flow when it ends; the default if standard output is no terminal.
+    /// Print a line for each flow when it ends.
+    ///
+    /// The default if standard output is no terminal, unless -r, --to or --once is given.
     #[arg(long, conflicts_with_all = ["json", "once"], help_heading = "Output")]
     lines: bool,
 

@@ -81,7 +81,7 @@ pub(super) struct Exporter {
 
 impl Exporter {
     pub(super) fn new(encoder: Encoder, socket: UdpSocket, told: Arc<Told>) -> Self {
-        let line = Line { socket, burst: 0, refusals: 0, trouble: None };
+        let line = Line { socket, burst: 0, refusals: 0, is_refused: false, trouble: None };
         let next_account = Instant::now() + ACCOUNTS;
         Self { encoder, line, watched: Watched::default(), told, due: None, next_account }
     }
@@ -104,6 +104,10 @@ impl Exporter {
         let line = &mut self.line;
         self.encoder.flush(now(), &mut |message| line.send(message));
         self.due = None;
+        // Whoever listens next knows no templates.
+        if std::mem::take(&mut self.line.is_refused) {
+            self.encoder.remind();
+        }
     }
 
     fn account(&mut self) {
@@ -154,6 +158,8 @@ struct Line {
     /// Datagrams since the last pause.
     burst: u32,
     refusals: u64,
+    /// Nobody has listened, since the last look.
+    is_refused: bool,
     trouble: Option<io::Error>,
 }
 
@@ -169,6 +175,7 @@ impl Line {
         // That nobody listened to an earlier one is told in place of sending this one.
         if sent.as_ref().is_err_and(|error| error.kind() == ErrorKind::ConnectionRefused) {
             self.refusals += 1;
+            self.is_refused = true;
             self.trouble = sent.err();
             sent = write(&self.socket, message);
         }
@@ -204,6 +211,7 @@ mod tests {
         let gone = UdpSocket::bind("127.0.0.1:0").expect("a port");
         let socket = UdpSocket::bind("127.0.0.1:0").expect("a port");
         socket.connect(gone.local_addr().expect("an address")).expect("the loopback");
+        let place = gone.local_addr().expect("an address");
         drop(gone);
         let encoder = Encoder::new(Format::Ipfix, &Settings::default()).expect("it fits");
         let mut exporter = Exporter::new(encoder, socket, Arc::default());
@@ -214,8 +222,15 @@ mod tests {
         let watched = exporter.watched();
         let counts = watched.counts();
         assert_eq!((counts.exported.sent.messages, counts.exported.unsent.messages), (2, 0));
-        assert_eq!(counts.refusals, 1);
+        assert!(counts.refusals > 0);
         assert_eq!(watched.trouble().map(|error| error.kind()), Some(ErrorKind::ConnectionRefused));
         assert!(watched.trouble().is_none());
+        // Who listens now knows no templates: they come again (RFC 7011, section 3.3.2: set 2).
+        let back = UdpSocket::bind(place).expect("nobody else has the port");
+        exporter.account();
+        exporter.flush();
+        let mut datagram = [0; 2000];
+        back.recv(&mut datagram).expect("a message");
+        assert_eq!((&datagram[..2], &datagram[16..18]), (&[0, 10][..], &[0, 2][..]));
     }
 }

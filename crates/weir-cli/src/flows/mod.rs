@@ -35,7 +35,7 @@ use self::exports::{Exports, Sockets};
 use self::outlet::{Outlet, Writing};
 use self::shown::{Printer, Shown};
 use self::summary::{FlowCounts, FlowsSummary};
-use self::tables::{Shared, Work, Workers};
+use self::tables::{Ended, Goals, Shared, Work, Workers};
 use crate::failure::{self, Failure};
 use crate::opening::{self, Unopened};
 use crate::{interfaces, out, report, style};
@@ -76,6 +76,12 @@ pub(crate) fn run(args: &FlowsArgs) -> Result<(), Failure> {
         }
     };
     style::print(&report::started(capture.interfaces(), &opened, args.quiet, args.verbose));
+    if !args.quiet && !args.to.is_empty() && capture.interfaces().iter().any(|one| one.name.contains('/')) {
+        let note = style::stderr().cyan("note");
+        style::say(format_args!(
+            "{note}: collectors are reached from here, not from the namespace of the interface"
+        ));
+    }
     let interfaces = capture.interfaces().to_vec();
     let form = args.form();
     let writing = match form {
@@ -92,15 +98,17 @@ pub(crate) fn run(args: &FlowsArgs) -> Result<(), Failure> {
         description: interface.description.clone().unwrap_or_default(),
     };
     let exports = Exports::start(sockets, args, &interfaces.iter().map(named).collect::<Vec<_>>())?;
-    let outlets: Arc<[Outlet]> =
-        writing.iter().map(Writing::outlet).chain(exports.outlets()).cloned().collect();
+    let goals = Goals {
+        outlets: writing.iter().map(Writing::outlet).chain(exports.outlets()).cloned().collect(),
+        ended: (form == Form::Table).then(|| Ended::new(args.top(), args.rank())),
+    };
     let link_types: Arc<[u16]> = interfaces.iter().map(|interface| interface.link_type).collect();
     let budget = opened.budget();
     let mut tables = Vec::new();
     let mut work = || -> Result<Work, Failure> {
         let table = Shared::new(&args.table())?;
         tables.push(table.clone());
-        Ok(Work::new(table, budget.clone(), Arc::clone(&link_types), Arc::clone(&outlets)))
+        Ok(Work::new(table, budget.clone(), Arc::clone(&link_types), goals.clone()))
     };
     let plan = args.plan();
     let workers = plan.map(|plan| Workers::start(&mut capture, &plan, &mut work)).transpose()?;
@@ -119,7 +127,7 @@ pub(crate) fn run(args: &FlowsArgs) -> Result<(), Failure> {
         form,
         writing,
         exports,
-        outlets: Arc::clone(&outlets),
+        goals: goals.clone(),
         shown: Shown::default(),
         next: now + args.every,
         look: now + LOOK,
@@ -144,8 +152,7 @@ struct Run<'a> {
     /// What prints each flow.
     writing: Option<Writing>,
     exports: Exports,
-    /// All that flows are handed to.
-    outlets: Arc<[Outlet]>,
+    goals: Goals,
     shown: Shown,
     /// Time of the next table.
     next: Instant,
@@ -292,7 +299,7 @@ impl Run<'_> {
             let mut ended = Vec::new();
             table.lock().end_until(until, &mut |flow| ended.push(flow));
             if !ended.is_empty() {
-                outlet::give_all(&self.outlets, ended, Outlet::give);
+                self.goals.give(ended, Outlet::give);
             }
         }
     }
@@ -303,11 +310,12 @@ impl Run<'_> {
         self.exports.set_account(counts.flows + counts.all_ended(), lost + counts.not_ip + counts.cut);
     }
 
-    /// Shows the busiest flows.
+    /// Shows the busiest flows, those that have ended since the last table included.
     fn show(&mut self, redrawn: bool) -> io::Result<()> {
-        let rank = self.args.rank();
-        let flows = tables::busiest(&self.tables, self.args.top(), rank);
-        self.shown.print(&flows, &tables::counts(&self.tables), rank, redrawn)
+        let Some(ended) = &self.goals.ended else { return Ok(()) };
+        let flows = tables::busiest(&self.tables, ended);
+        ended.clear();
+        self.shown.print(&flows, &tables::counts(&self.tables), self.args.rank(), redrawn)
     }
 
     /// Takes what is left. Returns the work of the handlers, if there are any.

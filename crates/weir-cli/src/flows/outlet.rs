@@ -99,13 +99,16 @@ impl Outlet {
         self.put(flows, self.waiting());
     }
 
-    /// The same, but waits for room: a file can wait.
-    pub(super) fn give_patiently(&self, flows: Vec<Flow>) {
-        let mut waiting = self.waiting();
-        while waiting.flows.len() + flows.len() > MOST && !waiting.flows.is_empty() && !waiting.is_over {
-            waiting = self.0.changed.wait(waiting).unwrap_or_else(PoisonError::into_inner);
+    /// The same, but waits for room: a file can wait, and so can what is left in the end.
+    pub(super) fn give_patiently(&self, mut flows: Vec<Flow>) {
+        while !flows.is_empty() {
+            let rest = flows.split_off(flows.len().min(MOST / 2));
+            let mut waiting = self.waiting();
+            while waiting.flows.len() + flows.len() > MOST && !waiting.is_over {
+                waiting = self.0.changed.wait(waiting).unwrap_or_else(PoisonError::into_inner);
+            }
+            self.put(mem::replace(&mut flows, rest), waiting);
         }
-        self.put(flows, waiting);
     }
 
     fn put(&self, mut flows: Vec<Flow>, mut waiting: MutexGuard<'_, Waiting>) {
@@ -241,6 +244,17 @@ mod tests {
         let (counts, result) = writing.finish();
         assert!(result.is_ok());
         assert_eq!((counts.sent, counts.queued, counts.lost), (MOST as u64 + 1, 0, 1));
+    }
+
+    #[test]
+    fn who_is_patient_loses_nothing() {
+        let (tell, told) = channel();
+        drop(tell);
+        let mut writing = Outlet::start(Slow(told)).expect("a thread");
+        writing.outlet().give_patiently(flows(MOST * 3 + 1));
+        let (counts, result) = writing.finish();
+        assert!(result.is_ok());
+        assert_eq!((counts.given, counts.sent, counts.lost), (MOST as u64 * 3 + 1, MOST as u64 * 3 + 1, 0));
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Tables, and the threads that fill them: one table for each.
 
+use std::cmp::Reverse;
 use std::mem;
 use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -43,11 +44,50 @@ pub(super) fn counts(tables: &[Shared]) -> Counts {
     })
 }
 
-/// Returns the busiest flows of all tables.
-pub(super) fn busiest(tables: &[Shared], most: usize, rank: Rank) -> Vec<Flow> {
+/// The busiest flows that have ended since the last table, which shows them once more.
+#[derive(Clone, Debug)]
+pub(super) struct Ended(Arc<Mutex<Vec<Flow>>>, usize, Rank);
+
+impl Ended {
+    pub(super) fn new(most: usize, rank: Rank) -> Self {
+        Self(Arc::default(), most, rank)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<Flow>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Adds flows.
+    pub(super) fn add(&self, flows: &[Flow]) {
+        /// Flows that are sorted at a time, besides those that are kept.
+        const MANY: usize = 10_000;
+        let Self(_, most, rank) = *self;
+        let mut all = self.lock();
+        for flows in flows.chunks(MANY) {
+            all.extend_from_slice(flows);
+            if all.len() > most.saturating_add(MANY) {
+                sort(&mut all, most, rank);
+            }
+        }
+    }
+
+    /// Forgets them.
+    pub(super) fn clear(&self) {
+        self.lock().clear();
+    }
+}
+
+fn sort(flows: &mut Vec<Flow>, most: usize, rank: Rank) {
+    flows.sort_by_key(|flow| Reverse(flow.rank(rank)));
+    flows.truncate(most);
+}
+
+/// Returns the busiest flows of all tables, and of those that have ended.
+pub(super) fn busiest(tables: &[Shared], ended: &Ended) -> Vec<Flow> {
+    let Ended(_, most, rank) = *ended;
     let mut all: Vec<Flow> = tables.iter().flat_map(|table| table.lock().busiest(most, rank)).collect();
-    all.sort_by_key(|flow| std::cmp::Reverse(flow.rank(rank)));
-    all.truncate(most);
+    all.extend_from_slice(&ended.lock());
+    sort(&mut all, most, rank);
     all
 }
 
@@ -57,16 +97,16 @@ pub(super) struct Work {
     pub(super) table: Shared,
     budget: Budget,
     link_types: Arc<[u16]>,
-    /// None: flows are only looked at.
-    outlets: Arc<[Outlet]>,
+    /// What flows are handed to when they end.
+    goals: Goals,
     ended: Vec<Flow>,
     /// Packets taken.
     pub(super) handled: u64,
 }
 
 impl Work {
-    pub(super) fn new(table: Shared, budget: Budget, link_types: Arc<[u16]>, outlets: Arc<[Outlet]>) -> Self {
-        Self { table, budget, link_types, outlets, ended: Vec::new(), handled: 0 }
+    pub(super) fn new(table: Shared, budget: Budget, link_types: Arc<[u16]>, goals: Goals) -> Self {
+        Self { table, budget, link_types, goals, ended: Vec::new(), handled: 0 }
     }
 
     pub(super) fn take(&mut self, mut share: Share) {
@@ -81,16 +121,33 @@ impl Work {
         self.hand_over();
     }
 
-    /// Ends all flows.
+    /// Ends all flows. Nothing waits for this thread any more, so it can wait.
     pub(super) fn end_all(&mut self) {
         self.table.lock().end_all(&mut |flow| self.ended.push(flow));
-        self.hand_over();
+        self.goals.give(mem::take(&mut self.ended), Outlet::give_patiently);
     }
 
     fn hand_over(&mut self) {
         if !self.ended.is_empty() {
-            outlet::give_all(&self.outlets, mem::take(&mut self.ended), Outlet::give);
+            self.goals.give(mem::take(&mut self.ended), Outlet::give);
         }
+    }
+}
+
+/// What flows are handed to when they end.
+#[derive(Clone, Debug)]
+pub(super) struct Goals {
+    pub(super) outlets: Arc<[Outlet]>,
+    /// `None`: no table is shown.
+    pub(super) ended: Option<Ended>,
+}
+
+impl Goals {
+    pub(super) fn give(&self, flows: Vec<Flow>, give: fn(&Outlet, Vec<Flow>)) {
+        if let Some(ended) = &self.ended {
+            ended.add(&flows);
+        }
+        outlet::give_all(&self.outlets, flows, give);
     }
 }
 

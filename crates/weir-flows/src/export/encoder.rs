@@ -97,6 +97,15 @@ impl Encoder {
         each!(self, inner => inner.flush(now, send));
     }
 
+    /// Has templates go with the next message, for a collector that has perhaps begun anew.
+    pub fn remind(&mut self) {
+        match self {
+            Self::Ipfix(inner) => inner.remind(),
+            Self::Netflow9(inner) => inner.remind(),
+            Self::Netflow5(_) => {}
+        }
+    }
+
     /// Begins a new session, for another TCP connection, file or collector: with templates, and the sequence number 0. The
     /// message that is being made belongs to the old session, and is handed out first.
     pub fn restart(&mut self, now: u64, send: &mut impl FnMut(&[u8]) -> bool) {

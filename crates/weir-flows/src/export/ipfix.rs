@@ -184,6 +184,11 @@ impl Ipfix {
         self.records = 0;
     }
 
+    /// Has templates go with the next message, for a collector that has perhaps begun anew.
+    pub fn remind(&mut self) {
+        self.repeat.restart();
+    }
+
     /// Begins a new session, for another TCP connection or another file: with templates, and the sequence number 0. The message
     /// that is being made belongs to the old session, and is handed out first.
     pub fn restart(&mut self, now: u64, send: &mut impl FnMut(&[u8]) -> bool) {

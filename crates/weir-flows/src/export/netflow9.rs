@@ -156,6 +156,11 @@ impl Netflow9 {
         self.records = 0;
     }
 
+    /// Has templates go with the next message, for a collector that has perhaps begun anew.
+    pub fn remind(&mut self) {
+        self.repeat.restart();
+    }
+
     /// Begins a new session, for another file or another collector, as [`Ipfix::restart`](super::Ipfix::restart) does.
     pub fn restart(&mut self, now: u64, send: &mut impl FnMut(&[u8]) -> bool) {
         self.flush(now, send);
