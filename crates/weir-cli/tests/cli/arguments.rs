@@ -311,7 +311,9 @@ fn a_filter_that_is_an_interface_is_answered_with_the_option() {
     }
     let text = stderr(&weir(&["top", "Cargo.toml"]));
     assert!(
-        text.ends_with("hint: Cargo.toml is a file: read it with weir read, weir stat -r or weir top -r\n"),
+        text.ends_with(
+            "hint: Cargo.toml is a file: read it with weir read, weir flows -r, weir stat -r or weir top -r\n"
+        ),
         "{text}"
     );
     let output = weir(&["capture", "-b", "filesize:100"]);
