@@ -154,6 +154,18 @@ fn packets() -> impl Strategy<Value = Vec<Made>> {
     })
 }
 
+/// The same, all at once.
+fn run_at_once(table: &mut Table, packets: &[Made]) -> Vec<Flow> {
+    let mut flows = Vec::new();
+    let frames: Vec<_> = packets.iter().map(|made| (made.time, made.frame())).collect();
+    let observations = frames.iter().map(|(time, frame)| {
+        let length = u32::try_from(frame.len()).expect("short");
+        Observation { time: *time, interface: 0, link_type: 1, frame, length }
+    });
+    table.add_all(observations, &mut |flow| flows.push(flow));
+    flows
+}
+
 /// Runs packets through a table, and returns the flows.
 fn run(table: &mut Table, packets: &[Made]) -> Vec<Flow> {
     let mut flows = Vec::new();
@@ -177,6 +189,9 @@ proptest! {
         let mut expected: Vec<Told> = twin.ended;
         let mut table = Table::new(&settings(1000)).expect("enough memory");
         let mut flows = run(&mut table, &packets);
+        let mut other = Table::new(&settings(1000)).expect("enough memory");
+        prop_assert_eq!(&run_at_once(&mut other, &packets), &flows);
+        prop_assert_eq!(other.counts(), table.counts());
         for rank in [Rank::Bytes, Rank::Packets, Rank::Rate, Rank::Retransmissions] {
             let mut all = Vec::new();
             table.for_each(|flow| all.push(flow.rank(rank)));

@@ -113,10 +113,9 @@ impl Work {
         share.keep_first(self.budget.take(share.len()));
         self.handled += share.len() as u64;
         let mut table = self.table.lock();
-        for packet in share.packets() {
-            let link_type = self.link_types[packet.interface as usize];
-            table.add(&observation(&packet, link_type), &mut |flow| self.ended.push(flow));
-        }
+        let link_types = &self.link_types;
+        let seen = share.packets().map(|packet| observation(&packet, link_types[packet.interface as usize]));
+        table.add_all(seen, &mut |flow| self.ended.push(flow));
         drop(table);
         self.hand_over();
     }
