@@ -16,6 +16,7 @@ mod experiment;
 mod failure;
 mod files;
 mod filter;
+mod flows;
 mod forward;
 mod highest;
 mod host;

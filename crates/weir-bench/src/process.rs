@@ -35,6 +35,16 @@ impl Memory {
     }
 }
 
+/// Processor time of all children that have ended and been waited for, to a hundredth of a second (`proc_pid_stat(5)`: cutime and
+/// cstime, in hundredths on every platform).
+pub(super) fn time_of_children() -> io::Result<Duration> {
+    let stat = fs::read_to_string("/proc/self/stat")?;
+    // The name of the program may have anything in it.
+    let fields = stat.rsplit_once(')').map(|(_, rest)| rest.split_whitespace()).into_iter().flatten();
+    let ticks = fields.skip(13).take(2).map(|field| field.parse().unwrap_or(0)).sum::<u64>();
+    Ok(Duration::from_millis(ticks * 10))
+}
+
 /// A field of `status` or `smaps`, in bytes; the kernel writes kB for KiB.
 fn field(text: &str, name: &str) -> Option<u64> {
     text.lines().find_map(|line| kilobytes(line, name))
