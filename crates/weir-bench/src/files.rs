@@ -395,6 +395,7 @@ pub(super) fn write_pcap(path: &Path, traffic: &Traffic, packets: u64, times: us
     file.into_inner()?.sync_data()
 }
 
-fn words(words: &[u32]) -> Vec<u8> {
+/// Returns the bytes of these numbers.
+pub(super) fn words(words: &[u32]) -> Vec<u8> {
     words.iter().flat_map(|word| word.to_ne_bytes()).collect()
 }

@@ -14,6 +14,7 @@ use tempfile::TempDir;
 
 use crate::experiment::{About, Experiment, Judged, Measure, Outcome, Role, Series, Settings, Taken, Turn};
 use crate::failure::{Failure, failed};
+use crate::files::words;
 use crate::process::time_of_children;
 use crate::program::{WEIR, find, missing};
 use crate::wanted::Wanted;
@@ -260,10 +261,6 @@ fn frame(flow: u32) -> Vec<u8> {
     }
     frame.extend(transport);
     frame
-}
-
-fn words(words: &[u32]) -> Vec<u8> {
-    words.iter().flat_map(|word| word.to_ne_bytes()).collect()
 }
 
 #[cfg(test)]

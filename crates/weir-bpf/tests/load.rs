@@ -131,17 +131,10 @@ fn pool(row: &[usize]) -> (PoolOptions, Option<Steering>) {
     // The room behind the limit is for the longest packets.
     let shape = Shape::new(4, 2, 1 << 19, 1 << 18).expect("possible");
     let options = PoolOptions {
-        queues: shape.queues(),
-        chunks: shape.chunks_total(),
-        stride: shape.stride(),
-        limit: shape.limit(),
-        slots: shape.slots(),
-        order_bytes: shape.order_bytes(),
-        snap_len: SNAP_LENGTHS[row[1]],
-        interface_id: 0,
         stamp: STAMPS[row[0]],
         directions: row[2] == 1,
         ethernet: row[3] == 1,
+        ..PoolOptions::of(&shape, SNAP_LENGTHS[row[1]])
     };
     (options, STEERED[row[4]].map(|by| Steering { by, targets: 2, seed: 1 }))
 }

@@ -54,6 +54,7 @@ mod text;
 mod typed;
 mod units;
 mod unsorted;
+mod workers;
 
 use std::env;
 use std::process::ExitCode;

@@ -19,12 +19,12 @@ pub(crate) struct AllNames {
 }
 
 impl AllNames {
-    /// Reads a packet of a flow. Returns whether the flow has names.
+    /// Reads a packet of a flow. Returns whether it says something.
     pub(crate) fn read(&mut self, flow: u32, observation: &Observation<'_>, inner: bool) -> bool {
         let mut all = segments(observation.link_type, observation.frame, observation.length);
         let segment = if inner { all.last() } else { all.next() };
         let found = segment.and_then(|segment| self.reader.read(&segment));
-        let Some(found) = found else { return self.names.contains_key(&flow) };
+        let Some(found) = found else { return false };
         let name = match found.message {
             Message::Dns(dns) => dns.query.map(|name| name.value),
             Message::Tls(tls) => tls.server_name.map(|name| name.value),

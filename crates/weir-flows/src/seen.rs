@@ -158,10 +158,8 @@ impl Seen {
             |Fragment { identification, .. }| Datagram { from, to, identification, protocol: ip.protocol };
         let part = match ip.fragment {
             None => Part::Whole,
-            Some(fragment) if !has_ports => {
-                let _no_ports = fragment;
-                Part::Whole
-            }
+            // No ports to look for.
+            Some(_) if !has_ports => Part::Whole,
             Some(fragment) if fragment.is_later() => Part::Later(datagram(fragment)),
             Some(fragment) => Part::First(datagram(fragment)),
         };

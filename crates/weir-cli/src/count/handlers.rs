@@ -1,16 +1,13 @@
-//! `--handlers`: several threads process packets independently.
+//! `--handlers`: several threads process packets independently, and what each does with them.
 
-use std::ops::ControlFlow;
 use std::str::FromStr;
-use std::thread::JoinHandle;
 
 use clap::{Args, ValueEnum};
-use weir::{Builder, Capture, DEFAULT_THRESHOLD, Order, Plan, Share, Steer};
+use weir::{Builder, DEFAULT_THRESHOLD, Order, Plan, Share, Steer};
 use weir_service::Budget;
 
 use super::load::{Load, LoadFindings};
 use crate::check::Check;
-use crate::failure::Failure;
 
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Handlers")]
@@ -162,17 +159,6 @@ impl Work {
         Self { budget, load, check: None, handled: 0 }
     }
 
-    pub(super) fn take(&mut self, mut share: Share) {
-        share.keep_first(self.budget.take(share.len()));
-        self.handled += share.len() as u64;
-        if let Some(load) = &mut self.load {
-            share.packets().for_each(|packet| load.packet(&packet));
-        }
-        if let Some((check, link_types)) = &mut self.check {
-            share.packets().for_each(|packet| check.packet(link_types[packet.interface as usize], &packet));
-        }
-    }
-
     /// Returns the combined results of this and `others`.
     pub(super) fn finish(self, others: impl IntoIterator<Item = Self>) -> (u64, Option<LoadFindings>) {
         let first = (self.handled, self.load.map(Load::finish));
@@ -183,49 +169,16 @@ impl Work {
     }
 }
 
-/// The handler threads.
-#[derive(Debug)]
-pub(super) struct Workers(Vec<JoinHandle<Result<Work, weir::Error>>>);
-
-impl Workers {
-    /// Starts a thread for each handler of `plan`.
-    pub(super) fn start(
-        capture: &mut Capture,
-        plan: &Plan,
-        work: impl Fn() -> Result<Work, Failure>,
-    ) -> Result<Self, Failure> {
-        let mut threads = Vec::new();
-        for handler in capture.handlers(plan)? {
-            let mut work = work()?;
-            let name = format!("weir-handler-{}", handler.number());
-            let thread = weir_sys::thread::spawn_deaf(&name, move || {
-                handler.run(|share| {
-                    work.take(share);
-                    ControlFlow::Continue(())
-                })?;
-                Ok(work)
-            });
-            let failed = |error| Failure::new(format_args!("cannot start a thread for --handlers: {error}"));
-            threads.push(thread.map_err(failed)?);
+impl crate::workers::Work for Work {
+    fn take(&mut self, mut share: Share) {
+        share.keep_first(self.budget.take(share.len()));
+        self.handled += share.len() as u64;
+        if let Some(load) = &mut self.load {
+            share.packets().for_each(|packet| load.packet(&packet));
         }
-        Ok(Self(threads))
-    }
-
-    /// Waits until all remaining packets are processed. Returns the results, and the first error.
-    pub(super) fn join(self) -> (Vec<Work>, Result<(), Failure>) {
-        let (mut done, mut result) = (Vec::new(), Ok(()));
-        for (number, thread) in self.0.into_iter().enumerate() {
-            match thread.join() {
-                Ok(Ok(work)) => done.push(work),
-                Ok(Err(error)) => result = result.and_then(|()| Err(error.into())),
-                Err(_) => {
-                    let what =
-                        Failure::new(format_args!("handler {number} panicked: its results are missing"));
-                    result = result.and(Err(what));
-                }
-            }
+        if let Some((check, link_types)) = &mut self.check {
+            share.packets().for_each(|packet| check.packet(link_types[packet.interface as usize], &packet));
         }
-        (done, result)
     }
 }
 

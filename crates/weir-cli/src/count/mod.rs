@@ -11,7 +11,7 @@ use std::io;
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
-use weir::{Builder, Capture, Interface, Next};
+use weir::{Builder, Capture, Interface};
 use weir_render::json;
 use weir_service::Stop;
 use weir_service::confine::Confinement;
@@ -20,13 +20,14 @@ use weir_service::session::{Policy, Prepared};
 use weir_service::summary::Summary;
 
 pub(crate) use self::args::CountArgs;
-use self::handlers::{HandlersArgs, Work, Workers};
+use self::handlers::{HandlersArgs, Work};
 use self::lines::Lines;
 use self::load::{LoadArgs, LoadFindings};
 use crate::check::Findings;
 use crate::failure::{self, Failure};
 use crate::opening::{self, Unopened};
 use crate::report::Losses;
+use crate::workers::{self, Work as _, Workers};
 use crate::{interfaces, out, report, style};
 
 /// Runs the command.
@@ -79,7 +80,7 @@ struct Run<'a> {
     /// The work of this thread.
     own: Work,
     /// The handlers, which receive all packets; `None`: this thread does.
-    workers: Option<Workers>,
+    workers: Option<Workers<Work>>,
 }
 
 impl Policy for Run<'_> {
@@ -142,7 +143,7 @@ impl Policy for Run<'_> {
         end: Result<Stop, Failure>,
         _changes: impl FnOnce() -> Vec<Change>,
     ) -> Result<(), Failure> {
-        let (others, drained) = self.drain();
+        let (others, drained) = workers::drain(&mut self.capture, self.workers.take(), &mut self.own);
         interfaces::tell_events(&mut self.capture, None);
         let account = match self.capture.stats() {
             Ok(account) => account,
@@ -184,21 +185,6 @@ impl Run<'_> {
         let (check, _) = self.own.check.as_ref()?;
         let lost = Losses::of(summary);
         Some(check.findings(Some(lost.nic + lost.pool)))
-    }
-
-    /// Processes what is left. Returns the work of the handlers, if there are any.
-    fn drain(&mut self) -> (Vec<Work>, Result<(), Failure>) {
-        let stopped = self.capture.stop().map_err(Failure::from);
-        let (done, joined) = self.workers.take().map_or((Vec::new(), Ok(())), Workers::join);
-        let rest = loop {
-            match self.capture.next(Duration::ZERO) {
-                Ok(Next::Taken(chunk)) => self.own.take(chunk.into()),
-                Ok(Next::NotYet) => {}
-                Ok(Next::Over) => break Ok(()),
-                Err(error) => break Err(error.into()),
-            }
-        };
-        (done, stopped.and(joined).and(rest))
     }
 }
 

@@ -9,6 +9,8 @@ use weir::flows::export::{self, Fields, Interface, NoSuchField, Sampling};
 use weir::flows::{Rank, Settings};
 use weir::{Builder, Delivery, Plan, Sample, Steer, Timestamps};
 
+use weir_filter::spelling::nearest;
+
 use super::collector::Collector;
 use crate::args::{LiveArgs, MORE};
 use crate::interfaces::Chosen;
@@ -71,7 +73,7 @@ pub(crate) struct FlowsArgs {
 
     /// Keep at most N flows; 4k and 1M are 4,000 and 1,000,000.
     ///
-    /// When there are more, those that have been silent longest end. A flow takes 192 bytes, names apart.
+    /// When there are more, those that have been silent longest end. A flow takes 188 bytes, names apart.
     #[arg(long = "flows", value_name = "N", value_parser = most_flows, default_value = "1M")]
     #[arg(allow_hyphen_values = true, help_heading = "Flows")]
     flows: u32,
@@ -207,7 +209,10 @@ pub(super) enum Form {
 const MOST: u64 = 100_000_000;
 
 fn fields(text: &str) -> Result<Fields, String> {
-    text.parse().map_err(|error: NoSuchField| error.to_string())
+    text.parse().map_err(|error: NoSuchField| {
+        let meant = nearest(&error.0, Fields::names()).unwrap_or("basic, nprobe or all");
+        format!("{error}; try {meant}")
+    })
 }
 
 fn most_flows(text: &str) -> Result<u32, String> {
@@ -311,6 +316,19 @@ impl FlowsArgs {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn who_misspells_a_field_is_told_the_right_one() {
+        for (wrong, right) in [
+            ("octetDelta", "octetDeltaCount"),
+            ("sourceIP4Address", "sourceIPv4Address"),
+            ("bsaic", "basic"),
+            ("nothing like it", "basic, nprobe or all"),
+        ] {
+            let said = fields(wrong).expect_err("it is wrong");
+            assert_eq!(said, format!("cannot export {wrong}: no such field; try {right}"));
+        }
+    }
 
     #[test]
     fn numbers_of_flows_have_units() {

@@ -47,7 +47,7 @@ pub(super) fn run(args: &FlowsArgs, filter: Option<Filter>) -> Result<(), Failur
     // The interfaces are known as packets come, so collectors are told numbers.
     let exports = Exports::start(sockets, args, &[])?;
     let mut found = Found::new(args, exports.outlets().cloned().collect())?;
-    let (mut damage, mut has_code) = (Vec::new(), filter.is_some());
+    let (mut damage, mut has_code) = (Vec::<ReadError>::new(), filter.is_some());
     let result = loop {
         match input.next() {
             Ok(Some(Item::Packet(packet))) => {
@@ -90,9 +90,7 @@ pub(super) fn run(args: &FlowsArgs, filter: Option<Filter>) -> Result<(), Failur
         read::say_odd(&input, sort);
     }
     let printed = failure::printed(printed).err();
-    let result = Failure::each(
-        damage.into_iter().map(|error: ReadError| read::failure(error)).chain(printed).collect(),
-    );
+    let result = Failure::each(damage.into_iter().map(read::failure).chain(printed).collect());
     args.live.loss.end(result, counts.loss(), !args.quiet)
 }
 

@@ -21,13 +21,12 @@ use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use weir::flows::export;
-use weir::{Builder, Capture, Interface, Next};
+use weir::{Builder, Capture, CaptureStats, Interface};
 use weir_render::json;
 use weir_service::Stop;
 use weir_service::confine::Confinement;
 use weir_service::control::{Change, What};
 use weir_service::session::{Policy, Prepared};
-use weir_service::summary::Summary;
 
 pub(crate) use self::args::FlowsArgs;
 use self::args::Form;
@@ -35,9 +34,10 @@ use self::exports::{Exports, Sockets};
 use self::outlet::{Outlet, Writing};
 use self::shown::{Printer, Shown};
 use self::summary::{FlowCounts, FlowsSummary};
-use self::tables::{Ended, Goals, Shared, Work, Workers};
+use self::tables::{Ended, Goals, Shared, Work};
 use crate::failure::{self, Failure};
 use crate::opening::{self, Unopened};
+use crate::workers::{self, Work as _, Workers};
 use crate::{interfaces, out, report, style};
 
 /// How far behind the clock packets may be that were taken and not yet added.
@@ -147,7 +147,7 @@ struct Run<'a> {
     /// The work of this thread.
     own: Work,
     /// The handlers, which receive all packets; `None`: this thread does.
-    workers: Option<Workers>,
+    workers: Option<Workers<Work>>,
     form: Form,
     /// What prints each flow.
     writing: Option<Writing>,
@@ -165,10 +165,10 @@ impl Policy for Run<'_> {
     type Error = Failure;
 
     fn summary(&mut self) -> Result<FlowsSummary, Failure> {
-        let capture = report::summary(&self.interfaces, &self.capture.stats()?, None);
+        let stats = self.capture.stats()?;
+        let capture = report::summary(&self.interfaces, &stats, None);
         let printed = self.writing.as_ref().map(|writing| writing.outlet().counts());
         let counts = tables::counts(&self.tables);
-        self.set_account(&capture, &counts);
         Ok(FlowsSummary { capture, flows: FlowCounts::new(&counts, printed, self.exports.counts()) })
     }
 
@@ -213,7 +213,7 @@ impl Policy for Run<'_> {
         let every = self.args.every;
         self.next = if now < self.next + every { self.next + every } else { now + every };
         if !self.exports.is_empty() {
-            self.summary()?;
+            self.set_account(&self.capture.stats()?, &tables::counts(&self.tables));
         }
         if self.form != Form::Table || self.args.once || !style::foreground() {
             return Ok(None);
@@ -241,7 +241,7 @@ impl Policy for Run<'_> {
         end: Result<Stop, Failure>,
         _changes: impl FnOnce() -> Vec<Change>,
     ) -> Result<(), Failure> {
-        let (others, drained) = self.drain();
+        let (others, drained) = workers::drain(&mut self.capture, self.workers.take(), &mut self.own);
         interfaces::tell_events(&mut self.capture, None);
         let piped = matches!(end, Ok(Stop::Pipe));
         let shown =
@@ -263,7 +263,7 @@ impl Policy for Run<'_> {
         let stats = self.capture.stats();
         let counts = tables::counts(&self.tables);
         if let Ok(account) = &stats {
-            self.set_account(&report::summary(&self.interfaces, account, None), &counts);
+            self.set_account(account, &counts);
         }
         let exports = self.exports.finish();
         let account = match stats {
@@ -305,9 +305,10 @@ impl Run<'_> {
     }
 
     /// Says what collectors are told.
-    fn set_account(&self, capture: &Summary, counts: &weir::flows::Counts) {
-        let lost = capture.counters.packets.lost + capture.counters.packets.errors;
-        self.exports.set_account(counts.flows + counts.all_ended(), lost + counts.not_ip + counts.cut);
+    fn set_account(&self, stats: &CaptureStats, counts: &weir::flows::Counts) {
+        let captured = stats.total();
+        let ignored = captured.lost + captured.errors + counts.not_ip + counts.cut;
+        self.exports.set_account(counts.flows + counts.all_ended(), ignored);
     }
 
     /// Shows the busiest flows, those that have ended since the last table included.
@@ -316,20 +317,5 @@ impl Run<'_> {
         let flows = tables::busiest(&self.tables, ended);
         ended.clear();
         self.shown.print(&flows, &tables::counts(&self.tables), self.args.rank(), redrawn)
-    }
-
-    /// Takes what is left. Returns the work of the handlers, if there are any.
-    fn drain(&mut self) -> (Vec<Work>, Result<(), Failure>) {
-        let stopped = self.capture.stop().map_err(Failure::from);
-        let (done, joined) = self.workers.take().map_or((Vec::new(), Ok(())), Workers::join);
-        let rest = loop {
-            match self.capture.next(Duration::ZERO) {
-                Ok(Next::Taken(chunk)) => self.own.take(chunk.into()),
-                Ok(Next::NotYet) => {}
-                Ok(Next::Over) => break Ok(()),
-                Err(error) => break Err(error.into()),
-            }
-        };
-        (done, stopped.and(joined).and(rest))
     }
 }

@@ -1,13 +1,11 @@
-//! Tables, and the threads that fill them: one table for each.
+//! Tables, and what the threads do that fill them: each has one.
 
 use std::cmp::Reverse;
 use std::mem;
-use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::thread::JoinHandle;
 
+use weir::Share;
 use weir::flows::{Counts, Flow, Rank, Settings, Table, observation};
-use weir::{Capture, Plan, Share};
 use weir_service::Budget;
 
 use super::outlet::{self, Outlet};
@@ -30,7 +28,7 @@ impl Shared {
 /// Makes a table.
 pub(super) fn table(settings: &Settings) -> Result<Table, Failure> {
     let failed = |_| {
-        let failure = format!("cannot make a table of {} flows: there is not so much memory", settings.flows);
+        let failure = format!("cannot make a table of {} flows: not enough memory", settings.flows);
         Failure::new(failure).hint("keep fewer flows: --flows")
     };
     Table::new(settings).map_err(failed)
@@ -94,7 +92,7 @@ pub(super) fn busiest(tables: &[Shared], ended: &Ended) -> Vec<Flow> {
 /// What a thread does with packets.
 #[derive(Debug)]
 pub(super) struct Work {
-    pub(super) table: Shared,
+    table: Shared,
     budget: Budget,
     link_types: Arc<[u16]>,
     /// What flows are handed to when they end.
@@ -109,17 +107,6 @@ impl Work {
         Self { table, budget, link_types, goals, ended: Vec::new(), handled: 0 }
     }
 
-    pub(super) fn take(&mut self, mut share: Share) {
-        share.keep_first(self.budget.take(share.len()));
-        self.handled += share.len() as u64;
-        let mut table = self.table.lock();
-        let link_types = &self.link_types;
-        let seen = share.packets().map(|packet| observation(&packet, link_types[packet.interface as usize]));
-        table.add_all(seen, &mut |flow| self.ended.push(flow));
-        drop(table);
-        self.hand_over();
-    }
-
     /// Ends all flows. Nothing waits for this thread any more, so it can wait.
     pub(super) fn end_all(&mut self) {
         self.table.lock().end_all(&mut |flow| self.ended.push(flow));
@@ -130,6 +117,19 @@ impl Work {
         if !self.ended.is_empty() {
             self.goals.give(mem::take(&mut self.ended), Outlet::give);
         }
+    }
+}
+
+impl crate::workers::Work for Work {
+    fn take(&mut self, mut share: Share) {
+        share.keep_first(self.budget.take(share.len()));
+        self.handled += share.len() as u64;
+        let mut table = self.table.lock();
+        let link_types = &self.link_types;
+        let seen = share.packets().map(|packet| observation(&packet, link_types[packet.interface as usize]));
+        table.add_all(seen, &mut |flow| self.ended.push(flow));
+        drop(table);
+        self.hand_over();
     }
 }
 
@@ -147,50 +147,5 @@ impl Goals {
             ended.add(&flows);
         }
         outlet::give_all(&self.outlets, flows, give);
-    }
-}
-
-/// The threads of `--handlers`.
-#[derive(Debug)]
-pub(super) struct Workers(Vec<JoinHandle<Result<Work, weir::Error>>>);
-
-impl Workers {
-    /// Starts a thread for each handler of `plan`.
-    pub(super) fn start(
-        capture: &mut Capture,
-        plan: &Plan,
-        mut work: impl FnMut() -> Result<Work, Failure>,
-    ) -> Result<Self, Failure> {
-        let mut threads = Vec::new();
-        for handler in capture.handlers(plan)? {
-            let mut work = work()?;
-            let name = format!("weir-handler-{}", handler.number());
-            let thread = weir_sys::thread::spawn_deaf(&name, move || {
-                handler.run(|share| {
-                    work.take(share);
-                    ControlFlow::Continue(())
-                })?;
-                Ok(work)
-            });
-            let failed = |error| Failure::new(format_args!("cannot start a thread for --handlers: {error}"));
-            threads.push(thread.map_err(failed)?);
-        }
-        Ok(Self(threads))
-    }
-
-    /// Waits until all remaining packets are taken. Returns what the threads had, and the first error.
-    pub(super) fn join(self) -> (Vec<Work>, Result<(), Failure>) {
-        let (mut done, mut result) = (Vec::new(), Ok(()));
-        for (number, thread) in self.0.into_iter().enumerate() {
-            match thread.join() {
-                Ok(Ok(work)) => done.push(work),
-                Ok(Err(error)) => result = result.and_then(|()| Err(error.into())),
-                Err(_) => {
-                    let what = Failure::new(format_args!("handler {number} panicked: its flows are missing"));
-                    result = result.and(Err(what));
-                }
-            }
-        }
-        (done, result)
     }
 }

@@ -194,11 +194,12 @@ fn root_collectors_get_each_flow_and_losses_are_counted() {
     let exports = account.0["flows"]["exports"].as_array().expect("collectors").clone();
     let flows = account.0["flows"]["ended"].as_u64().expect("a number");
     assert_eq!(flows, 301);
-    for (export, records) in exports.iter().zip([302, 302, 302]) {
+    for export in &exports {
         let counts = ["given", "sent", "queued", "lost"].map(|field| export[field].as_u64());
         assert_eq!(counts, [flows, flows, 0, 0].map(Some), "{export}");
         let of = |sum: &str, field: &str| export["exported"][sum][field].as_u64();
-        assert_eq!((of("sent", "records"), of("unsent", "records")), (Some(records), Some(0)), "{export}");
+        // One for each direction; those of UDP have one.
+        assert_eq!((of("sent", "records"), of("unsent", "records")), (Some(302), Some(0)), "{export}");
         assert_eq!(of("sent", "packets"), account.0["flows"]["exported_packets"].as_u64());
         assert_eq!(of("sent", "bytes"), account.0["flows"]["bytes"].as_u64());
     }

@@ -1,7 +1,7 @@
 //! IPFIX (RFC 7011): messages for any transport; one after the other they are a file (RFC 5655).
 
 use super::element::VARIABLE;
-use super::outbox::{Exported, Outbox, SET_HEADER, low16};
+use super::outbox::{Described, Exported, Outbox, SET_HEADER, low16};
 use super::record::{Column, LONGEST, Layout, View, cut, put, put_text};
 use super::repeat::Repeat;
 use super::settings::{Account, Error, Interface, Sampling, Settings};
@@ -201,21 +201,15 @@ impl Ipfix {
     pub fn exported(&self) -> Exported {
         self.outbox.exported()
     }
+}
 
-    /// Makes room for a record behind what must be known to read it.
-    fn make_room(&mut self, set: u16, length: usize, now: u64, send: &mut impl FnMut(&[u8]) -> bool) {
-        self.describe(now, send);
-        if !self.outbox.fits(set, length) {
-            self.flush(now, send);
-            self.describe(now, send);
-        }
-        self.make_bare_room(set, length, now, send);
+impl Described for Ipfix {
+    fn outbox(&self) -> &Outbox {
+        &self.outbox
     }
 
-    fn make_bare_room(&mut self, set: u16, length: usize, now: u64, send: &mut impl FnMut(&[u8]) -> bool) {
-        if !self.outbox.fits(set, length) {
-            self.flush(now, send);
-        }
+    fn hand_out(&mut self, now: u64, send: &mut impl FnMut(&[u8]) -> bool) {
+        self.flush(now, send);
     }
 
     /// Puts templates, and what is told beside flows, at the beginning of a message, if they are due.

@@ -1,6 +1,6 @@
 //! NetFlow v9 (RFC 3954), for collectors that do not read IPFIX: each direction in a record of its own, times in milliseconds.
 
-use super::outbox::{Exported, Outbox, SET_HEADER, low16};
+use super::outbox::{Described, Exported, Outbox, SET_HEADER, low16};
 use super::record::{Layout, View, cut, put};
 use super::repeat::Repeat;
 use super::settings::{Account, Error, Interface, Sampling, Settings};
@@ -172,21 +172,15 @@ impl Netflow9 {
     pub fn exported(&self) -> Exported {
         self.outbox.exported()
     }
+}
 
-    /// Makes room for a record behind what must be known to read it.
-    fn make_room(&mut self, set: u16, length: usize, now: u64, send: &mut impl FnMut(&[u8]) -> bool) {
-        self.describe(now, send);
-        if !self.outbox.fits(set, length) {
-            self.flush(now, send);
-            self.describe(now, send);
-        }
-        self.make_bare_room(set, length, now, send);
+impl Described for Netflow9 {
+    fn outbox(&self) -> &Outbox {
+        &self.outbox
     }
 
-    fn make_bare_room(&mut self, set: u16, length: usize, now: u64, send: &mut impl FnMut(&[u8]) -> bool) {
-        if !self.outbox.fits(set, length) {
-            self.flush(now, send);
-        }
+    fn hand_out(&mut self, now: u64, send: &mut impl FnMut(&[u8]) -> bool) {
+        self.flush(now, send);
     }
 
     /// Puts templates, and what is told beside flows, at the beginning of a message, if they are due.

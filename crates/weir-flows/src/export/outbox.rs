@@ -148,6 +148,34 @@ impl Outbox {
     }
 }
 
+/// A format whose messages begin with what a collector must know to read them, when that is due.
+pub(super) trait Described {
+    fn outbox(&self) -> &Outbox;
+
+    /// Hands out the message.
+    fn hand_out(&mut self, now: u64, send: &mut impl FnMut(&[u8]) -> bool);
+
+    /// Puts what must be known into an empty message, if it is due.
+    fn describe(&mut self, now: u64, send: &mut impl FnMut(&[u8]) -> bool);
+
+    /// Makes room for a record behind what must be known to read it.
+    fn make_room(&mut self, set: u16, length: usize, now: u64, send: &mut impl FnMut(&[u8]) -> bool) {
+        self.describe(now, send);
+        if !self.outbox().fits(set, length) {
+            self.hand_out(now, send);
+            self.describe(now, send);
+        }
+        self.make_bare_room(set, length, now, send);
+    }
+
+    /// The same without that.
+    fn make_bare_room(&mut self, set: u16, length: usize, now: u64, send: &mut impl FnMut(&[u8]) -> bool) {
+        if !self.outbox().fits(set, length) {
+            self.hand_out(now, send);
+        }
+    }
+}
+
 /// Returns what has at most 16 bits, because a message has.
 pub(super) fn low16(length: usize) -> u16 {
     u16::try_from(length).unwrap_or(u16::MAX)
