@@ -8,7 +8,6 @@ use rustix::thread::{CpuSet, sched_getcpu, sched_setaffinity};
 use weir_bpf::forward::{Counters, Forward, Options, Witnesses};
 use weir_bpf::writers::Driven;
 use weir_sys::bpf::XdpHook;
-use weir_sys::link::{self, Links};
 use weir_sys::netns::NetNs;
 use weir_sys::packet::Sender;
 use weir_sys::testrun;
@@ -36,13 +35,7 @@ fn with_pair(test: impl FnOnce([u32; 2]) + Send) {
         let _absent = fs::write("/proc/sys/net/ipv6/conf/default/disable_ipv6", "1");
         let end = |name| End { mtu: Some(3400), ..End::named(name) };
         veth::create_ends(&end("one"), &end("other")).expect("a pair");
-        let links = Links::open().expect("a socket");
-        let index = |name| {
-            links.bring_up(name).expect("it comes up");
-            let all = link::links().expect("interfaces");
-            all.iter().find(|link| link.name == name).expect("it is there").index
-        };
-        test([index("one"), index("other")]);
+        test(veth::bring_up(["one", "other"]).expect("they come up").map(|link| link.index));
     });
 }
 

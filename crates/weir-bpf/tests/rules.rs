@@ -25,7 +25,6 @@ use weir_judge::compiled::options;
 use weir_judge::expressions::{Words, expression};
 use weir_judge::packets;
 use weir_sys::clsact::Clsact;
-use weir_sys::link::{self, Links};
 use weir_sys::netns::NetNs;
 use weir_sys::packet::Sender;
 use weir_sys::testrun;
@@ -414,14 +413,8 @@ fn with_pair(test: impl FnOnce([u32; 2]) + Send) {
     namespace.run(|| {
         // Without IPv6 there are no neighbours to look for. A kernel without it has no such file.
         let _absent = fs::write("/proc/sys/net/ipv6/conf/default/disable_ipv6", "1");
-        veth::create("one", "other").expect("a pair");
-        let links = Links::open().expect("a socket");
-        let index = |name| {
-            links.bring_up(name).expect("it comes up");
-            let all = link::links().expect("interfaces");
-            all.iter().find(|link| link.name == name).expect("it is there").index
-        };
-        test([index("one"), index("other")]);
+        veth::create_down("one", "other").expect("a pair");
+        test(veth::bring_up(["one", "other"]).expect("they come up").map(|link| link.index));
     });
 }
 

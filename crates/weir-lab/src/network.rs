@@ -5,7 +5,8 @@ use std::sync::Arc;
 use weir_sys::ethtool::Ethtool;
 use weir_sys::link::Links;
 use weir_sys::netns::NetNs;
-use weir_sys::pair::{Pair, Port, Veth, silence, with_carrier};
+use weir_sys::pair::{Pair, Port, Veth, silence};
+use weir_sys::veth;
 
 use crate::borrowed::Borrowed;
 use crate::{Error, root};
@@ -47,7 +48,7 @@ impl Network {
             netns.run(Links::open)?.bring_up_silent(name)?;
         }
         let port = |netns: &Arc<NetNs>, name: &str| {
-            let link = with_carrier(netns, name)?;
+            let link = netns.run(|| veth::with_carrier(name))?;
             let mac = link.address.first_chunk().copied().expect("cards have addresses of 6 bytes");
             let (netns, name) = (Arc::clone(netns), name.to_owned());
             // Cards have more queues than they use.

@@ -3,17 +3,13 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::os::fd::AsFd;
 use std::sync::Arc;
-use std::time::Duration;
 use std::{fs, io};
 
 use crate::CallError;
 use crate::ethtool::Ethtool;
-use crate::link::{Link, Links, wait_for_carrier};
+use crate::link::Links;
 use crate::netns::NetNs;
 use crate::veth::{self, End};
-
-/// Longest wait for a carrier: veth normally needs none, network cards need seconds.
-const PATIENCE: Duration = Duration::from_secs(30);
 
 /// The configuration of a veth pair. Both ends are the same.
 ///
@@ -118,7 +114,7 @@ impl Veth {
             configure(port, peer, self)?;
         }
         for port in [&mut tx, &mut rx] {
-            port.index = with_carrier(&port.netns, &port.name)?.index;
+            port.index = port.netns.run(|| veth::with_carrier(&port.name))?.index;
         }
         Ok(Pair { tx, rx })
     }
@@ -215,16 +211,6 @@ pub fn silence(netns: &NetNs, name: &str, ipv6: bool) -> Result<(), CallError> {
         }
         Ok(())
     })
-}
-
-/// Waits until packets can pass and returns the interface.
-///
-/// # Errors
-///
-/// There is no such interface, or it does not come up within half a minute.
-pub fn with_carrier(netns: &NetNs, name: &str) -> Result<Link, CallError> {
-    let link = netns.run(|| wait_for_carrier(name, PATIENCE))?;
-    link.ok_or_else(|| CallError::new(format!("bring up {name}"), io::ErrorKind::TimedOut))
 }
 
 /// Returns advice on an error of making a network, to follow its text; empty, if there is none.

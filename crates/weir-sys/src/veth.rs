@@ -1,9 +1,11 @@
 //! Pairs of virtual Ethernet interfaces (veth(4), rtnetlink(7)), for experiments in a private namespace.
 
+use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
+use std::time::Duration;
 
 use crate::CallError;
-use crate::link::Links;
+use crate::link::{Link, Links, wait_for_carrier};
 use crate::netlink::{CREATE, ROUTE, Request, ask};
 
 const RTM_NEWLINK: u16 = 16;
@@ -20,6 +22,9 @@ const IFLA_NUM_RX_QUEUES: u16 = 32;
 const VETH_INFO_PEER: u16 = 1;
 /// `struct ifinfomsg`.
 const IFINFOMSG: usize = 16;
+
+/// Longest wait for a carrier: veth normally needs none, network cards need seconds.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// The settings of one end of a pair. The kernel chooses those that are `None`.
 #[derive(Clone, Copy, Debug)]
@@ -59,17 +64,15 @@ impl<'a> End<'a> {
     }
 }
 
-/// Creates a pair of interfaces with these names in this thread's network namespace, both up. They disappear with the
-/// namespace, and each with the other.
+/// Creates a pair of interfaces with these names in this thread's network namespace, and returns once packets pass it.
+/// They disappear with the namespace, and each with the other.
 ///
 /// # Errors
 ///
-/// The errors of [`create_down`].
+/// The errors of [`create_down`] and [`bring_up`].
 pub fn create(name: &str, peer: &str) -> Result<(), CallError> {
     create_down(name, peer)?;
-    // Not at creation: an end can only be brought up once its peer exists.
-    let links = Links::open()?;
-    [name, peer].into_iter().try_for_each(|name| links.bring_up(name))
+    bring_up([name, peer]).map(drop)
 }
 
 /// Like [`create`], with both interfaces down.
@@ -79,6 +82,29 @@ pub fn create(name: &str, peer: &str) -> Result<(), CallError> {
 /// The errors of [`create_ends`].
 pub fn create_down(name: &str, peer: &str) -> Result<(), CallError> {
     create_ends(&End::named(name), &End::named(peer))
+}
+
+/// Brings both ends of a pair up and returns them once packets pass it. One that is sent earlier is lost uncounted.
+///
+/// # Errors
+///
+/// There is no such interface, or packets do not pass within half a minute.
+pub fn bring_up(ends: [&str; 2]) -> Result<[Link; 2], CallError> {
+    // Not at creation: an end can only be brought up once its peer exists.
+    let links = Links::open()?;
+    ends.into_iter().try_for_each(|name| links.bring_up(name))?;
+    let [one, other] = ends.map(with_carrier);
+    Ok([one?, other?])
+}
+
+/// Waits until packets can pass the interface and returns it.
+///
+/// # Errors
+///
+/// There is no such interface, or it does not come up within half a minute.
+pub fn with_carrier(name: &str) -> Result<Link, CallError> {
+    let link = wait_for_carrier(name, PATIENCE)?;
+    link.ok_or_else(|| CallError::new(format!("bring up {name}"), io::ErrorKind::TimedOut))
 }
 
 /// Creates a pair with these settings, both ends down.

@@ -6,7 +6,7 @@ use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use weir_sys::link::{self, Link, Links};
+use weir_sys::link::{Link, Links};
 use weir_sys::netns::NetNs;
 use weir_sys::packet::{PacketRing, Promiscuous, RingOptions, Sender, Traffic, Walk};
 use weir_sys::veth::{self, End};
@@ -32,7 +32,7 @@ fn between(test: impl FnOnce(u32, u32) + Send) {
 
 /// The interface, once frames can pass: one before is lost.
 fn ready(name: &str) -> Link {
-    link::wait_for_carrier(name, PATIENCE).unwrap().expect("a carrier")
+    veth::with_carrier(name).unwrap()
 }
 
 fn ip(arguments: &str) {
