@@ -8,7 +8,6 @@ use std::sync::Arc;
 use serde::Serialize;
 use weir::flows::export::{Encoder, Exported, Interface, Settings};
 
-use super::args::FlowsArgs;
 use super::collector::Collector;
 use super::exporter::{Exporter, Told, Watched};
 use super::outlet::{Outlet, OutletCounts, Writing};
@@ -20,12 +19,13 @@ use crate::{style, units};
 pub(super) struct Sockets(Vec<(Collector, UdpSocket)>);
 
 impl Sockets {
-    pub(super) fn open(args: &FlowsArgs) -> Result<Self, Failure> {
-        let opened = args.to.iter().map(|collector| Ok((collector.clone(), collector.open()?)));
+    /// Opens them. `settings`: how flows are exported.
+    pub(super) fn open(to: &[Collector], settings: &Settings) -> Result<Self, Failure> {
+        let opened = to.iter().map(|collector| Ok((collector.clone(), collector.open()?)));
         let opened = Self(opened.collect::<Result<_, Failure>>()?);
         // What a format cannot do is told before anything is captured.
         for (collector, _) in &opened.0 {
-            encoder(collector, &args.exported(&[]))?;
+            encoder(collector, settings)?;
         }
         Ok(opened)
     }
@@ -64,14 +64,20 @@ pub(super) struct Exports {
 }
 
 impl Exports {
-    /// Starts the threads. `interfaces`: their names, by number.
+    /// Starts the threads. `interfaces`: none if they are not known.
     pub(super) fn start(
         sockets: Sockets,
-        args: &FlowsArgs,
-        interfaces: &[Interface],
+        mut settings: Settings,
+        interfaces: &[weir::Interface],
     ) -> Result<Self, Failure> {
         let told = Arc::<Told>::default();
-        let settings = args.exported(interfaces);
+        let named = |interface: &weir::Interface| Interface {
+            // 0 would be none.
+            index: interface.id + 1,
+            name: interface.name.clone(),
+            description: interface.description.clone().unwrap_or_default(),
+        };
+        settings.interfaces = interfaces.iter().map(named).collect();
         let start = |(collector, socket): (Collector, UdpSocket)| {
             let exporter = Exporter::new(encoder(&collector, &settings)?, socket, Arc::clone(&told));
             let watched = exporter.watched();

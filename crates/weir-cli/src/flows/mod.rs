@@ -11,6 +11,7 @@ mod collector;
 mod exporter;
 mod exports;
 mod file;
+mod options;
 mod outlet;
 mod shown;
 mod summary;
@@ -20,7 +21,6 @@ use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use weir::flows::export;
 use weir::{Builder, Capture, CaptureStats, Interface};
 use weir_render::json;
 use weir_service::Stop;
@@ -53,7 +53,7 @@ pub(crate) fn run(args: &FlowsArgs) -> Result<(), Failure> {
         return file::run(args, filter);
     }
     args.live.origin.check()?;
-    let sockets = Sockets::open(args)?;
+    let sockets = Sockets::open(&args.to, &args.exported())?;
     let mut settings = args.live.settings("flows", &args.until);
     if args.once {
         settings.duration = Some(args.every);
@@ -91,13 +91,7 @@ pub(crate) fn run(args: &FlowsArgs) -> Result<(), Failure> {
             Some(Outlet::start(Printer::new(form, names))?)
         }
     };
-    let named = |interface: &Interface| export::Interface {
-        // 0 would be none.
-        index: interface.id + 1,
-        name: interface.name.clone(),
-        description: interface.description.clone().unwrap_or_default(),
-    };
-    let exports = Exports::start(sockets, args, &interfaces.iter().map(named).collect::<Vec<_>>())?;
+    let exports = Exports::start(sockets, args.exported(), &interfaces)?;
     let goals = Goals {
         outlets: writing.iter().map(Writing::outlet).chain(exports.outlets()).cloned().collect(),
         ended: (form == Form::Table).then(|| Ended::new(args.top(), args.rank())),
