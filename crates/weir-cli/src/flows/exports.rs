@@ -6,6 +6,8 @@ use std::net::UdpSocket;
 use std::sync::Arc;
 
 use serde::Serialize;
+use weir::CaptureStats;
+use weir::flows::Counts;
 use weir::flows::export::{Encoder, Exported, Interface, Settings};
 
 use super::collector::Collector;
@@ -103,6 +105,13 @@ impl Exports {
     /// Says what collectors are told of all flows, and of packets that are in none.
     pub(super) fn set_account(&self, flows: u64, ignored_packets: u64) {
         self.told.set(flows, ignored_packets);
+    }
+
+    /// The same, of a capture.
+    pub(super) fn set_account_of(&self, stats: &CaptureStats, counts: &Counts) {
+        let captured = stats.total();
+        let ignored = captured.lost + captured.errors + counts.not_ip + counts.cut;
+        self.set_account(counts.flows + counts.all_ended(), ignored);
     }
 
     pub(super) fn counts(&self) -> Vec<ExportCounts> {

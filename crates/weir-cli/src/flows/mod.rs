@@ -7,6 +7,7 @@
 //! ```
 
 mod args;
+mod beside;
 mod collector;
 mod exporter;
 mod exports;
@@ -21,7 +22,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use weir::{Builder, Capture, CaptureStats, Interface};
+use weir::{Builder, Capture, Interface};
 use weir_render::json;
 use weir_service::Stop;
 use weir_service::confine::Confinement;
@@ -30,10 +31,11 @@ use weir_service::session::{Policy, Prepared};
 
 pub(crate) use self::args::FlowsArgs;
 use self::args::Form;
+pub(crate) use self::beside::{BesideArgs, Keeper};
 use self::exports::{Exports, Sockets};
 use self::outlet::{Outlet, Writing};
 use self::shown::{Printer, Shown};
-use self::summary::{FlowCounts, FlowsSummary};
+pub(crate) use self::summary::{FlowCounts, FlowsSummary};
 use self::tables::{Ended, Goals, Shared, Work};
 use crate::failure::{self, Failure};
 use crate::opening::{self, Unopened};
@@ -70,7 +72,7 @@ pub(crate) fn run(args: &FlowsArgs) -> Result<(), Failure> {
             return unopened.end(args.quiet, None, |summary| {
                 let capture = summary.clone();
                 let flows = FlowCounts::new(&weir::flows::Counts::default(), None, Vec::new());
-                let summary = FlowsSummary { capture, flows };
+                let summary = FlowsSummary { capture, flows: Some(flows) };
                 if args.json { failure::printed(json::line(out::stdout(), &summary)) } else { Ok(()) }
             });
         }
@@ -163,14 +165,14 @@ impl Policy for Run<'_> {
         let capture = report::summary(&self.interfaces, &stats, None);
         let printed = self.writing.as_ref().map(|writing| writing.outlet().counts());
         let counts = tables::counts(&self.tables);
-        Ok(FlowsSummary { capture, flows: FlowCounts::new(&counts, printed, self.exports.counts()) })
+        Ok(FlowsSummary { capture, flows: Some(FlowCounts::new(&counts, printed, self.exports.counts())) })
     }
 
     fn report(&mut self) -> Result<(), Failure> {
         let summary = self.summary()?;
         self.shown.leave();
         style::print(&report::account(&summary.capture, style::stderr()));
-        style::print(&summary.flows.text());
+        style::print(&summary.text());
         Ok(())
     }
 
@@ -207,7 +209,7 @@ impl Policy for Run<'_> {
         let every = self.args.every;
         self.next = if now < self.next + every { self.next + every } else { now + every };
         if !self.exports.is_empty() {
-            self.set_account(&self.capture.stats()?, &tables::counts(&self.tables));
+            self.exports.set_account_of(&self.capture.stats()?, &tables::counts(&self.tables));
         }
         if self.form != Form::Table || self.args.once || !style::foreground() {
             return Ok(None);
@@ -257,7 +259,7 @@ impl Policy for Run<'_> {
         let stats = self.capture.stats();
         let counts = tables::counts(&self.tables);
         if let Ok(account) = &stats {
-            self.set_account(account, &counts);
+            self.exports.set_account_of(account, &counts);
         }
         let exports = self.exports.finish();
         let account = match stats {
@@ -269,17 +271,17 @@ impl Policy for Run<'_> {
         capture.confinement = self.confinement;
         capture.close(handled, result.as_ref().copied().map_err(Failure::message));
         let flows = FlowCounts::new(&counts, printed, exports);
-        let summary = FlowsSummary { capture, flows };
+        let summary = FlowsSummary { capture, flows: Some(flows) };
         if !self.args.quiet {
             style::print(&report::account(&summary.capture, style::stderr()));
-            style::print(&summary.flows.text());
+            style::print(&summary.text());
         }
         style::print(&report::closing(&summary.capture));
         let said = match self.args.json && !piped {
             true => failure::printed(json::line(out::stdout(), &summary)),
             false => Ok(()),
         };
-        let lost = report::loss(&summary.capture).or_else(|| summary.flows.loss());
+        let lost = summary.loss();
         self.args.live.loss.end(result.and(said), lost, !self.args.quiet)
     }
 }
@@ -288,7 +290,8 @@ impl Run<'_> {
     /// Ends flows that are over, though no packet says so.
     fn end_silent(&mut self) {
         let Ok(now) = SystemTime::now().duration_since(UNIX_EPOCH) else { return };
-        let until = u64::try_from(now.saturating_sub(BEHIND).as_nanos()).unwrap_or(u64::MAX);
+        let behind = BEHIND + self.args.order.held_back();
+        let until = u64::try_from(now.saturating_sub(behind).as_nanos()).unwrap_or(u64::MAX);
         for table in &self.tables {
             let mut ended = Vec::new();
             table.lock().end_until(until, &mut |flow| ended.push(flow));
@@ -296,13 +299,6 @@ impl Run<'_> {
                 self.goals.give(ended, Outlet::give);
             }
         }
-    }
-
-    /// Says what collectors are told.
-    fn set_account(&self, stats: &CaptureStats, counts: &weir::flows::Counts) {
-        let captured = stats.total();
-        let ignored = captured.lost + captured.errors + counts.not_ip + counts.cut;
-        self.exports.set_account(counts.flows + counts.all_ended(), ignored);
     }
 
     /// Shows the busiest flows, those that have ended since the last table included.

@@ -10,19 +10,33 @@ use weir_service::summary::Summary;
 
 use super::exports::ExportCounts;
 use super::outlet::OutletCounts;
-use crate::{style, units};
+use crate::{report, style, units};
 
 /// What was captured, and the flows of it.
 #[derive(Debug, Serialize)]
-pub(super) struct FlowsSummary {
+pub(crate) struct FlowsSummary {
     #[serde(flatten)]
-    pub(super) capture: Summary,
-    pub(super) flows: FlowCounts,
+    pub(crate) capture: Summary,
+    /// `None`: nobody counts them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) flows: Option<FlowCounts>,
+}
+
+impl FlowsSummary {
+    /// Returns the flows' account as lines; none if nobody counts them.
+    pub(crate) fn text(&self) -> String {
+        self.flows.as_ref().map(FlowCounts::text).unwrap_or_default()
+    }
+
+    /// Returns what was lost of packets, else of flows, if anything was.
+    pub(crate) fn loss(&self) -> Option<String> {
+        report::loss(&self.capture).or_else(|| self.flows.as_ref().and_then(FlowCounts::loss))
+    }
 }
 
 /// What became of packets and flows.
-#[derive(Debug, Serialize)]
-pub(super) struct FlowCounts {
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct FlowCounts {
     /// `packets = exported_packets + table_packets + not_ip + cut`.
     pub(super) packets: u64,
     pub(super) exported_packets: u64,
@@ -194,7 +208,7 @@ impl Account for FlowsSummary {
     }
 
     fn file(&self) -> Option<String> {
-        None
+        self.capture.file()
     }
 
     fn json(&self) -> serde_json::Result<Box<serde_json::value::RawValue>> {
@@ -209,6 +223,6 @@ impl Account for FlowsSummary {
 impl Measured for FlowsSummary {
     fn put(&self, page: &mut Page) {
         self.capture.put(page);
-        self.flows.put(page);
+        self.flows.iter().for_each(|flows| flows.put(page));
     }
 }

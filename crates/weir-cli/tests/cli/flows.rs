@@ -184,13 +184,23 @@ fn root_collectors_get_each_flow_and_losses_are_counted() {
         ["--to", "netflow9://127.0.0.1", "--to", "ipfix://127.0.0.1:2055", "--to", "netflow5://127.0.0.1:9"];
     let args = [&["flows", "-i", "rx0", "--json", "--uniflow"], &to[..], &["ip"]].concat();
     let probe = start(&network, &args);
+    let file = path(&directory, "both.pcapng");
+    let both = ["capture", "-i", "rx0", "-w", &file, "--flows-to", "netflow9://127.0.0.1", "--json", "ip"];
+    let both = start(&network, &both);
     tcp_transfer(pair, 100_000).expect("a transfer");
     let traffic = Traffic::new(100).and_then(|traffic| traffic.flows(300)).expect("frames").between(pair);
     let mut generator = Generator::new(pair, &traffic).expect("a generator");
     arrive(pair, || generator.send(900).expect("frames").accepted);
+    let beside = both.interrupt().succeeded();
     let ended = probe.interrupt().succeeded();
     let expected = found(&ended);
+    assert_eq!(judged(file.as_ref()), expected, "what is captured");
     let account = ended.account();
+    let (beside, flows) = (&beside.account().0["flows"], &account.0["flows"]);
+    for field in ["packets", "exported_packets", "bytes", "ended"] {
+        assert_eq!(beside[field], flows[field], "{field}: {beside}");
+    }
+    assert_eq!((&beside["exports"][0]["sent"], beside["printed"].is_null()), (&flows["ended"], true));
     let exports = account.0["flows"]["exports"].as_array().expect("collectors").clone();
     let flows = account.0["flows"]["ended"].as_u64().expect("a number");
     assert_eq!(flows, 301);
@@ -217,7 +227,7 @@ fn root_collectors_get_each_flow_and_losses_are_counted() {
     nfdump.arg("-R").arg(directory.path()).args(["-q", "-N", "-o", "fmt:%pr|%sa|%sp|%da|%dp|%pkt|%byt"]);
     let output = nfdump.output().expect("nfdump");
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    let mut twice = Ways::new();
+    let mut thrice = Ways::new();
     for line in text.lines() {
         let [protocol, from, from_port, to, to_port, packets, bytes] =
             line.split('|').map(str::trim).collect::<Vec<_>>()[..]
@@ -226,12 +236,12 @@ fn root_collectors_get_each_flow_and_losses_are_counted() {
         };
         let number = |text: &str| text.parse().unwrap_or_else(|_| panic!("{line}"));
         let ends = [(from.to_owned(), number(from_port)), (to.to_owned(), number(to_port))];
-        add(&mut twice, number(protocol), ends, [(number(packets), number(bytes)), (0, 0)]);
+        add(&mut thrice, number(protocol), ends, [(number(packets), number(bytes)), (0, 0)]);
     }
-    // By NetFlow v9 and by IPFIX.
-    let double = |both: [(u64, u64); 2]| both.map(|(packets, bytes)| (packets * 2, bytes * 2));
-    let expected: Ways = expected.into_iter().map(|(ends, both)| (ends, double(both))).collect();
-    assert_eq!(twice, expected);
+    // By NetFlow v9, from the probe and from the capture, and by IPFIX.
+    let three = |both: [(u64, u64); 2]| both.map(|(packets, bytes)| (packets * 3, bytes * 3));
+    let expected: Ways = expected.into_iter().map(|(ends, both)| (ends, three(both))).collect();
+    assert_eq!(thrice, expected);
 }
 
 /// nfcapd, which writes its file when it is told to end.
