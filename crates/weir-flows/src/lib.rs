@@ -12,12 +12,14 @@
 //! ```
 //!
 //! - `flow`: a flow as it is handed out, and why it has ended.
+//! - `community`: a name for it that other programs have, too.
 //! - `settings`: what can be chosen.
 //! - `counts`: what became of every packet.
 //! - [`export`]: flows as messages of IPFIX and NetFlow.
 
 #![forbid(unsafe_code)]
 
+mod community;
 mod counts;
 mod entry;
 pub mod export;

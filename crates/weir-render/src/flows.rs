@@ -64,6 +64,9 @@ struct Object<'a> {
     /// Of a server, or asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     name: Option<&'a str>,
+    /// Version 1, seed 0.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    community_id: Option<String>,
 }
 
 /// What one side has sent.
@@ -141,6 +144,7 @@ pub fn object<'a>(flow: &'a Flow, interface: &'a str) -> impl Serialize + use<'a
         client_seconds: seconds(1),
         application: names.map(|names| names.protocol),
         name: names.and_then(|names| names.name.as_deref()),
+        community_id: flow.community_id(),
     }
 }
 
@@ -272,7 +276,8 @@ mod tests {
                 "packets": 2000, "bytes": 4096, "shortest": 40, "longest": 1500, "ttl_min": 63, "ttl_max": 64, "tos": 8,
                 "tcp_flags": "S.", "retransmissions": 0, "zero_windows": 2
             },
-            "server_seconds": 0.0015, "application": "tls", "name": "a\u{1b}[2Jb"
+            "server_seconds": 0.0015, "application": "tls", "name": "a\u{1b}[2Jb",
+            "community_id": "1:PBvmEsR/obkYa+kd98hZbHFF8Ik="
         });
         assert_eq!(found, expected);
     }
