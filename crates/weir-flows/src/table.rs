@@ -218,6 +218,11 @@ impl Table {
         kept.into_sorted_vec().into_iter().map(|Reverse((_, index))| self.shown(index)).collect()
     }
 
+    #[cfg(test)]
+    pub(crate) fn names(&self) -> &AllNames {
+        &self.names
+    }
+
     /// Returns a flow that has not ended.
     fn shown(&self, index: u32) -> Flow {
         let entry = &self.entries[index as usize];
@@ -353,11 +358,13 @@ impl Table {
         entry.add(seen, observation.time);
         self.counts.in_table += 1;
         let packets = entry.packets[0] + entry.packets[1];
-        if self.settings.names
-            && packets <= PACKETS
-            && self.names.read(index, observation, self.settings.inner)
-        {
-            entry.set_names();
+        if self.settings.names && packets <= PACKETS {
+            if self.names.read(index, seen.from, observation, self.settings.inner) {
+                entry.set_names();
+            }
+            if packets == PACKETS {
+                self.names.end(index);
+            }
         }
         if entry.is_closed() && !was_closed {
             // The deadline comes nearer.
@@ -377,6 +384,9 @@ impl Table {
         let entry = &self.entries[index as usize];
         let names = if entry.has_names() { self.names.take(index) } else { None };
         let packets = entry.packets[0] + entry.packets[1];
+        if packets < PACKETS {
+            self.names.end(index);
+        }
         let flow = entry.flow(reason, names);
         self.unchain(index);
         self.entries[index as usize].chain = self.free;

@@ -1,0 +1,5 @@
+//! What the first packets of a flow say.
+#![forbid(unsafe_code)]
+
+mod made;
+mod tcp;
