@@ -82,6 +82,8 @@ pub struct Names {
     /// Whom the flow is about: the server's name of TLS, the host of HTTP, the name that DNS was asked for. As in the packet: it can
     /// contain control characters.
     pub name: Option<String>,
+    /// The fingerprint of TLS's client (JA4), if its first hello is there to the end.
+    pub ja4: Option<String>,
 }
 
 /// Why a flow has ended (`flowEndReason`, RFC 5102).

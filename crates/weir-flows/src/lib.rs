@@ -8,6 +8,7 @@
 //!            |       '- entry    what is kept of a flow, packed
 //!            |       '- wheel    when to look at it again
 //!            |       '- names    what the application said
+//!            |             '- ja4   which program has said it
 //!            '- fragments        ports of later fragments
 //! ```
 //!
@@ -25,6 +26,7 @@ mod entry;
 pub mod export;
 mod flow;
 mod fragments;
+mod ja4;
 mod names;
 mod seen;
 mod settings;

@@ -6,6 +6,7 @@ use foldhash::fast::RandomState;
 use weir_parse::{Message, Reader, segments};
 
 use crate::flow::Names;
+use crate::ja4::ja4;
 use crate::seen::Observation;
 
 /// How many packets of a flow are read.
@@ -32,18 +33,21 @@ impl AllNames {
         let segment = if inner { all.last() } else { all.next() };
         let found = segment.and_then(|segment| self.reader.read_of(&segment, || (flow, from)));
         let Some(found) = found else { return false };
-        let name = match found.message {
-            Message::Dns(dns) => dns.query.map(|name| name.value),
-            Message::Tls(tls) => tls.server_name.map(|name| name.value),
-            Message::Http(http) => http.host.map(|name| name.value),
-            _ => None,
+        let (name, offer) = match found.message {
+            Message::Dns(dns) => (dns.query, None),
+            Message::Tls(tls) => (tls.server_name, tls.offer),
+            Message::Http(http) => (http.host, None),
+            _ => (None, None),
         };
         let names = self
             .names
             .entry(flow)
-            .or_insert_with(|| Box::new(Names { protocol: found.protocol, name: None }));
+            .or_insert_with(|| Box::new(Names { protocol: found.protocol, name: None, ja4: None }));
         if names.name.is_none() {
-            names.name = name;
+            names.name = name.map(|name| name.value);
+        }
+        if let (Some(offer), None) = (offer, &names.ja4) {
+            names.ja4 = Some(ja4('t', &offer));
         }
         true
     }

@@ -64,6 +64,9 @@ struct Object<'a> {
     /// Of a server, or asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     name: Option<&'a str>,
+    /// The fingerprint of TLS's client.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ja4: Option<&'a str>,
     /// Version 1, seed 0.
     #[serde(skip_serializing_if = "Option::is_none")]
     community_id: Option<String>,
@@ -144,6 +147,7 @@ pub fn object<'a>(flow: &'a Flow, interface: &'a str) -> impl Serialize + use<'a
         client_seconds: seconds(1),
         application: names.map(|names| names.protocol),
         name: names.and_then(|names| names.name.as_deref()),
+        ja4: names.and_then(|names| names.ja4.as_deref()),
         community_id: flow.community_id(),
     }
 }
@@ -245,7 +249,11 @@ mod tests {
                 zero_windows: [0, 2],
                 handshake: [Some(1500), None],
             }),
-            names: Some(Box::new(Names { protocol: "tls", name: Some("a\u{1b}[2Jb".to_owned()) })),
+            names: Some(Box::new(Names {
+                protocol: "tls",
+                name: Some("a\u{1b}[2Jb".to_owned()),
+                ja4: Some("t13d0203h2_000000000000_000000000000".to_owned()),
+            })),
         }
     }
 
@@ -277,7 +285,7 @@ mod tests {
                 "tcp_flags": "S.", "retransmissions": 0, "zero_windows": 2
             },
             "server_seconds": 0.0015, "application": "tls", "name": "a\u{1b}[2Jb",
-            "community_id": "1:PBvmEsR/obkYa+kd98hZbHFF8Ik="
+            "ja4": "t13d0203h2_000000000000_000000000000", "community_id": "1:PBvmEsR/obkYa+kd98hZbHFF8Ik="
         });
         assert_eq!(found, expected);
     }

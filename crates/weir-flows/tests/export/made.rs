@@ -29,7 +29,7 @@ fn side(address: &str, port: u16, packets: u64, bytes: u64) -> Side {
 }
 
 fn names(protocol: &'static str, name: &str) -> Option<Box<Names>> {
-    Some(Box::new(Names { protocol, name: (!name.is_empty()).then(|| name.to_owned()) }))
+    Some(Box::new(Names { protocol, name: (!name.is_empty()).then(|| name.to_owned()), ja4: None }))
 }
 
 /// A connection with counts beyond 32 bits.

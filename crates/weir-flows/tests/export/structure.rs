@@ -329,7 +329,7 @@ fn flow() -> impl Strategy<Value = Flow> {
                 zero_windows: [0; 2],
                 handshake: [None; 2],
             }),
-            names: names.map(|(protocol, name)| Box::new(Names { protocol, name: Some(name) })),
+            names: names.map(|(protocol, name)| Box::new(Names { protocol, name: Some(name), ja4: None })),
         },
     )
 }
