@@ -77,12 +77,12 @@ pub struct Icmp {
 /// What the application said in the first packets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Names {
-    /// The protocol: `dns`, `tls`, `http`, ...
+    /// The protocol: `dns`, `tls`, `quic`, `http`, ...
     pub protocol: &'static str,
-    /// Whom the flow is about: the server's name of TLS, the host of HTTP, the name that DNS was asked for. As in the packet: it can
+    /// Whom the flow is about: the server's name of TLS and QUIC, the host of HTTP, the name that DNS was asked for. As in the packet: it can
     /// contain control characters.
     pub name: Option<String>,
-    /// The fingerprint of TLS's client (JA4), if its first hello is there to the end.
+    /// The fingerprint of the client of TLS or QUIC (JA4), if its first hello is there to the end.
     pub ja4: Option<String>,
 }
 

@@ -9,7 +9,7 @@ use weir_parse::Offer;
 const SERVER_NAME: u16 = 0;
 const ALPN: u16 = 16;
 
-/// Returns the fingerprint, as in `t13d1516h2_8daaf6152771_e5627efa2ab1`. `carrier`: its first letter, `t` for TCP.
+/// Returns the fingerprint, as in `t13d1516h2_8daaf6152771_e5627efa2ab1`. `carrier`: its first letter, `t` for TCP, `q` for QUIC.
 pub(crate) fn ja4(carrier: char, offer: &Offer) -> String {
     let server = if offer.names_server() { 'd' } else { 'i' };
     let most = |list: &[u16]| list.len().min(99);

@@ -8,6 +8,7 @@
 //!            |       '- entry    what is kept of a flow, packed
 //!            |       '- wheel    when to look at it again
 //!            |       '- names    what the application said
+//!            |             |- quic  decrypts what QUIC's client says
 //!            |             '- ja4   which program has said it
 //!            '- fragments        ports of later fragments
 //! ```
@@ -28,6 +29,7 @@ mod flow;
 mod fragments;
 mod ja4;
 mod names;
+mod quic;
 mod seen;
 mod settings;
 mod table;

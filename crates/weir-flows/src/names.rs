@@ -3,10 +3,11 @@
 use std::collections::HashMap;
 
 use foldhash::fast::RandomState;
-use weir_parse::{Message, Reader, segments};
+use weir_parse::{Message, Offer, Reader, Segment, segments};
 
 use crate::flow::Names;
 use crate::ja4::ja4;
+use crate::quic::{self, AllQuic};
 use crate::seen::Observation;
 
 /// How many packets of a flow are read.
@@ -17,7 +18,17 @@ pub(crate) const PACKETS: u64 = 8;
 pub(crate) struct AllNames {
     /// By flow and end: the same connection can be in several flows, as those of two interfaces that see it.
     reader: Reader<(u32, usize)>,
+    quic: AllQuic,
     names: HashMap<u32, Box<Names>, RandomState>,
+}
+
+/// What a segment says.
+struct Said {
+    protocol: &'static str,
+    /// The first letter of a fingerprint.
+    carrier: char,
+    name: Option<String>,
+    offer: Option<Box<Offer>>,
 }
 
 impl AllNames {
@@ -31,30 +42,48 @@ impl AllNames {
     ) -> bool {
         let mut all = segments(observation.link_type, observation.frame, observation.length);
         let segment = if inner { all.last() } else { all.next() };
-        let found = segment.and_then(|segment| self.reader.read_of(&segment, || (flow, from)));
-        let Some(found) = found else { return false };
+        let Some(said) = segment.and_then(|segment| self.read_segment(flow, from, &segment)) else {
+            return false;
+        };
+        let names = self
+            .names
+            .entry(flow)
+            .or_insert_with(|| Box::new(Names { protocol: said.protocol, name: None, ja4: None }));
+        if names.name.is_none() {
+            names.name = said.name;
+        }
+        if let (Some(offer), None) = (said.offer, &names.ja4) {
+            names.ja4 = Some(ja4(said.carrier, &offer));
+        }
+        true
+    }
+
+    fn read_segment(&mut self, flow: u32, from: usize, segment: &Segment<'_>) -> Option<Said> {
+        if !segment.is_tcp()
+            && quic::is_initial(segment.payload.data)
+            && let Some(said) = self.quic.read(flow, from, segment.payload.data)
+        {
+            let (name, offer) = match said {
+                quic::Said::Quic => (None, None),
+                quic::Said::Hello(tls) => (tls.server_name, tls.offer),
+            };
+            return Some(Said { protocol: "quic", carrier: 'q', name: name.map(|name| name.value), offer });
+        }
+        let found = self.reader.read_of(segment, || (flow, from))?;
         let (name, offer) = match found.message {
             Message::Dns(dns) => (dns.query, None),
             Message::Tls(tls) => (tls.server_name, tls.offer),
             Message::Http(http) => (http.host, None),
             _ => (None, None),
         };
-        let names = self
-            .names
-            .entry(flow)
-            .or_insert_with(|| Box::new(Names { protocol: found.protocol, name: None, ja4: None }));
-        if names.name.is_none() {
-            names.name = name.map(|name| name.value);
-        }
-        if let (Some(offer), None) = (offer, &names.ja4) {
-            names.ja4 = Some(ja4('t', &offer));
-        }
-        true
+        let name = name.map(|name| name.value);
+        Some(Said { protocol: found.protocol, carrier: 't', name, offer })
     }
 
     /// Reads no more of a flow: gives back what is kept of messages whose end has not come.
     pub(crate) fn end(&mut self, flow: u32) {
         [0, 1].iter().for_each(|end| self.reader.forget(&(flow, *end)));
+        self.quic.forget(flow);
     }
 
     /// Takes those of a flow that has ended.

@@ -56,6 +56,14 @@ impl Tls {
         }
     }
 
+    /// Reads a hello that is not in records, as QUIC has it (RFC 9001, section 4).
+    pub fn read_message(message: Bytes<'_>) -> Option<Self> {
+        let parts = vec![[0, message.at]];
+        let records =
+            Records { bytes: Cow::Borrowed(message.data), len: message.len, parts, needed: message.len };
+        Self::read_records(&records).ok().flatten()
+    }
+
     /// Returns how many bytes the hello takes, or the next of its records.
     pub(crate) fn length(payload: Bytes<'_>) -> Option<usize> {
         Some(Records::of(payload).ok()?.needed)

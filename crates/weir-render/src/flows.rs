@@ -58,7 +58,7 @@ struct Object<'a> {
     /// From SYN and ACK to ACK: as far away is who began.
     #[serde(skip_serializing_if = "Option::is_none")]
     client_seconds: Option<f64>,
-    /// `dns`, `tls`, `http`, ...
+    /// `dns`, `tls`, `quic`, `http`, ...
     #[serde(skip_serializing_if = "Option::is_none")]
     application: Option<&'static str>,
     /// Of a server, or asked for.

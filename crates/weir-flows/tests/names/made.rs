@@ -60,6 +60,12 @@ pub(crate) fn segment(from_client: bool, flags: u8, sequence: u32, payload: &[u8
     frame(from_client, 6, &[&header, payload].concat())
 }
 
+/// A datagram of UDP between the same ports.
+pub(crate) fn datagram(from_client: bool, payload: &[u8]) -> Vec<u8> {
+    let header = [&ports(from_client)[..], &short(8 + payload.len()), &[0; 2]].concat();
+    frame(from_client, 17, &[&header, payload].concat())
+}
+
 /// The flows of these frames, each with the number of its interface.
 pub(crate) fn flows(frames: &[(u16, &[u8])]) -> Vec<Flow> {
     let mut table = Table::new(&Settings { flows: 16, ..Settings::default() }).expect("enough memory");

@@ -3,4 +3,5 @@
 
 mod ja4;
 mod made;
+mod quic;
 mod tcp;
