@@ -98,6 +98,7 @@ mod tests {
             tunnel: None,
             first: 0,
             last: 0,
+            lost: 0,
             reason: EndReason::Idle,
             icmp,
             tcp: None,

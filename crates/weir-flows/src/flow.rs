@@ -19,6 +19,9 @@ pub struct Flow {
     pub first: u64,
     /// Time of its last packet.
     pub last: u64,
+    /// Packets that were lost after its first and before its last packet, of any flow: at most so many are missing in this one.
+    /// They are those that [`Table::lost`](crate::Table::lost) was told of before it ended.
+    pub lost: u64,
     /// Why it has ended.
     pub reason: EndReason,
     /// The type and code of its first packet, if that is one of ICMP or ICMPv6.

@@ -10,7 +10,8 @@
 //!            |       '- names    what the application said
 //!            |             |- quic  decrypts what QUIC's client says
 //!            |             '- ja4   which program has said it
-//!            '- fragments        ports of later fragments
+//!            |- fragments        ports of later fragments
+//!            '- losses           what was lost when
 //! ```
 //!
 //! - `flow`: a flow as it is handed out, and why it has ended.
@@ -28,6 +29,7 @@ pub mod export;
 mod flow;
 mod fragments;
 mod ja4;
+mod losses;
 mod names;
 mod quic;
 mod seen;

@@ -46,6 +46,8 @@ struct Object<'a> {
     packets: u64,
     bytes: u64,
     bits_per_second: u64,
+    /// Packets of any flow that were lost meanwhile.
+    lost: u64,
     src_to_dst: Way,
     dst_to_src: Way,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -139,6 +141,7 @@ pub fn object<'a>(flow: &'a Flow, interface: &'a str) -> impl Serialize + use<'a
         packets: flow.packets(),
         bytes: flow.bytes(),
         bits_per_second: flow.rate(),
+        lost: flow.lost,
         src_to_dst: Way::new(from, tcp, 0),
         dst_to_src: Way::new(to, tcp, 1),
         icmp_type: flow.icmp.map(|icmp| icmp.kind),
@@ -240,6 +243,7 @@ mod tests {
             tunnel: None,
             first: 1_700_000_000_000_000_000,
             last: 1_700_000_002_500_000_000,
+            lost: 9,
             reason: EndReason::NoRoom,
             icmp: None,
             tcp: Some(Tcp {
@@ -275,7 +279,7 @@ mod tests {
             "type": "flow", "interface": "eth0", "first": "2023-11-14T22:13:20.000000000Z",
             "last": "2023-11-14T22:13:22.500000000Z", "seconds": 2.5, "reason": "no_room", "proto": 6, "vlan": 7,
             "src": "10.0.0.1", "dst": "10.0.0.2", "sport": 4000, "dport": 443, "src_mac": "02:00:00:00:00:01",
-            "dst_mac": "02:00:00:00:00:02", "packets": 4000, "bytes": 8192, "bits_per_second": 26214,
+            "dst_mac": "02:00:00:00:00:02", "packets": 4000, "bytes": 8192, "bits_per_second": 26214, "lost": 9,
             "src_to_dst": {
                 "packets": 2000, "bytes": 4096, "shortest": 40, "longest": 1500, "ttl_min": 63, "ttl_max": 64, "tos": 8,
                 "tcp_flags": "FSP.", "initial_sequence": 5, "retransmissions": 1, "zero_windows": 0

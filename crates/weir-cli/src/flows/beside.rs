@@ -1,6 +1,6 @@
 //! Flows beside a capture: its packets are written or printed, and their flows go to collectors.
 
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 use clap::{ArgMatches, Args, Command, FromArgMatches, Id};
 use weir::flows::{Flow, Table, observation};
@@ -11,7 +11,7 @@ use super::exports::{Exports, Sockets};
 use super::options::{RecordArgs, TableArgs};
 use super::outlet::{self, Outlet};
 use super::summary::FlowCounts;
-use super::{BEHIND, LOOK, tables};
+use super::{BEHIND, LOOK, losses, tables};
 use crate::args::OriginArgs;
 use crate::failure::Failure;
 
@@ -107,6 +107,7 @@ impl BesideArgs {
             outlets: exports.outlets().cloned().collect(),
             exports,
             ended: Vec::new(),
+            losses: losses::Watched::default(),
             is_idle: false,
             behind: BEHIND + window,
             look: Instant::now() + LOOK,
@@ -123,6 +124,7 @@ pub(crate) struct Keeper {
     outlets: Vec<Outlet>,
     /// Not handed over yet.
     ended: Vec<Flow>,
+    losses: losses::Watched,
     /// No packet has come since the last look.
     is_idle: bool,
     /// How far behind the clock packets may be that come next.
@@ -158,15 +160,14 @@ impl Keeper {
             return Ok(());
         }
         self.look = now + LOOK;
+        let (clock, stats) = (losses::now(), stats()?);
+        self.losses.tell(clock, &stats, |loss| loss.tell(&mut self.table));
         // Where packets come, their times end flows; those that still wait may be older than the clock says.
-        if std::mem::replace(&mut self.is_idle, true)
-            && let Ok(clock) = SystemTime::now().duration_since(UNIX_EPOCH)
-        {
-            let until = u64::try_from(clock.saturating_sub(self.behind).as_nanos()).unwrap_or(u64::MAX);
-            self.table.end_until(until, &mut |flow| self.ended.push(flow));
+        if std::mem::replace(&mut self.is_idle, true) {
+            self.table.end_until(losses::before(self.behind), &mut |flow| self.ended.push(flow));
             self.hand_over(Outlet::give);
         }
-        self.exports.set_account_of(&stats()?, &self.table.counts());
+        self.exports.set_account_of(&stats, &self.table.counts());
         self.exports.tell(first);
         Ok(())
     }
@@ -183,6 +184,7 @@ impl Keeper {
 
     /// Ends all flows, and waits until they are sent.
     pub(crate) fn finish(mut self, stats: &CaptureStats) -> FlowCounts {
+        self.losses.tell(losses::now(), stats, |loss| loss.tell(&mut self.table));
         self.table.end_all(&mut |flow| self.ended.push(flow));
         self.hand_over(Outlet::give_patiently);
         self.exports.set_account_of(stats, &self.table.counts());

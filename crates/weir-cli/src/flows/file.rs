@@ -13,6 +13,7 @@ use weir_service::confine::{self, Needs};
 
 use super::args::{FlowsArgs, Form};
 use super::exports::{Exports, Sockets};
+use super::losses;
 use super::outlet::{self, Outlet};
 use super::shown::{Printer, Shown};
 use super::summary::FlowCounts;
@@ -54,6 +55,7 @@ pub(super) fn run(args: &FlowsArgs, filter: Option<Filter>) -> Result<(), Failur
                 if std::mem::take(&mut has_code) {
                     confine::end_of_code(held.as_ref())?;
                 }
+                found.read.packet(&packet, &mut found.table);
                 let link_type = found.link_types[packet.interface as usize];
                 if found.gathered.add(&observation(&packet, link_type))
                     && let Err(error) = found.take()
@@ -128,6 +130,7 @@ impl Gathered {
 
 /// Flows as they are found.
 struct Found {
+    read: losses::Read,
     gathered: Gathered,
     table: Table,
     link_types: Vec<u16>,
@@ -148,6 +151,7 @@ impl Found {
     fn new(args: &FlowsArgs, outlets: Vec<Outlet>) -> Result<Self, Failure> {
         let form = args.form();
         Ok(Self {
+            read: losses::Read::default(),
             gathered: Gathered::default(),
             table: tables::table(&args.table())?,
             link_types: Vec::new(),

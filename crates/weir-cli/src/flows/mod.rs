@@ -12,6 +12,7 @@ mod collector;
 mod exporter;
 mod exports;
 mod file;
+mod losses;
 mod options;
 mod outlet;
 mod shown;
@@ -20,7 +21,7 @@ mod tables;
 
 use std::io;
 use std::sync::Arc;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 use weir::{Builder, Capture, Interface};
 use weir_render::json;
@@ -42,9 +43,9 @@ use crate::opening::{self, Unopened};
 use crate::workers::{self, Work as _, Workers};
 use crate::{interfaces, out, report, style};
 
-/// How far behind the clock packets may be that were taken and not yet added.
+/// How far behind the clock packets may be that were taken and not yet added, in nanoseconds.
 const BEHIND: Duration = Duration::from_secs(1);
-/// Between two looks for flows that are over, though no packet says so.
+/// Between two looks for flows that are over, though no packet says so, and for losses.
 const LOOK: Duration = Duration::from_millis(250);
 
 /// Runs the command.
@@ -127,6 +128,7 @@ pub(crate) fn run(args: &FlowsArgs) -> Result<(), Failure> {
         shown: Shown::default(),
         next: now + args.every,
         look: now + LOOK,
+        losses: losses::Watched::default(),
     };
     opened.serve(run)?.run()
 }
@@ -152,8 +154,9 @@ struct Run<'a> {
     shown: Shown,
     /// Time of the next table.
     next: Instant,
-    /// Time of the next look for flows that are over.
+    /// Time of the next look for flows that are over, and for losses.
     look: Instant,
+    losses: losses::Watched,
 }
 
 impl Policy for Run<'_> {
@@ -193,6 +196,7 @@ impl Policy for Run<'_> {
         interfaces::tell_events(&mut self.capture, None);
         if now >= self.look {
             self.look = now + LOOK;
+            self.tell_losses();
             self.end_silent();
             self.exports.tell(|| self.shown.leave());
         }
@@ -240,6 +244,7 @@ impl Policy for Run<'_> {
         let (others, drained) = workers::drain(&mut self.capture, self.workers.take(), &mut self.own);
         interfaces::tell_events(&mut self.capture, None);
         let piped = matches!(end, Ok(Stop::Pipe));
+        self.tell_losses();
         let shown =
             if self.form != Form::Table || piped { Ok(()) } else { failure::printed(self.show(false)) };
         let mut handled = self.own.handled;
@@ -289,15 +294,24 @@ impl Policy for Run<'_> {
 impl Run<'_> {
     /// Ends flows that are over, though no packet says so.
     fn end_silent(&mut self) {
-        let Ok(now) = SystemTime::now().duration_since(UNIX_EPOCH) else { return };
-        let behind = BEHIND + self.args.order.held_back();
-        let until = u64::try_from(now.saturating_sub(behind).as_nanos()).unwrap_or(u64::MAX);
+        let until = losses::before(BEHIND + self.args.order.held_back());
         for table in &self.tables {
             let mut ended = Vec::new();
             table.lock().end_until(until, &mut |flow| ended.push(flow));
             if !ended.is_empty() {
                 self.goals.give(ended, Outlet::give);
             }
+        }
+    }
+
+    /// Tells the tables what was lost since the last time. Counters that cannot be read now are read later: that they cannot be read at the
+    /// end ends the run with an error.
+    fn tell_losses(&mut self) {
+        let before = losses::now();
+        if let Ok(stats) = self.capture.stats() {
+            self.losses.tell(before, &stats, |loss| {
+                self.tables.iter().for_each(|table| loss.tell(&mut table.lock()));
+            });
         }
     }
 

@@ -4,9 +4,11 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
+use rustix::process::Signal;
 use serde_json::Value;
 use weir_lab::{Generator, Network, Traffic, Veth, root_test, tcp_transfer};
 
+use crate::control::ctl_succeeds;
 use crate::harness::{Ended, arrive, capture, directory, path, start, tshark, until};
 
 /// Packets and bytes of each way, by protocol and both ends, that of the lower port first.
@@ -160,6 +162,37 @@ fn root_a_flow_that_is_over_is_printed_though_nothing_follows() {
 }
 
 #[root_test]
+fn root_flows_say_what_was_lost_meanwhile() {
+    let network = Network::new(Veth::default().ipv4()).expect("a network");
+    let pair = network.pair();
+    let args = ["flows", "-i", "rx0", "--json", "-B", "64KiB", "--chunk-size", "4KiB", "ip"];
+    let probe = start(&network, &args);
+    // Its flow ends before anything is lost.
+    tcp_transfer(pair, 100).expect("a transfer");
+    probe.wait_for_lines(1);
+    let traffic = Traffic::new(60).expect("frames").between(pair);
+    let mut generator = Generator::new(pair, &traffic).expect("a generator");
+    probe.signal(Signal::STOP);
+    arrive(pair, || generator.send(20_000).expect("frames").accepted);
+    probe.signal(Signal::CONT);
+    until("all to be taken or lost", || {
+        let told = ctl_succeeds(&network, &["status", "-t", &probe.id().to_string()]);
+        let status: Value = serde_json::from_str(&told).expect("JSON");
+        let of = |field: &str| status[field].as_u64().expect("a number");
+        let in_tables = status["flows"]["packets"].as_u64().expect("a number");
+        let is_done = of("captured") == in_tables && of("captured") + of("lost") > 20_000;
+        if is_done { Ok(()) } else { Err(told) }
+    });
+    arrive(pair, || generator.send(1).expect("frames").accepted);
+    let ended = probe.interrupt().succeeded();
+    let lost = ended.account().number("lost");
+    assert!(lost > 1000, "{lost}");
+    let told: Vec<_> =
+        flows(&ended).iter().map(|flow| (flow["proto"].clone(), flow["lost"].clone())).collect();
+    assert_eq!(told, [(Value::from(6), Value::from(0)), (Value::from(17), Value::from(lost))]);
+}
+
+#[root_test]
 fn root_collectors_get_each_flow_and_losses_are_counted() {
     let network = Network::new(Veth::default().ipv4()).expect("a network");
     let (pair, directory) = (network.pair(), directory());
@@ -250,7 +283,7 @@ struct Killed(Child);
 impl Killed {
     fn ends(&mut self) {
         let pid = rustix::process::Pid::from_child(&self.0);
-        rustix::process::kill_process(pid, rustix::process::Signal::TERM).expect("it runs");
+        rustix::process::kill_process(pid, Signal::TERM).expect("it runs");
         self.0.wait().expect("it ends");
     }
 }

@@ -80,6 +80,32 @@ fn a_filter_chooses_packets_and_two_files_are_one_input() {
 }
 
 #[test]
+fn flows_say_what_a_file_has_lost_meanwhile() {
+    let place = Place::new();
+    let file = place.path("lossy.pcapng");
+    let frames = frames();
+    let time = |index: u64| EPOCH + index * 1_000_000;
+    let lost = |index: u64| if index % 3 == 1 { index } else { 0 };
+    // Each twice, so that flows take some time.
+    let twice = (0..).zip(frames.iter().chain(&frames));
+    let packets: Vec<_> = twice.map(|(index, data)| (0, time(index), data.as_slice(), lost(index))).collect();
+    write(&file, Format::Pcapng, &[("eth9", 1)], &packets);
+    let args = [&["flows", "--json", "-q"], &FOR_EVER[..], &["-r"]].concat();
+    let all = objects(&succeeds(&args, &[&file]));
+    let flows: Vec<_> = all.iter().filter(|object| object["type"] == "flow").collect();
+    let index = |flow: &Value, field: &str| {
+        let time: jiff::Timestamp = flow[field].as_str().expect("text").parse().expect("a time");
+        (u64::try_from(time.as_nanosecond()).expect("late") - EPOCH) / 1_000_000
+    };
+    for flow in &flows {
+        // Before each packet behind the first.
+        let expected: u64 = (index(flow, "first") + 1..=index(flow, "last")).map(lost).sum();
+        assert_eq!(flow["lost"], expected, "{flow}");
+    }
+    assert!(flows.len() > 30 && flows.iter().all(|flow| flow["lost"].as_u64() > Some(0)), "{flows:?}");
+}
+
+#[test]
 fn what_cannot_be_read_or_kept_is_told() {
     let place = Place::new();
     let file = place.path("cut.pcap");

@@ -45,6 +45,7 @@ pub(crate) fn large() -> Flow {
         tunnel: Some(0xfedc_ba98),
         first: NOW - 3 * SECOND,
         last: NOW - SECOND + 1,
+        lost: 0,
         reason: EndReason::Closed,
         icmp: None,
         tcp: Some(Tcp {
@@ -71,6 +72,7 @@ pub(crate) fn one_way() -> Flow {
         tunnel: None,
         first: NOW - 2 * SECOND,
         last: NOW - 2 * SECOND,
+        lost: 0,
         reason: EndReason::Idle,
         icmp: None,
         tcp: None,

@@ -320,6 +320,7 @@ fn flow() -> impl Strategy<Value = Flow> {
             tunnel,
             first,
             last,
+            lost: 0,
             reason: EndReason::Idle,
             icmp: icmp.map(|(kind, code)| Icmp { kind, code }),
             tcp: tcp.map(|(flags, initial_sequences, retransmissions)| Tcp {
