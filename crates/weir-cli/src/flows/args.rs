@@ -115,8 +115,9 @@ pub(crate) struct FlowsArgs {
 
     /// Send flows to a collector when they end; may be repeated.
     ///
-    /// ipfix://HOST:PORT, netflow9://HOST:PORT or netflow5://HOST:PORT, over UDP; without a port, 4739 or 2055. Each collector has a queue
-    /// of its own; what does not fit is lost and counted, never a packet. Flows are sent from the network namespace that weir runs in, wherever the interface is.
+    /// ipfix://HOST:PORT, netflow9://HOST:PORT or netflow5://HOST:PORT, over UDP, or ipfix+tcp://HOST:PORT; without a port, 4739 or 2055. Each collector has a queue
+    /// of its own; what does not fit is lost and counted, never a packet. If a collector refuses the connection, or it breaks, flows wait in the queue, and
+    /// weir tries again after 1 s, 2 s, and so on up to 30 s; with -r, a collector that refuses the first connection is an error. Flows are sent from the network namespace that weir runs in, wherever the interface is.
     #[arg(long, value_name = "COLLECTOR", help_heading = "Export")]
     pub(super) to: Vec<Collector>,
 

@@ -1,37 +1,55 @@
-//! A collector, as the command line says it: `ipfix://HOST:PORT`.
+//! A collector, as the command line says it: `ipfix+tcp://HOST:PORT`.
 
 use std::fmt::{self, Display, Formatter};
+use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs as _, UdpSocket};
 use std::str::FromStr;
 use std::time::Duration;
 
-use weir::flows::export::Format;
+use weir::flows::export::{Format, Settings};
 
 use crate::failure::Failure;
 
 /// How long a datagram may wait for room in the socket.
 const PATIENCE: Duration = Duration::from_secs(1);
+/// The most bytes of a message that is no datagram: what is lost when a connection breaks is no more than a few of them.
+const LONG: usize = 32 << 10;
 
-/// Whom flows are sent to, over UDP.
+/// What carries messages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Transport {
+    Udp,
+    Tcp,
+}
+
+/// Whom flows are sent to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Collector {
     pub(super) format: Format,
+    pub(super) transport: Transport,
     host: String,
     port: u16,
 }
 
-const SCHEMES: [(&str, Format); 3] =
-    [("ipfix", Format::Ipfix), ("netflow9", Format::Netflow9), ("netflow5", Format::Netflow5)];
+const SCHEMES: [(&str, Format, Transport); 4] = [
+    ("ipfix", Format::Ipfix, Transport::Udp),
+    ("netflow9", Format::Netflow9, Transport::Udp),
+    ("netflow5", Format::Netflow5, Transport::Udp),
+    ("ipfix+tcp", Format::Ipfix, Transport::Tcp),
+];
 
 impl FromStr for Collector {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
         let wrong = || {
-            "allowed: ipfix://HOST:PORT, netflow9://HOST:PORT or netflow5://HOST:PORT, over UDP".to_owned()
+            "allowed: ipfix://HOST:PORT, netflow9://HOST:PORT or netflow5://HOST:PORT, over UDP; \
+             ipfix+tcp://HOST:PORT, over TCP"
+                .to_owned()
         };
         let (scheme, place) = text.split_once("://").ok_or_else(wrong)?;
-        let (_, format) = SCHEMES.into_iter().find(|(name, _)| *name == scheme).ok_or_else(wrong)?;
+        let (_, format, transport) =
+            SCHEMES.into_iter().find(|(name, ..)| *name == scheme).ok_or_else(wrong)?;
         let place = place.strip_suffix('/').unwrap_or(place);
         // An address of IPv6 has brackets.
         let (host, port) = match place.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
@@ -49,14 +67,15 @@ impl FromStr for Collector {
         {
             return Err(wrong());
         }
-        Ok(Self { format, host: host.to_owned(), port })
+        Ok(Self { format, transport, host: host.to_owned(), port })
     }
 }
 
 impl Display for Collector {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        let (scheme, _) =
-            SCHEMES.into_iter().find(|(_, format)| *format == self.format).expect("all are there");
+        let is_it = |format, transport| (format, transport) == (self.format, self.transport);
+        let scheme = SCHEMES.into_iter().find(|(_, format, transport)| is_it(*format, *transport));
+        let (scheme, ..) = scheme.expect("all are there");
         match self.host.contains(':') {
             true => write!(f, "{scheme}://[{}]:{}", self.host, self.port),
             false => write!(f, "{scheme}://{}:{}", self.host, self.port),
@@ -65,22 +84,51 @@ impl Display for Collector {
 }
 
 impl Collector {
-    /// Opens a socket for it, while that is permitted.
+    /// Says that it cannot be reached.
+    pub(super) fn failed(&self, error: &io::Error) -> Failure {
+        let failure = Failure::new(format_args!("cannot send flows to {self}: {error}"));
+        let namespace = "flows are sent from this network namespace";
+        match error.kind() {
+            io::ErrorKind::ConnectionRefused => failure.hint(format!(
+                "check that the collector runs, and listens on TCP port {}; {namespace}",
+                self.port
+            )),
+            _ => failure.hint(format!("check the name, the address and the routes to it; {namespace}")),
+        }
+    }
+
+    /// Looks up its addresses, at least one.
+    pub(super) fn addresses(&self) -> Result<Vec<SocketAddr>, Failure> {
+        let addresses = (self.host.as_str(), self.port).to_socket_addrs();
+        let addresses: Vec<_> = addresses.map_err(|error| self.failed(&error))?.collect();
+        match addresses.is_empty() {
+            true => Err(self.failed(&io::ErrorKind::NotFound.into())),
+            false => Ok(addresses),
+        }
+    }
+
+    /// Opens a socket for datagrams to it, while that is permitted.
     pub(super) fn open(&self) -> Result<UdpSocket, Failure> {
-        let failed = |error| {
-            let failure = Failure::new(format_args!("cannot send flows to {self}: {error}"));
-            failure.hint("check the name, the address and the routes to it; flows are sent from this network namespace")
-        };
-        let address = (self.host.as_str(), self.port).to_socket_addrs().map_err(failed)?.next();
-        let address = address.ok_or_else(|| failed(std::io::ErrorKind::NotFound.into()))?;
+        let address = self.addresses()?[0];
         let any = match address {
             SocketAddr::V4(_) => SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0)),
             SocketAddr::V6(_) => SocketAddr::from((Ipv6Addr::UNSPECIFIED, 0)),
         };
-        let socket = UdpSocket::bind(any).map_err(failed)?;
-        socket.connect(address).map_err(failed)?;
-        socket.set_write_timeout(Some(PATIENCE)).map_err(failed)?;
-        Ok(socket)
+        let open = || -> io::Result<UdpSocket> {
+            let socket = UdpSocket::bind(any)?;
+            socket.connect(address)?;
+            socket.set_write_timeout(Some(PATIENCE))?;
+            Ok(socket)
+        };
+        open().map_err(|error| self.failed(&error))
+    }
+
+    /// Returns how messages to it are made.
+    pub(super) fn adapted(&self, settings: &Settings) -> Settings {
+        match self.transport {
+            Transport::Udp => settings.clone(),
+            Transport::Tcp => Settings { message: LONG, repeat: None, ..settings.clone() },
+        }
     }
 }
 
@@ -96,6 +144,8 @@ mod tests {
             ("netflow9://localhost/", "netflow9://localhost:2055"),
             ("netflow5://[2001:db8::1]:77", "netflow5://[2001:db8::1]:77"),
             ("ipfix://[::1]", "ipfix://[::1]:4739"),
+            ("ipfix+tcp://[::1]", "ipfix+tcp://[::1]:4739"),
+            ("ipfix+tcp://a:99", "ipfix+tcp://a:99"),
         ] {
             assert_eq!(
                 text.parse().map(|collector: Collector| collector.to_string()),
@@ -116,6 +166,7 @@ mod tests {
             "ipfix://[::1]x",
             "ipfix://a/b",
             "ipfix://user@a",
+            "netflow9+tcp://a",
         ] {
             assert!(text.parse::<Collector>().is_err(), "{text}");
         }

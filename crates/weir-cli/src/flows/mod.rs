@@ -11,8 +11,11 @@ mod collector;
 mod exporter;
 mod exports;
 mod file;
+mod line;
+mod link;
 mod outlet;
 mod shown;
+mod stream;
 mod summary;
 mod tables;
 
@@ -30,7 +33,7 @@ use weir_service::session::{Policy, Prepared};
 
 pub(crate) use self::args::FlowsArgs;
 use self::args::Form;
-use self::exports::{Exports, Sockets};
+use self::exports::{Exports, Lines};
 use self::outlet::{Outlet, Writing};
 use self::shown::{Printer, Shown};
 use self::summary::{FlowCounts, FlowsSummary};
@@ -53,7 +56,7 @@ pub(crate) fn run(args: &FlowsArgs) -> Result<(), Failure> {
         return file::run(args, filter);
     }
     args.live.origin.check()?;
-    let sockets = Sockets::open(args)?;
+    let lines = Lines::open(args)?;
     let mut settings = args.live.settings("flows", &args.until);
     if args.once {
         settings.duration = Some(args.every);
@@ -97,7 +100,7 @@ pub(crate) fn run(args: &FlowsArgs) -> Result<(), Failure> {
         name: interface.name.clone(),
         description: interface.description.clone().unwrap_or_default(),
     };
-    let exports = Exports::start(sockets, args, &interfaces.iter().map(named).collect::<Vec<_>>())?;
+    let exports = Exports::start(lines, args, &interfaces.iter().map(named).collect::<Vec<_>>())?;
     let goals = Goals {
         outlets: writing.iter().map(Writing::outlet).chain(exports.outlets()).cloned().collect(),
         ended: (form == Form::Table).then(|| Ended::new(args.top(), args.rank())),

@@ -1,6 +1,8 @@
 //! `weir flows` on an interface. tshark, which reads what a capture beside it has written, is the judge.
 
 use std::collections::BTreeMap;
+use std::io::Read as _;
+use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
@@ -232,6 +234,105 @@ fn root_collectors_get_each_flow_and_losses_are_counted() {
     let double = |both: [(u64, u64); 2]| both.map(|(packets, bytes)| (packets * 2, bytes * 2));
     let expected: Ways = expected.into_iter().map(|(ends, both)| (ends, double(both))).collect();
     assert_eq!(twice, expected);
+}
+
+/// What comes over the next connection until it is closed, or until as many records of flows have come.
+fn receive(listener: &TcpListener, records: usize) -> Vec<u8> {
+    let mut connection = listener.accept().expect("a connection").0;
+    let (mut all, mut buffer) = (Vec::new(), [0; 4096]);
+    while flow_records(&all) < records {
+        match connection.read(&mut buffer).expect("bytes") {
+            0 => break,
+            length => all.extend_from_slice(&buffer[..length]),
+        }
+    }
+    all
+}
+
+/// Records of flows over IPv4 with basic fields in messages, each with one set of them at the end or at the beginning.
+fn flow_records(bytes: &[u8]) -> usize {
+    let word = |at: usize| usize::from(u16::from_be_bytes([bytes[at], bytes[at + 1]]));
+    let (mut at, mut records, mut length) = (0, 0, 0);
+    while at + 4 <= bytes.len() && at + word(at + 2) <= bytes.len() {
+        let (mut set, end) = (at + 16, at + word(at + 2));
+        while set < end {
+            match word(set) {
+                // The first template is that of IPv4: pairs of a field's number and length, and of an enterprise.
+                2 => {
+                    let mut field = set + 8;
+                    for _ in 0..word(set + 6) {
+                        length += word(field + 2);
+                        field += if word(field) < 0x8000 { 4 } else { 8 };
+                    }
+                }
+                256 => records += (word(set + 2) - 4) / length,
+                _ => {}
+            }
+            set += word(set + 2);
+        }
+        at = end;
+    }
+    records
+}
+
+/// What tshark reads in messages: the sequence numbers of the messages, the ports of all flows, and complaints.
+fn messages(directory: &Path, bytes: &[u8]) -> (Vec<u32>, Vec<String>, String) {
+    let file = directory.join("messages.ipfix");
+    std::fs::write(&file, bytes).expect("room");
+    let lines = tshark(&file, &["cflow.sequence", "cflow.srcport", "_ws.expert.message"]);
+    let (mut sequences, mut ports, mut complaints) = (Vec::new(), Vec::new(), String::new());
+    for line in lines {
+        let [sequence, of_flows, complaint] = line.split('\t').collect::<Vec<_>>()[..] else {
+            panic!("{line}")
+        };
+        sequences.push(sequence.parse().expect("a number"));
+        ports.extend(of_flows.split(',').filter(|port| !port.is_empty()).map(str::to_owned));
+        complaints += complaint;
+    }
+    (sequences, ports, complaints)
+}
+
+#[root_test]
+fn root_flows_wait_for_a_collector_over_tcp_that_is_late_and_for_one_that_comes_back() {
+    let network = Network::new(Veth::default().ipv4()).expect("a network");
+    let (pair, directory) = (network.pair(), directory());
+    let mut up = Command::new("ip");
+    up.args(["link", "set", "lo", "up"]);
+    assert!(network.rx().spawn(&mut up).expect("ip starts").wait().expect("ip ends").success());
+    let traffic = Traffic::new(100).and_then(|traffic| traffic.flows(50)).expect("frames").between(pair);
+    let mut generator = Generator::new(pair, &traffic).expect("a generator");
+    let args =
+        ["flows", "-i", "rx0", "--json", "--idle-timeout", "100ms", "--to", "ipfix+tcp://127.0.0.1", "ip"];
+    let probe = start(&network, &args);
+    let collector = "ipfix+tcp://127.0.0.1:4739";
+    probe.wait_for(&format!("notice: cannot send flows to {collector} yet: Connection refused"));
+    arrive(pair, || generator.send(50).expect("frames").accepted);
+    // Confined, and long at work: it connects all the same.
+    let listener = network.rx().run(|| TcpListener::bind("127.0.0.1:4739")).expect("a port");
+    let first = receive(&listener, 50);
+    probe.wait_for(&format!("notice: connected to {collector}"));
+    // The collector has closed the connection.
+    probe.wait_for(&format!("notice: no connection to {collector}: the collector has closed it; flows wait"));
+    arrive(pair, || generator.send(50).expect("frames").accepted);
+    let second = receive(&listener, 50);
+    drop(listener);
+    let ended = probe.interrupt().succeeded();
+    let account = ended.account();
+    account.closes();
+    let export = &account.0["flows"]["exports"][0];
+    let of = |field: &str| export[field].as_u64();
+    assert_eq!(["given", "sent", "queued", "lost"].map(of), [100, 100, 0, 0].map(Some), "{}", ended.stderr);
+    assert_eq!((of("connections"), of("refusals") > Some(0)), (Some(2), true), "{export}");
+    let mut ports = Vec::new();
+    for bytes in [first, second] {
+        let (sequences, some, complaints) = messages(directory.path(), &bytes);
+        assert_eq!((sequences[0], some.len(), complaints.as_str()), (0, 50, ""), "{sequences:?}");
+        ports.extend(some);
+    }
+    // Each flow twice.
+    ports.sort();
+    let (one, other): (Vec<_>, Vec<_>) = ports.chunks(2).map(|twice| (&twice[0], &twice[1])).unzip();
+    assert_eq!(one, other);
 }
 
 /// nfcapd, which writes its file when it is told to end.

@@ -1,7 +1,9 @@
 //! `weir flows` of files.
 
 use std::fs;
-use std::net::UdpSocket;
+use std::io::Read as _;
+use std::net::{TcpListener, UdpSocket};
+use std::thread;
 
 use serde_json::Value;
 use weir::writer::Format;
@@ -131,6 +133,36 @@ fn flows_of_a_file_are_exported_and_the_account_closes() {
         octets += length as u64;
     }
     assert_eq!(octets, of("octets"));
+
+    // Over TCP the same, in longer messages.
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = listener.local_addr().expect("an address");
+    let reader = thread::spawn(move || {
+        let mut all = Vec::new();
+        listener.accept().expect("a connection").0.read_to_end(&mut all).expect("all of it");
+        all
+    });
+    let over_tcp = format!("ipfix+tcp://{address}");
+    let args = [&["flows", "--json", "-q", "--to", &over_tcp], &FOR_EVER[..], &["-r"]].concat();
+    let all = objects(&succeeds(&args, &[&file]));
+    let export = &all.last().expect("an account")["flows"]["exports"][0];
+    let fields = ["given", "sent", "lost", "connections", "refusals"];
+    let expected = [flows.len() as u64, flows.len() as u64, 0, 1, 0];
+    assert_eq!(fields.map(|field| export[field].as_u64()), expected.map(Some), "{export}");
+    let bytes = reader.join().expect("it reads");
+    assert_eq!(export["exported"]["sent"]["octets"], bytes.len());
+    // Templates, flows, and the account.
+    let (mut rest, mut messages) = (&bytes[..], 0);
+    while let [0, 10, high, low, ..] = rest {
+        rest = &rest[usize::from(u16::from_be_bytes([*high, *low]))..];
+        messages += 1;
+    }
+    assert_eq!((rest.len(), messages), (0, 3));
+    let output = weir(&["flows", "--to", &over_tcp, "-r"], &[&file]);
+    assert_eq!(output.status.code(), Some(1));
+    let said = stderr(&output);
+    assert!(said.contains(&format!("cannot send flows to {over_tcp}: Connection refused")), "{said}");
+    assert!(said.contains("check that the collector runs, and listens on TCP port"), "{said}");
 
     for (wrong, told) in [
         (&["--to", "kafka://a"][..], "allowed: ipfix://HOST:PORT"),
