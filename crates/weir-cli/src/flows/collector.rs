@@ -8,10 +8,13 @@ use std::time::Duration;
 
 use weir::flows::export::{Format, Settings};
 
+use super::tls::{self, Client};
 use crate::failure::Failure;
 
 /// How long a datagram may wait for room in the socket.
 const PATIENCE: Duration = Duration::from_secs(1);
+/// IANA's for IPFIX over TLS.
+const TLS_PORT: u16 = 4740;
 /// The most bytes of a message that is no datagram: what is lost when a connection breaks is no more than a few of them.
 const LONG: usize = 32 << 10;
 
@@ -20,6 +23,7 @@ const LONG: usize = 32 << 10;
 pub(super) enum Transport {
     Udp,
     Tcp,
+    Tls,
 }
 
 /// Whom flows are sent to.
@@ -29,13 +33,15 @@ pub(super) struct Collector {
     pub(super) transport: Transport,
     host: String,
     port: u16,
+    tls: tls::Options,
 }
 
-const SCHEMES: [(&str, Format, Transport); 4] = [
+const SCHEMES: [(&str, Format, Transport); 5] = [
     ("ipfix", Format::Ipfix, Transport::Udp),
     ("netflow9", Format::Netflow9, Transport::Udp),
     ("netflow5", Format::Netflow5, Transport::Udp),
     ("ipfix+tcp", Format::Ipfix, Transport::Tcp),
+    ("ipfix+tls", Format::Ipfix, Transport::Tls),
 ];
 
 impl FromStr for Collector {
@@ -44,12 +50,17 @@ impl FromStr for Collector {
     fn from_str(text: &str) -> Result<Self, String> {
         let wrong = || {
             "allowed: ipfix://HOST:PORT, netflow9://HOST:PORT or netflow5://HOST:PORT, over UDP; \
-             ipfix+tcp://HOST:PORT, over TCP"
+             ipfix+tcp://HOST:PORT, over TCP; ipfix+tls://HOST:PORT?ca=FILE&cert=FILE&key=FILE&name=NAME, over TLS"
                 .to_owned()
         };
         let (scheme, place) = text.split_once("://").ok_or_else(wrong)?;
         let (_, format, transport) =
             SCHEMES.into_iter().find(|(name, ..)| *name == scheme).ok_or_else(wrong)?;
+        let (place, options) = place.split_once('?').map_or((place, None), |(place, all)| (place, Some(all)));
+        let options = options
+            .filter(|_| transport == Transport::Tls)
+            .map_or(options.is_none().then(tls::Options::default), tls::Options::parse);
+        let options = options.ok_or_else(wrong)?;
         let place = place.strip_suffix('/').unwrap_or(place);
         // An address of IPv6 has brackets.
         let (host, port) = match place.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
@@ -59,7 +70,8 @@ impl FromStr for Collector {
             }
             None => place.split_once(':').unwrap_or((place, "")),
         };
-        let port = if port.is_empty() { Ok(format.port()) } else { port.parse() };
+        let usual = if transport == Transport::Tls { TLS_PORT } else { format.port() };
+        let port = if port.is_empty() { Ok(usual) } else { port.parse() };
         let port = port.ok().filter(|port| *port > 0).ok_or_else(wrong)?;
         if host.is_empty()
             || host.contains(['/', '@', '?', '#'])
@@ -67,7 +79,7 @@ impl FromStr for Collector {
         {
             return Err(wrong());
         }
-        Ok(Self { format, transport, host: host.to_owned(), port })
+        Ok(Self { format, transport, host: host.to_owned(), port, tls: options })
     }
 }
 
@@ -93,8 +105,17 @@ impl Collector {
                 "check that the collector runs, and listens on TCP port {}; {namespace}",
                 self.port
             )),
+            // The cause says what to do.
+            io::ErrorKind::InvalidData => failure,
             _ => failure.hint(format!("check the name, the address and the routes to it; {namespace}")),
         }
+    }
+
+    /// Returns what makes TLS connections to it, if it has any.
+    pub(super) fn tls(&self) -> Result<Option<Client>, Failure> {
+        let failed = |why: String| self.failed(&io::Error::new(io::ErrorKind::InvalidData, why));
+        let is_tls = self.transport == Transport::Tls;
+        is_tls.then(|| Client::new(&self.tls, &self.host).map_err(failed)).transpose()
     }
 
     /// Looks up its addresses, at least one.
@@ -127,7 +148,7 @@ impl Collector {
     pub(super) fn adapted(&self, settings: &Settings) -> Settings {
         match self.transport {
             Transport::Udp => settings.clone(),
-            Transport::Tcp => Settings { message: LONG, repeat: None, ..settings.clone() },
+            Transport::Tcp | Transport::Tls => Settings { message: LONG, repeat: None, ..settings.clone() },
         }
     }
 }
@@ -146,6 +167,8 @@ mod tests {
             ("ipfix://[::1]", "ipfix://[::1]:4739"),
             ("ipfix+tcp://[::1]", "ipfix+tcp://[::1]:4739"),
             ("ipfix+tcp://a:99", "ipfix+tcp://a:99"),
+            ("ipfix+tls://a", "ipfix+tls://a:4740"),
+            ("ipfix+tls://[::1]:99/?ca=/x", "ipfix+tls://[::1]:99"),
         ] {
             assert_eq!(
                 text.parse().map(|collector: Collector| collector.to_string()),
@@ -167,6 +190,9 @@ mod tests {
             "ipfix://a/b",
             "ipfix://user@a",
             "netflow9+tcp://a",
+            "ipfix+tcp://a?ca=b",
+            "ipfix+tls://a?",
+            "ipfix+tls://a?cert=b",
         ] {
             assert!(text.parse::<Collector>().is_err(), "{text}");
         }

@@ -1,6 +1,7 @@
 //! All collectors that flows are sent to, each with a thread of its own.
 
 use std::fmt::Write as _;
+use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -54,10 +55,11 @@ fn routes(collectors: &[Collector]) -> Result<Vec<Option<Route>>, Failure> {
     for collector in collectors {
         ranges.push(match collector.transport {
             Transport::Udp => None,
-            Transport::Tcp => {
+            Transport::Tcp | Transport::Tls => {
                 let begin = addresses.len();
+                let tls = collector.tls()?;
                 addresses.extend(collector.addresses()?);
-                Some(begin..addresses.len())
+                Some((begin..addresses.len(), tls))
             }
         });
     }
@@ -65,15 +67,18 @@ fn routes(collectors: &[Collector]) -> Result<Vec<Option<Route>>, Failure> {
         return Ok(ranges.iter().map(|_| None).collect());
     }
     let connector = Arc::new(Connector::start(&addresses)?);
-    let route = |addresses| Route { connector: Arc::clone(&connector), addresses };
+    let route = |(addresses, tls)| Route { connector: Arc::clone(&connector), addresses, tls };
     Ok(ranges.into_iter().map(|range| range.map(route)).collect())
 }
 
-/// Makes the first connection. A probe goes on without it; files can be read again.
+/// Makes the first connection. A probe goes on without it, unless the collector is not what it should be; files can be read
+/// again.
 fn first(collector: &Collector, route: Route, reads_files: bool, ending: &Ending) -> Result<Stream, Failure> {
     let link = match route.connect(ending) {
         Ok(link) => Some(link),
-        Err(error) if reads_files => return Err(collector.failed(&error)),
+        Err(error) if reads_files || error.kind() == io::ErrorKind::InvalidData => {
+            return Err(collector.failed(&error));
+        }
         Err(error) => {
             say(&format!("cannot send flows to {collector} yet: {error}; they wait, and weir tries again"));
             None

@@ -1,13 +1,15 @@
 //! A connection to a collector, which nobody waits for without end.
 
-use std::io;
+use std::io::{self, Read, Write};
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::{Errno, read, retry_on_intr, write};
+use rustls::ClientConnection;
 
 use super::line::Ending;
+use super::tls;
 
 /// How long a connection may take to be made.
 const TO_CONNECT: Duration = Duration::from_secs(10);
@@ -46,19 +48,76 @@ impl<'a> Patience<'a> {
 #[derive(Debug)]
 pub(super) struct Link {
     socket: OwnedFd,
+    tls: Option<Box<ClientConnection>>,
+    /// What TLS makes of a message.
+    sealed: Vec<u8>,
 }
 
+/// What is read at a look, at most.
+const ROUNDS: usize = 16;
+
 impl Link {
-    /// Waits until the socket is connected.
-    pub(super) fn connected(socket: OwnedFd, ending: &Ending) -> io::Result<Self> {
-        let link = Self { socket };
-        let ready = link.wait(PollFlags::OUT, &Patience::new(TO_CONNECT, ending))?;
+    /// Waits until the socket is connected, and for TLS, if there is any.
+    pub(super) fn connected(
+        socket: OwnedFd,
+        tls: Option<ClientConnection>,
+        ending: &Ending,
+    ) -> io::Result<Self> {
+        let mut link = Self { socket, tls: tls.map(Box::new), sealed: Vec::new() };
+        let mut patience = Patience::new(TO_CONNECT, ending);
+        let ready = link.wait(PollFlags::OUT, &patience)?;
         if ready.intersects(PollFlags::ERR | PollFlags::HUP) {
             // Reading says why.
             read(&link.socket, &mut [0; 1])?;
             return Err(io::ErrorKind::NotConnected.into());
         }
+        link.seal(&mut patience)?;
+        while link.tls.as_ref().is_some_and(|tls| tls.is_handshaking()) {
+            link.wait(PollFlags::IN, &patience)?;
+            let heard = link.hear();
+            // A certificate that is refused is told to the collector.
+            link.seal(&mut patience)?;
+            heard?;
+        }
         Ok(link)
+    }
+
+    /// Writes what TLS has to say.
+    fn seal(&mut self, patience: &mut Patience<'_>) -> io::Result<()> {
+        let Some(tls) = &mut self.tls else { return Ok(()) };
+        self.sealed.clear();
+        while tls.wants_write() {
+            tls.write_tls(&mut self.sealed)?;
+        }
+        let sealed = std::mem::take(&mut self.sealed);
+        let put = self.put(&sealed, patience);
+        self.sealed = sealed;
+        put
+    }
+
+    /// Reads what is there.
+    fn hear(&mut self) -> io::Result<()> {
+        let mut buffer = [0; 4096];
+        for _ in 0..ROUNDS {
+            let length = match &mut self.tls {
+                None => Raw(&self.socket).read(&mut buffer),
+                Some(tls) => tls.read_tls(&mut Raw(&self.socket)),
+            };
+            match length {
+                Ok(0) => return Err(closed()),
+                Ok(_) => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+                Err(error) => return Err(error),
+            }
+            if let Some(tls) = &mut self.tls {
+                let state = tls.process_new_packets().map_err(tls::failed)?;
+                while tls.reader().read(&mut buffer).is_ok_and(|length| length > 0) {}
+                if state.peer_has_closed() {
+                    return Err(closed());
+                }
+            }
+        }
+        Ok(())
     }
 
     fn wait(&self, what: PollFlags, patience: &Patience<'_>) -> io::Result<PollFlags> {
@@ -76,18 +135,21 @@ impl Link {
     }
 
     /// Looks whether the collector has closed the connection, or what it says otherwise, which is of no interest.
-    pub(super) fn look(&mut self) -> io::Result<()> {
-        let mut buffer = [0; 4096];
-        match retry_on_intr(|| read(&self.socket, &mut buffer)) {
-            Ok(0) => Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the collector has closed it")),
-            Ok(_) | Err(Errno::AGAIN) => Ok(()),
-            Err(error) => Err(error.into()),
-        }
+    pub(super) fn look(&mut self, ending: &Ending) -> io::Result<()> {
+        self.hear()?;
+        self.seal(&mut Patience::new(TO_WRITE, ending))
     }
 
     /// Hands a message to the kernel.
     pub(super) fn write(&mut self, message: &[u8], ending: &Ending) -> io::Result<()> {
-        self.put(message, &mut Patience::new(TO_WRITE, ending))
+        let mut patience = Patience::new(TO_WRITE, ending);
+        match &mut self.tls {
+            None => self.put(message, &mut patience),
+            Some(tls) => {
+                tls.writer().write_all(message)?;
+                self.seal(&mut patience)
+            }
+        }
     }
 
     fn put(&self, mut bytes: &[u8], patience: &mut Patience<'_>) -> io::Result<()> {
@@ -108,9 +170,41 @@ impl Link {
     }
 }
 
+/// That the collector has closed the connection.
+fn closed() -> io::Error {
+    io::Error::new(io::ErrorKind::UnexpectedEof, "the collector has closed it")
+}
+
+impl Drop for Link {
+    fn drop(&mut self) {
+        let Some(tls) = &mut self.tls else { return };
+        tls.send_close_notify();
+        // If it does not go at once, it does not go.
+        let _gone = tls.write_tls(&mut Raw(&self.socket));
+    }
+}
+
+/// The socket below TLS.
+struct Raw<'a>(&'a OwnedFd);
+
+impl Read for Raw<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        Ok(retry_on_intr(|| read(self.0, &mut *buffer))?)
+    }
+}
+
+impl Write for Raw<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        Ok(retry_on_intr(|| write(self.0, bytes))?)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use std::io::Read as _;
     use std::net::{TcpListener, TcpStream};
 
     use super::*;
@@ -120,7 +214,7 @@ mod tests {
         let ours = TcpStream::connect(listener.local_addr().expect("an address")).expect("the loopback");
         ours.set_nonblocking(true).expect("a socket");
         let theirs = listener.accept().expect("a connection").0;
-        (Link::connected(ours.into(), &Ending::default()).expect("a connection"), theirs)
+        (Link::connected(ours.into(), None, &Ending::default()).expect("a connection"), theirs)
     }
 
     #[test]
@@ -129,7 +223,7 @@ mod tests {
         let message = vec![7; 32 << 20];
         let ending = Ending::default();
         let (mut link, mut theirs) = pair();
-        link.look().expect("it is open");
+        link.look(&ending).expect("it is open");
         let reader = std::thread::spawn(move || {
             let mut first = vec![0; 1000];
             theirs.read_exact(&mut first).expect("something");
@@ -150,7 +244,7 @@ mod tests {
         let (mut link, theirs) = pair();
         drop(theirs);
         let closed = loop {
-            match link.look() {
+            match link.look(&ending) {
                 Ok(()) => std::thread::yield_now(),
                 Err(error) => break error,
             }

@@ -18,6 +18,7 @@ mod shown;
 mod stream;
 mod summary;
 mod tables;
+mod tls;
 
 use std::io;
 use std::sync::Arc;

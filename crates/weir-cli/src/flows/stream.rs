@@ -1,4 +1,4 @@
-//! Messages over a connection, which is made again when it breaks.
+//! Messages over a connection of TCP, with TLS or without, which is made again when it breaks.
 
 use std::io;
 use std::ops::Range;
@@ -10,6 +10,7 @@ use weir_service::connector::Connector;
 
 use super::line::{Ending, Line, LineCounts, News, State};
 use super::link::Link;
+use super::tls::Client;
 
 /// Between two attempts: at first, and at most.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -25,6 +26,7 @@ pub(super) struct Route {
     pub(super) connector: Arc<Connector>,
     /// The numbers of the collector's addresses.
     pub(super) addresses: Range<usize>,
+    pub(super) tls: Option<Client>,
 }
 
 impl Route {
@@ -32,7 +34,11 @@ impl Route {
     pub(super) fn connect(&self, ending: &Ending) -> io::Result<Link> {
         let mut failed = io::ErrorKind::NotFound.into();
         for number in self.addresses.clone() {
-            match self.connector.connect(number).and_then(|socket| Link::connected(socket, ending)) {
+            let connect = || {
+                let tls = self.tls.as_ref().map(Client::connection).transpose()?;
+                Link::connected(self.connector.connect(number)?, tls, ending)
+            };
+            match connect() {
                 Ok(link) => return Ok(link),
                 Err(error) => failed = error,
             }
@@ -41,7 +47,7 @@ impl Route {
     }
 }
 
-/// Messages over TCP.
+/// Messages over one connection after the other.
 #[derive(Debug)]
 pub(super) struct Stream {
     route: Route,
@@ -135,7 +141,7 @@ impl Line for Stream {
             return State::Over;
         }
         if let Some(link) = &mut self.link {
-            match link.look() {
+            match link.look(&self.ending) {
                 Ok(()) if std::mem::take(&mut self.is_new) => return State::Anew,
                 Ok(()) => return State::Open,
                 Err(error) => self.break_off(error),

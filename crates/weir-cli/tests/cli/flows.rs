@@ -1,7 +1,7 @@
 //! `weir flows` on an interface. tshark, which reads what a capture beside it has written, is the judge.
 
 use std::collections::BTreeMap;
-use std::io::Read as _;
+use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -9,7 +9,7 @@ use std::process::{Child, Command, Stdio};
 use serde_json::Value;
 use weir_lab::{Generator, Network, Traffic, Veth, root_test, tcp_transfer};
 
-use crate::harness::{Ended, arrive, capture, directory, path, start, tshark, until};
+use crate::harness::{Ended, arrive, capture, directory, path, run, start, tshark, until};
 
 /// Packets and bytes of each way, by protocol and both ends, that of the lower port first.
 type Ways = BTreeMap<(u64, [(String, u64); 2]), [(u64, u64); 2]>;
@@ -333,6 +333,103 @@ fn root_flows_wait_for_a_collector_over_tcp_that_is_late_and_for_one_that_comes_
     ports.sort();
     let (one, other): (Vec<_>, Vec<_>) = ports.chunks(2).map(|twice| (&twice[0], &twice[1])).unzip();
     assert_eq!(one, other);
+}
+
+/// Writes what comes over each TLS connection into a file, by its number, and closes the connection at each line of its input.
+const TLS_COLLECTOR: &str = r#"
+import socket, ssl, sys, threading
+key, certificate, authority, out = sys.argv[1:]
+context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+context.load_cert_chain(certificate, key)
+context.load_verify_locations(authority)
+context.verify_mode = ssl.CERT_REQUIRED
+server = socket.create_server(("127.0.0.1", 4740))
+def closes(connection):
+    sys.stdin.readline()
+    connection.shutdown(socket.SHUT_RDWR)
+number = 0
+while True:
+    try:
+        connection = context.wrap_socket(server.accept()[0], server_side=True)
+    except OSError:
+        continue
+    threading.Thread(target=closes, args=(connection,), daemon=True).start()
+    with open(out + str(number), "wb", 0) as file:
+        while data := connection.recv(65536):
+            file.write(data)
+    connection.close()
+    number += 1
+"#;
+
+#[root_test]
+fn root_a_collector_over_tls_has_to_be_the_right_one_and_may_come_back() {
+    let network = Network::new(Veth::default().ipv4()).expect("a network");
+    let (pair, directory) = (network.pair(), directory());
+    let at = |name: &str| path(&directory, name);
+    let mut up = Command::new("ip");
+    up.args(["link", "set", "lo", "up"]);
+    assert!(network.rx().spawn(&mut up).expect("ip starts").wait().expect("ip ends").success());
+    for who in ["collector", "probe"] {
+        let mut openssl = Command::new("openssl");
+        openssl.args(["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]);
+        openssl.args(["-subj", "/CN=test", "-addext", "basicConstraints=CA:FALSE"]);
+        openssl.args(["-addext", "subjectAltName=IP:127.0.0.1"]);
+        openssl.args(["-keyout", &at(&format!("{who}.key")), "-out", &at(&format!("{who}.pem"))]);
+        assert!(openssl.output().expect("openssl").status.success(), "{who}");
+    }
+    let mut python = Command::new("/usr/bin/python3");
+    python.args([
+        "-c",
+        TLS_COLLECTOR,
+        &at("collector.key"),
+        &at("collector.pem"),
+        &at("probe.pem"),
+        &at("out"),
+    ]);
+    let collector = network.rx().spawn(python.stdin(Stdio::piped()).stdout(Stdio::null()));
+    let collector = Killed(collector.expect("python3"));
+    let listens = || network.rx().run(|| std::net::TcpStream::connect("127.0.0.1:4740")).map(drop);
+    until("the collector to listen", || listens().map_err(|error| error.to_string()));
+
+    let own = format!("cert={}&key={}", at("probe.pem"), at("probe.key"));
+    let to = |options: &str| format!("ipfix+tls://127.0.0.1?{options}");
+    let args = ["flows", "-i", "rx0", "--json", "--idle-timeout", "100ms", "ip", "--to"];
+    let told = "cannot send flows to ipfix+tls://127.0.0.1:4740: ";
+    for (options, why) in [
+        (
+            format!("ca={}&{own}", at("probe.pem")),
+            "nobody who is trusted has signed its certificate; try ca=FILE",
+        ),
+        (format!("ca={}&name=other.test&{own}", at("collector.pem")), "its certificate is for another host"),
+    ] {
+        run(&network, &[&args[..], &[&to(&options)]].concat()).failed(&[told, why]);
+    }
+    let to = to(&format!("ca={}&{own}", at("collector.pem")));
+    let probe = start(&network, &[&args[..], &[&to]].concat());
+    let traffic = Traffic::new(100).and_then(|traffic| traffic.flows(50)).expect("frames").between(pair);
+    let mut generator = Generator::new(pair, &traffic).expect("a generator");
+    for number in 0..2 {
+        arrive(pair, || generator.send(50).expect("frames").accepted);
+        let file = at(&format!("out{number}"));
+        until("all flows", || match flow_records(&std::fs::read(&file).unwrap_or_default()) {
+            50 => Ok(()),
+            other => Err(other.to_string()),
+        });
+        if number == 0 {
+            writeln!(collector.0.stdin.as_ref().expect("a pipe")).expect("it reads");
+            probe.wait_for("the collector has closed it; flows wait");
+        }
+    }
+    let ended = probe.interrupt().succeeded();
+    let export = ended.account().0["flows"]["exports"][0].clone();
+    let counts =
+        ["given", "sent", "queued", "lost", "connections", "refusals"].map(|field| export[field].as_u64());
+    assert_eq!(counts, [100, 100, 0, 0, 2, 0].map(Some), "{export}");
+    for number in 0..2 {
+        let bytes = std::fs::read(at(&format!("out{number}"))).expect("a file");
+        let (sequences, ports, complaints) = messages(directory.path(), &bytes);
+        assert_eq!((sequences[0], ports.len(), complaints.as_str()), (0, 50, ""), "{sequences:?}");
+    }
 }
 
 /// nfcapd, which writes its file when it is told to end.
