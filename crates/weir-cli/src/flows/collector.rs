@@ -1,18 +1,23 @@
-//! A collector, as the command line says it: `ipfix+tcp://HOST:PORT`.
+//! A collector, or a file in its place, as the command line says it: `ipfix+tcp://HOST:PORT`, `ipfix-file:FILE`.
 
 use std::fmt::{self, Display, Formatter};
+use std::fs;
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs as _, UdpSocket};
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Duration;
 
 use weir::flows::export::{Format, Settings};
 
 use super::tls::{self, Client};
+use super::written::Written;
 use crate::failure::Failure;
 
 /// How long a datagram may wait for room in the socket.
 const PATIENCE: Duration = Duration::from_secs(1);
+/// What stands in front of a file's path.
+const FILE: &str = "ipfix-file:";
 /// IANA's for IPFIX over TLS.
 const TLS_PORT: u16 = 4740;
 /// The most bytes of a message that is no datagram: what is lost when a connection breaks is no more than a few of them.
@@ -24,6 +29,8 @@ pub(super) enum Transport {
     Udp,
     Tcp,
     Tls,
+    /// None: the host is a file's path.
+    File,
 }
 
 /// Whom flows are sent to.
@@ -50,16 +57,23 @@ impl FromStr for Collector {
     fn from_str(text: &str) -> Result<Self, String> {
         let wrong = || {
             "allowed: ipfix://HOST:PORT, netflow9://HOST:PORT or netflow5://HOST:PORT, over UDP; \
-             ipfix+tcp://HOST:PORT, over TCP; ipfix+tls://HOST:PORT?ca=FILE&cert=FILE&key=FILE&name=NAME, over TLS"
+             ipfix+tcp://HOST:PORT, over TCP; ipfix+tls://HOST:PORT?ca=FILE&cert=FILE&key=FILE&name=NAME, over TLS; ipfix-file:FILE"
                 .to_owned()
         };
+        if let Some(path) = text.strip_prefix(FILE) {
+            let (host, tls) = (path.to_owned(), tls::Options::default());
+            let file = Self { format: Format::Ipfix, transport: Transport::File, host, port: 0, tls };
+            return (!path.is_empty()).then_some(file).ok_or_else(wrong);
+        }
         let (scheme, place) = text.split_once("://").ok_or_else(wrong)?;
         let (_, format, transport) =
             SCHEMES.into_iter().find(|(name, ..)| *name == scheme).ok_or_else(wrong)?;
         let (place, options) = place.split_once('?').map_or((place, None), |(place, all)| (place, Some(all)));
-        let options = options
-            .filter(|_| transport == Transport::Tls)
-            .map_or(options.is_none().then(tls::Options::default), tls::Options::parse);
+        let options = match options {
+            None => Some(tls::Options::default()),
+            Some(options) if transport == Transport::Tls => tls::Options::parse(options),
+            Some(_) => None,
+        };
         let options = options.ok_or_else(wrong)?;
         let place = place.strip_suffix('/').unwrap_or(place);
         // An address of IPv6 has brackets.
@@ -85,6 +99,9 @@ impl FromStr for Collector {
 
 impl Display for Collector {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        if self.transport == Transport::File {
+            return write!(f, "{FILE}{}", self.host);
+        }
         let is_it = |format, transport| (format, transport) == (self.format, self.transport);
         let scheme = SCHEMES.into_iter().find(|(_, format, transport)| is_it(*format, *transport));
         let (scheme, ..) = scheme.expect("all are there");
@@ -118,6 +135,23 @@ impl Collector {
         is_tls.then(|| Client::new(&self.tls, &self.host).map_err(failed)).transpose()
     }
 
+    /// Creates the file, which must not be one of those that are read.
+    pub(super) fn create(&self, read: &[PathBuf]) -> Result<Written, Failure> {
+        let (path, failed) = (Path::new(&self.host), |error| {
+            Failure::new(format_args!("cannot write flows to {}: {error}", self.host))
+        });
+        let is_same = |other: &PathBuf| {
+            fs::canonicalize(path)
+                .ok()
+                .zip(fs::canonicalize(other).ok())
+                .is_some_and(|(one, other)| one == other)
+        };
+        if read.iter().any(is_same) {
+            return Err(failed(io::Error::other("it is the file that is read")));
+        }
+        Written::create(path).map_err(failed)
+    }
+
     /// Looks up its addresses, at least one.
     pub(super) fn addresses(&self) -> Result<Vec<SocketAddr>, Failure> {
         let addresses = (self.host.as_str(), self.port).to_socket_addrs();
@@ -148,7 +182,9 @@ impl Collector {
     pub(super) fn adapted(&self, settings: &Settings) -> Settings {
         match self.transport {
             Transport::Udp => settings.clone(),
-            Transport::Tcp | Transport::Tls => Settings { message: LONG, repeat: None, ..settings.clone() },
+            Transport::Tcp | Transport::Tls | Transport::File => {
+                Settings { message: LONG, repeat: None, ..settings.clone() }
+            }
         }
     }
 }
@@ -167,6 +203,7 @@ mod tests {
             ("ipfix://[::1]", "ipfix://[::1]:4739"),
             ("ipfix+tcp://[::1]", "ipfix+tcp://[::1]:4739"),
             ("ipfix+tcp://a:99", "ipfix+tcp://a:99"),
+            ("ipfix-file:a/b?c", "ipfix-file:a/b?c"),
             ("ipfix+tls://a", "ipfix+tls://a:4740"),
             ("ipfix+tls://[::1]:99/?ca=/x", "ipfix+tls://[::1]:99"),
         ] {
@@ -191,6 +228,7 @@ mod tests {
             "ipfix://user@a",
             "netflow9+tcp://a",
             "ipfix+tcp://a?ca=b",
+            "ipfix-file:",
             "ipfix+tls://a?",
             "ipfix+tls://a?cert=b",
         ] {

@@ -1,4 +1,4 @@
-//! All collectors that flows are sent to, each with a thread of its own.
+//! All collectors that flows are sent to, and files, each with a thread of its own.
 
 use std::fmt::Write as _;
 use std::io;
@@ -39,6 +39,7 @@ impl Lines {
         let routes = routes(&args.to)?;
         for (collector, route) in args.to.iter().zip(routes) {
             let line: Box<dyn Line> = match route {
+                None if collector.transport == Transport::File => Box::new(collector.create(&args.read)?),
                 None => Box::new(Datagrams::new(collector.open()?)),
                 Some(route) => Box::new(first(collector, route, !args.read.is_empty(), &opened.ending)?),
             };
@@ -54,7 +55,7 @@ fn routes(collectors: &[Collector]) -> Result<Vec<Option<Route>>, Failure> {
     let mut ranges = Vec::new();
     for collector in collectors {
         ranges.push(match collector.transport {
-            Transport::Udp => None,
+            Transport::Udp | Transport::File => None,
             Transport::Tcp | Transport::Tls => {
                 let begin = addresses.len();
                 let tls = collector.tls()?;

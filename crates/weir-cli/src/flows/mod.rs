@@ -19,6 +19,7 @@ mod stream;
 mod summary;
 mod tables;
 mod tls;
+mod written;
 
 use std::io;
 use std::sync::Arc;

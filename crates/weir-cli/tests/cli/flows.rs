@@ -301,8 +301,9 @@ fn root_flows_wait_for_a_collector_over_tcp_that_is_late_and_for_one_that_comes_
     assert!(network.rx().spawn(&mut up).expect("ip starts").wait().expect("ip ends").success());
     let traffic = Traffic::new(100).and_then(|traffic| traffic.flows(50)).expect("frames").between(pair);
     let mut generator = Generator::new(pair, &traffic).expect("a generator");
-    let args =
-        ["flows", "-i", "rx0", "--json", "--idle-timeout", "100ms", "--to", "ipfix+tcp://127.0.0.1", "ip"];
+    let file = path(&directory, "all.ipfix");
+    let to = ["--to", "ipfix+tcp://127.0.0.1", "--to", &format!("ipfix-file:{file}")];
+    let args = [&["flows", "-i", "rx0", "--json", "--idle-timeout", "100ms"], &to[..], &["ip"]].concat();
     let probe = start(&network, &args);
     let collector = "ipfix+tcp://127.0.0.1:4739";
     probe.wait_for(&format!("notice: cannot send flows to {collector} yet: Connection refused"));
@@ -324,15 +325,17 @@ fn root_flows_wait_for_a_collector_over_tcp_that_is_late_and_for_one_that_comes_
     assert_eq!(["given", "sent", "queued", "lost"].map(of), [100, 100, 0, 0].map(Some), "{}", ended.stderr);
     assert_eq!((of("connections"), of("refusals") > Some(0)), (Some(2), true), "{export}");
     let mut ports = Vec::new();
-    for bytes in [first, second] {
-        let (sequences, some, complaints) = messages(directory.path(), &bytes);
-        assert_eq!((sequences[0], some.len(), complaints.as_str()), (0, 50, ""), "{sequences:?}");
-        ports.extend(some);
+    let all = std::fs::read(&file).expect("a file");
+    for (bytes, expected) in [(first, 50), (second, 50), (all, 100)] {
+        let (sequences, mut some, complaints) = messages(directory.path(), &bytes);
+        assert_eq!((sequences[0], some.len(), complaints.as_str()), (0, expected, ""), "{sequences:?}");
+        some.sort();
+        ports.push(some);
     }
-    // Each flow twice.
-    ports.sort();
-    let (one, other): (Vec<_>, Vec<_>) = ports.chunks(2).map(|twice| (&twice[0], &twice[1])).unzip();
-    assert_eq!(one, other);
+    // Each flow came twice, and is twice in the file.
+    let twice: Vec<_> = ports[0].iter().flat_map(|port| [port, port]).collect();
+    assert_eq!(ports[0], ports[1]);
+    assert!(ports[2].iter().eq(twice), "{ports:?}");
 }
 
 /// Writes what comes over each TLS connection into a file, by its number, and closes the connection at each line of its input.

@@ -3,6 +3,7 @@
 use std::fs;
 use std::io::Read as _;
 use std::net::{TcpListener, UdpSocket};
+use std::process::Command;
 use std::thread;
 
 use serde_json::Value;
@@ -103,6 +104,42 @@ fn what_cannot_be_read_or_kept_is_told() {
         assert_eq!(output.status.code(), Some(2), "{wrong:?}");
         assert!(stderr(&output).contains(told), "{}", stderr(&output));
     }
+}
+
+#[test]
+fn flows_of_a_file_are_written_to_a_file_that_tshark_reads() {
+    let place = Place::new();
+    let (file, written) = (place.path("all.pcap"), place.path("flows.ipfix"));
+    pcap(&file);
+    let to = format!("ipfix-file:{}", written.display());
+    let args = [&["flows", "--json", "-q", "--fields", "all", "--to", &to], &FOR_EVER[..], &["-r"]].concat();
+    // The second run replaces what the first has written.
+    for _ in 0..2 {
+        let all = objects(&succeeds(&args, &[&file]));
+        let (account, flows) = all.split_last().expect("an account");
+        let export = &account["flows"]["exports"][0];
+        let counts = ["given", "sent", "lost"].map(|field| export[field].as_u64());
+        assert_eq!(counts, [flows.len() as u64, flows.len() as u64, 0].map(Some), "{export}");
+        let length = fs::metadata(&written).expect("a file").len();
+        assert_eq!(
+            (export["exported"]["sent"]["octets"].as_u64(), &export["connections"]),
+            (Some(length), &Value::Null)
+        );
+        let fields = ["cflow.sequence", "cflow.protocol", "_ws.expert.message"];
+        let tshark = fields.iter().flat_map(|field| ["-e", field]);
+        let tshark = ["-n", "-T", "fields"].into_iter().chain(tshark).chain(["-r"]);
+        let output = Command::new("tshark").args(tshark).arg(&written).output().expect("tshark");
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        let rows: Vec<Vec<_>> = text.lines().map(|line| line.split('\t').collect()).collect();
+        let records = rows.iter().flat_map(|row| row[1].split(',')).filter(|protocol| !protocol.is_empty());
+        assert_eq!((rows[0][0], records.count()), ("0", flows.len()), "{text}");
+        assert!(rows.iter().all(|row| row[2].is_empty()), "{text}");
+    }
+    let to = format!("ipfix-file:{}", file.display());
+    let output = weir(&["flows", "--to", &to, "-r"], &[&file]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(stderr(&output).contains("it is the file that is read"), "{}", stderr(&output));
+    assert!(fs::metadata(&file).is_ok_and(|file| file.len() > 0));
 }
 
 #[test]
