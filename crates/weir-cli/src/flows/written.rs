@@ -103,7 +103,7 @@ mod tests {
         assert!(written.send(b"first"));
         written.file.write_all(b"sec").expect("memory");
         fcntl_add_seals(&written.file, SealFlags::GROW).expect("a seal");
-        assert!(!written.send(b"ond") && written.take_news().is_some());
+        assert!(!written.send(b"second") && written.take_news().is_some());
         assert_eq!((written.state(), written.file.metadata().expect("memory").len()), (State::Open, 5));
 
         // A device cannot be cut: nothing more is written.
