@@ -38,6 +38,10 @@ Examples:
         Export flows to two collectors; on a terminal, show the busiest, too.
   weir flows -r trace.pcapng --to ipfix://192.0.2.7 --fields all
         Export the flows of a file, with everything that is known of them.
+  weir flows -i eth0 --to 'ipfix+tls://collector.example?ca=/etc/weir/ca.pem'
+        Export flows over TLS to a collector whose certificate this authority has signed.
+  weir flows -r trace.pcapng --to ipfix-file:flows.ipfix
+        Write the flows of a file as IPFIX messages.
   weir flows -i tap0 --inner
         Show the flows inside VXLAN, Geneve, GTP-U, GRE and IP-in-IP.
 
@@ -85,8 +89,10 @@ pub(crate) struct FlowsArgs {
 
     /// Send flows to a collector when they end; may be repeated.
     ///
-    /// ipfix://HOST:PORT, netflow9://HOST:PORT or netflow5://HOST:PORT, over UDP; without a port, 4739 or 2055. Each collector has a queue
-    /// of its own; what does not fit is lost and counted, never a packet. Flows are sent from the network namespace that weir runs in, wherever the interface is.
+    /// ipfix://HOST:PORT, netflow9://HOST:PORT or netflow5://HOST:PORT, over UDP; ipfix+tcp://HOST:PORT; or ipfix+tls://HOST:PORT, perhaps with ?ca=FILE (authorities to
+    /// trust, not the system's), cert=FILE&key=FILE (weir's own), name=NAME (in the collector's certificate), joined by & and quoted for the shell. Without a port, 4739, 2055 or 4740 (TLS). ipfix-file:FILE writes a new file of IPFIX messages. Each collector has a queue
+    /// of its own; what does not fit is lost and counted, never a packet. If a collector refuses the connection, or it breaks, flows wait in the queue, and
+    /// weir tries again after 1 s, 2 s, and so on up to 30 s; with -r, a collector that refuses the first connection is an error. Flows are sent from the network namespace that weir runs in, wherever the interface is.
     #[arg(long, value_name = "COLLECTOR", help_heading = "Export")]
     pub(super) to: Vec<Collector>,
 

@@ -7,7 +7,7 @@ use weir::flows::{Flow, Table, observation};
 use weir::{CaptureStats, Chunk, Interface};
 
 use super::collector::Collector;
-use super::exports::{Exports, Sockets};
+use super::exports::{Exports, Lines};
 use super::options::{RecordArgs, TableArgs};
 use super::outlet::{self, Outlet};
 use super::summary::FlowCounts;
@@ -69,7 +69,7 @@ impl<A: FromArgMatches> FromArgMatches for Beside<A> {
 
 /// What is opened before a capture, while that is permitted.
 #[derive(Debug)]
-pub(crate) struct Opened(Sockets);
+pub(crate) struct Opened(Lines);
 
 impl BesideArgs {
     /// Checks rules that clap cannot express.
@@ -82,7 +82,7 @@ impl BesideArgs {
 
     /// Opens the way to the collectors; `None`: there are none.
     pub(crate) fn open(&self, origin: &OriginArgs) -> Result<Option<Opened>, Failure> {
-        let opened = || Sockets::open(&self.to, &self.records.0.settings(origin)).map(Opened);
+        let opened = || Lines::open(&self.to, &self.records.0.settings(origin), &[]).map(Opened);
         (!self.to.is_empty()).then(opened).transpose()
     }
 

@@ -1,40 +1,99 @@
-//! All collectors that flows are sent to, each with a thread of its own.
+//! All collectors that flows are sent to, and files, each with a thread of its own.
 
 use std::fmt::Write as _;
 use std::io;
-use std::net::UdpSocket;
+use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde::Serialize;
 use weir::CaptureStats;
 use weir::flows::Counts;
 use weir::flows::export::{Encoder, Exported, Interface, Settings};
+use weir_service::connector::Connector;
 
-use super::collector::Collector;
+use super::collector::{Collector, Transport};
 use super::exporter::{Exporter, Told, Watched};
+use super::line::{Datagrams, Ending, Line, LineCounts, News};
 use super::outlet::{Outlet, OutletCounts, Writing};
+use super::stream::{Route, Stream};
 use crate::failure::Failure;
 use crate::{style, units};
 
-/// Sockets, opened while that is permitted.
-#[derive(Debug)]
-pub(super) struct Sockets(Vec<(Collector, UdpSocket)>);
+/// How long the flows of files wait for a collector that is gone.
+const PATIENCE: Duration = Duration::from_secs(30);
 
-impl Sockets {
-    /// Opens them. `settings`: how flows are exported.
-    pub(super) fn open(to: &[Collector], settings: &Settings) -> Result<Self, Failure> {
-        let opened = to.iter().map(|collector| Ok((collector.clone(), collector.open()?)));
-        let opened = Self(opened.collect::<Result<_, Failure>>()?);
-        // What a format cannot do is told before anything is captured.
-        for (collector, _) in &opened.0 {
+/// Lines to collectors, opened while that is permitted.
+#[derive(Debug)]
+pub(super) struct Lines {
+    all: Vec<(Collector, Box<dyn Line>)>,
+    ending: Ending,
+}
+
+impl Lines {
+    /// Opens them. `settings`: how flows are exported; `read`: the files that packets are read from, if they are. Must be called before there
+    /// are other threads.
+    pub(super) fn open(to: &[Collector], settings: &Settings, read: &[PathBuf]) -> Result<Self, Failure> {
+        // What a format cannot do is told before anything is opened.
+        for collector in to {
             encoder(collector, settings)?;
+        }
+        let mut opened = Self { all: Vec::new(), ending: Ending::default() };
+        let routes = routes(to)?;
+        for (collector, route) in to.iter().zip(routes) {
+            let line: Box<dyn Line> = match route {
+                None if collector.transport == Transport::File => Box::new(collector.create(read)?),
+                None => Box::new(Datagrams::new(collector.open()?)),
+                Some(route) => Box::new(first(collector, route, !read.is_empty(), &opened.ending)?),
+            };
+            opened.all.push((collector.clone(), line));
         }
         Ok(opened)
     }
 }
 
+/// Returns the routes to all collectors, `None` for those without connections.
+fn routes(collectors: &[Collector]) -> Result<Vec<Option<Route>>, Failure> {
+    let mut addresses = Vec::new();
+    let mut ranges = Vec::new();
+    for collector in collectors {
+        ranges.push(match collector.transport {
+            Transport::Udp | Transport::File => None,
+            Transport::Tcp | Transport::Tls => {
+                let begin = addresses.len();
+                let tls = collector.tls()?;
+                addresses.extend(collector.addresses()?);
+                Some((begin..addresses.len(), tls))
+            }
+        });
+    }
+    if addresses.is_empty() {
+        return Ok(ranges.iter().map(|_| None).collect());
+    }
+    let connector = Arc::new(Connector::start(&addresses)?);
+    let route = |(addresses, tls)| Route { connector: Arc::clone(&connector), addresses, tls };
+    Ok(ranges.into_iter().map(|range| range.map(route)).collect())
+}
+
+/// Makes the first connection. A probe goes on without it, unless the collector is not what it should be; files can be read
+/// again.
+fn first(collector: &Collector, route: Route, reads_files: bool, ending: &Ending) -> Result<Stream, Failure> {
+    let link = match route.connect(ending) {
+        Ok(link) => Some(link),
+        Err(error) if reads_files || error.kind() == io::ErrorKind::InvalidData => {
+            return Err(collector.failed(&error));
+        }
+        Err(error) => {
+            say(&format!("cannot send flows to {collector} yet: {error}; they wait, and weir tries again"));
+            None
+        }
+    };
+    Ok(Stream::new(route, link, reads_files.then_some(PATIENCE), ending.clone()))
+}
+
 fn encoder(collector: &Collector, settings: &Settings) -> Result<Encoder, Failure> {
-    Encoder::new(collector.format, settings).map_err(|error| Failure::usage(error.to_string()))
+    Encoder::new(collector.format, &collector.adapted(settings))
+        .map_err(|error| Failure::usage(error.to_string()))
 }
 
 /// What became of the flows for a collector.
@@ -45,8 +104,11 @@ pub(super) struct ExportCounts {
     pub(super) flows: OutletCounts,
     /// Of messages, and what they have in them.
     exported: Exported,
-    /// Times that the collector's host said that nobody listens.
-    refusals: u64,
+    /// Connections made, if there are any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) connections: Option<u64>,
+    /// Connections that were not made, or times that the collector's host said that nobody listens.
+    pub(super) refusals: u64,
 }
 
 /// Flows on their way to a collector.
@@ -55,7 +117,7 @@ struct Export {
     to: String,
     writing: Writing,
     watched: Watched,
-    /// The user knows of the trouble.
+    /// The user knows that datagrams do not arrive.
     is_told: bool,
 }
 
@@ -63,12 +125,13 @@ struct Export {
 pub(super) struct Exports {
     all: Vec<Export>,
     told: Arc<Told>,
+    ending: Ending,
 }
 
 impl Exports {
     /// Starts the threads. `interfaces`: none if they are not known.
     pub(super) fn start(
-        sockets: Sockets,
+        lines: Lines,
         mut settings: Settings,
         interfaces: &[weir::Interface],
     ) -> Result<Self, Failure> {
@@ -80,8 +143,8 @@ impl Exports {
             description: interface.description.clone().unwrap_or_default(),
         };
         settings.interfaces = interfaces.iter().map(named).collect();
-        let start = |(collector, socket): (Collector, UdpSocket)| {
-            let exporter = Exporter::new(encoder(&collector, &settings)?, socket, Arc::clone(&told));
+        let start = |(collector, line): (Collector, Box<dyn Line>)| {
+            let exporter = Exporter::new(encoder(&collector, &settings)?, line, Arc::clone(&told));
             let watched = exporter.watched();
             Ok(Export {
                 to: collector.to_string(),
@@ -90,8 +153,8 @@ impl Exports {
                 is_told: false,
             })
         };
-        let all = sockets.0.into_iter().map(start).collect::<Result<_, Failure>>()?;
-        Ok(Self { all, told })
+        let all = lines.all.into_iter().map(start).collect::<Result<_, Failure>>()?;
+        Ok(Self { all, told, ending: lines.ending })
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -126,8 +189,9 @@ impl Exports {
         }
     }
 
-    /// Waits until everything is sent, and says what went wrong since.
+    /// Waits until everything is sent, or cannot be sent, and says what went wrong since.
     pub(super) fn finish(self) -> Vec<ExportCounts> {
+        self.ending.begin();
         let finish = |mut export: Export| {
             // An exporter goes on whatever happens to its messages.
             let (flows, _never_fails) = export.writing.finish();
@@ -146,46 +210,49 @@ fn say(news: &str) {
 impl Export {
     /// Returns what the user does not know yet.
     fn news(&mut self) -> Option<String> {
-        let trouble = self.watched.trouble()?;
-        let is_new = !std::mem::replace(&mut self.is_told, true);
-        is_new.then(|| match trouble.kind() {
-            io::ErrorKind::ConnectionRefused => {
-                format!("nobody listens at {}; flows are sent all the same", self.to)
+        let to = &self.to;
+        match self.watched.news()? {
+            News::Disconnected(error) => {
+                Some(format!("no connection to {to}: {error}; flows wait, and weir tries again"))
             }
-            _ => format!("cannot send flows to {}: {trouble}; what is not sent is counted", self.to),
-        })
+            News::Connected => Some(format!("connected to {to}")),
+            _ if std::mem::replace(&mut self.is_told, true) => None,
+            News::NobodyListens => Some(format!("nobody listens at {to}; flows are sent all the same")),
+            News::Unsent(error) => {
+                Some(format!("cannot send flows to {to}: {error}; what is not sent is counted"))
+            }
+        }
     }
 
     fn counts(&self, flows: OutletCounts) -> ExportCounts {
         let sent = self.watched.counts();
-        ExportCounts { to: self.to.clone(), flows, exported: sent.exported, refusals: sent.refusals }
+        let LineCounts { connections, refusals } = sent.line;
+        ExportCounts { to: self.to.clone(), flows, exported: sent.exported, connections, refusals }
     }
 }
 
 impl ExportCounts {
     /// Returns what was lost on the way.
     pub(super) fn loss(&self) -> Option<String> {
-        let Self { to, flows, exported, .. } = self;
-        (flows.lost + exported.unsent.records > 0).then(|| {
-            format!(
-                "{} flows and {} records were not sent to {to}",
-                units::grouped(flows.lost),
-                units::grouped(exported.unsent.records)
-            )
-        })
+        let Self { to, flows, .. } = self;
+        (flows.lost > 0).then(|| format!("{} flows were not sent to {to}", units::grouped(flows.lost)))
     }
 
     /// Returns a line for people.
     pub(super) fn text(&self) -> String {
-        let Self { to, flows, exported, refusals } = self;
+        let Self { to, flows, exported, connections, refusals } = self;
         let mut text = format!(
             "{to}: {} flows in {} messages, {}",
             units::grouped(flows.sent),
             units::grouped(exported.sent.messages),
             units::bytes(exported.sent.octets)
         );
+        if let Some(connections) = connections.filter(|connections| *connections != 1) {
+            let _infallible = write!(text, "; {} connections", units::grouped(connections));
+        }
         if *refusals > 0 {
-            let _infallible = write!(text, "; {} times nobody listened", units::grouped(*refusals));
+            let what = if connections.is_some() { "times not connected" } else { "times nobody listened" };
+            let _infallible = write!(text, "; {} {what}", units::grouped(*refusals));
         }
         if exported.refused.records > 0 {
             let what = "directions of flows that NetFlow v5 cannot carry";

@@ -12,7 +12,7 @@ use weir_render::json;
 use weir_service::confine::{self, Needs};
 
 use super::args::{FlowsArgs, Form};
-use super::exports::{Exports, Sockets};
+use super::exports::{Exports, Lines};
 use super::losses;
 use super::outlet::{self, Outlet};
 use super::shown::{Printer, Shown};
@@ -33,7 +33,7 @@ struct FileAccount<'a> {
 /// Shows the flows of the files.
 pub(super) fn run(args: &FlowsArgs, filter: Option<Filter>) -> Result<(), Failure> {
     let files = &args.read;
-    let sockets = Sockets::open(&args.to, &args.exported())?;
+    let lines = Lines::open(&args.to, &args.exported(), files)?;
     let filter = filter.map(FileFilter::new).transpose();
     let filter = filter.map_err(|error| Failure::usage(error.to_string()))?;
     let held = args.live.confine.confine(|| {
@@ -46,7 +46,7 @@ pub(super) fn run(args: &FlowsArgs, filter: Option<Filter>) -> Result<(), Failur
     let form = args.form();
     let mut progress = Progress::new(input.meters(), input.size(), form == Form::Lines);
     // The interfaces are known as packets come, so collectors are told numbers.
-    let exports = Exports::start(sockets, args.exported(), &[])?;
+    let exports = Exports::start(lines, args.exported(), &[])?;
     let mut found = Found::new(args, exports.outlets().cloned().collect())?;
     let (mut damage, mut has_code) = (Vec::<ReadError>::new(), filter.is_some());
     let result = loop {

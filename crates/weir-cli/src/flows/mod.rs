@@ -12,12 +12,17 @@ mod collector;
 mod exporter;
 mod exports;
 mod file;
+mod line;
+mod link;
 mod losses;
 mod options;
 mod outlet;
 mod shown;
+mod stream;
 mod summary;
 mod tables;
+mod tls;
+mod written;
 
 use std::io;
 use std::sync::Arc;
@@ -33,7 +38,7 @@ use weir_service::session::{Policy, Prepared};
 pub(crate) use self::args::FlowsArgs;
 use self::args::Form;
 pub(crate) use self::beside::{BesideArgs, Keeper};
-use self::exports::{Exports, Sockets};
+use self::exports::{Exports, Lines};
 use self::outlet::{Outlet, Writing};
 use self::shown::{Printer, Shown};
 pub(crate) use self::summary::{FlowCounts, FlowsSummary};
@@ -56,7 +61,7 @@ pub(crate) fn run(args: &FlowsArgs) -> Result<(), Failure> {
         return file::run(args, filter);
     }
     args.live.origin.check()?;
-    let sockets = Sockets::open(&args.to, &args.exported())?;
+    let lines = Lines::open(&args.to, &args.exported(), &[])?;
     let mut settings = args.live.settings("flows", &args.until);
     if args.once {
         settings.duration = Some(args.every);
@@ -94,7 +99,7 @@ pub(crate) fn run(args: &FlowsArgs) -> Result<(), Failure> {
             Some(Outlet::start(Printer::new(form, names))?)
         }
     };
-    let exports = Exports::start(sockets, args.exported(), &interfaces)?;
+    let exports = Exports::start(lines, args.exported(), &interfaces)?;
     let goals = Goals {
         outlets: writing.iter().map(Writing::outlet).chain(exports.outlets()).cloned().collect(),
         ended: (form == Form::Table).then(|| Ended::new(args.top(), args.rank())),

@@ -29,6 +29,20 @@ pub(super) trait Destination: Send {
     fn finish(&mut self) -> io::Result<()> {
         Ok(())
     }
+
+    /// Returns what is not sent of the flows that were written. Asked after each of the calls above.
+    fn unsent(&self) -> Unsent {
+        Unsent::default()
+    }
+}
+
+/// Flows that a destination was given and has not sent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Unsent {
+    /// Those that it will send.
+    pub(super) waiting: u64,
+    /// Those that it has lost, since the start.
+    pub(super) lost: u64,
 }
 
 /// Between two calls of [`Destination::rest`].
@@ -53,12 +67,27 @@ struct Shared {
 struct Waiting {
     flows: VecDeque<Flow>,
     counts: OutletCounts,
+    /// Flows that the destination was given, and those of them that it has lost.
+    handed: u64,
+    lost_there: u64,
     /// Nothing more is coming.
     closed: bool,
     /// Why nothing more is written.
     failed: Option<io::Error>,
     /// It has failed, and perhaps somebody has taken the reason.
     is_over: bool,
+}
+
+impl Waiting {
+    /// Counts what became of the flows, more of which the destination was given.
+    fn settle(&mut self, more: u64, unsent: Unsent) {
+        self.handed += more;
+        let sent = self.handed - unsent.waiting - unsent.lost;
+        let lost = unsent.lost - mem::replace(&mut self.lost_there, unsent.lost);
+        self.counts.queued -= sent - self.counts.sent + lost;
+        self.counts.sent = sent;
+        self.counts.lost += lost;
+    }
 }
 
 /// Hands flows to the thread. Several threads can have it.
@@ -135,17 +164,16 @@ impl Outlet {
         while let Some(flows) = self.next() {
             let sent = if flows.is_empty() { destination.rest() } else { destination.send(&flows) };
             let mut waiting = self.waiting();
-            waiting.counts.queued -= flows.len() as u64;
-            match sent {
-                Ok(()) => waiting.counts.sent += flows.len() as u64,
-                Err(error) => {
-                    waiting.counts.lost += flows.len() as u64;
-                    return self.fail(waiting, error);
-                }
+            if let Err(error) = sent {
+                return self.fail(waiting, error);
             }
+            waiting.settle(flows.len() as u64, destination.unsent());
         }
-        if let Err(error) = destination.finish() {
-            self.fail(self.waiting(), error);
+        let finished = destination.finish();
+        let mut waiting = self.waiting();
+        match finished {
+            Ok(()) => waiting.settle(0, destination.unsent()),
+            Err(error) => self.fail(waiting, error),
         }
     }
 
@@ -165,9 +193,8 @@ impl Outlet {
     }
 
     fn fail(&self, mut waiting: MutexGuard<'_, Waiting>, error: io::Error) {
-        let left = mem::take(&mut waiting.flows).len() as u64;
-        waiting.counts.queued -= left;
-        waiting.counts.lost += left;
+        waiting.flows.clear();
+        waiting.counts.lost += mem::take(&mut waiting.counts.queued);
         (waiting.failed, waiting.is_over) = (Some(error), true);
         drop(waiting);
         self.0.changed.notify_all();
@@ -195,7 +222,7 @@ impl Writing {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use std::sync::mpsc::{Receiver, channel};
 
     use weir::flows::{Observation, Settings, Table};
@@ -211,7 +238,8 @@ mod tests {
         }
     }
 
-    fn flows(number: usize) -> Vec<Flow> {
+    /// So many flows, all of them the same.
+    pub(in super::super) fn flows(number: usize) -> Vec<Flow> {
         let settings = Settings { flows: 1, ..Settings::default() };
         let mut table = Table::new(&settings).expect("little memory");
         let mut frame = [0; 42];
@@ -244,6 +272,48 @@ mod tests {
         let (counts, result) = writing.finish();
         assert!(result.is_ok());
         assert_eq!((counts.sent, counts.queued, counts.lost), (MOST as u64 + 1, 0, 1));
+    }
+
+    /// Keeps each flow until the next, and loses every third.
+    #[derive(Default)]
+    struct Lossy(Unsent);
+
+    impl Destination for Lossy {
+        fn send(&mut self, flows: &[Flow]) -> io::Result<()> {
+            let handed = flows.len() as u64;
+            self.0 = Unsent { waiting: 1, lost: self.0.lost + self.0.waiting + handed / 3 };
+            Ok(())
+        }
+
+        fn finish(&mut self) -> io::Result<()> {
+            self.0 = Unsent { waiting: 0, lost: self.0.lost };
+            Ok(())
+        }
+
+        fn unsent(&self) -> Unsent {
+            self.0
+        }
+    }
+
+    #[test]
+    fn flows_that_a_destination_keeps_or_loses_are_not_sent() {
+        let mut writing = Outlet::start(Lossy::default()).expect("a thread");
+        let outlet = writing.outlet().clone();
+        let settled = |expected: [u64; 4]| loop {
+            let OutletCounts { given, sent, queued, lost } = outlet.counts();
+            assert_eq!(given, sent + queued + lost);
+            if [given, sent, queued, lost] == expected {
+                break;
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        };
+        outlet.give(flows(9));
+        settled([9, 5, 1, 3]);
+        outlet.give(flows(3));
+        settled([12, 6, 1, 5]);
+        let (counts, result) = writing.finish();
+        assert!(result.is_ok());
+        assert_eq!((counts.given, counts.sent, counts.queued, counts.lost), (12, 7, 0, 5));
     }
 
     #[test]

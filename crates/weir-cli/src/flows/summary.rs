@@ -195,6 +195,22 @@ impl FlowCounts {
                 page.count("weir_flows_exported", &[("to", &export.to), ("place", &place)], flows);
             }
         });
+        if !self.exports.is_empty() {
+            page.counter(
+                "weir_flows_refusals",
+                "Connections that were not made, or datagrams that nobody took.",
+            );
+        }
+        for export in &self.exports {
+            page.count("weir_flows_refusals", &[("to", &export.to)], export.refusals);
+        }
+        for (index, export) in self.exports.iter().filter(|export| export.connections.is_some()).enumerate() {
+            if index == 0 {
+                page.counter("weir_flows_connections", "Connections made to collectors.");
+            }
+            let connections = export.connections.unwrap_or_default();
+            page.count("weir_flows_connections", &[("to", &export.to)], connections);
+        }
     }
 }
 

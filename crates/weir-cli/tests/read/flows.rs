@@ -1,7 +1,10 @@
 //! `weir flows` of files.
 
 use std::fs;
-use std::net::UdpSocket;
+use std::io::Read as _;
+use std::net::{TcpListener, UdpSocket};
+use std::process::Command;
+use std::thread;
 
 use serde_json::Value;
 use weir::writer::Format;
@@ -130,6 +133,42 @@ fn what_cannot_be_read_or_kept_is_told() {
 }
 
 #[test]
+fn flows_of_a_file_are_written_to_a_file_that_tshark_reads() {
+    let place = Place::new();
+    let (file, written) = (place.path("all.pcap"), place.path("flows.ipfix"));
+    pcap(&file);
+    let to = format!("ipfix-file:{}", written.display());
+    let args = [&["flows", "--json", "-q", "--fields", "all", "--to", &to], &FOR_EVER[..], &["-r"]].concat();
+    // The second run replaces what the first has written.
+    for _ in 0..2 {
+        let all = objects(&succeeds(&args, &[&file]));
+        let (account, flows) = all.split_last().expect("an account");
+        let export = &account["flows"]["exports"][0];
+        let counts = ["given", "sent", "lost"].map(|field| export[field].as_u64());
+        assert_eq!(counts, [flows.len() as u64, flows.len() as u64, 0].map(Some), "{export}");
+        let length = fs::metadata(&written).expect("a file").len();
+        assert_eq!(
+            (export["exported"]["sent"]["octets"].as_u64(), &export["connections"]),
+            (Some(length), &Value::Null)
+        );
+        let fields = ["cflow.sequence", "cflow.protocol", "_ws.expert.message"];
+        let tshark = fields.iter().flat_map(|field| ["-e", field]);
+        let tshark = ["-n", "-T", "fields"].into_iter().chain(tshark).chain(["-r"]);
+        let output = Command::new("tshark").args(tshark).arg(&written).output().expect("tshark");
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        let rows: Vec<Vec<_>> = text.lines().map(|line| line.split('\t').collect()).collect();
+        let records = rows.iter().flat_map(|row| row[1].split(',')).filter(|protocol| !protocol.is_empty());
+        assert_eq!((rows[0][0], records.count()), ("0", flows.len()), "{text}");
+        assert!(rows.iter().all(|row| row[2].is_empty()), "{text}");
+    }
+    let to = format!("ipfix-file:{}", file.display());
+    let output = weir(&["flows", "--to", &to, "-r"], &[&file]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(stderr(&output).contains("it is the file that is read"), "{}", stderr(&output));
+    assert!(fs::metadata(&file).is_ok_and(|file| file.len() > 0));
+}
+
+#[test]
 fn flows_of_a_file_are_exported_and_the_account_closes() {
     let place = Place::new();
     let file = place.path("all.pcap");
@@ -157,6 +196,36 @@ fn flows_of_a_file_are_exported_and_the_account_closes() {
         octets += length as u64;
     }
     assert_eq!(octets, of("octets"));
+
+    // Over TCP the same, in longer messages.
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = listener.local_addr().expect("an address");
+    let reader = thread::spawn(move || {
+        let mut all = Vec::new();
+        listener.accept().expect("a connection").0.read_to_end(&mut all).expect("all of it");
+        all
+    });
+    let over_tcp = format!("ipfix+tcp://{address}");
+    let args = [&["flows", "--json", "-q", "--to", &over_tcp], &FOR_EVER[..], &["-r"]].concat();
+    let all = objects(&succeeds(&args, &[&file]));
+    let export = &all.last().expect("an account")["flows"]["exports"][0];
+    let fields = ["given", "sent", "lost", "connections", "refusals"];
+    let expected = [flows.len() as u64, flows.len() as u64, 0, 1, 0];
+    assert_eq!(fields.map(|field| export[field].as_u64()), expected.map(Some), "{export}");
+    let bytes = reader.join().expect("it reads");
+    assert_eq!(export["exported"]["sent"]["octets"], bytes.len());
+    // Templates, flows, and the account.
+    let (mut rest, mut messages) = (&bytes[..], 0);
+    while let [0, 10, high, low, ..] = rest {
+        rest = &rest[usize::from(u16::from_be_bytes([*high, *low]))..];
+        messages += 1;
+    }
+    assert_eq!((rest.len(), messages), (0, 3));
+    let output = weir(&["flows", "--to", &over_tcp, "-r"], &[&file]);
+    assert_eq!(output.status.code(), Some(1));
+    let said = stderr(&output);
+    assert!(said.contains(&format!("cannot send flows to {over_tcp}: Connection refused")), "{said}");
+    assert!(said.contains("check that the collector runs, and listens on TCP port"), "{said}");
 
     for (wrong, told) in [
         (&["--to", "kafka://a"][..], "allowed: ipfix://HOST:PORT"),
