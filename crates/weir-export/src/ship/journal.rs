@@ -129,7 +129,7 @@ mod tests {
         }
         assert!(matches!(Journal::open(dir.path(), "s3://x"), Err(JournalError::Taken(_))));
         // A crash in the middle of a line.
-        journal.file.write_all(b"{\"file\":\"b\",\"siz").expect("it can be written");
+        journal.file.write_all(b"{\"file\":\"b\",\"si").expect("it can be written");
         drop(journal);
         fs::remove_file(dir.path().join("gone")).expect("it was there");
         let mut journal = Journal::open(dir.path(), "s3://x").expect("it is there");
