@@ -11,7 +11,7 @@ use weir::{Builder, Delivery, Plan, Sample, Steer, Timestamps};
 
 use weir_filter::spelling::nearest;
 
-use super::collector::Collector;
+use super::target::Target;
 use crate::args::{LiveArgs, MORE};
 use crate::interfaces::Chosen;
 use crate::order::{OrderArgs, Usual};
@@ -40,6 +40,8 @@ Examples:
         Export flows to two collectors; on a terminal, show the busiest, too.
   weir flows -r trace.pcapng --to ipfix://192.0.2.7 --fields all
         Export the flows of a file, with everything that is known of them.
+  weir flows -i eth0 --to 'file:/var/lib/weir/flows?every=1h&compress=zstd'
+        Write flows to a file for each hour.
   weir flows -i tap0 --inner
         Show the flows inside VXLAN, Geneve, GTP-U, GRE and IP-in-IP.
 
@@ -113,12 +115,14 @@ pub(crate) struct FlowsArgs {
     #[arg(help_heading = "Flows")]
     pin: Vec<u32>,
 
-    /// Send flows to a collector when they end; may be repeated.
+    /// Send flows to a collector when they end, or write them to files; may be repeated.
     ///
     /// ipfix://HOST:PORT, netflow9://HOST:PORT or netflow5://HOST:PORT, over UDP; without a port, 4739 or 2055. Each collector has a queue
     /// of its own; what does not fit is lost and counted, never a packet. Flows are sent from the network namespace that weir runs in, wherever the interface is.
+    /// file:DIR, or file:DIR?every=1h&compress=zstd: files of JSON lines, of 5 minutes each unless told otherwise, in
+    /// DIR/sensor=HOST/day=YYYY-MM-DD/hour=HH. Files have hidden names until they are whole; then their flows are sent.
     #[arg(long, value_name = "COLLECTOR", help_heading = "Export")]
-    pub(super) to: Vec<Collector>,
+    pub(super) to: Vec<Target>,
 
     /// Export these fields: basic, nprobe, all, or names of IPFIX, with commas between them.
     ///
@@ -262,6 +266,11 @@ impl FlowsArgs {
         } else {
             Form::Table
         }
+    }
+
+    /// Returns whether flows are sent to a collector.
+    pub(super) fn has_collector(&self) -> bool {
+        self.to.iter().any(|target| matches!(target, Target::Collector(_)))
     }
 
     /// Returns how flows are exported.

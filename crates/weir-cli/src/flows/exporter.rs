@@ -11,7 +11,7 @@ use serde::Serialize;
 use weir::flows::Flow;
 use weir::flows::export::{Account, Encoder, Exported};
 
-use super::outlet::Destination;
+use super::outlet::{Destination, Fate};
 
 /// How long a flow may wait in a message that is not full.
 const LONGEST: Duration = Duration::from_millis(500);
@@ -118,7 +118,7 @@ impl Exporter {
 }
 
 impl Destination for Exporter {
-    fn send(&mut self, flows: &[Flow]) -> io::Result<()> {
+    fn send(&mut self, flows: &[Flow]) -> io::Result<Fate> {
         // Whoever looks sees some progress.
         for some in flows.chunks(1000) {
             let (now, line) = (now(), &mut self.line);
@@ -129,25 +129,25 @@ impl Destination for Exporter {
             }
             self.tell();
         }
-        Ok(())
+        Ok(Fate::sent(flows))
     }
 
-    fn rest(&mut self) -> io::Result<()> {
+    fn rest(&mut self) -> io::Result<Fate> {
         if Instant::now() >= self.next_account {
             self.account();
         }
         self.flush();
         self.tell();
-        Ok(())
+        Ok(Fate::default())
     }
 
-    fn finish(&mut self) -> io::Result<()> {
+    fn finish(&mut self) -> io::Result<Fate> {
         // What was in the last message is in the account.
         self.flush();
         self.account();
         self.flush();
         self.tell();
-        Ok(())
+        Ok(Fate::default())
     }
 }
 

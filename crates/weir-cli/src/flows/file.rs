@@ -9,10 +9,11 @@ use weir::filter::FileFilter;
 use weir::flows::{Flow, Observation, Rank, Table, observation};
 use weir::reader::{Item, ReadError};
 use weir_render::json;
+use weir_service::archive::Archive;
 use weir_service::confine::{self, Needs};
 
 use super::args::{FlowsArgs, Form};
-use super::exports::{Exports, Sockets};
+use super::exports::{Exports, Opened};
 use super::outlet::{self, Outlet};
 use super::shown::{Printer, Shown};
 use super::summary::FlowCounts;
@@ -32,7 +33,8 @@ struct FileAccount<'a> {
 /// Shows the flows of the files.
 pub(super) fn run(args: &FlowsArgs, filter: Option<Filter>) -> Result<(), Failure> {
     let files = &args.read;
-    let sockets = Sockets::open(args)?;
+    let confined = args.live.confine.is_on();
+    let destinations = Opened::open(args, |directory| Archive::new(directory, confined))?;
     let filter = filter.map(FileFilter::new).transpose();
     let filter = filter.map_err(|error| Failure::usage(error.to_string()))?;
     let held = args.live.confine.confine(|| {
@@ -45,7 +47,7 @@ pub(super) fn run(args: &FlowsArgs, filter: Option<Filter>) -> Result<(), Failur
     let form = args.form();
     let mut progress = Progress::new(input.meters(), input.size(), form == Form::Lines);
     // The interfaces are known as packets come, so collectors are told numbers.
-    let exports = Exports::start(sockets, args, &[])?;
+    let exports = Exports::start(destinations, args, &[])?;
     let mut found = Found::new(args, exports.outlets().cloned().collect())?;
     let (mut damage, mut has_code) = (Vec::<ReadError>::new(), filter.is_some());
     let result = loop {
@@ -68,7 +70,9 @@ pub(super) fn run(args: &FlowsArgs, filter: Option<Filter>) -> Result<(), Failur
                 }
                 found.link_types.push(interface.link_type);
                 let name = interface.name.clone().filter(|name| !name.is_empty());
-                found.printer.interface(name.unwrap_or_else(|| format!("#{number}")));
+                let name = name.unwrap_or_else(|| format!("#{number}"));
+                exports.interface(name.clone());
+                found.printer.interface(name);
             }
             Ok(Some(_)) => {}
             Ok(None) => break Ok(()),

@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! chunk -> tables (one for each thread) -> flow -> outlet -> shown, on standard output
-//!             |                                   '- outlet -> exporter, to a collector
+//!             |                                   |- outlet -> exporter, to a collector
+//!             |                                   '- outlet -> saver, to files
 //!             '- now and then: the busiest -> shown, a table
 //! ```
 
@@ -11,10 +12,14 @@ mod collector;
 mod exporter;
 mod exports;
 mod file;
+mod folder;
 mod outlet;
+mod saver;
+mod shape;
 mod shown;
 mod summary;
 mod tables;
+mod target;
 
 use std::io;
 use std::sync::Arc;
@@ -30,7 +35,7 @@ use weir_service::session::{Policy, Prepared};
 
 pub(crate) use self::args::FlowsArgs;
 use self::args::Form;
-use self::exports::{Exports, Sockets};
+use self::exports::Exports;
 use self::outlet::{Outlet, Writing};
 use self::shown::{Printer, Shown};
 use self::summary::{FlowCounts, FlowsSummary};
@@ -53,12 +58,12 @@ pub(crate) fn run(args: &FlowsArgs) -> Result<(), Failure> {
         return file::run(args, filter);
     }
     args.live.origin.check()?;
-    let sockets = Sockets::open(args)?;
     let mut settings = args.live.settings("flows", &args.until);
     if args.once {
         settings.duration = Some(args.every);
     }
     let prepared = Prepared::new(settings, None)?;
+    let destinations = exports::Opened::open(args, |directory| prepared.archive(directory))?;
     let opened = prepared.open(|until| -> Result<_, Unopened> {
         let chosen = args.live.origin.chosen()?;
         let builder = filter.into_iter().fold(args.builder(&chosen), Builder::filter);
@@ -76,7 +81,7 @@ pub(crate) fn run(args: &FlowsArgs) -> Result<(), Failure> {
         }
     };
     style::print(&report::started(capture.interfaces(), &opened, args.quiet, args.verbose));
-    if !args.quiet && !args.to.is_empty() && capture.interfaces().iter().any(|one| one.name.contains('/')) {
+    if !args.quiet && args.has_collector() && capture.interfaces().iter().any(|one| one.name.contains('/')) {
         let note = style::stderr().cyan("note");
         style::say(format_args!(
             "{note}: collectors are reached from here, not from the namespace of the interface"
@@ -97,7 +102,7 @@ pub(crate) fn run(args: &FlowsArgs) -> Result<(), Failure> {
         name: interface.name.clone(),
         description: interface.description.clone().unwrap_or_default(),
     };
-    let exports = Exports::start(sockets, args, &interfaces.iter().map(named).collect::<Vec<_>>())?;
+    let exports = Exports::start(destinations, args, &interfaces.iter().map(named).collect::<Vec<_>>())?;
     let goals = Goals {
         outlets: writing.iter().map(Writing::outlet).chain(exports.outlets()).cloned().collect(),
         ended: (form == Form::Table).then(|| Ended::new(args.top(), args.rank())),

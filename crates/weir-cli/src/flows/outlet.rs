@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::io;
 use std::mem;
+use std::ops::AddAssign;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -15,19 +16,40 @@ use crate::failure::Failure;
 /// The most flows that wait.
 const MOST: usize = 100_000;
 
+/// What has become of flows: of those that were just given, or of earlier ones. The others are queued.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Fate {
+    pub(super) sent: u64,
+    pub(super) lost: u64,
+}
+
+impl Fate {
+    /// All these are sent.
+    pub(super) fn sent(flows: &[Flow]) -> Self {
+        Self { sent: flows.len() as u64, lost: 0 }
+    }
+}
+
+impl AddAssign for Fate {
+    fn add_assign(&mut self, other: Self) {
+        self.sent += other.sent;
+        self.lost += other.lost;
+    }
+}
+
 /// Where flows go.
 pub(super) trait Destination: Send {
-    /// Writes some flows.
-    fn send(&mut self, flows: &[Flow]) -> io::Result<()>;
+    /// Takes some flows.
+    fn send(&mut self, flows: &[Flow]) -> io::Result<Fate>;
 
     /// Called where no flows wait, a few times a second.
-    fn rest(&mut self) -> io::Result<()> {
-        Ok(())
+    fn rest(&mut self) -> io::Result<Fate> {
+        Ok(Fate::default())
     }
 
-    /// Called once, behind the last flow.
-    fn finish(&mut self) -> io::Result<()> {
-        Ok(())
+    /// Called once, behind the last flow. Afterwards the fate of all is known.
+    fn finish(&mut self) -> io::Result<Fate> {
+        Ok(Fate::default())
     }
 }
 
@@ -134,18 +156,27 @@ impl Outlet {
     fn write(&self, destination: &mut impl Destination) {
         while let Some(flows) = self.next() {
             let sent = if flows.is_empty() { destination.rest() } else { destination.send(&flows) };
-            let mut waiting = self.waiting();
-            waiting.counts.queued -= flows.len() as u64;
-            match sent {
-                Ok(()) => waiting.counts.sent += flows.len() as u64,
-                Err(error) => {
-                    waiting.counts.lost += flows.len() as u64;
-                    return self.fail(waiting, error);
-                }
+            if !self.settle(sent) {
+                return;
             }
         }
-        if let Err(error) = destination.finish() {
-            self.fail(self.waiting(), error);
+        self.settle(destination.finish());
+    }
+
+    /// Counts what has become of flows. Returns whether more can be written.
+    fn settle(&self, fate: io::Result<Fate>) -> bool {
+        let mut waiting = self.waiting();
+        match fate {
+            Ok(Fate { sent, lost }) => {
+                waiting.counts.queued = waiting.counts.queued.saturating_sub(sent + lost);
+                waiting.counts.sent += sent;
+                waiting.counts.lost += lost;
+                true
+            }
+            Err(error) => {
+                self.fail(waiting, error);
+                false
+            }
         }
     }
 
@@ -165,9 +196,8 @@ impl Outlet {
     }
 
     fn fail(&self, mut waiting: MutexGuard<'_, Waiting>, error: io::Error) {
-        let left = mem::take(&mut waiting.flows).len() as u64;
-        waiting.counts.queued -= left;
-        waiting.counts.lost += left;
+        waiting.flows.clear();
+        waiting.counts.lost += mem::take(&mut waiting.counts.queued);
         (waiting.failed, waiting.is_over) = (Some(error), true);
         drop(waiting);
         self.0.changed.notify_all();
@@ -206,8 +236,8 @@ mod tests {
     struct Slow(Receiver<io::Result<()>>);
 
     impl Destination for Slow {
-        fn send(&mut self, _flows: &[Flow]) -> io::Result<()> {
-            self.0.recv().unwrap_or(Ok(()))
+        fn send(&mut self, flows: &[Flow]) -> io::Result<Fate> {
+            self.0.recv().unwrap_or(Ok(())).map(|()| Fate::sent(flows))
         }
     }
 
@@ -255,6 +285,37 @@ mod tests {
         let (counts, result) = writing.finish();
         assert!(result.is_ok());
         assert_eq!((counts.given, counts.sent, counts.lost), (MOST as u64 * 3 + 1, MOST as u64 * 3 + 1, 0));
+    }
+
+    /// Knows what has become of flows when the next ones come.
+    #[derive(Default)]
+    struct Late(u64);
+
+    impl Destination for Late {
+        fn send(&mut self, flows: &[Flow]) -> io::Result<Fate> {
+            let sent = mem::replace(&mut self.0, flows.len() as u64);
+            Ok(Fate { sent, lost: 0 })
+        }
+
+        fn finish(&mut self) -> io::Result<Fate> {
+            Ok(Fate { sent: 0, lost: self.0 })
+        }
+    }
+
+    #[test]
+    fn what_is_neither_sent_nor_lost_yet_is_queued() {
+        let mut writing = Outlet::start(Late::default()).expect("a thread");
+        let outlet = writing.outlet().clone();
+        for (given, sent) in [(3, 0), (2, 3)] {
+            outlet.give(flows(given));
+            while !outlet.waiting().flows.is_empty() || outlet.counts().sent != sent {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            assert_eq!(outlet.counts().queued, given as u64);
+        }
+        let (counts, result) = writing.finish();
+        assert!(result.is_ok());
+        assert_eq!(counts, OutletCounts { given: 5, sent: 3, queued: 0, lost: 2 });
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::net::UdpSocket;
+use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 use weir::writer::Format;
@@ -60,9 +61,9 @@ fn a_filter_chooses_packets_and_two_files_are_one_input() {
     for (file, packets) in [(&whole, &packets), (&half, &odd), (&rest, &even)] {
         write(file, Format::Pcapng, &[("eth9", 1)], packets);
     }
-    let lines = |args: &[&str], files: &[&std::path::Path]| {
+    let lines = |args: &[&str], files: &[&Path]| {
         let args = [&["flows", "--lines", "-q"], &FOR_EVER[..], args].concat();
-        let files = files.iter().flat_map(|file| [std::path::Path::new("-r"), file]).collect::<Vec<_>>();
+        let files = files.iter().flat_map(|file| [Path::new("-r"), file]).collect::<Vec<_>>();
         let mut lines: Vec<_> = succeeds(&args, &files).lines().map(str::to_owned).collect();
         lines.sort();
         lines
@@ -148,4 +149,57 @@ fn flows_of_a_file_are_exported_and_the_account_closes() {
         "{}",
         stderr(&output)
     );
+}
+
+/// All files of a directory and its folders.
+fn files_in(directory: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(directory).into_iter().flatten().map(|entry| entry.expect("an entry").path());
+    entries.flat_map(|path| if path.is_dir() { files_in(&path) } else { vec![path] }).collect()
+}
+
+#[test]
+fn flows_of_a_file_are_written_to_files_with_and_without_confinement() {
+    let place = Place::new();
+    let file = place.path("all.pcap");
+    pcap(&file);
+    for (number, more) in [&[][..], &["--no-confine"]].into_iter().enumerate() {
+        let directory = place.path(&format!("new/{number}"));
+        let to = format!("file:{}?every=24h&sensor=tap", directory.display());
+        let packed = format!("{to}&compress=zstd");
+        let args = [&["flows", "--json", "-q", "--to", &to, "--to", &packed], &FOR_EVER[..], more, &["-r"]];
+        let text = succeeds(&args.concat(), &[&file]);
+        let all = objects(&text);
+        let (account, flows) = all.split_last().expect("an account");
+        for export in account["flows"]["exports"].as_array().expect("two") {
+            let of = |field: &str| export[field].as_u64().expect("a number");
+            let counts = ["given", "sent", "queued", "lost"].map(of);
+            assert_eq!(counts, [flows.len() as u64, flows.len() as u64, 0, 0], "{export}");
+            assert_eq!(export["files"]["finished"], 1, "{export}");
+        }
+        let files = files_in(&directory);
+        assert_eq!(files.len(), 2, "{files:?}");
+        for path in files {
+            let folder = path.strip_prefix(&directory).expect("it is in there").parent().expect("a folder");
+            let folder = folder.to_str().expect("UTF-8");
+            assert!(folder.starts_with("sensor=tap/day=20") && folder.contains("/hour="), "{folder}");
+            let bytes = fs::read(&path).expect("a file");
+            let is_packed = path.extension().is_some_and(|end| end == "zst");
+            let lines = if is_packed { zstd::decode_all(&*bytes).expect("it is whole") } else { bytes };
+            let expected = text.rsplit_once("{\"type\":\"account\"").expect("an account").0;
+            assert_eq!(String::from_utf8_lossy(&lines), expected);
+        }
+    }
+    // No flow, no file; and what is no directory, or no option, is told.
+    let none = format!("file:{}", place.path("none").display());
+    succeeds(&["flows", "-q", "--to", &none, "-r"], &[&file, Path::new("host 203.0.113.99")]);
+    assert!(files_in(&place.path("none")).is_empty());
+    let wrong = format!("file:{}", file.display());
+    let output = weir(&["flows", "--to", &wrong, "-r"], &[&file]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(stderr(&output).contains("cannot write files to "), "{}", stderr(&output));
+    for (option, told) in [("format=csv", "allowed: format=json"), ("every=25h", "allowed: 1s to 24h")] {
+        let output = weir(&["flows", "--to", &format!("{none}?{option}"), "-r"], &[&file]);
+        assert_eq!(output.status.code(), Some(2));
+        assert!(stderr(&output).contains(told), "{}", stderr(&output));
+    }
 }

@@ -1,4 +1,4 @@
-//! Messages between a capture and its helper processes: one JSON value each, with an optional descriptor.
+//! Messages between a program and its helper processes: one JSON value each, with an optional descriptor.
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
@@ -69,7 +69,7 @@ pub(super) enum Answer {
     NotOurs,
 }
 
-pub(super) fn send(
+pub(crate) fn send(
     socket: impl AsFd,
     message: &impl Serialize,
     descriptor: Option<BorrowedFd<'_>>,
@@ -100,7 +100,7 @@ fn insist<T>(mut call: impl FnMut() -> rustix::io::Result<T>) -> rustix::io::Res
 }
 
 /// Receives a message. `None`: the peer has ended.
-pub(super) fn receive<T: DeserializeOwned>(socket: impl AsFd) -> io::Result<Option<(T, Option<OwnedFd>)>> {
+pub(crate) fn receive<T: DeserializeOwned>(socket: impl AsFd) -> io::Result<Option<(T, Option<OwnedFd>)>> {
     let mut text = vec![0; LONGEST];
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
     let mut beside = RecvAncillaryBuffer::new(&mut space);
