@@ -41,7 +41,7 @@ Examples:
   weir flows -r trace.pcapng --to ipfix://192.0.2.7 --fields all
         Export the flows of a file, with everything that is known of them.
   weir flows -i eth0 --to 'file:/var/lib/weir/flows?every=1h&compress=zstd'
-        Write flows to a file for each hour.
+        Write flows to a file for each hour; format=parquet: for DuckDB, ClickHouse, Spark and others.
   weir flows -i tap0 --inner
         Show the flows inside VXLAN, Geneve, GTP-U, GRE and IP-in-IP.
 
@@ -119,7 +119,7 @@ pub(crate) struct FlowsArgs {
     ///
     /// ipfix://HOST:PORT, netflow9://HOST:PORT or netflow5://HOST:PORT, over UDP; without a port, 4739 or 2055. Each collector has a queue
     /// of its own; what does not fit is lost and counted, never a packet. Flows are sent from the network namespace that weir runs in, wherever the interface is.
-    /// file:DIR, or file:DIR?every=1h&compress=zstd: files of JSON lines, of 5 minutes each unless told otherwise, in
+    /// file:DIR, or file:DIR?every=1h&compress=zstd: files of JSON lines, or of Parquet with format=parquet, of 5 minutes each unless told otherwise, in
     /// DIR/sensor=HOST/day=YYYY-MM-DD/hour=HH. Files have hidden names until they are whole; then their flows are sent.
     #[arg(long, value_name = "COLLECTOR", help_heading = "Export")]
     pub(super) to: Vec<Target>,

@@ -21,6 +21,7 @@ pub(super) enum Format {
     Lines,
     /// The same, compressed.
     Zstd,
+    Parquet,
 }
 
 /// Where files of flows go, and what they are.
@@ -56,7 +57,7 @@ impl FromStr for Folder {
         let (mut format, mut compression, mut every, mut sensor) = ("json", None, EVERY, None);
         for option in options.split('&').filter(|option| !option.is_empty()) {
             match option.split_once('=') {
-                Some(("format", value @ "json")) => format = value,
+                Some(("format", value @ ("json" | "parquet"))) => format = value,
                 Some(("compress", value @ ("zstd" | "none"))) => compression = Some(value),
                 Some(("every", value)) => {
                     every = units::duration(value).map_err(|error| format!("every={value}: {error}"))?;
@@ -71,13 +72,16 @@ impl FromStr for Folder {
                     return Err(format!("sensor={value}: allowed: letters, digits, '-', '_' and '.'"));
                 }
                 _ => {
-                    let allowed =
-                        "format=json, compress=zstd, every=TIME and sensor=NAME, with '&' between them";
+                    let allowed = "format=json, format=parquet, compress=zstd, every=TIME and sensor=NAME, with '&' between them";
                     return Err(format!("{option}: allowed: {allowed}"));
                 }
             }
         }
         let format = match (format, compression) {
+            ("parquet", Some("none")) => {
+                return Err("compress=none: files of Parquet are always compressed".to_owned());
+            }
+            ("parquet", _) => Format::Parquet,
             (_, Some("zstd")) => Format::Zstd,
             _ => Format::Lines,
         };
@@ -109,6 +113,7 @@ impl Folder {
         let end = match self.format {
             Format::Lines => "jsonl",
             Format::Zstd => "jsonl.zst",
+            Format::Parquet => "parquet",
         };
         let day = now.strftime("day=%Y-%m-%d/hour=%H/flows-%Y%m%dT%H%M%SZ");
         let name = format!("sensor={sensor}/{day}-{}-{number}.{end}", std::process::id());
@@ -136,6 +141,7 @@ mod tests {
         let folder = parsed("x?compress=zstd&every=1h&sensor=tap-1.example").expect("a directory");
         assert_eq!((folder.format, folder.every), (Format::Zstd, Duration::from_secs(3600)));
         assert_eq!(folder.sensor(), "tap-1.example");
+        assert_eq!(parsed("x?format=parquet").map(|folder| folder.format), Ok(Format::Parquet));
         for (text, told) in [
             ("", "allowed: file:DIR"),
             ("//host/a", "allowed: file:DIR"),
@@ -146,6 +152,7 @@ mod tests {
             ("a?sensor=a/b", "sensor=a/b: allowed: letters"),
             ("a?sensor=", "sensor=: allowed"),
             ("a?compress", "compress: allowed"),
+            ("a?format=parquet&compress=none", "always compressed"),
         ] {
             let error = parsed(text).expect_err("it is wrong");
             assert!(error.contains(told), "{text}: {error}");

@@ -15,6 +15,7 @@ pub(super) enum Shape {
     Lines(Vec<u8>),
     /// With the lines that are to be compressed.
     Zstd(Box<Encoder<'static, Vec<u8>>>, Vec<u8>),
+    Parquet(Box<weir_columns::Encoder>),
 }
 
 impl std::fmt::Debug for Shape {
@@ -31,6 +32,11 @@ impl Shape {
         Ok(match format {
             Format::Lines => Self::Lines(Vec::new()),
             Format::Zstd => Self::Zstd(Box::new(Encoder::new(Vec::new(), 3)?), Vec::new()),
+            Format::Parquet => {
+                let program = concat!("weir ", env!("CARGO_PKG_VERSION"));
+                let encoder = weir_columns::Encoder::new(program).map_err(io::Error::other)?;
+                Self::Parquet(Box::new(encoder))
+            }
         })
     }
 
@@ -51,6 +57,7 @@ impl Shape {
                 encoder.write_all(text)?;
                 bytes.append(encoder.get_mut());
             }
+            Self::Parquet(encoder) => encoder.add(flows, names, bytes).map_err(io::Error::other)?,
         }
         Ok(())
     }
@@ -63,6 +70,7 @@ impl Shape {
                 encoder.do_finish()?;
                 bytes.append(&mut mem::take(encoder.get_mut()));
             }
+            Self::Parquet(encoder) => encoder.finish(bytes).map_err(io::Error::other)?,
         }
         Ok(())
     }

@@ -3,6 +3,7 @@
 use std::fs;
 use std::net::UdpSocket;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use serde_json::Value;
 use weir::writer::Format;
@@ -202,4 +203,68 @@ fn flows_of_a_file_are_written_to_files_with_and_without_confinement() {
         assert_eq!(output.status.code(), Some(2));
         assert!(stderr(&output).contains(told), "{}", stderr(&output));
     }
+}
+
+/// What DuckDB finds, a row with a line for each.
+fn duckdb(query: &str) -> Vec<Value> {
+    let output = Command::new("duckdb").args(["-jsonlines", "-c", query]).output();
+    let output = output.expect("duckdb: `scripts/setup test` installs it");
+    assert!(output.status.success(), "{}", stderr(&output));
+    objects(&stdout(&output))
+}
+
+#[test]
+fn duckdb_finds_the_flows_of_json_in_files_of_parquet() {
+    let place = Place::new();
+    let file = place.path("all.pcap");
+    pcap(&file);
+    let directory = place.path("flows");
+    let to = format!("file:{}?format=parquet&sensor=tap", directory.display());
+    let args = [&["flows", "--json", "-q", "--inner", "--to", &to], &FOR_EVER[..], &["-r"]].concat();
+    let all = objects(&succeeds(&args, &[&file]));
+    let (account, flows) = all.split_last().expect("an account");
+    // Names and meanings are the same, so the same question has the same answer; and with sums of columns the account closes.
+    let list = place.path("flows.jsonl");
+    let lines: String = flows.iter().map(|flow| format!("{flow}\n")).collect();
+    fs::write(&list, lines).expect("room");
+    let ask = |from: &str, dot: &str, time: &str| {
+        let ways = ["src_to_dst", "dst_to_src"].map(|way| {
+            [
+                "packets",
+                "bytes",
+                "shortest",
+                "longest",
+                "ttl_min",
+                "ttl_max",
+                "tos",
+                "tcp_flags",
+                "retransmissions",
+                "zero_windows",
+            ]
+            .map(|name| format!("{way}{dot}{name} AS {way}_{name}"))
+            .join(", ")
+        });
+        duckdb(&format!(
+            "SET TimeZone = 'UTC'; SELECT {time}, interface, reason, proto, vlan, tunnel, src, dst, sport, dport, src_mac, dst_mac, packets, bytes, {}, {}, \
+             icmp_type, icmp_code, server_seconds, client_seconds, application, name FROM {from} ORDER BY ALL",
+            ways[0], ways[1]
+        ))
+    };
+    let parquet = format!("'{}/**/*.parquet'", directory.display());
+    let json =
+        format!("(SELECT * FROM read_json('{}', sample_size = -1, union_by_name = true))", list.display());
+    let found = ask(&parquet, "_", "first::VARCHAR AS first, last::VARCHAR AS last");
+    let expected =
+        ask(&json, ".", "first::TIMESTAMPTZ::VARCHAR AS first, last::TIMESTAMPTZ::VARCHAR AS last");
+    assert_eq!(found.len(), flows.len());
+    assert_eq!(found, expected);
+    let sums = duckdb(&format!(
+        "SELECT count(*)::BIGINT AS flows, sum(packets)::BIGINT AS packets, sum(src_to_dst_bytes + dst_to_src_bytes)::BIGINT AS bytes, \
+         any_value(sensor) AS sensor, bool_and(first_ns // 1000 = epoch_us(first)) AS same, count(DISTINCT day)::BIGINT AS days FROM {parquet}"
+    ));
+    let account = &account["flows"];
+    let expected = serde_json::json!({
+        "flows": account["ended"], "packets": account["exported_packets"], "bytes": account["bytes"], "sensor": "tap", "same": true, "days": 1
+    });
+    assert_eq!(sums, [expected]);
 }
