@@ -8,7 +8,7 @@ TARGET := $(or $(CARGO_TARGET_DIR),target)
 # Cargo runs libbpf's Makefile, which would install there, too.
 CARGO := env -u DESTDIR -u PREFIX -u MAKEFLAGS cargo
 
-.PHONY: help setup build install uninstall demo test test-all check bench deb test-deb test-kernels faults soak loom miri mutants fuzz clean
+.PHONY: help setup build install uninstall demo test test-all check bench deb test-deb test-kernels test-s3 faults soak loom miri mutants fuzz clean
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -17,8 +17,8 @@ help: ## this list
 setup: ## install what building and running needs, if anything is missing
 	@scripts/setup
 
-build: setup ## target/release/weir, and libweir_pcap.so for programs that use libpcap
-	@$(CARGO) build --release --package weir-cli --package weir-pcap
+build: setup ## target/release/weir, libweir_pcap.so for programs that use libpcap, and weir-export
+	@$(CARGO) build --release --package weir-cli --package weir-pcap --package weir-export
 
 demo: build ## capture real traffic in a private network (root, by sudo if need be)
 	@$(ROOT) $(TARGET)/release/weir demo
@@ -58,8 +58,12 @@ test-kernels: ## the essential tests in virtual machines with Debian's 6.1, 6.12
 test-all: ## every test with all of its material, faults at every place, other kernels, Miri, ten minutes of fuzzing; takes hours (root)
 	@scripts/setup test fuzz kernels
 	@WEIR_SHARE=all scripts/test
-	@$(MAKE) --no-print-directory faults miri test-kernels
+	@$(MAKE) --no-print-directory faults miri test-s3 test-kernels
 	@FUZZ_SECONDS=100 scripts/fuzz
+
+test-s3: ## weir ship to an S3 store of somebody else, versitygw (Go builds it)
+	@GOBIN=$(abspath $(TARGET))/tools go install github.com/versity/versitygw/cmd/versitygw@v1.8.0
+	@VERSITYGW=$(abspath $(TARGET))/tools/versitygw cargo nextest run --ignore-default-filter --package weir-export
 
 faults: ## each system call fails at each place, and a thousand kill -9; takes long (root)
 	@scripts/setup test

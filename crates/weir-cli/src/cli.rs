@@ -22,6 +22,7 @@ use crate::manual::ManualArgs;
 use crate::read::ReadArgs;
 use crate::replay::ReplayArgs;
 use crate::rules::RulesArgs;
+use crate::ship::ShipArgs;
 use crate::stat::{StatArgs, TopArgs};
 
 const STYLES: Styles = Styles::styled()
@@ -76,6 +77,8 @@ pub(crate) enum Command {
     Top(TopArgs),
     /// Show flows: both directions of each conversation in one record, live or of capture files.
     Flows(FlowsArgs),
+    /// Ship files of flows to an S3 store, each verified.
+    Ship(ShipArgs),
     /// Query running captures or change their filters.
     Ctl(CtlArgs),
     /// List interfaces: state, queues, driver, XDP support, attached programs.

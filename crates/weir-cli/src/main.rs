@@ -45,6 +45,7 @@ mod report;
 mod rewriting;
 mod rules;
 mod sending;
+mod ship;
 mod shorthand;
 mod spelling;
 mod stat;
@@ -92,6 +93,7 @@ fn main() -> ExitCode {
         Command::Replay(args) => replay::run(args),
         Command::Rules(args) => rules::run(args),
         Command::Run(args) => libpcap::run(args),
+        Command::Ship(args) => ship::run(args, &words),
         Command::Stat(args) => stat::run(args),
         Command::Top(args) => stat::top(args),
     };

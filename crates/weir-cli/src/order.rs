@@ -70,6 +70,11 @@ impl OrderArgs {
         self.order == Some(OrderArg::Time)
     }
 
+    /// Returns how long packets are held back at most, if that is more than usual.
+    pub(crate) fn held_back(&self) -> Duration {
+        self.window.unwrap_or_default()
+    }
+
     /// Configures time order if requested, or if it is `usual`.
     pub(crate) fn apply(&self, builder: Builder, usual: Usual) -> Builder {
         let by_time = |builder: Builder| builder.by_time(self.window.map_or(Window::Usual, Window::Of));

@@ -211,7 +211,7 @@ const OPTIONS: [Entry; 65] = [
     (
         "--ipfix --netflow --sflow --flow",
         "",
-        "to export flows: weir flows -i IF --to ipfix://HOST, netflow9://HOST, netflow5://HOST; as JSON: weir flows -i IF --json",
+        "to export flows: weir flows -i IF --to ipfix://HOST, ipfix+tcp://HOST, netflow9://HOST, netflow5://HOST; as JSON: weir flows -i IF --json",
     ),
     ("--block --drop --deny --reject", "", "to block packets by rules: weir guard"),
 ];

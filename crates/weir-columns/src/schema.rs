@@ -1,5 +1,6 @@
 //! What the columns are: names and meanings of JSON objects, a `.` in these as `_`.
 
+use parquet::data_type::ByteArray;
 use weir::flows::{Flow, Tcp};
 
 use super::column::{Column, Time, each, some, time};
@@ -111,6 +112,7 @@ pub(super) fn columns() -> Vec<Box<dyn Column>> {
         mac("dst_mac", 1),
         each("packets", |flow, _| signed(flow.packets())),
         each("bytes", |flow, _| signed(flow.bytes())),
+        each("lost", |flow, _| signed(flow.lost)),
     ];
     columns.extend(WAYS.iter().flat_map(way));
     columns.extend([
@@ -122,6 +124,10 @@ pub(super) fn columns() -> Vec<Box<dyn Column>> {
         some("name", |flow, texts| {
             flow.names.as_ref().and_then(|names| names.name.as_deref()).map(|name| texts.name(name))
         }),
+        some("ja4", |flow, texts| {
+            flow.names.as_ref().and_then(|names| names.ja4.as_deref()).map(|print| texts.name(print))
+        }),
+        some("community_id", |flow, _| flow.community_id().map(|id| ByteArray::from(id.into_bytes()))),
     ]);
     columns
 }

@@ -32,6 +32,7 @@ fn flow(number: u64) -> Flow {
         tunnel: None,
         first: 1_700_000_000_123_456_789 + number,
         last: 1_700_000_001_000_000_000 + number,
+        lost: number,
         reason: EndReason::Idle,
         icmp: None,
         tcp: None,
@@ -51,6 +52,7 @@ fn with_everything() -> Flow {
         protocol: 6,
         vlan: Some(4095),
         tunnel: Some(u32::MAX),
+        lost: u64::MAX,
         reason: EndReason::NoRoom,
         tcp: Some(Tcp {
             flags: [0x1b, 0x12],
@@ -59,7 +61,11 @@ fn with_everything() -> Flow {
             zero_windows: [0, u16::MAX],
             handshake: [Some(1500), None],
         }),
-        names: Some(Box::new(Names { protocol: "tls", name: Some("\u{1b}ex\u{e4}mple".to_owned()) })),
+        names: Some(Box::new(Names {
+            protocol: "tls",
+            name: Some("\u{1b}ex\u{e4}mple".to_owned()),
+            ja4: Some("t13d0203h2_000000000000_000000000000".to_owned()),
+        })),
         ..flow(0)
     }
 }
@@ -89,7 +95,7 @@ fn two_row_groups_have_all_flows() {
     assert_eq!((handed, steps), (flows.len(), 1));
     encoder.finish(&mut bytes).expect("room");
     let each = bytes.len() / flows.len();
-    assert!(each < 25, "{each} bytes for a flow");
+    assert!(each < 60, "{each} bytes for a flow");
     let file = read(bytes);
     assert_eq!(file.metadata().num_row_groups(), 2);
     let (mut count, mut packets) = (0, 0);
@@ -110,7 +116,8 @@ fn values_are_those_of_the_flow_or_null() {
     let names = ["eth0", "eth1"].map(str::to_owned);
     let mut bytes = Vec::new();
     let mut encoder = Encoder::new("weir 1").expect("a file");
-    encoder.add(&[with_everything(), flow(3)], &names, &mut bytes).expect("room");
+    let icmp = Flow { protocol: 1, ..flow(4) };
+    encoder.add(&[with_everything(), flow(3), icmp], &names, &mut bytes).expect("room");
     encoder.finish(&mut bytes).expect("room");
     let file = read(bytes);
     assert_eq!(file.metadata().file_metadata().created_by(), Some("weir 1"));
@@ -135,6 +142,7 @@ fn values_are_those_of_the_flow_or_null() {
         // More than a signed number can say.
         ("packets", [Field::Long(i64::MAX), Field::Long(4)]),
         ("bytes", [Field::Long(7), Field::Long(400)]),
+        ("lost", [Field::Long(i64::MAX), Field::Long(3)]),
         ("dst_to_src_packets", [Field::Long(0), Field::Long(1)]),
         ("src_to_dst_tos", [Field::Int(8), Field::Int(8)]),
         ("src_to_dst_tcp_flags", [text("FSP."), Field::Null]),
@@ -145,9 +153,12 @@ fn values_are_those_of_the_flow_or_null() {
         ("icmp_type", [Field::Null, Field::Null]),
         ("application", [text("tls"), Field::Null]),
         ("name", [text("\u{1b}ex\u{e4}mple"), Field::Null]),
+        ("ja4", [text("t13d0203h2_000000000000_000000000000"), Field::Null]),
+        ("community_id", [with_everything(), flow(3)].map(|flow| text(&flow.community_id().expect("ports")))),
     ] {
         assert_eq!([of(&rows[0], name), of(&rows[1], name)], [&all, &few], "{name}");
     }
+    assert_eq!(of(&rows[2], "community_id"), &Field::Null, "no type is known");
 }
 
 #[test]

@@ -225,8 +225,8 @@ impl Entry {
         }
     }
 
-    /// Returns the flow, as it is handed out.
-    pub(crate) fn flow(&self, reason: EndReason, names: Option<Box<Names>>) -> Flow {
+    /// Returns the flow, as it is handed out. `lost`: packets that were lost meanwhile.
+    pub(crate) fn flow(&self, reason: EndReason, names: Option<Box<Names>>, lost: u64) -> Flow {
         let begins = usize::from(self.is(state::SWAPPED));
         let order = [begins, 1 - begins];
         let side = |end: usize| Side {
@@ -259,6 +259,7 @@ impl Entry {
             tunnel: (self.key.kind & HAS_TUNNEL != 0).then_some(self.key.tunnel),
             first: self.first,
             last: self.last,
+            lost,
             reason,
             icmp: self.is(state::HAS_ICMP).then(|| Icmp { kind: self.icmp[0], code: self.icmp[1] }),
             tcp,

@@ -19,6 +19,9 @@ pub struct Flow {
     pub first: u64,
     /// Time of its last packet.
     pub last: u64,
+    /// Packets that were lost after its first and before its last packet, of any flow: at most so many are missing in this one.
+    /// They are those that [`Table::lost`](crate::Table::lost) was told of before it ended.
+    pub lost: u64,
     /// Why it has ended.
     pub reason: EndReason,
     /// The type and code of its first packet, if that is one of ICMP or ICMPv6.
@@ -77,11 +80,13 @@ pub struct Icmp {
 /// What the application said in the first packets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Names {
-    /// The protocol: `dns`, `tls`, `http`, ...
+    /// The protocol: `dns`, `tls`, `quic`, `http`, ...
     pub protocol: &'static str,
-    /// Whom the flow is about: the server's name of TLS, the host of HTTP, the name that DNS was asked for. As in the packet: it can
+    /// Whom the flow is about: the server's name of TLS and QUIC, the host of HTTP, the name that DNS was asked for. As in the packet: it can
     /// contain control characters.
     pub name: Option<String>,
+    /// The fingerprint of the client of TLS or QUIC (JA4), if its first hello is there to the end.
+    pub ja4: Option<String>,
 }
 
 /// Why a flow has ended (`flowEndReason`, RFC 5102).

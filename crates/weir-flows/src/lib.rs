@@ -8,22 +8,30 @@
 //!            |       '- entry    what is kept of a flow, packed
 //!            |       '- wheel    when to look at it again
 //!            |       '- names    what the application said
-//!            '- fragments        ports of later fragments
+//!            |             |- quic  decrypts what QUIC's client says
+//!            |             '- ja4   which program has said it
+//!            |- fragments        ports of later fragments
+//!            '- losses           what was lost when
 //! ```
 //!
 //! - `flow`: a flow as it is handed out, and why it has ended.
+//! - `community`: a name for it that other programs have, too.
 //! - `settings`: what can be chosen.
 //! - `counts`: what became of every packet.
 //! - [`export`]: flows as messages of IPFIX and NetFlow.
 
 #![forbid(unsafe_code)]
 
+mod community;
 mod counts;
 mod entry;
 pub mod export;
 mod flow;
 mod fragments;
+mod ja4;
+mod losses;
 mod names;
+mod quic;
 mod seen;
 mod settings;
 mod table;

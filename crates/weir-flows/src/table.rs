@@ -10,6 +10,7 @@ use crate::counts::Counts;
 use crate::entry::Entry;
 use crate::flow::{EndReason, Flow, Rank};
 use crate::fragments::Fragments;
+use crate::losses::Losses;
 use crate::names::{AllNames, PACKETS};
 use crate::seen::{Key, Observation, Part, Seen, Unseen, flag};
 use crate::settings::Settings;
@@ -45,6 +46,7 @@ pub struct Table {
     now: u64,
     fragments: Fragments,
     names: AllNames,
+    losses: Losses,
     counts: Counts,
 }
 
@@ -74,6 +76,7 @@ impl Table {
             now: 0,
             fragments: Fragments::default(),
             names: AllNames::default(),
+            losses: Losses::default(),
             counts: Counts::default(),
         })
     }
@@ -163,6 +166,14 @@ impl Table {
         self.count(index, &seen, observation);
     }
 
+    /// Notes that packets of an interface were lost: later than one time, and not later than the other, by the packets' clock. Flows say
+    /// how many that were meanwhile ([`Flow::lost`]).
+    pub fn lost(&mut self, interface: u16, after: u64, until: u64, packets: u64) {
+        if packets > 0 {
+            self.losses.add(interface, after, until, packets);
+        }
+    }
+
     /// Hands out the flows that are over at this time, though no packet says so. A time that is before the latest packet's
     /// changes nothing.
     pub fn end_until(&mut self, time: u64, ended: &mut impl FnMut(Flow)) {
@@ -218,11 +229,22 @@ impl Table {
         kept.into_sorted_vec().into_iter().map(|Reverse((_, index))| self.shown(index)).collect()
     }
 
+    #[cfg(test)]
+    pub(crate) fn names(&self) -> &AllNames {
+        &self.names
+    }
+
     /// Returns a flow that has not ended.
     fn shown(&self, index: u32) -> Flow {
         let entry = &self.entries[index as usize];
         let names = self.names.get(index).filter(|_| entry.has_names());
-        entry.flow(EndReason::Forced, names.map(|names| Box::new(names.clone())))
+        entry.flow(EndReason::Forced, names.map(|names| Box::new(names.clone())), self.lost_during(entry))
+    }
+
+    /// Returns how many packets were lost during a flow.
+    fn lost_during(&self, entry: &Entry) -> u64 {
+        let interface = (!self.settings.across_interfaces).then_some(entry.interface);
+        self.losses.between(interface, entry.first, entry.last)
     }
 
     /// Moves on to this time.
@@ -257,6 +279,7 @@ impl Table {
     #[cold]
     fn restart(&mut self, time: u64, ended: &mut impl FnMut(Flow)) {
         self.end_all(ended);
+        self.losses.clear();
         self.now = time;
         self.wheel.restart(self.wheel.tick(time.saturating_sub(LATE)));
         self.counts.restarts += 1;
@@ -353,11 +376,13 @@ impl Table {
         entry.add(seen, observation.time);
         self.counts.in_table += 1;
         let packets = entry.packets[0] + entry.packets[1];
-        if self.settings.names
-            && packets <= PACKETS
-            && self.names.read(index, observation, self.settings.inner)
-        {
-            entry.set_names();
+        if self.settings.names && packets <= PACKETS {
+            if self.names.read(index, seen.from, observation, self.settings.inner) {
+                entry.set_names();
+            }
+            if packets == PACKETS {
+                self.names.end(index);
+            }
         }
         if entry.is_closed() && !was_closed {
             // The deadline comes nearer.
@@ -377,7 +402,11 @@ impl Table {
         let entry = &self.entries[index as usize];
         let names = if entry.has_names() { self.names.take(index) } else { None };
         let packets = entry.packets[0] + entry.packets[1];
-        let flow = entry.flow(reason, names);
+        if packets < PACKETS {
+            self.names.end(index);
+        }
+        let entry = &self.entries[index as usize];
+        let flow = entry.flow(reason, names, self.lost_during(entry));
         self.unchain(index);
         self.entries[index as usize].chain = self.free;
         self.free = index;

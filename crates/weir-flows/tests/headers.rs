@@ -204,3 +204,27 @@ fn the_first_packets_say_what_the_application_wants() {
     let (_, unnamed) = self::flows(&Settings { names: false, ..small() }, &[(1, frame)]);
     assert_eq!(unnamed[0].names, None);
 }
+
+#[test]
+fn a_flow_says_what_was_lost_on_its_interface_meanwhile() {
+    let frame = ethernet(&[], &ip(17, 0, &[0, 7, 0, 9, 0, 8, 0, 0]));
+    for (across_interfaces, expected) in [(false, vec![(0, 4), (1, 3)]), (true, vec![(0, 7)])] {
+        let mut table = Table::new(&Settings { across_interfaces, ..small() }).expect("enough memory");
+        let mut flows = Vec::new();
+        // Time, interface, and what was lost on it since the one before.
+        for (time, interface, lost) in [(1, 0, 9), (2, 1, 0), (5, 0, 4), (6, 1, 3)] {
+            table.lost(interface, time - 1, time, lost);
+            let packet = Observation { interface, ..observation(&frame, time) };
+            table.add(&packet, &mut |flow| flows.push(flow));
+        }
+        table.lost(0, 6, 7, 100);
+        let mut told: Vec<_> = Vec::new();
+        table.for_each(|flow| told.push((flow.interface, flow.lost)));
+        told.sort_unstable();
+        assert_eq!(told, expected);
+        table.end_all(&mut |flow| flows.push(flow));
+        let mut told: Vec<_> = flows.iter().map(|flow| (flow.interface, flow.lost)).collect();
+        told.sort_unstable();
+        assert_eq!(told, expected);
+    }
+}

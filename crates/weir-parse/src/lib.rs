@@ -13,6 +13,7 @@
 //! - `parser`: what reads a payload: a [`Parser`] for each protocol, and who gets which segment.
 //! - `reader`: keeps the beginning of a message until its end comes.
 //! - `message`: what they read; `dns`, `tls`, `http`, `sip`, `dhcp`, `dhcp6`: a type and a function for each.
+//! - `offer`: what a client of TLS offers, for fingerprints.
 //! - `placed`, `reading`: where a value is written; whether a message is there to its end.
 //! - `head`: what HTTP and SIP have in common.
 //! - `bytes`: fields of packets that may end early.
@@ -27,6 +28,7 @@ pub mod dns;
 mod head;
 mod http;
 mod message;
+mod offer;
 mod parser;
 mod placed;
 mod reader;
@@ -41,6 +43,7 @@ pub use self::dhcp6::{Dhcp6, Prefix};
 pub use self::dns::{Dns, DnsRecord};
 pub use self::http::Http;
 pub use self::message::{Found, Message};
+pub use self::offer::Offer;
 pub use self::parser::{Parser, parser};
 pub use self::placed::Placed;
 pub use self::reader::Reader;

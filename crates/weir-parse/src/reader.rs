@@ -1,6 +1,7 @@
 //! Messages that lie in several segments of a TCP connection.
 
 use std::collections::HashMap;
+use std::hash::Hash;
 use std::mem;
 
 use weir_packet::{Flow, FlowDirection};
@@ -20,14 +21,20 @@ const RECENT: usize = 1 << 20;
 
 /// Reads segments in the order in which they were captured, and keeps what a message needs until its end comes: at most
 /// 36 MiB. It gives up a message of which a part is missing, or that is longer than 18 KiB (as some zone transfers are).
-#[derive(Debug, Default)]
-pub struct Reader {
+///
+/// `K` tells apart what the sides of connections send: addresses and ports, unless you know better.
+#[derive(Debug)]
+pub struct Reader<K = (Flow, FlowDirection)> {
     /// Messages that have begun lately, and those that had begun before the last [`MOST`].
-    young: HashMap<Key, Unfinished>,
-    old: HashMap<Key, Unfinished>,
+    young: HashMap<K, Unfinished>,
+    old: HashMap<K, Unfinished>,
 }
 
-type Key = (Flow, FlowDirection);
+impl<K> Default for Reader<K> {
+    fn default() -> Self {
+        Self { young: HashMap::new(), old: HashMap::new() }
+    }
+}
 
 /// A message whose end is missing.
 #[derive(Debug)]
@@ -41,12 +48,17 @@ impl Reader {
     /// Returns the message in a segment, the first if it has several. One that lies in several segments is returned with the
     /// first, as far as it is there, and as a whole with the last.
     pub fn read(&mut self, segment: &Segment<'_>) -> Option<Found> {
+        self.read_of(segment, || Flow::between(segment.protocol, segment.source, segment.destination))
+    }
+}
+
+impl<K: Eq + Hash> Reader<K> {
+    /// Does what [`read`](Reader::read) does. `key`: which side of which connection has sent the segment.
+    pub fn read_of(&mut self, segment: &Segment<'_>, key: impl Fn() -> K) -> Option<Found> {
         let payload = segment.payload;
-        let key = || Flow::between(segment.protocol, segment.source, segment.destination);
         // Where to go on, if it may be necessary.
         let mut sequence = segment.sequence.filter(|_| payload.whole());
-        let waiting = !(self.young.is_empty() && self.old.is_empty());
-        if waiting && segment.is_tcp() && payload.len > 0 {
+        if !self.is_empty() && segment.is_tcp() && payload.len > 0 {
             let key = key();
             if let Some(message) = self.young.remove(&key).or_else(|| self.old.remove(&key)) {
                 match message.position(segment) {
@@ -76,10 +88,24 @@ impl Reader {
         message.map(|message| Found { protocol: parser.protocol(), message, at: Some(payload.at), whole })
     }
 
+    /// Gives up what this side of a connection has begun.
+    pub fn forget(&mut self, key: &K) {
+        for messages in [&mut self.young, &mut self.old] {
+            if !messages.is_empty() {
+                messages.remove(key);
+            }
+        }
+    }
+
+    /// Returns whether no message is waited for.
+    pub fn is_empty(&self) -> bool {
+        self.young.is_empty() && self.old.is_empty()
+    }
+
     /// Adds a segment to a message. `known`: how many of its bytes are there already.
     fn go_on(
         &mut self,
-        key: Key,
+        key: K,
         mut message: Unfinished,
         segment: &Segment<'_>,
         known: usize,
@@ -113,7 +139,7 @@ impl Reader {
 
     /// Keeps what is the beginning of a message. `next`: the sequence number behind these bytes; `whole`: the first message in
     /// them is there as a whole.
-    fn wait(&mut self, key: Key, parser: &dyn Parser, bytes: Bytes<'_>, next: u32, whole: bool) {
+    fn wait(&mut self, key: K, parser: &dyn Parser, bytes: Bytes<'_>, next: u32, whole: bool) {
         let mut rest = bytes;
         if parser.messages_follow() {
             while let Some(len) = parser.length(rest).filter(|len| *len <= rest.len) {
@@ -131,7 +157,7 @@ impl Reader {
         self.keep(key, Unfinished { bytes: rest.data.to_vec(), next });
     }
 
-    fn keep(&mut self, key: Key, message: Unfinished) {
+    fn keep(&mut self, key: K, message: Unfinished) {
         if message.bytes.len() > LONGEST {
             return;
         }

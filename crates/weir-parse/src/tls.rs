@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use crate::bytes::{Bytes, Cut};
+use crate::offer::{ALPN, Offer, SERVER_NAME, SUPPORTED_VERSIONS, numbers};
 use crate::placed::Placed;
 use crate::reading::Reading;
 
@@ -12,10 +13,6 @@ const RECORD: usize = 5;
 const HANDSHAKE: u8 = 22;
 const CLIENT_HELLO: u8 = 1;
 const SERVER_HELLO: u8 = 2;
-
-const SERVER_NAME: u16 = 0;
-const ALPN: u16 = 16;
-const SUPPORTED_VERSIONS: u16 = 43;
 
 /// Most application protocols of one hello.
 const PROTOCOLS: usize = 16;
@@ -30,6 +27,8 @@ pub struct Tls {
     pub version: Option<&'static str>,
     /// The application protocols that the client offers, at most 16, or the one that the server chooses: `h2`.
     pub alpn: Vec<Placed<String>>,
+    /// What the client offers; `None`: it is a server, or not all of the hello is there.
+    pub offer: Option<Box<Offer>>,
 }
 
 /// Returns whether a payload begins with a hello.
@@ -57,6 +56,14 @@ impl Tls {
         }
     }
 
+    /// Reads a hello that is not in records, as QUIC has it (RFC 9001, section 4).
+    pub fn read_message(message: Bytes<'_>) -> Option<Self> {
+        let parts = vec![[0, message.at]];
+        let records =
+            Records { bytes: Cow::Borrowed(message.data), len: message.len, parts, needed: message.len };
+        Self::read_records(&records).ok().flatten()
+    }
+
     /// Returns how many bytes the hello takes, or the next of its records.
     pub(crate) fn length(payload: Bytes<'_>) -> Option<usize> {
         Some(Records::of(payload).ok()?.needed)
@@ -65,7 +72,9 @@ impl Tls {
     fn read_records(records: &Records<'_>) -> Result<Option<Self>, Cut> {
         let message = records.message();
         let kind = message.u8(0)?;
-        let hello = message.from(4).first(message.u24(1)? as usize);
+        let len = message.u24(1)? as usize;
+        // Of a hello that ends early, nothing may look like its end.
+        let hello = message.from(4).first(len).sized(len);
         let mut tls = Self::default();
         let Some(legacy) = version(hello.u16(0)?) else { return Ok(None) };
         // A hello that ends early may have had a newer version than the one in its header.
@@ -79,10 +88,18 @@ impl Tls {
     fn hello(&mut self, client: bool, hello: Bytes<'_>) -> Result<(), Cut> {
         let mut at = 2 + 32;
         at += 1 + usize::from(hello.u8(at)?);
+        let mut offer = Box::new(Offer { version: hello.u16(0)?, ..Offer::default() });
         // The client lists cipher suites and compression methods, the server has chosen.
-        at += if client { 2 + usize::from(hello.u16(at)?) } else { 2 };
+        if client {
+            let len = usize::from(hello.u16(at)?);
+            offer.ciphers = numbers(hello.get(at + 2, len)?);
+            at += 2 + len;
+        } else {
+            at += 2;
+        }
         at += if client { 1 + usize::from(hello.u8(at)?) } else { 1 };
         if at == hello.len {
+            self.offer = client.then_some(offer);
             return Ok(());
         }
         let mut rest = hello.from(at + 2).first(hello.u16(at)?.into());
@@ -92,8 +109,12 @@ impl Tls {
             let extension = rest.from(4).first(len);
             // Nonsense in one of them does not matter to the others.
             let _nonsense = self.extension(client, kind, extension);
+            if client {
+                let _nonsense = offer.add(kind, extension);
+            }
             rest = rest.from(4 + len);
         }
+        self.offer = client.then_some(offer);
         Ok(())
     }
 

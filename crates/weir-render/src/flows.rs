@@ -46,6 +46,8 @@ struct Object<'a> {
     packets: u64,
     bytes: u64,
     bits_per_second: u64,
+    /// Packets of any flow that were lost meanwhile.
+    lost: u64,
     src_to_dst: Way,
     dst_to_src: Way,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -58,12 +60,18 @@ struct Object<'a> {
     /// From SYN and ACK to ACK: as far away is who began.
     #[serde(skip_serializing_if = "Option::is_none")]
     client_seconds: Option<f64>,
-    /// `dns`, `tls`, `http`, ...
+    /// `dns`, `tls`, `quic`, `http`, ...
     #[serde(skip_serializing_if = "Option::is_none")]
     application: Option<&'static str>,
     /// Of a server, or asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     name: Option<&'a str>,
+    /// The fingerprint of TLS's client.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ja4: Option<&'a str>,
+    /// Version 1, seed 0.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    community_id: Option<String>,
 }
 
 /// What one side has sent.
@@ -133,6 +141,7 @@ pub fn object<'a>(flow: &'a Flow, interface: &'a str) -> impl Serialize + use<'a
         packets: flow.packets(),
         bytes: flow.bytes(),
         bits_per_second: flow.rate(),
+        lost: flow.lost,
         src_to_dst: Way::new(from, tcp, 0),
         dst_to_src: Way::new(to, tcp, 1),
         icmp_type: flow.icmp.map(|icmp| icmp.kind),
@@ -141,6 +150,8 @@ pub fn object<'a>(flow: &'a Flow, interface: &'a str) -> impl Serialize + use<'a
         client_seconds: seconds(1),
         application: names.map(|names| names.protocol),
         name: names.and_then(|names| names.name.as_deref()),
+        ja4: names.and_then(|names| names.ja4.as_deref()),
+        community_id: flow.community_id(),
     }
 }
 
@@ -233,6 +244,7 @@ mod tests {
             tunnel: None,
             first: 1_700_000_000_000_000_000,
             last: 1_700_000_002_500_000_000,
+            lost: 9,
             reason: EndReason::NoRoom,
             icmp: None,
             tcp: Some(Tcp {
@@ -242,7 +254,11 @@ mod tests {
                 zero_windows: [0, 2],
                 handshake: [Some(1500), None],
             }),
-            names: Some(Box::new(Names { protocol: "tls", name: Some("a\u{1b}[2Jb".to_owned()) })),
+            names: Some(Box::new(Names {
+                protocol: "tls",
+                name: Some("a\u{1b}[2Jb".to_owned()),
+                ja4: Some("t13d0203h2_000000000000_000000000000".to_owned()),
+            })),
         }
     }
 
@@ -264,7 +280,7 @@ mod tests {
             "type": "flow", "interface": "eth0", "first": "2023-11-14T22:13:20.000000000Z",
             "last": "2023-11-14T22:13:22.500000000Z", "seconds": 2.5, "reason": "no_room", "proto": 6, "vlan": 7,
             "src": "10.0.0.1", "dst": "10.0.0.2", "sport": 4000, "dport": 443, "src_mac": "02:00:00:00:00:01",
-            "dst_mac": "02:00:00:00:00:02", "packets": 4000, "bytes": 8192, "bits_per_second": 26214,
+            "dst_mac": "02:00:00:00:00:02", "packets": 4000, "bytes": 8192, "bits_per_second": 26214, "lost": 9,
             "src_to_dst": {
                 "packets": 2000, "bytes": 4096, "shortest": 40, "longest": 1500, "ttl_min": 63, "ttl_max": 64, "tos": 8,
                 "tcp_flags": "FSP.", "initial_sequence": 5, "retransmissions": 1, "zero_windows": 0
@@ -273,7 +289,8 @@ mod tests {
                 "packets": 2000, "bytes": 4096, "shortest": 40, "longest": 1500, "ttl_min": 63, "ttl_max": 64, "tos": 8,
                 "tcp_flags": "S.", "retransmissions": 0, "zero_windows": 2
             },
-            "server_seconds": 0.0015, "application": "tls", "name": "a\u{1b}[2Jb"
+            "server_seconds": 0.0015, "application": "tls", "name": "a\u{1b}[2Jb",
+            "ja4": "t13d0203h2_000000000000_000000000000", "community_id": "1:PBvmEsR/obkYa+kd98hZbHFF8Ik="
         });
         assert_eq!(found, expected);
     }

@@ -5,8 +5,9 @@ use std::io;
 use std::path::PathBuf;
 
 use landlock::{
-    ABI, Access, AccessFs, AccessNet, BitFlags, PathBeneath, PathFd, PathFdError, Ruleset, RulesetAttr as _,
-    RulesetCreated, RulesetCreatedAttr as _, RulesetError, RulesetStatus, Scope, make_bitflags,
+    ABI, Access, AccessFs, AccessNet, BitFlags, NetPort, PathBeneath, PathFd, PathFdError, Ruleset,
+    RulesetAttr as _, RulesetCreated, RulesetCreatedAttr as _, RulesetError, RulesetStatus, Scope,
+    make_bitflags,
 };
 
 use crate::CallError;
@@ -22,6 +23,8 @@ pub struct Files {
     pub filled: Vec<PathBuf>,
     /// Directories to remove files from.
     pub removed: Vec<PathBuf>,
+    /// TCP ports to connect to, at any host.
+    pub ports: Vec<u16>,
 }
 
 /// How much of the restrictions the kernel enforces.
@@ -39,8 +42,8 @@ pub enum Enforced {
 /// The newest version to request: Linux 6.12.
 const NEWEST: ABI = ABI::V6;
 
-/// Restricts the calling thread for good: it can open only these files, execute none, bind no TCP address and make no
-/// TCP connection, and send no signals to other programs. Open files stay usable.
+/// Restricts the calling thread for good: it can open only these files, execute none, bind no TCP address and connect to
+/// no other TCP ports, and send no signals to other programs. Open files stay usable.
 ///
 /// # Errors
 ///
@@ -75,6 +78,9 @@ fn enforce(files: &Files) -> Result<Enforced, Box<dyn Error + Send + Sync>> {
             // Files to be removed would stay.
             Err(error) => return Err(error.into()),
         }
+    }
+    for port in &files.ports {
+        rules = rules.add_rule(NetPort::new(*port, AccessNet::ConnectTcp))?;
     }
     Ok(match rules.restrict_self()?.ruleset {
         RulesetStatus::FullyEnforced => Enforced::Fully,

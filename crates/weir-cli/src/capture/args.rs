@@ -11,6 +11,7 @@ use weir::{Builder, Delivery, Direction, Timestamps};
 
 use crate::args::{LiveArgs, MORE, WHICH_DECIDES};
 use crate::files::{FilesArgs, FormatArg};
+use crate::flows::BesideArgs;
 use crate::interfaces::Chosen;
 use crate::order::{OrderArgs, Usual};
 use crate::rules::SetFile;
@@ -53,6 +54,8 @@ Examples:
         Save the packets of one in 100 flows, selected in the kernel.
   weir capture -i eth0 -w tls.pcapng --stat 'dns: port 53' --stat 'all:' tcp port 443
         Save TLS, and count other packets beside it.
+  weir capture -i eth0 -w 'day-%H.pcapng' -G 1h --flows-to ipfix://192.0.2.7
+        Write files, and send the flows of the same packets to a collector.
   weir capture -i eth0 -B 512MiB -w /mnt/nvme/burst.pcapng
         Buffer bursts of up to 512 MiB per queue while the disk is busy.
   weir capture -i mirror0 --mode exclusive --timestamps none -w all.pcapng
@@ -177,6 +180,9 @@ pub(crate) struct CaptureArgs {
     #[command(flatten)]
     pub(crate) line: LineArgs,
 
+    #[command(flatten)]
+    pub(super) flows: BesideArgs,
+
     /// Print JSON: an object per packet, and the summary.
     ///
     /// Objects are those of `weir read --json`. The summary is the last. It goes to standard output, or to standard error with
@@ -211,6 +217,7 @@ impl CaptureArgs {
         }
         self.line.check()?;
         self.order.check(false, false)?;
+        self.flows.check(&self.live.origin)?;
         self.files.check(self.write.as_deref())
     }
 
@@ -348,6 +355,12 @@ mod tests {
         assert!(check(&["-w", "f.pcap.zst", "--comment", "x"]).is_err());
         assert!(check(&["-w", "f.pcap", "--format", "pcapng", "--comment", "x"]).is_ok());
         assert!(capture(&["--format", "pcap"]).is_err(), "a format without a file");
+        for option in [["--flows", "3"], ["--idle-timeout", "3s"], ["--fields", "all"], ["--domain", "3"]] {
+            assert!(capture(&option).is_err(), "{option:?}: no flows");
+            assert!(capture(&[&option[..], &["--flows-to", "ipfix://127.0.0.1"]].concat()).is_ok());
+        }
+        let timeless = ["--flows-to", "ipfix://127.0.0.1", "--timestamps", "none"];
+        assert!(check(&timeless).is_err(), "flows have times");
         assert!(capture(&["-w", "f", "--nano", "--micro"]).is_err());
     }
 }

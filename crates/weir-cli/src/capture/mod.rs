@@ -30,6 +30,7 @@ pub(crate) use self::args::CaptureArgs;
 use self::backlog::Backlog;
 use self::printer::{Outcome, Printer};
 use crate::failure::{self, Failure};
+use crate::flows::{FlowsSummary, Keeper};
 use crate::interfaces::Chosen;
 use crate::live::{self, Live};
 use crate::opening::{self, Unopened};
@@ -66,6 +67,7 @@ pub(crate) fn run(args: &CaptureArgs) -> Result<(), Failure> {
     let settings = args.live.settings("capture", &args.until);
     let names = args.prints() && args.line.names(args.json);
     let mut prepared = Prepared::new(Settings { names, ..settings }, file)?;
+    let collectors = args.flows.open(&args.live.origin, &prepared)?;
     // The time zone is looked up while this is allowed.
     let own_queries = Arc::default();
     let hosts = prepared.take_resolver();
@@ -84,7 +86,10 @@ pub(crate) fn run(args: &CaptureArgs) -> Result<(), Failure> {
         Ok(opened) => opened,
         Err(unopened) => {
             let file = args.write.as_deref();
-            return unopened.end(args.is_quiet(), file, |summary| print_json(args, None, summary));
+            return unopened.end(args.is_quiet(), file, |summary| {
+                let flows = args.flows.nothing();
+                print_json(args, None, &FlowsSummary { capture: summary.clone(), flows })
+            });
         }
     };
     let interfaces = capture.interfaces().to_vec();
@@ -101,6 +106,9 @@ pub(crate) fn run(args: &CaptureArgs) -> Result<(), Failure> {
         }
         None => None,
     };
+    let start =
+        |collectors| args.flows.start(collectors, &args.live.origin, &interfaces, args.order.held_back());
+    let flows = collectors.map(start).transpose()?;
     style::print(&report::started(&interfaces, &opened, args.is_quiet(), args.line.verbose > 0));
     if let Some(rules) = &rules {
         warn_of_sent(args, rules, &interfaces);
@@ -119,6 +127,7 @@ pub(crate) fn run(args: &CaptureArgs) -> Result<(), Failure> {
         look_for_loss: writer.is_some().then_some(now + LOSS_PERIOD),
         lost: 0,
         backlog,
+        flows,
         writer,
         printer,
         printed: Ok(()),
@@ -181,6 +190,8 @@ struct Run<'a> {
     writer: Option<Writer>,
     /// Chunks that wait for the writer.
     backlog: Backlog,
+    /// `None`: nobody counts flows.
+    flows: Option<Keeper>,
     /// `None`: packets are not printed, or no longer.
     printer: Option<Printer>,
     /// What became of a printer that has ended: `Ok` if standard output was closed.
@@ -206,21 +217,24 @@ struct Run<'a> {
 }
 
 impl Policy for Run<'_> {
-    type Summary = Summary;
+    type Summary = FlowsSummary;
     type Error = Failure;
 
-    fn summary(&mut self) -> Result<Summary, Failure> {
+    fn summary(&mut self) -> Result<FlowsSummary, Failure> {
         let account = self.capture.stats()?;
         let statistics = self.statistics()?;
         let rules = self.rules()?;
-        Ok(self.summary_of(&account, statistics, rules))
+        let capture = self.summary_of(&account, statistics, rules);
+        Ok(FlowsSummary { capture, flows: self.flows.as_ref().map(Keeper::counts) })
     }
 
     fn report(&mut self) -> Result<(), Failure> {
         if let Some(live) = &self.live {
             live.clear();
         }
-        style::print(&report::account(&self.summary()?, style::stderr()));
+        let summary = self.summary()?;
+        style::print(&report::account(&summary.capture, style::stderr()));
+        style::print(&summary.text());
         Ok(())
     }
 
@@ -261,6 +275,9 @@ impl Policy for Run<'_> {
         if interfaces::tell_events(&mut self.capture, self.live.as_ref()) {
             self.mark()?;
         }
+        if let Some(flows) = &mut self.flows {
+            flows.tick(now, || self.capture.stats(), || self.live.iter().for_each(Live::clear))?;
+        }
         if self.redraw.is_some_and(|time| now >= time) {
             self.redraw = Some(now + live::PERIOD);
             self.redraw()?;
@@ -300,7 +317,8 @@ impl Policy for Run<'_> {
 
     fn due(&self) -> Option<Instant> {
         let rotate = self.writer.as_ref().and_then(Writer::due);
-        [self.redraw, self.look_for_loss, rotate].into_iter().flatten().min()
+        let flows = self.flows.as_ref().map(Keeper::due);
+        [self.redraw, self.look_for_loss, rotate, flows].into_iter().flatten().min()
     }
 
     fn receive(&mut self, longest: Duration) -> Result<(), Failure> {
@@ -354,18 +372,24 @@ impl Policy for Run<'_> {
         if let Some(live) = &self.live {
             live.clear();
         }
+        let flows = self.flows.take().map(|flows| flows.finish(&account));
         self.warn();
         let result = failure::ended(end, [stopped, drained, closed, counted, read, rules_read, printed]);
         let mut summary = self.summary_of(&account, statistics, rules);
         summary.close(self.handled, result.as_ref().copied().map_err(Failure::message));
         let paint = style::stderr();
-        let brief = if self.args.line.verbose > 0 { None } else { report::brief(&summary, paint) };
+        let is_brief = self.args.line.verbose == 0 && flows.is_none();
+        let brief = is_brief.then(|| report::brief(&summary, paint)).flatten();
+        let summary = FlowsSummary { capture: summary, flows };
         style::print(&brief.unwrap_or_else(|| {
-            let account = if self.args.is_quiet() { String::new() } else { report::account(&summary, paint) };
-            account + &report::closing(&summary)
+            let account = match self.args.is_quiet() {
+                true => String::new(),
+                false => report::account(&summary.capture, paint) + &summary.text(),
+            };
+            account + &report::closing(&summary.capture)
         }));
         let printed = print_json(self.args, self.outcome, &summary);
-        self.args.live.loss.end(result.and(printed), report::loss(&summary), !self.args.is_quiet())
+        self.args.live.loss.end(result.and(printed), summary.loss(), !self.args.is_quiet())
     }
 }
 
@@ -432,6 +456,9 @@ impl Run<'_> {
         }
         chunk.keep_first(self.budget.take(chunk.len()));
         self.handled += chunk.len() as u64;
+        if let Some(flows) = &mut self.flows {
+            flows.add(&chunk);
+        }
         if let Some(printer) = &mut self.printer {
             printer.offer(&chunk);
         }
@@ -598,7 +625,7 @@ impl Run<'_> {
 }
 
 /// Prints the summary for programs, if that was requested. `outcome`: how printing packets ended.
-fn print_json(args: &CaptureArgs, outcome: Option<Outcome>, summary: &Summary) -> Result<(), Failure> {
+fn print_json(args: &CaptureArgs, outcome: Option<Outcome>, summary: &FlowsSummary) -> Result<(), Failure> {
     match outcome {
         _ if !args.json => Ok(()),
         Some(Outcome::Closed) => Ok(()),
@@ -609,7 +636,7 @@ fn print_json(args: &CaptureArgs, outcome: Option<Outcome>, summary: &Summary) -
 }
 
 /// Prints the summary on standard error, since standard output takes no more or has the packets.
-fn print_json_beside(summary: &Summary) -> Result<(), Failure> {
+fn print_json_beside(summary: &FlowsSummary) -> Result<(), Failure> {
     let printed = json::line(io::stderr(), summary);
     printed.map_err(|error| Failure::new(format_args!("cannot print the JSON summary: {error}")))
 }

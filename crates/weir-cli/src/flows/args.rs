@@ -5,12 +5,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use weir::flows::export::{self, Fields, Interface, NoSuchField, Sampling};
-use weir::flows::{Rank, Settings};
-use weir::{Builder, Delivery, Plan, Sample, Steer, Timestamps};
+use weir::flows::{Rank, Settings, export};
+use weir::{Builder, Delivery, Plan, Steer, Timestamps};
 
-use weir_filter::spelling::nearest;
-
+use super::options::{RecordArgs, TableArgs};
 use super::target::Target;
 use crate::args::{LiveArgs, MORE};
 use crate::interfaces::Chosen;
@@ -41,7 +39,11 @@ Examples:
   weir flows -r trace.pcapng --to ipfix://192.0.2.7 --fields all
         Export the flows of a file, with everything that is known of them.
   weir flows -i eth0 --to 'file:/var/lib/weir/flows?every=1h&compress=zstd'
-        Write flows to a file for each hour; format=parquet: for DuckDB, ClickHouse, Spark and others.
+        Write flows to a file for each hour; format=parquet: for DuckDB and others.
+  weir flows -i eth0 --to 'ipfix+tls://collector.example?ca=/etc/weir/ca.pem'
+        Export flows over TLS to a collector whose certificate this authority has signed.
+  weir flows -r trace.pcapng --to ipfix-file:flows.ipfix
+        Write the flows of a file as IPFIX messages.
   weir flows -i tap0 --inner
         Show the flows inside VXLAN, Geneve, GTP-U, GRE and IP-in-IP.
 
@@ -73,36 +75,8 @@ pub(crate) struct FlowsArgs {
     #[command(flatten)]
     pub(super) order: OrderArgs,
 
-    /// Keep at most N flows; 4k and 1M are 4,000 and 1,000,000.
-    ///
-    /// When there are more, those that have been silent longest end. A flow takes 188 bytes, names apart.
-    #[arg(long = "flows", value_name = "N", value_parser = most_flows, default_value = "1M")]
-    #[arg(allow_hyphen_values = true, help_heading = "Flows")]
-    flows: u32,
-
-    /// End flows that have been silent for TIME.
-    #[arg(long, value_name = "TIME", value_parser = units::duration, default_value = "15s")]
-    #[arg(allow_hyphen_values = true, help_heading = "Flows")]
-    idle_timeout: Duration,
-
-    /// End flows after TIME; their next packet begins another one.
-    #[arg(long, value_name = "TIME", value_parser = units::duration, default_value = "60s")]
-    #[arg(allow_hyphen_values = true, help_heading = "Flows")]
-    active_timeout: Duration,
-
-    /// Show the flows inside tunnels, not those of the outer packets.
-    #[arg(long, help_heading = "Flows")]
-    inner: bool,
-
-    /// Let packets of several interfaces belong to one flow, as behind a tap with an interface for each direction.
-    ///
-    /// A packet that passes two interfaces then counts twice in its flow.
-    #[arg(hide_short_help = true, long, help_heading = "Flows")]
-    across_interfaces: bool,
-
-    /// Do not read what applications say in the first packets of a flow.
-    #[arg(hide_short_help = true, long, help_heading = "Flows")]
-    no_names: bool,
+    #[command(flatten)]
+    table: TableArgs,
 
     /// Spread flows over N threads, each with its share of --flows.
     ///
@@ -117,34 +91,17 @@ pub(crate) struct FlowsArgs {
 
     /// Send flows to a collector when they end, or write them to files; may be repeated.
     ///
-    /// ipfix://HOST:PORT, netflow9://HOST:PORT or netflow5://HOST:PORT, over UDP; without a port, 4739 or 2055. Each collector has a queue
-    /// of its own; what does not fit is lost and counted, never a packet. Flows are sent from the network namespace that weir runs in, wherever the interface is.
+    /// ipfix://HOST:PORT, netflow9://HOST:PORT or netflow5://HOST:PORT, over UDP; ipfix+tcp://HOST:PORT; or ipfix+tls://HOST:PORT, perhaps with ?ca=FILE (authorities to
+    /// trust, not the system's), cert=FILE&key=FILE (weir's own), name=NAME (in the collector's certificate), joined by & and quoted for the shell. Without a port, 4739, 2055 or 4740 (TLS). ipfix-file:FILE writes a new file of IPFIX messages. Each collector has a queue
+    /// of its own; what does not fit is lost and counted, never a packet. If a collector refuses the connection, or it breaks, flows wait in the queue, and
+    /// weir tries again after 1 s, 2 s, and so on up to 30 s; with -r, a collector that refuses the first connection is an error. Flows are sent from the network namespace that weir runs in, wherever the interface is.
     /// file:DIR, or file:DIR?every=1h&compress=zstd: files of JSON lines, or of Parquet with format=parquet, of 5 minutes each unless told otherwise, in
     /// DIR/sensor=HOST/day=YYYY-MM-DD/hour=HH. Files have hidden names until they are whole; then their flows are sent.
     #[arg(long, value_name = "COLLECTOR", help_heading = "Export")]
     pub(super) to: Vec<Target>,
 
-    /// Export these fields: basic, nprobe, all, or names of IPFIX, with commas between them.
-    ///
-    /// NetFlow v9 has fewer, NetFlow v5 always the same.
-    #[arg(long, value_name = "FIELD,...", value_parser = fields, requires = "to", default_value = "basic")]
-    #[arg(help_heading = "Export")]
-    fields: Fields,
-
-    /// Export a record for each direction, not one for both; NetFlow always has two.
-    #[arg(hide_short_help = true, long, requires = "to", help_heading = "Export")]
-    uniflow: bool,
-
-    /// Say that it is exporter N: the observation domain or source ID.
-    #[arg(
-        hide_short_help = true,
-        long,
-        value_name = "N",
-        requires = "to",
-        default_value_t = 0,
-        help_heading = "Export"
-    )]
-    domain: u32,
+    #[command(flatten)]
+    records: RecordArgs,
 
     /// Show the N busiest flows.
     #[arg(long, value_name = "N", value_parser = units::count, default_value = "20")]
@@ -209,30 +166,6 @@ pub(super) enum Form {
     Nothing,
 }
 
-/// The most flows: a table of 19 GiB.
-const MOST: u64 = 100_000_000;
-
-fn fields(text: &str) -> Result<Fields, String> {
-    text.parse().map_err(|error: NoSuchField| {
-        let meant = nearest(&error.0, Fields::names()).unwrap_or("basic, nprobe or all");
-        format!("{error}; try {meant}")
-    })
-}
-
-fn most_flows(text: &str) -> Result<u32, String> {
-    let wrong = || format!("allowed: 1 to {MOST}, such as 65536, 500k or 1M");
-    let (digits, unit) = match text.strip_suffix(['k', 'K', 'm', 'M']) {
-        Some(digits) if text.ends_with(['k', 'K']) => (digits, 1000),
-        Some(digits) => (digits, 1_000_000),
-        None => (text, 1),
-    };
-    let flows = digits.parse::<u64>().ok().and_then(|number| number.checked_mul(unit));
-    flows
-        .filter(|flows| (1..=MOST).contains(flows))
-        .and_then(|flows| u32::try_from(flows).ok())
-        .ok_or_else(wrong)
-}
-
 impl FlowsArgs {
     /// Checks rules that clap cannot express.
     pub(super) fn check(&self) -> Result<(), String> {
@@ -274,34 +207,13 @@ impl FlowsArgs {
     }
 
     /// Returns how flows are exported.
-    pub(super) fn exported(&self, interfaces: &[Interface]) -> export::Settings {
-        let sampling = self.live.origin.sample().map(|sample| match sample {
-            Sample::OneIn(n) => Some(Sampling::OneIn(n)),
-            Sample::Probability(p) => Some(Sampling::Probability(p)),
-            Sample::FlowsOneIn(n) => Some(Sampling::FlowsOneIn(n)),
-            _ => None,
-        });
-        export::Settings {
-            fields: self.fields.clone(),
-            domain: self.domain,
-            uniflow: self.uniflow,
-            interfaces: interfaces.to_vec(),
-            sampling: sampling.flatten(),
-            ..export::Settings::default()
-        }
+    pub(super) fn exported(&self) -> export::Settings {
+        self.records.settings(&self.live.origin)
     }
 
     /// Returns the settings of each thread's table.
     pub(super) fn table(&self) -> Settings {
-        let threads = u32::from(self.handlers.unwrap_or(1));
-        Settings {
-            flows: self.flows.div_ceil(threads),
-            idle: self.idle_timeout,
-            active: self.active_timeout,
-            inner: self.inner,
-            across_interfaces: self.across_interfaces,
-            names: !self.no_names,
-        }
+        self.table.settings(self.handlers.unwrap_or(1))
     }
 
     /// Returns the plan for the handlers; `None`: one thread does everything.
@@ -313,40 +225,11 @@ impl FlowsArgs {
         let builder = self.live.origin.builder(interfaces, Timestamps::Kernel);
         let builder = match self.handlers {
             Some(handlers) => {
-                let by = if self.inner { Steer::Inner } else { Steer::Flow };
+                let by = if self.table.inner { Steer::Inner } else { Steer::Flow };
                 self.order.apply(builder, Usual::None).steer(by, handlers.into())
             }
             None => self.order.apply(builder, Usual::TimeOrUnsorted),
         };
         self.live.pool.apply(builder, Delivery::Adaptive)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn who_misspells_a_field_is_told_the_right_one() {
-        for (wrong, right) in [
-            ("octetDelta", "octetDeltaCount"),
-            ("sourceIP4Address", "sourceIPv4Address"),
-            ("bsaic", "basic"),
-            ("nothing like it", "basic, nprobe or all"),
-        ] {
-            let said = fields(wrong).expect_err("it is wrong");
-            assert_eq!(said, format!("cannot export {wrong}: no such field; try {right}"));
-        }
-    }
-
-    #[test]
-    fn numbers_of_flows_have_units() {
-        assert_eq!(
-            (most_flows("1M"), most_flows("500k"), most_flows("7")),
-            (Ok(1_000_000), Ok(500_000), Ok(7))
-        );
-        for text in ["0", "", "M", "1G", "-1", "1.5M", "101M", "99999999999999999999k"] {
-            assert!(most_flows(text).is_err(), "{text}");
-        }
     }
 }

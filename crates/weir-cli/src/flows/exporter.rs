@@ -1,26 +1,22 @@
-//! Sends flows to a collector, over UDP.
+//! Sends flows to a collector.
 
-use std::io::{self, ErrorKind};
-use std::net::UdpSocket;
+use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use serde::Serialize;
 use weir::flows::Flow;
 use weir::flows::export::{Account, Encoder, Exported};
 
-use super::outlet::{Destination, Fate};
+use super::line::{Line, LineCounts, News, State};
+use super::outlet::{Destination, Unsent};
 
 /// How long a flow may wait in a message that is not full.
 const LONGEST: Duration = Duration::from_millis(500);
 /// Between two accounts for the collector.
 const ACCOUNTS: Duration = Duration::from_secs(60);
-/// Datagrams that go at once: a collector's socket has room for them, even if nobody has set it.
-const BURST: u32 = 64;
-/// The pause behind them.
-const PAUSE: Duration = Duration::from_millis(1);
+/// Flows after which somebody who looks sees some progress.
+const SOME: usize = 1000;
 
 /// What collectors are told of all flows and packets.
 #[derive(Debug, Default)]
@@ -44,26 +40,24 @@ impl Told {
 }
 
 /// What was sent to a collector.
-#[derive(Clone, Copy, Debug, Default, Serialize)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(super) struct SentCounts {
     /// Of messages, their records, and the packets and bytes that these count.
-    #[serde(flatten)]
     pub(super) exported: Exported,
-    /// Times that the collector's host said that nobody listens.
-    pub(super) refusals: u64,
+    pub(super) line: LineCounts,
 }
 
-/// The exporter's counters, for another thread, and its last trouble.
+/// The exporter's counters, for another thread, and its latest news.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Watched(Arc<Mutex<(SentCounts, Option<io::Error>)>>);
+pub(super) struct Watched(Arc<Mutex<(SentCounts, Option<News>)>>);
 
 impl Watched {
     pub(super) fn counts(&self) -> SentCounts {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).0
     }
 
-    /// Returns why something was not sent, since it was asked last.
-    pub(super) fn trouble(&self) -> Option<io::Error> {
+    /// Returns what is new since it was asked last.
+    pub(super) fn news(&self) -> Option<News> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).1.take()
     }
 }
@@ -71,7 +65,8 @@ impl Watched {
 #[derive(Debug)]
 pub(super) struct Exporter {
     encoder: Encoder,
-    line: Line,
+    line: Box<dyn Line>,
+    unsent: Unsent,
     watched: Watched,
     told: Arc<Told>,
     /// When the message that is being made has to go.
@@ -79,11 +74,21 @@ pub(super) struct Exporter {
     next_account: Instant,
 }
 
+/// Sends a message with all flows that wait, and counts them.
+fn hand_over(line: &mut dyn Line, unsent: &mut Unsent, message: &[u8]) -> bool {
+    let is_sent = line.send(message);
+    let flows = std::mem::take(&mut unsent.waiting);
+    if !is_sent {
+        unsent.lost += flows;
+    }
+    is_sent
+}
+
 impl Exporter {
-    pub(super) fn new(encoder: Encoder, socket: UdpSocket, told: Arc<Told>) -> Self {
-        let line = Line { socket, burst: 0, refusals: 0, is_refused: false, trouble: None };
+    pub(super) fn new(encoder: Encoder, line: Box<dyn Line>, told: Arc<Told>) -> Self {
         let next_account = Instant::now() + ACCOUNTS;
-        Self { encoder, line, watched: Watched::default(), told, due: None, next_account }
+        let (unsent, watched) = (Unsent::default(), Watched::default());
+        Self { encoder, line, unsent, watched, told, due: None, next_account }
     }
 
     /// Returns what another thread can look at.
@@ -92,106 +97,100 @@ impl Exporter {
     }
 
     fn tell(&mut self) {
-        let counts = SentCounts { exported: self.encoder.exported(), refusals: self.line.refusals };
+        let counts = SentCounts { exported: self.encoder.exported(), line: self.line.counts() };
         let mut watched = self.watched.0.lock().unwrap_or_else(PoisonError::into_inner);
         watched.0 = counts;
-        if let Some(trouble) = self.line.trouble.take() {
-            watched.1 = Some(trouble);
+        if let Some(news) = self.line.take_news() {
+            watched.1 = Some(news);
+        }
+    }
+
+    /// Waits until messages can be sent. `false`: that will not be.
+    fn is_open(&mut self) -> bool {
+        loop {
+            match self.line.state() {
+                State::Open => return true,
+                State::Over => return false,
+                State::Waits => {}
+                State::Anew => {
+                    let line = &mut self.line;
+                    self.encoder.resume(now(), &mut |message| line.send(message));
+                }
+            }
+            self.tell();
         }
     }
 
     fn flush(&mut self) {
-        let line = &mut self.line;
-        self.encoder.flush(now(), &mut |message| line.send(message));
+        let (line, unsent) = (&mut *self.line, &mut self.unsent);
+        self.encoder.flush(now(), &mut |message| hand_over(line, unsent, message));
         self.due = None;
         // Whoever listens next knows no templates.
-        if std::mem::take(&mut self.line.is_refused) {
+        if self.line.take_forgotten() {
             self.encoder.remind();
         }
     }
 
     fn account(&mut self) {
-        let line = &mut self.line;
-        self.encoder.account(&self.told.account(), now(), &mut |message| line.send(message));
+        let (line, unsent) = (&mut *self.line, &mut self.unsent);
+        let mut send = |message: &[u8]| hand_over(line, unsent, message);
+        self.encoder.account(&self.told.account(), now(), &mut send);
         self.next_account = Instant::now() + ACCOUNTS;
     }
 }
 
 impl Destination for Exporter {
-    fn send(&mut self, flows: &[Flow]) -> io::Result<Fate> {
-        // Whoever looks sees some progress.
-        for some in flows.chunks(1000) {
-            let (now, line) = (now(), &mut self.line);
-            some.iter().for_each(|flow| self.encoder.add(flow, now, &mut |message| line.send(message)));
+    fn send(&mut self, flows: &[Flow]) -> io::Result<()> {
+        for some in flows.chunks(SOME) {
+            let (mut is_open, now) = (self.is_open(), now());
+            for flow in some {
+                if self.line.is_down() {
+                    is_open = is_open && self.is_open();
+                }
+                if is_open {
+                    let (line, unsent) = (&mut *self.line, &mut self.unsent);
+                    self.encoder.add(flow, now, &mut |message| hand_over(line, unsent, message));
+                    self.unsent.waiting += 1;
+                } else {
+                    self.unsent.lost += 1;
+                }
+            }
             let time = Instant::now();
-            if *self.due.get_or_insert(time + LONGEST) <= time {
+            // What is in the message can wait for another connection.
+            if *self.due.get_or_insert(time + LONGEST) <= time && !self.line.is_down() {
                 self.flush();
             }
             self.tell();
         }
-        Ok(Fate::sent(flows))
+        Ok(())
     }
 
-    fn rest(&mut self) -> io::Result<Fate> {
-        if Instant::now() >= self.next_account {
-            self.account();
+    fn rest(&mut self) -> io::Result<()> {
+        if self.is_open() {
+            if Instant::now() >= self.next_account {
+                self.account();
+            }
+            self.flush();
         }
-        self.flush();
         self.tell();
-        Ok(Fate::default())
+        Ok(())
     }
 
-    fn finish(&mut self) -> io::Result<Fate> {
+    fn finish(&mut self) -> io::Result<()> {
+        let is_open = self.is_open();
         // What was in the last message is in the account.
         self.flush();
-        self.account();
-        self.flush();
+        if is_open {
+            self.account();
+            self.flush();
+        }
         self.tell();
-        Ok(Fate::default())
+        Ok(())
     }
-}
 
-/// The socket, which is not given more than a collector can take.
-#[derive(Debug)]
-struct Line {
-    socket: UdpSocket,
-    /// Datagrams since the last pause.
-    burst: u32,
-    refusals: u64,
-    /// Nobody has listened, since the last look.
-    is_refused: bool,
-    trouble: Option<io::Error>,
-}
-
-impl Line {
-    /// Sends a message; returns whether it did.
-    fn send(&mut self, message: &[u8]) -> bool {
-        if self.burst == BURST {
-            thread::sleep(PAUSE);
-            self.burst = 0;
-        }
-        self.burst += 1;
-        let mut sent = write(&self.socket, message);
-        // That nobody listened to an earlier one is told in place of sending this one.
-        if sent.as_ref().is_err_and(|error| error.kind() == ErrorKind::ConnectionRefused) {
-            self.refusals += 1;
-            self.is_refused = true;
-            self.trouble = sent.err();
-            sent = write(&self.socket, message);
-        }
-        match sent {
-            Ok(_) => true,
-            Err(error) => {
-                self.trouble = Some(error);
-                false
-            }
-        }
+    fn unsent(&self) -> Unsent {
+        self.unsent
     }
-}
-
-/// Sends a datagram. A confined process may write, but not send.
-fn write(socket: &UdpSocket, message: &[u8]) -> io::Result<usize> {
-    Ok(rustix::io::write(socket, message)?)
 }
 
 /// Nanoseconds since the Unix epoch.
@@ -202,8 +201,11 @@ fn now() -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use weir::flows::export::{Format, Settings};
+    use std::net::UdpSocket;
 
+    use weir::flows::export::{Format, Ipfix, Settings};
+
+    use super::super::line::Datagrams;
     use super::*;
 
     #[test]
@@ -214,7 +216,7 @@ mod tests {
         let place = gone.local_addr().expect("an address");
         drop(gone);
         let encoder = Encoder::new(Format::Ipfix, &Settings::default()).expect("it fits");
-        let mut exporter = Exporter::new(encoder, socket, Arc::default());
+        let mut exporter = Exporter::new(encoder, Box::new(Datagrams::new(socket)), Arc::default());
         exporter.account();
         exporter.flush();
         // The answer to the first comes with the second.
@@ -222,9 +224,9 @@ mod tests {
         let watched = exporter.watched();
         let counts = watched.counts();
         assert_eq!((counts.exported.sent.messages, counts.exported.unsent.messages), (2, 0));
-        assert!(counts.refusals > 0);
-        assert_eq!(watched.trouble().map(|error| error.kind()), Some(ErrorKind::ConnectionRefused));
-        assert!(watched.trouble().is_none());
+        assert!(counts.line.refusals > 0);
+        assert!(matches!(watched.news(), Some(News::NobodyListens)));
+        assert!(watched.news().is_none());
         // Who listens now knows no templates: they come again (RFC 7011, section 3.3.2: set 2).
         let back = UdpSocket::bind(place).expect("nobody else has the port");
         exporter.account();
@@ -232,5 +234,127 @@ mod tests {
         let mut datagram = [0; 2000];
         back.recv(&mut datagram).expect("a message");
         assert_eq!((&datagram[..2], &datagram[16..18]), (&[0, 10][..], &[0, 2][..]));
+    }
+
+    /// A line that breaks with the messages that are named, and what came over each connection.
+    #[derive(Debug)]
+    struct Breaking {
+        breaks_at: Vec<usize>,
+        messages: usize,
+        is_up: bool,
+        connections: Arc<Mutex<Vec<Vec<Vec<u8>>>>>,
+        most: usize,
+    }
+
+    impl Line for Breaking {
+        fn state(&mut self) -> State {
+            let mut connections = self.connections.lock().expect("no panic");
+            if self.is_up {
+                return State::Open;
+            }
+            if connections.len() == self.most {
+                return State::Over;
+            }
+            self.is_up = true;
+            connections.push(Vec::new());
+            State::Anew
+        }
+
+        fn send(&mut self, message: &[u8]) -> bool {
+            self.messages += 1;
+            self.is_up = self.is_up && !self.breaks_at.contains(&self.messages);
+            if self.is_up {
+                let mut connections = self.connections.lock().expect("no panic");
+                connections.last_mut().expect("a connection").push(message.to_vec());
+            }
+            self.is_up
+        }
+
+        fn is_down(&self) -> bool {
+            !self.is_up
+        }
+
+        fn take_news(&mut self) -> Option<News> {
+            None
+        }
+
+        fn counts(&self) -> LineCounts {
+            LineCounts::default()
+        }
+    }
+
+    fn word(message: &[u8], at: usize) -> u32 {
+        u32::from_be_bytes(message[at..at + 4].try_into().expect("four bytes"))
+    }
+
+    #[test]
+    fn flows_of_a_message_that_is_cut_are_lost_and_the_others_go_over_the_next_connection() {
+        let flow = super::super::outlet::tests::flows(1).remove(0);
+        let settings = Settings { message: 1000, repeat: None, ..Settings::default() };
+        let encoder = Encoder::new(Format::Ipfix, &settings).expect("it fits");
+        let connections = Arc::default();
+        // The third is the second with flows; the seventh has templates.
+        let line = Breaking {
+            breaks_at: vec![3, 7],
+            messages: 0,
+            is_up: false,
+            connections: Arc::clone(&connections),
+            most: 4,
+        };
+        let mut exporter = Exporter::new(encoder, Box::new(line), Arc::default());
+        let given = 100;
+        exporter.send(&vec![flow.clone(); given]).expect("it never fails");
+        exporter.finish().expect("it never fails");
+        let Unsent { waiting, lost } = exporter.unsent();
+        let Exported { sent, unsent, .. } = exporter.watched().counts().exported;
+        assert_eq!((waiting, lost), (0, unsent.records));
+        assert_eq!((sent.records + unsent.records, unsent.records > 0), (given as u64, true));
+        let connections = connections.lock().expect("no panic");
+        assert!(connections.len() > 1, "{connections:?}");
+        for messages in connections.iter().filter(|messages| !messages.is_empty()) {
+            // Templates, in the set 2, come first, and once; numbers begin with 0 (RFC 7011, sections 8.4 and 3.1).
+            assert_eq!((word(&messages[0], 8), &messages[0][16..18]), (0, &[0, 2][..]));
+            let mut next = 0;
+            for message in messages {
+                assert_eq!(word(message, 8), next);
+                assert!(message[16..18] != [0, 2] || next == 0);
+                // Records of one flow have one length, of which 1000 bytes have many; the last message also has an account.
+                next = if message[16..18] == [0, 2] { 0 } else { next + records(message) };
+            }
+        }
+    }
+
+    /// Records of flows over IPv4 in the first set, which has nothing else but an account behind it.
+    fn records(message: &[u8]) -> u32 {
+        let length = |at: usize| usize::from(u16::from_be_bytes([message[at], message[at + 1]]));
+        let fields = Settings::default().fields;
+        let mut encoder = Ipfix::new(&Settings { fields, ..Settings::default() }).expect("it fits");
+        let mut sizes = Vec::new();
+        let mut send = |message: &[u8]| {
+            sizes.push(message.len());
+            true
+        };
+        encoder.resume(0, &mut send);
+        encoder.add(&super::super::outlet::tests::flows(1).remove(0), 0, &mut send);
+        encoder.flush(0, &mut send);
+        u32::try_from((length(18) - 4) / (sizes[1] - 20)).expect("few")
+    }
+
+    #[test]
+    fn without_any_connection_all_flows_are_lost_once_the_line_gives_up() {
+        let flows = super::super::outlet::tests::flows(7);
+        let encoder = Encoder::new(Format::Ipfix, &Settings::default()).expect("it fits");
+        let line = Breaking {
+            breaks_at: Vec::new(),
+            messages: 0,
+            is_up: false,
+            connections: Arc::default(),
+            most: 0,
+        };
+        let mut exporter = Exporter::new(encoder, Box::new(line), Arc::default());
+        exporter.send(&flows).expect("it never fails");
+        exporter.finish().expect("it never fails");
+        assert_eq!(exporter.unsent(), Unsent { waiting: 0, lost: 7 });
+        assert_eq!(exporter.watched().counts().exported, Exported::default());
     }
 }

@@ -2,56 +2,123 @@
 
 use std::fmt::Write as _;
 use std::io;
-use std::net::UdpSocket;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde::Serialize;
+use weir::CaptureStats;
+use weir::flows::Counts;
 use weir::flows::export::{Encoder, Exported, Interface, Settings};
 use weir_service::archive::Archive;
+use weir_service::connector::Connector;
 
-use super::args::FlowsArgs;
-use super::collector::Collector;
+use super::collector::{Collector, Transport};
 use super::exporter::{Exporter, Told, Watched};
 use super::folder::Folder;
+use super::line::{Datagrams, Ending, Line, LineCounts, News};
 use super::outlet::{Outlet, OutletCounts, Writing};
 use super::saver::{self, FileCounts, Names, Saver};
+use super::stream::{Route, Stream};
 use super::target::Target;
 use crate::failure::Failure;
 use crate::{style, units};
 
-/// Sockets and directories, opened while that is permitted.
+/// How long the flows of files wait for a collector that is gone.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Lines to collectors, and directories, opened while that is permitted.
 #[derive(Debug)]
-pub(super) struct Opened(Vec<Open>);
+pub(super) struct Opened {
+    all: Vec<Open>,
+    ending: Ending,
+}
 
 #[derive(Debug)]
 enum Open {
-    Socket(Collector, UdpSocket),
+    Line(Collector, Box<dyn Line>),
     Folder(Folder, Archive),
 }
 
 impl Opened {
-    /// `archive`: prepares a directory for files.
+    /// Opens them. `settings`: how flows are exported; `read`: the files that packets are read from, if they are; `archive`: prepares a
+    /// directory for files. Must be called before there are other threads.
     pub(super) fn open(
-        args: &FlowsArgs,
+        to: &[Target],
+        settings: &Settings,
+        read: &[PathBuf],
         archive: impl Fn(&Path) -> Result<Archive, weir_service::Error>,
     ) -> Result<Self, Failure> {
-        let open = |target: &Target| -> Result<Open, Failure> {
-            Ok(match target {
-                Target::Collector(collector) => {
-                    // What a format cannot do is told before anything is captured.
-                    encoder(collector, &args.exported(&[]))?;
-                    Open::Socket(collector.clone(), collector.open()?)
-                }
+        // What a format cannot do is told before anything is opened.
+        for target in to {
+            if let Target::Collector(collector) = target {
+                encoder(collector, settings)?;
+            }
+        }
+        let mut opened = Self { all: Vec::new(), ending: Ending::default() };
+        let routes = routes(to)?;
+        for (target, route) in to.iter().zip(routes) {
+            let open = match target {
                 Target::Folder(folder) => Open::Folder(folder.clone(), archive(&folder.directory)?),
-            })
-        };
-        Ok(Self(args.to.iter().map(open).collect::<Result<_, _>>()?))
+                Target::Collector(collector) => {
+                    let line: Box<dyn Line> = match route {
+                        None if collector.transport == Transport::File => Box::new(collector.create(read)?),
+                        None => Box::new(Datagrams::new(collector.open()?)),
+                        Some(route) => Box::new(first(collector, route, !read.is_empty(), &opened.ending)?),
+                    };
+                    Open::Line(collector.clone(), line)
+                }
+            };
+            opened.all.push(open);
+        }
+        Ok(opened)
     }
 }
 
+/// Returns the routes to all collectors, `None` for those without connections, and for directories.
+fn routes(to: &[Target]) -> Result<Vec<Option<Route>>, Failure> {
+    let mut addresses = Vec::new();
+    let mut ranges = Vec::new();
+    for target in to {
+        ranges.push(match target {
+            Target::Collector(collector)
+                if matches!(collector.transport, Transport::Tcp | Transport::Tls) =>
+            {
+                let begin = addresses.len();
+                let tls = collector.tls()?;
+                addresses.extend(collector.addresses()?);
+                Some((begin..addresses.len(), tls))
+            }
+            _ => None,
+        });
+    }
+    if addresses.is_empty() {
+        return Ok(ranges.iter().map(|_| None).collect());
+    }
+    let connector = Arc::new(Connector::start(&addresses)?);
+    let route = |(addresses, tls)| Route { connector: Arc::clone(&connector), addresses, tls };
+    Ok(ranges.into_iter().map(|range| range.map(route)).collect())
+}
+
+/// Makes the first connection. A probe goes on without it, unless the collector is not what it should be; files can be read
+/// again.
+fn first(collector: &Collector, route: Route, reads_files: bool, ending: &Ending) -> Result<Stream, Failure> {
+    let link = match route.connect(ending) {
+        Ok(link) => Some(link),
+        Err(error) if reads_files || error.kind() == io::ErrorKind::InvalidData => {
+            return Err(collector.failed(&error));
+        }
+        Err(error) => {
+            say(&format!("cannot send flows to {collector} yet: {error}; they wait, and weir tries again"));
+            None
+        }
+    };
+    Ok(Stream::new(route, link, reads_files.then_some(PATIENCE), ending.clone()))
+}
+
 fn encoder(collector: &Collector, settings: &Settings) -> Result<Encoder, Failure> {
-    Encoder::new(collector.format, settings).map_err(|error| Failure::usage(error.to_string()))
+    Encoder::new(collector.format, &collector.adapted(settings))
+        .map_err(|error| Failure::usage(error.to_string()))
 }
 
 /// What became of the flows for a collector.
@@ -71,7 +138,10 @@ enum By {
     Messages {
         /// Of messages, and what they have in them.
         exported: Exported,
-        /// Times that the collector's host said that nobody listens.
+        /// Connections made, if there are any.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        connections: Option<u64>,
+        /// Connections that were not made, or times that the collector's host said that nobody listens.
         refusals: u64,
     },
     Files {
@@ -92,7 +162,7 @@ struct Export {
 enum Seen {
     Messages {
         watched: Watched,
-        /// The user knows of the trouble.
+        /// The user knows that datagrams do not arrive.
         is_told: bool,
     },
     Files(saver::Watched),
@@ -103,18 +173,29 @@ pub(super) struct Exports {
     all: Vec<Export>,
     told: Arc<Told>,
     names: Names,
+    ending: Ending,
 }
 
 impl Exports {
-    /// Starts the threads. `interfaces`: their names, by number.
-    pub(super) fn start(opened: Opened, args: &FlowsArgs, interfaces: &[Interface]) -> Result<Self, Failure> {
+    /// Starts the threads. `interfaces`: none if they are not known.
+    pub(super) fn start(
+        opened: Opened,
+        mut settings: Settings,
+        interfaces: &[weir::Interface],
+    ) -> Result<Self, Failure> {
         let (told, names) = (Arc::<Told>::default(), Names::default());
         interfaces.iter().for_each(|interface| names.add(interface.name.clone()));
-        let settings = args.exported(interfaces);
+        let named = |interface: &weir::Interface| Interface {
+            // 0 would be none.
+            index: interface.id + 1,
+            name: interface.name.clone(),
+            description: interface.description.clone().unwrap_or_default(),
+        };
+        settings.interfaces = interfaces.iter().map(named).collect();
         let start = |open: Open| {
             Ok(match open {
-                Open::Socket(collector, socket) => {
-                    let exporter = Exporter::new(encoder(&collector, &settings)?, socket, Arc::clone(&told));
+                Open::Line(collector, line) => {
+                    let exporter = Exporter::new(encoder(&collector, &settings)?, line, Arc::clone(&told));
                     let seen = Seen::Messages { watched: exporter.watched(), is_told: false };
                     Export { to: collector.to_string(), writing: Outlet::start(exporter)?, seen }
                 }
@@ -126,8 +207,8 @@ impl Exports {
                 }
             })
         };
-        let all = opened.0.into_iter().map(start).collect::<Result<_, Failure>>()?;
-        Ok(Self { all, told, names })
+        let all = opened.all.into_iter().map(start).collect::<Result<_, Failure>>()?;
+        Ok(Self { all, told, names, ending: opened.ending })
     }
 
     /// Adds the next interface.
@@ -148,6 +229,13 @@ impl Exports {
         self.told.set(flows, ignored_packets);
     }
 
+    /// The same, of a capture.
+    pub(super) fn set_account_of(&self, stats: &CaptureStats, counts: &Counts) {
+        let captured = stats.total();
+        let ignored = captured.lost + captured.errors + counts.not_ip + counts.cut;
+        self.set_account(counts.flows + counts.all_ended(), ignored);
+    }
+
     pub(super) fn counts(&self) -> Vec<ExportCounts> {
         self.all.iter().map(|export| export.counts(export.writing.outlet().counts())).collect()
     }
@@ -160,8 +248,9 @@ impl Exports {
         }
     }
 
-    /// Waits until everything is sent, and says what went wrong since.
+    /// Waits until everything is sent, or cannot be sent, and says what went wrong since.
     pub(super) fn finish(self) -> Vec<ExportCounts> {
+        self.ending.begin();
         let finish = |mut export: Export| {
             // They go on whatever happens to messages and files.
             let (flows, _never_fails) = export.writing.finish();
@@ -180,17 +269,21 @@ fn say(news: &str) {
 impl Export {
     /// Returns what the user does not know yet.
     fn news(&mut self) -> Vec<String> {
+        let to = &self.to;
         let (watched, is_told) = match &mut self.seen {
             Seen::Messages { watched, is_told } => (watched, is_told),
             Seen::Files(watched) => return watched.news(),
         };
-        let trouble = watched.trouble().filter(|_| !*is_told);
-        *is_told |= trouble.is_some();
-        let told = trouble.map(|trouble| match trouble.kind() {
-            io::ErrorKind::ConnectionRefused => {
-                format!("nobody listens at {}; flows are sent all the same", self.to)
+        let told = watched.news().and_then(|news| match news {
+            News::Disconnected(error) => {
+                Some(format!("no connection to {to}: {error}; flows wait, and weir tries again"))
             }
-            _ => format!("cannot send flows to {}: {trouble}; what is not sent is counted", self.to),
+            News::Connected => Some(format!("connected to {to}")),
+            _ if std::mem::replace(is_told, true) => None,
+            News::NobodyListens => Some(format!("nobody listens at {to}; flows are sent all the same")),
+            News::Unsent(error) => {
+                Some(format!("cannot send flows to {to}: {error}; what is not sent is counted"))
+            }
         });
         told.into_iter().collect()
     }
@@ -199,7 +292,8 @@ impl Export {
         let by = match &self.seen {
             Seen::Messages { watched, .. } => {
                 let sent = watched.counts();
-                By::Messages { exported: sent.exported, refusals: sent.refusals }
+                let LineCounts { connections, refusals } = sent.line;
+                By::Messages { exported: sent.exported, connections, refusals }
             }
             Seen::Files(watched) => By::Files { files: watched.counts() },
         };
@@ -208,17 +302,22 @@ impl Export {
 }
 
 impl ExportCounts {
+    /// Returns the counts of what carries messages, if anything does.
+    pub(super) fn line(&self) -> Option<LineCounts> {
+        match self.by {
+            By::Messages { connections, refusals, .. } => Some(LineCounts { connections, refusals }),
+            By::Files { .. } => None,
+        }
+    }
+
     /// Returns what was lost on the way.
     pub(super) fn loss(&self) -> Option<String> {
         let Self { to, flows, by } = self;
-        let lost = units::grouped(flows.lost);
-        match by {
-            By::Messages { exported, .. } => (flows.lost + exported.unsent.records > 0).then(|| {
-                let records = units::grouped(exported.unsent.records);
-                format!("{lost} flows and {records} records were not sent to {to}")
-            }),
-            By::Files { .. } => (flows.lost > 0).then(|| format!("{lost} flows were not written to {to}")),
-        }
+        let what = match by {
+            By::Messages { .. } => "sent",
+            By::Files { .. } => "written",
+        };
+        (flows.lost > 0).then(|| format!("{} flows were not {what} to {to}", units::grouped(flows.lost)))
     }
 
     /// Returns a line for people.
@@ -233,9 +332,14 @@ impl ExportCounts {
             (units::grouped(flows.sent), units::grouped(number), units::bytes(octets));
         let mut text = format!("{to}: {sent} flows in {number} {what}, {octets}");
         match by {
-            By::Messages { exported, refusals } => {
+            By::Messages { exported, connections, refusals } => {
+                if let Some(connections) = connections.filter(|connections| *connections != 1) {
+                    let _infallible = write!(text, "; {} connections", units::grouped(connections));
+                }
                 if *refusals > 0 {
-                    let _infallible = write!(text, "; {} times nobody listened", units::grouped(*refusals));
+                    let what =
+                        if connections.is_some() { "times not connected" } else { "times nobody listened" };
+                    let _infallible = write!(text, "; {} {what}", units::grouped(*refusals));
                 }
                 if exported.refused.records > 0 {
                     let what = "directions of flows that NetFlow v5 cannot carry";

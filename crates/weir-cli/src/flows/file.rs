@@ -14,6 +14,7 @@ use weir_service::confine::{self, Needs};
 
 use super::args::{FlowsArgs, Form};
 use super::exports::{Exports, Opened};
+use super::losses;
 use super::outlet::{self, Outlet};
 use super::shown::{Printer, Shown};
 use super::summary::FlowCounts;
@@ -34,7 +35,8 @@ struct FileAccount<'a> {
 pub(super) fn run(args: &FlowsArgs, filter: Option<Filter>) -> Result<(), Failure> {
     let files = &args.read;
     let confined = args.live.confine.is_on();
-    let destinations = Opened::open(args, |directory| Archive::new(directory, confined))?;
+    let opened =
+        Opened::open(&args.to, &args.exported(), files, |directory| Archive::new(directory, confined))?;
     let filter = filter.map(FileFilter::new).transpose();
     let filter = filter.map_err(|error| Failure::usage(error.to_string()))?;
     let held = args.live.confine.confine(|| {
@@ -47,7 +49,7 @@ pub(super) fn run(args: &FlowsArgs, filter: Option<Filter>) -> Result<(), Failur
     let form = args.form();
     let mut progress = Progress::new(input.meters(), input.size(), form == Form::Lines);
     // The interfaces are known as packets come, so collectors are told numbers.
-    let exports = Exports::start(destinations, args, &[])?;
+    let exports = Exports::start(opened, args.exported(), &[])?;
     let mut found = Found::new(args, exports.outlets().cloned().collect())?;
     let (mut damage, mut has_code) = (Vec::<ReadError>::new(), filter.is_some());
     let result = loop {
@@ -56,6 +58,7 @@ pub(super) fn run(args: &FlowsArgs, filter: Option<Filter>) -> Result<(), Failur
                 if std::mem::take(&mut has_code) {
                     confine::end_of_code(held.as_ref())?;
                 }
+                found.read.packet(&packet, &mut found.table);
                 let link_type = found.link_types[packet.interface as usize];
                 if found.gathered.add(&observation(&packet, link_type))
                     && let Err(error) = found.take()
@@ -132,6 +135,7 @@ impl Gathered {
 
 /// Flows as they are found.
 struct Found {
+    read: losses::Read,
     gathered: Gathered,
     table: Table,
     link_types: Vec<u16>,
@@ -152,6 +156,7 @@ impl Found {
     fn new(args: &FlowsArgs, outlets: Vec<Outlet>) -> Result<Self, Failure> {
         let form = args.form();
         Ok(Self {
+            read: losses::Read::default(),
             gathered: Gathered::default(),
             table: tables::table(&args.table())?,
             link_types: Vec::new(),

@@ -8,25 +8,32 @@
 //! ```
 
 mod args;
+mod beside;
 mod collector;
 mod exporter;
 mod exports;
 mod file;
 mod folder;
+mod line;
+mod link;
+mod losses;
+mod options;
 mod outlet;
 mod saver;
 mod shape;
 mod shown;
+mod stream;
 mod summary;
 mod tables;
 mod target;
+mod tls;
+mod written;
 
 use std::io;
 use std::sync::Arc;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
-use weir::flows::export;
-use weir::{Builder, Capture, CaptureStats, Interface};
+use weir::{Builder, Capture, Interface};
 use weir_render::json;
 use weir_service::Stop;
 use weir_service::confine::Confinement;
@@ -35,19 +42,20 @@ use weir_service::session::{Policy, Prepared};
 
 pub(crate) use self::args::FlowsArgs;
 use self::args::Form;
-use self::exports::Exports;
+pub(crate) use self::beside::{BesideArgs, Keeper};
+use self::exports::{Exports, Opened};
 use self::outlet::{Outlet, Writing};
 use self::shown::{Printer, Shown};
-use self::summary::{FlowCounts, FlowsSummary};
+pub(crate) use self::summary::{FlowCounts, FlowsSummary};
 use self::tables::{Ended, Goals, Shared, Work};
 use crate::failure::{self, Failure};
 use crate::opening::{self, Unopened};
 use crate::workers::{self, Work as _, Workers};
 use crate::{interfaces, out, report, style};
 
-/// How far behind the clock packets may be that were taken and not yet added.
+/// How far behind the clock packets may be that were taken and not yet added, in nanoseconds.
 const BEHIND: Duration = Duration::from_secs(1);
-/// Between two looks for flows that are over, though no packet says so.
+/// Between two looks for flows that are over, though no packet says so, and for losses.
 const LOOK: Duration = Duration::from_millis(250);
 
 /// Runs the command.
@@ -63,7 +71,8 @@ pub(crate) fn run(args: &FlowsArgs) -> Result<(), Failure> {
         settings.duration = Some(args.every);
     }
     let prepared = Prepared::new(settings, None)?;
-    let destinations = exports::Opened::open(args, |directory| prepared.archive(directory))?;
+    let destinations =
+        Opened::open(&args.to, &args.exported(), &[], |directory| prepared.archive(directory))?;
     let opened = prepared.open(|until| -> Result<_, Unopened> {
         let chosen = args.live.origin.chosen()?;
         let builder = filter.into_iter().fold(args.builder(&chosen), Builder::filter);
@@ -75,7 +84,7 @@ pub(crate) fn run(args: &FlowsArgs) -> Result<(), Failure> {
             return unopened.end(args.quiet, None, |summary| {
                 let capture = summary.clone();
                 let flows = FlowCounts::new(&weir::flows::Counts::default(), None, Vec::new());
-                let summary = FlowsSummary { capture, flows };
+                let summary = FlowsSummary { capture, flows: Some(flows) };
                 if args.json { failure::printed(json::line(out::stdout(), &summary)) } else { Ok(()) }
             });
         }
@@ -96,13 +105,7 @@ pub(crate) fn run(args: &FlowsArgs) -> Result<(), Failure> {
             Some(Outlet::start(Printer::new(form, names))?)
         }
     };
-    let named = |interface: &Interface| export::Interface {
-        // 0 would be none.
-        index: interface.id + 1,
-        name: interface.name.clone(),
-        description: interface.description.clone().unwrap_or_default(),
-    };
-    let exports = Exports::start(destinations, args, &interfaces.iter().map(named).collect::<Vec<_>>())?;
+    let exports = Exports::start(destinations, args.exported(), &interfaces)?;
     let goals = Goals {
         outlets: writing.iter().map(Writing::outlet).chain(exports.outlets()).cloned().collect(),
         ended: (form == Form::Table).then(|| Ended::new(args.top(), args.rank())),
@@ -136,6 +139,7 @@ pub(crate) fn run(args: &FlowsArgs) -> Result<(), Failure> {
         shown: Shown::default(),
         next: now + args.every,
         look: now + LOOK,
+        losses: losses::Watched::default(),
     };
     opened.serve(run)?.run()
 }
@@ -161,8 +165,9 @@ struct Run<'a> {
     shown: Shown,
     /// Time of the next table.
     next: Instant,
-    /// Time of the next look for flows that are over.
+    /// Time of the next look for flows that are over, and for losses.
     look: Instant,
+    losses: losses::Watched,
 }
 
 impl Policy for Run<'_> {
@@ -174,14 +179,14 @@ impl Policy for Run<'_> {
         let capture = report::summary(&self.interfaces, &stats, None);
         let printed = self.writing.as_ref().map(|writing| writing.outlet().counts());
         let counts = tables::counts(&self.tables);
-        Ok(FlowsSummary { capture, flows: FlowCounts::new(&counts, printed, self.exports.counts()) })
+        Ok(FlowsSummary { capture, flows: Some(FlowCounts::new(&counts, printed, self.exports.counts())) })
     }
 
     fn report(&mut self) -> Result<(), Failure> {
         let summary = self.summary()?;
         self.shown.leave();
         style::print(&report::account(&summary.capture, style::stderr()));
-        style::print(&summary.flows.text());
+        style::print(&summary.text());
         Ok(())
     }
 
@@ -202,6 +207,7 @@ impl Policy for Run<'_> {
         interfaces::tell_events(&mut self.capture, None);
         if now >= self.look {
             self.look = now + LOOK;
+            self.tell_losses();
             self.end_silent();
             self.exports.tell(|| self.shown.leave());
         }
@@ -218,7 +224,7 @@ impl Policy for Run<'_> {
         let every = self.args.every;
         self.next = if now < self.next + every { self.next + every } else { now + every };
         if !self.exports.is_empty() {
-            self.set_account(&self.capture.stats()?, &tables::counts(&self.tables));
+            self.exports.set_account_of(&self.capture.stats()?, &tables::counts(&self.tables));
         }
         if self.form != Form::Table || self.args.once || !style::foreground() {
             return Ok(None);
@@ -249,6 +255,7 @@ impl Policy for Run<'_> {
         let (others, drained) = workers::drain(&mut self.capture, self.workers.take(), &mut self.own);
         interfaces::tell_events(&mut self.capture, None);
         let piped = matches!(end, Ok(Stop::Pipe));
+        self.tell_losses();
         let shown =
             if self.form != Form::Table || piped { Ok(()) } else { failure::printed(self.show(false)) };
         let mut handled = self.own.handled;
@@ -268,7 +275,7 @@ impl Policy for Run<'_> {
         let stats = self.capture.stats();
         let counts = tables::counts(&self.tables);
         if let Ok(account) = &stats {
-            self.set_account(account, &counts);
+            self.exports.set_account_of(account, &counts);
         }
         let exports = self.exports.finish();
         let account = match stats {
@@ -280,17 +287,17 @@ impl Policy for Run<'_> {
         capture.confinement = self.confinement;
         capture.close(handled, result.as_ref().copied().map_err(Failure::message));
         let flows = FlowCounts::new(&counts, printed, exports);
-        let summary = FlowsSummary { capture, flows };
+        let summary = FlowsSummary { capture, flows: Some(flows) };
         if !self.args.quiet {
             style::print(&report::account(&summary.capture, style::stderr()));
-            style::print(&summary.flows.text());
+            style::print(&summary.text());
         }
         style::print(&report::closing(&summary.capture));
         let said = match self.args.json && !piped {
             true => failure::printed(json::line(out::stdout(), &summary)),
             false => Ok(()),
         };
-        let lost = report::loss(&summary.capture).or_else(|| summary.flows.loss());
+        let lost = summary.loss();
         self.args.live.loss.end(result.and(said), lost, !self.args.quiet)
     }
 }
@@ -298,8 +305,7 @@ impl Policy for Run<'_> {
 impl Run<'_> {
     /// Ends flows that are over, though no packet says so.
     fn end_silent(&mut self) {
-        let Ok(now) = SystemTime::now().duration_since(UNIX_EPOCH) else { return };
-        let until = u64::try_from(now.saturating_sub(BEHIND).as_nanos()).unwrap_or(u64::MAX);
+        let until = losses::before(BEHIND + self.args.order.held_back());
         for table in &self.tables {
             let mut ended = Vec::new();
             table.lock().end_until(until, &mut |flow| ended.push(flow));
@@ -309,11 +315,15 @@ impl Run<'_> {
         }
     }
 
-    /// Says what collectors are told.
-    fn set_account(&self, stats: &CaptureStats, counts: &weir::flows::Counts) {
-        let captured = stats.total();
-        let ignored = captured.lost + captured.errors + counts.not_ip + counts.cut;
-        self.exports.set_account(counts.flows + counts.all_ended(), ignored);
+    /// Tells the tables what was lost since the last time. Counters that cannot be read now are read later: that they cannot be read at the
+    /// end ends the run with an error.
+    fn tell_losses(&mut self) {
+        let before = losses::now();
+        if let Ok(stats) = self.capture.stats() {
+            self.losses.tell(before, &stats, |loss| {
+                self.tables.iter().for_each(|table| loss.tell(&mut table.lock()));
+            });
+        }
     }
 
     /// Shows the busiest flows, those that have ended since the last table included.

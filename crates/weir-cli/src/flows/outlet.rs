@@ -3,7 +3,6 @@
 use std::collections::VecDeque;
 use std::io;
 use std::mem;
-use std::ops::AddAssign;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -16,41 +15,34 @@ use crate::failure::Failure;
 /// The most flows that wait.
 const MOST: usize = 100_000;
 
-/// What has become of flows: of those that were just given, or of earlier ones. The others are queued.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Fate {
-    pub(super) sent: u64,
-    pub(super) lost: u64,
-}
-
-impl Fate {
-    /// All these are sent.
-    pub(super) fn sent(flows: &[Flow]) -> Self {
-        Self { sent: flows.len() as u64, lost: 0 }
-    }
-}
-
-impl AddAssign for Fate {
-    fn add_assign(&mut self, other: Self) {
-        self.sent += other.sent;
-        self.lost += other.lost;
-    }
-}
-
 /// Where flows go.
 pub(super) trait Destination: Send {
-    /// Takes some flows.
-    fn send(&mut self, flows: &[Flow]) -> io::Result<Fate>;
+    /// Writes some flows.
+    fn send(&mut self, flows: &[Flow]) -> io::Result<()>;
 
     /// Called where no flows wait, a few times a second.
-    fn rest(&mut self) -> io::Result<Fate> {
-        Ok(Fate::default())
+    fn rest(&mut self) -> io::Result<()> {
+        Ok(())
     }
 
-    /// Called once, behind the last flow. Afterwards the fate of all is known.
-    fn finish(&mut self) -> io::Result<Fate> {
-        Ok(Fate::default())
+    /// Called once, behind the last flow.
+    fn finish(&mut self) -> io::Result<()> {
+        Ok(())
     }
+
+    /// Returns what is not sent of the flows that were written. Asked after each of the calls above.
+    fn unsent(&self) -> Unsent {
+        Unsent::default()
+    }
+}
+
+/// Flows that a destination was given and has not sent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Unsent {
+    /// Those that it will send.
+    pub(super) waiting: u64,
+    /// Those that it has lost, since the start.
+    pub(super) lost: u64,
 }
 
 /// Between two calls of [`Destination::rest`].
@@ -75,12 +67,27 @@ struct Shared {
 struct Waiting {
     flows: VecDeque<Flow>,
     counts: OutletCounts,
+    /// Flows that the destination was given, and those of them that it has lost.
+    handed: u64,
+    lost_there: u64,
     /// Nothing more is coming.
     closed: bool,
     /// Why nothing more is written.
     failed: Option<io::Error>,
     /// It has failed, and perhaps somebody has taken the reason.
     is_over: bool,
+}
+
+impl Waiting {
+    /// Counts what became of the flows, more of which the destination was given.
+    fn settle(&mut self, more: u64, unsent: Unsent) {
+        self.handed += more;
+        let sent = self.handed - unsent.waiting - unsent.lost;
+        let lost = unsent.lost - mem::replace(&mut self.lost_there, unsent.lost);
+        self.counts.queued -= sent - self.counts.sent + lost;
+        self.counts.sent = sent;
+        self.counts.lost += lost;
+    }
 }
 
 /// Hands flows to the thread. Several threads can have it.
@@ -156,27 +163,17 @@ impl Outlet {
     fn write(&self, destination: &mut impl Destination) {
         while let Some(flows) = self.next() {
             let sent = if flows.is_empty() { destination.rest() } else { destination.send(&flows) };
-            if !self.settle(sent) {
-                return;
+            let mut waiting = self.waiting();
+            if let Err(error) = sent {
+                return self.fail(waiting, error);
             }
+            waiting.settle(flows.len() as u64, destination.unsent());
         }
-        self.settle(destination.finish());
-    }
-
-    /// Counts what has become of flows. Returns whether more can be written.
-    fn settle(&self, fate: io::Result<Fate>) -> bool {
+        let finished = destination.finish();
         let mut waiting = self.waiting();
-        match fate {
-            Ok(Fate { sent, lost }) => {
-                waiting.counts.queued = waiting.counts.queued.saturating_sub(sent + lost);
-                waiting.counts.sent += sent;
-                waiting.counts.lost += lost;
-                true
-            }
-            Err(error) => {
-                self.fail(waiting, error);
-                false
-            }
+        match finished {
+            Ok(()) => waiting.settle(0, destination.unsent()),
+            Err(error) => self.fail(waiting, error),
         }
     }
 
@@ -225,7 +222,7 @@ impl Writing {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use std::sync::mpsc::{Receiver, channel};
 
     use weir::flows::{Observation, Settings, Table};
@@ -236,12 +233,13 @@ mod tests {
     struct Slow(Receiver<io::Result<()>>);
 
     impl Destination for Slow {
-        fn send(&mut self, flows: &[Flow]) -> io::Result<Fate> {
-            self.0.recv().unwrap_or(Ok(())).map(|()| Fate::sent(flows))
+        fn send(&mut self, _flows: &[Flow]) -> io::Result<()> {
+            self.0.recv().unwrap_or(Ok(()))
         }
     }
 
-    fn flows(number: usize) -> Vec<Flow> {
+    /// So many flows, all of them the same.
+    pub(in super::super) fn flows(number: usize) -> Vec<Flow> {
         let settings = Settings { flows: 1, ..Settings::default() };
         let mut table = Table::new(&settings).expect("little memory");
         let mut frame = [0; 42];
@@ -276,6 +274,48 @@ mod tests {
         assert_eq!((counts.sent, counts.queued, counts.lost), (MOST as u64 + 1, 0, 1));
     }
 
+    /// Keeps each flow until the next, and loses every third.
+    #[derive(Default)]
+    struct Lossy(Unsent);
+
+    impl Destination for Lossy {
+        fn send(&mut self, flows: &[Flow]) -> io::Result<()> {
+            let handed = flows.len() as u64;
+            self.0 = Unsent { waiting: 1, lost: self.0.lost + self.0.waiting + handed / 3 };
+            Ok(())
+        }
+
+        fn finish(&mut self) -> io::Result<()> {
+            self.0 = Unsent { waiting: 0, lost: self.0.lost };
+            Ok(())
+        }
+
+        fn unsent(&self) -> Unsent {
+            self.0
+        }
+    }
+
+    #[test]
+    fn flows_that_a_destination_keeps_or_loses_are_not_sent() {
+        let mut writing = Outlet::start(Lossy::default()).expect("a thread");
+        let outlet = writing.outlet().clone();
+        let settled = |expected: [u64; 4]| loop {
+            let OutletCounts { given, sent, queued, lost } = outlet.counts();
+            assert_eq!(given, sent + queued + lost);
+            if [given, sent, queued, lost] == expected {
+                break;
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        };
+        outlet.give(flows(9));
+        settled([9, 5, 1, 3]);
+        outlet.give(flows(3));
+        settled([12, 6, 1, 5]);
+        let (counts, result) = writing.finish();
+        assert!(result.is_ok());
+        assert_eq!((counts.given, counts.sent, counts.queued, counts.lost), (12, 7, 0, 5));
+    }
+
     #[test]
     fn who_is_patient_loses_nothing() {
         let (tell, told) = channel();
@@ -285,37 +325,6 @@ mod tests {
         let (counts, result) = writing.finish();
         assert!(result.is_ok());
         assert_eq!((counts.given, counts.sent, counts.lost), (MOST as u64 * 3 + 1, MOST as u64 * 3 + 1, 0));
-    }
-
-    /// Knows what has become of flows when the next ones come.
-    #[derive(Default)]
-    struct Late(u64);
-
-    impl Destination for Late {
-        fn send(&mut self, flows: &[Flow]) -> io::Result<Fate> {
-            let sent = mem::replace(&mut self.0, flows.len() as u64);
-            Ok(Fate { sent, lost: 0 })
-        }
-
-        fn finish(&mut self) -> io::Result<Fate> {
-            Ok(Fate { sent: 0, lost: self.0 })
-        }
-    }
-
-    #[test]
-    fn what_is_neither_sent_nor_lost_yet_is_queued() {
-        let mut writing = Outlet::start(Late::default()).expect("a thread");
-        let outlet = writing.outlet().clone();
-        for (given, sent) in [(3, 0), (2, 3)] {
-            outlet.give(flows(given));
-            while !outlet.waiting().flows.is_empty() || outlet.counts().sent != sent {
-                std::thread::sleep(Duration::from_millis(1));
-            }
-            assert_eq!(outlet.counts().queued, given as u64);
-        }
-        let (counts, result) = writing.finish();
-        assert!(result.is_ok());
-        assert_eq!(counts, OutletCounts { given: 5, sent: 3, queued: 0, lost: 2 });
     }
 
     #[test]

@@ -20,7 +20,7 @@ use weir::flows::Flow;
 use weir_service::archive::Archive;
 
 use super::folder::Folder;
-use super::outlet::{Destination, Fate};
+use super::outlet::{Destination, Unsent};
 use super::shape::Shape;
 
 /// Between two attempts to begin a file, and to write what could not be written.
@@ -75,6 +75,8 @@ pub(super) struct Saver {
     watched: Watched,
     counts: FileCounts,
     open: Option<Unfinished>,
+    /// Those that wait are in the file that is open.
+    unsent: Unsent,
     /// Files that were begun.
     number: u64,
     /// The kind of the last error, which the user knows, until something works again.
@@ -93,7 +95,6 @@ struct Unfinished {
     pending: Vec<u8>,
     /// So much of that is written.
     begin: usize,
-    flows: u64,
     octets: u64,
     /// When it is to be finished.
     due: Instant,
@@ -130,6 +131,7 @@ impl Saver {
             watched: Watched::default(),
             counts: FileCounts::default(),
             open: None,
+            unsent: Unsent::default(),
             number: 0,
             trouble: None,
             again: None,
@@ -198,7 +200,6 @@ impl Saver {
                         shape,
                         pending: Vec::new(),
                         begin: 0,
-                        flows: 0,
                         octets: 0,
                         due,
                         is_whole: false,
@@ -214,11 +215,12 @@ impl Saver {
         }
     }
 
-    /// Writes what is pending, and finishes the file if it is due. Returns what became of its flows.
-    fn write(&mut self, is_last: bool) -> Fate {
-        let Some(open) = &mut self.open else { return Fate::default() };
-        if !open.pending.is_empty() && !is_last && self.again.is_some_and(|again| Instant::now() < again) {
-            return Fate::default();
+    /// Writes what is pending, and finishes the file if it is due.
+    fn write(&mut self, is_last: bool) {
+        let waits = self.waits();
+        let Some(open) = &mut self.open else { return };
+        if !open.pending.is_empty() && !is_last && waits {
+            return;
         }
         if !open.is_whole && (is_last || Instant::now() >= open.due) {
             open.is_whole = true;
@@ -230,8 +232,7 @@ impl Saver {
             // More room may come, unless this is the end.
             Err(error) if !is_last => {
                 let name = open.name.clone();
-                self.fail(&name, &error);
-                return Fate::default();
+                return self.fail(&name, &error);
             }
             Err(error) => return self.discard(&error),
             Ok(()) => {}
@@ -240,58 +241,62 @@ impl Saver {
             if self.trouble.is_some() {
                 self.succeed();
             }
-            return Fate::default();
+            return;
         }
         let finished = open.file.sync_all().and_then(|()| self.archive.finish(&open.name));
         if let Err(error) = finished {
             return self.discard(&error);
         }
-        let Some(done) = self.open.take() else { return Fate::default() };
         self.counts.finished += 1;
-        self.counts.octets += done.octets;
+        self.counts.octets += open.octets;
+        (self.open, self.unsent.waiting) = (None, 0);
         self.succeed();
-        Fate { sent: done.flows, lost: 0 }
     }
 
     /// Gives up the file.
-    fn discard(&mut self, error: &io::Error) -> Fate {
-        let Some(open) = self.open.take() else { return Fate::default() };
+    fn discard(&mut self, error: &io::Error) {
+        let Some(open) = self.open.take() else { return };
+        self.unsent.lost += mem::take(&mut self.unsent.waiting);
         self.counts.discarded += 1;
         self.fail(&open.name, error);
         // If it cannot be removed either, it has a name that says what it is.
         let _it_stays = self.archive.discard(&open.name);
-        Fate { sent: 0, lost: open.flows }
     }
 }
 
 impl Destination for Saver {
-    fn send(&mut self, flows: &[Flow]) -> io::Result<Fate> {
-        let mut fate = Fate::default();
+    fn send(&mut self, flows: &[Flow]) -> io::Result<()> {
         // So many that little is pending, and the clock is looked at now and then.
         for some in flows.chunks(1000) {
-            fate += self.write(false);
-            if !self.begin() {
-                fate.lost += some.len() as u64;
+            self.write(false);
+            let open = if self.begin() { self.open.as_mut() } else { None };
+            let Some(open) = open else {
+                self.unsent.lost += some.len() as u64;
                 continue;
-            }
-            let Some(open) = &mut self.open else { continue };
-            open.flows += some.len() as u64;
+            };
+            self.unsent.waiting += some.len() as u64;
             let names = self.names.0.read().unwrap_or_else(PoisonError::into_inner);
             let added = open.shape.add(some, &names, &mut open.pending);
             drop(names);
             if let Err(error) = added {
-                fate += self.discard(&error);
+                self.discard(&error);
             }
         }
-        fate += self.write(false);
-        Ok(fate)
+        self.write(false);
+        Ok(())
     }
 
-    fn rest(&mut self) -> io::Result<Fate> {
-        Ok(self.write(false))
+    fn rest(&mut self) -> io::Result<()> {
+        self.write(false);
+        Ok(())
     }
 
-    fn finish(&mut self) -> io::Result<Fate> {
-        Ok(self.write(true))
+    fn finish(&mut self) -> io::Result<()> {
+        self.write(true);
+        Ok(())
+    }
+
+    fn unsent(&self) -> Unsent {
+        self.unsent
     }
 }

@@ -7,7 +7,7 @@ use weir_render::flows::{label, line, object};
 use weir_render::json;
 
 use super::args::Form;
-use super::outlet::{Destination, Fate};
+use super::outlet::Destination;
 use crate::columns::{aligned, draw};
 use crate::{out, protocol, style, units};
 
@@ -55,13 +55,13 @@ impl Printer {
 }
 
 impl Destination for Printer {
-    fn send(&mut self, flows: &[Flow]) -> io::Result<Fate> {
+    fn send(&mut self, flows: &[Flow]) -> io::Result<()> {
         // What is written at once is written soon.
         for some in flows.chunks(1000) {
             some.iter().try_for_each(|flow| self.print(flow))?;
             self.write()?;
         }
-        Ok(Fate::sent(flows))
+        Ok(())
     }
 }
 

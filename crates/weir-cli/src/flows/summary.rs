@@ -10,19 +10,33 @@ use weir_service::summary::Summary;
 
 use super::exports::ExportCounts;
 use super::outlet::OutletCounts;
-use crate::{style, units};
+use crate::{report, style, units};
 
 /// What was captured, and the flows of it.
 #[derive(Debug, Serialize)]
-pub(super) struct FlowsSummary {
+pub(crate) struct FlowsSummary {
     #[serde(flatten)]
-    pub(super) capture: Summary,
-    pub(super) flows: FlowCounts,
+    pub(crate) capture: Summary,
+    /// `None`: nobody counts them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) flows: Option<FlowCounts>,
+}
+
+impl FlowsSummary {
+    /// Returns the flows' account as lines; none if nobody counts them.
+    pub(crate) fn text(&self) -> String {
+        self.flows.as_ref().map(FlowCounts::text).unwrap_or_default()
+    }
+
+    /// Returns what was lost of packets, else of flows, if anything was.
+    pub(crate) fn loss(&self) -> Option<String> {
+        report::loss(&self.capture).or_else(|| self.flows.as_ref().and_then(FlowCounts::loss))
+    }
 }
 
 /// What became of packets and flows.
-#[derive(Debug, Serialize)]
-pub(super) struct FlowCounts {
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct FlowCounts {
     /// `packets = exported_packets + table_packets + not_ip + cut`.
     pub(super) packets: u64,
     pub(super) exported_packets: u64,
@@ -45,7 +59,7 @@ pub(super) struct FlowCounts {
     /// Where flows go: `given = sent + queued + lost`.
     #[serde(skip_serializing_if = "Option::is_none")]
     printed: Option<OutletCounts>,
-    /// Collectors.
+    /// Collectors and directories.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     exports: Vec<ExportCounts>,
 }
@@ -175,12 +189,32 @@ impl FlowCounts {
         }
         self.exports.iter().enumerate().for_each(|(index, export)| {
             if index == 0 {
-                page.counter("weir_flows_exported", "Flows by collector and what became of them.");
+                page.counter(
+                    "weir_flows_exported",
+                    "Flows by collector or directory and what became of them.",
+                );
             }
             for (place, flows) in [("sent", export.flows.sent), ("lost", export.flows.lost)] {
                 page.count("weir_flows_exported", &[("to", &export.to), ("place", &place)], flows);
             }
         });
+        let lines: Vec<_> = self.exports.iter().filter_map(|to| Some((&to.to, to.line()?))).collect();
+        if !lines.is_empty() {
+            page.counter(
+                "weir_flows_refusals",
+                "Connections that were not made, or datagrams that nobody took.",
+            );
+        }
+        for (to, line) in &lines {
+            page.count("weir_flows_refusals", &[("to", to)], line.refusals);
+        }
+        let connected = lines.iter().filter_map(|(to, line)| Some((to, line.connections?)));
+        for (index, (to, connections)) in connected.enumerate() {
+            if index == 0 {
+                page.counter("weir_flows_connections", "Connections made to collectors.");
+            }
+            page.count("weir_flows_connections", &[("to", to)], connections);
+        }
     }
 }
 
@@ -194,7 +228,7 @@ impl Account for FlowsSummary {
     }
 
     fn file(&self) -> Option<String> {
-        None
+        self.capture.file()
     }
 
     fn json(&self) -> serde_json::Result<Box<serde_json::value::RawValue>> {
@@ -209,6 +243,6 @@ impl Account for FlowsSummary {
 impl Measured for FlowsSummary {
     fn put(&self, page: &mut Page) {
         self.capture.put(page);
-        self.flows.put(page);
+        self.flows.iter().for_each(|flows| flows.put(page));
     }
 }

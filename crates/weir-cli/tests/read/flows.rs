@@ -1,9 +1,11 @@
 //! `weir flows` of files.
 
 use std::fs;
-use std::net::UdpSocket;
+use std::io::Read as _;
+use std::net::{TcpListener, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::thread;
 
 use serde_json::Value;
 use weir::writer::Format;
@@ -82,6 +84,32 @@ fn a_filter_chooses_packets_and_two_files_are_one_input() {
 }
 
 #[test]
+fn flows_say_what_a_file_has_lost_meanwhile() {
+    let place = Place::new();
+    let file = place.path("lossy.pcapng");
+    let frames = frames();
+    let time = |index: u64| EPOCH + index * 1_000_000;
+    let lost = |index: u64| if index % 3 == 1 { index } else { 0 };
+    // Each twice, so that flows take some time.
+    let twice = (0..).zip(frames.iter().chain(&frames));
+    let packets: Vec<_> = twice.map(|(index, data)| (0, time(index), data.as_slice(), lost(index))).collect();
+    write(&file, Format::Pcapng, &[("eth9", 1)], &packets);
+    let args = [&["flows", "--json", "-q"], &FOR_EVER[..], &["-r"]].concat();
+    let all = objects(&succeeds(&args, &[&file]));
+    let flows: Vec<_> = all.iter().filter(|object| object["type"] == "flow").collect();
+    let index = |flow: &Value, field: &str| {
+        let time: jiff::Timestamp = flow[field].as_str().expect("text").parse().expect("a time");
+        (u64::try_from(time.as_nanosecond()).expect("late") - EPOCH) / 1_000_000
+    };
+    for flow in &flows {
+        // Before each packet behind the first.
+        let expected: u64 = (index(flow, "first") + 1..=index(flow, "last")).map(lost).sum();
+        assert_eq!(flow["lost"], expected, "{flow}");
+    }
+    assert!(flows.len() > 30 && flows.iter().all(|flow| flow["lost"].as_u64() > Some(0)), "{flows:?}");
+}
+
+#[test]
 fn what_cannot_be_read_or_kept_is_told() {
     let place = Place::new();
     let file = place.path("cut.pcap");
@@ -103,6 +131,42 @@ fn what_cannot_be_read_or_kept_is_told() {
         assert_eq!(output.status.code(), Some(2), "{wrong:?}");
         assert!(stderr(&output).contains(told), "{}", stderr(&output));
     }
+}
+
+#[test]
+fn flows_of_a_file_are_written_to_a_file_that_tshark_reads() {
+    let place = Place::new();
+    let (file, written) = (place.path("all.pcap"), place.path("flows.ipfix"));
+    pcap(&file);
+    let to = format!("ipfix-file:{}", written.display());
+    let args = [&["flows", "--json", "-q", "--fields", "all", "--to", &to], &FOR_EVER[..], &["-r"]].concat();
+    // The second run replaces what the first has written.
+    for _ in 0..2 {
+        let all = objects(&succeeds(&args, &[&file]));
+        let (account, flows) = all.split_last().expect("an account");
+        let export = &account["flows"]["exports"][0];
+        let counts = ["given", "sent", "lost"].map(|field| export[field].as_u64());
+        assert_eq!(counts, [flows.len() as u64, flows.len() as u64, 0].map(Some), "{export}");
+        let length = fs::metadata(&written).expect("a file").len();
+        assert_eq!(
+            (export["exported"]["sent"]["octets"].as_u64(), &export["connections"]),
+            (Some(length), &Value::Null)
+        );
+        let fields = ["cflow.sequence", "cflow.protocol", "_ws.expert.message"];
+        let tshark = fields.iter().flat_map(|field| ["-e", field]);
+        let tshark = ["-n", "-T", "fields"].into_iter().chain(tshark).chain(["-r"]);
+        let output = Command::new("tshark").args(tshark).arg(&written).output().expect("tshark");
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        let rows: Vec<Vec<_>> = text.lines().map(|line| line.split('\t').collect()).collect();
+        let records = rows.iter().flat_map(|row| row[1].split(',')).filter(|protocol| !protocol.is_empty());
+        assert_eq!((rows[0][0], records.count()), ("0", flows.len()), "{text}");
+        assert!(rows.iter().all(|row| row[2].is_empty()), "{text}");
+    }
+    let to = format!("ipfix-file:{}", file.display());
+    let output = weir(&["flows", "--to", &to, "-r"], &[&file]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(stderr(&output).contains("it is the file that is read"), "{}", stderr(&output));
+    assert!(fs::metadata(&file).is_ok_and(|file| file.len() > 0));
 }
 
 #[test]
@@ -133,6 +197,36 @@ fn flows_of_a_file_are_exported_and_the_account_closes() {
         octets += length as u64;
     }
     assert_eq!(octets, of("octets"));
+
+    // Over TCP the same, in longer messages.
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = listener.local_addr().expect("an address");
+    let reader = thread::spawn(move || {
+        let mut all = Vec::new();
+        listener.accept().expect("a connection").0.read_to_end(&mut all).expect("all of it");
+        all
+    });
+    let over_tcp = format!("ipfix+tcp://{address}");
+    let args = [&["flows", "--json", "-q", "--to", &over_tcp], &FOR_EVER[..], &["-r"]].concat();
+    let all = objects(&succeeds(&args, &[&file]));
+    let export = &all.last().expect("an account")["flows"]["exports"][0];
+    let fields = ["given", "sent", "lost", "connections", "refusals"];
+    let expected = [flows.len() as u64, flows.len() as u64, 0, 1, 0];
+    assert_eq!(fields.map(|field| export[field].as_u64()), expected.map(Some), "{export}");
+    let bytes = reader.join().expect("it reads");
+    assert_eq!(export["exported"]["sent"]["octets"], bytes.len());
+    // Templates, flows, and the account.
+    let (mut rest, mut messages) = (&bytes[..], 0);
+    while let [0, 10, high, low, ..] = rest {
+        rest = &rest[usize::from(u16::from_be_bytes([*high, *low]))..];
+        messages += 1;
+    }
+    assert_eq!((rest.len(), messages), (0, 3));
+    let output = weir(&["flows", "--to", &over_tcp, "-r"], &[&file]);
+    assert_eq!(output.status.code(), Some(1));
+    let said = stderr(&output);
+    assert!(said.contains(&format!("cannot send flows to {over_tcp}: Connection refused")), "{said}");
+    assert!(said.contains("check that the collector runs, and listens on TCP port"), "{said}");
 
     for (wrong, told) in [
         (&["--to", "kafka://a"][..], "allowed: ipfix://HOST:PORT"),
@@ -175,10 +269,12 @@ fn flows_of_a_file_are_written_to_files_with_and_without_confinement() {
             let of = |field: &str| export[field].as_u64().expect("a number");
             let counts = ["given", "sent", "queued", "lost"].map(of);
             assert_eq!(counts, [flows.len() as u64, flows.len() as u64, 0, 0], "{export}");
-            assert_eq!(export["files"]["finished"], 1, "{export}");
+            // Two if it is midnight meanwhile.
+            assert!([1, 2].contains(&export["files"]["finished"].as_u64().expect("a number")), "{export}");
         }
-        let files = files_in(&directory);
-        assert_eq!(files.len(), 2, "{files:?}");
+        let mut files = files_in(&directory);
+        files.sort();
+        let mut texts = [String::new(), String::new()];
         for path in files {
             let folder = path.strip_prefix(&directory).expect("it is in there").parent().expect("a folder");
             let folder = folder.to_str().expect("UTF-8");
@@ -186,9 +282,10 @@ fn flows_of_a_file_are_written_to_files_with_and_without_confinement() {
             let bytes = fs::read(&path).expect("a file");
             let is_packed = path.extension().is_some_and(|end| end == "zst");
             let lines = if is_packed { zstd::decode_all(&*bytes).expect("it is whole") } else { bytes };
-            let expected = text.rsplit_once("{\"type\":\"account\"").expect("an account").0;
-            assert_eq!(String::from_utf8_lossy(&lines), expected);
+            texts[usize::from(is_packed)] += &String::from_utf8_lossy(&lines);
         }
+        let expected = text.rsplit_once("{\"type\":\"account\"").expect("an account").0;
+        assert_eq!(texts, [expected; 2]);
     }
     // No flow, no file; and what is no directory, or no option, is told.
     let none = format!("file:{}", place.path("none").display());
@@ -225,8 +322,13 @@ fn duckdb_finds_the_flows_of_json_in_files_of_parquet() {
     let (account, flows) = all.split_last().expect("an account");
     // Names and meanings are the same, so the same question has the same answer; and with sums of columns the account closes.
     let list = place.path("flows.jsonl");
-    let lines: String = flows.iter().map(|flow| format!("{flow}\n")).collect();
-    fs::write(&list, lines).expect("room");
+    let line = |flow: &Value| {
+        let mut flow = flow.clone();
+        // None has it, because no hello of TLS is whole.
+        flow.as_object_mut().expect("an object").entry("ja4").or_insert(Value::Null);
+        format!("{flow}\n")
+    };
+    fs::write(&list, flows.iter().map(line).collect::<String>()).expect("room");
     let ask = |from: &str, dot: &str, time: &str| {
         let ways = ["src_to_dst", "dst_to_src"].map(|way| {
             [
@@ -245,8 +347,8 @@ fn duckdb_finds_the_flows_of_json_in_files_of_parquet() {
             .join(", ")
         });
         duckdb(&format!(
-            "SET TimeZone = 'UTC'; SELECT {time}, interface, reason, proto, vlan, tunnel, src, dst, sport, dport, src_mac, dst_mac, packets, bytes, {}, {}, \
-             icmp_type, icmp_code, server_seconds, client_seconds, application, name FROM {from} ORDER BY ALL",
+            "SET TimeZone = 'UTC'; SELECT {time}, interface, reason, proto, vlan, tunnel, src, dst, sport, dport, src_mac, dst_mac, packets, bytes, lost, {}, {}, \
+             icmp_type, icmp_code, server_seconds, client_seconds, application, name, ja4, community_id FROM {from} ORDER BY ALL",
             ways[0], ways[1]
         ))
     };
@@ -260,11 +362,11 @@ fn duckdb_finds_the_flows_of_json_in_files_of_parquet() {
     assert_eq!(found, expected);
     let sums = duckdb(&format!(
         "SELECT count(*)::BIGINT AS flows, sum(packets)::BIGINT AS packets, sum(src_to_dst_bytes + dst_to_src_bytes)::BIGINT AS bytes, \
-         any_value(sensor) AS sensor, bool_and(first_ns // 1000 = epoch_us(first)) AS same, count(DISTINCT day)::BIGINT AS days FROM {parquet}"
+         any_value(sensor) AS sensor, bool_and(first_ns // 1000 = epoch_us(first)) AS same, count(DISTINCT day) IN (1, 2) AS days FROM {parquet}"
     ));
     let account = &account["flows"];
     let expected = serde_json::json!({
-        "flows": account["ended"], "packets": account["exported_packets"], "bytes": account["bytes"], "sensor": "tap", "same": true, "days": 1
+        "flows": account["ended"], "packets": account["exported_packets"], "bytes": account["bytes"], "sensor": "tap", "same": true, "days": true
     });
     assert_eq!(sums, [expected]);
 }

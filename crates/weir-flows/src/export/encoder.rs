@@ -112,6 +112,16 @@ impl Encoder {
         each!(self, inner => inner.restart(now, send));
     }
 
+    /// Begins a new session in place of one that broke, such as a TCP connection: IPFIX hands out its templates, and the message
+    /// that is being made follows in the new session. NetFlow has no such sessions, and does what [`Self::restart`] does.
+    pub fn resume(&mut self, now: u64, send: &mut impl FnMut(&[u8]) -> bool) {
+        match self {
+            Self::Ipfix(inner) => inner.resume(now, send),
+            Self::Netflow9(inner) => inner.restart(now, send),
+            Self::Netflow5(inner) => inner.restart(now, send),
+        }
+    }
+
     /// Returns what became of the flows.
     pub fn exported(&self) -> Exported {
         each!(self, inner => inner.exported())

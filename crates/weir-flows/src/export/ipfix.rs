@@ -197,6 +197,18 @@ impl Ipfix {
         self.sequence = 0;
     }
 
+    /// Begins a new session in place of one that broke: hands out a message with the templates, which has the sequence number 0. The
+    /// message that is being made follows in the new session; with [`Settings::repeat`] it may have templates, too.
+    pub fn resume(&mut self, now: u64, send: &mut impl FnMut(&[u8]) -> bool) {
+        let (kept, records) = (self.outbox.take(), std::mem::take(&mut self.records));
+        self.repeat.restart();
+        self.sequence = 0;
+        self.describe(now, send);
+        self.flush(now, send);
+        self.outbox.put_back(kept);
+        self.records = records;
+    }
+
     /// Returns what became of the flows.
     pub fn exported(&self) -> Exported {
         self.outbox.exported()

@@ -1,5 +1,7 @@
 //! A message that grows, and what became of all that were sent.
 
+use std::mem;
+
 use super::record::View;
 
 /// What messages, sent or not, had in them.
@@ -54,6 +56,14 @@ pub(super) struct Outbox {
     set: Option<(usize, u16)>,
     pending: Sum,
     exported: Exported,
+}
+
+/// A message that is being made.
+#[derive(Debug)]
+pub(super) struct Kept {
+    bytes: Vec<u8>,
+    set: Option<(usize, u16)>,
+    pending: Sum,
 }
 
 /// A set's ID and length.
@@ -135,6 +145,18 @@ impl Outbox {
         self.bytes.resize(self.bytes.len().next_multiple_of(self.align), 0);
         let length = low16(self.bytes.len() - start);
         self.bytes[start + 2..start + 4].copy_from_slice(&length.to_be_bytes());
+    }
+
+    /// Returns the message that is being made, for [`Self::put_back`], and begins another one.
+    pub(super) fn take(&mut self) -> Kept {
+        let kept = Kept { bytes: mem::take(&mut self.bytes), set: self.set, pending: self.pending };
+        self.clear();
+        kept
+    }
+
+    /// Goes on with a message that was taken, in place of an empty one.
+    pub(super) fn put_back(&mut self, kept: Kept) {
+        (self.bytes, self.set, self.pending) = (kept.bytes, kept.set, kept.pending);
     }
 
     /// Hands out the message; `header` gets all of it.

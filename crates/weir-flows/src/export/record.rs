@@ -83,7 +83,7 @@ impl<'a> View<'a> {
         let is_said = match value {
             Value::Application => return names.protocol,
             Value::HttpHost => names.protocol == "http",
-            Value::TlsServer => names.protocol == "tls",
+            Value::TlsServer => matches!(names.protocol, "tls" | "quic"),
             Value::DnsName => matches!(names.protocol, "dns" | "mdns"),
             _ => false,
         };

@@ -29,7 +29,7 @@ fn side(address: &str, port: u16, packets: u64, bytes: u64) -> Side {
 }
 
 fn names(protocol: &'static str, name: &str) -> Option<Box<Names>> {
-    Some(Box::new(Names { protocol, name: (!name.is_empty()).then(|| name.to_owned()) }))
+    Some(Box::new(Names { protocol, name: (!name.is_empty()).then(|| name.to_owned()), ja4: None }))
 }
 
 /// A connection with counts beyond 32 bits.
@@ -45,6 +45,7 @@ pub(crate) fn large() -> Flow {
         tunnel: Some(0xfedc_ba98),
         first: NOW - 3 * SECOND,
         last: NOW - SECOND + 1,
+        lost: 0,
         reason: EndReason::Closed,
         icmp: None,
         tcp: Some(Tcp {
@@ -71,6 +72,7 @@ pub(crate) fn one_way() -> Flow {
         tunnel: None,
         first: NOW - 2 * SECOND,
         last: NOW - 2 * SECOND,
+        lost: 0,
         reason: EndReason::Idle,
         icmp: None,
         tcp: None,

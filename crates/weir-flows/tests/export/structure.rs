@@ -155,6 +155,39 @@ fn a_new_session_begins_with_templates_and_the_account_says_what_was_not_sent() 
 }
 
 #[test]
+fn what_waits_when_a_session_breaks_is_in_the_next_behind_the_templates() {
+    let settings = Settings { repeat: None, message: 65_535, ..Settings::default() };
+    let mut encoder = Encoder::new(Format::Ipfix, &settings).expect("right");
+    let (mut first, mut second) = (Vec::new(), Vec::new());
+    let mut send = |message: &[u8]| {
+        first.push(message.to_vec());
+        true
+    };
+    encoder.resume(NOW, &mut send);
+    encoder.add(&large(), NOW, &mut send);
+    encoder.flush(NOW, &mut send);
+    encoder.add(&large(), NOW, &mut send);
+    let mut send = |message: &[u8]| {
+        second.push(message.to_vec());
+        true
+    };
+    encoder.resume(NOW, &mut send);
+    encoder.add(&large(), NOW, &mut send);
+    encoder.flush(NOW, &mut send);
+    assert_eq!(first[0], second[0], "templates, from sequence 0");
+    // One flow in the first session, two in the second; templates once in each.
+    let told = |messages: &[Vec<u8>]| {
+        read(messages)
+            .iter()
+            .map(|message| (message.templates, message.records.len(), message.words[1]))
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(told(&first), [(3, 0, 0), (0, 1, 0)]);
+    assert_eq!(told(&second), [(3, 0, 0), (0, 2, 0)]);
+    assert_eq!((encoder.exported().sent.records, encoder.exported().unsent.records), (3, 0));
+}
+
+#[test]
 fn messages_are_as_full_as_the_limit_allows() {
     let flows: Vec<_> = (0..60).map(|_| (large(), NOW)).collect();
     for format in [Format::Ipfix, Format::Netflow9] {
@@ -320,6 +353,7 @@ fn flow() -> impl Strategy<Value = Flow> {
             tunnel,
             first,
             last,
+            lost: 0,
             reason: EndReason::Idle,
             icmp: icmp.map(|(kind, code)| Icmp { kind, code }),
             tcp: tcp.map(|(flags, initial_sequences, retransmissions)| Tcp {
@@ -329,7 +363,7 @@ fn flow() -> impl Strategy<Value = Flow> {
                 zero_windows: [0; 2],
                 handshake: [None; 2],
             }),
-            names: names.map(|(protocol, name)| Box::new(Names { protocol, name: Some(name) })),
+            names: names.map(|(protocol, name)| Box::new(Names { protocol, name: Some(name), ja4: None })),
         },
     )
 }

@@ -25,7 +25,8 @@ use weir::writer::WriterOptions;
 use weir_sys::fork::{Forked, fork};
 use weir_sys::user::User;
 
-use self::wire::{Answer, receive};
+use self::wire::Answer;
+pub(crate) use self::wire::{receive, send};
 use crate::Error;
 use crate::confine::Needs;
 

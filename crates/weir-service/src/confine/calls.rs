@@ -27,6 +27,8 @@ pub(super) enum Calls {
     Files,
     /// Reads and writes files, and generates code until [`no_code`].
     FilesAndCode,
+    /// Makes TCP connections for another process.
+    Connect,
 }
 
 /// Memory, threads, time.
@@ -307,7 +309,7 @@ fn rules(calls: Calls) -> Result<Rules, seccompiler::BackendError> {
     rules.push((c::SYS_prctl, one_of(0, &prctls)?));
     let harmless = || match calls {
         Calls::FilesAndCode => Ok(Vec::new()),
-        Calls::Capture | Calls::Keep | Calls::Fill | Calls::Make | Calls::Files => {
+        Calls::Capture | Calls::Keep | Calls::Fill | Calls::Make | Calls::Files | Calls::Connect => {
             Ok(vec![masked(2, EXECUTABLE, 0)?])
         }
     };
@@ -328,6 +330,14 @@ fn rules(calls: Calls) -> Result<Rules, seccompiler::BackendError> {
     }
     if calls == Calls::Fill {
         rules.push((c::SYS_mkdirat, vec![masked(2, SPECIAL_MODES, 0)?]));
+    }
+    if calls == Calls::Connect {
+        rules.extend([
+            (c::SYS_socket, vec![stream(c::AF_INET)?, stream(c::AF_INET6)?]),
+            (c::SYS_connect, Vec::new()),
+            (c::SYS_setsockopt, Vec::new()),
+        ]);
+        return Ok(rules);
     }
     if calls != Calls::Capture {
         rules.push((c::SYS_fchmod, one_of(1, FILE_MODES)?));
@@ -392,6 +402,14 @@ fn domain(domain: c::c_int) -> Result<Rule, seccompiler::BackendError> {
     Rule::new(vec![Condition::new(0, Length::Dword, Compare::Eq, domain as u64)?])
 }
 
+/// Allows stream sockets of this domain, whatever their flags are.
+#[expect(clippy::cast_sign_loss, reason = "constants, none below zero")]
+fn stream(domain: c::c_int) -> Result<Rule, seccompiler::BackendError> {
+    // SOCK_TYPE_MASK (linux/net.h); the rest are flags.
+    let kind = Condition::new(1, Length::Dword, Compare::MaskedEq(0xf), c::SOCK_STREAM as u64)?;
+    Rule::new(vec![Condition::new(0, Length::Dword, Compare::Eq, domain as u64)?, kind])
+}
+
 /// Allows netlink sockets of this protocol.
 #[expect(clippy::cast_sign_loss, reason = "constants, none below zero")]
 fn netlink(protocol: c::c_int) -> Result<Rule, seccompiler::BackendError> {
@@ -405,13 +423,14 @@ mod tests {
     use super::*;
 
     /// Every kind of process, and whether it also sends.
-    const ALL: [(Calls, bool); 6] = [
+    const ALL: [(Calls, bool); 7] = [
         (Calls::Capture, false),
         (Calls::Keep, false),
         (Calls::Make, false),
         (Calls::Files, false),
         (Calls::Files, true),
         (Calls::FilesAndCode, false),
+        (Calls::Connect, false),
     ];
 
     /// Runs the program that the kernel gets. Returns whether it allows the call.
@@ -510,7 +529,6 @@ mod tests {
             c::SYS_io_uring_setup,
             c::SYS_io_uring_register,
             c::SYS_userfaultfd,
-            c::SYS_connect,
             c::SYS_listen,
             c::SYS_accept,
             c::SYS_init_module,
@@ -602,7 +620,8 @@ mod tests {
 
     /// Calls for some kinds of processes.
     fn only_for_some() -> Vec<(c::c_long, [u64; 6], &'static [Calls])> {
-        use Calls::{Capture, Files, FilesAndCode, Keep, Make};
+        use Calls::{Capture, Connect, Files, FilesAndCode, Keep, Make};
+        let socket = |domain: c::c_int, kind: c::c_int| [domain as u64, kind as u64, 0, 0, 0, 0];
         let membership = |option: c::c_int| [0, c::SOL_PACKET as u64, option as u64, 0, 0, 0];
         let mut calls: Vec<(c::c_long, [u64; 6], &'static [Calls])> = vec![
             // A process of its own.
@@ -615,8 +634,13 @@ mod tests {
             (c::SYS_capget, [0; 6], &[Make]),
             (c::SYS_socketpair, arg(0, c::AF_UNIX as u64), &[Make]),
             (c::SYS_ioctl, arg(1, NS_GET_NSTYPE), &[Make]),
-            (c::SYS_ioctl, arg(1, c::TCGETS), &[Capture, Keep, Files, FilesAndCode]),
-            (c::SYS_ioctl, arg(1, SIOCETHTOOL), &[Capture, Keep, Files, FilesAndCode]),
+            (c::SYS_ioctl, arg(1, c::TCGETS), &[Capture, Keep, Files, FilesAndCode, Connect]),
+            (c::SYS_ioctl, arg(1, SIOCETHTOOL), &[Capture, Keep, Files, FilesAndCode, Connect]),
+            (c::SYS_connect, [0; 6], &[Connect]),
+            (c::SYS_socket, socket(c::AF_INET, c::SOCK_STREAM | c::SOCK_CLOEXEC), &[Connect]),
+            (c::SYS_socket, socket(c::AF_INET6, c::SOCK_STREAM | c::SOCK_NONBLOCK), &[Connect]),
+            (c::SYS_socket, socket(c::AF_INET, c::SOCK_DGRAM), &[]),
+            (c::SYS_socket, socket(c::AF_INET6, c::SOCK_RAW), &[]),
             (c::SYS_fchmod, arg(1, 0o600), &[Keep, Make, Files, FilesAndCode]),
             (c::SYS_bind, [0; 6], &[Capture]),
             (c::SYS_accept4, [0; 6], &[Capture]),
@@ -625,8 +649,8 @@ mod tests {
             (c::SYS_setpriority, [0; 6], &[Capture]),
             (c::SYS_socket, [c::AF_NETLINK as u64, 0, c::NETLINK_ROUTE as u64, 0, 0, 0], &[Capture]),
             (c::SYS_socket, [c::AF_NETLINK as u64, 0, c::NETLINK_GENERIC as u64, 0, 0, 0], &[]),
-            (c::SYS_setsockopt, membership(c::PACKET_ADD_MEMBERSHIP), &[Make]),
-            (c::SYS_setsockopt, membership(c::PACKET_DROP_MEMBERSHIP), &[Capture, Make]),
+            (c::SYS_setsockopt, membership(c::PACKET_ADD_MEMBERSHIP), &[Make, Connect]),
+            (c::SYS_setsockopt, membership(c::PACKET_DROP_MEMBERSHIP), &[Capture, Make, Connect]),
         ];
         let commands = |commands: &[u64], who: &'static [Calls]| -> Vec<_> {
             commands.iter().map(|&command| (c::SYS_bpf, arg(0, command), who)).collect()

@@ -88,6 +88,12 @@ impl Needs {
         needs
     }
 
+    /// Needs of a process that makes TCP connections to these ports for another one.
+    pub(crate) fn to_connect(ports: Vec<u16>) -> Self {
+        let needs = Self::of(Calls::Connect);
+        Self { files: Files { ports, ..needs.files }, ..needs }
+    }
+
     /// Needs of a process that loads programs for a capture.
     pub(crate) fn to_make() -> Self {
         let capabilities = Capabilities::BPF | Capabilities::PERFMON | Capabilities::NET_ADMIN;

@@ -4,7 +4,7 @@
 use std::env;
 use std::fs::{self, File};
 use std::io::ErrorKind;
-use std::net::{TcpListener, UdpSocket};
+use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::net::{UnixDatagram, UnixStream};
 use std::panic::catch_unwind;
@@ -149,6 +149,32 @@ fn who_opens_files_reaches_nobody_else() {
 #[test]
 fn who_makes_programs_reaches_nobody_else() {
     reaches_nobody_else("who_makes_programs_reaches_nobody_else", Needs::to_make);
+}
+
+#[test]
+fn who_connects_for_others_reaches_nobody_else() {
+    reaches_nobody_else("who_connects_for_others_reaches_nobody_else", || Needs::to_connect(vec![4739]));
+}
+
+#[test]
+fn who_connects_for_others_reaches_only_its_ports() {
+    let Some(mine) = env::var_os(INSIDE).map(PathBuf::from) else {
+        let mine = tempfile::tempdir().expect("a directory");
+        in_a_child("who_connects_for_others_reaches_only_its_ports", mine.path());
+        return;
+    };
+    let [known, other] = [(); 2].map(|()| TcpListener::bind("127.0.0.1:0").expect("a port"));
+    let [known, other] = [&known, &other].map(|listener| listener.local_addr().expect("an address"));
+    let held = confine(&Needs::to_connect(vec![known.port()])).expect("confined");
+    TcpStream::connect(known).expect("its port");
+    unknown_call(TcpListener::bind("127.0.0.1:0"));
+    // Older kernels know no ports (Linux 6.7).
+    if held.landlock == Level::Full {
+        denied(TcpStream::connect(other));
+    }
+    if held.landlock != Level::None {
+        denied(File::create(mine.join("new")));
+    }
 }
 
 #[test]
